@@ -1,0 +1,112 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// Hooks are checks of your own, by the handshake of the systems this operator succeeds: the node gets a label, and the
+// reboot goes on when each annotation is "true".
+type Hooks struct {
+	// before are annotation keys that must be "true" before the drain; meanwhile the node is labelled
+	// reboot-operator.io/before-reboot=true. Absent: none.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=20
+	Before []AnnotationKey `json:"before,omitempty"`
+
+	// after are annotation keys that must be "true" after the boot, before the node is back in service; meanwhile it is
+	// labelled reboot-operator.io/after-reboot=true. Absent: none.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=20
+	After []AnnotationKey `json:"after,omitempty"`
+
+	// timeout is how long each phase may take; then the node counts as failed. Absent: 1h.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(ms|s|m|h))+$') && duration(self) > duration('0s') && duration(self) <= duration('168h')",message="timeout must be a duration of more than 0 and at most 168h, such as 30m or 2h"
+	Timeout *metav1.Duration `json:"timeout,omitempty"`
+}
+
+// AnnotationKey is the key of an annotation, such as example.com/backup-done.
+//
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=317
+// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",message="must be an annotation key such as example.com/backup-done"
+type AnnotationKey string
+
+// Gates are conditions that are checked before each grant; unknown means no.
+type Gates struct {
+	// blockingPods keep their node from being rebooted while they run on it. Absent: none.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=20
+	BlockingPods []BlockingPod `json:"blockingPods,omitempty"`
+
+	// prometheus are queries of which any result blocks. Absent: none.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=20
+	Prometheus []PrometheusGate `json:"prometheus,omitempty"`
+}
+
+// BlockingPod selects pods that keep their node from being rebooted.
+type BlockingPod struct {
+	// podSelector selects pods by label; it may not be empty.
+	// +required
+	// +kubebuilder:validation:XValidation:rule="(has(self.matchLabels) && self.matchLabels.size() > 0) || (has(self.matchExpressions) && self.matchExpressions.size() > 0)",message="podSelector must select something: give matchLabels or matchExpressions"
+	PodSelector metav1.LabelSelector `json:"podSelector"`
+
+	// namespaceSelector selects the pods' namespaces by label. Absent or empty: every namespace.
+	// +optional
+	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
+}
+
+// GateFailurePolicy says what a gate that cannot be asked means.
+// +kubebuilder:validation:Enum=Block;Allow
+type GateFailurePolicy string
+
+const (
+	// GateFailureBlock treats it as a no.
+	GateFailureBlock GateFailurePolicy = "Block"
+	// GateFailureAllow treats it as a yes.
+	GateFailureAllow GateFailurePolicy = "Allow"
+)
+
+// PrometheusGate is a query of which any result blocks.
+type PrometheusGate struct {
+	// name names the gate in status and messages.
+	// +required
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+
+	// url is the address of the Prometheus server.
+	// +required
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:XValidation:rule="self.matches('^https?://[^/]+')",message="url must begin with http:// or https:// and name a host"
+	URL string `json:"url"`
+
+	// query is a PromQL expression; any result blocks.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
+	Query string `json:"query"`
+
+	// failurePolicy says what it means when the server cannot be asked. Absent: Block.
+	// +optional
+	FailurePolicy GateFailurePolicy `json:"failurePolicy,omitempty"`
+
+	// secretRef names a Secret in the operator's namespace with credentials. Absent: none.
+	// +optional
+	SecretRef *SecretReference `json:"secretRef,omitempty"`
+}
+
+// SecretReference names a Secret in the operator's namespace.
+type SecretReference struct {
+	// name of the Secret.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+}

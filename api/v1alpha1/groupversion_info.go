@@ -1,0 +1,26 @@
+// Package v1alpha1 is the public contract of reboot-operator: the RebootPolicy kind, and the record of a reboot that the
+// manager and the agents keep on each Node (conditions, annotations, labels), with every reason and event they report.
+//
+// The package imports nothing of the project; everything else imports it.
+//
+// +kubebuilder:object:generate=true
+// +groupName=reboot-operator.io
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// GroupVersion is the API group and version of RebootPolicy.
+var GroupVersion = schema.GroupVersion{Group: "reboot-operator.io", Version: "v1alpha1"}
+
+var schemeBuilder = runtime.NewSchemeBuilder(func(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(GroupVersion, &RebootPolicy{}, &RebootPolicyList{})
+	metav1.AddToGroupVersion(scheme, GroupVersion)
+	return nil
+})
+
+// AddToScheme registers RebootPolicy in a scheme.
+var AddToScheme = schemeBuilder.AddToScheme

@@ -1,0 +1,62 @@
+package v1alpha1
+
+import corev1 "k8s.io/api/core/v1"
+
+// Conditions this project keeps on a Node, beside the standard ones of KEP-5683 (corev1.NodeDrainInProgress,
+// corev1.NodeDrained, corev1.NodeMaintenanceInProgress).
+const (
+	// NodeRebootRequired is written by the agent. True: the node needs a reboot, the reason says why and the message
+	// names the version. False: it does not. Unknown: the update engine cannot be asked.
+	NodeRebootRequired corev1.NodeConditionType = "RebootRequired"
+	// NodeRebootPermitted is written by the manager, and only on nodes that need a reboot. True: granted. False: the
+	// reason is THE reason why not now.
+	NodeRebootPermitted corev1.NodeConditionType = "RebootPermitted"
+)
+
+// Annotations on a Node. Each has one writer.
+const (
+	// AnnotationGrant is the manager's permission, a Grant.
+	AnnotationGrant = "reboot-operator.io/grant"
+	// AnnotationProgress is what the agent does with the grant, a Progress.
+	AnnotationProgress = "reboot-operator.io/progress"
+	// AnnotationObjection is the agent's own reason why the node should not be rebooted now, an Objection.
+	AnnotationObjection = "reboot-operator.io/objection"
+	// AnnotationPaused is an administrator's: "true" never chooses this node, and takes back a grant until its drain begins.
+	AnnotationPaused = "reboot-operator.io/paused"
+	// AnnotationRebootRequested is an administrator's: it asks for a reboot and says why. The agent removes it after one
+	// confirmed reboot.
+	AnnotationRebootRequested = "reboot-operator.io/reboot-requested"
+)
+
+// AnnotationResume on a RebootPolicy is an administrator's: it ends a halt and says why. The manager removes it.
+const AnnotationResume = "reboot-operator.io/resume"
+
+// Finalizer keeps a RebootPolicy that has grants until they are finished or cancelled.
+const Finalizer = "reboot-operator.io/grants"
+
+// Labels on a Node, for selectors. The agent writes the first four, the manager the hook phases.
+const (
+	// LabelRebootRequired is "true" while the node needs a reboot.
+	LabelRebootRequired = "reboot-operator.io/reboot-required"
+	// LabelOSID is ID of os-release.
+	LabelOSID = "reboot-operator.io/os-id"
+	// LabelOSVersion is VERSION_ID or VERSION of os-release.
+	LabelOSVersion = "reboot-operator.io/os-version"
+	// LabelOSGroup is the update group (channel) of the host.
+	LabelOSGroup = "reboot-operator.io/os-group"
+	// LabelBeforeReboot is "true" while before-hooks run.
+	LabelBeforeReboot = "reboot-operator.io/before-reboot"
+	// LabelAfterReboot is "true" while after-hooks run.
+	LabelAfterReboot = "reboot-operator.io/after-reboot"
+)
+
+// NodeIsPaused tells whether an administrator has paused the node. Only the exact value "true" does.
+func NodeIsPaused(annotations map[string]string) bool {
+	return annotations[AnnotationPaused] == "true"
+}
+
+// FieldOwnerAgent is the field manager of the agent's writes, so that a cordon can be told from an administrator's.
+const FieldOwnerAgent = "reboot-operator-agent"
+
+// FieldOwnerManager is the field manager of the manager's writes.
+const FieldOwnerManager = "reboot-operator-manager"

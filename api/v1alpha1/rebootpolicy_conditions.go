@@ -1,0 +1,117 @@
+package v1alpha1
+
+// Condition types of a RebootPolicy.
+const (
+	// ConditionAccepted says whether the manager acts on the whole spec.
+	ConditionAccepted = "Accepted"
+	// ConditionWindowOpen says whether windows and blackouts allow a reboot to start now.
+	ConditionWindowOpen = "WindowOpen"
+	// ConditionProgressing is True while a node holds a grant.
+	ConditionProgressing = "Progressing"
+	// ConditionHalted is True after failures.max nodes failed since the last success.
+	ConditionHalted = "Halted"
+)
+
+// Reason is one word that says why. It is the same in condition, event, metric label and plan.
+type Reason string
+
+// Why a node that needs a reboot may not have it now: the reason of Node condition RebootPermitted=False. The checks run
+// in the order of this list, and the first objection is the reason.
+const (
+	// ReasonNoPolicy means no RebootPolicy selects the node.
+	ReasonNoPolicy Reason = "NoPolicy"
+	// ReasonPolicyConflict means several policies of the same priority select the node.
+	ReasonPolicyConflict Reason = "PolicyConflict"
+	// ReasonNodePaused means the node carries reboot-operator.io/paused: "true".
+	ReasonNodePaused Reason = "NodePaused"
+	// ReasonPaused means the policy is paused.
+	ReasonPaused Reason = "Paused"
+	// ReasonHalted means the policy halted after failures.
+	ReasonHalted Reason = "Halted"
+	// ReasonBlackout means a blackout is in force.
+	ReasonBlackout Reason = "Blackout"
+	// ReasonWindowClosed means no window is open.
+	ReasonWindowClosed Reason = "WindowClosed"
+	// ReasonWindowTooShort means what is left of the window is shorter than a reboot takes.
+	ReasonWindowTooShort Reason = "WindowTooShort"
+	// ReasonNodeUnavailable means the node is not Ready or is being deleted: a reboot would not be proved.
+	ReasonNodeUnavailable Reason = "NodeUnavailable"
+	// ReasonBackingOff means an earlier attempt failed and the next one is not due.
+	ReasonBackingOff Reason = "BackingOff"
+	// ReasonInhibited means a logind block inhibitor holds the host up.
+	ReasonInhibited Reason = "Inhibited"
+	// ReasonUndrainablePod means a pod on the node can never be drained.
+	ReasonUndrainablePod Reason = "UndrainablePod"
+	// ReasonBlockingPod means a pod of gates.blockingPods runs on the node.
+	ReasonBlockingPod Reason = "BlockingPod"
+	// ReasonAlertFiring means a query of gates.prometheus has a result.
+	ReasonAlertFiring Reason = "AlertFiring"
+	// ReasonGateUnreachable means a gate could not be asked.
+	ReasonGateUnreachable Reason = "GateUnreachable"
+	// ReasonWaitingForHook means a before-hook has not said yes.
+	ReasonWaitingForHook Reason = "WaitingForHook"
+	// ReasonControlPlaneGuard means another control-plane node is down or granted.
+	ReasonControlPlaneGuard Reason = "ControlPlaneGuard"
+	// ReasonDomainBusy means nodes of another topology domain are being rebooted.
+	ReasonDomainBusy Reason = "DomainBusy"
+	// ReasonBudgetExhausted means maxUnavailable nodes are unavailable already.
+	ReasonBudgetExhausted Reason = "BudgetExhausted"
+	// ReasonDryRun means nothing else objects, and the policy only reports.
+	ReasonDryRun Reason = "DryRun"
+	// ReasonGranted is the reason of RebootPermitted=True.
+	ReasonGranted Reason = "Granted"
+)
+
+// Why a node needs a reboot, or not: the reason of Node condition RebootRequired.
+const (
+	// ReasonUpdateStaged means an update engine has installed an update that the next boot uses.
+	ReasonUpdateStaged Reason = "UpdateStaged"
+	// ReasonSentinelPresent means the host's reboot-required file exists.
+	ReasonSentinelPresent Reason = "SentinelPresent"
+	// ReasonRequested means an administrator asked, by annotation reboot-operator.io/reboot-requested.
+	ReasonRequested Reason = "Requested"
+	// ReasonUpToDate means nothing asks for a reboot.
+	ReasonUpToDate Reason = "UpToDate"
+	// ReasonEngineUnreachable means no update engine could be asked: unknown, which is never a need.
+	ReasonEngineUnreachable Reason = "EngineUnreachable"
+)
+
+// Why an attempt ended without a reboot: the reason in the progress annotation of phase Aborted, and of the conditions.
+const (
+	// ReasonDrainTimedOut means pods were left when drain.timeout had passed.
+	ReasonDrainTimedOut Reason = "DrainTimedOut"
+	// ReasonCancelled means the manager took the grant back.
+	ReasonCancelled Reason = "Cancelled"
+	// ReasonUncordoned means somebody uncordoned the node while it was being drained.
+	ReasonUncordoned Reason = "Uncordoned"
+	// ReasonRebootRefused means logind refused to reboot.
+	ReasonRebootRefused Reason = "RebootRefused"
+	// ReasonRebootTimedOut means the node was not Ready on a new boot ID within reboot.timeout.
+	ReasonRebootTimedOut Reason = "RebootTimedOut"
+	// ReasonRecordUnreadable means the grant or progress annotation could not be parsed: no permission.
+	ReasonRecordUnreadable Reason = "RecordUnreadable"
+)
+
+// Reasons of the conditions of a RebootPolicy.
+const (
+	// ReasonAccepted means the manager acts on the whole spec.
+	ReasonAccepted Reason = "Accepted"
+	// ReasonPartlySupported means the spec has fields this release does not act on yet.
+	ReasonPartlySupported Reason = "PartlySupported"
+	// ReasonInvalid means the spec has a value that admission should have refused; nothing is granted.
+	ReasonInvalid Reason = "Invalid"
+	// ReasonAlwaysOpen means the policy has no windows.
+	ReasonAlwaysOpen Reason = "AlwaysOpen"
+	// ReasonWindowOpen means a window is open.
+	ReasonWindowOpen Reason = "WindowOpen"
+	// ReasonRebooting means nodes hold grants.
+	ReasonRebooting Reason = "Rebooting"
+	// ReasonIdle means no node holds a grant.
+	ReasonIdle Reason = "Idle"
+	// ReasonTooManyFailures means failures.max nodes failed since the last success.
+	ReasonTooManyFailures Reason = "TooManyFailures"
+	// ReasonResumed means an administrator resumed the policy.
+	ReasonResumed Reason = "Resumed"
+	// ReasonHealthy means fewer than failures.max nodes failed since the last success.
+	ReasonHealthy Reason = "Healthy"
+)

@@ -1,0 +1,99 @@
+package v1alpha1
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// Defaults of the spec. They are documented on the fields and applied by the accessors below, never written into
+// objects: what a user left out stays visibly left out.
+const (
+	DefaultTimeZone      = "UTC"
+	DefaultDrainTimeout  = 20 * time.Minute
+	DefaultRebootTimeout = 30 * time.Minute
+	DefaultSettle        = 60 * time.Second
+	DefaultFailuresMax   = 2
+)
+
+// ModeOrDefault is the mode in force.
+func (s *RebootPolicySpec) ModeOrDefault() Mode { return or(s.Mode, ModeEnforce) }
+
+// MaxUnavailableOrDefault is the limit as written, before it is scaled to a number of nodes.
+func (s *RebootPolicySpec) MaxUnavailableOrDefault() intstr.IntOrString {
+	if s.Concurrency == nil || s.Concurrency.MaxUnavailable == nil {
+		return intstr.FromInt32(1)
+	}
+	return *s.Concurrency.MaxUnavailable
+}
+
+// SettleOrDefault is how long a rebooted node must stay Ready.
+func (s *RebootPolicySpec) SettleOrDefault() time.Duration {
+	return durationOr(s.Settle, DefaultSettle)
+}
+
+// FailuresMaxOrDefault is how many nodes may fail before the policy halts.
+func (s *RebootPolicySpec) FailuresMaxOrDefault() int32 {
+	if s.Failures == nil || s.Failures.Max == nil {
+		return DefaultFailuresMax
+	}
+	return *s.Failures.Max
+}
+
+// DrainOrDefault is the drain section; an absent one is the empty one.
+func (s *RebootPolicySpec) DrainOrDefault() Drain {
+	if s.Drain == nil {
+		return Drain{}
+	}
+	return *s.Drain
+}
+
+// RebootOrDefault is the reboot section; an absent one is the empty one.
+func (s *RebootPolicySpec) RebootOrDefault() Reboot {
+	if s.Reboot == nil {
+		return Reboot{}
+	}
+	return *s.Reboot
+}
+
+// TimeoutOrDefault is how long the drain may take.
+func (d Drain) TimeoutOrDefault() time.Duration { return durationOr(d.Timeout, DefaultDrainTimeout) }
+
+// OnTimeoutOrDefault is what happens then.
+func (d Drain) OnTimeoutOrDefault() DrainTimeoutAction { return or(d.OnTimeout, DrainTimeoutAbort) }
+
+// EmptyDirDataOrDefault says whether pods with emptyDir volumes may go.
+func (d Drain) EmptyDirDataOrDefault() PodDisposal { return or(d.EmptyDirData, PodDisposalDelete) }
+
+// UnmanagedPodsOrDefault says whether pods without a controller may go.
+func (d Drain) UnmanagedPodsOrDefault() PodDisposal { return or(d.UnmanagedPods, PodDisposalBlock) }
+
+// ActionOrDefault is how the pods of the rule leave.
+func (r DrainRule) ActionOrDefault() DrainAction { return or(r.Action, DrainEvict) }
+
+// TimeoutOrDefault is how long the reboot may take.
+func (r Reboot) TimeoutOrDefault() time.Duration { return durationOr(r.Timeout, DefaultRebootTimeout) }
+
+// InhibitorsOrDefault is what a block inhibitor means.
+func (r Reboot) InhibitorsOrDefault() InhibitorPolicy { return or(r.Inhibitors, InhibitorsRespect) }
+
+// TimeZoneOrDefault is the zone of the window's wall clock.
+func (w Window) TimeZoneOrDefault() string { return or(w.TimeZone, DefaultTimeZone) }
+
+// TimeZoneOrDefault is the zone of the blackout's dates.
+func (b Blackout) TimeZoneOrDefault() string { return or(b.TimeZone, DefaultTimeZone) }
+
+func or[T ~string](value, fallback T) T {
+	if value == "" {
+		return fallback
+	}
+	return value
+}
+
+func durationOr(d *metav1.Duration, fallback time.Duration) time.Duration {
+	if d == nil {
+		return fallback
+	}
+	return d.Duration
+}

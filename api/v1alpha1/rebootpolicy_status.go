@@ -1,0 +1,149 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// MaxGrants is the most grants one ledger holds; a higher limit is used up to it.
+const MaxGrants = 1000
+
+// RebootPolicyStatus is what the manager observed, decided and granted. Only the manager writes it, always with the
+// resourceVersion it read: the ledger in it (limit, seq, grants) is what keeps two leaders from passing the limit.
+type RebootPolicyStatus struct {
+	// conditions are Accepted, WindowOpen, Progressing and Halted.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=16
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// observedGeneration is the generation of the spec this status was computed from.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// mode is the mode in force, Enforce or DryRun.
+	// +optional
+	Mode Mode `json:"mode,omitempty"`
+
+	// nodes counts the nodes of this policy.
+	// +optional
+	Nodes NodeCounts `json:"nodes,omitempty,omitzero"`
+
+	// blocked says why nodes wait, by reason, most frequent first.
+	// +optional
+	// +listType=map
+	// +listMapKey=reason
+	// +kubebuilder:validation:MaxItems=32
+	Blocked []BlockedNodes `json:"blocked,omitempty"`
+
+	// limit is maxUnavailable in nodes.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Limit int32 `json:"limit"`
+
+	// seq is the highest sequence number of any grant ever given. It never shrinks.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Seq int64 `json:"seq,omitempty"`
+
+	// grants is the ledger: one entry for each reboot that was granted and is not finished.
+	// +optional
+	// +listType=map
+	// +listMapKey=node
+	// +kubebuilder:validation:MaxItems=1000
+	Grants []LedgerEntry `json:"grants,omitempty"`
+
+	// window is the state of the windows.
+	// +optional
+	Window *WindowStatus `json:"window,omitempty"`
+
+	// lastRebootAt is when the last reboot was confirmed. Absent: none yet.
+	// +optional
+	LastRebootAt *metav1.Time `json:"lastRebootAt,omitempty"`
+
+	// estimatedCompletionAt is when the last pending node is expected back. Absent while unknown.
+	// +optional
+	EstimatedCompletionAt *metav1.Time `json:"estimatedCompletionAt,omitempty"`
+}
+
+// NodeCounts counts the nodes of a policy.
+type NodeCounts struct {
+	// selected nodes are governed by this policy.
+	Selected int32 `json:"selected"`
+	// reporting nodes have an agent that knows whether a reboot is needed.
+	Reporting int32 `json:"reporting"`
+	// rebootRequired nodes need a reboot.
+	RebootRequired int32 `json:"rebootRequired"`
+	// permitted nodes hold a grant.
+	Permitted int32 `json:"permitted"`
+	// rebooting nodes hold a grant and have passed the point of no return.
+	Rebooting int32 `json:"rebooting"`
+	// blocked nodes need a reboot and may not now.
+	Blocked int32 `json:"blocked"`
+	// unavailable nodes use up maxUnavailable: granted, not Ready, cordoned by somebody else or being deleted.
+	Unavailable int32 `json:"unavailable"`
+	// failed nodes did not drain in time, or did not come back in time.
+	Failed int32 `json:"failed"`
+}
+
+// BlockedNodes says why nodes wait.
+type BlockedNodes struct {
+	// reason is the same word as in the nodes' condition RebootPermitted.
+	// +kubebuilder:validation:MaxLength=64
+	Reason Reason `json:"reason"`
+	// count is how many nodes wait for this reason.
+	Count int32 `json:"count"`
+	// nodes names at most five of them.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=5
+	Nodes []string `json:"nodes,omitempty"`
+}
+
+// LedgerEntry is one reboot that was granted and is not finished.
+type LedgerEntry struct {
+	// node is the name of the Node.
+	// +kubebuilder:validation:MaxLength=253
+	Node string `json:"node"`
+	// seq is the grant's sequence number.
+	Seq int64 `json:"seq"`
+	// bootID is the boot the grant was given for: it dies with it.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	BootID string `json:"bootID,omitempty"`
+	// at is when the grant was given.
+	At metav1.Time `json:"at"`
+}
+
+// WindowState is the state of the windows in one word.
+type WindowState string
+
+const (
+	// WindowAlways means there are no windows: always open.
+	WindowAlways WindowState = "Always"
+	// WindowOpen means a window is open.
+	WindowOpen WindowState = "Open"
+	// WindowClosed means no window is open, or a blackout is in force.
+	WindowClosed WindowState = "Closed"
+	// WindowPaused means the policy is paused, whatever the windows say.
+	WindowPaused WindowState = "Paused"
+	// WindowHalted means the policy halted after failures, whatever the windows say.
+	WindowHalted WindowState = "Halted"
+)
+
+// WindowStatus is the state of the windows.
+type WindowStatus struct {
+	// state is Always, Open, Closed, Paused or Halted.
+	// +kubebuilder:validation:MaxLength=16
+	State WindowState `json:"state"`
+	// open is whether windows and blackouts allow a reboot to start now.
+	Open bool `json:"open"`
+	// name of the open window, or of the blackout in force.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name,omitempty"`
+	// closesAt is when the open window closes. Absent: never, or closed.
+	// +optional
+	ClosesAt *metav1.Time `json:"closesAt,omitempty"`
+	// opensAt is the next opening. Absent: open, or never.
+	// +optional
+	OpensAt *metav1.Time `json:"opensAt,omitempty"`
+}

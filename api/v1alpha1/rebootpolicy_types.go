@@ -1,0 +1,203 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// RebootPolicy says which nodes may be rebooted after an operating-system update: how many at a time, when, and how
+// they are drained first. Its status is the ledger of the reboots that have been granted and not yet finished.
+//
+// The rules on the root let the API server itself refuse what a paused or stale manager might still try: a grant over
+// the limit, a sequence number that goes back, a limit above the one in the spec.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,path=rebootpolicies,singular=rebootpolicy,shortName=rbp,categories=reboot-operator
+// +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.status.mode`,description="Enforce, or DryRun: decide and report, grant nothing"
+// +kubebuilder:printcolumn:name="Window",type=string,JSONPath=`.status.window.state`,description="Always, Open, Closed, Paused or Halted"
+// +kubebuilder:printcolumn:name="Nodes",type=integer,JSONPath=`.status.nodes.selected`,description="Nodes this policy governs"
+// +kubebuilder:printcolumn:name="Pending",type=integer,JSONPath=`.status.nodes.rebootRequired`,description="Nodes that need a reboot"
+// +kubebuilder:printcolumn:name="Rebooting",type=integer,JSONPath=`.status.nodes.permitted`,description="Nodes being drained or rebooted"
+// +kubebuilder:printcolumn:name="Failed",type=integer,JSONPath=`.status.nodes.failed`,description="Nodes whose drain or reboot failed"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Max",type=integer,priority=1,JSONPath=`.status.limit`,description="maxUnavailable in nodes"
+// +kubebuilder:printcolumn:name="Next-Open",type=string,priority=1,JSONPath=`.status.window.opensAt`,description="Next opening while the window is closed"
+// +kubebuilder:printcolumn:name="Closes",type=string,priority=1,JSONPath=`.status.window.closesAt`,description="When the open window closes"
+// +kubebuilder:printcolumn:name="Blocked-By",type=string,priority=1,JSONPath=`.status.blocked[*].reason`,description="Why nodes wait, most frequent first"
+// +kubebuilder:printcolumn:name="ETA",type=string,priority=1,JSONPath=`.status.estimatedCompletionAt`,description="When the last pending node is expected back"
+// +kubebuilder:validation:XValidation:rule="!has(self.status) || !has(self.status.grants) || self.status.grants.all(g, g.seq <= self.status.?seq.orValue(0))",message="status.seq must be at least the seq of every grant"
+// +kubebuilder:validation:XValidation:rule="self.?status.?seq.orValue(0) >= oldSelf.?status.?seq.orValue(0)",message="status.seq never shrinks: it fences off a manager that acts on old state"
+// +kubebuilder:validation:XValidation:rule="!has(self.status) || !has(self.status.grants) || self.status.grants.size() <= self.status.?limit.orValue(0) || self.status.grants.all(g, g.seq <= oldSelf.?status.?seq.orValue(0))",message="no new grant while the ledger is at or over status.limit"
+// +kubebuilder:validation:XValidation:rule="self.?status.?limit.orValue(0) == oldSelf.?status.?limit.orValue(0) || (type(self.?spec.?concurrency.?maxUnavailable.orValue(1)) == int ? self.?status.?limit.orValue(0) <= self.?spec.?concurrency.?maxUnavailable.orValue(1) : true)",message="status.limit may not be raised above spec.concurrency.maxUnavailable"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63",message="the name of a RebootPolicy may have at most 63 characters"
+type RebootPolicy struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is what the user asks for.
+	// +optional
+	Spec RebootPolicySpec `json:"spec,omitempty"`
+
+	// status is what the manager observed, decided and granted.
+	// +optional
+	Status RebootPolicyStatus `json:"status,omitempty"`
+}
+
+// RebootPolicyList is a list of RebootPolicies.
+//
+// +kubebuilder:object:root=true
+type RebootPolicyList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	// items are the policies.
+	Items []RebootPolicy `json:"items"`
+}
+
+// Mode says whether a policy acts.
+// +kubebuilder:validation:Enum=Enforce;DryRun
+type Mode string
+
+const (
+	// ModeEnforce grants reboots.
+	ModeEnforce Mode = "Enforce"
+	// ModeDryRun decides and reports everything and grants nothing.
+	ModeDryRun Mode = "DryRun"
+)
+
+// RebootPolicySpec is what the user asks for. Every field is optional; the empty spec reboots every node that asks for
+// it, one at a time, at any hour, after draining it.
+type RebootPolicySpec struct {
+	// nodeSelector selects the nodes this policy governs. Absent or empty: every Node.
+	// +optional
+	NodeSelector *metav1.LabelSelector `json:"nodeSelector,omitempty"`
+
+	// priority decides which policy governs a node that several select: the highest. A tie is a conflict: the node is
+	// not rebooted, and condition Accepted of the policies says so. Absent: 0.
+	// +optional
+	// +kubebuilder:validation:Minimum=-1000000
+	// +kubebuilder:validation:Maximum=1000000
+	Priority int32 `json:"priority,omitempty"`
+
+	// mode is Enforce, or DryRun to decide and report everything and grant nothing. Absent: Enforce.
+	// +optional
+	Mode Mode `json:"mode,omitempty"`
+
+	// pause, when present, stops new grants. Nodes in flight finish.
+	// +optional
+	Pause *Pause `json:"pause,omitempty"`
+
+	// concurrency limits how many nodes may be down at once.
+	// +optional
+	Concurrency *Concurrency `json:"concurrency,omitempty"`
+
+	// windows are the hours in which reboots may start; several form a union. Absent or empty: always.
+	// What is in flight when a window closes is finished.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=50
+	Windows []Window `json:"windows,omitempty"`
+
+	// blackouts are civil dates on which no reboot starts. They win over windows. Absent: none.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=100
+	Blackouts []Blackout `json:"blackouts,omitempty"`
+
+	// drain says how pods leave the node. Absent: every default of its fields.
+	// +optional
+	Drain *Drain `json:"drain,omitempty"`
+
+	// reboot says how the node is rebooted. Absent: every default of its fields.
+	// +optional
+	Reboot *Reboot `json:"reboot,omitempty"`
+
+	// settle is how long a rebooted node must stay Ready before it is back in service. Absent: 60s. 0s: no wait.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(ms|s|m|h))+$') && duration(self) <= duration('24h')",message="settle must be a duration of at most 24h, such as 90s or 5m"
+	Settle *metav1.Duration `json:"settle,omitempty"`
+
+	// hooks are checks of your own before the drain and after the boot.
+	// This release accepts the field and does not act on it yet: condition Accepted says PartlySupported.
+	// +optional
+	Hooks *Hooks `json:"hooks,omitempty"`
+
+	// gates are conditions that are checked before each grant.
+	// This release accepts the field and does not act on it yet: condition Accepted says PartlySupported.
+	// +optional
+	Gates *Gates `json:"gates,omitempty"`
+
+	// failures says when the policy stops by itself. Absent: every default of its fields.
+	// +optional
+	Failures *Failures `json:"failures,omitempty"`
+}
+
+// Pause stops new grants.
+type Pause struct {
+	// reason is told to everybody who asks why nothing reboots.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	Reason string `json:"reason,omitempty"`
+
+	// until ends the pause by itself. Absent: until the field pause is removed.
+	// +optional
+	Until *metav1.Time `json:"until,omitempty"`
+}
+
+// Concurrency limits how many nodes may be down at once.
+type Concurrency struct {
+	// maxUnavailable is the most nodes that may be unavailable at once, as a number or as a percentage of the selected
+	// nodes. A percentage rounds down, to at least 1; 0 and 0% allow none. Nodes that are unavailable for other reasons
+	// (not Ready, cordoned by somebody else, being deleted) use it up. Absent: 1.
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? (self >= 0 && self <= 1000) : self.matches('^(100|[1-9]?[0-9])%$')",message="maxUnavailable must be a number of nodes from 0 to 1000, or a percentage from 0% to 100%"
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+
+	// topologyKey is a node label; nodes of one of its values at a time. Absent: no such rule.
+	// This release accepts the field and does not act on it yet: condition Accepted says PartlySupported.
+	// +optional
+	// +kubebuilder:validation:MaxLength=317
+	TopologyKey string `json:"topologyKey,omitempty"`
+}
+
+// InhibitorPolicy says what logind block inhibitors mean.
+// +kubebuilder:validation:Enum=Respect;Ignore
+type InhibitorPolicy string
+
+const (
+	// InhibitorsRespect waits until nothing on the host blocks a shutdown.
+	InhibitorsRespect InhibitorPolicy = "Respect"
+	// InhibitorsIgnore reboots all the same.
+	InhibitorsIgnore InhibitorPolicy = "Ignore"
+)
+
+// Reboot says how the node is rebooted.
+type Reboot struct {
+	// timeout runs from the point of no return to Ready on a new boot ID. After it the node counts as failed: its slot
+	// is kept, and it is told loudly. Absent: 30m.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(ms|s|m|h))+$') && duration(self) > duration('0s') && duration(self) <= duration('168h')",message="timeout must be a duration of more than 0 and at most 168h, such as 30m or 2h"
+	Timeout *metav1.Duration `json:"timeout,omitempty"`
+
+	// inhibitors is what a logind block inhibitor means. Absent: Respect.
+	// +optional
+	Inhibitors InhibitorPolicy `json:"inhibitors,omitempty"`
+}
+
+// Failures says when the policy stops by itself.
+type Failures struct {
+	// max is how many nodes may fail since the last success before the policy halts: condition Halted, and no new grant
+	// until `kubectl annotate rebootpolicy NAME reboot-operator.io/resume="why"`. Absent: 2.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000
+	Max *int32 `json:"max,omitempty"`
+}

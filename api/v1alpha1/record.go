@@ -1,0 +1,160 @@
+package v1alpha1
+
+import (
+	"encoding/json"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// maxRecordBytes bounds what is parsed from an annotation: a record is a few hundred bytes.
+const maxRecordBytes = 4096
+
+// GrantState says what a grant still permits.
+type GrantState string
+
+const (
+	// GrantActive permits one reboot.
+	GrantActive GrantState = "Active"
+	// GrantCancelled permits nothing any more. An agent that has not passed the point of no return aborts.
+	GrantCancelled GrantState = "Cancelled"
+	// GrantFinished permits nothing: the reboot is done and the node is back in service.
+	GrantFinished GrantState = "Finished"
+)
+
+// Grant is the manager's permission for one reboot. It names the boot it was given for, so it dies with that boot.
+type Grant struct {
+	// Policy is the RebootPolicy that granted.
+	Policy string `json:"policy"`
+	// Seq only grows, over all grants of a node.
+	Seq int64 `json:"seq"`
+	// BootID is the boot that may be ended.
+	BootID string `json:"bootID"`
+	// State is Active, Cancelled or Finished.
+	State GrantState `json:"state"`
+	// At is when the state was written.
+	At metav1.Time `json:"at"`
+}
+
+// Phase says how far an agent is with its grant.
+type Phase string
+
+const (
+	// PhaseDraining: the node is cordoned and its pods are leaving. A cancelled grant still stops it.
+	PhaseDraining Phase = "Draining"
+	// PhaseRebooting: past the point of no return. Only a new boot ID ends it.
+	PhaseRebooting Phase = "Rebooting"
+	// PhaseAborted: the attempt ended without a reboot and the agent's own cordon is undone.
+	PhaseAborted Phase = "Aborted"
+)
+
+// Progress is what the agent does with a grant.
+type Progress struct {
+	// Seq is the grant it acts on.
+	Seq int64 `json:"seq"`
+	// Phase is Draining, Rebooting or Aborted.
+	Phase Phase `json:"phase"`
+	// BootID is the boot in which the attempt was begun.
+	BootID string `json:"bootID"`
+	// Cordoned is true only if the agent itself cordoned the node.
+	Cordoned bool `json:"cordoned"`
+	// Reason says why an attempt was aborted, or that a drain timed out and the reboot goes on regardless.
+	Reason Reason `json:"reason,omitempty"`
+	// Message is a sentence for people, at most 512 bytes.
+	Message string `json:"message,omitempty"`
+	// At is when this phase began.
+	At metav1.Time `json:"at"`
+	// Failures counts the attempts in a row that failed (not those that were cancelled); a reboot ends the row.
+	Failures int32 `json:"failures,omitempty"`
+	// DrainStartedAt is when the drain of this attempt began, for measuring.
+	DrainStartedAt *metav1.Time `json:"drainStartedAt,omitempty"`
+}
+
+// Objection is the agent's own reason why the node should not be rebooted now.
+type Objection struct {
+	// Reason is one of the reasons of RebootPermitted, such as Inhibited.
+	Reason Reason `json:"reason"`
+	// Message is a sentence for people that says who objects and what to do.
+	Message string `json:"message"`
+}
+
+// ParseGrant reads the grant of a Node. It returns nil, nil when there is none, and an error when it is not one of
+// ours: then there is no permission.
+func ParseGrant(annotations map[string]string) (*Grant, error) {
+	g, err := parse[Grant](annotations, AnnotationGrant)
+	if g == nil || err != nil {
+		return nil, err
+	}
+	switch g.State {
+	case GrantActive, GrantCancelled, GrantFinished:
+	default:
+		return nil, fmt.Errorf("annotation %s: unknown state %q", AnnotationGrant, g.State)
+	}
+	if g.Seq <= 0 || g.BootID == "" || g.Policy == "" {
+		return nil, fmt.Errorf("annotation %s: seq, bootID and policy must be set", AnnotationGrant)
+	}
+	return g, nil
+}
+
+// ParseProgress reads the progress of a Node. It returns nil, nil when there is none, and an error when it is not one
+// of ours.
+func ParseProgress(annotations map[string]string) (*Progress, error) {
+	p, err := parse[Progress](annotations, AnnotationProgress)
+	if p == nil || err != nil {
+		return nil, err
+	}
+	switch p.Phase {
+	case PhaseDraining, PhaseRebooting, PhaseAborted:
+	default:
+		return nil, fmt.Errorf("annotation %s: unknown phase %q", AnnotationProgress, p.Phase)
+	}
+	if p.Seq <= 0 || p.BootID == "" || p.Failures < 0 {
+		return nil, fmt.Errorf("annotation %s: seq and bootID must be set", AnnotationProgress)
+	}
+	return p, nil
+}
+
+// ParseObjection reads the agent's objection. It returns nil, nil when there is none.
+func ParseObjection(annotations map[string]string) (*Objection, error) {
+	o, err := parse[Objection](annotations, AnnotationObjection)
+	if err == nil && o != nil && o.Reason == "" {
+		return nil, fmt.Errorf("annotation %s: reason must be set", AnnotationObjection)
+	}
+	return o, err
+}
+
+// String formats the grant as its annotation's value.
+func (g Grant) String() string { return format(g) }
+
+// String formats the progress as its annotation's value.
+func (p Progress) String() string { return format(p) }
+
+// String formats the objection as its annotation's value.
+func (o Objection) String() string { return format(o) }
+
+func parse[T any](annotations map[string]string, key string) (*T, error) {
+	value, ok := annotations[key]
+	if !ok {
+		return nil, nil
+	}
+	if len(value) > maxRecordBytes {
+		return nil, fmt.Errorf("annotation %s: %d bytes are too many", key, len(value))
+	}
+	var t *T
+	if err := json.Unmarshal([]byte(value), &t); err != nil {
+		return nil, fmt.Errorf("annotation %s: %w", key, err)
+	}
+	if t == nil {
+		return nil, fmt.Errorf("annotation %s: null is no record", key)
+	}
+	return t, nil
+}
+
+func format(record any) string {
+	// The records hold strings, integers, booleans and times: none of them can fail to marshal.
+	value, err := json.Marshal(record)
+	if err != nil {
+		panic(err)
+	}
+	return string(value)
+}

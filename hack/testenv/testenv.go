@@ -1,0 +1,61 @@
+// Package testenv starts the API server that suites run against: etcd and kube-apiserver of bin/k8s (or of
+// KUBEBUILDER_ASSETS), with the Node authorizer and NodeRestriction on and the project's CRD installed.
+package testenv
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// Environment is a running API server.
+type Environment struct {
+	// Config is a cluster administrator's.
+	Config *rest.Config
+	env    *envtest.Environment
+}
+
+// Root is the root folder of the repository.
+func Root() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(file), "..", "..")
+}
+
+// Assets is the folder with the control plane's programs: KUBEBUILDER_ASSETS where it is set, else bin/k8s.
+func Assets() string {
+	if dir := os.Getenv("KUBEBUILDER_ASSETS"); dir != "" {
+		return dir
+	}
+	return filepath.Join(Root(), "bin", "k8s")
+}
+
+// Start starts an API server and registers the project's kinds in the client-go scheme. The caller stops it.
+func Start() (*Environment, error) {
+	if err := v1alpha1.AddToScheme(scheme.Scheme); err != nil {
+		return nil, fmt.Errorf("registering the API: %w", err)
+	}
+	env := &envtest.Environment{
+		BinaryAssetsDirectory: Assets(),
+		CRDDirectoryPaths:     []string{filepath.Join(Root(), "config", "crd", "bases")},
+		ErrorIfCRDPathMissing: true,
+	}
+	args := env.ControlPlane.GetAPIServer().Configure()
+	args.Set("authorization-mode", "Node", "RBAC")
+	args.Append("enable-admission-plugins", "NodeRestriction")
+	config, err := env.Start()
+	if err != nil {
+		return nil, fmt.Errorf("starting the API server of %s (make controlplane builds it): %w", Assets(), err)
+	}
+	config.QPS = -1
+	return &Environment{Config: config, env: env}, nil
+}
+
+// Stop ends the API server and etcd.
+func (e *Environment) Stop() error { return e.env.Stop() }
