@@ -1,0 +1,51 @@
+// Package engine is what the agent knows of update engines: whatever on the host installs an operating-system update and
+// then needs a reboot. Each engine is a package below this one; Merge makes one answer for the node out of theirs.
+package engine
+
+import (
+	"context"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// State is what an engine says about a reboot.
+type State string
+
+const (
+	// Needed means the next boot uses something that is installed and not running yet.
+	Needed State = "Needed"
+	// NotNeeded means the engine was asked and needs nothing.
+	NotNeeded State = "NotNeeded"
+	// Unknown means the engine cannot be asked. It is never a need.
+	Unknown State = "Unknown"
+)
+
+// MaxMessageBytes is the most bytes a Report's Message holds.
+const MaxMessageBytes = 256
+
+// Report is what one engine says. Two equal reports (==) say the same, so an unchanged report causes no write.
+type Report struct {
+	// Engine is the name of the engine, for example "update-engine".
+	Engine string
+	// State says whether a reboot is needed.
+	State State
+	// Reason is the reason of Node condition RebootRequired: UpdateStaged, UpToDate or EngineUnreachable.
+	Reason v1alpha1.Reason
+	// Version is the version staged. Empty: unknown, or none is staged.
+	Version string
+	// Latched means the need was heard in a broadcast that the engine itself does not confirm. Such a need is in no
+	// status that could be read again: it has to be handed back to the engine when the agent restarts within a boot.
+	Latched bool
+	// Message is a sentence for people: valid UTF-8 of at most MaxMessageBytes bytes, free of times, counters and
+	// connection names, so that it changes only when what it says does.
+	Message string
+}
+
+// Engine is one update engine on this host.
+type Engine interface {
+	// Name is the engine's name in flags, reports and metrics.
+	Name() string
+	// Run watches the engine until ctx ends and calls report with the first thing it learns and then on each change only,
+	// never from two goroutines at once. An engine or a bus that is absent is a report (Unknown), not an error.
+	Run(ctx context.Context, report func(Report)) error
+}
