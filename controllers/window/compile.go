@@ -1,0 +1,131 @@
+package window
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// maxDuration is the longest that a window may be open; lookBehind rests on it.
+const maxDuration = 7 * 24 * time.Hour
+
+// compileRule checks a window.
+func compileRule(w v1alpha1.Window, zones zones) (rule, error) {
+	days, err := parseDays(w.Days)
+	if err != nil {
+		return rule{}, err
+	}
+	weeks, err := parseWeeks(w.WeeksOfMonth)
+	if err != nil {
+		return rule{}, err
+	}
+	start, err := parseStart(w.Start)
+	if err != nil {
+		return rule{}, err
+	}
+	if d := w.Duration.Duration; d <= 0 || d > maxDuration {
+		return rule{}, fmt.Errorf("duration %v must be more than 0 and at most 168h", d)
+	}
+	zone, err := zones.load(w.TimeZoneOrDefault())
+	if err != nil {
+		return rule{}, err
+	}
+	return rule{
+		name:     w.Name,
+		days:     days,
+		weeks:    weeks,
+		start:    start,
+		duration: w.Duration.Duration,
+		clock:    clock{zone: zone},
+	}, nil
+}
+
+// compileBlackout checks a blackout and resolves its dates.
+func compileBlackout(b v1alpha1.Blackout, zones zones) (span, error) {
+	from, err := parseDate(b.From)
+	if err != nil {
+		return span{}, fmt.Errorf("from %q must be a date as YYYY-MM-DD", b.From)
+	}
+	to, err := parseDate(b.To)
+	if err != nil {
+		return span{}, fmt.Errorf("to %q must be a date as YYYY-MM-DD", b.To)
+	}
+	if to <= from {
+		return span{}, fmt.Errorf("to %s must be after from %s: it is the first day on which reboots may start again", b.To, b.From)
+	}
+	zone, err := zones.load(b.TimeZoneOrDefault())
+	if err != nil {
+		return span{}, err
+	}
+	return newSpan(b.Name, b.Reason, from, to, zone), nil
+}
+
+// names are the names seen so far. State tells windows and blackouts apart by them.
+type names map[string]bool
+
+func (n names) add(name string) error {
+	if name == "" {
+		return errors.New("name is missing")
+	}
+	if n[name] {
+		return errors.New("name is taken by another one")
+	}
+	n[name] = true
+	return nil
+}
+
+// zones are the zones loaded so far, as loading one reads a file.
+type zones map[string]*time.Location
+
+func (z zones) load(name string) (*time.Location, error) {
+	if zone, ok := z[name]; ok {
+		return zone, nil
+	}
+	zone, err := loadZone(name)
+	if err != nil {
+		return nil, err
+	}
+	z[name] = zone
+	return zone, nil
+}
+
+var dayNames = []v1alpha1.Day{"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"}
+
+func parseDays(days []v1alpha1.Day) (weekdays, error) {
+	var set weekdays
+	for _, day := range days {
+		i := slices.Index(dayNames, day)
+		if i < 0 {
+			return 0, fmt.Errorf("day %q must be Mon, Tue, Wed, Thu, Fri, Sat or Sun", day)
+		}
+		set |= 1 << i
+	}
+	return set, nil
+}
+
+func parseWeeks(ns []int32) (weeks, error) {
+	var set weeks
+	for _, n := range ns {
+		switch {
+		case n == -1:
+			set |= 1
+		case 1 <= n && n <= 5:
+			set |= 1 << n
+		default:
+			return 0, fmt.Errorf("weeksOfMonth %d must be 1 to 5, or -1 for the last", n)
+		}
+	}
+	return set, nil
+}
+
+// parseStart reads HH:MM as seconds after midnight.
+func parseStart(s string) (int64, error) {
+	t, err := time.Parse("15:04", s)
+	if err != nil || len(s) != len("15:04") {
+		return 0, fmt.Errorf("start %q must be a time of day as HH:MM, from 00:00 to 23:59", s)
+	}
+	return int64(t.Hour()*60+t.Minute()) * 60, nil
+}

@@ -1,0 +1,97 @@
+package window
+
+import (
+	"slices"
+	"time"
+)
+
+// horizon is how far ahead State tells openings and closings. What lies beyond is told when it comes nearer.
+const horizon = 400 * 24 * time.Hour
+
+// State is what the windows and blackouts say at one instant, until Next. All instants are in UTC.
+type State struct {
+	// Open is whether a reboot may start.
+	Open bool
+	// Always is whether the policy has no windows: it is open but for its blackouts.
+	Always bool
+	// Name is the blackout in force or else the open window; where there are several, the first of the policy's list.
+	// Empty: closed by no blackout, or open without windows.
+	Name string
+	// Blackout is whether a blackout is in force; BlackoutReason is the reason written with it.
+	Blackout       bool
+	BlackoutReason string
+	// ClosesAt is the end of the union of windows that touch or overlap, or the blackout that cuts it. Zero: closed,
+	// or open for 400 days and more.
+	ClosesAt time.Time
+	// OpensAt is the next opening. Zero: open, or closed for 400 days and more.
+	OpensAt time.Time
+	// Next is the next instant at which anything above changes. Zero: nothing does, as far as 400 days of look-ahead
+	// tell.
+	Next time.Time
+}
+
+// At is the state at now.
+func (s Schedule) At(now time.Time) State {
+	if !s.compiled {
+		return State{}
+	}
+	s.rules = slices.Clone(s.rules) // their clocks remember, and goroutines may share a Schedule
+	always := len(s.rules) == 0
+	if i := s.blackoutAt(now); i < len(s.blackouts) {
+		b := s.blackouts[i]
+		state := State{Always: always, Name: b.name, Blackout: true, BlackoutReason: b.reason}
+		return s.closed(state, now, earliest(b.to, s.nextBlackout(now, i)))
+	}
+	blackout := s.nextBlackout(now, len(s.blackouts))
+	if always {
+		return open(State{Always: true}, now, blackout, time.Time{})
+	}
+	i := s.ruleAt(now)
+	if i == len(s.rules) {
+		return s.closed(State{}, now, blackout)
+	}
+	return open(State{Name: s.rules[i].name}, now, s.closing(now, blackout), s.nextName(now, i))
+}
+
+// closed completes the state while closed; next is when the blackout in force changes.
+func (s Schedule) closed(state State, now, next time.Time) State {
+	opening := s.opening(now)
+	state.OpensAt = inSight(now, opening)
+	state.Next = earliest(next, told(now, opening))
+	return state
+}
+
+// open completes the state while open; next is when the name changes.
+func open(state State, now, closing, next time.Time) State {
+	state.Open = true
+	state.ClosesAt = inSight(now, closing)
+	state.Next = earliest(next, told(now, closing))
+	return state
+}
+
+// inSight is the instant if it is within the horizon.
+func inSight(now, instant time.Time) time.Time {
+	if instant.After(now.Add(horizon)) {
+		return time.Time{}
+	}
+	return instant
+}
+
+// told is when the instant changes the state: as it comes, or already as it comes in sight.
+func told(now, instant time.Time) time.Time {
+	if instant.After(now.Add(horizon)) {
+		return instant.Add(-horizon)
+	}
+	return instant
+}
+
+// earliest is the earliest of the instants; a zero one stands for never.
+func earliest(instants ...time.Time) time.Time {
+	var first time.Time
+	for _, t := range instants {
+		if first.IsZero() || !t.IsZero() && t.Before(first) {
+			first = t
+		}
+	}
+	return first
+}
