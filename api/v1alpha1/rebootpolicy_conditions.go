@@ -88,6 +88,10 @@ const (
 	ReasonRebootRefused Reason = "RebootRefused"
 	// ReasonRebootTimedOut means the node was not Ready on a new boot ID within reboot.timeout.
 	ReasonRebootTimedOut Reason = "RebootTimedOut"
+	// ReasonAgentSilent means the agent did not act on its grant in time; the grant was taken back.
+	ReasonAgentSilent Reason = "AgentSilent"
+	// ReasonNodeGone means the Node was deleted.
+	ReasonNodeGone Reason = "NodeGone"
 	// ReasonRecordUnreadable means the grant or progress annotation could not be parsed: no permission.
 	ReasonRecordUnreadable Reason = "RecordUnreadable"
 )

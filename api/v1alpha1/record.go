@@ -34,6 +34,10 @@ type Grant struct {
 	State GrantState `json:"state"`
 	// At is when the state was written.
 	At metav1.Time `json:"at"`
+	// Reason says why a grant was cancelled.
+	Reason Reason `json:"reason,omitempty"`
+	// Need is the reason of RebootRequired for which it was given, for measuring.
+	Need Reason `json:"need,omitempty"`
 }
 
 // Phase says how far an agent is with its grant.

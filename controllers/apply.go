@@ -1,0 +1,125 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+)
+
+// applyFlight does what is due about one granted reboot. It reads the Node live and decides again with it, because the
+// cache may lag; the write carries the resourceVersion of that reading.
+func (r *RebootPolicyReconciler) applyFlight(ctx context.Context, s *state, t plan.Flight) error {
+	live, err := r.liveNode(ctx, t.Entry.Node)
+	if err != nil {
+		return err
+	}
+	s.replace(trimNode(live))
+	i := s.index[t.Entry.Node]
+	now := plan.Reboots(s.Snapshot).Flight(t.Entry)
+	if now.Action != t.Action {
+		return nil
+	}
+	switch n := s.Nodes[i]; now.Action {
+	case plan.RingBell:
+		return r.ring(ctx, s, live, n, now)
+	case plan.CancelGrant:
+		return r.cancel(ctx, s, live, n, now)
+	case plan.FinishGrant:
+		return r.finish(ctx, s, live, n, now)
+	case plan.Wait, plan.ReleaseEntry:
+	}
+	return nil
+}
+
+// ring tells the node of its grant: permission and condition in one write.
+func (r *RebootPolicyReconciler) ring(ctx context.Context, s *state, live *corev1.Node, n plan.Node, t plan.Flight) error {
+	grant, ok := plan.Ring(n.Record, t.Entry, s.Policy.Name, s.Now)
+	if !ok {
+		return nil
+	}
+	grant.Need = n.RequiredReason
+	patch := newNodePatch(live.ResourceVersion).annotate(v1alpha1.AnnotationGrant, grant.String()).
+		condition(r.permitted(plan.Decision{
+			Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonGranted, Message: plan.GrantedMessage(s.Policy.Name, t.Entry.Seq),
+		}, n.Permitted))
+	if err := r.patchNode(ctx, s, live, patch); err != nil {
+		return err
+	}
+	ctrl.LoggerFrom(ctx).Info("Granted a reboot", "Node", klog.KObj(live), "seq", t.Entry.Seq, "bootID", t.Entry.BootID)
+	r.granted(s, live, n, t)
+	return nil
+}
+
+// cancel takes the grant back on the Node first; the ledger entry goes once the agent cannot start any more.
+func (r *RebootPolicyReconciler) cancel(ctx context.Context, s *state, live *corev1.Node, n plan.Node, t plan.Flight) error {
+	grant, ok := plan.Cancel(n.Record, t.Entry, s.Policy.Name, s.Now)
+	if !ok {
+		return nil
+	}
+	grant.Reason = t.Reason
+	patch := newNodePatch(live.ResourceVersion).annotate(v1alpha1.AnnotationGrant, grant.String())
+	if n.Permitted != nil {
+		patch.removeCondition(v1alpha1.NodeRebootPermitted)
+	}
+	if err := r.patchNode(ctx, s, live, patch); err != nil {
+		return err
+	}
+	ctrl.LoggerFrom(ctx).Info("Cancelled a grant", "Node", klog.KObj(live), "seq", t.Entry.Seq, "reason", t.Reason)
+	r.cancelled(s, live, t)
+	return nil
+}
+
+// finish puts the node back in service: the uncordon and the end of the grant are one write.
+func (r *RebootPolicyReconciler) finish(ctx context.Context, s *state, live *corev1.Node, n plan.Node, t plan.Flight) error {
+	grant, ok := plan.Finish(n.Record, t.Entry, s.Policy.Name, n.BootID, s.Now)
+	if !ok {
+		return nil
+	}
+	grant.Need = n.Grant.Need
+	patch := newNodePatch(live.ResourceVersion).annotate(v1alpha1.AnnotationGrant, grant.String())
+	uncordon := n.Progress.Cordoned && live.Spec.Unschedulable && cordonedByAgent(live)
+	if uncordon {
+		patch.uncordon()
+	} else if n.Permitted != nil {
+		patch.removeCondition(v1alpha1.NodeRebootPermitted)
+	}
+	if err := r.patchNode(ctx, s, live, patch); err != nil {
+		return err
+	}
+	ctrl.LoggerFrom(ctx).Info("Confirmed a reboot", "Node", klog.KObj(live), "seq", t.Entry.Seq, "bootID", n.BootID)
+	r.finished(s, live, n, t, uncordon)
+	return nil
+}
+
+func (r *RebootPolicyReconciler) liveNode(ctx context.Context, name string) (*corev1.Node, error) {
+	var node corev1.Node
+	if err := r.Live.Get(ctx, client.ObjectKey{Name: name}, &node); err != nil {
+		return nil, fmt.Errorf("reading node %q: %w", name, err)
+	}
+	return &node, nil
+}
+
+// patchNode writes a Node and puts what came back into the state. What only the metadata and the status change goes to
+// the status endpoint, which takes both for a Node; spec goes to the main one.
+func (r *RebootPolicyReconciler) patchNode(ctx context.Context, s *state, node *corev1.Node, p *nodePatch) error {
+	written := &corev1.Node{ObjectMeta: node.ObjectMeta}
+	owner := client.FieldOwner(v1alpha1.FieldOwnerManager)
+	var err error
+	if p.Spec != nil {
+		err = r.Client.Patch(ctx, written, p, owner)
+	} else {
+		err = r.Client.Status().Patch(ctx, written, p, owner)
+	}
+	if err != nil {
+		return fmt.Errorf("writing node %q: %w", node.Name, err)
+	}
+	s.replace(trimNode(written))
+	return nil
+}

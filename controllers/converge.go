@@ -1,0 +1,143 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+)
+
+// maxRounds is how many plans one pass makes: finish, ledger, ring, and one that finds nothing left, with room to spare.
+const maxRounds = 8
+
+// converge plans and applies until a plan has nothing left to do. In each round either Nodes are written, or the ledger;
+// a freed slot so goes to the next node within one pass.
+func (r *RebootPolicyReconciler) converge(ctx context.Context, s *state) (plan.Plan, error) {
+	tried := attempts{}
+	for range maxRounds {
+		p := plan.Reboots(s.Snapshot)
+		if r.applyFlights(ctx, s, p, tried) {
+			continue
+		}
+		if !p.LedgerChanges() {
+			return p, errors.Join(tried.err(), r.finalize(ctx, s, p))
+		}
+		if err := r.applyLedger(ctx, s, p); err != nil {
+			return p, errors.Join(tried.err(), err)
+		}
+	}
+	return plan.Reboots(s.Snapshot), tried.err()
+}
+
+// attempt is what was tried on one Node in this pass, and how it went.
+type attempt struct {
+	action plan.Action
+	err    error
+}
+
+type attempts map[string]attempt
+
+func (a attempts) err() error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(a)) {
+		errs = append(errs, a[name].err)
+	}
+	return errors.Join(errs...)
+}
+
+// applyFlights writes what is due on Nodes, and tells whether it tried anything. A Node that refuses is not tried again
+// in this pass, and keeps nobody else waiting.
+func (r *RebootPolicyReconciler) applyFlights(ctx context.Context, s *state, p plan.Plan, tried attempts) bool {
+	wrote := false
+	for _, t := range p.Flights {
+		if t.Action == plan.Wait || t.Action == plan.ReleaseEntry || tried[t.Entry.Node].action == t.Action {
+			continue
+		}
+		wrote = true
+		err := r.applyFlight(ctx, s, t)
+		switch {
+		case apierrors.IsNotFound(err):
+			s.remove(t.Entry.Node)
+			err = nil
+		case apierrors.IsConflict(err):
+			// Somebody wrote the Node in between; its event brings the next pass.
+			ctrl.LoggerFrom(ctx).V(1).Info("Lost a race for the node", "Node", klog.KRef("", t.Entry.Node), "step", t.Action)
+			err = nil
+		}
+		tried[t.Entry.Node] = attempt{action: t.Action, err: err}
+	}
+	return wrote
+}
+
+// applyLedger writes grants, adoptions and releases in one compare-and-swap. Somebody else's write in between throws
+// the whole plan away.
+func (r *RebootPolicyReconciler) applyLedger(ctx context.Context, s *state, p plan.Plan) error {
+	if err := r.confirmGone(ctx, p); err != nil {
+		return err
+	}
+	if err := r.hold(ctx, s, p); err != nil {
+		return err
+	}
+	if err := r.writeStatus(ctx, s, p); err != nil {
+		return err
+	}
+	r.observeReleases(s, p)
+	return nil
+}
+
+// confirmGone asks the API server whether nodes that the cache has lost are deleted for good.
+func (r *RebootPolicyReconciler) confirmGone(ctx context.Context, p plan.Plan) error {
+	for _, t := range p.Released() {
+		if t.Reason != v1alpha1.ReasonNodeGone {
+			continue
+		}
+		node, err := r.liveNode(ctx, t.Entry.Node)
+		if err == nil {
+			return fmt.Errorf("node %q is missing from the cache and still there", node.Name)
+		}
+		if !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// hold puts the finalizer on a policy before its ledger has an entry.
+func (r *RebootPolicyReconciler) hold(ctx context.Context, s *state, p plan.Plan) error {
+	if len(p.Ledger()) == 0 || controllerutil.ContainsFinalizer(s.Policy, v1alpha1.Finalizer) {
+		return nil
+	}
+	before := s.Policy.DeepCopy()
+	controllerutil.AddFinalizer(s.Policy, v1alpha1.Finalizer)
+	return r.patchPolicy(ctx, s.Policy, before)
+}
+
+// finalize lets a policy go that is being deleted and has no grant left, and takes away an administrator's word to
+// resume once the status shows it.
+func (r *RebootPolicyReconciler) finalize(ctx context.Context, s *state, p plan.Plan) error {
+	before := s.Policy.DeepCopy()
+	done := s.Policy.DeletionTimestamp != nil && len(p.Ledger()) == 0
+	if done && controllerutil.RemoveFinalizer(s.Policy, v1alpha1.Finalizer) {
+		return client.IgnoreNotFound(r.patchPolicy(ctx, s.Policy, before))
+	}
+	return nil
+}
+
+// patchPolicy writes metadata with the resourceVersion that was read.
+func (r *RebootPolicyReconciler) patchPolicy(ctx context.Context, policy, before *v1alpha1.RebootPolicy) error {
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Patch(ctx, policy, patch, client.FieldOwner(v1alpha1.FieldOwnerManager)); err != nil {
+		return fmt.Errorf("writing policy %q: %w", policy.Name, err)
+	}
+	return nil
+}

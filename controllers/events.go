@@ -1,0 +1,92 @@
+package controllers
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+)
+
+// Every function of this file is called after the write that justifies it.
+
+func (r *RebootPolicyReconciler) granted(s *state, node *corev1.Node, n plan.Node, t plan.Flight) {
+	r.observeGrant(s, n)
+	r.both(s, node, corev1.EventTypeNormal, v1alpha1.EventRebootGranted, "Grant",
+		"policy %s grants node %s its reboot (number %d)", s.Policy.Name, node.Name, t.Entry.Seq)
+}
+
+func (r *RebootPolicyReconciler) cancelled(s *state, node *corev1.Node, t plan.Flight) {
+	r.both(s, node, corev1.EventTypeNormal, v1alpha1.EventGrantCancelled, "Cancel",
+		"the grant of node %s is taken back (%s): %s", node.Name, t.Reason, t.Message)
+}
+
+func (r *RebootPolicyReconciler) finished(s *state, node *corev1.Node, n plan.Node, t plan.Flight, uncordoned bool) {
+	observeReboot(s, n)
+	r.both(s, node, corev1.EventTypeNormal, v1alpha1.EventRebootSucceeded, "Finish",
+		"node %s is back in service on boot %s", node.Name, n.BootID)
+	if uncordoned {
+		r.Recorder.Eventf(reference(node), nil, corev1.EventTypeNormal, v1alpha1.EventUncordoned, "Uncordon", "uncordoned after the reboot (number %d)", t.Entry.Seq)
+	}
+}
+
+// explained emits an event where the reason a node waits for needs somebody's attention.
+func (r *RebootPolicyReconciler) explained(s *state, node *corev1.Node, d plan.Decision) {
+	switch d.Reason {
+	case v1alpha1.ReasonRebootTimedOut:
+		countFailure(s, node.Name, "timed_out")
+		r.both(s, node, corev1.EventTypeWarning, v1alpha1.EventRebootTimedOut, "AwaitBoot", "node %s: %s", node.Name, d.Message)
+	case v1alpha1.ReasonDrainTimedOut:
+		r.both(s, node, corev1.EventTypeWarning, v1alpha1.EventDrainTimedOut, "AwaitDrain", "node %s: %s", node.Name, d.Message)
+	case v1alpha1.ReasonPolicyConflict:
+		r.Recorder.Eventf(reference(node), nil, corev1.EventTypeWarning, v1alpha1.EventPolicyConflict, "Decide", "%s", d.Message)
+	case v1alpha1.ReasonRecordUnreadable:
+		r.Recorder.Eventf(reference(node), nil, corev1.EventTypeWarning, v1alpha1.EventRecordUnreadable, "Decide", "%s", d.Message)
+	}
+}
+
+// policyEvents tells what changed between two statuses that were both written.
+func (r *RebootPolicyReconciler) policyEvents(before, after *v1alpha1.RebootPolicy) {
+	for _, e := range []struct {
+		condition, whenTrue, whenFalse, action string
+	}{
+		{v1alpha1.ConditionHalted, v1alpha1.EventHalted, v1alpha1.EventResumed, "Halt"},
+		{v1alpha1.ConditionWindowOpen, v1alpha1.EventWindowOpened, v1alpha1.EventWindowClosed, "Window"},
+	} {
+		was := meta.FindStatusCondition(before.Status.Conditions, e.condition)
+		is := meta.FindStatusCondition(after.Status.Conditions, e.condition)
+		if was == nil || is == nil || was.Status == is.Status {
+			continue
+		}
+		kind, reason := corev1.EventTypeNormal, e.whenFalse
+		if is.Status == metav1.ConditionTrue {
+			reason = e.whenTrue
+		}
+		if reason == v1alpha1.EventHalted {
+			kind = corev1.EventTypeWarning
+		}
+		r.Recorder.Eventf(after, nil, kind, reason, e.action, "%s: %s", is.Reason, is.Message)
+	}
+	r.conflictEvent(before, after)
+}
+
+func (r *RebootPolicyReconciler) conflictEvent(before, after *v1alpha1.RebootPolicy) {
+	was := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionAccepted)
+	is := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionAccepted)
+	conflict := string(v1alpha1.ReasonPolicyConflict)
+	if is.Reason == conflict && (was == nil || was.Reason != conflict) {
+		r.Recorder.Eventf(after, nil, corev1.EventTypeWarning, v1alpha1.EventPolicyConflict, "Accept", "%s", is.Message)
+	}
+}
+
+// both emits an event on the Node and one on the policy, each related to the other.
+func (r *RebootPolicyReconciler) both(s *state, node *corev1.Node, kind, reason, action, note string, args ...any) {
+	r.Recorder.Eventf(reference(node), s.Policy, kind, reason, action, note, args...)
+	r.Recorder.Eventf(s.Policy, reference(node), kind, reason, action, note, args...)
+}
+
+// reference names a Node; `kubectl describe node` finds events by the UID.
+func reference(node *corev1.Node) *corev1.ObjectReference {
+	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}
+}

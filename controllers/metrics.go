@@ -1,0 +1,138 @@
+package controllers
+
+import (
+	"runtime"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/window"
+)
+
+const prefix = "reboot_operator_"
+
+// Version is set by the linker.
+var Version = "dev"
+
+var (
+	nodesGauge   = gauge("nodes", "Nodes of the policy by state.", "policy", "state")
+	blockedGauge = gauge("blocked_nodes", "Nodes that need a reboot and may not now, by reason.", "policy", "reason")
+	limitGauge   = gauge("limit", "maxUnavailable in nodes.", "policy")
+	openGauge    = gauge("window_open", "1 while windows and blackouts allow a reboot to start.", "policy")
+	nextGauge    = gauge("window_next_transition_timestamp_seconds", "When the windows next open or close; 0: never.", "policy")
+	oldestGauge  = gauge("oldest_pending_seconds", "How long the longest-waiting node has waited.", "policy")
+	haltedGauge  = gauge("halted", "1 while the policy is halted after failures.", "policy")
+	buildGauge   = gauge("build_info", "1, with the program's version.", "version", "goversion")
+
+	rebootsTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: prefix + "reboots_total", Help: "Reboots by result; engine is the reason the reboot was needed.",
+	}, []string{"policy", "engine", "result"})
+	phaseSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: prefix + "reboot_duration_seconds", Help: "How long the phases of a reboot took: waiting, drain, reboot, settle.",
+		Buckets: []float64{1, 2, 5, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 3 * 3600, 12 * 3600, 48 * 3600},
+	}, []string{"policy", "phase"})
+	grantLatency = prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name: prefix + "grant_latency_seconds", Help: "From the moment a slot was free and a node asked, to the node's grant.",
+		Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 60},
+	})
+)
+
+func init() {
+	metrics.Registry.MustRegister(nodesGauge, blockedGauge, limitGauge, openGauge, nextGauge, oldestGauge, haltedGauge,
+		buildGauge, rebootsTotal, phaseSeconds, grantLatency)
+	buildGauge.WithLabelValues(Version, runtime.Version()).Set(1)
+}
+
+func gauge(name, help string, labels ...string) *prometheus.GaugeVec {
+	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: prefix + name, Help: help}, labels)
+}
+
+// observe sets the gauges of one policy from its plan.
+func observe(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State, now time.Time) {
+	name := policy.Name
+	for state, count := range map[string]int32{
+		"selected": p.Counts.Selected, "reporting": p.Counts.Reporting, "reboot_required": p.Counts.RebootRequired,
+		"permitted": p.Counts.Permitted, "rebooting": p.Counts.Rebooting, "blocked": p.Counts.Blocked,
+		"unavailable": p.Counts.Unavailable, "failed": p.Counts.Failed,
+	} {
+		nodesGauge.WithLabelValues(name, state).Set(float64(count))
+	}
+	blockedGauge.DeletePartialMatch(prometheus.Labels{"policy": name})
+	for _, b := range p.Blocked {
+		blockedGauge.WithLabelValues(name, string(b.Reason)).Set(float64(b.Count))
+	}
+	limitGauge.WithLabelValues(name).Set(float64(p.Limit))
+	openGauge.WithLabelValues(name).Set(boolean(w.Open))
+	haltedGauge.WithLabelValues(name).Set(boolean(p.Halt.Halted))
+	nextGauge.WithLabelValues(name).Set(seconds(w.Next))
+	oldestGauge.WithLabelValues(name).Set(since(p.OldestPending, now))
+}
+
+// forget drops the gauges of a policy that is gone.
+func forget(policy string) {
+	labels := prometheus.Labels{"policy": policy}
+	for _, g := range []*prometheus.GaugeVec{nodesGauge, blockedGauge, limitGauge, openGauge, nextGauge, oldestGauge, haltedGauge} {
+		g.DeletePartialMatch(labels)
+	}
+}
+
+func (r *RebootPolicyReconciler) observeGrant(s *state, n plan.Node) {
+	phaseSeconds.WithLabelValues(s.Policy.Name, "waiting").Observe(since(n.RequiredSince, s.Now))
+	free := n.RequiredSince
+	if at := r.freed[s.Policy.Name]; at.After(free) {
+		free = at
+	}
+	grantLatency.Observe(since(free, r.Clock.Now()))
+}
+
+// observeReleases notes when a slot became free, and counts the reboots that were given up.
+func (r *RebootPolicyReconciler) observeReleases(s *state, p plan.Plan) {
+	for _, t := range p.Released() {
+		r.freed[s.Policy.Name] = s.Now
+		if t.Node != nil && t.Node.Progress != nil && t.Node.Progress.Seq == t.Entry.Seq && t.Node.Progress.Phase == v1alpha1.PhaseAborted {
+			countFailure(s, t.Entry.Node, "aborted")
+		}
+	}
+}
+
+func observeReboot(s *state, n plan.Node) {
+	name, p := s.Policy.Name, n.Progress
+	rebootsTotal.WithLabelValues(name, string(n.Grant.Need), "succeeded").Inc()
+	if p.DrainStartedAt != nil {
+		phaseSeconds.WithLabelValues(name, "drain").Observe(p.At.Sub(p.DrainStartedAt.Time).Seconds())
+	}
+	phaseSeconds.WithLabelValues(name, "reboot").Observe(since(p.At.Time, n.MaintenanceSince))
+	phaseSeconds.WithLabelValues(name, "settle").Observe(since(n.MaintenanceSince, s.Now))
+}
+
+func countFailure(s *state, node, result string) {
+	need := v1alpha1.Reason("")
+	if i, ok := s.index[node]; ok && s.Nodes[i].Grant != nil {
+		need = s.Nodes[i].Grant.Need
+	}
+	rebootsTotal.WithLabelValues(s.Policy.Name, string(need), result).Inc()
+}
+
+func boolean(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func seconds(t time.Time) float64 {
+	if t.IsZero() {
+		return 0
+	}
+	return float64(t.Unix())
+}
+
+func since(t, now time.Time) float64 {
+	if t.IsZero() {
+		return 0
+	}
+	return max(now.Sub(t).Seconds(), 0)
+}

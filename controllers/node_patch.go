@@ -1,0 +1,97 @@
+package controllers
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// nodePatch is a strategic merge patch of a Node: it touches nothing it does not name. With a resourceVersion it is a
+// compare-and-swap: the API server refuses it when the Node has changed since.
+type nodePatch struct {
+	Metadata nodePatchMetadata `json:"metadata"`
+	Spec     map[string]any    `json:"spec,omitempty"`
+	Status   *nodePatchStatus  `json:"status,omitempty"`
+}
+
+type nodePatchMetadata struct {
+	ResourceVersion string            `json:"resourceVersion,omitempty"`
+	Annotations     map[string]string `json:"annotations,omitempty"`
+}
+
+type nodePatchStatus struct {
+	Conditions []any `json:"conditions"`
+}
+
+func newNodePatch(resourceVersion string) *nodePatch {
+	return &nodePatch{Metadata: nodePatchMetadata{ResourceVersion: resourceVersion, Annotations: map[string]string{}}}
+}
+
+func (p *nodePatch) annotate(key, value string) *nodePatch {
+	p.Metadata.Annotations[key] = value
+	return p
+}
+
+func (p *nodePatch) condition(c corev1.NodeCondition) *nodePatch {
+	return p.withCondition(c)
+}
+
+func (p *nodePatch) removeCondition(kind corev1.NodeConditionType) *nodePatch {
+	return p.withCondition(map[string]any{"type": kind, "$patch": "delete"})
+}
+
+func (p *nodePatch) withCondition(c any) *nodePatch {
+	if p.Status == nil {
+		p.Status = &nodePatchStatus{}
+	}
+	p.Status.Conditions = append(p.Status.Conditions, c)
+	return p
+}
+
+func (p *nodePatch) uncordon() {
+	p.Spec = map[string]any{"unschedulable": nil}
+}
+
+// Type implements client.Patch.
+func (p *nodePatch) Type() types.PatchType { return types.StrategicMergePatchType }
+
+// Data implements client.Patch.
+func (p *nodePatch) Data(client.Object) ([]byte, error) {
+	data, err := json.Marshal(p)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a patch: %w", err)
+	}
+	return data, nil
+}
+
+// cordonedByAgent tells whether the cordon is still the agent's own. An administrator who uncordons the node and cordons
+// it again owns the field from then on, and the node stays cordoned. Without managedFields the record's word counts.
+func cordonedByAgent(node *corev1.Node) bool {
+	owned := false
+	for _, entry := range node.ManagedFields {
+		if entry.FieldsV1 == nil || !strings.Contains(string(entry.FieldsV1.GetRawBytes()), `"f:unschedulable"`) {
+			continue
+		}
+		if entry.Manager == v1alpha1.FieldOwnerAgent {
+			return true
+		}
+		owned = true
+	}
+	return !owned
+}
+
+// permittedOf finds a condition by its type.
+func permittedOf(node *corev1.Node) *corev1.NodeCondition {
+	i := slices.IndexFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == v1alpha1.NodeRebootPermitted })
+	if i < 0 {
+		return nil
+	}
+	return &node.Status.Conditions[i]
+}

@@ -1,0 +1,106 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// Limit is maxUnavailable in nodes. A percentage of the selected nodes rounds down, to at least 1; 0 and 0% allow none.
+// What cannot be read allows none either.
+func Limit(maxUnavailable intstr.IntOrString, selected int) (int32, error) {
+	if maxUnavailable.Type == intstr.Int {
+		return max(maxUnavailable.IntVal, 0), nil
+	}
+	percent, err := strconv.Atoi(strings.TrimSuffix(maxUnavailable.StrVal, "%"))
+	if err != nil || !strings.HasSuffix(maxUnavailable.StrVal, "%") || percent < 0 || percent > 100 {
+		return 0, fmt.Errorf("spec.concurrency.maxUnavailable: %q is no percentage", maxUnavailable.StrVal)
+	}
+	if percent == 0 || selected == 0 {
+		return 0, nil
+	}
+	return int32(min(max(selected*percent/100, 1), v1alpha1.MaxGrants)), nil
+}
+
+// budget is how many nodes may still go down.
+type budget struct {
+	limit int
+	// asked is maxUnavailable as the user wrote it.
+	asked intstr.IntOrString
+	// used are the nodes that are down or going down: in the ledger, adopted, or unavailable for reasons of their own.
+	used map[string]string
+	// granted is how many entries the ledger has.
+	granted int
+}
+
+func (f *fleet) budget(limit int32, flights []Flight) *budget {
+	b := &budget{limit: int(limit), asked: f.Policy.Spec.MaxUnavailableOrDefault(), used: map[string]string{}}
+	for _, n := range f.governed {
+		if n.unavailable() {
+			b.used[n.Name] = why(n)
+		} else if n.Outstanding() {
+			b.used[n.Name] = "holds a grant"
+		}
+	}
+	for _, t := range flights {
+		if t.Action != ReleaseEntry {
+			b.granted++
+			b.used[t.Entry.Node] = "holds a grant"
+		}
+	}
+	for _, n := range f.orphans {
+		b.granted++
+		b.used[n.Name] = "holds a grant"
+	}
+	return b
+}
+
+// take gives the node a place, or says why there is none. A node that is down already takes no new place.
+func (b *budget) take(n *Node) *Objection {
+	if b.granted >= b.limit || b.granted >= v1alpha1.MaxGrants {
+		return b.exhausted()
+	}
+	if _, counted := b.used[n.Name]; !counted && len(b.used) >= b.limit {
+		return b.exhausted()
+	}
+	b.granted++
+	b.used[n.Name] = "holds a grant"
+	return nil
+}
+
+// exhausted names no node: who holds the places changes with every reboot, and the message would with it, on every
+// waiting node. The policy's status names them.
+func (b *budget) exhausted() *Objection {
+	if b.limit == 0 {
+		return objection(v1alpha1.ReasonBudgetExhausted, "maxUnavailable is 0: no node may be rebooted")
+	}
+	return objection(v1alpha1.ReasonBudgetExhausted, "waiting for its turn: at most %s of the nodes may be unavailable at once", b.asked.String())
+}
+
+// holders says who uses the budget, for the policy's conditions.
+func (b *budget) holders() string {
+	names := make([]string, 0, len(b.used))
+	for name, why := range b.used {
+		names = append(names, name+" ("+why+")")
+	}
+	slices.Sort(names)
+	if len(names) > 5 {
+		names = append(names[:5], fmt.Sprintf("and %d more", len(b.used)-5))
+	}
+	return list(names)
+}
+
+func why(n *Node) string {
+	switch {
+	case n.Deleting:
+		return "is being deleted"
+	case !n.Ready:
+		return "is not Ready"
+	}
+	return "is cordoned"
+}

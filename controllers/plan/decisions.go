@@ -1,0 +1,186 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// maxNames is how many nodes status names for one reason.
+const maxNames = 5
+
+// decisions says what condition RebootPermitted should be on each node this policy answers for. A node whose bell has
+// not rung is still waiting: the bell itself writes True.
+func (f *fleet) decisions(p *Plan, objections map[string]*Objection) []Decision {
+	var decisions []Decision
+	flying := map[string]bool{}
+	for _, t := range p.Flights {
+		flying[t.Entry.Node] = true
+		if d, ok := t.decision(f.name); ok {
+			decisions = append(decisions, d)
+		}
+	}
+	for _, n := range f.governed {
+		if d, ok := f.decision(n, objections[n.Name]); ok && !flying[n.Name] {
+			decisions = append(decisions, d)
+		}
+	}
+	for name, rivals := range f.conflicts {
+		if d, ok := f.conflictDecision(f.byName[name], rivals); ok && !flying[name] {
+			decisions = append(decisions, d)
+		}
+	}
+	slices.SortFunc(decisions, func(a, b Decision) int { return cmp.Compare(a.Node, b.Node) })
+	return decisions
+}
+
+// decision is True from the bell until the grant is over.
+func (t Flight) decision(policy string) (Decision, bool) {
+	if t.Node == nil || t.Action != Wait || t.Node.grantSeq() != t.Entry.Seq {
+		return Decision{}, false
+	}
+	d := Decision{Node: t.Entry.Node, Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonGranted, Message: GrantedMessage(policy, t.Entry.Seq)}
+	if !t.FailedAt.IsZero() {
+		d.Reason, d.Message = t.Reason, t.Message
+	}
+	return d, true
+}
+
+// GrantedMessage is the message of RebootPermitted=True.
+func GrantedMessage(policy string, seq int64) string {
+	return fmt.Sprintf("granted by policy %s, number %d", policy, seq)
+}
+
+func (f *fleet) decision(n *Node, o *Objection) (Decision, bool) {
+	switch {
+	case o != nil:
+		return Decision{Node: n.Name, Status: corev1.ConditionFalse, Reason: o.Reason, Message: o.Message}, true
+	case f.held(n) || n.NeedsReboot():
+		return Decision{}, false
+	}
+	return Decision{Node: n.Name}, n.Permitted != nil
+}
+
+// conflictDecision: the first of the rivals speaks for all of them.
+func (f *fleet) conflictDecision(n *Node, rivals []string) (Decision, bool) {
+	if rivals[0] != f.name || f.held(n) {
+		return Decision{}, false
+	}
+	if !n.NeedsReboot() {
+		return Decision{Node: n.Name}, n.Permitted != nil
+	}
+	return Decision{Node: n.Name, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonPolicyConflict, Message: conflictMessage(rivals)}, true
+}
+
+func conflictMessage(rivals []string) string {
+	return fmt.Sprintf("policies %s select the node with the same priority; raise spec.priority of one", list(rivals))
+}
+
+// Ungoverned decides about nodes that no policy selects.
+func Ungoverned(g Governor, nodes []Node) []Decision {
+	var decisions []Decision
+	for i := range nodes {
+		n := &nodes[i]
+		if at := g.Govern(n.Labels); at.Policy != "" || len(at.Rivals) > 0 || n.Outstanding() {
+			continue
+		}
+		switch {
+		case n.NeedsReboot():
+			decisions = append(decisions, Decision{
+				Node: n.Name, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonNoPolicy,
+				Message: "no RebootPolicy selects this node",
+			})
+		case n.Permitted != nil:
+			decisions = append(decisions, Decision{Node: n.Name})
+		}
+	}
+	return decisions
+}
+
+// count sums the plan up for status and metrics.
+func (f *fleet) count(p *Plan, b *budget) (v1alpha1.NodeCounts, []v1alpha1.BlockedNodes) {
+	c := v1alpha1.NodeCounts{Selected: int32(len(f.governed)), Permitted: int32(len(p.Ledger())), Unavailable: int32(len(b.used))}
+	for _, n := range f.governed {
+		if n.Required == corev1.ConditionTrue || n.Required == corev1.ConditionFalse {
+			c.Reporting++
+		}
+		if n.NeedsReboot() {
+			c.RebootRequired++
+		}
+		if n.NeedsReboot() && n.failed() {
+			c.Failed++
+		}
+	}
+	for _, t := range p.Flights {
+		if t.Rebooting() && t.Action != ReleaseEntry {
+			c.Rebooting++
+		}
+		if !t.FailedAt.IsZero() {
+			c.Failed++
+		}
+	}
+	blocked := blockedBy(p.Decisions)
+	for _, b := range blocked {
+		c.Blocked += b.Count
+	}
+	return c, blocked
+}
+
+func blockedBy(decisions []Decision) []v1alpha1.BlockedNodes {
+	at := map[v1alpha1.Reason]int{}
+	var blocked []v1alpha1.BlockedNodes
+	for _, d := range decisions {
+		if d.Status != corev1.ConditionFalse {
+			continue
+		}
+		i, ok := at[d.Reason]
+		if !ok {
+			i = len(blocked)
+			at[d.Reason], blocked = i, append(blocked, v1alpha1.BlockedNodes{Reason: d.Reason})
+		}
+		blocked[i].Count++
+		if len(blocked[i].Nodes) < maxNames {
+			blocked[i].Nodes = append(blocked[i].Nodes, d.Node)
+		}
+	}
+	slices.SortFunc(blocked, func(a, b v1alpha1.BlockedNodes) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Reason, b.Reason))
+	})
+	return blocked
+}
+
+func (f *fleet) oldestPending() time.Time {
+	var oldest time.Time
+	for _, n := range f.governed {
+		if n.NeedsReboot() && !f.held(n) && (oldest.IsZero() || n.RequiredSince.Before(oldest)) {
+			oldest = n.RequiredSince
+		}
+	}
+	return oldest
+}
+
+// next is the earliest instant at which time alone changes something.
+func (f *fleet) next(p *Plan, objections map[string]*Objection) time.Time {
+	var next time.Time
+	consider := func(t time.Time) {
+		if t.After(f.Now) && (next.IsZero() || t.Before(next)) {
+			next = t
+		}
+	}
+	consider(f.Window.Next)
+	if pause := f.Policy.Spec.Pause; pause != nil && pause.Until != nil {
+		consider(pause.Until.Time)
+	}
+	for _, t := range p.Flights {
+		consider(t.Until)
+	}
+	for _, o := range objections {
+		consider(o.Until)
+	}
+	return next
+}

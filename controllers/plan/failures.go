@@ -1,0 +1,82 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// Halt says whether a policy has stopped by itself.
+type Halt struct {
+	Halted  bool
+	Reason  v1alpha1.Reason
+	Message string
+}
+
+// halt counts the nodes that failed since the last success, or since an administrator resumed the policy. Once halted a
+// policy stays so until it is resumed.
+func (f *fleet) halt() Halt {
+	if f.Policy.Annotations[v1alpha1.AnnotationResume] != "" {
+		return Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: " + f.Policy.Annotations[v1alpha1.AnnotationResume]}
+	}
+	stands := meta.FindStatusCondition(f.Policy.Status.Conditions, v1alpha1.ConditionHalted)
+	if stands != nil && stands.Status == metav1.ConditionTrue {
+		return Halt{Halted: true, Reason: v1alpha1.ReasonTooManyFailures, Message: stands.Message}
+	}
+	failed := f.failedSince(f.failuresCountFrom(stands))
+	if most := f.Policy.Spec.FailuresMaxOrDefault(); len(failed) >= int(most) {
+		return Halt{Halted: true, Reason: v1alpha1.ReasonTooManyFailures, Message: fmt.Sprintf(
+			"%d nodes failed since the last success (failures.max is %d): %s", len(failed), most, list(failed))}
+	}
+	return quiet(stands)
+}
+
+// quiet keeps the word of an administrator who resumed, because failures count from there.
+func quiet(stands *metav1.Condition) Halt {
+	if stands != nil && stands.Reason == string(v1alpha1.ReasonResumed) {
+		return Halt{Reason: v1alpha1.ReasonResumed, Message: stands.Message}
+	}
+	return Halt{Reason: v1alpha1.ReasonHealthy}
+}
+
+func (f *fleet) failuresCountFrom(stands *metav1.Condition) time.Time {
+	var from time.Time
+	if at := f.Policy.Status.LastRebootAt; at != nil {
+		from = at.Time
+	}
+	if stands != nil && stands.Reason == string(v1alpha1.ReasonResumed) && stands.LastTransitionTime.After(from) {
+		from = stands.LastTransitionTime.Time
+	}
+	return from
+}
+
+// failedSince names the nodes that failed after an instant: an attempt that was given up, or a deadline overrun.
+func (f *fleet) failedSince(from time.Time) []string {
+	var failed []string
+	for _, n := range f.governed {
+		if n.NeedsReboot() && n.failed() && n.Progress.At.After(from) {
+			failed = append(failed, n.Name+" ("+string(n.Progress.Reason)+")")
+		}
+	}
+	for _, e := range f.entries {
+		n := f.byName[e.Node]
+		if n == nil {
+			continue
+		}
+		t := Flight{Entry: e, Node: n}
+		switch {
+		case n.in(e.Seq, v1alpha1.PhaseRebooting):
+			f.awaitBoot(&t)
+		case n.in(e.Seq, v1alpha1.PhaseDraining):
+			f.awaitDrain(&t)
+		}
+		if t.FailedAt.After(from) {
+			failed = append(failed, n.Name+" ("+string(t.Reason)+")")
+		}
+	}
+	return failed
+}

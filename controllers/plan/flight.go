@@ -1,0 +1,173 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+const (
+	// startTimeout is how long an agent may leave a grant untouched before it is taken back: it acts within a second
+	// when it is there at all.
+	startTimeout = 5 * time.Minute
+	// silence is how much longer than drain.timeout a drain may show before the agent counts as dead: it aborts by
+	// itself long before.
+	silence = 10 * time.Minute
+)
+
+// Action is what is to be done next about one entry of the ledger.
+type Action string
+
+const (
+	// Wait for the agent, or for time to pass.
+	Wait Action = "Wait"
+	// RingBell tells the node of its grant.
+	RingBell Action = "Ring"
+	// CancelGrant takes the grant back.
+	CancelGrant Action = "Cancel"
+	// FinishGrant puts the node back in service.
+	FinishGrant Action = "Finish"
+	// ReleaseEntry takes the entry out of the ledger.
+	ReleaseEntry Action = "Release"
+)
+
+// Flight is one granted reboot: where it is, and what is to be done next about it.
+type Flight struct {
+	Entry v1alpha1.LedgerEntry
+	// Node is nil when the Node object is gone.
+	Node   *Node
+	Action Action
+	// Reason and Message say where it is, or why it is cancelled.
+	Reason  v1alpha1.Reason
+	Message string
+	// FailedAt is when the flight overran its deadline; zero: it did not. The slot is kept all the same.
+	FailedAt time.Time
+	// Until is the instant at which time alone changes the answer; zero: none.
+	Until time.Time
+}
+
+// Rebooting tells whether the node has passed the point of no return.
+func (t Flight) Rebooting() bool {
+	return t.Node != nil && t.Node.in(t.Entry.Seq, v1alpha1.PhaseRebooting)
+}
+
+// flight decides about one entry.
+func (f *fleet) flight(e v1alpha1.LedgerEntry) Flight {
+	n := f.byName[e.Node]
+	t := Flight{Entry: e, Node: n, Action: Wait, Reason: v1alpha1.ReasonGranted}
+	switch {
+	case n == nil:
+		t.Action, t.Reason, t.Message = ReleaseEntry, v1alpha1.ReasonNodeGone, "the Node object was deleted"
+	case Releasable(n.Record, e):
+		t.Action = ReleaseEntry
+		t.Reason, t.Message = endReason(n, e)
+	case n.in(e.Seq, v1alpha1.PhaseRebooting):
+		f.awaitBoot(&t)
+	case n.in(e.Seq, v1alpha1.PhaseDraining):
+		f.awaitDrain(&t)
+	default:
+		f.awaitStart(&t)
+	}
+	return t
+}
+
+// endReason says how a flight that is over has ended.
+func endReason(n *Node, e v1alpha1.LedgerEntry) (v1alpha1.Reason, string) {
+	switch {
+	case n.in(e.Seq, v1alpha1.PhaseAborted):
+		return n.Progress.Reason, n.Progress.Message
+	case n.Grant != nil && n.Grant.State == v1alpha1.GrantCancelled:
+		return n.Grant.Reason, "the grant was taken back before the drain began"
+	}
+	return v1alpha1.ReasonGranted, "back in service"
+}
+
+// awaitStart: the agent has not acted yet, so everything that speaks against the reboot still counts.
+func (f *fleet) awaitStart(t *Flight) {
+	n, rung := t.Node, t.Node.grantSeq() == t.Entry.Seq
+	if o := f.withdrawal(n, t.Entry); o != nil {
+		t.Action, t.Reason, t.Message = CancelGrant, o.Reason, o.Message
+		return
+	}
+	if !rung {
+		t.Action = RingBell
+		return
+	}
+	t.Message = "granted; the agent has not begun yet"
+	t.Until = n.Grant.At.Add(startTimeout)
+	if !f.Now.Before(t.Until) {
+		t.Action, t.Reason, t.Until = CancelGrant, v1alpha1.ReasonAgentSilent, time.Time{}
+		t.Message = fmt.Sprintf("the agent did not act on its grant within %s: is the agent's pod running on this node?", startTimeout)
+	}
+}
+
+// withdrawal is what takes back a grant that the agent has not begun to use. A drain that has begun is finished.
+func (f *fleet) withdrawal(n *Node, e v1alpha1.LedgerEntry) *Objection {
+	switch g := f.Governor.Govern(n.Labels); {
+	case n.BootID != e.BootID:
+		return objection(v1alpha1.ReasonCancelled, "the node was rebooted by somebody else after the grant")
+	case !n.NeedsReboot():
+		return objection(v1alpha1.ReasonCancelled, "the node does not ask for a reboot any more")
+	case g.Policy != f.name && len(g.Rivals) > 0:
+		return objection(v1alpha1.ReasonPolicyConflict, "policies %s select the node with the same priority", list(g.Rivals))
+	case g.Policy != f.name:
+		return objection(v1alpha1.ReasonNoPolicy, "policy %s does not govern the node any more", f.name)
+	case f.Policy.DeletionTimestamp != nil:
+		return objection(v1alpha1.ReasonCancelled, "policy %s is being deleted", f.name)
+	case f.Policy.Spec.ModeOrDefault() == v1alpha1.ModeDryRun:
+		return objection(v1alpha1.ReasonDryRun, "policy %s only reports", f.name)
+	}
+	return f.first(standing, n)
+}
+
+// awaitDrain: the agent drains, and ends the drain by itself when drain.timeout has passed.
+func (f *fleet) awaitDrain(t *Flight) {
+	p := t.Node.Progress
+	timeout := f.Policy.Spec.DrainOrDefault().TimeoutOrDefault()
+	t.Message = "draining"
+	t.overdue(f.Now, p.At.Add(timeout+silence), v1alpha1.ReasonDrainTimedOut, fmt.Sprintf(
+		"the drain began at %s and should have ended within %s; its slot is kept until the agent answers: look at the agent's pod on this node",
+		instant(p.At.Time), timeout))
+}
+
+// awaitBoot: past the point of no return. Only a new boot ID ends it: not readiness, and not an agent that starts.
+func (f *fleet) awaitBoot(t *Flight) {
+	n, p := t.Node, t.Node.Progress
+	timeout := f.Policy.Spec.RebootOrDefault().TimeoutOrDefault()
+	booted := n.BootID != "" && n.BootID != p.BootID
+	if booted && n.Ready && !n.Maintenance {
+		f.settle(t)
+		return
+	}
+	t.Message = "rebooting"
+	if booted {
+		t.Message = "booted; waiting for the node to be Ready and for its agent"
+	}
+	t.overdue(f.Now, p.At.Add(timeout), v1alpha1.ReasonRebootTimedOut, fmt.Sprintf(
+		"the node was sent to reboot at %s and was not back within %s; its slot is kept: see to the machine, or delete the Node",
+		instant(p.At.Time), timeout))
+}
+
+// settle: the node is up again and its agent has reported; it must stay so for spec.settle. The agent's first report
+// counts beside Ready, because a quick reboot never shows as not Ready.
+func (f *fleet) settle(t *Flight) {
+	n := t.Node
+	since := n.ReadySince
+	if n.MaintenanceSince.After(since) {
+		since = n.MaintenanceSince
+	}
+	t.Until = since.Add(f.Policy.Spec.SettleOrDefault())
+	t.Message = "back since " + instant(since) + ", settling until " + instant(t.Until)
+	if !f.Now.Before(t.Until) {
+		t.Action, t.Until, t.Message = FinishGrant, time.Time{}, "back in service"
+	}
+}
+
+func (t *Flight) overdue(now, deadline time.Time, reason v1alpha1.Reason, message string) {
+	if now.Before(deadline) {
+		t.Until = deadline
+		return
+	}
+	t.FailedAt, t.Reason, t.Message = deadline, reason, message
+}

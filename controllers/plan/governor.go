@@ -1,0 +1,89 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// Governor knows which policy governs which node: of those that select it, the one of the highest priority.
+type Governor struct {
+	rules []rule
+	// Invalid says, by policy, what is wrong with a selector. Such a policy governs nothing.
+	Invalid map[string]string
+}
+
+type rule struct {
+	policy   string
+	priority int32
+	selector labels.Selector
+}
+
+// NewGovernor compiles the selectors of all policies. Policies that are being deleted govern nothing any more.
+func NewGovernor(policies []v1alpha1.RebootPolicy) Governor {
+	g := Governor{Invalid: map[string]string{}}
+	for i := range policies {
+		p := &policies[i]
+		if p.DeletionTimestamp != nil {
+			continue
+		}
+		selector, err := selectorOf(p.Spec.NodeSelector)
+		if err != nil {
+			g.Invalid[p.Name] = fmt.Sprintf("spec.nodeSelector: %v", err)
+			continue
+		}
+		g.rules = append(g.rules, rule{policy: p.Name, priority: p.Spec.Priority, selector: selector})
+	}
+	slices.SortFunc(g.rules, func(a, b rule) int {
+		if a.priority != b.priority {
+			return int(b.priority) - int(a.priority)
+		}
+		return cmp.Compare(a.policy, b.policy)
+	})
+	return g
+}
+
+// Governance says who governs one node. Without a policy and without rivals nobody does.
+type Governance struct {
+	// Policy governs the node; empty when there is none or a conflict.
+	Policy string
+	// Rivals are the policies of one priority that select the node, when they are several.
+	Rivals []string
+}
+
+// Govern finds the policy of a node by the node's labels.
+func (g Governor) Govern(set map[string]string) Governance {
+	var found []rule
+	for _, r := range g.rules {
+		if len(found) > 0 && r.priority < found[0].priority {
+			break
+		}
+		if r.selector.Matches(labels.Set(set)) {
+			found = append(found, r)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return Governance{}
+	case 1:
+		return Governance{Policy: found[0].policy}
+	}
+	rivals := make([]string, len(found))
+	for i, r := range found {
+		rivals[i] = r.policy
+	}
+	return Governance{Rivals: rivals}
+}
+
+// selectorOf differs from metav1.LabelSelectorAsSelector in one thing: an absent selector selects everything.
+func selectorOf(s *metav1.LabelSelector) (labels.Selector, error) {
+	if s == nil {
+		return labels.Everything(), nil
+	}
+	return metav1.LabelSelectorAsSelector(s)
+}

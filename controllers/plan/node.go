@@ -1,0 +1,108 @@
+package plan
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// ControlPlaneLabels mark control-plane nodes on kubeadm, k3s, RKE2 and older clusters.
+var ControlPlaneLabels = []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"}
+
+// Node is what a decision looks at on a Node.
+type Node struct {
+	Name   string
+	Labels map[string]string
+	// ControlPlane is true on nodes with one of ControlPlaneLabels.
+	ControlPlane bool
+
+	// Ready is condition Ready=True, and ReadySince its last transition. Unknown counts as not Ready.
+	Ready      bool
+	ReadySince time.Time
+	Deleting   bool
+	Cordoned   bool
+	BootID     string
+
+	// Required is the agent's condition RebootRequired; empty when no agent reports.
+	Required       corev1.ConditionStatus
+	RequiredReason v1alpha1.Reason
+	RequiredSince  time.Time
+	// Maintenance is condition MaintenanceInProgress=True: the agent set it with the point of no return, and has not
+	// reported since the boot. MaintenanceSince is its last transition, so after the boot the agent's first report.
+	Maintenance      bool
+	MaintenanceSince time.Time
+
+	// Permitted is the manager's own condition as it stands; nil when there is none.
+	Permitted *corev1.NodeCondition
+
+	Paused    bool
+	Objection *v1alpha1.Objection
+	Record
+
+	// Unreadable says what is wrong with an annotation of the record that cannot be parsed; empty when all is well.
+	Unreadable string
+}
+
+// NodeOf reads what a decision looks at. Nothing in it can fail: an unreadable record is no permission.
+func NodeOf(node *corev1.Node) Node {
+	n := Node{
+		Name:         node.Name,
+		Labels:       node.Labels,
+		ControlPlane: isControlPlane(node.Labels),
+		Deleting:     node.DeletionTimestamp != nil,
+		Cordoned:     node.Spec.Unschedulable,
+		BootID:       node.Status.NodeInfo.BootID,
+		Paused:       v1alpha1.NodeIsPaused(node.Annotations),
+	}
+	n.readConditions(node.Status.Conditions)
+	n.readRecord(node.Annotations)
+	return n
+}
+
+func (n *Node) readConditions(conditions []corev1.NodeCondition) {
+	for i := range conditions {
+		c := &conditions[i]
+		switch c.Type {
+		case corev1.NodeReady:
+			n.Ready, n.ReadySince = c.Status == corev1.ConditionTrue, c.LastTransitionTime.Time
+		case v1alpha1.NodeRebootRequired:
+			n.Required, n.RequiredReason, n.RequiredSince = c.Status, v1alpha1.Reason(c.Reason), c.LastTransitionTime.Time
+		case v1alpha1.NodeRebootPermitted:
+			n.Permitted = c
+		case corev1.NodeMaintenanceInProgress:
+			n.Maintenance, n.MaintenanceSince = c.Status == corev1.ConditionTrue, c.LastTransitionTime.Time
+		}
+	}
+}
+
+func (n *Node) readRecord(annotations map[string]string) {
+	var err error
+	if n.Grant, err = v1alpha1.ParseGrant(annotations); err != nil {
+		n.Unreadable = err.Error()
+	}
+	if n.Progress, err = v1alpha1.ParseProgress(annotations); err != nil {
+		n.Unreadable = err.Error()
+		n.progressLost = true
+	}
+	if n.Objection, err = v1alpha1.ParseObjection(annotations); err != nil {
+		// An agent that objects in words we cannot read still objects.
+		n.Objection = &v1alpha1.Objection{Reason: v1alpha1.ReasonRecordUnreadable, Message: err.Error()}
+	}
+}
+
+// NeedsReboot tells whether the agent says so. Unknown is never a need.
+func (n *Node) NeedsReboot() bool { return n.Required == corev1.ConditionTrue }
+
+// unavailable tells whether the node is down for reasons of its own.
+func (n *Node) unavailable() bool { return !n.Ready || n.Cordoned || n.Deleting }
+
+func isControlPlane(labels map[string]string) bool {
+	for _, key := range ControlPlaneLabels {
+		if _, ok := labels[key]; ok {
+			return true
+		}
+	}
+	return false
+}

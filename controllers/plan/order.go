@@ -1,0 +1,29 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+)
+
+// order sorts candidates: nodes that are down already first, for they cost nobody anything; then those that have waited
+// longest, so that nobody starves; control planes last among equals; then by name.
+func order(candidates []*Node) {
+	slices.SortStableFunc(candidates, func(a, b *Node) int {
+		return cmp.Or(
+			compareBools(b.unavailable(), a.unavailable()),
+			a.RequiredSince.Compare(b.RequiredSince),
+			compareBools(a.ControlPlane, b.ControlPlane),
+			cmp.Compare(a.Name, b.Name),
+		)
+	})
+}
+
+func compareBools(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}

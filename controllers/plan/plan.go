@@ -1,0 +1,158 @@
+package plan
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// Plan is everything decided about one policy from one snapshot.
+type Plan struct {
+	// Limit is maxUnavailable in nodes.
+	Limit int32
+	// Seq is the ledger's sequence number after this plan.
+	Seq int64
+	// Flights are the granted reboots and what is to be done about each, in the order of the ledger.
+	Flights []Flight
+	// Granted and Adopted are new entries for the ledger; Adopted ones stand on Nodes already.
+	Granted, Adopted []v1alpha1.LedgerEntry
+	// Decisions say, for each node this policy answers for, what its condition RebootPermitted should be; by node name.
+	Decisions []Decision
+
+	Counts  v1alpha1.NodeCounts
+	Blocked []v1alpha1.BlockedNodes
+	Halt    Halt
+	// Invalid says what is wrong with the spec; then nothing is granted.
+	Invalid string
+	// Conflicts are nodes that this policy and its rivals select, by node name.
+	Conflicts map[string][]string
+	// Holders says who uses the budget.
+	Holders string
+	// OldestPending is since when the longest-waiting node has needed its reboot; zero: none waits.
+	OldestPending time.Time
+	// Next is the instant at which time alone changes the answer; zero: never.
+	Next time.Time
+}
+
+// Decision is what condition RebootPermitted of one node should be. An empty Status means there should be none.
+type Decision struct {
+	Node    string
+	Status  corev1.ConditionStatus
+	Reason  v1alpha1.Reason
+	Message string
+}
+
+// Reboots decides about one policy.
+func Reboots(s Snapshot) Plan {
+	f := newFleet(s)
+	p := Plan{Seq: s.Policy.Status.Seq, Halt: f.stands, Invalid: f.invalid(), Conflicts: f.conflicts}
+	p.Limit = f.limit
+	for _, e := range f.entries {
+		p.Flights = append(p.Flights, f.flight(e))
+	}
+	f.adopt(&p)
+	b := f.budget(p.Limit, p.Flights)
+	objections := f.grant(&p, b)
+	p.Holders = b.holders()
+	p.Decisions = f.decisions(&p, objections)
+	p.Counts, p.Blocked = f.count(&p, b)
+	p.OldestPending = f.oldestPending()
+	p.Next = f.next(&p, objections)
+	return p
+}
+
+// Ledger is the list of entries after the plan.
+func (p *Plan) Ledger() []v1alpha1.LedgerEntry {
+	var ledger []v1alpha1.LedgerEntry
+	for _, t := range p.Flights {
+		if t.Action != ReleaseEntry {
+			ledger = append(ledger, t.Entry)
+		}
+	}
+	ledger = append(ledger, p.Adopted...)
+	return append(ledger, p.Granted...)
+}
+
+// LedgerChanges tells whether the ledger differs after the plan.
+func (p *Plan) LedgerChanges() bool {
+	return len(p.Granted)+len(p.Adopted)+len(p.Released()) > 0
+}
+
+// Released are the flights whose entries leave the ledger.
+func (p *Plan) Released() []Flight {
+	var released []Flight
+	for _, t := range p.Flights {
+		if t.Action == ReleaseEntry {
+			released = append(released, t)
+		}
+	}
+	return released
+}
+
+// adopt takes outstanding grants of this policy back into a ledger that has lost them: after a new leader's first look,
+// or when the status was lost. The API server refuses new numbers above the limit, so what does not fit is adopted
+// later; it counts against the budget all the same.
+func (f *fleet) adopt(p *Plan) {
+	before, entries := p.Seq, len(f.entries)-len(p.Released())
+	for _, n := range f.orphans {
+		p.Seq = max(p.Seq, n.Seen())
+		if n.Grant.Seq > before && entries >= int(p.Limit) {
+			continue
+		}
+		entries++
+		f.inEntry[n.Name] = true
+		p.Adopted = append(p.Adopted, v1alpha1.LedgerEntry{Node: n.Name, Seq: n.Grant.Seq, BootID: n.Grant.BootID, At: n.Grant.At})
+	}
+}
+
+// grant chooses among the nodes that need a reboot, and says why each other one waits.
+func (f *fleet) grant(p *Plan, b *budget) map[string]*Objection {
+	objections := map[string]*Objection{}
+	var candidates []*Node
+	for _, n := range f.governed {
+		if !n.NeedsReboot() || f.held(n) {
+			continue
+		}
+		if o := f.first(entry, n); o != nil {
+			objections[n.Name] = o
+			continue
+		}
+		candidates = append(candidates, n)
+	}
+	order(candidates)
+	for _, n := range candidates {
+		if o := f.choose(p, b, n); o != nil {
+			objections[n.Name] = o
+		}
+	}
+	return objections
+}
+
+func (f *fleet) choose(p *Plan, b *budget, n *Node) *Objection {
+	if o := f.guard(n); o != nil {
+		return o
+	}
+	if o := b.take(n); o != nil {
+		return o
+	}
+	f.inEntry[n.Name] = true
+	if f.Policy.Spec.ModeOrDefault() == v1alpha1.ModeDryRun {
+		return objection(v1alpha1.ReasonDryRun, "would be rebooted now: policy %s only reports", f.name)
+	}
+	p.Seq = NextSeq(p.Seq, n.Record)
+	p.Granted = append(p.Granted, v1alpha1.LedgerEntry{Node: n.Name, Seq: p.Seq, BootID: n.BootID, At: metav1.NewTime(f.Now)})
+	return nil
+}
+
+// Flight is the flight of one entry; the zero Flight when the ledger does not hold it.
+func (p Plan) Flight(e v1alpha1.LedgerEntry) Flight {
+	for _, t := range p.Flights {
+		if t.Entry.Node == e.Node && t.Entry.Seq == e.Seq {
+			return t
+		}
+	}
+	return Flight{}
+}

@@ -1,0 +1,106 @@
+package plan
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// Record is what a Node shows of its reboot: the manager's grant and the agent's progress; nil where there is none.
+//
+// The functions of this file are the manager's half of the grant protocol. Each is one guarded transition; the caller
+// writes its result with the resourceVersion of the Node it was computed from. protocol_test.go searches all
+// interleavings of them with the agent's half.
+type Record struct {
+	Grant    *v1alpha1.Grant
+	Progress *v1alpha1.Progress
+
+	// progressLost: there is a progress that cannot be read, so the agent may be anywhere.
+	progressLost bool
+}
+
+// Seen is the highest sequence number the record shows; a new grant must be above it.
+func (r Record) Seen() int64 {
+	return max(r.grantSeq(), r.progressSeq())
+}
+
+func (r Record) grantSeq() int64 {
+	if r.Grant == nil {
+		return 0
+	}
+	return r.Grant.Seq
+}
+
+func (r Record) progressSeq() int64 {
+	if r.Progress == nil {
+		return 0
+	}
+	return r.Progress.Seq
+}
+
+// in tells whether the agent acts on grant seq and is in the given phase.
+func (r Record) in(seq int64, phase v1alpha1.Phase) bool {
+	return r.Progress != nil && r.Progress.Seq == seq && r.Progress.Phase == phase
+}
+
+// Outstanding tells whether the record may still lead to a reboot or holds the node cordoned: such a record must stand
+// in a ledger.
+func (r Record) Outstanding() bool {
+	if r.Grant == nil {
+		return r.Progress != nil && r.Progress.Phase != v1alpha1.PhaseAborted
+	}
+	switch seq := r.Grant.Seq; r.Grant.State {
+	case v1alpha1.GrantActive:
+		return !r.in(seq, v1alpha1.PhaseAborted)
+	case v1alpha1.GrantCancelled:
+		return r.in(seq, v1alpha1.PhaseDraining) || r.in(seq, v1alpha1.PhaseRebooting)
+	case v1alpha1.GrantFinished:
+	}
+	return false
+}
+
+// Ring is the bell: it tells the node of a grant that stands in the ledger. Only if the node has seen nothing as new.
+func Ring(r Record, e v1alpha1.LedgerEntry, policy string, now time.Time) (v1alpha1.Grant, bool) {
+	return grantOf(e, policy, v1alpha1.GrantActive, now), r.grantSeq() < e.Seq
+}
+
+// Cancel takes the grant back. It is impossible past the point of no return.
+func Cancel(r Record, e v1alpha1.LedgerEntry, policy string, now time.Time) (v1alpha1.Grant, bool) {
+	unseen := r.grantSeq() < e.Seq
+	active := r.Grant != nil && r.Grant.Seq == e.Seq && r.Grant.State == v1alpha1.GrantActive
+	return grantOf(e, policy, v1alpha1.GrantCancelled, now), unseen || active && !r.in(e.Seq, v1alpha1.PhaseRebooting)
+}
+
+// Finish ends a grant whose reboot is proved: the agent had passed the point of no return, and the node's boot ID is
+// another than then.
+func Finish(r Record, e v1alpha1.LedgerEntry, policy, bootID string, now time.Time) (v1alpha1.Grant, bool) {
+	active := r.Grant != nil && r.Grant.Seq == e.Seq && r.Grant.State == v1alpha1.GrantActive
+	proved := r.in(e.Seq, v1alpha1.PhaseRebooting) && bootID != "" && r.Progress.BootID != bootID
+	return grantOf(e, policy, v1alpha1.GrantFinished, now), active && proved
+}
+
+// Releasable tells whether an entry may leave the ledger: the agent can never act on it again.
+func Releasable(r Record, e v1alpha1.LedgerEntry) bool {
+	switch {
+	case r.in(e.Seq, v1alpha1.PhaseAborted):
+		return true
+	case r.progressLost || r.Grant == nil || r.Grant.Seq < e.Seq:
+		return false
+	case r.Grant.Seq > e.Seq:
+		// A newer grant replaced this one. The agent acts on the newest only, unless it is in the middle of this one.
+		return r.progressSeq() != e.Seq
+	case r.Grant.State == v1alpha1.GrantCancelled:
+		return r.progressSeq() != e.Seq
+	default:
+		return r.Grant.State == v1alpha1.GrantFinished
+	}
+}
+
+// NextSeq is the sequence number of a new grant: above every number the ledger and the node have seen.
+func NextSeq(ledger int64, r Record) int64 { return max(ledger, r.Seen()) + 1 }
+
+func grantOf(e v1alpha1.LedgerEntry, policy string, state v1alpha1.GrantState, now time.Time) v1alpha1.Grant {
+	return v1alpha1.Grant{Policy: policy, Seq: e.Seq, BootID: e.BootID, State: state, At: metav1.NewTime(now)}
+}

@@ -1,0 +1,96 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/window"
+)
+
+// Snapshot is everything a decision about one policy looks at, taken at one instant.
+type Snapshot struct {
+	Now time.Time
+	// Policy is the policy to decide about; its status is the ledger as last read.
+	Policy *v1alpha1.RebootPolicy
+	// Governor knows every policy of the cluster.
+	Governor Governor
+	// Nodes are all nodes of the cluster: a node may be in the ledger and selected by another policy by now.
+	Nodes []Node
+	// Window is the state of the policy's windows at Now.
+	Window window.State
+	// WindowInvalid says what is wrong with windows or blackouts; then nothing is granted.
+	WindowInvalid string
+}
+
+// fleet is a snapshot sorted into what one policy has to do with each node.
+type fleet struct {
+	Snapshot
+	name   string
+	byName map[string]*Node
+	// governed are the nodes this policy governs, by name.
+	governed []*Node
+	// conflicts are nodes that this policy and its rivals select, by node name.
+	conflicts map[string][]string
+	// entries is the ledger, and orphans the outstanding grants of this policy that the ledger has lost.
+	entries []v1alpha1.LedgerEntry
+	inEntry map[string]bool
+	orphans []*Node
+	// limit, wrong and stands are facts about the whole policy that every check may ask for.
+	limit  int32
+	wrong  string
+	stands Halt
+}
+
+func newFleet(s Snapshot) *fleet {
+	f := &fleet{
+		Snapshot: s, name: s.Policy.Name, entries: s.Policy.Status.Grants,
+		byName: make(map[string]*Node, len(s.Nodes)), conflicts: map[string][]string{}, inEntry: map[string]bool{},
+	}
+	for _, e := range f.entries {
+		f.inEntry[e.Node] = true
+	}
+	for i := range s.Nodes {
+		f.add(&s.Nodes[i])
+	}
+	slices.SortFunc(f.governed, func(a, b *Node) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(f.orphans, func(a, b *Node) int { return cmp.Compare(a.Grant.Seq, b.Grant.Seq) })
+	f.limit, f.wrong = f.scale()
+	f.stands = f.halt()
+	return f
+}
+
+// scale turns maxUnavailable into nodes, and finds what is wrong with the policy.
+func (f *fleet) scale() (limit int32, wrong string) {
+	limit, err := Limit(f.Policy.Spec.MaxUnavailableOrDefault(), len(f.governed))
+	if err != nil {
+		wrong = err.Error()
+	}
+	return limit, cmp.Or(wrong, f.WindowInvalid, f.Governor.Invalid[f.name])
+}
+
+// invalid says what is wrong with the spec; admission should have refused it, and nothing is granted.
+func (f *fleet) invalid() string { return f.wrong }
+
+// paused tells whether the policy's pause is in force.
+func (f *fleet) paused() bool {
+	pause := f.Policy.Spec.Pause
+	return pause != nil && (pause.Until == nil || f.Now.Before(pause.Until.Time))
+}
+
+func (f *fleet) add(n *Node) {
+	f.byName[n.Name] = n
+	switch g := f.Governor.Govern(n.Labels); {
+	case g.Policy == f.name:
+		f.governed = append(f.governed, n)
+	case slices.Contains(g.Rivals, f.name):
+		f.conflicts[n.Name] = g.Rivals
+	}
+	if n.Outstanding() && n.Grant != nil && n.Grant.Policy == f.name && !f.inEntry[n.Name] {
+		f.orphans = append(f.orphans, n)
+	}
+}
+
+// held tells whether the node is in the middle of a reboot, under this policy or another.
+func (f *fleet) held(n *Node) bool { return f.inEntry[n.Name] || n.Outstanding() }

@@ -1,0 +1,170 @@
+// Package controllers is the manager: it gathers a snapshot of a RebootPolicy and the nodes, has controllers/plan decide,
+// and applies the plan to Nodes and to the policy's status.
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+)
+
+// reconcileTimeout bounds one pass; a pass that hangs must not outlive two leases.
+const reconcileTimeout = time.Minute
+
+// RebootPolicyReconciler decides about one policy at a time. It has one worker, because a decision about the limit looks
+// at all nodes of a policy at once. Two of them running at the same time waste work and grant nothing twice: every write
+// that matters is a compare-and-swap.
+type RebootPolicyReconciler struct {
+	// Client reads from the cache and writes; it must read its own writes.
+	Client client.Client
+	// Live reads from the API server, for what must not be stale.
+	Live client.Reader
+	// Recorder emits events on Nodes and policies.
+	Recorder events.EventRecorder
+	// Clock is the only source of time.
+	Clock clock.PassiveClock
+
+	// adopted are the policies whose nodes this process has listed live since it leads. It only ever saves a LIST.
+	adopted map[types.UID]bool
+	// wrote is when this process last wrote a policy's status, to pace writes that change counts alone.
+	wrote map[types.UID]time.Time
+	// freed is when a slot last became free, by policy; for a metric alone.
+	freed map[string]time.Time
+}
+
+// Reconcile brings one policy and its nodes one step on: gather, decide, apply, report. The empty name stands for the
+// nodes that no policy selects.
+func (r *RebootPolicyReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	if req.Name == "" {
+		return r.reconcileUngoverned(ctx)
+	}
+	s, err := r.gather(ctx, req.Name)
+	if err != nil || s == nil {
+		return ctrl.Result{}, err
+	}
+	p, err := r.converge(ctx, s)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	delayed, err := r.report(ctx, s, p)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	observe(s.Policy, p, s.Window, s.Now)
+	return ctrl.Result{RequeueAfter: r.wait(p.Next, delayed)}, nil
+}
+
+// wait turns the next instant, and what was put off, into a delay; 0 means until something changes.
+func (r *RebootPolicyReconciler) wait(next time.Time, delayed time.Duration) time.Duration {
+	if next.IsZero() {
+		return delayed
+	}
+	// One second more: times in the API have no fractions, and a pass that is early decides nothing.
+	until := max(next.Sub(r.Clock.Now()), 0) + time.Second
+	if delayed > 0 {
+		return min(until, delayed)
+	}
+	return until
+}
+
+func (r *RebootPolicyReconciler) reconcileUngoverned(ctx context.Context) (ctrl.Result, error) {
+	policies, err := r.policies(ctx)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	nodes, err := r.cachedNodes(ctx)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	s := newState(nodes)
+	delayed, err := r.writeConditions(ctx, s, plan.Ungoverned(plan.NewGovernor(policies), s.views()))
+	return ctrl.Result{RequeueAfter: delayed}, err
+}
+
+// SetupWithManager registers the controller. Both replicas warm their caches; only the leader reconciles.
+func (r *RebootPolicyReconciler) SetupWithManager(mgr ctrl.Manager) error {
+	r.adopted, r.wrote, r.freed = map[types.UID]bool{}, map[types.UID]time.Time{}, map[string]time.Time{}
+	warm := true
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named("rebootpolicy").
+		WithOptions(controller.Options{MaxConcurrentReconciles: 1, EnableWarmup: &warm, ReconciliationTimeout: reconcileTimeout}).
+		Watches(&v1alpha1.RebootPolicy{}, handler.EnqueueRequestsFromMapFunc(r.allPolicies), policyChanges()).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.policiesOf), nodeChanges()).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("registering the controller: %w", err)
+	}
+	return nil
+}
+
+// allPolicies: a change of one policy's selector or priority may hand nodes to or from any other.
+func (r *RebootPolicyReconciler) allPolicies(ctx context.Context, changed client.Object) []reconcile.Request {
+	requests := []reconcile.Request{request(""), request(changed.GetName())}
+	policies, err := r.policies(ctx)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Listed no policies for a changed policy")
+		return requests
+	}
+	for i := range policies {
+		if name := policies[i].Name; name != changed.GetName() {
+			requests = append(requests, request(name))
+		}
+	}
+	return requests
+}
+
+// policiesOf: the policy that governs the node by its labels, its rivals, and the one whose grant the node carries.
+func (r *RebootPolicyReconciler) policiesOf(ctx context.Context, node client.Object) []reconcile.Request {
+	policies, err := r.policies(ctx)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Listed no policies for a changed node")
+		return nil
+	}
+	names := map[string]bool{}
+	g := plan.NewGovernor(policies).Govern(node.GetLabels())
+	for _, rival := range g.Rivals {
+		names[rival] = true
+	}
+	if len(g.Rivals) == 0 {
+		names[g.Policy] = true
+	}
+	if grant, err := v1alpha1.ParseGrant(node.GetAnnotations()); err == nil && grant != nil {
+		names[grant.Policy] = true
+	}
+	for i := range policies {
+		if holds(&policies[i], node.GetName()) {
+			names[policies[i].Name] = true
+		}
+	}
+	requests := make([]reconcile.Request, 0, len(names))
+	for name := range names {
+		requests = append(requests, request(name))
+	}
+	return requests
+}
+
+func holds(policy *v1alpha1.RebootPolicy, node string) bool {
+	for _, e := range policy.Status.Grants {
+		if e.Node == node {
+			return true
+		}
+	}
+	return false
+}
+
+func request(name string) reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
+}

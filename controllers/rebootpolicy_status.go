@@ -1,0 +1,152 @@
+package controllers
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/window"
+)
+
+// statusOf is the status of a policy after a plan. It is pure: the plan, the windows and the instant say it all.
+func statusOf(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State, now time.Time) v1alpha1.RebootPolicyStatus {
+	status := *policy.Status.DeepCopy()
+	status.ObservedGeneration = policy.Generation
+	status.Mode = policy.Spec.ModeOrDefault()
+	status.Nodes, status.Blocked = p.Counts, p.Blocked
+	status.Limit, status.Seq, status.Grants = p.Limit, p.Seq, p.Ledger()
+	status.Window = windowStatus(policy, p, w, now)
+	status.LastRebootAt = lastReboot(policy, p)
+	for _, c := range conditions(policy, p, w) {
+		c.ObservedGeneration = policy.Generation
+		c.LastTransitionTime = metav1.NewTime(now)
+		meta.SetStatusCondition(&status.Conditions, c)
+	}
+	return status
+}
+
+// urgent tells whether two statuses differ in more than counts, which may wait a little.
+func urgent(before, after v1alpha1.RebootPolicyStatus) bool {
+	after.Nodes, after.Blocked = before.Nodes, before.Blocked
+	return !equality.Semantic.DeepEqual(before, after)
+}
+
+func windowStatus(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State, now time.Time) *v1alpha1.WindowStatus {
+	s := &v1alpha1.WindowStatus{Open: w.Open, Name: w.Name, State: v1alpha1.WindowClosed}
+	switch pause := policy.Spec.Pause; {
+	case p.Halt.Halted:
+		s.State = v1alpha1.WindowHalted
+	case pause != nil && (pause.Until == nil || now.Before(pause.Until.Time)):
+		s.State = v1alpha1.WindowPaused
+	case w.Open && w.Always:
+		s.State = v1alpha1.WindowAlways
+	case w.Open:
+		s.State = v1alpha1.WindowOpen
+	}
+	s.ClosesAt, s.OpensAt = timeOrNil(w.ClosesAt), timeOrNil(w.OpensAt)
+	return s
+}
+
+func lastReboot(policy *v1alpha1.RebootPolicy, p plan.Plan) *metav1.Time {
+	last := policy.Status.LastRebootAt
+	for _, t := range p.Released() {
+		if t.Node == nil || t.Node.Grant == nil || t.Node.Grant.State != v1alpha1.GrantFinished || t.Node.Grant.Seq != t.Entry.Seq {
+			continue
+		}
+		if at := t.Node.Grant.At; last == nil || at.After(last.Time) {
+			last = &at
+		}
+	}
+	return last
+}
+
+func conditions(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State) []metav1.Condition {
+	return []metav1.Condition{accepted(policy, p), windowOpen(w), progressing(p), halted(p)}
+}
+
+func accepted(policy *v1alpha1.RebootPolicy, p plan.Plan) metav1.Condition {
+	unsupported := PartlySupported(&policy.Spec)
+	switch {
+	case p.Invalid != "":
+		return condition(v1alpha1.ConditionAccepted, false, v1alpha1.ReasonInvalid, p.Invalid)
+	case len(p.Conflicts) > 0:
+		return condition(v1alpha1.ConditionAccepted, false, v1alpha1.ReasonPolicyConflict, conflicts(p.Conflicts))
+	case len(unsupported) > 0:
+		return condition(v1alpha1.ConditionAccepted, true, v1alpha1.ReasonPartlySupported,
+			"this release does not act on "+strings.Join(unsupported, ", "))
+	}
+	return condition(v1alpha1.ConditionAccepted, true, v1alpha1.ReasonAccepted, "the whole spec is in force")
+}
+
+// PartlySupported names the fields of a spec that are set and that this release does not act on.
+func PartlySupported(spec *v1alpha1.RebootPolicySpec) []string {
+	var fields []string
+	note := func(set bool, field string) {
+		if set {
+			fields = append(fields, field)
+		}
+	}
+	note(spec.Concurrency != nil && spec.Concurrency.TopologyKey != "", "spec.concurrency.topologyKey")
+	note(spec.Drain != nil && spec.Drain.VolumeDetachTimeout != nil, "spec.drain.volumeDetachTimeout")
+	note(spec.Hooks != nil, "spec.hooks")
+	note(spec.Gates != nil && len(spec.Gates.BlockingPods) > 0, "spec.gates.blockingPods")
+	note(spec.Gates != nil && len(spec.Gates.Prometheus) > 0, "spec.gates.prometheus")
+	return fields
+}
+
+// conflicts names one node, so that the message says what to look at and stays short.
+func conflicts(rivals map[string][]string) string {
+	nodes := make([]string, 0, len(rivals))
+	for node := range rivals {
+		nodes = append(nodes, node)
+	}
+	first := slices.MinFunc(nodes, cmp.Compare[string])
+	return fmt.Sprintf("%d nodes are not rebooted: policies %s select them with the same priority, %s for one; raise spec.priority of one",
+		len(nodes), strings.Join(rivals[first], ", "), first)
+}
+
+func windowOpen(w window.State) metav1.Condition {
+	switch {
+	case w.Blackout:
+		return condition(v1alpha1.ConditionWindowOpen, false, v1alpha1.ReasonBlackout, "blackout "+w.Name+" is in force")
+	case !w.Open:
+		return condition(v1alpha1.ConditionWindowOpen, false, v1alpha1.ReasonWindowClosed, "no window is open")
+	case w.Always:
+		return condition(v1alpha1.ConditionWindowOpen, true, v1alpha1.ReasonAlwaysOpen, "the policy has no windows: always open")
+	}
+	return condition(v1alpha1.ConditionWindowOpen, true, v1alpha1.ReasonWindowOpen, "window "+w.Name+" is open")
+}
+
+func progressing(p plan.Plan) metav1.Condition {
+	if n := len(p.Ledger()); n > 0 {
+		return condition(v1alpha1.ConditionProgressing, true, v1alpha1.ReasonRebooting, fmt.Sprintf("%d of at most %d reboots under way", n, p.Limit))
+	}
+	return condition(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonIdle, "no reboot is under way")
+}
+
+func halted(p plan.Plan) metav1.Condition {
+	return condition(v1alpha1.ConditionHalted, p.Halt.Halted, p.Halt.Reason, p.Halt.Message)
+}
+
+func condition(kind string, is bool, reason v1alpha1.Reason, message string) metav1.Condition {
+	c := metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: string(reason), Message: message}
+	if is {
+		c.Status = metav1.ConditionTrue
+	}
+	return c
+}
+
+func timeOrNil(t time.Time) *metav1.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &metav1.Time{Time: t}
+}

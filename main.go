@@ -1,0 +1,80 @@
+// The manager decides which nodes may reboot, and when. The agent, which drains and reboots one node, is in ./agent.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	_ "time/tzdata" // windows name IANA zones; the image has no zone files
+
+	_ "k8s.io/client-go/plugin/pkg/client/auth" // kubeconfigs of people who run it by hand
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers"
+)
+
+const usageError = 2
+
+func main() {
+	var options controllers.Options
+	var logging zap.Options
+	flags := flag.CommandLine
+	flags.Init(os.Args[0], flag.ContinueOnError)
+	options.Bind(flags)
+	logging.BindFlags(flags)
+	if err := parse(flags, &options); err != nil {
+		exit(usageError, err)
+	}
+	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&logging)))
+	if err := run(options); err != nil {
+		exit(1, err)
+	}
+}
+
+// parse reads the flags; a bad one is one clear line, without the list of all flags after it.
+func parse(flags *flag.FlagSet, options *controllers.Options) error {
+	usage := flags.Usage
+	flags.Usage = func() {}
+	err := flags.Parse(os.Args[1:])
+	if errors.Is(err, flag.ErrHelp) {
+		usage()
+		os.Exit(0)
+	}
+	if err != nil {
+		os.Exit(usageError) // flag has printed the line
+	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	return options.Complete()
+}
+
+func run(options controllers.Options) error {
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		return fmt.Errorf("finding the API server: %w", err)
+	}
+	mgr, err := controllers.NewManager(config, options)
+	if err != nil {
+		return err
+	}
+	reconciler := &controllers.RebootPolicyReconciler{
+		Client:   mgr.GetClient(),
+		Live:     mgr.GetAPIReader(),
+		Recorder: mgr.GetEventRecorder(v1alpha1.FieldOwnerManager),
+		Clock:    clock.RealClock{},
+	}
+	if err := reconciler.SetupWithManager(mgr); err != nil {
+		return err
+	}
+	return mgr.Start(ctrl.SetupSignalHandler())
+}
+
+func exit(code int, err error) {
+	fmt.Fprintf(os.Stderr, "manager: %v\n", err)
+	os.Exit(code)
+}
