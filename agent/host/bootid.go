@@ -1,0 +1,55 @@
+package host
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+)
+
+// maxBootIDBytes is as long as the ledger's field; the kernel's boot ID has 36.
+const maxBootIDBytes = 64
+
+// BootID reads the boot ID, which the kernel draws anew at each boot, from a file such as
+// /proc/sys/kernel/random/boot_id. White space around it is cut off. Anything that is not 1 to 64 letters, digits and
+// dashes is an error: a boot ID that cannot be trusted must never look like a reboot.
+func BootID(path string) (string, error) {
+	content, err := readSome(path, 4*maxBootIDBytes)
+	if err != nil {
+		return "", fmt.Errorf("reading the boot ID: %w", err)
+	}
+	id, err := parseBootID(content)
+	if err != nil {
+		return "", fmt.Errorf("reading the boot ID from %q: %w", path, err)
+	}
+	return id, nil
+}
+
+func parseBootID(content string) (string, error) {
+	id := strings.TrimSpace(content)
+	if id == "" {
+		return "", fmt.Errorf("it is empty")
+	}
+	if len(id) > maxBootIDBytes {
+		return "", fmt.Errorf("it is longer than %d bytes", maxBootIDBytes)
+	}
+	if strings.ContainsFunc(id, func(r rune) bool { return !isAlphanumeric(r) && r != '-' }) {
+		return "", fmt.Errorf("%q has characters other than letters, digits and dashes", id)
+	}
+	return id, nil
+}
+
+func isAlphanumeric(r rune) bool {
+	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
+}
+
+// readSome reads at most limit bytes of a file: what is on the host is not ours to trust.
+func readSome(path string, limit int64) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = file.Close() }()
+	content, err := io.ReadAll(io.LimitReader(file, limit))
+	return string(content), err
+}

@@ -1,0 +1,61 @@
+// Package host is the machine below the node as far as the agent needs it: the system bus, logind, the boot ID and
+// os-release. It writes nothing to the host; the one thing it does there is to ask logind for a reboot.
+package host
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+)
+
+// connectLimit bounds connecting, authenticating and Hello together: a bus that is up answers within milliseconds.
+const connectLimit = 10 * time.Second
+
+// callLimit bounds one method call, as long as D-Bus' own default.
+const callLimit = 25 * time.Second
+
+// Connect opens a connection that is ready for calls. It is closed when ctx ends, or by the caller.
+type Connect func(ctx context.Context) (*dbus.Conn, error)
+
+// SystemBus connects to the bus at a D-Bus address such as unix:path=/run/dbus/system_bus_socket, within 10 seconds, as
+// the user the process runs as (EXTERNAL). Signals arrive in the order in which the bus sent them.
+func SystemBus(address string) Connect {
+	return func(ctx context.Context) (*dbus.Conn, error) {
+		conn, err := connect(ctx, address)
+		if err != nil {
+			return nil, fmt.Errorf("connecting to the bus at %q: %w", address, err)
+		}
+		return conn, nil
+	}
+}
+
+func connect(ctx context.Context, address string) (*dbus.Conn, error) {
+	// The default handler starts a goroutine for each signal the receiver is not ready for: their order is lost.
+	conn, err := dbus.Dial(address, dbus.WithContext(ctx), dbus.WithSignalHandler(dbus.NewSequentialSignalHandler()))
+	if err != nil {
+		return nil, err
+	}
+	// Auth and Hello know no context; closing the connection is what ends them.
+	limit := time.AfterFunc(connectLimit, func() { _ = conn.Close() })
+	err = greet(conn)
+	if !limit.Stop() {
+		return nil, fmt.Errorf("no answer within %s", connectLimit)
+	}
+	if err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
+func greet(conn *dbus.Conn) error {
+	if err := conn.Auth(nil); err != nil {
+		return fmt.Errorf("authenticating: %w", err)
+	}
+	if err := conn.Hello(); err != nil {
+		return fmt.Errorf("saying hello: %w", err)
+	}
+	return nil
+}

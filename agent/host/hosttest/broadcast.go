@@ -1,0 +1,35 @@
+package hosttest
+
+import (
+	"fmt"
+
+	"github.com/godbus/dbus/v5"
+)
+
+// SendNeedReboot does what `locksmithctl send-need-reboot` does: on a connection of its own, and so under a name that is
+// not update_engine's, it broadcasts one StatusUpdate that says a reboot is needed. update_engine knows nothing of it.
+func (b *Bus) SendNeedReboot() error {
+	return b.Broadcast(NeedReboot("").body()...)
+}
+
+// Broadcast emits a StatusUpdate with any body, fit or not, from a connection of its own.
+func (b *Bus) Broadcast(body ...any) error {
+	conn, err := b.Connect()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	return broadcast(conn, body)
+}
+
+func broadcast(conn *dbus.Conn, body []any) error {
+	if err := conn.Emit(enginePath, engineInterface+".StatusUpdate", body...); err != nil {
+		return fmt.Errorf("broadcasting StatusUpdate: %w", err)
+	}
+	// The bus handles messages of one connection in order: with this answer it has taken the signal, so closing the
+	// connection cannot lose it. (locksmithctl sleeps for a second.)
+	if err := conn.BusObject().Call("org.freedesktop.DBus.GetId", 0).Err; err != nil {
+		return fmt.Errorf("flushing StatusUpdate: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,184 @@
+package hosttest
+
+import (
+	"sync"
+
+	"github.com/godbus/dbus/v5"
+)
+
+// What update_engine of Flatcar and CoreOS is called on the bus.
+const (
+	engineName      = "com.coreos.update1"
+	enginePath      = dbus.ObjectPath("/com/coreos/update1")
+	engineInterface = "com.coreos.update1.Manager"
+)
+
+// Operations of update_engine, as GetStatus and StatusUpdate spell them.
+const (
+	OpIdle                = "UPDATE_STATUS_IDLE"
+	OpCheckingForUpdate   = "UPDATE_STATUS_CHECKING_FOR_UPDATE"
+	OpUpdateAvailable     = "UPDATE_STATUS_UPDATE_AVAILABLE"
+	OpDownloading         = "UPDATE_STATUS_DOWNLOADING"
+	OpFinalizing          = "UPDATE_STATUS_FINALIZING"
+	OpUpdatedNeedReboot   = "UPDATE_STATUS_UPDATED_NEED_REBOOT"
+	OpReportingErrorEvent = "UPDATE_STATUS_REPORTING_ERROR_EVENT"
+)
+
+// noVersion is what update_engine says before it knows one, and after it has forgotten it.
+const noVersion = "0.0.0"
+
+// Status is the body of GetStatus and StatusUpdate, in the order of the wire.
+type Status struct {
+	// LastChecked is in seconds since 1970; 0 means never.
+	LastChecked int64
+	// Progress of the download, 0 to 1.
+	Progress float64
+	// Op is one of the Op constants.
+	Op string
+	// Version that is being installed, or is staged.
+	Version string
+	// Size of the download in bytes.
+	Size int64
+}
+
+// Idle is the status after a boot.
+func Idle() Status { return Status{Op: OpIdle, Version: noVersion} }
+
+// NeedReboot is the status once a version is staged.
+func NeedReboot(version string) Status { return Status{Op: OpUpdatedNeedReboot, Version: version} }
+
+func (s Status) body() []any { return []any{s.LastChecked, s.Progress, s.Op, s.Version, s.Size} }
+
+// UpdateEngine is a fake update_engine. It does nothing by itself but answer, and broadcast when it starts.
+type UpdateEngine struct {
+	service service
+
+	mu       sync.Mutex
+	status   Status
+	failure  *dbus.Error
+	garbled  bool
+	asked    int
+	attempts int
+}
+
+// StartUpdateEngine puts an idle update_engine on the bus.
+func (b *Bus) StartUpdateEngine() (*UpdateEngine, error) {
+	e := &UpdateEngine{service: service{bus: b, name: engineName}, status: Idle()}
+	return e, e.Start()
+}
+
+// Start brings update_engine back after Stop, or after the bus was restarted. Like the real one it broadcasts its status
+// as soon as it has its name; a need it had survives (a marker below /run does), the version does not.
+func (e *UpdateEngine) Start() error {
+	status := e.restarted()
+	conn, err := e.service.start(e.export)
+	if err != nil {
+		return err
+	}
+	return broadcast(conn, status.body())
+}
+
+func (e *UpdateEngine) restarted() Status {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.status.Op == OpUpdatedNeedReboot {
+		e.status = NeedReboot(noVersion)
+	} else {
+		e.status = Idle()
+	}
+	return e.status
+}
+
+// Stop takes update_engine off the bus, as when it crashes.
+func (e *UpdateEngine) Stop() { e.service.stop() }
+
+// SetStatus changes what GetStatus answers and broadcasts nothing.
+func (e *UpdateEngine) SetStatus(status Status) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.status = status
+}
+
+// Emit changes the status and broadcasts it, as its owner.
+func (e *UpdateEngine) Emit(status Status) error {
+	e.SetStatus(status)
+	return e.EmitBody(status.body()...)
+}
+
+// EmitBody broadcasts a StatusUpdate with any body, fit or not, as the engine, and leaves the status as it is.
+func (e *UpdateEngine) EmitBody(body ...any) error {
+	conn, err := e.service.current()
+	if err != nil {
+		return err
+	}
+	return broadcast(conn, body)
+}
+
+// FailStatus makes GetStatus fail with a D-Bus error. An empty name lets it answer again.
+func (e *UpdateEngine) FailStatus(name, message string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.failure = namedError(name, message)
+}
+
+// GarbleStatus makes GetStatus answer with a body of other types than the interface says, or right again.
+func (e *UpdateEngine) GarbleStatus(garbled bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.garbled = garbled
+}
+
+// StatusCalls counts the calls of GetStatus.
+func (e *UpdateEngine) StatusCalls() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.asked
+}
+
+// AttemptUpdateCalls counts the calls of AttemptUpdate. The agent must never make one.
+func (e *UpdateEngine) AttemptUpdateCalls() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.attempts
+}
+
+func (e *UpdateEngine) export(conn *dbus.Conn) error {
+	return conn.ExportMethodTable(map[string]any{
+		"GetStatus":     e.getStatus,
+		"ResetStatus":   e.resetStatus,
+		"AttemptUpdate": e.attemptUpdate,
+	}, enginePath, engineInterface)
+}
+
+// getStatus returns values of type any, which godbus sends as what they hold: that is how it can answer garbled.
+func (e *UpdateEngine) getStatus() (lastChecked, progress, op, version, size any, failure *dbus.Error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.asked++
+	s := e.status
+	if e.garbled {
+		return s.Op, s.Version, s.LastChecked, s.Progress, s.Size, nil
+	}
+	return s.LastChecked, s.Progress, s.Op, s.Version, s.Size, e.failure
+}
+
+// resetStatus forgets a staged update and, like the real one, tells nobody.
+func (e *UpdateEngine) resetStatus() *dbus.Error {
+	e.SetStatus(Idle())
+	return nil
+}
+
+func (e *UpdateEngine) attemptUpdate() *dbus.Error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.attempts++
+	return nil
+}
+
+// namedError is a D-Bus error with a text. An empty name is none.
+func namedError(name, message string) *dbus.Error {
+	if name == "" {
+		return nil
+	}
+	return dbus.NewError(name, []any{message})
+}

@@ -1,0 +1,202 @@
+package hosttest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/godbus/dbus/v5"
+)
+
+// What logind is called on the bus.
+const (
+	logindName      = "org.freedesktop.login1"
+	logindPath      = dbus.ObjectPath("/org/freedesktop/login1")
+	logindInterface = "org.freedesktop.login1.Manager"
+)
+
+// Systemd is a generation of logind, told apart by what it makes of block inhibitors.
+type Systemd int
+
+const (
+	// SystemdCurrent (257 and later): block inhibitors bind root too, and flag 0x10 skips them.
+	SystemdCurrent Systemd = iota
+	// SystemdBefore257: Reboot ignores block inhibitors for root, flag 0x1 makes them count, 0x10 is an invalid argument.
+	SystemdBefore257
+	// SystemdWithoutFlags: there is no RebootWithFlags, and Reboot ignores block inhibitors for root.
+	SystemdWithoutFlags
+)
+
+// Flags of RebootWithFlags that the fake knows.
+const (
+	flagCheckInhibitors uint64 = 1 << 0
+	flagSkipInhibitors  uint64 = 1 << 4
+)
+
+// Inhibitor is one lock, as ListInhibitors lists it.
+type Inhibitor struct {
+	What, Who, Why, Mode string
+	UID, PID             uint32
+}
+
+// BlockShutdown is a lock that forbids a reboot.
+func BlockShutdown(who, why string) Inhibitor {
+	return Inhibitor{What: "shutdown", Who: who, Why: why, Mode: "block", PID: 1}
+}
+
+// Logind is a fake logind. It accepts every reboot until it is told otherwise, and by itself does nothing about it.
+type Logind struct {
+	service service
+
+	mu         sync.Mutex
+	systemd    Systemd
+	answer     string
+	failure    *dbus.Error
+	inhibitors []Inhibitor
+	onReboot   func()
+	deaf       bool
+	preparing  bool
+	calls      []string
+}
+
+// StartLogind puts a logind on the bus, the current systemd's.
+func (b *Bus) StartLogind() (*Logind, error) {
+	l := &Logind{service: service{bus: b, name: logindName}, answer: "yes"}
+	return l, l.Start()
+}
+
+// Start brings logind back after Stop or a restart of the bus, as after a boot: no shutdown is under way any more.
+func (l *Logind) Start() error {
+	l.set(func() { l.preparing = false })
+	_, err := l.service.start(l.export)
+	return err
+}
+
+// Stop takes logind off the bus.
+func (l *Logind) Stop() { l.service.stop() }
+
+// SetSystemd chooses the generation.
+func (l *Logind) SetSystemd(s Systemd) { l.set(func() { l.systemd = s }) }
+
+// SetCanReboot changes the answer of CanReboot: yes, no, na, challenge, inhibitor-blocked.
+func (l *Logind) SetCanReboot(answer string) { l.set(func() { l.answer = answer }) }
+
+// OnReboot is called once for each accepted reboot, in a goroutine of its own: the reply is sent meanwhile. Nil, as at
+// the start: the reboot is accepted and nothing happens.
+func (l *Logind) OnReboot(f func()) { l.set(func() { l.onReboot = f }) }
+
+// FailReboot makes both reboot methods fail with a D-Bus error, such as org.freedesktop.DBus.Error.AccessDenied. An empty
+// name lets them succeed again.
+func (l *Logind) FailReboot(name, message string) {
+	l.set(func() { l.failure = namedError(name, message) })
+}
+
+// AcceptAndDoNothing makes accepted reboots leave no trace at all: no callback, no PreparingForShutdown.
+func (l *Logind) AcceptAndDoNothing(deaf bool) { l.set(func() { l.deaf = deaf }) }
+
+// SetInhibitors replaces the locks.
+func (l *Logind) SetInhibitors(inhibitors ...Inhibitor) {
+	l.set(func() { l.inhibitors = slices.Clone(inhibitors) })
+}
+
+// SetPreparingForShutdown changes the property of that name. While it is true, logind refuses further reboots with
+// OperationInProgress.
+func (l *Logind) SetPreparingForShutdown(preparing bool) { l.set(func() { l.preparing = preparing }) }
+
+// Calls lists the calls so far in order, for example CanReboot(), RebootWithFlags(0x1), Reboot(false), ListInhibitors().
+func (l *Logind) Calls() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.calls)
+}
+
+// Reboots counts the calls that asked for a reboot, accepted or not.
+func (l *Logind) Reboots() int {
+	isReboot := func(call string) bool { return strings.HasPrefix(call, "Reboot") }
+	return len(slices.DeleteFunc(l.Calls(), func(call string) bool { return !isReboot(call) }))
+}
+
+func (l *Logind) set(change func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	change()
+}
+
+func (l *Logind) export(conn *dbus.Conn) error {
+	err := conn.ExportMethodTable(map[string]any{
+		"CanReboot":       l.canReboot,
+		"ListInhibitors":  l.listInhibitors,
+		"Reboot":          l.reboot,
+		"RebootWithFlags": l.rebootWithFlags,
+	}, logindPath, logindInterface)
+	if err != nil {
+		return err
+	}
+	return conn.ExportMethodTable(map[string]any{"Get": l.property}, logindPath, "org.freedesktop.DBus.Properties")
+}
+
+func (l *Logind) canReboot() (string, *dbus.Error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.calls = append(l.calls, "CanReboot()")
+	return l.answer, nil
+}
+
+func (l *Logind) listInhibitors() ([]Inhibitor, *dbus.Error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.calls = append(l.calls, "ListInhibitors()")
+	return slices.Clone(l.inhibitors), nil
+}
+
+func (l *Logind) property(iface, name string) (dbus.Variant, *dbus.Error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if iface != logindInterface || name != "PreparingForShutdown" {
+		return dbus.Variant{}, namedError("org.freedesktop.DBus.Error.UnknownProperty", "Unknown property "+name)
+	}
+	return dbus.MakeVariant(l.preparing), nil
+}
+
+func (l *Logind) reboot(interactive bool) *dbus.Error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.calls = append(l.calls, fmt.Sprintf("Reboot(%t)", interactive))
+	return l.goDown(l.systemd == SystemdCurrent)
+}
+
+func (l *Logind) rebootWithFlags(flags uint64) *dbus.Error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.calls = append(l.calls, fmt.Sprintf("RebootWithFlags(%#x)", flags))
+	switch {
+	case l.systemd == SystemdWithoutFlags:
+		return namedError("org.freedesktop.DBus.Error.UnknownMethod", "Unknown method RebootWithFlags")
+	case l.systemd == SystemdBefore257 && flags&flagSkipInhibitors != 0:
+		return namedError("org.freedesktop.DBus.Error.InvalidArgs", "Invalid flags parameter")
+	case l.systemd == SystemdBefore257:
+		return l.goDown(flags&flagCheckInhibitors != 0)
+	}
+	return l.goDown(flags&flagSkipInhibitors == 0)
+}
+
+// goDown accepts a reboot or refuses it; the caller holds the lock.
+func (l *Logind) goDown(inhibitorsCount bool) *dbus.Error {
+	blocks := func(i Inhibitor) bool { return i.Mode == "block" && strings.Contains(i.What, "shutdown") }
+	switch {
+	case l.failure != nil:
+		return l.failure
+	case l.preparing:
+		return namedError("org.freedesktop.login1.OperationInProgress", "There's already a shutdown or sleep operation in progress")
+	case inhibitorsCount && slices.ContainsFunc(l.inhibitors, blocks):
+		return namedError("org.freedesktop.DBus.Error.AccessDenied", "Access denied due to active block inhibitor")
+	case l.deaf:
+		return nil
+	}
+	l.preparing = true
+	if l.onReboot != nil {
+		go l.onReboot()
+	}
+	return nil
+}

@@ -1,0 +1,69 @@
+package hosttest
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/godbus/dbus/v5"
+)
+
+// service is a name on the bus and the connection that owns it.
+type service struct {
+	bus  *Bus
+	name string
+
+	mu   sync.Mutex
+	conn *dbus.Conn
+}
+
+// start connects, lets export put objects on the connection, and takes the name.
+func (s *service) start(export func(*dbus.Conn) error) (*dbus.Conn, error) {
+	s.stop()
+	conn, err := s.bus.Connect()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.appear(conn, export); err != nil {
+		_ = conn.Close()
+		return nil, fmt.Errorf("starting %s: %w", s.name, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.conn = conn
+	return conn, nil
+}
+
+func (s *service) appear(conn *dbus.Conn, export func(*dbus.Conn) error) error {
+	if err := export(conn); err != nil {
+		return err
+	}
+	// Objects come first: whoever sees the name appear may call at once.
+	reply, err := conn.RequestName(s.name, dbus.NameFlagDoNotQueue)
+	if err != nil {
+		return err
+	}
+	if reply != dbus.RequestNameReplyPrimaryOwner {
+		return fmt.Errorf("the name is taken (%s)", reply)
+	}
+	return nil
+}
+
+// stop closes the connection, which gives up the name. The bus notices on its own time.
+func (s *service) stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conn != nil {
+		_ = s.conn.Close()
+		s.conn = nil
+	}
+}
+
+// current is the open connection, or an error while the service is stopped.
+func (s *service) current() (*dbus.Conn, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conn == nil {
+		return nil, fmt.Errorf("%s is not running", s.name)
+	}
+	return s.conn, nil
+}

@@ -1,0 +1,241 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/godbus/dbus/v5"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// The manager object of logind: https://www.freedesktop.org/software/systemd/man/latest/org.freedesktop.login1.html
+const (
+	logindName      = "org.freedesktop.login1"
+	logindPath      = dbus.ObjectPath("/org/freedesktop/login1")
+	logindInterface = "org.freedesktop.login1.Manager"
+)
+
+// Flags of RebootWithFlags.
+const (
+	// flagCheckInhibitors makes block inhibitors count for root too; systemd before 257 ignores them otherwise.
+	flagCheckInhibitors uint64 = 1 << 0
+	// flagSkipInhibitors ignores block inhibitors; systemd before 257 does not know it.
+	flagSkipInhibitors uint64 = 1 << 4
+)
+
+// Names of the D-Bus errors that Reboot looks into.
+const (
+	errUnknownMethod       = "org.freedesktop.DBus.Error.UnknownMethod"
+	errInvalidArgs         = "org.freedesktop.DBus.Error.InvalidArgs"
+	errBlockedByInhibitor  = "org.freedesktop.login1.BlockedByInhibitorLock"
+	errOperationInProgress = "org.freedesktop.login1.OperationInProgress"
+)
+
+// Inhibitor is one lock of logind.
+type Inhibitor struct {
+	// What is inhibited: shutdown, sleep, idle, …, joined by colons.
+	What string
+	// Who took the lock, for people.
+	Who string
+	// Why it was taken, for people.
+	Why string
+	// Mode is block, block-weak or delay.
+	Mode string
+}
+
+// RefusedError means logind was asked and said no: no reboot has been started.
+type RefusedError struct {
+	// Name of the D-Bus error, for example org.freedesktop.DBus.Error.AccessDenied.
+	Name string
+	// Message is logind's own text. It may be empty.
+	Message string
+}
+
+// Error tells name and message.
+func (e *RefusedError) Error() string {
+	if e.Message == "" {
+		return "logind refused: " + e.Name
+	}
+	return fmt.Sprintf("logind refused: %s (%s)", e.Message, e.Name)
+}
+
+// Logind asks the host's logind. Each call uses a connection of its own, so a bus that was restarted is no special case.
+type Logind struct {
+	// Connect opens the system bus. Required.
+	Connect Connect
+}
+
+// BlockInhibitors lists the locks that forbid a reboot: those on shutdown in mode block. Delay locks (the kubelet's) and
+// block-weak ones, which root overrules, are left out.
+func (l Logind) BlockInhibitors(ctx context.Context) ([]Inhibitor, error) {
+	var blocking []Inhibitor
+	err := l.manager(ctx, func(ctx context.Context, m manager) (err error) {
+		blocking, err = m.blockInhibitors(ctx)
+		return err
+	})
+	return blocking, err
+}
+
+// PreparingForShutdown tells whether the host is going down already: for a reboot, or for anything else.
+func (l Logind) PreparingForShutdown(ctx context.Context) (bool, error) {
+	var preparing bool
+	err := l.manager(ctx, func(ctx context.Context, m manager) (err error) {
+		preparing, err = m.preparingForShutdown(ctx)
+		return err
+	})
+	return preparing, err
+}
+
+// Reboot asks logind to reboot the host. Nil means accepted, or already on its way: not that the host has gone down, so
+// follow it with a deadline. A *RefusedError means no reboot has been started. Any other error leaves it open.
+func (l Logind) Reboot(ctx context.Context, inhibitors v1alpha1.InhibitorPolicy) error {
+	return l.manager(ctx, func(ctx context.Context, m manager) error {
+		if err := m.canReboot(ctx, inhibitors); err != nil {
+			return err
+		}
+		return m.reboot(ctx, inhibitors)
+	})
+}
+
+// manager runs use on a connection of its own.
+func (l Logind) manager(ctx context.Context, use func(context.Context, manager) error) error {
+	conn, err := l.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	return use(ctx, manager{conn.Object(logindName, logindPath)})
+}
+
+// manager is logind's manager object on an open connection.
+type manager struct{ object dbus.BusObject }
+
+// call makes one call, stores the reply in the pointers and names the method in the error.
+func (m manager) call(ctx context.Context, method string, args []any, into ...any) error {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	if err := m.object.CallWithContext(ctx, method, 0, args...).Store(into...); err != nil {
+		return fmt.Errorf("calling %s of logind: %w", method[strings.LastIndexByte(method, '.')+1:], refused(err))
+	}
+	return nil
+}
+
+func (m manager) blockInhibitors(ctx context.Context) ([]Inhibitor, error) {
+	var locks []struct {
+		What, Who, Why, Mode string
+		UID, PID             uint32
+	}
+	if err := m.call(ctx, logindInterface+".ListInhibitors", nil, &locks); err != nil {
+		return nil, err
+	}
+	var blocking []Inhibitor
+	for _, lock := range locks {
+		if lock.Mode == "block" && slices.Contains(strings.Split(lock.What, ":"), "shutdown") {
+			blocking = append(blocking, Inhibitor{What: lock.What, Who: lock.Who, Why: lock.Why, Mode: lock.Mode})
+		}
+	}
+	return blocking, nil
+}
+
+func (m manager) preparingForShutdown(ctx context.Context) (bool, error) {
+	var value dbus.Variant
+	args := []any{logindInterface, "PreparingForShutdown"}
+	if err := m.call(ctx, "org.freedesktop.DBus.Properties.Get", args, &value); err != nil {
+		return false, err
+	}
+	preparing, ok := value.Value().(bool)
+	if !ok {
+		return false, fmt.Errorf("reading PreparingForShutdown of logind: %s instead of a boolean", value.Signature())
+	}
+	return preparing, nil
+}
+
+// canReboot turns every answer but a clear yes into a refusal. "challenge" would ask a person for a password.
+func (m manager) canReboot(ctx context.Context, inhibitors v1alpha1.InhibitorPolicy) error {
+	var answer string
+	if err := m.call(ctx, logindInterface+".CanReboot", nil, &answer); err != nil {
+		return err
+	}
+	switch answer {
+	case "yes":
+		return nil
+	case "inhibitor-blocked": // Newer systemd says so instead of yes while a block inhibitor is held.
+		if inhibitors == v1alpha1.InhibitorsIgnore {
+			return nil
+		}
+		return &RefusedError{Name: errBlockedByInhibitor, Message: "CanReboot says " + answer}
+	default:
+		return &RefusedError{Name: logindInterface + ".CanReboot", Message: fmt.Sprintf("CanReboot says %q", answer)}
+	}
+}
+
+func (m manager) reboot(ctx context.Context, inhibitors v1alpha1.InhibitorPolicy) error {
+	flags := flagCheckInhibitors
+	if inhibitors == v1alpha1.InhibitorsIgnore {
+		flags = flagSkipInhibitors
+	}
+	err := m.call(ctx, logindInterface+".RebootWithFlags", []any{flags})
+	if lacksFlag(err, flags) {
+		err = m.rebootWithoutFlags(ctx, inhibitors)
+	}
+	if isRefusal(err, errOperationInProgress) {
+		return m.alreadyGoingDown(ctx, err)
+	}
+	return err
+}
+
+// lacksFlag recognises a systemd without RebootWithFlags, or with one that does not know the flag to skip inhibitors.
+func lacksFlag(err error, flags uint64) bool {
+	return isRefusal(err, errUnknownMethod) || flags == flagSkipInhibitors && isRefusal(err, errInvalidArgs)
+}
+
+// rebootWithoutFlags is for such a systemd. Its Reboot ignores block inhibitors for root, so they are looked at here.
+func (m manager) rebootWithoutFlags(ctx context.Context, inhibitors v1alpha1.InhibitorPolicy) error {
+	if inhibitors != v1alpha1.InhibitorsIgnore {
+		blocking, err := m.blockInhibitors(ctx)
+		if err != nil {
+			return err
+		}
+		if len(blocking) > 0 {
+			return &RefusedError{Name: errBlockedByInhibitor, Message: fmt.Sprintf("%s: %s", blocking[0].Who, blocking[0].Why)}
+		}
+	}
+	return m.call(ctx, logindInterface+".Reboot", []any{false})
+}
+
+// alreadyGoingDown keeps an agent that was restarted after its call from taking the reboot it asked for as refused.
+func (m manager) alreadyGoingDown(ctx context.Context, refusal error) error {
+	preparing, err := m.preparingForShutdown(ctx)
+	if err != nil || !preparing {
+		return errors.Join(refusal, err)
+	}
+	return nil
+}
+
+// refused makes a *RefusedError of an error that logind, or the bus on the way to it, answered by name. Without an answer
+// (connection lost, time-out, logind gone before it replied) the call may have been obeyed: those are left as they are.
+func refused(err error) error {
+	answer, ok := errors.AsType[dbus.Error](err)
+	if !ok {
+		return err
+	}
+	switch answer.Name {
+	case "org.freedesktop.DBus.Error.NoReply", "org.freedesktop.DBus.Error.Timeout",
+		"org.freedesktop.DBus.Error.TimedOut", "org.freedesktop.DBus.Error.Disconnected":
+		return err
+	}
+	refusal := &RefusedError{Name: answer.Name}
+	if text := answer.Error(); text != answer.Name {
+		refusal.Message = text
+	}
+	return refusal
+}
+
+func isRefusal(err error, name string) bool {
+	refusal, ok := errors.AsType[*RefusedError](err)
+	return ok && refusal.Name == name
+}
