@@ -1,0 +1,137 @@
+package config_test
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// Behaviour 55 on Kubernetes 1.30 to 1.35: plain RBAC, with admission policies as the fence.
+var _ = Describe("identity serviceaccount (config/overlays/rbac-fallback)", Ordered, ContinueOnFailure, func() {
+	const (
+		agent   = "the agent of n1"
+		unbound = "a token of no pod"
+		node    = "the agent of n1 as node n1"
+	)
+	var (
+		c   *cluster
+		who map[string]kubernetes.Interface
+	)
+
+	annotate := func(key string, value any) object {
+		return object{"metadata": object{"annotations": object{key: value}}}
+	}
+	label := func(key string, value any) object {
+		return object{"metadata": object{"labels": object{key: value}}}
+	}
+	condition := func(kind string) object {
+		return object{"status": object{"conditions": []object{{"type": kind, "status": "False", "reason": "Said"}}}}
+	}
+
+	BeforeAll(func(ctx SpecContext) {
+		c = start(ctx, "config/overlays/rbac-fallback")
+		c.createPolicy(ctx)
+		token := c.tokenOf(ctx, agentAccount, c.agents["n1"])
+		who = map[string]kubernetes.Interface{
+			agent:   c.as(token, ""),
+			unbound: c.as(c.tokenOf(ctx, agentAccount, nil), ""),
+			node:    c.as(token, "system:node:n1"),
+		}
+		// From here on the roles and the policies have arrived in the API server.
+		expectAllowed(ctx, who[agent], patchNode("n1", cordon))
+		for _, try := range []attempt{patchNode("n2", cordon), deletePodOf("n2")} {
+			Eventually(func() error { return try(ctx, who[agent]) }).WithTimeout(20 * time.Second).Should(Satisfy(apierrors.IsForbidden))
+		}
+	})
+
+	It("tells the agent so", func() {
+		Expect(c.agents["n1"].Spec.Containers[0].Args).To(ContainElement("--identity=serviceaccount"))
+	})
+
+	DescribeTable("allows", func(ctx SpecContext, try attempt) {
+		expectAllowed(ctx, who[agent], try)
+	},
+		Entry("reading the own node", getNode("n1")),
+		Entry("listing the own node", listNodes("n1")),
+		Entry("watching the own node", watchNodes("n1")),
+		Entry("cordoning the own node", patchNode("n1", cordon)),
+		Entry("reporting on the own node", patchNode("n1", report, "status")),
+		Entry("a status write that repeats the kubelet's condition", patchNode("n1", object{"status": object{
+			"conditions": []object{{"type": "Ready", "status": "True"}},
+		}}, "status")),
+		Entry("listing the own pods", listPods("n1")),
+		Entry("watching the own pods", watchPods("n1")),
+		Entry("evicting an own pod", evictPodOf("n1")),
+		Entry("deleting an own pod", deletePodOf("n1")),
+		Entry("writing an event", attempt(createEvent)),
+		Entry("reading its policy", attempt(getPolicy)),
+		Entry("reading PodDisruptionBudgets", attempt(listBudgets)),
+		Entry("reading a namespace", attempt(getNamespace)),
+		// What remains open before Kubernetes 1.36, as the overlay's kustomization says.
+		Entry("evicting another node's pod", evictPodOf("n2")),
+	)
+
+	DescribeTable("refuses, with a sentence that says why", func(ctx SpecContext, as string, try attempt, why string) {
+		Expect(try(ctx, who[as])).To(And(Satisfy(apierrors.IsForbidden), MatchError(ContainSubstring(why))))
+	},
+		Entry("cordoning another node", agent, patchNode("n2", cordon),
+			"the agent of node n1 may not write node n2"),
+		Entry("reporting on another node", agent, patchNode("n2", report, "status"),
+			"the agent of node n1 may not write node n2"),
+		Entry("a token that is bound to no pod", unbound, patchNode("n1", cordon),
+			"the token names no node: an agent needs a token bound to its pod (Kubernetes 1.30 or later)"),
+		Entry("deleting another node's pod", agent, deletePodOf("n2"),
+			"the agent of node n1 may not delete a pod of another node"),
+		Entry("another's label", agent, patchNode("n1", label("node-role.kubernetes.io/control-plane", "")),
+			"an agent may only change its own labels"),
+		Entry("changing a label that is there", agent, patchNode("n1", label("zone", "b")),
+			"an agent may only change its own labels"),
+		Entry("removing a label that is there", agent, patchNode("n1", label("zone", nil)),
+			"an agent may only change its own labels"),
+		Entry("the manager's label, by the status", agent, patchNode("n1", label("reboot-operator.io/after-reboot", "true"), "status"),
+			"an agent may only change its own labels"),
+		Entry("granting itself a reboot", agent, patchNode("n1", annotate("reboot-operator.io/grant", "{}")),
+			"an agent may only change its own annotations"),
+		Entry("granting itself a reboot, by the status", agent, patchNode("n1", annotate("reboot-operator.io/grant", "{}"), "status"),
+			"an agent may only change its own annotations"),
+		Entry("asking for a reboot in an administrator's name", agent, patchNode("n1", annotate("reboot-operator.io/reboot-requested", "me")),
+			"an agent may only change its own annotations"),
+		Entry("a finalizer", agent, patchNode("n1", object{"metadata": object{"finalizers": []string{"example.com/mine"}}}),
+			"an agent may not change finalizers or ownerReferences"),
+		Entry("a taint", agent, patchNode("n1", taint),
+			"of the spec an agent may only change unschedulable"),
+		Entry("the provider's ID", agent, patchNode("n1", object{"spec": object{"providerID": "aws://1"}}),
+			"of the spec an agent may only change unschedulable"),
+		Entry("the boot ID", agent, patchNode("n1", object{"status": object{"nodeInfo": object{"bootID": "b2"}}}, "status"),
+			"of the status an agent may only change conditions"),
+		Entry("its capacity", agent, patchNode("n1", object{"status": object{"capacity": object{"pods": "1000"}}}, "status"),
+			"of the status an agent may only change conditions"),
+		Entry("the kubelet's condition", agent, patchNode("n1", condition("Ready"), "status"),
+			"an agent may only change its own conditions"),
+		Entry("the manager's condition", agent, patchNode("n1", condition("RebootPermitted"), "status"),
+			"an agent may only change its own conditions"),
+		Entry("removing the kubelet's condition", agent, patchNode("n1", object{"status": object{
+			"conditions": []object{{"type": "Ready", "$patch": "delete"}},
+		}}, "status"), "an agent may only change its own conditions"),
+		Entry("writing a policy", agent, attempt(patchPolicy), "cannot patch resource"),
+		Entry("reading secrets", agent, attempt(listSecrets), "cannot list resource"),
+		Entry("making a pod", agent, attempt(createPod), "cannot create resource"),
+		Entry("being its node, which takes 1.36", node, getNode("n1"), "cannot impersonate"),
+	)
+
+	It("holds for whatever a wider role would allow", func(ctx SpecContext) {
+		_, err := c.kubectl("create", "clusterrolebinding", "too-wide", "--clusterrole=cluster-admin",
+			"--serviceaccount="+namespace+":"+agentAccount)
+		Expect(err).NotTo(HaveOccurred())
+		expectAllowed(ctx, who[agent], listSecrets)
+		nodes := who[agent].CoreV1().Nodes()
+		_, err = nodes.Create(ctx, makeNode("n3"), metav1.CreateOptions{DryRun: dryRun})
+		Expect(err).To(MatchError(ContainSubstring("an agent may only update its Node and its status")))
+		err = nodes.Delete(ctx, "n1", metav1.DeleteOptions{DryRun: dryRun})
+		Expect(err).To(MatchError(ContainSubstring("an agent may only update its Node and its status")))
+	})
+})

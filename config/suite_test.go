@@ -1,0 +1,185 @@
+// Package config_test proves the manifests on a real API server: that it takes them, what the agents may do with the
+// rights they give, and what they may not.
+package config_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
+)
+
+const (
+	namespace      = "reboot-operator-system"
+	agentAccount   = "reboot-operator-agent"
+	managerAccount = "reboot-operator-manager"
+)
+
+func TestConfig(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "config")
+}
+
+// cluster is an API server with two nodes and one of the kustomizations applied.
+type cluster struct {
+	config     *rest.Config
+	admin      kubernetes.Interface
+	kubeconfig string
+	agents     map[string]*corev1.Pod // by node
+}
+
+// start starts an API server, applies the folder, and puts an agent's pod on each of the nodes n1 and n2.
+func start(ctx context.Context, folder string) *cluster {
+	GinkgoHelper()
+	env, err := testenv.Start()
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(env.Stop)
+	admin, err := kubernetes.NewForConfig(env.Config)
+	Expect(err).NotTo(HaveOccurred())
+	c := &cluster{config: env.Config, admin: admin, agents: map[string]*corev1.Pod{}}
+	c.kubeconfig = writeKubeconfig(env.Config)
+	c.apply("config/namespace")
+	c.dryRun(folder) // the namespace exists now, and testenv has installed the CRD
+	c.apply(folder)
+	for _, name := range []string{"n1", "n2"} {
+		_, err := admin.CoreV1().Nodes().Create(ctx, makeNode(name), metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		c.agents[name] = c.createAgent(ctx, name)
+	}
+	return c
+}
+
+func writeKubeconfig(config *rest.Config) string {
+	GinkgoHelper()
+	path := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
+	Expect(clientcmd.WriteToFile(clientcmdapi.Config{
+		Clusters: map[string]*clientcmdapi.Cluster{"it": {
+			Server: config.Host, CertificateAuthorityData: config.CAData,
+		}},
+		AuthInfos: map[string]*clientcmdapi.AuthInfo{"it": {
+			ClientCertificateData: config.CertData, ClientKeyData: config.KeyData,
+		}},
+		Contexts:       map[string]*clientcmdapi.Context{"it": {Cluster: "it", AuthInfo: "it"}},
+		CurrentContext: "it",
+	}, path)).To(Succeed())
+	return path
+}
+
+func (c *cluster) apply(folder string) {
+	GinkgoHelper()
+	_, err := c.kubectl("apply", "--server-side", "-k", filepath.Join(testenv.Root(), folder))
+	Expect(err).NotTo(HaveOccurred())
+}
+
+func (c *cluster) dryRun(folder string) {
+	GinkgoHelper()
+	_, err := c.kubectl("apply", "--dry-run=server", "-k", filepath.Join(testenv.Root(), folder))
+	Expect(err).NotTo(HaveOccurred())
+}
+
+// kubectl runs the kubectl that was built with the control plane, as the cluster's administrator.
+func (c *cluster) kubectl(args ...string) (string, error) {
+	command := exec.Command(filepath.Join(testenv.Assets(), "kubectl"), append([]string{"--kubeconfig", c.kubeconfig}, args...)...)
+	var stdout, stderr bytes.Buffer
+	command.Stdout, command.Stderr = &stdout, &stderr
+	if err := command.Run(); err != nil {
+		return "", fmt.Errorf("running kubectl %v: %w: %s", args, err, stderr.String())
+	}
+	return stdout.String(), nil
+}
+
+// createAgent does what the DaemonSet controller would: it makes a pod of the template, on the node.
+func (c *cluster) createAgent(ctx context.Context, node string) *corev1.Pod {
+	GinkgoHelper()
+	daemonSet, err := c.admin.AppsV1().DaemonSets(namespace).Get(ctx, agentAccount, metav1.GetOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	pod := podOf(daemonSet.Spec.Template, "agent-"+node)
+	pod.Spec.NodeName = node
+	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(daemonSet, appsv1.SchemeGroupVersion.WithKind("DaemonSet"))}
+	pod, err = c.admin.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	return pod
+}
+
+// tokenOf asks for a token of the account as the kubelet does; without a pod it is bound to nothing.
+func (c *cluster) tokenOf(ctx context.Context, account string, pod *corev1.Pod) string {
+	GinkgoHelper()
+	request := &authenticationv1.TokenRequest{}
+	if pod != nil {
+		request.Spec.BoundObjectRef = &authenticationv1.BoundObjectReference{
+			APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID,
+		}
+	}
+	answer, err := c.admin.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account, request, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	return answer.Status.Token
+}
+
+// as makes a client of the token that impersonates the user, or nobody where user is "".
+func (c *cluster) as(token, user string) kubernetes.Interface {
+	GinkgoHelper()
+	config := rest.AnonymousClientConfig(c.config)
+	config.BearerToken = token
+	config.Impersonate.UserName = user
+	config.QPS = -1
+	client, err := kubernetes.NewForConfig(config)
+	Expect(err).NotTo(HaveOccurred())
+	return client
+}
+
+func (c *cluster) createPolicy(ctx context.Context) {
+	GinkgoHelper()
+	body := `{"apiVersion":"reboot-operator.io/v1alpha1","kind":"RebootPolicy","metadata":{"name":"p"}}`
+	Expect(c.admin.Discovery().RESTClient().Post().AbsPath(path.Dir(policyPath)).
+		SetHeader("Content-Type", "application/json").Body([]byte(body)).Do(ctx).Error()).To(Succeed())
+}
+
+func podOf(template corev1.PodTemplateSpec, name string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: template.Labels},
+		Spec:       template.Spec,
+	}
+}
+
+func makeNode(name string) *corev1.Node {
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        name,
+			Labels:      map[string]string{"zone": "a"},
+			Annotations: map[string]string{"reboot-operator.io/reboot-requested": "new kernel"},
+		},
+		Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "dedicated", Value: "db", Effect: corev1.TaintEffectNoSchedule}}},
+		Status: corev1.NodeStatus{
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady"}},
+			NodeInfo:   corev1.NodeSystemInfo{BootID: "b1"},
+		},
+	}
+}
+
+func access(verb, group, resource string) authorizationv1.ResourceAttributes {
+	resource, subresource, _ := strings.Cut(resource, "/")
+	return authorizationv1.ResourceAttributes{Verb: verb, Group: group, Resource: resource, Subresource: subresource}
+}
+
+func in(namespace string, attributes authorizationv1.ResourceAttributes) authorizationv1.ResourceAttributes {
+	attributes.Namespace = namespace
+	return attributes
+}
