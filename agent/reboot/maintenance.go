@@ -1,0 +1,80 @@
+package reboot
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// What the conditions tell people.
+const (
+	leaving = "Pods are leaving the node before a reboot."
+	left    = "The pods that must leave the node before a reboot have left."
+	down    = "The host is being rebooted."
+)
+
+// shortDrain is how long a drain may last untold: one that is over by then is told by its end alone.
+const shortDrain = 2 * time.Second
+
+// maintenance are the conditions of KEP-5683, by which other controllers see how far an attempt is. One that is not
+// among them stays as it is.
+func maintenance(o Observation) []corev1.NodeCondition {
+	switch {
+	case o.inPhase(v1alpha1.PhaseRebooting):
+		return append(emptied(o), condition(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, v1alpha1.EventRebooting, down))
+	case o.inPhase(v1alpha1.PhaseDraining):
+		return drainProgress(o)
+	case o.rebooted():
+		return o.fallen(v1alpha1.EventRebootSucceeded)
+	}
+	return o.fallen(v1alpha1.EventDrainAborted)
+}
+
+// drainProgress tells a drain that takes its time, and one that is done and waits for leave to reboot.
+func drainProgress(o Observation) []corev1.NodeCondition {
+	if o.Now.Before(o.toldFrom()) {
+		return nil
+	}
+	switch o.Drain.State {
+	case DrainRunning:
+		return []corev1.NodeCondition{condition(corev1.NodeDrainInProgress, corev1.ConditionTrue, v1alpha1.EventDraining, leaving)}
+	case DrainDone:
+		return emptied(o)
+	case DrainNone, DrainUndrainable, DrainFailed:
+	}
+	return nil
+}
+
+// emptied tells that the drain is over. One that ended by its time-out says which pods were left.
+func emptied(o Observation) []corev1.NodeCondition {
+	reason, message := v1alpha1.EventDrained, left
+	if p := o.Record.last(); p.Reason == v1alpha1.ReasonDrainTimedOut {
+		reason, message = v1alpha1.EventDrainTimedOut, p.Message
+	}
+	return []corev1.NodeCondition{
+		condition(corev1.NodeDrainInProgress, corev1.ConditionFalse, reason, message),
+		condition(corev1.NodeDrained, corev1.ConditionTrue, reason, message),
+	}
+}
+
+// toldFrom is when the drain of the current attempt stops being a short one.
+func (o Observation) toldFrom() time.Time { return o.Record.last().At.Add(shortDrain) }
+
+// fallen are the conditions that are still True and have nothing to say any more. Absent ones stay absent.
+func (o Observation) fallen(reason string) []corev1.NodeCondition {
+	var conditions []corev1.NodeCondition
+	for _, kind := range []corev1.NodeConditionType{
+		corev1.NodeDrainInProgress, corev1.NodeDrained, corev1.NodeMaintenanceInProgress,
+	} {
+		if o.is(kind) {
+			conditions = append(conditions, condition(kind, corev1.ConditionFalse, reason, ""))
+		}
+	}
+	return conditions
+}
+
+func condition(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason, message string) corev1.NodeCondition {
+	return corev1.NodeCondition{Type: kind, Status: status, Reason: reason, Message: message}
+}

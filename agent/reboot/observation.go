@@ -1,0 +1,142 @@
+package reboot
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// Observation is everything the agent knows at one instant. Deciding takes nothing else.
+type Observation struct {
+	// Now is that instant.
+	Now time.Time
+	// BootID is the host's, read from the host itself and never from the Node.
+	BootID string
+	// Record is the Node's.
+	Record Record
+	// GrantErr says why the grant is unreadable: then there is no permission.
+	GrantErr error
+	// ProgressErr says why the progress is unreadable: then nobody knows how far an attempt is.
+	ProgressErr error
+	// Unschedulable tells whether the node is cordoned, by whomever.
+	Unschedulable bool
+	// Paused tells whether an administrator has paused the node.
+	Paused bool
+	// Requested tells whether an administrator asks for a reboot, and RequestedWhy in which words.
+	Requested    bool
+	RequestedWhy string
+	// Conditions are the Node's.
+	Conditions []corev1.NodeCondition
+	// Engine is what the update engines say together. Nil: not heard yet.
+	Engine *engine.Report
+	// OS describes the host for selectors. Nil: unreadable.
+	OS *OS
+	// Policy is what the granting policy says. Nil: not needed now, gone or unreadable.
+	Policy *Settings
+	// Drain is how far the drain of the current attempt is.
+	Drain Drain
+	// Inhibitors is who keeps the host from shutting down.
+	Inhibitors Inhibitors
+	// Call is what became of asking logind in the current attempt.
+	Call Call
+}
+
+// OS describes the host by valid label values; an empty one is unknown.
+type OS struct{ ID, Version, Group string }
+
+// Settings are the parts of a RebootPolicy an agent acts on.
+type Settings struct {
+	// Drain says how pods leave.
+	Drain v1alpha1.Drain
+	// Reboot says how the host is rebooted.
+	Reboot v1alpha1.Reboot
+}
+
+// DrainState says how far a drain is.
+type DrainState string
+
+const (
+	// DrainNone means no drain of the current attempt runs or has run in this process.
+	DrainNone DrainState = ""
+	// DrainRunning means pods are leaving.
+	DrainRunning DrainState = "Running"
+	// DrainDone means no pod that must go is left.
+	DrainDone DrainState = "Done"
+	// DrainUndrainable means a pod can never be drained under the policy; nothing was evicted.
+	DrainUndrainable DrainState = "Undrainable"
+	// DrainFailed means the drain ended with an error, such as a right that is missing. It is tried again.
+	DrainFailed DrainState = "Failed"
+)
+
+// Drain is how far the drain of the current attempt is.
+type Drain struct {
+	// State is none, Running, Done, Undrainable or Failed.
+	State DrainState
+	// Message says which pods are in the way, or what the error was. Empty: nothing is known to be in the way.
+	Message string
+	// Failures counts the errors in a row.
+	Failures int
+	// FailedAt is when the last error came.
+	FailedAt time.Time
+}
+
+// Inhibitors is who keeps the host from shutting down.
+type Inhibitors struct {
+	// Known is false while logind was not asked.
+	Known bool
+	// Message names the block inhibitors, or says that logind could not be asked: unknown is never a yes. Empty: none.
+	Message string
+}
+
+// Call is what became of asking logind in the current attempt, as far as this process knows.
+type Call struct {
+	// AcceptedAt is when logind accepted. Zero: it did not, or was not asked.
+	AcceptedAt time.Time
+	// Refusals counts the refusals in a row, RefusedAt is when the last one came, and Message what it said.
+	Refusals  int
+	RefusedAt time.Time
+	Message   string
+}
+
+// is tells whether a Node condition is True.
+func (o Observation) is(kind corev1.NodeConditionType) bool {
+	return o.condition(kind).Status == corev1.ConditionTrue
+}
+
+// condition is a Node condition, or the zero one where it is absent.
+func (o Observation) condition(kind corev1.NodeConditionType) corev1.NodeCondition {
+	for _, c := range o.Conditions {
+		if c.Type == kind {
+			return c
+		}
+	}
+	return corev1.NodeCondition{}
+}
+
+// inPhase tells whether an attempt of this very boot is in a phase.
+func (o Observation) inPhase(phase v1alpha1.Phase) bool {
+	p := o.Record.Progress
+	return p != nil && p.Phase == phase && p.BootID == o.BootID
+}
+
+// rebooted tells whether the last thing the agent did was to reboot the host.
+func (o Observation) rebooted() bool {
+	p := o.Record.Progress
+	return p != nil && p.Phase == v1alpha1.PhaseRebooting && p.BootID != o.BootID
+}
+
+// settings are the policy's, or what a policy that says nothing means.
+func (o Observation) settings() Settings {
+	if o.Policy == nil {
+		return Settings{}
+	}
+	return *o.Policy
+}
+
+// deadline is when the drain of the current attempt has taken too long.
+func (o Observation) deadline() time.Time {
+	return o.Record.last().At.Add(o.settings().Drain.TimeoutOrDefault())
+}

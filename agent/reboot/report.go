@@ -1,0 +1,97 @@
+package reboot
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// inhibitorsEvery is how often a node that asks for a reboot looks who keeps the host up. It costs no request.
+const inhibitorsEvery = time.Minute
+
+// Report is what the agent says on its Node beside the progress: everything that goes into one patch of nodes/status.
+type Report struct {
+	// Conditions by type; the others stay as they are. Times are set when they are written.
+	Conditions []corev1.NodeCondition
+	// Labels and Annotations by key; nil removes one, the others stay as they are.
+	Labels      map[string]*string
+	Annotations map[string]*string
+	// Again is when time alone may change the report. Zero: never.
+	Again time.Time
+}
+
+// ReportOf is what there is to say. Before the engines are heard it is nothing, so that the first report of a process, and
+// with it the first one after a boot, is one write.
+func ReportOf(o Observation) Report {
+	if o.Engine == nil {
+		return Report{}
+	}
+	asks := need(o)
+	asking := asks.Status == corev1.ConditionTrue
+	r := Report{
+		Conditions:  append([]corev1.NodeCondition{asks}, maintenance(o)...),
+		Labels:      labels(o.OS, asking),
+		Annotations: map[string]*string{},
+		Again:       again(o, asking),
+	}
+	if fulfilled(o) {
+		r.Annotations[v1alpha1.AnnotationRebootRequested] = nil
+	}
+	if value, known := objection(o, asking); known {
+		r.Annotations[v1alpha1.AnnotationObjection] = value
+	}
+	return r
+}
+
+// labels are for selectors. What is unknown about the host has no label; a host that cannot be read keeps its own.
+func labels(os *OS, asking bool) map[string]*string {
+	l := map[string]*string{v1alpha1.LabelRebootRequired: nil}
+	if asking {
+		l[v1alpha1.LabelRebootRequired] = new("true")
+	}
+	if os != nil {
+		for key, value := range map[string]string{
+			v1alpha1.LabelOSID: os.ID, v1alpha1.LabelOSVersion: os.Version, v1alpha1.LabelOSGroup: os.Group,
+		} {
+			l[key] = nil
+			if value != "" {
+				l[key] = &value
+			}
+		}
+	}
+	return l
+}
+
+// objection is the agent's reason why the host should not, or did not, go down; nil where it has none. Known is false
+// where nobody has looked: then the one that stands is kept.
+func objection(o Observation, asking bool) (value *string, known bool) {
+	refused := o.Call.Refusals > 0 && o.Call.AcceptedAt.IsZero()
+	switch {
+	case o.inPhase(v1alpha1.PhaseRebooting):
+		return object(v1alpha1.ReasonRebootRefused, o.Call.Message), refused
+	case !asking && !o.inPhase(v1alpha1.PhaseDraining):
+		return nil, true
+	case o.Inhibitors.Message == "":
+		return nil, o.Inhibitors.Known
+	}
+	return object(v1alpha1.ReasonInhibited, o.Inhibitors.Message), true
+}
+
+func object(reason v1alpha1.Reason, message string) *string {
+	return new(v1alpha1.Objection{Reason: reason, Message: message}.String())
+}
+
+// again is when a drain has lasted long enough to be told, or the inhibitors are looked at again.
+func again(o Observation, asking bool) time.Time {
+	switch {
+	case o.inPhase(v1alpha1.PhaseDraining):
+		if told := o.toldFrom(); o.Now.Before(told) {
+			return told
+		}
+	case asking && !o.inPhase(v1alpha1.PhaseRebooting):
+		return o.Now.Add(inhibitorsEvery)
+	}
+	return time.Time{}
+}

@@ -1,0 +1,232 @@
+package reboot
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+const (
+	// policyRetry is how soon a policy that could not be read is asked for again.
+	policyRetry = 30 * time.Second
+	// inhibitedRetry is how soon a drained node looks again whether the host may go down.
+	inhibitedRetry = 15 * time.Second
+	// drainRetry and drainRetryMax space drains that end with an error.
+	drainRetry, drainRetryMax = 5 * time.Second, time.Minute
+	// callRetry and callRetryMax space calls that logind refused.
+	callRetry, callRetryMax = 5 * time.Second, 5 * time.Minute
+	// rebootPatience is how long an accepted reboot may take to end this boot: longer than any sane delay inhibitor.
+	rebootPatience = 5 * time.Minute
+)
+
+// Step is what the agent does next. It is one of Idle, Wait, StartDrain, RunDrain, CommitReboot, CallReboot, AbortDrain
+// and RepairRecord.
+type Step interface{ step() }
+
+// Idle does nothing until something changes.
+type Idle struct{}
+
+// Wait does nothing until something changes, or until a time.
+type Wait struct{ Until time.Time }
+
+// StartDrain writes the progress and cordons the node, in one compare-and-swap.
+type StartDrain struct{ Progress v1alpha1.Progress }
+
+// RunDrain drains the node.
+type RunDrain struct{ Settings Settings }
+
+// CommitReboot writes the progress past the point of no return, in a compare-and-swap.
+type CommitReboot struct{ Progress v1alpha1.Progress }
+
+// CallReboot asks logind to reboot the host.
+type CallReboot struct{ Inhibitors v1alpha1.InhibitorPolicy }
+
+// AbortDrain stops the drain, then writes the progress and undoes the agent's own cordon, in one compare-and-swap.
+type AbortDrain struct {
+	Progress v1alpha1.Progress
+	Uncordon bool
+}
+
+// RepairRecord replaces an unreadable progress. Whose cordon there is nobody can tell, so it stays.
+type RepairRecord struct{ Progress v1alpha1.Progress }
+
+func (Idle) step()         {}
+func (Wait) step()         {}
+func (StartDrain) step()   {}
+func (RunDrain) step()     {}
+func (CommitReboot) step() {}
+func (CallReboot) step()   {}
+func (AbortDrain) step()   {}
+func (RepairRecord) step() {}
+
+// Next is what the agent does next. What is uncertain is a reason to do nothing.
+func Next(o Observation) Step {
+	switch {
+	case o.ProgressErr != nil:
+		return repair(o)
+	case o.Record.last().Phase == v1alpha1.PhaseDraining:
+		return draining(o)
+	case o.inPhase(v1alpha1.PhaseRebooting):
+		return rebooting(o)
+	}
+	return resting(o)
+}
+
+// resting waits for a grant. A node that is paused before its drain has begun never begins: the manager takes the grant
+// back.
+func resting(o Observation) Step {
+	progress, ok := Start(o.Record, o.BootID, !o.Unschedulable, o.Now)
+	switch {
+	case !ok, o.Paused:
+		return Idle{}
+	case o.Policy == nil:
+		return Wait{Until: o.Now.Add(policyRetry)}
+	}
+	return StartDrain{Progress: progress}
+}
+
+// draining looks for a reason to stop first, then at the drain.
+func draining(o Observation) Step {
+	commit, permitted := Commit(o.Record, o.BootID, o.Now)
+	switch {
+	case !permitted:
+		return unpermitted(o)
+	case !o.Unschedulable:
+		return abort(o, v1alpha1.ReasonUncordoned, "Somebody uncordoned the node while it was being drained.", true)
+	case o.Drain.State == DrainUndrainable:
+		return abort(o, v1alpha1.ReasonUndrainablePod, o.Drain.Message, true)
+	case o.Drain.State == DrainDone:
+		return drained(o, commit)
+	case !o.Now.Before(o.deadline()):
+		return timedOut(o, commit)
+	case o.Drain.State == DrainRunning:
+		return Wait{Until: o.deadline()}
+	}
+	return drain(o)
+}
+
+// unpermitted is the abort of an attempt that may not be committed any more.
+func unpermitted(o Observation) Step {
+	p, grant := o.Record.last(), o.Record.Grant
+	switch {
+	case p.BootID != o.BootID:
+		return abort(o, v1alpha1.ReasonCancelled, "The host was rebooted by somebody else while it was being drained.", false)
+	case o.GrantErr != nil:
+		return abort(o, v1alpha1.ReasonRecordUnreadable, o.GrantErr.Error(), true)
+	case grant == nil:
+		return abort(o, v1alpha1.ReasonCancelled, "The grant was removed.", false)
+	case grant.Seq != p.Seq:
+		return abort(o, v1alpha1.ReasonCancelled, "The grant was replaced by another one.", false)
+	}
+	return abort(o, v1alpha1.ReasonCancelled, "The manager took the grant back.", false)
+}
+
+// drain drains the node, once more where an earlier drain of the attempt died with its process or failed.
+func drain(o Observation) Step {
+	start := o.Now
+	if o.Drain.State == DrainFailed {
+		start = o.Drain.FailedAt.Add(backoff(o.Drain.Failures, drainRetry, drainRetryMax))
+	}
+	if o.Policy == nil {
+		start = o.Now.Add(policyRetry)
+	}
+	if o.Now.Before(start) {
+		return Wait{Until: earlier(start, o.deadline())}
+	}
+	return RunDrain{Settings: *o.Policy}
+}
+
+// timedOut gives up, or goes on with the pods that are left where the policy says so: those that a drain has asked to
+// leave. Where none runs, because it fails or because its process died, nobody knows what is left.
+func timedOut(o Observation, commit v1alpha1.Progress) Step {
+	drain := o.settings().Drain
+	message := fmt.Sprintf("The drain took longer than %s. %s", drain.TimeoutOrDefault(), o.Drain.Message)
+	message = engine.Shorten(strings.TrimSpace(message))
+	if drain.OnTimeoutOrDefault() == v1alpha1.DrainTimeoutAbort || o.Drain.State != DrainRunning {
+		return abort(o, v1alpha1.ReasonDrainTimedOut, message, true)
+	}
+	commit.Reason, commit.Message = v1alpha1.ReasonDrainTimedOut, message
+	return drained(o, commit)
+}
+
+// drained passes the point of no return unless somebody keeps the host up, or might: unknown is never a yes.
+func drained(o Observation, commit v1alpha1.Progress) Step {
+	free := o.Inhibitors.Known && o.Inhibitors.Message == ""
+	switch {
+	case free, o.settings().Reboot.InhibitorsOrDefault() == v1alpha1.InhibitorsIgnore:
+		return CommitReboot{Progress: commit}
+	case o.Now.Before(o.deadline()):
+		return Wait{Until: earlier(o.Now.Add(inhibitedRetry), o.deadline())}
+	}
+	return abort(o, v1alpha1.ReasonInhibited, o.Inhibitors.Message, true)
+}
+
+// rebooting asks logind until this boot ends. A process that was killed in between asks again.
+func rebooting(o Observation) Step {
+	due := o.Now
+	switch {
+	case !o.Call.AcceptedAt.IsZero():
+		due = o.Call.AcceptedAt.Add(rebootPatience)
+	case o.Call.Refusals > 0:
+		due = o.Call.RefusedAt.Add(backoff(o.Call.Refusals, callRetry, callRetryMax))
+	}
+	if o.Now.Before(due) {
+		return Wait{Until: due}
+	}
+	return CallReboot{Inhibitors: o.settings().Reboot.InhibitorsOrDefault()}
+}
+
+// repair ends an attempt of which nobody knows how far it is, so that the manager can have its slot back. Past the point
+// of no return it does nothing: the host may be going down, and the slot must stay taken.
+func repair(o Observation) Step {
+	grant := o.Record.Grant
+	switch {
+	case grant == nil:
+		return Idle{}
+	case grant.BootID == o.BootID && (o.is(corev1.NodeMaintenanceInProgress) || o.Call != Call{}):
+		return Idle{}
+	}
+	progress := v1alpha1.Progress{
+		Seq:     grant.Seq,
+		Phase:   v1alpha1.PhaseAborted,
+		BootID:  o.BootID,
+		Reason:  v1alpha1.ReasonRecordUnreadable,
+		Message: engine.Shorten(o.ProgressErr.Error() + ". If the node is cordoned, the cordon was left alone."),
+		At:      metav1.NewTime(o.Now),
+	}
+	if grant.State == v1alpha1.GrantActive {
+		progress.Failures = 1
+	}
+	return RepairRecord{Progress: progress}
+}
+
+func abort(o Observation, reason v1alpha1.Reason, message string, failed bool) Step {
+	progress, ok := Abort(o.Record, o.BootID, reason, engine.Shorten(message), failed, o.Now)
+	if !ok {
+		return Idle{}
+	}
+	return AbortDrain{Progress: progress, Uncordon: o.Record.last().Cordoned}
+}
+
+// backoff doubles base with each failure after the first, up to limit.
+func backoff(failures int, base, limit time.Duration) time.Duration {
+	for range failures - 1 {
+		if base *= 2; base >= limit {
+			return limit
+		}
+	}
+	return base
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,87 @@
+package reboot
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// Record is what a Node says of its reboot: the manager's grant and what the agent did with it. Each is nil where the
+// annotation is absent or unreadable.
+type Record struct {
+	// Grant is the manager's.
+	Grant *v1alpha1.Grant
+	// Progress is the agent's.
+	Progress *v1alpha1.Progress
+}
+
+// Start is the progress that begins an attempt, and whether it may begin: only under an Active grant that names the
+// host's boot and whose seq is above every seq acted on before. The write goes with the cordon, in one compare-and-swap.
+func Start(record Record, bootID string, schedulable bool, now time.Time) (v1alpha1.Progress, bool) {
+	grant, last := record.Grant, record.last()
+	if grant == nil || grant.State != v1alpha1.GrantActive || grant.Seq <= last.Seq || grant.BootID != bootID {
+		return v1alpha1.Progress{}, false
+	}
+	at := metav1.NewTime(now)
+	next := v1alpha1.Progress{
+		Seq:    grant.Seq,
+		Phase:  v1alpha1.PhaseDraining,
+		BootID: bootID,
+		// The cordon of an attempt that this one takes over is still the agent's own. That of an earlier reboot is not:
+		// the manager undid it, and one that is there now is an administrator's.
+		Cordoned:       schedulable || (last.Phase == v1alpha1.PhaseDraining && last.Cordoned),
+		At:             at,
+		DrainStartedAt: &at,
+	}
+	if last.BootID == bootID {
+		next.Failures = last.Failures
+	}
+	return next, true
+}
+
+// Commit is the progress past the point of no return, and whether it may be passed: only out of Draining, in the boot the
+// attempt began in, while its own grant is still Active. Only after this write succeeded may logind be called.
+func Commit(record Record, bootID string, now time.Time) (v1alpha1.Progress, bool) {
+	grant, last := record.Grant, record.last()
+	if last.Phase != v1alpha1.PhaseDraining || last.BootID != bootID {
+		return v1alpha1.Progress{}, false
+	}
+	if grant == nil || grant.State != v1alpha1.GrantActive || grant.Seq != last.Seq {
+		return v1alpha1.Progress{}, false
+	}
+	next := last
+	next.Phase, next.At = v1alpha1.PhaseRebooting, metav1.NewTime(now)
+	return next, true
+}
+
+// Abort is the progress that ends an attempt without a reboot, and whether there is one to end: only out of Draining.
+// The write goes with undoing the agent's own cordon, so none is left to undo. An attempt that failed lengthens the row of
+// failures; a boot that is not the attempt's ends the row.
+func Abort(
+	record Record, bootID string, reason v1alpha1.Reason, message string, failed bool, now time.Time,
+) (v1alpha1.Progress, bool) {
+	last := record.last()
+	if last.Phase != v1alpha1.PhaseDraining {
+		return v1alpha1.Progress{}, false
+	}
+	next := last
+	next.Phase, next.At, next.Cordoned = v1alpha1.PhaseAborted, metav1.NewTime(now), false
+	next.Reason, next.Message = reason, message
+	switch {
+	case last.BootID != bootID:
+		next.Failures = 0
+	case failed:
+		next.Failures++
+	}
+	return next, true
+}
+
+// last is the progress so far; a Node without one has acted on no seq.
+func (r Record) last() v1alpha1.Progress {
+	if r.Progress == nil {
+		return v1alpha1.Progress{}
+	}
+	return *r.Progress
+}
