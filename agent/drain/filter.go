@@ -1,0 +1,160 @@
+package drain
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// decision is what becomes of one pod.
+type decision struct {
+	// action is how the pod leaves. DrainSkip: it stays, and the drain does not wait for it.
+	action v1alpha1.DrainAction
+	// order puts pods in a sequence, lower first.
+	order int32
+	// gracePeriod, in seconds, goes with the request. 0: the pod's own.
+	gracePeriod int64
+	// undrainable says why the policy never lets the pod go; "" where it does.
+	undrainable string
+}
+
+// filter decides about pods under one drain section of a policy.
+type filter struct {
+	self       types.NamespacedName
+	cap        *int64
+	rules      []rule
+	unmanaged  v1alpha1.PodDisposal
+	emptyDir   v1alpha1.PodDisposal
+	namespaces bool
+}
+
+type rule struct {
+	pods       labels.Selector
+	namespaces labels.Selector
+	action     v1alpha1.DrainAction
+	order      int32
+	cap        *int64
+}
+
+// compile makes a filter. An error is a selector that admission should have refused.
+func compile(spec v1alpha1.Drain, self types.NamespacedName) (filter, error) {
+	f := filter{
+		self:      self,
+		cap:       spec.GracePeriodSeconds,
+		unmanaged: spec.UnmanagedPodsOrDefault(),
+		emptyDir:  spec.EmptyDirDataOrDefault(),
+	}
+	for i, r := range spec.Rules {
+		c, err := compileRule(r, spec.GracePeriodSeconds)
+		if err != nil {
+			return filter{}, fmt.Errorf("reading drain rule %d: %w", i, err)
+		}
+		f.rules = append(f.rules, c)
+		f.namespaces = f.namespaces || !c.namespaces.Empty()
+	}
+	return f, nil
+}
+
+func compileRule(r v1alpha1.DrainRule, fallback *int64) (rule, error) {
+	pods, err := metav1.LabelSelectorAsSelector(&r.PodSelector)
+	if err != nil {
+		return rule{}, fmt.Errorf("reading podSelector: %w", err)
+	}
+	// An absent selector selects nothing to the library, and every namespace to the user.
+	namespaces := labels.Everything()
+	if r.NamespaceSelector != nil {
+		if namespaces, err = metav1.LabelSelectorAsSelector(r.NamespaceSelector); err != nil {
+			return rule{}, fmt.Errorf("reading namespaceSelector: %w", err)
+		}
+	}
+	seconds := fallback
+	if r.GracePeriodSeconds != nil {
+		seconds = r.GracePeriodSeconds
+	}
+	return rule{pods: pods, namespaces: namespaces, action: r.ActionOrDefault(), order: r.Order, cap: seconds}, nil
+}
+
+// decide says what becomes of a pod. namespace is the labels of its namespace, which matter only if f.namespaces.
+func (f filter) decide(pod *corev1.Pod, namespace labels.Set) decision {
+	if f.stays(pod) {
+		return decision{action: v1alpha1.DrainSkip}
+	}
+	r := f.match(pod, namespace)
+	d := decision{action: r.action, order: r.order}
+	if d.action == v1alpha1.DrainSkip || d.action == v1alpha1.DrainWaitCompleted {
+		return d
+	}
+	if pod.DeletionTimestamp != nil {
+		// It goes already: whatever the policy says, nothing is left to ask for, only to wait for.
+		return d
+	}
+	d.gracePeriod = capped(pod.Spec.TerminationGracePeriodSeconds, r.cap)
+	d.undrainable = f.objection(pod)
+	return d
+}
+
+// stays says whether the pod is none of the drain's business, whatever the rules say. It looks nothing up: an owner that
+// cannot be read must not change the answer, and a pod whose DaemonSet is gone is no pod to evict by guess (behaviours 37,
+// 40, 41).
+func (f filter) stays(pod *corev1.Pod) bool {
+	if pod.Namespace == f.self.Namespace && pod.Name == f.self.Name {
+		return true
+	}
+	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
+		return true
+	}
+	if completed(pod) {
+		return true
+	}
+	// Any group's kind DaemonSet: those that extend the built-in one put their pods back on a cordoned node as well.
+	owner := metav1.GetControllerOfNoCopy(pod)
+	return owner != nil && owner.Kind == "DaemonSet"
+}
+
+func completed(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// match is the first rule that selects the pod, or the one for pods without a rule.
+func (f filter) match(pod *corev1.Pod, namespace labels.Set) rule {
+	for _, r := range f.rules {
+		if r.pods.Matches(labels.Set(pod.Labels)) && r.namespaces.Matches(namespace) {
+			return r
+		}
+	}
+	return rule{action: v1alpha1.DrainEvict, cap: f.cap}
+}
+
+// objection says why the policy never lets the pod go; "" where it does. It holds for rules with action Delete too: that
+// action goes round a PodDisruptionBudget, not round the promise to keep data.
+func (f filter) objection(pod *corev1.Pod) string {
+	if f.unmanaged == v1alpha1.PodDisposalBlock && metav1.GetControllerOfNoCopy(pod) == nil {
+		return "no controller would create it again, and drain.unmanagedPods is Block"
+	}
+	if f.emptyDir != v1alpha1.PodDisposalBlock {
+		return ""
+	}
+	for _, v := range pod.Spec.Volumes {
+		if v.EmptyDir != nil {
+			return fmt.Sprintf("the data in its emptyDir volume %q would be lost, and drain.emptyDirData is Block", v.Name)
+		}
+	}
+	return ""
+}
+
+// capped is the grace period to ask for, in seconds; 0 where the pod's own holds. It is never less than 1 s: with 0 the
+// API server forgets the pod at once, while its processes still run, and a StatefulSet would start it twice.
+func capped(own, limit *int64) int64 {
+	if limit == nil {
+		return 0
+	}
+	if own == nil {
+		return max(1, *limit)
+	}
+	return max(1, min(*own, *limit))
+}

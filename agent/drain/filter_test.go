@@ -1,0 +1,277 @@
+package drain
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// podWrapper builds pods for the tables: a running pod of a ReplicaSet with 30 s of grace, unless a case says otherwise.
+type podWrapper struct{ pod corev1.Pod }
+
+func makePod(name string) *podWrapper {
+	return (&podWrapper{corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+		Spec:       corev1.PodSpec{TerminationGracePeriodSeconds: ptr.To[int64](30)},
+		Status:     corev1.PodStatus{Phase: corev1.PodRunning},
+	}}).owner("apps/v1", "ReplicaSet")
+}
+
+func (w *podWrapper) owner(apiVersion, kind string) *podWrapper {
+	w.pod.OwnerReferences = []metav1.OwnerReference{
+		{APIVersion: apiVersion, Kind: kind, Name: "owner", UID: "owner", Controller: ptr.To(true)},
+	}
+	return w
+}
+
+func (w *podWrapper) bare() *podWrapper { w.pod.OwnerReferences = nil; return w }
+
+func (w *podWrapper) notController() *podWrapper {
+	w.pod.OwnerReferences[0].Controller = nil
+	return w
+}
+
+func (w *podWrapper) label(key, value string) *podWrapper {
+	w.pod.Labels = map[string]string{key: value}
+	return w
+}
+
+func (w *podWrapper) mirror() *podWrapper {
+	w.pod.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "hash"}
+	return w
+}
+
+func (w *podWrapper) phase(phase corev1.PodPhase) *podWrapper { w.pod.Status.Phase = phase; return w }
+
+func (w *podWrapper) grace(seconds *int64) *podWrapper {
+	w.pod.Spec.TerminationGracePeriodSeconds = seconds
+	return w
+}
+
+func (w *podWrapper) terminating() *podWrapper {
+	w.pod.DeletionTimestamp = ptr.To(metav1.Unix(1000, 0))
+	return w
+}
+
+func (w *podWrapper) volume(source corev1.VolumeSource) *podWrapper {
+	w.pod.Spec.Volumes = append(w.pod.Spec.Volumes, corev1.Volume{Name: "data", VolumeSource: source})
+	return w
+}
+
+func TestDecide(t *testing.T) {
+	emptyDir := corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
+	keepsEmptyDir := v1alpha1.Drain{EmptyDirData: v1alpha1.PodDisposalBlock}
+	stays := decision{action: v1alpha1.DrainSkip}
+	evicted := decision{action: v1alpha1.DrainEvict}
+	const bareMessage = "no controller would create it again, and drain.unmanagedPods is Block"
+	const emptyDirMessage = `the data in its emptyDir volume "data" would be lost, and drain.emptyDirData is Block`
+	rule := func(action v1alpha1.DrainAction, key, value string) v1alpha1.DrainRule {
+		return v1alpha1.DrainRule{PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{key: value}}, Action: action}
+	}
+	one := func(r v1alpha1.DrainRule) v1alpha1.Drain { return v1alpha1.Drain{Rules: []v1alpha1.DrainRule{r}} }
+
+	cases := map[string]struct {
+		pod       *podWrapper
+		spec      v1alpha1.Drain
+		self      types.NamespacedName
+		namespace labels.Set
+		want      decision
+	}{
+		"a pod of a ReplicaSet is evicted with its own grace period": {
+			pod: makePod("web"), want: evicted,
+		},
+		"a pending pod is evicted as well": {
+			pod: makePod("web").phase(corev1.PodPending), want: evicted,
+		},
+		"behaviour 37: a mirror pod stays": {
+			pod: makePod("etcd").owner("v1", "Node").mirror(), want: stays,
+		},
+		"behaviour 37: a DaemonSet's pod stays": {
+			pod: makePod("cni").owner("apps/v1", "DaemonSet"), want: stays,
+		},
+		"behaviour 40: the owner reference alone tells, so nothing can fail: another group's DaemonSet": {
+			pod: makePod("cni").owner("apps.kruise.io/v1alpha1", "DaemonSet"), want: stays,
+		},
+		"a DaemonSet that owns but does not control does not keep the pod": {
+			pod:  makePod("odd").owner("apps/v1", "DaemonSet").notController(),
+			spec: v1alpha1.Drain{UnmanagedPods: v1alpha1.PodDisposalDelete}, want: evicted,
+		},
+		"behaviour 37: a succeeded pod stays": {
+			pod: makePod("job").phase(corev1.PodSucceeded), want: stays,
+		},
+		"behaviour 37: a failed pod stays, though nothing controls it": {
+			pod: makePod("job").bare().phase(corev1.PodFailed), want: stays,
+		},
+		"a completed pod that is being deleted stays": {
+			pod: makePod("job").phase(corev1.PodSucceeded).terminating(), want: stays,
+		},
+		"behaviour 41: the own pod stays, whatever rule selects it": {
+			pod: makePod("agent").label("app", "agent"), spec: one(rule(v1alpha1.DrainDelete, "app", "agent")),
+			self: types.NamespacedName{Namespace: "default", Name: "agent"}, want: stays,
+		},
+		"a pod of the own name elsewhere is not the own pod": {
+			pod: makePod("agent"), self: types.NamespacedName{Namespace: "other", Name: "agent"}, want: evicted,
+		},
+		"behaviour 39: a bare pod is undrainable by default": {
+			pod: makePod("bare").bare(), want: decision{action: v1alpha1.DrainEvict, undrainable: bareMessage},
+		},
+		"a bare pod is evicted with unmanagedPods Delete": {
+			pod: makePod("bare").bare(), spec: v1alpha1.Drain{UnmanagedPods: v1alpha1.PodDisposalDelete}, want: evicted,
+		},
+		"a bare pod that goes already is only waited for": {
+			pod: makePod("bare").bare().terminating(), want: evicted,
+		},
+		"a rule with action Delete does not lift unmanagedPods Block": {
+			pod: makePod("bare").bare().label("stuck", "ok"), spec: one(rule(v1alpha1.DrainDelete, "stuck", "ok")),
+			want: decision{action: v1alpha1.DrainDelete, undrainable: bareMessage},
+		},
+		"a pod with an emptyDir is evicted by default": {
+			pod: makePod("cache").volume(emptyDir), want: evicted,
+		},
+		"a pod with an emptyDir is undrainable with emptyDirData Block": {
+			pod: makePod("cache").volume(emptyDir), spec: keepsEmptyDir,
+			want: decision{action: v1alpha1.DrainEvict, undrainable: emptyDirMessage},
+		},
+		"other volumes are no emptyDir": {
+			pod: makePod("cache").volume(corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}), spec: keepsEmptyDir,
+			want: evicted,
+		},
+		"Skip leaves the pod, bare or not": {
+			pod: makePod("keep").bare().label("keep", "true"), spec: one(rule(v1alpha1.DrainSkip, "keep", "true")), want: stays,
+		},
+		"WaitCompleted waits for a pod that could not be evicted": {
+			pod: makePod("batch").bare().label("job", "batch"), spec: one(rule(v1alpha1.DrainWaitCompleted, "job", "batch")),
+			want: decision{action: v1alpha1.DrainWaitCompleted},
+		},
+		"WaitCompleted is over when the pod has completed": {
+			pod: makePod("batch").label("job", "batch").phase(corev1.PodSucceeded), want: stays,
+			spec: one(rule(v1alpha1.DrainWaitCompleted, "job", "batch")),
+		},
+		"the first rule that matches wins": {
+			pod: makePod("db").label("app", "db"),
+			spec: v1alpha1.Drain{Rules: []v1alpha1.DrainRule{
+				rule(v1alpha1.DrainSkip, "app", "web"),
+				{PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}, Order: 10},
+				rule(v1alpha1.DrainDelete, "app", "db"),
+			}},
+			want: decision{action: v1alpha1.DrainEvict, order: 10},
+		},
+		"a rule for other namespaces does not match": {
+			pod: makePod("db").label("app", "db"), namespace: labels.Set{"tier": "dev"},
+			spec: one(v1alpha1.DrainRule{
+				PodSelector:       metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}},
+				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "prod"}},
+				Action:            v1alpha1.DrainSkip,
+			}),
+			want: evicted,
+		},
+		"a rule for the pod's namespace matches": {
+			pod: makePod("db").label("app", "db"), namespace: labels.Set{"tier": "prod"},
+			spec: one(v1alpha1.DrainRule{
+				PodSelector:       metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}},
+				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "prod"}},
+				Action:            v1alpha1.DrainSkip,
+			}),
+			want: stays,
+		},
+		"an empty namespaceSelector is every namespace": {
+			pod: makePod("db").label("app", "db"),
+			spec: one(v1alpha1.DrainRule{
+				PodSelector:       metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}},
+				NamespaceSelector: &metav1.LabelSelector{}, Action: v1alpha1.DrainSkip,
+			}),
+			want: stays,
+		},
+		"the cap shortens the grace period": {
+			pod: makePod("web"), spec: v1alpha1.Drain{GracePeriodSeconds: ptr.To[int64](5)},
+			want: decision{action: v1alpha1.DrainEvict, gracePeriod: 5},
+		},
+		"the cap never lengthens it": {
+			pod: makePod("web"), spec: v1alpha1.Drain{GracePeriodSeconds: ptr.To[int64](600)},
+			want: decision{action: v1alpha1.DrainEvict, gracePeriod: 30},
+		},
+		"a capped grace period is at least one second": {
+			pod: makePod("web").grace(ptr.To[int64](0)), spec: v1alpha1.Drain{GracePeriodSeconds: ptr.To[int64](5)},
+			want: decision{action: v1alpha1.DrainEvict, gracePeriod: 1},
+		},
+		"a pod that names no grace period gets the cap": {
+			pod: makePod("web").grace(nil), spec: v1alpha1.Drain{GracePeriodSeconds: ptr.To[int64](5)},
+			want: decision{action: v1alpha1.DrainEvict, gracePeriod: 5},
+		},
+		"a rule's cap wins over the general one": {
+			pod: makePod("db").label("app", "db"),
+			spec: v1alpha1.Drain{GracePeriodSeconds: ptr.To[int64](5), Rules: []v1alpha1.DrainRule{{
+				PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}, GracePeriodSeconds: ptr.To[int64](20),
+			}}},
+			want: decision{action: v1alpha1.DrainEvict, gracePeriod: 20},
+		},
+		"a rule without a cap takes the general one": {
+			pod: makePod("db").label("app", "db"),
+			spec: v1alpha1.Drain{
+				GracePeriodSeconds: ptr.To[int64](5),
+				Rules:              []v1alpha1.DrainRule{rule(v1alpha1.DrainDelete, "app", "db")},
+			},
+			want: decision{action: v1alpha1.DrainDelete, gracePeriod: 5},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			f, err := compile(tc.spec, tc.self)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := f.decide(&tc.pod.pod, tc.namespace)
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(decision{})); diff != "" {
+				t.Errorf("decide (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestCompile(t *testing.T) {
+	app := metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}
+	bad := metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Near"}}}
+	cases := map[string]struct {
+		rules          []v1alpha1.DrainRule
+		wantNamespaces bool
+		wantErr        string
+	}{
+		"no rules need no namespaces": {},
+		"a rule for every namespace needs none": {
+			rules: []v1alpha1.DrainRule{{PodSelector: app}, {PodSelector: app, NamespaceSelector: &metav1.LabelSelector{}}},
+		},
+		"a rule that selects namespaces needs their labels": {
+			rules: []v1alpha1.DrainRule{{PodSelector: app}, {PodSelector: app, NamespaceSelector: &app}}, wantNamespaces: true,
+		},
+		"a bad podSelector is an error": {
+			rules:   []v1alpha1.DrainRule{{PodSelector: app}, {PodSelector: bad}},
+			wantErr: `reading drain rule 1: reading podSelector: "Near" is not a valid label selector operator`,
+		},
+		"a bad namespaceSelector is an error": {
+			rules:   []v1alpha1.DrainRule{{PodSelector: app, NamespaceSelector: &bad}},
+			wantErr: `reading drain rule 0: reading namespaceSelector: "Near" is not a valid label selector operator`,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			f, err := compile(v1alpha1.Drain{Rules: tc.rules}, types.NamespacedName{})
+			gotErr := ""
+			if err != nil {
+				gotErr = err.Error()
+			}
+			if diff := cmp.Diff(tc.wantErr, gotErr); diff != "" {
+				t.Errorf("error (-want +got):\n%s", diff)
+			}
+			if f.namespaces != tc.wantNamespaces {
+				t.Errorf("namespaces = %v, want %v", f.namespaces, tc.wantNamespaces)
+			}
+		})
+	}
+}
