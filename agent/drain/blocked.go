@@ -1,0 +1,65 @@
+package drain
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+const (
+	// stuckAfter is how long after its grace period a pod is called stuck: time for the kubelet to clean up, and for clocks
+	// that differ.
+	stuckAfter = 30 * time.Second
+	// failuresHidden is how many failures in a row are nobody's business yet.
+	failuresHidden = 2
+)
+
+// status is the drain as others see it.
+func (p *progress) status(now time.Time) Status {
+	s := Status{Remaining: len(p.entries), Evicted: p.left}
+	for _, e := range p.sorted() {
+		if pod, blocked := p.blocked(e, now); blocked {
+			s.Blocked = append(s.Blocked, pod)
+		}
+	}
+	return s
+}
+
+// blocked says whether the pod is in the way by itself, not just in the middle of going.
+func (p *progress) blocked(e *entry, now time.Time) (Pod, bool) {
+	switch {
+	case !e.deleted.IsZero():
+		return e.pod(ReasonStuckTerminating, fmt.Sprintf("still there after its grace period, which ended at %s",
+			e.deleted.UTC().Format(time.RFC3339))), !now.Before(e.deleted.Add(stuckAfter))
+	case e.decision.undrainable != "":
+		return e.pod(string(v1alpha1.ReasonUndrainablePod), e.decision.undrainable), true
+	case e.decision.action == v1alpha1.DrainWaitCompleted:
+		return e.pod(string(v1alpha1.DrainWaitCompleted), "a rule waits until it has completed"), true
+	case e.accepted:
+		return Pod{}, false
+	case e.refusal == bySeveralBudgets:
+		return e.pod(v1alpha1.EventEvictionBlocked, crowdedMessage(p.budgetsOf(e.target))), true
+	default:
+		shown := e.refusal == byBudget || e.attempts > failuresHidden
+		return e.pod(v1alpha1.EventEvictionBlocked, e.message), shown
+	}
+}
+
+func crowdedMessage(names string) string {
+	if names != "" {
+		names = " (" + names + ")"
+	}
+	return "several PodDisruptionBudgets select the pod" + names + ", which the eviction API does not support: leave one"
+}
+
+// undrainable lists the pods that the policy never lets go.
+func (p *progress) undrainable() []Pod {
+	var pods []Pod
+	for _, e := range p.sorted() {
+		if e.decision.undrainable != "" {
+			pods = append(pods, e.pod(string(v1alpha1.ReasonUndrainablePod), e.decision.undrainable))
+		}
+	}
+	return pods
+}

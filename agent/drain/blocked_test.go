@@ -1,0 +1,133 @@
+package drain
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+func blockedPod(name, reason, message string) Pod {
+	return Pod{Namespace: "default", Name: name, UID: makeTarget(name).uid, Reason: reason, Message: message}
+}
+
+func TestStatus(t *testing.T) {
+	cases := map[string]struct {
+		script func(t *testing.T) *script
+		now    float64
+		want   Status
+	}{
+		"nothing to do": {
+			script: func(t *testing.T) *script { return begin(t, makeTarget("a", action(v1alpha1.DrainSkip))) },
+			want:   Status{},
+		},
+		"pods not yet asked are only counted": {
+			script: func(t *testing.T) *script { return begin(t, makeTarget("a"), makeTarget("b", order(1))) },
+			want:   Status{Remaining: 2},
+		},
+		"an accepted pod remains until it is gone": {
+			script: func(t *testing.T) *script { return begin(t, makeTarget("a")).sent("a").answered(0, yes, "a") },
+			want:   Status{Remaining: 1},
+		},
+		"a pod that is gone counts as evicted": {
+			script: func(t *testing.T) *script {
+				s := begin(t, makeTarget("a"), makeTarget("b"))
+				s.p.replace([]target{makeTarget("b")})
+				s.p.remove("never seen")
+				return s
+			},
+			want: Status{Remaining: 1, Evicted: 1},
+		},
+		"behaviour 38: a refused pod is named in the server's words": {
+			script: func(t *testing.T) *script {
+				return begin(t, makeTarget("b"), makeTarget("a")).sent("a", "b").answered(0, no, "a", "b")
+			},
+			want: Status{Remaining: 2, Blocked: []Pod{
+				blockedPod("a", "EvictionBlocked", no.message), blockedPod("b", "EvictionBlocked", no.message),
+			}},
+		},
+		"it stays named while it is asked again": {
+			script: func(t *testing.T) *script { return begin(t, makeTarget("a")).sent("a").answered(0, no, "a").sent("a") },
+			want:   Status{Remaining: 1, Blocked: []Pod{blockedPod("a", "EvictionBlocked", no.message)}},
+		},
+		"two failures are nobody's business": {
+			script: func(t *testing.T) *script {
+				return begin(t, makeTarget("a")).answered(0, answer{verdict: failed, message: "EOF"}, "a", "a")
+			},
+			want: Status{Remaining: 1},
+		},
+		"three are": {
+			script: func(t *testing.T) *script {
+				return begin(t, makeTarget("a")).answered(0, answer{verdict: failed, message: "EOF"}, "a", "a", "a")
+			},
+			want: Status{Remaining: 1, Blocked: []Pod{blockedPod("a", "EvictionBlocked", "EOF")}},
+		},
+		"several budgets: the message names the problem": {
+			script: func(t *testing.T) *script {
+				return begin(t, makeTarget("a")).sent("a").answered(0, answer{verdict: crowded, message: "500"}, "a")
+			},
+			want: Status{Remaining: 1, Blocked: []Pod{blockedPod("a", "EvictionBlocked",
+				"several PodDisruptionBudgets select the pod, which the eviction API does not support: leave one")}},
+		},
+		"several budgets: and, once known, the budgets": {
+			script: func(t *testing.T) *script {
+				s := begin(t, makeTarget("a")).sent("a").answered(0, answer{verdict: crowded, message: "500"}, "a").budget(0, web(0))
+				all := webBudget
+				all.Name = "all"
+				s.p.budgetChanged(all, web(0), at(0))
+				other := webBudget
+				other.Name = "other"
+				s.p.budgetChanged(other, api(0), at(0))
+				return s
+			},
+			want: Status{Remaining: 1, Blocked: []Pod{blockedPod("a", "EvictionBlocked",
+				"several PodDisruptionBudgets select the pod (all, web), which the eviction API does not support: leave one")}},
+		},
+		"a pod that is waited for is named": {
+			script: func(t *testing.T) *script { return begin(t, makeTarget("a", action(v1alpha1.DrainWaitCompleted))) },
+			want:   Status{Remaining: 1, Blocked: []Pod{blockedPod("a", "WaitCompleted", "a rule waits until it has completed")}},
+		},
+		"a bare pod that came during the drain is named": {
+			script: func(t *testing.T) *script { return begin(t, makeTarget("a", keeps("bare"))) },
+			want:   Status{Remaining: 1, Blocked: []Pod{blockedPod("a", "UndrainablePod", "bare")}},
+		},
+		"a terminating pod has 30 s after its grace period": {
+			script: func(t *testing.T) *script { return begin(t, makeTarget("a", deleted(10))) },
+			now:    39.9, want: Status{Remaining: 1},
+		},
+		"then it is stuck": {
+			script: func(t *testing.T) *script { return begin(t, makeTarget("a", deleted(10))) },
+			now:    40, want: Status{Remaining: 1, Blocked: []Pod{blockedPod("a", "StuckTerminating",
+				"still there after its grace period, which ended at 2027-01-15T08:00:10Z")}},
+		},
+		"a refused pod that goes after all is not blocked": {
+			script: func(t *testing.T) *script {
+				s := begin(t, makeTarget("a")).sent("a").answered(0, no, "a")
+				s.p.put(makeTarget("a", deleted(10)))
+				return s
+			},
+			want: Status{Remaining: 1},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, tc.script(t).p.status(at(tc.now))); diff != "" {
+				t.Errorf("status (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestUndrainableError(t *testing.T) {
+	s := begin(t, makeTarget("b", keeps("bare")), makeTarget("ok"), makeTarget("a", keeps("emptyDir")))
+	err := &UndrainableError{Pods: s.p.undrainable()}
+	want := &UndrainableError{Pods: []Pod{blockedPod("a", "UndrainablePod", "emptyDir"), blockedPod("b", "UndrainablePod", "bare")}}
+	if diff := cmp.Diff(want, err); diff != "" {
+		t.Errorf("pods (-want +got):\n%s", diff)
+	}
+	const text = "the policy keeps pods on the node: pod default/a: emptyDir; pod default/b: bare"
+	if err.Error() != text {
+		t.Errorf("error = %q, want %q", err, text)
+	}
+}

@@ -1,0 +1,67 @@
+package drain
+
+import (
+	"cmp"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// target is what the drain needs to know of a pod.
+type target struct {
+	types.NamespacedName
+	uid    types.UID
+	labels map[string]string
+	// deleted is metadata.deletionTimestamp, which is when the grace period ends. Zero: not terminating.
+	deleted  time.Time
+	decision decision
+}
+
+// refusal is how budgets hold a pod back.
+type refusal int
+
+const (
+	none refusal = iota
+	byBudget
+	bySeveralBudgets
+)
+
+func refusalOf(v verdict) refusal {
+	switch v {
+	case refused:
+		return byBudget
+	case crowded:
+		return bySeveralBudgets
+	case accepted, gone, leaving, denied, failed, fatal:
+	}
+	return none
+}
+
+// entry is a pod that must go, and how far it is.
+type entry struct {
+	target
+	busy     bool // a request is under way
+	accepted bool // the API server took the request; the watch tells the rest
+	attempts int  // requests in a row that were not accepted
+	denials  int  // of these, the last ones that were answered 403
+	refusal  refusal
+	message  string    // why the last request was not accepted, for people
+	due      time.Time // the next request is not sent earlier; zero: at once
+	sentAt   int       // the change of budgets that was the last when the request was sent
+}
+
+// waits says that nothing is to be sent for the pod: only the watch brings it forward.
+func (e *entry) waits() bool {
+	return e.busy || e.accepted || !e.deleted.IsZero() || e.decision.undrainable != "" ||
+		e.decision.action == v1alpha1.DrainWaitCompleted
+}
+
+func (e *entry) pod(reason, message string) Pod {
+	return Pod{Namespace: e.Namespace, Name: e.Name, UID: e.uid, Reason: reason, Message: message}
+}
+
+func byName(a, b *entry) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.uid, b.uid))
+}

@@ -1,0 +1,58 @@
+package drain
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// parallel is how many requests are under way at most: enough to be quick, too few to be a burst.
+const parallel = 10
+
+// order is the lowest order that still has pods on the node: the one whose turn it is.
+func (p *progress) order() int32 {
+	first, lowest := true, int32(0)
+	for _, e := range p.entries {
+		if first || e.decision.order < lowest {
+			first, lowest = false, e.decision.order
+		}
+	}
+	return lowest
+}
+
+// next says which pods to send a request for now, and when to look again. A zero wake means not before something changes.
+func (p *progress) next(now time.Time) (send []target, wake time.Time) {
+	var ready []*entry
+	order, free := p.order(), parallel
+	for _, e := range p.entries {
+		if e.busy {
+			free--
+		}
+		if stuck := e.deleted.Add(stuckAfter); !e.deleted.IsZero() && stuck.After(now) {
+			wake = earliest(wake, stuck)
+		}
+		switch {
+		case e.waits() || e.decision.order != order:
+		case e.due.After(now):
+			wake = earliest(wake, e.due)
+		default:
+			ready = append(ready, e)
+		}
+	}
+	// First those that have waited longest; those never asked for have the zero time.
+	slices.SortFunc(ready, func(a, b *entry) int {
+		return cmp.Or(a.due.Compare(b.due), byName(a, b))
+	})
+	for _, e := range ready[:min(len(ready), max(free, 0))] {
+		send = append(send, e.target)
+	}
+	return send, wake
+}
+
+// earliest is the earlier of two times, of which the zero one does not count.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,120 @@
+package drain
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+const (
+	// crowdedDelay is the pause after "more than one PodDisruptionBudget", which only people put right.
+	crowdedDelay = 30 * time.Second
+	// denialsAllowed is how often in a row a pod's request may be answered 403. See denied.
+	denialsAllowed = 2
+)
+
+// progress is the state of a drain. It does nothing: it takes changes in, and says what to do next.
+type progress struct {
+	listed  bool
+	entries map[types.UID]*entry
+	left    int
+	budgets map[types.NamespacedName]budget
+	changes int
+}
+
+func newProgress() *progress {
+	return &progress{entries: map[types.UID]*entry{}, budgets: map[types.NamespacedName]budget{}}
+}
+
+// replace takes in a LIST: a pod that is not in it is gone.
+func (p *progress) replace(pods []target) {
+	p.listed = true
+	shown := map[types.UID]bool{}
+	for _, t := range pods {
+		shown[t.uid] = true
+		p.put(t)
+	}
+	for uid := range p.entries {
+		if !shown[uid] {
+			p.remove(uid)
+		}
+	}
+}
+
+// put takes in a pod as it is now.
+func (p *progress) put(t target) {
+	if t.decision.action == v1alpha1.DrainSkip {
+		p.remove(t.uid)
+		return
+	}
+	e := p.entries[t.uid]
+	if e == nil {
+		e = &entry{}
+		p.entries[t.uid] = e
+	}
+	e.target = t
+}
+
+// remove takes in that a pod is gone, or no longer in the way.
+func (p *progress) remove(uid types.UID) {
+	if _, ok := p.entries[uid]; ok {
+		delete(p.entries, uid)
+		p.left++
+	}
+}
+
+// sent takes in that a request is under way.
+func (p *progress) sent(uid types.UID) {
+	e := p.entries[uid]
+	e.busy, e.sentAt = true, p.changes
+}
+
+// answered takes in the answer to a request. The error is one that ends the drain. jitter is in [0, 1).
+func (p *progress) answered(uid types.UID, a answer, now time.Time, jitter float64) error {
+	e := p.entries[uid]
+	if e == nil {
+		return nil // the pod went while the answer was under way
+	}
+	e.busy, e.accepted = false, a.verdict == accepted
+	if e.accepted {
+		return nil
+	}
+	e.attempts++
+	e.due = now.Add(max(backoff(e.attempts, jitter), a.retryAfter))
+	if a.verdict == failed && e.refusal != none {
+		return nil // it says nothing about the budgets
+	}
+	e.message, e.refusal = a.message, refusalOf(a.verdict)
+	if e.refusal == bySeveralBudgets {
+		e.due = now.Add(crowdedDelay)
+	}
+	if e.refusal == byBudget && p.freed(e) {
+		e.due = now
+	}
+	if a.verdict == denied {
+		e.denials++
+	} else {
+		e.denials = 0
+	}
+	if a.verdict == fatal || e.denials > denialsAllowed {
+		return fmt.Errorf("evicting pod %q: %s", e.NamespacedName, a.message)
+	}
+	return nil
+}
+
+// done says whether no pod that must go is left.
+func (p *progress) done() bool { return p.listed && len(p.entries) == 0 }
+
+// sorted is the pods in the order people see them in.
+func (p *progress) sorted() []*entry {
+	entries := make([]*entry, 0, len(p.entries))
+	for _, e := range p.entries {
+		entries = append(entries, e)
+	}
+	slices.SortFunc(entries, byName)
+	return entries
+}

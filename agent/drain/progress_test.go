@@ -1,0 +1,308 @@
+package drain
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+var start = time.Unix(1_800_000_000, 0)
+
+func at(seconds float64) time.Time { return start.Add(time.Duration(seconds * float64(time.Second))) }
+
+// makeTarget is a pod "default/<name>" with UID <name> that is to be evicted.
+func makeTarget(name string, changes ...func(*target)) target {
+	t := target{
+		NamespacedName: types.NamespacedName{Namespace: "default", Name: name},
+		uid:            types.UID(name),
+		labels:         map[string]string{"app": "web"},
+		decision:       decision{action: v1alpha1.DrainEvict},
+	}
+	for _, change := range changes {
+		change(&t)
+	}
+	return t
+}
+
+func order(n int32) func(*target) { return func(t *target) { t.decision.order = n } }
+
+func action(a v1alpha1.DrainAction) func(*target) { return func(t *target) { t.decision.action = a } }
+
+func keeps(why string) func(*target) { return func(t *target) { t.decision.undrainable = why } }
+
+func deleted(seconds float64) func(*target) { return func(t *target) { t.deleted = at(seconds) } }
+
+func inNamespace(ns string) func(*target) { return func(t *target) { t.Namespace = ns } }
+
+func app(value string) func(*target) {
+	return func(t *target) { t.labels = map[string]string{"app": value} }
+}
+
+// web is a budget of app=web; api one of app=api.
+func web(allowed int) budget {
+	return budget{pods: labels.SelectorFromSet(labels.Set{"app": "web"}), allowed: allowed}
+}
+
+func api(allowed int) budget {
+	return budget{pods: labels.SelectorFromSet(labels.Set{"app": "api"}), allowed: allowed}
+}
+
+var (
+	webBudget = types.NamespacedName{Namespace: "default", Name: "web"}
+	no        = answer{verdict: refused, message: "budget web says no"}
+	yes       = answer{verdict: accepted}
+)
+
+// script drives a progress; each step is a method that returns the script.
+type script struct {
+	t *testing.T
+	p *progress
+}
+
+func begin(t *testing.T, pods ...target) *script {
+	t.Helper()
+	p := newProgress()
+	p.replace(pods)
+	return &script{t, p}
+}
+
+func (s *script) sent(uids ...types.UID) *script {
+	for _, uid := range uids {
+		s.p.sent(uid)
+	}
+	return s
+}
+
+func (s *script) answered(now float64, a answer, uids ...types.UID) *script {
+	s.t.Helper()
+	for _, uid := range uids {
+		if err := s.p.answered(uid, a, at(now), 0.5); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	return s
+}
+
+func (s *script) budget(now float64, b budget) *script {
+	s.p.budgetChanged(webBudget, b, at(now))
+	return s
+}
+
+// next asserts which pods are to be asked at a time, and when the drain wants to look again (0: not by time).
+func (s *script) next(now, wake float64, uids ...types.UID) *script {
+	s.t.Helper()
+	send, gotWake := s.p.next(at(now))
+	var got []types.UID
+	for _, t := range send {
+		got = append(got, t.uid)
+	}
+	if diff := cmp.Diff(uids, got); diff != "" {
+		s.t.Errorf("to send at %vs (-want +got):\n%s", now, diff)
+	}
+	var wantWake time.Time
+	if wake != 0 {
+		wantWake = at(wake)
+	}
+	if !gotWake.Equal(wantWake) {
+		s.t.Errorf("wake at %vs = %v, want %v", now, gotWake.Sub(start), wantWake.Sub(start))
+	}
+	return s
+}
+
+func TestNext(t *testing.T) {
+	t.Run("all pods of one order go together, by name", func(t *testing.T) {
+		begin(t, makeTarget("b"), makeTarget("a"), makeTarget("c", inNamespace("another"))).next(0, 0, "c", "a", "b")
+	})
+	t.Run("at most ten requests are under way", func(t *testing.T) {
+		var pods []target
+		var uids []types.UID
+		for i := range 25 {
+			pods = append(pods, makeTarget(fmt.Sprintf("p%02d", i)))
+			uids = append(uids, types.UID(pods[i].Name))
+		}
+		s := begin(t, pods...).next(0, 0, uids[:10]...).sent(uids[:10]...).next(0, 0)
+		s.answered(0, yes, uids[3], uids[5]).next(0, 0, uids[10:12]...)
+	})
+	t.Run("lower order first, the next only when it is gone", func(t *testing.T) {
+		s := begin(t, makeTarget("db", order(10)), makeTarget("web"), makeTarget("first", order(-5)))
+		s.next(0, 0, "first").sent("first").next(0, 0).answered(0, yes, "first").next(0, 0)
+		s.p.put(makeTarget("first", order(-5), deleted(30)))
+		s.next(0, 60).p.remove("first")
+		s.next(0, 0, "web").p.remove("web")
+		s.next(0, 0, "db")
+	})
+	t.Run("a completed pod of a lower order lets the next go", func(t *testing.T) {
+		s := begin(t, makeTarget("batch", order(-1), action(v1alpha1.DrainWaitCompleted)), makeTarget("web"))
+		s.next(0, 0).p.put(makeTarget("batch", action(v1alpha1.DrainSkip)))
+		s.next(0, 0, "web")
+	})
+	t.Run("a new pod of a lower order comes first", func(t *testing.T) {
+		s := begin(t, makeTarget("db", order(10))).next(0, 0, "db")
+		s.p.put(makeTarget("late"))
+		s.next(0, 0, "late")
+	})
+	t.Run("terminating, accepted, waited for and undrainable pods are not asked", func(t *testing.T) {
+		s := begin(t, makeTarget("a", deleted(100)), makeTarget("b"), makeTarget("c", action(v1alpha1.DrainWaitCompleted)),
+			makeTarget("d", keeps("bare")))
+		s.sent("b").answered(0, yes, "b").next(0, 130)
+	})
+	t.Run("a pod that turned terminating by itself is not asked again", func(t *testing.T) {
+		s := begin(t, makeTarget("a")).sent("a").answered(0, answer{verdict: failed, message: "timeout"}, "a").next(0, 1)
+		s.p.put(makeTarget("a", deleted(5)))
+		s.next(1, 35)
+	})
+	t.Run("a pod whose UID the watch no longer shows is not asked again", func(t *testing.T) {
+		s := begin(t, makeTarget("a"), makeTarget("b", action(v1alpha1.DrainWaitCompleted))).sent("a")
+		s.p.remove("a")
+		s.answered(0, no, "a").next(10, 0)
+	})
+	t.Run("those never asked come before those refused", func(t *testing.T) {
+		s := begin(t, makeTarget("a"), makeTarget("b")).sent("a").answered(0, no, "a")
+		s.next(2, 0, "b", "a")
+	})
+	t.Run("no wake for pods that wait for a free place", func(t *testing.T) {
+		var pods []target
+		for i := range 11 {
+			pods = append(pods, makeTarget(fmt.Sprintf("p%02d", i)))
+		}
+		s := begin(t, pods...)
+		for _, p := range pods[:10] {
+			s.sent(p.uid)
+		}
+		s.next(0, 0)
+	})
+}
+
+func TestAnswered_Delays(t *testing.T) {
+	cases := map[string]struct {
+		answers []answer
+		want    time.Duration
+	}{
+		"behaviour 38: a refusal is tried again after a second": {answers: []answer{no}, want: time.Second},
+		"refusals in a row double it":                           {answers: []answer{no, no, no}, want: 4 * time.Second},
+		"up to half a minute":                                   {answers: slices.Repeat([]answer{no}, 20), want: 30 * time.Second},
+		"a 404 is tried again, in case the watch still shows it": {
+			answers: []answer{{verdict: gone}}, want: time.Second,
+		},
+		"a namespace that goes is tried again": {answers: []answer{{verdict: leaving}}, want: time.Second},
+		"a failure is tried again":             {answers: []answer{{verdict: failed}}, want: time.Second},
+		"Retry-After counts":                   {answers: []answer{{verdict: failed, retryAfter: 7 * time.Second}}, want: 7 * time.Second},
+		"several budgets are for people":       {answers: []answer{{verdict: crowded}}, want: 30 * time.Second},
+		"two denials may be a lagging cache":   {answers: []answer{{verdict: denied}, {verdict: denied}}, want: 2 * time.Second},
+		"another answer forgives denials": {
+			answers: []answer{{verdict: denied}, {verdict: denied}, {verdict: failed}, {verdict: denied}}, want: 8 * time.Second,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := begin(t, makeTarget("a"))
+			for _, a := range tc.answers {
+				s.sent("a").answered(0, a, "a")
+			}
+			s.next(0, tc.want.Seconds()).next(tc.want.Seconds(), 0, "a")
+		})
+	}
+}
+
+func TestAnswered_Errors(t *testing.T) {
+	cases := map[string]struct {
+		answers []answer
+		want    string
+	}{
+		"behaviour 40: a third denial ends the drain": {
+			answers: slices.Repeat([]answer{{verdict: denied, message: "forbidden: no"}}, 3),
+			want:    `evicting pod "default/a": forbidden: no`,
+		},
+		"an answer that stays the same ends it at once": {
+			answers: []answer{{verdict: fatal, message: "who are you"}}, want: `evicting pod "default/a": who are you`,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := begin(t, makeTarget("a"))
+			var err error
+			for i, a := range tc.answers {
+				s.sent("a")
+				if err = s.p.answered("a", a, at(0), 0.5); err != nil && i < len(tc.answers)-1 {
+					t.Fatalf("answer %d: %v", i, err)
+				}
+			}
+			if err == nil || err.Error() != tc.want {
+				t.Errorf("error = %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestBudgetChanged(t *testing.T) {
+	refusedThree := func(t *testing.T) *script {
+		return begin(t, makeTarget("a"), makeTarget("b"), makeTarget("c"), makeTarget("x", app("api"))).
+			sent("a", "b", "c", "x").answered(0, no, "a", "b", "c", "x").next(0, 1)
+	}
+	t.Run("behaviour 38: a budget wakes as many pods as it allows", func(t *testing.T) {
+		refusedThree(t).budget(0.1, web(2)).next(0.1, 1, "a", "b")
+	})
+	t.Run("requests under way use it up", func(t *testing.T) {
+		refusedThree(t).budget(0.1, web(1)).next(0.1, 1, "a").sent("a").budget(0.2, web(1)).next(0.2, 1)
+	})
+	t.Run("a budget that allows nothing wakes nobody", func(t *testing.T) {
+		refusedThree(t).budget(0.1, web(0)).next(0.1, 1)
+	})
+	t.Run("a budget that goes frees all its pods", func(t *testing.T) {
+		refusedThree(t).budget(0.1, web(0)).budget(0.2, budget{}).next(0.2, 1, "a", "b", "c")
+	})
+	t.Run("a budget that turns to other pods frees all its pods", func(t *testing.T) {
+		refusedThree(t).budget(0.1, web(0)).budget(0.2, api(0)).next(0.2, 1, "a", "b", "c")
+	})
+	t.Run("another namespace's budget is none of the pods' business", func(t *testing.T) {
+		s := refusedThree(t)
+		s.p.budgetChanged(types.NamespacedName{Namespace: "other", Name: "web"}, web(5), at(0.1))
+		s.next(0.1, 1)
+	})
+	t.Run("pods of several budgets wake only when one budget goes", func(t *testing.T) {
+		s := begin(t, makeTarget("a")).sent("a").answered(0, answer{verdict: crowded}, "a")
+		s.budget(1, web(3)).next(1, 30).budget(2, budget{}).next(2, 0, "a")
+	})
+	t.Run("pods whose turn has not come do not use it up", func(t *testing.T) {
+		s := begin(t, makeTarget("a", order(1))).sent("a").answered(0, no, "a")
+		s.p.put(makeTarget("z"))
+		s.sent("z").answered(0, no, "z").budget(0.1, web(1)).next(0.1, 0, "z")
+	})
+	t.Run("news that overtook the refusal counts", func(t *testing.T) {
+		begin(t, makeTarget("a")).sent("a").budget(0.1, web(1)).answered(0.2, no, "a").next(0.2, 0, "a")
+	})
+	t.Run("older news does not, or it would be asked without end", func(t *testing.T) {
+		begin(t, makeTarget("a")).budget(0, web(1)).sent("a").answered(0.2, no, "a").next(0.2, 1.2)
+	})
+	t.Run("a failure keeps a pod blocked by its budget", func(t *testing.T) {
+		s := refusedThree(t).sent("a").answered(1, answer{verdict: failed, message: "EOF"}, "a")
+		s.budget(1.1, web(1)).next(1.1, 0, "b", "c", "x", "a")
+	})
+	t.Run("a new watch begins from nothing", func(t *testing.T) {
+		s := refusedThree(t).budget(0.1, web(0))
+		s.p.forgetBudgets("other")
+		if len(s.p.budgets) != 1 {
+			t.Error("another namespace's budgets were forgotten")
+		}
+		s.p.forgetBudgets("default")
+		if len(s.p.budgets) != 0 {
+			t.Error("the budgets were not forgotten")
+		}
+	})
+}
+
+func TestBudgetsWanted(t *testing.T) {
+	s := begin(t, makeTarget("a"), makeTarget("b", inNamespace("shop")), makeTarget("c", inNamespace("idle")),
+		makeTarget("d", inNamespace("crowd"))).sent("a", "b", "c", "d")
+	s.answered(0, no, "a", "b").answered(0, yes, "c").answered(0, answer{verdict: crowded}, "d")
+	if diff := cmp.Diff([]string{"crowd", "default", "shop"}, s.p.budgetsWanted()); diff != "" {
+		t.Errorf("budgetsWanted (-want +got):\n%s", diff)
+	}
+}

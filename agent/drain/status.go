@@ -1,0 +1,45 @@
+package drain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// ReasonStuckTerminating is the reason of a Pod that is still there 30 s after its grace period: its kubelet is not done, or
+// a finalizer holds it. The drain waits on; it never removes such a pod by force.
+const ReasonStuckTerminating = "StuckTerminating"
+
+// Pod is a pod in the way of a drain. Reason is one of EvictionBlocked (a PodDisruptionBudget, or a request that keeps
+// failing), UndrainablePod (the policy), WaitCompleted (a rule waits for it) and StuckTerminating. Message is for people,
+// in the API server's words where it said no.
+type Pod struct {
+	Namespace, Name string
+	UID             types.UID
+	Reason, Message string
+}
+
+// Status is how far a drain is: Remaining pods must still go, Evicted have gone since this Drain call began, and Blocked,
+// sorted by namespace and name, are those of Remaining that do not go by themselves.
+type Status struct {
+	Remaining, Evicted int
+	Blocked            []Pod
+}
+
+func (s Status) equal(other Status) bool {
+	return s.Remaining == other.Remaining && s.Evicted == other.Evicted && slices.Equal(s.Blocked, other.Blocked)
+}
+
+// UndrainableError says that Pods can never be evicted under the policy. Nothing was evicted.
+type UndrainableError struct{ Pods []Pod }
+
+// Error names all the pods.
+func (e *UndrainableError) Error() string {
+	parts := make([]string, 0, len(e.Pods))
+	for _, p := range e.Pods {
+		parts = append(parts, fmt.Sprintf("pod %s/%s: %s", p.Namespace, p.Name, p.Message))
+	}
+	return "the policy keeps pods on the node: " + strings.Join(parts, "; ")
+}
