@@ -1,0 +1,54 @@
+package drain
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/go-logr/logr"
+)
+
+// followBudgets tells the drain the PodDisruptionBudgets of one namespace until ctx ends. Without a resource version a
+// watch begins with all that there is, so no LIST is needed and no version is ever too old. Errors end nothing: the
+// back-off of the evictions is the net below.
+func (r *run) followBudgets(ctx context.Context, namespace string) {
+	for attempts := 1; ctx.Err() == nil; attempts++ {
+		seen, err := r.watchBudgets(ctx, namespace)
+		if seen {
+			attempts = 1
+		}
+		if err != nil && ctx.Err() == nil {
+			logr.FromContextOrDiscard(ctx).Error(err, "Watching PodDisruptionBudgets again later", "namespace", namespace)
+		}
+		r.pause(ctx, backoff(attempts, rand.Float64()))
+	}
+}
+
+// watchBudgets follows one watch to its end; seen says whether it brought anything.
+func (r *run) watchBudgets(ctx context.Context, namespace string) (seen bool, err error) {
+	seconds := watchSeconds
+	w, err := r.Policy.PolicyV1().PodDisruptionBudgets(namespace).Watch(ctx, metav1.ListOptions{TimeoutSeconds: &seconds})
+	if err != nil {
+		return false, err
+	}
+	r.tell(ctx, func(p *progress, _ time.Time) error { p.forgetBudgets(namespace); return nil })
+	err = consume(ctx, w, func(event watch.Event) error {
+		pdb, ok := event.Object.(*policyv1.PodDisruptionBudget)
+		if !ok {
+			return nil
+		}
+		seen = true
+		name, b := types.NamespacedName{Namespace: pdb.Namespace, Name: pdb.Name}, readBudget(pdb)
+		if event.Type == watch.Deleted {
+			b = budget{}
+		}
+		r.tell(ctx, func(p *progress, now time.Time) error { p.budgetChanged(name, b, now); return nil })
+		return nil
+	})
+	return seen, err
+}

@@ -1,0 +1,133 @@
+package drain
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// Drainer empties nodes. Its clients should not limit their own rate: the drain has at most 10 requests under way.
+type Drainer struct {
+	// Pods acts as the node: it lists and watches its pods, evicts them, and deletes them where a rule says so.
+	Pods kubernetes.Interface
+	// Policy acts as the agent: it watches PodDisruptionBudgets, and gets Namespaces where a rule selects by them.
+	Policy kubernetes.Interface
+	// Self is the agent's own pod, which is never evicted. Empty: unknown.
+	Self types.NamespacedName
+	// Clock tells the time and wakes the drain.
+	Clock clock.WithTicker
+	// Evictions, where set, is called once for each answered request, from the goroutine that called Drain. The result is
+	// evicted, deleted (accepted by a rule with action Delete), blocked, gone or error.
+	Evictions func(result string)
+}
+
+// Drain evicts the pods of a node until none is left that must go, and calls report on each change, from the goroutine
+// that called Drain. It returns nil then; *UndrainableError before anything is evicted where the policy never lets some
+// pod go; ctx's error, wrapped, when ctx ends; and any other error when going on would be a guess: a right is missing, or
+// a rule cannot be read. All its goroutines have ended when it returns. It remembers nothing: call it again after a crash.
+func (d *Drainer) Drain(ctx context.Context, node string, spec v1alpha1.Drain, report func(Status)) error {
+	f, err := compile(spec, d.Self)
+	if err != nil {
+		return err
+	}
+	r := &run{Drainer: d, node: node, filter: f, changes: make(chan change)}
+	if err := r.drain(ctx, report); err != nil {
+		return fmt.Errorf("draining node %q: %w", node, err)
+	}
+	return nil
+}
+
+// change is news from one of the run's goroutines. An error ends the drain.
+type change func(p *progress, now time.Time) error
+
+// run is one Drain call.
+type run struct {
+	*Drainer
+	node    string
+	filter  filter
+	changes chan change
+	group   sync.WaitGroup
+}
+
+func (r *run) drain(ctx context.Context, report func(Status)) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer r.group.Wait()
+	defer stop()
+	r.group.Go(func() { r.followPods(ctx) })
+
+	p := newProgress()
+	shown := Status{Remaining: -1} // the first one is news, whatever it is
+	budgets := map[string]bool{}
+	for !p.done() {
+		send, wake := p.next(r.Clock.Now())
+		for _, t := range send {
+			p.sent(t.uid)
+			r.group.Go(func() { r.ask(ctx, t) })
+		}
+		for _, namespace := range p.budgetsWanted() {
+			if !budgets[namespace] {
+				budgets[namespace] = true
+				r.group.Go(func() { r.followBudgets(ctx, namespace) })
+			}
+		}
+		if err := r.await(ctx, p, wake); err != nil {
+			return err
+		}
+		if s := p.status(r.Clock.Now()); p.listed && !s.equal(shown) {
+			shown = s
+			report(s)
+		}
+	}
+	return nil
+}
+
+// await blocks until a change is taken in, wake has come, or ctx ends.
+func (r *run) await(ctx context.Context, p *progress, wake time.Time) error {
+	var woken <-chan time.Time
+	if !wake.IsZero() {
+		d := wake.Sub(r.Clock.Now())
+		if d <= 0 {
+			return nil
+		}
+		timer := r.Clock.NewTimer(d)
+		defer timer.Stop()
+		woken = timer.C()
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case c := <-r.changes:
+		return c(p, r.Clock.Now())
+	case <-woken:
+		return nil
+	}
+}
+
+// tell hands a change to the drain. False: the drain has ended.
+func (r *run) tell(ctx context.Context, c change) bool {
+	select {
+	case r.changes <- c:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// pause waits before another attempt. False: the drain has ended.
+func (r *run) pause(ctx context.Context, d time.Duration) bool {
+	timer := r.Clock.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,34 @@
+package drain
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/kubernetes"
+)
+
+// namespaceLabels looks the labels of namespaces up, each namespace once. It is not for several goroutines.
+type namespaceLabels struct {
+	client kubernetes.Interface
+	known  map[string]labels.Set
+}
+
+// get returns the labels of a namespace.
+func (n *namespaceLabels) get(ctx context.Context, name string) (labels.Set, error) {
+	if set, ok := n.known[name]; ok {
+		return set, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	namespace, err := n.client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("getting namespace %q for the drain rules: %w", name, err)
+	}
+	if n.known == nil {
+		n.known = map[string]labels.Set{}
+	}
+	n.known[name] = namespace.Labels
+	return namespace.Labels, nil
+}

@@ -1,0 +1,153 @@
+package drain
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/go-logr/logr"
+)
+
+const (
+	// listSeconds bounds the LIST.
+	listSeconds = int64(30)
+	// watchSeconds ends a WATCH, so that one that died silently is noticed.
+	watchSeconds = int64(300)
+)
+
+// podFeed is where the run stands in the stream of the node's pods.
+type podFeed struct {
+	*run
+	selector   string
+	namespaces namespaceLabels
+	version    string // the resource version to go on from; "": LIST first
+}
+
+// followPods tells the drain every pod of the node, now and later: one LIST, one WATCH from there. A WATCH that ends goes
+// on where it was; one that is too old begins again with a LIST. It ends with ctx, or with an error that ends the drain.
+func (r *run) followPods(ctx context.Context) {
+	feed := &podFeed{
+		run:        r,
+		selector:   fields.OneTermEqualSelector("spec.nodeName", r.node).String(),
+		namespaces: namespaceLabels{client: r.Policy},
+	}
+	for attempts := 0; ctx.Err() == nil; {
+		before := feed.version
+		err := feed.step(ctx)
+		if err != nil && !passes(err) {
+			r.tell(ctx, func(*progress, time.Time) error { return err })
+			return
+		}
+		if before != "" && feed.version != "" && feed.version != before {
+			attempts = 0 // the watch brought something
+		}
+		if err == nil && feed.version != "" && feed.version != before {
+			continue
+		}
+		attempts++
+		logr.FromContextOrDiscard(ctx).V(1).Info("Reading pods again", "attempts", attempts, "error", err)
+		r.pause(ctx, backoff(attempts, rand.Float64()))
+	}
+}
+
+// passes says whether an error of a read is worth another attempt. An answer that says no is none: fail closed.
+func passes(err error) bool { return judge(err).verdict == failed }
+
+func (f *podFeed) step(ctx context.Context) error {
+	if f.version == "" {
+		return f.list(ctx)
+	}
+	err := f.watch(ctx)
+	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+		f.version = ""
+		return nil
+	}
+	return err
+}
+
+// list leaves the resource version unset: the API server answers from its cache, by an index on the node's name, with data
+// as fresh as the store's.
+func (f *podFeed) list(ctx context.Context) error {
+	seconds := listSeconds
+	list, err := f.Pods.CoreV1().Pods(metav1.NamespaceAll).List(ctx,
+		metav1.ListOptions{FieldSelector: f.selector, TimeoutSeconds: &seconds})
+	if err != nil {
+		return fmt.Errorf("listing pods: %w", err)
+	}
+	pods := make([]target, 0, len(list.Items))
+	for i := range list.Items {
+		t, err := f.target(ctx, &list.Items[i])
+		if err != nil {
+			return err
+		}
+		pods = append(pods, t)
+	}
+	f.version = list.ResourceVersion
+	f.tell(ctx, func(p *progress, _ time.Time) error {
+		first := !p.listed
+		p.replace(pods)
+		// Later than now, something may be evicted already: then such a pod is blocked, and people see it.
+		if keeps := p.undrainable(); first && len(keeps) > 0 {
+			return &UndrainableError{Pods: keeps}
+		}
+		return nil
+	})
+	return nil
+}
+
+func (f *podFeed) watch(ctx context.Context) error {
+	seconds := watchSeconds
+	w, err := f.Pods.CoreV1().Pods(metav1.NamespaceAll).Watch(ctx, metav1.ListOptions{
+		FieldSelector: f.selector, ResourceVersion: f.version, AllowWatchBookmarks: true, TimeoutSeconds: &seconds,
+	})
+	if err != nil {
+		return fmt.Errorf("watching pods: %w", err)
+	}
+	return consume(ctx, w, func(event watch.Event) error { return f.handle(ctx, event) })
+}
+
+func (f *podFeed) handle(ctx context.Context, event watch.Event) error {
+	pod, ok := event.Object.(*corev1.Pod)
+	if !ok {
+		return fmt.Errorf("watching pods: got a %T", event.Object)
+	}
+	switch event.Type {
+	case watch.Added, watch.Modified:
+		t, err := f.target(ctx, pod)
+		if err != nil {
+			return err
+		}
+		f.tell(ctx, func(p *progress, _ time.Time) error { p.put(t); return nil })
+	case watch.Deleted:
+		f.tell(ctx, func(p *progress, _ time.Time) error { p.remove(pod.UID); return nil })
+	case watch.Bookmark, watch.Error:
+	}
+	f.version = pod.ResourceVersion
+	return nil
+}
+
+// target decides about a pod and keeps what the drain needs of it.
+func (f *podFeed) target(ctx context.Context, pod *corev1.Pod) (target, error) {
+	t := target{uid: pod.UID, labels: pod.Labels}
+	t.Namespace, t.Name = pod.Namespace, pod.Name
+	if pod.DeletionTimestamp != nil {
+		t.deleted = pod.DeletionTimestamp.Time
+	}
+	if !f.filter.namespaces {
+		t.decision = f.filter.decide(pod, nil)
+		return t, nil
+	}
+	namespace, err := f.namespaces.get(ctx, pod.Namespace)
+	if err != nil {
+		return target{}, err
+	}
+	t.decision = f.filter.decide(pod, namespace)
+	return t, nil
+}

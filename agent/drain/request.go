@@ -1,0 +1,73 @@
+package drain
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+
+	"github.com/go-logr/logr"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// requestTimeout bounds one request. The API server itself may work on an eviction for 10 s.
+const requestTimeout = 30 * time.Second
+
+// ask sends the request for one pod and tells the answer.
+func (r *run) ask(ctx context.Context, t target) {
+	// Get, not Error: the server sends "more than one PodDisruptionBudget" as a Status in an answer that says Created.
+	_, err := r.request(t).Timeout(requestTimeout).MaxRetries(0).Do(ctx).Get()
+	if ctx.Err() != nil {
+		return
+	}
+	a := judge(err)
+	logr.FromContextOrDiscard(ctx).V(1).Info("Asked a pod to leave", "Pod", klog.KRef(t.Namespace, t.Name),
+		"uid", t.uid, "action", t.decision.action, "answer", a.message)
+	r.tell(ctx, func(p *progress, now time.Time) error {
+		if r.Evictions != nil {
+			r.Evictions(a.verdict.result(t.decision.action))
+		}
+		return p.answered(t.uid, a, now, rand.Float64())
+	})
+}
+
+// request is an eviction or, where a rule says so, a deletion of exactly this pod, not of its name. With MaxRetries(0)
+// client-go does not sleep on a Retry-After by itself, where nobody would see it.
+func (r *run) request(t target) *rest.Request {
+	options := &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(t.uid))}
+	if t.decision.gracePeriod > 0 {
+		options.GracePeriodSeconds = &t.decision.gracePeriod
+	}
+	pods := r.Pods.CoreV1().RESTClient()
+	if t.decision.action == v1alpha1.DrainDelete {
+		return pods.Delete().Namespace(t.Namespace).Resource("pods").Name(t.Name).Body(options)
+	}
+	return pods.Post().Namespace(t.Namespace).Resource("pods").Name(t.Name).SubResource("eviction").
+		Body(&policyv1.Eviction{
+			ObjectMeta:    metav1.ObjectMeta{Namespace: t.Namespace, Name: t.Name},
+			DeleteOptions: options,
+		})
+}
+
+// result is the verdict as the metric evictions_total counts it.
+func (v verdict) result(action v1alpha1.DrainAction) string {
+	switch v {
+	case accepted:
+		if action == v1alpha1.DrainDelete {
+			return "deleted"
+		}
+		return "evicted"
+	case refused, crowded, leaving:
+		return "blocked"
+	case gone:
+		return "gone"
+	case denied, failed, fatal:
+		return "error"
+	}
+	return "error"
+}
