@@ -95,12 +95,16 @@ func (r *RebootPolicyReconciler) reconcileUngoverned(ctx context.Context) (ctrl.
 }
 
 // SetupWithManager registers the controller. Both replicas warm their caches; only the leader reconciles.
-func (r *RebootPolicyReconciler) SetupWithManager(mgr ctrl.Manager) error {
+func (r *RebootPolicyReconciler) SetupWithManager(mgr ctrl.Manager, edit ...func(*controller.Options)) error {
 	r.adopted, r.wrote, r.freed = map[types.UID]bool{}, map[types.UID]time.Time{}, map[string]time.Time{}
 	warm := true
+	options := controller.Options{MaxConcurrentReconciles: 1, EnableWarmup: &warm, ReconciliationTimeout: reconcileTimeout}
+	for _, e := range edit {
+		e(&options)
+	}
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("rebootpolicy").
-		WithOptions(controller.Options{MaxConcurrentReconciles: 1, EnableWarmup: &warm, ReconciliationTimeout: reconcileTimeout}).
+		WithOptions(options).
 		Watches(&v1alpha1.RebootPolicy{}, handler.EnqueueRequestsFromMapFunc(r.allPolicies), policyChanges()).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.policiesOf), nodeChanges()).
 		Complete(r)
@@ -109,6 +113,9 @@ func (r *RebootPolicyReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	}
 	return nil
 }
+
+// Unnamed lets several managers run in one process, as tests do: metrics of one name are registered once otherwise.
+func Unnamed(o *controller.Options) { o.SkipNameValidation = new(true) }
 
 // allPolicies: a change of one policy's selector or priority may hand nodes to or from any other.
 func (r *RebootPolicyReconciler) allPolicies(ctx context.Context, changed client.Object) []reconcile.Request {

@@ -1,0 +1,212 @@
+package controllers_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+const poolLabel = "example.com/pool"
+
+var pools atomic.Int32
+
+// fleet is a pool of nodes of one spec, and plays their kubelets and agents.
+type fleet struct {
+	pool  string
+	nodes []string
+}
+
+func makeFleet(size int) *fleet {
+	f := &fleet{pool: fmt.Sprintf("pool%d", pools.Add(1))}
+	for i := range size {
+		name := fmt.Sprintf("%s-n%d", f.pool, i+1)
+		f.nodes = append(f.nodes, name)
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{poolLabel: f.pool}}}
+		Expect(api.Create(context.Background(), node)).To(Succeed())
+		f.status(name, map[string]any{
+			"nodeInfo": map[string]any{"bootID": bootID(name, 1)}, "conditions": []any{cond(corev1.NodeReady, "True", "KubeletReady")},
+		})
+	}
+	DeferCleanup(f.delete)
+	return f
+}
+
+func bootID(node string, boot int) string { return fmt.Sprintf("boot-%s-%d", node, boot) }
+
+func (f *fleet) delete() {
+	for _, name := range f.nodes {
+		err := api.Delete(context.Background(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		Expect(client.IgnoreNotFound(err)).To(Succeed())
+	}
+}
+
+// policy creates a policy over the pool that settles at once.
+func (f *fleet) policy(name string, edit ...func(*v1alpha1.RebootPolicySpec)) *v1alpha1.RebootPolicy {
+	one := intstr.FromInt32(1)
+	p := &v1alpha1.RebootPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: f.pool + "-" + name},
+		Spec: v1alpha1.RebootPolicySpec{
+			NodeSelector: &metav1.LabelSelector{MatchLabels: map[string]string{poolLabel: f.pool}},
+			Concurrency:  &v1alpha1.Concurrency{MaxUnavailable: &one},
+			Settle:       &metav1.Duration{},
+		},
+	}
+	for _, e := range edit {
+		e(&p.Spec)
+	}
+	Expect(api.Create(context.Background(), p)).To(Succeed())
+	DeferCleanup(func() {
+		f.delete()
+		Expect(client.IgnoreNotFound(api.Delete(context.Background(), p))).To(Succeed())
+		Eventually(func() bool {
+			return apierrors.IsNotFound(api.Get(context.Background(), client.ObjectKeyFromObject(p), p))
+		}).Should(BeTrue(), "the policy goes once its nodes are gone")
+	})
+	return p
+}
+
+func limit(n int32) func(*v1alpha1.RebootPolicySpec) {
+	return func(s *v1alpha1.RebootPolicySpec) {
+		value := intstr.FromInt32(n)
+		s.Concurrency = &v1alpha1.Concurrency{MaxUnavailable: &value}
+	}
+}
+
+func (f *fleet) get(name string) *corev1.Node {
+	var node corev1.Node
+	Expect(api.Get(context.Background(), client.ObjectKey{Name: name}, &node)).To(Succeed())
+	return &node
+}
+
+func (f *fleet) grant(name string) *v1alpha1.Grant {
+	g, err := v1alpha1.ParseGrant(f.get(name).Annotations)
+	Expect(err).NotTo(HaveOccurred())
+	return g
+}
+
+// granted are the nodes with an active grant that the agent has not finished with.
+func (f *fleet) granted() []string {
+	var names []string
+	for _, name := range f.nodes {
+		if g := f.grant(name); g != nil && g.State == v1alpha1.GrantActive {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func (f *fleet) condition(name string, kind corev1.NodeConditionType) *corev1.NodeCondition {
+	for _, c := range f.get(name).Status.Conditions {
+		if c.Type == kind {
+			return &c
+		}
+	}
+	return nil
+}
+
+// reason is the reason of RebootPermitted, with its status.
+func (f *fleet) reason(name string) string {
+	c := f.condition(name, v1alpha1.NodeRebootPermitted)
+	if c == nil {
+		return ""
+	}
+	return string(c.Status) + " " + c.Reason
+}
+
+func cond(kind corev1.NodeConditionType, status, reason string) map[string]any {
+	return map[string]any{
+		"type": kind, "status": status, "reason": reason, "lastTransitionTime": metav1.Now().Format(time.RFC3339),
+	}
+}
+
+func (f *fleet) status(name string, status map[string]any) {
+	f.patch(name, map[string]any{"status": status}, "status")
+}
+
+func (f *fleet) annotate(name, key string, value any) {
+	f.patch(name, map[string]any{"metadata": map[string]any{"annotations": map[string]any{key: value}}})
+}
+
+func (f *fleet) patch(name string, patch map[string]any, sub ...string) {
+	data, err := json.Marshal(patch)
+	Expect(err).NotTo(HaveOccurred())
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	p := client.RawPatch(types.StrategicMergePatchType, data)
+	if len(sub) > 0 {
+		err = api.Status().Patch(context.Background(), node, p, client.FieldOwner(v1alpha1.FieldOwnerAgent))
+	} else {
+		err = api.Patch(context.Background(), node, p, client.FieldOwner(v1alpha1.FieldOwnerAgent))
+	}
+	ExpectWithOffset(2, err).NotTo(HaveOccurred())
+}
+
+// need: the agent says that the node needs a reboot.
+func (f *fleet) need(names ...string) {
+	for _, name := range names {
+		f.status(name, map[string]any{"conditions": []any{cond(v1alpha1.NodeRebootRequired, "True", "UpdateStaged")}})
+	}
+}
+
+func (f *fleet) progress(name string, phase v1alpha1.Phase, edit ...func(*v1alpha1.Progress)) string {
+	g, node := f.grant(name), f.get(name)
+	p := v1alpha1.Progress{Seq: g.Seq, Phase: phase, BootID: node.Status.NodeInfo.BootID, Cordoned: true, At: metav1.Now()}
+	for _, e := range edit {
+		e(&p)
+	}
+	return p.String()
+}
+
+// start: the agent cordons and begins to drain.
+func (f *fleet) start(name string) {
+	node := f.get(name)
+	value := f.progress(name, v1alpha1.PhaseDraining, func(p *v1alpha1.Progress) { p.Cordoned = !node.Spec.Unschedulable })
+	f.patch(name, map[string]any{
+		"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationProgress: value}},
+		"spec":     map[string]any{"unschedulable": true},
+	})
+}
+
+// commit: the agent passes the point of no return.
+func (f *fleet) commit(name string) {
+	before, err := v1alpha1.ParseProgress(f.get(name).Annotations)
+	Expect(err).NotTo(HaveOccurred())
+	value := f.progress(name, v1alpha1.PhaseRebooting, func(p *v1alpha1.Progress) { p.Cordoned = before.Cordoned })
+	f.patch(name, map[string]any{
+		"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationProgress: value}},
+		"status":   map[string]any{"conditions": []any{cond(corev1.NodeMaintenanceInProgress, "True", "Rebooting")}},
+	}, "status")
+}
+
+// boot: the machine comes up with a new boot ID and its agent reports.
+func (f *fleet) boot(name string, boot int) {
+	f.status(name, map[string]any{"nodeInfo": map[string]any{"bootID": bootID(name, boot)}})
+	f.status(name, map[string]any{"conditions": []any{
+		cond(corev1.NodeMaintenanceInProgress, "False", "Rebooted"), cond(v1alpha1.NodeRebootRequired, "False", "UpToDate"),
+	}})
+}
+
+// reboot plays the whole life of a granted reboot.
+func (f *fleet) reboot(name string) {
+	f.start(name)
+	f.commit(name)
+	f.boot(name, 2)
+}
+
+func policyStatus(p *v1alpha1.RebootPolicy) v1alpha1.RebootPolicyStatus {
+	var now v1alpha1.RebootPolicy
+	Expect(api.Get(context.Background(), client.ObjectKeyFromObject(p), &now)).To(Succeed())
+	return now.Status
+}

@@ -1,0 +1,339 @@
+package controllers_test
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gstruct"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+var _ = Describe("Manager", func() {
+	ctx := context.Background()
+
+	It("reboots three nodes strictly in turn, and tells the others why they wait (behaviours 14, 49, 59)", func() {
+		f := makeFleet(3)
+		p := f.policy("workers")
+		f.need(f.nodes...)
+		for range f.nodes {
+			Eventually(f.granted).Should(HaveLen(1))
+			name := f.granted()[0]
+			for _, other := range f.nodes {
+				if other != name && f.condition(other, v1alpha1.NodeRebootRequired).Status == corev1.ConditionTrue {
+					Eventually(f.reason).WithArguments(other).Should(Equal("False BudgetExhausted"))
+				}
+			}
+			Expect(f.reason(name)).To(Equal("True Granted"), "bell and condition are one write")
+			f.reboot(name)
+			Eventually(func() v1alpha1.GrantState { return f.grant(name).State }).Should(Equal(v1alpha1.GrantFinished))
+			Expect(f.get(name).Spec.Unschedulable).To(BeFalse())
+			Eventually(f.reason).WithArguments(name).Should(BeEmpty())
+		}
+		Eventually(policyStatus).WithArguments(p).Should(gstruct.MatchFields(gstruct.IgnoreExtras, gstruct.Fields{
+			"Grants": BeEmpty(), "Seq": Equal(int64(3)), "Limit": Equal(int32(1)), "LastRebootAt": Not(BeNil()),
+		}))
+		Eventually(reasonsOf).WithArguments(f.nodes[0]).Should(ContainElements("RebootGranted", "RebootSucceeded", "Uncordoned"))
+		Eventually(reasonsOf).WithArguments(p.Name).Should(ContainElements("RebootGranted", "RebootSucceeded"))
+	})
+
+	It("leaves a node cordoned that an administrator had cordoned before (behaviour 43)", func() {
+		f := makeFleet(1)
+		f.patch(f.nodes[0], map[string]any{"spec": map[string]any{"unschedulable": true}})
+		f.policy("workers")
+		f.need(f.nodes[0])
+		Eventually(f.granted).Should(HaveLen(1))
+		f.reboot(f.nodes[0])
+		Eventually(func() v1alpha1.GrantState { return f.grant(f.nodes[0]).State }).Should(Equal(v1alpha1.GrantFinished))
+		Expect(f.get(f.nodes[0]).Spec.Unschedulable).To(BeTrue())
+	})
+
+	It("leaves a node cordoned that an administrator cordons anew during the reboot (behaviour 44)", func() {
+		f := makeFleet(1)
+		f.policy("workers")
+		f.need(f.nodes[0])
+		Eventually(f.granted).Should(HaveLen(1))
+		f.start(f.nodes[0])
+		f.commit(f.nodes[0])
+		for _, cordon := range []bool{false, true} {
+			node := f.get(f.nodes[0])
+			before := node.DeepCopy()
+			node.Spec.Unschedulable = cordon
+			Expect(api.Patch(ctx, node, client.MergeFrom(before), client.FieldOwner("kubectl"))).To(Succeed())
+		}
+		f.boot(f.nodes[0], 2)
+		Eventually(func() v1alpha1.GrantState { return f.grant(f.nodes[0]).State }).Should(Equal(v1alpha1.GrantFinished))
+		Expect(f.get(f.nodes[0]).Spec.Unschedulable).To(BeTrue())
+	})
+
+	It("takes a grant back from a node that is paused before its drain, and not after (behaviour 23)", func() {
+		f := makeFleet(2)
+		p := f.policy("workers", limit(2))
+		f.need(f.nodes...)
+		Eventually(f.granted).Should(HaveLen(2))
+		f.start(f.nodes[1])
+		for _, name := range f.nodes {
+			f.annotate(name, v1alpha1.AnnotationPaused, "true")
+		}
+		Eventually(f.granted).Should(Equal(f.nodes[1:]))
+		Eventually(func() []v1alpha1.LedgerEntry { return policyStatus(p).Grants }).Should(HaveLen(1))
+		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False NodePaused"))
+		Eventually(reasonsOf).WithArguments(f.nodes[0]).Should(ContainElement("GrantCancelled"))
+		f.commit(f.nodes[1])
+		f.boot(f.nodes[1], 2)
+		Eventually(func() v1alpha1.GrantState { return f.grant(f.nodes[1]).State }).Should(Equal(v1alpha1.GrantFinished))
+	})
+
+	It("releases a granted node whose need is withdrawn before it starts (behaviour 3)", func() {
+		f := makeFleet(1)
+		p := f.policy("workers")
+		f.need(f.nodes[0])
+		Eventually(f.granted).Should(HaveLen(1))
+		f.status(f.nodes[0], map[string]any{"conditions": []any{cond(v1alpha1.NodeRebootRequired, "False", "UpToDate")}})
+		Eventually(func() v1alpha1.GrantState { return f.grant(f.nodes[0]).State }).Should(Equal(v1alpha1.GrantCancelled))
+		Eventually(func() []v1alpha1.LedgerEntry { return policyStatus(p).Grants }).Should(BeEmpty())
+		Eventually(f.reason).WithArguments(f.nodes[0]).Should(BeEmpty())
+	})
+
+	It("keeps the slot of a node whose agent restarts, and of one whose need vanishes in flight (behaviours 19, 48, 61)", func() {
+		f := makeFleet(2)
+		f.policy("workers")
+		f.need(f.nodes...)
+		Eventually(f.granted).Should(HaveLen(1))
+		name := f.granted()[0]
+		f.start(name)
+		f.commit(name)
+		f.status(name, map[string]any{"conditions": []any{
+			cond(v1alpha1.NodeRebootRequired, "False", "UpToDate"), cond(corev1.NodeMaintenanceInProgress, "False", "Restarted"),
+		}})
+		Consistently(f.granted, "500ms").Should(Equal([]string{name}), "the boot ID has not changed")
+		Expect(f.get(name).Spec.Unschedulable).To(BeTrue())
+	})
+
+	It("frees the slot of a node that is deleted in mid-reboot (behaviour 25)", func() {
+		f := makeFleet(2)
+		f.policy("workers")
+		f.need(f.nodes...)
+		Eventually(f.granted).Should(HaveLen(1))
+		gone := f.granted()[0]
+		f.start(gone)
+		f.nodes = []string{f.nodes[0], f.nodes[1]}
+		Expect(api.Delete(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: gone}})).To(Succeed())
+		left := f.nodes[0]
+		if left == gone {
+			left = f.nodes[1]
+		}
+		Eventually(f.reason).WithArguments(left).Should(Equal("True Granted"))
+	})
+
+	It("counts a node that is not Ready against the limit (behaviour 18)", func() {
+		f := makeFleet(2)
+		f.status(f.nodes[1], map[string]any{"conditions": []any{cond(corev1.NodeReady, "Unknown", "NodeStatusUnknown")}})
+		f.policy("workers")
+		f.need(f.nodes[0])
+		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False BudgetExhausted"))
+		f.status(f.nodes[1], map[string]any{"conditions": []any{cond(corev1.NodeReady, "True", "KubeletReady")}})
+		Eventually(f.granted).Should(Equal(f.nodes[:1]))
+	})
+
+	It("adopts the grants it finds when the policy's status is lost (behaviours 16, 61)", func() {
+		f := makeFleet(2)
+		p := f.policy("workers")
+		f.need(f.nodes...)
+		Eventually(f.granted).Should(HaveLen(1))
+		name := f.granted()[0]
+		f.start(name)
+		lost := p.DeepCopy()
+		Expect(api.Get(ctx, client.ObjectKeyFromObject(p), lost)).To(Succeed())
+		spec := *lost.Spec.DeepCopy()
+		lost.Finalizers = nil
+		Expect(api.Update(ctx, lost)).To(Succeed())
+		Expect(api.Delete(ctx, lost)).To(Succeed())
+		again := &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: p.Name}, Spec: spec}
+		Eventually(func() error { return api.Create(ctx, again.DeepCopy()) }).Should(Succeed())
+		Eventually(func() []v1alpha1.LedgerEntry { return policyStatus(p).Grants }).Should(HaveLen(1))
+		Expect(policyStatus(p).Grants[0].Node).To(Equal(name))
+		Consistently(f.granted, "300ms").Should(Equal([]string{name}))
+		f.commit(name)
+		f.boot(name, 2)
+		Eventually(func() v1alpha1.GrantState { return f.grant(name).State }).Should(Equal(v1alpha1.GrantFinished))
+	})
+
+	It("keeps a policy that is being deleted until its last reboot is done, and grants nothing more", func() {
+		f := makeFleet(2)
+		p := f.policy("workers")
+		f.need(f.nodes...)
+		Eventually(f.granted).Should(HaveLen(1))
+		name := f.granted()[0]
+		f.start(name)
+		Expect(api.Delete(ctx, p)).To(Succeed())
+		f.commit(name)
+		f.boot(name, 2)
+		Eventually(func() v1alpha1.GrantState { return f.grant(name).State }).Should(Equal(v1alpha1.GrantFinished))
+		Eventually(func() error { return api.Get(ctx, client.ObjectKeyFromObject(p), p) }).ShouldNot(Succeed())
+		Expect(f.granted()).To(BeEmpty())
+	})
+
+	It("does not reboot a node that two policies of one priority select, and says so (behaviour 21)", func() {
+		f := makeFleet(1)
+		a, b := f.policy("a"), f.policy("b")
+		f.need(f.nodes[0])
+		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False PolicyConflict"))
+		for _, p := range []*v1alpha1.RebootPolicy{a, b} {
+			Eventually(func() string { return acceptedReason(p) }).Should(Equal("PolicyConflict"))
+		}
+		Expect(api.Get(ctx, client.ObjectKeyFromObject(b), b)).To(Succeed())
+		b.Spec.Priority = 1
+		Expect(api.Update(ctx, b)).To(Succeed())
+		Eventually(f.granted).Should(HaveLen(1))
+		Expect(f.grant(f.nodes[0]).Policy).To(Equal(b.Name))
+		Eventually(func() string { return acceptedReason(a) }).Should(Equal("Accepted"))
+	})
+
+	It("says NoPolicy on a node that needs a reboot and that nobody selects", func() {
+		f := makeFleet(1)
+		f.need(f.nodes[0])
+		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False NoPolicy"))
+		f.policy("late")
+		Eventually(f.granted).Should(HaveLen(1))
+	})
+
+	It("grants nothing in DryRun and says who would go", func() {
+		f := makeFleet(2)
+		p := f.policy("workers", func(s *v1alpha1.RebootPolicySpec) { s.Mode = v1alpha1.ModeDryRun })
+		f.need(f.nodes...)
+		Eventually(func() []string { return []string{f.reason(f.nodes[0]), f.reason(f.nodes[1])} }).
+			Should(ConsistOf("False DryRun", "False BudgetExhausted"))
+		Expect(policyStatus(p).Grants).To(BeEmpty())
+	})
+
+	It("reports fields it does not act on yet, and never ignores them silently", func() {
+		f := makeFleet(1)
+		p := f.policy("workers", func(s *v1alpha1.RebootPolicySpec) {
+			s.Hooks = &v1alpha1.Hooks{Before: []v1alpha1.AnnotationKey{"example.com/backup-done"}}
+			s.Concurrency.TopologyKey = "topology.kubernetes.io/zone"
+		})
+		Eventually(func() string { return acceptedReason(p) }).Should(Equal("PartlySupported"))
+		Expect(meta.FindStatusCondition(policyStatus(p).Conditions, v1alpha1.ConditionAccepted).Message).
+			To(Equal("this release does not act on spec.concurrency.topologyKey, spec.hooks"))
+	})
+
+	It("halts after failures.max failed nodes, and goes on when an administrator says so", func() {
+		f := makeFleet(3)
+		one := int32(1)
+		p := f.policy("workers", func(s *v1alpha1.RebootPolicySpec) { s.Failures = &v1alpha1.Failures{Max: &one} })
+		f.need(f.nodes[:2]...)
+		Eventually(f.granted).Should(HaveLen(1))
+		failed := f.granted()[0]
+		f.start(failed)
+		f.patch(failed, map[string]any{
+			"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationProgress: f.progress(failed, v1alpha1.PhaseAborted,
+				func(p *v1alpha1.Progress) { p.Failures, p.Reason = 1, v1alpha1.ReasonDrainTimedOut })}},
+			"spec": map[string]any{"unschedulable": nil},
+		})
+		Eventually(func() bool {
+			return meta.IsStatusConditionTrue(policyStatus(p).Conditions, v1alpha1.ConditionHalted)
+		}).Should(BeTrue())
+		Expect(policyStatus(p).Window.State).To(Equal(v1alpha1.WindowHalted))
+		for _, name := range f.nodes[:2] {
+			Eventually(f.reason).WithArguments(name).Should(Equal("False Halted"))
+		}
+		now := &v1alpha1.RebootPolicy{}
+		Expect(api.Get(ctx, client.ObjectKeyFromObject(p), now)).To(Succeed())
+		before := now.DeepCopy()
+		now.Annotations = map[string]string{v1alpha1.AnnotationResume: "disk replaced"}
+		Expect(api.Patch(ctx, now, client.MergeFrom(before))).To(Succeed())
+		Eventually(f.granted).Should(ContainElement(Not(Equal(failed))))
+		Eventually(f.reason).WithArguments(failed).Should(Equal("False BackingOff"))
+		Eventually(func() map[string]string {
+			Expect(api.Get(ctx, client.ObjectKeyFromObject(p), now)).To(Succeed())
+			return now.Annotations
+		}).ShouldNot(HaveKey(v1alpha1.AnnotationResume))
+		Eventually(reasonsOf).WithArguments(p.Name).Should(ContainElements("Halted", "Resumed"))
+	})
+
+	It("takes a grant annotation it cannot read for no permission, says so, and heals it (behaviour 54)", func() {
+		f := makeFleet(1)
+		f.annotate(f.nodes[0], v1alpha1.AnnotationGrant, "{not json")
+		f.policy("workers")
+		f.need(f.nodes[0])
+		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("True Granted"))
+	})
+
+	It("does not grant while a progress annotation cannot be read", func() {
+		f := makeFleet(1)
+		f.annotate(f.nodes[0], v1alpha1.AnnotationProgress, `{"seq":-1}`)
+		f.policy("workers")
+		f.need(f.nodes[0])
+		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False RecordUnreadable"))
+		Eventually(reasonsOf).WithArguments(f.nodes[0]).Should(ContainElement("RecordUnreadable"))
+		f.annotate(f.nodes[0], v1alpha1.AnnotationProgress, nil)
+		Eventually(f.granted).Should(HaveLen(1))
+	})
+
+	It("never passes the limit with two managers that both act (behaviour 17)", func() {
+		DeferCleanup(startManager(&requestLog{}))
+		f := makeFleet(6)
+		p := f.policy("workers", limit(2))
+		f.need(f.nodes...)
+		for done := 0; done < len(f.nodes); {
+			Expect(len(f.granted())).To(BeNumerically("<=", 2))
+			Expect(len(policyStatus(p).Grants)).To(BeNumerically("<=", 2))
+			for _, name := range f.granted() {
+				f.reboot(name)
+				Eventually(func() v1alpha1.GrantState { return f.grant(name).State }).Should(Equal(v1alpha1.GrantFinished))
+				done++
+			}
+		}
+		for _, name := range f.nodes {
+			Expect(f.get(name).Spec.Unschedulable).To(BeFalse())
+		}
+	})
+
+	It("is quiet at rest: heartbeats cause no request at all (behaviours 4, 56)", func() {
+		f := makeFleet(3)
+		p := f.policy("workers", func(s *v1alpha1.RebootPolicySpec) { s.Pause = &v1alpha1.Pause{Reason: "quiet"} })
+		f.need(f.nodes...)
+		Eventually(func() int32 { return policyStatus(p).Nodes.Blocked }, "30s").Should(Equal(int32(3)))
+		before := requests.count()
+		Consistently(func() int {
+			for _, name := range f.nodes {
+				f.status(name, map[string]any{"conditions": []any{map[string]any{
+					"type": corev1.NodeReady, "status": "True", "lastHeartbeatTime": metav1.Now().Format(time.RFC3339),
+				}}})
+			}
+			return requests.count()
+		}, "2s", "100ms").Should(Equal(before))
+		Expect(requests.matching(methodGet, "/api/v1/pods")).To(BeEmpty(), "the manager never touches pods")
+	})
+})
+
+const methodGet = "GET"
+
+func acceptedReason(p *v1alpha1.RebootPolicy) string {
+	c := meta.FindStatusCondition(policyStatus(p).Conditions, v1alpha1.ConditionAccepted)
+	if c == nil {
+		return ""
+	}
+	return c.Reason
+}
+
+// reasonsOf lists the reasons of the events about an object.
+func reasonsOf(name string) []string {
+	var list eventsv1.EventList
+	Expect(api.List(context.Background(), &list)).To(Succeed())
+	var reasons []string
+	for _, e := range list.Items {
+		if e.Regarding.Name == name {
+			reasons = append(reasons, e.Reason)
+		}
+	}
+	return reasons
+}

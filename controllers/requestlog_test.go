@@ -1,0 +1,51 @@
+package controllers_test
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+)
+
+// requestLog notes what a client asks of the API server.
+type requestLog struct {
+	mu   sync.Mutex
+	seen []string
+}
+
+func (l *requestLog) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.seen = append(l.seen, r.Method+" "+r.URL.Path+"?"+r.URL.RawQuery)
+		return next.RoundTrip(r)
+	})
+}
+
+// count is how many requests beside watches and events have been made.
+func (l *requestLog) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for _, r := range l.seen {
+		if !strings.Contains(r, "watch=true") && !strings.Contains(r, "/events") {
+			n++
+		}
+	}
+	return n
+}
+
+func (l *requestLog) matching(method, part string) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var found []string
+	for _, r := range l.seen {
+		if strings.HasPrefix(r, method+" ") && strings.Contains(r, part) {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
