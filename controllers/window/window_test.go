@@ -1,0 +1,142 @@
+package window_test
+
+import (
+	stdcmp "cmp"
+	"flag"
+	"os"
+	"slices"
+	"testing"
+	"time"
+	_ "time/tzdata" // zones that this machine does not have
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/window"
+)
+
+// TestMain makes the property tests draw the same cases in each run, unless flags say otherwise; so a failure needs no
+// file to be found again.
+func TestMain(m *testing.M) {
+	for name, value := range map[string]string{"rapid.seed": "1", "rapid.nofailfile": "true"} {
+		if err := flag.Set(name, value); err != nil {
+			panic(err)
+		}
+	}
+	flag.Parse()
+	os.Exit(m.Run())
+}
+
+// Tests build windows from these: what it is called, when it starts, how long it lasts, then the rest.
+
+type option func(*v1alpha1.Window)
+
+func daily(start, duration, zone string, options ...option) v1alpha1.Window {
+	length, err := time.ParseDuration(duration)
+	if err != nil {
+		panic(err)
+	}
+	w := v1alpha1.Window{Name: "w", Start: start, Duration: metav1.Duration{Duration: length}, TimeZone: zone}
+	for _, o := range options {
+		o(&w)
+	}
+	return w
+}
+
+func named(name string) option {
+	return func(w *v1alpha1.Window) { w.Name = name }
+}
+
+func on(days ...v1alpha1.Day) option {
+	return func(w *v1alpha1.Window) { w.Days = days }
+}
+
+func weeks(n ...int32) option {
+	return func(w *v1alpha1.Window) { w.WeeksOfMonth = n }
+}
+
+func compile(t testing.TB, windows []v1alpha1.Window, blackouts ...v1alpha1.Blackout) window.Schedule {
+	t.Helper()
+	s, err := window.Compile(windows, blackouts)
+	if err != nil {
+		t.Fatalf("Compile: %v", err)
+	}
+	return s
+}
+
+// at reads an instant in UTC, as 2006-01-02 15:04, with seconds where they matter.
+func at(s string) time.Time {
+	for _, layout := range []string{"2006-01-02 15:04", time.DateTime} {
+		if t, err := time.Parse(layout, s); err == nil {
+			return t
+		}
+	}
+	panic("not an instant: " + s)
+}
+
+// segment is a stretch in which nothing but the closing and opening ahead may change.
+type segment struct {
+	From, To time.Time
+	Open     bool
+	Name     string
+	Blackout bool
+}
+
+// fataler is a test of testing or of rapid.
+type fataler interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+// timeline is the states of the schedule from from to to, found by following Next.
+func timeline(t fataler, s window.Schedule, from, to time.Time) []segment {
+	t.Helper()
+	var segments []segment
+	for now := from; now.Before(to); {
+		state := s.At(now)
+		next := state.Next
+		if !next.IsZero() && !next.After(now) {
+			t.Fatalf("At(%v).Next = %v, which is not after it", now, next)
+		}
+		if next.IsZero() || next.After(to) {
+			next = to
+		}
+		segments = append(segments, segment{now, next, state.Open, state.Name, state.Blackout})
+		now = next
+	}
+	return segments
+}
+
+// openingsCase is a row of the tables of openings: those of the windows from one instant to another. All is in UTC.
+type openingsCase struct {
+	windows  []v1alpha1.Window
+	from, to string
+	want     []open
+}
+
+// open is an opening in a table, and what it is called if not "w".
+type open struct{ from, to, name string }
+
+func testOpenings(t *testing.T, cases map[string]openingsCase) {
+	t.Helper()
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := slices.DeleteFunc(timeline(t, compile(t, tc.windows), at(tc.from), at(tc.to)),
+				func(s segment) bool { return !s.Open })
+			if diff := cmp.Diff(segments(tc.want), got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("openings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func segments(opens []open) []segment {
+	var want []segment
+	for _, o := range opens {
+		want = append(want, segment{From: at(o.from), To: at(o.to), Open: true, Name: stdcmp.Or(o.name, "w")})
+	}
+	return want
+}
