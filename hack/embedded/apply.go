@@ -1,0 +1,39 @@
+package embedded
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// Apply applies a manifest, a folder of manifests, or a kustomization, by `kubectl apply`.
+func (c *Cluster) Apply(ctx context.Context, path string) error {
+	flag := "-f"
+	if _, err := os.Stat(filepath.Join(path, "kustomization.yaml")); err == nil {
+		flag = "-k"
+	}
+	_, err := c.Kubectl(ctx, nil, "apply", "--server-side", flag, path)
+	return err
+}
+
+// ApplyManifest applies a manifest by `kubectl apply`.
+func (c *Cluster) ApplyManifest(ctx context.Context, manifest []byte) error {
+	_, err := c.Kubectl(ctx, manifest, "apply", "--server-side", "-f", "-")
+	return err
+}
+
+// Kubectl runs kubectl as the administrator, with text on its standard input, and returns its standard output.
+func (c *Cluster) Kubectl(ctx context.Context, stdin []byte, args ...string) (string, error) {
+	var stdout, stderr bytes.Buffer
+	kubectl := exec.CommandContext(ctx, c.asset("kubectl"), args...)
+	kubectl.Env = append(os.Environ(), "KUBECONFIG="+c.kubeconfig, "HOME="+c.Dir)
+	kubectl.Stdin, kubectl.Stdout, kubectl.Stderr = bytes.NewReader(stdin), &stdout, &stderr
+	if err := kubectl.Run(); err != nil {
+		return "", fmt.Errorf("running kubectl %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(stderr.String()))
+	}
+	return stdout.String(), nil
+}

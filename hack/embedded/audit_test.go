@@ -1,0 +1,61 @@
+package embedded
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func line(stage, verb, user, as, object string, code, second int) string {
+	return fmt.Sprintf(`{"stage":%q,"requestURI":"/livez?x","verb":%q,"user":{"username":%q},"impersonatedUser":{"username":%q},`+
+		`"objectRef":%s,"responseStatus":{"code":%d},"requestReceivedTimestamp":"2026-01-01T00:00:%02d.000000Z"}`,
+		stage, verb, user, as, object, code, second)
+}
+
+func TestReadAudit(t *testing.T) {
+	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	const status = `{"resource":"nodes","subresource":"status","name":"n1"}`
+	log := strings.Join([]string{
+		line("ResponseComplete", "patch", "agent", "system:node:n1", status, 200, 1),
+		line("ResponseComplete", "patch", "agent", "system:node:n1", status, 409, 2),
+		line("ResponseStarted", "watch", "agent", "", `{"resource":"pods","namespace":"x"}`, 200, 3),
+		line("ResponseComplete", "watch", "agent", "", `{"resource":"pods","namespace":"x"}`, 200, 3),
+		line("ResponseComplete", "watch", "agent", "", `{"resource":"pods"}`, 403, 4),
+		line("ResponseStarted", "list", "agent", "", `{"resource":"pods"}`, 200, 4),
+		line("ResponseComplete", "get", "agent", "", "null", 200, 5),
+		line("ResponseComplete", "get", "late", "", "null", 200, 10),
+		`{"stage":"ResponseComplete","verb":"get","cut of`,
+	}, "\n")
+	got, err := readAudit(strings.NewReader(log), begin, begin.Add(10*time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(second int) time.Time { return begin.Add(time.Duration(second) * time.Second) }
+	want := []Request{
+		{At: at(1), User: "agent", As: "system:node:n1", Verb: "patch", Resource: "nodes/status", Name: "n1", Code: 200},
+		{At: at(2), User: "agent", As: "system:node:n1", Verb: "patch", Resource: "nodes/status", Name: "n1", Code: 409},
+		{At: at(3), User: "agent", Verb: "watch", Resource: "pods", Namespace: "x", Code: 200},
+		{At: at(4), User: "agent", Verb: "watch", Resource: "pods", Code: 403},
+		{At: at(5), User: "agent", Verb: "get", Resource: "/livez?x", Code: 200},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+	counts := map[Question]int{
+		{"agent", "system:node:n1", "patch", "nodes/status"}: 2,
+		{"agent", "", "watch", "pods"}:                       2,
+		{"agent", "", "get", "/livez?x"}:                     1,
+	}
+	if diff := cmp.Diff(counts, Tally(got)); diff != "" {
+		t.Errorf("counts (-want +got):\n%s", diff)
+	}
+}
+
+func TestReadAudit_TellsOfALogItDoesNotUnderstand(t *testing.T) {
+	if _, err := readAudit(strings.NewReader("no JSON\n"), time.Time{}, time.Time{}); err == nil {
+		t.Error("no error")
+	}
+}

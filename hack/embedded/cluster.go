@@ -1,0 +1,203 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/clock"
+
+	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
+)
+
+const (
+	// readyPoll is how often a program that is starting is asked whether it is ready.
+	readyPoll = 50 * time.Millisecond
+	// stopGrace is how long programs have to end by themselves. Nothing in the cluster is worth keeping.
+	stopGrace = 3 * time.Second
+)
+
+// Options says how to start a cluster. The zero value is a good choice.
+type Options struct {
+	// Assets is the folder with the programs. Empty: KUBEBUILDER_ASSETS, else bin/k8s of the repository.
+	Assets string
+	// Step runs one named step of the start, and may tell how it goes. Nil: just runs it.
+	Step func(name string, run func() error) error
+}
+
+// Cluster is a running cluster.
+type Cluster struct {
+	// Dir has the logs (NAME.log), the kubeconfigs and the audit log. Stop removes it unless KeepFiles is set.
+	Dir string
+	// KeepFiles keeps Dir after Stop.
+	KeepFiles bool
+	// Processes runs the cluster's programs; what is started in it ends with the cluster.
+	Processes *process.Group
+
+	assets     string
+	data       string
+	server     string
+	kubeconfig string
+	config     *rest.Config
+	client     kubernetes.Interface
+	authority  *authority
+	programs   []*process.Process
+}
+
+// Start starts a cluster and returns when its API server answers and its controllers run. When it fails half-way, or
+// ctx ends before, everything that was started is gone.
+func Start(ctx context.Context, options Options) (*Cluster, error) {
+	if options.Assets == "" {
+		options.Assets = testenv.Assets()
+	}
+	if options.Step == nil {
+		options.Step = func(_ string, run func() error) error { return run() }
+	}
+	c := &Cluster{assets: options.Assets}
+	if err := c.start(ctx, options.Step); err != nil {
+		c.Stop()
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *Cluster) start(ctx context.Context, step func(string, func() error) error) error {
+	ports, err := freePorts(ctx, 3)
+	if err != nil {
+		return err
+	}
+	if err := c.prepare(ports[0]); err != nil {
+		return err
+	}
+	if err := step("etcd and kube-apiserver", func() error { return c.startServer(ctx, ports) }); err != nil {
+		return err
+	}
+	return step("kube-controller-manager, kube-scheduler, kwok", func() error { return c.startControllers(ctx) })
+}
+
+// prepare makes the folders, the certificates and the administrator's kubeconfig.
+func (c *Cluster) prepare(port int) error {
+	if err := c.makeFolders(); err != nil {
+		return err
+	}
+	c.Processes = process.NewGroup(c.Dir)
+	c.server = fmt.Sprintf("https://127.0.0.1:%d", port)
+	var err error
+	if c.authority, err = newAuthority(clock.RealClock{}.Now()); err != nil {
+		return err
+	}
+	if c.kubeconfig, err = c.certificateKubeconfig("admin", "system:masters"); err != nil {
+		return err
+	}
+	if c.config, err = clientcmd.BuildConfigFromFlags("", c.kubeconfig); err != nil {
+		return fmt.Errorf("reading kubeconfig %s: %w", c.kubeconfig, err)
+	}
+	// The administrator is this process: nobody has to be protected from it.
+	c.config.QPS = -1
+	if c.client, err = kubernetes.NewForConfig(c.config); err != nil {
+		return fmt.Errorf("building a client: %w", err)
+	}
+	return nil
+}
+
+func (c *Cluster) startServer(ctx context.Context, ports []int) error {
+	programs, err := c.serverPrograms(ports[0], ports[1], ports[2])
+	if err != nil {
+		return err
+	}
+	if err := c.run(programs...); err != nil {
+		return err
+	}
+	return c.await(ctx, "the API server to be ready", func(ctx context.Context) bool {
+		_, err := c.client.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
+		return err == nil
+	})
+}
+
+func (c *Cluster) startControllers(ctx context.Context) error {
+	programs, err := c.controllerPrograms()
+	if err != nil {
+		return err
+	}
+	if err := c.run(programs...); err != nil {
+		return err
+	}
+	return c.await(ctx, "the controllers to run", func(ctx context.Context) bool {
+		_, err := c.client.CoreV1().ServiceAccounts(corev1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
+		return err == nil
+	})
+}
+
+func (c *Cluster) run(programs ...process.Program) error {
+	for _, program := range programs {
+		p, err := c.Processes.Start(program)
+		if err != nil {
+			return err
+		}
+		c.programs = append(c.programs, p)
+	}
+	return nil
+}
+
+// await polls until ready, and gives up at once when one of the cluster's programs has ended.
+func (c *Cluster) await(ctx context.Context, what string, ready func(context.Context) bool) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	err := wait.PollUntilContextCancel(ctx, readyPoll, true, func(ctx context.Context) (bool, error) {
+		return ready(ctx), c.Err()
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for %s: %w", what, err)
+	}
+	return nil
+}
+
+// Err names a program of the cluster that has ended although nobody stopped it, with the end of its log; nil while all
+// of them run.
+func (c *Cluster) Err() error {
+	var errs []error
+	for _, p := range c.programs {
+		errs = append(errs, p.ExitError())
+	}
+	return errors.Join(errs...)
+}
+
+// Config is a cluster administrator's, without a rate limit.
+func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }
+
+// Kubeconfig is the path of the administrator's kubeconfig.
+func (c *Cluster) Kubeconfig() string { return c.kubeconfig }
+
+// Client is the administrator's typed client.
+func (c *Cluster) Client() kubernetes.Interface { return c.client }
+
+// Stop ends every process of the cluster, and removes its files unless KeepFiles is set. It returns when all are gone.
+func (c *Cluster) Stop() {
+	if c.Processes != nil {
+		// Stopping must work after the caller's context has ended: that is when it is called.
+		ctx, cancel := context.WithTimeout(context.Background(), stopGrace)
+		defer cancel()
+		c.Processes.Stop(ctx)
+	}
+	c.removeFolders()
+}
+
+func (c *Cluster) asset(name string) string { return filepath.Join(c.assets, name) }
+
+func (c *Cluster) write(name string, content []byte) (string, error) {
+	path := filepath.Join(c.Dir, name)
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		return "", fmt.Errorf("writing %s: %w", name, err)
+	}
+	return path, nil
+}

@@ -1,0 +1,72 @@
+package embedded
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+const (
+	// prefix begins the name of every folder of a cluster: prefix, the starter's process ID, a dot, something random.
+	prefix = "reboot-operator."
+	// memory is a file system in memory, where there is one: etcd's data needs no disk here.
+	memory = "/dev/shm"
+)
+
+// makeFolders makes Dir and the folder for etcd's data. It also removes those of starters that were killed: their
+// processes died with them, their files could not.
+func (c *Cluster) makeFolders() error {
+	parent := memory
+	if _, err := os.Stat(memory); err != nil {
+		parent = os.TempDir()
+	}
+	sweep(os.TempDir(), parent)
+	var err error
+	if c.Dir, err = makeFolder(os.TempDir()); err != nil {
+		return err
+	}
+	c.data, err = makeFolder(parent)
+	return err
+}
+
+func makeFolder(parent string) (string, error) {
+	dir, err := os.MkdirTemp(parent, fmt.Sprintf("%s%d.", prefix, os.Getpid()))
+	if err != nil {
+		return "", fmt.Errorf("making a folder: %w", err)
+	}
+	return dir, nil
+}
+
+func (c *Cluster) removeFolders() {
+	// What cannot be removed is swept by the next start.
+	_ = os.RemoveAll(c.data)
+	if !c.KeepFiles {
+		_ = os.RemoveAll(c.Dir)
+	}
+}
+
+func sweep(parents ...string) {
+	for _, parent := range parents {
+		// The pattern is well formed, so there is no error.
+		folders, _ := filepath.Glob(filepath.Join(parent, prefix+"*"))
+		for _, folder := range folders {
+			if starterIsGone(filepath.Base(folder)) {
+				_ = os.RemoveAll(folder)
+			}
+		}
+	}
+}
+
+// starterIsGone tells whether the process that made a folder has ended; false for names that are not ours.
+func starterIsGone(name string) bool {
+	id, _, _ := strings.Cut(strings.TrimPrefix(name, prefix), ".")
+	pid, err := strconv.Atoi(id)
+	return err == nil && pid > 0 && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
+}
+
+// fileName is a user's name as part of a file name.
+func fileName(user string) string { return strings.ReplaceAll(user, ":", "-") }

@@ -1,0 +1,94 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+)
+
+// Program says what to start.
+type Program struct {
+	// Name is how people call it; its output goes to NAME.log.
+	Name string
+	// Path is the program's file.
+	Path string
+	// Args are its arguments, without the program's name.
+	Args []string
+	// Env is added to the starter's environment, as KEY=value.
+	Env []string
+}
+
+// Process is a program that was started.
+type Process struct {
+	// Name is the program's.
+	Name string
+	// Log is the file its output is appended to.
+	Log  string
+	cmd  *exec.Cmd
+	done chan struct{}
+}
+
+// Pid is the process ID.
+func (p *Process) Pid() int { return p.cmd.Process.Pid }
+
+// Done is closed when the process has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Alive tells whether the process has not ended.
+func (p *Process) Alive() bool {
+	select {
+	case <-p.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// ExitError says how the process ended, with the last lines of its log; nil while it runs.
+func (p *Process) ExitError() error {
+	if p.Alive() {
+		return nil
+	}
+	return fmt.Errorf("%s ended: %s\n%s", p.Name, p.cmd.ProcessState, p.Tail(5))
+}
+
+// Tail is the last lines of its log, indented; empty when the log cannot be read.
+func (p *Process) Tail(lines int) string {
+	text, err := os.ReadFile(p.Log)
+	if err != nil {
+		return ""
+	}
+	all := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return "  " + strings.Join(all[max(0, len(all)-lines):], "\n  ")
+}
+
+// Kill ends the process at once, as a power cut would, and waits until it is gone.
+func (p *Process) Kill() {
+	// The only error is that it has ended already. A signal through os.Process never reaches another process that got
+	// the same ID later.
+	_ = p.cmd.Process.Kill()
+	<-p.done
+}
+
+// Stop asks the process to end, kills it when ctx ends, and returns when it is gone.
+func (p *Process) Stop(ctx context.Context) {
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		p.Kill()
+		return
+	}
+	select {
+	case <-p.done:
+	case <-ctx.Done():
+		p.Kill()
+	}
+}
+
+func (p *Process) wait() {
+	defer close(p.done)
+	// How it ended is in cmd.ProcessState.
+	_ = p.cmd.Wait()
+}

@@ -1,0 +1,134 @@
+package process_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
+)
+
+// starterEnv makes this test's own program a starter that is going to be killed: it is the folder for its log.
+const starterEnv = "PROCESS_TEST_STARTER"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(starterEnv); dir != "" {
+		starter(dir)
+	}
+	os.Exit(m.Run())
+}
+
+// starter starts a program, prints its process ID, and waits to be killed.
+func starter(dir string) {
+	p, err := process.NewGroup(dir).Start(process.Program{Name: "sleep", Path: "/bin/sleep", Args: []string{"600"}})
+	if err != nil {
+		panic(err)
+	}
+	println(p.Pid())
+	select {}
+}
+
+func start(t *testing.T, g *process.Group, script string) *process.Process {
+	t.Helper()
+	p, err := g.Start(process.Program{Name: "sh", Path: "/bin/sh", Args: []string{"-c", script}, Env: []string{"X=from the starter"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func gone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
+
+func TestGroup_LogsWhatTheProgramSaysAndHowItEnded(t *testing.T) {
+	g := process.NewGroup(t.TempDir())
+	defer g.Stop(t.Context())
+	p := start(t, g, `echo "$X"; echo no >&2; exit 3`)
+	<-p.Done()
+	want := "sh ended: exit status 3\n  from the starter\n  no"
+	if err := p.ExitError(); err == nil || err.Error() != want {
+		t.Errorf("error %q, want %q", err, want)
+	}
+}
+
+func TestGroup_StopAsksThenKills(t *testing.T) {
+	cases := map[string]struct{ script, want string }{
+		"a program that obeys":     {`trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.01; done`, "exit status 0"},
+		"a program that is stupid": {`trap '' TERM; echo up; while :; do sleep 0.01; done`, "signal: killed"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			g := process.NewGroup(t.TempDir())
+			p := start(t, g, tc.script)
+			for p.Tail(1) != "  up" && t.Context().Err() == nil {
+				time.Sleep(time.Millisecond) // Polls the log.
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			g.Stop(ctx)
+			if !gone(p.Pid()) || !strings.Contains(p.ExitError().Error(), tc.want) {
+				t.Errorf("gone %t, %v, want %q", gone(p.Pid()), p.ExitError(), tc.want)
+			}
+			if _, err := g.Start(process.Program{Name: "late", Path: "/bin/true"}); !errors.Is(err, process.ErrStopped) {
+				t.Errorf("a start after the stop: %v", err)
+			}
+		})
+	}
+}
+
+func TestGroup_KeepsTheTerminalsInterruptFromItsPrograms(t *testing.T) {
+	g := process.NewGroup(t.TempDir())
+	defer g.Stop(t.Context())
+	p := start(t, g, "sleep 600")
+	if id, err := syscall.Getpgid(p.Pid()); err != nil || id != p.Pid() {
+		t.Errorf("process group %d (%v), want its own, %d", id, err, p.Pid())
+	}
+}
+
+func TestGroup_AKilledStarterTakesItsProgramsAlong(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.CommandContext(t.Context(), self)
+	command.Env = append(os.Environ(), starterEnv+"="+t.TempDir())
+	stderr, err := command.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	text := make([]byte, 32)
+	n, err := stderr.Read(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text[:n])))
+	if err != nil || gone(pid) {
+		t.Fatalf("no program runs: %q, %v", text[:n], err)
+	}
+	if err := command.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = command.Wait() // Its error is the kill.
+	deadline := time.Now().Add(5 * time.Second)
+	for !endedOrZombie(pid) {
+		if time.Now().After(deadline) {
+			t.Fatalf("process %d outlived its starter", pid)
+		}
+		time.Sleep(time.Millisecond) // Polls the process table.
+	}
+}
+
+// endedOrZombie also takes a process that nobody has waited for: whose child it became is not ours to say.
+func endedOrZombie(pid int) bool {
+	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	return err != nil || strings.Contains(string(text), ") Z ")
+}
