@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -20,59 +21,55 @@ type OSRelease struct {
 	Group string
 }
 
-// Where the host keeps them; a later file overrules an earlier one.
-var (
-	osReleaseFiles  = []string{"/usr/lib/os-release", "/etc/os-release"}
-	updateConfFiles = []string{
-		"/usr/share/coreos/update.conf", "/usr/share/flatcar/update.conf",
-		"/etc/coreos/update.conf", "/etc/flatcar/update.conf",
-	}
-)
-
 // maxFileBytes is far more than an os-release or an update.conf has.
 const maxFileBytes = 64 << 10
 
 // ReadOSRelease reads os-release and the update group of the host whose file system is mounted at root ("/" is this
 // one). A host without any os-release is an error; one without a group is not.
 func ReadOSRelease(root string) (OSRelease, error) {
-	release, err := overlay(root, osReleaseFiles[1:])
-	if err == nil && release == nil {
-		release, err = overlay(root, osReleaseFiles[:1])
-	}
+	release, err := readFirst(root, "/etc/os-release", "/usr/lib/os-release")
 	if err != nil {
 		return OSRelease{}, fmt.Errorf("reading os-release below %q: %w", root, err)
 	}
-	if release == nil {
-		return OSRelease{}, fmt.Errorf("reading os-release below %q: %w", root, fs.ErrNotExist)
-	}
-	update, err := overlay(root, updateConfFiles)
+	group, err := readGroup(root)
 	if err != nil {
 		return OSRelease{}, fmt.Errorf("reading the update group below %q: %w", root, err)
 	}
+	values := parseAssignments(release)
 	return OSRelease{
-		ID:      firstOf(release["ID"], "linux"),
-		Version: firstOf(release["VERSION_ID"], release["VERSION"]),
-		Group:   update["GROUP"],
+		ID:      cmp.Or(values["ID"], "linux"),
+		Version: cmp.Or(values["VERSION_ID"], values["VERSION"]),
+		Group:   group,
 	}, nil
 }
 
-// overlay reads assignments from several files. Nil: none of them exists.
-func overlay(root string, names []string) (map[string]string, error) {
-	var values map[string]string
-	for _, name := range names {
+// readGroup reads GROUP of update.conf: the administrator's file in /etc overrules the one that came with the system.
+func readGroup(root string) (string, error) {
+	group := ""
+	for _, name := range []string{
+		"/usr/share/coreos/update.conf", "/usr/share/flatcar/update.conf",
+		"/etc/coreos/update.conf", "/etc/flatcar/update.conf",
+	} {
 		content, err := readBelow(root, name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return "", err
 		}
-		if values == nil {
-			values = map[string]string{}
-		}
-		parseAssignments(content, values)
+		group = cmp.Or(parseAssignments(content)["GROUP"], group)
 	}
-	return values, nil
+	return group, nil
+}
+
+// readFirst reads the first of these files that exists.
+func readFirst(root string, names ...string) (content string, err error) {
+	for _, name := range names {
+		if content, err = readBelow(root, name); !errors.Is(err, fs.ErrNotExist) {
+			return content, err
+		}
+	}
+	return "", err
 }
 
 // readBelow reads a host's file. A symbolic link is the host's: its target counts from root, not from this container's
@@ -92,15 +89,17 @@ func readBelow(root, name string) (string, error) {
 	return "", fmt.Errorf("%q: too many symbolic links", name)
 }
 
-// parseAssignments reads the shell assignments of os-release(5) and update.conf. The last one of a name wins, and so
-// does an empty one. Lines that are no assignment are passed over.
-func parseAssignments(content string, into map[string]string) {
+// parseAssignments reads the shell assignments of os-release(5) and update.conf. The last one of a name wins. Lines that
+// are no assignment are passed over.
+func parseAssignments(content string) map[string]string {
+	values := map[string]string{}
 	for line := range strings.Lines(content) {
 		key, value, found := strings.Cut(strings.TrimSpace(line), "=")
 		if found && isName(key) {
-			into[key] = unquote(value)
+			values[key] = unquote(value)
 		}
 	}
+	return values
 }
 
 // isName tells a shell variable's name from a comment or a stray line.
@@ -108,36 +107,29 @@ func isName(key string) bool {
 	return key != "" && !strings.ContainsFunc(key, func(r rune) bool { return !isAlphanumeric(r) && r != '_' })
 }
 
-// unquote takes the quotes off a value: one pair around all of it. Within double quotes, and without any, a backslash
-// keeps the next character from being special. A quote without its partner is taken as text.
+// unquote takes the quotes off a value, one pair around all of it, and resolves backslashes as a shell does there. A
+// quote without its partner is text.
 func unquote(value string) string {
 	value = strings.TrimSpace(value)
 	quoted := len(value) >= 2 && value[0] == value[len(value)-1]
-	if quoted && value[0] == '\'' {
+	switch {
+	case quoted && value[0] == '\'':
 		return value[1 : len(value)-1]
+	case quoted && value[0] == '"':
+		return unescape(value[1:len(value)-1], "\"\\$`")
+	default:
+		return unescape(value, "")
 	}
-	if quoted && value[0] == '"' {
-		value = value[1 : len(value)-1]
-	}
-	return unescape(value)
 }
 
-func unescape(value string) string {
+// unescape drops each backslash before one of these characters, or before any if there are none, and keeps the others.
+func unescape(value, special string) string {
 	var b strings.Builder
 	for i := 0; i < len(value); i++ {
-		if value[i] == '\\' && i+1 < len(value) {
+		if value[i] == '\\' && i+1 < len(value) && (special == "" || strings.IndexByte(special, value[i+1]) >= 0) {
 			i++
 		}
 		b.WriteByte(value[i])
 	}
 	return b.String()
-}
-
-func firstOf(values ...string) string {
-	for _, value := range values {
-		if value != "" {
-			return value
-		}
-	}
-	return ""
 }

@@ -48,11 +48,13 @@ func (s *service) appear(conn *dbus.Conn, export func(*dbus.Conn) error) error {
 	return nil
 }
 
-// stop closes the connection, which gives up the name. The bus notices on its own time.
+// stop gives up the name and closes the connection. The bus notices a closed connection on its own time, so the name is
+// released first: without that the next start may find it taken.
 func (s *service) stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.conn != nil {
+		_, _ = s.conn.ReleaseName(s.name) // The bus may be gone, and the name with it.
 		_ = s.conn.Close()
 		s.conn = nil
 	}

@@ -1,0 +1,77 @@
+// Package updateengine hears from update_engine of Flatcar and CoreOS, com.coreos.update1 on the system bus, whether an
+// update waits for a reboot. It reads GetStatus and listens to StatusUpdate; it never calls AttemptUpdate or ResetStatus.
+package updateengine
+
+import (
+	"context"
+
+	"github.com/go-logr/logr"
+	"github.com/godbus/dbus/v5"
+	"k8s.io/utils/clock"
+
+	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/agent/host"
+)
+
+// Name is the engine's name in flags, reports and metrics.
+const Name = "update-engine"
+
+// Engine watches update_engine. It implements engine.Engine.
+type Engine struct {
+	// Connect opens the system bus. Required.
+	Connect host.Connect
+	// Clock times the polls and the pauses before connecting again. Required.
+	Clock clock.Clock
+	// RequireEngineSender ignores a StatusUpdate of anybody but update_engine. By default each counts, because the
+	// canonical test signal (locksmithctl send-need-reboot) comes from a stranger; so may a forged one.
+	RequireEngineSender bool
+	// Before is what this engine had reported when the agent was restarted within the same boot: a need in it stands until
+	// update_engine says otherwise, a latched one for as long as any. Zero: nothing, as after a boot.
+	Before engine.Report
+	// Malformed is called for each StatusUpdate or reply that cannot be read and is ignored. Optional.
+	Malformed func()
+	// Reachable is called with whether update_engine answers, at first and on each change. Optional.
+	Reachable func(bool)
+}
+
+var _ engine.Engine = (*Engine)(nil)
+
+// Name is "update-engine".
+func (e *Engine) Name() string { return Name }
+
+// Run reports until ctx ends, and then returns nil. It outlasts restarts of update_engine and of the bus, and the absence
+// of both.
+func (e *Engine) Run(ctx context.Context, report func(engine.Report)) error {
+	m := &memory{state: resumed(e.before()), report: report, reachable: e.Reachable}
+	supervisor := host.Supervisor{Connect: e.Connect, Clock: e.Clock, Broken: func(err error) { e.broken(ctx, m, err) }}
+	supervisor.Run(ctx, func(ctx context.Context, conn *dbus.Conn) error {
+		w := watch{engine: e, conn: conn, memory: m}
+		return w.run(ctx)
+	})
+	return nil
+}
+
+// before leaves out a latched need that would not be latched any more.
+func (e *Engine) before() engine.Report {
+	if e.RequireEngineSender && e.Before.Latched {
+		return engine.Report{}
+	}
+	return e.Before
+}
+
+func (e *Engine) broken(ctx context.Context, m *memory, err error) {
+	level := 1
+	if m.broken != err.Error() {
+		m.broken, level = err.Error(), 0
+	}
+	logr.FromContextOrDiscard(ctx).V(level).Info("Lost the system bus", "engine", Name, "reason", m.broken)
+	m.add(input{unreachable: "The system bus cannot be reached."})
+}
+
+func (e *Engine) malformed(ctx context.Context, err error) {
+	// Anybody on the host can send these: a count cannot be flooded, a log can.
+	logr.FromContextOrDiscard(ctx).V(4).Info("Ignored a malformed status", "engine", Name, "reason", err.Error())
+	if e.Malformed != nil {
+		e.Malformed()
+	}
+}

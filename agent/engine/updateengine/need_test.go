@@ -1,0 +1,215 @@
+package updateengine
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// The things that can be heard.
+var (
+	idle        = status{operation: opIdle}
+	needUnnamed = status{operation: opUpdatedNeedReboot}
+	need4001    = status{operation: opUpdatedNeedReboot, version: "4001.0.0"}
+	need4002    = status{operation: opUpdatedNeedReboot, version: "4002.0.0"}
+	downloading = status{operation: opDownloading, version: "4002.0.0"}
+	failed      = status{operation: opReportingErrorEvent}
+)
+
+func engineSays(s status) input   { return input{status: s, fromEngine: true} }
+func strangerSays(s status) input { return input{status: s} }
+func lost(why string) input       { return input{unreachable: why} }
+
+// Reports that the tables below want.
+var (
+	upToDate = engine.Report{
+		Engine: "update-engine", State: engine.NotNeeded, Reason: v1alpha1.ReasonUpToDate,
+		Message: "update_engine has no update that waits for a reboot.",
+	}
+	unknownBefore = engine.Report{
+		Engine: "update-engine", State: engine.Unknown, Reason: v1alpha1.ReasonEngineUnreachable,
+		Message: "update_engine has not been asked yet.",
+	}
+	absent = engine.Report{
+		Engine: "update-engine", State: engine.Unknown, Reason: v1alpha1.ReasonEngineUnreachable,
+		Message: "update_engine is not on the system bus.",
+	}
+	needed = engine.Report{
+		Engine: "update-engine", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged,
+		Message: "update_engine has installed an update; it runs after a reboot.",
+	}
+	needed4001 = engine.Report{
+		Engine: "update-engine", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Version: "4001.0.0",
+		Message: "update_engine has installed version 4001.0.0; it runs after a reboot.",
+	}
+	needed4002 = engine.Report{
+		Engine: "update-engine", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Version: "4002.0.0",
+		Message: "update_engine has installed version 4002.0.0; it runs after a reboot.",
+	}
+	overheard = engine.Report{
+		Engine: "update-engine", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Latched: true,
+		Message: "A StatusUpdate broadcast asks for a reboot; update_engine itself does not.",
+	}
+	overheard4001 = engine.Report{
+		Engine: "update-engine", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Latched: true, Version: "4001.0.0",
+		Message: "A StatusUpdate broadcast asks for a reboot into version 4001.0.0; update_engine itself does not.",
+	}
+)
+
+const gone = "update_engine is not on the system bus."
+
+func TestNeed(t *testing.T) {
+	cases := map[string]struct {
+		before engine.Report
+		inputs []input
+		want   engine.Report
+	}{
+		"nothing heard yet is unknown": {inputs: nil, want: unknownBefore},
+		"an idle engine needs nothing": {inputs: []input{engineSays(idle)}, want: upToDate},
+		"an engine that downloads needs nothing yet, and stages no version": {
+			inputs: []input{engineSays(downloading)}, want: upToDate,
+		},
+		"an engine found at NEED_REBOOT needs one (behaviour 2)": {
+			inputs: []input{engineSays(need4001)}, want: needed4001,
+		},
+		"a version of 0.0.0 is no version": {inputs: []input{engineSays(needUnnamed)}, want: needed},
+		"a need falls when the engine leaves NEED_REBOOT (behaviour 3)": {
+			inputs: []input{engineSays(need4001), engineSays(idle)}, want: upToDate,
+		},
+		"a need falls when the engine checks for the next update": {
+			inputs: []input{engineSays(need4001), engineSays(downloading)}, want: upToDate,
+		},
+		"a restarted engine keeps the version it has forgotten (behaviour 8)": {
+			inputs: []input{engineSays(need4001), lost(gone), engineSays(needUnnamed)}, want: needed4001,
+		},
+		"a newer version overwrites an older one": {
+			inputs: []input{engineSays(need4001), engineSays(need4002)}, want: needed4002,
+		},
+		"a version does not outlive its need": {
+			inputs: []input{engineSays(need4001), engineSays(idle), engineSays(needUnnamed)}, want: needed,
+		},
+		"a stranger's broadcast is a need (behaviour 1)": {
+			inputs: []input{engineSays(idle), strangerSays(needUnnamed)}, want: overheard,
+		},
+		"a latched need outlives the engine's IDLE": {
+			inputs: []input{engineSays(idle), strangerSays(needUnnamed), engineSays(idle)}, want: overheard,
+		},
+		"a latched need outlives the engine's checks and errors": {
+			inputs: []input{strangerSays(needUnnamed), engineSays(downloading), engineSays(failed), engineSays(idle)},
+			want:   overheard,
+		},
+		"a latched need outlives the engine": {
+			inputs: []input{engineSays(idle), strangerSays(needUnnamed), lost(gone)}, want: overheard,
+		},
+		"a need is heard without any engine": {
+			inputs: []input{lost(gone), strangerSays(needUnnamed)}, want: overheard,
+		},
+		"a latched need falls when the engine comes to NEED_REBOOT and leaves it": {
+			inputs: []input{strangerSays(needUnnamed), engineSays(need4001), engineSays(idle)}, want: upToDate,
+		},
+		"a latched need that the engine confirms is latched no more": {
+			inputs: []input{strangerSays(needUnnamed), engineSays(need4001)}, want: needed4001,
+		},
+		"a stranger cannot unsay a need of the engine": {
+			inputs: []input{engineSays(need4001), strangerSays(idle)}, want: needed4001,
+		},
+		"a stranger cannot unsay a need of a stranger": {
+			inputs: []input{engineSays(idle), strangerSays(needUnnamed), strangerSays(idle)}, want: overheard,
+		},
+		"a stranger's version is told": {
+			inputs: []input{engineSays(idle), strangerSays(need4001)}, want: overheard4001,
+		},
+		"a stranger's second version is not": {
+			inputs: []input{strangerSays(need4001), strangerSays(need4002), strangerSays(needUnnamed)}, want: overheard4001,
+		},
+		"a stranger cannot change the engine's version": {
+			inputs: []input{engineSays(need4001), strangerSays(need4002)}, want: needed4001,
+		},
+		"a stranger that needs nothing says nothing": {
+			inputs: []input{strangerSays(idle)}, want: unknownBefore,
+		},
+		"an engine that is gone is unknown, not up to date (behaviour 7)": {
+			inputs: []input{engineSays(idle), lost(gone)}, want: absent,
+		},
+		"a confirmed need outlives the engine (behaviour 6)": {
+			inputs: []input{engineSays(need4001), lost(gone)}, want: needed4001,
+		},
+		"a need that went while the engine could not be asked falls": {
+			inputs: []input{engineSays(need4001), lost(gone), engineSays(idle)}, want: upToDate,
+		},
+		"a restarted agent keeps a need until the engine is asked": {
+			before: needed4001, inputs: []input{lost(gone)}, want: needed4001,
+		},
+		"a restarted agent keeps the version the engine has forgotten": {
+			before: needed4001, inputs: []input{engineSays(needUnnamed)}, want: needed4001,
+		},
+		"a restarted agent drops a need that was reset meanwhile": {
+			before: needed4001, inputs: []input{engineSays(idle)}, want: upToDate,
+		},
+		"a restarted agent keeps a latched need against the engine's IDLE": {
+			before: overheard, inputs: []input{engineSays(idle)}, want: overheard,
+		},
+		"a restarted agent takes nothing from a report without a need": {
+			before: absent, inputs: nil, want: unknownBefore,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := resumed(tc.before)
+			for _, in := range tc.inputs {
+				s = next(s, in)
+			}
+			if diff := cmp.Diff(tc.want, s.report()); diff != "" {
+				t.Errorf("report (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// inputs draws anything that can be heard.
+func inputs() *rapid.Generator[input] {
+	return rapid.Custom(func(t *rapid.T) input {
+		if rapid.IntRange(0, 4).Draw(t, "lost") == 0 {
+			return lost(gone)
+		}
+		return input{
+			status:     rapid.SampledFrom([]status{idle, needUnnamed, need4001, need4002, downloading, failed}).Draw(t, "status"),
+			fromEngine: rapid.Bool().Draw(t, "from the engine"),
+		}
+	})
+}
+
+func TestNeed_Invariants(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := resumed(engine.Report{})
+		asked := false // Somebody has asked for a reboot, and the engine has not been there and left since.
+		atNeed := false
+		for _, in := range rapid.SliceOf(inputs()).Draw(t, "inputs") {
+			after := next(s, in)
+			if next(after, in) != after {
+				t.Fatalf("hearing %+v twice is more than hearing it once", in)
+			}
+			switch {
+			case in.unreachable != "":
+			case in.status.needsReboot():
+				asked = true
+			case in.fromEngine && atNeed:
+				asked = false
+			}
+			if in.unreachable == "" && in.fromEngine {
+				atNeed = in.status.needsReboot()
+			}
+			if got := after.report().State == engine.Needed; got != asked {
+				t.Fatalf("after %+v: needed is %v, want %v", in, got, asked)
+			}
+			if len(after.report().Message) == 0 || after.need == none && after.version != "" {
+				t.Fatalf("after %+v: %+v", in, after)
+			}
+			s = after
+		}
+	})
+}
