@@ -23,9 +23,10 @@ var (
 	limitGauge   = gauge("limit", "maxUnavailable in nodes.", "policy")
 	openGauge    = gauge("window_open", "1 while windows and blackouts allow a reboot to start.", "policy")
 	nextGauge    = gauge("window_next_transition_timestamp_seconds", "When the windows next open or close; 0: never.", "policy")
-	oldestGauge  = gauge("oldest_pending_seconds", "How long the longest-waiting node has waited.", "policy")
 	haltedGauge  = gauge("halted", "1 while the policy is halted after failures.", "policy")
 	buildGauge   = gauge("build_info", "1, with the program's version.", "version", "goversion")
+
+	oldest = newOldestPending()
 
 	rebootsTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: prefix + "reboots_total", Help: "Reboots by result; engine is the reason the reboot was needed.",
@@ -41,7 +42,7 @@ var (
 )
 
 func init() {
-	metrics.Registry.MustRegister(nodesGauge, blockedGauge, limitGauge, openGauge, nextGauge, oldestGauge, haltedGauge,
+	metrics.Registry.MustRegister(nodesGauge, blockedGauge, limitGauge, openGauge, nextGauge, oldest, haltedGauge,
 		buildGauge, rebootsTotal, phaseSeconds, grantLatency)
 	buildGauge.WithLabelValues(Version, runtime.Version()).Set(1)
 }
@@ -51,7 +52,7 @@ func gauge(name, help string, labels ...string) *prometheus.GaugeVec {
 }
 
 // observe sets the gauges of one policy from its plan.
-func observe(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State, now time.Time) {
+func observe(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State) {
 	name := policy.Name
 	for state, count := range map[string]int32{
 		"selected": p.Counts.Selected, "reporting": p.Counts.Reporting, "reboot_required": p.Counts.RebootRequired,
@@ -68,13 +69,14 @@ func observe(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State, now tim
 	openGauge.WithLabelValues(name).Set(boolean(w.Open))
 	haltedGauge.WithLabelValues(name).Set(boolean(p.Halt.Halted))
 	nextGauge.WithLabelValues(name).Set(seconds(w.Next))
-	oldestGauge.WithLabelValues(name).Set(since(p.OldestPending, now))
+	oldest.set(name, p.OldestPending)
 }
 
 // forget drops the gauges of a policy that is gone.
 func forget(policy string) {
+	oldest.forget(policy)
 	labels := prometheus.Labels{"policy": policy}
-	for _, g := range []*prometheus.GaugeVec{nodesGauge, blockedGauge, limitGauge, openGauge, nextGauge, oldestGauge, haltedGauge} {
+	for _, g := range []*prometheus.GaugeVec{nodesGauge, blockedGauge, limitGauge, openGauge, nextGauge, haltedGauge} {
 		g.DeletePartialMatch(labels)
 	}
 }

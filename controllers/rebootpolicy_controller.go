@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -23,6 +24,9 @@ import (
 
 // reconcileTimeout bounds one pass; a pass that hangs must not outlive two leases.
 const reconcileTimeout = time.Minute
+
+// conflictPause lets the cache catch up with somebody else's write before the next decision.
+const conflictPause = 50 * time.Millisecond
 
 // RebootPolicyReconciler decides about one policy at a time. It has one worker, because a decision about the limit looks
 // at all nodes of a policy at once. Two of them running at the same time waste work and grant nothing twice: every write
@@ -56,14 +60,18 @@ func (r *RebootPolicyReconciler) Reconcile(ctx context.Context, req ctrl.Request
 		return ctrl.Result{}, err
 	}
 	p, err := r.converge(ctx, s)
+	var delayed time.Duration
+	if err == nil {
+		delayed, err = r.report(ctx, s, p)
+	}
+	if apierrors.IsConflict(err) {
+		ctrl.LoggerFrom(ctx).V(1).Info("Lost a race for the policy; deciding again", "reason", err.Error())
+		return ctrl.Result{RequeueAfter: conflictPause}, nil
+	}
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	delayed, err := r.report(ctx, s, p)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	observe(s.Policy, p, s.Window, s.Now)
+	observe(s.Policy, p, s.Window)
 	return ctrl.Result{RequeueAfter: r.wait(p.Next, delayed)}, nil
 }
 
@@ -90,7 +98,8 @@ func (r *RebootPolicyReconciler) reconcileUngoverned(ctx context.Context) (ctrl.
 		return ctrl.Result{}, err
 	}
 	s := newState(nodes)
-	delayed, err := r.writeConditions(ctx, s, plan.Ungoverned(plan.NewGovernor(policies), s.views()))
+	s.Now, s.Governor, s.Nodes = r.Clock.Now(), plan.NewGovernor(policies), s.views()
+	delayed, err := r.writeConditions(ctx, s, plan.Ungoverned(s.Governor, s.Nodes))
 	return ctrl.Result{RequeueAfter: delayed}, err
 }
 

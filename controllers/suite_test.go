@@ -12,6 +12,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/reboot-operator/reboot-operator/controllers"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
@@ -54,6 +55,7 @@ func startManager(log *requestLog) func() {
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("manager"), Clock: clock.RealClock{},
 	}
 	Expect(r.SetupWithManager(mgr, controllers.Unnamed)).To(Succeed())
+	DeferCleanup(func() { Expect(panics()).To(BeZero(), "no reconcile may panic") })
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()
@@ -61,4 +63,20 @@ func startManager(log *requestLog) func() {
 		cancel()
 		Eventually(done).Should(Receive(BeNil()))
 	}
+}
+
+// panics is how many reconciles have panicked; controller-runtime recovers and counts them.
+func panics() float64 {
+	families, err := metrics.Registry.Gather()
+	Expect(err).NotTo(HaveOccurred())
+	var sum float64
+	for _, family := range families {
+		if family.GetName() != "controller_runtime_reconcile_panics_total" {
+			continue
+		}
+		for _, m := range family.GetMetric() {
+			sum += m.GetCounter().GetValue()
+		}
+	}
+	return sum
 }
