@@ -1,0 +1,93 @@
+package v1alpha1_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// inForce is everything the accessors say.
+type inForce struct {
+	Mode           v1alpha1.Mode
+	MaxUnavailable string
+	Settle         time.Duration
+	FailuresMax    int32
+	DrainTimeout   time.Duration
+	OnTimeout      v1alpha1.DrainTimeoutAction
+	EmptyDirData   v1alpha1.PodDisposal
+	UnmanagedPods  v1alpha1.PodDisposal
+	RuleAction     v1alpha1.DrainAction
+	RebootTimeout  time.Duration
+	Inhibitors     v1alpha1.InhibitorPolicy
+	WindowZone     string
+	BlackoutZone   string
+}
+
+func TestDefaults(t *testing.T) {
+	fallback := inForce{
+		Mode: v1alpha1.ModeEnforce, MaxUnavailable: "1", Settle: time.Minute, FailuresMax: 2,
+		DrainTimeout: 20 * time.Minute, OnTimeout: v1alpha1.DrainTimeoutAbort,
+		EmptyDirData: v1alpha1.PodDisposalDelete, UnmanagedPods: v1alpha1.PodDisposalBlock, RuleAction: v1alpha1.DrainEvict,
+		RebootTimeout: 30 * time.Minute, Inhibitors: v1alpha1.InhibitorsRespect, WindowZone: "UTC", BlackoutZone: "UTC",
+	}
+	cases := map[string]struct {
+		spec     v1alpha1.RebootPolicySpec
+		rule     v1alpha1.DrainRule
+		window   v1alpha1.Window
+		blackout v1alpha1.Blackout
+		want     inForce
+	}{
+		"nothing is said": {want: fallback},
+		"sections are there and empty": {
+			spec: v1alpha1.RebootPolicySpec{
+				Concurrency: &v1alpha1.Concurrency{}, Drain: &v1alpha1.Drain{}, Reboot: &v1alpha1.Reboot{}, Failures: &v1alpha1.Failures{},
+			},
+			want: fallback,
+		},
+		"everything is said": {
+			spec: v1alpha1.RebootPolicySpec{
+				Mode:        v1alpha1.ModeDryRun,
+				Concurrency: &v1alpha1.Concurrency{MaxUnavailable: ptr.To(intstr.FromString("25%"))},
+				Settle:      &metav1.Duration{},
+				Failures:    &v1alpha1.Failures{Max: ptr.To[int32](9)},
+				Drain: &v1alpha1.Drain{
+					Timeout: &metav1.Duration{Duration: time.Hour}, OnTimeout: v1alpha1.DrainTimeoutReboot,
+					EmptyDirData: v1alpha1.PodDisposalBlock, UnmanagedPods: v1alpha1.PodDisposalDelete,
+				},
+				Reboot: &v1alpha1.Reboot{Timeout: &metav1.Duration{Duration: time.Second}, Inhibitors: v1alpha1.InhibitorsIgnore},
+			},
+			rule:     v1alpha1.DrainRule{Action: v1alpha1.DrainSkip},
+			window:   v1alpha1.Window{TimeZone: "Europe/Berlin"},
+			blackout: v1alpha1.Blackout{TimeZone: "Asia/Tokyo"},
+			want: inForce{
+				Mode: v1alpha1.ModeDryRun, MaxUnavailable: "25%", Settle: 0, FailuresMax: 9,
+				DrainTimeout: time.Hour, OnTimeout: v1alpha1.DrainTimeoutReboot,
+				EmptyDirData: v1alpha1.PodDisposalBlock, UnmanagedPods: v1alpha1.PodDisposalDelete, RuleAction: v1alpha1.DrainSkip,
+				RebootTimeout: time.Second, Inhibitors: v1alpha1.InhibitorsIgnore, WindowZone: "Europe/Berlin", BlackoutZone: "Asia/Tokyo",
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			limit, drain, reboot := tc.spec.MaxUnavailableOrDefault(), tc.spec.DrainOrDefault(), tc.spec.RebootOrDefault()
+			got := inForce{
+				Mode: tc.spec.ModeOrDefault(), MaxUnavailable: limit.String(),
+				Settle: tc.spec.SettleOrDefault(), FailuresMax: tc.spec.FailuresMaxOrDefault(),
+				DrainTimeout: drain.TimeoutOrDefault(), OnTimeout: drain.OnTimeoutOrDefault(),
+				EmptyDirData: drain.EmptyDirDataOrDefault(), UnmanagedPods: drain.UnmanagedPodsOrDefault(),
+				RuleAction:    tc.rule.ActionOrDefault(),
+				RebootTimeout: reboot.TimeoutOrDefault(), Inhibitors: reboot.InhibitorsOrDefault(),
+				WindowZone: tc.window.TimeZoneOrDefault(), BlackoutZone: tc.blackout.TimeZoneOrDefault(),
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want,+got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,270 @@
+package v1alpha1_test
+
+import (
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// tryCreate asks the API server to make a policy of the YAML spec, without keeping it.
+func tryCreate(ctx SpecContext, name, spec string) error {
+	GinkgoHelper()
+	policy := &unstructured.Unstructured{}
+	Expect(yaml.Unmarshal([]byte("spec: {"+spec+"}"), &policy.Object)).To(Succeed())
+	policy.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("RebootPolicy"))
+	policy.SetName(name)
+	strict := client.WithFieldValidation(admin, "Strict")
+	return strict.Create(ctx, policy, client.DryRunAll)
+}
+
+var _ = Describe("spec", func() {
+	accepts := func(ctx SpecContext, spec string) {
+		Expect(tryCreate(ctx, "p", spec)).To(Succeed())
+	}
+	refuses := func(ctx SpecContext, spec, sentence string) {
+		err := tryCreate(ctx, "p", spec)
+		Expect(err).To(And(Satisfy(apierrors.IsInvalid), MatchError(ContainSubstring(sentence))))
+	}
+
+	It("may be empty", func(ctx SpecContext) { accepts(ctx, "") })
+
+	It("refuses a field nobody knows", func(ctx SpecContext) {
+		Expect(tryCreate(ctx, "p", "maxUnavailable: 1")).To(MatchError(ContainSubstring(`unknown field "spec.maxUnavailable"`)))
+	})
+
+	It("needs a name that fits a label and a condition", func(ctx SpecContext) {
+		Expect(tryCreate(ctx, strings.Repeat("p", 63), "")).To(Succeed())
+		Expect(tryCreate(ctx, strings.Repeat("p", 64), "")).To(
+			MatchError(ContainSubstring("the name of a RebootPolicy may have at most 63 characters")))
+	})
+
+	Describe("nodeSelector", func() {
+		DescribeTable("accepts", accepts,
+			Entry("none of it", "nodeSelector: {}"),
+			Entry("labels", "nodeSelector: {matchLabels: {pool: a}}"),
+			Entry("a label that is not there", "nodeSelector: {matchExpressions: [{key: pool, operator: DoesNotExist}]}"),
+			Entry("values", "nodeSelector: {matchExpressions: [{key: pool, operator: In, values: [a, b]}]}"),
+		)
+		const sentence = "matchExpressions need operator In or NotIn with values, or Exists or DoesNotExist without"
+		DescribeTable("refuses", refuses,
+			Entry("an operator nobody knows", "nodeSelector: {matchExpressions: [{key: pool, operator: Is, values: [a]}]}", sentence),
+			Entry("In without values", "nodeSelector: {matchExpressions: [{key: pool, operator: In}]}", sentence),
+			Entry("Exists with values", "nodeSelector: {matchExpressions: [{key: pool, operator: Exists, values: [a]}]}", sentence),
+		)
+	})
+
+	Describe("priority and mode", func() {
+		DescribeTable("accepts", accepts,
+			Entry("a negative priority", "priority: -1000000"),
+			Entry("a high priority", "priority: 1000000"),
+			Entry("Enforce", "mode: Enforce"),
+			Entry("DryRun", "mode: DryRun"),
+		)
+		DescribeTable("refuses", refuses,
+			Entry("a priority beyond all bounds", "priority: 1000001", "should be less than or equal to 1000000"),
+			Entry("a mode nobody knows", "mode: Dry", `Unsupported value: "Dry": supported values: "Enforce", "DryRun"`),
+		)
+	})
+
+	Describe("pause", func() {
+		DescribeTable("accepts", accepts,
+			Entry("a pause without end", "pause: {}"),
+			Entry("reason and end", `pause: {reason: Black Friday, until: "2026-12-01T00:00:00Z"}`),
+		)
+		DescribeTable("refuses", refuses,
+			Entry("a date for a time", `pause: {until: "2026-12-01"}`, "must be of type date-time"),
+			Entry("a novel", `pause: {reason: "`+strings.Repeat("a", 257)+`"}`, "Too long: may not be more than 256 bytes"),
+		)
+	})
+
+	Describe("concurrency.maxUnavailable", func() {
+		maxUnavailable := func(value string) string { return "concurrency: {maxUnavailable: " + value + "}" }
+		const sentence = "maxUnavailable must be a number of nodes from 0 to 1000, or a percentage from 0% to 100%"
+		DescribeTable("accepts", accepts,
+			Entry("none", maxUnavailable("0")),
+			Entry("one", maxUnavailable("1")),
+			Entry("very many", maxUnavailable("1000")),
+			Entry("no percent", maxUnavailable("0%")),
+			Entry("a percentage", maxUnavailable("25%")),
+			Entry("all", maxUnavailable("100%")),
+			Entry("topologyKey", "concurrency: {topologyKey: topology.kubernetes.io/zone}"),
+		)
+		DescribeTable("refuses", refuses,
+			Entry("less than none", maxUnavailable("-1"), sentence),
+			Entry("more than a ledger holds", maxUnavailable("1001"), sentence),
+			Entry("a number as text", maxUnavailable(`"1"`), sentence),
+			Entry("more than all", maxUnavailable("101%"), sentence),
+			Entry("a fraction", maxUnavailable("2.5%"), sentence),
+			Entry("less than no percent", maxUnavailable("-5%"), sentence),
+			Entry("a word", maxUnavailable("all"), sentence),
+			Entry("nothing", maxUnavailable(`""`), sentence),
+		)
+	})
+
+	Describe("windows", func() {
+		window := func(fields string) string { return "windows: [{name: w, " + fields + "}]" }
+		const (
+			startSentence    = "start must be a time of day as HH:MM, from 00:00 to 23:59"
+			durationSentence = "duration must be more than 0 and at most 168h, such as 90m or 6h"
+			zoneSentence     = "timeZone must be an IANA name such as UTC or Europe/Berlin"
+			weeksSentence    = "weeksOfMonth must be 1 to 5, or -1 for the last"
+		)
+		DescribeTable("accepts", accepts,
+			Entry("every day", window(`start: "00:00", duration: 1h`)),
+			Entry("the last minute", window(`start: "23:59", duration: 1m`)),
+			Entry("a whole week", window(`start: "12:00", duration: 168h`)),
+			Entry("several units", window(`start: "12:00", duration: 1h30m`)),
+			Entry("some days in a zone", window(`days: [Mon, Sun], start: "22:00", duration: 6h, timeZone: Europe/Berlin`)),
+			Entry("a zone of three parts", window(`start: "22:00", duration: 6h, timeZone: America/Argentina/Buenos_Aires`)),
+			Entry("a fixed zone", window(`start: "22:00", duration: 6h, timeZone: Etc/GMT+12`)),
+			Entry("weeks of the month", window(`days: [Tue], weeksOfMonth: [1, 5, -1], start: "02:00", duration: 4h`)),
+			Entry("two windows", `windows: [{name: a, start: "02:00", duration: 4h}, {name: b, start: "12:00", duration: 4h}]`),
+		)
+		DescribeTable("refuses", refuses,
+			Entry("no start", window(`duration: 1h`), "spec.windows[0].start: Required value"),
+			Entry("24:00", window(`start: "24:00", duration: 1h`), startSentence),
+			Entry("a minute too many", window(`start: "10:60", duration: 1h`), startSentence),
+			Entry("one digit", window(`start: "9:00", duration: 1h`), startSentence),
+			Entry("an English time", window(`start: "10 pm", duration: 1h`), startSentence),
+			Entry("no duration", window(`start: "10:00"`), "spec.windows[0].duration: Required value"),
+			Entry("no time at all", window(`start: "10:00", duration: 0s`), durationSentence),
+			Entry("time that runs back", window(`start: "10:00", duration: -1h`), durationSentence),
+			Entry("more than a week", window(`start: "10:00", duration: 168h1s`), durationSentence),
+			Entry("days", window(`start: "10:00", duration: 1d`), durationSentence),
+			Entry("a bare number", window(`start: "10:00", duration: "60"`), durationSentence),
+			Entry("a duration beyond counting", window(`start: "10:00", duration: 99999999999999999999h`), durationSentence),
+			Entry("a zone nobody knows", window(`start: "10:00", duration: 1h, timeZone: Mars/Base`), zoneSentence),
+			Entry("a zone in small letters", window(`start: "10:00", duration: 1h, timeZone: europe/berlin`), zoneSentence),
+			Entry("the zone of whatever machine", window(`start: "10:00", duration: 1h, timeZone: Local`), zoneSentence),
+			Entry("an offset for a zone", window(`start: "10:00", duration: 1h, timeZone: "02:00"`), zoneSentence),
+			Entry("a signed offset for a zone", window(`start: "10:00", duration: 1h, timeZone: "+02:00"`), zoneSentence),
+			Entry("a zone out of a folder", window(`start: "10:00", duration: 1h, timeZone: posix/Europe/Berlin`), zoneSentence),
+			Entry("a path", window(`start: "10:00", duration: 1h, timeZone: ../UTC`), zoneSentence),
+			Entry("an empty zone", window(`start: "10:00", duration: 1h, timeZone: ""`), "should be at least 1 chars long"),
+			Entry("a day nobody knows", window(`days: [Monday], start: "10:00", duration: 1h`),
+				`Unsupported value: "Monday": supported values: "Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"`),
+			Entry("a day twice", window(`days: [Mon, Mon], start: "10:00", duration: 1h`), "Duplicate value"),
+			Entry("a sixth week", window(`weeksOfMonth: [6], start: "10:00", duration: 1h`), weeksSentence),
+			Entry("a zeroth week", window(`weeksOfMonth: [0], start: "10:00", duration: 1h`), weeksSentence),
+			Entry("a last week but one", window(`weeksOfMonth: [-2], start: "10:00", duration: 1h`), weeksSentence),
+			Entry("no name", `windows: [{start: "10:00", duration: 1h}]`, "spec.windows[0].name: Required value"),
+			Entry("a name with a capital", `windows: [{name: Night, start: "10:00", duration: 1h}]`, "spec.windows[0].name"),
+			Entry("one name twice", `windows: [{name: a, start: "02:00", duration: 4h}, {name: a, start: "12:00", duration: 4h}]`,
+				"Duplicate value"),
+		)
+	})
+
+	Describe("blackouts", func() {
+		blackout := func(fields string) string { return "blackouts: [{name: b, " + fields + "}]" }
+		const sentence = "to must be after from: it is the first day on which reboots may start again"
+		DescribeTable("accepts", accepts,
+			Entry("one day", blackout(`from: "2026-12-24", to: "2026-12-25"`)),
+			Entry("a turn of the year in a zone", blackout(`from: "2026-12-19", to: "2027-01-04", timeZone: Europe/Berlin, reason: holidays`)),
+			Entry("a leap day", blackout(`from: "2028-02-29", to: "2028-03-01"`)),
+		)
+		DescribeTable("refuses", refuses,
+			Entry("no day", blackout(`from: "2026-12-24", to: "2026-12-24"`), sentence),
+			Entry("days that run back", blackout(`from: "2027-01-04", to: "2026-12-19"`), sentence),
+			Entry("a date that is none", blackout(`from: "2026-02-30", to: "2026-12-25"`), "spec.blackouts[0].from in body must be of type date"),
+			Entry("a leap day in another year", blackout(`from: "2027-02-29", to: "2027-03-01"`), "spec.blackouts[0].from in body must be of type date"),
+			Entry("a time of day", blackout(`from: "2026-12-24T00:00:00Z", to: "2026-12-25"`), "spec.blackouts[0].from"),
+			Entry("a German date", blackout(`from: "24.12.2026", to: "2026-12-25"`), "spec.blackouts[0].from in body must be of type date"),
+			Entry("no end", blackout(`from: "2026-12-24"`), "spec.blackouts[0].to: Required value"),
+			Entry("a zone nobody knows", blackout(`from: "2026-12-24", to: "2026-12-25", timeZone: Mars/Base`),
+				"timeZone must be an IANA name such as UTC or Europe/Berlin"),
+			Entry("an offset for a zone", blackout(`from: "2026-12-24", to: "2026-12-25", timeZone: "01:00"`),
+				"timeZone must be an IANA name such as UTC or Europe/Berlin"),
+		)
+	})
+
+	Describe("drain", func() {
+		drain := func(fields string) string { return "drain: {" + fields + "}" }
+		rule := func(fields string) string { return "drain: {rules: [{" + fields + "}]}" }
+		const (
+			timeoutSentence  = "timeout must be a duration of more than 0 and at most 168h, such as 20m or 2h"
+			selectorSentence = "podSelector must select something: give matchLabels or matchExpressions"
+			graceSentence    = "gracePeriodSeconds goes with action Evict or Delete only"
+		)
+		DescribeTable("accepts", accepts,
+			Entry("nothing", drain("")),
+			Entry("everything", drain("timeout: 20m, onTimeout: Reboot, gracePeriodSeconds: 60, emptyDirData: Block, unmanagedPods: Delete, volumeDetachTimeout: 5m")),
+			Entry("no wait for volumes", drain("volumeDetachTimeout: 0s")),
+			Entry("a rule by labels", rule("podSelector: {matchLabels: {app: db}}, namespaceSelector: {}, action: Evict, order: 10")),
+			Entry("a rule by expressions", rule("podSelector: {matchExpressions: [{key: app, operator: Exists}]}, action: WaitCompleted")),
+			Entry("a rule that skips", rule("podSelector: {matchLabels: {keep: \"true\"}}, action: Skip")),
+			Entry("a rule that deletes", rule("podSelector: {matchLabels: {stuck: ok}}, action: Delete, gracePeriodSeconds: 30")),
+			Entry("a grace period where eviction is the default", rule("podSelector: {matchLabels: {stuck: ok}}, gracePeriodSeconds: 30, order: -1000")),
+		)
+		DescribeTable("refuses", refuses,
+			Entry("no timeout at all", drain("timeout: 0s"), timeoutSentence),
+			Entry("more than a week", drain("timeout: 169h"), timeoutSentence),
+			Entry("something else on timeout", drain("onTimeout: Force"), `Unsupported value: "Force": supported values: "Abort", "Reboot"`),
+			Entry("no grace, which loses data", drain("gracePeriodSeconds: 0"), "should be greater than or equal to 1"),
+			Entry("a disposal nobody knows", drain("emptyDirData: Keep"), `Unsupported value: "Keep": supported values: "Delete", "Block"`),
+			Entry("another disposal nobody knows", drain("unmanagedPods: Evict"), `Unsupported value: "Evict": supported values: "Delete", "Block"`),
+			Entry("a wait that runs back", drain("volumeDetachTimeout: -5m"), "volumeDetachTimeout must be a duration of at most 168h, such as 5m; 0s does not wait"),
+			Entry("a rule without pods", rule("action: Skip"), "spec.drain.rules[0].podSelector: Required value"),
+			Entry("a rule for every pod", rule("podSelector: {}, action: Skip"), selectorSentence),
+			Entry("a rule for every pod, by an empty map", rule("podSelector: {matchLabels: {}}"), selectorSentence),
+			Entry("a selector that is not one", rule("podSelector: {matchExpressions: [{key: app, operator: Like}]}"),
+				"matchExpressions need operator In or NotIn with values, or Exists or DoesNotExist without"),
+			Entry("a namespace selector that is not one", rule("podSelector: {matchLabels: {a: b}}, namespaceSelector: {matchExpressions: [{key: app, operator: In}]}"),
+				"matchExpressions need operator In or NotIn with values, or Exists or DoesNotExist without"),
+			Entry("an eighth expression that is none", rule("podSelector: {matchExpressions: ["+strings.Repeat("{key: app, operator: Exists}, ", 7)+"{key: app, operator: In}]}"),
+				"matchExpressions need operator In or NotIn with values, or Exists or DoesNotExist without"),
+			Entry("nine expressions", rule("podSelector: {matchExpressions: ["+strings.Repeat("{key: app, operator: Exists}, ", 9)+"]}"),
+				"there may be at most 8 matchExpressions"),
+			Entry("an action nobody knows", rule("podSelector: {matchLabels: {a: b}}, action: Kill"),
+				`Unsupported value: "Kill": supported values: "Evict", "WaitCompleted", "Skip", "Delete"`),
+			Entry("a grace period for pods that stay", rule("podSelector: {matchLabels: {a: b}}, action: Skip, gracePeriodSeconds: 5"), graceSentence),
+			Entry("a grace period for pods that complete", rule("podSelector: {matchLabels: {a: b}}, action: WaitCompleted, gracePeriodSeconds: 5"), graceSentence),
+			Entry("an order beyond all bounds", rule("podSelector: {matchLabels: {a: b}}, order: 1001"), "should be less than or equal to 1000"),
+		)
+	})
+
+	Describe("reboot, settle and failures", func() {
+		DescribeTable("accepts", accepts,
+			Entry("nothing", "reboot: {}, failures: {}"),
+			Entry("everything", "reboot: {timeout: 30m, inhibitors: Ignore}, settle: 90s, failures: {max: 1}"),
+			Entry("no settling", "settle: 0s"),
+			Entry("a day of settling", "settle: 24h"),
+		)
+		DescribeTable("refuses", refuses,
+			Entry("no time for a reboot", "reboot: {timeout: 0s}", "timeout must be a duration of more than 0 and at most 168h, such as 30m or 2h"),
+			Entry("a duration that is none", "reboot: {timeout: soon}", "timeout must be a duration of more than 0 and at most 168h, such as 30m or 2h"),
+			Entry("another word for inhibitors", "reboot: {inhibitors: Wait}", `Unsupported value: "Wait": supported values: "Respect", "Ignore"`),
+			Entry("more than a day of settling", "settle: 25h", "settle must be a duration of at most 24h, such as 90s or 5m"),
+			Entry("a number for a duration", "settle: 60", "spec.settle in body must be of type string"),
+			Entry("no failure at all", "failures: {max: 0}", "should be greater than or equal to 1"),
+		)
+	})
+
+	Describe("hooks and gates", func() {
+		gate := func(fields string) string { return "gates: {prometheus: [{name: g, " + fields + "}]}" }
+		const keySentence = "must be an annotation key such as example.com/backup-done"
+		DescribeTable("accepts", accepts,
+			Entry("hooks", "hooks: {before: [example.com/backup-done], after: [healthy], timeout: 1h}"),
+			Entry("gates", `gates: {blockingPods: [{podSelector: {matchLabels: {app: migration}}, namespaceSelector: {}}]}`),
+			Entry("a query", gate(`url: "https://prometheus.monitoring:9090", query: "up == 0", failurePolicy: Allow, secretRef: {name: token}`)),
+		)
+		DescribeTable("refuses", refuses,
+			Entry("a key with a space", `hooks: {before: ["backup done"]}`, keySentence),
+			Entry("a key with two slashes", "hooks: {after: [a/b/c]}", keySentence),
+			Entry("a key without a name", "hooks: {after: [example.com/]}", keySentence),
+			Entry("no time for hooks", "hooks: {timeout: 0s}", "timeout must be a duration of more than 0 and at most 168h, such as 30m or 2h"),
+			Entry("every pod blocks", "gates: {blockingPods: [{podSelector: {}}]}", "podSelector must select something: give matchLabels or matchExpressions"),
+			Entry("an address without a scheme", gate(`url: "prometheus:9090", query: up`), "url must begin with http:// or https:// and name a host"),
+			Entry("no query", gate(`url: "http://prometheus", query: ""`), "should be at least 1 chars long"),
+			Entry("another failure policy", gate(`url: "http://prometheus", query: up, failurePolicy: Ask`),
+				`Unsupported value: "Ask": supported values: "Block", "Allow"`),
+			Entry("a Secret without a name", gate(`url: "http://prometheus", query: up, secretRef: {}`), "secretRef.name: Required value"),
+		)
+	})
+})

@@ -1,0 +1,246 @@
+package v1alpha1_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+var noon = metav1.NewTime(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
+
+func TestParseGrant(t *testing.T) {
+	cases := map[string]struct {
+		value   string
+		want    *v1alpha1.Grant
+		wantErr string
+	}{
+		"an active grant": {
+			value: `{"policy":"workers","seq":7,"bootID":"b1","state":"Active","at":"2026-11-21T12:00:00Z"}`,
+			want:  &v1alpha1.Grant{Policy: "workers", Seq: 7, BootID: "b1", State: v1alpha1.GrantActive, At: noon},
+		},
+		"a field of a later release is passed over": {
+			value: `{"policy":"workers","seq":7,"bootID":"b1","state":"Finished","at":"2026-11-21T12:00:00Z","later":[1]}`,
+			want:  &v1alpha1.Grant{Policy: "workers", Seq: 7, BootID: "b1", State: v1alpha1.GrantFinished, At: noon},
+		},
+		"an empty value is no permission": {
+			value:   ``,
+			wantErr: "annotation reboot-operator.io/grant: unexpected end of JSON input",
+		},
+		"null is no permission": {
+			value:   `null`,
+			wantErr: "annotation reboot-operator.io/grant: null is no record",
+		},
+		"a list is no permission": {
+			value:   `[]`,
+			wantErr: "annotation reboot-operator.io/grant: json: cannot unmarshal array into Go value of type v1alpha1.Grant",
+		},
+		"text after the record is no permission": {
+			value:   `{"policy":"workers","seq":7,"bootID":"b1","state":"Active","at":"2026-11-21T12:00:00Z"} {}`,
+			wantErr: "annotation reboot-operator.io/grant: invalid character '{' after top-level value",
+		},
+		"a sequence number that is text is no permission": {
+			value:   `{"policy":"workers","seq":"7","bootID":"b1","state":"Active"}`,
+			wantErr: "annotation reboot-operator.io/grant: json: cannot unmarshal string into Go struct field Grant.seq of type int64",
+		},
+		"a state nobody knows is no permission": {
+			value:   `{"policy":"workers","seq":7,"bootID":"b1","state":"active"}`,
+			wantErr: `annotation reboot-operator.io/grant: unknown state "active"`,
+		},
+		"a grant for no boot is no permission": {
+			value:   `{"policy":"workers","seq":7,"state":"Active"}`,
+			wantErr: "annotation reboot-operator.io/grant: seq, bootID and policy must be set",
+		},
+		"a grant without a sequence number is no permission": {
+			value:   `{"policy":"workers","bootID":"b1","state":"Active"}`,
+			wantErr: "annotation reboot-operator.io/grant: seq, bootID and policy must be set",
+		},
+		"a grant of no policy is no permission": {
+			value:   `{"seq":7,"bootID":"b1","state":"Active"}`,
+			wantErr: "annotation reboot-operator.io/grant: seq, bootID and policy must be set",
+		},
+		"a negative sequence number is no permission": {
+			value:   `{"policy":"workers","seq":-1,"bootID":"b1","state":"Active"}`,
+			wantErr: "annotation reboot-operator.io/grant: seq, bootID and policy must be set",
+		},
+		"a huge value is not even parsed": {
+			value:   strings.Repeat("[", 5000),
+			wantErr: "annotation reboot-operator.io/grant: 5000 bytes are too many",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := v1alpha1.ParseGrant(map[string]string{v1alpha1.AnnotationGrant: tc.value})
+			compare(t, tc.want, got, tc.wantErr, err)
+		})
+	}
+}
+
+func TestParseProgress(t *testing.T) {
+	cases := map[string]struct {
+		value   string
+		want    *v1alpha1.Progress
+		wantErr string
+	}{
+		"a drain": {
+			value: `{"seq":7,"phase":"Draining","bootID":"b1","cordoned":true,"at":"2026-11-21T12:00:00Z"}`,
+			want:  &v1alpha1.Progress{Seq: 7, Phase: v1alpha1.PhaseDraining, BootID: "b1", Cordoned: true, At: noon},
+		},
+		"an abort with all it tells": {
+			value: `{"seq":7,"phase":"Aborted","bootID":"b1","cordoned":false,"reason":"DrainTimedOut","message":"pod db-0 is left",` +
+				`"at":"2026-11-21T12:00:00Z","failures":2,"drainStartedAt":"2026-11-21T12:00:00Z"}`,
+			want: &v1alpha1.Progress{
+				Seq: 7, Phase: v1alpha1.PhaseAborted, BootID: "b1", Reason: v1alpha1.ReasonDrainTimedOut,
+				Message: "pod db-0 is left", At: noon, Failures: 2, DrainStartedAt: &noon,
+			},
+		},
+		"a phase nobody knows": {
+			value:   `{"seq":7,"phase":"Rebooted","bootID":"b1"}`,
+			wantErr: `annotation reboot-operator.io/progress: unknown phase "Rebooted"`,
+		},
+		"no sequence number": {
+			value:   `{"phase":"Draining","bootID":"b1"}`,
+			wantErr: "annotation reboot-operator.io/progress: seq and bootID must be set",
+		},
+		"no boot": {
+			value:   `{"seq":7,"phase":"Draining"}`,
+			wantErr: "annotation reboot-operator.io/progress: seq and bootID must be set",
+		},
+		"half a record": {
+			value:   `{"seq":7,"phase":"Dr`,
+			wantErr: "annotation reboot-operator.io/progress: unexpected end of JSON input",
+		},
+		"a time that is none": {
+			value:   `{"seq":7,"phase":"Draining","bootID":"b1","at":"yesterday"}`,
+			wantErr: `annotation reboot-operator.io/progress: parsing time "yesterday" as "2006-01-02T15:04:05Z07:00": cannot parse "yesterday" as "2006"`,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := v1alpha1.ParseProgress(map[string]string{v1alpha1.AnnotationProgress: tc.value})
+			compare(t, tc.want, got, tc.wantErr, err)
+		})
+	}
+}
+
+func TestParseObjection(t *testing.T) {
+	cases := map[string]struct {
+		value   string
+		want    *v1alpha1.Objection
+		wantErr string
+	}{
+		"an inhibitor": {
+			value: `{"reason":"Inhibited","message":"apt holds a block inhibitor"}`,
+			want:  &v1alpha1.Objection{Reason: v1alpha1.ReasonInhibited, Message: "apt holds a block inhibitor"},
+		},
+		"no reason": {
+			value:   `{"message":"because"}`,
+			wantErr: "annotation reboot-operator.io/objection: reason must be set",
+		},
+		"not even JSON": {
+			value:   `true story`,
+			wantErr: "annotation reboot-operator.io/objection: invalid character 's' after top-level value",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := v1alpha1.ParseObjection(map[string]string{v1alpha1.AnnotationObjection: tc.value})
+			compare(t, tc.want, got, tc.wantErr, err)
+		})
+	}
+}
+
+// Behaviour 54: a node without annotations is a node without a record.
+func TestParse_NoAnnotations(t *testing.T) {
+	for name, annotations := range map[string]map[string]string{"no map": nil, "others only": {"example.com/a": "b"}} {
+		t.Run(name, func(t *testing.T) {
+			grant, grantErr := v1alpha1.ParseGrant(annotations)
+			progress, progressErr := v1alpha1.ParseProgress(annotations)
+			objection, objectionErr := v1alpha1.ParseObjection(annotations)
+			if grant != nil || progress != nil || objection != nil {
+				t.Errorf("got %v, %v, %v; want no record", grant, progress, objection)
+			}
+			if grantErr != nil || progressErr != nil || objectionErr != nil {
+				t.Errorf("got errors %v, %v, %v; want none", grantErr, progressErr, objectionErr)
+			}
+		})
+	}
+}
+
+func TestNodeIsPaused(t *testing.T) {
+	for value, want := range map[string]bool{"true": true, "True": false, "yes": false, "": false} {
+		if got := v1alpha1.NodeIsPaused(map[string]string{v1alpha1.AnnotationPaused: value}); got != want {
+			t.Errorf("NodeIsPaused(%q) = %v, want %v", value, got, want)
+		}
+	}
+	if v1alpha1.NodeIsPaused(nil) {
+		t.Error("a node without annotations is not paused")
+	}
+}
+
+func FuzzParseGrant(f *testing.F) {
+	f.Add(v1alpha1.Grant{Policy: "workers", Seq: 7, BootID: "b1", State: v1alpha1.GrantActive, At: noon}.String())
+	f.Add(`null`)
+	f.Add(`{"seq":1,"state":"Active","bootID":"<","policy":"\ud800"}`)
+	f.Fuzz(func(t *testing.T, value string) {
+		read := func(value string) (*v1alpha1.Grant, error) {
+			return v1alpha1.ParseGrant(map[string]string{v1alpha1.AnnotationGrant: value})
+		}
+		checkRoundTrip(t, read, value)
+	})
+}
+
+func FuzzParseProgress(f *testing.F) {
+	f.Add(v1alpha1.Progress{Seq: 7, Phase: v1alpha1.PhaseDraining, BootID: "b1", At: noon, DrainStartedAt: &noon}.String())
+	f.Add(`[]`)
+	f.Add(`{"seq":9223372036854775807,"phase":"Aborted","bootID":"b","failures":-1}`)
+	f.Fuzz(func(t *testing.T, value string) {
+		read := func(value string) (*v1alpha1.Progress, error) {
+			return v1alpha1.ParseProgress(map[string]string{v1alpha1.AnnotationProgress: value})
+		}
+		checkRoundTrip(t, read, value)
+	})
+}
+
+// checkRoundTrip fails the test unless the value is either an error or a record that can be written: what it says does
+// not change on the way. A record that escaping made too long cannot be read back.
+func checkRoundTrip[T any, P interface {
+	*T
+	fmt.Stringer
+}](t *testing.T, read func(string) (P, error), value string) {
+	t.Helper()
+	record, err := read(value)
+	if (record == nil) == (err == nil) {
+		t.Fatalf("got %v and %v: want a record or an error", record, err)
+	}
+	if err != nil || len(record.String()) > 4096 {
+		return
+	}
+	again, err := read(record.String())
+	if err != nil {
+		t.Fatalf("%s cannot be read back: %v", record, err)
+	}
+	if again.String() != record.String() {
+		t.Fatalf("%s became %s", record, again)
+	}
+}
+
+// compare fails the test unless value and error are as wanted; "" wants no error.
+func compare[T any](t *testing.T, want, got *T, wantErr string, err error) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want,+got):\n%s", diff)
+	}
+	message := ""
+	if err != nil {
+		message = err.Error()
+	}
+	if diff := cmp.Diff(wantErr, message); diff != "" {
+		t.Errorf("error (-want,+got):\n%s", diff)
+	}
+}
