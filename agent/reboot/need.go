@@ -2,6 +2,7 @@ package reboot
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,7 +25,7 @@ func need(o Observation) corev1.NodeCondition {
 	switch {
 	case heard.State == engine.Needed:
 		c.Status = corev1.ConditionTrue
-		c.Message = join(heard.Message, latchMark(o), request(o))
+		c.Message = strings.TrimSpace(heard.Message + " " + origin(heard, o.BootID) + " " + request(o))
 	case o.Requested:
 		c.Status, c.Reason, c.Message = corev1.ConditionTrue, string(v1alpha1.ReasonRequested), request(o)
 	case heard.State == engine.Unknown:
@@ -50,30 +51,32 @@ func fulfilled(o Observation) bool {
 	return o.Requested && told && o.rebooted() && o.is(corev1.NodeMaintenanceInProgress)
 }
 
-// latchMark says in which boot a need was heard that no engine confirms, so that it outlives the process and not the boot.
-func latchMark(o Observation) string {
-	if !o.Engine.Latched {
-		return ""
+// originPattern reads what origin wrote: engine, broadcast, boot ID, version.
+var originPattern = regexp.MustCompile(
+	`Heard from ([a-z-]+)( by broadcast)? in boot ([0-9A-Za-z-]+)(?:: version ([0-9A-Za-z._+~-]*[0-9A-Za-z]))?\.(?: |$)`)
+
+// origin says who spoke of the need, and in which boot. A process that starts in that boot reads it again, because an
+// engine may not repeat what it said, or may have forgotten the version; in another boot the need has fallen.
+func origin(heard engine.Report, bootID string) string {
+	from := "Heard from " + heard.Engine
+	if heard.Latched {
+		from += " by broadcast"
 	}
-	return mark(o.BootID)
+	from += " in boot " + bootID
+	if heard.Version != "" {
+		from += ": version " + heard.Version
+	}
+	return from + "."
 }
 
-func mark(bootID string) string { return fmt.Sprintf("Heard in boot %s.", bootID) }
-
-// Latched tells whether a Node's condition RebootRequired holds a need of this boot that no engine confirms. An engine
-// that starts is told of it: nobody else remembers.
-func Latched(conditions []corev1.NodeCondition, bootID string) bool {
+// before is what an engine had reported in this boot, as its Node still tells it. Zero: nothing, or no need.
+func before(conditions []corev1.NodeCondition, name, bootID string) engine.Report {
 	c := Observation{Conditions: conditions}.condition(v1alpha1.NodeRebootRequired)
-	return c.Status == corev1.ConditionTrue && strings.Contains(c.Message, mark(bootID))
-}
-
-// join makes one text of sentences, leaving out empty ones.
-func join(sentences ...string) string {
-	var told []string
-	for _, s := range sentences {
-		if s != "" {
-			told = append(told, s)
-		}
+	found := originPattern.FindStringSubmatch(c.Message)
+	if c.Status != corev1.ConditionTrue || found == nil || found[1] != name || found[3] != bootID {
+		return engine.Report{}
 	}
-	return strings.Join(told, " ")
+	return engine.Report{
+		Engine: name, State: engine.Needed, Reason: v1alpha1.Reason(c.Reason), Latched: found[2] != "", Version: found[4],
+	}
 }

@@ -108,7 +108,7 @@ func draining(o Observation) Step {
 	case o.Drain.State == DrainRunning:
 		return Wait{Until: o.deadline()}
 	}
-	return drain(o)
+	return drainNow(o)
 }
 
 // unpermitted is the abort of an attempt that may not be committed any more.
@@ -127,8 +127,8 @@ func unpermitted(o Observation) Step {
 	return abort(o, v1alpha1.ReasonCancelled, "The manager took the grant back.", false)
 }
 
-// drain drains the node, once more where an earlier drain of the attempt died with its process or failed.
-func drain(o Observation) Step {
+// drainNow drains the node, once more where an earlier drain of the attempt died with its process or failed.
+func drainNow(o Observation) Step {
 	start := o.Now
 	if o.Drain.State == DrainFailed {
 		start = o.Drain.FailedAt.Add(backoff(o.Drain.Failures, drainRetry, drainRetryMax))
@@ -145,10 +145,10 @@ func drain(o Observation) Step {
 // timedOut gives up, or goes on with the pods that are left where the policy says so: those that a drain has asked to
 // leave. Where none runs, because it fails or because its process died, nobody knows what is left.
 func timedOut(o Observation, commit v1alpha1.Progress) Step {
-	drain := o.settings().Drain
-	message := fmt.Sprintf("The drain took longer than %s. %s", drain.TimeoutOrDefault(), o.Drain.Message)
+	spec := o.settings().Drain
+	message := fmt.Sprintf("The drain took longer than %s. %s", spec.TimeoutOrDefault(), o.Drain.Message)
 	message = engine.Shorten(strings.TrimSpace(message))
-	if drain.OnTimeoutOrDefault() == v1alpha1.DrainTimeoutAbort || o.Drain.State != DrainRunning {
+	if spec.OnTimeoutOrDefault() == v1alpha1.DrainTimeoutAbort || o.Drain.State != DrainRunning {
 		return abort(o, v1alpha1.ReasonDrainTimedOut, message, true)
 	}
 	commit.Reason, commit.Message = v1alpha1.ReasonDrainTimedOut, message

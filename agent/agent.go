@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/reboot-operator/reboot-operator/agent/drain"
+	"github.com/reboot-operator/reboot-operator/agent/engine/updateengine"
+	"github.com/reboot-operator/reboot-operator/agent/host"
+	"github.com/reboot-operator/reboot-operator/agent/reboot"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+const (
+	// shutdownPeriod is what a drain and the last events get when the agent is stopped.
+	shutdownPeriod = 3 * time.Second
+	// An agent writes a few times per reboot. Evictions are limited by the drain itself, which has few under way at once.
+	qps, burst           = 5, 10
+	drainQPS, drainBurst = 50, 100
+)
+
+// identities are the two an agent acts as: the node for the Node, its pods and its events, and itself for the rest.
+type identities struct{ node, own *rest.Config }
+
+func newIdentities(config *rest.Config, o options) identities {
+	own := rest.AddUserAgent(rest.CopyConfig(config), v1alpha1.FieldOwnerAgent)
+	own.QPS, own.Burst = qps, burst
+	node := rest.CopyConfig(own)
+	if o.identity == identityNode {
+		node.Impersonate = rest.ImpersonationConfig{UserName: "system:node:" + o.node}
+	}
+	return identities{node: node, own: own}
+}
+
+// newAgent puts the agent together; Start runs it.
+func newAgent(ctx context.Context, config *rest.Config, o options, metrics *reboot.Metrics) (manager.Manager, error) {
+	as := newIdentities(config, o)
+	mgr, err := newManager(as.node, o)
+	if err != nil {
+		return nil, err
+	}
+	policies, err := client.New(as.own, client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	if err != nil {
+		return nil, fmt.Errorf("making the client for policies: %w", err)
+	}
+	drainer, err := newDrainer(as, o, metrics)
+	if err != nil {
+		return nil, err
+	}
+	wake := reboot.NewWake(o.node)
+	r := &reboot.Reconciler{
+		Node:       o.node,
+		BootIDFile: o.bootIDFile,
+		HostRoot:   o.hostRoot,
+		Client:     mgr.GetClient(),
+		Live:       mgr.GetAPIReader(),
+		Policies:   policies,
+		Logind:     host.Logind{Connect: host.SystemBus(o.bus)},
+		Drains:     reboot.NewDrains(o.node, drainer, clock.RealClock{}, wake),
+		Reports:    reboot.NewReports(wake, updateengine.Name),
+		Wake:       wake,
+		Events:     mgr.GetEventRecorder(v1alpha1.FieldOwnerAgent),
+		Clock:      clock.RealClock{},
+	}
+	return mgr, errors.Join(r.SetupWithManager(ctx, mgr), mgr.Add(engineOf(r, o, metrics)))
+}
+
+// newManager makes a manager that watches one Node and asks the API server for nothing else.
+func newManager(config *rest.Config, o options) (manager.Manager, error) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		return nil, fmt.Errorf("registering the kinds: %w", err)
+	}
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme:         scheme,
+		MapperProvider: kinds,
+		Cache: cache.Options{
+			ReaderFailOnMissingInformer: true,
+			ByObject: map[client.Object]cache.ByObject{&corev1.Node{}: {
+				Field: fields.OneTermEqualSelector("metadata.name", o.node), Transform: reboot.TrimNode,
+			}},
+		},
+		Metrics:                 metricsserver.Options{BindAddress: o.metrics},
+		HealthProbeBindAddress:  o.probes,
+		GracefulShutdownTimeout: new(shutdownPeriod),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making the manager: %w", err)
+	}
+	return mgr, errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping))
+}
+
+// kinds are the two an agent reads and writes. Discovery would need rights that the node's identity does not have.
+func kinds(*rest.Config, *http.Client) (meta.RESTMapper, error) {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Node"), meta.RESTScopeRoot)
+	mapper.Add(v1alpha1.GroupVersion.WithKind("RebootPolicy"), meta.RESTScopeRoot)
+	return mapper, nil
+}
+
+// newDrainer makes the drainer of each policy: they differ in the name under which evictions are counted.
+func newDrainer(as identities, o options, metrics *reboot.Metrics) (func(policy string) reboot.Drainer, error) {
+	pods, err := newClientset(as.node)
+	if err != nil {
+		return nil, fmt.Errorf("making the client for pods: %w", err)
+	}
+	budgets, err := newClientset(as.own)
+	if err != nil {
+		return nil, fmt.Errorf("making the client for PodDisruptionBudgets: %w", err)
+	}
+	return func(policy string) reboot.Drainer {
+		return &drain.Drainer{
+			Pods: pods, Policy: budgets, Self: o.self, Clock: clock.RealClock{}, Evictions: metrics.Evicted(policy),
+		}
+	}, nil
+}
+
+func newClientset(config *rest.Config) (kubernetes.Interface, error) {
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst = drainQPS, drainBurst
+	config.ContentType = runtime.ContentTypeProtobuf
+	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	return kubernetes.NewForConfig(config)
+}
+
+// engineOf runs update_engine's side once the Node is known, which tells what was reported before a restart.
+func engineOf(r *reboot.Reconciler, o options, metrics *reboot.Metrics) manager.RunnableFunc {
+	return func(ctx context.Context) error {
+		before, err := r.Before(ctx, updateengine.Name)
+		if err != nil {
+			return err
+		}
+		e := &updateengine.Engine{
+			Connect:             host.SystemBus(o.bus),
+			Clock:               clock.RealClock{},
+			RequireEngineSender: o.requireEngineSender,
+			Before:              before,
+			Malformed:           metrics.Malformed(updateengine.Name),
+			Reachable:           metrics.EngineUp(updateengine.Name),
+		}
+		return e.Run(ctrl.LoggerInto(ctx, ctrl.Log), r.Reports.Put)
+	}
+}

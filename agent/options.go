@@ -1,0 +1,119 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client/config"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/reboot-operator/reboot-operator/agent/engine/updateengine"
+)
+
+// What --identity takes.
+const (
+	// identityNode acts as the node, by constrained impersonation (Kubernetes 1.36 and later).
+	identityNode = "node"
+	// identityServiceAccount acts as the ServiceAccount, which then needs rights on Nodes and pods of its own.
+	identityServiceAccount = "serviceaccount"
+)
+
+// enginesAuto stands for each engine there is.
+const enginesAuto = "auto"
+
+// laterEngines are in the contract of --engines and not in this release.
+var laterEngines = []string{"cos-update-engine", "rpm-ostree", "sentinel"}
+
+// options are the flags and the environment, checked.
+type options struct {
+	node                string
+	self                types.NamespacedName
+	engines             string
+	requireEngineSender bool
+	bus                 string
+	hostRoot            string
+	bootIDFile          string
+	identity            string
+	probes              string
+	metrics             string
+	log                 zap.Options
+}
+
+// parse reads the command line and the environment. flag.ErrHelp: the usage was asked for, and is written to usage.
+func parse(args []string, env func(string) string, usage io.Writer) (options, error) {
+	o := options{self: types.NamespacedName{Namespace: env("POD_NAMESPACE"), Name: env("POD_NAME")}}
+	flags := o.flags(env)
+	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			flags.SetOutput(usage)
+			flags.PrintDefaults()
+		}
+		return options{}, err
+	}
+	if flags.NArg() > 0 {
+		return options{}, fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	return o, o.check()
+}
+
+func (o *options) flags(env func(string) string) *flag.FlagSet {
+	flags := flag.NewFlagSet("agent", flag.ContinueOnError)
+	flags.SetOutput(io.Discard) // an error is told in one line, without the usage after it
+	flags.StringVar(&o.node, "node-name", env("NODE_NAME"), "Name of the Node this host is (default $NODE_NAME).")
+	flags.StringVar(&o.engines, "engines", enginesAuto, "Update engines to hear, a comma-separated list: auto (each one there is), update-engine.")
+	flags.BoolVar(&o.requireEngineSender, "require-engine-sender", false, "Ignore a StatusUpdate signal of anybody but the update engine, the canonical test signal among them.")
+	flags.StringVar(&o.bus, "dbus-address", cmp.Or(env("DBUS_SYSTEM_BUS_ADDRESS"), "unix:path=/run/dbus/system_bus_socket"), "D-Bus address of the host's system bus.")
+	flags.StringVar(&o.hostRoot, "host-root", "/", "Where the host's file system is mounted.")
+	flags.StringVar(&o.bootIDFile, "boot-id-file", "/proc/sys/kernel/random/boot_id", "File with the host's boot ID.")
+	flags.StringVar(&o.identity, "identity", identityNode, "Who to act as on the Node and its pods: node (constrained impersonation) or serviceaccount (its own rights).")
+	flags.StringVar(&o.probes, "health-probe-bind-address", ":8081", "Where /healthz and /readyz are served; 0 turns them off.")
+	flags.StringVar(&o.metrics, "metrics-bind-address", "0", "Where metrics are served, in plain HTTP; 0 turns them off.")
+	config.RegisterFlags(flags)
+	o.log.BindFlags(flags)
+	return flags
+}
+
+// check says in one sentence what cannot work.
+func (o *options) check() error {
+	if o.node == "" {
+		return errors.New("--node-name is needed where NODE_NAME is not set: the name of the Node this host is")
+	}
+	if problems := validation.IsDNS1123Subdomain(o.node); len(problems) > 0 {
+		return fmt.Errorf("--node-name %q is no name of a Node: %s", o.node, problems[0])
+	}
+	if o.identity != identityNode && o.identity != identityServiceAccount {
+		return fmt.Errorf("--identity %q is neither %s nor %s", o.identity, identityNode, identityServiceAccount)
+	}
+	if transport, _, found := strings.Cut(o.bus, ":"); !found || transport == "" {
+		return fmt.Errorf("--dbus-address %q is no D-Bus address such as unix:path=/run/dbus/system_bus_socket", o.bus)
+	}
+	for name, path := range map[string]string{"--host-root": o.hostRoot, "--boot-id-file": o.bootIDFile} {
+		if !filepath.IsAbs(path) {
+			return fmt.Errorf("%s %q is not an absolute path", name, path)
+		}
+	}
+	return o.checkEngines()
+}
+
+func (o *options) checkEngines() error {
+	for name := range strings.SplitSeq(o.engines, ",") {
+		switch {
+		case name == enginesAuto && o.engines != enginesAuto:
+			return fmt.Errorf("--engines %q: auto stands alone", o.engines)
+		case name == enginesAuto, name == updateengine.Name:
+		case slices.Contains(laterEngines, name):
+			return fmt.Errorf("--engines: %s is not supported in this release; supported are auto and %s", name, updateengine.Name)
+		default:
+			return fmt.Errorf("--engines: there is no engine %q; supported are auto and %s", name, updateengine.Name)
+		}
+	}
+	return nil
+}

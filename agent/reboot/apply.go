@@ -1,0 +1,170 @@
+package reboot
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// apply does one step. A step that writes the progress writes nothing else, on the very version of the Node it was decided
+// on; every other one leaves room for the report. Each write rings Wake, because there may be more to do after it.
+func (r *Reconciler) apply(ctx context.Context, node *corev1.Node, o Observation, step Step, report Report) error {
+	if !mayDrain(o, step) {
+		if err := r.Drains.stop(ctx); err != nil {
+			return err
+		}
+	}
+	switch step := step.(type) {
+	case StartDrain:
+		return r.startDrain(ctx, node, o, step)
+	case CommitReboot:
+		return r.commitReboot(ctx, node, o, step)
+	case AbortDrain:
+		return r.abortDrain(ctx, node, step)
+	case RepairRecord:
+		return r.write(ctx, node, progressPatch(node, step.Progress))
+	case RunDrain:
+		if err := r.Drains.run(ctx, *o.Record.Grant, step.Settings); err != nil {
+			return err
+		}
+	case CallReboot:
+		if err := r.callReboot(ctx, node, o, step); err != nil {
+			return err
+		}
+	case Idle, Wait:
+	}
+	return r.say(ctx, node, o, report)
+}
+
+// mayDrain tells whether a drain may go on: while the attempt is neither committed nor aborted.
+func mayDrain(o Observation, step Step) bool {
+	switch step.(type) {
+	case RunDrain, Wait:
+		return o.inPhase(v1alpha1.PhaseDraining)
+	}
+	return false
+}
+
+func (r *Reconciler) startDrain(ctx context.Context, node *corev1.Node, o Observation, step StartDrain) error {
+	patch := progressPatch(node, step.Progress)
+	patch.Spec = &patchSpec{Unschedulable: new(true)}
+	if err := r.write(ctx, node, patch); err != nil {
+		return err
+	}
+	ctrl.LoggerFrom(ctx).Info("Began to drain", "Node", klog.KObj(node), "RebootPolicy", o.Record.Grant.Policy,
+		"seq", step.Progress.Seq, "bootID", o.BootID)
+	r.begun(node, o, step.Progress)
+	return nil
+}
+
+// commitReboot writes the conditions of the new phase together with it.
+func (r *Reconciler) commitReboot(ctx context.Context, node *corev1.Node, o Observation, step CommitReboot) error {
+	patch := progressPatch(node, step.Progress)
+	o.Record.Progress = &step.Progress
+	patch.report(node, ReportOf(o), o.Now)
+	if err := r.writeStatus(ctx, node, patch); err != nil {
+		return err
+	}
+	ctrl.LoggerFrom(ctx).Info("Drained, and past the point of no return", "Node", klog.KObj(node), "seq", step.Progress.Seq,
+		"reason", step.Progress.Reason)
+	r.committed(node, step.Progress)
+	return nil
+}
+
+func (r *Reconciler) abortDrain(ctx context.Context, node *corev1.Node, step AbortDrain) error {
+	patch := progressPatch(node, step.Progress)
+	if step.Uncordon {
+		patch.Spec = &patchSpec{}
+	}
+	if err := r.write(ctx, node, patch); err != nil {
+		return err
+	}
+	ctrl.LoggerFrom(ctx).Info("Aborted the drain", "Node", klog.KObj(node), "seq", step.Progress.Seq,
+		"reason", step.Progress.Reason, "message", step.Progress.Message)
+	r.aborted(node, step)
+	return nil
+}
+
+// callReboot asks logind. That it accepted is not that the host goes down: the boot ID tells.
+func (r *Reconciler) callReboot(ctx context.Context, node *corev1.Node, o Observation, step CallReboot) error {
+	if err := r.confirm(ctx, o); err != nil {
+		return err
+	}
+	err := r.Logind.Reboot(ctx, step.Inhibitors)
+	if ctx.Err() != nil {
+		return fmt.Errorf("asking logind to reboot: %w", ctx.Err())
+	}
+	r.call.seq = o.Record.Progress.Seq
+	if err == nil {
+		r.call.Call = Call{AcceptedAt: r.Clock.Now()}
+		ctrl.LoggerFrom(ctx).Info("Logind accepted the reboot", "Node", klog.KObj(node), "bootID", o.BootID)
+		r.accepted(node, o)
+		return nil
+	}
+	r.call.Call = Call{Refusals: o.Call.Refusals + 1, RefusedAt: r.Clock.Now(), Message: refusal(err)}
+	ctrl.LoggerFrom(ctx).Error(err, "Logind did not accept the reboot", "Node", klog.KObj(node), "refusals", r.call.Refusals)
+	r.refused(node, r.call.Message)
+	r.Wake.Ring()
+	return nil
+}
+
+// confirm reads past the cache that the attempt still is past the point of no return: a process that has just started
+// may see an old Node.
+func (r *Reconciler) confirm(ctx context.Context, o Observation) error {
+	node := &corev1.Node{}
+	if err := r.Live.Get(ctx, client.ObjectKey{Name: r.Node}, node); err != nil {
+		return fmt.Errorf("confirming the reboot: %w", err)
+	}
+	if node.Annotations[v1alpha1.AnnotationProgress] != o.Record.Progress.String() {
+		return fmt.Errorf("confirming the reboot: the cache shows progress %s, the API server %s",
+			o.Record.Progress, node.Annotations[v1alpha1.AnnotationProgress])
+	}
+	return nil
+}
+
+// say writes what of the report the Node does not say yet.
+func (r *Reconciler) say(ctx context.Context, node *corev1.Node, o Observation, report Report) error {
+	patch := &nodePatch{}
+	if !patch.report(node, report, o.Now) {
+		return nil
+	}
+	before := o.condition(v1alpha1.NodeRebootRequired)
+	if err := r.writeStatus(ctx, node, patch); err != nil {
+		return err
+	}
+	r.reported(ctx, node, before)
+	return nil
+}
+
+// write patches the Node itself. Afterwards node is as the write left it.
+func (r *Reconciler) write(ctx context.Context, node *corev1.Node, patch *nodePatch) error {
+	after := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: r.Node}}
+	if err := r.Client.Patch(ctx, after, patch, client.FieldOwner(v1alpha1.FieldOwnerAgent)); err != nil {
+		return fmt.Errorf("patching the Node: %w", err)
+	}
+	r.wrote(node, after)
+	return nil
+}
+
+// writeStatus patches nodes/status, which takes labels and annotations too. Afterwards node is as the write left it.
+func (r *Reconciler) writeStatus(ctx context.Context, node *corev1.Node, patch *nodePatch) error {
+	after := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: r.Node}}
+	if err := r.Client.Status().Patch(ctx, after, patch, client.FieldOwner(v1alpha1.FieldOwnerAgent)); err != nil {
+		return fmt.Errorf("patching the status of the Node: %w", err)
+	}
+	r.wrote(node, after)
+	return nil
+}
+
+func (r *Reconciler) wrote(node, after *corev1.Node) {
+	after.DeepCopyInto(node)
+	r.written = after
+	r.Wake.Ring()
+}

@@ -1,0 +1,169 @@
+package reboot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/reboot-operator/reboot-operator/agent/drain"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// Drainer empties a node; package drain has the one there is.
+type Drainer interface {
+	Drain(ctx context.Context, node string, spec v1alpha1.Drain, report func(drain.Status)) error
+}
+
+// Drains runs the drain of the current attempt in the background, one at a time. What it knows dies with the process:
+// the next one drains again.
+type Drains struct {
+	node    string
+	drainer func(policy string) Drainer
+	clock   clock.PassiveClock
+	wake    Wake
+	orders  chan order
+
+	mu   sync.Mutex
+	last attempt
+}
+
+// NewDrains makes the Drains of a node; they begin when the manager they are added to does. A drainer is made for each
+// drain, with the name of the policy for which its evictions count. Wake is rung when a drain ends, and when other pods
+// are in its way than before.
+func NewDrains(node string, drainer func(policy string) Drainer, clock clock.PassiveClock, wake Wake) *Drains {
+	return &Drains{node: node, drainer: drainer, clock: clock, wake: wake, orders: make(chan order)}
+}
+
+// attempt is the drain for one grant as far as this process knows.
+type attempt struct {
+	Drain
+	seq      int64
+	settings Settings
+	// blocked are the pods in the way.
+	blocked []drain.Pod
+}
+
+// order is to drain for a grant. Without one it is to drain no more.
+type order struct {
+	grant    *v1alpha1.Grant
+	settings Settings
+	taken    chan struct{}
+}
+
+// Start carries out orders until ctx ends, and returns when no drain runs any more.
+func (d *Drains) Start(ctx context.Context) error {
+	ctx = ctrl.LoggerInto(ctx, ctrl.LoggerFrom(ctx).WithName("drain"))
+	stop := func() {}
+	defer func() { stop() }()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case o := <-d.orders:
+			stop()
+			stop = func() {}
+			if o.grant != nil {
+				stop = d.begin(ctx, o)
+			}
+			close(o.taken)
+		}
+	}
+}
+
+// begin drains in the background. The function it returns ends that and waits for the end.
+func (d *Drains) begin(ctx context.Context, o order) (stop func()) {
+	d.mu.Lock()
+	if d.last.seq != o.grant.Seq {
+		d.last = attempt{seq: o.grant.Seq}
+	}
+	d.last.State, d.last.Message, d.last.settings, d.last.blocked = DrainRunning, "", o.settings, nil
+	d.mu.Unlock()
+
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() {
+		err := d.drainer(o.grant.Policy).Drain(ctx, d.node, o.settings.Drain, d.progress)
+		d.ended(err, ctx.Err() != nil)
+	})
+	return func() {
+		cancel()
+		running.Wait()
+	}
+}
+
+// progress takes in how far the drain is.
+func (d *Drains) progress(status drain.Status) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !slices.Equal(d.last.blocked, status.Blocked) {
+		d.wake.Ring()
+	}
+	d.last.blocked = status.Blocked
+	d.last.Message = remaining(status)
+}
+
+// ended takes in how the drain ended. One that was stopped leaves nothing behind.
+func (d *Drains) ended(err error, stopped bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	undrainable, ok := errors.AsType[*drain.UndrainableError](err)
+	switch {
+	case err == nil:
+		d.last.Drain = Drain{State: DrainDone}
+	case ok:
+		d.last.Drain = Drain{State: DrainUndrainable, Message: pods(undrainable.Pods)}
+	case stopped:
+		d.last = attempt{}
+	default:
+		d.last.Drain = Drain{
+			State: DrainFailed, Message: fmt.Sprintf("The last error was: %v.", err),
+			Failures: d.last.Failures + 1, FailedAt: d.clock.Now(),
+		}
+	}
+	d.wake.Ring()
+}
+
+// of is what is known about the drain for a grant.
+func (d *Drains) of(seq int64) attempt {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.last.seq != seq {
+		return attempt{seq: seq}
+	}
+	return d.last
+}
+
+// run begins the drain for a grant, after it has ended the one that runs.
+func (d *Drains) run(ctx context.Context, grant v1alpha1.Grant, settings Settings) error {
+	return d.order(ctx, order{grant: &grant, settings: settings})
+}
+
+// stop returns when no drain runs: nothing is evicted afterwards.
+func (d *Drains) stop(ctx context.Context) error {
+	if !d.running() {
+		return nil
+	}
+	return d.order(ctx, order{})
+}
+
+func (d *Drains) running() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.last.State == DrainRunning
+}
+
+func (d *Drains) order(ctx context.Context, o order) error {
+	o.taken = make(chan struct{})
+	select {
+	case d.orders <- o:
+		<-o.taken
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("ordering the drain: %w", ctx.Err())
+	}
+}

@@ -1,0 +1,131 @@
+package reboot
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/reboot-operator/reboot-operator/agent/drain"
+	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// Every function of this file but notice is called after the write, or the answer of logind, that justifies its events.
+
+// notice tells what is in the way by itself: an unreadable record once for each of its values, and the pods that hold up
+// a drain once for each set of them.
+func (r *Reconciler) notice(node *corev1.Node, o Observation) {
+	for key, err := range map[string]error{
+		v1alpha1.AnnotationGrant: o.GrantErr, v1alpha1.AnnotationProgress: o.ProgressErr,
+	} {
+		value := node.Annotations[key]
+		if err != nil && r.once(key, value) {
+			r.warn(node, v1alpha1.EventRecordUnreadable, "Read", "no reboot by this record: %v", err)
+		}
+	}
+	blocked := evictionsBlocked(r.Drains.of(o.Record.last().Seq).blocked)
+	if len(blocked) > 0 && r.once(v1alpha1.EventEvictionBlocked, uids(blocked)) {
+		first := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Namespace: blocked[0].Namespace, Name: blocked[0].Name, UID: blocked[0].UID,
+		}}
+		r.Events.Eventf(reference(node), first, corev1.EventTypeWarning, v1alpha1.EventEvictionBlocked, "Evict",
+			"the drain waits for %s", pods(blocked))
+	}
+}
+
+// once tells whether a value is another one than last time.
+func (r *Reconciler) once(key, value string) bool {
+	last, told := r.told[key]
+	r.told[key] = value
+	return !told || last != value
+}
+
+// evictionsBlocked leaves out the pods that a rule waits for.
+func evictionsBlocked(blocked []drain.Pod) []drain.Pod {
+	var pods []drain.Pod
+	for _, p := range blocked {
+		if p.Reason != string(v1alpha1.DrainWaitCompleted) {
+			pods = append(pods, p)
+		}
+	}
+	return pods
+}
+
+func uids(pods []drain.Pod) string {
+	var all string
+	for _, p := range pods {
+		all += string(p.UID) + " "
+	}
+	return all
+}
+
+func (r *Reconciler) reported(ctx context.Context, node *corev1.Node, before corev1.NodeCondition) {
+	after := Observation{Conditions: node.Status.Conditions}.condition(v1alpha1.NodeRebootRequired)
+	if after.Status == before.Status && after.Reason == before.Reason && after.Message == before.Message {
+		return
+	}
+	ctrl.LoggerFrom(ctx).Info("Reported whether a reboot is needed", "Node", klog.KObj(node), "status", after.Status,
+		"reason", after.Reason, "message", after.Message)
+	if after.Status == corev1.ConditionTrue {
+		r.tell(node, v1alpha1.EventRebootRequired, "Report", "%s: %s", after.Reason, after.Message)
+	}
+}
+
+func (r *Reconciler) begun(node *corev1.Node, o Observation, progress v1alpha1.Progress) {
+	policy := o.Record.Grant.Policy
+	if progress.Cordoned {
+		r.tell(node, v1alpha1.EventCordoned, "Cordon", "cordoned for the reboot granted by policy %s (number %d)", policy, progress.Seq)
+	}
+	r.tell(node, v1alpha1.EventDraining, "Drain", "draining for the reboot granted by policy %s (number %d), for at most %s",
+		policy, progress.Seq, o.settings().Drain.TimeoutOrDefault())
+}
+
+func (r *Reconciler) committed(node *corev1.Node, progress v1alpha1.Progress) {
+	if progress.Reason == v1alpha1.ReasonDrainTimedOut {
+		r.warn(node, v1alpha1.EventDrainTimedOut, "Drain", "%s The policy reboots regardless.", progress.Message)
+		return
+	}
+	r.tell(node, v1alpha1.EventDrained, "Drain", "drained (number %d)", progress.Seq)
+}
+
+func (r *Reconciler) aborted(node *corev1.Node, step AbortDrain) {
+	p := step.Progress
+	if p.Reason == v1alpha1.ReasonDrainTimedOut {
+		r.warn(node, v1alpha1.EventDrainTimedOut, "Drain", "%s", p.Message)
+	}
+	cordon := "the cordon was not the agent's and stays"
+	if step.Uncordon {
+		cordon = "uncordoned"
+	}
+	r.warn(node, v1alpha1.EventDrainAborted, "Abort", "%s, %s (number %d): %s", p.Reason, cordon, p.Seq, p.Message)
+}
+
+func (r *Reconciler) accepted(node *corev1.Node, o Observation) {
+	r.tell(node, v1alpha1.EventRebooting, "Reboot", "logind accepted the reboot (number %d) that ends boot %s", o.Record.Progress.Seq, o.BootID)
+}
+
+func (r *Reconciler) refused(node *corev1.Node, message string) {
+	r.Events.Eventf(reference(node), nil, corev1.EventTypeWarning, v1alpha1.EventRebootRefused, "Reboot", "%s", message)
+}
+
+// refusal is what logind, or the way to it, said.
+func refusal(err error) string {
+	return engine.Shorten(fmt.Sprintf("The host was not rebooted: %v.", err))
+}
+
+func (r *Reconciler) tell(node *corev1.Node, reason, action, note string, args ...any) {
+	r.Events.Eventf(node, nil, corev1.EventTypeNormal, reason, action, note, args...)
+}
+
+func (r *Reconciler) warn(node *corev1.Node, reason, action, note string, args ...any) {
+	r.Events.Eventf(node, nil, corev1.EventTypeWarning, reason, action, note, args...)
+}
+
+// reference names a Node in all its versions, so that an event that is repeated becomes a series.
+func reference(node *corev1.Node) *corev1.ObjectReference {
+	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}
+}

@@ -1,0 +1,67 @@
+package reboot
+
+import (
+	"runtime"
+	"runtime/debug"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Metrics are the agent's.
+type Metrics struct {
+	engineUp  *prometheus.GaugeVec
+	malformed *prometheus.CounterVec
+	evictions *prometheus.CounterVec
+}
+
+// NewMetrics registers the agent's metrics; a registry takes them once.
+func NewMetrics(registry prometheus.Registerer) *Metrics {
+	m := &Metrics{
+		engineUp: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "reboot_operator_agent_engine_up",
+			Help: "1 while the update engine can be asked, else 0.",
+		}, []string{"engine"}),
+		malformed: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "reboot_operator_agent_engine_malformed_total",
+			Help: "Messages of the update engine that could not be read and were ignored.",
+		}, []string{"engine"}),
+		evictions: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "reboot_operator_evictions_total",
+			Help: "Answers to evictions by result: evicted, deleted, blocked, gone or error.",
+		}, []string{"policy", "result"}),
+	}
+	registry.MustRegister(m.engineUp, m.malformed, m.evictions, buildInfo())
+	return m
+}
+
+// Evicted counts the answers to the evictions of a policy's drains.
+func (m *Metrics) Evicted(policy string) func(result string) {
+	return func(result string) { m.evictions.WithLabelValues(policy, result).Inc() }
+}
+
+// EngineUp takes in whether an engine can be asked.
+func (m *Metrics) EngineUp(engine string) func(up bool) {
+	return func(up bool) {
+		value := 0.0
+		if up {
+			value = 1
+		}
+		m.engineUp.WithLabelValues(engine).Set(value)
+	}
+}
+
+// Malformed counts what an engine said and nobody can read.
+func (m *Metrics) Malformed(engine string) func() { return m.malformed.WithLabelValues(engine).Inc }
+
+// buildInfo has the labels of the manager's metric of the same name.
+func buildInfo() prometheus.Collector {
+	version := "unknown"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		version = info.Main.Version
+	}
+	gauge := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "reboot_operator_build_info", Help: "1, with the program's version.",
+	}, []string{"version", "goversion"})
+	gauge.WithLabelValues(version, runtime.Version()).Set(1)
+	return gauge
+}

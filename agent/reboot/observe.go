@@ -1,0 +1,156 @@
+package reboot
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/agent/host"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// node is the Node as the cache shows it, or as the agent's own last write left it where the cache is older.
+func (r *Reconciler) node(ctx context.Context) (*corev1.Node, error) {
+	node := &corev1.Node{}
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: r.Node}, node); err != nil {
+		return nil, err
+	}
+	if r.written != nil {
+		order, err := resourceversion.CompareResourceVersion(node.ResourceVersion, r.written.ResourceVersion)
+		if err == nil && order < 0 {
+			return r.written.DeepCopy(), nil
+		}
+		r.written = nil
+	}
+	return node, nil
+}
+
+// Before is what an engine had reported in this boot, when an earlier process of the agent ran. Zero: nothing, or no need.
+func (r *Reconciler) Before(ctx context.Context, name string) (engine.Report, error) {
+	bootID, err := host.BootID(r.BootIDFile)
+	if err != nil {
+		return engine.Report{}, err
+	}
+	node := &corev1.Node{}
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: r.Node}, node); client.IgnoreNotFound(err) != nil {
+		return engine.Report{}, fmt.Errorf("reading the Node: %w", err)
+	}
+	return before(node.Status.Conditions, name, bootID), nil
+}
+
+// observe gathers what deciding takes. Only the boot ID must be had: without it nothing may be decided.
+func (r *Reconciler) observe(ctx context.Context, node *corev1.Node) (Observation, error) {
+	bootID, err := host.BootID(r.BootIDFile)
+	if err != nil {
+		return Observation{}, err
+	}
+	why, requested := node.Annotations[v1alpha1.AnnotationRebootRequested]
+	o := Observation{
+		Now:           r.Clock.Now(),
+		BootID:        bootID,
+		Unschedulable: node.Spec.Unschedulable,
+		Paused:        v1alpha1.NodeIsPaused(node.Annotations),
+		Requested:     requested,
+		RequestedWhy:  why,
+		Conditions:    node.Status.Conditions,
+		Engine:        r.Reports.merged(),
+		OS:            r.os(ctx),
+	}
+	o.Record.Grant, o.GrantErr = v1alpha1.ParseGrant(node.Annotations)
+	o.Record.Progress, o.ProgressErr = v1alpha1.ParseProgress(node.Annotations)
+
+	seq := o.Record.last().Seq
+	drain := r.Drains.of(seq)
+	o.Drain = drain.Drain
+	if r.call.seq == seq || o.ProgressErr != nil {
+		o.Call = r.call.Call
+	}
+	o.Policy = r.settings(ctx, o, drain)
+	if asksLogind(o) {
+		o.Inhibitors = r.inhibitors(ctx)
+	}
+	return o, nil
+}
+
+// os describes the host. What it runs is no secret of the agent's process: it may be read again at any time.
+func (r *Reconciler) os(ctx context.Context) *OS {
+	release, err := host.ReadOSRelease(r.HostRoot)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).V(1).Info("Left the labels of the operating system alone", "reason", err.Error())
+		return nil
+	}
+	return &OS{
+		ID: host.LabelValue(release.ID), Version: host.LabelValue(release.Version), Group: host.LabelValue(release.Group),
+	}
+}
+
+// settings reads the granting policy, live, where its word counts now. While a drain runs it runs by the policy it began
+// with; where the policy cannot be read, an attempt goes on by what it said last.
+func (r *Reconciler) settings(ctx context.Context, o Observation, drain attempt) *Settings {
+	if drain.State == DrainRunning {
+		o.Policy = &drain.settings
+		if o.Now.Before(o.deadline()) {
+			return o.Policy
+		}
+	}
+	if !asksPolicy(o) || o.Record.Grant == nil {
+		return nil
+	}
+	policy, grant := &v1alpha1.RebootPolicy{}, o.Record.Grant
+	if err := r.Policies.Get(ctx, client.ObjectKey{Name: grant.Policy}, policy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot read the policy of the grant", "RebootPolicy", grant.Policy)
+		return r.policy.of(grant.Seq)
+	}
+	r.policy = remembered{grant.Seq, Settings{Drain: policy.Spec.DrainOrDefault(), Reboot: policy.Spec.RebootOrDefault()}}
+	return r.policy.of(grant.Seq)
+}
+
+// remembered is what a policy said last, for one grant.
+type remembered struct {
+	seq int64
+	Settings
+}
+
+func (m remembered) of(seq int64) *Settings {
+	if m.seq != seq {
+		return nil
+	}
+	return &m.Settings
+}
+
+// asksPolicy tells whether the next step may depend on the policy: it does when a drain may begin or end, and when logind
+// is about to be called.
+func asksPolicy(o Observation) bool {
+	_, starts := Start(o.Record, o.BootID, true, o.Now)
+	_, commits := Commit(o.Record, o.BootID, o.Now)
+	calls := false
+	if o.inPhase(v1alpha1.PhaseRebooting) {
+		_, calls = rebooting(o).(CallReboot)
+	}
+	return (starts && !o.Paused || commits || calls) && o.ProgressErr == nil
+}
+
+// asksLogind tells whether it matters now who keeps the host up: while the node asks for a reboot and waits for a grant,
+// and when it is drained.
+func asksLogind(o Observation) bool {
+	switch {
+	case o.inPhase(v1alpha1.PhaseRebooting):
+		return false
+	case o.inPhase(v1alpha1.PhaseDraining):
+		return o.Drain.State == DrainDone || !o.Now.Before(o.deadline())
+	}
+	return o.Engine != nil && (o.Engine.State == engine.Needed || o.Requested)
+}
+
+func (r *Reconciler) inhibitors(ctx context.Context) Inhibitors {
+	blocking, err := r.Logind.BlockInhibitors(ctx)
+	if err != nil {
+		return Inhibitors{Known: true, Message: engine.Shorten("logind cannot be asked who blocks a shutdown: " + err.Error())}
+	}
+	return Inhibitors{Known: true, Message: inhibited(blocking)}
+}

@@ -1,0 +1,109 @@
+package reboot
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// nodePatch is a strategic merge patch of a Node: it touches nothing that it does not name. With a resourceVersion it is
+// a compare-and-swap: the API server refuses it where the Node has changed since.
+type nodePatch struct {
+	Metadata patchMetadata `json:"metadata,omitzero"`
+	Spec     *patchSpec    `json:"spec,omitempty"`
+	Status   *patchStatus  `json:"status,omitempty"`
+}
+
+type patchMetadata struct {
+	ResourceVersion string             `json:"resourceVersion,omitempty"`
+	Annotations     map[string]*string `json:"annotations,omitempty"`
+	Labels          map[string]*string `json:"labels,omitempty"`
+}
+
+// patchSpec cordons with true and uncordons with nil, which removes the field.
+type patchSpec struct {
+	Unschedulable *bool `json:"unschedulable"`
+}
+
+type patchStatus struct {
+	Conditions []corev1.NodeCondition `json:"conditions,omitempty"`
+}
+
+// Type implements client.Patch.
+func (p *nodePatch) Type() types.PatchType { return types.StrategicMergePatchType }
+
+// Data implements client.Patch.
+func (p *nodePatch) Data(client.Object) ([]byte, error) {
+	data, err := json.Marshal(p)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a patch: %w", err)
+	}
+	return data, nil
+}
+
+// progressPatch writes the progress if nothing has changed on the Node since.
+func progressPatch(node *corev1.Node, progress v1alpha1.Progress) *nodePatch {
+	return &nodePatch{Metadata: patchMetadata{
+		ResourceVersion: node.ResourceVersion,
+		Annotations:     map[string]*string{v1alpha1.AnnotationProgress: new(progress.String())},
+	}}
+}
+
+// report adds what of a report the Node does not say yet, and tells whether there was anything.
+func (p *nodePatch) report(node *corev1.Node, r Report, now time.Time) bool {
+	conditions := changed(node.Status.Conditions, r.Conditions, now)
+	labels, annotations := differing(node.Labels, r.Labels), differing(node.Annotations, r.Annotations)
+	if len(conditions)+len(labels)+len(annotations) == 0 {
+		return false
+	}
+	if len(conditions) > 0 {
+		p.Status = &patchStatus{Conditions: conditions}
+	}
+	p.Metadata.Labels = labels
+	if p.Metadata.Annotations == nil {
+		p.Metadata.Annotations = map[string]*string{}
+	}
+	maps.Copy(p.Metadata.Annotations, annotations)
+	if _, removes := annotations[v1alpha1.AnnotationRebootRequested]; removes {
+		// An administrator may be writing another request just now: that one must not be removed.
+		p.Metadata.ResourceVersion = node.ResourceVersion
+	}
+	return true
+}
+
+// changed are the wanted conditions that are not there yet, with their times. The transition time moves with the status.
+func changed(have, want []corev1.NodeCondition, now time.Time) []corev1.NodeCondition {
+	var conditions []corev1.NodeCondition
+	for _, c := range want {
+		stands := Observation{Conditions: have}.condition(c.Type)
+		if c.Status == stands.Status && c.Reason == stands.Reason && c.Message == stands.Message {
+			continue
+		}
+		c.LastHeartbeatTime, c.LastTransitionTime = metav1.NewTime(now), metav1.NewTime(now)
+		if c.Status == stands.Status {
+			c.LastTransitionTime = stands.LastTransitionTime
+		}
+		conditions = append(conditions, c)
+	}
+	return conditions
+}
+
+// differing are the wanted values that are not there yet, and the unwanted ones that are.
+func differing(have map[string]string, want map[string]*string) map[string]*string {
+	patch := map[string]*string{}
+	for key, value := range want {
+		stands, found := have[key]
+		if found != (value != nil) || found && stands != *value {
+			patch[key] = value
+		}
+	}
+	return patch
+}

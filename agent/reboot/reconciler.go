@@ -1,0 +1,147 @@
+package reboot
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/reboot-operator/reboot-operator/agent/host"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+const (
+	// conflictRetry lets the cache catch up after the API server refused a compare-and-swap.
+	conflictRetry = 100 * time.Millisecond
+	// errorRetry and errorRetryMax space reconciles that failed: an API server that is back is noticed within a minute.
+	errorRetry, errorRetryMax = 100 * time.Millisecond, time.Minute
+	// reconcileLimit ends a reconcile in which logind or the API server does not answer.
+	reconcileLimit = time.Minute
+)
+
+// Logind is the host's logind; host.Logind is the real one.
+type Logind interface {
+	BlockInhibitors(ctx context.Context) ([]host.Inhibitor, error)
+	Reboot(ctx context.Context, inhibitors v1alpha1.InhibitorPolicy) error
+}
+
+// Reconciler acts on one Node. All fields are required.
+type Reconciler struct {
+	// Node is the name of the agent's own Node.
+	Node string
+	// BootIDFile is the host's, such as /proc/sys/kernel/random/boot_id.
+	BootIDFile string
+	// HostRoot is where the host's file system is mounted.
+	HostRoot string
+	// Client acts as the node. It reads the Node from a cache.
+	Client client.Client
+	// Live reads the Node past the cache.
+	Live client.Reader
+	// Policies reads RebootPolicies past any cache, in the agent's own name.
+	Policies client.Reader
+	// Logind reboots the host.
+	Logind Logind
+	// Drains empties the node.
+	Drains *Drains
+	// Reports holds what the engines say.
+	Reports *Reports
+	// Wake is the one that Drains and Reports ring.
+	Wake Wake
+	// Events records events as the node.
+	Events events.EventRecorder
+	// Clock is the agent's only one.
+	Clock clock.PassiveClock
+
+	// What follows is forgotten with the process, and may be: the Node and the host tell it again.
+
+	// written is the Node as the last write left it.
+	written *corev1.Node
+	// policy is what the granting policy said last.
+	policy remembered
+	// call is what became of asking logind.
+	call call
+	// told holds what was told by an event last, for those that are told once for each of its values.
+	told map[string]string
+}
+
+// call is what became of asking logind, for one grant.
+type call struct {
+	Call
+	seq int64
+}
+
+// SetupWithManager adds the reconciler and its drains to a manager.
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
+	r.told = map[string]string{}
+	if err := mgr.Add(r.Drains); err != nil {
+		return fmt.Errorf("adding the drains: %w", err)
+	}
+	// What runs beside the controller reads the Node too, so the informer must not wait for the controller.
+	_, err := mgr.GetCache().GetInformer(ctx, &corev1.Node{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("watching the Node: %w", err)
+	}
+	err = ctrl.NewControllerManagedBy(mgr).
+		Named("agent").
+		For(&corev1.Node{}, ofInterest()).
+		WatchesRawSource(r.Wake.source()).
+		WithOptions(controller.Options{
+			RateLimiter:           workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](errorRetry, errorRetryMax),
+			ReconciliationTimeout: reconcileLimit,
+			SkipNameValidation:    new(true), // a process that tests this runs several agents, one after the other
+		}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up the agent's controller: %w", err)
+	}
+	return nil
+}
+
+// Reconcile observes, decides and applies. The request says nothing new: there is one Node.
+func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+	node, err := r.node(ctx)
+	if apierrors.IsNotFound(err) {
+		return ctrl.Result{}, r.Drains.stop(ctx)
+	}
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("reading the Node: %w", err)
+	}
+	o, err := r.observe(ctx, node)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	r.notice(node, o)
+	step := Next(o)
+	report := ReportOf(o)
+	err = r.apply(ctx, node, o, step, report)
+	if apierrors.IsConflict(err) {
+		ctrl.LoggerFrom(ctx).V(1).Info("Somebody else changed the Node meanwhile", "reason", err.Error())
+		return ctrl.Result{RequeueAfter: conflictRetry}, nil
+	}
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: r.until(step, report)}, nil
+}
+
+// until is how long time alone changes nothing; 0 for ever.
+func (r *Reconciler) until(step Step, report Report) time.Duration {
+	next := report.Again
+	if wait, ok := step.(Wait); ok && (next.IsZero() || wait.Until.Before(next)) {
+		next = wait.Until
+	}
+	if next.IsZero() {
+		return 0
+	}
+	return max(next.Sub(r.Clock.Now()), time.Millisecond)
+}

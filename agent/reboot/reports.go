@@ -1,0 +1,45 @@
+package reboot
+
+import (
+	"sync"
+
+	"github.com/reboot-operator/reboot-operator/agent/engine"
+)
+
+// Reports holds the last report of each update engine. Engines report to it from their own goroutines.
+type Reports struct {
+	wake  Wake
+	names []string
+
+	mu   sync.Mutex
+	last map[string]engine.Report
+}
+
+// NewReports waits for the reports of the engines of these names.
+func NewReports(wake Wake, names ...string) *Reports {
+	return &Reports{wake: wake, names: names, last: map[string]engine.Report{}}
+}
+
+// Put takes a report and causes a reconcile.
+func (r *Reports) Put(report engine.Report) {
+	r.mu.Lock()
+	r.last[report.Engine] = report
+	r.mu.Unlock()
+	r.wake.Ring()
+}
+
+// merged is what the engines say together; nil until each of them has been heard, so that an agent that starts does not
+// withdraw a need for as long as the one that has it is silent.
+func (r *Reports) merged() *engine.Report {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	reports := make([]engine.Report, 0, len(r.names))
+	for _, name := range r.names {
+		report, heard := r.last[name]
+		if !heard {
+			return nil
+		}
+		reports = append(reports, report)
+	}
+	return new(engine.Merge(reports))
+}

@@ -1,0 +1,30 @@
+package reboot
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// Wake lets what happens outside the API server (an engine's report, the end of a drain) cause a reconcile.
+type Wake struct {
+	node  string
+	rings chan event.GenericEvent
+}
+
+// NewWake makes a Wake for the agent of a node. Nobody has rung it yet.
+func NewWake(node string) Wake { return Wake{node: node, rings: make(chan event.GenericEvent, 1)} }
+
+// Ring causes a reconcile that begins after now. It never blocks: a ring that nobody has heard yet stands for this one.
+func (w Wake) Ring() {
+	select {
+	case w.rings <- event.GenericEvent{Object: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.node}}}:
+	default:
+	}
+}
+
+func (w Wake) source() source.Source {
+	return source.Channel(w.rings, &handler.EnqueueRequestForObject{})
+}

@@ -1,0 +1,54 @@
+package reboot
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/reboot-operator/reboot-operator/agent/drain"
+	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/agent/host"
+)
+
+// maxNamed is how many pods or inhibitors a message names.
+const maxNamed = 3
+
+// remaining says which pods a drain waits for.
+func remaining(status drain.Status) string {
+	left := fmt.Sprintf("%d pods are left on the node", status.Remaining)
+	if status.Remaining == 1 {
+		left = "1 pod is left on the node"
+	}
+	if len(status.Blocked) == 0 {
+		return left + "."
+	}
+	return engine.Shorten(left + "; in the way: " + pods(status.Blocked))
+}
+
+// pods names pods and says why each is in the way.
+func pods(blocked []drain.Pod) string {
+	return list(blocked, func(p drain.Pod) string { return fmt.Sprintf("%s/%s (%s)", p.Namespace, p.Name, p.Message) })
+}
+
+// inhibited names who blocks a shutdown, always in the same order. Empty: nobody does.
+func inhibited(blocking []host.Inhibitor) string {
+	if len(blocking) == 0 {
+		return ""
+	}
+	slices.SortFunc(blocking, func(a, b host.Inhibitor) int { return strings.Compare(a.Who+a.Why, b.Who+b.Why) })
+	who := list(slices.Compact(blocking), func(i host.Inhibitor) string { return fmt.Sprintf("%s (%s)", i.Who, i.Why) })
+	return engine.Shorten("A shutdown of the host is blocked by " + who)
+}
+
+// list makes one sentence's end of things, at most a few of them by name.
+func list[T any](things []T, name func(T) string) string {
+	var names []string
+	for _, t := range things[:min(len(things), maxNamed)] {
+		names = append(names, name(t))
+	}
+	text := strings.Join(names, ", ")
+	if more := len(things) - len(names); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return engine.Shorten(text + ".")
+}
