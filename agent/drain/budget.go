@@ -53,7 +53,7 @@ func (p *progress) budgetChanged(name types.NamespacedName, next budget, now tim
 	}
 	room, order := next.allowed-p.busyUnder(name.Namespace, next), p.order()
 	for _, e := range p.sorted() {
-		if e.busy || e.refusal == none || e.Namespace != name.Namespace || e.decision.order != order {
+		if _, busy := p.asking[e.uid]; busy || e.refusal == none || e.Namespace != name.Namespace || e.decision.order != order {
 			continue
 		}
 		switch {
@@ -84,8 +84,8 @@ func (p *progress) freed(e *entry) bool {
 
 func (p *progress) busyUnder(namespace string, b budget) int {
 	n := 0
-	for _, e := range p.entries {
-		if e.busy && e.Namespace == namespace && b.covers(e.target) {
+	for uid := range p.asking {
+		if e := p.entries[uid]; e != nil && e.Namespace == namespace && b.covers(e.target) {
 			n++
 		}
 	}

@@ -65,10 +65,10 @@ func (r *run) drain(ctx context.Context, report func(Status)) error {
 	p := newProgress()
 	shown := Status{Remaining: -1} // the first one is news, whatever it is
 	budgets := map[string]bool{}
-	for !p.done() {
-		send, wake := p.next(r.Clock.Now())
+	for now := r.Clock.Now(); !p.done(now); now = r.Clock.Now() {
+		send, wake := p.next(now)
 		for _, t := range send {
-			p.sent(t.uid)
+			p.sent(t.uid, now)
 			r.group.Go(func() { r.ask(ctx, t) })
 		}
 		for _, namespace := range p.budgetsWanted() {

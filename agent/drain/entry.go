@@ -42,7 +42,6 @@ func refusalOf(v verdict) refusal {
 // entry is a pod that must go, and how far it is.
 type entry struct {
 	target
-	busy     bool // a request is under way
 	accepted bool // the API server took the request; the watch tells the rest
 	attempts int  // requests in a row that were not accepted
 	denials  int  // of these, the last ones that were answered 403
@@ -54,7 +53,7 @@ type entry struct {
 
 // waits says that nothing is to be sent for the pod: only the watch brings it forward.
 func (e *entry) waits() bool {
-	return e.busy || e.accepted || !e.deleted.IsZero() || e.decision.undrainable != "" ||
+	return e.accepted || !e.deleted.IsZero() || e.decision.undrainable != "" ||
 		e.decision.action == v1alpha1.DrainWaitCompleted
 }
 

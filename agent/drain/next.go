@@ -22,17 +22,18 @@ func (p *progress) order() int32 {
 
 // next says which pods to send a request for now, and when to look again. A zero wake means not before something changes.
 func (p *progress) next(now time.Time) (send []target, wake time.Time) {
+	if len(p.entries) == 0 {
+		return nil, p.patience(now)
+	}
 	var ready []*entry
-	order, free := p.order(), parallel
-	for _, e := range p.entries {
-		if e.busy {
-			free--
-		}
+	order, free := p.order(), parallel-len(p.asking)
+	for uid, e := range p.entries {
+		_, busy := p.asking[uid]
 		if stuck := e.deleted.Add(stuckAfter); !e.deleted.IsZero() && stuck.After(now) {
 			wake = earliest(wake, stuck)
 		}
 		switch {
-		case e.waits() || e.decision.order != order:
+		case busy || e.waits() || e.decision.order != order:
 		case e.due.After(now):
 			wake = earliest(wake, e.due)
 		default:
@@ -47,6 +48,16 @@ func (p *progress) next(now time.Time) (send []target, wake time.Time) {
 		send = append(send, e.target)
 	}
 	return send, wake
+}
+
+// patience is when the first of the requests under way is no longer waited for; see done.
+func (p *progress) patience(now time.Time) (until time.Time) {
+	for _, since := range p.asking {
+		if end := since.Add(answerPatience); end.After(now) {
+			until = earliest(until, end)
+		}
+	}
+	return until
 }
 
 // earliest is the earlier of two times, of which the zero one does not count.

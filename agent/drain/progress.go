@@ -15,6 +15,9 @@ const (
 	crowdedDelay = 30 * time.Second
 	// denialsAllowed is how often in a row a pod's request may be answered 403. See denied.
 	denialsAllowed = 2
+	// answerPatience is how long after it was sent the drain waits for the answer to a request whose pod is gone already: an
+	// answer is worth being counted, and not worth holding up a reboot.
+	answerPatience = 2 * time.Second
 )
 
 // progress is the state of a drain. It does nothing: it takes changes in, and says what to do next.
@@ -22,12 +25,17 @@ type progress struct {
 	listed  bool
 	entries map[types.UID]*entry
 	left    int
+	asking  map[types.UID]time.Time // the requests under way, and since when; their pods may be gone
 	budgets map[types.NamespacedName]budget
 	changes int
 }
 
 func newProgress() *progress {
-	return &progress{entries: map[types.UID]*entry{}, budgets: map[types.NamespacedName]budget{}}
+	return &progress{
+		entries: map[types.UID]*entry{},
+		asking:  map[types.UID]time.Time{},
+		budgets: map[types.NamespacedName]budget{},
+	}
 }
 
 // replace takes in a LIST: a pod that is not in it is gone.
@@ -68,19 +76,19 @@ func (p *progress) remove(uid types.UID) {
 }
 
 // sent takes in that a request is under way.
-func (p *progress) sent(uid types.UID) {
-	e := p.entries[uid]
-	e.busy, e.sentAt = true, p.changes
+func (p *progress) sent(uid types.UID, now time.Time) {
+	p.asking[uid] = now
+	p.entries[uid].sentAt = p.changes
 }
 
 // answered takes in the answer to a request. The error is one that ends the drain. jitter is in [0, 1).
 func (p *progress) answered(uid types.UID, a answer, now time.Time, jitter float64) error {
+	delete(p.asking, uid)
 	e := p.entries[uid]
 	if e == nil {
 		return nil // the pod went while the answer was under way
 	}
-	e.busy, e.accepted = false, a.verdict == accepted
-	if e.accepted {
+	if e.accepted = a.verdict == accepted; e.accepted {
 		return nil
 	}
 	e.attempts++
@@ -107,7 +115,17 @@ func (p *progress) answered(uid types.UID, a answer, now time.Time, jitter float
 }
 
 // done says whether no pod that must go is left.
-func (p *progress) done() bool { return p.listed && len(p.entries) == 0 }
+func (p *progress) done(now time.Time) bool {
+	if !p.listed || len(p.entries) > 0 {
+		return false
+	}
+	for _, since := range p.asking {
+		if now.Before(since.Add(answerPatience)) {
+			return false
+		}
+	}
+	return true
+}
 
 // sorted is the pods in the order people see them in.
 func (p *progress) sorted() []*entry {

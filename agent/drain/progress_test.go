@@ -75,7 +75,7 @@ func begin(t *testing.T, pods ...target) *script {
 
 func (s *script) sent(uids ...types.UID) *script {
 	for _, uid := range uids {
-		s.p.sent(uid)
+		s.p.sent(uid, at(0))
 	}
 	return s
 }
@@ -167,6 +167,18 @@ func TestNext(t *testing.T) {
 		s := begin(t, makeTarget("a"), makeTarget("b")).sent("a").answered(0, no, "a")
 		s.next(2, 0, "b", "a")
 	})
+	t.Run("a request whose pod is gone takes a place", func(t *testing.T) {
+		var pods []target
+		for i := range 11 {
+			pods = append(pods, makeTarget(fmt.Sprintf("p%02d", i)))
+		}
+		s := begin(t, pods...)
+		for _, p := range pods[:10] {
+			s.sent(p.uid)
+		}
+		s.p.remove("p00")
+		s.next(0, 0).answered(0, yes, "p00").next(0, 0, "p10")
+	})
 	t.Run("no wake for pods that wait for a free place", func(t *testing.T) {
 		var pods []target
 		for i := range 11 {
@@ -177,6 +189,29 @@ func TestNext(t *testing.T) {
 			s.sent(p.uid)
 		}
 		s.next(0, 0)
+	})
+}
+
+func TestDone(t *testing.T) {
+	isDone := func(t *testing.T, s *script, now float64, want bool) {
+		t.Helper()
+		if got := s.p.done(at(now)); got != want {
+			t.Errorf("done at %vs = %v, want %v", now, got, want)
+		}
+	}
+	t.Run("not before the first LIST", func(t *testing.T) { isDone(t, &script{t, newProgress()}, 0, false) })
+	t.Run("with no pod that must go", func(t *testing.T) {
+		isDone(t, begin(t, makeTarget("a", action(v1alpha1.DrainSkip))), 0, true)
+	})
+	t.Run("not with a pod that must go", func(t *testing.T) { isDone(t, begin(t, makeTarget("a")), 0, false) })
+	t.Run("an answer that is late is waited for, but not for long", func(t *testing.T) {
+		s := begin(t, makeTarget("a")).sent("a")
+		s.p.remove("a")
+		s.next(0, 2)
+		isDone(t, s, 1.9, false)
+		isDone(t, s, 2, true)
+		s.answered(1, yes, "a")
+		isDone(t, s, 1, true)
 	})
 }
 

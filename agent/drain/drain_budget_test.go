@@ -1,0 +1,145 @@
+package drain_test
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+var _ = Describe("Drain under PodDisruptionBudgets", func() {
+	const needs = "EvictionBlocked: The disruption budget web needs 3 healthy pods and has 3 currently"
+	var w *world
+	BeforeEach(func(ctx context.Context) {
+		w = newWorld(ctx)
+		w.stopClock() // so that nothing is woken by a back-off
+	})
+
+	It("waits, says why, and wakes as many pods as the budget then allows (behaviour 38)", func(ctx context.Context) {
+		w.budget(ctx, "web", 0)
+		w.pods(ctx, "web-1", "web-2", "web-3")
+		d := w.start(v1alpha1.Drain{})
+		Eventually(w.blocked, soon, polling).Should(Equal([]string{"web-1: " + needs, "web-2: " + needs, "web-3: " + needs}))
+
+		w.allow(ctx, "web", 1)
+		Eventually(w.status, soon, polling).Should(And(HaveField("Remaining", 2), HaveField("Blocked", HaveLen(2))))
+		w.allow(ctx, "web", 2)
+		Expect(d.wait()).To(Succeed())
+
+		Expect(w.wire.counts()).To(Equal(map[string]int{
+			"LIST pods": 1, "WATCH pods": 1, "WATCH poddisruptionbudgets": 1, "EVICT": 3 + 1 + 2,
+		}))
+		Expect(w.counted()).To(Equal(map[string]int{"blocked": 3, "evicted": 3}))
+	})
+
+	It("does not let pods of a held budget hold up others", func(ctx context.Context) {
+		w.budget(ctx, "web", 0)
+		w.create(ctx, "free", labelled("app", "free"))
+		w.pods(ctx, "web")
+		d := w.start(v1alpha1.Drain{})
+		Eventually(w.status, soon, polling).Should(And(HaveField("Evicted", 1), HaveField("Blocked", HaveLen(1))))
+		Expect(w.left(ctx)).To(ConsistOf("web"))
+		w.allow(ctx, "web", 1)
+		Expect(d.wait()).To(Succeed())
+	})
+
+	It("is not put to sleep by Retry-After, which a budget that lags answers with", func(ctx context.Context) {
+		w.pods(ctx, "web") // before the budget, which would put this client to sleep
+		Expect(admin.PolicyV1().PodDisruptionBudgets(w.namespace).Create(ctx, &policyv1.PodDisruptionBudget{
+			ObjectMeta: metav1.ObjectMeta{Name: "web"},
+			Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{}},
+		}, metav1.CreateOptions{})).Error().NotTo(HaveOccurred())
+		retryAfter := make(chan string, 1)
+		w.wire.tamper = func(r request, send sendFunc) (*http.Response, error) {
+			resp, err := send()
+			if r.what == "EVICT" && r.nth == 1 {
+				retryAfter <- resp.Header.Get("Retry-After")
+			}
+			return resp, err
+		}
+		d := w.start(v1alpha1.Drain{})
+		Eventually(w.blocked, "5s", polling).Should(Equal([]string{
+			"web: EvictionBlocked: The disruption budget web is still being processed by the server.",
+		}))
+		Expect(retryAfter).To(Receive(Equal("10")))
+		w.allow(ctx, "web", 1)
+		Eventually(d.done, "5s").Should(Receive(Succeed()))
+		Expect(w.wire.counts()["EVICT"]).To(Equal(2))
+	})
+
+	It("names the problem of two budgets, and goes on when one is gone", func(ctx context.Context) {
+		w.budget(ctx, "web", 1)
+		w.budget(ctx, "all", 1)
+		w.pods(ctx, "web")
+		d := w.start(v1alpha1.Drain{})
+		Eventually(w.blocked, soon, polling).Should(Equal([]string{
+			"web: EvictionBlocked: several PodDisruptionBudgets select the pod (all, web), which the eviction API does not support: leave one",
+		}))
+		Expect(w.counted()).To(Equal(map[string]int{"blocked": 1}))
+		w.dropBudget(ctx, "all")
+		Expect(d.wait()).To(Succeed())
+		Expect(w.wire.counts()["EVICT"]).To(Equal(2))
+	})
+
+	It("tries again by back-off where budgets cannot be watched", func(ctx context.Context) {
+		c := w.stopClock()
+		w.drainer.Policy = as(w.wire, "nobody")
+		w.budget(ctx, "web", 0)
+		w.pods(ctx, "web")
+		d := w.start(v1alpha1.Drain{})
+		Eventually(w.blocked, soon, polling).Should(HaveLen(1))
+		w.allow(ctx, "web", 1)
+		Eventually(func() bool {
+			c.Step(firstDelayAtMost)
+			return w.status().Remaining == 0
+		}, soon, polling).Should(BeTrue())
+		Expect(d.wait()).To(Succeed())
+	})
+
+	It("follows the budgets again when their watch ends", func(ctx context.Context) {
+		c := w.stopClock()
+		cut := make(chan struct{})
+		w.wire.tamper = func(r request, send sendFunc) (*http.Response, error) {
+			resp, err := send()
+			if err == nil && r.what == "WATCH poddisruptionbudgets" && r.nth == 1 {
+				resp = cutBody(resp, cut)
+			}
+			return resp, err
+		}
+		w.budget(ctx, "web", 0)
+		w.pods(ctx, "web")
+		d := w.start(v1alpha1.Drain{})
+		Eventually(w.wire.counts, soon, polling).Should(HaveKeyWithValue("WATCH poddisruptionbudgets", 1))
+		close(cut)
+		Eventually(c.Waiters, soon, polling).Should(Equal(2), "the net and the pause before the next watch")
+		c.Step(firstDelayAtMost)
+		Eventually(w.wire.counts, soon, polling).Should(HaveKeyWithValue("WATCH poddisruptionbudgets", 2))
+		w.allow(ctx, "web", 1)
+		Expect(d.wait()).To(Succeed())
+	})
+
+	It("waits for the namespace controller in a namespace that goes", func(ctx context.Context) {
+		w.pods(ctx, "web")
+		Expect(admin.CoreV1().Namespaces().Delete(ctx, w.namespace, metav1.DeleteOptions{})).To(Succeed())
+		d := w.start(v1alpha1.Drain{})
+		Eventually(w.counted, soon, polling).Should(Equal(map[string]int{"blocked": 1}))
+		Expect(w.blocked()).To(BeEmpty(), "it will go, nobody needs to act")
+		Expect(admin.CoreV1().Pods(w.namespace).Delete(ctx, "web", metav1.DeleteOptions{})).To(Succeed())
+		Expect(d.wait()).To(Succeed())
+	})
+
+	It("evicts a pod that is not ready against an exhausted budget, where the budget lets it", func(ctx context.Context) {
+		w.budget(ctx, "web", 0)
+		w.pod(ctx, "web", func(p *corev1.Pod) {
+			p.Status.Conditions = slices.DeleteFunc(p.Status.Conditions, func(corev1.PodCondition) bool { return true })
+		})
+		Expect(w.start(v1alpha1.Drain{}).wait()).To(Succeed())
+	})
+})

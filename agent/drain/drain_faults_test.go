@@ -1,0 +1,184 @@
+package drain_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/agent/drain"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+var _ = Describe("Drain when the API server fails", func() {
+	internal := apierrors.NewInternalError(errors.New("etcd")).ErrStatus
+	expired := apierrors.NewResourceExpired("too old").ErrStatus
+	var w *world
+	BeforeEach(func(ctx context.Context) { w = newWorld(ctx) })
+
+	It("asks again after a 500", func(ctx context.Context) {
+		w.pods(ctx, "web")
+		w.wire.tamper = func(r request, send sendFunc) (*http.Response, error) {
+			if r.what == "EVICT" && r.nth == 1 {
+				return answerWith(internal)
+			}
+			return send()
+		}
+		Expect(w.start(v1alpha1.Drain{}).wait()).To(Succeed())
+		Expect(w.counted()).To(Equal(map[string]int{"error": 1, "evicted": 1}))
+	})
+
+	It("does not ask again where the answer was lost on the way but the pod goes", func(ctx context.Context) {
+		w.kubelet.hold()
+		w.pods(ctx, "web")
+		c := w.stopClock()
+		w.wire.tamper = func(r request, send sendFunc) (*http.Response, error) {
+			if r.what != "EVICT" {
+				return send()
+			}
+			resp, err := send()
+			Expect(err).NotTo(HaveOccurred())
+			Expect(resp.Body.Close()).To(Succeed())
+			return nil, errors.New("connection reset by peer")
+		}
+		d := w.start(v1alpha1.Drain{})
+		Eventually(w.counted, soon, polling).Should(Equal(map[string]int{"error": 1}))
+		// The back-off is over long before the pod counts as stuck, which the drain says after it looked at what to send.
+		c.SetTime(w.get(ctx, "web").DeletionTimestamp.Add(stuckAfter))
+		Eventually(w.status, soon, polling).Should(HaveField("Blocked", ConsistOf(HaveField("Reason", drain.ReasonStuckTerminating))))
+		w.kubelet.release(ctx)
+		Expect(d.wait()).To(Succeed())
+		Expect(w.wire.counts()["EVICT"]).To(Equal(1))
+	})
+
+	It("lists again when the first LIST fails", func(ctx context.Context) {
+		w.pods(ctx, "web")
+		w.wire.tamper = func(r request, send sendFunc) (*http.Response, error) {
+			if r.what == "LIST pods" && r.nth == 1 {
+				return answerWith(internal)
+			}
+			return send()
+		}
+		Expect(w.start(v1alpha1.Drain{}).wait()).To(Succeed())
+		Expect(w.wire.counts()).To(Equal(map[string]int{"LIST pods": 2, "WATCH pods": 1, "EVICT": 1}))
+	})
+
+	It("goes on watching where the watch was when it ends", func(ctx context.Context) {
+		w.kubelet.hold()
+		w.pods(ctx, "web-1", "web-2")
+		cut := make(chan struct{})
+		w.wire.tamper = func(r request, send sendFunc) (*http.Response, error) {
+			resp, err := send()
+			if err == nil && r.what == "WATCH pods" && r.nth == 1 {
+				resp = cutBody(resp, cut)
+			}
+			return resp, err
+		}
+		d := w.start(v1alpha1.Drain{})
+		Eventually(w.counted, soon, polling).Should(HaveKeyWithValue("evicted", 2))
+		close(cut)
+		w.kubelet.release(ctx)
+		Expect(d.wait()).To(Succeed())
+		Expect(w.wire.counts()).To(Equal(map[string]int{"LIST pods": 1, "WATCH pods": 2, "EVICT": 2}))
+	})
+
+	DescribeTable("lists again when the watch is too old, and sees what went meanwhile",
+		func(ctx context.Context, tooOld func(metav1.Status) (*http.Response, error)) {
+			w.kubelet.hold()
+			pods := w.pods(ctx, "web-1", "web-2")
+			w.wire.tamper = func(r request, send sendFunc) (*http.Response, error) {
+				if r.what == "WATCH pods" && r.nth == 1 {
+					defer GinkgoRecover()
+					remove(ctx, pods[0])
+					return tooOld(expired)
+				}
+				return send()
+			}
+			d := w.start(v1alpha1.Drain{})
+			Eventually(w.status, soon, polling).Should(Equal(drain.Status{Remaining: 1, Evicted: 1}))
+			// web-1 was asked too, or not, depending on which came first; web-2 was, and once.
+			Eventually(w.wire.evictions, soon, polling).Should(ContainElement("web-2"))
+			w.kubelet.release(ctx)
+			Expect(d.wait()).To(Succeed())
+			Expect(w.wire.counts()).To(And(HaveKeyWithValue("LIST pods", 2), HaveKeyWithValue("WATCH pods", 2)))
+		},
+		Entry("told by the answer", answerWith),
+		Entry("told by an event", eventWith),
+	)
+
+	Context("closed (behaviour 40)", func() {
+		It("ends with an error when the node's pods may not be listed", func(ctx context.Context) {
+			w.pods(ctx, "web")
+			w.drainer.Pods = asNode(w.wire, "other")
+			err := w.start(v1alpha1.Drain{}).wait()
+			Expect(err).To(MatchError(ContainSubstring(`draining node "` + w.node + `": listing pods: pods is forbidden`)))
+			Expect(w.wire.counts()).To(Equal(map[string]int{"LIST pods": 1}))
+		})
+
+		It("ends with an error when pods may not be evicted", func(ctx context.Context) {
+			w.pods(ctx, "web")
+			allowReading(ctx, "reader")
+			w.drainer.Pods = as(w.wire, "reader")
+			err := w.start(v1alpha1.Drain{}).wait()
+			Expect(err).To(MatchError(ContainSubstring(`evicting pod "` + w.namespace + `/web": pods "web" is forbidden`)))
+			Expect(w.wire.counts()["EVICT"]).To(Equal(3), "twice it may be a cache that lags")
+			Expect(w.counted()).To(Equal(map[string]int{"error": 3}))
+			Expect(w.get(ctx, "web").DeletionTimestamp).To(BeNil())
+		})
+
+		It("ends with an error when a rule selects namespaces that may not be read", func(ctx context.Context) {
+			w.pods(ctx, "web")
+			w.drainer.Policy = as(w.wire, "nobody")
+			r := rule(v1alpha1.DrainSkip, "app", "web", 0)
+			r.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "prod"}}
+			err := w.start(rules(r)).wait()
+			Expect(err).To(MatchError(ContainSubstring(`getting namespace "` + w.namespace + `" for the drain rules: namespaces`)))
+			Expect(w.wire.counts()["EVICT"]).To(BeZero())
+		})
+
+		It("ends with an error when a rule cannot be read", func() {
+			r := rule(v1alpha1.DrainSkip, "not a key", "web", 0)
+			Expect(w.start(rules(r)).wait()).To(MatchError(HavePrefix("reading drain rule 0: reading podSelector: ")))
+			Expect(w.wire.counts()).To(BeEmpty())
+		})
+	})
+
+	It("rides out a 403 of admission's cache, which may lag behind the watch", func(ctx context.Context) {
+		w.pods(ctx, "web")
+		lagging := apierrors.NewForbidden(corev1.Resource("pods"), "web", errors.New("only pods with spec.nodeName set to itself")).ErrStatus
+		w.wire.tamper = func(r request, send sendFunc) (*http.Response, error) {
+			if r.what == "EVICT" && r.nth == 1 {
+				return answerWith(lagging)
+			}
+			return send()
+		}
+		Expect(w.start(v1alpha1.Drain{}).wait()).To(Succeed())
+		Expect(w.counted()).To(Equal(map[string]int{"error": 1, "evicted": 1}))
+	})
+})
+
+// allowReading lets a user read pods, and nothing else.
+func allowReading(ctx context.Context, user string) {
+	_, err := admin.RbacV1().ClusterRoles().Create(ctx, &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: user},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list", "watch"}}},
+	}, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	_, err = admin.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: user},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
+	}, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	// The authorizer reads a cache too.
+	Eventually(func() error {
+		_, err := as(&wire{}, user).CoreV1().Pods("").List(ctx, metav1.ListOptions{Limit: 1})
+		return err
+	}, soon, polling).Should(Succeed())
+}

@@ -1,0 +1,267 @@
+package drain_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/reboot-operator/reboot-operator/agent/drain"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+var _ = Describe("Drain", func() {
+	var w *world
+	BeforeEach(func(ctx context.Context) { w = newWorld(ctx) })
+
+	It("costs one LIST, one WATCH and one request for each pod (behaviours 37, 41)", func(ctx context.Context) {
+		names := []string{}
+		for i := range 12 {
+			names = append(names, fmt.Sprintf("web-%02d", i))
+		}
+		stays := []*corev1.Pod{
+			w.create(ctx, "daemon", ownedBy("DaemonSet")),
+			w.create(ctx, "static", mirror, ownedBy("Node")),
+			w.create(ctx, "succeeded", bare, phase(corev1.PodSucceeded)),
+			w.create(ctx, "failed", phase(corev1.PodFailed)),
+			w.create(ctx, "agent"),
+			w.create(ctx, "elsewhere", on("other")),
+		}
+		w.pods(ctx, names...)
+		w.drainer.Self = key(stays[4])
+
+		Expect(w.start(v1alpha1.Drain{}).wait()).To(Succeed())
+
+		Expect(w.wire.counts()).To(Equal(map[string]int{"LIST pods": 1, "WATCH pods": 1, "EVICT": 12}))
+		Expect(w.wire.evictions()).To(ConsistOf(names))
+		Expect(w.counted()).To(Equal(map[string]int{"evicted": 12}))
+		Expect(w.left(ctx)).To(ConsistOf("daemon", "static", "succeeded", "failed", "agent", "elsewhere"))
+		for _, pod := range stays {
+			Expect(w.get(ctx, pod.Name).ResourceVersion).To(Equal(pod.ResourceVersion), "%s was touched", pod.Name)
+		}
+		for i, s := range w.statuses {
+			Expect(s).To(Equal(drain.Status{Remaining: 12 - i, Evicted: i}), "each change is reported, once")
+		}
+		Expect(w.statuses).To(HaveLen(13))
+	})
+
+	It("is done at once on an empty node", func() {
+		Expect(w.start(v1alpha1.Drain{}).wait()).To(Succeed())
+		Expect(w.statuses).To(Equal([]drain.Status{{}}))
+		Expect(w.wire.counts()["EVICT"]).To(BeZero())
+	})
+
+	It("evicts nothing when the policy keeps a pod, and names all such pods (behaviour 39)", func(ctx context.Context) {
+		w.create(ctx, "alone", bare)
+		w.create(ctx, "cache", func(p *corev1.Pod) {
+			p.Spec.Volumes = []corev1.Volume{{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+		})
+		w.pods(ctx, "web")
+
+		err := w.start(v1alpha1.Drain{EmptyDirData: v1alpha1.PodDisposalBlock}).wait()
+
+		undrainable, ok := errors.AsType[*drain.UndrainableError](err)
+		Expect(ok).To(BeTrue(), "error %v", err)
+		Expect(undrainable.Pods).To(HaveLen(2))
+		Expect(err).To(MatchError(fmt.Sprintf("draining node %q: the policy keeps pods on the node: "+
+			"pod %s/alone: no controller would create it again, and drain.unmanagedPods is Block; "+
+			`pod %s/cache: the data in its emptyDir volume "tmp" would be lost, and drain.emptyDirData is Block`,
+			w.node, w.namespace, w.namespace)))
+		Expect(w.wire.counts()["EVICT"]).To(BeZero())
+		Expect(w.left(ctx)).To(ConsistOf("alone", "cache", "web"))
+	})
+
+	It("evicts them when the policy says Delete", func(ctx context.Context) {
+		w.pod(ctx, "alone", bare)
+		Expect(w.start(v1alpha1.Drain{UnmanagedPods: v1alpha1.PodDisposalDelete}).wait()).To(Succeed())
+		Expect(w.left(ctx)).To(BeEmpty())
+	})
+
+	It("caps the grace period", func(ctx context.Context) {
+		w.kubelet.hold()
+		w.pod(ctx, "web", func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = ptr.To[int64](600) })
+		d := w.start(v1alpha1.Drain{GracePeriodSeconds: ptr.To[int64](7)})
+		Eventually(func() *int64 { return w.get(ctx, "web").DeletionGracePeriodSeconds }, soon, polling).
+			Should(HaveValue(BeEquivalentTo(7)))
+		w.kubelet.release(ctx)
+		Expect(d.wait()).To(Succeed())
+	})
+
+	It("goes round a PodDisruptionBudget by a rule with action Delete", func(ctx context.Context) {
+		w.kubelet.hold()
+		w.budget(ctx, "web", 0)
+		w.pod(ctx, "stuck", func(p *corev1.Pod) { p.Labels["stuck"] = "ok" })
+		r := rule(v1alpha1.DrainDelete, "stuck", "ok", 0)
+		r.GracePeriodSeconds = ptr.To[int64](5)
+		d := w.start(rules(r))
+		Eventually(func() *int64 { return w.get(ctx, "stuck").DeletionGracePeriodSeconds }, soon, polling).
+			Should(HaveValue(BeEquivalentTo(5)))
+		w.kubelet.release(ctx)
+		Expect(d.wait()).To(Succeed())
+		Expect(w.wire.counts()).To(Equal(map[string]int{"LIST pods": 1, "WATCH pods": 1, "DELETE pods": 1}))
+		Expect(w.counted()).To(Equal(map[string]int{"deleted": 1}))
+	})
+
+	It("waits for pods to complete, and leaves them (action WaitCompleted)", func(ctx context.Context) {
+		batch := w.pod(ctx, "batch", bare, labelled("job", "batch"))
+		d := w.start(rules(rule(v1alpha1.DrainWaitCompleted, "job", "batch", 0)))
+		Eventually(w.blocked, soon, polling).Should(Equal([]string{"batch: WaitCompleted: a rule waits until it has completed"}))
+		batch.Status.Phase = corev1.PodSucceeded
+		_, err := admin.CoreV1().Pods(w.namespace).UpdateStatus(ctx, batch, metav1.UpdateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(d.wait()).To(Succeed())
+		Expect(w.left(ctx)).To(ConsistOf("batch"))
+		Expect(w.wire.counts()["EVICT"]).To(BeZero())
+	})
+
+	It("leaves pods to a rule with action Skip", func(ctx context.Context) {
+		w.pod(ctx, "keep", bare, labelled("keep", "true"))
+		w.pods(ctx, "web")
+		Expect(w.start(rules(rule(v1alpha1.DrainSkip, "keep", "true", 0))).wait()).To(Succeed())
+		Expect(w.left(ctx)).To(ConsistOf("keep"))
+	})
+
+	It("takes the orders one after the other, each only when the one before is gone", func(ctx context.Context) {
+		w.kubelet.hold()
+		w.create(ctx, "db", labelled("tier", "db"))
+		w.create(ctx, "proxy-1", labelled("tier", "proxy"))
+		w.create(ctx, "proxy-2", labelled("tier", "proxy"))
+		w.pods(ctx, "web")
+		d := w.start(rules(rule("", "tier", "db", 10), rule("", "tier", "proxy", -5)))
+
+		Eventually(w.counted, soon, polling).Should(HaveKeyWithValue("evicted", 2))
+		remove(ctx, w.get(ctx, "proxy-1"))
+		Eventually(w.status, soon, polling).Should(Equal(drain.Status{Remaining: 3, Evicted: 1}))
+		Expect(w.wire.evictions()).To(ConsistOf("proxy-1", "proxy-2"), "proxy-2 is still there")
+		remove(ctx, w.get(ctx, "proxy-2"))
+		Eventually(w.counted, soon, polling).Should(HaveKeyWithValue("evicted", 3))
+		Expect(w.wire.evictions()[2:]).To(Equal([]string{"web"}))
+		w.kubelet.release(ctx)
+		Expect(d.wait()).To(Succeed())
+		Expect(w.wire.evictions()[2:]).To(Equal([]string{"web", "db"}))
+	})
+
+	It("selects by namespace labels, asking for each namespace once", func(ctx context.Context) {
+		prod := makeNamespace(ctx, map[string]string{"tier": "prod"})
+		in := func(p *corev1.Pod) { p.Namespace = prod }
+		w.create(ctx, "prod-1", in)
+		w.create(ctx, "prod-2", in)
+		w.pods(ctx, "dev-1", "dev-2")
+		r := rule(v1alpha1.DrainSkip, "app", "web", 0)
+		r.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "prod"}}
+		Expect(w.start(rules(r)).wait()).To(Succeed())
+		Expect(w.wire.evictions()).To(ConsistOf("dev-1", "dev-2"))
+		Expect(w.wire.counts()).To(Equal(map[string]int{"LIST pods": 1, "WATCH pods": 1, "EVICT": 2, "GET namespaces": 2}))
+	})
+
+	It("evicts pods that appear meanwhile, and names those it may not", func(ctx context.Context) {
+		w.kubelet.hold()
+		w.pods(ctx, "first")
+		d := w.start(v1alpha1.Drain{})
+		Eventually(w.counted, soon, polling).Should(HaveKeyWithValue("evicted", 1))
+		w.create(ctx, "alone", bare)
+		w.create(ctx, "second")
+		Eventually(w.counted, soon, polling).Should(HaveKeyWithValue("evicted", 2))
+		Eventually(w.blocked, soon, polling).Should(Equal([]string{
+			"alone: UndrainablePod: no controller would create it again, and drain.unmanagedPods is Block",
+		}))
+		w.kubelet.release(ctx)
+		Eventually(w.status, soon, polling).Should(HaveField("Remaining", 1))
+		remove(ctx, w.get(ctx, "alone"))
+		Expect(d.wait()).To(Succeed())
+	})
+
+	It("only waits for pods that terminate already, and says when one is stuck", func(ctx context.Context) {
+		w.kubelet.hold()
+		c := w.stopClock()
+		w.pods(ctx, "slow")
+		Expect(admin.CoreV1().Pods(w.namespace).Delete(ctx, "slow", metav1.DeleteOptions{})).To(Succeed())
+		ends := w.get(ctx, "slow").DeletionTimestamp.UTC()
+		d := w.start(v1alpha1.Drain{})
+		Eventually(w.status, soon, polling).Should(Equal(drain.Status{Remaining: 1}))
+		Eventually(c.HasWaiters, soon, polling).Should(BeTrue())
+		c.SetTime(ends.Add(stuckAfter))
+		Eventually(w.blocked, soon, polling).Should(Equal([]string{
+			"slow: StuckTerminating: still there after its grace period, which ended at " + ends.Format("2006-01-02T15:04:05Z"),
+		}))
+		w.kubelet.release(ctx)
+		Expect(d.wait()).To(Succeed())
+		Expect(w.wire.counts()).To(Equal(map[string]int{"LIST pods": 1, "WATCH pods": 1}), "nothing was asked, let alone forced")
+	})
+
+	It("ends with its context, promptly, and leaves nothing behind", func(ctx context.Context) {
+		w.budget(ctx, "web", 0)
+		w.pods(ctx, "web-1", "web-2")
+		d := w.start(v1alpha1.Drain{})
+		Eventually(w.blocked, soon, polling).Should(HaveLen(2))
+		Eventually(w.wire.counts, soon, polling).Should(HaveKey("WATCH poddisruptionbudgets"))
+		d.cancel()
+		var err error
+		Eventually(d.done, "1s", "1ms").Should(Receive(&err))
+		Expect(err).To(MatchError(context.Canceled))
+		Expect(goroutines()).NotTo(ContainSubstring("agent/drain."))
+		Expect(w.left(ctx)).To(HaveLen(2))
+	})
+
+	It("is continued by calling it again after a crash", func(ctx context.Context) {
+		w.kubelet.hold()
+		w.create(ctx, "db", labelled("tier", "db"))
+		w.pods(ctx, "web-1", "web-2")
+		spec := rules(rule("", "tier", "db", 10))
+		first := w.start(spec)
+		Eventually(w.counted, soon, polling).Should(HaveKeyWithValue("evicted", 2))
+		first.cancel()
+		Expect(first.wait()).To(MatchError(context.Canceled))
+
+		second := w.start(spec)
+		w.kubelet.release(ctx)
+		Expect(second.wait()).To(Succeed())
+		Expect(w.wire.evictions()).To(HaveLen(3), "pods that terminate are not asked twice")
+		Expect(w.left(ctx)).To(BeEmpty())
+	})
+
+	DescribeTable("leaves a pod alone that has come back under an old name",
+		func(ctx context.Context, comesBack func(*world) func(*corev1.Pod)) {
+			// Not the node's identity: admission would refuse some of these requests before the UID is looked at.
+			w.drainer.Pods = as(w.wire, "admin", "system:masters")
+			w.kubelet.hold()
+			old := w.create(ctx, "db-0")
+			w.pods(ctx, "other")
+			var fresh *corev1.Pod
+			w.wire.tamper = func(r request, send sendFunc) (*http.Response, error) {
+				if r.what == "EVICT" && r.name == "db-0" && r.nth == 1 {
+					defer GinkgoRecover()
+					remove(ctx, old)
+					fresh = w.create(ctx, "db-0", comesBack(w))
+				}
+				return send()
+			}
+			d := w.start(rules(rule(v1alpha1.DrainSkip, "keep", "true", 0)))
+			Eventually(w.counted, soon, polling).Should(Equal(map[string]int{"gone": 1, "evicted": 1}))
+			w.kubelet.release(ctx)
+			Expect(d.wait()).To(Succeed())
+			Expect(w.get(ctx, "db-0")).To(And(
+				HaveField("UID", fresh.UID), HaveField("DeletionTimestamp", BeNil()), HaveField("ResourceVersion", fresh.ResourceVersion)))
+		},
+		Entry("on another node", func(*world) func(*corev1.Pod) { return on("other") }),
+		Entry("on the same node, where a rule keeps it", func(*world) func(*corev1.Pod) { return labelled("keep", "true") }),
+	)
+
+	It("is limited by the API server to the node's own pods", func(ctx context.Context) {
+		foreign := w.pod(ctx, "foreign", on("other"))
+		node := asNode(&wire{}, w.node)
+		_, err := node.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=other"})
+		Expect(apierrors.IsForbidden(err)).To(BeTrue(), "listing another node's pods: %v", err)
+		err = node.CoreV1().Pods(w.namespace).Delete(ctx, foreign.Name, metav1.DeleteOptions{})
+		Expect(apierrors.IsForbidden(err)).To(BeTrue(), "deleting another node's pod: %v", err)
+		_, err = node.PolicyV1().PodDisruptionBudgets(w.namespace).List(ctx, metav1.ListOptions{})
+		Expect(apierrors.IsForbidden(err)).To(BeTrue(), "budgets need the agent's own identity: %v", err)
+	})
+})

@@ -1,0 +1,76 @@
+package drain_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
+)
+
+// agentUser is the user of the agent's ServiceAccount, with the rights that config/rbac gives it.
+const agentUser = "system:serviceaccount:reboot-operator-system:reboot-operator-agent"
+
+var (
+	env   *testenv.Environment
+	admin kubernetes.Interface
+)
+
+func TestDrain(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "Drain")
+}
+
+var _ = BeforeSuite(func(ctx context.Context) {
+	var err error
+	env, err = testenv.Start()
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() { Expect(env.Stop()).To(Succeed()) })
+	admin = kubernetes.NewForConfigOrDie(env.Config)
+	installAgentRole(ctx)
+})
+
+// installAgentRole gives the agent's user the ClusterRole that ships.
+func installAgentRole(ctx context.Context) {
+	file, err := os.ReadFile(filepath.Join(testenv.Root(), "config", "rbac", "agent.yaml"))
+	Expect(err).NotTo(HaveOccurred())
+	for document := range strings.SplitSeq(string(file), "\n---\n") {
+		var kind metav1.TypeMeta
+		Expect(yaml.Unmarshal([]byte(document), &kind)).To(Succeed())
+		switch kind.Kind {
+		case "ClusterRole":
+			role := &rbacv1.ClusterRole{}
+			Expect(yaml.Unmarshal([]byte(document), role)).To(Succeed())
+			_, err = admin.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+		case "ClusterRoleBinding":
+			binding := &rbacv1.ClusterRoleBinding{}
+			Expect(yaml.Unmarshal([]byte(document), binding)).To(Succeed())
+			_, err = admin.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+		}
+	}
+}
+
+// as is a client of some user, by impersonation, whose requests go over the wire w.
+func as(w *wire, user string, groups ...string) kubernetes.Interface {
+	config := rest.CopyConfig(env.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: append(groups, "system:authenticated")}
+	config.Wrap(w.wrap)
+	return kubernetes.NewForConfigOrDie(config)
+}
+
+// asNode is a client with a kubelet's identity: what the Node authorizer and NodeRestriction let through, and nothing else.
+func asNode(w *wire, node string) kubernetes.Interface {
+	return as(w, "system:node:"+node, "system:nodes")
+}

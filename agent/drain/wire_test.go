@@ -1,0 +1,167 @@
+package drain_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// wire records the requests of a client and may tamper with them.
+type wire struct {
+	mu       sync.Mutex
+	requests []request
+	tamper   func(r request, send sendFunc) (*http.Response, error)
+}
+
+// request is what a spec needs to know of one.
+type request struct {
+	what string // "LIST pods", "EVICT", "WATCH poddisruptionbudgets"
+	name string // the last name in the path, "" for collections
+	nth  int    // it is the nth of its kind and name, from 1
+}
+
+type sendFunc func() (*http.Response, error)
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func (w *wire) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		seen := w.record(r)
+		send := func() (*http.Response, error) { return next.RoundTrip(r) }
+		if w.tamper != nil {
+			return w.tamper(seen, send)
+		}
+		return send()
+	})
+}
+
+func (w *wire) record(r *http.Request) request {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	seen := describe(r)
+	for _, other := range w.requests {
+		if other.what == seen.what && other.name == seen.name {
+			seen.nth++
+		}
+	}
+	seen.nth++
+	w.requests = append(w.requests, seen)
+	return seen
+}
+
+func describe(r *http.Request) request {
+	// /api/v1/… or /apis/GROUP/VERSION/…, then namespaces/NAME/ where there is more to come.
+	parts := strings.Split(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	parts = parts[2:]
+	if strings.HasPrefix(r.URL.Path, "/apis/") {
+		parts = parts[1:]
+	}
+	if parts[0] == "namespaces" && len(parts) > 2 {
+		parts = parts[2:]
+	}
+	verb := r.Method
+	switch {
+	case r.URL.Query().Get("watch") != "":
+		verb = "WATCH"
+	case verb == http.MethodGet && len(parts) == 1:
+		verb = "LIST"
+	case len(parts) == 3 && parts[2] == "eviction":
+		return request{what: "EVICT", name: parts[1]}
+	}
+	seen := request{what: verb + " " + parts[0]}
+	if len(parts) > 1 {
+		seen.name = parts[1]
+	}
+	return seen
+}
+
+// counts is how many requests of each kind were sent.
+func (w *wire) counts() map[string]int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	counts := map[string]int{}
+	for _, r := range w.requests {
+		counts[r.what]++
+	}
+	return counts
+}
+
+// evictions are the pods asked to leave, in the order of the requests.
+func (w *wire) evictions() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	names := []string{}
+	for _, r := range w.requests {
+		if r.what == "EVICT" {
+			names = append(names, r.name)
+		}
+	}
+	return names
+}
+
+// answerWith is an API server's answer that no API server gave.
+func answerWith(status metav1.Status) (*http.Response, error) {
+	return body(int(status.Code), failure(status)), nil
+}
+
+// eventWith is a watch that brings one ERROR event.
+func eventWith(status metav1.Status) (*http.Response, error) {
+	return body(http.StatusOK, map[string]any{"type": "ERROR", "object": failure(status)}), nil
+}
+
+func failure(status metav1.Status) metav1.Status {
+	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+	status.Status = metav1.StatusFailure
+	return status
+}
+
+func body(code int, content any) *http.Response {
+	data, err := json.Marshal(content)
+	if err != nil {
+		panic(err)
+	}
+	return &http.Response{
+		StatusCode: code, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{"Content-Type": {"application/json"}},
+		Body:   io.NopCloser(bytes.NewReader(data)),
+	}
+}
+
+// cuttable is a response body that ends, as if the server had closed it, when cut is closed.
+type cuttable struct {
+	io.ReadCloser
+	cut  chan struct{}
+	once sync.Once
+}
+
+func cutBody(resp *http.Response, cut chan struct{}) *http.Response {
+	c := &cuttable{ReadCloser: resp.Body, cut: cut}
+	go func() {
+		<-cut
+		c.Close()
+	}()
+	resp.Body = c
+	return resp
+}
+
+func (c *cuttable) Read(p []byte) (int, error) {
+	n, err := c.ReadCloser.Read(p)
+	select {
+	case <-c.cut:
+		return 0, io.EOF
+	default:
+		return n, err
+	}
+}
+
+func (c *cuttable) Close() (err error) {
+	c.once.Do(func() { err = c.ReadCloser.Close() })
+	return err
+}
