@@ -124,7 +124,7 @@ var _ = Describe("identity serviceaccount (config/overlays/rbac-fallback)", Orde
 	)
 
 	It("holds for whatever a wider role would allow", func(ctx SpecContext) {
-		_, err := c.kubectl("create", "clusterrolebinding", "too-wide", "--clusterrole=cluster-admin",
+		_, err := c.kubectl(ctx, "create", "clusterrolebinding", "too-wide", "--clusterrole=cluster-admin",
 			"--serviceaccount="+namespace+":"+agentAccount)
 		Expect(err).NotTo(HaveOccurred())
 		expectAllowed(ctx, who[agent], listSecrets)

@@ -80,12 +80,12 @@ var _ = Describe("config/default", Ordered, ContinueOnFailure, func() {
 			HaveField("ServiceAccountToken.ExpirationSeconds", HaveValue(Equal(int64(600))))))))
 	})
 
-	DescribeTable("samples are accepted", func(name string) {
-		_, err := c.kubectl("apply", "--dry-run=server", "-f", filepath.Join(testenv.Root(), "config", "samples", name))
+	DescribeTable("samples are accepted", func(ctx SpecContext, name string) {
+		_, err := c.kubectl(ctx, "apply", "--dry-run=server", "-f", filepath.Join(testenv.Root(), "config", "samples", name))
 		Expect(err).NotTo(HaveOccurred())
 	}, samples())
 
-	It("takes the network policies", func() { c.dryRun("config/network-policy") })
+	It("takes the network policies", func(ctx SpecContext) { c.dryRun(ctx, "config/network-policy") })
 
 	DescribeTable("what the manager may do", func(ctx SpecContext, want bool, attributes authorizationv1.ResourceAttributes) {
 		review, err := c.admin.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
@@ -56,9 +57,9 @@ func start(ctx context.Context, folder string) *cluster {
 	Expect(err).NotTo(HaveOccurred())
 	c := &cluster{config: env.Config, admin: admin, agents: map[string]*corev1.Pod{}}
 	c.kubeconfig = writeKubeconfig(env.Config)
-	c.apply("config/namespace")
-	c.dryRun(folder) // the namespace exists now, and testenv has installed the CRD
-	c.apply(folder)
+	c.apply(ctx, "config/namespace")
+	c.dryRun(ctx, folder) // the namespace exists now, and testenv has installed the CRD
+	c.apply(ctx, folder)
 	for _, name := range []string{"n1", "n2"} {
 		_, err := admin.CoreV1().Nodes().Create(ctx, makeNode(name), metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
@@ -83,21 +84,22 @@ func writeKubeconfig(config *rest.Config) string {
 	return path
 }
 
-func (c *cluster) apply(folder string) {
+func (c *cluster) apply(ctx context.Context, folder string) {
 	GinkgoHelper()
-	_, err := c.kubectl("apply", "--server-side", "-k", filepath.Join(testenv.Root(), folder))
+	_, err := c.kubectl(ctx, "apply", "--server-side", "-k", filepath.Join(testenv.Root(), folder))
 	Expect(err).NotTo(HaveOccurred())
 }
 
-func (c *cluster) dryRun(folder string) {
+func (c *cluster) dryRun(ctx context.Context, folder string) {
 	GinkgoHelper()
-	_, err := c.kubectl("apply", "--dry-run=server", "-k", filepath.Join(testenv.Root(), folder))
+	_, err := c.kubectl(ctx, "apply", "--dry-run=server", "-k", filepath.Join(testenv.Root(), folder))
 	Expect(err).NotTo(HaveOccurred())
 }
 
 // kubectl runs the kubectl that was built with the control plane, as the cluster's administrator.
-func (c *cluster) kubectl(args ...string) (string, error) {
-	command := exec.Command(filepath.Join(testenv.Assets(), "kubectl"), append([]string{"--kubeconfig", c.kubeconfig}, args...)...)
+func (c *cluster) kubectl(ctx context.Context, args ...string) (string, error) {
+	command := exec.CommandContext(ctx, filepath.Join(testenv.Assets(), "kubectl"), args...)
+	command.Env = append(os.Environ(), "KUBECONFIG="+c.kubeconfig)
 	var stdout, stderr bytes.Buffer
 	command.Stdout, command.Stderr = &stdout, &stderr
 	if err := command.Run(); err != nil {
