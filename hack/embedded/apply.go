@@ -26,10 +26,13 @@ func (c *Cluster) ApplyManifest(ctx context.Context, manifest []byte) error {
 	return err
 }
 
+// KubectlPath is the path of kubectl.
+func (c *Cluster) KubectlPath() string { return c.asset("kubectl") }
+
 // Kubectl runs kubectl as the administrator, with text on its standard input, and returns its standard output.
 func (c *Cluster) Kubectl(ctx context.Context, stdin []byte, args ...string) (string, error) {
 	var stdout, stderr bytes.Buffer
-	kubectl := exec.CommandContext(ctx, c.asset("kubectl"), args...)
+	kubectl := exec.CommandContext(ctx, c.KubectlPath(), args...)
 	kubectl.Env = append(os.Environ(), "KUBECONFIG="+c.kubeconfig, "HOME="+c.Dir)
 	kubectl.Stdin, kubectl.Stdout, kubectl.Stderr = bytes.NewReader(stdin), &stdout, &stderr
 	if err := kubectl.Run(); err != nil {

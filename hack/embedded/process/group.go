@@ -87,7 +87,11 @@ func (g *Group) run() {
 func ended(p *Process) bool { return !p.Alive() }
 
 func (g *Group) start(program Program) (*Process, error) {
-	p := &Process{Name: program.Name, Log: filepath.Join(g.dir, program.Name+".log"), done: make(chan struct{})}
+	p := &Process{
+		Name: program.Name, Path: program.Path,
+		Log:  filepath.Join(g.dir, program.Name+".log"),
+		done: make(chan struct{}),
+	}
 	log, err := os.OpenFile(p.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("opening the log of %s: %w", program.Name, err)

@@ -24,10 +24,11 @@ type Program struct {
 
 // Process is a program that was started.
 type Process struct {
-	// Name is the program's.
-	Name string
+	// Name and Path are the program's.
+	Name, Path string
 	// Log is the file its output is appended to.
-	Log  string
+	Log string
+
 	cmd  *exec.Cmd
 	done chan struct{}
 }

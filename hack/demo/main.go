@@ -1,0 +1,77 @@
+// The demo reboots a simulated cluster from beginning to end, with everything real but the machines: `make demo`.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/go-logr/logr"
+
+	"github.com/reboot-operator/reboot-operator/hack/fleet/terminal"
+)
+
+// Exit codes: a promise was broken or something failed; the flags cannot work; interrupted.
+const (
+	exitBroken      = 1
+	exitUsage       = 2
+	exitInterrupted = 130
+)
+
+var errInterrupted = errors.New("interrupted")
+
+func main() {
+	os.Exit(run(os.Args[1:]))
+}
+
+func run(args []string) int {
+	o, err := parse(args, os.Stdout)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case err != nil:
+		fmt.Fprintf(os.Stderr, "demo: %v\n", err)
+		return exitUsage
+	}
+	// The libraries' own logs say nothing that the demo does not.
+	klog.SetLogger(logr.Discard())
+	ctrl.SetLogger(logr.Discard())
+	ctx, cancel := interruptible(context.Background())
+	defer cancel()
+	screen := terminal.Open(os.Stdout, os.Getenv)
+	defer screen.Close()
+	err = (&demo{options: o, screen: screen}).run(ctx)
+	switch {
+	case errors.Is(context.Cause(ctx), errInterrupted):
+		screen.Print("  interrupted: everything has been stopped")
+		return exitInterrupted
+	case err != nil:
+		fmt.Fprintf(os.Stderr, "demo: %v\n", err)
+		return exitBroken
+	}
+	return 0
+}
+
+// interruptible ends with errInterrupted at the first interrupt or termination. A second one kills: the kernel then ends
+// every process of the demo with it.
+func interruptible(parent context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(parent)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		select {
+		case <-signals:
+			signal.Stop(signals)
+			cancel(errInterrupted)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(context.Canceled) }
+}

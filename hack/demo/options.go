@@ -1,0 +1,86 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// options are the demo's flags.
+type options struct {
+	nodes          int
+	maxUnavailable intstr.IntOrString
+	rebootDuration time.Duration
+	timeout        time.Duration
+	keep           bool
+}
+
+const usage = `Reboots a simulated cluster, for real: etcd, kube-apiserver, controllers, the manager and one agent per node.
+
+Usage: demo [flags]
+`
+
+// parse reads the flags. flag.ErrHelp: the usage was asked for, and has been written.
+func parse(args []string, out io.Writer) (options, error) {
+	var o options
+	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.IntVar(&o.nodes, "nodes", 5, "How many nodes to reboot, 1 to 100.")
+	maxUnavailable := flags.String("max-unavailable", "1", "How many may be unavailable at once: a number, or a percentage such as 40%.")
+	flags.DurationVar(&o.rebootDuration, "reboot-duration", 2*time.Second, "How long a machine is down.")
+	flags.DurationVar(&o.timeout, "timeout", 5*time.Minute, "Give up after so long.")
+	flags.BoolVar(&o.keep, "keep", false, "Leave the cluster running until Ctrl-C, and print its KUBECONFIG.")
+	err := flags.Parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		fmt.Fprint(out, usage)
+		flags.SetOutput(out)
+		flags.PrintDefaults()
+	}
+	if err != nil {
+		return o, err
+	}
+	o.maxUnavailable = intstr.Parse(*maxUnavailable)
+	return o, o.check(flags.Args())
+}
+
+// check says in one sentence what cannot work.
+func (o options) check(args []string) error {
+	switch limit, err := o.limit(); {
+	case len(args) > 0:
+		return fmt.Errorf("unexpected argument %q", args[0])
+	case o.nodes < 1 || o.nodes > 100:
+		return fmt.Errorf("--nodes is %d: 1 to 100 can be simulated", o.nodes)
+	case err != nil || limit < 1:
+		return fmt.Errorf("--max-unavailable %q is neither a number from 1 nor a percentage from 1%% to 100%%", o.maxUnavailable.String())
+	case o.rebootDuration < 0:
+		return errors.New("--reboot-duration is negative")
+	case o.timeout <= 0:
+		return errors.New("--timeout must be more than 0")
+	}
+	return nil
+}
+
+// limit is maxUnavailable in nodes: a percentage rounds down, to at least 1.
+func (o options) limit() (int, error) {
+	if o.maxUnavailable.Type == intstr.Int {
+		return o.maxUnavailable.IntValue(), nil
+	}
+	percent, err := strconv.Atoi(trimPercent(o.maxUnavailable.StrVal))
+	if err != nil || percent < 1 || percent > 100 {
+		return 0, fmt.Errorf("no percentage: %s", o.maxUnavailable.StrVal)
+	}
+	return max(1, o.nodes*percent/100), nil
+}
+
+// trimPercent takes the sign off; without one there is nothing to parse.
+func trimPercent(text string) string {
+	if text == "" || text[len(text)-1] != '%' {
+		return ""
+	}
+	return text[:len(text)-1]
+}

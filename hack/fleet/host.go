@@ -1,0 +1,153 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
+	"github.com/reboot-operator/reboot-operator/hack/embedded"
+	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
+)
+
+const osRelease = `ID=flatcar
+VERSION_ID=4230.2.0
+PRETTY_NAME="Simulated Flatcar"
+`
+
+// Host is one machine: what its programs see of it, and its power switch.
+type Host struct {
+	// Name is the node's.
+	Name string
+	// Root stands for the machine's root file system.
+	Root string
+	// Bus is its system bus.
+	Bus *hosttest.Bus
+
+	machine *embedded.Machine
+	engine  *hosttest.UpdateEngine
+	logind  *hosttest.Logind
+	clock   clock.Clock
+
+	mu      sync.Mutex
+	powered chan struct{} // closed while the power is on
+	cuts    int
+	running []*process.Process
+}
+
+// newHost puts a machine under an existing simulated node. Its files are in a folder of its own in dir.
+func newHost(ctx context.Context, cluster *embedded.Cluster, dir, name string) (*Host, error) {
+	h := &Host{Name: name, Root: filepath.Join(dir, name), clock: clock.RealClock{}, powered: make(chan struct{})}
+	close(h.powered)
+	etc := filepath.Join(h.Root, "etc")
+	if err := os.MkdirAll(etc, 0o700); err != nil {
+		return nil, fmt.Errorf("making the root of %q: %w", name, err)
+	}
+	if err := os.WriteFile(filepath.Join(etc, "os-release"), []byte(osRelease), 0o600); err != nil {
+		return nil, fmt.Errorf("making the root of %q: %w", name, err)
+	}
+	var err error
+	if h.machine, err = cluster.Machine(ctx, name, filepath.Join(h.Root, "boot_id")); err != nil {
+		return nil, err
+	}
+	return h, h.startBus()
+}
+
+func (h *Host) startBus() (err error) {
+	if h.Bus, err = hosttest.Start(h.Root); err != nil {
+		return err
+	}
+	if h.engine, err = h.Bus.StartUpdateEngine(); err != nil {
+		return err
+	}
+	h.logind, err = h.Bus.StartLogind()
+	return err
+}
+
+// onReboot calls f for each reboot that logind accepts.
+func (h *Host) onReboot(f func()) { h.logind.OnReboot(f) }
+
+// reboot cuts the power, and comes back as long after.
+func (h *Host) reboot(ctx context.Context, down time.Duration) error {
+	up := h.clock.After(down)
+	h.cutPower()
+	if err := h.machine.Down(ctx); err != nil {
+		return err
+	}
+	select {
+	case <-up:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if err := h.boot(); err != nil {
+		return err
+	}
+	if err := h.machine.Up(ctx); err != nil {
+		return err
+	}
+	h.restorePower()
+	return nil
+}
+
+// boot starts what a machine starts before any pod: a new bus, an update_engine that has nothing to install, logind.
+func (h *Host) boot() error {
+	h.engine.SetStatus(hosttest.Idle())
+	if err := h.Bus.Restart(); err != nil {
+		return err
+	}
+	return errors.Join(h.engine.Start(), h.logind.Start())
+}
+
+func (h *Host) cutPower() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.powered = make(chan struct{})
+	h.cuts++
+	for _, p := range h.running {
+		p.Kill()
+	}
+	h.running = nil
+}
+
+func (h *Host) restorePower() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	close(h.powered)
+}
+
+// start starts a program once the power is on, and tells how often the power had been cut by then.
+func (h *Host) start(ctx context.Context, group *process.Group, program process.Program) (*process.Process, int, error) {
+	for {
+		h.mu.Lock()
+		powered := h.powered
+		select {
+		case <-powered:
+			defer h.mu.Unlock()
+			p, err := group.Start(program)
+			if err == nil {
+				h.running = append(h.running, p)
+			}
+			return p, h.cuts, err
+		default:
+			h.mu.Unlock()
+		}
+		select {
+		case <-powered:
+		case <-ctx.Done():
+			return nil, 0, ctx.Err()
+		}
+	}
+}
+
+// cutSince tells whether the power has been cut more often than so many times.
+func (h *Host) cutSince(cuts int) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.cuts > cuts
+}

@@ -1,0 +1,61 @@
+package fleet
+
+import (
+	"fmt"
+	"path/filepath"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
+)
+
+// Names of the containers of config/manager and config/agent, which are those of the programs too.
+const (
+	managerProgram = "manager"
+	agentProgram   = "agent"
+)
+
+// programOf is the process that stands for the first container of a pod: with its arguments and environment, and then
+// those that say where things are on this machine.
+func programOf(pod *corev1.Pod, programs, kubeconfig string, host *Host) (process.Program, error) {
+	container := pod.Spec.Containers[0]
+	env, err := environment(pod, container.Env)
+	if err != nil {
+		return process.Program{}, err
+	}
+	program := process.Program{
+		Name: pod.Name,
+		Path: filepath.Join(programs, container.Name),
+		Args: append([]string{}, container.Args...),
+		Env:  env,
+	}
+	program.Args = append(program.Args, "--kubeconfig="+kubeconfig, "--health-probe-bind-address=127.0.0.1:0")
+	switch container.Name {
+	case managerProgram:
+		program.Args = append(program.Args, "--metrics-bind-address=0")
+	case agentProgram:
+		program.Args = append(program.Args,
+			"--dbus-address="+host.Bus.Address(), "--host-root="+host.Root, "--boot-id-file="+host.machine.BootIDFile)
+	default:
+		return process.Program{}, fmt.Errorf("pod %s: no program for container %q", pod.Name, container.Name)
+	}
+	return program, nil
+}
+
+func environment(pod *corev1.Pod, vars []corev1.EnvVar) ([]string, error) {
+	fields := map[string]string{
+		"metadata.name": pod.Name, "metadata.namespace": pod.Namespace, "spec.nodeName": pod.Spec.NodeName,
+	}
+	var env []string
+	for _, v := range vars {
+		value := v.Value
+		if from := v.ValueFrom; from != nil {
+			if from.FieldRef == nil || fields[from.FieldRef.FieldPath] == "" {
+				return nil, fmt.Errorf("pod %s: variable %s comes from something that is not simulated", pod.Name, v.Name)
+			}
+			value = fields[from.FieldRef.FieldPath]
+		}
+		env = append(env, v.Name+"="+value)
+	}
+	return env, nil
+}

@@ -1,0 +1,76 @@
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
+)
+
+// Build builds the manager and the agent into bin of the repository, and returns that folder.
+func Build(ctx context.Context) (string, error) {
+	bin := filepath.Join(testenv.Root(), "bin")
+	for program, folder := range map[string]string{managerProgram: ".", agentProgram: "./agent"} {
+		// With no flags of its own it shares what has been compiled for whoever calls it.
+		build := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(bin, program), folder)
+		build.Dir = testenv.Root()
+		if err := run(build); err != nil {
+			return "", fmt.Errorf("building the %s: %w", program, err)
+		}
+	}
+	return bin, nil
+}
+
+// BuildControlPlane builds the control plane's programs where they are missing. With KUBEBUILDER_ASSETS they are the
+// user's to bring.
+func BuildControlPlane(ctx context.Context) error {
+	if _, err := os.Stat(filepath.Join(testenv.Assets(), "kwok")); err == nil {
+		return nil
+	}
+	if dir := os.Getenv("KUBEBUILDER_ASSETS"); dir != "" {
+		return fmt.Errorf("KUBEBUILDER_ASSETS is %s, which has no kwok: `make controlplane` builds all that is needed into bin/k8s", dir)
+	}
+	build := exec.CommandContext(ctx, filepath.Join(testenv.Root(), "hack", "controlplane", "build.sh"))
+	build.Stdout, build.Stderr = os.Stdout, os.Stderr
+	if err := build.Run(); err != nil {
+		return fmt.Errorf("building the control plane: %w", err)
+	}
+	return nil
+}
+
+// InstallBus makes sure that there is a dbus-daemon: root on Debian and its likes gets the package, others are told its
+// name.
+func InstallBus(ctx context.Context) error {
+	if _, err := exec.LookPath("dbus-daemon"); err == nil {
+		return nil
+	}
+	apt, err := exec.LookPath("apt-get")
+	if err != nil || os.Geteuid() != 0 {
+		return errors.New("dbus-daemon is not installed: it is in package dbus-daemon (Debian 12 and later, Fedora) or dbus (elsewhere)")
+	}
+	// Fresh images have no package lists, and older releases have the daemon in package dbus.
+	var failed error
+	for _, args := range [][]string{{"install", "dbus-daemon"}, {"update"}, {"install", "dbus-daemon"}, {"install", "dbus"}} {
+		install := exec.CommandContext(ctx, apt, append([]string{"--yes", "--no-install-recommends"}, args...)...)
+		install.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
+		failed = run(install)
+		if _, err := exec.LookPath("dbus-daemon"); err == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("installing dbus-daemon: %w", failed)
+}
+
+// run runs a program; what it says is told only in an error.
+func run(command *exec.Cmd) error {
+	output, err := command.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, bytes.TrimSpace(output))
+	}
+	return nil
+}

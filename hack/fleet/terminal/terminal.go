@@ -1,0 +1,150 @@
+// Package terminal shows progress to people: in place and in colour in a terminal, as plain lines in a pipe.
+package terminal
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/term"
+	"k8s.io/utils/clock"
+)
+
+const (
+	// frame is how often what moves is drawn again.
+	frame = 100 * time.Millisecond
+	// defaultWidth and defaultHeight are those of a terminal that does not tell.
+	defaultWidth, defaultHeight = 80, 24
+	// stepWidth is how wide the name of a step may be.
+	stepWidth = 52
+)
+
+const (
+	hideCursor = "\x1b[?25l"
+	showCursor = "\x1b[?25h"
+	clearLine  = "\x1b[K"
+	clearBelow = "\x1b[J"
+)
+
+// Terminal is where progress is shown. Its methods may be called from any goroutine.
+type Terminal struct {
+	// Live tells whether lines can be drawn again in place.
+	Live bool
+	// Theme paints.
+	Theme Theme
+
+	out   io.Writer
+	size  func() (width, height int)
+	clock clock.Clock
+
+	mu    sync.Mutex
+	drawn int
+}
+
+// Open shows on a file. Colours are left out where the file is no terminal, TERM is dumb or NO_COLOR is set.
+func Open(file *os.File, getenv func(string) string) *Terminal {
+	live := term.IsTerminal(int(file.Fd())) && getenv("TERM") != "dumb"
+	return &Terminal{
+		Live:  live,
+		Theme: Theme{Color: live && getenv("NO_COLOR") == ""},
+		out:   file,
+		clock: clock.RealClock{},
+		size: func() (width, height int) {
+			if width, height, err := term.GetSize(int(file.Fd())); err == nil && width > 0 && height > 0 {
+				return width, height
+			}
+			return defaultWidth, defaultHeight
+		},
+	}
+}
+
+// Size is how many columns and lines there are.
+func (t *Terminal) Size() (width, height int) { return t.size() }
+
+// Print prints lines for good.
+func (t *Terminal) Print(lines ...string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.drawn = 0
+	fmt.Fprint(t.out, strings.Join(lines, "\n")+"\n")
+}
+
+// Draw draws lines in the place of those drawn before. Only on a live terminal.
+func (t *Terminal) Draw(lines []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.draw(lines)
+}
+
+func (t *Terminal) draw(lines []string) {
+	var b strings.Builder
+	b.WriteString(hideCursor)
+	if t.drawn > 0 {
+		fmt.Fprintf(&b, "\x1b[%dA", t.drawn)
+	}
+	for _, line := range lines {
+		b.WriteString("\r" + line + clearLine + "\n")
+	}
+	b.WriteString(clearBelow)
+	t.drawn = len(lines)
+	fmt.Fprint(t.out, b.String())
+}
+
+// Close leaves what is drawn where it is and gives the cursor back.
+func (t *Terminal) Close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.drawn = 0
+	if t.Live {
+		fmt.Fprint(t.out, showCursor)
+	}
+}
+
+// Step runs one step of a start and tells how long it takes.
+func (t *Terminal) Step(name string, run func() error) error {
+	began := t.clock.Now()
+	done := make(chan struct{})
+	var drawing sync.WaitGroup
+	if t.Live {
+		drawing.Go(func() { t.spin(name, began, done) })
+	}
+	err := run()
+	close(done)
+	drawing.Wait()
+	mark := t.Theme.Paint(Good, "✓")
+	if err != nil {
+		mark = t.Theme.Paint(Bad, "✗")
+	}
+	t.finish(t.step(mark, name, began))
+	return err
+}
+
+func (t *Terminal) finish(line string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.Live {
+		t.draw([]string{line})
+	} else {
+		fmt.Fprintln(t.out, line)
+	}
+	t.drawn = 0
+}
+
+func (t *Terminal) spin(name string, began time.Time, done <-chan struct{}) {
+	spinner := []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
+	for i := 0; ; i++ {
+		t.Draw([]string{t.step(t.Theme.Paint(Busy, string(spinner[i%len(spinner)])), name, began)})
+		select {
+		case <-done:
+			return
+		case <-t.clock.After(frame):
+		}
+	}
+}
+
+func (t *Terminal) step(mark, name string, began time.Time) string {
+	return fmt.Sprintf("  %s %s %s", mark, Fit(name, stepWidth), t.Theme.Paint(Quiet, fmt.Sprintf("%6s", Seconds(t.clock.Since(began)))))
+}

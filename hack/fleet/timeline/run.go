@@ -1,0 +1,80 @@
+package timeline
+
+import (
+	"slices"
+	"time"
+)
+
+// Run is one reboot of one node: when each phase began. Zero: not yet.
+type Run struct {
+	Node string
+	// Needed is when the node asked.
+	Needed time.Time
+	// Granted is when its turn came.
+	Granted time.Time
+	// Drain is when it was cordoned.
+	Drain time.Time
+	// Reboot is the point of no return.
+	Reboot time.Time
+	// Up is when it was Ready on a new boot ID.
+	Up time.Time
+	// Done is when it was back in service.
+	Done time.Time
+}
+
+// Phases are how long each phase of a run took. Zero: it has not ended.
+type Phases struct{ Waiting, Granting, Drain, Reboot, Settle time.Duration }
+
+// Phases are how long each phase took.
+func (r Run) Phases() Phases {
+	return Phases{
+		Waiting:  between(r.Needed, r.Granted),
+		Granting: between(r.Granted, r.Drain),
+		Drain:    between(r.Drain, r.Reboot),
+		Reboot:   between(r.Reboot, r.Up),
+		Settle:   between(r.Up, r.Done),
+	}
+}
+
+func between(from, to time.Time) time.Duration {
+	if from.IsZero() || to.IsZero() {
+		return 0
+	}
+	return to.Sub(from)
+}
+
+// record notes when a phase begins. A phase that one revision skips over began with the next one that is seen; a node
+// that falls back, as after an abort, begins the phase anew.
+func (t *Timeline) record(at time.Time, n *track) {
+	if n.run == nil {
+		if n.view.State == UpToDate || n.view.State == Back || n.view.State == Unavailable {
+			return
+		}
+		n.run = &Run{Node: n.view.Node}
+	}
+	r := n.run
+	phases := []*time.Time{&r.Needed, &r.Granted, &r.Drain, &r.Reboot, &r.Up, &r.Done}
+	reached := slices.Index([]State{Waiting, Granted, Draining, Rebooting, Settling, Back}, n.view.State)
+	if reached < 0 {
+		return
+	}
+	for i, began := range phases {
+		switch {
+		case i > reached:
+			*began = time.Time{}
+		case began.IsZero():
+			*began = at
+		}
+	}
+	if n.view.State == Back {
+		t.runs = append(t.runs, *r)
+		n.run = nil
+	}
+}
+
+// Runs are the finished reboots in the order in which they were granted.
+func (t *Timeline) Runs() []Run {
+	runs := slices.Clone(t.runs)
+	slices.SortStableFunc(runs, func(a, b Run) int { return a.Granted.Compare(b.Granted) })
+	return runs
+}

@@ -1,0 +1,140 @@
+package timeline
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// View is what one node is doing.
+type View struct {
+	Node  string
+	State State
+	// Why is a sentence for people.
+	Why string
+	// Since is when the state began.
+	Since time.Time
+	// Reboots counts the changes of its boot ID.
+	Reboots int
+	// Cordoned is spec.unschedulable.
+	Cordoned bool
+	// Needs is condition RebootRequired=True; Reports is that the condition is there at all.
+	Needs, Reports bool
+}
+
+// Change is one node's step from one state to the next.
+type Change struct {
+	At       time.Time
+	Node     string
+	From, To State
+	Why      string
+}
+
+// Peak is the most nodes that were ever unavailable at once: not Ready, cordoned, or gone.
+type Peak struct {
+	Nodes []string
+	At    time.Time
+}
+
+// Timeline collects revisions of Nodes. The zero value is an empty one. It is not safe for concurrent use.
+type Timeline struct {
+	nodes   map[string]*track
+	changes []Change
+	runs    []Run
+	peak    Peak
+}
+
+// track is one node so far.
+type track struct {
+	view      View
+	bootID    string
+	available bool
+	run       *Run
+}
+
+// Observe takes one revision of a node in.
+func (t *Timeline) Observe(at time.Time, node *corev1.Node) {
+	n, known := t.nodes[node.Name]
+	if !known {
+		n = &track{bootID: node.Status.NodeInfo.BootID, view: View{Node: node.Name, Since: at}}
+		if t.nodes == nil {
+			t.nodes = map[string]*track{}
+		}
+		t.nodes[node.Name] = n
+	}
+	// A node that has never had a boot ID has never been up.
+	if id := node.Status.NodeInfo.BootID; id != n.bootID {
+		if n.bootID != "" {
+			n.view.Reboots++
+		}
+		n.bootID = id
+	}
+	required := condition(node, v1alpha1.NodeRebootRequired)
+	n.view.Cordoned = node.Spec.Unschedulable
+	n.view.Reports, n.view.Needs = required.Type != "", required.Status == corev1.ConditionTrue
+	n.available = isAvailable(node)
+	t.step(at, n, node)
+	t.count(at)
+}
+
+// Forget takes the deletion of a node in: it counts as unavailable from then on.
+func (t *Timeline) Forget(at time.Time, name string) {
+	if n := t.nodes[name]; n != nil {
+		n.available = false
+		t.enter(at, n, Unavailable, "deleted")
+		t.count(at)
+	}
+}
+
+func (t *Timeline) step(at time.Time, n *track, node *corev1.Node) {
+	state, why := look(node)
+	if state == UpToDate && n.view.Reboots > 0 {
+		state, why = Back, "boot "+short(n.bootID)
+	}
+	t.enter(at, n, state, why)
+}
+
+func (t *Timeline) enter(at time.Time, n *track, state State, why string) {
+	before := n.view.State
+	if before != state {
+		n.view.Since = at
+	}
+	if before != state || n.view.Why != why {
+		t.changes = append(t.changes, Change{At: at, Node: n.view.Node, From: before, To: state, Why: why})
+	}
+	n.view.State, n.view.Why = state, why
+	t.record(at, n)
+}
+
+func (t *Timeline) count(at time.Time) {
+	if down := t.Unavailable(); len(down) > len(t.peak.Nodes) {
+		t.peak = Peak{Nodes: down, At: at}
+	}
+}
+
+// Views are all nodes, by name.
+func (t *Timeline) Views() []View {
+	views := make([]View, 0, len(t.nodes))
+	for _, n := range t.nodes {
+		views = append(views, n.view)
+	}
+	slices.SortFunc(views, func(a, b View) int { return cmp.Compare(a.Node, b.Node) })
+	return views
+}
+
+// Changes are all changes after the first so many, in order.
+func (t *Timeline) Changes(after int) []Change { return slices.Clone(t.changes[after:]) }
+
+// Unavailable names the nodes that are unavailable now.
+func (t *Timeline) Unavailable() []string {
+	names := slices.Sorted(maps.Keys(t.nodes))
+	return slices.DeleteFunc(names, func(name string) bool { return t.nodes[name].available })
+}
+
+// Peak is the most nodes that were ever unavailable at once.
+func (t *Timeline) Peak() Peak { return t.peak }

@@ -1,0 +1,185 @@
+package timeline
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+var begin = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func at(seconds int) time.Time { return begin.Add(time.Duration(seconds) * time.Second) }
+
+// change is one thing that happens to a node.
+type change func(*corev1.Node)
+
+// node is Ready, on boot "boot-one", and was told everything in changes.
+func node(name string, changes ...change) *corev1.Node {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{}}}
+	n.Status.NodeInfo.BootID = "boot-one"
+	set(corev1.NodeReady, corev1.ConditionTrue, "KubeletReady", "")(n)
+	for _, c := range changes {
+		c(n)
+	}
+	return n
+}
+
+func set(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason, message string) change {
+	return func(n *corev1.Node) {
+		n.Status.Conditions = slices.DeleteFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == kind })
+		n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: kind, Status: status, Reason: reason, Message: message})
+	}
+}
+
+func grant(state v1alpha1.GrantState) change {
+	return func(n *corev1.Node) {
+		n.Annotations[v1alpha1.AnnotationGrant] = v1alpha1.Grant{Policy: "p", Seq: 7, BootID: "boot-one", State: state}.String()
+	}
+}
+
+func progress(phase v1alpha1.Phase) change {
+	return func(n *corev1.Node) {
+		p := v1alpha1.Progress{Seq: 7, Phase: phase, BootID: "boot-one", Reason: v1alpha1.ReasonDrainTimedOut}
+		n.Annotations[v1alpha1.AnnotationProgress] = p.String()
+	}
+}
+
+func boot(id string) change     { return func(n *corev1.Node) { n.Status.NodeInfo.BootID = id } }
+func cordoned(n *corev1.Node)   { n.Spec.Unschedulable = true }
+func uncordoned(n *corev1.Node) { n.Spec.Unschedulable = false }
+
+var (
+	upToDate = set(v1alpha1.NodeRebootRequired, corev1.ConditionFalse, "UpToDate", "")
+	needs    = set(v1alpha1.NodeRebootRequired, corev1.ConditionTrue, "UpdateStaged", "version 4")
+	down     = set(corev1.NodeReady, corev1.ConditionUnknown, "NodeStatusUnknown", "")
+	up       = set(corev1.NodeReady, corev1.ConditionTrue, "KubeletReady", "")
+)
+
+func blocked(message string) change {
+	return set(v1alpha1.NodeRebootPermitted, corev1.ConditionFalse, "BudgetExhausted", message)
+}
+
+func TestLook(t *testing.T) {
+	type answer struct {
+		State State
+		Why   string
+	}
+	active := grant(v1alpha1.GrantActive)
+	cases := map[string]struct {
+		changes []change
+		want    answer
+	}{
+		"nobody reports":             {nil, answer{UpToDate, "no agent yet"}},
+		"nothing is needed":          {[]change{upToDate}, answer{UpToDate, "UpToDate"}},
+		"the manager has not looked": {[]change{needs}, answer{Waiting, "UpdateStaged"}},
+		"a reason without a message": {[]change{needs, blocked("")}, answer{Waiting, "BudgetExhausted"}},
+		"a reason with a message":    {[]change{needs, blocked("1 of 1")}, answer{Waiting, "BudgetExhausted: 1 of 1"}},
+		"granted":                    {[]change{needs, active}, answer{Granted, "it is this node's turn"}},
+		"draining":                   {[]change{needs, active, progress("Draining"), cordoned}, answer{Draining, "pods are leaving"}},
+		"a drain that takes a while": {
+			[]change{needs, active, progress("Draining"), set(corev1.NodeDrainInProgress, corev1.ConditionTrue, "Draining", "3 left")},
+			answer{Draining, "3 left"},
+		},
+		"an earlier drain's condition says nothing": {
+			[]change{needs, active, progress("Draining"), set(corev1.NodeDrainInProgress, corev1.ConditionFalse, "Drained", "0 left")},
+			answer{Draining, "pods are leaving"},
+		},
+		"aborted":              {[]change{needs, active, progress("Aborted")}, answer{Waiting, "aborted: DrainTimedOut"}},
+		"asked logind":         {[]change{needs, active, progress("Rebooting"), cordoned}, answer{Rebooting, "logind was asked"}},
+		"down":                 {[]change{needs, active, progress("Rebooting"), cordoned, down}, answer{Rebooting, "down"}},
+		"up again":             {[]change{needs, active, progress("Rebooting"), cordoned, boot("boot-two-long")}, answer{Settling, "up again, boot boot-two"}},
+		"in service again":     {[]change{upToDate, grant(v1alpha1.GrantFinished), progress("Rebooting"), boot("b")}, answer{UpToDate, "UpToDate"}},
+		"cordoned by somebody": {[]change{needs, cordoned}, answer{Unavailable, "cordoned"}},
+		"down by itself":       {[]change{needs, down}, answer{Unavailable, "not Ready"}},
+		"a broken record": {
+			[]change{func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationGrant] = "null" }},
+			answer{Unavailable, "annotation reboot-operator.io/grant: null is no record"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			state, why := look(node("n", tc.changes...))
+			if diff := cmp.Diff(tc.want, answer{state, why}); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// tell lets things happen to one node one by one, a second apart, from a time on.
+func tell(line *Timeline, n *corev1.Node, from int, changes ...change) {
+	for i, c := range changes {
+		c(n)
+		line.Observe(at(from+i), n)
+	}
+}
+
+func TestTimeline_Run(t *testing.T) {
+	var line Timeline
+	tell(&line, node("n1"), 0,
+		upToDate, needs, grant(v1alpha1.GrantActive),
+		func(n *corev1.Node) { progress("Draining")(n); cordoned(n) },
+		progress("Rebooting"), down,
+		func(n *corev1.Node) { up(n); boot("boot-two")(n) },
+		upToDate,
+		func(n *corev1.Node) { grant(v1alpha1.GrantFinished)(n); uncordoned(n) },
+	)
+	want := []Run{{Node: "n1", Needed: at(1), Granted: at(2), Drain: at(3), Reboot: at(4), Up: at(6), Done: at(8)}}
+	if diff := cmp.Diff(want, line.Runs()); diff != "" {
+		t.Errorf("runs (-want +got):\n%s", diff)
+	}
+	phases := Phases{Waiting: time.Second, Granting: time.Second, Drain: time.Second, Reboot: 2 * time.Second, Settle: 2 * time.Second}
+	if diff := cmp.Diff(phases, line.Runs()[0].Phases()); diff != "" {
+		t.Errorf("phases (-want +got):\n%s", diff)
+	}
+	views := []View{{Node: "n1", State: Back, Why: "boot boot-two", Since: at(8), Reboots: 1, Reports: true}}
+	if diff := cmp.Diff(views, line.Views()); diff != "" {
+		t.Errorf("views (-want +got):\n%s", diff)
+	}
+	var steps []State
+	for _, c := range line.Changes(1) {
+		if c.From != c.To {
+			steps = append(steps, c.To)
+		}
+	}
+	if diff := cmp.Diff([]State{Waiting, Granted, Draining, Rebooting, Settling, Back}, steps); diff != "" {
+		t.Errorf("steps (-want +got):\n%s", diff)
+	}
+}
+
+func TestTimeline_AnAbortedDrainIsMeasuredFromItsSecondStart(t *testing.T) {
+	var line Timeline
+	n := node("n1", needs, grant(v1alpha1.GrantActive))
+	tell(&line, n, 0, progress("Draining"), progress("Aborted"))
+	delete(n.Annotations, v1alpha1.AnnotationProgress)
+	tell(&line, n, 100,
+		grant(v1alpha1.GrantActive), progress("Draining"), progress("Rebooting"), boot("boot-two"), upToDate,
+		grant(v1alpha1.GrantFinished))
+	want := []Run{{Node: "n1", Needed: at(0), Granted: at(100), Drain: at(101), Reboot: at(102), Up: at(103), Done: at(105)}}
+	if diff := cmp.Diff(want, line.Runs()); diff != "" {
+		t.Errorf("runs (-want +got):\n%s", diff)
+	}
+}
+
+func TestTimeline_PeakCountsEveryNodeThatIsUnavailableForWhateverReason(t *testing.T) {
+	var line Timeline
+	for _, name := range []string{"n1", "n2", "n3"} {
+		line.Observe(at(0), node(name))
+	}
+	line.Observe(at(1), node("n1", cordoned))
+	line.Observe(at(2), node("n2", down))
+	line.Observe(at(3), node("n1"))
+	line.Forget(at(4), "n3")
+	if diff := cmp.Diff(Peak{Nodes: []string{"n1", "n2"}, At: at(2)}, line.Peak()); diff != "" {
+		t.Errorf("peak (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"n2", "n3"}, line.Unavailable()); diff != "" {
+		t.Errorf("unavailable (-want +got):\n%s", diff)
+	}
+}
