@@ -93,3 +93,11 @@ func lasting(d time.Duration) option {
 func TestCompile_WindowAndBlackoutMayShareAName(t *testing.T) {
 	compile(t, edited(named("freeze")), blackout("freeze", "2026-01-01", "2026-01-02", ""))
 }
+
+func TestCompile_KnowsEveryZone(t *testing.T) {
+	for _, zone := range zones {
+		if _, err := window.Compile(inZone(zone), nil); err != nil {
+			t.Errorf("Compile: %v", err)
+		}
+	}
+}

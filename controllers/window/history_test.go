@@ -37,11 +37,12 @@ func TestAt_History(t *testing.T) {
 			[]v1alpha1.Window{daily("02:30", "1h", "Europe/Berlin")}, "2400-03-25 12:00", "2400-03-26 12:00",
 			[]open{{from: "2400-03-26 01:00", to: "2400-03-26 02:00"}},
 		},
+		// By the zone's rules, not by a table: tables end with 2037.
 		"last day of a leap year": {
-			[]v1alpha1.Window{daily("18:30", "1h", "America/New_York")}, "2028-12-30 12:00", "2029-01-02 00:00",
+			[]v1alpha1.Window{daily("18:30", "1h", "America/New_York")}, "2040-12-30 12:00", "2041-01-02 00:00",
 			[]open{
-				{from: "2028-12-30 23:30", to: "2028-12-31 00:30"}, {from: "2028-12-31 23:30", to: "2029-01-01 00:30"},
-				{from: "2029-01-01 23:30", to: "2029-01-02 00:00"},
+				{from: "2040-12-30 23:30", to: "2040-12-31 00:30"}, {from: "2040-12-31 23:30", to: "2041-01-01 00:30"},
+				{from: "2041-01-01 23:30", to: "2041-01-02 00:00"},
 			},
 		},
 		// Samoa left 29 December 2011 at 10:00Z for the 31st, Kwajalein 20 August 1993 at 12:00Z for the 22nd.
@@ -83,6 +84,10 @@ func TestAt_History(t *testing.T) {
 		"one start on the date that Juneau repeated": {
 			[]v1alpha1.Window{daily("09:00", "1h", "America/Juneau", on("Sat"))}, "1867-10-18 00:00", "1867-10-21 00:00",
 			[]open{{from: "1867-10-18 17:57:41", to: "1867-10-18 18:57:41"}},
+		},
+		"open when the clocks of Juneau show the day before": {
+			[]v1alpha1.Window{daily("15:00", "2h", "America/Juneau", on("Sat"))}, "1867-10-18 00:00", "1867-10-21 00:00",
+			[]open{{from: "1867-10-18 23:57:41", to: "1867-10-19 01:57:41"}},
 		},
 	})
 }

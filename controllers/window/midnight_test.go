@@ -35,6 +35,11 @@ func TestAt_ClockChangesAtMidnight(t *testing.T) {
 			[]v1alpha1.Window{daily("00:00", "1h", "Asia/Beirut")}, "2026-10-24 12:00", "2026-10-25 12:00",
 			[]open{{from: "2026-10-24 22:00", to: "2026-10-24 23:00"}},
 		},
+		// At 00:01 on Sunday the clocks of St. John's went back to 23:01 on Saturday, at 02:31Z.
+		"Sunday interrupted in St. John's": {
+			[]v1alpha1.Window{daily("00:00", "2h", "America/St_Johns", on("Sun"))}, "2010-11-06 00:00", "2010-11-08 00:00",
+			[]open{{from: "2010-11-07 02:30", to: "2010-11-07 04:30"}},
+		},
 		"midnight skipped in Cairo": {
 			[]v1alpha1.Window{daily("00:30", "1h", "Africa/Cairo", on("Fri"))}, "2026-04-20 00:00", "2026-04-27 00:00",
 			[]open{{from: "2026-04-23 22:00", to: "2026-04-23 23:00"}},

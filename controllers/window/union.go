@@ -46,10 +46,10 @@ func (s Schedule) nextStart(t time.Time, n int) time.Time {
 	return next
 }
 
-// opening is the first instant from t on at which a window is open and no blackout in force. Each round but the last
-// ends at the end of another blackout, so there are few.
+// opening is the first instant from t on at which a window is open and no blackout in force. A blackout is left once, and
+// what comes after it is the end, another blackout, or a start; so the rounds are bounded.
 func (s Schedule) opening(t time.Time) time.Time {
-	for {
+	for range 2*len(s.blackouts) + 2 {
 		if i := s.blackoutAt(t); i < len(s.blackouts) {
 			t = s.blackouts[i].to
 			continue
@@ -58,9 +58,10 @@ func (s Schedule) opening(t time.Time) time.Time {
 			return t
 		}
 		if t = s.nextStart(t, len(s.rules)); t.IsZero() {
-			return t
+			break
 		}
 	}
+	return time.Time{}
 }
 
 // closing is when the windows open at t close, or the blackout that begins before.

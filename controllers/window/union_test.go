@@ -21,6 +21,10 @@ func TestAt_Union(t *testing.T) {
 			[]v1alpha1.Window{daily("00:00", "168h", "Europe/Berlin", on("Mon"))}, "2026-10-20 00:00", "2026-11-01 00:00",
 			[]open{{from: "2026-10-20 00:00", to: "2026-10-25 22:00"}, {from: "2026-10-25 23:00", to: "2026-11-01 00:00"}},
 		},
+		"week of 168h lasts into the ninth date where summer time begins": {
+			[]v1alpha1.Window{daily("23:30", "168h", "Europe/Berlin", on("Sat"), weeks(-1))}, "2026-03-28 00:00", "2026-04-25 00:00",
+			[]open{{from: "2026-03-28 22:30", to: "2026-04-04 22:30"}},
+		},
 		"daily 24h never flaps": {
 			[]v1alpha1.Window{daily("06:00", "24h", "UTC")}, "2026-01-01 00:00", "2027-12-31 00:00",
 			[]open{{from: "2026-01-01 00:00", to: "2027-12-31 00:00"}},

@@ -20,7 +20,7 @@ import (
 // TestMain makes the property tests draw the same cases in each run, unless flags say otherwise; so a failure needs no
 // file to be found again.
 func TestMain(m *testing.M) {
-	for name, value := range map[string]string{"rapid.seed": "1", "rapid.nofailfile": "true"} {
+	for name, value := range map[string]string{"rapid.seed": "1", "rapid.checks": "200", "rapid.nofailfile": "true"} {
 		if err := flag.Set(name, value); err != nil {
 			panic(err)
 		}
@@ -103,10 +103,27 @@ func timeline(t fataler, s window.Schedule, from, to time.Time) []segment {
 		if next.IsZero() || next.After(to) {
 			next = to
 		}
-		segments = append(segments, segment{now, next, state.Open, state.Name, state.Blackout})
+		found := segment{now, next, state.Open, state.Name, state.Blackout}
+		confirm(t, s, found)
+		segments = append(segments, found)
 		now = next
 	}
 	return segments
+}
+
+// confirm asks again within the segment, as who follows Next asks at its beginning only.
+func confirm(t fataler, s window.Schedule, want segment) {
+	t.Helper()
+	quarter := want.To.Sub(want.From) / 4
+	for _, now := range []time.Time{
+		want.From.Add(quarter), want.From.Add(2 * quarter), want.From.Add(3 * quarter), want.To.Add(-1),
+	} {
+		state := s.At(now)
+		got := segment{want.From, want.To, state.Open, state.Name, state.Blackout}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("within the segment, at %v (-want +got):\n%s", now, diff)
+		}
+	}
 }
 
 // openingsCase is a row of the tables of openings: those of the windows from one instant to another. All is in UTC.
