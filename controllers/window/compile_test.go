@@ -70,7 +70,6 @@ func TestCompile_Errors(t *testing.T) {
 		}, `blackout "b": name is taken by another one`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			s, err := window.Compile(tc.windows, tc.blackouts)
 			if err == nil {
 				t.Fatal("Compile gave no error")

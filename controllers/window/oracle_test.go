@@ -1,6 +1,7 @@
 package window_test
 
 import (
+	"slices"
 	"time"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -47,11 +48,11 @@ func oracle(windows []v1alpha1.Window, blackouts []v1alpha1.Blackout, from, to t
 	for i := range minutes {
 		minutes[i].Open = len(windows) == 0
 	}
-	for i := len(windows) - 1; i >= 0; i-- { // backwards: the first in the list has the last word
-		overlayWindow(minutes, windows[i], clockOf(windows[i].TimeZoneOrDefault()))
+	for _, w := range slices.Backward(windows) { // the first in the list has the last word
+		overlayWindow(minutes, w, clockOf(w.TimeZoneOrDefault()))
 	}
-	for i := len(blackouts) - 1; i >= 0; i-- {
-		overlayBlackout(minutes, blackouts[i], clockOf(blackouts[i].TimeZoneOrDefault()))
+	for _, b := range slices.Backward(blackouts) {
+		overlayBlackout(minutes, b, clockOf(b.TimeZoneOrDefault()))
 	}
 	return joined(minutes[int(lead/time.Minute):], from)
 }

@@ -26,7 +26,6 @@ func testStates(t *testing.T, cases map[string]stateCase) {
 	t.Helper()
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			got := compile(t, tc.windows, tc.blackouts...).At(at(tc.now))
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("At(%s) (-want +got):\n%s", tc.now, diff)
@@ -135,6 +134,7 @@ func TestAt_DependsOnTheInstantAlone(t *testing.T) {
 
 // Goroutines may share a Schedule; the race detector watches.
 func TestAt_Concurrently(t *testing.T) {
+	t.Parallel()
 	s := compile(t, []v1alpha1.Window{daily("02:30", "30m", "Europe/Berlin")}, blackout("b", "2026-03-29", "2026-04-01", ""))
 	for range 4 {
 		t.Run("", func(t *testing.T) {

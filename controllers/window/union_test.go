@@ -10,41 +10,50 @@ import (
 func TestAt_Union(t *testing.T) {
 	testOpenings(t, map[string]openingsCase{
 		"daily window of 24h is closed in the 25th hour": {
-			[]v1alpha1.Window{daily("00:00", "24h", "Europe/Berlin")}, "2026-10-20 12:00", "2026-10-27 12:00",
+			[]v1alpha1.Window{daily("00:00", "24h", "Europe/Berlin")},
+			"2026-10-20 12:00", "2026-10-27 12:00",
 			[]open{{from: "2026-10-20 12:00", to: "2026-10-25 22:00"}, {from: "2026-10-25 23:00", to: "2026-10-27 12:00"}},
 		},
 		"daily window of 24h overlaps itself on the day of 23h": {
-			[]v1alpha1.Window{daily("00:00", "24h", "Europe/Berlin")}, "2026-03-27 12:00", "2026-03-31 12:00",
+			[]v1alpha1.Window{daily("00:00", "24h", "Europe/Berlin")},
+			"2026-03-27 12:00", "2026-03-31 12:00",
 			[]open{{from: "2026-03-27 12:00", to: "2026-03-31 12:00"}},
 		},
 		"week of 168h is closed in the 169th hour": {
-			[]v1alpha1.Window{daily("00:00", "168h", "Europe/Berlin", on("Mon"))}, "2026-10-20 00:00", "2026-11-01 00:00",
+			[]v1alpha1.Window{daily("00:00", "168h", "Europe/Berlin", on("Mon"))},
+			"2026-10-20 00:00", "2026-11-01 00:00",
 			[]open{{from: "2026-10-20 00:00", to: "2026-10-25 22:00"}, {from: "2026-10-25 23:00", to: "2026-11-01 00:00"}},
 		},
 		"week of 168h lasts into the ninth date where summer time begins": {
-			[]v1alpha1.Window{daily("23:30", "168h", "Europe/Berlin", on("Sat"), weeks(-1))}, "2026-03-28 00:00", "2026-04-25 00:00",
+			[]v1alpha1.Window{daily("23:30", "168h", "Europe/Berlin", on("Sat"), weeks(-1))},
+			"2026-03-28 00:00", "2026-04-25 00:00",
 			[]open{{from: "2026-03-28 22:30", to: "2026-04-04 22:30"}},
 		},
 		"daily 24h never flaps": {
-			[]v1alpha1.Window{daily("06:00", "24h", "UTC")}, "2026-01-01 00:00", "2027-12-31 00:00",
+			[]v1alpha1.Window{daily("06:00", "24h", "UTC")},
+			"2026-01-01 00:00", "2027-12-31 00:00",
 			[]open{{from: "2026-01-01 00:00", to: "2027-12-31 00:00"}},
 		},
 		"weekly 168h never flaps": {
-			[]v1alpha1.Window{daily("06:00", "168h", "UTC", on("Thu"))}, "2026-01-01 00:00", "2027-12-31 00:00",
+			[]v1alpha1.Window{daily("06:00", "168h", "UTC", on("Thu"))},
+			"2026-01-01 00:00", "2027-12-31 00:00",
 			[]open{{from: "2026-01-01 00:00", to: "2027-12-31 00:00"}},
 		},
 		"daily 168h overlaps itself sevenfold": {
-			[]v1alpha1.Window{daily("06:00", "168h", "Europe/Berlin")}, "2026-01-01 00:00", "2027-12-31 00:00",
+			[]v1alpha1.Window{daily("06:00", "168h", "Europe/Berlin")},
+			"2026-01-01 00:00", "2027-12-31 00:00",
 			[]open{{from: "2026-01-01 00:00", to: "2027-12-31 00:00"}},
 		},
 		"fractions of a second": {
-			[]v1alpha1.Window{daily("06:00", "1500ms", "UTC")}, "2026-01-01 00:00", "2026-01-02 00:00",
+			[]v1alpha1.Window{daily("06:00", "1500ms", "UTC")},
+			"2026-01-01 00:00", "2026-01-02 00:00",
 			[]open{{from: "2026-01-01 06:00", to: "2026-01-01 06:00:01.5"}},
 		},
 		"windows that overlap are told by the first in the list (behaviour 33)": {
 			[]v1alpha1.Window{
 				daily("10:00", "3h", "UTC", named("a"), on("Mon")), daily("09:00", "2h", "UTC", named("b"), on("Mon")),
-			}, "2026-06-01 00:00", "2026-06-02 00:00",
+			},
+			"2026-06-01 00:00", "2026-06-02 00:00",
 			[]open{
 				{from: "2026-06-01 09:00", to: "2026-06-01 10:00", name: "b"},
 				{from: "2026-06-01 10:00", to: "2026-06-01 13:00", name: "a"},
@@ -53,7 +62,8 @@ func TestAt_Union(t *testing.T) {
 		"windows that touch": {
 			[]v1alpha1.Window{
 				daily("12:00", "1h", "UTC", named("late"), on("Mon")), daily("14:00", "2h", "Europe/Berlin", named("early"), on("Mon")),
-			}, "2026-12-07 00:00", "2026-12-08 00:00",
+			},
+			"2026-12-07 00:00", "2026-12-08 00:00",
 			[]open{
 				{from: "2026-12-07 12:00", to: "2026-12-07 13:00", name: "late"},
 				{from: "2026-12-07 13:00", to: "2026-12-07 15:00", name: "early"},

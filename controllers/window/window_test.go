@@ -140,7 +140,6 @@ func testOpenings(t *testing.T, cases map[string]openingsCase) {
 	t.Helper()
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			got := slices.DeleteFunc(timeline(t, compile(t, tc.windows), at(tc.from), at(tc.to)),
 				func(s segment) bool { return !s.Open })
 			if diff := cmp.Diff(segments(tc.want), got, cmpopts.EquateEmpty()); diff != "" {
