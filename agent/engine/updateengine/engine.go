@@ -68,10 +68,10 @@ func (e *Engine) broken(ctx context.Context, m *memory, err error) {
 	m.add(input{unreachable: "The system bus cannot be reached."})
 }
 
+// malformed counts what it ignores. Anybody on the host can send such things: a count cannot be flooded, a log can.
 func (e *Engine) malformed(ctx context.Context, err error) {
-	// Anybody on the host can send these: a count cannot be flooded, a log can.
-	logr.FromContextOrDiscard(ctx).V(4).Info("Ignored a malformed status", "engine", Name, "reason", err.Error())
 	if e.Malformed != nil {
 		e.Malformed()
 	}
+	logr.FromContextOrDiscard(ctx).V(4).Info("Ignored a malformed status", "engine", Name, "reason", err.Error())
 }

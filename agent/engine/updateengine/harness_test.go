@@ -2,10 +2,14 @@ package updateengine
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	"github.com/godbus/dbus/v5"
 	"github.com/google/go-cmp/cmp"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -29,6 +33,8 @@ type harness struct {
 	reports   chan engine.Report
 	reachable chan bool
 	malformed atomic.Int64
+	// mark is the last one that settle made and the Engine logged.
+	mark atomic.Int64
 }
 
 // newHarness starts a bus without any update_engine.
@@ -63,7 +69,7 @@ func (h *harness) startHost() *hosttest.UpdateEngine {
 // run starts the Engine; it is stopped, in time and without an error, when the test ends.
 func (h *harness) run() {
 	h.t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(logr.NewContext(context.Background(), funcr.New(h.log, funcr.Options{Verbosity: 4})))
 	done := make(chan error, 1)
 	go func() { done <- h.engine.Run(ctx, func(r engine.Report) { h.reports <- r }) }()
 	h.t.Cleanup(func() {
@@ -124,13 +130,20 @@ func (h *harness) until(what string, condition func() bool, step time.Duration) 
 }
 
 // settle returns once everything broadcast so far has been taken in. The bus and the Engine keep the order of signals,
-// so a malformed one that is counted comes after all of them.
+// so a mark, which is malformed, counted and logged, comes after all of them.
 func (h *harness) settle() {
 	h.t.Helper()
-	before := h.malformed.Load()
-	h.must(h.bus.Broadcast("a mark"))
-	h.until("the mark to be counted", func() bool { return h.malformed.Load() > before }, 0)
+	mark := h.mark.Load() + 1
+	h.must(h.bus.Broadcast(int64(0), float64(0), fmt.Sprintf("mark %d", mark), "", int64(0)))
+	h.until("the mark to be heard", func() bool { return h.mark.Load() == mark }, 0)
 	h.malformed.Add(-1)
+}
+
+// log looks for marks in what the Engine logs.
+func (h *harness) log(_, args string) {
+	if strings.Contains(args, `operation \"mark`) {
+		h.mark.Add(1)
+	}
 }
 
 // expectNothing checks that what was broadcast so far made no report.
