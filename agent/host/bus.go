@@ -23,7 +23,7 @@ type Connect func(ctx context.Context) (*dbus.Conn, error)
 // the user the process runs as (EXTERNAL). Signals arrive in the order in which the bus sent them.
 func SystemBus(address string) Connect {
 	return func(ctx context.Context) (*dbus.Conn, error) {
-		conn, err := connect(ctx, address)
+		conn, err := connect(ctx, address, connectLimit)
 		if err != nil {
 			return nil, fmt.Errorf("connecting to the bus at %q: %w", address, err)
 		}
@@ -31,17 +31,17 @@ func SystemBus(address string) Connect {
 	}
 }
 
-func connect(ctx context.Context, address string) (*dbus.Conn, error) {
+func connect(ctx context.Context, address string, limit time.Duration) (*dbus.Conn, error) {
 	// The default handler starts a goroutine for each signal the receiver is not ready for: their order is lost.
 	conn, err := dbus.Dial(address, dbus.WithContext(ctx), dbus.WithSignalHandler(dbus.NewSequentialSignalHandler()))
 	if err != nil {
 		return nil, err
 	}
 	// Auth and Hello know no context; closing the connection is what ends them.
-	limit := time.AfterFunc(connectLimit, func() { _ = conn.Close() })
+	timer := time.AfterFunc(limit, func() { _ = conn.Close() })
 	err = greet(conn)
-	if !limit.Stop() {
-		return nil, fmt.Errorf("no answer within %s", connectLimit)
+	if !timer.Stop() {
+		return nil, fmt.Errorf("no answer within %s", limit)
 	}
 	if err != nil {
 		_ = conn.Close()

@@ -1,0 +1,76 @@
+package host
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestBootID(t *testing.T) {
+	const id = "f8a5c2d1-6f0b-4c2e-9b1a-0123456789ab"
+	cases := map[string]struct{ content, want, wantErr string }{
+		"the kernel's file":             {id + "\n", id, ""},
+		"without a line break":          {id, id, ""},
+		"with white space around it":    {" \t" + id + " \r\n\n", id, ""},
+		"the longest":                   {strings.Repeat("a", 64) + "\n", strings.Repeat("a", 64), ""},
+		"an empty file":                 {"", "", "it is empty"},
+		"white space alone":             {" \n", "", "it is empty"},
+		"too long":                      {strings.Repeat("a", 65), "", "it is longer than 64 bytes"},
+		"endless":                       {strings.Repeat("a", 1<<20), "", "it is longer than 64 bytes"},
+		"several lines":                 {"a\nb\n", "", `"a\nb" has characters other than letters, digits and dashes`},
+		"characters that a name has no": {"a/b", "", `"a/b" has characters other than letters, digits and dashes`},
+		"bytes that are no text":        {"\xff\x00", "", `"\xff\x00" has characters other than letters, digits and dashes`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "boot_id")
+			must(t, os.WriteFile(path, []byte(tc.content), 0o600))
+			got, err := BootID(path)
+			if tc.wantErr == "" {
+				must(t, err)
+			} else if want := "reading the boot ID from \"" + path + "\": " + tc.wantErr; err == nil || err.Error() != want {
+				t.Errorf("error %v, want %s", err, want)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("boot ID (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestBootID_OfThisMachine(t *testing.T) {
+	id, err := BootID("/proc/sys/kernel/random/boot_id")
+	must(t, err)
+	if len(id) != 36 {
+		t.Errorf("boot ID %q", id)
+	}
+}
+
+func TestBootID_NamesTheFileItCannotRead(t *testing.T) {
+	_, err := BootID("/does/not/exist")
+	if err == nil || err.Error() != "reading the boot ID: open /does/not/exist: no such file or directory" {
+		t.Errorf("error %v", err)
+	}
+}
+
+func FuzzBootID(f *testing.F) {
+	f.Add("f8a5c2d1-6f0b-4c2e-9b1a-0123456789ab\n")
+	f.Add("")
+	f.Add("\xff")
+	f.Add(strings.Repeat("a", 65))
+	f.Fuzz(func(t *testing.T, content string) {
+		id, err := parseBootID(content)
+		if err != nil {
+			return
+		}
+		if id == "" || len(id) > 64 || strings.Trim(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-") != "" {
+			t.Errorf("%q was read as %q", content, id)
+		}
+		if again, err := parseBootID(id); err != nil || again != id {
+			t.Errorf("%q reads as %q, %v", id, again, err)
+		}
+	})
+}

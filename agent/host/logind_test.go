@@ -1,0 +1,250 @@
+package host
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/godbus/dbus/v5"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+const (
+	respect = v1alpha1.InhibitorsRespect
+	ignore  = v1alpha1.InhibitorsIgnore
+)
+
+// startLogind starts a bus with a logind on it, and a client.
+func startLogind(t *testing.T) (*hosttest.Logind, Logind) {
+	t.Helper()
+	bus := hosttest.StartFor(t)
+	logind, err := bus.StartLogind()
+	must(t, err)
+	return logind, Logind{Connect: SystemBus(bus.Address())}
+}
+
+func TestLogind_AnOrdinaryReboot(t *testing.T) {
+	cases := map[string]struct {
+		systemd    hosttest.Systemd
+		inhibitors v1alpha1.InhibitorPolicy
+		want       []string
+	}{
+		"current, respecting":       {hosttest.SystemdCurrent, respect, []string{"CanReboot()", "RebootWithFlags(0x1)"}},
+		"current, by default":       {hosttest.SystemdCurrent, "", []string{"CanReboot()", "RebootWithFlags(0x1)"}},
+		"current, ignoring":         {hosttest.SystemdCurrent, ignore, []string{"CanReboot()", "RebootWithFlags(0x10)"}},
+		"before 257, respecting":    {hosttest.SystemdBefore257, respect, []string{"CanReboot()", "RebootWithFlags(0x1)"}},
+		"before 257, ignoring":      {hosttest.SystemdBefore257, ignore, []string{"CanReboot()", "RebootWithFlags(0x10)", "Reboot(false)"}},
+		"without flags, respecting": {hosttest.SystemdWithoutFlags, respect, []string{"CanReboot()", "RebootWithFlags(0x1)", "ListInhibitors()", "Reboot(false)"}},
+		"without flags, ignoring":   {hosttest.SystemdWithoutFlags, ignore, []string{"CanReboot()", "RebootWithFlags(0x10)", "Reboot(false)"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			server, client := startLogind(t)
+			server.SetSystemd(tc.systemd)
+			rebooted := make(chan struct{}, 2)
+			server.OnReboot(func() { rebooted <- struct{}{} })
+			must(t, client.Reboot(t.Context(), tc.inhibitors))
+			receive(t, "the reboot", rebooted)
+			if diff := cmp.Diff(tc.want, server.Calls()); diff != "" {
+				t.Errorf("calls (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestLogind_BlockInhibitorStopsTheRebootUnlessIgnored_Behaviour46(t *testing.T) {
+	const denied = "org.freedesktop.DBus.Error.AccessDenied"
+	cases := map[string]struct {
+		systemd    hosttest.Systemd
+		inhibitors v1alpha1.InhibitorPolicy
+		want       *RefusedError
+	}{
+		"current, respecting":    {hosttest.SystemdCurrent, respect, &RefusedError{denied, "Access denied due to active block inhibitor"}},
+		"current, ignoring":      {hosttest.SystemdCurrent, ignore, nil},
+		"before 257, respecting": {hosttest.SystemdBefore257, respect, &RefusedError{denied, "Access denied due to active block inhibitor"}},
+		"before 257, ignoring":   {hosttest.SystemdBefore257, ignore, nil},
+		"without flags, respecting": {
+			hosttest.SystemdWithoutFlags, respect,
+			&RefusedError{"org.freedesktop.login1.BlockedByInhibitorLock", "backup: a snapshot is being taken"},
+		},
+		"without flags, ignoring": {hosttest.SystemdWithoutFlags, ignore, nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			server, client := startLogind(t)
+			server.SetSystemd(tc.systemd)
+			server.SetInhibitors(hosttest.BlockShutdown("backup", "a snapshot is being taken"))
+			refusal, _ := errors.AsType[*RefusedError](client.Reboot(t.Context(), tc.inhibitors))
+			if diff := cmp.Diff(tc.want, refusal); diff != "" {
+				t.Errorf("refusal (-want +got):\n%s", diff)
+			}
+			preparing, err := client.PreparingForShutdown(t.Context())
+			must(t, err)
+			if preparing != (tc.want == nil) {
+				t.Errorf("the host is going down: %v", preparing)
+			}
+		})
+	}
+}
+
+func TestLogind_ListsTheLocksThatForbidAReboot_Behaviour46(t *testing.T) {
+	server, client := startLogind(t)
+	server.SetInhibitors(
+		hosttest.Inhibitor{What: "shutdown", Who: "kubelet", Why: "Kubelet needs time to handle node shutdown", Mode: "delay"},
+		hosttest.Inhibitor{What: "sleep", Who: "laptop", Why: "lid", Mode: "block"},
+		hosttest.Inhibitor{What: "handle-power-key", Who: "desktop", Why: "it asks", Mode: "block"},
+		hosttest.Inhibitor{What: "shutdown", Who: "session", Why: "root overrules this", Mode: "block-weak"},
+		hosttest.Inhibitor{What: "sleep:shutdown:idle", Who: "backup", Why: "a snapshot is being taken", Mode: "block", UID: 1000, PID: 7},
+		hosttest.BlockShutdown("raid", "rebuilding"),
+	)
+	got, err := client.BlockInhibitors(t.Context())
+	must(t, err)
+	want := []Inhibitor{
+		{What: "sleep:shutdown:idle", Who: "backup", Why: "a snapshot is being taken", Mode: "block"},
+		{What: "shutdown", Who: "raid", Why: "rebuilding", Mode: "block"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("inhibitors (-want +got):\n%s", diff)
+	}
+	server.SetInhibitors()
+	if got, err = client.BlockInhibitors(t.Context()); err != nil || got != nil {
+		t.Errorf("without locks: %v, %v", got, err)
+	}
+}
+
+func TestLogind_SurfacesARefusal_Behaviour45(t *testing.T) {
+	for _, name := range []string{
+		"org.freedesktop.DBus.Error.AccessDenied", "org.freedesktop.login1.BlockedByInhibitorLock",
+		"org.freedesktop.DBus.Error.InteractiveAuthorizationRequired", "org.freedesktop.login1.SomethingNew",
+	} {
+		t.Run(name, func(t *testing.T) {
+			server, client := startLogind(t)
+			server.FailReboot(name, "Permission denied")
+			err := client.Reboot(t.Context(), respect)
+			refusal, ok := errors.AsType[*RefusedError](err)
+			if !ok {
+				t.Fatalf("error %v is no refusal", err)
+			}
+			if diff := cmp.Diff(&RefusedError{name, "Permission denied"}, refusal); diff != "" {
+				t.Errorf("refusal (-want +got):\n%s", diff)
+			}
+			want := "calling RebootWithFlags of logind: logind refused: Permission denied (" + name + ")"
+			if diff := cmp.Diff(want, err.Error()); diff != "" {
+				t.Errorf("text (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestLogind_OnlyAClearYesIsAPermission(t *testing.T) {
+	const locked = "org.freedesktop.login1.BlockedByInhibitorLock"
+	const unclear = "org.freedesktop.login1.Manager.CanReboot"
+	cases := map[string]struct {
+		inhibitors v1alpha1.InhibitorPolicy
+		want       *RefusedError
+	}{
+		"no":                          {respect, &RefusedError{unclear, `CanReboot says "no"`}},
+		"na":                          {ignore, &RefusedError{unclear, `CanReboot says "na"`}},
+		"challenge":                   {respect, &RefusedError{unclear, `CanReboot says "challenge"`}},
+		"":                            {respect, &RefusedError{unclear, `CanReboot says ""`}},
+		"inhibitor-blocked":           {respect, &RefusedError{locked, "CanReboot says inhibitor-blocked"}},
+		"challenge-inhibitor-blocked": {ignore, &RefusedError{unclear, `CanReboot says "challenge-inhibitor-blocked"`}},
+	}
+	for answer, tc := range cases {
+		t.Run(answer, func(t *testing.T) {
+			server, client := startLogind(t)
+			server.SetCanReboot(answer)
+			refusal, _ := errors.AsType[*RefusedError](client.Reboot(t.Context(), tc.inhibitors))
+			if diff := cmp.Diff(tc.want, refusal); diff != "" {
+				t.Errorf("refusal (-want +got):\n%s", diff)
+			}
+			if n := server.Reboots(); n != 0 {
+				t.Errorf("asked for %d reboots all the same", n)
+			}
+		})
+	}
+	t.Run("inhibitor-blocked where inhibitors are ignored", func(t *testing.T) {
+		server, client := startLogind(t)
+		server.SetCanReboot("inhibitor-blocked")
+		must(t, client.Reboot(t.Context(), ignore))
+	})
+}
+
+func TestLogind_ARebootThatIsOnItsWayIsNoRefusal(t *testing.T) {
+	server, client := startLogind(t)
+	must(t, client.Reboot(t.Context(), respect))
+	// The agent was restarted before the host went down, and asks again.
+	must(t, client.Reboot(t.Context(), respect))
+	if n := server.Reboots(); n != 2 {
+		t.Errorf("%d calls, want 2", n)
+	}
+}
+
+func TestLogind_AnotherOperationInProgressIsARefusal(t *testing.T) {
+	server, client := startLogind(t)
+	server.FailReboot("org.freedesktop.login1.OperationInProgress", "going to sleep")
+	err := client.Reboot(t.Context(), respect)
+	if !isRefusal(err, "org.freedesktop.login1.OperationInProgress") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestLogind_AcceptedIsNotRebooted_Behaviour47(t *testing.T) {
+	server, client := startLogind(t)
+	server.AcceptAndDoNothing(true)
+	must(t, client.Reboot(t.Context(), respect))
+	preparing, err := client.PreparingForShutdown(t.Context())
+	must(t, err)
+	if preparing {
+		t.Error("the host seems to go down")
+	}
+}
+
+func TestLogind_AbsentIsARefusal(t *testing.T) {
+	bus := hosttest.StartFor(t)
+	client := Logind{Connect: SystemBus(bus.Address())}
+	err := client.Reboot(t.Context(), respect)
+	if !isRefusal(err, "org.freedesktop.DBus.Error.ServiceUnknown") {
+		t.Errorf("error %v: without logind nothing has been started", err)
+	}
+	if _, err := client.BlockInhibitors(t.Context()); err == nil {
+		t.Error("no inhibitors, where nobody could be asked")
+	}
+}
+
+func TestLogind_ABusThatGoesDownDuringTheCallIsNoRefusal(t *testing.T) {
+	bus := hosttest.StartFor(t)
+	conn, err := bus.Connect()
+	must(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	halted := make(chan error, 1)
+	must(t, conn.ExportMethodTable(map[string]any{
+		"CanReboot": func() (string, *dbus.Error) { return "yes", nil },
+		"RebootWithFlags": func(uint64) *dbus.Error {
+			halted <- bus.Halt() // The host goes down faster than the reply.
+			return nil
+		},
+	}, logindPath, logindInterface))
+	_, err = conn.RequestName(logindName, dbus.NameFlagDoNotQueue)
+	must(t, err)
+
+	err = Logind{Connect: SystemBus(bus.Address())}.Reboot(t.Context(), respect)
+	if refusal, ok := errors.AsType[*RefusedError](err); err == nil || ok {
+		t.Errorf("error %v, refusal %v: nobody knows whether it was obeyed", err, refusal)
+	}
+	must(t, receive(t, "the bus' end", halted))
+}
+
+func TestLogind_WorksAgainAfterARestartOfTheBus(t *testing.T) {
+	bus := hosttest.StartFor(t)
+	server, err := bus.StartLogind()
+	must(t, err)
+	client := Logind{Connect: SystemBus(bus.Address())}
+	_, err = client.BlockInhibitors(t.Context())
+	must(t, err)
+	must(t, bus.Restart())
+	must(t, server.Start())
+	must(t, client.Reboot(t.Context(), respect))
+}
