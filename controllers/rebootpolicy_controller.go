@@ -28,6 +28,9 @@ const reconcileTimeout = time.Minute
 // conflictPause lets the cache catch up with somebody else's write before the next decision.
 const conflictPause = 50 * time.Millisecond
 
+// farAhead is the longest delay that is asked for: the next opening may be centuries away.
+const farAhead = 30 * 24 * time.Hour
+
 // RebootPolicyReconciler decides about one policy at a time. It has one worker, because a decision about the limit looks
 // at all nodes of a policy at once. Two of them running at the same time waste work and grant nothing twice: every write
 // that matters is a compare-and-swap.
@@ -81,7 +84,7 @@ func (r *RebootPolicyReconciler) wait(next time.Time, delayed time.Duration) tim
 		return delayed
 	}
 	// One second more: times in the API have no fractions, and a pass that is early decides nothing.
-	until := max(next.Sub(r.Clock.Now()), 0) + time.Second
+	until := min(max(next.Sub(r.Clock.Now()), 0), farAhead) + time.Second
 	if delayed > 0 {
 		return min(until, delayed)
 	}
