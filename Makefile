@@ -1,0 +1,134 @@
+# reboot-operator. `make help` lists the targets.
+SHELL := /usr/bin/env bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+MODULE  := github.com/reboot-operator/reboot-operator
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+# Images of the manager and the agent, for docker-build and deploy.
+IMG       ?= reboot-operator/manager:latest
+AGENT_IMG ?= reboot-operator/agent:latest
+# What deploy and undeploy apply: config/overlays/rbac-fallback for Kubernetes 1.30 to 1.35.
+CONFIG ?= config/default
+# How long each fuzz target runs.
+FUZZTIME ?= 30s
+
+CONTAINER_TOOL ?= docker
+KUBECTL        ?= $(shell command -v kubectl || echo bin/k8s/kubectl)
+# The tools are pinned in hack/tools/go.mod and built by Go when they are first used.
+TOOL          := go tool -modfile=hack/tools/go.mod
+CONTROLLER_GEN = $(TOOL) controller-gen
+KUSTOMIZE      = $(TOOL) kustomize
+GOLANGCI_LINT  = $(TOOL) golangci-lint
+
+# The version comes from git by -X; the checkout may belong to another user.
+export GOFLAGS += -buildvcs=false
+
+##@ General
+
+.PHONY: help
+help: ## Show this help.
+	@awk 'BEGIN {FS = ":.*##"} \
+		/^##@/ {printf "\n\033[1m%s\033[0m\n", substr($$0, 5)} \
+		/^[a-z-]+:.*##/ {printf "  \033[36m%-16s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: ## Reboot a simulated cluster, everything real but the machines. NODES=5 MAX_UNAVAILABLE=1 KEEP=1
+	@go run ./hack/demo $(if $(NODES),--nodes=$(NODES)) $(if $(MAX_UNAVAILABLE),--max-unavailable=$(MAX_UNAVAILABLE)) $(if $(KEEP),--keep) $(ARGS)
+
+##@ Development
+
+.PHONY: generate
+generate: ## Generate the DeepCopy methods.
+	@$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt paths=./api/...
+
+.PHONY: manifests
+manifests: ## Generate the CustomResourceDefinition.
+	@$(CONTROLLER_GEN) crd paths=./api/... output:crd:artifacts:config=config/crd/bases
+
+.PHONY: fmt
+fmt: ## Format the Go code.
+	@$(GOLANGCI_LINT) fmt
+
+.PHONY: vet
+vet: ## Run go vet.
+	@go vet ./...
+
+.PHONY: lint
+lint: ## Run the linters of .golangci.yml.
+	@$(GOLANGCI_LINT) run
+
+.PHONY: lint-fix
+lint-fix: ## Run the linters and mend what they can.
+	@$(GOLANGCI_LINT) run --fix
+
+.PHONY: verify
+verify: ## Fail where generated code, manifests or go.mod are out of date.
+	@hack/verify.sh
+
+.PHONY: controlplane
+controlplane: ## Build etcd, kube-apiserver, the controllers, kubectl and kwok into bin/k8s, once.
+	@hack/controlplane/build.sh
+
+.PHONY: test
+test: ## Run everything CI runs: lint, verify, all tests with the race detector, and the demo.
+	@hack/test.sh
+
+.PHONY: bench
+bench: controlplane ## Measure the operator on ten nodes of twenty pods.
+	@go run ./hack/bench $(ARGS)
+
+.PHONY: fuzz
+fuzz: ## Run each fuzz target for FUZZTIME.
+	@grep -rHoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' api agent controllers | while IFS=: read -r file function; do \
+		go test "./$$(dirname "$$file")" -run '^$$' -fuzz "^$${function#func }$$" -fuzztime $(FUZZTIME); \
+	done
+
+##@ Build
+
+.PHONY: build
+build: ## Build bin/manager and bin/agent, static.
+	@CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X $(MODULE)/controllers.Version=$(VERSION)' -o bin/manager .
+	@CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/agent ./agent
+
+.PHONY: run
+run: install ## Run the manager here, against the cluster of KUBECONFIG.
+	@go run . --namespace=reboot-operator-system --metrics-bind-address=:8080 --metrics-secure=false --leader-elect=false $(ARGS)
+
+.PHONY: docker-build
+docker-build: ## Build the images IMG and AGENT_IMG.
+	@$(CONTAINER_TOOL) build --build-arg VERSION=$(VERSION) --target manager -t $(IMG) .
+	@$(CONTAINER_TOOL) build --build-arg VERSION=$(VERSION) --target agent -t $(AGENT_IMG) .
+
+.PHONY: build-installer
+build-installer: dist/deploy ## Write dist/install.yaml: all that deploy applies, with IMG and AGENT_IMG.
+	@$(KUSTOMIZE) build dist/deploy >dist/install.yaml
+
+##@ Deployment
+
+.PHONY: install
+install: ## Install the CustomResourceDefinition into the cluster of KUBECONFIG.
+	@$(KUBECTL) apply --server-side -k config/crd
+
+.PHONY: uninstall
+uninstall: ## Remove it, and all policies with it.
+	@$(KUBECTL) delete --ignore-not-found -k config/crd
+
+.PHONY: deploy
+deploy: build-installer ## Deploy the operator with IMG and AGENT_IMG to the cluster of KUBECONFIG.
+	@$(KUBECTL) apply --server-side -f dist/install.yaml
+
+# The policies first: while they have grants the manager is needed to take them back.
+.PHONY: undeploy
+undeploy: build-installer ## Remove the operator, and all policies before it.
+	@if $(KUBECTL) get crd rebootpolicies.reboot-operator.io >/dev/null 2>&1; then $(KUBECTL) delete rebootpolicies --all; fi
+	@$(KUBECTL) delete --ignore-not-found -f dist/install.yaml
+
+# An overlay out of git's sight, so that images do not dirty the tree.
+.PHONY: dist/deploy
+dist/deploy:
+	@rm -rf $@ && mkdir -p $@
+	@cd $@ && go tool -modfile=$(CURDIR)/hack/tools/go.mod kustomize create --resources ../../$(CONFIG)
+	@cd $@ && go tool -modfile=$(CURDIR)/hack/tools/go.mod kustomize edit set image \
+		reboot-operator/manager=$(IMG) reboot-operator/agent=$(AGENT_IMG)

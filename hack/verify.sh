@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Fails where something generated is not what its source says: DeepCopy methods, the CustomResourceDefinition, go.mod and
+# go.sum. It also holds the pure packages to having no goroutine, which no linter looks for.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+failed=0
+fail() {
+  echo "$1" >&2
+  failed=1
+}
+
+# Generates elsewhere and compares, so that a tree that is not committed yet can be verified too.
+fresh=$(mktemp -d)
+trap 'rm -rf "$fresh"' EXIT
+generate() { go tool -modfile=hack/tools/go.mod controller-gen "$@" paths=./api/...; }
+generate crd output:crd:artifacts:config="$fresh/crd"
+generate object:headerFile=hack/boilerplate.go.txt output:object:dir="$fresh"
+diff -ru config/crd/bases "$fresh/crd" || fail "config/crd/bases is out of date: make manifests"
+diff -u api/v1alpha1/zz_generated.deepcopy.go "$fresh/zz_generated.deepcopy.go" ||
+  fail "api/v1alpha1/zz_generated.deepcopy.go is out of date: make generate"
+
+for module in . hack/tools hack/controlplane; do
+  (cd "$module" && go mod tidy -diff) || fail "$module/go.mod is out of date: go mod tidy there"
+done
+
+goroutines=$(grep -nE '^\s*go (func|[a-zA-Z_.]+\()' controllers/plan/*.go controllers/window/*.go agent/reboot/step.go | grep -v '_test\.go:' || true)
+[ -z "$goroutines" ] || fail "pure code starts goroutines: $goroutines"
+
+exit $failed
