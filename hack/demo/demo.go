@@ -11,7 +11,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/hack/embedded"
 	"github.com/reboot-operator/reboot-operator/hack/fleet"
 	"github.com/reboot-operator/reboot-operator/hack/fleet/terminal"
 	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
@@ -34,61 +33,44 @@ type demo struct {
 	options options
 	screen  *terminal.Terminal
 
-	clock   clock.RealClock
-	cluster *embedded.Cluster
-	fleet   *fleet.Fleet
-	policy  *fleet.Policy
-	limit   int
-	began   time.Time
-	told    int
+	clock  clock.RealClock
+	fleet  *fleet.Fleet
+	policy *fleet.Policy
+	limit  int
+	began  time.Time
+	told   int
 }
 
 // run is the whole of it. Everything it started has ended when it returns.
-func (d *demo) run(ctx context.Context) error {
-	programs, err := d.build(ctx)
-	if err != nil {
+func (d *demo) run(ctx context.Context) (err error) {
+	if err := fleet.BuildControlPlane(ctx); err != nil {
 		return err
 	}
-	limited, cancel := context.WithTimeoutCause(ctx, d.options.timeout, fmt.Errorf("%w after %s", errTimeout, d.options.timeout))
-	defer cancel()
-	if d.cluster, err = embedded.Start(limited, embedded.Options{Step: d.screen.Step}); err != nil {
+	if err := d.screen.Step("dbus-daemon", func() error { return fleet.InstallBus(ctx) }); err != nil {
 		return err
 	}
-	defer d.stop()
-	// The fleet outlives the time limit where it is kept.
 	d.fleet, err = fleet.Start(ctx, fleet.Options{
-		Cluster: d.cluster, Nodes: d.options.nodes, Workload: workload, Programs: programs,
-		RebootDuration: d.options.rebootDuration, Step: d.screen.Step,
+		Nodes: d.options.nodes, Workload: workload, RebootDuration: d.options.rebootDuration, Step: d.screen.Step,
 	})
 	if err != nil {
+		return err
+	}
+	defer d.fleet.Stop()
+	if err := d.screen.Step(d.policyStep(), func() error { return d.applyPolicy(ctx) }); err != nil {
 		return d.failed(err)
 	}
-	if err := d.screen.Step(d.policyStep(), func() error { return d.applyPolicy(limited) }); err != nil {
-		return d.failed(err)
+	result := d.reboot(ctx)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
-	result := d.reboot(limited)
 	d.screen.Print(result.summary(d.screen.Theme)...)
-	if d.options.keep && ctx.Err() == nil {
+	if d.options.keep {
 		d.keep(ctx)
 	}
 	if !result.kept() {
 		return d.failed(errors.New("a promise was not kept"))
 	}
 	return nil
-}
-
-func (d *demo) build(ctx context.Context) (programs string, err error) {
-	if err := fleet.BuildControlPlane(ctx); err != nil {
-		return "", err
-	}
-	if err := d.screen.Step("dbus-daemon", func() error { return fleet.InstallBus(ctx) }); err != nil {
-		return "", err
-	}
-	err = d.screen.Step("manager and agent, built", func() error {
-		programs, err = fleet.Build(ctx)
-		return err
-	})
-	return programs, err
 }
 
 func (d *demo) policyStep() string {
@@ -109,6 +91,8 @@ func (d *demo) applyPolicy(ctx context.Context) (err error) {
 
 // reboot asks for the reboots and shows them until all nodes are back.
 func (d *demo) reboot(ctx context.Context) result {
+	ctx, cancel := context.WithTimeoutCause(ctx, d.options.timeout, fmt.Errorf("%w after %s", errTimeout, d.options.timeout))
+	defer cancel()
 	d.screen.Print("", fmt.Sprintf("  locksmithctl send-need-reboot, on all %d buses", d.options.nodes))
 	d.skipStory()
 	d.began = d.clock.Now()
@@ -118,7 +102,7 @@ func (d *demo) reboot(ctx context.Context) result {
 	}
 	r := result{began: d.began, ended: d.clock.Now(), limit: d.limit, err: err}
 	d.fleet.Recorder.Read(func(line *timeline.Timeline) { r.views, r.runs, r.peak = line.Views(), line.Runs(), line.Peak() })
-	requests, err := d.cluster.Requests(r.began, r.ended)
+	requests, err := d.fleet.Cluster.Requests(r.began, r.ended)
 	r.asked, r.err = fleet.Account(requests), errors.Join(r.err, err)
 	return r
 }
@@ -172,23 +156,16 @@ func (d *demo) skipStory() {
 func (d *demo) keep(ctx context.Context) {
 	d.screen.Print(
 		"  Everything is still running. In another terminal:", "",
-		"    export KUBECONFIG="+d.cluster.Kubeconfig(),
-		"    "+d.cluster.KubectlPath()+" get rbp,nodes",
-		"    "+d.cluster.KubectlPath()+" annotate node "+d.fleet.Hosts[0].Name+` reboot-operator.io/reboot-requested="because I can"`, "",
-		"  Logs are in "+d.cluster.Dir+". Ctrl-C ends it all.")
+		"    export KUBECONFIG="+d.fleet.Cluster.Kubeconfig(),
+		"    "+d.fleet.Cluster.KubectlPath()+" get rbp,nodes",
+		"    "+d.fleet.Cluster.KubectlPath()+" annotate node "+d.fleet.Hosts[0].Name+` reboot-operator.io/reboot-requested="because I can"`, "",
+		"  Logs are in "+d.fleet.Cluster.Dir+". Ctrl-C ends it all.")
 	// The only way out is the interrupt: a fleet that fails is part of what is looked at.
 	_ = d.show(ctx, func() bool { return false })
 }
 
 // failed keeps the logs and says where they are.
 func (d *demo) failed(err error) error {
-	d.cluster.KeepFiles = true
-	return fmt.Errorf("%w\nlogs are in %s", err, d.cluster.Dir)
-}
-
-func (d *demo) stop() {
-	if d.fleet != nil {
-		d.fleet.Stop()
-	}
-	d.cluster.Stop()
+	d.fleet.Cluster.KeepFiles = true
+	return fmt.Errorf("%w\nlogs are in %s", err, d.fleet.Cluster.Dir)
 }

@@ -33,7 +33,7 @@ func parse(args []string, out io.Writer) (options, error) {
 	flags.IntVar(&o.nodes, "nodes", 5, "How many nodes to reboot, 1 to 100.")
 	maxUnavailable := flags.String("max-unavailable", "1", "How many may be unavailable at once: a number, or a percentage such as 40%.")
 	flags.DurationVar(&o.rebootDuration, "reboot-duration", 2*time.Second, "How long a machine is down.")
-	flags.DurationVar(&o.timeout, "timeout", 5*time.Minute, "Give up after so long.")
+	flags.DurationVar(&o.timeout, "timeout", 5*time.Minute, "Give up when the reboots take longer.")
 	flags.BoolVar(&o.keep, "keep", false, "Leave the cluster running until Ctrl-C, and print its KUBECONFIG.")
 	err := flags.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {

@@ -43,15 +43,16 @@ func (r result) checks() []check {
 			cordoned = append(cordoned, v.Node)
 		}
 	}
+	tooMany := ""
+	if len(r.peak.Nodes) > r.limit {
+		tooMany = names(": ", r.peak.Nodes)
+	}
 	once := len(r.views) - len(twice) - len(never)
 	checks := []check{
 		{len(twice)+len(never) == 0, fmt.Sprintf("%d of %d nodes rebooted exactly once%s%s", once, len(r.views),
 			names("; never: ", never), names("; more than once: ", twice))},
-		{len(r.peak.Nodes) <= r.limit, fmt.Sprintf("never more than %d of %d allowed nodes unavailable at once", len(r.peak.Nodes), r.limit)},
+		{len(r.peak.Nodes) <= r.limit, fmt.Sprintf("never more than %d unavailable at once, %d allowed%s", len(r.peak.Nodes), r.limit, tooMany)},
 		{len(cordoned) == 0, "nobody is left cordoned" + names(" but ", cordoned)},
-	}
-	if len(r.peak.Nodes) > r.limit {
-		checks[1].text = fmt.Sprintf("%d nodes were unavailable at once, %d are allowed: %s", len(r.peak.Nodes), r.limit, strings.Join(r.peak.Nodes, ", "))
 	}
 	if r.err != nil {
 		checks = append(checks, check{false, r.err.Error()})

@@ -96,7 +96,7 @@ func (c *Cluster) prepare(port int) error {
 	if c.authority, err = newAuthority(clock.RealClock{}.Now()); err != nil {
 		return err
 	}
-	if c.kubeconfig, err = c.certificateKubeconfig("admin", "system:masters"); err != nil {
+	if c.kubeconfig, err = c.UserKubeconfig("admin", "system:masters"); err != nil {
 		return err
 	}
 	if c.config, err = clientcmd.BuildConfigFromFlags("", c.kubeconfig); err != nil {

@@ -15,8 +15,8 @@ func (c *Cluster) KubeconfigFor(name, tokenFile string) (string, error) {
 	return c.writeKubeconfig(name, &clientcmdapi.AuthInfo{TokenFile: tokenFile})
 }
 
-// certificateKubeconfig writes a kubeconfig whose user is a client certificate, and returns its path.
-func (c *Cluster) certificateKubeconfig(user string, groups ...string) (string, error) {
+// UserKubeconfig writes a kubeconfig whose user is a client certificate, and returns its path.
+func (c *Cluster) UserKubeconfig(user string, groups ...string) (string, error) {
 	p, err := c.authority.client(user, groups...)
 	if err != nil {
 		return "", err

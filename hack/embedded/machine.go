@@ -30,7 +30,7 @@ type Machine struct {
 
 // Machine is the machine under an existing simulated node. Its boot ID file is written with the node's boot ID.
 func (c *Cluster) Machine(ctx context.Context, node, bootIDFile string) (*Machine, error) {
-	path, err := c.certificateKubeconfig("system:node:"+node, "system:nodes")
+	path, err := c.UserKubeconfig("system:node:"+node, "system:nodes")
 	if err != nil {
 		return nil, err
 	}

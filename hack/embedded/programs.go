@@ -81,7 +81,7 @@ func (c *Cluster) serverFiles() ([]string, error) {
 func (c *Cluster) controllerPrograms() ([]process.Program, error) {
 	var kubeconfigs [3]string
 	for i, user := range []string{"system:kube-controller-manager", "system:kube-scheduler", "kwok"} {
-		path, err := c.certificateKubeconfig(user, "system:masters")
+		path, err := c.UserKubeconfig(user, "system:masters")
 		if err != nil {
 			return nil, err
 		}

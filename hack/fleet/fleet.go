@@ -25,18 +25,16 @@ const (
 	managers = 2
 	// readyPoll is how often the fleet looks whether it is ready.
 	readyPoll = 50 * time.Millisecond
+	// patience is how long anything may take that takes a second on an idle machine.
+	patience = 2 * time.Minute
 )
 
 // Options says what fleet to simulate.
 type Options struct {
-	// Cluster is where it lives. Required.
-	Cluster *embedded.Cluster
 	// Nodes is how many machines there are.
 	Nodes int
 	// Workload is a manifest of what runs on them besides the operator.
 	Workload []byte
-	// Programs is the folder with the operator's programs: manager and agent.
-	Programs string
 	// RebootDuration is how long a machine is down.
 	RebootDuration time.Duration
 	// Step runs one named step of the start, and may tell how it goes. Nil: just runs it.
@@ -45,12 +43,13 @@ type Options struct {
 
 // Fleet is a number of machines, and the operator on them.
 type Fleet struct {
+	// Cluster is where they live.
+	Cluster *embedded.Cluster
 	// Hosts are the machines, by number.
 	Hosts []*Host
 	// Recorder has the timeline of all nodes.
 	Recorder *Recorder
 
-	cluster *embedded.Cluster
 	kubelet *kubelet
 	cancel  context.CancelFunc
 	reboots sync.WaitGroup
@@ -59,28 +58,44 @@ type Fleet struct {
 	errs []error
 }
 
-// Start starts a fleet and returns when all agents report. When it fails half-way, everything it started is gone but the
-// cluster and what is in it.
+// Start builds the operator's programs, starts a cluster and a fleet in it, and returns when every agent reports. When it
+// fails half-way, everything it started is gone.
 func Start(ctx context.Context, o Options) (*Fleet, error) {
 	if o.Step == nil {
 		o.Step = func(_ string, run func() error) error { return run() }
 	}
 	life, cancel := context.WithCancel(ctx)
-	f := &Fleet{cluster: o.Cluster, cancel: cancel}
-	if err := f.start(life, o); err != nil {
-		f.Stop()
-		return nil, err
+	f := &Fleet{cancel: cancel}
+	err := f.start(life, o)
+	if err == nil {
+		return f, nil
 	}
-	return f, nil
+	if f.Cluster != nil {
+		f.Cluster.KeepFiles = true
+		err = fmt.Errorf("%w\nlogs are in %s", err, f.Cluster.Dir)
+	}
+	f.Stop()
+	return nil, err
 }
 
 func (f *Fleet) start(ctx context.Context, o Options) error {
+	var programs string
+	err := o.Step("manager and agent, built", func() (err error) {
+		programs, err = build(ctx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if f.Cluster, err = embedded.Start(ctx, embedded.Options{Step: o.Step}); err != nil {
+		return err
+	}
 	for _, step := range []struct {
 		name string
 		run  func() error
 	}{
 		{fmt.Sprintf("%d nodes, each with a D-Bus of its own", o.Nodes), func() error { return f.startHosts(ctx, o) }},
-		{"config/default and the workload", func() error { return f.apply(ctx, o) }},
+		{"config/default and the workload", func() error { return f.apply(ctx, o, programs) }},
 		{fmt.Sprintf("%d managers, %d agents", managers, o.Nodes), func() error { return f.awaitPrograms(ctx) }},
 		{"every pod runs, every agent reports", func() error { return f.awaitRest(ctx) }},
 	} {
@@ -97,10 +112,10 @@ func (f *Fleet) startHosts(ctx context.Context, o Options) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for i, name := range names {
 		group.Go(func() (err error) {
-			if err := f.cluster.AddNode(ctx, name, nil); err != nil {
+			if err := f.Cluster.AddNode(ctx, name, nil); err != nil {
 				return err
 			}
-			f.Hosts[i], err = newHost(ctx, f.cluster, f.cluster.Dir, name)
+			f.Hosts[i], err = newHost(ctx, f.Cluster, f.Cluster.Dir, name)
 			return err
 		})
 	}
@@ -118,13 +133,13 @@ func Names(n int) []string {
 }
 
 // apply brings the pods, and everything that makes them run: kubelet and reboots.
-func (f *Fleet) apply(ctx context.Context, o Options) error {
+func (f *Fleet) apply(ctx context.Context, o Options, programs string) error {
 	var err error
-	if f.Recorder, err = Record(ctx, f.cluster.Client()); err != nil {
+	if f.Recorder, err = Record(ctx, f.Cluster.Client()); err != nil {
 		return err
 	}
 	f.kubelet = &kubelet{
-		cluster: f.cluster, programs: o.Programs, hosts: map[string]*Host{}, fail: f.fail,
+		cluster: f.Cluster, programs: programs, hosts: map[string]*Host{}, fail: f.fail,
 		pods: map[types.UID]context.CancelFunc{}, processes: map[types.UID]*process.Process{},
 	}
 	for _, h := range f.Hosts {
@@ -140,10 +155,10 @@ func (f *Fleet) apply(ctx context.Context, o Options) error {
 	if err := f.kubelet.watch(ctx); err != nil {
 		return err
 	}
-	if err := f.cluster.Apply(ctx, filepath.Join(testenv.Root(), "config", "default")); err != nil {
+	if err := f.Cluster.Apply(ctx, filepath.Join(testenv.Root(), "config", "default")); err != nil {
 		return err
 	}
-	return f.cluster.ApplyManifest(ctx, o.Workload)
+	return f.Cluster.ApplyManifest(ctx, o.Workload)
 }
 
 func (f *Fleet) awaitPrograms(ctx context.Context) error {
@@ -159,12 +174,14 @@ func (f *Fleet) awaitRest(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.cluster.Kubectl(ctx, nil, "wait", "deployment", "--all", "--all-namespaces", "--for=condition=Available", "--timeout=60s")
+	_, err = f.Cluster.Kubectl(ctx, nil, "wait", "deployment", "--all", "--all-namespaces", "--for=condition=Available", "--timeout=60s")
 	return err
 }
 
-// Await waits until something is true, and gives up when anything of the fleet has failed.
+// Await waits until something is true, for two minutes, and gives up when anything of the fleet has failed.
 func (f *Fleet) Await(ctx context.Context, what string, ready func() bool) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	err := wait.PollUntilContextCancel(ctx, readyPoll, true, func(context.Context) (bool, error) {
 		return ready(), f.Err()
 	})
@@ -214,10 +231,10 @@ func (f *Fleet) fail(err error) {
 func (f *Fleet) Err() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return errors.Join(errors.Join(f.errs...), f.cluster.Err())
+	return errors.Join(errors.Join(f.errs...), f.Cluster.Err())
 }
 
-// Stop ends the operator's programs and the buses, and returns when they are gone.
+// Stop ends everything, the cluster too, and returns when all processes are gone.
 func (f *Fleet) Stop() {
 	f.cancel()
 	if f.kubelet != nil {
@@ -229,5 +246,8 @@ func (f *Fleet) Stop() {
 			// A daemon that has ended already is what is wanted.
 			_ = h.Bus.Stop()
 		}
+	}
+	if f.Cluster != nil {
+		f.Cluster.Stop()
 	}
 }

@@ -41,7 +41,7 @@ func (f *Fleet) ApplyPolicy(ctx context.Context, adapt func(*v1alpha1.RebootPoli
 		return nil, fmt.Errorf("registering the API: %w", err)
 	}
 	p := &Policy{Name: object.Name, fleet: f}
-	if p.client, err = client.New(f.cluster.Config(), client.Options{Scheme: scheme}); err != nil {
+	if p.client, err = client.New(f.Cluster.Config(), client.Options{Scheme: scheme}); err != nil {
 		return nil, fmt.Errorf("building a client: %w", err)
 	}
 	if err := p.client.Create(ctx, &object); err != nil {

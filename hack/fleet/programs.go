@@ -12,8 +12,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// Build builds the manager and the agent into bin of the repository, and returns that folder.
-func Build(ctx context.Context) (string, error) {
+// build builds the manager and the agent into bin of the repository, and returns that folder.
+func build(ctx context.Context) (string, error) {
 	bin := filepath.Join(testenv.Root(), "bin")
 	for program, folder := range map[string]string{managerProgram: ".", agentProgram: "./agent"} {
 		// With no flags of its own it shares what has been compiled for whoever calls it.
