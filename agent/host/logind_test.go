@@ -214,27 +214,35 @@ func TestLogind_AbsentIsARefusal(t *testing.T) {
 	}
 }
 
-func TestLogind_ABusThatGoesDownDuringTheCallIsNoRefusal(t *testing.T) {
-	bus := hosttest.StartFor(t)
-	conn, err := bus.Connect()
-	must(t, err)
-	t.Cleanup(func() { _ = conn.Close() })
-	halted := make(chan error, 1)
-	must(t, conn.ExportMethodTable(map[string]any{
-		"CanReboot": func() (string, *dbus.Error) { return "yes", nil },
-		"RebootWithFlags": func(uint64) *dbus.Error {
-			halted <- bus.Halt() // The host goes down faster than the reply.
-			return nil
-		},
-	}, logindPath, logindInterface))
-	_, err = conn.RequestName(logindName, dbus.NameFlagDoNotQueue)
-	must(t, err)
-
-	err = Logind{Connect: SystemBus(bus.Address())}.Reboot(t.Context(), respect)
-	if refusal, ok := errors.AsType[*RefusedError](err); err == nil || ok {
-		t.Errorf("error %v, refusal %v: nobody knows whether it was obeyed", err, refusal)
+func TestLogind_NoReplyIsNoRefusal(t *testing.T) {
+	cases := map[string]func(bus *hosttest.Bus, conn *dbus.Conn) error{
+		"the bus goes down first": func(bus *hosttest.Bus, _ *dbus.Conn) error { return bus.Halt() },
+		"logind goes down first":  func(_ *hosttest.Bus, conn *dbus.Conn) error { return conn.Close() },
 	}
-	must(t, receive(t, "the bus' end", halted))
+	for name, goDown := range cases {
+		t.Run(name, func(t *testing.T) {
+			bus := hosttest.StartFor(t)
+			conn, err := bus.Connect()
+			must(t, err)
+			t.Cleanup(func() { _ = conn.Close() })
+			down := make(chan error, 1)
+			must(t, conn.ExportMethodTable(map[string]any{
+				"CanReboot": func() (string, *dbus.Error) { return "yes", nil },
+				"RebootWithFlags": func(uint64) *dbus.Error {
+					down <- goDown(bus, conn)
+					return nil
+				},
+			}, logindPath, logindInterface))
+			_, err = conn.RequestName(logindName, dbus.NameFlagDoNotQueue)
+			must(t, err)
+
+			err = Logind{Connect: SystemBus(bus.Address())}.Reboot(t.Context(), respect)
+			if refusal, ok := errors.AsType[*RefusedError](err); err == nil || ok {
+				t.Errorf("error %v, refusal %v: nobody knows whether it was obeyed", err, refusal)
+			}
+			must(t, receive(t, "the end", down))
+		})
+	}
 }
 
 func TestLogind_WorksAgainAfterARestartOfTheBus(t *testing.T) {
