@@ -61,24 +61,35 @@ func (r Record) Outstanding() bool {
 	return false
 }
 
-// Ring is the bell: it tells the node of a grant that stands in the ledger. Only if the node has seen nothing as new.
-func Ring(r Record, e v1alpha1.LedgerEntry, policy string, now time.Time) (v1alpha1.Grant, bool) {
-	return grantOf(e, policy, v1alpha1.GrantActive, now), r.grantSeq() < e.Seq
+// busy tells whether the node is in the middle of an older grant. It is another policy's, under which the node was before
+// it came to this one. Nobody could finish that reboot if a newer grant took its place.
+func (r Record) busy(seq int64) bool {
+	return r.Grant != nil && r.Grant.Seq < seq && r.Outstanding()
 }
 
-// Cancel takes the grant back. It is impossible past the point of no return.
+// unseen tells whether the node may still be shown grant seq.
+func (r Record) unseen(seq int64) bool { return r.grantSeq() < seq && !r.busy(seq) }
+
+// Ring is the bell: it tells the node of a grant that stands in the ledger. Only if the node has seen nothing as new, and
+// has ended what it has seen.
+func Ring(r Record, e v1alpha1.LedgerEntry, policy string, now time.Time) (v1alpha1.Grant, bool) {
+	return grantOf(e, policy, v1alpha1.GrantActive, now), r.unseen(e.Seq)
+}
+
+// Cancel takes the grant back. It is impossible past the point of no return, and where nobody knows whether that is past.
 func Cancel(r Record, e v1alpha1.LedgerEntry, policy string, now time.Time) (v1alpha1.Grant, bool) {
-	unseen := r.grantSeq() < e.Seq
 	active := r.Grant != nil && r.Grant.Seq == e.Seq && r.Grant.State == v1alpha1.GrantActive
-	return grantOf(e, policy, v1alpha1.GrantCancelled, now), unseen || active && !r.in(e.Seq, v1alpha1.PhaseRebooting)
+	stoppable := active && !r.progressLost && !r.in(e.Seq, v1alpha1.PhaseRebooting)
+	return grantOf(e, policy, v1alpha1.GrantCancelled, now), r.unseen(e.Seq) || stoppable
 }
 
 // Finish ends a grant whose reboot is proved: the agent had passed the point of no return, and the node's boot ID is
-// another than then.
+// another than then. Even a grant that somebody has set to Cancelled by hand since: the node is up, and must not stay
+// cordoned for ever.
 func Finish(r Record, e v1alpha1.LedgerEntry, policy, bootID string, now time.Time) (v1alpha1.Grant, bool) {
-	active := r.Grant != nil && r.Grant.Seq == e.Seq && r.Grant.State == v1alpha1.GrantActive
+	unfinished := r.Grant != nil && r.Grant.Seq == e.Seq && r.Grant.State != v1alpha1.GrantFinished
 	proved := r.in(e.Seq, v1alpha1.PhaseRebooting) && bootID != "" && r.Progress.BootID != bootID
-	return grantOf(e, policy, v1alpha1.GrantFinished, now), active && proved
+	return grantOf(e, policy, v1alpha1.GrantFinished, now), unfinished && proved
 }
 
 // Releasable tells whether an entry may leave the ledger: the agent can never act on it again.
@@ -89,8 +100,9 @@ func Releasable(r Record, e v1alpha1.LedgerEntry) bool {
 	case r.progressLost || r.Grant == nil || r.Grant.Seq < e.Seq:
 		return false
 	case r.Grant.Seq > e.Seq:
-		// A newer grant replaced this one. The agent acts on the newest only, unless it is in the middle of this one.
-		return r.progressSeq() != e.Seq
+		// A newer grant took the place of this one, which it does only when this one is over. Nobody may have noted that
+		// in the ledger, and the progress may still show the reboot.
+		return !r.in(e.Seq, v1alpha1.PhaseDraining)
 	case r.Grant.State == v1alpha1.GrantCancelled:
 		return r.progressSeq() != e.Seq
 	default:

@@ -1,0 +1,265 @@
+package plan_test
+
+import (
+	"fmt"
+
+	"github.com/reboot-operator/reboot-operator/agent/reboot"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+)
+
+// model is what is searched: so many policies, managers and nodes, and what each policy allows.
+type model struct {
+	policies, leaders, nodes int
+	limit, grants            int
+	// byHand lets somebody reboot a host at any time, behind everybody's back.
+	byHand bool
+	// Each of these takes one guard of the protocol away.
+	noNodeVersion, noLedgerVersion bool
+	alsoReleasable                 func(plan.Record, v1alpha1.LedgerEntry) bool
+	ringsWhileBusy                 bool
+
+	memory *memory
+}
+
+// move is one atomic step of one process.
+type move struct {
+	who      string
+	i        int
+	does     string
+	node     int
+	seq      int
+	ofPolicy int
+}
+
+func (m move) String() string {
+	s := fmt.Sprintf("%s %d %s", m.who, m.i, m.does)
+	if m.node >= 0 {
+		s += fmt.Sprintf(" node %d", m.node)
+	}
+	if m.seq > 0 {
+		s += fmt.Sprintf(" (number %d, policy %d)", m.seq, m.ofPolicy)
+	}
+	return s
+}
+
+// emit takes one move and the world after it.
+type emit func(move, world)
+
+// moves are all steps that anybody can make next.
+func (m model) moves(w world, to emit) {
+	for i := range m.leaders {
+		m.readings(w, i, to)
+		for p := range m.policies {
+			if w.leaders[i].ledgers[p] == 0 {
+				continue
+			}
+			for n := range m.nodes {
+				if w.leaders[i].nodes[n] != 0 {
+					m.manage(w, i, p, n, to)
+				}
+			}
+		}
+	}
+	for n := range m.nodes {
+		m.agent(w, n, to)
+	}
+}
+
+// readings: a manager reads an object, or dies and forgets everything.
+func (m model) readings(w world, i int, to emit) {
+	b := w.leaders[i]
+	for p := range m.policies {
+		if l := w.ledgers[p] | known; b.ledgers[p] != l {
+			next := w
+			next.leaders[i].ledgers[p] = l
+			to(move{"manager", i, "reads the ledger", -1, 0, p}, next)
+		}
+	}
+	for n := range m.nodes {
+		if b.nodes[n] != w.nodes[n] {
+			next := w
+			next.leaders[i].nodes[n] = w.nodes[n]
+			to(move{"manager", i, "reads", n, 0, 0}, next)
+		}
+	}
+	if b != (belief{}) {
+		next := w
+		next.leaders[i] = belief{}
+		to(move{"manager", i, "dies", -1, 0, 0}, next)
+	}
+}
+
+// manage is all that a manager can do about one node, by what it has read.
+func (m model) manage(w world, i, p, n int, to emit) {
+	l, v := w.leaders[i].ledgers[p], w.leaders[i].nodes[n]
+	seq := l.entrySeq(n)
+	if seq == 0 {
+		m.give(w, i, p, n, to)
+		return
+	}
+	a := m.memory.manager(v&^stale, l, n)
+	tell := func(does string, guard answer, clears view) {
+		if !guard.ok || v&stale != 0 && !m.noNodeVersion {
+			return
+		}
+		next := w
+		written := w.nodes[n].withGrant(guard.grant) &^ clears
+		next.writeNode(n, written)
+		next.leaders[i].nodes[n] = written
+		to(move{"manager", i, does, n, seq, p}, next)
+	}
+	a.ring.ok = a.ring.ok || m.ringsWhileBusy && v.get(grantSeq) < seq
+	tell("rings", a.ring, 0)
+	tell("cancels", a.cancel, 0)
+	tell("finishes", a.finish, disturbed)
+	released := a.releasable || m.alsoReleasable != nil && m.alsoReleasable(v.record(), l.of(n))
+	if released && (l&stale == 0 || m.noLedgerVersion) {
+		next := w
+		m.putLedger(&next, i, p, w.ledgers[p].without(n))
+		to(move{"manager", i, "releases", n, seq, p}, next)
+	}
+}
+
+// give enters a new grant. The planner looks at more than this before it grants; the limit must hold without it. Only
+// where there are several policies, and so several ledgers, it takes the planner's word that the node is free.
+func (m model) give(w world, i, p, n int, to emit) {
+	l, v := w.leaders[i].ledgers[p], w.leaders[i].nodes[n]
+	seq := m.memory.nextSeq(l.seq(), v&^stale)
+	if l.grants() >= m.limit || l&stale != 0 && !m.noLedgerVersion || m.policies > 1 && v.record().Outstanding() {
+		return
+	}
+	// Without the compare-and-swap both managers' entries end up in the ledger.
+	if seq = max(seq, w.ledgers[p].seq()+1); seq > m.grants {
+		return
+	}
+	next := w
+	m.putLedger(&next, i, p, w.ledgers[p].with(n, seq, v.get(boot)))
+	to(move{"manager", i, "grants", n, seq, p}, next)
+}
+
+func (m model) putLedger(w *world, i, p int, l ledger) {
+	w.writeLedger(p, l)
+	w.leaders[i].ledgers[p] = l | known
+}
+
+// agent is all that can happen on one node.
+func (m model) agent(w world, n int, to emit) {
+	v, now := w.agents[n], w.nodes[n]
+	if v != now {
+		next := w
+		next.agents[n] = now
+		to(move{"agent", n, "reads its Node", -1, 0, 0}, next)
+	}
+	if m.byHand && now.get(boot) < lastBoot {
+		to(move{"somebody", n, "reboots the host by hand", -1, 0, 0}, w.rebooted(n))
+	}
+	if v == 0 {
+		return
+	}
+	next := w
+	next.agents[n] = 0
+	to(move{"agent", n, "dies", -1, 0, 0}, next)
+	m.act(w, n, to)
+	// logind is asked by what the agent has read; the boot is the host's own, and never stale.
+	committed := now.in(v1alpha1.PhaseRebooting) && v.in(v1alpha1.PhaseRebooting) && v.get(progSeq) == now.get(progSeq)
+	if committed && v.get(progBoot) == now.get(boot) && now.get(boot) < lastBoot {
+		to(move{"agent", n, "reboots its host", -1, v.get(progSeq), 0}, w.rebooted(n))
+	}
+}
+
+// act is what the agent can write.
+func (m model) act(w world, n int, to emit) {
+	v := w.agents[n]
+	if v&stale != 0 && !m.noNodeVersion {
+		return
+	}
+	a := m.memory.agent(v&^stale, w.nodes[n].get(boot))
+	write := func(does string, guard step, set, clear view) {
+		if !guard.ok {
+			return
+		}
+		next := w
+		written := w.nodes[n].withProgress(guard.progress)&^clear | set
+		next.writeNode(n, written)
+		next.agents[n] = written
+		to(move{"agent", n, does, -1, int(guard.progress.Seq), 0}, next)
+	}
+	write("starts", a.start, disturbed, 0)
+	if w.nodes[n].get(boot) < lastBoot { // the model has no more boots
+		write("commits", a.commit, 0, 0)
+	}
+	write("aborts", a.abort, 0, disturbed)
+}
+
+// rebooted is the world with a host up again on a new boot; its kubelet has said so, its agent has read nothing yet.
+func (w world) rebooted(n int) world {
+	w.writeNode(n, w.nodes[n].with(boot, w.nodes[n].get(boot)+1))
+	w.agents[n] = 0
+	return w
+}
+
+// memory remembers what the shipped functions answered. They are pure, so each is asked once for each question.
+type memory struct {
+	managers map[uint32]managerAnswers
+	agents   map[uint32]agentAnswers
+	seqs     map[uint32]int
+}
+
+type answer struct {
+	grant v1alpha1.Grant
+	ok    bool
+}
+
+type step struct {
+	progress v1alpha1.Progress
+	ok       bool
+}
+
+type managerAnswers struct {
+	ring, cancel, finish answer
+	releasable           bool
+}
+
+type agentAnswers struct{ start, commit, abort step }
+
+func newMemory() *memory {
+	return &memory{managers: map[uint32]managerAnswers{}, agents: map[uint32]agentAnswers{}, seqs: map[uint32]int{}}
+}
+
+func (m *memory) manager(v view, l ledger, n int) managerAnswers {
+	key := uint32(v) | uint32(l.entry(n))<<16
+	a, ok := m.managers[key]
+	if !ok {
+		r, e := v.record(), l.of(n)
+		a.ring.grant, a.ring.ok = plan.Ring(r, e, "p", instant)
+		a.cancel.grant, a.cancel.ok = plan.Cancel(r, e, "p", instant)
+		a.finish.grant, a.finish.ok = plan.Finish(r, e, "p", boots[v.get(boot)], instant)
+		a.releasable = plan.Releasable(r, e)
+		m.managers[key] = a
+	}
+	return a
+}
+
+func (m *memory) agent(v view, host int) agentAnswers {
+	key := uint32(v) | uint32(host)<<16
+	a, ok := m.agents[key]
+	if !ok {
+		r, id := v.agentRecord(), boots[host]
+		a.start.progress, a.start.ok = reboot.Start(r, id, true, instant)
+		a.commit.progress, a.commit.ok = reboot.Commit(r, id, instant)
+		a.abort.progress, a.abort.ok = reboot.Abort(r, id, v1alpha1.ReasonCancelled, "", false, instant)
+		m.agents[key] = a
+	}
+	return a
+}
+
+func (m *memory) nextSeq(ledgerSeq int, v view) int {
+	key := uint32(v) | uint32(ledgerSeq)<<16
+	seq, ok := m.seqs[key]
+	if !ok {
+		seq = int(plan.NextSeq(int64(ledgerSeq), v.record()))
+		m.seqs[key] = seq
+	}
+	return seq
+}

@@ -1,0 +1,184 @@
+package plan_test
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// found is a search: the worlds in the order in which they were met, breadth first, and from which each was met. Managers
+// are alike, and nodes are: of the worlds that differ only in who is who, one stands for all.
+type found struct {
+	model  model
+	worlds []world
+	from   []uint32
+	// wrong tells that something is wrong with the last world.
+	wrong bool
+
+	// table finds a world by its hash: the index of each, counted from 1, at the first free place from its hash on.
+	table []uint32
+}
+
+// search visits all worlds, or as many as most (0: all), and stops at the first that is wrong; the way there is a
+// shortest one.
+func search(m model, most int) *found {
+	m.memory = newMemory()
+	s := &found{model: m, table: make([]uint32, 1<<10)}
+	s.meet(m.start(), 0)
+	for i := 0; i < len(s.worlds) && !s.wrong && (most == 0 || len(s.worlds) < most); i++ {
+		m.moves(s.worlds[i], func(_ move, w world) { s.meet(w, i) })
+	}
+	return s
+}
+
+// start is a world in which nothing was granted on these nodes. Where there are two policies, the first has granted
+// elsewhere before, so that their numbers differ.
+func (m model) start() world {
+	var w world
+	w.ledgers[0] = ledger(m.policies - 1)
+	for n := range m.nodes {
+		w.nodes[n] = freshlyMade
+	}
+	return w
+}
+
+// meet notes a world that was not met before.
+func (s *found) meet(w world, from int) {
+	if s.wrong {
+		return
+	}
+	w, hash := s.canonical(w)
+	place := s.place(w, hash)
+	if s.table[place] != 0 {
+		return
+	}
+	s.worlds, s.from = append(s.worlds, w), append(s.from, uint32(from))
+	s.table[place] = uint32(len(s.worlds))
+	if 2*len(s.worlds) > len(s.table) {
+		s.grow()
+	}
+	s.wrong = s.model.wrong(w) != ""
+}
+
+// canonical is the one world that stands for all that differ from it in who is who, and its hash: the least of theirs.
+func (s *found) canonical(w world) (world, uint64) {
+	least, hash := w, w.hash()
+	consider := func(other world) {
+		if h := other.hash(); h < hash {
+			least, hash = other, h
+		}
+	}
+	if s.model.leaders == 2 {
+		consider(w.withLeadersSwapped())
+	}
+	if s.model.nodes == 2 {
+		consider(w.withNodesSwapped())
+	}
+	if s.model.leaders == 2 && s.model.nodes == 2 {
+		consider(w.withNodesSwapped().withLeadersSwapped())
+	}
+	return least, hash
+}
+
+// place is where the world stands in the table, or where it would.
+func (s *found) place(w world, hash uint64) int {
+	mask := len(s.table) - 1
+	at := int(hash>>1) & mask
+	for s.table[at] != 0 && s.worlds[s.table[at]-1] != w {
+		at = (at + 1) & mask
+	}
+	return at
+}
+
+func (s *found) grow() {
+	s.table = make([]uint32, 2*len(s.table))
+	for i, w := range s.worlds {
+		s.table[s.place(w, w.hash())] = uint32(i + 1)
+	}
+}
+
+// wrong says what must never be, or nothing.
+func (m model) wrong(w world) string {
+	down := 0
+	for n := range m.nodes {
+		v := w.nodes[n]
+		if v&disturbed == 0 {
+			continue
+		}
+		down++
+		listed := false
+		for p := range m.policies {
+			listed = listed || w.ledgers[p].entrySeq(n) == v.get(progSeq)
+		}
+		if !listed {
+			return fmt.Sprintf("node %d is disturbed outside the ledger", n)
+		}
+		if v.in(v1alpha1.PhaseRebooting) && (v.get(grantSeq) != v.get(progSeq) || v.grant().State == v1alpha1.GrantFinished) {
+			return fmt.Sprintf("node %d is past the point of no return, and its grant can never be finished", n)
+		}
+	}
+	if down > m.policies*m.limit {
+		return fmt.Sprintf("%d nodes are disturbed", down)
+	}
+	return ""
+}
+
+// path tells how the last world was reached, and what is wrong with it.
+func (s *found) path() string { return s.pathTo(len(s.worlds) - 1) }
+
+// pathTo tells how a world was reached. It goes the way from the start, so that everybody keeps his name.
+func (s *found) pathTo(i int) string {
+	var way []world
+	for ; i > 0; i = int(s.from[i]) {
+		way = append(way, s.worlds[i])
+	}
+	slices.Reverse(way)
+	told, at := "", s.model.start()
+	for _, to := range way {
+		told += "\n  " + s.step(&at, to)
+	}
+	return fmt.Sprintf("%s after %d steps:%s", s.model.wrong(at), len(way), told)
+}
+
+// step makes the move that leads to a world that differs from to in who is who at most.
+func (s *found) step(at *world, to world) string {
+	told, from := "", *at
+	s.model.moves(from, func(m move, w world) {
+		if like, _ := s.canonical(w); like == to && told == "" {
+			told, *at = m.String(), w
+		}
+	})
+	return told
+}
+
+// lost finds a world from which no way leads back to rest; -1: there is none.
+func (s *found) lost() int {
+	back := make([]bool, len(s.worlds))
+	for i, w := range s.worlds {
+		back[i] = w.atRest()
+	}
+	for found := true; found; {
+		found = false
+		for i := len(s.worlds) - 1; i >= 0; i-- {
+			if !back[i] && s.leads(s.worlds[i], back) {
+				back[i], found = true, true
+			}
+		}
+	}
+	return slices.Index(back, false)
+}
+
+func (s *found) leads(w world, back []bool) bool {
+	leads := false
+	s.model.moves(w, func(_ move, next world) {
+		next, hash := s.canonical(next)
+		leads = leads || back[s.table[s.place(next, hash)]-1]
+	})
+	return leads
+}
+
+// atRest tells whether nothing is granted and all nodes are in service.
+func (w world) atRest() bool {
+	return w.ledgers[0].grants()+w.ledgers[1].grants() == 0 && (w.nodes[0]|w.nodes[1])&disturbed == 0
+}

@@ -1,0 +1,104 @@
+package plan_test
+
+import (
+	"testing"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+)
+
+var (
+	// twoManagers is the search that the design rests on: two managers that act on stale readings, two nodes of which one
+	// may be down, two grants; everybody may die at any line.
+	twoManagers = model{policies: 1, leaders: 2, nodes: 2, limit: 1, grants: 2}
+	// twoPolicies may both grant a reboot of one node, because it moves from one to the other. Their numbers are unrelated.
+	twoPolicies = model{policies: 2, leaders: 2, nodes: 1, limit: 1, grants: 2}
+	// byHand has somebody reboot the host at any time, behind everybody's back.
+	byHand = model{policies: 1, leaders: 2, nodes: 1, limit: 1, grants: 2, byHand: true}
+	// oneManager is the same with two nodes, and small.
+	oneManager = model{policies: 1, leaders: 1, nodes: 2, limit: 1, grants: 2, byHand: true}
+)
+
+// TestProtocol_KeepsTheLimit searches every interleaving of the functions that ship: Ring, Cancel, Finish, Releasable and
+// NextSeq of the manager, Start, Commit and Abort of the agent. In no world is a node disturbed outside the ledger, or
+// more nodes than the limit, or a node down that nobody could put back in service (behaviours 16, 17, 61).
+func TestProtocol_KeepsTheLimit(t *testing.T) {
+	cases := map[string]struct {
+		model model
+		// atLeast is a little less than the number of worlds: a model that loses moves finds nothing any more.
+		atLeast int
+	}{
+		"two managers, two nodes, one of them at a time": {twoManagers, 900_000},
+		"a node that moves between two policies":         {twoPolicies, 900_000},
+		"a host that is rebooted by hand (behaviour 50)": {byHand, 50_000},
+		"one manager, and hosts rebooted by hand":        {oneManager, 50_000},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := search(tc.model, capped())
+			t.Logf("%d worlds, not counting those that differ in who is who only", len(s.worlds))
+			if s.wrong {
+				t.Fatal(s.path())
+			}
+			if capped() == 0 && len(s.worlds) < tc.atLeast {
+				t.Errorf("fewer than %d worlds: the model has lost moves", tc.atLeast)
+			}
+		})
+	}
+}
+
+// capped is how many worlds are visited at most; 0: all.
+func capped() int {
+	if testing.Short() || racing {
+		return 30_000
+	}
+	return 0
+}
+
+// TestProtocol_NeedsEachGuard takes one guard away at a time. Then the search must find what breaks: else it could find
+// nothing at all.
+func TestProtocol_NeedsEachGuard(t *testing.T) {
+	notRung := func(r plan.Record, e v1alpha1.LedgerEntry) bool { return r.Grant == nil || r.Grant.Seq < e.Seq }
+	cancelled := func(r plan.Record, e v1alpha1.LedgerEntry) bool {
+		return r.Grant != nil && r.Grant.Seq == e.Seq && r.Grant.State == v1alpha1.GrantCancelled
+	}
+	cases := map[string]struct {
+		model  model
+		ablate func(*model)
+	}{
+		"noderv: the Node's resourceVersion":                         {twoManagers, func(m *model) { m.noNodeVersion = true }},
+		"cas: the ledger's resourceVersion":                          {twoManagers, func(m *model) { m.noLedgerVersion = true }},
+		"order: a grant is cancelled on the Node before its release": {twoManagers, func(m *model) { m.alsoReleasable = notRung }},
+		"cancelwait: a release waits until the agent cannot start":   {twoManagers, func(m *model) { m.alsoReleasable = cancelled }},
+		"busy: a newer grant waits until an older one is over":       {twoPolicies, func(m *model) { m.ringsWhileBusy = true }},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			tc.ablate(&tc.model)
+			s := search(tc.model, 0)
+			if !s.wrong {
+				t.Fatalf("nothing is wrong in %d worlds", len(s.worlds))
+			}
+			t.Log("without it: " + s.path())
+		})
+	}
+}
+
+// TestProtocol_LeadsBack: whatever happened, there is a way back to an empty ledger and all nodes in service.
+func TestProtocol_LeadsBack(t *testing.T) {
+	cases := map[string]model{
+		"one manager, and hosts rebooted by hand": oneManager,
+		"two policies": {policies: 2, leaders: 1, nodes: 1, limit: 1, grants: 3, byHand: true},
+	}
+	for name, m := range cases {
+		t.Run(name, func(t *testing.T) {
+			if capped() != 0 {
+				t.Skip("needs all worlds")
+			}
+			s := search(m, 0)
+			if i := s.lost(); i >= 0 {
+				t.Fatalf("no way leads back. %s", s.pathTo(i))
+			}
+		})
+	}
+}

@@ -1,0 +1,194 @@
+package plan_test
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/agent/reboot"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+)
+
+// world is one state of the search: what the API server holds, and what each process believes it holds. A
+// resourceVersion serves one purpose only, to be compared with the newest one; so a reading carries one bit instead,
+// which says whether the object was written since. That keeps the number of states finite and small.
+type world struct {
+	ledgers [2]ledger
+	nodes   [2]view
+	leaders [2]belief
+	agents  [2]view
+}
+
+// belief is what one manager has read; zero where it has read nothing.
+type belief struct {
+	ledgers [2]ledger
+	nodes   [2]view
+}
+
+// stale marks a reading whose object was written since.
+const stale = 1 << 15
+
+// view is one Node: grant, progress, boot and whether its workload is disturbed (cordoned by the agent, or down). Boots
+// count from 1, so the zero view is no reading at all.
+type view uint16
+
+const (
+	grantSeq    = 0
+	grantState  = 2
+	grantBoot   = 4
+	progSeq     = 6
+	progPhase   = 8
+	progBoot    = 10
+	boot        = 12
+	disturbed   = 1 << 14
+	lastBoot    = 3
+	freshlyMade = view(1 << boot)
+)
+
+func (v view) get(field int) int { return int(v>>field) & 3 }
+
+func (v view) with(field, value int) view { return v&^(3<<field) | view(value)<<field }
+
+var (
+	states = [...]v1alpha1.GrantState{v1alpha1.GrantActive, v1alpha1.GrantCancelled, v1alpha1.GrantFinished}
+	phases = [...]v1alpha1.Phase{v1alpha1.PhaseDraining, v1alpha1.PhaseRebooting, v1alpha1.PhaseAborted}
+	boots  = [...]string{"", "boot-1", "boot-2", "boot-3"}
+	// instant is the time of every write of the search: no guard of the protocol looks at a clock.
+	instant = time.Unix(0, 0)
+)
+
+func index[T comparable](of []T, value T) int {
+	for i := range of {
+		if of[i] == value {
+			return i
+		}
+	}
+	panic("a value outside the model")
+}
+
+func (v view) grant() *v1alpha1.Grant {
+	if v.get(grantSeq) == 0 {
+		return nil
+	}
+	return &v1alpha1.Grant{
+		Policy: "p", Seq: int64(v.get(grantSeq)), State: states[v.get(grantState)], BootID: boots[v.get(grantBoot)],
+		At: metav1.NewTime(instant),
+	}
+}
+
+func (v view) progress() *v1alpha1.Progress {
+	if v.get(progSeq) == 0 {
+		return nil
+	}
+	return &v1alpha1.Progress{
+		Seq: int64(v.get(progSeq)), Phase: phases[v.get(progPhase)], BootID: boots[v.get(progBoot)],
+		Cordoned: v&disturbed != 0, At: metav1.NewTime(instant),
+	}
+}
+
+// record is how the manager's half of the protocol reads the Node, and agentRecord how the agent's half does.
+func (v view) record() plan.Record { return plan.Record{Grant: v.grant(), Progress: v.progress()} }
+
+func (v view) agentRecord() reboot.Record {
+	return reboot.Record{Grant: v.grant(), Progress: v.progress()}
+}
+
+func (v view) withGrant(g v1alpha1.Grant) view {
+	return v.with(grantSeq, int(g.Seq)).with(grantState, index(states[:], g.State)).with(grantBoot, index(boots[:], g.BootID))
+}
+
+func (v view) withProgress(p v1alpha1.Progress) view {
+	return v.with(progSeq, int(p.Seq)).with(progPhase, index(phases[:], p.Phase)).with(progBoot, index(boots[:], p.BootID))
+}
+
+// in tells whether the Node shows an attempt under its number in one phase.
+func (v view) in(phase v1alpha1.Phase) bool {
+	return v.get(progSeq) != 0 && phases[v.get(progPhase)] == phase
+}
+
+// ledger is one policy's: its highest number, and for each node the number and the boot of its entry; number 0 is none.
+type ledger uint16
+
+// known marks a ledger that was read, as the empty ledger is all zeros.
+const known = 1 << 14
+
+func (l ledger) seq() int           { return int(l & 3) }
+func (l ledger) entry(n int) int    { return int(l>>(2+4*n)) & 15 }
+func (l ledger) entrySeq(n int) int { return l.entry(n) & 3 }
+
+func (l ledger) grants() int {
+	return min(l.entrySeq(0), 1) + min(l.entrySeq(1), 1)
+}
+
+func (l ledger) without(n int) ledger { return l &^ (15 << (2 + 4*n)) }
+
+func (l ledger) with(n, seq, boot int) ledger {
+	return l.without(n)&^3 | ledger(seq) | ledger(seq|boot<<2)<<(2+4*n)
+}
+
+func (l ledger) of(n int) v1alpha1.LedgerEntry {
+	return v1alpha1.LedgerEntry{Node: "n", Seq: int64(l.entrySeq(n)), BootID: boots[l.entry(n)>>2], At: metav1.NewTime(instant)}
+}
+
+// writeNode puts a Node in place: whoever has read it before has a stale reading now.
+func (w *world) writeNode(n int, v view) {
+	w.nodes[n] = v
+	for i := range w.leaders {
+		if w.leaders[i].nodes[n] != 0 {
+			w.leaders[i].nodes[n] |= stale
+		}
+	}
+	if w.agents[n] != 0 {
+		w.agents[n] |= stale
+	}
+}
+
+// writeLedger puts a policy's ledger in place.
+func (w *world) writeLedger(p int, l ledger) {
+	w.ledgers[p] = l
+	for i := range w.leaders {
+		if w.leaders[i].ledgers[p] != 0 {
+			w.leaders[i].ledgers[p] |= stale
+		}
+	}
+}
+
+// hash is the same in each run, so that a failure is found again.
+func (w world) hash() uint64 {
+	pack := func(l [2]ledger, v [2]view) uint64 {
+		return uint64(l[0]) | uint64(l[1])<<16 | uint64(v[0])<<32 | uint64(v[1])<<48
+	}
+	h := uint64(w.agents[0]) | uint64(w.agents[1])<<16
+	for _, word := range [...]uint64{
+		pack(w.ledgers, w.nodes), pack(w.leaders[0].ledgers, w.leaders[0].nodes), pack(w.leaders[1].ledgers, w.leaders[1].nodes),
+	} {
+		h = (h ^ h>>29 ^ word) * 0x9e3779b97f4a7c15
+	}
+	return h ^ h>>32
+}
+
+func (w world) withLeadersSwapped() world {
+	w.leaders[0], w.leaders[1] = w.leaders[1], w.leaders[0]
+	return w
+}
+
+func (w world) withNodesSwapped() world {
+	w.nodes[0], w.nodes[1] = w.nodes[1], w.nodes[0]
+	w.agents[0], w.agents[1] = w.agents[1], w.agents[0]
+	for p := range w.ledgers {
+		w.ledgers[p] = w.ledgers[p].withNodesSwapped()
+	}
+	for i := range w.leaders {
+		b := &w.leaders[i]
+		b.nodes[0], b.nodes[1] = b.nodes[1], b.nodes[0]
+		for p := range b.ledgers {
+			b.ledgers[p] = b.ledgers[p].withNodesSwapped()
+		}
+	}
+	return w
+}
+
+func (l ledger) withNodesSwapped() ledger {
+	return l&(known|stale|3) | ledger(l.entry(0))<<6 | ledger(l.entry(1))<<2
+}
