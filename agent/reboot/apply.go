@@ -2,11 +2,11 @@ package reboot
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -58,7 +58,7 @@ func (r *Reconciler) startDrain(ctx context.Context, node *corev1.Node, o Observ
 	if err := r.write(ctx, node, patch); err != nil {
 		return err
 	}
-	ctrl.LoggerFrom(ctx).Info("Began to drain", "Node", klog.KObj(node), "RebootPolicy", o.Record.Grant.Policy,
+	ctrl.LoggerFrom(ctx).Info("Began to drain", "RebootPolicy", o.Record.Grant.Policy,
 		"seq", step.Progress.Seq, "bootID", o.BootID)
 	r.begun(node, o, step.Progress)
 	return nil
@@ -72,7 +72,7 @@ func (r *Reconciler) commitReboot(ctx context.Context, node *corev1.Node, o Obse
 	if err := r.writeStatus(ctx, node, patch); err != nil {
 		return err
 	}
-	ctrl.LoggerFrom(ctx).Info("Drained, and past the point of no return", "Node", klog.KObj(node), "seq", step.Progress.Seq,
+	ctrl.LoggerFrom(ctx).Info("Drained, and past the point of no return", "seq", step.Progress.Seq,
 		"reason", step.Progress.Reason)
 	r.committed(node, step.Progress)
 	return nil
@@ -86,7 +86,7 @@ func (r *Reconciler) abortDrain(ctx context.Context, node *corev1.Node, step Abo
 	if err := r.write(ctx, node, patch); err != nil {
 		return err
 	}
-	ctrl.LoggerFrom(ctx).Info("Aborted the drain", "Node", klog.KObj(node), "seq", step.Progress.Seq,
+	ctrl.LoggerFrom(ctx).Info("Aborted the drain", "seq", step.Progress.Seq,
 		"reason", step.Progress.Reason, "message", step.Progress.Message)
 	r.aborted(node, step)
 	return nil
@@ -98,18 +98,18 @@ func (r *Reconciler) callReboot(ctx context.Context, node *corev1.Node, o Observ
 		return err
 	}
 	err := r.Logind.Reboot(ctx, step.Inhibitors)
-	if ctx.Err() != nil {
-		return fmt.Errorf("asking logind to reboot: %w", ctx.Err())
-	}
-	r.call.seq = o.Record.Progress.Seq
 	if err == nil {
-		r.call.Call = Call{AcceptedAt: r.Clock.Now()}
-		ctrl.LoggerFrom(ctx).Info("Logind accepted the reboot", "Node", klog.KObj(node), "bootID", o.BootID)
+		r.call = call{seq: o.Record.Progress.Seq, Call: Call{AcceptedAt: r.Clock.Now()}}
+		ctrl.LoggerFrom(ctx).Info("Logind accepted the reboot", "seq", r.call.seq, "bootID", o.BootID)
 		r.accepted(node, o)
 		return nil
 	}
+	if errors.Is(ctx.Err(), context.Canceled) { // the agent is being stopped, maybe by the very reboot
+		return fmt.Errorf("asking logind to reboot: %w", ctx.Err())
+	}
+	r.call.seq = o.Record.Progress.Seq
 	r.call.Call = Call{Refusals: o.Call.Refusals + 1, RefusedAt: r.Clock.Now(), Message: refusal(err)}
-	ctrl.LoggerFrom(ctx).Error(err, "Logind did not accept the reboot", "Node", klog.KObj(node), "refusals", r.call.Refusals)
+	ctrl.LoggerFrom(ctx).Error(err, "Logind did not accept the reboot", "refusals", r.call.Refusals)
 	r.refused(node, r.call.Message)
 	r.Wake.Ring()
 	return nil

@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/reboot-operator/reboot-operator/agent/drain"
@@ -68,7 +67,7 @@ func (r *Reconciler) reported(ctx context.Context, node *corev1.Node, before cor
 	if after.Status == before.Status && after.Reason == before.Reason && after.Message == before.Message {
 		return
 	}
-	ctrl.LoggerFrom(ctx).Info("Reported whether a reboot is needed", "Node", klog.KObj(node), "status", after.Status,
+	ctrl.LoggerFrom(ctx).Info("Reported whether a reboot is needed", "status", after.Status,
 		"reason", after.Reason, "message", after.Message)
 	if after.Status == corev1.ConditionTrue {
 		r.tell(node, v1alpha1.EventRebootRequired, "Report", "%s: %s", after.Reason, after.Message)

@@ -19,9 +19,11 @@ const (
 const shortDrain = 2 * time.Second
 
 // maintenance are the conditions of KEP-5683, by which other controllers see how far an attempt is. One that is not
-// among them stays as it is.
+// among them stays as it is; all do while nobody knows how far it is.
 func maintenance(o Observation) []corev1.NodeCondition {
 	switch {
+	case o.ProgressErr != nil:
+		return nil
 	case o.inPhase(v1alpha1.PhaseRebooting):
 		return append(emptied(o), condition(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, v1alpha1.EventRebooting, down))
 	case o.inPhase(v1alpha1.PhaseDraining):

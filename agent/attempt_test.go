@@ -1,0 +1,182 @@
+package main
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+var _ = Describe("An attempt", func() {
+	policy := func(change func(*v1alpha1.Drain, *v1alpha1.Reboot)) v1alpha1.RebootPolicySpec {
+		spec := v1alpha1.RebootPolicySpec{Drain: &v1alpha1.Drain{}, Reboot: &v1alpha1.Reboot{}}
+		change(spec.Drain, spec.Reboot)
+		return spec
+	}
+	patient := policy(func(*v1alpha1.Drain, *v1alpha1.Reboot) {})
+	hasty := policy(func(d *v1alpha1.Drain, _ *v1alpha1.Reboot) { d.Timeout = &metav1.Duration{Duration: 3 * time.Second} })
+
+	// draining is a machine whose drain waits for a pod that its budget protects.
+	draining := func(ctx SpecContext, spec v1alpha1.RebootPolicySpec) *machine {
+		m := newMachine(ctx, spec)
+		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+		m.protectedPod(ctx)
+		m.start(ctx)
+		m.shows(ctx, needOf, Equal("True UpdateStaged"))
+		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.shows(ctx, phaseOf, Equal("1 Draining cordoned"))
+		m.tells(ctx, v1alpha1.EventEvictionBlocked)
+		return m
+	}
+
+	It("is given up when a budget blocks for longer than drain.timeout (behaviour 38)", func(ctx SpecContext) {
+		m := draining(ctx, hasty)
+		m.shows(ctx, conditionOf(corev1.NodeDrainInProgress), Equal("True Draining"))
+		m.shows(ctx, phaseOf, Equal("1 Aborted DrainTimedOut failures=1"))
+		m.shows(ctx, conditionOf(corev1.NodeDrainInProgress), Equal("False DrainAborted"))
+		node := m.node(ctx)
+		Expect(cordonOf(node)).To(Equal("schedulable"))
+		Expect(progressOf(node).Message).To(And(ContainSubstring("longer than 3s"), ContainSubstring("protected")))
+		m.tells(ctx, v1alpha1.EventDrainTimedOut)
+		m.tells(ctx, v1alpha1.EventDrainAborted)
+		Expect(m.eventsOf(ctx)).To(HaveKeyWithValue(v1alpha1.EventEvictionBlocked, 1))
+
+		By("counting the next failure with it")
+		m.grant(ctx, 2, v1alpha1.GrantActive)
+		m.shows(ctx, phaseOf, Equal("2 Aborted DrainTimedOut failures=2"))
+		Expect(m.logind.Reboots()).To(BeZero())
+	})
+
+	It("goes on regardless where the policy says so", func(ctx SpecContext) {
+		spec := *hasty.DeepCopy()
+		spec.Drain.OnTimeout = v1alpha1.DrainTimeoutReboot
+		m := draining(ctx, spec)
+		m.shows(ctx, phaseOf, Equal("1 Rebooting DrainTimedOut cordoned"))
+		Eventually(m.logind.Reboots).Should(Equal(1))
+		Expect(conditionOf(corev1.NodeDrained)(m.node(ctx))).To(Equal("True DrainTimedOut"))
+		m.tells(ctx, v1alpha1.EventDrainTimedOut)
+		m.tells(ctx, v1alpha1.EventRebooting)
+	})
+
+	It("never goes on where the drain fails, not even after its time (behaviour 40)", func(ctx SpecContext) {
+		spec := *hasty.DeepCopy()
+		spec.Drain.OnTimeout = v1alpha1.DrainTimeoutReboot
+		m := newMachine(ctx, spec)
+		m.requests.forbid("/api/v1/pods")
+		m.start(ctx)
+		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "please")
+		m.shows(ctx, needOf, Equal("True Requested"))
+		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.shows(ctx, phaseOf, Equal("1 Aborted DrainTimedOut failures=1"))
+		Expect(progressOf(m.node(ctx)).Message).To(ContainSubstring("forbidden"))
+		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
+		Expect(m.logind.Reboots()).To(BeZero())
+	})
+
+	It("is given up at once for a pod that can never be drained (behaviour 39)", func(ctx SpecContext) {
+		m := newMachine(ctx, patient)
+		m.pod(ctx, "bare", nil)
+		m.start(ctx)
+		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.shows(ctx, phaseOf, Equal("1 Aborted UndrainablePod failures=1"))
+		Expect(progressOf(m.node(ctx)).Message).To(ContainSubstring("bare"))
+		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
+		m.tells(ctx, v1alpha1.EventDrainAborted)
+	})
+
+	It("ends when the manager takes the grant back, and is no failure", func(ctx SpecContext) {
+		m := draining(ctx, patient)
+		m.grant(ctx, 1, v1alpha1.GrantCancelled)
+		m.shows(ctx, phaseOf, Equal("1 Aborted Cancelled"))
+		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
+
+		By("never being begun again by its own grant")
+		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "a mark")
+		m.shows(ctx, messageOf(v1alpha1.NodeRebootRequired), ContainSubstring("a mark"))
+		Expect(phaseOf(m.node(ctx))).To(Equal("1 Aborted Cancelled"))
+
+		By("but by the next")
+		m.grant(ctx, 2, v1alpha1.GrantActive)
+		m.shows(ctx, phaseOf, Equal("2 Draining cordoned"))
+	})
+
+	It("ends when somebody uncordons the node", func(ctx SpecContext) {
+		m := draining(ctx, patient)
+		m.change(ctx, func(node *corev1.Node) { node.Spec.Unschedulable = false })
+		m.shows(ctx, phaseOf, Equal("1 Aborted Uncordoned failures=1"))
+	})
+
+	It("does not begin on a paused node, and is not stopped by a pause (behaviour 23)", func(ctx SpecContext) {
+		m := newMachine(ctx, patient)
+		m.protectedPod(ctx)
+		m.start(ctx)
+		m.annotate(ctx, v1alpha1.AnnotationPaused, "true")
+		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "a mark")
+		m.shows(ctx, needOf, Equal("True Requested"))
+		Expect(phaseOf(m.node(ctx))).To(BeEmpty())
+
+		m.change(ctx, func(node *corev1.Node) { delete(node.Annotations, v1alpha1.AnnotationPaused) })
+		m.shows(ctx, phaseOf, Equal("1 Draining cordoned"))
+		m.annotate(ctx, v1alpha1.AnnotationPaused, "true")
+		m.allowEvictions(ctx)
+		m.shows(ctx, phaseOf, Equal("1 Rebooting cordoned"))
+	})
+
+	It("leaves an administrator's cordon alone (behaviour 43)", func(ctx SpecContext) {
+		m := newMachine(ctx, patient)
+		m.protectedPod(ctx)
+		m.start(ctx)
+		m.change(ctx, func(node *corev1.Node) { node.Spec.Unschedulable = true })
+		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.shows(ctx, phaseOf, Equal("1 Draining"))
+		m.grant(ctx, 1, v1alpha1.GrantCancelled)
+		m.shows(ctx, phaseOf, Equal("1 Aborted Cancelled"))
+		Expect(cordonOf(m.node(ctx))).To(Equal("cordoned"))
+		Expect(m.eventsOf(ctx)).NotTo(HaveKey(v1alpha1.EventCordoned))
+	})
+
+	It("needs a grant for this very boot and a policy that is there", func(ctx SpecContext) {
+		m := newMachine(ctx, patient)
+		m.start(ctx)
+		m.annotate(ctx, v1alpha1.AnnotationGrant, v1alpha1.Grant{
+			Policy: m.policy.Name, Seq: 7, BootID: "another-boot", State: v1alpha1.GrantActive, At: metav1.Now(),
+		}.String())
+		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "a mark")
+		m.shows(ctx, needOf, Equal("True Requested"))
+		Expect(phaseOf(m.node(ctx))).To(BeEmpty())
+
+		Expect(api.Delete(ctx, m.policy)).To(Succeed())
+		m.grant(ctx, 8, v1alpha1.GrantActive)
+		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "another mark")
+		m.shows(ctx, messageOf(v1alpha1.NodeRebootRequired), ContainSubstring("another mark"))
+		Expect(phaseOf(m.node(ctx))).To(BeEmpty())
+	})
+
+	It("is begun by the agent, as its field manager tells", func(ctx SpecContext) {
+		m := draining(ctx, patient)
+		owners := map[string]string{}
+		for _, entry := range m.node(ctx).ManagedFields {
+			owners[entry.Manager] += string(entry.FieldsV1.GetRawBytes())
+		}
+		Expect(owners).To(HaveKeyWithValue(v1alpha1.FieldOwnerAgent, ContainSubstring("f:unschedulable")))
+	})
+
+	It("stops with the agent within seconds, and evicts nothing any more (behaviour 58)", func(ctx SpecContext) {
+		m := draining(ctx, patient)
+		stopped := make(chan struct{})
+		go func() { m.kill(); close(stopped) }()
+		Eventually(stopped).WithTimeout(5 * time.Second).Should(BeClosed())
+		requests := m.requests.len()
+		m.allowEvictions(ctx)
+		Expect(m.requests.len()).To(Equal(requests))
+		Expect(api.Get(ctx, client.ObjectKey{Namespace: "default", Name: m.name + "-protected"}, &corev1.Pod{})).To(Succeed())
+	})
+})

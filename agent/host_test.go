@@ -1,0 +1,227 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
+	"github.com/reboot-operator/reboot-operator/agent/reboot"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// machine is a host with a real bus and a Node at the real API server. The spec plays the kubelet and the manager.
+type machine struct {
+	name   string
+	root   string
+	boots  int
+	bus    *hosttest.Bus
+	engine *hosttest.UpdateEngine
+	logind *hosttest.Logind
+	policy *v1alpha1.RebootPolicy
+
+	requests requests
+	stop     func()
+}
+
+var machines atomic.Int64
+
+// newMachine is a host that is up, a Node that is Ready, and a policy with a spec. No agent runs yet.
+func newMachine(ctx context.Context, spec v1alpha1.RebootPolicySpec) *machine {
+	GinkgoHelper()
+	m := &machine{name: fmt.Sprintf("n%d", machines.Add(1)), root: GinkgoT().TempDir(), stop: func() {}}
+	m.bus = hosttest.StartFor(GinkgoT())
+	var err error
+	m.engine, err = m.bus.StartUpdateEngine()
+	Expect(err).NotTo(HaveOccurred())
+	m.logind, err = m.bus.StartLogind()
+	Expect(err).NotTo(HaveOccurred())
+	Expect(os.Mkdir(filepath.Join(m.root, "etc"), 0o755)).To(Succeed())
+	release := "ID=flatcar\nVERSION_ID=\"4459.2.0 (odd)\"\n"
+	Expect(os.WriteFile(filepath.Join(m.root, "etc", "os-release"), []byte(release), 0o600)).To(Succeed())
+	// Without any field at the start, the API server would never track who owns which.
+	labels := map[string]string{corev1.LabelHostname: m.name}
+	Expect(api.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.name, Labels: labels}})).To(Succeed())
+	m.policy = &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: m.name}, Spec: spec}
+	Expect(api.Create(ctx, m.policy)).To(Succeed())
+	m.boot(ctx)
+	DeferCleanup(func() { m.kill() })
+	return m
+}
+
+// boot ends the boot there is, and with it everything on the host; then the host is up again and so is the kubelet.
+func (m *machine) boot(ctx context.Context) {
+	GinkgoHelper()
+	m.kill()
+	m.boots++
+	Expect(os.WriteFile(m.bootIDFile(), []byte(m.bootID()+"\n"), 0o600)).To(Succeed())
+	m.engine.SetStatus(hosttest.Idle())
+	Expect(m.logind.Start()).To(Succeed())
+	m.heartbeat(ctx)
+}
+
+func (m *machine) bootID() string     { return fmt.Sprintf("%s-boot-%d", m.name, m.boots) }
+func (m *machine) bootIDFile() string { return filepath.Join(m.root, "boot_id") }
+
+// heartbeat is the kubelet's: Ready, with the boot ID.
+func (m *machine) heartbeat(ctx context.Context) {
+	GinkgoHelper()
+	node := m.node(ctx)
+	before := node.DeepCopy()
+	node.Status.NodeInfo.BootID = m.bootID()
+	ready := corev1.NodeCondition{
+		Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady",
+		LastHeartbeatTime: metav1.NewTime(time.Now()), Message: fmt.Sprint(time.Now().UnixNano()),
+	}
+	node.Status.Conditions = append(node.Status.Conditions, ready)
+	Expect(api.Status().Patch(ctx, node, client.StrategicMergeFrom(before))).To(Succeed())
+}
+
+// start runs the agent as its program does.
+func (m *machine) start(ctx context.Context) {
+	GinkgoHelper()
+	o, err := parse([]string{
+		"--node-name=" + m.name, "--dbus-address=" + m.bus.Address(), "--host-root=" + m.root,
+		"--boot-id-file=" + m.bootIDFile(), "--health-probe-bind-address=0",
+	}, func(string) string { return "" }, GinkgoWriter)
+	Expect(err).NotTo(HaveOccurred())
+	config := rest.CopyConfig(cluster)
+	config.Wrap(m.requests.count)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	agent, err := newAgent(ctx, config, o, reboot.NewMetrics(prometheus.NewRegistry()))
+	Expect(err).NotTo(HaveOccurred())
+	var running sync.WaitGroup
+	running.Go(func() {
+		defer GinkgoRecover()
+		Expect(agent.Start(ctx)).To(Succeed())
+	})
+	var once sync.Once
+	m.stop = func() {
+		once.Do(func() {
+			cancel()
+			running.Wait()
+		})
+	}
+}
+
+// rebootsByLogind makes an accepted reboot what it is: everything ends, and the host, its kubelet and its agent are back.
+func (m *machine) rebootsByLogind(ctx context.Context) {
+	m.logind.OnReboot(func() {
+		defer GinkgoRecover()
+		m.boot(ctx)
+		m.start(ctx)
+	})
+}
+
+// kill ends the agent; killing it twice is fine.
+func (m *machine) kill() { m.stop() }
+
+func (m *machine) restart(ctx context.Context) {
+	GinkgoHelper()
+	m.kill()
+	m.start(ctx)
+}
+
+func (m *machine) node(ctx context.Context) *corev1.Node {
+	GinkgoHelper()
+	node := &corev1.Node{}
+	Expect(api.Get(ctx, client.ObjectKey{Name: m.name}, node)).To(Succeed())
+	return node
+}
+
+// change writes to the Node as somebody else.
+func (m *machine) change(ctx context.Context, change func(*corev1.Node)) {
+	GinkgoHelper()
+	node := m.node(ctx)
+	before := node.DeepCopy()
+	if node.Annotations == nil {
+		node.Annotations = map[string]string{}
+	}
+	change(node)
+	Expect(api.Patch(ctx, node, client.StrategicMergeFrom(before), client.FieldOwner("somebody"))).To(Succeed())
+}
+
+func (m *machine) annotate(ctx context.Context, key, value string) {
+	GinkgoHelper()
+	m.change(ctx, func(node *corev1.Node) { node.Annotations[key] = value })
+}
+
+// grant is the manager's bell.
+func (m *machine) grant(ctx context.Context, seq int64, state v1alpha1.GrantState) {
+	GinkgoHelper()
+	m.annotate(ctx, v1alpha1.AnnotationGrant, v1alpha1.Grant{
+		Policy: m.policy.Name, Seq: seq, BootID: m.node(ctx).Status.NodeInfo.BootID, State: state, At: metav1.Now(),
+	}.String())
+}
+
+// requests are those of an agent, over all its processes.
+type requests struct {
+	mu        sync.Mutex
+	all       []string
+	forbidden string
+}
+
+// forbid answers requests for a path as the API server does where a right is missing.
+func (r *requests) forbid(path string) { r.forbidden = path }
+
+func (r *requests) count(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(request *http.Request) (*http.Response, error) {
+		path := request.URL.Path
+		if request.URL.Query().Get("watch") != "" {
+			path += "?watch"
+		}
+		r.mu.Lock()
+		r.all = append(r.all, request.Method+" "+path)
+		r.mu.Unlock()
+		if r.forbidden != "" && strings.HasPrefix(request.URL.Path, r.forbidden) {
+			return forbidden(request), nil
+		}
+		return next.RoundTrip(request)
+	})
+}
+
+// writes lists the writes so far but events.
+func (r *requests) writes() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var writes []string
+	for _, request := range r.all {
+		if !strings.HasPrefix(request, http.MethodGet) && !strings.Contains(request, "/events") {
+			writes = append(writes, request)
+		}
+	}
+	return writes
+}
+
+func (r *requests) len() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.all)
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
+
+func forbidden(request *http.Request) *http.Response {
+	status := `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"pods is forbidden"}`
+	return &http.Response{
+		StatusCode: http.StatusForbidden, Request: request, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(status)),
+	}
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"net/http"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+var _ = Describe("The life of a reboot", func() {
+	It("goes from a broadcast to a new boot in four writes (behaviours 1, 53, 54, 59)", func(ctx SpecContext) {
+		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		status := http.MethodPatch + " /api/v1/nodes/" + m.name + "/status"
+		m.start(ctx)
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+
+		By("hearing the canonical signal")
+		Expect(m.bus.SendNeedReboot()).To(Succeed())
+		m.shows(ctx, needOf, Equal("True UpdateStaged"))
+		Expect(m.node(ctx).Labels).To(And(
+			HaveKeyWithValue(v1alpha1.LabelRebootRequired, "true"),
+			HaveKeyWithValue(v1alpha1.LabelOSID, "flatcar"),
+			HaveKeyWithValue(v1alpha1.LabelOSVersion, "4459.2.0_odd"),
+			Not(HaveKey(v1alpha1.LabelOSGroup)),
+		))
+
+		By("rebooting once it is granted")
+		m.rebootsByLogind(ctx)
+		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+		node := m.node(ctx)
+		Expect(phaseOf(node)).To(Equal("1 Rebooting cordoned"))
+		Expect(progressOf(node).BootID).To(Equal(m.name + "-boot-1"))
+		Expect(progressOf(node).DrainStartedAt).NotTo(BeNil())
+		Expect(cordonOf(node)).To(Equal("cordoned"), "only the manager uncordons")
+		Expect(node.Labels).NotTo(HaveKey(v1alpha1.LabelRebootRequired))
+		Expect(conditionOf(corev1.NodeDrainInProgress)(node)).To(Equal("False Drained"))
+		Expect(conditionOf(corev1.NodeDrained)(node)).To(Equal("False RebootSucceeded"))
+		Expect(conditionOf(corev1.NodeMaintenanceInProgress)(node)).To(Equal("False RebootSucceeded"))
+		Expect(m.logind.Reboots()).To(Equal(1))
+		Expect(m.requests.writes()).To(HaveExactElements(
+			status, // up to date
+			status, // need
+			http.MethodPatch+" /api/v1/nodes/"+m.name, // start
+			status, // commit
+			status, // after the boot
+		))
+		for _, reason := range []string{
+			v1alpha1.EventRebootRequired, v1alpha1.EventCordoned, v1alpha1.EventDraining, v1alpha1.EventDrained,
+		} {
+			m.tells(ctx, reason)
+		}
+	})
+
+	It("asks the API server for nothing while nothing happens (behaviours 4, 56)", func(ctx SpecContext) {
+		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m.start(ctx)
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+		Expect(m.bus.SendNeedReboot()).To(Succeed())
+		m.shows(ctx, needOf, Equal("True UpdateStaged"))
+		m.tells(ctx, v1alpha1.EventRebootRequired)
+
+		By("letting repeats, heartbeats and a finished grant pass")
+		before := m.requests.len()
+		for range 5 {
+			Expect(m.bus.SendNeedReboot()).To(Succeed())
+			m.heartbeat(ctx)
+		}
+		m.grant(ctx, 1, v1alpha1.GrantFinished)
+
+		By("and speaking once there is something new, which comes after all of that")
+		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "new words")
+		m.shows(ctx, messageOf(v1alpha1.NodeRebootRequired), ContainSubstring("new words"))
+		Eventually(m.requests.len).Should(Equal(before+2), "one write and one event (a series)")
+		Expect(m.requests.writes()).To(HaveLen(3), "up to date, need, new words")
+	})
+
+	It("says again what somebody removed (defect 13)", func(ctx SpecContext) {
+		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m.start(ctx)
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+		Expect(m.bus.SendNeedReboot()).To(Succeed())
+		m.shows(ctx, needOf, Equal("True UpdateStaged"))
+		m.change(ctx, func(node *corev1.Node) { delete(node.Labels, v1alpha1.LabelRebootRequired) })
+		Eventually(func() map[string]string { return m.node(ctx).Labels }).Should(HaveKey(v1alpha1.LabelRebootRequired))
+	})
+})

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+var _ = Describe("logind", func() {
+	spec := func(inhibitors v1alpha1.InhibitorPolicy) v1alpha1.RebootPolicySpec {
+		return v1alpha1.RebootPolicySpec{
+			Drain:  &v1alpha1.Drain{Timeout: &metav1.Duration{Duration: 3 * time.Second}},
+			Reboot: &v1alpha1.Reboot{Inhibitors: inhibitors},
+		}
+	}
+	lock := hosttest.BlockShutdown("packagekit", "Transaction in progress")
+
+	It("refuses, and that is told, retried and not called a reboot (behaviour 45)", func(ctx SpecContext) {
+		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+		m.logind.FailReboot("org.freedesktop.DBus.Error.AccessDenied", "Permission denied")
+		m.start(ctx)
+		m.shows(ctx, needOf, Equal("True UpdateStaged"))
+		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.shows(ctx, objectionOf, And(HavePrefix("RebootRefused: "), ContainSubstring("Permission denied")))
+		m.tells(ctx, v1alpha1.EventRebootRefused)
+		Expect(m.eventsOf(ctx)).NotTo(HaveKey(v1alpha1.EventRebooting))
+		Eventually(m.logind.Reboots).Should(BeNumerically(">", 1))
+		Expect(phaseOf(m.node(ctx))).To(Equal("1 Rebooting cordoned"))
+
+		By("accepting at last: the objection falls with the boot")
+		m.rebootsByLogind(ctx)
+		m.logind.FailReboot("", "")
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+		Expect(objectionOf(m.node(ctx))).To(BeEmpty())
+	})
+
+	It("is inhibited, which is told before a grant is given (behaviour 46)", func(ctx SpecContext) {
+		m := newMachine(ctx, spec(v1alpha1.InhibitorsRespect))
+		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+		m.logind.SetInhibitors(lock)
+		m.start(ctx)
+		m.shows(ctx, objectionOf, Equal("Inhibited: A shutdown of the host is blocked by packagekit (Transaction in progress)."))
+		m.logind.SetInhibitors()
+		m.annotate(ctx, v1alpha1.AnnotationPaused, "") // anything that makes it look before its minute is over
+		m.shows(ctx, objectionOf, BeEmpty())
+	})
+
+	It("is inhibited once the node is drained, and the reboot waits, and is given up in the end", func(ctx SpecContext) {
+		m := newMachine(ctx, spec(v1alpha1.InhibitorsRespect))
+		m.logind.SetInhibitors(lock)
+		m.start(ctx)
+		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.shows(ctx, conditionOf(corev1.NodeDrained), Equal("True Drained"))
+		m.shows(ctx, phaseOf, Equal("1 Aborted Inhibited failures=1"))
+		Expect(progressOf(m.node(ctx)).Message).To(ContainSubstring("packagekit"))
+		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
+		m.shows(ctx, conditionOf(corev1.NodeDrained), Equal("False DrainAborted"))
+		Expect(m.logind.Reboots()).To(BeZero())
+	})
+
+	It("is inhibited, and the policy says that this is nothing", func(ctx SpecContext) {
+		m := newMachine(ctx, spec(v1alpha1.InhibitorsIgnore))
+		m.logind.SetInhibitors(lock)
+		m.rebootsByLogind(ctx)
+		m.start(ctx)
+		m.grant(ctx, 1, v1alpha1.GrantActive)
+		Eventually(m.bootID).Should(HaveSuffix("boot-2"))
+		Expect(m.logind.Calls()).To(ContainElement("RebootWithFlags(0x10)"))
+	})
+
+	It("is gone, and unknown is not a yes", func(ctx SpecContext) {
+		m := newMachine(ctx, spec(v1alpha1.InhibitorsRespect))
+		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+		m.logind.Stop()
+		m.start(ctx)
+		m.shows(ctx, objectionOf, HavePrefix("Inhibited: logind cannot be asked"))
+		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.shows(ctx, phaseOf, Equal("1 Aborted Inhibited failures=1"))
+	})
+})

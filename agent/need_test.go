@@ -1,0 +1,110 @@
+package main
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+var _ = Describe("The need for a reboot", func() {
+	message := messageOf(v1alpha1.NodeRebootRequired)
+
+	It("is read from an engine that has it before the agent starts (behaviour 2)", func(ctx SpecContext) {
+		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+		m.start(ctx)
+		m.shows(ctx, needOf, Equal("True UpdateStaged"))
+		Expect(message(m.node(ctx))).To(ContainSubstring("4593.1.0"))
+	})
+
+	It("ends when the engine withdraws it (behaviour 3)", func(ctx SpecContext) {
+		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m.start(ctx)
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+		Expect(m.engine.Emit(hosttest.NeedReboot("4593.1.0"))).To(Succeed())
+		m.shows(ctx, needOf, Equal("True UpdateStaged"))
+		Expect(m.engine.Emit(hosttest.Idle())).To(Succeed())
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+		Expect(m.node(ctx).Labels).NotTo(HaveKey(v1alpha1.LabelRebootRequired))
+	})
+
+	It("is heard after nonsense on the bus (behaviour 5)", func(ctx SpecContext) {
+		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m.start(ctx)
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+		Expect(m.bus.Broadcast()).To(Succeed())
+		Expect(m.bus.Broadcast("UPDATE_STATUS_UPDATED_NEED_REBOOT", int64(1))).To(Succeed())
+		Expect(m.bus.SendNeedReboot()).To(Succeed())
+		m.shows(ctx, needOf, Equal("True UpdateStaged"))
+	})
+
+	It("is unknown, and never asked for, where there is no engine (behaviour 7)", func(ctx SpecContext) {
+		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m.engine.Stop()
+		m.start(ctx)
+		m.shows(ctx, needOf, Equal("Unknown EngineUnreachable"))
+		Expect(m.node(ctx).Labels).NotTo(HaveKey(v1alpha1.LabelRebootRequired))
+		Expect(m.engine.Start()).To(Succeed())
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+	})
+
+	It("outlives the bus, and the agent within the boot, though no engine confirms it (behaviours 6, 13)", func(ctx SpecContext) {
+		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m.start(ctx)
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+		Expect(m.bus.Broadcast(int64(0), 0.0, hosttest.OpUpdatedNeedReboot, "4593.1.0", int64(0))).To(Succeed())
+		m.shows(ctx, needOf, Equal("True UpdateStaged"))
+		written := len(m.requests.writes())
+		told := message(m.node(ctx))
+
+		m.kill()
+		Expect(m.bus.Restart()).To(Succeed())
+		Expect(m.engine.Start()).To(Succeed())
+		Expect(m.logind.Start()).To(Succeed())
+		asked := m.engine.StatusCalls()
+		m.start(ctx)
+		Eventually(m.engine.StatusCalls).Should(BeNumerically(">", asked))
+		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "a mark")
+		m.shows(ctx, message, Equal(told+` An administrator asks for a reboot: "a mark".`))
+		Expect(m.requests.writes()).To(HaveLen(written+1), "the mark, and nothing about the need")
+
+		By("falling with the boot, even one that somebody else made (behaviour 50)")
+		m.change(ctx, func(node *corev1.Node) { delete(node.Annotations, v1alpha1.AnnotationRebootRequested) })
+		m.shows(ctx, message, Equal(told))
+		m.boot(ctx)
+		m.start(ctx)
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+	})
+
+	It("is an administrator's until one reboot has answered it (behaviour 13)", func(ctx SpecContext) {
+		requested := annotationOf(v1alpha1.AnnotationRebootRequested)
+		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m.start(ctx)
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "new firmware")
+		m.shows(ctx, needOf, Equal("True Requested"))
+
+		By("surviving a restart of the agent")
+		asked := m.engine.StatusCalls()
+		m.restart(ctx)
+		Eventually(m.engine.StatusCalls).Should(BeNumerically(">", asked))
+		Expect(needOf(m.node(ctx))).To(Equal("True Requested"))
+
+		By("being removed with the first report after the boot")
+		m.rebootsByLogind(ctx)
+		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+		Expect(m.node(ctx).Annotations).NotTo(HaveKey(v1alpha1.AnnotationRebootRequested))
+
+		By("being another one when it is made after the boot, though the words are the same")
+		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "new firmware")
+		m.shows(ctx, needOf, Equal("True Requested"))
+		m.restart(ctx)
+		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "newer firmware")
+		m.shows(ctx, message, ContainSubstring("newer firmware"))
+		Expect(requested(m.node(ctx))).To(Equal("newer firmware"))
+	})
+})

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/types"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// What a Node says, each as one word for matchers.
+
+// shows polls the Node for a word.
+func (m *machine) shows(ctx context.Context, word func(*corev1.Node) string, matcher types.GomegaMatcher) {
+	GinkgoHelper()
+	Eventually(func() string { return word(m.node(ctx)) }).Should(matcher)
+}
+
+func needOf(node *corev1.Node) string { return conditionOf(v1alpha1.NodeRebootRequired)(node) }
+
+// conditionOf tells status and reason of a condition; empty where it is absent.
+func conditionOf(kind corev1.NodeConditionType) func(*corev1.Node) string {
+	return func(node *corev1.Node) string {
+		for _, c := range node.Status.Conditions {
+			if c.Type == kind {
+				return fmt.Sprintf("%s %s", c.Status, c.Reason)
+			}
+		}
+		return ""
+	}
+}
+
+func messageOf(kind corev1.NodeConditionType) func(*corev1.Node) string {
+	return func(node *corev1.Node) string {
+		for _, c := range node.Status.Conditions {
+			if c.Type == kind {
+				return c.Message
+			}
+		}
+		return ""
+	}
+}
+
+func progressOf(node *corev1.Node) *v1alpha1.Progress {
+	GinkgoHelper()
+	p, err := v1alpha1.ParseProgress(node.Annotations)
+	Expect(err).NotTo(HaveOccurred())
+	return p
+}
+
+// phaseOf tells seq, phase, reason, whose cordon and the failures of the progress; empty where there is none.
+func phaseOf(node *corev1.Node) string {
+	p, err := v1alpha1.ParseProgress(node.Annotations)
+	if err != nil {
+		return err.Error()
+	}
+	if p == nil {
+		return ""
+	}
+	word := fmt.Sprintf("%d %s", p.Seq, p.Phase)
+	if p.Reason != "" {
+		word += " " + string(p.Reason)
+	}
+	if p.Cordoned {
+		word += " cordoned"
+	}
+	if p.Failures > 0 {
+		word += fmt.Sprintf(" failures=%d", p.Failures)
+	}
+	return word
+}
+
+func objectionOf(node *corev1.Node) string {
+	o, err := v1alpha1.ParseObjection(node.Annotations)
+	switch {
+	case err != nil:
+		return err.Error()
+	case o == nil:
+		return ""
+	}
+	return fmt.Sprintf("%s: %s", o.Reason, o.Message)
+}
+
+func cordonOf(node *corev1.Node) string {
+	if node.Spec.Unschedulable {
+		return "cordoned"
+	}
+	return "schedulable"
+}
+
+func annotationOf(key string) func(*corev1.Node) string {
+	return func(node *corev1.Node) string { return node.Annotations[key] }
+}
+
+// eventsOf lists the reasons of the events on the Node, each with how often it stands there.
+func (m *machine) eventsOf(ctx context.Context) map[string]int {
+	GinkgoHelper()
+	list := &eventsv1.EventList{}
+	Expect(api.List(ctx, list)).To(Succeed())
+	reasons := map[string]int{}
+	for _, e := range list.Items {
+		if e.Regarding.Kind == "Node" && e.Regarding.Name == m.name {
+			reasons[e.Reason]++
+		}
+	}
+	return reasons
+}
+
+func (m *machine) tells(ctx context.Context, reason string) {
+	GinkgoHelper()
+	Eventually(func() map[string]int { return m.eventsOf(ctx) }).Should(HaveKey(reason))
+}

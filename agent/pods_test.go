@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// pod runs on the machine. Nobody is its kubelet, so it goes as soon as it is evicted: its grace period is 0.
+func (m *machine) pod(ctx context.Context, name string, owner *metav1.OwnerReference) *corev1.Pod {
+	GinkgoHelper()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: m.name + "-" + name, Labels: map[string]string{"machine": m.name, "app": name},
+		},
+		Spec: corev1.PodSpec{
+			NodeName:                      m.name,
+			Containers:                    []corev1.Container{{Name: "c", Image: "registry.example/c"}},
+			TerminationGracePeriodSeconds: new(int64),
+		},
+	}
+	if owner != nil {
+		pod.OwnerReferences = []metav1.OwnerReference{*owner}
+	}
+	Expect(api.Create(ctx, pod)).To(Succeed())
+	pod.Status.Phase = corev1.PodRunning
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	Expect(api.Status().Update(ctx, pod)).To(Succeed())
+	return pod
+}
+
+// protectedPod is a pod of a controller whose budget allows no eviction.
+func (m *machine) protectedPod(ctx context.Context) {
+	GinkgoHelper()
+	m.pod(ctx, "protected", &metav1.OwnerReference{
+		APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "protected", UID: types.UID("u-" + m.name), Controller: new(true),
+	})
+	budget := &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: m.name},
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			MaxUnavailable: new(intstr.FromInt32(0)),
+			Selector:       &metav1.LabelSelector{MatchLabels: map[string]string{"machine": m.name, "app": "protected"}},
+		},
+	}
+	Expect(api.Create(ctx, budget)).To(Succeed())
+	m.setBudget(ctx, 0)
+}
+
+// allowEvictions lets the protected pod go.
+func (m *machine) allowEvictions(ctx context.Context) {
+	GinkgoHelper()
+	m.setBudget(ctx, 1)
+}
+
+// setBudget is the disruption controller's part.
+func (m *machine) setBudget(ctx context.Context, allowed int32) {
+	GinkgoHelper()
+	budget := &policyv1.PodDisruptionBudget{}
+	Expect(api.Get(ctx, client.ObjectKey{Namespace: "default", Name: m.name}, budget)).To(Succeed())
+	budget.Status = policyv1.PodDisruptionBudgetStatus{
+		ObservedGeneration: budget.Generation, DisruptionsAllowed: allowed,
+		CurrentHealthy: 1, ExpectedPods: 1, DesiredHealthy: 1 - allowed,
+	}
+	Expect(api.Status().Update(ctx, budget)).To(Succeed())
+}

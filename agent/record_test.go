@@ -1,0 +1,81 @@
+package main
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+var _ = Describe("A record that cannot be read", func() {
+	DescribeTable("is no permission, told once for each of its values",
+		func(ctx SpecContext, grant string) {
+			m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+			m.annotate(ctx, v1alpha1.AnnotationGrant, grant)
+			m.start(ctx)
+			m.tells(ctx, v1alpha1.EventRecordUnreadable)
+			m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "a mark")
+			m.shows(ctx, needOf, Equal("True Requested"))
+			Expect(phaseOf(m.node(ctx))).To(BeEmpty())
+			Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
+			Expect(m.eventsOf(ctx)).To(HaveKeyWithValue(v1alpha1.EventRecordUnreadable, 1))
+
+			m.annotate(ctx, v1alpha1.AnnotationGrant, grant+" and more")
+			Eventually(func() map[string]int { return m.eventsOf(ctx) }).Should(HaveKeyWithValue(v1alpha1.EventRecordUnreadable, 2))
+		},
+		Entry("no JSON", "yes"),
+		Entry("another type", `[1, 2]`),
+		Entry("an unknown state", `{"policy":"p","seq":1,"bootID":"b","state":"Sure","at":"2026-11-21T00:00:00Z"}`),
+		Entry("no boot ID", `{"policy":"p","seq":1,"state":"Active","at":"2026-11-21T00:00:00Z"}`),
+	)
+
+	It("ends an attempt when it is the grant's", func(ctx SpecContext) {
+		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m.protectedPod(ctx)
+		m.start(ctx)
+		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.tells(ctx, v1alpha1.EventEvictionBlocked)
+		m.annotate(ctx, v1alpha1.AnnotationGrant, "nonsense")
+		m.shows(ctx, phaseOf, Equal("1 Aborted RecordUnreadable failures=1"))
+		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
+	})
+
+	It("ends an attempt when it is the progress', and leaves the cordon", func(ctx SpecContext) {
+		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m.protectedPod(ctx)
+		m.start(ctx)
+		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.tells(ctx, v1alpha1.EventEvictionBlocked)
+		m.annotate(ctx, v1alpha1.AnnotationProgress, "nonsense")
+		m.shows(ctx, phaseOf, Equal("1 Aborted RecordUnreadable failures=1"))
+		m.tells(ctx, v1alpha1.EventRecordUnreadable)
+		m.allowEvictions(ctx)
+		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "a mark")
+		m.shows(ctx, needOf, Equal("True Requested"))
+		Expect(cordonOf(m.node(ctx))).To(Equal("cordoned"), "nobody can tell whose it is")
+		Expect(m.logind.Reboots()).To(BeZero())
+	})
+
+	It("keeps the slot past the point of no return, and is repaired after the boot", func(ctx SpecContext) {
+		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+		m.logind.AcceptAndDoNothing(true)
+		m.start(ctx)
+		m.grant(ctx, 1, v1alpha1.GrantActive)
+		Eventually(m.logind.Reboots).Should(Equal(1))
+		m.annotate(ctx, v1alpha1.AnnotationProgress, "nonsense")
+		m.tells(ctx, v1alpha1.EventRecordUnreadable)
+		m.restart(ctx)
+		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "a mark")
+		m.shows(ctx, messageOf(v1alpha1.NodeRebootRequired), ContainSubstring("a mark"))
+		Expect(m.node(ctx).Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationProgress, "nonsense"))
+
+		m.boot(ctx)
+		m.start(ctx)
+		m.shows(ctx, phaseOf, HavePrefix("1 Aborted RecordUnreadable"))
+		m.shows(ctx, conditionOf(corev1.NodeMaintenanceInProgress), HavePrefix("False"))
+		Expect(m.logind.Reboots()).To(Equal(1))
+	})
+})

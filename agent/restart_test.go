@@ -1,0 +1,111 @@
+package main
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+var _ = Describe("An agent that is killed", func() {
+	needing := func(ctx SpecContext) *machine {
+		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+		m.start(ctx)
+		m.shows(ctx, needOf, Equal("True UpdateStaged"))
+		return m
+	}
+
+	It("before it has begun, begins", func(ctx SpecContext) {
+		m := needing(ctx)
+		m.kill()
+		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.start(ctx)
+		Eventually(m.logind.Reboots).Should(Equal(1))
+	})
+
+	It("while it drains, goes on draining, and never uncordons in between (behaviour 64)", func(ctx SpecContext) {
+		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m.protectedPod(ctx)
+		m.start(ctx)
+		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.tells(ctx, v1alpha1.EventEvictionBlocked)
+		begun := progressOf(m.node(ctx)).At
+		m.restart(ctx)
+		m.allowEvictions(ctx)
+		m.shows(ctx, phaseOf, Equal("1 Rebooting cordoned"))
+		Expect(progressOf(m.node(ctx)).DrainStartedAt).To(Equal(&begun), "its time runs from the first process")
+		Eventually(m.logind.Reboots).Should(Equal(1))
+	})
+
+	It("while it drains, and misses that the grant was taken back, gives up", func(ctx SpecContext) {
+		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m.protectedPod(ctx)
+		m.start(ctx)
+		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.tells(ctx, v1alpha1.EventEvictionBlocked)
+		m.kill()
+		m.grant(ctx, 1, v1alpha1.GrantCancelled)
+		m.start(ctx)
+		m.shows(ctx, phaseOf, Equal("1 Aborted Cancelled"))
+		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
+	})
+
+	It("while it drains, by a reboot of somebody else, gives up without a failure", func(ctx SpecContext) {
+		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m.protectedPod(ctx)
+		m.start(ctx)
+		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.tells(ctx, v1alpha1.EventEvictionBlocked)
+		m.boot(ctx)
+		m.start(ctx)
+		m.shows(ctx, phaseOf, Equal("1 Aborted Cancelled"))
+		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
+	})
+
+	It("past the point of no return, asks logind (again) as long as the boot lasts (behaviours 47, 48, 63)", func(ctx SpecContext) {
+		m := needing(ctx)
+		m.logind.AcceptAndDoNothing(true)
+		m.grant(ctx, 1, v1alpha1.GrantActive)
+		Eventually(m.logind.Reboots).Should(Equal(1))
+		m.restart(ctx)
+		Eventually(m.logind.Reboots).Should(Equal(2))
+
+		By("taking that for no reboot: its conditions stand and so does its need")
+		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "a mark")
+		m.shows(ctx, messageOf(v1alpha1.NodeRebootRequired), ContainSubstring("a mark"))
+		node := m.node(ctx)
+		Expect(phaseOf(node)).To(Equal("1 Rebooting cordoned"))
+		Expect(conditionOf(corev1.NodeMaintenanceInProgress)(node)).To(Equal("True Rebooting"))
+		Expect(needOf(node)).To(Equal("True UpdateStaged"))
+
+		By("and a grant that is taken back now does not stop it")
+		m.grant(ctx, 1, v1alpha1.GrantCancelled)
+		m.restart(ctx)
+		Eventually(m.logind.Reboots).Should(Equal(3))
+	})
+
+	It("by its own reboot, only reports", func(ctx SpecContext) {
+		m := needing(ctx)
+		m.rebootsByLogind(ctx)
+		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+		m.restart(ctx)
+		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "a mark")
+		m.shows(ctx, needOf, Equal("True Requested"))
+		Expect(m.logind.Reboots()).To(Equal(1))
+		Expect(phaseOf(m.node(ctx))).To(Equal("1 Rebooting cordoned"))
+	})
+
+	It("in a phase that only the Node remembers, asks logind", func(ctx SpecContext) {
+		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m.annotate(ctx, v1alpha1.AnnotationProgress, v1alpha1.Progress{
+			Seq: 4, Phase: v1alpha1.PhaseRebooting, BootID: m.bootID(), At: metav1.Now(),
+		}.String())
+		m.start(ctx)
+		Eventually(m.logind.Reboots).Should(Equal(1))
+	})
+})
