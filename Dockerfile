@@ -1,9 +1,7 @@
 # Two images out of one build: docker build --target manager|agent .   (make docker-build)
 FROM --platform=$BUILDPLATFORM golang:1.26-bookworm AS build
 WORKDIR /src
-COPY go.mod go.sum ./
-RUN --mount=type=cache,target=/go/pkg/mod go mod download
-COPY main.go ./
+COPY go.mod go.sum main.go ./
 COPY api ./api
 COPY controllers ./controllers
 COPY agent ./agent
