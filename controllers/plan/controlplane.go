@@ -10,9 +10,8 @@ func (f *fleet) guard(n *Node) *Objection {
 	if !n.ControlPlane {
 		return nil
 	}
-	for i := range f.Nodes {
-		other := &f.Nodes[i]
-		if !other.ControlPlane || other.Name == n.Name {
+	for _, other := range f.controlPlane {
+		if other == n {
 			continue
 		}
 		if o := f.guardAgainst(other); o != nil {

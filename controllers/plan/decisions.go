@@ -41,12 +41,12 @@ func (f *fleet) decisions(p *Plan, objections map[string]*Objection) []Decision 
 
 // decision is True from the bell until the grant is over.
 func (t Flight) decision(policy string) (Decision, bool) {
-	if t.Node == nil || t.Action != Wait || t.Node.grantSeq() != t.Entry.Seq {
+	if t.Action != Wait || !t.Node.shows(t.Entry.Seq) || t.Node.Grant.State != v1alpha1.GrantActive {
 		return Decision{}, false
 	}
-	d := Decision{Node: t.Entry.Node, Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonGranted, Message: GrantedMessage(policy, t.Entry.Seq)}
-	if !t.FailedAt.IsZero() {
-		d.Reason, d.Message = t.Reason, t.Message
+	d := Decision{Node: t.Entry.Node, Status: corev1.ConditionTrue, Reason: t.Reason, Message: t.Message}
+	if d.Reason == v1alpha1.ReasonGranted {
+		d.Message = GrantedMessage(policy, t.Entry.Seq)
 	}
 	return d, true
 }
@@ -154,10 +154,11 @@ func blockedBy(decisions []Decision) []v1alpha1.BlockedNodes {
 	return blocked
 }
 
-func (f *fleet) oldestPending() time.Time {
+// oldestPending is since when the node has waited that has waited longest.
+func (f *fleet) oldestPending(objections map[string]*Objection) time.Time {
 	var oldest time.Time
 	for _, n := range f.governed {
-		if n.NeedsReboot() && !f.held(n) && (oldest.IsZero() || n.RequiredSince.Before(oldest)) {
+		if objections[n.Name] != nil && (oldest.IsZero() || n.RequiredSince.Before(oldest)) {
 			oldest = n.RequiredSince
 		}
 	}

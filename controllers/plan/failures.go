@@ -63,19 +63,8 @@ func (f *fleet) failedSince(from time.Time) []string {
 		}
 	}
 	for _, e := range f.entries {
-		n := f.byName[e.Node]
-		if n == nil {
-			continue
-		}
-		t := Flight{Entry: e, Node: n}
-		switch {
-		case n.in(e.Seq, v1alpha1.PhaseRebooting):
-			f.awaitBoot(&t)
-		case n.in(e.Seq, v1alpha1.PhaseDraining):
-			f.awaitDrain(&t)
-		}
-		if t.FailedAt.After(from) {
-			failed = append(failed, n.Name+" ("+string(t.Reason)+")")
+		if t := f.flight(e); t.FailedAt.After(from) {
+			failed = append(failed, e.Node+" ("+string(t.Reason)+")")
 		}
 	}
 	return failed

@@ -66,6 +66,10 @@ func (f *fleet) flight(e v1alpha1.LedgerEntry) Flight {
 		f.awaitBoot(&t)
 	case n.in(e.Seq, v1alpha1.PhaseDraining):
 		f.awaitDrain(&t)
+	case n.progressLost && n.grantSeq() >= e.Seq:
+		t.Reason, t.Message = v1alpha1.ReasonRecordUnreadable, n.Unreadable+"; the slot is kept until the agent repairs it"
+	case n.busy(e.Seq):
+		t.Message = fmt.Sprintf("waits until grant %d of policy %s is over", n.Grant.Seq, n.Grant.Policy)
 	default:
 		f.awaitStart(&t)
 	}
@@ -77,15 +81,17 @@ func endReason(n *Node, e v1alpha1.LedgerEntry) (v1alpha1.Reason, string) {
 	switch {
 	case n.in(e.Seq, v1alpha1.PhaseAborted):
 		return n.Progress.Reason, n.Progress.Message
-	case n.Grant != nil && n.Grant.State == v1alpha1.GrantCancelled:
+	case n.shows(e.Seq) && n.Grant.State == v1alpha1.GrantCancelled:
 		return n.Grant.Reason, "the grant was taken back before the drain began"
+	case n.grantSeq() > e.Seq:
+		return v1alpha1.ReasonCancelled, "a newer grant took its place"
 	}
 	return v1alpha1.ReasonGranted, "back in service"
 }
 
 // awaitStart: the agent has not acted yet, so everything that speaks against the reboot still counts.
 func (f *fleet) awaitStart(t *Flight) {
-	n, rung := t.Node, t.Node.grantSeq() == t.Entry.Seq
+	n, rung := t.Node, t.Node.shows(t.Entry.Seq)
 	if o := f.withdrawal(n, t.Entry); o != nil {
 		t.Action, t.Reason, t.Message = CancelGrant, o.Reason, o.Message
 		return
@@ -105,6 +111,8 @@ func (f *fleet) awaitStart(t *Flight) {
 // withdrawal is what takes back a grant that the agent has not begun to use. A drain that has begun is finished.
 func (f *fleet) withdrawal(n *Node, e v1alpha1.LedgerEntry) *Objection {
 	switch g := f.Governor.Govern(n.Labels); {
+	case f.Policy.DeletionTimestamp != nil:
+		return objection(v1alpha1.ReasonCancelled, "policy %s is being deleted", f.name)
 	case n.BootID != e.BootID:
 		return objection(v1alpha1.ReasonCancelled, "the node was rebooted by somebody else after the grant")
 	case !n.NeedsReboot():
@@ -113,9 +121,7 @@ func (f *fleet) withdrawal(n *Node, e v1alpha1.LedgerEntry) *Objection {
 		return objection(v1alpha1.ReasonPolicyConflict, "policies %s select the node with the same priority", list(g.Rivals))
 	case g.Policy != f.name:
 		return objection(v1alpha1.ReasonNoPolicy, "policy %s does not govern the node any more", f.name)
-	case f.Policy.DeletionTimestamp != nil:
-		return objection(v1alpha1.ReasonCancelled, "policy %s is being deleted", f.name)
-	case f.Policy.Spec.ModeOrDefault() == v1alpha1.ModeDryRun:
+	case f.dryRun():
 		return objection(v1alpha1.ReasonDryRun, "policy %s only reports", f.name)
 	}
 	return f.first(standing, n)
@@ -131,9 +137,14 @@ func (f *fleet) awaitDrain(t *Flight) {
 		instant(p.At.Time), timeout))
 }
 
-// awaitBoot: past the point of no return. Only a new boot ID ends it: not readiness, and not an agent that starts.
+// awaitBoot: past the point of no return. Only a new boot ID ends it: not readiness, and not an agent that starts. A grant
+// that somebody has removed since is written again, for without it the reboot could not be finished.
 func (f *fleet) awaitBoot(t *Flight) {
 	n, p := t.Node, t.Node.Progress
+	if n.grantSeq() < t.Entry.Seq {
+		t.Action, t.Message = RingBell, "rebooting; the grant is missing"
+		return
+	}
 	timeout := f.Policy.Spec.RebootOrDefault().TimeoutOrDefault()
 	booted := n.BootID != "" && n.BootID != p.BootID
 	if booted && n.Ready && !n.Maintenance {

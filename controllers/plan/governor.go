@@ -14,6 +14,8 @@ import (
 // Governor knows which policy governs which node: of those that select it, the one of the highest priority.
 type Governor struct {
 	rules []rule
+	// names are all policies, also those that govern nothing.
+	names map[string]bool
 	// Invalid says, by policy, what is wrong with a selector. Such a policy governs nothing.
 	Invalid map[string]string
 }
@@ -26,9 +28,10 @@ type rule struct {
 
 // NewGovernor compiles the selectors of all policies. Policies that are being deleted govern nothing any more.
 func NewGovernor(policies []v1alpha1.RebootPolicy) Governor {
-	g := Governor{Invalid: map[string]string{}}
+	g := Governor{names: map[string]bool{}, Invalid: map[string]string{}}
 	for i := range policies {
 		p := &policies[i]
+		g.names[p.Name] = true
 		if p.DeletionTimestamp != nil {
 			continue
 		}
@@ -79,6 +82,8 @@ func (g Governor) Govern(set map[string]string) Governance {
 	}
 	return Governance{Rivals: rivals}
 }
+
+func (g Governor) knows(policy string) bool { return g.names[policy] }
 
 // selectorOf differs from metav1.LabelSelectorAsSelector in one thing: an absent selector selects everything.
 func selectorOf(s *metav1.LabelSelector) (labels.Selector, error) {

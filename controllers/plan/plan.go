@@ -35,6 +35,9 @@ type Plan struct {
 	OldestPending time.Time
 	// Next is the instant at which time alone changes the answer; zero: never.
 	Next time.Time
+
+	// learned: Seq has grown by what stands on Nodes, and the ledger must know before more can be adopted.
+	learned bool
 }
 
 // Decision is what condition RebootPermitted of one node should be. An empty Status means there should be none.
@@ -56,10 +59,13 @@ func Reboots(s Snapshot) Plan {
 	f.adopt(&p)
 	b := f.budget(p.Limit, p.Flights)
 	objections := f.grant(&p, b)
+	if f.dryRun() {
+		b = f.budget(p.Limit, p.Flights) // nobody took the places that were given away
+	}
 	p.Holders = b.holders()
 	p.Decisions = f.decisions(&p, objections)
 	p.Counts, p.Blocked = f.count(&p, b)
-	p.OldestPending = f.oldestPending()
+	p.OldestPending = f.oldestPending(objections)
 	p.Next = f.next(&p, objections)
 	return p
 }
@@ -78,7 +84,7 @@ func (p *Plan) Ledger() []v1alpha1.LedgerEntry {
 
 // LedgerChanges tells whether the ledger differs after the plan.
 func (p *Plan) LedgerChanges() bool {
-	return len(p.Granted)+len(p.Adopted)+len(p.Released()) > 0
+	return p.learned || len(p.Granted)+len(p.Adopted)+len(p.Released()) > 0
 }
 
 // Released are the flights whose entries leave the ledger.
@@ -92,20 +98,31 @@ func (p *Plan) Released() []Flight {
 	return released
 }
 
-// adopt takes outstanding grants of this policy back into a ledger that has lost them: after a new leader's first look,
-// or when the status was lost. The API server refuses new numbers above the limit, so what does not fit is adopted
-// later; it counts against the budget all the same.
+// adopt takes outstanding grants back into a ledger that has lost them: after a new leader's first look, or when the
+// status was lost. The API server refuses new numbers above the limit, so what does not fit is adopted once the ledger
+// has learned its number; it counts against the budget all the same.
 func (f *fleet) adopt(p *Plan) {
 	before, entries := p.Seq, len(f.entries)-len(p.Released())
 	for _, n := range f.orphans {
+		e := n.entry()
 		p.Seq = max(p.Seq, n.Seen())
-		if n.Grant.Seq > before && entries >= int(p.Limit) {
+		if e.Seq > before && entries >= int(p.Limit) {
+			p.learned = true
 			continue
 		}
 		entries++
 		f.inEntry[n.Name] = true
-		p.Adopted = append(p.Adopted, v1alpha1.LedgerEntry{Node: n.Name, Seq: n.Grant.Seq, BootID: n.Grant.BootID, At: n.Grant.At})
+		p.Adopted = append(p.Adopted, e)
 	}
+}
+
+// entry is the ledger entry that an outstanding record should have.
+func (n *Node) entry() v1alpha1.LedgerEntry {
+	if g := n.Grant; g != nil {
+		return v1alpha1.LedgerEntry{Node: n.Name, Seq: g.Seq, BootID: g.BootID, At: g.At}
+	}
+	p := n.Progress
+	return v1alpha1.LedgerEntry{Node: n.Name, Seq: p.Seq, BootID: p.BootID, At: p.At}
 }
 
 // grant chooses among the nodes that need a reboot, and says why each other one waits.
@@ -139,7 +156,7 @@ func (f *fleet) choose(p *Plan, b *budget, n *Node) *Objection {
 		return o
 	}
 	f.inEntry[n.Name] = true
-	if f.Policy.Spec.ModeOrDefault() == v1alpha1.ModeDryRun {
+	if f.dryRun() {
 		return objection(v1alpha1.ReasonDryRun, "would be rebooted now: policy %s only reports", f.name)
 	}
 	p.Seq = NextSeq(p.Seq, n.Record)

@@ -40,6 +40,9 @@ func (r Record) progressSeq() int64 {
 	return r.Progress.Seq
 }
 
+// shows tells whether the record shows grant seq.
+func (r Record) shows(seq int64) bool { return r.Grant != nil && r.Grant.Seq == seq }
+
 // in tells whether the agent acts on grant seq and is in the given phase.
 func (r Record) in(seq int64, phase v1alpha1.Phase) bool {
 	return r.Progress != nil && r.Progress.Seq == seq && r.Progress.Phase == phase
@@ -64,7 +67,7 @@ func (r Record) Outstanding() bool {
 // busy tells whether the node is in the middle of an older grant. It is another policy's, under which the node was before
 // it came to this one. Nobody could finish that reboot if a newer grant took its place.
 func (r Record) busy(seq int64) bool {
-	return r.Grant != nil && r.Grant.Seq < seq && r.Outstanding()
+	return r.Grant != nil && r.Grant.Seq < seq && r.progressSeq() < seq && r.Outstanding()
 }
 
 // unseen tells whether the node may still be shown grant seq.
@@ -78,7 +81,7 @@ func Ring(r Record, e v1alpha1.LedgerEntry, policy string, now time.Time) (v1alp
 
 // Cancel takes the grant back. It is impossible past the point of no return, and where nobody knows whether that is past.
 func Cancel(r Record, e v1alpha1.LedgerEntry, policy string, now time.Time) (v1alpha1.Grant, bool) {
-	active := r.Grant != nil && r.Grant.Seq == e.Seq && r.Grant.State == v1alpha1.GrantActive
+	active := r.shows(e.Seq) && r.Grant.State == v1alpha1.GrantActive
 	stoppable := active && !r.progressLost && !r.in(e.Seq, v1alpha1.PhaseRebooting)
 	return grantOf(e, policy, v1alpha1.GrantCancelled, now), r.unseen(e.Seq) || stoppable
 }
@@ -87,7 +90,7 @@ func Cancel(r Record, e v1alpha1.LedgerEntry, policy string, now time.Time) (v1a
 // another than then. Even a grant that somebody has set to Cancelled by hand since: the node is up, and must not stay
 // cordoned for ever.
 func Finish(r Record, e v1alpha1.LedgerEntry, policy, bootID string, now time.Time) (v1alpha1.Grant, bool) {
-	unfinished := r.Grant != nil && r.Grant.Seq == e.Seq && r.Grant.State != v1alpha1.GrantFinished
+	unfinished := r.shows(e.Seq) && r.Grant.State != v1alpha1.GrantFinished
 	proved := r.in(e.Seq, v1alpha1.PhaseRebooting) && bootID != "" && r.Progress.BootID != bootID
 	return grantOf(e, policy, v1alpha1.GrantFinished, now), unfinished && proved
 }

@@ -33,7 +33,9 @@ type fleet struct {
 	governed []*Node
 	// conflicts are nodes that this policy and its rivals select, by node name.
 	conflicts map[string][]string
-	// entries is the ledger, and orphans the outstanding grants of this policy that the ledger has lost.
+	// controlPlane are all control-plane nodes of the cluster, by name.
+	controlPlane []*Node
+	// entries is the ledger, and orphans the nodes with a grant that is outstanding and that the ledger has lost.
 	entries []v1alpha1.LedgerEntry
 	inEntry map[string]bool
 	orphans []*Node
@@ -54,8 +56,9 @@ func newFleet(s Snapshot) *fleet {
 	for i := range s.Nodes {
 		f.add(&s.Nodes[i])
 	}
-	slices.SortFunc(f.governed, func(a, b *Node) int { return cmp.Compare(a.Name, b.Name) })
-	slices.SortFunc(f.orphans, func(a, b *Node) int { return cmp.Compare(a.Grant.Seq, b.Grant.Seq) })
+	slices.SortFunc(f.governed, byName)
+	slices.SortFunc(f.controlPlane, byName)
+	slices.SortFunc(f.orphans, func(a, b *Node) int { return cmp.Or(cmp.Compare(a.entry().Seq, b.entry().Seq), byName(a, b)) })
 	f.limit, f.wrong = f.scale()
 	f.stands = f.halt()
 	return f
@@ -79,18 +82,35 @@ func (f *fleet) paused() bool {
 	return pause != nil && (pause.Until == nil || f.Now.Before(pause.Until.Time))
 }
 
+func (f *fleet) dryRun() bool { return f.Policy.Spec.ModeOrDefault() == v1alpha1.ModeDryRun }
+
 func (f *fleet) add(n *Node) {
 	f.byName[n.Name] = n
-	switch g := f.Governor.Govern(n.Labels); {
+	g := f.Governor.Govern(n.Labels)
+	switch {
 	case g.Policy == f.name:
 		f.governed = append(f.governed, n)
 	case slices.Contains(g.Rivals, f.name):
 		f.conflicts[n.Name] = g.Rivals
 	}
-	if n.Outstanding() && n.Grant != nil && n.Grant.Policy == f.name && !f.inEntry[n.Name] {
+	if n.ControlPlane {
+		f.controlPlane = append(f.controlPlane, n)
+	}
+	if n.Outstanding() && !f.inEntry[n.Name] && f.answersFor(n, g) {
 		f.orphans = append(f.orphans, n)
 	}
 }
 
+// answersFor tells whether this policy has to see an outstanding grant to its end: the policy that gave it, or where that
+// is not known any more, the one that governs the node. Else the node would keep its place for ever.
+func (f *fleet) answersFor(n *Node, g Governance) bool {
+	if n.Grant != nil && (n.Grant.Policy == f.name || f.Governor.knows(n.Grant.Policy)) {
+		return n.Grant.Policy == f.name
+	}
+	return g.Policy == f.name
+}
+
 // held tells whether the node is in the middle of a reboot, under this policy or another.
 func (f *fleet) held(n *Node) bool { return f.inEntry[n.Name] || n.Outstanding() }
+
+func byName(a, b *Node) int { return cmp.Compare(a.Name, b.Name) }
