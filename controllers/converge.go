@@ -23,6 +23,9 @@ const maxRounds = 8
 // converge plans and applies until a plan has nothing left to do. In each round either Nodes are written, or the ledger;
 // a freed slot so goes to the next node within one pass.
 func (r *RebootPolicyReconciler) converge(ctx context.Context, s *state) (plan.Plan, error) {
+	if err := r.hold(ctx, s); err != nil {
+		return plan.Plan{}, err
+	}
 	tried := attempts{}
 	for range maxRounds {
 		p := plan.Reboots(s.Snapshot)
@@ -85,9 +88,6 @@ func (r *RebootPolicyReconciler) applyLedger(ctx context.Context, s *state, p pl
 	if err := r.confirmGone(ctx, p); err != nil {
 		return err
 	}
-	if err := r.hold(ctx, s, p); err != nil {
-		return err
-	}
 	if err := r.writeStatus(ctx, s, p); err != nil {
 		return err
 	}
@@ -112,9 +112,10 @@ func (r *RebootPolicyReconciler) confirmGone(ctx context.Context, p plan.Plan) e
 	return nil
 }
 
-// hold puts the finalizer on a policy before its ledger has an entry.
-func (r *RebootPolicyReconciler) hold(ctx context.Context, s *state, p plan.Plan) error {
-	if len(p.Ledger()) == 0 || controllerutil.ContainsFinalizer(s.Policy, v1alpha1.Finalizer) {
+// hold puts the finalizer on a policy that may grant, before its ledger can have an entry.
+func (r *RebootPolicyReconciler) hold(ctx context.Context, s *state) error {
+	grants := s.Policy.Spec.ModeOrDefault() == v1alpha1.ModeEnforce && s.Policy.DeletionTimestamp == nil
+	if !grants || controllerutil.ContainsFinalizer(s.Policy, v1alpha1.Finalizer) {
 		return nil
 	}
 	before := s.Policy.DeepCopy()

@@ -83,8 +83,8 @@ func (r *RebootPolicyReconciler) wait(next time.Time, delayed time.Duration) tim
 	if next.IsZero() {
 		return delayed
 	}
-	// One second more: times in the API have no fractions, and a pass that is early decides nothing.
-	until := min(max(next.Sub(r.Clock.Now()), 0), farAhead) + time.Second
+	// A hair more: a pass that is early decides nothing.
+	until := min(max(next.Sub(r.Clock.Now()), 0), farAhead) + 10*time.Millisecond
 	if delayed > 0 {
 		return min(until, delayed)
 	}
