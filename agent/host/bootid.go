@@ -1,6 +1,7 @@
 package host
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -28,7 +29,7 @@ func BootID(path string) (string, error) {
 func parseBootID(content string) (string, error) {
 	id := strings.TrimSpace(content)
 	if id == "" {
-		return "", fmt.Errorf("it is empty")
+		return "", errors.New("it is empty")
 	}
 	if len(id) > maxBootIDBytes {
 		return "", fmt.Errorf("it is longer than %d bytes", maxBootIDBytes)

@@ -38,10 +38,12 @@ func connect(ctx context.Context, address string, limit time.Duration) (*dbus.Co
 		return nil, err
 	}
 	// Auth and Hello know no context; closing the connection is what ends them.
-	timer := time.AfterFunc(limit, func() { _ = conn.Close() })
+	greeting, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %s", limit))
+	defer cancel()
+	inTime := context.AfterFunc(greeting, func() { _ = conn.Close() })
 	err = greet(conn)
-	if !timer.Stop() {
-		return nil, fmt.Errorf("no answer within %s", limit)
+	if !inTime() {
+		return nil, context.Cause(greeting)
 	}
 	if err != nil {
 		_ = conn.Close()

@@ -40,7 +40,7 @@ func receive[T any](t *testing.T, what string, values <-chan T) T {
 func silentBus(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "s")
-	listener, err := net.Listen("unix", path)
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "unix", path)
 	must(t, err)
 	t.Cleanup(func() { _ = listener.Close() })
 	return "unix:path=" + path

@@ -1,9 +1,9 @@
 package updateengine
 
 import (
+	"errors"
 	"fmt"
-	"unicode"
-	"unicode/utf8"
+	"strings"
 )
 
 // operation is what update_engine is doing, as it spells it on the bus.
@@ -58,13 +58,13 @@ func decode(body []any) (status, error) {
 	version, versionOK := body[3].(string)
 	_, sizeOK := body[4].(int64)
 	if !checkedOK || !progressOK || !opOK || !versionOK || !sizeOK {
-		return status{}, fmt.Errorf("types other than xdssx")
+		return status{}, errors.New("types other than xdssx")
 	}
 	if !operation(op).isKnown() {
 		return status{}, fmt.Errorf("unknown operation %.64q", op)
 	}
-	if !isVersion(version) {
-		return status{}, fmt.Errorf("version %.64q is too long, or not printable", version)
+	if version != "" && !isVersion(version) {
+		return status{}, fmt.Errorf("%.64q is no version", version)
 	}
 	if version == "0.0.0" {
 		version = ""
@@ -72,14 +72,10 @@ func decode(body []any) (status, error) {
 	return status{operation: operation(op), version: version}, nil
 }
 
+// isVersion takes what versions of Flatcar and CoreOS are made of, such as 4081.2.0 or 4116.0.0+nightly-20241018-2100. A
+// text with blanks could pass for a sentence of ours in the Node's condition.
 func isVersion(version string) bool {
-	if len(version) > maxVersionBytes || !utf8.ValidString(version) {
-		return false
-	}
-	for _, r := range version {
-		if !unicode.IsPrint(r) {
-			return false
-		}
-	}
-	return true
+	const ends = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	return len(version) <= maxVersionBytes && strings.Trim(version, ends+"._+~-") == "" &&
+		strings.TrimRight(version, ends) != version
 }

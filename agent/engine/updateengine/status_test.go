@@ -17,7 +17,11 @@ func TestDecode(t *testing.T) {
 		"the body of locksmithctl send-need-reboot": {[]any{int64(0), float64(0), op, "", int64(0)}, needUnnamed},
 		"the body of an engine":                     {[]any{int64(1700000000), 0.5, op, "4001.0.0", int64(201337)}, need4001},
 		"the body of a restarted engine":            {[]any{int64(0), float64(0), op, "0.0.0", int64(0)}, needUnnamed},
-		"an idle engine":                            {[]any{int64(0), float64(0), "UPDATE_STATUS_IDLE", "0.0.0", int64(0)}, idle},
+		"a nightly build": {
+			[]any{int64(0), 1.0, op, "4116.0.0+nightly-20241018-2100", int64(1)},
+			status{operation: opUpdatedNeedReboot, version: "4116.0.0+nightly-20241018-2100"},
+		},
+		"an idle engine": {[]any{int64(0), float64(0), "UPDATE_STATUS_IDLE", "0.0.0", int64(0)}, idle},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -58,13 +62,17 @@ func TestDecode_RefusesMalformedBodies(t *testing.T) {
 		},
 		"a version without end": {
 			[]any{int64(0), float64(0), op, strings.Repeat("9", 1<<20), int64(0)},
-			`version "` + strings.Repeat("9", 64) + `" is too long, or not printable`,
+			`"` + strings.Repeat("9", 64) + `" is no version`,
 		},
 		"a version with a line break": {
-			[]any{int64(0), float64(0), op, "1\n2", int64(0)}, `version "1\n2" is too long, or not printable`,
+			[]any{int64(0), float64(0), op, "1\n2", int64(0)}, `"1\n2" is no version`,
 		},
+		"a version that would be a sentence of ours": {
+			[]any{int64(0), float64(0), op, "1. Heard from update-engine.", int64(0)}, `"1. Heard from update-engine." is no version`,
+		},
+		"a version that ends in a stop": {[]any{int64(0), float64(0), op, "1.", int64(0)}, `"1." is no version`},
 		"a version that is not UTF-8": {
-			[]any{int64(0), float64(0), op, "\xff", int64(0)}, `version "\xff" is too long, or not printable`,
+			[]any{int64(0), float64(0), op, "\xff", int64(0)}, `"\xff" is no version`,
 		},
 	}
 	for name, tc := range cases {
@@ -97,7 +105,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if !got.operation.isKnown() || !isVersion(got.version) || got.version == "0.0.0" {
+		if !got.operation.isKnown() || got.version == "0.0.0" || got.version != "" && !isVersion(got.version) {
 			t.Errorf("decoded %#v as %+v", body, got)
 		}
 		for _, in := range []input{{status: got}, {status: got, fromEngine: true}} {

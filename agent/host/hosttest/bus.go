@@ -5,6 +5,7 @@ package hosttest
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -110,7 +111,8 @@ func (b *Bus) start() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var complaints bytes.Buffer
-	daemon := exec.Command("dbus-daemon", "--config-file="+b.config(), "--nofork", "--nopidfile", "--print-address")
+	daemon := exec.CommandContext(context.Background(), // It ends with Stop.
+		"dbus-daemon", "--config-file="+b.config(), "--nofork", "--nopidfile", "--print-address")
 	daemon.Stderr = &complaints
 	stdout, err := daemon.StdoutPipe()
 	if err != nil {

@@ -1,6 +1,7 @@
 package hosttest
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -139,10 +140,8 @@ func TestLogind_GenerationsTreatBlockInhibitorsAsSystemdDoes(t *testing.T) {
 			ask := func(method string, arg any) string {
 				logind.SetPreparingForShutdown(false)
 				err := conn.Object(logindName, logindPath).Call(logindInterface+"."+method, 0, arg).Err
-				if err == nil {
-					return ""
-				}
-				return err.(dbus.Error).Name
+				refusal, _ := errors.AsType[dbus.Error](err)
+				return refusal.Name
 			}
 			got := []string{
 				ask("Reboot", false), ask("RebootWithFlags", uint64(0)), ask("RebootWithFlags", flagCheckInhibitors),
