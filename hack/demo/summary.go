@@ -85,7 +85,7 @@ func (r result) summary(theme terminal.Theme) []string {
 		}
 		lines = append(lines, "  "+mark+" "+c.text)
 	}
-	return append(lines, fmt.Sprintf("  %s", theme.Paint(terminal.Strong, r.ended.Sub(r.began).Round(100*time.Millisecond).String()+" in all")), "")
+	return append(lines, "  "+theme.Paint(terminal.Strong, terminal.Seconds(r.ended.Sub(r.began))+" in all"), "")
 }
 
 // phases are one line for each reboot, in the order in which they were granted.

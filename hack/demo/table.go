@@ -50,7 +50,7 @@ var looks = map[timeline.State]look{
 
 // table draws the snapshot in at most so many lines.
 func (s snapshot) table(theme terminal.Theme, width, height int) []string {
-	shown, rest := s.choose(max(1, height-6))
+	shown, rest := s.choose(max(1, height-7))
 	lines := []string{"", s.bar(theme, width), "", theme.Paint(terminal.Quiet, s.header(width))}
 	for _, v := range shown {
 		lines = append(lines, s.row(theme, width, v))
@@ -65,9 +65,9 @@ func (s snapshot) table(theme terminal.Theme, width, height int) []string {
 func (s snapshot) bar(theme terminal.Theme, width int) string {
 	back := s.back()
 	full := barWidth * back / max(1, len(s.views))
-	bar := theme.Paint(terminal.Good, strings.Repeat("━", full)) + theme.Paint(terminal.Quiet, strings.Repeat("━", barWidth-full))
-	text := fmt.Sprintf("%d of %d rebooted   unavailable %d, at most %d allowed, most so far %d   %s",
-		back, len(s.views), s.unavailable, s.limit, s.peak, terminal.Seconds(s.now.Sub(s.began)))
+	bar := theme.Paint(terminal.Good, strings.Repeat("━", full)) + theme.Paint(terminal.Quiet, strings.Repeat("─", barWidth-full))
+	text := fmt.Sprintf("%d of %d rebooted in %s, %d unavailable (%d allowed, %d at most so far)",
+		back, len(s.views), terminal.Seconds(s.now.Sub(s.began)), s.unavailable, s.limit, s.peak)
 	return "  " + bar + "  " + terminal.Cut(text, width-barWidth-4)
 }
 
@@ -119,19 +119,18 @@ func pods(n int) string {
 	return terminal.Fit(strings.Repeat("▪", n), podsWidth)
 }
 
-// choose leaves nodes out where there are more than rows: those that wait longest for something to happen. What is left
-// out is told in one line.
+// interest is what is shown first where there is no room for all.
+var interest = []timeline.State{
+	timeline.Unavailable, timeline.Rebooting, timeline.Draining, timeline.Granted, timeline.Settling,
+	timeline.Back, timeline.Waiting, timeline.UpToDate,
+}
+
+// choose leaves the least interesting nodes out where there are more than rows. What is left out is told in one line.
 func (s snapshot) choose(rows int) (shown []timeline.View, rest string) {
 	if len(s.views) <= rows {
 		return s.views, ""
 	}
-	interest := []timeline.State{timeline.Unavailable, timeline.Rebooting, timeline.Draining, timeline.Granted, timeline.Settling}
-	rank := func(v timeline.View) int {
-		if i := slices.Index(interest, v.State); i >= 0 {
-			return i
-		}
-		return len(interest)
-	}
+	rank := func(v timeline.View) int { return slices.Index(interest, v.State) }
 	sorted := slices.Clone(s.views)
 	slices.SortStableFunc(sorted, func(a, b timeline.View) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), b.Since.Compare(a.Since))
@@ -141,7 +140,7 @@ func (s snapshot) choose(rows int) (shown []timeline.View, rest string) {
 		counts[v.State]++
 	}
 	var parts []string
-	for _, state := range []timeline.State{timeline.UpToDate, timeline.Waiting, timeline.Back} {
+	for _, state := range interest {
 		if counts[state] > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", counts[state], state))
 		}

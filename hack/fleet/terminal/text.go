@@ -54,11 +54,14 @@ func Cut(text string, width int) string {
 	return strings.TrimRight(string(runes[:width-1]), " ") + "…"
 }
 
-// Seconds is a duration for people: 0.3 s, 12.0 s, 2 min 05 s.
+// Seconds is a duration for people, in at most six columns: 0.3 s, 99.9 s, 2m05s, 3h07m.
 func Seconds(d time.Duration) string {
-	if d < time.Minute {
-		return fmt.Sprintf("%.1f s", d.Seconds())
-	}
 	whole := d.Round(time.Second)
-	return fmt.Sprintf("%d min %02d s", int(whole.Minutes()), int(whole.Seconds())%60)
+	switch {
+	case d < 99950*time.Millisecond:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	case whole < time.Hour:
+		return fmt.Sprintf("%dm%02ds", whole/time.Minute, whole%time.Minute/time.Second)
+	}
+	return fmt.Sprintf("%dh%02dm", whole/time.Hour, whole%time.Hour/time.Minute)
 }

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/reboot-operator/reboot-operator/hack/fleet"
+	"github.com/reboot-operator/reboot-operator/hack/fleet/terminal"
+	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// golden compares lines with a file; escape characters are written as ␛ there.
+func golden(t *testing.T, name string, lines []string) {
+	t.Helper()
+	got := strings.ReplaceAll(strings.Join(lines, "\n"), "\x1b", "␛") + "\n"
+	path := filepath.Join("testdata", name+".golden")
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", path, diff)
+	}
+}
+
+var began = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func at(seconds float64) time.Time {
+	return began.Add(time.Duration(seconds * float64(time.Second)))
+}
+
+const budget = "BudgetExhausted: waiting for its turn: at most 2 of the nodes may be unavailable at once"
+
+// everyState has one node in each state.
+func everyState() snapshot {
+	return snapshot{
+		began: began, now: at(75.25), limit: 2, unavailable: 3, peak: 3,
+		pods: map[string]int{"node-1": 3, "node-2": 1, "node-5": 10, "node-6": 11},
+		views: []timeline.View{
+			{Node: "node-1", State: timeline.Back, Why: "boot 8e1f2a90", Since: at(4), Reboots: 1},
+			{Node: "node-2", State: timeline.Draining, Why: "2 pods are left; 1 is blocked by PodDisruptionBudget shop/front", Since: at(73.1)},
+			{Node: "node-3", State: timeline.Rebooting, Why: "down", Since: at(74)},
+			{Node: "node-4", State: timeline.Settling, Why: "up again, boot 1c9d0011", Since: at(75)},
+			{Node: "node-5", State: timeline.Granted, Why: "it is this node's turn", Since: at(75.2)},
+			{Node: "node-6", State: timeline.Waiting, Why: budget, Since: at(0.5)},
+			{Node: "node-7", State: timeline.UpToDate, Why: "no agent yet", Since: at(-3)},
+			{Node: "node-8", State: timeline.Unavailable, Why: "cordoned", Since: at(70)},
+		},
+	}
+}
+
+func TestTable(t *testing.T) {
+	cases := map[string]struct {
+		color         bool
+		width, height int
+	}{
+		"table-terminal": {color: true, width: 110, height: 50},
+		"table-no-color": {width: 110, height: 50},
+		"table-narrow":   {width: 80, height: 50},
+		"table-low":      {width: 100, height: 11},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			lines := everyState().table(terminal.Theme{Color: tc.color}, tc.width, tc.height)
+			golden(t, name, lines)
+			if len(lines) >= tc.height {
+				t.Errorf("%d lines do not fit into a height of %d", len(lines), tc.height)
+			}
+			for _, line := range lines {
+				if width := utf8.RuneCountInString(line); !tc.color && width > tc.width {
+					t.Errorf("%d columns do not fit into %d: %q", width, tc.width, line)
+				}
+			}
+		})
+	}
+}
+
+func TestLine(t *testing.T) {
+	lines := []string{
+		line(terminal.Theme{}, began, 6, timeline.Change{At: at(0.04), Node: "node-1", From: timeline.UpToDate, To: timeline.Waiting, Why: budget}),
+		line(terminal.Theme{}, began, 6, timeline.Change{At: at(61), Node: "node-1", From: timeline.Waiting, To: timeline.Draining, Why: "pods are leaving"}),
+	}
+	golden(t, "pipe", lines)
+}
+
+// happy is a rollout of two nodes that went well.
+func happy() result {
+	return result{
+		began: began, ended: at(9.9), limit: 1, peak: timeline.Peak{Nodes: []string{"node-2"}, At: at(5)},
+		views: []timeline.View{{Node: "node-1", State: timeline.Back, Reboots: 1}, {Node: "node-2", State: timeline.Back, Reboots: 1}},
+		runs: []timeline.Run{
+			{Node: "node-1", Needed: at(0), Granted: at(0.2), Drain: at(0.3), Reboot: at(1.5), Up: at(3.6), Done: at(4.7)},
+			{Node: "node-2", Needed: at(0), Granted: at(4.8), Drain: at(4.9), Reboot: at(6.5), Up: at(8.6), Done: at(9.8)},
+		},
+		asked: fleet.Asked{
+			Writes: []fleet.Line{
+				{Program: "agent", Verb: "patch", Resource: "nodes/status", Count: 6},
+				{Program: "manager", Verb: "update", Resource: "rebootpolicies/status", Count: 3},
+			},
+			Reads:     []fleet.Line{{Program: "agent", Verb: "list", Resource: "pods", Count: 2}},
+			Evictions: 8, Events: 9,
+		},
+	}
+}
+
+func TestSummary(t *testing.T) {
+	broken := happy()
+	broken.err = errTimeout
+	broken.views = []timeline.View{{Node: "node-1", Reboots: 2, Cordoned: true}, {Node: "node-2"}, {Node: "node-3", Reboots: 1}}
+	broken.peak.Nodes = []string{"node-1", "node-3"}
+	broken.runs = broken.runs[:1]
+	cases := map[string]struct {
+		result result
+		color  bool
+		kept   bool
+	}{
+		"summary":          {result: happy(), kept: true},
+		"summary-terminal": {result: happy(), color: true, kept: true},
+		"summary-broken":   {result: broken},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			golden(t, name, tc.result.summary(terminal.Theme{Color: tc.color}))
+			if tc.result.kept() != tc.kept {
+				t.Errorf("kept is %t, want %t", tc.result.kept(), tc.kept)
+			}
+		})
+	}
+}
+
+// Each broken promise alone makes the demo fail.
+func TestResult_EachPromiseCounts(t *testing.T) {
+	cases := map[string]func(*result){
+		"a node never rebooted":     func(r *result) { r.views[1].Reboots = 0 },
+		"a node rebooted twice":     func(r *result) { r.views[0].Reboots = 2 },
+		"the limit was passed":      func(r *result) { r.peak.Nodes = []string{"node-1", "node-2"} },
+		"somebody is left cordoned": func(r *result) { r.views[0].Cordoned = true },
+		"it did not end by itself":  func(r *result) { r.err = errTimeout },
+	}
+	for name, breaks := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := happy()
+			breaks(&r)
+			if r.kept() {
+				t.Error("all promises are said to be kept")
+			}
+		})
+	}
+}

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"io"
+	"testing"
+)
+
+func TestParse(t *testing.T) {
+	cases := map[string]struct {
+		args  []string
+		limit int
+		want  string
+	}{
+		"nothing said":        {nil, 1, ""},
+		"a number":            {[]string{"--nodes", "7", "--max-unavailable", "3"}, 3, ""},
+		"a percentage":        {[]string{"--nodes", "7", "--max-unavailable", "40%"}, 2, ""},
+		"a small percentage":  {[]string{"--nodes", "7", "--max-unavailable", "1%"}, 1, ""},
+		"no nodes":            {[]string{"--nodes", "0"}, 0, "--nodes is 0: 1 to 100 can be simulated"},
+		"nobody may reboot":   {[]string{"--max-unavailable", "0"}, 0, `--max-unavailable "0" is neither a number from 1 nor a percentage from 1% to 100%`},
+		"too much":            {[]string{"--max-unavailable", "101%"}, 0, `--max-unavailable "101%" is neither a number from 1 nor a percentage from 1% to 100%`},
+		"no number":           {[]string{"--max-unavailable", "all"}, 0, `--max-unavailable "all" is neither a number from 1 nor a percentage from 1% to 100%`},
+		"back in time":        {[]string{"--reboot-duration", "-1s"}, 0, "--reboot-duration is negative"},
+		"no time":             {[]string{"--timeout", "0s"}, 0, "--timeout must be more than 0"},
+		"an argument":         {[]string{"now"}, 0, `unexpected argument "now"`},
+		"a flag there is not": {[]string{"--fast"}, 0, "flag provided but not defined: -fast"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			o, err := parse(tc.args, io.Discard)
+			if err != nil || tc.want != "" {
+				if err == nil || err.Error() != tc.want {
+					t.Errorf("error %v, want %s", err, tc.want)
+				}
+				return
+			}
+			if limit, err := o.limit(); err != nil || limit != tc.limit {
+				t.Errorf("limit %d (%v), want %d", limit, err, tc.limit)
+			}
+		})
+	}
+}

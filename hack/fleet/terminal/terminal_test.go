@@ -1,0 +1,72 @@
+package terminal
+
+import (
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+func shown(live bool) (*Terminal, *strings.Builder) {
+	var out strings.Builder
+	return &Terminal{
+		Live: live, out: &out, clock: clocktesting.NewFakeClock(time.Unix(0, 0)),
+		size: func() (int, int) { return 80, 24 },
+	}, &out
+}
+
+func TestStep_IsOneLineInAPipe(t *testing.T) {
+	screen, out := shown(false)
+	if err := screen.Step("build", func() error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	bad := errors.New("bad")
+	if err := screen.Step("break", func() error { return bad }); !errors.Is(err, bad) {
+		t.Errorf("error %v", err)
+	}
+	want := "  ✓ " + Fit("build", stepWidth) + "  0.0 s\n  ✗ " + Fit("break", stepWidth) + "  0.0 s\n"
+	if out.String() != want {
+		t.Errorf("shown %q, want %q", out, want)
+	}
+}
+
+func TestDraw_ReplacesWhatWasDrawnAndNothingElse(t *testing.T) {
+	screen, out := shown(true)
+	screen.Print("stays")
+	screen.Draw([]string{"a", "b"})
+	screen.Draw([]string{"c"})
+	screen.Close()
+	want := "stays\n" +
+		"\x1b[?25l\ra\x1b[K\n\rb\x1b[K\n\x1b[J" +
+		"\x1b[?25l\x1b[2A\rc\x1b[K\n\x1b[J" +
+		"\x1b[?25h"
+	if out.String() != want {
+		t.Errorf("shown %q, want %q", out, want)
+	}
+}
+
+func TestOpen_AFileIsNoTerminal(t *testing.T) {
+	file, err := os.CreateTemp(t.TempDir(), "out")
+	if err != nil {
+		t.Fatal(err)
+	}
+	screen := Open(file, func(string) string { return "" })
+	if screen.Live || screen.Theme.Color {
+		t.Error("a file is taken for a terminal")
+	}
+	if width, height := screen.Size(); width != defaultWidth || height != defaultHeight {
+		t.Errorf("size %d × %d", width, height)
+	}
+	screen.Print("line")
+	screen.Close()
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := io.ReadAll(file); err != nil || string(text) != "line\n" {
+		t.Errorf("file has %q, %v", text, err)
+	}
+}
