@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
@@ -53,9 +52,9 @@ func TestDefaults(t *testing.T) {
 		"everything is said": {
 			spec: v1alpha1.RebootPolicySpec{
 				Mode:        v1alpha1.ModeDryRun,
-				Concurrency: &v1alpha1.Concurrency{MaxUnavailable: ptr.To(intstr.FromString("25%"))},
+				Concurrency: &v1alpha1.Concurrency{MaxUnavailable: new(intstr.FromString("25%"))},
 				Settle:      &metav1.Duration{},
-				Failures:    &v1alpha1.Failures{Max: ptr.To[int32](9)},
+				Failures:    &v1alpha1.Failures{Max: new(int32(9))},
 				Drain: &v1alpha1.Drain{
 					Timeout: &metav1.Duration{Duration: time.Hour}, OnTimeout: v1alpha1.DrainTimeoutReboot,
 					EmptyDirData: v1alpha1.PodDisposalBlock, UnmanagedPods: v1alpha1.PodDisposalDelete,

@@ -8,7 +8,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -110,7 +109,7 @@ var _ = Describe("status, the ledger", func() {
 
 	It("lets the user lower maxUnavailable below the limit in force", func(ctx SpecContext) {
 		policy := given(ctx, intstr.FromInt32(3), 3, 7, 8, 9)
-		policy.Spec.Concurrency.MaxUnavailable = ptr.To(intstr.FromInt32(1))
+		policy.Spec.Concurrency.MaxUnavailable = new(intstr.FromInt32(1))
 		Expect(admin.Update(ctx, policy)).To(Succeed())
 		By("releasing one while the limit has not followed yet")
 		policy.Status.Grants = grants(7, 8)
