@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"os/exec"
 	"path/filepath"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -78,6 +79,24 @@ var _ = Describe("config/default", Ordered, ContinueOnFailure, func() {
 		Expect(spec.AutomountServiceAccountToken).To(HaveValue(BeFalse()))
 		Expect(spec.Volumes).To(ContainElement(HaveField("Projected.Sources", ContainElement(
 			HaveField("ServiceAccountToken.ExpirationSeconds", HaveValue(Equal(int64(600))))))))
+	})
+
+	It("passes flags that the programs know", func(ctx SpecContext) {
+		deployment, err := c.admin.AppsV1().Deployments(namespace).Get(ctx, "reboot-operator-manager", metav1.GetOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		for folder, args := range map[string][]string{
+			".":       deployment.Spec.Template.Spec.Containers[0].Args,
+			"./agent": append(c.agents["n1"].Spec.Containers[0].Args, "--identity=serviceaccount"),
+		} {
+			program := filepath.Join(GinkgoT().TempDir(), "program")
+			build := exec.CommandContext(ctx, "go", "build", "-o", program, folder)
+			build.Dir = testenv.Root()
+			output, err := build.CombinedOutput()
+			Expect(err).NotTo(HaveOccurred(), string(output))
+			// Flags are read in order: one that nobody knows is an error before the help is reached.
+			output, err = exec.CommandContext(ctx, program, append(args, "--help")...).CombinedOutput()
+			Expect(err).NotTo(HaveOccurred(), string(output))
+		}
 	})
 
 	DescribeTable("samples are accepted", func(ctx SpecContext, name string) {
