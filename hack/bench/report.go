@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/reboot-operator/reboot-operator/hack/fleet"
@@ -57,7 +58,7 @@ func (r result) report(theme terminal.Theme) []string {
 		fmt.Sprintf("  %-34s %s", "wall time", terminal.Seconds(r.wall)),
 		fmt.Sprintf("  %-34s %s  (drains %s, reboots %s)", "ideal", terminal.Seconds(drains+reboots), terminal.Seconds(drains), terminal.Seconds(reboots)),
 		goal(theme, ratio <= goalRatio, "ratio", fmt.Sprintf("%.2f", ratio), fmt.Sprintf("at most %.2f", goalRatio)),
-		goal(theme, r.peak <= 1, "most nodes unavailable at once", fmt.Sprint(r.peak), "at most 1"),
+		goal(theme, r.peak <= 1, "most nodes unavailable at once", strconv.Itoa(r.peak), "at most 1"),
 		title("  " + yardstick),
 		"", title("API REQUESTS PER REBOOT"),
 	}
@@ -72,7 +73,7 @@ func (r result) report(theme terminal.Theme) []string {
 		"", title("MEMORY AND REST"),
 		goal(theme, r.agentMemory < goalAgentMemory, "largest agent", mebibytes(r.agentMemory), "below "+mebibytes(goalAgentMemory)),
 		goal(theme, r.managerMemory < goalManagerMemory, "largest manager", mebibytes(r.managerMemory), "below "+mebibytes(goalManagerMemory)),
-		goal(theme, atRest == 0, "requests at rest", fmt.Sprint(atRest), "none but watches and the lease"),
+		goal(theme, atRest == 0, "requests at rest", strconv.Itoa(atRest), "none but watches and the lease"),
 	)
 	lines = append(lines, r.atRest()...)
 	return append(lines, "", title("ONE DRAIN"),

@@ -10,10 +10,9 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
-
-	"github.com/go-logr/logr"
 
 	"github.com/reboot-operator/reboot-operator/hack/fleet/terminal"
 )

@@ -86,6 +86,7 @@ func TestCluster(t *testing.T) {
 }
 
 func powerCycle(t *testing.T, c *embedded.Cluster) {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "boot_id")
 	m, err := c.Machine(t.Context(), "n1", file)
 	if err != nil {
@@ -146,6 +147,7 @@ spec:
 `
 
 func boundToken(t *testing.T, c *embedded.Cluster) {
+	t.Helper()
 	if err := c.ApplyManifest(t.Context(), []byte(deployment)); err != nil {
 		t.Fatal(err)
 	}
@@ -180,6 +182,7 @@ func boundToken(t *testing.T, c *embedded.Cluster) {
 }
 
 func audited(t *testing.T, c *embedded.Cluster) {
+	t.Helper()
 	config := c.Config()
 	config.Impersonate.UserName = "alice"
 	alice := kubernetes.NewForConfigOrDie(config)
@@ -233,6 +236,7 @@ func TestStart_HalfWayLeavesNothing(t *testing.T) {
 
 // withoutKwok is a folder with every program but kwok.
 func withoutKwok(t *testing.T) string {
+	t.Helper()
 	dir := linked(t)
 	if err := os.Remove(filepath.Join(dir, "kwok")); err != nil {
 		t.Fatal(err)
@@ -242,6 +246,7 @@ func withoutKwok(t *testing.T) string {
 
 // withFalse is a folder whose API server fails at once.
 func withFalse(t *testing.T) string {
+	t.Helper()
 	dir := linked(t)
 	path := filepath.Join(dir, "kube-apiserver")
 	if err := errors.Join(os.Remove(path), os.Symlink("/bin/false", path)); err != nil {
@@ -251,6 +256,7 @@ func withFalse(t *testing.T) string {
 }
 
 func linked(t *testing.T) string {
+	t.Helper()
 	dir := t.TempDir()
 	for _, name := range []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"} {
 		if err := os.Symlink(filepath.Join(testenv.Assets(), name), filepath.Join(dir, name)); err != nil {

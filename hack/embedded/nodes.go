@@ -3,6 +3,7 @@ package embedded
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,9 +21,7 @@ func (c *Cluster) AddNode(ctx context.Context, name string, labels map[string]st
 		Name: name, Labels: map[string]string{corev1.LabelHostname: name, corev1.LabelOSStable: "linux"},
 		Annotations: map[string]string{fakeNode: fakeNodeValue},
 	}}
-	for key, value := range labels {
-		node.Labels[key] = value
-	}
+	maps.Copy(node.Labels, labels)
 	nodes := c.client.CoreV1().Nodes()
 	if _, err := nodes.Create(ctx, node, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("creating node %q: %w", name, err)

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
+
 	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
 )
 
@@ -66,9 +68,7 @@ func TestGroup_StopAsksThenKills(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := process.NewGroup(t.TempDir())
 			p := start(t, g, tc.script)
-			for p.Tail(1) != "  up" && t.Context().Err() == nil {
-				time.Sleep(time.Millisecond) // Polls the log.
-			}
+			until(t, "the program to be up", func() bool { return p.Tail(1) == "  up" })
 			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 			defer cancel()
 			g.Stop(ctx)
@@ -118,12 +118,16 @@ func TestGroup_AKilledStarterTakesItsProgramsAlong(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = command.Wait() // Its error is the kill.
-	deadline := time.Now().Add(5 * time.Second)
-	for !endedOrZombie(pid) {
-		if time.Now().After(deadline) {
-			t.Fatalf("process %d outlived its starter", pid)
-		}
-		time.Sleep(time.Millisecond) // Polls the process table.
+	until(t, "the program to end with its starter", func() bool { return endedOrZombie(pid) })
+}
+
+func until(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 5*time.Second, true, func(context.Context) (bool, error) {
+		return done(), nil
+	})
+	if err != nil {
+		t.Fatalf("waiting for %s: %v", what, err)
 	}
 }
 
