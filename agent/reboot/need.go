@@ -51,9 +51,15 @@ func fulfilled(o Observation) bool {
 	return o.Requested && told && o.rebooted() && o.is(corev1.NodeMaintenanceInProgress)
 }
 
-// originPattern reads what origin wrote: engine, broadcast, boot ID, version.
-var originPattern = regexp.MustCompile(
-	`Heard from ([a-z-]+)( by broadcast)? in boot ([0-9A-Za-z-]+)(?:: version ([0-9A-Za-z._+~-]*[0-9A-Za-z]))?\.(?: |$)`)
+const version = `[0-9A-Za-z._+~-]*[0-9A-Za-z]`
+
+var (
+	// plainVersion is a version that originPattern can read back.
+	plainVersion = regexp.MustCompile(`^` + version + `$`)
+	// originPattern reads what origin wrote: engine, broadcast, boot ID, version.
+	originPattern = regexp.MustCompile(
+		`Heard from ([a-z-]+)( by broadcast)? in boot ([0-9A-Za-z-]+)(?:: version (` + version + `))?\.(?: |$)`)
+)
 
 // origin says who spoke of the need, and in which boot. A process that starts in that boot reads it again, because an
 // engine may not repeat what it said, or may have forgotten the version; in another boot the need has fallen.
@@ -63,7 +69,7 @@ func origin(heard engine.Report, bootID string) string {
 		from += " by broadcast"
 	}
 	from += " in boot " + bootID
-	if heard.Version != "" {
+	if plainVersion.MatchString(heard.Version) {
 		from += ": version " + heard.Version
 	}
 	return from + "."

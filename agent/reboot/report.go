@@ -28,21 +28,22 @@ func ReportOf(o Observation) Report {
 	if o.Engine == nil {
 		return Report{}
 	}
+	annotations := map[string]*string{}
+	if fulfilled(o) {
+		annotations[v1alpha1.AnnotationRebootRequested] = nil
+		o.Requested = false
+	}
 	asks := need(o)
 	asking := asks.Status == corev1.ConditionTrue
-	r := Report{
+	if value, known := objection(o, asking); known {
+		annotations[v1alpha1.AnnotationObjection] = value
+	}
+	return Report{
 		Conditions:  append([]corev1.NodeCondition{asks}, maintenance(o)...),
 		Labels:      labels(o.OS, asking),
-		Annotations: map[string]*string{},
+		Annotations: annotations,
 		Again:       again(o, asking),
 	}
-	if fulfilled(o) {
-		r.Annotations[v1alpha1.AnnotationRebootRequested] = nil
-	}
-	if value, known := objection(o, asking); known {
-		r.Annotations[v1alpha1.AnnotationObjection] = value
-	}
-	return r
 }
 
 // labels are for selectors. What is unknown about the host has no label; a host that cannot be read keeps its own.

@@ -1,0 +1,226 @@
+package reboot
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+func TestReportOf(t *testing.T) {
+	silent := func(o *Observation) { o.Engine = nil }
+	up := with(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, "")
+	told := with(v1alpha1.NodeRebootRequired, corev1.ConditionTrue, request(makeObservation(requesting("x"))))
+	cases := map[string]struct {
+		o    Observation
+		want Report
+	}{
+		"nothing before the engines are heard": {makeObservation(silent, requesting("x"), goingDown), Report{}},
+		"nothing needed": {makeObservation(), Report{
+			Conditions:  []corev1.NodeCondition{need(makeObservation())},
+			Labels:      map[string]*string{v1alpha1.LabelRebootRequired: nil},
+			Annotations: map[string]*string{v1alpha1.AnnotationObjection: nil},
+		}},
+		"a need, and an operating system": {
+			makeObservation(staged("1"), func(o *Observation) { o.OS = &OS{ID: "flatcar", Version: "4459.2.0"} }),
+			Report{
+				Conditions: []corev1.NodeCondition{need(makeObservation(staged("1")))},
+				Labels: map[string]*string{
+					v1alpha1.LabelRebootRequired: new("true"), v1alpha1.LabelOSID: new("flatcar"),
+					v1alpha1.LabelOSVersion: new("4459.2.0"), v1alpha1.LabelOSGroup: nil,
+				},
+				Annotations: map[string]*string{v1alpha1.AnnotationObjection: nil},
+				Again:       now.Add(time.Minute),
+			},
+		},
+		"the first report after a boot answers the request (behaviour 13)": {
+			makeObservation(rebootedBefore, requesting("x"), told, up), Report{
+				Conditions: []corev1.NodeCondition{
+					need(makeObservation()),
+					condition(corev1.NodeMaintenanceInProgress, corev1.ConditionFalse, v1alpha1.EventRebootSucceeded, ""),
+				},
+				Labels: map[string]*string{v1alpha1.LabelRebootRequired: nil},
+				Annotations: map[string]*string{
+					v1alpha1.AnnotationObjection: nil, v1alpha1.AnnotationRebootRequested: nil,
+				},
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, ReportOf(tc.o)); diff != "" {
+				t.Errorf("ReportOf (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestObjection(t *testing.T) {
+	blocked := func(o *Observation) { o.Inhibitors.Message = "Blocked by x." }
+	unasked := func(o *Observation) { o.Inhibitors = Inhibitors{} }
+	refused := func(o *Observation) { o.Call = Call{Refusals: 1, RefusedAt: now, Message: "No."} }
+	accepted := func(o *Observation) { o.Call.AcceptedAt = now }
+	const kept = "kept"
+	cases := map[string]struct {
+		o      Observation
+		asking bool
+		want   string
+	}{
+		"none":                                      {makeObservation(), true, ""},
+		"an inhibitor (behaviour 46)":               {makeObservation(blocked), true, `{"reason":"Inhibited","message":"Blocked by x."}`},
+		"is nobody's business without a need":       {makeObservation(blocked), false, ""},
+		"is its own business in a drain":            {makeObservation(blocked, beingDrained), false, `{"reason":"Inhibited","message":"Blocked by x."}`},
+		"is kept while nobody looks":                {makeObservation(unasked, beingDrained), true, kept},
+		"falls when the drained node is free":       {makeObservation(beingDrained), true, ""},
+		"a refusal (behaviour 45)":                  {makeObservation(refused, goingDown), true, `{"reason":"RebootRefused","message":"No."}`},
+		"a refusal stands until logind has spoken":  {makeObservation(goingDown), true, kept},
+		"a refusal stands until the boot ends":      {makeObservation(refused, accepted, goingDown), true, kept},
+		"a refusal falls with the boot":             {makeObservation(refused, rebootedBefore), false, ""},
+		"an inhibitor is none past the drain's end": {makeObservation(blocked, goingDown), true, kept},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			value, known := objection(tc.o, tc.asking)
+			got := kept
+			if known {
+				got = ""
+				if value != nil {
+					got = *value
+				}
+			}
+			if got != tc.want {
+				t.Errorf("objection = %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestMaintenance(t *testing.T) {
+	all := func(o *Observation) {
+		with(corev1.NodeDrainInProgress, corev1.ConditionTrue, "")(o)
+		with(corev1.NodeDrained, corev1.ConditionTrue, "")(o)
+		with(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, "")(o)
+	}
+	early := func(o *Observation) { o.Now = begun.Add(2*time.Second - 1) }
+	timedOutBefore := func(o *Observation) {
+		o.Record.Progress.Reason, o.Record.Progress.Message = v1alpha1.ReasonDrainTimedOut, "Too long."
+	}
+	is := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason, message string) corev1.NodeCondition {
+		return corev1.NodeCondition{Type: kind, Status: status, Reason: reason, Message: message}
+	}
+	const no, yes = corev1.ConditionFalse, corev1.ConditionTrue
+	cases := map[string]struct {
+		o    Observation
+		want []corev1.NodeCondition
+	}{
+		"at rest, absent ones stay absent":  {makeObservation(), nil},
+		"a short drain is not told":         {makeObservation(beingDrained, drainIs(Drain{State: DrainRunning}), early), nil},
+		"a drain that has not begun is not": {makeObservation(beingDrained), nil},
+		"a longer drain is": {
+			makeObservation(beingDrained, drainIs(Drain{State: DrainRunning})),
+			[]corev1.NodeCondition{is(corev1.NodeDrainInProgress, yes, "Draining", leaving)},
+		},
+		"one that is done and waits": {makeObservation(beingDrained, drainIs(Drain{State: DrainDone})), []corev1.NodeCondition{
+			is(corev1.NodeDrainInProgress, no, "Drained", left), is(corev1.NodeDrained, yes, "Drained", left),
+		}},
+		"past the point of no return": {makeObservation(goingDown), []corev1.NodeCondition{
+			is(corev1.NodeDrainInProgress, no, "Drained", left), is(corev1.NodeDrained, yes, "Drained", left),
+			is(corev1.NodeMaintenanceInProgress, yes, "Rebooting", down),
+		}},
+		"past it with pods left": {makeObservation(goingDown, timedOutBefore), []corev1.NodeCondition{
+			is(corev1.NodeDrainInProgress, no, "DrainTimedOut", "Too long."), is(corev1.NodeDrained, yes, "DrainTimedOut", "Too long."),
+			is(corev1.NodeMaintenanceInProgress, yes, "Rebooting", down),
+		}},
+		"after the boot": {makeObservation(rebootedBefore, all), []corev1.NodeCondition{
+			is(corev1.NodeDrainInProgress, no, "RebootSucceeded", ""), is(corev1.NodeDrained, no, "RebootSucceeded", ""),
+			is(corev1.NodeMaintenanceInProgress, no, "RebootSucceeded", ""),
+		}},
+		"after an abort": {makeObservation(inPhase(1, abortedPhase), with(corev1.NodeDrainInProgress, yes, "")), []corev1.NodeCondition{
+			is(corev1.NodeDrainInProgress, no, "DrainAborted", ""),
+		}},
+		"nobody knows": {makeObservation(all, func(o *Observation) { o.ProgressErr = errUnreadable }), nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, maintenance(tc.o)); diff != "" {
+				t.Errorf("maintenance (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAgain(t *testing.T) {
+	cases := map[string]struct {
+		o      Observation
+		asking bool
+		want   time.Time
+	}{
+		"never at rest": {makeObservation(), false, time.Time{}},
+		"each minute while a grant is waited for":     {makeObservation(), true, now.Add(time.Minute)},
+		"when a drain is long enough to be told":      {makeObservation(beingDrained, func(o *Observation) { o.Now = begun }), true, begun.Add(2 * time.Second)},
+		"not once it is told":                         {makeObservation(beingDrained), true, time.Time{}},
+		"not past the point of no return":             {makeObservation(goingDown), true, time.Time{}},
+		"after a boot that did not meet all the need": {makeObservation(rebootedBefore), true, now.Add(time.Minute)},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := again(tc.o, tc.asking); !got.Equal(tc.want) {
+				t.Errorf("again = %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestAsks(t *testing.T) {
+	silent := func(o *Observation) { o.Engine = nil }
+	cases := map[string]struct {
+		o                 Observation
+		policy, inhibitor bool
+	}{
+		"at rest":                              {makeObservation(), false, false},
+		"a need":                               {makeObservation(staged("1")), false, true},
+		"a need that nobody has spoken of yet": {makeObservation(silent, requesting("x")), false, false},
+		"a request":                            {makeObservation(requesting("x")), false, true},
+		"a grant":                              {makeObservation(staged("1"), granted(1, active)), true, true},
+		"a grant on a paused node":             {makeObservation(granted(1, active), func(o *Observation) { o.Paused = true }), false, false},
+		"a drain":                              {makeObservation(staged("1"), beingDrained), true, false},
+		"a drain that is done":                 {makeObservation(beingDrained, drainIs(Drain{State: DrainDone})), true, true},
+		"a drain that lasts too long":          {makeObservation(beingDrained, func(o *Observation) { o.Now = begun.Add(time.Hour) }), true, true},
+		"a call":                               {makeObservation(staged("1"), goingDown), true, false},
+		"a call that is not due":               {makeObservation(goingDown, func(o *Observation) { o.Call.AcceptedAt = now }), false, false},
+		"a record that cannot be read":         {makeObservation(granted(1, active), func(o *Observation) { o.ProgressErr = errUnreadable }), false, false},
+		"after the boot":                       {makeObservation(rebootedBefore), false, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := asksPolicy(tc.o); got != tc.policy {
+				t.Errorf("asksPolicy = %v, want %v", got, tc.policy)
+			}
+			if got := asksLogind(tc.o); got != tc.inhibitor {
+				t.Errorf("asksLogind = %v, want %v", got, tc.inhibitor)
+			}
+		})
+	}
+}
+
+func TestReports_WaitForEachEngine(t *testing.T) {
+	wake := NewWake("n1")
+	r := NewReports(wake, "a", "b")
+	needed := engine.Report{Engine: "b", State: engine.Needed, Message: "B."}
+	for i, report := range []engine.Report{{Engine: "a", State: engine.NotNeeded}, needed} {
+		if got := r.merged(); got != nil {
+			t.Errorf("after %d reports: %v", i, got)
+		}
+		r.Put(report)
+	}
+	if diff := cmp.Diff(&needed, r.merged()); diff != "" {
+		t.Errorf("merged (-want +got):\n%s", diff)
+	}
+	if len(wake.rings) != 1 {
+		t.Error("nobody was woken")
+	}
+}

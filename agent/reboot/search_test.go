@@ -1,0 +1,162 @@
+package reboot
+
+import (
+	"iter"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// TestNext_Safety looks at what Next says of every combination of everything it looks at.
+func TestNext_Safety(t *testing.T) {
+	seen := map[string]int{}
+	for o := range everything() {
+		switch s := Next(o).(type) {
+		case StartDrain:
+			seen["start"]++
+			must(t, o, "begins without a grant", o.Record.Grant != nil && o.GrantErr == nil && o.Record.Grant.State == active)
+			must(t, o, "begins on a used grant", o.Record.Grant.Seq > o.Record.last().Seq)
+			must(t, o, "begins in another boot", o.Record.Grant.BootID == o.BootID && s.Progress.BootID == o.BootID)
+			must(t, o, "begins paused, or on an unreadable record", !o.Paused && o.ProgressErr == nil)
+			must(t, o, "begins without knowing how to drain", o.Policy != nil)
+			must(t, o, "takes an administrator's cordon", !s.Progress.Cordoned || !o.Unschedulable)
+		case RunDrain:
+			seen["drain"]++
+			must(t, o, "drains out of phase", o.inPhase(drainingPhase) && permitted(o) && o.Unschedulable)
+			must(t, o, "drains beside a drain", o.Drain.State == DrainNone || o.Drain.State == DrainFailed)
+		case CommitReboot:
+			seen["commit"]++
+			must(t, o, "commits out of phase", o.inPhase(drainingPhase) && permitted(o) && o.Unschedulable)
+			regardless := o.Drain.State == DrainRunning && late(o) && o.Policy.Drain.OnTimeout == v1alpha1.DrainTimeoutReboot
+			must(t, o, "commits undrained", o.Drain.State == DrainDone || regardless)
+			ignored := o.Policy != nil && o.Policy.Reboot.Inhibitors == v1alpha1.InhibitorsIgnore
+			must(t, o, "commits inhibited", ignored || o.Inhibitors.Known && o.Inhibitors.Message == "")
+			must(t, o, "commits to another boot", s.Progress.Phase == rebootingPhase && s.Progress.BootID == o.BootID)
+		case CallReboot:
+			seen["call"]++
+			must(t, o, "reboots uncommitted", o.ProgressErr == nil && o.inPhase(rebootingPhase))
+			must(t, o, "reboots at once after it was refused", o.Call.Refusals == 0 || o.Call.RefusedAt.Before(now))
+		case AbortDrain:
+			seen["abort"]++
+			must(t, o, "aborts what is no drain", o.ProgressErr == nil && o.Record.last().Phase == drainingPhase)
+			must(t, o, "undoes a cordon that is not its own", s.Uncordon == o.Record.last().Cordoned && !s.Progress.Cordoned)
+		case RepairRecord:
+			seen["repair"]++
+			must(t, o, "repairs what is sound", o.ProgressErr != nil && o.Record.Grant != nil)
+			gone := o.Record.Grant.BootID != o.BootID
+			must(t, o, "frees the slot of a host that may go down", gone || !o.is(corev1.NodeMaintenanceInProgress) && o.Call == Call{})
+		case Wait:
+			seen["wait"]++
+			must(t, o, "waits for the past", s.Until.After(o.Now))
+		case Idle:
+			seen["idle"]++
+			must(t, o, "is idle in an attempt", o.ProgressErr != nil || !o.inPhase(drainingPhase) && !o.inPhase(rebootingPhase))
+		}
+	}
+	if len(seen) != 8 {
+		t.Errorf("only these steps were seen: %v", seen)
+	}
+	t.Logf("%v", seen)
+}
+
+func must(t *testing.T, o Observation, what string, holds bool) {
+	t.Helper()
+	if !holds {
+		t.Fatalf("%s: grant %v, progress %v, %+v", what, o.Record.Grant, o.Record.Progress, o)
+	}
+}
+
+func permitted(o Observation) bool {
+	g := o.Record.Grant
+	return o.GrantErr == nil && g != nil && g.State == active && g.Seq == o.Record.last().Seq
+}
+
+func late(o Observation) bool { return !o.Now.Before(begun.Add(o.Policy.Drain.TimeoutOrDefault())) }
+
+// everything is the product of all values that Next tells apart.
+func everything() iter.Seq[Observation] {
+	variants := [][]func(*Observation){
+		grants(), progresses(), policies(),
+		{func(o *Observation) { o.Unschedulable = true }, none},
+		{func(o *Observation) { o.Paused = true }, none},
+		{
+			drainIs(Drain{State: DrainRunning}), drainIs(Drain{State: DrainDone}), drainIs(Drain{State: DrainUndrainable}),
+			drainIs(Drain{State: DrainFailed, Failures: 1, FailedAt: now}), none,
+		},
+		{func(o *Observation) { o.Inhibitors.Message = "blocked" }, func(o *Observation) { o.Inhibitors = Inhibitors{} }, none},
+		{
+			func(o *Observation) { o.Call = Call{AcceptedAt: now} },
+			func(o *Observation) { o.Call = Call{AcceptedAt: now.Add(-time.Hour)} },
+			func(o *Observation) { o.Call = Call{Refusals: 1, RefusedAt: now} },
+			func(o *Observation) { o.Call = Call{Refusals: 1, RefusedAt: now.Add(-time.Hour)} }, none,
+		},
+		{with(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, ""), none},
+	}
+	return func(yield func(Observation) bool) {
+		product(makeObservation(), variants, yield)
+	}
+}
+
+func product(o Observation, variants [][]func(*Observation), yield func(Observation) bool) bool {
+	if len(variants) == 0 {
+		return yield(o)
+	}
+	for _, change := range variants[0] {
+		changed := o
+		change(&changed)
+		if !product(changed, variants[1:], yield) {
+			return false
+		}
+	}
+	return true
+}
+
+func none(*Observation) {}
+
+func grants() []func(*Observation) {
+	changes := []func(*Observation){none, func(o *Observation) { o.GrantErr = errUnreadable }}
+	for _, state := range []v1alpha1.GrantState{active, cancelled, finished} {
+		for _, bootID := range []string{boot, otherBoot} {
+			for seq := range int64(3) {
+				changes = append(changes, func(o *Observation) { o.Record.Grant = makeGrant(seq+1, state, bootID) })
+			}
+		}
+	}
+	return changes
+}
+
+func progresses() []func(*Observation) {
+	changes := []func(*Observation){none, func(o *Observation) { o.ProgressErr = errUnreadable }}
+	for _, phase := range []v1alpha1.Phase{drainingPhase, rebootingPhase, abortedPhase} {
+		for _, bootID := range []string{boot, otherBoot} {
+			for _, cordoned := range []bool{true, false} {
+				changes = append(changes, func(o *Observation) {
+					o.Record.Progress = makeProgress(2, phase, bootID)
+					o.Record.Progress.Cordoned = cordoned
+				})
+			}
+		}
+	}
+	return changes
+}
+
+func policies() []func(*Observation) {
+	changes := []func(*Observation){func(o *Observation) { o.Policy = nil }}
+	for _, timeout := range []time.Duration{time.Minute, time.Hour} {
+		for _, onTimeout := range []v1alpha1.DrainTimeoutAction{v1alpha1.DrainTimeoutAbort, v1alpha1.DrainTimeoutReboot} {
+			for _, inhibitors := range []v1alpha1.InhibitorPolicy{v1alpha1.InhibitorsRespect, v1alpha1.InhibitorsIgnore} {
+				changes = append(changes, func(o *Observation) {
+					o.Policy = &Settings{
+						Drain:  v1alpha1.Drain{Timeout: &metav1.Duration{Duration: timeout}, OnTimeout: onTimeout},
+						Reboot: v1alpha1.Reboot{Inhibitors: inhibitors},
+					}
+				})
+			}
+		}
+	}
+	return changes
+}

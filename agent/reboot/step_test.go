@@ -1,0 +1,247 @@
+package reboot
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+var errUnreadable = errors.New("annotation x: unreadable")
+
+func TestNext_AtRest(t *testing.T) {
+	begin := makeProgress(1, drainingPhase, boot)
+	begin.At, begin.DrainStartedAt = metav1.NewTime(now), &metav1.Time{Time: now}
+	begin2 := *begin
+	begin2.Seq = 2
+	paused := func(o *Observation) { o.Paused = true }
+	uncordoned := func(o *Observation) { o.Unschedulable = false }
+	noPolicy := func(o *Observation) { o.Policy = nil }
+	cases := map[string]struct {
+		o    Observation
+		want Step
+	}{
+		"nothing to do":                                    {makeObservation(), Idle{}},
+		"a grant begins the drain":                         {makeObservation(granted(1, active)), StartDrain{*begin}},
+		"a pause comes first (behaviour 23)":               {makeObservation(granted(1, active), paused), Idle{}},
+		"a policy that cannot be read is asked for again":  {makeObservation(granted(1, active), noPolicy), Wait{now.Add(30 * time.Second)}},
+		"no policy is asked for without a grant":           {makeObservation(noPolicy), Idle{}},
+		"an aborted attempt is not begun again":            {makeObservation(granted(1, active), inPhase(1, abortedPhase)), Idle{}},
+		"an aborted attempt makes way for the next":        {makeObservation(granted(2, active), inPhase(1, abortedPhase)), StartDrain{begin2}},
+		"a reboot that happened is the manager's business": {makeObservation(rebootedBefore), Idle{}},
+		"a reboot that happened makes way for the next":    {makeObservation(rebootedBefore, granted(2, active), uncordoned), StartDrain{begin2}},
+	}
+	check(t, cases)
+}
+
+func TestNext_Draining(t *testing.T) {
+	commit := func(change func(*v1alpha1.Progress)) Step {
+		p := makeProgress(1, rebootingPhase, boot)
+		p.At = metav1.NewTime(now)
+		change(p)
+		return CommitReboot{*p}
+	}
+	as := func(*v1alpha1.Progress) {}
+	settings := func(timeout time.Duration, onTimeout v1alpha1.DrainTimeoutAction, inhibitors v1alpha1.InhibitorPolicy) func(*Observation) {
+		return func(o *Observation) {
+			o.Policy.Drain.Timeout, o.Policy.Drain.OnTimeout = &metav1.Duration{Duration: timeout}, onTimeout
+			o.Policy.Reboot.Inhibitors = inhibitors
+		}
+	}
+	// The attempt began 5 minutes ago.
+	late, lateButReboot := settings(5*time.Minute, "", ""), settings(5*time.Minute, v1alpha1.DrainTimeoutReboot, "")
+	inTime := begun.Add(20 * time.Minute)
+	inhibited := func(o *Observation) { o.Inhibitors.Message = "A shutdown is blocked by x." }
+	unasked := func(o *Observation) { o.Inhibitors = Inhibitors{} }
+	noPolicy := func(o *Observation) { o.Policy = nil }
+	done, running := drainIs(Drain{State: DrainDone}), drainIs(Drain{State: DrainRunning, Message: "1 pod is left."})
+	failedOnce := drainIs(Drain{State: DrainFailed, Failures: 1, FailedAt: now.Add(-4 * time.Second), Message: "No right."})
+	failedOften := drainIs(Drain{State: DrainFailed, Failures: 9, FailedAt: now.Add(-4 * time.Second)})
+	cases := map[string]struct {
+		o    Observation
+		want Step
+	}{
+		"a drain is run":                         {makeObservation(beingDrained), RunDrain{}},
+		"one that runs is waited for":            {makeObservation(beingDrained, running), Wait{inTime}},
+		"one that is done leads to the reboot":   {makeObservation(beingDrained, done), commit(as)},
+		"one that is done late does too":         {makeObservation(beingDrained, done, late), commit(as)},
+		"one that failed is run again":           {makeObservation(beingDrained, drainIs(Drain{State: DrainFailed, Failures: 1, FailedAt: now.Add(-5 * time.Second)})), RunDrain{}},
+		"one that failed is spaced":              {makeObservation(beingDrained, failedOnce), Wait{now.Add(time.Second)}},
+		"one that fails is spaced by a minute":   {makeObservation(beingDrained, failedOften), Wait{now.Add(56 * time.Second)}},
+		"no policy, no drain":                    {makeObservation(beingDrained, noPolicy), Wait{now.Add(30 * time.Second)}},
+		"no policy, and still the drain is done": {makeObservation(beingDrained, noPolicy, done), commit(as)},
+		"no policy for long is a time-out": {
+			makeObservation(beingDrained, noPolicy, func(o *Observation) { o.Now = inTime }),
+			abortAt(inTime, v1alpha1.ReasonDrainTimedOut, "The drain took longer than 20m0s.", 1),
+		},
+		"a pause does not stop it": {makeObservation(beingDrained, running, func(o *Observation) { o.Paused = true }), Wait{inTime}},
+
+		"too long: given up (behaviour 38)": {
+			makeObservation(beingDrained, running, late),
+			aborts(v1alpha1.ReasonDrainTimedOut, "The drain took longer than 5m0s. 1 pod is left.", 1),
+		},
+		"too long: regardless": {makeObservation(beingDrained, running, lateButReboot), commit(func(p *v1alpha1.Progress) {
+			p.Reason, p.Message = v1alpha1.ReasonDrainTimedOut, "The drain took longer than 5m0s. 1 pod is left."
+		})},
+		"too long because it fails: never regardless (behaviour 40)": {
+			makeObservation(beingDrained, failedOnce, lateButReboot),
+			aborts(v1alpha1.ReasonDrainTimedOut, "The drain took longer than 5m0s. No right.", 1),
+		},
+		"too long, and nobody knows what is left: never regardless": {
+			makeObservation(beingDrained, lateButReboot),
+			aborts(v1alpha1.ReasonDrainTimedOut, "The drain took longer than 5m0s.", 1),
+		},
+		"undrainable: given up at once (behaviour 39)": {
+			makeObservation(beingDrained, drainIs(Drain{State: DrainUndrainable, Message: "a/b is bare."}), lateButReboot),
+			aborts(v1alpha1.ReasonUndrainablePod, "a/b is bare.", 1),
+		},
+
+		"inhibited: waits (behaviour 46)": {makeObservation(beingDrained, done, inhibited), Wait{now.Add(15 * time.Second)}},
+		"inhibited: waits no longer than the drain may take": {
+			makeObservation(beingDrained, done, inhibited, settings(5*time.Minute+time.Second, "", "")), Wait{now.Add(time.Second)},
+		},
+		"inhibited: given up in the end": {
+			makeObservation(beingDrained, done, inhibited, late),
+			aborts(v1alpha1.ReasonInhibited, "A shutdown is blocked by x.", 1),
+		},
+		"inhibited: given up in the end even where a drain is not": {
+			makeObservation(beingDrained, running, inhibited, lateButReboot),
+			aborts(v1alpha1.ReasonInhibited, "A shutdown is blocked by x.", 1),
+		},
+		"inhibited: ignored": {
+			makeObservation(beingDrained, done, inhibited, settings(time.Hour, "", v1alpha1.InhibitorsIgnore)), commit(as),
+		},
+		"nobody asked logind: waits": {makeObservation(beingDrained, done, unasked), Wait{now.Add(15 * time.Second)}},
+
+		"cancelled: given up": {
+			makeObservation(beingDrained, done, granted(1, cancelled)),
+			aborts(v1alpha1.ReasonCancelled, "The manager took the grant back.", 0),
+		},
+		"finished by mistake: given up": {
+			makeObservation(beingDrained, done, granted(1, finished)),
+			aborts(v1alpha1.ReasonCancelled, "The manager took the grant back.", 0),
+		},
+		"replaced: given up": {
+			makeObservation(beingDrained, done, granted(2, active)),
+			aborts(v1alpha1.ReasonCancelled, "The grant was replaced by another one.", 0),
+		},
+		"the grant is gone: given up": {
+			makeObservation(beingDrained, done, func(o *Observation) { o.Record.Grant = nil }),
+			aborts(v1alpha1.ReasonCancelled, "The grant was removed.", 0),
+		},
+		"the grant is unreadable: given up": {
+			makeObservation(beingDrained, done, func(o *Observation) { o.Record.Grant, o.GrantErr = nil, errUnreadable }),
+			aborts(v1alpha1.ReasonRecordUnreadable, "annotation x: unreadable", 1),
+		},
+		"uncordoned: given up": {
+			makeObservation(beingDrained, done, func(o *Observation) { o.Unschedulable = false }),
+			aborts(v1alpha1.ReasonUncordoned, "Somebody uncordoned the node while it was being drained.", 1),
+		},
+		"rebooted by somebody else: given up": {
+			makeObservation(beingDrained, done, func(o *Observation) { o.Record.Progress.BootID = otherBoot }),
+			func() Step {
+				s := aborts(v1alpha1.ReasonCancelled, "The host was rebooted by somebody else while it was being drained.", 0)
+				s.Progress.BootID = otherBoot
+				return s
+			}(),
+		},
+		"an administrator's cordon is not undone (behaviour 43)": {
+			makeObservation(beingDrained, granted(1, cancelled), func(o *Observation) { o.Record.Progress.Cordoned = false }),
+			func() Step {
+				s := aborts(v1alpha1.ReasonCancelled, "The manager took the grant back.", 0)
+				s.Uncordon = false
+				return s
+			}(),
+		},
+	}
+	check(t, cases)
+}
+
+func TestNext_Rebooting(t *testing.T) {
+	called := func(c Call) func(*Observation) { return func(o *Observation) { o.Call = c } }
+	respect := CallReboot{v1alpha1.InhibitorsRespect}
+	cases := map[string]struct {
+		o    Observation
+		want Step
+	}{
+		"logind is asked":                             {makeObservation(goingDown), respect},
+		"without a policy too":                        {makeObservation(goingDown, func(o *Observation) { o.Policy = nil }), respect},
+		"as the policy says":                          {makeObservation(goingDown, func(o *Observation) { o.Policy.Reboot.Inhibitors = v1alpha1.InhibitorsIgnore }), CallReboot{v1alpha1.InhibitorsIgnore}},
+		"whatever becomes of the grant":               {makeObservation(goingDown, granted(1, cancelled)), respect},
+		"though somebody uncordons":                   {makeObservation(goingDown, func(o *Observation) { o.Unschedulable = false }), respect},
+		"accepted: is waited for":                     {makeObservation(goingDown, called(Call{AcceptedAt: now.Add(-time.Minute)})), Wait{now.Add(4 * time.Minute)}},
+		"accepted in vain: is asked again":            {makeObservation(goingDown, called(Call{AcceptedAt: now.Add(-5 * time.Minute)})), respect},
+		"refused: is asked again later":               {makeObservation(goingDown, called(Call{Refusals: 1, RefusedAt: now})), Wait{now.Add(5 * time.Second)}},
+		"refused twice: later":                        {makeObservation(goingDown, called(Call{Refusals: 2, RefusedAt: now})), Wait{now.Add(10 * time.Second)}},
+		"refused often: every 5 minutes":              {makeObservation(goingDown, called(Call{Refusals: 100, RefusedAt: now})), Wait{now.Add(5 * time.Minute)}},
+		"refused, and the time has come":              {makeObservation(goingDown, called(Call{Refusals: 1, RefusedAt: now.Add(-5 * time.Second)})), respect},
+		"another boot: it has happened (behaviour 1)": {makeObservation(rebootedBefore), Idle{}},
+	}
+	check(t, cases)
+}
+
+func TestNext_UnreadableProgress(t *testing.T) {
+	unreadable := func(o *Observation) { o.Record.Progress, o.ProgressErr = nil, errUnreadable }
+	committed := with(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, "")
+	repaired := func(failures int32) Step {
+		return RepairRecord{v1alpha1.Progress{
+			Seq: 1, Phase: abortedPhase, BootID: boot, Reason: v1alpha1.ReasonRecordUnreadable,
+			Message:  "annotation x: unreadable. If the node is cordoned, the cordon was left alone.",
+			At:       metav1.NewTime(now),
+			Failures: failures,
+		}}
+	}
+	cases := map[string]struct {
+		o    Observation
+		want Step
+	}{
+		"is left without a grant":               {makeObservation(unreadable), Idle{}},
+		"uses up the grant":                     {makeObservation(granted(1, active), unreadable), repaired(1)},
+		"is no failure of a grant that is over": {makeObservation(granted(1, finished), unreadable), repaired(0)},
+		"is left past the point of no return":   {makeObservation(granted(1, active), committed, unreadable), Idle{}},
+		"is left once logind was asked":         {makeObservation(granted(1, active), unreadable, func(o *Observation) { o.Call.Refusals = 1 }), Idle{}},
+		"is repaired after the boot that made it harmless": {
+			makeObservation(func(o *Observation) { o.Record.Grant = makeGrant(1, active, otherBoot) }, committed, unreadable), repaired(1),
+		},
+	}
+	check(t, cases)
+}
+
+func TestAbortOnlyEndsADrain(t *testing.T) {
+	if diff := cmp.Diff(Step(Idle{}), abort(makeObservation(goingDown), v1alpha1.ReasonCancelled, "", false)); diff != "" {
+		t.Errorf("abort (-want +got):\n%s", diff)
+	}
+}
+
+// check compares what Next says. The steps are a closed set: their marker is called here, where it can be.
+func check(t *testing.T, cases map[string]struct {
+	o    Observation
+	want Step
+},
+) {
+	t.Helper()
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := Next(tc.o)
+			got.step()
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("Next (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func aborts(reason v1alpha1.Reason, message string, failures int32) AbortDrain {
+	return abortAt(now, reason, message, failures)
+}
+
+func abortAt(at time.Time, reason v1alpha1.Reason, message string, failures int32) AbortDrain {
+	p := makeProgress(1, abortedPhase, boot)
+	p.At, p.Cordoned, p.Reason, p.Message, p.Failures = metav1.NewTime(at), false, reason, message, failures
+	return AbortDrain{Progress: *p, Uncordon: true}
+}

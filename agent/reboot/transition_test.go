@@ -1,0 +1,136 @@
+package reboot
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+const (
+	active    = v1alpha1.GrantActive
+	cancelled = v1alpha1.GrantCancelled
+	finished  = v1alpha1.GrantFinished
+
+	drainingPhase  = v1alpha1.PhaseDraining
+	rebootingPhase = v1alpha1.PhaseRebooting
+	abortedPhase   = v1alpha1.PhaseAborted
+)
+
+func TestStart(t *testing.T) {
+	at := metav1.NewTime(now)
+	begins := func(seq int64, cordoned bool, failures int32) *v1alpha1.Progress {
+		return &v1alpha1.Progress{
+			Seq: seq, Phase: drainingPhase, BootID: boot, Cordoned: cordoned, At: at, DrainStartedAt: &at, Failures: failures,
+		}
+	}
+	failed := func(bootID string) *v1alpha1.Progress {
+		p := makeProgress(1, abortedPhase, bootID)
+		p.Cordoned, p.Failures, p.Reason, p.Message = false, 3, v1alpha1.ReasonDrainTimedOut, "too long"
+		return p
+	}
+	cases := map[string]struct {
+		record      Record
+		schedulable bool
+		want        *v1alpha1.Progress
+	}{
+		"no grant":                              {Record{}, true, nil},
+		"a cancelled grant":                     {Record{Grant: makeGrant(1, cancelled, boot)}, true, nil},
+		"a finished grant":                      {Record{Grant: makeGrant(1, finished, boot)}, true, nil},
+		"a grant for another boot":              {Record{Grant: makeGrant(1, active, otherBoot)}, true, nil},
+		"a grant begins the first attempt":      {Record{Grant: makeGrant(1, active, boot)}, true, begins(1, true, 0)},
+		"an administrator's cordon is not ours": {Record{Grant: makeGrant(1, active, boot)}, false, begins(1, false, 0)},
+		"a grant is used once":                  {Record{makeGrant(1, active, boot), failed(boot)}, true, nil},
+		"an old grant is not used":              {Record{makeGrant(1, active, boot), makeProgress(2, abortedPhase, boot)}, true, nil},
+		"a row of failures goes on": {
+			Record{makeGrant(2, active, boot), failed(boot)}, true, begins(2, true, 3),
+		},
+		"another boot ends the row of failures": {
+			Record{makeGrant(2, active, boot), failed(otherBoot)}, true, begins(2, true, 0),
+		},
+		"the cordon of an attempt that is taken over stays ours": {
+			Record{makeGrant(2, active, boot), makeProgress(1, drainingPhase, boot)}, false, begins(2, true, 0),
+		},
+		"the cordon after an earlier reboot is an administrator's": {
+			Record{makeGrant(2, active, boot), makeProgress(1, rebootingPhase, otherBoot)}, false, begins(2, false, 0),
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, ok := Start(tc.record, boot, tc.schedulable, now)
+			compare(t, tc.want, got, ok)
+		})
+	}
+}
+
+func TestCommit(t *testing.T) {
+	committed := makeProgress(1, rebootingPhase, boot)
+	committed.At = metav1.NewTime(now)
+	cases := map[string]struct {
+		record Record
+		want   *v1alpha1.Progress
+	}{
+		"nothing begun":              {Record{Grant: makeGrant(1, active, boot)}, nil},
+		"a drain with its grant":     {Record{makeGrant(1, active, boot), makeProgress(1, drainingPhase, boot)}, committed},
+		"a drain without a grant":    {Record{Progress: makeProgress(1, drainingPhase, boot)}, nil},
+		"a cancelled grant":          {Record{makeGrant(1, cancelled, boot), makeProgress(1, drainingPhase, boot)}, nil},
+		"a finished grant":           {Record{makeGrant(1, finished, boot), makeProgress(1, drainingPhase, boot)}, nil},
+		"a newer grant":              {Record{makeGrant(2, active, boot), makeProgress(1, drainingPhase, boot)}, nil},
+		"an older grant":             {Record{makeGrant(1, active, boot), makeProgress(2, drainingPhase, boot)}, nil},
+		"a drain of another boot":    {Record{makeGrant(1, active, otherBoot), makeProgress(1, drainingPhase, otherBoot)}, nil},
+		"what is committed already":  {Record{makeGrant(1, active, boot), makeProgress(1, rebootingPhase, boot)}, nil},
+		"what was aborted meanwhile": {Record{makeGrant(1, active, boot), makeProgress(1, abortedPhase, boot)}, nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, ok := Commit(tc.record, boot, now)
+			compare(t, tc.want, got, ok)
+		})
+	}
+}
+
+func TestAbort(t *testing.T) {
+	before := func(phase v1alpha1.Phase, bootID string) Record {
+		p := makeProgress(1, phase, bootID)
+		p.Failures = 2
+		return Record{Progress: p}
+	}
+	aborted := func(bootID string, failures int32) *v1alpha1.Progress {
+		p := makeProgress(1, abortedPhase, bootID)
+		p.At, p.Cordoned, p.Failures = metav1.NewTime(now), false, failures
+		p.Reason, p.Message = v1alpha1.ReasonDrainTimedOut, "too long"
+		return p
+	}
+	cases := map[string]struct {
+		record Record
+		failed bool
+		want   *v1alpha1.Progress
+	}{
+		"nothing begun":                         {Record{}, true, nil},
+		"a failure lengthens the row":           {before(drainingPhase, boot), true, aborted(boot, 3)},
+		"a cancellation leaves the row":         {before(drainingPhase, boot), false, aborted(boot, 2)},
+		"another boot ends the row":             {before(drainingPhase, otherBoot), true, aborted(otherBoot, 0)},
+		"the point of no return is one":         {before(rebootingPhase, boot), true, nil},
+		"what has ended is not ended once more": {before(abortedPhase, boot), true, nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, ok := Abort(tc.record, boot, v1alpha1.ReasonDrainTimedOut, "too long", tc.failed, now)
+			compare(t, tc.want, got, ok)
+		})
+	}
+}
+
+// compare takes nil for a transition that is not permitted.
+func compare(t *testing.T, want *v1alpha1.Progress, got v1alpha1.Progress, ok bool) {
+	t.Helper()
+	var permitted *v1alpha1.Progress
+	if ok {
+		permitted = &got
+	}
+	if diff := cmp.Diff(want, permitted); diff != "" {
+		t.Errorf("progress (-want +got):\n%s", diff)
+	}
+}
