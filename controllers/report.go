@@ -39,6 +39,10 @@ func (r *RebootPolicyReconciler) reportStatus(ctx context.Context, s *state, p p
 	if equality.Semantic.DeepEqual(s.Policy.Status, after) {
 		return 0, nil
 	}
+	if _, known := r.wrote[s.Policy.UID]; !known {
+		// A new leader finds a status that somebody wrote; its counts may wait like any others.
+		r.wrote[s.Policy.UID] = r.Clock.Now()
+	}
 	if age := r.Clock.Since(r.wrote[s.Policy.UID]); !urgent(s.Policy.Status, after) && age < countsPace {
 		return countsPace - age, nil
 	}
