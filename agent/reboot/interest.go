@@ -30,8 +30,12 @@ func ofInterest() builder.Predicates {
 	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*corev1.Node)
 		after, ok2 := e.ObjectNew.(*corev1.Node)
-		return !ok || !ok2 || !equality.Semantic.DeepEqual(viewOf(before), viewOf(after))
+		return !ok || !ok2 || interesting(before, after)
 	}})
+}
+
+func interesting(before, after *corev1.Node) bool {
+	return !equality.Semantic.DeepEqual(viewOf(before), viewOf(after))
 }
 
 // view is what the agent decides by.

@@ -122,6 +122,11 @@ func (o Observation) inPhase(phase v1alpha1.Phase) bool {
 	return p != nil && p.Phase == phase && p.BootID == o.BootID
 }
 
+// underWay tells whether an attempt of this very boot has neither failed nor succeeded yet.
+func (o Observation) underWay() bool {
+	return o.inPhase(v1alpha1.PhaseDraining) || o.inPhase(v1alpha1.PhaseRebooting)
+}
+
 // rebooted tells whether the last thing the agent did was to reboot the host.
 func (o Observation) rebooted() bool {
 	p := o.Record.Progress

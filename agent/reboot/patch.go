@@ -69,9 +69,10 @@ func (p *nodePatch) report(node *corev1.Node, r Report, now time.Time) bool {
 	}
 	p.Metadata.Labels = labels
 	if p.Metadata.Annotations == nil {
-		p.Metadata.Annotations = map[string]*string{}
+		p.Metadata.Annotations = annotations
+	} else {
+		maps.Copy(p.Metadata.Annotations, annotations)
 	}
-	maps.Copy(p.Metadata.Annotations, annotations)
 	if _, removes := annotations[v1alpha1.AnnotationRebootRequested]; removes {
 		// An administrator may be writing another request just now: that one must not be removed.
 		p.Metadata.ResourceVersion = node.ResourceVersion
@@ -96,7 +97,7 @@ func changed(have, want []corev1.NodeCondition, now time.Time) []corev1.NodeCond
 	return conditions
 }
 
-// differing are the wanted values that are not there yet, and the unwanted ones that are.
+// differing are the wanted values that are not there yet, and the unwanted ones that are; nil where there are none.
 func differing(have map[string]string, want map[string]*string) map[string]*string {
 	patch := map[string]*string{}
 	for key, value := range want {
@@ -104,6 +105,9 @@ func differing(have map[string]string, want map[string]*string) map[string]*stri
 		if found != (value != nil) || found && stands != *value {
 			patch[key] = value
 		}
+	}
+	if len(patch) == 0 {
+		return nil
 	}
 	return patch
 }

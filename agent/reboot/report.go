@@ -22,9 +22,12 @@ type Report struct {
 	Again time.Time
 }
 
-// ReportOf is what there is to say. Before the engines are heard it is nothing, so that the first report of a process, and
-// with it the first one after a boot, is one write.
+// ReportOf is what there is to say. Before the engines are heard that is how far an attempt is and no more, so that the
+// first report after a boot is one write.
 func ReportOf(o Observation) Report {
+	if o.Engine == nil && o.underWay() {
+		return Report{Conditions: maintenance(o), Again: again(o, true)}
+	}
 	if o.Engine == nil {
 		return Report{}
 	}

@@ -19,7 +19,9 @@ func TestReportOf(t *testing.T) {
 		o    Observation
 		want Report
 	}{
-		"nothing before the engines are heard": {makeObservation(silent, requesting("x"), goingDown), Report{}},
+		"nothing before the engines are heard":       {makeObservation(silent, requesting("x")), Report{}},
+		"nothing after a boot before they are heard": {makeObservation(silent, rebootedBefore, up), Report{}},
+		"how far an attempt is, though":              {makeObservation(silent, goingDown), Report{Conditions: maintenance(makeObservation(goingDown))}},
 		"nothing needed": {makeObservation(), Report{
 			Conditions:  []corev1.NodeCondition{need(makeObservation())},
 			Labels:      map[string]*string{v1alpha1.LabelRebootRequired: nil},

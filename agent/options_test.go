@@ -1,0 +1,128 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+)
+
+func TestParse(t *testing.T) {
+	defaults := func(change func(*options)) options {
+		o := options{
+			node: "n1", engines: "auto", bus: "unix:path=/run/dbus/system_bus_socket", hostRoot: "/",
+			bootIDFile: "/proc/sys/kernel/random/boot_id", identity: "node", probes: ":8081", metrics: "0",
+		}
+		change(&o)
+		return o
+	}
+	cases := map[string]struct {
+		args []string
+		env  map[string]string
+		want options
+	}{
+		"the name of the node is enough": {[]string{"--node-name=n1"}, nil, defaults(func(*options) {})},
+		"the pod says the rest": {
+			nil, map[string]string{"NODE_NAME": "n1", "POD_NAME": "p", "POD_NAMESPACE": "s", "DBUS_SYSTEM_BUS_ADDRESS": "unix:path=/b"},
+			defaults(func(o *options) { o.bus, o.self = "unix:path=/b", types.NamespacedName{Namespace: "s", Name: "p"} }),
+		},
+		"a flag wins over the environment": {
+			[]string{"--node-name", "n1", "--dbus-address", "unix:path=/c"},
+			map[string]string{"NODE_NAME": "n2", "DBUS_SYSTEM_BUS_ADDRESS": "unix:path=/b"},
+			defaults(func(o *options) { o.bus = "unix:path=/c" }),
+		},
+		"everything": {
+			[]string{
+				"--node-name=n1", "--engines=update-engine", "--require-engine-sender", "--host-root=/host", "--boot-id-file=/b",
+				"--identity=serviceaccount", "--health-probe-bind-address=0", "--metrics-bind-address=:9", "--zap-log-level=2",
+			}, nil,
+			defaults(func(o *options) {
+				o.engines, o.requireEngineSender, o.hostRoot, o.bootIDFile = "update-engine", true, "/host", "/b"
+				o.identity, o.probes, o.metrics = "serviceaccount", "0", ":9"
+			}),
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := parse(tc.args, func(key string) string { return tc.env[key] }, &bytes.Buffer{})
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(options{}), cmpopts.IgnoreFields(options{}, "log")); diff != "" {
+				t.Errorf("parse (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestRun_BadFlags: one clear line, and the exit code for a command line that cannot work.
+func TestRun_BadFlags(t *testing.T) {
+	cases := map[string]struct {
+		args []string
+		want string
+	}{
+		"no node":              {nil, "--node-name is needed where NODE_NAME is not set: the name of the Node this host is"},
+		"no name of a node":    {[]string{"--node-name=N_1"}, `--node-name "N_1" is no name of a Node: a lowercase RFC 1123 subdomain`},
+		"an unknown flag":      {[]string{"--bogus"}, "flag provided but not defined: -bogus"},
+		"a flag without value": {[]string{"--node-name"}, "flag needs an argument: -node-name"},
+		"an argument":          {[]string{"--node-name=n1", "now"}, `unexpected argument "now"`},
+		"an unknown identity":  {[]string{"--node-name=n1", "--identity=me"}, `--identity "me" is neither node nor serviceaccount`},
+		"no bus address":       {[]string{"--node-name=n1", "--dbus-address=/run/x"}, `--dbus-address "/run/x" is no D-Bus address`},
+		"no transport":         {[]string{"--node-name=n1", "--dbus-address=:x"}, `--dbus-address ":x" is no D-Bus address`},
+		"a relative root":      {[]string{"--node-name=n1", "--host-root=host"}, `--host-root "host" is not an absolute path`},
+		"a relative boot ID":   {[]string{"--node-name=n1", "--boot-id-file=b"}, `--boot-id-file "b" is not an absolute path`},
+		"an unknown engine":    {[]string{"--node-name=n1", "--engines=apt"}, `--engines: there is no engine "apt"; supported are auto and update-engine`},
+		"no engine":            {[]string{"--node-name=n1", "--engines="}, `--engines: there is no engine ""; supported are auto and update-engine`},
+		"a later engine":       {[]string{"--node-name=n1", "--engines=update-engine,rpm-ostree"}, "--engines: rpm-ostree is not supported in this release; supported are auto and update-engine"},
+		"auto and another":     {[]string{"--node-name=n1", "--engines=auto,update-engine"}, `--engines "auto,update-engine": auto stands alone`},
+		"a bad log level":      {[]string{"--node-name=n1", "--zap-log-level=loud"}, `invalid value "loud" for flag -zap-log-level`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var stderr bytes.Buffer
+			code := run(tc.args, func(string) string { return "" }, &stderr)
+			line := stderr.String()
+			if code != 2 || !strings.HasPrefix(line, "agent: "+tc.want) || strings.Count(line, "\n") != 1 {
+				t.Errorf("exit code %d, stderr %q", code, line)
+			}
+		})
+	}
+}
+
+func TestRun_Help(t *testing.T) {
+	var stderr bytes.Buffer
+	if code := run([]string{"--help"}, func(string) string { return "" }, &stderr); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	for _, name := range []string{"-node-name", "-kubeconfig", "-zap-log-level", "-require-engine-sender"} {
+		if !strings.Contains(stderr.String(), name) {
+			t.Errorf("the usage does not tell of %s", name)
+		}
+	}
+	if _, err := parse([]string{"-h"}, func(string) string { return "" }, &stderr); !errors.Is(err, flag.ErrHelp) {
+		t.Errorf("parse: %v", err)
+	}
+}
+
+func TestNewIdentities(t *testing.T) {
+	config := &rest.Config{Host: "https://api", QPS: -1}
+	cases := map[string]string{identityNode: "system:node:n1", identityServiceAccount: ""}
+	for identity, want := range cases {
+		t.Run(identity, func(t *testing.T) {
+			as := newIdentities(config, options{node: "n1", identity: identity})
+			if as.node.Impersonate.UserName != want || as.own.Impersonate.UserName != "" {
+				t.Errorf("acts as %q on the Node and as %q else", as.node.Impersonate.UserName, as.own.Impersonate.UserName)
+			}
+			if as.node.QPS != 5 || as.node.Burst != 10 || config.QPS != -1 {
+				t.Errorf("limits %v, %v; the caller's config has %v", as.node.QPS, as.node.Burst, config.QPS)
+			}
+		})
+	}
+}

@@ -1,0 +1,164 @@
+package reboot
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/utils/clock"
+
+	"github.com/reboot-operator/reboot-operator/agent/drain"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// fakeDrainer says what it is told to say, and then ends with err; without a ready err it waits for the end of ctx.
+type fakeDrainer struct {
+	says []drain.Status
+	err  chan error
+}
+
+func (f *fakeDrainer) Drain(ctx context.Context, _ string, _ v1alpha1.Drain, report func(drain.Status)) error {
+	for _, status := range f.says {
+		report(status)
+	}
+	select {
+	case err := <-f.err:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// inBubble runs a test with Drains that have begun, and their drainer.
+func inBubble(t *testing.T, test func(t *testing.T, d *Drains, f *fakeDrainer)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeDrainer{err: make(chan error, 1)}
+		d := NewDrains("n1", func(string) Drainer { return f }, clock.RealClock{}, NewWake("n1"))
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- d.Start(ctx) }()
+		test(t, d, f)
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("Start: %v", err)
+		}
+		if d.running() {
+			t.Error("a drain outlives Start")
+		}
+	})
+}
+
+func (d *Drains) mustRun(t *testing.T, seq int64) {
+	t.Helper()
+	settings := Settings{Drain: v1alpha1.Drain{OnTimeout: v1alpha1.DrainTimeoutReboot}}
+	if err := d.run(t.Context(), v1alpha1.Grant{Seq: seq}, settings); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+}
+
+func (d *Drains) mustBe(t *testing.T, seq int64, want Drain) {
+	t.Helper()
+	synctest.Wait()
+	if diff := cmp.Diff(want, d.of(seq).Drain); diff != "" {
+		t.Errorf("drain %d (-want +got):\n%s", seq, diff)
+	}
+}
+
+func TestDrains_EndOfADrain(t *testing.T) {
+	undrainable := &drain.UndrainableError{Pods: []drain.Pod{{Namespace: "a", Name: "b", Message: "it is bare"}}}
+	cases := map[string]struct {
+		err  error
+		want Drain
+	}{
+		"done":        {nil, Drain{State: DrainDone}},
+		"undrainable": {undrainable, Drain{State: DrainUndrainable, Message: "a/b (it is bare)."}},
+		"failed": {errors.New("no right"), Drain{
+			State: DrainFailed, Message: "The last error was: no right.", Failures: 1,
+		}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, d *Drains, f *fakeDrainer) {
+				d.mustBe(t, 1, Drain{})
+				d.mustRun(t, 1)
+				d.mustBe(t, 1, Drain{State: DrainRunning})
+				if d.of(1).settings.Drain.OnTimeout != v1alpha1.DrainTimeoutReboot {
+					t.Error("the settings it runs by are not known")
+				}
+				f.err <- tc.err
+				synctest.Wait()
+				if tc.want.State == DrainFailed {
+					tc.want.FailedAt = d.clock.Now()
+				}
+				d.mustBe(t, 1, tc.want)
+				d.mustBe(t, 2, Drain{})
+				if len(d.wake.rings) != 1 {
+					t.Error("nobody was woken")
+				}
+			})
+		})
+	}
+}
+
+func TestDrains_FailuresAddUp(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *Drains, f *fakeDrainer) {
+		for range 2 {
+			d.mustRun(t, 1)
+			f.err <- errors.New("no right")
+			synctest.Wait()
+		}
+		if got := d.of(1).Failures; got != 2 {
+			t.Errorf("%d failures", got)
+		}
+		d.mustRun(t, 2)
+		d.mustBe(t, 2, Drain{State: DrainRunning})
+	})
+}
+
+func TestDrains_Stop(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *Drains, f *fakeDrainer) {
+		if err := d.stop(t.Context()); err != nil {
+			t.Errorf("stopping nothing: %v", err)
+		}
+		d.mustRun(t, 1)
+		if err := d.stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+		d.mustBe(t, 1, Drain{})
+		d.mustRun(t, 1)
+		d.mustRun(t, 2)
+		d.mustBe(t, 1, Drain{})
+		d.mustBe(t, 2, Drain{State: DrainRunning})
+	})
+}
+
+func TestDrains_WakeForOtherPodsInTheWay(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *Drains, f *fakeDrainer) {
+		blocked := []drain.Pod{{Namespace: "a", Name: "b", UID: "u", Message: "why"}}
+		f.says = []drain.Status{{Remaining: 3}}
+		d.mustRun(t, 1)
+		d.mustBe(t, 1, Drain{State: DrainRunning, Message: "3 pods are left on the node."})
+		if len(d.wake.rings) != 0 {
+			t.Error("woken for pods that are leaving")
+		}
+		f.says = []drain.Status{{Remaining: 3, Blocked: blocked}}
+		d.mustRun(t, 2)
+		d.mustBe(t, 2, Drain{State: DrainRunning, Message: "3 pods are left on the node; in the way: a/b (why)."})
+		if diff := cmp.Diff(blocked, d.of(2).blocked); diff != "" || len(d.wake.rings) != 1 {
+			t.Errorf("blocked, %d rings (-want +got):\n%s", len(d.wake.rings), diff)
+		}
+	})
+}
+
+func TestDrains_OrderEndsWithItsContext(t *testing.T) {
+	d := NewDrains("n1", nil, clock.RealClock{}, NewWake("n1"))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := d.run(ctx, v1alpha1.Grant{Seq: 1}, Settings{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("run: %v", err)
+	}
+}

@@ -1,0 +1,158 @@
+package reboot
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+func TestNodePatch_Data(t *testing.T) {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7"}}
+	progress := v1alpha1.Progress{Seq: 1, Phase: drainingPhase, BootID: boot, At: metav1.NewTime(now)}
+	cordon, uncordon := progressPatch(node, progress), progressPatch(node, progress)
+	cordon.Spec, uncordon.Spec = &patchSpec{Unschedulable: new(true)}, &patchSpec{}
+	const written = `{"metadata":{"resourceVersion":"7","annotations":{"reboot-operator.io/progress":` +
+		`"{\"seq\":1,\"phase\":\"Draining\",\"bootID\":\"boot-2\",\"cordoned\":false,\"at\":\"2026-11-21T22:00:00Z\"}"}}`
+	cases := map[string]struct {
+		patch *nodePatch
+		want  string
+	}{
+		"nothing":                  {&nodePatch{}, `{}`},
+		"a progress":               {progressPatch(node, progress), written + `}`},
+		"a progress and a cordon":  {cordon, written + `,"spec":{"unschedulable":true}}`},
+		"a progress and no cordon": {uncordon, written + `,"spec":{"unschedulable":null}}`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := tc.patch.Data(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, string(got)); diff != "" {
+				t.Errorf("Data (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestNodePatch_Report(t *testing.T) {
+	earlier := metav1.NewTime(now.Add(-time.Hour))
+	stands := corev1.NodeCondition{
+		Type: v1alpha1.NodeRebootRequired, Status: corev1.ConditionTrue, Reason: "UpdateStaged", Message: "Staged.",
+		LastHeartbeatTime: earlier, LastTransitionTime: earlier,
+	}
+	want := func(status corev1.ConditionStatus, message string) corev1.NodeCondition {
+		return corev1.NodeCondition{Type: v1alpha1.NodeRebootRequired, Status: status, Reason: "UpdateStaged", Message: message}
+	}
+	at := func(c corev1.NodeCondition, heartbeat, transition metav1.Time) *patchStatus {
+		c.LastHeartbeatTime, c.LastTransitionTime = heartbeat, transition
+		return &patchStatus{Conditions: []corev1.NodeCondition{c}}
+	}
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			ResourceVersion: "7",
+			Labels:          map[string]string{"a": "1", "b": "2"},
+			Annotations:     map[string]string{v1alpha1.AnnotationRebootRequested: "x"},
+		},
+		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{stands}},
+	}
+	cases := map[string]struct {
+		report Report
+		want   nodePatch
+		wrote  bool
+	}{
+		"nothing": {Report{}, nodePatch{}, false},
+		"what stands is not written again (behaviour 4)": {Report{
+			Conditions: []corev1.NodeCondition{want(corev1.ConditionTrue, "Staged.")},
+			Labels:     map[string]*string{"a": new("1"), "c": nil}, Annotations: map[string]*string{"d": nil},
+		}, nodePatch{}, false},
+		"another message keeps the time of transition": {
+			Report{Conditions: []corev1.NodeCondition{want(corev1.ConditionTrue, "Staged again.")}},
+			nodePatch{Status: at(want(corev1.ConditionTrue, "Staged again."), metav1.NewTime(now), earlier)}, true,
+		},
+		"another status moves it": {
+			Report{Conditions: []corev1.NodeCondition{want(corev1.ConditionUnknown, "Staged.")}},
+			nodePatch{Status: at(want(corev1.ConditionUnknown, "Staged."), metav1.NewTime(now), metav1.NewTime(now))}, true,
+		},
+		"labels change, come and go": {
+			Report{Labels: map[string]*string{"a": nil, "b": new("3"), "c": new("4")}},
+			nodePatch{Metadata: patchMetadata{Labels: map[string]*string{"a": nil, "b": new("3"), "c": new("4")}}}, true,
+		},
+		"a request is removed only if nobody has changed it": {
+			Report{Annotations: map[string]*string{v1alpha1.AnnotationRebootRequested: nil}},
+			nodePatch{Metadata: patchMetadata{
+				ResourceVersion: "7", Annotations: map[string]*string{v1alpha1.AnnotationRebootRequested: nil},
+			}}, true,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var got nodePatch
+			if wrote := got.report(node, tc.report, now); wrote != tc.wrote {
+				t.Errorf("report = %v, want %v", wrote, tc.wrote)
+			}
+			data, err := got.Data(nil)
+			wanted, err2 := tc.want.Data(nil)
+			if err != nil || err2 != nil {
+				t.Fatal(err, err2)
+			}
+			if diff := cmp.Diff(string(wanted), string(data)); diff != "" {
+				t.Errorf("patch (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestOfInterest(t *testing.T) {
+	labelled := func(key string) func(*corev1.Node) {
+		return func(n *corev1.Node) { n.Labels = map[string]string{key: "x"} }
+	}
+	conditioned := func(kind corev1.NodeConditionType) func(*corev1.Node) {
+		return func(n *corev1.Node) { n.Status.Conditions = []corev1.NodeCondition{{Type: kind}} }
+	}
+	cases := map[string]struct {
+		change func(*corev1.Node)
+		want   bool
+	}{
+		"a heartbeat (behaviour 56)": {conditioned(corev1.NodeReady), false},
+		"somebody else's label":      {labelled("x"), false},
+		"our label":                  {labelled(v1alpha1.LabelRebootRequired), true},
+		"our condition":              {conditioned(v1alpha1.NodeRebootRequired), true},
+		"a cordon":                   {func(n *corev1.Node) { n.Spec.Unschedulable = true }, true},
+		"a grant":                    {func(n *corev1.Node) { n.Annotations = map[string]string{v1alpha1.AnnotationGrant: "x"} }, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			after := &corev1.Node{}
+			tc.change(after)
+			if got := interesting(&corev1.Node{}, after); got != tc.want {
+				t.Errorf("interesting = %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestTrimNode(t *testing.T) {
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "n1", ManagedFields: []metav1.ManagedFieldsEntry{{}}},
+		Status: corev1.NodeStatus{
+			Images: []corev1.ContainerImage{{}}, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady}},
+		},
+	}
+	want := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "n1"},
+		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady}}},
+	}
+	got, err := TrimNode(node)
+	if diff := cmp.Diff(any(want), got); diff != "" || err != nil {
+		t.Errorf("TrimNode: %v (-want +got):\n%s", err, diff)
+	}
+	if got, err := TrimNode("tombstone"); got != "tombstone" || err != nil {
+		t.Errorf("TrimNode of something else: %v, %v", got, err)
+	}
+}

@@ -1,0 +1,331 @@
+package reboot
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/events"
+	testclock "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/agent/host"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// apiServer is a Node and a policy, and what goes wrong with them.
+type apiServer struct {
+	client.Client
+	node   *corev1.Node
+	policy *v1alpha1.RebootPolicy
+	// getErr and patchErr are the answers where they are set; policyErr is that to reading the policy.
+	getErr, patchErr, policyErr error
+	// patches are all that came, by subresource.
+	patches []string
+}
+
+func (a *apiServer) Get(_ context.Context, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
+	if policy, ok := object.(*v1alpha1.RebootPolicy); ok {
+		if a.policyErr == nil {
+			a.policy.DeepCopyInto(policy)
+		}
+		return a.policyErr
+	}
+	if a.getErr == nil {
+		a.node.DeepCopyInto(object.(*corev1.Node))
+	}
+	return a.getErr
+}
+
+func (a *apiServer) Patch(_ context.Context, object client.Object, patch client.Patch, _ ...client.PatchOption) error {
+	return a.patch("node", object, patch)
+}
+
+// patch notes the patch and answers with the next version of the Node. What is in the patch is others' business.
+func (a *apiServer) patch(what string, object client.Object, patch client.Patch) error {
+	data, err := patch.Data(object)
+	if err != nil {
+		return err
+	}
+	a.patches = append(a.patches, what+" "+string(data))
+	if a.patchErr != nil {
+		return a.patchErr
+	}
+	a.node.DeepCopyInto(object.(*corev1.Node))
+	object.SetResourceVersion("11")
+	return nil
+}
+
+func (a *apiServer) Status() client.SubResourceWriter { return statusWriter{apiServer: a} }
+
+type statusWriter struct {
+	client.SubResourceWriter
+	*apiServer
+}
+
+func (s statusWriter) Patch(_ context.Context, object client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
+	return s.patch("status", object, patch)
+}
+
+// logind counts the reboots it was asked for.
+type logind struct {
+	asked int
+	err   error
+	then  func()
+}
+
+func (l *logind) BlockInhibitors(context.Context) ([]host.Inhibitor, error) { return nil, nil }
+
+func (l *logind) Reboot(context.Context, v1alpha1.InhibitorPolicy) error {
+	l.asked++
+	if l.then != nil {
+		l.then()
+	}
+	return l.err
+}
+
+// makeReconciler acts on a Node with a record, of which the engine has nothing new to say.
+func makeReconciler(t *testing.T, record Record) (*Reconciler, *apiServer, *logind) {
+	t.Helper()
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "n1", ResourceVersion: "10", Annotations: map[string]string{}},
+		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{
+			Type: v1alpha1.NodeRebootRequired, Status: corev1.ConditionFalse, Reason: "UpToDate", Message: "Nothing.",
+		}}},
+	}
+	if record.Grant != nil {
+		node.Annotations[v1alpha1.AnnotationGrant] = record.Grant.String()
+	}
+	if record.Progress != nil {
+		node.Annotations[v1alpha1.AnnotationProgress] = record.Progress.String()
+		node.Spec.Unschedulable = true
+	}
+	api := &apiServer{node: node, policy: &v1alpha1.RebootPolicy{}}
+	root := t.TempDir()
+	bootIDFile := filepath.Join(root, "boot_id")
+	if err := os.WriteFile(bootIDFile, []byte(boot), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wake, clock, asked := NewWake("n1"), testclock.NewFakePassiveClock(now), &logind{}
+	r := &Reconciler{
+		Node: "n1", BootIDFile: bootIDFile, HostRoot: root, Client: api, Live: api, Policies: api, Logind: asked,
+		Drains: NewDrains("n1", nil, clock, wake), Reports: NewReports(wake, "e"), Wake: wake,
+		Events: events.NewFakeRecorder(100), Clock: clock, told: map[string]string{},
+	}
+	r.Reports.Put(engine.Report{Engine: "e", State: engine.NotNeeded, Reason: v1alpha1.ReasonUpToDate, Message: "Nothing."})
+	return r, api, asked
+}
+
+var (
+	errAPI   = errors.New("the API server is away")
+	conflict = apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, "n1", errors.New("changed"))
+)
+
+func TestReconcile(t *testing.T) {
+	rebootingNow := Record{makeGrant(1, active, boot), makeProgress(1, rebootingPhase, boot)}
+	maintained := func(r *Reconciler, api *apiServer) {
+		for _, c := range maintenance(makeObservation(goingDown)) {
+			api.node.Status.Conditions = append(api.node.Status.Conditions, c)
+		}
+	}
+	cases := map[string]struct {
+		record  Record
+		change  func(*Reconciler, *apiServer)
+		want    ctrl.Result
+		wantErr string
+		patches int
+		asked   int
+	}{
+		"at rest: nothing": {},
+		"the Node is gone: nothing": {
+			change: func(_ *Reconciler, api *apiServer) { api.getErr = apierrors.NewNotFound(schema.GroupResource{}, "n1") },
+		},
+		"the Node cannot be read": {
+			change: func(_ *Reconciler, api *apiServer) { api.getErr = errAPI }, wantErr: "reading the Node: the API server is away",
+		},
+		"without a boot ID nothing is decided": {
+			record: Record{Grant: makeGrant(1, active, boot)},
+			change: func(r *Reconciler, _ *apiServer) { r.BootIDFile += ".gone" }, wantErr: "reading the boot ID",
+		},
+		"a grant begins the drain": {record: Record{Grant: makeGrant(1, active, boot)}, patches: 1},
+		"a policy that cannot be read is asked for again": {
+			record: Record{Grant: makeGrant(1, active, boot)},
+			change: func(_ *Reconciler, api *apiServer) { api.policyErr = errAPI },
+			want:   ctrl.Result{RequeueAfter: 30 * time.Second},
+		},
+		"a policy that has spoken in this attempt counts on": {
+			record: Record{makeGrant(1, active, boot), makeProgress(1, drainingPhase, boot)},
+			change: func(r *Reconciler, api *apiServer) {
+				api.policyErr = errAPI
+				r.Drains.last = attempt{seq: 1, Drain: Drain{State: DrainFailed, Failures: 1, FailedAt: now}}
+				r.policy = remembered{1, Settings{Drain: v1alpha1.Drain{Timeout: &metav1.Duration{Duration: 5*time.Minute + time.Second}}}}
+			},
+			want: ctrl.Result{RequeueAfter: time.Second},
+		},
+		"a conflict is decided anew": {
+			record:  Record{Grant: makeGrant(1, active, boot)},
+			change:  func(_ *Reconciler, api *apiServer) { api.patchErr = conflict },
+			want:    ctrl.Result{RequeueAfter: conflictRetry},
+			patches: 1,
+		},
+		"a write that fails is an error": {
+			record:  Record{Grant: makeGrant(1, active, boot)},
+			change:  func(_ *Reconciler, api *apiServer) { api.patchErr = errAPI },
+			wantErr: "patching the Node: the API server is away", patches: 1,
+		},
+		"a report that fails is an error": {
+			change:  func(_ *Reconciler, api *apiServer) { api.node.Status.Conditions, api.patchErr = nil, errAPI },
+			wantErr: "patching the status of the Node: the API server is away", patches: 1,
+		},
+		"a committed node goes down": {record: rebootingNow, change: maintained, asked: 1},
+		"what the cache shows is confirmed first": {
+			record: rebootingNow,
+			change: func(r *Reconciler, api *apiServer) {
+				live := *api
+				live.node = api.node.DeepCopy()
+				live.node.Annotations[v1alpha1.AnnotationProgress] = makeProgress(2, drainingPhase, boot).String()
+				r.Live = &live
+			},
+			wantErr: "confirming the reboot: the cache shows progress",
+		},
+		"and without an answer nothing goes down": {
+			record:  rebootingNow,
+			change:  func(r *Reconciler, _ *apiServer) { r.Live = &apiServer{getErr: errAPI} },
+			wantErr: "confirming the reboot: the API server is away",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r, api, logind := makeReconciler(t, tc.record)
+			if tc.change != nil {
+				tc.change(r, api)
+			}
+			got, err := r.Reconcile(t.Context(), ctrl.Request{})
+			if (err == nil) != (tc.wantErr == "") || err != nil && !strings.Contains(err.Error(), tc.wantErr) {
+				t.Errorf("error %v, want %q", err, tc.wantErr)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("result (-want +got):\n%s", diff)
+			}
+			if len(api.patches) != tc.patches || logind.asked != tc.asked {
+				t.Errorf("%d calls of logind, patches %q", logind.asked, api.patches)
+			}
+		})
+	}
+}
+
+func TestReconcile_SeesItsOwnWriteBeforeTheCacheDoes(t *testing.T) {
+	r, api, _ := makeReconciler(t, Record{Grant: makeGrant(1, active, boot)})
+	begun := api.node.DeepCopy()
+	begun.ResourceVersion, begun.Spec.Unschedulable = "11", true
+	begun.Annotations[v1alpha1.AnnotationProgress] = makeProgress(1, drainingPhase, boot).String()
+	r.written = begun
+	r.Drains.last = attempt{seq: 1, Drain: Drain{State: DrainRunning}}
+	if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || r.written == nil {
+		t.Errorf("error %v, patches %q", err, api.patches)
+	}
+	for _, patch := range api.patches {
+		if strings.HasPrefix(patch, "node") {
+			t.Errorf("began twice: %s", patch)
+		}
+	}
+	api.node.ResourceVersion = "12"
+	if node, err := r.node(t.Context()); err != nil || node.ResourceVersion != "12" || r.written != nil {
+		t.Errorf("the cache is ahead, and still the write counts: %v, %v", node, err)
+	}
+}
+
+func TestCallReboot_WhileTheAgentIsStopped(t *testing.T) {
+	cases := map[string]struct {
+		err      error
+		refusals int
+		wantErr  bool
+	}{
+		"accepted is accepted":            {nil, 0, false},
+		"no answer is not taken for a no": {context.Canceled, 0, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r, api, logind := makeReconciler(t, Record{makeGrant(1, active, boot), makeProgress(1, rebootingPhase, boot)})
+			ctx, cancel := context.WithCancel(t.Context())
+			logind.err, logind.then = tc.err, cancel
+			o, err := r.observe(t.Context(), api.node)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = r.callReboot(ctx, api.node, o, CallReboot{})
+			if (err != nil) != tc.wantErr || r.call.Refusals != tc.refusals || r.call.AcceptedAt.IsZero() != tc.wantErr {
+				t.Errorf("error %v, call %+v", err, r.call)
+			}
+		})
+	}
+}
+
+func TestReconciler_Before(t *testing.T) {
+	r, api, _ := makeReconciler(t, Record{})
+	api.node.Status.Conditions = []corev1.NodeCondition{need(makeObservation(staged("1")))}
+	got, err := r.Before(t.Context(), "update-engine")
+	want := engine.Report{Engine: "update-engine", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Version: "1"}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("Before: %v (-want +got):\n%s", err, diff)
+	}
+	api.getErr = apierrors.NewNotFound(schema.GroupResource{}, "n1")
+	if got, err := r.Before(t.Context(), "update-engine"); err != nil || got != (engine.Report{}) {
+		t.Errorf("a Node that is not there: %v, %v", got, err)
+	}
+	api.getErr = errAPI
+	if _, err := r.Before(t.Context(), "update-engine"); !errors.Is(err, errAPI) {
+		t.Errorf("a Node that cannot be read: %v", err)
+	}
+	r.BootIDFile += ".gone"
+	if _, err := r.Before(t.Context(), "update-engine"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a boot ID that cannot be read: %v", err)
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	m := NewMetrics(registry)
+	m.EngineUp("update-engine")(true)
+	m.EngineUp("rpm-ostree")(false)
+	m.Malformed("update-engine")()
+	m.Evicted("workers")("evicted")
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]float64{}
+	for _, family := range families {
+		for _, metric := range family.Metric {
+			name := family.GetName()
+			for _, label := range metric.Label {
+				if !strings.Contains(label.GetName(), "version") {
+					name += " " + label.GetName() + "=" + label.GetValue()
+				}
+			}
+			got[name] = metric.GetGauge().GetValue() + metric.GetCounter().GetValue()
+		}
+	}
+	want := map[string]float64{
+		"reboot_operator_agent_engine_up engine=update-engine":              1,
+		"reboot_operator_agent_engine_up engine=rpm-ostree":                 0,
+		"reboot_operator_agent_engine_malformed_total engine=update-engine": 1,
+		"reboot_operator_evictions_total policy=workers result=evicted":     1,
+		"reboot_operator_build_info":                                        1,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("metrics (-want +got):\n%s", diff)
+	}
+}

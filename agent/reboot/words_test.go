@@ -1,0 +1,63 @@
+package reboot
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/reboot-operator/reboot-operator/agent/drain"
+	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/agent/host"
+)
+
+func TestRemaining(t *testing.T) {
+	blocked := func(n int) []drain.Pod {
+		var pods []drain.Pod
+		for i := range n {
+			pods = append(pods, drain.Pod{Namespace: "a", Name: fmt.Sprintf("p%d", i), Message: "why"})
+		}
+		return pods
+	}
+	cases := map[string]struct {
+		status drain.Status
+		want   string
+	}{
+		"one pod":         {drain.Status{Remaining: 1}, "1 pod is left on the node."},
+		"several pods":    {drain.Status{Remaining: 2}, "2 pods are left on the node."},
+		"one in the way":  {drain.Status{Remaining: 2, Blocked: blocked(1)}, "2 pods are left on the node; in the way: a/p0 (why)."},
+		"many in the way": {drain.Status{Remaining: 5, Blocked: blocked(5)}, "5 pods are left on the node; in the way: a/p0 (why), a/p1 (why), a/p2 (why) and 2 more."},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, remaining(tc.status)); diff != "" {
+				t.Errorf("remaining (-want +got):\n%s", diff)
+			}
+		})
+	}
+	long := drain.Status{Remaining: 1, Blocked: []drain.Pod{{Message: strings.Repeat("x", 1000)}}}
+	if got := len(remaining(long)); got > engine.MaxMessageBytes {
+		t.Errorf("%d bytes", got)
+	}
+}
+
+func TestInhibited(t *testing.T) {
+	a, b := host.Inhibitor{Who: "a", Why: "why a"}, host.Inhibitor{Who: "b", Why: "why b"}
+	cases := map[string]struct {
+		blocking []host.Inhibitor
+		want     string
+	}{
+		"nobody":                   {nil, ""},
+		"somebody":                 {[]host.Inhibitor{a}, "A shutdown of the host is blocked by a (why a)."},
+		"always in the same order": {[]host.Inhibitor{b, a}, "A shutdown of the host is blocked by a (why a), b (why b)."},
+		"somebody twice is one":    {[]host.Inhibitor{b, b}, "A shutdown of the host is blocked by b (why b)."},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, inhibited(tc.blocking)); diff != "" {
+				t.Errorf("inhibited (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
