@@ -27,6 +27,9 @@ func Limit(maxUnavailable intstr.IntOrString, selected int) (int32, error) {
 	return int32(min(max(selected*percent/100, 1), v1alpha1.MaxGrants)), nil
 }
 
+// holdsGrant is why a node uses the budget that is being rebooted, by whichever policy.
+const holdsGrant = "holds a grant"
+
 // budget is how many nodes may still go down.
 type budget struct {
 	limit int
@@ -41,21 +44,21 @@ type budget struct {
 func (f *fleet) budget(limit int32, flights []Flight) *budget {
 	b := &budget{limit: int(limit), asked: f.Policy.Spec.MaxUnavailableOrDefault(), used: map[string]string{}}
 	for _, n := range f.governed {
-		if n.unavailable() {
+		if n.Outstanding() {
+			b.used[n.Name] = holdsGrant
+		} else if n.unavailable() {
 			b.used[n.Name] = why(n)
-		} else if n.Outstanding() {
-			b.used[n.Name] = "holds a grant"
 		}
 	}
 	for _, t := range flights {
 		if t.Action != ReleaseEntry {
 			b.granted++
-			b.used[t.Entry.Node] = "holds a grant"
+			b.used[t.Entry.Node] = holdsGrant
 		}
 	}
 	for _, n := range f.orphans {
 		b.granted++
-		b.used[n.Name] = "holds a grant"
+		b.used[n.Name] = holdsGrant
 	}
 	return b
 }
@@ -69,7 +72,7 @@ func (b *budget) take(n *Node) *Objection {
 		return b.exhausted()
 	}
 	b.granted++
-	b.used[n.Name] = "holds a grant"
+	b.used[n.Name] = holdsGrant
 	return nil
 }
 

@@ -1,0 +1,147 @@
+package plan_test
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+)
+
+// check is what must hold at every instant.
+func (c *cluster) check() {
+	controlPlanes := 0
+	for name, h := range c.hosts {
+		if h.node == nil {
+			continue
+		}
+		n := h.view()
+		if !disrupted(n) {
+			continue
+		}
+		if n.ControlPlane {
+			controlPlanes++
+		}
+		if !c.listed(name, n.Progress.Seq) {
+			c.broken("node %s is disrupted outside the ledger", name)
+		}
+	}
+	if controlPlanes > 1 {
+		c.broken("%d control-plane nodes are disrupted", controlPlanes)
+	}
+	for name, p := range c.policies {
+		if c.lost[name] {
+			continue
+		}
+		c.room[name] = max(c.limit(name), min(c.room[name], len(p.Status.Grants)))
+		if got := len(p.Status.Grants); got > c.room[name] {
+			c.broken("policy %s holds %d nodes and may hold %d", name, got, c.room[name])
+		}
+	}
+}
+
+// disrupted tells whether the workload of a node is disturbed by us.
+func disrupted(n plan.Node) bool {
+	p, g := n.Progress, n.Grant
+	if p == nil || p.Phase == v1alpha1.PhaseAborted {
+		return false
+	}
+	over := g != nil && (g.Seq > p.Seq || g.Seq == p.Seq && g.State == v1alpha1.GrantFinished)
+	return p.Phase == v1alpha1.PhaseDraining || !over
+}
+
+func (c *cluster) listed(node string, seq int64) bool {
+	for name, p := range c.policies {
+		if c.lost[name] || slices.ContainsFunc(p.Status.Grants, func(e v1alpha1.LedgerEntry) bool { return e.Node == node && e.Seq == seq }) {
+			return true
+		}
+	}
+	return false
+}
+
+// limit is what the spec allows now, counted without the planner.
+func (c *cluster) limit(name string) int {
+	governor, selected := c.governor(), 0
+	for _, h := range c.hosts {
+		if h.node != nil && governor.Govern(h.node.Labels).Policy == name {
+			selected++
+		}
+	}
+	allowed := c.policies[name].Spec.MaxUnavailableOrDefault()
+	if allowed.Type == intstr.Int {
+		return allowed.IntValue()
+	}
+	percent, err := intstr.GetScaledValueFromIntOrPercent(&allowed, 100, false)
+	if err != nil {
+		c.Fatal(err)
+	}
+	if percent == 0 || selected == 0 {
+		return 0
+	}
+	return max(1, selected*percent/100)
+}
+
+// checkGrants: new grants may not take more nodes down than the limit, counting those that are down for other reasons.
+func (c *cluster) checkGrants(name string, p plan.Plan) {
+	governor, before := c.governor(), map[string]bool{}
+	for host, h := range c.hosts {
+		if h.node == nil || governor.Govern(h.node.Labels).Policy != name {
+			continue
+		}
+		if n := h.view(); !n.Ready || n.Cordoned || n.Deleting {
+			before[host] = true
+		}
+	}
+	for _, e := range append(p.Ledger()[:len(p.Ledger())-len(p.Granted):len(p.Ledger())], p.Adopted...) {
+		before[e.Node] = true
+	}
+	after := maps.Clone(before)
+	for _, e := range p.Granted {
+		after[e.Node] = true
+	}
+	if len(after) > len(before) && len(after) > c.limit(name) {
+		c.broken("policy %s takes %d nodes down and may %d", name, len(after), c.limit(name))
+	}
+	if len(p.Granted) > 0 && c.policies[name].DeletionTimestamp != nil {
+		c.broken("policy %s is being deleted and grants", name)
+	}
+}
+
+// checkStatus applies the rules by which the API server refuses a status (CEL in the CRD).
+func (c *cluster) checkStatus(before, after *v1alpha1.RebootPolicy) {
+	was, is := before.Status, after.Status
+	for _, e := range is.Grants {
+		if e.Seq > is.Seq {
+			c.broken("status.seq must be at least the seq of every grant")
+		}
+		if len(is.Grants) > int(is.Limit) && e.Seq > was.Seq {
+			c.broken("no new grant while the ledger is at or over status.limit")
+		}
+	}
+	if is.Seq < was.Seq {
+		c.broken("status.seq never shrinks")
+	}
+	if most := after.Spec.MaxUnavailableOrDefault(); is.Limit != was.Limit && most.Type == intstr.Int && is.Limit > most.IntVal {
+		c.broken("status.limit may not be raised above spec.concurrency.maxUnavailable")
+	}
+}
+
+// checkIdempotent: a plan with nothing to do, made again, is the same plan.
+func (c *cluster) checkIdempotent(name string, p plan.Plan) {
+	if c.random != nil {
+		return
+	}
+	if diff := cmp.Diff(p, plan.Reboots(c.snapshot(name)), planOptions...); diff != "" {
+		c.broken("policy %s changes its mind (-before +after):\n%s", name, diff)
+	}
+}
+
+func (c *cluster) broken(format string, args ...any) {
+	c.Helper()
+	c.record(c)
+	c.Errorf("at %s: "+format, append([]any{stamp(c.now)}, args...)...)
+	c.Fatalf("The story so far:\n%s", c.String())
+}

@@ -1,0 +1,208 @@
+package plan_test
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/agent/reboot"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+)
+
+// Who has cordoned a node, as managedFields tell on a real one.
+const (
+	byAgent = "its agent"
+	byAdmin = "an administrator"
+)
+
+// host is a machine, its agent, and its Node as the API server has it; nil: deleted.
+type host struct {
+	name string
+	node *corev1.Node
+
+	// reacts is how long the agent takes to begin; drains and reboots are how long those take.
+	reacts, drains, reboots time.Duration
+	// silent agents do nothing at all. failDrains is how many drains are going to fail. A lost host never comes back.
+	silent, lost bool
+	failDrains   int
+
+	cordonedBy string
+	boots      int
+	// parsed is what the planner sees of read, which was the Node when it was parsed.
+	parsed plan.Node
+	read   *corev1.Node
+	// down is a host that is off, and backAt is when it is up again; zero: nobody knows.
+	down   bool
+	backAt time.Time
+}
+
+// newHost is a machine that is fine and needs nothing: it drains in two minutes and reboots in three.
+func newHost(name string, options ...func(*host)) *host {
+	h := &host{name: name, drains: 2 * time.Minute, reboots: 3 * time.Minute, boots: 1, node: &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}},
+	}}
+	h.node.Status.NodeInfo.BootID = h.bootID()
+	since := metav1.NewTime(evening.Add(-24 * time.Hour))
+	h.node.Status.Conditions = []corev1.NodeCondition{
+		{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: since},
+		{Type: v1alpha1.NodeRebootRequired, Status: corev1.ConditionFalse, Reason: string(v1alpha1.ReasonUpToDate), LastTransitionTime: since},
+	}
+	for _, o := range options {
+		o(h)
+	}
+	return h
+}
+
+// needy is a host with an update staged.
+func needy(name string, options ...func(*host)) *host {
+	return newHost(name, append([]func(*host){func(h *host) {
+		c := conditionOf(h.node, v1alpha1.NodeRebootRequired)
+		c.Status, c.Reason, c.LastTransitionTime = corev1.ConditionTrue, string(v1alpha1.ReasonUpdateStaged), metav1.NewTime(evening.Add(-time.Hour))
+	}}, options...)...)
+}
+
+func label(key, value string) func(*host) {
+	return func(h *host) { h.node.Labels[key] = value }
+}
+
+func needsSince(d time.Duration) func(*host) {
+	return func(h *host) {
+		conditionOf(h.node, v1alpha1.NodeRebootRequired).LastTransitionTime = metav1.NewTime(evening.Add(-d))
+	}
+}
+
+func cordoned(h *host) { h.node.Spec.Unschedulable, h.cordonedBy = true, byAdmin }
+
+func notReady(h *host) { conditionOf(h.node, corev1.NodeReady).Status = corev1.ConditionUnknown }
+
+func slow(d time.Duration) func(*host) { return func(h *host) { h.reacts = d } }
+
+func (h *host) clone() *host {
+	copied := *h
+	copied.node = h.node.DeepCopy()
+	return &copied
+}
+
+func (h *host) bootID() string { return fmt.Sprintf("%s-boot-%d", h.name, h.boots) }
+
+// view is the Node as the planner sees it.
+func (h *host) view() plan.Node {
+	if h.read != h.node {
+		h.parsed, h.read = plan.NodeOf(h.node), h.node
+	}
+	return h.parsed
+}
+
+func (h *host) record() reboot.Record {
+	return reboot.Record{Grant: h.view().Grant, Progress: h.view().Progress}
+}
+
+// timer is when the host or its agent does something by itself.
+func (h *host) timer(c *cluster) time.Time {
+	switch {
+	case h.down:
+		return h.backAt
+	case h.node == nil || h.silent:
+		return time.Time{}
+	}
+	if p := h.record().Progress; p != nil && p.Phase == v1alpha1.PhaseDraining {
+		return p.At.Add(h.drains)
+	}
+	if _, ok := reboot.Start(h.record(), h.bootID(), true, c.now); ok {
+		return h.record().Grant.At.Add(h.reacts)
+	}
+	return time.Time{}
+}
+
+// step is what happens on the host in one round.
+func (h *host) step(c *cluster) {
+	switch {
+	case h.down && !h.backAt.IsZero() && !c.now.Before(h.backAt):
+		h.comeBack(c)
+	case h.down || h.silent || h.node == nil:
+	case h.record().Progress != nil && h.record().Progress.Phase == v1alpha1.PhaseDraining:
+		h.drain(c)
+	default:
+		h.begin(c)
+	}
+}
+
+func (h *host) begin(c *cluster) {
+	progress, ok := reboot.Start(h.record(), h.bootID(), !h.node.Spec.Unschedulable, c.now)
+	if !ok || v1alpha1.NodeIsPaused(h.node.Annotations) || c.now.Before(h.record().Grant.At.Add(h.reacts)) {
+		return
+	}
+	c.tell("%s begins to drain", h.name)
+	if progress.Cordoned {
+		h.cordonedBy = byAgent
+	}
+	c.update(h, func(node *corev1.Node) {
+		annotate(node, v1alpha1.AnnotationProgress, progress.String())
+		node.Spec.Unschedulable = true
+	})
+}
+
+func (h *host) drain(c *cluster) {
+	commit, ok := reboot.Commit(h.record(), h.bootID(), c.now)
+	switch {
+	case h.record().Progress.BootID != h.bootID():
+		h.abort(c, v1alpha1.ReasonCancelled, "the host was rebooted by somebody else", false)
+	case !ok:
+		h.abort(c, v1alpha1.ReasonCancelled, "the grant was taken back", false)
+	case !h.node.Spec.Unschedulable:
+		h.abort(c, v1alpha1.ReasonUncordoned, "somebody uncordoned the node", true)
+	case c.now.Before(h.timer(c)):
+	case h.failDrains > 0:
+		h.failDrains--
+		h.abort(c, v1alpha1.ReasonDrainTimedOut, "default/db-0 is protected by a PodDisruptionBudget", true)
+	default:
+		h.goDown(c, commit)
+	}
+}
+
+func (h *host) abort(c *cluster, reason v1alpha1.Reason, message string, failed bool) {
+	own := h.record().Progress.Cordoned
+	progress, _ := reboot.Abort(h.record(), h.bootID(), reason, message, failed, c.now)
+	c.tell("%s gives up its drain, %s: %s", h.name, reason, message)
+	c.update(h, func(node *corev1.Node) {
+		annotate(node, v1alpha1.AnnotationProgress, progress.String())
+		node.Spec.Unschedulable = node.Spec.Unschedulable && !own
+	})
+}
+
+// goDown passes the point of no return. Only a host whose grant stands in a ledger may.
+func (h *host) goDown(c *cluster, progress v1alpha1.Progress) {
+	c.tell("%s is drained and goes down", h.name)
+	c.update(h, func(node *corev1.Node) {
+		annotate(node, v1alpha1.AnnotationProgress, progress.String())
+		c.condition(node, corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, v1alpha1.EventRebooting, "")
+		c.condition(node, corev1.NodeReady, corev1.ConditionFalse, "", "")
+	})
+	h.down = true
+	if !h.lost {
+		h.backAt = c.now.Add(h.reboots)
+	}
+}
+
+// comeBack is a host that is up on a new boot: its kubelet is Ready, and its agent, if it lives, needs nothing any more.
+func (h *host) comeBack(c *cluster) {
+	h.down, h.backAt = false, time.Time{}
+	h.boots++
+	if h.node == nil {
+		return
+	}
+	c.tell("%s is up again", h.name)
+	c.update(h, func(node *corev1.Node) {
+		node.Status.NodeInfo.BootID = h.bootID()
+		c.condition(node, corev1.NodeReady, corev1.ConditionTrue, "", "")
+		if !h.silent {
+			c.condition(node, v1alpha1.NodeRebootRequired, corev1.ConditionFalse, v1alpha1.ReasonUpToDate, "")
+		}
+		if stands := conditionOf(node, corev1.NodeMaintenanceInProgress); stands != nil && !h.silent {
+			c.condition(node, corev1.NodeMaintenanceInProgress, corev1.ConditionFalse, v1alpha1.EventRebootSucceeded, "")
+		}
+	})
+}

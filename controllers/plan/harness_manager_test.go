@@ -1,0 +1,262 @@
+package plan_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/window"
+)
+
+// pass does what one Reconcile of the real manager does (controllers/converge.go): plan and write until a plan has
+// nothing left to do, and then report. In each round either Nodes are written, or the ledger.
+func (c *cluster) pass(name string) {
+	delete(c.woken, name)
+	tried := map[string]plan.Action{}
+	for range 8 {
+		p := plan.Reboots(c.snapshot(name))
+		wrote, alive := c.applyFlights(name, p, tried)
+		if !alive {
+			return
+		}
+		if wrote {
+			continue
+		}
+		if !p.LedgerChanges() {
+			c.finalize(name, p)
+			return
+		}
+		if !c.mayWrite(name) {
+			return
+		}
+		c.writeLedger(name, p)
+	}
+	c.Fatalf("eight rounds were not enough for policy %s. So far:\n%s", name, c.String())
+}
+
+func (c *cluster) snapshot(name string) plan.Snapshot {
+	s := plan.Snapshot{Now: c.now, Policy: c.policies[name].DeepCopy(), Governor: c.governor(), Nodes: c.views()}
+	schedule, err := window.Compile(s.Policy.Spec.Windows, s.Policy.Spec.Blackouts)
+	if err != nil {
+		s.WindowInvalid = err.Error()
+	}
+	s.Window = schedule.At(c.now)
+	return s
+}
+
+// views are the Nodes as the planner sees them.
+func (c *cluster) views() []plan.Node {
+	var views []plan.Node
+	for _, name := range shuffled(c, slices.Sorted(maps.Keys(c.hosts))) {
+		if h := c.hosts[name]; h.node != nil {
+			views = append(views, h.view())
+		}
+	}
+	return views
+}
+
+// mayWrite is false when the manager dies before a write, in one of fifty in the random orders. The next one goes on.
+func (c *cluster) mayWrite(name string) bool {
+	if c.chance(50) {
+		c.tell("the manager dies before a write, another one takes over")
+		c.woken[name] = true
+		return false
+	}
+	return true
+}
+
+// applyFlights tells whether it tried anything, and whether the manager is still alive.
+func (c *cluster) applyFlights(name string, p plan.Plan, tried map[string]plan.Action) (wrote, alive bool) {
+	for _, t := range p.Flights {
+		if t.Action == plan.Wait || t.Action == plan.ReleaseEntry || tried[t.Entry.Node] == t.Action {
+			continue
+		}
+		if !c.mayWrite(name) {
+			return false, false
+		}
+		tried[t.Entry.Node], wrote = t.Action, true
+		if c.chance(50) {
+			c.woken[name] = true // a lost race: the event of who won it brings the next pass
+			continue
+		}
+		if t = plan.Reboots(c.snapshot(name)).Flight(t.Entry); t.Action == tried[t.Entry.Node] {
+			c.applyFlight(name, t)
+		}
+	}
+	return wrote, true
+}
+
+func (c *cluster) applyFlight(name string, t plan.Flight) {
+	h, n := c.hosts[t.Entry.Node], t.Node
+	switch t.Action {
+	case plan.RingBell:
+		grant, ok := plan.Ring(n.Record, t.Entry, name, c.now)
+		c.permitted(ok, t)
+		c.tell("%s rings %s, number %d", name, h.name, t.Entry.Seq)
+		c.update(h, func(node *corev1.Node) {
+			annotate(node, v1alpha1.AnnotationGrant, grant.String())
+			c.condition(node, v1alpha1.NodeRebootPermitted, corev1.ConditionTrue, v1alpha1.ReasonGranted, plan.GrantedMessage(name, t.Entry.Seq))
+		})
+	case plan.CancelGrant:
+		grant, ok := plan.Cancel(n.Record, t.Entry, name, c.now)
+		c.permitted(ok, t)
+		grant.Reason = t.Reason
+		c.tell("%s takes the grant of %s back, %s: %s", name, h.name, t.Reason, t.Message)
+		c.update(h, func(node *corev1.Node) {
+			annotate(node, v1alpha1.AnnotationGrant, grant.String())
+			removeCondition(node, v1alpha1.NodeRebootPermitted)
+		})
+	case plan.FinishGrant:
+		grant, ok := plan.Finish(n.Record, t.Entry, name, n.BootID, c.now)
+		c.permitted(ok, t)
+		uncordon := n.Progress.Cordoned && n.Cordoned && h.cordonedBy == byAgent
+		c.tell("%s puts %s back in service%s", name, h.name, map[bool]string{true: ", uncordoned", false: ""}[uncordon])
+		c.update(h, func(node *corev1.Node) {
+			annotate(node, v1alpha1.AnnotationGrant, grant.String())
+			removeCondition(node, v1alpha1.NodeRebootPermitted)
+			node.Spec.Unschedulable = node.Spec.Unschedulable && !uncordon
+		})
+	}
+}
+
+// permitted: an action that the protocol refuses would be tried again for ever.
+func (c *cluster) permitted(ok bool, t plan.Flight) {
+	if !ok {
+		c.Fatalf("%s of %s is planned and the protocol does not permit it", t.Action, t.Entry.Node)
+	}
+}
+
+// writeLedger PUTs the status: grants, adoptions and releases together.
+func (c *cluster) writeLedger(name string, p plan.Plan) {
+	for _, t := range p.Released() {
+		c.tell("%s releases %s, number %d (%s: %s)", name, t.Entry.Node, t.Entry.Seq, t.Reason, t.Message)
+	}
+	for _, e := range p.Adopted {
+		c.tell("%s finds the grant of %s again, number %d", name, e.Node, e.Seq)
+	}
+	for _, e := range p.Granted {
+		c.tell("%s grants %s a reboot, number %d", name, e.Node, e.Seq)
+	}
+	c.checkGrants(name, p)
+	c.putStatus(name, p)
+}
+
+func (c *cluster) putStatus(name string, p plan.Plan) {
+	before := c.policies[name]
+	after := before.DeepCopy()
+	s := &after.Status
+	s.Limit, s.Seq, s.Grants = p.Limit, p.Seq, p.Ledger()
+	for _, t := range p.Released() {
+		if t.Node != nil && t.Node.Grant != nil && t.Node.Grant.State == v1alpha1.GrantFinished && t.Node.Grant.Seq == t.Entry.Seq {
+			s.LastRebootAt = &t.Node.Grant.At
+		}
+	}
+	status := metav1.ConditionFalse
+	if p.Halt.Halted {
+		status = metav1.ConditionTrue
+	}
+	meta.SetStatusCondition(&s.Conditions, metav1.Condition{
+		Type: v1alpha1.ConditionHalted, Status: status, Reason: string(p.Halt.Reason), Message: p.Halt.Message, LastTransitionTime: c.at(),
+	})
+	c.checkStatus(before, after)
+	c.policies[name] = after
+}
+
+// finalize reports: conditions on nodes, then the status, then an administrator's word to resume is heard.
+func (c *cluster) finalize(name string, p plan.Plan) {
+	c.checkIdempotent(name, p)
+	for _, d := range p.Decisions {
+		c.decide(c.hosts[d.Node], d)
+	}
+	c.putStatus(name, p)
+	if c.lost[name] {
+		c.lost[name], c.room[name] = false, len(p.Ledger()) // what was found again is allowed
+	}
+	c.due[name] = p.Next
+	c.told[name] = policyLine(p)
+	policy := c.policies[name]
+	if why := policy.Annotations[v1alpha1.AnnotationResume]; why != "" {
+		c.edit(name, func(p *v1alpha1.RebootPolicy) { delete(p.Annotations, v1alpha1.AnnotationResume) })
+	}
+	if policy.DeletionTimestamp != nil && len(p.Ledger()) == 0 {
+		c.tell("policy %s is gone", name)
+		delete(c.policies, name)
+		delete(c.due, name)
+		delete(c.woken, name)
+		c.wakeAll()
+	}
+}
+
+// decide writes a decision where it differs from what stands.
+func (c *cluster) decide(h *host, d plan.Decision) {
+	stands := conditionOf(h.node, v1alpha1.NodeRebootPermitted)
+	if stands == nil && d.Status == "" ||
+		stands != nil && stands.Status == d.Status && stands.Reason == string(d.Reason) && stands.Message == d.Message {
+		return
+	}
+	c.update(h, func(node *corev1.Node) {
+		if d.Status == "" {
+			removeCondition(node, v1alpha1.NodeRebootPermitted)
+			return
+		}
+		c.condition(node, v1alpha1.NodeRebootPermitted, d.Status, d.Reason, d.Message)
+	})
+}
+
+func annotate(node *corev1.Node, key, value string) {
+	if node.Annotations == nil {
+		node.Annotations = map[string]string{}
+	}
+	node.Annotations[key] = value
+}
+
+// condition sets a condition of a Node; the transition time moves only with the status.
+func (c *cluster) condition(
+	node *corev1.Node, kind corev1.NodeConditionType, status corev1.ConditionStatus, reason v1alpha1.Reason, message string,
+) {
+	next := corev1.NodeCondition{Type: kind, Status: status, Reason: string(reason), Message: message, LastTransitionTime: c.at()}
+	if stands := conditionOf(node, kind); stands != nil {
+		if stands.Status == status {
+			next.LastTransitionTime = stands.LastTransitionTime
+		}
+		*stands = next
+		return
+	}
+	node.Status.Conditions = append(node.Status.Conditions, next)
+}
+
+func removeCondition(node *corev1.Node, kind corev1.NodeConditionType) {
+	node.Status.Conditions = slices.DeleteFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == kind })
+}
+
+func conditionOf(node *corev1.Node, kind corev1.NodeConditionType) *corev1.NodeCondition {
+	i := slices.IndexFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == kind })
+	if i < 0 {
+		return nil
+	}
+	return &node.Status.Conditions[i]
+}
+
+// policyLine is a plan in one line for people.
+func policyLine(p plan.Plan) string {
+	line := fmt.Sprintf("%d of at most %d under way", len(p.Ledger()), p.Limit)
+	if p.Holders != "" {
+		line += "; unavailable: " + p.Holders
+	}
+	for i, b := range p.Blocked {
+		line += map[bool]string{true: "; waiting: ", false: ", "}[i == 0] + fmt.Sprintf("%d %s", b.Count, b.Reason)
+	}
+	if p.Counts.Failed > 0 {
+		line += fmt.Sprintf("; failed: %d", p.Counts.Failed)
+	}
+	if p.Halt.Halted {
+		line += "; HALTED: " + p.Halt.Message
+	}
+	return line
+}

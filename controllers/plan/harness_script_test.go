@@ -1,0 +1,100 @@
+package plan_test
+
+import (
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+const minute = time.Minute
+
+func policy(name string, options ...func(*v1alpha1.RebootPolicy)) *v1alpha1.RebootPolicy {
+	p := &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	for _, o := range options {
+		o(p)
+	}
+	return p
+}
+
+// atMost is maxUnavailable as people write it: "2" or "25%".
+func atMost(n string) func(*v1alpha1.RebootPolicy) {
+	value := intstr.Parse(n)
+	return func(p *v1alpha1.RebootPolicy) { p.Spec.Concurrency = &v1alpha1.Concurrency{MaxUnavailable: &value} }
+}
+
+func selects(key, value string) func(*v1alpha1.RebootPolicy) {
+	return func(p *v1alpha1.RebootPolicy) {
+		p.Spec.NodeSelector = &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}
+	}
+}
+
+func priority(n int32) func(*v1alpha1.RebootPolicy) {
+	return func(p *v1alpha1.RebootPolicy) { p.Spec.Priority = n }
+}
+
+func drainTimeout(d time.Duration) func(*v1alpha1.RebootPolicy) {
+	return func(p *v1alpha1.RebootPolicy) { p.Spec.Drain = &v1alpha1.Drain{Timeout: &metav1.Duration{Duration: d}} }
+}
+
+// hosts are machines by name, each with what the options say.
+func hosts(make func(string, ...func(*host)) *host, names string, options ...func(*host)) []*host {
+	var list []*host
+	for _, name := range strings.Fields(names) {
+		list = append(list, make(name, options...))
+	}
+	return list
+}
+
+func drains(d time.Duration) func(*host) { return func(h *host) { h.drains = d } }
+
+// Scripts are made of these.
+
+func edits(name string, option func(*v1alpha1.RebootPolicy)) func(*cluster) {
+	return func(c *cluster) { c.edit(name, option) }
+}
+
+func changes(name string, change func(*host, *corev1.Node)) func(*cluster) {
+	return func(c *cluster) {
+		c.update(c.hosts[name], func(node *corev1.Node) { change(c.hosts[name], node) })
+	}
+}
+
+func pause(_ *host, node *corev1.Node)   { annotate(node, v1alpha1.AnnotationPaused, "true") }
+func unpause(_ *host, node *corev1.Node) { delete(node.Annotations, v1alpha1.AnnotationPaused) }
+
+func uncordon(h *host, node *corev1.Node) { node.Spec.Unschedulable, h.cordonedBy = false, "" }
+
+func relabel(key, value string) func(*host, *corev1.Node) {
+	return func(_ *host, node *corev1.Node) { node.Labels = map[string]string{key: value} }
+}
+
+func deleteNode(name string) func(*cluster) {
+	return func(c *cluster) {
+		c.wake(c.hosts[name].node)
+		c.hosts[name].node = nil
+	}
+}
+
+// loseStatus empties a policy's status. Nobody watches it, so a new manager has to take over to see that.
+func loseStatus(name string) func(*cluster) {
+	return func(c *cluster) {
+		c.lost[name] = true
+		c.edit(name, func(p *v1alpha1.RebootPolicy) { p.Status = v1alpha1.RebootPolicyStatus{} })
+	}
+}
+
+func deletePolicy(name string) func(*cluster) {
+	return func(c *cluster) {
+		at := c.at()
+		c.edit(name, func(p *v1alpha1.RebootPolicy) { p.DeletionTimestamp = &at })
+	}
+}
+
+func resume(why string) func(*v1alpha1.RebootPolicy) {
+	return func(p *v1alpha1.RebootPolicy) { p.Annotations = map[string]string{v1alpha1.AnnotationResume: why} }
+}

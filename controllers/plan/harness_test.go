@@ -1,0 +1,213 @@
+package plan_test
+
+import (
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+)
+
+// evening is when every sequence begins: a Monday.
+var evening = time.Date(2026, 6, 1, 22, 0, 0, 0, time.UTC)
+
+// maxRounds bounds a sequence: one that takes more has gone astray.
+const maxRounds = 1000
+
+// sequence is one story about a fleet.
+type sequence struct {
+	about    string
+	policies []*v1alpha1.RebootPolicy
+	hosts    []*host
+	// script is what people and hardware do meanwhile.
+	script []act
+	// lasts ends the story; zero: when nothing is left to happen.
+	lasts time.Duration
+}
+
+// act is something that happens from outside.
+type act struct {
+	after time.Duration
+	says  string
+	does  func(c *cluster)
+}
+
+// cluster is an API server with Nodes and policies in memory, the machines behind the Nodes, and time.
+type cluster struct {
+	*testing.T
+	now      time.Time
+	policies map[string]*v1alpha1.RebootPolicy
+	hosts    map[string]*host
+	script   []act
+	end      time.Time
+
+	// woken are the policies that an event asks the manager to look at, and due is when time alone does.
+	woken map[string]bool
+	// touched tells that a Node was written, which its agent looks at.
+	touched bool
+	due     map[string]time.Time
+	// lost are the policies whose ledger was lost and is not found again.
+	lost map[string]bool
+	// room is how many entries a ledger may hold at most: its limit, or what it held when the limit was lowered.
+	room map[string]int
+	// random shuffles who comes first, and lets writes fail; nil: the order of names, and all goes well.
+	random *rand.Rand
+
+	transcript
+}
+
+// play lets a story happen. Each round is one instant: the script, then the manager looks at each policy for which there
+// is a reason, then each agent takes one step.
+func play(t *testing.T, s sequence, random *rand.Rand) *cluster {
+	c := &cluster{
+		T: t, now: evening, end: evening.Add(s.lasts), random: random,
+		policies: map[string]*v1alpha1.RebootPolicy{}, hosts: map[string]*host{}, script: slices.Clone(s.script),
+		woken: map[string]bool{}, due: map[string]time.Time{}, lost: map[string]bool{}, room: map[string]int{},
+		transcript: transcript{told: map[string]string{}, seen: map[string]string{}},
+	}
+	if s.lasts == 0 {
+		c.end = evening.AddDate(0, 0, 7)
+	}
+	for _, p := range s.policies {
+		c.policies[p.Name] = p.DeepCopy()
+		c.woken[p.Name] = true
+	}
+	for _, h := range s.hosts {
+		c.hosts[h.name] = h.clone()
+	}
+	for round := 0; !c.now.After(c.end); round++ {
+		if round == maxRounds {
+			t.Fatalf("the story does not end. So far:\n%s", c.String())
+		}
+		c.round()
+		next := c.next()
+		if next.IsZero() {
+			break
+		}
+		c.now = next
+	}
+	return c
+}
+
+func (c *cluster) round() {
+	for len(c.script) > 0 && !c.now.Before(evening.Add(c.script[0].after)) {
+		c.tell("-- %s", c.script[0].says)
+		c.script[0].does(c)
+		c.script = c.script[1:]
+	}
+	for _, name := range shuffled(c, slices.Sorted(maps.Keys(c.policies))) {
+		if due := c.due[name]; c.woken[name] || !due.IsZero() && !c.now.Before(due) {
+			if c.pass(name); c.policies[name] != nil {
+				c.check()
+			}
+		}
+	}
+	for _, d := range plan.Ungoverned(c.governor(), c.views()) {
+		c.decide(c.hosts[d.Node], d)
+	}
+	for _, name := range shuffled(c, slices.Sorted(maps.Keys(c.hosts))) {
+		c.hosts[name].step(c)
+		c.check()
+	}
+	c.record(c)
+}
+
+// next is the next instant at which anything happens; zero: never. An event is acted on a second later.
+func (c *cluster) next() time.Time {
+	if len(c.woken) > 0 || c.touched {
+		c.touched = false
+		return c.now.Add(time.Second)
+	}
+	var next time.Time
+	consider := func(t time.Time) {
+		if t.After(c.now) && (next.IsZero() || t.Before(next)) {
+			next = t
+		}
+	}
+	for _, t := range c.due {
+		consider(t)
+	}
+	for _, h := range c.hosts {
+		consider(h.timer(c))
+	}
+	if len(c.script) > 0 {
+		consider(evening.Add(c.script[0].after))
+	}
+	return next
+}
+
+// update changes a Node and wakes the policies to which the real watch maps it: by its labels and its grant, before and
+// after, and by the ledgers that hold it.
+func (c *cluster) update(h *host, change func(*corev1.Node)) {
+	c.wake(h.node)
+	if h.node == nil {
+		return
+	}
+	h.node, c.touched = h.node.DeepCopy(), true
+	change(h.node)
+	c.wake(h.node)
+}
+
+func (c *cluster) wake(node *corev1.Node) {
+	if node == nil {
+		return
+	}
+	g := c.governor().Govern(node.Labels)
+	for _, name := range append(g.Rivals, g.Policy) {
+		c.wakePolicy(name)
+	}
+	if grant, err := v1alpha1.ParseGrant(node.Annotations); err == nil && grant != nil {
+		c.wakePolicy(grant.Policy)
+	}
+	for name, p := range c.policies {
+		if slices.ContainsFunc(p.Status.Grants, func(e v1alpha1.LedgerEntry) bool { return e.Node == node.Name }) {
+			c.wakePolicy(name)
+		}
+	}
+}
+
+func (c *cluster) wakePolicy(name string) {
+	if c.policies[name] != nil {
+		c.woken[name] = true
+	}
+}
+
+// edit changes a policy: a change of one may hand nodes to or from any other.
+func (c *cluster) edit(name string, change func(*v1alpha1.RebootPolicy)) {
+	p := c.policies[name].DeepCopy()
+	change(p)
+	c.policies[name] = p
+	c.wakeAll()
+}
+
+func (c *cluster) wakeAll() {
+	for name := range c.policies {
+		c.woken[name] = true
+	}
+}
+
+func (c *cluster) governor() plan.Governor {
+	policies := make([]v1alpha1.RebootPolicy, 0, len(c.policies))
+	for _, name := range slices.Sorted(maps.Keys(c.policies)) {
+		policies = append(policies, *c.policies[name])
+	}
+	return plan.NewGovernor(policies)
+}
+
+func (c *cluster) at() metav1.Time { return metav1.NewTime(c.now) }
+
+// chance is true once in n times, and never in the default order.
+func (c *cluster) chance(n int) bool { return c.random != nil && c.random.IntN(n) == 0 }
+
+func shuffled[T any](c *cluster, list []T) []T {
+	if c.random != nil {
+		c.random.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	}
+	return list
+}

@@ -1,0 +1,100 @@
+package plan_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+)
+
+// transcript tells a story to a person at three in the morning: when, what was done, and then, behind a bar, what is
+// different from now on. Nodes are described by what an administrator sees on them.
+type transcript struct {
+	text strings.Builder
+	// deeds are told since the last record.
+	deeds []string
+	// told is the line of each policy, and seen the last line that was written of each policy and node.
+	told, seen map[string]string
+}
+
+func (t *transcript) String() string { return t.text.String() }
+
+func (t *transcript) tell(format string, args ...any) {
+	t.deeds = append(t.deeds, fmt.Sprintf(format, args...))
+}
+
+// record writes down one instant, if anything happened.
+func (t *transcript) record(c *cluster) {
+	lines := t.deeds
+	t.deeds = nil
+	show := func(name, line string) {
+		if t.seen[name] != line {
+			t.seen[name] = line
+			lines = append(lines, fmt.Sprintf("| %-10s %s", name, line))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.told)) {
+		if c.policies[name] != nil {
+			show(name, t.told[name])
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.hosts)) {
+		show(name, c.hosts[name].describe(c.now))
+	}
+	for i, line := range lines {
+		when := ""
+		if i == 0 {
+			when = stamp(c.now)
+		}
+		fmt.Fprintf(&t.text, "%-13s  %s\n", when, line)
+	}
+}
+
+func stamp(t time.Time) string { return t.Format("Mon 15:04:05") }
+
+// describe is a Node in one line.
+func (h *host) describe(now time.Time) string {
+	if h.node == nil {
+		return "the Node is deleted"
+	}
+	n := h.view()
+	line := h.condition(n)
+	for _, mark := range []struct {
+		is   bool
+		text string
+	}{
+		{n.Cordoned, "cordoned by " + h.cordonedBy}, {!n.Ready, "not Ready"}, {n.Deleting, "being deleted"}, {n.Paused, "paused"},
+	} {
+		if mark.is {
+			line += ", " + mark.text
+		}
+	}
+	return line
+}
+
+func (h *host) condition(n plan.Node) string {
+	permitted := n.Permitted
+	switch {
+	case permitted != nil && permitted.Status == corev1.ConditionFalse:
+		return fmt.Sprintf("waits: %s, %s", permitted.Reason, permitted.Message)
+	case permitted != nil && permitted.Reason != string(v1alpha1.ReasonGranted):
+		return fmt.Sprintf("%s: %s", permitted.Reason, permitted.Message)
+	case disrupted(n) && n.Progress.Phase == v1alpha1.PhaseDraining:
+		return "drains"
+	case disrupted(n) && n.BootID == n.Progress.BootID:
+		return "reboots"
+	case disrupted(n):
+		return "is up on " + n.BootID
+	case n.Outstanding():
+		return "is granted a reboot"
+	case n.NeedsReboot():
+		return "needs a reboot"
+	}
+	return "in service on " + n.BootID
+}

@@ -1,0 +1,277 @@
+package plan_test
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// sequences are the stories, by the name of their transcript.
+func sequences() map[string]sequence {
+	all := map[string]sequence{}
+	for _, stories := range []map[string]sequence{limits(), owners(), clocks(), troubles(), people()} {
+		for name, s := range stories {
+			all[name] = s
+		}
+	}
+	return all
+}
+
+func limits() map[string]sequence {
+	return map[string]sequence{
+		"limit-1": {
+			about:    "Three nodes take turns; who has waited longest goes first (behaviour 14).",
+			policies: []*v1alpha1.RebootPolicy{policy("workers")},
+			hosts: []*host{
+				needy("worker-1"), needy("worker-2", needsSince(5*time.Hour)), needy("worker-3"), newHost("worker-4"),
+			},
+		},
+		"limit-3": {
+			about:    "Seven nodes, three at a time; a slow drain keeps its own place only (behaviour 15).",
+			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("3"))},
+			hosts: slices.Concat(
+				hosts(needy, "worker-1 worker-3 worker-4 worker-5 worker-6 worker-7"), hosts(needy, "worker-2", drains(15*minute)),
+			),
+		},
+		"percent-25": {
+			about:    "A quarter of eleven nodes is two: a percentage rounds down (behaviour 15).",
+			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("25%"))},
+			hosts: slices.Concat(
+				hosts(needy, "worker-01 worker-02 worker-03 worker-04 worker-05"),
+				hosts(newHost, "worker-06 worker-07 worker-08 worker-09 worker-10 worker-11"),
+			),
+		},
+		"zero-percent": {
+			about:    "0% lets nobody go. 1% of three nodes is less than a node, and lets one go.",
+			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("0%"))},
+			hosts:    hosts(needy, "worker-1 worker-2 worker-3"),
+			script:   []act{{10 * minute, "an administrator sets maxUnavailable to 1%", edits("workers", atMost("1%"))}},
+		},
+		"limit-lowered-in-flight": {
+			about:    "The limit is lowered from 3 to 1 while three nodes drain: they finish, nobody else starts (behaviour 20).",
+			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("3"))},
+			hosts:    hosts(needy, "worker-1 worker-2 worker-3 worker-4 worker-5"),
+			script:   []act{{minute, "an administrator lowers maxUnavailable to 1", edits("workers", atMost("1"))}},
+		},
+		"unavailable-node-uses-budget": {
+			about:    "worker-3 is not Ready for reasons of its own, and uses the budget up until it is mended (behaviour 18).",
+			policies: []*v1alpha1.RebootPolicy{policy("workers")},
+			hosts:    append(hosts(needy, "worker-1 worker-2"), newHost("worker-3", notReady)),
+			script: []act{{10 * minute, "somebody mends worker-3", func(c *cluster) {
+				c.update(c.hosts["worker-3"], func(node *corev1.Node) {
+					c.condition(node, corev1.NodeReady, corev1.ConditionTrue, "", "")
+				})
+			}}},
+		},
+		"control-planes-one-at-a-time": {
+			about:    "Control-plane nodes go one at a time whatever the limit, last among equals, and only while the others are Ready (behaviour 28).",
+			policies: []*v1alpha1.RebootPolicy{policy("everything", atMost("4"))},
+			hosts: slices.Concat(
+				hosts(needy, "cp-1 cp-2 cp-3", label("node-role.kubernetes.io/control-plane", "")), hosts(needy, "worker-1 worker-2"),
+			),
+		},
+	}
+}
+
+func owners() map[string]sequence {
+	return map[string]sequence{
+		"conflict": {
+			about: "Two policies of one priority select worker-2: it waits and says so, until one is raised (behaviour 21).",
+			policies: []*v1alpha1.RebootPolicy{
+				policy("blue", selects("blue", "yes")), policy("green", selects("green", "yes")),
+			},
+			hosts: []*host{
+				needy("worker-1", label("blue", "yes")), needy("worker-3", label("green", "yes")),
+				needy("worker-2", label("blue", "yes"), label("green", "yes")),
+			},
+			script: []act{{20 * minute, "an administrator raises the priority of green to 5", edits("green", priority(5))}},
+		},
+		"priority": {
+			about: "Of the policies that select a node the one of the highest priority governs it; each keeps its own limit (behaviour 21).",
+			policies: []*v1alpha1.RebootPolicy{
+				policy("all", atMost("2")), policy("databases", selects("pool", "db"), priority(10)),
+			},
+			hosts: slices.Concat(hosts(needy, "db-1 db-2", label("pool", "db")), hosts(needy, "web-1 web-2 web-3")),
+		},
+		"node-moves-to-another-policy": {
+			about: "db-1 moves to another policy while it drains, and finishes under the first; db-2 moves before it begins, and is taken back.",
+			policies: []*v1alpha1.RebootPolicy{
+				policy("databases", selects("pool", "db"), atMost("2")), policy("webs", selects("pool", "web")),
+			},
+			hosts: []*host{
+				needy("db-1", label("pool", "db")), needy("db-2", label("pool", "db"), slow(3*minute)), needy("web-1", label("pool", "web")),
+			},
+			script: []act{
+				{minute, "an administrator labels db-1 pool=web", changes("db-1", relabel("pool", "web"))},
+				{minute + 10*time.Second, "an administrator labels db-2 pool=web", changes("db-2", relabel("pool", "web"))},
+			},
+		},
+		"policy-deleted-in-flight": {
+			about:    "A policy is deleted: the drain that has begun is finished, the grant nobody has begun is taken back, then it is gone.",
+			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("2"))},
+			hosts:    []*host{needy("worker-1"), needy("worker-2", slow(3*minute)), needy("worker-3")},
+			script:   []act{{minute, "an administrator deletes policy workers", deletePolicy("workers")}},
+		},
+		"policy-vanished": {
+			about:    "A policy is removed by force, finalizer and all, with a node down: the one that governs the node now sees it through.",
+			policies: []*v1alpha1.RebootPolicy{policy("old", priority(1)), policy("new")},
+			hosts:    hosts(needy, "worker-1 worker-2"),
+			script: []act{{3 * minute, "somebody removes policy old with its finalizer", func(c *cluster) {
+				delete(c.policies, "old")
+				delete(c.due, "old")
+				delete(c.woken, "old")
+				c.lost["new"] = true
+				c.wakeAll()
+			}}},
+		},
+		"status-lost-and-adopted": {
+			about:    "The status is lost while two nodes drain, and the limit lowered to 1: both are found again before anything is granted (behaviours 16, 61).",
+			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("2"))},
+			hosts:    hosts(needy, "worker-1 worker-2 worker-3"),
+			script: []act{
+				{minute, "an administrator lowers maxUnavailable to 1", edits("workers", atMost("1"))},
+				{minute, "the status of workers is lost, and another manager takes over", loseStatus("workers")},
+			},
+		},
+	}
+}
+
+func clocks() map[string]sequence {
+	nightly := func(p *v1alpha1.RebootPolicy) {
+		p.Spec.Windows = []v1alpha1.Window{{Name: "nightly", Start: "22:00", Duration: metav1.Duration{Duration: time.Hour}}}
+	}
+	freeze := func(p *v1alpha1.RebootPolicy) {
+		p.Spec.Blackouts = []v1alpha1.Blackout{{Name: "freeze", From: "2026-06-02", To: "2026-06-03", Reason: "the quarter ends"}}
+	}
+	pauseUntil := metav1.NewTime(evening.Add(30 * minute))
+	return map[string]sequence{
+		"window-closing-in-between": {
+			about: "The window closes at 23:00. worker-3 drains and is finished; worker-2 was granted and had not begun: " +
+				"taken back until the next night (behaviours 35, 36).",
+			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("2"), nightly, drainTimeout(2*time.Hour))},
+			hosts: []*host{
+				needy("worker-1", drains(54*minute), needsSince(4*time.Hour)), needy("worker-2", slow(3*minute), needsSince(2*time.Hour)),
+				needy("worker-3", drains(70*minute), needsSince(3*time.Hour)), needy("worker-4"),
+			},
+			lasts: 24*time.Hour + 30*minute,
+		},
+		"blackout": {
+			about:    "A blackout begins at midnight: what drains is finished, nothing starts until the day after.",
+			policies: []*v1alpha1.RebootPolicy{policy("workers", freeze, drainTimeout(3*time.Hour))},
+			hosts:    append(hosts(needy, "worker-1", drains(150*minute)), needy("worker-2")),
+			lasts:    27 * time.Hour,
+		},
+		"policy-paused": {
+			about:    "The policy is paused until 22:30: worker-1 finishes, worker-2 had not begun and is taken back, worker-3 waits (behaviour 22).",
+			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("2"))},
+			hosts:    []*host{needy("worker-1"), needy("worker-2", slow(3*minute)), needy("worker-3")},
+			script: []act{{minute, "an administrator pauses the policy until 22:30", edits("workers", func(p *v1alpha1.RebootPolicy) {
+				p.Spec.Pause = &v1alpha1.Pause{Reason: "Black Friday", Until: &pauseUntil}
+			})}},
+		},
+	}
+}
+
+func troubles() map[string]sequence {
+	return map[string]sequence{
+		"node-lost": {
+			about: "worker-1 never comes back: it fails after 30 minutes, its place stays taken, the policy goes on with the other. " +
+				"Two hours later somebody mends the machine (behaviours 26, 47).",
+			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("2"))},
+			hosts:    append(hosts(needy, "worker-2 worker-3 worker-4"), needy("worker-1", needsSince(2*time.Hour), func(h *host) { h.lost = true })),
+			script:   []act{{2 * time.Hour, "somebody mends the machine of worker-1", func(c *cluster) { c.hosts["worker-1"].backAt = c.now }}},
+		},
+		"node-deleted-mid-reboot": {
+			about:    "The Node of worker-1 is deleted while the machine is down: its place is free (behaviour 25).",
+			policies: []*v1alpha1.RebootPolicy{policy("workers")},
+			hosts:    append(hosts(needy, "worker-2"), needy("worker-1", needsSince(2*time.Hour), func(h *host) { h.lost = true })),
+			script:   []act{{10 * minute, "an administrator deletes Node worker-1", deleteNode("worker-1")}},
+		},
+		"drain-failed-and-backs-off": {
+			about: "The drain of worker-1 fails twice: it is back in service at once, and tried again 5 and then 10 minutes later; " +
+				"worker-2 does not wait for it (behaviour 38).",
+			policies: []*v1alpha1.RebootPolicy{policy("workers")},
+			hosts:    append(hosts(needy, "worker-2"), needy("worker-1", needsSince(2*time.Hour), func(h *host) { h.failDrains = 2 })),
+		},
+		"halted-and-resumed": {
+			about:    "Two drains fail in a row: the policy halts until an administrator has looked. Failures count from there.",
+			policies: []*v1alpha1.RebootPolicy{policy("workers")},
+			hosts: append(hosts(needy, "worker-1 worker-2", needsSince(2*time.Hour), func(h *host) { h.failDrains = 1 }),
+				needy("worker-3", drains(10*minute))),
+			script: []act{{time.Hour, "an administrator resumes the policy", edits("workers", resume("the budget of db is mended"))}},
+		},
+		"agent-silent": {
+			about: "The agent of worker-1 is dead: its grant is taken back after 5 minutes, for 15; worker-2 goes. " +
+				"The second time the agent lives.",
+			policies: []*v1alpha1.RebootPolicy{policy("workers")},
+			hosts:    append(hosts(needy, "worker-2"), needy("worker-1", needsSince(2*time.Hour), func(h *host) { h.silent = true })),
+			script:   []act{{18 * minute, "somebody mends the agent of worker-1", func(c *cluster) { c.hosts["worker-1"].silent = false }}},
+		},
+		"agent-dies-draining": {
+			about: "The agent of worker-1 dies while it drains: the place stays taken, and is told to have failed after 30 minutes. " +
+				"A new agent goes on where the old one stopped (behaviour 48).",
+			policies: []*v1alpha1.RebootPolicy{policy("workers")},
+			hosts:    append(hosts(needy, "worker-2"), needy("worker-1", needsSince(2*time.Hour))),
+			script: []act{
+				{minute, "the agent of worker-1 dies", func(c *cluster) { c.hosts["worker-1"].silent = true }},
+				{time.Hour, "the agent of worker-1 starts again", func(c *cluster) {
+					c.hosts["worker-1"].silent = false
+					c.wakeAll()
+				}},
+			},
+		},
+	}
+}
+
+func people() map[string]sequence {
+	return map[string]sequence{
+		"paused-node-before-drain": {
+			about:    "worker-1 is paused after its grant and before its drain: taken back, and worker-2 goes (behaviours 23, 62).",
+			policies: []*v1alpha1.RebootPolicy{policy("workers")},
+			hosts:    append(hosts(needy, "worker-2"), needy("worker-1", needsSince(2*time.Hour), slow(3*minute))),
+			script: []act{
+				{minute, "an administrator pauses worker-1", changes("worker-1", pause)},
+				{20 * minute, "an administrator goes on with worker-1", changes("worker-1", unpause)},
+			},
+		},
+		"dry-run": {
+			about: "A dry run says who would go now and who would wait; then it is meant.",
+			policies: []*v1alpha1.RebootPolicy{policy("workers", func(p *v1alpha1.RebootPolicy) {
+				p.Spec.Mode = v1alpha1.ModeDryRun
+			})},
+			hosts: hosts(needy, "worker-1 worker-2"),
+			script: []act{{10 * minute, "an administrator sets mode Enforce", edits("workers", func(p *v1alpha1.RebootPolicy) {
+				p.Spec.Mode = v1alpha1.ModeEnforce
+			})}},
+		},
+		"admin-cordoned-node": {
+			about: "worker-2 was cordoned by an administrator: it goes first, as it costs nobody anything, and stays cordoned; " +
+				"as such it uses the budget (behaviours 18, 43).",
+			policies: []*v1alpha1.RebootPolicy{policy("workers")},
+			hosts:    append(hosts(needy, "worker-1", needsSince(5*time.Hour)), needy("worker-2", cordoned)),
+			script:   []act{{30 * minute, "an administrator uncordons worker-2", changes("worker-2", uncordon)}},
+		},
+		"rebooted-by-hand": {
+			about: "Somebody reboots worker-1 while it drains, and worker-2 after its grant: neither is rebooted again, " +
+				"and both are in service (behaviour 50).",
+			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("2"))},
+			hosts:    []*host{needy("worker-1"), needy("worker-2", slow(3*minute)), needy("worker-3")},
+			script: []act{
+				{minute, "somebody reboots worker-1 by hand", func(c *cluster) { c.hosts["worker-1"].comeBack(c) }},
+				{minute, "somebody reboots worker-2 by hand", func(c *cluster) { c.hosts["worker-2"].comeBack(c) }},
+			},
+		},
+		"grant-removed-by-hand": {
+			about:    "Somebody removes the grant of worker-1 while it is down: it is written again, so that the reboot can be finished.",
+			policies: []*v1alpha1.RebootPolicy{policy("workers")},
+			hosts:    hosts(needy, "worker-1 worker-2"),
+			script: []act{{3 * minute, "somebody removes annotation grant of worker-1", changes("worker-1", func(_ *host, node *corev1.Node) {
+				delete(node.Annotations, v1alpha1.AnnotationGrant)
+			})}},
+		},
+	}
+}

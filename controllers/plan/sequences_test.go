@@ -1,0 +1,87 @@
+package plan_test
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+)
+
+var (
+	update = flag.Bool("update", false, "write testdata/*.golden anew")
+	seed   = flag.Uint64("seed", 0, "the one seed to play the sequences with; 0: some fixed ones and some fresh ones")
+	fresh  = flag.Int("fresh", 100, "how many fresh seeds to play the sequences with")
+)
+
+var planOptions = []cmp.Option{cmpopts.EquateEmpty(), cmp.AllowUnexported(plan.Plan{}, plan.Record{})}
+
+// TestSequences plays stories of fleets: the planner, applied as the real manager applies it, and agents that act by the
+// real agent's rules. What must hold is checked at every instant. In the default order the transcript is golden; with a
+// seed, everybody comes in any order, the manager dies before writes and loses races, and the fleet must end the same.
+func TestSequences(t *testing.T) {
+	for name, s := range sequences() {
+		t.Run(name, func(t *testing.T) {
+			c := play(t, s, nil)
+			golden(t, name, "# "+s.about+"\n\n"+c.String())
+			for _, seed := range seeds() {
+				t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
+					other := play(t, s, rand.New(rand.NewPCG(seed, 0)))
+					if diff := cmp.Diff(c.outcome(), other.outcome()); diff != "" {
+						t.Fatalf("ends in another way (-default +seed):\n%s\n%s", diff, other.String())
+					}
+				})
+			}
+		})
+	}
+}
+
+func seeds() []uint64 {
+	if *seed != 0 {
+		return []uint64{*seed}
+	}
+	seeds := []uint64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}
+	if testing.Short() {
+		return seeds
+	}
+	for range *fresh {
+		seeds = append(seeds, rand.Uint64())
+	}
+	return seeds
+}
+
+// outcome is how each node ends.
+func (c *cluster) outcome() map[string]string {
+	ends := map[string]string{}
+	for name, h := range c.hosts {
+		ends[name] = "deleted"
+		if h.node != nil {
+			n := h.view()
+			ends[name] = fmt.Sprintf("boot %d, Ready %t, cordoned %t, needs a reboot %t", h.boots, n.Ready, n.Cordoned, n.NeedsReboot())
+		}
+	}
+	return ends
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name+".golden")
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatalf("%v; -update writes it", err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got); -update writes it anew:\n%s", file, diff)
+	}
+}
