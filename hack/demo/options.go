@@ -30,7 +30,7 @@ func parse(args []string, out io.Writer) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	flags.IntVar(&o.nodes, "nodes", 5, "How many nodes to reboot, 1 to 100.")
+	flags.IntVar(&o.nodes, "nodes", 5, "How many nodes to reboot, 2 to 100.")
 	maxUnavailable := flags.String("max-unavailable", "1", "How many may be unavailable at once: a number, or a percentage such as 40%.")
 	flags.DurationVar(&o.rebootDuration, "reboot-duration", 2*time.Second, "How long a machine is down.")
 	flags.DurationVar(&o.timeout, "timeout", 5*time.Minute, "Give up when the reboots take longer.")
@@ -53,10 +53,12 @@ func (o options) check(args []string) error {
 	switch limit, err := o.limit(); {
 	case len(args) > 0:
 		return fmt.Errorf("unexpected argument %q", args[0])
-	case o.nodes < 1 || o.nodes > 100:
-		return fmt.Errorf("--nodes is %d: 1 to 100 can be simulated", o.nodes)
+	case o.nodes < 2 || o.nodes > 100:
+		return fmt.Errorf("--nodes is %d: 2 to 100 can be simulated", o.nodes)
 	case err != nil || limit < 1:
 		return fmt.Errorf("--max-unavailable %q is neither a number from 1 nor a percentage from 1%% to 100%%", o.maxUnavailable.String())
+	case limit >= o.nodes:
+		return fmt.Errorf("--max-unavailable %s of %d nodes leaves none for the pods, which PodDisruptionBudgets would not allow", o.maxUnavailable.String(), o.nodes)
 	case o.rebootDuration < 0:
 		return errors.New("--reboot-duration is negative")
 	case o.timeout <= 0:

@@ -10,19 +10,20 @@ import (
 	"fmt"
 	"math/big"
 	"net"
+	"sync/atomic"
 	"time"
 )
 
 // validity is how long certificates live: longer than anybody keeps an embedded cluster.
 const validity = 30 * 24 * time.Hour
 
-// authority issues the certificates of one cluster.
+// authority issues the certificates of one cluster, from any goroutine.
 type authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
 	pem         []byte
 	now         time.Time
-	serial      int64
+	serial      atomic.Int64
 }
 
 // pair is a certificate and its key, both PEM.
@@ -63,9 +64,8 @@ func (a *authority) client(user string, groups ...string) (pair, error) {
 }
 
 func (a *authority) template(subject pkix.Name) *x509.Certificate {
-	a.serial++
 	return &x509.Certificate{
-		SerialNumber: big.NewInt(a.serial),
+		SerialNumber: big.NewInt(a.serial.Add(1)),
 		Subject:      subject,
 		NotBefore:    a.now.Add(-time.Minute),
 		NotAfter:     a.now.Add(validity),
