@@ -71,7 +71,7 @@ var _ = Describe("Drain when the API server fails", func() {
 
 	It("goes on watching where the watch was when it ends", func(ctx context.Context) {
 		w.kubelet.hold()
-		w.pods(ctx, "web-1", "web-2")
+		pods := w.pods(ctx, "web-1", "web-2", "web-3")
 		cut := make(chan struct{})
 		w.wire.tamper = func(r request, send sendFunc) (*http.Response, error) {
 			resp, err := send()
@@ -81,11 +81,14 @@ var _ = Describe("Drain when the API server fails", func() {
 			return resp, err
 		}
 		d := w.start(v1alpha1.Drain{})
-		Eventually(w.counted, soon, polling).Should(HaveKeyWithValue("evicted", 2))
+		Eventually(w.counted, soon, polling).Should(HaveKeyWithValue("evicted", 3))
+		remove(ctx, pods[0])
+		Eventually(w.status, soon, polling).Should(HaveField("Remaining", 2))
 		close(cut)
 		w.kubelet.release(ctx)
 		Expect(d.wait()).To(Succeed())
-		Expect(w.wire.counts()).To(Equal(map[string]int{"LIST pods": 1, "WATCH pods": 2, "EVICT": 2}))
+		Expect(w.wire.counts()).To(Equal(map[string]int{"LIST pods": 1, "WATCH pods": 2, "EVICT": 3}))
+		Expect(w.wire.watches()[1]).NotTo(Equal(w.wire.watches()[0]), "it went on where it was")
 	})
 
 	DescribeTable("lists again when the watch is too old, and sees what went meanwhile",

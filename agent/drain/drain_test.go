@@ -210,6 +210,22 @@ var _ = Describe("Drain", func() {
 		Expect(w.left(ctx)).To(HaveLen(2))
 	})
 
+	It("ends with its context also while a request hangs", func(ctx context.Context) {
+		w.pods(ctx, "web")
+		w.wire.tamper = func(r request, send sendFunc) (*http.Response, error) {
+			if r.what == "EVICT" {
+				<-r.done
+				return nil, context.Canceled
+			}
+			return send()
+		}
+		d := w.start(v1alpha1.Drain{})
+		Eventually(w.wire.evictions, soon, polling).Should(HaveLen(1))
+		d.cancel()
+		Expect(d.wait()).To(MatchError(context.Canceled))
+		Expect(w.counted()).To(BeEmpty(), "that was no answer")
+	})
+
 	It("is continued by calling it again after a crash", func(ctx context.Context) {
 		w.kubelet.hold()
 		w.create(ctx, "db", labelled("tier", "db"))

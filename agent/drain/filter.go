@@ -26,7 +26,7 @@ type decision struct {
 // filter decides about pods under one drain section of a policy.
 type filter struct {
 	self       types.NamespacedName
-	cap        *int64
+	graceCap   *int64
 	rules      []rule
 	unmanaged  v1alpha1.PodDisposal
 	emptyDir   v1alpha1.PodDisposal
@@ -38,14 +38,14 @@ type rule struct {
 	namespaces labels.Selector
 	action     v1alpha1.DrainAction
 	order      int32
-	cap        *int64
+	graceCap   *int64
 }
 
 // compile makes a filter. An error is a selector that admission should have refused.
 func compile(spec v1alpha1.Drain, self types.NamespacedName) (filter, error) {
 	f := filter{
 		self:      self,
-		cap:       spec.GracePeriodSeconds,
+		graceCap:  spec.GracePeriodSeconds,
 		unmanaged: spec.UnmanagedPodsOrDefault(),
 		emptyDir:  spec.EmptyDirDataOrDefault(),
 	}
@@ -76,7 +76,7 @@ func compileRule(r v1alpha1.DrainRule, fallback *int64) (rule, error) {
 	if r.GracePeriodSeconds != nil {
 		seconds = r.GracePeriodSeconds
 	}
-	return rule{pods: pods, namespaces: namespaces, action: r.ActionOrDefault(), order: r.Order, cap: seconds}, nil
+	return rule{pods: pods, namespaces: namespaces, action: r.ActionOrDefault(), order: r.Order, graceCap: seconds}, nil
 }
 
 // decide says what becomes of a pod. namespace is the labels of its namespace, which matter only if f.namespaces.
@@ -93,7 +93,7 @@ func (f filter) decide(pod *corev1.Pod, namespace labels.Set) decision {
 		// It goes already: whatever the policy says, nothing is left to ask for, only to wait for.
 		return d
 	}
-	d.gracePeriod = capped(pod.Spec.TerminationGracePeriodSeconds, r.cap)
+	d.gracePeriod = capped(pod.Spec.TerminationGracePeriodSeconds, r.graceCap)
 	d.undrainable = f.objection(pod)
 	return d
 }
@@ -127,7 +127,7 @@ func (f filter) match(pod *corev1.Pod, namespace labels.Set) rule {
 			return r
 		}
 	}
-	return rule{action: v1alpha1.DrainEvict, cap: f.cap}
+	return rule{action: v1alpha1.DrainEvict, graceCap: f.graceCap}
 }
 
 // objection says why the policy never lets the pod go; "" where it does. It holds for rules with action Delete too: that

@@ -20,8 +20,7 @@ const requestTimeout = 30 * time.Second
 
 // ask sends the request for one pod and tells the answer.
 func (r *run) ask(ctx context.Context, t target) {
-	// Get, not Error: the server sends "more than one PodDisruptionBudget" as a Status in an answer that says Created.
-	_, err := r.request(t).Timeout(requestTimeout).MaxRetries(0).Do(ctx).Get()
+	err := r.request(t).Timeout(requestTimeout).MaxRetries(0).Do(ctx).Error()
 	if ctx.Err() != nil {
 		return
 	}

@@ -23,6 +23,8 @@ type request struct {
 	what string // "LIST pods", "EVICT", "WATCH poddisruptionbudgets"
 	name string // the last name in the path, "" for collections
 	nth  int    // it is the nth of its kind and name, from 1
+	from string // the resource version a watch begins at
+	done <-chan struct{}
 }
 
 type sendFunc func() (*http.Response, error)
@@ -46,6 +48,7 @@ func (w *wire) record(r *http.Request) request {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	seen := describe(r)
+	seen.from, seen.done = r.URL.Query().Get("resourceVersion"), r.Context().Done()
 	for _, other := range w.requests {
 		if other.what == seen.what && other.name == seen.name {
 			seen.nth++
@@ -104,6 +107,19 @@ func (w *wire) evictions() []string {
 		}
 	}
 	return names
+}
+
+// watches are the resource versions that watches of pods began at.
+func (w *wire) watches() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	versions := []string{}
+	for _, r := range w.requests {
+		if r.what == "WATCH pods" {
+			versions = append(versions, r.from)
+		}
+	}
+	return versions
 }
 
 // answerWith is an API server's answer that no API server gave.
