@@ -5,16 +5,26 @@ package updateengine
 import (
 	"context"
 
-	"github.com/go-logr/logr"
 	"github.com/godbus/dbus/v5"
 	"k8s.io/utils/clock"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/agent/engine/service"
 	"github.com/reboot-operator/reboot-operator/agent/host"
 )
 
 // Name is the engine's name in flags, reports and metrics.
 const Name = "update-engine"
+
+// https://github.com/flatcar/update_engine/blob/flatcar-master/update_engine.xml, except that the object is registered
+// at this path and not at the one written there.
+const (
+	busName      = "com.coreos.update1"
+	objectPath   = dbus.ObjectPath("/com/coreos/update1")
+	busInterface = "com.coreos.update1.Manager"
+	getStatus    = "GetStatus"
+	statusUpdate = "StatusUpdate"
+)
 
 // Engine watches update_engine. It implements engine.Engine.
 type Engine struct {
@@ -42,12 +52,17 @@ func (e *Engine) Name() string { return Name }
 // Run reports until ctx ends, and then returns nil. It outlasts restarts of update_engine and of the bus, and the absence
 // of both.
 func (e *Engine) Run(ctx context.Context, report func(engine.Report)) error {
-	m := &memory{state: resumed(e.before()), report: report, reachable: e.Reachable}
-	supervisor := host.Supervisor{Connect: e.Connect, Clock: e.Clock, Broken: func(err error) { e.broken(ctx, m, err) }}
-	supervisor.Run(ctx, func(ctx context.Context, conn *dbus.Conn) error {
-		w := watch{engine: e, conn: conn, memory: m}
-		return w.run(ctx)
-	})
+	l := &listener{
+		state:     resumed(e.before()),
+		changes:   engine.Changes{Report: report, Reachable: e.Reachable},
+		ownerOnly: e.RequireEngineSender,
+	}
+	// Anybody's StatusUpdate is subscribed to: the bus would drop the broadcast of locksmithctl.
+	watch := service.Watch{
+		Engine: Name, Title: "update_engine", Name: busName, Path: objectPath, Interface: busInterface,
+		Signals: []string{statusUpdate}, Connect: e.Connect, Clock: e.Clock, Malformed: e.Malformed,
+	}
+	watch.Run(ctx, l)
 	return nil
 }
 
@@ -57,21 +72,4 @@ func (e *Engine) before() engine.Report {
 		return engine.Report{}
 	}
 	return e.Before
-}
-
-func (e *Engine) broken(ctx context.Context, m *memory, err error) {
-	level := 1
-	if m.broken != err.Error() {
-		m.broken, level = err.Error(), 0
-	}
-	logr.FromContextOrDiscard(ctx).V(level).Info("Lost the system bus", "engine", Name, "reason", m.broken)
-	m.add(input{unreachable: "The system bus cannot be reached."})
-}
-
-// malformed counts what it ignores. Anybody on the host can send such things: a count cannot be flooded, a log can.
-func (e *Engine) malformed(ctx context.Context, err error) {
-	if e.Malformed != nil {
-		e.Malformed()
-	}
-	logr.FromContextOrDiscard(ctx).V(4).Info("Ignored a malformed status", "engine", Name, "reason", err.Error())
 }

@@ -6,6 +6,8 @@ import (
 
 	"github.com/godbus/dbus/v5"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/reboot-operator/reboot-operator/agent/engine/updatestatus"
 )
 
 func TestDecode(t *testing.T) {
@@ -105,7 +107,8 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if !got.operation.isKnown() || got.version == "0.0.0" || got.version != "" && !isVersion(got.version) {
+		fit, err := updatestatus.Version(got.version)
+		if !got.operation.isKnown() || err != nil || fit != got.version {
 			t.Errorf("decoded %#v as %+v", body, got)
 		}
 		for _, in := range []input{{status: got}, {status: got, fromEngine: true}} {

@@ -1,0 +1,132 @@
+// Package enginetest runs an update engine for a test, on a clock that only the test moves.
+package enginetest
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/reboot-operator/reboot-operator/agent/engine"
+)
+
+const (
+	// patience is how long something may take before a test gives up on it.
+	patience = 20 * time.Second
+	// stopLimit is how soon an engine has to stop (behaviour 58).
+	stopLimit = 5 * time.Second
+)
+
+// TB is what a Run needs of a *testing.T.
+type TB interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+	Cleanup(func())
+	Context() context.Context
+}
+
+// Run is an engine that runs, and what it says.
+type Run struct {
+	// Clock is the engine's.
+	Clock *clocktesting.FakeClock
+	// Reports are those that Expect has not taken yet.
+	Reports chan engine.Report
+	// Reachable are the engine's words on whether it can be asked. They are for its field of that name.
+	Reachable chan bool
+	// Malformed counts. Count is for the engine's field of that name.
+	Malformed atomic.Int64
+
+	t TB
+}
+
+// New makes a Run whose engine is not started yet.
+func New(t TB) *Run {
+	return &Run{
+		Clock:   clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0)),
+		Reports: make(chan engine.Report, 100), Reachable: make(chan bool, 100), t: t,
+	}
+}
+
+// Count counts something malformed.
+func (r *Run) Count() { r.Malformed.Add(1) }
+
+// Start runs an engine; it is stopped, in time and without an error, when the test ends. Each line it logs goes to log,
+// which may be nil.
+func (r *Run) Start(e engine.Engine, log func(args string)) {
+	r.t.Helper()
+	logger := funcr.New(func(_, args string) {
+		if log != nil {
+			log(args)
+		}
+	}, funcr.Options{Verbosity: 4})
+	// The context of the test ends before its cleanups run.
+	ctx := logr.NewContext(r.t.Context(), logger)
+	done := make(chan error, 1)
+	go func() { done <- e.Run(ctx, func(report engine.Report) { r.Reports <- report }) }()
+	r.t.Cleanup(func() {
+		timeout := clock.RealClock{}.NewTimer(stopLimit)
+		defer timeout.Stop()
+		select {
+		case err := <-done:
+			r.Must(err)
+		case <-timeout.C():
+			r.t.Errorf("engine %s does not stop (behaviour 58)", e.Name())
+		}
+	})
+}
+
+// Must fails the test on an error.
+func (r *Run) Must(err error) {
+	r.t.Helper()
+	if err != nil {
+		r.t.Fatalf("%v", err)
+	}
+}
+
+// Expect waits for the next report.
+func (r *Run) Expect(want engine.Report) {
+	r.t.Helper()
+	r.ExpectAfter(0, want)
+}
+
+// ExpectAfter lets time pass, a step at a time, until the next report is there.
+func (r *Run) ExpectAfter(step time.Duration, want engine.Report) {
+	r.t.Helper()
+	r.Until("a report: "+want.Message, func() bool { return len(r.Reports) > 0 }, step)
+	if diff := cmp.Diff(want, <-r.Reports); diff != "" {
+		r.t.Fatalf("report (-want +got):\n%s", diff)
+	}
+}
+
+// Until polls for a condition. A step above zero lets time pass whenever the engine waits for the clock.
+func (r *Run) Until(what string, condition func() bool, step time.Duration) {
+	r.t.Helper()
+	deadline := clock.RealClock{}.NewTimer(patience)
+	defer deadline.Stop()
+	tick := clock.RealClock{}.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for !condition() {
+		if step > 0 && r.Clock.HasWaiters() {
+			r.Clock.Step(step)
+		}
+		select {
+		case <-tick.C():
+		case <-deadline.C():
+			r.t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+// ExpectNoReport checks that none is waiting. Whatever could cause one has to be over.
+func (r *Run) ExpectNoReport() {
+	r.t.Helper()
+	if len(r.Reports) > 0 {
+		r.t.Fatalf("unexpected report %+v", <-r.Reports)
+	}
+}

@@ -1,0 +1,112 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/godbus/dbus/v5"
+	"github.com/google/go-cmp/cmp"
+)
+
+// recorder writes down what it hears; a body that begins with an error is malformed.
+type recorder []string
+
+func (r *recorder) Hear(member string, body []any, fromOwner bool) error {
+	if err, malformed := body[0].(error); malformed {
+		return err
+	}
+	from := " from a stranger"
+	if fromOwner {
+		from = " from the owner"
+	}
+	*r = append(*r, member+from)
+	return nil
+}
+
+func (r *recorder) Read(context.Context, Call) error { return nil }
+func (r *recorder) Lost(why string)                  { *r = append(*r, why) }
+
+func TestSession_Hear(t *testing.T) {
+	const owner, stranger = ":1.1", ":1.9"
+	status := dbus.Signal{
+		Sender: owner, Path: "/engine", Name: "org.example.Engine.Status", Body: []any{"idle"}, Sequence: 11,
+	}
+	but := func(change func(*dbus.Signal)) *dbus.Signal {
+		signal := status
+		change(&signal)
+		return &signal
+	}
+	changed := func(signal *dbus.Signal) {
+		signal.Sender, signal.Name, signal.Path = busDaemon, ownerChanged, "/org/freedesktop/DBus"
+	}
+	cases := map[string]struct {
+		signal    *dbus.Signal
+		ownerOnly bool
+		heard     []string
+		asks      bool
+		malformed int
+	}{
+		"the owner's word": {signal: &status, heard: []string{"Status from the owner"}},
+		"a stranger's word": {
+			signal: but(func(s *dbus.Signal) { s.Sender = stranger }), heard: []string{"Status from a stranger"},
+		},
+		"a stranger's word, where only the owner's counts": {
+			signal: but(func(s *dbus.Signal) { s.Sender = stranger }), ownerOnly: true,
+		},
+		"the owner's older news than its answer": {signal: but(func(s *dbus.Signal) { s.Sequence = 9 })},
+		"a malformed body (behaviour 5)": {
+			signal: but(func(s *dbus.Signal) { s.Body = []any{errors.New("no status")} }), malformed: 1,
+		},
+		"a nil signal (behaviour 5)": {signal: nil, malformed: 1},
+		"another object":             {signal: but(func(s *dbus.Signal) { s.Path = "/other" })},
+		"another signal":             {signal: but(func(s *dbus.Signal) { s.Name = "org.example.Engine.Other" })},
+		"another interface":          {signal: but(func(s *dbus.Signal) { s.Name = "org.example.Other.Status" })},
+		"a new owner":                {signal: but(changed), asks: true},
+		"a new owner, older news than the look-up": {
+			signal: but(func(s *dbus.Signal) { changed(s); s.Sequence = 10 }),
+		},
+		"a new owner, forged": {signal: but(func(s *dbus.Signal) { changed(s); s.Sender = stranger })},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var heard recorder
+			malformed := 0
+			s := session{watch: Watch{
+				Path: "/engine", Interface: "org.example.Engine", Signals: []string{"Status"}, OwnerOnly: tc.ownerOnly,
+				Malformed: func() { malformed++ },
+			}, listener: &heard, owner: owner, found: 10, read: 10}
+			if asks := s.hear(t.Context(), tc.signal); asks != tc.asks {
+				t.Errorf("asks again: %v, want %v", asks, tc.asks)
+			}
+			if diff := cmp.Diff(tc.heard, []string(heard)); diff != "" {
+				t.Errorf("heard (-want +got):\n%s", diff)
+			}
+			if malformed != tc.malformed {
+				t.Errorf("%d malformed, want %d", malformed, tc.malformed)
+			}
+		})
+	}
+}
+
+func TestWhy(t *testing.T) {
+	cases := map[string]struct {
+		err  error
+		want string
+	}{
+		"a D-Bus error is told by its name alone": {
+			&unansweredError{method: "GetStatus", cause: dbus.Error{Name: "org.example.No", Body: []any{"pid=7"}}},
+			"does not answer GetStatus: org.example.No.",
+		},
+		"no answer":          {&unansweredError{method: "GetStatus", cause: context.DeadlineExceeded}, "does not answer GetStatus: no reply in time."},
+		"a malformed answer": {&unansweredError{method: "GetStatus", malformed: true, cause: errors.New("x")}, "answers GetStatus with something that is no status."},
+		"anything else":      {errors.New("pid=7"), "cannot be read."},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, why(tc.err)); diff != "" {
+				t.Errorf("reason (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,55 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-logr/logr"
+	"github.com/godbus/dbus/v5"
+)
+
+// unansweredError is a call that gave no status.
+type unansweredError struct {
+	method string
+	// malformed says that there was an answer.
+	malformed bool
+	cause     error
+}
+
+func (e *unansweredError) Error() string { return fmt.Sprintf("calling %s: %v", e.method, e.cause) }
+func (e *unansweredError) Unwrap() error { return e.cause }
+
+// IsUnknownMethod tells whether a Call failed because the service is of a version without the method.
+func IsUnknownMethod(err error) bool {
+	refusal, ok := errors.AsType[dbus.Error](err)
+	return ok && refusal.Name == busDaemon+".Error.UnknownMethod"
+}
+
+// unanswered says that the service is there and has told no status.
+func (s *session) unanswered(ctx context.Context, err error) {
+	failed, ok := errors.AsType[*unansweredError](err)
+	if ok && failed.malformed {
+		s.watch.malformed(ctx, failed.cause)
+	} else {
+		logr.FromContextOrDiscard(ctx).V(1).Info("Asked in vain", "engine", s.watch.Engine, "reason", err.Error())
+	}
+	s.listener.Lost(s.watch.Title + " " + why(err))
+}
+
+// why makes half a sentence of an error. The texts of D-Bus errors hold connection names and process IDs; only their
+// names are stable enough for a report.
+func why(err error) string {
+	failed, ok := errors.AsType[*unansweredError](err)
+	if !ok {
+		return "cannot be read."
+	}
+	if failed.malformed {
+		return fmt.Sprintf("answers %s with something that is no status.", failed.method)
+	}
+	reason := "no reply in time"
+	if refusal, ok := errors.AsType[dbus.Error](err); ok {
+		reason = refusal.Name
+	}
+	return fmt.Sprintf("does not answer %s: %s.", failed.method, reason)
+}

@@ -1,0 +1,88 @@
+// Package service hears one service on the system bus, such as update_engine: through its restarts and the bus's, and
+// through the absence of both. What its words mean is the Listener's business.
+package service
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/godbus/dbus/v5"
+	"k8s.io/utils/clock"
+
+	"github.com/reboot-operator/reboot-operator/agent/host"
+)
+
+const (
+	// PollInterval is how often a service is read without any occasion: what withdraws a need may tell nobody.
+	PollInterval = 5 * time.Minute
+	// retryInterval is how soon it is read again after it did not answer.
+	retryInterval = 30 * time.Second
+	// callLimit bounds one call. The services watched answer from memory.
+	callLimit = 10 * time.Second
+)
+
+// Listener makes something of a service's words. Its methods are called one after the other, never two at once.
+type Listener interface {
+	// Hear takes the body of a signal. fromOwner says that the service itself sent it. An error means the body is
+	// malformed: it is counted, and nothing else happens.
+	Hear(member string, body []any, fromOwner bool) error
+	// Read asks the service for its status and returns what the last call returned.
+	Read(ctx context.Context, call Call) error
+	// Lost takes a sentence that says why the service cannot be asked. It stands until the next Read that succeeds.
+	Lost(why string)
+}
+
+// Call calls a method without arguments of the service's interface and hands the body of the answer to take, whose error
+// means that the answer is malformed.
+type Call func(ctx context.Context, method string, take func(body []any) error) error
+
+// Watch is one service on the system bus. Each field without another word is required.
+type Watch struct {
+	// Engine is the name of the engine that watches, for logs.
+	Engine string
+	// Title is what people call the service.
+	Title string
+	// Name is its name on the bus.
+	Name string
+	// Path is the object that speaks for it.
+	Path dbus.ObjectPath
+	// Interface of the object.
+	Interface string
+	// Signals are the members of the interface to hear.
+	Signals []string
+	// OwnerOnly leaves out signals that the service did not send itself.
+	OwnerOnly bool
+	// Connect opens the system bus.
+	Connect host.Connect
+	// Clock times the polls and the pauses before connecting again.
+	Clock clock.Clock
+	// Malformed is called for each signal or answer that cannot be read and is ignored. Optional.
+	Malformed func()
+}
+
+// Run hears and reads the service until ctx ends. The service is read whenever it appears, and every PollInterval.
+func (w Watch) Run(ctx context.Context, l Listener) {
+	last := ""
+	broken := func(err error) {
+		level := 1
+		if last != err.Error() {
+			last, level = err.Error(), 0
+		}
+		logr.FromContextOrDiscard(ctx).V(level).Info("Lost the system bus", "engine", w.Engine, "reason", last)
+		l.Lost("The system bus cannot be reached.")
+	}
+	supervisor := host.Supervisor{Connect: w.Connect, Clock: w.Clock, Broken: broken}
+	supervisor.Run(ctx, func(ctx context.Context, conn *dbus.Conn) error {
+		s := session{watch: w, conn: conn, listener: l}
+		return s.run(ctx)
+	})
+}
+
+// malformed counts what is ignored. Anybody on the host can send such things: a count cannot be flooded, a log can.
+func (w Watch) malformed(ctx context.Context, err error) {
+	if w.Malformed != nil {
+		w.Malformed()
+	}
+	logr.FromContextOrDiscard(ctx).V(4).Info("Ignored a malformed status", "engine", w.Engine, "reason", err.Error())
+}

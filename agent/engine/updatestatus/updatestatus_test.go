@@ -1,0 +1,71 @@
+package updatestatus
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestDecode(t *testing.T) {
+	got, err := Decode([]any{int64(1), 0.5, "UPDATE_STATUS_DOWNLOADING", "4001.0.0", int64(2)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(Status{Operation: "UPDATE_STATUS_DOWNLOADING", Version: "4001.0.0"}, got); diff != "" {
+		t.Errorf("status (-want +got):\n%s", diff)
+	}
+}
+
+func TestDecode_RefusesOtherTypes(t *testing.T) {
+	cases := map[string]struct {
+		body []any
+		want string
+	}{
+		"nothing":                  {nil, "0 values instead of 5"},
+		"four values":              {[]any{int64(1), 0.5, "x", "1"}, "4 values instead of 5"},
+		"a number for the version": {[]any{int64(1), 0.5, "x", int64(65), int64(2)}, "types other than xdssx"},
+		"a version of two lines":   {[]any{int64(1), 0.5, "x", "1\n2", int64(2)}, `"1\n2" is no version`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := Decode(tc.body)
+			if err == nil {
+				t.Fatalf("decoded as %+v", got)
+			}
+			if diff := cmp.Diff(tc.want, err.Error()); diff != "" {
+				t.Errorf("error (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestVersion(t *testing.T) {
+	cases := map[string]struct {
+		text, want string
+		refused    bool
+	}{
+		"Flatcar's":                     {"4001.0.0", "4001.0.0", false},
+		"COS'":                          {"17800.147.54", "17800.147.54", false},
+		"none":                          {"", "", false},
+		"none, as Flatcar says it":      {"0.0.0", "", false},
+		"none, as COS says it":          {"0.0.0.0", "", false},
+		"one that only begins like it":  {"0.0.0.1", "0.0.0.1", false},
+		"the longest":                   {strings.Repeat("9", 64), strings.Repeat("9", 64), false},
+		"too long":                      {strings.Repeat("9", 65), "", true},
+		"a nightly one":                 {"4116.0.0+nightly-20241018-2100", "4116.0.0+nightly-20241018-2100", false},
+		"a sentence":                    {"1. Reboot at once", "", true},
+		"dots alone":                    {"...", "", true},
+		"a control character":           {"1\x002", "", true},
+		"bytes that are no UTF-8":       {"\xff", "", true},
+		"a character that is invisible": {"1\u200b2", "", true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := Version(tc.text)
+			if got != tc.want || err != nil != tc.refused {
+				t.Errorf("got %q, %v", got, err)
+			}
+		})
+	}
+}
