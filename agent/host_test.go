@@ -29,14 +29,17 @@ import (
 type machine struct {
 	name   string
 	root   string
-	boots  int
+	boots  atomic.Int64
 	bus    *hosttest.Bus
 	engine *hosttest.UpdateEngine
 	logind *hosttest.Logind
 	policy *v1alpha1.RebootPolicy
 
 	requests requests
-	stop     func()
+
+	// life is held while the agent is started or ended, by the spec or by a reboot.
+	life sync.Mutex
+	stop func()
 }
 
 var machines atomic.Int64
@@ -68,14 +71,14 @@ func newMachine(ctx context.Context, spec v1alpha1.RebootPolicySpec) *machine {
 func (m *machine) boot(ctx context.Context) {
 	GinkgoHelper()
 	m.kill()
-	m.boots++
+	m.boots.Add(1)
 	Expect(os.WriteFile(m.bootIDFile(), []byte(m.bootID()+"\n"), 0o600)).To(Succeed())
 	m.engine.SetStatus(hosttest.Idle())
 	Expect(m.logind.Start()).To(Succeed())
 	m.heartbeat(ctx)
 }
 
-func (m *machine) bootID() string     { return fmt.Sprintf("%s-boot-%d", m.name, m.boots) }
+func (m *machine) bootID() string     { return fmt.Sprintf("%s-boot-%d", m.name, m.boots.Load()) }
 func (m *machine) bootIDFile() string { return filepath.Join(m.root, "boot_id") }
 
 // heartbeat is the kubelet's: Ready, with the boot ID.
@@ -102,6 +105,8 @@ func (m *machine) start(ctx context.Context) {
 	Expect(err).NotTo(HaveOccurred())
 	config := rest.CopyConfig(cluster)
 	config.Wrap(m.requests.count)
+	m.life.Lock()
+	defer m.life.Unlock()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	agent, err := newAgent(ctx, config, o, reboot.NewMetrics(prometheus.NewRegistry()))
 	Expect(err).NotTo(HaveOccurred())
@@ -110,12 +115,9 @@ func (m *machine) start(ctx context.Context) {
 		defer GinkgoRecover()
 		Expect(agent.Start(ctx)).To(Succeed())
 	})
-	var once sync.Once
 	m.stop = func() {
-		once.Do(func() {
-			cancel()
-			running.Wait()
-		})
+		cancel()
+		running.Wait()
 	}
 }
 
@@ -129,7 +131,11 @@ func (m *machine) rebootsByLogind(ctx context.Context) {
 }
 
 // kill ends the agent; killing it twice is fine.
-func (m *machine) kill() { m.stop() }
+func (m *machine) kill() {
+	m.life.Lock()
+	defer m.life.Unlock()
+	m.stop()
+}
 
 func (m *machine) restart(ctx context.Context) {
 	GinkgoHelper()

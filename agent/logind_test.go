@@ -71,7 +71,7 @@ var _ = Describe("logind", func() {
 		m.rebootsByLogind(ctx)
 		m.start(ctx)
 		m.grant(ctx, 1, v1alpha1.GrantActive)
-		Eventually(m.bootID).Should(HaveSuffix("boot-2"))
+		m.shows(ctx, conditionOf(corev1.NodeMaintenanceInProgress), Equal("False RebootSucceeded"))
 		Expect(m.logind.Calls()).To(ContainElement("RebootWithFlags(0x10)"))
 	})
 
