@@ -79,7 +79,7 @@ func newAgent(ctx context.Context, config *rest.Config, o options, metrics *rebo
 		Events:     mgr.GetEventRecorder(v1alpha1.FieldOwnerAgent),
 		Clock:      clock.RealClock{},
 	}
-	return mgr, errors.Join(r.SetupWithManager(ctx, mgr), mgr.Add(engineOf(r, o, metrics)))
+	return mgr, errors.Join(r.SetupWithManager(ctx, mgr), mgr.Add(engineOf(r, o, metrics)), mgr.Add(releaseStartupPages(mgr.GetCache())))
 }
 
 // newManager makes a manager that watches one Node and asks the API server for nothing else.
