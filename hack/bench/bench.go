@@ -111,11 +111,12 @@ func (b *bench) reboot(ctx context.Context, policy *fleet.Policy) error {
 	return err
 }
 
-// largest is the memory of the largest process, or that of one that was larger before.
-func largest(before int64, processes []*process.Process) int64 {
+// largest is the memory of the process that holds most, or that of one that held more before.
+func largest(before process.Memory, processes []*process.Process) process.Memory {
 	for _, p := range processes {
-		if bytes, err := p.Resident(); err == nil { // It may just have ended.
-			before = max(before, bytes)
+		m, err := p.Memory()
+		if err == nil && m.Resident > before.Resident { // It may just have ended.
+			before = m
 		}
 	}
 	return before

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
 	"github.com/reboot-operator/reboot-operator/hack/fleet"
 	"github.com/reboot-operator/reboot-operator/hack/fleet/terminal"
 	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
@@ -27,7 +28,7 @@ type result struct {
 	runs                       []timeline.Run
 	peak                       int
 	asked, rest                fleet.Asked
-	agentMemory, managerMemory int64
+	agentMemory, managerMemory process.Memory
 	kubectl                    struct {
 		pods, requests int
 		took           time.Duration
@@ -71,8 +72,8 @@ func (r result) report(theme terminal.Theme) []string {
 	lines = append(lines, r.table(r.asked.Reads)...)
 	lines = append(lines,
 		"", title("MEMORY AND REST"),
-		goal(theme, r.agentMemory < goalAgentMemory, "largest agent", mebibytes(r.agentMemory), "below "+mebibytes(goalAgentMemory)),
-		goal(theme, r.managerMemory < goalManagerMemory, "largest manager", mebibytes(r.managerMemory), "below "+mebibytes(goalManagerMemory)),
+		goal(theme, r.agentMemory.Resident < goalAgentMemory, "largest agent", memory(r.agentMemory), "below "+mebibytes(goalAgentMemory)),
+		goal(theme, r.managerMemory.Resident < goalManagerMemory, "largest manager", memory(r.managerMemory), "below "+mebibytes(goalManagerMemory)),
 		goal(theme, atRest == 0, "requests at rest", strconv.Itoa(atRest), "none but watches and the lease"),
 	)
 	lines = append(lines, r.atRest()...)
@@ -103,6 +104,11 @@ func goal(theme terminal.Theme, met bool, name, value, limit string) string {
 		mark = theme.Paint(terminal.Bad, "✗")
 	}
 	return fmt.Sprintf("  %-34s %s %s %s", name, theme.Paint(terminal.Strong, value), mark, theme.Paint(terminal.Quiet, "goal: "+limit))
+}
+
+// memory is the whole, and what no other process of the same program shares.
+func memory(m process.Memory) string {
+	return fmt.Sprintf("%s (%s without its program)", mebibytes(m.Resident), mebibytes(m.Anonymous))
 }
 
 func mebibytes(bytes int64) string { return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20)) }

@@ -5,6 +5,8 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,8 +39,10 @@ type demo struct {
 	fleet  *fleet.Fleet
 	policy *fleet.Policy
 	limit  int
-	began  time.Time
-	told   int
+	// began and ended are when the reboots were asked for, and done.
+	began, ended time.Time
+	// told is how many changes have been printed.
+	told int
 }
 
 // run is the whole of it. Everything it started has ended when it returns.
@@ -100,7 +104,8 @@ func (d *demo) reboot(ctx context.Context) result {
 	if err == nil {
 		err = d.show(ctx, func() bool { return d.policy.Finished(ctx) })
 	}
-	r := result{began: d.began, ended: d.clock.Now(), limit: d.limit, err: err}
+	d.ended = d.clock.Now()
+	r := result{began: d.began, ended: d.ended, limit: d.limit, err: err}
 	d.fleet.Recorder.Read(func(line *timeline.Timeline) { r.views, r.runs, r.peak = line.Views(), line.Runs(), line.Peak() })
 	requests, err := d.fleet.Cluster.Requests(r.began, r.ended)
 	r.asked, r.err = fleet.Account(requests), errors.Join(r.err, err)
@@ -130,7 +135,7 @@ func (d *demo) show(ctx context.Context, done func() bool) error {
 }
 
 func (d *demo) draw() {
-	s := snapshot{now: d.clock.Now(), began: d.began, limit: d.limit, pods: d.fleet.Workload()}
+	s := snapshot{now: d.clock.Now(), began: d.began, ended: d.ended, limit: d.limit, pods: d.fleet.Workload()}
 	var changes []timeline.Change
 	d.fleet.Recorder.Read(func(line *timeline.Timeline) {
 		s.views, s.unavailable, s.peak = line.Views(), len(line.Unavailable()), len(line.Peak().Nodes)
@@ -154,14 +159,27 @@ func (d *demo) skipStory() {
 
 // keep leaves everything running until the user has seen enough.
 func (d *demo) keep(ctx context.Context) {
+	kubectl := d.fleet.Cluster.KubectlPath()
+	if relative, err := filepath.Rel(workingDirectory(), kubectl); err == nil && len(relative) < len(kubectl) {
+		kubectl = relative
+	}
 	d.screen.Print(
 		"  Everything is still running. In another terminal:", "",
 		"    export KUBECONFIG="+d.fleet.Cluster.Kubeconfig(),
-		"    "+d.fleet.Cluster.KubectlPath()+" get rbp,nodes",
-		"    "+d.fleet.Cluster.KubectlPath()+" annotate node "+d.fleet.Hosts[0].Name+` reboot-operator.io/reboot-requested="because I can"`, "",
+		"    "+kubectl+" get rbp,nodes",
+		"    "+kubectl+" annotate node "+d.fleet.Hosts[0].Name+" reboot-operator.io/reboot-requested=again", "",
 		"  Logs are in "+d.fleet.Cluster.Dir+". Ctrl-C ends it all.")
 	// The only way out is the interrupt: a fleet that fails is part of what is looked at.
 	_ = d.show(ctx, func() bool { return false })
+}
+
+// workingDirectory is empty where nobody knows it.
+func workingDirectory() string {
+	dir, err := os.Getwd()
+	if err != nil {
+		return ""
+	}
+	return dir
 }
 
 // failed keeps the logs and says where they are.

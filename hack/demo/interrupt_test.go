@@ -98,7 +98,7 @@ func TestRun_AnInterruptLeavesNothing(t *testing.T) {
 		t.Errorf("ended with %v, want exit code %d", err, exitInterrupted)
 	}
 	t.Logf("everything was stopped within %s", time.Since(interrupted).Round(time.Millisecond))
-	if diff := cmp.Diff("  interrupted: everything has been stopped", last); diff != "" {
+	if diff := cmp.Diff("  everything has been stopped", last); diff != "" {
 		t.Errorf("last words (-want +got):\n%s", diff)
 	}
 	for _, child := range children {

@@ -47,15 +47,18 @@ func run(args []string) int {
 	screen := terminal.Open(os.Stdout, os.Getenv)
 	defer screen.Close()
 	err = (&demo{options: o, screen: screen}).run(ctx)
-	switch {
-	case errors.Is(context.Cause(ctx), errInterrupted):
-		screen.Print("  interrupted: everything has been stopped")
-		return exitInterrupted
-	case err != nil:
-		fmt.Fprintf(os.Stderr, "demo: %v\n", err)
-		return exitBroken
+	interrupted := errors.Is(context.Cause(ctx), errInterrupted)
+	if interrupted {
+		screen.Print("  everything has been stopped")
 	}
-	return 0
+	switch {
+	case err == nil:
+		return 0
+	case interrupted:
+		return exitInterrupted
+	}
+	fmt.Fprintf(os.Stderr, "demo: %v\n", err)
+	return exitBroken
 }
 
 // interruptible ends with errInterrupted at the first interrupt or termination. A second one kills: the kernel then ends

@@ -13,9 +13,11 @@ import (
 
 // snapshot is what the table shows, at one instant.
 type snapshot struct {
-	// now and began are the instant, and when the reboots were asked for.
-	now, began time.Time
-	views      []timeline.View
+	// now is that instant.
+	now time.Time
+	// began and ended are when the reboots were asked for, and when all were done; zero: they are not.
+	began, ended time.Time
+	views        []timeline.View
 	// pods counts the pods on each node, the operator's left out.
 	pods map[string]int
 	// limit is how many nodes may be unavailable, unavailable how many are, peak the most that ever were.
@@ -67,8 +69,15 @@ func (s snapshot) bar(theme terminal.Theme, width int) string {
 	full := barWidth * back / max(1, len(s.views))
 	bar := theme.Paint(terminal.Good, strings.Repeat("━", full)) + theme.Paint(terminal.Quiet, strings.Repeat("─", barWidth-full))
 	text := fmt.Sprintf("%d of %d rebooted in %s, %d unavailable (%d allowed, %d at most so far)",
-		back, len(s.views), terminal.Seconds(s.now.Sub(s.began)), s.unavailable, s.limit, s.peak)
+		back, len(s.views), terminal.Seconds(s.elapsed()), s.unavailable, s.limit, s.peak)
 	return "  " + bar + "  " + terminal.Cut(text, width-barWidth-4)
+}
+
+func (s snapshot) elapsed() time.Duration {
+	if s.ended.IsZero() {
+		return s.now.Sub(s.began)
+	}
+	return s.ended.Sub(s.began)
 }
 
 func (s snapshot) back() int {

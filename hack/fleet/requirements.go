@@ -16,8 +16,8 @@ import (
 func build(ctx context.Context) (string, error) {
 	bin := filepath.Join(testenv.Root(), "bin")
 	for program, folder := range map[string]string{managerProgram: ".", agentProgram: "./agent"} {
-		// With no flags of its own it shares what has been compiled for whoever calls it.
-		build := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(bin, program), folder)
+		// Stripped as in the image. Compiled with no flags of its own it shares what has been compiled for its caller.
+		build := exec.CommandContext(ctx, "go", "build", "-ldflags=-s -w", "-o", filepath.Join(bin, program), folder)
 		build.Dir = testenv.Root()
 		if err := run(build); err != nil {
 			return "", fmt.Errorf("building the %s: %w", program, err)

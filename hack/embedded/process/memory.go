@@ -7,18 +7,33 @@ import (
 	"os"
 )
 
-// Resident is the process's resident memory in bytes. It is read from /proc, so only Linux can tell.
-func (p *Process) Resident() (int64, error) {
+// Memory is what a process holds in memory, in bytes.
+type Memory struct {
+	// Resident is all of it, the pages of the program's own file too.
+	Resident int64
+	// Anonymous is the part that belongs to no file: heap and stacks.
+	Anonymous int64
+}
+
+// Memory reads what the process holds in memory now. It is read from /proc, so only Linux can tell.
+func (p *Process) Memory() (Memory, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Pid()))
 	if err != nil {
-		return 0, fmt.Errorf("reading the memory of %s: %w", p.Name, err)
+		return Memory{}, fmt.Errorf("reading the memory of %s: %w", p.Name, err)
 	}
+	var m Memory
 	lines := bufio.NewScanner(bytes.NewReader(text))
 	for lines.Scan() {
+		var key string
 		var kilobytes int64
-		if _, err := fmt.Sscanf(lines.Text(), "VmRSS: %d kB", &kilobytes); err == nil {
-			return kilobytes << 10, nil
+		// Lines of another form are of no interest.
+		_, _ = fmt.Sscanf(lines.Text(), "%s %d kB", &key, &kilobytes)
+		switch key {
+		case "VmRSS:":
+			m.Resident = kilobytes << 10
+		case "RssAnon:":
+			m.Anonymous = kilobytes << 10
 		}
 	}
-	return 0, fmt.Errorf("reading the memory of %s: no VmRSS", p.Name)
+	return m, nil
 }
