@@ -5,12 +5,11 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/go-logr/logr"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
-
-	"github.com/go-logr/logr"
 )
 
 // followBudgets tells the drain the PodDisruptionBudgets of one namespace until ctx ends. Without a resource version a

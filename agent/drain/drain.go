@@ -110,24 +110,20 @@ func (r *run) await(ctx context.Context, p *progress, wake time.Time) error {
 	}
 }
 
-// tell hands a change to the drain. False: the drain has ended.
-func (r *run) tell(ctx context.Context, c change) bool {
+// tell hands a change to the drain, unless that has ended.
+func (r *run) tell(ctx context.Context, c change) {
 	select {
 	case r.changes <- c:
-		return true
 	case <-ctx.Done():
-		return false
 	}
 }
 
-// pause waits before another attempt. False: the drain has ended.
-func (r *run) pause(ctx context.Context, d time.Duration) bool {
+// pause waits before another attempt, unless the drain ends.
+func (r *run) pause(ctx context.Context, d time.Duration) {
 	timer := r.Clock.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C():
-		return true
 	case <-ctx.Done():
-		return false
 	}
 }

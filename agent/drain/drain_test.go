@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/reboot-operator/reboot-operator/agent/drain"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -86,8 +85,8 @@ var _ = Describe("Drain", func() {
 
 	It("caps the grace period", func(ctx context.Context) {
 		w.kubelet.hold()
-		w.pod(ctx, "web", func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = ptr.To[int64](600) })
-		d := w.start(v1alpha1.Drain{GracePeriodSeconds: ptr.To[int64](7)})
+		w.pod(ctx, "web", func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = new(int64(600)) })
+		d := w.start(v1alpha1.Drain{GracePeriodSeconds: new(int64(7))})
 		Eventually(func() *int64 { return w.get(ctx, "web").DeletionGracePeriodSeconds }, soon, polling).
 			Should(HaveValue(BeEquivalentTo(7)))
 		w.kubelet.release(ctx)
@@ -99,7 +98,7 @@ var _ = Describe("Drain", func() {
 		w.budget(ctx, "web", 0)
 		w.pod(ctx, "stuck", func(p *corev1.Pod) { p.Labels["stuck"] = "ok" })
 		r := rule(v1alpha1.DrainDelete, "stuck", "ok", 0)
-		r.GracePeriodSeconds = ptr.To[int64](5)
+		r.GracePeriodSeconds = new(int64(5))
 		d := w.start(rules(r))
 		Eventually(func() *int64 { return w.get(ctx, "stuck").DeletionGracePeriodSeconds }, soon, polling).
 			Should(HaveValue(BeEquivalentTo(5)))

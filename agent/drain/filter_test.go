@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
@@ -19,14 +18,14 @@ type podWrapper struct{ pod corev1.Pod }
 func makePod(name string) *podWrapper {
 	return (&podWrapper{corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
-		Spec:       corev1.PodSpec{TerminationGracePeriodSeconds: ptr.To[int64](30)},
+		Spec:       corev1.PodSpec{TerminationGracePeriodSeconds: new(int64(30))},
 		Status:     corev1.PodStatus{Phase: corev1.PodRunning},
 	}}).owner("apps/v1", "ReplicaSet")
 }
 
 func (w *podWrapper) owner(apiVersion, kind string) *podWrapper {
 	w.pod.OwnerReferences = []metav1.OwnerReference{
-		{APIVersion: apiVersion, Kind: kind, Name: "owner", UID: "owner", Controller: ptr.To(true)},
+		{APIVersion: apiVersion, Kind: kind, Name: "owner", UID: "owner", Controller: new(true)},
 	}
 	return w
 }
@@ -56,7 +55,7 @@ func (w *podWrapper) grace(seconds *int64) *podWrapper {
 }
 
 func (w *podWrapper) terminating() *podWrapper {
-	w.pod.DeletionTimestamp = ptr.To(metav1.Unix(1000, 0))
+	w.pod.DeletionTimestamp = new(metav1.Unix(1000, 0))
 	return w
 }
 
@@ -190,32 +189,32 @@ func TestDecide(t *testing.T) {
 			want: stays,
 		},
 		"the cap shortens the grace period": {
-			pod: makePod("web"), spec: v1alpha1.Drain{GracePeriodSeconds: ptr.To[int64](5)},
+			pod: makePod("web"), spec: v1alpha1.Drain{GracePeriodSeconds: new(int64(5))},
 			want: decision{action: v1alpha1.DrainEvict, gracePeriod: 5},
 		},
 		"the cap never lengthens it": {
-			pod: makePod("web"), spec: v1alpha1.Drain{GracePeriodSeconds: ptr.To[int64](600)},
+			pod: makePod("web"), spec: v1alpha1.Drain{GracePeriodSeconds: new(int64(600))},
 			want: decision{action: v1alpha1.DrainEvict, gracePeriod: 30},
 		},
 		"a capped grace period is at least one second": {
-			pod: makePod("web").grace(ptr.To[int64](0)), spec: v1alpha1.Drain{GracePeriodSeconds: ptr.To[int64](5)},
+			pod: makePod("web").grace(new(int64(0))), spec: v1alpha1.Drain{GracePeriodSeconds: new(int64(5))},
 			want: decision{action: v1alpha1.DrainEvict, gracePeriod: 1},
 		},
 		"a pod that names no grace period gets the cap": {
-			pod: makePod("web").grace(nil), spec: v1alpha1.Drain{GracePeriodSeconds: ptr.To[int64](5)},
+			pod: makePod("web").grace(nil), spec: v1alpha1.Drain{GracePeriodSeconds: new(int64(5))},
 			want: decision{action: v1alpha1.DrainEvict, gracePeriod: 5},
 		},
 		"a rule's cap wins over the general one": {
 			pod: makePod("db").label("app", "db"),
-			spec: v1alpha1.Drain{GracePeriodSeconds: ptr.To[int64](5), Rules: []v1alpha1.DrainRule{{
-				PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}, GracePeriodSeconds: ptr.To[int64](20),
+			spec: v1alpha1.Drain{GracePeriodSeconds: new(int64(5)), Rules: []v1alpha1.DrainRule{{
+				PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}, GracePeriodSeconds: new(int64(20)),
 			}}},
 			want: decision{action: v1alpha1.DrainEvict, gracePeriod: 20},
 		},
 		"a rule without a cap takes the general one": {
 			pod: makePod("db").label("app", "db"),
 			spec: v1alpha1.Drain{
-				GracePeriodSeconds: ptr.To[int64](5),
+				GracePeriodSeconds: new(int64(5)),
 				Rules:              []v1alpha1.DrainRule{rule(v1alpha1.DrainDelete, "app", "db")},
 			},
 			want: decision{action: v1alpha1.DrainDelete, gracePeriod: 5},

@@ -20,7 +20,6 @@ import (
 	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
-	"k8s.io/utils/ptr"
 
 	"github.com/reboot-operator/reboot-operator/agent/drain"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -99,7 +98,7 @@ func (w *world) create(ctx context.Context, name string, changes ...func(*corev1
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: w.namespace, Name: name, Labels: map[string]string{"app": "web"},
 			OwnerReferences: []metav1.OwnerReference{
-				{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "web", Controller: ptr.To(true)},
+				{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "web", Controller: new(true)},
 			},
 		},
 		Spec: corev1.PodSpec{NodeName: w.node, Containers: []corev1.Container{{Name: "main", Image: "example.com/main"}}},
@@ -158,7 +157,7 @@ func (w *world) budget(ctx context.Context, name string, allowed int32) {
 	_, err := admin.PolicyV1().PodDisruptionBudgets(w.namespace).Create(ctx, &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: policyv1.PodDisruptionBudgetSpec{
-			MinAvailable: ptr.To(intstr.FromInt32(3)),
+			MinAvailable: new(intstr.FromInt32(3)),
 			Selector:     &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
 		},
 	}, metav1.CreateOptions{})

@@ -10,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/utils/ptr"
 )
 
 // kubelet plays the kubelet of one node: it removes pods that are being deleted, unless it is told to hold them.
@@ -75,7 +74,7 @@ func (k *kubelet) release(ctx context.Context) {
 // remove takes a pod away at once, as a kubelet does when its processes have ended.
 func remove(ctx context.Context, pod *corev1.Pod) {
 	err := admin.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
-		GracePeriodSeconds: ptr.To[int64](0),
+		GracePeriodSeconds: new(int64(0)),
 		Preconditions:      metav1.NewUIDPreconditions(string(pod.UID)),
 	})
 	if ctx.Err() == nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {

@@ -6,13 +6,12 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/watch"
-
-	"github.com/go-logr/logr"
 )
 
 const (
@@ -52,7 +51,9 @@ func (r *run) followPods(ctx context.Context) {
 			continue
 		}
 		attempts++
-		logr.FromContextOrDiscard(ctx).V(1).Info("Reading pods again", "attempts", attempts, "error", err)
+		if err != nil && ctx.Err() == nil {
+			logr.FromContextOrDiscard(ctx).Error(err, "Reading the node's pods again later", "attempts", attempts)
+		}
 		r.pause(ctx, backoff(attempts, rand.Float64()))
 	}
 }

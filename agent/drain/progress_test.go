@@ -278,6 +278,7 @@ func TestAnswered_Errors(t *testing.T) {
 
 func TestBudgetChanged(t *testing.T) {
 	refusedThree := func(t *testing.T) *script {
+		t.Helper()
 		return begin(t, makeTarget("a"), makeTarget("b"), makeTarget("c"), makeTarget("x", app("api"))).
 			sent("a", "b", "c", "x").answered(0, no, "a", "b", "c", "x").next(0, 1)
 	}

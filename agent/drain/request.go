@@ -5,12 +5,11 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/go-logr/logr"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
-
-	"github.com/go-logr/logr"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )

@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
@@ -66,6 +67,8 @@ func installAgentRole(ctx context.Context) {
 func as(w *wire, user string, groups ...string) kubernetes.Interface {
 	config := rest.CopyConfig(env.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: append(groups, "system:authenticated")}
+	config.ContentType = runtime.ContentTypeProtobuf // as the agent does
+	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	config.Wrap(w.wrap)
 	return kubernetes.NewForConfigOrDie(config)
 }
