@@ -29,8 +29,9 @@ type Bus struct {
 	// owned says that dir was made by Start and goes with Stop.
 	owned bool
 
-	mu     sync.Mutex
-	daemon *exec.Cmd
+	mu          sync.Mutex
+	daemon      *exec.Cmd
+	activations []*activation
 }
 
 // Start runs a dbus-daemon with its files in dir, which must exist. It returns once the daemon listens. Where dir is too
@@ -69,7 +70,7 @@ func (b *Bus) Connect() (*dbus.Conn, error) {
 
 // Stop ends the daemon: every connection breaks, and the socket is gone. Stopping twice is fine.
 func (b *Bus) Stop() error {
-	return errors.Join(b.stop(), b.clean())
+	return errors.Join(b.stop(), b.deactivate(), b.clean())
 }
 
 // Restart ends the daemon if it runs and starts it again at the same address. Services do not come back by themselves:
@@ -87,16 +88,21 @@ func (b *Bus) Halt() error { return b.stop() }
 func (b *Bus) socket() string { return filepath.Join(b.dir, "bus") }
 func (b *Bus) config() string { return filepath.Join(b.dir, "bus.conf") }
 
+// services is the folder of what the daemon starts on demand; it may be missing.
+func (b *Bus) services() string { return filepath.Join(b.dir, "services") }
+
 // configuration is that of a bus on which anybody may do anything.
 func (b *Bus) configuration() []byte {
-	var address bytes.Buffer
+	var address, services bytes.Buffer
 	_ = xml.EscapeText(&address, []byte(b.Address())) // A bytes.Buffer takes every write.
+	_ = xml.EscapeText(&services, []byte(b.services()))
 	return fmt.Appendf(nil, `<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
  "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
 <busconfig>
   <type>custom</type>
   <listen>%s</listen>
   <auth>EXTERNAL</auth>
+  <servicedir>%s</servicedir>
   <policy context="default">
     <allow user="*"/>
     <allow own="*"/>
@@ -104,7 +110,7 @@ func (b *Bus) configuration() []byte {
     <allow receive_sender="*" eavesdrop="true"/>
   </policy>
 </busconfig>
-`, address.String())
+`, address.String(), services.String())
 }
 
 func (b *Bus) start() error {
@@ -150,6 +156,18 @@ func (b *Bus) stop() error {
 		}
 	}
 	return nil
+}
+
+// deactivate closes the bells.
+func (b *Bus) deactivate() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	failures := make([]error, 0, len(b.activations))
+	for _, a := range b.activations {
+		failures = append(failures, a.bell.Close())
+	}
+	b.activations = nil
+	return errors.Join(failures...)
 }
 
 func (b *Bus) clean() error {

@@ -69,3 +69,9 @@ func (s *service) current() (*dbus.Conn, error) {
 	}
 	return s.conn, nil
 }
+
+// isRunning asks the bus: a connection of before its restart may not have noticed.
+func (s *service) isRunning() bool {
+	conn, err := s.current()
+	return err == nil && conn.BusObject().Call("org.freedesktop.DBus.GetId", 0).Err == nil
+}

@@ -1,0 +1,66 @@
+package hosttest
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// activation is a service that the bus starts when somebody calls it, as systemd would. The service lives in the test
+// process, so what the daemon runs rings a bell there: it writes a line into a pipe.
+type activation struct {
+	// script is what the daemon runs.
+	script string
+	// bell is the pipe.
+	bell *os.File
+}
+
+// activatable makes name a service that the bus starts on demand. start is called for each such demand, one at a time; a
+// demand is met once the name is taken.
+func (b *Bus) activatable(name string, start func() error) (*activation, error) {
+	folder := b.services()
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return nil, fmt.Errorf("making %s activatable: %w", name, err)
+	}
+	script, pipe := filepath.Join(folder, name+".sh"), filepath.Join(folder, name+".bell")
+	unit := fmt.Sprintf("[D-BUS Service]\nName=%s\nExec=/bin/sh \"%s\"\n", name, script)
+	if err := os.WriteFile(filepath.Join(folder, name+".service"), []byte(unit), 0o600); err != nil {
+		return nil, fmt.Errorf("making %s activatable: %w", name, err)
+	}
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		return nil, fmt.Errorf("making the bell of %s: %w", name, err)
+	}
+	// Open for writing too: so it neither blocks nor ends when nobody rings.
+	bell, err := os.OpenFile(pipe, os.O_RDWR, 0)
+	if err != nil {
+		return nil, fmt.Errorf("opening the bell of %s: %w", name, err)
+	}
+	a := &activation{script: script, bell: bell}
+	b.mu.Lock()
+	b.activations = append(b.activations, a)
+	b.mu.Unlock()
+	go a.answer(start)
+	return a, a.works(true)
+}
+
+// works chooses what the daemon runs from now on: the bell, or something that fails.
+func (a *activation) works(works bool) error {
+	script := "exit 1\n"
+	if works {
+		script = fmt.Sprintf("echo start >'%s'\n", a.bell.Name())
+	}
+	if err := os.WriteFile(a.script, []byte(script), 0o600); err != nil {
+		return fmt.Errorf("writing %s: %w", a.script, err)
+	}
+	return nil
+}
+
+// answer starts the service at each ring, until the bell is closed. Where that fails the caller's call fails with it: the
+// daemon waits for the name for a while.
+func (a *activation) answer(start func() error) {
+	for rings := bufio.NewScanner(a.bell); rings.Scan(); {
+		_ = start()
+	}
+}

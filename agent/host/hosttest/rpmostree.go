@@ -1,0 +1,252 @@
+package hosttest
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/godbus/dbus/v5"
+)
+
+// What rpm-ostree is called on the bus.
+const (
+	rpmostreeName    = "org.projectatomic.rpmostree1"
+	sysrootPath      = dbus.ObjectPath("/org/projectatomic/rpmostree1/Sysroot")
+	sysrootInterface = rpmostreeName + ".Sysroot"
+	osPath           = dbus.ObjectPath("/org/projectatomic/rpmostree1/fedora_coreos")
+	osInterface      = rpmostreeName + ".OS"
+	propertiesIface  = "org.freedesktop.DBus.Properties"
+)
+
+// RPMOSTree is a fake rpm-ostree daemon. The bus starts it when somebody calls it. Unlike the real one it does not leave
+// by itself after a minute: Exit says when.
+type RPMOSTree struct {
+	service    service
+	activation *activation
+	// starting keeps two starts apart.
+	starting sync.Mutex
+
+	mu          sync.Mutex
+	deployments []Deployment
+	cached      map[string]dbus.Variant
+	policy      string
+	garbled     any
+	failure     *dbus.Error
+	starts      int
+	reads       int
+	calls       []string
+	clients     map[string]string
+	before      func()
+	upgrade     func(*Transaction) error
+	transaction *Transaction
+}
+
+// InstallRPMOSTree makes rpm-ostree activatable on the bus of a host that runs the first of the deployments which says so.
+// The daemon is not running yet.
+func (b *Bus) InstallRPMOSTree(deployments ...Deployment) (*RPMOSTree, error) {
+	r := &RPMOSTree{
+		service: service{bus: b, name: rpmostreeName}, deployments: slices.Clone(deployments), policy: "none",
+		clients: map[string]string{},
+	}
+	var err error
+	r.activation, err = b.activatable(rpmostreeName, r.Start)
+	return r, err
+}
+
+// Start brings the daemon up, as a call of it does. It does nothing where it is running.
+func (r *RPMOSTree) Start() error {
+	r.starting.Lock()
+	defer r.starting.Unlock()
+	if r.service.isRunning() {
+		return nil
+	}
+	r.set(func() { r.starts++ })
+	_, err := r.service.start(r.export)
+	return err
+}
+
+// Exit takes the daemon off the bus if it is idle, as it goes by itself after a minute; false says that a client or a
+// transaction keeps it.
+func (r *RPMOSTree) Exit() bool {
+	r.mu.Lock()
+	idle := len(r.clients) == 0 && r.transaction == nil
+	r.mu.Unlock()
+	if idle {
+		r.stop()
+	}
+	return idle
+}
+
+// Crash takes the daemon off the bus whatever it does, and its transaction with it.
+func (r *RPMOSTree) Crash() {
+	r.stop()
+	var t *Transaction
+	r.set(func() { t, r.transaction, r.clients = r.transaction, nil, map[string]string{} })
+	if t != nil {
+		t.hangUp()
+	}
+}
+
+// stop waits for a start that is under way: the bus passes calls on as soon as the name is taken.
+func (r *RPMOSTree) stop() {
+	r.starting.Lock()
+	defer r.starting.Unlock()
+	r.service.stop()
+}
+
+// Activates chooses whether the bus can start the daemon from now on, or fails to.
+func (r *RPMOSTree) Activates(works bool) error { return r.activation.works(works) }
+
+// SetDeployments replaces the deployments and, if the daemon is running, tells the bus of it, as after
+// `rpm-ostree cleanup` or `rpm-ostree rollback`.
+func (r *RPMOSTree) SetDeployments(deployments ...Deployment) error {
+	r.set(func() { r.deployments = slices.Clone(deployments) })
+	return errors.Join(
+		r.tell(sysrootPath, sysrootInterface, "Deployments"),
+		r.tell(osPath, osInterface, "BootedDeployment", "DefaultDeployment", "RollbackDeployment"),
+	)
+}
+
+// SetDeploymentsQuietly replaces the deployments, and of the daemon's objects only the OS tells of it.
+func (r *RPMOSTree) SetDeploymentsQuietly(deployments ...Deployment) error {
+	r.set(func() { r.deployments = slices.Clone(deployments) })
+	return r.tell(osPath, osInterface, "DefaultDeployment")
+}
+
+// Stage puts a version first in the boot order, as an upgrade does, in the place of one that was staged before.
+func (r *RPMOSTree) Stage(version string) error {
+	kept := slices.DeleteFunc(r.Deployments(), func(d Deployment) bool { return d.Staged })
+	return r.SetDeployments(append([]Deployment{{Version: version, Staged: true}}, kept...)...)
+}
+
+// Boot is a reboot: the daemon is gone, a deployment that was locked is too, and the first of the others runs.
+func (r *RPMOSTree) Boot() {
+	r.Crash()
+	r.set(func() {
+		r.deployments = slices.DeleteFunc(r.deployments, func(d Deployment) bool { return d.Locked })
+		for i := range r.deployments {
+			r.deployments[i].Booted, r.deployments[i].Staged = i == 0, false
+		}
+	})
+}
+
+// Deployments lists the deployments in boot order.
+func (r *RPMOSTree) Deployments() []Deployment {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.deployments)
+}
+
+// SetCachedUpdate says that the metadata of a version is known, as after `rpm-ostree upgrade --check`, and tells the bus.
+func (r *RPMOSTree) SetCachedUpdate(version string) error {
+	r.set(func() { r.cached = Deployment{Version: version}.properties() })
+	return r.tell(osPath, osInterface, "CachedUpdate", "HasCachedUpdateRpmDiff")
+}
+
+// SetAutomaticUpdatePolicy changes what the host's own timer does: none, check, stage or apply.
+func (r *RPMOSTree) SetAutomaticUpdatePolicy(policy string) error {
+	r.set(func() { r.policy = policy })
+	return r.tell(sysrootPath, sysrootInterface, "AutomaticUpdatePolicy")
+}
+
+// GarbleDeployments makes property Deployments something else. A dbus.Variant is told as the property's value, any other
+// value as the whole reply. Nil: right again.
+func (r *RPMOSTree) GarbleDeployments(value any) { r.set(func() { r.garbled = value }) }
+
+// FailReads makes reading a property fail with a D-Bus error. An empty name lets it succeed again.
+func (r *RPMOSTree) FailReads(name, message string) {
+	r.set(func() { r.failure = namedError(name, message) })
+}
+
+// EmitPropertiesChanged emits the signal with any body, fit or not, as the daemon.
+func (r *RPMOSTree) EmitPropertiesChanged(body ...any) error {
+	conn, err := r.service.current()
+	if err != nil {
+		return err
+	}
+	return emitPropertiesChanged(conn, sysrootPath, body...)
+}
+
+// Starts counts how often the daemon came up.
+func (r *RPMOSTree) Starts() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.starts
+}
+
+// Reads counts the calls that read a property.
+func (r *RPMOSTree) Reads() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.reads
+}
+
+// Calls lists the calls other than reads in order, for example RegisterClient, Upgrade, Start, Cancel.
+func (r *RPMOSTree) Calls() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.calls)
+}
+
+// Clients lists the ids under which clients are registered.
+func (r *RPMOSTree) Clients() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Sorted(maps.Values(r.clients))
+}
+
+func (r *RPMOSTree) set(change func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	change()
+}
+
+func (r *RPMOSTree) called(method string) { r.set(func() { r.calls = append(r.calls, method) }) }
+
+// tell emits PropertiesChanged with what the properties are now. A daemon that is not running tells nobody.
+func (r *RPMOSTree) tell(path dbus.ObjectPath, iface string, names ...string) error {
+	conn, err := r.service.current()
+	if err != nil {
+		return nil //nolint:nilerr // it reads the disk when it starts
+	}
+	r.mu.Lock()
+	all := r.propertiesOf(iface)
+	r.mu.Unlock()
+	maps.DeleteFunc(all, func(name string, _ dbus.Variant) bool { return !slices.Contains(names, name) })
+	return emitPropertiesChanged(conn, path, iface, all, []string{})
+}
+
+// watchClients forgets clients that leave the bus, and what they began.
+func (r *RPMOSTree) watchClients(conn *dbus.Conn) error {
+	signals := make(chan *dbus.Signal, 64)
+	conn.Signal(signals)
+	go func() {
+		for signal := range signals {
+			if name, gone := whoLeft(signal); gone {
+				r.forget(name)
+			}
+		}
+	}()
+	return conn.AddMatchSignal(dbus.WithMatchSender("org.freedesktop.DBus"), dbus.WithMatchMember("NameOwnerChanged"))
+}
+
+func whoLeft(signal *dbus.Signal) (string, bool) {
+	if !strings.HasSuffix(signal.Name, ".NameOwnerChanged") || len(signal.Body) != 3 || signal.Body[2] != "" {
+		return "", false
+	}
+	name, ok := signal.Body[0].(string)
+	return name, ok
+}
+
+func (r *RPMOSTree) forget(client string) {
+	r.mu.Lock()
+	delete(r.clients, client)
+	t := r.transaction
+	r.mu.Unlock()
+	if t != nil && t.initiator == client && !t.hasStarted() {
+		t.hangUp()
+		r.done(t)
+	}
+}

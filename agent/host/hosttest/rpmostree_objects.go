@@ -1,0 +1,135 @@
+package hosttest
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/godbus/dbus/v5"
+)
+
+// Names of the D-Bus errors the fake answers with. The daemon lets GLib name a transaction that is in the way.
+const (
+	errNoSuchProperty = "org.freedesktop.DBus.Error.InvalidArgs"
+	errBusy           = "org.gtk.GDBus.UnmappedGError.Quark._g_2dio_2derror_2dquark.Code26"
+	errFailed         = "org.gtk.GDBus.UnmappedGError.Quark._g_2dio_2derror_2dquark.Code0"
+)
+
+// export puts the objects on the connection: Sysroot and one operating system.
+func (r *RPMOSTree) export(conn *dbus.Conn) error {
+	sysroot := map[string]any{
+		"RegisterClient": r.registerClient, "UnregisterClient": r.unregisterClient, "Reload": r.reload,
+		"ReloadConfig": r.reload, "GetOS": r.getOS,
+	}
+	system := map[string]any{"Upgrade": r.handleUpgrade, "AutomaticUpdateTrigger": r.automaticUpdateTrigger}
+	read := map[string]any{"Get": r.get, "GetAll": r.getAll}
+	return errors.Join(
+		conn.ExportMethodTable(sysroot, sysrootPath, sysrootInterface),
+		conn.ExportMethodTable(read, sysrootPath, propertiesIface),
+		conn.ExportMethodTable(system, osPath, osInterface),
+		conn.ExportMethodTable(read, osPath, propertiesIface),
+		r.watchClients(conn),
+	)
+}
+
+// propertiesOf are the properties of an interface; the caller holds the lock.
+func (r *RPMOSTree) propertiesOf(iface string) map[string]dbus.Variant {
+	first := func(Deployment) bool { return true }
+	booted := func(d Deployment) bool { return d.Booted }
+	method, sender, path, address := "", "", "", ""
+	if t := r.transaction; t != nil {
+		method, sender, path, address = t.method, t.initiator, string(osPath), t.address
+	}
+	switch iface {
+	case sysrootInterface:
+		all := make([]map[string]dbus.Variant, 0, len(r.deployments))
+		for _, d := range r.deployments {
+			all = append(all, d.properties())
+		}
+		return map[string]dbus.Variant{
+			"Booted":                dbus.MakeVariant(osPath),
+			"Path":                  dbus.MakeVariant("/"),
+			"ActiveTransaction":     dbus.MakeVariant(struct{ Method, Sender, Path string }{method, sender, path}),
+			"ActiveTransactionPath": dbus.MakeVariant(address),
+			"AutomaticUpdatePolicy": dbus.MakeVariant(r.policy),
+			"Deployments":           dbus.MakeVariant(all),
+		}
+	case osInterface:
+		return map[string]dbus.Variant{
+			"BootedDeployment":       dbus.MakeVariant(orNone(r.deployments, booted)),
+			"DefaultDeployment":      dbus.MakeVariant(orNone(r.deployments, first)),
+			"RollbackDeployment":     dbus.MakeVariant(map[string]dbus.Variant{}),
+			"CachedUpdate":           dbus.MakeVariant(orEmpty(r.cached)),
+			"HasCachedUpdateRpmDiff": dbus.MakeVariant(r.cached != nil),
+			"Name":                   dbus.MakeVariant(osName),
+		}
+	}
+	return map[string]dbus.Variant{}
+}
+
+func orEmpty(m map[string]dbus.Variant) map[string]dbus.Variant {
+	if m == nil {
+		return map[string]dbus.Variant{}
+	}
+	return m
+}
+
+// get returns a value of type any, which godbus sends as what it holds: that is how it can answer garbled.
+func (r *RPMOSTree) get(iface, name string) (any, *dbus.Error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.reads++
+	if r.failure != nil {
+		return "", r.failure
+	}
+	if name == "Deployments" && r.garbled != nil {
+		return r.garbled, nil
+	}
+	value, found := r.propertiesOf(iface)[name]
+	if !found {
+		return "", namedError(errNoSuchProperty, fmt.Sprintf("No such property %q", name))
+	}
+	return value, nil
+}
+
+func (r *RPMOSTree) getAll(iface string) (map[string]dbus.Variant, *dbus.Error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.reads++
+	return r.propertiesOf(iface), r.failure
+}
+
+func (r *RPMOSTree) registerClient(sender dbus.Sender, options map[string]dbus.Variant) *dbus.Error {
+	r.called("RegisterClient")
+	id, _ := options["id"].Value().(string)
+	r.set(func() { r.clients[string(sender)] = id })
+	return nil
+}
+
+func (r *RPMOSTree) unregisterClient(sender dbus.Sender, _ map[string]dbus.Variant) *dbus.Error {
+	r.called("UnregisterClient")
+	r.set(func() { delete(r.clients, string(sender)) })
+	return nil
+}
+
+func (r *RPMOSTree) reload() *dbus.Error {
+	r.called("Reload")
+	return nil
+}
+
+func (r *RPMOSTree) getOS(name string) (dbus.ObjectPath, *dbus.Error) {
+	if name != "" && name != osName {
+		return "/", namedError(errFailed, fmt.Sprintf("OS name %q not found", name))
+	}
+	return osPath, nil
+}
+
+// emitPropertiesChanged returns once the bus has taken the signal.
+func emitPropertiesChanged(conn *dbus.Conn, path dbus.ObjectPath, body ...any) error {
+	if err := conn.Emit(path, propertiesIface+".PropertiesChanged", body...); err != nil {
+		return fmt.Errorf("emitting PropertiesChanged: %w", err)
+	}
+	if err := conn.BusObject().Call("org.freedesktop.DBus.GetId", 0).Err; err != nil {
+		return fmt.Errorf("flushing PropertiesChanged: %w", err)
+	}
+	return nil
+}

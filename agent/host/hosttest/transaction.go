@@ -1,0 +1,254 @@
+package hosttest
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/godbus/dbus/v5"
+)
+
+const (
+	transactionPath      = dbus.ObjectPath("/")
+	transactionInterface = rpmostreeName + ".Transaction"
+)
+
+// Transaction is a piece of work of the fake rpm-ostree: on a socket of its own, begun by a method such as Upgrade and
+// started by a call of Start on that socket. It is over when it has finished and everybody has hung up.
+type Transaction struct {
+	daemon    *RPMOSTree
+	method    string
+	initiator string
+	address   string
+	listener  net.Listener
+	work      func(*Transaction) error
+	cancelled chan struct{}
+	cancel    sync.Once
+
+	mu      sync.Mutex
+	peers   map[*dbus.Conn]bool
+	started bool
+	// result is the body of Finished. Nil: it has not finished.
+	result []any
+}
+
+// OnUpgrade chooses what an upgrade does once it has been started; its error is what Finished tells. Nil, as at the start:
+// there is no upgrade.
+func (r *RPMOSTree) OnUpgrade(work func(*Transaction) error) { r.set(func() { r.upgrade = work }) }
+
+// BeforeUpgrade is called once, when the next Upgrade arrives and before it is handled: time for somebody to be faster.
+func (r *RPMOSTree) BeforeUpgrade(hook func()) { r.set(func() { r.before = hook }) }
+
+// Cancelled is closed once somebody has cancelled the transaction.
+func (t *Transaction) Cancelled() <-chan struct{} { return t.cancelled }
+
+// Message tells one line of text.
+func (t *Transaction) Message(text string) { t.Emit("Message", text) }
+
+// Percent tells how far a step has got.
+func (t *Transaction) Percent(text string, percent uint32) { t.Emit("PercentProgress", text, percent) }
+
+// Download tells how many objects of how many have been fetched.
+func (t *Transaction) Download(fetched, requested uint32) {
+	type pair struct{ A, B uint32 }
+	t.Emit("DownloadProgress", struct{ Start, Elapsed uint64 }{1, 1}, pair{}, struct{ A, B, C uint32 }{},
+		struct {
+			A, B, C uint32
+			D       uint64
+		}{}, pair{fetched, requested}, struct{ Bytes, Rate uint64 }{1, 1})
+}
+
+// Emit sends a signal of any body, fit or not, to everybody on the socket.
+func (t *Transaction) Emit(member string, body ...any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for peer := range t.peers {
+		_ = peer.Emit(transactionPath, transactionInterface+"."+member, body...) // It may be about to leave.
+	}
+}
+
+// HangUp closes everybody's connection, as when the daemon goes.
+func (t *Transaction) HangUp() { t.hangUp() }
+
+func (r *RPMOSTree) handleUpgrade(sender dbus.Sender, _ map[string]dbus.Variant) (string, *dbus.Error) {
+	var hook func()
+	var work func(*Transaction) error
+	r.set(func() { hook, r.before, work = r.before, nil, r.upgrade })
+	if hook != nil {
+		hook()
+	}
+	r.called("Upgrade")
+	return r.begin("Upgrade", string(sender), work)
+}
+
+func (r *RPMOSTree) automaticUpdateTrigger(sender dbus.Sender, options map[string]dbus.Variant) (bool, string, *dbus.Error) {
+	r.called("AutomaticUpdateTrigger")
+	mode, _ := options["mode"].Value().(string)
+	if mode != "check" {
+		return false, "", nil
+	}
+	address, failure := r.begin("AutomaticUpdateTrigger", string(sender), nil)
+	return failure == nil, address, failure
+}
+
+// begin makes a transaction, or lets the caller join the one of the same method.
+func (r *RPMOSTree) begin(method, initiator string, work func(*Transaction) error) (string, *dbus.Error) {
+	r.mu.Lock()
+	if t := r.transaction; t != nil {
+		r.mu.Unlock()
+		if t.method != method {
+			return "", namedError(errBusy, "Transaction in progress: "+t.method+"\n You can cancel it with `rpm-ostree cancel`")
+		}
+		return t.address, nil
+	}
+	t, err := r.open(method, initiator, work)
+	if err != nil {
+		r.mu.Unlock()
+		return "", namedError(errFailed, err.Error())
+	}
+	r.transaction = t
+	r.mu.Unlock()
+	_ = r.tell(sysrootPath, sysrootInterface, "ActiveTransaction", "ActiveTransactionPath") // It is a hint.
+	go t.serve()
+	return t.address, nil
+}
+
+// open listens at the one place there is for transactions, in the folder of the bus.
+func (r *RPMOSTree) open(method, initiator string, work func(*Transaction) error) (*Transaction, error) {
+	path := filepath.Join(r.service.bus.dir, "txn") // As short as the bus' own.
+	if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
+		return nil, err
+	}
+	listener, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, err
+	}
+	return &Transaction{
+		daemon: r, method: method, initiator: initiator, address: "unix:path=" + dbus.EscapeBusAddressValue(path),
+		listener: listener, work: work, cancelled: make(chan struct{}), peers: map[*dbus.Conn]bool{},
+	}, nil
+}
+
+// done forgets a transaction that is over.
+func (r *RPMOSTree) done(t *Transaction) {
+	_ = t.listener.Close()
+	r.mu.Lock()
+	over := r.transaction == t
+	if over {
+		r.transaction = nil
+	}
+	r.mu.Unlock()
+	if over {
+		_ = r.tell(sysrootPath, sysrootInterface, "ActiveTransaction", "ActiveTransactionPath") // It is a hint.
+	}
+}
+
+func (t *Transaction) serve() {
+	for {
+		socket, err := t.listener.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			if err := t.welcome(socket); err != nil {
+				_ = socket.Close()
+			}
+		}()
+	}
+}
+
+// welcome makes a peer of whoever has connected, for as long as it stays.
+func (t *Transaction) welcome(socket net.Conn) error {
+	peer, err := servePeer(socket)
+	if err != nil {
+		return err
+	}
+	if err := t.admit(peer); err != nil {
+		return err
+	}
+	<-peer.Context().Done()
+	t.mu.Lock()
+	delete(t.peers, peer)
+	over := t.result != nil && len(t.peers) == 0
+	t.mu.Unlock()
+	if over {
+		t.daemon.done(t)
+	}
+	return nil
+}
+
+// admit holds the lock until the peer counts: its first call has to find it.
+func (t *Transaction) admit(peer *dbus.Conn) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	err := peer.ExportMethodTable(map[string]any{
+		"Start":  func() (bool, *dbus.Error) { return t.start(peer), nil },
+		"Cancel": func() *dbus.Error { t.handleCancel(); return nil },
+	}, transactionPath, transactionInterface)
+	if err == nil {
+		err = beginServing(peer)
+	}
+	if err == nil {
+		t.peers[peer] = true
+	}
+	return err
+}
+
+// start tells whether this call started the work. Whoever comes after the end is told the end again.
+func (t *Transaction) start(peer *dbus.Conn) bool {
+	t.daemon.called("Start")
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	first := !t.started
+	t.started = true
+	if first {
+		go t.run()
+	}
+	if t.result != nil {
+		_ = peer.Emit(transactionPath, transactionInterface+".Finished", t.result...) // It may be about to leave.
+	}
+	return first
+}
+
+func (t *Transaction) hasStarted() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.started
+}
+
+func (t *Transaction) run() {
+	var err error
+	if t.work == nil {
+		t.Message("No upgrade available.")
+	} else {
+		err = t.work(t)
+	}
+	result := []any{true, ""}
+	if err != nil {
+		result = []any{false, fmt.Sprint(err)}
+	}
+	t.Emit("Finished", result...)
+	t.mu.Lock()
+	t.result = result
+	over := len(t.peers) == 0
+	t.mu.Unlock()
+	if over {
+		t.daemon.done(t)
+	}
+}
+
+func (t *Transaction) handleCancel() {
+	t.daemon.called("Cancel")
+	t.cancel.Do(func() { close(t.cancelled) })
+}
+
+func (t *Transaction) hangUp() {
+	_ = t.listener.Close()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for peer := range t.peers {
+		_ = peer.Close()
+	}
+}
