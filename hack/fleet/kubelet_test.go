@@ -18,10 +18,10 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
 )
 
-// obedient stands for the agent, and says what happens to it.
+// obedient stands for the agent. It says what happens to it, and takes its time to end.
 const obedient = `#!/bin/sh
 echo "$NODE_NAME starts"
-trap 'echo asked to end; exit 0' TERM
+trap 'sleep 0.5; echo asked to end; exit 0' TERM
 while :; do sleep 0.02; done
 `
 
