@@ -75,7 +75,7 @@ func (e *UpdateEngine) Start() error {
 	if err != nil {
 		return err
 	}
-	return broadcast(conn, status.body())
+	return emit(conn, enginePath, engineInterface+".StatusUpdate", status.body())
 }
 
 func (e *UpdateEngine) restarted() Status {
@@ -111,7 +111,7 @@ func (e *UpdateEngine) EmitBody(body ...any) error {
 	if err != nil {
 		return err
 	}
-	return broadcast(conn, body)
+	return emit(conn, enginePath, engineInterface+".StatusUpdate", body)
 }
 
 // FailStatus makes GetStatus fail with a D-Bus error. An empty name lets it answer again.

@@ -1,0 +1,288 @@
+package cosupdateengine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/reboot-operator/reboot-operator/agent/engine/service"
+	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
+)
+
+var unreachableBus = unknown("The system bus cannot be reached.")
+
+// platforms is every way in which a COS tells its status.
+var platforms = map[string]hosttest.COSPlatform{
+	"current":         hosttest.COSCurrent,
+	"transitional":    hosttest.COSTransitional,
+	"before advanced": hosttest.COSBeforeAdvanced,
+}
+
+func TestEngine_ReadsANeedAtTheStart_Behaviours2And10(t *testing.T) {
+	for name, platform := range platforms {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			h.startHost(platform).SetStatus(hosttest.COSNeedReboot("17800.147.54"))
+			h.run()
+			h.Expect(needed17800)
+		})
+	}
+}
+
+func TestEngine_OneRealUpdateIsOneReport_Behaviours4And9And10(t *testing.T) {
+	for name, platform := range platforms {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			e := h.startHost(platform)
+			h.run()
+			h.Expect(upToDate)
+			h.Must(e.Emit(hosttest.COSStatus{Op: hosttest.COSCheckingForUpdate, Version: "0.0.0.0"}))
+			h.Must(e.Emit(hosttest.COSStatus{Op: hosttest.COSUpdateAvailable, Version: "17800.147.54", Size: 201337}))
+			for i := range 5 {
+				h.Must(e.Emit(hosttest.COSStatus{
+					LastChecked: 1_700_000_000, Op: hosttest.COSDownloading, Version: "17800.147.54", Progress: float64(i+1) / 5,
+				}))
+			}
+			h.Must(e.Emit(hosttest.COSStatus{Op: hosttest.COSVerifying, Version: "17800.147.54"}))
+			h.Must(e.Emit(hosttest.COSStatus{Op: hosttest.COSFinalizing, Version: "17800.147.54"}))
+			h.expectNothing()
+			h.Must(e.Emit(hosttest.COSNeedReboot("17800.147.54")))
+			h.Expect(needed17800)
+			for range 20 {
+				h.Must(e.Emit(hosttest.COSNeedReboot("17800.147.54")))
+			}
+			h.expectNothing()
+			h.Must(e.Emit(hosttest.COSStatus{}))
+			h.Expect(upToDate)
+		})
+	}
+}
+
+func TestEngine_AnInstallIsNoNeed_Behaviour9(t *testing.T) {
+	install := hosttest.COSStatus{Op: hosttest.COSUpdatedNeedReboot, Version: "17800.147.54", IsInstall: true}
+	for name, platform := range map[string]hosttest.COSPlatform{
+		"current": hosttest.COSCurrent,
+		// Its plain StatusUpdate says NEED_REBOOT and does not tell that it is about an install.
+		"transitional": hosttest.COSTransitional,
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			e := h.startHost(platform)
+			e.SetStatus(install)
+			h.run()
+			h.Expect(upToDate)
+			h.Must(e.Emit(install))
+			h.expectNothing()
+		})
+	}
+}
+
+func TestEngine_HearsSetStatusOfTheClient(t *testing.T) {
+	for name, platform := range platforms {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			h.startHost(platform)
+			h.run()
+			h.Expect(upToDate)
+			h.client("SetStatus", int32(6))
+			h.Expect(anyNeed)
+		})
+	}
+}
+
+func TestEngine_TellsErrorsAndDeferredUpdatesAsWhatTheyAre(t *testing.T) {
+	h := newHarness(t)
+	e := h.startHost(hosttest.COSCurrent)
+	h.run()
+	h.Expect(upToDate)
+	h.Must(e.Emit(hosttest.COSStatus{Op: hosttest.COSReportingErrorEvent, LastAttemptError: 37}))
+	h.Expect(next(state{}, says(failed)).report())
+	h.Must(e.Emit(hosttest.COSStatus{Op: hosttest.COSError}))
+	h.Expect(next(state{}, says(broken)).report())
+	h.Must(e.Emit(hosttest.COSStatus{Op: hosttest.COSUpdatedButDeferred, Version: "17900.1.2"}))
+	h.Expect(next(state{}, says(deferred)).report())
+}
+
+func TestEngine_PollWithdrawsANeedThatWasReset_Behaviour3(t *testing.T) {
+	h := newHarness(t)
+	h.startHost(hosttest.COSCurrent).SetStatus(hosttest.COSNeedReboot("17800.147.54"))
+	h.run()
+	h.Expect(needed17800)
+	h.client("ResetStatus")
+	h.expectNothing()
+	h.Until("the poll to be due", h.Clock.HasWaiters, 0)
+	h.Clock.Step(5*time.Minute - time.Second)
+	h.expectNothing()
+	h.Clock.Step(time.Second)
+	h.Expect(upToDate)
+}
+
+func TestEngine_CountsAndIgnoresMalformedBroadcasts_Behaviour5(t *testing.T) {
+	bodies := [][]any{
+		{},
+		{"text"},
+		{int64(6)},
+		{[]byte("\x18\x06"), "more"},
+		{[]byte("\x18")},
+		{[]byte("\x18\x63")},
+		{[]byte("\x22\x02\xff\xff")},
+		{dbus.MakeVariant([]byte("\x18\x06"))},
+		{[]string{"\x18", "\x06"}},
+		{make([]byte, 128<<10)},
+		{int64(0), 0.0, "UPDATE_STATUS_UPDATED_NEED_REBOOT", "17800.147.54", int64(0)},
+	}
+	h := newHarness(t)
+	e := h.startHost(hosttest.COSCurrent)
+	h.run()
+	h.Expect(upToDate)
+	for _, body := range bodies {
+		h.Must(e.EmitBody("StatusUpdateAdvanced", body...))
+	}
+	h.expectNothing()
+	if got, want := h.Malformed.Load(), int64(len(bodies)); got != want {
+		t.Errorf("%d malformed bodies counted, want %d", got, want)
+	}
+	h.Must(e.Emit(hosttest.COSNeedReboot("17800.147.54")))
+	h.Expect(needed17800)
+}
+
+func TestEngine_CountsMalformedPlainBroadcasts_Behaviours5And10(t *testing.T) {
+	h := newHarness(t)
+	e := h.startHost(hosttest.COSBeforeAdvanced)
+	h.run()
+	h.Expect(upToDate)
+	h.Must(e.EmitBody("StatusUpdate", int64(0), 0.0, "unknown status", "", int64(0)))
+	h.Must(e.EmitBody("StatusUpdate", int64(0), 0.0, int64(6), "", int64(0)))
+	h.expectNothing()
+	if got := h.Malformed.Load(); got != 2 {
+		t.Errorf("%d malformed bodies counted, want 2", got)
+	}
+}
+
+func TestEngine_IgnoresBroadcastsOfStrangers(t *testing.T) {
+	h := newHarness(t)
+	h.startHost(hosttest.COSCurrent)
+	h.run()
+	h.Expect(upToDate)
+	h.Must(h.bus.ForgeCOS(hosttest.COSNeedReboot("17800.147.54")))
+	h.expectNothing()
+}
+
+func TestEngine_CountsAMalformedReply_Behaviour5(t *testing.T) {
+	h := newHarness(t)
+	e := h.startHost(hosttest.COSCurrent)
+	e.GarbleStatus(true)
+	h.run()
+	h.Expect(unknown("COS update_engine answers GetStatusAdvanced with something that is no status."))
+	if n := h.Malformed.Load(); n != 1 {
+		t.Errorf("%d malformed replies counted, want 1", n)
+	}
+	e.GarbleStatus(false)
+	h.ExpectAfter(30*time.Second, upToDate)
+}
+
+func TestEngine_ReportsThatItMayNotAsk(t *testing.T) {
+	h := newHarness(t)
+	e := h.startHost(hosttest.COSCurrent)
+	e.FailStatus("org.freedesktop.DBus.Error.AccessDenied", `Rejected send message, sender=":1.5" (uid=65532 pid=7)`)
+	h.run()
+	h.Expect(unknown("COS update_engine does not answer GetStatusAdvanced: org.freedesktop.DBus.Error.AccessDenied."))
+	e.FailStatus("", "")
+	h.ExpectAfter(30*time.Second, upToDate)
+}
+
+func TestEngine_OutlivesARestartOfTheBus_Behaviour6(t *testing.T) {
+	h := newHarness(t)
+	e := h.startHost(hosttest.COSCurrent)
+	h.run()
+	h.Expect(upToDate)
+	h.Must(h.bus.Halt())
+	h.Expect(unreachableBus)
+	h.Must(h.bus.Restart())
+	h.Must(e.Start())
+	h.ExpectAfter(time.Minute, upToDate)
+	h.Must(e.Emit(hosttest.COSNeedReboot("17800.147.54")))
+	h.Expect(needed17800)
+}
+
+func TestEngine_OutlivesARestartOfUpdateEngine_Behaviour6(t *testing.T) {
+	h := newHarness(t)
+	e := h.startHost(hosttest.COSCurrent)
+	h.run()
+	h.Expect(upToDate)
+	e.Stop()
+	h.Expect(absent)
+	h.Must(e.Start())
+	h.Expect(upToDate)
+	// Its broadcasts count again, under a new connection name.
+	h.Must(e.Emit(hosttest.COSNeedReboot("17800.147.54")))
+	h.Expect(needed17800)
+}
+
+func TestEngine_KeepsNeedAndVersionWhenUpdateEngineForgetsIt_Behaviour8(t *testing.T) {
+	for name, platform := range platforms {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			e := h.startHost(platform)
+			h.run()
+			h.Expect(upToDate)
+			h.Must(e.Emit(hosttest.COSNeedReboot("17800.147.54")))
+			h.Expect(needed17800)
+			calls := e.StatusCalls()
+			e.Stop()
+			h.Must(e.Start()) // It says NEED_REBOOT with version 0.0.0.0 now.
+			h.Until("the status to be read again", func() bool { return e.StatusCalls() > calls }, 0)
+			h.expectNothing()
+			// That need is still the engine's to take back.
+			h.client("ResetStatus")
+			h.ExpectAfter(service.PollInterval, upToDate)
+		})
+	}
+}
+
+func TestEngine_RunsOnWithoutUpdateEngine_Behaviours7And25(t *testing.T) {
+	h := newHarness(t)
+	h.run()
+	h.Expect(absent)
+	h.startHost(hosttest.COSCurrent)
+	h.Expect(upToDate)
+}
+
+func TestEngine_HearsAPlatformThatLearntTheAdvancedStatus_Behaviour10(t *testing.T) {
+	h := newHarness(t)
+	old := h.startHost(hosttest.COSBeforeAdvanced)
+	h.run()
+	h.Expect(upToDate)
+	old.Stop()
+	h.Expect(absent)
+	h.startHost(hosttest.COSTransitional)
+	h.Expect(upToDate)
+	h.Must(h.host.Emit(hosttest.COSStatus{Op: hosttest.COSUpdatedNeedReboot, Version: "17800.147.54", IsInstall: true}))
+	h.expectNothing()
+}
+
+func TestEngine_RestartedAgentKeepsItsNeedWhileUpdateEngineIsAway(t *testing.T) {
+	h := newHarness(t)
+	h.engine.Before = needed17800
+	h.run()
+	h.Expect(needed17800)
+	h.startHost(hosttest.COSCurrent)
+	h.Expect(upToDate)
+}
+
+func TestEngine_TellsWhetherTheEngineIsReachable(t *testing.T) {
+	h := newHarness(t)
+	e := h.startHost(hosttest.COSCurrent)
+	h.run()
+	h.Expect(upToDate)
+	e.Stop()
+	h.Expect(absent)
+	h.Must(e.Start())
+	h.Expect(upToDate)
+	got := []bool{<-h.Reachable, <-h.Reachable, <-h.Reachable}
+	if diff := cmp.Diff([]bool{true, false, true}, got); diff != "" {
+		t.Errorf("reachable (-want +got):\n%s", diff)
+	}
+}

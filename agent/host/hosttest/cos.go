@@ -1,0 +1,279 @@
+package hosttest
+
+import (
+	"fmt"
+	"math"
+	"sync"
+
+	"github.com/godbus/dbus/v5"
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// What update_engine of Container-Optimized OS is called on the bus.
+const (
+	cosName      = "org.chromium.UpdateEngine"
+	cosPath      = dbus.ObjectPath("/org/chromium/UpdateEngine")
+	cosInterface = "org.chromium.UpdateEngineInterface"
+)
+
+// COSOp is what update_engine of COS is doing: the numbers of update_engine.Operation.
+type COSOp int32
+
+// Operations of COS' update_engine.
+const (
+	COSError               COSOp = -1
+	COSIdle                COSOp = 0
+	COSCheckingForUpdate   COSOp = 1
+	COSUpdateAvailable     COSOp = 2
+	COSDownloading         COSOp = 3
+	COSVerifying           COSOp = 4
+	COSFinalizing          COSOp = 5
+	COSUpdatedNeedReboot   COSOp = 6
+	COSReportingErrorEvent COSOp = 7
+	COSUpdatedButDeferred  COSOp = 12
+)
+
+// text is how GetStatus of the platforms before GetStatusAdvanced spells an operation.
+func (o COSOp) text() string {
+	names := []string{
+		"IDLE", "CHECKING_FOR_UPDATE", "UPDATE_AVAILABLE", "DOWNLOADING", "VERIFYING", "FINALIZING", "UPDATED_NEED_REBOOT",
+		"REPORTING_ERROR_EVENT", "ATTEMPTING_ROLLBACK", "DISABLED", "NEED_PERMISSION_TO_UPDATE", "CLEANUP_PREVIOUS_UPDATE",
+		"UPDATED_BUT_DEFERRED",
+	}
+	if o < 0 || int(o) >= len(names) {
+		return "UPDATE_STATUS_ERROR"
+	}
+	return "UPDATE_STATUS_" + names[o]
+}
+
+// cosNoVersion is what COS' update_engine says before it knows one, and after it has forgotten it.
+const cosNoVersion = "0.0.0.0"
+
+// COSStatus is what matters of update_engine.StatusResult.
+type COSStatus struct {
+	// LastChecked is in seconds since 1970; 0 means never.
+	LastChecked int64
+	// Progress of the download, 0 to 1.
+	Progress float64
+	// Op is one of the COS operations.
+	Op COSOp
+	// Version that is being installed, or is staged.
+	Version string
+	// Size of the download in bytes.
+	Size int64
+	// IsInstall says that downloadable content is being installed, and no update of the system.
+	IsInstall bool
+	// LastAttemptError is an error code of update_engine; 0 means none.
+	LastAttemptError int32
+}
+
+// COSNeedReboot is the status once a version is staged.
+func COSNeedReboot(version string) COSStatus {
+	return COSStatus{Op: COSUpdatedNeedReboot, Version: version}
+}
+
+// message is the status as protobuf writes it: zero values are left out.
+func (s COSStatus) message() []byte {
+	var b []byte
+	number := func(field protowire.Number, value uint64) {
+		if value != 0 {
+			b = protowire.AppendVarint(protowire.AppendTag(b, field, protowire.VarintType), value)
+		}
+	}
+	number(1, uint64(s.LastChecked))
+	if s.Progress != 0 {
+		b = protowire.AppendFixed64(protowire.AppendTag(b, 2, protowire.Fixed64Type), math.Float64bits(s.Progress))
+	}
+	number(3, uint64(s.Op))
+	if s.Version != "" {
+		b = protowire.AppendString(protowire.AppendTag(b, 4, protowire.BytesType), s.Version)
+	}
+	number(5, uint64(s.Size))
+	number(7, protowire.EncodeBool(s.IsInstall))
+	number(10, uint64(s.LastAttemptError))
+	return b
+}
+
+// body is the status as GetStatus and StatusUpdate tell it, which know nothing of installs and errors.
+func (s COSStatus) body() []any {
+	return Status{LastChecked: s.LastChecked, Progress: s.Progress, Op: s.Op.text(), Version: s.Version, Size: s.Size}.body()
+}
+
+// COSPlatform is a generation of COS, told apart by how its update_engine tells its status.
+type COSPlatform int
+
+const (
+	// COSCurrent knows GetStatusAdvanced and StatusUpdateAdvanced only.
+	COSCurrent COSPlatform = iota
+	// COSTransitional has the old ones beside them.
+	COSTransitional
+	// COSBeforeAdvanced has only the old ones, GetStatus and StatusUpdate.
+	COSBeforeAdvanced
+)
+
+// COSUpdateEngine is a fake update_engine of COS. It does nothing by itself but answer, and broadcast when it starts.
+type COSUpdateEngine struct {
+	service  service
+	platform COSPlatform
+
+	mu      sync.Mutex
+	status  COSStatus
+	failure *dbus.Error
+	garbled bool
+	asked   int
+	driven  int
+}
+
+// StartCOSUpdateEngine puts an idle update_engine of COS on the bus.
+func (b *Bus) StartCOSUpdateEngine(platform COSPlatform) (*COSUpdateEngine, error) {
+	e := &COSUpdateEngine{service: service{bus: b, name: cosName}, platform: platform, status: COSStatus{Version: cosNoVersion}}
+	return e, e.Start()
+}
+
+// Start brings update_engine back after Stop, or after the bus was restarted. Like the real one it broadcasts its status
+// as soon as it has its name; a need it had survives, the version does not.
+func (e *COSUpdateEngine) Start() error {
+	status := e.restarted()
+	if _, err := e.service.start(e.export); err != nil {
+		return err
+	}
+	return e.broadcast(status)
+}
+
+func (e *COSUpdateEngine) restarted() COSStatus {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	after := COSStatus{Version: cosNoVersion}
+	if e.status.Op == COSUpdatedNeedReboot && !e.status.IsInstall {
+		after.Op = COSUpdatedNeedReboot
+	}
+	e.status = after
+	return after
+}
+
+// Stop takes update_engine off the bus, as when it crashes.
+func (e *COSUpdateEngine) Stop() { e.service.stop() }
+
+// SetStatus changes what the engine answers and broadcasts nothing.
+func (e *COSUpdateEngine) SetStatus(status COSStatus) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.status = status
+}
+
+// Emit changes the status and broadcasts it.
+func (e *COSUpdateEngine) Emit(status COSStatus) error {
+	e.SetStatus(status)
+	return e.broadcast(status)
+}
+
+// EmitBody broadcasts a signal of the engine's with any body, fit or not, and leaves the status as it is.
+func (e *COSUpdateEngine) EmitBody(member string, body ...any) error {
+	conn, err := e.service.current()
+	if err != nil {
+		return err
+	}
+	return emit(conn, cosPath, cosInterface+"."+member, body)
+}
+
+// FailStatus makes the engine answer with a D-Bus error. An empty name lets it answer again.
+func (e *COSUpdateEngine) FailStatus(name, message string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.failure = namedError(name, message)
+}
+
+// GarbleStatus makes GetStatusAdvanced answer with bytes that are no protobuf message, or right again.
+func (e *COSUpdateEngine) GarbleStatus(garbled bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.garbled = garbled
+}
+
+// StatusCalls counts the calls of GetStatusAdvanced and GetStatus that were answered.
+func (e *COSUpdateEngine) StatusCalls() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.asked
+}
+
+// DrivingCalls counts the calls that make the engine do something. The agent must never make one.
+func (e *COSUpdateEngine) DrivingCalls() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.driven
+}
+
+func (e *COSUpdateEngine) broadcast(status COSStatus) error {
+	if e.platform != COSBeforeAdvanced {
+		if err := e.EmitBody("StatusUpdateAdvanced", status.message()); err != nil {
+			return err
+		}
+	}
+	if e.platform != COSCurrent {
+		return e.EmitBody("StatusUpdate", status.body()...)
+	}
+	return nil
+}
+
+func (e *COSUpdateEngine) export(conn *dbus.Conn) error {
+	methods := map[string]any{
+		"SetStatus":              e.overrideStatus,
+		"ResetStatus":            e.resetStatus,
+		"Update":                 func([]byte) *dbus.Error { return e.drive() },
+		"AttemptUpdate":          func(string, string) *dbus.Error { return e.drive() },
+		"AttemptUpdateWithFlags": func(string, string, int32) *dbus.Error { return e.drive() },
+		"RebootIfNeeded":         e.drive,
+		"ApplyDeferredUpdate":    e.drive,
+	}
+	if e.platform != COSBeforeAdvanced {
+		methods["GetStatusAdvanced"] = e.getStatusAdvanced
+	}
+	if e.platform != COSCurrent {
+		methods["GetStatus"] = e.getStatus
+	}
+	return conn.ExportMethodTable(methods, cosPath, cosInterface)
+}
+
+func (e *COSUpdateEngine) getStatusAdvanced() ([]byte, *dbus.Error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.asked++
+	if e.garbled {
+		return []byte("\xff\xff"), nil
+	}
+	return e.status.message(), e.failure
+}
+
+func (e *COSUpdateEngine) getStatus() (lastChecked, progress, op, version, size any, failure *dbus.Error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.asked++
+	body := e.status.body()
+	return body[0], body[1], body[2], body[3], body[4], e.failure
+}
+
+// overrideStatus is what update_engine_client --set_status=6 calls.
+func (e *COSUpdateEngine) overrideStatus(op int32) *dbus.Error {
+	e.mu.Lock()
+	e.status.Op = COSOp(op)
+	status := e.status
+	e.mu.Unlock()
+	if err := e.broadcast(status); err != nil {
+		return namedError("org.chromium.UpdateEngine.Error.Failed", fmt.Sprintf("broadcasting: %v", err))
+	}
+	return nil
+}
+
+// resetStatus forgets a staged update and tells nobody.
+func (e *COSUpdateEngine) resetStatus() *dbus.Error {
+	e.SetStatus(COSStatus{Version: cosNoVersion})
+	return nil
+}
+
+func (e *COSUpdateEngine) drive() *dbus.Error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.driven++
+	return nil
+}
