@@ -28,6 +28,9 @@ func (n *Node) backOff() (until time.Time, why string) {
 	if g := n.Grant; g != nil && g.State == v1alpha1.GrantCancelled && g.Reason == v1alpha1.ReasonAgentSilent {
 		return g.At.Add(silentBackOff), "the agent did not act on the last grant"
 	}
+	if n.hookRefused() {
+		return n.Grant.At.Add(hookBackOff), "the last attempt failed (" + string(n.Grant.Reason) + ")"
+	}
 	if p := n.Progress; n.failed() {
 		return p.At.Add(backOffAfter(p.Failures)), "the last attempt failed (" + string(p.Reason) + "): " + p.Message
 	}

@@ -41,6 +41,9 @@ func (f *fleet) decisions(p *Plan, objections map[string]*Objection) []Decision 
 
 // decision is True from the bell until the grant is over.
 func (t Flight) decision(policy string) (Decision, bool) {
+	if t.Action == Wait && t.Reason == v1alpha1.ReasonWaitingForHook && !t.Rebooting() {
+		return Decision{Node: t.Entry.Node, Status: corev1.ConditionFalse, Reason: t.Reason, Message: t.Message}, true
+	}
 	if t.Action != Wait || !t.Node.shows(t.Entry.Seq) || t.Node.Grant.State != v1alpha1.GrantActive {
 		return Decision{}, false
 	}
@@ -112,7 +115,7 @@ func (f *fleet) count(p *Plan, b *budget) (v1alpha1.NodeCounts, []v1alpha1.Block
 		if n.NeedsReboot() {
 			c.RebootRequired++
 		}
-		if n.NeedsReboot() && n.failed() {
+		if n.NeedsReboot() && (n.failed() || n.hookRefused()) {
 			c.Failed++
 		}
 	}

@@ -62,6 +62,11 @@ func (f *fleet) failedSince(from time.Time) []string {
 			failed = append(failed, n.Name+" ("+string(n.Progress.Reason)+")")
 		}
 	}
+	for _, n := range f.governed {
+		if n.NeedsReboot() && n.hookRefused() && n.Grant.At.After(from) {
+			failed = append(failed, n.Name+" ("+string(n.Grant.Reason)+")")
+		}
+	}
 	for _, e := range f.entries {
 		if t := f.flight(e); t.FailedAt.After(from) {
 			failed = append(failed, e.Node+" ("+string(t.Reason)+")")

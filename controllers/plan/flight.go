@@ -26,6 +26,8 @@ const (
 	RingBell Action = "Ring"
 	// CancelGrant takes the grant back.
 	CancelGrant Action = "Cancel"
+	// BeginHooks labels the node for a phase of hooks, and removes stale answers.
+	BeginHooks Action = "BeginHooks"
 	// FinishGrant puts the node back in service.
 	FinishGrant Action = "Finish"
 	// ReleaseEntry takes the entry out of the ledger.
@@ -41,6 +43,8 @@ type Flight struct {
 	// Reason and Message say where it is, or why it is cancelled.
 	Reason  v1alpha1.Reason
 	Message string
+	// Stage is the phase that BeginHooks begins.
+	Stage v1alpha1.HookStage
 	// FailedAt is when the flight overran its deadline; zero: it did not. The slot is kept all the same.
 	FailedAt time.Time
 	// Until is the instant at which time alone changes the answer; zero: none.
@@ -97,7 +101,9 @@ func (f *fleet) awaitStart(t *Flight) {
 		return
 	}
 	if !rung {
-		t.Action = RingBell
+		if f.beforeHooks(t) {
+			t.Action = RingBell
+		}
 		return
 	}
 	t.Message = "granted; the agent has not begun yet"
@@ -170,7 +176,7 @@ func (f *fleet) settle(t *Flight) {
 	}
 	t.Until = since.Add(f.Policy.Spec.SettleOrDefault())
 	t.Message = "back since " + instant(since) + ", settling until " + instant(t.Until)
-	if !f.Now.Before(t.Until) {
+	if !f.Now.Before(t.Until) && f.runHooks(t, v1alpha1.HooksAfter) {
 		t.Action, t.Until, t.Message = FinishGrant, time.Time{}, "back in service"
 	}
 }

@@ -41,6 +41,11 @@ type Node struct {
 	Objection *v1alpha1.Objection
 	Record
 
+	// Annotations hold the answers of hooks.
+	Annotations map[string]string
+	// Hooks is the phase of hooks the node is in; nil when there is none. One that cannot be read is none, and begins again.
+	Hooks *v1alpha1.HookPhase
+
 	// Unreadable says what is wrong with an annotation of the record that cannot be parsed; empty when all is well.
 	Unreadable string
 }
@@ -55,6 +60,7 @@ func NodeOf(node *corev1.Node) Node {
 		Cordoned:     node.Spec.Unschedulable,
 		BootID:       node.Status.NodeInfo.BootID,
 		Paused:       v1alpha1.NodeIsPaused(node.Annotations),
+		Annotations:  node.Annotations,
 	}
 	n.readConditions(node.Status.Conditions)
 	n.readRecord(node.Annotations)
@@ -85,6 +91,9 @@ func (n *Node) readRecord(annotations map[string]string) {
 	if n.Progress, err = v1alpha1.ParseProgress(annotations); err != nil {
 		n.Unreadable = err.Error()
 		n.progressLost = true
+	}
+	if n.Hooks, err = v1alpha1.ParseHookPhase(annotations); err != nil {
+		n.Hooks = nil
 	}
 	if n.Objection, err = v1alpha1.ParseObjection(annotations); err != nil {
 		// An agent that objects in words we cannot read still objects.

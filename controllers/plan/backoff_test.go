@@ -1,0 +1,61 @@
+package plan_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// A node is held back after a failed attempt: 5 minutes, doubling to 6 hours. The instant itself is free again.
+func TestReboots_BackOff(t *testing.T) {
+	cases := map[string]struct {
+		failures int32
+		want     time.Duration
+	}{
+		"first failure":       {1, 5 * time.Minute},
+		"second":              {2, 10 * time.Minute},
+		"third":               {3, 20 * time.Minute},
+		"seventh":             {7, 320 * time.Minute},
+		"eighth":              {8, 6 * time.Hour},
+		"ninth":               {9, 6 * time.Hour},
+		"as many as there be": {math.MaxInt32, 6 * time.Hour},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := one(policy("workers"), needy("worker-1",
+				progress(1, v1alpha1.PhaseAborted, failed(tc.failures, v1alpha1.ReasonDrainTimedOut, "db-0 stays"))))
+			s.now = evening.Add(tc.want - time.Second)
+			if p := s.plan(); len(p.Granted) != 0 || !p.Next.Equal(evening.Add(tc.want)) {
+				t.Errorf("a second before: granted %v, next %v", p.Granted, p.Next)
+			}
+			s.now = evening.Add(tc.want)
+			if p := s.plan(); len(p.Granted) != 1 {
+				t.Errorf("then: %+v", p.Decisions)
+			}
+		})
+	}
+}
+
+// TestReboots_NoBackOff: what does not hold a node back.
+func TestReboots_NoBackOff(t *testing.T) {
+	otherBoot := func(p *v1alpha1.Progress) { p.BootID = "another" }
+	cases := map[string]func(*host){
+		"an attempt that was cancelled":               progress(1, v1alpha1.PhaseAborted, failed(0, v1alpha1.ReasonCancelled, "")),
+		"a failure in an earlier boot (behaviour 50)": progress(1, v1alpha1.PhaseAborted, failed(3, v1alpha1.ReasonDrainTimedOut, ""), otherBoot),
+		"a silent agent, a quarter of an hour ago":    grant(1, v1alpha1.GrantCancelled, cancelledAt(-15*time.Minute, v1alpha1.ReasonAgentSilent)),
+		"a reboot that is finished": func(h *host) {
+			grant(1, v1alpha1.GrantFinished)(h)
+			progress(1, v1alpha1.PhaseRebooting, failed(2, "", ""), otherBoot)(h)
+		},
+	}
+	for name, option := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := one(policy("workers"), needy("worker-1", option)).plan()
+			if len(p.Granted) != 1 || p.Granted[0].Seq != 2 {
+				t.Errorf("granted %v, decisions %v", p.Granted, p.Decisions)
+			}
+		})
+	}
+}

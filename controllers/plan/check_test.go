@@ -1,0 +1,219 @@
+package plan_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/window"
+)
+
+func paused(until *metav1.Time, reason string) func(*v1alpha1.RebootPolicy) {
+	return func(p *v1alpha1.RebootPolicy) { p.Spec.Pause = &v1alpha1.Pause{Until: until, Reason: reason} }
+}
+
+func halted(p *v1alpha1.RebootPolicy) {
+	p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionHalted, Status: metav1.ConditionTrue, Message: "2 nodes failed"}}
+}
+
+func dryRun(p *v1alpha1.RebootPolicy) { p.Spec.Mode = v1alpha1.ModeDryRun }
+
+// TestReboots_Objection: each reason why a node that needs a reboot may not have it, in the words its users read.
+func TestReboots_Objection(t *testing.T) {
+	soon, past := metav1.NewTime(evening.Add(time.Hour)), metav1.NewTime(evening)
+	closed := &window.State{OpensAt: evening.Add(24 * time.Hour)}
+	cases := map[string]struct {
+		situation situation
+		// reason and message of worker-1; an empty reason: it is granted.
+		reason  v1alpha1.Reason
+		message string
+	}{
+		"nothing speaks against it": {situation: one(policy("workers"), needy("worker-1"))},
+		"paused node (behaviour 23)": {
+			one(policy("workers"), needy("worker-1", annotated(v1alpha1.AnnotationPaused, "true"))),
+			v1alpha1.ReasonNodePaused, "the node is paused; kubectl annotate node worker-1 reboot-operator.io/paused- goes on",
+		},
+		"any other value of the annotation does not pause": {
+			situation: one(policy("workers"), needy("worker-1", annotated(v1alpha1.AnnotationPaused, "yes"))),
+		},
+		"a limit that cannot be read": {
+			one(policy("workers", atMost("many")), needy("worker-1")),
+			v1alpha1.ReasonInvalid, `policy workers: spec.concurrency.maxUnavailable: "many" is no percentage`,
+		},
+		"a window that cannot be compiled (behaviour 34)": {
+			situation{policies: []*v1alpha1.RebootPolicy{policy("workers")}, hosts: hosts(needy, "worker-1"), windowInvalid: `window "w": unknown zone`},
+			v1alpha1.ReasonInvalid, `policy workers: window "w": unknown zone`,
+		},
+		"paused policy": {
+			one(policy("workers", paused(nil, "")), needy("worker-1")),
+			v1alpha1.ReasonPaused, "policy workers is paused",
+		},
+		"policy paused until an instant, for a reason": {
+			one(policy("workers", paused(&soon, "Black Friday")), needy("worker-1")),
+			v1alpha1.ReasonPaused, "policy workers is paused until Mon 2026-06-01 23:00:00 UTC: Black Friday",
+		},
+		"a pause that is over with this instant": {situation: one(policy("workers", paused(&past, "")), needy("worker-1"))},
+		"halted policy": {
+			one(policy("workers", halted), needy("worker-1")),
+			v1alpha1.ReasonHalted, `policy workers halted after failures; kubectl annotate rebootpolicy workers reboot-operator.io/resume="why" goes on`,
+		},
+		"blackout": {
+			situation{policies: []*v1alpha1.RebootPolicy{policy("workers")}, hosts: hosts(needy, "worker-1"), window: &window.State{
+				Name: "freeze", Blackout: true, BlackoutReason: "year end", OpensAt: evening.Add(time.Hour),
+			}},
+			v1alpha1.ReasonBlackout, "blackout freeze is in force; the next reboot may start Mon 2026-06-01 23:00:00 UTC: year end",
+		},
+		"blackout for no reason and without an end in sight": {
+			situation{
+				policies: []*v1alpha1.RebootPolicy{policy("workers")}, hosts: hosts(needy, "worker-1"),
+				window: &window.State{Name: "freeze", Blackout: true},
+			},
+			v1alpha1.ReasonBlackout, "blackout freeze is in force; none opens within a year",
+		},
+		"closed window": {
+			situation{policies: []*v1alpha1.RebootPolicy{policy("workers")}, hosts: hosts(needy, "worker-1"), window: closed},
+			v1alpha1.ReasonWindowClosed, "no window is open; the next reboot may start Tue 2026-06-02 22:00:00 UTC",
+		},
+		"closed window that never opens": {
+			situation{policies: []*v1alpha1.RebootPolicy{policy("workers")}, hosts: hosts(needy, "worker-1"), window: &window.State{}},
+			v1alpha1.ReasonWindowClosed, "no window is open; none opens within a year",
+		},
+		"node that is being deleted": {
+			one(policy("workers"), needy("worker-1", deleting, notReady)),
+			v1alpha1.ReasonNodeUnavailable, "the node is being deleted",
+		},
+		"node whose readiness is unknown (behaviour 18)": {
+			one(policy("workers"), needy("worker-1", notReady)),
+			v1alpha1.ReasonNodeUnavailable, "the node is not Ready: a reboot could not be proved; mend it first",
+		},
+		"kubelet that reports no boot ID (behaviour 63)": {
+			one(policy("workers"), needy("worker-1", bootID(""))),
+			v1alpha1.ReasonNodeUnavailable, "the kubelet reports no boot ID: a reboot could not be proved",
+		},
+		"agent that objects (behaviour 46)": {
+			one(policy("workers"), needy("worker-1", annotated(v1alpha1.AnnotationObjection, `{"reason":"Inhibited","message":"dpkg: upgrading"}`))),
+			v1alpha1.ReasonInhibited, "dpkg: upgrading",
+		},
+		"agent that objects in words nobody can read": {
+			one(policy("workers"), needy("worker-1", annotated(v1alpha1.AnnotationObjection, `{"message":"no"}`))),
+			v1alpha1.ReasonRecordUnreadable, "annotation reboot-operator.io/objection: reason must be set",
+		},
+		"progress that cannot be read": {
+			one(policy("workers"), needy("worker-1", annotated(v1alpha1.AnnotationProgress, `null`))),
+			v1alpha1.ReasonRecordUnreadable, "annotation reboot-operator.io/progress: null is no record; " +
+				"the agent repairs it, or: kubectl annotate node worker-1 reboot-operator.io/progress-",
+		},
+		"grant that cannot be read is no grant, and is replaced": {
+			situation: one(policy("workers"), needy("worker-1", annotated(v1alpha1.AnnotationGrant, `{"seq":-1}`))),
+		},
+		"attempt that failed a minute ago": {
+			one(policy("workers"), needy("worker-1", progress(1, v1alpha1.PhaseAborted, phaseAt(-time.Minute), failed(1, v1alpha1.ReasonDrainTimedOut, "db-0 stays")))),
+			v1alpha1.ReasonBackingOff, "the last attempt failed (DrainTimedOut): db-0 stays; the next attempt is due Mon 2026-06-01 22:04:00 UTC",
+		},
+		"agent that was silent ten minutes ago": {
+			one(policy("workers"), needy("worker-1", grant(1, v1alpha1.GrantCancelled, cancelledAt(-10*time.Minute, v1alpha1.ReasonAgentSilent)))),
+			v1alpha1.ReasonBackingOff, "the agent did not act on the last grant; the next attempt is due Mon 2026-06-01 22:05:00 UTC",
+		},
+		"grant that was taken back for another reason does not hold the node back": {
+			situation: one(policy("workers"), needy("worker-1", grant(1, v1alpha1.GrantCancelled, cancelledAt(-time.Minute, v1alpha1.ReasonPaused)))),
+		},
+		"limit of 0": {
+			one(policy("workers", atMost("0")), needy("worker-1")),
+			v1alpha1.ReasonBudgetExhausted, "maxUnavailable is 0: no node may be rebooted",
+		},
+		"limit that another node uses up (behaviour 18)": {
+			one(policy("workers"), needy("worker-1"), newHost("worker-2", notReady)),
+			v1alpha1.ReasonBudgetExhausted, "waiting for its turn: at most 1 of the nodes may be unavailable at once",
+		},
+		"limit in percent that another node uses up": {
+			one(policy("workers", atMost("50%")), needy("worker-1"), newHost("worker-2", cordoned)),
+			v1alpha1.ReasonBudgetExhausted, "waiting for its turn: at most 50% of the nodes may be unavailable at once",
+		},
+		"dry run": {
+			one(policy("workers", dryRun), needy("worker-1")),
+			v1alpha1.ReasonDryRun, "would be rebooted now: policy workers only reports",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := tc.situation.plan()
+			var got, want []plan.Decision
+			for _, d := range p.Decisions {
+				if d.Node == "worker-1" {
+					got = append(got, d)
+				}
+			}
+			if tc.reason != "" {
+				want = []plan.Decision{{Node: "worker-1", Status: corev1.ConditionFalse, Reason: tc.reason, Message: tc.message}}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("decisions (-want +got):\n%s", diff)
+			}
+			if granted := len(p.Granted) > 0; granted != (tc.reason == "") {
+				t.Errorf("granted: %t", granted)
+			}
+		})
+	}
+}
+
+// TestReboots_OrderOfChecks begins with a node against which everything speaks, and takes one objection away at a time.
+// The order is the one of docs/reasons.md: users rely on which of several reasons is told.
+func TestReboots_OrderOfChecks(t *testing.T) {
+	controlPlane := label(plan.ControlPlaneLabels[0], "")
+	s := situation{
+		policies: []*v1alpha1.RebootPolicy{
+			policy("workers", atMost("many"), paused(nil, ""), halted, dryRun), policy("zoo", selects("zoo", "yes")),
+		},
+		hosts: []*host{
+			needy("cp-1", controlPlane, notReady, label("zoo", "yes"), annotated(v1alpha1.AnnotationPaused, "true"),
+				annotated(v1alpha1.AnnotationObjection, `{"reason":"Inhibited","message":"dpkg: upgrading"}`),
+				annotated(v1alpha1.AnnotationProgress, `null`)),
+			newHost("cp-2", controlPlane, notReady), newHost("worker-1", cordoned),
+		},
+		window: &window.State{Blackout: true, Name: "freeze"},
+	}
+	workers, node := s.policies[0], s.hosts[0].node
+	steps := []struct {
+		want  v1alpha1.Reason
+		mends func()
+	}{
+		{v1alpha1.ReasonPolicyConflict, func() { delete(node.Labels, "zoo") }},
+		{v1alpha1.ReasonNodePaused, func() { delete(node.Annotations, v1alpha1.AnnotationPaused) }},
+		{v1alpha1.ReasonInvalid, func() { atMost("1")(workers) }},
+		{v1alpha1.ReasonPaused, func() { workers.Spec.Pause = nil }},
+		{v1alpha1.ReasonHalted, func() { workers.Status.Conditions = nil }},
+		{v1alpha1.ReasonBlackout, func() { s.window = &window.State{} }},
+		{v1alpha1.ReasonWindowClosed, func() { s.window = nil }},
+		{v1alpha1.ReasonNodeUnavailable, func() { nodeCondition(corev1.NodeReady, corev1.ConditionTrue, 0)(s.hosts[0]) }},
+		{v1alpha1.ReasonInhibited, func() { delete(node.Annotations, v1alpha1.AnnotationObjection) }},
+		{v1alpha1.ReasonRecordUnreadable, func() {
+			progress(1, v1alpha1.PhaseAborted, failed(1, v1alpha1.ReasonDrainTimedOut, ""))(s.hosts[0])
+		}},
+		{v1alpha1.ReasonBackingOff, func() { delete(node.Annotations, v1alpha1.AnnotationProgress) }},
+		{v1alpha1.ReasonControlPlaneGuard, func() { nodeCondition(corev1.NodeReady, corev1.ConditionTrue, 0)(s.hosts[1]) }},
+		{v1alpha1.ReasonBudgetExhausted, func() { atMost("2")(workers) }},
+		{v1alpha1.ReasonDryRun, func() { workers.Spec.Mode = v1alpha1.ModeEnforce }},
+	}
+	for _, step := range steps {
+		s.hosts[0].read, s.hosts[1].read = nil, nil
+		got := v1alpha1.Reason("")
+		for _, d := range s.plan().Decisions {
+			if d.Node == "cp-1" {
+				got = d.Reason
+			}
+		}
+		if got != step.want {
+			t.Fatalf("got %q, want %q", got, step.want)
+		}
+		step.mends()
+	}
+	s.hosts[0].read = nil
+	if p := s.plan(); len(p.Granted) != 1 || p.Granted[0].Node != "cp-1" {
+		t.Errorf("nothing speaks against it any more, and granted are %v; decisions %v", p.Granted, p.Decisions)
+	}
+}

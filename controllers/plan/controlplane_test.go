@@ -1,0 +1,85 @@
+package plan_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+)
+
+// TestReboots_ControlPlane: at most one control-plane node is ever granted, only while the others are Ready, and only when
+// all of them fall under one policy (behaviour 28).
+func TestReboots_ControlPlane(t *testing.T) {
+	cp, old := label(plan.ControlPlaneLabels[0], ""), label(plan.ControlPlaneLabels[1], "true")
+	nine := atMost("9")
+	cases := map[string]struct {
+		situation situation
+		granted   []string
+		reason    v1alpha1.Reason
+		// message of the first control-plane node that waits.
+		message string
+	}{
+		"one at a time, on either label": {
+			one(policy("all", nine), needy("cp-1", cp), needy("cp-2", old), needy("worker")),
+			[]string{"worker", "cp-1"}, v1alpha1.ReasonControlPlaneGuard, "control-plane node cp-1 is being rebooted",
+		},
+		"one at a time in a dry run too": {
+			one(policy("all", nine, dryRun), needy("cp-1", cp), needy("cp-2", cp)),
+			nil, v1alpha1.ReasonControlPlaneGuard, "control-plane node cp-1 is being rebooted",
+		},
+		"not while another is in flight": {
+			one(policy("all", nine, holding(1, entry("cp-2", 1))), needy("cp-1", cp), newHost("cp-2", cp, grant(1, v1alpha1.GrantActive))),
+			nil, v1alpha1.ReasonControlPlaneGuard, "control-plane node cp-2 is being rebooted",
+		},
+		"not while another is not Ready": {
+			one(policy("all", nine), needy("cp-1", cp), newHost("cp-2", cp, notReady)),
+			nil, v1alpha1.ReasonControlPlaneGuard, "control-plane node cp-2 is not Ready",
+		},
+		"a cordoned one is no danger": {
+			one(policy("all", nine), needy("cp-1", cp), newHost("cp-2", cp, cordoned)), []string{"cp-1"}, "", "",
+		},
+		"a single one": {one(policy("all"), needy("cp-1", cp)), []string{"cp-1"}, "", ""},
+		"not when another falls under another policy": {
+			situation{
+				policies: []*v1alpha1.RebootPolicy{policy("all", nine), policy("special", selects("special", "yes"), priority(1))},
+				hosts:    []*host{needy("cp-1", cp), newHost("cp-2", cp, label("special", "yes")), needy("worker")},
+			},
+			[]string{"worker"}, v1alpha1.ReasonPolicyConflict, "all control-plane nodes must fall under one policy; cp-2 does not fall under all",
+		},
+		"not when another falls under none": {
+			situation{
+				policies: []*v1alpha1.RebootPolicy{policy("some", selects("some", "yes"))},
+				hosts:    []*host{needy("cp-1", cp, label("some", "yes")), newHost("cp-2", cp)},
+			},
+			nil, v1alpha1.ReasonPolicyConflict, "all control-plane nodes must fall under one policy; cp-2 does not fall under some",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := tc.situation.plan()
+			if diff := cmp.Diff(tc.granted, names(p.Granted)); diff != "" {
+				t.Errorf("granted (-want +got):\n%s", diff)
+			}
+			for _, d := range p.Decisions {
+				if d.Reason == tc.reason && d.Message == tc.message {
+					return
+				}
+			}
+			if tc.reason != "" {
+				t.Errorf("decisions: %+v; want %s, %q", p.Decisions, tc.reason, tc.message)
+			}
+		})
+	}
+}
+
+// The informer's order is random. A message that changed with it would be written again and again.
+func TestReboots_ControlPlaneMessageIsSteady(t *testing.T) {
+	cp := label(plan.ControlPlaneLabels[0], "")
+	a := one(policy("all"), needy("cp-1", cp), newHost("cp-2", cp, notReady), newHost("cp-3", cp, notReady))
+	b := one(policy("all"), newHost("cp-3", cp, notReady), newHost("cp-2", cp, notReady), needy("cp-1", cp))
+	if diff := cmp.Diff(a.plan(), b.plan(), planOptions...); diff != "" {
+		t.Errorf("(-one order +another):\n%s", diff)
+	}
+}

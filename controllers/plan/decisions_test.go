@@ -1,0 +1,211 @@
+package plan_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+)
+
+// stands is a condition RebootPermitted from before.
+var stands = nodeCondition(v1alpha1.NodeRebootPermitted, corev1.ConditionFalse, 0)
+
+// TestReboots_Decisions: which nodes a policy answers for, and what it says. Where there is no decision, the condition
+// stays as it is.
+func TestReboots_Decisions(t *testing.T) {
+	const active = v1alpha1.GrantActive
+	waits := plan.Decision{Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonPaused, Message: "policy workers is paused"}
+	on := func(node string, d plan.Decision) plan.Decision {
+		d.Node = node
+		return d
+	}
+	granted := plan.Decision{Node: "a", Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonGranted, Message: "granted by policy workers, number 1"}
+	conflict := plan.Decision{
+		Node: "a", Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonPolicyConflict,
+		Message: "policies workers, zoo select the node with the same priority; raise spec.priority of one",
+	}
+	rivals := []*v1alpha1.RebootPolicy{policy("workers"), policy("zoo")}
+	cases := map[string]struct {
+		situation situation
+		want      []plan.Decision
+	}{
+		"waiting nodes, by name":       {one(policy("workers", paused(nil, "")), needy("b"), needy("a")), []plan.Decision{on("a", waits), on("b", waits)}},
+		"nothing on a node in service": {one(policy("workers"), newHost("a")), nil},
+		"nothing while the engine is unreachable": {
+			one(policy("workers"), newHost("a", nodeCondition(v1alpha1.NodeRebootRequired, corev1.ConditionUnknown, 0))), nil,
+		},
+		"a condition that has nothing to say any more is removed": {
+			one(policy("workers"), newHost("a", stands)), []plan.Decision{{Node: "a"}},
+		},
+		"a node that is granted now is told by the bell": {one(policy("workers"), needy("a")), nil},
+		"a node whose bell is due is told by it":         {one(policy("workers", holding(1, entry("a", 1))), needy("a", stands)), nil},
+		"a node that is rung": {
+			one(policy("workers", holding(1, entry("a", 1))), needy("a", grant(1, active))), []plan.Decision{granted},
+		},
+		"a node that reboots, and does not ask any more": {
+			one(policy("workers", holding(1, entry("a", 1))), newHost("a", grant(1, active), progress(1, v1alpha1.PhaseRebooting))), []plan.Decision{granted},
+		},
+		"a node that is not back in time": {
+			one(policy("workers", holding(1, entry("a", 1))), newHost("a", grant(1, active), progress(1, v1alpha1.PhaseRebooting, phaseAt(-time.Hour)))),
+			[]plan.Decision{{
+				Node: "a", Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonRebootTimedOut,
+				Message: "the node was sent to reboot at Mon 2026-06-01 21:00:00 UTC and was not back within 30m0s; " +
+					"its slot is kept: see to the machine, or delete the Node",
+			}},
+		},
+		"a node under way whose progress cannot be read": {
+			one(policy("workers", holding(1, entry("a", 1))), needy("a", grant(1, active), annotated(v1alpha1.AnnotationProgress, "null"))),
+			[]plan.Decision{{
+				Node: "a", Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonRecordUnreadable,
+				Message: "annotation reboot-operator.io/progress: null is no record; the slot is kept until the agent repairs it",
+			}},
+		},
+		"a grant that is taken back permits nothing, even while the agent drains still": {
+			one(policy("workers", holding(1, entry("a", 1))), needy("a", grant(1, v1alpha1.GrantCancelled), progress(1, v1alpha1.PhaseDraining))), nil,
+		},
+		"a grant that is about to be taken back": {
+			one(policy("workers", paused(nil, ""), holding(1, entry("a", 1))), needy("a", grant(1, active))), nil,
+		},
+		"an entry that is about to be released": {
+			one(policy("workers", holding(1, entry("a", 1))), newHost("a", stands, grant(1, v1alpha1.GrantFinished))), nil,
+		},
+		"an entry without a Node":     {one(policy("workers", holding(1, entry("a", 1)))), nil},
+		"a grant that is found again": {one(policy("workers"), needy("a", stands, grant(1, active))), nil},
+		"a node that another policy reboots": {
+			situation{
+				policies: []*v1alpha1.RebootPolicy{policy("workers"), policy("other", selects("pool", "other"))},
+				hosts:    []*host{needy("a", stands, grant(1, active, givenBy("other")))},
+			}, nil,
+		},
+		"a node of another policy": {
+			situation{policies: []*v1alpha1.RebootPolicy{policy("workers"), policy("other", priority(1))}, hosts: hosts(needy, "a", stands)}, nil,
+		},
+		"a conflict, told by the first of the rivals": {situation{policies: rivals, hosts: hosts(needy, "a")}, []plan.Decision{conflict}},
+		"a conflict is not told by the second": {
+			situation{policies: []*v1alpha1.RebootPolicy{rivals[1], rivals[0]}, hosts: hosts(needy, "a")}, nil,
+		},
+		"a conflict about a node that needs nothing":          {situation{policies: rivals, hosts: hosts(newHost, "a")}, nil},
+		"a conflict about a node that needs nothing any more": {situation{policies: rivals, hosts: hosts(newHost, "a", stands)}, []plan.Decision{{Node: "a"}}},
+		"a conflict about a node that reboots is told when it is back": {
+			situation{
+				policies: []*v1alpha1.RebootPolicy{policy("workers", holding(1, entry("a", 1))), policy("zoo")},
+				hosts:    []*host{needy("a", grant(1, active), progress(1, v1alpha1.PhaseDraining))},
+			}, []plan.Decision{granted},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, tc.situation.plan().Decisions); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestUngoverned: what nodes hear that no policy selects.
+func TestUngoverned(t *testing.T) {
+	s := situation{
+		policies: []*v1alpha1.RebootPolicy{policy("web", selects("pool", "web")), policy("rival", selects("pool", "web")), policy("db", selects("pool", "db"))},
+		hosts: []*host{
+			needy("waits"), newHost("in-service"), newHost("told", stands), needy("governed", label("pool", "db")),
+			needy("disputed", label("pool", "web")), needy("reboots", grant(1, v1alpha1.GrantActive)),
+		},
+	}.snapshot()
+	want := []plan.Decision{
+		{Node: "waits", Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonNoPolicy, Message: "no RebootPolicy selects this node"},
+		{Node: "told"},
+	}
+	if diff := cmp.Diff(want, plan.Ungoverned(s.Governor, s.Nodes)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestReboots_Counts: the numbers of status and metrics.
+func TestReboots_Counts(t *testing.T) {
+	const active = v1alpha1.GrantActive
+	p := situation{
+		policies: []*v1alpha1.RebootPolicy{
+			policy("workers", atMost("5"), failuresMax(9), holding(4, entry("drains", 1), entry("late", 2), entry("back", 3), entry("gone", 4))),
+			policy("zoo", selects("zoo", "yes")),
+		},
+		hosts: []*host{
+			needy("drains", grant(1, active), progress(1, v1alpha1.PhaseDraining)),
+			newHost("late", grant(2, active), progress(2, v1alpha1.PhaseRebooting, phaseAt(-time.Hour)), notReady),
+			newHost("back", grant(3, v1alpha1.GrantFinished), progress(3, v1alpha1.PhaseRebooting)),
+			needy("next"), needy("failed", progress(1, v1alpha1.PhaseAborted, failed(1, v1alpha1.ReasonDrainTimedOut, ""))),
+			newHost("broken", notReady), newHost("mute", nodeCondition(v1alpha1.NodeRebootRequired, corev1.ConditionUnknown, 0)),
+			newHost("bare", func(h *host) { h.node.Status.Conditions = h.node.Status.Conditions[:1] }),
+			needy("disputed", label("zoo", "yes")),
+		},
+	}.plan()
+	want := v1alpha1.NodeCounts{
+		Selected: 8, Reporting: 6, RebootRequired: 3, Permitted: 3, Rebooting: 1, Blocked: 2, Unavailable: 4, Failed: 2,
+	}
+	if diff := cmp.Diff(want, p.Counts); diff != "" {
+		t.Errorf("counts (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string][]string{"disputed": {"workers", "zoo"}}, p.Conflicts); diff != "" {
+		t.Errorf("conflicts (-want +got):\n%s", diff)
+	}
+}
+
+// A dry run counts what is, not what would be.
+func TestReboots_CountsOfADryRun(t *testing.T) {
+	p := one(policy("workers", dryRun, atMost("1")), needy("a", needsSince(5*time.Hour)), needy("b")).plan()
+	want := v1alpha1.NodeCounts{Selected: 2, Reporting: 2, RebootRequired: 2, Blocked: 2}
+	if diff := cmp.Diff(want, p.Counts); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if !p.OldestPending.Equal(evening.Add(-5 * time.Hour)) {
+		t.Errorf("the oldest waits since %v", p.OldestPending)
+	}
+}
+
+// TestReboots_Blocked: why nodes wait: five names at most for a reason, the most frequent reason first, ties by name.
+func TestReboots_Blocked(t *testing.T) {
+	p := one(policy("workers", atMost("0")),
+		append(hosts(needy, "n7 n6 n5 n4 n3 n2 n1"), needy("p2", annotated(v1alpha1.AnnotationPaused, "true")),
+			needy("p1", annotated(v1alpha1.AnnotationPaused, "true")), needy("x", notReady), needy("y", annotated(v1alpha1.AnnotationObjection, `{"reason":"Inhibited"}`)))...,
+	).plan()
+	want := []v1alpha1.BlockedNodes{
+		{Reason: v1alpha1.ReasonBudgetExhausted, Count: 7, Nodes: []string{"n1", "n2", "n3", "n4", "n5"}},
+		{Reason: v1alpha1.ReasonNodePaused, Count: 2, Nodes: []string{"p1", "p2"}},
+		{Reason: v1alpha1.ReasonInhibited, Count: 1, Nodes: []string{"y"}},
+		{Reason: v1alpha1.ReasonNodeUnavailable, Count: 1, Nodes: []string{"x"}},
+	}
+	if diff := cmp.Diff(want, p.Blocked); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestReboots_OldestPending: since when the node has waited that has waited longest.
+func TestReboots_OldestPending(t *testing.T) {
+	cases := map[string]struct {
+		situation situation
+		want      time.Time
+	}{
+		"nobody waits":            {situation: one(policy("workers"), newHost("a"))},
+		"the only one is granted": {situation: one(policy("workers"), needy("a"))},
+		"the one that is not granted": {
+			one(policy("workers"), needy("a", needsSince(5*time.Hour)), needy("b", needsSince(3*time.Hour)), needy("c")), evening.Add(-3 * time.Hour),
+		},
+		"not one that reboots": {
+			one(policy("workers", holding(1, entry("a", 1))), needy("a", needsSince(5*time.Hour), grant(1, v1alpha1.GrantActive)), needy("b")),
+			evening.Add(-time.Hour),
+		},
+		"one that backs off": {
+			one(policy("workers"), needy("a", progress(1, v1alpha1.PhaseAborted, failed(1, v1alpha1.ReasonDrainTimedOut, "")))), evening.Add(-time.Hour),
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.situation.plan().OldestPending; !got.Equal(tc.want) {
+				t.Errorf("got %v, want %v", got, tc.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,131 @@
+package plan_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+)
+
+func failuresMax(n int32) func(*v1alpha1.RebootPolicy) {
+	return func(p *v1alpha1.RebootPolicy) { p.Spec.Failures = &v1alpha1.Failures{Max: &n} }
+}
+
+// TestReboots_Halt: a policy stops by itself when failures.max nodes have failed since the last success, and goes on when
+// an administrator says so.
+func TestReboots_Halt(t *testing.T) {
+	drainFailed := func(at time.Duration) func(*host) {
+		return progress(1, v1alpha1.PhaseAborted, phaseAt(at), failed(1, v1alpha1.ReasonDrainTimedOut, "db-0 stays"))
+	}
+	stands := func(is bool, reason v1alpha1.Reason, message string, since time.Duration) func(*v1alpha1.RebootPolicy) {
+		c := metav1.Condition{Type: v1alpha1.ConditionHalted, Status: metav1.ConditionFalse, Reason: string(reason), Message: message}
+		if is {
+			c.Status = metav1.ConditionTrue
+		}
+		c.LastTransitionTime = metav1.NewTime(evening.Add(since))
+		return func(p *v1alpha1.RebootPolicy) { p.Status.Conditions = []metav1.Condition{c} }
+	}
+	succeeded := func(at time.Duration) func(*v1alpha1.RebootPolicy) {
+		return func(p *v1alpha1.RebootPolicy) { p.Status.LastRebootAt = &metav1.Time{Time: evening.Add(at)} }
+	}
+	most := failuresMax
+	workers := func(options ...func(*v1alpha1.RebootPolicy)) *v1alpha1.RebootPolicy {
+		return policy("workers", options...)
+	}
+	healthy := plan.Halt{Reason: v1alpha1.ReasonHealthy}
+	haltedBy := func(message string) plan.Halt {
+		return plan.Halt{Halted: true, Reason: v1alpha1.ReasonTooManyFailures, Message: message}
+	}
+	lateReboot := options(grant(5, v1alpha1.GrantActive), progress(5, v1alpha1.PhaseRebooting, phaseAt(-time.Hour)), notReady)
+	cases := map[string]struct {
+		situation situation
+		want      plan.Halt
+	}{
+		"nothing failed": {one(workers(), needy("a")), healthy},
+		"one failed, two may": {
+			one(workers(), needy("a", drainFailed(-minute)), needy("b")), healthy,
+		},
+		"two failed": {
+			one(workers(), needy("b", drainFailed(-minute)), needy("a", drainFailed(-time.Hour)), needy("c")),
+			haltedBy("2 nodes failed since the last success (failures.max is 2): a (DrainTimedOut), b (DrainTimedOut)"),
+		},
+		"one failed, one may": {
+			one(workers(most(1)), needy("a", drainFailed(-minute))),
+			haltedBy("1 nodes failed since the last success (failures.max is 1): a (DrainTimedOut)"),
+		},
+		"a node that failed many times is one node": {
+			one(workers(), needy("a", progress(1, v1alpha1.PhaseAborted, failed(9, v1alpha1.ReasonDrainTimedOut, "")))), healthy,
+		},
+		"a success since": {
+			one(workers(succeeded(-minute)), needy("a", drainFailed(-2*minute)), needy("b", drainFailed(-3*minute))), healthy,
+		},
+		"a success in the very second": {
+			one(workers(succeeded(-minute)), needy("a", drainFailed(-minute)), needy("b", drainFailed(-minute))), healthy,
+		},
+		"a node that failed and does not ask any more": {
+			one(workers(most(1)), newHost("a", drainFailed(-minute))), healthy,
+		},
+		"an attempt that was cancelled is no failure": {
+			one(workers(most(1)), needy("a", progress(1, v1alpha1.PhaseAborted, failed(0, v1alpha1.ReasonCancelled, "")))), healthy,
+		},
+		"a node of another policy": {
+			situation{
+				policies: []*v1alpha1.RebootPolicy{workers(most(1)), policy("other", priority(1))},
+				hosts:    []*host{needy("a", drainFailed(-minute))},
+			}, healthy,
+		},
+		"a node that did not come back (behaviour 26)": {
+			one(workers(most(1), holding(5, entry("a", 5))), newHost("a", lateReboot...)),
+			haltedBy("1 nodes failed since the last success (failures.max is 1): a (RebootTimedOut)"),
+		},
+		"a node that did not come back, and a success since": {
+			one(workers(most(1), holding(5, entry("a", 5)), succeeded(-minute)), newHost("a", lateReboot...)), healthy,
+		},
+		"a drain whose agent is dead": {
+			one(workers(most(1), holding(5, entry("a", 5))), needy("a", grant(5, v1alpha1.GrantActive), progress(5, v1alpha1.PhaseDraining, phaseAt(-time.Hour)))),
+			haltedBy("1 nodes failed since the last success (failures.max is 1): a (DrainTimedOut)"),
+		},
+		"a finished reboot that is not released, of a node that is not Ready again": {
+			one(workers(most(1), holding(5, entry("a", 5))), newHost("a", append(lateReboot[1:], grant(5, v1alpha1.GrantFinished), bootID("two"))...)),
+			healthy,
+		},
+		"a Node that is gone": {one(workers(most(1), holding(5, entry("a", 5)))), healthy},
+		"halted stays halted, in the words it halted with": {
+			one(workers(stands(true, v1alpha1.ReasonTooManyFailures, "2 nodes failed", 0)), needy("a")), haltedBy("2 nodes failed"),
+		},
+		"an administrator resumes": {
+			one(workers(stands(true, v1alpha1.ReasonTooManyFailures, "2 nodes failed", 0), resume("mended")), needy("a", drainFailed(0)), needy("b", drainFailed(0))),
+			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: mended"},
+		},
+		"an empty word does not resume": {
+			one(workers(stands(true, v1alpha1.ReasonTooManyFailures, "2 nodes failed", 0), resume("")), needy("a")), haltedBy("2 nodes failed"),
+		},
+		"resumed, and failures before that do not count": {
+			one(workers(most(1), stands(false, v1alpha1.ReasonResumed, "resumed: mended", -minute), succeeded(-time.Hour)), needy("a", drainFailed(-2*minute))),
+			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: mended"},
+		},
+		"resumed, and failed again": {
+			one(workers(most(1), stands(false, v1alpha1.ReasonResumed, "resumed: mended", -3*minute)), needy("a", drainFailed(-2*minute))),
+			haltedBy("1 nodes failed since the last success (failures.max is 1): a (DrainTimedOut)"),
+		},
+		"resumed, and a success since, and failed again": {
+			one(workers(most(1), stands(false, v1alpha1.ReasonResumed, "resumed: mended", -5*minute), succeeded(-3*minute)), needy("a", drainFailed(-2*minute))),
+			haltedBy("1 nodes failed since the last success (failures.max is 1): a (DrainTimedOut)"),
+		},
+		"healthy until now, and the first failures": {
+			one(workers(most(1), stands(false, v1alpha1.ReasonHealthy, "", 0)), needy("a", drainFailed(-2*minute))),
+			haltedBy("1 nodes failed since the last success (failures.max is 1): a (DrainTimedOut)"),
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, tc.situation.plan().Halt); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

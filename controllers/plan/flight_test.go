@@ -1,0 +1,288 @@
+package plan_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/window"
+)
+
+// flightStep is what is to be done about a flight, for comparing.
+type flightStep struct {
+	Action   plan.Action
+	Reason   v1alpha1.Reason
+	Message  string
+	FailedAt time.Time
+	Until    time.Time
+}
+
+// The flight of these tables is number 5 of policy workers, of node worker-1.
+const flightSeq = 5
+
+type flightCase struct {
+	node    []func(*host)
+	policy  []func(*v1alpha1.RebootPolicy)
+	now     time.Duration
+	window  *window.State
+	needs   bool
+	gone    bool
+	another *v1alpha1.RebootPolicy
+	want    flightStep
+}
+
+func (tc flightCase) flight(t *testing.T) plan.Flight {
+	t.Helper()
+	make := newHost
+	if tc.needs {
+		make = needy
+	}
+	s := one(policy("workers", append(tc.policy, holding(flightSeq, entry("worker-1", flightSeq)))...))
+	s.now, s.window = evening.Add(tc.now), tc.window
+	if !tc.gone {
+		s.hosts = []*host{make("worker-1", tc.node...)}
+	}
+	if tc.another != nil {
+		s.policies = append(s.policies, tc.another)
+	}
+	p := s.plan()
+	if len(p.Flights) != 1 {
+		t.Fatalf("flights: %+v", p.Flights)
+	}
+	return p.Flights[0]
+}
+
+func testFlights(t *testing.T, cases map[string]flightCase) {
+	t.Helper()
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			f := tc.flight(t)
+			got := flightStep{f.Action, f.Reason, f.Message, f.FailedAt, f.Until}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestReboots_FlightBeforeTheStart: until the agent begins, everything that speaks against the reboot still counts.
+func TestReboots_FlightBeforeTheStart(t *testing.T) {
+	active := grant(flightSeq, v1alpha1.GrantActive)
+	takenBack := func(reason v1alpha1.Reason, message string) flightStep {
+		return flightStep{Action: plan.CancelGrant, Reason: reason, Message: message}
+	}
+	deleted := func(p *v1alpha1.RebootPolicy) { p.DeletionTimestamp = &metav1.Time{Time: evening} }
+	testFlights(t, map[string]flightCase{
+		"the node does not know of it yet": {
+			needs: true, want: flightStep{Action: plan.RingBell, Reason: v1alpha1.ReasonGranted},
+		},
+		"the node shows an older grant": {
+			needs: true, node: []func(*host){grant(4, v1alpha1.GrantFinished)}, want: flightStep{Action: plan.RingBell, Reason: v1alpha1.ReasonGranted},
+		},
+		"the agent has five minutes": {
+			needs: true, node: []func(*host){active}, now: 299 * time.Second,
+			want: flightStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "granted; the agent has not begun yet", Until: instantAfter(5 * minute)},
+		},
+		"the agent is silent": {
+			needs: true, node: []func(*host){active}, now: 5 * minute,
+			want: takenBack(v1alpha1.ReasonAgentSilent, "the agent did not act on its grant within 5m0s: is the agent's pod running on this node?"),
+		},
+		"the node was rebooted by hand (behaviour 50)": {
+			needs: true, node: []func(*host){active, bootID("worker-1-boot-2")},
+			want: takenBack(v1alpha1.ReasonCancelled, "the node was rebooted by somebody else after the grant"),
+		},
+		"the need is withdrawn (behaviour 3)": {
+			node: []func(*host){active}, want: takenBack(v1alpha1.ReasonCancelled, "the node does not ask for a reboot any more"),
+		},
+		"the need is withdrawn before the bell": {
+			want: takenBack(v1alpha1.ReasonCancelled, "the node does not ask for a reboot any more"),
+		},
+		"another policy of the same priority selects the node": {
+			needs: true, node: []func(*host){active}, another: policy("rivals"),
+			want: takenBack(v1alpha1.ReasonPolicyConflict, "policies rivals, workers select the node with the same priority"),
+		},
+		"another policy governs the node": {
+			needs: true, node: []func(*host){active}, another: policy("better", priority(1)),
+			want: takenBack(v1alpha1.ReasonNoPolicy, "policy workers does not govern the node any more"),
+		},
+		"no policy governs the node": {
+			needs: true, node: []func(*host){active}, policy: []func(*v1alpha1.RebootPolicy){selects("pool", "db")},
+			want: takenBack(v1alpha1.ReasonNoPolicy, "policy workers does not govern the node any more"),
+		},
+		"the policy is being deleted": {
+			needs: true, node: []func(*host){active}, policy: []func(*v1alpha1.RebootPolicy){deleted},
+			want: takenBack(v1alpha1.ReasonCancelled, "policy workers is being deleted"),
+		},
+		"the policy only reports now": {
+			needs: true, node: []func(*host){active}, policy: []func(*v1alpha1.RebootPolicy){dryRun},
+			want: takenBack(v1alpha1.ReasonDryRun, "policy workers only reports"),
+		},
+		"the node is paused (behaviour 23)": {
+			needs: true, node: []func(*host){active, annotated(v1alpha1.AnnotationPaused, "true")},
+			want: takenBack(v1alpha1.ReasonNodePaused, "the node is paused; kubectl annotate node worker-1 reboot-operator.io/paused- goes on"),
+		},
+		"the policy is paused (behaviour 22)": {
+			needs: true, node: []func(*host){active}, policy: []func(*v1alpha1.RebootPolicy){paused(nil, "")},
+			want: takenBack(v1alpha1.ReasonPaused, "policy workers is paused"),
+		},
+		"the window has closed (behaviour 35)": {
+			needs: true, node: []func(*host){active}, window: &window.State{},
+			want: takenBack(v1alpha1.ReasonWindowClosed, "no window is open; none opens within a year"),
+		},
+		"the node is not Ready any more": {
+			needs: true, node: []func(*host){active, notReady},
+			want: takenBack(v1alpha1.ReasonNodeUnavailable, "the node is not Ready: a reboot could not be proved; mend it first"),
+		},
+		"the agent objects (behaviour 46)": {
+			needs: true, node: []func(*host){active, annotated(v1alpha1.AnnotationObjection, `{"reason":"Inhibited","message":"dpkg"}`)},
+			want: takenBack(v1alpha1.ReasonInhibited, "dpkg"),
+		},
+		"the budget is used up by others since, which is no reason": {
+			needs: true, node: []func(*host){active, cordoned},
+			want: flightStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "granted; the agent has not begun yet", Until: instantAfter(5 * minute)},
+		},
+		"the node is in the middle of another policy's grant": {
+			needs: true, node: []func(*host){grant(3, v1alpha1.GrantActive, givenBy("old")), progress(3, v1alpha1.PhaseRebooting)},
+			want: flightStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "waits until grant 3 of policy old is over"},
+		},
+		"the progress cannot be read: the agent may be anywhere": {
+			needs: true, node: []func(*host){active, annotated(v1alpha1.AnnotationProgress, "?")}, now: time.Hour,
+			want: flightStep{
+				Action: plan.Wait, Reason: v1alpha1.ReasonRecordUnreadable,
+				Message: "annotation reboot-operator.io/progress: invalid character '?' looking for beginning of value; the slot is kept until the agent repairs it",
+			},
+		},
+		"the progress cannot be read, and the node was not told yet": {
+			needs: true, node: []func(*host){annotated(v1alpha1.AnnotationProgress, "?")},
+			want: flightStep{Action: plan.RingBell, Reason: v1alpha1.ReasonGranted},
+		},
+	})
+}
+
+// TestReboots_FlightUnderWay: a drain that has begun is finished; only a new boot ID ends a reboot.
+func TestReboots_FlightUnderWay(t *testing.T) {
+	active := grant(flightSeq, v1alpha1.GrantActive)
+	drains := func(mods ...func(*host)) []func(*host) {
+		return append([]func(*host){active, progress(flightSeq, v1alpha1.PhaseDraining)}, mods...)
+	}
+	reboots := func(mods ...func(*host)) []func(*host) {
+		return append([]func(*host){active, progress(flightSeq, v1alpha1.PhaseRebooting)}, mods...)
+	}
+	draining := flightStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "draining", Until: instantAfter(30 * minute)}
+	rebooting := flightStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "rebooting", Until: instantAfter(30 * minute)}
+	booted := flightStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "booted; waiting for the node to be Ready and for its agent", Until: instantAfter(30 * minute)}
+	timeouts := func(p *v1alpha1.RebootPolicy) {
+		p.Spec.Drain = &v1alpha1.Drain{Timeout: &metav1.Duration{Duration: time.Hour}}
+		p.Spec.Reboot = &v1alpha1.Reboot{Timeout: &metav1.Duration{Duration: 2 * time.Hour}}
+		p.Spec.Settle = &metav1.Duration{}
+	}
+	notReported := nodeCondition(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, 0)
+	testFlights(t, map[string]flightCase{
+		"draining": {node: drains(), want: draining},
+		"draining while the window closes (behaviour 36)":           {node: drains(), window: &window.State{}, want: draining},
+		"draining while the policy is paused (behaviour 22)":        {node: drains(), policy: []func(*v1alpha1.RebootPolicy){paused(nil, "")}, want: draining},
+		"draining while the node is paused":                         {node: drains(annotated(v1alpha1.AnnotationPaused, "true")), want: draining},
+		"draining while another policy governs the node":            {node: drains(), another: policy("better", priority(1)), want: draining},
+		"draining, and rebooted by hand: the agent is going to say": {node: drains(bootID("worker-1-boot-2")), want: draining},
+		"draining under a grant that somebody removed":              {node: drains()[1:], want: draining},
+		"draining too long: told, and the slot is kept (behaviour 26)": {node: drains(), now: 30 * minute, want: flightStep{
+			Action: plan.Wait, Reason: v1alpha1.ReasonDrainTimedOut, FailedAt: instantAfter(30 * minute),
+			Message: "the drain began at Mon 2026-06-01 22:00:00 UTC and should have ended within 20m0s; " +
+				"its slot is kept until the agent answers: look at the agent's pod on this node",
+		}},
+		"draining with a time-out of its own": {
+			node: drains(), policy: []func(*v1alpha1.RebootPolicy){timeouts}, now: 69 * minute,
+			want: flightStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "draining", Until: instantAfter(70 * minute)},
+		},
+		"rebooting": {node: reboots(notReady), want: rebooting},
+		"rebooting, and Ready as if nothing happened (behaviour 63)": {node: reboots(), now: 29 * minute, want: rebooting},
+		"rebooting, and the need is gone (behaviour 19)":             {node: reboots(notReady), want: rebooting},
+		"rebooting, and the kubelet reports no boot ID":              {node: reboots(bootID("")), want: rebooting},
+		"up, and not Ready (behaviour 49)":                           {node: reboots(bootID("worker-1-boot-2"), notReady), want: booted},
+		"up, and the agent has not reported (behaviour 48)":          {node: reboots(bootID("worker-1-boot-2"), notReported), want: booted},
+		"not back in time: told, and the slot is kept (behaviours 26, 47)": {node: reboots(notReady), now: 30 * minute, want: flightStep{
+			Action: plan.Wait, Reason: v1alpha1.ReasonRebootTimedOut, FailedAt: instantAfter(30 * minute),
+			Message: "the node was sent to reboot at Mon 2026-06-01 22:00:00 UTC and was not back within 30m0s; " +
+				"its slot is kept: see to the machine, or delete the Node",
+		}},
+		"rebooting with a time-out of its own": {
+			node: reboots(notReady), policy: []func(*v1alpha1.RebootPolicy){timeouts}, now: time.Hour,
+			want: flightStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "rebooting", Until: instantAfter(2 * time.Hour)},
+		},
+		"back, and settles from Ready on (behaviour 24)": {node: reboots(rebooted(10*minute, 9*minute)), now: 10 * minute, want: flightStep{
+			Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Until: instantAfter(11 * minute),
+			Message: "back since Mon 2026-06-01 22:10:00 UTC, settling until Mon 2026-06-01 22:11:00 UTC",
+		}},
+		"back, and settles from the agent's report on": {node: reboots(rebooted(-time.Hour, 9*minute)), now: 9 * minute, want: flightStep{
+			Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Until: instantAfter(10 * minute),
+			Message: "back since Mon 2026-06-01 22:09:00 UTC, settling until Mon 2026-06-01 22:10:00 UTC",
+		}},
+		"back and settled (behaviour 49)": {
+			node: reboots(rebooted(9*minute, 9*minute)), now: 10 * minute,
+			want: flightStep{Action: plan.FinishGrant, Reason: v1alpha1.ReasonGranted, Message: "back in service"},
+		},
+		"back late is back": {
+			node: reboots(rebooted(9*time.Hour, 9*time.Hour)), now: 10 * time.Hour,
+			want: flightStep{Action: plan.FinishGrant, Reason: v1alpha1.ReasonGranted, Message: "back in service"},
+		},
+		"back without a time to settle": {
+			node: reboots(rebooted(9*minute, 9*minute)), policy: []func(*v1alpha1.RebootPolicy){timeouts}, now: 9 * minute,
+			want: flightStep{Action: plan.FinishGrant, Reason: v1alpha1.ReasonGranted, Message: "back in service"},
+		},
+		"back, though somebody cancelled the grant by hand": {
+			node: append(reboots(rebooted(9*minute, 9*minute)), grant(flightSeq, v1alpha1.GrantCancelled)), now: 10 * minute,
+			want: flightStep{Action: plan.FinishGrant, Reason: v1alpha1.ReasonGranted, Message: "back in service"},
+		},
+		"rebooting, and somebody removed the grant": {
+			node: reboots()[1:], want: flightStep{Action: plan.RingBell, Reason: v1alpha1.ReasonGranted, Message: "rebooting; the grant is missing"},
+		},
+	})
+}
+
+// TestReboots_FlightIsOver: when an entry leaves the ledger, and why it ended.
+func TestReboots_FlightIsOver(t *testing.T) {
+	released := func(reason v1alpha1.Reason, message string) flightStep {
+		return flightStep{Action: plan.ReleaseEntry, Reason: reason, Message: message}
+	}
+	testFlights(t, map[string]flightCase{
+		"the Node is deleted (behaviour 25)": {gone: true, want: released(v1alpha1.ReasonNodeGone, "the Node object was deleted")},
+		"finished": {
+			node: []func(*host){grant(flightSeq, v1alpha1.GrantFinished), progress(flightSeq, v1alpha1.PhaseRebooting)},
+			want: released(v1alpha1.ReasonGranted, "back in service"),
+		},
+		"given up by the agent (behaviour 38)": {
+			node: []func(*host){
+				grant(flightSeq, v1alpha1.GrantActive), progress(flightSeq, v1alpha1.PhaseAborted, failed(1, v1alpha1.ReasonDrainTimedOut, "db-0 stays")),
+			},
+			want: released(v1alpha1.ReasonDrainTimedOut, "db-0 stays"),
+		},
+		"given up by the agent, and the grant is gone": {
+			node: []func(*host){progress(flightSeq, v1alpha1.PhaseAborted, failed(1, v1alpha1.ReasonRecordUnreadable, "?"))},
+			want: released(v1alpha1.ReasonRecordUnreadable, "?"),
+		},
+		"taken back before the start": {
+			node: []func(*host){grant(flightSeq, v1alpha1.GrantCancelled, cancelledAt(0, v1alpha1.ReasonPaused)), progress(4, v1alpha1.PhaseAborted)},
+			want: released(v1alpha1.ReasonPaused, "the grant was taken back before the drain began"),
+		},
+		"replaced by a newer grant": {
+			node: []func(*host){grant(6, v1alpha1.GrantActive, givenBy("better")), progress(flightSeq, v1alpha1.PhaseRebooting)},
+			want: released(v1alpha1.ReasonCancelled, "a newer grant took its place"),
+		},
+	})
+}
+
+// Flight finds the flight of an entry by node and number.
+func TestPlan_Flight(t *testing.T) {
+	p := one(policy("workers", holding(2, entry("a", 1), entry("b", 2))), needy("a"), needy("b")).plan()
+	if f := p.Flight(entry("b", 2)); f.Entry.Node != "b" || f.Action != plan.RingBell {
+		t.Errorf("got %+v", f)
+	}
+	if f := p.Flight(entry("b", 1)); f.Action != "" {
+		t.Errorf("an entry the ledger does not hold: %+v", f)
+	}
+}

@@ -1,0 +1,61 @@
+package plan_test
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/window"
+)
+
+// TestReboots_Next: the instant at which time alone changes the answer. The manager sleeps until then.
+func TestReboots_Next(t *testing.T) {
+	const active = v1alpha1.GrantActive
+	in := func(d time.Duration) time.Time { return evening.Add(d) }
+	until := func(d time.Duration) *metav1.Time { return &metav1.Time{Time: in(d)} }
+	flying := func(options ...func(*host)) situation {
+		return one(policy("workers", holding(1, entry("a", 1))), needy("a", append(options, grant(1, active))...))
+	}
+	withWindow := func(s situation, w window.State) situation {
+		s.window = &w
+		return s
+	}
+	cases := map[string]struct {
+		situation situation
+		want      time.Time
+	}{
+		"nothing is going to happen by itself": {situation: one(policy("workers"), newHost("a"))},
+		"waiting for somebody else's place":    {situation: one(policy("workers"), needy("a"), newHost("b", notReady))},
+		"the windows change":                   {withWindow(one(policy("workers")), window.State{Open: true, Next: in(time.Hour)}), in(time.Hour)},
+		"the window opens": {
+			withWindow(one(policy("workers"), needy("a")), window.State{OpensAt: in(2 * time.Hour), Next: in(3 * time.Hour)}), in(2 * time.Hour),
+		},
+		"the pause ends":                    {one(policy("workers", paused(until(time.Hour), ""))), in(time.Hour)},
+		"the pause is over":                 {situation: one(policy("workers", paused(until(0), "")))},
+		"the pause has no end":              {situation: one(policy("workers", paused(nil, "")), needy("a"))},
+		"the pause ends with nodes waiting": {one(policy("workers", paused(until(time.Hour), "")), needy("a")), in(time.Hour)},
+		"an agent has not begun":            {flying(), in(5 * minute)},
+		"a drain is under way":              {flying(progress(1, v1alpha1.PhaseDraining)), in(30 * minute)},
+		"a drain is overdue":                {situation: flying(progress(1, v1alpha1.PhaseDraining, phaseAt(-time.Hour)))},
+		"a reboot is under way":             {flying(progress(1, v1alpha1.PhaseRebooting, phaseAt(-minute))), in(29 * minute)},
+		"a reboot is overdue":               {situation: flying(progress(1, v1alpha1.PhaseRebooting, phaseAt(-time.Hour)))},
+		"a node settles":                    {flying(progress(1, v1alpha1.PhaseRebooting), rebooted(-30*time.Second, -40*time.Second)), in(30 * time.Second)},
+		"a node backs off": {
+			one(policy("workers"), needy("a", progress(1, v1alpha1.PhaseAborted, failed(1, v1alpha1.ReasonDrainTimedOut, "")))), in(5 * minute),
+		},
+		"the earliest of all": {
+			withWindow(one(policy("workers", atMost("9"), holding(1, entry("a", 1))), needy("a", grant(1, active)),
+				needy("b", progress(1, v1alpha1.PhaseAborted, phaseAt(-4*minute), failed(1, v1alpha1.ReasonDrainTimedOut, "")))),
+				window.State{Open: true, Next: in(time.Hour)}), in(minute),
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.situation.plan().Next; !got.Equal(tc.want) {
+				t.Errorf("got %v, want %v", got, tc.want)
+			}
+		})
+	}
+}

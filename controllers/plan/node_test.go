@@ -1,0 +1,97 @@
+package plan_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+)
+
+// TestNodeOf: what is read of a Node. Nothing in it can fail (behaviour 54).
+func TestNodeOf(t *testing.T) {
+	cp := label("node-role.kubernetes.io/master", "")
+	active := v1alpha1.Grant{Policy: "workers", Seq: 1, BootID: "a-boot-1", State: v1alpha1.GrantActive, At: metav1.NewTime(evening)}
+	draining := v1alpha1.Progress{Seq: 1, Phase: v1alpha1.PhaseDraining, BootID: "a-boot-1", At: metav1.NewTime(evening)}
+	yesterday := evening.Add(-24 * time.Hour)
+	cases := map[string]struct {
+		node *corev1.Node
+		want plan.Node
+	}{
+		"an empty Node: not Ready, asks for nothing": {&corev1.Node{}, plan.Node{}},
+		"a node in service": {newHost("a").node, plan.Node{
+			Name: "a", BootID: "a-boot-1", Ready: true, ReadySince: yesterday,
+			Required: corev1.ConditionFalse, RequiredReason: v1alpha1.ReasonUpToDate, RequiredSince: yesterday,
+		}},
+		"everything": {
+			needy("a", cp, cordoned, deleting, annotated(v1alpha1.AnnotationPaused, "true"), nodeCondition(corev1.NodeReady, corev1.ConditionUnknown, 0),
+				nodeCondition(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, minute), nodeCondition(v1alpha1.NodeRebootPermitted, corev1.ConditionTrue, 0),
+				grant(1, v1alpha1.GrantActive), progress(1, v1alpha1.PhaseDraining), annotated(v1alpha1.AnnotationObjection, `{"reason":"Inhibited","message":"dpkg"}`)).node,
+			plan.Node{
+				Name: "a", Labels: map[string]string{"node-role.kubernetes.io/master": ""}, ControlPlane: true, Deleting: true, Cordoned: true,
+				BootID: "a-boot-1", ReadySince: evening, Required: corev1.ConditionTrue, RequiredReason: v1alpha1.ReasonUpdateStaged,
+				RequiredSince: evening.Add(-time.Hour), Maintenance: true, MaintenanceSince: evening.Add(minute),
+				Permitted: &corev1.NodeCondition{Type: v1alpha1.NodeRebootPermitted, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(evening)},
+				Paused:    true, Objection: &v1alpha1.Objection{Reason: v1alpha1.ReasonInhibited, Message: "dpkg"},
+				Record: plan.Record{Grant: &active, Progress: &draining},
+			},
+		},
+		"a corrupt grant is no permission": {
+			bare(annotated(v1alpha1.AnnotationGrant, `{"policy":"p","seq":1,"bootID":"b","state":"Maybe"}`)),
+			plan.Node{Name: "a", Unreadable: `annotation reboot-operator.io/grant: unknown state "Maybe"`},
+		},
+		"a corrupt progress": {
+			bare(annotated(v1alpha1.AnnotationProgress, `{"seq":1,"phase":"Resting","bootID":"b"}`)),
+			plan.Node{Name: "a", Unreadable: `annotation reboot-operator.io/progress: unknown phase "Resting"`},
+		},
+		"both corrupt": {
+			bare(annotated(v1alpha1.AnnotationGrant, "["), annotated(v1alpha1.AnnotationProgress, strings.Repeat("x", 5000))),
+			plan.Node{Name: "a", Unreadable: "annotation reboot-operator.io/progress: 5000 bytes are too many"},
+		},
+		"a corrupt objection objects": {
+			bare(annotated(v1alpha1.AnnotationObjection, "no")),
+			plan.Node{Name: "a", Objection: &v1alpha1.Objection{
+				Reason:  v1alpha1.ReasonRecordUnreadable,
+				Message: "annotation reboot-operator.io/objection: invalid character 'o' in literal null (expecting 'u')",
+			}},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, plan.NodeOf(tc.node), cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(plan.Record{})); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// bare is a Node without labels and status, whose annotations are what the options make them.
+func bare(options ...func(*host)) *corev1.Node {
+	h := &host{name: "a", node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}}}
+	for _, o := range options {
+		o(h)
+	}
+	return h.node
+}
+
+// Whatever is written into the annotations, nothing panics and nothing is permitted by it (behaviour 54).
+func FuzzNodeOf(f *testing.F) {
+	f.Add(`{"policy":"workers","seq":1,"bootID":"a-boot-1","state":"Active","at":null}`, `{"seq":1,"phase":"Draining","bootID":"a-boot-1"}`, "null")
+	f.Add("", "[]", `{"reason":"Inhibited"}`)
+	f.Fuzz(func(t *testing.T, grant, progress, objection string) {
+		h := needy("a", annotated(v1alpha1.AnnotationGrant, grant), annotated(v1alpha1.AnnotationProgress, progress),
+			annotated(v1alpha1.AnnotationObjection, objection))
+		for _, s := range []situation{one(policy("workers"), h), one(policy("workers", holding(1, entry("a", 1))), h)} {
+			p := s.plan()
+			if len(p.Ledger()) > 1 {
+				t.Errorf("one node, and a ledger of %v", p.Ledger())
+			}
+		}
+	})
+}

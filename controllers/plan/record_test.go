@@ -1,0 +1,104 @@
+package plan_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+)
+
+// answers are what the guards say about a record, and entry 5 for boot worker-1-boot-1.
+type answers struct {
+	Ring, Cancel, Finish, Releasable, Outstanding bool
+	Next                                          int64
+}
+
+// TestRecord: what the manager may do next, by what the Node shows. The search of protocol_test.go shows that it is safe;
+// this shows what it is.
+func TestRecord(t *testing.T) {
+	const active, cancelled, finished = v1alpha1.GrantActive, v1alpha1.GrantCancelled, v1alpha1.GrantFinished
+	const drains, reboots, aborted = v1alpha1.PhaseDraining, v1alpha1.PhaseRebooting, v1alpha1.PhaseAborted
+	lost := annotated(v1alpha1.AnnotationProgress, "?")
+	cases := map[string]struct {
+		record []func(*host)
+		want   answers
+	}{
+		"nothing yet":                          {nil, answers{Ring: true, Cancel: true, Next: 1}},
+		"an unreadable progress, and no grant": {options(lost), answers{Ring: true, Cancel: true, Next: 1}},
+		"rung":                                 {options(grant(5, active)), answers{Cancel: true, Outstanding: true, Next: 6}},
+		"draining":                             {options(grant(5, active), progress(5, drains)), answers{Cancel: true, Outstanding: true, Next: 6}},
+		"rebooting":                            {options(grant(5, active), progress(5, reboots)), answers{Outstanding: true, Next: 6}},
+		"up again":                             {options(grant(5, active), progress(5, reboots), bootID("two")), answers{Finish: true, Outstanding: true, Next: 6}},
+		"up again, by a kubelet without a boot ID":    {options(grant(5, active), progress(5, reboots), bootID("")), answers{Outstanding: true, Next: 6}},
+		"draining, and up again":                      {options(grant(5, active), progress(5, drains), bootID("two")), answers{Cancel: true, Outstanding: true, Next: 6}},
+		"finished":                                    {options(grant(5, finished), progress(5, reboots), bootID("two")), answers{Releasable: true, Next: 6}},
+		"aborted":                                     {options(grant(5, active), progress(5, aborted)), answers{Cancel: true, Releasable: true, Next: 6}},
+		"aborted, and the grant is gone":              {options(progress(5, aborted)), answers{Ring: true, Cancel: true, Releasable: true, Next: 6}},
+		"cancelled before the start":                  {options(grant(5, cancelled)), answers{Releasable: true, Next: 6}},
+		"cancelled, after an earlier attempt":         {options(grant(5, cancelled), progress(4, aborted)), answers{Releasable: true, Next: 6}},
+		"cancelled, and the agent drains still":       {options(grant(5, cancelled), progress(5, drains)), answers{Outstanding: true, Next: 6}},
+		"cancelled, and the agent gave up":            {options(grant(5, cancelled), progress(5, aborted)), answers{Releasable: true, Next: 6}},
+		"cancelled by hand while it reboots":          {options(grant(5, cancelled), progress(5, reboots)), answers{Outstanding: true, Next: 6}},
+		"cancelled by hand, and up again":             {options(grant(5, cancelled), progress(5, reboots), bootID("two")), answers{Finish: true, Outstanding: true, Next: 6}},
+		"rung, and the progress is unreadable":        {options(grant(5, active), lost), answers{Outstanding: true, Next: 6}},
+		"cancelled, and the progress is unreadable":   {options(grant(5, cancelled), lost), answers{Next: 6}},
+		"finished, and the progress is unreadable":    {options(grant(5, finished), lost), answers{Next: 6}},
+		"an older grant is finished":                  {options(grant(4, finished), progress(4, reboots)), answers{Ring: true, Cancel: true, Next: 5}},
+		"an older grant was cancelled":                {options(grant(4, cancelled), progress(3, reboots)), answers{Ring: true, Cancel: true, Next: 5}},
+		"an older grant was given up":                 {options(grant(4, active), progress(4, aborted)), answers{Ring: true, Cancel: true, Next: 5}},
+		"an older grant is rung":                      {options(grant(4, active)), answers{Outstanding: true, Next: 5}},
+		"an older grant is drained for":               {options(grant(4, active), progress(4, drains)), answers{Outstanding: true, Next: 5}},
+		"an older grant is cancelled and drained for": {options(grant(4, cancelled), progress(4, drains)), answers{Outstanding: true, Next: 5}},
+		"a newer grant is rung":                       {options(grant(6, active)), answers{Releasable: true, Outstanding: true, Next: 7}},
+		"a newer grant is rung after this reboot":     {options(grant(6, active), progress(5, reboots)), answers{Releasable: true, Outstanding: true, Next: 7}},
+		"a newer grant is rung in this very drain":    {options(grant(6, active), progress(5, drains)), answers{Outstanding: true, Next: 7}},
+		"this grant is gone while it drains":          {options(progress(5, drains)), answers{Ring: true, Cancel: true, Outstanding: true, Next: 6}},
+		"this grant is gone while it reboots":         {options(progress(5, reboots)), answers{Ring: true, Cancel: true, Outstanding: true, Next: 6}},
+		"an older grant came back while it reboots":   {options(grant(4, active), progress(5, reboots)), answers{Ring: true, Cancel: true, Outstanding: true, Next: 6}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			n, e := needy("worker-1", tc.record...).view(), entry("worker-1", 5)
+			var got answers
+			_, got.Ring = plan.Ring(n.Record, e, "workers", evening)
+			_, got.Cancel = plan.Cancel(n.Record, e, "workers", evening)
+			_, got.Finish = plan.Finish(n.Record, e, "workers", n.BootID, evening)
+			got.Releasable, got.Outstanding = plan.Releasable(n.Record, e), n.Outstanding()
+			got.Next = plan.NextSeq(0, n.Record)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func options(list ...func(*host)) []func(*host) { return list }
+
+// What is written carries the entry's number and boot, who writes it, what it permits and when.
+func TestRecord_Writes(t *testing.T) {
+	e := v1alpha1.LedgerEntry{Node: "worker-1", Seq: 5, BootID: "worker-1-boot-1"}
+	ring, _ := plan.Ring(plan.Record{}, e, "workers", evening)
+	cancel, _ := plan.Cancel(plan.Record{}, e, "workers", evening)
+	finish, _ := plan.Finish(plan.Record{}, e, "workers", "", evening)
+	for state, got := range map[v1alpha1.GrantState]v1alpha1.Grant{
+		v1alpha1.GrantActive: ring, v1alpha1.GrantCancelled: cancel, v1alpha1.GrantFinished: finish,
+	} {
+		want := v1alpha1.Grant{Policy: "workers", Seq: 5, BootID: "worker-1-boot-1", State: state, At: metav1.NewTime(evening)}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+}
+
+// A new number is above all that the ledger and the node have seen (behaviour 61).
+func TestNextSeq(t *testing.T) {
+	shown := plan.Record{Grant: &v1alpha1.Grant{Seq: 7}, Progress: &v1alpha1.Progress{Seq: 8}}
+	for ledger, want := range map[int64]int64{0: 9, 8: 9, 9: 10} {
+		if got := plan.NextSeq(ledger, shown); got != want {
+			t.Errorf("NextSeq(%d) = %d, want %d", ledger, got, want)
+		}
+	}
+}

@@ -1,0 +1,130 @@
+package plan_test
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/window"
+)
+
+// situation is a snapshot in the words of the tables. Its first policy decides; there are no windows unless it says so.
+type situation struct {
+	policies      []*v1alpha1.RebootPolicy
+	hosts         []*host
+	window        *window.State
+	windowInvalid string
+	now           time.Time
+}
+
+func (s situation) snapshot() plan.Snapshot {
+	snapshot := plan.Snapshot{Now: s.now, Policy: s.policies[0], WindowInvalid: s.windowInvalid, Window: window.State{Open: true, Always: true}}
+	if s.now.IsZero() {
+		snapshot.Now = evening
+	}
+	if s.window != nil {
+		snapshot.Window = *s.window
+	}
+	policies := make([]v1alpha1.RebootPolicy, len(s.policies))
+	for i, p := range s.policies {
+		policies[i] = *p
+	}
+	snapshot.Governor = plan.NewGovernor(policies)
+	for _, h := range s.hosts {
+		snapshot.Nodes = append(snapshot.Nodes, h.view())
+	}
+	return snapshot
+}
+
+func (s situation) plan() plan.Plan { return plan.Reboots(s.snapshot()) }
+
+// one is a situation of one policy and its nodes.
+func one(p *v1alpha1.RebootPolicy, hosts ...*host) situation {
+	return situation{policies: []*v1alpha1.RebootPolicy{p}, hosts: hosts}
+}
+
+// holding puts entries into the ledger of a policy, whose highest number is seq.
+func holding(seq int64, entries ...v1alpha1.LedgerEntry) func(*v1alpha1.RebootPolicy) {
+	return func(p *v1alpha1.RebootPolicy) {
+		p.Status.Seq = seq
+		p.Status.Grants = append(p.Status.Grants, entries...)
+	}
+}
+
+// entry is the ledger entry of a node for its first boot.
+func entry(node string, seq int64) v1alpha1.LedgerEntry {
+	return v1alpha1.LedgerEntry{Node: node, Seq: seq, BootID: node + "-boot-1", At: metav1.NewTime(evening)}
+}
+
+// grant is what the manager has shown the node: policy workers, this boot, now; mods say otherwise.
+func grant(seq int64, state v1alpha1.GrantState, mods ...func(*v1alpha1.Grant)) func(*host) {
+	return func(h *host) {
+		g := v1alpha1.Grant{Policy: "workers", Seq: seq, BootID: h.name + "-boot-1", State: state, At: metav1.NewTime(evening)}
+		for _, m := range mods {
+			m(&g)
+		}
+		annotate(h.node, v1alpha1.AnnotationGrant, g.String())
+	}
+}
+
+// progress is what the agent has made of it: this boot, now, cordoned by the agent; mods say otherwise.
+func progress(seq int64, phase v1alpha1.Phase, mods ...func(*v1alpha1.Progress)) func(*host) {
+	return func(h *host) {
+		p := v1alpha1.Progress{Seq: seq, Phase: phase, BootID: h.name + "-boot-1", At: metav1.NewTime(evening)}
+		for _, m := range mods {
+			m(&p)
+		}
+		annotate(h.node, v1alpha1.AnnotationProgress, p.String())
+	}
+}
+
+func cancelledAt(d time.Duration, reason v1alpha1.Reason) func(*v1alpha1.Grant) {
+	return func(g *v1alpha1.Grant) { g.At, g.Reason = metav1.NewTime(evening.Add(d)), reason }
+}
+
+func givenBy(policy string) func(*v1alpha1.Grant) {
+	return func(g *v1alpha1.Grant) { g.Policy = policy }
+}
+
+func phaseAt(d time.Duration) func(*v1alpha1.Progress) {
+	return func(p *v1alpha1.Progress) { p.At = metav1.NewTime(evening.Add(d)) }
+}
+
+func failed(times int32, reason v1alpha1.Reason, message string) func(*v1alpha1.Progress) {
+	return func(p *v1alpha1.Progress) { p.Failures, p.Reason, p.Message = times, reason, message }
+}
+
+func annotated(key, value string) func(*host) {
+	return func(h *host) { annotate(h.node, key, value) }
+}
+
+func bootID(id string) func(*host) { return func(h *host) { h.node.Status.NodeInfo.BootID = id } }
+
+func deleting(h *host) {
+	at := metav1.NewTime(evening)
+	h.node.DeletionTimestamp = &at
+}
+
+// nodeCondition sets a condition that has stood since an instant, counted from the evening.
+func nodeCondition(kind corev1.NodeConditionType, status corev1.ConditionStatus, since time.Duration) func(*host) {
+	return func(h *host) {
+		removeCondition(h.node, kind)
+		h.node.Status.Conditions = append(h.node.Status.Conditions, corev1.NodeCondition{
+			Type: kind, Status: status, LastTransitionTime: metav1.NewTime(evening.Add(since)),
+		})
+	}
+}
+
+// rebooted is a node that is up on its second boot: Ready and reported by its agent since instants counted from the evening.
+func rebooted(ready, reported time.Duration) func(*host) {
+	return func(h *host) {
+		bootID(h.name + "-boot-2")(h)
+		nodeCondition(corev1.NodeReady, corev1.ConditionTrue, ready)(h)
+		nodeCondition(corev1.NodeMaintenanceInProgress, corev1.ConditionFalse, reported)(h)
+	}
+}
+
+func instantAfter(d time.Duration) time.Time { return evening.Add(d) }
