@@ -27,6 +27,8 @@ func (r *RebootPolicyReconciler) applyFlight(ctx context.Context, s *state, t pl
 		return nil
 	}
 	switch n := s.Nodes[i]; now.Action {
+	case plan.BeginHooks:
+		return r.beginHooks(ctx, s, live, n, now)
 	case plan.RingBell:
 		return r.ring(ctx, s, live, n, now)
 	case plan.CancelGrant:
@@ -49,6 +51,7 @@ func (r *RebootPolicyReconciler) ring(ctx context.Context, s *state, live *corev
 		condition(r.permitted(plan.Decision{
 			Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonGranted, Message: plan.GrantedMessage(s.Policy.Name, t.Entry.Seq),
 		}, n.Permitted))
+	endHooks(patch, n, s.Policy.Spec.HooksOrDefault().Before)
 	if err := r.patchNode(ctx, s, live, patch); err != nil {
 		return err
 	}
@@ -68,6 +71,7 @@ func (r *RebootPolicyReconciler) cancel(ctx context.Context, s *state, live *cor
 	if n.Permitted != nil {
 		patch.removeCondition(v1alpha1.NodeRebootPermitted)
 	}
+	endHooks(patch, n, s.Policy.Spec.HooksOrDefault().Before)
 	if err := r.patchNode(ctx, s, live, patch); err != nil {
 		return err
 	}
@@ -90,6 +94,7 @@ func (r *RebootPolicyReconciler) finish(ctx context.Context, s *state, live *cor
 	} else if n.Permitted != nil {
 		patch.removeCondition(v1alpha1.NodeRebootPermitted)
 	}
+	endHooks(patch, n, s.Policy.Spec.HooksOrDefault().After)
 	if err := r.patchNode(ctx, s, live, patch); err != nil {
 		return err
 	}

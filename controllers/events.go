@@ -18,6 +18,10 @@ func (r *RebootPolicyReconciler) granted(s *state, node *corev1.Node, n plan.Nod
 }
 
 func (r *RebootPolicyReconciler) cancelled(s *state, node *corev1.Node, t plan.Flight) {
+	if t.Reason == v1alpha1.ReasonHookTimedOut || t.Reason == v1alpha1.ReasonHookFailed {
+		countFailure(s, node.Name, "hook_failed")
+		r.both(s, node, corev1.EventTypeWarning, string(t.Reason), "AwaitHooks", "node %s is not rebooted: %s", node.Name, t.Message)
+	}
 	r.both(s, node, corev1.EventTypeNormal, v1alpha1.EventGrantCancelled, "Cancel",
 		"the grant of node %s is taken back (%s): %s", node.Name, t.Reason, t.Message)
 }
@@ -37,6 +41,9 @@ func (r *RebootPolicyReconciler) explained(s *state, node *corev1.Node, d plan.D
 	case v1alpha1.ReasonRebootTimedOut:
 		countFailure(s, node.Name, "timed_out")
 		r.both(s, node, corev1.EventTypeWarning, v1alpha1.EventRebootTimedOut, "AwaitBoot", "node %s: %s", node.Name, d.Message)
+	case v1alpha1.ReasonHookTimedOut, v1alpha1.ReasonHookFailed:
+		countFailure(s, node.Name, "hook_failed")
+		r.both(s, node, corev1.EventTypeWarning, string(d.Reason), "AwaitHooks", "node %s stays cordoned: %s", node.Name, d.Message)
 	case v1alpha1.ReasonDrainTimedOut:
 		r.both(s, node, corev1.EventTypeWarning, v1alpha1.EventDrainTimedOut, "AwaitDrain", "node %s: %s", node.Name, d.Message)
 	case v1alpha1.ReasonPolicyConflict:

@@ -22,8 +22,9 @@ type nodePatch struct {
 }
 
 type nodePatchMetadata struct {
-	ResourceVersion string            `json:"resourceVersion,omitempty"`
-	Annotations     map[string]string `json:"annotations,omitempty"`
+	ResourceVersion string         `json:"resourceVersion,omitempty"`
+	Annotations     map[string]any `json:"annotations,omitempty"`
+	Labels          map[string]any `json:"labels,omitempty"`
 }
 
 type nodePatchStatus struct {
@@ -31,13 +32,19 @@ type nodePatchStatus struct {
 }
 
 func newNodePatch(resourceVersion string) *nodePatch {
-	return &nodePatch{Metadata: nodePatchMetadata{ResourceVersion: resourceVersion, Annotations: map[string]string{}}}
+	return &nodePatch{Metadata: nodePatchMetadata{ResourceVersion: resourceVersion, Annotations: map[string]any{}, Labels: map[string]any{}}}
 }
 
 func (p *nodePatch) annotate(key, value string) *nodePatch {
 	p.Metadata.Annotations[key] = value
 	return p
 }
+
+// remove takes an annotation away; there need not be one.
+func (p *nodePatch) remove(annotation string) { p.Metadata.Annotations[annotation] = nil }
+
+// label sets a label, or takes it away where the value is nil.
+func (p *nodePatch) label(key string, value any) { p.Metadata.Labels[key] = value }
 
 func (p *nodePatch) condition(c corev1.NodeCondition) *nodePatch {
 	return p.withCondition(c)

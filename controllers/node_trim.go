@@ -34,7 +34,7 @@ func trimNode(node *corev1.Node) *corev1.Node {
 		Status: corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{BootID: node.Status.NodeInfo.BootID}},
 	}
 	for key, value := range node.Annotations {
-		if strings.HasPrefix(key, v1alpha1.GroupVersion.Group+"/") {
+		if strings.HasPrefix(key, v1alpha1.GroupVersion.Group+"/") || answer(value) {
 			if trimmed.Annotations == nil {
 				trimmed.Annotations = map[string]string{}
 			}
@@ -49,6 +49,11 @@ func trimNode(node *corev1.Node) *corev1.Node {
 		}
 	}
 	return trimmed
+}
+
+// answer tells whether an annotation may be the answer of a hook: their keys are the users'.
+func answer(value string) bool {
+	return value == "true" || value == "false" || strings.HasPrefix(value, "failed")
 }
 
 // nodeChanges drops updates in which nothing that a decision looks at has changed: heartbeats above all.

@@ -220,12 +220,12 @@ var _ = Describe("Manager", func() {
 	It("reports fields it does not act on yet, and never ignores them silently", func() {
 		f := makeFleet(1)
 		p := f.policy("workers", func(s *v1alpha1.RebootPolicySpec) {
-			s.Hooks = &v1alpha1.Hooks{Before: []v1alpha1.AnnotationKey{"example.com/backup-done"}}
+			s.Drain = &v1alpha1.Drain{VolumeDetachTimeout: &metav1.Duration{Duration: time.Minute}}
 			s.Concurrency.TopologyKey = "topology.kubernetes.io/zone"
 		})
 		Eventually(func() string { return acceptedReason(p) }).Should(Equal("PartlySupported"))
 		Expect(meta.FindStatusCondition(policyStatus(p).Conditions, v1alpha1.ConditionAccepted).Message).
-			To(Equal("this release does not act on spec.concurrency.topologyKey, spec.hooks"))
+			To(Equal("this release does not act on spec.concurrency.topologyKey, spec.drain.volumeDetachTimeout"))
 	})
 
 	It("halts after failures.max failed nodes, and goes on when an administrator says so", func() {

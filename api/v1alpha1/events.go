@@ -17,6 +17,7 @@ const (
 	EventRebootTimedOut   = "RebootTimedOut"
 	EventUncordoned       = "Uncordoned"
 	EventHookTimedOut     = "HookTimedOut"
+	EventHookFailed       = "HookFailed"
 	EventHalted           = "Halted"
 	EventResumed          = "Resumed"
 	EventPolicyConflict   = "PolicyConflict"

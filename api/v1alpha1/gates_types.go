@@ -2,8 +2,9 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Hooks are checks of your own, by the handshake of the systems this operator succeeds: the node gets a label, and the
-// reboot goes on when each annotation is "true".
+// Hooks are checks of your own, by the handshake of the systems this operator succeeds: the node gets a label, answers of
+// earlier times are removed, and the reboot goes on when each annotation is "true". The value "false", or one that begins
+// with "failed", says no at once.
 type Hooks struct {
 	// before are annotation keys that must be "true" before the drain; meanwhile the node is labelled
 	// reboot-operator.io/before-reboot=true. Absent: none.

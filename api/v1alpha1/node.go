@@ -21,6 +21,8 @@ const (
 	AnnotationProgress = "reboot-operator.io/progress"
 	// AnnotationObjection is the agent's own reason why the node should not be rebooted now, an Objection.
 	AnnotationObjection = "reboot-operator.io/objection"
+	// AnnotationHooks is the manager's: the phase of hooks that the node is in, a HookPhase.
+	AnnotationHooks = "reboot-operator.io/hooks"
 	// AnnotationPaused is an administrator's: "true" never chooses this node, and takes back a grant until its drain begins.
 	AnnotationPaused = "reboot-operator.io/paused"
 	// AnnotationRebootRequested is an administrator's: it asks for a reboot and says why. The agent removes it after one

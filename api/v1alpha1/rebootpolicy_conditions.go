@@ -90,6 +90,10 @@ const (
 	ReasonRebootTimedOut Reason = "RebootTimedOut"
 	// ReasonAgentSilent means the agent did not act on its grant in time; the grant was taken back.
 	ReasonAgentSilent Reason = "AgentSilent"
+	// ReasonHookTimedOut means a hook did not say yes within hooks.timeout.
+	ReasonHookTimedOut Reason = "HookTimedOut"
+	// ReasonHookFailed means a hook said no.
+	ReasonHookFailed Reason = "HookFailed"
 	// ReasonNodeGone means the Node was deleted.
 	ReasonNodeGone Reason = "NodeGone"
 	// ReasonRecordUnreadable means the grant or progress annotation could not be parsed: no permission.

@@ -15,6 +15,7 @@ const (
 	DefaultRebootTimeout = 30 * time.Minute
 	DefaultSettle        = 60 * time.Second
 	DefaultFailuresMax   = 2
+	DefaultHooksTimeout  = time.Hour
 )
 
 // ModeOrDefault is the mode in force.
@@ -55,6 +56,25 @@ func (s *RebootPolicySpec) RebootOrDefault() Reboot {
 		return Reboot{}
 	}
 	return *s.Reboot
+}
+
+// HooksOrDefault is the hooks section; an absent one is the empty one.
+func (s *RebootPolicySpec) HooksOrDefault() Hooks {
+	if s.Hooks == nil {
+		return Hooks{}
+	}
+	return *s.Hooks
+}
+
+// TimeoutOrDefault is how long each phase of hooks may take.
+func (h Hooks) TimeoutOrDefault() time.Duration { return durationOr(h.Timeout, DefaultHooksTimeout) }
+
+// Of is the hooks of one stage.
+func (h Hooks) Of(stage HookStage) []AnnotationKey {
+	if stage == HooksBefore {
+		return h.Before
+	}
+	return h.After
 }
 
 // TimeoutOrDefault is how long the drain may take.

@@ -123,8 +123,7 @@ type RebootPolicySpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(ms|s|m|h))+$') && duration(self) <= duration('24h')",message="settle must be a duration of at most 24h, such as 90s or 5m"
 	Settle *metav1.Duration `json:"settle,omitempty"`
 
-	// hooks are checks of your own before the drain and after the boot.
-	// This release accepts the field and does not act on it yet: condition Accepted says PartlySupported.
+	// hooks are checks of your own before the drain and after the boot. Absent: none.
 	// +optional
 	Hooks *Hooks `json:"hooks,omitempty"`
 

@@ -82,6 +82,38 @@ type Objection struct {
 	Message string `json:"message"`
 }
 
+// HookStage is before the drain, or after the boot.
+type HookStage string
+
+const (
+	// HooksBefore run before the grant is shown to the node.
+	HooksBefore HookStage = "Before"
+	// HooksAfter run after the boot, while the node is still cordoned.
+	HooksAfter HookStage = "After"
+)
+
+// HookPhase is the phase of hooks that a node is in. It begins with the removal of every stale answer.
+type HookPhase struct {
+	// Seq is the ledger entry it belongs to.
+	Seq int64 `json:"seq"`
+	// Stage is Before or After.
+	Stage HookStage `json:"stage"`
+	// At is when it began.
+	At metav1.Time `json:"at"`
+}
+
+// ParseHookPhase reads the phase of hooks. It returns nil, nil when there is none.
+func ParseHookPhase(annotations map[string]string) (*HookPhase, error) {
+	h, err := parse[HookPhase](annotations, AnnotationHooks)
+	if err == nil && h != nil && h.Stage != HooksBefore && h.Stage != HooksAfter {
+		return nil, fmt.Errorf("annotation %s: unknown stage %q", AnnotationHooks, h.Stage)
+	}
+	return h, err
+}
+
+// String formats the phase as its annotation's value.
+func (h HookPhase) String() string { return format(h) }
+
 // ParseGrant reads the grant of a Node. It returns nil, nil when there is none, and an error when it is not one of
 // ours: then there is no permission.
 func ParseGrant(annotations map[string]string) (*Grant, error) {
