@@ -89,7 +89,14 @@ func (r *RPMOSTree) Crash() {
 	}
 }
 
-// stop waits for a start that is under way: the bus passes calls on as soon as the name is taken.
+// connection is the open one. It waits for a start that is under way: the bus passes calls on as soon as the name is taken.
+func (r *RPMOSTree) connection() (*dbus.Conn, error) {
+	r.starting.Lock()
+	defer r.starting.Unlock()
+	return r.service.current()
+}
+
+// stop waits for a start as connection does.
 func (r *RPMOSTree) stop() {
 	r.starting.Lock()
 	defer r.starting.Unlock()
@@ -162,7 +169,7 @@ func (r *RPMOSTree) FailReads(name, message string) {
 
 // EmitPropertiesChanged emits the signal with any body, fit or not, as the daemon.
 func (r *RPMOSTree) EmitPropertiesChanged(body ...any) error {
-	conn, err := r.service.current()
+	conn, err := r.connection()
 	if err != nil {
 		return err
 	}
@@ -207,7 +214,7 @@ func (r *RPMOSTree) called(method string) { r.set(func() { r.calls = append(r.ca
 
 // tell emits PropertiesChanged with what the properties are now. A daemon that is not running tells nobody.
 func (r *RPMOSTree) tell(path dbus.ObjectPath, iface string, names ...string) error {
-	conn, err := r.service.current()
+	conn, err := r.connection()
 	if err != nil {
 		return nil //nolint:nilerr // it reads the disk when it starts
 	}

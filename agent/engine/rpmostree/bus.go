@@ -1,0 +1,64 @@
+package rpmostree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+)
+
+// https://github.com/coreos/rpm-ostree/blob/main/src/daemon/org.projectatomic.rpmostree1.xml
+const (
+	busName              = "org.projectatomic.rpmostree1"
+	namespace            = dbus.ObjectPath("/org/projectatomic/rpmostree1")
+	sysrootPath          = dbus.ObjectPath("/org/projectatomic/rpmostree1/Sysroot")
+	sysrootInterface     = busName + ".Sysroot"
+	osInterface          = busName + ".OS"
+	transactionInterface = busName + ".Transaction"
+	propertiesInterface  = "org.freedesktop.DBus.Properties"
+	busDaemon            = "org.freedesktop.DBus"
+)
+
+// callLimit bounds one call. The daemon may have to be started for it, and then reads a lot from disk first.
+const callLimit = time.Minute
+
+// errMalformed is part of the error of a reply that is none.
+var errMalformed = errors.New("malformed reply")
+
+// daemon is rpm-ostree on an open connection. Calls start it where it is not running.
+type daemon struct{ conn *dbus.Conn }
+
+// call calls a method of one of the daemon's objects.
+func (d daemon) call(ctx context.Context, path dbus.ObjectPath, method string, flags dbus.Flags, args ...any) *dbus.Call {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	return d.conn.Object(busName, path).CallWithContext(ctx, method, flags, args...)
+}
+
+// property reads a property of Sysroot. The sequence is that of the reply.
+func (d daemon) property(ctx context.Context, name string, flags dbus.Flags) (dbus.Variant, dbus.Sequence, error) {
+	call := d.call(ctx, sysrootPath, propertiesInterface+".Get", flags, sysrootInterface, name)
+	if call.Err != nil {
+		return dbus.Variant{}, call.ResponseSequence, fmt.Errorf("reading %s of rpm-ostree: %w", name, call.Err)
+	}
+	if len(call.Body) == 1 {
+		if value, ok := call.Body[0].(dbus.Variant); ok {
+			return value, call.ResponseSequence, nil
+		}
+	}
+	return dbus.Variant{}, call.ResponseSequence, fmt.Errorf("reading %s of rpm-ostree: %w", name, errMalformed)
+}
+
+// isAbsent tells whether nobody has rpm-ostree's name, nor can it be started.
+func isAbsent(err error) bool {
+	return slices.Contains([]string{busDaemon + ".Error.ServiceUnknown", busDaemon + ".Error.NameHasNoOwner"}, errorName(err))
+}
+
+// errorName is the D-Bus name of an error that somebody answered. Empty: nobody did.
+func errorName(err error) string {
+	refusal, _ := errors.AsType[dbus.Error](err)
+	return refusal.Name
+}

@@ -1,0 +1,74 @@
+package rpmostree
+
+import (
+	"testing"
+
+	"github.com/godbus/dbus/v5"
+)
+
+func TestIsOccasion(t *testing.T) {
+	value := func(names ...string) map[string]dbus.Variant {
+		m := map[string]dbus.Variant{}
+		for _, name := range names {
+			m[name] = dbus.MakeVariant("of whatever type")
+		}
+		return m
+	}
+	cases := map[string]struct {
+		body []any
+		want bool
+	}{
+		"the deployments":                  {[]any{sysrootInterface, value("Path", "Deployments"), []string{}}, true},
+		"another booted system":            {[]any{sysrootInterface, value("Booted"), []string{}}, true},
+		"invalidated deployments":          {[]any{sysrootInterface, value(), []string{"Deployments"}}, true},
+		"a transaction":                    {[]any{sysrootInterface, value("ActiveTransaction", "ActiveTransactionPath"), []string{}}, false},
+		"the default deployment":           {[]any{osInterface, value("DefaultDeployment"), []string{}}, true},
+		"the booted deployment":            {[]any{osInterface, value(), []string{"BootedDeployment"}}, true},
+		"a cached update":                  {[]any{osInterface, value("CachedUpdate", "HasCachedUpdateRpmDiff"), []string{}}, false},
+		"an invalidated cached update":     {[]any{osInterface, value(), []string{"CachedUpdate"}}, false},
+		"nothing":                          {[]any{sysrootInterface, value(), []string{}}, false},
+		"a name of the other interface's":  {[]any{osInterface, value("Deployments"), []string{}}, false},
+		"an interface that does not count": {[]any{"a.b", value("Deployments"), []string{"Deployments"}}, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := isOccasion(tc.body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got != tc.want {
+				t.Errorf("occasion: %v", got)
+			}
+		})
+	}
+}
+
+// FuzzIsOccasion builds bodies of any length out of values of any type.
+func FuzzIsOccasion(f *testing.F) {
+	f.Add(sysrootInterface, "Deployments", []byte{0, 1, 2})
+	f.Add(osInterface, "CachedUpdate", []byte{0, 1, 2})
+	f.Add("a", "\xff", []byte{0, 1, 2, 3})
+	f.Add("a", "b", []byte{4, 5, 6})
+	f.Fuzz(func(t *testing.T, iface, name string, shape []byte) {
+		values := []any{
+			iface,
+			map[string]dbus.Variant{name: dbus.MakeVariant(name)},
+			[]string{name},
+			nil,
+			map[string]string{},
+			[]any{iface},
+			dbus.MakeVariant(iface), true,
+		}
+		body := make([]any, 0, len(shape))
+		for _, b := range shape {
+			body = append(body, values[int(b)%len(values)])
+		}
+		got, err := isOccasion(body)
+		if got && (err != nil || iface != sysrootInterface && iface != osInterface) {
+			t.Errorf("%v, %v of %#v", got, err, body)
+		}
+		if err == nil && len(body) != 3 {
+			t.Errorf("read %#v", body)
+		}
+	})
+}

@@ -1,0 +1,100 @@
+package rpmostree
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/godbus/dbus/v5"
+)
+
+const (
+	// maxVersionBytes is several times what any version has; it ends up in the Node.
+	maxVersionBytes = 64
+	// checksumBytes is the length of a commit's SHA-256 in hexadecimal digits.
+	checksumBytes = 64
+)
+
+// deployment is what matters of a version of the operating system on disk: an entry of Sysroot's property Deployments.
+type deployment struct {
+	// version of the build. Empty: unknown; trees can be composed without one.
+	version string
+	// checksum of the commit. Empty: unknown.
+	checksum string
+	// booted says that the host runs it.
+	booted bool
+	// staged says that it is written into the boot loader by the shutdown only.
+	staged bool
+	// locked says that the shutdown leaves it out until somebody, such as Zincati, calls FinalizeDeployment.
+	locked bool
+}
+
+// decodeDeployments reads the property: the deployments in boot order, the one that boots next first. ignored tells of
+// versions and checksums that are none; they are left out, because a need without a name is a need all the same.
+func decodeDeployments(value dbus.Variant) (list []deployment, ignored, err error) {
+	entries, ok := value.Value().([]map[string]dbus.Variant)
+	if !ok {
+		return nil, nil, fmt.Errorf("type %s instead of aa{sv}", value.Signature())
+	}
+	booted := 0
+	for i, entry := range entries {
+		d, odd, err := decodeDeployment(entry)
+		if err != nil {
+			return nil, nil, fmt.Errorf("deployment %d: %w", i, err)
+		}
+		if d.booted {
+			booted++
+		}
+		list, ignored = append(list, d), errors.Join(ignored, odd)
+	}
+	if booted > 1 {
+		return nil, nil, fmt.Errorf("%d deployments are booted at once", booted)
+	}
+	return list, ignored, nil
+}
+
+// decodeDeployment reads one dictionary. What is missing is false or unknown: daemons differ in what they leave out.
+func decodeDeployment(entry map[string]dbus.Variant) (d deployment, ignored, err error) {
+	var failures [5]error
+	d.version, failures[0] = field[string](entry, "version")
+	d.checksum, failures[1] = field[string](entry, "checksum")
+	d.booted, failures[2] = field[bool](entry, "booted")
+	d.staged, failures[3] = field[bool](entry, "staged")
+	d.locked, failures[4] = field[bool](entry, "finalization-locked")
+	if err := errors.Join(failures[:]...); err != nil {
+		return deployment{}, nil, err
+	}
+	if d.version != "" && !isVersion(d.version) {
+		d.version, ignored = "", fmt.Errorf("%.64q is no version", d.version)
+	}
+	if d.checksum != "" && !isChecksum(d.checksum) {
+		d.checksum, ignored = "", errors.Join(ignored, fmt.Errorf("%.64q is no checksum", d.checksum))
+	}
+	return d, ignored, nil
+}
+
+// field is one value of a dictionary. Absent: the type's zero.
+func field[T any](entry map[string]dbus.Variant, key string) (T, error) {
+	var none T
+	variant, found := entry[key]
+	if !found {
+		return none, nil
+	}
+	value, ok := variant.Value().(T)
+	if !ok {
+		return none, fmt.Errorf("%s is of type %s", key, variant.Signature())
+	}
+	return value, nil
+}
+
+// isVersion takes what versions are made of, such as 40.20240512.3.0 or 416.94.202406172220-0. A text with blanks could
+// pass for a sentence of ours in the Node's condition.
+func isVersion(version string) bool {
+	const ends = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	return len(version) <= maxVersionBytes && strings.Trim(version, ends+"._+~-") == "" &&
+		strings.TrimRight(version, ends) != version
+}
+
+func isChecksum(checksum string) bool {
+	return len(checksum) == checksumBytes && strings.Trim(checksum, "0123456789abcdef") == ""
+}

@@ -1,0 +1,185 @@
+package rpmostree
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/godbus/dbus/v5"
+	"github.com/google/go-cmp/cmp"
+)
+
+// entry is a dictionary as rpm-ostree tells a deployment.
+type entry = map[string]dbus.Variant
+
+// sum is a checksum.
+var sum = strings.Repeat("0123456789abcdef", 4)
+
+func variants(values map[string]any) entry {
+	e := entry{}
+	for key, value := range values {
+		e[key] = dbus.MakeVariant(value)
+	}
+	return e
+}
+
+func TestDecodeDeployments(t *testing.T) {
+	full := map[string]any{
+		"id": "fedora-coreos-" + sum + ".0", "osname": "fedora-coreos", "serial": int32(0), "checksum": sum,
+		"version": "40.20240512.3.0", "timestamp": uint64(1), "origin": "fedora:fedora/x86_64/coreos/stable",
+		"booted": false, "staged": true, "finalization-locked": true, "pinned": false, "unlocked": "none",
+		"packages": []string{}, "base-commit-meta": variants(map[string]any{"a": int32(1)}),
+	}
+	cases := map[string]struct {
+		value   any
+		want    []deployment
+		ignored string
+	}{
+		"none": {[]entry{}, nil, ""},
+		"a staged and locked one before the booted one": {
+			[]entry{variants(full), variants(map[string]any{"booted": true, "version": "39.1", "checksum": sum})},
+			[]deployment{
+				{version: "40.20240512.3.0", checksum: sum, staged: true, locked: true},
+				{version: "39.1", checksum: sum, booted: true},
+			},
+			"",
+		},
+		"what is missing is false or unknown": {[]entry{{}}, []deployment{{}}, ""},
+		"empty texts are unknown": {
+			[]entry{variants(map[string]any{"version": "", "checksum": ""})}, []deployment{{}}, "",
+		},
+		"a version of RHEL CoreOS": {
+			[]entry{variants(map[string]any{"version": "416.94.202406172220-0"})}, []deployment{{version: "416.94.202406172220-0"}}, "",
+		},
+		"the longest version": {
+			[]entry{variants(map[string]any{"version": strings.Repeat("9", 64)})}, []deployment{{version: strings.Repeat("9", 64)}}, "",
+		},
+		"a version without end is left out": {
+			[]entry{variants(map[string]any{"version": strings.Repeat("9", 1<<20), "staged": true})},
+			[]deployment{{staged: true}},
+			`"` + strings.Repeat("9", 64) + `" is no version`,
+		},
+		"a sentence is no version": {
+			[]entry{variants(map[string]any{"version": "1. Heard from me"})}, []deployment{{}}, `"1. Heard from me" is no version`,
+		},
+		"bytes are no version": {
+			[]entry{variants(map[string]any{"version": "\xff"})}, []deployment{{}}, `"\xff" is no version`,
+		},
+		"dots are no version": {[]entry{variants(map[string]any{"version": "..."})}, []deployment{{}}, `"..." is no version`},
+		"a short checksum is left out": {
+			[]entry{variants(map[string]any{"checksum": sum[1:]})}, []deployment{{}}, `"` + sum[1:] + `" is no checksum`,
+		},
+		"a checksum in capitals is left out, and so is a bad version": {
+			[]entry{variants(map[string]any{"checksum": strings.ToUpper(sum), "version": "a b"})},
+			[]deployment{{}},
+			`"a b" is no version` + "\n" + `"` + strings.ToUpper(sum) + `" is no checksum`,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, ignored, err := decodeDeployments(dbus.MakeVariant(tc.value))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(deployment{})); diff != "" {
+				t.Errorf("deployments (-want +got):\n%s", diff)
+			}
+			told := ""
+			if ignored != nil {
+				told = ignored.Error()
+			}
+			if diff := cmp.Diff(tc.ignored, told); diff != "" {
+				t.Errorf("ignored (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestDecodeDeployments_RefusesWhatIsNoList(t *testing.T) {
+	one := func(key string, value any) []entry { return []entry{{}, variants(map[string]any{key: value})} }
+	cases := map[string]struct {
+		value any
+		want  string
+	}{
+		"text":                    {"text", "type s instead of aa{sv}"},
+		"a dictionary":            {entry{}, "type a{sv} instead of aa{sv}"},
+		"dictionaries of text":    {[]map[string]string{}, "type aa{ss} instead of aa{sv}"},
+		"texts":                   {[]string{"a"}, "type as instead of aa{sv}"},
+		"booted as text":          {one("booted", "true"), "deployment 1: booted is of type s"},
+		"booted as a number":      {one("booted", int32(1)), "deployment 1: booted is of type i"},
+		"a variant in a variant":  {one("booted", dbus.MakeVariant(true)), "deployment 1: booted is of type v"},
+		"staged as a list":        {one("staged", []bool{true}), "deployment 1: staged is of type ab"},
+		"locked as a number":      {one("finalization-locked", uint64(1)), "deployment 1: finalization-locked is of type t"},
+		"version as a number":     {one("version", 40.1), "deployment 1: version is of type d"},
+		"checksum as bytes":       {one("checksum", []byte(sum)), "deployment 1: checksum is of type ay"},
+		"version as a path":       {one("version", dbus.ObjectPath("/")), "deployment 1: version is of type o"},
+		"several booted at once":  {[]entry{variants(map[string]any{"booted": true}), variants(map[string]any{"booted": true})}, "2 deployments are booted at once"},
+		"several things at fault": {one("staged", "a"), "deployment 1: staged is of type s"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, _, err := decodeDeployments(dbus.MakeVariant(tc.value))
+			if err == nil {
+				t.Fatalf("decoded as %+v", got)
+			}
+			if diff := cmp.Diff(tc.want, err.Error()); diff != "" {
+				t.Errorf("error (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// fuzzEntries builds dictionaries out of the keys that matter and values of any type: two bytes of shape are a key and a
+// value, and a key that is beyond the last begins another dictionary.
+func fuzzEntries(number int64, text string, flag bool, shape []byte) []entry {
+	keys := []string{"version", "checksum", "booted", "staged", "finalization-locked", "id"}
+	values := []any{
+		text, flag, number, int32(number), uint64(number), float64(number), []byte(text),
+		[]string{text},
+		dbus.MakeVariant(text),
+		dbus.MakeVariant(flag),
+		struct{ A string }{text},
+		entry{"booted": dbus.MakeVariant(flag)},
+		dbus.ObjectPath("/"), sum, true,
+	}
+	entries := []entry{{}}
+	for i := 0; i+1 < len(shape); i += 2 {
+		key := int(shape[i]) % (len(keys) + 1)
+		if key == len(keys) {
+			entries = append(entries, entry{})
+			continue
+		}
+		entries[len(entries)-1][keys[key]] = dbus.MakeVariant(values[int(shape[i+1])%len(values)])
+	}
+	return entries
+}
+
+// FuzzDecodeDeployments checks that whatever is decoded makes a report that fits into the Node, and that a need is one.
+func FuzzDecodeDeployments(f *testing.F) {
+	f.Add(int64(1), "40.1", true, []byte{})
+	f.Add(int64(1), "40.1", true, []byte{0, 0, 1, 13, 3, 14, 6, 0, 2, 14, 0, 0})
+	f.Add(int64(1), "40.1", true, []byte{0, 0, 3, 14, 4, 14, 6, 0, 2, 14})
+	f.Add(int64(1), "\xff\x00", false, []byte{0, 0, 1, 0, 6, 0, 2, 1})
+	f.Add(int64(-1), strings.Repeat("9", 100), true, []byte{2, 14, 6, 0, 2, 14})
+	f.Add(int64(65), "a b", true, []byte{2, 9, 3, 3, 5, 11})
+	f.Fuzz(func(t *testing.T, number int64, text string, flag bool, shape []byte) {
+		list, _, err := decodeDeployments(dbus.MakeVariant(fuzzEntries(number, text, flag, shape)))
+		if err != nil {
+			return
+		}
+		booted := 0
+		for _, d := range list {
+			if d.booted {
+				booted++
+			}
+			if d.version != "" && !isVersion(d.version) || d.checksum != "" && !isChecksum(d.checksum) {
+				t.Errorf("decoded %+v", d)
+			}
+		}
+		report := state{}.read(list).report()
+		wellFormed(t, report)
+		needed := booted == 1 && !list[0].booted && !list[0].locked
+		if got := report.State == "Needed"; got != needed {
+			t.Errorf("needed is %v of %+v", got, list)
+		}
+	})
+}

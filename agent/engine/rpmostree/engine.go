@@ -1,0 +1,80 @@
+// Package rpmostree hears from rpm-ostree, org.projectatomic.rpmostree1 on the system bus, whether the host boots another
+// deployment next than the one it runs. Engine only reads; Driver, which is a choice of its own, makes rpm-ostree upgrade.
+package rpmostree
+
+import (
+	"context"
+
+	"github.com/go-logr/logr"
+	"github.com/godbus/dbus/v5"
+	"k8s.io/utils/clock"
+
+	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/agent/host"
+)
+
+// Name is the engine's name in flags, reports and metrics.
+const Name = "rpm-ostree"
+
+// Engine watches rpm-ostree. It implements engine.Engine. The daemon comes when it is called and leaves when nobody has
+// called it for a minute: its absence is no news.
+type Engine struct {
+	// Connect opens the system bus. Required.
+	Connect host.Connect
+	// Clock times the polls and the pauses before connecting again. Required.
+	Clock clock.Clock
+	// Before is what this engine had reported when the agent was restarted within the same boot: a need in it stands until
+	// rpm-ostree says otherwise. Zero: nothing, as after a boot.
+	Before engine.Report
+	// Malformed is called for each signal, reply or part of one that cannot be read and is ignored. Optional.
+	Malformed func()
+	// Reachable is called with whether rpm-ostree answers, at first and on each change. Optional.
+	Reachable func(bool)
+}
+
+var _ engine.Engine = (*Engine)(nil)
+
+// Name is "rpm-ostree".
+func (e *Engine) Name() string { return Name }
+
+// Run reports until ctx ends, and then returns nil. It outlasts restarts of the daemon and of the bus, and the absence of
+// both.
+func (e *Engine) Run(ctx context.Context, report func(engine.Report)) error {
+	m := &memory{state: resumed(e.Before), changes: engine.Changes{Report: report, Reachable: e.Reachable}}
+	supervisor := host.Supervisor{Connect: e.Connect, Clock: e.Clock, Broken: func(err error) { e.broken(ctx, m, err) }}
+	supervisor.Run(ctx, func(ctx context.Context, conn *dbus.Conn) error {
+		w := watch{engine: e, daemon: daemon{conn}, memory: m}
+		return w.run(ctx)
+	})
+	return nil
+}
+
+func (e *Engine) broken(ctx context.Context, m *memory, err error) {
+	level := 1
+	if m.broken != err.Error() {
+		m.broken, level = err.Error(), 0
+	}
+	logr.FromContextOrDiscard(ctx).V(level).Info("Lost the system bus", "engine", Name, "reason", m.broken)
+	m.add(m.state.lost("The system bus cannot be reached."))
+}
+
+// malformed counts what it ignores.
+func (e *Engine) malformed(ctx context.Context, err error) {
+	if e.Malformed != nil {
+		e.Malformed()
+	}
+	logr.FromContextOrDiscard(ctx).V(4).Info("Ignored something malformed", "engine", Name, "reason", err.Error())
+}
+
+// memory keeps the state across connections and reports what changes.
+type memory struct {
+	state   state
+	changes engine.Changes
+	// broken is why the last connection broke, as it was logged.
+	broken string
+}
+
+func (m *memory) add(s state) {
+	m.state = s
+	m.changes.Tell(s.report(), s.unreachable == "")
+}

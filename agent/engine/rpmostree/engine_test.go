@@ -1,0 +1,506 @@
+package rpmostree
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+func TestEngine_FirstDeploymentStagedAndNotBootedIsANeed_Behaviour11(t *testing.T) {
+	h := newHarness(t)
+	h.install(hosttest.Deployment{Version: "40.2", Staged: true}, running)
+	h.start()
+	h.Expect(staged402)
+}
+
+func TestEngine_HearsAnUpdateBeingStagedAndCleanedUp_Behaviour11(t *testing.T) {
+	h := newHarness(t)
+	ostree := h.install(running)
+	h.start()
+	h.Expect(upToDate)
+	h.Must(ostree.Stage("40.2"))
+	h.Expect(staged402)
+	h.Must(ostree.SetDeployments(running))
+	h.Expect(upToDate)
+	h.expectNothing(ostree)
+}
+
+func TestEngine_HearsOfDeploymentsFromTheOSObjectToo(t *testing.T) {
+	h := newHarness(t)
+	ostree := h.install(running)
+	h.start()
+	h.Expect(upToDate)
+	h.Must(ostree.SetDeploymentsQuietly(hosttest.Deployment{Version: "40.2", Staged: true}, running))
+	h.Expect(staged402)
+}
+
+func TestEngine_ADeploymentThatIsPlainlyPendingIsANeed(t *testing.T) {
+	h := newHarness(t)
+	ostree := h.install(running, hosttest.Deployment{Version: "40.0"})
+	h.start()
+	h.Expect(upToDate)
+	h.Must(ostree.SetDeployments(hosttest.Deployment{Version: "40.0"}, running)) // rpm-ostree rollback
+	h.Expect(engine.Report{
+		Engine: "rpm-ostree", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Version: "40.0",
+		Message: "rpm-ostree boots version 40.0 (" + short("40.0") + ") next; it runs after a reboot.",
+	})
+}
+
+func TestEngine_CachedUpdateAloneIsNoNeed_Behaviour11(t *testing.T) {
+	h := newHarness(t)
+	ostree := h.install(running)
+	h.start()
+	h.Expect(upToDate)
+	reads := ostree.Reads()
+	h.Must(ostree.SetCachedUpdate("40.2"))
+	h.Must(ostree.SetAutomaticUpdatePolicy("check"))
+	h.expectNothing(ostree)
+	if n := ostree.Reads() - reads; n != 0 {
+		t.Errorf("read %d times for it", n)
+	}
+	h.pollIsDue()
+	h.Until("the poll", func() bool { return ostree.Reads() > reads }, 0)
+	h.expectNothing(ostree)
+}
+
+func TestEngine_LockedDeploymentIsNoNeedUntilItIsUnlocked_Behaviour11(t *testing.T) {
+	h := newHarness(t)
+	ostree := h.install(hosttest.Deployment{Version: "40.2", Staged: true, Locked: true}, running)
+	h.start()
+	h.Expect(locked402)
+	h.Must(ostree.Stage("40.2"))
+	h.Expect(staged402)
+	h.Must(ostree.SetDeployments(hosttest.Deployment{Version: "40.2", Staged: true, Locked: true}, running))
+	h.Expect(locked402)
+}
+
+func TestEngine_ANewerUpdateIsANewReport(t *testing.T) {
+	h := newHarness(t)
+	ostree := h.install(running)
+	h.start()
+	h.Expect(upToDate)
+	h.Must(ostree.Stage("40.2"))
+	h.Expect(staged402)
+	h.Must(ostree.Stage("40.3"))
+	newer := staged402
+	newer.Version, newer.Message = "40.3", "rpm-ostree has staged version 40.3 ("+short("40.3")+"); it runs after a reboot."
+	h.Expect(newer)
+}
+
+func TestEngine_RepeatedSignalsReportNothingNew_Behaviour4(t *testing.T) {
+	h := newHarness(t)
+	ostree := h.install(running)
+	h.start()
+	h.Expect(upToDate)
+	h.Must(ostree.Stage("40.2"))
+	h.Expect(staged402)
+	for range 20 {
+		h.Must(ostree.Stage("40.2"))
+	}
+	h.expectNothing(ostree)
+}
+
+func TestEngine_AHostThatOstreeDidNotBootHasNoNeed(t *testing.T) {
+	h := newHarness(t)
+	ostree := h.install(hosttest.Deployment{Version: "40.2"}, hosttest.Deployment{Version: "40.1"})
+	h.start()
+	h.Expect(notFromOstree)
+	h.Must(ostree.SetDeployments())
+	h.expectNothing(ostree)
+}
+
+func TestEngine_IdleExitIsNoReportAndTheDaemonIsLeftAsleep(t *testing.T) {
+	h := newHarness(t)
+	ostree := h.install(hosttest.Deployment{Version: "40.2", Staged: true}, running)
+	h.start()
+	h.Expect(staged402)
+	if reads, starts := ostree.Reads(), ostree.Starts(); reads != 1 || starts != 1 {
+		t.Errorf("%d reads and %d starts to begin with, want 1 and 1", reads, starts)
+	}
+	h.exit(ostree)
+	h.Until("the poll to be due", h.Clock.HasWaiters, 0)
+	h.Clock.Step(15*time.Minute - time.Second)
+	// Somebody else calls it: had the engine woken it before, this would not be the second start.
+	h.Must(ostree.Start())
+	h.Until("the engine to read again", func() bool { return ostree.Reads() == 2 }, 0)
+	h.expectNothing(ostree)
+	if reads, starts := ostree.Reads(), ostree.Starts(); reads != 2 || starts != 2 {
+		t.Errorf("%d reads and %d starts, want 2 and 2", reads, starts)
+	}
+	if diff := cmp.Diff([]bool{true}, h.allReachable()); diff != "" {
+		t.Errorf("reachable (-want +got):\n%s", diff)
+	}
+}
+
+func TestEngine_PollWakesTheDaemonOnceIn15Minutes(t *testing.T) {
+	h := newHarness(t)
+	ostree := h.install(running)
+	h.start()
+	h.Expect(upToDate)
+	for polls := range 4 {
+		h.exit(ostree)
+		if n := ostree.Starts(); n != polls+1 {
+			t.Fatalf("%d starts after %d polls", n, polls)
+		}
+		h.pollIsDue()
+		h.Until("the poll", func() bool { return ostree.Reads() == polls+2 }, 0)
+	}
+	h.expectNothing(ostree)
+	if reads, starts := ostree.Reads(), ostree.Starts(); reads != 5 || starts != 5 {
+		t.Errorf("%d reads and %d starts for 4 polls, want 5 and 5", reads, starts)
+	}
+}
+
+func TestEngine_FindsWhatChangedWhileTheDaemonWasAway(t *testing.T) {
+	for name, tc := range map[string]struct {
+		wake func(h *harness, ostree *hosttest.RPMOSTree)
+	}{
+		"when somebody else wakes it": {func(h *harness, ostree *hosttest.RPMOSTree) { h.Must(ostree.Start()) }},
+		"at the poll":                 {func(h *harness, _ *hosttest.RPMOSTree) { h.pollIsDue() }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			ostree := h.install(running)
+			h.start()
+			h.Expect(upToDate)
+			h.exit(ostree)
+			h.Must(ostree.Stage("40.2")) // Nobody tells.
+			h.ExpectNoReport()
+			tc.wake(h, ostree)
+			h.Expect(staged402)
+		})
+	}
+}
+
+func TestEngine_OutlivesACrashOfTheDaemonInTheMiddleOfASignal(t *testing.T) {
+	h := newHarness(t)
+	ostree := h.install(running)
+	h.start()
+	h.Expect(upToDate)
+	ostree.FailReads("org.freedesktop.DBus.Error.NameHasNoOwner", "gone between its word and the question")
+	h.Must(ostree.Stage("40.2"))
+	h.settle(ostree)
+	h.ExpectNoReport()
+	ostree.FailReads("", "")
+	h.Until("the next try to be due", h.Clock.HasWaiters, 0)
+	h.Clock.Step(30 * time.Second)
+	h.Expect(staged402)
+}
+
+func TestEngine_NeedFallsWithTheReboot(t *testing.T) {
+	h := newHarness(t)
+	ostree := h.install(hosttest.Deployment{Version: "40.2", Staged: true}, running)
+	h.start()
+	h.Expect(staged402)
+	ostree.Boot()
+	h.Must(ostree.Start())
+	h.Expect(upToDate)
+}
+
+func TestEngine_CountsAndIgnoresMalformedSignals_Behaviour5(t *testing.T) {
+	one := map[string]dbus.Variant{"Deployments": dbus.MakeVariant(1)}
+	bodies := [][]any{
+		{},
+		{sysrootInterface},
+		{sysrootInterface, one},
+		{sysrootInterface, one, []string{}, "more"},
+		{sysrootInterface, []string{}, one},
+		{dbus.MakeVariant(sysrootInterface), one, []string{}},
+		{int32(1), one, []string{}},
+		{sysrootInterface, map[string]string{"Deployments": "a"}, []string{}},
+		{sysrootInterface, one, "Deployments"},
+		{sysrootInterface, one, []int32{1}},
+		{sysrootInterface, one, strings.Repeat("9", 4<<20)},
+	}
+	h := newHarness(t)
+	ostree := h.install(running)
+	h.start()
+	h.Expect(upToDate)
+	for _, body := range bodies {
+		h.Must(ostree.EmitPropertiesChanged(body...))
+	}
+	h.expectNothing(ostree)
+	if got, want := h.Malformed.Load(), int64(len(bodies)); got != want {
+		t.Errorf("%d malformed bodies counted, want %d", got, want)
+	}
+	if n := ostree.Reads(); n != 1 {
+		t.Errorf("read %d times, want once", n)
+	}
+	h.Must(ostree.Stage("40.2"))
+	h.Expect(staged402)
+}
+
+func TestEngine_CountsMalformedReplies_Behaviour5(t *testing.T) {
+	list := func(key string, value any) []map[string]dbus.Variant {
+		return []map[string]dbus.Variant{{key: dbus.MakeVariant(value)}}
+	}
+	for name, value := range map[string]any{
+		"no variant":                "text",
+		"text":                      dbus.MakeVariant("text"),
+		"one deployment alone":      dbus.MakeVariant(map[string]dbus.Variant{}),
+		"values that are no values": dbus.MakeVariant([]map[string]string{{"booted": "true"}}),
+		"booted as text":            dbus.MakeVariant(list("booted", "true")),
+		"a variant in a variant":    dbus.MakeVariant(list("booted", dbus.MakeVariant(true))),
+		"locked as a number":        dbus.MakeVariant(list("finalization-locked", int32(1))),
+		"a version of numbers":      dbus.MakeVariant(list("version", []int32{40, 1})),
+		"a checksum of bytes":       dbus.MakeVariant(list("checksum", []byte{1})),
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			ostree := h.install(running)
+			ostree.GarbleDeployments(value)
+			h.start()
+			h.Expect(unreadable)
+			if n := h.Malformed.Load(); n != 1 {
+				t.Errorf("%d malformed replies counted, want 1", n)
+			}
+			ostree.GarbleDeployments(nil)
+			h.ExpectAfter(30*time.Second, upToDate)
+		})
+	}
+}
+
+func TestEngine_ANeedOutlivesAMalformedReply(t *testing.T) {
+	h := newHarness(t)
+	ostree := h.install(hosttest.Deployment{Version: "40.2", Staged: true}, running)
+	h.start()
+	h.Expect(staged402)
+	ostree.GarbleDeployments("text")
+	h.pollIsDue()
+	h.Until("the malformed reply", func() bool { return h.Malformed.Load() == 1 }, 0)
+	h.expectNothing(ostree)
+	ostree.GarbleDeployments(nil)
+	h.Must(ostree.SetDeployments(running))
+	h.Expect(upToDate)
+}
+
+func TestEngine_AVersionThatIsNoneIsCountedAndTheNeedIsToldWithoutIt(t *testing.T) {
+	h := newHarness(t)
+	h.install(hosttest.Deployment{Version: "40.2 (\n)", Staged: true, Checksum: strings.Repeat("ab", 32)}, running)
+	h.start()
+	want := staged402
+	want.Version, want.Message = "", "rpm-ostree has staged commit abababababab; it runs after a reboot."
+	h.Expect(want)
+	if n := h.Malformed.Load(); n != 1 {
+		t.Errorf("%d malformed values counted, want 1", n)
+	}
+}
+
+func TestEngine_IgnoresStrangers(t *testing.T) {
+	h := newHarness(t)
+	ostree := h.install(running)
+	h.start()
+	h.Expect(upToDate)
+	stranger := h.stranger()
+	body := []any{sysrootInterface, map[string]dbus.Variant{"Deployments": dbus.MakeVariant(1)}, []string{}}
+	h.Must(stranger.Emit(sysrootPath, propertiesChanged, body...))
+	h.Must(stranger.BusObject().Call("org.freedesktop.DBus.GetId", 0).Err)
+	h.expectNothing(ostree)
+	if n := ostree.Reads(); n != 1 {
+		t.Errorf("read %d times, want once", n)
+	}
+	// What is sent straight to the engine passes any rule of the bus.
+	w := watch{engine: &Engine{}, owner: ":1.1"}
+	for name, signal := range map[string]*dbus.Signal{
+		"a change":              {Sender: ":1.9", Path: sysrootPath, Name: propertiesChanged, Body: body, Sequence: 1},
+		"a change of the owner": {Sender: ":1.9", Path: "/org/freedesktop/DBus", Name: ownerChanged, Body: []any{busName, "", ":1.9"}, Sequence: 1},
+		"another signal":        {Sender: ":1.1", Path: sysrootPath, Name: "a.b.C", Body: body, Sequence: 1},
+	} {
+		if w.hear(t.Context(), signal) || w.owner != ":1.1" {
+			t.Errorf("%s was taken for something", name)
+		}
+	}
+}
+
+func TestEngine_IgnoresANilSignal_Behaviour5(t *testing.T) {
+	malformed := 0
+	w := watch{engine: &Engine{Malformed: func() { malformed++ }}}
+	if w.hear(t.Context(), nil) || malformed != 1 {
+		t.Errorf("counted %d malformed signals, want 1 and nothing else to happen", malformed)
+	}
+}
+
+func TestEngine_OutlivesARestartOfTheBus_Behaviour6(t *testing.T) {
+	h := newHarness(t)
+	ostree := h.install(running)
+	h.start()
+	h.Expect(upToDate)
+	h.Must(h.bus.Halt())
+	h.Expect(unreachable)
+	h.Must(h.bus.Restart())
+	h.ExpectAfter(time.Minute, upToDate)
+	h.Must(ostree.Stage("40.2"))
+	h.Expect(staged402)
+}
+
+func TestEngine_KeepsItsNeedThroughARestartOfTheBus_Behaviour6(t *testing.T) {
+	h := newHarness(t)
+	ostree := h.install(hosttest.Deployment{Version: "40.2", Staged: true}, running)
+	h.start()
+	h.Expect(staged402)
+	h.Must(h.bus.Restart())
+	h.Until("the deployments to be read again", func() bool { return ostree.Reads() == 2 }, time.Minute)
+	h.expectNothing(ostree)
+}
+
+func TestEngine_RunsOnWithoutRPMOSTree_Behaviour7(t *testing.T) {
+	h := newHarness(t)
+	h.start()
+	h.Expect(absent)
+	ostree := h.install(hosttest.Deployment{Version: "40.2", Staged: true}, running) // Installed, and nobody tells.
+	h.pollIsDue()
+	h.Expect(staged402)
+	if n := ostree.Starts(); n != 1 {
+		t.Errorf("started %d times, want once", n)
+	}
+}
+
+func TestEngine_HearsOfADaemonThatAppears_Behaviour7(t *testing.T) {
+	h := newHarness(t)
+	h.start()
+	h.Expect(absent)
+	h.Must(h.install(running).Start())
+	h.Expect(upToDate)
+}
+
+func TestEngine_RunsOnWithoutABus_Behaviour7(t *testing.T) {
+	h := newHarness(t)
+	h.Must(h.bus.Halt())
+	h.start()
+	h.Expect(unreachable)
+	h.Must(h.bus.Restart())
+	h.ExpectAfter(time.Minute, absent)
+}
+
+func TestEngine_StartsADaemonThatFailsToStartLessAndLessOften(t *testing.T) {
+	h := newHarness(t)
+	ostree := h.install(running)
+	h.Must(ostree.Activates(false))
+	h.start()
+	h.Expect(cannotAsk("rpm-ostree does not tell its deployments: org.freedesktop.DBus.Error.Spawn.ChildExited."))
+	pause := 30 * time.Second
+	for tries := range int64(7) {
+		h.Until("the next try to be due", h.Clock.HasWaiters, 0)
+		h.Clock.Step(pause - time.Second)
+		if n := h.vain.Load(); n != tries+1 {
+			t.Fatalf("asked %d times before %s had passed, want %d", n, pause, tries+1)
+		}
+		h.Clock.Step(time.Second)
+		h.Until("the next try", func() bool { return h.vain.Load() == tries+2 }, 0)
+		pause = min(2*pause, 15*time.Minute)
+	}
+	h.Until("the next try to be due", h.Clock.HasWaiters, 0)
+	h.ExpectNoReport()
+	h.Must(ostree.Activates(true))
+	h.Clock.Step(15 * time.Minute)
+	h.Expect(upToDate)
+}
+
+func TestEngine_ReportsThatItMayNotAsk(t *testing.T) {
+	h := newHarness(t)
+	ostree := h.install(running)
+	ostree.FailReads("org.freedesktop.DBus.Error.AccessDenied", `Rejected send message, sender=":1.5" (uid=65532 pid=7)`)
+	h.start()
+	h.Expect(cannotAsk("rpm-ostree does not tell its deployments: org.freedesktop.DBus.Error.AccessDenied."))
+	ostree.FailReads("", "")
+	h.Until("the next try to be due", h.Clock.HasWaiters, 0)
+	h.Clock.Step(30 * time.Second)
+	h.Expect(upToDate)
+}
+
+func TestEngine_RestartedAgentKeepsItsNeedUntilTheDaemonDeniesIt(t *testing.T) {
+	h := newHarness(t)
+	h.Must(h.bus.Halt())
+	h.engine.Before = engine.Report{Engine: "rpm-ostree", State: engine.Needed, Version: "40.2"}
+	h.start()
+	h.Expect(engine.Report{
+		Engine: "rpm-ostree", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Version: "40.2",
+		Message: "rpm-ostree boots version 40.2 next; it runs after a reboot.",
+	})
+	h.Must(h.bus.Restart())
+	h.install(running)
+	h.ExpectAfter(time.Minute, upToDate)
+}
+
+func TestEngine_TellsWhetherTheDaemonIsReachable(t *testing.T) {
+	h := newHarness(t)
+	ostree := h.install(hosttest.Deployment{Version: "40.2", Staged: true}, running)
+	h.start()
+	h.Expect(staged402)
+	h.exit(ostree) // No news: it can be asked.
+	h.Must(h.bus.Restart())
+	var got []bool
+	h.Until("the daemon to be back", func() bool {
+		got = append(got, h.allReachable()...)
+		return len(got) == 3
+	}, time.Minute)
+	if diff := cmp.Diff([]bool{true, false, true}, got); diff != "" {
+		t.Errorf("reachable (-want +got):\n%s", diff)
+	}
+}
+
+// allReachable takes what the engine has said so far of being able to ask.
+func (h *harness) allReachable() []bool {
+	var all []bool
+	for len(h.Reachable) > 0 {
+		all = append(all, <-h.Reachable)
+	}
+	return all
+}
+
+func TestEngine_StopsWhileTheDaemonHangs_Behaviour58(t *testing.T) {
+	h := newHarness(t)
+	asked, release := make(chan struct{}), make(chan struct{})
+	impostor := h.stranger()
+	get := func(string, string) (dbus.Variant, *dbus.Error) {
+		close(asked)
+		<-release
+		return dbus.MakeVariant(1), nil
+	}
+	h.Must(impostor.ExportMethodTable(map[string]any{"Get": get}, sysrootPath, propertiesInterface))
+	_, err := impostor.RequestName(busName, dbus.NameFlagDoNotQueue)
+	h.Must(err)
+	defer close(release)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- h.engine.Run(ctx, func(engine.Report) {}) }()
+	<-asked
+	cancel()
+	select {
+	case err := <-done:
+		h.Must(err)
+	case <-time.After(5 * time.Second):
+		t.Error("the engine does not stop")
+	}
+}
+
+func TestEngine_StopsWhileItWaitsForTheBus_Behaviour58(t *testing.T) {
+	h := newHarness(t)
+	h.engine.Connect = func(context.Context) (*dbus.Conn, error) { return nil, errors.New("no bus") }
+	h.start()
+	h.Expect(unreachable)
+	h.Until("the next try to be due", h.Clock.HasWaiters, 0)
+}
+
+func TestEngine_ReadsOnceForABurstOfOccasions(t *testing.T) {
+	w := watch{engine: &Engine{}, owner: ":1.1", read: 10}
+	body := []any{osInterface, map[string]dbus.Variant{"DefaultDeployment": dbus.MakeVariant(1)}, []string{}}
+	var again []bool
+	for _, sequence := range []dbus.Sequence{8, 9, 11} {
+		signal := &dbus.Signal{Sender: ":1.1", Path: sysrootPath, Name: propertiesChanged, Body: body, Sequence: sequence}
+		again = append(again, w.hear(t.Context(), signal))
+	}
+	if !slices.Equal(again, []bool{false, false, true}) {
+		t.Errorf("occasions before and after the read: %v", again)
+	}
+}

@@ -1,0 +1,145 @@
+package rpmostree
+
+import (
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+
+	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/agent/engine/enginetest"
+	"github.com/reboot-operator/reboot-operator/agent/host"
+	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// running is what the hosts of these tests run.
+var running = hosttest.Deployment{Version: "40.1", Booted: true}
+
+// The reports of these tests.
+var (
+	upToDate = engine.Report{
+		Engine: "rpm-ostree", State: engine.NotNeeded, Reason: v1alpha1.ReasonUpToDate,
+		Message: "rpm-ostree has no deployment that waits for a reboot.",
+	}
+	staged402 = engine.Report{
+		Engine: "rpm-ostree", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Version: "40.2",
+		Message: "rpm-ostree has staged version 40.2 (" + short("40.2") + "); it runs after a reboot.",
+	}
+	locked402 = engine.Report{
+		Engine: "rpm-ostree", State: engine.NotNeeded, Reason: v1alpha1.ReasonUpToDate,
+		Message: "rpm-ostree has staged version 40.2 (" + short("40.2") + "), which is locked: a reboot leaves it out until it is finalized.",
+	}
+	absent        = cannotAsk("rpm-ostree is not on the system bus.")
+	unreachable   = cannotAsk("The system bus cannot be reached.")
+	unreadable    = cannotAsk("rpm-ostree tells its deployments in a way that cannot be read.")
+	notFromOstree = cannotAsk("rpm-ostree names no deployment that this host was booted from.")
+)
+
+func cannotAsk(why string) engine.Report {
+	return engine.Report{
+		Engine: "rpm-ostree", State: engine.Unknown, Reason: v1alpha1.ReasonEngineUnreachable, Message: why,
+	}
+}
+
+// short is what people see of the checksum of a version.
+func short(version string) string { return hosttest.Commit(version)[:12] }
+
+// harness is an Engine that runs on a real bus.
+type harness struct {
+	*enginetest.Run
+
+	t      *testing.T
+	bus    *hosttest.Bus
+	engine *Engine
+	// mark is the last one that settle made and the Engine logged.
+	mark atomic.Int64
+	// left and vain count how often the Engine logged that the daemon left, and that it asked in vain.
+	left, vain atomic.Int64
+}
+
+// newHarness starts a bus without any rpm-ostree.
+func newHarness(t *testing.T) *harness {
+	t.Helper()
+	h := &harness{Run: enginetest.New(t), t: t, bus: hosttest.StartFor(t)}
+	h.engine = &Engine{
+		Connect: host.SystemBus(h.bus.Address()), Clock: h.Clock, Malformed: h.Count,
+		Reachable: func(reachable bool) { h.Reachable <- reachable },
+	}
+	return h
+}
+
+// install puts an rpm-ostree on the host that is not running yet.
+func (h *harness) install(deployments ...hosttest.Deployment) *hosttest.RPMOSTree {
+	h.t.Helper()
+	ostree, err := h.bus.InstallRPMOSTree(deployments...)
+	h.Must(err)
+	h.t.Cleanup(func() {
+		if calls := ostree.Calls(); len(calls) > 0 {
+			h.t.Errorf("the watcher made rpm-ostree do something: %v", calls)
+		}
+	})
+	return ostree
+}
+
+// start runs the Engine.
+func (h *harness) start() {
+	h.t.Helper()
+	h.Start(h.engine, h.log)
+}
+
+// log looks for marks and for what the harness counts in what the Engine logs.
+func (h *harness) log(args string) {
+	switch {
+	case strings.Contains(args, "40 values instead of 3"):
+		h.mark.Add(1)
+	case strings.Contains(args, "Asked in vain"):
+		h.vain.Add(1)
+	case strings.Contains(args, `"running"=false`):
+		h.left.Add(1)
+	}
+}
+
+// settle returns once everything that the daemon said so far has been taken in. The bus and the Engine keep the order of
+// signals, so a mark, which is malformed, counted and logged, comes after all of them.
+func (h *harness) settle(ostree *hosttest.RPMOSTree) {
+	h.t.Helper()
+	mark := h.mark.Load()
+	h.Must(ostree.EmitPropertiesChanged(slices.Repeat([]any{"mark"}, 40)...))
+	h.Until("the mark to be heard", func() bool { return h.mark.Load() > mark }, 0)
+	h.Malformed.Add(-1)
+}
+
+// expectNothing checks that what the daemon said so far made no report.
+func (h *harness) expectNothing(ostree *hosttest.RPMOSTree) {
+	h.t.Helper()
+	h.settle(ostree)
+	h.ExpectNoReport()
+}
+
+// exit lets the daemon leave because it is idle, and returns when the Engine has heard of it.
+func (h *harness) exit(ostree *hosttest.RPMOSTree) {
+	h.t.Helper()
+	left := h.left.Load()
+	h.Until("the daemon to be idle", ostree.Exit, 0)
+	h.Until("the engine to hear of it", func() bool { return h.left.Load() > left }, 0)
+}
+
+// stranger is a connection that is not the daemon's.
+func (h *harness) stranger() *dbus.Conn {
+	h.t.Helper()
+	conn, err := h.bus.Connect()
+	h.Must(err)
+	h.t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// pollIsDue lets the time of a poll pass, not a second more.
+func (h *harness) pollIsDue() {
+	h.t.Helper()
+	h.Until("the poll to be due", h.Clock.HasWaiters, 0)
+	h.Clock.Step(15 * time.Minute)
+}

@@ -1,0 +1,107 @@
+package rpmostree
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+func needing(version, message string) engine.Report {
+	return engine.Report{
+		Engine: "rpm-ostree", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Version: version, Message: message,
+	}
+}
+
+func TestJudge(t *testing.T) {
+	booted := deployment{version: "40.1", checksum: sum, booted: true}
+	cases := map[string]struct {
+		list []deployment
+		want engine.Report
+	}{
+		"the booted one alone":                       {[]deployment{booted}, upToDate},
+		"the booted one before the one to roll back": {[]deployment{booted, {version: "40.0"}}, upToDate},
+		"a staged one": {
+			[]deployment{{version: "40.2", checksum: sum, staged: true}, booted, {version: "40.0"}},
+			needing("40.2", "rpm-ostree has staged version 40.2 (0123456789ab); it runs after a reboot."),
+		},
+		"a pending one that is not staged": {
+			[]deployment{{version: "40.0", checksum: sum}, booted},
+			needing("40.0", "rpm-ostree boots version 40.0 (0123456789ab) next; it runs after a reboot."),
+		},
+		"the same version with other packages": {
+			[]deployment{{version: "40.1", checksum: strings.Repeat("f", 64), staged: true}, booted},
+			needing("40.1", "rpm-ostree has staged version 40.1 (ffffffffffff); it runs after a reboot."),
+		},
+		"one without a version": {
+			[]deployment{{checksum: sum, staged: true}, booted},
+			needing("", "rpm-ostree has staged commit 0123456789ab; it runs after a reboot."),
+		},
+		"one without a checksum": {
+			[]deployment{{version: "40.2", staged: true}, booted},
+			needing("40.2", "rpm-ostree has staged version 40.2; it runs after a reboot."),
+		},
+		"one without any name": {
+			[]deployment{{}, booted}, needing("", "rpm-ostree boots another deployment next; it runs after a reboot."),
+		},
+		"a locked one": {
+			[]deployment{{version: "40.2", checksum: sum, staged: true, locked: true}, booted},
+			notNeeded("rpm-ostree has staged version 40.2 (0123456789ab), which is locked: a reboot leaves it out until it is finalized."),
+		},
+		"one that is locked further down": {[]deployment{booted, {version: "40.2", staged: true, locked: true}}, upToDate},
+		"none at all":                     {nil, notFromOstree},
+		"none that is booted":             {[]deployment{{version: "40.2", staged: true}, {version: "40.1"}}, notFromOstree},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, judge(tc.list)); diff != "" {
+				t.Errorf("report (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestState(t *testing.T) {
+	booted := []deployment{{version: "40.1", booted: true}}
+	staged := []deployment{{version: "40.2", checksum: sum, staged: true}, booted[0]}
+	need := needing("40.2", "rpm-ostree has staged version 40.2 (0123456789ab); it runs after a reboot.")
+	gone := func(s state) state { return s.lost("rpm-ostree is not on the system bus.") }
+	before := engine.Report{State: engine.Needed, Version: "40.2"}
+	cases := map[string]struct {
+		state state
+		want  engine.Report
+	}{
+		"before anything was read":           {resumed(engine.Report{}), cannotAsk("rpm-ostree has not been asked yet.")},
+		"nothing needed, then gone":          {gone(state{}.read(booted)), absent},
+		"a need stays when the daemon goes":  {gone(state{}.read(staged)), need},
+		"and falls when it says so":          {gone(state{}.read(staged)).read(booted), upToDate},
+		"a need of before stays":             {gone(resumed(before)), needing("40.2", "rpm-ostree boots version 40.2 next; it runs after a reboot.")},
+		"a need of before falls as another":  {resumed(before).read(booted), upToDate},
+		"what was no need before is unknown": {gone(resumed(engine.Report{State: engine.NotNeeded})), absent},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, tc.state.report()); diff != "" {
+				t.Errorf("report (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// wellFormed checks that a report fits into the Node.
+func wellFormed(t *testing.T, r engine.Report) {
+	t.Helper()
+	if r.Engine != "rpm-ostree" || r.State == "" || r.Reason == "" || r.Message == "" || r.Latched {
+		t.Errorf("incomplete: %+v", r)
+	}
+	if len(r.Message) > engine.MaxMessageBytes || !utf8.ValidString(r.Message) {
+		t.Errorf("message of %d bytes: %q", len(r.Message), r.Message)
+	}
+	if r.State != engine.Needed && r.Version != "" {
+		t.Errorf("a version without a need: %+v", r)
+	}
+}
