@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
@@ -26,18 +27,20 @@ func build(ctx context.Context) (string, error) {
 	return bin, nil
 }
 
-// BuildControlPlane builds the control plane's programs where they are missing. With KUBEBUILDER_ASSETS they are the
-// user's to bring.
+// BuildControlPlane builds the control plane's programs where they are missing or of another version, which takes minutes
+// and is told on standard output. With KUBEBUILDER_ASSETS they are the user's to bring.
 func BuildControlPlane(ctx context.Context) error {
-	if _, err := os.Stat(filepath.Join(testenv.Assets(), "kwok")); err == nil {
+	if dir := os.Getenv("KUBEBUILDER_ASSETS"); dir != "" {
+		if _, err := os.Stat(filepath.Join(dir, "kwok")); err != nil {
+			return fmt.Errorf("KUBEBUILDER_ASSETS is %s, which has no kwok: `make controlplane` builds all that is needed into bin/k8s", dir)
+		}
 		return nil
 	}
-	if dir := os.Getenv("KUBEBUILDER_ASSETS"); dir != "" {
-		return fmt.Errorf("KUBEBUILDER_ASSETS is %s, which has no kwok: `make controlplane` builds all that is needed into bin/k8s", dir)
-	}
-	build := exec.CommandContext(ctx, filepath.Join(testenv.Root(), "hack", "controlplane", "build.sh"))
-	build.Stdout, build.Stderr = os.Stdout, os.Stderr
-	if err := build.Run(); err != nil {
+	script := exec.CommandContext(ctx, filepath.Join(testenv.Root(), "hack", "controlplane", "build.sh"))
+	script.Stdout, script.Stderr = os.Stdout, os.Stderr
+	// At SIGTERM it ends the compiler, too.
+	script.Cancel = func() error { return script.Process.Signal(syscall.SIGTERM) }
+	if err := script.Run(); err != nil {
 		return fmt.Errorf("building the control plane: %w", err)
 	}
 	return nil
