@@ -64,6 +64,7 @@ func TestNodeOf(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
+			tc.want.Annotations = tc.node.Annotations
 			if diff := cmp.Diff(tc.want, plan.NodeOf(tc.node), cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(plan.Record{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

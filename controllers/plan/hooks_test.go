@@ -1,0 +1,65 @@
+package plan
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+func TestRunHooks(t *testing.T) {
+	began := time.Date(2026, 11, 21, 2, 0, 0, 0, time.UTC)
+	phase := &v1alpha1.HookPhase{Seq: 7, Stage: v1alpha1.HooksAfter, At: metav1.NewTime(began)}
+	keys := []v1alpha1.AnnotationKey{"example.com/a", "example.com/b"}
+	type want struct {
+		Passed  bool
+		Action  Action
+		Reason  v1alpha1.Reason
+		Message string
+		Failed  time.Time
+		Until   time.Time
+	}
+	for name, tc := range map[string]struct {
+		keys    []v1alpha1.AnnotationKey
+		phase   *v1alpha1.HookPhase
+		answers map[string]string
+		later   time.Duration
+		want    want
+	}{
+		"no hooks": {want: want{Passed: true, Action: Wait}},
+		"the phase begins": {keys: keys, answers: map[string]string{"example.com/a": "true", "example.com/b": "true"},
+			want: want{Action: BeginHooks, Reason: v1alpha1.ReasonWaitingForHook, Message: "hooks begin"}},
+		"a phase of an earlier grant begins again": {keys: keys, phase: &v1alpha1.HookPhase{Seq: 6, Stage: v1alpha1.HooksAfter},
+			want: want{Action: BeginHooks, Reason: v1alpha1.ReasonWaitingForHook, Message: "hooks begin"}},
+		"a phase of the other stage is none": {keys: keys, phase: &v1alpha1.HookPhase{Seq: 7, Stage: v1alpha1.HooksBefore},
+			want: want{Action: BeginHooks, Reason: v1alpha1.ReasonWaitingForHook, Message: "hooks begin"}},
+		"one has answered": {keys: keys, phase: phase, answers: map[string]string{"example.com/b": "true"},
+			want: want{Action: Wait, Reason: v1alpha1.ReasonWaitingForHook, Message: `waiting until each is "true": example.com/a`, Until: began.Add(time.Hour)}},
+		"a word that is no answer": {keys: keys[:1], phase: phase, answers: map[string]string{"example.com/a": "TRUE"},
+			want: want{Action: Wait, Reason: v1alpha1.ReasonWaitingForHook, Message: `waiting until each is "true": example.com/a`, Until: began.Add(time.Hour)}},
+		"all have answered": {keys: keys, phase: phase, answers: map[string]string{"example.com/a": "true", "example.com/b": "true"},
+			want: want{Passed: true, Action: Wait}},
+		"one says no": {keys: keys, phase: phase, answers: map[string]string{"example.com/a": "true", "example.com/b": "failed: disk full"},
+			want: want{Action: Wait, Reason: v1alpha1.ReasonHookFailed, Message: "a hook said no: example.com/b: failed: disk full", Failed: began}},
+		"nothing in time": {keys: keys, phase: phase, later: time.Hour, want: want{
+			Action: Wait, Reason: v1alpha1.ReasonHookTimedOut, Failed: began.Add(time.Hour),
+			Message: "hooks have not said yes by Sat 2026-11-21 03:00:00 UTC: example.com/a, example.com/b"}},
+		"a late yes counts": {keys: keys[:1], phase: phase, answers: map[string]string{"example.com/a": "true"}, later: 2 * time.Hour,
+			want: want{Passed: true, Action: Wait}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			policy := &v1alpha1.RebootPolicy{}
+			policy.Spec.Hooks = &v1alpha1.Hooks{After: tc.keys}
+			f := &fleet{Snapshot: Snapshot{Now: began.Add(tc.later), Policy: policy}}
+			flight := &Flight{Entry: v1alpha1.LedgerEntry{Seq: 7}, Node: &Node{Hooks: tc.phase, Annotations: tc.answers}, Action: Wait}
+			passed := f.runHooks(flight, v1alpha1.HooksAfter)
+			got := want{passed, flight.Action, flight.Reason, flight.Message, flight.FailedAt, flight.Until}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
