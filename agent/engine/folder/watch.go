@@ -1,0 +1,54 @@
+// Package folder notices what happens in folders of the host: at once where inotify tells, and after a while where it
+// cannot. A folder may be missing, come, go, or be replaced by another one, as when something is mounted over it.
+package folder
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/utils/clock"
+)
+
+// Watch looks whenever something may have changed. All fields are required.
+type Watch struct {
+	// Engine is the name of the engine that looks, for logs.
+	Engine string
+	// Folders are the paths to watch, not what is below them, and no two of them the same folder. It is called before each
+	// Look.
+	Folders func() []string
+	// Look is called at first, after each change in the Folders, and once in each Period, never twice at once.
+	Look func()
+	// Period is how often to look without any occasion.
+	Period time.Duration
+	// Clock measures the Period.
+	Clock clock.WithTicker
+}
+
+// Run watches until ctx ends.
+func (w Watch) Run(ctx context.Context) { w.run(ctx, newNotifier()) }
+
+func (w Watch) run(ctx context.Context, n *notifier) {
+	defer n.close()
+	net := w.Clock.NewTicker(w.Period)
+	defer net.Stop()
+	last := ""
+	for {
+		// Watching comes before looking, so that nothing falls between them.
+		if err := n.watch(w.Folders()); err != nil {
+			level := 1
+			if last != err.Error() {
+				last, level = err.Error(), 0
+			}
+			logr.FromContextOrDiscard(ctx).V(level).Info("Cannot watch a folder and looks at it now and then only",
+				"engine", w.Engine, "period", w.Period.String(), "reason", last)
+		}
+		w.Look()
+		select {
+		case <-ctx.Done():
+			return
+		case <-n.changed:
+		case <-net.C():
+		}
+	}
+}

@@ -1,0 +1,236 @@
+package folder
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+
+	"github.com/reboot-operator/reboot-operator/agent/engine/enginetest"
+)
+
+// harness is a Watch that runs on a real file system, with a clock that only the test moves.
+type harness struct {
+	*enginetest.Run
+
+	t     *testing.T
+	dir   string
+	looks atomic.Int64
+	// seen is whether the last look found the file.
+	seen atomic.Bool
+}
+
+// newHarness watches folder "run" of a temporary one and looks for file "run/flag".
+func newHarness(t *testing.T) *harness {
+	t.Helper()
+	return &harness{Run: enginetest.New(t), t: t, dir: t.TempDir()}
+}
+
+func (h *harness) path(name string) string { return filepath.Join(h.dir, name) }
+
+func (h *harness) make(name string) { h.Must(os.MkdirAll(h.path(name), 0o750)) }
+
+func (h *harness) touch(name string) { h.Must(os.WriteFile(h.path(name), nil, 0o600)) }
+
+func (h *harness) remove(name string) { h.Must(os.RemoveAll(h.path(name))) }
+
+func (h *harness) move(from, to string) { h.Must(os.Rename(h.path(from), h.path(to))) }
+
+func (h *harness) run() {
+	h.t.Helper()
+	w := Watch{
+		Engine:  "test",
+		Folders: func() []string { return []string{h.path("run")} },
+		Look: func() {
+			_, err := os.Stat(h.path("run/flag"))
+			h.seen.Store(err == nil)
+			h.looks.Add(1)
+		},
+		Period: time.Minute, Clock: h.Clock,
+	}
+	done := make(chan struct{})
+	ctx := h.t.Context()
+	go func() {
+		defer close(done)
+		w.Run(ctx)
+	}()
+	h.t.Cleanup(func() { <-done })
+	h.Until("the first look", func() bool { return h.looks.Load() > 0 }, 0)
+}
+
+// expect waits for a look that finds the file, or does not. A step above zero lets time pass meanwhile.
+func (h *harness) expect(seen bool, step time.Duration) {
+	h.t.Helper()
+	h.Until("a look at the change", func() bool { return h.seen.Load() == seen }, step)
+}
+
+func TestWatch_LooksAtEachChangeAtOnce(t *testing.T) {
+	h := newHarness(t)
+	h.make("run")
+	h.run()
+	for range 5 {
+		h.touch("run/flag")
+		h.expect(true, 0)
+		h.remove("run/flag")
+		h.expect(false, 0)
+	}
+	h.touch("run/other")
+	h.move("run/other", "run/flag")
+	h.expect(true, 0)
+}
+
+func TestWatch_LooksOnceInEachPeriod(t *testing.T) {
+	h := newHarness(t)
+	h.run()
+	h.Until("the net to be up", h.Clock.HasWaiters, 0)
+	for i := range 3 {
+		before := h.looks.Load()
+		h.Clock.Step(time.Minute - time.Second)
+		if got := h.looks.Load(); got != before {
+			t.Fatalf("round %d: looked before the period was over", i)
+		}
+		h.Clock.Step(time.Second)
+		h.Until("a look", func() bool { return h.looks.Load() == before+1 }, 0)
+	}
+}
+
+func TestWatch_FindsAFolderThatComesLater(t *testing.T) {
+	h := newHarness(t)
+	h.run()
+	h.make("run")
+	h.touch("run/flag")
+	h.expect(true, time.Minute)
+	h.remove("run/flag")
+	h.expect(false, 0)
+}
+
+func TestWatch_OutlivesItsFolder(t *testing.T) {
+	h := newHarness(t)
+	h.make("run")
+	h.touch("run/flag")
+	h.run()
+	h.expect(true, 0)
+	h.remove("run")
+	h.expect(false, 0)
+	h.make("run")
+	h.touch("run/flag")
+	h.expect(true, time.Minute)
+	h.remove("run/flag")
+	h.expect(false, 0)
+}
+
+func TestWatch_FollowsAFolderThatIsReplaced(t *testing.T) {
+	h := newHarness(t)
+	h.make("run")
+	h.make("next")
+	h.touch("next/flag")
+	h.run()
+	h.move("run", "old")
+	h.move("next", "run")
+	h.expect(true, time.Minute)
+	h.remove("run/flag")
+	h.expect(false, 0)
+}
+
+// As when something is mounted over the folder: inotify stays with the old one and is silent.
+func TestWatch_FollowsAFolderThatIsReplacedInSilence(t *testing.T) {
+	h := newHarness(t)
+	h.make("a")
+	h.make("b")
+	h.touch("b/flag")
+	h.Must(os.Symlink("a", h.path("run")))
+	h.run()
+	h.Must(os.Symlink("b", h.path("link")))
+	h.move("link", "run")
+	h.expect(true, time.Minute)
+	h.remove("b/flag")
+	h.expect(false, 0)
+}
+
+func TestNotifier_ForgetsFoldersThatAreNotNamedAnyMore(t *testing.T) {
+	h := newHarness(t)
+	h.make("a")
+	h.make("b")
+	n := newNotifier()
+	defer n.close()
+	h.Must(n.watch([]string{h.path("a")}))
+	h.Must(n.watch([]string{h.path("b")}))
+	if got := n.watcher.WatchList(); len(got) != 1 || got[0] != h.path("b") {
+		t.Errorf("watches %q, want b alone", got)
+	}
+	h.touch("a/flag")
+	h.touch("b/flag")
+	<-n.changed
+}
+
+// A new folder may well get the number of the old one, and pass for it.
+func TestNotifier_WatchesAFolderThatWasMadeAnew(t *testing.T) {
+	h := newHarness(t)
+	n := newNotifier()
+	defer n.close()
+	for range 5 {
+		h.make("run")
+		h.Must(n.watch([]string{h.path("run")}))
+		h.remove("run")
+		h.make("run")
+		h.Until("inotify to drop the old one", func() bool { return len(n.watcher.WatchList()) == 0 }, 0)
+		h.Must(n.watch([]string{h.path("run")}))
+		if len(n.watcher.WatchList()) == 0 {
+			t.Fatal("the new folder is not watched")
+		}
+		h.remove("run")
+	}
+}
+
+func TestNotifier_DoesWithoutInotifyUntilThereIsOne(t *testing.T) {
+	h := newHarness(t)
+	h.make("run")
+	n := newNotifier()
+	defer n.close()
+	open := n.open
+	n.open = func() (*fsnotify.Watcher, error) { return nil, errors.New("too many open files") }
+	for range 2 {
+		if err := n.watch([]string{h.path("run")}); err == nil || err.Error() != "opening inotify: too many open files" {
+			t.Errorf("error %v", err)
+		}
+	}
+	n.open = open
+	h.Must(n.watch([]string{h.path("run")}))
+	h.touch("run/flag")
+	<-n.changed
+}
+
+func TestWatch_SaysOnceThatAFolderCannotBeWatched(t *testing.T) {
+	h := newHarness(t)
+	looks, complaints := 0, 0
+	logger := funcr.New(func(_, args string) {
+		if strings.Contains(args, "Cannot watch") {
+			complaints++
+		}
+	}, funcr.Options{})
+	ctx, cancel := context.WithCancel(logr.NewContext(t.Context(), logger))
+	n := newNotifier()
+	n.open = func() (*fsnotify.Watcher, error) { return nil, errors.New("no") }
+	w := Watch{
+		Engine: "test", Folders: func() []string { return nil }, Period: time.Minute, Clock: h.Clock,
+		Look: func() {
+			if looks++; looks == 3 {
+				cancel()
+				return
+			}
+			n.changed <- struct{}{}
+		},
+	}
+	w.run(ctx, n)
+	if complaints != 1 {
+		t.Errorf("complained %d times, want once", complaints)
+	}
+}

@@ -1,0 +1,212 @@
+package sentinel
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/agent/engine/enginetest"
+	"github.com/reboot-operator/reboot-operator/agent/engine/updateengine"
+	"github.com/reboot-operator/reboot-operator/agent/host"
+	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// harness is an Engine that runs on a real folder, with a clock that only the test moves.
+type harness struct {
+	*enginetest.Run
+
+	t    *testing.T
+	root string
+}
+
+// newHarness makes a host with an empty /run.
+func newHarness(t *testing.T) *harness {
+	t.Helper()
+	h := &harness{Run: enginetest.New(t), t: t, root: t.TempDir()}
+	h.mkdir("run")
+	return h
+}
+
+func (h *harness) run() {
+	h.t.Helper()
+	h.Start(&Engine{HostRoot: h.root, Clock: h.Clock, Reachable: func(up bool) { h.Reachable <- up }}, nil)
+}
+
+func (h *harness) path(name string) string { return filepath.Join(h.root, name) }
+
+func (h *harness) mkdir(name string) { h.Must(os.MkdirAll(h.path(name), 0o750)) }
+
+func (h *harness) write(name, content string) {
+	h.Must(os.WriteFile(h.path(name), []byte(content), 0o600))
+}
+
+func (h *harness) move(from, to string) { h.Must(os.Rename(h.path(from), h.path(to))) }
+
+func (h *harness) remove(name string) { h.Must(os.RemoveAll(h.path(name))) }
+
+// because waits for a need with these packages.
+func (h *harness) because(packages ...string) {
+	h.t.Helper()
+	h.Expect(observation{present: true, packages: packages}.report())
+}
+
+// looksLike looks without an Engine.
+func (h *harness) looksLike(want engine.Report) {
+	h.t.Helper()
+	if diff := cmp.Diff(want, look(h.root).report()); diff != "" {
+		h.t.Errorf("report (-want +got):\n%s", diff)
+	}
+}
+
+// next waits for a report.
+func (h *harness) next() engine.Report {
+	h.t.Helper()
+	h.Until("a report", func() bool { return len(h.Reports) > 0 }, 0)
+	return <-h.Reports
+}
+
+func TestEngine_TheFileIsANeedUntilItIsRemoved_Behaviour12(t *testing.T) {
+	h := newHarness(t)
+	h.run()
+	h.Expect(noFile)
+	for range 3 {
+		h.write("run/reboot-required", "*** System restart required ***\n")
+		h.Expect(present)
+		h.remove("run/reboot-required")
+		h.Expect(noFile)
+	}
+}
+
+func TestEngine_FindsTheFileAtTheStart_Behaviour12(t *testing.T) {
+	h := newHarness(t)
+	h.write("run/reboot-required", "")
+	h.write("run/reboot-required.pkgs", "libc6\nlibc6\n")
+	h.run()
+	h.because("libc6")
+}
+
+func TestEngine_TellsThePackagesAsTheyAreAdded(t *testing.T) {
+	h := newHarness(t)
+	h.write("run/reboot-required", "")
+	h.run()
+	h.Expect(present)
+	h.write("run/next", "libc6\n")
+	h.move("run/next", "run/reboot-required.pkgs")
+	h.because("libc6")
+	h.write("run/next", "libc6\ndbus\n")
+	h.move("run/next", "run/reboot-required.pkgs")
+	h.because("libc6", "dbus")
+}
+
+func TestEngine_TheListAloneIsNoNeed(t *testing.T) {
+	h := newHarness(t)
+	h.write("run/reboot-required.pkgs", "libc6\n")
+	h.run()
+	h.Expect(noFile)
+}
+
+func TestEngine_AHostWithoutRunIsUnknown_Behaviours7And25(t *testing.T) {
+	h := newHarness(t)
+	h.remove("run")
+	h.run()
+	h.Expect(noRun)
+	h.mkdir("run")
+	h.ExpectAfter(time.Minute, noFile)
+	h.write("run/reboot-required", "")
+	h.Expect(present)
+	h.remove("run")
+	// First the file goes, then its folder.
+	h.Until("the end of /run to be noticed", func() bool { return len(h.Reports) > 0 && <-h.Reports == noRun }, time.Minute)
+}
+
+func TestEngine_AHostThatIsNotThereIsUnknown(t *testing.T) {
+	h := newHarness(t)
+	h.root = h.path("missing")
+	h.run()
+	h.Expect(noRun)
+}
+
+// As when a tmpfs is mounted over /run.
+func TestEngine_FollowsARunThatIsReplaced(t *testing.T) {
+	h := newHarness(t)
+	h.remove("run")
+	h.mkdir("a")
+	h.mkdir("b")
+	h.write("a/reboot-required", "")
+	h.Must(os.Symlink("a", h.path("run")))
+	h.run()
+	h.Expect(present)
+	h.Must(os.Symlink("b", h.path("next")))
+	h.move("next", "run")
+	h.ExpectAfter(time.Minute, noFile)
+	h.write("b/reboot-required", "")
+	h.Expect(present)
+}
+
+func TestEngine_TellsWhetherRunCanBeRead(t *testing.T) {
+	h := newHarness(t)
+	h.remove("run")
+	h.run()
+	h.Expect(noRun)
+	h.mkdir("run")
+	h.ExpectAfter(time.Minute, noFile)
+	if got := []bool{<-h.Reachable, <-h.Reachable}; got[0] || !got[1] {
+		t.Errorf("reachable %v, want false and then true", got)
+	}
+}
+
+func TestLook_WhatPassesForTheFile(t *testing.T) {
+	h := newHarness(t)
+	h.mkdir("run/reboot-required") // What a container leaves that mounts the file.
+	h.looksLike(noFile)
+	h.remove("run/reboot-required")
+	h.Must(os.Symlink("/nowhere", h.path("run/reboot-required")))
+	h.looksLike(present)
+}
+
+func TestLook_ListsThatCannotBeRead(t *testing.T) {
+	h := newHarness(t)
+	h.write("run/reboot-required", "")
+	h.Must(syscall.Mkfifo(h.path("run/reboot-required.pkgs"), 0o600))
+	h.looksLike(present)
+	h.remove("run/reboot-required.pkgs")
+	h.mkdir("run/reboot-required.pkgs")
+	h.looksLike(present)
+	h.remove("run/reboot-required.pkgs")
+	h.Must(os.Symlink("/etc/passwd", h.path("run/reboot-required.pkgs")))
+	h.looksLike(present)
+}
+
+func TestLook_ReadsTheBeginningOfALongList(t *testing.T) {
+	h := newHarness(t)
+	h.write("run/reboot-required", "")
+	h.write("run/reboot-required.pkgs", "libc6\n"+strings.Repeat("\n", 8<<10-9)+"dbus\n")
+	// The last line is cut in two, and half a name is not one.
+	h.looksLike(observation{present: true, packages: []string{"libc6"}}.report())
+}
+
+func TestEngine_BesideUpdateEngineIsOneNeedWithBothReasons(t *testing.T) {
+	h := newHarness(t)
+	bus := hosttest.StartFor(t)
+	flatcar, err := bus.StartUpdateEngine()
+	h.Must(err)
+	flatcar.SetStatus(hosttest.NeedReboot("4001.0.0"))
+	h.write("run/reboot-required", "") // Flatcar's postinst makes it too.
+	h.Start(&updateengine.Engine{Connect: host.SystemBus(bus.Address()), Clock: h.Clock}, nil)
+	first := h.next()
+	h.run()
+	want := engine.Report{
+		Engine: "update-engine", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Version: "4001.0.0",
+		Message: "update_engine has installed version 4001.0.0; it runs after a reboot. /run/reboot-required exists on the host.",
+	}
+	if diff := cmp.Diff(want, engine.Merge([]engine.Report{first, h.next()})); diff != "" {
+		t.Errorf("report (-want +got):\n%s", diff)
+	}
+}
