@@ -76,7 +76,7 @@ func (c *cluster) limit(name string) int {
 	}
 	percent, err := intstr.GetScaledValueFromIntOrPercent(&allowed, 100, false)
 	if err != nil {
-		c.Fatal(err)
+		return 0
 	}
 	if percent == 0 || selected == 0 {
 		return 0

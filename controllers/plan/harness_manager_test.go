@@ -15,29 +15,31 @@ import (
 )
 
 // pass does what one Reconcile of the real manager does (controllers/converge.go): plan and write until a plan has
-// nothing left to do, and then report. In each round either Nodes are written, or the ledger.
-func (c *cluster) pass(name string) {
+// nothing left to do, and then report. In each round either Nodes are written, or the ledger. It tells whether it came to
+// an end: like the real one it has eight rounds, and the events of its own writes bring the next pass.
+func (c *cluster) pass(name string) bool {
 	delete(c.woken, name)
 	tried := map[string]plan.Action{}
 	for range 8 {
 		p := plan.Reboots(c.snapshot(name))
 		wrote, alive := c.applyFlights(name, p, tried)
 		if !alive {
-			return
+			return false
 		}
 		if wrote {
 			continue
 		}
 		if !p.LedgerChanges() {
 			c.finalize(name, p)
-			return
+			return true
 		}
 		if !c.mayWrite(name) {
-			return
+			return false
 		}
 		c.writeLedger(name, p)
 	}
-	c.Fatalf("eight rounds were not enough for policy %s. So far:\n%s", name, c.String())
+	c.woken[name] = true
+	return false
 }
 
 func (c *cluster) snapshot(name string) plan.Snapshot {

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,9 +37,16 @@ type act struct {
 	does  func(c *cluster)
 }
 
+// tester is a test, or one try of a property.
+type tester interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}
+
 // cluster is an API server with Nodes and policies in memory, the machines behind the Nodes, and time.
 type cluster struct {
-	*testing.T
+	tester
 	now      time.Time
 	policies map[string]*v1alpha1.RebootPolicy
 	hosts    map[string]*host
@@ -64,23 +70,8 @@ type cluster struct {
 
 // play lets a story happen. Each round is one instant: the script, then the manager looks at each policy for which there
 // is a reason, then each agent takes one step.
-func play(t *testing.T, s sequence, random *rand.Rand) *cluster {
-	c := &cluster{
-		T: t, now: evening, end: evening.Add(s.lasts), random: random,
-		policies: map[string]*v1alpha1.RebootPolicy{}, hosts: map[string]*host{}, script: slices.Clone(s.script),
-		woken: map[string]bool{}, due: map[string]time.Time{}, lost: map[string]bool{}, room: map[string]int{},
-		transcript: transcript{told: map[string]string{}, seen: map[string]string{}},
-	}
-	if s.lasts == 0 {
-		c.end = evening.AddDate(0, 0, 7)
-	}
-	for _, p := range s.policies {
-		c.policies[p.Name] = p.DeepCopy()
-		c.woken[p.Name] = true
-	}
-	for _, h := range s.hosts {
-		c.hosts[h.name] = h.clone()
-	}
+func play(t tester, s sequence, random *rand.Rand) *cluster {
+	c := newCluster(t, s, random)
 	for round := 0; !c.now.After(c.end); round++ {
 		if round == maxRounds {
 			t.Fatalf("the story does not end. So far:\n%s", c.String())
@@ -95,6 +86,26 @@ func play(t *testing.T, s sequence, random *rand.Rand) *cluster {
 	return c
 }
 
+func newCluster(t tester, s sequence, random *rand.Rand) *cluster {
+	c := &cluster{
+		tester: t, now: evening, end: evening.Add(s.lasts), random: random,
+		policies: map[string]*v1alpha1.RebootPolicy{}, hosts: map[string]*host{}, script: slices.Clone(s.script),
+		woken: map[string]bool{}, due: map[string]time.Time{}, lost: map[string]bool{}, room: map[string]int{},
+		transcript: transcript{told: map[string]string{}, seen: map[string]string{}},
+	}
+	if s.lasts == 0 {
+		c.end = evening.AddDate(0, 0, 7)
+	}
+	for _, p := range s.policies {
+		c.policies[p.Name] = p.DeepCopy()
+		c.woken[p.Name] = true
+	}
+	for _, h := range s.hosts {
+		c.hosts[h.name] = h.clone()
+	}
+	return c
+}
+
 func (c *cluster) round() {
 	for len(c.script) > 0 && !c.now.Before(evening.Add(c.script[0].after)) {
 		c.tell("-- %s", c.script[0].says)
@@ -103,7 +114,10 @@ func (c *cluster) round() {
 	}
 	for _, name := range shuffled(c, slices.Sorted(maps.Keys(c.policies))) {
 		if due := c.due[name]; c.woken[name] || !due.IsZero() && !c.now.Before(due) {
-			if c.pass(name); c.policies[name] != nil {
+			if !c.pass(name) && c.random == nil {
+				c.broken("eight rounds were not enough for policy %s", name)
+			}
+			if c.policies[name] != nil {
 				c.check()
 			}
 		}

@@ -45,7 +45,7 @@ func (t *transcript) record(c *cluster) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.hosts)) {
-		show(name, c.hosts[name].describe(c.now))
+		show(name, c.hosts[name].describe())
 	}
 	for i, line := range lines {
 		when := ""
@@ -59,7 +59,7 @@ func (t *transcript) record(c *cluster) {
 func stamp(t time.Time) string { return t.Format("Mon 15:04:05") }
 
 // describe is a Node in one line.
-func (h *host) describe(now time.Time) string {
+func (h *host) describe() string {
 	if h.node == nil {
 		return "the Node is deleted"
 	}

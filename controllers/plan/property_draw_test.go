@@ -1,0 +1,143 @@
+package plan_test
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/window"
+)
+
+// Random situations are small and dense: few names, numbers, boots and instants, so that things meet.
+
+var (
+	someNodes    = []string{"a", "b", "c", "d", "e", "f"}
+	somePolicies = []string{"workers", "rivals", "others"}
+)
+
+// oneIn is true once in n times; it shrinks to false.
+func oneIn(t *rapid.T, n int, label string) bool { return rapid.IntRange(0, n-1).Draw(t, label) == n-1 }
+
+func drawInstant(t *rapid.T, label string) metav1.Time {
+	return metav1.NewTime(evening.Add(time.Duration(rapid.IntRange(-40, 1).Draw(t, label)) * time.Minute))
+}
+
+func drawBoot(t *rapid.T, node string) string {
+	return rapid.SampledFrom([]string{node + "-boot-1", node + "-boot-1", node + "-boot-2"}).Draw(t, "boot")
+}
+
+// drawSituation draws a cluster in any state, reachable or not.
+func drawSituation(t *rapid.T) situation {
+	s := situation{}
+	for _, name := range somePolicies[:rapid.IntRange(1, len(somePolicies)).Draw(t, "policies")] {
+		s.policies = append(s.policies, drawPolicy(t, name))
+	}
+	for _, name := range someNodes[:rapid.IntRange(0, len(someNodes)).Draw(t, "nodes")] {
+		s.hosts = append(s.hosts, drawHost(t, name))
+	}
+	if oneIn(t, 6, "window") {
+		s.window = &window.State{Open: oneIn(t, 2, "open"), Blackout: oneIn(t, 2, "blackout"), OpensAt: drawInstant(t, "opens").Time}
+		s.window.Open = s.window.Open && !s.window.Blackout
+	}
+	return s
+}
+
+func drawPolicy(t *rapid.T, name string) *v1alpha1.RebootPolicy {
+	p := policy(name, atMost(rapid.SampledFrom([]string{"1", "2", "3", "0", "25%", "50%", "0%", "many"}).Draw(t, "maxUnavailable")))
+	p.Spec.Priority = int32(rapid.IntRange(0, 2).Draw(t, "priority"))
+	if oneIn(t, 2, "selects") {
+		selects("pool", rapid.SampledFrom([]string{"x", "y"}).Draw(t, "pool"))(p)
+	}
+	for _, change := range []struct {
+		label string
+		does  func(*v1alpha1.RebootPolicy)
+	}{
+		{"paused", paused(nil, "")}, {"dry run", dryRun}, {"halted", halted}, {"resume", resume("mended")},
+		{"deleted", func(p *v1alpha1.RebootPolicy) { p.DeletionTimestamp = &metav1.Time{Time: evening} }},
+	} {
+		if oneIn(t, 12, change.label) {
+			change.does(p)
+		}
+	}
+	for _, node := range append(someNodes, "gone") {
+		if oneIn(t, 5, "entry") {
+			e := v1alpha1.LedgerEntry{Node: node, Seq: int64(rapid.IntRange(1, 6).Draw(t, "seq")), BootID: drawBoot(t, node), At: drawInstant(t, "granted")}
+			p.Status.Grants = append(p.Status.Grants, e)
+			p.Status.Seq = max(p.Status.Seq, e.Seq)
+		}
+	}
+	p.Status.Seq += int64(rapid.IntRange(0, 2).Draw(t, "more"))
+	p.Status.Limit = int32(rapid.IntRange(0, 3).Draw(t, "limit"))
+	return p
+}
+
+func drawHost(t *rapid.T, name string) *host {
+	make := needy
+	if oneIn(t, 4, "needs nothing") {
+		make = newHost
+	}
+	h := make(name, bootID(drawBoot(t, name)), needsSince(time.Duration(rapid.IntRange(1, 3).Draw(t, "since"))*time.Hour))
+	for _, o := range []struct {
+		in     int
+		label  string
+		option func(*host)
+	}{
+		{2, "pool x", label("pool", "x")}, {2, "pool y", label("pool", "y")}, {4, "control plane", label(plan.ControlPlaneLabels[0], "")},
+		{8, "not Ready", notReady}, {6, "cordoned", cordoned}, {10, "deleting", deleting}, {10, "no boot ID", bootID("")},
+		{10, "paused", annotated(v1alpha1.AnnotationPaused, "true")}, {10, "objects", annotated(v1alpha1.AnnotationObjection, `{"reason":"Inhibited"}`)},
+		{5, "reports", nodeCondition(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, 0)},
+		{5, "told", nodeCondition(v1alpha1.NodeRebootPermitted, corev1.ConditionFalse, 0)},
+	} {
+		if oneIn(t, o.in, o.label) {
+			o.option(h)
+		}
+	}
+	drawRecord(t, h)
+	return h
+}
+
+func drawRecord(t *rapid.T, h *host) {
+	switch rapid.IntRange(0, 5).Draw(t, "grant") {
+	case 0, 1:
+	case 2:
+		annotate(h.node, v1alpha1.AnnotationGrant, "?")
+	default:
+		annotate(h.node, v1alpha1.AnnotationGrant, v1alpha1.Grant{
+			Policy: rapid.SampledFrom(append(somePolicies, "gone")).Draw(t, "by"), Seq: int64(rapid.IntRange(1, 6).Draw(t, "seq")),
+			BootID: drawBoot(t, h.name), At: drawInstant(t, "rung"),
+			State:  rapid.SampledFrom([]v1alpha1.GrantState{v1alpha1.GrantActive, v1alpha1.GrantCancelled, v1alpha1.GrantFinished}).Draw(t, "state"),
+			Reason: rapid.SampledFrom([]v1alpha1.Reason{"", v1alpha1.ReasonAgentSilent}).Draw(t, "reason"),
+		}.String())
+	}
+	switch rapid.IntRange(0, 5).Draw(t, "progress") {
+	case 0, 1:
+	case 2:
+		annotate(h.node, v1alpha1.AnnotationProgress, "?")
+	default:
+		annotate(h.node, v1alpha1.AnnotationProgress, v1alpha1.Progress{
+			Seq: int64(rapid.IntRange(1, 6).Draw(t, "seq")), BootID: drawBoot(t, h.name), At: drawInstant(t, "began"),
+			Phase: rapid.SampledFrom([]v1alpha1.Phase{
+				v1alpha1.PhaseDraining, v1alpha1.PhaseRebooting, v1alpha1.PhaseAborted,
+			}).Draw(t, "phase"),
+			Failures: int32(rapid.IntRange(0, 2).Draw(t, "failures")), Cordoned: true,
+		}.String())
+	}
+}
+
+// String shows a situation where a property fails.
+func (s situation) String() string {
+	text := fmt.Sprintf("window %+v\n", s.window)
+	for _, p := range s.policies {
+		text += fmt.Sprintf("policy %s: deleted %v, spec %+v, status %+v\n", p.Name, p.DeletionTimestamp, p.Spec, p.Status)
+	}
+	for _, h := range s.hosts {
+		text += fmt.Sprintf("node %s: %v %v unschedulable %t, boot %s, %s\n", h.name, h.node.Labels, h.node.Annotations, h.node.Spec.Unschedulable,
+			h.node.Status.NodeInfo.BootID, h.describe())
+	}
+	return text
+}

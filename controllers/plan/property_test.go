@@ -1,0 +1,203 @@
+package plan_test
+
+import (
+	"flag"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+)
+
+// TestMain makes the property tests draw the same cases in each run, unless flags say otherwise; so a failure needs no
+// file to be found again.
+func TestMain(m *testing.M) {
+	for name, value := range map[string]string{"rapid.seed": "1", "rapid.nofailfile": "true", "rapid.checks": "1000"} {
+		if err := flag.Set(name, value); err != nil {
+			panic(err)
+		}
+	}
+	flag.Parse()
+	os.Exit(m.Run())
+}
+
+// forAny checks a property of the plans of any situation.
+func forAny(t *testing.T, property func(*rapid.T, situation, plan.Snapshot, plan.Plan)) {
+	t.Helper()
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawSituation(t)
+		snapshot := s.snapshot()
+		property(t, s, snapshot, plan.Reboots(snapshot))
+	})
+}
+
+// governed are the nodes a policy governs, by name.
+func governed(s plan.Snapshot) map[string]plan.Node {
+	nodes := map[string]plan.Node{}
+	for _, n := range s.Nodes {
+		if s.Governor.Govern(n.Labels).Policy == s.Policy.Name {
+			nodes[n.Name] = n
+		}
+	}
+	return nodes
+}
+
+// Whatever a cluster looks like, a plan never grants over the limit, counting the nodes that are unavailable for other
+// reasons; and grants nothing to a node that must not have it (behaviours 15, 18, 20).
+func TestReboots_NeverGrantsOverTheLimit(t *testing.T) {
+	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
+		used := map[string]bool{}
+		for _, e := range p.Ledger()[:len(p.Ledger())-len(p.Granted)] {
+			used[e.Node] = true
+		}
+		nodes := governed(snapshot)
+		for name, n := range nodes {
+			used[name] = used[name] || !n.Ready || n.Cordoned || n.Deleting || n.Outstanding()
+		}
+		down := 0
+		for _, is := range used {
+			if is {
+				down++
+			}
+		}
+		seq := snapshot.Policy.Status.Seq
+		for _, e := range p.Granted {
+			n, ok := nodes[e.Node]
+			if !ok || !n.NeedsReboot() || !n.Ready || n.Deleting || n.Paused || n.Objection != nil || n.Outstanding() || n.Seen() >= e.Seq ||
+				e.BootID != n.BootID || e.BootID == "" {
+				t.Fatalf("granted %+v to %+v\n%v", e, n, s)
+			}
+			if e.Seq <= seq {
+				t.Fatalf("number %d after %d\n%v", e.Seq, seq, s)
+			}
+			if seq = e.Seq; !used[e.Node] {
+				down++
+			}
+		}
+		if len(p.Granted) > 0 && len(p.Ledger()) > int(p.Limit) {
+			t.Fatalf("%d entries, limit %d\n%v", len(p.Ledger()), p.Limit, s)
+		}
+		if slices.ContainsFunc(p.Granted, func(e v1alpha1.LedgerEntry) bool { return !used[e.Node] }) && down > int(p.Limit) {
+			t.Fatalf("%d nodes down, limit %d\n%v", down, p.Limit, s)
+		}
+	})
+}
+
+// Each node that needs a reboot gets one answer from the policy that governs it: a decision, a grant, or it is on its way.
+func TestReboots_AnswersForEachNode(t *testing.T) {
+	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
+		decisions := map[string]int{}
+		for _, d := range p.Decisions {
+			if decisions[d.Node]++; decisions[d.Node] > 1 {
+				t.Fatalf("two decisions for %s\n%v", d.Node, s)
+			}
+		}
+		entries := map[string]int{}
+		for _, e := range append(p.Ledger(), ledgerOf(p.Released())...) {
+			if entries[e.Node]++; entries[e.Node] > 1 {
+				t.Fatalf("two entries for %s\n%v", e.Node, s)
+			}
+		}
+		for name, n := range governed(snapshot) {
+			away := n.Outstanding() // under another policy, or not adopted yet
+			if n.NeedsReboot() && decisions[name]+entries[name] == 0 && !away {
+				t.Fatalf("no answer for %s\n%v", name, s)
+			}
+		}
+	})
+}
+
+func ledgerOf(flights []plan.Flight) []v1alpha1.LedgerEntry {
+	var entries []v1alpha1.LedgerEntry
+	for _, f := range flights {
+		entries = append(entries, f.Entry)
+	}
+	return entries
+}
+
+// At most one control-plane node is granted, and none while another is held or not Ready.
+func TestReboots_KeepsAQuorum(t *testing.T) {
+	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
+		for _, e := range p.Granted {
+			i := slices.IndexFunc(snapshot.Nodes, func(n plan.Node) bool { return n.Name == e.Node })
+			if !snapshot.Nodes[i].ControlPlane {
+				continue
+			}
+			for _, n := range snapshot.Nodes {
+				held := slices.ContainsFunc(p.Ledger(), func(e v1alpha1.LedgerEntry) bool { return e.Node == n.Name })
+				if n.ControlPlane && n.Name != e.Node && (held || !n.Ready || n.Outstanding()) {
+					t.Fatalf("granted %s while %s\n%v", e.Node, n.Name, s)
+				}
+			}
+		}
+	})
+}
+
+// The order in which an informer lists nodes and policies does not matter.
+func TestReboots_OrderOfNodesDoesNotMatter(t *testing.T) {
+	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
+		snapshot.Nodes = rapid.Permutation(snapshot.Nodes).Draw(t, "order")
+		policies := rapid.Permutation(s.policies).Draw(t, "order of policies")
+		snapshot.Governor = plan.NewGovernor(values(policies))
+		if diff := cmp.Diff(p, plan.Reboots(snapshot), planOptions...); diff != "" {
+			t.Fatalf("(-one order +another):\n%s\n%v", diff, s)
+		}
+	})
+}
+
+// What a plan wants done, the protocol permits: else it would be tried again for ever.
+func TestReboots_WantsWhatTheProtocolPermits(t *testing.T) {
+	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
+		for _, f := range p.Flights {
+			ok := true
+			switch f.Action {
+			case plan.RingBell:
+				_, ok = plan.Ring(f.Node.Record, f.Entry, "workers", evening)
+			case plan.CancelGrant:
+				_, ok = plan.Cancel(f.Node.Record, f.Entry, "workers", evening)
+			case plan.FinishGrant:
+				_, ok = plan.Finish(f.Node.Record, f.Entry, "workers", f.Node.BootID, evening)
+			case plan.ReleaseEntry:
+				ok = f.Node == nil || plan.Releasable(f.Node.Record, f.Entry)
+			}
+			if !ok {
+				t.Fatalf("%s of %+v\n%v", f.Action, f.Entry, s)
+			}
+		}
+	})
+}
+
+// Time that has passed is never waited for, and a plan with nothing to wait for has nothing that time alone ends.
+func TestReboots_NextIsAhead(t *testing.T) {
+	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
+		if !p.Next.IsZero() && !p.Next.After(snapshot.Now) {
+			t.Fatalf("next %v, now %v\n%v", p.Next, snapshot.Now, s)
+		}
+		for _, f := range p.Flights {
+			if f.Until.After(snapshot.Now) && (p.Next.IsZero() || p.Next.After(f.Until)) {
+				t.Fatalf("next %v, and %s changes %v\n%v", p.Next, f.Entry.Node, f.Until, s)
+			}
+		}
+	})
+}
+
+// Applied in the order of the real manager, plans come to an end, and then find nothing to do. On the way the API server's
+// rules for the ledger hold.
+func TestReboots_ComesToAnEnd(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawSituation(t)
+		c := newCluster(t, sequence{policies: s.policies, hosts: s.hosts}, nil)
+		for _, p := range s.policies {
+			passes := 1
+			for ; !c.pass(p.Name); passes++ {
+				if passes == 3 {
+					c.broken("three passes were not enough for policy %s\n%v", p.Name, s)
+				}
+			}
+		}
+	})
+}
