@@ -36,7 +36,6 @@ func run(args []string, env func(string) string, stderr io.Writer) int {
 	}
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&o.log), zap.WriteTo(stderr)))
 	klog.SetLogger(ctrl.Log)
-	shrink(ctrl.Log)
 	config, err := ctrl.GetConfig()
 	if err != nil {
 		return fail(stderr, 1, fmt.Errorf("finding the API server: %w", err))
