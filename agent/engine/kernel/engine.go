@@ -1,0 +1,85 @@
+// Package kernel finds out whether a newer kernel is installed than the one that runs, for hosts that leave no word of
+// it. It compares names: the boot loader has the last say, so this engine is off unless it is named.
+package kernel
+
+import (
+	"context"
+	"path/filepath"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/utils/clock"
+
+	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/agent/engine/folder"
+)
+
+// Name is the engine's name in flags, reports and metrics.
+const Name = "kernel"
+
+// period is how often the kernels are compared without any occasion.
+const period = 10 * time.Minute
+
+// Engine compares kernels. It implements engine.Engine.
+type Engine struct {
+	// HostRoot is where the host's file system is mounted; its /usr/lib/modules and /boot are enough. Required; "/" is
+	// this one.
+	HostRoot string
+	// ReleaseFile tells the release of the running kernel: /proc/sys/kernel/osrelease. Required.
+	ReleaseFile string
+	// Clock times the looks that nothing gave occasion for. Required.
+	Clock clock.WithTicker
+	// Reachable is called with whether both kernels are known, at first and on each change. Optional.
+	Reachable func(bool)
+}
+
+var _ engine.Engine = (*Engine)(nil)
+
+// Name is "kernel".
+func (e *Engine) Name() string { return Name }
+
+// Run reports until ctx ends, and then returns nil.
+func (e *Engine) Run(ctx context.Context, report func(engine.Report)) error {
+	changes := engine.Changes{Report: report, Reachable: e.Reachable}
+	watch := folder.Watch{
+		Engine: Name, Folders: e.folders, Period: period, Clock: e.Clock,
+		Look: func() {
+			seen, err := e.look()
+			if err != nil {
+				logr.FromContextOrDiscard(ctx).V(1).Info("Cannot compare the kernels", "engine", Name, "reason", err.Error())
+			}
+			r := seen.report()
+			changes.Tell(r, r.State != engine.Unknown)
+		},
+	}
+	watch.Run(ctx)
+	return nil
+}
+
+// folders are those in which something appears when a kernel is installed: depmod writes into the kernel's own.
+func (e *Engine) folders() []string {
+	h, err := open(e.HostRoot)
+	if err != nil {
+		return nil
+	}
+	defer h.close()
+	paths := []string{filepath.Join(e.HostRoot, h.modules), filepath.Join(e.HostRoot, boot)}
+	for _, r := range h.modulesOf() {
+		paths = append(paths, filepath.Join(e.HostRoot, h.modules, r.text))
+	}
+	return paths
+}
+
+// look finds out what runs and what is installed.
+func (e *Engine) look() (observation, error) {
+	running, err := readRelease(e.ReleaseFile)
+	if err != nil {
+		return observation{}, err
+	}
+	h, err := open(e.HostRoot)
+	if err != nil {
+		return observation{running: running}, err
+	}
+	defer h.close()
+	return observation{running: running, installed: h.installed()}, nil
+}

@@ -1,0 +1,212 @@
+package kernel
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/reboot-operator/reboot-operator/agent/engine/enginetest"
+)
+
+// harness is an Engine that runs on real folders, with a clock that only the test moves.
+type harness struct {
+	*enginetest.Run
+
+	t      *testing.T
+	root   string
+	engine *Engine
+}
+
+// newHarness makes a host that runs a kernel and has none.
+func newHarness(t *testing.T, running string) *harness {
+	t.Helper()
+	h := &harness{Run: enginetest.New(t), t: t, root: t.TempDir()}
+	h.engine = &Engine{
+		HostRoot: h.root, ReleaseFile: filepath.Join(t.TempDir(), "osrelease"), Clock: h.Clock,
+		Reachable: func(up bool) { h.Reachable <- up },
+	}
+	h.Must(os.WriteFile(h.engine.ReleaseFile, []byte(running+"\n"), 0o600))
+	return h
+}
+
+func (h *harness) run() {
+	h.t.Helper()
+	h.Start(h.engine, nil)
+}
+
+func (h *harness) path(name string) string { return filepath.Join(h.root, name) }
+
+// write makes a file and the folders it is in.
+func (h *harness) write(name string) {
+	h.Must(os.MkdirAll(filepath.Dir(h.path(name)), 0o750))
+	h.Must(os.WriteFile(h.path(name), nil, 0o600))
+}
+
+func (h *harness) remove(name string) { h.Must(os.RemoveAll(h.path(name))) }
+
+// install does what a package does: the modules, then the image, and depmod's list at the end.
+func (h *harness) install(releases ...string) {
+	for _, r := range releases {
+		h.write("usr/lib/modules/" + r + "/kernel/fs/ext4.ko")
+		h.write("boot/vmlinuz-" + r)
+		h.write("usr/lib/modules/" + r + "/modules.dep")
+	}
+}
+
+func TestEngine_HearsOfAKernelThatIsInstalledAndRemoved(t *testing.T) {
+	h := newHarness(t, "6.1.0-9-amd64")
+	h.install("6.1.0-9-amd64")
+	h.run()
+	h.Expect(upToDate("6.1.0-9-amd64"))
+	h.install("6.1.0-10-amd64")
+	h.Expect(needs("6.1.0-10-amd64", "6.1.0-9-amd64"))
+	h.install("6.1.0-8-amd64", "6.1.0-11-cloud-amd64")
+	h.remove("boot/vmlinuz-6.1.0-10-amd64")
+	h.Expect(upToDate("6.1.0-9-amd64"))
+}
+
+func TestEngine_WaitsForDepmod(t *testing.T) {
+	h := newHarness(t, "6.1.0-9-amd64")
+	h.install("6.1.0-9-amd64")
+	h.write("usr/lib/modules/6.1.0-10-amd64/kernel/fs/ext4.ko")
+	h.write("boot/vmlinuz-6.1.0-10-amd64")
+	h.run()
+	h.Expect(upToDate("6.1.0-9-amd64"))
+	h.write("usr/lib/modules/6.1.0-10-amd64/modules.dep")
+	h.Expect(needs("6.1.0-10-amd64", "6.1.0-9-amd64"))
+}
+
+func TestEngine_ComparesEveryTenMinutes(t *testing.T) {
+	h := newHarness(t, "6.1.0-9-amd64")
+	h.run()
+	h.Expect(noKernel)
+	// There was no folder that inotify could have watched.
+	h.install("6.1.0-9-amd64", "6.1.0-10-amd64")
+	h.Until("the next look to be due", h.Clock.HasWaiters, 0)
+	h.Clock.Step(10*time.Minute - time.Second)
+	h.ExpectNoReport()
+	h.Clock.Step(time.Second)
+	h.Expect(needs("6.1.0-10-amd64", "6.1.0-9-amd64"))
+}
+
+func TestEngine_AHostWithoutKernelsIsUnknown_Behaviours7And25(t *testing.T) {
+	h := newHarness(t, "6.1.0-9-amd64")
+	h.install("6.1.0-9-amd64")
+	h.run()
+	h.Expect(upToDate("6.1.0-9-amd64"))
+	h.remove("boot")
+	h.remove("usr")
+	h.ExpectAfter(period, noKernel)
+	h.install("6.1.0-9-amd64")
+	h.ExpectAfter(period, upToDate("6.1.0-9-amd64"))
+	if got := []bool{<-h.Reachable, <-h.Reachable, <-h.Reachable}; !slices.Equal(got, []bool{true, false, true}) {
+		t.Errorf("reachable %v, want true, false and true", got)
+	}
+}
+
+func TestEngine_AHostThatIsNotThereIsUnknown(t *testing.T) {
+	h := newHarness(t, "6.1.0-9-amd64")
+	h.engine.HostRoot = h.path("missing")
+	h.run()
+	h.Expect(noKernel)
+}
+
+func TestEngine_AReleaseThatCannotBeReadIsUnknown(t *testing.T) {
+	cases := map[string]string{"empty": "", "no version": "Linux", "without end": strings.Repeat("6.1.0", 1<<16), "several": "6.1.0\n6.1.1"}
+	for name, content := range cases {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, content)
+			h.install("6.1.0-9-amd64")
+			h.run()
+			h.Expect(noRelease)
+		})
+	}
+}
+
+func TestEngine_RunsOnThisMachine(t *testing.T) {
+	e := Engine{HostRoot: "/", ReleaseFile: "/proc/sys/kernel/osrelease"}
+	seen, err := e.look()
+	if err != nil || seen.running.text == "" {
+		t.Errorf("saw %+v, %v", seen, err)
+	}
+}
+
+func TestInstalled(t *testing.T) {
+	const one, two = "6.1.0-9-amd64", "6.1.0-10-amd64"
+	cases := map[string]struct {
+		files []string
+		want  []string
+	}{
+		"modules and images": {
+			[]string{"usr/lib/modules/" + one + "/modules.dep", "boot/vmlinuz-" + one, "usr/lib/modules/" + two + "/modules.dep", "boot/vmlinuz-" + two},
+			[]string{two, one},
+		},
+		"images among the modules": {
+			[]string{"usr/lib/modules/" + one + "/modules.dep", "usr/lib/modules/" + one + "/vmlinuz"}, []string{one},
+		},
+		"modules of a host whose images nobody sees": {
+			[]string{"usr/lib/modules/" + one + "/modules.dep", "usr/lib/modules/" + two + "/modules.dep"}, []string{two, one},
+		},
+		"what a removed kernel left": {
+			[]string{"usr/lib/modules/" + one + "/modules.dep", "boot/vmlinuz-" + one, "usr/lib/modules/" + two + "/modules.dep"},
+			[]string{one},
+		},
+		"what a removed kernel left, images among the modules": {
+			[]string{
+				"usr/lib/modules/" + one + "/modules.dep", "usr/lib/modules/" + one + "/vmlinuz", "usr/lib/modules/" + two + "/modules.dep",
+			},
+			[]string{one},
+		},
+		"what is being installed": {
+			[]string{"usr/lib/modules/" + one + "/modules.dep", "boot/vmlinuz-" + one, "usr/lib/modules/" + two + "/vmlinuz"},
+			[]string{one},
+		},
+		"folders that are no kernels": {
+			[]string{"usr/lib/modules/" + one + "/modules.dep", "usr/lib/modules/updates/modules.dep", "usr/lib/modules/README"},
+			[]string{one},
+		},
+		"the folder of a host that is not merged": {[]string{"lib/modules/" + one + "/modules.dep"}, []string{one}},
+		"an empty folder beside it":               {[]string{"usr/lib/modules/README", "lib/modules/" + one + "/modules.dep"}, []string{one}},
+		"images alone":                            {[]string{"boot/vmlinuz-" + one, "boot/vmlinuz-" + two, "boot/initrd.img-6.1.0-11-amd64"}, []string{two, one}},
+		"an image that is none": {
+			[]string{"boot/vmlinuz-" + one, "boot/vmlinuz-0-rescue-3f2a", "boot/vmlinuz", "boot/vmlinuz-6.1.0-11-amd64/x"}, []string{one},
+		},
+		"nothing": {nil, nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, one)
+			for _, file := range tc.files {
+				h.write(file)
+			}
+			seen, err := h.engine.look()
+			h.Must(err)
+			var got []string
+			for _, r := range seen.installed {
+				got = append(got, r.text)
+			}
+			slices.Sort(got)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("installed (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestInstalled_IgnoresFoldersOutsideTheHost(t *testing.T) {
+	h := newHarness(t, "6.1.0-9-amd64")
+	other := newHarness(t, "6.1.0-9-amd64")
+	other.install("6.1.0-10-amd64")
+	h.Must(os.Symlink(other.path("usr"), h.path("usr")))
+	h.Must(os.Symlink(other.path("boot"), h.path("boot")))
+	seen, err := h.engine.look()
+	h.Must(err)
+	if len(seen.installed) > 0 {
+		t.Errorf("found %v outside the host", seen.installed)
+	}
+}
