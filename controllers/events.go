@@ -13,22 +13,22 @@ import (
 
 func (r *RebootPolicyReconciler) granted(s *state, node *corev1.Node, n plan.Node, t plan.Flight) {
 	r.observeGrant(s, n)
-	r.both(s, node, corev1.EventTypeNormal, v1alpha1.EventRebootGranted, "Grant",
+	r.both(s, node, what{corev1.EventTypeNormal, v1alpha1.EventRebootGranted, "Grant"},
 		"policy %s grants node %s its reboot (number %d)", s.Policy.Name, node.Name, t.Entry.Seq)
 }
 
 func (r *RebootPolicyReconciler) cancelled(s *state, node *corev1.Node, t plan.Flight) {
 	if t.Reason == v1alpha1.ReasonHookTimedOut || t.Reason == v1alpha1.ReasonHookFailed {
 		countFailure(s, node.Name, "hook_failed")
-		r.both(s, node, corev1.EventTypeWarning, string(t.Reason), "AwaitHooks", "node %s is not rebooted: %s", node.Name, t.Message)
+		r.both(s, node, what{corev1.EventTypeWarning, string(t.Reason), "AwaitHooks"}, "node %s is not rebooted: %s", node.Name, t.Message)
 	}
-	r.both(s, node, corev1.EventTypeNormal, v1alpha1.EventGrantCancelled, "Cancel",
+	r.both(s, node, what{corev1.EventTypeNormal, v1alpha1.EventGrantCancelled, "Cancel"},
 		"the grant of node %s is taken back (%s): %s", node.Name, t.Reason, t.Message)
 }
 
 func (r *RebootPolicyReconciler) finished(s *state, node *corev1.Node, n plan.Node, t plan.Flight, uncordoned bool) {
 	observeReboot(s, n)
-	r.both(s, node, corev1.EventTypeNormal, v1alpha1.EventRebootSucceeded, "Finish",
+	r.both(s, node, what{corev1.EventTypeNormal, v1alpha1.EventRebootSucceeded, "Finish"},
 		"node %s is back in service on boot %s", node.Name, n.BootID)
 	if uncordoned {
 		r.Recorder.Eventf(reference(node), nil, corev1.EventTypeNormal, v1alpha1.EventUncordoned, "Uncordon", "uncordoned after the reboot (number %d)", t.Entry.Seq)
@@ -40,12 +40,12 @@ func (r *RebootPolicyReconciler) explained(s *state, node *corev1.Node, d plan.D
 	switch d.Reason {
 	case v1alpha1.ReasonRebootTimedOut:
 		countFailure(s, node.Name, "timed_out")
-		r.both(s, node, corev1.EventTypeWarning, v1alpha1.EventRebootTimedOut, "AwaitBoot", "node %s: %s", node.Name, d.Message)
+		r.both(s, node, what{corev1.EventTypeWarning, v1alpha1.EventRebootTimedOut, "AwaitBoot"}, "node %s: %s", node.Name, d.Message)
 	case v1alpha1.ReasonHookTimedOut, v1alpha1.ReasonHookFailed:
 		countFailure(s, node.Name, "hook_failed")
-		r.both(s, node, corev1.EventTypeWarning, string(d.Reason), "AwaitHooks", "node %s stays cordoned: %s", node.Name, d.Message)
+		r.both(s, node, what{corev1.EventTypeWarning, string(d.Reason), "AwaitHooks"}, "node %s stays cordoned: %s", node.Name, d.Message)
 	case v1alpha1.ReasonDrainTimedOut:
-		r.both(s, node, corev1.EventTypeWarning, v1alpha1.EventDrainTimedOut, "AwaitDrain", "node %s: %s", node.Name, d.Message)
+		r.both(s, node, what{corev1.EventTypeWarning, v1alpha1.EventDrainTimedOut, "AwaitDrain"}, "node %s: %s", node.Name, d.Message)
 	case v1alpha1.ReasonPolicyConflict:
 		r.Recorder.Eventf(reference(node), nil, corev1.EventTypeWarning, v1alpha1.EventPolicyConflict, "Decide", "%s", d.Message)
 	case v1alpha1.ReasonRecordUnreadable:
@@ -87,10 +87,13 @@ func (r *RebootPolicyReconciler) conflictEvent(before, after *v1alpha1.RebootPol
 	}
 }
 
+// what an event says: its type, its reason and what the manager was doing.
+type what struct{ kind, reason, action string }
+
 // both emits an event on the Node and one on the policy, each related to the other.
-func (r *RebootPolicyReconciler) both(s *state, node *corev1.Node, kind, reason, action, note string, args ...any) {
-	r.Recorder.Eventf(reference(node), s.Policy, kind, reason, action, note, args...)
-	r.Recorder.Eventf(s.Policy, reference(node), kind, reason, action, note, args...)
+func (r *RebootPolicyReconciler) both(s *state, node *corev1.Node, w what, note string, args ...any) {
+	r.Recorder.Eventf(reference(node), s.Policy, w.kind, w.reason, w.action, note, args...)
+	r.Recorder.Eventf(s.Policy, reference(node), w.kind, w.reason, w.action, note, args...)
 }
 
 // reference names a Node; `kubectl describe node` finds events by the UID.

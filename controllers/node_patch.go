@@ -50,8 +50,8 @@ func (p *nodePatch) condition(c corev1.NodeCondition) *nodePatch {
 	return p.withCondition(c)
 }
 
-func (p *nodePatch) removeCondition(kind corev1.NodeConditionType) *nodePatch {
-	return p.withCondition(map[string]any{"type": kind, "$patch": "delete"})
+func (p *nodePatch) removeCondition(kind corev1.NodeConditionType) {
+	p.withCondition(map[string]any{"type": kind, "$patch": "delete"})
 }
 
 func (p *nodePatch) withCondition(c any) *nodePatch {

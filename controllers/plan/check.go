@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,7 +24,7 @@ type check func(f *fleet, n *Node) *Objection
 var standing = []check{nodePaused, policyInvalid, policyPaused, policyHalted, blackout, windowClosed, nodeUnavailable, agentObjects}
 
 // entry are the checks before a grant. Control plane and budget follow, because they depend on who is chosen first.
-var entry = append(standing[:len(standing):len(standing)], recordUnreadable, backingOff)
+var entry = append(slices.Clip(standing), recordUnreadable, backingOff)
 
 func (f *fleet) first(checks []check, n *Node) *Objection {
 	for _, c := range checks {
