@@ -52,6 +52,59 @@ func (d daemon) property(ctx context.Context, name string, flags dbus.Flags) (db
 	return dbus.Variant{}, call.ResponseSequence, fmt.Errorf("reading %s of rpm-ostree: %w", name, errMalformed)
 }
 
+// sysroot reads what the Driver has to know.
+func (d daemon) sysroot(ctx context.Context) (sysroot, error) {
+	names := []string{"Booted", "AutomaticUpdatePolicy", "ActiveTransaction", "Deployments"}
+	values := make(map[string]dbus.Variant, len(names))
+	for _, name := range names {
+		value, _, err := d.property(ctx, name, 0)
+		if err != nil {
+			return sysroot{}, err
+		}
+		values[name] = value
+	}
+	s, err := decodeSysroot(values)
+	if err != nil {
+		return sysroot{}, fmt.Errorf("reading Sysroot of rpm-ostree: %w", err)
+	}
+	return s, nil
+}
+
+// reloaded is the same after everything that the daemon has been told was taken in, the end of a transaction too.
+func (d daemon) reloaded(ctx context.Context) (sysroot, error) {
+	if err := d.call(ctx, sysrootPath, sysrootInterface+".Reload", 0).Err; err != nil {
+		return sysroot{}, fmt.Errorf("reloading Sysroot of rpm-ostree: %w", err)
+	}
+	return d.sysroot(ctx)
+}
+
+// register keeps the daemon from leaving as idle until unregister, or until the connection is closed.
+func (d daemon) register(ctx context.Context) error {
+	options := map[string]dbus.Variant{"id": dbus.MakeVariant(clientID)}
+	if err := d.call(ctx, sysrootPath, sysrootInterface+".RegisterClient", 0, options).Err; err != nil {
+		return fmt.Errorf("registering with rpm-ostree: %w", err)
+	}
+	return nil
+}
+
+func (d daemon) unregister(ctx context.Context) error {
+	options := map[string]dbus.Variant{}
+	if err := d.call(ctx, sysrootPath, sysrootInterface+".UnregisterClient", dbus.FlagNoAutoStart, options).Err; err != nil {
+		return fmt.Errorf("unregistering from rpm-ostree: %w", err)
+	}
+	return nil
+}
+
+// upgrade asks for an upgrade of a system and returns the address of the transaction, which waits to be started.
+func (d daemon) upgrade(ctx context.Context, system dbus.ObjectPath) (string, error) {
+	var address string
+	call := d.call(ctx, system, osInterface+".Upgrade", 0, map[string]dbus.Variant{})
+	if err := call.Store(&address); err != nil {
+		return "", fmt.Errorf("asking rpm-ostree for an upgrade: %w", err)
+	}
+	return address, nil
+}
+
 // isAbsent tells whether nobody has rpm-ostree's name, nor can it be started.
 func isAbsent(err error) bool {
 	return slices.Contains([]string{busDaemon + ".Error.ServiceUnknown", busDaemon + ".Error.NameHasNoOwner"}, errorName(err))

@@ -1,0 +1,96 @@
+package rpmostree
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/utils/clock"
+
+	"github.com/reboot-operator/reboot-operator/agent/host"
+)
+
+const (
+	// DefaultPeriod is how often it is worth looking for an upgrade.
+	DefaultPeriod = time.Hour
+	// DefaultLimit is what an upgrade gets: downloading an image over a slow line, and writing it to disk.
+	DefaultLimit = time.Hour
+	// clientID is who this is in rpm-ostree's journal.
+	clientID = "reboot-operator"
+)
+
+// Driver makes rpm-ostree look for an upgrade, download and stage it, once in a period. It does nothing where the host
+// does so itself, where another transaction is active or where somebody holds a staged deployment back, and it changes no
+// unit. That a deployment is staged is not its news: the Engine sees it.
+type Driver struct {
+	// Connect opens the system bus. Required.
+	Connect host.Connect
+	// Clock times the rounds and the deadline. Required.
+	Clock clock.Clock
+	// Period between two rounds; up to a tenth is added to each at random, so that hosts that started together do not ask
+	// together. Required.
+	Period time.Duration
+	// Limit is how long a transaction may take before it is cancelled. Required.
+	Limit time.Duration
+	// HostRoot is where the host's file system is mounted: rpm-ostree serves its transactions in the host's /run. Empty: /.
+	HostRoot string
+	// Hold is asked before each round; while it is true, none begins. Optional.
+	Hold func() bool
+	// Ended is called after each round. Optional.
+	Ended func(Round)
+	// Malformed is called for each signal of a transaction that cannot be read and is ignored. Optional.
+	Malformed func()
+}
+
+// Run drives until ctx ends, and then returns nil. A transaction that is under way then is cancelled: without its driver it
+// would have no deadline. What goes wrong is told, and tried again in the next round.
+func (d *Driver) Run(ctx context.Context) error {
+	var last Round
+	for wait := rand.N(d.Period/10 + 1); d.sleep(ctx, wait); wait = d.Period + rand.N(d.Period/10+1) {
+		round := d.round(ctx)
+		if ctx.Err() != nil {
+			logr.FromContextOrDiscard(ctx).Info("Stopped looking for upgrades", "engine", Name, "reason", fmt.Sprint(round.Err))
+			break
+		}
+		d.tell(ctx, round, last)
+		last = round
+	}
+	return nil
+}
+
+// sleep tells whether the time passed before ctx ended.
+func (d *Driver) sleep(ctx context.Context, wait time.Duration) bool {
+	timer := d.Clock.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// tell logs how a round ended: what is new at level 0.
+func (d *Driver) tell(ctx context.Context, round, last Round) {
+	log := logr.FromContextOrDiscard(ctx).WithValues("engine", Name)
+	if round.Outcome == last.Outcome && round.Version == last.Version {
+		log = log.V(1)
+	}
+	switch round.Outcome {
+	case OutcomeFailed:
+		logr.FromContextOrDiscard(ctx).Error(round.Err, "Upgrade of the host failed", "engine", Name)
+	case OutcomeStaged:
+		log.Info("Staged an upgrade of the host", "version", round.Version)
+	case OutcomeUpToDate:
+		log.Info("Found no upgrade of the host")
+	case OutcomeLeftToHost:
+		log.Info("Left upgrades to rpm-ostree's own timer, as the host's AutomaticUpdatePolicy says", "policy", round.Policy)
+	default:
+		log.Info("Left the host alone", "reason", string(round.Outcome))
+	}
+	if d.Ended != nil {
+		d.Ended(round)
+	}
+}

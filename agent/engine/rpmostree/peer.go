@@ -1,0 +1,159 @@
+package rpmostree
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+)
+
+const (
+	// dialLimit bounds connecting and authenticating together.
+	dialLimit = 10 * time.Second
+	// maxAuthLine is more than any answer of a server is long.
+	maxAuthLine = 1024
+)
+
+// socketOf finds the socket in a transaction's D-Bus address, below root. Only a socket of this host will do: a D-Bus
+// library also takes addresses that dial another host, or run a program.
+func socketOf(address, root string) (string, error) {
+	pairs, isUnix := strings.CutPrefix(address, "unix:")
+	if !isUnix || strings.ContainsAny(address, ";\x00") {
+		return "", fmt.Errorf("address %.128q is no socket of this host", address)
+	}
+	for pair := range strings.SplitSeq(pairs, ",") {
+		key, escaped, _ := strings.Cut(pair, "=")
+		value, err := dbus.UnescapeBusAddressValue(escaped)
+		switch {
+		case err != nil || strings.ContainsRune(value, 0):
+			return "", fmt.Errorf("address %.128q cannot be read", address)
+		case key == "path" && filepath.IsAbs(value):
+			return filepath.Join(root, filepath.Clean(value)), nil
+		case key == "abstract" && value != "": // rpm-ostree before February 2023; reachable in the host's network only
+			return "@" + value, nil
+		}
+	}
+	return "", fmt.Errorf("address %.128q names no socket", address)
+}
+
+// dialPeer connects to a socket behind which one program speaks D-Bus, and no bus. signals gets what it emits; it is
+// closed with the connection, which outlives ctx.
+func dialPeer(ctx context.Context, socket string, signals chan<- *dbus.Signal) (*dbus.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialLimit)
+	defer cancel()
+	dialed, err := new(net.Dialer).DialContext(ctx, "unix", socket)
+	if err != nil {
+		return nil, err
+	}
+	// Reads and writes know no context; closing the socket is what ends them.
+	stop := context.AfterFunc(ctx, func() { _ = dialed.Close() })
+	peer, err := greetPeer(dialed, signals)
+	if !stop() {
+		err = errors.Join(ctx.Err(), err)
+	}
+	if err != nil {
+		_ = dialed.Close()
+		return nil, fmt.Errorf("authenticating at %q: %w", socket, err)
+	}
+	return peer, nil
+}
+
+func greetPeer(socket net.Conn, signals chan<- *dbus.Signal) (*dbus.Conn, error) {
+	guid, err := authenticate(socket)
+	if err != nil {
+		return nil, err
+	}
+	script := bytes.NewReader([]byte("REJECTED EXTERNAL\r\nOK " + guid + "\r\n"))
+	peer, err := dbus.NewConn(&authenticated{Conn: socket, script: script}, dbus.WithSignalHandler(dbus.NewSequentialSignalHandler()))
+	if err != nil {
+		return nil, err
+	}
+	peer.Signal(signals)
+	return peer, peer.Auth(nil)
+}
+
+// authenticate says who this process is in the very first line and returns the server's name for itself. godbus leaves
+// the identity out and sends an empty one when it is asked for it. GLib, which rpm-ostree serves with, never asks up to
+// the one of RHEL 9, and in some releases after it hangs up on an empty identity.
+func authenticate(socket net.Conn) (string, error) {
+	if err := sendCredentials(socket); err != nil {
+		return "", err
+	}
+	user := hex.EncodeToString([]byte(strconv.Itoa(os.Geteuid())))
+	if _, err := io.WriteString(socket, "AUTH EXTERNAL "+user+"\r\n"); err != nil {
+		return "", err
+	}
+	answer, err := readAuthLine(socket)
+	if err != nil {
+		return "", err
+	}
+	guid, accepted := strings.CutPrefix(answer, "OK ")
+	if !accepted || strings.Contains(guid, " ") {
+		return "", fmt.Errorf("answer %.64q", answer)
+	}
+	_, err = io.WriteString(socket, "BEGIN\r\n")
+	return guid, err
+}
+
+// sendCredentials sends the byte that begins each connection, and with it who sends it: the kernel vouches for that.
+func sendCredentials(socket net.Conn) error {
+	unix, ok := socket.(*net.UnixConn)
+	if !ok {
+		return fmt.Errorf("a %T is no socket of this host", socket)
+	}
+	sender := syscall.UnixCredentials(&syscall.Ucred{
+		Pid: int32(os.Getpid()), Uid: uint32(os.Getuid()), Gid: uint32(os.Getgid()),
+	})
+	_, _, err := unix.WriteMsgUnix([]byte{0}, sender, nil)
+	return err
+}
+
+// readAuthLine takes one byte after the other: what follows the line is a message, and not ours.
+func readAuthLine(socket io.Reader) (string, error) {
+	var line []byte
+	for b := make([]byte, 1); len(line) < maxAuthLine; {
+		if _, err := io.ReadFull(socket, b); err != nil {
+			return "", err
+		}
+		if line = append(line, b[0]); bytes.HasSuffix(line, []byte("\r\n")) {
+			return string(line[:len(line)-2]), nil
+		}
+	}
+	return "", errors.New("a line without end")
+}
+
+// authenticated is a socket on which all of that has been said. godbus cannot be kept from saying it once more, so it is
+// played the server's part, out of script, and what it says is dropped.
+type authenticated struct {
+	net.Conn
+	script *bytes.Reader
+	begun  bool
+}
+
+// Read reads the script to its end, and then from the socket.
+func (a *authenticated) Read(p []byte) (int, error) {
+	if a.script.Len() > 0 {
+		return a.script.Read(p)
+	}
+	return a.Conn.Read(p)
+}
+
+// Write drops what is said up to BEGIN.
+func (a *authenticated) Write(p []byte) (int, error) {
+	if !a.begun {
+		a.begun = string(p) == "BEGIN\r\n"
+		return len(p), nil
+	}
+	return a.Conn.Write(p)
+}

@@ -1,0 +1,125 @@
+package rpmostree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+)
+
+const (
+	transactionPath = dbus.ObjectPath("/")
+	// cancelLimit is how long a transaction that was cancelled may take to end before it is left alone. The agent has 5
+	// seconds to stop.
+	cancelLimit = 2 * time.Second
+)
+
+var (
+	// errJoined means that somebody else began the same transaction first, and runs it.
+	errJoined = errors.New("the transaction is somebody else's")
+	// errHungUp is a transaction's connection that broke before the end was told.
+	errHungUp = errors.New("rpm-ostree hung up before the end")
+)
+
+// failedError is the end of a transaction that failed.
+type failedError struct{ text string }
+
+func (e *failedError) Error() string { return "rpm-ostree failed: " + e.text }
+
+// transaction is a piece of work of rpm-ostree, on the private connection that it serves for it.
+type transaction struct {
+	peer    *dbus.Conn
+	signals <-chan *dbus.Signal
+	// tell takes what the transaction says of itself.
+	tell func(progress)
+	// malformed takes what cannot be read.
+	malformed func(error)
+}
+
+// run starts the work and waits for its end. An error that is no end (see isEnd) leaves the work to be abandoned.
+func (t transaction) run(ctx context.Context, limit <-chan time.Time) error {
+	var started bool
+	if err := t.call(ctx, "Start").Store(&started); err != nil {
+		return fmt.Errorf("starting the transaction: %w", err)
+	}
+	if !started {
+		return errJoined
+	}
+	return t.wait(ctx, limit)
+}
+
+// errOverdue is a transaction that took longer than the Driver's Limit.
+var errOverdue = errors.New("the transaction took too long")
+
+// wait returns nil once the work is done. Somebody who asked for the work later, and joined, does not matter.
+func (t transaction) wait(ctx context.Context, limit <-chan time.Time) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-limit:
+			return errOverdue
+		case signal, open := <-t.signals:
+			if !open {
+				return errHungUp
+			}
+			if ended, err := t.hear(signal); ended {
+				return err
+			}
+		}
+	}
+}
+
+// hear takes one signal and tells whether it is the end, and how it ended.
+func (t transaction) hear(signal *dbus.Signal) (ended bool, failure error) {
+	if !isOfTransaction(signal) {
+		return false, nil
+	}
+	p, err := decodeProgress(signal.Name, signal.Body)
+	switch {
+	case err != nil:
+		t.malformed(err)
+	case p.finished && p.succeeded:
+		return true, nil
+	case p.finished:
+		return true, &failedError{text: p.text}
+	case p.text != "":
+		t.tell(p)
+	}
+	return false, nil
+}
+
+// isEnd tells whether a transaction that returned err needs no cancelling.
+func isEnd(err error) bool {
+	_, failed := errors.AsType[*failedError](err)
+	return err == nil || failed || errors.Is(err, errJoined) || errors.Is(err, errHungUp)
+}
+
+// abandon cancels the work and gives it a moment to end, even when ctx has ended. What does not end then is left to
+// rpm-ostree, and is in the way of the next round.
+func (t transaction) abandon(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelLimit)
+	defer cancel()
+	if err := t.call(ctx, "Cancel").Err; err != nil {
+		return fmt.Errorf("cancelling the transaction: %w", err)
+	}
+	if err := t.wait(ctx, nil); !isEnd(err) {
+		return fmt.Errorf("waiting for the transaction to end after it was cancelled: %w", err)
+	}
+	return nil
+}
+
+// call calls a method of the transaction. There is no bus to address it through, and godbus' objects would name an empty
+// destination, which is none.
+func (t transaction) call(ctx context.Context, method string) *dbus.Call {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	message := &dbus.Message{Type: dbus.TypeMethodCall, Headers: map[dbus.HeaderField]dbus.Variant{
+		dbus.FieldPath:      dbus.MakeVariant(transactionPath),
+		dbus.FieldInterface: dbus.MakeVariant(transactionInterface),
+		dbus.FieldMember:    dbus.MakeVariant(method),
+	}}
+	return <-t.peer.SendWithContext(ctx, message, nil).Done
+}

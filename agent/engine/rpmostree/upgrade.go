@@ -1,0 +1,134 @@
+package rpmostree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/godbus/dbus/v5"
+)
+
+// progressInterval is how often a transaction's progress is worth a line in the log.
+const progressInterval = 10 * time.Second
+
+// round makes an outcome of an error too.
+func (d *Driver) round(ctx context.Context) Round {
+	round, err := d.try(ctx)
+	if err != nil {
+		return Round{Outcome: OutcomeFailed, Err: err}
+	}
+	return round
+}
+
+// try looks at the host and, if nothing speaks against it, upgrades it. Its connection is its own: a bus that restarts
+// costs one round at most.
+func (d *Driver) try(ctx context.Context) (Round, error) {
+	if d.Hold != nil && d.Hold() {
+		return Round{Outcome: OutcomeHeld}, nil
+	}
+	conn, err := d.Connect(ctx)
+	if err != nil {
+		return Round{}, err
+	}
+	defer func() { _ = conn.Close() }()
+	ostree := daemon{conn}
+	found, err := ostree.sysroot(ctx)
+	if err != nil {
+		return Round{}, err
+	}
+	if round, objected := found.objection(); objected {
+		return round, nil
+	}
+	if err := ostree.register(ctx); err != nil {
+		return Round{}, err
+	}
+	defer d.unregister(ctx, ostree)
+	return d.upgrade(ctx, ostree, found.booted)
+}
+
+// upgrade runs one Upgrade to its end. That alone looks for an upgrade, downloads and stages it. AutomaticUpdateTrigger
+// with mode check, and then CachedUpdate, would be no better a check: of a host that is based on a container image
+// CachedUpdate tells nothing.
+func (d *Driver) upgrade(ctx context.Context, ostree daemon, system dbus.ObjectPath) (Round, error) {
+	address, err := ostree.upgrade(ctx, system)
+	if err != nil {
+		return refused(ctx, ostree, err)
+	}
+	err = d.transact(ctx, address)
+	if errors.Is(err, errJoined) {
+		return Round{Outcome: OutcomeBusy}, nil
+	}
+	if err != nil {
+		return Round{}, err
+	}
+	// Whether something was staged is read and not concluded.
+	after, err := ostree.reloaded(ctx)
+	if err != nil {
+		return Round{}, err
+	}
+	return after.result(), nil
+}
+
+// refused tells a transaction that was faster from a refusal of another kind. GLib's name for the former is a number.
+func refused(ctx context.Context, ostree daemon, refusal error) (Round, error) {
+	if now, err := ostree.sysroot(ctx); err == nil && now.transaction != "" {
+		return Round{Outcome: OutcomeBusy}, nil
+	}
+	return Round{}, refusal
+}
+
+// transact runs the transaction at an address to its end, or cancels it.
+func (d *Driver) transact(ctx context.Context, address string) error {
+	limit := d.Clock.NewTimer(d.Limit)
+	defer limit.Stop()
+	socket, err := socketOf(address, d.HostRoot)
+	if err != nil {
+		return err
+	}
+	signals := make(chan *dbus.Signal, 64)
+	peer, err := dialPeer(ctx, socket, signals)
+	if err != nil {
+		return fmt.Errorf("connecting to the transaction: %w", err)
+	}
+	defer func() { _ = peer.Close() }()
+	t := transaction{peer: peer, signals: signals, tell: d.progress(ctx), malformed: d.malformed(ctx)}
+	err = t.run(ctx, limit.C())
+	if errors.Is(err, errOverdue) {
+		err = fmt.Errorf("%w: more than %s", err, d.Limit)
+	}
+	if !isEnd(err) {
+		err = errors.Join(err, t.abandon(ctx))
+	}
+	return err
+}
+
+// unregister may fail: the connection is closed next, which does the same.
+func (d *Driver) unregister(ctx context.Context, ostree daemon) {
+	if err := ostree.unregister(ctx); err != nil {
+		logr.FromContextOrDiscard(ctx).V(1).Info("Left without a word", "engine", Name, "reason", err.Error())
+	}
+}
+
+// progress logs what a transaction says of itself, little of it at level 0.
+func (d *Driver) progress(ctx context.Context) func(progress) {
+	var last time.Time
+	return func(p progress) {
+		level := 4
+		if now := d.Clock.Now(); now.Sub(last) >= progressInterval {
+			last, level = now, 0
+		}
+		logr.FromContextOrDiscard(ctx).V(level).Info("Upgrading the host", "engine", Name, "step", p.text, "percent", p.percent)
+	}
+}
+
+// malformed counts what is ignored.
+func (d *Driver) malformed(ctx context.Context) func(error) {
+	return func(err error) {
+		if d.Malformed != nil {
+			d.Malformed()
+		}
+		logr.FromContextOrDiscard(ctx).V(4).Info("Ignored something malformed", "engine", Name, "reason", err.Error())
+	}
+}
