@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -89,7 +90,7 @@ func (m *machine) heartbeat(ctx context.Context) {
 	node.Status.NodeInfo.BootID = m.bootID()
 	ready := corev1.NodeCondition{
 		Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady",
-		LastHeartbeatTime: metav1.NewTime(time.Now()), Message: fmt.Sprint(time.Now().UnixNano()),
+		LastHeartbeatTime: metav1.NewTime(time.Now()), Message: strconv.FormatInt(time.Now().UnixNano(), 10),
 	}
 	node.Status.Conditions = append(node.Status.Conditions, ready)
 	Expect(api.Status().Patch(ctx, node, client.StrategicMergeFrom(before))).To(Succeed())

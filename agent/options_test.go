@@ -29,7 +29,8 @@ func TestParse(t *testing.T) {
 	}{
 		"the name of the node is enough": {[]string{"--node-name=n1"}, nil, defaults(func(*options) {})},
 		"the pod says the rest": {
-			nil, map[string]string{"NODE_NAME": "n1", "POD_NAME": "p", "POD_NAMESPACE": "s", "DBUS_SYSTEM_BUS_ADDRESS": "unix:path=/b"},
+			nil,
+			map[string]string{"NODE_NAME": "n1", "POD_NAME": "p", "POD_NAMESPACE": "s", "DBUS_SYSTEM_BUS_ADDRESS": "unix:path=/b"},
 			defaults(func(o *options) { o.bus, o.self = "unix:path=/b", types.NamespacedName{Namespace: "s", Name: "p"} }),
 		},
 		"a flag wins over the environment": {
@@ -41,7 +42,8 @@ func TestParse(t *testing.T) {
 			[]string{
 				"--node-name=n1", "--engines=update-engine", "--require-engine-sender", "--host-root=/host", "--boot-id-file=/b",
 				"--identity=serviceaccount", "--health-probe-bind-address=0", "--metrics-bind-address=:9", "--zap-log-level=2",
-			}, nil,
+			},
+			nil,
 			defaults(func(o *options) {
 				o.engines, o.requireEngineSender, o.hostRoot, o.bootIDFile = "update-engine", true, "/host", "/b"
 				o.identity, o.probes, o.metrics = "serviceaccount", "0", ":9"

@@ -83,6 +83,7 @@ func TestDrains_EndOfADrain(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, d *Drains, f *fakeDrainer) {
+				t.Helper()
 				d.mustBe(t, 1, Drain{})
 				d.mustRun(t, 1)
 				d.mustBe(t, 1, Drain{State: DrainRunning})
@@ -106,6 +107,7 @@ func TestDrains_EndOfADrain(t *testing.T) {
 
 func TestDrains_FailuresAddUp(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *Drains, f *fakeDrainer) {
+		t.Helper()
 		for range 2 {
 			d.mustRun(t, 1)
 			f.err <- errors.New("no right")
@@ -121,6 +123,7 @@ func TestDrains_FailuresAddUp(t *testing.T) {
 
 func TestDrains_Stop(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *Drains, f *fakeDrainer) {
+		t.Helper()
 		if err := d.stop(t.Context()); err != nil {
 			t.Errorf("stopping nothing: %v", err)
 		}
@@ -138,6 +141,7 @@ func TestDrains_Stop(t *testing.T) {
 
 func TestDrains_WakeForOtherPodsInTheWay(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *Drains, f *fakeDrainer) {
+		t.Helper()
 		blocked := []drain.Pod{{Namespace: "a", Name: "b", UID: "u", Message: "why"}}
 		f.says = []drain.Status{{Remaining: 3}}
 		d.mustRun(t, 1)

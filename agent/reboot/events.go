@@ -3,6 +3,7 @@ package reboot
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -55,11 +56,11 @@ func evictionsBlocked(blocked []drain.Pod) []drain.Pod {
 }
 
 func uids(pods []drain.Pod) string {
-	var all string
+	all := make([]string, 0, len(pods))
 	for _, p := range pods {
-		all += string(p.UID) + " "
+		all = append(all, string(p.UID))
 	}
-	return all
+	return strings.Join(all, " ")
 }
 
 func (r *Reconciler) reported(ctx context.Context, node *corev1.Node, before corev1.NodeCondition) {

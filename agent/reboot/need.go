@@ -2,7 +2,6 @@ package reboot
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -51,16 +50,6 @@ func fulfilled(o Observation) bool {
 	return o.Requested && told && o.rebooted() && o.is(corev1.NodeMaintenanceInProgress)
 }
 
-const version = `[0-9A-Za-z._+~-]*[0-9A-Za-z]`
-
-var (
-	// plainVersion is a version that originPattern can read back.
-	plainVersion = regexp.MustCompile(`^` + version + `$`)
-	// originPattern reads what origin wrote: engine, broadcast, boot ID, version.
-	originPattern = regexp.MustCompile(
-		`Heard from ([a-z-]+)( by broadcast)? in boot ([0-9A-Za-z-]+)(?:: version (` + version + `))?\.(?: |$)`)
-)
-
 // origin says who spoke of the need, and in which boot. A process that starts in that boot reads it again, because an
 // engine may not repeat what it said, or may have forgotten the version; in another boot the need has fallen.
 func origin(heard engine.Report, bootID string) string {
@@ -69,20 +58,25 @@ func origin(heard engine.Report, bootID string) string {
 		from += " by broadcast"
 	}
 	from += " in boot " + bootID
-	if plainVersion.MatchString(heard.Version) {
+	if words := strings.Fields(heard.Version); len(words) == 1 && words[0] == heard.Version {
 		from += ": version " + heard.Version
 	}
 	return from + "."
 }
 
-// before is what an engine had reported in this boot, as its Node still tells it. Zero: nothing, or no need.
+// before is what an engine had reported in this boot, as the origin in its Node's condition still tells. Zero: nothing, or
+// no need.
 func before(conditions []corev1.NodeCondition, name, bootID string) engine.Report {
 	c := Observation{Conditions: conditions}.condition(v1alpha1.NodeRebootRequired)
-	found := originPattern.FindStringSubmatch(c.Message)
-	if c.Status != corev1.ConditionTrue || found == nil || found[1] != name || found[3] != bootID {
+	_, from, _ := strings.Cut(c.Message, "Heard from ")
+	from, _, _ = strings.Cut(from, ". ")
+	from, version, _ := strings.Cut(strings.TrimSuffix(from, "."), ": version ")
+	from, in, _ := strings.Cut(from, " in boot ")
+	speaker, latched := strings.CutSuffix(from, " by broadcast")
+	if c.Status != corev1.ConditionTrue || speaker != name || in != bootID {
 		return engine.Report{}
 	}
 	return engine.Report{
-		Engine: name, State: engine.Needed, Reason: v1alpha1.Reason(c.Reason), Latched: found[2] != "", Version: found[4],
+		Engine: name, State: engine.Needed, Reason: v1alpha1.Reason(c.Reason), Latched: latched, Version: version,
 	}
 }

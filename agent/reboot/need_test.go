@@ -101,6 +101,8 @@ func TestBefore(t *testing.T) {
 	latched.Latched, latched.Version = true, ""
 	unversioned := report
 	unversioned.Version = ""
+	odd := report
+	odd.Version = "1."
 	notNeeded := needs(as)
 	notNeeded[0].Status = corev1.ConditionFalse
 	cases := map[string]struct {
@@ -116,6 +118,7 @@ func TestBefore(t *testing.T) {
 		"no need":                           {notNeeded, "update-engine", boot, engine.Report{}},
 		"a latched need":                    {needs(func(r *engine.Report) { r.Latched, r.Version = true, "" }), "update-engine", boot, latched},
 		"no version":                        {needs(func(r *engine.Report) { r.Version = "" }), "update-engine", boot, unversioned},
+		"a version that ends oddly":         {needs(func(r *engine.Report) { r.Version = "1." }), "update-engine", boot, odd},
 		"a version nobody would choose":     {needs(func(r *engine.Report) { r.Version = "1. 2" }), "update-engine", boot, unversioned},
 	}
 	for name, tc := range cases {

@@ -73,21 +73,25 @@ func TestNodePatch_Report(t *testing.T) {
 		}, nodePatch{}, false},
 		"another message keeps the time of transition": {
 			Report{Conditions: []corev1.NodeCondition{want(corev1.ConditionTrue, "Staged again.")}},
-			nodePatch{Status: at(want(corev1.ConditionTrue, "Staged again."), metav1.NewTime(now), earlier)}, true,
+			nodePatch{Status: at(want(corev1.ConditionTrue, "Staged again."), metav1.NewTime(now), earlier)},
+			true,
 		},
 		"another status moves it": {
 			Report{Conditions: []corev1.NodeCondition{want(corev1.ConditionUnknown, "Staged.")}},
-			nodePatch{Status: at(want(corev1.ConditionUnknown, "Staged."), metav1.NewTime(now), metav1.NewTime(now))}, true,
+			nodePatch{Status: at(want(corev1.ConditionUnknown, "Staged."), metav1.NewTime(now), metav1.NewTime(now))},
+			true,
 		},
 		"labels change, come and go": {
 			Report{Labels: map[string]*string{"a": nil, "b": new("3"), "c": new("4")}},
-			nodePatch{Metadata: patchMetadata{Labels: map[string]*string{"a": nil, "b": new("3"), "c": new("4")}}}, true,
+			nodePatch{Metadata: patchMetadata{Labels: map[string]*string{"a": nil, "b": new("3"), "c": new("4")}}},
+			true,
 		},
 		"a request is removed only if nobody has changed it": {
 			Report{Annotations: map[string]*string{v1alpha1.AnnotationRebootRequested: nil}},
 			nodePatch{Metadata: patchMetadata{
 				ResourceVersion: "7", Annotations: map[string]*string{v1alpha1.AnnotationRebootRequested: nil},
-			}}, true,
+			}},
+			true,
 		},
 	}
 	for name, tc := range cases {

@@ -136,9 +136,7 @@ var (
 func TestReconcile(t *testing.T) {
 	rebootingNow := Record{makeGrant(1, active, boot), makeProgress(1, rebootingPhase, boot)}
 	maintained := func(r *Reconciler, api *apiServer) {
-		for _, c := range maintenance(makeObservation(goingDown)) {
-			api.node.Status.Conditions = append(api.node.Status.Conditions, c)
-		}
+		api.node.Status.Conditions = append(api.node.Status.Conditions, maintenance(makeObservation(goingDown))...)
 	}
 	cases := map[string]struct {
 		record  Record
@@ -309,13 +307,13 @@ func TestMetrics(t *testing.T) {
 	got := map[string]float64{}
 	for _, family := range families {
 		for _, metric := range family.Metric {
-			name := family.GetName()
+			words := []string{family.GetName()}
 			for _, label := range metric.Label {
 				if !strings.Contains(label.GetName(), "version") {
-					name += " " + label.GetName() + "=" + label.GetValue()
+					words = append(words, label.GetName()+"="+label.GetValue())
 				}
 			}
-			got[name] = metric.GetGauge().GetValue() + metric.GetCounter().GetValue()
+			got[strings.Join(words, " ")] = metric.GetGauge().GetValue() + metric.GetCounter().GetValue()
 		}
 	}
 	want := map[string]float64{

@@ -42,8 +42,9 @@ func inhibited(blocking []host.Inhibitor) string {
 
 // list makes one sentence's end of things, at most a few of them by name.
 func list[T any](things []T, name func(T) string) string {
-	var names []string
-	for _, t := range things[:min(len(things), maxNamed)] {
+	named := things[:min(len(things), maxNamed)]
+	names := make([]string, 0, len(named))
+	for _, t := range named {
 		names = append(names, name(t))
 	}
 	text := strings.Join(names, ", ")
