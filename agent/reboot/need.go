@@ -69,8 +69,8 @@ func origin(heard engine.Report, bootID string) string {
 func before(conditions []corev1.NodeCondition, name, bootID string) engine.Report {
 	c := Observation{Conditions: conditions}.condition(v1alpha1.NodeRebootRequired)
 	_, from, _ := strings.Cut(c.Message, "Heard from ")
-	from, _, _ = strings.Cut(from, ". ")
-	from, version, _ := strings.Cut(strings.TrimSuffix(from, "."), ": version ")
+	from, _, _ = strings.Cut(from+" ", ". ")
+	from, version, _ := strings.Cut(from, ": version ")
 	from, in, _ := strings.Cut(from, " in boot ")
 	speaker, latched := strings.CutSuffix(from, " by broadcast")
 	if c.Status != corev1.ConditionTrue || speaker != name || in != bootID {
