@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"testing"
 	"time"
 
@@ -28,9 +29,15 @@ func TestAgent(t *testing.T) {
 	RunSpecs(t, "Agent")
 }
 
-var _ = BeforeSuite(func() {
+// TestMain sets the loggers of the process before anything reads them: the suite is not the only test here that runs
+// managers.
+func TestMain(m *testing.M) {
 	ctrl.SetLogger(zap.New(zap.WriteTo(GinkgoWriter), zap.UseDevMode(true)))
 	klog.SetLogger(ctrl.Log)
+	os.Exit(m.Run())
+}
+
+var _ = BeforeSuite(func() {
 	SetDefaultEventuallyTimeout(30 * time.Second)
 	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
 
