@@ -19,10 +19,10 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 )
 
-// What the driver of these tests is told.
+// What the driver of these tests is told. The limit is far from anything that passes while a test waits for something else.
 const (
 	period = time.Hour
-	limit  = 20 * time.Minute
+	limit  = 1000 * time.Hour
 )
 
 // drive is a Driver that runs on a real bus.
@@ -266,12 +266,12 @@ func TestDriver_CancelsATransactionAtItsDeadline_Defect28(t *testing.T) {
 	})
 	d.start()
 	d.until(begun)
-	d.Clock.Step(limit - time.Second)
-	if len(d.rounds) > 0 {
-		t.Fatal("the round ended before its deadline")
+	d.Clock.Step(limit - time.Hour)
+	if !d.Clock.HasWaiters() {
+		t.Fatal("the deadline came early")
 	}
-	d.Clock.Step(time.Second)
-	d.ended(Round{Outcome: OutcomeFailed}, "the transaction took too long: more than 20m0s")
+	d.Clock.Step(time.Hour)
+	d.ended(Round{Outcome: OutcomeFailed}, "the transaction took too long: more than 1000h0m0s")
 	d.calls("RegisterClient", "Upgrade", "Start", "Cancel", "UnregisterClient")
 	d.ostree.OnUpgrade(func(*hosttest.Transaction) error { return d.ostree.Stage("40.2") })
 	d.next(Round{Outcome: OutcomeStaged, Version: "40.2"}, "")
@@ -301,7 +301,7 @@ func TestDriver_LeavesATransactionThatCannotBeCancelledAndWaitsForIt(t *testing.
 	d.start()
 	d.until(begun)
 	d.Clock.Step(limit)
-	d.ended(Round{Outcome: OutcomeFailed}, "the transaction took too long: more than 20m0s\n"+
+	d.ended(Round{Outcome: OutcomeFailed}, "the transaction took too long: more than 1000h0m0s\n"+
 		"waiting for the transaction to end after it was cancelled: context deadline exceeded")
 	d.next(Round{Outcome: OutcomeBusy}, "")
 	close(release)

@@ -137,6 +137,15 @@ func (h *harness) stranger() *dbus.Conn {
 	return conn
 }
 
+// notYet lets time pass in which nothing may become due: a timer that fires is no waiter any more.
+func (h *harness) notYet(step time.Duration) {
+	h.t.Helper()
+	h.Clock.Step(step)
+	if !h.Clock.HasWaiters() {
+		h.t.Fatalf("something was due within %s", step)
+	}
+}
+
 // pollIsDue lets the time of a poll pass, not a second more.
 func (h *harness) pollIsDue() {
 	h.t.Helper()

@@ -1,5 +1,5 @@
-// Package hosttest is a host for tests and demonstrations: a real, private dbus-daemon with a fake update_engine and a
-// fake logind on it. The daemon's policy allows everything, so whoever can reach the socket may own any name.
+// Package hosttest is a host for tests and demonstrations: a real, private dbus-daemon with fakes of the update engines and
+// of logind on it. The daemon's policy allows everything, so whoever can reach the socket may own any name.
 package hosttest
 
 import (

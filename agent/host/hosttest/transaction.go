@@ -69,9 +69,6 @@ func (t *Transaction) Emit(member string, body ...any) {
 	}
 }
 
-// HangUp closes everybody's connection, as when the daemon goes.
-func (t *Transaction) HangUp() { t.hangUp() }
-
 func (r *RPMOSTree) handleUpgrade(sender dbus.Sender, _ map[string]dbus.Variant) (string, *dbus.Error) {
 	var hook func()
 	var work func(*Transaction) error
@@ -244,6 +241,7 @@ func (t *Transaction) handleCancel() {
 	t.cancel.Do(func() { close(t.cancelled) })
 }
 
+// hangUp closes everybody's connection, as when the daemon goes.
 func (t *Transaction) hangUp() {
 	_ = t.listener.Close()
 	t.mu.Lock()
