@@ -73,7 +73,8 @@ func before(conditions []corev1.NodeCondition, name, bootID string) engine.Repor
 	from, version, _ := strings.Cut(from, ": version ")
 	from, in, _ := strings.Cut(from, " in boot ")
 	speaker, latched := strings.CutSuffix(from, " by broadcast")
-	if c.Status != corev1.ConditionTrue || speaker != name || in != bootID {
+	needed := c.Status == corev1.ConditionTrue && c.Reason != string(v1alpha1.ReasonRequested)
+	if !needed || speaker != name || in != bootID {
 		return engine.Report{}
 	}
 	return engine.Report{

@@ -103,6 +103,7 @@ func TestBefore(t *testing.T) {
 	unversioned.Version = ""
 	odd := report
 	odd.Version = "1."
+	words := []corev1.NodeCondition{need(makeObservation(requesting("Heard from update-engine in boot " + boot + ". Really.")))}
 	notNeeded := needs(as)
 	notNeeded[0].Status = corev1.ConditionFalse
 	cases := map[string]struct {
@@ -114,6 +115,7 @@ func TestBefore(t *testing.T) {
 		"a need of this boot":               {needs(as), "update-engine", boot, report},
 		"a need of another boot has fallen": {needs(as), "update-engine", otherBoot, engine.Report{}},
 		"an administrator's words are none": {needs(as), "update-engine", "boot-9", engine.Report{}},
+		"nor on their own":                  {words, "update-engine", boot, engine.Report{}},
 		"a need of another engine":          {needs(as), "rpm-ostree", boot, engine.Report{}},
 		"no need":                           {notNeeded, "update-engine", boot, engine.Report{}},
 		"a latched need":                    {needs(func(r *engine.Report) { r.Latched, r.Version = true, "" }), "update-engine", boot, latched},

@@ -34,10 +34,13 @@ type apiServer struct {
 	getErr, patchErr, policyErr error
 	// patches are all that came, by subresource.
 	patches []string
+	// policyReads counts how often the policy was asked for.
+	policyReads int
 }
 
 func (a *apiServer) Get(_ context.Context, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
 	if policy, ok := object.(*v1alpha1.RebootPolicy); ok {
+		a.policyReads++
 		if a.policyErr == nil {
 			a.policy.DeepCopyInto(policy)
 		}
@@ -220,6 +223,63 @@ func TestReconcile(t *testing.T) {
 			if len(api.patches) != tc.patches || logind.asked != tc.asked {
 				t.Errorf("%d calls of logind, patches %q", logind.asked, api.patches)
 			}
+		})
+	}
+}
+
+func TestReconcile_CommitsWithItsConditionsInOneWrite(t *testing.T) {
+	r, api, _ := makeReconciler(t, Record{makeGrant(1, active, boot), makeProgress(1, drainingPhase, boot)})
+	r.Drains.last = attempt{seq: 1, Drain: Drain{State: DrainDone}}
+	if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || len(api.patches) != 1 {
+		t.Fatalf("error %v, patches %q", err, api.patches)
+	}
+	for _, part := range []string{
+		`status {`, `"resourceVersion":"10"`, `\"phase\":\"Rebooting\"`, `"type":"DrainInProgress","status":"False"`,
+		`"type":"Drained","status":"True"`, `"type":"MaintenanceInProgress","status":"True"`,
+	} {
+		if !strings.Contains(api.patches[0], part) {
+			t.Errorf("no %s in %s", part, api.patches[0])
+		}
+	}
+}
+
+func TestReconcile_ReadsThePolicyWhereItsWordCounts(t *testing.T) {
+	r, api, _ := makeReconciler(t, Record{makeGrant(1, active, boot), makeProgress(1, drainingPhase, boot)})
+	hour := Settings{Drain: v1alpha1.Drain{Timeout: &metav1.Duration{Duration: time.Hour}}}
+	r.Drains.last = attempt{seq: 1, settings: hour, Drain: Drain{State: DrainRunning}}
+	got, err := r.Reconcile(t.Context(), ctrl.Request{})
+	if want := (ctrl.Result{RequeueAfter: 55 * time.Minute}); err != nil || got != want || api.policyReads != 0 {
+		t.Errorf("a drain runs: %v, %v, the policy was read %d times", got, err, api.policyReads)
+	}
+	r.Drains.last.Drain = Drain{State: DrainFailed, Failures: 1, FailedAt: now}
+	if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || api.policyReads != 1 {
+		t.Errorf("a drain is to be run: %v, the policy was read %d times", err, api.policyReads)
+	}
+}
+
+// TestReconcile_StopsTheDrainFirst: nothing is evicted once an attempt has ended, however it did.
+func TestReconcile_StopsTheDrainFirst(t *testing.T) {
+	draining := Record{makeGrant(1, active, boot), makeProgress(1, drainingPhase, boot)}
+	cases := map[string]func(*apiServer){
+		"cancelled": func(api *apiServer) {
+			api.node.Annotations[v1alpha1.AnnotationGrant] = makeGrant(1, cancelled, boot).String()
+		},
+		"unreadable":       func(api *apiServer) { api.node.Annotations[v1alpha1.AnnotationProgress] = "nonsense" },
+		"removed":          func(api *apiServer) { delete(api.node.Annotations, v1alpha1.AnnotationProgress) },
+		"the Node is gone": func(api *apiServer) { api.getErr = apierrors.NewNotFound(schema.GroupResource{}, "n1") },
+	}
+	for name, end := range cases {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, d *Drains, _ *fakeDrainer) {
+				t.Helper()
+				r, api, _ := makeReconciler(t, draining)
+				r.Drains = d
+				d.mustRun(t, 1)
+				end(api)
+				if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || d.running() {
+					t.Errorf("error %v, drain %+v", err, d.of(1).Drain)
+				}
+			})
 		})
 	}
 }
