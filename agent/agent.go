@@ -22,7 +22,6 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/reboot-operator/reboot-operator/agent/drain"
-	"github.com/reboot-operator/reboot-operator/agent/engine/updateengine"
 	"github.com/reboot-operator/reboot-operator/agent/host"
 	"github.com/reboot-operator/reboot-operator/agent/reboot"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -74,12 +73,20 @@ func newAgent(ctx context.Context, config *rest.Config, o options, metrics *rebo
 		Policies:   policies,
 		Logind:     host.Logind{Connect: host.SystemBus(o.bus)},
 		Drains:     reboot.NewDrains(o.node, drainer, clock.RealClock{}, wake),
-		Reports:    reboot.NewReports(wake, updateengine.Name),
+		Reports:    reboot.NewReports(wake, o.engineList()...),
 		Wake:       wake,
 		Events:     mgr.GetEventRecorder(v1alpha1.FieldOwnerAgent),
 		Clock:      clock.RealClock{},
 	}
-	return mgr, errors.Join(r.SetupWithManager(ctx, mgr), mgr.Add(engineOf(r, o, metrics)), mgr.Add(releaseStartupPages(mgr.GetCache())))
+	if err := errors.Join(r.SetupWithManager(ctx, mgr), mgr.Add(releaseStartupPages(mgr.GetCache()))); err != nil {
+		return nil, err
+	}
+	for _, name := range o.engineList() {
+		if err := mgr.Add(runEngine(name, r, o, metrics)); err != nil {
+			return nil, fmt.Errorf("adding engine %s: %w", name, err)
+		}
+	}
+	return mgr, nil
 }
 
 // newManager makes a manager that watches one Node and asks the API server for nothing else.
@@ -138,23 +145,4 @@ func newClientset(config *rest.Config) (kubernetes.Interface, error) {
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	return kubernetes.NewForConfig(config)
-}
-
-// engineOf runs update_engine's side once the Node is known, which tells what was reported before a restart.
-func engineOf(r *reboot.Reconciler, o options, metrics *reboot.Metrics) manager.RunnableFunc {
-	return func(ctx context.Context) error {
-		before, err := r.Before(ctx, updateengine.Name)
-		if err != nil {
-			return err
-		}
-		e := &updateengine.Engine{
-			Connect:             host.SystemBus(o.bus),
-			Clock:               clock.RealClock{},
-			RequireEngineSender: o.requireEngineSender,
-			Before:              before,
-			Malformed:           metrics.Malformed(updateengine.Name),
-			Reachable:           metrics.EngineUp(updateengine.Name),
-		}
-		return e.Run(ctrl.LoggerInto(ctx, ctrl.Log), r.Reports.Put)
-	}
 }

@@ -97,12 +97,12 @@ func (m *machine) heartbeat(ctx context.Context) {
 }
 
 // start runs the agent as its program does.
-func (m *machine) start(ctx context.Context) {
+func (m *machine) start(ctx context.Context, flags ...string) {
 	GinkgoHelper()
-	o, err := parse([]string{
+	o, err := parse(append([]string{
 		"--node-name=" + m.name, "--dbus-address=" + m.bus.Address(), "--host-root=" + m.root,
 		"--boot-id-file=" + m.bootIDFile(), "--health-probe-bind-address=0",
-	}, func(string) string { return "" }, GinkgoWriter)
+	}, flags...), func(string) string { return "" }, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
 	config := rest.CopyConfig(cluster)
 	config.Wrap(m.requests.count)

@@ -14,8 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
-
-	"github.com/reboot-operator/reboot-operator/agent/engine/updateengine"
 )
 
 // What --identity takes.
@@ -25,12 +23,6 @@ const (
 	// identityServiceAccount acts as the ServiceAccount, which then needs rights on Nodes and pods of its own.
 	identityServiceAccount = "serviceaccount"
 )
-
-// enginesAuto stands for each engine there is.
-const enginesAuto = "auto"
-
-// laterEngines are in the contract of --engines and not in this release.
-var laterEngines = []string{"cos-update-engine", "rpm-ostree", "sentinel"}
 
 // options are the flags and the environment, checked.
 type options struct {
@@ -68,7 +60,7 @@ func (o *options) flags(env func(string) string) *flag.FlagSet {
 	flags := flag.NewFlagSet("agent", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // an error is told in one line, without the usage after it
 	flags.StringVar(&o.node, "node-name", env("NODE_NAME"), "Name of the Node this host is (default $NODE_NAME).")
-	flags.StringVar(&o.engines, "engines", enginesAuto, "Update engines to hear, a comma-separated list: auto (each one there is), update-engine.")
+	flags.StringVar(&o.engines, "engines", enginesAuto, "Update engines to hear, a comma-separated list of "+strings.Join(engineNames, ", ")+"; auto is update-engine.")
 	flags.BoolVar(&o.requireEngineSender, "require-engine-sender", false, "Ignore a StatusUpdate signal of anybody but the update engine, the canonical test signal among them.")
 	flags.StringVar(&o.bus, "dbus-address", cmp.Or(env("DBUS_SYSTEM_BUS_ADDRESS"), "unix:path=/run/dbus/system_bus_socket"), "D-Bus address of the host's system bus.")
 	flags.StringVar(&o.hostRoot, "host-root", "/", "Where the host's file system is mounted.")
@@ -104,16 +96,17 @@ func (o *options) check() error {
 }
 
 func (o *options) checkEngines() error {
+	named := map[string]bool{}
 	for name := range strings.SplitSeq(o.engines, ",") {
 		switch {
 		case name == enginesAuto && o.engines != enginesAuto:
 			return fmt.Errorf("--engines %q: auto stands alone", o.engines)
-		case name == enginesAuto, name == updateengine.Name:
-		case slices.Contains(laterEngines, name):
-			return fmt.Errorf("--engines: %s is not supported in this release; supported are auto and %s", name, updateengine.Name)
-		default:
-			return fmt.Errorf("--engines: there is no engine %q; supported are auto and %s", name, updateengine.Name)
+		case name != enginesAuto && !slices.Contains(engineNames, name):
+			return fmt.Errorf("--engines: there is no engine %q; there are auto, %s", name, strings.Join(engineNames, ", "))
+		case named[name]:
+			return fmt.Errorf("--engines: %s is named twice", name)
 		}
+		named[name] = true
 	}
 	return nil
 }

@@ -80,9 +80,9 @@ func TestRun_BadFlags(t *testing.T) {
 		"no transport":         {[]string{"--node-name=n1", "--dbus-address=:x"}, `--dbus-address ":x" is no D-Bus address`},
 		"a relative root":      {[]string{"--node-name=n1", "--host-root=host"}, `--host-root "host" is not an absolute path`},
 		"a relative boot ID":   {[]string{"--node-name=n1", "--boot-id-file=b"}, `--boot-id-file "b" is not an absolute path`},
-		"an unknown engine":    {[]string{"--node-name=n1", "--engines=apt"}, `--engines: there is no engine "apt"; supported are auto and update-engine`},
-		"no engine":            {[]string{"--node-name=n1", "--engines="}, `--engines: there is no engine ""; supported are auto and update-engine`},
-		"a later engine":       {[]string{"--node-name=n1", "--engines=update-engine,rpm-ostree"}, "--engines: rpm-ostree is not supported in this release; supported are auto and update-engine"},
+		"an unknown engine":    {[]string{"--node-name=n1", "--engines=apt"}, `--engines: there is no engine "apt"; there are auto, update-engine, cos-update-engine, rpm-ostree, sentinel, kernel`},
+		"no engine":            {[]string{"--node-name=n1", "--engines="}, `--engines: there is no engine ""; there are auto, update-engine, cos-update-engine, rpm-ostree, sentinel, kernel`},
+		"an engine twice":      {[]string{"--node-name=n1", "--engines=sentinel,sentinel"}, "--engines: sentinel is named twice"},
 		"auto and another":     {[]string{"--node-name=n1", "--engines=auto,update-engine"}, `--engines "auto,update-engine": auto stands alone`},
 		"a bad log level":      {[]string{"--node-name=n1", "--zap-log-level=loud"}, `invalid value "loud" for flag -zap-log-level`},
 	}
