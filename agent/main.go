@@ -21,6 +21,9 @@ import (
 // usageError is the exit code of a command line that cannot work.
 const usageError = 2
 
+// version is set by the linker.
+var version = "dev"
+
 func main() {
 	os.Exit(run(os.Args[1:], os.Getenv, os.Stderr))
 }
@@ -40,6 +43,7 @@ func run(args []string, env func(string) string, stderr io.Writer) int {
 	if err != nil {
 		return fail(stderr, 1, fmt.Errorf("finding the API server: %w", err))
 	}
+	metrics.Registry.MustRegister(reboot.BuildInfo(version))
 	ctx := ctrl.SetupSignalHandler()
 	agent, err := newAgent(ctx, config, o, reboot.NewMetrics(metrics.Registry))
 	if err != nil {

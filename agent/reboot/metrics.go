@@ -2,7 +2,6 @@ package reboot
 
 import (
 	"runtime"
-	"runtime/debug"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -30,7 +29,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 			Help: "Answers to evictions by result: evicted, deleted, blocked, gone or error.",
 		}, []string{"policy", "result"}),
 	}
-	registry.MustRegister(m.engineUp, m.malformed, m.evictions, buildInfo())
+	registry.MustRegister(m.engineUp, m.malformed, m.evictions)
 	return m
 }
 
@@ -53,12 +52,8 @@ func (m *Metrics) EngineUp(engine string) func(up bool) {
 // Malformed counts what an engine said and nobody can read.
 func (m *Metrics) Malformed(engine string) func() { return m.malformed.WithLabelValues(engine).Inc }
 
-// buildInfo has the labels of the manager's metric of the same name.
-func buildInfo() prometheus.Collector {
-	version := "unknown"
-	if info, ok := debug.ReadBuildInfo(); ok {
-		version = info.Main.Version
-	}
+// BuildInfo is a metric that names a version. It has the labels of the manager's metric of the same name.
+func BuildInfo(version string) prometheus.Collector {
 	gauge := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "reboot_operator_build_info", Help: "1, with the program's version.",
 	}, []string{"version", "goversion"})
