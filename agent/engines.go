@@ -37,20 +37,20 @@ func (o *options) engineList() []string {
 
 // newEngine makes an engine of engineNames. before is what it had reported when the agent was restarted within a boot.
 func newEngine(name string, o options, metrics *reboot.Metrics, before engine.Report) engine.Engine {
-	bus, real := host.SystemBus(o.bus), clock.RealClock{}
+	bus, wall := host.SystemBus(o.bus), clock.RealClock{}
 	malformed, reachable := metrics.Malformed(name), metrics.EngineUp(name)
 	switch name {
 	case cosupdateengine.Name:
-		return &cosupdateengine.Engine{Connect: bus, Clock: real, Before: before, Malformed: malformed, Reachable: reachable}
+		return &cosupdateengine.Engine{Connect: bus, Clock: wall, Before: before, Malformed: malformed, Reachable: reachable}
 	case rpmostree.Name:
-		return &rpmostree.Engine{Connect: bus, Clock: real, Before: before, Malformed: malformed, Reachable: reachable}
+		return &rpmostree.Engine{Connect: bus, Clock: wall, Before: before, Malformed: malformed, Reachable: reachable}
 	case sentinel.Name:
-		return &sentinel.Engine{HostRoot: o.hostRoot, Clock: real, Reachable: reachable}
+		return &sentinel.Engine{HostRoot: o.hostRoot, Clock: wall, Reachable: reachable}
 	case kernel.Name:
-		return &kernel.Engine{HostRoot: o.hostRoot, ReleaseFile: kernelRelease, Clock: real, Reachable: reachable}
+		return &kernel.Engine{HostRoot: o.hostRoot, ReleaseFile: kernelRelease, Clock: wall, Reachable: reachable}
 	}
 	return &updateengine.Engine{
-		Connect: bus, Clock: real, RequireEngineSender: o.requireEngineSender,
+		Connect: bus, Clock: wall, RequireEngineSender: o.requireEngineSender,
 		Before: before, Malformed: malformed, Reachable: reachable,
 	}
 }
