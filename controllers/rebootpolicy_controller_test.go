@@ -302,9 +302,15 @@ var _ = Describe("Manager", func() {
 
 	It("is quiet at rest: heartbeats cause no request at all (behaviours 4, 56)", func() {
 		f := makeFleet(3)
-		p := f.policy("workers", func(s *v1alpha1.RebootPolicySpec) { s.Pause = &v1alpha1.Pause{Reason: "quiet"} })
 		f.need(f.nodes...)
+		for _, name := range f.nodes {
+			Eventually(f.reason).WithArguments(name).Should(Equal("False NoPolicy"))
+		}
+		p := f.policy("workers", func(s *v1alpha1.RebootPolicySpec) { s.Pause = &v1alpha1.Pause{Reason: "quiet"} })
 		Eventually(func() int32 { return policyStatus(p).Nodes.Blocked }, "30s").Should(Equal(int32(3)))
+		for _, name := range f.nodes {
+			Eventually(f.reason).WithArguments(name).Should(Equal("False Paused"))
+		}
 		before := requests.count()
 		Consistently(func() int {
 			for _, name := range f.nodes {
