@@ -38,6 +38,19 @@ func TestReboots_BackOff(t *testing.T) {
 	}
 }
 
+// A node whose before-hooks said no gives its slot to others for a quarter of an hour.
+func TestReboots_HookBackOff(t *testing.T) {
+	s := one(policy("workers"), needy("worker-1", grant(1, v1alpha1.GrantCancelled, cancelledAt(0, v1alpha1.ReasonHookTimedOut))))
+	s.now = evening.Add(14 * minute)
+	want := "the last attempt failed (HookTimedOut); the next attempt is due Mon 2026-06-01 22:15:00 UTC"
+	if p := s.plan(); len(p.Decisions) != 1 || p.Decisions[0].Message != want || p.Counts.Failed != 1 {
+		t.Errorf("decisions %+v, counts %+v", p.Decisions, p.Counts)
+	}
+	if s.now = evening.Add(15 * minute); len(s.plan().Granted) != 1 {
+		t.Error("held back for longer than a quarter of an hour")
+	}
+}
+
 // TestReboots_NoBackOff: what does not hold a node back.
 func TestReboots_NoBackOff(t *testing.T) {
 	otherBoot := func(p *v1alpha1.Progress) { p.BootID = "another" }

@@ -66,11 +66,13 @@ func TestReboots_Budget(t *testing.T) {
 	}{
 		"as many as the limit (behaviour 15)": {
 			one(policy("workers", atMost("2")), hosts(needy, "a b c")...),
-			[]string{"a", "b"}, "a (holds a grant), b (holds a grant)",
+			[]string{"a", "b"},
+			"a (holds a grant), b (holds a grant)",
 		},
 		"a node in flight (behaviour 16)": {
 			one(policy("workers", atMost("2"), holding(1, entry("a", 1))), needy("a", flying...), needy("b"), needy("c")),
-			[]string{"b"}, "a (holds a grant), b (holds a grant)",
+			[]string{"b"},
+			"a (holds a grant), b (holds a grant)",
 		},
 		"a node in flight that does not ask any more keeps its slot (behaviour 19)": {
 			one(policy("workers", holding(1, entry("a", 1))), newHost("a", flying...), needy("b")), nil, "a (holds a grant)",
@@ -82,15 +84,18 @@ func TestReboots_Budget(t *testing.T) {
 		},
 		"a node that is not Ready for reasons of its own (behaviour 18)": {
 			one(policy("workers", atMost("2")), newHost("a", notReady), needy("b"), needy("c")),
-			[]string{"b"}, "a (is not Ready), b (holds a grant)",
+			[]string{"b"},
+			"a (is not Ready), b (holds a grant)",
 		},
 		"a node that somebody cordoned": {
 			one(policy("workers", atMost("2")), newHost("a", cordoned), needy("b"), needy("c")),
-			[]string{"b"}, "a (is cordoned), b (holds a grant)",
+			[]string{"b"},
+			"a (is cordoned), b (holds a grant)",
 		},
 		"a node that is being deleted": {
 			one(policy("workers", atMost("2")), newHost("a", deleting), needy("b"), needy("c")),
-			[]string{"b"}, "a (is being deleted), b (holds a grant)",
+			[]string{"b"},
+			"a (is being deleted), b (holds a grant)",
 		},
 		"a node that another policy reboots": {
 			situation{
@@ -104,20 +109,24 @@ func TestReboots_Budget(t *testing.T) {
 				policies: []*v1alpha1.RebootPolicy{policy("workers"), policy("db", selects("pool", "db"), priority(1))},
 				hosts:    []*host{newHost("a", label("pool", "db"), notReady), needy("b")},
 			},
-			[]string{"b"}, "b (holds a grant)",
+			[]string{"b"},
+			"b (holds a grant)",
 		},
 		"a cordoned node that needs a reboot costs nobody anything": {
 			one(policy("workers"), needy("a"), needy("b", cordoned), newHost("c", notReady)),
-			[]string{"b"}, "b (holds a grant), c (is not Ready)",
+			[]string{"b"},
+			"b (holds a grant), c (is not Ready)",
 		},
 		"two cordoned nodes still go one at a time": {
 			one(policy("workers"), needy("a", cordoned), needy("b", cordoned)),
-			[]string{"a"}, "a (holds a grant), b (is cordoned)",
+			[]string{"a"},
+			"a (holds a grant), b (is cordoned)",
 		},
 		"a node whose entry is released keeps its place until that is written": {
 			one(policy("workers", holding(1, entry("a", 1))),
 				needy("a", grant(1, v1alpha1.GrantActive), progress(1, v1alpha1.PhaseAborted)), needy("b")),
-			[]string{"b"}, "b (holds a grant)",
+			[]string{"b"},
+			"b (holds a grant)",
 		},
 		"nobody in a dry run": {one(policy("workers", dryRun), hosts(needy, "a b")...), nil, ""},
 		"five names at most": {

@@ -172,7 +172,7 @@ func TestReboots_OrderOfChecks(t *testing.T) {
 		hosts: []*host{
 			needy("cp-1", controlPlane, notReady, label("zoo", "yes"), annotated(v1alpha1.AnnotationPaused, "true"),
 				annotated(v1alpha1.AnnotationObjection, `{"reason":"Inhibited","message":"dpkg: upgrading"}`),
-				annotated(v1alpha1.AnnotationProgress, `null`)),
+				annotated(v1alpha1.AnnotationProgress, `null`), grant(1, v1alpha1.GrantCancelled, cancelledAt(0, v1alpha1.ReasonAgentSilent))),
 			newHost("cp-2", controlPlane, notReady), newHost("worker-1", cordoned),
 		},
 		window: &window.State{Blackout: true, Name: "freeze"},
@@ -191,10 +191,8 @@ func TestReboots_OrderOfChecks(t *testing.T) {
 		{v1alpha1.ReasonWindowClosed, func() { s.window = nil }},
 		{v1alpha1.ReasonNodeUnavailable, func() { nodeCondition(corev1.NodeReady, corev1.ConditionTrue, 0)(s.hosts[0]) }},
 		{v1alpha1.ReasonInhibited, func() { delete(node.Annotations, v1alpha1.AnnotationObjection) }},
-		{v1alpha1.ReasonRecordUnreadable, func() {
-			progress(1, v1alpha1.PhaseAborted, failed(1, v1alpha1.ReasonDrainTimedOut, ""))(s.hosts[0])
-		}},
-		{v1alpha1.ReasonBackingOff, func() { delete(node.Annotations, v1alpha1.AnnotationProgress) }},
+		{v1alpha1.ReasonRecordUnreadable, func() { delete(node.Annotations, v1alpha1.AnnotationProgress) }},
+		{v1alpha1.ReasonBackingOff, func() { delete(node.Annotations, v1alpha1.AnnotationGrant) }},
 		{v1alpha1.ReasonControlPlaneGuard, func() { nodeCondition(corev1.NodeReady, corev1.ConditionTrue, 0)(s.hosts[1]) }},
 		{v1alpha1.ReasonBudgetExhausted, func() { atMost("2")(workers) }},
 		{v1alpha1.ReasonDryRun, func() { workers.Spec.Mode = v1alpha1.ModeEnforce }},

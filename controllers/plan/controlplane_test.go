@@ -23,7 +23,8 @@ func TestReboots_ControlPlane(t *testing.T) {
 	}{
 		"one at a time, on either label": {
 			one(policy("all", nine), needy("cp-1", cp), needy("cp-2", old), needy("worker")),
-			[]string{"worker", "cp-1"}, v1alpha1.ReasonControlPlaneGuard, "control-plane node cp-1 is being rebooted",
+			[]string{"worker", "cp-1"},
+			v1alpha1.ReasonControlPlaneGuard, "control-plane node cp-1 is being rebooted",
 		},
 		"one at a time in a dry run too": {
 			one(policy("all", nine, dryRun), needy("cp-1", cp), needy("cp-2", cp)),
@@ -46,7 +47,8 @@ func TestReboots_ControlPlane(t *testing.T) {
 				policies: []*v1alpha1.RebootPolicy{policy("all", nine), policy("special", selects("special", "yes"), priority(1))},
 				hosts:    []*host{needy("cp-1", cp), newHost("cp-2", cp, label("special", "yes")), needy("worker")},
 			},
-			[]string{"worker"}, v1alpha1.ReasonPolicyConflict, "all control-plane nodes must fall under one policy; cp-2 does not fall under all",
+			[]string{"worker"},
+			v1alpha1.ReasonPolicyConflict, "all control-plane nodes must fall under one policy; cp-2 does not fall under all",
 		},
 		"not when another falls under none": {
 			situation{

@@ -88,6 +88,21 @@ func TestReboots_Decisions(t *testing.T) {
 		"a conflict is not told by the second": {
 			situation{policies: []*v1alpha1.RebootPolicy{rivals[1], rivals[0]}, hosts: hosts(needy, "a")}, nil,
 		},
+		"a conflict about a node that a third policy reboots": {
+			situation{
+				policies: append(rivals[:2:2], policy("third", selects("pool", "third"))),
+				hosts:    []*host{needy("a", grant(1, active, givenBy("third")))},
+			}, nil,
+		},
+		"a node whose before-hooks are asked": {
+			one(policy("workers", hooked("example.com/a"), holding(1, entry("a", 1))), needy("a", phase(1, v1alpha1.HooksBefore, 0))),
+			[]plan.Decision{{Node: "a", Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonWaitingForHook, Message: `waiting until each is "true": example.com/a`}},
+		},
+		"a node whose after-hooks are asked": {
+			one(policy("workers", hooked("example.com/a"), holding(1, entry("a", 1))), newHost("a", grant(1, active),
+				progress(1, v1alpha1.PhaseRebooting, phaseAt(-time.Hour)), rebooted(-40*minute, -40*minute), phase(1, v1alpha1.HooksAfter, 0))),
+			[]plan.Decision{{Node: "a", Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonWaitingForHook, Message: `waiting until each is "true": example.com/a`}},
+		},
 		"a conflict about a node that needs nothing":          {situation{policies: rivals, hosts: hosts(newHost, "a")}, nil},
 		"a conflict about a node that needs nothing any more": {situation{policies: rivals, hosts: hosts(newHost, "a", stands)}, []plan.Decision{{Node: "a"}}},
 		"a conflict about a node that reboots is told when it is back": {

@@ -58,13 +58,12 @@ func (f *fleet) failuresCountFrom(stands *metav1.Condition) time.Time {
 func (f *fleet) failedSince(from time.Time) []string {
 	var failed []string
 	for _, n := range f.governed {
-		if n.NeedsReboot() && n.failed() && n.Progress.At.After(from) {
-			failed = append(failed, n.Name+" ("+string(n.Progress.Reason)+")")
-		}
-	}
-	for _, n := range f.governed {
-		if n.NeedsReboot() && n.hookRefused() && n.Grant.At.After(from) {
+		switch {
+		case !n.NeedsReboot():
+		case n.hookRefused() && n.Grant.At.After(from):
 			failed = append(failed, n.Name+" ("+string(n.Grant.Reason)+")")
+		case n.failed() && n.Progress.At.After(from):
+			failed = append(failed, n.Name+" ("+string(n.Progress.Reason)+")")
 		}
 	}
 	for _, e := range f.entries {

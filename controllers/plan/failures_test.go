@@ -116,6 +116,23 @@ func TestReboots_Halt(t *testing.T) {
 			one(workers(most(1), stands(false, v1alpha1.ReasonResumed, "resumed: mended", -5*minute), succeeded(-3*minute)), needy("a", drainFailed(-2*minute))),
 			haltedBy("1 nodes failed since the last success (failures.max is 1): a (DrainTimedOut)"),
 		},
+		"resumed, and a success since, and failed between the two": {
+			one(workers(most(1), stands(false, v1alpha1.ReasonResumed, "resumed: mended", -5*minute), succeeded(-3*minute)), needy("a", drainFailed(-4*minute))),
+			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: mended"},
+		},
+		"a before-hook said no": {
+			one(workers(most(1)), needy("a", grant(5, v1alpha1.GrantCancelled, cancelledAt(-minute, v1alpha1.ReasonHookFailed)))),
+			haltedBy("1 nodes failed since the last success (failures.max is 1): a (HookFailed)"),
+		},
+		"a drain failed and then a before-hook said no: that is one node": {
+			one(workers(), needy("a", drainFailed(-time.Hour), grant(5, v1alpha1.GrantCancelled, cancelledAt(-minute, v1alpha1.ReasonHookTimedOut)))), healthy,
+		},
+		"an after-hook said no": {
+			one(workers(most(1), hooked("example.com/a"), holding(5, entry("a", 5))), newHost("a", grant(5, v1alpha1.GrantActive),
+				progress(5, v1alpha1.PhaseRebooting, phaseAt(-time.Hour)), rebooted(-40*minute, -40*minute),
+				phase(5, v1alpha1.HooksAfter, -30*minute), annotated("example.com/a", "failed: no disk"))),
+			haltedBy("1 nodes failed since the last success (failures.max is 1): a (HookFailed)"),
+		},
 		"healthy until now, and the first failures": {
 			one(workers(most(1), stands(false, v1alpha1.ReasonHealthy, "", 0)), needy("a", drainFailed(-2*minute))),
 			haltedBy("1 nodes failed since the last success (failures.max is 1): a (DrainTimedOut)"),

@@ -63,6 +63,8 @@ func (f *fleet) flight(e v1alpha1.LedgerEntry) Flight {
 	switch {
 	case n == nil:
 		t.Action, t.Reason, t.Message = ReleaseEntry, v1alpha1.ReasonNodeGone, "the Node object was deleted"
+	case Overtaken(n.Record, e, f.name) && f.Governor.knows(n.Grant.Policy):
+		t.Action, t.Reason, t.Message = ReleaseEntry, v1alpha1.ReasonCancelled, "a grant of policy "+n.Grant.Policy+" took its place"
 	case Releasable(n.Record, e):
 		t.Action = ReleaseEntry
 		t.Reason, t.Message = endReason(n, e)

@@ -18,6 +18,7 @@ type flightStep struct {
 	Action   plan.Action
 	Reason   v1alpha1.Reason
 	Message  string
+	Stage    v1alpha1.HookStage
 	FailedAt time.Time
 	Until    time.Time
 }
@@ -38,14 +39,14 @@ type flightCase struct {
 
 func (tc flightCase) flight(t *testing.T) plan.Flight {
 	t.Helper()
-	make := newHost
+	machine := newHost
 	if tc.needs {
-		make = needy
+		machine = needy
 	}
 	s := one(policy("workers", append(tc.policy, holding(flightSeq, entry("worker-1", flightSeq)))...))
 	s.now, s.window = evening.Add(tc.now), tc.window
 	if !tc.gone {
-		s.hosts = []*host{make("worker-1", tc.node...)}
+		s.hosts = []*host{machine("worker-1", tc.node...)}
 	}
 	if tc.another != nil {
 		s.policies = append(s.policies, tc.another)
@@ -62,7 +63,7 @@ func testFlights(t *testing.T, cases map[string]flightCase) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			f := tc.flight(t)
-			got := flightStep{f.Action, f.Reason, f.Message, f.FailedAt, f.Until}
+			got := flightStep{f.Action, f.Reason, f.Message, f.Stage, f.FailedAt, f.Until}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -268,6 +269,10 @@ func TestReboots_FlightIsOver(t *testing.T) {
 		"taken back before the start": {
 			node: []func(*host){grant(flightSeq, v1alpha1.GrantCancelled, cancelledAt(0, v1alpha1.ReasonPaused)), progress(4, v1alpha1.PhaseAborted)},
 			want: released(v1alpha1.ReasonPaused, "the grant was taken back before the drain began"),
+		},
+		"another policy's grant of the same number": {
+			another: policy("better", priority(1)), node: options(grant(flightSeq, v1alpha1.GrantActive, givenBy("better")), progress(flightSeq, v1alpha1.PhaseRebooting)),
+			want: released(v1alpha1.ReasonCancelled, "a grant of policy better took its place"),
 		},
 		"replaced by a newer grant": {
 			node: []func(*host){grant(6, v1alpha1.GrantActive, givenBy("better")), progress(flightSeq, v1alpha1.PhaseRebooting)},

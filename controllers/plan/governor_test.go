@@ -35,7 +35,8 @@ func TestGovernor_Govern(t *testing.T) {
 		},
 		"the highest priority wins": {
 			[]*v1alpha1.RebootPolicy{policy("all"), policy("db", selects("pool", "db"), priority(10)), policy("rest", priority(-10))},
-			db, plan.Governance{Policy: "db"},
+			db,
+			plan.Governance{Policy: "db"},
 		},
 		"a higher priority that does not select the node does not matter": {
 			[]*v1alpha1.RebootPolicy{policy("all"), policy("web", selects("pool", "web"), priority(10))}, db, plan.Governance{Policy: "all"},

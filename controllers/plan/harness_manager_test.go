@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -104,6 +105,7 @@ func (c *cluster) applyFlight(name string, t plan.Flight) {
 		c.update(h, func(node *corev1.Node) {
 			annotate(node, v1alpha1.AnnotationGrant, grant.String())
 			c.condition(node, v1alpha1.NodeRebootPermitted, corev1.ConditionTrue, v1alpha1.ReasonGranted, plan.GrantedMessage(name, t.Entry.Seq))
+			c.endHooks(node, name)
 		})
 	case plan.CancelGrant:
 		grant, ok := plan.Cancel(n.Record, t.Entry, name, c.now)
@@ -113,6 +115,14 @@ func (c *cluster) applyFlight(name string, t plan.Flight) {
 		c.update(h, func(node *corev1.Node) {
 			annotate(node, v1alpha1.AnnotationGrant, grant.String())
 			removeCondition(node, v1alpha1.NodeRebootPermitted)
+			c.endHooks(node, name)
+		})
+	case plan.BeginHooks:
+		c.tell("%s asks the hooks of %s: %s", name, h.name, t.Stage)
+		phase := v1alpha1.HookPhase{Seq: t.Entry.Seq, Stage: t.Stage, At: c.at()}
+		c.update(h, func(node *corev1.Node) {
+			c.endHooks(node, name)
+			annotate(node, v1alpha1.AnnotationHooks, phase.String())
 		})
 	case plan.FinishGrant:
 		grant, ok := plan.Finish(n.Record, t.Entry, name, n.BootID, c.now)
@@ -123,7 +133,18 @@ func (c *cluster) applyFlight(name string, t plan.Flight) {
 			annotate(node, v1alpha1.AnnotationGrant, grant.String())
 			removeCondition(node, v1alpha1.NodeRebootPermitted)
 			node.Spec.Unschedulable = node.Spec.Unschedulable && !uncordon
+			c.endHooks(node, name)
 		})
+	case plan.Wait, plan.ReleaseEntry:
+	}
+}
+
+// endHooks takes away what a phase of hooks left on the node: the phase and the answers.
+func (c *cluster) endHooks(node *corev1.Node, policy string) {
+	hooks := c.policies[policy].Spec.HooksOrDefault()
+	delete(node.Annotations, v1alpha1.AnnotationHooks)
+	for _, key := range slices.Concat(hooks.Before, hooks.After) {
+		delete(node.Annotations, string(key))
 	}
 }
 
@@ -247,18 +268,22 @@ func conditionOf(node *corev1.Node, kind corev1.NodeConditionType) *corev1.NodeC
 
 // policyLine is a plan in one line for people.
 func policyLine(p plan.Plan) string {
-	line := fmt.Sprintf("%d of at most %d under way", len(p.Ledger()), p.Limit)
+	parts := []string{fmt.Sprintf("%d of at most %d under way", len(p.Ledger()), p.Limit)}
 	if p.Holders != "" {
-		line += "; unavailable: " + p.Holders
+		parts = append(parts, "unavailable: "+p.Holders)
 	}
-	for i, b := range p.Blocked {
-		line += map[bool]string{true: "; waiting: ", false: ", "}[i == 0] + fmt.Sprintf("%d %s", b.Count, b.Reason)
+	var waiting []string
+	for _, b := range p.Blocked {
+		waiting = append(waiting, fmt.Sprintf("%d %s", b.Count, b.Reason))
+	}
+	if len(waiting) > 0 {
+		parts = append(parts, "waiting: "+strings.Join(waiting, ", "))
 	}
 	if p.Counts.Failed > 0 {
-		line += fmt.Sprintf("; failed: %d", p.Counts.Failed)
+		parts = append(parts, fmt.Sprintf("failed: %d", p.Counts.Failed))
 	}
 	if p.Halt.Halted {
-		line += "; HALTED: " + p.Halt.Message
+		parts = append(parts, "HALTED: "+p.Halt.Message)
 	}
-	return line
+	return strings.Join(parts, "; ")
 }

@@ -42,10 +42,10 @@ func drainTimeout(d time.Duration) func(*v1alpha1.RebootPolicy) {
 }
 
 // hosts are machines by name, each with what the options say.
-func hosts(make func(string, ...func(*host)) *host, names string, options ...func(*host)) []*host {
+func hosts(machine func(string, ...func(*host)) *host, names string, options ...func(*host)) []*host {
 	var list []*host
-	for _, name := range strings.Fields(names) {
-		list = append(list, make(name, options...))
+	for name := range strings.FieldsSeq(names) {
+		list = append(list, machine(name, options...))
 	}
 	return list
 }
@@ -71,6 +71,10 @@ func uncordon(h *host, node *corev1.Node) { node.Spec.Unschedulable, h.cordonedB
 
 func relabel(key, value string) func(*host, *corev1.Node) {
 	return func(_ *host, node *corev1.Node) { node.Labels = map[string]string{key: value} }
+}
+
+func says(key, value string) func(*host, *corev1.Node) {
+	return func(_ *host, node *corev1.Node) { annotate(node, key, value) }
 }
 
 func deleteNode(name string) func(*cluster) {

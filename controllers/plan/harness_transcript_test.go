@@ -64,7 +64,7 @@ func (h *host) describe() string {
 		return "the Node is deleted"
 	}
 	n := h.view()
-	line := h.condition(n)
+	parts := []string{h.condition(n)}
 	for _, mark := range []struct {
 		is   bool
 		text string
@@ -72,10 +72,10 @@ func (h *host) describe() string {
 		{n.Cordoned, "cordoned by " + h.cordonedBy}, {!n.Ready, "not Ready"}, {n.Deleting, "being deleted"}, {n.Paused, "paused"},
 	} {
 		if mark.is {
-			line += ", " + mark.text
+			parts = append(parts, mark.text)
 		}
 	}
-	return line
+	return strings.Join(parts, ", ")
 }
 
 func (h *host) condition(n plan.Node) string {

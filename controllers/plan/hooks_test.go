@@ -30,25 +30,42 @@ func TestRunHooks(t *testing.T) {
 		want    want
 	}{
 		"no hooks": {want: want{Passed: true, Action: Wait}},
-		"the phase begins": {keys: keys, answers: map[string]string{"example.com/a": "true", "example.com/b": "true"},
-			want: want{Action: BeginHooks, Reason: v1alpha1.ReasonWaitingForHook, Message: "hooks begin"}},
-		"a phase of an earlier grant begins again": {keys: keys, phase: &v1alpha1.HookPhase{Seq: 6, Stage: v1alpha1.HooksAfter},
-			want: want{Action: BeginHooks, Reason: v1alpha1.ReasonWaitingForHook, Message: "hooks begin"}},
-		"a phase of the other stage is none": {keys: keys, phase: &v1alpha1.HookPhase{Seq: 7, Stage: v1alpha1.HooksBefore},
-			want: want{Action: BeginHooks, Reason: v1alpha1.ReasonWaitingForHook, Message: "hooks begin"}},
-		"one has answered": {keys: keys, phase: phase, answers: map[string]string{"example.com/b": "true"},
-			want: want{Action: Wait, Reason: v1alpha1.ReasonWaitingForHook, Message: `waiting until each is "true": example.com/a`, Until: began.Add(time.Hour)}},
-		"a word that is no answer": {keys: keys[:1], phase: phase, answers: map[string]string{"example.com/a": "TRUE"},
-			want: want{Action: Wait, Reason: v1alpha1.ReasonWaitingForHook, Message: `waiting until each is "true": example.com/a`, Until: began.Add(time.Hour)}},
-		"all have answered": {keys: keys, phase: phase, answers: map[string]string{"example.com/a": "true", "example.com/b": "true"},
-			want: want{Passed: true, Action: Wait}},
-		"one says no": {keys: keys, phase: phase, answers: map[string]string{"example.com/a": "true", "example.com/b": "failed: disk full"},
-			want: want{Action: Wait, Reason: v1alpha1.ReasonHookFailed, Message: "a hook said no: example.com/b: failed: disk full", Failed: began}},
+		"the phase begins": {
+			keys: keys, answers: map[string]string{"example.com/a": "true", "example.com/b": "true"},
+			want: want{Action: BeginHooks, Reason: v1alpha1.ReasonWaitingForHook, Message: "hooks begin"},
+		},
+		"a phase of an earlier grant begins again": {
+			keys: keys, phase: &v1alpha1.HookPhase{Seq: 6, Stage: v1alpha1.HooksAfter},
+			want: want{Action: BeginHooks, Reason: v1alpha1.ReasonWaitingForHook, Message: "hooks begin"},
+		},
+		"a phase of the other stage is none": {
+			keys: keys, phase: &v1alpha1.HookPhase{Seq: 7, Stage: v1alpha1.HooksBefore},
+			want: want{Action: BeginHooks, Reason: v1alpha1.ReasonWaitingForHook, Message: "hooks begin"},
+		},
+		"one has answered": {
+			keys: keys, phase: phase, answers: map[string]string{"example.com/b": "true"},
+			want: want{Action: Wait, Reason: v1alpha1.ReasonWaitingForHook, Message: `waiting until each is "true": example.com/a`, Until: began.Add(time.Hour)},
+		},
+		"a word that is no answer": {
+			keys: keys[:1], phase: phase, answers: map[string]string{"example.com/a": "TRUE"},
+			want: want{Action: Wait, Reason: v1alpha1.ReasonWaitingForHook, Message: `waiting until each is "true": example.com/a`, Until: began.Add(time.Hour)},
+		},
+		"all have answered": {
+			keys: keys, phase: phase, answers: map[string]string{"example.com/a": "true", "example.com/b": "true"},
+			want: want{Passed: true, Action: Wait},
+		},
+		"one says no": {
+			keys: keys, phase: phase, answers: map[string]string{"example.com/a": "true", "example.com/b": "failed: disk full"},
+			want: want{Action: Wait, Reason: v1alpha1.ReasonHookFailed, Message: "a hook said no: example.com/b: failed: disk full", Failed: began},
+		},
 		"nothing in time": {keys: keys, phase: phase, later: time.Hour, want: want{
 			Action: Wait, Reason: v1alpha1.ReasonHookTimedOut, Failed: began.Add(time.Hour),
-			Message: "hooks have not said yes by Sat 2026-11-21 03:00:00 UTC: example.com/a, example.com/b"}},
-		"a late yes counts": {keys: keys[:1], phase: phase, answers: map[string]string{"example.com/a": "true"}, later: 2 * time.Hour,
-			want: want{Passed: true, Action: Wait}},
+			Message: "hooks have not said yes by Sat 2026-11-21 03:00:00 UTC: example.com/a, example.com/b",
+		}},
+		"a late yes counts": {
+			keys: keys[:1], phase: phase, answers: map[string]string{"example.com/a": "true"}, later: 2 * time.Hour,
+			want: want{Passed: true, Action: Wait},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			policy := &v1alpha1.RebootPolicy{}

@@ -13,7 +13,7 @@ import (
 // TestReboots_Next: the instant at which time alone changes the answer. The manager sleeps until then.
 func TestReboots_Next(t *testing.T) {
 	const active = v1alpha1.GrantActive
-	in := func(d time.Duration) time.Time { return evening.Add(d) }
+	in := evening.Add
 	until := func(d time.Duration) *metav1.Time { return &metav1.Time{Time: in(d)} }
 	flying := func(options ...func(*host)) situation {
 		return one(policy("workers", holding(1, entry("a", 1))), needy("a", append(options, grant(1, active))...))
@@ -31,6 +31,12 @@ func TestReboots_Next(t *testing.T) {
 		"the windows change":                   {withWindow(one(policy("workers")), window.State{Open: true, Next: in(time.Hour)}), in(time.Hour)},
 		"the window opens": {
 			withWindow(one(policy("workers"), needy("a")), window.State{OpensAt: in(2 * time.Hour), Next: in(3 * time.Hour)}), in(2 * time.Hour),
+		},
+		"the blackout ends": {
+			withWindow(one(policy("workers"), needy("a")), window.State{Blackout: true, OpensAt: in(2 * time.Hour), Next: in(3 * time.Hour)}), in(2 * time.Hour),
+		},
+		"hooks are asked": {
+			one(policy("workers", hooked("example.com/a"), holding(1, entry("a", 1))), needy("a", phase(1, v1alpha1.HooksBefore, -minute))), in(59 * minute),
 		},
 		"the pause ends":                    {one(policy("workers", paused(until(time.Hour), ""))), in(time.Hour)},
 		"the pause is over":                 {situation: one(policy("workers", paused(until(0), "")))},

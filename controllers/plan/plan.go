@@ -105,7 +105,7 @@ func (f *fleet) adopt(p *Plan) {
 	before, entries := p.Seq, len(f.entries)-len(p.Released())
 	for _, n := range f.orphans {
 		e := n.entry()
-		p.Seq = max(p.Seq, n.Seen())
+		p.Seq = max(p.Seq, e.Seq)
 		if e.Seq > before && entries >= int(p.Limit) {
 			p.learned = true
 			continue

@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -57,11 +58,21 @@ func drawPolicy(t *rapid.T, name string) *v1alpha1.RebootPolicy {
 		label string
 		does  func(*v1alpha1.RebootPolicy)
 	}{
-		{"paused", paused(nil, "")}, {"dry run", dryRun}, {"halted", halted}, {"resume", resume("mended")},
+		{"paused", paused(nil, "")},
+		{"dry run", dryRun},
+		{"halted", halted},
+		{"resume", resume("mended")},
 		{"deleted", func(p *v1alpha1.RebootPolicy) { p.DeletionTimestamp = &metav1.Time{Time: evening} }},
 	} {
 		if oneIn(t, 12, change.label) {
 			change.does(p)
+		}
+	}
+	if oneIn(t, 3, "hooks") {
+		keys := []v1alpha1.AnnotationKey{"example.com/a", "example.com/b"}
+		p.Spec.Hooks = &v1alpha1.Hooks{
+			Before: keys[:rapid.IntRange(0, 2).Draw(t, "before")], After: keys[:rapid.IntRange(0, 2).Draw(t, "after")],
+			Timeout: &metav1.Duration{Duration: 20 * time.Minute},
 		}
 	}
 	for _, node := range append(someNodes, "gone") {
@@ -77,19 +88,25 @@ func drawPolicy(t *rapid.T, name string) *v1alpha1.RebootPolicy {
 }
 
 func drawHost(t *rapid.T, name string) *host {
-	make := needy
+	machine := needy
 	if oneIn(t, 4, "needs nothing") {
-		make = newHost
+		machine = newHost
 	}
-	h := make(name, bootID(drawBoot(t, name)), needsSince(time.Duration(rapid.IntRange(1, 3).Draw(t, "since"))*time.Hour))
+	h := machine(name, bootID(drawBoot(t, name)), needsSince(time.Duration(rapid.IntRange(1, 3).Draw(t, "since"))*time.Hour))
 	for _, o := range []struct {
 		in     int
 		label  string
 		option func(*host)
 	}{
-		{2, "pool x", label("pool", "x")}, {2, "pool y", label("pool", "y")}, {4, "control plane", label(plan.ControlPlaneLabels[0], "")},
-		{8, "not Ready", notReady}, {6, "cordoned", cordoned}, {10, "deleting", deleting}, {10, "no boot ID", bootID("")},
-		{10, "paused", annotated(v1alpha1.AnnotationPaused, "true")}, {10, "objects", annotated(v1alpha1.AnnotationObjection, `{"reason":"Inhibited"}`)},
+		{2, "pool x", label("pool", "x")},
+		{2, "pool y", label("pool", "y")},
+		{4, "control plane", label(plan.ControlPlaneLabels[0], "")},
+		{8, "not Ready", notReady},
+		{6, "cordoned", cordoned},
+		{10, "deleting", deleting},
+		{10, "no boot ID", bootID("")},
+		{10, "paused", annotated(v1alpha1.AnnotationPaused, "true")},
+		{10, "objects", annotated(v1alpha1.AnnotationObjection, `{"reason":"Inhibited"}`)},
 		{5, "reports", nodeCondition(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, 0)},
 		{5, "told", nodeCondition(v1alpha1.NodeRebootPermitted, corev1.ConditionFalse, 0)},
 	} {
@@ -98,6 +115,7 @@ func drawHost(t *rapid.T, name string) *host {
 		}
 	}
 	drawRecord(t, h)
+	drawHooks(t, h)
 	return h
 }
 
@@ -111,7 +129,7 @@ func drawRecord(t *rapid.T, h *host) {
 			Policy: rapid.SampledFrom(append(somePolicies, "gone")).Draw(t, "by"), Seq: int64(rapid.IntRange(1, 6).Draw(t, "seq")),
 			BootID: drawBoot(t, h.name), At: drawInstant(t, "rung"),
 			State:  rapid.SampledFrom([]v1alpha1.GrantState{v1alpha1.GrantActive, v1alpha1.GrantCancelled, v1alpha1.GrantFinished}).Draw(t, "state"),
-			Reason: rapid.SampledFrom([]v1alpha1.Reason{"", v1alpha1.ReasonAgentSilent}).Draw(t, "reason"),
+			Reason: rapid.SampledFrom([]v1alpha1.Reason{"", v1alpha1.ReasonAgentSilent, v1alpha1.ReasonHookFailed}).Draw(t, "reason"),
 		}.String())
 	}
 	switch rapid.IntRange(0, 5).Draw(t, "progress") {
@@ -129,15 +147,32 @@ func drawRecord(t *rapid.T, h *host) {
 	}
 }
 
+func drawHooks(t *rapid.T, h *host) {
+	for _, key := range []string{"example.com/a", "example.com/b"} {
+		if oneIn(t, 2, "answer") {
+			annotate(h.node, key, rapid.SampledFrom([]string{"true", "false", "failed: no", "yes"}).Draw(t, key))
+		}
+	}
+	switch rapid.IntRange(0, 3).Draw(t, "phase of hooks") {
+	case 2:
+		annotate(h.node, v1alpha1.AnnotationHooks, "?")
+	case 3:
+		annotate(h.node, v1alpha1.AnnotationHooks, v1alpha1.HookPhase{
+			Seq: int64(rapid.IntRange(1, 6).Draw(t, "seq")), At: drawInstant(t, "began"),
+			Stage: rapid.SampledFrom([]v1alpha1.HookStage{v1alpha1.HooksBefore, v1alpha1.HooksAfter}).Draw(t, "stage"),
+		}.String())
+	}
+}
+
 // String shows a situation where a property fails.
 func (s situation) String() string {
-	text := fmt.Sprintf("window %+v\n", s.window)
+	var text strings.Builder
+	fmt.Fprintf(&text, "window %+v\n", s.window)
 	for _, p := range s.policies {
-		text += fmt.Sprintf("policy %s: deleted %v, spec %+v, status %+v\n", p.Name, p.DeletionTimestamp, p.Spec, p.Status)
+		fmt.Fprintf(&text, "policy %s: deleted %v, spec %+v, status %+v\n", p.Name, p.DeletionTimestamp, p.Spec, p.Status)
 	}
 	for _, h := range s.hosts {
-		text += fmt.Sprintf("node %s: %v %v unschedulable %t, boot %s, %s\n", h.name, h.node.Labels, h.node.Annotations, h.node.Spec.Unschedulable,
-			h.node.Status.NodeInfo.BootID, h.describe())
+		fmt.Fprintf(&text, "node %s on %s: %v %v, %s\n", h.name, h.node.Status.NodeInfo.BootID, h.node.Labels, h.node.Annotations, h.describe())
 	}
-	return text
+	return text.String()
 }

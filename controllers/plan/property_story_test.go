@@ -43,6 +43,9 @@ func drawStory(t *rapid.T) sequence {
 			selects("pool", "x")(p)
 		}
 		failuresMax(int32(rapid.IntRange(1, 4).Draw(t, "failures.max")))(p)
+		if oneIn(t, 4, "hooks") {
+			hooked("example.com/a")(p)
+		}
 		s.policies = append(s.policies, p)
 	}
 	for _, name := range someNodes[:rapid.IntRange(1, len(someNodes)).Draw(t, "nodes")] {
@@ -64,8 +67,10 @@ func drawStoryHost(t *rapid.T, name string) *host {
 		label  string
 		option func(*host)
 	}{
-		{3, "pool x", label("pool", "x")}, {3, "control plane", label(plan.ControlPlaneLabels[0], "")},
-		{10, "cordoned", cordoned}, {10, "not Ready", notReady},
+		{3, "pool x", label("pool", "x")},
+		{3, "control plane", label(plan.ControlPlaneLabels[0], "")},
+		{10, "cordoned", cordoned},
+		{10, "not Ready", notReady},
 	} {
 		if oneIn(t, o.in, o.label) {
 			o.option(h)
@@ -101,6 +106,8 @@ func drawAct(t *rapid.T, s sequence) act {
 			}
 		}},
 		{"deletes " + node, deleteNode(node)},
+		{"lets a hook of " + node + " say yes", changes(node, says("example.com/a", "true"))},
+		{"lets a hook of " + node + " say no", changes(node, says("example.com/a", "false"))},
 		{"removes the grant of " + node, changes(node, func(_ *host, n *corev1.Node) {
 			if disrupted(plan.NodeOf(n)) { // else it is a node that looks as if it rebooted still
 				delete(n.Annotations, v1alpha1.AnnotationGrant)

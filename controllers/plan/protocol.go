@@ -83,7 +83,7 @@ func Ring(r Record, e v1alpha1.LedgerEntry, policy string, now time.Time) (v1alp
 func Cancel(r Record, e v1alpha1.LedgerEntry, policy string, now time.Time) (v1alpha1.Grant, bool) {
 	active := r.shows(e.Seq) && r.Grant.State == v1alpha1.GrantActive
 	stoppable := active && !r.progressLost && !r.in(e.Seq, v1alpha1.PhaseRebooting)
-	return grantOf(e, policy, v1alpha1.GrantCancelled, now), r.unseen(e.Seq) || stoppable
+	return r.ended(e, policy, v1alpha1.GrantCancelled, now), r.unseen(e.Seq) || stoppable
 }
 
 // Finish ends a grant whose reboot is proved: the agent had passed the point of no return, and the node's boot ID is
@@ -92,7 +92,7 @@ func Cancel(r Record, e v1alpha1.LedgerEntry, policy string, now time.Time) (v1a
 func Finish(r Record, e v1alpha1.LedgerEntry, policy, bootID string, now time.Time) (v1alpha1.Grant, bool) {
 	unfinished := r.shows(e.Seq) && r.Grant.State != v1alpha1.GrantFinished
 	proved := r.in(e.Seq, v1alpha1.PhaseRebooting) && bootID != "" && r.Progress.BootID != bootID
-	return grantOf(e, policy, v1alpha1.GrantFinished, now), unfinished && proved
+	return r.ended(e, policy, v1alpha1.GrantFinished, now), unfinished && proved
 }
 
 // Releasable tells whether an entry may leave the ledger: the agent can never act on it again.
@@ -113,9 +113,24 @@ func Releasable(r Record, e v1alpha1.LedgerEntry) bool {
 	}
 }
 
+// Overtaken tells whether the node shows another policy's grant of the very number: each policy counts for itself, and a
+// node may move from one to the other. The entry can never be rung any more, and the progress is not its own.
+func Overtaken(r Record, e v1alpha1.LedgerEntry, policy string) bool {
+	return r.shows(e.Seq) && r.Grant.Policy != policy
+}
+
 // NextSeq is the sequence number of a new grant: above every number the ledger and the node have seen.
 func NextSeq(ledger int64, r Record) int64 { return max(ledger, r.Seen()) + 1 }
 
 func grantOf(e v1alpha1.LedgerEntry, policy string, state v1alpha1.GrantState, now time.Time) v1alpha1.Grant {
 	return v1alpha1.Grant{Policy: policy, Seq: e.Seq, BootID: e.BootID, State: state, At: metav1.NewTime(now)}
+}
+
+// ended is a grant that permits nothing any more. One that the node shows keeps the name of the policy that gave it, for by
+// that name its own ledger knows it.
+func (r Record) ended(e v1alpha1.LedgerEntry, policy string, state v1alpha1.GrantState, now time.Time) v1alpha1.Grant {
+	if r.shows(e.Seq) {
+		policy = r.Grant.Policy
+	}
+	return grantOf(e, policy, state, now)
 }

@@ -17,7 +17,7 @@ type model struct {
 	// Each of these takes one guard of the protocol away.
 	noNodeVersion, noLedgerVersion bool
 	alsoReleasable                 func(plan.Record, v1alpha1.LedgerEntry) bool
-	ringsWhileBusy                 bool
+	ringsWhileBusy, renames        bool
 
 	memory *memory
 }
@@ -98,7 +98,7 @@ func (m model) manage(w world, i, p, n int, to emit) {
 		m.give(w, i, p, n, to)
 		return
 	}
-	a := m.memory.manager(v&^stale, l, n)
+	a := m.memory.manager(v&^stale, l, p, n)
 	tell := func(does string, guard answer, clears view) {
 		if !guard.ok || v&stale != 0 && !m.noNodeVersion {
 			return
@@ -111,6 +111,9 @@ func (m model) manage(w world, i, p, n int, to emit) {
 	}
 	a.ring.ok = a.ring.ok || m.ringsWhileBusy && v.get(grantSeq) < seq
 	tell("rings", a.ring, 0)
+	if m.renames {
+		a.cancel.grant.Policy = policyNames[p]
+	}
 	tell("cancels", a.cancel, 0)
 	tell("finishes", a.finish, disturbed)
 	released := a.releasable || m.alsoReleasable != nil && m.alsoReleasable(v.record(), l.of(n))
@@ -175,12 +178,12 @@ func (m model) act(w world, n int, to emit) {
 		return
 	}
 	a := m.memory.agent(v&^stale, w.nodes[n].get(boot))
-	write := func(does string, guard step, set, clear view) {
+	write := func(does string, guard step, set, unset view) {
 		if !guard.ok {
 			return
 		}
 		next := w
-		written := w.nodes[n].withProgress(guard.progress)&^clear | set
+		written := w.nodes[n].withProgress(guard.progress)&^unset | set
 		next.writeNode(n, written)
 		next.agents[n] = written
 		to(move{"agent", n, does, -1, int(guard.progress.Seq), 0}, next)
@@ -227,22 +230,22 @@ func newMemory() *memory {
 	return &memory{managers: map[uint32]managerAnswers{}, agents: map[uint32]agentAnswers{}, seqs: map[uint32]int{}}
 }
 
-func (m *memory) manager(v view, l ledger, n int) managerAnswers {
-	key := uint32(v) | uint32(l.entry(n))<<16
+func (m *memory) manager(v view, l ledger, p, n int) managerAnswers {
+	key := uint32(v) | uint32(l.entry(n)|p<<4)<<20
 	a, ok := m.managers[key]
 	if !ok {
-		r, e := v.record(), l.of(n)
-		a.ring.grant, a.ring.ok = plan.Ring(r, e, "p", instant)
-		a.cancel.grant, a.cancel.ok = plan.Cancel(r, e, "p", instant)
-		a.finish.grant, a.finish.ok = plan.Finish(r, e, "p", boots[v.get(boot)], instant)
-		a.releasable = plan.Releasable(r, e)
+		r, e, policy := v.record(), l.of(n), policyNames[p]
+		a.ring.grant, a.ring.ok = plan.Ring(r, e, policy, instant)
+		a.cancel.grant, a.cancel.ok = plan.Cancel(r, e, policy, instant)
+		a.finish.grant, a.finish.ok = plan.Finish(r, e, policy, boots[v.get(boot)], instant)
+		a.releasable = plan.Releasable(r, e) || plan.Overtaken(r, e, policy)
 		m.managers[key] = a
 	}
 	return a
 }
 
 func (m *memory) agent(v view, host int) agentAnswers {
-	key := uint32(v) | uint32(host)<<16
+	key := uint32(v) | uint32(host)<<20
 	a, ok := m.agents[key]
 	if !ok {
 		r, id := v.agentRecord(), boots[host]
@@ -255,7 +258,7 @@ func (m *memory) agent(v view, host int) agentAnswers {
 }
 
 func (m *memory) nextSeq(ledgerSeq int, v view) int {
-	key := uint32(v) | uint32(ledgerSeq)<<16
+	key := uint32(v) | uint32(ledgerSeq)<<20
 	seq, ok := m.seqs[key]
 	if !ok {
 		seq = int(plan.NextSeq(int64(ledgerSeq), v.record()))

@@ -3,6 +3,7 @@ package plan_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
@@ -134,11 +135,11 @@ func (s *found) pathTo(i int) string {
 		way = append(way, s.worlds[i])
 	}
 	slices.Reverse(way)
-	told, at := "", s.model.start()
+	at, told := s.model.start(), make([]string, 0, len(way))
 	for _, to := range way {
-		told += "\n  " + s.step(&at, to)
+		told = append(told, s.step(&at, to))
 	}
-	return fmt.Sprintf("%s after %d steps:%s", s.model.wrong(at), len(way), told)
+	return fmt.Sprintf("%s after %d steps:\n  %s", s.model.wrong(at), len(way), strings.Join(told, "\n  "))
 }
 
 // step makes the move that leads to a world that differs from to in who is who at most.

@@ -70,6 +70,7 @@ func TestProtocol_NeedsEachGuard(t *testing.T) {
 		"cas: the ledger's resourceVersion":                          {twoManagers, func(m *model) { m.noLedgerVersion = true }},
 		"order: a grant is cancelled on the Node before its release": {twoManagers, func(m *model) { m.alsoReleasable = notRung }},
 		"cancelwait: a release waits until the agent cannot start":   {twoManagers, func(m *model) { m.alsoReleasable = cancelled }},
+		"owner: a cancelled grant keeps its policy's name":           {twoPolicies, func(m *model) { m.renames = true }},
 		"busy: a newer grant waits until an older one is over":       {twoPolicies, func(m *model) { m.ringsWhileBusy = true }},
 	}
 	for name, tc := range cases {

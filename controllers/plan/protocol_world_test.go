@@ -31,7 +31,7 @@ const stale = 1 << 15
 
 // view is one Node: grant, progress, boot and whether its workload is disturbed (cordoned by the agent, or down). Boots
 // count from 1, so the zero view is no reading at all.
-type view uint16
+type view uint32
 
 const (
 	grantSeq    = 0
@@ -41,6 +41,7 @@ const (
 	progPhase   = 8
 	progBoot    = 10
 	boot        = 12
+	grantPolicy = 16
 	disturbed   = 1 << 14
 	lastBoot    = 3
 	freshlyMade = view(1 << boot)
@@ -51,9 +52,10 @@ func (v view) get(field int) int { return int(v>>field) & 3 }
 func (v view) with(field, value int) view { return v&^(3<<field) | view(value)<<field }
 
 var (
-	states = [...]v1alpha1.GrantState{v1alpha1.GrantActive, v1alpha1.GrantCancelled, v1alpha1.GrantFinished}
-	phases = [...]v1alpha1.Phase{v1alpha1.PhaseDraining, v1alpha1.PhaseRebooting, v1alpha1.PhaseAborted}
-	boots  = [...]string{"", "boot-1", "boot-2", "boot-3"}
+	states      = [...]v1alpha1.GrantState{v1alpha1.GrantActive, v1alpha1.GrantCancelled, v1alpha1.GrantFinished}
+	phases      = [...]v1alpha1.Phase{v1alpha1.PhaseDraining, v1alpha1.PhaseRebooting, v1alpha1.PhaseAborted}
+	policyNames = [...]string{"policy-0", "policy-1"}
+	boots       = [...]string{"", "boot-1", "boot-2", "boot-3"}
 	// instant is the time of every write of the search: no guard of the protocol looks at a clock.
 	instant = time.Unix(0, 0)
 )
@@ -72,7 +74,7 @@ func (v view) grant() *v1alpha1.Grant {
 		return nil
 	}
 	return &v1alpha1.Grant{
-		Policy: "p", Seq: int64(v.get(grantSeq)), State: states[v.get(grantState)], BootID: boots[v.get(grantBoot)],
+		Policy: policyNames[v.get(grantPolicy)], Seq: int64(v.get(grantSeq)), State: states[v.get(grantState)], BootID: boots[v.get(grantBoot)],
 		At: metav1.NewTime(instant),
 	}
 }
@@ -95,7 +97,8 @@ func (v view) agentRecord() reboot.Record {
 }
 
 func (v view) withGrant(g v1alpha1.Grant) view {
-	return v.with(grantSeq, int(g.Seq)).with(grantState, index(states[:], g.State)).with(grantBoot, index(boots[:], g.BootID))
+	v = v.with(grantSeq, int(g.Seq)).with(grantPolicy, index(policyNames[:], g.Policy))
+	return v.with(grantState, index(states[:], g.State)).with(grantBoot, index(boots[:], g.BootID))
 }
 
 func (v view) withProgress(p v1alpha1.Progress) view {
@@ -156,12 +159,12 @@ func (w *world) writeLedger(p int, l ledger) {
 
 // hash is the same in each run, so that a failure is found again.
 func (w world) hash() uint64 {
-	pack := func(l [2]ledger, v [2]view) uint64 {
-		return uint64(l[0]) | uint64(l[1])<<16 | uint64(v[0])<<32 | uint64(v[1])<<48
-	}
-	h := uint64(w.agents[0]) | uint64(w.agents[1])<<16
+	views := func(v [2]view) uint64 { return uint64(v[0]) | uint64(v[1])<<32 }
+	ledgers := func(l [2]ledger) uint64 { return uint64(l[0]) | uint64(l[1])<<16 }
+	h := views(w.agents)
 	for _, word := range [...]uint64{
-		pack(w.ledgers, w.nodes), pack(w.leaders[0].ledgers, w.leaders[0].nodes), pack(w.leaders[1].ledgers, w.leaders[1].nodes),
+		views(w.nodes), views(w.leaders[0].nodes), views(w.leaders[1].nodes),
+		ledgers(w.leaders[0].ledgers) | ledgers(w.leaders[1].ledgers)<<32, ledgers(w.ledgers),
 	} {
 		h = (h ^ h>>29 ^ word) * 0x9e3779b97f4a7c15
 	}

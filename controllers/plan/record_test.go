@@ -93,6 +93,25 @@ func TestRecord_Writes(t *testing.T) {
 	}
 }
 
+// Two policies may give one number to one node, which moves between them. Then the first bell counts (behaviour 61).
+func TestRecord_TwoPolicies(t *testing.T) {
+	n, e := needy("worker-1", grant(5, v1alpha1.GrantActive, givenBy("first"))).view(), entry("worker-1", 5)
+	for policy, want := range map[string]bool{"first": false, "second": true} {
+		if got := plan.Overtaken(n.Record, e, policy); got != want {
+			t.Errorf("overtaken, for %s: %t", policy, got)
+		}
+	}
+	if plan.Overtaken(n.Record, entry("worker-1", 6), "second") || plan.Overtaken(plan.Record{}, e, "second") {
+		t.Error("overtaken by another number, or by nothing")
+	}
+	if got, _ := plan.Cancel(n.Record, e, "second", evening); got.Policy != "first" {
+		t.Errorf("cancelled in the name of %s, whose ledger would not know it any more", got.Policy)
+	}
+	if _, ok := plan.Ring(n.Record, e, "second", evening); ok {
+		t.Error("a second bell")
+	}
+}
+
 // A new number is above all that the ledger and the node have seen (behaviour 61).
 func TestNextSeq(t *testing.T) {
 	shown := plan.Record{Grant: &v1alpha1.Grant{Seq: 7}, Progress: &v1alpha1.Progress{Seq: 8}}

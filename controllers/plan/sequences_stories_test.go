@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -14,9 +15,7 @@ import (
 func sequences() map[string]sequence {
 	all := map[string]sequence{}
 	for _, stories := range []map[string]sequence{limits(), owners(), clocks(), troubles(), people()} {
-		for name, s := range stories {
-			all[name] = s
-		}
+		maps.Copy(all, stories)
 	}
 	return all
 }
@@ -108,6 +107,19 @@ func owners() map[string]sequence {
 			script: []act{
 				{minute, "an administrator labels db-1 pool=web", changes("db-1", relabel("pool", "web"))},
 				{minute + 10*time.Second, "an administrator labels db-2 pool=web", changes("db-2", relabel("pool", "web"))},
+			},
+		},
+		"same-number-from-two-policies": {
+			about: "db-1 waits for a hook of policy old, as its number 1, and moves to policy new, which grants it a reboot as its own number 1: " +
+				"that one counts, and old gives its slot to db-2.",
+			policies: []*v1alpha1.RebootPolicy{
+				policy("old", selects("pool", "db"), hooked("example.com/backup")), policy("new", selects("pool", "new")),
+			},
+			hosts: []*host{needy("db-1", label("pool", "db"), needsSince(2*time.Hour)), needy("db-2", label("pool", "db"))},
+			script: []act{
+				{minute, "an administrator labels db-1 pool=new", changes("db-1", relabel("pool", "new"))},
+				{2 * minute, "the backup of db-2 is done", changes("db-2", says("example.com/backup", "true"))},
+				{10 * minute, "the check of db-2 is done", changes("db-2", says("example.com/backup", "true"))},
 			},
 		},
 		"policy-deleted-in-flight": {
@@ -254,6 +266,21 @@ func people() map[string]sequence {
 			policies: []*v1alpha1.RebootPolicy{policy("workers")},
 			hosts:    append(hosts(needy, "worker-1", needsSince(5*time.Hour)), needy("worker-2", cordoned)),
 			script:   []act{{30 * minute, "an administrator uncordons worker-2", changes("worker-2", uncordon)}},
+		},
+		"hooks": {
+			about: "A backup is asked before the drain: its old yes does not count, and its no gives the slot back for a quarter of an hour. " +
+				"A check is asked after the boot: until it says yes the node stays cordoned and keeps its slot (behaviours 49, 51, 52).",
+			policies: []*v1alpha1.RebootPolicy{policy("workers", func(p *v1alpha1.RebootPolicy) {
+				p.Spec.Hooks = &v1alpha1.Hooks{Before: []v1alpha1.AnnotationKey{"example.com/backup"}, After: []v1alpha1.AnnotationKey{"example.com/check"}}
+			})},
+			hosts: []*host{needy("worker-1", needsSince(2*time.Hour), annotated("example.com/backup", "true")), needy("worker-2")},
+			script: []act{
+				{minute, "the backup of worker-1 fails", changes("worker-1", says("example.com/backup", "failed: no space left"))},
+				{2 * minute, "the backup of worker-2 is done", changes("worker-2", says("example.com/backup", "true"))},
+				{10 * minute, "the check of worker-2 is done", changes("worker-2", says("example.com/check", "true"))},
+				{20 * minute, "the backup of worker-1 is done", changes("worker-1", says("example.com/backup", "true"))},
+				{3 * time.Hour, "the check of worker-1 is done at last", changes("worker-1", says("example.com/check", "true"))},
+			},
 		},
 		"rebooted-by-hand": {
 			about: "Somebody reboots worker-1 while it drains, and worker-2 after its grant: neither is rebooted again, " +

@@ -81,6 +81,16 @@ func progress(seq int64, phase v1alpha1.Phase, mods ...func(*v1alpha1.Progress))
 	}
 }
 
+// phase is the phase of hooks that the node is in, since an instant counted from the evening.
+func phase(seq int64, stage v1alpha1.HookStage, since time.Duration) func(*host) {
+	return annotated(v1alpha1.AnnotationHooks, v1alpha1.HookPhase{Seq: seq, Stage: stage, At: metav1.NewTime(evening.Add(since))}.String())
+}
+
+// hooked asks the same hooks before the drain and after the boot.
+func hooked(keys ...v1alpha1.AnnotationKey) func(*v1alpha1.RebootPolicy) {
+	return func(p *v1alpha1.RebootPolicy) { p.Spec.Hooks = &v1alpha1.Hooks{Before: keys, After: keys} }
+}
+
 func cancelledAt(d time.Duration, reason v1alpha1.Reason) func(*v1alpha1.Grant) {
 	return func(g *v1alpha1.Grant) { g.At, g.Reason = metav1.NewTime(evening.Add(d)), reason }
 }
