@@ -114,8 +114,10 @@ func nodeUnavailable(_ *fleet, n *Node) *Objection {
 	return nil
 }
 
-func agentObjects(_ *fleet, n *Node) *Objection {
-	if n.Objection == nil {
+// agentObjects: the agent knows no policy before it has a grant, so it tells of inhibitors that this policy may ignore.
+func agentObjects(f *fleet, n *Node) *Objection {
+	ignore := f.Policy.Spec.RebootOrDefault().InhibitorsOrDefault() == v1alpha1.InhibitorsIgnore
+	if n.Objection == nil || ignore && n.Objection.Reason == v1alpha1.ReasonInhibited {
 		return nil
 	}
 	return &Objection{Reason: n.Objection.Reason, Message: n.Objection.Message}
