@@ -29,10 +29,10 @@ func programOf(pod *corev1.Pod, programs, kubeconfig string, host *Host) (proces
 		Args: append([]string{}, container.Args...),
 		Env:  env,
 	}
-	program.Args = append(program.Args, "--kubeconfig="+kubeconfig, "--health-probe-bind-address=127.0.0.1:0")
+	program.Args = append(program.Args, "--kubeconfig="+kubeconfig, "--health-probe-bind-address=127.0.0.1:0",
+		"--metrics-bind-address=0")
 	switch container.Name {
 	case managerProgram:
-		program.Args = append(program.Args, "--metrics-bind-address=0")
 	case agentProgram:
 		program.Args = append(program.Args,
 			"--dbus-address="+host.Bus.Address(), "--host-root="+host.Root, "--boot-id-file="+host.machine.BootIDFile)

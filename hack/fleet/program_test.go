@@ -42,7 +42,7 @@ func TestProgramOf(t *testing.T) {
 			Name: "agent-x", Path: "/bin/agent",
 			Args: []string{
 				"--host-root=/host", "--health-probe-bind-address=:8081", "--kubeconfig=/k", "--health-probe-bind-address=127.0.0.1:0",
-				"--dbus-address=" + bus.Address(), "--host-root=/r", "--boot-id-file=/r/boot_id",
+				"--metrics-bind-address=0", "--dbus-address=" + bus.Address(), "--host-root=/r", "--boot-id-file=/r/boot_id",
 			},
 			Env: []string{"NODE_NAME=node-1", "POD_NAME=agent-x", "POD_NAMESPACE=reboot-operator-system", "PLAIN=text"},
 		}},

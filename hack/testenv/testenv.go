@@ -3,6 +3,7 @@
 package testenv
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -51,6 +52,7 @@ func Start() (*Environment, error) {
 	args.Append("enable-admission-plugins", "NodeRestriction")
 	config, err := env.Start()
 	if err != nil {
+		err = errors.Join(err, env.Stop()) // it may have come half-way
 		return nil, fmt.Errorf("starting the API server of %s (make controlplane builds it): %w", Assets(), err)
 	}
 	config.QPS = -1
