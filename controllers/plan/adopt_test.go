@@ -67,8 +67,8 @@ func TestReboots_Adopt(t *testing.T) {
 		},
 		"what this policy gave a node that another one governs now": {
 			situation: situation{
-				policies: []*v1alpha1.RebootPolicy{policy("workers", two), policy("other", priority(1))},
-				hosts:    []*host{needy("a", grant(7, active))},
+				policies: []*v1alpha1.RebootPolicy{policy("workers"), policy("other", selects("pool", "db"), priority(1))},
+				hosts:    []*host{needy("a", grant(7, active), label("pool", "db")), needy("b")},
 			},
 			adopted: []v1alpha1.LedgerEntry{entry("a", 7)}, seq: 7,
 		},

@@ -127,6 +127,9 @@ func TestReboots_Halt(t *testing.T) {
 		"a drain failed and then a before-hook said no: that is one node": {
 			one(workers(), needy("a", drainFailed(-time.Hour), grant(5, v1alpha1.GrantCancelled, cancelledAt(-minute, v1alpha1.ReasonHookTimedOut)))), healthy,
 		},
+		"a before-hook said no, and a success since": {
+			one(workers(most(1), succeeded(-minute)), needy("a", grant(5, v1alpha1.GrantCancelled, cancelledAt(-2*minute, v1alpha1.ReasonHookFailed)))), healthy,
+		},
 		"an after-hook said no": {
 			one(workers(most(1), hooked("example.com/a"), holding(5, entry("a", 5))), newHost("a", grant(5, v1alpha1.GrantActive),
 				progress(5, v1alpha1.PhaseRebooting, phaseAt(-time.Hour)), rebooted(-40*minute, -40*minute),

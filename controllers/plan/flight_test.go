@@ -211,6 +211,11 @@ func TestReboots_FlightUnderWay(t *testing.T) {
 			Message: "the node was sent to reboot at Mon 2026-06-01 22:00:00 UTC and was not back within 30m0s; " +
 				"its slot is kept: see to the machine, or delete the Node",
 		}},
+		"not down in time at all, Ready on the same boot (behaviour 47)": {node: reboots(), now: 30 * minute, want: flightStep{
+			Action: plan.Wait, Reason: v1alpha1.ReasonRebootTimedOut, FailedAt: instantAfter(30 * minute),
+			Message: "the node was sent to reboot at Mon 2026-06-01 22:00:00 UTC and was not back within 30m0s; " +
+				"its slot is kept: see to the machine, or delete the Node",
+		}},
 		"rebooting with a time-out of its own": {
 			node: reboots(notReady), policy: []func(*v1alpha1.RebootPolicy){timeouts}, now: time.Hour,
 			want: flightStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "rebooting", Until: instantAfter(2 * time.Hour)},

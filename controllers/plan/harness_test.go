@@ -72,7 +72,7 @@ type cluster struct {
 // is a reason, then each agent takes one step.
 func play(t tester, s sequence, random *rand.Rand) *cluster {
 	c := newCluster(t, s, random)
-	for round := 0; !c.now.After(c.end); round++ {
+	for round := 0; !c.now.After(c.end) || len(c.woken) > 0; round++ {
 		if round == maxRounds {
 			t.Fatalf("the story does not end. So far:\n%s", c.String())
 		}

@@ -171,6 +171,15 @@ func clocks() map[string]sequence {
 			},
 			lasts: 24*time.Hour + 30*minute,
 		},
+		"window-over-midnight": {
+			about: "The window is open from 22:00 for four hours: at 01:59 worker-2 still starts, at 02:00 worker-3 does not, " +
+				"though worker-2 is not back yet (behaviours 30, 36).",
+			policies: []*v1alpha1.RebootPolicy{policy("workers", drainTimeout(5*time.Hour), func(p *v1alpha1.RebootPolicy) {
+				p.Spec.Windows = []v1alpha1.Window{{Name: "night", Start: "22:00", Duration: metav1.Duration{Duration: 4 * time.Hour}}}
+			})},
+			hosts: append(hosts(needy, "worker-2 worker-3"), needy("worker-1", drains(235*minute), needsSince(2*time.Hour))),
+			lasts: 24*time.Hour + 20*minute,
+		},
 		"blackout": {
 			about:    "A blackout begins at midnight: what drains is finished, nothing starts until the day after.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", freeze, drainTimeout(3*time.Hour))},
@@ -281,6 +290,14 @@ func people() map[string]sequence {
 				{20 * minute, "the backup of worker-1 is done", changes("worker-1", says("example.com/backup", "true"))},
 				{3 * time.Hour, "the check of worker-1 is done at last", changes("worker-1", says("example.com/check", "true"))},
 			},
+		},
+		"admin-cordons-during-reboot": {
+			about:    "An administrator uncordons worker-1 while it is down, and cordons it again: the cordon is not ours any more, and stays (behaviour 44).",
+			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("2"))},
+			hosts:    hosts(needy, "worker-1 worker-2"),
+			script: []act{{3 * minute, "an administrator uncordons worker-1 and cordons it again", changes("worker-1", func(h *host, node *corev1.Node) {
+				node.Spec.Unschedulable, h.cordonedBy = true, byAdmin
+			})}},
 		},
 		"rebooted-by-hand": {
 			about: "Somebody reboots worker-1 while it drains, and worker-2 after its grant: neither is rebooted again, " +
