@@ -8,29 +8,45 @@ import (
 	"os"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// releaseStartupPages gives back what only the start needed. Registering every kind of the Kubernetes API runs through
-// most of the program's text once, and those pages count as this process' memory ever after: about 28 MiB on every node
-// of the cluster. What is needed again is read in again from the page cache.
-func releaseStartupPages(synced cache.Cache) manager.RunnableFunc {
+// settled is how long after its start an agent has done everything once.
+const settled = 10 * time.Second
+
+// releaseStartupPages gives back what only the start needed, when the Node is known and once more a little later: the
+// first list, the first words on the bus and TLS run through much of the program too. See releaseProgram.
+func releaseStartupPages(synced cache.Cache, timer clock.Clock) manager.RunnableFunc {
 	return func(ctx context.Context) error {
 		if !synced.WaitForCacheSync(ctx) {
 			return nil
 		}
-		debug.FreeOSMemory()
-		if err := releaseProgram(); err != nil {
-			ctrl.LoggerFrom(ctx).V(1).Info("Kept the pages of the start", "reason", err.Error())
+		releaseMemory(ctx)
+		select {
+		case <-ctx.Done():
+		case <-timer.After(settled):
+			releaseMemory(ctx)
 		}
 		return nil
 	}
 }
 
+func releaseMemory(ctx context.Context) {
+	debug.FreeOSMemory()
+	if err := releaseProgram(); err != nil {
+		ctrl.LoggerFrom(ctx).V(1).Info("Kept the pages of the start", "reason", err.Error())
+	}
+}
+
+// releaseProgram gives the program's own pages back. Registering every kind of the Kubernetes API runs through most of its
+// text once, before main, and those pages count as this process' memory ever after: about 28 MiB on every node of the
+// cluster. What is needed again is read in again from the page cache.
 func releaseProgram() error {
 	program, err := os.Executable()
 	if err != nil {
