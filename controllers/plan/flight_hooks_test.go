@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -36,6 +37,13 @@ func TestReboots_FlightAsksHooks(t *testing.T) {
 		"before the bell, somebody said no": {
 			needs: true, policy: asks, node: options(phase(5, v1alpha1.HooksBefore, 0), annotated("example.com/a", "false")),
 			want: flightStep{Action: plan.CancelGrant, Reason: v1alpha1.ReasonHookFailed, Message: "a hook said no: example.com/a: false"},
+		},
+		"before the bell, somebody said no in many words": {
+			needs: true, policy: asks, node: options(phase(5, v1alpha1.HooksBefore, 0), annotated("example.com/a", "failed: "+strings.Repeat("ä", 100))),
+			want: flightStep{
+				Action: plan.CancelGrant, Reason: v1alpha1.ReasonHookFailed,
+				Message: "a hook said no: example.com/a: failed: " + strings.Repeat("ä", 60) + "…",
+			},
 		},
 		"before the bell, nothing in time": {
 			needs: true, policy: asks, node: options(phase(5, v1alpha1.HooksBefore, 0)), now: time.Hour,
