@@ -126,9 +126,17 @@ func windowOpen(w window.State) metav1.Condition {
 
 func progressing(p plan.Plan) metav1.Condition {
 	if n := len(p.Ledger()); n > 0 {
-		return condition(v1alpha1.ConditionProgressing, true, v1alpha1.ReasonRebooting, fmt.Sprintf("%d of at most %d reboots under way", n, p.Limit))
+		return condition(v1alpha1.ConditionProgressing, true, v1alpha1.ReasonRebooting, fmt.Sprintf("%d of at most %d reboots under way%s", n, p.Limit, unavailable(p)))
 	}
-	return condition(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonIdle, "no reboot is under way")
+	return condition(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonIdle, "no reboot is under way"+unavailable(p))
+}
+
+// unavailable names who uses up maxUnavailable.
+func unavailable(p plan.Plan) string {
+	if p.Holders == "" {
+		return ""
+	}
+	return "; unavailable: " + p.Holders
 }
 
 func halted(p plan.Plan) metav1.Condition {

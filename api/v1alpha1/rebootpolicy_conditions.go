@@ -36,12 +36,12 @@ const (
 	ReasonWindowTooShort Reason = "WindowTooShort"
 	// ReasonNodeUnavailable means the node is not Ready or is being deleted: a reboot would not be proved.
 	ReasonNodeUnavailable Reason = "NodeUnavailable"
-	// ReasonBackingOff means an earlier attempt failed and the next one is not due.
-	ReasonBackingOff Reason = "BackingOff"
 	// ReasonInhibited means a logind block inhibitor holds the host up.
 	ReasonInhibited Reason = "Inhibited"
 	// ReasonUndrainablePod means a pod on the node can never be drained.
 	ReasonUndrainablePod Reason = "UndrainablePod"
+	// ReasonBackingOff means an earlier attempt failed and the next one is not due.
+	ReasonBackingOff Reason = "BackingOff"
 	// ReasonBlockingPod means a pod of gates.blockingPods runs on the node.
 	ReasonBlockingPod Reason = "BlockingPod"
 	// ReasonAlertFiring means a query of gates.prometheus has a result.
