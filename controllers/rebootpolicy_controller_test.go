@@ -220,12 +220,14 @@ var _ = Describe("Manager", func() {
 	It("reports fields it does not act on yet, and never ignores them silently", func() {
 		f := makeFleet(1)
 		p := f.policy("workers", func(s *v1alpha1.RebootPolicySpec) {
-			s.Drain = &v1alpha1.Drain{VolumeDetachTimeout: &metav1.Duration{Duration: time.Minute}}
+			s.Gates = &v1alpha1.Gates{BlockingPods: []v1alpha1.BlockingPod{{
+				PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "migration"}},
+			}}}
 			s.Concurrency.TopologyKey = "topology.kubernetes.io/zone"
 		})
 		Eventually(func() string { return acceptedReason(p) }).Should(Equal("PartlySupported"))
 		Expect(meta.FindStatusCondition(policyStatus(p).Conditions, v1alpha1.ConditionAccepted).Message).
-			To(Equal("this release does not act on spec.concurrency.topologyKey, spec.drain.volumeDetachTimeout"))
+			To(Equal("this release does not act on spec.concurrency.topologyKey, spec.gates.blockingPods"))
 	})
 
 	It("halts after failures.max failed nodes, and goes on when an administrator says so", func() {

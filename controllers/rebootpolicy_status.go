@@ -95,7 +95,6 @@ func PartlySupported(spec *v1alpha1.RebootPolicySpec) []string {
 		}
 	}
 	note(spec.Concurrency != nil && spec.Concurrency.TopologyKey != "", "spec.concurrency.topologyKey")
-	note(spec.Drain != nil && spec.Drain.VolumeDetachTimeout != nil, "spec.drain.volumeDetachTimeout")
 	note(spec.Gates != nil && len(spec.Gates.BlockingPods) > 0, "spec.gates.blockingPods")
 	note(spec.Gates != nil && len(spec.Gates.Prometheus) > 0, "spec.gates.prometheus")
 	return fields

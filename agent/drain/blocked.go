@@ -17,7 +17,7 @@ const (
 
 // status is the drain as others see it.
 func (p *progress) status(now time.Time) Status {
-	s := Status{Remaining: len(p.entries), Evicted: p.left}
+	s := Status{Remaining: len(p.entries), Evicted: p.left, Volumes: p.kept()}
 	for _, e := range p.sorted() {
 		if pod, blocked := p.blocked(e, now); blocked {
 			s.Blocked = append(s.Blocked, pod)

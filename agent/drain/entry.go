@@ -17,6 +17,8 @@ type target struct {
 	// deleted is metadata.deletionTimestamp, which is when the grace period ends. Zero: not terminating.
 	deleted  time.Time
 	decision decision
+	// volumes is how many volumes that are attached to a node the pod uses.
+	volumes int
 }
 
 // refusal is how budgets hold a pod back.

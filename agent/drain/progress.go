@@ -2,6 +2,7 @@ package drain
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -28,6 +29,7 @@ type progress struct {
 	asking  map[types.UID]time.Time // the requests under way, and since when; their pods may be gone
 	budgets map[types.NamespacedName]budget
 	changes int
+	staying map[types.UID]int // the pods that stay with volumes, and how many
 }
 
 func newProgress() *progress {
@@ -35,6 +37,7 @@ func newProgress() *progress {
 		entries: map[types.UID]*entry{},
 		asking:  map[types.UID]time.Time{},
 		budgets: map[types.NamespacedName]budget{},
+		staying: map[types.UID]int{},
 	}
 }
 
@@ -51,12 +54,16 @@ func (p *progress) replace(pods []target) {
 			p.remove(uid)
 		}
 	}
+	maps.DeleteFunc(p.staying, func(uid types.UID, _ int) bool { return !shown[uid] })
 }
 
 // put takes in a pod as it is now.
 func (p *progress) put(t target) {
 	if t.decision.action == v1alpha1.DrainSkip {
 		p.remove(t.uid)
+		if t.volumes > 0 {
+			p.staying[t.uid] = t.volumes
+		}
 		return
 	}
 	e := p.entries[t.uid]
@@ -69,6 +76,7 @@ func (p *progress) put(t target) {
 
 // remove takes in that a pod is gone, or no longer in the way.
 func (p *progress) remove(uid types.UID) {
+	delete(p.staying, uid)
 	if _, ok := p.entries[uid]; ok {
 		delete(p.entries, uid)
 		p.left++

@@ -104,7 +104,7 @@ func (d *Drains) progress(status drain.Status) {
 		d.wake.Ring()
 	}
 	d.last.blocked = status.Blocked
-	d.last.Message = remaining(status)
+	d.last.Message, d.last.Volumes = remaining(status), status.Volumes
 }
 
 // ended takes in how the drain ended. One that was stopped leaves nothing behind.
@@ -114,7 +114,7 @@ func (d *Drains) ended(err error, stopped bool) {
 	undrainable, ok := errors.AsType[*drain.UndrainableError](err)
 	switch {
 	case err == nil:
-		d.last.Drain = Drain{State: DrainDone}
+		d.last.Drain = Drain{State: DrainDone, DoneAt: d.clock.Now(), Volumes: d.last.Volumes}
 	case ok:
 		d.last.Drain = Drain{State: DrainUndrainable, Message: pods(undrainable.Pods)}
 	case stopped:

@@ -92,8 +92,12 @@ func TestDrains_EndOfADrain(t *testing.T) {
 				}
 				f.err <- tc.err
 				synctest.Wait()
-				if tc.want.State == DrainFailed {
+				switch tc.want.State {
+				case DrainFailed:
 					tc.want.FailedAt = d.clock.Now()
+				case DrainDone:
+					tc.want.DoneAt = d.clock.Now()
+				case DrainNone, DrainRunning, DrainUndrainable:
 				}
 				d.mustBe(t, 1, tc.want)
 				d.mustBe(t, 2, Drain{})

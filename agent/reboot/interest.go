@@ -20,7 +20,7 @@ func TrimNode(object any) (any, error) {
 		return object, nil
 	}
 	node.ManagedFields = nil
-	node.Status = corev1.NodeStatus{Conditions: node.Status.Conditions}
+	node.Status = corev1.NodeStatus{Conditions: node.Status.Conditions, VolumesInUse: node.Status.VolumesInUse}
 	return node, nil
 }
 
@@ -43,6 +43,7 @@ type view struct {
 	Unschedulable       bool
 	Annotations, Labels map[string]string
 	Conditions          []corev1.NodeCondition
+	VolumesInUse        int
 }
 
 func viewOf(node *corev1.Node) view {
@@ -50,6 +51,7 @@ func viewOf(node *corev1.Node) view {
 		Unschedulable: node.Spec.Unschedulable,
 		Annotations:   ours(node.Annotations),
 		Labels:        ours(node.Labels),
+		VolumesInUse:  len(node.Status.VolumesInUse),
 	}
 	for _, c := range node.Status.Conditions {
 		switch c.Type {

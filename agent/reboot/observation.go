@@ -38,6 +38,8 @@ type Observation struct {
 	Policy *Settings
 	// Drain is how far the drain of the current attempt is.
 	Drain Drain
+	// VolumesInUse is how many attached volumes the kubelet still uses (status.volumesInUse).
+	VolumesInUse int
 	// Inhibitors is who keeps the host from shutting down.
 	Inhibitors Inhibitors
 	// Call is what became of asking logind in the current attempt.
@@ -81,6 +83,9 @@ type Drain struct {
 	Failures int
 	// FailedAt is when the last error came.
 	FailedAt time.Time
+	// DoneAt is when the drain was done, and Volumes how many attached volumes the pods that stay use.
+	DoneAt  time.Time
+	Volumes int
 }
 
 // Inhibitors is who keeps the host from shutting down.

@@ -54,6 +54,7 @@ func (r *Reconciler) observe(ctx context.Context, node *corev1.Node) (Observatio
 		Now:           r.Clock.Now(),
 		BootID:        bootID,
 		Unschedulable: node.Spec.Unschedulable,
+		VolumesInUse:  len(node.Status.VolumesInUse),
 		Paused:        v1alpha1.NodeIsPaused(node.Annotations),
 		Requested:     requested,
 		RequestedWhy:  why,

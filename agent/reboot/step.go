@@ -157,6 +157,9 @@ func timedOut(o Observation, commit v1alpha1.Progress) Step {
 
 // drained passes the point of no return unless somebody keeps the host up, or might: unknown is never a yes.
 func drained(o Observation, commit v1alpha1.Progress) Step {
+	if until := detached(o); o.Now.Before(until) {
+		return Wait{Until: until}
+	}
 	free := o.Inhibitors.Known && o.Inhibitors.Message == ""
 	switch {
 	case free, o.settings().Reboot.InhibitorsOrDefault() == v1alpha1.InhibitorsIgnore:
@@ -165,6 +168,16 @@ func drained(o Observation, commit v1alpha1.Progress) Step {
 		return Wait{Until: earlier(o.Now.Add(inhibitedRetry), o.deadline())}
 	}
 	return abort(o, v1alpha1.ReasonInhibited, o.Inhibitors.Message, true)
+}
+
+// detached is how long to wait for the volumes of evicted pods, so that nothing is still written to them when the host
+// goes, and their pods can start elsewhere. Zero: none of them is in use any more, or the drain was not brought to its end.
+// The kubelet names volumes and no pods, so their number is compared with what the pods that stay use.
+func detached(o Observation) time.Time {
+	if o.Drain.State != DrainDone || o.VolumesInUse <= o.Drain.Volumes {
+		return time.Time{}
+	}
+	return o.Drain.DoneAt.Add(o.settings().Drain.VolumeDetachTimeoutOrDefault())
 }
 
 // rebooting asks logind until this boot ends. A process that was killed in between asks again.

@@ -66,8 +66,8 @@ type Drain struct {
 	// +optional
 	UnmanagedPods PodDisposal `json:"unmanagedPods,omitempty"`
 
-	// volumeDetachTimeout is how long to wait for the volumes of evicted pods to detach. 0s: don't. Absent: 5m.
-	// This release accepts the field and does not act on it yet: condition Accepted says PartlySupported.
+	// volumeDetachTimeout is how long to wait, after the drain, until status.volumesInUse of the node lists no more volumes
+	// than the pods that stay use. Then the reboot goes on. 0s: don't wait. Absent: 5m.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32

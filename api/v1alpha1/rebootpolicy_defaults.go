@@ -16,6 +16,7 @@ const (
 	DefaultSettle        = 60 * time.Second
 	DefaultFailuresMax   = 2
 	DefaultHooksTimeout  = time.Hour
+	DefaultDetachTimeout = 5 * time.Minute
 )
 
 // ModeOrDefault is the mode in force.
@@ -79,6 +80,11 @@ func (h Hooks) Of(stage HookStage) []AnnotationKey {
 
 // TimeoutOrDefault is how long the drain may take.
 func (d Drain) TimeoutOrDefault() time.Duration { return durationOr(d.Timeout, DefaultDrainTimeout) }
+
+// VolumeDetachTimeoutOrDefault is how long to wait for the volumes of evicted pods to detach.
+func (d Drain) VolumeDetachTimeoutOrDefault() time.Duration {
+	return durationOr(d.VolumeDetachTimeout, DefaultDetachTimeout)
+}
 
 // OnTimeoutOrDefault is what happens then.
 func (d Drain) OnTimeoutOrDefault() DrainTimeoutAction { return or(d.OnTimeout, DrainTimeoutAbort) }

@@ -138,9 +138,10 @@ func (f *fleet) withdrawal(n *Node, e v1alpha1.LedgerEntry) *Objection {
 // awaitDrain: the agent drains, and ends the drain by itself when drain.timeout has passed.
 func (f *fleet) awaitDrain(t *Flight) {
 	p := t.Node.Progress
-	timeout := f.Policy.Spec.DrainOrDefault().TimeoutOrDefault()
+	spec := f.Policy.Spec.DrainOrDefault()
+	timeout, patience := spec.TimeoutOrDefault(), max(silence, spec.VolumeDetachTimeoutOrDefault()+silence/2)
 	t.Message = "draining"
-	t.overdue(f.Now, p.At.Add(timeout+silence), v1alpha1.ReasonDrainTimedOut, fmt.Sprintf(
+	t.overdue(f.Now, p.At.Add(timeout+patience), v1alpha1.ReasonDrainTimedOut, fmt.Sprintf(
 		"the drain began at %s and should have ended within %s; its slot is kept until the agent answers: look at the agent's pod on this node",
 		instant(p.At.Time), timeout))
 }
