@@ -17,5 +17,6 @@ step "verify: generated code, manifests, go.mod" hack/verify.sh
 step "lint" go tool -modfile=hack/tools/go.mod golangci-lint run
 step "control plane" hack/controlplane/build.sh
 step "tests, with the race detector" go test -race ./...
+step "protocol search, whole: the race detector caps it" go test -run TestProtocol ./controllers/plan
 step "demo, end to end" go run ./hack/demo
 printf '\nAll passed after %d s.\n' "$SECONDS"
