@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -20,8 +21,8 @@ type Halt struct {
 // halt counts the nodes that failed since the last success, or since an administrator resumed the policy. Once halted a
 // policy stays so until it is resumed.
 func (f *fleet) halt() Halt {
-	if f.Policy.Annotations[v1alpha1.AnnotationResume] != "" {
-		return Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: " + f.Policy.Annotations[v1alpha1.AnnotationResume]}
+	if word, resumed := f.Policy.Annotations[v1alpha1.AnnotationResume]; resumed {
+		return Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: " + cmp.Or(word, "no reason given")}
 	}
 	stands := meta.FindStatusCondition(f.Policy.Status.Conditions, v1alpha1.ConditionHalted)
 	if stands != nil && stands.Status == metav1.ConditionTrue {

@@ -101,8 +101,9 @@ func TestReboots_Halt(t *testing.T) {
 			one(workers(stands(true, v1alpha1.ReasonTooManyFailures, "2 nodes failed", 0), resume("mended")), needy("a", drainFailed(0)), needy("b", drainFailed(0))),
 			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: mended"},
 		},
-		"an empty word does not resume": {
-			one(workers(stands(true, v1alpha1.ReasonTooManyFailures, "2 nodes failed", 0), resume("")), needy("a")), haltedBy("2 nodes failed"),
+		"an administrator resumes without a reason: the shell takes the word away, so it must be heard": {
+			one(workers(stands(true, v1alpha1.ReasonTooManyFailures, "2 nodes failed", 0), resume("")), needy("a")),
+			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: no reason given"},
 		},
 		"resumed, and failures before that do not count": {
 			one(workers(most(1), stands(false, v1alpha1.ReasonResumed, "resumed: mended", -minute), succeeded(-time.Hour)), needy("a", drainFailed(-2*minute))),

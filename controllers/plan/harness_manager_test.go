@@ -204,7 +204,7 @@ func (c *cluster) finalize(name string, p plan.Plan) {
 	c.due[name] = p.Next
 	c.told[name] = policyLine(p)
 	policy := c.policies[name]
-	if why := policy.Annotations[v1alpha1.AnnotationResume]; why != "" {
+	if _, resumed := policy.Annotations[v1alpha1.AnnotationResume]; resumed {
 		c.edit(name, func(p *v1alpha1.RebootPolicy) { delete(p.Annotations, v1alpha1.AnnotationResume) })
 	}
 	if policy.DeletionTimestamp != nil && len(p.Ledger()) == 0 {
