@@ -68,23 +68,36 @@ func labels(os *OS, asking bool) map[string]*string {
 	return l
 }
 
-// objection is the agent's reason why the host should not, or did not, go down; nil where it has none. Known is false
-// where nobody has looked: then the one that stands is kept.
+// objection is what the agent has against the host's going down, or what logind had; nil where there is nothing. Known is
+// false where nobody has looked: then what stands is kept.
 func objection(o Observation, asking bool) (value *string, known bool) {
 	refused := o.Call.Refusals > 0 && o.Call.AcceptedAt.IsZero()
 	switch {
 	case o.inPhase(v1alpha1.PhaseRebooting):
-		return object(v1alpha1.ReasonRebootRefused, o.Call.Message), refused
+		return record([]v1alpha1.Objection{{Reason: v1alpha1.ReasonRebootRefused, Message: o.Call.Message}}), refused
 	case !asking && !o.inPhase(v1alpha1.PhaseDraining):
 		return nil, true
-	case o.Inhibitors.Message == "":
-		return nil, o.Inhibitors.Known
+	case !o.Inhibitors.Known:
+		return nil, false
 	}
-	return object(v1alpha1.ReasonInhibited, o.Inhibitors.Message), true
+	return record(objections(o)), true
 }
 
-func object(reason v1alpha1.Reason, message string) *string {
-	return new(v1alpha1.Objection{Reason: reason, Message: message}.String())
+// objections are the agent's, in the order of the checks. The agent knows no policy before it has a grant, so it tells
+// them all: the manager knows which of them its policy ignores.
+func objections(o Observation) []v1alpha1.Objection {
+	var all []v1alpha1.Objection
+	if m := o.Inhibitors.Message; m != "" {
+		all = append(all, v1alpha1.Objection{Reason: v1alpha1.ReasonInhibited, Message: m})
+	}
+	return all
+}
+
+func record(objections []v1alpha1.Objection) *string {
+	if len(objections) == 0 {
+		return nil
+	}
+	return new(v1alpha1.JoinObjections(objections).String())
 }
 
 // again is when a drain has lasted long enough to be told, or the inhibitors are looked at again.

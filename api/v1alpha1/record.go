@@ -7,8 +7,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// maxRecordBytes bounds what is parsed from an annotation: a record is a few hundred bytes.
-const maxRecordBytes = 4096
+// maxRecordBytes bounds what is parsed from an annotation: a record is a few hundred bytes, and a handful of messages of
+// 512 bytes each, escaped, at the very most.
+const maxRecordBytes = 16384
 
 // GrantState says what a grant still permits.
 type GrantState string
@@ -80,6 +81,30 @@ type Objection struct {
 	Reason Reason `json:"reason"`
 	// Message is a sentence for people that says who objects and what to do.
 	Message string `json:"message"`
+	// Also are further objections, in the order of the checks, for the manager whose policy ignores this one. Absent: none.
+	Also []Objection `json:"also,omitempty"`
+}
+
+// JoinObjections makes one record of objections in the order of the checks. It returns nil for none.
+func JoinObjections(all []Objection) *Objection {
+	if len(all) == 0 {
+		return nil
+	}
+	first := all[0]
+	first.Also = all[1:]
+	return &first
+}
+
+// All are this objection and the further ones, in the order of the checks; none for nil.
+func (o *Objection) All() []Objection {
+	if o == nil {
+		return nil
+	}
+	all := []Objection{{Reason: o.Reason, Message: o.Message}}
+	for i := range o.Also {
+		all = append(all, o.Also[i].All()...)
+	}
+	return all
 }
 
 // HookStage is before the drain, or after the boot.
@@ -150,13 +175,18 @@ func ParseProgress(annotations map[string]string) (*Progress, error) {
 	return p, nil
 }
 
-// ParseObjection reads the agent's objection. It returns nil, nil when there is none.
+// ParseObjection reads the agent's objections. It returns nil, nil when there is none.
 func ParseObjection(annotations map[string]string) (*Objection, error) {
 	o, err := parse[Objection](annotations, AnnotationObjection)
-	if err == nil && o != nil && o.Reason == "" {
-		return nil, fmt.Errorf("annotation %s: reason must be set", AnnotationObjection)
+	if err != nil {
+		return nil, err
 	}
-	return o, err
+	for _, one := range o.All() {
+		if one.Reason == "" {
+			return nil, fmt.Errorf("annotation %s: reason must be set", AnnotationObjection)
+		}
+	}
+	return o, nil
 }
 
 // String formats the grant as its annotation's value.

@@ -69,8 +69,8 @@ func TestParseGrant(t *testing.T) {
 			wantErr: "annotation reboot-operator.io/grant: seq, bootID and policy must be set",
 		},
 		"a huge value is not even parsed": {
-			value:   strings.Repeat("[", 5000),
-			wantErr: "annotation reboot-operator.io/grant: 5000 bytes are too many",
+			value:   strings.Repeat("[", 20000),
+			wantErr: "annotation reboot-operator.io/grant: 20000 bytes are too many",
 		},
 	}
 	for name, tc := range cases {
@@ -138,6 +138,20 @@ func TestParseObjection(t *testing.T) {
 			value: `{"reason":"Inhibited","message":"apt holds a block inhibitor"}`,
 			want:  &v1alpha1.Objection{Reason: v1alpha1.ReasonInhibited, Message: "apt holds a block inhibitor"},
 		},
+		"two objections": {
+			value: `{"reason":"Inhibited","message":"apt","also":[{"reason":"CoordinatorConflict","message":"locksmithd"}]}`,
+			want: &v1alpha1.Objection{Reason: v1alpha1.ReasonInhibited, Message: "apt", Also: []v1alpha1.Objection{
+				{Reason: "CoordinatorConflict", Message: "locksmithd"},
+			}},
+		},
+		"a further one without a reason": {
+			value:   `{"reason":"Inhibited","also":[{"message":"because"}]}`,
+			wantErr: "annotation reboot-operator.io/objection: reason must be set",
+		},
+		"one within a further one without a reason": {
+			value:   `{"reason":"Inhibited","also":[{"reason":"Inhibited","also":[{}]}]}`,
+			wantErr: "annotation reboot-operator.io/objection: reason must be set",
+		},
 		"no reason": {
 			value:   `{"message":"because"}`,
 			wantErr: "annotation reboot-operator.io/objection: reason must be set",
@@ -152,6 +166,39 @@ func TestParseObjection(t *testing.T) {
 			got, err := v1alpha1.ParseObjection(map[string]string{v1alpha1.AnnotationObjection: tc.value})
 			compare(t, tc.want, got, tc.wantErr, err)
 		})
+	}
+}
+
+func TestJoinObjections(t *testing.T) {
+	long := strings.Repeat("<", 512)
+	one, two, three := v1alpha1.Objection{Reason: "A", Message: long}, v1alpha1.Objection{Reason: "B", Message: long}, v1alpha1.Objection{Reason: "C", Message: long}
+	for name, tc := range map[string]struct {
+		all  []v1alpha1.Objection
+		want string
+	}{
+		"one is written as ever": {[]v1alpha1.Objection{{Reason: "A", Message: "a"}}, `{"reason":"A","message":"a"}`},
+		"the first is read by all": {
+			[]v1alpha1.Objection{{Reason: "A", Message: "a"}, {Reason: "B", Message: "b"}},
+			`{"reason":"A","message":"a","also":[{"reason":"B","message":"b"}]}`,
+		},
+		"three of the longest are read back": {[]v1alpha1.Objection{one, two, three}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			value := v1alpha1.JoinObjections(tc.all).String()
+			if tc.want != "" && value != tc.want {
+				t.Errorf("written as %s, want %s", value, tc.want)
+			}
+			read, err := v1alpha1.ParseObjection(map[string]string{v1alpha1.AnnotationObjection: value})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.all, read.All()); diff != "" {
+				t.Errorf("read back (-want +got):\n%s", diff)
+			}
+		})
+	}
+	if none := v1alpha1.JoinObjections(nil); none != nil || none.All() != nil {
+		t.Errorf("no objections make %v, want none", none)
 	}
 }
 

@@ -116,11 +116,18 @@ func nodeUnavailable(_ *fleet, n *Node) *Objection {
 
 // agentObjects: the agent knows no policy before it has a grant, so it tells of inhibitors that this policy may ignore.
 func agentObjects(f *fleet, n *Node) *Objection {
-	ignore := f.Policy.Spec.RebootOrDefault().InhibitorsOrDefault() == v1alpha1.InhibitorsIgnore
-	if n.Objection == nil || ignore && n.Objection.Reason == v1alpha1.ReasonInhibited {
-		return nil
+	for _, o := range n.Objection.All() {
+		if !f.ignores(o.Reason) {
+			return &Objection{Reason: o.Reason, Message: o.Message}
+		}
 	}
-	return &Objection{Reason: n.Objection.Reason, Message: n.Objection.Message}
+	return nil
+}
+
+// ignores tells whether the policy says that an objection of the agent counts for nothing.
+func (f *fleet) ignores(reason v1alpha1.Reason) bool {
+	reboot := f.Policy.Spec.RebootOrDefault()
+	return reason == v1alpha1.ReasonInhibited && reboot.InhibitorsOrDefault() == v1alpha1.InhibitorsIgnore
 }
 
 func recordUnreadable(_ *fleet, n *Node) *Objection {

@@ -25,6 +25,11 @@ func TestAgentObjects(t *testing.T) {
 			if (got != nil) != tc.want {
 				t.Errorf("objection = %v, want one: %t", got, tc.want)
 			}
+			second := v1alpha1.Objection{Reason: v1alpha1.ReasonUndrainablePod, Message: "also"}
+			both := agentObjects(f, &Node{Objection: &v1alpha1.Objection{Reason: tc.reason, Message: "no", Also: []v1alpha1.Objection{second}}})
+			if want := (Objection{Reason: second.Reason, Message: "also"}); got == nil && (both == nil || *both != want) {
+				t.Errorf("behind an ignored one: %v, want %v", both, want)
+			}
 		})
 	}
 }

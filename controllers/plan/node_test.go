@@ -51,8 +51,8 @@ func TestNodeOf(t *testing.T) {
 			plan.Node{Name: "a", Unreadable: `annotation reboot-operator.io/progress: unknown phase "Resting"`},
 		},
 		"both corrupt": {
-			bare(annotated(v1alpha1.AnnotationGrant, "["), annotated(v1alpha1.AnnotationProgress, strings.Repeat("x", 5000))),
-			plan.Node{Name: "a", Unreadable: "annotation reboot-operator.io/progress: 5000 bytes are too many"},
+			bare(annotated(v1alpha1.AnnotationGrant, "["), annotated(v1alpha1.AnnotationProgress, strings.Repeat("x", 20000))),
+			plan.Node{Name: "a", Unreadable: "annotation reboot-operator.io/progress: 20000 bytes are too many"},
 		},
 		"a corrupt objection objects": {
 			bare(annotated(v1alpha1.AnnotationObjection, "no")),
