@@ -31,8 +31,11 @@ type Report struct {
 	State State
 	// Reason is the reason of Node condition RebootRequired: UpdateStaged, UpToDate or EngineUnreachable.
 	Reason v1alpha1.Reason
-	// Version is the version staged. Empty: unknown, or none is staged.
+	// Version is the version staged, or the commit of one that has none. Empty: unknown, or none is staged.
 	Version string
+	// Running is what Version is to replace, in the engine's own words: another text after each update that took effect. It
+	// comes with a need only. Empty: the engine cannot tell, and os-release does.
+	Running string
 	// Latched means the need was heard in a broadcast that the engine itself does not confirm. Such a need is in no
 	// status that could be read again: it has to be handed back to the engine when the agent restarts within a boot.
 	Latched bool

@@ -28,7 +28,7 @@ func join(reports []Report) Report {
 	for _, r := range reports {
 		joined.Latched = joined.Latched && r.Latched
 		if joined.Version == "" {
-			joined.Version = r.Version
+			joined.Version, joined.Running = r.Version, r.Running
 		}
 		if !slices.Contains(messages, r.Message) {
 			messages = append(messages, r.Message)

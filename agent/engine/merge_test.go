@@ -13,7 +13,7 @@ import (
 func TestMerge(t *testing.T) {
 	staged := Report{
 		Engine: "update-engine", State: Needed, Reason: v1alpha1.ReasonUpdateStaged,
-		Version: "4001.0.0", Message: "update_engine has installed version 4001.0.0.",
+		Version: "4001.0.0", Running: "4000.0.0", Message: "update_engine has installed version 4001.0.0.",
 	}
 	heard := Report{
 		Engine: "update-engine", State: Needed, Reason: v1alpha1.ReasonUpdateStaged,
@@ -46,7 +46,7 @@ func TestMerge(t *testing.T) {
 		"one engine that knows is enough":               {[]Report{absent, upToDate}, upToDate},
 		"several needs are all told": {[]Report{sentinel, staged, upToDate}, Report{
 			Engine: "sentinel", State: Needed, Reason: v1alpha1.ReasonSentinelPresent, Version: "4001.0.0",
-			Message: "/run/reboot-required exists. update_engine has installed version 4001.0.0.",
+			Running: "4000.0.0", Message: "/run/reboot-required exists. update_engine has installed version 4001.0.0.",
 		}},
 		"a latched need beside a confirmed one is not latched": {[]Report{heard, sentinel}, Report{
 			Engine: "update-engine", State: Needed, Reason: v1alpha1.ReasonUpdateStaged,

@@ -27,7 +27,7 @@ func (o observation) report() engine.Report {
 	case found && newest.newerThan(o.running):
 		return engine.Report{
 			Engine: Name, State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Version: newest.text,
-			Message: fmt.Sprintf("Kernel %s is installed, and %s is running.", newest.text, o.running.text),
+			Running: o.running.text, Message: fmt.Sprintf("Kernel %s is installed, and %s is running.", newest.text, o.running.text),
 		}
 	}
 	return engine.Report{

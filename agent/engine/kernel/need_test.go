@@ -13,7 +13,7 @@ import (
 func needs(installed, running string) engine.Report {
 	return engine.Report{
 		Engine: "kernel", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Version: installed,
-		Message: "Kernel " + installed + " is installed, and " + running + " is running.",
+		Running: running, Message: "Kernel " + installed + " is installed, and " + running + " is running.",
 	}
 }
 

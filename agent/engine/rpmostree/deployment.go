@@ -21,6 +21,8 @@ type deployment struct {
 	version string
 	// checksum of the commit. Empty: unknown.
 	checksum string
+	// serial tells deployments of one commit apart, such as those that differ in kernel arguments alone.
+	serial int32
 	// booted says that the host runs it.
 	booted bool
 	// staged says that it is written into the boot loader by the shutdown only.
@@ -55,12 +57,13 @@ func decodeDeployments(value dbus.Variant) (list []deployment, ignored, err erro
 
 // decodeDeployment reads one dictionary. What is missing is false or unknown: daemons differ in what they leave out.
 func decodeDeployment(entry map[string]dbus.Variant) (d deployment, ignored, err error) {
-	var failures [5]error
+	var failures [6]error
 	d.version, failures[0] = field[string](entry, "version")
 	d.checksum, failures[1] = field[string](entry, "checksum")
 	d.booted, failures[2] = field[bool](entry, "booted")
 	d.staged, failures[3] = field[bool](entry, "staged")
 	d.locked, failures[4] = field[bool](entry, "finalization-locked")
+	d.serial, failures[5] = field[int32](entry, "serial")
 	if err := errors.Join(failures[:]...); err != nil {
 		return deployment{}, nil, err
 	}

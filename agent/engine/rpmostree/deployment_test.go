@@ -24,7 +24,7 @@ func variants(values map[string]any) entry {
 
 func TestDecodeDeployments(t *testing.T) {
 	full := map[string]any{
-		"id": "fedora-coreos-" + sum + ".0", "osname": "fedora-coreos", "serial": int32(0), "checksum": sum,
+		"id": "fedora-coreos-" + sum + ".0", "osname": "fedora-coreos", "serial": int32(3), "checksum": sum,
 		"version": "40.20240512.3.0", "timestamp": uint64(1), "origin": "fedora:fedora/x86_64/coreos/stable",
 		"booted": false, "staged": true, "finalization-locked": true, "pinned": false, "unlocked": "none",
 		"packages": []string{}, "base-commit-meta": variants(map[string]any{"a": int32(1)}),
@@ -38,7 +38,7 @@ func TestDecodeDeployments(t *testing.T) {
 		"a staged and locked one before the booted one": {
 			[]entry{variants(full), variants(map[string]any{"booted": true, "version": "39.1", "checksum": sum})},
 			[]deployment{
-				{version: "40.20240512.3.0", checksum: sum, staged: true, locked: true},
+				{version: "40.20240512.3.0", checksum: sum, serial: 3, staged: true, locked: true},
 				{version: "39.1", checksum: sum, booted: true},
 			},
 			"",

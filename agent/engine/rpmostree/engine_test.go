@@ -52,7 +52,7 @@ func TestEngine_ADeploymentThatIsPlainlyPendingIsANeed(t *testing.T) {
 	h.Must(ostree.SetDeployments(hosttest.Deployment{Version: "40.0"}, running)) // rpm-ostree rollback
 	h.Expect(engine.Report{
 		Engine: "rpm-ostree", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Version: "40.0",
-		Message: "rpm-ostree boots version 40.0 (" + short("40.0") + ") next; it runs after a reboot.",
+		Running: runningID, Message: "rpm-ostree boots version 40.0 (" + short("40.0") + ") next; it runs after a reboot.",
 	})
 }
 
@@ -284,12 +284,12 @@ func TestEngine_ANeedOutlivesAMalformedReply(t *testing.T) {
 	h.Expect(upToDate)
 }
 
-func TestEngine_AVersionThatIsNoneIsCountedAndTheNeedIsToldWithoutIt(t *testing.T) {
+func TestEngine_AVersionThatIsNoneIsCountedAndTheNeedIsToldByItsCommit(t *testing.T) {
 	h := newHarness(t)
 	h.install(hosttest.Deployment{Version: "40.2 (\n)", Staged: true, Checksum: strings.Repeat("ab", 32)}, running)
 	h.start()
 	want := staged402
-	want.Version, want.Message = "", "rpm-ostree has staged commit abababababab; it runs after a reboot."
+	want.Version, want.Message = "abababababab", "rpm-ostree has staged commit abababababab; it runs after a reboot."
 	h.Expect(want)
 	if n := h.Malformed.Load(); n != 1 {
 		t.Errorf("%d malformed values counted, want 1", n)

@@ -17,7 +17,10 @@ import (
 )
 
 // running is what the hosts of these tests run.
-var running = hosttest.Deployment{Version: "40.1", Booted: true}
+var (
+	running   = hosttest.Deployment{Version: "40.1", Booted: true}
+	runningID = "40.1 (" + short("40.1") + ".0)"
+)
 
 // The reports of these tests.
 var (
@@ -27,7 +30,7 @@ var (
 	}
 	staged402 = engine.Report{
 		Engine: "rpm-ostree", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Version: "40.2",
-		Message: "rpm-ostree has staged version 40.2 (" + short("40.2") + "); it runs after a reboot.",
+		Running: runningID, Message: "rpm-ostree has staged version 40.2 (" + short("40.2") + "); it runs after a reboot.",
 	}
 	locked402 = engine.Report{
 		Engine: "rpm-ostree", State: engine.NotNeeded, Reason: v1alpha1.ReasonUpToDate,

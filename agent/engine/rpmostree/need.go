@@ -1,7 +1,9 @@
 package rpmostree
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -46,32 +48,31 @@ func (s state) report() engine.Report {
 
 // judge makes a report of the deployments in boot order.
 func judge(list []deployment) engine.Report {
-	next, running := deployment{}, false
-	if len(list) > 0 {
-		next = list[0]
-	}
-	for _, d := range list {
-		running = running || d.booted
-	}
-	switch {
-	case !running:
+	booted := slices.IndexFunc(list, func(d deployment) bool { return d.booted })
+	if booted < 0 {
 		// A live medium, for example: rebooting it installs nothing.
 		return unknown("rpm-ostree names no deployment that this host was booted from.")
+	}
+	next := list[0]
+	switch {
 	case next.booted:
 		return notNeeded("rpm-ostree has no deployment that waits for a reboot.")
 	case next.locked:
 		return notNeeded(fmt.Sprintf("rpm-ostree has staged %s, which is locked: a reboot leaves it out until it is finalized.", next))
 	}
-	return needed(next)
+	need := needed(next)
+	need.Running = list[booted].id()
+	return need
 }
 
+// needed names a deployment without a version by its commit.
 func needed(next deployment) engine.Report {
 	message := fmt.Sprintf("rpm-ostree boots %s next; it runs after a reboot.", next)
 	if next.staged {
 		message = fmt.Sprintf("rpm-ostree has staged %s; it runs after a reboot.", next)
 	}
 	return engine.Report{
-		Engine: Name, State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Version: next.version,
+		Engine: Name, State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Version: cmp.Or(next.version, next.commit()),
 		Message: engine.Shorten(message),
 	}
 }
@@ -90,14 +91,29 @@ func unknown(message string) engine.Report {
 
 // String names a deployment for people.
 func (d deployment) String() string {
-	checksum := d.checksum[:min(len(d.checksum), shownChecksumBytes)]
-	switch {
-	case d.version != "" && checksum != "":
-		return fmt.Sprintf("version %s (%s)", d.version, checksum)
+	switch commit := d.commit(); {
+	case d.version != "" && commit != "":
+		return fmt.Sprintf("version %s (%s)", d.version, commit)
 	case d.version != "":
 		return "version " + d.version
-	case checksum != "":
-		return "commit " + checksum
+	case commit != "":
+		return "commit " + commit
 	}
 	return "another deployment"
+}
+
+// commit is what people get to see of the checksum. Empty: unknown.
+func (d deployment) commit() string { return d.checksum[:min(len(d.checksum), shownChecksumBytes)] }
+
+// id tells a deployment from every other one of the host: layered packages make another commit of the same version, and
+// kernel arguments another deployment of the same commit. Empty: unknown.
+func (d deployment) id() string {
+	switch commit := d.commit(); {
+	case commit == "":
+		return d.version
+	case d.version == "":
+		return fmt.Sprintf("%s.%d", commit, d.serial)
+	default:
+		return fmt.Sprintf("%s (%s.%d)", d.version, commit, d.serial)
+	}
 }

@@ -11,9 +11,10 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-func needing(version, message string) engine.Report {
+func needing(version, running, message string) engine.Report {
 	return engine.Report{
-		Engine: "rpm-ostree", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Version: version, Message: message,
+		Engine: "rpm-ostree", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Version: version, Running: running,
+		Message: message,
 	}
 }
 
@@ -27,26 +28,38 @@ func TestJudge(t *testing.T) {
 		"the booted one before the one to roll back": {[]deployment{booted, {version: "40.0"}}, upToDate},
 		"a staged one": {
 			[]deployment{{version: "40.2", checksum: sum, staged: true}, booted, {version: "40.0"}},
-			needing("40.2", "rpm-ostree has staged version 40.2 (0123456789ab); it runs after a reboot."),
+			needing("40.2", "40.1 (0123456789ab.0)", "rpm-ostree has staged version 40.2 (0123456789ab); it runs after a reboot."),
 		},
 		"a pending one that is not staged": {
 			[]deployment{{version: "40.0", checksum: sum}, booted},
-			needing("40.0", "rpm-ostree boots version 40.0 (0123456789ab) next; it runs after a reboot."),
+			needing("40.0", "40.1 (0123456789ab.0)", "rpm-ostree boots version 40.0 (0123456789ab) next; it runs after a reboot."),
 		},
 		"the same version with other packages": {
 			[]deployment{{version: "40.1", checksum: strings.Repeat("f", 64), staged: true}, booted},
-			needing("40.1", "rpm-ostree has staged version 40.1 (ffffffffffff); it runs after a reboot."),
+			needing("40.1", "40.1 (0123456789ab.0)", "rpm-ostree has staged version 40.1 (ffffffffffff); it runs after a reboot."),
 		},
 		"one without a version": {
 			[]deployment{{checksum: sum, staged: true}, booted},
-			needing("", "rpm-ostree has staged commit 0123456789ab; it runs after a reboot."),
+			needing("0123456789ab", "40.1 (0123456789ab.0)", "rpm-ostree has staged commit 0123456789ab; it runs after a reboot."),
 		},
 		"one without a checksum": {
 			[]deployment{{version: "40.2", staged: true}, booted},
-			needing("40.2", "rpm-ostree has staged version 40.2; it runs after a reboot."),
+			needing("40.2", "40.1 (0123456789ab.0)", "rpm-ostree has staged version 40.2; it runs after a reboot."),
 		},
 		"one without any name": {
-			[]deployment{{}, booted}, needing("", "rpm-ostree boots another deployment next; it runs after a reboot."),
+			[]deployment{{}, booted}, needing("", "40.1 (0123456789ab.0)", "rpm-ostree boots another deployment next; it runs after a reboot."),
+		},
+		"the same commit with other kernel arguments": {
+			[]deployment{{version: "40.1", checksum: sum, serial: 2}, {version: "40.1", checksum: sum, serial: 1, booted: true}},
+			needing("40.1", "40.1 (0123456789ab.1)", "rpm-ostree boots version 40.1 (0123456789ab) next; it runs after a reboot."),
+		},
+		"on a system without a version": {
+			[]deployment{{version: "40.2", staged: true}, {checksum: sum, booted: true}},
+			needing("40.2", "0123456789ab.0", "rpm-ostree has staged version 40.2; it runs after a reboot."),
+		},
+		"on a system without any name": {
+			[]deployment{{version: "40.2", staged: true}, {booted: true}},
+			needing("40.2", "", "rpm-ostree has staged version 40.2; it runs after a reboot."),
 		},
 		"a locked one": {
 			[]deployment{{version: "40.2", checksum: sum, staged: true, locked: true}, booted},
@@ -68,7 +81,7 @@ func TestJudge(t *testing.T) {
 func TestState(t *testing.T) {
 	booted := []deployment{{version: "40.1", booted: true}}
 	staged := []deployment{{version: "40.2", checksum: sum, staged: true}, booted[0]}
-	need := needing("40.2", "rpm-ostree has staged version 40.2 (0123456789ab); it runs after a reboot.")
+	need := needing("40.2", "40.1", "rpm-ostree has staged version 40.2 (0123456789ab); it runs after a reboot.")
 	gone := func(s state) state { return s.lost("rpm-ostree is not on the system bus.") }
 	before := engine.Report{State: engine.Needed, Version: "40.2"}
 	cases := map[string]struct {
@@ -79,7 +92,7 @@ func TestState(t *testing.T) {
 		"nothing needed, then gone":          {gone(state{}.read(booted)), absent},
 		"a need stays when the daemon goes":  {gone(state{}.read(staged)), need},
 		"and falls when it says so":          {gone(state{}.read(staged)).read(booted), upToDate},
-		"a need of before stays":             {gone(resumed(before)), needing("40.2", "rpm-ostree boots version 40.2 next; it runs after a reboot.")},
+		"a need of before stays":             {gone(resumed(before)), needing("40.2", "", "rpm-ostree boots version 40.2 next; it runs after a reboot.")},
 		"a need of before falls as another":  {resumed(before).read(booted), upToDate},
 		"what was no need before is unknown": {gone(resumed(engine.Report{State: engine.NotNeeded})), absent},
 	}
@@ -101,7 +114,10 @@ func wellFormed(t *testing.T, r engine.Report) {
 	if len(r.Message) > engine.MaxMessageBytes || !utf8.ValidString(r.Message) {
 		t.Errorf("message of %d bytes: %q", len(r.Message), r.Message)
 	}
-	if r.State != engine.Needed && r.Version != "" {
+	if r.State != engine.Needed && r.Version+r.Running != "" {
 		t.Errorf("a version without a need: %+v", r)
+	}
+	if len(r.Running) > 96 || !utf8.ValidString(r.Running) {
+		t.Errorf("running: %q", r.Running)
 	}
 }
