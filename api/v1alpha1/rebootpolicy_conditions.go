@@ -38,6 +38,8 @@ const (
 	ReasonNodeUnavailable Reason = "NodeUnavailable"
 	// ReasonInhibited means a logind block inhibitor holds the host up.
 	ReasonInhibited Reason = "Inhibited"
+	// ReasonCoordinatorConflict means locksmithd, or another update coordinator, may reboot the host on its own.
+	ReasonCoordinatorConflict Reason = "CoordinatorConflict"
 	// ReasonUndrainablePod means a pod on the node can never be drained.
 	ReasonUndrainablePod Reason = "UndrainablePod"
 	// ReasonBackingOff means an earlier attempt failed and the next one is not due.

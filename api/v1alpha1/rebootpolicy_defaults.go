@@ -104,6 +104,11 @@ func (r Reboot) TimeoutOrDefault() time.Duration { return durationOr(r.Timeout, 
 // InhibitorsOrDefault is what a block inhibitor means.
 func (r Reboot) InhibitorsOrDefault() InhibitorPolicy { return or(r.Inhibitors, InhibitorsRespect) }
 
+// CoordinatorsOrDefault is what somebody else means who may reboot the host.
+func (r Reboot) CoordinatorsOrDefault() CoordinatorPolicy {
+	return or(r.Coordinators, CoordinatorsRespect)
+}
+
 // TimeZoneOrDefault is the zone of the window's wall clock.
 func (w Window) TimeZoneOrDefault() string { return or(w.TimeZone, DefaultTimeZone) }
 

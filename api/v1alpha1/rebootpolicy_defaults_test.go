@@ -24,6 +24,7 @@ type inForce struct {
 	RuleAction     v1alpha1.DrainAction
 	RebootTimeout  time.Duration
 	Inhibitors     v1alpha1.InhibitorPolicy
+	Coordinators   v1alpha1.CoordinatorPolicy
 	WindowZone     string
 	BlackoutZone   string
 }
@@ -33,7 +34,8 @@ func TestDefaults(t *testing.T) {
 		Mode: v1alpha1.ModeEnforce, MaxUnavailable: "1", Settle: time.Minute, FailuresMax: 2,
 		DrainTimeout: 20 * time.Minute, OnTimeout: v1alpha1.DrainTimeoutAbort,
 		EmptyDirData: v1alpha1.PodDisposalDelete, UnmanagedPods: v1alpha1.PodDisposalBlock, RuleAction: v1alpha1.DrainEvict,
-		RebootTimeout: 30 * time.Minute, Inhibitors: v1alpha1.InhibitorsRespect, WindowZone: "UTC", BlackoutZone: "UTC",
+		RebootTimeout: 30 * time.Minute, Inhibitors: v1alpha1.InhibitorsRespect, Coordinators: v1alpha1.CoordinatorsRespect,
+		WindowZone: "UTC", BlackoutZone: "UTC",
 	}
 	cases := map[string]struct {
 		spec     v1alpha1.RebootPolicySpec
@@ -59,7 +61,9 @@ func TestDefaults(t *testing.T) {
 					Timeout: &metav1.Duration{Duration: time.Hour}, OnTimeout: v1alpha1.DrainTimeoutReboot,
 					EmptyDirData: v1alpha1.PodDisposalBlock, UnmanagedPods: v1alpha1.PodDisposalDelete,
 				},
-				Reboot: &v1alpha1.Reboot{Timeout: &metav1.Duration{Duration: time.Second}, Inhibitors: v1alpha1.InhibitorsIgnore},
+				Reboot: &v1alpha1.Reboot{
+					Timeout: &metav1.Duration{Duration: time.Second}, Inhibitors: v1alpha1.InhibitorsIgnore, Coordinators: v1alpha1.CoordinatorsIgnore,
+				},
 			},
 			rule:     v1alpha1.DrainRule{Action: v1alpha1.DrainSkip},
 			window:   v1alpha1.Window{TimeZone: "Europe/Berlin"},
@@ -68,7 +72,8 @@ func TestDefaults(t *testing.T) {
 				Mode: v1alpha1.ModeDryRun, MaxUnavailable: "25%", Settle: 0, FailuresMax: 9,
 				DrainTimeout: time.Hour, OnTimeout: v1alpha1.DrainTimeoutReboot,
 				EmptyDirData: v1alpha1.PodDisposalBlock, UnmanagedPods: v1alpha1.PodDisposalDelete, RuleAction: v1alpha1.DrainSkip,
-				RebootTimeout: time.Second, Inhibitors: v1alpha1.InhibitorsIgnore, WindowZone: "Europe/Berlin", BlackoutZone: "Asia/Tokyo",
+				RebootTimeout: time.Second, Inhibitors: v1alpha1.InhibitorsIgnore, Coordinators: v1alpha1.CoordinatorsIgnore,
+				WindowZone: "Europe/Berlin", BlackoutZone: "Asia/Tokyo",
 			},
 		},
 	}
@@ -81,7 +86,7 @@ func TestDefaults(t *testing.T) {
 				DrainTimeout: drain.TimeoutOrDefault(), OnTimeout: drain.OnTimeoutOrDefault(),
 				EmptyDirData: drain.EmptyDirDataOrDefault(), UnmanagedPods: drain.UnmanagedPodsOrDefault(),
 				RuleAction:    tc.rule.ActionOrDefault(),
-				RebootTimeout: reboot.TimeoutOrDefault(), Inhibitors: reboot.InhibitorsOrDefault(),
+				RebootTimeout: reboot.TimeoutOrDefault(), Inhibitors: reboot.InhibitorsOrDefault(), Coordinators: reboot.CoordinatorsOrDefault(),
 				WindowZone: tc.window.TimeZoneOrDefault(), BlackoutZone: tc.blackout.TimeZoneOrDefault(),
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {

@@ -177,6 +177,17 @@ const (
 	InhibitorsIgnore InhibitorPolicy = "Ignore"
 )
 
+// CoordinatorPolicy says what it means that somebody else on the host may reboot it.
+// +kubebuilder:validation:Enum=Respect;Ignore
+type CoordinatorPolicy string
+
+const (
+	// CoordinatorsRespect waits until nobody else on the host reboots it.
+	CoordinatorsRespect CoordinatorPolicy = "Respect"
+	// CoordinatorsIgnore reboots all the same: two that do not know of each other then reboot the host.
+	CoordinatorsIgnore CoordinatorPolicy = "Ignore"
+)
+
 // Reboot says how the node is rebooted.
 type Reboot struct {
 	// timeout runs from the point of no return to Ready on a new boot ID. After it the node counts as failed: its slot
@@ -190,6 +201,11 @@ type Reboot struct {
 	// inhibitors is what a logind block inhibitor means. Absent: Respect.
 	// +optional
 	Inhibitors InhibitorPolicy `json:"inhibitors,omitempty"`
+
+	// coordinators is what it means that somebody else may reboot the host: that locksmithd is active, or that another
+	// update coordinator holds /run/update-engine/coordinator.conf. Absent: Respect, which grants nothing meanwhile.
+	// +optional
+	Coordinators CoordinatorPolicy `json:"coordinators,omitempty"`
 }
 
 // Failures says when the policy stops by itself.

@@ -141,7 +141,7 @@ func TestParseObjection(t *testing.T) {
 		"two objections": {
 			value: `{"reason":"Inhibited","message":"apt","also":[{"reason":"CoordinatorConflict","message":"locksmithd"}]}`,
 			want: &v1alpha1.Objection{Reason: v1alpha1.ReasonInhibited, Message: "apt", Also: []v1alpha1.Objection{
-				{Reason: "CoordinatorConflict", Message: "locksmithd"},
+				{Reason: v1alpha1.ReasonCoordinatorConflict, Message: "locksmithd"},
 			}},
 		},
 		"a further one without a reason": {

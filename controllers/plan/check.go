@@ -114,7 +114,7 @@ func nodeUnavailable(_ *fleet, n *Node) *Objection {
 	return nil
 }
 
-// agentObjects: the agent knows no policy before it has a grant, so it tells of inhibitors that this policy may ignore.
+// agentObjects: the agent knows no policy before it has a grant, so it tells of what this policy may ignore too.
 func agentObjects(f *fleet, n *Node) *Objection {
 	for _, o := range n.Objection.All() {
 		if !f.ignores(o.Reason) {
@@ -127,7 +127,13 @@ func agentObjects(f *fleet, n *Node) *Objection {
 // ignores tells whether the policy says that an objection of the agent counts for nothing.
 func (f *fleet) ignores(reason v1alpha1.Reason) bool {
 	reboot := f.Policy.Spec.RebootOrDefault()
-	return reason == v1alpha1.ReasonInhibited && reboot.InhibitorsOrDefault() == v1alpha1.InhibitorsIgnore
+	switch reason {
+	case v1alpha1.ReasonInhibited:
+		return reboot.InhibitorsOrDefault() == v1alpha1.InhibitorsIgnore
+	case v1alpha1.ReasonCoordinatorConflict:
+		return reboot.CoordinatorsOrDefault() == v1alpha1.CoordinatorsIgnore
+	}
+	return false
 }
 
 func recordUnreadable(_ *fleet, n *Node) *Objection {

@@ -99,6 +99,19 @@ func TestReboots_Objection(t *testing.T) {
 			one(policy("workers"), needy("worker-1", annotated(v1alpha1.AnnotationObjection, `{"reason":"Inhibited","message":"dpkg: upgrading"}`))),
 			v1alpha1.ReasonInhibited, "dpkg: upgrading",
 		},
+		"agent that is not the only one who reboots the host (behaviour 57)": {
+			one(policy("workers"), needy("worker-1", annotated(v1alpha1.AnnotationObjection, `{"reason":"CoordinatorConflict","message":"locksmithd is active"}`))),
+			v1alpha1.ReasonCoordinatorConflict, "locksmithd is active",
+		},
+		"second objection, where the first is ignored (behaviour 57)": {
+			one(policy("workers", ignoresInhibitors), needy("worker-1", annotated(v1alpha1.AnnotationObjection,
+				`{"reason":"Inhibited","message":"dpkg","also":[{"reason":"CoordinatorConflict","message":"locksmithd is active"}]}`))),
+			v1alpha1.ReasonCoordinatorConflict, "locksmithd is active",
+		},
+		"coordinator that is ignored (behaviour 57)": {
+			situation: one(policy("workers", ignoresCoordinators), needy("worker-1",
+				annotated(v1alpha1.AnnotationObjection, `{"reason":"CoordinatorConflict","message":"locksmithd is active"}`))),
+		},
 		"agent that objects in words nobody can read": {
 			one(policy("workers"), needy("worker-1", annotated(v1alpha1.AnnotationObjection, `{"message":"no"}`))),
 			v1alpha1.ReasonRecordUnreadable, "annotation reboot-operator.io/objection: reason must be set",
@@ -171,7 +184,7 @@ func TestReboots_OrderOfChecks(t *testing.T) {
 		},
 		hosts: []*host{
 			needy("cp-1", controlPlane, notReady, label("zoo", "yes"), annotated(v1alpha1.AnnotationPaused, "true"),
-				annotated(v1alpha1.AnnotationObjection, `{"reason":"Inhibited","message":"dpkg: upgrading"}`),
+				annotated(v1alpha1.AnnotationObjection, `{"reason":"Inhibited","message":"dpkg: upgrading","also":[{"reason":"CoordinatorConflict","message":"locksmithd"}]}`),
 				annotated(v1alpha1.AnnotationProgress, `null`), grant(1, v1alpha1.GrantCancelled, cancelledAt(0, v1alpha1.ReasonAgentSilent))),
 			newHost("cp-2", controlPlane, notReady), newHost("worker-1", cordoned),
 		},
@@ -190,7 +203,10 @@ func TestReboots_OrderOfChecks(t *testing.T) {
 		{v1alpha1.ReasonBlackout, func() { s.window = &window.State{} }},
 		{v1alpha1.ReasonWindowClosed, func() { s.window = nil }},
 		{v1alpha1.ReasonNodeUnavailable, func() { nodeCondition(corev1.NodeReady, corev1.ConditionTrue, 0)(s.hosts[0]) }},
-		{v1alpha1.ReasonInhibited, func() { delete(node.Annotations, v1alpha1.AnnotationObjection) }},
+		{v1alpha1.ReasonInhibited, func() {
+			annotate(node, v1alpha1.AnnotationObjection, `{"reason":"CoordinatorConflict","message":"locksmithd"}`)
+		}},
+		{v1alpha1.ReasonCoordinatorConflict, func() { delete(node.Annotations, v1alpha1.AnnotationObjection) }},
 		{v1alpha1.ReasonRecordUnreadable, func() { delete(node.Annotations, v1alpha1.AnnotationProgress) }},
 		{v1alpha1.ReasonBackingOff, func() { delete(node.Annotations, v1alpha1.AnnotationGrant) }},
 		{v1alpha1.ReasonControlPlaneGuard, func() { nodeCondition(corev1.NodeReady, corev1.ConditionTrue, 0)(s.hosts[1]) }},

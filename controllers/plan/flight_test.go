@@ -143,6 +143,10 @@ func TestReboots_FlightBeforeTheStart(t *testing.T) {
 			needs: true, node: []func(*host){active, annotated(v1alpha1.AnnotationObjection, `{"reason":"Inhibited","message":"dpkg"}`)},
 			want: takenBack(v1alpha1.ReasonInhibited, "dpkg"),
 		},
+		"locksmithd has started since (behaviour 57)": {
+			needs: true, node: []func(*host){active, annotated(v1alpha1.AnnotationObjection, `{"reason":"CoordinatorConflict","message":"locksmithd"}`)},
+			want: takenBack(v1alpha1.ReasonCoordinatorConflict, "locksmithd"),
+		},
 		"the budget is used up by others since, which is no reason": {
 			needs: true, node: []func(*host){active, cordoned},
 			want: flightStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "granted; the agent has not begun yet", Until: instantAfter(5 * minute)},

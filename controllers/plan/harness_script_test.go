@@ -41,6 +41,14 @@ func drainTimeout(d time.Duration) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) { p.Spec.Drain = &v1alpha1.Drain{Timeout: &metav1.Duration{Duration: d}} }
 }
 
+func ignoresInhibitors(p *v1alpha1.RebootPolicy) {
+	p.Spec.Reboot = &v1alpha1.Reboot{Inhibitors: v1alpha1.InhibitorsIgnore}
+}
+
+func ignoresCoordinators(p *v1alpha1.RebootPolicy) {
+	p.Spec.Reboot = &v1alpha1.Reboot{Coordinators: v1alpha1.CoordinatorsIgnore}
+}
+
 // hosts are machines by name, each with what the options say.
 func hosts(machine func(string, ...func(*host)) *host, names string, options ...func(*host)) []*host {
 	var list []*host

@@ -107,6 +107,7 @@ func drawHost(t *rapid.T, name string) *host {
 		{10, "no boot ID", bootID("")},
 		{10, "paused", annotated(v1alpha1.AnnotationPaused, "true")},
 		{10, "objects", annotated(v1alpha1.AnnotationObjection, `{"reason":"Inhibited"}`)},
+		{10, "conflicts", annotated(v1alpha1.AnnotationObjection, `{"reason":"Inhibited","also":[{"reason":"CoordinatorConflict"}]}`)},
 		{5, "reports", nodeCondition(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, 0)},
 		{5, "told", nodeCondition(v1alpha1.NodeRebootPermitted, corev1.ConditionFalse, 0)},
 	} {
