@@ -11,6 +11,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 )
 
 // applyFlight does what is due about one granted reboot. It reads the Node live and decides again with it, because the
@@ -20,7 +21,7 @@ func (r *RebootPolicyReconciler) applyFlight(ctx context.Context, s *state, t pl
 	if err != nil {
 		return err
 	}
-	s.replace(trimNode(live))
+	s.replace(snapshot.Trim(live))
 	i := s.index[t.Entry.Node]
 	now := plan.Reboots(s.Snapshot).Flight(t.Entry)
 	if now.Action != t.Action {
@@ -125,6 +126,6 @@ func (r *RebootPolicyReconciler) patchNode(ctx context.Context, s *state, node *
 	if err != nil {
 		return fmt.Errorf("writing node %q: %w", node.Name, err)
 	}
-	s.replace(trimNode(written))
+	s.replace(snapshot.Trim(written))
 	return nil
 }

@@ -4,18 +4,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
-	"github.com/reboot-operator/reboot-operator/controllers/window"
+	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 )
-
-// livePage is how many Nodes one page of a live LIST holds; each is trimmed before the next page is read.
-const livePage = 500
 
 // state is the snapshot of one pass together with the Nodes it was read from. A write replaces a Node in it, so that
 // the next plan of the same pass sees it.
@@ -33,14 +28,6 @@ func newState(nodes []corev1.Node) *state {
 	return s
 }
 
-func (s *state) views() []plan.Node {
-	views := make([]plan.Node, len(s.nodes))
-	for i := range s.nodes {
-		views[i] = plan.NodeOf(&s.nodes[i])
-	}
-	return views
-}
-
 // replace puts a newer reading of a Node into the state.
 func (s *state) replace(node *corev1.Node) {
 	if i, ok := s.index[node.Name]; ok {
@@ -51,11 +38,10 @@ func (s *state) replace(node *corev1.Node) {
 
 // remove takes a Node out that is gone.
 func (s *state) remove(name string) {
-	nodes := slices.DeleteFunc(s.nodes, func(n corev1.Node) bool { return n.Name == name })
-	snapshot := s.Snapshot
-	*s = *newState(nodes)
-	s.Snapshot = snapshot
-	s.Nodes = s.views()
+	before := s.Snapshot
+	*s = *newState(slices.DeleteFunc(s.nodes, func(n corev1.Node) bool { return n.Name == name }))
+	s.Snapshot = before
+	s.Nodes = snapshot.Views(s.nodes)
 }
 
 // gather reads everything a decision about the policy looks at; nil when the policy is gone.
@@ -75,26 +61,12 @@ func (r *RebootPolicyReconciler) gather(ctx context.Context, name string) (*stat
 		return nil, err
 	}
 	s := newState(nodes)
-	s.Now, s.Policy, s.Governor, s.Nodes = r.Clock.Now(), policy, plan.NewGovernor(policies), s.views()
-	s.Window, s.WindowInvalid = windowAt(policy, s.Now)
+	s.Snapshot = snapshot.Of(policy, policies, snapshot.Views(nodes), r.Clock.Now())
 	return s, nil
 }
 
-// windowAt resolves the policy's windows. What cannot be compiled is closed.
-func windowAt(policy *v1alpha1.RebootPolicy, now time.Time) (window.State, string) {
-	schedule, err := window.Compile(policy.Spec.Windows, policy.Spec.Blackouts)
-	if err != nil {
-		return window.State{}, err.Error()
-	}
-	return schedule.At(now), ""
-}
-
 func (r *RebootPolicyReconciler) policies(ctx context.Context) ([]v1alpha1.RebootPolicy, error) {
-	var policies v1alpha1.RebootPolicyList
-	if err := r.Client.List(ctx, &policies); err != nil {
-		return nil, fmt.Errorf("listing policies: %w", err)
-	}
-	return policies.Items, nil
+	return snapshot.Policies(ctx, r.Client)
 }
 
 // nodesFor reads the nodes from the cache, but live the first time this process decides about a policy: a leader before
@@ -103,7 +75,7 @@ func (r *RebootPolicyReconciler) nodesFor(ctx context.Context, policy *v1alpha1.
 	if r.adopted[policy.UID] {
 		return r.cachedNodes(ctx)
 	}
-	nodes, err := r.liveNodes(ctx)
+	nodes, err := snapshot.Nodes(ctx, r.Live)
 	if err == nil {
 		r.adopted[policy.UID] = true
 	}
@@ -116,21 +88,4 @@ func (r *RebootPolicyReconciler) cachedNodes(ctx context.Context) ([]corev1.Node
 		return nil, fmt.Errorf("listing nodes: %w", err)
 	}
 	return nodes.Items, nil
-}
-
-// liveNodes lists in pages of one consistent revision.
-func (r *RebootPolicyReconciler) liveNodes(ctx context.Context) ([]corev1.Node, error) {
-	var all []corev1.Node
-	for token := ""; ; {
-		var page corev1.NodeList
-		if err := r.Live.List(ctx, &page, client.Limit(livePage), client.Continue(token)); err != nil {
-			return nil, fmt.Errorf("listing nodes from the API server: %w", err)
-		}
-		for i := range page.Items {
-			all = append(all, *trimNode(&page.Items[i]))
-		}
-		if token = page.Continue; token == "" {
-			return all, nil
-		}
-	}
 }

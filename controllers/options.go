@@ -22,6 +22,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 )
 
 const (
@@ -95,7 +96,7 @@ func NewManager(config *rest.Config, o Options) (ctrl.Manager, error) {
 		Cache: cache.Options{
 			ReaderFailOnMissingInformer: true,
 			DefaultTransform:            cache.TransformStripManagedFields(),
-			ByObject:                    map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: TrimNode}},
+			ByObject:                    map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: snapshot.Transform}},
 		},
 		Client:                        client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
 		Metrics:                       o.metrics(),

@@ -20,6 +20,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 )
 
 // reconcileTimeout bounds one pass; a pass that hangs must not outlive two leases.
@@ -101,7 +102,7 @@ func (r *RebootPolicyReconciler) reconcileUngoverned(ctx context.Context) (ctrl.
 		return ctrl.Result{}, err
 	}
 	s := newState(nodes)
-	s.Now, s.Governor, s.Nodes = r.Clock.Now(), plan.NewGovernor(policies), s.views()
+	s.Snapshot = snapshot.Of(nil, policies, snapshot.Views(nodes), r.Clock.Now())
 	delayed, err := r.writeConditions(ctx, s, plan.Ungoverned(s.Governor, s.Nodes))
 	return ctrl.Result{RequeueAfter: delayed}, err
 }

@@ -63,6 +63,15 @@ func (f *fleet) budget(limit int32, flights []Flight) *budget {
 	return b
 }
 
+// takePlace holds the node from then on, even where the policy only reports: the next one is judged as if it were down.
+func (f *fleet) takePlace(n *Node) *Objection {
+	o := f.places.take(n)
+	if o == nil {
+		f.inEntry[n.Name] = true
+	}
+	return o
+}
+
 // take gives the node a place, or says why there is none. A node that is down already takes no new place.
 func (b *budget) take(n *Node) *Objection {
 	if b.granted >= b.limit || b.granted >= v1alpha1.MaxGrants {

@@ -15,20 +15,50 @@ type Objection struct {
 	Message string
 	// Until is the instant at which the objection falls by itself; zero: it needs somebody to do something.
 	Until time.Time
+
+	// check is the word of the check that objects.
+	check v1alpha1.Reason
 }
 
-// check is one reason why a node may not be rebooted now; nil means it has no objection.
-type check func(f *fleet, n *Node) *Objection
+// check is one step of the fixed order: it may have a reason why a node may not be rebooted now.
+type check struct {
+	// word is the check's in docs/reasons.md. Mostly it is the reason of every objection, too.
+	word v1alpha1.Reason
+	// passed says for people what is well when there is no objection.
+	passed string
+	// objects is nil when the check has no objection.
+	objects func(f *fleet, n *Node) *Objection
+}
 
 // standing are the checks that hold until the agent has begun, in their fixed order; the first objection is the reason.
-var standing = []check{nodePaused, policyInvalid, policyPaused, policyHalted, blackout, windowClosed, nodeUnavailable, agentObjects}
+var standing = []check{
+	{v1alpha1.ReasonNodePaused, "the node is not paused", nodePaused},
+	{v1alpha1.ReasonInvalid, "the policy's spec can be acted on", policyInvalid},
+	{v1alpha1.ReasonPaused, "the policy is not paused", policyPaused},
+	{v1alpha1.ReasonHalted, "the policy has not halted after failures", policyHalted},
+	{v1alpha1.ReasonBlackout, "no blackout is in force", blackout},
+	{v1alpha1.ReasonWindowClosed, "a window is open, or there are none", windowClosed},
+	{v1alpha1.ReasonNodeUnavailable, "the node is Ready and reports its boot", nodeUnavailable},
+	{v1alpha1.ReasonInhibited, "nobody on the host objects", agentObjects},
+}
 
-// entry are the checks before a grant. Control plane and budget follow, because they depend on who is chosen first.
-var entry = append(slices.Clip(standing), recordUnreadable, backingOff)
+// entry are the checks before a grant.
+var entry = append(slices.Clip(standing),
+	check{v1alpha1.ReasonRecordUnreadable, "the agent's record can be read", recordUnreadable},
+	check{v1alpha1.ReasonBackingOff, "no failed attempt holds the node back", backingOff},
+)
+
+// turn are the checks on what has passed all others, one node after the other: each depends on who was chosen first.
+var turn = []check{
+	{v1alpha1.ReasonControlPlaneGuard, "no other control-plane node is down", (*fleet).guard},
+	{v1alpha1.ReasonBudgetExhausted, "maxUnavailable has a place left", (*fleet).takePlace},
+	{v1alpha1.ReasonDryRun, "the policy acts", reportsOnly},
+}
 
 func (f *fleet) first(checks []check, n *Node) *Objection {
 	for _, c := range checks {
-		if o := c(f, n); o != nil {
+		if o := c.objects(f, n); o != nil {
+			o.check = c.word
 			return o
 		}
 	}
@@ -142,6 +172,13 @@ func recordUnreadable(_ *fleet, n *Node) *Objection {
 	}
 	return objection(v1alpha1.ReasonRecordUnreadable, "%s; the agent repairs it, or: kubectl annotate node %s %s-",
 		n.Unreadable, n.Name, v1alpha1.AnnotationProgress)
+}
+
+func reportsOnly(f *fleet, _ *Node) *Objection {
+	if !f.dryRun() {
+		return nil
+	}
+	return objection(v1alpha1.ReasonDryRun, "would be rebooted now: policy %s only reports", f.name)
 }
 
 func objection(reason v1alpha1.Reason, format string, args ...any) *Objection {

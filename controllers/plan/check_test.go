@@ -213,7 +213,7 @@ func TestReboots_OrderOfChecks(t *testing.T) {
 		{v1alpha1.ReasonBudgetExhausted, func() { atMost("2")(workers) }},
 		{v1alpha1.ReasonDryRun, func() { workers.Spec.Mode = v1alpha1.ModeEnforce }},
 	}
-	for _, step := range steps {
+	for i, step := range steps {
 		s.hosts[0].read, s.hosts[1].read = nil, nil
 		got := v1alpha1.Reason("")
 		for _, d := range s.plan().Decisions {
@@ -223,6 +223,9 @@ func TestReboots_OrderOfChecks(t *testing.T) {
 		}
 		if got != step.want {
 			t.Fatalf("got %q, want %q", got, step.want)
+		}
+		if check, passed := objects(t, plan.Explain(s.snapshot(), "cp-1").Checks); check != step.want || passed != i+1 {
+			t.Errorf("explained as %q after %d checks, want %q after %d", check, passed, step.want, i+1)
 		}
 		step.mends()
 	}

@@ -59,6 +59,23 @@ type Governance struct {
 	Rivals []string
 }
 
+// Selection is a policy that selects a node.
+type Selection struct {
+	Policy   string
+	Priority int32
+}
+
+// Selecting are the policies that select a node by its labels, those of the highest priority first, then by name.
+func (g Governor) Selecting(set map[string]string) []Selection {
+	var selecting []Selection
+	for _, r := range g.rules {
+		if r.selector.Matches(labels.Set(set)) {
+			selecting = append(selecting, Selection{Policy: r.policy, Priority: r.priority})
+		}
+	}
+	return selecting
+}
+
 // Govern finds the policy of a node by the node's labels.
 func (g Governor) Govern(set map[string]string) Governance {
 	var found []rule

@@ -50,24 +50,29 @@ type Decision struct {
 
 // Reboots decides about one policy.
 func Reboots(s Snapshot) Plan {
-	f := newFleet(s)
-	p := Plan{Seq: s.Policy.Status.Seq, Halt: f.stands, Invalid: f.invalid(), Conflicts: f.conflicts}
+	p, _ := newFleet(s).reboots()
+	return p
+}
+
+// reboots also says why each node waits, by its name.
+func (f *fleet) reboots() (Plan, map[string]*Objection) {
+	p := Plan{Seq: f.Policy.Status.Seq, Halt: f.stands, Invalid: f.invalid(), Conflicts: f.conflicts}
 	p.Limit = f.limit
 	for _, e := range f.entries {
 		p.Flights = append(p.Flights, f.flight(e))
 	}
 	f.adopt(&p)
-	b := f.budget(p.Limit, p.Flights)
-	objections := f.grant(&p, b)
+	f.places = f.budget(p.Limit, p.Flights)
+	objections := f.grant(&p)
 	if f.dryRun() {
-		b = f.budget(p.Limit, p.Flights) // nobody took the places that were given away
+		f.places = f.budget(p.Limit, p.Flights) // nobody took the places that were given away
 	}
-	p.Holders = b.holders()
+	p.Holders = f.places.holders()
 	p.Decisions = f.decisions(&p, objections)
-	p.Counts, p.Blocked = f.count(&p, b)
+	p.Counts, p.Blocked = f.count(&p, f.places)
 	p.OldestPending = f.oldestPending(objections)
 	p.Next = f.next(&p, objections)
-	return p
+	return p, objections
 }
 
 // Ledger is the list of entries after the plan.
@@ -126,7 +131,7 @@ func (n *Node) entry() v1alpha1.LedgerEntry {
 }
 
 // grant chooses among the nodes that need a reboot, and says why each other one waits.
-func (f *fleet) grant(p *Plan, b *budget) map[string]*Objection {
+func (f *fleet) grant(p *Plan) map[string]*Objection {
 	objections := map[string]*Objection{}
 	var candidates []*Node
 	for _, n := range f.governed {
@@ -141,27 +146,14 @@ func (f *fleet) grant(p *Plan, b *budget) map[string]*Objection {
 	}
 	order(candidates)
 	for _, n := range candidates {
-		if o := f.choose(p, b, n); o != nil {
+		if o := f.first(turn, n); o != nil {
 			objections[n.Name] = o
+			continue
 		}
+		p.Seq = NextSeq(p.Seq, n.Record)
+		p.Granted = append(p.Granted, v1alpha1.LedgerEntry{Node: n.Name, Seq: p.Seq, BootID: n.BootID, At: metav1.NewTime(f.Now)})
 	}
 	return objections
-}
-
-func (f *fleet) choose(p *Plan, b *budget, n *Node) *Objection {
-	if o := f.guard(n); o != nil {
-		return o
-	}
-	if o := b.take(n); o != nil {
-		return o
-	}
-	f.inEntry[n.Name] = true
-	if f.dryRun() {
-		return objection(v1alpha1.ReasonDryRun, "would be rebooted now: policy %s only reports", f.name)
-	}
-	p.Seq = NextSeq(p.Seq, n.Record)
-	p.Granted = append(p.Granted, v1alpha1.LedgerEntry{Node: n.Name, Seq: p.Seq, BootID: n.BootID, At: metav1.NewTime(f.Now)})
-	return nil
 }
 
 // Flight is the flight of one entry; the zero Flight when the ledger does not hold it.

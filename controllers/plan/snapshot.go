@@ -43,6 +43,8 @@ type fleet struct {
 	limit  int32
 	wrong  string
 	stands Halt
+	// places is the budget while nodes are chosen.
+	places *budget
 }
 
 func newFleet(s Snapshot) *fleet {

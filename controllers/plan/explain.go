@@ -1,0 +1,141 @@
+package plan
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// Result is how a check went.
+type Result string
+
+const (
+	// Passed means the check has no objection.
+	Passed Result = "Passed"
+	// Objects means the check has the reason why the node waits.
+	Objects Result = "Objects"
+	// NotReached means an earlier check objected.
+	NotReached Result = "NotReached"
+)
+
+// Outcome is how one check of the fixed order went for one node.
+type Outcome struct {
+	// Check is the word that docs/reasons.md has for the check.
+	Check v1alpha1.Reason
+	// Result is Passed, Objects or NotReached.
+	Result Result
+	// Message says what is well, or what objects. Empty: not reached.
+	Message string
+}
+
+// Explanation is why one node is not rebooted now, or how far its reboot is. It comes from the same checks as a Plan.
+type Explanation struct {
+	// Decision is what condition RebootPermitted should be. An empty Status: there should be none, or the grant that is
+	// due writes it.
+	Decision Decision
+	// Until is the instant at which the objection falls by itself. Zero: none, or it needs somebody to do something.
+	Until time.Time
+	// Flight is the granted reboot. Nil: the node holds no grant.
+	Flight *Flight
+	// Due tells that nothing objects: the manager grants the reboot with its next look.
+	Due bool
+	// Checks is every check in its order. Nil: none was asked, as the node needs no reboot or holds a grant.
+	Checks []Outcome
+}
+
+// before are the questions that are asked before any policy's checks.
+var before = []check{
+	{word: v1alpha1.ReasonNoPolicy, passed: "a policy selects the node"},
+	{word: v1alpha1.ReasonPolicyConflict, passed: "one policy has the highest priority"},
+}
+
+// Responsible is the policy whose plan answers for a node: the one that holds it in its ledger or has given it a grant,
+// or else the one that governs it, or the first of its rivals. Empty: none.
+func Responsible(policies []v1alpha1.RebootPolicy, g Governor, n *Node) string {
+	for i := range policies {
+		if slices.ContainsFunc(policies[i].Status.Grants, func(e v1alpha1.LedgerEntry) bool { return e.Node == n.Name }) {
+			return policies[i].Name
+		}
+	}
+	if n.Grant != nil && n.Outstanding() && g.knows(n.Grant.Policy) {
+		return n.Grant.Policy
+	}
+	at := g.Govern(n.Labels)
+	if len(at.Rivals) > 0 {
+		return at.Rivals[0]
+	}
+	return at.Policy
+}
+
+// Explain answers for one node, from the snapshot of the policy that is responsible for it, or one without a policy. The
+// zero Explanation: there is nothing to say, as the node needs no reboot or is not in the snapshot.
+func Explain(s Snapshot, node string) Explanation {
+	if s.Policy == nil {
+		return ungoverned(decisionFor(Ungoverned(s.Governor, s.Nodes), node))
+	}
+	f := newFleet(s)
+	p, objections := f.reboots()
+	e := Explanation{Decision: decisionFor(p.Decisions, node), Flight: f.flightOf(&p, node)}
+	switch o := objections[node]; {
+	case e.Flight != nil:
+	case o != nil:
+		e.Until, e.Checks = o.Until, outcomes(o.check, o.Message)
+	case slices.ContainsFunc(p.Granted, func(g v1alpha1.LedgerEntry) bool { return g.Node == node }):
+		e.Due, e.Checks = true, outcomes("", "")
+	default:
+		return ungoverned(e.Decision)
+	}
+	return e
+}
+
+// ungoverned explains a node that none governs, or several do, in the words that were decided.
+func ungoverned(d Decision) Explanation {
+	if d.Status != corev1.ConditionFalse {
+		return Explanation{Decision: d}
+	}
+	return Explanation{Decision: d, Checks: outcomes(d.Reason, d.Message)}
+}
+
+func decisionFor(decisions []Decision, node string) Decision {
+	if i := slices.IndexFunc(decisions, func(d Decision) bool { return d.Node == node }); i >= 0 {
+		return decisions[i]
+	}
+	return Decision{}
+}
+
+// flightOf is the flight of the node that is not over, also where the ledger has to take it back first.
+func (f *fleet) flightOf(p *Plan, node string) *Flight {
+	for _, t := range p.Flights {
+		if t.Entry.Node == node && t.Action != ReleaseEntry {
+			return &t
+		}
+	}
+	for _, n := range f.orphans {
+		if n.Name == node {
+			t := f.flight(n.entry())
+			return &t
+		}
+	}
+	return nil
+}
+
+// outcomes is the whole order with the one check that objects; an empty word: none does.
+func outcomes(objects v1alpha1.Reason, message string) []Outcome {
+	all := slices.Concat(before, entry, turn)
+	list, result := make([]Outcome, 0, len(all)), Passed
+	for _, c := range all {
+		switch {
+		case c.word == objects:
+			list = append(list, Outcome{Check: c.word, Result: Objects, Message: message})
+			result = NotReached
+		case result == Passed:
+			list = append(list, Outcome{Check: c.word, Result: Passed, Message: c.passed})
+		default:
+			list = append(list, Outcome{Check: c.word, Result: NotReached})
+		}
+	}
+	return list
+}

@@ -1,0 +1,185 @@
+package plan_test
+
+import (
+	"os"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/window"
+)
+
+// ungoverned is the situation without a policy that decides.
+func ungoverned(s situation) plan.Snapshot {
+	snapshot := s.snapshot()
+	snapshot.Policy = nil
+	return snapshot
+}
+
+// objects is the check that objects, and how many passed before it; every later one must not have been reached.
+func objects(t *testing.T, checks []plan.Outcome) (v1alpha1.Reason, int) {
+	t.Helper()
+	var word v1alpha1.Reason
+	passed := 0
+	for _, c := range checks {
+		want := plan.Passed
+		switch {
+		case word != "":
+			want = plan.NotReached
+		case c.Result == plan.Objects:
+			word, want = c.Check, plan.Objects
+		default:
+			passed++
+		}
+		if c.Result != want || (c.Message == "") != (want == plan.NotReached) {
+			t.Errorf("%s: %s %q, want %s", c.Check, c.Result, c.Message, want)
+		}
+	}
+	return word, passed
+}
+
+// TestExplain: what is told of worker-1, in the words of the plan.
+func TestExplain(t *testing.T) {
+	closed := &window.State{OpensAt: evening.Add(24 * time.Hour)}
+	cp, other := label(plan.ControlPlaneLabels[0], ""), label("pool", "other")
+	cases := map[string]struct {
+		snapshot plan.Snapshot
+		reason   v1alpha1.Reason
+		// check objects, after so many passed.
+		check  v1alpha1.Reason
+		passed int
+		until  time.Time
+		due    bool
+		flight plan.Action
+	}{
+		"a node that needs no reboot": {snapshot: one(policy("workers"), newHost("worker-1")).snapshot()},
+		"a node that is not there":    {snapshot: one(policy("workers"), needy("worker-2")).snapshot()},
+		"nothing objects":             {snapshot: one(policy("workers"), needy("worker-1")).snapshot(), passed: 15, due: true},
+		"a closed window": {
+			snapshot: situation{policies: []*v1alpha1.RebootPolicy{policy("workers")}, hosts: hosts(needy, "worker-1"), window: closed}.snapshot(),
+			reason:   v1alpha1.ReasonWindowClosed, check: v1alpha1.ReasonWindowClosed, passed: 7, until: evening.Add(24 * time.Hour),
+		},
+		"another node that is chosen first": {
+			snapshot: one(policy("workers"), needy("worker-0"), needy("worker-1")).snapshot(),
+			reason:   v1alpha1.ReasonBudgetExhausted, check: v1alpha1.ReasonBudgetExhausted, passed: 13,
+		},
+		"a policy that only reports": {
+			snapshot: one(policy("workers", dryRun), needy("worker-1")).snapshot(),
+			reason:   v1alpha1.ReasonDryRun, check: v1alpha1.ReasonDryRun, passed: 14,
+		},
+		"a check that objects for another reason than its own word": {
+			snapshot: situation{
+				policies: []*v1alpha1.RebootPolicy{policy("cp", selects("pool", "cp")), policy("other", selects("pool", "other"))},
+				hosts:    []*host{needy("worker-1", cp, label("pool", "cp")), newHost("worker-2", cp, other)},
+			}.snapshot(),
+			reason: v1alpha1.ReasonPolicyConflict, check: v1alpha1.ReasonControlPlaneGuard, passed: 12,
+		},
+		"no policy selects it": {
+			snapshot: ungoverned(one(policy("workers", selects("pool", "web")), needy("worker-1"))),
+			reason:   v1alpha1.ReasonNoPolicy, check: v1alpha1.ReasonNoPolicy, passed: 0,
+		},
+		"no policy selects it, and it needs no reboot": {
+			snapshot: ungoverned(one(policy("workers", selects("pool", "web")), newHost("worker-1"))),
+		},
+		"two policies of one priority": {
+			snapshot: situation{policies: []*v1alpha1.RebootPolicy{policy("a"), policy("b")}, hosts: hosts(needy, "worker-1")}.snapshot(),
+			reason:   v1alpha1.ReasonPolicyConflict, check: v1alpha1.ReasonPolicyConflict, passed: 1,
+		},
+		"a grant that is in the ledger and not on the node": {
+			snapshot: one(policy("workers", holding(7, entry("worker-1", 7))), needy("worker-1")).snapshot(), flight: plan.RingBell,
+		},
+		"a drain": {
+			snapshot: one(policy("workers", holding(7, entry("worker-1", 7))),
+				needy("worker-1", cordoned, grant(7, v1alpha1.GrantActive), progress(7, v1alpha1.PhaseDraining))).snapshot(),
+			reason: v1alpha1.ReasonGranted, flight: plan.Wait,
+		},
+		"hooks before the drain: the answer is no, and there are no checks": {
+			snapshot: one(policy("workers", hooked("example.com/ok"), holding(7, entry("worker-1", 7))),
+				needy("worker-1", phase(7, v1alpha1.HooksBefore, 0))).snapshot(),
+			reason: v1alpha1.ReasonWaitingForHook, flight: plan.Wait,
+		},
+		"a grant that the ledger has lost": {
+			snapshot: one(policy("workers"), needy("worker-1", grant(7, v1alpha1.GrantActive), progress(7, v1alpha1.PhaseRebooting))).snapshot(),
+			flight:   plan.Wait,
+		},
+		"a reboot that is over and still in the ledger": {
+			snapshot: one(policy("workers", holding(7, entry("worker-1", 7))), newHost("worker-1", grant(7, v1alpha1.GrantFinished))).snapshot(),
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			e := plan.Explain(tc.snapshot, "worker-1")
+			check, passed := objects(t, e.Checks)
+			var flight plan.Action
+			if e.Flight != nil {
+				flight = e.Flight.Action
+			}
+			got := []any{e.Decision.Reason, check, passed, e.Until, e.Due, flight}
+			if diff := cmp.Diff([]any{tc.reason, tc.check, tc.passed, tc.until, tc.due, tc.flight}, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestExplain_Order: the order of the checks that run is the one that docs/reasons.md promises.
+func TestExplain_Order(t *testing.T) {
+	text, err := os.ReadFile("../../docs/reasons.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var documented, got []v1alpha1.Reason
+	for _, row := range regexp.MustCompile("(?m)^\\| [0-9]+ \\| `([A-Za-z]+)` \\|").FindAllSubmatch(text, -1) {
+		documented = append(documented, v1alpha1.Reason(row[1]))
+	}
+	for _, c := range plan.Explain(one(policy("workers"), needy("worker-1")).snapshot(), "worker-1").Checks {
+		got = append(got, c.Check)
+	}
+	if diff := cmp.Diff(documented, got); diff != "" {
+		t.Errorf("the order of docs/reasons.md and that of the checks (-documented +run):\n%s", diff)
+	}
+}
+
+// TestResponsible: one policy answers for a node.
+func TestResponsible(t *testing.T) {
+	all, web := policy("all"), policy("web", selects("pool", "web"), priority(1))
+	held, gone := policy("held", selects("pool", "none"), holding(7, entry("worker-1", 7))), givenBy("gone")
+	cases := map[string]struct {
+		policies []*v1alpha1.RebootPolicy
+		host     *host
+		want     string
+	}{
+		"nobody":                             {[]*v1alpha1.RebootPolicy{web}, newHost("worker-1"), ""},
+		"who governs":                        {[]*v1alpha1.RebootPolicy{all, web}, newHost("worker-1"), "all"},
+		"the first of rivals":                {[]*v1alpha1.RebootPolicy{policy("b"), policy("a")}, newHost("worker-1"), "a"},
+		"who holds it in the ledger":         {[]*v1alpha1.RebootPolicy{all, held}, newHost("worker-1"), "held"},
+		"whose grant is outstanding":         {[]*v1alpha1.RebootPolicy{all, web}, newHost("worker-1", grant(7, v1alpha1.GrantActive, givenBy("web"))), "web"},
+		"a grant that is over does not bind": {[]*v1alpha1.RebootPolicy{all, web}, newHost("worker-1", grant(7, v1alpha1.GrantFinished, givenBy("web"))), "all"},
+		"a grant of a policy that is gone":   {[]*v1alpha1.RebootPolicy{all}, newHost("worker-1", grant(7, v1alpha1.GrantActive, gone)), "all"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := situation{policies: tc.policies, hosts: []*host{tc.host}}.snapshot()
+			policies := make([]v1alpha1.RebootPolicy, len(tc.policies))
+			for i, p := range tc.policies {
+				policies[i] = *p
+			}
+			if got := plan.Responsible(policies, s.Governor, &s.Nodes[0]); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestGovernor_Selecting: all that select the node are told, who wins first.
+func TestGovernor_Selecting(t *testing.T) {
+	s := situation{policies: []*v1alpha1.RebootPolicy{policy("b"), policy("a"), policy("db", selects("pool", "db"), priority(10)), policy("web", selects("pool", "web"))}}
+	want := []plan.Selection{{Policy: "db", Priority: 10}, {Policy: "a"}, {Policy: "b"}}
+	if diff := cmp.Diff(want, s.snapshot().Governor.Selecting(map[string]string{"pool": "db"})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

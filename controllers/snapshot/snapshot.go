@@ -1,0 +1,73 @@
+// Package snapshot reads what decisions about reboots look at. The manager decides from it, and `kubectl reboot`
+// explains from it: one snapshot gives both the same answer.
+package snapshot
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/window"
+)
+
+// page is how many Nodes one page of a LIST holds; each is trimmed before the next page is read.
+const page = 500
+
+// Policies lists all RebootPolicies.
+func Policies(ctx context.Context, reader client.Reader) ([]v1alpha1.RebootPolicy, error) {
+	var policies v1alpha1.RebootPolicyList
+	if err := reader.List(ctx, &policies); err != nil {
+		return nil, fmt.Errorf("listing policies: %w", err)
+	}
+	return policies.Items, nil
+}
+
+// Nodes lists all Nodes from the API server, trimmed, in pages of one consistent revision. A cache has no pages: it is
+// listed without this.
+func Nodes(ctx context.Context, live client.Reader) ([]corev1.Node, error) {
+	var all []corev1.Node
+	for token := ""; ; {
+		var nodes corev1.NodeList
+		if err := live.List(ctx, &nodes, client.Limit(page), client.Continue(token)); err != nil {
+			return nil, fmt.Errorf("listing nodes from the API server: %w", err)
+		}
+		for i := range nodes.Items {
+			all = append(all, *Trim(&nodes.Items[i]))
+		}
+		if token = nodes.Continue; token == "" {
+			return all, nil
+		}
+	}
+}
+
+// Views are the Nodes as decisions look at them.
+func Views(nodes []corev1.Node) []plan.Node {
+	views := make([]plan.Node, len(nodes))
+	for i := range nodes {
+		views[i] = plan.NodeOf(&nodes[i])
+	}
+	return views
+}
+
+// Of is the snapshot for one of the policies at an instant. A nil policy stands for the nodes that none governs.
+func Of(policy *v1alpha1.RebootPolicy, policies []v1alpha1.RebootPolicy, nodes []plan.Node, now time.Time) plan.Snapshot {
+	s := plan.Snapshot{Now: now, Policy: policy, Governor: plan.NewGovernor(policies), Nodes: nodes}
+	if policy != nil {
+		s.Window, s.WindowInvalid = windowAt(policy, now)
+	}
+	return s
+}
+
+// windowAt resolves the policy's windows. What cannot be compiled is closed.
+func windowAt(policy *v1alpha1.RebootPolicy, now time.Time) (window.State, string) {
+	schedule, err := window.Compile(policy.Spec.Windows, policy.Spec.Blackouts)
+	if err != nil {
+		return window.State{}, err.Error()
+	}
+	return schedule.At(now), ""
+}

@@ -1,0 +1,53 @@
+package snapshot
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// Transform is Trim for an informer of Nodes; what is no Node passes.
+func Transform(object any) (any, error) {
+	if node, ok := object.(*corev1.Node); ok {
+		return Trim(node), nil
+	}
+	return object, nil
+}
+
+// Trim keeps what a decision looks at, about a seventh of a Node. Two versions of a Node that differ in a heartbeat
+// alone are equal afterwards.
+func Trim(node *corev1.Node) *corev1.Node {
+	trimmed := &corev1.Node{
+		TypeMeta: node.TypeMeta,
+		ObjectMeta: metav1.ObjectMeta{
+			Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion,
+			Labels: node.Labels, DeletionTimestamp: node.DeletionTimestamp,
+		},
+		Spec:   corev1.NodeSpec{Unschedulable: node.Spec.Unschedulable},
+		Status: corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{BootID: node.Status.NodeInfo.BootID}},
+	}
+	for key, value := range node.Annotations {
+		if strings.HasPrefix(key, v1alpha1.GroupVersion.Group+"/") || answer(value) {
+			if trimmed.Annotations == nil {
+				trimmed.Annotations = map[string]string{}
+			}
+			trimmed.Annotations[key] = value
+		}
+	}
+	for _, c := range node.Status.Conditions {
+		switch c.Type {
+		case corev1.NodeReady, v1alpha1.NodeRebootRequired, v1alpha1.NodeRebootPermitted, corev1.NodeMaintenanceInProgress:
+			c.LastHeartbeatTime = metav1.Time{}
+			trimmed.Status.Conditions = append(trimmed.Status.Conditions, c)
+		}
+	}
+	return trimmed
+}
+
+// answer tells whether an annotation may be the answer of a hook: their keys are the users'.
+func answer(value string) bool {
+	return value == "true" || value == "false" || strings.HasPrefix(value, "failed")
+}
