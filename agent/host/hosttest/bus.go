@@ -13,10 +13,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"syscall"
 
 	"github.com/godbus/dbus/v5"
+
+	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
 )
 
 // maxSocketPath is one less than sun_path holds on Linux.
@@ -29,8 +32,10 @@ type Bus struct {
 	// owned says that dir was made by Start and goes with Stop.
 	owned bool
 
-	mu          sync.Mutex
-	daemon      *exec.Cmd
+	mu     sync.Mutex
+	daemon *exec.Cmd
+	// release lets the thread go that started the daemon.
+	release     func()
 	activations []*activation
 }
 
@@ -120,22 +125,43 @@ func (b *Bus) start() error {
 	daemon := exec.CommandContext(context.Background(), // It ends with Stop.
 		"dbus-daemon", "--config-file="+b.config(), "--nofork", "--nopidfile", "--print-address")
 	daemon.Stderr = &complaints
+	daemon.SysProcAttr = process.Attributes()
 	stdout, err := daemon.StdoutPipe()
 	if err != nil {
 		return fmt.Errorf("starting dbus-daemon: %w", err)
 	}
-	if err := daemon.Start(); err != nil {
+	release, err := startOnThread(daemon)
+	if err != nil {
 		return fmt.Errorf("starting dbus-daemon (package dbus-daemon or dbus): %w", err)
 	}
 	// The daemon prints its address once it listens.
 	if _, err := bufio.NewReader(stdout).ReadString('\n'); err != nil {
+		defer release()
 		if errors.Is(err, io.EOF) {
 			err = errors.Join(daemon.Wait(), errors.New(complaints.String()))
 		}
 		return fmt.Errorf("waiting for dbus-daemon: %w", err)
 	}
-	b.daemon = daemon
+	b.daemon, b.release = daemon, release
 	return nil
+}
+
+// startOnThread starts a program on a thread that lives until it is released: the kernel kills the program when the thread
+// that started it ends, and Go ends threads as it likes unless they are locked.
+func startOnThread(program *exec.Cmd) (release func(), err error) {
+	started, released := make(chan error), make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		started <- program.Start()
+		<-released
+	}()
+	release = func() { close(released) }
+	if err := <-started; err != nil {
+		release()
+		return nil, err
+	}
+	return release, nil
 }
 
 func (b *Bus) stop() error {
@@ -146,6 +172,7 @@ func (b *Bus) stop() error {
 	}
 	daemon := b.daemon
 	b.daemon = nil
+	defer b.release()
 	if err := daemon.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("stopping dbus-daemon: %w", err)
 	}

@@ -1,9 +1,23 @@
 package process
 
-import "syscall"
+import (
+	"errors"
+	"syscall"
 
-// attributes: its own process group, so that Ctrl-C in a terminal is the starter's to act on; and SIGKILL from the
+	"golang.org/x/sys/unix"
+)
+
+// Attributes: its own process group, so that Ctrl-C in a terminal is the starter's to act on; and SIGKILL from the
 // kernel when the thread that started it ends, however that happens.
-func attributes() *syscall.SysProcAttr {
+func Attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+// endGroup waits for the end of a process and kills what it leaves in its process group, as a container's other
+// processes end with its first. Nobody has waited for the process yet, so its number is nobody else's.
+func endGroup(pid int) {
+	for errors.Is(unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil), unix.EINTR) {
+	}
+	// The only error is that nothing is left.
+	_ = unix.Kill(-pid, unix.SIGKILL)
 }

@@ -90,6 +90,7 @@ func (p *Process) Stop(ctx context.Context) {
 
 func (p *Process) wait() {
 	defer close(p.done)
+	endGroup(p.Pid())
 	// How it ended is in cmd.ProcessState.
 	_ = p.cmd.Wait()
 }

@@ -91,6 +91,32 @@ func TestGroup_KeepsTheTerminalsInterruptFromItsPrograms(t *testing.T) {
 	}
 }
 
+// A container's processes end with its first; so do those of a program that stands for one.
+func TestGroup_AProgramsOwnProgramsEndWithIt(t *testing.T) {
+	for name, end := range map[string]func(p *process.Process){
+		"killed":          func(p *process.Process) { p.Kill() },
+		"asked to end":    func(p *process.Process) { p.Stop(t.Context()) },
+		"ended by itself": func(p *process.Process) { <-p.Done() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := process.NewGroup(t.TempDir())
+			defer g.Stop(t.Context())
+			script := "sleep 600 & echo $!; wait"
+			if name == "ended by itself" {
+				script = "sleep 600 & echo $!"
+			}
+			p := start(t, g, script)
+			until(t, "the program to start its own", func() bool { return strings.TrimSpace(p.Tail(1)) != "" })
+			pid, err := strconv.Atoi(strings.TrimSpace(p.Tail(1)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			end(p)
+			until(t, "the program's own program to end", func() bool { return endedOrZombie(pid) })
+		})
+	}
+}
+
 func TestGroup_AKilledStarterTakesItsProgramsAlong(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
