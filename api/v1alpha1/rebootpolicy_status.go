@@ -103,7 +103,8 @@ type LedgerEntry struct {
 	// node is the name of the Node.
 	// +kubebuilder:validation:MaxLength=253
 	Node string `json:"node"`
-	// seq is the grant's sequence number.
+	// seq is the grant's sequence number. The first is 1.
+	// +kubebuilder:validation:Minimum=1
 	Seq int64 `json:"seq"`
 	// bootID is the boot the grant was given for: it dies with it.
 	// +optional

@@ -31,9 +31,17 @@ func (f *fleet) halt() Halt {
 	failed := f.failedSince(f.failuresCountFrom(stands))
 	if most := f.Policy.Spec.FailuresMaxOrDefault(); len(failed) >= int(most) {
 		return Halt{Halted: true, Reason: v1alpha1.ReasonTooManyFailures, Message: fmt.Sprintf(
-			"%d nodes failed since the last success (failures.max is %d): %s", len(failed), most, list(failed))}
+			"%s failed since the last success (failures.max is %d): %s", nodes(len(failed)), most, list(failed))}
 	}
 	return quiet(stands)
+}
+
+// nodes counts nodes in words.
+func nodes(n int) string {
+	if n == 1 {
+		return "1 node"
+	}
+	return fmt.Sprintf("%d nodes", n)
 }
 
 // quiet keeps the word of an administrator who resumed, because failures count from there.

@@ -55,7 +55,7 @@ func TestReboots_Halt(t *testing.T) {
 		},
 		"one failed, one may": {
 			one(workers(most(1)), needy("a", drainFailed(-minute))),
-			haltedBy("1 nodes failed since the last success (failures.max is 1): a (DrainTimedOut)"),
+			haltedBy("1 node failed since the last success (failures.max is 1): a (DrainTimedOut)"),
 		},
 		"a node that failed many times is one node": {
 			one(workers(), needy("a", progress(1, v1alpha1.PhaseAborted, failed(9, v1alpha1.ReasonDrainTimedOut, "")))), healthy,
@@ -80,14 +80,14 @@ func TestReboots_Halt(t *testing.T) {
 		},
 		"a node that did not come back (behaviour 26)": {
 			one(workers(most(1), holding(5, entry("a", 5))), newHost("a", lateReboot...)),
-			haltedBy("1 nodes failed since the last success (failures.max is 1): a (RebootTimedOut)"),
+			haltedBy("1 node failed since the last success (failures.max is 1): a (RebootTimedOut)"),
 		},
 		"a node that did not come back, and a success since": {
 			one(workers(most(1), holding(5, entry("a", 5)), succeeded(-minute)), newHost("a", lateReboot...)), healthy,
 		},
 		"a drain whose agent is dead": {
 			one(workers(most(1), holding(5, entry("a", 5))), needy("a", grant(5, v1alpha1.GrantActive), progress(5, v1alpha1.PhaseDraining, phaseAt(-time.Hour)))),
-			haltedBy("1 nodes failed since the last success (failures.max is 1): a (DrainTimedOut)"),
+			haltedBy("1 node failed since the last success (failures.max is 1): a (DrainTimedOut)"),
 		},
 		"a finished reboot that is not released, of a node that is not Ready again": {
 			one(workers(most(1), holding(5, entry("a", 5))), newHost("a", append(lateReboot[1:], grant(5, v1alpha1.GrantFinished), bootID("two"))...)),
@@ -111,11 +111,11 @@ func TestReboots_Halt(t *testing.T) {
 		},
 		"resumed, and failed again": {
 			one(workers(most(1), stands(false, v1alpha1.ReasonResumed, "resumed: mended", -3*minute)), needy("a", drainFailed(-2*minute))),
-			haltedBy("1 nodes failed since the last success (failures.max is 1): a (DrainTimedOut)"),
+			haltedBy("1 node failed since the last success (failures.max is 1): a (DrainTimedOut)"),
 		},
 		"resumed, and a success since, and failed again": {
 			one(workers(most(1), stands(false, v1alpha1.ReasonResumed, "resumed: mended", -5*minute), succeeded(-3*minute)), needy("a", drainFailed(-2*minute))),
-			haltedBy("1 nodes failed since the last success (failures.max is 1): a (DrainTimedOut)"),
+			haltedBy("1 node failed since the last success (failures.max is 1): a (DrainTimedOut)"),
 		},
 		"resumed, and a success since, and failed between the two": {
 			one(workers(most(1), stands(false, v1alpha1.ReasonResumed, "resumed: mended", -5*minute), succeeded(-3*minute)), needy("a", drainFailed(-4*minute))),
@@ -123,7 +123,7 @@ func TestReboots_Halt(t *testing.T) {
 		},
 		"a before-hook said no": {
 			one(workers(most(1)), needy("a", grant(5, v1alpha1.GrantCancelled, cancelledAt(-minute, v1alpha1.ReasonHookFailed)))),
-			haltedBy("1 nodes failed since the last success (failures.max is 1): a (HookFailed)"),
+			haltedBy("1 node failed since the last success (failures.max is 1): a (HookFailed)"),
 		},
 		"a drain failed and then a before-hook said no: that is one node": {
 			one(workers(), needy("a", drainFailed(-time.Hour), grant(5, v1alpha1.GrantCancelled, cancelledAt(-minute, v1alpha1.ReasonHookTimedOut)))), healthy,
@@ -135,11 +135,11 @@ func TestReboots_Halt(t *testing.T) {
 			one(workers(most(1), hooked("example.com/a"), holding(5, entry("a", 5))), newHost("a", grant(5, v1alpha1.GrantActive),
 				progress(5, v1alpha1.PhaseRebooting, phaseAt(-time.Hour)), rebooted(-40*minute, -40*minute),
 				phase(5, v1alpha1.HooksAfter, -30*minute), annotated("example.com/a", "failed: no disk"))),
-			haltedBy("1 nodes failed since the last success (failures.max is 1): a (HookFailed)"),
+			haltedBy("1 node failed since the last success (failures.max is 1): a (HookFailed)"),
 		},
 		"healthy until now, and the first failures": {
 			one(workers(most(1), stands(false, v1alpha1.ReasonHealthy, "", 0)), needy("a", drainFailed(-2*minute))),
-			haltedBy("1 nodes failed since the last success (failures.max is 1): a (DrainTimedOut)"),
+			haltedBy("1 node failed since the last success (failures.max is 1): a (DrainTimedOut)"),
 		},
 	}
 	for name, tc := range cases {
