@@ -16,7 +16,7 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/reboot-operator/reboot-operator/hack/fleet/terminal"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
 // options are the benchmark's flags.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
 	"github.com/reboot-operator/reboot-operator/hack/fleet"
-	"github.com/reboot-operator/reboot-operator/hack/fleet/terminal"
 	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
 // Goals. Wall time is in terms of the ideal: one drain and one reboot after the other and nothing between.

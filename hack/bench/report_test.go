@@ -11,8 +11,8 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
 	"github.com/reboot-operator/reboot-operator/hack/fleet"
-	"github.com/reboot-operator/reboot-operator/hack/fleet/terminal"
 	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
 var began = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

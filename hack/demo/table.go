@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/reboot-operator/reboot-operator/hack/fleet/terminal"
 	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
 // snapshot is what the table shows, at one instant.
