@@ -18,9 +18,11 @@ const (
 	NotNeeded State = "NotNeeded"
 	// Unknown means the engine cannot be asked. It is never a need.
 	Unknown State = "Unknown"
+	// Absent means an engine that nobody named is not on this host, and has not been in this boot: it has no say.
+	Absent State = "Absent"
 )
 
-// MaxMessageBytes is the most bytes a Report's Message holds.
+// MaxMessageBytes is the most bytes the Message of one engine's Report holds.
 const MaxMessageBytes = 256
 
 // Report is what one engine says. Two equal reports (==) say the same, so an unchanged report causes no write.
@@ -39,8 +41,8 @@ type Report struct {
 	// Latched means the need was heard in a broadcast that the engine itself does not confirm. Such a need is in no
 	// status that could be read again: it has to be handed back to the engine when the agent restarts within a boot.
 	Latched bool
-	// Message is a sentence for people: valid UTF-8 of at most MaxMessageBytes bytes, free of times, counters and
-	// connection names, so that it changes only when what it says does.
+	// Message is a sentence for people that names the engine: valid UTF-8 of at most MaxMessageBytes bytes, free of times,
+	// counters and connection names, so that it changes only when what it says does.
 	Message string
 }
 

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -8,44 +9,71 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// Merge makes one need for the node out of what its engines report. Any need wins, and the message tells all of them;
-// where nobody needs anything one engine that knows is enough; Unknown is left when none knows, or there is none.
+// maxMergedBytes bounds the message of all engines together.
+const maxMergedBytes = 2 * MaxMessageBytes
+
+// Merge makes one need for the node out of what its engines report; absent ones say nothing. Any need wins, and the message
+// tells all of them. Where there is none, one engine that cannot be asked is enough to make it Unknown: it may have one.
 func Merge(reports []Report) Report {
-	for _, state := range []State{Needed, NotNeeded, Unknown} {
-		same := slices.DeleteFunc(slices.Clone(reports), func(r Report) bool { return r.State != state })
-		if len(same) > 0 {
-			return join(same)
-		}
+	of := func(state State) []Report {
+		return slices.DeleteFunc(slices.Clone(reports), func(r Report) bool { return r.State != state })
 	}
-	return Report{State: Unknown, Reason: v1alpha1.ReasonEngineUnreachable, Message: "No update engine is watched on this host."}
+	needed, unknown, idle := of(Needed), of(Unknown), of(NotNeeded)
+	switch {
+	case len(needed) > 0:
+		return join(needed, unknown)
+	case len(unknown) > 0:
+		return join(unknown, idle)
+	case len(idle) > 0:
+		return join(idle, nil)
+	}
+	return nobody(of(Absent))
 }
 
-// join tells reports of one state as one: the first gives the names, all give the message. A need is latched only if no
-// engine confirms any.
-func join(reports []Report) Report {
+// join tells reports of one state as one: the first gives the names, all give the message, and so do others. A need is
+// latched only if no engine confirms any.
+func join(reports, others []Report) Report {
 	joined := reports[0]
-	messages := make([]string, 0, len(reports))
 	for _, r := range reports {
 		joined.Latched = joined.Latched && r.Latched
 		if joined.Version == "" {
 			joined.Version, joined.Running = r.Version, r.Running
 		}
+	}
+	var messages []string
+	for _, r := range slices.Concat(reports, others) {
 		if !slices.Contains(messages, r.Message) {
 			messages = append(messages, r.Message)
 		}
 	}
-	joined.Message = Shorten(strings.Join(messages, " "))
+	joined.Message = ShortenTo(maxMergedBytes, strings.Join(messages, " "))
 	return joined
 }
 
+// nobody is a host on which no engine was found.
+func nobody(absent []Report) Report {
+	names := make([]string, 0, len(absent))
+	for _, r := range absent {
+		names = append(names, r.Engine)
+	}
+	return Report{
+		State: Unknown, Reason: v1alpha1.ReasonEngineUnreachable,
+		Message: fmt.Sprintf("No update engine is found on this host; looked for %s. Mount the host's /run/dbus and /run into the "+
+			"agent's pod, or name the host's engine with --engines.", strings.Join(names, ", ")),
+	}
+}
+
 // Shorten cuts a message to MaxMessageBytes of valid UTF-8, at the end of a character.
-func Shorten(message string) string {
+func Shorten(message string) string { return ShortenTo(MaxMessageBytes, message) }
+
+// ShortenTo cuts a message to a number of bytes of valid UTF-8, at the end of a character. There has to be room for one.
+func ShortenTo(limit int, message string) string {
 	message = strings.ToValidUTF8(message, "\uFFFD")
-	if len(message) <= MaxMessageBytes {
+	if len(message) <= limit {
 		return message
 	}
 	const ellipsis = "…"
-	end := MaxMessageBytes - len(ellipsis)
+	end := limit - len(ellipsis)
 	for !utf8.RuneStart(message[end]) {
 		end--
 	}

@@ -25,26 +25,37 @@ func TestMerge(t *testing.T) {
 	upToDate := Report{
 		Engine: "update-engine", State: NotNeeded, Reason: v1alpha1.ReasonUpToDate, Message: "Nothing is staged.",
 	}
-	absent := Report{
+	gone := Report{
 		Engine: "rpm-ostree", State: Unknown, Reason: v1alpha1.ReasonEngineUnreachable, Message: "rpm-ostree is not on the bus.",
 	}
 	other := Report{
 		Engine: "update-engine", State: Unknown, Reason: v1alpha1.ReasonEngineUnreachable, Message: "The bus is gone.",
 	}
-	noEngine := Report{
-		State: Unknown, Reason: v1alpha1.ReasonEngineUnreachable, Message: "No update engine is watched on this host.",
+	fileAbsent := Report{
+		Engine: "sentinel", State: NotNeeded, Reason: v1alpha1.ReasonUpToDate, Message: "The file does not exist.",
 	}
+	never := Report{Engine: "cos-update-engine", State: Absent, Message: "Not here."}
+	nowhere := Report{Engine: "sentinel", State: Absent, Message: "Nor here."}
 
 	cases := map[string]struct {
 		reports []Report
 		want    Report
 	}{
-		"no engine at all is unknown, never up to date": {nil, noEngine},
 		"one engine speaks for itself":                  {[]Report{staged}, staged},
 		"a need wins over an engine that needs nothing": {[]Report{upToDate, staged}, staged},
-		"a need wins over one that cannot be asked":     {[]Report{absent, staged}, staged},
-		"one engine that knows is enough":               {[]Report{absent, upToDate}, upToDate},
-		"several needs are all told": {[]Report{sentinel, staged, upToDate}, Report{
+		"a need wins over one that cannot be asked, which is told": {[]Report{gone, staged}, Report{
+			Engine: "update-engine", State: Needed, Reason: v1alpha1.ReasonUpdateStaged, Version: "4001.0.0",
+			Message: "update_engine has installed version 4001.0.0. rpm-ostree is not on the bus.",
+		}},
+		"one that cannot be asked may have a need, whatever the others say (behaviour 7)": {[]Report{fileAbsent, gone}, Report{
+			Engine: "rpm-ostree", State: Unknown, Reason: v1alpha1.ReasonEngineUnreachable,
+			Message: "rpm-ostree is not on the bus. The file does not exist.",
+		}},
+		"nothing is needed if all say so": {[]Report{upToDate, fileAbsent}, Report{
+			Engine: "update-engine", State: NotNeeded, Reason: v1alpha1.ReasonUpToDate,
+			Message: "Nothing is staged. The file does not exist.",
+		}},
+		"several needs are one, and all are told (behaviour 12)": {[]Report{sentinel, staged, upToDate}, Report{
 			Engine: "sentinel", State: Needed, Reason: v1alpha1.ReasonSentinelPresent, Version: "4001.0.0",
 			Running: "4000.0.0", Message: "/run/reboot-required exists. update_engine has installed version 4001.0.0.",
 		}},
@@ -53,11 +64,18 @@ func TestMerge(t *testing.T) {
 			Message: "A broadcast asks for a reboot. /run/reboot-required exists.",
 		}},
 		"a latched need alone stays latched": {[]Report{upToDate, heard}, heard},
-		"unknown only when all are": {[]Report{absent, other}, Report{
+		"several that cannot be asked": {[]Report{gone, other}, Report{
 			Engine: "rpm-ostree", State: Unknown, Reason: v1alpha1.ReasonEngineUnreachable,
 			Message: "rpm-ostree is not on the bus. The bus is gone.",
 		}},
-		"the same sentence is told once": {[]Report{absent, absent}, absent},
+		"the same sentence is told once": {[]Report{gone, gone}, gone},
+		"an absent engine has no say":    {[]Report{never, upToDate, nowhere}, upToDate},
+		"nor beside one that vanished":   {[]Report{never, gone}, gone},
+		"no engine at all is unknown, never up to date (behaviour 7)": {[]Report{never, nowhere}, Report{
+			State: Unknown, Reason: v1alpha1.ReasonEngineUnreachable,
+			Message: "No update engine is found on this host; looked for cos-update-engine, sentinel. Mount the host's /run/dbus " +
+				"and /run into the agent's pod, or name the host's engine with --engines.",
+		}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -74,6 +92,14 @@ func TestMerge_LeavesItsInputAlone(t *testing.T) {
 	Merge(reports)
 	if diff := cmp.Diff(want, reports); diff != "" {
 		t.Errorf("reports changed (-want +got):\n%s", diff)
+	}
+}
+
+func TestMerge_CutsWhatAllSay(t *testing.T) {
+	long := strings.Repeat("x", MaxMessageBytes)
+	got := Merge([]Report{{State: Needed, Message: long}, {State: Needed, Message: long + "y"}, {State: Unknown, Message: long + "z"}})
+	if len(got.Message) != 2*MaxMessageBytes || !strings.HasPrefix(got.Message, long+" "+long[1:len(long)-len("…")]) {
+		t.Errorf("got %d bytes: %q", len(got.Message), got.Message)
 	}
 }
 

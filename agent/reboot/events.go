@@ -117,12 +117,15 @@ func refusal(err error) string {
 	return engine.Shorten(fmt.Sprintf("The host was not rebooted: %v.", err))
 }
 
+// maxNoteBytes is the most that the API server takes as the note of an event.
+const maxNoteBytes = 1024
+
 func (r *Reconciler) tell(node *corev1.Node, reason, action, note string, args ...any) {
-	r.Events.Eventf(node, nil, corev1.EventTypeNormal, reason, action, note, args...)
+	r.Events.Eventf(node, nil, corev1.EventTypeNormal, reason, action, "%s", engine.ShortenTo(maxNoteBytes, fmt.Sprintf(note, args...)))
 }
 
 func (r *Reconciler) warn(node *corev1.Node, reason, action, note string, args ...any) {
-	r.Events.Eventf(node, nil, corev1.EventTypeWarning, reason, action, note, args...)
+	r.Events.Eventf(node, nil, corev1.EventTypeWarning, reason, action, "%s", engine.ShortenTo(maxNoteBytes, fmt.Sprintf(note, args...)))
 }
 
 // reference names a Node in all its versions, so that an event that is repeated becomes a series.

@@ -22,15 +22,20 @@ const boot, otherBoot = "boot-2", "boot-1"
 func makeObservation(changes ...func(*Observation)) Observation {
 	o := Observation{
 		Now: now, BootID: boot, Policy: &Settings{},
-		Engine: &engine.Report{
-			Engine: "update-engine", State: engine.NotNeeded, Reason: v1alpha1.ReasonUpToDate, Message: "Nothing is staged.",
-		},
 		Inhibitors: Inhibitors{Known: true},
 	}
+	hears(engine.Report{
+		Engine: "update-engine", State: engine.NotNeeded, Reason: v1alpha1.ReasonUpToDate, Message: "Nothing is staged.",
+	})(&o)
 	for _, change := range changes {
 		change(&o)
 	}
 	return o
+}
+
+// hears is what each of the engines says.
+func hears(reports ...engine.Report) func(*Observation) {
+	return func(o *Observation) { o.Engines, o.Engine = reports, new(engine.Merge(reports)) }
 }
 
 func granted(seq int64, state v1alpha1.GrantState) func(*Observation) {

@@ -15,43 +15,60 @@ func TestNeed(t *testing.T) {
 	says := func(state corev1.ConditionStatus, reason v1alpha1.Reason, message string) corev1.NodeCondition {
 		return corev1.NodeCondition{Type: v1alpha1.NodeRebootRequired, Status: state, Reason: string(reason), Message: message}
 	}
+	const upToDate = "Nothing is staged. Heard in boot boot-2 from update-engine."
+	sentinel := engine.Report{Engine: "sentinel", State: engine.NotNeeded, Reason: v1alpha1.ReasonUpToDate, Message: "No file."}
+	gone := engine.Report{Engine: "update-engine", State: engine.Unknown, Reason: v1alpha1.ReasonEngineUnreachable, Message: "No bus."}
+	absent := engine.Report{Engine: "rpm-ostree", State: engine.Absent, Message: "Not here."}
 	cases := map[string]struct {
 		o    Observation
 		want corev1.NodeCondition
 	}{
-		"nothing": {makeObservation(), says(corev1.ConditionFalse, v1alpha1.ReasonUpToDate, "Nothing is staged.")},
+		"nothing": {makeObservation(), says(corev1.ConditionFalse, v1alpha1.ReasonUpToDate, upToDate)},
 		"an update": {
 			makeObservation(staged("4593.1.0")),
-			says(corev1.ConditionTrue, v1alpha1.ReasonUpdateStaged, "Staged. Heard from update-engine in boot boot-2: version 4593.1.0."),
+			says(corev1.ConditionTrue, v1alpha1.ReasonUpdateStaged,
+				"Staged. Heard in boot boot-2 from update-engine (asks for version 4593.1.0)."),
 		},
 		"an update that nobody confirms": {
-			makeObservation(staged(""), func(o *Observation) { o.Engine.Latched = true }),
-			says(corev1.ConditionTrue, v1alpha1.ReasonUpdateStaged, "Staged. Heard from update-engine by broadcast in boot boot-2."),
+			makeObservation(latched("")),
+			says(corev1.ConditionTrue, v1alpha1.ReasonUpdateStaged, "Staged. Heard in boot boot-2 from update-engine (asks by broadcast)."),
 		},
 		"a request": {
 			makeObservation(requesting("new firmware")),
-			says(corev1.ConditionTrue, v1alpha1.ReasonRequested, `An administrator asks for a reboot: "new firmware".`),
+			says(corev1.ConditionTrue, v1alpha1.ReasonRequested, upToDate+` An administrator asks for a reboot: "new firmware".`),
 		},
 		"a request without words": {
 			makeObservation(requesting("")),
-			says(corev1.ConditionTrue, v1alpha1.ReasonRequested, `An administrator asks for a reboot: "".`),
+			says(corev1.ConditionTrue, v1alpha1.ReasonRequested, upToDate+` An administrator asks for a reboot: "".`),
 		},
 		"an update and a request are both told": {
 			makeObservation(staged("1"), requesting("new firmware")),
 			says(corev1.ConditionTrue, v1alpha1.ReasonUpdateStaged,
-				`Staged. Heard from update-engine in boot boot-2: version 1. An administrator asks for a reboot: "new firmware".`),
+				`Staged. Heard in boot boot-2 from update-engine (asks for version 1). An administrator asks for a reboot: "new firmware".`),
+		},
+		"the engines in use are named, and no absent one": {
+			makeObservation(hears(stagedReport("1"), absent, sentinel)),
+			says(corev1.ConditionTrue, v1alpha1.ReasonUpdateStaged,
+				"Staged. Heard in boot boot-2 from update-engine (asks for version 1), sentinel."),
+		},
+		"an engine that vanished is no need, whatever the others say (behaviour 7)": {
+			makeObservation(hears(gone, sentinel)),
+			says(corev1.ConditionUnknown, v1alpha1.ReasonEngineUnreachable,
+				"No bus. No file. Heard in boot boot-2 from update-engine, sentinel."),
 		},
 		"no engine is no need (behaviour 7)": {
-			makeObservation(unreachable), says(corev1.ConditionUnknown, v1alpha1.ReasonEngineUnreachable, "No bus."),
+			makeObservation(hears(absent)),
+			says(corev1.ConditionUnknown, v1alpha1.ReasonEngineUnreachable, engine.Merge([]engine.Report{absent}).Message),
 		},
-		"no engine, and a request": {
-			makeObservation(unreachable, requesting("x")),
-			says(corev1.ConditionTrue, v1alpha1.ReasonRequested, `An administrator asks for a reboot: "x".`),
+		"no engine that can be asked, and a request": {
+			makeObservation(hears(gone), requesting("x")),
+			says(corev1.ConditionTrue, v1alpha1.ReasonRequested,
+				`No bus. Heard in boot boot-2 from update-engine. An administrator asks for a reboot: "x".`),
 		},
 		"long words are cut at the end of a character": {
 			makeObservation(requesting(strings.Repeat("x", 127) + "ß")),
 			says(corev1.ConditionTrue, v1alpha1.ReasonRequested,
-				`An administrator asks for a reboot: "`+strings.Repeat("x", 127)+`".`),
+				upToDate+` An administrator asks for a reboot: "`+strings.Repeat("x", 127)+`".`),
 		},
 	}
 	for name, tc := range cases {
@@ -87,60 +104,18 @@ func TestFulfilled(t *testing.T) {
 	}
 }
 
-func TestBefore(t *testing.T) {
-	needs := func(change func(*engine.Report)) []corev1.NodeCondition {
-		o := makeObservation(staged("4593.1.0"), requesting("Heard from update-engine in boot boot-9."))
-		change(o.Engine)
-		return []corev1.NodeCondition{need(o)}
-	}
-	as := func(*engine.Report) {}
-	report := engine.Report{
-		Engine: "update-engine", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Version: "4593.1.0",
-	}
-	latched := report
-	latched.Latched, latched.Version = true, ""
-	unversioned := report
-	unversioned.Version = ""
-	odd := report
-	odd.Version = "1."
-	words := []corev1.NodeCondition{need(makeObservation(requesting("Heard from update-engine in boot " + boot + ". Really.")))}
-	notNeeded := needs(as)
-	notNeeded[0].Status = corev1.ConditionFalse
-	cases := map[string]struct {
-		conditions   []corev1.NodeCondition
-		name, bootID string
-		want         engine.Report
-	}{
-		"no condition":                      {nil, "update-engine", boot, engine.Report{}},
-		"a need of this boot":               {needs(as), "update-engine", boot, report},
-		"a need of another boot has fallen": {needs(as), "update-engine", otherBoot, engine.Report{}},
-		"an administrator's words are none": {needs(as), "update-engine", "boot-9", engine.Report{}},
-		"nor on their own":                  {words, "update-engine", boot, engine.Report{}},
-		"a need of another engine":          {needs(as), "rpm-ostree", boot, engine.Report{}},
-		"no need":                           {notNeeded, "update-engine", boot, engine.Report{}},
-		"a latched need":                    {needs(func(r *engine.Report) { r.Latched, r.Version = true, "" }), "update-engine", boot, latched},
-		"no version":                        {needs(func(r *engine.Report) { r.Version = "" }), "update-engine", boot, unversioned},
-		"a version that ends oddly":         {needs(func(r *engine.Report) { r.Version = "1." }), "update-engine", boot, odd},
-		"a version nobody would choose":     {needs(func(r *engine.Report) { r.Version = "1. 2" }), "update-engine", boot, unversioned},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, before(tc.conditions, tc.name, tc.bootID)); diff != "" {
-				t.Errorf("before (-want +got):\n%s", diff)
-			}
-		})
+func stagedReport(version string) engine.Report {
+	return engine.Report{
+		Engine: "update-engine", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Version: version, Message: "Staged.",
 	}
 }
 
-func staged(version string) func(*Observation) {
-	return func(o *Observation) {
-		o.Engine.State, o.Engine.Reason, o.Engine.Version = engine.Needed, v1alpha1.ReasonUpdateStaged, version
-		o.Engine.Message = "Staged."
-	}
-}
+func staged(version string) func(*Observation) { return hears(stagedReport(version)) }
 
-func unreachable(o *Observation) {
-	o.Engine.State, o.Engine.Reason, o.Engine.Message = engine.Unknown, v1alpha1.ReasonEngineUnreachable, "No bus."
+func latched(version string) func(*Observation) {
+	r := stagedReport(version)
+	r.Latched = true
+	return hears(r)
 }
 
 func requesting(why string) func(*Observation) {

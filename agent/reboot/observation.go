@@ -30,8 +30,9 @@ type Observation struct {
 	RequestedWhy string
 	// Conditions are the Node's.
 	Conditions []corev1.NodeCondition
-	// Engine is what the update engines say together. Nil: not heard yet.
-	Engine *engine.Report
+	// Engines is what each update engine says, and Engine is what they say together. Nil: not heard yet.
+	Engines []engine.Report
+	Engine  *engine.Report
 	// OS describes the host for selectors. Nil: unreadable.
 	OS *OS
 	// Policy is what the granting policy says. Nil: not needed now, gone or unreadable.

@@ -30,7 +30,8 @@ func (r *Reconciler) node(ctx context.Context) (*corev1.Node, error) {
 	return node, nil
 }
 
-// Before is what an engine had reported in this boot, when an earlier process of the agent ran. Zero: nothing, or no need.
+// Before is what an engine had reported in this boot, when an earlier process of the agent ran. Zero: it had not been
+// heard. A state other than Needed is Unknown.
 func (r *Reconciler) Before(ctx context.Context, name string) (engine.Report, error) {
 	bootID, err := host.BootID(r.BootIDFile)
 	if err != nil {
@@ -59,8 +60,11 @@ func (r *Reconciler) observe(ctx context.Context, node *corev1.Node) (Observatio
 		Requested:     requested,
 		RequestedWhy:  why,
 		Conditions:    node.Status.Conditions,
-		Engine:        r.Reports.merged(),
+		Engines:       r.Reports.heard(),
 		OS:            r.os(ctx),
+	}
+	if o.Engines != nil {
+		o.Engine = new(engine.Merge(o.Engines))
 	}
 	o.Record.Grant, o.GrantErr = v1alpha1.ParseGrant(node.Annotations)
 	o.Record.Progress, o.ProgressErr = v1alpha1.ParseProgress(node.Annotations)

@@ -105,7 +105,7 @@ func makeReconciler(t *testing.T, record Record) (*Reconciler, *apiServer, *logi
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "n1", ResourceVersion: "10", Annotations: map[string]string{}},
 		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{
-			Type: v1alpha1.NodeRebootRequired, Status: corev1.ConditionFalse, Reason: "UpToDate", Message: "Nothing.",
+			Type: v1alpha1.NodeRebootRequired, Status: corev1.ConditionFalse, Reason: "UpToDate", Message: "Nothing. Heard in boot boot-2 from e.",
 		}}},
 	}
 	if record.Grant != nil {
@@ -335,7 +335,7 @@ func TestReconciler_Before(t *testing.T) {
 	r, api, _ := makeReconciler(t, Record{})
 	api.node.Status.Conditions = []corev1.NodeCondition{need(makeObservation(staged("1")))}
 	got, err := r.Before(t.Context(), "update-engine")
-	want := engine.Report{Engine: "update-engine", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Version: "1"}
+	want := engine.Report{Engine: "update-engine", State: engine.Needed, Version: "1"}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("Before: %v (-want +got):\n%s", err, diff)
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 func TestReportOf(t *testing.T) {
-	silent := func(o *Observation) { o.Engine = nil }
+	silent := func(o *Observation) { o.Engines, o.Engine = nil, nil }
 	up := with(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, "")
 	told := with(v1alpha1.NodeRebootRequired, corev1.ConditionTrue, request(makeObservation(requesting("x"))))
 	cases := map[string]struct {
@@ -178,7 +178,7 @@ func TestAgain(t *testing.T) {
 }
 
 func TestAsks(t *testing.T) {
-	silent := func(o *Observation) { o.Engine = nil }
+	silent := func(o *Observation) { o.Engines, o.Engine = nil, nil }
 	cases := map[string]struct {
 		o                 Observation
 		policy, inhibitor bool
@@ -212,15 +212,15 @@ func TestAsks(t *testing.T) {
 func TestReports_WaitForEachEngine(t *testing.T) {
 	wake := NewWake("n1")
 	r := NewReports(wake, "a", "b")
-	needed := engine.Report{Engine: "b", State: engine.Needed, Message: "B."}
-	for i, report := range []engine.Report{{Engine: "a", State: engine.NotNeeded}, needed} {
-		if got := r.merged(); got != nil {
-			t.Errorf("after %d reports: %v", i, got)
+	a, b := engine.Report{Engine: "a", State: engine.NotNeeded}, engine.Report{Engine: "b", State: engine.Needed, Message: "B."}
+	for _, report := range []engine.Report{b, a} {
+		if got := r.heard(); got != nil {
+			t.Errorf("before %s: %v", report.Engine, got)
 		}
 		r.Put(report)
 	}
-	if diff := cmp.Diff(&needed, r.merged()); diff != "" {
-		t.Errorf("merged (-want +got):\n%s", diff)
+	if diff := cmp.Diff([]engine.Report{a, b}, r.heard()); diff != "" {
+		t.Errorf("heard (-want +got):\n%s", diff)
 	}
 	if len(wake.rings) != 1 {
 		t.Error("nobody was woken")

@@ -28,9 +28,9 @@ func (r *Reports) Put(report engine.Report) {
 	r.wake.Ring()
 }
 
-// merged is what the engines say together; nil until each of them has been heard, so that an agent that starts does not
-// withdraw a need for as long as the one that has it is silent.
-func (r *Reports) merged() *engine.Report {
+// heard is what each engine says, in the order of their names here; nil until each of them has been heard, so that an
+// agent that starts does not withdraw a need for as long as the one that has it is silent.
+func (r *Reports) heard() []engine.Report {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	reports := make([]engine.Report, 0, len(r.names))
@@ -41,5 +41,5 @@ func (r *Reports) merged() *engine.Report {
 		}
 		reports = append(reports, report)
 	}
-	return new(engine.Merge(reports))
+	return reports
 }

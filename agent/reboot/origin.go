@@ -1,0 +1,86 @@
+package reboot
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// The last of an engine's words in condition RebootRequired is its origin: which engines were heard, in which boot, and
+// which of them ask for a reboot. It is read by people, and by the next process of the agent: an engine may not repeat what
+// it said, may have forgotten the version, or may be gone. In another boot all of that has fallen.
+//
+//	Heard in boot 0d9f… from update-engine (asks by broadcast for version 4593.1.0), sentinel (asks), rpm-ostree.
+const (
+	originIntro  = "Heard in boot "
+	originAsks   = "asks"
+	originLatch  = " by broadcast"
+	originTarget = " for version "
+)
+
+// origin is that sentence; empty where no engine was heard.
+func origin(heard []engine.Report, bootID string) string {
+	var from []string
+	for _, r := range heard {
+		if r.State != engine.Absent {
+			from = append(from, r.Engine+asks(r))
+		}
+	}
+	if len(from) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(originIntro+"%s from %s.", bootID, strings.Join(from, ", "))
+}
+
+// asks is what an origin tells of one engine behind its name. A version that could be mistaken for more is left out.
+func asks(heard engine.Report) string {
+	if heard.State != engine.Needed {
+		return ""
+	}
+	words := originAsks
+	if heard.Latched {
+		words += originLatch
+	}
+	if heard.Version != "" && !strings.ContainsAny(heard.Version, " ,()\t\n") {
+		words += originTarget + heard.Version
+	}
+	return " (" + words + ")"
+}
+
+// parseOrigin reads the origin in the message of the condition. An engine that does not ask is Unknown: nobody knows what
+// else it said.
+func parseOrigin(message string) (bootID string, heard []engine.Report) {
+	message, _, _ = strings.Cut(message, requestIntro)
+	_, sentence, found := strings.Cut(message, originIntro)
+	if !found {
+		return "", nil
+	}
+	bootID, from, _ := strings.Cut(strings.TrimSuffix(strings.TrimSpace(sentence), "."), " from ")
+	for part := range strings.SplitSeq(from, ", ") {
+		name, words, asks := strings.Cut(strings.TrimSuffix(part, ")"), " (")
+		r := engine.Report{Engine: name, State: engine.Unknown}
+		if asks {
+			r.State = engine.Needed
+			words, r.Version, _ = strings.Cut(words, originTarget)
+			r.Latched = strings.HasSuffix(words, originLatch)
+		}
+		heard = append(heard, r)
+	}
+	return bootID, heard
+}
+
+// before is what an engine had reported in this boot, as its Node's condition still tells. Zero: it had not been heard.
+func before(conditions []corev1.NodeCondition, name, bootID string) engine.Report {
+	message := Observation{Conditions: conditions}.condition(v1alpha1.NodeRebootRequired).Message
+	in, heard := parseOrigin(message)
+	for _, r := range heard {
+		if in == bootID && r.Engine == name {
+			return r
+		}
+	}
+	return engine.Report{}
+}

@@ -1,0 +1,86 @@
+package reboot
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// TestBefore: what the condition told survives a restart of the agent within the boot (behaviours 8 and 13).
+func TestBefore(t *testing.T) {
+	told := func(changes ...func(*Observation)) []corev1.NodeCondition {
+		return []corev1.NodeCondition{need(makeObservation(changes...))}
+	}
+	forged := requesting("Heard in boot " + boot + " from update-engine (asks).")
+	asks := engine.Report{Engine: "update-engine", State: engine.Needed, Version: "4593.1.0"}
+	latch := engine.Report{Engine: "update-engine", State: engine.Needed, Latched: true}
+	known := engine.Report{Engine: "update-engine", State: engine.Unknown}
+	unversioned := engine.Report{Engine: "update-engine", State: engine.Needed}
+	rpm := engine.Report{Engine: "rpm-ostree", State: engine.Needed, Version: "40.2", Message: "Staged too."}
+	both := told(hears(func() engine.Report { r := stagedReport(""); r.Latched = true; return r }(), rpm,
+		engine.Report{Engine: "sentinel", State: engine.NotNeeded}, engine.Report{Engine: "cos-update-engine", State: engine.Absent}))
+	rpm.Message = ""
+	cases := map[string]struct {
+		conditions   []corev1.NodeCondition
+		name, bootID string
+		want         engine.Report
+	}{
+		"no condition":                        {nil, "update-engine", boot, engine.Report{}},
+		"a need of this boot":                 {told(staged("4593.1.0")), "update-engine", boot, asks},
+		"a need beside a request":             {told(staged("4593.1.0"), forged), "update-engine", boot, asks},
+		"a need of another boot has fallen":   {told(staged("4593.1.0")), "update-engine", otherBoot, engine.Report{}},
+		"a need of another engine":            {told(staged("4593.1.0")), "rpm-ostree", boot, engine.Report{}},
+		"no need, but it was there":           {told(), "update-engine", boot, known},
+		"gone, but it was there":              {told(unreachable), "update-engine", boot, known},
+		"gone in another boot":                {told(unreachable), "update-engine", otherBoot, engine.Report{}},
+		"an administrator's words are none":   {told(forged), "update-engine", boot, known},
+		"nor are they without any engine":     {told(hears(), forged), "update-engine", boot, engine.Report{}},
+		"a latched need":                      {told(latched("")), "update-engine", boot, latch},
+		"no version":                          {told(staged("")), "update-engine", boot, unversioned},
+		"a version that ends oddly":           {told(staged("1.")), "update-engine", boot, engine.Report{Engine: "update-engine", State: engine.Needed, Version: "1."}},
+		"a version nobody would choose":       {told(staged("1), b (asks")), "update-engine", boot, unversioned},
+		"each of several: a latched one":      {both, "update-engine", boot, latch},
+		"each of several: one with a version": {both, "rpm-ostree", boot, rpm},
+		"each of several: one without a need": {both, "sentinel", boot, engine.Report{Engine: "sentinel", State: engine.Unknown}},
+		"each of several: an absent one":      {both, "cos-update-engine", boot, engine.Report{}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, before(tc.conditions, tc.name, tc.bootID)); diff != "" {
+				t.Errorf("before (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// FuzzOrigin: whatever an engine and an administrator say, the next process reads of each engine what this one wrote.
+func FuzzOrigin(f *testing.F) {
+	f.Add("update_engine has installed an update.", "4593.1.0", true, "new firmware")
+	f.Add("", "1), sentinel (asks", false, "Heard in boot x from sentinel (asks).")
+	f.Fuzz(func(t *testing.T, message, version string, latch bool, why string) {
+		if strings.Contains(message, originIntro) || strings.Contains(message, requestIntro) {
+			t.Skip("no engine says so")
+		}
+		report := engine.Report{Engine: "update-engine", State: engine.Needed, Version: version, Latched: latch, Message: message}
+		o := makeObservation(hears(report, engine.Report{Engine: "sentinel", State: engine.NotNeeded}), requesting(why))
+		conditions := []corev1.NodeCondition{need(o)}
+		got := before(conditions, "update-engine", boot)
+		if got.State != engine.Needed || got.Latched != latch || got.Version != "" && got.Version != version {
+			t.Errorf("read back %+v of %q", got, conditions[0].Message)
+		}
+		if other := before(conditions, "sentinel", boot); other.State != engine.Unknown {
+			t.Errorf("read back %+v of sentinel in %q", other, conditions[0].Message)
+		}
+	})
+}
+
+func unreachable(o *Observation) {
+	hears(engine.Report{
+		Engine: "update-engine", State: engine.Unknown, Reason: v1alpha1.ReasonEngineUnreachable, Message: "No bus.",
+	})(o)
+}
