@@ -18,5 +18,7 @@ step "lint" go tool -modfile=hack/tools/go.mod golangci-lint run
 step "control plane" hack/controlplane/build.sh
 step "tests, with the race detector" go test -race ./...
 step "protocol search, whole: the race detector caps it" go test -run TestProtocol ./controllers/plan
-step "demo, end to end" go run ./hack/demo
+step "demo, built" go build -o bin/demo ./hack/demo
+step "demo, end to end" bin/demo
+step "demo of every other engine" bin/demo --engine=cos-update-engine,rpm-ostree,sentinel --nodes=3
 printf '\nAll passed after %d s.\n' "$SECONDS"

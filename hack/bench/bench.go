@@ -44,8 +44,13 @@ func (b *bench) run(ctx context.Context) (err error) {
 	if err := b.screen.Step("dbus-daemon", func() error { return fleet.InstallBus(ctx) }); err != nil {
 		return err
 	}
+	engines, err := fleet.ParseEngines(fleet.DefaultEngine)
+	if err != nil {
+		return err
+	}
 	b.fleet, err = fleet.Start(ctx, fleet.Options{
-		Nodes: b.options.nodes, Workload: workload(b.options), RebootDuration: b.options.rebootDuration, Step: b.screen.Step,
+		Nodes: b.options.nodes, Engines: engines, Workload: workload(b.options), RebootDuration: b.options.rebootDuration,
+		Step: b.screen.Step,
 	})
 	if err != nil {
 		return err
@@ -91,7 +96,7 @@ func (b *bench) reboot(ctx context.Context, policy *fleet.Policy) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(b.options.nodes)*(b.options.rebootDuration+patience))
 	defer cancel()
 	from := b.clock.Now()
-	if err := b.fleet.SendNeedReboot(); err != nil {
+	if err := b.fleet.Stage(); err != nil {
 		return err
 	}
 	for !policy.Finished(ctx) {

@@ -54,7 +54,8 @@ func (d *demo) run(ctx context.Context) (err error) {
 		return err
 	}
 	d.fleet, err = fleet.Start(ctx, fleet.Options{
-		Nodes: d.options.nodes, Workload: workload, RebootDuration: d.options.rebootDuration, Step: d.screen.Step,
+		Nodes: d.options.nodes, Engines: d.options.engines, Workload: workload, RebootDuration: d.options.rebootDuration,
+		Step: d.screen.Step,
 	})
 	if err != nil {
 		return err
@@ -97,15 +98,16 @@ func (d *demo) applyPolicy(ctx context.Context) (err error) {
 func (d *demo) reboot(ctx context.Context) result {
 	ctx, cancel := context.WithTimeoutCause(ctx, d.options.timeout, fmt.Errorf("%w after %s", errTimeout, d.options.timeout))
 	defer cancel()
-	d.screen.Print("", fmt.Sprintf("  locksmithctl send-need-reboot, on all %d buses", d.options.nodes))
+	engines := enginesOf(d.fleet.Hosts)
+	d.screen.Print(append([]string{""}, acts(engines)...)...)
 	d.skipStory()
 	d.began = d.clock.Now()
-	err := d.fleet.SendNeedReboot()
+	err := d.fleet.Stage()
 	if err == nil {
 		err = d.show(ctx, func() bool { return d.policy.Finished(ctx) })
 	}
 	d.ended = d.clock.Now()
-	r := result{began: d.began, ended: d.ended, limit: d.limit, err: err}
+	r := result{began: d.began, ended: d.ended, limit: d.limit, engines: engines, err: err}
 	d.fleet.Recorder.Read(func(line *timeline.Timeline) { r.views, r.runs, r.peak = line.Views(), line.Runs(), line.Peak() })
 	requests, err := d.fleet.Cluster.Requests(r.began, r.ended)
 	r.asked, r.err = fleet.Account(requests), errors.Join(r.err, err)
@@ -135,7 +137,9 @@ func (d *demo) show(ctx context.Context, done func() bool) error {
 }
 
 func (d *demo) draw() {
-	s := snapshot{now: d.clock.Now(), began: d.began, ended: d.ended, limit: d.limit, pods: d.fleet.Workload()}
+	s := snapshot{
+		now: d.clock.Now(), began: d.began, ended: d.ended, engines: enginesOf(d.fleet.Hosts), limit: d.limit, pods: d.fleet.Workload(),
+	}
 	var changes []timeline.Change
 	d.fleet.Recorder.Read(func(line *timeline.Timeline) {
 		s.views, s.unavailable, s.peak = line.Views(), len(line.Unavailable()), len(line.Peak().Nodes)

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
 // asDemo makes this test's own program the demo.
@@ -55,6 +57,33 @@ func childrenOf(t *testing.T, pid int) []process {
 	return children
 }
 
+// awaitLine reads what the demo prints up to a line with this text in it, or to the end, and returns all of it.
+func awaitLine(lines *bufio.Scanner, text string) (said []string) {
+	for lines.Scan() {
+		said = append(said, lines.Text())
+		if strings.Contains(lines.Text(), text) {
+			break
+		}
+	}
+	return said
+}
+
+// expectNothingLeft checks that the demo of this process ID has ended its processes and removed its files.
+func expectNothingLeft(t *testing.T, pid int, children []process) {
+	t.Helper()
+	for _, child := range append(children, process{pid, "the demo"}) {
+		if err := syscall.Kill(child.pid, 0); !errors.Is(err, syscall.ESRCH) {
+			t.Errorf("%s (%d) is left", child.name, child.pid)
+		}
+	}
+	for _, dir := range []string{os.TempDir(), "/dev/shm"} {
+		left, err := filepath.Glob(filepath.Join(dir, fmt.Sprintf("reboot-operator.%d.*", pid)))
+		if err != nil || len(left) > 0 {
+			t.Errorf("files are left: %v %v", left, err)
+		}
+	}
+}
+
 // An interrupt in the middle of a reboot ends every process, removes every file and is told by the exit code.
 func TestRun_AnInterruptLeavesNothing(t *testing.T) {
 	self, err := os.Executable()
@@ -72,13 +101,7 @@ func TestRun_AnInterruptLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := bufio.NewScanner(stdout)
-	var said []string
-	for lines.Scan() {
-		said = append(said, lines.Text())
-		if strings.Contains(lines.Text(), "draining") {
-			break
-		}
-	}
+	said := awaitLine(lines, "draining")
 	pid := demo.Process.Pid
 	children := childrenOf(t, pid)
 	// etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok, 2 managers, 2 agents, 2 dbus-daemons.
@@ -101,15 +124,40 @@ func TestRun_AnInterruptLeavesNothing(t *testing.T) {
 	if diff := cmp.Diff("  everything has been stopped", last); diff != "" {
 		t.Errorf("last words (-want +got):\n%s", diff)
 	}
-	for _, child := range children {
-		if err := syscall.Kill(child.pid, 0); !errors.Is(err, syscall.ESRCH) {
-			t.Errorf("%s (%d) is left", child.name, child.pid)
-		}
+	expectNothingLeft(t, pid, children)
+}
+
+// Whoever ends make alone, as a job control or a CI system does, ends the demo.
+func TestMake_ATerminationLeavesNothing(t *testing.T) {
+	program, err := exec.LookPath("make")
+	if err != nil {
+		t.Skip("there is no make")
 	}
-	for _, dir := range []string{os.TempDir(), "/dev/shm"} {
-		left, err := filepath.Glob(filepath.Join(dir, fmt.Sprintf("reboot-operator.%d.*", pid)))
-		if err != nil || len(left) > 0 {
-			t.Errorf("files are left: %v %v", left, err)
-		}
+	run := exec.CommandContext(t.Context(), program, "demo", "ENGINE=sentinel", "NODES=2")
+	run.Dir, run.Stderr = testenv.Root(), os.Stderr
+	run.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Nothing but the signal is to reach anybody.
+	stdout, err := run.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
 	}
+	if err := run.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(stdout)
+	said := awaitLine(lines, "etcd and kube-apiserver")
+	demos := childrenOf(t, run.Process.Pid)
+	if len(demos) != 1 || demos[0].name != "demo" {
+		_ = syscall.Kill(-run.Process.Pid, syscall.SIGTERM)
+		t.Fatalf("make has children %v, want the demo alone\n%s", demos, strings.Join(said, "\n"))
+	}
+	children := childrenOf(t, demos[0].pid)
+	if err := run.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	said = awaitLine(lines, "everything has been stopped")
+	_ = run.Wait() // That it was terminated is no news.
+	if len(said) == 0 || !strings.Contains(said[len(said)-1], "everything has been stopped") {
+		t.Errorf("last words: %s", strings.Join(said, "\n"))
+	}
+	expectNothingLeft(t, demos[0].pid, children)
 }

@@ -6,13 +6,17 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/reboot-operator/reboot-operator/hack/fleet"
 )
 
 // options are the demo's flags.
 type options struct {
+	engines        []fleet.Engine
 	nodes          int
 	maxUnavailable intstr.IntOrString
 	rebootDuration time.Duration
@@ -30,6 +34,7 @@ func parse(args []string, out io.Writer) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
+	engine := flags.String("engine", fleet.DefaultEngine, "What the machines' updates come by: "+strings.Join(fleet.EngineNames(), ", ")+"; several for a mixed cluster.")
 	flags.IntVar(&o.nodes, "nodes", 5, "How many nodes to reboot, 2 to 100.")
 	maxUnavailable := flags.String("max-unavailable", "1", "How many may be unavailable at once: a number, or a percentage such as 40%.")
 	flags.DurationVar(&o.rebootDuration, "reboot-duration", 2*time.Second, "How long a machine is down.")
@@ -44,6 +49,9 @@ func parse(args []string, out io.Writer) (options, error) {
 	if err != nil {
 		return o, err
 	}
+	if o.engines, err = fleet.ParseEngines(*engine); err != nil {
+		return o, fmt.Errorf("--engine: %w", err)
+	}
 	o.maxUnavailable = intstr.Parse(*maxUnavailable)
 	return o, o.check(flags.Args())
 }
@@ -55,6 +63,8 @@ func (o options) check(args []string) error {
 		return fmt.Errorf("unexpected argument %q", args[0])
 	case o.nodes < 2 || o.nodes > 100:
 		return fmt.Errorf("--nodes is %d: 2 to 100 can be simulated", o.nodes)
+	case len(o.engines) > o.nodes:
+		return fmt.Errorf("--engine names %d engines for --nodes %d", len(o.engines), o.nodes)
 	case err != nil || limit < 1:
 		return fmt.Errorf("--max-unavailable %q is neither a number from 1 nor a percentage from 1%% to 100%%", o.maxUnavailable.String())
 	case limit >= o.nodes:

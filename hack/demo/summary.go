@@ -18,6 +18,7 @@ type result struct {
 	runs         []timeline.Run
 	peak         timeline.Peak
 	limit        int
+	engines      []engine
 	asked        fleet.Asked
 	// err is why the demo ended before its time; nil: it did not.
 	err error
@@ -48,12 +49,16 @@ func (r result) checks() []check {
 		tooMany = names(": ", r.peak.Nodes)
 	}
 	once := len(r.views) - len(twice) - len(never)
-	checks := []check{
+	var checks []check
+	for _, e := range r.engines {
+		checks = append(checks, e.heard(r.views))
+	}
+	checks = append(checks, []check{
 		{len(twice)+len(never) == 0, fmt.Sprintf("%d of %d nodes rebooted exactly once%s%s", once, len(r.views),
 			names("; never: ", never), names("; more than once: ", twice))},
 		{len(r.peak.Nodes) <= r.limit, fmt.Sprintf("never more than %d unavailable at once, %d allowed%s", len(r.peak.Nodes), r.limit, tooMany)},
 		{len(cordoned) == 0, "nobody is left cordoned" + names(" but ", cordoned)},
-	}
+	}...)
 	if r.err != nil {
 		checks = append(checks, check{false, r.err.Error()})
 	}

@@ -18,6 +18,8 @@ type snapshot struct {
 	// began and ended are when the reboots were asked for, and when all were done; zero: they are not.
 	began, ended time.Time
 	views        []timeline.View
+	// engines are what the updates come by.
+	engines []engine
 	// pods counts the pods on each node, the operator's left out.
 	pods map[string]int
 	// limit is how many nodes may be unavailable, unavailable how many are, peak the most that ever were.
@@ -52,8 +54,12 @@ var looks = map[timeline.State]look{
 
 // table draws the snapshot in at most so many lines.
 func (s snapshot) table(theme terminal.Theme, width, height int) []string {
-	shown, rest := s.choose(max(1, height-7))
-	lines := []string{"", s.bar(theme, width), "", theme.Paint(terminal.Quiet, s.header(width))}
+	shown, rest := s.choose(max(1, height-7-len(s.engines)))
+	lines := []string{"", s.bar(theme, width)}
+	for _, e := range s.engines {
+		lines = append(lines, "  "+terminal.Cut(e.Name+": "+e.said(s.views), width-2))
+	}
+	lines = append(lines, "", theme.Paint(terminal.Quiet, s.header(width)))
 	for _, v := range shown {
 		lines = append(lines, s.row(theme, width, v))
 	}

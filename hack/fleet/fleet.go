@@ -26,6 +26,8 @@ const (
 type Options struct {
 	// Nodes is how many machines there are.
 	Nodes int
+	// Engines are what their updates come by: the first machine has the first, and so on, round and round. At least one.
+	Engines []Engine
 	// Workload is a manifest of what runs on them besides the operator.
 	Workload []byte
 	// RebootDuration is how long a machine is down.
@@ -45,7 +47,8 @@ type Fleet struct {
 
 	kubelet *kubelet
 	cancel  context.CancelFunc
-	reboots sync.WaitGroup
+	// background is what goes on until cancel: reboots, daemons that leave as idle.
+	background sync.WaitGroup
 
 	mu   sync.Mutex
 	errs []error
@@ -94,10 +97,10 @@ func (f *Fleet) all(is func(timeline.View) bool) bool {
 	return ok
 }
 
-// SendNeedReboot broadcasts on every machine's bus what `locksmithctl send-need-reboot` does.
-func (f *Fleet) SendNeedReboot() error {
+// Stage brings every machine an update that waits for a reboot.
+func (f *Fleet) Stage() error {
 	for _, h := range f.Hosts {
-		if err := h.Bus.SendNeedReboot(); err != nil {
+		if err := h.updates.stage(); err != nil {
 			return fmt.Errorf("on %s: %w", h.Name, err)
 		}
 	}
@@ -133,7 +136,7 @@ func (f *Fleet) Stop() {
 	if f.kubelet != nil {
 		f.kubelet.wait()
 	}
-	f.reboots.Wait()
+	f.background.Wait()
 	for _, h := range f.Hosts {
 		if h != nil && h.Bus != nil {
 			// A daemon that has ended already is what is wanted.

@@ -16,11 +16,6 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
 )
 
-const osRelease = `ID=flatcar
-VERSION_ID=4230.2.0
-PRETTY_NAME="Simulated Flatcar"
-`
-
 // Host is one machine: what its programs see of it, and its power switch.
 type Host struct {
 	// Name is the node's.
@@ -29,9 +24,11 @@ type Host struct {
 	Root string
 	// Bus is its system bus.
 	Bus *hosttest.Bus
+	// Engine is what its updates come by.
+	Engine Engine
 
 	machine *embedded.Machine
-	engine  *hosttest.UpdateEngine
+	updates updates
 	logind  *hosttest.Logind
 	clock   clock.Clock
 
@@ -42,15 +39,14 @@ type Host struct {
 }
 
 // newHost puts a machine under an existing simulated node. Its files are in a folder of its own in dir.
-func newHost(ctx context.Context, cluster *embedded.Cluster, dir, name string) (*Host, error) {
-	h := &Host{Name: name, Root: filepath.Join(dir, name), clock: clock.RealClock{}, powered: make(chan struct{})}
+func newHost(ctx context.Context, cluster *embedded.Cluster, dir, name string, engine Engine) (*Host, error) {
+	h := &Host{Name: name, Root: filepath.Join(dir, name), Engine: engine, clock: clock.RealClock{}, powered: make(chan struct{})}
 	close(h.powered)
-	etc := filepath.Join(h.Root, "etc")
-	if err := os.MkdirAll(etc, 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(h.Root, "etc"), 0o700); err != nil {
 		return nil, fmt.Errorf("making the root of %q: %w", name, err)
 	}
-	if err := os.WriteFile(filepath.Join(etc, "os-release"), []byte(osRelease), 0o600); err != nil {
-		return nil, fmt.Errorf("making the root of %q: %w", name, err)
+	if err := h.mount(engine.release); err != nil {
+		return nil, err
 	}
 	var err error
 	if h.machine, err = cluster.Machine(ctx, name, filepath.Join(h.Root, "boot_id")); err != nil {
@@ -59,15 +55,34 @@ func newHost(ctx context.Context, cluster *embedded.Cluster, dir, name string) (
 	return h, h.startBus()
 }
 
+// mount is the file system at the start of a boot: the version of the operating system that is booted, and an empty /run.
+func (h *Host) mount(release string) error {
+	err := errors.Join(
+		os.WriteFile(filepath.Join(h.Root, "etc", "os-release"), []byte(release), 0o600),
+		os.RemoveAll(h.run()),
+		os.Mkdir(h.run(), 0o700),
+	)
+	if err != nil {
+		return fmt.Errorf("mounting the file systems of %q: %w", h.Name, err)
+	}
+	return nil
+}
+
+// run is the machine's /run, which lies in memory.
+func (h *Host) run() string { return filepath.Join(h.Root, "run") }
+
 func (h *Host) startBus() (err error) {
 	if h.Bus, err = hosttest.Start(h.Root); err != nil {
 		return err
 	}
-	if h.engine, err = h.Bus.StartUpdateEngine(); err != nil {
+	if h.updates, err = h.Engine.install(h); err != nil {
 		return err
 	}
-	h.logind, err = h.Bus.StartLogind()
-	return err
+	if h.logind, err = h.Bus.StartLogind(); err != nil {
+		return err
+	}
+	h.logind.SetSystemd(h.Engine.systemd)
+	return nil
 }
 
 // onReboot calls f for each reboot that logind accepts.
@@ -95,13 +110,12 @@ func (h *Host) reboot(ctx context.Context, down time.Duration) error {
 	return nil
 }
 
-// boot starts what a machine starts before any pod: a new bus, an update_engine that has nothing to install, logind.
+// boot starts what a machine starts before any pod: a new bus, an update engine that has nothing to install, logind.
 func (h *Host) boot() error {
-	h.engine.SetStatus(hosttest.Idle())
-	if err := h.Bus.Restart(); err != nil {
+	if err := errors.Join(h.mount(h.Engine.upgraded), h.Bus.Restart()); err != nil {
 		return err
 	}
-	return errors.Join(h.engine.Start(), h.logind.Start())
+	return errors.Join(h.updates.boot(), h.logind.Start())
 }
 
 func (h *Host) cutPower() {

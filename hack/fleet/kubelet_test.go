@@ -48,7 +48,7 @@ func newStage(t *testing.T) *stage {
 	t.Cleanup(cluster.Stop)
 	s := &stage{t: t, cluster: cluster, failed: make(chan error, 1)}
 	s.must(cluster.AddNode(t.Context(), "node-1", nil))
-	s.host, err = newHost(t.Context(), cluster, t.TempDir(), "node-1")
+	s.host, err = newHost(t.Context(), cluster, t.TempDir(), "node-1", engineNamed(t, DefaultEngine))
 	s.must(err)
 	t.Cleanup(func() { s.must(s.host.Bus.Stop()) })
 	for _, object := range []string{"namespace/" + namespace, "serviceaccount/agent"} {

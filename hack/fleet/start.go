@@ -55,7 +55,7 @@ func (f *Fleet) startHosts(ctx context.Context, o Options) error {
 			if err := f.Cluster.AddNode(ctx, name, nil); err != nil {
 				return err
 			}
-			f.Hosts[i], err = newHost(ctx, f.Cluster, f.Cluster.Dir, name)
+			f.Hosts[i], err = newHost(ctx, f.Cluster, f.Cluster.Dir, name, o.Engines[i%len(o.Engines)])
 			return err
 		})
 	}
@@ -85,13 +85,14 @@ func (f *Fleet) apply(ctx context.Context, o Options, programs string) error {
 	for _, h := range f.Hosts {
 		f.kubelet.hosts[h.Name] = h
 		h.onReboot(func() {
-			f.reboots.Go(func() {
+			f.background.Go(func() {
 				if err := h.reboot(ctx, o.RebootDuration); err != nil && ctx.Err() == nil {
 					f.fail(fmt.Errorf("rebooting %s: %w", h.Name, err))
 				}
 			})
 		})
 	}
+	f.background.Go(func() { f.letIdle(ctx) })
 	if err := f.kubelet.watch(ctx); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"cmp"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -83,13 +84,16 @@ func pods(draining corev1.NodeCondition) string {
 
 func whyNot(node *corev1.Node, required corev1.NodeCondition) string {
 	permitted := condition(node, v1alpha1.NodeRebootPermitted)
-	switch {
-	case permitted.Reason == "":
-		return required.Reason
-	case permitted.Message == "":
-		return permitted.Reason
+	if permitted.Reason == "" {
+		return required.Reason + ": " + said(required)
 	}
-	return permitted.Reason + ": " + permitted.Message
+	return strings.TrimSuffix(permitted.Reason+": "+permitted.Message, ": ")
+}
+
+// said is what an agent says for people: without the last sentence, which is for the agent itself after a restart.
+func said(required corev1.NodeCondition) string {
+	message, _, _ := strings.Cut(required.Message, " Heard from ")
+	return message
 }
 
 func condition(node *corev1.Node, kind corev1.NodeConditionType) corev1.NodeCondition {

@@ -56,7 +56,7 @@ func uncordoned(n *corev1.Node) { n.Spec.Unschedulable = false }
 
 var (
 	upToDate = set(v1alpha1.NodeRebootRequired, corev1.ConditionFalse, "UpToDate", "")
-	needs    = set(v1alpha1.NodeRebootRequired, corev1.ConditionTrue, "UpdateStaged", "version 4")
+	needs    = set(v1alpha1.NodeRebootRequired, corev1.ConditionTrue, "UpdateStaged", "version 4. Heard from x in boot boot-one.")
 	down     = set(corev1.NodeReady, corev1.ConditionUnknown, "NodeStatusUnknown", "")
 	up       = set(corev1.NodeReady, corev1.ConditionTrue, "KubeletReady", "")
 )
@@ -77,7 +77,7 @@ func TestLook(t *testing.T) {
 	}{
 		"nobody reports":             {nil, answer{UpToDate, "no agent yet"}},
 		"nothing is needed":          {[]change{upToDate}, answer{UpToDate, "UpToDate"}},
-		"the manager has not looked": {[]change{needs}, answer{Waiting, "UpdateStaged"}},
+		"the manager has not looked": {[]change{needs}, answer{Waiting, "UpdateStaged: version 4."}},
 		"a reason without a message": {[]change{needs, blocked("")}, answer{Waiting, "BudgetExhausted"}},
 		"a reason with a message":    {[]change{needs, blocked("1 of 1")}, answer{Waiting, "BudgetExhausted: 1 of 1"}},
 		"granted":                    {[]change{needs, active}, answer{Granted, "it is this node's turn"}},
@@ -138,7 +138,7 @@ func TestTimeline_Run(t *testing.T) {
 	if diff := cmp.Diff(phases, line.Runs()[0].Phases()); diff != "" {
 		t.Errorf("phases (-want +got):\n%s", diff)
 	}
-	views := []View{{Node: "n1", State: Back, Why: "boot boot-two", Since: at(8), Reboots: 1, Reports: true}}
+	views := []View{{Node: "n1", State: Back, Why: "boot boot-two", Since: at(8), Reboots: 1, Reports: true, Said: "version 4."}}
 	if diff := cmp.Diff(views, line.Views()); diff != "" {
 		t.Errorf("views (-want +got):\n%s", diff)
 	}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/reboot-operator/reboot-operator/hack/fleet"
+	"github.com/reboot-operator/reboot-operator/hack/fleet/terminal"
+	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
+)
+
+// maxWhere is how much room the names of machines get.
+const maxWhere = 40
+
+// engine is what the updates of some machines come by.
+type engine struct {
+	fleet.Engine
+	// nodes have it.
+	nodes []string
+}
+
+// enginesOf are the engines of a fleet, in the order of its machines.
+func enginesOf(hosts []*fleet.Host) []engine {
+	var engines []engine
+	for _, h := range hosts {
+		i := slices.IndexFunc(engines, func(e engine) bool { return e.Name == h.Engine.Name })
+		if i < 0 {
+			i, engines = len(engines), append(engines, engine{Engine: h.Engine})
+		}
+		engines[i].nodes = append(engines[i].nodes, h.Name)
+	}
+	return engines
+}
+
+// acts say what somebody does on which machines.
+func acts(engines []engine) []string {
+	var lines []string
+	for _, e := range engines {
+		where := terminal.Cut(strings.Join(e.nodes, ", "), maxWhere)
+		if len(engines) == 1 {
+			where = fmt.Sprintf("all %d machines", len(e.nodes))
+		}
+		lines = append(lines, fmt.Sprintf("  On %s: %s", where, e.Act))
+	}
+	return lines
+}
+
+// told are the words of those of its agents that have named the update, by node.
+func (e engine) told(views []timeline.View) map[string]string {
+	told := map[string]string{}
+	for _, v := range views {
+		missing := func(word string) bool { return !strings.Contains(v.Said, word) }
+		if slices.Contains(e.nodes, v.Node) && !slices.ContainsFunc(e.Tells, missing) {
+			told[v.Node] = v.Said
+		}
+	}
+	return told
+}
+
+// said is what an agent has said of the update, the first that did.
+func (e engine) said(views []timeline.View) string {
+	told := e.told(views)
+	for _, node := range e.nodes {
+		if words, ok := told[node]; ok {
+			return words
+		}
+	}
+	return "no agent has named the update"
+}
+
+// heard is the promise that every agent names the update.
+func (e engine) heard(views []timeline.View) check {
+	told := e.told(views)
+	deaf := slices.DeleteFunc(slices.Clone(e.nodes), func(node string) bool { return told[node] != "" })
+	return check{len(deaf) == 0, fmt.Sprintf("%d of %d agents heard %s%s: %s", len(told), len(e.nodes), e.Name,
+		names(", but not ", deaf), e.said(views))}
+}
