@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/reboot-operator/reboot-operator/hack/fleet"
-	"github.com/reboot-operator/reboot-operator/hack/fleet/terminal"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
 )
 
