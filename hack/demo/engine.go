@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/reboot-operator/reboot-operator/hack/fleet"
-	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
 // maxWhere is how much room the names of machines get.
