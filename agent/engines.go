@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"k8s.io/utils/clock"
@@ -18,40 +19,49 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/reboot"
 )
 
-// enginesAuto stands for the engine of this release that is heard unless another is named.
+// enginesAuto stands for each engine of engineNames that is found on the host, but for kernel: that one compares names, and
+// the boot loader may know better.
 const enginesAuto = "auto"
 
-// engineNames are the engines that --engines knows.
+// engineNames are the engines that --engines knows, in the order in which they are told.
 var engineNames = []string{updateengine.Name, cosupdateengine.Name, rpmostree.Name, sentinel.Name, kernel.Name}
 
 // kernelRelease is the running kernel's; a container sees the host's.
 const kernelRelease = "/proc/sys/kernel/osrelease"
 
-// engineList is --engines with auto resolved.
+// engineList are the engines to run: those that --engines names, and with auto those that may be found.
 func (o *options) engineList() []string {
-	if o.engines == enginesAuto {
-		return []string{updateengine.Name}
-	}
-	return strings.Split(o.engines, ",")
+	return slices.DeleteFunc(slices.Clone(engineNames), func(name string) bool {
+		return !o.isNamed(name) && (name == kernel.Name || !o.isNamed(enginesAuto))
+	})
+}
+
+// isNamed tells whether --engines names an engine, or auto. An engine that nobody named may be absent.
+func (o *options) isNamed(name string) bool {
+	return slices.Contains(strings.Split(o.engines, ","), name)
 }
 
 // newEngine makes an engine of engineNames. before is what it had reported when the agent was restarted within a boot.
 func newEngine(name string, o options, metrics *reboot.Metrics, before engine.Report) engine.Engine {
-	bus, wall := host.SystemBus(o.bus), clock.RealClock{}
+	bus, wall, optional := host.SystemBus(o.bus), clock.RealClock{}, !o.isNamed(name)
 	malformed, reachable := metrics.Malformed(name), metrics.EngineUp(name)
 	switch name {
 	case cosupdateengine.Name:
-		return &cosupdateengine.Engine{Connect: bus, Clock: wall, Before: before, Malformed: malformed, Reachable: reachable}
+		return &cosupdateengine.Engine{
+			Connect: bus, Clock: wall, Before: before, Optional: optional, Malformed: malformed, Reachable: reachable,
+		}
 	case rpmostree.Name:
-		return &rpmostree.Engine{Connect: bus, Clock: wall, Before: before, Malformed: malformed, Reachable: reachable}
+		return &rpmostree.Engine{
+			Connect: bus, Clock: wall, Before: before, Optional: optional, Malformed: malformed, Reachable: reachable,
+		}
 	case sentinel.Name:
-		return &sentinel.Engine{HostRoot: o.hostRoot, Clock: wall, Reachable: reachable}
+		return &sentinel.Engine{HostRoot: o.hostRoot, Optional: optional, Clock: wall, Reachable: reachable}
 	case kernel.Name:
 		return &kernel.Engine{HostRoot: o.hostRoot, ReleaseFile: kernelRelease, Clock: wall, Reachable: reachable}
 	}
 	return &updateengine.Engine{
 		Connect: bus, Clock: wall, RequireEngineSender: o.requireEngineSender,
-		Before: before, Malformed: malformed, Reachable: reachable,
+		Before: before, Optional: optional, Malformed: malformed, Reachable: reachable,
 	}
 }
 

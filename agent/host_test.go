@@ -37,6 +37,8 @@ type machine struct {
 	policy *v1alpha1.RebootPolicy
 
 	requests requests
+	// registry has the metrics of the agent that was started last.
+	registry *prometheus.Registry
 
 	// life is held while the agent is started or ended, by the spec or by a reboot.
 	life sync.Mutex
@@ -109,7 +111,8 @@ func (m *machine) start(ctx context.Context, flags ...string) {
 	m.life.Lock()
 	defer m.life.Unlock()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	agent, err := newAgent(ctx, config, o, reboot.NewMetrics(prometheus.NewRegistry()))
+	m.registry = prometheus.NewRegistry()
+	agent, err := newAgent(ctx, config, o, reboot.NewMetrics(m.registry))
 	Expect(err).NotTo(HaveOccurred())
 	var running sync.WaitGroup
 	running.Go(func() {

@@ -111,6 +111,36 @@ func (m *machine) eventsOf(ctx context.Context) map[string]int {
 	return reasons
 }
 
+// notesOf lists what the events of a reason on the Node say.
+func (m *machine) notesOf(ctx context.Context, reason string) []string {
+	GinkgoHelper()
+	list := &eventsv1.EventList{}
+	Expect(api.List(ctx, list)).To(Succeed())
+	var notes []string
+	for _, e := range list.Items {
+		if e.Regarding.Kind == "Node" && e.Regarding.Name == m.name && e.Reason == reason {
+			notes = append(notes, e.Note)
+		}
+	}
+	return notes
+}
+
+// up is metric agent_engine_up: 1 or 0 by engine.
+func (m *machine) up() map[string]float64 {
+	GinkgoHelper()
+	families, err := m.registry.Gather()
+	Expect(err).NotTo(HaveOccurred())
+	up := map[string]float64{}
+	for _, family := range families {
+		if family.GetName() == "reboot_operator_agent_engine_up" {
+			for _, metric := range family.GetMetric() {
+				up[metric.GetLabel()[0].GetValue()] = metric.GetGauge().GetValue()
+			}
+		}
+	}
+	return up
+}
+
 func (m *machine) tells(ctx context.Context, reason string) {
 	GinkgoHelper()
 	Eventually(func() map[string]int { return m.eventsOf(ctx) }).Should(HaveKey(reason))

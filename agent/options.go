@@ -60,7 +60,7 @@ func (o *options) flags(env func(string) string) *flag.FlagSet {
 	flags := flag.NewFlagSet("agent", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // an error is told in one line, without the usage after it
 	flags.StringVar(&o.node, "node-name", env("NODE_NAME"), "Name of the Node this host is (default $NODE_NAME).")
-	flags.StringVar(&o.engines, "engines", enginesAuto, "Update engines to hear, a comma-separated list of "+strings.Join(engineNames, ", ")+"; auto is update-engine.")
+	flags.StringVar(&o.engines, "engines", enginesAuto, "Update engines to hear, a comma-separated list of "+strings.Join(engineNames, ", ")+" and auto: each but kernel that is on the host, whenever it comes.")
 	flags.BoolVar(&o.requireEngineSender, "require-engine-sender", false, "Ignore a StatusUpdate signal of anybody but the update engine, the canonical test signal among them.")
 	flags.StringVar(&o.bus, "dbus-address", cmp.Or(env("DBUS_SYSTEM_BUS_ADDRESS"), "unix:path=/run/dbus/system_bus_socket"), "D-Bus address of the host's system bus.")
 	flags.StringVar(&o.hostRoot, "host-root", "/", "Where the host's file system is mounted.")
@@ -99,8 +99,6 @@ func (o *options) checkEngines() error {
 	named := map[string]bool{}
 	for name := range strings.SplitSeq(o.engines, ",") {
 		switch {
-		case name == enginesAuto && o.engines != enginesAuto:
-			return fmt.Errorf("--engines %q: auto stands alone", o.engines)
 		case name != enginesAuto && !slices.Contains(engineNames, name):
 			return fmt.Errorf("--engines: there is no engine %q; there are auto, %s", name, strings.Join(engineNames, ", "))
 		case named[name]:

@@ -64,6 +64,36 @@ func TestParse(t *testing.T) {
 	}
 }
 
+func TestEngineList(t *testing.T) {
+	type engines struct{ Run, Named []string }
+	cases := map[string]engines{
+		"auto":                            {Run: []string{"update-engine", "cos-update-engine", "rpm-ostree", "sentinel"}},
+		"auto,kernel":                     {Run: engineNames, Named: []string{"kernel"}},
+		"sentinel,auto":                   {Run: []string{"update-engine", "cos-update-engine", "rpm-ostree", "sentinel"}, Named: []string{"sentinel"}},
+		"kernel,sentinel":                 {Run: []string{"sentinel", "kernel"}, Named: []string{"sentinel", "kernel"}},
+		"update-engine":                   {Run: []string{"update-engine"}, Named: []string{"update-engine"}},
+		strings.Join(engineNames, ","):    {Run: engineNames, Named: engineNames},
+		"cos-update-engine,update-engine": {Run: []string{"update-engine", "cos-update-engine"}, Named: []string{"update-engine", "cos-update-engine"}},
+	}
+	for flag, want := range cases {
+		t.Run(flag, func(t *testing.T) {
+			o, err := parse([]string{"--node-name=n1", "--engines=" + flag}, func(string) string { return "" }, &bytes.Buffer{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := engines{Run: o.engineList()}
+			for _, name := range got.Run {
+				if o.isNamed(name) {
+					got.Named = append(got.Named, name)
+				}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("engines (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // TestRun_BadFlags: one clear line, and the exit code for a command line that cannot work.
 func TestRun_BadFlags(t *testing.T) {
 	cases := map[string]struct {
@@ -83,7 +113,7 @@ func TestRun_BadFlags(t *testing.T) {
 		"an unknown engine":    {[]string{"--node-name=n1", "--engines=apt"}, `--engines: there is no engine "apt"; there are auto, update-engine, cos-update-engine, rpm-ostree, sentinel, kernel`},
 		"no engine":            {[]string{"--node-name=n1", "--engines="}, `--engines: there is no engine ""; there are auto, update-engine, cos-update-engine, rpm-ostree, sentinel, kernel`},
 		"an engine twice":      {[]string{"--node-name=n1", "--engines=sentinel,sentinel"}, "--engines: sentinel is named twice"},
-		"auto and another":     {[]string{"--node-name=n1", "--engines=auto,update-engine"}, `--engines "auto,update-engine": auto stands alone`},
+		"auto twice":           {[]string{"--node-name=n1", "--engines=auto,kernel,auto"}, "--engines: auto is named twice"},
 		"a bad log level":      {[]string{"--node-name=n1", "--zap-log-level=loud"}, `invalid value "loud" for flag -zap-log-level`},
 	}
 	for name, tc := range cases {

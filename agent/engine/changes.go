@@ -1,5 +1,19 @@
 package engine
 
+// Presence is whether an engine is on the host and can be asked.
+type Presence int
+
+const (
+	// Unclear means nobody could look: the bus cannot be reached, or has not been asked yet.
+	Unclear Presence = iota
+	// Missing means the engine is not on the host.
+	Missing
+	// Silent means the engine is there and cannot be asked.
+	Silent
+	// Answering means the engine is there and can be asked.
+	Answering
+)
+
 // Changes passes on what changes of what an engine says, and nothing twice.
 type Changes struct {
 	// Report takes the first report and each one that differs from the one before. Required.
@@ -7,22 +21,35 @@ type Changes struct {
 	// Reachable takes whether the engine can be asked, at first and on each change, before the report that says so.
 	// Optional.
 	Reachable func(bool)
+	// Optional says that nobody named the engine: until it was there once it is told as Absent, and not as Unknown, while it
+	// is Missing, and Reachable is not called.
+	Optional bool
+	// Seen says that the engine was there, in this boot.
+	Seen bool
 
-	told      bool
-	last      Report
-	reachable bool
+	told bool
+	last Report
+	// asked is what Reachable took last. Nil: it has not been called.
+	asked *bool
 }
 
 // Tell takes what the engine says now.
-func (c *Changes) Tell(report Report, reachable bool) {
-	first := !c.told
-	c.told = true
-	if c.Reachable != nil && (first || reachable != c.reachable) {
-		c.Reachable(reachable)
+func (c *Changes) Tell(report Report, presence Presence) {
+	c.Seen = c.Seen || presence == Silent || presence == Answering
+	if c.Optional && !c.Seen && presence == Missing && report.State == Unknown {
+		report.State = Absent
 	}
-	c.reachable = reachable
-	if first || report != c.last {
-		c.last = report
+	c.reach(presence == Answering)
+	if !c.told || report != c.last {
+		c.told, c.last = true, report
 		c.Report(report)
 	}
+}
+
+func (c *Changes) reach(reachable bool) {
+	if c.Reachable == nil || c.Optional && !c.Seen || c.asked != nil && *c.asked == reachable {
+		return
+	}
+	c.asked = &reachable
+	c.Reachable(reachable)
 }

@@ -6,26 +6,56 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestChanges_TellEachChangeOnce(t *testing.T) {
-	needed, unknown := Report{State: Needed}, Report{State: Unknown}
-	var got []any
-	c := Changes{Report: func(r Report) { got = append(got, r) }, Reachable: func(up bool) { got = append(got, up) }}
-	for _, up := range []bool{true, true, false, false} {
-		c.Tell(needed, up)
+func TestChanges(t *testing.T) {
+	type said struct {
+		report   Report
+		presence Presence
 	}
-	c.Tell(unknown, false)
-	c.Tell(unknown, false)
-	if diff := cmp.Diff([]any{true, needed, false, unknown}, got); diff != "" {
-		t.Errorf("told (-want +got):\n%s", diff)
+	needed, idle := Report{Engine: "e", State: Needed}, Report{Engine: "e", State: NotNeeded}
+	unknown, absent := Report{Engine: "e", State: Unknown, Message: "Gone."}, Report{Engine: "e", State: Absent, Message: "Gone."}
+	missing, silent, unclear := said{unknown, Missing}, said{unknown, Silent}, said{unknown, Unclear}
+	cases := map[string]struct {
+		optional, seen bool
+		says           []said
+		want           []any
+	}{
+		"each change is told once (behaviour 4)": {
+			says: []said{{needed, Answering}, {needed, Answering}, {needed, Silent}, {needed, Missing}, missing, missing},
+			want: []any{true, needed, false, unknown},
+		},
+		"the first report is told even if it is zero": {says: []said{{}, {}}, want: []any{false, Report{}}},
+		"an engine that is named and missing is unknown": {
+			says: []said{unclear, missing, {idle, Answering}}, want: []any{false, unknown, true, idle},
+		},
+		"one that nobody named is absent until it comes": {
+			optional: true, says: []said{missing, {idle, Answering}, missing}, want: []any{absent, true, idle, false, unknown},
+		},
+		"one that is there and cannot be asked is not absent": {
+			optional: true, says: []said{silent, missing}, want: []any{false, unknown},
+		},
+		"one that nobody can look for is unknown, and no engine of this host yet": {
+			optional: true, says: []said{unclear, missing}, want: []any{unknown, absent},
+		},
+		"one that was there earlier in this boot is not absent": {
+			optional: true, seen: true, says: []said{missing}, want: []any{false, unknown},
+		},
+		"a need is a need, whoever told it": {
+			optional: true, says: []said{missing, {needed, Missing}, missing}, want: []any{absent, needed, absent},
+		},
 	}
-}
-
-func TestChanges_TellTheFirstReportEvenIfItIsZero(t *testing.T) {
-	told := 0
-	c := Changes{Report: func(Report) { told++ }}
-	c.Tell(Report{}, false)
-	c.Tell(Report{}, false)
-	if told != 1 {
-		t.Errorf("told %d times, want once", told)
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var got []any
+			c := Changes{
+				Optional: tc.optional, Seen: tc.seen,
+				Report: func(r Report) { got = append(got, r) }, Reachable: func(up bool) { got = append(got, up) },
+			}
+			for _, s := range tc.says {
+				c.Tell(s.report, s.presence)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("told (-want +got):\n%s", diff)
+			}
+		})
 	}
 }

@@ -16,7 +16,7 @@ const (
 	Needed State = "Needed"
 	// NotNeeded means the engine was asked and needs nothing.
 	NotNeeded State = "NotNeeded"
-	// Unknown means the engine cannot be asked. It is never a need.
+	// Unknown means the engine cannot be asked: it is unreachable, or gone since it was last seen. It is never a need.
 	Unknown State = "Unknown"
 	// Absent means an engine that nobody named is not on this host, and has not been in this boot: it has no say.
 	Absent State = "Absent"
@@ -51,6 +51,6 @@ type Engine interface {
 	// Name is the engine's name in flags, reports and metrics.
 	Name() string
 	// Run watches the engine until ctx ends and calls report with the first thing it learns and then on each change only,
-	// never from two goroutines at once. An engine or a bus that is absent is a report (Unknown), not an error.
+	// never from two goroutines at once. An engine or a bus that is absent is a report (Unknown or Absent), not an error.
 	Run(ctx context.Context, report func(Report)) error
 }

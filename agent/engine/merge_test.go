@@ -44,7 +44,7 @@ func TestMerge(t *testing.T) {
 		"one engine speaks for itself":                  {[]Report{staged}, staged},
 		"a need wins over an engine that needs nothing": {[]Report{upToDate, staged}, staged},
 		"a need wins over one that cannot be asked, which is told": {[]Report{gone, staged}, Report{
-			Engine: "update-engine", State: Needed, Reason: v1alpha1.ReasonUpdateStaged, Version: "4001.0.0",
+			Engine: "update-engine", State: Needed, Reason: v1alpha1.ReasonUpdateStaged, Version: "4001.0.0", Running: "4000.0.0",
 			Message: "update_engine has installed version 4001.0.0. rpm-ostree is not on the bus.",
 		}},
 		"one that cannot be asked may have a need, whatever the others say (behaviour 7)": {[]Report{fileAbsent, gone}, Report{

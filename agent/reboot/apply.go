@@ -67,11 +67,13 @@ func (r *Reconciler) startDrain(ctx context.Context, node *corev1.Node, o Observ
 // commitReboot writes the conditions of the new phase together with it.
 func (r *Reconciler) commitReboot(ctx context.Context, node *corev1.Node, o Observation, step CommitReboot) error {
 	patch := progressPatch(node, step.Progress)
+	before := o.condition(v1alpha1.NodeRebootRequired)
 	o.Record.Progress = &step.Progress
 	patch.report(node, ReportOf(o), o.Now)
 	if err := r.writeStatus(ctx, node, patch); err != nil {
 		return err
 	}
+	r.reported(ctx, node, before)
 	ctrl.LoggerFrom(ctx).Info("Drained, and past the point of no return", "seq", step.Progress.Seq,
 		"reason", step.Progress.Reason)
 	r.committed(node, step.Progress)

@@ -70,9 +70,21 @@ func (r *Reconciler) reported(ctx context.Context, node *corev1.Node, before cor
 	}
 	ctrl.LoggerFrom(ctx).Info("Reported whether a reboot is needed", "status", after.Status,
 		"reason", after.Reason, "message", after.Message)
+	if found := enginesIn(after.Message); found != enginesIn(before.Message) {
+		r.enginesFound(node, found)
+	}
 	if after.Status == corev1.ConditionTrue {
 		r.tell(node, v1alpha1.EventRebootRequired, "Report", "%s: %s", after.Reason, after.Message)
 	}
+}
+
+// enginesFound tells the engines in use, once for each set of them: the condition tells what was told last.
+func (r *Reconciler) enginesFound(node *corev1.Node, found string) {
+	if found == "" {
+		r.warn(node, v1alpha1.EventEnginesFound, "Listen", "no update engine is found on this host")
+		return
+	}
+	r.tell(node, v1alpha1.EventEnginesFound, "Listen", "hears from %s whether a reboot is needed", found)
 }
 
 func (r *Reconciler) begun(node *corev1.Node, o Observation, progress v1alpha1.Progress) {

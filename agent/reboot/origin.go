@@ -73,6 +73,16 @@ func parseOrigin(message string) (bootID string, heard []engine.Report) {
 	return bootID, heard
 }
 
+// enginesIn names the engines that the condition's message tells of, those that have vanished too.
+func enginesIn(message string) string {
+	_, heard := parseOrigin(message)
+	names := make([]string, 0, len(heard))
+	for _, r := range heard {
+		names = append(names, r.Engine)
+	}
+	return strings.Join(names, ", ")
+}
+
 // before is what an engine had reported in this boot, as its Node's condition still tells. Zero: it had not been heard.
 func before(conditions []corev1.NodeCondition, name, bootID string) engine.Report {
 	message := Observation{Conditions: conditions}.condition(v1alpha1.NodeRebootRequired).Message

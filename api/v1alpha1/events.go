@@ -3,6 +3,7 @@ package v1alpha1
 // Reasons of the events on Nodes and RebootPolicies. An event always follows the write that justifies it.
 const (
 	EventRebootRequired      = "RebootRequired"
+	EventEnginesFound        = "EnginesFound"
 	EventRebootGranted       = "RebootGranted"
 	EventGrantCancelled      = "GrantCancelled"
 	EventCordoned            = "Cordoned"

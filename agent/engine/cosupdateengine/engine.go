@@ -38,6 +38,8 @@ type Engine struct {
 	// Before is what this engine had reported when the agent was restarted within the same boot: a need in it stands until
 	// update_engine says otherwise. Zero: nothing, as after a boot.
 	Before engine.Report
+	// Optional tells a host that has not had an update_engine in this boot as Absent: nobody named it.
+	Optional bool
 	// Malformed is called for each signal or reply that cannot be read and is ignored. Optional.
 	Malformed func()
 	// Reachable is called with whether update_engine answers, at first and on each change. Optional.
@@ -52,7 +54,9 @@ func (e *Engine) Name() string { return Name }
 // Run reports until ctx ends, and then returns nil. It outlasts restarts of update_engine and of the bus, and the absence
 // of both.
 func (e *Engine) Run(ctx context.Context, report func(engine.Report)) error {
-	l := &listener{state: resumed(e.Before), changes: engine.Changes{Report: report, Reachable: e.Reachable}}
+	l := &listener{state: resumed(e.Before), changes: engine.Changes{
+		Report: report, Reachable: e.Reachable, Optional: e.Optional, Seen: e.Before.State != "",
+	}}
 	// The owner alone counts: whoever wants to test an agent has update_engine_client --set_status=6, which makes
 	// update_engine itself say it.
 	watch := service.Watch{

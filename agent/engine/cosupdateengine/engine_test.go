@@ -7,6 +7,7 @@ import (
 	"github.com/godbus/dbus/v5"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/engine/service"
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 )
@@ -270,6 +271,29 @@ func TestEngine_RestartedAgentKeepsItsNeedWhileUpdateEngineIsAway(t *testing.T) 
 	h.Expect(needed17800)
 	h.startHost(hosttest.COSCurrent)
 	h.Expect(upToDate)
+}
+
+func TestEngine_ThatNobodyNamedIsAbsentUntilItComesAndUnknownOnceItIsGone_Behaviour7(t *testing.T) {
+	h := newHarness(t)
+	h.engine.Optional = true
+	h.run()
+	never := absent
+	never.State = engine.Absent
+	h.Expect(never)
+	e := h.startHost(hosttest.COSCurrent)
+	h.Expect(upToDate)
+	e.Stop()
+	h.Expect(absent)
+	if got := []bool{<-h.Reachable, <-h.Reachable}; !got[0] || got[1] {
+		t.Errorf("reachable %v, want true and then false", got)
+	}
+}
+
+func TestEngine_ThatWasThereInThisBootIsNotAbsentForTheNextProcess_Behaviour7(t *testing.T) {
+	h := newHarness(t)
+	h.engine.Optional, h.engine.Before = true, engine.Report{Engine: Name, State: engine.Unknown}
+	h.run()
+	h.Expect(absent)
 }
 
 func TestEngine_TellsWhetherTheEngineIsReachable(t *testing.T) {

@@ -11,6 +11,8 @@ import (
 type listener struct {
 	state   state
 	changes engine.Changes
+	// lost is what is known of the engine's presence while it cannot be asked.
+	lost engine.Presence
 	// plain says that the platform has only GetStatus and StatusUpdate. Where it has both, these must not count: they do
 	// not tell an update from an install of downloadable content.
 	plain bool
@@ -20,7 +22,11 @@ var _ service.Listener = (*listener)(nil)
 
 func (l *listener) add(in input) {
 	l.state = next(l.state, in)
-	l.changes.Tell(l.state.report(), l.state.unreachable == "")
+	presence := engine.Answering
+	if l.state.unreachable != "" {
+		presence = l.lost
+	}
+	l.changes.Tell(l.state.report(), presence)
 }
 
 // Hear takes a StatusUpdateAdvanced, or a StatusUpdate where that is all there is.
@@ -45,7 +51,10 @@ func (l *listener) Read(ctx context.Context, call service.Call) error {
 }
 
 // Lost says that update_engine cannot be asked.
-func (l *listener) Lost(why string) { l.add(input{unreachable: why}) }
+func (l *listener) Lost(why string, presence engine.Presence) {
+	l.lost = presence
+	l.add(input{unreachable: why})
+}
 
 func (l *listener) take(decode func(body []any) (status, error)) func(body []any) error {
 	return func(body []any) error {

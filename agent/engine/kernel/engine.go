@@ -48,8 +48,11 @@ func (e *Engine) Run(ctx context.Context, report func(engine.Report)) error {
 			if err != nil {
 				logr.FromContextOrDiscard(ctx).V(1).Info("Cannot compare the kernels", "engine", Name, "reason", err.Error())
 			}
-			r := seen.report()
-			changes.Tell(r, r.State != engine.Unknown)
+			r, presence := seen.report(), engine.Answering
+			if r.State == engine.Unknown {
+				presence = engine.Silent
+			}
+			changes.Tell(r, presence)
 		},
 	}
 	watch.Run(ctx)

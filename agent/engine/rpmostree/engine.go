@@ -26,6 +26,8 @@ type Engine struct {
 	// Before is what this engine had reported when the agent was restarted within the same boot: a need in it stands until
 	// rpm-ostree says otherwise. Zero: nothing, as after a boot.
 	Before engine.Report
+	// Optional tells a host that has not had an rpm-ostree in this boot as Absent: nobody named it.
+	Optional bool
 	// Malformed is called for each signal, reply or part of one that cannot be read and is ignored. Optional.
 	Malformed func()
 	// Reachable is called with whether rpm-ostree answers, at first and on each change. Optional.
@@ -40,7 +42,9 @@ func (e *Engine) Name() string { return Name }
 // Run reports until ctx ends, and then returns nil. It outlasts restarts of the daemon and of the bus, and the absence of
 // both.
 func (e *Engine) Run(ctx context.Context, report func(engine.Report)) error {
-	m := &memory{state: resumed(e.Before), changes: engine.Changes{Report: report, Reachable: e.Reachable}}
+	m := &memory{state: resumed(e.Before), changes: engine.Changes{
+		Report: report, Reachable: e.Reachable, Optional: e.Optional, Seen: e.Before.State != "",
+	}}
 	supervisor := host.Supervisor{Connect: e.Connect, Clock: e.Clock, Broken: func(err error) { e.broken(ctx, m, err) }}
 	supervisor.Run(ctx, func(ctx context.Context, conn *dbus.Conn) error {
 		w := watch{engine: e, daemon: daemon{conn}, memory: m}
@@ -55,7 +59,7 @@ func (e *Engine) broken(ctx context.Context, m *memory, err error) {
 		m.broken, level = err.Error(), 0
 	}
 	logr.FromContextOrDiscard(ctx).V(level).Info("Lost the system bus", "engine", Name, "reason", m.broken)
-	m.add(m.state.lost("The system bus cannot be reached."))
+	m.lost("The system bus cannot be reached.", engine.Unclear)
 }
 
 // malformed counts what it ignores.
@@ -74,7 +78,11 @@ type memory struct {
 	broken string
 }
 
-func (m *memory) add(s state) {
+func (m *memory) read(list []deployment) { m.add(m.state.read(list), engine.Answering) }
+
+func (m *memory) lost(why string, presence engine.Presence) { m.add(m.state.lost(why), presence) }
+
+func (m *memory) add(s state, presence engine.Presence) {
 	m.state = s
-	m.changes.Tell(s.report(), s.unreachable == "")
+	m.changes.Tell(s.report(), presence)
 }

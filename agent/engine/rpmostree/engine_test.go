@@ -429,6 +429,40 @@ func TestEngine_RestartedAgentKeepsItsNeedUntilTheDaemonDeniesIt(t *testing.T) {
 	h.ExpectAfter(time.Minute, upToDate)
 }
 
+func TestEngine_ThatNobodyNamedIsAbsentUntilTheBusCanStartIt_Behaviour7(t *testing.T) {
+	h := newHarness(t)
+	h.engine.Optional = true
+	h.start()
+	never := absent
+	never.State = engine.Absent
+	h.Expect(never)
+	if len(h.Reachable) > 0 {
+		t.Error("an engine that was never there is said to be up or down")
+	}
+	ostree := h.install(running)
+	h.pollIsDue()
+	h.Expect(upToDate)
+	h.exit(ostree) // Idle is not gone.
+	h.ExpectNoReport()
+	h.Must(h.bus.Halt())
+	h.Expect(unreachable)
+}
+
+func TestEngine_ThatNobodyNamedAndThatFailsToStartIsNotAbsent_Behaviour7(t *testing.T) {
+	h := newHarness(t)
+	h.engine.Optional = true
+	h.Must(h.install(running).Activates(false))
+	h.start()
+	h.Expect(cannotAsk("rpm-ostree does not tell its deployments: org.freedesktop.DBus.Error.Spawn.ChildExited."))
+}
+
+func TestEngine_ThatWasThereInThisBootIsNotAbsentForTheNextProcess_Behaviour7(t *testing.T) {
+	h := newHarness(t)
+	h.engine.Optional, h.engine.Before = true, engine.Report{Engine: Name, State: engine.Unknown}
+	h.start()
+	h.Expect(absent)
+}
+
 func TestEngine_TellsWhetherTheDaemonIsReachable(t *testing.T) {
 	h := newHarness(t)
 	ostree := h.install(hosttest.Deployment{Version: "40.2", Staged: true}, running)

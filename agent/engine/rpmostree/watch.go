@@ -8,6 +8,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/godbus/dbus/v5"
+
+	"github.com/reboot-operator/reboot-operator/agent/engine"
 )
 
 const (
@@ -162,7 +164,7 @@ func (w *watch) ask(ctx context.Context, flags dbus.Flags) (time.Duration, error
 	if ignored != nil {
 		w.engine.malformed(ctx, ignored)
 	}
-	w.memory.add(w.memory.state.read(list))
+	w.memory.read(list)
 	w.retry = firstRetry
 	return pollInterval, nil
 }
@@ -176,18 +178,18 @@ func (w *watch) unanswered(ctx context.Context, err error, flags dbus.Flags) (ti
 	logr.FromContextOrDiscard(ctx).V(1).Info("Asked in vain", "engine", Name, "reason", err.Error())
 	wait := w.retry
 	w.retry = min(2*w.retry, pollInterval)
-	why := "rpm-ostree does not tell its deployments: no reply in time."
+	why, presence := "rpm-ostree does not tell its deployments: no reply in time.", engine.Silent
 	switch {
 	case isAbsent(err) && flags&dbus.FlagNoAutoStart != 0:
 		return firstRetry, nil // It left between its word and the question.
 	case isAbsent(err):
-		why, wait = "rpm-ostree is not on the system bus.", pollInterval // NameOwnerChanged tells when it comes.
+		why, presence, wait = "rpm-ostree is not on the system bus.", engine.Missing, pollInterval // NameOwnerChanged tells when it comes.
 	case errors.Is(err, errMalformed):
 		w.engine.malformed(ctx, err)
 		why = "rpm-ostree tells its deployments in a way that cannot be read."
 	case errorName(err) != "":
 		why = fmt.Sprintf("rpm-ostree does not tell its deployments: %s.", errorName(err))
 	}
-	w.memory.add(w.memory.state.lost(why))
+	w.memory.lost(why, presence)
 	return wait, nil
 }

@@ -25,6 +25,8 @@ type Engine struct {
 	HostRoot string
 	// Clock times the looks that nothing gave occasion for. Required.
 	Clock clock.WithTicker
+	// Optional tells a host root without a folder /run, which has not been mounted then, as Absent: nobody named the engine.
+	Optional bool
 	// Reachable is called with whether the host's /run can be read, at first and on each change. Optional.
 	Reachable func(bool)
 }
@@ -36,13 +38,13 @@ func (e *Engine) Name() string { return Name }
 
 // Run reports until ctx ends, and then returns nil.
 func (e *Engine) Run(ctx context.Context, report func(engine.Report)) error {
-	changes := engine.Changes{Report: report, Reachable: e.Reachable}
+	changes := engine.Changes{Report: report, Reachable: e.Reachable, Optional: e.Optional}
 	watch := folder.Watch{
 		Engine:  Name,
 		Folders: func() []string { return []string{filepath.Join(e.HostRoot, directory)} },
 		Look: func() {
 			seen := look(e.HostRoot)
-			changes.Tell(seen.report(), seen.unreadable == "")
+			changes.Tell(seen.report(), seen.presence())
 		},
 		Period: period, Clock: e.Clock,
 	}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"syscall"
 )
 
 // Below the host's root.
@@ -17,13 +18,16 @@ const (
 
 // look finds out what there is. A symbolic link that leaves the host's file system is not followed.
 func look(hostRoot string) observation {
+	if err := isFolder(os.Stat(hostRoot)); err != nil {
+		return noFolder(err)
+	}
 	root, err := os.OpenRoot(hostRoot)
 	if err != nil {
-		return observation{unreadable: reason(err)}
+		return noFolder(err)
 	}
 	defer func() { _ = root.Close() }()
-	if _, err := root.Stat(directory); err != nil {
-		return observation{unreadable: reason(err)}
+	if err := isFolder(root.Stat(directory)); err != nil {
+		return noFolder(err)
 	}
 	found, err := root.Lstat(file)
 	switch {
@@ -36,6 +40,20 @@ func look(hostRoot string) observation {
 		return observation{}
 	}
 	return observation{present: true, packages: parsePackages(readList(root))}
+}
+
+// isFolder makes an error of what is none.
+func isFolder(found fs.FileInfo, err error) error {
+	if err == nil && !found.IsDir() {
+		return syscall.ENOTDIR
+	}
+	return err
+}
+
+// noFolder tells a folder that does not exist, or is something else, from one that cannot be read.
+func noFolder(err error) observation {
+	missing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+	return observation{unreadable: reason(err), missing: missing}
 }
 
 // reason is what went wrong, without the path: that is this container's, not the host's.

@@ -13,6 +13,8 @@ import (
 type observation struct {
 	// unreadable says why the host's /run cannot be read. Empty: it was.
 	unreadable string
+	// missing says that it is unreadable because there is no such folder.
+	missing bool
 	// present says that the file exists.
 	present bool
 	// packages that asked for the reboot, in the order in which they did.
@@ -36,6 +38,17 @@ func (o observation) report() engine.Report {
 		Engine: Name, State: engine.NotNeeded, Reason: v1alpha1.ReasonUpToDate,
 		Message: "/run/reboot-required does not exist on the host.",
 	}
+}
+
+// presence is that of the folder: the file itself comes and goes.
+func (o observation) presence() engine.Presence {
+	switch {
+	case o.missing:
+		return engine.Missing
+	case o.unreadable != "":
+		return engine.Silent
+	}
+	return engine.Answering
 }
 
 // maxNamed is how many packages a message names at most.

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,8 @@ import (
 	"time"
 
 	"github.com/godbus/dbus/v5"
+
+	"github.com/reboot-operator/reboot-operator/agent/engine"
 )
 
 const (
@@ -129,8 +132,7 @@ func (s *session) ask(ctx context.Context) (time.Duration, error) {
 	}
 	s.owner = owner
 	if owner == "" {
-		s.listener.Lost(s.watch.Title + " is not on the system bus.")
-		return PollInterval, nil // NameOwnerChanged tells when it comes.
+		return PollInterval, s.ownerless(ctx) // NameOwnerChanged tells when it comes.
 	}
 	err = s.listener.Read(ctx, s.call)
 	switch {
@@ -155,6 +157,21 @@ func (s *session) findOwner(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("looking up the owner of %s: %w", s.watch.Name, err)
 	}
 	return owner, nil
+}
+
+// ownerless says that nobody has the name. A service that the bus could start is installed all the same; it is not started.
+func (s *session) ownerless(ctx context.Context) error {
+	var startable []string
+	err := limited(ctx, s.conn.BusObject(), busDaemon+".ListActivatableNames").Store(&startable)
+	switch {
+	case ctx.Err() != nil || !s.conn.Connected():
+		return fmt.Errorf("looking for %s among what the bus can start: %w", s.watch.Name, cmp.Or(err, errSignalsEnded))
+	case slices.Contains(startable, s.watch.Name):
+		s.listener.Lost(s.watch.Title+" is not running.", engine.Silent)
+	default:
+		s.listener.Lost(s.watch.Title+" is not on the system bus.", engine.Missing)
+	}
+	return nil
 }
 
 // call calls a method of the owner just found, so that the answer is surely its.

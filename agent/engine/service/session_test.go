@@ -3,10 +3,14 @@ package service
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/godbus/dbus/v5"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 )
 
 // recorder writes down what it hears; a body that begins with an error is malformed.
@@ -24,8 +28,14 @@ func (r *recorder) Hear(member string, body []any, fromOwner bool) error {
 	return nil
 }
 
-func (r *recorder) Read(context.Context, Call) error { return nil }
-func (r *recorder) Lost(why string)                  { *r = append(*r, why) }
+func (r *recorder) Read(context.Context, Call) error {
+	*r = append(*r, "asked")
+	return nil
+}
+
+func (r *recorder) Lost(why string, presence engine.Presence) {
+	*r = append(*r, fmt.Sprint(presence, " ", why))
+}
 
 func TestSession_Hear(t *testing.T) {
 	const owner, stranger = ":1.1", ":1.9"
@@ -86,6 +96,45 @@ func TestSession_Hear(t *testing.T) {
 				t.Errorf("%d malformed, want %d", malformed, tc.malformed)
 			}
 		})
+	}
+}
+
+// TestSession_Ask: what is known of a service's presence (behaviour 7).
+func TestSession_Ask(t *testing.T) {
+	const name = "org.example.Engine"
+	bus := hosttest.StartFor(t)
+	conn, err := bus.Connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	var heard recorder
+	s := session{watch: Watch{Name: name, Title: "The engine"}, conn: conn, listener: &heard}
+	ask := func() {
+		t.Helper()
+		if _, err := s.ask(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask()
+	if err := bus.MakeActivatable(name); err != nil {
+		t.Fatal(err)
+	}
+	ask()
+	if _, err := conn.RequestName(name, dbus.NameFlagDoNotQueue); err != nil {
+		t.Fatal(err)
+	}
+	ask()
+	want := recorder{
+		fmt.Sprint(engine.Missing, " The engine is not on the system bus."), fmt.Sprint(engine.Silent, " The engine is not running."),
+		"asked",
+	}
+	if diff := cmp.Diff(want, heard); diff != "" {
+		t.Errorf("heard (-want +got):\n%s", diff)
+	}
+	_ = conn.Close()
+	if _, err := s.ask(t.Context()); err == nil {
+		t.Error("a broken connection is of use")
 	}
 }
 

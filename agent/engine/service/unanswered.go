@@ -7,6 +7,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/godbus/dbus/v5"
+
+	"github.com/reboot-operator/reboot-operator/agent/engine"
 )
 
 // unansweredError is a call that gave no status.
@@ -34,7 +36,7 @@ func (s *session) unanswered(ctx context.Context, err error) {
 	} else {
 		logr.FromContextOrDiscard(ctx).V(1).Info("Asked in vain", "engine", s.watch.Engine, "reason", err.Error())
 	}
-	s.listener.Lost(s.watch.Title + " " + why(err))
+	s.listener.Lost(s.watch.Title+" "+why(err), engine.Silent)
 }
 
 // why makes half a sentence of an error. The texts of D-Bus errors hold connection names and process IDs; only their

@@ -10,6 +10,7 @@ import (
 	"github.com/godbus/dbus/v5"
 	"k8s.io/utils/clock"
 
+	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/host"
 )
 
@@ -29,8 +30,9 @@ type Listener interface {
 	Hear(member string, body []any, fromOwner bool) error
 	// Read asks the service for its status and returns what the last call returned.
 	Read(ctx context.Context, call Call) error
-	// Lost takes a sentence that says why the service cannot be asked. It stands until the next Read that succeeds.
-	Lost(why string)
+	// Lost takes a sentence that says why the service cannot be asked, and what is known of its presence: never Answering. It
+	// stands until the next Read that succeeds.
+	Lost(why string, presence engine.Presence)
 }
 
 // Call calls a method without arguments of the service's interface and hands the body of the answer to take, whose error
@@ -70,7 +72,7 @@ func (w Watch) Run(ctx context.Context, l Listener) {
 			last, level = err.Error(), 0
 		}
 		logr.FromContextOrDiscard(ctx).V(level).Info("Lost the system bus", "engine", w.Engine, "reason", last)
-		l.Lost("The system bus cannot be reached.")
+		l.Lost("The system bus cannot be reached.", engine.Unclear)
 	}
 	supervisor := host.Supervisor{Connect: w.Connect, Clock: w.Clock, Broken: broken}
 	supervisor.Run(ctx, func(ctx context.Context, conn *dbus.Conn) error {

@@ -38,6 +38,8 @@ type Engine struct {
 	// Before is what this engine had reported when the agent was restarted within the same boot: a need in it stands until
 	// update_engine says otherwise, a latched one for as long as any. Zero: nothing, as after a boot.
 	Before engine.Report
+	// Optional tells a host that has not had an update_engine in this boot as Absent: nobody named it.
+	Optional bool
 	// Malformed is called for each StatusUpdate or reply that cannot be read and is ignored. Optional.
 	Malformed func()
 	// Reachable is called with whether update_engine answers, at first and on each change. Optional.
@@ -54,7 +56,7 @@ func (e *Engine) Name() string { return Name }
 func (e *Engine) Run(ctx context.Context, report func(engine.Report)) error {
 	l := &listener{
 		state:     resumed(e.before()),
-		changes:   engine.Changes{Report: report, Reachable: e.Reachable},
+		changes:   engine.Changes{Report: report, Reachable: e.Reachable, Optional: e.Optional, Seen: e.Before.State != ""},
 		ownerOnly: e.RequireEngineSender,
 	}
 	// Anybody's StatusUpdate is subscribed to: the bus would drop the broadcast of locksmithctl.

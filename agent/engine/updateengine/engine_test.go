@@ -298,6 +298,38 @@ func TestEngine_RestartedAgentKeepsALatchedNeed(t *testing.T) {
 	h.expectNothing()
 }
 
+func TestEngine_ThatNobodyNamedIsAbsentUntilItComesAndUnknownOnceItIsGone_Behaviour7(t *testing.T) {
+	h := newHarness(t)
+	h.engine.Optional = true
+	h.run()
+	never := absent
+	never.State = engine.Absent
+	h.Expect(never)
+	if len(h.Reachable) > 0 {
+		t.Error("an engine that was never there is said to be up or down")
+	}
+	e := h.startHost()
+	h.Expect(upToDate)
+	e.Stop()
+	h.Expect(absent)
+	h.Must(e.Start())
+	h.Expect(upToDate)
+	h.Must(h.bus.Halt())
+	h.Expect(unreachableBus)
+	h.Must(h.bus.Restart())
+	h.ExpectAfter(time.Minute, absent)
+	if got := []bool{<-h.Reachable, <-h.Reachable, <-h.Reachable, <-h.Reachable}; !got[0] || got[1] || !got[2] || got[3] {
+		t.Errorf("reachable %v, want each change", got)
+	}
+}
+
+func TestEngine_ThatWasThereInThisBootIsNotAbsentForTheNextProcess_Behaviour7(t *testing.T) {
+	h := newHarness(t)
+	h.engine.Optional, h.engine.Before = true, engine.Report{Engine: Name, State: engine.Unknown}
+	h.run()
+	h.Expect(absent)
+}
+
 func TestEngine_TellsWhetherTheEngineIsReachable(t *testing.T) {
 	h := newHarness(t)
 	e := h.startHost()

@@ -2,6 +2,7 @@ package hosttest
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -43,6 +44,28 @@ func (b *Bus) activatable(name string, start func() error) (*activation, error) 
 	b.mu.Unlock()
 	go a.answer(start)
 	return a, a.works(true)
+}
+
+// MakeActivatable installs a service that the bus could start on demand, and that fails to.
+func (b *Bus) MakeActivatable(name string) error {
+	a, err := b.activatable(name, func() error { return nil })
+	if err != nil {
+		return err
+	}
+	return errors.Join(a.works(false), b.reload())
+}
+
+// reload makes the daemon list what was installed; it finds it by itself once somebody calls it.
+func (b *Bus) reload() error {
+	conn, err := b.Connect()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	if err := conn.BusObject().Call("org.freedesktop.DBus.ReloadConfig", 0).Err; err != nil {
+		return fmt.Errorf("reloading the bus: %w", err)
+	}
+	return nil
 }
 
 // works chooses what the daemon runs from now on: the bell, or something that fails.

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+var _ = Describe("Engines that are found", func() {
+	message := messageOf(v1alpha1.NodeRebootRequired)
+
+	// mount makes the host's /run and returns the file by which the host asks for a reboot.
+	mount := func(m *machine) string {
+		GinkgoHelper()
+		run := filepath.Join(m.root, "run")
+		Expect(os.Mkdir(run, 0o755)).To(Succeed())
+		return filepath.Join(run, "reboot-required")
+	}
+
+	It("are each one as it comes, told in the condition, an event and a metric (behaviour 7)", func(ctx SpecContext) {
+		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m.engine.Stop()
+		m.start(ctx)
+		m.shows(ctx, needOf, Equal("Unknown EngineUnreachable"))
+		Expect(message(m.node(ctx))).To(And(
+			ContainSubstring("looked for update-engine, cos-update-engine, rpm-ostree, sentinel."), ContainSubstring("--engines")))
+		Expect(m.node(ctx).Labels).NotTo(HaveKey(v1alpha1.LabelRebootRequired))
+		Expect(m.up()).To(BeEmpty())
+
+		By("hearing one that comes later")
+		Expect(m.engine.Start()).To(Succeed())
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+		Expect(message(m.node(ctx))).To(HaveSuffix("from update-engine."))
+		Expect(m.up()).To(Equal(map[string]float64{"update-engine": 1}))
+		_, err := m.bus.StartCOSUpdateEngine(hosttest.COSCurrent)
+		Expect(err).NotTo(HaveOccurred())
+		m.shows(ctx, message, HaveSuffix("from update-engine, cos-update-engine."))
+		Expect(m.up()).To(Equal(map[string]float64{"update-engine": 1, "cos-update-engine": 1}))
+		Eventually(func() []string { return m.notesOf(ctx, v1alpha1.EventEnginesFound) }).Should(ConsistOf(
+			"hears from update-engine whether a reboot is needed", "hears from update-engine, cos-update-engine whether a reboot is needed"))
+
+		By("telling the event once for each change of the set")
+		m.restart(ctx)
+		Expect(m.engine.Emit(hosttest.NeedReboot("4593.1.0"))).To(Succeed())
+		m.shows(ctx, needOf, Equal("True UpdateStaged"))
+		Expect(m.notesOf(ctx, v1alpha1.EventEnginesFound)).To(HaveLen(2))
+	})
+
+	It("are unknown once they vanish, for the rest of the boot, and never a need (behaviours 6, 7)", func(ctx SpecContext) {
+		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		mount(m)
+		m.start(ctx)
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+		Expect(message(m.node(ctx))).To(HaveSuffix("from update-engine, sentinel."))
+		m.engine.Stop()
+		m.shows(ctx, needOf, Equal("Unknown EngineUnreachable"))
+		gone := message(m.node(ctx))
+		Expect(gone).To(And(HavePrefix("update_engine is not on the system bus."), ContainSubstring("reboot-required does not exist")))
+		Expect(m.up()).To(Equal(map[string]float64{"update-engine": 0, "sentinel": 1}))
+
+		By("being unknown to the next process of the agent too")
+		written := len(m.requests.writes())
+		m.restart(ctx)
+		Eventually(m.up).Should(Equal(map[string]float64{"update-engine": 0, "sentinel": 1}))
+		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "a mark")
+		m.shows(ctx, message, Equal(gone+` An administrator asks for a reboot: "a mark".`))
+		Expect(m.requests.writes()).To(HaveLen(written+1), "the mark, and nothing about the engines")
+
+		By("being absent in the next boot")
+		m.kill()
+		m.boot(ctx)
+		m.start(ctx)
+		m.shows(ctx, message, ContainSubstring("from sentinel."))
+		Expect(m.up()).To(Equal(map[string]float64{"sentinel": 1}))
+	})
+
+	It("make one need of update_engine's and the file's, both told (behaviour 12)", func(ctx SpecContext) {
+		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		file := mount(m)
+		m.start(ctx)
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+		// As Flatcar's postinst does it, and slightly before update_engine says so.
+		Expect(os.WriteFile(file, nil, 0o600)).To(Succeed())
+		m.shows(ctx, needOf, Equal("True SentinelPresent"))
+		Expect(m.engine.Emit(hosttest.NeedReboot("4593.1.0"))).To(Succeed())
+		m.shows(ctx, needOf, Equal("True UpdateStaged"))
+		Expect(message(m.node(ctx))).To(And(
+			ContainSubstring("update_engine has installed version 4593.1.0"), ContainSubstring("/run/reboot-required exists")))
+
+		By("needing it as long as one of them does")
+		Expect(m.engine.Emit(hosttest.Idle())).To(Succeed())
+		m.shows(ctx, needOf, Equal("True SentinelPresent"))
+		Expect(os.Remove(file)).To(Succeed())
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+	})
+
+	It("each keep their need and version when the agent restarts and none of them confirms it (behaviours 8, 11, 13)", func(ctx SpecContext) {
+		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		ostree, err := m.bus.InstallRPMOSTree(hosttest.Deployment{Version: "40.1", Booted: true})
+		Expect(err).NotTo(HaveOccurred())
+		m.start(ctx)
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+		Expect(m.bus.Broadcast(int64(0), 0.0, hosttest.OpUpdatedNeedReboot, "4593.1.0", int64(0))).To(Succeed())
+		Expect(ostree.Stage("40.2")).To(Succeed())
+		asked := "update-engine (asks by broadcast for version 4593.1.0), rpm-ostree (asks for version 40.2)."
+		m.shows(ctx, message, HaveSuffix(asked))
+
+		m.kill()
+		ostree.Crash()
+		Expect(ostree.Activates(false)).To(Succeed())
+		m.start(ctx)
+		Eventually(m.up).Should(Equal(map[string]float64{"update-engine": 1, "rpm-ostree": 0}))
+		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "a mark")
+		m.shows(ctx, message, ContainSubstring(asked+" An administrator asks"))
+		Expect(needOf(m.node(ctx))).To(Equal("True UpdateStaged"))
+	})
+
+	It("leave the agent running where everything is of the wrong kind (behaviours 7, 25)", func(ctx SpecContext) {
+		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		file := filepath.Join(m.root, "run")
+		Expect(os.WriteFile(file, nil, 0o600)).To(Succeed())
+		m.start(ctx, "--dbus-address=unix:path="+file, "--engines=auto,kernel")
+		m.shows(ctx, needOf, Equal("Unknown EngineUnreachable"))
+		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "a mark")
+		m.shows(ctx, needOf, Equal("True Requested"))
+		Expect(m.up()).To(Equal(map[string]float64{"kernel": 0}))
+	})
+})
