@@ -23,7 +23,7 @@ func statusOf(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State, now ti
 	status.Mode = policy.Spec.ModeOrDefault()
 	status.Nodes, status.Blocked = p.Counts, p.Blocked
 	status.Limit, status.Seq, status.Grants = p.Limit, p.Seq, p.Ledger()
-	status.Window = windowStatus(policy, p, w, now)
+	status.Window = windowStatus(p, w)
 	status.LastRebootAt = lastReboot(policy, p)
 	for _, c := range conditions(policy, p, w) {
 		c.ObservedGeneration = policy.Generation
@@ -39,18 +39,8 @@ func urgent(before, after v1alpha1.RebootPolicyStatus) bool {
 	return !equality.Semantic.DeepEqual(before, after)
 }
 
-func windowStatus(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State, now time.Time) *v1alpha1.WindowStatus {
-	s := &v1alpha1.WindowStatus{Open: w.Open, Name: w.Name, State: v1alpha1.WindowClosed}
-	switch pause := policy.Spec.Pause; {
-	case p.Halt.Halted:
-		s.State = v1alpha1.WindowHalted
-	case pause != nil && (pause.Until == nil || now.Before(pause.Until.Time)):
-		s.State = v1alpha1.WindowPaused
-	case w.Open && w.Always:
-		s.State = v1alpha1.WindowAlways
-	case w.Open:
-		s.State = v1alpha1.WindowOpen
-	}
+func windowStatus(p plan.Plan, w window.State) *v1alpha1.WindowStatus {
+	s := &v1alpha1.WindowStatus{State: p.Window, Open: w.Open, Name: w.Name}
 	s.ClosesAt, s.OpensAt = timeOrNil(w.ClosesAt), timeOrNil(w.OpensAt)
 	return s
 }

@@ -39,10 +39,12 @@ var standing = []check{
 	{v1alpha1.ReasonBlackout, "no blackout is in force", blackout},
 	{v1alpha1.ReasonWindowClosed, "a window is open, or there are none", windowClosed},
 	{v1alpha1.ReasonNodeUnavailable, "the node is Ready and reports its boot", nodeUnavailable},
-	{v1alpha1.ReasonInhibited, "nobody on the host objects", agentObjects},
+	{v1alpha1.ReasonInhibited, "nobody on the host inhibits a shutdown", agentSays(v1alpha1.ReasonInhibited)},
+	{v1alpha1.ReasonCoordinatorConflict, "nobody else may reboot the host", agentSays(v1alpha1.ReasonCoordinatorConflict)},
+	{v1alpha1.ReasonRecordUnreadable, "the agent's record can be read", agentObjects},
 }
 
-// entry are the checks before a grant.
+// entry are the checks before a grant. What cannot be read is one check in two parts: of the progress a flight sees to.
 var entry = append(slices.Clip(standing),
 	check{v1alpha1.ReasonRecordUnreadable, "the agent's record can be read", recordUnreadable},
 	check{v1alpha1.ReasonBackingOff, "no failed attempt holds the node back", backingOff},
@@ -142,6 +144,16 @@ func nodeUnavailable(_ *fleet, n *Node) *Objection {
 		return objection(v1alpha1.ReasonNodeUnavailable, "the kubelet reports no boot ID: a reboot could not be proved")
 	}
 	return nil
+}
+
+// agentSays is the check for one of the agent's words; the agent says which of several comes first.
+func agentSays(word v1alpha1.Reason) func(f *fleet, n *Node) *Objection {
+	return func(f *fleet, n *Node) *Objection {
+		if o := agentObjects(f, n); o != nil && o.Reason == word {
+			return o
+		}
+		return nil
+	}
 }
 
 // agentObjects: the agent knows no policy before it has a grant, so it tells of what this policy may ignore too.

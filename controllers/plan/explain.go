@@ -124,7 +124,7 @@ func (f *fleet) flightOf(p *Plan, node string) *Flight {
 
 // outcomes is the whole order with the one check that objects; an empty word: none does.
 func outcomes(objects v1alpha1.Reason, message string) []Outcome {
-	all := slices.Concat(before, entry, turn)
+	all := slices.CompactFunc(slices.Concat(before, entry, turn), func(a, b check) bool { return a.word == b.word })
 	list, result := make([]Outcome, 0, len(all)), Passed
 	for _, c := range all {
 		switch {

@@ -22,6 +22,8 @@ type Plan struct {
 	// Decisions say, for each node this policy answers for, what its condition RebootPermitted should be; by node name.
 	Decisions []Decision
 
+	// Window is windows, pause and halt in one word.
+	Window  v1alpha1.WindowState
 	Counts  v1alpha1.NodeCounts
 	Blocked []v1alpha1.BlockedNodes
 	Halt    Halt
@@ -57,7 +59,7 @@ func Reboots(s Snapshot) Plan {
 // reboots also says why each node waits, by its name.
 func (f *fleet) reboots() (Plan, map[string]*Objection) {
 	p := Plan{Seq: f.Policy.Status.Seq, Halt: f.stands, Invalid: f.invalid(), Conflicts: f.conflicts}
-	p.Limit = f.limit
+	p.Limit, p.Window = f.limit, f.windowState()
 	for _, e := range f.entries {
 		p.Flights = append(p.Flights, f.flight(e))
 	}

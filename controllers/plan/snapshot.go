@@ -84,6 +84,21 @@ func (f *fleet) paused() bool {
 	return pause != nil && (pause.Until == nil || f.Now.Before(pause.Until.Time))
 }
 
+// windowState: what a person did comes before the hours.
+func (f *fleet) windowState() v1alpha1.WindowState {
+	switch {
+	case f.stands.Halted:
+		return v1alpha1.WindowHalted
+	case f.paused():
+		return v1alpha1.WindowPaused
+	case f.Window.Open && f.Window.Always:
+		return v1alpha1.WindowAlways
+	case f.Window.Open:
+		return v1alpha1.WindowOpen
+	}
+	return v1alpha1.WindowClosed
+}
+
 func (f *fleet) dryRun() bool { return f.Policy.Spec.ModeOrDefault() == v1alpha1.ModeDryRun }
 
 func (f *fleet) add(n *Node) {

@@ -1,0 +1,39 @@
+package plan_test
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/window"
+)
+
+// TestReboots_Window: what a person did is told before the hours.
+func TestReboots_Window(t *testing.T) {
+	soon, past := metav1.NewTime(evening.Add(time.Hour)), metav1.NewTime(evening)
+	open, closed := window.State{Open: true}, window.State{}
+	cases := map[string]struct {
+		policy *v1alpha1.RebootPolicy
+		window window.State
+		want   v1alpha1.WindowState
+	}{
+		"no windows":                {policy("workers"), window.State{Open: true, Always: true}, v1alpha1.WindowAlways},
+		"an open window":            {policy("workers"), open, v1alpha1.WindowOpen},
+		"a closed window":           {policy("workers"), closed, v1alpha1.WindowClosed},
+		"a blackout":                {policy("workers"), window.State{Always: true, Blackout: true}, v1alpha1.WindowClosed},
+		"paused in an open window":  {policy("workers", paused(nil, "")), open, v1alpha1.WindowPaused},
+		"paused for an hour":        {policy("workers", paused(&soon, "")), closed, v1alpha1.WindowPaused},
+		"a pause that is over":      {policy("workers", paused(&past, "")), open, v1alpha1.WindowOpen},
+		"halted, paused and closed": {policy("workers", halted, paused(nil, "")), closed, v1alpha1.WindowHalted},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := situation{policies: []*v1alpha1.RebootPolicy{tc.policy}, window: &tc.window}
+			if got := s.plan().Window; got != tc.want {
+				t.Errorf("got %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
