@@ -137,11 +137,12 @@ func (r *Reconciler) say(ctx context.Context, node *corev1.Node, o Observation, 
 	if !patch.report(node, report, o.Now) {
 		return nil
 	}
-	before := o.condition(v1alpha1.NodeRebootRequired)
+	before, annotations := o.condition(v1alpha1.NodeRebootRequired), node.Annotations
 	if err := r.writeStatus(ctx, node, patch); err != nil {
 		return err
 	}
 	r.reported(ctx, node, before)
+	r.objected(node, annotations)
 	return nil
 }
 

@@ -13,6 +13,8 @@ import (
 type Observation struct {
 	// Now is that instant.
 	Now time.Time
+	// Node is the name of the Node.
+	Node string
 	// BootID is the host's, read from the host itself and never from the Node.
 	BootID string
 	// Record is the Node's.

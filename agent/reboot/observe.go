@@ -53,6 +53,7 @@ func (r *Reconciler) observe(ctx context.Context, node *corev1.Node) (Observatio
 	why, requested := node.Annotations[v1alpha1.AnnotationRebootRequested]
 	o := Observation{
 		Now:           r.Clock.Now(),
+		Node:          r.Node,
 		BootID:        bootID,
 		Unschedulable: node.Spec.Unschedulable,
 		VolumesInUse:  len(node.Status.VolumesInUse),

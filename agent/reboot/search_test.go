@@ -24,6 +24,9 @@ func TestNext_Safety(t *testing.T) {
 			must(t, o, "begins paused, or on an unreadable record", !o.Paused && o.ProgressErr == nil)
 			must(t, o, "begins without knowing how to drain", o.Policy != nil)
 			must(t, o, "takes an administrator's cordon", !s.Progress.Cordoned || !o.Unschedulable)
+			must(t, o, "begins before it has heard what for", o.Engine != nil)
+			tried := o.Record.last().Update
+			must(t, o, "reboots in vain a third time", tried == nil || tried.VainReboots == 0 || o.Requested)
 		case RunDrain:
 			seen["drain"]++
 			must(t, o, "drains out of phase", o.inPhase(drainingPhase) && permitted(o) && o.Unschedulable)
@@ -141,7 +144,16 @@ func progresses() []func(*Observation) {
 			}
 		}
 	}
-	return changes
+	tried := func(vain int32, asks ...func(*Observation)) func(*Observation) {
+		return func(o *Observation) {
+			rolledBack(o)
+			o.Record.Progress.Seq, o.Record.Progress.Update.VainReboots = 2, vain
+			for _, ask := range asks {
+				ask(o)
+			}
+		}
+	}
+	return append(changes, tried(0), tried(1), tried(1, requesting("x")), func(o *Observation) { o.Engines, o.Engine = nil, nil })
 }
 
 func policies() []func(*Observation) {

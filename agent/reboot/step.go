@@ -78,16 +78,17 @@ func Next(o Observation) Step {
 	return resting(o)
 }
 
-// resting waits for a grant. A node that is paused before its drain has begun never begins: the manager takes the grant
-// back.
+// resting waits for a grant. A node that is paused before its drain has begun never begins, nor one that would be rebooted
+// in vain: the manager takes the grant back. An agent that has just started hears first what the reboot is for.
 func resting(o Observation) Step {
 	progress, ok := Start(o.Record, o.BootID, !o.Unschedulable, o.Now)
 	switch {
-	case !ok, o.Paused:
+	case !ok, o.Paused, o.Engine == nil, o.inVain() != nil:
 		return Idle{}
 	case o.Policy == nil:
 		return Wait{Until: o.Now.Add(policyRetry)}
 	}
+	progress.Update = o.update()
 	return StartDrain{Progress: progress}
 }
 

@@ -33,6 +33,7 @@ func TestNext_AtRest(t *testing.T) {
 		"no policy is asked for without a grant":           {makeObservation(noPolicy), Idle{}},
 		"an aborted attempt is not begun again":            {makeObservation(granted(1, active), inPhase(1, abortedPhase)), Idle{}},
 		"an aborted attempt makes way for the next":        {makeObservation(granted(2, active), inPhase(1, abortedPhase)), StartDrain{begin2}},
+		"an agent that has just started hears first why":   {makeObservation(granted(1, active), func(o *Observation) { o.Engines, o.Engine = nil, nil }), Idle{}},
 		"a reboot that happened is the manager's business": {makeObservation(rebootedBefore), Idle{}},
 		"a reboot that happened makes way for the next":    {makeObservation(rebootedBefore, granted(2, active), uncordoned), StartDrain{begin2}},
 	}

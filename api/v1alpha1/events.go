@@ -26,4 +26,5 @@ const (
 	EventWindowOpened        = "WindowOpened"
 	EventWindowClosed        = "WindowClosed"
 	EventRecordUnreadable    = "RecordUnreadable"
+	EventUpdateNotApplied    = "UpdateNotApplied"
 )

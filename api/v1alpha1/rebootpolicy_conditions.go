@@ -36,6 +36,8 @@ const (
 	ReasonWindowTooShort Reason = "WindowTooShort"
 	// ReasonNodeUnavailable means the node is not Ready or is being deleted: a reboot would not be proved.
 	ReasonNodeUnavailable Reason = "NodeUnavailable"
+	// ReasonUpdateNotApplied means reboots for the very update that is asked for left the node as it was: it rolls back.
+	ReasonUpdateNotApplied Reason = "UpdateNotApplied"
 	// ReasonInhibited means a logind block inhibitor holds the host up.
 	ReasonInhibited Reason = "Inhibited"
 	// ReasonCoordinatorConflict means locksmithd, or another update coordinator, may reboot the host on its own.

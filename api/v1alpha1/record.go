@@ -73,6 +73,19 @@ type Progress struct {
 	Failures int32 `json:"failures,omitempty"`
 	// DrainStartedAt is when the drain of this attempt began, for measuring.
 	DrainStartedAt *metav1.Time `json:"drainStartedAt,omitempty"`
+	// Update is what the attempt is to apply. Nil: nobody could name it, or the agent was of a release before this field.
+	Update *Update `json:"update,omitempty"`
+}
+
+// Update is the update that an attempt is to apply. An update that rolls back is told by it: the same one is asked for
+// again over the same system.
+type Update struct {
+	// Version is what the engine asked for when the attempt began.
+	Version string `json:"version"`
+	// Running is what ran then, as the engine names it, or the version of os-release.
+	Running string `json:"running"`
+	// VainReboots counts the confirmed reboots before this attempt, in a row, that were for Version and left Running as it was.
+	VainReboots int32 `json:"vainReboots,omitempty"`
 }
 
 // Objection is the agent's own reason why the node should not be rebooted now.
@@ -171,6 +184,9 @@ func ParseProgress(annotations map[string]string) (*Progress, error) {
 	}
 	if p.Seq <= 0 || p.BootID == "" || p.Failures < 0 {
 		return nil, fmt.Errorf("annotation %s: seq and bootID must be set", AnnotationProgress)
+	}
+	if p.Update != nil && p.Update.VainReboots < 0 {
+		return nil, fmt.Errorf("annotation %s: vainReboots must not be negative", AnnotationProgress)
 	}
 	return p, nil
 }

@@ -39,6 +39,7 @@ var standing = []check{
 	{v1alpha1.ReasonBlackout, "no blackout is in force", blackout},
 	{v1alpha1.ReasonWindowClosed, "a window is open, or there are none", windowClosed},
 	{v1alpha1.ReasonNodeUnavailable, "the node is Ready and reports its boot", nodeUnavailable},
+	{v1alpha1.ReasonUpdateNotApplied, "no update is known to roll back", agentSays(v1alpha1.ReasonUpdateNotApplied)},
 	{v1alpha1.ReasonInhibited, "nobody on the host inhibits a shutdown", agentSays(v1alpha1.ReasonInhibited)},
 	{v1alpha1.ReasonCoordinatorConflict, "nobody else may reboot the host", agentSays(v1alpha1.ReasonCoordinatorConflict)},
 	{v1alpha1.ReasonRecordUnreadable, "the agent's record can be read", agentObjects},

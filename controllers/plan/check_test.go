@@ -99,6 +99,11 @@ func TestReboots_Objection(t *testing.T) {
 			one(policy("workers"), needy("worker-1", annotated(v1alpha1.AnnotationObjection, `{"reason":"Inhibited","message":"dpkg: upgrading"}`))),
 			v1alpha1.ReasonInhibited, "dpkg: upgrading",
 		},
+		"agent whose update rolls back (behaviour 27)": {
+			one(policy("workers", ignoresInhibitors, ignoresCoordinators), needy("worker-1", annotated(v1alpha1.AnnotationObjection,
+				`{"reason":"UpdateNotApplied","message":"2.0 rolls back"}`))),
+			v1alpha1.ReasonUpdateNotApplied, "2.0 rolls back",
+		},
 		"agent that is not the only one who reboots the host (behaviour 57)": {
 			one(policy("workers"), needy("worker-1", annotated(v1alpha1.AnnotationObjection, `{"reason":"CoordinatorConflict","message":"locksmithd is active"}`))),
 			v1alpha1.ReasonCoordinatorConflict, "locksmithd is active",
@@ -184,7 +189,8 @@ func TestReboots_OrderOfChecks(t *testing.T) {
 		},
 		hosts: []*host{
 			needy("cp-1", controlPlane, notReady, label("zoo", "yes"), annotated(v1alpha1.AnnotationPaused, "true"),
-				annotated(v1alpha1.AnnotationObjection, `{"reason":"Inhibited","message":"dpkg: upgrading","also":[{"reason":"CoordinatorConflict","message":"locksmithd"}]}`),
+				annotated(v1alpha1.AnnotationObjection, `{"reason":"UpdateNotApplied","message":"2.0 rolls back","also":[`+
+					`{"reason":"Inhibited","message":"dpkg: upgrading"},{"reason":"CoordinatorConflict","message":"locksmithd"}]}`),
 				annotated(v1alpha1.AnnotationProgress, `null`), grant(1, v1alpha1.GrantCancelled, cancelledAt(0, v1alpha1.ReasonAgentSilent))),
 			newHost("cp-2", controlPlane, notReady), newHost("worker-1", cordoned),
 		},
@@ -203,6 +209,9 @@ func TestReboots_OrderOfChecks(t *testing.T) {
 		{v1alpha1.ReasonBlackout, func() { s.window = &window.State{} }},
 		{v1alpha1.ReasonWindowClosed, func() { s.window = nil }},
 		{v1alpha1.ReasonNodeUnavailable, func() { nodeCondition(corev1.NodeReady, corev1.ConditionTrue, 0)(s.hosts[0]) }},
+		{v1alpha1.ReasonUpdateNotApplied, func() {
+			annotate(node, v1alpha1.AnnotationObjection, `{"reason":"Inhibited","message":"dpkg: upgrading","also":[{"reason":"CoordinatorConflict","message":"locksmithd"}]}`)
+		}},
 		{v1alpha1.ReasonInhibited, func() {
 			annotate(node, v1alpha1.AnnotationObjection, `{"reason":"CoordinatorConflict","message":"locksmithd"}`)
 		}},

@@ -1,0 +1,27 @@
+package reboot
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// objected tells an objection to which somebody has to see. One that stood before was told then.
+func (r *Reconciler) objected(node *corev1.Node, before map[string]string) {
+	stood, err := v1alpha1.ParseObjection(before)
+	if err != nil {
+		stood = nil // what nobody can read has told nobody anything
+	}
+	stands, err := v1alpha1.ParseObjection(node.Annotations)
+	if err != nil {
+		return // somebody else has written it since
+	}
+	for _, o := range stands.All() {
+		told := slices.ContainsFunc(stood.All(), func(s v1alpha1.Objection) bool { return s.Reason == o.Reason && s.Message == o.Message })
+		if o.Reason == v1alpha1.ReasonUpdateNotApplied && !told {
+			r.warn(node, v1alpha1.EventUpdateNotApplied, "Report", "%s", o.Message)
+		}
+	}
+}

@@ -1,0 +1,293 @@
+package reboot
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+
+	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// TestUpdate: behaviour 27.
+func TestUpdate(t *testing.T) {
+	system := func(version string) func(*Observation) { return func(o *Observation) { o.OS = &OS{Version: version} } }
+	tried := func(version, running string, vain int32) func(*Observation) {
+		return func(o *Observation) {
+			rebootedBefore(o)
+			o.Record.Progress.Update = &v1alpha1.Update{Version: version, Running: running, VainReboots: vain}
+		}
+	}
+	phase := func(p v1alpha1.Phase, bootID string) func(*Observation) {
+		return func(o *Observation) { o.Record.Progress.Phase, o.Record.Progress.BootID = p, bootID }
+	}
+	over := func(version, running string) engine.Report {
+		r := stagedReport(version)
+		r.Running = running
+		return r
+	}
+	named := func(vain int32) *v1alpha1.Update {
+		return &v1alpha1.Update{Version: "2.0", Running: "1.0", VainReboots: vain}
+	}
+	long := strings.Repeat("1", 129)
+	cases := map[string]struct {
+		o    Observation
+		want *v1alpha1.Update
+	}{
+		"nothing is asked for":                     {makeObservation(system("1.0")), nil},
+		"nobody has been heard":                    {makeObservation(system("1.0"), func(o *Observation) { o.Engines, o.Engine = nil, nil }), nil},
+		"an administrator alone asks":              {makeObservation(system("1.0"), requesting("x")), nil},
+		"an engine that cannot be asked":           {makeObservation(system("1.0"), unreachable), nil},
+		"a need without a version":                 {makeObservation(system("1.0"), staged("")), nil},
+		"a version that is none":                   {makeObservation(system("1.0"), staged("0.0.0")), nil},
+		"a version without end":                    {makeObservation(system("1.0"), staged(long)), nil},
+		"a version that JSON would change":         {makeObservation(system("1.0"), staged("2\xff")), nil},
+		"a version that was overheard only":        {makeObservation(system("1.0"), latched("2.0")), nil},
+		"a host without os-release":                {makeObservation(staged("2.0")), nil},
+		"a rolling release":                        {makeObservation(system(""), staged("2.0")), nil},
+		"os-release without end":                   {makeObservation(system(long), staged("2.0")), nil},
+		"the first time":                           {makeObservation(system("1.0"), staged("2.0")), named(0)},
+		"the engine knows better what runs":        {makeObservation(system("12"), hears(over("2.0", "1.0"))), named(0)},
+		"an agent that knew no such field":         {makeObservation(system("1.0"), staged("2.0"), rebootedBefore), named(0)},
+		"a reboot in vain":                         {makeObservation(tried("2.0", "1.0", 0), system("1.0"), staged("2.0")), named(1)},
+		"another one":                              {makeObservation(tried("2.0", "1.0", 1), system("1.0"), staged("2.0")), named(2)},
+		"another one, and a word":                  {makeObservation(tried("2.0", "1.0", 1), system("1.0"), staged("2.0"), requesting("x")), named(0)},
+		"a new version":                            {makeObservation(tried("1.9", "1.0", 1), system("1.0"), staged("2.0")), named(0)},
+		"an update that took effect":               {makeObservation(tried("2.0", "0.9", 1), system("1.0"), staged("2.0")), named(0)},
+		"a boot that has not ended":                {makeObservation(tried("2.0", "1.0", 1), phase(rebootingPhase, boot), system("1.0"), staged("2.0")), named(1)},
+		"an attempt that was given up":             {makeObservation(tried("2.0", "1.0", 1), phase(abortedPhase, boot), system("1.0"), staged("2.0")), named(1)},
+		"a reboot by somebody else (behaviour 50)": {makeObservation(tried("2.0", "1.0", 1), phase(abortedPhase, otherBoot), system("1.0"), staged("2.0")), named(1)},
+		"that same, while it was being drained":    {makeObservation(tried("2.0", "1.0", 1), phase(drainingPhase, otherBoot), system("1.0"), staged("2.0")), named(1)},
+		"the first of several engines":             {makeObservation(hears(stagedReport(""), over("2.0", "1.0"), over("3.0", "9"))), named(0)},
+		"the one of several that was tried": {
+			makeObservation(tried("2.0", "1.0", 0), hears(over("3.0", "9"), over("2.0", "1.0"), over("4.0", "8"))), named(1),
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, tc.o.update()); diff != "" {
+				t.Errorf("update (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// looping is a host whose engine asks for a version, and what came of its attempts.
+type looping struct {
+	*testing.T
+	Observation
+	seq int64
+}
+
+// wants lets the engine ask for a version from now on.
+func wants(version string) func(*looping) {
+	return func(l *looping) { staged(version)(&l.Observation) }
+}
+
+// begins is an attempt as far as its drain, by a record that has been through the API server.
+func begins(l *looping) {
+	l.Helper()
+	l.seq++
+	l.Record.Grant = makeGrant(l.seq, active, l.BootID)
+	start, ok := Next(l.Observation).(StartDrain)
+	if !ok {
+		l.Fatalf("attempt %d did not begin", l.seq)
+	}
+	l.Record.Progress = reread(l.T, start.Progress)
+}
+
+func reread(t *testing.T, p v1alpha1.Progress) *v1alpha1.Progress {
+	t.Helper()
+	read, err := v1alpha1.ParseProgress(map[string]string{v1alpha1.AnnotationProgress: p.String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return read
+}
+
+// reboots is a whole attempt, after which the same system runs as before and the words of an administrator are gone.
+func reboots(l *looping) {
+	l.Helper()
+	begins(l)
+	progress, ok := Commit(l.Record, l.BootID, now)
+	if !ok {
+		l.Fatalf("attempt %d was not committed", l.seq)
+	}
+	l.Record.Progress = reread(l.T, progress)
+	boots(l)
+	l.Requested = false
+}
+
+// boots is a boot, by whomever.
+func boots(l *looping) { l.BootID += "+" }
+
+// upgrades is a whole attempt after which another system runs.
+func upgrades(to string) func(*looping) {
+	return func(l *looping) {
+		l.Helper()
+		reboots(l)
+		runs(to)(l)
+	}
+}
+
+// runs is what the host runs from now on.
+func runs(version string) func(*looping) { return func(l *looping) { l.OS = &OS{Version: version} } }
+
+func givesUp(l *looping) {
+	l.Helper()
+	begins(l)
+	progress, ok := Abort(l.Record, l.BootID, v1alpha1.ReasonDrainTimedOut, "too long", true, now)
+	if !ok {
+		l.Fatalf("attempt %d was not given up", l.seq)
+	}
+	l.Record.Progress = reread(l.T, progress)
+}
+
+func word(l *looping) { requesting("why")(&l.Observation) }
+
+// TestRollback (behaviour 27): whether the host would be rebooted once more after what has happened.
+func TestRollback(t *testing.T) {
+	cases := map[string]struct {
+		story []func(*looping)
+		stops bool
+	}{
+		"one reboot in vain may be bad luck":        {[]func(*looping){wants("2.0"), reboots}, false},
+		"two are a loop":                            {[]func(*looping){wants("2.0"), reboots, reboots}, true},
+		"one that is given up in between is none":   {[]func(*looping){wants("2.0"), reboots, givesUp}, false},
+		"and hides none":                            {[]func(*looping){wants("2.0"), reboots, givesUp, givesUp, reboots}, true},
+		"nor does a reboot by hand (behaviour 50)":  {[]func(*looping){wants("2.0"), reboots, boots, reboots, boots}, true},
+		"a reboot by hand is none":                  {[]func(*looping){wants("2.0"), reboots, boots, boots}, false},
+		"a new version starts afresh":               {[]func(*looping){wants("2.0"), reboots, reboots, wants("2.1")}, false},
+		"and may loop as well":                      {[]func(*looping){wants("2.0"), reboots, reboots, wants("2.1"), reboots, reboots}, true},
+		"so does an administrator's word":           {[]func(*looping){wants("2.0"), reboots, reboots, word}, false},
+		"which is one reboot, and one more":         {[]func(*looping){wants("2.0"), reboots, reboots, word, reboots}, false},
+		"and then it is a loop again":               {[]func(*looping){wants("2.0"), reboots, reboots, word, reboots, reboots}, true},
+		"an update that is applied at last":         {[]func(*looping){wants("2.0"), reboots, upgrades("2.0")}, false},
+		"updates that are applied, one by one":      {[]func(*looping){wants("2.0"), upgrades("2.0"), wants("2.1"), upgrades("2.1"), wants("2.2"), upgrades("2.2")}, false},
+		"an update that falls back after a while":   {[]func(*looping){wants("2.0"), upgrades("2.0"), boots, runs("1.0")}, false},
+		"and does so again":                         {[]func(*looping){wants("2.0"), upgrades("2.0"), boots, runs("1.0"), upgrades("2.0"), boots, runs("1.0")}, true},
+		"a need without a version, again and again": {[]func(*looping){wants(""), reboots, reboots, reboots}, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			l := &looping{T: t, Observation: makeObservation(func(o *Observation) { o.OS = &OS{Version: "1.0"} })}
+			for _, happens := range tc.story {
+				happens(l)
+			}
+			l.Record.Grant = makeGrant(l.seq+1, active, l.BootID)
+			_, begins := Next(l.Observation).(StartDrain)
+			objects := ReportOf(l.Observation).Annotations[v1alpha1.AnnotationObjection] != nil
+			if begins == tc.stops || objects != tc.stops {
+				t.Errorf("begins: %v, objects: %v, want stops: %v", begins, objects, tc.stops)
+			}
+		})
+	}
+}
+
+// rolledBack is a node whose engine asks once more for what two reboots did not apply.
+func rolledBack(o *Observation) {
+	rebootedBefore(o)
+	staged("2.0")(o)
+	o.Node, o.OS = "n1", &OS{Version: "1.0"}
+	o.Record.Progress.Update = &v1alpha1.Update{Version: "2.0", Running: "1.0", VainReboots: 1}
+}
+
+func TestObjection_Rollback(t *testing.T) {
+	const told = `{"reason":"UpdateNotApplied","message":"The node was rebooted 2 times for version 2.0 and still runs 1.0: ` +
+		`the update does not take effect, or rolls back. Mend it or hold it back; or, to try it again: ` +
+		`kubectl annotate node n1 reboot-operator.io/reboot-requested=\"why\""`
+	idle := func(o *Observation) { o.Engines, o.Engine = makeObservation().Engines, makeObservation().Engine }
+	cases := map[string]struct {
+		o    Observation
+		want string
+	}{
+		"an update that rolls back (behaviour 27)": {makeObservation(rolledBack), told + `}`},
+		"before what may be ignored": {
+			makeObservation(rolledBack, func(o *Observation) { o.Inhibitors.Message = "Blocked by x." }),
+			told + `,"also":[{"reason":"Inhibited","message":"Blocked by x."}]}`,
+		},
+		"falls with the need":                                {makeObservation(rolledBack, idle), ""},
+		"falls with an unnamed need":                         {makeObservation(rolledBack, staged("")), ""},
+		"falls by a word":                                    {makeObservation(rolledBack, requesting("x")), ""},
+		"falls though the need stays away and somebody asks": {makeObservation(rolledBack, idle, requesting("x")), ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := ""
+			if value := ReportOf(tc.o).Annotations[v1alpha1.AnnotationObjection]; value != nil {
+				got = *value
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("objection (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestRollback_AnsweredRequestIsNoFurtherWord(t *testing.T) {
+	o := makeObservation(rolledBack, requesting("x"), with(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, ""),
+		with(v1alpha1.NodeRebootRequired, corev1.ConditionTrue, `An administrator asks for a reboot: "x".`))
+	annotations := ReportOf(o).Annotations
+	if value, removed := annotations[v1alpha1.AnnotationRebootRequested]; value != nil || !removed {
+		t.Error("the request is not removed")
+	}
+	if annotations[v1alpha1.AnnotationObjection] == nil {
+		t.Error("the request that is answered still lifts the objection")
+	}
+}
+
+// TestUpdate_Size: an agent or a manager of an earlier release reads records of up to 4096 bytes.
+func TestUpdate_Size(t *testing.T) {
+	worst := strings.Repeat("<", maxNameBytes)
+	o := makeObservation(beingDrained, hears(engine.Report{State: engine.Needed, Version: worst, Running: worst}))
+	p := *o.Record.Progress
+	p.Update, p.Message, p.BootID = o.update(), strings.Repeat("<", engine.MaxMessageBytes), strings.Repeat("b", 64)
+	if p.Update == nil || len(p.String()) > 4096 {
+		t.Errorf("%d bytes: %s", len(p.String()), p)
+	}
+}
+
+// TestObjected: an event follows the write that made the objection stand, and no other.
+func TestObjected(t *testing.T) {
+	told := notApplied("n1", v1alpha1.Update{Version: "2.0", Running: "1.0", VainReboots: 2})
+	other := notApplied("n1", v1alpha1.Update{Version: "2.1", Running: "1.0", VainReboots: 2})
+	inhibited := v1alpha1.Objection{Reason: v1alpha1.ReasonInhibited, Message: "Blocked by x."}
+	cases := map[string]struct {
+		before, after []v1alpha1.Objection
+		want          []string
+	}{
+		"it stands now":            {nil, []v1alpha1.Objection{told}, []string{told.Message}},
+		"it stands behind another": {[]v1alpha1.Objection{inhibited}, []v1alpha1.Objection{inhibited, told}, []string{told.Message}},
+		"it stood before":          {[]v1alpha1.Objection{told, inhibited}, []v1alpha1.Objection{told}, nil},
+		"it stood for another one": {[]v1alpha1.Objection{other}, []v1alpha1.Objection{told}, []string{told.Message}},
+		"it stands no more":        {[]v1alpha1.Objection{told}, nil, nil},
+		"somebody needs not see":   {nil, []v1alpha1.Objection{inhibited}, nil},
+		"nobody could read before": {[]v1alpha1.Objection{{}}, []v1alpha1.Objection{told}, []string{told.Message}},
+		"nobody can read now":      {nil, []v1alpha1.Objection{{}}, nil},
+	}
+	annotations := func(all []v1alpha1.Objection) map[string]string {
+		if len(all) == 0 {
+			return nil
+		}
+		return map[string]string{v1alpha1.AnnotationObjection: v1alpha1.JoinObjections(all).String()}
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			recorder := events.NewFakeRecorder(10)
+			r := &Reconciler{Events: recorder}
+			r.objected(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: annotations(tc.after)}}, annotations(tc.before))
+			close(recorder.Events)
+			var got []string
+			for event := range recorder.Events {
+				got = append(got, strings.TrimPrefix(event, "Warning UpdateNotApplied "))
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("events (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
