@@ -223,11 +223,10 @@ var _ = Describe("Manager", func() {
 			s.Gates = &v1alpha1.Gates{BlockingPods: []v1alpha1.BlockingPod{{
 				PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "migration"}},
 			}}}
-			s.Concurrency.TopologyKey = "topology.kubernetes.io/zone"
 		})
 		Eventually(func() string { return acceptedReason(p) }).Should(Equal("PartlySupported"))
 		Expect(meta.FindStatusCondition(policyStatus(p).Conditions, v1alpha1.ConditionAccepted).Message).
-			To(Equal("this release does not act on spec.concurrency.topologyKey, spec.gates.blockingPods"))
+			To(Equal("this release does not act on spec.gates.blockingPods"))
 	})
 
 	It("halts after failures.max failed nodes, and goes on when an administrator says so", func() {

@@ -84,7 +84,6 @@ func PartlySupported(spec *v1alpha1.RebootPolicySpec) []string {
 			fields = append(fields, field)
 		}
 	}
-	note(spec.Concurrency != nil && spec.Concurrency.TopologyKey != "", "spec.concurrency.topologyKey")
 	note(spec.Gates != nil && len(spec.Gates.BlockingPods) > 0, "spec.gates.blockingPods")
 	note(spec.Gates != nil && len(spec.Gates.Prometheus) > 0, "spec.gates.prometheus")
 	return fields

@@ -30,6 +30,14 @@ func (s *RebootPolicySpec) MaxUnavailableOrDefault() intstr.IntOrString {
 	return *s.Concurrency.MaxUnavailable
 }
 
+// TopologyKey is the node label by which reboots keep to one domain at a time. Empty: no such rule.
+func (s *RebootPolicySpec) TopologyKey() string {
+	if s.Concurrency == nil {
+		return ""
+	}
+	return s.Concurrency.TopologyKey
+}
+
 // SettleOrDefault is how long a rebooted node must stay Ready.
 func (s *RebootPolicySpec) SettleOrDefault() time.Duration {
 	return durationOr(s.Settle, DefaultSettle)

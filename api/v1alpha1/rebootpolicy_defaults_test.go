@@ -15,6 +15,7 @@ import (
 type inForce struct {
 	Mode           v1alpha1.Mode
 	MaxUnavailable string
+	TopologyKey    string
 	Settle         time.Duration
 	FailuresMax    int32
 	DrainTimeout   time.Duration
@@ -54,7 +55,7 @@ func TestDefaults(t *testing.T) {
 		"everything is said": {
 			spec: v1alpha1.RebootPolicySpec{
 				Mode:        v1alpha1.ModeDryRun,
-				Concurrency: &v1alpha1.Concurrency{MaxUnavailable: new(intstr.FromString("25%"))},
+				Concurrency: &v1alpha1.Concurrency{MaxUnavailable: new(intstr.FromString("25%")), TopologyKey: "zone"},
 				Settle:      &metav1.Duration{},
 				Failures:    &v1alpha1.Failures{Max: new(int32(9))},
 				Drain: &v1alpha1.Drain{
@@ -69,7 +70,7 @@ func TestDefaults(t *testing.T) {
 			window:   v1alpha1.Window{TimeZone: "Europe/Berlin"},
 			blackout: v1alpha1.Blackout{TimeZone: "Asia/Tokyo"},
 			want: inForce{
-				Mode: v1alpha1.ModeDryRun, MaxUnavailable: "25%", Settle: 0, FailuresMax: 9,
+				Mode: v1alpha1.ModeDryRun, MaxUnavailable: "25%", TopologyKey: "zone", Settle: 0, FailuresMax: 9,
 				DrainTimeout: time.Hour, OnTimeout: v1alpha1.DrainTimeoutReboot,
 				EmptyDirData: v1alpha1.PodDisposalBlock, UnmanagedPods: v1alpha1.PodDisposalDelete, RuleAction: v1alpha1.DrainSkip,
 				RebootTimeout: time.Second, Inhibitors: v1alpha1.InhibitorsIgnore, Coordinators: v1alpha1.CoordinatorsIgnore,
@@ -81,7 +82,7 @@ func TestDefaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			limit, drain, reboot := tc.spec.MaxUnavailableOrDefault(), tc.spec.DrainOrDefault(), tc.spec.RebootOrDefault()
 			got := inForce{
-				Mode: tc.spec.ModeOrDefault(), MaxUnavailable: limit.String(),
+				Mode: tc.spec.ModeOrDefault(), MaxUnavailable: limit.String(), TopologyKey: tc.spec.TopologyKey(),
 				Settle: tc.spec.SettleOrDefault(), FailuresMax: tc.spec.FailuresMaxOrDefault(),
 				DrainTimeout: drain.TimeoutOrDefault(), OnTimeout: drain.OnTimeoutOrDefault(),
 				EmptyDirData: drain.EmptyDirDataOrDefault(), UnmanagedPods: drain.UnmanagedPodsOrDefault(),

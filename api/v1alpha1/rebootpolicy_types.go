@@ -159,8 +159,9 @@ type Concurrency struct {
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? (self >= 0 && self <= 1000) : self.matches('^(100|[1-9]?[0-9])%$')",message="maxUnavailable must be a number of nodes from 0 to 1000, or a percentage from 0% to 100%"
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
-	// topologyKey is a node label; nodes of one of its values at a time. Absent: no such rule.
-	// This release accepts the field and does not act on it yet: condition Accepted says PartlySupported.
+	// topologyKey is a node label such as topology.kubernetes.io/zone: reboots happen in one of its values at a time, by the
+	// order of the values, and maxUnavailable holds over all of them. Nodes without the label share a domain of their own,
+	// which comes last. Absent: no such rule.
 	// +optional
 	// +kubebuilder:validation:MaxLength=317
 	TopologyKey string `json:"topologyKey,omitempty"`

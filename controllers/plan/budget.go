@@ -39,10 +39,12 @@ type budget struct {
 	used map[string]string
 	// granted is how many entries the ledger has.
 	granted int
+	// domains are those in which nodes are being rebooted.
+	domains map[string]bool
 }
 
 func (f *fleet) budget(limit int32, flights []Flight) *budget {
-	b := &budget{limit: int(limit), asked: f.Policy.Spec.MaxUnavailableOrDefault(), used: map[string]string{}}
+	b := &budget{limit: int(limit), asked: f.Policy.Spec.MaxUnavailableOrDefault(), used: map[string]string{}, domains: map[string]bool{}}
 	for _, n := range f.governed {
 		if n.Outstanding() {
 			b.used[n.Name] = holdsGrant
@@ -60,6 +62,11 @@ func (f *fleet) budget(limit int32, flights []Flight) *budget {
 		b.granted++
 		b.used[n.Name] = holdsGrant
 	}
+	for name, why := range b.used {
+		if why == holdsGrant {
+			b.domains[f.domain(f.byName[name])] = true
+		}
+	}
 	return b
 }
 
@@ -67,7 +74,7 @@ func (f *fleet) budget(limit int32, flights []Flight) *budget {
 func (f *fleet) takePlace(n *Node) *Objection {
 	o := f.places.take(n)
 	if o == nil {
-		f.inEntry[n.Name] = true
+		f.inEntry[n.Name], f.places.domains[f.domain(n)] = true, true
 	}
 	return o
 }

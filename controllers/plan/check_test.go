@@ -192,7 +192,8 @@ func TestReboots_OrderOfChecks(t *testing.T) {
 				annotated(v1alpha1.AnnotationObjection, `{"reason":"UpdateNotApplied","message":"2.0 rolls back","also":[`+
 					`{"reason":"Inhibited","message":"dpkg: upgrading"},{"reason":"CoordinatorConflict","message":"locksmithd"}]}`),
 				annotated(v1alpha1.AnnotationProgress, `null`), grant(1, v1alpha1.GrantCancelled, cancelledAt(0, v1alpha1.ReasonAgentSilent))),
-			newHost("cp-2", controlPlane, notReady), newHost("worker-1", cordoned),
+			newHost("cp-2", controlPlane, notReady),
+			newHost("worker-1", label("zone", "b"), grant(5, v1alpha1.GrantActive), progress(5, v1alpha1.PhaseRebooting)),
 		},
 		window: &window.State{Blackout: true, Name: "freeze"},
 	}
@@ -203,7 +204,7 @@ func TestReboots_OrderOfChecks(t *testing.T) {
 	}{
 		{v1alpha1.ReasonPolicyConflict, func() { delete(node.Labels, "zoo") }},
 		{v1alpha1.ReasonNodePaused, func() { delete(node.Annotations, v1alpha1.AnnotationPaused) }},
-		{v1alpha1.ReasonInvalid, func() { atMost("1")(workers) }},
+		{v1alpha1.ReasonInvalid, func() { atMost("1")(workers); domains("zone")(workers) }},
 		{v1alpha1.ReasonPaused, func() { workers.Spec.Pause = nil }},
 		{v1alpha1.ReasonHalted, func() { workers.Status.Conditions = nil }},
 		{v1alpha1.ReasonBlackout, func() { s.window = &window.State{} }},
@@ -219,6 +220,7 @@ func TestReboots_OrderOfChecks(t *testing.T) {
 		{v1alpha1.ReasonRecordUnreadable, func() { delete(node.Annotations, v1alpha1.AnnotationProgress) }},
 		{v1alpha1.ReasonBackingOff, func() { delete(node.Annotations, v1alpha1.AnnotationGrant) }},
 		{v1alpha1.ReasonControlPlaneGuard, func() { nodeCondition(corev1.NodeReady, corev1.ConditionTrue, 0)(s.hosts[1]) }},
+		{v1alpha1.ReasonDomainBusy, func() { node.Labels["zone"] = "b" }},
 		{v1alpha1.ReasonBudgetExhausted, func() { atMost("2")(workers) }},
 		{v1alpha1.ReasonDryRun, func() { workers.Spec.Mode = v1alpha1.ModeEnforce }},
 	}

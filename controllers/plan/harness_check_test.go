@@ -105,8 +105,21 @@ func (c *cluster) checkGrants(name string, p plan.Plan) {
 	if len(after) > len(before) && len(after) > c.limit(name) {
 		c.broken("policy %s takes %d nodes down and may %d", name, len(after), c.limit(name))
 	}
+	c.checkDomains(name, p)
 	if len(p.Granted) > 0 && c.policies[name].DeletionTimestamp != nil {
 		c.broken("policy %s is being deleted and grants", name)
+	}
+}
+
+// checkDomains: a new grant keeps to the domain of all that hold one, whatever happened to the policy or the labels before.
+func (c *cluster) checkDomains(name string, p plan.Plan) {
+	key := c.policies[name].Spec.TopologyKey()
+	for _, granted := range p.Granted {
+		for _, e := range p.Ledger() {
+			if h := c.hosts[e.Node]; key != "" && h.node != nil && h.node.Labels[key] != c.hosts[granted.Node].node.Labels[key] {
+				c.broken("policy %s grants %s while %s of another domain holds a grant", name, granted.Node, e.Node)
+			}
+		}
 	}
 }
 

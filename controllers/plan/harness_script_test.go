@@ -27,6 +27,16 @@ func atMost(n string) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) { p.Spec.Concurrency = &v1alpha1.Concurrency{MaxUnavailable: &value} }
 }
 
+// domains goes after atMost, which sets the whole of concurrency.
+func domains(key string) func(*v1alpha1.RebootPolicy) {
+	return func(p *v1alpha1.RebootPolicy) {
+		if p.Spec.Concurrency == nil {
+			p.Spec.Concurrency = &v1alpha1.Concurrency{}
+		}
+		p.Spec.Concurrency.TopologyKey = key
+	}
+}
+
 func selects(key, value string) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) {
 		p.Spec.NodeSelector = &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}

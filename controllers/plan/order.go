@@ -5,11 +5,12 @@ import (
 	"slices"
 )
 
-// order sorts candidates: nodes that are down already first, for they cost nobody anything; then those that have waited
-// longest, so that nobody starves; control planes last among equals; then by name.
-func order(candidates []*Node) {
+// order sorts candidates: by domain; nodes that are down already first, for they cost nobody anything; then those that have
+// waited longest, so that nobody starves; control planes last among equals; then by name.
+func (f *fleet) order(candidates []*Node) {
 	slices.SortStableFunc(candidates, func(a, b *Node) int {
 		return cmp.Or(
+			f.compareDomains(a, b),
 			compareBools(b.unavailable(), a.unavailable()),
 			a.RequiredSince.Compare(b.RequiredSince),
 			compareBools(a.ControlPlane, b.ControlPlane),

@@ -146,7 +146,7 @@ func (f *fleet) grant(p *Plan) map[string]*Objection {
 		}
 		candidates = append(candidates, n)
 	}
-	order(candidates)
+	f.order(candidates)
 	for _, n := range candidates {
 		if o := f.first(turn, n); o != nil {
 			objections[n.Name] = o

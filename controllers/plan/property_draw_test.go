@@ -51,6 +51,9 @@ func drawSituation(t *rapid.T) situation {
 func drawPolicy(t *rapid.T, name string) *v1alpha1.RebootPolicy {
 	p := policy(name, atMost(rapid.SampledFrom([]string{"1", "2", "3", "0", "25%", "50%", "0%", "many"}).Draw(t, "maxUnavailable")))
 	p.Spec.Priority = int32(rapid.IntRange(0, 2).Draw(t, "priority"))
+	if oneIn(t, 3, "domains") {
+		domains("pool")(p)
+	}
 	if oneIn(t, 2, "selects") {
 		selects("pool", rapid.SampledFrom([]string{"x", "y"}).Draw(t, "pool"))(p)
 	}

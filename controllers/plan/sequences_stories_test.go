@@ -56,6 +56,14 @@ func limits() map[string]sequence {
 			hosts:    hosts(needy, "worker-1 worker-2 worker-3 worker-4 worker-5"),
 			script:   []act{{minute, "an administrator lowers maxUnavailable to 1", edits("workers", atMost("1"))}},
 		},
+		"one-zone-at-a-time": {
+			about:    "Zone by zone in the order of their names, two at a time; the node without a zone comes last, and one that is not Ready makes no zone busy.",
+			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("3"), domains("zone"))},
+			hosts: slices.Concat(
+				hosts(needy, "worker-1 worker-4", label("zone", "b")), hosts(needy, "worker-2 worker-3 worker-5", label("zone", "a")),
+				[]*host{needy("worker-0", needsSince(5*time.Hour)), newHost("worker-6", label("zone", "c"), notReady)},
+			),
+		},
 		"unavailable-node-uses-budget": {
 			about:    "worker-3 is not Ready for reasons of its own, and uses the budget up until it is mended (behaviour 18).",
 			policies: []*v1alpha1.RebootPolicy{policy("workers")},

@@ -1,0 +1,45 @@
+package plan
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// domain is where a node is by spec.concurrency.topologyKey, its zone for example. Nodes without that label share a domain
+// of their own, the empty one; without a topologyKey it is that of all nodes.
+func (f *fleet) domain(n *Node) string {
+	if key := f.Policy.Spec.TopologyKey(); key != "" {
+		return n.Labels[key]
+	}
+	return ""
+}
+
+// compareDomains gives domains one order for all times, so that a fleet does not go to and fro between them; the nodes
+// without the label come last.
+func (f *fleet) compareDomains(a, b *Node) int {
+	of, other := f.domain(a), f.domain(b)
+	return cmp.Or(compareBools(of == "", other == ""), cmp.Compare(of, other))
+}
+
+// domainBusy keeps reboots within one domain at a time. A node that is down for reasons of its own makes no domain busy: it
+// uses maxUnavailable, and would else keep every other domain from ever being served.
+func domainBusy(f *fleet, n *Node) *Objection {
+	own := f.domain(n)
+	others := slices.DeleteFunc(slices.Collect(maps.Keys(f.places.domains)), func(d string) bool { return d == own })
+	if len(others) == 0 {
+		return nil
+	}
+	return objection(v1alpha1.ReasonDomainBusy, "waiting for another domain: nodes with %s are being rebooted, and it is one domain at a time",
+		f.domainLabel(slices.Min(others)))
+}
+
+func (f *fleet) domainLabel(domain string) string {
+	key := f.Policy.Spec.TopologyKey()
+	if domain == "" {
+		return "no label " + key
+	}
+	return key + "=" + domain
+}
