@@ -52,7 +52,7 @@ func (r *RebootPolicyReconciler) ring(ctx context.Context, s *state, live *corev
 		condition(r.permitted(plan.Decision{
 			Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonGranted, Message: plan.GrantedMessage(s.Policy.Name, t.Entry.Seq),
 		}, n.Permitted))
-	endHooks(patch, n, s.Policy.Spec.HooksOrDefault().Before)
+	endHooks(patch, n, t.Entry.Seq)
 	if err := r.patchNode(ctx, s, live, patch); err != nil {
 		return err
 	}
@@ -67,12 +67,12 @@ func (r *RebootPolicyReconciler) cancel(ctx context.Context, s *state, live *cor
 	if !ok {
 		return nil
 	}
-	grant.Reason = t.Reason
+	grant.Reason, grant.Message = t.Reason, t.CancelMessage()
 	patch := newNodePatch(live.ResourceVersion).annotate(v1alpha1.AnnotationGrant, grant.String())
 	if n.Permitted != nil {
 		patch.removeCondition(v1alpha1.NodeRebootPermitted)
 	}
-	endHooks(patch, n, s.Policy.Spec.HooksOrDefault().Before)
+	endHooks(patch, n, t.Entry.Seq)
 	if err := r.patchNode(ctx, s, live, patch); err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (r *RebootPolicyReconciler) finish(ctx context.Context, s *state, live *cor
 	} else if n.Permitted != nil {
 		patch.removeCondition(v1alpha1.NodeRebootPermitted)
 	}
-	endHooks(patch, n, s.Policy.Spec.HooksOrDefault().After)
+	endHooks(patch, n, t.Entry.Seq)
 	if err := r.patchNode(ctx, s, live, patch); err != nil {
 		return err
 	}

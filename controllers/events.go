@@ -1,6 +1,8 @@
 package controllers
 
 import (
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,6 +35,16 @@ func (r *RebootPolicyReconciler) finished(s *state, node *corev1.Node, n plan.No
 	if uncordoned {
 		r.Recorder.Eventf(reference(node), nil, corev1.EventTypeNormal, v1alpha1.EventUncordoned, "Uncordon", "uncordoned after the reboot (number %d)", t.Entry.Seq)
 	}
+}
+
+// hooksBegan names the hooks that are asked, for whoever wonders what the node waits for.
+func (r *RebootPolicyReconciler) hooksBegan(s *state, node *corev1.Node, phase v1alpha1.HookPhase) {
+	asked := make([]string, len(phase.Hooks))
+	for i, key := range phase.Hooks {
+		asked[i] = string(key)
+	}
+	r.both(s, node, what{corev1.EventTypeNormal, v1alpha1.EventWaitingForHook, "BeginHooks"},
+		"the %s-hooks of node %s are asked: %s", strings.ToLower(string(phase.Stage)), node.Name, strings.Join(asked, ", "))
 }
 
 // explained emits an event where the reason a node waits for needs somebody's attention.

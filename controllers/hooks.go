@@ -2,9 +2,9 @@ package controllers
 
 import (
 	"context"
+	"math"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -21,20 +21,27 @@ var hookLabels = map[v1alpha1.HookStage]string{
 // beginHooks labels the node, notes when the phase began, and removes the answers of earlier times, all in one write: no
 // stale answer can be taken for one of this phase.
 func (r *RebootPolicyReconciler) beginHooks(ctx context.Context, s *state, live *corev1.Node, n plan.Node, t plan.Flight) error {
-	phase := v1alpha1.HookPhase{Seq: t.Entry.Seq, Stage: t.Stage, At: metav1.NewTime(s.Now)}
+	phase := t.Begin(s.Policy, s.Now)
 	patch := newNodePatch(live.ResourceVersion)
-	endHooks(patch, n, s.Policy.Spec.HooksOrDefault().Of(t.Stage))
-	patch.annotate(v1alpha1.AnnotationHooks, phase.String())
-	patch.label(hookLabels[t.Stage], "true")
+	endHooks(patch, n, math.MaxInt64)
+	for _, key := range phase.Hooks {
+		patch.remove(string(key))
+	}
+	patch.annotate(v1alpha1.AnnotationHooks, phase.String()).label(hookLabels[t.Stage], "true")
 	if err := r.patchNode(ctx, s, live, patch); err != nil {
 		return err
 	}
 	ctrl.LoggerFrom(ctx).Info("Began hooks", "Node", klog.KObj(live), "seq", t.Entry.Seq, "step", t.Stage)
+	r.hooksBegan(s, live, phase)
 	return nil
 }
 
-// endHooks takes away what a phase of hooks left on the node: labels, the phase and the answers.
-func endHooks(patch *nodePatch, n plan.Node, answered []v1alpha1.AnnotationKey) {
+// endHooks takes away what phases of hooks left on the node, up to that of an entry: labels, the phase and the answers. A
+// phase of a higher number is another policy's, which ends it by itself.
+func endHooks(patch *nodePatch, n plan.Node, seq int64) {
+	if n.Hooks != nil && n.Hooks.Seq > seq {
+		return
+	}
 	for _, label := range hookLabels {
 		if _, there := n.Labels[label]; there {
 			patch.label(label, nil)
@@ -43,7 +50,10 @@ func endHooks(patch *nodePatch, n plan.Node, answered []v1alpha1.AnnotationKey) 
 	if _, there := n.Annotations[v1alpha1.AnnotationHooks]; there {
 		patch.remove(v1alpha1.AnnotationHooks)
 	}
-	for _, key := range answered {
+	if n.Hooks == nil {
+		return
+	}
+	for _, key := range n.Hooks.Hooks {
 		patch.remove(string(key))
 	}
 }

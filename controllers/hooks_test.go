@@ -1,11 +1,14 @@
 package controllers_test
 
 import (
+	"context"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
@@ -35,10 +38,12 @@ var _ = Describe("Hooks", func() {
 		Eventually(f.reason).WithArguments(name).Should(Equal("False WaitingForHook"))
 		Expect(f.granted()).To(BeEmpty())
 		Expect(policyStatus(p).Grants).To(HaveLen(1), "a node in its hooks uses up the limit")
+		Eventually(reasonsOf).WithArguments(name).Should(ContainElement("WaitingForHook"))
 
 		f.annotate(name, before, "true")
 		Eventually(f.granted).Should(HaveLen(1))
 		Expect(labels()).NotTo(HaveKey(v1alpha1.LabelBeforeReboot))
+		Expect(annotations()).NotTo(HaveKey(before), "an answer that was taken")
 		f.reboot(name)
 		Eventually(labels).Should(HaveKeyWithValue(v1alpha1.LabelAfterReboot, "true"))
 		Expect(annotations()).NotTo(HaveKey(after))
@@ -50,6 +55,73 @@ var _ = Describe("Hooks", func() {
 		Expect(f.get(name).Spec.Unschedulable).To(BeFalse())
 		Expect(labels()).NotTo(HaveKey(v1alpha1.LabelAfterReboot))
 		Expect(annotations()).NotTo(HaveKey(v1alpha1.AnnotationHooks))
+		Expect(annotations()).NotTo(HaveKey(after), "an answer that was taken")
+	})
+
+	It("end with the window in which the node was chosen, before the drain (behaviour 35)", func() {
+		f = makeFleet(1)
+		name := f.nodes[0]
+		p := f.policy("workers", hooks(time.Hour))
+		f.need(name)
+		Eventually(labels).Should(HaveKey(v1alpha1.LabelBeforeReboot))
+		f.edit(p, func(s *v1alpha1.RebootPolicySpec) {
+			s.Blackouts = []v1alpha1.Blackout{{Name: "always", From: "2000-01-01", To: "2999-01-01"}}
+		})
+		Eventually(f.reason).WithArguments(name).Should(Equal("False Blackout"))
+		Expect(labels()).NotTo(HaveKey(v1alpha1.LabelBeforeReboot))
+		f.annotate(name, before, "true")
+		Consistently(f.granted).Should(BeEmpty(), "a yes that comes too late")
+	})
+
+	It("free the slot of a node that is deleted meanwhile (behaviour 25)", func() {
+		f = makeFleet(2)
+		p := f.policy("workers", hooks(time.Hour))
+		f.need(f.nodes[0])
+		Eventually(labels).Should(HaveKey(v1alpha1.LabelBeforeReboot))
+		f.need(f.nodes[1])
+		Eventually(f.reason).WithArguments(f.nodes[1]).Should(Equal("False BudgetExhausted"))
+		Expect(api.Delete(context.Background(), f.get(f.nodes[0]))).To(Succeed())
+		Eventually(func() map[string]string { return f.get(f.nodes[1]).Labels }).Should(HaveKey(v1alpha1.LabelBeforeReboot))
+		Expect(policyStatus(p).Grants).To(HaveLen(1))
+	})
+
+	It("are asked again by another policy to which the node has moved (behaviour 51)", func() {
+		f = makeFleet(1)
+		name := f.nodes[0]
+		f.policy("old", hooks(time.Hour))
+		f.need(name)
+		Eventually(labels).Should(HaveKey(v1alpha1.LabelBeforeReboot))
+		f.annotate(name, after, "true")
+		f.policy("new", hooks(time.Hour), func(s *v1alpha1.RebootPolicySpec) {
+			s.Priority, s.Hooks.Before = 1, []v1alpha1.AnnotationKey{after}
+		})
+		Eventually(f.phase).WithArguments(name).Should(HaveField("Policy", f.pool+"-new"))
+		Expect(annotations()).NotTo(HaveKey(after))
+		Expect(labels()).To(HaveKey(v1alpha1.LabelBeforeReboot))
+		f.annotate(name, before, "true")
+		Consistently(f.granted).Should(BeEmpty(), "a yes to the old policy's hook")
+		f.annotate(name, after, "true")
+		Eventually(f.granted).Should(HaveLen(1))
+		Expect(labels()).NotTo(HaveKey(v1alpha1.LabelBeforeReboot))
+	})
+
+	It("are asked again after another boot (behaviour 49)", func() {
+		f = makeFleet(1)
+		name := f.nodes[0]
+		f.policy("workers", hooks(time.Hour), func(s *v1alpha1.RebootPolicySpec) {
+			s.Hooks.Before, s.Hooks.After = nil, []v1alpha1.AnnotationKey{before, after}
+		})
+		f.need(name)
+		Eventually(f.granted).Should(HaveLen(1))
+		f.reboot(name)
+		Eventually(labels).Should(HaveKey(v1alpha1.LabelAfterReboot))
+		f.annotate(name, before, "true")
+		f.boot(name, 3)
+		Eventually(annotations).ShouldNot(HaveKey(before))
+		f.annotate(name, after, "true")
+		Consistently(func() bool { return f.get(name).Spec.Unschedulable }).Should(BeTrue())
+		f.annotate(name, before, "true")
+		Eventually(func() v1alpha1.GrantState { return f.grant(name).State }).Should(Equal(v1alpha1.GrantFinished))
 	})
 
 	It("give the slot back when a before-hook says no", func() {
@@ -60,7 +132,10 @@ var _ = Describe("Hooks", func() {
 		Eventually(labels).Should(HaveKey(v1alpha1.LabelBeforeReboot))
 		f.annotate(name, before, "failed: no space left")
 		Eventually(f.reason).WithArguments(name).Should(Equal("False BackingOff"))
+		Expect(f.condition(name, v1alpha1.NodeRebootPermitted).Message).To(
+			HavePrefix("the last attempt failed (HookFailed): a hook said no: " + before + ": failed: no space left; the next attempt is due "))
 		Expect(policyStatus(p).Grants).To(BeEmpty())
+		Eventually(failures).WithArguments(p.Name).Should(Equal(map[string]float64{"UpdateStaged hook_failed": 1}))
 		Expect(labels()).NotTo(HaveKey(v1alpha1.LabelBeforeReboot))
 		Eventually(reasonsOf).WithArguments(name).Should(ContainElements("HookFailed", "GrantCancelled"))
 	})
@@ -83,9 +158,50 @@ var _ = Describe("Hooks", func() {
 		Eventually(f.granted).Should(HaveLen(1))
 		f.reboot(name)
 		Eventually(f.reason).WithArguments(name).Should(Equal("True HookTimedOut"))
+		Eventually(reasonsOf).WithArguments(name).Should(ContainElement("HookTimedOut"))
+		Eventually(failures).WithArguments(p.Name).Should(Equal(map[string]float64{"UpdateStaged hook_failed": 1}))
 		Expect(f.get(name).Spec.Unschedulable).To(BeTrue())
 		Expect(policyStatus(p).Grants).To(HaveLen(1))
 		f.annotate(name, after, "true")
 		Eventually(func() v1alpha1.GrantState { return f.grant(name).State }).Should(Equal(v1alpha1.GrantFinished))
 	})
 })
+
+// phase is the phase of hooks that the node is in.
+func (f *fleet) phase(name string) v1alpha1.HookPhase {
+	h, err := v1alpha1.ParseHookPhase(f.get(name).Annotations)
+	Expect(err).NotTo(HaveOccurred())
+	if h == nil {
+		return v1alpha1.HookPhase{}
+	}
+	return *h
+}
+
+// edit changes the spec of a policy.
+func (f *fleet) edit(p *v1alpha1.RebootPolicy, change func(*v1alpha1.RebootPolicySpec)) {
+	before := p.DeepCopy()
+	change(&p.Spec)
+	Expect(api.Patch(context.Background(), p, client.MergeFrom(before))).To(Succeed())
+}
+
+// failures are the counters of reboots that failed, by engine and result.
+func failures(policy string) map[string]float64 {
+	families, err := metrics.Registry.Gather()
+	Expect(err).NotTo(HaveOccurred())
+	found := map[string]float64{}
+	for _, family := range families {
+		if family.GetName() != "reboot_operator_reboots_total" {
+			continue
+		}
+		for _, m := range family.GetMetric() {
+			labels := map[string]string{}
+			for _, pair := range m.GetLabel() {
+				labels[pair.GetName()] = pair.GetValue()
+			}
+			if labels["policy"] == policy && labels["result"] != "succeeded" {
+				found[labels["engine"]+" "+labels["result"]] = m.GetCounter().GetValue()
+			}
+		}
+	}
+	return found
+}

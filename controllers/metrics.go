@@ -112,8 +112,11 @@ func observeReboot(s *state, n plan.Node) {
 
 func countFailure(s *state, node, result string) {
 	need := v1alpha1.Reason("")
-	if i, ok := s.index[node]; ok && s.Nodes[i].Grant != nil {
-		need = s.Nodes[i].Grant.Need
+	if i, ok := s.index[node]; ok {
+		need = s.Nodes[i].RequiredReason // a grant that was never shown has told nobody what it was for
+		if g := s.Nodes[i].Grant; g != nil && g.Need != "" {
+			need = g.Need
+		}
 	}
 	rebootsTotal.WithLabelValues(s.Policy.Name, string(need), result).Inc()
 }

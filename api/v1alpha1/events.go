@@ -17,6 +17,7 @@ const (
 	EventRebootSucceeded     = "RebootSucceeded"
 	EventRebootTimedOut      = "RebootTimedOut"
 	EventUncordoned          = "Uncordoned"
+	EventWaitingForHook      = "WaitingForHook"
 	EventHookTimedOut        = "HookTimedOut"
 	EventHookFailed          = "HookFailed"
 	EventHalted              = "Halted"

@@ -28,11 +28,13 @@ type Hooks struct {
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 }
 
-// AnnotationKey is the key of an annotation, such as example.com/backup-done.
+// AnnotationKey is the key of an annotation, such as example.com/backup-done. The operator's own are no hook's: a phase that
+// begins would remove them.
 //
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=317
-// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",message="must be an annotation key such as example.com/backup-done"
+// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$') && self.indexOf('/') <= 253",message="must be an annotation key such as example.com/backup-done"
+// +kubebuilder:validation:XValidation:rule="!self.startsWith('reboot-operator.io/')",message="keys of reboot-operator.io are the operator's own: use a domain of yours, such as example.com/backup-done"
 type AnnotationKey string
 
 // Gates are conditions that are checked before each grant; unknown means no.

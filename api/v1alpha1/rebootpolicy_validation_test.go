@@ -252,6 +252,8 @@ var _ = Describe("spec", func() {
 		const keySentence = "must be an annotation key such as example.com/backup-done"
 		DescribeTable("accepts", accepts,
 			Entry("hooks", "hooks: {before: [example.com/backup-done], after: [healthy], timeout: 1h}"),
+			Entry("the longest key", "hooks: {before: ["+strings.Repeat("d", 253)+"/"+strings.Repeat("k", 63)+"]}"),
+			Entry("a hook key of an ancestor's", "hooks: {before: [container-linux-update.v1.coreos.com/backup]}"),
 			Entry("gates", `gates: {blockingPods: [{podSelector: {matchLabels: {app: migration}}, namespaceSelector: {}}]}`),
 			Entry("a query", gate(`url: "https://prometheus.monitoring:9090", query: "up == 0", failurePolicy: Allow, secretRef: {name: token}`)),
 		)
@@ -259,6 +261,10 @@ var _ = Describe("spec", func() {
 			Entry("a key with a space", `hooks: {before: ["backup done"]}`, keySentence),
 			Entry("a key with two slashes", "hooks: {after: [a/b/c]}", keySentence),
 			Entry("a key without a name", "hooks: {after: [example.com/]}", keySentence),
+			Entry("a key whose domain has an empty part", "hooks: {after: [example..com/a]}", keySentence),
+			Entry("a key whose domain is too long", "hooks: {after: ["+strings.Repeat("d", 254)+"/a]}", keySentence),
+			Entry("a key of the operator's own", "hooks: {before: [reboot-operator.io/grant]}",
+				"keys of reboot-operator.io are the operator's own: use a domain of yours, such as example.com/backup-done"),
 			Entry("no time for hooks", "hooks: {timeout: 0s}", "timeout must be a duration of more than 0 and at most 168h, such as 30m or 2h"),
 			Entry("every pod blocks", "gates: {blockingPods: [{podSelector: {}}]}", "podSelector must select something: give matchLabels or matchExpressions"),
 			Entry("an address without a scheme", gate(`url: "prometheus:9090", query: up`), "url must begin with http:// or https:// and name a host"),

@@ -37,6 +37,8 @@ type Grant struct {
 	At metav1.Time `json:"at"`
 	// Reason says why a grant was cancelled.
 	Reason Reason `json:"reason,omitempty"`
+	// Message is a sentence for people that goes with Reason, at most 512 bytes. Absent: written by an older version.
+	Message string `json:"message,omitempty"`
 	// Need is the reason of RebootRequired for which it was given, for measuring.
 	Need Reason `json:"need,omitempty"`
 }
@@ -130,12 +132,20 @@ const (
 	HooksAfter HookStage = "After"
 )
 
-// HookPhase is the phase of hooks that a node is in. It begins with the removal of every stale answer.
+// HookPhase is the phase of hooks that a node is in. It begins with the removal of every stale answer. It names all that it
+// is for: an answer counts for this grant of this policy, in this boot, and for no other.
 type HookPhase struct {
+	// Policy is the RebootPolicy that asks: numbers of two policies may be the same. Absent: written by an older version, and
+	// nobody's; the hooks are asked again.
+	Policy string `json:"policy,omitempty"`
 	// Seq is the ledger entry it belongs to.
 	Seq int64 `json:"seq"`
+	// BootID is the boot in which it began: what was well then may not be after another boot. Absent: as for Policy.
+	BootID string `json:"bootID,omitempty"`
 	// Stage is Before or After.
 	Stage HookStage `json:"stage"`
+	// Hooks are the annotations that are asked. A hook that the policy names later has not been: its answer may be a stale one.
+	Hooks []AnnotationKey `json:"hooks,omitempty"`
 	// At is when it began.
 	At metav1.Time `json:"at"`
 }

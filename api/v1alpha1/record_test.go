@@ -1,6 +1,7 @@
 package v1alpha1_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -202,6 +203,49 @@ func TestJoinObjections(t *testing.T) {
 	}
 }
 
+func TestParseHookPhase(t *testing.T) {
+	cases := map[string]struct {
+		value   string
+		want    *v1alpha1.HookPhase
+		wantErr string
+	}{
+		"before the drain": {
+			value: `{"policy":"workers","seq":7,"bootID":"b1","stage":"Before","hooks":["example.com/a"],"at":"2026-11-21T12:00:00Z"}`,
+			want: &v1alpha1.HookPhase{
+				Policy: "workers", Seq: 7, BootID: "b1", Stage: v1alpha1.HooksBefore, Hooks: []v1alpha1.AnnotationKey{"example.com/a"}, At: noon,
+			},
+		},
+		"by an older version": {
+			value: `{"seq":7,"stage":"After","at":"2026-11-21T12:00:00Z"}`,
+			want:  &v1alpha1.HookPhase{Seq: 7, Stage: v1alpha1.HooksAfter, At: noon},
+		},
+		"as many of the longest keys as a policy may have": {value: longest().String(), want: longest()},
+		"a stage nobody knows": {
+			value:   `{"seq":7,"stage":"before"}`,
+			wantErr: `annotation reboot-operator.io/hooks: unknown stage "before"`,
+		},
+		"not even JSON": {
+			value:   `true`,
+			wantErr: "annotation reboot-operator.io/hooks: json: cannot unmarshal bool into Go value of type v1alpha1.HookPhase",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := v1alpha1.ParseHookPhase(map[string]string{v1alpha1.AnnotationHooks: tc.value})
+			compare(t, tc.want, got, tc.wantErr, err)
+		})
+	}
+}
+
+// longest is the longest phase there can be.
+func longest() *v1alpha1.HookPhase {
+	h := &v1alpha1.HookPhase{Policy: strings.Repeat("p", 253), Seq: 1 << 62, BootID: strings.Repeat("b", 64), Stage: v1alpha1.HooksBefore, At: noon}
+	for i := range 20 {
+		h.Hooks = append(h.Hooks, v1alpha1.AnnotationKey(fmt.Sprintf("%02d%s/%s", i, strings.Repeat("d", 251), strings.Repeat("k", 63))))
+	}
+	return h
+}
+
 // Behaviour 54: a node without annotations is a node without a record.
 func TestParse_NoAnnotations(t *testing.T) {
 	for name, annotations := range map[string]map[string]string{"no map": nil, "others only": {"example.com/a": "b"}} {
@@ -209,11 +253,12 @@ func TestParse_NoAnnotations(t *testing.T) {
 			grant, grantErr := v1alpha1.ParseGrant(annotations)
 			progress, progressErr := v1alpha1.ParseProgress(annotations)
 			objection, objectionErr := v1alpha1.ParseObjection(annotations)
-			if grant != nil || progress != nil || objection != nil {
-				t.Errorf("got %v, %v, %v; want no record", grant, progress, objection)
+			hooks, hooksErr := v1alpha1.ParseHookPhase(annotations)
+			if grant != nil || progress != nil || objection != nil || hooks != nil {
+				t.Errorf("got %v, %v, %v, %v; want no record", grant, progress, objection, hooks)
 			}
-			if grantErr != nil || progressErr != nil || objectionErr != nil {
-				t.Errorf("got errors %v, %v, %v; want none", grantErr, progressErr, objectionErr)
+			if err := errors.Join(grantErr, progressErr, objectionErr, hooksErr); err != nil {
+				t.Errorf("got %v; want no error", err)
 			}
 		})
 	}
@@ -249,6 +294,18 @@ func FuzzParseProgress(f *testing.F) {
 	f.Fuzz(func(t *testing.T, value string) {
 		read := func(value string) (*v1alpha1.Progress, error) {
 			return v1alpha1.ParseProgress(map[string]string{v1alpha1.AnnotationProgress: value})
+		}
+		checkRoundTrip(t, read, value)
+	})
+}
+
+func FuzzParseHookPhase(f *testing.F) {
+	f.Add(longest().String())
+	f.Add(`{"stage":"After","hooks":[null]}`)
+	f.Add(`{"seq":7,"stage":"Before","hooks":["\ud800"],"at":"0000-01-01T00:00:00Z"}`)
+	f.Fuzz(func(t *testing.T, value string) {
+		read := func(value string) (*v1alpha1.HookPhase, error) {
+			return v1alpha1.ParseHookPhase(map[string]string{v1alpha1.AnnotationHooks: value})
 		}
 		checkRoundTrip(t, read, value)
 	})

@@ -29,12 +29,20 @@ func (n *Node) backOff() (until time.Time, why string) {
 		return g.At.Add(silentBackOff), "the agent did not act on the last grant"
 	}
 	if n.hookRefused() {
-		return n.Grant.At.Add(hookBackOff), "the last attempt failed (" + string(n.Grant.Reason) + ")"
+		return n.Grant.At.Add(hookBackOff), lastFailed(n.Grant.Reason, n.Grant.Message)
 	}
 	if p := n.Progress; n.failed() {
-		return p.At.Add(backOffAfter(p.Failures)), "the last attempt failed (" + string(p.Reason) + "): " + p.Message
+		return p.At.Add(backOffAfter(p.Failures)), lastFailed(p.Reason, p.Message)
 	}
 	return time.Time{}, ""
+}
+
+func lastFailed(reason v1alpha1.Reason, message string) string {
+	failed := "the last attempt failed (" + string(reason) + ")"
+	if message == "" {
+		return failed
+	}
+	return failed + ": " + message
 }
 
 // failed tells whether the last attempt in this boot failed.

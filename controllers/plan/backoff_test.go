@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -40,11 +42,21 @@ func TestReboots_BackOff(t *testing.T) {
 
 // A node whose before-hooks said no gives its slot to others for a quarter of an hour.
 func TestReboots_HookBackOff(t *testing.T) {
-	s := one(policy("workers"), needy("worker-1", grant(1, v1alpha1.GrantCancelled, cancelledAt(0, v1alpha1.ReasonHookTimedOut))))
+	s := one(policy("workers", failuresMax(3)),
+		needy("worker-1", grant(1, v1alpha1.GrantCancelled, cancelledAt(0, v1alpha1.ReasonHookFailed), because("example.com/a: failed: no disk"))),
+		needy("worker-2", grant(1, v1alpha1.GrantCancelled, cancelledAt(0, v1alpha1.ReasonHookTimedOut)))) // by an older version
 	s.now = evening.Add(14 * minute)
-	want := "the last attempt failed (HookTimedOut); the next attempt is due Mon 2026-06-01 22:15:00 UTC"
-	if p := s.plan(); len(p.Decisions) != 1 || p.Decisions[0].Message != want || p.Counts.Failed != 1 {
-		t.Errorf("decisions %+v, counts %+v", p.Decisions, p.Counts)
+	var got []string
+	p := s.plan()
+	for _, d := range p.Decisions {
+		got = append(got, d.Message)
+	}
+	want := []string{
+		"the last attempt failed (HookFailed): example.com/a: failed: no disk; the next attempt is due Mon 2026-06-01 22:15:00 UTC",
+		"the last attempt failed (HookTimedOut); the next attempt is due Mon 2026-06-01 22:15:00 UTC",
+	}
+	if diff := cmp.Diff(want, got); diff != "" || p.Counts.Failed != 2 {
+		t.Errorf("%d failed, want 2; (-want +got):\n%s", p.Counts.Failed, diff)
 	}
 	if s.now = evening.Add(15 * minute); len(s.plan().Granted) != 1 {
 		t.Error("held back for longer than a quarter of an hour")

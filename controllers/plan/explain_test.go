@@ -98,7 +98,7 @@ func TestExplain(t *testing.T) {
 			reason: v1alpha1.ReasonGranted, flight: plan.Wait,
 		},
 		"hooks before the drain: the answer is no, and there are no checks": {
-			snapshot: one(policy("workers", hooked("example.com/ok"), holding(7, entry("worker-1", 7))),
+			snapshot: one(policy("workers", hooked("example.com/a"), holding(7, entry("worker-1", 7))),
 				needy("worker-1", phase(7, v1alpha1.HooksBefore, 0))).snapshot(),
 			reason: v1alpha1.ReasonWaitingForHook, flight: plan.Wait,
 		},

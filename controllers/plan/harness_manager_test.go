@@ -3,6 +3,7 @@ package plan_test
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -105,23 +106,26 @@ func (c *cluster) applyFlight(name string, t plan.Flight) {
 		c.update(h, func(node *corev1.Node) {
 			annotate(node, v1alpha1.AnnotationGrant, grant.String())
 			c.condition(node, v1alpha1.NodeRebootPermitted, corev1.ConditionTrue, v1alpha1.ReasonGranted, plan.GrantedMessage(name, t.Entry.Seq))
-			c.endHooks(node, name)
+			endHooks(node, t.Entry.Seq)
 		})
 	case plan.CancelGrant:
 		grant, ok := plan.Cancel(n.Record, t.Entry, name, c.now)
 		c.permitted(ok, t)
-		grant.Reason = t.Reason
+		grant.Reason, grant.Message = t.Reason, t.CancelMessage()
 		c.tell("%s takes the grant of %s back, %s: %s", name, h.name, t.Reason, t.Message)
 		c.update(h, func(node *corev1.Node) {
 			annotate(node, v1alpha1.AnnotationGrant, grant.String())
 			removeCondition(node, v1alpha1.NodeRebootPermitted)
-			c.endHooks(node, name)
+			endHooks(node, t.Entry.Seq)
 		})
 	case plan.BeginHooks:
 		c.tell("%s asks the hooks of %s: %s", name, h.name, t.Stage)
-		phase := v1alpha1.HookPhase{Seq: t.Entry.Seq, Stage: t.Stage, At: c.at()}
+		phase := t.Begin(c.policies[name], c.now)
 		c.update(h, func(node *corev1.Node) {
-			c.endHooks(node, name)
+			endHooks(node, math.MaxInt64)
+			for _, key := range phase.Hooks {
+				delete(node.Annotations, string(key))
+			}
 			annotate(node, v1alpha1.AnnotationHooks, phase.String())
 		})
 	case plan.FinishGrant:
@@ -133,17 +137,23 @@ func (c *cluster) applyFlight(name string, t plan.Flight) {
 			annotate(node, v1alpha1.AnnotationGrant, grant.String())
 			removeCondition(node, v1alpha1.NodeRebootPermitted)
 			node.Spec.Unschedulable = node.Spec.Unschedulable && !uncordon
-			c.endHooks(node, name)
+			endHooks(node, t.Entry.Seq)
 		})
 	case plan.Wait, plan.ReleaseEntry:
 	}
 }
 
-// endHooks takes away what a phase of hooks left on the node: the phase and the answers.
-func (c *cluster) endHooks(node *corev1.Node, policy string) {
-	hooks := c.policies[policy].Spec.HooksOrDefault()
+// endHooks takes away what phases of hooks left on the node, up to that of an entry: the phase and the answers.
+func endHooks(node *corev1.Node, seq int64) {
+	phase, err := v1alpha1.ParseHookPhase(node.Annotations)
+	if phase != nil && phase.Seq > seq {
+		return
+	}
 	delete(node.Annotations, v1alpha1.AnnotationHooks)
-	for _, key := range slices.Concat(hooks.Before, hooks.After) {
+	if phase == nil || err != nil {
+		return
+	}
+	for _, key := range phase.Hooks {
 		delete(node.Annotations, string(key))
 	}
 }

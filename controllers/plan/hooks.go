@@ -2,8 +2,11 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
@@ -15,12 +18,11 @@ const hookBackOff = 15 * time.Minute
 // marked with the reason and the instant at which it failed.
 func (f *fleet) runHooks(t *Flight, stage v1alpha1.HookStage) (passed bool) {
 	hooks := f.Policy.Spec.HooksOrDefault()
-	keys := hooks.Of(stage)
+	keys, phase := hooks.Of(stage), t.Node.Hooks
 	if len(keys) == 0 {
 		return true
 	}
-	phase := t.Node.Hooks
-	if phase == nil || phase.Seq != t.Entry.Seq || phase.Stage != stage {
+	if !f.asked(t, stage, keys) {
 		t.Action, t.Reason, t.Message = BeginHooks, v1alpha1.ReasonWaitingForHook, "hooks begin"
 		t.Stage, t.Until = stage, time.Time{}
 		return false
@@ -31,6 +33,22 @@ func (f *fleet) runHooks(t *Flight, stage v1alpha1.HookStage) (passed bool) {
 	}
 	f.awaitHooks(t, waiting, refused, phase.At.Add(hooks.TimeoutOrDefault()))
 	return false
+}
+
+// Begin is the phase that BeginHooks begins.
+func (t Flight) Begin(policy *v1alpha1.RebootPolicy, now time.Time) v1alpha1.HookPhase {
+	return v1alpha1.HookPhase{
+		Policy: policy.Name, Seq: t.Entry.Seq, BootID: t.Node.BootID, Stage: t.Stage,
+		Hooks: policy.Spec.HooksOrDefault().Of(t.Stage), At: metav1.NewTime(now),
+	}
+}
+
+// asked tells whether the node is in this very phase, in which every hook has lost its stale answer. A phase that says less
+// than what it is for is an older version's: it may be anybody's.
+func (f *fleet) asked(t *Flight, stage v1alpha1.HookStage, keys []v1alpha1.AnnotationKey) bool {
+	h := t.Node.Hooks
+	return h != nil && h.Policy == f.name && h.Seq == t.Entry.Seq && h.BootID == t.Node.BootID && h.Stage == stage &&
+		!slices.ContainsFunc(keys, func(key v1alpha1.AnnotationKey) bool { return !slices.Contains(h.Hooks, key) })
 }
 
 func (f *fleet) awaitHooks(t *Flight, waiting, refused []string, deadline time.Time) {
@@ -63,9 +81,9 @@ func (f *fleet) beforeHooks(t *Flight) (passed bool) {
 func answers(annotations map[string]string, keys []v1alpha1.AnnotationKey) (waiting, refused []string) {
 	for _, key := range keys {
 		switch value := annotations[string(key)]; {
-		case value == "true":
-		case value == "false" || strings.HasPrefix(value, "failed"):
-			refused = append(refused, string(key)+": "+shorten(value))
+		case value == yes:
+		case refusal(value):
+			refused = append(refused, string(key)+": "+shorten(value, maxAnswer))
 		default:
 			waiting = append(waiting, string(key))
 		}
@@ -73,15 +91,32 @@ func answers(annotations map[string]string, keys []v1alpha1.AnnotationKey) (wait
 	return waiting, refused
 }
 
-// shorten bounds what a hook may put into a condition's message.
-func shorten(value string) string {
-	const most = 128
+// yes is the answer with which the reboot goes on.
+const yes = "true"
+
+func refusal(value string) bool { return value == "false" || strings.HasPrefix(value, "failed") }
+
+// IsAnswer tells whether the value of an annotation may be the answer of a hook. Their keys are the users'.
+func IsAnswer(value string) bool { return value == yes || refusal(value) }
+
+const (
+	// maxAnswer bounds, in bytes, what one hook may put into a condition's message.
+	maxAnswer = 128
+	// maxMessage bounds, in bytes, what a record says.
+	maxMessage = 512 - len(ellipsis)
+	ellipsis   = "…"
+)
+
+func shorten(value string, most int) string {
 	value = strings.ToValidUTF8(value, "?")
 	if len(value) <= most {
 		return value
 	}
-	return strings.ToValidUTF8(value[:most], "") + "…"
+	return strings.ToValidUTF8(value[:most], "") + ellipsis
 }
+
+// CancelMessage is what a grant that is cancelled says beside its reason.
+func (t Flight) CancelMessage() string { return shorten(t.Message, maxMessage) }
 
 // hookRefused tells whether the last grant was given back because of a before-hook.
 func (n *Node) hookRefused() bool {

@@ -12,8 +12,6 @@ import (
 
 func TestRunHooks(t *testing.T) {
 	began := time.Date(2026, 11, 21, 2, 0, 0, 0, time.UTC)
-	phase := &v1alpha1.HookPhase{Seq: 7, Stage: v1alpha1.HooksAfter, At: metav1.NewTime(began)}
-	keys := []v1alpha1.AnnotationKey{"example.com/a", "example.com/b"}
 	type want struct {
 		Passed  bool
 		Action  Action
@@ -22,6 +20,15 @@ func TestRunHooks(t *testing.T) {
 		Failed  time.Time
 		Until   time.Time
 	}
+	keys := []v1alpha1.AnnotationKey{"example.com/a", "example.com/b"}
+	phase := &v1alpha1.HookPhase{Policy: "workers", Seq: 7, BootID: "boot", Stage: v1alpha1.HooksAfter, Hooks: keys, At: metav1.NewTime(began)}
+	but := func(edit func(*v1alpha1.HookPhase)) *v1alpha1.HookPhase {
+		other := phase.DeepCopy()
+		edit(other)
+		return other
+	}
+	both := map[string]string{"example.com/a": "true", "example.com/b": "true"}
+	begins := want{Action: BeginHooks, Reason: v1alpha1.ReasonWaitingForHook, Message: "hooks begin"}
 	for name, tc := range map[string]struct {
 		keys    []v1alpha1.AnnotationKey
 		phase   *v1alpha1.HookPhase
@@ -29,18 +36,28 @@ func TestRunHooks(t *testing.T) {
 		later   time.Duration
 		want    want
 	}{
-		"no hooks": {want: want{Passed: true, Action: Wait}},
-		"the phase begins": {
-			keys: keys, answers: map[string]string{"example.com/a": "true", "example.com/b": "true"},
-			want: want{Action: BeginHooks, Reason: v1alpha1.ReasonWaitingForHook, Message: "hooks begin"},
-		},
+		"no hooks":         {want: want{Passed: true, Action: Wait}},
+		"the phase begins": {keys: keys, answers: both, want: begins},
 		"a phase of an earlier grant begins again": {
-			keys: keys, phase: &v1alpha1.HookPhase{Seq: 6, Stage: v1alpha1.HooksAfter},
-			want: want{Action: BeginHooks, Reason: v1alpha1.ReasonWaitingForHook, Message: "hooks begin"},
+			keys: keys, answers: both, phase: but(func(h *v1alpha1.HookPhase) { h.Seq = 6 }), want: begins,
 		},
 		"a phase of the other stage is none": {
-			keys: keys, phase: &v1alpha1.HookPhase{Seq: 7, Stage: v1alpha1.HooksBefore},
-			want: want{Action: BeginHooks, Reason: v1alpha1.ReasonWaitingForHook, Message: "hooks begin"},
+			keys: keys, answers: both, phase: but(func(h *v1alpha1.HookPhase) { h.Stage = v1alpha1.HooksBefore }), want: begins,
+		},
+		"a phase of another policy with the same number is none": {
+			keys: keys, answers: both, phase: but(func(h *v1alpha1.HookPhase) { h.Policy = "others" }), want: begins,
+		},
+		"a phase of an older version, which names no policy and no boot, is nobody's": {
+			keys: keys, answers: both, phase: &v1alpha1.HookPhase{Seq: 7, Stage: v1alpha1.HooksAfter, At: metav1.NewTime(began)}, want: begins,
+		},
+		"a phase that began in an earlier boot begins again": {
+			keys: keys, answers: both, phase: but(func(h *v1alpha1.HookPhase) { h.BootID = "earlier" }), want: begins,
+		},
+		"a hook that the policy names since the phase began: its answer may be stale (behaviour 51)": {
+			keys: keys, answers: both, phase: but(func(h *v1alpha1.HookPhase) { h.Hooks = keys[:1] }), want: begins,
+		},
+		"a hook that the policy does not name any more is not waited for": {
+			keys: keys[:1], phase: phase, answers: map[string]string{"example.com/a": "true"}, want: want{Passed: true, Action: Wait},
 		},
 		"one has answered": {
 			keys: keys, phase: phase, answers: map[string]string{"example.com/b": "true"},
@@ -51,8 +68,7 @@ func TestRunHooks(t *testing.T) {
 			want: want{Action: Wait, Reason: v1alpha1.ReasonWaitingForHook, Message: `waiting until each is "true": example.com/a`, Until: began.Add(time.Hour)},
 		},
 		"all have answered": {
-			keys: keys, phase: phase, answers: map[string]string{"example.com/a": "true", "example.com/b": "true"},
-			want: want{Passed: true, Action: Wait},
+			keys: keys, phase: phase, answers: both, want: want{Passed: true, Action: Wait},
 		},
 		"one says no": {
 			keys: keys, phase: phase, answers: map[string]string{"example.com/a": "true", "example.com/b": "failed: disk full"},
@@ -70,8 +86,9 @@ func TestRunHooks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			policy := &v1alpha1.RebootPolicy{}
 			policy.Spec.Hooks = &v1alpha1.Hooks{After: tc.keys}
-			f := &fleet{Snapshot: Snapshot{Now: began.Add(tc.later), Policy: policy}}
-			flight := &Flight{Entry: v1alpha1.LedgerEntry{Seq: 7}, Node: &Node{Hooks: tc.phase, Annotations: tc.answers}, Action: Wait}
+			f := &fleet{Snapshot: Snapshot{Now: began.Add(tc.later), Policy: policy}, name: "workers"}
+			node := &Node{BootID: "boot", Hooks: tc.phase, Annotations: tc.answers}
+			flight := &Flight{Entry: v1alpha1.LedgerEntry{Seq: 7}, Node: node, Action: Wait}
 			passed := f.runHooks(flight, v1alpha1.HooksAfter)
 			got := want{passed, flight.Action, flight.Reason, flight.Message, flight.FailedAt, flight.Until}
 			if diff := cmp.Diff(tc.want, got); diff != "" {

@@ -95,6 +95,9 @@ func (n *Node) readRecord(annotations map[string]string) {
 	if n.Hooks, err = v1alpha1.ParseHookPhase(annotations); err != nil {
 		n.Hooks = nil
 	}
+	if n.Hooks != nil {
+		n.asked = n.Hooks.Seq
+	}
 	if n.Objection, err = v1alpha1.ParseObjection(annotations); err != nil {
 		// An agent that objects in words we cannot read still objects.
 		n.Objection = &v1alpha1.Objection{Reason: v1alpha1.ReasonRecordUnreadable, Message: err.Error()}

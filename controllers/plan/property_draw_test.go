@@ -162,8 +162,10 @@ func drawHooks(t *rapid.T, h *host) {
 		annotate(h.node, v1alpha1.AnnotationHooks, "?")
 	case 3:
 		annotate(h.node, v1alpha1.AnnotationHooks, v1alpha1.HookPhase{
-			Seq: int64(rapid.IntRange(1, 6).Draw(t, "seq")), At: drawInstant(t, "began"),
+			Policy: rapid.SampledFrom(append(somePolicies, "", "gone")).Draw(t, "asked by"),
+			Seq:    int64(rapid.IntRange(1, 6).Draw(t, "seq")), BootID: drawBoot(t, h.name), At: drawInstant(t, "began"),
 			Stage: rapid.SampledFrom([]v1alpha1.HookStage{v1alpha1.HooksBefore, v1alpha1.HooksAfter}).Draw(t, "stage"),
+			Hooks: []v1alpha1.AnnotationKey{"example.com/a", "example.com/b"}[:rapid.IntRange(0, 2).Draw(t, "hooks")],
 		}.String())
 	}
 }

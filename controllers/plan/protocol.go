@@ -17,13 +17,15 @@ type Record struct {
 	Grant    *v1alpha1.Grant
 	Progress *v1alpha1.Progress
 
+	// asked is the number of the phase of hooks the node is in, whichever policy's; 0: none.
+	asked int64
 	// progressLost: there is a progress that cannot be read, so the agent may be anywhere.
 	progressLost bool
 }
 
 // Seen is the highest sequence number the record shows; a new grant must be above it.
 func (r Record) Seen() int64 {
-	return max(r.grantSeq(), r.progressSeq())
+	return max(r.grantSeq(), r.progressSeq(), r.asked)
 }
 
 func (r Record) grantSeq() int64 {

@@ -27,6 +27,7 @@ func TestRecord(t *testing.T) {
 		want   answers
 	}{
 		"nothing yet":                          {nil, answers{Ring: true, Cancel: true, Next: 1}},
+		"hooks were asked for it":              {options(phase(5, v1alpha1.HooksBefore, 0)), answers{Ring: true, Cancel: true, Next: 6}},
 		"an unreadable progress, and no grant": {options(lost), answers{Ring: true, Cancel: true, Next: 1}},
 		"rung":                                 {options(grant(5, active)), answers{Cancel: true, Outstanding: true, Next: 6}},
 		"draining":                             {options(grant(5, active), progress(5, drains)), answers{Cancel: true, Outstanding: true, Next: 6}},

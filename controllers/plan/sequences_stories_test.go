@@ -118,16 +118,35 @@ func owners() map[string]sequence {
 			},
 		},
 		"same-number-from-two-policies": {
-			about: "db-1 waits for a hook of policy old, as its number 1, and moves to policy new, which grants it a reboot as its own number 1: " +
-				"that one counts, and old gives its slot to db-2.",
+			about: "db-1 was number 1 of policy old, which had asked its hook, and has moved to policy new, where it is number 1 too: " +
+				"new's grant counts, and old gives its slot to db-2.",
 			policies: []*v1alpha1.RebootPolicy{
-				policy("old", selects("pool", "db"), hooked("example.com/backup")), policy("new", selects("pool", "new")),
+				policy("old", selects("pool", "db"), hooked("example.com/backup"), holding(1, entry("db-1", 1))),
+				policy("new", selects("pool", "new"), holding(1, entry("db-1", 1))),
 			},
-			hosts: []*host{needy("db-1", label("pool", "db"), needsSince(2*time.Hour)), needy("db-2", label("pool", "db"))},
+			hosts: []*host{
+				needy("db-1", label("pool", "new"), phase(1, v1alpha1.HooksBefore, 0, askedBy("old", "example.com/backup"))),
+				needy("db-2", label("pool", "db")),
+			},
 			script: []act{
-				{minute, "an administrator labels db-1 pool=new", changes("db-1", relabel("pool", "new"))},
 				{2 * minute, "the backup of db-2 is done", changes("db-2", says("example.com/backup", "true"))},
 				{10 * minute, "the check of db-2 is done", changes("db-2", says("example.com/backup", "true"))},
+			},
+		},
+		"hooks-of-two-policies": {
+			about: "The same, but policy new asks the very hook that old has asked, and that has said yes to old: the phase is not new's, " +
+				"so the yes does not count, and the hook is asked again (behaviour 51).",
+			policies: []*v1alpha1.RebootPolicy{
+				policy("old", selects("pool", "db"), hooked("example.com/backup"), holding(1, entry("db-1", 1))),
+				policy("new", selects("pool", "new"), hooked("example.com/backup"), holding(1, entry("db-1", 1))),
+			},
+			hosts: []*host{
+				needy("db-1", label("pool", "new"), phase(1, v1alpha1.HooksBefore, 0, askedBy("old", "example.com/backup")),
+					annotated("example.com/backup", "true")),
+			},
+			script: []act{
+				{2 * minute, "the backup of db-1 is done again", changes("db-1", says("example.com/backup", "true"))},
+				{10 * minute, "the check of db-1 is done", changes("db-1", says("example.com/backup", "true"))},
 			},
 		},
 		"policy-deleted-in-flight": {

@@ -81,9 +81,25 @@ func progress(seq int64, phase v1alpha1.Phase, mods ...func(*v1alpha1.Progress))
 	}
 }
 
-// phase is the phase of hooks that the node is in, since an instant counted from the evening.
-func phase(seq int64, stage v1alpha1.HookStage, since time.Duration) func(*host) {
-	return annotated(v1alpha1.AnnotationHooks, v1alpha1.HookPhase{Seq: seq, Stage: stage, At: metav1.NewTime(evening.Add(since))}.String())
+// phase is the phase of hooks that the node is in, since an instant counted from the evening: policy workers asks
+// example.com/a in this boot, before the drain, or in the next one, after it; mods say otherwise.
+func phase(seq int64, stage v1alpha1.HookStage, since time.Duration, mods ...func(*v1alpha1.HookPhase)) func(*host) {
+	return func(h *host) {
+		boot := map[v1alpha1.HookStage]string{v1alpha1.HooksBefore: "-boot-1", v1alpha1.HooksAfter: "-boot-2"}[stage]
+		p := v1alpha1.HookPhase{
+			Policy: "workers", Seq: seq, BootID: h.name + boot, Stage: stage,
+			Hooks: []v1alpha1.AnnotationKey{"example.com/a"}, At: metav1.NewTime(evening.Add(since)),
+		}
+		for _, m := range mods {
+			m(&p)
+		}
+		annotate(h.node, v1alpha1.AnnotationHooks, p.String())
+	}
+}
+
+// askedBy is another policy's phase, and asks other hooks.
+func askedBy(policy string, keys ...v1alpha1.AnnotationKey) func(*v1alpha1.HookPhase) {
+	return func(h *v1alpha1.HookPhase) { h.Policy, h.Hooks = policy, keys }
 }
 
 // hooked asks the same hooks before the drain and after the boot.
@@ -93,6 +109,10 @@ func hooked(keys ...v1alpha1.AnnotationKey) func(*v1alpha1.RebootPolicy) {
 
 func cancelledAt(d time.Duration, reason v1alpha1.Reason) func(*v1alpha1.Grant) {
 	return func(g *v1alpha1.Grant) { g.At, g.Reason = metav1.NewTime(evening.Add(d)), reason }
+}
+
+func because(message string) func(*v1alpha1.Grant) {
+	return func(g *v1alpha1.Grant) { g.Message = message }
 }
 
 func givenBy(policy string) func(*v1alpha1.Grant) {

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
 // Transform is Trim for an informer of Nodes; what is no Node passes.
@@ -30,7 +31,7 @@ func Trim(node *corev1.Node) *corev1.Node {
 		Status: corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{BootID: node.Status.NodeInfo.BootID}},
 	}
 	for key, value := range node.Annotations {
-		if strings.HasPrefix(key, v1alpha1.GroupVersion.Group+"/") || answer(value) {
+		if strings.HasPrefix(key, v1alpha1.GroupVersion.Group+"/") || plan.IsAnswer(value) {
 			if trimmed.Annotations == nil {
 				trimmed.Annotations = map[string]string{}
 			}
@@ -45,9 +46,4 @@ func Trim(node *corev1.Node) *corev1.Node {
 		}
 	}
 	return trimmed
-}
-
-// answer tells whether an annotation may be the answer of a hook: their keys are the users'.
-func answer(value string) bool {
-	return value == "true" || value == "false" || strings.HasPrefix(value, "failed")
 }
