@@ -42,7 +42,8 @@ func (o *options) isNamed(name string) bool {
 }
 
 // newEngine makes an engine of engineNames. before is what it had reported when the agent was restarted within a boot.
-func newEngine(name string, o options, metrics *reboot.Metrics, before engine.Report) engine.Engine {
+// forget takes what drops a need that it has only latched.
+func newEngine(name string, o options, metrics *reboot.Metrics, before engine.Report, forget func(func())) engine.Engine {
 	bus, wall, optional := host.SystemBus(o.bus), clock.RealClock{}, !o.isNamed(name)
 	malformed, reachable := metrics.Malformed(name), metrics.EngineUp(name)
 	switch name {
@@ -61,7 +62,7 @@ func newEngine(name string, o options, metrics *reboot.Metrics, before engine.Re
 	}
 	return &updateengine.Engine{
 		Connect: bus, Clock: wall, RequireEngineSender: o.requireEngineSender,
-		Before: before, Optional: optional, Malformed: malformed, Reachable: reachable,
+		Before: before, Optional: optional, Malformed: malformed, Reachable: reachable, Forget: forget,
 	}
 }
 
@@ -72,6 +73,7 @@ func runEngine(name string, r *reboot.Reconciler, o options, metrics *reboot.Met
 		if err != nil {
 			return err
 		}
-		return newEngine(name, o, metrics, before).Run(ctrl.LoggerInto(ctx, ctrl.Log), r.Reports.Put)
+		forget := func(forget func()) { r.Reports.OnForget(name, forget) }
+		return newEngine(name, o, metrics, before, forget).Run(ctrl.LoggerInto(ctx, ctrl.Log), r.Reports.Put)
 	}
 }

@@ -166,7 +166,9 @@ func makeNode(name string) *corev1.Node {
 		ObjectMeta: metav1.ObjectMeta{
 			Name:        name,
 			Labels:      map[string]string{"zone": "a"},
-			Annotations: map[string]string{"reboot-operator.io/reboot-requested": "new kernel"},
+			Annotations: map[string]string{
+				"reboot-operator.io/reboot-requested": "new kernel", "reboot-operator.io/forget-need": "a test",
+			},
 		},
 		Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "dedicated", Value: "db", Effect: corev1.TaintEffectNoSchedule}}},
 		Status: corev1.NodeStatus{

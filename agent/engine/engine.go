@@ -39,7 +39,8 @@ type Report struct {
 	// comes with a need only. Empty: the engine cannot tell, and os-release does.
 	Running string
 	// Latched means the need was heard in a broadcast that the engine itself does not confirm. Such a need is in no
-	// status that could be read again: it has to be handed back to the engine when the agent restarts within a boot.
+	// status that could be read again: it has to be handed back to the engine when the agent restarts within a boot. An
+	// administrator may drop it.
 	Latched bool
 	// Message is a sentence for people that names the engine: valid UTF-8 of at most MaxMessageBytes bytes, free of times,
 	// counters and connection names, so that it changes only when what it says does.

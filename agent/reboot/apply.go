@@ -67,13 +67,12 @@ func (r *Reconciler) startDrain(ctx context.Context, node *corev1.Node, o Observ
 // commitReboot writes the conditions of the new phase together with it.
 func (r *Reconciler) commitReboot(ctx context.Context, node *corev1.Node, o Observation, step CommitReboot) error {
 	patch := progressPatch(node, step.Progress)
-	before := o.condition(v1alpha1.NodeRebootRequired)
 	o.Record.Progress = &step.Progress
 	patch.report(node, ReportOf(o), o.Now)
 	if err := r.writeStatus(ctx, node, patch); err != nil {
 		return err
 	}
-	r.reported(ctx, node, before)
+	r.reported(ctx, node, o, patch)
 	ctrl.LoggerFrom(ctx).Info("Drained, and past the point of no return", "seq", step.Progress.Seq,
 		"reason", step.Progress.Reason)
 	r.committed(node, step.Progress)
@@ -133,15 +132,16 @@ func (r *Reconciler) confirm(ctx context.Context, o Observation) error {
 
 // say writes what of the report the Node does not say yet.
 func (r *Reconciler) say(ctx context.Context, node *corev1.Node, o Observation, report Report) error {
+	r.Reports.drop(report.Drop)
 	patch := &nodePatch{}
 	if !patch.report(node, report, o.Now) {
 		return nil
 	}
-	before, annotations := o.condition(v1alpha1.NodeRebootRequired), node.Annotations
+	annotations := node.Annotations
 	if err := r.writeStatus(ctx, node, patch); err != nil {
 		return err
 	}
-	r.reported(ctx, node, before)
+	r.reported(ctx, node, o, patch)
 	r.objected(node, annotations)
 	return nil
 }

@@ -3,6 +3,7 @@ package reboot
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -63,8 +64,13 @@ func uids(pods []drain.Pod) string {
 	return strings.Join(all, " ")
 }
 
-func (r *Reconciler) reported(ctx context.Context, node *corev1.Node, before corev1.NodeCondition) {
+// reported tells what a patch has changed in the need for a reboot.
+func (r *Reconciler) reported(ctx context.Context, node *corev1.Node, o Observation, patch *nodePatch) {
+	before := o.condition(v1alpha1.NodeRebootRequired)
 	after := Observation{Conditions: node.Status.Conditions}.condition(v1alpha1.NodeRebootRequired)
+	if patch.removes(v1alpha1.AnnotationForgetNeed) {
+		r.forgot(node, o.ForgetWhy, asking(before.Message), asking(after.Message))
+	}
 	if after.Status == before.Status && after.Reason == before.Reason && after.Message == before.Message {
 		return
 	}
@@ -75,6 +81,22 @@ func (r *Reconciler) reported(ctx context.Context, node *corev1.Node, before cor
 	}
 	if after.Status == corev1.ConditionTrue {
 		r.tell(node, v1alpha1.EventRebootRequired, "Report", "%s: %s", after.Reason, after.Message)
+	}
+}
+
+// forgot tells what became of an administrator's word against the need, from the engines that asked before and still do.
+func (r *Reconciler) forgot(node *corev1.Node, why string, before, after []string) {
+	if len(after) > 0 {
+		r.warn(node, v1alpha1.EventNeedConfirmed, "Forget", "the need stays, because %s tells it not by broadcast alone; the word against it was %q",
+			strings.Join(after, ", "), clip(why))
+	}
+	dropped := slices.DeleteFunc(before, func(name string) bool { return slices.Contains(after, name) })
+	if len(dropped) > 0 {
+		r.tell(node, v1alpha1.EventNeedForgotten, "Forget", "forgot the need that %s had heard by broadcast alone: %q",
+			strings.Join(dropped, ", "), clip(why))
+	}
+	if len(dropped)+len(after) == 0 {
+		r.tell(node, v1alpha1.EventNeedForgotten, "Forget", "there was no need to forget: %q", clip(why))
 	}
 }
 

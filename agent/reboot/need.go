@@ -46,8 +46,22 @@ func request(o Observation) string {
 	if !o.Requested {
 		return ""
 	}
-	why := strings.ToValidUTF8(o.RequestedWhy[:min(len(o.RequestedWhy), maxWhyBytes)], "")
-	return fmt.Sprintf(requestIntro+"%q.", why)
+	return fmt.Sprintf(requestIntro+"%q.", clip(o.RequestedWhy))
+}
+
+// clip bounds an administrator's words.
+func clip(why string) string { return strings.ToValidUTF8(why[:min(len(why), maxWhyBytes)], "") }
+
+// toDrop names the engines whose need an administrator drops: those that no engine confirms. The annotation stays until
+// there is none, so that it goes in the write with which the need falls.
+func toDrop(o Observation) []string {
+	var names []string
+	for _, r := range o.Engines {
+		if o.Forget && r.State == engine.Needed && r.Latched {
+			names = append(names, r.Engine)
+		}
+	}
+	return names
 }
 
 // fulfilled tells whether the reboot that just ended was the answer to the request. It was if the condition that led to

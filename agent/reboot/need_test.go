@@ -118,6 +118,8 @@ func latched(version string) func(*Observation) {
 	return hears(r)
 }
 
+func forgetting(o *Observation) { o.Forget = true }
+
 func requesting(why string) func(*Observation) {
 	return func(o *Observation) { o.Requested, o.RequestedWhy = true, why }
 }

@@ -30,6 +30,9 @@ type Observation struct {
 	// Requested tells whether an administrator asks for a reboot, and RequestedWhy in which words.
 	Requested    bool
 	RequestedWhy string
+	// Forget tells whether an administrator drops what was only heard by broadcast, and ForgetWhy in which words.
+	Forget    bool
+	ForgetWhy string
 	// Conditions are the Node's.
 	Conditions []corev1.NodeCondition
 	// Engines is what each update engine says, and Engine is what they say together. Nil: not heard yet.

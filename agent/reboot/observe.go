@@ -51,6 +51,7 @@ func (r *Reconciler) observe(ctx context.Context, node *corev1.Node) (Observatio
 		return Observation{}, err
 	}
 	why, requested := node.Annotations[v1alpha1.AnnotationRebootRequested]
+	forgetWhy, forget := node.Annotations[v1alpha1.AnnotationForgetNeed]
 	o := Observation{
 		Now:           r.Clock.Now(),
 		Node:          r.Node,
@@ -60,6 +61,8 @@ func (r *Reconciler) observe(ctx context.Context, node *corev1.Node) (Observatio
 		Paused:        v1alpha1.NodeIsPaused(node.Annotations),
 		Requested:     requested,
 		RequestedWhy:  why,
+		Forget:        forget,
+		ForgetWhy:     forgetWhy,
 		Conditions:    node.Status.Conditions,
 		Engines:       r.Reports.heard(),
 		OS:            r.os(ctx),

@@ -73,6 +73,18 @@ func parseOrigin(message string) (bootID string, heard []engine.Report) {
 	return bootID, heard
 }
 
+// asking names the engines that ask for a reboot, as the condition's message tells.
+func asking(message string) []string {
+	_, heard := parseOrigin(message)
+	var names []string
+	for _, r := range heard {
+		if r.State == engine.Needed {
+			names = append(names, r.Engine)
+		}
+	}
+	return names
+}
+
 // enginesIn names the engines that the condition's message tells of, those that have vanished too.
 func enginesIn(message string) string {
 	_, heard := parseOrigin(message)

@@ -73,11 +73,17 @@ func (p *nodePatch) report(node *corev1.Node, r Report, now time.Time) bool {
 	} else {
 		maps.Copy(p.Metadata.Annotations, annotations)
 	}
-	if _, removes := annotations[v1alpha1.AnnotationRebootRequested]; removes {
-		// An administrator may be writing another request just now: that one must not be removed.
+	if p.removes(v1alpha1.AnnotationRebootRequested) || p.removes(v1alpha1.AnnotationForgetNeed) {
+		// An administrator may be writing another word just now: that one must not be removed.
 		p.Metadata.ResourceVersion = node.ResourceVersion
 	}
 	return true
+}
+
+// removes tells whether the patch removes an annotation.
+func (p *nodePatch) removes(key string) bool {
+	value, found := p.Metadata.Annotations[key]
+	return found && value == nil
 }
 
 // changed are the wanted conditions that are not there yet, with their times. The transition time moves with the status.

@@ -18,6 +18,8 @@ type Report struct {
 	// Labels and Annotations by key; nil removes one, the others stay as they are.
 	Labels      map[string]*string
 	Annotations map[string]*string
+	// Drop names the engines that are to drop a need which they have only latched. It changes what they say next.
+	Drop []string
 	// Again is when time alone may change the report. Zero: never.
 	Again time.Time
 }
@@ -36,6 +38,10 @@ func ReportOf(o Observation) Report {
 		annotations[v1alpha1.AnnotationRebootRequested] = nil
 		o.Requested = false
 	}
+	drop := toDrop(o)
+	if o.Forget && len(drop) == 0 {
+		annotations[v1alpha1.AnnotationForgetNeed] = nil
+	}
 	asks := need(o)
 	asking := asks.Status == corev1.ConditionTrue
 	if value, known := objection(o, asking); known {
@@ -45,6 +51,7 @@ func ReportOf(o Observation) Report {
 		Conditions:  append([]corev1.NodeCondition{asks}, maintenance(o)...),
 		Labels:      labels(o.OS, asking),
 		Annotations: annotations,
+		Drop:        drop,
 		Again:       again(o, asking),
 	}
 }

@@ -11,13 +11,14 @@ type Reports struct {
 	wake  Wake
 	names []string
 
-	mu   sync.Mutex
-	last map[string]engine.Report
+	mu     sync.Mutex
+	last   map[string]engine.Report
+	forget map[string]func()
 }
 
 // NewReports waits for the reports of the engines of these names.
 func NewReports(wake Wake, names ...string) *Reports {
-	return &Reports{wake: wake, names: names, last: map[string]engine.Report{}}
+	return &Reports{wake: wake, names: names, last: map[string]engine.Report{}, forget: map[string]func(){}}
 }
 
 // Put takes a report and causes a reconcile.
@@ -26,6 +27,25 @@ func (r *Reports) Put(report engine.Report) {
 	r.last[report.Engine] = report
 	r.mu.Unlock()
 	r.wake.Ring()
+}
+
+// OnForget takes what makes an engine drop a need that it has only latched. It is called from the reconciler, and may Put.
+func (r *Reports) OnForget(name string, forget func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.forget[name] = forget
+}
+
+// drop makes engines drop what they have only latched.
+func (r *Reports) drop(names []string) {
+	for _, name := range names {
+		r.mu.Lock()
+		forget := r.forget[name]
+		r.mu.Unlock()
+		if forget != nil {
+			forget()
+		}
+	}
 }
 
 // heard is what each engine says, in the order of their names here; nil until each of them has been heard, so that an

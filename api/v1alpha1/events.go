@@ -4,6 +4,8 @@ package v1alpha1
 const (
 	EventRebootRequired      = "RebootRequired"
 	EventEnginesFound        = "EnginesFound"
+	EventNeedForgotten       = "NeedForgotten"
+	EventNeedConfirmed       = "NeedConfirmed"
 	EventRebootGranted       = "RebootGranted"
 	EventGrantCancelled      = "GrantCancelled"
 	EventCordoned            = "Cordoned"

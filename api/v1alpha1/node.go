@@ -28,6 +28,9 @@ const (
 	// AnnotationRebootRequested is an administrator's: it asks for a reboot and says why. The agent removes it after one
 	// confirmed reboot.
 	AnnotationRebootRequested = "reboot-operator.io/reboot-requested"
+	// AnnotationForgetNeed is an administrator's: it drops a need that was only heard by broadcast, and says why. One that the
+	// engine itself asks for stays. The agent removes it when that is done.
+	AnnotationForgetNeed = "reboot-operator.io/forget-need"
 )
 
 // AnnotationResume on a RebootPolicy is an administrator's: it ends a halt and says why. The manager removes it.

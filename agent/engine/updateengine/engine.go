@@ -40,6 +40,8 @@ type Engine struct {
 	Before engine.Report
 	// Optional tells a host that has not had an update_engine in this boot as Absent: nobody named it.
 	Optional bool
+	// Forget is called once, with what drops a latched need: callable at any time, from any goroutine. Optional.
+	Forget func(forget func())
 	// Malformed is called for each StatusUpdate or reply that cannot be read and is ignored. Optional.
 	Malformed func()
 	// Reachable is called with whether update_engine answers, at first and on each change. Optional.
@@ -58,6 +60,9 @@ func (e *Engine) Run(ctx context.Context, report func(engine.Report)) error {
 		state:     resumed(e.before()),
 		changes:   engine.Changes{Report: report, Reachable: e.Reachable, Optional: e.Optional, Seen: e.Before.State != ""},
 		ownerOnly: e.RequireEngineSender,
+	}
+	if e.Forget != nil {
+		e.Forget(l.forget)
 	}
 	// Anybody's StatusUpdate is subscribed to: the bus would drop the broadcast of locksmithctl.
 	watch := service.Watch{

@@ -298,6 +298,27 @@ func TestEngine_RestartedAgentKeepsALatchedNeed(t *testing.T) {
 	h.expectNothing()
 }
 
+func TestEngine_ForgetsALatchedNeedAtAnyTime(t *testing.T) {
+	h := newHarness(t)
+	var forget func()
+	h.engine.Forget = func(f func()) { forget = f }
+	h.startHost()
+	h.run()
+	h.Expect(upToDate)
+	for range 2 {
+		h.Must(h.bus.SendNeedReboot())
+		h.Expect(overheard)
+		forget()
+		h.Expect(upToDate)
+	}
+	h.Must(h.bus.SendNeedReboot())
+	h.Expect(overheard)
+	h.Must(h.bus.Halt())
+	h.Until("the bus to be missed", func() bool { return len(h.Reachable) == 2 }, 0)
+	forget()
+	h.Expect(unreachableBus)
+}
+
 func TestEngine_ThatNobodyNamedIsAbsentUntilItComesAndUnknownOnceItIsGone_Behaviour7(t *testing.T) {
 	h := newHarness(t)
 	h.engine.Optional = true

@@ -2,6 +2,7 @@ package updateengine
 
 import (
 	"context"
+	"sync"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/engine/service"
@@ -9,18 +10,24 @@ import (
 
 // listener keeps the state across connections and tells what changes.
 type listener struct {
+	// ownerOnly leaves out what a stranger says.
+	ownerOnly bool
+
+	// mu is held while the state changes and is told: what an administrator says comes from another goroutine.
+	mu      sync.Mutex
 	state   state
 	changes engine.Changes
 	// lost is what is known of the engine's presence while it cannot be asked.
 	lost engine.Presence
-	// ownerOnly leaves out what a stranger says.
-	ownerOnly bool
 }
 
 var _ service.Listener = (*listener)(nil)
 
-func (l *listener) add(in input) {
-	l.state = next(l.state, in)
+// change makes a state of the one before and tells it.
+func (l *listener) change(next func(state) state) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.state = next(l.state)
 	presence := engine.Answering
 	if l.state.unreachable != "" {
 		presence = l.lost
@@ -35,7 +42,7 @@ func (l *listener) Hear(_ string, body []any, fromOwner bool) error {
 		return err
 	}
 	if fromOwner || !l.ownerOnly {
-		l.add(input{status: heard, fromEngine: fromOwner})
+		l.change(func(s state) state { return next(s, input{status: heard, fromEngine: fromOwner}) })
 	}
 	return nil
 }
@@ -47,6 +54,11 @@ func (l *listener) Read(ctx context.Context, call service.Call) error {
 
 // Lost says that update_engine cannot be asked.
 func (l *listener) Lost(why string, presence engine.Presence) {
-	l.lost = presence
-	l.add(input{unreachable: why})
+	l.change(func(s state) state {
+		l.lost = presence
+		return next(s, input{unreachable: why})
+	})
 }
+
+// forget drops a need that update_engine does not confirm.
+func (l *listener) forget() { l.change(state.forgotten) }

@@ -17,7 +17,7 @@ import (
 //	confirmed  confirmed         confirmed          confirmed      none
 //
 // The engine leaving NEED_REBOOT is the only way down: as long as it has not been there, it says nothing about a need that
-// somebody else announced. That is why a latched need outlives the engine's IDLE.
+// somebody else announced. That is why a latched need outlives the engine's IDLE. Only an administrator can drop it.
 
 // need is whether a reboot is needed, and on whose word.
 type need int
@@ -93,6 +93,14 @@ func (s state) told(st status) state {
 func (s state) overheard(st status) state {
 	if s.need != confirmed {
 		s.need, s.version = latched, cmp.Or(s.version, st.version)
+	}
+	return s
+}
+
+// forgotten is the state after an administrator dropped what no engine confirms.
+func (s state) forgotten() state {
+	if s.need == latched {
+		s.need, s.version = none, ""
 	}
 	return s
 }

@@ -183,6 +183,36 @@ func inputs() *rapid.Generator[input] {
 	})
 }
 
+// TestForgotten: an administrator drops what no engine confirms, and what is heard later counts.
+func TestForgotten(t *testing.T) {
+	cases := map[string]struct {
+		before, after []input
+		want          engine.Report
+	}{
+		"a latched need falls":                {[]input{engineSays(idle), strangerSays(need4001)}, nil, upToDate},
+		"it falls though the engine is gone":  {[]input{strangerSays(need4001), lost(gone)}, nil, absent},
+		"a confirmed one stays":               {[]input{engineSays(need4001)}, nil, needed4001},
+		"one that was confirmed later stays":  {[]input{strangerSays(needUnnamed), engineSays(need4001)}, nil, needed4001},
+		"where there is none, nothing falls":  {[]input{engineSays(idle)}, nil, upToDate},
+		"a broadcast that comes later counts": {[]input{engineSays(idle), strangerSays(need4001)}, []input{strangerSays(needUnnamed)}, overheard},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := resumed(engine.Report{})
+			for _, in := range tc.before {
+				s = next(s, in)
+			}
+			s = s.forgotten()
+			for _, in := range tc.after {
+				s = next(s, in)
+			}
+			if diff := cmp.Diff(tc.want, s.report()); diff != "" {
+				t.Errorf("report (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestNeed_Invariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := resumed(engine.Report{})
