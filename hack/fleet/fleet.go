@@ -30,6 +30,9 @@ type Options struct {
 	Engines []Engine
 	// Workload is a manifest of what runs on them besides the operator.
 	Workload []byte
+	// Run are the namespaces of the workload whose pods run as processes too: their containers' commands, on this machine.
+	// Nil: none, pods of the workload only look as if they ran.
+	Run []string
 	// RebootDuration is how long a machine is down.
 	RebootDuration time.Duration
 	// Step runs one named step of the start, and may tell how it goes. Nil: just runs it.

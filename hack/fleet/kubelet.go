@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,13 +30,14 @@ const (
 	maxRestarts = 3
 )
 
-// kubelet runs the operator's pods as processes.
+// kubelet runs the pods of some namespaces as processes, the operator's among them.
 type kubelet struct {
-	cluster  *embedded.Cluster
-	programs string
-	hosts    map[string]*Host
-	fail     func(error)
-	all      cache.Store
+	cluster    *embedded.Cluster
+	programs   string
+	namespaces []string
+	hosts      map[string]*Host
+	fail       func(error)
+	all        cache.Store
 
 	mu        sync.Mutex
 	pods      map[types.UID]context.CancelFunc
@@ -70,7 +72,7 @@ func (k *kubelet) observe(ctx context.Context, object any) {
 	switch {
 	case pod.DeletionTimestamp != nil:
 		k.end(pod)
-	case pod.Namespace == namespace && k.hosts[pod.Spec.NodeName] != nil && pod.Status.Phase == corev1.PodRunning:
+	case slices.Contains(k.namespaces, pod.Namespace) && k.hosts[pod.Spec.NodeName] != nil && pod.Status.Phase == corev1.PodRunning:
 		k.begin(ctx, pod)
 	}
 }
@@ -150,7 +152,14 @@ func (k *kubelet) prepare(ctx context.Context, pod *corev1.Pod, host *Host) (pro
 	if err != nil {
 		return process.Program{}, err
 	}
-	return programOf(pod, k.programs, kubeconfig, host)
+	if len(pod.Spec.Containers[0].Command) == 0 {
+		return programOf(pod, k.programs, kubeconfig, host)
+	}
+	home := filepath.Join(k.cluster.Dir, pod.Name+".home")
+	if err := os.MkdirAll(home, 0o700); err != nil {
+		return process.Program{}, fmt.Errorf("making the home of %s: %w", pod.Name, err)
+	}
+	return commandOf(pod, home, kubeconfig, filepath.Dir(k.cluster.KubectlPath()))
 }
 
 // confirm removes the pod once its process is gone, as a kubelet does.

@@ -30,6 +30,9 @@ echo "bad flag"
 exit 2
 `
 
+// others is a namespace whose pods say what they run.
+const others = "others"
+
 // stage is one machine with a kubelet that runs a script as the agent.
 type stage struct {
 	t       *testing.T
@@ -51,17 +54,19 @@ func newStage(t *testing.T) *stage {
 	s.host, err = newHost(t.Context(), cluster, t.TempDir(), "node-1", engineNamed(t, DefaultEngine))
 	s.must(err)
 	t.Cleanup(func() { s.must(s.host.Bus.Stop()) })
-	for _, object := range []string{"namespace/" + namespace, "serviceaccount/agent"} {
-		kind, name, _ := strings.Cut(object, "/")
-		_, err := cluster.Kubectl(t.Context(), nil, "create", kind, name, "--namespace="+namespace)
-		s.must(err)
+	for _, space := range []string{namespace, others} {
+		for _, object := range []string{"namespace/" + space, "serviceaccount/agent"} {
+			kind, name, _ := strings.Cut(object, "/")
+			_, err := cluster.Kubectl(t.Context(), nil, "create", kind, name, "--namespace="+space)
+			s.must(err)
+		}
 	}
 	programs := t.TempDir()
 	s.must(os.WriteFile(filepath.Join(programs, "agent"), []byte(obedient), 0o700))
 	s.must(os.WriteFile(filepath.Join(programs, "manager"), []byte(broken), 0o700))
 	ctx, cancel := context.WithCancel(t.Context())
 	s.kubelet = &kubelet{
-		cluster: cluster, programs: programs, hosts: map[string]*Host{"node-1": s.host},
+		cluster: cluster, programs: programs, namespaces: []string{namespace, others}, hosts: map[string]*Host{"node-1": s.host},
 		fail: func(err error) { s.failed <- err },
 		pods: map[types.UID]context.CancelFunc{}, processes: map[types.UID]*process.Process{},
 	}
@@ -87,16 +92,20 @@ func (s *stage) until(what string, done func() bool) {
 	}
 }
 
-func (s *stage) create(name, program string) {
+func (s *stage) create(name, program string, edit ...func(*corev1.Pod)) {
 	s.t.Helper()
-	_, err := s.cluster.Client().CoreV1().Pods(namespace).Create(s.t.Context(), &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
 		Spec: corev1.PodSpec{
 			ServiceAccountName: "agent",
 			Tolerations:        []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 			Containers:         []corev1.Container{{Name: program, Image: "example.com/x", Env: []corev1.EnvVar{field("NODE_NAME", "spec.nodeName")}}},
 		},
-	}, metav1.CreateOptions{})
+	}
+	for _, e := range edit {
+		e(pod)
+	}
+	_, err := s.cluster.Client().CoreV1().Pods(pod.Namespace).Create(s.t.Context(), pod, metav1.CreateOptions{})
 	s.must(err)
 }
 
@@ -139,6 +148,13 @@ func TestKubelet(t *testing.T) {
 	if got, want := s.said("agent"), start+", "+start+", asked to end"; got != want || len(s.kubelet.of(agentProgram)) != 0 {
 		t.Errorf("the agent said %q, want %q; %d still run", got, want, len(s.kubelet.of(agentProgram)))
 	}
+
+	s.create("script", "any", func(pod *corev1.Pod) {
+		pod.Namespace, pod.Spec.Containers[0].Command = others, []string{"/bin/sh", "-c"}
+		pod.Spec.Containers[0].Args = []string{`echo "on $NODE_NAME"; kubectl auth whoami -o "jsonpath={.status.userInfo.username}"; echo; echo "$0" >"$HOME/$(basename "$TMPDIR")"; cat "$HOME"/*; sleep 600`, "wrote"}
+	})
+	const did = "on node-1, system:serviceaccount:others:agent, wrote"
+	s.until("the script to run", func() bool { return s.said("script") == did })
 
 	s.create("manager", managerProgram)
 	const want = "on node-1: manager ended: exit status 2\n  bad flag\n  bad flag\n  bad flag\n  bad flag"

@@ -2,7 +2,9 @@ package fleet
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -43,9 +45,27 @@ func programOf(pod *corev1.Pod, programs, kubeconfig string, host *Host) (proces
 	return program, nil
 }
 
+// commandOf is the process that stands for the first container of a pod that says what it runs. It finds the API server and
+// kubectl, and has a folder to write to, as in its image.
+func commandOf(pod *corev1.Pod, home, kubeconfig, tools string) (process.Program, error) {
+	container := pod.Spec.Containers[0]
+	env, err := environment(pod, container.Env)
+	if err != nil {
+		return process.Program{}, err
+	}
+	return process.Program{
+		Name: pod.Name,
+		Path: container.Command[0],
+		Args: slices.Concat(container.Command[1:], container.Args),
+		Env: append(env, "KUBECONFIG="+kubeconfig, "HOME="+home, "TMPDIR="+home,
+			"PATH="+tools+string(filepath.ListSeparator)+os.Getenv("PATH")),
+	}, nil
+}
+
 func environment(pod *corev1.Pod, vars []corev1.EnvVar) ([]string, error) {
 	fields := map[string]string{
 		"metadata.name": pod.Name, "metadata.namespace": pod.Namespace, "spec.nodeName": pod.Spec.NodeName,
+		"status.hostIP": "127.0.0.1",
 	}
 	var env []string
 	for _, v := range vars {

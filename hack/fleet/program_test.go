@@ -71,3 +71,21 @@ func TestProgramOf(t *testing.T) {
 		})
 	}
 }
+
+// A pod that says what it runs runs just that, and finds what its image would have.
+func TestCommandOf(t *testing.T) {
+	t.Setenv("PATH", "/usr/bin")
+	script := pod("hook", field("NODE_NAME", "spec.nodeName"), field("HOST_IP", "status.hostIP"))
+	script.Spec.Containers[0].Command, script.Spec.Containers[0].Args = []string{"/bin/sh", "-c"}, []string{"true"}
+	want := process.Program{
+		Name: "agent-x", Path: "/bin/sh", Args: []string{"-c", "true"},
+		Env: []string{"NODE_NAME=node-1", "HOST_IP=127.0.0.1", "KUBECONFIG=/k", "HOME=/home", "TMPDIR=/home", "PATH=/tools:/usr/bin"},
+	}
+	got, err := commandOf(script, "/home", "/k", "/tools")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -79,7 +79,7 @@ func (f *Fleet) apply(ctx context.Context, o Options, programs string) error {
 		return err
 	}
 	f.kubelet = &kubelet{
-		cluster: f.Cluster, programs: programs, hosts: map[string]*Host{}, fail: f.fail,
+		cluster: f.Cluster, programs: programs, namespaces: append([]string{namespace}, o.Run...), hosts: map[string]*Host{}, fail: f.fail,
 		pods: map[types.UID]context.CancelFunc{}, processes: map[types.UID]*process.Process{},
 	}
 	for _, h := range f.Hosts {
