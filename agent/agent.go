@@ -86,6 +86,11 @@ func newAgent(ctx context.Context, config *rest.Config, o options, metrics *rebo
 			return nil, fmt.Errorf("adding engine %s: %w", name, err)
 		}
 	}
+	if o.drive {
+		if err := mgr.Add(driveRPMOSTree(r, o, metrics)); err != nil {
+			return nil, fmt.Errorf("adding the driver of rpm-ostree: %w", err)
+		}
+	}
 	return mgr, nil
 }
 

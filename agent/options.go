@@ -9,11 +9,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/reboot-operator/reboot-operator/agent/engine/rpmostree"
 )
 
 // What --identity takes.
@@ -30,6 +33,9 @@ type options struct {
 	self                types.NamespacedName
 	engines             string
 	requireEngineSender bool
+	drive               bool
+	drivePeriod         time.Duration
+	driveTimeout        time.Duration
 	bus                 string
 	hostRoot            string
 	bootIDFile          string
@@ -62,6 +68,9 @@ func (o *options) flags(env func(string) string) *flag.FlagSet {
 	flags.StringVar(&o.node, "node-name", env("NODE_NAME"), "Name of the Node this host is (default $NODE_NAME).")
 	flags.StringVar(&o.engines, "engines", enginesAuto, "Update engines to hear, a comma-separated list of "+strings.Join(engineNames, ", ")+" and auto: each but kernel that is on the host, whenever it comes.")
 	flags.BoolVar(&o.requireEngineSender, "require-engine-sender", false, "Ignore a StatusUpdate signal of anybody but the update engine, the canonical test signal among them.")
+	flags.BoolVar(&o.drive, "rpm-ostree-drive", false, "Make rpm-ostree look for upgrades and stage them, unless the host's AutomaticUpdatePolicy does.")
+	flags.DurationVar(&o.drivePeriod, "rpm-ostree-drive-period", rpmostree.DefaultPeriod, "How often to look for an upgrade; up to a tenth is added at random.")
+	flags.DurationVar(&o.driveTimeout, "rpm-ostree-drive-timeout", rpmostree.DefaultLimit, "How long an upgrade may take before it is cancelled.")
 	flags.StringVar(&o.bus, "dbus-address", cmp.Or(env("DBUS_SYSTEM_BUS_ADDRESS"), "unix:path=/run/dbus/system_bus_socket"), "D-Bus address of the host's system bus.")
 	flags.StringVar(&o.hostRoot, "host-root", "/", "Where the host's file system is mounted.")
 	flags.StringVar(&o.bootIDFile, "boot-id-file", "/proc/sys/kernel/random/boot_id", "File with the host's boot ID.")
@@ -92,7 +101,10 @@ func (o *options) check() error {
 			return fmt.Errorf("%s %q is not an absolute path", name, path)
 		}
 	}
-	return o.checkEngines()
+	if err := o.checkEngines(); err != nil {
+		return err
+	}
+	return o.checkDrive()
 }
 
 func (o *options) checkEngines() error {
@@ -105,6 +117,18 @@ func (o *options) checkEngines() error {
 			return fmt.Errorf("--engines: %s is named twice", name)
 		}
 		named[name] = true
+	}
+	return nil
+}
+
+func (o *options) checkDrive() error {
+	switch {
+	case o.drivePeriod <= 0:
+		return fmt.Errorf("--rpm-ostree-drive-period %s is not above zero", o.drivePeriod)
+	case o.driveTimeout <= 0:
+		return fmt.Errorf("--rpm-ostree-drive-timeout %s is not above zero", o.driveTimeout)
+	case o.drive && !slices.Contains(o.engineList(), rpmostree.Name):
+		return fmt.Errorf("--rpm-ostree-drive needs %s among --engines, or auto: nobody would hear of what it stages", rpmostree.Name)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -18,6 +19,7 @@ func TestParse(t *testing.T) {
 		o := options{
 			node: "n1", engines: "auto", bus: "unix:path=/run/dbus/system_bus_socket", hostRoot: "/",
 			bootIDFile: "/proc/sys/kernel/random/boot_id", identity: "node", probes: ":8081", metrics: "0",
+			drivePeriod: time.Hour, driveTimeout: time.Hour,
 		}
 		change(&o)
 		return o
@@ -41,13 +43,22 @@ func TestParse(t *testing.T) {
 		"everything": {
 			[]string{
 				"--node-name=n1", "--engines=update-engine", "--require-engine-sender", "--host-root=/host", "--boot-id-file=/b",
+				"--rpm-ostree-drive-period=2h", "--rpm-ostree-drive-timeout=30m",
 				"--identity=serviceaccount", "--health-probe-bind-address=0", "--metrics-bind-address=:9", "--zap-log-level=2",
 			},
 			nil,
 			defaults(func(o *options) {
 				o.engines, o.requireEngineSender, o.hostRoot, o.bootIDFile = "update-engine", true, "/host", "/b"
 				o.identity, o.probes, o.metrics = "serviceaccount", "0", ":9"
+				o.drivePeriod, o.driveTimeout = 2*time.Hour, 30*time.Minute
 			}),
+		},
+		"driving what auto may find": {
+			[]string{"--node-name=n1", "--rpm-ostree-drive"}, nil, defaults(func(o *options) { o.drive = true }),
+		},
+		"driving what is named": {
+			[]string{"--node-name=n1", "--rpm-ostree-drive", "--engines=sentinel,rpm-ostree"}, nil,
+			defaults(func(o *options) { o.drive, o.engines = true, "sentinel,rpm-ostree" }),
 		},
 	}
 	for name, tc := range cases {
@@ -100,21 +111,24 @@ func TestRun_BadFlags(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no node":              {nil, "--node-name is needed where NODE_NAME is not set: the name of the Node this host is"},
-		"no name of a node":    {[]string{"--node-name=N_1"}, `--node-name "N_1" is no name of a Node: a lowercase RFC 1123 subdomain`},
-		"an unknown flag":      {[]string{"--bogus"}, "flag provided but not defined: -bogus"},
-		"a flag without value": {[]string{"--node-name"}, "flag needs an argument: -node-name"},
-		"an argument":          {[]string{"--node-name=n1", "now"}, `unexpected argument "now"`},
-		"an unknown identity":  {[]string{"--node-name=n1", "--identity=me"}, `--identity "me" is neither node nor serviceaccount`},
-		"no bus address":       {[]string{"--node-name=n1", "--dbus-address=/run/x"}, `--dbus-address "/run/x" is no D-Bus address`},
-		"no transport":         {[]string{"--node-name=n1", "--dbus-address=:x"}, `--dbus-address ":x" is no D-Bus address`},
-		"a relative root":      {[]string{"--node-name=n1", "--host-root=host"}, `--host-root "host" is not an absolute path`},
-		"a relative boot ID":   {[]string{"--node-name=n1", "--boot-id-file=b"}, `--boot-id-file "b" is not an absolute path`},
-		"an unknown engine":    {[]string{"--node-name=n1", "--engines=apt"}, `--engines: there is no engine "apt"; there are auto, update-engine, cos-update-engine, rpm-ostree, sentinel, kernel`},
-		"no engine":            {[]string{"--node-name=n1", "--engines="}, `--engines: there is no engine ""; there are auto, update-engine, cos-update-engine, rpm-ostree, sentinel, kernel`},
-		"an engine twice":      {[]string{"--node-name=n1", "--engines=sentinel,sentinel"}, "--engines: sentinel is named twice"},
-		"auto twice":           {[]string{"--node-name=n1", "--engines=auto,kernel,auto"}, "--engines: auto is named twice"},
-		"a bad log level":      {[]string{"--node-name=n1", "--zap-log-level=loud"}, `invalid value "loud" for flag -zap-log-level`},
+		"no node":                   {nil, "--node-name is needed where NODE_NAME is not set: the name of the Node this host is"},
+		"no name of a node":         {[]string{"--node-name=N_1"}, `--node-name "N_1" is no name of a Node: a lowercase RFC 1123 subdomain`},
+		"an unknown flag":           {[]string{"--bogus"}, "flag provided but not defined: -bogus"},
+		"a flag without value":      {[]string{"--node-name"}, "flag needs an argument: -node-name"},
+		"an argument":               {[]string{"--node-name=n1", "now"}, `unexpected argument "now"`},
+		"an unknown identity":       {[]string{"--node-name=n1", "--identity=me"}, `--identity "me" is neither node nor serviceaccount`},
+		"no bus address":            {[]string{"--node-name=n1", "--dbus-address=/run/x"}, `--dbus-address "/run/x" is no D-Bus address`},
+		"no transport":              {[]string{"--node-name=n1", "--dbus-address=:x"}, `--dbus-address ":x" is no D-Bus address`},
+		"a relative root":           {[]string{"--node-name=n1", "--host-root=host"}, `--host-root "host" is not an absolute path`},
+		"a relative boot ID":        {[]string{"--node-name=n1", "--boot-id-file=b"}, `--boot-id-file "b" is not an absolute path`},
+		"an unknown engine":         {[]string{"--node-name=n1", "--engines=apt"}, `--engines: there is no engine "apt"; there are auto, update-engine, cos-update-engine, rpm-ostree, sentinel, kernel`},
+		"no engine":                 {[]string{"--node-name=n1", "--engines="}, `--engines: there is no engine ""; there are auto, update-engine, cos-update-engine, rpm-ostree, sentinel, kernel`},
+		"an engine twice":           {[]string{"--node-name=n1", "--engines=sentinel,sentinel"}, "--engines: sentinel is named twice"},
+		"auto twice":                {[]string{"--node-name=n1", "--engines=auto,kernel,auto"}, "--engines: auto is named twice"},
+		"no period":                 {[]string{"--node-name=n1", "--rpm-ostree-drive-period=0s"}, "--rpm-ostree-drive-period 0s is not above zero"},
+		"no time":                   {[]string{"--node-name=n1", "--rpm-ostree-drive-timeout=-1h"}, "--rpm-ostree-drive-timeout -1h0m0s is not above zero"},
+		"driving what nobody hears": {[]string{"--node-name=n1", "--rpm-ostree-drive", "--engines=sentinel"}, "--rpm-ostree-drive needs rpm-ostree among --engines, or auto"},
+		"a bad log level":           {[]string{"--node-name=n1", "--zap-log-level=loud"}, `invalid value "loud" for flag -zap-log-level`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

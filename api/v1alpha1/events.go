@@ -6,6 +6,7 @@ const (
 	EventEnginesFound        = "EnginesFound"
 	EventNeedForgotten       = "NeedForgotten"
 	EventNeedConfirmed       = "NeedConfirmed"
+	EventUpgradesLeftToHost  = "UpgradesLeftToHost"
 	EventRebootGranted       = "RebootGranted"
 	EventGrantCancelled      = "GrantCancelled"
 	EventCordoned            = "Cordoned"

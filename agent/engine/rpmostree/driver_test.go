@@ -476,6 +476,20 @@ func TestDriver_RunsOnWithoutRPMOSTree_Behaviour7(t *testing.T) {
 	d.next(Round{Outcome: OutcomeUpToDate}, "")
 }
 
+func TestDriver_IsQuietOnAHostWithoutRPMOSTree_Behaviour25(t *testing.T) {
+	d := &drive{Run: enginetest.New(t), t: t, bus: hosttest.StartFor(t), rounds: make(chan Round, 100)}
+	d.driver = &Driver{
+		Connect: host.SystemBus(d.bus.Address()), Clock: d.Clock, Period: period, Limit: limit, Ended: func(r Round) { d.rounds <- r },
+	}
+	d.start()
+	for range 3 {
+		d.next(Round{Outcome: OutcomeAbsent}, "")
+	}
+	if n := d.logged("Left the host alone"); n != 1 || d.logged("failed") != 0 {
+		t.Errorf("told %d times, want the first time only, and no failure", n)
+	}
+}
+
 func TestDriver_CancelsItsTransactionWhenItIsStopped_Behaviour58(t *testing.T) {
 	d := newDrive(t)
 	begun, cancelled := make(chan struct{}), make(chan struct{})

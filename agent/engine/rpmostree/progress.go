@@ -41,7 +41,7 @@ func decodeProgress(name string, body []any) (p progress, err error) {
 	if !ok {
 		return progress{}, fmt.Errorf("%.32s: types other than it has", member)
 	}
-	p.text, p.percent = clip(p.text), min(p.percent, 100)
+	p.text, p.percent = clip(p.text, maxTextBytes), min(p.percent, 100)
 	return p, nil
 }
 
@@ -72,9 +72,9 @@ func pair[A, B any](values []any) (a A, b B, ok bool) {
 	return a, b, aOK && bOK
 }
 
-// clip makes valid UTF-8 of at most maxTextBytes bytes; on this connection no bus has looked at it.
-func clip(text string) string {
-	return strings.ToValidUTF8(text[:min(len(text), maxTextBytes)], "")
+// clip makes valid UTF-8 of at most limit bytes; on a transaction's connection no bus has looked at it.
+func clip(text string, limit int) string {
+	return strings.ToValidUTF8(text[:min(len(text), limit)], "")
 }
 
 // isOfTransaction tells a transaction's signals from any other.

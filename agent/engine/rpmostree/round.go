@@ -19,6 +19,8 @@ const (
 	OutcomeLocked Outcome = "Locked"
 	// OutcomeHeld means nothing was done because Hold said so.
 	OutcomeHeld Outcome = "Held"
+	// OutcomeAbsent means nothing was done because there is no rpm-ostree on this host.
+	OutcomeAbsent Outcome = "Absent"
 	// OutcomeFailed means rpm-ostree could not be asked, or the upgrade failed. The next round tries again.
 	OutcomeFailed Outcome = "Failed"
 )
@@ -29,7 +31,7 @@ type Round struct {
 	Outcome Outcome
 	// Version that waits for a reboot, with OutcomeStaged. Empty: unknown.
 	Version string
-	// Policy is rpm-ostree's AutomaticUpdatePolicy, with OutcomeLeftToHost.
+	// Policy is rpm-ostree's AutomaticUpdatePolicy, with OutcomeLeftToHost: valid UTF-8 of at most 32 bytes.
 	Policy string
 	// Err says what went wrong, with OutcomeFailed.
 	Err error

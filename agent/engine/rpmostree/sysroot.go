@@ -10,6 +10,9 @@ import (
 // errNotBooted is a host whose running system is none of rpm-ostree's.
 var errNotBooted = errors.New("rpm-ostree names no system that this host was booted from")
 
+// maxPolicyBytes is several times what any policy has; an unknown one is told on.
+const maxPolicyBytes = 32
+
 // sysroot is what the Driver has to know before it does something.
 type sysroot struct {
 	// booted is the object of the operating system that runs.
@@ -66,5 +69,5 @@ func decodeSysroot(values map[string]dbus.Variant) (sysroot, error) {
 	if !booted.IsValid() || booted == "/" {
 		return sysroot{}, errNotBooted
 	}
-	return sysroot{booted: booted, policy: policy, transaction: method, deployments: deployments}, nil
+	return sysroot{booted: booted, policy: clip(policy, maxPolicyBytes), transaction: method, deployments: deployments}, nil
 }

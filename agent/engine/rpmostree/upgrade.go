@@ -16,6 +16,9 @@ const progressInterval = 10 * time.Second
 // round makes an outcome of an error too.
 func (d *Driver) round(ctx context.Context) Round {
 	round, err := d.try(ctx)
+	if isAbsent(err) {
+		return Round{Outcome: OutcomeAbsent}
+	}
 	if err != nil {
 		return Round{Outcome: OutcomeFailed, Err: err}
 	}

@@ -1,0 +1,50 @@
+package reboot
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/agent/host"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// This file is for whoever makes the host upgrade itself beside the reconciler. It writes nothing.
+
+// HoldsUpgrades tells whether no upgrade of the host may begin now: while an attempt is under way or the node is paused,
+// and while nobody knows.
+func (r *Reconciler) HoldsUpgrades(ctx context.Context) bool {
+	node := &corev1.Node{}
+	bootID, err := host.BootID(r.BootIDFile)
+	if err == nil {
+		err = r.Client.Get(ctx, client.ObjectKey{Name: r.Node}, node)
+	}
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Info("Holds upgrades of the host, because nobody knows whether it is being rebooted", "reason", err.Error())
+		return true
+	}
+	return holdsUpgrades(node.Annotations, bootID)
+}
+
+// holdsUpgrades reads the record. An active grant counts in any boot: until it is finished the node is watched.
+func holdsUpgrades(annotations map[string]string, bootID string) bool {
+	o := Observation{BootID: bootID}
+	o.Record.Grant, o.GrantErr = v1alpha1.ParseGrant(annotations)
+	o.Record.Progress, o.ProgressErr = v1alpha1.ParseProgress(annotations)
+	granted := o.Record.Grant != nil && o.Record.Grant.State == v1alpha1.GrantActive
+	return o.GrantErr != nil || o.ProgressErr != nil || granted || o.underWay() || v1alpha1.NodeIsPaused(annotations)
+}
+
+// TellUpgradesLeft tells by an event that the host upgrades itself by a policy of its own, and that nobody else does.
+func (r *Reconciler) TellUpgradesLeft(ctx context.Context, policy string) {
+	node := &corev1.Node{}
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: r.Node}, node); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot tell whose upgrades these are")
+		return
+	}
+	r.warn(node, v1alpha1.EventUpgradesLeftToHost, "Upgrade", "the host stages updates itself, by rpm-ostreed-automatic.timer: its "+
+		"AutomaticUpdatePolicy is %q. The agent upgrades nothing until it is none in /etc/rpm-ostreed.conf; or leave out "+
+		"--rpm-ostree-drive", policy)
+}

@@ -1,0 +1,71 @@
+package reboot
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/tools/events"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+func TestHoldsUpgrades(t *testing.T) {
+	grant := func(state v1alpha1.GrantState, bootID string) string { return makeGrant(1, state, bootID).String() }
+	progress := func(phase v1alpha1.Phase, bootID string) string { return makeProgress(1, phase, bootID).String() }
+	cases := map[string]struct {
+		annotations map[string]string
+		want        bool
+	}{
+		"at rest":                        {nil, false},
+		"granted":                        {map[string]string{v1alpha1.AnnotationGrant: grant(active, boot)}, true},
+		"granted, and rebooted":          {map[string]string{v1alpha1.AnnotationGrant: grant(active, otherBoot)}, true},
+		"granted no more":                {map[string]string{v1alpha1.AnnotationGrant: grant(v1alpha1.GrantCancelled, boot)}, false},
+		"finished":                       {map[string]string{v1alpha1.AnnotationGrant: grant(v1alpha1.GrantFinished, otherBoot), v1alpha1.AnnotationProgress: progress(rebootingPhase, otherBoot)}, false},
+		"draining, whatever the grant":   {map[string]string{v1alpha1.AnnotationProgress: progress(drainingPhase, boot)}, true},
+		"rebooting, whatever the grant":  {map[string]string{v1alpha1.AnnotationProgress: progress(rebootingPhase, boot)}, true},
+		"aborted":                        {map[string]string{v1alpha1.AnnotationProgress: progress(v1alpha1.PhaseAborted, boot)}, false},
+		"paused":                         {map[string]string{v1alpha1.AnnotationPaused: "true"}, true},
+		"a grant that cannot be read":    {map[string]string{v1alpha1.AnnotationGrant: "{"}, true},
+		"a progress that cannot be read": {map[string]string{v1alpha1.AnnotationProgress: "{"}, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r, api, _ := makeReconciler(t, Record{})
+			api.node.Annotations = tc.annotations
+			if got := r.HoldsUpgrades(t.Context()); got != tc.want {
+				t.Errorf("holds: %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestHoldsUpgrades_WhereNobodyKnows(t *testing.T) {
+	r, api, _ := makeReconciler(t, Record{})
+	api.getErr = errAPI
+	if !r.HoldsUpgrades(t.Context()) {
+		t.Error("an unreadable Node does not hold")
+	}
+	api.getErr = nil
+	if err := os.Remove(r.BootIDFile); err != nil {
+		t.Fatal(err)
+	}
+	if !r.HoldsUpgrades(t.Context()) {
+		t.Error("an unreadable boot ID does not hold")
+	}
+}
+
+func TestTellUpgradesLeft(t *testing.T) {
+	r, api, _ := makeReconciler(t, Record{})
+	recorder := events.NewFakeRecorder(10)
+	r.Events = recorder
+	r.TellUpgradesLeft(t.Context(), "stage")
+	if got := <-recorder.Events; !strings.HasPrefix(got, "Warning UpgradesLeftToHost the host stages updates itself") || !strings.Contains(got, `"stage"`) {
+		t.Errorf("event %q", got)
+	}
+	api.getErr = errAPI
+	r.TellUpgradesLeft(t.Context(), "stage")
+	if len(recorder.Events) > 0 {
+		t.Errorf("event %q about a Node that nobody knows", <-recorder.Events)
+	}
+}
