@@ -5,6 +5,7 @@ COPY go.mod go.sum main.go ./
 COPY api ./api
 COPY controllers ./controllers
 COPY agent ./agent
+COPY config/agent ./config/agent
 ARG TARGETOS=linux
 ARG TARGETARCH
 ARG VERSION=dev

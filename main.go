@@ -68,7 +68,7 @@ func run(options controllers.Options) error {
 		Recorder: mgr.GetEventRecorder(v1alpha1.FieldOwnerManager),
 		Clock:    clock.RealClock{},
 	}
-	if err := reconciler.SetupWithManager(mgr); err != nil {
+	if err := errors.Join(reconciler.SetupWithManager(mgr), controllers.SetupAgents(mgr, options)); err != nil {
 		return err
 	}
 	return mgr.Start(ctrl.SetupSignalHandler())

@@ -42,6 +42,18 @@ func TestBadFlagIsOneClearLine(t *testing.T) {
 		"bad value":               {[]string{"--leader-elect=perhaps"}, `invalid boolean value "perhaps" for -leader-elect`},
 		"argument":                {[]string{"--leader-elect=false", "now"}, `manager: unexpected argument "now"`},
 		"no namespace for Leases": {nil, "manager: --namespace is needed outside a pod"},
+		"agents without an image": {
+			[]string{"--manage-agents", "--namespace=x"}, "manager: --agent-image is needed with --manage-agents",
+		},
+		"agents without a place": {
+			[]string{"--manage-agents", "--agent-image=x", "--leader-elect=false"}, "manager: --namespace is needed outside a pod",
+		},
+		"an image for nobody": {
+			[]string{"--namespace=x", "--agent-image=x"}, "manager: --agent-image says nothing without --manage-agents",
+		},
+		"arguments for nobody": {
+			[]string{"--namespace=x", "--agent-arg=--engines=kernel"}, "manager: --agent-arg says nothing without --manage-agents",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var stderr bytes.Buffer

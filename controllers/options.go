@@ -10,7 +10,10 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -22,6 +25,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/agentset"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 )
 
@@ -42,6 +46,10 @@ type Options struct {
 	MetricsSecure bool
 	ProbeAddr     string
 	Namespace     string
+	// ManageAgents: the manager makes the agents' DaemonSet, with AgentImage and, after the manifest's, AgentArgs.
+	ManageAgents bool
+	AgentImage   string
+	AgentArgs    []string
 }
 
 // Bind registers the flags with their defaults.
@@ -50,7 +58,13 @@ func (o *Options) Bind(flags *flag.FlagSet) {
 	flags.StringVar(&o.MetricsAddr, "metrics-bind-address", ":8443", "Where metrics are served; 0 turns them off.")
 	flags.BoolVar(&o.MetricsSecure, "metrics-secure", true, "Serve metrics by TLS, to users who may read them.")
 	flags.StringVar(&o.ProbeAddr, "health-probe-bind-address", ":8081", "Where /healthz and /readyz are served; 0 turns them off.")
-	flags.StringVar(&o.Namespace, "namespace", "", "Namespace of the Lease (default: the pod's).")
+	flags.StringVar(&o.Namespace, "namespace", "", "Namespace of the Lease and of the agents (default: the pod's).")
+	flags.BoolVar(&o.ManageAgents, "manage-agents", false, "Make the agents' DaemonSet: create it, keep it and remove it with the last policy.")
+	flags.StringVar(&o.AgentImage, "agent-image", "", "Image of the agents, with --manage-agents.")
+	flags.Func("agent-arg", "One more argument of the agents, with --manage-agents; may be given several times.", func(arg string) error {
+		o.AgentArgs = append(o.AgentArgs, arg)
+		return nil
+	})
 }
 
 // Complete fills in what follows from the surroundings, and refuses what cannot work with one sentence.
@@ -60,6 +74,20 @@ func (o *Options) Complete() error {
 	}
 	if o.LeaderElect && o.Namespace == "" {
 		return errors.New("--namespace is needed outside a pod: it holds the Lease for --leader-elect")
+	}
+	return o.checkAgents()
+}
+
+func (o *Options) checkAgents() error {
+	switch {
+	case !o.ManageAgents && o.AgentImage != "":
+		return errors.New("--agent-image says nothing without --manage-agents: the agents' DaemonSet names its own")
+	case !o.ManageAgents && len(o.AgentArgs) > 0:
+		return errors.New("--agent-arg says nothing without --manage-agents: the agents' DaemonSet has its own")
+	case o.ManageAgents && o.AgentImage == "":
+		return errors.New("--agent-image is needed with --manage-agents: what the agents' DaemonSet is to run")
+	case o.ManageAgents && o.Namespace == "":
+		return errors.New("--namespace is needed outside a pod: it holds the agents' DaemonSet for --manage-agents")
 	}
 	return nil
 }
@@ -84,8 +112,8 @@ func Scheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// NewManager makes the manager: caches of Nodes (trimmed) and RebootPolicies and of nothing else, one leader, probes and
-// metrics.
+// NewManager makes the manager: caches of Nodes (trimmed), RebootPolicies, the one DaemonSet with --manage-agents, and of
+// nothing else; one leader, probes and metrics.
 func NewManager(config *rest.Config, o Options) (ctrl.Manager, error) {
 	scheme, err := Scheme()
 	if err != nil {
@@ -96,7 +124,7 @@ func NewManager(config *rest.Config, o Options) (ctrl.Manager, error) {
 		Cache: cache.Options{
 			ReaderFailOnMissingInformer: true,
 			DefaultTransform:            cache.TransformStripManagedFields(),
-			ByObject:                    map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: snapshot.Transform}},
+			ByObject:                    o.caches(),
 		},
 		Client:                        client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
 		Metrics:                       o.metrics(),
@@ -114,6 +142,17 @@ func NewManager(config *rest.Config, o Options) (ctrl.Manager, error) {
 		return nil, fmt.Errorf("making the manager: %w", err)
 	}
 	return mgr, errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping))
+}
+
+func (o *Options) caches() map[client.Object]cache.ByObject {
+	caches := map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: snapshot.Transform}}
+	if o.ManageAgents {
+		caches[&appsv1.DaemonSet{}] = cache.ByObject{
+			Namespaces: map[string]cache.Config{o.Namespace: {}},
+			Field:      fields.OneTermEqualSelector(metav1.ObjectNameField, agentset.Name),
+		}
+	}
+	return caches
 }
 
 func (o *Options) metrics() metricsserver.Options {

@@ -31,4 +31,6 @@ const (
 	EventWindowClosed        = "WindowClosed"
 	EventRecordUnreadable    = "RecordUnreadable"
 	EventUpdateNotApplied    = "UpdateNotApplied"
+	// EventAgentsNotDeployed is on policies: with --manage-agents the manager may not or cannot write the agents' DaemonSet.
+	EventAgentsNotDeployed = "AgentsNotDeployed"
 )

@@ -1,0 +1,97 @@
+package agentset
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+var everything = []v1alpha1.RebootPolicy{policy("all", nil)}
+
+func TestNext(t *testing.T) {
+	poolA := []v1alpha1.RebootPolicy{policy("a", matching("pool", "a"))}
+	broken := policy("broken", expressions(metav1.LabelSelectorRequirement{Key: "pool", Operator: metav1.LabelSelectorOpIn}))
+	// made is the DaemonSet as the manager made it for some policies.
+	made := func(policies []v1alpha1.RebootPolicy) *appsv1.DaemonSet {
+		p, _ := place(policies, nil)
+		set, err := template.DaemonSet(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return typed(t, set)
+	}
+	byHand := made(everything)
+	delete(byHand.Labels, ManagedBy)
+	byAnother := made(everything)
+	byAnother.Labels[ManagedBy] = "Helm"
+	terminating := made(poolA)
+	terminating.DeletionTimestamp = &metav1.Time{}
+	const leftAlone = "DaemonSet elsewhere/reboot-operator-agent was not made by the manager and is left alone: delete it, or hand it over " +
+		"by `kubectl label daemonset -n elsewhere reboot-operator-agent app.kubernetes.io/managed-by=reboot-operator-manager --overwrite`; " +
+		"or run the manager without --manage-agents"
+	type want struct {
+		Nodes   *Placement // nil: it is not written
+		Delete  bool
+		Foreign string
+		Held    []string
+	}
+	in := func(terms ...corev1.NodeSelectorTerm) *Placement { return &Placement{Terms: terms} }
+	for name, tc := range map[string]struct {
+		given Observation
+		want  want
+	}{
+		"no policy, no DaemonSet: nothing":      {Observation{}, want{}},
+		"the first policy brings the DaemonSet": {Observation{Policies: poolA}, want{Nodes: in(term(matchA))}},
+		"a policy that selects all nodes": {
+			Observation{Policies: everything, DaemonSet: made(poolA)}, want{Nodes: &Placement{Everywhere: true}},
+		},
+		"the last policy takes it away": {Observation{DaemonSet: made(poolA)}, want{Delete: true}},
+		"but not from an attempt that outlives it": {
+			Observation{DaemonSet: made(poolA), Nodes: []corev1.Node{node("n1", "a", record(v1alpha1.GrantActive, v1alpha1.PhaseDraining))}},
+			want{Nodes: in(named("n1"))},
+		},
+		"one that is being deleted is awaited": {Observation{Policies: poolA, DaemonSet: terminating}, want{}},
+		"one made by hand is left alone":       {Observation{Policies: poolA, DaemonSet: byHand}, want{Foreign: leftAlone}},
+		"one made by somebody else, too":       {Observation{Policies: poolA, DaemonSet: byAnother}, want{Foreign: leftAlone}},
+		"also by a policy that cannot be read": {
+			Observation{Policies: []v1alpha1.RebootPolicy{broken}, DaemonSet: byHand},
+			want{Foreign: leftAlone, Held: []string{"broken"}},
+		},
+		"without a word while nobody needs agents": {Observation{DaemonSet: byHand}, want{}},
+		"a selector that cannot be read takes nobody's agent away": {
+			Observation{Policies: []v1alpha1.RebootPolicy{broken, policy("b", matching("pool", "b"))}, DaemonSet: made(poolA)},
+			want{Nodes: in(term(matchA), term(matchB)), Held: []string{"broken"}},
+		},
+		"not even where it is the last": {
+			Observation{Policies: []v1alpha1.RebootPolicy{broken}, DaemonSet: made(poolA)},
+			want{Nodes: in(term(matchA)), Held: []string{"broken"}},
+		},
+		"nor where agents ran everywhere": {
+			Observation{Policies: []v1alpha1.RebootPolicy{broken, poolA[0]}, DaemonSet: made(everything)},
+			want{Nodes: &Placement{Everywhere: true}, Held: []string{"broken"}},
+		},
+		"and brings nobody one": {Observation{Policies: []v1alpha1.RebootPolicy{broken}}, want{Held: []string{"broken"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			step, err := template.Next(tc.given)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := want{Delete: step.Delete, Foreign: step.Foreign, Held: step.Held}
+			if step.Apply != nil {
+				p := placementOf(typed(t, step.Apply))
+				got.Nodes = &p
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+var matchA, matchB = in("pool", "a"), in("pool", "b")

@@ -1,0 +1,203 @@
+package controllers_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+var _ = Describe("With --manage-agents", func() {
+	It("makes the DaemonSet with the first policy, follows all selectors, and takes it away with the last", func() {
+		a := bringAgents("registry/agent:1")
+		first := createPolicy("first", selecting("a"))
+		Eventually(a.nodes).Should(Equal([]string{"example.com/pool In [a];"}))
+		set := a.get()
+		Expect(a.image()).To(Equal("registry/agent:1"))
+		Expect(set.Spec.Template.Spec.NodeSelector).To(Equal(map[string]string{"kubernetes.io/os": "linux"}))
+		Expect(set.Labels).To(HaveKeyWithValue("app.kubernetes.io/managed-by", "reboot-operator-manager"))
+
+		second := createPolicy("second", selectingOperator(metav1.LabelSelectorOpNotIn, "x", "b"))
+		third := createPolicy("third", selectingOperator(metav1.LabelSelectorOpDoesNotExist))
+		fourth := createPolicy("fourth", selectingOperator(metav1.LabelSelectorOpExists))
+		Eventually(a.nodes).Should(Equal([]string{
+			"example.com/pool DoesNotExist [];", "example.com/pool Exists [];",
+			"example.com/pool In [a];", "example.com/pool NotIn [b x];",
+		}))
+		editPolicy(fourth, func(p *v1alpha1.RebootPolicy) { p.Spec.NodeSelector = nil })
+		Eventually(a.nodes).Should(Equal([]string{"everywhere"}))
+		for _, p := range []*v1alpha1.RebootPolicy{second, third, fourth} {
+			deletePolicy(p)
+		}
+		Eventually(a.nodes).Should(Equal([]string{"example.com/pool In [a];"}))
+		Expect(a.get().UID).To(Equal(set.UID), "it was never made anew")
+		deletePolicy(first)
+		Eventually(a.get).Should(BeNil())
+	})
+
+	It("keeps the agents of a policy that is being deleted until it is gone: they have to finish", func() {
+		a := bringAgents("registry/agent:1")
+		p := createPolicy("going", selecting("a"))
+		editPolicy(p, func(p *v1alpha1.RebootPolicy) { p.Finalizers = []string{"example.com/wait"} })
+		Eventually(a.get).ShouldNot(BeNil())
+		deletePolicy(p)
+		other := createPolicy("staying", selecting("b")) // a mark: what comes before it has been seen
+		Eventually(a.nodes).Should(Equal([]string{"example.com/pool In [a];", "example.com/pool In [b];"}))
+		deletePolicy(other)
+		Eventually(a.nodes).Should(Equal([]string{"example.com/pool In [a];"}))
+		editPolicy(p, func(p *v1alpha1.RebootPolicy) { p.Finalizers = nil })
+		Eventually(a.get).Should(BeNil())
+	})
+
+	It("keeps the agent of a node that leaves all selectors in mid-drain, until its attempt is over (behaviour 64)", func() {
+		f := makeFleet(2)
+		p := f.policy("workers")
+		a := bringAgents("registry/agent:1")
+		inPool := "example.com/pool In [" + f.pool + "];"
+		Eventually(a.nodes).Should(Equal([]string{inPool}))
+		f.need(f.nodes[0])
+		Eventually(f.granted).Should(HaveLen(1))
+		f.start(f.nodes[0])
+		f.patch(f.nodes[0], map[string]any{"metadata": map[string]any{"labels": map[string]any{poolLabel: "elsewhere"}}})
+		Eventually(a.nodes).Should(Equal([]string{inPool, "metadata.name In [" + f.nodes[0] + "];"}))
+		f.commit(f.nodes[0])
+		f.boot(f.nodes[0], 2)
+		Eventually(a.nodes).Should(Equal([]string{inPool}))
+		Expect(f.grant(f.nodes[0]).State).To(Equal(v1alpha1.GrantFinished))
+		Expect(policyStatus(p).Conditions).NotTo(BeEmpty())
+	})
+
+	It("rolls a new image out by one write to the same DaemonSet", func() {
+		a := bringAgents("registry/agent:1")
+		createPolicy("all", nil)
+		Eventually(a.image).Should(Equal("registry/agent:1"))
+		before := a.get()
+		a.restart("registry/agent:2")
+		Eventually(a.image).Should(Equal("registry/agent:2"))
+		after := a.get()
+		Expect(after.UID).To(Equal(before.UID))
+		Expect(after.Generation).To(Equal(before.Generation + 1))
+		Expect(after.Spec.UpdateStrategy.Type).To(Equal(appsv1.RollingUpdateDaemonSetStrategyType))
+		Expect(a.writes()).To(HaveLen(1))
+	})
+
+	It("puts back what somebody else changes, and leaves alone what it does not own", func() {
+		a := bringAgents("registry/agent:1")
+		createPolicy("some", selecting("a"))
+		Eventually(a.get).ShouldNot(BeNil())
+		By("an image, a place and arguments")
+		a.edit(func(set *appsv1.DaemonSet) {
+			pod := &set.Spec.Template.Spec
+			pod.Containers[0].Image = "registry/other:latest"
+			pod.Containers[0].Args = append(pod.Containers[0].Args, "--reboot-at-once")
+			pod.Affinity = nil
+		})
+		Eventually(a.image).Should(Equal("registry/agent:1"))
+		Expect(a.nodes()).To(Equal([]string{"example.com/pool In [a];"}))
+		Expect(a.get().Spec.Template.Spec.Containers[0].Args).NotTo(ContainElement("--reboot-at-once"))
+		By("a label of its own")
+		a.edit(func(set *appsv1.DaemonSet) { delete(set.Labels, "app.kubernetes.io/part-of") })
+		Eventually(func() string { return a.get().Labels["app.kubernetes.io/part-of"] }).Should(Equal("reboot-operator"))
+		By("and not what `kubectl rollout restart` writes")
+		a.edit(func(set *appsv1.DaemonSet) {
+			set.Spec.Template.Annotations["kubectl.kubernetes.io/restartedAt"] = "2026-01-01T00:00:00Z"
+			set.Spec.Template.Spec.Containers[0].Image = "registry/other:latest" // a mark: it has been looked at
+		})
+		Eventually(a.image).Should(Equal("registry/agent:1"))
+		Expect(a.get().Spec.Template.Annotations).To(HaveKey("kubectl.kubernetes.io/restartedAt"))
+		By("not even that it is there")
+		gone := a.get()
+		Expect(api.Delete(context.Background(), gone)).To(Succeed())
+		Eventually(func() bool { set := a.get(); return set != nil && set.UID != gone.UID }).Should(BeTrue())
+	})
+
+	It("writes nothing while nothing changes, whatever happens to pods, nodes and status", func() {
+		f := makeFleet(1)
+		a := bringAgents("registry/agent:1")
+		p := f.policy("workers")
+		Eventually(a.get).ShouldNot(BeNil())
+		for i := range 3 {
+			set := a.get()
+			set.Status.NumberReady = int32(i)
+			set.Status.ObservedGeneration = set.Generation
+			Expect(api.Status().Update(context.Background(), set)).To(Succeed())
+		}
+		f.need(f.nodes[0])
+		Eventually(f.granted).Should(HaveLen(1))
+		f.reboot(f.nodes[0])
+		Eventually(func() v1alpha1.GrantState { return f.grant(f.nodes[0]).State }).Should(Equal(v1alpha1.GrantFinished))
+		f.annotate(f.nodes[0], "example.com/mark", "x")
+		editPolicy(p, func(p *v1alpha1.RebootPolicy) { p.Spec.Priority = 7 })
+		By("until something does: then once")
+		editPolicy(p, func(p *v1alpha1.RebootPolicy) { p.Spec.NodeSelector.MatchLabels["example.com/more"] = "y" })
+		Eventually(a.nodes).Should(ConsistOf(ContainSubstring("example.com/more")))
+		Expect(a.writes()).To(HaveLen(2))
+		Expect(a.log.matching("GET", "/daemonsets")).To(HaveEach(ContainSubstring("fieldSelector=metadata.name%3Dreboot-operator-agent")),
+			"it only ever looks at its own")
+	})
+
+	It("writes once when it starts, and that changes nothing", func() {
+		a := bringAgents("registry/agent:1")
+		createPolicy("all", nil)
+		Eventually(a.get).ShouldNot(BeNil())
+		before := a.get()
+		a.restart("registry/agent:1")
+		Eventually(a.writes).Should(HaveLen(1))
+		createPolicy("another", nil) // a mark
+		Consistently(a.writes, "200ms").Should(HaveLen(1))
+		Expect(a.get().ResourceVersion).To(Equal(before.ResourceVersion))
+	})
+
+	It("leaves a DaemonSet alone that it did not make, says so on the policy, and takes it over when told to", func() {
+		a := bringAgents("registry/agent:1")
+		a.byHand()
+		before := a.get()
+		p := createPolicy("mine", selecting("a"))
+		Eventually(notesOf).WithArguments(p.Name).Should(ContainElement(And(
+			HavePrefix("AgentsNotDeployed: DaemonSet "+a.namespace+"/reboot-operator-agent was not made by the manager"),
+			ContainSubstring("kubectl label daemonset -n "+a.namespace))))
+		Expect(a.get()).To(Equal(before))
+		deletePolicy(p)
+		p = createPolicy("again", selecting("a"))
+		Eventually(notesOf).WithArguments(p.Name).Should(ContainElement(HavePrefix("AgentsNotDeployed")))
+		Expect(a.get()).To(Equal(before), "it was not removed with the last policy either")
+		Expect(a.writes()).To(BeEmpty())
+
+		a.edit(func(set *appsv1.DaemonSet) { set.Labels["app.kubernetes.io/managed-by"] = "reboot-operator-manager" })
+		Eventually(a.image).Should(Equal("registry/agent:1"))
+		Expect(a.nodes()).To(Equal([]string{"example.com/pool In [a];"}))
+		Expect(a.get().UID).To(Equal(before.UID))
+	})
+
+	It("takes no agent away because of a selector that cannot be read", func() {
+		a := bringAgents("registry/agent:1")
+		p := createPolicy("p", selecting("a"))
+		Eventually(a.nodes).Should(Equal([]string{"example.com/pool In [a];"}))
+		editPolicy(p, func(p *v1alpha1.RebootPolicy) { p.Spec.NodeSelector = selecting("not/a/label") })
+		createPolicy("q", selecting("b")) // a mark
+		Eventually(a.nodes).Should(Equal([]string{"example.com/pool In [a];", "example.com/pool In [b];"}))
+	})
+
+	It("says on the policy what the API server refuses, and tries again", func() {
+		a := &agents{namespace: "agents-nowhere"}
+		a.start("registry/agent:1")
+		p := createPolicy("p", nil)
+		Eventually(notesOf).WithArguments(p.Name).Should(ContainElement(
+			`AgentsNotDeployed: applying DaemonSet "reboot-operator-agent": namespaces "agents-nowhere" not found`))
+		Expect(api.Create(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a.namespace}})).To(Succeed())
+		Eventually(a.image).Should(Equal("registry/agent:1"))
+	})
+
+	It("asks nothing about DaemonSets without the flag", func() {
+		p := createPolicy("static", nil)
+		Eventually(func() []metav1.Condition { return policyStatus(p).Conditions }).ShouldNot(BeEmpty())
+		requests.mu.Lock()
+		defer requests.mu.Unlock()
+		Expect(requests.seen).NotTo(ContainElement(ContainSubstring("daemonsets")))
+	})
+})
