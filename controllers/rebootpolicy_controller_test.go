@@ -39,7 +39,14 @@ var _ = Describe("Manager", func() {
 		}
 		Eventually(policyStatus).WithArguments(p).Should(gstruct.MatchFields(gstruct.IgnoreExtras, gstruct.Fields{
 			"Grants": BeEmpty(), "Seq": Equal(int64(3)), "Limit": Equal(int32(1)), "LastRebootAt": Not(BeNil()),
+			"History": HaveLen(3),
 		}))
+		for i, past := range policyStatus(p).History {
+			Expect(past).To(gstruct.MatchFields(gstruct.IgnoreExtras, gstruct.Fields{
+				"Seq": Equal(int64(i + 1)), "Result": Equal(v1alpha1.RebootSucceeded), "Reason": Equal(v1alpha1.ReasonUpdateStaged),
+				"Reboot": Not(BeNil()), "Settle": Not(BeNil()),
+			}))
+		}
 		Eventually(reasonsOf).WithArguments(f.nodes[0]).Should(ContainElements("RebootGranted", "RebootSucceeded", "Uncordoned"))
 		Eventually(reasonsOf).WithArguments(p.Name).Should(ContainElements("RebootGranted", "RebootSucceeded"))
 	})

@@ -1,5 +1,7 @@
 package v1alpha1
 
+import "regexp"
+
 // Condition types of a RebootPolicy.
 const (
 	// ConditionAccepted says whether the manager acts on the whole spec.
@@ -14,6 +16,13 @@ const (
 
 // Reason is one word that says why. It is the same in condition, event, metric label and plan.
 type Reason string
+
+// reasonPattern is what a condition of the API allows, kept short enough for a status and a metric label.
+var reasonPattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]{0,63}$`)
+
+// isWord refuses what a record may hold that somebody else has written: one reason that the API server does not accept would
+// keep a whole status from being written.
+func (r Reason) isWord() bool { return reasonPattern.MatchString(string(r)) }
 
 // Why a node that needs a reboot may not have it now: the reason of Node condition RebootPermitted=False. The checks run
 // in the order of this list, and the first objection is the reason.

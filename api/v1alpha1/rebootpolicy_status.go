@@ -2,6 +2,12 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+// MaxBootIDBytes is the longest boot ID that a ledger takes.
+const MaxBootIDBytes = 64
+
+// MaxHistory is the most reboots a policy remembers.
+const MaxHistory = 20
+
 // MaxGrants is the most grants one ledger holds; a higher limit is used up to it.
 const MaxGrants = 1000
 
@@ -59,6 +65,12 @@ type RebootPolicyStatus struct {
 	// +optional
 	LastRebootAt *metav1.Time `json:"lastRebootAt,omitempty"`
 
+	// history is how the last reboots of this policy ended, the newest last: at most 20, and fewer where they are long.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=20
+	History []PastReboot `json:"history,omitempty"`
+
 	// estimatedCompletionAt is when the last pending node is expected back. Absent while unknown.
 	// +optional
 	EstimatedCompletionAt *metav1.Time `json:"estimatedCompletionAt,omitempty"`
@@ -112,6 +124,10 @@ type LedgerEntry struct {
 	BootID string `json:"bootID,omitempty"`
 	// at is when the grant was given.
 	At metav1.Time `json:"at"`
+	// osVersion is label os-version of the node at that time. Absent: unknown.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	OSVersion string `json:"osVersion,omitempty"`
 }
 
 // WindowState is the state of the windows in one word.

@@ -177,6 +177,11 @@ func ParseGrant(annotations map[string]string) (*Grant, error) {
 	if g.Seq <= 0 || g.BootID == "" || g.Policy == "" {
 		return nil, fmt.Errorf("annotation %s: seq, bootID and policy must be set", AnnotationGrant)
 	}
+	for _, r := range []Reason{g.Reason, g.Need} {
+		if r != "" && !r.isWord() {
+			return nil, fmt.Errorf("annotation %s: the reason is no word", AnnotationGrant)
+		}
+	}
 	return g, nil
 }
 
@@ -195,6 +200,9 @@ func ParseProgress(annotations map[string]string) (*Progress, error) {
 	if p.Seq <= 0 || p.BootID == "" || p.Failures < 0 {
 		return nil, fmt.Errorf("annotation %s: seq and bootID must be set", AnnotationProgress)
 	}
+	if p.Reason != "" && !p.Reason.isWord() {
+		return nil, fmt.Errorf("annotation %s: the reason is no word", AnnotationProgress)
+	}
 	if p.Update != nil && p.Update.VainReboots < 0 {
 		return nil, fmt.Errorf("annotation %s: vainReboots must not be negative", AnnotationProgress)
 	}
@@ -210,6 +218,9 @@ func ParseObjection(annotations map[string]string) (*Objection, error) {
 	for _, one := range o.All() {
 		if one.Reason == "" {
 			return nil, fmt.Errorf("annotation %s: reason must be set", AnnotationObjection)
+		}
+		if !one.Reason.isWord() {
+			return nil, fmt.Errorf("annotation %s: the reason is no word", AnnotationObjection)
 		}
 	}
 	return o, nil

@@ -21,6 +21,10 @@ func TestParseGrant(t *testing.T) {
 		want    *v1alpha1.Grant
 		wantErr string
 	}{
+		"a reason that no status would take": {
+			value:   `{"policy":"workers","seq":7,"bootID":"b1","state":"Active","need":"` + strings.Repeat("x", 65) + `"}`,
+			wantErr: "annotation reboot-operator.io/grant: the reason is no word",
+		},
 		"an active grant": {
 			value: `{"policy":"workers","seq":7,"bootID":"b1","state":"Active","at":"2026-11-21T12:00:00Z"}`,
 			want:  &v1alpha1.Grant{Policy: "workers", Seq: 7, BootID: "b1", State: v1alpha1.GrantActive, At: noon},
@@ -112,6 +116,10 @@ func TestParseProgress(t *testing.T) {
 			value:   `{"seq":7,"phase":"Draining"}`,
 			wantErr: "annotation reboot-operator.io/progress: seq and bootID must be set",
 		},
+		"a reason that no status would take": {
+			value:   `{"seq":7,"phase":"Aborted","bootID":"b1","reason":"` + strings.Repeat("x", 65) + `"}`,
+			wantErr: "annotation reboot-operator.io/progress: the reason is no word",
+		},
 		"half a record": {
 			value:   `{"seq":7,"phase":"Dr`,
 			wantErr: "annotation reboot-operator.io/progress: unexpected end of JSON input",
@@ -152,6 +160,10 @@ func TestParseObjection(t *testing.T) {
 		"one within a further one without a reason": {
 			value:   `{"reason":"Inhibited","also":[{"reason":"Inhibited","also":[{}]}]}`,
 			wantErr: "annotation reboot-operator.io/objection: reason must be set",
+		},
+		"a reason that no condition would take": {
+			value:   `{"reason":"Inhibited","also":[{"reason":"not now"}]}`,
+			wantErr: "annotation reboot-operator.io/objection: the reason is no word",
 		},
 		"no reason": {
 			value:   `{"message":"because"}`,

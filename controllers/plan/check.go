@@ -38,6 +38,7 @@ var standing = []check{
 	{v1alpha1.ReasonHalted, "the policy has not halted after failures", policyHalted},
 	{v1alpha1.ReasonBlackout, "no blackout is in force", blackout},
 	{v1alpha1.ReasonWindowClosed, "a window is open, or there are none", windowClosed},
+	{v1alpha1.ReasonWindowTooShort, "the window is open long enough", windowTooShort},
 	{v1alpha1.ReasonNodeUnavailable, "the node is Ready and reports its boot", nodeUnavailable},
 	{v1alpha1.ReasonUpdateNotApplied, "no update is known to roll back", agentSays(v1alpha1.ReasonUpdateNotApplied)},
 	{v1alpha1.ReasonInhibited, "nobody on the host inhibits a shutdown", agentSays(v1alpha1.ReasonInhibited)},

@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -93,6 +94,10 @@ func TestReboots_Objection(t *testing.T) {
 		},
 		"kubelet that reports no boot ID (behaviour 63)": {
 			one(policy("workers"), needy("worker-1", bootID(""))),
+			v1alpha1.ReasonNodeUnavailable, "the kubelet reports no boot ID: a reboot could not be proved",
+		},
+		"kubelet that reports a boot ID longer than a ledger takes": {
+			one(policy("workers"), needy("worker-1", bootID(strings.Repeat("x", 65)))),
 			v1alpha1.ReasonNodeUnavailable, "the kubelet reports no boot ID: a reboot could not be proved",
 		},
 		"agent that objects (behaviour 46)": {
@@ -208,7 +213,8 @@ func TestReboots_OrderOfChecks(t *testing.T) {
 		{v1alpha1.ReasonPaused, func() { workers.Spec.Pause = nil }},
 		{v1alpha1.ReasonHalted, func() { workers.Status.Conditions = nil }},
 		{v1alpha1.ReasonBlackout, func() { s.window = &window.State{} }},
-		{v1alpha1.ReasonWindowClosed, func() { s.window = nil }},
+		{v1alpha1.ReasonWindowClosed, func() { s.window = &window.State{Open: true, ClosesAt: evening.Add(minute)} }},
+		{v1alpha1.ReasonWindowTooShort, func() { s.window = nil }},
 		{v1alpha1.ReasonNodeUnavailable, func() { nodeCondition(corev1.NodeReady, corev1.ConditionTrue, 0)(s.hosts[0]) }},
 		{v1alpha1.ReasonUpdateNotApplied, func() {
 			annotate(node, v1alpha1.AnnotationObjection, `{"reason":"Inhibited","message":"dpkg: upgrading","also":[{"reason":"CoordinatorConflict","message":"locksmithd"}]}`)

@@ -177,6 +177,9 @@ func (f *fleet) next(p *Plan, objections map[string]*Objection) time.Time {
 		}
 	}
 	consider(f.Window.Next)
+	if closes := f.Window.ClosesAt; !closes.IsZero() {
+		consider(closes.Add(-f.spare)) // from then on the window is too short
+	}
 	if pause := f.Policy.Spec.Pause; pause != nil && pause.Until != nil {
 		consider(pause.Until.Time)
 	}

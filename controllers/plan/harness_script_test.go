@@ -120,3 +120,12 @@ func deletePolicy(name string) func(*cluster) {
 func resume(why string) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) { p.Annotations = map[string]string{v1alpha1.AnnotationResume: why} }
 }
+
+// asks makes a host need a reboot from then on.
+func asks(name string) func(*cluster) {
+	return func(c *cluster) {
+		c.update(c.hosts[name], func(node *corev1.Node) {
+			c.condition(node, v1alpha1.NodeRebootRequired, corev1.ConditionTrue, v1alpha1.ReasonUpdateStaged, "")
+		})
+	}
+}

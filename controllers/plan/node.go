@@ -58,7 +58,7 @@ func NodeOf(node *corev1.Node) Node {
 		ControlPlane: isControlPlane(node.Labels),
 		Deleting:     node.DeletionTimestamp != nil,
 		Cordoned:     node.Spec.Unschedulable,
-		BootID:       node.Status.NodeInfo.BootID,
+		BootID:       bootID(node.Status.NodeInfo.BootID),
 		Paused:       v1alpha1.NodeIsPaused(node.Annotations),
 		Annotations:  node.Annotations,
 	}
@@ -102,6 +102,15 @@ func (n *Node) readRecord(annotations map[string]string) {
 		// An agent that objects in words we cannot read still objects.
 		n.Objection = &v1alpha1.Objection{Reason: v1alpha1.ReasonRecordUnreadable, Message: err.Error()}
 	}
+}
+
+// bootID is none where it is longer than a ledger takes: one entry that the API server refuses would keep the whole policy
+// from being written. Linux has 36 bytes.
+func bootID(reported string) string {
+	if len(reported) > v1alpha1.MaxBootIDBytes {
+		return ""
+	}
+	return reported
 }
 
 // NeedsReboot tells whether the agent says so. Unknown is never a need.

@@ -153,7 +153,9 @@ func (f *fleet) grant(p *Plan) map[string]*Objection {
 			continue
 		}
 		p.Seq = NextSeq(p.Seq, n.Record)
-		p.Granted = append(p.Granted, v1alpha1.LedgerEntry{Node: n.Name, Seq: p.Seq, BootID: n.BootID, At: metav1.NewTime(f.Now)})
+		p.Granted = append(p.Granted, v1alpha1.LedgerEntry{
+			Node: n.Name, Seq: p.Seq, BootID: n.BootID, At: metav1.NewTime(f.Now), OSVersion: n.Labels[v1alpha1.LabelOSVersion],
+		})
 	}
 	return objections
 }

@@ -189,22 +189,25 @@ func clocks() map[string]sequence {
 	pauseUntil := metav1.NewTime(evening.Add(30 * minute))
 	return map[string]sequence{
 		"window-closing-in-between": {
-			about: "The window closes at 23:00. worker-3 drains and is finished; worker-2 was granted and had not begun: " +
-				"taken back until the next night (behaviours 35, 36).",
+			about: "The window closes at 23:00. worker-3 drains and is finished; worker-2 was granted and had not begun: taken back " +
+				"until the next night. worker-4 asks when there is no time left for a reboot (behaviours 35, 36).",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("2"), nightly, drainTimeout(2*time.Hour))},
 			hosts: []*host{
-				needy("worker-1", drains(54*minute), needsSince(4*time.Hour)), needy("worker-2", slow(3*minute), needsSince(2*time.Hour)),
-				needy("worker-3", drains(70*minute), needsSince(3*time.Hour)), needy("worker-4"),
+				needy("worker-1", drains(minute)), newHost("worker-2", slow(270*time.Second)), needy("worker-3", drains(70*minute), needsSince(3*time.Hour)),
+				newHost("worker-4"),
+			},
+			script: []act{
+				{56 * minute, "worker-2 asks for a reboot", asks("worker-2")}, {57 * minute, "worker-4 asks for a reboot", asks("worker-4")},
 			},
 			lasts: 24*time.Hour + 30*minute,
 		},
 		"window-over-midnight": {
-			about: "The window is open from 22:00 for four hours: at 01:59 worker-2 still starts, at 02:00 worker-3 does not, " +
-				"though worker-2 is not back yet (behaviours 30, 36).",
+			about: "The window is open from 22:00 for four hours. worker-1 takes until 01:52 and worker-2 is still begun; then, however " +
+				"long worker-1 took, the first half of the next window is for reboots (behaviours 30, 31).",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", drainTimeout(5*time.Hour), func(p *v1alpha1.RebootPolicy) {
 				p.Spec.Windows = []v1alpha1.Window{{Name: "night", Start: "22:00", Duration: metav1.Duration{Duration: 4 * time.Hour}}}
 			})},
-			hosts: append(hosts(needy, "worker-2 worker-3"), needy("worker-1", drains(235*minute), needsSince(2*time.Hour))),
+			hosts: append(hosts(needy, "worker-2 worker-3"), needy("worker-1", drains(228*minute), needsSince(2*time.Hour))),
 			lasts: 24*time.Hour + 20*minute,
 		},
 		"blackout": {

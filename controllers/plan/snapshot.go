@@ -43,6 +43,8 @@ type fleet struct {
 	limit  int32
 	wrong  string
 	stands Halt
+	// spare is how much of a window has to be left to begin a reboot.
+	spare time.Duration
 	// places is the budget while nodes are chosen.
 	places *budget
 }
@@ -62,7 +64,7 @@ func newFleet(s Snapshot) *fleet {
 	slices.SortFunc(f.controlPlane, byName)
 	slices.SortFunc(f.orphans, func(a, b *Node) int { return cmp.Or(cmp.Compare(a.entry().Seq, b.entry().Seq), byName(a, b)) })
 	f.limit, f.wrong = f.scale()
-	f.stands = f.halt()
+	f.stands, f.spare = f.halt(), f.reserve()
 	return f
 }
 

@@ -1,0 +1,55 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// RebootResult is how a reboot ended.
+type RebootResult string
+
+const (
+	// RebootSucceeded means the node came back on a new boot ID and was put back in service.
+	RebootSucceeded RebootResult = "Succeeded"
+	// RebootAborted means the drain was given up and the node put back in service without a reboot.
+	RebootAborted RebootResult = "Aborted"
+	// RebootLost means the Node was deleted while it held its grant.
+	RebootLost RebootResult = "Lost"
+)
+
+// PastReboot is one reboot, or an attempt that disturbed the node, that is over.
+type PastReboot struct {
+	// node is the name of the Node.
+	// +kubebuilder:validation:MaxLength=253
+	Node string `json:"node"`
+	// seq is the sequence number of its grant.
+	Seq int64 `json:"seq"`
+	// result is Succeeded, Aborted or Lost.
+	// +kubebuilder:validation:MaxLength=16
+	Result RebootResult `json:"result"`
+	// reason is who asked for a reboot that succeeded (UpdateStaged, SentinelPresent, Requested), or why one was not made.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Reason Reason `json:"reason,omitempty"`
+	// message says more about a reason why not.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
+	// fromVersion and toVersion are the versions of the operating system before and after. Absent: unknown.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	FromVersion string `json:"fromVersion,omitempty"`
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	ToVersion string `json:"toVersion,omitempty"`
+	// grantedAt is when the grant was given.
+	GrantedAt metav1.Time `json:"grantedAt"`
+	// endedAt is when the node was back in service. Absent: it never was.
+	// +optional
+	EndedAt metav1.Time `json:"endedAt,omitempty,omitzero"`
+	// drain, reboot and settle are how long these phases took; settle includes the hooks after the boot. Absent: the phase was
+	// not reached, or could not be measured.
+	// +optional
+	Drain *metav1.Duration `json:"drain,omitempty"`
+	// +optional
+	Reboot *metav1.Duration `json:"reboot,omitempty"`
+	// +optional
+	Settle *metav1.Duration `json:"settle,omitempty"`
+}

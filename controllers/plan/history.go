@@ -1,0 +1,73 @@
+package plan
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// maxHistoryBytes bounds the history as JSON: it is written with every grant, and every watcher gets it.
+const maxHistoryBytes = 8 << 10
+
+// History is the policy's history after the plan: what was is followed by what ends with it, and the oldest goes first.
+func (p *Plan) History(before []v1alpha1.PastReboot) []v1alpha1.PastReboot {
+	history := slices.Clone(before)
+	for _, t := range p.Released() {
+		if past := t.past(); past != nil {
+			history = append(history, *past)
+		}
+	}
+	for len(history) > v1alpha1.MaxHistory || size(history) > maxHistoryBytes {
+		history = history[1:]
+	}
+	return history
+}
+
+func size(history []v1alpha1.PastReboot) int {
+	text, err := json.Marshal(history)
+	if err != nil {
+		panic(err) // strings, numbers and times: none of them can fail
+	}
+	return len(text)
+}
+
+// past is what is remembered of a flight that is over. Nil: the node was not disturbed.
+func (t Flight) past() *v1alpha1.PastReboot {
+	n, seq := t.Node, t.Entry.Seq
+	past := &v1alpha1.PastReboot{Node: t.Entry.Node, Seq: seq, GrantedAt: t.Entry.At, FromVersion: t.Entry.OSVersion}
+	switch {
+	case n == nil:
+		past.Result, past.Reason, past.Message = v1alpha1.RebootLost, t.Reason, t.Message
+		return past
+	case n.Progress == nil || n.Progress.Seq != seq:
+		return nil
+	}
+	p := n.Progress
+	if p.DrainStartedAt != nil {
+		past.Drain = lasted(p.DrainStartedAt.Time, p.At.Time)
+	}
+	switch {
+	case p.Phase == v1alpha1.PhaseAborted:
+		past.Result, past.Reason, past.Message, past.EndedAt = v1alpha1.RebootAborted, p.Reason, shorten(p.Message, maxMessage), p.At
+		return past
+	case !n.shows(seq) || n.Grant.State != v1alpha1.GrantFinished:
+		return nil
+	}
+	past.Result, past.Reason, past.EndedAt = v1alpha1.RebootSucceeded, n.Grant.Need, n.Grant.At
+	past.ToVersion = n.Labels[v1alpha1.LabelOSVersion]
+	past.Reboot = lasted(p.At.Time, n.MaintenanceSince)
+	past.Settle = lasted(n.MaintenanceSince, n.Grant.At.Time)
+	return past
+}
+
+// lasted is nil where the clocks of node and manager disagree by more than the phase lasted.
+func lasted(from, to time.Time) *metav1.Duration {
+	if from.IsZero() || to.Before(from) {
+		return nil
+	}
+	return &metav1.Duration{Duration: to.Sub(from).Round(time.Second)}
+}

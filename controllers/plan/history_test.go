@@ -1,0 +1,171 @@
+package plan_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/window"
+)
+
+func lasts(d time.Duration) *metav1.Duration { return &metav1.Duration{Duration: d} }
+
+func at(d time.Duration) metav1.Time { return metav1.NewTime(evening.Add(d)) }
+
+// TestPlan_History: what is remembered of a reboot when its entry leaves the ledger.
+func TestPlan_History(t *testing.T) {
+	drainedFrom := func(since time.Duration) func(*v1alpha1.Progress) {
+		return func(p *v1alpha1.Progress) { p.DrainStartedAt = new(at(since)) }
+	}
+	needed := func(need v1alpha1.Reason) func(*v1alpha1.Grant) { return func(g *v1alpha1.Grant) { g.Need = need } }
+	finished := func(g *v1alpha1.Grant) { g.At = at(0) }
+	held := policy("workers", holding(7, v1alpha1.LedgerEntry{Node: "a", Seq: 7, BootID: "a-boot-1", At: at(-10 * minute), OSVersion: "1.0"}))
+	past := v1alpha1.PastReboot{Node: "a", Seq: 7, GrantedAt: at(-10 * minute), FromVersion: "1.0"}
+	with := func(change func(*v1alpha1.PastReboot)) []v1alpha1.PastReboot {
+		p := past
+		change(&p)
+		return []v1alpha1.PastReboot{p}
+	}
+	cases := map[string]struct {
+		situation situation
+		want      []v1alpha1.PastReboot
+	}{
+		"a reboot": {
+			one(held, newHost("a", label(v1alpha1.LabelOSVersion, "2.0"), rebooted(-3*minute, -2*minute),
+				grant(7, v1alpha1.GrantFinished, finished, needed(v1alpha1.ReasonUpdateStaged)),
+				progress(7, v1alpha1.PhaseRebooting, phaseAt(-6*minute), drainedFrom(-9*minute)))),
+			with(func(p *v1alpha1.PastReboot) {
+				p.Result, p.Reason, p.ToVersion, p.EndedAt = v1alpha1.RebootSucceeded, v1alpha1.ReasonUpdateStaged, "2.0", at(0)
+				p.Drain, p.Reboot, p.Settle = lasts(3*minute), lasts(4*minute), lasts(2*minute)
+			}),
+		},
+		"a drain that was given up": {
+			one(held, needy("a", grant(7, v1alpha1.GrantActive), progress(7, v1alpha1.PhaseAborted, phaseAt(-minute), drainedFrom(-9*minute),
+				func(p *v1alpha1.Progress) { p.Reason, p.Message = v1alpha1.ReasonDrainTimedOut, "web-1 stays" }))),
+			with(func(p *v1alpha1.PastReboot) {
+				p.Result, p.Reason, p.Message = v1alpha1.RebootAborted, v1alpha1.ReasonDrainTimedOut, "web-1 stays"
+				p.EndedAt, p.Drain = at(-minute), lasts(8*minute)
+			}),
+		},
+		"a Node that was deleted": {
+			one(held), with(func(p *v1alpha1.PastReboot) {
+				p.Result, p.Reason, p.Message = v1alpha1.RebootLost, v1alpha1.ReasonNodeGone, "the Node object was deleted"
+			}),
+		},
+		"a grant that was taken back before the drain disturbed nobody": {
+			one(held, needy("a", grant(7, v1alpha1.GrantCancelled))), nil,
+		},
+		"clocks that disagree measure nothing": {
+			one(held, newHost("a", rebooted(-3*minute, -2*minute), grant(7, v1alpha1.GrantFinished, finished),
+				progress(7, v1alpha1.PhaseRebooting, phaseAt(minute), drainedFrom(2*minute)))),
+			with(func(p *v1alpha1.PastReboot) {
+				p.Result, p.EndedAt, p.Settle = v1alpha1.RebootSucceeded, at(0), lasts(2*minute)
+			}),
+		},
+		"a reboot that goes on is no history": {
+			one(held, newHost("a", grant(7, v1alpha1.GrantActive), progress(7, v1alpha1.PhaseRebooting))), nil,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := tc.situation.plan()
+			if diff := cmp.Diff(tc.want, p.History(nil)); diff != "" {
+				t.Errorf("history (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestPlan_HistoryIsBounded: the oldest go, by number and by bytes, and what was there is not changed in place.
+func TestPlan_HistoryIsBounded(t *testing.T) {
+	remembered := func(n int, message string) []v1alpha1.PastReboot {
+		var history []v1alpha1.PastReboot
+		for i := range n {
+			history = append(history, v1alpha1.PastReboot{Node: fmt.Sprint(i), Seq: int64(i), Message: message})
+		}
+		return history
+	}
+	gone := one(policy("workers", holding(99, entry("new", 99)))).plan()
+	before := remembered(20, "")
+	after := gone.History(before)
+	if len(after) != 20 || after[0].Node != "1" || after[19].Node != "new" || before[0].Node != "0" || len(before) != 20 {
+		t.Errorf("of 20 and one more are left %d, from %s to %s", len(after), after[0].Node, after[len(after)-1].Node)
+	}
+	long := gone.History(remembered(20, strings.Repeat("x", 1024)))
+	text, err := json.Marshal(long)
+	if err != nil || len(text) > 8<<10 || long[len(long)-1].Node != "new" || len(long) < 5 {
+		t.Errorf("%d long ones are left, %d bytes, %v", len(long), len(text), err)
+	}
+	if kept := (&plan.Plan{}).History(before); len(kept) != 20 {
+		t.Errorf("%d of 20 are kept where nothing ends", len(kept))
+	}
+}
+
+// TestReboots_WindowTooShort: how much of a window has to be left to begin a reboot.
+func TestReboots_WindowTooShort(t *testing.T) {
+	remembers := func(history ...v1alpha1.PastReboot) func(*v1alpha1.RebootPolicy) {
+		return func(p *v1alpha1.RebootPolicy) { p.Status.History = history }
+	}
+	took := func(drain, reboot time.Duration) v1alpha1.PastReboot {
+		return v1alpha1.PastReboot{Result: v1alpha1.RebootSucceeded, Drain: lasts(drain), Reboot: lasts(reboot)}
+	}
+	open := func(length time.Duration) func(*v1alpha1.RebootPolicy) {
+		return func(p *v1alpha1.RebootPolicy) {
+			p.Spec.Windows = []v1alpha1.Window{{Name: "short", Start: "00:00", Duration: metav1.Duration{Duration: minute}},
+				{Name: "w", Start: "22:00", Duration: metav1.Duration{Duration: length}}}
+		}
+	}
+	nine := slices.Repeat([]v1alpha1.PastReboot{took(minute, minute)}, 9)
+	cases := map[string]struct {
+		policy *v1alpha1.RebootPolicy
+		left   time.Duration
+		short  bool
+	}{
+		"before the first reboot, five minutes":      {policy("workers", open(4*time.Hour)), 5 * minute, false},
+		"before the first reboot, a second less":     {policy("workers", open(4*time.Hour)), 5*minute - time.Second, true},
+		"what the last reboot took":                  {policy("workers", open(4*time.Hour), remembers(took(20*minute, 10*minute))), 30 * minute, false},
+		"a second less than that":                    {policy("workers", open(4*time.Hour), remembers(took(20*minute, 10*minute))), 30*minute - time.Second, true},
+		"one slow reboot in ten is left out":         {policy("workers", open(4*time.Hour), remembers(append(nine, took(time.Hour, 0))...)), 2 * minute, false},
+		"two in eleven count":                        {policy("workers", open(4*time.Hour), remembers(append(nine, took(time.Hour, 0), took(time.Hour, 0))...)), 59 * minute, true},
+		"a drain that was given up counts nothing":   {policy("workers", open(4*time.Hour), remembers(v1alpha1.PastReboot{Result: v1alpha1.RebootAborted, Drain: lasts(time.Hour)})), 5 * minute, false},
+		"half of the longest window is always there": {policy("workers", open(time.Hour), remembers(took(9*time.Hour, 0))), 30 * minute, false},
+		"and no more than half":                      {policy("workers", open(time.Hour), remembers(took(9*time.Hour, 0))), 30*minute - time.Second, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := one(tc.policy, needy("a"))
+			s.window = &window.State{Open: true, Name: "w", ClosesAt: evening.Add(tc.left), Next: evening.Add(tc.left)}
+			p := s.plan()
+			got := refusals(p)
+			closes := evening.Add(tc.left).UTC().Format("Mon 2006-01-02 15:04:05 UTC")
+			want := map[string]string{"a": "WindowTooShort: no reboot is begun so shortly before the end: the window closes " + closes +
+				", and status.history tells how long a drain and a reboot take"}
+			if !tc.short {
+				want = nil
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if turns := evening.Add(tc.left); !tc.short && (p.Next.IsZero() || p.Next.After(turns)) {
+				t.Errorf("the plan is looked at again %v, after the window is too short", p.Next)
+			}
+		})
+	}
+}
+
+// A node that holds a grant keeps it: the window was long enough when it was given.
+func TestReboots_WindowTooShortTakesNothingBack(t *testing.T) {
+	s := one(policy("workers", holding(7, entry("a", 7))), needy("a", grant(7, v1alpha1.GrantActive)))
+	s.window = &window.State{Open: true, Name: "w", ClosesAt: evening.Add(minute), Next: evening.Add(minute)}
+	if p := s.plan(); p.Flights[0].Action != plan.Wait {
+		t.Errorf("the grant meets %s, %s", p.Flights[0].Action, p.Flights[0].Reason)
+	}
+}
