@@ -1,0 +1,217 @@
+package fleet
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/yaml"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
+)
+
+const (
+	hookNamespace = "reboot-hooks"
+	// before and after are the answers in docs/hooks and in config/samples/hooks.yaml.
+	before = "example.com/backup-done"
+	after  = "example.com/health-ok"
+)
+
+// hooked is a fleet of two machines with the hooks of docs/hooks.
+type hooked struct {
+	*testing.T
+	fleet  *Fleet
+	policy *Policy
+	// dir is where the hooks' work is done.
+	dir string
+}
+
+func newHooked(t *testing.T) *hooked {
+	t.Helper()
+	log.SetLogger(logr.Discard())
+	s := &hooked{T: t, dir: t.TempDir()}
+	var err error
+	s.fleet, err = Start(t.Context(), Options{
+		Nodes: 2, Engines: []Engine{engineNamed(t, DefaultEngine)}, RebootDuration: 100 * time.Millisecond,
+		Workload: s.manifests("before.yaml", "after.yaml"), Run: []string{hookNamespace},
+	})
+	s.must(err)
+	t.Cleanup(s.fleet.Stop)
+	text, err := os.ReadFile(filepath.Join(testenv.Root(), "config", "samples", "hooks.yaml"))
+	s.must(err)
+	var sample v1alpha1.RebootPolicy
+	s.must(yaml.UnmarshalStrict(text, &sample))
+	s.policy, err = s.fleet.ApplyPolicy(t.Context(), func(spec *v1alpha1.RebootPolicySpec) {
+		spec.Hooks = sample.Spec.Hooks
+		spec.Hooks.Before = append(spec.Hooks.Before, consent)
+		spec.Settle = &metav1.Duration{}
+		spec.Failures = &v1alpha1.Failures{Max: new(int32(10))}
+	})
+	s.must(err)
+	return s
+}
+
+// in is the same for a part of the test.
+func (s *hooked) in(t *testing.T) *hooked {
+	t.Helper()
+	part := *s
+	part.T = t
+	return &part
+}
+
+func (s *hooked) must(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *hooked) await(what string, done func() bool) {
+	s.Helper()
+	s.must(s.fleet.Await(s.Context(), what, done))
+}
+
+// manifests are files of docs/hooks, changed as their users are told to: the work is this test's.
+func (s *hooked) manifests(names ...string) []byte {
+	s.Helper()
+	var all []string
+	for _, name := range names {
+		text, err := os.ReadFile(filepath.Join(testenv.Root(), "docs", "hooks", name))
+		s.must(err)
+		for _, document := range strings.Split(string(text), "\n---\n") {
+			if strings.Contains(document, "\nkind: DaemonSet\n") {
+				document = s.changed(document)
+			}
+			all = append(all, document)
+		}
+	}
+	return []byte(strings.Join(all, "\n---\n"))
+}
+
+func (s *hooked) changed(document string) string {
+	s.Helper()
+	var set appsv1.DaemonSet
+	s.must(yaml.UnmarshalStrict([]byte(document), &set))
+	env := set.Spec.Template.Spec.Containers[0].Env
+	for name, value := range map[string]string{
+		"WORK":     fmt.Sprintf(`cd %q && sh "./$NODE_NAME"`, s.dir),
+		"CHECK":    fmt.Sprintf(`cd %q && if ! test -e well; then echo one is not well; exit 1; fi`, s.dir),
+		"PATIENCE": "0",
+		"PERIOD":   "0.1",
+	} {
+		if i := slices.IndexFunc(env, func(v corev1.EnvVar) bool { return v.Name == name }); i >= 0 {
+			env[i].Value = value
+		}
+	}
+	text, err := yaml.Marshal(set)
+	s.must(err)
+	return string(text)
+}
+
+// work is what the before-hook does on a node.
+func (s *hooked) work(node, script string) { s.write(node, script+"\n") }
+
+func (s *hooked) write(name, text string) {
+	s.Helper()
+	s.must(os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600))
+}
+
+func (s *hooked) read(name string) string {
+	s.Helper()
+	text, err := os.ReadFile(filepath.Join(s.dir, name))
+	s.must(err)
+	return string(text)
+}
+
+// stage brings the node's machine an update that needs a reboot.
+func (s *hooked) stage(node string) {
+	s.Helper()
+	for _, h := range s.fleet.Hosts {
+		if h.Name == node {
+			s.must(h.updates.stage())
+		}
+	}
+}
+
+func (s *hooked) node(name string) *corev1.Node {
+	s.Helper()
+	node, err := s.fleet.Cluster.Client().CoreV1().Nodes().Get(s.Context(), name, metav1.GetOptions{})
+	s.must(err)
+	return node
+}
+
+func (s *hooked) annotate(node, key, value string) {
+	s.Helper()
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, key, value)
+	_, err := s.fleet.Cluster.Client().CoreV1().Nodes().Patch(s.Context(), node, types.MergePatchType, patch, metav1.PatchOptions{})
+	s.must(err)
+}
+
+// timeout changes how long a phase of hooks may take.
+func (s *hooked) timeout(d time.Duration) {
+	s.Helper()
+	var policy v1alpha1.RebootPolicy
+	s.must(s.policy.client.Get(s.Context(), types.NamespacedName{Name: s.policy.Name}, &policy))
+	read := policy.DeepCopy()
+	policy.Spec.Hooks.Timeout = &metav1.Duration{Duration: d}
+	s.must(s.policy.client.Patch(s.Context(), &policy, client.MergeFrom(read)))
+}
+
+// list is the hooks' pods.
+func (s *hooked) list() []corev1.Pod {
+	s.Helper()
+	pods, err := s.fleet.Cluster.Client().CoreV1().Pods(hookNamespace).List(s.Context(), metav1.ListOptions{})
+	s.must(err)
+	return pods.Items
+}
+
+// pods says which hooks' pods there are, and where.
+func (s *hooked) pods() string {
+	s.Helper()
+	var found []string
+	for _, pod := range s.list() {
+		found = append(found, pod.Spec.ServiceAccountName+" on "+pod.Spec.NodeName)
+	}
+	return strings.Join(found, ", ")
+}
+
+// kill ends the process of a hook's pod, as a container that crashes, and tells when.
+func (s *hooked) kill(hook string) time.Time {
+	s.Helper()
+	for _, pod := range s.list() {
+		if pod.Spec.ServiceAccountName == hook {
+			k := s.fleet.kubelet
+			k.mu.Lock()
+			p := k.processes[pod.UID]
+			k.mu.Unlock()
+			p.Kill()
+		}
+	}
+	return time.Now()
+}
+
+// looks is how often a hook has read a Node since then.
+func (s *hooked) looks(hook string, since time.Time) int {
+	s.Helper()
+	requests, err := s.fleet.Cluster.Requests(since, time.Now())
+	s.must(err)
+	looks := 0
+	for _, r := range requests {
+		if r.User == "system:serviceaccount:"+hookNamespace+":"+hook && r.Verb == "get" && r.Resource == "nodes" {
+			looks++
+		}
+	}
+	return looks
+}

@@ -1,0 +1,144 @@
+package fleet
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// consent is a second before-hook: a person, whom this test plays.
+const consent = "example.com/consent"
+
+// The hooks of docs/hooks are what they promise to be: the DaemonSets are applied as they are, their pods run as real
+// processes with tokens of their own, and two nodes are rebooted under the policy of config/samples/hooks.yaml.
+func TestHooks(t *testing.T) {
+	s := newHooked(t)
+	const one, two = "node-1", "node-2"
+
+	s.work(one, "echo worked >>worked")
+	s.stage(one)
+	t.Run("the before-hook runs on the node that is chosen, before anything else (behaviour 51)", func(t *testing.T) {
+		s := s.in(t)
+		s.await("the before-hook to answer", func() bool { return s.node(one).Annotations[before] == "true" })
+		if got, want := s.pods(), "before-reboot on node-1"; got != want {
+			t.Errorf("pods %q, want %q", got, want)
+		}
+		if n := s.node(one); n.Spec.Unschedulable || n.Annotations[v1alpha1.AnnotationGrant] != "" {
+			t.Errorf("cordoned %t, grant %q: a hook still has to say yes", n.Spec.Unschedulable, n.Annotations[v1alpha1.AnnotationGrant])
+		}
+	})
+	t.Run("a hook that is started again does not work again", func(t *testing.T) {
+		s := s.in(t)
+		killed := s.kill("before-reboot")
+		s.await("the hook to look again", func() bool { return s.looks("before-reboot", killed) >= 2 })
+		if text := s.read("worked"); text != "worked\n" {
+			t.Errorf("worked %q, want once", text)
+		}
+	})
+	t.Run("the hook's token is good for its own node and its own answer alone (behaviour 55)", func(t *testing.T) { s.in(t).tokens(one, two) })
+
+	s.annotate(one, consent, "true")
+	t.Run("the drain and the reboot follow, and the after-hook says no until all is well (behaviours 26, 49, 52)", func(t *testing.T) {
+		s := s.in(t)
+		s.await("the after-hook to say no", func() bool { return s.reason(one) == "True HookFailed" })
+		if n := s.node(one); !n.Spec.Unschedulable || n.Annotations[after] != "failed: one is not well" {
+			t.Errorf("cordoned %t, answer %q", n.Spec.Unschedulable, n.Annotations[after])
+		}
+		s.await("the before-hook's pod to be gone", func() bool { return s.pods() == "after-reboot on node-1" })
+		s.await("its event", func() bool { return s.event(one, "HookFailed", "failed: one is not well") })
+		s.write("well", "")
+		s.await("the node to be back in service", func() bool { return !s.node(one).Spec.Unschedulable && s.grants() == 0 })
+		s.await("every trace to be gone", func() bool { return s.traces(one) == "" })
+		if text := s.read("worked"); text != "worked\n" {
+			t.Errorf("worked %q, want once", text)
+		}
+	})
+
+	s.work(two, "echo starting; echo no space left on device; exit 1")
+	s.stage(two)
+	t.Run("a before-hook that fails gives the slot back, and says why", func(t *testing.T) {
+		s := s.in(t)
+		s.await("the node to back off", func() bool { return s.reason(two) == "False BackingOff" })
+		if message := s.permitted(two).Message; !strings.Contains(message, before+": failed: no space left on device;") {
+			t.Errorf("the node says %q", message)
+		}
+		s.await("its event", func() bool { return s.event(two, "HookFailed", "failed: no space left on device") })
+		s.await("the slot and every trace to be gone", func() bool { return s.grants() == 0 && s.traces(two) == "" })
+		if s.node(two).Spec.Unschedulable {
+			t.Error("the node is cordoned")
+		}
+	})
+
+	s.work(one, "touch begun; sleep 600")
+	s.stage(one)
+	t.Run("a before-hook that is silent gives the slot back, and is ended", func(t *testing.T) {
+		s := s.in(t)
+		s.await("the hook to begin", func() bool {
+			_, err := os.Stat(filepath.Join(s.dir, "begun"))
+			return err == nil
+		})
+		s.timeout(time.Second)
+		s.await("the node to back off", func() bool { return s.reason(one) == "False BackingOff" })
+		s.await("its event", func() bool { return s.event(one, "HookTimedOut", before) })
+		s.await("the slot and every trace to be gone", func() bool { return s.grants() == 0 && s.traces(one) == "" })
+	})
+	if err := s.fleet.Err(); err != nil {
+		t.Error(err)
+	}
+}
+
+// permitted is the node's condition RebootPermitted; the zero one where there is none.
+func (s *hooked) permitted(node string) corev1.NodeCondition {
+	for _, c := range s.node(node).Status.Conditions {
+		if c.Type == v1alpha1.NodeRebootPermitted {
+			return c
+		}
+	}
+	return corev1.NodeCondition{}
+}
+
+func (s *hooked) reason(node string) string {
+	c := s.permitted(node)
+	return string(c.Status) + " " + c.Reason
+}
+
+// traces are what hooks have left: labels and annotations of the node, and pods anywhere.
+func (s *hooked) traces(node string) string {
+	n, left := s.node(node), []string{}
+	for _, key := range []string{v1alpha1.LabelBeforeReboot, v1alpha1.LabelAfterReboot, v1alpha1.AnnotationHooks, before, after, consent} {
+		if n.Labels[key]+n.Annotations[key] != "" {
+			left = append(left, key)
+		}
+	}
+	if pods := s.pods(); pods != "" {
+		left = append(left, pods)
+	}
+	return strings.Join(left, ", ")
+}
+
+// event tells whether somebody was told of the node, with this text in it.
+func (s *hooked) event(node, reason, text string) bool {
+	events, err := s.fleet.Cluster.Client().EventsV1().Events("").List(s.Context(), metav1.ListOptions{})
+	s.must(err)
+	for i := range events.Items {
+		e := &events.Items[i]
+		if e.Regarding.Kind == "Node" && e.Regarding.Name == node && e.Reason == reason && strings.Contains(e.Note, text) {
+			return true
+		}
+	}
+	return false
+}
+
+// grants is how many entries the ledger has.
+func (s *hooked) grants() int {
+	status, err := s.policy.Status(s.Context())
+	s.must(err)
+	return len(status.Grants)
+}

@@ -1,0 +1,69 @@
+package fleet
+
+import (
+	"encoding/json"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+type object = map[string]any
+
+// tokens tries what the token of the before-hook on a node is good for. Nothing of it is kept.
+func (s *hooked) tokens(own, other string) {
+	pod := s.list()[0]
+	token, err := s.fleet.Cluster.Token(s.Context(), pod.Namespace, pod.Spec.ServiceAccountName, &pod)
+	s.must(err)
+	unbound, err := s.fleet.Cluster.Token(s.Context(), pod.Namespace, pod.Spec.ServiceAccountName, nil)
+	s.must(err)
+	annotations := func(key string, value any) object { return object{"annotations": object{key: value}} }
+	const elsewhere, another, nothing = `the hook on node "node-1" may not write node node-2`, "the hook may change no annotation but " + before,
+		"the hook may change nothing but its answer"
+	for name, tc := range map[string]struct {
+		token, node, status string
+		patch               object
+		why                 string
+	}{
+		"its answer":                 {token: token, node: own, patch: object{"metadata": annotations(before, "true")}},
+		"its answer, taken back":     {token: token, node: own, patch: object{"metadata": annotations(before, nil)}},
+		"an answer on another node":  {token: token, node: other, patch: object{"metadata": annotations(before, "true")}, why: elsewhere},
+		"without a pod's token":      {token: unbound, node: own, patch: object{"metadata": annotations(before, "true")}, why: `the hook on node "" may not write node node-1`},
+		"another hook's answer":      {token: token, node: own, patch: object{"metadata": annotations(consent, "true")}, why: another},
+		"another annotation's value": {token: token, node: own, patch: object{"metadata": annotations("kwok.x-k8s.io/node", "mine")}, why: another},
+		"an annotation's end":        {token: token, node: own, patch: object{"metadata": annotations("reboot-operator.io/hooks", nil)}, why: another},
+		"a grant":                    {token: token, node: own, patch: object{"metadata": annotations("reboot-operator.io/grant", "{}")}, why: another},
+		"a label":                    {token: token, node: own, patch: object{"metadata": object{"labels": object{"reboot-operator.io/before-reboot": nil}}}, why: nothing},
+		"a finalizer":                {token: token, node: own, patch: object{"metadata": object{"finalizers": []string{"example.com/mine"}}}, why: nothing},
+		"a cordon":                   {token: token, node: own, patch: object{"spec": object{"unschedulable": true}}, why: nothing},
+		"a taint":                    {token: token, node: own, patch: object{"spec": object{"taints": []object{{"key": "a", "effect": "NoSchedule"}}}}, why: nothing},
+		"a status":                   {token: token, node: own, status: "status", patch: object{"status": object{"phase": "Pending"}}, why: "cannot patch resource \"nodes/status\""},
+	} {
+		err := s.try(tc.token, tc.node, tc.status, tc.patch)
+		switch {
+		case tc.why == "" && err != nil:
+			s.Errorf("%s: %v", name, err)
+		case tc.why != "" && (!apierrors.IsForbidden(err) || !strings.Contains(err.Error(), tc.why)):
+			s.Errorf("%s: %v, want forbidden, %q", name, err, tc.why)
+		}
+	}
+}
+
+// try patches a node as the token's owner, without effect.
+func (s *hooked) try(token, node, subresource string, patch object) error {
+	config := rest.AnonymousClientConfig(s.fleet.Cluster.Config())
+	config.BearerToken = token
+	api, err := kubernetes.NewForConfig(config)
+	s.must(err)
+	body, err := json.Marshal(patch)
+	s.must(err)
+	var subresources []string
+	if subresource != "" {
+		subresources = []string{subresource}
+	}
+	_, err = api.CoreV1().Nodes().Patch(s.Context(), node, types.MergePatchType, body, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}, subresources...)
+	return err
+}
