@@ -83,10 +83,14 @@ bench: controlplane ## Measure the operator on ten nodes of twenty pods.
 	@exec bin/bench $(ARGS)
 
 .PHONY: fuzz
-fuzz: ## Run each fuzz target for FUZZTIME.
-	@grep -rHoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' api agent controllers | while IFS=: read -r file function; do \
-		go test "./$$(dirname "$$file")" -run '^$$' -fuzz "^$${function#func }$$" -fuzztime $(FUZZTIME); \
-	done
+fuzz: ## Run each fuzz target for FUZZTIME. FUZZTIME=30s ONLY=agent/host
+	@go build -o bin/fuzz ./hack/fuzz
+	@exec bin/fuzz --time=$(FUZZTIME) $(if $(ONLY),--only='$(ONLY)')
+
+.PHONY: fuzz-corpus
+fuzz-corpus: ## Choose inputs that were found for testdata/fuzz, where plain tests replay them. ONLY=agent/host
+	@go build -o bin/fuzz ./hack/fuzz
+	@exec bin/fuzz --keep $(if $(ONLY),--only='$(ONLY)')
 
 ##@ Build
 

@@ -3,6 +3,7 @@ package cosupdateengine
 import (
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -140,7 +141,7 @@ func fit(t *testing.T, got status) {
 		t.Errorf("decoded as %+v", got)
 	}
 	r := next(state{}, says(got)).report()
-	if r.Message == "" || len(r.Message) > 256 {
+	if r.Message == "" || len(r.Message) > 256 || !utf8.ValidString(r.Message) {
 		t.Errorf("message of %d bytes: %q", len(r.Message), r.Message)
 	}
 }

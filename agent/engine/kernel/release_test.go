@@ -3,6 +3,7 @@ package kernel
 import (
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"pgregory.net/rapid"
 )
@@ -148,7 +149,7 @@ func FuzzParseRelease(f *testing.F) {
 			t.Errorf("%q and %q have no order", a, b)
 		}
 		r := observation{running: one, installed: []release{other}}.report()
-		if r.Message == "" || len(r.Message) > 256 || one.text != a {
+		if r.Message == "" || len(r.Message) > 256 || !utf8.ValidString(r.Message) || one.text != a {
 			t.Errorf("%q and %q: message of %d bytes: %q", a, b, len(r.Message), r.Message)
 		}
 	})

@@ -3,6 +3,7 @@ package updateengine
 import (
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/godbus/dbus/v5"
 	"github.com/google/go-cmp/cmp"
@@ -112,7 +113,7 @@ func FuzzDecode(f *testing.F) {
 			t.Errorf("decoded %#v as %+v", body, got)
 		}
 		for _, in := range []input{{status: got}, {status: got, fromEngine: true}} {
-			if m := next(state{}, in).report().Message; m == "" || len(m) > 256 {
+			if m := next(state{}, in).report().Message; m == "" || len(m) > 256 || !utf8.ValidString(m) {
 				t.Errorf("message of %d bytes: %q", len(m), m)
 			}
 		}

@@ -92,7 +92,7 @@ func whyNot(node *corev1.Node, required corev1.NodeCondition) string {
 
 // said is what an agent says for people: without the last sentence, which is for the agent itself after a restart.
 func said(required corev1.NodeCondition) string {
-	message, _, _ := strings.Cut(required.Message, " Heard from ")
+	message, _, _ := strings.Cut(required.Message, " Heard in boot ")
 	return message
 }
 

@@ -56,7 +56,7 @@ func uncordoned(n *corev1.Node) { n.Spec.Unschedulable = false }
 
 var (
 	upToDate = set(v1alpha1.NodeRebootRequired, corev1.ConditionFalse, "UpToDate", "")
-	needs    = set(v1alpha1.NodeRebootRequired, corev1.ConditionTrue, "UpdateStaged", "version 4. Heard from x in boot boot-one.")
+	needs    = set(v1alpha1.NodeRebootRequired, corev1.ConditionTrue, "UpdateStaged", "version 4. Heard in boot boot-one from x.")
 	down     = set(corev1.NodeReady, corev1.ConditionUnknown, "NodeStatusUnknown", "")
 	up       = set(corev1.NodeReady, corev1.ConditionTrue, "KubeletReady", "")
 )

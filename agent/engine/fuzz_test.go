@@ -1,0 +1,52 @@
+package engine
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// FuzzMerge: whatever engines say, the message of all of them together fits into the Node, and no need is lost.
+func FuzzMerge(f *testing.F) {
+	f.Add("update_engine has installed version 4081.2.0; it runs after a reboot.", "\xff", []byte{0, 1})
+	f.Add(strings.Repeat("ä", 300), strings.Repeat("\u20ac", 200), []byte{2, 2, 0})
+	f.Add("", "", []byte{})
+	f.Fuzz(func(t *testing.T, one, other string, states []byte) {
+		all := []State{Needed, NotNeeded, Unknown, Absent}
+		var reports []Report
+		needed := false
+		for i, b := range states {
+			r := Report{Engine: "a", State: all[int(b)%len(all)], Message: []string{one, other}[i%2]}
+			needed = needed || r.State == Needed
+			reports = append(reports, r)
+		}
+		merged := Merge(reports)
+		if (merged.State == Needed) != needed || merged.State == Absent {
+			t.Errorf("%v make %v", reports, merged.State)
+		}
+		if !utf8.ValidString(merged.Message) || len(merged.Message) > 2*MaxMessageBytes && merged.Reason == "" {
+			t.Errorf("message of %d bytes: %q", len(merged.Message), merged.Message)
+		}
+	})
+}
+
+func FuzzShortenTo(f *testing.F) {
+	f.Add(8, "held by backup")
+	f.Add(256, strings.Repeat("\u20ac", 100))
+	f.Add(4, "\xff\xfe\xfd\xfc")
+	f.Fuzz(func(t *testing.T, limit int, message string) {
+		if limit < 4 {
+			t.Skip("there is no room for an ellipsis and one byte")
+		}
+		got := ShortenTo(limit, message)
+		if len(got) > limit || !utf8.ValidString(got) {
+			t.Errorf("%q in %d bytes is %q", message, limit, got)
+		}
+		if utf8.ValidString(message) && !strings.HasPrefix(message, strings.TrimSuffix(got, "…")) {
+			t.Errorf("%q became %q", message, got)
+		}
+		if again := ShortenTo(limit, got); again != got {
+			t.Errorf("%q became %q", got, again)
+		}
+	})
+}

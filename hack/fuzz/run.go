@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
+)
+
+// fuzzAll runs all targets, also after one that fails, and tells how it goes.
+func fuzzAll(ctx context.Context, targets []target, each time.Duration) error {
+	var failed []error
+	for i, t := range targets {
+		fmt.Printf("[%*d/%d] %s, %s\n", len(fmt.Sprint(len(targets))), i+1, len(targets), t, each)
+		found, err := fuzz(ctx, t, each)
+		if ctx.Err() != nil {
+			return errors.New("interrupted")
+		}
+		fmt.Printf("        %s\n", found)
+		if err != nil {
+			failed = append(failed, err)
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// fuzz runs one target and tells what was found. What makes it fail is kept in the repository by Go itself.
+func fuzz(ctx context.Context, t target, each time.Duration) (found string, err error) {
+	test := exec.CommandContext(ctx, "go", "test", "./"+t.folder, "-run=^$", "-fuzz=^"+t.name+"$", "-fuzztime="+each.String())
+	test.Dir = testenv.Root()
+	test.Cancel = func() error { return test.Process.Signal(os.Interrupt) } // It ends its workers.
+	output, err := test.CombinedOutput()
+	if err != nil {
+		return string(output), fmt.Errorf("%s failed", t)
+	}
+	return lastWord(string(output)), nil
+}
+
+var word = regexp.MustCompile(`(?m)^fuzz: elapsed: .*$`)
+
+// lastWord is how many inputs were run and found, as Go tells at the end.
+func lastWord(output string) string {
+	words := word.FindAllString(output, -1)
+	if len(words) == 0 {
+		return "Go has not told how it went"
+	}
+	_, counts, _ := strings.Cut(words[len(words)-1], "execs: ")
+	return counts
+}
