@@ -15,7 +15,7 @@ import (
 // Engine is how machines of a fleet learn that an update waits for a reboot: their update engine, and the operating
 // system around it.
 type Engine struct {
-	// Name is the engine's name in the agent's --engines.
+	// Name is the engine's name in the agent's --engines, whose auto finds it.
 	Name string
 	// Act says what somebody does on each machine to stage an update.
 	Act string

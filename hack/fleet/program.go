@@ -37,7 +37,6 @@ func programOf(pod *corev1.Pod, programs, kubeconfig string, host *Host) (proces
 	case managerProgram:
 	case agentProgram:
 		program.Args = append(program.Args,
-			"--engines="+host.Engine.Name,
 			"--dbus-address="+host.Bus.Address(), "--host-root="+host.Root, "--boot-id-file="+host.machine.BootIDFile)
 	default:
 		return process.Program{}, fmt.Errorf("pod %s: no program for container %q", pod.Name, container.Name)

@@ -28,7 +28,7 @@ func field(name, path string) corev1.EnvVar {
 // What says where things are on this machine comes last, so that it wins over the pod's own arguments.
 func TestProgramOf(t *testing.T) {
 	bus := hosttest.StartFor(t)
-	host := &Host{Name: "node-1", Root: "/r", Bus: bus, Engine: Engine{Name: "rpm-ostree"}, machine: &embedded.Machine{BootIDFile: "/r/boot_id"}}
+	host := &Host{Name: "node-1", Root: "/r", Bus: bus, machine: &embedded.Machine{BootIDFile: "/r/boot_id"}}
 	env := []corev1.EnvVar{
 		field("NODE_NAME", "spec.nodeName"), field("POD_NAME", "metadata.name"), field("POD_NAMESPACE", "metadata.namespace"),
 		{Name: "PLAIN", Value: "text"},
@@ -42,7 +42,7 @@ func TestProgramOf(t *testing.T) {
 			Name: "agent-x", Path: "/bin/agent",
 			Args: []string{
 				"--host-root=/host", "--health-probe-bind-address=:8081", "--kubeconfig=/k", "--health-probe-bind-address=127.0.0.1:0",
-				"--metrics-bind-address=0", "--engines=rpm-ostree", "--dbus-address=" + bus.Address(), "--host-root=/r", "--boot-id-file=/r/boot_id",
+				"--metrics-bind-address=0", "--dbus-address=" + bus.Address(), "--host-root=/r", "--boot-id-file=/r/boot_id",
 			},
 			Env: []string{"NODE_NAME=node-1", "POD_NAME=agent-x", "POD_NAMESPACE=reboot-operator-system", "PLAIN=text"},
 		}},
