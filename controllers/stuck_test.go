@@ -1,0 +1,114 @@
+package controllers_test
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+var _ = Describe("A reboot that goes another way", func() {
+	rebootsWithin := func(timeout time.Duration) func(*v1alpha1.RebootPolicySpec) {
+		return func(s *v1alpha1.RebootPolicySpec) {
+			s.Reboot = &v1alpha1.Reboot{Timeout: &metav1.Duration{Duration: timeout}}
+		}
+	}
+	// goesDown is a fleet of two that need a reboot, one of which is past the point of no return.
+	goesDown := func() (f *fleet, p *v1alpha1.RebootPolicy, down, waits string) {
+		f = makeFleet(2)
+		p = f.policy("workers", rebootsWithin(time.Second))
+		f.need(f.nodes...)
+		Eventually(f.granted).Should(HaveLen(1))
+		down, waits = f.granted()[0], f.nodes[0]
+		if waits == down {
+			waits = f.nodes[1]
+		}
+		f.start(down)
+		f.commit(down)
+		return f, p, down, waits
+	}
+	ready := func(f *fleet, name, status string) {
+		f.status(name, map[string]any{"conditions": []any{cond(corev1.NodeReady, status, "Kubelet")}})
+	}
+
+	It("and takes too long is told in condition, event and metric, and keeps its slot (behaviour 26)", func() {
+		f, p, down, waits := goesDown()
+		ready(f, down, "Unknown")
+		Eventually(f.reason).WithArguments(down).Should(Equal("True RebootTimedOut"))
+		for _, object := range []string{down, p.Name} {
+			Eventually(reasonsOf).WithArguments(object).Should(ContainElement("RebootTimedOut"))
+		}
+		Expect(countOf("reboot_operator_reboots_total", p.Name, "timed_out")).To(BeEquivalentTo(1))
+		Eventually(func() int32 { return policyStatus(p).Nodes.Failed }).Should(BeEquivalentTo(1))
+		Eventually(f.reason).WithArguments(waits).Should(Equal("False BudgetExhausted"))
+		Consistently(f.granted, "500ms").Should(Equal([]string{down}), "the limit is not widened")
+		Expect(policyStatus(p).Grants).To(HaveLen(1))
+
+		By("ending like any other once the machine is back")
+		ready(f, down, "True")
+		f.boot(down, 2)
+		Eventually(f.granted).Should(Equal([]string{waits}))
+		Expect(f.get(down).Spec.Unschedulable).To(BeFalse())
+	})
+
+	It("and leaves the boot ID as it was, as a soft reboot does, is no success (behaviour 63)", func() {
+		f, p, down, _ := goesDown()
+		ready(f, down, "False")
+		ready(f, down, "True")
+		f.status(down, map[string]any{"conditions": []any{
+			cond(corev1.NodeMaintenanceInProgress, "False", "Restarted"), cond(v1alpha1.NodeRebootRequired, "False", "UpToDate"),
+		}})
+		Eventually(f.reason).WithArguments(down).Should(Equal("True RebootTimedOut"))
+		Expect(f.granted()).To(Equal([]string{down}))
+		Expect(policyStatus(p).Grants).To(HaveLen(1))
+		Expect(f.get(down).Spec.Unschedulable).To(BeTrue(), "nobody uncordons a node that was not rebooted")
+		Expect(reasonsOf(down)).NotTo(ContainElement("RebootSucceeded"))
+	})
+
+	It("because somebody rebooted the node by hand: it is no candidate any more, and its slot is free (behaviour 50)", func() {
+		f := makeFleet(2)
+		p := f.policy("workers")
+		f.need(f.nodes...)
+		Eventually(f.granted).Should(HaveLen(1))
+		byHand := f.granted()[0]
+		f.boot(byHand, 2)
+		Eventually(func() v1alpha1.GrantState { return f.grant(byHand).State }).Should(Equal(v1alpha1.GrantCancelled))
+		Eventually(f.reason).WithArguments(byHand).Should(BeEmpty())
+		Eventually(f.granted).Should(And(HaveLen(1), Not(ContainElement(byHand))))
+		Expect(reasonsOf(byHand)).NotTo(ContainElement("RebootSucceeded"))
+		next := f.granted()[0]
+		f.reboot(next)
+		Eventually(func() int32 { return policyStatus(p).Nodes.RebootRequired }).Should(BeZero())
+
+		By("being granted its own reboot where it still needs one")
+		f.need(byHand)
+		Eventually(f.granted).Should(Equal([]string{byHand}))
+		Expect(f.grant(byHand).BootID).To(Equal(bootID(byHand, 2)))
+	})
+})
+
+// countOf is a counter's value for a policy and a result.
+func countOf(name, policy, result string) float64 {
+	families, err := metrics.Registry.Gather()
+	Expect(err).NotTo(HaveOccurred())
+	for _, family := range families {
+		if family.GetName() != name {
+			continue
+		}
+		for _, m := range family.GetMetric() {
+			labels := map[string]string{}
+			for _, label := range m.GetLabel() {
+				labels[label.GetName()] = label.GetValue()
+			}
+			if labels["policy"] == policy && labels["result"] == result {
+				return m.GetCounter().GetValue()
+			}
+		}
+	}
+	return 0
+}
