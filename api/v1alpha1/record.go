@@ -154,7 +154,7 @@ type HookPhase struct {
 func ParseHookPhase(annotations map[string]string) (*HookPhase, error) {
 	h, err := parse[HookPhase](annotations, AnnotationHooks)
 	if err == nil && h != nil && h.Stage != HooksBefore && h.Stage != HooksAfter {
-		return nil, fmt.Errorf("annotation %s: unknown stage %q", AnnotationHooks, h.Stage)
+		return nil, fmt.Errorf("annotation %s: unknown stage %.64q", AnnotationHooks, h.Stage)
 	}
 	return h, err
 }
@@ -172,7 +172,7 @@ func ParseGrant(annotations map[string]string) (*Grant, error) {
 	switch g.State {
 	case GrantActive, GrantCancelled, GrantFinished:
 	default:
-		return nil, fmt.Errorf("annotation %s: unknown state %q", AnnotationGrant, g.State)
+		return nil, fmt.Errorf("annotation %s: unknown state %.64q", AnnotationGrant, g.State)
 	}
 	if g.Seq <= 0 || g.BootID == "" || g.Policy == "" {
 		return nil, fmt.Errorf("annotation %s: seq, bootID and policy must be set", AnnotationGrant)
@@ -195,7 +195,7 @@ func ParseProgress(annotations map[string]string) (*Progress, error) {
 	switch p.Phase {
 	case PhaseDraining, PhaseRebooting, PhaseAborted:
 	default:
-		return nil, fmt.Errorf("annotation %s: unknown phase %q", AnnotationProgress, p.Phase)
+		return nil, fmt.Errorf("annotation %s: unknown phase %.64q", AnnotationProgress, p.Phase)
 	}
 	if p.Seq <= 0 || p.BootID == "" || p.Failures < 0 {
 		return nil, fmt.Errorf("annotation %s: seq and bootID must be set", AnnotationProgress)

@@ -311,6 +311,25 @@ func FuzzParseProgress(f *testing.F) {
 	})
 }
 
+func FuzzParseObjection(f *testing.F) {
+	f.Add(`{"reason":"Inhibited","message":"held by backup"}`)
+	f.Add(`{"reason":"A","message":"<","also":[{"reason":"B","message":"\ud800","also":[{"reason":"C"}]},{"reason":"D"}]}`)
+	f.Add(`{"reason":"A","also":[{}]}`)
+	f.Add(`{"reason":"a b","message":""}`)
+	f.Fuzz(func(t *testing.T, value string) {
+		read := func(value string) (*v1alpha1.Objection, error) {
+			return v1alpha1.ParseObjection(map[string]string{v1alpha1.AnnotationObjection: value})
+		}
+		checkRoundTrip(t, read, value)
+		objection, _ := read(value)
+		for _, one := range objection.All() {
+			if one.Reason == "" || len(one.Reason) > 64 || strings.ContainsAny(string(one.Reason), " \n\"\x00") {
+				t.Errorf("%q objects for the reason %q", value, one.Reason)
+			}
+		}
+	})
+}
+
 func FuzzParseHookPhase(f *testing.F) {
 	f.Add(longest().String())
 	f.Add(`{"stage":"After","hooks":[null]}`)

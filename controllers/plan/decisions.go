@@ -131,8 +131,11 @@ func (f *fleet) count(p *Plan, b *budget) (v1alpha1.NodeCounts, []v1alpha1.Block
 	for _, b := range blocked {
 		c.Blocked += b.Count
 	}
-	return c, blocked
+	return c, blocked[:min(len(blocked), maxBlocked)]
 }
+
+// maxBlocked is how many reasons a status holds. There are fewer, unless agents make up their own.
+const maxBlocked = 32
 
 func blockedBy(decisions []Decision) []v1alpha1.BlockedNodes {
 	at := map[v1alpha1.Reason]int{}

@@ -1,6 +1,8 @@
 package plan_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -177,6 +179,18 @@ func TestReboots_CountsOfADryRun(t *testing.T) {
 	}
 	if !p.OldestPending.Equal(evening.Add(-5 * time.Hour)) {
 		t.Errorf("the oldest waits since %v", p.OldestPending)
+	}
+}
+
+// A status with more reasons than the API takes would be refused, and with it every grant.
+func TestReboots_BlockedByReasonsOfTheAgentsOwn(t *testing.T) {
+	var hosts []*host
+	for i := range 40 {
+		reason := string(rune('A'+i%26)) + strings.Repeat("x", i)
+		hosts = append(hosts, needy(fmt.Sprintf("n%02d", i), annotated(v1alpha1.AnnotationObjection, `{"reason":"`+reason+`","message":""}`)))
+	}
+	if p := one(policy("workers"), hosts...).plan(); len(p.Blocked) != 32 || p.Counts.Blocked != 40 {
+		t.Errorf("%d reasons for %d nodes, want 32 for 40", len(p.Blocked), p.Counts.Blocked)
 	}
 }
 

@@ -22,7 +22,7 @@ type Halt struct {
 // policy stays so until it is resumed.
 func (f *fleet) halt() Halt {
 	if word, resumed := f.Policy.Annotations[v1alpha1.AnnotationResume]; resumed {
-		return Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: " + cmp.Or(word, "no reason given")}
+		return Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: " + shorten(cmp.Or(word, "no reason given"), maxMessage)}
 	}
 	stands := meta.FindStatusCondition(f.Policy.Status.Conditions, v1alpha1.ConditionHalted)
 	if stands != nil && stands.Status == metav1.ConditionTrue {

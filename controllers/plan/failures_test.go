@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -104,6 +105,10 @@ func TestReboots_Halt(t *testing.T) {
 		"an administrator resumes without a reason: the shell takes the word away, so it must be heard": {
 			one(workers(stands(true, v1alpha1.ReasonTooManyFailures, "2 nodes failed", 0), resume("")), needy("a")),
 			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: no reason given"},
+		},
+		"an administrator resumes with more words than a status holds": {
+			one(workers(resume(strings.Repeat("x", 40_000))), needy("a")),
+			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: " + strings.Repeat("x", 509) + "…"},
 		},
 		"resumed, and failures before that do not count": {
 			one(workers(most(1), stands(false, v1alpha1.ReasonResumed, "resumed: mended", -minute), succeeded(-time.Hour)), needy("a", drainFailed(-2*minute))),

@@ -86,11 +86,14 @@ func (n *Node) readConditions(conditions []corev1.NodeCondition) {
 func (n *Node) readRecord(annotations map[string]string) {
 	var err error
 	if n.Grant, err = v1alpha1.ParseGrant(annotations); err != nil {
-		n.Unreadable = err.Error()
+		n.Unreadable = shorten(err.Error(), maxMessage)
 	}
 	if n.Progress, err = v1alpha1.ParseProgress(annotations); err != nil {
-		n.Unreadable = err.Error()
+		n.Unreadable = shorten(err.Error(), maxMessage)
 		n.progressLost = true
+	}
+	if n.Progress != nil {
+		n.Progress.Message = shorten(n.Progress.Message, maxMessage)
 	}
 	if n.Hooks, err = v1alpha1.ParseHookPhase(annotations); err != nil {
 		n.Hooks = nil
@@ -102,6 +105,11 @@ func (n *Node) readRecord(annotations map[string]string) {
 		// An agent that objects in words we cannot read still objects.
 		n.Objection = &v1alpha1.Objection{Reason: v1alpha1.ReasonRecordUnreadable, Message: err.Error()}
 	}
+	all := n.Objection.All()
+	for i := range all {
+		all[i].Message = shorten(all[i].Message, maxMessage)
+	}
+	n.Objection = v1alpha1.JoinObjections(all)
 }
 
 // bootID is none where it is longer than a ledger takes: one entry that the API server refuses would keep the whole policy

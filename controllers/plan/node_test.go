@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -81,18 +83,43 @@ func bare(options ...func(*host)) *corev1.Node {
 	return h.node
 }
 
-// Whatever is written into the annotations, nothing panics and nothing is permitted by it (behaviour 54).
+// FuzzNodeOf: whatever is written into the annotations, nothing panics, nothing is permitted by it (behaviour 54), and what
+// is told of it can be written: one node's agent must not stop the reboots of all.
 func FuzzNodeOf(f *testing.F) {
-	f.Add(`{"policy":"workers","seq":1,"bootID":"a-boot-1","state":"Active","at":null}`, `{"seq":1,"phase":"Draining","bootID":"a-boot-1"}`, "null")
-	f.Add("", "[]", `{"reason":"Inhibited"}`)
-	f.Fuzz(func(t *testing.T, grant, progress, objection string) {
+	f.Add(`{"policy":"workers","seq":1,"bootID":"a-boot-1","state":"Active","at":null}`, `{"seq":1,"phase":"Draining","bootID":"a-boot-1"}`, "null", "true", "")
+	f.Add("", "[]", `{"reason":"Inhibited"}`, "failed: disk", "mended")
+	f.Add("", "", `{"reason":"a b","message":"\ud800","also":[{"reason":"`+strings.Repeat("x", 65)+`"}]}`, "false", strings.Repeat("x", 600))
+	f.Add("", `{"seq":1,"phase":"Aborted","bootID":"a-boot-1","failures":1,"reason":"DrainTimedOut","message":"<"}`, "", "", "")
+	f.Fuzz(func(t *testing.T, grant, progress, objection, answer, word string) {
 		h := needy("a", annotated(v1alpha1.AnnotationGrant, grant), annotated(v1alpha1.AnnotationProgress, progress),
-			annotated(v1alpha1.AnnotationObjection, objection))
-		for _, s := range []situation{one(policy("workers"), h), one(policy("workers", holding(1, entry("a", 1))), h)} {
+			annotated(v1alpha1.AnnotationObjection, objection), annotated(v1alpha1.AnnotationHooks, objection), annotated("x.io/hook", answer))
+		hooked := func(p *v1alpha1.RebootPolicy) {
+			p.Spec.Hooks = &v1alpha1.Hooks{Before: []v1alpha1.AnnotationKey{"x.io/hook"}}
+		}
+		for _, s := range []situation{
+			one(policy("workers"), h), one(policy("workers", holding(1, entry("a", 1))), h),
+			one(policy("workers", hooked, holding(1, entry("a", 1))), h), one(policy("workers", resume(word)), h),
+		} {
 			p := s.plan()
 			if len(p.Ledger()) > 1 {
 				t.Errorf("one node, and a ledger of %v", p.Ledger())
 			}
+			for _, b := range p.Blocked {
+				tellable(t, b.Reason, "")
+			}
+			for _, d := range p.Decisions {
+				tellable(t, d.Reason, d.Message)
+			}
+			tellable(t, p.Halt.Reason, p.Halt.Message)
 		}
 	})
+}
+
+// tellable checks what goes into a condition, and into an event with a few words more.
+func tellable(t *testing.T, reason v1alpha1.Reason, message string) {
+	t.Helper()
+	odd := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
+	if len(reason) > 64 || strings.ContainsFunc(string(reason), odd) || len(message) > 900 || !utf8.ValidString(message) {
+		t.Errorf("%d bytes: %q: %q", len(message), reason, message)
+	}
 }
