@@ -72,10 +72,21 @@ func FuzzLogind(f *testing.F) {
 		lock := []any{what, who, "why", mode, uint32(0), uint32(1)}
 		// What godbus makes of the types of the wire, which has no nil and no arrays of unequal structures.
 		values := []any{
-			[][]any{lock}, what, [][]any{lock[:4]}, [][]any{{uint32(1), who, "why", mode, what, what}}, []string{what},
-			dbus.MakeVariant(true), dbus.MakeVariant(what), true, lock, []any{}, [][]any{lock, lock}, [][]any{}, [][]any{{}},
-			map[string]dbus.Variant{what: dbus.MakeVariant(who)}, []dbus.Variant{dbus.MakeVariant(lock)}, [][]string{{what}},
-			[]byte(what), dbus.ObjectPath(what), uint64(1), []map[string]dbus.Variant{{}},
+			[][]any{lock},
+			what,
+			[][]any{lock[:4]},
+			[][]any{{uint32(1), who, "why", mode, what, what}},
+			[]string{what},
+			dbus.MakeVariant(true), dbus.MakeVariant(what), true, lock,
+			[]any{},
+			[][]any{lock, lock},
+			[][]any{},
+			[][]any{{}},
+			map[string]dbus.Variant{what: dbus.MakeVariant(who)},
+			[]dbus.Variant{dbus.MakeVariant(lock)},
+			[][]string{{what}},
+			[]byte(what), dbus.ObjectPath(what), uint64(1),
+			[]map[string]dbus.Variant{{}},
 		}
 		body := make([]any, 0, len(shape))
 		for _, b := range shape {

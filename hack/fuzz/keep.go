@@ -73,7 +73,7 @@ func (t target) measure(ctx context.Context, inputs []*input) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(bench)
+	defer func() { _ = os.RemoveAll(bench) }()
 	program := filepath.Join(bench, "test")
 	if _, err := output(ctx, "go", "test", "-c", "-covermode=count", "-coverpkg=./"+t.folder, "-o="+program, "./"+t.folder); err != nil {
 		return err

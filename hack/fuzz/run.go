@@ -17,12 +17,12 @@ import (
 func fuzzAll(ctx context.Context, targets []target, each time.Duration) error {
 	var failed []error
 	for i, t := range targets {
-		fmt.Printf("[%*d/%d] %s, %s\n", len(fmt.Sprint(len(targets))), i+1, len(targets), t, each)
+		fmt.Printf("[%d/%d] %s, %s\n", i+1, len(targets), t, each)
 		found, err := fuzz(ctx, t, each)
 		if ctx.Err() != nil {
 			return errors.New("interrupted")
 		}
-		fmt.Printf("        %s\n", found)
+		fmt.Printf("  %s\n", found)
 		if err != nil {
 			failed = append(failed, err)
 		}
