@@ -57,7 +57,8 @@ func TestParse(t *testing.T) {
 			[]string{"--node-name=n1", "--rpm-ostree-drive"}, nil, defaults(func(o *options) { o.drive = true }),
 		},
 		"driving what is named": {
-			[]string{"--node-name=n1", "--rpm-ostree-drive", "--engines=sentinel,rpm-ostree"}, nil,
+			[]string{"--node-name=n1", "--rpm-ostree-drive", "--engines=sentinel,rpm-ostree"},
+			nil,
 			defaults(func(o *options) { o.drive, o.engines = true, "sentinel,rpm-ostree" }),
 		},
 	}

@@ -17,7 +17,7 @@ var (
 	}
 	report = object{
 		"metadata": object{
-			"labels":      object{"reboot-operator.io/reboot-required": "true", "reboot-operator.io/os-id": "flatcar"},
+			"labels": object{"reboot-operator.io/reboot-required": "true", "reboot-operator.io/os-id": "flatcar"},
 			"annotations": object{
 				"reboot-operator.io/objection": "{}", "reboot-operator.io/reboot-requested": nil, "reboot-operator.io/forget-need": nil,
 			},

@@ -65,7 +65,7 @@ var _ = Describe("config/default", Ordered, ContinueOnFailure, func() {
 			Expect(err).To(MatchError(HaveSuffix(`violates PodSecurity "restricted:latest": ` +
 				`forbidden AppArmor profile (container "agent" must not set AppArmor profile type to "Unconfined"), ` +
 				`seLinuxOptions (container "agent" set forbidden securityContext.seLinuxOptions: type "spc_t"), ` +
-				`restricted volume types (volumes "dbus", "boot-id", "os-release", "usr-share", "etc-flatcar" use restricted volume type "hostPath"), ` +
+				`restricted volume types (volumes "dbus", "run", "boot-id", "os-release", "usr-share", "etc-flatcar" use restricted volume type "hostPath"), ` +
 				`runAsNonRoot != true (container "agent" must not set securityContext.runAsNonRoot=false), ` +
 				`runAsUser=0 (container "agent" must not set runAsUser=0)`)))
 		})
@@ -86,7 +86,7 @@ var _ = Describe("config/default", Ordered, ContinueOnFailure, func() {
 		Expect(err).NotTo(HaveOccurred())
 		for folder, args := range map[string][]string{
 			".":       deployment.Spec.Template.Spec.Containers[0].Args,
-			"./agent": append(c.agents["n1"].Spec.Containers[0].Args, "--identity=serviceaccount"),
+			"./agent": append(c.agents["n1"].Spec.Containers[0].Args, "--identity=serviceaccount", "--engines=auto,kernel", "--rpm-ostree-drive"),
 		} {
 			program := filepath.Join(GinkgoT().TempDir(), "program")
 			build := exec.CommandContext(ctx, "go", "build", "-o", program, folder)

@@ -164,8 +164,8 @@ func podOf(template corev1.PodTemplateSpec, name string) *corev1.Pod {
 func makeNode(name string) *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:        name,
-			Labels:      map[string]string{"zone": "a"},
+			Name:   name,
+			Labels: map[string]string{"zone": "a"},
 			Annotations: map[string]string{
 				"reboot-operator.io/reboot-requested": "new kernel", "reboot-operator.io/forget-need": "a test",
 			},
