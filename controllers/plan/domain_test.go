@@ -31,23 +31,28 @@ func TestReboots_OneDomainAtATime(t *testing.T) {
 		},
 		"the first domain by its name, whoever waits longest": {
 			one(zoned(), needy("a", in("y", needsSince(5*time.Hour))...), needy("b", in("x")...), needy("c", in("x")...)),
-			[]string{"b", "c"}, map[string]string{"a": busy("zone=x")},
+			[]string{"b", "c"},
+			map[string]string{"a": busy("zone=x")},
 		},
 		"the domain in which a node is being rebooted goes on": {
 			one(zoned(holding(1, entry("c", 1))), needy("a", in("x")...), needy("b", in("y")...), needy("c", in("y", flying...)...)),
-			[]string{"b"}, map[string]string{"a": busy("zone=y")},
+			[]string{"b"},
+			map[string]string{"a": busy("zone=y")},
 		},
 		"the limit holds inside the domain": {
 			one(policy("workers", atMost("1"), domains("zone")), needy("a", in("x")...), needy("b", in("x")...)),
-			[]string{"a"}, map[string]string{"b": "BudgetExhausted: waiting for its turn: at most 1 of the nodes may be unavailable at once"},
+			[]string{"a"},
+			map[string]string{"b": "BudgetExhausted: waiting for its turn: at most 1 of the nodes may be unavailable at once"},
 		},
 		"nodes without the label are one domain, the last": {
 			one(zoned(), needy("a"), needy("b"), needy("c", in("x")...)),
-			[]string{"c"}, map[string]string{"a": busy("zone=x"), "b": busy("zone=x")},
+			[]string{"c"},
+			map[string]string{"a": busy("zone=x"), "b": busy("zone=x")},
 		},
 		"and make the others wait": {
 			one(zoned(holding(1, entry("a", 1))), needy("a", flying...), needy("b", in("x")...)),
-			nil, map[string]string{"b": busy("no label zone")},
+			nil,
+			map[string]string{"b": busy("no label zone")},
 		},
 		"a node that is down for reasons of its own uses the limit and makes no domain busy": {
 			one(zoned(), needy("a", in("x")...), newHost("b", in("y", notReady)...)), []string{"a"}, nil,
@@ -55,7 +60,8 @@ func TestReboots_OneDomainAtATime(t *testing.T) {
 		"an entry whose reboot is over keeps no domain busy": {
 			one(zoned(holding(1, entry("b", 1))), needy("a", in("x")...),
 				newHost("b", in("y", grant(1, v1alpha1.GrantFinished), progress(1, v1alpha1.PhaseRebooting))...)),
-			[]string{"a"}, nil,
+			[]string{"a"},
+			nil,
 		},
 		"a grant that the ledger lost keeps its domain busy": {
 			one(zoned(), needy("a", in("x")...), needy("b", in("y", flying...)...)), nil, map[string]string{"a": busy("zone=y")},
@@ -63,11 +69,13 @@ func TestReboots_OneDomainAtATime(t *testing.T) {
 		"two domains are busy, since the key was set later: nobody else goes": {
 			one(zoned(holding(2, entry("a", 1), entry("b", 2))), needy("a", in("x", flying...)...),
 				needy("b", in("y", grant(2, v1alpha1.GrantActive))...), needy("c", in("x")...), needy("d", in("z")...)),
-			nil, map[string]string{"c": busy("zone=y"), "d": busy("zone=x")},
+			nil,
+			map[string]string{"c": busy("zone=y"), "d": busy("zone=x")},
 		},
 		"the first domain that may: a domain that only waits stops nobody": {
 			one(zoned(), needy("a", in("x", annotated(v1alpha1.AnnotationPaused, "true"))...), needy("b", in("y")...)),
-			[]string{"b"}, map[string]string{"a": "NodePaused: the node is paused; kubectl annotate node a reboot-operator.io/paused- goes on"},
+			[]string{"b"},
+			map[string]string{"a": "NodePaused: the node is paused; kubectl annotate node a reboot-operator.io/paused- goes on"},
 		},
 		"a dry run tells the same": {
 			one(zoned(dryRun), needy("a", in("x")...), needy("b", in("y")...)), nil,
@@ -75,7 +83,8 @@ func TestReboots_OneDomainAtATime(t *testing.T) {
 		},
 		"the limit is asked after the domain": {
 			one(zoned(), needy("a", in("x")...), needy("b", in("x")...), needy("c", in("x")...), needy("d", in("x")...), needy("e", in("y")...)),
-			[]string{"a", "b", "c"}, map[string]string{"d": full, "e": busy("zone=x")},
+			[]string{"a", "b", "c"},
+			map[string]string{"d": full, "e": busy("zone=x")},
 		},
 	}
 	for name, tc := range cases {

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"encoding/json"
 	"slices"
 	"time"
 
@@ -10,8 +9,9 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// maxHistoryBytes bounds the history as JSON: it is written with every grant, and every watcher gets it.
-const maxHistoryBytes = 8 << 10
+// maxHistoryBytes bounds the history: it is written with every grant, and every watcher gets it. pastBytes is what one
+// entry has as JSON beside its words.
+const maxHistoryBytes, pastBytes = 8 << 10, 320
 
 // History is the policy's history after the plan: what was is followed by what ends with it, and the oldest goes first.
 func (p *Plan) History(before []v1alpha1.PastReboot) []v1alpha1.PastReboot {
@@ -28,11 +28,11 @@ func (p *Plan) History(before []v1alpha1.PastReboot) []v1alpha1.PastReboot {
 }
 
 func size(history []v1alpha1.PastReboot) int {
-	text, err := json.Marshal(history)
-	if err != nil {
-		panic(err) // strings, numbers and times: none of them can fail
+	bytes := 0
+	for _, p := range history {
+		bytes += pastBytes + len(p.Node) + len(p.Reason) + len(p.Message) + len(p.FromVersion) + len(p.ToVersion)
 	}
-	return len(text)
+	return bytes
 }
 
 // past is what is remembered of a flight that is over. Nil: the node was not disturbed.

@@ -2,8 +2,8 @@ package plan_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -89,7 +89,7 @@ func TestPlan_HistoryIsBounded(t *testing.T) {
 	remembered := func(n int, message string) []v1alpha1.PastReboot {
 		var history []v1alpha1.PastReboot
 		for i := range n {
-			history = append(history, v1alpha1.PastReboot{Node: fmt.Sprint(i), Seq: int64(i), Message: message})
+			history = append(history, v1alpha1.PastReboot{Node: strconv.Itoa(i), Seq: int64(i), Message: message})
 		}
 		return history
 	}
@@ -119,8 +119,10 @@ func TestReboots_WindowTooShort(t *testing.T) {
 	}
 	open := func(length time.Duration) func(*v1alpha1.RebootPolicy) {
 		return func(p *v1alpha1.RebootPolicy) {
-			p.Spec.Windows = []v1alpha1.Window{{Name: "short", Start: "00:00", Duration: metav1.Duration{Duration: minute}},
-				{Name: "w", Start: "22:00", Duration: metav1.Duration{Duration: length}}}
+			p.Spec.Windows = []v1alpha1.Window{
+				{Name: "short", Start: "00:00", Duration: metav1.Duration{Duration: minute}},
+				{Name: "w", Start: "22:00", Duration: metav1.Duration{Duration: length}},
+			}
 		}
 	}
 	nine := slices.Repeat([]v1alpha1.PastReboot{took(minute, minute)}, 9)
