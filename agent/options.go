@@ -40,6 +40,7 @@ type options struct {
 	hostRoot            string
 	bootIDFile          string
 	identity            string
+	claimCoordinator    bool
 	probes              string
 	metrics             string
 	log                 zap.Options
@@ -75,6 +76,7 @@ func (o *options) flags(env func(string) string) *flag.FlagSet {
 	flags.StringVar(&o.hostRoot, "host-root", "/", "Where the host's file system is mounted.")
 	flags.StringVar(&o.bootIDFile, "boot-id-file", "/proc/sys/kernel/random/boot_id", "File with the host's boot ID.")
 	flags.StringVar(&o.identity, "identity", identityNode, "Who to act as on the Node and its pods: node (constrained impersonation) or serviceaccount (its own rights).")
+	flags.BoolVar(&o.claimCoordinator, "claim-coordinator", false, "Tell the host in /run/update-engine/coordinator.conf below --host-root, which must be writable, that its agent is the one who reboots it.")
 	flags.StringVar(&o.probes, "health-probe-bind-address", ":8081", "Where /healthz and /readyz are served; 0 turns them off.")
 	flags.StringVar(&o.metrics, "metrics-bind-address", "0", "Where metrics are served, in plain HTTP; 0 turns them off.")
 	config.RegisterFlags(flags)

@@ -22,7 +22,8 @@ const boot, otherBoot = "boot-2", "boot-1"
 func makeObservation(changes ...func(*Observation)) Observation {
 	o := Observation{
 		Now: now, BootID: boot, Policy: &Settings{},
-		Inhibitors: Inhibitors{Known: true},
+		Inhibitors:   Inhibitors{Known: true},
+		Coordinators: Coordinators{Known: true},
 	}
 	hears(engine.Report{
 		Engine: "update-engine", State: engine.NotNeeded, Reason: v1alpha1.ReasonUpToDate, Message: "Nothing is staged.",

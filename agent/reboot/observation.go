@@ -48,6 +48,8 @@ type Observation struct {
 	VolumesInUse int
 	// Inhibitors is who keeps the host from shutting down.
 	Inhibitors Inhibitors
+	// Coordinators is who else may reboot the host.
+	Coordinators Coordinators
 	// Call is what became of asking logind in the current attempt.
 	Call Call
 }
@@ -99,6 +101,14 @@ type Inhibitors struct {
 	// Known is false while logind was not asked.
 	Known bool
 	// Message names the block inhibitors, or says that logind could not be asked: unknown is never a yes. Empty: none.
+	Message string
+}
+
+// Coordinators is who else may reboot the host without asking.
+type Coordinators struct {
+	// Known is false while nobody has looked.
+	Known bool
+	// Message names one of them, or says that they could not be looked for: unknown is never a no. Empty: there is none.
 	Message string
 }
 

@@ -80,8 +80,8 @@ func (r *Reconciler) observe(ctx context.Context, node *corev1.Node) (Observatio
 		o.Call = r.call.Call
 	}
 	o.Policy = r.settings(ctx, o, drain)
-	if asksLogind(o) {
-		o.Inhibitors = r.inhibitors(ctx)
+	if asksHost(o) {
+		o.Inhibitors, o.Coordinators = r.inhibitors(ctx), r.coordinators(ctx)
 	}
 	return o, nil
 }
@@ -144,9 +144,9 @@ func asksPolicy(o Observation) bool {
 	return (starts && !o.Paused || commits || calls) && o.ProgressErr == nil
 }
 
-// asksLogind tells whether it matters now who keeps the host up: while the node asks for a reboot and waits for a grant,
-// and when it is drained.
-func asksLogind(o Observation) bool {
+// asksHost tells whether it matters now who keeps the host up, and who else reboots it: while the node asks for a reboot and
+// waits for a grant, and when it is drained.
+func asksHost(o Observation) bool {
 	switch {
 	case o.inPhase(v1alpha1.PhaseRebooting):
 		return false

@@ -35,7 +35,7 @@ type Logind interface {
 	Reboot(ctx context.Context, inhibitors v1alpha1.InhibitorPolicy) error
 }
 
-// Reconciler acts on one Node. All fields are required.
+// Reconciler acts on one Node. All fields but Claim are required.
 type Reconciler struct {
 	// Node is the name of the agent's own Node.
 	Node string
@@ -51,6 +51,10 @@ type Reconciler struct {
 	Policies client.Reader
 	// Logind reboots the host.
 	Logind Logind
+	// Coordinators are those who may reboot the host besides.
+	Coordinators HostCoordinators
+	// Claim tells the host who reboots it. Nil: it is not told.
+	Claim Claim
 	// Drains empties the node.
 	Drains *Drains
 	// Reports holds what the engines say.
@@ -121,6 +125,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		return ctrl.Result{}, err
 	}
 	r.notice(node, o)
+	r.tellHost(ctx, o)
 	step := Next(o)
 	report := ReportOf(o)
 	err = r.apply(ctx, node, o, step, report)

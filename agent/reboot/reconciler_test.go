@@ -123,7 +123,7 @@ func makeReconciler(t *testing.T, record Record) (*Reconciler, *apiServer, *logi
 	}
 	wake, clock, asked := NewWake("n1"), testclock.NewFakePassiveClock(now), &logind{}
 	r := &Reconciler{
-		Node: "n1", BootIDFile: bootIDFile, HostRoot: root, Client: api, Live: api, Policies: api, Logind: asked,
+		Node: "n1", BootIDFile: bootIDFile, HostRoot: root, Client: api, Live: api, Policies: api, Logind: asked, Coordinators: &coordinators{},
 		Drains: NewDrains("n1", nil, clock, wake), Reports: NewReports(wake, "e"), Wake: wake,
 		Events: events.NewFakeRecorder(100), Clock: clock, told: map[string]string{},
 	}

@@ -8,8 +8,9 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// inhibitorsEvery is how often a node that asks for a reboot looks who keeps the host up. It costs no request.
-const inhibitorsEvery = time.Minute
+// lookEvery is how often a node that asks for a reboot looks who keeps the host up, and who else reboots it. It costs no
+// request.
+const lookEvery = time.Minute
 
 // Report is what the agent says on its Node beside the progress: everything that goes into one patch of nodes/status.
 type Report struct {
@@ -84,7 +85,7 @@ func objection(o Observation, asking bool) (value *string, known bool) {
 		return record([]v1alpha1.Objection{{Reason: v1alpha1.ReasonRebootRefused, Message: o.Call.Message}}), refused
 	case !asking && !o.inPhase(v1alpha1.PhaseDraining):
 		return nil, true
-	case !o.Inhibitors.Known:
+	case !o.Inhibitors.Known, !o.Coordinators.Known:
 		return nil, false
 	}
 	return record(objections(o)), true
@@ -100,6 +101,9 @@ func objections(o Observation) []v1alpha1.Objection {
 	if m := o.Inhibitors.Message; m != "" {
 		all = append(all, v1alpha1.Objection{Reason: v1alpha1.ReasonInhibited, Message: m})
 	}
+	if m := o.Coordinators.Message; m != "" {
+		all = append(all, v1alpha1.Objection{Reason: v1alpha1.ReasonCoordinatorConflict, Message: m})
+	}
 	return all
 }
 
@@ -110,7 +114,7 @@ func record(objections []v1alpha1.Objection) *string {
 	return new(v1alpha1.JoinObjections(objections).String())
 }
 
-// again is when a drain has lasted long enough to be told, or the inhibitors are looked at again.
+// again is when a drain has lasted long enough to be told, or the host is looked at again.
 func again(o Observation, asking bool) time.Time {
 	switch {
 	case o.inPhase(v1alpha1.PhaseDraining):
@@ -118,7 +122,7 @@ func again(o Observation, asking bool) time.Time {
 			return told
 		}
 	case asking && !o.inPhase(v1alpha1.PhaseRebooting):
-		return o.Now.Add(inhibitorsEvery)
+		return o.Now.Add(lookEvery)
 	}
 	return time.Time{}
 }

@@ -38,6 +38,8 @@ func TestNext_Safety(t *testing.T) {
 			must(t, o, "commits undrained", o.Drain.State == DrainDone || regardless)
 			ignored := o.Policy != nil && o.Policy.Reboot.Inhibitors == v1alpha1.InhibitorsIgnore
 			must(t, o, "commits inhibited", ignored || o.Inhibitors.Known && o.Inhibitors.Message == "")
+			beside := o.Policy != nil && o.Policy.Reboot.Coordinators == v1alpha1.CoordinatorsIgnore
+			must(t, o, "commits beside another coordinator", beside || o.Coordinators.Known && o.Coordinators.Message == "")
 			must(t, o, "commits to another boot", s.Progress.Phase == rebootingPhase && s.Progress.BootID == o.BootID)
 		case CallReboot:
 			seen["call"]++
@@ -90,7 +92,7 @@ func everything() iter.Seq[Observation] {
 			drainIs(Drain{State: DrainRunning}), drainIs(Drain{State: DrainDone}), drainIs(Drain{State: DrainUndrainable}),
 			drainIs(Drain{State: DrainFailed, Failures: 1, FailedAt: now}), none,
 		},
-		{func(o *Observation) { o.Inhibitors.Message = "blocked" }, func(o *Observation) { o.Inhibitors = Inhibitors{} }, none},
+		heldUps(),
 		{
 			func(o *Observation) { o.Call = Call{AcceptedAt: now} },
 			func(o *Observation) { o.Call = Call{AcceptedAt: now.Add(-time.Hour)} },
@@ -100,7 +102,11 @@ func everything() iter.Seq[Observation] {
 		{with(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, ""), none},
 	}
 	return func(yield func(Observation) bool) {
-		product(makeObservation(), variants, yield)
+		n := 0
+		product(makeObservation(), variants, func(o Observation) bool {
+			n++
+			return n%stride != 0 || yield(o)
+		})
 	}
 }
 
@@ -119,6 +125,18 @@ func product(o Observation, variants [][]func(*Observation), yield func(Observat
 }
 
 func none(*Observation) {}
+
+// heldUps are what keeps the host up, each alone, together and unknown.
+func heldUps() []func(*Observation) {
+	inhibited := func(o *Observation) { o.Inhibitors.Message = "blocked" }
+	rivalled := func(o *Observation) { o.Coordinators.Message = "locksmithd" }
+	return []func(*Observation){
+		none, inhibited, rivalled,
+		func(o *Observation) { inhibited(o); rivalled(o) },
+		func(o *Observation) { o.Inhibitors = Inhibitors{} },
+		func(o *Observation) { o.Coordinators = Coordinators{} },
+	}
+}
 
 func grants() []func(*Observation) {
 	changes := []func(*Observation){none, func(o *Observation) { o.GrantErr = errUnreadable }}
@@ -160,11 +178,16 @@ func policies() []func(*Observation) {
 	changes := []func(*Observation){func(o *Observation) { o.Policy = nil }}
 	for _, timeout := range []time.Duration{time.Minute, time.Hour} {
 		for _, onTimeout := range []v1alpha1.DrainTimeoutAction{v1alpha1.DrainTimeoutAbort, v1alpha1.DrainTimeoutReboot} {
-			for _, inhibitors := range []v1alpha1.InhibitorPolicy{v1alpha1.InhibitorsRespect, v1alpha1.InhibitorsIgnore} {
+			for _, reboot := range []v1alpha1.Reboot{
+				{},
+				{Inhibitors: v1alpha1.InhibitorsIgnore},
+				{Coordinators: v1alpha1.CoordinatorsIgnore},
+				{Inhibitors: v1alpha1.InhibitorsIgnore, Coordinators: v1alpha1.CoordinatorsIgnore},
+			} {
 				changes = append(changes, func(o *Observation) {
 					o.Policy = &Settings{
 						Drain:  v1alpha1.Drain{Timeout: &metav1.Duration{Duration: timeout}, OnTimeout: onTimeout},
-						Reboot: v1alpha1.Reboot{Inhibitors: inhibitors},
+						Reboot: reboot,
 					}
 				})
 			}

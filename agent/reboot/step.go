@@ -15,8 +15,8 @@ import (
 const (
 	// policyRetry is how soon a policy that could not be read is asked for again.
 	policyRetry = 30 * time.Second
-	// inhibitedRetry is how soon a drained node looks again whether the host may go down.
-	inhibitedRetry = 15 * time.Second
+	// heldUpRetry is how soon a drained node looks again whether the host may go down.
+	heldUpRetry = 15 * time.Second
 	// drainRetry and drainRetryMax space drains that end with an error.
 	drainRetry, drainRetryMax = 5 * time.Second, time.Minute
 	// callRetry and callRetryMax space calls that logind refused.
@@ -156,19 +156,33 @@ func timedOut(o Observation, commit v1alpha1.Progress) Step {
 	return drained(o, commit)
 }
 
-// drained passes the point of no return unless somebody keeps the host up, or might: unknown is never a yes.
+// drained passes the point of no return unless the host is held up, or might be: unknown is never a yes.
 func drained(o Observation, commit v1alpha1.Progress) Step {
 	if until := detached(o); o.Now.Before(until) {
 		return Wait{Until: until}
 	}
-	free := o.Inhibitors.Known && o.Inhibitors.Message == ""
+	why, held := heldUp(o)
 	switch {
-	case free, o.settings().Reboot.InhibitorsOrDefault() == v1alpha1.InhibitorsIgnore:
+	case !held:
 		return CommitReboot{Progress: commit}
 	case o.Now.Before(o.deadline()):
-		return Wait{Until: earlier(o.Now.Add(inhibitedRetry), o.deadline())}
+		return Wait{Until: earlier(o.Now.Add(heldUpRetry), o.deadline())}
 	}
-	return abort(o, v1alpha1.ReasonInhibited, o.Inhibitors.Message, true)
+	return abort(o, why.Reason, why.Message, true)
+}
+
+// heldUp is why the host may not go down now under the policy, in the order of the checks: somebody keeps it up, or somebody
+// else reboots it too.
+func heldUp(o Observation) (why v1alpha1.Objection, held bool) {
+	reboot := o.settings().Reboot
+	inhibitors, coordinators := o.Inhibitors, o.Coordinators
+	switch {
+	case reboot.InhibitorsOrDefault() != v1alpha1.InhibitorsIgnore && (!inhibitors.Known || inhibitors.Message != ""):
+		return v1alpha1.Objection{Reason: v1alpha1.ReasonInhibited, Message: inhibitors.Message}, true
+	case reboot.CoordinatorsOrDefault() != v1alpha1.CoordinatorsIgnore && (!coordinators.Known || coordinators.Message != ""):
+		return v1alpha1.Objection{Reason: v1alpha1.ReasonCoordinatorConflict, Message: coordinators.Message}, true
+	}
+	return v1alpha1.Objection{}, false
 }
 
 // detached is how long to wait for the volumes of evicted pods, so that nothing is still written to them when the host

@@ -59,6 +59,9 @@ func TestNext_Draining(t *testing.T) {
 	inTime := begun.Add(20 * time.Minute)
 	inhibited := func(o *Observation) { o.Inhibitors.Message = "A shutdown is blocked by x." }
 	unasked := func(o *Observation) { o.Inhibitors = Inhibitors{} }
+	rivalled := func(o *Observation) { o.Coordinators.Message = "locksmithd is active." }
+	unseen := func(o *Observation) { o.Coordinators = Coordinators{} }
+	ignoring := func(o *Observation) { o.Policy.Reboot.Coordinators = v1alpha1.CoordinatorsIgnore }
 	noPolicy := func(o *Observation) { o.Policy = nil }
 	done, running := drainIs(Drain{State: DrainDone}), drainIs(Drain{State: DrainRunning, Message: "1 pod is left."})
 	failedOnce := drainIs(Drain{State: DrainFailed, Failures: 1, FailedAt: now.Add(-4 * time.Second), Message: "No right."})
@@ -117,7 +120,22 @@ func TestNext_Draining(t *testing.T) {
 		"inhibited: ignored": {
 			makeObservation(beingDrained, done, inhibited, settings(time.Hour, "", v1alpha1.InhibitorsIgnore)), commit(as),
 		},
-		"nobody asked logind: waits": {makeObservation(beingDrained, done, unasked), Wait{now.Add(15 * time.Second)}},
+		"another coordinator: waits (behaviour 57)": {makeObservation(beingDrained, done, rivalled), Wait{now.Add(15 * time.Second)}},
+		"another coordinator: given up in the end": {
+			makeObservation(beingDrained, done, rivalled, late),
+			aborts(v1alpha1.ReasonCoordinatorConflict, "locksmithd is active.", 1),
+		},
+		"another coordinator: ignored": {makeObservation(beingDrained, done, rivalled, ignoring), commit(as)},
+		"another coordinator ignored, and inhibited": {
+			makeObservation(beingDrained, done, rivalled, inhibited, late, ignoring),
+			aborts(v1alpha1.ReasonInhibited, "A shutdown is blocked by x.", 1),
+		},
+		"inhibitors ignored, and another coordinator": {
+			makeObservation(beingDrained, done, rivalled, inhibited, settings(5*time.Minute, "", v1alpha1.InhibitorsIgnore)),
+			aborts(v1alpha1.ReasonCoordinatorConflict, "locksmithd is active.", 1),
+		},
+		"nobody looked for coordinators: waits": {makeObservation(beingDrained, done, unseen), Wait{now.Add(15 * time.Second)}},
+		"nobody asked logind: waits":            {makeObservation(beingDrained, done, unasked), Wait{now.Add(15 * time.Second)}},
 
 		"cancelled: given up": {
 			makeObservation(beingDrained, done, granted(1, cancelled)),

@@ -1,0 +1,262 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+const (
+	locksmithUnit = "locksmithd.service"
+	locksmithConf = "NAME=locksmithd\nSTRATEGY=reboot\nSTATE=running"
+)
+
+// runsUnits puts a systemd on the machine's bus.
+func (m *machine) runsUnits() *hosttest.Units {
+	GinkgoHelper()
+	units, err := m.bus.StartUnits()
+	Expect(err).NotTo(HaveOccurred())
+	return units
+}
+
+// looks makes the agent look before its minute is over.
+func (m *machine) looks(ctx context.Context) {
+	GinkgoHelper()
+	m.annotate(ctx, v1alpha1.AnnotationPaused, time.Now().String())
+}
+
+// says tells what coordinator.conf says; empty where there is none.
+func (m *machine) says() string {
+	content, err := os.ReadFile(filepath.Join(m.root, "run", "update-engine", "coordinator.conf"))
+	if err != nil {
+		return ""
+	}
+	return string(content)
+}
+
+var _ = Describe("another coordinator (behaviour 57)", func() {
+	spec := func(coordinators v1alpha1.CoordinatorPolicy) v1alpha1.RebootPolicySpec {
+		return v1alpha1.RebootPolicySpec{
+			Drain:  &v1alpha1.Drain{Timeout: &metav1.Duration{Duration: 3 * time.Second}},
+			Reboot: &v1alpha1.Reboot{Coordinators: coordinators},
+		}
+	}
+	const isActive = "CoordinatorConflict: locksmithd is active on this host and may reboot it at any time: " +
+		"systemctl mask --now locksmithd.service on the host, or set spec.reboot.coordinators: Ignore."
+
+	It("is locksmithd, which is told before a grant is given, by an event too, until it is stopped", func(ctx SpecContext) {
+		m := newMachine(ctx, spec(""))
+		units := m.runsUnits()
+		units.Set(locksmithUnit, "active")
+		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+		m.start(ctx)
+		m.shows(ctx, objectionOf, Equal(isActive))
+		m.tells(ctx, v1alpha1.EventCoordinatorConflict)
+
+		By("looking again, at no cost")
+		writes, asked := len(m.requests.writes()), units.Asked()
+		m.looks(ctx)
+		Eventually(units.Asked).Should(BeNumerically(">", asked))
+		Expect(m.requests.writes()).To(HaveLen(writes))
+
+		units.Set(locksmithUnit, "inactive")
+		m.looks(ctx)
+		m.shows(ctx, objectionOf, BeEmpty())
+		Expect(m.eventsOf(ctx)).To(HaveKeyWithValue(v1alpha1.EventCoordinatorConflict, 1))
+	})
+
+	It("is nobody's business while the host needs nothing", func(ctx SpecContext) {
+		m := newMachine(ctx, spec(""))
+		units := m.runsUnits()
+		units.Set(locksmithUnit, "active")
+		m.start(ctx)
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+		Expect(objectionOf(m.node(ctx))).To(BeEmpty())
+		Expect(units.Asked()).To(BeZero())
+	})
+
+	It("starts while the node is drained: the reboot waits, and is given up in the end", func(ctx SpecContext) {
+		m := newMachine(ctx, spec(v1alpha1.CoordinatorsRespect))
+		m.runsUnits().Set(locksmithUnit, "activating")
+		m.start(ctx)
+		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.shows(ctx, conditionOf(corev1.NodeDrained), Equal("True Drained"))
+		m.shows(ctx, phaseOf, Equal("1 Aborted CoordinatorConflict failures=1"))
+		Expect(progressOf(m.node(ctx)).Message).To(ContainSubstring("locksmithd is active"))
+		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
+		Expect(m.logind.Reboots()).To(BeZero())
+	})
+
+	It("is locksmithd, and the policy says that this is nothing", func(ctx SpecContext) {
+		m := newMachine(ctx, spec(v1alpha1.CoordinatorsIgnore))
+		m.runsUnits().Set(locksmithUnit, "active")
+		m.rebootsByLogind(ctx)
+		m.start(ctx)
+		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.shows(ctx, conditionOf(corev1.NodeMaintenanceInProgress), Equal("False RebootSucceeded"))
+	})
+
+	It("holds coordinator.conf, and what it leaves behind means nothing", func(ctx SpecContext) {
+		m := newMachine(ctx, spec(""))
+		other, err := hosttest.Coordinate(m.root, "NAME=fluo\nSTATE=running\n")
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(other.End)
+		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+		m.start(ctx)
+		m.shows(ctx, objectionOf, HavePrefix("CoordinatorConflict: fluo holds /run/update-engine/coordinator.conf on this host"))
+		other.End()
+		m.looks(ctx)
+		m.shows(ctx, objectionOf, BeEmpty())
+	})
+
+	It("is told beside an inhibitor, for a policy that ignores that", func(ctx SpecContext) {
+		m := newMachine(ctx, spec(""))
+		m.runsUnits().Set(locksmithUnit, "active")
+		m.logind.SetInhibitors(hosttest.BlockShutdown("packagekit", "Transaction in progress"))
+		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+		m.start(ctx)
+		m.shows(ctx, objectionOf, HavePrefix("Inhibited: "))
+		objection, err := v1alpha1.ParseObjection(m.node(ctx).Annotations)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(objection.All()).To(HaveExactElements(
+			HaveField("Reason", v1alpha1.ReasonInhibited), HaveField("Reason", v1alpha1.ReasonCoordinatorConflict)))
+	})
+
+	It("cannot be asked after, and unknown is not a no", func(ctx SpecContext) {
+		m := newMachine(ctx, spec(""))
+		m.runsUnits().Fail("org.freedesktop.DBus.Error.AccessDenied", "Permission denied")
+		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+		m.start(ctx)
+		m.shows(ctx, objectionOf, And(HavePrefix("CoordinatorConflict: Who else may reboot this host is unknown"), ContainSubstring("Permission denied")))
+		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.shows(ctx, phaseOf, Equal("1 Aborted CoordinatorConflict failures=1"))
+	})
+
+	It("is this agent, with --claim-coordinator, which tells the host how near its reboot is", func(ctx SpecContext) {
+		m := newMachine(ctx, spec(""))
+		m.start(ctx, "--claim-coordinator")
+		Eventually(m.says).Should(Equal("NAME=reboot-operator\nSTRATEGY=rebootpolicy\nSTATE=running\n"))
+		_, err := hosttest.Coordinate(m.root, locksmithConf)
+		Expect(err).To(MatchError(ContainSubstring("resource temporarily unavailable")), "locksmithd cannot start beside it")
+
+		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+		Expect(m.bus.SendNeedReboot()).To(Succeed())
+		Eventually(m.says).Should(ContainSubstring("STATE=reboot-planned"))
+		m.shows(ctx, needOf, Equal("True UpdateStaged"))
+		Expect(objectionOf(m.node(ctx))).To(BeEmpty(), "it is not in its own way")
+		m.grant(ctx, 1, v1alpha1.GrantActive)
+		Eventually(m.says).Should(ContainSubstring("STATE=rebooting"))
+
+		By("ending: what is left is anybody's")
+		m.kill()
+		other, err := hosttest.Coordinate(m.root, locksmithConf)
+		Expect(err).NotTo(HaveOccurred())
+		other.End()
+	})
+
+	It("is there already, and --claim-coordinator takes nothing from it", func(ctx SpecContext) {
+		m := newMachine(ctx, spec(""))
+		other, err := hosttest.Coordinate(m.root, locksmithConf)
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(other.End)
+		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+		m.start(ctx, "--claim-coordinator")
+		m.shows(ctx, objectionOf, HavePrefix("CoordinatorConflict: locksmithd holds "))
+		Expect(m.says()).To(Equal(locksmithConf))
+	})
+})
+
+// TestCoordinatorConflict runs a manager and an agent on a host where locksmithd is active: nothing is granted until it is
+// stopped, unless the policy ignores it (behaviour 57).
+func TestCoordinatorConflict(t *testing.T) {
+	api, config := crashCluster(t)
+	for name, policy := range map[string]v1alpha1.CoordinatorPolicy{
+		"respected": "", "ignored": v1alpha1.CoordinatorsIgnore,
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), scenarioLimit)
+			s := &scenario{t: t, api: api, config: config, name: name}
+			defer s.wg.Wait()
+			defer cancel()
+			rbp, host := s.createPolicy(ctx), s.createHost(ctx, "a")
+			before := client.MergeFrom(rbp.DeepCopy())
+			rbp.Spec.Reboot = &v1alpha1.Reboot{Coordinators: policy}
+			must(t, api.Patch(ctx, rbp, before))
+			units, err := host.bus.StartUnits()
+			must(t, err)
+			units.Set(locksmithUnit, "active")
+			manager := s.process("manager", s.newManager)
+			manager.start(ctx)
+			host.agent.start(ctx)
+			if policy != v1alpha1.CoordinatorsIgnore {
+				s.eventually(ctx, func() bool {
+					return strings.HasPrefix(s.permitted(ctx, host.name), "False CoordinatorConflict: locksmithd is active")
+				})
+				s.eventually(ctx, func() bool { return s.told(ctx, host.name, v1alpha1.EventCoordinatorConflict) })
+				if host.reboots.Load() != 0 {
+					t.Error("rebooted beside locksmithd")
+				}
+				units.Set(locksmithUnit, "inactive")
+				node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: host.name}}
+				wake := client.MergeFrom(node.DeepCopy())
+				node.Annotations = map[string]string{v1alpha1.AnnotationPaused: "false"} // before the agent's minute is over
+				must(t, api.Patch(ctx, node, wake))
+			}
+			s.eventually(ctx, func() bool { return s.done(ctx, rbp, []*crashedHost{host}) })
+			manager.kill()
+			host.agent.kill()
+			s.cleanUp(rbp, []*crashedHost{host})
+		})
+	}
+}
+
+func (s *scenario) eventually(ctx context.Context, holds func() bool) {
+	s.t.Helper()
+	err := wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(context.Context) (bool, error) { return holds(), nil })
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// permitted is condition RebootPermitted; empty where it is absent.
+func (s *scenario) permitted(ctx context.Context, name string) string {
+	node := &corev1.Node{}
+	if err := s.api.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
+		return ""
+	}
+	for _, c := range node.Status.Conditions {
+		if c.Type == v1alpha1.NodeRebootPermitted {
+			return fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message)
+		}
+	}
+	return ""
+}
+
+// told tells whether there is an event about a Node.
+func (s *scenario) told(ctx context.Context, name, reason string) bool {
+	list := &eventsv1.EventList{}
+	if err := s.api.List(ctx, list); err != nil {
+		return false
+	}
+	for _, e := range list.Items {
+		if e.Regarding.Name == name && e.Reason == reason && e.Type == corev1.EventTypeWarning {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,174 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+)
+
+// The file in which an update coordinator says, as long as it holds an exclusive flock on it, that it is the one who reboots
+// the host. Flatcar and CoreOS show it at a login. What a coordinator that has ended leaves behind is unlocked, and means
+// nothing: locksmithd never removes it.
+// https://github.com/flatcar/locksmith: CHANGELOG.md (v0.5.0), pkg/coordinatorconf, pkg/filelock
+const (
+	coordinatorFolder = "run/update-engine"
+	coordinatorFile   = coordinatorFolder + "/coordinator.conf"
+)
+
+// coordinatorName is what this operator's agents are called there.
+const coordinatorName = "reboot-operator"
+
+// stateDisabled is a coordinator that runs and reboots nothing.
+const stateDisabled = "disabled"
+
+// maxCoordinatorBytes is far more than three assignments take, maxCoordinatorName than a name.
+const maxCoordinatorBytes, maxCoordinatorName = 4 << 10, 64
+
+// Coordinator is somebody else who may reboot the host without asking.
+type Coordinator struct {
+	// Name is letters, digits, dashes, dots and underscores, at most 64. Empty: it goes by no name that can be read.
+	Name string
+	// Unit is the systemd unit it was found by. Empty: it was found by coordinator.conf.
+	Unit string
+}
+
+// Coordinators finds out who else may reboot the host.
+type Coordinators struct {
+	// Connect opens the system bus. Required.
+	Connect Connect
+	// HostRoot is where the host's file system is mounted; its /run/update-engine is enough. Required; "/" is this one.
+	HostRoot string
+	// Claim is this process' own hold of coordinator.conf. Nil: it claims nothing.
+	Claim *Claim
+}
+
+// Other is somebody else who may reboot the host, locksmithd before others; nil: nobody. An error says what could not be
+// found out; where somebody is found all the same, he is returned with it.
+func (c Coordinators) Other(ctx context.Context) (*Coordinator, error) {
+	active, err := unitIsActive(ctx, c.Connect, locksmithUnit)
+	if active {
+		return &Coordinator{Name: "locksmithd", Unit: locksmithUnit}, nil
+	}
+	if err != nil {
+		err = fmt.Errorf("asking systemd whether %s is active: %w", locksmithUnit, err)
+	}
+	other, fileErr := c.holder()
+	if fileErr != nil {
+		fileErr = fmt.Errorf("reading /%s of the host: %w", coordinatorFile, fileErr)
+	}
+	return other, errors.Join(err, fileErr)
+}
+
+func (c Coordinators) holder() (*Coordinator, error) {
+	if c.Claim != nil {
+		return c.Claim.other()
+	}
+	return readCoordinator(c.HostRoot)
+}
+
+// readCoordinator reads who but an agent of this operator holds the file, and may reboot; nil: nobody.
+func readCoordinator(hostRoot string) (*Coordinator, error) {
+	root, err := os.OpenRoot(hostRoot)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = root.Close() }()
+	const tries = 3 // Each change of a coordinator's state is another file under the same name.
+	for range tries {
+		held, content, err := lookAt(root)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil, nil
+		case errors.Is(err, errReplaced):
+			continue
+		case err != nil || !held:
+			return nil, err
+		}
+		return parseCoordinator(content), nil
+	}
+	return nil, errReplaced
+}
+
+var errReplaced = errors.New("it was replaced while it was read")
+
+// lookAt tells whether somebody holds the file as it is at this moment, and what it says then.
+func lookAt(root *os.Root) (held bool, content string, err error) {
+	// Opening a pipe would wait for its other end.
+	file, err := root.OpenFile(coordinatorFile, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return false, "", err
+	}
+	defer func() { _ = file.Close() }() // which gives up the lock as well
+	if err := isFile(file); err != nil {
+		return false, "", err
+	}
+	// Shared, so that two who look are not in each other's way.
+	free, err := tryLock(file, syscall.LOCK_SH)
+	if err != nil {
+		return false, "", err
+	}
+	if !free {
+		raw, err := io.ReadAll(io.LimitReader(file, maxCoordinatorBytes))
+		return true, string(raw), err
+	}
+	if !isAt(root, coordinatorFile, file) {
+		return false, "", errReplaced // by the one who held it, maybe
+	}
+	return false, "", nil
+}
+
+// tryLock takes an flock, shared or exclusive, without waiting for it. False: somebody has one that excludes it.
+func tryLock(file *os.File, how int) (bool, error) {
+	err := syscall.Flock(int(file.Fd()), how|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return false, nil
+	}
+	if err != nil {
+		return false, os.NewSyscallError("flock", err)
+	}
+	return true, nil
+}
+
+func isFile(file *os.File) error {
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return errors.New("it is no regular file; remove it")
+	}
+	return nil
+}
+
+// isAt tells whether an open file still goes by its name.
+func isAt(root *os.Root, name string, file *os.File) bool {
+	now, err := root.Stat(name)
+	if err != nil {
+		return false
+	}
+	opened, err := file.Stat()
+	return err == nil && os.SameFile(now, opened)
+}
+
+// parseCoordinator reads the shell assignments of the one who holds the file. Nil: he is one of ours, or reboots nothing.
+func parseCoordinator(content string) *Coordinator {
+	values := parseAssignments(content)
+	name := values["NAME"]
+	switch {
+	case !isCoordinatorName(name):
+		return &Coordinator{}
+	case name == coordinatorName, values["STATE"] == stateDisabled:
+		return nil
+	}
+	return &Coordinator{Name: name}
+}
+
+func isCoordinatorName(name string) bool {
+	return name != "" && len(name) <= maxCoordinatorName &&
+		!strings.ContainsFunc(name, func(r rune) bool { return !isAlphanumeric(r) && !strings.ContainsRune("-._", r) })
+}

@@ -1,0 +1,111 @@
+package hosttest
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/godbus/dbus/v5"
+)
+
+// What systemd is called on the bus.
+const (
+	systemdName             = "org.freedesktop.systemd1"
+	systemdPath             = dbus.ObjectPath("/org/freedesktop/systemd1")
+	systemdManagerInterface = "org.freedesktop.systemd1.Manager"
+	systemdUnitInterface    = "org.freedesktop.systemd1.Unit"
+)
+
+// Units is a fake systemd: what it knows of its units, and nothing that it does to them.
+type Units struct {
+	service service
+
+	mu      sync.Mutex
+	states  map[string]any
+	failure *dbus.Error
+	asked   int
+}
+
+// StartUnits puts a systemd on the bus that has no unit loaded.
+func (b *Bus) StartUnits() (*Units, error) {
+	u := &Units{service: service{bus: b, name: systemdName}, states: map[string]any{}}
+	return u, u.Start()
+}
+
+// Start brings systemd back after Stop or a restart of the bus.
+func (u *Units) Start() error {
+	_, err := u.service.start(u.export)
+	return err
+}
+
+// Stop takes systemd off the bus.
+func (u *Units) Stop() { u.service.stop() }
+
+// Set changes what ActiveState of a unit such as locksmithd.service says: active, activating, deactivating, inactive, failed, or
+// anything else, of any type. Nil: the unit is not loaded.
+func (u *Units) Set(unit string, state any) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.states[unit] = state
+}
+
+// Fail makes every call fail with a D-Bus error, such as org.freedesktop.DBus.Error.AccessDenied. An empty name lets them
+// succeed again.
+func (u *Units) Fail(name, message string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.failure = namedError(name, message)
+}
+
+// Asked counts the calls of GetUnit.
+func (u *Units) Asked() int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.asked
+}
+
+// export puts up the manager, and an object below it that stands for every unit.
+func (u *Units) export(conn *dbus.Conn) error {
+	if err := conn.ExportMethodTable(map[string]any{"GetUnit": u.getUnit}, systemdPath, systemdManagerInterface); err != nil {
+		return err
+	}
+	return conn.ExportSubtreeMethodTable(map[string]any{"Get": u.property}, systemdPath+"/unit", "org.freedesktop.DBus.Properties")
+}
+
+func (u *Units) getUnit(unit string) (dbus.ObjectPath, *dbus.Error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.asked++
+	switch {
+	case u.failure != nil:
+		return "", u.failure
+	case u.states[unit] == nil:
+		return "", namedError("org.freedesktop.systemd1.NoSuchUnit", fmt.Sprintf("Unit %s not loaded.", unit))
+	}
+	return unitPath(unit), nil
+}
+
+func (u *Units) property(message dbus.Message, iface, name string) (dbus.Variant, *dbus.Error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	path, _ := message.Headers[dbus.FieldPath].Value().(dbus.ObjectPath)
+	for unit, state := range u.states {
+		if path == unitPath(unit) && state != nil && iface == systemdUnitInterface && name == "ActiveState" {
+			return dbus.MakeVariant(state), nil
+		}
+	}
+	return dbus.Variant{}, namedError("org.freedesktop.DBus.Error.UnknownProperty", "Unknown property "+name)
+}
+
+// unitPath is the object of a unit: what D-Bus does not take in a path is an underscore and two hexadecimal digits.
+func unitPath(unit string) dbus.ObjectPath {
+	var label strings.Builder
+	for _, c := range []byte(unit) {
+		if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' {
+			label.WriteByte(c)
+			continue
+		}
+		fmt.Fprintf(&label, "_%02x", c)
+	}
+	return systemdPath + "/unit/" + dbus.ObjectPath(label.String())
+}

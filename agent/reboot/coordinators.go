@@ -1,0 +1,66 @@
+package reboot
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/agent/host"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// otherwiseIgnore is the way out that every sentence about coordinators ends with.
+const otherwiseIgnore = "or set spec.reboot.coordinators: Ignore"
+
+// HostCoordinators are those who may reboot the host beside the agent; host.Coordinators are the real ones.
+type HostCoordinators interface {
+	Other(ctx context.Context) (*host.Coordinator, error)
+}
+
+// Claim tells the host that the agent is the one who reboots it; host.Claim is the real one.
+type Claim interface {
+	Say(ctx context.Context, state host.CoordinatorState)
+}
+
+func (r *Reconciler) coordinators(ctx context.Context) Coordinators {
+	return Coordinators{Known: true, Message: rival(r.Coordinators.Other(ctx))}
+}
+
+// rival says who else may reboot the host, or that nobody could find out. Empty: nobody.
+func rival(other *host.Coordinator, err error) string {
+	switch {
+	case other == nil && err == nil:
+		return ""
+	case other == nil:
+		return engine.Shorten(fmt.Sprintf("Who else may reboot this host is unknown (mend that, %s): %v.", otherwiseIgnore, err))
+	case other.Unit != "":
+		return fmt.Sprintf("%s is active on this host and may reboot it at any time: systemctl mask --now %s on the host, %s.",
+			other.Name, other.Unit, otherwiseIgnore)
+	}
+	name := other.Name
+	if name == "" {
+		name = "Somebody without a readable NAME"
+	}
+	return fmt.Sprintf("%s holds /run/update-engine/coordinator.conf on this host and may reboot it at any time: stop that, %s.",
+		name, otherwiseIgnore)
+}
+
+// tellHost says on the host, where the agent claims it, how near its reboot is.
+func (r *Reconciler) tellHost(ctx context.Context, o Observation) {
+	if r.Claim != nil {
+		r.Claim.Say(ctx, coordinatorState(o))
+	}
+}
+
+// coordinatorState is how near the reboot is: planned from the need on, as locksmithd has it, which waits for a lock then.
+func coordinatorState(o Observation) host.CoordinatorState {
+	switch {
+	case o.inPhase(v1alpha1.PhaseRebooting):
+		return host.CoordinatorRebooting
+	case o.inPhase(v1alpha1.PhaseDraining), o.Engine != nil && need(o).Status == corev1.ConditionTrue:
+		return host.CoordinatorRebootPlanned
+	}
+	return host.CoordinatorRunning
+}

@@ -1,0 +1,210 @@
+package reboot
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/agent/host"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// coordinators is a host on which somebody else may reboot, or nobody.
+type coordinators struct {
+	other *host.Coordinator
+	err   error
+	asked int
+}
+
+func (c *coordinators) Other(context.Context) (*host.Coordinator, error) {
+	c.asked++
+	return c.other, c.err
+}
+
+// said is a claim that remembers what it was to say.
+type said struct{ states []host.CoordinatorState }
+
+func (s *said) Say(_ context.Context, state host.CoordinatorState) {
+	s.states = append(s.states, state)
+}
+
+var locksmithd = &host.Coordinator{Name: "locksmithd", Unit: "locksmithd.service"}
+
+const locksmithdIsActive = "locksmithd is active on this host and may reboot it at any time: " +
+	"systemctl mask --now locksmithd.service on the host, or set spec.reboot.coordinators: Ignore."
+
+func TestRival(t *testing.T) {
+	errDenied := errors.New("asking systemd: denied")
+	cases := map[string]struct {
+		other *host.Coordinator
+		err   error
+		want  string
+	}{
+		"nobody":     {nil, nil, ""},
+		"locksmithd": {locksmithd, nil, locksmithdIsActive},
+		"another coordinator": {
+			&host.Coordinator{Name: "fluo"}, nil,
+			"fluo holds /run/update-engine/coordinator.conf on this host and may reboot it at any time: stop that, or set spec.reboot.coordinators: Ignore.",
+		},
+		"one without a name": {
+			&host.Coordinator{}, nil,
+			"Somebody without a readable NAME holds /run/update-engine/coordinator.conf on this host and may reboot it at any time: " +
+				"stop that, or set spec.reboot.coordinators: Ignore.",
+		},
+		"nobody knows": {
+			nil, errDenied,
+			"Who else may reboot this host is unknown (mend that, or set spec.reboot.coordinators: Ignore): asking systemd: denied.",
+		},
+		"somebody is found, and that is what counts": {locksmithd, errDenied, locksmithdIsActive},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, rival(tc.other, tc.err)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	if got := rival(nil, errors.New(strings.Repeat("x", 1000))); len(got) != engine.MaxMessageBytes {
+		t.Errorf("%d bytes of a long error", len(got))
+	}
+}
+
+func TestCoordinatorState(t *testing.T) {
+	silent := func(o *Observation) { o.Engines, o.Engine = nil, nil }
+	cases := map[string]struct {
+		o    Observation
+		want host.CoordinatorState
+	}{
+		"at rest":                        {makeObservation(), host.CoordinatorRunning},
+		"before the engines have spoken": {makeObservation(silent), host.CoordinatorRunning},
+		"a need":                         {makeObservation(staged("1")), host.CoordinatorRebootPlanned},
+		"a request":                      {makeObservation(requesting("x")), host.CoordinatorRebootPlanned},
+		"a drain":                        {makeObservation(beingDrained, silent), host.CoordinatorRebootPlanned},
+		"past the point of no return":    {makeObservation(staged("1"), goingDown), host.CoordinatorRebooting},
+		"after the boot":                 {makeObservation(rebootedBefore), host.CoordinatorRunning},
+		"after an attempt in vain":       {makeObservation(staged("1"), granted(1, cancelled), inPhase(1, abortedPhase)), host.CoordinatorRebootPlanned},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := coordinatorState(tc.o); got != tc.want {
+				t.Errorf("state %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestReconcile_TellsOfAConflict: a warning for each change of what the Node says, and never before it says so (behaviour 57).
+func TestReconcile_TellsOfAConflict(t *testing.T) {
+	r, api, _ := makeReconciler(t, Record{})
+	found, claim := &coordinators{}, &said{}
+	r.Client, r.Coordinators, r.Claim = keeping{api}, found, claim
+	r.Reports.Put(engine.Report{Engine: "e", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Message: "Staged."})
+	reconcile := func() []string {
+		result, err := r.Reconcile(t.Context(), ctrl.Request{})
+		if !errors.Is(err, api.patchErr) {
+			t.Fatal(err)
+		}
+		if err == nil && result.RequeueAfter != time.Minute {
+			t.Errorf("looks again in %s, want a minute", result.RequeueAfter)
+		}
+		return warnings(r)
+	}
+	steps := []struct {
+		what  string
+		other *host.Coordinator
+		err   error
+		want  []string
+	}{
+		{"nobody", nil, nil, nil},
+		{"somebody, and the Node cannot be written", locksmithd, errAPI, nil},
+		{"somebody", locksmithd, nil, []string{"Warning CoordinatorConflict " + locksmithdIsActive}},
+		{"somebody still", locksmithd, nil, nil},
+		{"somebody still, and something else is new", locksmithd, nil, nil},
+		{"nobody any more", nil, nil, nil},
+		{"somebody again", locksmithd, nil, []string{"Warning CoordinatorConflict " + locksmithdIsActive}},
+	}
+	for _, step := range steps {
+		found.other, api.patchErr = step.other, step.err
+		if strings.HasSuffix(step.what, "something else is new") {
+			r.Reports.Put(engine.Report{Engine: "e", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Message: "Staged anew."})
+		}
+		if diff := cmp.Diff(step.want, reconcile()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", step.what, diff)
+		}
+		if stands := conflictOn(t, api.node) != ""; step.err == nil && stands != (step.other != nil) {
+			t.Errorf("%s: the Node says so: %t", step.what, stands)
+		}
+	}
+	if want := slices.Repeat([]host.CoordinatorState{host.CoordinatorRebootPlanned}, len(steps)); !slices.Equal(claim.states, want) {
+		t.Errorf("the host was told %v", claim.states)
+	}
+}
+
+// keeping is an apiServer that does what patches of a Node's status say.
+type keeping struct{ *apiServer }
+
+func (k keeping) Status() client.SubResourceWriter {
+	return keepingStatus{statusWriter{apiServer: k.apiServer}}
+}
+
+type keepingStatus struct{ statusWriter }
+
+func (k keepingStatus) Patch(_ context.Context, object client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
+	if k.patchErr == nil {
+		before, err := json.Marshal(k.node)
+		if err != nil {
+			return err
+		}
+		change, err := patch.Data(object)
+		if err != nil {
+			return err
+		}
+		after, err := strategicpatch.StrategicMergePatch(before, change, corev1.Node{})
+		if err != nil {
+			return err
+		}
+		k.node = &corev1.Node{}
+		if err := json.Unmarshal(after, k.node); err != nil {
+			return err
+		}
+	}
+	return k.patch("status", object, patch)
+}
+
+// conflictOn is what the Node says of another coordinator.
+func conflictOn(t *testing.T, node *corev1.Node) string {
+	t.Helper()
+	objection, err := v1alpha1.ParseObjection(node.Annotations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range objection.All() {
+		if o.Reason == v1alpha1.ReasonCoordinatorConflict {
+			return o.Message
+		}
+	}
+	return ""
+}
+
+// warnings are those since the last time.
+func warnings(r *Reconciler) []string {
+	var all []string
+	for recorder := r.Events.(*events.FakeRecorder); len(recorder.Events) > 0; { //nolint:forcetypeassert // makeReconciler made it
+		if event := <-recorder.Events; strings.HasPrefix(event, "Warning") {
+			all = append(all, event)
+		}
+	}
+	return all
+}
