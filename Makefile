@@ -9,7 +9,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 # Images of the manager and the agent, for docker-build and deploy.
 IMG       ?= reboot-operator/manager:latest
 AGENT_IMG ?= reboot-operator/agent:latest
-# What deploy and undeploy apply: config/overlays/rbac-fallback for Kubernetes 1.30 to 1.35.
+# What deploy and undeploy apply: config/overlays/rbac-fallback for Kubernetes 1.30 to 1.35, manage-agents (docs/install.md).
 CONFIG ?= config/default
 # How long each fuzz target runs.
 FUZZTIME ?= 30s
@@ -110,7 +110,7 @@ docker-build: ## Build the images IMG and AGENT_IMG.
 
 .PHONY: build-installer
 build-installer: dist/deploy ## Write dist/install.yaml: all that deploy applies, with IMG and AGENT_IMG.
-	@$(KUSTOMIZE) build dist/deploy >dist/install.yaml
+	@$(KUSTOMIZE) build dist/deploy | sed 's|--agent-image=reboot-operator/agent:latest|--agent-image=$(AGENT_IMG)|' >dist/install.yaml
 
 ##@ Deployment
 

@@ -134,6 +134,8 @@ var _ = Describe("config/default", Ordered, ContinueOnFailure, func() {
 		Entry("read pods", false, access("list", "", "pods")),
 		Entry("evict pods", false, access("create", "", "pods/eviction")),
 		Entry("read secrets", false, in(namespace, access("get", "", "secrets"))),
+		Entry("bring agents", false, in(namespace, access("create", "apps", "daemonsets"))),
+		Entry("look at agents", false, in(namespace, access("list", "apps", "daemonsets"))),
 	)
 })
 

@@ -50,6 +50,18 @@ type cluster struct {
 // start starts an API server, applies the folder, and puts an agent's pod on each of the nodes n1 and n2.
 func start(ctx context.Context, folder string) *cluster {
 	GinkgoHelper()
+	c := startServer(ctx, folder)
+	for _, name := range []string{"n1", "n2"} {
+		_, err := c.admin.CoreV1().Nodes().Create(ctx, makeNode(name), metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		c.agents[name] = c.createAgent(ctx, name)
+	}
+	return c
+}
+
+// startServer starts an API server and applies the folder.
+func startServer(ctx context.Context, folder string) *cluster {
+	GinkgoHelper()
 	env, err := testenv.Start()
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(env.Stop)
@@ -60,11 +72,6 @@ func start(ctx context.Context, folder string) *cluster {
 	c.apply(ctx, "config/namespace")
 	c.dryRun(ctx, folder) // the namespace exists now, and testenv has installed the CRD
 	c.apply(ctx, folder)
-	for _, name := range []string{"n1", "n2"} {
-		_, err := admin.CoreV1().Nodes().Create(ctx, makeNode(name), metav1.CreateOptions{})
-		Expect(err).NotTo(HaveOccurred())
-		c.agents[name] = c.createAgent(ctx, name)
-	}
 	return c
 }
 

@@ -1,0 +1,192 @@
+package config_test
+
+import (
+	"context"
+	"flag"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	"github.com/reboot-operator/reboot-operator/controllers"
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
+)
+
+var _ = Describe("agents that the manager brings", func() {
+	for overlay, static := range map[string]string{
+		"config/overlays/manage-agents":               "config/default",
+		"config/overlays/manage-agents-rbac-fallback": "config/overlays/rbac-fallback",
+	} {
+		Describe(overlay, Ordered, func() {
+			var c *cluster
+			var token string
+			var stopManager func()
+
+			BeforeAll(func(ctx SpecContext) {
+				c = startServer(ctx, overlay)
+				token = c.tokenOf(ctx, managerAccount, nil)
+				stopManager = c.runManager(ctx, token)
+				DeferCleanup(func() { stopManager() })
+			})
+
+			soon := func() AsyncAssertion { return Eventually(c.agentSet).WithTimeout(20 * time.Second) }
+
+			It("are none before the first policy", func() {
+				Expect(c.agentSet()).To(BeNil())
+			})
+
+			It("are those of "+static+", by no right but the manager's", func(ctx SpecContext) {
+				c.createPolicy(ctx)
+				soon().ShouldNot(BeNil())
+				want := c.daemonSetOf(ctx, static)
+				Expect(c.agentSet().Spec).To(Equal(want.Spec))
+				Expect(c.agentSet().Labels).To(HaveKeyWithValue("app.kubernetes.io/part-of", want.Labels["app.kubernetes.io/part-of"]))
+			})
+
+			It("are mended", func(ctx SpecContext) {
+				patch := []byte(`{"spec":{"updateStrategy":{"type":"OnDelete","rollingUpdate":null}}}`)
+				_, err := c.admin.AppsV1().DaemonSets(namespace).Patch(ctx, agentAccount, types.MergePatchType, patch, metav1.PatchOptions{})
+				Expect(err).NotTo(HaveOccurred())
+				soon().Should(HaveField("Spec.UpdateStrategy.Type", appsv1.RollingUpdateDaemonSetStrategyType))
+			})
+
+			It("go with the last policy", func(ctx SpecContext) {
+				Expect(c.admin.Discovery().RESTClient().Delete().AbsPath(policyPath).Do(ctx).Error()).To(Succeed())
+				soon().Should(BeNil())
+			})
+
+			DescribeTable("are all the manager may make", func(ctx SpecContext, try attempt) {
+				Expect(try(ctx, c.as(token, ""))).To(Satisfy(apierrors.IsForbidden))
+			},
+				Entry("not a DaemonSet of another name", applyDaemonSet(namespace, "miner")),
+				Entry("not one of that name elsewhere", applyDaemonSet("kube-system", agentAccount)),
+				Entry("not one whose name the request does not tell", attempt(createDaemonSet)),
+				Entry("no look at the others in its namespace", attempt(listDaemonSets)),
+				Entry("no pod by itself", attempt(createPod)),
+				Entry("no token of the agents", attempt(createToken)),
+			)
+
+			It("are the user's again by the words of docs/install.md", func(ctx SpecContext) {
+				body := `{"apiVersion":"reboot-operator.io/v1alpha1","kind":"RebootPolicy","metadata":{"name":"p"},` +
+					`"spec":{"nodeSelector":{"matchLabels":{"pool":"a"}}}}`
+				Expect(c.admin.Discovery().RESTClient().Post().AbsPath(path.Dir(policyPath)).
+					SetHeader("Content-Type", "application/json").Body([]byte(body)).Do(ctx).Error()).To(Succeed())
+				soon().Should(HaveField("Spec.Template.Spec.Affinity", Not(BeNil())))
+				made := c.agentSet()
+				stopManager()
+				_, err := c.kubectl(ctx, "apply", "--server-side", "--force-conflicts", "-k", filepath.Join(testenv.Root(), static))
+				Expect(err).NotTo(HaveOccurred())
+				_, err = c.kubectl(ctx, "patch", "daemonset", "-n", namespace, agentAccount, "--type", "merge", "-p", handBack())
+				Expect(err).NotTo(HaveOccurred())
+				got, want := c.agentSet(), c.daemonSetOf(ctx, static)
+				Expect(got.Spec).To(Equal(want.Spec))
+				Expect(got.Labels).To(Equal(want.Labels))
+				Expect(got.UID).To(Equal(made.UID))
+			})
+		})
+	}
+})
+
+// handBack is the patch that docs/install.md tells.
+func handBack() string {
+	GinkgoHelper()
+	doc, err := os.ReadFile(filepath.Join(testenv.Root(), "docs", "install.md"))
+	Expect(err).NotTo(HaveOccurred())
+	_, patch, found := strings.Cut(string(doc), "--type merge \\\n  -p '")
+	Expect(found).To(BeTrue(), "docs/install.md has the command")
+	patch, _, _ = strings.Cut(patch, "'")
+	return patch
+}
+
+// runManager runs the manager with the arguments of its Deployment and the token, and no part of it but the one that
+// brings agents. It returns what ends it.
+func (c *cluster) runManager(ctx context.Context, token string) func() {
+	GinkgoHelper()
+	deployment, err := c.admin.AppsV1().Deployments(namespace).Get(ctx, managerAccount, metav1.GetOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	var options controllers.Options
+	flags := flag.NewFlagSet("manager", flag.ContinueOnError)
+	options.Bind(flags)
+	args := append(deployment.Spec.Template.Spec.Containers[0].Args, "--namespace="+namespace, "--metrics-bind-address=0", "--health-probe-bind-address=0")
+	Expect(flags.Parse(args)).To(Succeed())
+	Expect(options.Complete()).To(Succeed())
+	config := rest.AnonymousClientConfig(c.config)
+	config.BearerToken = token
+	mgr, err := controllers.NewManager(config, options)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(controllers.SetupAgents(mgr, options, controllers.Unnamed)).To(Succeed())
+	life, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(life) }()
+	return sync.OnceFunc(func() {
+		cancel()
+		Eventually(done).WithTimeout(10 * time.Second).Should(Receive(BeNil()))
+	})
+}
+
+// agentSet is nil where there is no DaemonSet.
+func (c *cluster) agentSet() *appsv1.DaemonSet {
+	GinkgoHelper()
+	set, err := c.admin.AppsV1().DaemonSets(namespace).Get(context.Background(), agentAccount, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	Expect(err).NotTo(HaveOccurred())
+	return set
+}
+
+// daemonSetOf is the DaemonSet that a folder would make, with the API server's defaults.
+func (c *cluster) daemonSetOf(ctx context.Context, folder string) *appsv1.DaemonSet {
+	GinkgoHelper()
+	manifests, err := c.kubectl(ctx, "kustomize", filepath.Join(testenv.Root(), folder))
+	Expect(err).NotTo(HaveOccurred())
+	for manifest := range strings.SplitSeq(manifests, "\n---\n") {
+		if !strings.Contains(manifest, "\nkind: DaemonSet\n") {
+			continue
+		}
+		set := &appsv1.DaemonSet{}
+		Expect(yaml.UnmarshalStrict([]byte(manifest), set)).To(Succeed())
+		set.Namespace = metav1.NamespaceDefault
+		set, err = c.admin.AppsV1().DaemonSets(set.Namespace).Create(ctx, set, metav1.CreateOptions{DryRun: dryRun})
+		Expect(err).NotTo(HaveOccurred())
+		return set
+	}
+	Fail(folder + " has no DaemonSet")
+	return nil
+}
+
+// applyDaemonSet applies a DaemonSet by server-side apply.
+func applyDaemonSet(namespace, name string) attempt {
+	return func(ctx context.Context, c kubernetes.Interface) error {
+		labels := `{"app":"x"}`
+		body := `{"apiVersion":"apps/v1","kind":"DaemonSet","metadata":{"name":"` + name + `"},"spec":{"selector":{"matchLabels":` + labels +
+			`},"template":{"metadata":{"labels":` + labels + `},"spec":{"containers":[{"name":"x","image":"x"}]}}}}`
+		_, err := c.AppsV1().DaemonSets(namespace).Patch(ctx, name, types.ApplyPatchType, []byte(body),
+			metav1.PatchOptions{FieldManager: "test", DryRun: dryRun})
+		return err
+	}
+}
+
+func createDaemonSet(ctx context.Context, c kubernetes.Interface) error {
+	_, err := c.AppsV1().DaemonSets(namespace).Create(ctx, &appsv1.DaemonSet{
+		ObjectMeta: metav1.ObjectMeta{Name: agentAccount},
+	}, metav1.CreateOptions{DryRun: dryRun})
+	return err
+}
+
+func listDaemonSets(ctx context.Context, c kubernetes.Interface) error {
+	_, err := c.AppsV1().DaemonSets(namespace).List(ctx, metav1.ListOptions{})
+	return err
+}
