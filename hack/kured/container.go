@@ -1,0 +1,98 @@
+package main
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+const program = "kured"
+
+// findContainer finds the container that is kured, by its command line first and by its image otherwise.
+func (k *installation) findContainer() bool {
+	containers := k.daemonSet.Spec.Template.Spec.Containers
+	for _, looks := range []func(corev1.Container) bool{namesProgram, runsShell, hasImage} {
+		if i := slices.IndexFunc(containers, looks); i >= 0 {
+			k.container = containers[i]
+			k.readWords()
+			return true
+		}
+	}
+	return false
+}
+
+func commandLine(c corev1.Container) []string { return slices.Concat(c.Command, c.Args) }
+
+func isProgram(word string) bool { return path.Base(word) == program }
+
+// namesProgram: kured is a word of the command line, behind a wrapper such as tini perhaps.
+func namesProgram(c corev1.Container) bool {
+	return slices.ContainsFunc(commandLine(c), isProgram)
+}
+
+// runsShell: kured is a word of a script that a shell is given.
+func runsShell(c corev1.Container) bool {
+	_, found := shellScript(commandLine(c))
+	return found
+}
+
+// hasImage: the last part of the image's name is kured's. Its entry point is kured, so the arguments are all there is.
+func hasImage(c corev1.Container) bool {
+	name, _, _ := strings.Cut(path.Base(c.Image), "@")
+	name, _, _ = strings.Cut(name, ":")
+	return strings.Contains(name, program)
+}
+
+// readWords takes the words after the program. Kubernetes fills in $(NAME) before the program sees them.
+func (k *installation) readWords() {
+	words := commandLine(k.container)
+	known := k.variables()
+	for i := range words {
+		words[i] = expand(words[i], known.values)
+	}
+	if i := slices.IndexFunc(words, isProgram); i >= 0 {
+		k.words = words[i+1:]
+		return
+	}
+	if script, found := shellScript(words); found {
+		k.shell = true
+		k.words = script
+		return
+	}
+	k.words = words
+}
+
+// expand fills in $(NAME) as Kubernetes does: unknown names stay as they are, and $$ is a dollar sign.
+func expand(word string, values map[string]string) string {
+	var out strings.Builder
+	for word != "" {
+		before, after, found := strings.Cut(word, "$")
+		out.WriteString(before)
+		if !found {
+			break
+		}
+		word = after
+		name, rest, closed := strings.Cut(strings.TrimPrefix(after, "("), ")")
+		value, known := values[name]
+		switch {
+		case strings.HasPrefix(after, "$"):
+			out.WriteByte('$')
+			word = after[1:]
+		case strings.HasPrefix(after, "(") && closed && known:
+			out.WriteString(value)
+			word = rest
+		default:
+			out.WriteByte('$')
+		}
+	}
+	return out.String()
+}
+
+// tag is the tag of the image; empty where there is none.
+func (k *installation) tag() string {
+	name, _, _ := strings.Cut(path.Base(k.container.Image), "@")
+	_, tag, _ := strings.Cut(name, ":")
+	return tag
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers"
+)
+
+// conversion is a kured on its way to a policy.
+type conversion struct {
+	kured  *installation
+	parsed *parsed
+	flags  *kuredFlags
+	policy v1alpha1.RebootPolicy
+	// comments stand above the fields of the spec, by their names.
+	comments map[string][]string
+	report   report
+	told     map[string]bool
+}
+
+// convert makes a policy that does what the kured does, as far as a policy can.
+func convert(k *installation) (*conversion, error) {
+	p := &parsed{flags: newKuredFlags()}
+	if err := p.parse(k.words); err != nil {
+		return nil, err
+	}
+	if err := p.takeEnvironment(k); err != nil {
+		return nil, err
+	}
+	c := &conversion{kured: k, parsed: p, flags: p.flags, comments: map[string][]string{}, told: map[string]bool{}}
+	c.begin()
+	for _, step := range []func() error{
+		c.nodes, c.lock, c.schedule, c.drain, c.blockingPods, c.alerts, c.detection, c.reboot, c.elsewhere,
+	} {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	c.end()
+	return c, nil
+}
+
+// begin makes a policy that grants nothing yet: two coordinators may never act at once.
+func (c *conversion) begin() {
+	c.policy.Spec.Mode = v1alpha1.ModeDryRun
+	c.comments["mode"] = []string{"Decides and reports, reboots nothing. Enforce, once kured is gone and the report's last part is settled."}
+	if c.kured.shell {
+		c.report.open = append(c.report.open, line{"the command line stands in a shell script", "variables of the script are not filled in: compare the flags below with those of a running kured"})
+	}
+}
+
+// end tells what no step has told, so that nothing is ever dropped in silence.
+func (c *conversion) end() {
+	for _, g := range c.parsed.given {
+		if !c.told[g.name] {
+			c.unconverted(g.name, "this program knows the flag and does nothing with it")
+		}
+	}
+	for _, g := range c.parsed.given {
+		if g.hidden != "" && g.name != nodeID {
+			c.report.open = append(c.report.open, line{strings.Join(g.texts, " "), "its value comes from " + g.hidden + ", which the manifest does not have: " +
+				"the policy is made without it. Put --" + g.name + "=VALUE on the command line and convert again"})
+		}
+	}
+	c.report.open = append(c.report.open, c.parsed.stray...)
+	for _, field := range controllers.PartlySupported(&c.policy.Spec) {
+		c.report.open = append(c.report.open, line{field, "is written, and this release does not act on it yet: until it does, nothing holds reboots up for it"})
+	}
+}
+
+// isSet tells whether a flag was set, to a value that is known.
+func (c *conversion) isSet(name string) bool {
+	g := c.parsed.find(name)
+	return g != nil && g.hidden == ""
+}
+
+// isDefault tells whether a flag has the value it has when it is not set.
+func (c *conversion) isDefault(name string) bool {
+	f := c.flags.set.Lookup(name)
+	return f.Value.String() == f.DefValue
+}
+
+// nodeID is the flag that every manifest sets from the pod's spec.
+const nodeID = "node-id"
+
+// secrets are flags whose values may let their reader in somewhere.
+var secrets = map[string]bool{"notify-url": true, "slack-hook-url": true}
+
+// written is a flag as the report quotes it.
+func (c *conversion) written(name string) string {
+	if g := c.parsed.find(name); g != nil {
+		return strings.Join(g.texts, " ")
+	}
+	return fmt.Sprintf("--%s is not set, which is %s", name, c.flags.set.Lookup(name).DefValue)
+}
+
+// carried, unneeded and unconverted tell what became of a flag. The first two are silent about one that is not set.
+func (c *conversion) carried(name, how string) { c.note(&c.report.carried, name, how) }
+
+func (c *conversion) unneeded(name, why string) {
+	if c.parsed.find(name) != nil {
+		c.note(&c.report.unneeded, name, why)
+	}
+}
+
+func (c *conversion) unconverted(name, why string) {
+	switch {
+	case c.parsed.find(name) == nil:
+	case c.isDefault(name):
+		c.unneeded(name, "kured's default, which asks for nothing")
+	default:
+		c.note(&c.report.open, name, why)
+	}
+}
+
+// note leaves a flag whose value is not known to end, but for the one that is always from outside the manifest.
+func (c *conversion) note(part *[]line, name, how string) {
+	c.told[name] = true
+	if g := c.parsed.find(name); g == nil || g.hidden == "" || name == nodeID {
+		*part = append(*part, line{c.written(name), how})
+	}
+}
+
+var notInName = regexp.MustCompile(`[^a-z0-9.-]+`)
+
+// policyName is the DaemonSet's, shortened to what a policy may have, with its namespace where the name is taken.
+func policyName(k *installation, taken map[string]bool) string {
+	for _, name := range []string{k.daemonSet.Name, k.daemonSet.Namespace + "-" + k.daemonSet.Name} {
+		if name = cleanName(name); !taken[name] {
+			taken[name] = true
+			return name
+		}
+	}
+	name := cleanName(fmt.Sprintf("kured-%d", len(taken)+1))
+	taken[name] = true
+	return name
+}
+
+func cleanName(name string) string {
+	name = notInName.ReplaceAllString(strings.ToLower(name), "-")
+	if len(name) > 63 {
+		name = name[:63]
+	}
+	if name = strings.Trim(name, "-."); name == "" {
+		return program
+	}
+	return name
+}

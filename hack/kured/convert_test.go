@@ -1,0 +1,179 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// makeInstallation is a kured of the newest version with these words on its command line.
+func makeInstallation(words ...string) *installation {
+	k := &installation{configMaps: map[string]corev1.ConfigMap{}}
+	k.daemonSet = appsv1.DaemonSet{}
+	k.daemonSet.Name, k.daemonSet.Namespace = "kured", "kube-system"
+	k.daemonSet.Spec.Template.Spec = corev1.PodSpec{
+		Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+		Containers:  []corev1.Container{{Name: "kured", Image: "ghcr.io/kubereboot/kured:1.23.0", Command: append([]string{"/usr/bin/kured"}, words...)}},
+	}
+	k.findContainer()
+	return k
+}
+
+// notes are everything a report says, each thing with its part of the report.
+func (r *report) notes() []string {
+	var notes []string
+	for part, lines := range map[string][]line{"carried": r.carried, "unneeded": r.unneeded, "open": r.open} {
+		for _, l := range lines {
+			notes = append(notes, part+": "+l.what)
+		}
+	}
+	slices.Sort(notes)
+	return notes
+}
+
+// unusual are values other than the defaults.
+var unusual = map[string]string{
+	"alert-filter-regexp": "^A$", "blocking-pod-selector": "a=b", "concurrency": "2", "drain-delay": "1m", "drain-grace-period": "5",
+	"drain-pod-selector": "a=b", "drain-timeout": "1m", "end-time": "5:00", "lock-release-delay": "1m", "lock-ttl": "1m",
+	"metrics-port": "1", "period": "1m", "prometheus-url": "http://p", "reboot-command": "/bin/true", "reboot-days": "mo", "reboot-delay": "1m",
+	"reboot-method": "signal", "reboot-sentinel": "/elsewhere", "reboot-sentinel-command": "true", "reboot-signal": "38",
+	"skip-wait-for-delete-timeout": "1", "start-time": "5:00", "time-zone": "Europe/Berlin",
+}
+
+func TestConvert_EveryFlagIsTold(t *testing.T) {
+	newKuredFlags().set.VisitAll(func(f *flag.Flag) {
+		values := map[string]string{"the default": f.DefValue, "another": unusual[f.Name]}
+		if values["another"] == "" {
+			values["another"] = "1" // a boolean, or any text
+		}
+		for which, value := range values {
+			t.Run(f.Name+" with "+which, func(t *testing.T) {
+				c, err := convert(makeInstallation("--" + f.Name + "=" + value))
+				if f.Name == "blocking-pod-selector" && which == "the default" {
+					t.Skip("it cannot be given: the empty word is a selector")
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				told := slices.ContainsFunc(c.report.notes(), func(note string) bool { return strings.Contains(note, "--"+f.Name+"=") })
+				if !told {
+					t.Errorf("nothing is told of --%s=%s: %q", f.Name, value, c.report.notes())
+				}
+				for _, l := range c.report.open {
+					if strings.Contains(l.how, "does nothing with it") {
+						t.Errorf("no step deals with it: %v", l)
+					}
+				}
+			})
+		}
+	})
+}
+
+func TestConvert_UnknownFlagsAreTold(t *testing.T) {
+	c, err := convert(makeInstallation("--period=1h", "--reboot-harder", "very", "--loud=yes", "-x", "--", "--concurrency=7"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"--reboot-harder very", "--loud=yes", "-x", `"--concurrency=7"`}
+	var got []string
+	for _, l := range c.parsed.stray {
+		got = append(got, l.what)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if limit := c.policy.Spec.MaxUnavailableOrDefault(); limit.IntValue() != 1 {
+		t.Errorf("the limit is %s: an argument is no flag", limit.String())
+	}
+}
+
+func TestConvert_SecretsAreNotShown(t *testing.T) {
+	k := makeInstallation("--notify-url=slack://token", "--slack-hook-url=https://hooks.slack.com/services/token")
+	k.container.Env = []corev1.EnvVar{{Name: "KURED_NOTIFY_URL", Value: "teams://token"}}
+	c, err := convert(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all := fmt.Sprint(c.report); strings.Contains(all, "token") {
+		t.Errorf("the report shows a secret: %s", all)
+	}
+}
+
+func TestConvert_GrantsNothingAtFirst(t *testing.T) {
+	c, err := convert(makeInstallation())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mode := c.policy.Spec.ModeOrDefault(); mode != v1alpha1.ModeDryRun {
+		t.Errorf("mode %s: kured may still be running", mode)
+	}
+}
+
+// What cannot be said in a policy must not make it laxer unsaid: kured would never have rebooted here.
+func TestConvert_NeverStaysNever(t *testing.T) {
+	for name, words := range map[string][]string{
+		"no day":                        {"--reboot-days="},
+		"every pod blocks":              {"--blocking-pod-selector=a=b", "--blocking-pod-selector="},
+		"no day, and hours at midnight": {"--reboot-days=", "--start-time=22:00", "--end-time=4:00"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := convert(makeInstallation(words...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.policy.Spec.Pause == nil || c.policy.Spec.Pause.Reason == "" {
+				t.Errorf("the policy is not paused: %+v", c.policy.Spec)
+			}
+		})
+	}
+}
+
+func TestConvert_BadValuesAreOneSentence(t *testing.T) {
+	for word, want := range map[string]string{
+		"--drain-timeout=soon":                      `--drain-timeout is "soon", with which kured does not start: parse error`,
+		"--concurrency=many":                        `--concurrency is "many", with which kured does not start: parse error`,
+		"--alert-filter-regexp=(":                   "--alert-filter-regexp is \"(\", with which kured does not start: error parsing regexp: missing closing ): `(`",
+		"--reboot-days=someday":                     `--reboot-days "someday" is no day that kured knows, such as mon`,
+		"--reboot-days=7":                           `--reboot-days "7" is no day that kured knows, such as mon`,
+		"--start-time=noon":                         `--start-time "noon" is no time of day that kured knows, such as 22:00 or 10pm`,
+		"--start-time=23:59:59":                     "--start-time 23:59:59 and --end-time 23:59:59 leave less than a minute a day, in which kured hardly ever looks: mend them first",
+		"--time-zone=Mars/Olympus":                  `--time-zone "Mars/Olympus" is no zone, and kured does not start with it`,
+		"--prometheus-url=prometheus":               `--prometheus-url "prometheus" must begin with http:// or https:// and name a host; kured is blocked by it for ever`,
+		"--reboot-method=prayer":                    `--reboot-method "prayer" is neither command nor signal, and kured does not start with it`,
+		"--drain-timeout":                           "--drain-timeout has no value, and kured does not start without one",
+		"--drain-pod-selector=a=b=c":                `--drain-pod-selector "a=b=c" is no label selector, and kured drains nothing with it: found '=', expected: ',' or 'end of string'`,
+		"--drain-pod-selector=rank>3":               `--drain-pod-selector "rank>3": a policy cannot compare numbers: rank>3`,
+		"--blocking-pod-selector=a,b,c,d,e,f,g,h,i": `--blocking-pod-selector "a,b,c,d,e,f,g,h,i": it has 9 expressions; a policy takes 8`,
+	} {
+		t.Run(word, func(t *testing.T) {
+			if _, err := convert(makeInstallation(word)); err == nil || err.Error() != want {
+				t.Errorf("got  %v\nwant %s", err, want)
+			}
+		})
+	}
+}
+
+func TestPolicyName(t *testing.T) {
+	taken := map[string]bool{}
+	var got []string
+	for range 3 {
+		got = append(got, policyName(makeInstallation(), taken))
+	}
+	for _, name := range []string{"Kured_Blue", strings.Repeat("long-", 20), "..."} {
+		k := makeInstallation()
+		k.daemonSet.Name = name
+		got = append(got, policyName(k, taken))
+	}
+	want := []string{"kured", "kube-system-kured", "kured-3", "kured-blue", strings.Repeat("long-", 12) + "lon", "kube-system"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// What the agent must be told wherever kured looked for a file or ran a command.
+const sentinelEngine = "the agent watches it with --engines=sentinel, and needs the host's /run below --host-root: docs/migrate.md, \"kured\""
+
+// detection: who says that a host needs a reboot. That is the agent's business, and no policy's.
+func (c *conversion) detection() error {
+	file := c.hostPath(c.flags.sentinel)
+	if command := c.flags.sentinelCommand; command != "" {
+		tested, found := testedFile(command)
+		if !found {
+			c.note(&c.report.open, "reboot-sentinel-command", "no command is run. Let the host run it, by a systemd timer, and touch /run/reboot-required where it says yes; then "+sentinelEngine)
+			c.unneeded("reboot-sentinel", "kured does not look at it with a --reboot-sentinel-command")
+			return nil
+		}
+		c.unneeded("reboot-sentinel", "kured does not look at it with a --reboot-sentinel-command")
+		c.sentinel("reboot-sentinel-command", tested)
+		return nil
+	}
+	c.unneeded("reboot-sentinel-command", "it is empty: kured looks for a file")
+	c.sentinel("reboot-sentinel", file)
+	return nil
+}
+
+func (c *conversion) sentinel(flag, file string) {
+	if strings.TrimPrefix(file, "/var") == strings.TrimPrefix(defaultSentinel, "/var") {
+		c.note(&c.report.open, flag, "the host's /run/reboot-required: "+sentinelEngine)
+		return
+	}
+	c.note(&c.report.open, flag, "the host's "+file+": the agent knows /run/reboot-required only. Let whoever writes the file write that one too; then "+sentinelEngine)
+}
+
+// testedFile is the file of a command that does nothing but test for it, as kured's default once was.
+func testedFile(command string) (string, bool) {
+	words := strings.Fields(command)
+	if len(words) == 3 && path.Base(words[0]) == "test" && (words[1] == "-f" || words[1] == "-e") {
+		return words[2], true
+	}
+	return "", false
+}
+
+// hostPath follows a path in the container to the host. What is not mounted is taken for the host's own.
+func (c *conversion) hostPath(file string) string {
+	mounts := slices.Clone(c.kured.container.VolumeMounts)
+	slices.SortFunc(mounts, func(a, b corev1.VolumeMount) int { return len(b.MountPath) - len(a.MountPath) })
+	for _, mount := range mounts {
+		inside, found := strings.CutPrefix(path.Clean(file), path.Clean(mount.MountPath)+"/")
+		if !found {
+			continue
+		}
+		for _, volume := range c.kured.daemonSet.Spec.Template.Spec.Volumes {
+			if volume.Name == mount.Name && volume.HostPath != nil {
+				return path.Join(volume.HostPath.Path, mount.SubPath, inside)
+			}
+		}
+	}
+	return file
+}

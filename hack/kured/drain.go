@@ -1,0 +1,106 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+const (
+	longestDrain = 168 * time.Hour // drain.timeout
+	longestGrace = 604800          // drain.gracePeriodSeconds
+	mostRules    = 50              // drain.rules
+)
+
+// drain: kured drains as kubectl drain --force --delete-emptydir-data --ignore-daemonsets does.
+func (c *conversion) drain() error {
+	d := &v1alpha1.Drain{UnmanagedPods: v1alpha1.PodDisposalDelete}
+	c.policy.Spec.Drain = d
+	c.report.carried = append(c.report.carried, line{
+		"kured drains by force", "drain.unmanagedPods: Delete. Pods without a controller are deleted for good; Block, the default, keeps them and says so",
+	})
+	c.drainTimeout(d)
+	if c.flags.forceReboot {
+		d.OnTimeout = v1alpha1.DrainTimeoutReboot
+		c.carried("force-reboot", "drain.onTimeout: Reboot. A drain that fails, because the API cannot be asked or forbids it, is given up all the same")
+	} else {
+		c.unneeded("force-reboot", "drain.onTimeout is Abort where nothing is said")
+	}
+	c.gracePeriod(d)
+	c.unconverted("drain-delay", "a drain begins at once; a hook in hooks.before can hold it up for as long as there is work")
+	c.unconverted("reboot-delay", "the reboot follows the drain; drain.volumeDetachTimeout waits for volumes, and a rule with action WaitCompleted for pods")
+	c.unconverted("skip-wait-for-delete-timeout", "a pod that does not end is waited for until drain.timeout; drain.onTimeout: Reboot goes on without it, a rule with action Skip does not wait at all")
+	return c.drainSelector(d)
+}
+
+func (c *conversion) drainTimeout(d *v1alpha1.Drain) {
+	timeout, how := c.flags.drainTimeout, ""
+	switch {
+	case timeout <= 0:
+		timeout, how = longestDrain, ", the longest there is. kured waits for ever; a shorter time, such as 20m, backs off from a node that cannot be drained and lets the others go first"
+	case wholeSeconds(timeout) > longestDrain:
+		timeout, how = longestDrain, ", the longest there is"
+	}
+	d.Timeout = &metav1.Duration{Duration: wholeSeconds(timeout)}
+	c.carried("drain-timeout", fmt.Sprintf("drain.timeout: %s%s", brief(d.Timeout.Duration), how))
+}
+
+func (c *conversion) gracePeriod(d *v1alpha1.Drain) {
+	seconds := int64(c.flags.drainGracePeriod)
+	if seconds < 0 {
+		c.unneeded("drain-grace-period", "each pod has its own, where the policy says nothing")
+		return
+	}
+	seconds = min(max(seconds, 1), longestGrace)
+	d.GracePeriodSeconds = &seconds
+	c.carried("drain-grace-period", fmt.Sprintf("drain.gracePeriodSeconds: %d. It is a cap: pods that ask for less keep theirs", seconds))
+}
+
+// drainSelector: kured leaves pods that do not match where they are. They are those that miss one of the requirements, so
+// each requirement turned round is a rule with action Skip.
+func (c *conversion) drainSelector(d *v1alpha1.Drain) error {
+	requirements, err := labels.ParseToRequirements(c.flags.drainPodSelector)
+	if err != nil {
+		return fmt.Errorf("--drain-pod-selector %q is no label selector, and kured drains nothing with it: %w", c.flags.drainPodSelector, err)
+	}
+	if len(requirements) == 0 {
+		c.unneeded("drain-pod-selector", "it selects every pod, as the policy does")
+		return nil
+	}
+	for _, r := range requirements {
+		turned, err := turnRound(r)
+		if err != nil {
+			return fmt.Errorf("--drain-pod-selector %q: %w", c.flags.drainPodSelector, err)
+		}
+		d.Rules = append(d.Rules, v1alpha1.DrainRule{
+			PodSelector: metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{turned}}, Action: v1alpha1.DrainSkip,
+		})
+	}
+	if len(d.Rules) > mostRules {
+		return fmt.Errorf("--drain-pod-selector has %d requirements; a policy takes %d rules", len(d.Rules), mostRules)
+	}
+	c.carried("drain-pod-selector", "drain.rules: pods that miss one of its requirements are skipped, and stay until the reboot ends them")
+	return nil
+}
+
+func turnRound(r labels.Requirement) (metav1.LabelSelectorRequirement, error) {
+	turned := metav1.LabelSelectorRequirement{Key: r.Key(), Values: r.ValuesUnsorted()}
+	switch r.Operator() {
+	case selection.Equals, selection.DoubleEquals, selection.In:
+		turned.Operator = metav1.LabelSelectorOpNotIn
+	case selection.NotEquals, selection.NotIn:
+		turned.Operator = metav1.LabelSelectorOpIn
+	case selection.Exists:
+		turned.Operator = metav1.LabelSelectorOpDoesNotExist
+	case selection.DoesNotExist:
+		turned.Operator = metav1.LabelSelectorOpExists
+	default:
+		return turned, fmt.Errorf("a policy cannot compare numbers: %s", r.String())
+	}
+	return turned, nil
+}

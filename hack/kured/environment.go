@@ -1,0 +1,145 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+const environmentPrefix = "KURED_"
+
+// variables are the container's environment: values that the manifest has, and for the others where they come from.
+type variables struct {
+	values map[string]string
+	hidden map[string]string
+	// sources are ConfigMaps and Secrets that are not in the input and may hold any variable.
+	sources []string
+}
+
+func (k *installation) variables() variables {
+	v := variables{values: map[string]string{}, hidden: map[string]string{}}
+	for _, from := range k.container.EnvFrom {
+		k.takeAll(&v, from)
+	}
+	for _, env := range k.container.Env {
+		delete(v.values, env.Name)
+		delete(v.hidden, env.Name)
+		value, hidden := k.valueOf(env)
+		if hidden != "" {
+			v.hidden[env.Name] = hidden
+			continue
+		}
+		v.values[env.Name] = expand(value, v.values)
+	}
+	return v
+}
+
+func (k *installation) takeAll(v *variables, from corev1.EnvFromSource) {
+	switch {
+	case from.ConfigMapRef != nil:
+		configMap, found := k.configMap(from.ConfigMapRef.Name)
+		if !found {
+			v.sources = append(v.sources, "ConfigMap "+from.ConfigMapRef.Name)
+		}
+		for name, value := range configMap.Data {
+			v.values[from.Prefix+name] = value
+		}
+	case from.SecretRef != nil:
+		v.sources = append(v.sources, "Secret "+from.SecretRef.Name)
+	}
+}
+
+func (k *installation) configMap(name string) (corev1.ConfigMap, bool) {
+	configMap, found := k.configMaps[k.daemonSet.Namespace+"/"+name]
+	return configMap, found
+}
+
+// valueOf is the value of a variable, or where it comes from if the manifest does not have it.
+func (k *installation) valueOf(env corev1.EnvVar) (value, hidden string) {
+	from := env.ValueFrom
+	if from == nil {
+		return env.Value, ""
+	}
+	switch {
+	case from.ConfigMapKeyRef != nil:
+		configMap, _ := k.configMap(from.ConfigMapKeyRef.Name)
+		if value, found := configMap.Data[from.ConfigMapKeyRef.Key]; found {
+			return value, ""
+		}
+		return "", fmt.Sprintf("key %s of ConfigMap %s", from.ConfigMapKeyRef.Key, from.ConfigMapKeyRef.Name)
+	case from.SecretKeyRef != nil:
+		return "", fmt.Sprintf("key %s of Secret %s", from.SecretKeyRef.Key, from.SecretKeyRef.Name)
+	case from.FieldRef != nil:
+		return "", "field " + from.FieldRef.FieldPath + " of the pod"
+	}
+	return "", "a source outside the manifest"
+}
+
+// takeEnvironment sets flags from KURED_ variables. Up to 1.16.1 a flag on the command line wins over its variable; since
+// 1.16.2 the variable wins, and adds to a list.
+func (p *parsed) takeEnvironment(k *installation) error {
+	v := k.variables()
+	variableWins := !k.olderThan(1, 16, 2)
+	names := map[string]bool{}
+	var err error
+	p.flags.set.VisitAll(func(f *flag.Flag) {
+		variable := environmentPrefix + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		names[variable] = true
+		if err == nil && (variableWins || p.find(f.Name) == nil) {
+			err = p.takeVariable(f, variable, v, variableWins)
+		}
+	})
+	for _, name := range slices.Sorted(maps.Keys(v.values)) {
+		if strings.HasPrefix(name, environmentPrefix) && !names[name] {
+			p.stray = append(p.stray, line{what: name, how: "no variable that this program knows of kured: look up what it does in yours"})
+		}
+	}
+	for _, source := range v.sources {
+		p.stray = append(p.stray, line{
+			what: "envFrom " + source,
+			how:  "it may set KURED_ variables, and is not in the input. A ConfigMap is read where it is in the same input; look into a Secret yourself",
+		})
+	}
+	return err
+}
+
+func (p *parsed) takeVariable(f *flag.Flag, variable string, v variables, wins bool) error {
+	if hidden, found := v.hidden[variable]; found {
+		p.note(given{name: f.Name, texts: []string{variable}, hidden: hidden})
+		return nil
+	}
+	value, found := v.values[variable]
+	if !found {
+		return nil
+	}
+	if l, ok := f.Value.(*list); ok && !l.commas && wins {
+		p.stray = append(p.stray, line{what: variable, how: "kured has ignored it since 1.16.2, so there is nothing to carry over; the policy's field is gates.blockingPods"})
+		return nil
+	}
+	return p.assign(f, variable, value)
+}
+
+var version = regexp.MustCompile(`^v?(\d+)\.(\d+)\.(\d+)`)
+
+// olderThan compares the tag of the image; a tag that is no version is the newest.
+func (k *installation) olderThan(want ...int) bool {
+	found := version.FindStringSubmatch(k.tag())
+	if found == nil {
+		return false
+	}
+	var have []int
+	for _, part := range found[1:] {
+		n, err := strconv.Atoi(part)
+		if err != nil {
+			return false // more digits than any version has
+		}
+		have = append(have, n)
+	}
+	return slices.Compare(have, want) < 0
+}

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+const (
+	mostBlockingPods = 20   // gates.blockingPods
+	mostExpressions  = 8    // of a selector of pods
+	longestQuery     = 4096 // gates.prometheus[].query
+	longestURL       = 2048 // gates.prometheus[].url
+)
+
+// blockingPods: each selector alone keeps the nodes of its pods up.
+func (c *conversion) blockingPods() error {
+	selectors := c.flags.blockingPods.values
+	if len(selectors) > mostBlockingPods {
+		return fmt.Errorf("--blocking-pod-selector is given %d times; a policy takes %d: join some, such as app in (a, b)", len(selectors), mostBlockingPods)
+	}
+	for _, text := range selectors {
+		selector, err := labelSelector(text)
+		switch {
+		case err != nil:
+			return fmt.Errorf("--blocking-pod-selector %q: %w", text, err)
+		case len(selector.MatchLabels)+len(selector.MatchExpressions) == 0:
+			c.policy.Spec.Pause = &v1alpha1.Pause{Reason: "kured was blocked by every pod: a --blocking-pod-selector was empty"}
+			c.carried("blocking-pod-selector", "pause: one that is empty selects every pod, and kured's own is on every node")
+			continue
+		}
+		c.gates().BlockingPods = append(c.gates().BlockingPods, v1alpha1.BlockingPod{PodSelector: selector})
+	}
+	if c.parsed.find("blocking-pod-selector") != nil && !c.told["blocking-pod-selector"] {
+		c.carried("blocking-pod-selector", "gates.blockingPods")
+	}
+	return nil
+}
+
+func (c *conversion) gates() *v1alpha1.Gates {
+	if c.policy.Spec.Gates == nil {
+		c.policy.Spec.Gates = &v1alpha1.Gates{}
+	}
+	return c.policy.Spec.Gates
+}
+
+// labelSelector writes a selector the way a policy wants it. A key that is asked for twice stays asked for twice.
+func labelSelector(text string) (metav1.LabelSelector, error) {
+	var selector metav1.LabelSelector
+	requirements, err := labels.ParseToRequirements(text)
+	if err != nil {
+		return selector, fmt.Errorf("it is no label selector, and kured is blocked by it for ever: %w", err)
+	}
+	for _, r := range requirements {
+		if _, twice := selector.MatchLabels[r.Key()]; r.Operator() == selection.Equals || r.Operator() == selection.DoubleEquals {
+			if !twice {
+				metav1.AddLabelToSelector(&selector, r.Key(), r.ValuesUnsorted()[0])
+				continue
+			}
+		}
+		turned, err := turnRound(r)
+		if err != nil {
+			return selector, err
+		}
+		turned.Operator = opposite[turned.Operator]
+		selector.MatchExpressions = append(selector.MatchExpressions, turned)
+	}
+	if len(selector.MatchExpressions) > mostExpressions {
+		return selector, fmt.Errorf("it has %d expressions; a policy takes %d", len(selector.MatchExpressions), mostExpressions)
+	}
+	return selector, nil
+}
+
+var opposite = map[metav1.LabelSelectorOperator]metav1.LabelSelectorOperator{
+	metav1.LabelSelectorOpIn: metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpNotIn: metav1.LabelSelectorOpIn,
+	metav1.LabelSelectorOpExists: metav1.LabelSelectorOpDoesNotExist, metav1.LabelSelectorOpDoesNotExist: metav1.LabelSelectorOpExists,
+}
+
+// alerts: kured asks for the series ALERTS and looks at the names itself; a policy leaves that to the query.
+func (c *conversion) alerts() error {
+	filters := []string{"alert-filter-regexp", "alert-filter-match-only", "alert-firing-only"}
+	if c.flags.prometheus == "" {
+		for _, name := range append(filters, "prometheus-url") {
+			c.unneeded(name, "kured looks at alerts with --prometheus-url only")
+		}
+		return nil
+	}
+	query := alertQuery(c.flags.alerts.Regexp, c.flags.matchOnly, c.flags.firing)
+	switch {
+	case !regexp.MustCompile(`^https?://[^/]+`).MatchString(c.flags.prometheus) || len(c.flags.prometheus) > longestURL:
+		return fmt.Errorf("--prometheus-url %q must begin with http:// or https:// and name a host; kured is blocked by it for ever", c.flags.prometheus)
+	case len(query) > longestQuery:
+		return fmt.Errorf("--alert-filter-regexp has %d characters; shorten it, a policy takes queries of %d", len(c.flags.alerts.String()), longestQuery)
+	}
+	c.gates().Prometheus = []v1alpha1.PrometheusGate{{Name: "alerts", URL: c.flags.prometheus, Query: query}}
+	c.carried("prometheus-url", "gates.prometheus: any result of "+query+" blocks, and so does a server that cannot be asked")
+	for _, name := range filters {
+		if c.parsed.find(name) != nil {
+			c.carried(name, "part of the query")
+		}
+	}
+	return nil
+}
+
+// alertQuery finds the alerts that block. Prometheus wants an expression to match the whole name, kured any part of it.
+func alertQuery(names *regexp.Regexp, matchOnly, firing bool) string {
+	query := ""
+	if names != nil {
+		operator := "!~"
+		if matchOnly {
+			operator = "=~"
+		}
+		query = "alertname" + operator + strconv.Quote(".*(?:"+names.String()+").*")
+	}
+	if firing {
+		if query != "" {
+			query += ","
+		}
+		query += `alertstate="firing"`
+	}
+	if query == "" {
+		return "ALERTS"
+	}
+	return "ALERTS{" + query + "}"
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+const (
+	mostNodes  = 1000           // concurrency.maxUnavailable, as a number
+	mostSettle = 24 * time.Hour // settle
+)
+
+// lock: how many nodes at once, and how long after one the next.
+func (c *conversion) lock() error {
+	nodes := intstr.FromInt(min(max(c.flags.concurrency, 1), mostNodes))
+	c.policy.Spec.Concurrency = &v1alpha1.Concurrency{MaxUnavailable: &nodes}
+	c.carried("concurrency", fmt.Sprintf("concurrency.maxUnavailable: %s. Nodes that are down or cordoned for other reasons use it up too", nodes.String()))
+	if delay := c.flags.lockReleaseDelay; delay > 0 {
+		settle, longest := min(wholeSeconds(delay), mostSettle), ""
+		if settle < delay {
+			longest = ", the longest there is"
+		}
+		c.policy.Spec.Settle = &metav1.Duration{Duration: settle}
+		c.carried("lock-release-delay", fmt.Sprintf("settle: %s%s. The node stays cordoned meanwhile; kured put it back in service first", brief(settle), longest))
+	} else {
+		c.unneeded("lock-release-delay", "it asks for no delay; here a rebooted node stays Ready for 60s before the next goes")
+	}
+	for _, name := range []string{"ds-name", "ds-namespace", "lock-annotation"} {
+		c.unneeded(name, "there is no lock: who may reboot stands in the policy's status.grants")
+	}
+	c.unneeded("lock-ttl", "no lock is left behind: a Node that is deleted frees its slot. One that does not come back keeps it and is reported, until you mend it or delete the Node")
+	return c.holder()
+}
+
+// owner is who holds kured's lock; with a concurrency of more than 1 there are several.
+type owner struct {
+	NodeID string  `json:"nodeID"`
+	Locks  []owner `json:"locks"`
+}
+
+// holder: a manifest out of the cluster carries the lock, which says whether kured is at work, or was paused by hand.
+func (c *conversion) holder() error {
+	value := c.kured.daemonSet.Annotations[c.flags.lockAnnotation]
+	if value == "" {
+		return nil
+	}
+	var lock owner
+	if err := json.Unmarshal([]byte(value), &lock); err != nil {
+		return fmt.Errorf("annotation %s is no lock of kured: %w", c.flags.lockAnnotation, err)
+	}
+	var nodes []string
+	for _, held := range append(lock.Locks, lock) {
+		switch held.NodeID {
+		case "":
+		case "manual":
+			c.policy.Spec.Pause = &v1alpha1.Pause{Reason: "kured was paused by hand: its lock was held by \"manual\""}
+			c.report.carried = append(c.report.carried, line{"the lock, held by \"manual\"", "pause: somebody paused kured by hand. Remove spec.pause to go on"})
+		default:
+			nodes = append(nodes, held.NodeID)
+		}
+	}
+	if len(nodes) > 0 {
+		c.report.open = append(c.report.open, line{
+			"the lock, held by " + strings.Join(nodes, ", "),
+			"kured is rebooting there now: wait until annotation " + c.flags.lockAnnotation + " is gone before you stop kured",
+		})
+	}
+	return nil
+}
+
+// wholeSeconds rounds up: a policy takes no fractions.
+func wholeSeconds(d time.Duration) time.Duration {
+	return (d + time.Second - 1).Truncate(time.Second)
+}
+
+// brief writes a duration without the zeros at its end.
+func brief(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}

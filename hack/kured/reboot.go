@@ -1,0 +1,53 @@
+package main
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+const byLogind = "logind reboots the host, over D-Bus"
+
+// reboot: kured runs a command on the host or sends a signal to its first process.
+func (c *conversion) reboot() error {
+	switch c.flags.rebootMethod {
+	case "command":
+		c.rebootCommand()
+		c.unneeded("reboot-signal", "kured sends it with --reboot-method=signal only")
+	case "signal":
+		c.rebootSignal()
+		c.unneeded("reboot-command", "kured runs it with --reboot-method=command only")
+	default:
+		return fmt.Errorf("--reboot-method %q is neither command nor signal, and kured does not start with it", c.flags.rebootMethod)
+	}
+	c.unneeded("reboot-method", byLogind)
+	return nil
+}
+
+func (c *conversion) rebootCommand() {
+	if isPlainReboot(c.flags.rebootCommand) {
+		c.unneeded("reboot-command", byLogind)
+		return
+	}
+	c.unconverted("reboot-command", byLogind+". What else the command does belongs into a systemd unit that is ordered before the shutdown, or into a hook in hooks.before")
+}
+
+func isPlainReboot(command string) bool {
+	words := strings.Fields(command)
+	if len(words) == 0 {
+		return false
+	}
+	words[0] = path.Base(words[0])
+	return slices.ContainsFunc([][]string{{"systemctl", "reboot"}, {"reboot"}, {"shutdown", "-r", "now"}}, func(plain []string) bool {
+		return slices.Equal(words, plain)
+	})
+}
+
+func (c *conversion) rebootSignal() {
+	if c.flags.rebootSignal == signalReboot {
+		c.unneeded("reboot-signal", byLogind)
+		return
+	}
+	c.unconverted("reboot-signal", byLogind+". Signal 39, SIGRTMIN+5, asks systemd for the same; another one asks for something else, such as a power-off, which this operator never does")
+}

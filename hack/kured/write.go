@@ -1,0 +1,86 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// fieldOrder is the order of the spec's fields: who, how, how many, when, how.
+var fieldOrder = []string{"mode", "pause", "nodeSelector", "concurrency", "windows", "drain", "settle", "gates"}
+
+// write writes the policy as people write one, with its comments. Each document begins with three dashes.
+func (c *conversion) write(out io.Writer) error {
+	fields, err := specFields(c.policy.Spec)
+	if err != nil {
+		return err
+	}
+	var text bytes.Buffer
+	fmt.Fprintf(&text, "---\n# From DaemonSet %s.\n", c.kured.where())
+	head, err := yaml.Marshal(map[string]any{
+		"apiVersion": v1alpha1.GroupVersion.String(), "kind": "RebootPolicy", "metadata": map[string]any{"name": c.policy.Name},
+	})
+	if err != nil {
+		return fmt.Errorf("writing the policy's name: %w", err)
+	}
+	fmt.Fprintf(&text, "%sspec:\n", head)
+	for _, name := range fieldOrder {
+		value, found := fields[name]
+		if !found {
+			continue
+		}
+		delete(fields, name)
+		if err := writeField(&text, name, value, c.comments[name]); err != nil {
+			return err
+		}
+	}
+	if len(fields) > 0 {
+		return fmt.Errorf("fields of the spec without a place in the output: %v", fields)
+	}
+	_, err = text.WriteTo(out)
+	return err
+}
+
+func writeField(out io.Writer, name string, value any, comments []string) error {
+	for _, comment := range comments {
+		fmt.Fprintf(out, "  # %s\n", comment)
+	}
+	field, err := yaml.Marshal(map[string]any{name: value})
+	if err != nil {
+		return fmt.Errorf("writing spec.%s: %w", name, err)
+	}
+	for line := range strings.Lines(string(field)) {
+		fmt.Fprint(out, "  ", line)
+	}
+	return nil
+}
+
+// specFields are the fields of the spec that are set. Durations lose the zeros at their end.
+func specFields(spec v1alpha1.RebootPolicySpec) (map[string]any, error) {
+	raw, err := json.Marshal(spec)
+	if err != nil {
+		return nil, fmt.Errorf("writing the spec: %w", err)
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return nil, fmt.Errorf("writing the spec: %w", err)
+	}
+	if spec.Settle != nil {
+		fields["settle"] = brief(spec.Settle.Duration)
+	}
+	if drain, ok := fields["drain"].(map[string]any); ok && spec.Drain.Timeout != nil {
+		drain["timeout"] = brief(spec.Drain.Timeout.Duration)
+	}
+	if windows, ok := fields["windows"].([]any); ok {
+		for i, w := range windows { // each was marshalled from a struct
+			w.(map[string]any)["duration"] = brief(spec.Windows[i].Duration.Duration)
+		}
+	}
+	return fields, nil
+}
