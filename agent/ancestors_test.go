@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
+)
+
+var _ = Describe("What other operators left on the Node", func() {
+	// foreign are the annotations, labels and taints that are not this operator's, in one map.
+	foreign := func(ctx context.Context, m *machine) map[string]string {
+		node := m.node(ctx)
+		all := map[string]string{}
+		for kind, keys := range map[string]map[string]string{"annotation ": node.Annotations, "label ": node.Labels} {
+			for key, value := range keys {
+				if !strings.HasPrefix(key, "reboot-operator.io/") {
+					all[kind+key] = value
+				}
+			}
+		}
+		for _, taint := range node.Spec.Taints {
+			if taint.Key != corev1.TaintNodeUnschedulable { // whoever cordons
+				all["taint "+taint.Key] = string(taint.Effect)
+			}
+		}
+		return all
+	}
+
+	It("is no need, no permission and no obstacle, and stays as it is (behaviour 60)", func(ctx SpecContext) {
+		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m.change(ctx, testenv.MarkByAncestors)
+		marks := foreign(ctx, m)
+		Expect(len(marks)).To(BeNumerically(">", 50))
+
+		By("saying that the host is up to date")
+		m.start(ctx)
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "a mark")
+		m.shows(ctx, needOf, Equal("True Requested"))
+		Expect(phaseOf(m.node(ctx))).To(BeEmpty())
+		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
+		Expect(m.logind.Reboots()).To(BeZero())
+		Expect(foreign(ctx, m)).To(Equal(marks))
+
+		By("rebooting once the engine asks for it and the manager grants it")
+		Expect(m.engine.Emit(hosttest.NeedReboot("4593.1.0"))).To(Succeed())
+		m.shows(ctx, needOf, Equal("True UpdateStaged"))
+		m.rebootsByLogind(ctx)
+		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+		Expect(phaseOf(m.node(ctx))).To(Equal("1 Rebooting cordoned"))
+		Expect(m.logind.Reboots()).To(Equal(1))
+		Expect(foreign(ctx, m)).To(Equal(marks))
+	})
+})

@@ -1,0 +1,77 @@
+// Package document reads the documentation as a program does, so that tests can hold it to what it says.
+package document
+
+import (
+	"fmt"
+	"os"
+	"strings"
+)
+
+// Block is a fenced block of code.
+type Block struct {
+	// Heading is the heading it stands under, without the number signs.
+	Heading string
+	// Language is the word after the fence, such as sh or yaml.
+	Language string
+	// Text is what stands between the fences, without the indentation of the first fence.
+	Text string
+}
+
+// Blocks reads the blocks of a Markdown file in their order. A fence that is not closed is an error.
+func Blocks(path string) ([]Block, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err // it names the file
+	}
+	var blocks []Block
+	var open *Block
+	heading, indent := "", ""
+	for line := range strings.Lines(string(text)) {
+		code := strings.TrimLeft(line, " ")
+		switch {
+		case open == nil && strings.HasPrefix(code, "```"):
+			indent = line[:len(line)-len(code)]
+			open = &Block{Heading: heading, Language: strings.TrimSpace(code[3:])}
+		case open == nil && strings.HasPrefix(line, "#"):
+			heading = strings.TrimSpace(strings.TrimLeft(line, "#"))
+		case open != nil && strings.TrimSpace(code) == "```":
+			blocks, open = append(blocks, *open), nil
+		case open != nil:
+			open.Text += strings.TrimPrefix(line, indent)
+		}
+	}
+	if open != nil {
+		return nil, fmt.Errorf("%s: a block of code under %q is not closed", path, open.Heading)
+	}
+	return blocks, nil
+}
+
+// Cells reads the rows of the tables in a Markdown file, without their headings and rules.
+func Cells(path string) ([][]string, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err // it names the file
+	}
+	var rows [][]string
+	head := true
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSpace(line)
+		if !strings.HasPrefix(line, "|") {
+			head = true
+			continue
+		}
+		if strings.HasPrefix(line, "|--") {
+			head = false
+			continue
+		}
+		if head {
+			continue
+		}
+		cells := strings.Split(strings.Trim(line, "|"), "|")
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		rows = append(rows, cells)
+	}
+	return rows, nil
+}
