@@ -99,6 +99,7 @@ func (c *cluster) policiesAreAccepted(t *testing.T) {
 		if policy.Spec.ModeOrDefault() != v1alpha1.ModeDryRun {
 			t.Errorf("%s: the first policy may grant nothing", heading)
 		}
+		policy.Name = "tried"
 		if err := c.api.Create(t.Context(), &policy, client.DryRunAll, client.FieldValidation("Strict")); err != nil {
 			t.Errorf("%s: %v", heading, err)
 		}

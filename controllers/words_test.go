@@ -1,0 +1,187 @@
+package controllers_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/document"
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
+)
+
+// The words of docs/words.md are said with kubectl as they stand there, but for the names of node and policy.
+var _ = Describe("A word of docs/words.md", func() {
+	var words map[string]string
+
+	BeforeEach(func() { words = blocksOf("sh") })
+
+	// say runs the one command under a heading.
+	say := func(ctx SpecContext, f *fleet, p *v1alpha1.RebootPolicy, heading string) {
+		GinkgoHelper()
+		command := words[heading]
+		Expect(strings.Count(command, "\n")).To(Equal(1), "%s: one command", heading)
+		shell(ctx, f.nodes[0], p.Name, command)
+	}
+
+	// waiting is a fleet of one node that needs a reboot, and would have it but for the edit.
+	waiting := func(edit ...func(*v1alpha1.RebootPolicySpec)) (*fleet, *v1alpha1.RebootPolicy) {
+		f := makeFleet(1)
+		p := f.policy("workers", edit...)
+		return f, p
+	}
+
+	It("asks for a reboot: Reboot this node now", func(ctx SpecContext) {
+		f, p := waiting()
+		say(ctx, f, p, "Reboot this node now")
+		Expect(f.get(f.nodes[0]).Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationRebootRequested, "firmware"))
+		f.status(f.nodes[0], map[string]any{"conditions": []any{cond(v1alpha1.NodeRebootRequired, "True", "Requested")}}) // its agent
+		Eventually(f.granted).Should(Equal(f.nodes))
+	})
+
+	It("is for the agent: That was a test", func(ctx SpecContext) {
+		f, p := waiting()
+		say(ctx, f, p, "That was a test")
+		Expect(f.get(f.nodes[0]).Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationForgetNeed, "a test"))
+	})
+
+	It("holds a node up and lets it go: Pause this node, Go on with this node (behaviour 23)", func(ctx SpecContext) {
+		f, p := waiting()
+		f.need(f.nodes...)
+		Eventually(f.granted).Should(Equal(f.nodes))
+		say(ctx, f, p, "Pause this node")
+		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False NodePaused"))
+		Eventually(reasonsOf).WithArguments(f.nodes[0]).Should(ContainElement("GrantCancelled"))
+		say(ctx, f, p, "Go on with this node")
+		Eventually(f.granted).Should(Equal(f.nodes))
+	})
+
+	It("holds all nodes up with a reason and an end, and lets them go: Pause a policy, Go on with a policy (behaviour 22)", func(ctx SpecContext) {
+		f, p := waiting()
+		tomorrow := metav1.NewTime(time.Now().Add(24 * time.Hour).UTC().Truncate(time.Second))
+		words["Pause a policy"] = regexp.MustCompile(`20\d\d-[^"]*`).ReplaceAllString(words["Pause a policy"], tomorrow.Format(time.RFC3339))
+		say(ctx, f, p, "Pause a policy")
+		f.need(f.nodes...)
+		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False Paused"))
+		Expect(f.condition(f.nodes[0], v1alpha1.NodeRebootPermitted).Message).To(And(
+			HaveSuffix(": Black Friday"), ContainSubstring(tomorrow.Format("until Mon 2006-01-02 15:04:05 UTC")),
+		))
+		Eventually(func() string { return string(policyStatus(p).Window.State) }).Should(Equal("Paused"))
+		say(ctx, f, p, "Go on with a policy")
+		Eventually(f.granted).Should(Equal(f.nodes))
+	})
+
+	It("ends a halt: Resume after failures", func(ctx SpecContext) {
+		one := int32(1)
+		f, p := waiting(func(s *v1alpha1.RebootPolicySpec) { s.Failures = &v1alpha1.Failures{Max: &one} })
+		f.need(f.nodes...)
+		Eventually(f.granted).Should(Equal(f.nodes))
+		f.start(f.nodes[0])
+		f.patch(f.nodes[0], map[string]any{
+			"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationProgress: f.progress(f.nodes[0], v1alpha1.PhaseAborted,
+				func(p *v1alpha1.Progress) { p.Failures, p.Reason = 1, v1alpha1.ReasonDrainTimedOut })}},
+			"spec": map[string]any{"unschedulable": nil},
+		})
+		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False Halted"))
+		Eventually(func() string { return haltOf(p) }).Should(Equal("True TooManyFailures"))
+		say(ctx, f, p, "Resume after failures")
+		Eventually(func() string { return haltOf(p) }).Should(Equal("False Resumed"))
+		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False BackingOff"))
+		Eventually(func() map[string]string {
+			var now v1alpha1.RebootPolicy
+			Expect(api.Get(ctx, client.ObjectKeyFromObject(p), &now)).To(Succeed())
+			return now.Annotations
+		}).ShouldNot(HaveKey(v1alpha1.AnnotationResume))
+		Eventually(reasonsOf).WithArguments(p.Name).Should(ContainElement("Resumed"))
+	})
+
+	It("makes a node nobody's, and takes it back: Take a node out for good, Take it back in", func(ctx SpecContext) {
+		var line v1alpha1.RebootPolicySpec
+		Expect(yaml.UnmarshalStrict([]byte(blocksOf("yaml")["Take a node out for good"]), &line)).To(Succeed())
+		f, p := waiting(func(s *v1alpha1.RebootPolicySpec) {
+			s.NodeSelector.MatchExpressions = line.NodeSelector.MatchExpressions
+		})
+		Eventually(func() int32 { return policyStatus(p).Nodes.Selected }).Should(Equal(int32(1)))
+		say(ctx, f, p, "Take a node out for good")
+		f.need(f.nodes...)
+		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False NoPolicy"))
+		Eventually(func() int32 { return policyStatus(p).Nodes.Selected }, "30s").Should(BeZero())
+		say(ctx, f, p, "Take it back in")
+		Eventually(f.granted).Should(Equal(f.nodes))
+	})
+
+	It("changes the mode: Show me first, Do it", func(ctx SpecContext) {
+		f, p := waiting()
+		say(ctx, f, p, "Show me first")
+		f.need(f.nodes...)
+		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False DryRun"))
+		Expect(f.granted()).To(BeEmpty())
+		say(ctx, f, p, "Do it")
+		Eventually(f.granted).Should(Equal(f.nodes))
+	})
+})
+
+var _ = Describe("The words", func() {
+	It("are each said by a spec above, and those of the README are among them", func() {
+		words := blocksOf("sh")
+		source, err := os.ReadFile("words_test.go")
+		Expect(err).NotTo(HaveOccurred())
+		for heading := range words {
+			Expect(string(source)).To(ContainSubstring(`say(ctx, f, p, "`+heading+`")`), "a word without a spec")
+		}
+		rows, err := document.Cells(filepath.Join(testenv.Root(), "README.md"))
+		Expect(err).NotTo(HaveOccurred())
+		var commands int
+		for _, row := range rows {
+			if len(row) < 2 || !strings.HasPrefix(row[1], "`kubectl ") {
+				continue
+			}
+			command, _, _ := strings.Cut(row[1][1:], "`")
+			commands++
+			Expect(words).To(ContainElement(command+"\n"), "README says it otherwise")
+		}
+		Expect(commands).To(BeNumerically(">=", 5))
+	})
+})
+
+// blocksOf are the blocks of a language in docs/words.md, by their headings.
+func blocksOf(language string) map[string]string {
+	GinkgoHelper()
+	all, err := document.Blocks(filepath.Join(testenv.Root(), "docs", "words.md"))
+	Expect(err).NotTo(HaveOccurred())
+	byHeading := map[string]string{}
+	for _, b := range all {
+		if b.Language == language {
+			byHeading[b.Heading] += b.Text
+		}
+	}
+	Expect(byHeading).NotTo(BeEmpty())
+	return byHeading
+}
+
+// shell runs a command of the documentation about node n4 and policy workers on others.
+func shell(ctx SpecContext, node, policy, command string) {
+	GinkgoHelper()
+	command = regexp.MustCompile(`\bn4\b`).ReplaceAllString(command, node)
+	command = regexp.MustCompile(`\bworkers\b`).ReplaceAllString(command, policy)
+	_, err := env.Shell(ctx, GinkgoT().TempDir(), command)
+	Expect(err).NotTo(HaveOccurred())
+}
+
+func haltOf(p *v1alpha1.RebootPolicy) string {
+	GinkgoHelper()
+	c := meta.FindStatusCondition(policyStatus(p).Conditions, v1alpha1.ConditionHalted)
+	if c == nil {
+		return ""
+	}
+	return string(c.Status) + " " + c.Reason
+}
