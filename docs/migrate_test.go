@@ -141,8 +141,9 @@ func (c *cluster) waitsForKured(t *testing.T) {
 	if _, err := c.env.Shell(t.Context(), c.folder, lock+`='{"nodeID":"n1"}'`); err != nil {
 		t.Fatal(err)
 	}
-	command, _, _ := strings.Cut(blocks(t, "migrate.md")["sh kured"][strings.Index(blocks(t, "migrate.md")["sh kured"], lock):], "\n")
-	if _, err := c.env.Shell(t.Context(), c.folder, command); err == nil || !strings.Contains(err.Error(), "--overwrite is false") {
+	_, rest, _ := strings.Cut(blocks(t, "migrate.md")["sh kured"], lock)
+	value, _, _ := strings.Cut(rest, "\n")
+	if _, err := c.env.Shell(t.Context(), c.folder, lock+value); err == nil || !strings.Contains(err.Error(), "--overwrite is false") {
 		t.Errorf("want a refusal, got %v", err)
 	}
 	if _, err := c.env.Shell(t.Context(), c.folder, lock+"-"); err != nil {
