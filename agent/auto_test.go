@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net"
 	"os"
 	"path/filepath"
 
@@ -120,14 +121,41 @@ var _ = Describe("Engines that are found", func() {
 		Expect(needOf(m.node(ctx))).To(Equal("True UpdateStaged"))
 	})
 
-	It("leave the agent running where everything is of the wrong kind (behaviours 7, 25)", func(ctx SpecContext) {
+	DescribeTable("leave the agent running where everything is of the wrong kind (behaviours 7, 25)", func(ctx SpecContext, bus func(path string)) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
-		file := filepath.Join(m.root, "run")
-		Expect(os.WriteFile(file, nil, 0o600)).To(Succeed())
-		m.start(ctx, "--dbus-address=unix:path="+file, "--engines=auto,kernel")
+		for _, folder := range []string{"run", "boot", "usr"} {
+			Expect(os.WriteFile(filepath.Join(m.root, folder), nil, 0o600)).To(Succeed())
+		}
+		path := filepath.Join(GinkgoT().TempDir(), "bus")
+		bus(path)
+		m.start(ctx, "--dbus-address=unix:path="+path, "--engines=auto,kernel")
 		m.shows(ctx, needOf, Equal("Unknown EngineUnreachable"))
 		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "a mark")
 		m.shows(ctx, needOf, Equal("True Requested"))
 		Expect(m.up()).To(Equal(map[string]float64{"kernel": 0}))
-	})
+	},
+		Entry("no bus", func(string) {}),
+		Entry("a file instead of a bus", func(path string) { Expect(os.WriteFile(path, nil, 0o600)).To(Succeed()) }),
+		Entry("a folder instead of a bus", func(path string) { Expect(os.Mkdir(path, 0o755)).To(Succeed()) }),
+		Entry("a socket at which nobody listens", func(path string) {
+			listener, err := net.Listen("unix", path)
+			Expect(err).NotTo(HaveOccurred())
+			listener.(*net.UnixListener).SetUnlinkOnClose(false)
+			Expect(listener.Close()).To(Succeed())
+		}),
+		Entry("a socket that hangs up", func(path string) {
+			listener, err := net.Listen("unix", path)
+			Expect(err).NotTo(HaveOccurred())
+			DeferCleanup(listener.Close)
+			go func() {
+				for {
+					conn, err := listener.Accept()
+					if err != nil {
+						return
+					}
+					_ = conn.Close()
+				}
+			}()
+		}),
+	)
 })

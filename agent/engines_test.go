@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -27,18 +28,101 @@ var _ = Describe("Engines by name", func() {
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 	})
 
-	It("hear COS' update_engine (behaviour 9)", func(ctx SpecContext) {
+	DescribeTable("hear COS' update_engine of each generation (behaviours 9, 10)", func(ctx SpecContext, platform hosttest.COSPlatform) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
-		cos, err := m.bus.StartCOSUpdateEngine(hosttest.COSCurrent)
+		cos, err := m.bus.StartCOSUpdateEngine(platform)
 		Expect(err).NotTo(HaveOccurred())
 		m.start(ctx, "--engines=cos-update-engine")
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 		Expect(cos.Emit(hosttest.COSNeedReboot("17800.147.54"))).To(Succeed())
 		m.shows(ctx, needOf, Equal("True UpdateStaged"))
 		Expect(message(m.node(ctx))).To(ContainSubstring("17800.147.54"))
+		Expect(cos.Emit(hosttest.COSStatus{Op: hosttest.COSError})).To(Succeed())
+		m.shows(ctx, message, HavePrefix("COS update_engine reports an error (ERROR)"))
+		Expect(cos.Emit(hosttest.COSStatus{Op: hosttest.COSUpdatedButDeferred, Version: "17800.147.54"})).To(Succeed())
+		m.shows(ctx, message, HavePrefix("COS update_engine has deferred version 17800.147.54 (UPDATED_BUT_DEFERRED)"))
+		Expect(needOf(m.node(ctx))).To(Equal("False UpToDate"))
+		Expect(cos.DrivingCalls()).To(BeZero())
+	},
+		Entry("current", hosttest.COSCurrent),
+		Entry("transitional", hosttest.COSTransitional),
+		Entry("before GetStatusAdvanced", hosttest.COSBeforeAdvanced),
+	)
+
+	It("hear from COS no need in an install of downloadable content (behaviour 9)", func(ctx SpecContext) {
+		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		cos, err := m.bus.StartCOSUpdateEngine(hosttest.COSCurrent)
+		Expect(err).NotTo(HaveOccurred())
+		cos.SetStatus(hosttest.COSStatus{Op: hosttest.COSUpdatedNeedReboot, IsInstall: true})
+		m.start(ctx, "--engines=cos-update-engine")
+		m.shows(ctx, needOf, Equal("False UpToDate"))
 	})
 
-	It("make one need of two reasons on one host, both told", func(ctx SpecContext) {
+	It("hear from rpm-ostree what boots next: neither metadata nor a locked deployment (behaviour 11)", func(ctx SpecContext) {
+		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		booted := hosttest.Deployment{Version: "40.1", Booted: true}
+		ostree, err := m.bus.InstallRPMOSTree(booted)
+		Expect(err).NotTo(HaveOccurred())
+		m.start(ctx, "--engines=rpm-ostree")
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+		Expect(ostree.SetCachedUpdate("40.2")).To(Succeed())
+		locked := hosttest.Deployment{Version: "40.2", Staged: true, Locked: true}
+		Expect(ostree.SetDeployments(locked, booted)).To(Succeed())
+		m.shows(ctx, message, ContainSubstring("which is locked"))
+		Expect(needOf(m.node(ctx))).To(Equal("False UpToDate"))
+
+		By("hearing it from the daemon that comes back after it left as idle")
+		Expect(ostree.Exit()).To(BeTrue())
+		locked.Locked = false
+		Expect(ostree.SetDeployments(locked, booted)).To(Succeed())
+		Expect(ostree.Start()).To(Succeed())
+		m.shows(ctx, needOf, Equal("True UpdateStaged"))
+		Expect(message(m.node(ctx))).To(ContainSubstring("version 40.2 (" + hosttest.Commit("40.2")[:12] + ")"))
+	})
+
+	It("tell the packages that asked for the reboot (behaviour 12)", func(ctx SpecContext) {
+		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		run := filepath.Join(m.root, "run")
+		Expect(os.Mkdir(run, 0o755)).To(Succeed())
+		Expect(os.WriteFile(filepath.Join(run, "reboot-required.pkgs"), []byte("libc6\nlinux-image-6.1.0-10-amd64\nlibc6\n\xff\n"), 0o600)).To(Succeed())
+		Expect(os.WriteFile(filepath.Join(run, "reboot-required"), []byte("*** System restart required ***\n"), 0o600)).To(Succeed())
+		m.start(ctx, "--engines=sentinel")
+		m.shows(ctx, needOf, Equal("True SentinelPresent"))
+		Expect(message(m.node(ctx))).To(HavePrefix(
+			"/run/reboot-required exists on the host, because of libc6, linux-image-6.1.0-10-amd64. "))
+	})
+
+	It("compare kernels where that is asked for", func(ctx SpecContext) {
+		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		boot := filepath.Join(m.root, "boot")
+		Expect(os.Mkdir(boot, 0o755)).To(Succeed())
+		running, err := os.ReadFile(kernelRelease)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(os.WriteFile(filepath.Join(boot, "vmlinuz-"+strings.TrimSpace(string(running))), nil, 0o600)).To(Succeed())
+		m.start(ctx, "--engines=auto,kernel")
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+		Expect(message(m.node(ctx))).To(And(ContainSubstring("no newer one"), HaveSuffix("from update-engine, kernel.")))
+	})
+
+	It("keep the version that update_engine forgets when it restarts (behaviour 8)", func(ctx SpecContext) {
+		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m.start(ctx)
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+		Expect(m.engine.Emit(hosttest.NeedReboot("4593.1.0"))).To(Succeed())
+		m.shows(ctx, message, ContainSubstring("installed version 4593.1.0"))
+		told, written, asked := message(m.node(ctx)), len(m.requests.writes()), m.engine.StatusCalls()
+		m.engine.Stop()
+		Expect(m.engine.Start()).To(Succeed()) // It says 0.0.0 from now on.
+		Eventually(m.engine.StatusCalls).Should(BeNumerically(">", asked))
+
+		By("keeping it through a restart of the agent, too")
+		m.restart(ctx)
+		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "a mark")
+		m.shows(ctx, message, Equal(told+` An administrator asks for a reboot: "a mark".`))
+		Expect(m.requests.writes()).To(HaveLen(written + 1))
+	})
+
+	It("make one need of two reasons on one host, both told (behaviour 12)", func(ctx SpecContext) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
 		run := filepath.Join(m.root, "run")
 		Expect(os.Mkdir(run, 0o755)).To(Succeed())

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/godbus/dbus/v5"
+
+	"github.com/reboot-operator/reboot-operator/agent/host"
 )
 
 // https://github.com/coreos/rpm-ostree/blob/main/src/daemon/org.projectatomic.rpmostree1.xml
@@ -107,11 +109,5 @@ func (d daemon) upgrade(ctx context.Context, system dbus.ObjectPath) (string, er
 
 // isAbsent tells whether nobody has rpm-ostree's name, nor can it be started.
 func isAbsent(err error) bool {
-	return slices.Contains([]string{busDaemon + ".Error.ServiceUnknown", busDaemon + ".Error.NameHasNoOwner"}, errorName(err))
-}
-
-// errorName is the D-Bus name of an error that somebody answered. Empty: nobody did.
-func errorName(err error) string {
-	refusal, _ := errors.AsType[dbus.Error](err)
-	return refusal.Name
+	return slices.Contains([]string{busDaemon + ".Error.ServiceUnknown", busDaemon + ".Error.NameHasNoOwner"}, host.ErrorName(err))
 }

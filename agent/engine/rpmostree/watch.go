@@ -10,6 +10,7 @@ import (
 	"github.com/godbus/dbus/v5"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/agent/host"
 )
 
 const (
@@ -169,8 +170,7 @@ func (w *watch) ask(ctx context.Context, flags dbus.Flags) (time.Duration, error
 	return pollInterval, nil
 }
 
-// unanswered tells a daemon that does not answer from a connection that broke. The texts of D-Bus errors hold connection
-// names and process IDs; only their names are stable enough for a report.
+// unanswered tells a daemon that does not answer from a connection that broke.
 func (w *watch) unanswered(ctx context.Context, err error, flags dbus.Flags) (time.Duration, error) {
 	if ctx.Err() != nil || !w.daemon.conn.Connected() {
 		return 0, err
@@ -187,8 +187,8 @@ func (w *watch) unanswered(ctx context.Context, err error, flags dbus.Flags) (ti
 	case errors.Is(err, errMalformed):
 		w.engine.malformed(ctx, err)
 		why = "rpm-ostree tells its deployments in a way that cannot be read."
-	case errorName(err) != "":
-		why = fmt.Sprintf("rpm-ostree does not tell its deployments: %s.", errorName(err))
+	case host.ErrorName(err) != "":
+		why = fmt.Sprintf("rpm-ostree does not tell its deployments: %s.", host.ErrorName(err))
 	}
 	w.memory.lost(why, presence)
 	return wait, nil

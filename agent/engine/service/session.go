@@ -12,6 +12,7 @@ import (
 	"github.com/godbus/dbus/v5"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/agent/host"
 )
 
 const (
@@ -150,7 +151,7 @@ func (s *session) findOwner(ctx context.Context) (string, error) {
 	var owner string
 	call := limited(ctx, s.conn.BusObject(), busDaemon+".GetNameOwner", s.watch.Name)
 	s.found = call.ResponseSequence
-	if refusal, ok := errors.AsType[dbus.Error](call.Err); ok && refusal.Name == errNameHasOwner {
+	if host.ErrorName(call.Err) == errNameHasOwner {
 		return "", nil
 	}
 	if err := call.Store(&owner); err != nil {

@@ -1,14 +1,15 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 
 	"github.com/go-logr/logr"
-	"github.com/godbus/dbus/v5"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/agent/host"
 )
 
 // unansweredError is a call that gave no status.
@@ -23,10 +24,7 @@ func (e *unansweredError) Error() string { return fmt.Sprintf("calling %s: %v", 
 func (e *unansweredError) Unwrap() error { return e.cause }
 
 // IsUnknownMethod tells whether a Call failed because the service is of a version without the method.
-func IsUnknownMethod(err error) bool {
-	refusal, ok := errors.AsType[dbus.Error](err)
-	return ok && refusal.Name == busDaemon+".Error.UnknownMethod"
-}
+func IsUnknownMethod(err error) bool { return host.ErrorName(err) == busDaemon+".Error.UnknownMethod" }
 
 // unanswered says that the service is there and has told no status.
 func (s *session) unanswered(ctx context.Context, err error) {
@@ -39,8 +37,7 @@ func (s *session) unanswered(ctx context.Context, err error) {
 	s.listener.Lost(s.watch.Title+" "+why(err), engine.Silent)
 }
 
-// why makes half a sentence of an error. The texts of D-Bus errors hold connection names and process IDs; only their
-// names are stable enough for a report.
+// why makes half a sentence of an error.
 func why(err error) string {
 	failed, ok := errors.AsType[*unansweredError](err)
 	if !ok {
@@ -49,9 +46,5 @@ func why(err error) string {
 	if failed.malformed {
 		return fmt.Sprintf("answers %s with something that is no status.", failed.method)
 	}
-	reason := "no reply in time"
-	if refusal, ok := errors.AsType[dbus.Error](err); ok {
-		reason = refusal.Name
-	}
-	return fmt.Sprintf("does not answer %s: %s.", failed.method, reason)
+	return fmt.Sprintf("does not answer %s: %s.", failed.method, cmp.Or(host.ErrorName(err), "no reply in time"))
 }

@@ -1,0 +1,34 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/godbus/dbus/v5"
+)
+
+func TestErrorName(t *testing.T) {
+	const failed = "org.freedesktop.DBus.Error.Failed"
+	cases := map[string]struct {
+		err  error
+		want string
+	}{
+		"no answer":        {errors.New("timeout"), ""},
+		"no error":         {nil, ""},
+		"a name":           {fmt.Errorf("asking: %w", dbus.Error{Name: "org.example.No_1", Body: []any{"pid 7"}}), "org.example.No_1"},
+		"no name":          {dbus.Error{}, failed},
+		"a sentence":       {dbus.Error{Name: "org.example. Heard in boot 1"}, failed},
+		"not even UTF-8":   {dbus.Error{Name: "org.example.\xff"}, failed},
+		"an endless name":  {dbus.Error{Name: "org." + strings.Repeat("x", 252)}, failed},
+		"the longest name": {dbus.Error{Name: "org." + strings.Repeat("x", 251)}, "org." + strings.Repeat("x", 251)},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := ErrorName(tc.err); got != tc.want {
+				t.Errorf("name %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
