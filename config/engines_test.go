@@ -1,16 +1,9 @@
 package config_test
 
 import (
-	"context"
-	"encoding/json"
-	"path/filepath"
-
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
 // What the engines need of the agents' pods.
@@ -18,24 +11,6 @@ var _ = Describe("the host in the agents' pods", Ordered, ContinueOnFailure, fun
 	var c *cluster
 
 	BeforeAll(func(ctx SpecContext) { c = start(ctx, "config/default") })
-
-	// built is the pod of a kustomization's DaemonSet, as the API server takes it.
-	built := func(ctx context.Context, folder string) corev1.PodSpec {
-		GinkgoHelper()
-		output, err := c.kubectl(ctx, "apply", "--dry-run=server", "-o", "json", "-l", "app.kubernetes.io/component=agent",
-			"-k", filepath.Join(testenv.Root(), folder))
-		Expect(err).NotTo(HaveOccurred())
-		list := struct{ Items []json.RawMessage }{}
-		Expect(json.Unmarshal([]byte(output), &list)).To(Succeed())
-		for _, item := range list.Items {
-			daemonSet := appsv1.DaemonSet{}
-			if json.Unmarshal(item, &daemonSet) == nil && daemonSet.Kind == "DaemonSet" {
-				return daemonSet.Spec.Template.Spec
-			}
-		}
-		Fail("there is no DaemonSet in " + folder)
-		return corev1.PodSpec{}
-	}
 
 	// mounts are the host's paths by the agent's, all of them folders.
 	mounts := func(spec corev1.PodSpec) map[string]string {
@@ -52,7 +27,7 @@ var _ = Describe("the host in the agents' pods", Ordered, ContinueOnFailure, fun
 	}
 
 	It("has /run as a folder, in which files come and go, and what is mounted below it is let go with the host", func(ctx SpecContext) {
-		spec := built(ctx, "config/default")
+		spec := c.agentsIn(ctx, "config/default")
 		Expect(mounts(spec)).To(And(HaveKeyWithValue("/host/run", "/run"), HaveKeyWithValue("/run/dbus", "/run/dbus"),
 			Not(HaveKey("/host/boot")), Not(HaveKey("/host/usr/lib/modules"))))
 		Expect(spec.Containers[0].Args).To(ContainElement("--host-root=/host"))
@@ -61,14 +36,14 @@ var _ = Describe("the host in the agents' pods", Ordered, ContinueOnFailure, fun
 	})
 
 	It("has the kernels where engine kernel is named", func(ctx SpecContext) {
-		spec := built(ctx, "config/overlays/kernel")
+		spec := c.agentsIn(ctx, "config/overlays/kernel")
 		Expect(spec.Containers[0].Args).To(ContainElement("--engines=auto,kernel"))
 		Expect(mounts(spec)).To(And(HaveKeyWithValue("/host/usr/lib/modules", "/usr/lib/modules"), HaveKeyWithValue("/host/boot", "/boot"),
 			HaveKeyWithValue("/host/run", "/run")))
 	})
 
 	It("has rpm-ostree's transactions where it is driven", func(ctx SpecContext) {
-		spec := built(ctx, "config/overlays/rpm-ostree-drive")
+		spec := c.agentsIn(ctx, "config/overlays/rpm-ostree-drive")
 		Expect(spec.Containers[0].Args).To(ContainElement("--rpm-ostree-drive"))
 		Expect(mounts(spec)).To(HaveKeyWithValue("/host/run", "/run"))
 	})

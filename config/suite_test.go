@@ -5,6 +5,7 @@ package config_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -101,6 +102,24 @@ func (c *cluster) dryRun(ctx context.Context, folder string) {
 	GinkgoHelper()
 	_, err := c.kubectl(ctx, "apply", "--dry-run=server", "-k", filepath.Join(testenv.Root(), folder))
 	Expect(err).NotTo(HaveOccurred())
+}
+
+// agentsIn is the pod of a kustomization's DaemonSet, as the API server takes it.
+func (c *cluster) agentsIn(ctx context.Context, folder string) corev1.PodSpec {
+	GinkgoHelper()
+	output, err := c.kubectl(ctx, "apply", "--dry-run=server", "-o", "json", "-l", "app.kubernetes.io/component=agent",
+		"-k", filepath.Join(testenv.Root(), folder))
+	Expect(err).NotTo(HaveOccurred())
+	list := struct{ Items []json.RawMessage }{}
+	Expect(json.Unmarshal([]byte(output), &list)).To(Succeed())
+	for _, item := range list.Items {
+		daemonSet := appsv1.DaemonSet{}
+		if json.Unmarshal(item, &daemonSet) == nil && daemonSet.Kind == "DaemonSet" {
+			return daemonSet.Spec.Template.Spec
+		}
+	}
+	Fail("there is no DaemonSet in " + folder)
+	return corev1.PodSpec{}
 }
 
 // kubectl runs the kubectl that was built with the control plane, as the cluster's administrator.

@@ -1,0 +1,39 @@
+package config_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// What behaviour 57 needs of the agents' pods.
+var _ = Describe("other coordinators (behaviour 57)", Ordered, func() {
+	var c *cluster
+
+	BeforeAll(func(ctx SpecContext) { c = start(ctx, "config/default") })
+
+	It("are seen by every agent, in the host's /run", func(ctx SpecContext) {
+		spec := c.agentsIn(ctx, "config/default")
+		Expect(writable(spec)).To(BeEmpty())
+		Expect(spec.Volumes).To(ContainElement(HaveField("HostPath", HaveField("Path", "/run"))))
+	})
+
+	It("see the agents with claim-coordinator, which may write there and nowhere else", func(ctx SpecContext) {
+		spec := c.agentsIn(ctx, "config/overlays/claim-coordinator")
+		Expect(spec.Containers[0].Args).To(ContainElement("--claim-coordinator"))
+		Expect(writable(spec)).To(Equal(map[string]string{"/host/run/update-engine": "/run/update-engine DirectoryOrCreate"}))
+	})
+})
+
+// writable are the host's paths that the agent may write, by its own.
+func writable(spec corev1.PodSpec) map[string]string {
+	paths := map[string]string{}
+	for _, mount := range spec.Containers[0].VolumeMounts {
+		for _, volume := range spec.Volumes {
+			if volume.Name == mount.Name && volume.HostPath != nil && !mount.ReadOnly {
+				paths[mount.MountPath] = volume.HostPath.Path + " " + string(*volume.HostPath.Type)
+			}
+		}
+	}
+	return paths
+}
