@@ -28,6 +28,8 @@ type host struct {
 	// silent agents do nothing at all. failDrains is how many drains are going to fail. A lost host never comes back.
 	silent, lost bool
 	failDrains   int
+	// asks is what the engine of a host that rolls back asks for; empty: the host does as it is told.
+	asks string
 
 	cordonedBy string
 	boots      int
@@ -126,13 +128,16 @@ func (h *host) step(c *cluster) {
 	case h.record().Progress != nil && h.record().Progress.Phase == v1alpha1.PhaseDraining:
 		h.drain(c)
 	default:
+		if h.asks != "" {
+			h.report(c)
+		}
 		h.begin(c)
 	}
 }
 
 func (h *host) begin(c *cluster) {
-	progress, ok := reboot.Start(h.record(), h.bootID(), !h.node.Spec.Unschedulable, c.now)
-	if !ok || v1alpha1.NodeIsPaused(h.node.Annotations) || c.now.Before(h.record().Grant.At.Add(h.reacts)) {
+	progress, ok := h.starts(c)
+	if !ok || c.now.Before(h.record().Grant.At.Add(h.reacts)) {
 		return
 	}
 	c.tell("%s begins to drain", h.name)
@@ -198,6 +203,10 @@ func (h *host) comeBack(c *cluster) {
 	c.update(h, func(node *corev1.Node) {
 		node.Status.NodeInfo.BootID = h.bootID()
 		c.condition(node, corev1.NodeReady, corev1.ConditionTrue, "", "")
+		if h.asks != "" {
+			h.say(c, node)
+			return
+		}
 		if !h.silent {
 			c.condition(node, v1alpha1.NodeRebootRequired, corev1.ConditionFalse, v1alpha1.ReasonUpToDate, "")
 		}

@@ -262,6 +262,26 @@ func troubles() map[string]sequence {
 			hosts:    append(hosts(needy, "worker-2"), needy("worker-1", needsSince(2*time.Hour), func(h *host) { h.silent = true })),
 			script:   []act{{18 * minute, "somebody mends the agent of worker-1", func(c *cluster) { c.hosts["worker-1"].silent = false }}},
 		},
+		"update-rolls-back": {
+			about: "worker-1 boots what it ran before, and asks for the same version again: two reboots, and no third. " +
+				"A new version starts afresh, and so does an administrator's word (behaviour 27).",
+			policies: []*v1alpha1.RebootPolicy{policy("workers")},
+			hosts:    append(hosts(needy, "worker-2"), needy("worker-1", needsSince(2*time.Hour), rollsBack("2.0"))),
+			script: []act{
+				{time.Hour, "the engine of worker-1 asks for version 2.1", asksFor("worker-1", "2.1")},
+				{2 * time.Hour, "an administrator asks for a reboot of worker-1", changes("worker-1", says(v1alpha1.AnnotationRebootRequested, "mended"))},
+			},
+			lasts: 4 * time.Hour,
+		},
+		"update-rolls-back-before-drain": {
+			about: "worker-1 has a grant for version 2.1, and then its engine asks for 2.0 again, for which it was rebooted twice in vain: " +
+				"the grant is taken back, and worker-2 goes (behaviour 27).",
+			policies: []*v1alpha1.RebootPolicy{policy("workers")},
+			hosts: append(hosts(needy, "worker-2"), needy("worker-1", needsSince(2*time.Hour), slow(3*minute), rollsBack("2.1"),
+				grant(1, v1alpha1.GrantFinished), rebootedInVain("2.0"))),
+			script: []act{{minute, "the engine of worker-1 asks for version 2.0", asksFor("worker-1", "2.0")}},
+			lasts:  time.Hour,
+		},
 		"agent-dies-draining": {
 			about: "The agent of worker-1 dies while it drains: the place stays taken, and is told to have failed after 30 minutes. " +
 				"A new agent goes on where the old one stopped (behaviour 48).",

@@ -1,0 +1,76 @@
+package plan_test
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/agent/reboot"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+)
+
+// rollsBack is a host whose engine asks for a version again after each boot, because the boot fell back to the old system.
+// Its agent decides and reports as the real one.
+func rollsBack(version string) func(*host) { return func(h *host) { h.asks = version } }
+
+// asksFor is an engine that has something else to install.
+func asksFor(name, version string) func(*cluster) {
+	return func(c *cluster) { c.hosts[name].asks = version }
+}
+
+// rebootedInVain is a host whose second reboot for a version is over, by number 1.
+func rebootedInVain(version string) func(*host) {
+	return annotated(v1alpha1.AnnotationProgress, v1alpha1.Progress{
+		Seq: 1, Phase: v1alpha1.PhaseRebooting, BootID: "the boot before",
+		Update: &v1alpha1.Update{Version: version, Running: "1.0", VainReboots: 1},
+	}.String())
+}
+
+// observation is what the agent of a host that rolls back knows.
+func (h *host) observation(c *cluster, node *corev1.Node) reboot.Observation {
+	n := plan.NodeOf(node)
+	engines := []engine.Report{{
+		Engine: "update-engine", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Version: h.asks, Message: "Installed.",
+	}}
+	why, requested := node.Annotations[v1alpha1.AnnotationRebootRequested]
+	return reboot.Observation{
+		Now: c.now, Node: h.name, BootID: h.bootID(), Record: reboot.Record{Grant: n.Grant, Progress: n.Progress},
+		Unschedulable: node.Spec.Unschedulable, Paused: n.Paused, Requested: requested, RequestedWhy: why,
+		Conditions: node.Status.Conditions, Engines: engines, Engine: new(engine.Merge(engines)), OS: &reboot.OS{Version: "1.0"},
+		Policy: &reboot.Settings{}, Inhibitors: reboot.Inhibitors{Known: true}, Coordinators: reboot.Coordinators{Known: true},
+	}
+}
+
+// starts is the attempt that the agent begins, if it does.
+func (h *host) starts(c *cluster) (v1alpha1.Progress, bool) {
+	if h.asks == "" {
+		progress, ok := reboot.Start(h.record(), h.bootID(), !h.node.Spec.Unschedulable, c.now)
+		return progress, ok && !v1alpha1.NodeIsPaused(h.node.Annotations)
+	}
+	start, ok := reboot.Next(h.observation(c, h.node)).(reboot.StartDrain)
+	return start.Progress, ok
+}
+
+// report writes what the agent has to say, if that is new.
+func (h *host) report(c *cluster) {
+	said := h.node.DeepCopy()
+	h.say(c, said)
+	if !equality.Semantic.DeepEqual(h.node, said) {
+		c.update(h, func(node *corev1.Node) { h.say(c, node) })
+	}
+}
+
+func (h *host) say(c *cluster, node *corev1.Node) {
+	r := reboot.ReportOf(h.observation(c, node))
+	for _, said := range r.Conditions {
+		c.condition(node, said.Type, said.Status, v1alpha1.Reason(said.Reason), said.Message)
+	}
+	for key, value := range r.Annotations {
+		if value == nil {
+			delete(node.Annotations, key)
+			continue
+		}
+		annotate(node, key, *value)
+	}
+}
