@@ -1,0 +1,87 @@
+package main
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+var _ = Describe("An update that rolls back (behaviour 27)", func() {
+	It("is tried twice; a new version and an administrator's word start afresh", func(ctx SpecContext) {
+		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m.rebootsByLogind(ctx)
+		m.start(ctx)
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+		objects := HavePrefix("UpdateNotApplied: The node was rebooted 2 times for version ")
+		seq := int64(0)
+		asks := func(version string) {
+			GinkgoHelper()
+			Expect(m.engine.Emit(hosttest.NeedReboot(version))).To(Succeed())
+			m.shows(ctx, messageOf(v1alpha1.NodeRebootRequired), ContainSubstring("version "+version))
+		}
+		// rebootsInVain is a grant that is used, after which os-release is what it was, and the manager's end of it.
+		rebootsInVain := func() {
+			GinkgoHelper()
+			Expect(objectionOf(m.node(ctx))).To(BeEmpty())
+			before := m.logind.Reboots()
+			seq++
+			m.grant(ctx, seq, v1alpha1.GrantActive)
+			Eventually(m.logind.Reboots).Should(Equal(before + 1))
+			m.shows(ctx, needOf, Equal("False UpToDate"))
+			m.change(ctx, func(node *corev1.Node) { node.Spec.Unschedulable = false })
+		}
+		stopped := func(version string) {
+			GinkgoHelper()
+			m.shows(ctx, objectionOf, And(objects, ContainSubstring("version "+version+" and still runs 4459.2.0_odd"),
+				ContainSubstring("kubectl annotate node "+m.name+` reboot-operator.io/reboot-requested="why"`)))
+		}
+
+		By("two reboots for one version, with a new process in between")
+		asks("5000.1.0")
+		rebootsInVain()
+		asks("5000.1.0")
+		m.restart(ctx)
+		rebootsInVain()
+		asks("5000.1.0")
+		stopped("5000.1.0")
+		m.tells(ctx, v1alpha1.EventUpdateNotApplied)
+
+		By("no third one, not even by a grant that was on its way, nor after a restart")
+		seq++
+		m.grant(ctx, seq, v1alpha1.GrantActive)
+		m.restart(ctx)
+		m.change(ctx, func(node *corev1.Node) { delete(node.Labels, v1alpha1.LabelRebootRequired) })
+		Eventually(func() map[string]string { return m.node(ctx).Labels }).Should(HaveKey(v1alpha1.LabelRebootRequired))
+		Expect(phaseOf(m.node(ctx))).To(Equal("2 Rebooting cordoned"))
+		Expect(m.logind.Reboots()).To(Equal(2))
+		m.grant(ctx, seq, v1alpha1.GrantCancelled)
+
+		By("falling with the need")
+		Expect(m.engine.Emit(hosttest.Idle())).To(Succeed())
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+		Expect(objectionOf(m.node(ctx))).To(BeEmpty())
+
+		By("a new version, which rolls back as well")
+		for range 2 {
+			asks("5000.2.0")
+			rebootsInVain()
+		}
+		asks("5000.2.0")
+		stopped("5000.2.0")
+
+		By("an administrator's word")
+		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "the disk is mended")
+		m.shows(ctx, objectionOf, BeEmpty())
+		rebootsInVain()
+		Expect(m.node(ctx).Annotations).NotTo(HaveKey(v1alpha1.AnnotationRebootRequested))
+		asks("5000.2.0")
+		rebootsInVain()
+		asks("5000.2.0")
+		stopped("5000.2.0")
+		Expect(m.logind.Reboots()).To(Equal(6))
+		Expect(m.eventsOf(ctx)).To(HaveKeyWithValue(v1alpha1.EventUpdateNotApplied, BeNumerically(">=", 2)), "one for each time")
+	})
+})
