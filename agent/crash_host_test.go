@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
+	"github.com/reboot-operator/reboot-operator/agent/reboot"
+)
+
+// crashedHost is a host with its own bus, update_engine and logind, and its Node.
+type crashedHost struct {
+	s       *scenario
+	name    string
+	bus     *hosttest.Bus
+	engine  *hosttest.UpdateEngine
+	logind  *hosttest.Logind
+	agent   *process
+	boot    string
+	reboots atomic.Int32
+}
+
+func (s *scenario) createHost(ctx context.Context, suffix string) *crashedHost {
+	dir, err := os.MkdirTemp("", "crash")
+	must(s.t, err)
+	s.t.Cleanup(func() { must(s.t, os.RemoveAll(dir)) })
+	m := &crashedHost{s: s, name: s.name + "-" + suffix, boot: filepath.Join(dir, "boot_id")}
+	must(s.t, os.Mkdir(filepath.Join(dir, "etc"), 0o755))
+	must(s.t, os.WriteFile(filepath.Join(dir, "etc", "os-release"), []byte("VERSION_ID=4000.0.0\n"), 0o600))
+	m.bus, err = hosttest.Start(dir)
+	must(s.t, err)
+	m.engine, err = m.bus.StartUpdateEngine()
+	must(s.t, err)
+	m.engine.SetStatus(hosttest.NeedReboot("4001.0.0"))
+	m.logind, err = m.bus.StartLogind()
+	must(s.t, err)
+	m.logind.OnReboot(func() { s.wg.Go(func() { m.reboot(ctx) }) })
+	m.agent = s.process("agent", m.newAgent)
+	must(s.t, s.api.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.name, Labels: map[string]string{"scenario": s.name}}}))
+	m.comesUp(ctx)
+	s.createPod(ctx, m.name)
+	return m
+}
+
+// createPod puts one pod on the node that nothing keeps there: no kubelet, so the API server deletes it at once.
+func (s *scenario) createPod(ctx context.Context, node string) {
+	zero := int64(0)
+	must(s.t, s.api.Create(ctx, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: node, Namespace: crashNamespace},
+		Spec: corev1.PodSpec{
+			NodeName: node, TerminationGracePeriodSeconds: &zero, Containers: []corev1.Container{{Name: "c", Image: "i"}},
+		},
+	}))
+}
+
+func (m *crashedHost) newAgent(ctx context.Context, config *rest.Config) (manager.Manager, error) {
+	return newAgent(ctx, config, options{
+		node: m.name, identity: identityNode, bus: m.bus.Address(), hostRoot: filepath.Dir(m.boot), bootIDFile: m.boot, probes: "0", metrics: "0",
+		engines: enginesAuto,
+	}, reboot.NewMetrics(prometheus.NewRegistry()))
+}
+
+// reboot is what the crashedHost does when logind is asked: everything on it dies, and a new boot begins.
+func (m *crashedHost) reboot(ctx context.Context) {
+	m.agent.kill()
+	m.reboots.Add(1)
+	if !m.s.rollsBack {
+		m.engine.SetStatus(hosttest.Idle())
+	}
+	if err := m.logind.Start(); err != nil {
+		m.s.t.Errorf("starting logind: %v", err)
+	}
+	m.comesUp(ctx)
+	m.agent.start(ctx)
+}
+
+func (m *crashedHost) comesUp(ctx context.Context) {
+	id := fmt.Sprintf("%08x-0000-4000-8000-%012x", m.reboots.Load(), time.Now().UnixNano()&0xffffffffffff)
+	if err := os.WriteFile(m.boot, []byte(id+"\n"), 0o600); err != nil {
+		m.s.t.Errorf("writing the boot ID: %v", err)
+	}
+	patch, err := json.Marshal(map[string]any{"status": map[string]any{
+		"nodeInfo": map[string]any{"bootID": id},
+		"conditions": []any{map[string]any{
+			"type": "Ready", "status": "True", "reason": "KubeletReady", "lastTransitionTime": metav1.Now().Format(time.RFC3339),
+		}},
+	}})
+	if err != nil {
+		m.s.t.Errorf("encoding a status: %v", err)
+	}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.name}}
+	if err := m.s.api.Status().Patch(ctx, node, client.RawPatch(types.StrategicMergePatchType, patch)); err != nil && ctx.Err() == nil {
+		m.s.t.Errorf("bringing %s up: %v", m.name, err)
+	}
+}

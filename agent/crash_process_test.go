@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/reboot-operator/reboot-operator/controllers"
+)
+
+// process is one of the programs: its first and every later life after a kill.
+type process struct {
+	s     *scenario
+	name  string
+	build func(ctx context.Context, config *rest.Config) (manager.Manager, error)
+
+	mu   sync.Mutex
+	dead *atomic.Bool
+	stop context.CancelFunc
+}
+
+func (s *scenario) process(name string, build func(context.Context, *rest.Config) (manager.Manager, error)) *process {
+	return &process{s: s, name: name, build: build}
+}
+
+// start begins a new life.
+func (p *process) start(ctx context.Context) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if ctx.Err() != nil {
+		return
+	}
+	dead := &atomic.Bool{}
+	life, stop := context.WithCancel(ctx)
+	p.dead, p.stop = dead, stop
+	config := rest.CopyConfig(p.s.config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return wire(func(r *http.Request) (*http.Response, error) { return p.request(ctx, dead, next, r) })
+	})
+	mgr, err := p.build(life, config)
+	if err != nil {
+		p.s.t.Errorf("building %s: %v", p.name, err)
+		return
+	}
+	p.s.wg.Go(func() {
+		// A process that is killed cannot say good-bye, so its error says nothing.
+		_ = mgr.Start(life)
+	})
+}
+
+// kill ends the life at once: nothing it asks for from now on reaches the API server.
+func (p *process) kill() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.dead != nil {
+		p.dead.Store(true)
+		p.stop()
+	}
+}
+
+var errInjected = errors.New("injected fault")
+
+type wire func(*http.Request) (*http.Response, error)
+
+func (w wire) RoundTrip(r *http.Request) (*http.Response, error) { return w(r) }
+
+// request is the wire between a life and the API server; the scenario's fault happens here.
+func (p *process) request(ctx context.Context, dead *atomic.Bool, next http.RoundTripper, r *http.Request) (*http.Response, error) {
+	if dead.Load() {
+		return nil, errInjected
+	}
+	due := isWrite(r) && p.s.count(p.name+" "+r.Method+" "+r.URL.Path)
+	if due && p.s.fault == failBefore {
+		return nil, errInjected
+	}
+	response, err := next.RoundTrip(r)
+	if !due || err != nil {
+		return response, err
+	}
+	_ = response.Body.Close()
+	if p.s.fault == killAfter {
+		p.kill()
+		p.s.wg.Go(func() { p.start(ctx) })
+	}
+	return nil, errInjected
+}
+
+// isWrite leaves out what nothing depends on: events.
+func isWrite(r *http.Request) bool {
+	return r.Method != http.MethodGet && !strings.Contains(r.URL.Path, "/events")
+}
+
+// count notes a write and tells whether it is the one that meets the fault.
+func (s *scenario) count(write string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.writes = append(s.writes, write)
+	return len(s.writes) == s.at
+}
+
+func (s *scenario) newManager(_ context.Context, config *rest.Config) (manager.Manager, error) {
+	mgr, err := controllers.NewManager(config, controllers.Options{MetricsAddr: "0", ProbeAddr: "0"})
+	if err != nil {
+		return nil, err
+	}
+	r := &controllers.RebootPolicyReconciler{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("manager"), Clock: clock.RealClock{},
+	}
+	return mgr, r.SetupWithManager(mgr, controllers.Unnamed)
+}
