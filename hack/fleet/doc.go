@@ -3,5 +3,6 @@
 // Each machine has a private D-Bus and a root folder, and on these a fake logind and a fake of its update engine. The pods
 // of config/default are run as processes, the way a kubelet runs containers: on the machine they are scheduled to, with a
 // token bound to the pod, until the pod goes. When an agent asks logind for a reboot, every process on its machine is
-// killed, the node falls silent, and comes back on a new boot ID. Everything else (pods of other workloads) is kwok's.
+// killed, the node falls silent, and comes back on a new boot ID. Everything else (pods of other workloads) is kwok's, but
+// for the namespaces of Options.Run.
 package fleet

@@ -90,7 +90,7 @@ func (s *hooked) manifests(names ...string) []byte {
 	for _, name := range names {
 		text, err := os.ReadFile(filepath.Join(testenv.Root(), "docs", "hooks", name))
 		s.must(err)
-		for _, document := range strings.Split(string(text), "\n---\n") {
+		for document := range strings.SplitSeq(string(text), "\n---\n") {
 			if strings.Contains(document, "\nkind: DaemonSet\n") {
 				document = s.changed(document)
 			}
