@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// What the agent must be told wherever kured looked for a file or ran a command.
-const sentinelEngine = "the agent watches it with --engines=sentinel, and needs the host's /run below --host-root: docs/migrate.md, \"kured\""
+// sentinelEngine is who hears of the need wherever kured looked for a file or ran a command.
+const sentinelEngine = "the agent's engine sentinel watches it"
 
 // detection: who says that a host needs a reboot. That is the agent's business, and no policy's.
 func (c *conversion) detection() error {
@@ -17,7 +17,7 @@ func (c *conversion) detection() error {
 	if command := c.flags.sentinelCommand; command != "" {
 		tested, found := testedFile(command)
 		if !found {
-			c.note(&c.report.open, "reboot-sentinel-command", "no command is run. Let the host run it, by a systemd timer, and touch /run/reboot-required where it says yes; then "+sentinelEngine)
+			c.note(&c.report.open, "reboot-sentinel-command", "no command is run. Let the host run it, by a systemd timer, and touch /run/reboot-required where it says yes: "+sentinelEngine)
 			c.unneeded("reboot-sentinel", "kured does not look at it with a --reboot-sentinel-command")
 			return nil
 		}
@@ -32,10 +32,10 @@ func (c *conversion) detection() error {
 
 func (c *conversion) sentinel(flag, file string) {
 	if strings.TrimPrefix(file, "/var") == strings.TrimPrefix(defaultSentinel, "/var") {
-		c.note(&c.report.open, flag, "the host's /run/reboot-required: "+sentinelEngine)
+		c.carried(flag, "the host's /run/reboot-required: "+sentinelEngine)
 		return
 	}
-	c.note(&c.report.open, flag, "the host's "+file+": the agent knows /run/reboot-required only. Let whoever writes the file write that one too; then "+sentinelEngine)
+	c.note(&c.report.open, flag, "the host's "+file+": the agent knows /run/reboot-required only. Let whoever writes the file write that one too: "+sentinelEngine)
 }
 
 // testedFile is the file of a command that does nothing but test for it, as kured's default once was.

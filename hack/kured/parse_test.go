@@ -91,7 +91,7 @@ func TestEnvironment_Sources(t *testing.T) {
 	for _, l := range c.report.open {
 		open = append(open, l.what)
 	}
-	want := []string{"--reboot-sentinel is not set, which is /var/run/reboot-required", "KURED_END_TIME", "KURED_zone", "envFrom ConfigMap elsewhere"}
+	want := []string{"KURED_END_TIME", "KURED_zone", "envFrom ConfigMap elsewhere"}
 	if diff := cmp.Diff(want, open); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
