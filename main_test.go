@@ -72,7 +72,7 @@ func TestBadFlagIsOneClearLine(t *testing.T) {
 }
 
 // Behaviour 58: the leader goes within seconds of SIGTERM, and leaves a Lease that the standby can take at once.
-func TestSIGTERMReleasesTheLease(t *testing.T) {
+func TestSIGTERMReleasesTheLease_Behaviour58(t *testing.T) {
 	env, err := testenv.Start()
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 )
 
 // Behaviour 55 on Kubernetes 1.30 to 1.35: plain RBAC, with admission policies as the fence.
-var _ = Describe("identity serviceaccount (config/overlays/rbac-fallback)", Ordered, ContinueOnFailure, func() {
+var _ = Describe("identity serviceaccount (config/overlays/rbac-fallback) (behaviour 55)", Ordered, ContinueOnFailure, func() {
 	const (
 		agent   = "the agent of n1"
 		unbound = "a token of no pod"

@@ -31,7 +31,7 @@ var (
 )
 
 // Behaviour 55: an agent writes its own node and no other, whatever it tries.
-var _ = Describe("identity node (constrained impersonation)", Ordered, ContinueOnFailure, func() {
+var _ = Describe("identity node (constrained impersonation) (behaviour 55)", Ordered, ContinueOnFailure, func() {
 	const (
 		node1    = "as node n1"
 		node2    = "as node n2"

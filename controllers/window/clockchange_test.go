@@ -8,7 +8,7 @@ import (
 
 // A start that a clock change skips or repeats, and windows around it (behaviour 32: the wall clock's start is kept,
 // and the length is elapsed time).
-func TestAt_ClockChanges(t *testing.T) {
+func TestAt_ClockChanges_Behaviour32(t *testing.T) {
 	testOpenings(t, map[string]openingsCase{
 		// New York: 2026-03-08 02:00 -> 03:00 at 07:00Z, 2026-11-01 02:00 -> 01:00 at 06:00Z.
 		"start inside the gap is the first instant after it": {

@@ -18,7 +18,7 @@ func edited(edit func(*v1alpha1.Window)) []v1alpha1.Window {
 func inZone(zone string) []v1alpha1.Window { return []v1alpha1.Window{daily("22:00", "4h", zone)} }
 
 // Whatever is bad is an error with a sentence for people, and a Schedule that is closed (behaviour 34).
-func TestCompile_Errors(t *testing.T) {
+func TestCompile_Errors_Behaviour34(t *testing.T) {
 	const (
 		startError    = " must be a time of day as HH:MM, from 00:00 to 23:59"
 		durationError = " must be more than 0 and at most 168h"

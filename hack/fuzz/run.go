@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
-	"strings"
 	"time"
 
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
@@ -42,14 +41,14 @@ func fuzz(ctx context.Context, t target, each time.Duration) (found string, err 
 	return lastWord(string(output)), nil
 }
 
-var word = regexp.MustCompile(`(?m)^fuzz: elapsed: .*$`)
+var word = regexp.MustCompile(`(?m)^fuzz: elapsed: .* execs: (\d+) .* new interesting: (\d+) \(total: (\d+)\)$`)
 
 // lastWord is how many inputs were run and found, as Go tells at the end.
 func lastWord(output string) string {
-	words := word.FindAllString(output, -1)
+	words := word.FindAllStringSubmatch(output, -1)
 	if len(words) == 0 {
 		return "Go has not told how it went"
 	}
-	_, counts, _ := strings.Cut(words[len(words)-1], "execs: ")
-	return counts
+	last := words[len(words)-1]
+	return fmt.Sprintf("%s runs; %s of %s inputs are new", last[1], last[2], last[3])
 }

@@ -1,0 +1,100 @@
+package hack
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
+)
+
+// promised are behaviours that must be in the table whatever else is.
+var promised = []int{
+	3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 25, 26, 27, 41, 42, 43, 44, 45, 46, 49, 50, 51, 52, 53, 57, 60, 63, 64,
+}
+
+// Each row of docs/behaviours.md names tests that exist and that carry the row's number in their names.
+func TestBehaviours_AreShownByTheTestsThatDocsNames(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(testenv.Root(), "docs", "behaviours.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	last, seen := 0, map[int]bool{}
+	for _, row := range regexp.MustCompile(`(?m)^\| (\d+) \| (.+) \| (.+) \|$`).FindAllStringSubmatch(string(text), -1) {
+		number, err := strconv.Atoi(row[1])
+		if err != nil || number <= last || number > 64 {
+			t.Errorf("row %s comes after %d", row[1], last)
+		}
+		last, seen[number] = number, true
+		for shown := range strings.SplitSeq(row[3], "<br>") {
+			t.Run(shown, func(t *testing.T) { expectTest(t, number, shown) })
+		}
+	}
+	for _, number := range promised {
+		if !seen[number] {
+			t.Errorf("behaviour %d is missing", number)
+		}
+	}
+}
+
+// expectTest checks one "`package`: name" of a row.
+func expectTest(t *testing.T, number int, shown string) {
+	t.Helper()
+	folder, name, found := strings.Cut(strings.TrimPrefix(shown, "`"), "`: ")
+	if !found {
+		t.Fatalf("%q is no package and no test", shown)
+	}
+	_, numbers, _ := strings.Cut(strings.ToLower(name), "behaviour")
+	if !slices.Contains(regexp.MustCompile(`\d+`).FindAllString(numbers, -1), strconv.Itoa(number)) {
+		t.Errorf("%q does not tell behaviour %d", name, number)
+	}
+	if !testNames(t, folder)[name] {
+		t.Errorf("package %s has no test %q", folder, name)
+	}
+}
+
+// testNames are all that may be a name of a test: texts and functions in the test files of a folder.
+func testNames(t *testing.T, folder string) map[string]bool {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(testenv.Root(), folder, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, file := range files {
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.FuncDecl:
+				names[n.Name.Name] = true
+			case ast.Expr:
+				names[textOf(n)] = true
+			}
+			return true
+		})
+	}
+	return names
+}
+
+// textOf is a text, also one that is put together. Anything else is none.
+func textOf(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		if text, err := strconv.Unquote(e.Value); err == nil && e.Kind == token.STRING {
+			return text
+		}
+	case *ast.BinaryExpr:
+		return textOf(e.X) + textOf(e.Y)
+	}
+	return ""
+}
