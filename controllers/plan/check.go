@@ -182,8 +182,11 @@ func (f *fleet) ignores(reason v1alpha1.Reason) bool {
 }
 
 func recordUnreadable(_ *fleet, n *Node) *Objection {
-	if !n.progressLost {
+	switch {
+	case !n.progressLost:
 		return nil
+	case n.incredible:
+		return objection(v1alpha1.ReasonRecordUnreadable, "%s", n.Unreadable)
 	}
 	return objection(v1alpha1.ReasonRecordUnreadable, "%s; the agent repairs it, or: kubectl annotate node %s %s-",
 		n.Unreadable, n.Name, v1alpha1.AnnotationProgress)

@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -91,6 +92,11 @@ func TestReboots_Objection(t *testing.T) {
 		"node whose readiness is unknown (behaviour 18)": {
 			one(policy("workers"), needy("worker-1", notReady)),
 			v1alpha1.ReasonNodeUnavailable, "the node is not Ready: a reboot could not be proved; mend it first",
+		},
+		"record with a number that would use up all there are": {
+			one(policy("workers"), needy("worker-1", grant(math.MaxInt64, v1alpha1.GrantActive))),
+			v1alpha1.ReasonRecordUnreadable, "the record has number 9223372036854775807, which no policy has given; " +
+				"kubectl annotate node worker-1 reboot-operator.io/grant- reboot-operator.io/progress- reboot-operator.io/hooks- removes it",
 		},
 		"kubelet that reports no boot ID (behaviour 63)": {
 			one(policy("workers"), needy("worker-1", bootID(""))),

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -119,6 +120,21 @@ func bootID(reported string) string {
 		return ""
 	}
 	return reported
+}
+
+// mostNumbers is more than any policy ever counts to. A new number is above all that a node shows, so a node that shows one
+// far above the ledger's would take the whole policy with it, to where there are no numbers left.
+const mostNumbers = 1 << 32
+
+func (n *Node) farAhead(ledger int64) bool { return n.Seen()-mostNumbers > ledger }
+
+// disbelieved is the node with a record that says nothing but that it cannot be read.
+func (n *Node) disbelieved() *Node {
+	other := *n
+	other.Unreadable = fmt.Sprintf("the record has number %d, which no policy has given; kubectl annotate node %s %s- %s- %s- removes it",
+		n.Seen(), n.Name, v1alpha1.AnnotationGrant, v1alpha1.AnnotationProgress, v1alpha1.AnnotationHooks)
+	other.Record, other.Hooks = Record{progressLost: true, incredible: true}, nil
+	return &other
 }
 
 // NeedsReboot tells whether the agent says so. Unknown is never a need.

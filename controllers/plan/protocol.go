@@ -21,6 +21,8 @@ type Record struct {
 	asked int64
 	// progressLost: there is a progress that cannot be read, so the agent may be anywhere.
 	progressLost bool
+	// incredible: the record has a number that no policy has given.
+	incredible bool
 }
 
 // Seen is the highest sequence number the record shows; a new grant must be above it.

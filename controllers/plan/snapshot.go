@@ -104,6 +104,9 @@ func (f *fleet) windowState() v1alpha1.WindowState {
 func (f *fleet) dryRun() bool { return f.Policy.Spec.ModeOrDefault() == v1alpha1.ModeDryRun }
 
 func (f *fleet) add(n *Node) {
+	if n.farAhead(f.Policy.Status.Seq) && !f.inEntry[n.Name] {
+		n = n.disbelieved()
+	}
 	f.byName[n.Name] = n
 	g := f.Governor.Govern(n.Labels)
 	switch {
