@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"unicode/utf8"
 
@@ -104,6 +105,22 @@ func FuzzLogind(f *testing.F) {
 		}
 		if preparing, err := m.preparingForShutdown(t.Context()); preparing && (err != nil || len(body) != 1) {
 			t.Errorf("%#v goes down, %v", body, err)
+		}
+	})
+}
+
+// FuzzErrorName: whatever name an error has, what is told on is a name of D-Bus.
+func FuzzErrorName(f *testing.F) {
+	for _, name := range []string{"org.freedesktop.DBus.Error.AccessDenied", "", "a b", "\xff", strings.Repeat("a", 256)} {
+		f.Add(name)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		got := ErrorName(dbus.Error{Name: name})
+		if got == "" || len(got) > 255 || strings.ContainsFunc(got, func(r rune) bool { return r <= ' ' || r > '~' }) {
+			t.Errorf("%q is told as %q", name, got)
+		}
+		if again := ErrorName(dbus.Error{Name: got}); again != got {
+			t.Errorf("%q is told as %q", got, again)
 		}
 	})
 }
