@@ -48,30 +48,45 @@ func Blocks(path string) ([]Block, error) {
 
 // Cells reads the rows of the tables in a Markdown file, without their headings and rules.
 func Cells(path string) ([][]string, error) {
+	return cells(path, func(string) bool { return true })
+}
+
+// Table reads the rows of the tables under one heading. There is at least one.
+func Table(path, heading string) ([][]string, error) {
+	rows, err := cells(path, func(h string) bool { return h == heading })
+	if err == nil && len(rows) == 0 {
+		err = fmt.Errorf("%s: there is no table under %q", path, heading)
+	}
+	return rows, err
+}
+
+func cells(path string, wanted func(heading string) bool) ([][]string, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err // it names the file
 	}
 	var rows [][]string
-	head := true
+	heading, head := "", true
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimSpace(line)
-		if !strings.HasPrefix(line, "|") {
+		switch {
+		case strings.HasPrefix(line, "#"):
+			heading, head = strings.TrimSpace(strings.TrimLeft(line, "#")), true
+		case !strings.HasPrefix(line, "|"):
 			head = true
-			continue
-		}
-		if strings.HasPrefix(line, "|--") {
+		case strings.HasPrefix(line, "|--"):
 			head = false
-			continue
+		case !head && wanted(heading):
+			rows = append(rows, cellsOf(line))
 		}
-		if head {
-			continue
-		}
-		cells := strings.Split(strings.Trim(line, "|"), "|")
-		for i := range cells {
-			cells[i] = strings.TrimSpace(cells[i])
-		}
-		rows = append(rows, cells)
 	}
 	return rows, nil
+}
+
+func cellsOf(row string) []string {
+	cells := strings.Split(strings.Trim(row, "|"), "|")
+	for i := range cells {
+		cells[i] = strings.TrimSpace(cells[i])
+	}
+	return cells
 }

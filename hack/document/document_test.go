@@ -43,6 +43,20 @@ func TestCells(t *testing.T) {
 	}
 }
 
+func TestTable(t *testing.T) {
+	path := write(t, "| 1 |\n|---|\n| 2 |\n## Here\n| 3 |\n|---|\n| `4` |\n\n### There\n| 5 |\n|---|\n| 6 |\n")
+	got, err := document.Table(path, "Here")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([][]string{{"`4`"}}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if _, err := document.Table(path, "Nowhere"); err == nil {
+		t.Error("a heading that is not there has a table")
+	}
+}
+
 func TestErrorsAreTold(t *testing.T) {
 	if _, err := document.Blocks(write(t, "# One\n```sh\na\n")); err == nil {
 		t.Error("a fence that is not closed is taken")

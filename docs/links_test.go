@@ -1,0 +1,55 @@
+package docs_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
+)
+
+var (
+	link     = regexp.MustCompile(`\]\(([^)#]*)(?:#([^)]*))?\)`)
+	headline = regexp.MustCompile(`(?m)^#+ (.+)$`)
+	noAnchor = regexp.MustCompile(`[^a-z0-9 _-]`)
+)
+
+// Every link of a page to another page, file or section leads there.
+func TestLinks(t *testing.T) {
+	pages := []string{"README.md", "CONTRIBUTING.md"}
+	below, err := filepath.Glob(filepath.Join(testenv.Root(), "docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range below {
+		pages = append(pages, filepath.Join("docs", filepath.Base(path)))
+	}
+	for _, page := range pages {
+		for _, m := range link.FindAllStringSubmatch(read(t, page), -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			target := page
+			if m[1] != "" {
+				target = filepath.Join(filepath.Dir(page), m[1])
+			}
+			if _, err := os.Stat(filepath.Join(testenv.Root(), target)); err != nil {
+				t.Errorf("%s: %v", page, err)
+			} else if m[2] != "" && !anchors(t, target)[m[2]] {
+				t.Errorf("%s: %s has no section %q", page, target, m[2])
+			}
+		}
+	}
+}
+
+// anchors are the sections of a page as GitHub names them.
+func anchors(t *testing.T, page string) map[string]bool {
+	t.Helper()
+	all := map[string]bool{}
+	for _, m := range headline.FindAllStringSubmatch(read(t, page), -1) {
+		all[strings.ReplaceAll(noAnchor.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-")] = true
+	}
+	return all
+}

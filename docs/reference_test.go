@@ -1,0 +1,219 @@
+package docs_test
+
+import (
+	"flag"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/reboot-operator/reboot-operator/agent/reboot"
+	"github.com/reboot-operator/reboot-operator/controllers"
+	"github.com/reboot-operator/reboot-operator/hack/document"
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
+)
+
+// The lists of docs/reference.md have every word of the program, and no other.
+func TestReference(t *testing.T) {
+	words := contract(t)
+	for heading, want := range map[string][]string{
+		"Conditions":             slices.Concat(words.of("NodeReboot"), words.of("Condition"), []string{"DrainInProgress", "Drained", "MaintenanceInProgress"}),
+		"Events":                 words.of("Event"),
+		"Metrics":                allMetrics(t),
+		"Annotations and labels": slices.Concat(words.of("Annotation"), words.of("Label"), words.of("Finalizer")),
+		"Flags of the manager":   managerFlags(),
+		"Flags of the agent":     agentFlags(t),
+	} {
+		t.Run(heading, func(t *testing.T) {
+			got := firstCells(t, "reference.md", heading)
+			slices.Sort(got)
+			slices.Sort(want)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-program +docs):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The record that docs/design.md tells has every annotation that the API names on a Node.
+func TestDesign_HasTheRecord(t *testing.T) {
+	record := read(t, "docs/design.md")
+	for _, key := range contract(t).of("Annotation") {
+		if !strings.Contains(record, "`"+key+"`") {
+			t.Errorf("%s is missing", key)
+		}
+	}
+}
+
+// The folders that docs/design.md lists are those there are, down to the second level where it goes there.
+func TestDesign_HasEveryFolder(t *testing.T) {
+	listed := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^([a-z][a-z0-9/-]*) +\S`).FindAllStringSubmatch(codeOf(t), -1) {
+		listed[m[1]] = true
+		if _, err := os.Stat(filepath.Join(testenv.Root(), m[1])); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, pattern := range []string{"[a-z]*", "agent/*", "controllers/*"} {
+		paths, err := filepath.Glob(filepath.Join(testenv.Root(), pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range paths {
+			name, _ := filepath.Rel(testenv.Root(), path)
+			made := slices.Contains([]string{"bin", "dist"}, name)
+			if info, err := os.Stat(path); err != nil || !info.IsDir() || made || listed[name] || name == "api" && listed["api/v1alpha1"] {
+				continue
+			}
+			t.Errorf("%s is missing", name)
+		}
+	}
+}
+
+// Every reason that the program gives is explained.
+func TestReasons_AreAllExplained(t *testing.T) {
+	text := read(t, "docs/reasons.md")
+	gates := []string{"BlockingPod", "AlertFiring", "GateUnreachable"} // nothing gives them as long as gates are not acted on
+	for _, reason := range contract(t).of("Reason") {
+		if explained := strings.Contains(text, "`"+reason+"`"); explained == slices.Contains(gates, reason) {
+			t.Errorf("%s: explained %v", reason, explained)
+		}
+	}
+}
+
+// constants are the texts that the API's package exports, by their names.
+type constants map[string]string
+
+func (c constants) of(prefix string) []string {
+	var values []string
+	for name, value := range c {
+		if strings.HasPrefix(name, prefix) {
+			values = append(values, value)
+		}
+	}
+	slices.Sort(values)
+	return slices.Compact(values)
+}
+
+func contract(t *testing.T) constants {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(testenv.Root(), "api", "v1alpha1", "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := constants{}
+	for _, file := range files {
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			spec, isSpec := n.(*ast.ValueSpec)
+			if !isSpec || len(spec.Values) != 1 {
+				return true
+			}
+			literal, isLiteral := spec.Values[0].(*ast.BasicLit)
+			if value, err := strconv.Unquote(literalOf(literal)); isLiteral && err == nil && spec.Names[0].IsExported() {
+				all[spec.Names[0].Name] = value
+			}
+			return true
+		})
+	}
+	return all
+}
+
+func literalOf(literal *ast.BasicLit) string {
+	if literal == nil || literal.Kind != token.STRING {
+		return ""
+	}
+	return literal.Value
+}
+
+// allMetrics are those of both programs, as docs/reference.md writes them: name{labels}.
+func allMetrics(t *testing.T) []string {
+	t.Helper()
+	manager, ok := metrics.Registry.(prometheus.Collector)
+	if !ok {
+		t.Fatal("the registry does not say what it has")
+	}
+	agent := prometheus.NewRegistry()
+	reboot.NewMetrics(agent)
+	agent.MustRegister(reboot.BuildInfo(""))
+	pattern := regexp.MustCompile(`fqName: "(reboot_operator_\w+)".*variableLabels: (\{.*\})\}`)
+	var all []string
+	for _, registry := range []prometheus.Collector{manager, agent} {
+		descs := make(chan *prometheus.Desc)
+		go func() {
+			defer close(descs)
+			registry.Describe(descs)
+		}()
+		for desc := range descs {
+			if m := pattern.FindStringSubmatch(desc.String()); m != nil {
+				all = append(all, m[1]+strings.TrimSuffix(m[2], "{}"))
+			}
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func managerFlags() []string {
+	var o controllers.Options
+	flags := flag.NewFlagSet("manager", flag.ContinueOnError)
+	o.Bind(flags)
+	var names []string
+	flags.VisitAll(func(f *flag.Flag) { names = append(names, "--"+f.Name) })
+	return names
+}
+
+// agentFlags are read from the source: the agent is a program.
+func agentFlags(t *testing.T) []string {
+	t.Helper()
+	var names []string
+	for _, m := range regexp.MustCompile(`flags\.\w+Var\(&o\.\w+, "([a-z-]+)"`).FindAllStringSubmatch(read(t, "agent/options.go"), -1) {
+		names = append(names, "--"+m[1])
+	}
+	return names
+}
+
+// firstCells are what the tables under a heading are about: the code in the first cell of each row.
+func firstCells(t *testing.T, guide, heading string) []string {
+	t.Helper()
+	rows, err := document.Table(filepath.Join(testenv.Root(), "docs", guide), heading)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cells []string
+	for _, row := range rows {
+		_, code, _ := strings.Cut(row[0], "`")
+		cells = append(cells, strings.TrimSuffix(code, "`"))
+		if row[len(row)-1] == "" && heading != "Conditions" {
+			t.Errorf("nothing is said of %s", row[0])
+		}
+	}
+	return cells
+}
+
+func codeOf(t *testing.T) string {
+	t.Helper()
+	return blocks(t, "design.md")[" Code"]
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(testenv.Root(), path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
