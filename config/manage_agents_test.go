@@ -3,6 +3,7 @@ package config_test
 import (
 	"context"
 	"flag"
+	"slices"
 	"os"
 	"path"
 	"path/filepath"
@@ -119,7 +120,8 @@ func (c *cluster) runManager(ctx context.Context, token string) func() {
 	var options controllers.Options
 	flags := flag.NewFlagSet("manager", flag.ContinueOnError)
 	options.Bind(flags)
-	args := append(deployment.Spec.Template.Spec.Containers[0].Args, "--namespace="+namespace, "--metrics-bind-address=0", "--health-probe-bind-address=0")
+	args := slices.Concat(deployment.Spec.Template.Spec.Containers[0].Args,
+		[]string{"--namespace=" + namespace, "--metrics-bind-address=0", "--health-probe-bind-address=0"})
 	Expect(flags.Parse(args)).To(Succeed())
 	Expect(options.Complete()).To(Succeed())
 	config := rest.AnonymousClientConfig(c.config)
