@@ -3,10 +3,10 @@ package config_test
 import (
 	"context"
 	"flag"
-	"slices"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
