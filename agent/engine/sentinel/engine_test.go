@@ -114,68 +114,8 @@ func TestEngine_TheListAloneIsNoNeed(t *testing.T) {
 	h.Expect(noFile)
 }
 
-func TestEngine_AHostWithoutRunIsUnknown_Behaviours7And25(t *testing.T) {
-	h := newHarness(t)
-	h.remove("run")
-	h.run()
-	h.Expect(noRun)
-	h.mkdir("run")
-	h.ExpectAfter(time.Minute, noFile)
-	h.write("run/reboot-required", "")
-	h.Expect(present)
-	h.remove("run")
-	// First the file goes, then its folder.
-	h.Until("the end of /run to be noticed", func() bool { return len(h.Reports) > 0 && <-h.Reports == noRun }, time.Minute)
-}
-
-func TestEngine_ThatNobodyNamedIsAbsentUntilRunIsMountedAndUnknownOnceItIsGone_Behaviour7(t *testing.T) {
-	for name, spoil := range map[string]func(*harness){
-		"nothing":     func(h *harness) { h.remove("run") },
-		"a file":      func(h *harness) { h.remove("run"); h.write("run", "") },
-		"no host":     func(h *harness) { h.root = h.path("missing") },
-		"a file host": func(h *harness) { h.write("file", ""); h.root = h.path("file") },
-		"a dead link": func(h *harness) { h.remove("run"); h.Must(os.Symlink("missing", h.path("run"))) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			h := newHarness(t)
-			h.optional = true
-			spoil(h)
-			h.run()
-			if r := h.next(); r.State != engine.Absent {
-				t.Errorf("reported %+v, want it absent", r)
-			}
-			h.remove("")
-			h.mkdir("run")
-			// In between it may be noticed that there is nothing at all.
-			h.Until("/run to be found", func() bool { return len(h.Reports) > 0 && <-h.Reports == noFile }, time.Minute)
-			h.remove("run")
-			h.ExpectAfter(time.Minute, noRun)
-			if got := []bool{<-h.Reachable, <-h.Reachable}; !got[0] || got[1] {
-				t.Errorf("reachable %v, want true and then false", got)
-			}
-		})
-	}
-}
-
-func TestEngine_AFileInThePlaceOfRunIsUnknown(t *testing.T) {
-	h := newHarness(t)
-	h.remove("run")
-	h.write("run", "")
-	h.run()
-	notAFolder := noRun
-	notAFolder.Message = "The host's /run cannot be read: not a directory."
-	h.Expect(notAFolder)
-}
-
-func TestEngine_AHostThatIsNotThereIsUnknown(t *testing.T) {
-	h := newHarness(t)
-	h.root = h.path("missing")
-	h.run()
-	h.Expect(noRun)
-}
-
 // As when a tmpfs is mounted over /run.
-func TestEngine_FollowsARunThatIsReplaced(t *testing.T) {
+func TestEngine_FollowsARunThatIsReplacedInSilenceWithinAMinute_Behaviour12(t *testing.T) {
 	h := newHarness(t)
 	h.remove("run")
 	h.mkdir("a")
@@ -189,18 +129,6 @@ func TestEngine_FollowsARunThatIsReplaced(t *testing.T) {
 	h.ExpectAfter(time.Minute, noFile)
 	h.write("b/reboot-required", "")
 	h.Expect(present)
-}
-
-func TestEngine_TellsWhetherRunCanBeRead(t *testing.T) {
-	h := newHarness(t)
-	h.remove("run")
-	h.run()
-	h.Expect(noRun)
-	h.mkdir("run")
-	h.ExpectAfter(time.Minute, noFile)
-	if got := []bool{<-h.Reachable, <-h.Reachable}; got[0] || !got[1] {
-		t.Errorf("reachable %v, want false and then true", got)
-	}
 }
 
 func TestLook_WhatPassesForTheFile(t *testing.T) {

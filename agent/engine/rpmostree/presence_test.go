@@ -1,0 +1,83 @@
+package rpmostree
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
+)
+
+func TestEngine_RunsOnWithoutRPMOSTree_Behaviour7(t *testing.T) {
+	h := newHarness(t)
+	h.start()
+	h.Expect(absent)
+	ostree := h.install(hosttest.Deployment{Version: "40.2", Staged: true}, running) // Installed, and nobody tells.
+	h.pollIsDue()
+	h.Expect(staged402)
+	if n := ostree.Starts(); n != 1 {
+		t.Errorf("started %d times, want once", n)
+	}
+}
+
+func TestEngine_RunsOnWithoutABus_Behaviour7(t *testing.T) {
+	h := newHarness(t)
+	h.Must(h.bus.Halt())
+	h.start()
+	h.Expect(unreachable)
+	h.Must(h.bus.Restart())
+	h.ExpectAfter(time.Minute, absent)
+}
+
+func TestEngine_ThatNobodyNamedIsAbsentUntilTheBusCanStartIt_Behaviour7(t *testing.T) {
+	h := newHarness(t)
+	h.engine.Optional = true
+	h.start()
+	never := absent
+	never.State = engine.Absent
+	h.Expect(never)
+	if len(h.Reachable) > 0 {
+		t.Error("an engine that was never there is said to be up or down")
+	}
+	ostree := h.install(running)
+	h.pollIsDue()
+	h.Expect(upToDate)
+	h.exit(ostree) // Idle is not gone.
+	h.ExpectNoReport()
+	h.Must(h.bus.Halt())
+	h.Expect(unreachable)
+}
+
+func TestEngine_ThatNobodyNamedAndThatFailsToStartIsNotAbsent_Behaviour7(t *testing.T) {
+	h := newHarness(t)
+	h.engine.Optional = true
+	h.Must(h.install(running).Activates(false))
+	h.start()
+	h.Expect(cannotAsk("rpm-ostree does not tell its deployments: org.freedesktop.DBus.Error.Spawn.ChildExited."))
+}
+
+func TestEngine_ThatWasThereInThisBootIsNotAbsentForTheNextProcess_Behaviour7(t *testing.T) {
+	h := newHarness(t)
+	h.engine.Optional, h.engine.Before = true, engine.Report{Engine: Name, State: engine.Unknown}
+	h.start()
+	h.Expect(absent)
+}
+
+func TestEngine_TellsWhetherTheDaemonIsReachable(t *testing.T) {
+	h := newHarness(t)
+	ostree := h.install(hosttest.Deployment{Version: "40.2", Staged: true}, running)
+	h.start()
+	h.Expect(staged402)
+	h.exit(ostree) // No news: it can be asked.
+	h.Must(h.bus.Restart())
+	var got []bool
+	h.Until("the daemon to be back", func() bool {
+		got = append(got, h.allReachable()...)
+		return len(got) == 3
+	}, time.Minute)
+	if diff := cmp.Diff([]bool{true, false, true}, got); diff != "" {
+		t.Errorf("reachable (-want +got):\n%s", diff)
+	}
+}
