@@ -331,6 +331,20 @@ func TestCallReboot_WhileTheAgentIsStopped(t *testing.T) {
 	}
 }
 
+// TestTell_FitsIntoAnEvent: the API server refuses longer notes.
+func TestTell_FitsIntoAnEvent(t *testing.T) {
+	r, api, _ := makeReconciler(t, Record{})
+	recorder := events.NewFakeRecorder(2)
+	r.Events = recorder
+	r.tell(api.node, "A", "Do", "%s", strings.Repeat("x", 2000))
+	r.warn(api.node, "A", "Do", "%s", strings.Repeat("x", 2000))
+	for range 2 {
+		if got := len(<-recorder.Events) - len("Warning A "); got > 1024 {
+			t.Errorf("a note of %d bytes", got)
+		}
+	}
+}
+
 func TestReconciler_Before(t *testing.T) {
 	r, api, _ := makeReconciler(t, Record{})
 	api.node.Status.Conditions = []corev1.NodeCondition{need(makeObservation(staged("1")))}

@@ -91,3 +91,19 @@ func TestEngine_TellsWhetherTheEngineIsReachable(t *testing.T) {
 		t.Errorf("reachable (-want +got):\n%s", diff)
 	}
 }
+
+// Where nobody can look nobody knows whether it is there.
+func TestEngine_ThatNobodyNamedIsUnknownWithoutABusAndAbsentOnceThereIsOne_Behaviour7(t *testing.T) {
+	h := newHarness(t)
+	h.engine.Optional = true
+	h.Must(h.bus.Halt())
+	h.run()
+	h.Expect(unreachableBus)
+	h.Must(h.bus.Restart())
+	never := absent
+	never.State = engine.Absent
+	h.ExpectAfter(time.Minute, never)
+	if len(h.Reachable) > 0 {
+		t.Error("an engine that was never there is said to be up or down")
+	}
+}
