@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -55,6 +56,50 @@ var _ = Describe("Drain when the API server fails", func() {
 		w.kubelet.release(ctx)
 		Expect(d.wait()).To(Succeed())
 		Expect(w.wire.counts()["EVICT"]).To(Equal(1))
+	})
+
+	It("does not call an eviction back that is under way when it is told to end: its place in the budget would be lost (behaviour 64)", func(ctx context.Context) {
+		w.kubelet.hold()
+		w.pods(ctx, "web")
+		w.budget(ctx, "one", 1)
+		asked, told := make(chan struct{}), make(chan struct{})
+		w.wire.tamper = func(r request, send sendFunc) (*http.Response, error) {
+			if r.what == "EVICT" {
+				close(asked)
+				<-told
+				select {
+				case <-r.done:
+					return nil, errors.New("called back")
+				default:
+				}
+			}
+			return send()
+		}
+		d := w.start(v1alpha1.Drain{})
+		Eventually(asked, soon).Should(BeClosed())
+		d.cancel()
+		close(told)
+		Expect(d.wait()).To(MatchError(context.Canceled))
+		Expect(w.get(ctx, "web").DeletionTimestamp).NotTo(BeNil())
+	})
+
+	It("ends although an eviction is never answered", func(ctx context.Context) {
+		w.pods(ctx, "web")
+		asked := make(chan struct{})
+		w.wire.tamper = func(r request, send sendFunc) (*http.Response, error) {
+			if r.what == "EVICT" {
+				close(asked)
+				<-r.done
+				return nil, errors.New("called back")
+			}
+			return send()
+		}
+		d := w.start(v1alpha1.Drain{})
+		Eventually(asked, soon).Should(BeClosed())
+		ended := time.Now()
+		d.cancel()
+		Expect(d.wait()).To(MatchError(context.Canceled))
+		Expect(time.Since(ended)).To(BeNumerically("<", 3*time.Second), "the agent has no longer than that")
 	})
 
 	It("lists again when the first LIST fails", func(ctx context.Context) {

@@ -17,9 +17,14 @@ import (
 // requestTimeout bounds one request. The API server itself may work on an eviction for 10 s.
 const requestTimeout = 30 * time.Second
 
+// lastWords is how long a request that is under way goes on after the drain has been told to end.
+const lastWords = 2 * time.Second
+
 // ask sends the request for one pod and tells the answer.
 func (r *run) ask(ctx context.Context, t target) {
-	err := r.request(t).Timeout(requestTimeout).MaxRetries(0).Do(ctx).Error()
+	request, over := r.outlast(ctx)
+	err := r.request(t).Timeout(requestTimeout).MaxRetries(0).Do(request).Error()
+	over()
 	if ctx.Err() != nil {
 		return
 	}
@@ -32,6 +37,25 @@ func (r *run) ask(ctx context.Context, t target) {
 		}
 		return p.answered(t.uid, a, now, rand.Float64())
 	})
+}
+
+// outlast is a context for one request, which ends a moment later than the drain's. An eviction that is called back may
+// have taken its place in a PodDisruptionBudget and not have deleted its pod: the disruption controller gives that place
+// back after two minutes, and every other drain waits for it. An agent that is replaced in mid-drain must not cost that.
+func (r *run) outlast(ctx context.Context) (request context.Context, over context.CancelFunc) {
+	request, over = context.WithCancel(context.WithoutCancel(ctx))
+	r.group.Go(func() {
+		select {
+		case <-request.Done():
+			return
+		case <-ctx.Done():
+		}
+		moment, end := context.WithTimeout(request, lastWords)
+		defer end()
+		<-moment.Done()
+		over()
+	})
+	return request, over
 }
 
 // request is an eviction or, where a rule says so, a deletion of exactly this pod, not of its name. With MaxRetries(0)

@@ -1,0 +1,259 @@
+package fleet
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
+	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
+)
+
+// rolledWorkload is a shop that nobody may disturb, so that drains last until the test says otherwise; and a policy that
+// only looks, so that the manager brings agents before the test begins.
+const rolledWorkload = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: shop, namespace: default}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: shop}}
+  template:
+    metadata: {labels: {app: shop}}
+    spec:
+      containers: [{name: shop, image: example.com/shop}]
+      topologySpreadConstraints:
+      - {topologyKey: kubernetes.io/hostname, maxSkew: 1, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: shop}}}
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: shop, namespace: default}
+spec:
+  maxUnavailable: 0
+  selector: {matchLabels: {app: shop}}
+---
+apiVersion: reboot-operator.io/v1alpha1
+kind: RebootPolicy
+metadata: {name: look}
+spec: {mode: DryRun}
+`
+
+// rollout is a fleet of three machines whose agents are replaced while two of them drain.
+type rollout struct {
+	*testing.T
+	fleet   *Fleet
+	policy  *Policy
+	witness *witness
+}
+
+func newRollout(t *testing.T) *rollout {
+	t.Helper()
+	log.SetLogger(logr.Discard())
+	r := &rollout{T: t}
+	var err error
+	r.fleet, err = Start(t.Context(), Options{
+		Nodes: 3, Engines: []Engine{engineNamed(t, DefaultEngine)}, RebootDuration: 100 * time.Millisecond,
+		Config: "overlays/manage-agents", Workload: []byte(rolledWorkload),
+	})
+	r.must(err)
+	t.Cleanup(r.stop)
+	r.policy, err = r.fleet.ApplyPolicy(t.Context(), func(spec *v1alpha1.RebootPolicySpec) {
+		spec.Priority = 10
+		spec.NodeSelector = onNodes("node-1", "node-2", "node-3")
+		two := intstr.FromInt32(2)
+		spec.Concurrency = &v1alpha1.Concurrency{MaxUnavailable: &two}
+		spec.Settle = &metav1.Duration{}
+	})
+	r.must(err)
+	r.witness = newWitness(t, r.fleet)
+	return r
+}
+
+// stop ends everything; a test that has failed says what happened, and keeps the logs.
+func (r *rollout) stop() {
+	if r.Failed() {
+		r.fleet.Cluster.KeepFiles = true
+		r.fleet.Recorder.Read(func(line *timeline.Timeline) {
+			for _, c := range line.Changes(0) {
+				r.Logf("%s %s: %s, %s", c.At.Format("15:04:05.000"), c.Node, c.To, c.Why)
+			}
+		})
+		r.Logf("logs are in %s", r.fleet.Cluster.Dir)
+	}
+	r.fleet.Stop()
+}
+
+func onNodes(names ...string) *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+		{Key: corev1.LabelHostname, Operator: metav1.LabelSelectorOpIn, Values: names},
+	}}
+}
+
+// A manager that brings its agents replaces them while nodes drain: no slot is released, and no node is uncordoned.
+func TestManageAgents_RolledInMidDrain_Behaviour64(t *testing.T) {
+	r := newRollout(t)
+	draining := r.drain()
+	before := r.agents()
+
+	// An upgrade: the managers are replaced, and the new leader replaces the agents.
+	args := r.kubectl("get", "deployment", "-n", namespace, "reboot-operator-manager", "-o", "jsonpath={.spec.template.spec.containers[0].args}")
+	args = strings.Replace(args, "reboot-operator/agent:latest", "reboot-operator/agent:next", 1)
+	r.kubectl("patch", "deployment", "-n", namespace, "reboot-operator-manager", "--type=json", "-p",
+		`[{"op":"replace","path":"/spec/template/spec/containers/0/args","value":`+args+`}]`)
+	r.await("new agents on all nodes", func() bool { return r.replaced(before, "reboot-operator/agent:next") })
+	r.stillDraining(draining)
+
+	// A selector that lets go of a node that drains: its agent has to finish.
+	before = r.agents()
+	left := draining[0].Node
+	others := slices.DeleteFunc([]string{"node-1", "node-2", "node-3"}, func(name string) bool { return name == left })
+	r.kubectl("delete", "rbp", "look")
+	r.kubectl("patch", "rbp", r.policy.Name, "--type=merge", "-p",
+		fmt.Sprintf(`{"spec":{"nodeSelector":{"matchExpressions":[{"key":"kubernetes.io/hostname","operator":"In","values":[%q,%q]}]}}}`, others[0], others[1]))
+	r.await("new agents once more", func() bool {
+		return strings.Contains(r.affinity(), `"metadata.name","operator":"In","values":["`+left+`"]`) && r.replaced(before, "reboot-operator/agent:next")
+	})
+	r.stillDraining(draining)
+
+	r.finish()
+	r.await("the agent that nobody selects to go", func() bool { return r.agents()[left] == "" && len(r.agents()) == 2 })
+	r.kubectl("delete", "rbp", r.policy.Name)
+	r.await("all agents to go with the last policy", func() bool { return len(r.agents()) == 0 && len(r.fleet.Agents()) == 0 })
+	_, err := r.fleet.Cluster.Client().AppsV1().DaemonSets(namespace).Get(t.Context(), "reboot-operator-agent", metav1.GetOptions{})
+	if !apierrors.IsNotFound(err) {
+		t.Errorf("the DaemonSet is left: %v", err)
+	}
+}
+
+// drain asks for the reboots, and returns the ledger when two nodes drain.
+func (r *rollout) drain() []v1alpha1.LedgerEntry {
+	r.Helper()
+	r.must(r.fleet.Stage())
+	r.await("two nodes to drain", func() bool { return len(r.in(timeline.Draining)) == 2 })
+	status, err := r.policy.Status(r.Context())
+	r.must(err)
+	if len(status.Grants) != 2 {
+		r.Fatalf("the ledger has %v, want two entries", status.Grants)
+	}
+	return status.Grants
+}
+
+// stillDraining: the same two, under the same grants, cordoned.
+func (r *rollout) stillDraining(grants []v1alpha1.LedgerEntry) {
+	r.Helper()
+	status, err := r.policy.Status(r.Context())
+	r.must(err)
+	if got, want := entries(status.Grants), entries(grants); !slices.Equal(got, want) {
+		r.Errorf("the ledger has %v, want %v", got, want)
+	}
+	if got := r.in(timeline.Draining); len(got) != 2 {
+		r.Errorf("%v drain, want two nodes", got)
+	}
+	r.witness.check(r.T)
+}
+
+// finish lets the drains go on, waits until all is done, and looks at how.
+func (r *rollout) finish() {
+	r.Helper()
+	r.kubectl("delete", "poddisruptionbudget", "-n", "default", "shop")
+	r.await("every node to be back", func() bool { return r.policy.Finished(r.Context()) })
+	r.witness.check(r.T)
+	r.fleet.Recorder.Read(func(line *timeline.Timeline) {
+		for _, v := range line.Views() {
+			if v.Reboots != 1 || v.Cordoned {
+				r.Errorf("%s was rebooted %d times and is cordoned: %t", v.Node, v.Reboots, v.Cordoned)
+			}
+		}
+		if peak := line.Peak(); len(peak.Nodes) > 2 {
+			r.Errorf("%v were unavailable at once, want two at most", peak.Nodes)
+		}
+	})
+}
+
+func entries(grants []v1alpha1.LedgerEntry) []string {
+	var all []string
+	for _, e := range grants {
+		all = append(all, fmt.Sprintf("%s %d %s", e.Node, e.Seq, e.BootID))
+	}
+	slices.Sort(all)
+	return all
+}
+
+// in names the nodes in a state.
+func (r *rollout) in(state timeline.State) []string {
+	var names []string
+	r.fleet.Recorder.Read(func(line *timeline.Timeline) {
+		for _, v := range line.Views() {
+			if v.State == state {
+				names = append(names, v.Node)
+			}
+		}
+	})
+	return names
+}
+
+// agents are the pods of agents whose process runs, by node.
+func (r *rollout) agents() map[string]string {
+	agents := map[string]string{}
+	for _, pod := range r.pods() {
+		alive := slices.ContainsFunc(r.fleet.Agents(), func(p *process.Process) bool { return p.Name == pod.Name })
+		if alive && pod.DeletionTimestamp == nil {
+			agents[pod.Spec.NodeName] = pod.Name
+		}
+	}
+	return agents
+}
+
+// replaced tells whether each node has another agent than before, which runs the image.
+func (r *rollout) replaced(before map[string]string, image string) bool {
+	now := r.agents()
+	for node, was := range before {
+		if now[node] == "" || now[node] == was {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(r.pods(), func(pod corev1.Pod) bool { return pod.Spec.Containers[0].Image != image })
+}
+
+func (r *rollout) pods() []corev1.Pod {
+	r.Helper()
+	pods, err := r.fleet.Cluster.Client().CoreV1().Pods(namespace).List(r.Context(), metav1.ListOptions{
+		LabelSelector: "app.kubernetes.io/component=agent",
+	})
+	r.must(err)
+	return pods.Items
+}
+
+func (r *rollout) affinity() string {
+	r.Helper()
+	return r.kubectl("get", "daemonset", "-n", namespace, "reboot-operator-agent", "-o", "jsonpath={.spec.template.spec.affinity}")
+}
+
+func (r *rollout) kubectl(args ...string) string {
+	r.Helper()
+	out, err := r.fleet.Cluster.Kubectl(r.Context(), nil, args...)
+	r.must(err)
+	return out
+}
+
+func (r *rollout) must(err error) {
+	r.Helper()
+	if err != nil {
+		r.Fatal(err)
+	}
+}
+
+func (r *rollout) await(what string, done func() bool) {
+	r.Helper()
+	r.must(r.fleet.Await(r.Context(), what, done))
+}
