@@ -2,7 +2,9 @@ package v1alpha1
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -110,14 +112,14 @@ func JoinObjections(all []Objection) *Objection {
 	return &first
 }
 
-// All are this objection and the further ones, in the order of the checks; none for nil.
+// All are this objection and the further ones, in the order of the checks; none for nil. There is one level of them.
 func (o *Objection) All() []Objection {
 	if o == nil {
 		return nil
 	}
 	all := []Objection{{Reason: o.Reason, Message: o.Message}}
-	for i := range o.Also {
-		all = append(all, o.Also[i].All()...)
+	for _, also := range o.Also {
+		all = append(all, Objection{Reason: also.Reason, Message: also.Message})
 	}
 	return all
 }
@@ -178,9 +180,12 @@ func ParseGrant(annotations map[string]string) (*Grant, error) {
 		return nil, fmt.Errorf("annotation %s: seq, bootID and policy must be set", AnnotationGrant)
 	}
 	for _, r := range []Reason{g.Reason, g.Need} {
-		if r != "" && !r.isWord() {
+		if r != "" && !r.IsWord() {
 			return nil, fmt.Errorf("annotation %s: the reason is no word", AnnotationGrant)
 		}
+	}
+	if err := fits(g.BootID, &g.At); err != nil {
+		return nil, fmt.Errorf("annotation %s: %w", AnnotationGrant, err)
 	}
 	return g, nil
 }
@@ -200,13 +205,31 @@ func ParseProgress(annotations map[string]string) (*Progress, error) {
 	if p.Seq <= 0 || p.BootID == "" || p.Failures < 0 {
 		return nil, fmt.Errorf("annotation %s: seq and bootID must be set", AnnotationProgress)
 	}
-	if p.Reason != "" && !p.Reason.isWord() {
+	if p.Reason != "" && !p.Reason.IsWord() {
 		return nil, fmt.Errorf("annotation %s: the reason is no word", AnnotationProgress)
 	}
 	if p.Update != nil && p.Update.VainReboots < 0 {
 		return nil, fmt.Errorf("annotation %s: vainReboots must not be negative", AnnotationProgress)
 	}
+	if err := fits(p.BootID, &p.At, p.DrainStartedAt); err != nil {
+		return nil, fmt.Errorf("annotation %s: %w", AnnotationProgress, err)
+	}
 	return p, nil
+}
+
+// fits refuses what a status does not take: a ledger takes outstanding records back, and one entry that the API server
+// refuses would keep the whole status from being written.
+func fits(bootID string, times ...*metav1.Time) error {
+	if len(bootID) > MaxBootIDBytes {
+		return fmt.Errorf("bootID has more than %d bytes", MaxBootIDBytes)
+	}
+	for _, t := range times {
+		// RFC 3339 has years of four digits, but an offset can move a time out of them.
+		if t != nil && (t.UTC().Year() < 0 || t.UTC().Year() > 9999) {
+			return errors.New("a time is beyond the year 9999 or before the year 0")
+		}
+	}
+	return nil
 }
 
 // ParseObjection reads the agent's objections. It returns nil, nil when there is none.
@@ -219,9 +242,12 @@ func ParseObjection(annotations map[string]string) (*Objection, error) {
 		if one.Reason == "" {
 			return nil, fmt.Errorf("annotation %s: reason must be set", AnnotationObjection)
 		}
-		if !one.Reason.isWord() {
+		if !one.Reason.IsWord() {
 			return nil, fmt.Errorf("annotation %s: the reason is no word", AnnotationObjection)
 		}
+	}
+	if o != nil && slices.ContainsFunc(o.Also, func(also Objection) bool { return len(also.Also) > 0 }) {
+		return nil, fmt.Errorf("annotation %s: a further objection has further ones", AnnotationObjection)
 	}
 	return o, nil
 }

@@ -25,6 +25,14 @@ func TestParseGrant(t *testing.T) {
 			value:   `{"policy":"workers","seq":7,"bootID":"b1","state":"Active","need":"` + strings.Repeat("x", 65) + `"}`,
 			wantErr: "annotation reboot-operator.io/grant: the reason is no word",
 		},
+		"a boot ID that no ledger would take": {
+			value:   `{"policy":"workers","seq":7,"bootID":"` + strings.Repeat("b", 65) + `","state":"Active"}`,
+			wantErr: "annotation reboot-operator.io/grant: bootID has more than 64 bytes",
+		},
+		"a time that no status would take: in UTC its year has five digits": {
+			value:   `{"policy":"workers","seq":7,"bootID":"b1","state":"Finished","at":"9999-12-31T23:59:59-12:00"}`,
+			wantErr: "annotation reboot-operator.io/grant: a time is beyond the year 9999 or before the year 0",
+		},
 		"an active grant": {
 			value: `{"policy":"workers","seq":7,"bootID":"b1","state":"Active","at":"2026-11-21T12:00:00Z"}`,
 			want:  &v1alpha1.Grant{Policy: "workers", Seq: 7, BootID: "b1", State: v1alpha1.GrantActive, At: noon},
@@ -120,6 +128,18 @@ func TestParseProgress(t *testing.T) {
 			value:   `{"seq":7,"phase":"Aborted","bootID":"b1","reason":"` + strings.Repeat("x", 65) + `"}`,
 			wantErr: "annotation reboot-operator.io/progress: the reason is no word",
 		},
+		"a boot ID that no ledger would take": {
+			value:   `{"seq":7,"phase":"Draining","bootID":"` + strings.Repeat("b", 65) + `"}`,
+			wantErr: "annotation reboot-operator.io/progress: bootID has more than 64 bytes",
+		},
+		"a time that no status would take: in UTC its year has five digits": {
+			value:   `{"seq":7,"phase":"Draining","bootID":"b1","at":"9999-12-31T23:59:59-12:00"}`,
+			wantErr: "annotation reboot-operator.io/progress: a time is beyond the year 9999 or before the year 0",
+		},
+		"a time that no status would take: in UTC its year is below 0": {
+			value:   `{"seq":7,"phase":"Draining","bootID":"b1","drainStartedAt":"0000-01-01T00:00:00+12:00"}`,
+			wantErr: "annotation reboot-operator.io/progress: a time is beyond the year 9999 or before the year 0",
+		},
 		"half a record": {
 			value:   `{"seq":7,"phase":"Dr`,
 			wantErr: "annotation reboot-operator.io/progress: unexpected end of JSON input",
@@ -157,9 +177,9 @@ func TestParseObjection(t *testing.T) {
 			value:   `{"reason":"Inhibited","also":[{"message":"because"}]}`,
 			wantErr: "annotation reboot-operator.io/objection: reason must be set",
 		},
-		"one within a further one without a reason": {
-			value:   `{"reason":"Inhibited","also":[{"reason":"Inhibited","also":[{}]}]}`,
-			wantErr: "annotation reboot-operator.io/objection: reason must be set",
+		"one within a further one: as deep as a record is long, reading it would take hundreds of megabytes": {
+			value:   `{"reason":"Inhibited","also":[{"reason":"Inhibited","also":[{"reason":"Inhibited"}]}]}`,
+			wantErr: "annotation reboot-operator.io/objection: a further objection has further ones",
 		},
 		"a reason that no condition would take": {
 			value:   `{"reason":"Inhibited","also":[{"reason":"not now"}]}`,

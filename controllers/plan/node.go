@@ -75,13 +75,22 @@ func (n *Node) readConditions(conditions []corev1.NodeCondition) {
 		case corev1.NodeReady:
 			n.Ready, n.ReadySince = c.Status == corev1.ConditionTrue, c.LastTransitionTime.Time
 		case v1alpha1.NodeRebootRequired:
-			n.Required, n.RequiredReason, n.RequiredSince = c.Status, v1alpha1.Reason(c.Reason), c.LastTransitionTime.Time
+			n.Required, n.RequiredReason, n.RequiredSince = c.Status, word(c.Reason), c.LastTransitionTime.Time
 		case v1alpha1.NodeRebootPermitted:
 			n.Permitted = c
 		case corev1.NodeMaintenanceInProgress:
 			n.Maintenance, n.MaintenanceSince = c.Status == corev1.ConditionTrue, c.LastTransitionTime.Time
 		}
 	}
+}
+
+// word is none where it could not be told on: a grant that names such a need could be read by nobody, and would be given
+// again and again.
+func word(reason string) v1alpha1.Reason {
+	if r := v1alpha1.Reason(reason); r.IsWord() {
+		return r
+	}
+	return ""
 }
 
 func (n *Node) readRecord(annotations map[string]string) {

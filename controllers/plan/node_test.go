@@ -44,6 +44,12 @@ func TestNodeOf(t *testing.T) {
 				Record: plan.Record{Grant: &active, Progress: &draining},
 			},
 		},
+		"a reason of the need that no grant could name: nobody could read the grant": {
+			&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
+				{Type: v1alpha1.NodeRebootRequired, Status: corev1.ConditionTrue, Reason: "not a word"},
+			}}},
+			plan.Node{Name: "a", Required: corev1.ConditionTrue},
+		},
 		"a corrupt grant is no permission": {
 			bare(annotated(v1alpha1.AnnotationGrant, `{"policy":"p","seq":1,"bootID":"b","state":"Maybe"}`)),
 			plan.Node{Name: "a", Unreadable: `annotation reboot-operator.io/grant: unknown state "Maybe"`},
