@@ -10,14 +10,17 @@ import (
 // assumedReboot is what drain and reboot together are taken to last before the policy has seen one.
 const assumedReboot = 5 * time.Minute
 
-// reserve is how much of a window has to be left to begin a reboot: what one takes, but at most half of the longest window.
-// Slow reboots could else keep the policy from ever making another one, and so from ever learning better.
+// reserve is how much of a window has to be left to begin a reboot: what one takes, but at most all of its time-outs and half
+// of the longest window. Slow reboots, or a node whose clock is wrong, could else keep the policy from ever making another
+// one, and so from ever learning better.
 func (f *fleet) reserve() time.Duration {
 	var longest time.Duration
 	for _, w := range f.Policy.Spec.Windows {
 		longest = max(longest, w.Duration.Duration)
 	}
-	takes := rebootTakes(f.Policy.Status.History)
+	drain, reboot := f.Policy.Spec.DrainOrDefault(), f.Policy.Spec.RebootOrDefault()
+	most := drain.TimeoutOrDefault() + drain.VolumeDetachTimeoutOrDefault() + reboot.TimeoutOrDefault()
+	takes := min(rebootTakes(f.Policy.Status.History), most)
 	if longest > 0 {
 		takes = min(takes, longest/2)
 	}
