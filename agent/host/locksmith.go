@@ -39,6 +39,8 @@ func unitIsActive(ctx context.Context, connect Connect, unit string) (bool, erro
 	switch {
 	case isAnswer(err, errNoSuchUnit), isAnswer(err, errServiceUnknown), isAnswer(err, errNameHasNoOwner):
 		return false, nil
+	case ErrorName(err) != "": // The text would be another one with each look.
+		return false, errors.New("systemd answers " + ErrorName(err))
 	case err != nil:
 		return false, err
 	}

@@ -78,9 +78,9 @@ func TestCoordinators_UnknownIsNotANo_Behaviour57(t *testing.T) {
 	}{
 		"systemd refuses": {
 			func(_ *hosttest.Bus, u *hosttest.Units) {
-				u.Fail("org.freedesktop.DBus.Error.AccessDenied", "Nobody asks me")
+				u.Fail("org.freedesktop.DBus.Error.AccessDenied", `Rejected send message; sender=":1.7" (uid=0 pid=12)`)
 			},
-			"calling GetUnit of systemd: Nobody asks me",
+			"systemd answers org.freedesktop.DBus.Error.AccessDenied",
 		},
 		"the state is a number": {
 			func(_ *hosttest.Bus, u *hosttest.Units) { u.Set("locksmithd.service", uint32(1)) },
@@ -94,6 +94,9 @@ func TestCoordinators_UnknownIsNotANo_Behaviour57(t *testing.T) {
 			other, err := coordinators.Other(t.Context())
 			if other != nil || err == nil || !strings.HasPrefix(err.Error(), "asking systemd whether locksmithd.service is active: "+tc.want) {
 				t.Errorf("found %v, %v", other, err)
+			}
+			if err != nil && strings.Contains(err.Error(), "sender") {
+				t.Errorf("%q is another text with each look", err)
 			}
 		})
 	}
