@@ -95,9 +95,10 @@ fuzz-corpus: ## Choose inputs that were found for testdata/fuzz, where plain tes
 ##@ Build
 
 .PHONY: build
-build: ## Build bin/manager and bin/agent, static.
+build: ## Build bin/manager, bin/agent and bin/kubectl-reboot, static.
 	@CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X $(MODULE)/controllers.Version=$(VERSION)' -o bin/manager .
 	@CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/agent ./agent
+	@CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/kubectl-reboot ./kubectl-reboot
 
 .PHONY: run
 run: install ## Run the manager here, against the cluster of KUBECONFIG.

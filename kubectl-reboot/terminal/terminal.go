@@ -46,19 +46,25 @@ type Terminal struct {
 
 // Open shows on a file. Colours are left out where the file is no terminal, TERM is dumb or NO_COLOR is set.
 func Open(file *os.File, getenv func(string) string) *Terminal {
-	live := term.IsTerminal(int(file.Fd())) && getenv("TERM") != "dumb"
-	return &Terminal{
-		Live:  live,
-		Theme: Theme{Color: live && getenv("NO_COLOR") == ""},
-		out:   file,
-		clock: clock.RealClock{},
-		size: func() (width, height int) {
-			if width, height, err := term.GetSize(int(file.Fd())); err == nil && width > 0 && height > 0 {
-				return width, height
-			}
-			return defaultWidth, defaultHeight
-		},
+	if !term.IsTerminal(int(file.Fd())) || getenv("TERM") == "dumb" {
+		return Pipe(file)
 	}
+	return Live(file, Theme{Color: getenv("NO_COLOR") == ""}, func() (width, height int) {
+		if width, height, err := term.GetSize(int(file.Fd())); err == nil && width > 0 && height > 0 {
+			return width, height
+		}
+		return defaultWidth, defaultHeight
+	})
+}
+
+// Live shows on what understands escape sequences.
+func Live(out io.Writer, theme Theme, size func() (width, height int)) *Terminal {
+	return &Terminal{Live: true, Theme: theme, out: out, clock: clock.RealClock{}, size: size}
+}
+
+// Pipe shows on what is no terminal.
+func Pipe(out io.Writer) *Terminal {
+	return &Terminal{out: out, clock: clock.RealClock{}, size: func() (width, height int) { return defaultWidth, defaultHeight }}
 }
 
 // Size is how many columns and lines there are.

@@ -1,0 +1,158 @@
+// Package calendar is the coming windows of a policy: when reboots may start, and what comes in between.
+package calendar
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/window"
+)
+
+// maxSteps bounds the walk: a policy may have windows that never end, or blackouts without end in sight.
+const maxSteps = 10000
+
+// Kind is what an entry is.
+type Kind string
+
+const (
+	// Open means reboots may start.
+	Open Kind = "Open"
+	// Blackout means none may, whatever the windows say.
+	Blackout Kind = "Blackout"
+	// ClockChange means the clocks of a zone jump.
+	ClockChange Kind = "ClockChange"
+)
+
+// Calendar is what is to come for one policy.
+type Calendar struct {
+	Policy string `json:"policy"`
+	// Always tells that the policy has no windows: it is open but for its blackouts.
+	Always bool `json:"always,omitempty"`
+	// Invalid says what is wrong with the windows or blackouts; then nothing opens.
+	Invalid string  `json:"invalid,omitempty"`
+	Entries []Entry `json:"entries"`
+}
+
+// Entry is one stretch of time, or the instant at which clocks change.
+type Entry struct {
+	Kind Kind `json:"kind"`
+	// From is in it. Begun tells that it began earlier, at an instant that nobody asked for.
+	From  time.Time `json:"from"`
+	Begun bool      `json:"begun,omitempty"`
+	// To is not in it. Zero: there is no end within 400 days, or it is an instant.
+	To time.Time `json:"to,omitzero"`
+	// Names are the windows that are open in turn, or the blackout.
+	Names []string `json:"names,omitempty"`
+	// TimeZone is that of the first of them. Empty: open without windows.
+	TimeZone string `json:"timeZone,omitempty"`
+	// Reason is the one written with a blackout.
+	Reason string `json:"reason,omitempty"`
+	// Notes say what clock changes do to it.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// Of walks through the next openings of a policy, from an instant on.
+func Of(policy *v1alpha1.RebootPolicy, from time.Time, next int) Calendar {
+	c := Calendar{Policy: policy.Name, Always: len(policy.Spec.Windows) == 0, Entries: []Entry{}}
+	schedule, err := window.Compile(policy.Spec.Windows, policy.Spec.Blackouts)
+	if err != nil {
+		c.Invalid = err.Error()
+		return c
+	}
+	c.walk(schedule, from, next)
+	zones := zonesOf(&policy.Spec)
+	for i := range c.Entries {
+		c.Entries[i].TimeZone = zones.of(&c.Entries[i])
+	}
+	c.noteClocks(policy.Spec.Windows, from)
+	return c
+}
+
+// walk goes from one change to the next, to the end of the last opening that was asked for.
+func (c *Calendar) walk(schedule window.Schedule, from time.Time, next int) {
+	at := from
+	for range maxSteps {
+		if c.count(Open) == next && !c.last().lasts(at) {
+			return
+		}
+		s := schedule.At(at)
+		c.add(s, at, at.Equal(from))
+		if s.Next.IsZero() {
+			return
+		}
+		at = s.Next
+	}
+}
+
+// add takes a state in, as an entry or as more of the last one.
+func (c *Calendar) add(s window.State, at time.Time, first bool) {
+	e := Entry{From: at.UTC(), Begun: first}
+	switch {
+	case s.Open:
+		e.Kind, e.To = Open, s.ClosesAt
+	case s.Blackout:
+		e.Kind, e.To, e.Reason = Blackout, s.Next, s.BlackoutReason
+	default:
+		return
+	}
+	if s.Name != "" {
+		e.Names = []string{s.Name}
+	}
+	last := c.last()
+	goesOn := last.lasts(at) || last != nil && last.Kind == Blackout && last.To.Equal(at) && slices.Equal(last.Names, e.Names)
+	if goesOn && last.Kind == e.Kind {
+		last.To = e.To
+		if len(e.Names) > 0 && !slices.Contains(last.Names, e.Names[0]) {
+			last.Names = append(last.Names, e.Names[0])
+		}
+		return
+	}
+	c.Entries = append(c.Entries, e)
+}
+
+// lasts tells whether an opening goes on at an instant.
+func (e *Entry) lasts(at time.Time) bool {
+	return e != nil && e.Kind == Open && (e.To.IsZero() || at.Before(e.To))
+}
+
+func (c *Calendar) last() *Entry {
+	if len(c.Entries) == 0 {
+		return nil
+	}
+	return &c.Entries[len(c.Entries)-1]
+}
+
+func (c *Calendar) count(kind Kind) int {
+	n := 0
+	for _, e := range c.Entries {
+		if e.Kind == kind {
+			n++
+		}
+	}
+	return n
+}
+
+// zones are the time zones of windows and blackouts, by kind and name.
+type zones map[Kind]map[string]string
+
+func zonesOf(spec *v1alpha1.RebootPolicySpec) zones {
+	z := zones{Open: {}, Blackout: {}}
+	for _, w := range spec.Windows {
+		z[Open][w.Name] = w.TimeZoneOrDefault()
+	}
+	for _, b := range spec.Blackouts {
+		z[Blackout][b.Name] = b.TimeZoneOrDefault()
+	}
+	return z
+}
+
+func (z zones) of(e *Entry) string {
+	if len(e.Names) == 0 {
+		return ""
+	}
+	return z[e.Kind][e.Names[0]]
+}
+
+func byTime(a, b Entry) int { return cmp.Or(a.From.Compare(b.From), cmp.Compare(a.Kind, b.Kind)) }

@@ -1,0 +1,78 @@
+package calendar_test
+
+import (
+	"testing"
+	"time"
+	_ "time/tzdata"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/calendar"
+	. "github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal/terminaltest"
+)
+
+func windows(list ...v1alpha1.Window) func(*v1alpha1.RebootPolicy) {
+	return Spec(func(s *v1alpha1.RebootPolicySpec) { s.Windows = append(s.Windows, list...) })
+}
+
+func window(name, start string, hours int, zone string, days ...v1alpha1.Day) v1alpha1.Window {
+	return v1alpha1.Window{
+		Name: name, Start: start, Days: days, TimeZone: zone, Duration: metav1.Duration{Duration: time.Duration(hours) * time.Hour},
+	}
+}
+
+func blackout(name, from, to, reason string) func(*v1alpha1.RebootPolicy) {
+	return Spec(func(s *v1alpha1.RebootPolicySpec) {
+		s.Blackouts = append(s.Blackouts, v1alpha1.Blackout{Name: name, From: from, To: to, TimeZone: "Europe/Berlin", Reason: reason})
+	})
+}
+
+func day(text string) time.Time {
+	t, err := time.Parse(time.DateOnly, text)
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
+
+func TestLines(t *testing.T) {
+	const berlin = "Europe/Berlin"
+	cases := map[string]struct {
+		policy v1alpha1.RebootPolicy
+		now    time.Time
+		next   int
+		look   calendar.Look
+	}{
+		"weeknights":      {Policy("w", Weeknights, blackout("freeze", "2026-11-26", "2026-12-01", "Black Friday")), Now, 5, calendar.Look{Width: 80}},
+		"weeknights-wide": {Policy("w", Weeknights, blackout("freeze", "2026-11-26", "2026-12-01", "Black Friday")), Now, 5, calendar.Look{Wide: true}},
+		"colour":          {Policy("w", Weeknights, blackout("freeze", "2026-11-26", "2026-12-01", "")), Now, 5, calendar.Look{Width: 120, Theme: terminal.Theme{Color: true}}},
+		"open-now":        {Policy("w", Weeknights), Now.Add(8 * time.Hour), 2, calendar.Look{}},
+		"clocks-forward": {
+			Policy("w", windows(window("skipped", "02:30", 1, berlin), window("across", "23:00", 5, berlin, "Sat"))), day("2026-03-28"), 3, calendar.Look{},
+		},
+		"clocks-back": {
+			Policy("w", windows(window("twice", "02:30", 1, berlin), window("across", "23:00", 3, berlin, "Sat"))), day("2026-10-24"), 3, calendar.Look{},
+		},
+		"skipped-start":        {Policy("w", windows(window("early", "02:30", 1, berlin))), day("2026-03-28"), 2, calendar.Look{}},
+		"two-zones":            {Policy("w", windows(window("berlin", "22:00", 2, berlin), window("auckland", "22:00", 2, "Pacific/Auckland"))), Now, 4, calendar.Look{}},
+		"union":                {Policy("w", windows(window("early", "20:00", 2, ""), window("late", "21:00", 4, ""), window("touches", "01:00", 1, ""))), Now, 2, calendar.Look{}},
+		"blackout-cuts":        {Policy("w", Weeknights, blackout("freeze", "2026-11-24", "2026-11-25", "")), Now, 2, calendar.Look{}},
+		"always":               {Policy("w"), Now, 10, calendar.Look{}},
+		"always-with-blackout": {Policy("w", blackout("freeze", "2026-12-19", "2027-01-04", "year end")), Now, 10, calendar.Look{Zone: time.UTC}},
+		"all-day-every-day":    {Policy("w", windows(window("daily", "00:00", 24, ""))), Now, 3, calendar.Look{}},
+		"never":                {Policy("w", windows(window("rare", "00:00", 1, "")), blackout("for-good", "2020-01-01", "2200-01-01", "")), Now, 3, calendar.Look{}},
+		"invalid":              {Policy("w", windows(window("here", "00:00", 1, "Local"))), Now, 3, calendar.Look{}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			lines := calendar.Of(&tc.policy, tc.now, tc.next).Lines(tc.look, tc.now)
+			terminaltest.Golden(t, name, lines)
+			if tc.look.Width > 0 && !tc.look.Theme.Color {
+				terminaltest.Fits(t, tc.look.Width, lines)
+			}
+		})
+	}
+}

@@ -1,0 +1,101 @@
+package calendar
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
+)
+
+// jump is an instant at which the clocks of a zone are set by so much; forwards where it is positive.
+type jump struct {
+	zone *time.Location
+	at   time.Time
+	by   time.Duration
+}
+
+// noteClocks enters the clock changes up to the end of the calendar, and notes what they do to the windows.
+func (c *Calendar) noteClocks(windows []v1alpha1.Window, from time.Time) {
+	until := from
+	for _, e := range c.Entries {
+		until = latest(until, e.From, e.To)
+	}
+	starts := map[string]string{}
+	seen := map[string]bool{}
+	var changes []Entry
+	for _, w := range windows {
+		starts[w.Name] = w.Start
+		name := w.TimeZoneOrDefault()
+		zone, err := time.LoadLocation(name)
+		if err != nil || seen[name] {
+			continue
+		}
+		seen[name] = true
+		for _, j := range jumps(zone, from, until) {
+			changes = append(changes, Entry{Kind: ClockChange, From: j.at, TimeZone: name, Notes: []string{j.words()}})
+			for i := range c.Entries {
+				if e := &c.Entries[i]; e.Kind == Open && e.TimeZone == name {
+					e.note(j, starts[e.Names[0]])
+				}
+			}
+		}
+	}
+	c.Entries = append(c.Entries, changes...)
+	slices.SortStableFunc(c.Entries, byTime)
+}
+
+// note says what a jump does to a window: to its start, or to the hours at which it ends.
+func (e *Entry) note(j jump, start string) {
+	reads := e.From.In(j.zone).Format("15:04")
+	switch {
+	case e.Begun:
+	case e.From.Equal(j.at) && reads != start:
+		e.Notes = append(e.Notes, start+" is skipped: it begins after the gap")
+	case j.by < 0 && reads == start && !e.From.Before(j.at.Add(j.by)) && e.From.Before(j.at):
+		e.Notes = append(e.Notes, start+" comes twice: it begins with the first")
+	}
+	if e.From.Before(j.at) && j.at.Before(e.To) {
+		e.Notes = append(e.Notes, j.words())
+	}
+}
+
+func (j jump) words() string {
+	before, after := j.at.Add(-time.Second).In(j.zone).Format("MST"), j.at.In(j.zone).Format("MST")
+	if j.by > 0 {
+		return fmt.Sprintf("clocks go forward %s (%s → %s)", moment.Length(j.by), before, after)
+	}
+	return fmt.Sprintf("clocks go back %s (%s → %s)", moment.Length(-j.by), before, after)
+}
+
+// jumps are the clock changes of a zone from one instant to another. It looks at each day and finds the second by
+// halving: [time.Time.ZoneBounds] may name instants that are none.
+func jumps(zone *time.Location, from, until time.Time) []jump {
+	const day = 24 * time.Hour
+	var found []jump
+	for a := from.Truncate(time.Second); a.Before(until); a = a.Add(day) {
+		low, high := a, a.Add(day)
+		if offset(zone, low) == offset(zone, high) {
+			continue
+		}
+		for high.Sub(low) > time.Second {
+			if middle := low.Add(high.Sub(low) / 2).Truncate(time.Second); offset(zone, middle) == offset(zone, low) {
+				low = middle
+			} else {
+				high = middle
+			}
+		}
+		found = append(found, jump{zone: zone, at: high.UTC(), by: offset(zone, high) - offset(zone, low)})
+	}
+	return found
+}
+
+func offset(zone *time.Location, t time.Time) time.Duration {
+	_, seconds := t.In(zone).Zone()
+	return time.Duration(seconds) * time.Second
+}
+
+func latest(times ...time.Time) time.Time {
+	return slices.MaxFunc(times, time.Time.Compare)
+}

@@ -1,0 +1,112 @@
+package calendar
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
+)
+
+// Look is how a calendar is shown.
+type Look struct {
+	// Theme paints.
+	Theme terminal.Theme
+	// Width is the terminal's, to which lines are cut; 0: a pipe, nothing is.
+	Width int
+	// Wide shows how long and how far off, too.
+	Wide bool
+	// Zone is in which instants are told that no zone of the policy's belongs to.
+	Zone *time.Location
+}
+
+// Lines is the calendar for people, from now on.
+func (c Calendar) Lines(l Look, now time.Time) []string {
+	head := l.Theme.Paint(terminal.Strong, "policy "+c.Policy)
+	switch {
+	case c.Invalid != "":
+		return append([]string{head}, terminal.Wrap("cannot be acted on, nothing opens: "+c.Invalid, l.Width)...)
+	case len(c.Entries) == 0:
+		return []string{head, "no window opens within 400 days"}
+	case c.Always && len(c.Entries) == 1 && c.Entries[0].To.IsZero():
+		return []string{head, "always open"}
+	}
+	header := terminal.Header("FROM", "UNTIL", "UTC", "WHAT")
+	if l.Wide {
+		header = terminal.Header("FROM", "UNTIL", "UTC", ">FOR", ">IN", "ZONE", "WHAT")
+	}
+	rows := [][]terminal.Cell{header}
+	for _, e := range c.Entries {
+		rows = append(rows, e.row(l, now))
+	}
+	return append([]string{head}, l.Theme.Table(rows, l.Width)...)
+}
+
+// styles are how the kinds look.
+var styles = map[Kind]terminal.Style{Open: terminal.Good, Blackout: terminal.Bad, ClockChange: terminal.Wait}
+
+func (e Entry) row(l Look, now time.Time) []terminal.Cell {
+	zone, err := time.LoadLocation(e.TimeZone)
+	if err != nil || e.TimeZone == "" {
+		zone = l.Zone
+	}
+	from, until := e.From.In(zone).Format("Mon 2006-01-02 15:04 MST"), ""
+	if e.Begun {
+		from = "now"
+	}
+	switch {
+	case !e.To.IsZero():
+		until = moment.At(e.To, e.From, zone)
+	case e.Kind != ClockChange:
+		until = "no end in sight"
+	}
+	row := []terminal.Cell{{Text: from}, {Text: until}, {Text: e.utc(), Style: terminal.Quiet}}
+	if l.Wide {
+		row = append(row, terminal.Cell{Text: e.span(now), Right: true}, terminal.Cell{Text: e.away(now), Right: true}, terminal.Cell{Text: zone.String()})
+	}
+	return append(row, terminal.Cell{Text: e.what(), Style: styles[e.Kind]})
+}
+
+// utc is the entry in UTC, the same for everybody.
+func (e Entry) utc() string {
+	from := e.From.UTC().Format("Mon 15:04")
+	if e.Begun {
+		from = "now"
+	}
+	if e.To.IsZero() {
+		return from
+	}
+	return from + " – " + e.To.UTC().Format("Mon 15:04")
+}
+
+func (e Entry) span(now time.Time) string {
+	if e.To.IsZero() {
+		return ""
+	}
+	from := e.From
+	if e.Begun {
+		from = now
+	}
+	return moment.Length(e.To.Sub(from).Truncate(time.Minute))
+}
+
+func (e Entry) away(now time.Time) string { return moment.Span(e.From.Sub(now)) }
+
+func (e Entry) what() string {
+	names, notes := strings.Join(e.Names, ", "), strings.Join(e.Notes, "; ")
+	switch {
+	case e.Kind == ClockChange:
+		return notes
+	case e.Kind == Blackout && e.Reason != "":
+		return fmt.Sprintf("blackout %s: %s", names, e.Reason)
+	case e.Kind == Blackout:
+		return "blackout " + names
+	case names == "":
+		names = "always open"
+	}
+	if notes != "" {
+		return names + "; " + notes
+	}
+	return names
+}

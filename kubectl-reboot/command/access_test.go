@@ -1,0 +1,102 @@
+package command_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/kubernetes"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
+)
+
+// applyUserRoles creates the roles of config/rbac/users.yaml.
+func applyUserRoles() {
+	GinkgoHelper()
+	file, err := os.Open(filepath.Join(testenv.Root(), "config", "rbac", "users.yaml"))
+	Expect(err).NotTo(HaveOccurred())
+	defer file.Close()
+	for decoder := yaml.NewYAMLOrJSONDecoder(file, 4096); ; {
+		var role rbacv1.ClusterRole
+		if decoder.Decode(&role) != nil {
+			return
+		}
+		Expect(client.IgnoreAlreadyExists(api.Create(context.Background(), &role))).To(Succeed())
+	}
+}
+
+// as is the kubeconfig of somebody with a token and a role; an empty role: none.
+func as(name, role string) func(*call) {
+	GinkgoHelper()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name}}
+	Expect(api.Create(context.Background(), account)).To(Succeed())
+	if role != "" {
+		binding := &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: name}},
+		}
+		Expect(api.Create(context.Background(), binding)).To(Succeed())
+	}
+	clients, err := kubernetes.NewForConfig(env.Config)
+	Expect(err).NotTo(HaveOccurred())
+	token, err := clients.CoreV1().ServiceAccounts(account.Namespace).CreateToken(context.Background(), name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	path := kubeconfig(clientcmdapi.AuthInfo{Token: token.Status.Token})
+	return func(c *call) { c.kubeconfig = path }
+}
+
+var _ = Describe("Rights", Ordered, func() {
+	var p *pool
+	BeforeAll(func() {
+		applyUserRoles()
+		p = newPool(1, paused)
+	})
+	looks := func() [][]string {
+		return [][]string{{"status"}, {"explain", p.nodes[0]}, {"windows"}, {"__complete", "explain", ""}}
+	}
+	acts := func() [][]string {
+		return [][]string{
+			{"request", p.nodes[0], "--reason=why"},
+			{"pause", "node/" + p.nodes[0]},
+			{"pause", "rbp/" + p.policy, "--until=2h"},
+			{"resume", p.policy},
+		}
+	}
+	try := func(user func(*call), calls [][]string, want bool, sentence string) {
+		GinkgoHelper()
+		for _, args := range calls {
+			_, stderr, err := run(args, user)
+			Expect(err == nil).To(Equal(want), "%v: %s", args, stderr)
+			if !want {
+				Expect(stderr).To(ContainSubstring(sentence), "%v", args)
+			}
+		}
+	}
+
+	It("of a viewer are enough to look, and to look only", func() {
+		viewer := as("viewer", "reboot-operator-fleet-viewer")
+		try(viewer, looks(), true, "")
+		try(viewer, acts(), false, "reboot-operator-fleet-operator lets you act")
+	})
+
+	It("of an operator are enough for every command", func() {
+		operator := as("operator", "reboot-operator-fleet-operator")
+		try(operator, looks(), true, "")
+		try(operator, append(acts(), []string{"resume", p.nodes[0]}), true, "")
+	})
+
+	It("of nobody are enough for nothing, and the sentence names the role that is missing", func() {
+		nobody := as("nobody", "")
+		try(nobody, [][]string{{"status"}, {"explain", p.nodes[0]}, {"windows"}}, false, "reboot-operator-fleet-viewer lets you look")
+		try(nobody, acts(), false, "is forbidden")
+	})
+})

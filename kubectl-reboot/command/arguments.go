@@ -1,0 +1,66 @@
+package command
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// exactly and atLeast say what is missing, and how the command is used.
+func exactly(n int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == n {
+			return nil
+		}
+		return fmt.Errorf("%s wants exactly %d argument, %s: %s", cmd.Name(), n, what, cmd.UseLine())
+	}
+}
+
+func atLeast(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return nil
+		}
+		return fmt.Errorf("%s wants %s: %s", cmd.Name(), what, cmd.UseLine())
+	}
+}
+
+// choose takes the policies that are named, in their order; all where none is.
+func choose(policies []v1alpha1.RebootPolicy, names []string) ([]v1alpha1.RebootPolicy, error) {
+	if len(names) == 0 {
+		return policies, nil
+	}
+	var chosen []v1alpha1.RebootPolicy
+	for _, name := range names {
+		name = bare(name)
+		i := slices.IndexFunc(policies, func(p v1alpha1.RebootPolicy) bool { return p.Name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("there is no policy %q%s", name, existing(policies))
+		}
+		chosen = append(chosen, policies[i])
+	}
+	return chosen, nil
+}
+
+// bare takes the kind away from a policy's name.
+func bare(name string) string {
+	if kind, rest, ok := strings.Cut(name, "/"); ok && slices.Contains(policyKinds, kind) {
+		return rest
+	}
+	return name
+}
+
+func existing(policies []v1alpha1.RebootPolicy) string {
+	if len(policies) == 0 {
+		return "; there is none at all"
+	}
+	names := make([]string, len(policies))
+	for i := range policies {
+		names[i] = policies[i].Name
+	}
+	return "; there are: " + strings.Join(names, ", ")
+}

@@ -1,0 +1,78 @@
+package command
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
+)
+
+// fieldOwner is who writes, in managedFields.
+const fieldOwner = client.FieldOwner("kubectl-reboot")
+
+// kinds are all that the plugin reads and writes. They are known, so the API server is not asked what it has.
+func kinds() (*runtime.Scheme, meta.RESTMapper, error) {
+	scheme := runtime.NewScheme()
+	if err := corev1.AddToScheme(scheme); err != nil {
+		return nil, nil, fmt.Errorf("registering the Kubernetes API: %w", err)
+	}
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		return nil, nil, fmt.Errorf("registering the API: %w", err)
+	}
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Node"), meta.RESTScopeRoot)
+	mapper.Add(v1alpha1.GroupVersion.WithKind("RebootPolicy"), meta.RESTScopeRoot)
+	return scheme, mapper, nil
+}
+
+// restConfig is the cluster of the flags. Warnings of the API server go to standard error, as kubectl's do.
+func (s *Session) restConfig() (*rest.Config, error) {
+	config, err := s.Config.ToRESTConfig()
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+	config.UserAgent = "kubectl-reboot/" + s.Version
+	config.WarningHandler = rest.NewWarningWriter(s.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
+	return config, nil
+}
+
+func (s *Session) client() (client.Client, error) {
+	config, err := s.restConfig()
+	if err != nil {
+		return nil, err
+	}
+	scheme, mapper, err := kinds()
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme, Mapper: mapper})
+	if err != nil {
+		return nil, fmt.Errorf("making a client: %w", err)
+	}
+	return c, nil
+}
+
+// fleet reads what the manager decides from.
+func (s *Session) fleet(ctx context.Context) (fleet.Fleet, error) {
+	c, err := s.client()
+	if err != nil {
+		return fleet.Fleet{}, err
+	}
+	policies, err := snapshot.Policies(ctx, c)
+	if err != nil {
+		return fleet.Fleet{}, err
+	}
+	nodes, err := snapshot.Nodes(ctx, c)
+	if err != nil {
+		return fleet.Fleet{}, err
+	}
+	return fleet.New(policies, nodes, s.Clock.Now()), nil
+}

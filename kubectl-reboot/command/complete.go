@@ -1,0 +1,101 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// completion completes arguments.
+type completion = func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective)
+
+// complete completes the values of a flag.
+func complete(cmd *cobra.Command, flag string, values ...string) {
+	// It fails for a flag that does not exist, or that is completed already: not by what a user does.
+	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err)
+	}
+}
+
+func (s *Session) completeContexts(root *cobra.Command) {
+	err := root.RegisterFlagCompletionFunc("context", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		config, err := s.Config.ToRawKubeConfigLoader().RawConfig()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		return slices.Sorted(maps.Keys(config.Contexts)), cobra.ShellCompDirectiveNoFileComp
+	})
+	if err != nil {
+		panic(err)
+	}
+}
+
+// named completes with the names that a function finds, but for those that are there already. most is how many arguments
+// there may be; 0: any number.
+func named(most int, find func(ctx context.Context) ([]string, error)) completion {
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if most > 0 && len(args) >= most {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		names, err := find(cmd.Context())
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(args, name) })
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// nodeNames and policyNames ask for names alone.
+func (s *Session) nodeNames(ctx context.Context) ([]string, error) {
+	return s.names(ctx, corev1.SchemeGroupVersion.WithKind("NodeList"))
+}
+
+func (s *Session) policyNames(ctx context.Context) ([]string, error) {
+	return s.names(ctx, v1alpha1.GroupVersion.WithKind("RebootPolicyList"))
+}
+
+// targetNames are those of nodes and policies, each with its kind.
+func (s *Session) targetNames(ctx context.Context) ([]string, error) {
+	policies, err := s.policyNames(ctx)
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := s.nodeNames(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	for _, name := range policies {
+		all = append(all, "rbp/"+name)
+	}
+	for _, name := range nodes {
+		all = append(all, "node/"+name)
+	}
+	return all, nil
+}
+
+func (s *Session) names(ctx context.Context, list schema.GroupVersionKind) ([]string, error) {
+	c, err := s.client()
+	if err != nil {
+		return nil, err
+	}
+	var found metav1.PartialObjectMetadataList
+	found.SetGroupVersionKind(list)
+	if err := c.List(ctx, &found); err != nil {
+		return nil, fmt.Errorf("listing names: %w", err)
+	}
+	names := make([]string, len(found.Items))
+	for i := range found.Items {
+		names[i] = found.Items[i].Name
+	}
+	return names, nil
+}

@@ -1,0 +1,101 @@
+package command_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
+)
+
+// install puts the plugin where kubectl finds it: this test's own binary, and the name by which completion is asked for.
+func install() string {
+	GinkgoHelper()
+	self, err := os.Executable()
+	Expect(err).NotTo(HaveOccurred())
+	folder := GinkgoT().TempDir()
+	for _, name := range []string{"kubectl-reboot", "kubectl_complete-reboot"} {
+		script := "#!/bin/sh\nexec env " + asPlugin + "=" + name + " " + self + ` "$@"` + "\n"
+		Expect(os.WriteFile(filepath.Join(folder, name), []byte(script), 0o700)).To(Succeed())
+	}
+	return folder
+}
+
+// kubectl runs the real one.
+func kubectl(folder string, args ...string) string {
+	GinkgoHelper()
+	command := exec.Command(filepath.Join(testenv.Assets(), "kubectl"), args...)
+	command.Env = append(os.Environ(), "KUBECONFIG="+admin, "PATH="+folder+":"+os.Getenv("PATH"))
+	text, err := command.CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), string(text))
+	return string(text)
+}
+
+var _ = Describe("Completion", func() {
+	It("knows nodes, policies, contexts and values", func() {
+		p := newPool(1, paused)
+		for line, want := range map[string]string{
+			"explain ":           p.nodes[0] + "\n",
+			"status ":            p.policy + "\n",
+			"windows ":           p.policy + "\n",
+			"request ":           p.nodes[0] + "\n",
+			"pause ":             "node/" + p.nodes[0] + "\n",
+			"resume rbp":         "rbp/" + p.policy + "\n",
+			"status -o ":         "wide\n",
+			"pause -o ":          "jsonpath\n",
+			"request --dry-run ": "server\n",
+			"status --context ":  "gone\n",
+		} {
+			Expect(completed(strings.Split("__complete "+line, " "))).To(ContainSubstring(want), line)
+		}
+		Expect(completed([]string{"__complete", "explain", p.nodes[0], ""})).NotTo(ContainSubstring(p.nodes[0]), "one node is all it takes")
+		Expect(completed([]string{"__complete", "request", p.nodes[0], ""})).NotTo(ContainSubstring(p.nodes[0]), "it is there already")
+	})
+
+	It("by kubectl itself", func() {
+		if runtime.GOOS == "windows" {
+			Skip("a shell script stands for the plugin")
+		}
+		p := newPool(1, paused)
+		folder := install()
+		Expect(kubectl(folder, "reboot", "version")).To(HavePrefix("kubectl reboot test ("))
+		Expect(kubectl(folder, "reboot", "status", p.policy)).To(ContainSubstring(p.policy))
+		Expect(kubectl(folder, "__complete", "reboot", "explain", "")).To(ContainSubstring(p.nodes[0] + "\n"))
+	})
+})
+
+// completed is ok, but for what cobra says of completion on standard error.
+func completed(args []string) string {
+	GinkgoHelper()
+	stdout, _, err := run(args)
+	Expect(err).NotTo(HaveOccurred())
+	return stdout
+}
+
+var _ = Describe("The command line", func() {
+	It("knows its version", func() {
+		Expect(ok("version")).To(HavePrefix("kubectl reboot v1.2.3 (go"))
+		Expect(ok("version", "-o", "json")).To(ContainSubstring(`"version": "v1.2.3"`))
+	})
+
+	It("takes kubectl's flags", func() {
+		Expect(fails("status", "--context", "gone")).To(ContainSubstring("127.0.0.1:1"))
+		Expect(fails("status", "--context", "nowhere")).To(ContainSubstring("context \"nowhere\" does not exist"))
+		_, stderr, err := run([]string{"status", "--as", "mallory"})
+		Expect(err).To(HaveOccurred())
+		Expect(stderr).To(ContainSubstring(`User "mallory" cannot list resource "rebootpolicies"`))
+	})
+
+	It("answers a mistake with one sentence", func() {
+		Expect(fails("status", "--bad")).To(Equal("error: unknown flag: --bad\n"))
+		Expect(fails("reboot")).To(HavePrefix("error: unknown command \"reboot\" for \"kubectl reboot\""))
+		_, stderr, err := run([]string{"status"}, func(c *call) { c.kubeconfig = "/nonexistent" })
+		Expect(err).To(HaveOccurred())
+		Expect(stderr).To(Equal("error: reading the kubeconfig: stat /nonexistent: no such file or directory\n"))
+	})
+})

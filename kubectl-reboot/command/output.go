@@ -1,0 +1,71 @@
+package command
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+)
+
+// The formats of -o.
+const (
+	asJSON = "json"
+	asYAML = "yaml"
+	asWide = "wide"
+)
+
+// output is flag -o of commands that show something of the plugin's own.
+type output struct {
+	format  string
+	formats []string
+}
+
+func (o *output) bind(cmd *cobra.Command, formats ...string) {
+	o.formats = formats
+	cmd.Flags().StringVarP(&o.format, "output", "o", "", "Output format. One of: ("+strings.Join(formats, ", ")+").")
+	complete(cmd, "output", formats...)
+}
+
+func (o *output) check() error {
+	if o.format != "" && !slices.Contains(o.formats, o.format) {
+		return fmt.Errorf("--output %q must be one of %s", o.format, strings.Join(o.formats, ", "))
+	}
+	return nil
+}
+
+func (o *output) wide() bool { return o.format == asWide }
+
+// print prints a value for programs, or its lines for people.
+func (s *Session) print(o output, value any, lines func() []string) error {
+	var text []byte
+	var err error
+	switch o.format {
+	case asJSON:
+		text, err = json.MarshalIndent(value, "", "    ")
+		text = append(text, '\n')
+	case asYAML:
+		text, err = yaml.Marshal(value)
+	default:
+		text = []byte(strings.Join(lines(), "\n") + "\n")
+	}
+	if err != nil {
+		return fmt.Errorf("encoding the output: %w", err)
+	}
+	_, err = s.Out.Write(text)
+	if err != nil {
+		return fmt.Errorf("writing the output: %w", err)
+	}
+	return nil
+}
+
+// width is that of the terminal; 0 for a pipe, which has none.
+func (s *Session) width() int {
+	if !s.Screen.Live {
+		return 0
+	}
+	columns, _ := s.Screen.Size()
+	return columns
+}

@@ -1,0 +1,88 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+func (s *Session) pause() *cobra.Command {
+	var w writing
+	reason, until := "", ""
+	cmd := &cobra.Command{
+		Use:   "pause POLICY|NODE...",
+		Short: "No new reboots of a policy or a node",
+		Long: `No new reboots: of a policy, by spec.pause, or of a node, by annotation ` + v1alpha1.AnnotationPaused + `.
+What is in flight finishes; a node that has its grant and has not begun to drain loses it.`,
+		Example: `  kubectl reboot pause rbp/workers --reason="Black Friday" --until=2026-12-01T06:00:00+01:00
+  kubectl reboot pause rbp/workers --until=2h
+  kubectl reboot pause node/n4`,
+		Args:              atLeast("a policy or a node"),
+		ValidArgsFunction: named(0, s.targetNames),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			pause := v1alpha1.Pause{Reason: reason}
+			if until != "" {
+				end, err := instant(until, s.Clock.Now())
+				if err != nil {
+					return err
+				}
+				pause.Until = &end
+			}
+			return s.each(cmd.Context(), &w, args, find, byKind(pauseNode(pause), pausePolicy(pause)))
+		},
+	}
+	w.bind(cmd)
+	cmd.Flags().StringVar(&reason, "reason", "", "Why; it is told to everybody who asks. Only for a policy.")
+	cmd.Flags().StringVar(&until, "until", "", "When the pause ends by itself: 2026-12-01T06:00:00+01:00, or 2h from now. Only for a policy.")
+	return cmd
+}
+
+func pausePolicy(pause v1alpha1.Pause) func(p *v1alpha1.RebootPolicy) (string, bool, error) {
+	done := "paused"
+	if pause.Until != nil {
+		done += " until " + pause.Until.UTC().Format(time.RFC3339)
+	}
+	return func(p *v1alpha1.RebootPolicy) (string, bool, error) {
+		if equality.Semantic.DeepEqual(p.Spec.Pause, &pause) {
+			return "already " + done, false, nil
+		}
+		p.Spec.Pause = pause.DeepCopy()
+		return done, true, nil
+	}
+}
+
+// pauseNode: the annotation is all there is, so it has no end and no reason.
+func pauseNode(pause v1alpha1.Pause) func(n *corev1.Node) (string, bool, error) {
+	return func(n *corev1.Node) (string, bool, error) {
+		switch {
+		case pause.Until != nil || pause.Reason != "":
+			return "", false, errors.New("a node's pause has no end and no reason: leave out --until and --reason, or pause its policy")
+		case v1alpha1.NodeIsPaused(n.Annotations):
+			return "already paused", false, nil
+		}
+		annotate(n, v1alpha1.AnnotationPaused, "true")
+		return "paused", true, nil
+	}
+}
+
+// instant reads --until: an instant, or how long from now. The API keeps whole seconds.
+func instant(text string, now time.Time) (metav1.Time, error) {
+	at, err := time.Parse(time.RFC3339, text)
+	if d, notDuration := time.ParseDuration(text); notDuration == nil {
+		at, err = now.Add(d), nil
+	}
+	switch {
+	case err != nil:
+		return metav1.Time{}, fmt.Errorf("--until %q must be an instant such as 2026-12-01T06:00:00+01:00, or a duration such as 2h", text)
+	case !at.After(now):
+		return metav1.Time{}, fmt.Errorf("--until %q is past", text)
+	}
+	return metav1.NewTime(at.Truncate(time.Second)), nil
+}

@@ -1,0 +1,133 @@
+package command_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
+)
+
+var pools atomic.Int32
+
+// pool is a policy and its nodes, whose kubelets and agents it plays.
+type pool struct {
+	policy string
+	nodes  []string
+}
+
+// newPool makes nodes that are Ready and need no reboot, and a policy over them that settles at once.
+func newPool(size int, options ...func(*v1alpha1.RebootPolicy)) *pool {
+	GinkgoHelper()
+	p := &pool{policy: fmt.Sprintf("pool%d", pools.Add(1))}
+	for i := range size {
+		name := fmt.Sprintf("%s-n%d", p.policy, i+1)
+		p.nodes = append(p.nodes, name)
+		node := fleettest.Node(name, p.policy)
+		status := node.Status
+		Expect(api.Create(context.Background(), &node)).To(Succeed())
+		p.patch(name, map[string]any{"status": map[string]any{"nodeInfo": map[string]any{"bootID": status.NodeInfo.BootID}, "conditions": []any{
+			condition(corev1.NodeReady, "True", "KubeletReady"), condition(v1alpha1.NodeRebootRequired, "False", "UpToDate"),
+		}}}, "status")
+	}
+	settle := fleettest.Spec(func(s *v1alpha1.RebootPolicySpec) { s.Settle = &metav1.Duration{} })
+	policy := fleettest.Policy(p.policy, append([]func(*v1alpha1.RebootPolicy){settle}, options...)...)
+	policy.Generation, policy.Status = 0, v1alpha1.RebootPolicyStatus{}
+	Expect(api.Create(context.Background(), &policy)).To(Succeed())
+	DeferCleanup(p.delete)
+	return p
+}
+
+func (p *pool) delete() {
+	for _, name := range p.nodes {
+		Expect(client.IgnoreNotFound(api.Delete(context.Background(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}))).To(Succeed())
+	}
+	policy := p.get()
+	Expect(client.IgnoreNotFound(api.Delete(context.Background(), policy))).To(Succeed())
+	Eventually(func() bool {
+		return apierrors.IsNotFound(api.Get(context.Background(), client.ObjectKeyFromObject(policy), policy))
+	}).Should(BeTrue())
+}
+
+func (p *pool) get() *v1alpha1.RebootPolicy {
+	GinkgoHelper()
+	var policy v1alpha1.RebootPolicy
+	Expect(api.Get(context.Background(), client.ObjectKey{Name: p.policy}, &policy)).To(Succeed())
+	return &policy
+}
+
+func node(name string) *corev1.Node {
+	GinkgoHelper()
+	var node corev1.Node
+	Expect(api.Get(context.Background(), client.ObjectKey{Name: name}, &node)).To(Succeed())
+	return &node
+}
+
+func condition(kind corev1.NodeConditionType, status, reason string) map[string]any {
+	return map[string]any{
+		"type": kind, "status": status, "reason": reason, "lastTransitionTime": metav1.Now().Format(time.RFC3339),
+	}
+}
+
+func (p *pool) patch(name string, patch map[string]any, sub ...string) {
+	GinkgoHelper()
+	data, err := json.Marshal(patch)
+	Expect(err).NotTo(HaveOccurred())
+	object, raw := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, client.RawPatch(types.StrategicMergePatchType, data)
+	if len(sub) > 0 {
+		Expect(api.Status().Patch(context.Background(), object, raw, client.FieldOwner(v1alpha1.FieldOwnerAgent))).To(Succeed())
+		return
+	}
+	Expect(api.Patch(context.Background(), object, raw, client.FieldOwner(v1alpha1.FieldOwnerAgent))).To(Succeed())
+}
+
+// needs: the agent says that the node needs a reboot.
+func (p *pool) needs(name string) {
+	GinkgoHelper()
+	p.patch(name, map[string]any{"status": map[string]any{"conditions": []any{condition(v1alpha1.NodeRebootRequired, "True", "UpdateStaged")}}}, "status")
+}
+
+// waits until the manager has said on the node what is expected.
+func says(name, want string) {
+	GinkgoHelper()
+	Eventually(func() string {
+		for _, c := range node(name).Status.Conditions {
+			if c.Type == v1alpha1.NodeRebootPermitted {
+				return string(c.Status) + " " + c.Reason
+			}
+		}
+		return ""
+	}).Should(Equal(want))
+}
+
+// progresses: the agent is in a phase of its grant.
+func (p *pool) progresses(name string, phase v1alpha1.Phase) {
+	GinkgoHelper()
+	n := node(name)
+	g, err := v1alpha1.ParseGrant(n.Annotations)
+	Expect(err).NotTo(HaveOccurred())
+	progress := v1alpha1.Progress{Seq: g.Seq, Phase: phase, BootID: n.Status.NodeInfo.BootID, Cordoned: true, At: metav1.Now()}
+	p.patch(name, map[string]any{
+		"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationProgress: progress.String()}},
+		"spec":     map[string]any{"unschedulable": true},
+	})
+}
+
+// boots: the machine is up again, and its agent reports.
+func (p *pool) boots(name string) {
+	GinkgoHelper()
+	p.patch(name, map[string]any{"status": map[string]any{"nodeInfo": map[string]any{"bootID": name + "-boot-2"}, "conditions": []any{
+		condition(corev1.NodeMaintenanceInProgress, "False", "RebootSucceeded"), condition(v1alpha1.NodeRebootRequired, "False", "UpToDate"),
+	}}}, "status")
+}

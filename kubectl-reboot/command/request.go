@@ -1,0 +1,48 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+func (s *Session) request() *cobra.Command {
+	var w writing
+	reason := ""
+	cmd := &cobra.Command{
+		Use:   "request NODE... --reason WHY",
+		Short: "Ask for a reboot without an update",
+		Long: `Ask for a reboot without an update, by annotation ` + v1alpha1.AnnotationRebootRequested + `. The nodes wait for
+their turn like any other; the agent takes the annotation away after one confirmed reboot.`,
+		Example: `  kubectl reboot request n4 n5 --reason="firmware update"
+  kubectl reboot request n4 --reason="firmware update" --dry-run=server -o yaml`,
+		Args:              atLeast("at least one node"),
+		ValidArgsFunction: named(0, s.nodeNames),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if strings.TrimSpace(reason) == "" {
+				return errors.New(`--reason is missing: it is told to everybody who asks why the node reboots`)
+			}
+			return s.each(cmd.Context(), &w, args, findNode, func(object client.Object) (string, bool, error) {
+				if why, there := object.GetAnnotations()[v1alpha1.AnnotationRebootRequested]; there {
+					return fmt.Sprintf("reboot already requested (%s)", why), false, nil
+				}
+				annotate(object, v1alpha1.AnnotationRebootRequested, reason)
+				return "reboot requested", true, nil
+			})
+		},
+	}
+	w.bind(cmd)
+	cmd.Flags().StringVar(&reason, "reason", "", "Why; it is told to everybody who asks. Needed.")
+	return cmd
+}
+
+func findNode(ctx context.Context, c client.Client, argument string) (client.Object, error) {
+	return get(ctx, c, &corev1.Node{}, strings.TrimPrefix(argument, "node/"))
+}

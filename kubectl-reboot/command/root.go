@@ -1,0 +1,108 @@
+// Package command is the command line of `kubectl reboot`: flags, what is read and written, and how it is printed.
+package command
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
+)
+
+// completer is how kubectl finds what completes a plugin's arguments.
+const completer = "kubectl_complete-reboot"
+
+// Session is what all commands share.
+type Session struct {
+	genericiooptions.IOStreams
+
+	// Config are kubectl's flags: --context, --kubeconfig and their like.
+	Config *genericclioptions.ConfigFlags
+	// Clock is the only source of time.
+	Clock clock.WithTicker
+	// Zone is in which instants are told.
+	Zone *time.Location
+	// Screen is what Out is: a terminal, or a pipe.
+	Screen *terminal.Terminal
+	// Version is the plugin's.
+	Version string
+}
+
+// Run runs the plugin with the arguments of the process, and prints its error.
+func Run(ctx context.Context, version string, args []string) error {
+	// What libraries log is not for the people who use a command.
+	log.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
+	s := &Session{
+		IOStreams: genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr},
+		Config:    genericclioptions.NewConfigFlags(true),
+		Clock:     clock.RealClock{}, Screen: terminal.Open(os.Stdout, os.Getenv), Zone: time.Local, Version: version,
+	}
+	return s.Run(ctx, args)
+}
+
+// Run runs one command line; its first word is the program's name.
+func (s *Session) Run(ctx context.Context, args []string) error {
+	args = slices.Clone(args)
+	name := strings.TrimSuffix(filepath.Base(args[0]), ".exe")
+	if args[0] = cobra.ShellCompRequestCmd; name != completer {
+		args = args[1:]
+	}
+	root := s.root()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	for _, e := range each(err) {
+		fmt.Fprintln(s.ErrOut, "error: "+strings.TrimSpace(explained(e).Error()))
+	}
+	return err
+}
+
+func (s *Session) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "kubectl-reboot",
+		Short: "Reboots of nodes: how far, why not, and when",
+		Long: `Reboots of nodes, as reboot-operator decides about them: how far they are, why a node waits, when windows open.
+Answers come from the planner that the manager runs, so there is one while no manager runs, too.`,
+		Annotations:       map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl reboot"},
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		DisableAutoGenTag: true,
+	}
+	root.SetOut(s.Out)
+	root.SetErr(s.ErrOut)
+	s.Config.Namespace, s.Config.CacheDir = nil, nil // nothing here has a namespace or is cached
+	s.Config.AddFlags(root.PersistentFlags())
+	root.AddCommand(s.status(), s.explain(), s.windows(), s.request(), s.pause(), s.resume(), s.version())
+	s.completeContexts(root)
+	root.SetUsageTemplate(usage)
+	return root
+}
+
+// usage is cobra's, shorter: the flags that every command has are kubectl's.
+const usage = `Usage:{{if .HasAvailableSubCommands}}
+  {{.CommandPath}} COMMAND{{else}}
+  {{.UseLine}}{{end}}{{if .HasExample}}
+
+Examples:
+{{.Example}}{{end}}{{if .HasAvailableSubCommands}}
+
+Commands:{{range .Commands}}{{if or .IsAvailableCommand (eq .Name "help")}}
+  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{else}}
+
+Flags:
+{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}
+
+--kubeconfig, --context, --as and others choose the cluster and the user; kubectl options lists them.
+`

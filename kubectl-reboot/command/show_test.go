@@ -1,0 +1,230 @@
+package command_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/explanation"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
+)
+
+func explained(name string) explanation.Explanation {
+	GinkgoHelper()
+	var e explanation.Explanation
+	Expect(json.Unmarshal([]byte(ok("explain", name, "-o", "json")), &e)).To(Succeed())
+	return e
+}
+
+func statusOf(policy string) status.Policy {
+	GinkgoHelper()
+	var s status.Status
+	Expect(json.Unmarshal([]byte(ok("status", policy, "-o", "json")), &s)).To(Succeed())
+	Expect(s.Policies).To(HaveLen(1))
+	return s.Policies[0]
+}
+
+var _ = Describe("explain and status", func() {
+	It("say what the manager says, through the life of a reboot", func() {
+		p := newPool(2, paused)
+		first, second := p.nodes[0], p.nodes[1]
+		Expect(explained(first).Verdict).To(Equal(explanation.NoNeed))
+
+		p.needs(first)
+		says(first, "False Paused")
+		e := explained(first)
+		Expect([]any{e.Verdict, e.Reason, e.Manager, e.Policy.Name}).To(Equal([]any{explanation.Waiting, v1alpha1.ReasonPaused, (*explanation.Said)(nil), p.policy}))
+		Expect(statusOf(p.policy).Window.State).To(Equal(v1alpha1.WindowPaused))
+
+		ok("resume", p.policy)
+		says(first, "True Granted")
+		e = explained(first)
+		Expect([]any{e.Verdict, e.Flight.Phase, e.Manager}).To(HaveExactElements(explanation.InFlight, BeEquivalentTo("Granted"), BeNil()))
+		p.needs(second)
+		says(second, "False BudgetExhausted")
+		e = explained(second)
+		Expect(e.Reason).To(Equal(v1alpha1.ReasonBudgetExhausted))
+		Expect(e.Places).To(Equal(first + " (holds a grant)"))
+
+		p.progresses(first, v1alpha1.PhaseDraining)
+		Expect(explained(first).Flight.Phase).To(BeEquivalentTo("Draining"))
+		p.progresses(first, v1alpha1.PhaseRebooting)
+		is := statusOf(p.policy)
+		Expect(is.InFlight).To(HaveExactElements(And(HaveField("Node", first), HaveField("Phase", BeEquivalentTo("Rebooting")))))
+		Expect(is.Waiting).To(HaveExactElements(status.Waiting{Reason: v1alpha1.ReasonBudgetExhausted, Nodes: []string{second}}))
+		Expect(is.Nodes).To(Equal(status.Nodes{Selected: 2, Reporting: 2, Pending: 2, InFlight: 1, Waiting: 1}))
+
+		p.boots(first)
+		says(second, "True Granted")
+		Expect(explained(first).Verdict).To(Equal(explanation.NoNeed))
+		Expect(statusOf(p.policy).Nodes.UpToDate).To(Equal(1))
+	})
+
+	It("show text, and YAML", func() {
+		p := newPool(1, paused)
+		p.needs(p.nodes[0])
+		says(p.nodes[0], "False Paused")
+		Expect(ok("explain", "node/"+p.nodes[0])).To(And(
+			HavePrefix(p.nodes[0]+" waits: Paused\n  policy "+p.policy+" is paused: test\n"),
+			ContainSubstring("  ✗ Paused "), ContainSubstring("  · Halted "), Not(ContainSubstring("\x1b"))))
+		Expect(ok("explain", p.nodes[0], "-o", "yaml")).To(ContainSubstring("\nverdict: Waiting\n"))
+		Expect(ok("status")).To(MatchRegexp(`(?m)^` + p.policy + ` +1 +1 +1 +0 +0  paused$`))
+		Expect(ok("status", "-o", "wide")).To(ContainSubstring("  UNAVAILABLE\n"))
+		Expect(fails("explain", "nowhere")).To(Equal("error: there is no node \"nowhere\"\n"))
+		Expect(fails("explain")).To(HavePrefix("error: explain wants exactly 1 argument, the node: kubectl reboot explain NODE"))
+		Expect(fails("status", "nowhere")).To(HavePrefix("error: there is no policy \"nowhere\"; there are: "))
+		Expect(fails("status", "-o", "xml")).To(Equal("error: --output \"xml\" must be one of json, yaml, wide\n"))
+	})
+
+	It("tell when the manager lags behind, or is down", Serial, func() {
+		p := newPool(1, paused)
+		p.needs(p.nodes[0])
+		says(p.nodes[0], "False Paused")
+		stopManager()
+		DeferCleanup(func() { stopManager = startManager() })
+		ok("resume", p.policy)
+
+		e := explained(p.nodes[0])
+		Expect(e.Verdict).To(Equal(explanation.Due))
+		Expect(e.Manager).To(HaveField("Reason", "Paused"))
+		Expect(ok("explain", p.nodes[0])).To(ContainSubstring("! the manager's last word on this node is another: RebootPermitted=False, Paused: "))
+		Expect(ok("status", p.policy)).To(And(
+			ContainSubstring("! the manager has not taken in the last change of policy "+p.policy),
+			ContainSubstring("! nothing speaks against "+p.nodes[0]+": the manager grants at once")))
+	})
+})
+
+var _ = Describe("windows", func() {
+	It("shows the coming windows of each policy", func() {
+		p := newPool(0, fleettest.Weeknights)
+		text := ok("windows", p.policy, "--next", "3")
+		Expect(text).To(HavePrefix("policy " + p.policy + "\nFROM"))
+		Expect(strings.Count(text, "weeknights")).To(Equal(3))
+		Expect(ok("windows", "rbp/"+p.policy, "-o", "json")).To(ContainSubstring(`"timeZone": "Europe/Berlin"`))
+		Expect(fails("windows", "--next", "0")).To(Equal("error: --next must be from 1 to 1000\n"))
+	})
+})
+
+// output is written to by a watch and read by its test.
+type output struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
+}
+
+// watch runs status --watch until the test ends.
+func watch(out *output, screen *terminal.Terminal, look func(*http.Request), args ...string) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() {
+		_, _, err := run(append([]string{"status", "--watch"}, args...), wrapped(look), until(ctx), func(c *call) { c.out, c.screen = out, screen })
+		done <- err
+	}()
+	DeferCleanup(func() {
+		cancel()
+		Eventually(done).Should(Receive(BeNil()), "an interrupt is no error")
+	})
+}
+
+var _ = Describe("status --watch", func() {
+	It("in a pipe is a line for each change, and asks nothing again", func() {
+		p := newPool(1, paused)
+		var out output
+		var asked atomic.Int32
+		watch(&out, terminal.Pipe(&out), func(r *http.Request) {
+			if r.URL.Query().Get("watch") == "" {
+				asked.Add(1)
+			}
+		}, p.policy)
+		Eventually(out.String).Should(ContainSubstring("policy " + p.policy + ": 1 of 1 up to date, 0 in flight, 0 waiting, 0 failed; paused\n"))
+		before := asked.Load()
+
+		ok("resume", p.policy)
+		Eventually(out.String).Should(ContainSubstring("; always open\n"))
+		p.needs(p.nodes[0])
+		Eventually(out.String).Should(ContainSubstring(p.nodes[0] + ": Granted\n"))
+		p.progresses(p.nodes[0], v1alpha1.PhaseDraining)
+		Eventually(out.String).Should(ContainSubstring(p.nodes[0] + ": Granted → Draining\n"))
+		p.progresses(p.nodes[0], v1alpha1.PhaseRebooting)
+		Eventually(out.String).Should(ContainSubstring(p.nodes[0] + ": Draining → Rebooting\n"))
+		p.boots(p.nodes[0])
+		Eventually(out.String).Should(ContainSubstring(p.nodes[0] + ": back in service\n"))
+		Expect(asked.Load()).To(Equal(before), "watches alone")
+		Expect(out.String()).NotTo(ContainSubstring("\x1b"))
+	})
+
+	It("in a terminal redraws in place, within its size", func() {
+		p := newPool(3, paused)
+		var out output
+		screen := terminal.Live(&out, terminal.Theme{Color: true}, func() (int, int) { return 60, 8 })
+		watch(&out, screen, func(*http.Request) {}, p.policy)
+		Eventually(out.String).Should(And(ContainSubstring("3 of 3 nodes up to date"), ContainSubstring("Ctrl-C ends")))
+		for _, name := range p.nodes {
+			p.needs(name)
+		}
+		Eventually(out.String).Should(And(ContainSubstring("0 of 3 nodes up to date"), ContainSubstring("more lines")))
+		Expect(out.String()).To(MatchRegexp(`\x1b\[[0-9]+A`), "the cursor goes up")
+	})
+
+	It("says when the API server cannot be reached any more, and goes on", func() {
+		p := newPool(1, paused)
+		var out output
+		var down atomic.Bool
+		ctx, cancel := context.WithCancel(context.Background())
+		DeferCleanup(cancel)
+		var cut sync.Map // what ends the last request of a path
+		go func() {
+			defer GinkgoRecover()
+			_, _, err := run([]string{"status", "--watch", p.policy}, until(ctx), func(c *call) {
+				c.out, c.screen = &out, terminal.Pipe(&out)
+				c.wrap = func(next http.RoundTripper) http.RoundTripper {
+					return roundTripper(func(r *http.Request) (*http.Response, error) {
+						if down.Load() {
+							return nil, context.DeadlineExceeded
+						}
+						request, stop := context.WithCancel(r.Context())
+						cut.Store(r.URL.Path, stop)
+						return next.RoundTrip(r.WithContext(request))
+					})
+				}
+			})
+			Expect(err).NotTo(HaveOccurred())
+		}()
+		Eventually(out.String).Should(ContainSubstring("paused\n"))
+		down.Store(true)
+		cut.Range(func(_, stop any) bool {
+			stop.(context.CancelFunc)()
+			return true
+		})
+		Eventually(out.String).Should(ContainSubstring("this may be old, the API server cannot be watched: "))
+		down.Store(false)
+		ok("resume", p.policy)
+		Eventually(out.String).Should(ContainSubstring("always open\n"))
+	})
+
+	It("refuses what it cannot show", func() {
+		Expect(fails("status", "--watch", "-o", "json")).To(Equal("error: --watch shows text only: leave out --output\n"))
+		Expect(fails("status", "nowhere", "--watch")).To(HavePrefix("error: there is no policy \"nowhere\""))
+	})
+})

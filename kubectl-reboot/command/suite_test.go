@@ -1,0 +1,177 @@
+package command_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/controllers"
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/command"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
+)
+
+// asPlugin makes this test's own binary the plugin, for kubectl to run.
+const asPlugin = "REBOOT_OPERATOR_TEST_AS_PLUGIN"
+
+var (
+	env *testenv.Environment
+	api client.Client
+	// admin is the kubeconfig of a cluster administrator.
+	admin string
+	// stopManager ends the manager that runs beside most tests.
+	stopManager func()
+)
+
+func TestMain(m *testing.M) {
+	if name := os.Getenv(asPlugin); name != "" {
+		if command.Run(context.Background(), "test", append([]string{name}, os.Args[1:]...)) != nil {
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func TestCommand(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "kubectl reboot on a real API server")
+}
+
+var _ = BeforeSuite(func() {
+	ctrl.SetLogger(logr.Discard())
+	SetDefaultEventuallyTimeout(20 * time.Second)
+	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
+	var err error
+	env, err = testenv.Start()
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() { Expect(env.Stop()).To(Succeed()) })
+	scheme, err := controllers.Scheme()
+	Expect(err).NotTo(HaveOccurred())
+	api, err = client.New(env.Config, client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+	admin = kubeconfig(clientcmdapi.AuthInfo{ClientCertificateData: env.Config.CertData, ClientKeyData: env.Config.KeyData})
+	stopManager = startManager()
+	DeferCleanup(func() { stopManager() })
+})
+
+// startManager runs a manager the way main does, without the Lease; what it returns ends it, once.
+func startManager() func() {
+	mgr, err := controllers.NewManager(env.Config, controllers.Options{MetricsAddr: "0", ProbeAddr: "0"})
+	Expect(err).NotTo(HaveOccurred())
+	r := &controllers.RebootPolicyReconciler{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("manager"), Clock: clock.RealClock{},
+	}
+	Expect(r.SetupWithManager(mgr, controllers.Unnamed)).To(Succeed())
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	return sync.OnceFunc(func() {
+		cancel()
+		Eventually(done).Should(Receive(BeNil()))
+	})
+}
+
+// kubeconfig writes one for a user of the API server, with two contexts.
+func kubeconfig(user clientcmdapi.AuthInfo) string {
+	GinkgoHelper()
+	path := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
+	Expect(clientcmd.WriteToFile(clientcmdapi.Config{
+		Clusters:  map[string]*clientcmdapi.Cluster{"it": {Server: env.Config.Host, CertificateAuthorityData: env.Config.CAData}, "gone": {Server: "https://127.0.0.1:1"}},
+		AuthInfos: map[string]*clientcmdapi.AuthInfo{"me": &user},
+		Contexts: map[string]*clientcmdapi.Context{
+			"it": {Cluster: "it", AuthInfo: "me"}, "gone": {Cluster: "gone", AuthInfo: "me"},
+		},
+		CurrentContext: "it",
+	}, path)).To(Succeed())
+	return path
+}
+
+// call is one call of the plugin.
+type call struct {
+	kubeconfig string
+	context    func() context.Context
+	out        io.Writer
+	screen     *terminal.Terminal
+	wrap       func(http.RoundTripper) http.RoundTripper
+	name       string
+}
+
+// run calls the plugin as the administrator, in a pipe; edits say otherwise.
+func run(args []string, edits ...func(*call)) (stdout, stderr string, err error) {
+	var out, errOut bytes.Buffer
+	c := &call{kubeconfig: admin, context: context.Background, out: &out, screen: terminal.Pipe(&out), name: "kubectl-reboot"}
+	for _, edit := range edits {
+		edit(c)
+	}
+	s := &command.Session{
+		IOStreams: genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: c.out, ErrOut: &errOut},
+		Config:    genericclioptions.NewConfigFlags(false), Clock: clock.RealClock{}, Screen: c.screen, Zone: time.UTC, Version: "v1.2.3",
+	}
+	s.Config.KubeConfig = &c.kubeconfig
+	if c.wrap != nil {
+		s.Config.WithWrapConfigFn(func(config *rest.Config) *rest.Config {
+			config.Wrap(c.wrap)
+			return config
+		})
+	}
+	err = s.Run(c.context(), append([]string{c.name}, args...))
+	return out.String(), errOut.String(), err
+}
+
+// ok calls the plugin and expects it to succeed without a word on standard error.
+func ok(args ...string) string {
+	GinkgoHelper()
+	stdout, stderr, err := run(args)
+	Expect(err).NotTo(HaveOccurred(), stderr)
+	Expect(stderr).To(BeEmpty())
+	return stdout
+}
+
+// fails calls the plugin and expects one sentence.
+func fails(args ...string) string {
+	GinkgoHelper()
+	stdout, stderr, err := run(args)
+	Expect(err).To(HaveOccurred())
+	Expect(stdout).To(BeEmpty())
+	return stderr
+}
+
+// until ends the call with a context.
+func until(ctx context.Context) func(*call) {
+	return func(c *call) { c.context = func() context.Context { return ctx } }
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// wrapped looks at every request.
+func wrapped(look func(*http.Request)) func(*call) {
+	return func(c *call) {
+		c.wrap = func(next http.RoundTripper) http.RoundTripper {
+			return roundTripper(func(r *http.Request) (*http.Response, error) {
+				look(r)
+				return next.RoundTrip(r)
+			})
+		}
+	}
+}

@@ -1,0 +1,36 @@
+package command
+
+import (
+	"fmt"
+	"runtime"
+
+	"github.com/spf13/cobra"
+)
+
+// build is what the plugin was built from.
+type build struct {
+	Version  string `json:"version"`
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+}
+
+func (s *Session) version() *cobra.Command {
+	var o output
+	cmd := &cobra.Command{
+		Use:               "version",
+		Short:             "The plugin's version",
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(*cobra.Command, []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			b := build{Version: s.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+			return s.print(o, b, func() []string {
+				return []string{fmt.Sprintf("kubectl reboot %s (%s, %s)", b.Version, b.Go, b.Platform)}
+			})
+		},
+	}
+	o.bind(cmd, asJSON, asYAML)
+	return cmd
+}

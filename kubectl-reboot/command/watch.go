@@ -1,0 +1,204 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
+)
+
+const (
+	second = time.Second
+	// calm is how long more changes are waited for: one write seldom comes alone.
+	calm = 100 * time.Millisecond
+	// mostTorn is how often a view is not shown in which one of the watches is ahead of the other.
+	mostTorn = 10
+)
+
+// watch shows the fleet at first, after every change, when time alone changes something, and every so often; 0: not.
+// Changes come from two watches. It returns nil when the context ends.
+func (s *Session) watch(ctx context.Context, every time.Duration, show func(f fleet.Fleet, trouble string)) error {
+	w := &watcher{session: s, changed: make(chan struct{}, 1), failed: map[string]string{}}
+	if err := w.start(ctx); err != nil {
+		return err
+	}
+	for torn := 0; ctx.Err() == nil; {
+		f, err := w.fleet(ctx)
+		if err != nil {
+			return err
+		}
+		if f.Torn() && torn < mostTorn {
+			torn++
+			w.wait(ctx, calm)
+			continue
+		}
+		torn = 0
+		show(f, w.trouble())
+		w.wait(ctx, pause(f, every))
+	}
+	return nil
+}
+
+// pause is how long nothing can change but by an event; 0: for ever.
+func pause(f fleet.Fleet, every time.Duration) time.Duration {
+	next := f.Next()
+	if next.IsZero() {
+		return every
+	}
+	until := max(next.Sub(f.Now), 0) + 10*time.Millisecond
+	if every > 0 {
+		return min(every, until)
+	}
+	return until
+}
+
+// watcher keeps policies and nodes up to date.
+type watcher struct {
+	session *Session
+	cache   cache.Cache
+	changed chan struct{}
+
+	mu sync.Mutex
+	// failed is what went wrong last, by what was asked for.
+	failed map[string]string
+}
+
+func (w *watcher) start(ctx context.Context) error {
+	config, err := w.session.restConfig()
+	if err != nil {
+		return err
+	}
+	config.Wrap(w.listen)
+	scheme, mapper, err := kinds()
+	if err != nil {
+		return err
+	}
+	w.cache, err = cache.New(config, cache.Options{
+		Scheme: scheme, Mapper: mapper,
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject:         map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: snapshot.Transform}},
+	})
+	if err != nil {
+		return fmt.Errorf("making a cache: %w", err)
+	}
+	for _, kind := range []client.Object{&corev1.Node{}, &v1alpha1.RebootPolicy{}} {
+		informer, err := w.cache.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
+		if err != nil {
+			return fmt.Errorf("watching: %w", err)
+		}
+		if _, err := informer.AddEventHandler(w.handler()); err != nil {
+			return fmt.Errorf("watching: %w", err)
+		}
+	}
+	go func() {
+		// It ends with the context and has no error of its own to tell.
+		_ = w.cache.Start(ctx)
+	}()
+	w.cache.WaitForCacheSync(ctx)
+	return nil
+}
+
+func (w *watcher) handler() toolscache.ResourceEventHandler {
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(any) { w.wake() },
+		UpdateFunc: func(any, any) { w.wake() },
+		DeleteFunc: func(any) { w.wake() },
+	}
+}
+
+func (w *watcher) wake() {
+	select {
+	case w.changed <- struct{}{}:
+	default:
+	}
+}
+
+// listen hears how requests go. The watches themselves try again and again, and tell nobody of most of what goes wrong.
+func (w *watcher) listen(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		response, err := next.RoundTrip(r)
+		switch {
+		case r.Context().Err() != nil:
+		case err != nil:
+			w.note(r.URL.Path, err.Error())
+		case response.StatusCode >= http.StatusBadRequest && response.StatusCode != http.StatusGone: // a revision that is gone is life
+			w.note(r.URL.Path, response.Status)
+		default:
+			w.note(r.URL.Path, "")
+		}
+		return response, err
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// note keeps what went wrong with a path; empty: nothing any more.
+func (w *watcher) note(path, failure string) {
+	w.mu.Lock()
+	changed := w.failed[path] != failure
+	w.failed[path] = failure
+	w.mu.Unlock()
+	if changed {
+		w.wake()
+	}
+}
+
+// trouble is why what is shown may be old; empty: it is not.
+func (w *watcher) trouble() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, path := range slices.Sorted(maps.Keys(w.failed)) {
+		if w.failed[path] != "" {
+			return "this may be old, the API server cannot be watched: " + w.failed[path]
+		}
+	}
+	return ""
+}
+
+func (w *watcher) fleet(ctx context.Context) (fleet.Fleet, error) {
+	policies, err := snapshot.Policies(ctx, w.cache)
+	if err != nil {
+		return fleet.Fleet{}, err
+	}
+	var nodes corev1.NodeList
+	if err := w.cache.List(ctx, &nodes); err != nil {
+		return fleet.Fleet{}, fmt.Errorf("listing nodes: %w", err)
+	}
+	return fleet.New(policies, nodes.Items, w.session.Clock.Now()), nil
+}
+
+// wait waits for a change, and then for a moment of calm; or until so much time has passed, where it is not 0.
+func (w *watcher) wait(ctx context.Context, most time.Duration) {
+	var over <-chan time.Time
+	if most > 0 {
+		timer := w.session.Clock.NewTimer(most)
+		defer timer.Stop()
+		over = timer.C()
+	}
+	select {
+	case <-ctx.Done():
+	case <-over:
+	case <-w.changed:
+		timer := w.session.Clock.NewTimer(calm)
+		defer timer.Stop()
+		select {
+		case <-ctx.Done():
+		case <-timer.C():
+		}
+	}
+}

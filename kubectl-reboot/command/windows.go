@@ -1,0 +1,72 @@
+package command
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/calendar"
+)
+
+// mostOpenings is the most that --next takes.
+const mostOpenings = 1000
+
+func (s *Session) windows() *cobra.Command {
+	var o output
+	next := 10
+	cmd := &cobra.Command{
+		Use:   "windows [POLICY...]",
+		Short: "The coming windows, in their own time and in UTC",
+		Long: `The coming windows of policies, by the clocks of their time zones and in UTC, with the blackouts and the clock changes
+that come in between. They are computed from the spec, here.`,
+		Example: `  kubectl reboot windows workers
+  kubectl reboot windows workers --next 50 -o wide`,
+		ValidArgsFunction: named(0, s.policyNames),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if next < 1 || next > mostOpenings {
+				return errors.New("--next must be from 1 to 1000")
+			}
+			if err := o.check(); err != nil {
+				return err
+			}
+			return s.showWindows(cmd, args, o, next)
+		},
+	}
+	o.bind(cmd, asJSON, asYAML, asWide)
+	cmd.Flags().IntVar(&next, "next", next, "How many openings of each policy.")
+	return cmd
+}
+
+func (s *Session) showWindows(cmd *cobra.Command, names []string, o output, next int) error {
+	c, err := s.client()
+	if err != nil {
+		return err
+	}
+	policies, err := snapshot.Policies(cmd.Context(), c)
+	if err != nil {
+		return err
+	}
+	if policies, err = choose(policies, names); err != nil {
+		return err
+	}
+	now := s.Clock.Now()
+	calendars := make([]calendar.Calendar, len(policies))
+	for i := range policies {
+		calendars[i] = calendar.Of(&policies[i], now, next)
+	}
+	look := calendar.Look{Theme: s.Screen.Theme, Width: s.width(), Wide: o.wide(), Zone: s.Zone}
+	return s.print(o, calendars, func() []string {
+		lines := []string{}
+		for i, c := range calendars {
+			if i > 0 {
+				lines = append(lines, "")
+			}
+			lines = append(lines, c.Lines(look, now)...)
+		}
+		if len(lines) == 0 {
+			lines = append(lines, "No RebootPolicy.")
+		}
+		return lines
+	})
+}

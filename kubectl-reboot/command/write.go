@@ -1,0 +1,146 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// The values of --dry-run.
+const (
+	dryRunNone   = "none"
+	dryRunClient = "client"
+	dryRunServer = "server"
+)
+
+// patience is how often a write that lost a race is tried again: kubelets and the manager write nodes and policies, too.
+var patience = wait.Backoff{Steps: 10, Duration: 20 * time.Millisecond, Factor: 1.5, Jitter: 0.1}
+
+// writing is what the commands share that write an administrator's words.
+type writing struct {
+	dryRun string
+	print  *genericclioptions.PrintFlags
+}
+
+func (w *writing) bind(cmd *cobra.Command) {
+	w.print = genericclioptions.NewPrintFlags("")
+	w.print.AddFlags(cmd)
+	cmd.Flags().StringVar(&w.dryRun, "dry-run", dryRunNone, "Must be none, server or client. Server: send the request and keep nothing; client: send nothing.")
+	complete(cmd, "output", w.print.AllowedFormats()...)
+	complete(cmd, "dry-run", dryRunNone, dryRunServer, dryRunClient)
+}
+
+func (w *writing) check() error {
+	switch w.dryRun {
+	case dryRunNone, dryRunClient, dryRunServer:
+		return nil
+	}
+	return fmt.Errorf("--dry-run %q must be none, server or client", w.dryRun)
+}
+
+// edit changes an object, and says in a word or two what was done; or that nothing was to be done, and why.
+type edit func(object client.Object) (done string, changed bool, err error)
+
+// each finds what every argument means and edits it. One that fails keeps no other.
+func (s *Session) each(ctx context.Context, w *writing, arguments []string, find finder, e edit) error {
+	if err := w.check(); err != nil {
+		return err
+	}
+	c, err := s.client()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, argument := range arguments {
+		object, err := find(ctx, c, argument)
+		if err == nil {
+			err = s.write(ctx, c, w, object, e)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// finder reads the object that an argument means.
+type finder func(ctx context.Context, c client.Client, argument string) (client.Object, error)
+
+// write edits an object by compare-and-swap: what was read is what is changed, or it is read and edited again.
+func (s *Session) write(ctx context.Context, c client.Client, w *writing, object client.Object, e edit) error {
+	done, tried := "", false
+	err := retry.RetryOnConflict(patience, func() error {
+		if tried {
+			if err := c.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+				return err
+			}
+		}
+		tried = true
+		before, ok := object.DeepCopyObject().(client.Object)
+		if !ok {
+			return fmt.Errorf("%T is no object", object)
+		}
+		var changed bool
+		var err error
+		if done, changed, err = e(object); err != nil || !changed || w.dryRun == dryRunClient {
+			return err
+		}
+		options := []client.PatchOption{fieldOwner}
+		if w.dryRun == dryRunServer {
+			options = append(options, client.DryRunAll)
+		}
+		return c.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), options...)
+	})
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", titled(object, object.GetName()), err)
+	}
+	return s.printDone(w, object, done)
+}
+
+// printDone prints as kubectl does: a line such as "node/n4 paused (server dry run)", or the object.
+func (s *Session) printDone(w *writing, object client.Object, done string) error {
+	if w.dryRun != dryRunNone {
+		done += " (" + w.dryRun + " dry run)"
+	}
+	w.print.NamePrintFlags.Operation = done
+	scheme, _, err := kinds()
+	if err != nil {
+		return err
+	}
+	printer, err := w.print.WithTypeSetter(scheme).ToPrinter()
+	if err != nil {
+		return fmt.Errorf("--output: %w", err)
+	}
+	return printer.PrintObj(object, s.Out)
+}
+
+// annotate sets an annotation.
+func annotate(object client.Object, key, value string) {
+	annotations := object.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[key] = value
+	object.SetAnnotations(annotations)
+}
+
+// byKind edits what the object is.
+func byKind(node func(*corev1.Node) (string, bool, error), policy func(*v1alpha1.RebootPolicy) (string, bool, error)) edit {
+	return func(object client.Object) (string, bool, error) {
+		switch o := object.(type) {
+		case *corev1.Node:
+			return node(o)
+		case *v1alpha1.RebootPolicy:
+			return policy(o)
+		}
+		return "", false, fmt.Errorf("%T is neither a node nor a policy", object)
+	}
+}

@@ -1,0 +1,155 @@
+package command_test
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
+)
+
+// paused keeps the manager from granting anything.
+var paused = fleettest.Spec(func(s *v1alpha1.RebootPolicySpec) { s.Pause = &v1alpha1.Pause{Reason: "test"} })
+
+// halt lets a policy halt: its only node has failed more often than it may, and that is written as the manager writes it.
+func halt(p *pool) {
+	GinkgoHelper()
+	p.needs(p.nodes[0])
+	n := node(p.nodes[0])
+	failed := v1alpha1.Progress{
+		Seq: 1, Phase: v1alpha1.PhaseAborted, BootID: n.Status.NodeInfo.BootID, Failures: 1, Reason: v1alpha1.ReasonDrainTimedOut, At: metav1.Now(),
+	}
+	p.patch(n.Name, map[string]any{"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationProgress: failed.String()}}})
+	Eventually(func() bool { return meta.IsStatusConditionTrue(p.get().Status.Conditions, v1alpha1.ConditionHalted) }).Should(BeTrue())
+}
+
+var _ = Describe("request", func() {
+	It("writes the annotation, in its own name, and leaves one that is there", func() {
+		p := newPool(2, paused)
+		Expect(ok("request", p.nodes[0], "node/"+p.nodes[1], "--reason=firmware")).
+			To(Equal("node/" + p.nodes[0] + " reboot requested\nnode/" + p.nodes[1] + " reboot requested\n"))
+		for _, name := range p.nodes {
+			Expect(node(name).Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationRebootRequested, "firmware"))
+		}
+		Expect(node(p.nodes[0]).ManagedFields).To(ContainElement(HaveField("Manager", "kubectl-reboot")))
+
+		Expect(ok("request", p.nodes[0], "--reason=other")).To(Equal("node/" + p.nodes[0] + " reboot already requested (firmware)\n"))
+		Expect(node(p.nodes[0]).Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationRebootRequested, "firmware"))
+	})
+
+	It("writes nothing in a dry run, and shows what it would", func() {
+		p := newPool(1, paused)
+		for _, where := range []string{"client", "server"} {
+			Expect(ok("request", p.nodes[0], "--reason=why", "--dry-run="+where)).
+				To(Equal("node/" + p.nodes[0] + " reboot requested (" + where + " dry run)\n"))
+			Expect(ok("request", p.nodes[0], "--reason=why", "--dry-run="+where, "-o", "yaml")).
+				To(And(ContainSubstring("reboot-operator.io/reboot-requested: why"), ContainSubstring("kind: Node")))
+		}
+		Expect(node(p.nodes[0]).Annotations).NotTo(HaveKey(v1alpha1.AnnotationRebootRequested))
+		Expect(fails("request", p.nodes[0], "--reason=why", "--dry-run=maybe")).To(Equal("error: --dry-run \"maybe\" must be none, server or client\n"))
+	})
+
+	It("wants a reason, and goes on after a node that is not there", func() {
+		p := newPool(1, paused)
+		Expect(fails("request", p.nodes[0])).To(Equal("error: --reason is missing: it is told to everybody who asks why the node reboots\n"))
+		Expect(fails("request")).To(HavePrefix("error: request wants at least one node: kubectl reboot request NODE..."))
+		stdout, stderr, err := run([]string{"request", "nowhere", p.nodes[0], "nobody", "--reason=why"})
+		Expect(err).To(HaveOccurred())
+		Expect(stdout).To(Equal("node/" + p.nodes[0] + " reboot requested\n"))
+		Expect(stderr).To(Equal("error: reading node nowhere: nodes \"nowhere\" not found\nerror: reading node nobody: nodes \"nobody\" not found\n"))
+	})
+
+	It("loses no race: what somebody wrote in between stays", func() {
+		p := newPool(1, paused)
+		raced := sync.OnceFunc(func() {
+			p.patch(p.nodes[0], map[string]any{"metadata": map[string]any{"annotations": map[string]any{"example.com/other": "writer"}}})
+		})
+		patches := 0
+		_, stderr, err := run([]string{"request", p.nodes[0], "--reason=why"}, wrapped(func(r *http.Request) {
+			if r.Method == http.MethodPatch {
+				patches++
+				raced()
+			}
+		}))
+		Expect(err).NotTo(HaveOccurred(), stderr)
+		Expect(patches).To(Equal(2), "the first lost, the second knew better")
+		Expect(node(p.nodes[0]).Annotations).To(And(HaveKeyWithValue("example.com/other", "writer"), HaveKeyWithValue(v1alpha1.AnnotationRebootRequested, "why")))
+	})
+})
+
+var _ = Describe("pause and resume", func() {
+	It("of a policy are spec.pause, whole", func() {
+		p := newPool(1)
+		until := time.Now().Add(48 * time.Hour).UTC().Truncate(time.Second)
+		Expect(ok("pause", "rbp/"+p.policy, "--reason=Black Friday", "--until="+until.Format(time.RFC3339))).
+			To(Equal("rebootpolicy.reboot-operator.io/" + p.policy + " paused until " + until.Format(time.RFC3339) + "\n"))
+		Expect(p.get().Spec.Pause.Reason).To(Equal("Black Friday"))
+		Expect(p.get().Spec.Pause.Until.Time).To(BeTemporally("==", until))
+
+		Expect(ok("pause", p.policy, "--reason=for good")).To(HaveSuffix(" paused\n"))
+		Expect(p.get().Spec.Pause).To(Equal(&v1alpha1.Pause{Reason: "for good"}), "the end of the old pause is not the new one's")
+		Expect(ok("pause", p.policy, "--reason=for good")).To(HaveSuffix(" already paused\n"))
+
+		Expect(ok("resume", p.policy)).To(HaveSuffix(" resumed\n"))
+		Expect(p.get().Spec.Pause).To(BeNil())
+		Expect(ok("resume", p.policy)).To(HaveSuffix(" is neither paused nor halted\n"))
+	})
+
+	It("of a node are the annotation", func() {
+		p := newPool(1)
+		Expect(ok("pause", "node/"+p.nodes[0])).To(Equal("node/" + p.nodes[0] + " paused\n"))
+		Expect(v1alpha1.NodeIsPaused(node(p.nodes[0]).Annotations)).To(BeTrue())
+		Expect(ok("pause", p.nodes[0])).To(Equal("node/" + p.nodes[0] + " already paused\n"))
+		Expect(ok("resume", p.nodes[0])).To(Equal("node/" + p.nodes[0] + " resumed\n"))
+		Expect(node(p.nodes[0]).Annotations).NotTo(HaveKey(v1alpha1.AnnotationPaused))
+		Expect(ok("resume", p.nodes[0])).To(Equal("node/" + p.nodes[0] + " is not paused\n"))
+		Expect(fails("pause", p.nodes[0], "--until=2h")).
+			To(ContainSubstring("a node's pause has no end and no reason: leave out --until and --reason, or pause its policy"))
+	})
+
+	It("tells a node from a policy", func() {
+		p := newPool(1)
+		twin := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: p.policy}}
+		Expect(api.Create(context.Background(), twin)).To(Succeed())
+		DeferCleanup(func() { Expect(api.Delete(context.Background(), twin)).To(Succeed()) })
+		Expect(fails("pause", p.policy)).
+			To(Equal("error: there are a node and a policy \"" + p.policy + "\": say node/" + p.policy + " or rbp/" + p.policy + "\n"))
+		Expect(fails("pause", "nowhere")).To(Equal("error: there is no node and no policy \"nowhere\"\n"))
+		Expect(fails("pause", "pod/x")).To(Equal("error: \"pod/x\" is neither node/NAME nor rbp/NAME\n"))
+		Expect(ok("pause", "node/"+p.policy)).To(Equal("node/" + p.policy + " paused\n"))
+		Expect(ok("pause", "rebootpolicy/"+p.policy)).To(HavePrefix("rebootpolicy.reboot-operator.io/" + p.policy + " paused"))
+	})
+
+	It("end a halt with the annotation, which the manager hears", func() {
+		p := newPool(1, fleettest.Spec(func(s *v1alpha1.RebootPolicySpec) { s.Failures = &v1alpha1.Failures{Max: new(int32(1))} }))
+		halt(p)
+		Expect(ok("status", p.policy)).To(And(ContainSubstring("halted"), ContainSubstring(`kubectl reboot resume rbp/`+p.policy)))
+		Expect(ok("resume", p.policy, "--reason=disk replaced")).To(HaveSuffix(" resumed\n"))
+		Eventually(func() string {
+			c := meta.FindStatusCondition(p.get().Status.Conditions, v1alpha1.ConditionHalted)
+			return string(c.Status) + " " + c.Message
+		}).Should(Equal("False resumed: disk replaced"))
+	})
+
+	It("say where a reason is written nowhere", func() {
+		p := newPool(1, paused)
+		Expect(ok("resume", p.policy, "--reason=why")).To(HaveSuffix(" resumed, without the reason: only the end of a halt has one\n"))
+	})
+
+	It("refuse an end that is none", func() {
+		p := newPool(1)
+		Expect(fails("pause", p.policy, "--until=tomorrow")).
+			To(Equal("error: --until \"tomorrow\" must be an instant such as 2026-12-01T06:00:00+01:00, or a duration such as 2h\n"))
+		Expect(fails("pause", p.policy, "--until=2020-01-01T00:00:00Z")).To(Equal("error: --until \"2020-01-01T00:00:00Z\" is past\n"))
+		Expect(ok("pause", p.policy, "--until=90m")).To(ContainSubstring(" paused until "))
+		Expect(p.get().Spec.Pause.Until.Time).To(BeTemporally("~", time.Now().Add(90*time.Minute), time.Minute))
+	})
+})

@@ -1,0 +1,94 @@
+package explanation
+
+import (
+	"strings"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
+)
+
+// Advice is what to do, and the command that does it or shows more. An empty Command: there is none.
+type Advice struct {
+	Text    string `json:"text"`
+	Command string `json:"command,omitempty"`
+}
+
+const (
+	agentPods   = "kubectl get pods -n reboot-operator-system --field-selector spec.nodeName=NODE"
+	managerPods = "kubectl get pods -n reboot-operator-system"
+	allPods     = "kubectl get pods -A --field-selector spec.nodeName=NODE"
+)
+
+// waits is the advice for each reason to wait. NODE and POLICY stand for their names.
+var waits = map[v1alpha1.Reason]Advice{
+	v1alpha1.ReasonNoPolicy:            {"create a policy that selects the node, or mend a nodeSelector", "kubectl get rebootpolicies"},
+	v1alpha1.ReasonPolicyConflict:      {"let one policy select the node, or raise the priority of one", `kubectl patch rbp POLICY --type=merge -p '{"spec":{"priority":1}}'`},
+	v1alpha1.ReasonNodePaused:          {"let the node take part again", "kubectl reboot resume node/NODE"},
+	v1alpha1.ReasonInvalid:             {"mend the field that the message names", "kubectl edit rbp POLICY"},
+	v1alpha1.ReasonPaused:              {"wait, or end the pause", "kubectl reboot resume rbp/POLICY"},
+	v1alpha1.ReasonHalted:              {"mend the nodes that failed, then let the policy go on", `kubectl reboot resume rbp/POLICY --reason="what was mended"`},
+	v1alpha1.ReasonBlackout:            {"wait; the coming windows are shown by", "kubectl reboot windows POLICY"},
+	v1alpha1.ReasonWindowClosed:        {"wait; the coming windows are shown by", "kubectl reboot windows POLICY"},
+	v1alpha1.ReasonWindowTooShort:      {"wait, or make the window longer; the coming windows are shown by", "kubectl reboot windows POLICY"},
+	v1alpha1.ReasonUpdateNotApplied:    {"mend the update: a new version goes on by itself; this one is tried again by", "kubectl reboot request NODE --reason=why"},
+	v1alpha1.ReasonDomainBusy:          {"wait; who is in flight is shown by", "kubectl reboot status POLICY"},
+	v1alpha1.ReasonNodeUnavailable:     {"mend the node: its reboot could not be proved", "kubectl describe node NODE"},
+	v1alpha1.ReasonInhibited:           {"see who inhibits, on the host", "systemd-inhibit --list"},
+	v1alpha1.ReasonCoordinatorConflict: {"stop what the message names, on the host", "systemctl mask --now locksmithd.service"},
+	v1alpha1.ReasonRecordUnreadable:    {"see whether the agent runs: it repairs its record", agentPods},
+	v1alpha1.ReasonUndrainablePod:      {"give the pod a rule in spec.drain.rules, or let it go", allPods},
+	v1alpha1.ReasonBackingOff:          {"mend what made the last attempt fail, or wait for the next", "kubectl describe node NODE"},
+	v1alpha1.ReasonControlPlaneGuard:   {"wait, or mend the other control-plane node", "kubectl get nodes"},
+	v1alpha1.ReasonBudgetExhausted:     {"wait; who is in flight is shown by", "kubectl reboot status POLICY"},
+	v1alpha1.ReasonDryRun:              {"let the policy act", `kubectl patch rbp POLICY --type=merge -p '{"spec":{"mode":"Enforce"}}'`},
+}
+
+// flies is the advice for what may keep a granted reboot; others need nothing.
+var flies = map[v1alpha1.Reason]Advice{
+	v1alpha1.ReasonRebootTimedOut:   {"see to the machine; where it is gone for good, its slot is freed by", "kubectl delete node NODE"},
+	v1alpha1.ReasonDrainTimedOut:    {"see whether the agent runs", agentPods},
+	v1alpha1.ReasonRecordUnreadable: {"see whether the agent runs: it repairs its record", agentPods},
+	v1alpha1.ReasonWaitingForHook:   {"nothing, or see to the hook's pod on the node", allPods},
+	v1alpha1.ReasonHookFailed:       {"mend what the hook checks: an answer of \"true\" goes on", allPods},
+	v1alpha1.ReasonHookTimedOut:     {"see to the hook's pod on the node: an answer of \"true\" goes on", allPods},
+}
+
+// AdviceFor is what to do about a node that waits for a reason.
+func AdviceFor(reason v1alpha1.Reason, node, policy string) Advice {
+	a := waits[reason]
+	if a.Text == "" {
+		a.Text = "see docs/reasons.md for what to do about " + string(reason)
+	}
+	return a.about(node, policy)
+}
+
+func advise(e *Explanation) Advice {
+	policy := ""
+	if e.Policy != nil {
+		policy = e.Policy.Name
+	}
+	switch e.Verdict {
+	case Waiting:
+		return AdviceFor(e.Reason, e.Node, policy)
+	case Due:
+		return Advice{"nothing; if this stays, see whether the manager runs", managerPods}
+	case NoNeed:
+		return Advice{"nothing; a reboot without an update is asked for by", "kubectl reboot request NODE --reason=why"}.about(e.Node, policy)
+	case InFlight:
+		if a, ok := flies[e.Reason]; ok {
+			return a.about(e.Node, policy)
+		}
+		if e.Flight.Phase == fleet.Draining {
+			return Advice{"nothing; what the drain waits for is shown by", "kubectl describe node NODE"}.about(e.Node, policy)
+		}
+		return Advice{Text: "nothing"}
+	case Unknown:
+	}
+	return Advice{"see whether the agent runs and what it says", agentPods}.about(e.Node, policy)
+}
+
+// about fills in the names.
+func (a Advice) about(node, policy string) Advice {
+	a.Command = strings.NewReplacer("NODE", node, "POLICY", policy).Replace(a.Command)
+	return a
+}

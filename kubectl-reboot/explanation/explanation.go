@@ -1,0 +1,178 @@
+// Package explanation is THE answer to why one node is not rebooting, or how far its reboot is.
+package explanation
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
+)
+
+// Verdict is the answer in one word.
+type Verdict string
+
+const (
+	// NoNeed means nothing asks for a reboot.
+	NoNeed Verdict = "NoNeed"
+	// Unknown means nobody can say whether a reboot is needed.
+	Unknown Verdict = "Unknown"
+	// Waiting means a reboot is needed, and a check objects.
+	Waiting Verdict = "Waiting"
+	// Due means a reboot is needed and nothing objects: the manager grants it with its next look.
+	Due Verdict = "Due"
+	// InFlight means the reboot is granted and not over.
+	InFlight Verdict = "InFlight"
+)
+
+// Explanation is everything about one node's reboot.
+type Explanation struct {
+	Node    string    `json:"node"`
+	At      time.Time `json:"at"`
+	Verdict Verdict   `json:"verdict"`
+	// Reason and Message are THE reason and its sentence, as in condition RebootPermitted.
+	Reason  v1alpha1.Reason `json:"reason,omitempty"`
+	Message string          `json:"message,omitempty"`
+	// Until is when the reason falls by itself. Zero: it needs somebody to do something.
+	Until  time.Time `json:"until,omitzero"`
+	Need   Need      `json:"need"`
+	Policy *Policy   `json:"policy,omitempty"`
+	// Places says who uses up maxUnavailable, where that is what the node waits for.
+	Places string `json:"places,omitempty"`
+	// Checks are all checks in their order. None: the node needs no reboot, or has its grant.
+	Checks   []Check       `json:"checks,omitempty"`
+	Flight   *fleet.Flight `json:"flight,omitempty"`
+	Timeline []Moment      `json:"timeline,omitempty"`
+	Advice   Advice        `json:"advice"`
+	// Manager is what the manager has written on the node, where that is not what its planner says now.
+	Manager *Said `json:"manager,omitempty"`
+}
+
+// Need is what the agent says: the node's condition RebootRequired.
+type Need struct {
+	// Status is True, False or Unknown; empty where no agent has ever reported.
+	Status  corev1.ConditionStatus `json:"status,omitempty"`
+	Reason  string                 `json:"reason,omitempty"`
+	Message string                 `json:"message,omitempty"`
+	Since   time.Time              `json:"since,omitzero"`
+}
+
+// Policy is which policy answers for the node: the one that granted its reboot, or governs it, or is the first of rivals.
+type Policy struct {
+	Name     string `json:"name"`
+	Priority int32  `json:"priority"`
+	// Others are the other policies that select the node.
+	Others []Other `json:"others,omitempty"`
+}
+
+// Other is a policy that selects the node and does not answer for it.
+type Other struct {
+	Name     string `json:"name"`
+	Priority int32  `json:"priority"`
+}
+
+// Check is how one check went.
+type Check struct {
+	Name   v1alpha1.Reason `json:"name"`
+	Result plan.Result     `json:"result"`
+	// Message says what is well, or what objects.
+	Message string `json:"message,omitempty"`
+}
+
+// Said is what condition RebootPermitted says; an empty Status: nothing.
+type Said struct {
+	Status  corev1.ConditionStatus `json:"status,omitempty"`
+	Reason  string                 `json:"reason,omitempty"`
+	Message string                 `json:"message,omitempty"`
+}
+
+// Of explains a node of the fleet.
+func Of(f fleet.Fleet, name string) (Explanation, error) {
+	object, node := f.Node(name)
+	if node == nil {
+		return Explanation{}, fmt.Errorf("there is no node %q", name)
+	}
+	policy := f.Policy(plan.Responsible(f.Policies, f.Governor, node))
+	answer := plan.Explain(f.Snapshot(policy), name)
+	e := Explanation{
+		Node: name, At: f.Now, Reason: answer.Decision.Reason, Message: answer.Decision.Message, Until: answer.Until,
+		Need: needOf(object), Policy: policyOf(policy, f.Governor.Selecting(node.Labels)), Checks: checksOf(answer.Checks),
+	}
+	if answer.Flight != nil {
+		flight := fleet.FlightOf(*answer.Flight)
+		e.Flight, e.Reason, e.Message, e.Until = &flight, flight.Reason, flight.Message, flight.Until
+	}
+	e.Verdict = verdict(answer, node)
+	if e.Verdict == NoNeed || e.Verdict == Unknown {
+		e.Reason, e.Message = v1alpha1.Reason(e.Need.Reason), e.Need.Message
+	}
+	if e.Reason == v1alpha1.ReasonBudgetExhausted {
+		e.Places = f.Plan(policy).Holders
+	}
+	e.Timeline, e.Advice, e.Manager = timeline(&e, node, answer.Flight), advise(&e), differs(answer, node)
+	return e, nil
+}
+
+func verdict(answer plan.Explanation, n *plan.Node) Verdict {
+	switch {
+	case answer.Flight != nil:
+		return InFlight
+	case answer.Due:
+		return Due
+	case n.NeedsReboot():
+		return Waiting
+	case n.Required == corev1.ConditionFalse:
+		return NoNeed
+	}
+	return Unknown
+}
+
+func needOf(node *corev1.Node) Need {
+	for _, c := range node.Status.Conditions {
+		if c.Type == v1alpha1.NodeRebootRequired {
+			return Need{Status: c.Status, Reason: c.Reason, Message: c.Message, Since: c.LastTransitionTime.Time}
+		}
+	}
+	return Need{}
+}
+
+func policyOf(policy *v1alpha1.RebootPolicy, selecting []plan.Selection) *Policy {
+	if policy == nil {
+		return nil
+	}
+	p := &Policy{Name: policy.Name, Priority: policy.Spec.Priority}
+	for _, s := range selecting {
+		if s.Policy != policy.Name {
+			p.Others = append(p.Others, Other{Name: s.Policy, Priority: s.Priority})
+		}
+	}
+	return p
+}
+
+func checksOf(outcomes []plan.Outcome) []Check {
+	checks := make([]Check, 0, len(outcomes))
+	for _, o := range outcomes {
+		checks = append(checks, Check{Name: o.Check, Result: o.Result, Message: o.Message})
+	}
+	return checks
+}
+
+// differs is what the manager has written, unless it is what its planner says now or a write of it is due anyway.
+func differs(answer plan.Explanation, n *plan.Node) *Said {
+	is, want := Said{}, answer.Decision
+	if c := n.Permitted; c != nil {
+		is = Said{Status: c.Status, Reason: c.Reason, Message: c.Message}
+	}
+	switch {
+	case answer.Flight != nil && want.Status == "":
+		return nil
+	case answer.Due && is.Status == "":
+		return nil
+	case is.Status == want.Status && is.Reason == string(want.Reason):
+		return nil
+	}
+	return &is
+}

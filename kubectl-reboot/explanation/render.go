@@ -1,0 +1,234 @@
+package explanation
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
+)
+
+// indent is how far what belongs to a heading is moved in, and the width of a fact's name.
+const indent = 10
+
+// Look is how an explanation is shown.
+type Look struct {
+	// Theme paints.
+	Theme terminal.Theme
+	// Width is the terminal's, at which text is wrapped; 0: a pipe, nothing is.
+	Width int
+	// Zone is in which instants are told.
+	Zone *time.Location
+}
+
+// Lines is the explanation for people: the answer first, then what it rests on.
+func (e Explanation) Lines(l Look) []string {
+	head := []string{e.headline(l)}
+	if e.Message != "" && (e.Flight == nil || !strings.EqualFold(e.Message, string(e.Flight.Phase))) {
+		head = append(head, l.wrap("  ", e.Message)...)
+	}
+	blocks := [][]string{head, e.facts(l), e.checks(l), e.timeline(l), e.manager(l)}
+	var lines []string
+	for _, block := range blocks {
+		if len(block) > 0 && len(lines) > 0 {
+			lines = append(lines, "")
+		}
+		lines = append(lines, block...)
+	}
+	return lines
+}
+
+// headlines are the answers; phaseOf says more of a flight.
+var headlines = map[Verdict]struct {
+	words string
+	style terminal.Style
+}{
+	NoNeed:   {"needs no reboot", terminal.Good},
+	Unknown:  {"may need a reboot, nobody can say", terminal.Wait},
+	Waiting:  {"waits", terminal.Wait},
+	Due:      {"is next: nothing objects", terminal.Good},
+	InFlight: {"is being rebooted", terminal.Busy},
+}
+
+func (e Explanation) headline(l Look) string {
+	h := headlines[e.Verdict]
+	word := string(e.Reason)
+	if f := e.Flight; f != nil {
+		word = string(f.Phase) + " for " + moment.Span(e.At.Sub(f.Since))
+		if f.Overdue {
+			word, h.style = string(f.Reason)+", "+word, terminal.Bad
+		}
+	}
+	if word != "" {
+		word = ": " + l.Theme.Paint(terminal.Strong, word)
+	}
+	return l.Theme.Paint(terminal.Strong, e.Node) + " " + l.Theme.Paint(h.style, h.words) + word
+}
+
+// facts are what the answer rests on, each with its name.
+func (e Explanation) facts(l Look) []string {
+	var lines []string
+	fact := func(name, text string) {
+		if text != "" {
+			lines = append(lines, l.named(name, text)...)
+		}
+	}
+	fact("Policy", e.Policy.words())
+	fact("Needs", e.Need.words(e.At, l.Zone))
+	fact("Places", e.Places)
+	if !e.Until.IsZero() {
+		fact(e.untilWord(), moment.At(e.Until, e.At, l.Zone)+", "+moment.Until(e.Until, e.At))
+	}
+	fact("Do", e.Advice.Text)
+	if e.Advice.Command != "" {
+		lines = append(lines, strings.Repeat(" ", indent)+l.Theme.Paint(terminal.Strong, e.Advice.Command))
+	}
+	return lines
+}
+
+// untilWord is what comes at the end of a reason's time, or a flight's.
+func (e Explanation) untilWord() string {
+	switch {
+	case e.Flight == nil:
+		return "Until"
+	case e.Flight.Phase == fleet.Settling:
+		return "Back"
+	}
+	return "Deadline"
+}
+
+func (p *Policy) words() string {
+	if p == nil {
+		return "none selects the node"
+	}
+	text := fmt.Sprintf("%s (priority %d)", p.Name, p.Priority)
+	others := make([]string, len(p.Others))
+	for i, o := range p.Others {
+		others[i] = fmt.Sprintf("%s (%d)", o.Name, o.Priority)
+	}
+	if len(others) > 0 {
+		text += "; also selected by " + strings.Join(others, ", ")
+	}
+	return text
+}
+
+func (n Need) words(now time.Time, zone *time.Location) string {
+	since := fmt.Sprintf(" since %s, %s ago", moment.At(n.Since, now, zone), moment.Span(now.Sub(n.Since)))
+	said := n.Reason
+	if n.Message != "" {
+		said += ", " + n.Message
+	}
+	switch n.Status {
+	case corev1.ConditionTrue:
+		return "a reboot" + since + ": " + said
+	case corev1.ConditionFalse:
+		return "none" + since + ": " + said
+	case corev1.ConditionUnknown:
+		return "unknown" + since + ": " + said
+	}
+	return "unknown: no agent has ever reported from this node"
+}
+
+// marks are how a check went.
+var marks = map[plan.Result]struct {
+	mark  string
+	style terminal.Style
+}{
+	plan.Passed: {"✓", terminal.Good}, plan.Objects: {"✗", terminal.Bad}, plan.NotReached: {"·", terminal.Quiet},
+}
+
+func (e Explanation) checks(l Look) []string {
+	if len(e.Checks) == 0 {
+		return nil
+	}
+	name := 0
+	for _, c := range e.Checks {
+		name = max(name, len(c.Name))
+	}
+	lines := []string{l.Theme.Paint(terminal.Quiet, "CHECKS")}
+	for _, c := range e.Checks {
+		m := marks[c.Result]
+		lead := "  " + l.Theme.Paint(m.style, m.mark) + " "
+		if c.Result == plan.NotReached {
+			lines = append(lines, lead+l.Theme.Paint(terminal.Quiet, terminal.Fit(string(c.Name), name)+"  not reached"))
+			continue
+		}
+		text := terminal.Wrap(c.Message, max(0, l.Width-name-6))
+		lines = append(lines, lead+terminal.Fit(string(c.Name), name)+"  "+text[0])
+		for _, more := range text[1:] {
+			lines = append(lines, strings.Repeat(" ", name+6)+more)
+		}
+	}
+	return lines
+}
+
+// timeline marks where now is.
+func (e Explanation) timeline(l Look) []string {
+	if len(e.Timeline) == 0 {
+		return nil
+	}
+	lines := []string{l.Theme.Paint(terminal.Quiet, "TIMELINE")}
+	for _, m := range e.Timeline {
+		away := moment.Span(e.At.Sub(m.At)) + " ago"
+		if m.At.After(e.At) {
+			away = moment.Until(m.At, e.At)
+		}
+		stamp := moment.Exact(m.At, l.Zone)
+		lead := "  " + stamp + "  " + terminal.Fit(away, 10) + "  "
+		text := terminal.Wrap(m.What, max(0, l.Width-len([]rune(lead))))
+		line := lead + text[0]
+		if m.At.After(e.At) {
+			line = l.Theme.Paint(terminal.Quiet, line)
+		}
+		lines = append(lines, line)
+		for _, more := range text[1:] {
+			lines = append(lines, strings.Repeat(" ", len([]rune(lead)))+more)
+		}
+	}
+	return lines
+}
+
+// manager says where the manager's word differs.
+func (e Explanation) manager(l Look) []string {
+	if e.Manager == nil {
+		return nil
+	}
+	said := "nothing: condition RebootPermitted is not there"
+	if e.Manager.Status != "" {
+		said = fmt.Sprintf("RebootPermitted=%s, %s: %s", e.Manager.Status, e.Manager.Reason, e.Manager.Message)
+	}
+	lines := l.wrap(l.Theme.Paint(terminal.Bad, "!")+" ", "the manager's last word on this node is another: "+said)
+	lines = append(lines, l.wrap("  ", "It follows within seconds while it runs. If this stays, see whether it does:")...)
+	return append(lines, "  "+l.Theme.Paint(terminal.Strong, managerPods))
+}
+
+// named is a fact: its name, and its text beside it.
+func (l Look) named(name, text string) []string {
+	lines := terminal.Wrap(text, max(0, l.Width-indent))
+	for i, line := range lines {
+		lead := strings.Repeat(" ", indent)
+		if i == 0 {
+			lead = l.Theme.Paint(terminal.Quiet, terminal.Fit(name, indent))
+		}
+		lines[i] = lead + line
+	}
+	return lines
+}
+
+// wrap puts the lead, which is two columns wide, before the first line and blanks before the others.
+func (l Look) wrap(lead, text string) []string {
+	lines := slices.Clone(terminal.Wrap(text, max(0, l.Width-2)))
+	for i, line := range lines {
+		if i > 0 {
+			lead = "  "
+		}
+		lines[i] = lead + line
+	}
+	return lines
+}

@@ -1,0 +1,98 @@
+package explanation_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+	_ "time/tzdata"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/explanation"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
+	. "github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal/terminaltest"
+)
+
+// permitted is what the manager has written.
+func permitted(status corev1.ConditionStatus, reason v1alpha1.Reason, message string) func(*corev1.Node) {
+	return Condition(v1alpha1.NodeRebootPermitted, status, string(reason), time.Hour, message)
+}
+
+// explain explains node n1 of the pool w.
+func explain(t *testing.T, policies []v1alpha1.RebootPolicy, nodes ...corev1.Node) explanation.Explanation {
+	t.Helper()
+	e, err := explanation.Of(fleet.New(policies, nodes, Now), "n1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// few keeps some checks: the files are about how they look, and need not change with every new one.
+func few(e explanation.Explanation) explanation.Explanation {
+	keep := []v1alpha1.Reason{"NoPolicy", "PolicyConflict", "NodePaused", "WindowClosed", "BackingOff", "BudgetExhausted", "DryRun"}
+	e.Checks = slices.DeleteFunc(e.Checks, func(c explanation.Check) bool { return !slices.Contains(keep, c.Name) })
+	return e
+}
+
+func policies(list ...v1alpha1.RebootPolicy) []v1alpha1.RebootPolicy { return list }
+
+func TestLines(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	everything := Policy("everything", Spec(func(s *v1alpha1.RebootPolicySpec) { s.NodeSelector, s.Priority = nil, -5 }))
+	rival := Policy("rival", Spec(func(s *v1alpha1.RebootPolicySpec) { s.NodeSelector = nil }))
+	needy := func(options ...func(*corev1.Node)) corev1.Node {
+		return Node("n1", "w", append([]func(*corev1.Node){Needs(50 * time.Hour)}, options...)...)
+	}
+	aborted := Progressed(6, v1alpha1.PhaseAborted, 2*time.Minute, func(p *v1alpha1.Progress) {
+		p.Failures, p.Reason, p.Message = 1, v1alpha1.ReasonDrainTimedOut, "pod shop/db-0: disruption budget shop/db allows none"
+		started := p.At
+		started.Time = started.Add(-20 * time.Minute)
+		p.DrainStartedAt = &started
+	})
+	cases := map[string]struct {
+		policies []v1alpha1.RebootPolicy
+		nodes    []corev1.Node
+	}{
+		"window-closed": {policies(Policy("w", Weeknights), everything), []corev1.Node{
+			needy(permitted(corev1.ConditionFalse, v1alpha1.ReasonWindowClosed, "no window is open; the next reboot may start Mon 2026-11-23 21:00:00 UTC")),
+		}},
+		"budget": {policies(Policy("w", Holds("n0", 7, time.Minute))), []corev1.Node{
+			Node("n0", "w", Needs(51*time.Hour), Granted("w", 7, time.Minute)), needy(permitted(corev1.ConditionFalse, v1alpha1.ReasonBudgetExhausted, "")),
+		}},
+		"backing-off": {policies(Policy("w")), []corev1.Node{needy(aborted, permitted(corev1.ConditionFalse, v1alpha1.ReasonBackingOff, ""))}},
+		"draining": {policies(Policy("w", Holds("n1", 7, 3*time.Minute))), []corev1.Node{
+			needy(Granted("w", 7, 3*time.Minute), Progressed(7, v1alpha1.PhaseDraining, 150*time.Second), permitted(corev1.ConditionTrue, v1alpha1.ReasonGranted, "")),
+		}},
+		"settling": {policies(Policy("w", Holds("n1", 7, 3*time.Minute))), []corev1.Node{
+			Node("n1", "w", Granted("w", 7, 3*time.Minute), Progressed(7, v1alpha1.PhaseRebooting, 2*time.Minute), Booted(20*time.Second),
+				permitted(corev1.ConditionTrue, v1alpha1.ReasonGranted, "")),
+		}},
+		"overdue": {policies(Policy("w", Holds("n1", 7, 3*time.Hour))), []corev1.Node{
+			needy(Granted("w", 7, 3*time.Hour), Progressed(7, v1alpha1.PhaseRebooting, 2*time.Hour), NotReady, permitted(corev1.ConditionTrue, v1alpha1.ReasonRebootTimedOut, "")),
+		}},
+		"conflict":  {policies(Policy("w"), rival), []corev1.Node{needy(permitted(corev1.ConditionFalse, v1alpha1.ReasonPolicyConflict, ""))}},
+		"no-policy": {nil, []corev1.Node{needy(permitted(corev1.ConditionFalse, v1alpha1.ReasonNoPolicy, ""))}},
+		"no-need":   {policies(Policy("w")), []corev1.Node{Node("n1", "w")}},
+		"no-agent":  {policies(Policy("w")), []corev1.Node{Node("n1", "w", func(n *corev1.Node) { n.Status.Conditions = n.Status.Conditions[:1] })}},
+		"manager-lags": {policies(Policy("w")), []corev1.Node{
+			needy(permitted(corev1.ConditionFalse, v1alpha1.ReasonWindowClosed, "no window is open; the next reboot may start Mon 2026-11-23 15:00:00 UTC")),
+		}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			e := few(explain(t, tc.policies, tc.nodes...))
+			terminaltest.Golden(t, name, e.Lines(explanation.Look{Zone: berlin}))
+			terminaltest.Fits(t, 100, e.Lines(explanation.Look{Zone: berlin, Width: 100}))
+		})
+	}
+	wide := few(explain(t, cases["backing-off"].policies, cases["backing-off"].nodes...))
+	terminaltest.Golden(t, "80-columns", wide.Lines(explanation.Look{Zone: berlin, Width: 80}))
+	terminaltest.Golden(t, "colour", wide.Lines(explanation.Look{Zone: berlin, Width: 120, Theme: terminal.Theme{Color: true}}))
+}

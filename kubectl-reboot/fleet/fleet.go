@@ -1,0 +1,94 @@
+// Package fleet is all that decides about reboots at one instant, looked at by the planner that the manager runs.
+package fleet
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
+)
+
+// Fleet is the policies and nodes of a cluster at one instant.
+type Fleet struct {
+	// Now is that instant, by the clock of whoever asks.
+	Now time.Time
+	// Policies are all policies, by name.
+	Policies []v1alpha1.RebootPolicy
+	// Governor knows which of them governs which node.
+	Governor plan.Governor
+
+	nodes []corev1.Node
+	views []plan.Node
+}
+
+// New is the fleet of these policies and nodes.
+func New(policies []v1alpha1.RebootPolicy, nodes []corev1.Node, now time.Time) Fleet {
+	policies, nodes = slices.Clone(policies), slices.Clone(nodes)
+	slices.SortFunc(policies, func(a, b v1alpha1.RebootPolicy) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(nodes, func(a, b corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
+	return Fleet{
+		Now: now, Policies: policies, Governor: plan.NewGovernor(policies), nodes: nodes, views: snapshot.Views(nodes),
+	}
+}
+
+// Policy is the policy of a name; nil when there is none.
+func (f Fleet) Policy(name string) *v1alpha1.RebootPolicy {
+	i := slices.IndexFunc(f.Policies, func(p v1alpha1.RebootPolicy) bool { return p.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &f.Policies[i]
+}
+
+// Node is the node of a name, as the API server has it and as decisions look at it; nil when there is none.
+func (f Fleet) Node(name string) (*corev1.Node, *plan.Node) {
+	i := slices.IndexFunc(f.nodes, func(n corev1.Node) bool { return n.Name == name })
+	if i < 0 {
+		return nil, nil
+	}
+	return &f.nodes[i], &f.views[i]
+}
+
+// Plan is what is decided about a policy.
+func (f Fleet) Plan(policy *v1alpha1.RebootPolicy) plan.Plan { return plan.Reboots(f.Snapshot(policy)) }
+
+// Snapshot is what the manager would decide from; a nil policy stands for the nodes that none governs.
+func (f Fleet) Snapshot(policy *v1alpha1.RebootPolicy) plan.Snapshot {
+	return snapshot.Of(policy, f.Policies, f.views, f.Now)
+}
+
+// Governed are the nodes that a policy governs, by name.
+func (f Fleet) Governed(policy string) []*plan.Node {
+	var governed []*plan.Node
+	for i := range f.views {
+		if f.Governor.Govern(f.views[i].Labels).Policy == policy {
+			governed = append(governed, &f.views[i])
+		}
+	}
+	return governed
+}
+
+// Ungoverned is what is decided about the nodes that no policy governs.
+func (f Fleet) Ungoverned() []plan.Decision { return plan.Ungoverned(f.Governor, f.views) }
+
+// Torn tells that a grant stands on a node and in no ledger. That is seldom so, and often seen where policies and nodes are
+// watched apart: one is newer than the other.
+func (f Fleet) Torn() bool {
+	return slices.ContainsFunc(f.Policies, func(p v1alpha1.RebootPolicy) bool { return len(f.Plan(&p).Adopted) > 0 })
+}
+
+// Next is the earliest instant at which time alone changes what is decided. Zero: none.
+func (f Fleet) Next() time.Time {
+	var next time.Time
+	for i := range f.Policies {
+		if at := f.Plan(&f.Policies[i]).Next; !at.IsZero() && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
+	}
+	return next
+}

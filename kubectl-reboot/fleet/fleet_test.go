@@ -1,0 +1,102 @@
+package fleet_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
+	. "github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
+)
+
+// TestFlightOf: each phase, and since when.
+func TestFlightOf(t *testing.T) {
+	hooks := Annotated(v1alpha1.AnnotationHooks, v1alpha1.HookPhase{Seq: 7, Stage: v1alpha1.HooksBefore, At: Ago(50 * time.Second)}.String())
+	hooked := Spec(func(s *v1alpha1.RebootPolicySpec) {
+		s.Hooks = &v1alpha1.Hooks{Before: []v1alpha1.AnnotationKey{"example.com/ok"}}
+	})
+	rebooting := Progressed(7, v1alpha1.PhaseRebooting, 40*time.Second)
+	cases := map[string]struct {
+		policy []func(*v1alpha1.RebootPolicy)
+		node   []func(*corev1.Node)
+		phase  fleet.Phase
+		ago    time.Duration
+	}{
+		"in the ledger alone":     {phase: fleet.Granted, ago: time.Minute},
+		"told":                    {node: []func(*corev1.Node){Granted("w", 7, 30*time.Second)}, phase: fleet.Granted, ago: time.Minute},
+		"hooks":                   {policy: []func(*v1alpha1.RebootPolicy){hooked}, node: []func(*corev1.Node){hooks}, phase: fleet.Hooks, ago: 50 * time.Second},
+		"an earlier grant's past": {node: []func(*corev1.Node){Progressed(6, v1alpha1.PhaseAborted, time.Hour)}, phase: fleet.Granted, ago: time.Minute},
+		"draining": {
+			node: []func(*corev1.Node){Granted("w", 7, time.Minute), Progressed(7, v1alpha1.PhaseDraining, 50*time.Second)}, phase: fleet.Draining, ago: 50 * time.Second,
+		},
+		"rebooting":             {node: []func(*corev1.Node){Granted("w", 7, time.Minute), rebooting}, phase: fleet.Rebooting, ago: 40 * time.Second},
+		"booted, and not Ready": {node: []func(*corev1.Node){Granted("w", 7, time.Minute), rebooting, Booted(9 * time.Second), NotReady}, phase: fleet.Booted, ago: 40 * time.Second},
+		"Ready, and no agent's word": {
+			node: []func(*corev1.Node){
+				Granted("w", 7, time.Minute), rebooting, Booted(9 * time.Second),
+				Condition(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, "Rebooting", 40*time.Second),
+			}, phase: fleet.Booted, ago: 40 * time.Second,
+		},
+		"settling since the agent's word": {
+			node: []func(*corev1.Node){
+				Granted("w", 7, time.Minute), rebooting, Booted(9 * time.Second),
+				Condition(corev1.NodeMaintenanceInProgress, corev1.ConditionFalse, "RebootSucceeded", 5*time.Second),
+			}, phase: fleet.Settling, ago: 5 * time.Second,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := Policy("w", append(tc.policy, Holds("n1", 7, time.Minute))...)
+			n := Node("n1", "w", append([]func(*corev1.Node){Needs(time.Hour)}, tc.node...)...)
+			f := fleet.New([]v1alpha1.RebootPolicy{p}, []corev1.Node{n}, Now)
+			flight := fleet.FlightOf(f.Plan(f.Policy("w")).Flights[0])
+			if got, want := []any{flight.Phase, Now.Sub(flight.Since)}, []any{tc.phase, tc.ago}; !cmp.Equal(got, want) {
+				t.Errorf("got %v, want %v", got, want)
+			}
+		})
+	}
+}
+
+// TestFleet: what is found by name, what is not, and what is nobody's.
+func TestFleet(t *testing.T) {
+	f := fleet.New([]v1alpha1.RebootPolicy{Policy("w"), Policy("a", Weeknights)}, []corev1.Node{Node("n2", "w"), Node("n1", "none", Needs(0))}, Now)
+	if f.Policy("nowhere") != nil || f.Policy("w").Name != "w" {
+		t.Error("policies are found by name")
+	}
+	if object, _ := f.Node("nowhere"); object != nil {
+		t.Error("a node that is not there")
+	}
+	if object, view := f.Node("n2"); object.Name != "n2" || view.Name != "n2" {
+		t.Error("nodes are found by name")
+	}
+	var governed []string
+	for _, n := range f.Governed("w") {
+		governed = append(governed, n.Name)
+	}
+	ungoverned := f.Ungoverned()
+	if diff := cmp.Diff([]any{[]string{"n2"}, 1, v1alpha1.ReasonNoPolicy}, []any{governed, len(ungoverned), ungoverned[0].Reason}); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if want := time.Date(2026, 11, 23, 21, 0, 0, 0, time.UTC); !f.Next().Equal(want) {
+		t.Errorf("the next change is at %v, want %v: the window opens", f.Next(), want)
+	}
+}
+
+// TestFleet_Torn: a grant that no ledger has is adopted by the planner, and may be a sign that one watch is ahead.
+func TestFleet_Torn(t *testing.T) {
+	n := []corev1.Node{Node("n1", "w", Needs(time.Hour), Granted("w", 7, 0))}
+	if f := fleet.New([]v1alpha1.RebootPolicy{Policy("w", Holds("n1", 7, 0))}, n, Now); f.Torn() {
+		t.Error("the ledger has the grant")
+	}
+	f := fleet.New([]v1alpha1.RebootPolicy{Policy("w")}, n, Now)
+	if !f.Torn() {
+		t.Error("the ledger has not the grant")
+	}
+	if e := plan.Explain(f.Snapshot(f.Policy("w")), "n1"); e.Flight == nil || fleet.FlightOf(*e.Flight).Phase != fleet.Granted {
+		t.Errorf("it is in flight all the same: %+v", e)
+	}
+}

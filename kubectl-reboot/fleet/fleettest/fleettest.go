@@ -1,0 +1,150 @@
+// Package fleettest makes policies and nodes for tests, in the words of what happens to them.
+package fleettest
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// Now is a Monday afternoon in Berlin, before the windows of the week.
+var Now = time.Date(2026, 11, 23, 15, 48, 0, 0, time.UTC)
+
+// PoolLabel is what Policy selects by.
+const PoolLabel = "example.com/pool"
+
+// Policy selects the pool of its name, one node at a time, at any hour; the manager has seen it.
+func Policy(name string, options ...func(*v1alpha1.RebootPolicy)) v1alpha1.RebootPolicy {
+	p := v1alpha1.RebootPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Generation: 1},
+		Spec:       v1alpha1.RebootPolicySpec{NodeSelector: &metav1.LabelSelector{MatchLabels: map[string]string{PoolLabel: name}}},
+		Status:     v1alpha1.RebootPolicyStatus{ObservedGeneration: 1},
+	}
+	for _, o := range options {
+		o(&p)
+	}
+	return p
+}
+
+// AtMost is maxUnavailable, as users write it.
+func AtMost(value string) func(*v1alpha1.RebootPolicy) {
+	return func(p *v1alpha1.RebootPolicy) {
+		most := intstr.Parse(value)
+		p.Spec.Concurrency = &v1alpha1.Concurrency{MaxUnavailable: &most}
+	}
+}
+
+// Weeknights is a window from Monday to Thursday, 22:00 to 4:00 in Berlin.
+func Weeknights(p *v1alpha1.RebootPolicy) {
+	p.Spec.Windows = append(p.Spec.Windows, v1alpha1.Window{
+		Name: "weeknights", Days: []v1alpha1.Day{"Mon", "Tue", "Wed", "Thu"}, Start: "22:00",
+		Duration: metav1.Duration{Duration: 6 * time.Hour}, TimeZone: "Europe/Berlin",
+	})
+}
+
+// Spec edits the spec.
+func Spec(edit func(*v1alpha1.RebootPolicySpec)) func(*v1alpha1.RebootPolicy) {
+	return func(p *v1alpha1.RebootPolicy) { edit(&p.Spec) }
+}
+
+// Halted is a policy that has stopped by itself.
+func Halted(message string) func(*v1alpha1.RebootPolicy) {
+	return func(p *v1alpha1.RebootPolicy) {
+		p.Status.Conditions = append(p.Status.Conditions, metav1.Condition{
+			Type: v1alpha1.ConditionHalted, Status: metav1.ConditionTrue, Reason: string(v1alpha1.ReasonTooManyFailures), Message: message,
+		})
+	}
+}
+
+// Holds puts an entry into the ledger, which was given so long ago.
+func Holds(node string, seq int64, ago time.Duration) func(*v1alpha1.RebootPolicy) {
+	return func(p *v1alpha1.RebootPolicy) {
+		p.Status.Seq = max(p.Status.Seq, seq)
+		p.Status.Grants = append(p.Status.Grants, v1alpha1.LedgerEntry{Node: node, Seq: seq, BootID: boot(node, 1), At: Ago(ago)})
+	}
+}
+
+// Node is a node of a pool on its first boot, Ready for a day, that needs no reboot.
+func Node(name, pool string, options ...func(*corev1.Node)) corev1.Node {
+	n := corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{PoolLabel: pool}, Annotations: map[string]string{}},
+		Status:     corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{BootID: boot(name, 1)}},
+	}
+	Condition(corev1.NodeReady, corev1.ConditionTrue, "KubeletReady", 24*time.Hour)(&n)
+	Condition(v1alpha1.NodeRebootRequired, corev1.ConditionFalse, "UpToDate", 24*time.Hour)(&n)
+	for _, o := range options {
+		o(&n)
+	}
+	return n
+}
+
+// Condition sets a condition that has stood for so long.
+func Condition(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason string, ago time.Duration, message ...string) func(*corev1.Node) {
+	return func(n *corev1.Node) {
+		c := corev1.NodeCondition{Type: kind, Status: status, Reason: reason, LastTransitionTime: Ago(ago)}
+		if len(message) > 0 {
+			c.Message = message[0]
+		}
+		for i := range n.Status.Conditions {
+			if n.Status.Conditions[i].Type == kind {
+				n.Status.Conditions[i] = c
+				return
+			}
+		}
+		n.Status.Conditions = append(n.Status.Conditions, c)
+	}
+}
+
+// Needs is a node whose engine has asked for a reboot so long ago.
+func Needs(ago time.Duration) func(*corev1.Node) {
+	return Condition(v1alpha1.NodeRebootRequired, corev1.ConditionTrue, "UpdateStaged", ago, "Flatcar 4459.2.1 is staged; 4459.2.0 runs")
+}
+
+// NotReady is a node whose kubelet is silent.
+func NotReady(n *corev1.Node) {
+	Condition(corev1.NodeReady, corev1.ConditionUnknown, "NodeStatusUnknown", time.Minute)(n)
+}
+
+// Annotated sets an annotation.
+func Annotated(key, value string) func(*corev1.Node) {
+	return func(n *corev1.Node) { n.Annotations[key] = value }
+}
+
+// Granted shows the node a grant of a policy, given so long ago.
+func Granted(policy string, seq int64, ago time.Duration) func(*corev1.Node) {
+	return func(n *corev1.Node) {
+		g := v1alpha1.Grant{Policy: policy, Seq: seq, BootID: boot(n.Name, 1), State: v1alpha1.GrantActive, At: Ago(ago), Need: v1alpha1.ReasonUpdateStaged}
+		n.Annotations[v1alpha1.AnnotationGrant] = g.String()
+	}
+}
+
+// Progressed is how far the agent is with a grant, since so long ago; it cordoned the node.
+func Progressed(seq int64, phase v1alpha1.Phase, ago time.Duration, edit ...func(*v1alpha1.Progress)) func(*corev1.Node) {
+	return func(n *corev1.Node) {
+		p := v1alpha1.Progress{Seq: seq, Phase: phase, BootID: boot(n.Name, 1), Cordoned: phase != v1alpha1.PhaseAborted, At: Ago(ago)}
+		for _, e := range edit {
+			e(&p)
+		}
+		n.Annotations[v1alpha1.AnnotationProgress] = p.String()
+		n.Spec.Unschedulable = p.Cordoned
+	}
+}
+
+// Booted is a node that came up on its second boot, Ready and reported by its agent so long ago.
+func Booted(ago time.Duration) func(*corev1.Node) {
+	return func(n *corev1.Node) {
+		n.Status.NodeInfo.BootID = boot(n.Name, 2)
+		Condition(corev1.NodeReady, corev1.ConditionTrue, "KubeletReady", ago)(n)
+		Condition(corev1.NodeMaintenanceInProgress, corev1.ConditionFalse, "RebootSucceeded", ago)(n)
+		Condition(v1alpha1.NodeRebootRequired, corev1.ConditionFalse, "UpToDate", ago)(n)
+	}
+}
+
+func boot(node string, number int) string { return node + "-boot-" + string(rune('0'+number)) }
+
+// Ago is an instant before Now.
+func Ago(ago time.Duration) metav1.Time { return metav1.NewTime(Now.Add(-ago)) }

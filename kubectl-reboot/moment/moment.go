@@ -1,0 +1,59 @@
+// Package moment writes instants and spans of time for people: in their zone, and as kubectl writes ages.
+package moment
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+)
+
+// near is how far an instant may be for its weekday alone to name its day.
+const near = 6 * 24 * time.Hour
+
+// At is an instant as somebody reads it at now: 22:00 CET today, Tue 04:00 CET within the week, else with its date.
+func At(t, now time.Time, zone *time.Location) string {
+	t, now = t.In(zone), now.In(zone)
+	away := t.Sub(now).Abs()
+	switch {
+	case away < near && t.YearDay() == now.YearDay():
+		return t.Format("15:04 MST")
+	case away < near:
+		return t.Format("Mon 15:04 MST")
+	case t.Year() == now.Year():
+		return t.Format("Mon 2 Jan 15:04 MST")
+	}
+	return t.Format("Mon 2 Jan 2006 15:04 MST")
+}
+
+// Exact is an instant to the second, with its date and zone.
+func Exact(t time.Time, zone *time.Location) string {
+	return t.In(zone).Format("Mon 2006-01-02 15:04:05 MST")
+}
+
+// Span is how long, in at most two units: 48s, 5m12s, 5h12m, 2d5h. It is never negative.
+func Span(d time.Duration) string { return duration.HumanDuration(max(d, 0)) }
+
+// Length is a duration as it was meant, exactly: 90s, 6h, 1h30m, 5d.
+func Length(d time.Duration) string {
+	const day = 24 * time.Hour
+	if d >= 2*day && d%day == 0 {
+		return strconv.Itoa(int(d/day)) + "d"
+	}
+	text := d.String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zero) {
+			text = text[:len(text)-2]
+		}
+	}
+	return text
+}
+
+// Until is how far off an instant is: in 5h12m, or now where it is past.
+func Until(t, now time.Time) string {
+	if !t.After(now) {
+		return "now"
+	}
+	return "in " + Span(t.Sub(now))
+}

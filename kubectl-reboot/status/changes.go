@@ -1,0 +1,104 @@
+package status
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
+)
+
+// Changes tells what is new since an earlier status, a line for each policy whose counts or window changed and for each
+// node that went on. Before the zero Status everything is new.
+func (s Status) Changes(before Status, zone *time.Location) []string {
+	clock := s.At.In(zone).Format("Mon 15:04:05")
+	var lines []string
+	tell := func(subject, text string) { lines = append(lines, clock+"  "+subject+": "+text) }
+	for _, p := range s.Policies {
+		was := before.policy(p.Name)
+		for _, t := range p.InFlight {
+			if text := went(was.flight(t.Node), t); text != "" {
+				tell(t.Node, text)
+			}
+		}
+		for _, t := range was.InFlight {
+			if p.flight(t.Node).Node == "" {
+				tell(t.Node, p.landed(t.Node))
+			}
+		}
+		if is := p.summary(zone); is != was.summary(zone) {
+			tell("policy "+p.Name, is)
+		}
+	}
+	for _, p := range before.Policies {
+		if s.policy(p.Name).Name == "" {
+			tell("policy "+p.Name, "deleted")
+		}
+	}
+	if is := strings.Join(s.Ungoverned, ", "); is != "" && is != strings.Join(before.Ungoverned, ", ") {
+		tell("no policy", "selects "+some(s.Ungoverned))
+	}
+	return lines
+}
+
+// went says how a flight went on; empty: it did not.
+func went(was, is fleet.Flight) string {
+	switch {
+	case is.Overdue && !was.Overdue:
+		return string(is.Reason) + ": " + is.Message
+	case was.Phase == is.Phase && was.Number == is.Number:
+		return ""
+	case was.Phase == "":
+		return string(is.Phase)
+	}
+	return string(was.Phase) + " → " + string(is.Phase)
+}
+
+// landed says what became of a node that is no longer in flight.
+func (p Policy) landed(node string) string {
+	i := slices.IndexFunc(p.Waiting, func(w Waiting) bool { return slices.Contains(w.Nodes, node) })
+	switch {
+	case i >= 0:
+		return "waits again: " + string(p.Waiting[i].Reason)
+	case slices.Contains(p.Due, node):
+		return "waits again"
+	case !slices.ContainsFunc(p.governed, func(n *plan.Node) bool { return n.Name == node }):
+		return "left the policy"
+	}
+	return "back in service"
+}
+
+// summary is the policy in one line, which changes with nothing but its nodes and its window.
+func (p Policy) summary(zone *time.Location) string {
+	if p.Name == "" {
+		return ""
+	}
+	var reasons []string
+	for _, w := range p.Waiting {
+		reasons = append(reasons, fmt.Sprintf("%d %s", len(w.Nodes), w.Reason))
+	}
+	waiting := fmt.Sprintf("%d waiting", p.Nodes.Waiting)
+	if len(reasons) > 0 {
+		waiting += " (" + strings.Join(reasons, ", ") + ")"
+	}
+	return fmt.Sprintf("%d of %d up to date, %d in flight, %s, %d failed; %s",
+		p.Nodes.UpToDate, p.Nodes.Selected, p.Nodes.InFlight, waiting, p.Nodes.Failed, p.stands(func(t time.Time) string { return t.In(zone).Format("Mon 2006-01-02 15:04 MST") }))
+}
+
+// policy is that of a name; the zero one where there is none.
+func (s Status) policy(name string) Policy {
+	if i := slices.IndexFunc(s.Policies, func(p Policy) bool { return p.Name == name }); i >= 0 {
+		return s.Policies[i]
+	}
+	return Policy{}
+}
+
+// flight is that of a node; the zero one where there is none.
+func (p Policy) flight(node string) fleet.Flight {
+	if i := slices.IndexFunc(p.InFlight, func(t fleet.Flight) bool { return t.Node == node }); i >= 0 {
+		return p.InFlight[i]
+	}
+	return fleet.Flight{}
+}

@@ -1,0 +1,103 @@
+package status_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
+	. "github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
+)
+
+// at is the status of a pool at an instant after Now.
+func at(later time.Duration, p v1alpha1.RebootPolicy, nodes ...corev1.Node) status.Status {
+	return status.Of(fleet.New([]v1alpha1.RebootPolicy{p}, nodes, Now.Add(later)))
+}
+
+// TestChanges: the life of a reboot, line by line, and nothing where nothing changed.
+func TestChanges(t *testing.T) {
+	night := 6 * time.Hour
+	granted := func(more ...func(*corev1.Node)) corev1.Node {
+		return Node("n1", "w", append(more, Needs(time.Hour), Granted("w", 7, -night))...)
+	}
+	draining, rebooting := Progressed(7, v1alpha1.PhaseDraining, -night), Progressed(7, v1alpha1.PhaseRebooting, -night)
+	held, idle := Policy("w", Weeknights, Holds("n1", 7, -night)), Policy("w", Weeknights)
+	n2 := Node("n2", "w", Needs(time.Hour))
+	steps := []struct {
+		says   string
+		status status.Status
+		want   []string
+	}{
+		{"everything is new", at(0, idle, Node("n1", "w"), n2), []string{
+			"Mon 15:48:00  policy w: 1 of 2 up to date, 0 in flight, 1 waiting (1 WindowClosed), 0 failed; opens Mon 2026-11-23 21:00 UTC",
+		}},
+		{"time alone is no change", at(time.Hour, idle, Node("n1", "w"), n2), nil},
+		{"the window opens, and the ledger has an entry", at(night, held, granted(), n2), []string{
+			"Mon 21:48:00  n1: Granted",
+			"Mon 21:48:00  policy w: 0 of 2 up to date, 1 in flight, 1 waiting (1 BudgetExhausted), 0 failed; open until Tue 2026-11-24 03:00 UTC",
+		}},
+		{"the drain", at(night, held, granted(draining), n2), []string{"Mon 21:48:00  n1: Granted → Draining"}},
+		{"midnight changes nothing", at(night+3*time.Hour-time.Second, held, granted(Progressed(7, v1alpha1.PhaseDraining, -night-3*time.Hour)), n2), nil},
+		{"the point of no return", at(night, held, granted(rebooting), n2), []string{
+			"Mon 21:48:00  n1: Draining → Rebooting",
+		}},
+		{"it does not come back", at(night+time.Hour, held, granted(rebooting), n2), []string{
+			"Mon 22:48:00  n1: RebootTimedOut: the node was sent to reboot at Mon 2026-11-23 21:48:00 UTC and was not back within 30m0s; " +
+				"its slot is kept: see to the machine, or delete the Node",
+			"Mon 22:48:00  policy w: 0 of 2 up to date, 1 in flight, 1 waiting (1 BudgetExhausted), 1 failed; open until Tue 2026-11-24 03:00 UTC",
+		}},
+		{"it does, late", at(night+time.Hour, held, Node("n1", "w", Granted("w", 7, 0), rebooting, Booted(-night-time.Hour)), n2), []string{
+			"Mon 22:48:00  n1: Rebooting → Settling",
+			"Mon 22:48:00  policy w: 0 of 2 up to date, 1 in flight, 1 waiting (1 BudgetExhausted), 0 failed; open until Tue 2026-11-24 03:00 UTC",
+		}},
+		{"done", at(night+time.Hour, idle, Node("n1", "w", Booted(-night)), n2), []string{
+			"Mon 22:48:00  n1: back in service",
+			"Mon 22:48:00  policy w: 1 of 2 up to date, 0 in flight, 1 waiting, 0 failed; open until Tue 2026-11-24 03:00 UTC",
+		}},
+	}
+	var before status.Status
+	for _, step := range steps {
+		if diff := cmp.Diff(step.want, step.status.Changes(before, time.UTC)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", step.says, diff)
+		}
+		before = step.status
+	}
+}
+
+// TestChanges_Landings: a reboot that ends otherwise than well, and what goes away.
+func TestChanges_Landings(t *testing.T) {
+	flying := at(0, Policy("w", Holds("n1", 7, 0)), Node("n1", "w", Needs(time.Hour), Granted("w", 7, 0)))
+	failed := Progressed(7, v1alpha1.PhaseAborted, 0, func(p *v1alpha1.Progress) { p.Failures, p.Reason = 1, v1alpha1.ReasonDrainTimedOut })
+	cases := map[string]struct {
+		after status.Status
+		want  string
+	}{
+		"the drain failed":   {at(0, Policy("w"), Node("n1", "w", Needs(time.Hour), failed)), "n1: waits again: BackingOff"},
+		"the node is gone":   {at(0, Policy("w")), "n1: left the policy"},
+		"it may go again":    {at(0, Policy("w"), Node("n1", "w", Needs(time.Hour))), "n1: waits again"},
+		"the policy is gone": {status.Of(fleet.New(nil, nil, Now)), "policy w: deleted"},
+		"nobody selects it": {
+			status.Of(fleet.New(nil, []corev1.Node{Node("n1", "w", Needs(time.Hour))}, Now)), "policy w: deleted\nno policy: selects n1",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var lines []string
+			for _, line := range tc.after.Changes(flying, time.UTC) {
+				lines = append(lines, line[len("Mon 15:48:00  "):])
+			}
+			got := strings.Join(lines, "\n")
+			if len(got) > len(tc.want) {
+				got = got[:len(tc.want)] // the policy's counts follow
+			}
+			if got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,69 @@
+package status
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+)
+
+// LookAtManager is the command that shows whether the manager runs.
+const LookAtManager = "kubectl get pods -n reboot-operator-system"
+
+// Notice is something that somebody should know, and the command that goes on from there.
+type Notice struct {
+	Message string `json:"message"`
+	Command string `json:"command,omitempty"`
+}
+
+// notices are what keeps a policy from going on by itself, most important first.
+func notices(policy *v1alpha1.RebootPolicy, p plan.Plan, s *Policy) []Notice {
+	var list []Notice
+	note := func(when bool, message, command string) {
+		if when {
+			list = append(list, Notice{Message: message, Command: command})
+		}
+	}
+	name := policy.Name
+	note(p.Invalid != "", fmt.Sprintf("policy %s cannot be acted on: %s", name, p.Invalid), "kubectl edit rbp "+name)
+	note(p.Halt.Halted, fmt.Sprintf("policy %s has halted: %s", name, p.Halt.Message), fmt.Sprintf(`kubectl reboot resume rbp/%s --reason="what was mended"`, name))
+	note(s.Window.State == v1alpha1.WindowPaused, pauseMessage(policy), "kubectl reboot resume rbp/"+name)
+	note(len(p.Conflicts) > 0, fmt.Sprintf("%s select %d nodes with the same priority: they are not rebooted", rivals(p.Conflicts), len(p.Conflicts)),
+		`kubectl patch rbp `+name+` --type=merge -p '{"spec":{"priority":1}}'`)
+	for _, t := range s.InFlight {
+		note(t.Overdue, t.Node+": "+t.Message, "kubectl reboot explain "+t.Node)
+	}
+	note(policy.DeletionTimestamp != nil, fmt.Sprintf("policy %s is being deleted: it stays until its grants are over", name), "")
+	note(policy.Status.ObservedGeneration < policy.Generation, "the manager has not taken in the last change of policy "+name+"; if this stays, it may not run", LookAtManager)
+	note(len(s.Due) > 0, fmt.Sprintf("nothing speaks against %s: the manager grants at once; if this stays, it may not run", some(s.Due)), LookAtManager)
+	return list
+}
+
+func pauseMessage(policy *v1alpha1.RebootPolicy) string {
+	message := "policy " + policy.Name + " is paused"
+	if pause := policy.Spec.Pause; pause != nil && pause.Reason != "" {
+		message += ": " + pause.Reason
+	}
+	return message
+}
+
+// rivals are the policies that select the first of the nodes.
+func rivals(conflicts map[string][]string) string {
+	first := ""
+	for node := range conflicts {
+		if first == "" || node < first {
+			first = node
+		}
+	}
+	return "policies " + strings.Join(conflicts[first], ", ")
+}
+
+// some names the first five.
+func some(names []string) string {
+	const most = 5
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+}

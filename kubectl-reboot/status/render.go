@@ -1,0 +1,88 @@
+package status
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
+)
+
+// barWidth is how wide the bar of progress is.
+const barWidth = 24
+
+// Look is how a status is shown.
+type Look struct {
+	// Theme paints.
+	Theme terminal.Theme
+	// Width is the terminal's, to which lines are cut; 0: a pipe, nothing is cut and there is no bar.
+	Width int
+	// Wide shows more columns and every name.
+	Wide bool
+	// Zone is in which instants are told.
+	Zone *time.Location
+}
+
+// Lines is the status for people.
+func (s Status) Lines(l Look) []string {
+	if len(s.Policies) == 0 && len(s.Ungoverned) == 0 {
+		return []string{"No RebootPolicy, and no node needs a reboot."}
+	}
+	var blocks [][]string
+	if l.Width > 0 {
+		blocks = append(blocks, []string{s.bar(l)})
+	}
+	blocks = append(blocks, s.policies(l), s.inFlight(l), s.waiting(l), s.notices(l))
+	return slices.Concat(apart(blocks)...)
+}
+
+// apart puts an empty line between blocks that have something to say.
+func apart(blocks [][]string) [][]string {
+	var list [][]string
+	for _, block := range blocks {
+		if len(block) == 0 {
+			continue
+		}
+		if len(list) > 0 {
+			list = append(list, []string{""})
+		}
+		list = append(list, block)
+	}
+	return list
+}
+
+// bar tells how far the whole is.
+func (s Status) bar(l Look) string {
+	var sum Nodes
+	for _, p := range s.Policies {
+		sum.Selected += p.Nodes.Selected
+		sum.UpToDate += p.Nodes.UpToDate
+		sum.InFlight += p.Nodes.InFlight
+		sum.Waiting += p.Nodes.Waiting
+	}
+	full := barWidth * sum.UpToDate / max(1, sum.Selected)
+	bar := l.Theme.Paint(terminal.Good, strings.Repeat("━", full)) + l.Theme.Paint(terminal.Quiet, strings.Repeat("─", barWidth-full))
+	text := fmt.Sprintf("  %d of %d nodes up to date, %d in flight, %d waiting", sum.UpToDate, sum.Selected, sum.InFlight, sum.Waiting)
+	return bar + terminal.Cut(text, l.Width-barWidth)
+}
+
+// notices are wrapped, and their commands are whole: somebody copies them.
+func (s Status) notices(l Look) []string {
+	var lines []string
+	for _, p := range s.Policies {
+		for _, n := range p.Notices {
+			for i, line := range terminal.Wrap(n.Message, max(0, l.Width-2)) {
+				mark := "  "
+				if i == 0 {
+					mark = l.Theme.Paint(terminal.Bad, "!") + " "
+				}
+				lines = append(lines, mark+line)
+			}
+			if n.Command != "" {
+				lines = append(lines, "  "+l.Theme.Paint(terminal.Strong, n.Command))
+			}
+		}
+	}
+	return lines
+}

@@ -1,0 +1,83 @@
+package status_test
+
+import (
+	"testing"
+	"time"
+	_ "time/tzdata"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
+	. "github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal/terminaltest"
+)
+
+// busy is a fleet in which everything happens at once, at night.
+func busy() fleet.Fleet {
+	night := Now.Add(6 * time.Hour)
+	over := metav1.NewTime(night.Add(26 * time.Hour))
+	policies := []v1alpha1.RebootPolicy{
+		Policy("workers", AtMost("25%"), Weeknights, Holds("worker-04", 7, -5*time.Hour-50*time.Minute), Holds("worker-05", 8, -5*time.Hour),
+			Holds("worker-06", 9, -5*time.Hour-55*time.Minute)),
+		Policy("control-plane", Weeknights, Spec(func(s *v1alpha1.RebootPolicySpec) {
+			s.Blackouts = []v1alpha1.Blackout{{Name: "audit", From: "2026-11-20", To: "2027-01-04", TimeZone: "Europe/Berlin"}}
+		})),
+		Policy("gpu", AtMost("3"), Spec(func(s *v1alpha1.RebootPolicySpec) {
+			s.Pause = &v1alpha1.Pause{Reason: "Black Friday", Until: &over}
+		})),
+		Policy("edge", Halted("2 nodes failed since the last success (failures.max is 2): edge-1 (DrainTimedOut), edge-2 (RebootTimedOut)"), Holds("edge-2", 3, 4*time.Hour)),
+		Policy("lab", Spec(func(s *v1alpha1.RebootPolicySpec) { s.Mode = v1alpha1.ModeDryRun })),
+	}
+	nodes := []corev1.Node{
+		Node("worker-01", "workers"), Node("worker-02", "workers"), Node("worker-03", "workers"),
+		Node("worker-04", "workers", Needs(50*time.Hour), Granted("workers", 7, -5*time.Hour-50*time.Minute), Progressed(7, v1alpha1.PhaseDraining, -5*time.Hour-50*time.Minute)),
+		Node("worker-05", "workers", Needs(49*time.Hour), Granted("workers", 8, -5*time.Hour), Progressed(8, v1alpha1.PhaseRebooting, -5*time.Hour-58*time.Minute)),
+		Node("worker-06", "workers", Granted("workers", 9, -5*time.Hour-55*time.Minute), Progressed(9, v1alpha1.PhaseRebooting, -5*time.Hour-57*time.Minute), Booted(-5*time.Hour-59*time.Minute-30*time.Second)),
+		Node("worker-16", "workers", Needs(time.Hour), Annotated(v1alpha1.AnnotationPaused, "true")),
+		Node("edge-1", "edge", Needs(9*time.Hour)),
+		Node("edge-2", "edge", Needs(9*time.Hour), Granted("edge", 3, 4*time.Hour), Progressed(3, v1alpha1.PhaseRebooting, 4*time.Hour), NotReady),
+		Node("control-plane-1", "control-plane", Needs(9*time.Hour)),
+		Node("gpu-1", "gpu", Needs(9*time.Hour)), Node("gpu-2", "gpu"), Node("lab-1", "lab", Needs(time.Hour)), Node("stray-1", "none", Needs(time.Hour)),
+	}
+	for _, name := range []string{"07", "08", "09", "10", "11", "12", "13", "14", "15"} {
+		nodes = append(nodes, Node("worker-"+name, "workers", Needs(48*time.Hour)))
+	}
+	return fleet.New(policies, nodes, night)
+}
+
+func TestLines(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	quiet := fleet.New([]v1alpha1.RebootPolicy{Policy("workers", Weeknights)}, []corev1.Node{Node("n1", "workers"), Node("n2", "workers")}, Now)
+	due := fleet.New([]v1alpha1.RebootPolicy{Policy("workers")}, []corev1.Node{Node("n1", "workers", Needs(time.Hour))}, Now)
+	cases := map[string]struct {
+		status status.Status
+		look   status.Look
+	}{
+		"pipe":          {status.Of(busy()), status.Look{}},
+		"wide":          {status.Of(busy()), status.Look{Wide: true}},
+		"80-columns":    {status.Of(busy()), status.Look{Width: 80}},
+		"120-columns":   {status.Of(busy()), status.Look{Width: 120}},
+		"colour":        {status.Of(busy()), status.Look{Width: 120, Theme: terminal.Theme{Color: true}}},
+		"one-policy":    {status.Of(busy(), "workers"), status.Look{Width: 80}},
+		"nothing-to-do": {status.Of(quiet), status.Look{Width: 80}},
+		"due":           {status.Of(due), status.Look{Width: 80}},
+		"empty":         {status.Of(fleet.New(nil, nil, Now)), status.Look{Width: 80}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			tc.look.Zone = berlin
+			lines := tc.status.Lines(tc.look)
+			terminaltest.Golden(t, name, lines)
+			if tc.look.Width > 0 && !tc.look.Theme.Color {
+				terminaltest.Fits(t, tc.look.Width, lines)
+			}
+		})
+	}
+}

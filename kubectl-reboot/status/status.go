@@ -1,0 +1,161 @@
+// Package status is the fleet at a glance.
+package status
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
+)
+
+// Status is the fleet at one instant.
+type Status struct {
+	At       time.Time `json:"at"`
+	Policies []Policy  `json:"policies"`
+	// Ungoverned are the nodes that need a reboot and that no policy selects.
+	Ungoverned []string `json:"ungoverned,omitempty"`
+}
+
+// Policy is one policy and its nodes.
+type Policy struct {
+	Name string        `json:"name"`
+	Mode v1alpha1.Mode `json:"mode"`
+	// MaxUnavailable is as the user wrote it, and Limit the same in nodes.
+	MaxUnavailable string `json:"maxUnavailable"`
+	Limit          int32  `json:"limit"`
+	Window         Window `json:"window"`
+	Nodes          Nodes  `json:"nodes"`
+	// Unavailable says who uses up the limit.
+	Unavailable string         `json:"unavailable,omitempty"`
+	InFlight    []fleet.Flight `json:"inFlight,omitempty"`
+	// Waiting says why nodes wait, most frequent reason first.
+	Waiting []Waiting `json:"waiting,omitempty"`
+	// Due are the nodes against which nothing speaks: the manager grants their reboot with its next look.
+	Due     []string `json:"due,omitempty"`
+	Notices []Notice `json:"notices,omitempty"`
+
+	governed []*plan.Node
+}
+
+// Nodes counts the nodes of a policy.
+type Nodes struct {
+	Selected int `json:"selected"`
+	// Reporting have an agent that knows whether a reboot is needed.
+	Reporting int `json:"reporting"`
+	// UpToDate need no reboot, and are not in the middle of one.
+	UpToDate int `json:"upToDate"`
+	Pending  int `json:"pending"`
+	InFlight int `json:"inFlight"`
+	// Waiting need a reboot and do not have it yet.
+	Waiting int `json:"waiting"`
+	Failed  int `json:"failed"`
+}
+
+// Waiting is one reason and the nodes that wait for it.
+type Waiting struct {
+	Reason v1alpha1.Reason `json:"reason"`
+	Nodes  []string        `json:"nodes"`
+}
+
+// Of is the status of the policies that are named, or of all of them.
+func Of(f fleet.Fleet, names ...string) Status {
+	s := Status{At: f.Now, Policies: []Policy{}}
+	for i := range f.Policies {
+		if p := &f.Policies[i]; len(names) == 0 || slices.Contains(names, p.Name) {
+			s.Policies = append(s.Policies, policyOf(f, p))
+		}
+	}
+	if len(names) > 0 {
+		return s
+	}
+	for _, d := range f.Ungoverned() {
+		if d.Status == corev1.ConditionFalse {
+			s.Ungoverned = append(s.Ungoverned, d.Node)
+		}
+	}
+	return s
+}
+
+func policyOf(f fleet.Fleet, policy *v1alpha1.RebootPolicy) Policy {
+	s := f.Snapshot(policy)
+	p := plan.Reboots(s)
+	most := policy.Spec.MaxUnavailableOrDefault()
+	status := Policy{
+		Name: policy.Name, Mode: policy.Spec.ModeOrDefault(), MaxUnavailable: most.String(), Limit: p.Limit,
+		Window: windowOf(policy, p.Window, s.Window), Unavailable: p.Holders,
+		InFlight: flights(f, policy, p),
+	}
+	status.Waiting = waiting(p.Decisions, status.InFlight)
+	for _, e := range p.Granted {
+		status.Due = append(status.Due, e.Node)
+	}
+	status.governed = f.Governed(policy.Name)
+	status.Nodes = count(&status)
+	status.Nodes.Failed = int(p.Counts.Failed)
+	status.Notices = notices(policy, p, &status)
+	return status
+}
+
+// flights are those that are not over, first granted first.
+func flights(f fleet.Fleet, policy *v1alpha1.RebootPolicy, p plan.Plan) []fleet.Flight {
+	var list []fleet.Flight
+	for _, t := range p.Flights {
+		if t.Action != plan.ReleaseEntry {
+			list = append(list, fleet.FlightOf(t))
+		}
+	}
+	for _, e := range p.Adopted {
+		if t := plan.Explain(f.Snapshot(policy), e.Node).Flight; t != nil {
+			list = append(list, fleet.FlightOf(*t))
+		}
+	}
+	return list
+}
+
+// waiting leaves out those whose hooks run: they have their place already.
+func waiting(decisions []plan.Decision, inFlight []fleet.Flight) []Waiting {
+	var list []Waiting
+	for _, d := range decisions {
+		if d.Status != corev1.ConditionFalse || slices.ContainsFunc(inFlight, func(t fleet.Flight) bool { return t.Node == d.Node }) {
+			continue
+		}
+		i := slices.IndexFunc(list, func(w Waiting) bool { return w.Reason == d.Reason })
+		if i < 0 {
+			i, list = len(list), append(list, Waiting{Reason: d.Reason})
+		}
+		list[i].Nodes = append(list[i].Nodes, d.Node)
+	}
+	slices.SortFunc(list, func(a, b Waiting) int {
+		return cmp.Or(cmp.Compare(len(b.Nodes), len(a.Nodes)), cmp.Compare(a.Reason, b.Reason))
+	})
+	return list
+}
+
+func count(p *Policy) Nodes {
+	c := Nodes{Selected: len(p.governed), InFlight: len(p.InFlight)}
+	inFlight := map[string]bool{}
+	for _, t := range p.InFlight {
+		inFlight[t.Node] = true
+	}
+	for _, n := range p.governed {
+		if n.Required == corev1.ConditionTrue || n.Required == corev1.ConditionFalse {
+			c.Reporting++
+		}
+		if n.NeedsReboot() {
+			c.Pending++
+		}
+		if n.Required == corev1.ConditionFalse && !inFlight[n.Name] {
+			c.UpToDate++
+		}
+	}
+	c.Waiting = len(p.Due)
+	for _, w := range p.Waiting {
+		c.Waiting += len(w.Nodes)
+	}
+	return c
+}

@@ -1,0 +1,126 @@
+package status
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
+)
+
+func (s Status) policies(l Look) []string {
+	if len(s.Policies) == 0 {
+		return nil
+	}
+	header := terminal.Header("POLICY", ">LIMIT", ">NODES", ">PENDING", ">REBOOTING", ">FAILED", "WINDOW")
+	if l.Wide {
+		header = slices.Insert(header, 1, terminal.Header("MODE", ">MAX", ">REPORTING")...)
+		header = append(header, terminal.Cell{Text: "UNAVAILABLE", Style: terminal.Quiet})
+	}
+	rows := [][]terminal.Cell{header}
+	for _, p := range s.Policies {
+		rows = append(rows, p.row(l, s.At))
+	}
+	return l.Theme.Table(rows, l.Width)
+}
+
+func (p Policy) row(l Look, now time.Time) []terminal.Cell {
+	words, style := p.windowWords(l.Zone, now)
+	row := []terminal.Cell{
+		{Text: p.Name, Style: terminal.Strong},
+		number(int(p.Limit), terminal.Plain), number(p.Nodes.Selected, terminal.Plain),
+		number(p.Nodes.Pending, terminal.Wait), number(p.Nodes.InFlight, terminal.Busy), number(p.Nodes.Failed, terminal.Bad),
+		{Text: words, Style: style},
+	}
+	if l.Wide {
+		row = slices.Insert(row, 1, terminal.Cell{Text: string(p.Mode)}, terminal.Cell{Text: p.MaxUnavailable, Right: true}, number(p.Nodes.Reporting, terminal.Plain))
+		row = append(row, terminal.Cell{Text: cmp.Or(p.Unavailable, "none")})
+	}
+	return row
+}
+
+// number is painted where it is not nothing.
+func number(n int, style terminal.Style) terminal.Cell {
+	if n == 0 {
+		style = terminal.Plain
+	}
+	return terminal.Cell{Text: strconv.Itoa(n), Style: style, Right: true}
+}
+
+// phaseStyle is how a phase looks.
+var phaseStyle = map[fleet.Phase]terminal.Style{
+	fleet.Granted: terminal.Busy, fleet.Hooks: terminal.Wait, fleet.Draining: terminal.Busy, fleet.Rebooting: terminal.Away,
+	fleet.Booted: terminal.Away, fleet.Settling: terminal.Good, fleet.Aborted: terminal.Wait,
+}
+
+func (s Status) inFlight(l Look) []string {
+	rows := [][]terminal.Cell{terminal.Header("IN FLIGHT", "POLICY", "PHASE", ">FOR", "NOTE")}
+	for _, p := range s.Policies {
+		for _, t := range p.InFlight {
+			rows = append(rows, flightRow(t, p.Name, s.At))
+		}
+	}
+	if len(rows) == 1 {
+		return nil
+	}
+	return l.Theme.Table(rows, l.Width)
+}
+
+// flightRow: the note says what the phase alone does not.
+func flightRow(t fleet.Flight, policy string, now time.Time) []terminal.Cell {
+	style, note := phaseStyle[t.Phase], terminal.Cell{Text: t.Message, Style: terminal.Quiet}
+	switch {
+	case t.Overdue:
+		style, note = terminal.Bad, terminal.Cell{Text: string(t.Reason) + ": " + t.Message, Style: terminal.Bad}
+	case t.Phase == fleet.Settling && !t.Until.IsZero():
+		note.Text = "back in service " + moment.Until(t.Until, now)
+	case strings.EqualFold(t.Message, string(t.Phase)):
+		note.Text = timesOut(t, now)
+	case !t.Until.IsZero():
+		note.Text += "; " + timesOut(t, now)
+	}
+	return []terminal.Cell{
+		{Text: t.Node},
+		{Text: policy},
+		{Text: string(t.Phase), Style: style},
+		{Text: moment.Span(now.Sub(t.Since)), Right: true},
+		note,
+	}
+}
+
+func timesOut(t fleet.Flight, now time.Time) string {
+	if t.Until.IsZero() {
+		return ""
+	}
+	return "times out " + moment.Until(t.Until, now)
+}
+
+func (s Status) waiting(l Look) []string {
+	rows := [][]terminal.Cell{terminal.Header("WAITING FOR", "POLICY", ">NODES", "WHICH")}
+	add := func(reason, policy string, nodes []string, style terminal.Style) {
+		if len(nodes) == 0 {
+			return
+		}
+		names := some(nodes)
+		if l.Wide {
+			names = strings.Join(nodes, ", ")
+		}
+		rows = append(rows, []terminal.Cell{{Text: reason, Style: style}, {Text: policy}, number(len(nodes), terminal.Plain), {Text: names}})
+	}
+	for _, p := range s.Policies {
+		add("the manager", p.Name, p.Due, terminal.Good)
+		for _, w := range p.Waiting {
+			add(string(w.Reason), p.Name, w.Nodes, terminal.Wait)
+		}
+	}
+	add(string(v1alpha1.ReasonNoPolicy), "-", s.Ungoverned, terminal.Wait)
+	if len(rows) == 1 {
+		return nil
+	}
+	return l.Theme.Table(rows, l.Width)
+}

@@ -1,0 +1,85 @@
+package status
+
+import (
+	"time"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/window"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
+)
+
+// Window is whether a reboot may start now, and until when that is so.
+type Window struct {
+	State v1alpha1.WindowState `json:"state"`
+	// Name is that of the window or blackout, where there is one.
+	Name     string `json:"name,omitempty"`
+	Blackout bool   `json:"blackout,omitempty"`
+	// Until is when it opens, closes or goes on. Zero: not by itself, or not within 400 days.
+	Until time.Time `json:"until,omitzero"`
+}
+
+func windowOf(policy *v1alpha1.RebootPolicy, state v1alpha1.WindowState, w window.State) Window {
+	s := Window{State: state, Name: w.Name, Blackout: w.Blackout}
+	switch state {
+	case v1alpha1.WindowHalted:
+		return Window{State: state}
+	case v1alpha1.WindowPaused:
+		s = Window{State: state}
+		if until := policy.Spec.Pause.Until; until != nil {
+			s.Until = until.Time
+		}
+	case v1alpha1.WindowClosed:
+		s.Until = w.OpensAt
+	case v1alpha1.WindowOpen, v1alpha1.WindowAlways:
+		s.Until = w.ClosesAt
+	}
+	return s
+}
+
+// windowWords says whether a reboot may start, the most important word first: the end may be cut off.
+func (p Policy) windowWords(zone *time.Location, now time.Time) (string, terminal.Style) {
+	words, style := p.stands(func(t time.Time) string { return moment.At(t, now, zone) }), terminal.Wait
+	switch state := p.Window.State; {
+	case p.Mode == v1alpha1.ModeDryRun:
+		style = terminal.Quiet
+	case state == v1alpha1.WindowHalted:
+		style = terminal.Bad
+	case state == v1alpha1.WindowAlways, state == v1alpha1.WindowOpen:
+		style = terminal.Good
+	}
+	if at := p.Window.Until; !at.IsZero() {
+		words += ", " + moment.Until(at, now)
+	}
+	return words, style
+}
+
+// stands is how the policy stands.
+func (p Policy) stands(write func(time.Time) string) string {
+	at, until := "", ""
+	if !p.Window.Until.IsZero() {
+		at = write(p.Window.Until)
+		until = " until " + at
+	}
+	var words string
+	switch state := p.Window.State; {
+	case state == v1alpha1.WindowHalted:
+		words = "halted"
+	case state == v1alpha1.WindowPaused:
+		words = "paused" + until
+	case p.Window.Blackout:
+		words = "blackout " + p.Window.Name + until
+	case state == v1alpha1.WindowAlways:
+		words = "always open" + until
+	case state == v1alpha1.WindowOpen:
+		words = "open" + until
+	case at == "":
+		words = "closed, none opens in 400 days"
+	default:
+		words = "opens " + at
+	}
+	if p.Mode == v1alpha1.ModeDryRun {
+		return "dry run; " + words
+	}
+	return words
+}

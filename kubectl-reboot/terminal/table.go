@@ -1,0 +1,109 @@
+package terminal
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// gap is what is between two columns of a table.
+const gap = "  "
+
+// Cell is one field of a table.
+type Cell struct {
+	Text  string
+	Style Style
+	// Right aligns numbers. The last column is never aligned so.
+	Right bool
+}
+
+// Header is a row of the names of columns; those of numbers begin with a ">", which is not shown.
+func Header(names ...string) []Cell {
+	row := make([]Cell, len(names))
+	for i, name := range names {
+		text, right := strings.CutPrefix(name, ">")
+		row[i] = Cell{Text: text, Style: Quiet, Right: right}
+	}
+	return row
+}
+
+// Table lays rows out in columns as wide as their widest cell. Lines are cut to the width; 0: they are not.
+func (t Theme) Table(rows [][]Cell, width int) []string {
+	widths := columnWidths(rows)
+	lines := make([]string, len(rows))
+	for i, row := range rows {
+		lines[i] = t.tableRow(row, widths, width)
+	}
+	return lines
+}
+
+func (t Theme) tableRow(row []Cell, widths []int, width int) string {
+	var b strings.Builder
+	used := 0
+	for i, c := range row {
+		text, lead := c.Text, ""
+		if i > 0 {
+			lead = gap
+		}
+		if i < len(row)-1 {
+			text = align(text, widths[i], c.Right)
+		}
+		if width > 0 {
+			text = Cut(text, width-used-len(lead))
+		}
+		used += len(lead) + utf8.RuneCountInString(text)
+		b.WriteString(lead + t.Paint(c.Style, text))
+	}
+	return strings.TrimRight(b.String(), " ")
+}
+
+func align(text string, width int, right bool) string {
+	blanks := strings.Repeat(" ", max(0, width-utf8.RuneCountInString(text)))
+	if right {
+		return blanks + text
+	}
+	return text + blanks
+}
+
+func columnWidths(rows [][]Cell) []int {
+	var widths []int
+	for _, row := range rows {
+		for i, c := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], utf8.RuneCountInString(c.Text))
+		}
+	}
+	return widths
+}
+
+// Wrap breaks a text between words into lines of at most so many columns; 0: it is one line. A word that is longer has
+// a line of its own, uncut: it may be a command that somebody copies.
+func Wrap(text string, width int) []string {
+	if width <= 0 {
+		return []string{text}
+	}
+	var lines []string
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		switch {
+		case line == "":
+			line = word
+		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) <= width:
+			line += " " + word
+		default:
+			lines, line = append(lines, line), word
+		}
+	}
+	return append(lines, line)
+}
+
+// Crop leaves out the last of more lines than there is room for, and says so.
+func Crop(lines []string, height int) []string {
+	height = max(height, 1)
+	if len(lines) <= height {
+		return lines
+	}
+	return append(lines[:height-1:height-1], fmt.Sprintf("… %d more lines", len(lines)-height+1))
+}

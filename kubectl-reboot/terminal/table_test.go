@@ -1,0 +1,80 @@
+package terminal
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestTable(t *testing.T) {
+	rows := [][]Cell{
+		Header("NODE", ">PODS", "WHY"),
+		{{Text: "n1"}, {Text: "7", Right: true}, {Text: "waits for a window", Style: Bad}},
+		{{Text: "worker-12"}, {Text: "110", Right: true}, {}},
+	}
+	cases := map[string]struct {
+		theme Theme
+		width int
+		want  []string
+	}{
+		"a pipe has no width": {want: []string{
+			"NODE       PODS  WHY",
+			"n1            7  waits for a window",
+			"worker-12   110",
+		}},
+		"lines are cut to the terminal": {width: 24, want: []string{
+			"NODE       PODS  WHY",
+			"n1            7  waits…",
+			"worker-12   110",
+		}},
+		"a terminal that is too narrow for all columns": {width: 12, want: []string{
+			"NODE       …",
+			"n1         …",
+			"worker-12  …",
+		}},
+		"colour is no width": {theme: Theme{Color: true}, width: 24, want: []string{
+			"\x1b[2mNODE     \x1b[0m  \x1b[2mPODS\x1b[0m  \x1b[2mWHY\x1b[0m",
+			"n1            7  \x1b[1;31mwaits…\x1b[0m",
+			"worker-12   110",
+		}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, tc.theme.Table(rows, tc.width)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWrap(t *testing.T) {
+	cases := map[string]struct {
+		text  string
+		width int
+		want  []string
+	}{
+		"no width":           {"a b c", 0, []string{"a b c"}},
+		"fits":               {"a b c", 5, []string{"a b c"}},
+		"breaks at a word":   {"a b c", 4, []string{"a b", "c"}},
+		"a long word stays":  {"see https://example.com now", 6, []string{"see", "https://example.com", "now"}},
+		"columns, not bytes": {"ä ö ü", 5, []string{"ä ö ü"}},
+		"nothing":            {"", 5, []string{""}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, Wrap(tc.text, tc.width)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestCrop(t *testing.T) {
+	lines := []string{"a", "b", "c"}
+	cases := map[int][]string{3: lines, 2: {"a", "… 2 more lines"}, 1: {"… 3 more lines"}, -1: {"… 3 more lines"}}
+	for height, want := range cases {
+		if diff := cmp.Diff(want, Crop(lines, height)); diff != "" {
+			t.Errorf("%d lines (-want +got):\n%s", height, diff)
+		}
+	}
+}
