@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync"
 
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -37,9 +38,12 @@ func Assets() string {
 	return filepath.Join(Root(), "bin", "k8s")
 }
 
+// register happens once: the scheme is everybody's, and managers that have just been stopped may still read it.
+var register = sync.OnceValue(func() error { return v1alpha1.AddToScheme(scheme.Scheme) })
+
 // Start starts an API server and registers the project's kinds in the client-go scheme. The caller stops it.
 func Start() (*Environment, error) {
-	if err := v1alpha1.AddToScheme(scheme.Scheme); err != nil {
+	if err := register(); err != nil {
 		return nil, fmt.Errorf("registering the API: %w", err)
 	}
 	env := &envtest.Environment{
