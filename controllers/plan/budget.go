@@ -62,8 +62,9 @@ func (f *fleet) budget(limit int32, flights []Flight) *budget {
 		b.granted++
 		b.used[n.Name] = holdsGrant
 	}
+	dead := lost(flights)
 	for name, why := range b.used {
-		if why == holdsGrant {
+		if why == holdsGrant && !dead[name] {
 			b.domains[f.domain(f.byName[name])] = true
 		}
 	}

@@ -24,8 +24,17 @@ func (f *fleet) compareDomains(a, b *Node) int {
 	return cmp.Or(compareBools(of == "", other == ""), cmp.Compare(of, other))
 }
 
-// domainBusy keeps reboots within one domain at a time. A node that is down for reasons of its own makes no domain busy: it
-// uses maxUnavailable, and would else keep every other domain from ever being served.
+// lost are the nodes that were sent to reboot and did not come back in time.
+func lost(flights []Flight) map[string]bool {
+	names := map[string]bool{}
+	for _, t := range flights {
+		names[t.Entry.Node] = t.Rebooting() && !t.FailedAt.IsZero()
+	}
+	return names
+}
+
+// domainBusy keeps reboots within one domain at a time. A node that is down for reasons of its own, or did not come back,
+// makes no domain busy: it uses maxUnavailable, and would else keep every other domain from ever being served.
 func domainBusy(f *fleet, n *Node) *Objection {
 	own := f.domain(n)
 	others := slices.DeleteFunc(slices.Collect(maps.Keys(f.places.domains)), func(d string) bool { return d == own })

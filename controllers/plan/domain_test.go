@@ -57,6 +57,11 @@ func TestReboots_OneDomainAtATime(t *testing.T) {
 		"a node that is down for reasons of its own uses the limit and makes no domain busy": {
 			one(zoned(), needy("a", in("x")...), newHost("b", in("y", notReady)...)), []string{"a"}, nil,
 		},
+		"nor does one that did not come back": {
+			one(zoned(holding(1, entry("b", 1))), needy("a", in("x")...), newHost("b", in("y", notReady,
+				grant(1, v1alpha1.GrantActive), progress(1, v1alpha1.PhaseRebooting, phaseAt(-time.Hour)))...)),
+			[]string{"a"}, nil,
+		},
 		"an entry whose reboot is over keeps no domain busy": {
 			one(zoned(holding(1, entry("b", 1))), needy("a", in("x")...),
 				newHost("b", in("y", grant(1, v1alpha1.GrantFinished), progress(1, v1alpha1.PhaseRebooting))...)),

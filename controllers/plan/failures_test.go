@@ -126,6 +126,10 @@ func TestReboots_Halt(t *testing.T) {
 			one(workers(most(1), stands(false, v1alpha1.ReasonResumed, "resumed: mended", -5*minute), succeeded(-3*minute)), needy("a", drainFailed(-4*minute))),
 			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: mended"},
 		},
+		"a success in the future hides no failure": {
+			one(workers(most(1), succeeded(time.Hour)), needy("a", drainFailed(-2*minute))),
+			haltedBy("1 node failed since the last success (failures.max is 1): a (DrainTimedOut)"),
+		},
 		"a before-hook said no": {
 			one(workers(most(1)), needy("a", grant(5, v1alpha1.GrantCancelled, cancelledAt(-minute, v1alpha1.ReasonHookFailed)))),
 			haltedBy("1 node failed since the last success (failures.max is 1): a (HookFailed)"),

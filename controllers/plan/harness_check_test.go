@@ -116,7 +116,7 @@ func (c *cluster) checkDomains(name string, p plan.Plan) {
 	key := c.policies[name].Spec.TopologyKey()
 	for _, granted := range p.Granted {
 		for _, e := range p.Ledger() {
-			if h := c.hosts[e.Node]; key != "" && h.node != nil && h.node.Labels[key] != c.hosts[granted.Node].node.Labels[key] {
+			if h := c.hosts[e.Node]; key != "" && h.node != nil && p.Flight(e).FailedAt.IsZero() && h.node.Labels[key] != c.hosts[granted.Node].node.Labels[key] {
 				c.broken("policy %s grants %s while %s of another domain holds a grant", name, granted.Node, e.Node)
 			}
 		}

@@ -88,6 +88,8 @@ func (w *watch) run(ctx context.Context) error {
 // subscribe comes before the first read, so that nothing falls between them. Sysroot and the operating systems tell of
 // deployments, each on an object of its own below the namespace.
 func (w *watch) subscribe(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
 	err := w.daemon.conn.AddMatchSignalContext(ctx, dbus.WithMatchSender(busName), dbus.WithMatchPathNamespace(namespace),
 		dbus.WithMatchInterface(propertiesInterface), dbus.WithMatchMember("PropertiesChanged"))
 	if err != nil {

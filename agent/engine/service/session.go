@@ -75,6 +75,8 @@ func (s *session) run(ctx context.Context) error {
 // subscribe comes before the first question, so that nothing falls between them. A rule that names a sender makes the
 // bus drop what anybody else broadcasts.
 func (s *session) subscribe(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
 	for _, member := range s.watch.Signals {
 		rule := []dbus.MatchOption{
 			dbus.WithMatchObjectPath(s.watch.Path), dbus.WithMatchInterface(s.watch.Interface), dbus.WithMatchMember(member),
