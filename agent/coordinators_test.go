@@ -142,7 +142,7 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 		m.runsUnits().Fail("org.freedesktop.DBus.Error.AccessDenied", "Permission denied")
 		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.start(ctx)
-		m.shows(ctx, objectionOf, And(HavePrefix("CoordinatorConflict: Who else may reboot this host is unknown"), ContainSubstring("Permission denied")))
+		m.shows(ctx, objectionOf, And(HavePrefix("CoordinatorConflict: Who else may reboot this host is unknown"), ContainSubstring("systemd answers org.freedesktop.DBus.Error.AccessDenied.")))
 		m.grant(ctx, 1, v1alpha1.GrantActive)
 		m.shows(ctx, phaseOf, Equal("1 Aborted CoordinatorConflict failures=1"))
 	})
