@@ -15,7 +15,9 @@ import (
 
 // TestFlightOf: each phase, and since when.
 func TestFlightOf(t *testing.T) {
-	hooks := Annotated(v1alpha1.AnnotationHooks, v1alpha1.HookPhase{Seq: 7, Stage: v1alpha1.HooksBefore, At: Ago(50 * time.Second)}.String())
+	hooks := Annotated(v1alpha1.AnnotationHooks, v1alpha1.HookPhase{
+		Policy: "w", Seq: 7, BootID: "n1-boot-1", Stage: v1alpha1.HooksBefore, Hooks: []v1alpha1.AnnotationKey{"example.com/ok"}, At: Ago(50 * time.Second),
+	}.String())
 	hooked := Spec(func(s *v1alpha1.RebootPolicySpec) {
 		s.Hooks = &v1alpha1.Hooks{Before: []v1alpha1.AnnotationKey{"example.com/ok"}}
 	})
@@ -26,9 +28,13 @@ func TestFlightOf(t *testing.T) {
 		phase  fleet.Phase
 		ago    time.Duration
 	}{
-		"in the ledger alone":     {phase: fleet.Granted, ago: time.Minute},
-		"told":                    {node: []func(*corev1.Node){Granted("w", 7, 30*time.Second)}, phase: fleet.Granted, ago: time.Minute},
-		"hooks":                   {policy: []func(*v1alpha1.RebootPolicy){hooked}, node: []func(*corev1.Node){hooks}, phase: fleet.Hooks, ago: 50 * time.Second},
+		"in the ledger alone": {phase: fleet.Granted, ago: time.Minute},
+		"told":                {node: []func(*corev1.Node){Granted("w", 7, 30*time.Second)}, phase: fleet.Granted, ago: time.Minute},
+		"hooks":               {policy: []func(*v1alpha1.RebootPolicy){hooked}, node: []func(*corev1.Node){hooks}, phase: fleet.Hooks, ago: 50 * time.Second},
+		"hooks that are about to begin": {
+			policy: []func(*v1alpha1.RebootPolicy){hooked}, node: []func(*corev1.Node){Annotated(v1alpha1.AnnotationHooks, `{"seq":7,"stage":"Before"}`)},
+			phase: fleet.Hooks, ago: time.Minute,
+		},
 		"an earlier grant's past": {node: []func(*corev1.Node){Progressed(6, v1alpha1.PhaseAborted, time.Hour)}, phase: fleet.Granted, ago: time.Minute},
 		"draining": {
 			node: []func(*corev1.Node){Granted("w", 7, time.Minute), Progressed(7, v1alpha1.PhaseDraining, 50*time.Second)}, phase: fleet.Draining, ago: 50 * time.Second,

@@ -58,6 +58,8 @@ func phase(t plan.Flight) (Phase, time.Time) {
 	n := t.Node
 	p := n.Progress
 	switch {
+	case t.Action == plan.BeginHooks: // what stands on the node is of an earlier phase
+		return Hooks, t.Entry.At.Time
 	case n.Hooks != nil && n.Hooks.Seq == t.Entry.Seq && hooked(t.Reason):
 		return Hooks, n.Hooks.At.Time
 	case p == nil || p.Seq != t.Entry.Seq:
