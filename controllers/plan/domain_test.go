@@ -60,7 +60,8 @@ func TestReboots_OneDomainAtATime(t *testing.T) {
 		"nor does one that did not come back": {
 			one(zoned(holding(1, entry("b", 1))), needy("a", in("x")...), newHost("b", in("y", notReady,
 				grant(1, v1alpha1.GrantActive), progress(1, v1alpha1.PhaseRebooting, phaseAt(-time.Hour)))...)),
-			[]string{"a"}, nil,
+			[]string{"a"},
+			nil,
 		},
 		"an entry whose reboot is over keeps no domain busy": {
 			one(zoned(holding(1, entry("b", 1))), needy("a", in("x")...),
