@@ -2,6 +2,7 @@ package window_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -17,7 +18,23 @@ import (
 // of an instant ahead is what the state at that instant says, and nothing changes before.
 func TestAt_KeepsItsPromises(t *testing.T) { rapid.Check(t, keepsPromises) }
 
-func FuzzKeepsPromises(f *testing.F) { f.Fuzz(rapid.MakeFuzz(keepsPromises)) }
+func FuzzKeepsPromises(f *testing.F) {
+	seed(f)
+	f.Fuzz(rapid.MakeFuzz(keepsPromises))
+}
+
+// seed gives rapid enough to draw whole policies from; with less it ends before anything is checked.
+func seed(f *testing.F) {
+	f.Helper()
+	source := rand.New(rand.NewPCG(1, 2))
+	for range 8 {
+		drawn := make([]byte, 4096)
+		for i := range drawn {
+			drawn[i] = byte(source.Uint32())
+		}
+		f.Add(drawn)
+	}
+}
 
 func keepsPromises(t *rapid.T) {
 	windows, blackouts, now := drawPolicy(t)

@@ -98,7 +98,10 @@ func drawBlackout(t *rapid.T, name, zone string, middle time.Time) v1alpha1.Blac
 // TestAt_MatchesOracle draws the same scenarios in each run; the fuzz test draws new ones.
 func TestAt_MatchesOracle(t *testing.T) { rapid.Check(t, matchesOracle) }
 
-func FuzzMatchesOracle(f *testing.F) { f.Fuzz(rapid.MakeFuzz(matchesOracle)) }
+func FuzzMatchesOracle(f *testing.F) {
+	seed(f)
+	f.Fuzz(rapid.MakeFuzz(matchesOracle))
+}
 
 func matchesOracle(t *rapid.T) {
 	sc := drawScenario(t)
