@@ -73,6 +73,10 @@ verify: ## Fail where generated code, manifests or go.mod are out of date.
 controlplane: ## Build etcd, kube-apiserver, the controllers, kubectl and kwok into bin/k8s, once.
 	@hack/controlplane/build.sh
 
+.PHONY: prometheus
+prometheus: ## Build prometheus and promtool into bin/prometheus, once: some tests skip themselves without.
+	@hack/prometheus/build.sh
+
 .PHONY: test
 test: ## Run everything CI runs: lint, verify, all tests with the race detector, and the demo.
 	@hack/test.sh

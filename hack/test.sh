@@ -16,6 +16,8 @@ step "prerequisites" hack/prerequisites.sh
 step "verify: generated code, manifests, go.mod" hack/verify.sh
 step "lint" go tool -modfile=hack/tools/go.mod golangci-lint run
 step "control plane" hack/controlplane/build.sh
+step "prometheus and promtool" hack/prometheus/build.sh
+export PROMETHEUS_REQUIRED=1
 step "tests, with the race detector" go test -race ./...
 step "protocol search, whole: the race detector caps it" go test -run TestProtocol ./controllers/plan
 step "demo, built" go build -o bin/demo ./hack/demo

@@ -1,0 +1,104 @@
+package promserver
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
+)
+
+// Server is a Prometheus that runs until its test ends.
+type Server struct {
+	// URL is where its HTTP API is, without a path.
+	URL string
+	// Log is the file with what it says.
+	Log string
+}
+
+// Start starts a Prometheus with a configuration, the text of prometheus.yml, and waits until it answers queries.
+// Relative paths in the configuration begin at dir; "" is a folder of the server's own.
+func Start(t testing.TB, dir, config string) *Server {
+	t.Helper()
+	program, data := Program(t, "prometheus"), t.TempDir()
+	if dir == "" {
+		dir = data
+	}
+	file := filepath.Join(dir, "prometheus.yml")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	group := process.NewGroup(data)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 5*time.Second)
+		defer cancel()
+		group.Stop(ctx)
+	})
+	address := freeAddress(t)
+	running, err := group.Start(process.Program{Name: "prometheus", Path: program, Args: []string{
+		"--config.file=" + file, "--storage.tsdb.path=" + filepath.Join(data, "tsdb"), "--web.listen-address=" + address,
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Server{URL: "http://" + address, Log: running.Log}
+	s.awaitReady(t, running)
+	return s
+}
+
+// awaitReady returns once the server says that it is ready.
+func (s *Server) awaitReady(t testing.TB, running *process.Process) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for ctx.Err() == nil && running.Alive() {
+		if status, _, err := s.get(ctx, "/-/ready"); err == nil && status == http.StatusOK {
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	said, err := os.ReadFile(s.Log)
+	t.Fatalf("Prometheus does not become ready. It says (%v):\n%s", err, said)
+}
+
+// API asks an endpoint below /api/v1 and reads `data` of its answer. The error has Prometheus' own words.
+func (s *Server) API(ctx context.Context, endpoint string, arguments url.Values, data any) error {
+	_, body, err := s.get(ctx, "/api/v1/"+endpoint+"?"+arguments.Encode())
+	if err != nil {
+		return err
+	}
+	var answer struct {
+		Status, Error string
+		Data          json.RawMessage
+	}
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return fmt.Errorf("reading the answer of %s: %w", endpoint, err)
+	}
+	if answer.Status != "success" {
+		return fmt.Errorf("asking Prometheus for %s: %s", endpoint, answer.Error)
+	}
+	if err := json.Unmarshal(answer.Data, data); err != nil {
+		return fmt.Errorf("reading the data of %s: %w", endpoint, err)
+	}
+	return nil
+}
+
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
