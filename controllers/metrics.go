@@ -26,7 +26,8 @@ var (
 	haltedGauge  = gauge("halted", "1 while the policy is halted after failures.", "policy")
 	buildGauge   = gauge("build_info", "1, with the program's version.", "version", "goversion")
 
-	oldest = newOldestPending()
+	oldest  = newOldestPending()
+	flights = newFlightTimes()
 
 	rebootsTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: prefix + "reboots_total", Help: "Reboots by result; engine is the reason the reboot was needed.",
@@ -42,7 +43,7 @@ var (
 )
 
 func init() {
-	metrics.Registry.MustRegister(nodesGauge, blockedGauge, limitGauge, openGauge, nextGauge, oldest, haltedGauge,
+	metrics.Registry.MustRegister(nodesGauge, blockedGauge, limitGauge, openGauge, nextGauge, oldest, flights, haltedGauge,
 		buildGauge, rebootsTotal, phaseSeconds, grantLatency)
 	buildGauge.WithLabelValues(Version, runtime.Version()).Set(1)
 }
@@ -70,11 +71,29 @@ func observe(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State) {
 	haltedGauge.WithLabelValues(name).Set(boolean(p.Halt.Halted))
 	nextGauge.WithLabelValues(name).Set(seconds(w.Next))
 	oldest.set(name, p.OldestPending)
+	flights.set(name, p.Flights)
+}
+
+// observeUngoverned counts the nodes that need a reboot and that no policy selects: their policy has no name.
+func observeUngoverned(decisions []plan.Decision) {
+	const nobody = ""
+	count := 0
+	for _, d := range decisions {
+		if d.Reason == v1alpha1.ReasonNoPolicy {
+			count++
+		}
+	}
+	if count == 0 {
+		blockedGauge.DeletePartialMatch(prometheus.Labels{"policy": nobody})
+		return
+	}
+	blockedGauge.WithLabelValues(nobody, string(v1alpha1.ReasonNoPolicy)).Set(float64(count))
 }
 
 // forget drops the gauges of a policy that is gone.
 func forget(policy string) {
 	oldest.forget(policy)
+	flights.forget(policy)
 	labels := prometheus.Labels{"policy": policy}
 	for _, g := range []*prometheus.GaugeVec{nodesGauge, blockedGauge, limitGauge, openGauge, nextGauge, haltedGauge} {
 		g.DeletePartialMatch(labels)

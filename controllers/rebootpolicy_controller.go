@@ -103,7 +103,11 @@ func (r *RebootPolicyReconciler) reconcileUngoverned(ctx context.Context) (ctrl.
 	}
 	s := newState(nodes)
 	s.Snapshot = snapshot.Of(nil, policies, snapshot.Views(nodes), r.Clock.Now())
-	delayed, err := r.writeConditions(ctx, s, plan.Ungoverned(s.Governor, s.Nodes))
+	decisions := plan.Ungoverned(s.Governor, s.Nodes)
+	delayed, err := r.writeConditions(ctx, s, decisions)
+	if err == nil {
+		observeUngoverned(decisions)
+	}
 	return ctrl.Result{RequeueAfter: delayed}, err
 }
 

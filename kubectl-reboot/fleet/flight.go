@@ -7,25 +7,18 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
-// Phase is how far a granted reboot is, in one word for people.
-type Phase string
+// Phase is how far a granted reboot is, in the planner's word.
+type Phase = plan.Phase
 
 // The phases, in the order in which a reboot goes through them.
 const (
-	// Granted: it is in the ledger, and the agent has not begun.
-	Granted Phase = "Granted"
-	// Hooks: before the drain or after the boot, hooks are waited for.
-	Hooks Phase = "Hooks"
-	// Draining: the node is cordoned and its pods are leaving.
-	Draining Phase = "Draining"
-	// Rebooting: the agent has passed the point of no return.
-	Rebooting Phase = "Rebooting"
-	// Booted: the boot ID is new, and the node is not Ready or its agent has not reported.
-	Booted Phase = "Booted"
-	// Settling: the node is back and must stay so for spec.settle.
-	Settling Phase = "Settling"
-	// Aborted: the attempt is over without a reboot; the ledger follows.
-	Aborted Phase = "Aborted"
+	Granted   = plan.PhaseGranted
+	Hooks     = plan.PhaseHooks
+	Draining  = plan.PhaseDraining
+	Rebooting = plan.PhaseRebooting
+	Booted    = plan.PhaseBooted
+	Settling  = plan.PhaseSettling
+	Aborted   = plan.PhaseAborted
 )
 
 // Flight is one granted reboot, for people.
@@ -50,34 +43,6 @@ func FlightOf(t plan.Flight) Flight {
 	f := Flight{
 		Node: t.Entry.Node, Number: t.Entry.Seq, Reason: t.Reason, Message: t.Message, Until: t.Until, Overdue: !t.FailedAt.IsZero(),
 	}
-	f.Phase, f.Since = phase(t)
+	f.Phase, f.Since = t.Phase()
 	return f
-}
-
-func phase(t plan.Flight) (Phase, time.Time) {
-	n := t.Node
-	p := n.Progress
-	switch {
-	case t.Action == plan.BeginHooks: // what stands on the node is of an earlier phase
-		return Hooks, t.Entry.At.Time
-	case n.Hooks != nil && n.Hooks.Seq == t.Entry.Seq && hooked(t.Reason):
-		return Hooks, n.Hooks.At.Time
-	case p == nil || p.Seq != t.Entry.Seq:
-		return Granted, t.Entry.At.Time
-	case p.Phase == v1alpha1.PhaseDraining:
-		return Draining, p.At.Time
-	case p.Phase == v1alpha1.PhaseAborted:
-		return Aborted, p.At.Time
-	case n.BootID == "" || n.BootID == p.BootID:
-		return Rebooting, p.At.Time
-	case !n.Ready || n.Maintenance:
-		return Booted, p.At.Time
-	case n.MaintenanceSince.After(n.ReadySince):
-		return Settling, n.MaintenanceSince
-	}
-	return Settling, n.ReadySince
-}
-
-func hooked(reason v1alpha1.Reason) bool {
-	return reason == v1alpha1.ReasonWaitingForHook || reason == v1alpha1.ReasonHookFailed || reason == v1alpha1.ReasonHookTimedOut
 }

@@ -1,0 +1,98 @@
+package controllers_test
+
+import (
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+var _ = Describe("Metrics", func() {
+	It("name a node while it holds a grant and no longer, and say how overdue it is (behaviour 32)", func() {
+		f := makeFleet(2)
+		p := f.policy("workers", func(s *v1alpha1.RebootPolicySpec) {
+			s.Reboot = &v1alpha1.Reboot{Timeout: &metav1.Duration{Duration: time.Second}}
+		})
+		phases := func() []string { return labelsOf("reboot_operator_in_flight_seconds", p.Name, "node", "phase") }
+		overdue := func() []string { return labelsOf("reboot_operator_overdue_seconds", p.Name, "node", "reason") }
+		f.need(f.nodes...)
+		Eventually(f.granted).Should(HaveLen(1))
+		name := f.granted()[0]
+		Eventually(phases).Should(Equal([]string{name + " Granted"}))
+		Expect(overdue()).To(BeEmpty())
+		f.start(name)
+		Eventually(phases).Should(Equal([]string{name + " Draining"}))
+		f.commit(name)
+		Eventually(phases).Should(Equal([]string{name + " Rebooting"}))
+		Eventually(overdue).Should(Equal([]string{name + " RebootTimedOut"}))
+		f.boot(name, 2)
+		Eventually(phases).ShouldNot(ContainElement(HavePrefix(name)))
+		Expect(overdue()).To(BeEmpty())
+	})
+
+	It("count the nodes that no policy selects", func() {
+		f := makeFleet(1)
+		nobodys := func() []string { return labelsOf("reboot_operator_blocked_nodes", "", "reason") }
+		f.need(f.nodes[0])
+		Eventually(nobodys).Should(Equal([]string{"NoPolicy"}))
+		f.policy("workers")
+		Eventually(nobodys).Should(BeEmpty())
+	})
+
+	It("are gone with their policy", func() {
+		f := makeFleet(1)
+		p := f.policy("workers")
+		f.need(f.nodes...)
+		Eventually(seriesOf).WithArguments(p.Name).ShouldNot(BeZero())
+		Eventually(f.granted).Should(HaveLen(1))
+		f.delete()
+		Expect(api.Delete(GinkgoT().Context(), p)).To(Succeed())
+		Eventually(seriesOf).WithArguments(p.Name).Should(BeZero())
+	})
+})
+
+// labelsOf are the values of some labels, of each series of a metric that is a policy's.
+func labelsOf(name, policy string, keys ...string) (found []string) {
+	forSeries(func(family string, labels map[string]string) {
+		if family != name || labels["policy"] != policy {
+			return
+		}
+		values := make([]string, len(keys))
+		for i, key := range keys {
+			values[i] = labels[key]
+		}
+		found = append(found, strings.Join(values, " "))
+	})
+	return found
+}
+
+// seriesOf is how many gauges there are of a policy; counters and histograms stay, as they must.
+func seriesOf(policy string) (n int) {
+	forSeries(func(family string, labels map[string]string) {
+		counts := strings.HasSuffix(family, "_total") || strings.HasSuffix(family, "_duration_seconds")
+		if labels["policy"] == policy && !counts {
+			n++
+		}
+	})
+	return n
+}
+
+func forSeries(visit func(family string, labels map[string]string)) {
+	GinkgoHelper()
+	families, err := metrics.Registry.Gather()
+	Expect(err).NotTo(HaveOccurred())
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			labels := map[string]string{}
+			for _, label := range m.GetLabel() {
+				labels[label.GetName()] = label.GetValue()
+			}
+			visit(family.GetName(), labels)
+		}
+	}
+}
