@@ -187,7 +187,11 @@ type requests struct {
 }
 
 // forbid answers requests for a path as the API server does where a right is missing.
-func (r *requests) forbid(path string) { r.forbidden = path }
+func (r *requests) forbid(path string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.forbidden = path
+}
 
 func (r *requests) count(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
@@ -197,8 +201,9 @@ func (r *requests) count(next http.RoundTripper) http.RoundTripper {
 		}
 		r.mu.Lock()
 		r.all = append(r.all, request.Method+" "+path)
+		no := r.forbidden
 		r.mu.Unlock()
-		if r.forbidden != "" && strings.HasPrefix(request.URL.Path, r.forbidden) {
+		if no != "" && strings.HasPrefix(request.URL.Path, no) {
 			return forbidden(request), nil
 		}
 		return next.RoundTrip(request)

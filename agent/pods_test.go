@@ -14,7 +14,7 @@ import (
 )
 
 // pod runs on the machine. Nobody is its kubelet, so it goes as soon as it is evicted: its grace period is 0.
-func (m *machine) pod(ctx context.Context, name string, owner *metav1.OwnerReference) *corev1.Pod {
+func (m *machine) pod(ctx context.Context, name string, owner *metav1.OwnerReference, volumes ...corev1.Volume) *corev1.Pod {
 	GinkgoHelper()
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -24,6 +24,7 @@ func (m *machine) pod(ctx context.Context, name string, owner *metav1.OwnerRefer
 			NodeName:                      m.name,
 			Containers:                    []corev1.Container{{Name: "c", Image: "registry.example/c"}},
 			TerminationGracePeriodSeconds: new(int64),
+			Volumes:                       volumes,
 		},
 	}
 	if owner != nil {
@@ -36,12 +37,17 @@ func (m *machine) pod(ctx context.Context, name string, owner *metav1.OwnerRefer
 	return pod
 }
 
+// owner is the controller of some of the machine's pods.
+func (m *machine) owner(kind string) *metav1.OwnerReference {
+	return &metav1.OwnerReference{
+		APIVersion: "apps/v1", Kind: kind, Name: "owner", UID: types.UID("u-" + m.name), Controller: new(true),
+	}
+}
+
 // protectedPod is a pod of a controller whose budget allows no eviction.
 func (m *machine) protectedPod(ctx context.Context) {
 	GinkgoHelper()
-	m.pod(ctx, "protected", &metav1.OwnerReference{
-		APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "protected", UID: types.UID("u-" + m.name), Controller: new(true),
-	})
+	m.pod(ctx, "protected", m.owner("ReplicaSet"))
 	budget := &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: m.name},
 		Spec: policyv1.PodDisruptionBudgetSpec{

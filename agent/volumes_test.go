@@ -1,11 +1,16 @@
 package main
 
 import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -13,41 +18,167 @@ import (
 )
 
 var _ = Describe("Volumes", func() {
-	inUse := func(ctx SpecContext, m *machine, volumes ...corev1.UniqueVolumeName) {
-		GinkgoHelper()
-		node := m.node(ctx)
-		before := node.DeepCopy()
-		node.Status.VolumesInUse = volumes
-		Expect(api.Status().Patch(ctx, node, client.MergeFrom(before))).To(Succeed())
-	}
+	patient := v1alpha1.RebootPolicySpec{Drain: &v1alpha1.Drain{VolumeDetachTimeout: &metav1.Duration{Duration: time.Hour}}}
 
-	It("are waited for after the drain, until the kubelet has let go (behaviour 42)", func(ctx SpecContext) {
-		m := newMachine(ctx, v1alpha1.RebootPolicySpec{Drain: &v1alpha1.Drain{
-			VolumeDetachTimeout: &metav1.Duration{Duration: time.Hour},
-		}})
-		inUse(ctx, m, "kubernetes.io/csi/disk^1")
+	// serving is a machine with a database that is evicted, and a DaemonSet's pod that stays. Both use a disk, and the one
+	// that stays a claim of NFS besides, which no kubelet ever lists.
+	serving := func(ctx SpecContext, spec v1alpha1.RebootPolicySpec) *machine {
+		m := newMachine(ctx, spec)
+		m.pod(ctx, "db", m.owner("StatefulSet"), m.claim(ctx, "data", m.disk("data")))
+		nfs := corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Server: "nfs.example.com", Path: "/"}}
+		m.pod(ctx, "logs", m.owner("DaemonSet"), m.claim(ctx, "buffer", m.disk("buffer")), m.claim(ctx, "archive", nfs))
+		m.usesVolumes(ctx, m.nameOf("data"), m.nameOf("buffer"))
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 		Expect(m.bus.SendNeedReboot()).To(Succeed())
 		m.shows(ctx, needOf, Equal("True UpdateStaged"))
-		m.grant(ctx, 1, v1alpha1.GrantActive)
-		m.shows(ctx, phaseOf, Equal("1 Draining cordoned"))
+		return m
+	}
+	isEvicted := func(ctx SpecContext, m *machine) {
+		GinkgoHelper()
+		Eventually(func() error {
+			return api.Get(ctx, client.ObjectKey{Namespace: "default", Name: m.name + "-db"}, &corev1.Pod{})
+		}).Should(MatchError(ContainSubstring("not found")))
+	}
+	waits := func(ctx SpecContext, m *machine) {
+		GinkgoHelper()
+		m.shows(ctx, conditionOf(corev1.NodeDrained), Equal("True VolumesInUse"))
 		Consistently(func() string { return phaseOf(m.node(ctx)) }, "1s").Should(Equal("1 Draining cordoned"))
 		Expect(m.logind.Reboots()).To(BeZero())
-		inUse(ctx, m)
+	}
+
+	It("of evicted pods are waited for by name, and those of pods that stay are not (behaviour 42)", func(ctx SpecContext) {
+		m := serving(ctx, patient)
+		m.grant(ctx, 1, v1alpha1.GrantActive)
+		isEvicted(ctx, m)
+		waits(ctx, m)
+		Expect(messageOf(corev1.NodeDrained)(m.node(ctx))).To(And(
+			ContainSubstring("does not use %s any more", m.nameOf("data")), Not(ContainSubstring(string(m.nameOf("buffer"))))))
+		m.tells(ctx, v1alpha1.EventVolumesInUse)
+
+		By("not being fooled by another volume that is let go")
+		m.usesVolumes(ctx, m.nameOf("data"))
+		waits(ctx, m)
+
+		By("going on when the kubelet has let go")
+		m.usesVolumes(ctx, m.nameOf("buffer"))
+		m.shows(ctx, phaseOf, Equal("1 Rebooting cordoned"))
+		Expect(m.eventsOf(ctx)).To(HaveKeyWithValue(v1alpha1.EventVolumesInUse, 1))
+		Expect(m.requests.of("/persistentvolume")).To(ConsistOf(
+			m.reads("persistentvolumeclaims", "buffer"), m.reads("persistentvolumes", "buffer"),
+			m.reads("persistentvolumeclaims", "archive"), m.reads("persistentvolumes", "archive"),
+		), "each is asked for once, and none of the database")
+	})
+
+	It("that stay need no question while the kubelet uses none (behaviour 42)", func(ctx SpecContext) {
+		m := serving(ctx, patient)
+		m.usesVolumes(ctx)
+		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.shows(ctx, phaseOf, Equal("1 Rebooting cordoned"))
+		Expect(m.requests.of("/persistentvolume")).To(BeEmpty())
+		Expect(m.eventsOf(ctx)).NotTo(HaveKey(v1alpha1.EventVolumesInUse))
+	})
+
+	It("are waited for on, for the rest of the time, by an agent that was killed meanwhile (behaviours 42, 48)", func(ctx SpecContext) {
+		m := serving(ctx, patient)
+		m.grant(ctx, 1, v1alpha1.GrantActive)
+		isEvicted(ctx, m)
+		waits(ctx, m)
+		before := conditionIn(m.node(ctx), corev1.NodeDrained).LastTransitionTime
+		m.restart(ctx)
+		waits(ctx, m)
+		Expect(conditionIn(m.node(ctx), corev1.NodeDrained).LastTransitionTime).To(Equal(before), "from which the time counts")
+		Expect(m.eventsOf(ctx)).To(HaveKeyWithValue(v1alpha1.EventVolumesInUse, 1))
+		m.usesVolumes(ctx, m.nameOf("buffer"))
 		m.shows(ctx, phaseOf, Equal("1 Rebooting cordoned"))
 	})
 
 	It("hold the reboot up for volumeDetachTimeout at most (behaviour 42)", func(ctx SpecContext) {
-		m := newMachine(ctx, v1alpha1.RebootPolicySpec{Drain: &v1alpha1.Drain{
+		m := serving(ctx, v1alpha1.RebootPolicySpec{Drain: &v1alpha1.Drain{
 			VolumeDetachTimeout: &metav1.Duration{Duration: time.Second},
 		}})
-		inUse(ctx, m, "kubernetes.io/csi/disk^1")
-		m.start(ctx)
-		m.shows(ctx, needOf, Equal("False UpToDate"))
-		Expect(m.bus.SendNeedReboot()).To(Succeed())
-		m.shows(ctx, needOf, Equal("True UpdateStaged"))
 		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.shows(ctx, phaseOf, Equal("1 Rebooting cordoned"))
+		Eventually(func() []string { return m.notesOf(ctx, v1alpha1.EventVolumesInUse) }).Should(ContainElement(
+			"the reboot goes on after 1s, though the kubelet still uses " + string(m.nameOf("data"))))
+	})
+
+	It("of claims that cannot be read are waited for like those of evicted pods (behaviour 42)", func(ctx SpecContext) {
+		m := serving(ctx, patient)
+		m.requests.forbid("/api/v1/namespaces/default/persistentvolumeclaims")
+		m.usesVolumes(ctx, m.nameOf("buffer"))
+		m.grant(ctx, 1, v1alpha1.GrantActive)
+		waits(ctx, m)
+		Expect(messageOf(corev1.NodeDrained)(m.node(ctx))).To(And(
+			ContainSubstring(string(m.nameOf("buffer"))), ContainSubstring("Some of these may be of pods that stay: reading claim")))
+		m.usesVolumes(ctx)
 		m.shows(ctx, phaseOf, Equal("1 Rebooting cordoned"))
 	})
 })
+
+// usesVolumes is the kubelet's word.
+func (m *machine) usesVolumes(ctx context.Context, volumes ...corev1.UniqueVolumeName) {
+	GinkgoHelper()
+	node := m.node(ctx)
+	before := node.DeepCopy()
+	node.Status.VolumesInUse = volumes
+	Expect(api.Status().Patch(ctx, node, client.MergeFrom(before))).To(Succeed())
+}
+
+// disk is a volume that the kubelet calls nameOf.
+func (m *machine) disk(name string) corev1.PersistentVolumeSource {
+	return corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com", VolumeHandle: m.name + "-" + name}}
+}
+
+func (m *machine) nameOf(disk string) corev1.UniqueVolumeName {
+	return corev1.UniqueVolumeName("kubernetes.io/csi/disk.example.com^" + m.name + "-" + disk)
+}
+
+// claim makes a claim and its volume, as the volume controller leaves them, for a pod.
+func (m *machine) claim(ctx context.Context, name string, source corev1.PersistentVolumeSource) corev1.Volume {
+	GinkgoHelper()
+	name = m.name + "-" + name
+	modes, size := []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}, corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+	claim := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: modes, Resources: corev1.VolumeResourceRequirements{Requests: size}, VolumeName: name,
+		},
+	}
+	Expect(api.Create(ctx, claim)).To(Succeed())
+	Expect(api.Create(ctx, &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: corev1.PersistentVolumeSpec{
+			AccessModes: modes, Capacity: size, PersistentVolumeSource: source,
+			ClaimRef: &corev1.ObjectReference{Namespace: "default", Name: name, UID: claim.UID},
+		},
+	})).To(Succeed())
+	return corev1.Volume{Name: "v-" + name, VolumeSource: corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
+	}}
+}
+
+// reads is the request for a claim or a volume.
+func (m *machine) reads(resource, name string) string {
+	path := "/api/v1/" + resource + "/"
+	if resource == "persistentvolumeclaims" {
+		path = "/api/v1/namespaces/default/" + resource + "/"
+	}
+	return http.MethodGet + " " + path + m.name + "-" + name
+}
+
+// of lists the requests so far whose path has a part.
+func (r *requests) of(part string) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(r.all), func(request string) bool { return !strings.Contains(request, part) })
+}
+
+func conditionIn(node *corev1.Node, kind corev1.NodeConditionType) corev1.NodeCondition {
+	for _, c := range node.Status.Conditions {
+		if c.Type == kind {
+			return c
+		}
+	}
+	return corev1.NodeCondition{}
+}

@@ -71,7 +71,11 @@ var _ = Describe("identity serviceaccount (config/overlays/rbac-fallback) (behav
 		Entry("reading its policy", attempt(getPolicy)),
 		Entry("reading PodDisruptionBudgets", attempt(listBudgets)),
 		Entry("reading a namespace", attempt(getNamespace)),
+		Entry("reading the claim of an own pod", getClaim("data-n1")),
+		Entry("reading the volume of an own pod", getVolume("data-n1")),
 		// What remains open before Kubernetes 1.36, as the overlay's kustomization says.
+		Entry("reading the claim of another node's pod", getClaim("data-n2")),
+		Entry("reading the volume of another node's pod", getVolume("data-n2")),
 		Entry("evicting another node's pod", evictPodOf("n2")),
 	)
 
@@ -122,6 +126,9 @@ var _ = Describe("identity serviceaccount (config/overlays/rbac-fallback) (behav
 		Entry("writing a policy", agent, attempt(patchPolicy), "cannot patch resource"),
 		Entry("reading secrets", agent, attempt(listSecrets), "cannot list resource"),
 		Entry("making a pod", agent, attempt(createPod), "cannot create resource"),
+		Entry("listing claims", agent, attempt(listClaims), "cannot list resource"),
+		Entry("listing volumes", agent, attempt(listVolumes), "cannot list resource"),
+		Entry("deleting a claim", agent, deleteClaim("data-n1"), "cannot delete resource"),
 		Entry("being its node, which takes 1.36", node, getNode("n1"), "cannot impersonate"),
 	)
 

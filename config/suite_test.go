@@ -48,7 +48,7 @@ type cluster struct {
 	agents     map[string]*corev1.Pod // by node
 }
 
-// start starts an API server, applies the folder, and puts an agent's pod on each of the nodes n1 and n2.
+// start starts an API server, applies the folder, and puts an agent's pod and a database on each of the nodes n1 and n2.
 func start(ctx context.Context, folder string) *cluster {
 	GinkgoHelper()
 	c := startServer(ctx, folder)
@@ -56,6 +56,7 @@ func start(ctx context.Context, folder string) *cluster {
 		_, err := c.admin.CoreV1().Nodes().Create(ctx, makeNode(name), metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		c.agents[name] = c.createAgent(ctx, name)
+		c.createDatabase(ctx, name)
 	}
 	return c
 }

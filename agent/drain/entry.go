@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/reboot-operator/reboot-operator/agent/volume"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -17,8 +18,8 @@ type target struct {
 	// deleted is metadata.deletionTimestamp, which is when the grace period ends. Zero: not terminating.
 	deleted  time.Time
 	decision decision
-	// volumes is how many volumes that are attached to a node the pod uses.
-	volumes int
+	// volumes are those of the pod that may be attached to its node.
+	volumes []volume.Use
 }
 
 // refusal is how budgets hold a pod back.

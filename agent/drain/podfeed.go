@@ -136,7 +136,7 @@ func (f *podFeed) handle(ctx context.Context, event watch.Event) error {
 
 // target decides about a pod and keeps what the drain needs of it.
 func (f *podFeed) target(ctx context.Context, pod *corev1.Pod) (target, error) {
-	t := target{uid: pod.UID, labels: pod.Labels, volumes: claims(pod)}
+	t := target{uid: pod.UID, labels: pod.Labels, volumes: uses(pod)}
 	t.Namespace, t.Name = pod.Namespace, pod.Name
 	if pod.DeletionTimestamp != nil {
 		t.deleted = pod.DeletionTimestamp.Time

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/reboot-operator/reboot-operator/agent/volume"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -29,7 +30,7 @@ type progress struct {
 	asking  map[types.UID]time.Time // the requests under way, and since when; their pods may be gone
 	budgets map[types.NamespacedName]budget
 	changes int
-	staying map[types.UID]int // the pods that stay with volumes, and how many
+	staying map[types.UID][]volume.Use // the volumes of the pods that stay
 }
 
 func newProgress() *progress {
@@ -37,7 +38,7 @@ func newProgress() *progress {
 		entries: map[types.UID]*entry{},
 		asking:  map[types.UID]time.Time{},
 		budgets: map[types.NamespacedName]budget{},
-		staying: map[types.UID]int{},
+		staying: map[types.UID][]volume.Use{},
 	}
 }
 
@@ -54,14 +55,14 @@ func (p *progress) replace(pods []target) {
 			p.remove(uid)
 		}
 	}
-	maps.DeleteFunc(p.staying, func(uid types.UID, _ int) bool { return !shown[uid] })
+	maps.DeleteFunc(p.staying, func(uid types.UID, _ []volume.Use) bool { return !shown[uid] })
 }
 
 // put takes in a pod as it is now.
 func (p *progress) put(t target) {
 	if t.decision.action == v1alpha1.DrainSkip {
 		p.remove(t.uid)
-		if t.volumes > 0 {
+		if len(t.volumes) > 0 {
 			p.staying[t.uid] = t.volumes
 		}
 		return

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/reboot-operator/reboot-operator/agent/volume"
 )
 
 // ReasonStuckTerminating is the reason of a Pod that is still there 30 s after its grace period: its kubelet is not done, or
@@ -22,16 +24,17 @@ type Pod struct {
 }
 
 // Status is how far a drain is: Remaining pods must still go, Evicted have gone since this Drain call began, and Blocked,
-// sorted by namespace and name, are those of Remaining that do not go by themselves. Volumes is how many attached volumes
-// the pods that stay use: the node may go on using that many.
+// sorted by namespace and name, are those of Remaining that do not go by themselves. Volumes are those that pods which stay
+// use: the node may go on using them.
 type Status struct {
 	Remaining, Evicted int
-	Volumes            int
+	Volumes            []volume.Use
 	Blocked            []Pod
 }
 
 func (s Status) equal(other Status) bool {
-	return s.Remaining == other.Remaining && s.Evicted == other.Evicted && s.Volumes == other.Volumes && slices.Equal(s.Blocked, other.Blocked)
+	return s.Remaining == other.Remaining && s.Evicted == other.Evicted &&
+		slices.Equal(s.Volumes, other.Volumes) && slices.Equal(s.Blocked, other.Blocked)
 }
 
 // UndrainableError says that Pods can never be evicted under the policy. Nothing was evicted.

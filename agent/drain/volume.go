@@ -1,26 +1,30 @@
 package drain
 
-import corev1 "k8s.io/api/core/v1"
+import (
+	"cmp"
+	"slices"
 
-// claims counts the volumes of a pod that are attached to its node: those of claims. One that has completed has let go.
-func claims(pod *corev1.Pod) int {
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/reboot-operator/reboot-operator/agent/volume"
+)
+
+// uses lists the volumes of a pod that may be attached to its node. One that has completed has let go.
+func uses(pod *corev1.Pod) []volume.Use {
 	if completed(pod) {
-		return 0
+		return nil
 	}
-	count := 0
-	for _, v := range pod.Spec.Volumes {
-		if v.PersistentVolumeClaim != nil || v.Ephemeral != nil {
-			count++
-		}
-	}
-	return count
+	return volume.UsesOf(pod)
 }
 
-// kept is how many volumes the pods that stay use.
-func (p *progress) kept() int {
-	sum := 0
-	for _, volumes := range p.staying {
-		sum += volumes
+// kept lists the volumes that the pods which stay use, each once and in order.
+func (p *progress) kept() []volume.Use {
+	var all []volume.Use
+	for _, uses := range p.staying {
+		all = append(all, uses...)
 	}
-	return sum
+	slices.SortFunc(all, func(a, b volume.Use) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Claim.Namespace, b.Claim.Namespace), cmp.Compare(a.Claim.Name, b.Claim.Name))
+	})
+	return slices.Compact(all)
 }

@@ -75,7 +75,7 @@ func (r *Reconciler) commitReboot(ctx context.Context, node *corev1.Node, o Obse
 	r.reported(ctx, node, o, patch)
 	ctrl.LoggerFrom(ctx).Info("Drained, and past the point of no return", "seq", step.Progress.Seq,
 		"reason", step.Progress.Reason)
-	r.committed(node, step.Progress)
+	r.committed(node, o, step.Progress)
 	return nil
 }
 

@@ -105,6 +105,7 @@ func (d *Drains) progress(status drain.Status) {
 	}
 	d.last.blocked = status.Blocked
 	d.last.Message, d.last.Volumes = remaining(status), status.Volumes
+	d.last.Evicted = d.last.Evicted || status.Evicted > 0
 }
 
 // ended takes in how the drain ended. One that was stopped leaves nothing behind.
@@ -114,7 +115,7 @@ func (d *Drains) ended(err error, stopped bool) {
 	undrainable, ok := errors.AsType[*drain.UndrainableError](err)
 	switch {
 	case err == nil:
-		d.last.Drain = Drain{State: DrainDone, DoneAt: d.clock.Now(), Volumes: d.last.Volumes}
+		d.last.Drain = Drain{State: DrainDone, DoneAt: d.clock.Now(), Evicted: d.last.Evicted, Volumes: d.last.Volumes}
 	case ok:
 		d.last.Drain = Drain{State: DrainUndrainable, Message: pods(undrainable.Pods)}
 	case stopped:
@@ -122,7 +123,7 @@ func (d *Drains) ended(err error, stopped bool) {
 	default:
 		d.last.Drain = Drain{
 			State: DrainFailed, Message: fmt.Sprintf("The last error was: %v.", err),
-			Failures: d.last.Failures + 1, FailedAt: d.clock.Now(),
+			Failures: d.last.Failures + 1, FailedAt: d.clock.Now(), Evicted: d.last.Evicted,
 		}
 	}
 	d.wake.Ring()

@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/reboot-operator/reboot-operator/agent/drain"
+	"github.com/reboot-operator/reboot-operator/agent/volume"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -120,6 +121,26 @@ func TestDrains_FailuresAddUp(t *testing.T) {
 		if got := d.of(1).Failures; got != 2 {
 			t.Errorf("%d failures", got)
 		}
+		d.mustRun(t, 2)
+		d.mustBe(t, 2, Drain{State: DrainRunning})
+	})
+}
+
+// A pod that left before an error has left the node in this process all the same.
+func TestDrains_RememberThatAPodLeft(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *Drains, f *fakeDrainer) {
+		t.Helper()
+		kept := []volume.Use{{Name: "disk"}}
+		f.says = []drain.Status{{Remaining: 1}, {Evicted: 1, Volumes: kept}}
+		d.mustRun(t, 1)
+		f.err <- errors.New("no right")
+		synctest.Wait()
+		f.says = []drain.Status{{Volumes: kept}}
+		d.mustRun(t, 1)
+		f.err <- nil
+		synctest.Wait()
+		d.mustBe(t, 1, Drain{State: DrainDone, DoneAt: d.clock.Now(), Evicted: true, Volumes: kept})
+		f.says = nil
 		d.mustRun(t, 2)
 		d.mustBe(t, 2, Drain{State: DrainRunning})
 	})

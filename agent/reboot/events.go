@@ -66,6 +66,7 @@ func uids(pods []drain.Pod) string {
 
 // reported tells what a patch has changed in the need for a reboot.
 func (r *Reconciler) reported(ctx context.Context, node *corev1.Node, o Observation, patch *nodePatch) {
+	r.waits(node, o)
 	before := o.condition(v1alpha1.NodeRebootRequired)
 	after := Observation{Conditions: node.Status.Conditions}.condition(v1alpha1.NodeRebootRequired)
 	if patch.removes(v1alpha1.AnnotationForgetNeed) {
@@ -118,7 +119,19 @@ func (r *Reconciler) begun(node *corev1.Node, o Observation, progress v1alpha1.P
 		policy, progress.Seq, o.settings().Drain.TimeoutOrDefault())
 }
 
-func (r *Reconciler) committed(node *corev1.Node, progress v1alpha1.Progress) {
+// waits tells which volumes a drained node waits for, once for each wait: the condition tells what was told last.
+func (r *Reconciler) waits(node *corev1.Node, o Observation) {
+	before, after := o.condition(corev1.NodeDrained), Observation{Conditions: node.Status.Conditions}.condition(corev1.NodeDrained)
+	if after.Reason == v1alpha1.EventVolumesInUse && before.Reason != after.Reason {
+		r.tell(node, v1alpha1.EventVolumesInUse, "Drain", "%s", after.Message)
+	}
+}
+
+func (r *Reconciler) committed(node *corev1.Node, o Observation, progress v1alpha1.Progress) {
+	if volumes := waitedFor(o); len(volumes) > 0 {
+		r.warn(node, v1alpha1.EventVolumesInUse, "Drain", "the reboot goes on after %s, though the kubelet still uses %s",
+			o.settings().Drain.VolumeDetachTimeoutOrDefault(), volumeNames(volumes))
+	}
 	if progress.Reason == v1alpha1.ReasonDrainTimedOut {
 		r.warn(node, v1alpha1.EventDrainTimedOut, "Drain", "%s The policy reboots regardless.", progress.Message)
 		return

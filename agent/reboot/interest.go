@@ -1,6 +1,7 @@
 package reboot
 
 import (
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -43,7 +44,7 @@ type view struct {
 	Unschedulable       bool
 	Annotations, Labels map[string]string
 	Conditions          []corev1.NodeCondition
-	VolumesInUse        int
+	VolumesInUse        []corev1.UniqueVolumeName
 }
 
 func viewOf(node *corev1.Node) view {
@@ -51,7 +52,7 @@ func viewOf(node *corev1.Node) view {
 		Unschedulable: node.Spec.Unschedulable,
 		Annotations:   ours(node.Annotations),
 		Labels:        ours(node.Labels),
-		VolumesInUse:  len(node.Status.VolumesInUse),
+		VolumesInUse:  slices.Sorted(slices.Values(node.Status.VolumesInUse)), // older kubelets keep no order
 	}
 	for _, c := range node.Status.Conditions {
 		switch c.Type {

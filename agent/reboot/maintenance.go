@@ -49,11 +49,17 @@ func drainProgress(o Observation) []corev1.NodeCondition {
 	return nil
 }
 
-// emptied tells that the drain is over. One that ended by its time-out says which pods were left.
+// emptied tells that the drain is over. One that ended by its time-out says which pods were left; one whose volumes are
+// waited for names them.
 func emptied(o Observation) []corev1.NodeCondition {
 	reason, message := v1alpha1.EventDrained, left
-	if p := o.Record.last(); p.Reason == v1alpha1.ReasonDrainTimedOut {
+	_, waits := detached(o)
+	switch p := o.Record.last(); {
+	case p.Reason == v1alpha1.ReasonDrainTimedOut:
 		reason, message = v1alpha1.EventDrainTimedOut, p.Message
+	case waits && o.inPhase(v1alpha1.PhaseDraining):
+		reason = v1alpha1.EventVolumesInUse
+		message, _ = volumesTold(o)
 	}
 	return []corev1.NodeCondition{
 		condition(corev1.NodeDrainInProgress, corev1.ConditionFalse, reason, message),

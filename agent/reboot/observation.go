@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/agent/volume"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -44,8 +45,10 @@ type Observation struct {
 	Policy *Settings
 	// Drain is how far the drain of the current attempt is.
 	Drain Drain
-	// VolumesInUse is how many attached volumes the kubelet still uses (status.volumesInUse).
-	VolumesInUse int
+	// VolumesInUse are the attached volumes the kubelet still uses (status.volumesInUse).
+	VolumesInUse []corev1.UniqueVolumeName
+	// Kept are those of them that pods which stay account for.
+	Kept Kept
 	// Inhibitors is who keeps the host from shutting down.
 	Inhibitors Inhibitors
 	// Coordinators is who else may reboot the host.
@@ -91,9 +94,19 @@ type Drain struct {
 	Failures int
 	// FailedAt is when the last error came.
 	FailedAt time.Time
-	// DoneAt is when the drain was done, and Volumes how many attached volumes the pods that stay use.
+	// Evicted tells whether a pod has left while this process drained.
+	Evicted bool
+	// DoneAt is when the drain was done, and Volumes are those that the pods which stay use.
 	DoneAt  time.Time
-	Volumes int
+	Volumes []volume.Use
+}
+
+// Kept is what is known of the volumes of pods that stay on the node.
+type Kept struct {
+	// Names are the kubelet's.
+	Names []corev1.UniqueVolumeName
+	// Unread says which claims could not be looked up, and why. Empty: all of them were.
+	Unread string
 }
 
 // Inhibitors is who keeps the host from shutting down.

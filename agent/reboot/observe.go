@@ -57,7 +57,7 @@ func (r *Reconciler) observe(ctx context.Context, node *corev1.Node) (Observatio
 		Node:          r.Node,
 		BootID:        bootID,
 		Unschedulable: node.Spec.Unschedulable,
-		VolumesInUse:  len(node.Status.VolumesInUse),
+		VolumesInUse:  node.Status.VolumesInUse,
 		Paused:        v1alpha1.NodeIsPaused(node.Annotations),
 		Requested:     requested,
 		RequestedWhy:  why,
@@ -80,6 +80,7 @@ func (r *Reconciler) observe(ctx context.Context, node *corev1.Node) (Observatio
 		o.Call = r.call.Call
 	}
 	o.Policy = r.settings(ctx, o, drain)
+	o.Kept = r.kept(ctx, o)
 	if asksHost(o) {
 		o.Inhibitors, o.Coordinators = r.inhibitors(ctx), r.coordinators(ctx)
 	}

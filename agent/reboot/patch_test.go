@@ -126,22 +126,29 @@ func TestOfInterest(t *testing.T) {
 	conditioned := func(kind corev1.NodeConditionType) func(*corev1.Node) {
 		return func(n *corev1.Node) { n.Status.Conditions = []corev1.NodeCondition{{Type: kind}} }
 	}
+	using := func(volumes ...corev1.UniqueVolumeName) func(*corev1.Node) {
+		return func(n *corev1.Node) { n.Status.VolumesInUse = volumes }
+	}
 	cases := map[string]struct {
 		change func(*corev1.Node)
 		want   bool
 	}{
-		"a heartbeat (behaviour 56)": {conditioned(corev1.NodeReady), false},
-		"somebody else's label":      {labelled("x"), false},
-		"our label":                  {labelled(v1alpha1.LabelRebootRequired), true},
-		"our condition":              {conditioned(v1alpha1.NodeRebootRequired), true},
-		"a cordon":                   {func(n *corev1.Node) { n.Spec.Unschedulable = true }, true},
-		"a grant":                    {func(n *corev1.Node) { n.Annotations = map[string]string{v1alpha1.AnnotationGrant: "x"} }, true},
+		"another order of volumes in use": {using("b", "a"), false},
+		"as many, and other ones":         {using("a", "c"), true},
+		"a heartbeat (behaviour 56)":      {conditioned(corev1.NodeReady), false},
+		"somebody else's label":           {labelled("x"), false},
+		"our label":                       {labelled(v1alpha1.LabelRebootRequired), true},
+		"our condition":                   {conditioned(v1alpha1.NodeRebootRequired), true},
+		"a cordon":                        {func(n *corev1.Node) { n.Spec.Unschedulable = true }, true},
+		"a grant":                         {func(n *corev1.Node) { n.Annotations = map[string]string{v1alpha1.AnnotationGrant: "x"} }, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			after := &corev1.Node{}
+			before, after := &corev1.Node{}, &corev1.Node{}
+			using("a", "b")(before)
+			using("a", "b")(after)
 			tc.change(after)
-			if got := interesting(&corev1.Node{}, after); got != tc.want {
+			if got := interesting(before, after); got != tc.want {
 				t.Errorf("interesting = %v, want %v", got, tc.want)
 			}
 		})

@@ -45,7 +45,7 @@ type Reconciler struct {
 	HostRoot string
 	// Client acts as the node. It reads the Node from a cache.
 	Client client.Client
-	// Live reads the Node past the cache.
+	// Live reads the Node past the cache, and as the node the claims of its pods and their volumes.
 	Live client.Reader
 	// Policies reads RebootPolicies past any cache, in the agent's own name.
 	Policies client.Reader
@@ -72,6 +72,8 @@ type Reconciler struct {
 	written *corev1.Node
 	// policy is what the granting policy said last.
 	policy remembered
+	// claims are those of the drained node that were looked up.
+	claims claims
 	// call is what became of asking logind.
 	call call
 	// told holds what was told by an event last, for those that are told once for each of its values.

@@ -121,6 +121,8 @@ func again(o Observation, asking bool) time.Time {
 		if told := o.toldFrom(); o.Now.Before(told) {
 			return told
 		}
+		_, then := volumesTold(o)
+		return then
 	case asking && !o.inPhase(v1alpha1.PhaseRebooting):
 		return o.Now.Add(lookEvery)
 	}

@@ -150,6 +150,7 @@ func TestMaintenance(t *testing.T) {
 		return corev1.NodeCondition{Type: kind, Status: status, Reason: reason, Message: message}
 	}
 	const no, yes = corev1.ConditionFalse, corev1.ConditionTrue
+	const disk = left + " For at most 5m0s the reboot waits until the kubelet does not use disk any more (status.volumesInUse)."
 	cases := map[string]struct {
 		o    Observation
 		want []corev1.NodeCondition
@@ -164,6 +165,18 @@ func TestMaintenance(t *testing.T) {
 		"one that is done and waits": {makeObservation(beingDrained, drainIs(Drain{State: DrainDone})), []corev1.NodeCondition{
 			is(corev1.NodeDrainInProgress, no, "Drained", left), is(corev1.NodeDrained, yes, "Drained", left),
 		}},
+		"one that is done and waits for volumes": {makeObservation(hasDrained, using("disk")), []corev1.NodeCondition{
+			is(corev1.NodeDrainInProgress, no, "VolumesInUse", disk), is(corev1.NodeDrained, yes, "VolumesInUse", disk),
+		}},
+		"one that has waited long enough": {makeObservation(hasDrained, using("disk"), waiting(time.Minute)), []corev1.NodeCondition{
+			is(corev1.NodeDrainInProgress, no, "Drained", left), is(corev1.NodeDrained, yes, "Drained", left),
+		}},
+		"past the point of no return, whatever is in use": {
+			makeObservation(hasDrained, using("disk"), inPhase(1, rebootingPhase)), []corev1.NodeCondition{
+				is(corev1.NodeDrainInProgress, no, "Drained", left), is(corev1.NodeDrained, yes, "Drained", left),
+				is(corev1.NodeMaintenanceInProgress, yes, "Rebooting", down),
+			},
+		},
 		"past the point of no return": {makeObservation(goingDown), []corev1.NodeCondition{
 			is(corev1.NodeDrainInProgress, no, "Drained", left), is(corev1.NodeDrained, yes, "Drained", left),
 			is(corev1.NodeMaintenanceInProgress, yes, "Rebooting", down),

@@ -158,7 +158,7 @@ func timedOut(o Observation, commit v1alpha1.Progress) Step {
 
 // drained passes the point of no return unless the host is held up, or might be: unknown is never a yes.
 func drained(o Observation, commit v1alpha1.Progress) Step {
-	if until := detached(o); o.Now.Before(until) {
+	if until, waits := detached(o); waits {
 		return Wait{Until: until}
 	}
 	why, held := heldUp(o)
@@ -183,16 +183,6 @@ func heldUp(o Observation) (why v1alpha1.Objection, held bool) {
 		return v1alpha1.Objection{Reason: v1alpha1.ReasonCoordinatorConflict, Message: coordinators.Message}, true
 	}
 	return v1alpha1.Objection{}, false
-}
-
-// detached is how long to wait for the volumes of evicted pods, so that nothing is still written to them when the host
-// goes, and their pods can start elsewhere. Zero: none of them is in use any more, or the drain was not brought to its end.
-// The kubelet names volumes and no pods, so their number is compared with what the pods that stay use.
-func detached(o Observation) time.Time {
-	if o.Drain.State != DrainDone || o.VolumesInUse <= o.Drain.Volumes {
-		return time.Time{}
-	}
-	return o.Drain.DoneAt.Add(o.settings().Drain.VolumeDetachTimeoutOrDefault())
 }
 
 // rebooting asks logind until this boot ends. A process that was killed in between asks again.

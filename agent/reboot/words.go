@@ -10,8 +10,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/host"
 )
 
-// maxNamed is how many pods or inhibitors a message names.
-const maxNamed = 3
+// maxNamed is how many pods or inhibitors a message names, and maxVolumes how many volumes.
+const maxNamed, maxVolumes = 3, 5
 
 // remaining says which pods a drain waits for.
 func remaining(status drain.Status) string {
@@ -42,7 +42,12 @@ func inhibited(blocking []host.Inhibitor) string {
 
 // list makes one sentence's end of things, at most a few of them by name.
 func list[T any](things []T, name func(T) string) string {
-	named := things[:min(len(things), maxNamed)]
+	return engine.Shorten(enumerate(things, maxNamed, name) + ".")
+}
+
+// enumerate names at most so many of things.
+func enumerate[T any](things []T, most int, name func(T) string) string {
+	named := things[:min(len(things), most)]
 	names := make([]string, 0, len(named))
 	for _, t := range named {
 		names = append(names, name(t))
@@ -51,5 +56,5 @@ func list[T any](things []T, name func(T) string) string {
 	if more := len(things) - len(names); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
-	return engine.Shorten(text + ".")
+	return text
 }

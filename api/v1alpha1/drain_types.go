@@ -66,8 +66,8 @@ type Drain struct {
 	// +optional
 	UnmanagedPods PodDisposal `json:"unmanagedPods,omitempty"`
 
-	// volumeDetachTimeout is how long to wait, after the drain, until status.volumesInUse of the node lists no more volumes
-	// than the pods that stay use. Then the reboot goes on. 0s: don't wait. Absent: 5m.
+	// volumeDetachTimeout is how long to wait, after the drain, until status.volumesInUse of the node lists no volume but
+	// those of pods that stay. Then the reboot goes on. 0s: don't wait. Absent: 5m.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32

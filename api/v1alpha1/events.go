@@ -13,6 +13,7 @@ const (
 	EventDraining            = "Draining"
 	EventEvictionBlocked     = "EvictionBlocked"
 	EventDrained             = "Drained"
+	EventVolumesInUse        = "VolumesInUse"
 	EventDrainTimedOut       = "DrainTimedOut"
 	EventDrainAborted        = "DrainAborted"
 	EventRebooting           = "Rebooting"

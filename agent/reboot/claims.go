@@ -1,0 +1,71 @@
+package reboot
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/agent/volume"
+)
+
+// claims are the kubelet's names of the volumes of claims, for one grant: the binding of a claim is for good, so each is
+// looked up once. The name is empty for a volume that is never attached.
+type claims struct {
+	seq   int64
+	names map[types.NamespacedName]corev1.UniqueVolumeName
+}
+
+// kept looks up which volumes the pods that stay account for, by two requests for each of their claims; by none while the
+// drain is not done, or the kubelet uses no volume.
+func (r *Reconciler) kept(ctx context.Context, o Observation) Kept {
+	if o.Drain.State != DrainDone || len(waitedFor(o)) == 0 {
+		return Kept{}
+	}
+	if seq := o.Record.last().Seq; r.claims.seq != seq {
+		r.claims = claims{seq: seq, names: map[types.NamespacedName]corev1.UniqueVolumeName{}}
+	}
+	var kept Kept
+	for _, use := range o.Drain.Volumes {
+		name, err := r.volumeOf(ctx, use)
+		if err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Cannot tell which volume a pod that stays uses")
+			kept.Unread = engine.Shorten(err.Error())
+			continue
+		}
+		kept.Names = append(kept.Names, name)
+	}
+	return kept
+}
+
+// volumeOf is the kubelet's name of a volume. Empty: it is never attached, or not there.
+func (r *Reconciler) volumeOf(ctx context.Context, use volume.Use) (corev1.UniqueVolumeName, error) {
+	if use.Name != "" {
+		return use.Name, nil
+	}
+	if name, known := r.claims.names[use.Claim]; known {
+		return name, nil
+	}
+	claim := &corev1.PersistentVolumeClaim{}
+	if err := r.Live.Get(ctx, use.Claim, claim); client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("reading claim %q: %w", use.Claim, err)
+	}
+	if claim.Spec.VolumeName == "" {
+		return "", nil
+	}
+	pv := &corev1.PersistentVolume{}
+	if err := r.Live.Get(ctx, client.ObjectKey{Name: claim.Spec.VolumeName}, pv); client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("reading volume %q of claim %q: %w", claim.Spec.VolumeName, use.Claim, err)
+	}
+	// Whoever makes a claim may name any volume; which claim the volume is bound to is the controller's word.
+	if ref := pv.Spec.ClaimRef; ref == nil || ref.UID != claim.UID {
+		return "", nil
+	}
+	name := volume.Name(pv)
+	r.claims.names[use.Claim] = name
+	return name, nil
+}

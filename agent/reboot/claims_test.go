@@ -1,0 +1,170 @@
+package reboot
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/agent/volume"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// storage has claims and volumes, and notes who is asked for.
+type storage struct {
+	client.Reader
+	claims  map[string]corev1.PersistentVolumeClaim
+	volumes map[string]corev1.PersistentVolume
+	errs    map[string]error
+	asked   []string
+}
+
+func (s *storage) Get(_ context.Context, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
+	s.asked = append(s.asked, key.String())
+	if err := s.errs[key.Name]; err != nil {
+		return err
+	}
+	switch object := object.(type) {
+	case *corev1.PersistentVolumeClaim:
+		if claim, found := s.claims[key.String()]; found {
+			claim.DeepCopyInto(object)
+			return nil
+		}
+	case *corev1.PersistentVolume:
+		if pv, found := s.volumes[key.Name]; found {
+			pv.DeepCopyInto(object)
+			return nil
+		}
+	}
+	return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+}
+
+// bind makes claim a/name and volume pv-name, bound to each other.
+func (s *storage) bind(name string, source corev1.PersistentVolumeSource) {
+	uid := types.UID("uid-" + name)
+	s.claims["a/"+name] = corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{UID: uid}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pv-" + name},
+	}
+	s.volumes["pv-"+name] = corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{
+		PersistentVolumeSource: source, ClaimRef: &corev1.ObjectReference{UID: uid},
+	}}
+}
+
+func TestKept(t *testing.T) {
+	disk := corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "disk", VolumeHandle: "1"}}
+	nfs := corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{}}
+	claim := func(name string) volume.Use {
+		return volume.Use{Claim: types.NamespacedName{Namespace: "a", Name: name}}
+	}
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "persistentvolumeclaims"}, "disk", nil)
+	done := func(o *Observation) { hasDrained(o); using("x")(o) }
+	for name, tc := range map[string]struct {
+		o      Observation
+		uses   []volume.Use
+		change func(*storage)
+		want   volumeNameList
+		unread string
+		asked  []string
+	}{
+		"a claim of CSI": {
+			o: makeObservation(done), uses: []volume.Use{claim("disk")},
+			want: volumeNameList{"kubernetes.io/csi/disk^1"}, asked: []string{"a/disk", "/pv-disk"},
+		},
+		"one of NFS, which the kubelet never lists": {
+			o: makeObservation(done), uses: []volume.Use{claim("nfs")}, want: volumeNameList{""}, asked: []string{"a/nfs", "/pv-nfs"},
+		},
+		"one that the pod names itself": {
+			o: makeObservation(done), uses: []volume.Use{{Name: "kubernetes.io/iscsi/p:q:0"}}, want: volumeNameList{"kubernetes.io/iscsi/p:q:0"},
+		},
+		"a claim that is gone":     {o: makeObservation(done), uses: []volume.Use{claim("gone")}, want: volumeNameList{""}, asked: []string{"a/gone"}},
+		"a claim without a volume": {o: makeObservation(done), uses: []volume.Use{claim("new")}, want: volumeNameList{""}, asked: []string{"a/new"}},
+		"a claim on another's volume": {
+			o: makeObservation(done), uses: []volume.Use{claim("thief")}, want: volumeNameList{""}, asked: []string{"a/thief", "/pv-disk"},
+		},
+		"a claim that cannot be read, and one that can": {
+			o: makeObservation(done), uses: []volume.Use{claim("disk"), claim("nfs")},
+			change: func(s *storage) { s.errs["disk"] = forbidden },
+			want:   volumeNameList{""}, unread: `reading claim "a/disk": persistentvolumeclaims "disk" is forbidden`,
+			asked: []string{"a/disk", "a/nfs", "/pv-nfs"},
+		},
+		"a volume that cannot be read": {
+			o: makeObservation(done), uses: []volume.Use{claim("disk")},
+			change: func(s *storage) { s.errs["pv-disk"] = errAPI },
+			unread: `reading volume "pv-disk" of claim "a/disk": the API server is away`, asked: []string{"a/disk", "/pv-disk"},
+		},
+		"nothing is asked while nothing is in use":     {o: makeObservation(hasDrained), uses: []volume.Use{claim("disk")}},
+		"nor while the drain runs":                     {o: makeObservation(done, drainIs(Drain{State: DrainRunning})), uses: []volume.Use{claim("disk")}},
+		"nor where the policy does not wait at all":    {o: makeObservation(done, waiting(0)), uses: []volume.Use{claim("disk")}},
+		"nor where no pod that stays may have volumes": {o: makeObservation(done)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &storage{
+				claims: map[string]corev1.PersistentVolumeClaim{
+					"a/new": {}, "a/thief": {ObjectMeta: metav1.ObjectMeta{UID: "t"}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pv-disk"}},
+				},
+				volumes: map[string]corev1.PersistentVolume{}, errs: map[string]error{},
+			}
+			s.bind("disk", disk)
+			s.bind("nfs", nfs)
+			if tc.change != nil {
+				tc.change(s)
+			}
+			r := &Reconciler{Live: s}
+			tc.o.Drain.Volumes = tc.uses
+			got := r.kept(t.Context(), tc.o)
+			if diff := cmp.Diff(tc.want, got.Names); diff != "" {
+				t.Errorf("names (-want,+got):\n%s", diff)
+			}
+			if !strings.HasPrefix(got.Unread, tc.unread) || (got.Unread == "") != (tc.unread == "") {
+				t.Errorf("unread %q, want %q", got.Unread, tc.unread)
+			}
+			if diff := cmp.Diff(tc.asked, s.asked); diff != "" {
+				t.Errorf("asked (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestKept_AsksOnceForEachClaimOfAnAttempt(t *testing.T) {
+	s := &storage{claims: map[string]corev1.PersistentVolumeClaim{}, volumes: map[string]corev1.PersistentVolume{}, errs: map[string]error{}}
+	s.bind("nfs", corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{}})
+	r := &Reconciler{Live: s}
+	o := makeObservation(hasDrained, using("x"))
+	o.Drain.Volumes = []volume.Use{{Claim: types.NamespacedName{Namespace: "a", Name: "nfs"}}}
+	asked := func(want int, when string) {
+		t.Helper()
+		r.kept(t.Context(), o)
+		if len(s.asked) != want {
+			t.Errorf("%s: asked for %q", when, s.asked)
+		}
+	}
+	s.errs["nfs"] = errAPI
+	asked(1, "at first")
+	delete(s.errs, "nfs")
+	asked(3, "again after an error")
+	asked(3, "not again")
+	o.Record.Progress = makeProgress(2, drainingPhase, boot)
+	asked(5, "again in the next attempt")
+}
+
+// The wait of a process that has just drained and that of the next end alike.
+func TestDrainedAt_IsWhatTheFirstProcessTold(t *testing.T) {
+	first := makeObservation(hasDrained, using("disk"))
+	conditions := changed(nil, maintenance(first), first.Now)
+	next := makeObservation(hasDrained, using("disk"), func(o *Observation) { o.Now = now.Add(time.Minute) })
+	next.Conditions, next.Drain.DoneAt = conditions, next.Now
+	if got := next.drainedAt(); !got.Equal(first.Now) {
+		t.Errorf("drained at %s, told at %s", got, first.Now)
+	}
+	if c := next.condition(corev1.NodeDrained); c.Reason != v1alpha1.EventVolumesInUse {
+		t.Errorf("condition %+v", c)
+	}
+}

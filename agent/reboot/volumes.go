@@ -1,0 +1,72 @@
+package reboot
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/agent/volume"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// detached is until when to wait for the volumes of pods that have left, so that nothing is still written to them when the
+// host goes, and their pods can start elsewhere. It looks again sooner where a volume may turn out to be one of a pod that
+// stays.
+func detached(o Observation) (until time.Time, waits bool) {
+	until = o.drainedAt().Add(o.settings().Drain.VolumeDetachTimeoutOrDefault())
+	if len(waitedFor(o)) == 0 || !o.Now.Before(until) {
+		return time.Time{}, false
+	}
+	if o.Kept.Unread != "" {
+		until = earlier(until, o.Now.Add(heldUpRetry))
+	}
+	return until, true
+}
+
+// waitedFor are the volumes in use that no pod which stays accounts for: a volume whose claim cannot be read is waited for,
+// too. None where volumes are not waited for at all: the drain was not brought to its end, or the policy says so.
+func waitedFor(o Observation) []corev1.UniqueVolumeName {
+	if o.Drain.State != DrainDone || o.settings().Drain.VolumeDetachTimeoutOrDefault() == 0 {
+		return nil
+	}
+	return volume.Unaccounted(o.VolumesInUse, o.Kept.Names)
+}
+
+// drainedAt is when the last pod left. Where this process had none left to evict, an earlier one had drained the node, and
+// its condition tells when: a wait goes on over a restart of the agent, and does not begin anew.
+func (o Observation) drainedAt() time.Time {
+	told := o.condition(corev1.NodeDrained)
+	of := told.Status == corev1.ConditionTrue && !told.LastTransitionTime.Time.Before(o.Record.last().At.Time)
+	if of && !o.Drain.Evicted {
+		return earlier(o.Drain.DoneAt, told.LastTransitionTime.Time)
+	}
+	return o.Drain.DoneAt
+}
+
+// volumesTold is what people read while volumes are waited for. It is written once a minute at most, however quickly the
+// kubelet lets go of one after the other; a zero then means that it is up to date.
+func volumesTold(o Observation) (message string, then time.Time) {
+	volumes := waitedFor(o)
+	if len(volumes) == 0 {
+		return "", time.Time{}
+	}
+	message = fmt.Sprintf("%s For at most %s the reboot waits until the kubelet does not use %s any more (status.volumesInUse).",
+		left, o.settings().Drain.VolumeDetachTimeoutOrDefault(), volumeNames(volumes))
+	if o.Kept.Unread != "" {
+		message += " Some of these may be of pods that stay: " + o.Kept.Unread + "."
+	}
+	message = engine.ShortenTo(maxNoteBytes, message)
+	told := o.condition(corev1.NodeDrained)
+	then = told.LastHeartbeatTime.Add(lookEvery)
+	if told.Reason == v1alpha1.EventVolumesInUse && told.Message != message && o.Now.Before(then) {
+		return told.Message, then
+	}
+	return message, time.Time{}
+}
+
+// volumeNames names a few volumes as the kubelet does.
+func volumeNames(volumes []corev1.UniqueVolumeName) string {
+	return enumerate(volumes, maxVolumes, func(v corev1.UniqueVolumeName) string { return string(v) })
+}

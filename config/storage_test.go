@@ -1,0 +1,89 @@
+package config_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// createDatabase puts a pod on the node that uses two volumes: of claim data-n1, and of one that lives with the pod.
+func (c *cluster) createDatabase(ctx context.Context, node string) {
+	GinkgoHelper()
+	claim, scratch := c.createVolume(ctx, "data-"+node), c.createVolume(ctx, "db-"+node+"-scratch")
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "db-" + node},
+		Spec: corev1.PodSpec{
+			NodeName: node, Containers: []corev1.Container{{Name: "c", Image: "registry.example/c"}},
+			Volumes: []corev1.Volume{
+				{Name: "data", VolumeSource: corev1.VolumeSource{
+					PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim.Name},
+				}},
+				{Name: "scratch", VolumeSource: corev1.VolumeSource{
+					Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{Spec: scratch.Spec}},
+				}},
+			},
+		},
+	}
+	_, err := c.admin.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+}
+
+// createVolume does what the volume controller would: it makes a claim and a volume of one name, bound to each other.
+func (c *cluster) createVolume(ctx context.Context, name string) *corev1.PersistentVolumeClaim {
+	GinkgoHelper()
+	modes, size := []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+	claim, err := c.admin.CoreV1().PersistentVolumeClaims(namespace).Create(ctx, &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: modes, Resources: corev1.VolumeResourceRequirements{Requests: size}, VolumeName: name,
+		},
+	}, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	_, err = c.admin.CoreV1().PersistentVolumes().Create(ctx, &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: corev1.PersistentVolumeSpec{
+			AccessModes: modes, Capacity: size,
+			ClaimRef: &corev1.ObjectReference{Namespace: namespace, Name: name, UID: claim.UID},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{
+				CSI: &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com", VolumeHandle: name},
+			},
+		},
+	}, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	return claim
+}
+
+func getClaim(name string) attempt {
+	return func(ctx context.Context, c kubernetes.Interface) error {
+		_, err := c.CoreV1().PersistentVolumeClaims(namespace).Get(ctx, name, metav1.GetOptions{})
+		return err
+	}
+}
+
+func getVolume(name string) attempt {
+	return func(ctx context.Context, c kubernetes.Interface) error {
+		_, err := c.CoreV1().PersistentVolumes().Get(ctx, name, metav1.GetOptions{})
+		return err
+	}
+}
+
+func listClaims(ctx context.Context, c kubernetes.Interface) error {
+	_, err := c.CoreV1().PersistentVolumeClaims(namespace).List(ctx, metav1.ListOptions{})
+	return err
+}
+
+func listVolumes(ctx context.Context, c kubernetes.Interface) error {
+	_, err := c.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
+	return err
+}
+
+func deleteClaim(name string) attempt {
+	return func(ctx context.Context, c kubernetes.Interface) error {
+		return c.CoreV1().PersistentVolumeClaims(namespace).Delete(ctx, name, metav1.DeleteOptions{DryRun: dryRun})
+	}
+}
