@@ -132,6 +132,16 @@ var _ = Describe("identity serviceaccount (config/overlays/rbac-fallback) (behav
 		Entry("being its node, which takes 1.36", node, getNode("n1"), "cannot impersonate"),
 	)
 
+	It("lets the agent take the manager's answer away, and give none", func(ctx SpecContext) {
+		_, err := c.kubectl(ctx, "patch", "node", "n1", "--subresource=status", "--type=strategic",
+			`--patch={"status":{"conditions":[{"type":"RebootPermitted","status":"True","reason":"Granted"}]}}`)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(patchNode("n1", condition("RebootPermitted"), "status")(ctx, who[agent])).To(Satisfy(apierrors.IsForbidden))
+		expectAllowed(ctx, who[agent], patchNode("n1", object{"status": object{
+			"conditions": []object{{"type": "RebootPermitted", "$patch": "delete"}},
+		}}, "status"))
+	})
+
 	It("holds for whatever a wider role would allow", func(ctx SpecContext) {
 		_, err := c.kubectl(ctx, "create", "clusterrolebinding", "too-wide", "--clusterrole=cluster-admin",
 			"--serviceaccount="+namespace+":"+agentAccount)

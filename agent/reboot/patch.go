@@ -33,8 +33,14 @@ type patchSpec struct {
 	Unschedulable *bool `json:"unschedulable"`
 }
 
+// patchStatus sets conditions by their type. An answer that is withdrawn is a directive of the patch, and no condition.
 type patchStatus struct {
-	Conditions []corev1.NodeCondition `json:"conditions,omitempty"`
+	Conditions []any `json:"conditions,omitempty"`
+}
+
+// removal takes a condition away.
+func removal(kind corev1.NodeConditionType) any {
+	return map[string]any{"type": kind, "$patch": "delete"}
 }
 
 // Type implements client.Patch.
@@ -66,6 +72,9 @@ func (p *nodePatch) report(node *corev1.Node, r Report, now time.Time) bool {
 	}
 	if len(conditions) > 0 {
 		p.Status = &patchStatus{Conditions: conditions}
+		if answered(node.Status.Conditions, r.Conditions) {
+			p.Status.Conditions = append(p.Status.Conditions, removal(v1alpha1.NodeRebootPermitted))
+		}
 	}
 	p.Metadata.Labels = labels
 	if p.Metadata.Annotations == nil {
@@ -86,9 +95,17 @@ func (p *nodePatch) removes(key string) bool {
 	return found && value == nil
 }
 
+// answered tells whether the need falls, and the manager's answer to it is there still: it goes with the question, so that
+// nobody sees the one without the other, and the manager need not write for it.
+func answered(have, want []corev1.NodeCondition) bool {
+	stand, next := Observation{Conditions: have}, Observation{Conditions: want}
+	falls := stand.is(v1alpha1.NodeRebootRequired) && !next.is(v1alpha1.NodeRebootRequired) && next.condition(v1alpha1.NodeRebootRequired).Type != ""
+	return falls && stand.condition(v1alpha1.NodeRebootPermitted).Type != ""
+}
+
 // changed are the wanted conditions that are not there yet, with their times. The transition time moves with the status.
-func changed(have, want []corev1.NodeCondition, now time.Time) []corev1.NodeCondition {
-	var conditions []corev1.NodeCondition
+func changed(have, want []corev1.NodeCondition, now time.Time) []any {
+	var conditions []any
 	for _, c := range want {
 		stands := Observation{Conditions: have}.condition(c.Type)
 		if c.Status == stands.Status && c.Reason == stands.Reason && c.Message == stands.Message {

@@ -1,6 +1,7 @@
 package reboot
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -51,7 +52,7 @@ func TestNodePatch_Report(t *testing.T) {
 	}
 	at := func(c corev1.NodeCondition, heartbeat, transition metav1.Time) *patchStatus {
 		c.LastHeartbeatTime, c.LastTransitionTime = heartbeat, transition
-		return &patchStatus{Conditions: []corev1.NodeCondition{c}}
+		return &patchStatus{Conditions: []any{c}}
 	}
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
@@ -114,6 +115,45 @@ func TestNodePatch_Report(t *testing.T) {
 			}
 			if diff := cmp.Diff(string(wanted), string(data)); diff != "" {
 				t.Errorf("patch (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The manager's answer goes with the question, in one write, and only then: a manager of an earlier release writes it again
+// until the reboot is confirmed, and the two would never come to an end.
+func TestNodePatch_ReportTakesTheAnswerAwayWithTheNeed(t *testing.T) {
+	condition := func(kind corev1.NodeConditionType, status corev1.ConditionStatus) corev1.NodeCondition {
+		return corev1.NodeCondition{Type: kind, Status: status}
+	}
+	answer := condition(v1alpha1.NodeRebootPermitted, corev1.ConditionTrue)
+	need := func(status corev1.ConditionStatus) corev1.NodeCondition {
+		return condition(v1alpha1.NodeRebootRequired, status)
+	}
+	cases := map[string]struct {
+		have []corev1.NodeCondition
+		want []corev1.NodeCondition
+		away bool
+	}{
+		"the need falls":             {[]corev1.NodeCondition{need(corev1.ConditionTrue), answer}, []corev1.NodeCondition{need(corev1.ConditionFalse)}, true},
+		"nobody can say any more":    {[]corev1.NodeCondition{need(corev1.ConditionTrue), answer}, []corev1.NodeCondition{need(corev1.ConditionUnknown)}, true},
+		"it stays":                   {[]corev1.NodeCondition{need(corev1.ConditionTrue), answer}, []corev1.NodeCondition{need(corev1.ConditionTrue)}, false},
+		"there is no answer":         {[]corev1.NodeCondition{need(corev1.ConditionTrue)}, []corev1.NodeCondition{need(corev1.ConditionFalse)}, false},
+		"the need has fallen before": {[]corev1.NodeCondition{need(corev1.ConditionFalse), answer}, []corev1.NodeCondition{need(corev1.ConditionUnknown)}, false},
+		"the report says nothing about the need": {
+			[]corev1.NodeCondition{need(corev1.ConditionTrue), answer}, []corev1.NodeCondition{condition(corev1.NodeDrained, corev1.ConditionTrue)}, false,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var patch nodePatch
+			patch.report(&corev1.Node{Status: corev1.NodeStatus{Conditions: tc.have}}, Report{Conditions: tc.want}, now)
+			data, err := patch.Data(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if away := strings.Contains(string(data), `{"$patch":"delete","type":"RebootPermitted"}`); away != tc.away {
+				t.Errorf("takes the answer away: %t, want %t\n%s", away, tc.away, data)
 			}
 		})
 	}

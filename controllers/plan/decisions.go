@@ -39,7 +39,7 @@ func (f *fleet) decisions(p *Plan, objections map[string]*Objection) []Decision 
 	return decisions
 }
 
-// decision is True from the bell until the grant is over.
+// decision is True from the bell until the grant is over, or the agent has withdrawn the need for it.
 func (t Flight) decision(policy string) (Decision, bool) {
 	if t.Action == Wait && t.Reason == v1alpha1.ReasonWaitingForHook && !t.Rebooting() {
 		return Decision{Node: t.Entry.Node, Status: corev1.ConditionFalse, Reason: t.Reason, Message: t.Message}, true
@@ -49,6 +49,9 @@ func (t Flight) decision(policy string) (Decision, bool) {
 	}
 	d := Decision{Node: t.Entry.Node, Status: corev1.ConditionTrue, Reason: t.Reason, Message: t.Message}
 	if d.Reason == v1alpha1.ReasonGranted {
+		if !t.Node.NeedsReboot() && t.Node.Permitted == nil { // the agent has taken question and answer away in one write
+			return Decision{}, false
+		}
 		d.Message = GrantedMessage(policy, t.Entry.Seq)
 	}
 	return d, true

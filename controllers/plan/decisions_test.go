@@ -48,8 +48,11 @@ func TestReboots_Decisions(t *testing.T) {
 		"a node that is rung": {
 			one(policy("workers", holding(1, entry("a", 1))), needy("a", grant(1, active))), []plan.Decision{granted},
 		},
-		"a node that reboots, and does not ask any more": {
-			one(policy("workers", holding(1, entry("a", 1))), newHost("a", grant(1, active), progress(1, v1alpha1.PhaseRebooting))), []plan.Decision{granted},
+		"a node that reboots, and whose agent has withdrawn question and answer": {
+			one(policy("workers", holding(1, entry("a", 1))), newHost("a", grant(1, active), progress(1, v1alpha1.PhaseRebooting))), nil,
+		},
+		"a node that reboots, and whose agent has left the answer there": {
+			one(policy("workers", holding(1, entry("a", 1))), newHost("a", stands, grant(1, active), progress(1, v1alpha1.PhaseRebooting))), []plan.Decision{granted},
 		},
 		"a node that is not back in time": {
 			one(policy("workers", holding(1, entry("a", 1))), newHost("a", grant(1, active), progress(1, v1alpha1.PhaseRebooting, phaseAt(-time.Hour)))),
