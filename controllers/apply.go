@@ -47,8 +47,8 @@ func (r *RebootPolicyReconciler) ring(ctx context.Context, s *state, live *corev
 	if !ok {
 		return nil
 	}
-	grant.Need = n.RequiredReason
-	patch := newNodePatch(live.ResourceVersion).annotate(v1alpha1.AnnotationGrant, grant.String()).
+	grant.Need, grant.Shields = n.RequiredReason, n.Raise()
+	patch := newNodePatch(live.ResourceVersion).annotate(v1alpha1.AnnotationGrant, grant.String()).shield(n).
 		condition(r.permitted(plan.Decision{
 			Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonGranted, Message: plan.GrantedMessage(s.Policy.Name, t.Entry.Seq),
 		}, n.Permitted))
@@ -68,7 +68,7 @@ func (r *RebootPolicyReconciler) cancel(ctx context.Context, s *state, live *cor
 		return nil
 	}
 	grant.Reason, grant.Message = t.Reason, t.CancelMessage()
-	patch := newNodePatch(live.ResourceVersion).annotate(v1alpha1.AnnotationGrant, grant.String())
+	patch := newNodePatch(live.ResourceVersion).annotate(v1alpha1.AnnotationGrant, grant.String()).unshield(n)
 	if n.Permitted != nil {
 		patch.removeCondition(v1alpha1.NodeRebootPermitted)
 	}
@@ -81,18 +81,22 @@ func (r *RebootPolicyReconciler) cancel(ctx context.Context, s *state, live *cor
 	return nil
 }
 
-// finish puts the node back in service: the uncordon and the end of the grant are one write.
+// finish puts the node back in service: the uncordon, the end of the grant and that of all it brought are one write.
 func (r *RebootPolicyReconciler) finish(ctx context.Context, s *state, live *corev1.Node, n plan.Node, t plan.Flight) error {
 	grant, ok := plan.Finish(n.Record, t.Entry, s.Policy.Name, n.BootID, s.Now)
 	if !ok {
 		return nil
 	}
 	grant.Need = n.Grant.Need
-	patch := newNodePatch(live.ResourceVersion).annotate(v1alpha1.AnnotationGrant, grant.String())
+	patch := newNodePatch(live.ResourceVersion).annotate(v1alpha1.AnnotationGrant, grant.String()).unshield(n)
 	uncordon := n.Progress.Cordoned && live.Spec.Unschedulable && cordonedByAgent(live)
 	if uncordon {
 		patch.uncordon()
-	} else if n.Permitted != nil {
+	}
+	if n.Pending {
+		patch.taint(plan.WithPending(live.Spec.Taints, false))
+	}
+	if patch.Spec == nil && n.Permitted != nil {
 		patch.removeCondition(v1alpha1.NodeRebootPermitted)
 	}
 	endHooks(patch, n, t.Entry.Seq)

@@ -35,6 +35,7 @@ func (r *RebootPolicyReconciler) converge(ctx context.Context, s *state) (plan.P
 		if !p.LedgerChanges() {
 			return p, errors.Join(tried.err(), r.finalize(ctx, s, p))
 		}
+		r.forewarn(ctx, s, p, tried)
 		if err := r.applyLedger(ctx, s, p); err != nil {
 			return p, errors.Join(tried.err(), err)
 		}
@@ -82,6 +83,16 @@ func (r *RebootPolicyReconciler) applyFlights(ctx context.Context, s *state, p p
 	return wrote
 }
 
+// forewarn marks the nodes that wait before the bell rings on those that are granted: their pods go somewhere within a
+// second. What it cannot mark keeps no reboot waiting, and is tried again with the report.
+func (r *RebootPolicyReconciler) forewarn(ctx context.Context, s *state, p plan.Plan, tried attempts) {
+	if len(p.Granted) == 0 {
+		return
+	}
+	_, err := r.writeMarks(ctx, s, p.Marks)
+	tried[""] = attempt{err: err}
+}
+
 // applyLedger writes grants, adoptions and releases in one compare-and-swap. Somebody else's write in between throws
 // the whole plan away.
 func (r *RebootPolicyReconciler) applyLedger(ctx context.Context, s *state, p plan.Plan) error {
@@ -123,15 +134,20 @@ func (r *RebootPolicyReconciler) hold(ctx context.Context, s *state) error {
 	return r.patchPolicy(ctx, s.Policy, before)
 }
 
-// finalize lets a policy go that is being deleted and has no grant left, and takes away an administrator's word to
-// resume once the status shows it.
+// finalize lets a policy go that is being deleted and has no grant left. First the nodes lose what they carry for no
+// policy any more: the manager may be uninstalled next.
 func (r *RebootPolicyReconciler) finalize(ctx context.Context, s *state, p plan.Plan) error {
-	before := s.Policy.DeepCopy()
-	done := s.Policy.DeletionTimestamp != nil && len(p.Ledger()) == 0
-	if done && controllerutil.RemoveFinalizer(s.Policy, v1alpha1.Finalizer) {
-		return client.IgnoreNotFound(r.patchPolicy(ctx, s.Policy, before))
+	if s.Policy.DeletionTimestamp == nil || len(p.Ledger()) > 0 || !controllerutil.ContainsFinalizer(s.Policy, v1alpha1.Finalizer) {
+		return nil
 	}
-	return nil
+	later, err := r.writeMarks(ctx, s, plan.UngovernedMarks(s.Governor, s.Nodes))
+	s.putOff(later)
+	if later > 0 || err != nil {
+		return err
+	}
+	before := s.Policy.DeepCopy()
+	controllerutil.RemoveFinalizer(s.Policy, v1alpha1.Finalizer)
+	return client.IgnoreNotFound(r.patchPolicy(ctx, s.Policy, before))
 }
 
 // patchPolicy writes metadata with the resourceVersion that was read.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -18,6 +19,15 @@ type state struct {
 	plan.Snapshot
 	nodes []corev1.Node
 	index map[string]int
+	// later is after how long what was put off may be done; 0: nothing was.
+	later time.Duration
+}
+
+// putOff notes that something may be done after a while; 0: nothing.
+func (s *state) putOff(later time.Duration) {
+	if s.later == 0 || later > 0 && later < s.later {
+		s.later = later
+	}
 }
 
 func newState(nodes []corev1.Node) *state {
@@ -38,9 +48,9 @@ func (s *state) replace(node *corev1.Node) {
 
 // remove takes a Node out that is gone.
 func (s *state) remove(name string) {
-	before := s.Snapshot
+	before := *s
 	*s = *newState(slices.DeleteFunc(s.nodes, func(n corev1.Node) bool { return n.Name == name }))
-	s.Snapshot = before
+	s.Snapshot, s.later = before.Snapshot, before.later
 	s.Nodes = snapshot.Views(s.nodes)
 }
 

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
 // nodePatch is a strategic merge patch of a Node: it touches nothing it does not name. With a resourceVersion it is a
@@ -62,8 +63,38 @@ func (p *nodePatch) withCondition(c any) *nodePatch {
 	return p
 }
 
-func (p *nodePatch) uncordon() {
-	p.Spec = map[string]any{"unschedulable": nil}
+func (p *nodePatch) uncordon() { p.spec("unschedulable", nil) }
+
+// taint replaces all taints: their list has one owner, and no patch reaches into it.
+func (p *nodePatch) taint(taints []corev1.Taint) {
+	if len(taints) == 0 {
+		p.spec("taints", nil)
+		return
+	}
+	p.spec("taints", taints)
+}
+
+func (p *nodePatch) spec(key string, value any) {
+	if p.Spec == nil {
+		p.Spec = map[string]any{}
+	}
+	p.Spec[key] = value
+}
+
+// shield keeps autoscalers off the node; the grant that is written with it says by which annotations.
+func (p *nodePatch) shield(n plan.Node) *nodePatch {
+	for _, key := range n.Raise() {
+		p.annotate(key, plan.Raised)
+	}
+	return p
+}
+
+// unshield takes away the annotations of the grant that the node shows.
+func (p *nodePatch) unshield(n plan.Node) *nodePatch {
+	for _, key := range n.Lower() {
+		p.remove(key)
+	}
+	return p
 }
 
 // Type implements client.Patch.

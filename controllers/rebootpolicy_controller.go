@@ -64,9 +64,8 @@ func (r *RebootPolicyReconciler) Reconcile(ctx context.Context, req ctrl.Request
 		return ctrl.Result{}, err
 	}
 	p, err := r.converge(ctx, s)
-	var delayed time.Duration
 	if err == nil {
-		delayed, err = r.report(ctx, s, p)
+		err = r.report(ctx, s, p)
 	}
 	if apierrors.IsConflict(err) {
 		ctrl.LoggerFrom(ctx).V(1).Info("Lost a race for the policy; deciding again", "reason", err.Error())
@@ -76,7 +75,7 @@ func (r *RebootPolicyReconciler) Reconcile(ctx context.Context, req ctrl.Request
 		return ctrl.Result{}, err
 	}
 	observe(s.Policy, p, s.Window)
-	return ctrl.Result{RequeueAfter: r.wait(p.Next, delayed)}, nil
+	return ctrl.Result{RequeueAfter: r.wait(p.Next, s.later)}, nil
 }
 
 // wait turns the next instant, and what was put off, into a delay; 0 means until something changes.
@@ -104,11 +103,15 @@ func (r *RebootPolicyReconciler) reconcileUngoverned(ctx context.Context) (ctrl.
 	s := newState(nodes)
 	s.Snapshot = snapshot.Of(nil, policies, snapshot.Views(nodes), r.Clock.Now())
 	decisions := plan.Ungoverned(s.Governor, s.Nodes)
-	delayed, err := r.writeConditions(ctx, s, decisions)
-	if err == nil {
-		observeUngoverned(decisions)
+	later, err := r.writeConditions(ctx, s, decisions)
+	if err != nil {
+		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: delayed}, err
+	observeUngoverned(decisions)
+	s.putOff(later)
+	later, err = r.writeMarks(ctx, s, plan.UngovernedMarks(s.Governor, s.Nodes))
+	s.putOff(later)
+	return ctrl.Result{RequeueAfter: s.later}, err
 }
 
 // SetupWithManager registers the controller. Both replicas warm their caches; only the leader reconciles.

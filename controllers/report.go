@@ -17,21 +17,24 @@ import (
 // at once, and the counts with them.
 const countsPace = 15 * time.Second
 
-// report tells what was decided: conditions on the nodes, and the status where the ledger did not change it already. It
-// returns how long to wait for what was put off.
-func (r *RebootPolicyReconciler) report(ctx context.Context, s *state, p plan.Plan) (time.Duration, error) {
-	delayed, err := r.writeConditions(ctx, s, p.Decisions)
+// report tells what was decided: conditions on the nodes, and the status where the ledger did not change it already. The
+// marks come last: a Node that refuses one keeps nothing else from being told.
+func (r *RebootPolicyReconciler) report(ctx context.Context, s *state, p plan.Plan) error {
+	later, err := r.writeConditions(ctx, s, p.Decisions)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	pace, err := r.reportStatus(ctx, s, p)
-	if err != nil {
-		return 0, err
+	s.putOff(later)
+	if later, err = r.reportStatus(ctx, s, p); err != nil {
+		return err
 	}
-	if delayed == 0 || pace > 0 && pace < delayed {
-		delayed = pace
+	s.putOff(later)
+	if err := r.consumeResume(ctx, s); err != nil {
+		return err
 	}
-	return delayed, r.consumeResume(ctx, s)
+	later, err = r.writeMarks(ctx, s, p.Marks)
+	s.putOff(later)
+	return err
 }
 
 func (r *RebootPolicyReconciler) reportStatus(ctx context.Context, s *state, p plan.Plan) (time.Duration, error) {

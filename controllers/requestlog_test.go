@@ -4,12 +4,27 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+
+	. "github.com/onsi/ginkgo/v2"
 )
 
 // requestLog notes what a client asks of the API server.
 type requestLog struct {
 	mu   sync.Mutex
 	seen []string
+	// meddle is called with each request before it is sent, to come in between; nil: nobody does.
+	meddle func(*http.Request)
+}
+
+// meddleWith has somebody come in between from now on until the end of the spec.
+func (l *requestLog) meddleWith(meddle func(*http.Request)) {
+	set := func(meddle func(*http.Request)) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.meddle = meddle
+	}
+	set(meddle)
+	DeferCleanup(func() { set(nil) })
 }
 
 func (l *requestLog) wrap(next http.RoundTripper) http.RoundTripper {
@@ -17,6 +32,9 @@ func (l *requestLog) wrap(next http.RoundTripper) http.RoundTripper {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.seen = append(l.seen, r.Method+" "+r.URL.Path+"?"+r.URL.RawQuery)
+		if l.meddle != nil {
+			l.meddle(r)
+		}
 		return next.RoundTrip(r)
 	})
 }

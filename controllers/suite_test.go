@@ -2,13 +2,13 @@ package controllers_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
@@ -22,6 +22,8 @@ var (
 	env      *testenv.Environment
 	api      client.Client
 	requests = &requestLog{}
+	// now is the clock of every manager under test.
+	now = &shiftedClock{}
 )
 
 func TestControllers(t *testing.T) {
@@ -52,7 +54,7 @@ func startManager(log *requestLog) func() {
 	mgr, err := controllers.NewManager(config, controllers.Options{MetricsAddr: "0", ProbeAddr: "0"})
 	Expect(err).NotTo(HaveOccurred())
 	r := &controllers.RebootPolicyReconciler{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("manager"), Clock: clock.RealClock{},
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("manager"), Clock: now,
 	}
 	Expect(r.SetupWithManager(mgr, controllers.Unnamed)).To(Succeed())
 	DeferCleanup(func() { Expect(panics()).To(BeZero(), "no reconcile may panic") })
@@ -63,6 +65,18 @@ func startManager(log *requestLog) func() {
 		cancel()
 		Eventually(done).Should(Receive(BeNil()))
 	}
+}
+
+// shiftedClock is the real clock, put forward.
+type shiftedClock struct{ by atomic.Int64 }
+
+func (c *shiftedClock) Now() time.Time                  { return time.Now().Add(time.Duration(c.by.Load())) }
+func (c *shiftedClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
+
+// forward puts the clock forward until the end of the spec. Timers of the managers are not: an event has to wake them.
+func (c *shiftedClock) forward(by time.Duration) {
+	c.by.Store(int64(by))
+	DeferCleanup(func() { c.by.Store(0) })
 }
 
 // panics is how many reconciles have panicked; controller-runtime recovers and counts them.

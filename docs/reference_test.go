@@ -30,7 +30,7 @@ func TestReference(t *testing.T) {
 		"Conditions":             slices.Concat(words.of("NodeReboot"), words.of("Condition"), []string{"DrainInProgress", "Drained", "MaintenanceInProgress"}),
 		"Events":                 words.of("Event"),
 		"Metrics":                allMetrics(t),
-		"Annotations and labels": slices.Concat(words.of("Annotation"), words.of("Label"), words.of("Finalizer")),
+		"Annotations and labels": slices.Concat(words.of("Annotation"), words.of("Label"), words.of("Taint"), words.of("Finalizer")),
 		"Flags of the manager":   managerFlags(),
 		"Flags of the agent":     agentFlags(t),
 	} {

@@ -33,6 +33,20 @@ const (
 	AnnotationForgetNeed = "reboot-operator.io/forget-need"
 )
 
+// Annotations of autoscalers on a Node. The manager sets each to "true" with a grant, where nobody else has set it, and takes
+// it away with the end of the grant, unless somebody has changed it since; Grant.Shields says which it has set.
+const (
+	// AnnotationScaleDownDisabled keeps cluster-autoscaler from deleting the node, which is empty while it is rebooted.
+	AnnotationScaleDownDisabled = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+	// AnnotationDoNotDisrupt keeps Karpenter from consolidating, expiring or replacing the node.
+	AnnotationDoNotDisrupt = "karpenter.sh/do-not-disrupt"
+)
+
+// TaintPending with effect PreferNoSchedule is the manager's, on nodes that wait for their turn while a window is open: a
+// pod that is evicted from one node should not hop onto the next to be rebooted. It evicts nobody, and where there is no
+// other node the scheduler takes this one.
+const TaintPending = "reboot-operator.io/reboot-pending"
+
 // AnnotationResume on a RebootPolicy is an administrator's: it ends a halt and says why. The manager removes it.
 const AnnotationResume = "reboot-operator.io/resume"
 

@@ -43,6 +43,9 @@ type Grant struct {
 	Message string `json:"message,omitempty"`
 	// Need is the reason of RebootRequired for which it was given, for measuring.
 	Need Reason `json:"need,omitempty"`
+	// Shields are the annotations of autoscalers that were set with this grant and go with its end. Absent: none, or a
+	// manager of a release before this field.
+	Shields []string `json:"shields,omitempty"`
 }
 
 // Phase says how far an agent is with its grant.

@@ -117,6 +117,8 @@ func (b *budget) holders() string {
 
 func why(n *Node) string {
 	switch {
+	case n.Deleter != "":
+		return "is being deleted by " + n.Deleter
 	case n.Deleting:
 		return "is being deleted"
 	case !n.Ready:

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -91,6 +92,11 @@ func TestReboots_Budget(t *testing.T) {
 			one(policy("workers", atMost("2")), newHost("a", cordoned), needy("b"), needy("c")),
 			[]string{"b"},
 			"a (is cordoned), b (holds a grant)",
+		},
+		"a node that an autoscaler is deleting": {
+			one(policy("workers", atMost("2")), needy("b"), needy("c"), newHost("a", tainted("karpenter.sh/disrupted", corev1.TaintEffectNoSchedule))),
+			[]string{"b"},
+			"a (is being deleted by Karpenter), b (holds a grant)",
 		},
 		"a node that is being deleted": {
 			one(policy("workers", atMost("2")), newHost("a", deleting), needy("b"), needy("c")),

@@ -139,6 +139,8 @@ func opening(at time.Time) string {
 
 func nodeUnavailable(_ *fleet, n *Node) *Objection {
 	switch {
+	case n.Deleter != "":
+		return objection(v1alpha1.ReasonNodeUnavailable, "%s is deleting the node", n.Deleter)
 	case n.Deleting:
 		return objection(v1alpha1.ReasonNodeUnavailable, "the node is being deleted")
 	case !n.Ready:

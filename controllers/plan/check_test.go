@@ -85,6 +85,14 @@ func TestReboots_Objection(t *testing.T) {
 			situation{policies: []*v1alpha1.RebootPolicy{policy("workers")}, hosts: hosts(needy, "worker-1"), window: &window.State{}},
 			v1alpha1.ReasonWindowClosed, "no window is open; none opens within a year",
 		},
+		"node that cluster-autoscaler is deleting": {
+			one(policy("workers"), needy("worker-1", tainted("ToBeDeletedByClusterAutoscaler", corev1.TaintEffectNoSchedule))),
+			v1alpha1.ReasonNodeUnavailable, "cluster-autoscaler is deleting the node",
+		},
+		"node that Karpenter is deleting": {
+			one(policy("workers"), needy("worker-1", tainted("karpenter.sh/disrupted", corev1.TaintEffectNoSchedule))),
+			v1alpha1.ReasonNodeUnavailable, "Karpenter is deleting the node",
+		},
 		"node that is being deleted": {
 			one(policy("workers"), needy("worker-1", deleting, notReady)),
 			v1alpha1.ReasonNodeUnavailable, "the node is being deleted",

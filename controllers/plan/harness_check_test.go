@@ -152,6 +152,41 @@ func (c *cluster) checkIdempotent(name string, p plan.Plan) {
 	}
 }
 
+// checkMarks: once they are written there are none to write, and who is not held carries what its condition says.
+func (c *cluster) checkMarks(name string) {
+	if c.random != nil {
+		return
+	}
+	if left := plan.Reboots(c.snapshot(name)).Marks; len(left) > 0 {
+		c.broken("policy %s has marks left: %v", name, left)
+	}
+}
+
+// checkRest is what must hold in the end, too: who carries the taint waits for its turn or is on its way, and nobody is
+// shielded whose grant is over.
+func (c *cluster) checkRest() {
+	for name, h := range c.hosts {
+		if h.node == nil {
+			continue
+		}
+		n, turn := h.view(), []v1alpha1.Reason{v1alpha1.ReasonBudgetExhausted, v1alpha1.ReasonDomainBusy, v1alpha1.ReasonControlPlaneGuard}
+		waits := n.Permitted != nil && slices.Contains(turn, v1alpha1.Reason(n.Permitted.Reason))
+		if held := n.Outstanding() || c.granted(name); n.Pending && !waits && !held || len(n.Lower()) > 0 && !held {
+			c.broken("node %s is left with taints %v and annotations %v", name, h.node.Spec.Taints, h.node.Annotations)
+		}
+	}
+}
+
+// granted tells whether a ledger holds the node.
+func (c *cluster) granted(node string) bool {
+	for _, p := range c.policies {
+		if slices.ContainsFunc(p.Status.Grants, func(e v1alpha1.LedgerEntry) bool { return e.Node == node }) {
+			return true
+		}
+	}
+	return false
+}
+
 func (c *cluster) broken(format string, args ...any) {
 	c.Helper()
 	c.record(c)

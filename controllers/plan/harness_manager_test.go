@@ -38,6 +38,9 @@ func (c *cluster) pass(name string) bool {
 		if !c.mayWrite(name) {
 			return false
 		}
+		if len(p.Granted) > 0 {
+			c.mark(name, p.Marks)
+		}
 		c.writeLedger(name, p)
 	}
 	c.woken[name] = true
@@ -102,9 +105,13 @@ func (c *cluster) applyFlight(name string, t plan.Flight) {
 	case plan.RingBell:
 		grant, ok := plan.Ring(n.Record, t.Entry, name, c.now)
 		c.permitted(ok, t)
+		grant.Shields = n.Raise()
 		c.tell("%s rings %s, number %d", name, h.name, t.Entry.Seq)
 		c.update(h, func(node *corev1.Node) {
 			annotate(node, v1alpha1.AnnotationGrant, grant.String())
+			for _, key := range grant.Shields {
+				annotate(node, key, plan.Raised)
+			}
 			c.condition(node, v1alpha1.NodeRebootPermitted, corev1.ConditionTrue, v1alpha1.ReasonGranted, plan.GrantedMessage(name, t.Entry.Seq))
 			endHooks(node, t.Entry.Seq)
 		})
@@ -115,6 +122,7 @@ func (c *cluster) applyFlight(name string, t plan.Flight) {
 		c.tell("%s takes the grant of %s back, %s: %s", name, h.name, t.Reason, t.Message)
 		c.update(h, func(node *corev1.Node) {
 			annotate(node, v1alpha1.AnnotationGrant, grant.String())
+			lower(node, n)
 			removeCondition(node, v1alpha1.NodeRebootPermitted)
 			endHooks(node, t.Entry.Seq)
 		})
@@ -135,11 +143,41 @@ func (c *cluster) applyFlight(name string, t plan.Flight) {
 		c.tell("%s puts %s back in service%s", name, h.name, map[bool]string{true: ", uncordoned", false: ""}[uncordon])
 		c.update(h, func(node *corev1.Node) {
 			annotate(node, v1alpha1.AnnotationGrant, grant.String())
+			lower(node, n)
 			removeCondition(node, v1alpha1.NodeRebootPermitted)
 			node.Spec.Unschedulable = node.Spec.Unschedulable && !uncordon
+			node.Spec.Taints = plan.WithPending(node.Spec.Taints, false)
 			endHooks(node, t.Entry.Seq)
 		})
 	case plan.Wait, plan.ReleaseEntry:
+	}
+}
+
+// lower takes away the shields of the grant that the node shows.
+func lower(node *corev1.Node, n *plan.Node) {
+	for _, key := range n.Lower() {
+		delete(node.Annotations, key)
+	}
+}
+
+// mark writes what is due of the marks; a lost race leaves one of them to the next pass, which the event brings.
+func (c *cluster) mark(name string, marks []plan.Mark) {
+	for _, m := range marks {
+		if c.chance(50) {
+			c.woken[name] = true
+			continue
+		}
+		h := c.hosts[m.Node]
+		n := h.view()
+		c.update(h, func(node *corev1.Node) {
+			if m.Unshield {
+				grant := *n.Grant
+				grant.Shields = nil
+				annotate(node, v1alpha1.AnnotationGrant, grant.String())
+				lower(node, &n)
+			}
+			node.Spec.Taints = plan.WithPending(node.Spec.Taints, m.Pending)
+		})
 	}
 }
 
@@ -208,6 +246,8 @@ func (c *cluster) finalize(name string, p plan.Plan) {
 		c.decide(c.hosts[d.Node], d)
 	}
 	c.putStatus(name, p)
+	c.mark(name, p.Marks)
+	c.checkMarks(name)
 	if c.lost[name] {
 		c.lost[name], c.room[name] = false, len(p.Ledger()) // what was found again is allowed
 	}
@@ -218,6 +258,10 @@ func (c *cluster) finalize(name string, p plan.Plan) {
 		c.edit(name, func(p *v1alpha1.RebootPolicy) { delete(p.Annotations, v1alpha1.AnnotationResume) })
 	}
 	if policy.DeletionTimestamp != nil && len(p.Ledger()) == 0 {
+		c.mark(name, plan.UngovernedMarks(c.governor(), c.views()))
+		if c.woken[name] {
+			return // a race was lost
+		}
 		c.tell("policy %s is gone", name)
 		delete(c.policies, name)
 		delete(c.due, name)

@@ -69,7 +69,11 @@ func (h *host) describe() string {
 		is   bool
 		text string
 	}{
-		{n.Cordoned, "cordoned by " + h.cordonedBy}, {!n.Ready, "not Ready"}, {n.Deleting, "being deleted"}, {n.Paused, "paused"},
+		{n.Cordoned, "cordoned by " + h.cordonedBy},
+		{!n.Ready, "not Ready"},
+		{n.Deleting, "being deleted"},
+		{n.Paused, "paused"},
+		{n.Pending, "reboot pending"},
 	} {
 		if mark.is {
 			parts = append(parts, mark.text)

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,9 +23,13 @@ type Node struct {
 	// Ready is condition Ready=True, and ReadySince its last transition. Unknown counts as not Ready.
 	Ready      bool
 	ReadySince time.Time
-	Deleting   bool
-	Cordoned   bool
-	BootID     string
+	// Deleting is true on a Node that is being deleted, or that an autoscaler has marked for it: Deleter, empty otherwise.
+	Deleting bool
+	Deleter  string
+	Cordoned bool
+	BootID   string
+	// Pending: the node carries the pending taint.
+	Pending bool
 
 	// Required is the agent's condition RebootRequired; empty when no agent reports.
 	Required       corev1.ConditionStatus
@@ -57,12 +62,14 @@ func NodeOf(node *corev1.Node) Node {
 		Name:         node.Name,
 		Labels:       node.Labels,
 		ControlPlane: isControlPlane(node.Labels),
-		Deleting:     node.DeletionTimestamp != nil,
+		Deleter:      deleter(node.Spec.Taints),
+		Pending:      slices.ContainsFunc(node.Spec.Taints, isPending),
 		Cordoned:     node.Spec.Unschedulable,
 		BootID:       bootID(node.Status.NodeInfo.BootID),
 		Paused:       v1alpha1.NodeIsPaused(node.Annotations),
 		Annotations:  node.Annotations,
 	}
+	n.Deleting = node.DeletionTimestamp != nil || n.Deleter != ""
 	n.readConditions(node.Status.Conditions)
 	n.readRecord(node.Annotations)
 	return n

@@ -34,9 +34,10 @@ func TestNodeOf(t *testing.T) {
 		"everything": {
 			needy("a", cp, cordoned, deleting, annotated(v1alpha1.AnnotationPaused, "true"), nodeCondition(corev1.NodeReady, corev1.ConditionUnknown, 0),
 				nodeCondition(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, minute), nodeCondition(v1alpha1.NodeRebootPermitted, corev1.ConditionTrue, 0),
+				tainted("karpenter.sh/disrupted", corev1.TaintEffectNoSchedule), tainted(v1alpha1.TaintPending, corev1.TaintEffectPreferNoSchedule),
 				grant(1, v1alpha1.GrantActive), progress(1, v1alpha1.PhaseDraining), annotated(v1alpha1.AnnotationObjection, `{"reason":"Inhibited","message":"dpkg"}`)).node,
 			plan.Node{
-				Name: "a", Labels: map[string]string{"node-role.kubernetes.io/master": ""}, ControlPlane: true, Deleting: true, Cordoned: true,
+				Name: "a", Labels: map[string]string{"node-role.kubernetes.io/master": ""}, ControlPlane: true, Deleting: true, Deleter: "Karpenter", Cordoned: true, Pending: true,
 				BootID: "a-boot-1", ReadySince: evening, Required: corev1.ConditionTrue, RequiredReason: v1alpha1.ReasonUpdateStaged,
 				RequiredSince: evening.Add(-time.Hour), Maintenance: true, MaintenanceSince: evening.Add(minute),
 				Permitted: &corev1.NodeCondition{Type: v1alpha1.NodeRebootPermitted, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(evening)},

@@ -21,6 +21,8 @@ type Plan struct {
 	Granted, Adopted []v1alpha1.LedgerEntry
 	// Decisions say, for each node this policy answers for, what its condition RebootPermitted should be; by node name.
 	Decisions []Decision
+	// Marks are due changes of what nodes show schedulers and autoscalers, those first that come first.
+	Marks []Mark
 
 	// Window is windows, pause and halt in one word.
 	Window  v1alpha1.WindowState
@@ -70,7 +72,7 @@ func (f *fleet) reboots() (Plan, map[string]*Objection) {
 		f.places = f.budget(p.Limit, p.Flights) // nobody took the places that were given away
 	}
 	p.Holders = f.places.holders()
-	p.Decisions = f.decisions(&p, objections)
+	p.Decisions, p.Marks = f.decisions(&p, objections), f.marks(objections)
 	p.Counts, p.Blocked = f.count(&p, f.places)
 	p.OldestPending = f.oldestPending(objections)
 	p.Next = f.next(&p, objections)

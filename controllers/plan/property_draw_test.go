@@ -111,6 +111,8 @@ func drawHost(t *rapid.T, name string) *host {
 		{10, "paused", annotated(v1alpha1.AnnotationPaused, "true")},
 		{10, "objects", annotated(v1alpha1.AnnotationObjection, `{"reason":"Inhibited"}`)},
 		{10, "conflicts", annotated(v1alpha1.AnnotationObjection, `{"reason":"Inhibited","also":[{"reason":"CoordinatorConflict"}]}`)},
+		{4, "pending", pending},
+		{15, "being scaled down", tainted("ToBeDeletedByClusterAutoscaler", corev1.TaintEffectNoSchedule)},
 		{5, "reports", nodeCondition(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, 0)},
 		{5, "told", nodeCondition(v1alpha1.NodeRebootPermitted, corev1.ConditionFalse, 0)},
 	} {
@@ -132,9 +134,13 @@ func drawRecord(t *rapid.T, h *host) {
 		annotate(h.node, v1alpha1.AnnotationGrant, v1alpha1.Grant{
 			Policy: rapid.SampledFrom(append(somePolicies, "gone")).Draw(t, "by"), Seq: int64(rapid.IntRange(1, 6).Draw(t, "seq")),
 			BootID: drawBoot(t, h.name), At: drawInstant(t, "rung"),
-			State:  rapid.SampledFrom([]v1alpha1.GrantState{v1alpha1.GrantActive, v1alpha1.GrantCancelled, v1alpha1.GrantFinished}).Draw(t, "state"),
-			Reason: rapid.SampledFrom([]v1alpha1.Reason{"", v1alpha1.ReasonAgentSilent, v1alpha1.ReasonHookFailed}).Draw(t, "reason"),
+			State:   rapid.SampledFrom([]v1alpha1.GrantState{v1alpha1.GrantActive, v1alpha1.GrantCancelled, v1alpha1.GrantFinished}).Draw(t, "state"),
+			Reason:  rapid.SampledFrom([]v1alpha1.Reason{"", v1alpha1.ReasonAgentSilent, v1alpha1.ReasonHookFailed}).Draw(t, "reason"),
+			Shields: []string{v1alpha1.AnnotationDoNotDisrupt}[:rapid.IntRange(0, 1).Draw(t, "shields")],
 		}.String())
+		if oneIn(t, 2, "shielded") {
+			annotate(h.node, v1alpha1.AnnotationDoNotDisrupt, plan.Raised)
+		}
 	}
 	switch rapid.IntRange(0, 5).Draw(t, "progress") {
 	case 0, 1:

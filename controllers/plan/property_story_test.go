@@ -21,6 +21,7 @@ func TestStories(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawStory(t)
 		c := play(t, s, rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0)))
+		c.checkRest()
 		for name, h := range c.hosts {
 			if h.node == nil {
 				continue

@@ -29,10 +29,12 @@ func TestSequences(t *testing.T) {
 	for name, s := range sequences() {
 		t.Run(name, func(t *testing.T) {
 			c := play(t, s, nil)
+			c.checkRest()
 			golden(t, name, "# "+s.about+"\n\n"+c.String())
 			for _, seed := range seeds() {
 				t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 					other := play(t, s, rand.New(rand.NewPCG(seed, 0)))
+					other.checkRest()
 					if diff := cmp.Diff(c.outcome(), other.outcome()); diff != "" {
 						t.Fatalf("ends in another way (-default +seed):\n%s\n%s", diff, other.String())
 					}

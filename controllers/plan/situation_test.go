@@ -138,6 +138,18 @@ func deleting(h *host) {
 	h.node.DeletionTimestamp = &at
 }
 
+func tainted(key string, effect corev1.TaintEffect) func(*host) {
+	return func(h *host) { h.node.Spec.Taints = append(h.node.Spec.Taints, corev1.Taint{Key: key, Effect: effect}) }
+}
+
+// pending is a node with the pending taint.
+var pending = tainted(v1alpha1.TaintPending, corev1.TaintEffectPreferNoSchedule)
+
+// shielded is a grant that has set shields.
+func shielded(keys ...string) func(*v1alpha1.Grant) {
+	return func(g *v1alpha1.Grant) { g.Shields = keys }
+}
+
 // nodeCondition sets a condition that has stood since an instant, counted from the evening.
 func nodeCondition(kind corev1.NodeConditionType, status corev1.ConditionStatus, since time.Duration) func(*host) {
 	return func(h *host) {

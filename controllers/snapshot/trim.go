@@ -27,11 +27,12 @@ func Trim(node *corev1.Node) *corev1.Node {
 			Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion,
 			Labels: node.Labels, DeletionTimestamp: node.DeletionTimestamp,
 		},
-		Spec:   corev1.NodeSpec{Unschedulable: node.Spec.Unschedulable},
+		// All taints: a Node is written with the whole list or with none.
+		Spec:   corev1.NodeSpec{Unschedulable: node.Spec.Unschedulable, Taints: node.Spec.Taints},
 		Status: corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{BootID: node.Status.NodeInfo.BootID}},
 	}
 	for key, value := range node.Annotations {
-		if strings.HasPrefix(key, v1alpha1.GroupVersion.Group+"/") || plan.IsAnswer(value) {
+		if strings.HasPrefix(key, v1alpha1.GroupVersion.Group+"/") || plan.IsAnswer(value) || plan.IsShield(key) {
 			if trimmed.Annotations == nil {
 				trimmed.Annotations = map[string]string{}
 			}

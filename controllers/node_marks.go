@@ -1,0 +1,49 @@
+package controllers
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+)
+
+// writeMarks sets and removes the pending taint, and takes away what grants that are over have left. Taints are one list
+// with many writers, so each write carries the resourceVersion of what it was made from; who loses a race comes again. It
+// returns how long to wait before the rest. As many are written at once as conditions, and for the same reason.
+func (r *RebootPolicyReconciler) writeMarks(ctx context.Context, s *state, marks []plan.Mark) (time.Duration, error) {
+	var later time.Duration
+	for written, m := range marks {
+		if written == conditionsPerPass {
+			return conditionsPause, nil
+		}
+		err := r.writeMark(ctx, s, &s.nodes[s.index[m.Node]], m)
+		switch {
+		case apierrors.IsConflict(err):
+			ctrl.LoggerFrom(ctx).V(1).Info("Lost a race for the taints of a node", "Node", klog.KRef("", m.Node))
+			later = conflictPause
+		case err != nil && !apierrors.IsNotFound(err):
+			return 0, err
+		}
+	}
+	return later, nil
+}
+
+func (r *RebootPolicyReconciler) writeMark(ctx context.Context, s *state, node *corev1.Node, m plan.Mark) error {
+	n := s.Nodes[s.index[m.Node]]
+	patch := newNodePatch(node.ResourceVersion)
+	if m.Unshield {
+		grant := *n.Grant
+		grant.Shields = nil
+		patch.annotate(v1alpha1.AnnotationGrant, grant.String()).unshield(n)
+	}
+	if n.Pending != m.Pending {
+		patch.taint(plan.WithPending(node.Spec.Taints, m.Pending))
+	}
+	return r.patchNode(ctx, s, node, patch)
+}

@@ -1,0 +1,163 @@
+package controllers_test
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+const methodPatch = "PATCH"
+
+// taints are those of a node, as key:effect.
+func (f *fleet) taints(name string) []string {
+	var taints []string
+	for _, t := range f.get(name).Spec.Taints {
+		taints = append(taints, t.Key+":"+string(t.Effect))
+	}
+	return taints
+}
+
+// taint adds one of somebody else's.
+func (f *fleet) taint(name, key string) {
+	node := f.get(name)
+	node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: key, Value: "db", Effect: corev1.TaintEffectNoExecute})
+	Expect(api.Update(context.Background(), node, client.FieldOwner("kubectl"))).To(Succeed())
+}
+
+var _ = Describe("The pending taint", func() {
+	const pending, theirs = v1alpha1.TaintPending + ":PreferNoSchedule", "example.com/dedicated:NoExecute"
+
+	// waiting is a fleet of which one node is granted, and the others wait for their turn.
+	waiting := func(size int, edit ...func(*v1alpha1.RebootPolicySpec)) (f *fleet, p *v1alpha1.RebootPolicy, goes string, waits []string) {
+		f = makeFleet(size)
+		f.taint(f.nodes[size-1], "example.com/dedicated")
+		p = f.policy("workers", edit...)
+		f.need(f.nodes...)
+		Eventually(f.granted).Should(HaveLen(1))
+		goes = f.granted()[0]
+		waits = slices.DeleteFunc(slices.Clone(f.nodes), func(name string) bool { return name == goes })
+		for _, name := range waits {
+			Eventually(f.taints).WithArguments(name).Should(ContainElement(pending))
+		}
+		return f, p, goes, waits
+	}
+	edit := func(p *v1alpha1.RebootPolicy, change func(*v1alpha1.RebootPolicy)) {
+		Eventually(func() error {
+			if err := api.Get(context.Background(), client.ObjectKeyFromObject(p), p); err != nil {
+				return err
+			}
+			change(p)
+			return api.Update(context.Background(), p)
+		}).Should(Succeed())
+	}
+
+	It("is on those that wait for their turn, and goes with the uncordon, in one write", func() {
+		f, _, goes, waits := waiting(3)
+		Expect(f.taints(goes)).NotTo(ContainElement(pending))
+		Expect(f.taints(f.nodes[2])).To(ContainElement(theirs))
+		f.reboot(goes)
+		Eventually(f.granted).Should(And(HaveLen(1), Not(ContainElement(goes))))
+		next := f.granted()[0]
+		Expect(waits).To(ContainElement(next))
+		Expect(f.taints(next)).To(ContainElement(pending), "while it is granted and drained the taint costs no write")
+		before := len(requests.matching(methodPatch, "/nodes/"+next+"?"))
+		f.reboot(next)
+		Eventually(func() bool { return f.get(next).Spec.Unschedulable }).Should(BeFalse())
+		Expect(f.taints(next)).NotTo(ContainElement(pending))
+		Expect(requests.matching(methodPatch, "/nodes/"+next+"?")).To(HaveLen(before + 1))
+		Expect(f.taints(f.nodes[2])).To(ContainElement(theirs))
+	})
+
+	It("is there before the bell rings", func() {
+		f := makeFleet(2)
+		f.need(f.nodes...)
+		for _, name := range f.nodes {
+			Eventually(f.reason).WithArguments(name).Should(Equal("False NoPolicy"))
+		}
+		f.policy("workers")
+		Eventually(f.granted).Should(Equal(f.nodes[:1]))
+		writes := requests.matching(methodPatch, "/nodes/"+f.pool)
+		tainted := slices.IndexFunc(writes, func(r string) bool { return strings.Contains(r, f.nodes[1]+"?") })
+		rung := slices.IndexFunc(writes, func(r string) bool {
+			return strings.Contains(r, f.nodes[0]+"/status?")
+		})
+		Expect(tainted).To(BeNumerically(">=", 0))
+		// The first write to the status of the one that goes was NoPolicy, the second is the bell.
+		bell := rung + 1 + slices.IndexFunc(writes[rung+1:], func(r string) bool { return strings.Contains(r, f.nodes[0]+"/status?") })
+		Expect(tainted).To(BeNumerically("<", bell), "%v", writes)
+	})
+
+	It("goes when the window closes", func() {
+		start := time.Now().UTC().Add(-time.Hour)
+		f, p, _, waits := waiting(3, func(s *v1alpha1.RebootPolicySpec) {
+			s.Windows = []v1alpha1.Window{{Name: "now", Start: start.Format("15:04"), Duration: metav1.Duration{Duration: 6 * time.Hour}}}
+		})
+		now.forward(7 * time.Hour)
+		edit(p, func(p *v1alpha1.RebootPolicy) { p.Spec.Settle = &metav1.Duration{Duration: time.Second} }) // wakes the manager
+		for _, name := range waits {
+			Eventually(f.taints).WithArguments(name).ShouldNot(ContainElement(pending))
+			Eventually(f.reason).WithArguments(name).Should(Equal("False WindowClosed"))
+		}
+		Expect(f.taints(f.nodes[2])).To(ContainElement(theirs))
+	})
+
+	It("goes when the need falls, when the node is paused, and when nothing is done any more", func() {
+		f, p, _, waits := waiting(4)
+		f.status(waits[0], map[string]any{"conditions": []any{cond(v1alpha1.NodeRebootRequired, "False", "UpToDate")}})
+		Eventually(f.taints).WithArguments(waits[0]).ShouldNot(ContainElement(pending))
+		f.annotate(waits[1], v1alpha1.AnnotationPaused, "true")
+		Eventually(f.taints).WithArguments(waits[1]).ShouldNot(ContainElement(pending))
+		Expect(f.taints(waits[2])).To(ContainElement(pending))
+		edit(p, func(p *v1alpha1.RebootPolicy) { p.Spec.Mode = v1alpha1.ModeDryRun })
+		Eventually(f.taints).WithArguments(waits[2]).ShouldNot(ContainElement(pending))
+	})
+
+	It("is gone before the policy is", func() {
+		f, p, goes, waits := waiting(3)
+		Expect(api.Delete(context.Background(), p)).To(Succeed())
+		Eventually(func() bool {
+			return apierrors.IsNotFound(api.Get(context.Background(), client.ObjectKeyFromObject(p), p))
+		}).Should(BeTrue())
+		for _, name := range append(waits, goes) {
+			Expect(f.taints(name)).NotTo(ContainElement(pending))
+		}
+		Expect(f.taints(f.nodes[2])).To(ContainElement(theirs))
+	})
+
+	It("is taken away from a node that no policy governs", func() {
+		f := makeFleet(1)
+		node := f.get(f.nodes[0])
+		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: v1alpha1.TaintPending, Effect: corev1.TaintEffectPreferNoSchedule})
+		Expect(api.Update(context.Background(), node)).To(Succeed())
+		Eventually(f.taints).WithArguments(f.nodes[0]).ShouldNot(ContainElement(pending))
+	})
+
+	It("keeps a taint that somebody sets at the same moment, and is set again", func() {
+		f := makeFleet(2)
+		raced := f.nodes[1]
+		tries := 0
+		requests.meddleWith(func(r *http.Request) {
+			if r.Method != methodPatch || !strings.HasSuffix(r.URL.Path, "/nodes/"+raced) {
+				return
+			}
+			if tries++; tries <= 2 {
+				defer GinkgoRecover()
+				f.taint(raced, "example.com/race"+strings.Repeat("x", tries))
+			}
+		})
+		f.policy("workers")
+		f.need(f.nodes...)
+		Eventually(f.taints).WithArguments(raced).Should(ContainElements(pending, "example.com/racex:NoExecute", "example.com/racexx:NoExecute"))
+	})
+})

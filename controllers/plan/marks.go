@@ -1,0 +1,93 @@
+package plan
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// Mark is what has to change of what a Node shows schedulers and autoscalers.
+type Mark struct {
+	Node string
+	// Pending is whether the node should carry the pending taint.
+	Pending bool
+	// Unshield: the grant that the node shows is over, and its shields are still up.
+	Unshield bool
+}
+
+// marks are the changes that are due, those first that come first. A node that is in the middle of a reboot keeps what it
+// has: the write that ends the reboot takes it away and costs nothing.
+func (f *fleet) marks(objections map[string]*Objection) []Mark {
+	var due []*Node
+	marks := map[string]Mark{}
+	add := func(n *Node, pending bool) {
+		if m, differs := n.mark(pending); differs {
+			due, marks[n.Name] = append(due, n), m
+		}
+	}
+	for _, n := range f.governed {
+		switch o := objections[n.Name]; {
+		case o != nil:
+			add(n, f.waitsForTurn(o))
+		case !f.held(n):
+			add(n, false)
+		}
+	}
+	for name, rivals := range f.conflicts {
+		if n := f.byName[name]; rivals[0] == f.name && !f.held(n) {
+			add(n, false)
+		}
+	}
+	f.order(due)
+	list := make([]Mark, len(due))
+	for i, n := range due {
+		list[i] = marks[n.Name]
+	}
+	return list
+}
+
+// waitsForTurn tells whether all that keeps the node is that others come first. A node that something else keeps may wait
+// for days, and is no worse a place for pods than any other; nor does anybody wait for a turn that is never going to come.
+func (f *fleet) waitsForTurn(o *Objection) bool {
+	switch o.Reason {
+	case v1alpha1.ReasonBudgetExhausted, v1alpha1.ReasonDomainBusy, v1alpha1.ReasonControlPlaneGuard:
+		return !f.dryRun() && f.limit > 0
+	}
+	return false
+}
+
+func (n *Node) mark(pending bool) (m Mark, differs bool) {
+	m = Mark{Node: n.Name, Pending: pending, Unshield: n.Grant != nil && len(n.Grant.Shields) > 0}
+	return m, m.Unshield || n.Pending != pending
+}
+
+// UngovernedMarks are the changes that are due on nodes that no policy governs: they carry nothing.
+func UngovernedMarks(g Governor, nodes []Node) []Mark {
+	var marks []Mark
+	for i := range nodes {
+		n := &nodes[i]
+		if at := g.Govern(n.Labels); at.Policy != "" || len(at.Rivals) > 0 || n.Outstanding() {
+			continue
+		}
+		if m, differs := n.mark(false); differs {
+			marks = append(marks, m)
+		}
+	}
+	return marks
+}
+
+// WithPending are the taints of a Node with the pending taint, or without it; the others as they are.
+func WithPending(taints []corev1.Taint, pending bool) []corev1.Taint {
+	kept := slices.DeleteFunc(slices.Clone(taints), isPending)
+	if pending {
+		kept = append(kept, corev1.Taint{Key: v1alpha1.TaintPending, Effect: corev1.TaintEffectPreferNoSchedule})
+	}
+	return kept
+}
+
+// isPending goes by key and effect: the key with another effect is somebody else's doing.
+func isPending(t corev1.Taint) bool {
+	return t.Key == v1alpha1.TaintPending && t.Effect == corev1.TaintEffectPreferNoSchedule
+}

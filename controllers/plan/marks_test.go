@@ -1,0 +1,190 @@
+package plan_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/window"
+)
+
+const active, over = v1alpha1.GrantActive, v1alpha1.GrantFinished
+
+// TestReboots_Marks: who carries the pending taint, and who loses what a grant has left.
+func TestReboots_Marks(t *testing.T) {
+	shield := shielded(v1alpha1.AnnotationScaleDownDisabled)
+	on := func(name string) plan.Mark { return plan.Mark{Node: name, Pending: true} }
+	off := func(name string) plan.Mark { return plan.Mark{Node: name} }
+	closed := func(s situation) situation {
+		s.window = &window.State{OpensAt: evening.AddDate(0, 0, 1)}
+		return s
+	}
+	short := func(s situation) situation {
+		s.window = &window.State{Open: true, ClosesAt: evening.Add(minute)}
+		return s
+	}
+	cp := label(plan.ControlPlaneLabels[0], "")
+	rivals := []*v1alpha1.RebootPolicy{policy("workers"), policy("zoo")}
+	cases := map[string]struct {
+		situation situation
+		want      []plan.Mark
+	}{
+		"those that wait for their turn, the next one first": {
+			one(policy("workers"), needy("a"), needy("b"), needy("c", needsSince(3*60*minute)), needy("d", needsSince(2*60*minute))),
+			[]plan.Mark{on("d"), on("a"), on("b")}, // c goes
+		},
+		"those that carry it already": {one(policy("workers"), needy("a"), needy("b", pending)), nil},
+		"who needs nothing":           {one(policy("workers"), needy("a"), newHost("b")), nil},
+		"who needs nothing any more":  {one(policy("workers"), needy("a"), newHost("b", pending)), []plan.Mark{off("b")}},
+		"a granted node keeps what it has": {
+			one(policy("workers", holding(1, entry("a", 1))), needy("a", pending, grant(1, active)), needy("b", pending)), nil,
+		},
+		"a node that gets its grant now keeps it too": {one(policy("workers"), needy("a", pending)), nil},
+		"another domain": {
+			one(policy("workers", atMost("2"), domains("zone")), needy("a", label("zone", "a")), needy("b", label("zone", "b"))), []plan.Mark{on("b")},
+		},
+		"another control-plane node": {one(policy("workers", atMost("2")), needy("a", cp), needy("b", cp)), []plan.Mark{on("b")}},
+		"control-plane nodes of two policies wait for somebody, not for their turn": {
+			situation{
+				policies: []*v1alpha1.RebootPolicy{policy("workers"), policy("special", selects("special", "yes"), priority(1))},
+				hosts:    []*host{needy("a", cp, pending), newHost("b", cp, label("special", "yes"))},
+			}, []plan.Mark{off("a")},
+		},
+		"the window is closed":    {closed(one(policy("workers"), needy("a", pending), needy("b", pending))), []plan.Mark{off("a"), off("b")}},
+		"the window is too short": {short(one(policy("workers"), needy("a", pending), needy("b"))), []plan.Mark{off("a")}},
+		"the policy is paused":    {one(policy("workers", paused(nil, "")), needy("a", pending)), []plan.Mark{off("a")}},
+		"the policy has halted":   {one(policy("workers", halted), needy("a", pending)), []plan.Mark{off("a")}},
+		"the policy only reports": {one(policy("workers", dryRun), needy("a", pending), needy("b", pending), needy("c")), []plan.Mark{off("a"), off("b")}},
+		"the limit is 0: no turn is ever going to come": {
+			one(policy("workers", atMost("0")), needy("a", pending), needy("b")), []plan.Mark{off("a")},
+		},
+		"a node that an administrator has paused": {
+			one(policy("workers"), needy("a"), needy("b", pending, annotated(v1alpha1.AnnotationPaused, "true"))), []plan.Mark{off("b")},
+		},
+		"a node that an inhibitor blocks": {
+			one(policy("workers"), needy("a"), needy("b", pending, annotated(v1alpha1.AnnotationObjection, `{"reason":"Inhibited"}`))), []plan.Mark{off("b")},
+		},
+		"two policies select it, told by the first of them": {situation{policies: rivals, hosts: hosts(needy, "a", pending)}, []plan.Mark{off("a")}},
+		"and not by the second":                             {situation{policies: []*v1alpha1.RebootPolicy{rivals[1], rivals[0]}, hosts: hosts(needy, "a", pending)}, nil},
+		"a node of another policy": {
+			situation{policies: []*v1alpha1.RebootPolicy{policy("workers"), policy("other", priority(1))}, hosts: hosts(newHost, "a", pending)}, nil,
+		},
+		"shields of a grant that is over": {
+			one(policy("workers"), newHost("a", grant(1, over, shield))), []plan.Mark{{Node: "a", Unshield: true}},
+		},
+		"shields of an attempt that its agent gave up": {
+			one(policy("workers"), needy("a", pending, grant(1, active, shield), progress(1, v1alpha1.PhaseAborted, failed(1, v1alpha1.ReasonDrainTimedOut, "")))),
+			[]plan.Mark{{Node: "a", Unshield: true}},
+		},
+		"shields of one whose entry is in the ledger still": {
+			one(policy("workers", atMost("0"), holding(1, entry("a", 1))), needy("a", grant(1, active, shield))), nil,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, tc.situation.plan().Marks, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A node that no policy governs carries nothing, unless it is on its way still.
+func TestUngovernedMarks(t *testing.T) {
+	shield := shielded(v1alpha1.AnnotationDoNotDisrupt)
+	gone := policy("workers")
+	gone.DeletionTimestamp = &metav1.Time{Time: evening}
+	for name, tc := range map[string]struct {
+		policies []v1alpha1.RebootPolicy
+		host     *host
+		want     []plan.Mark
+	}{
+		"nobody's":                          {nil, needy("a", pending), []plan.Mark{{Node: "a"}}},
+		"nobody's, with shields":            {nil, newHost("a", grant(1, over, shield)), []plan.Mark{{Node: "a", Unshield: true}}},
+		"nobody's, with nothing":            {nil, needy("a"), nil},
+		"nobody's, in the middle of it":     {nil, needy("a", pending, grant(1, active, shield)), nil},
+		"of a policy that is being deleted": {values([]*v1alpha1.RebootPolicy{gone}), needy("a", pending), []plan.Mark{{Node: "a"}}},
+		"somebody's":                        {values([]*v1alpha1.RebootPolicy{policy("workers")}), needy("a", pending), nil},
+		"of two":                            {values([]*v1alpha1.RebootPolicy{policy("a"), policy("b")}), needy("a", pending), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := plan.UngovernedMarks(plan.NewGovernor(tc.policies), []plan.Node{tc.host.view()})
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Taints of others stay as they are, and in their order; so does the key with an effect that we never set.
+func TestWithPending(t *testing.T) {
+	now := metav1.NewTime(evening)
+	theirs := []corev1.Taint{
+		{Key: "dedicated", Value: "db", Effect: corev1.TaintEffectNoExecute, TimeAdded: &now},
+		{Key: v1alpha1.TaintPending, Value: "mine", Effect: corev1.TaintEffectNoSchedule},
+	}
+	ours := corev1.Taint{Key: v1alpha1.TaintPending, Effect: corev1.TaintEffectPreferNoSchedule}
+	both := []corev1.Taint{theirs[0], theirs[1], ours}
+	for name, tc := range map[string]struct {
+		have    []corev1.Taint
+		pending bool
+		want    []corev1.Taint
+	}{
+		"on":                       {theirs, true, both},
+		"on again":                 {both, true, both},
+		"off":                      {[]corev1.Taint{theirs[0], ours, theirs[1]}, false, theirs},
+		"off again":                {theirs, false, theirs},
+		"off, and nothing is left": {[]corev1.Taint{ours}, false, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			have := append([]corev1.Taint(nil), tc.have...)
+			if diff := cmp.Diff(tc.want, plan.WithPending(tc.have, tc.pending), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(have, tc.have); diff != "" {
+				t.Errorf("the taints that were given are others now:\n%s", diff)
+			}
+		})
+	}
+}
+
+// An administrator's annotation is an administrator's, whatever it says; ours go with the grant, unless somebody has changed
+// them since.
+func TestNode_Shields(t *testing.T) {
+	const scaleDown, disrupt = v1alpha1.AnnotationScaleDownDisabled, v1alpha1.AnnotationDoNotDisrupt
+	both := []string{scaleDown, disrupt}
+	for name, tc := range map[string]struct {
+		node         *host
+		raise, lower []string
+	}{
+		"a node of nobody's":       {newHost("a"), both, nil},
+		"an administrator's true":  {newHost("a", annotated(scaleDown, "true")), []string{disrupt}, nil},
+		"an administrator's false": {newHost("a", annotated(disrupt, "false")), []string{scaleDown}, nil},
+		"under a grant":            {newHost("a", grant(1, active, shielded(both...)), annotated(scaleDown, "true"), annotated(disrupt, "true")), both, both},
+		"under a grant, beside an administrator's": {
+			newHost("a", grant(1, active, shielded(disrupt)), annotated(scaleDown, "true"), annotated(disrupt, "true")), []string{disrupt}, []string{disrupt},
+		},
+		"under a grant, and somebody changed it": {
+			newHost("a", grant(1, active, shielded(both...)), annotated(scaleDown, "false"), annotated(disrupt, "true")), []string{disrupt}, []string{disrupt},
+		},
+		"under a grant, and somebody removed it": {newHost("a", grant(1, active, shielded(both...)), annotated(disrupt, "true")), both, []string{disrupt}},
+		"a grant that names what is no shield": {
+			newHost("a", grant(1, active, shielded("example.com/keep")), annotated("example.com/keep", "true")), both, nil,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := tc.node.view()
+			if diff := cmp.Diff(tc.raise, n.Raise(), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("raise (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.lower, n.Lower(), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("lower (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
