@@ -25,6 +25,9 @@ func statusOf(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State, now ti
 	status.Limit, status.Seq, status.Grants = p.Limit, p.Seq, p.Ledger()
 	status.Window = windowStatus(p, w)
 	status.LastRebootAt, status.History = lastReboot(policy, p), p.History(policy.Status.History)
+	if !busy(status) {
+		status.EstimatedCompletionAt = nil
+	}
 	for _, c := range conditions(policy, p, w) {
 		c.ObservedGeneration = policy.Generation
 		c.LastTransitionTime = metav1.NewTime(now)

@@ -58,7 +58,11 @@ func (r *RebootPolicyReconciler) reportStatus(ctx context.Context, s *state, p p
 // writeStatus PUTs the whole status with the resourceVersion the plan was made from: the ledger's compare-and-swap.
 func (r *RebootPolicyReconciler) writeStatus(ctx context.Context, s *state, p plan.Plan) error {
 	before := s.Policy.DeepCopy()
-	s.Policy.Status = statusOf(s.Policy, p, s.Window, s.Now)
+	status := statusOf(s.Policy, p, s.Window, s.Now)
+	if busy(status) {
+		status.EstimatedCompletionAt = estimate(s.Snapshot)
+	}
+	s.Policy.Status = status
 	err := r.Client.Status().Update(ctx, s.Policy, client.FieldOwner(v1alpha1.FieldOwnerManager))
 	if err != nil {
 		s.Policy = before

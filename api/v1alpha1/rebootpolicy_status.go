@@ -71,7 +71,9 @@ type RebootPolicyStatus struct {
 	// +kubebuilder:validation:MaxItems=20
 	History []PastReboot `json:"history,omitempty"`
 
-	// estimatedCompletionAt is when the last pending node is expected back. Absent while unknown.
+	// estimatedCompletionAt is when the last pending node is expected back, from windows, the limit and how long reboots took so
+	// far. Nodes that wait for a person or another system are left out. It is as old as the last write of this status. Absent:
+	// nothing is pending, or unknown.
 	// +optional
 	EstimatedCompletionAt *metav1.Time `json:"estimatedCompletionAt,omitempty"`
 }

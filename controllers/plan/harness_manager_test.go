@@ -53,7 +53,7 @@ func (c *cluster) snapshot(name string) plan.Snapshot {
 	if err != nil {
 		s.WindowInvalid = err.Error()
 	}
-	s.Window = schedule.At(c.now)
+	s.Schedule, s.Window = schedule, schedule.At(c.now)
 	return s
 }
 

@@ -72,18 +72,24 @@ type cluster struct {
 // is a reason, then each agent takes one step.
 func play(t tester, s sequence, random *rand.Rand) *cluster {
 	c := newCluster(t, s, random)
+	c.play(func() {})
+	return c
+}
+
+// play goes on from where it is to the end, and has somebody look after each round.
+func (c *cluster) play(look func()) {
 	for round := 0; !c.now.After(c.end) || len(c.woken) > 0; round++ {
 		if round == maxRounds {
-			t.Fatalf("the story does not end. So far:\n%s", c.String())
+			c.Fatalf("the story does not end. So far:\n%s", c.String())
 		}
 		c.round()
+		look()
 		next := c.next()
 		if next.IsZero() {
 			break
 		}
 		c.now = next
 	}
-	return c
 }
 
 func newCluster(t tester, s sequence, random *rand.Rand) *cluster {

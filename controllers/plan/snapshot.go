@@ -20,6 +20,8 @@ type Snapshot struct {
 	Nodes []Node
 	// Window is the state of the policy's windows at Now.
 	Window window.State
+	// Schedule tells it at any other instant; no plan looks at it, a forecast does.
+	Schedule window.Schedule
 	// WindowInvalid says what is wrong with windows or blackouts; then nothing is granted.
 	WindowInvalid string
 }

@@ -58,16 +58,17 @@ func Views(nodes []corev1.Node) []plan.Node {
 func Of(policy *v1alpha1.RebootPolicy, policies []v1alpha1.RebootPolicy, nodes []plan.Node, now time.Time) plan.Snapshot {
 	s := plan.Snapshot{Now: now, Policy: policy, Governor: plan.NewGovernor(policies), Nodes: nodes}
 	if policy != nil {
-		s.Window, s.WindowInvalid = windowAt(policy, now)
+		s.Schedule, s.WindowInvalid = scheduleOf(policy)
+		s.Window = s.Schedule.At(now)
 	}
 	return s
 }
 
-// windowAt resolves the policy's windows. What cannot be compiled is closed.
-func windowAt(policy *v1alpha1.RebootPolicy, now time.Time) (window.State, string) {
+// scheduleOf resolves the policy's windows. What cannot be compiled is closed.
+func scheduleOf(policy *v1alpha1.RebootPolicy) (window.Schedule, string) {
 	schedule, err := window.Compile(policy.Spec.Windows, policy.Spec.Blackouts)
 	if err != nil {
-		return window.State{}, err.Error()
+		return window.Schedule{}, err.Error()
 	}
-	return schedule.At(now), ""
+	return schedule, ""
 }

@@ -1,0 +1,58 @@
+package controllers_test
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+var _ = Describe("The estimate of a policy", func() {
+	It("is there while reboots are to come, to the minute, and causes no write of its own", func(ctx SpecContext) {
+		f := makeFleet(3)
+		p := f.policy("workers")
+		estimate := func() *metav1.Time { return policyStatus(p).EstimatedCompletionAt }
+		Expect(estimate()).To(BeNil())
+		from := time.Now()
+		f.need(f.nodes...)
+		for _, name := range f.nodes {
+			Eventually(f.reason).WithArguments(name).ShouldNot(BeEmpty())
+		}
+		Eventually(estimate).Should(HaveValue(HaveField("Time", And(
+			// Three times five minutes, as long as no reboot has been measured.
+			BeTemporally("~", from.Add(15*time.Minute), 2*time.Minute), WithTransform(time.Time.Second, BeZero())))))
+
+		version := func() string {
+			var policy v1alpha1.RebootPolicy
+			Expect(api.Get(context.Background(), client.ObjectKeyFromObject(p), &policy)).To(Succeed())
+			return policy.ResourceVersion
+		}
+		Consistently(version, "2s").Should(Equal(version()))
+
+		for range f.nodes {
+			var granted []string
+			Eventually(func() []string { granted = f.granted(); return granted }).Should(HaveLen(1))
+			f.reboot(granted[0])
+			Eventually(func() v1alpha1.GrantState { return f.grant(granted[0]).State }).Should(Equal(v1alpha1.GrantFinished))
+		}
+		Eventually(estimate).Should(BeNil(), "nothing is to come")
+	}, SpecTimeout(time.Minute))
+
+	It("leaves out a node that waits for a person, and is absent where all do", func() {
+		f := makeFleet(2)
+		p := f.policy("workers")
+		f.annotate(f.nodes[0], v1alpha1.AnnotationPaused, "true")
+		f.need(f.nodes[0])
+		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False NodePaused"))
+		Consistently(func() *metav1.Time { return policyStatus(p).EstimatedCompletionAt }, "1s").Should(BeNil())
+		from := time.Now()
+		f.need(f.nodes[1])
+		Eventually(func() *metav1.Time { return policyStatus(p).EstimatedCompletionAt }).Should(HaveValue(HaveField("Time",
+			BeTemporally("~", from.Add(5*time.Minute), 2*time.Minute))))
+	})
+})

@@ -1,0 +1,62 @@
+package forecast
+
+import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// What drain and reboot are taken to last before the policy has seen one: five minutes together, as plan has it.
+const (
+	assumedDrain  = 2 * time.Minute
+	assumedReboot = 3 * time.Minute
+)
+
+// Durations is how long each phase of a reboot is expected to last.
+type Durations struct {
+	// Before is from the grant to the drain, which is the hooks before the reboot. What no reboot has shown is taken for none.
+	Before metav1.Duration `json:"before"`
+	Drain  metav1.Duration `json:"drain"`
+	Reboot metav1.Duration `json:"reboot"`
+	// Settle is from the agent's first report to back in service, the hooks after the boot included. At least spec.settle.
+	Settle metav1.Duration `json:"settle"`
+	// Measured is how many reboots of status.history they are the median of. 0: they are assumed.
+	Measured int `json:"measured"`
+}
+
+// Total is from the grant to back in service.
+func (d Durations) Total() time.Duration {
+	return d.Before.Duration + d.Drain.Duration + d.Reboot.Duration + d.Settle.Duration
+}
+
+// Expect is the median of what the policy's reboots took, each phase by itself. Until one has succeeded it is what plan
+// assumes, two minutes of drain and three of reboot, and spec.settle.
+func Expect(policy *v1alpha1.RebootPolicy) Durations {
+	d := Durations{
+		Drain: metav1.Duration{Duration: assumedDrain}, Reboot: metav1.Duration{Duration: assumedReboot},
+		Settle: metav1.Duration{Duration: policy.Spec.SettleOrDefault()},
+	}
+	var before, drain, reboot, settle []time.Duration
+	for _, past := range policy.Status.History {
+		if past.Result != v1alpha1.RebootSucceeded || past.Drain == nil || past.Reboot == nil || past.Settle == nil {
+			continue
+		}
+		drain, reboot, settle = append(drain, past.Drain.Duration), append(reboot, past.Reboot.Duration), append(settle, past.Settle.Duration)
+		known := past.Drain.Duration + past.Reboot.Duration + past.Settle.Duration
+		before = append(before, max(0, past.EndedAt.Sub(past.GrantedAt.Time)-known))
+	}
+	if d.Measured = len(drain); d.Measured > 0 {
+		d.Before.Duration, d.Drain.Duration, d.Reboot.Duration = median(before), median(drain), median(reboot)
+		d.Settle.Duration = max(d.Settle.Duration, median(settle))
+	}
+	return d
+}
+
+// median is the lower one of an even number.
+func median(took []time.Duration) time.Duration {
+	slices.Sort(took)
+	return took[(len(took)-1)/2]
+}

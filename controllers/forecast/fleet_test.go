@@ -1,0 +1,96 @@
+package forecast_test
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/window"
+)
+
+// monday is when forecasts are made: a Monday evening in winter, an hour before the window.
+var monday = time.Date(2026, 11, 23, 20, 0, 0, 0, time.UTC)
+
+const minute = time.Minute
+
+func policy(options ...func(*v1alpha1.RebootPolicy)) *v1alpha1.RebootPolicy {
+	p := &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: "workers"}}
+	for _, o := range options {
+		o(p)
+	}
+	return p
+}
+
+func atMost(n string) func(*v1alpha1.RebootPolicy) {
+	value := intstr.Parse(n)
+	return func(p *v1alpha1.RebootPolicy) {
+		if p.Spec.Concurrency == nil {
+			p.Spec.Concurrency = &v1alpha1.Concurrency{}
+		}
+		p.Spec.Concurrency.MaxUnavailable = &value
+	}
+}
+
+func zones(p *v1alpha1.RebootPolicy) {
+	if p.Spec.Concurrency == nil {
+		p.Spec.Concurrency = &v1alpha1.Concurrency{}
+	}
+	p.Spec.Concurrency.TopologyKey = "zone"
+}
+
+// weeknights is a window of six hours, from 22:00 in Berlin.
+func weeknights(p *v1alpha1.RebootPolicy) {
+	p.Spec.Windows = append(p.Spec.Windows, v1alpha1.Window{
+		Name: "weeknights", Days: []v1alpha1.Day{"Mon", "Tue", "Wed", "Thu"}, Start: "22:00",
+		Duration: metav1.Duration{Duration: 6 * time.Hour}, TimeZone: "Europe/Berlin",
+	})
+}
+
+func spec(edit func(*v1alpha1.RebootPolicySpec)) func(*v1alpha1.RebootPolicy) {
+	return func(p *v1alpha1.RebootPolicy) { edit(&p.Spec) }
+}
+
+// needy is a node that has asked for a reboot for an hour.
+func needy(name string, options ...func(*plan.Node)) plan.Node {
+	n := plan.Node{
+		Name: name, Labels: map[string]string{}, Ready: true, BootID: name + "-boot-1",
+		Required: corev1.ConditionTrue, RequiredReason: v1alpha1.ReasonUpdateStaged, RequiredSince: monday.Add(-time.Hour),
+	}
+	for _, o := range options {
+		o(&n)
+	}
+	return n
+}
+
+func content(n *plan.Node)      { n.Required = corev1.ConditionFalse }
+func paused(n *plan.Node)       { n.Paused = true }
+func notReady(n *plan.Node)     { n.Ready = false }
+func cordoned(n *plan.Node)     { n.Cordoned = true }
+func controlPlane(n *plan.Node) { n.ControlPlane = true }
+
+func labelled(key, value string) func(*plan.Node) {
+	return func(n *plan.Node) { n.Labels = map[string]string{key: value} }
+}
+
+func pool(size int, options ...func(*plan.Node)) []plan.Node {
+	nodes := make([]plan.Node, size)
+	for i := range nodes {
+		nodes[i] = needy(fmt.Sprintf("node-%05d", i+1), options...)
+	}
+	return nodes
+}
+
+func snapshotOf(p *v1alpha1.RebootPolicy, nodes []plan.Node, rivals ...v1alpha1.RebootPolicy) plan.Snapshot {
+	s := plan.Snapshot{Now: monday, Policy: p, Governor: plan.NewGovernor(append(rivals, *p)), Nodes: nodes}
+	schedule, err := window.Compile(p.Spec.Windows, p.Spec.Blackouts)
+	if err != nil {
+		s.WindowInvalid = err.Error()
+	}
+	s.Schedule, s.Window = schedule, schedule.At(monday)
+	return s
+}

@@ -1,0 +1,145 @@
+package forecast
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/window"
+)
+
+// Forecast is what one policy will do, from one instant on, as far as that is known.
+type Forecast struct {
+	Policy string `json:"policy"`
+	// At is the instant from which it looks ahead.
+	At time.Time `json:"at"`
+	// DryRun tells that the policy only reports: it is what it would do.
+	DryRun    bool      `json:"dryRun,omitempty"`
+	Durations Durations `json:"durations"`
+	// Reboots are those in flight and those to come, in the order in which they start.
+	Reboots []Reboot `json:"reboots"`
+	// Stays are the nodes that need a reboot and will have none until somebody does something, by name.
+	Stays []Stay `json:"stays,omitempty"`
+	// CompletionAt is when the last of Reboots is back in service. Zero: there is none, or Unknown says why.
+	CompletionAt time.Time `json:"completionAt,omitzero"`
+	// Unknown says why nobody knows when all is done. Empty: it is known, or nothing is to be done.
+	Unknown string `json:"unknown,omitempty"`
+	// Window is the one that is open, or opens next. Nil: the policy is always open, or never.
+	Window *Window `json:"window,omitempty"`
+	// FinishesInWindow tells that all Reboots end before that window closes.
+	FinishesInWindow bool `json:"finishesInWindow"`
+	// Extrapolated is how many of the last Reboots go by the pace of those before them. 0: each comes from a plan.
+	Extrapolated int `json:"extrapolated,omitempty"`
+}
+
+// Reboot is one reboot that is in flight or to come. What is past is as it was, what is ahead as it is expected.
+type Reboot struct {
+	Node string `json:"node"`
+	// StartsAt is when it is granted, DrainsAt when the drain begins, RebootsAt when the host goes down, SettlesAt when it is up
+	// and its agent has reported, and EndsAt when the node is back in service.
+	StartsAt  time.Time `json:"startsAt"`
+	DrainsAt  time.Time `json:"drainsAt"`
+	RebootsAt time.Time `json:"rebootsAt"`
+	SettlesAt time.Time `json:"settlesAt"`
+	EndsAt    time.Time `json:"endsAt"`
+	// Window is the window in which it starts, and ClosesAt when that closes. Empty and zero: in flight, or there are no windows.
+	Window   string    `json:"window,omitempty"`
+	ClosesAt time.Time `json:"closesAt,omitzero"`
+	// InFlight tells that it has been granted.
+	InFlight bool `json:"inFlight,omitempty"`
+}
+
+// Overruns tells whether the node is back in service only after the window in which its reboot starts.
+func (r Reboot) Overruns() bool { return !r.ClosesAt.IsZero() && r.EndsAt.After(r.ClosesAt) }
+
+// Stay is a node that needs a reboot and that the forecast leaves where it is.
+type Stay struct {
+	Node string `json:"node"`
+	// Reason and Message are why, as the planner says it once nothing else is left to wait for.
+	Reason  v1alpha1.Reason `json:"reason"`
+	Message string          `json:"message"`
+}
+
+// Window is a window by its limits.
+type Window struct {
+	// Name is that of the first window that is open. Empty: the policy has blackouts only.
+	Name string `json:"name,omitempty"`
+	// OpensAt is when it opens. Zero: it is open.
+	OpensAt time.Time `json:"opensAt,omitzero"`
+	// ClosesAt is when it closes. Zero: not within 400 days.
+	ClosesAt time.Time `json:"closesAt,omitzero"`
+}
+
+// Effort bounds the work of one forecast: how many nodes the planner looks at, all its rounds together. What is left then is
+// extrapolated.
+type Effort int
+
+const (
+	// Quick is for those who hold up others meanwhile: some 30 ms.
+	Quick Effort = 10_000
+	// Thorough is for people who wait for the answer: at most a few seconds, and much less for most fleets.
+	Thorough Effort = 1_000_000
+)
+
+// horizon is how far the forecast looks ahead.
+const horizon = 365 * 24 * time.Hour
+
+// Of is the forecast from a snapshot on.
+func Of(s plan.Snapshot, effort Effort) Forecast {
+	u := imagine(s, effort)
+	u.run()
+	f := Forecast{
+		Policy: s.Policy.Name, At: s.Now, DryRun: s.Policy.Spec.ModeOrDefault() == v1alpha1.ModeDryRun, Durations: u.durations,
+	}
+	f.Extrapolated = u.extrapolate()
+	f.Stays = u.stays()
+	f.Reboots = slices.Clip(u.reboots)
+	for _, r := range f.Reboots {
+		if r.EndsAt.After(f.CompletionAt) {
+			f.CompletionAt = r.EndsAt
+		}
+	}
+	switch {
+	case u.beyond:
+		f.CompletionAt, f.Unknown = time.Time{}, "not every node has had its turn within a year"
+	case len(f.Reboots) == 0 && len(f.Stays) > 0:
+		f.Unknown = foremost(f.Stays)
+	}
+	f.Window = upcoming(s.Schedule, s.Now)
+	f.FinishesInWindow = !f.CompletionAt.IsZero() && (f.Window == nil || f.Window.ClosesAt.IsZero() || !f.CompletionAt.After(f.Window.ClosesAt))
+	return f
+}
+
+// upcoming is the window that is open, or opens next.
+func upcoming(schedule window.Schedule, now time.Time) *Window {
+	state, w := schedule.At(now), Window{}
+	if !state.Open {
+		if w.OpensAt = state.OpensAt; w.OpensAt.IsZero() {
+			return nil
+		}
+		state = schedule.At(w.OpensAt)
+	}
+	if w.Name, w.ClosesAt = state.Name, state.ClosesAt; w == (Window{}) {
+		return nil
+	}
+	return &w
+}
+
+// foremost is the reason of most of those that stay, in the words of the first of them.
+func foremost(stays []Stay) string {
+	count := map[v1alpha1.Reason]int{}
+	most := stays[0]
+	for _, s := range stays {
+		count[s.Reason]++
+	}
+	for _, s := range stays {
+		if count[s.Reason] > count[most.Reason] {
+			most = s
+		}
+	}
+	return string(most.Reason) + ": " + most.Message
+}
+
+func byNode(a, b Stay) int { return cmp.Compare(a.Node, b.Node) }

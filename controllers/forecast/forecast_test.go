@@ -1,0 +1,302 @@
+package forecast_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/forecast"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+)
+
+func at(hour, minute int) time.Time {
+	return monday.Truncate(24 * time.Hour).Add(time.Duration(hour)*time.Hour + time.Duration(minute)*time.Minute)
+}
+
+// outline is a forecast in few words: who goes when, in minutes from now, and who stays for which reason.
+func outline(f forecast.Forecast) (goes, stays []string) {
+	for _, r := range f.Reboots {
+		goes = append(goes, fmt.Sprintf("%s %v–%v", r.Node, r.StartsAt.Sub(f.At).Minutes(), r.EndsAt.Sub(f.At).Minutes()))
+	}
+	for _, s := range f.Stays {
+		stays = append(stays, fmt.Sprintf("%s %s", s.Node, s.Reason))
+	}
+	return goes, stays
+}
+
+func holds(node string, seq int64, ago time.Duration) func(*v1alpha1.RebootPolicy) {
+	return func(p *v1alpha1.RebootPolicy) {
+		p.Status.Seq = max(p.Status.Seq, seq)
+		p.Status.Grants = append(p.Status.Grants, v1alpha1.LedgerEntry{Node: node, Seq: seq, BootID: node + "-boot-1", At: metav1.NewTime(monday.Add(-ago))})
+	}
+}
+
+func granted(policy string, seq int64, state v1alpha1.GrantState, ago time.Duration) func(*plan.Node) {
+	return func(n *plan.Node) {
+		n.Grant = &v1alpha1.Grant{Policy: policy, Seq: seq, BootID: n.Name + "-boot-1", State: state, At: metav1.NewTime(monday.Add(-ago))}
+	}
+}
+
+func progressed(seq int64, phase v1alpha1.Phase, ago time.Duration, failures int32) func(*plan.Node) {
+	return func(n *plan.Node) {
+		n.Progress = &v1alpha1.Progress{
+			Seq: seq, Phase: phase, BootID: n.Name + "-boot-1", At: metav1.NewTime(monday.Add(-ago)), Failures: failures, Cordoned: phase != v1alpha1.PhaseAborted,
+		}
+		n.Cordoned = n.Progress.Cordoned
+	}
+}
+
+func booted(ago time.Duration) func(*plan.Node) {
+	return func(n *plan.Node) {
+		n.BootID, n.ReadySince, n.MaintenanceSince = n.Name+"-boot-2", monday.Add(-ago), monday.Add(-ago)
+		content(n)
+	}
+}
+
+// TestOf: who goes when, and who stays, without a window. A reboot that nobody has measured takes five minutes and the settle
+// of one minute.
+func TestOf(t *testing.T) {
+	inhibited := func(n *plan.Node) {
+		n.Objection = &v1alpha1.Objection{Reason: v1alpha1.ReasonInhibited, Message: "backup"}
+	}
+	active := v1alpha1.GrantActive
+	cases := map[string]struct {
+		policy *v1alpha1.RebootPolicy
+		rivals []v1alpha1.RebootPolicy
+		nodes  []plan.Node
+		goes   []string
+		stays  []string
+		// unknown is Unknown, by its first word.
+		unknown string
+	}{
+		"at rest": {policy: policy(), nodes: []plan.Node{needy("a", content)}},
+		"no node": {policy: policy()},
+		"one after the other": {
+			policy: policy(), nodes: []plan.Node{needy("a"), needy("b"), needy("c", content)}, goes: []string{"a 0–6", "b 6–12"},
+		},
+		"a dry run is as if it acted": {
+			policy: policy(spec(func(s *v1alpha1.RebootPolicySpec) { s.Mode = v1alpha1.ModeDryRun })), nodes: []plan.Node{needy("a")}, goes: []string{"a 0–6"},
+		},
+		"what waits for a person stays, and the others go on": {
+			policy: policy(), nodes: []plan.Node{needy("a", paused), needy("b", inhibited), needy("c")},
+			goes: []string{"c 0–6"}, stays: []string{"a NodePaused", "b Inhibited"},
+		},
+		"nobody goes where all wait for a person": {
+			policy: policy(), nodes: []plan.Node{needy("a", paused), needy("b", inhibited), needy("c", inhibited)},
+			stays: []string{"a NodePaused", "b Inhibited", "c Inhibited"}, unknown: "Inhibited: backup",
+		},
+		"a node that is down uses the budget for good": {
+			policy: policy(), nodes: []plan.Node{needy("a", notReady), needy("b")},
+			stays: []string{"a NodeUnavailable", "b BudgetExhausted"}, unknown: "NodeUnavailable: the node is not Ready: a reboot could not be proved; mend it first",
+		},
+		"one that needs nothing does so too": {
+			policy: policy(atMost("2")), nodes: []plan.Node{needy("a", notReady, content), needy("b"), needy("c")}, goes: []string{"b 0–6", "c 6–12"},
+		},
+		"the policy is paused": {
+			policy: policy(spec(func(s *v1alpha1.RebootPolicySpec) { s.Pause = &v1alpha1.Pause{Reason: "audit"} })), nodes: []plan.Node{needy("a")},
+			stays: []string{"a Paused"}, unknown: "Paused: policy workers is paused: audit",
+		},
+		"the policy is paused for an hour": {
+			policy: policy(spec(func(s *v1alpha1.RebootPolicySpec) {
+				s.Pause = &v1alpha1.Pause{Until: new(metav1.NewTime(monday.Add(time.Hour)))}
+			})),
+			nodes: []plan.Node{needy("a"), needy("b")}, goes: []string{"a 60–66", "b 66–72"},
+		},
+		"the policy is paused, and what has begun finishes": {
+			policy: policy(holds("a", 7, 2*minute), spec(func(s *v1alpha1.RebootPolicySpec) { s.Pause = &v1alpha1.Pause{} })),
+			nodes:  []plan.Node{needy("a", granted("workers", 7, active, 2*minute), progressed(7, v1alpha1.PhaseDraining, minute, 0)), needy("b")},
+			goes:   []string{"a -2–5"}, stays: []string{"b Paused"},
+		},
+		"the policy has halted": {
+			policy: policy(func(p *v1alpha1.RebootPolicy) {
+				meta.SetStatusCondition(&p.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionHalted, Status: metav1.ConditionTrue, Message: "2 nodes failed"})
+			}),
+			nodes: []plan.Node{needy("a")}, stays: []string{"a Halted"},
+			unknown: `Halted: policy workers halted after failures; kubectl annotate rebootpolicy workers reboot-operator.io/resume="why" goes on`,
+		},
+		"the limit is none": {
+			policy: policy(atMost("0")), nodes: []plan.Node{needy("a")}, stays: []string{"a BudgetExhausted"},
+			unknown: "BudgetExhausted: maxUnavailable is 0: no node may be rebooted",
+		},
+		"the spec cannot be acted on": {
+			policy: policy(spec(func(s *v1alpha1.RebootPolicySpec) { s.Windows = []v1alpha1.Window{{Name: "w", Start: "25:00"}} })), nodes: []plan.Node{needy("a")},
+			stays: []string{"a Invalid"}, unknown: `Invalid: policy workers: window "w": start "25:00" must be a time of day as HH:MM, from 00:00 to 23:59`,
+		},
+		"one that backs off comes when its time has come": {
+			policy: policy(), nodes: []plan.Node{needy("a", progressed(3, v1alpha1.PhaseAborted, minute, 2)), needy("b")},
+			goes: []string{"b 0–6", "a 9–15"},
+		},
+		"too many have failed": {
+			policy: policy(), nodes: []plan.Node{needy("a", progressed(3, v1alpha1.PhaseAborted, minute, 1)), needy("b", progressed(4, v1alpha1.PhaseAborted, minute, 1)), needy("c")},
+			stays:   []string{"a Halted", "b Halted", "c Halted"},
+			unknown: `Halted: policy workers halted after failures; kubectl annotate rebootpolicy workers reboot-operator.io/resume="why" goes on`,
+		},
+		"two policies select a node": {
+			policy: policy(), rivals: []v1alpha1.RebootPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "all"}, Spec: v1alpha1.RebootPolicySpec{
+				NodeSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"zone": "a"}},
+			}}},
+			nodes: []plan.Node{needy("a", labelled("zone", "a")), needy("b")}, goes: []string{"b 0–6"}, stays: []string{"a PolicyConflict"},
+		},
+		"granted, and not begun": {
+			policy: policy(holds("a", 7, minute)), nodes: []plan.Node{needy("a", granted("workers", 7, active, minute)), needy("b")},
+			goes: []string{"a -1–6", "b 6–12"},
+		},
+		"in the ledger alone": {policy: policy(holds("a", 7, 0)), nodes: []plan.Node{needy("a")}, goes: []string{"a 0–6"}},
+		"lost by the ledger": {
+			policy: policy(), nodes: []plan.Node{needy("a", granted("workers", 7, active, minute), progressed(7, v1alpha1.PhaseDraining, minute, 0)), needy("b")},
+			goes: []string{"a -1–5", "b 5–11"},
+		},
+		"a drain that takes longer than expected ends now": {
+			policy: policy(holds("a", 7, 9*minute)),
+			nodes:  []plan.Node{needy("a", granted("workers", 7, active, 9*minute), progressed(7, v1alpha1.PhaseDraining, 9*minute, 0)), needy("b")},
+			goes:   []string{"a -9–4", "b 4–10"},
+		},
+		"rebooting": {
+			policy: policy(holds("a", 7, 3*minute)),
+			nodes:  []plan.Node{needy("a", granted("workers", 7, active, 3*minute), progressed(7, v1alpha1.PhaseRebooting, minute, 0), notReady), needy("b")},
+			goes:   []string{"a -3–3", "b 3–9"},
+		},
+		"settling": {
+			policy: policy(holds("a", 7, 6*minute)),
+			nodes:  []plan.Node{needy("a", granted("workers", 7, active, 6*minute), progressed(7, v1alpha1.PhaseRebooting, 4*minute, 0), booted(minute/2)), needy("b")},
+			goes:   []string{"a -6–0.5", "b 0.5–6.5"},
+		},
+		"settled": {
+			policy: policy(holds("a", 7, 6*minute)),
+			nodes:  []plan.Node{needy("a", granted("workers", 7, active, 6*minute), progressed(7, v1alpha1.PhaseRebooting, 4*minute, 0), booted(2*minute)), needy("b")},
+			goes:   []string{"a -6–0", "b 0–6"},
+		},
+		"did not come back": {
+			policy: policy(holds("a", 7, 40*minute)),
+			nodes:  []plan.Node{needy("a", granted("workers", 7, active, 40*minute), progressed(7, v1alpha1.PhaseRebooting, 38*minute, 0), notReady), needy("b")},
+			stays:  []string{"a RebootTimedOut", "b BudgetExhausted"}, unknown: "RebootTimedOut: the node was sent to reboot at Mon 2026-11-23 19:22:00 UTC and was not back within 30m0s; its slot is kept: see to the machine, or delete the Node",
+		},
+		"its agent is dead": {
+			policy: policy(holds("a", 7, 6*minute)), nodes: []plan.Node{needy("a", granted("workers", 7, active, 6*minute)), needy("b")},
+			goes: []string{"b 0–6", "a 15–21"},
+		},
+		"it has given up": {
+			policy: policy(holds("a", 7, 6*minute)),
+			nodes:  []plan.Node{needy("a", granted("workers", 7, active, 6*minute), progressed(7, v1alpha1.PhaseAborted, minute, 1)), needy("b")},
+			goes:   []string{"b 0–6", "a 6–12"},
+		},
+		"its drain is being taken back": {
+			policy: policy(holds("a", 7, 6*minute)),
+			nodes:  []plan.Node{needy("a", granted("workers", 7, v1alpha1.GrantCancelled, minute), progressed(7, v1alpha1.PhaseDraining, 2*minute, 0)), needy("b")},
+			goes:   []string{"b 0–6", "a 6–12"},
+		},
+		"the Node is deleted": {policy: policy(holds("gone", 7, minute)), nodes: []plan.Node{needy("b")}, goes: []string{"b 0–6"}},
+		"another policy reboots one of the control plane": {
+			policy: policy(atMost("3"), spec(func(s *v1alpha1.RebootPolicySpec) { s.Priority = 1 })), rivals: []v1alpha1.RebootPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "all"}}},
+			nodes: []plan.Node{
+				needy("a", controlPlane, granted("all", 7, active, 2*minute), progressed(7, v1alpha1.PhaseDraining, 2*minute, 0)),
+				needy("b", controlPlane),
+			},
+			goes: []string{"b 4–10"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			f := forecast.Of(snapshotOf(tc.policy, tc.nodes, tc.rivals...), forecast.Thorough)
+			goes, stays := outline(f)
+			if diff := cmp.Diff([]any{tc.goes, tc.stays, tc.unknown}, []any{goes, stays, f.Unknown}); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if (len(goes) == 0) != f.CompletionAt.IsZero() {
+				t.Errorf("done %v", f.CompletionAt)
+			}
+		})
+	}
+}
+
+// TestOf_Window: which window it is, and whether all is done before it closes.
+func TestOf_Window(t *testing.T) {
+	frozen := spec(func(s *v1alpha1.RebootPolicySpec) {
+		s.Blackouts = []v1alpha1.Blackout{{Name: "freeze", From: "2026-11-23", To: "2026-11-24", TimeZone: "Europe/Berlin"}}
+	})
+	ever := spec(func(s *v1alpha1.RebootPolicySpec) {
+		s.Blackouts = []v1alpha1.Blackout{{Name: "for-good", From: "2020-01-01", To: "2200-01-01"}}
+	})
+	cases := map[string]struct {
+		policy *v1alpha1.RebootPolicy
+		nodes  int
+		want   forecast.Forecast
+	}{
+		"all in the next one": {
+			policy(weeknights), 3, forecast.Forecast{
+				CompletionAt: at(21, 18), FinishesInWindow: true, Window: &forecast.Window{Name: "weeknights", OpensAt: at(21, 0), ClosesAt: at(27, 0)},
+			},
+		},
+		"not in the next one": {
+			policy(weeknights), 61, forecast.Forecast{
+				CompletionAt: at(45, 6), Window: &forecast.Window{Name: "weeknights", OpensAt: at(21, 0), ClosesAt: at(27, 0)},
+			},
+		},
+		"always open": {policy(), 3, forecast.Forecast{CompletionAt: at(20, 18), FinishesInWindow: true}},
+		"open but for a blackout": {
+			policy(frozen), 3, forecast.Forecast{
+				CompletionAt: at(23, 18), FinishesInWindow: true, Window: &forecast.Window{OpensAt: at(23, 0)},
+			},
+		},
+		"never": {policy(weeknights, ever), 3, forecast.Forecast{Unknown: "Blackout: blackout for-good is in force; none opens within a year"}},
+		"not within a year": {
+			policy(spec(func(s *v1alpha1.RebootPolicySpec) {
+				s.Windows = []v1alpha1.Window{{Name: "rare", Days: []v1alpha1.Day{"Sun"}, Start: "02:00", WeeksOfMonth: []int32{1}, Duration: metav1.Duration{Duration: 10 * minute}}}
+			})), 30, forecast.Forecast{
+				Unknown: "not every node has had its turn within a year",
+				Window:  &forecast.Window{Name: "rare", OpensAt: time.Date(2026, 12, 6, 2, 0, 0, 0, time.UTC), ClosesAt: time.Date(2026, 12, 6, 2, 10, 0, 0, time.UTC)},
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			f := forecast.Of(snapshotOf(tc.policy, pool(tc.nodes)), forecast.Thorough)
+			if diff := cmp.Diff(tc.want, f, cmpopts.IgnoreFields(forecast.Forecast{}, "Policy", "At", "Durations", "Reboots", "Stays")); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestReboot_Overruns: a reboot that begins in time may end after the window, because settling is no reason not to begin.
+func TestReboot_Overruns(t *testing.T) {
+	p := policy(weeknights, spec(func(s *v1alpha1.RebootPolicySpec) { s.Settle = &metav1.Duration{Duration: 56 * minute} }))
+	var overruns []bool
+	for _, r := range forecast.Of(snapshotOf(p, pool(7)), forecast.Thorough).Reboots {
+		overruns = append(overruns, r.Overruns())
+	}
+	if want := []bool{false, false, false, false, false, true, false}; !slices.Equal(overruns, want) {
+		t.Errorf("got %v, want %v", overruns, want)
+	}
+}
+
+// TestOf_Extrapolates: where the effort ends, the rest goes on at the same pace. It is compared with the planner's own answer.
+func TestOf_Extrapolates(t *testing.T) {
+	labels := func(nodes []plan.Node) []plan.Node {
+		for i := range nodes {
+			nodes[i].Labels = map[string]string{"zone": string(rune('a' + i%3))}
+		}
+		return nodes
+	}
+	for name, p := range map[string]*v1alpha1.RebootPolicy{
+		"one at a time": policy(), "windows": policy(weeknights), "five": policy(weeknights, atMost("5")), "zones": policy(weeknights, atMost("7"), zones),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := snapshotOf(p, labels(pool(400)))
+			exact, rough := forecast.Of(s, forecast.Thorough), forecast.Of(s, 500)
+			if exact.Extrapolated != 0 || rough.Extrapolated < 100 {
+				t.Fatalf("%d and %d extrapolated", exact.Extrapolated, rough.Extrapolated)
+			}
+			if diff := cmp.Diff(exact, rough, cmpopts.IgnoreFields(forecast.Forecast{}, "Extrapolated")); diff != "" {
+				t.Errorf("(-exact +rough):\n%s", diff)
+			}
+		})
+	}
+}

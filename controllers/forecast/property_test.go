@@ -1,0 +1,150 @@
+package forecast_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/forecast"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+)
+
+// TestMain makes the property tests draw the same cases in each run.
+func TestMain(m *testing.M) {
+	for name, value := range map[string]string{"rapid.seed": "1", "rapid.nofailfile": "true", "rapid.checks": "1000"} {
+		if err := flag.Set(name, value); err != nil {
+			panic(err)
+		}
+	}
+	flag.Parse()
+	os.Exit(m.Run())
+}
+
+func oneIn(t *rapid.T, n int, label string) bool { return rapid.IntRange(0, n-1).Draw(t, label) == n-1 }
+
+func minutes(t *rapid.T, from, to int, label string) time.Duration {
+	return time.Duration(rapid.IntRange(from, to).Draw(t, label)) * minute
+}
+
+// drawSnapshot draws a policy and its nodes, in flight and at rest, fine and not.
+func drawSnapshot(t *rapid.T) plan.Snapshot {
+	p := policy(atMost(rapid.SampledFrom([]string{"1", "2", "4", "30%"}).Draw(t, "maxUnavailable")))
+	if oneIn(t, 3, "zones") {
+		zones(p)
+	}
+	for i := range rapid.IntRange(0, 2).Draw(t, "windows") {
+		p.Spec.Windows = append(p.Spec.Windows, v1alpha1.Window{
+			Name: fmt.Sprint("w", i), Start: fmt.Sprintf("%02d:00", rapid.IntRange(0, 23).Draw(t, "hour")),
+			Duration: metav1.Duration{Duration: minutes(t, 5, 600, "open")}, TimeZone: "Europe/Berlin",
+		})
+	}
+	if oneIn(t, 4, "blackout") {
+		p.Spec.Blackouts = []v1alpha1.Blackout{{Name: "freeze", From: "2026-11-24", To: "2026-11-26"}}
+	}
+	for range rapid.IntRange(0, 3).Draw(t, "history") {
+		n := func(label string) int { return rapid.IntRange(0, 1200).Draw(t, label) }
+		p.Status.History = append(p.Status.History, took(n("before"), n("drain"), n("reboot"), n("settle")))
+	}
+	nodes := pool(rapid.IntRange(0, 25).Draw(t, "nodes"))
+	seq := int64(0)
+	for i := range nodes {
+		for _, o := range []struct {
+			in     int
+			label  string
+			option func(*plan.Node)
+		}{
+			{2, "zone a", labelled("zone", "a")},
+			{2, "zone b", labelled("zone", "b")},
+			{6, "control plane", controlPlane},
+			{8, "paused", paused},
+			{12, "not Ready", notReady},
+			{12, "cordoned", cordoned},
+			{4, "content", content},
+		} {
+			if oneIn(t, o.in, o.label) {
+				o.option(&nodes[i])
+			}
+		}
+		if oneIn(t, 8, "in flight") {
+			seq++
+			ago, began := minutes(t, 20, 50, "granted"), minutes(t, 0, 19, "began")
+			holds(nodes[i].Name, seq, ago)(p)
+			granted("workers", seq, v1alpha1.GrantActive, ago)(&nodes[i])
+			progressed(seq, rapid.SampledFrom([]v1alpha1.Phase{v1alpha1.PhaseDraining, v1alpha1.PhaseRebooting, v1alpha1.PhaseAborted}).Draw(t, "phase"), began, 1)(&nodes[i])
+		}
+	}
+	return snapshotOf(p, nodes)
+}
+
+// Whatever the fleet: no reboot starts outside a window or too late in one, no more are down at once than the limit allows, no
+// node goes twice, one domain goes at a time, and each node that needs a reboot goes or stays.
+func TestOf_KeepsThePolicy(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawSnapshot(t)
+		effort := rapid.SampledFrom([]forecast.Effort{20, 100, forecast.Thorough}).Draw(t, "effort")
+		f := forecast.Of(s, effort)
+		limit := int(plan.Reboots(s).Limit)
+		told, begun := map[string]bool{}, map[string]int{}
+		for i, r := range f.Reboots {
+			if told[r.Node] {
+				t.Fatalf("%s goes twice", r.Node)
+			}
+			told[r.Node] = true
+			if r.EndsAt.Before(r.SettlesAt) || r.SettlesAt.Before(r.RebootsAt) || r.RebootsAt.Before(r.DrainsAt) || r.EndsAt.Before(f.At) {
+				t.Fatalf("its phases are no order: %+v", r)
+			}
+			if r.InFlight {
+				continue
+			}
+			if w := s.Schedule.At(r.StartsAt); !w.Open || r.StartsAt.Before(f.At) {
+				t.Fatalf("%s starts at %v: %+v", r.Node, r.StartsAt, w)
+			}
+			down := 1
+			for _, other := range f.Reboots[:i] {
+				if other.EndsAt.After(r.StartsAt) {
+					down++
+				}
+			}
+			if begun[r.Node] = down; down > limit && !over(s, limit) {
+				t.Fatalf("%d down when %s starts, limit %d: %+v", down, r.Node, limit, f.Reboots)
+			}
+		}
+		for _, stay := range f.Stays {
+			if told[stay.Node] {
+				t.Fatalf("%s is told twice", stay.Node)
+			}
+			told[stay.Node] = true
+		}
+		for _, n := range s.Nodes {
+			if n.NeedsReboot() && !told[n.Name] {
+				t.Fatalf("nothing is told of %s: %+v", n.Name, f)
+			}
+		}
+	})
+}
+
+// over tells whether more are in flight from the start than the limit allows.
+func over(s plan.Snapshot, limit int) bool { return len(s.Policy.Status.Grants) > limit }
+
+// The same snapshot has the same forecast, and is not changed by it.
+func TestOf_IsAFunction(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawSnapshot(t)
+		nodes, policy := slices.Clone(s.Nodes), s.Policy.DeepCopy()
+		first := forecast.Of(s, forecast.Quick)
+		if diff := cmp.Diff(first, forecast.Of(s, forecast.Quick)); diff != "" {
+			t.Fatalf("(-first +then):\n%s", diff)
+		}
+		if diff := cmp.Diff([]any{nodes, policy}, []any{s.Nodes, s.Policy}, cmp.AllowUnexported(plan.Record{})); diff != "" {
+			t.Fatalf("the snapshot has changed:\n%s", diff)
+		}
+	})
+}

@@ -1,0 +1,42 @@
+package controllers
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/forecast"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+)
+
+// estimateGrain is what an estimate is rounded up to, and estimateSlack the part of what is left by which it may be off
+// before another one is told: people look at it, and it should not move with every reboot that takes a second more.
+const (
+	estimateGrain = time.Minute
+	estimateSlack = 20
+)
+
+// estimate is when all is expected to be done. It is made when a status is written for another reason, and never is the
+// reason itself: what moves it much is a grant, a release, a window or a count, each of which is written anyway.
+func estimate(s plan.Snapshot) *metav1.Time {
+	if s.Policy.Spec.ModeOrDefault() == v1alpha1.ModeDryRun {
+		return nil
+	}
+	at := forecast.Of(s, forecast.Quick).CompletionAt
+	if at.IsZero() {
+		return nil
+	}
+	at = at.Add(estimateGrain - 1).Truncate(estimateGrain)
+	if stands := s.Policy.Status.EstimatedCompletionAt; stands != nil && stands.After(s.Now) {
+		if off := at.Sub(stands.Time).Abs(); off <= max(estimateGrain, at.Sub(s.Now)/estimateSlack) {
+			return stands
+		}
+	}
+	return &metav1.Time{Time: at}
+}
+
+// busy tells whether there is anything to estimate.
+func busy(status v1alpha1.RebootPolicyStatus) bool {
+	return status.Nodes.RebootRequired > 0 || len(status.Grants) > 0
+}
