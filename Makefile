@@ -81,6 +81,10 @@ prometheus: ## Build prometheus and promtool into bin/prometheus, once: some tes
 test: ## Run everything CI runs: lint, verify, all tests with the race detector, and the demo.
 	@hack/test.sh
 
+.PHONY: security-attempts
+security-attempts: controlplane ## Try everything with stolen tokens, and write docs/security-attempts.md.
+	@go test -count=1 ./config -update
+
 .PHONY: bench
 bench: controlplane ## Measure the operator on ten nodes of twenty pods.
 	@go build -o bin/bench ./hack/bench

@@ -102,17 +102,23 @@ func createPod(ctx context.Context, c kubernetes.Interface) error {
 }
 
 func createEvent(ctx context.Context, c kubernetes.Interface) error {
-	_, err := c.EventsV1().Events(metav1.NamespaceDefault).Create(ctx, &eventsv1.Event{
-		ObjectMeta:          metav1.ObjectMeta{Name: "n1.1"},
-		Regarding:           corev1.ObjectReference{Kind: "Node", Name: "n1"},
-		EventTime:           metav1.MicroTime{Time: time.Unix(1, 0)},
-		Type:                corev1.EventTypeNormal,
-		Reason:              "Draining",
-		Action:              "Drain",
-		ReportingController: "reboot-operator.io/agent",
-		ReportingInstance:   "n1",
-	}, metav1.CreateOptions{DryRun: dryRun})
-	return err
+	return createEventIn(metav1.NamespaceDefault)(ctx, c)
+}
+
+func createEventIn(namespace string) attempt {
+	return func(ctx context.Context, c kubernetes.Interface) error {
+		_, err := c.EventsV1().Events(namespace).Create(ctx, &eventsv1.Event{
+			ObjectMeta:          metav1.ObjectMeta{Name: "n1.1"},
+			Regarding:           corev1.ObjectReference{Kind: "Node", Name: "n1"},
+			EventTime:           metav1.MicroTime{Time: time.Unix(1, 0)},
+			Type:                corev1.EventTypeNormal,
+			Reason:              "Draining",
+			Action:              "Drain",
+			ReportingController: "reboot-operator.io/agent",
+			ReportingInstance:   "n1",
+		}, metav1.CreateOptions{DryRun: dryRun})
+		return err
+	}
 }
 
 func createToken(ctx context.Context, c kubernetes.Interface) error {

@@ -7,19 +7,15 @@ import (
 )
 
 // What behaviour 57 needs of the agents' pods.
-var _ = Describe("other coordinators (behaviour 57)", Ordered, func() {
-	var c *cluster
-
-	BeforeAll(func(ctx SpecContext) { c = start(ctx, "config/default") })
-
+var _ = Describe("other coordinators (behaviour 57)", func() {
 	It("are seen by every agent, in the host's /run", func(ctx SpecContext) {
-		spec := c.agentsIn(ctx, "config/default")
+		spec := shipped.agentsIn(ctx, "config/default")
 		Expect(writable(spec)).To(BeEmpty())
 		Expect(spec.Volumes).To(ContainElement(HaveField("HostPath", HaveField("Path", "/run"))))
 	})
 
 	It("see the agents with claim-coordinator, which may write there and nowhere else", func(ctx SpecContext) {
-		spec := c.agentsIn(ctx, "config/overlays/claim-coordinator")
+		spec := shipped.agentsIn(ctx, "config/overlays/claim-coordinator")
 		Expect(spec.Containers[0].Args).To(ContainElement("--claim-coordinator"))
 		Expect(writable(spec)).To(Equal(map[string]string{"/host/run/update-engine": "/run/update-engine DirectoryOrCreate"}))
 	})

@@ -7,11 +7,7 @@ import (
 )
 
 // What the engines need of the agents' pods.
-var _ = Describe("the host in the agents' pods", Ordered, ContinueOnFailure, func() {
-	var c *cluster
-
-	BeforeAll(func(ctx SpecContext) { c = start(ctx, "config/default") })
-
+var _ = Describe("the host in the agents' pods", func() {
 	// mounts are the host's paths by the agent's, all of them folders.
 	mounts := func(spec corev1.PodSpec) map[string]string {
 		paths := map[string]string{}
@@ -27,7 +23,7 @@ var _ = Describe("the host in the agents' pods", Ordered, ContinueOnFailure, fun
 	}
 
 	It("has /run as a folder, in which files come and go, and what is mounted below it is let go with the host", func(ctx SpecContext) {
-		spec := c.agentsIn(ctx, "config/default")
+		spec := shipped.agentsIn(ctx, "config/default")
 		Expect(mounts(spec)).To(And(HaveKeyWithValue("/host/run", "/run"), HaveKeyWithValue("/run/dbus", "/run/dbus"),
 			Not(HaveKey("/host/boot")), Not(HaveKey("/host/usr/lib/modules"))))
 		Expect(spec.Containers[0].Args).To(ContainElement("--host-root=/host"))
@@ -36,14 +32,14 @@ var _ = Describe("the host in the agents' pods", Ordered, ContinueOnFailure, fun
 	})
 
 	It("has the kernels where engine kernel is named", func(ctx SpecContext) {
-		spec := c.agentsIn(ctx, "config/overlays/kernel")
+		spec := shipped.agentsIn(ctx, "config/overlays/kernel")
 		Expect(spec.Containers[0].Args).To(ContainElement("--engines=auto,kernel"))
 		Expect(mounts(spec)).To(And(HaveKeyWithValue("/host/usr/lib/modules", "/usr/lib/modules"), HaveKeyWithValue("/host/boot", "/boot"),
 			HaveKeyWithValue("/host/run", "/run")))
 	})
 
 	It("has rpm-ostree's transactions where it is driven", func(ctx SpecContext) {
-		spec := c.agentsIn(ctx, "config/overlays/rpm-ostree-drive")
+		spec := shipped.agentsIn(ctx, "config/overlays/rpm-ostree-drive")
 		Expect(spec.Containers[0].Args).To(ContainElement("--rpm-ostree-drive"))
 		Expect(mounts(spec)).To(HaveKeyWithValue("/host/run", "/run"))
 	})

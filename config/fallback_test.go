@@ -7,27 +7,20 @@ import (
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 )
 
 // Behaviour 55 on Kubernetes 1.30 to 1.35: plain RBAC, with admission policies as the fence.
 var _ = Describe("identity serviceaccount (config/overlays/rbac-fallback) (behaviour 55)", Ordered, ContinueOnFailure, func() {
 	const (
-		agent   = "the agent of n1"
+		agent   = "in its own name"
 		unbound = "a token of no pod"
-		node    = "the agent of n1 as node n1"
+		node    = "as node n1"
 	)
 	var (
 		c   *cluster
-		who map[string]kubernetes.Interface
+		who map[string]*actor
 	)
 
-	annotate := func(key string, value any) object {
-		return object{"metadata": object{"annotations": object{key: value}}}
-	}
-	label := func(key string, value any) object {
-		return object{"metadata": object{"labels": object{key: value}}}
-	}
 	condition := func(kind string) object {
 		return object{"status": object{"conditions": []object{{"type": kind, "status": "False", "reason": "Said"}}}}
 	}
@@ -36,7 +29,7 @@ var _ = Describe("identity serviceaccount (config/overlays/rbac-fallback) (behav
 		c = start(ctx, "config/overlays/rbac-fallback")
 		c.createPolicy(ctx)
 		token := c.tokenOf(ctx, agentAccount, c.agents["n1"])
-		who = map[string]kubernetes.Interface{
+		who = map[string]*actor{
 			agent:   c.as(token, ""),
 			unbound: c.as(c.tokenOf(ctx, agentAccount, nil), ""),
 			node:    c.as(token, "system:node:n1"),
@@ -54,6 +47,7 @@ var _ = Describe("identity serviceaccount (config/overlays/rbac-fallback) (behav
 
 	DescribeTable("allows", func(ctx SpecContext, try attempt) {
 		expectAllowed(ctx, who[agent], try)
+		keep(sectionFallback, agent, who[agent])
 	},
 		Entry("reading the own node", getNode("n1")),
 		Entry("listing the own node", listNodes("n1")),
@@ -77,34 +71,45 @@ var _ = Describe("identity serviceaccount (config/overlays/rbac-fallback) (behav
 		Entry("reading the claim of another node's pod", getClaim("data-n2")),
 		Entry("reading the volume of another node's pod", getVolume("data-n2")),
 		Entry("evicting another node's pod", evictPodOf("n2")),
+		Entry("reading another node", getNode("n2")),
+		Entry("listing all nodes", listNodes("")),
+		Entry("listing all pods", listPods("")),
+		Entry("listing another node's pods", listPods("n2")),
+		Entry("watching another node's pods", watchPods("n2")),
+		Entry("a progress that is not true, on the own node", patchNode("n1", forgedProgress)),
 	)
 
 	DescribeTable("refuses, with a sentence that says why", func(ctx SpecContext, as string, try attempt, why string) {
 		Expect(try(ctx, who[as])).To(And(Satisfy(apierrors.IsForbidden), MatchError(ContainSubstring(why))))
+		keep(sectionFallback, as, who[as])
 	},
 		Entry("cordoning another node", agent, patchNode("n2", cordon),
 			"the agent of node n1 may not write node n2"),
 		Entry("reporting on another node", agent, patchNode("n2", report, "status"),
 			"the agent of node n1 may not write node n2"),
-		Entry("a token that is bound to no pod", unbound, patchNode("n1", cordon),
+		Entry("a progress that is not true, on another node", agent, patchNode("n2", forgedProgress),
+			"the agent of node n1 may not write node n2"),
+		Entry("a grant that nobody gave, on another node", agent, patchNode("n2", forgedGrant),
+			"the agent of node n1 may not write node n2"),
+		Entry("cordoning", unbound, patchNode("n1", cordon),
 			"the token names no node: an agent needs a token bound to its pod (Kubernetes 1.30 or later)"),
 		Entry("deleting another node's pod", agent, deletePodOf("n2"),
 			"the agent of node n1 may not delete a pod of another node"),
-		Entry("another's label", agent, patchNode("n1", label("node-role.kubernetes.io/control-plane", "")),
+		Entry("another's label", agent, patchNode("n1", labelled("node-role.kubernetes.io/control-plane", "")),
 			"an agent may only change its own labels"),
-		Entry("changing a label that is there", agent, patchNode("n1", label("zone", "b")),
+		Entry("changing a label that is there", agent, patchNode("n1", labelled("zone", "b")),
 			"an agent may only change its own labels"),
-		Entry("removing a label that is there", agent, patchNode("n1", label("zone", nil)),
+		Entry("removing a label that is there", agent, patchNode("n1", labelled("zone", nil)),
 			"an agent may only change its own labels"),
-		Entry("the manager's label, by the status", agent, patchNode("n1", label("reboot-operator.io/after-reboot", "true"), "status"),
+		Entry("the manager's label, by the status", agent, patchNode("n1", labelled("reboot-operator.io/after-reboot", "true"), "status"),
 			"an agent may only change its own labels"),
-		Entry("granting itself a reboot", agent, patchNode("n1", annotate("reboot-operator.io/grant", "{}")),
+		Entry("granting itself a reboot", agent, patchNode("n1", annotated("reboot-operator.io/grant", "{}")),
 			"an agent may only change its own annotations"),
-		Entry("granting itself a reboot, by the status", agent, patchNode("n1", annotate("reboot-operator.io/grant", "{}"), "status"),
+		Entry("granting itself a reboot, by the status", agent, patchNode("n1", annotated("reboot-operator.io/grant", "{}"), "status"),
 			"an agent may only change its own annotations"),
-		Entry("asking for a reboot in an administrator's name", agent, patchNode("n1", annotate("reboot-operator.io/reboot-requested", "me")),
+		Entry("asking for a reboot in an administrator's name", agent, patchNode("n1", annotated("reboot-operator.io/reboot-requested", "me")),
 			"an agent may only change its own annotations"),
-		Entry("dropping a need in an administrator's name", agent, patchNode("n1", annotate("reboot-operator.io/forget-need", "me")),
+		Entry("dropping a need in an administrator's name", agent, patchNode("n1", annotated("reboot-operator.io/forget-need", "me")),
 			"an agent may only change its own annotations"),
 		Entry("a finalizer", agent, patchNode("n1", object{"metadata": object{"finalizers": []string{"example.com/mine"}}}),
 			"an agent may not change finalizers or ownerReferences"),
@@ -123,13 +128,23 @@ var _ = Describe("identity serviceaccount (config/overlays/rbac-fallback) (behav
 		Entry("removing the kubelet's condition", agent, patchNode("n1", object{"status": object{
 			"conditions": []object{{"type": "Ready", "$patch": "delete"}},
 		}}, "status"), "an agent may only change its own conditions"),
+		Entry("deleting a pod", unbound, deletePodOf("n1"), "may not delete a pod of another node"),
+		Entry("writing an event of another namespace", agent, createEventIn(metav1.NamespaceSystem), "cannot create resource"),
+		Entry("making a node", agent, attempt(createNode), "cannot create resource"),
+		Entry("deleting the own node", agent, deleteNode("n1"), "cannot delete resource"),
+		Entry("the heartbeat of another node", agent, heartbeatOf("n2"), "cannot update resource"),
+		Entry("an entry in the ledger", agent, attempt(forgeLedger), "cannot patch resource"),
+		Entry("making a token of the manager", agent, attempt(createToken), "cannot create resource"),
+		Entry("making a DaemonSet", agent, attempt(createDaemonSet), "cannot create resource"),
+		Entry("widening its own role", agent, attempt(widenRole), "cannot update resource"),
+		Entry("taking the fence down", agent, attempt(deleteFence), "cannot delete resource"),
 		Entry("writing a policy", agent, attempt(patchPolicy), "cannot patch resource"),
 		Entry("reading secrets", agent, attempt(listSecrets), "cannot list resource"),
 		Entry("making a pod", agent, attempt(createPod), "cannot create resource"),
 		Entry("listing claims", agent, attempt(listClaims), "cannot list resource"),
 		Entry("listing volumes", agent, attempt(listVolumes), "cannot list resource"),
 		Entry("deleting a claim", agent, deleteClaim("data-n1"), "cannot delete resource"),
-		Entry("being its node, which takes 1.36", node, getNode("n1"), "cannot impersonate"),
+		Entry("reading the node, which takes 1.36", node, getNode("n1"), "cannot impersonate"),
 	)
 
 	It("lets the agent take the manager's answer away, and give none", func(ctx SpecContext) {
@@ -140,6 +155,12 @@ var _ = Describe("identity serviceaccount (config/overlays/rbac-fallback) (behav
 		expectAllowed(ctx, who[agent], patchNode("n1", object{"status": object{
 			"conditions": []object{{"type": "RebootPermitted", "$patch": "delete"}},
 		}}, "status"))
+	})
+
+	It("holds for every verb of every resource", func(ctx SpecContext) {
+		c.keepEverything(ctx, sectionFallback, agent, who[agent], mighty+`|^(update|patch|delete).*(n2|rebootpolicies)`)
+		c.keepEverything(ctx, sectionFallback, unbound, who[unbound], mighty+`|^(update|patch|delete).*(nodes|pods|rebootpolicies)`)
+		c.keepEverything(ctx, sectionFallback, node, who[node], ".")
 	})
 
 	It("holds for whatever a wider role would allow", func(ctx SpecContext) {

@@ -4,7 +4,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/kubernetes"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 )
 
 type object = map[string]any
@@ -33,24 +34,21 @@ var (
 // Behaviour 55: an agent writes its own node and no other, whatever it tries.
 var _ = Describe("identity node (constrained impersonation) (behaviour 55)", Ordered, ContinueOnFailure, func() {
 	const (
-		node1    = "as node n1"
-		node2    = "as node n2"
-		itself   = "as itself"
-		unbound  = "as node n1 with a token of no pod"
-		stranger = "as the administrator"
+		node1   = "as node n1"
+		node2   = "as node n2"
+		itself  = "in its own name"
+		unbound = "a token of no pod, as node n1"
+		nobody  = "a token of no pod"
 	)
-	var who map[string]kubernetes.Interface
+	var who map[string]*actor
+	var token string
 
 	BeforeAll(func(ctx SpecContext) {
-		c := start(ctx, "config/default")
-		c.createPolicy(ctx)
-		token := c.tokenOf(ctx, agentAccount, c.agents["n1"])
-		who = map[string]kubernetes.Interface{
-			node1:    c.as(token, "system:node:n1"),
-			node2:    c.as(token, "system:node:n2"),
-			itself:   c.as(token, ""),
-			unbound:  c.as(c.tokenOf(ctx, agentAccount, nil), "system:node:n1"),
-			stranger: c.as(token, "kubernetes-admin"),
+		token = shipped.tokenOf(ctx, agentAccount, shipped.agents["n1"])
+		free := shipped.tokenOf(ctx, agentAccount, nil)
+		who = map[string]*actor{
+			node1: shipped.as(token, "system:node:n1"), node2: shipped.as(token, "system:node:n2"), itself: shipped.as(token, ""),
+			unbound: shipped.as(free, "system:node:n1"), nobody: shipped.as(free, ""),
 		}
 		// From here on a refusal is a decision, and not a role that has not arrived yet.
 		expectAllowed(ctx, who[node1], getNode("n1"))
@@ -60,6 +58,7 @@ var _ = Describe("identity node (constrained impersonation) (behaviour 55)", Ord
 
 	DescribeTable("allows", func(ctx SpecContext, as string, try attempt) {
 		expectAllowed(ctx, who[as], try)
+		keep(sectionAgent, as, who[as])
 	},
 		Entry("reading the own node", node1, getNode("n1")),
 		Entry("listing the own node", node1, listNodes("n1")),
@@ -75,6 +74,11 @@ var _ = Describe("identity node (constrained impersonation) (behaviour 55)", Ord
 		Entry("reading the claim that lives with an own pod", node1, getClaim("db-n1-scratch")),
 		Entry("reading the volume that lives with an own pod", node1, getVolume("db-n1-scratch")),
 		Entry("writing an event", node1, attempt(createEvent)),
+		// What a kubelet may, and so whoever has the token: it is the same machine's.
+		Entry("a grant that nobody gave, on the own node", node1, patchNode("n1", forgedGrant)),
+		Entry("a progress that is not true, on the own node", node1, patchNode("n1", forgedProgress)),
+		Entry("another boot ID of the own node", node1, patchNode("n1", forgedBoot, "status")),
+		Entry("an administrator's word on the own node", node1, patchNode("n1", forgedRequest)),
 		Entry("reading its policy", itself, attempt(getPolicy)),
 		Entry("reading PodDisruptionBudgets", itself, attempt(listBudgets)),
 		Entry("reading a namespace", itself, attempt(getNamespace)),
@@ -82,12 +86,17 @@ var _ = Describe("identity node (constrained impersonation) (behaviour 55)", Ord
 
 	DescribeTable("refuses", func(ctx SpecContext, as string, try attempt) {
 		Expect(try(ctx, who[as])).To(Satisfy(apierrors.IsForbidden))
+		keep(sectionAgent, as, who[as])
 	},
 		Entry("reading another node", node1, getNode("n2")),
 		Entry("listing all nodes", node1, listNodes("")),
 		Entry("watching all nodes", node1, watchNodes("")),
 		Entry("cordoning another node", node1, patchNode("n2", cordon)),
 		Entry("reporting on another node", node1, patchNode("n2", report, "status")),
+		Entry("a grant that nobody gave, on another node", node1, patchNode("n2", forgedGrant)),
+		Entry("another boot ID of another node", node1, patchNode("n2", forgedBoot, "status")),
+		Entry("a label that schedules by role", node1, patchNode("n1", forgedRole)),
+		Entry("a label that is reserved", node1, patchNode("n1", forgedRestricted)),
 		Entry("changing taints of the own node", node1, patchNode("n1", taint)),
 		Entry("listing all pods", node1, listPods("")),
 		Entry("listing another node's pods", node1, listPods("n2")),
@@ -103,21 +112,58 @@ var _ = Describe("identity node (constrained impersonation) (behaviour 55)", Ord
 		Entry("making a pod, which a kubelet may", node1, attempt(createPod)),
 		Entry("making a token, which a kubelet may", node1, attempt(createToken)),
 		Entry("reading secrets", node1, attempt(listSecrets)),
-		Entry("writing a policy as the node", node1, attempt(patchPolicy)),
+		Entry("reading the secret that a pod of the own node mounts, which a kubelet may", node1, attempt(getMountedSecret)),
+		Entry("writing an event of another namespace", node1, createEventIn(metav1.NamespaceSystem)),
+		Entry("making a node", node1, attempt(createNode)),
+		Entry("deleting the own node", node1, deleteNode("n1")),
+		Entry("the heartbeat of another node", node1, heartbeatOf("n2")),
+		Entry("an entry in the ledger", node1, attempt(forgeLedger)),
+		Entry("writing an event", itself, attempt(createEvent)),
+		Entry("an entry in the ledger", itself, attempt(forgeLedger)),
+		Entry("making a token of the manager", itself, attempt(createToken)),
+		Entry("making a DaemonSet", itself, attempt(createDaemonSet)),
+		Entry("widening its own role", itself, attempt(widenRole)),
+		Entry("writing a policy", node1, attempt(patchPolicy)),
 
-		Entry("being another node", node2, getNode("n2")),
-		Entry("cordoning as another node", node2, patchNode("n2", cordon)),
-		Entry("being somebody else", stranger, getNode("n1")),
-		Entry("a token that is bound to no pod", unbound, getNode("n1")),
-		Entry("writing with a token that is bound to no pod", unbound, patchNode("n1", cordon)),
+		Entry("reading that node", node2, getNode("n2")),
+		Entry("cordoning that node", node2, patchNode("n2", cordon)),
+		Entry("evicting a pod of that node", node2, evictPodOf("n2")),
+		Entry("reading the node", unbound, getNode("n1")),
+		Entry("cordoning", unbound, patchNode("n1", cordon)),
+		Entry("reading the node", nobody, getNode("n1")),
+		Entry("evicting", nobody, evictPodOf("n1")),
 
-		Entry("reading the node in its own name", itself, getNode("n1")),
-		Entry("cordoning in its own name", itself, patchNode("n1", cordon)),
-		Entry("listing pods in its own name", itself, listPods("n1")),
-		Entry("evicting in its own name", itself, evictPodOf("n1")),
-		Entry("reading a claim in its own name", itself, getClaim("data-n1")),
-		Entry("reading a volume in its own name", itself, getVolume("data-n1")),
-		Entry("writing a policy in its own name", itself, attempt(patchPolicy)),
-		Entry("reading secrets in its own name", itself, attempt(listSecrets)),
+		Entry("reading a claim", itself, getClaim("data-n1")),
+		Entry("reading a volume", itself, getVolume("data-n1")),
+		Entry("reading the node", itself, getNode("n1")),
+		Entry("cordoning", itself, patchNode("n1", cordon)),
+		Entry("listing pods", itself, listPods("n1")),
+		Entry("evicting", itself, evictPodOf("n1")),
+		Entry("writing a policy", itself, attempt(patchPolicy)),
+		Entry("reading secrets", itself, attempt(listSecrets)),
 	)
+
+	DescribeTable("is not to be had by", func(ctx SpecContext, whom rest.ImpersonationConfig) {
+		a := shipped.impersonating(token, whom)
+		Expect(getNode("n1")(ctx, a)).To(Satisfy(apierrors.IsForbidden))
+		keep(sectionAgent, itself, a)
+	},
+		Entry("being the administrator", rest.ImpersonationConfig{UserName: "kubernetes-admin"}),
+		Entry("being in system:masters", rest.ImpersonationConfig{UserName: "me", Groups: []string{"system:masters"}}),
+		Entry("being the own node in system:masters", rest.ImpersonationConfig{UserName: "system:node:n1", Groups: []string{"system:masters"}}),
+		Entry("being the manager", rest.ImpersonationConfig{UserName: "system:serviceaccount:" + namespace + ":" + managerAccount}),
+		Entry("being the agent of another node, by the claim of the token", rest.ImpersonationConfig{
+			UserName: "system:serviceaccount:" + namespace + ":" + agentAccount,
+			Extra:    map[string][]string{"authentication.kubernetes.io/node-name": {"n2"}},
+		}),
+		Entry("being kube-controller-manager", rest.ImpersonationConfig{UserName: "system:kube-controller-manager"}),
+	)
+
+	It("holds for every verb of every resource", func(ctx SpecContext) {
+		shipped.keepEverything(ctx, sectionAgent, node1, who[node1], mighty+"|n2|rebootpolicies|list|watch")
+		shipped.keepEverything(ctx, sectionAgent, itself, who[itself], mighty+"|nodes|pods|^(update|patch|delete)")
+		shipped.keepEverything(ctx, sectionAgent, node2, who[node2], ".")
+		shipped.keepEverything(ctx, sectionAgent, unbound, who[unbound], ".")
+		shipped.keepEverything(ctx, sectionAgent, nobody, who[nobody], mighty+"|nodes|pods|^(update|patch|delete)")
+	})
 })

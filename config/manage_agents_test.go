@@ -69,7 +69,11 @@ var _ = Describe("agents that the manager brings", func() {
 			})
 
 			DescribeTable("are all the manager may make", func(ctx SpecContext, try attempt) {
-				Expect(try(ctx, c.as(token, ""))).To(Satisfy(apierrors.IsForbidden))
+				manager := c.as(token, "")
+				Expect(try(ctx, manager)).To(Satisfy(apierrors.IsForbidden))
+				if overlay == "config/overlays/manage-agents" {
+					keep(sectionManageAgents, "manager", manager)
+				}
 			},
 				Entry("not a DaemonSet of another name", applyDaemonSet(namespace, "miner")),
 				Entry("not one of that name elsewhere", applyDaemonSet("kube-system", agentAccount)),
@@ -78,6 +82,16 @@ var _ = Describe("agents that the manager brings", func() {
 				Entry("no pod by itself", attempt(createPod)),
 				Entry("no token of the agents", attempt(createToken)),
 			)
+
+			It("are all it may make, of every verb of every resource", func(ctx SpecContext) {
+				if overlay != "config/overlays/manage-agents" {
+					Skip("the manager has the same rights in both")
+				}
+				manager := c.as(token, "")
+				Expect(applyDaemonSet(namespace, agentAccount)(ctx, manager)).To(Succeed())
+				keepAs(sectionManageAgents, "manager", "the agents' DaemonSet, with any image and as root on every node", manager, "")
+				c.keepEverything(ctx, sectionManageAgents, "manager", manager, "pods|daemonsets.* in kube-system|serviceaccounts")
+			})
 
 			It("are the user's again by the words of docs/install.md", func(ctx SpecContext) {
 				body := `{"apiVersion":"reboot-operator.io/v1alpha1","kind":"RebootPolicy","metadata":{"name":"p"},` +

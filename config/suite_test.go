@@ -11,14 +11,12 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -42,11 +40,21 @@ func TestConfig(t *testing.T) {
 
 // cluster is an API server with two nodes and one of the kustomizations applied.
 type cluster struct {
+	env        *testenv.Environment
 	config     *rest.Config
 	admin      kubernetes.Interface
 	kubeconfig string
 	agents     map[string]*corev1.Pod // by node
 }
+
+// shipped has config/default, for all specs that leave nothing behind of which others would hear. It has policy p.
+var shipped *cluster
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	shipped = start(ctx, "config/default")
+	shipped.createPolicy(ctx)
+	shipped.createMountedSecret(ctx)
+})
 
 // start starts an API server, applies the folder, and puts an agent's pod and a database on each of the nodes n1 and n2.
 func start(ctx context.Context, folder string) *cluster {
@@ -69,7 +77,7 @@ func startServer(ctx context.Context, folder string) *cluster {
 	DeferCleanup(env.Stop)
 	admin, err := kubernetes.NewForConfig(env.Config)
 	Expect(err).NotTo(HaveOccurred())
-	c := &cluster{config: env.Config, admin: admin, agents: map[string]*corev1.Pod{}}
+	c := &cluster{env: env, config: env.Config, admin: admin, agents: map[string]*corev1.Pod{}}
 	c.kubeconfig = writeKubeconfig(env.Config)
 	c.apply(ctx, "config/namespace")
 	c.dryRun(ctx, folder) // the namespace exists now, and testenv has installed the CRD
@@ -162,18 +170,6 @@ func (c *cluster) tokenOf(ctx context.Context, account string, pod *corev1.Pod) 
 	return answer.Status.Token
 }
 
-// as makes a client of the token that impersonates the user, or nobody where user is "".
-func (c *cluster) as(token, user string) kubernetes.Interface {
-	GinkgoHelper()
-	config := rest.AnonymousClientConfig(c.config)
-	config.BearerToken = token
-	config.Impersonate.UserName = user
-	config.QPS = -1
-	client, err := kubernetes.NewForConfig(config)
-	Expect(err).NotTo(HaveOccurred())
-	return client
-}
-
 func (c *cluster) createPolicy(ctx context.Context) {
 	GinkgoHelper()
 	body := `{"apiVersion":"reboot-operator.io/v1alpha1","kind":"RebootPolicy","metadata":{"name":"p"}}`
@@ -203,14 +199,4 @@ func makeNode(name string) *corev1.Node {
 			NodeInfo:   corev1.NodeSystemInfo{BootID: "b1"},
 		},
 	}
-}
-
-func access(verb, group, resource string) authorizationv1.ResourceAttributes {
-	resource, subresource, _ := strings.Cut(resource, "/")
-	return authorizationv1.ResourceAttributes{Verb: verb, Group: group, Resource: resource, Subresource: subresource}
-}
-
-func in(namespace string, attributes authorizationv1.ResourceAttributes) authorizationv1.ResourceAttributes {
-	attributes.Namespace = namespace
-	return attributes
 }

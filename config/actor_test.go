@@ -1,0 +1,154 @@
+package config_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// actor is somebody with a token who tries things: a client that remembers its last request and the answer to it.
+type actor struct {
+	kubernetes.Interface
+	last *exchange
+}
+
+// as makes an actor of the token that impersonates the user, or nobody where user is "".
+func (c *cluster) as(token, user string) *actor {
+	GinkgoHelper()
+	return c.impersonating(token, rest.ImpersonationConfig{UserName: user})
+}
+
+func (c *cluster) impersonating(token string, whom rest.ImpersonationConfig) *actor {
+	GinkgoHelper()
+	config := rest.AnonymousClientConfig(c.config)
+	config.BearerToken, config.Impersonate = token, whom
+	return actorOf(config)
+}
+
+// administrator is the cluster's.
+func (c *cluster) administrator() *actor {
+	GinkgoHelper()
+	return actorOf(rest.CopyConfig(c.config))
+}
+
+func actorOf(config *rest.Config) *actor {
+	GinkgoHelper()
+	config.QPS = -1
+	config.ContentType = runtime.ContentTypeJSON // refusals that can be read
+	last := &exchange{}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return recorder{next: next, last: last} })
+	client, err := kubernetes.NewForConfig(config)
+	Expect(err).NotTo(HaveOccurred())
+	return &actor{Interface: client, last: last}
+}
+
+// exchange is a request and its answer.
+type exchange struct {
+	// Method and URL are the request's.
+	Method string
+	URL    url.URL
+	// Code is the answer's; Message says why where it is a refusal.
+	Code    int
+	Message string
+}
+
+// recorder is the wire of an actor, who does one thing at a time.
+type recorder struct {
+	next http.RoundTripper
+	last *exchange
+}
+
+func (r recorder) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := r.next.RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+	*r.last = exchange{Method: request.Method, URL: *request.URL, Code: response.StatusCode}
+	if response.StatusCode < http.StatusBadRequest {
+		return response, nil
+	}
+	body, err := io.ReadAll(response.Body)
+	_ = response.Body.Close()
+	response.Body = io.NopCloser(bytes.NewReader(body))
+	var status metav1.Status
+	if json.Unmarshal(body, &status) == nil {
+		r.last.Message = status.Message
+	}
+	return response, err
+}
+
+// request is the exchange in the words of RBAC: verb, resource.group, name, subresource, selector and namespace.
+func (e *exchange) request() string {
+	parts := strings.Split(strings.Trim(e.URL.Path, "/"), "/")
+	group, rest := "", parts[min(len(parts), 2):] // behind api/v1
+	if parts[0] == "apis" {
+		group, rest = "."+parts[1], parts[min(len(parts), 3):]
+	}
+	where := ""
+	if len(rest) > 2 && rest[0] == "namespaces" {
+		where, rest = " in "+rest[1], rest[2:]
+	}
+	query := e.URL.Query()
+	if selected := query.Get("fieldSelector"); selected != "" {
+		where += " of " + selected
+	}
+	resource := slices.Clone(rest)
+	resource[0] += group
+	return e.verb(len(rest) > 1, query) + " " + strings.Join(resource, "/") + where
+}
+
+func (e *exchange) verb(named bool, query url.Values) string {
+	switch {
+	case e.Method == http.MethodGet && query.Get("watch") != "":
+		return "watch"
+	case e.Method == http.MethodGet && named:
+		return "get"
+	case e.Method == http.MethodGet:
+		return "list"
+	case e.Method == http.MethodDelete && !named:
+		return "deletecollection"
+	}
+	return map[string]string{
+		http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete",
+	}[e.Method]
+}
+
+// by is what refused, told from its words; who allowed is nobody's to tell.
+func (e *exchange) by() string {
+	switch {
+	case e.Code == http.StatusUnauthorized:
+		return "authentication"
+	case e.Code == http.StatusConflict:
+		return "optimistic concurrency"
+	case e.Code == http.StatusUnprocessableEntity:
+		return "CRD rule"
+	case e.Code < http.StatusBadRequest:
+		return ""
+	}
+	for _, known := range [][2]string{
+		{"ValidatingAdmissionPolicy", "admission policy"},
+		{"violates PodSecurity", "Pod Security"},
+		{"cannot impersonate", "RBAC, on impersonation"},
+		{`User "system:node:`, "Node authorizer"},
+		{"is not allowed to", "NodeRestriction"},
+		{"can only evict pods", "NodeRestriction"},
+		{"can only delete pods", "NodeRestriction"},
+		{" cannot ", "RBAC"},
+	} {
+		if strings.Contains(e.Message, known[0]) {
+			return known[1]
+		}
+	}
+	return "unknown: " + e.Message
+}

@@ -1,0 +1,159 @@
+package config_test
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
+)
+
+// request is one verb on one resource in one place.
+type request struct{ method, path, body string }
+
+// tryEverything sends every verb of every resource that the API server serves, subresources too, in the operator's own
+// namespace and in kube-system, and by name on both nodes and on the agents' pods. It tells how many there were, and which
+// of them were neither 401 nor 403: those that authorization let through, whatever came of them.
+func (c *cluster) tryEverything(ctx context.Context, a *actor) (tried, refused int, through []string) {
+	GinkgoHelper()
+	_, lists, err := c.admin.Discovery().ServerGroupsAndResources()
+	Expect(err).To(Or(BeNil(), Satisfy(discovery.IsGroupDiscoveryFailedError)))
+	seen := map[string]bool{}
+	for _, list := range lists {
+		for i := range list.APIResources {
+			for _, r := range requestsOf(list.GroupVersion, &list.APIResources[i]) {
+				tried++
+				if c.isLetThrough(ctx, a, r) {
+					seen[a.last.request()] = true
+					continue
+				}
+				refused++
+			}
+		}
+	}
+	return tried, refused, slices.Sorted(maps.Keys(seen))
+}
+
+func (c *cluster) isLetThrough(ctx context.Context, a *actor, r request) bool {
+	GinkgoHelper()
+	if r.method == http.MethodPut { // what is there is put there again, so that nothing is refused for what it leaves out
+		if current, err := c.admin.Discovery().RESTClient().Get().RequestURI(r.path).DoRaw(ctx); err == nil {
+			r.body = string(current)
+		}
+	}
+	*a.last = exchange{}
+	call := a.Discovery().RESTClient().Verb(r.method).RequestURI(r.path)
+	switch r.method {
+	case http.MethodPatch:
+		call.SetHeader("Content-Type", "application/merge-patch+json").Body([]byte(r.body))
+	case http.MethodPost, http.MethodPut:
+		call.SetHeader("Content-Type", "application/json").Body([]byte(r.body))
+	}
+	if answer, err := call.Stream(ctx); err == nil { // a watch is over once it was answered
+		_, _ = io.CopyN(io.Discard, answer, 1)
+		_ = answer.Close()
+	}
+	Expect(a.last.Code).NotTo(BeZero(), "%s %s", r.method, r.path)
+	return a.last.Code != http.StatusUnauthorized && a.last.Code != http.StatusForbidden
+}
+
+// requestsOf are the requests for a resource: with every verb that it has, wherever it can be.
+func requestsOf(groupVersion string, resource *metav1.APIResource) []request {
+	name, subresource, _ := strings.Cut(resource.Name, "/")
+	prefix := "/apis/" + groupVersion
+	if !strings.Contains(groupVersion, "/") {
+		prefix = "/api/" + groupVersion
+	}
+	folders, names := []string{path.Join(prefix, name)}, []string{"x"}
+	switch {
+	case resource.Namespaced && name == "pods":
+		folders, names = []string{path.Join(prefix, "namespaces", namespace, name)}, []string{"agent-n1", "agent-n2"}
+	case resource.Namespaced:
+		folders = []string{path.Join(prefix, "namespaces", namespace, name), path.Join(prefix, "namespaces", metav1.NamespaceSystem, name)}
+	case name == "nodes":
+		names = []string{"n1", "n2"}
+	}
+	var requests []request
+	for _, verb := range resource.Verbs {
+		for _, folder := range folders {
+			for _, object := range names {
+				r := requestFor(verb, folder, object, subresource, kindOf(groupVersion, resource))
+				if !slices.Contains(requests, r) { // a list has no name
+					requests = append(requests, r)
+				}
+			}
+		}
+	}
+	return requests
+}
+
+func kindOf(groupVersion string, resource *metav1.APIResource) string {
+	if resource.Group != "" || resource.Version != "" { // a subresource of another kind, such as an Eviction
+		groupVersion = strings.TrimPrefix(resource.Group+"/"+resource.Version, "/")
+	}
+	return fmt.Sprintf(`"apiVersion":%q,"kind":%q`, groupVersion, resource.Kind)
+}
+
+func requestFor(verb, folder, name, subresource, kind string) request {
+	object := path.Join(folder, name, subresource)
+	body := fmt.Sprintf(`{%s,"metadata":{"name":%q}}`, kind, name)
+	dry := "?dryRun=" + metav1.DryRunAll
+	switch verb {
+	case "get":
+		return request{http.MethodGet, object, ""}
+	case "list":
+		return request{http.MethodGet, folder + "?limit=1", ""}
+	case "watch":
+		return request{http.MethodGet, folder + "?watch=1&timeoutSeconds=1", ""}
+	case "create":
+		if subresource == "" {
+			object = folder
+		}
+		return request{http.MethodPost, object + dry, body}
+	case "update":
+		return request{http.MethodPut, object + dry, body}
+	case "patch":
+		return request{http.MethodPatch, object + dry, "{}"}
+	case "delete":
+		return request{http.MethodDelete, object + dry, ""}
+	case "deletecollection":
+		return request{http.MethodDelete, folder + dry, ""}
+	}
+	Fail("an unknown verb: " + verb)
+	return request{}
+}
+
+// keepEverything tries everything and leaves in the report what was let through. Nothing of that may match never.
+func (c *cluster) keepEverything(ctx context.Context, section, who string, a *actor, never string) {
+	GinkgoHelper()
+	tried, refused, through := c.tryEverything(ctx, a)
+	Expect(tried).To(BeNumerically(">", 500))
+	Expect(through).NotTo(ContainElement(MatchRegexp(never)))
+	keepRow(entryBreadth, section, who, fmt.Sprintf("%d requests, %d refused", tried, refused), cmp.Or(summary(through), "nothing"))
+}
+
+// summary names each object once, with all verbs.
+func summary(requests []string) string {
+	verbs := map[string][]string{}
+	for _, r := range requests {
+		verb, object, _ := strings.Cut(r, " ")
+		verbs[object] = append(verbs[object], verb)
+	}
+	var all []string
+	for _, object := range slices.Sorted(maps.Keys(verbs)) {
+		all = append(all, "`"+strings.Join(verbs[object], ", ")+" "+object+"`")
+	}
+	return strings.Join(all, "<br>")
+}
+
+// What whoever has it could take the cluster with.
+const mighty = `secrets|serviceaccounts|/(exec|attach|portforward|proxy|ephemeralcontainers|binding)|rbac\.authorization|certificates|admissionregistration|^(create|update|patch|delete) pods in`

@@ -1,0 +1,123 @@
+package config_test
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
+)
+
+// The sections of docs/security-attempts.md.
+const (
+	sectionAgent        = "The agent's token of node n1"
+	sectionFallback     = "The agent's token of node n1 in the fallback"
+	sectionManager      = "The manager's token"
+	sectionManageAgents = "The manager's token where the manager brings the agents"
+	sectionStranger     = "The token of any other pod"
+	sectionLevels       = "Pod Security"
+)
+
+var sections = []struct{ heading, about string }{
+	{sectionAgent, "`config/default`, Kubernetes 1.36 and later. The nodes are n1 and n2; on each runs an agent's pod."},
+	{sectionFallback, "`config/overlays/rbac-fallback`, Kubernetes 1.30 to 1.35. What the agent is allowed on other nodes is what remains open there."},
+	{sectionManager, "`config/default`. Policy `p` has `maxUnavailable: 1`, and its ledger one entry."},
+	{sectionManageAgents, "`config/overlays/manage-agents`: only what differs from the above."},
+	{sectionStranger, "A pod of namespace `default` with the ServiceAccount that every pod gets."},
+	{sectionLevels, "The pods of `config/default` in namespaces that enforce each level."},
+}
+
+var updateDocs = flag.Bool("update", false, "write docs/security-attempts.md anew")
+
+// The kinds of entries that specs leave in the report.
+const (
+	entryAttempt = "attempt"
+	entryBreadth = "breadth"
+)
+
+// kept is one row of the page: an attempt, or all requests of an actor.
+type kept struct{ section, row string }
+
+// keep leaves the actor's last attempt in the report, under the spec's own name.
+func keep(section, who string, a *actor) {
+	GinkgoHelper()
+	keepAs(section, who, CurrentSpecReport().LeafNodeText, a, a.last.by())
+}
+
+func keepAs(section, who, what string, a *actor, by string) {
+	GinkgoHelper()
+	Expect(by).NotTo(HavePrefix("unknown"), "what refused is told from its words")
+	answer := "allowed"
+	if a.last.Code >= 400 {
+		answer = fmt.Sprintf("refused, %d", a.last.Code)
+	}
+	keepRow(entryAttempt, section, who, what, "`"+a.last.request()+"`", answer, by)
+}
+
+func keepRow(entry, section string, cells ...string) {
+	for i, cell := range cells {
+		cells[i] = strings.ReplaceAll(cell, "|", `\|`)
+	}
+	AddReportEntry(entry, kept{section, "| " + strings.Join(cells, " | ") + " |\n"}, ReportEntryVisibilityNever)
+}
+
+// The page that is generated says what the API server answered in this very run.
+var _ = ReportAfterSuite("docs/security-attempts.md", func(report Report) {
+	if !report.SuiteSucceeded || len(report.SuiteConfig.FocusStrings) > 0 {
+		return // not everything was tried
+	}
+	path := filepath.Join(testenv.Root(), "docs", "security-attempts.md")
+	page := renderPage(report)
+	if *updateDocs {
+		Expect(os.WriteFile(path, []byte(page), 0o600)).To(Succeed())
+	}
+	text, err := os.ReadFile(path)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(strings.Split(page, "\n")).To(Equal(strings.Split(string(text), "\n")),
+		"the API server answers otherwise than the page says; is that meant? `make security-attempts` writes it anew")
+})
+
+func renderPage(report Report) string {
+	rows := map[kept][]string{} // by entry and section
+	specs := slices.Clone(report.SpecReports)
+	slices.SortStableFunc(specs, func(a, b SpecReport) int { // Ginkgo shuffles
+		return cmp.Or(cmp.Compare(a.FileName(), b.FileName()), cmp.Compare(a.LineNumber(), b.LineNumber()))
+	})
+	for _, spec := range specs {
+		for _, entry := range spec.ReportEntries {
+			if k, ok := entry.GetRawValue().(kept); ok {
+				group := kept{section: k.section, row: entry.Name}
+				rows[group] = append(rows[group], k.row)
+			}
+		}
+	}
+	page := &strings.Builder{}
+	page.WriteString(`# Attempts
+
+What stolen tokens were tried for on a real API server (Node authorizer, RBAC, NodeRestriction, Pod Security), and what it answered. All are
+real requests with real tokens; writes are dry runs. "Every verb of every resource" is just that, subresources too: namespaced ones in
+the operator's namespace and in kube-system, nodes and agents' pods by their names, what else has one by the name "x". "Let through" is
+what was answered neither 401 nor 403.
+
+` + "`make security-attempts` tries it all and writes this page; `go test ./config` fails where the API server answers otherwise. What follows from\nit: [security.md](security.md).\n")
+	for _, s := range sections {
+		fmt.Fprintf(page, "\n## %s\n\n%s\n", s.heading, s.about)
+		table(page, "| who | attempt | request | answer | by |", rows[kept{s.heading, entryAttempt}])
+		table(page, "| who | every verb of every resource | let through |", rows[kept{s.heading, entryBreadth}])
+	}
+	return page.String()
+}
+
+func table(page *strings.Builder, head string, rows []string) {
+	if len(rows) == 0 {
+		return
+	}
+	fmt.Fprintf(page, "\n%s\n%s|\n%s", head, strings.Repeat("|---", strings.Count(head, "|")-1), strings.Join(rows, ""))
+}

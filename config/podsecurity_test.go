@@ -1,0 +1,75 @@
+package config_test
+
+import (
+	"context"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+var _ = Describe("Pod Security", Ordered, ContinueOnFailure, func() {
+	const hostPaths = `volumes "dbus", "run", "boot-id", "os-release", "usr-share", "etc-flatcar"`
+	var pods map[string]corev1.PodTemplateSpec
+	var admin *actor
+
+	BeforeAll(func(ctx SpecContext) {
+		deployment, err := shipped.admin.AppsV1().Deployments(namespace).Get(ctx, "reboot-operator-manager", metav1.GetOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		pods = map[string]corev1.PodTemplateSpec{
+			"manager": deployment.Spec.Template,
+			"agent":   {Spec: shipped.agents["n1"].Spec},
+		}
+		for _, level := range []string{"restricted", "baseline", "privileged"} {
+			_, err := shipped.admin.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+				Name: level, Labels: map[string]string{"pod-security.kubernetes.io/enforce": level},
+			}}, metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+		}
+		admin = shipped.administrator()
+	})
+
+	DescribeTable("admits", func(ctx SpecContext, who, level string) {
+		Expect(createIn(level, pods[who])(ctx, admin)).To(Succeed())
+		keepAs(sectionLevels, who, level, admin, "")
+	},
+		Entry("the manager", "manager", "restricted"),
+		Entry("the agent", "agent", "privileged"),
+	)
+
+	DescribeTable("minds of the agent", func(ctx SpecContext, level string, why ...string) {
+		violations := `violates PodSecurity "` + level + `:latest": ` + strings.Join(why, ", ")
+		Expect(createIn(level, pods["agent"])(ctx, admin)).To(MatchError(HaveSuffix(violations)))
+		keepAs(sectionLevels, "agent", level, admin, strings.Join(why, "<br>"))
+	},
+		Entry("as baseline: its host paths and its two profiles, and nothing else", "baseline",
+			`forbidden AppArmor profile (container "agent" must not set AppArmor profile type to "Unconfined")`,
+			`hostPath volumes (`+hostPaths+`)`,
+			`seLinuxOptions (container "agent" set forbidden securityContext.seLinuxOptions: type "spc_t")`),
+		Entry("as restricted: its uid too", "restricted",
+			`forbidden AppArmor profile (container "agent" must not set AppArmor profile type to "Unconfined")`,
+			`seLinuxOptions (container "agent" set forbidden securityContext.seLinuxOptions: type "spc_t")`,
+			`restricted volume types (`+hostPaths+` use restricted volume type "hostPath")`,
+			`runAsNonRoot != true (container "agent" must not set securityContext.runAsNonRoot=false)`,
+			`runAsUser=0 (container "agent" must not set runAsUser=0)`),
+	)
+
+	It("is enforced as privileged in the operator's namespace, for the agents", func(ctx SpecContext) {
+		ns, err := shipped.admin.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(ns.Labels).To(HaveKeyWithValue("pod-security.kubernetes.io/enforce", "privileged"))
+	})
+})
+
+// createIn makes a pod of the template in a namespace.
+func createIn(namespace string, template corev1.PodTemplateSpec) attempt {
+	return func(ctx context.Context, c kubernetes.Interface) error {
+		pod := podOf(template, "try")
+		pod.Namespace = namespace
+		_, err := c.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{DryRun: dryRun})
+		return err
+	}
+}

@@ -1,0 +1,49 @@
+package config_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A hostile pod with the token that every pod gets: the operator gives it nothing.
+var _ = Describe("the token of any other pod", Ordered, ContinueOnFailure, func() {
+	const pod = "default/default"
+	var it *actor
+
+	BeforeAll(func(ctx SpecContext) {
+		_, err := shipped.admin.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Create(ctx, &corev1.ServiceAccount{
+			ObjectMeta: metav1.ObjectMeta{Name: "default"},
+		}, metav1.CreateOptions{})
+		Expect(err).To(Or(BeNil(), Satisfy(apierrors.IsAlreadyExists)))
+		answer, err := shipped.admin.CoreV1().ServiceAccounts(metav1.NamespaceDefault).CreateToken(ctx, "default",
+			&authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		it = shipped.as(answer.Status.Token, "")
+	})
+
+	DescribeTable("refuses", func(ctx SpecContext, try attempt) {
+		Expect(try(ctx, it)).To(Satisfy(apierrors.IsForbidden))
+		keep(sectionStranger, pod, it)
+	},
+		Entry("reading a policy", attempt(getPolicy)),
+		Entry("pausing by a policy", attempt(patchPolicy)),
+		Entry("an entry in the ledger", attempt(forgeLedger)),
+		Entry("a grant that nobody gave", patchNode("n1", forgedGrant)),
+		Entry("asking for a reboot", patchNode("n1", forgedRequest)),
+		Entry("cordoning a node", patchNode("n1", cordon)),
+		Entry("reading a node", getNode("n1")),
+		Entry("listing pods", listPods("")),
+		Entry("evicting the agent", evictPodOf("n1")),
+		Entry("making a token of the manager", attempt(createToken)),
+		Entry("reading a secret of the operator", getSecret(namespace, "x")),
+		Entry("holding the manager's lease", leaseIn(namespace)),
+	)
+
+	It("holds for every verb of every resource", func(ctx SpecContext) {
+		shipped.keepEverything(ctx, sectionStranger, pod, it, `^\S+ ([^s]|s[^e])|^[^c]`) // but selfsubjectreviews and their likes
+	})
+})

@@ -1,0 +1,126 @@
+package docs_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/reboot-operator/reboot-operator/hack/document"
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
+)
+
+// attempted says in which sections of security-attempts.md the attempts of a section of security.md stand.
+var attempted = map[string][]string{
+	"A stolen token of an agent":    {"The agent's token of node n1"},
+	"On Kubernetes 1.30 to 1.35":    {"The agent's token of node n1 in the fallback"},
+	"A stolen token of the manager": {"The manager's token", "The manager's token where the manager brings the agents"},
+	"A hostile pod":                 {"The token of any other pod"},
+}
+
+// claim is a sentence of docs/security.md.
+type claim struct {
+	heading, sentence string
+	// can: the table is of what somebody can do.
+	can   bool
+	shown []string
+}
+
+// Each sentence of docs/security.md names what shows it: an attempt that was answered as the sentence says, a test, or a
+// target of make.
+func TestSecurity_IsShown(t *testing.T) {
+	all := claims(t)
+	if len(all) < 40 {
+		t.Errorf("there are only %d claims", len(all))
+	}
+	for _, c := range all {
+		for _, shown := range c.shown {
+			t.Run(shown, func(t *testing.T) { c.expectShown(t, shown) })
+		}
+	}
+}
+
+// claims are the rows of the tables that have a column "shown by".
+func claims(t *testing.T) []claim {
+	t.Helper()
+	var all []claim
+	heading, head := "", ""
+	for line := range strings.Lines(read(t, "docs/security.md")) {
+		line = strings.TrimSpace(line)
+		switch {
+		case strings.HasPrefix(line, "#"):
+			heading = strings.TrimLeft(line, "# ")
+		case !strings.HasPrefix(line, "| "):
+			if line == "" {
+				head = ""
+			}
+		case head == "":
+			head = line
+		case strings.HasSuffix(head, "| shown by |"):
+			cells := strings.Split(strings.Trim(line, "| "), " | ")
+			can := strings.Contains(head, " can |") || strings.Contains(head, " can also |")
+			all = append(all, claim{heading, cells[0], can, strings.Split(cells[1], "<br>")})
+		}
+	}
+	return all
+}
+
+// expectShown looks for a row of the attempts, `package`: words of its tests, or `make target`.
+func (c claim) expectShown(t *testing.T, shown string) {
+	t.Helper()
+	what, isAttempt := strings.CutPrefix(shown, "attempt: ")
+	folder, words, isTest := strings.Cut(strings.TrimPrefix(shown, "`"), "`: ")
+	target, isTarget := strings.CutPrefix(strings.Trim(shown, "`"), "make ")
+	switch {
+	case isAttempt:
+		if answers := answersTo(t, what, attempted[c.heading]); !answers[c.can] || answers[!c.can] {
+			t.Errorf("%q: of the attempt %q security-attempts.md says allowed %v", c.sentence, what, answers)
+		}
+	case isTest:
+		if !strings.Contains(tests(t, folder), words) {
+			t.Errorf("no test of %s has the words %q", folder, words)
+		}
+	case isTarget:
+		if !strings.Contains(read(t, "Makefile"), "\n"+target+":") {
+			t.Errorf("there is no make %s", target)
+		}
+	default:
+		t.Errorf("%q is neither an attempt, nor a test, nor a target", shown)
+	}
+}
+
+// answersTo tells how an attempt was answered, of whoever tried; "who, what" is one of them only.
+func answersTo(t *testing.T, what string, sections []string) (allowed map[bool]bool) {
+	t.Helper()
+	allowed = map[bool]bool{}
+	for _, section := range sections {
+		rows, err := document.Table(filepath.Join(testenv.Root(), "docs", "security-attempts.md"), section)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range rows {
+			if len(row) == 5 && (what == row[1] || what == row[0]+", "+row[1]) {
+				allowed[row[3] == "allowed"] = true
+			}
+		}
+	}
+	return allowed
+}
+
+// tests is the source of a folder's tests.
+func tests(t *testing.T, folder string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(testenv.Root(), folder, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(text)
+	}
+	return all.String()
+}

@@ -1,0 +1,28 @@
+package fleet
+
+import (
+	"net/http"
+	"testing"
+	"time"
+)
+
+// expectRights fails where the operator's programs asked for what their roles do not allow, so that no role is too narrow;
+// config's tests see that none is too wide.
+func (f *Fleet) expectRights(t *testing.T) {
+	t.Helper()
+	requests, err := f.Cluster.Requests(time.Time{}, time.Now())
+	must(t, err)
+	events := map[string]int{}
+	for _, r := range requests {
+		program, ours := users[r.User]
+		if ours && r.Resource == "events" {
+			events[program]++
+		}
+		if ours && r.Code == http.StatusForbidden {
+			t.Errorf("the %s may not %s %s %s/%s", program, r.Verb, r.Resource, r.Namespace, r.Name)
+		}
+	}
+	if events[agentProgram] == 0 || events[managerProgram] == 0 {
+		t.Errorf("events: %v; both programs write some", events)
+	}
+}
