@@ -47,12 +47,12 @@ func newAuthority(now time.Time) (*authority, error) {
 	return a, err
 }
 
-// server issues the certificate of a server on 127.0.0.1.
+// server issues the certificate of a server on 127.0.0.1, which pods know by its service's address.
 func (a *authority) server(name string) (pair, error) {
 	template := a.template(pkix.Name{CommonName: name})
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	template.DNSNames = []string{"localhost", "kubernetes", "kubernetes.default.svc"}
-	template.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)}
+	template.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1), net.ParseIP(ServiceAddress)}
 	return a.issue(template)
 }
 

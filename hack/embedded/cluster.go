@@ -1,11 +1,13 @@
 package embedded
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,12 +27,17 @@ const (
 	readyPoll = 50 * time.Millisecond
 	// stopGrace is how long programs have to end by themselves. Nothing in the cluster is worth keeping.
 	stopGrace = 3 * time.Second
+	// never is longer than any cluster runs.
+	never = 240 * time.Hour
 )
 
 // Options says how to start a cluster. The zero value is a good choice.
 type Options struct {
 	// Assets is the folder with the programs. Empty: KUBEBUILDER_ASSETS, else bin/k8s of the repository.
 	Assets string
+	// KubeletGrace is how long a node's kubelet may be silent before the node is not Ready: for nodes that have one. Zero: there
+	// are only simulated nodes, and the simulation says when one is down.
+	KubeletGrace time.Duration
 	// Step runs one named step of the start, and may tell how it goes. Nil: just runs it.
 	Step func(name string, run func() error) error
 }
@@ -45,6 +52,7 @@ type Cluster struct {
 	Processes *process.Group
 
 	assets     string
+	grace      time.Duration
 	data       string
 	server     string
 	kubeconfig string
@@ -63,7 +71,7 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	if options.Step == nil {
 		options.Step = func(_ string, run func() error) error { return run() }
 	}
-	c := &Cluster{assets: options.Assets}
+	c := &Cluster{assets: options.Assets, grace: cmp.Or(options.KubeletGrace, never)}
 	if err := c.start(ctx, options.Step); err != nil {
 		c.Stop()
 		return nil, err
@@ -177,6 +185,9 @@ func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }
 
 // Kubeconfig is the path of the administrator's kubeconfig.
 func (c *Cluster) Kubeconfig() string { return c.kubeconfig }
+
+// Address is where the API server listens, HOST:PORT.
+func (c *Cluster) Address() string { return strings.TrimPrefix(c.server, "https://") }
 
 // Client is the administrator's typed client.
 func (c *Cluster) Client() kubernetes.Interface { return c.client }

@@ -8,6 +8,10 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
 )
 
+// ServiceAddress is what pods know the API server by: the first address of the services' range, port 443. Nothing listens
+// there unless somebody forwards it to Cluster.Address.
+const ServiceAddress = "10.0.0.1"
+
 //go:embed audit_policy.yaml
 var auditPolicy []byte
 
@@ -103,8 +107,8 @@ func (c *Cluster) controllerPrograms() ([]process.Program, error) {
 			"--root-ca-file=" + filepath.Join(c.Dir, "ca.crt"),
 			// At the default of 20 requests a second, replacement pods come late and PodDisruptionBudgets look slow.
 			"--kube-api-qps=200", "--kube-api-burst=400",
-			// Nodes have no heartbeat: the simulation says when one is down.
-			"--node-monitor-grace-period=240h",
+			// Simulated nodes have no heartbeat.
+			"--node-monitor-grace-period=" + c.grace.String(),
 		}},
 		{Name: "kube-scheduler", Path: c.asset("kube-scheduler"), Args: []string{
 			"--config=" + scheduler, "--secure-port=0",

@@ -31,6 +31,8 @@ type Bus struct {
 	dir string
 	// owned says that dir was made by Start and goes with Stop.
 	owned bool
+	// address is that of a bus that somebody else runs. Empty: ours.
+	address string
 
 	mu     sync.Mutex
 	daemon *exec.Cmd
@@ -59,8 +61,14 @@ func Start(dir string) (*Bus, error) {
 	return bus, nil
 }
 
+// Join is a bus that somebody else runs, for services that are put on it: a real host's system bus, for example.
+func Join(address string) *Bus { return &Bus{address: address} }
+
 // Address is the bus's D-Bus address, unix:path=….
 func (b *Bus) Address() string {
+	if b.address != "" {
+		return b.address
+	}
 	return "unix:path=" + dbus.EscapeBusAddressValue(b.socket())
 }
 

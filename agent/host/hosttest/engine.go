@@ -59,6 +59,7 @@ type UpdateEngine struct {
 	garbled  bool
 	asked    int
 	attempts int
+	attempt  func()
 }
 
 // StartUpdateEngine puts an idle update_engine on the bus.
@@ -142,6 +143,13 @@ func (e *UpdateEngine) AttemptUpdateCalls() int {
 	return e.attempts
 }
 
+// OnAttempt says what an AttemptUpdate does beside being counted. It must not wait for the engine.
+func (e *UpdateEngine) OnAttempt(attempt func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.attempt = attempt
+}
+
 func (e *UpdateEngine) export(conn *dbus.Conn) error {
 	return conn.ExportMethodTable(map[string]any{
 		"GetStatus":     e.getStatus,
@@ -172,6 +180,9 @@ func (e *UpdateEngine) attemptUpdate() *dbus.Error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.attempts++
+	if e.attempt != nil {
+		e.attempt()
+	}
 	return nil
 }
 
