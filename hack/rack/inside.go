@@ -1,0 +1,101 @@
+package rack
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/godbus/dbus/v5"
+)
+
+var errOff = errors.New("the machine is off")
+
+// leader is the process that is PID 1 in the machine.
+func (m *Machine) leader() (int, error) {
+	supervisor := m.supervisorID()
+	if supervisor == 0 {
+		return 0, errOff
+	}
+	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", supervisor, supervisor))
+	if err != nil {
+		return 0, fmt.Errorf("looking for the init process of %s: %w", m.Name, err)
+	}
+	for field := range strings.FieldsSeq(string(children)) {
+		status, err := os.ReadFile("/proc/" + field + "/status")
+		if err == nil && isInit(string(status)) {
+			return strconv.Atoi(field)
+		}
+	}
+	return 0, errOff
+}
+
+// isInit reads /proc/PID/status: the last number of NSpid is the one inside.
+func isInit(status string) bool {
+	for line := range strings.Lines(status) {
+		if ids, ok := strings.CutPrefix(line, "NSpid:"); ok {
+			fields := strings.Fields(ids)
+			return len(fields) > 1 && fields[len(fields)-1] == "1"
+		}
+	}
+	return false
+}
+
+// Path is where a file of the running machine can be read by this one, as the machine sees it.
+func (m *Machine) Path(path string) (string, error) {
+	leader, err := m.leader()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join("/proc", strconv.Itoa(leader), "root", path), nil
+}
+
+// BootID is the boot ID that the machine shows to its own programs.
+func (m *Machine) BootID() (string, error) {
+	path, err := m.Path("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return "", err
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("reading the boot ID of %s: %w", m.Name, err)
+	}
+	return string(bytes.TrimSpace(text)), nil
+}
+
+// Run runs a program in the machine, as a login would, and returns what it says.
+func (m *Machine) Run(ctx context.Context, args ...string) (string, error) {
+	leader, err := m.leader()
+	if err != nil {
+		return "", err
+	}
+	enter := []string{"--target", strconv.Itoa(leader), "--mount", "--uts", "--ipc", "--net", "--pid", "--root", "--wd"}
+	output, err := exec.CommandContext(ctx, "nsenter", append(append(enter, "--"), args...)...).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("running %s on %s: %w: %s", strings.Join(args, " "), m.Name, err, bytes.TrimSpace(output))
+	}
+	return string(output), nil
+}
+
+// InstallUpdate makes the machine's update_engine look for an update, find one, install it and ask for a reboot.
+func (m *Machine) InstallUpdate() error {
+	socket, err := m.Path("/run/dbus/system_bus_socket")
+	if err != nil {
+		return err
+	}
+	bus, err := dbus.Connect("unix:path=" + socket)
+	if err != nil {
+		return fmt.Errorf("connecting to the system bus of %s: %w", m.Name, err)
+	}
+	defer bus.Close()
+	engine := bus.Object("com.coreos.update1", "/com/coreos/update1")
+	if err := engine.Call("com.coreos.update1.Manager.AttemptUpdate", 0).Err; err != nil {
+		return fmt.Errorf("updating %s: %w", m.Name, err)
+	}
+	return nil
+}

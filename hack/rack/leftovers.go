@@ -1,0 +1,108 @@
+package rack
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	// watches is how many inotify instances a user may have. Kubelets and containerds of several machines need more than the
+	// usual 128, and they are all root's.
+	watches     = "/proc/sys/fs/inotify/max_user_instances"
+	wantWatches = 1024
+	// watchesBefore is the file in a rack's folder that says how many there were.
+	watchesBefore = "inotify-max-user-instances"
+	// goneLimit is how long machines whose rack has died have to end.
+	goneLimit = 40 * time.Second
+)
+
+// moreWatches allows more inotify instances, and returns what takes that back.
+func moreWatches(folder string) (restore func() error, err error) {
+	before, err := os.ReadFile(watches)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", watches, err)
+	}
+	if n, err := strconv.Atoi(strings.TrimSpace(string(before))); err == nil && n >= wantWatches {
+		return func() error { return nil }, nil
+	}
+	if err := os.WriteFile(filepath.Join(folder, watchesBefore), before, 0o600); err != nil {
+		return nil, fmt.Errorf("noting %s: %w", watches, err)
+	}
+	if err := os.WriteFile(watches, []byte(strconv.Itoa(wantWatches)), 0o600); err != nil {
+		return nil, fmt.Errorf("raising %s: %w", watches, err)
+	}
+	return func() error { return restoreWatches(folder) }, nil
+}
+
+// restoreWatches puts back what a rack has noted in its folder, if it has.
+func restoreWatches(folder string) error {
+	before, err := os.ReadFile(filepath.Join(folder, watchesBefore))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading what %s was: %w", watches, err)
+	}
+	return os.WriteFile(watches, before, 0o600)
+}
+
+// Sweep removes what racks have left behind whose process was killed: their machines halt by themselves, but folders,
+// cgroups and a setting of the kernel stay.
+func Sweep() error {
+	var errs []error
+	for name, c := range orphans() {
+		for deadline := time.Now().Add(goneLimit); len(c.processes()) > 0; {
+			if time.Now().After(deadline) {
+				killAll(c)
+			}
+			<-time.After(100 * time.Millisecond)
+		}
+		if err := c.remove(); err != nil {
+			errs = append(errs, fmt.Errorf("removing cgroup %s: %w", name, err))
+		}
+	}
+	// The pattern is well formed, so there is no error.
+	folders, _ := filepath.Glob(filepath.Join(os.TempDir(), prefix+"*"))
+	for _, folder := range folders {
+		if starterIsGone(filepath.Base(folder)) {
+			errs = append(errs, restoreWatches(folder), os.RemoveAll(folder))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// orphans are the groups of machines whose rack has died, by name.
+func orphans() map[string]cgroup {
+	found := map[string]cgroup{}
+	for _, folder := range below(cgroups) {
+		if name := filepath.Base(folder); starterIsGone(name) {
+			c := found[name]
+			c.folders = append(c.folders, folder)
+			found[name] = c
+		}
+	}
+	return found
+}
+
+// starterIsGone tells whether the process that made something has ended; false for names that are not a rack's.
+func starterIsGone(name string) bool {
+	id, _, _ := strings.Cut(strings.TrimPrefix(name, prefix), ".")
+	pid, err := strconv.Atoi(id)
+	return strings.HasPrefix(name, prefix) && err == nil && pid > 0 && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
+}
+
+// killAll is the last resort: systemd-nspawn last, because its machine would outlive it.
+func killAll(c cgroup) {
+	for _, id := range slices.Backward(c.processes()) {
+		// It may have ended.
+		_ = syscall.Kill(id, syscall.SIGKILL)
+	}
+}

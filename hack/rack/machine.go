@@ -1,0 +1,130 @@
+package rack
+
+import (
+	"bytes"
+	"embed"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+//go:embed files
+var files embed.FS
+
+// Machine is one machine of the rack. Its methods may be called from any goroutine.
+type Machine struct {
+	// Name is its host name, and that of its Node.
+	Name string
+	// Suite is its Debian: bookworm has systemd 252, trixie 257.
+	Suite string
+	// Address is its IPv4 address.
+	Address string
+
+	number  int
+	rack    *Rack
+	network *network
+	cgroup  cgroup
+	done    chan struct{}
+
+	mu sync.Mutex
+	// supervisor is the process of systemd-nspawn; 0 while the machine is off.
+	supervisor int
+	boots      []Boot
+	unplugged  bool
+	plugged    chan struct{}
+	err        error
+}
+
+// Boot is one time a machine was on.
+type Boot struct {
+	// On is when it was switched on.
+	On time.Time
+	// Off is when its last process had ended. Zero: it is on.
+	Off time.Time
+}
+
+// Folder is where it keeps its files on this machine: its disk is changes, its console console.log.
+func (m *Machine) Folder() string { return filepath.Join(m.rack.folder, m.Name) }
+
+// Disk is where a file that the machine has written is on this machine. What it has not changed is not there.
+func (m *Machine) Disk(path string) string { return filepath.Join(m.Folder(), "changes", path) }
+
+// install writes what makes a Debian a node.
+func (m *Machine) install(kubeconfig []byte) error {
+	for _, folder := range []string{"root", "changes", "work", "containerd", "kubelet"} {
+		if err := os.MkdirAll(filepath.Join(m.Folder(), folder), 0o755); err != nil {
+			return fmt.Errorf("installing %s: %w", m.Name, err)
+		}
+	}
+	for path, content := range map[string][]byte{
+		"etc/hostname":               []byte(m.Name + "\n"),
+		"etc/hosts":                  []byte("127.0.0.1 localhost " + m.Name + "\n"),
+		"etc/resolv.conf":            nil,
+		"etc/os-release":             []byte("ID=flatcar\nVERSION_ID=4000.0.0\nPRETTY_NAME=\"Rack 4000.0.0\"\n"),
+		"etc/kubernetes/kubeconfig":  kubeconfig,
+		"etc/kubernetes/node.env":    fmt.Appendf(nil, "NODE=%s\nIP=%s\n", m.Name, m.Address),
+		"var/log/journal/.persisted": nil, // journald keeps its journal where it finds the folder
+	} {
+		if err := m.write(path, content, 0o644); err != nil {
+			return err
+		}
+	}
+	return m.installFiles()
+}
+
+// installFiles writes the files that all machines have.
+func (m *Machine) installFiles() error {
+	for name, path := range map[string]string{
+		"kubelet.yaml":            "etc/kubernetes/kubelet.yaml",
+		"prepare.sh":              "etc/kubernetes/prepare",
+		"containerd.toml":         "etc/containerd/config.toml",
+		"pods.conflist":           "etc/cni/net.d/10-pods.conflist",
+		"com.coreos.update1.conf": "etc/dbus-1/system.d/com.coreos.update1.conf",
+		"kubelet.service":         "etc/systemd/system/kubelet.service",
+		"images.service":          "etc/systemd/system/images.service",
+		"update-engine.service":   "etc/systemd/system/update-engine.service",
+	} {
+		content, err := files.ReadFile("files/" + name)
+		if err != nil {
+			return fmt.Errorf("installing %s: %w", m.Name, err)
+		}
+		mode := os.FileMode(0o644)
+		if bytes.HasPrefix(content, []byte("#!")) {
+			mode = 0o755
+		}
+		if err := m.write(path, bytes.ReplaceAll(content, []byte("PODS"), []byte(podsOf(m.number))), mode); err != nil {
+			return err
+		}
+		if strings.HasSuffix(name, ".service") {
+			if err := m.enable(name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (m *Machine) enable(unit string) error {
+	wants := m.Disk("etc/systemd/system/multi-user.target.wants")
+	if err := os.MkdirAll(wants, 0o755); err != nil {
+		return fmt.Errorf("enabling %s on %s: %w", unit, m.Name, err)
+	}
+	if err := os.Symlink("/etc/systemd/system/"+unit, filepath.Join(wants, unit)); err != nil {
+		return fmt.Errorf("enabling %s on %s: %w", unit, m.Name, err)
+	}
+	return nil
+}
+
+func (m *Machine) write(path string, content []byte, mode os.FileMode) error {
+	path = m.Disk(path)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("installing %s: %w", m.Name, err)
+	}
+	if err := os.WriteFile(path, content, mode); err != nil {
+		return fmt.Errorf("installing %s: %w", m.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,199 @@
+package rack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	// prefix begins the names of folders and cgroups: prefix, the process ID of whoever runs the rack, a dot, something.
+	prefix = "reboot-rack."
+	// haltLimit is how long machines have to go down in order when the rack is taken down.
+	haltLimit = 30 * time.Second
+	// halt is the signal to PID 1 that powers a machine off, SIGRTMIN+4 of the C library.
+	halt = syscall.Signal(38)
+)
+
+// Options says what rack to set up.
+type Options struct {
+	// Prepared is the folder that hack/e2e/prepare.sh has filled.
+	Prepared string
+	// Suites are the Debians of the machines, which are node-1 and so on.
+	Suites []string
+	// Images are what their containerds hold. One must be localhost/idle:1, which holds pods' namespaces.
+	Images []Image
+	// Service is the address that pods know the API server by, Server the address of this machine behind it.
+	Service, Server string
+	// Kubeconfig makes the kubeconfig of a node.
+	Kubeconfig func(node string) ([]byte, error)
+}
+
+// Rack is a rack of machines.
+type Rack struct {
+	// Machines are in the order of their names.
+	Machines []*Machine
+
+	prepared string
+	folder   string
+	hub      *hub
+	restore  func() error
+	stopping chan struct{}
+	stop     sync.Once
+}
+
+// Start sets a rack up and switches its machines on. It first removes what an earlier one has left behind whose process was
+// killed. It does not wait for the machines to be up. When it fails half-way, nothing is left.
+func Start(ctx context.Context, o Options) (*Rack, error) {
+	if err := Sweep(); err != nil {
+		return nil, err
+	}
+	r := &Rack{prepared: o.Prepared, stopping: make(chan struct{})}
+	if err := r.start(ctx, o); err != nil {
+		return nil, errors.Join(err, r.Stop())
+	}
+	return r, nil
+}
+
+func (r *Rack) start(ctx context.Context, o Options) error {
+	var err error
+	if r.folder, err = os.MkdirTemp("", fmt.Sprintf("%s%d.", prefix, os.Getpid())); err != nil {
+		return fmt.Errorf("making the rack's folder: %w", err)
+	}
+	if r.restore, err = moreWatches(r.folder); err != nil {
+		return err
+	}
+	if err := r.fillGear(o.Images); err != nil {
+		return err
+	}
+	if r.hub, err = newHub(ctx, o.Service, o.Server); err != nil {
+		return err
+	}
+	for i, suite := range o.Suites {
+		m := &Machine{
+			Name: "node-" + strconv.Itoa(i+1), Suite: suite, Address: addressOf(i), number: i, rack: r,
+			done: make(chan struct{}), plugged: make(chan struct{}),
+		}
+		close(m.plugged)
+		if err := r.setUp(ctx, m, o); err != nil {
+			return err
+		}
+		r.Machines = append(r.Machines, m)
+		go m.supply()
+	}
+	return nil
+}
+
+func (r *Rack) setUp(ctx context.Context, m *Machine, o Options) error {
+	kubeconfig, err := o.Kubeconfig(m.Name)
+	if err != nil {
+		return err
+	}
+	if err := m.install(kubeconfig); err != nil {
+		return err
+	}
+	if m.network, err = r.hub.plug(ctx, m.number); err != nil {
+		return err
+	}
+	m.cgroup, err = newCgroup(fmt.Sprintf("%s%d.%s", prefix, os.Getpid(), m.Name))
+	return err
+}
+
+// base is the file system that machines of a suite have in common.
+func (r *Rack) base(suite string) string { return filepath.Join(r.prepared, suite) }
+
+// gear is what every machine gets from outside, read-only.
+func (r *Rack) gear() string { return filepath.Join(r.folder, "gear") }
+
+// fillGear links the programs, and packs the images.
+func (r *Rack) fillGear(images []Image) error {
+	if err := os.MkdirAll(filepath.Join(r.gear(), "images"), 0o755); err != nil {
+		return fmt.Errorf("making the rack's folder: %w", err)
+	}
+	for _, program := range []string{"kubelet", "update-engine"} {
+		if err := copyFile(filepath.Join(r.prepared, program), filepath.Join(r.gear(), program)); err != nil {
+			return err
+		}
+	}
+	for i, image := range images {
+		if err := image.write(filepath.Join(r.gear(), "images", strconv.Itoa(i)+".tar")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyFile makes a second name of a program, or a copy where that is another file system.
+func copyFile(from, to string) error {
+	if os.Link(from, to) == nil {
+		return nil
+	}
+	program, err := os.ReadFile(from)
+	if err != nil {
+		return fmt.Errorf("copying a program: %w", err)
+	}
+	if err := os.WriteFile(to, program, 0o755); err != nil {
+		return fmt.Errorf("copying a program: %w", err)
+	}
+	return nil
+}
+
+// Err is what is wrong with machines that went down for good.
+func (r *Rack) Err() error {
+	var errs []error
+	for _, m := range r.Machines {
+		errs = append(errs, m.Err())
+	}
+	return errors.Join(errs...)
+}
+
+// Stop powers the machines off, removes everything there was, and returns when it is gone.
+func (r *Rack) Stop() error {
+	var err error
+	r.stop.Do(func() { err = r.takeDown() })
+	return err
+}
+
+func (r *Rack) takeDown() error {
+	close(r.stopping)
+	var errs []error
+	deadline := time.After(haltLimit)
+	for _, m := range r.Machines {
+		m.powerOff()
+	}
+	for _, m := range r.Machines {
+		select {
+		case <-m.done:
+		case <-deadline:
+			killAll(m.cgroup)
+			<-m.done
+		}
+		m.network.close()
+		errs = append(errs, m.cgroup.remove())
+	}
+	if r.hub != nil {
+		r.hub.close()
+	}
+	if r.restore != nil {
+		errs = append(errs, r.restore())
+	}
+	return errors.Join(append(errs, os.RemoveAll(r.folder))...)
+}
+
+// powerOff asks for it; a machine that is off stays off.
+func (m *Machine) powerOff() {
+	leader, err := m.leader()
+	if err == nil {
+		err = syscall.Kill(leader, halt)
+	}
+	if supervisor := m.supervisorID(); err != nil && supervisor != 0 {
+		// It has only just been switched on.
+		_ = syscall.Kill(supervisor, syscall.SIGTERM)
+	}
+}

@@ -1,0 +1,127 @@
+// This is update_engine of a machine in the rack: a service on the machine's own system bus. It speaks Flatcar's interface,
+// installs an update when AttemptUpdate is called, and the machine runs that after its next boot.
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
+)
+
+const (
+	systemBus = "unix:path=/run/dbus/system_bus_socket"
+	// staged is the version on the other partition. It is on disk, and what booted from it is gone.
+	staged = "/var/lib/update-engine/staged"
+	// release is what runs.
+	release = "/etc/os-release"
+	// size is that of a download, in bytes.
+	size = 201337
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintf(os.Stderr, "update-engine: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	if err := switchPartition(); err != nil {
+		return err
+	}
+	attempts := make(chan struct{}, 1)
+	engine, err := hosttest.Join(systemBus).StartUpdateEngine()
+	if err != nil {
+		return err
+	}
+	defer engine.Stop()
+	engine.OnAttempt(func() {
+		select {
+		case attempts <- struct{}{}:
+		default: // One is under way.
+		}
+	})
+	end := make(chan os.Signal, 1)
+	signal.Notify(end, syscall.SIGTERM)
+	for {
+		select {
+		case <-attempts:
+			if err := install(engine); err != nil {
+				return err
+			}
+		case <-end:
+			return nil
+		}
+	}
+}
+
+// install broadcasts what the real one does in the course of one update, and leaves the next version staged.
+func install(engine *hosttest.UpdateEngine) error {
+	version, err := next()
+	if err != nil {
+		return err
+	}
+	status := []hosttest.Status{
+		{Op: hosttest.OpCheckingForUpdate, Version: "0.0.0"},
+		{Op: hosttest.OpUpdateAvailable, Version: version, Size: size},
+	}
+	for tenth := range 11 {
+		status = append(status, hosttest.Status{Op: hosttest.OpDownloading, Progress: float64(tenth) / 10, Version: version, Size: size})
+	}
+	for _, s := range append(status, hosttest.Status{Op: hosttest.OpFinalizing, Version: version, Size: size}) {
+		if err := engine.Emit(s); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(filepath.Dir(staged), 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(staged, []byte(version), 0o600); err != nil {
+		return fmt.Errorf("staging %s: %w", version, err)
+	}
+	return engine.Emit(hosttest.NeedReboot(version))
+}
+
+// switchPartition runs what was staged before this boot. A restart of the service within the boot would do so too: systemd
+// starts it once.
+func switchPartition() error {
+	version, err := os.ReadFile(staged)
+	if os.IsNotExist(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading what is staged: %w", err)
+	}
+	draft := release + ".draft"
+	if err := os.WriteFile(draft, fmt.Appendf(nil, osRelease, version, version), 0o644); err != nil {
+		return fmt.Errorf("booting %s: %w", version, err)
+	}
+	if err := os.Rename(draft, release); err != nil {
+		return fmt.Errorf("booting %s: %w", version, err)
+	}
+	return os.Remove(staged)
+}
+
+// osRelease is what runs, with its version twice.
+const osRelease = `ID=flatcar
+VERSION_ID=%s
+PRETTY_NAME="Rack %s"
+`
+
+// next is the version after the one that runs.
+func next() (string, error) {
+	text, err := os.ReadFile(release)
+	if err != nil {
+		return "", fmt.Errorf("reading which version runs: %w", err)
+	}
+	var major int
+	var id string
+	if _, err := fmt.Sscanf(string(text), "ID=%s\nVERSION_ID=%d", &id, &major); err != nil {
+		return "", fmt.Errorf("reading which version runs from %s: %w", release, err)
+	}
+	return fmt.Sprintf("%d.0.0", major+1), nil
+}
