@@ -78,12 +78,16 @@ prometheus: ## Build prometheus and promtool into bin/prometheus, once: some tes
 	@hack/prometheus/build.sh
 
 .PHONY: test
-test: ## Run everything CI runs: lint, verify, all tests with the race detector, and the demo.
+test: ## Run everything CI runs: lint, verify, all tests with the race detector, the demo, and real nodes where they can run.
 	@hack/test.sh
 
 .PHONY: security-attempts
 security-attempts: controlplane ## Try everything with stolen tokens, and write docs/security-attempts.md.
 	@go test -count=1 ./config -update
+
+.PHONY: e2e
+e2e: ## Reboot real machines in this one, each with systemd and a kubelet. Needs root and Debian's packages, else it says so. ARGS=-ginkgo.focus=inhibitor
+	@exec hack/e2e/run.sh $(ARGS)
 
 .PHONY: bench
 bench: controlplane ## Measure the operator on ten nodes of twenty pods.

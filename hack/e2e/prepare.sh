@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# Brings what the suite needs into bin/e2e, each thing once: Debian packages of this machine, the control plane and a kubelet,
+# two Debian root file systems, and this checkout's programs. Cold it takes minutes and says what it is doing.
+# --why-not prints one word of why the suite cannot run here, and nothing where it can.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+why_not() {
+  if [ "$(uname -s)" != Linux ]; then
+    echo "this is not Linux"
+  elif [ "$(id -u)" != 0 ]; then
+    echo "it needs root: machines are containers that boot"
+  elif ! command -v apt-get >/dev/null; then
+    echo "it needs Debian's packages, and there is no apt-get"
+  elif [ ! -d /sys/fs/cgroup/systemd ]; then
+    echo "it needs cgroup v1 hierarchies: the machines' kubelets would need a delegated cgroup v2, which is not built yet"
+  elif ! unshare --mount --net true 2>/dev/null; then
+    echo "it needs namespaces, and may make none: run it outside of a container, or in a privileged one"
+  fi
+}
+if [ "${1:-}" = --why-not ]; then
+  why_not
+  exit 0
+fi
+reason=$(why_not)
+[ -z "$reason" ] || { echo "e2e: cannot be prepared: $reason" >&2; exit 1; }
+
+out=bin/e2e
+mkdir -p "$out"
+log=$out/prepare.log
+: >"$log"
+
+# step NAME COMMAND… runs a command with its seconds; what it says is shown only where it fails.
+step() {
+  local name=$1 started=$SECONDS pid
+  shift
+  "$@" >>"$log" 2>&1 &
+  pid=$!
+  trap 'kill "$pid" 2>/dev/null || true' EXIT
+  while kill -0 "$pid" 2>/dev/null; do
+    [ ! -t 1 ] || printf '\r  %-44s %3d s' "$name" $((SECONDS - started))
+    sleep 0.2
+  done
+  trap - EXIT
+  [ ! -t 1 ] || printf '\r'
+  wait "$pid" || { printf '  %-44s failed\n' "$name"; tail -n 40 "$log" >&2; exit 1; }
+  printf '  %-44s %3d s\n' "$name" $((SECONDS - started))
+}
+
+packages() {
+  export DEBIAN_FRONTEND=noninteractive
+  apt-get -qq update
+  apt-get -qq install --yes --no-install-recommends systemd-container mmdebstrap iproute2 util-linux debian-archive-keyring
+}
+for program in systemd-nspawn mmdebstrap ip nsenter unshare; do
+  command -v "$program" >/dev/null || { step "packages systemd-container, mmdebstrap" packages; break; }
+done
+
+hack/controlplane/build.sh
+
+# fresh FILE STAMP tells whether FILE was made from what STAMP says.
+fresh() { [ "$(cat "$1.stamp" 2>/dev/null)" = "$2" ]; }
+
+kubelet() {
+  CGO_ENABLED=0 go -C hack/controlplane build -trimpath -o "$PWD/$out/kubelet" -ldflags \
+    "-s -w -X k8s.io/component-base/version.gitVersion=$1 -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=$(cut -d. -f2 <<<"$1")" \
+    k8s.io/kubernetes/cmd/kubelet
+  echo "$2" >"$out/kubelet.stamp"
+}
+version=$(go -C hack/controlplane list -m -f '{{.Version}}' k8s.io/kubernetes)
+stamp="kubelet $version, $(go env GOVERSION GOARCH | xargs)"
+fresh "$out/kubelet" "$stamp" || step "kubelet $version" kubelet "$version" "$stamp"
+
+# root SUITE makes a root file system with systemd, logind, containerd and the plugins for pods' networks.
+root_packages=systemd,systemd-sysv,dbus,libpam-systemd,util-linux,mount,iproute2,procps,containerd,runc,containernetworking-plugins
+root() {
+  rm -rf "$out/$1" "$out/$1.stamp"
+  mmdebstrap --variant=minbase --include="$root_packages" \
+    --customize-hook='rm -rf "$1"/var/lib/apt/lists "$1"/var/cache/apt "$1"/etc/hostname "$1"/etc/resolv.conf' \
+    --customize-hook=': >"$1"/etc/machine-id; rm -f "$1"/etc/systemd/system/timers.target.wants/*' \
+    "$1" "$out/$1" "deb http://deb.debian.org/debian $1 main"
+  echo "$2" >"$out/$1.stamp"
+}
+for suite in bookworm trixie; do
+  stamp="$suite: $root_packages"
+  fresh "$out/$suite" "$stamp" || step "Debian $suite, a root file system" root "$suite" "$stamp"
+done
+
+# Built as in the Dockerfile, whose images they are put into.
+programs() {
+  version=$(git describe --tags --always --dirty 2>/dev/null || echo dev)
+  build() { CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w $3" -o "$out/$1" "$2"; }
+  build manager . "-X github.com/reboot-operator/reboot-operator/controllers.Version=$version"
+  build agent ./agent "-X main.version=$version"
+  build update-engine ./hack/rack/updateengine ""
+  build idle ./hack/rack/idle ""
+}
+step "manager and agent, and what stands in the rack" programs

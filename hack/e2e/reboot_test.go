@@ -1,0 +1,185 @@
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
+	"github.com/reboot-operator/reboot-operator/hack/rack"
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
+)
+
+var _ = Describe("three machines", Ordered, func() {
+	BeforeAll(func(ctx SpecContext) {
+		Expect(here.cluster.Apply(ctx, filepath.Join(testenv.Root(), "config", "samples", "minimal.yaml"))).To(Succeed())
+		here.adapt(ctx, `{"settle":"1s","reboot":{"timeout":"1m"}}`)
+	})
+
+	It("reboot one at a time when update_engine has an update for each, and all is back", func(ctx SpecContext) {
+		before := here.bootIDs()
+		w := here.witnessed()
+		here.tell("update_engine installs an update on each machine")
+		for _, m := range here.rack.Machines {
+			Expect(m.InstallUpdate()).To(Succeed())
+		}
+		here.awaitRest(ctx, w, 3)
+		for _, m := range here.rack.Machines {
+			Expect(m.Boots()).To(HaveLen(2), "%s was switched on", m.Name)
+			node := here.node(ctx, m.Name)
+			Expect(node.Status.NodeInfo.BootID).To(And(Equal(here.bootIDs()[m.Name]), Not(Equal(before[m.Name]))))
+			Expect(node.Status.NodeInfo.OSImage).To(Equal("Rack 4001.0.0"))
+			Expect(here.events(ctx, Default, m.Name, "Rebooted")).To(
+				ContainElement(fmt.Sprintf("Node %s has been rebooted, boot id: %s", m.Name, node.Status.NodeInfo.BootID)), "the kubelet's own word")
+		}
+	})
+
+	It("go on draining when the agents are rolled in mid-drain, with the slot they had", func(ctx SpecContext) {
+		const node = "node-2"
+		boots := len(here.machine(node).Boots())
+		here.startSlowPod(ctx, node)
+		w := here.witnessed()
+		here.tell("update_engine installs an update on %s", node)
+		Expect(here.machine(node).InstallUpdate()).To(Succeed())
+		here.eventually(ctx, "the drain waits for a pod that takes its time", func(g Gomega) {
+			g.Expect(here.pods(ctx, g, "slow")).To(ContainElement(HaveField("DeletionTimestamp", Not(BeNil()))))
+		})
+		began := here.draining(ctx, node)
+		agentsBefore := here.agents(ctx)
+		_, err := here.cluster.Kubectl(ctx, nil, "rollout", "restart", "daemonset", "-n", operator, agents)
+		Expect(err).NotTo(HaveOccurred())
+		here.eventually(ctx, "every agent is another one", func(g Gomega) {
+			g.Expect(here.pods(ctx, g, operator)).To(And(HaveLen(2+len(suites)), HaveEach(Satisfy(isReady))))
+			for node, agent := range here.agents(ctx) {
+				g.Expect(agent).NotTo(Equal(agentsBefore[node]), "the agent of "+node)
+			}
+		})
+		Expect(here.draining(ctx, node)).To(Equal(began), "the new agent goes on where the old one was")
+		here.endSlowPod(ctx, node)
+		here.awaitRest(ctx, w, 1)
+		Expect(here.machine(node).Boots()).To(HaveLen(boots + 1))
+	})
+
+	It("wait while somebody holds an inhibitor, say who, and reboot when it is released", func(ctx SpecContext) {
+		const node = "node-3" // systemd 257
+		m := here.machine(node)
+		boots := len(m.Boots())
+		here.inhibit(ctx, m)
+		w := here.witnessed()
+		here.tell("update_engine installs an update on %s", node)
+		Expect(m.InstallUpdate()).To(Succeed())
+		here.eventually(ctx, "it says that the backup keeps it up", func(g Gomega) {
+			permitted := condition(here.node(ctx, node), v1alpha1.NodeRebootPermitted)
+			g.Expect(permitted.Status).To(Equal(corev1.ConditionFalse))
+			g.Expect(permitted.Reason).To(Equal(string(v1alpha1.ReasonInhibited)))
+			g.Expect(permitted.Message).To(And(ContainSubstring("backup"), ContainSubstring("a backup is running")))
+		})
+		Expect(m.Boots()).To(HaveLen(boots))
+		_, err := m.Run(ctx, "systemctl", "stop", "backup")
+		Expect(err).NotTo(HaveOccurred())
+		here.tell("the backup has ended")
+		here.awaitRest(ctx, w, 1)
+	})
+
+	It("leave the others up when one does not come back, tell it, and go on when it does", func(ctx SpecContext) {
+		const dead, next = "node-1", "node-2"
+		boots := len(here.machine(next).Boots())
+		here.adapt(ctx, `{"reboot":{"timeout":"10s"}}`)
+		here.machine(dead).Unplug()
+		w := here.witnessed()
+		here.tell("update_engine installs an update on %s, which will not come up again", dead)
+		Expect(here.machine(dead).InstallUpdate()).To(Succeed())
+		here.eventually(ctx, "it is down", func(g Gomega) { g.Expect(here.machine(dead).IsOn()).To(BeFalse()) })
+		Expect(here.machine(next).InstallUpdate()).To(Succeed())
+		here.eventually(ctx, "it has failed, and keeps its slot", func(g Gomega) {
+			permitted := condition(here.node(ctx, dead), v1alpha1.NodeRebootPermitted)
+			g.Expect(permitted.Status).To(Equal(corev1.ConditionTrue))
+			g.Expect(permitted.Reason).To(Equal(string(v1alpha1.ReasonRebootTimedOut)))
+			status := here.policyStatus(ctx, g)
+			g.Expect(status.Grants).To(ConsistOf(HaveField("Node", dead)))
+			g.Expect(status.Nodes.Failed).To(Equal(int32(1)))
+			g.Expect(here.events(ctx, g, dead, v1alpha1.EventRebootTimedOut)).To(HaveLen(1))
+		})
+		here.adapt(ctx, `{"reboot":{"timeout":"1m"}}`)
+		permitted := condition(here.node(ctx, next), v1alpha1.NodeRebootPermitted)
+		Expect(permitted.Reason).To(Equal(string(v1alpha1.ReasonBudgetExhausted)), "%s: %s", next, permitted.Message)
+		Expect(here.machine(next).Boots()).To(HaveLen(boots), "%s stays up", next)
+		here.machine(dead).PlugIn()
+		here.tell("somebody switches it on")
+		here.awaitRest(ctx, w, 2)
+	})
+})
+
+// inhibit starts a backup that keeps the machine up until unit backup is stopped.
+func (s *site) inhibit(ctx context.Context, m *rack.Machine) {
+	GinkgoHelper()
+	_, err := m.Run(ctx, "systemd-run", "--unit=backup", "--collect",
+		"systemd-inhibit", "--what=shutdown", "--mode=block", "--who=backup", "--why=a backup is running", "sleep", "infinity")
+	Expect(err).NotTo(HaveOccurred())
+	s.eventually(ctx, "a backup inhibits that "+m.Name+" goes down", func(g Gomega) {
+		locks, err := m.Run(ctx, "systemd-inhibit", "--list", "--no-pager")
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(locks).To(ContainSubstring("a backup is running"))
+	})
+}
+
+// adapt changes fields of the policy's spec.
+func (s *site) adapt(ctx context.Context, spec string) {
+	GinkgoHelper()
+	_, err := s.cluster.Kubectl(ctx, nil, "patch", "rebootpolicy", policy, "--type=merge", "--patch", `{"spec":`+spec+`}`)
+	Expect(err).NotTo(HaveOccurred())
+}
+
+// bootIDs are the machines' own words.
+func (s *site) bootIDs() map[string]string {
+	GinkgoHelper()
+	ids := map[string]string{}
+	for _, m := range s.rack.Machines {
+		id, err := m.BootID()
+		Expect(err).NotTo(HaveOccurred())
+		ids[m.Name] = id
+	}
+	return ids
+}
+
+// awaitRest waits until so many machines have been rebooted and everything is as it was: no grant, no cordon, no need, every
+// pod Ready. Then the witness speaks.
+func (s *site) awaitRest(ctx context.Context, w *witness, reboots int) {
+	GinkgoHelper()
+	s.eventually(ctx, fmt.Sprintf("%d rebooted and in service", reboots), func(g Gomega) {
+		done := 0
+		w.nodes.Read(func(line *timeline.Timeline) {
+			for _, v := range line.Views() {
+				g.Expect(v.State).To(BeElementOf(timeline.Back, timeline.UpToDate), "%s: %s", v.Node, v.Why)
+				done += v.Reboots
+			}
+		})
+		g.Expect(done).To(Equal(reboots))
+		status := s.policyStatus(ctx, g)
+		g.Expect(status.Grants).To(BeEmpty())
+		g.Expect(status.Nodes.RebootRequired).To(BeZero())
+	})
+	for _, m := range s.rack.Machines {
+		Expect(s.node(ctx, m.Name).Spec.Unschedulable).To(BeFalse(), m.Name)
+	}
+	s.eventually(ctx, "every pod is back", func(g Gomega) { s.allPodsReady(ctx, g) })
+	w.testify()
+	w.phases()
+}
+
+// machine is a machine by name.
+func (s *site) machine(name string) *rack.Machine {
+	GinkgoHelper()
+	for _, m := range s.rack.Machines {
+		if m.Name == name {
+			return m
+		}
+	}
+	Fail("there is no machine " + name)
+	return nil
+}

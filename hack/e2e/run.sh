@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Runs the suite on real nodes, or says why it cannot: make e2e. Arguments are the suite's, such as -ginkgo.focus=inhibitor.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+
+why=$(./prepare.sh --why-not)
+if [ -n "$why" ]; then
+  echo "e2e: SKIPPED: $why"
+  exit 0
+fi
+./prepare.sh
+go test -c -o ../../bin/e2e/suite .
+# A program of its own and in this one's place, so that it takes everything down when it is told to end.
+E2E=1 exec ../../bin/e2e/suite -ginkgo.timeout=10m "$@"

@@ -1,0 +1,215 @@
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/embedded"
+	"github.com/reboot-operator/reboot-operator/hack/rack"
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
+)
+
+const (
+	// kubeletGrace is how long a machine may be silent before its node is not Ready.
+	kubeletGrace = 12 * time.Second
+	// patience is how long anything may take that takes seconds on an idle machine.
+	patience = 2 * time.Minute
+	// operator is the operator's namespace.
+	operator = "reboot-operator-system"
+	agents   = "reboot-operator-agent"
+	policy   = "default"
+)
+
+// suites are the Debians of node-1, node-2 and node-3: systemd 252, 252 and 257.
+var suites = []string{"bookworm", "bookworm", "trixie"}
+
+// site is a cluster of real nodes with the operator and a workload on it.
+type site struct {
+	client.Client
+	cluster *embedded.Cluster
+	rack    *rack.Rack
+	began   time.Time
+}
+
+// build brings the site up. What it starts ends with the suite, also when it fails or is interrupted.
+func build(ctx context.Context) *site {
+	GinkgoHelper()
+	s := &site{began: time.Now()}
+	s.startCluster(ctx)
+	s.startRack(ctx)
+	s.eventually(ctx, "nodes Ready", func(g Gomega) {
+		for _, m := range s.rack.Machines {
+			g.Expect(embedded.NodeIsReady(s.node(ctx, m.Name))).To(BeTrue(), m.Name)
+		}
+	})
+	Expect(s.cluster.Apply(ctx, filepath.Join(testenv.Root(), "config", "default"))).To(Succeed())
+	workload, err := os.ReadFile("workload.yaml")
+	Expect(err).NotTo(HaveOccurred())
+	Expect(s.cluster.ApplyManifest(ctx, workload)).To(Succeed())
+	s.eventually(ctx, "operator and workload run", func(g Gomega) { s.allPodsReady(ctx, g) })
+	s.eventually(ctx, "agents report", func(g Gomega) {
+		for _, m := range s.rack.Machines {
+			g.Expect(condition(s.node(ctx, m.Name), v1alpha1.NodeRebootRequired).Status).To(Equal(corev1.ConditionFalse), m.Name)
+		}
+	})
+	return s
+}
+
+func (s *site) startCluster(ctx context.Context) {
+	GinkgoHelper()
+	var err error
+	s.cluster, err = embedded.Start(ctx, embedded.Options{KubeletGrace: kubeletGrace})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(s.cluster.Stop)
+	scheme := runtime.NewScheme()
+	Expect(v1alpha1.AddToScheme(scheme)).To(Succeed())
+	Expect(corev1.AddToScheme(scheme)).To(Succeed())
+	s.Client, err = client.New(s.cluster.Config(), client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+	s.tell("control plane up")
+}
+
+func (s *site) startRack(ctx context.Context) {
+	GinkgoHelper()
+	prepared := filepath.Join(testenv.Root(), "bin", "e2e")
+	var err error
+	s.rack, err = rack.Start(ctx, rack.Options{
+		Prepared: prepared, Suites: suites, Images: images(prepared),
+		Service: embedded.ServiceAddress, Server: s.cluster.Address(), Kubeconfig: s.kubeconfig,
+	})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() {
+		Expect(s.rack.Stop()).To(Succeed())
+		s.tell("everything taken down")
+	})
+	s.tell("%d machines switched on", len(suites))
+}
+
+// images are what the machines' containerds hold: the Dockerfile's two, under the names in config, and one for everything else.
+func images(prepared string) []rack.Image {
+	GinkgoHelper()
+	all := []rack.Image{{Name: "localhost/idle:1", Program: filepath.Join(prepared, "idle"), Entrypoint: []string{"/idle"}}}
+	for _, stage := range []string{"manager", "agent"} {
+		image, err := rack.ReadDockerfile(filepath.Join(testenv.Root(), "Dockerfile"), stage, "docker.io/reboot-operator/"+stage+":latest", prepared)
+		Expect(err).NotTo(HaveOccurred())
+		all = append(all, image)
+	}
+	return all
+}
+
+// kubeconfig is a node's, which knows the API server as pods do.
+func (s *site) kubeconfig(node string) ([]byte, error) {
+	path, err := s.cluster.UserKubeconfig("system:node:"+node, "system:nodes")
+	if err != nil {
+		return nil, err
+	}
+	config, err := clientcmd.LoadFromFile(path)
+	if err != nil {
+		return nil, err
+	}
+	for _, cluster := range config.Clusters {
+		cluster.Server = "https://" + embedded.ServiceAddress
+	}
+	return clientcmd.Write(*config)
+}
+
+// tell prints what has happened, with its time since the start.
+func (s *site) tell(format string, args ...any) {
+	fmt.Fprintf(os.Stdout, "  %6.1f s  %s\n", time.Since(s.began).Seconds(), fmt.Sprintf(format, args...))
+}
+
+// eventually waits until something holds, tells when it does, and gives up when a machine has failed.
+func (s *site) eventually(ctx context.Context, what string, holds func(Gomega)) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		if err := s.rack.Err(); err != nil {
+			StopTrying("a machine has failed").Wrap(err).Now()
+		}
+		holds(g)
+	}).WithContext(ctx).WithTimeout(patience).Should(Succeed(), what)
+	s.tell("%s", what)
+}
+
+// node reads a node. One that is not there yet is empty.
+func (s *site) node(ctx context.Context, name string) *corev1.Node {
+	node := &corev1.Node{}
+	if err := s.Get(ctx, types.NamespacedName{Name: name}, node); err != nil {
+		return &corev1.Node{}
+	}
+	return node
+}
+
+func (s *site) pods(ctx context.Context, g Gomega, namespace string) []corev1.Pod {
+	var list corev1.PodList
+	g.Expect(s.List(ctx, &list, client.InNamespace(namespace))).To(Succeed())
+	return list.Items
+}
+
+// allPodsReady holds when as many pods as are wanted are Ready: a new cluster has none of them yet.
+func (s *site) allPodsReady(ctx context.Context, g Gomega) {
+	g.Expect(s.pods(ctx, g, operator)).To(And(HaveLen(2+len(suites)), HaveEach(Satisfy(isReady))))
+	g.Expect(s.pods(ctx, g, "shop")).To(And(HaveLen(4+3+2), HaveEach(Satisfy(isReady))))
+}
+
+// isReady is a PodDisruptionBudget's view of a pod.
+func isReady(pod corev1.Pod) bool {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue && pod.DeletionTimestamp == nil
+		}
+	}
+	return false
+}
+
+func (s *site) policyStatus(ctx context.Context, g Gomega) v1alpha1.RebootPolicyStatus {
+	var object v1alpha1.RebootPolicy
+	g.Expect(s.Get(ctx, types.NamespacedName{Name: policy}, &object)).To(Succeed())
+	return object.Status
+}
+
+func condition(node *corev1.Node, kind corev1.NodeConditionType) corev1.NodeCondition {
+	for _, c := range node.Status.Conditions {
+		if c.Type == kind {
+			return c
+		}
+	}
+	return corev1.NodeCondition{}
+}
+
+func grantOf(g Gomega, node *corev1.Node) *v1alpha1.Grant {
+	grant, err := v1alpha1.ParseGrant(node.Annotations)
+	g.Expect(err).NotTo(HaveOccurred())
+	return grant
+}
+
+func progressOf(g Gomega, node *corev1.Node) *v1alpha1.Progress {
+	progress, err := v1alpha1.ParseProgress(node.Annotations)
+	g.Expect(err).NotTo(HaveOccurred())
+	return progress
+}
+
+// events are the messages of a reason that name a node.
+func (s *site) events(ctx context.Context, g Gomega, node, reason string) []string {
+	list, err := s.cluster.Client().CoreV1().Events("").List(ctx, metav1.ListOptions{FieldSelector: "reason=" + reason})
+	g.Expect(err).NotTo(HaveOccurred())
+	var messages []string
+	for _, event := range list.Items {
+		if event.InvolvedObject.Kind == "Node" && event.InvolvedObject.Name == node {
+			messages = append(messages, event.Message)
+		}
+	}
+	return messages
+}

@@ -1,0 +1,73 @@
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// slowPod is a pod that needs a quarter of an hour to end, unless it is told twice.
+const slowPod = `
+apiVersion: v1
+kind: Namespace
+metadata: {name: slow}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: slow, namespace: slow}
+spec:
+  selector: {matchLabels: {app: slow}}
+  template:
+    metadata: {labels: {app: slow}}
+    spec:
+      nodeSelector: {kubernetes.io/hostname: %s}
+      terminationGracePeriodSeconds: 900
+      containers: [{name: slow, image: "localhost/idle:1", args: [15m]}]
+`
+
+// startSlowPod runs one on a node.
+func (s *site) startSlowPod(ctx context.Context, node string) {
+	GinkgoHelper()
+	Expect(s.cluster.ApplyManifest(ctx, fmt.Appendf(nil, slowPod, node))).To(Succeed())
+	s.eventually(ctx, "a slow pod runs on "+node, func(g Gomega) {
+		g.Expect(s.pods(ctx, g, "slow")).To(And(HaveLen(1), HaveEach(Satisfy(isReady))))
+	})
+}
+
+// endSlowPod tells it the second time, and sees to it that no other takes its place.
+func (s *site) endSlowPod(ctx context.Context, node string) {
+	GinkgoHelper()
+	_, err := s.cluster.Kubectl(ctx, nil, "delete", "namespace", "slow", "--wait=false")
+	Expect(err).NotTo(HaveOccurred())
+	_, err = s.machine(node).Run(ctx, "pkill", "-TERM", "-f", "^/idle 15m")
+	Expect(err).NotTo(HaveOccurred())
+}
+
+// draining is what the agent of a node in mid-drain has written.
+func (s *site) draining(ctx context.Context, name string) v1alpha1.Progress {
+	GinkgoHelper()
+	node := s.node(ctx, name)
+	Expect(node.Spec.Unschedulable).To(BeTrue())
+	progress, grant := progressOf(Default, node), grantOf(Default, node)
+	Expect(progress).NotTo(BeNil())
+	Expect(progress.Phase).To(Equal(v1alpha1.PhaseDraining))
+	Expect(grant).To(And(HaveField("Seq", progress.Seq), HaveField("State", v1alpha1.GrantActive)))
+	Expect(s.policyStatus(ctx, Default).Grants).To(ConsistOf(And(HaveField("Node", name), HaveField("Seq", progress.Seq))))
+	return *progress
+}
+
+// agents are the UIDs of the agents' pods, by node.
+func (s *site) agents(ctx context.Context) map[string]string {
+	GinkgoHelper()
+	found := map[string]string{}
+	for _, pod := range s.pods(ctx, Default, operator) {
+		if pod.Labels["app.kubernetes.io/component"] == "agent" {
+			found[pod.Spec.NodeName] = string(pod.UID)
+		}
+	}
+	return found
+}

@@ -1,0 +1,50 @@
+// Package e2e_test shows the operator on real nodes: make e2e.
+package e2e_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
+)
+
+// asked is the variable by which `make e2e` asks for the suite: it is no part of go test ./...
+const asked = "E2E"
+
+// TestRealNodes skips with a word why where machines cannot run.
+func TestRealNodes(t *testing.T) {
+	if os.Getenv(asked) == "" {
+		t.Skip("`make e2e` runs this")
+	}
+	why, err := exec.CommandContext(t.Context(), filepath.Join(testenv.Root(), "hack", "e2e", "prepare.sh"), "--why-not").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(why) > 0 {
+		t.Skip(strings.TrimSpace(string(why)))
+	}
+	RegisterFailHandler(Fail)
+	SetDefaultEventuallyPollingInterval(100 * time.Millisecond)
+	RunSpecs(t, "real nodes")
+}
+
+// here is the site that all specs share.
+var here *site
+
+var _ = BeforeSuite(func(ctx context.Context) { here = build(ctx) })
+
+// What there is to see when a spec fails.
+var _ = JustAfterEach(func(ctx context.Context) {
+	if CurrentSpecReport().Failed() {
+		here.tell("FAILED: %s", CurrentSpecReport().LeafNodeText)
+		here.show(context.WithoutCancel(ctx))
+	}
+})
