@@ -66,7 +66,7 @@ func run(options controllers.Options) error {
 		Client:   mgr.GetClient(),
 		Live:     mgr.GetAPIReader(),
 		Recorder: mgr.GetEventRecorder(v1alpha1.FieldOwnerManager),
-		Clock:    clock.RealClock{},
+		Clock:    clock.RealClock{}, Gates: controllers.NewGates(mgr, options),
 	}
 	if err := errors.Join(reconciler.SetupWithManager(mgr), controllers.SetupAgents(mgr, options)); err != nil {
 		return err

@@ -128,8 +128,14 @@ func createToken(ctx context.Context, c kubernetes.Interface) error {
 }
 
 func listSecrets(ctx context.Context, c kubernetes.Interface) error {
-	_, err := c.CoreV1().Secrets("").List(ctx, metav1.ListOptions{})
-	return err
+	return listSecretsOf("")(ctx, c)
+}
+
+func listSecretsOf(namespace string) attempt {
+	return func(ctx context.Context, c kubernetes.Interface) error {
+		_, err := c.CoreV1().Secrets(namespace).List(ctx, metav1.ListOptions{})
+		return err
+	}
 }
 
 func listBudgets(ctx context.Context, c kubernetes.Interface) error {

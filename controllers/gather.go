@@ -72,6 +72,7 @@ func (r *RebootPolicyReconciler) gather(ctx context.Context, name string) (*stat
 	}
 	s := newState(nodes)
 	s.Snapshot = snapshot.Of(policy, policies, snapshot.Views(nodes), r.Clock.Now())
+	s.Gates = r.gatesSaid(policy)
 	return s, nil
 }
 

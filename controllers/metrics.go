@@ -24,6 +24,7 @@ var (
 	openGauge    = gauge("window_open", "1 while windows and blackouts allow a reboot to start.", "policy")
 	nextGauge    = gauge("window_next_transition_timestamp_seconds", "When the windows next open or close; 0: never.", "policy")
 	haltedGauge  = gauge("halted", "1 while the policy is halted after failures.", "policy")
+	gateGauge    = gauge("gate_up", "1 while the gate can be asked, else 0; none while nobody waits for it.", "policy", "gate")
 	buildGauge   = gauge("build_info", "1, with the program's version.", "version", "goversion")
 
 	oldest  = newOldestPending()
@@ -43,7 +44,7 @@ var (
 )
 
 func init() {
-	metrics.Registry.MustRegister(nodesGauge, blockedGauge, limitGauge, openGauge, nextGauge, oldest, flights, haltedGauge,
+	metrics.Registry.MustRegister(nodesGauge, blockedGauge, limitGauge, openGauge, nextGauge, oldest, flights, haltedGauge, gateGauge,
 		buildGauge, rebootsTotal, phaseSeconds, grantLatency)
 	buildGauge.WithLabelValues(Version, runtime.Version()).Set(1)
 }
@@ -70,6 +71,10 @@ func observe(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State) {
 	openGauge.WithLabelValues(name).Set(boolean(w.Open))
 	haltedGauge.WithLabelValues(name).Set(boolean(p.Halt.Halted))
 	nextGauge.WithLabelValues(name).Set(seconds(w.Next))
+	gateGauge.DeletePartialMatch(prometheus.Labels{"policy": name})
+	for _, g := range p.Gates {
+		gateGauge.WithLabelValues(name, g.Name).Set(boolean(g.State != v1alpha1.GateUnreachable))
+	}
 	oldest.set(name, p.OldestPending)
 	flights.set(name, p.Flights)
 }
@@ -95,7 +100,7 @@ func forget(policy string) {
 	oldest.forget(policy)
 	flights.forget(policy)
 	labels := prometheus.Labels{"policy": policy}
-	for _, g := range []*prometheus.GaugeVec{nodesGauge, blockedGauge, limitGauge, openGauge, nextGauge, haltedGauge} {
+	for _, g := range []*prometheus.GaugeVec{nodesGauge, blockedGauge, limitGauge, openGauge, nextGauge, haltedGauge, gateGauge} {
 		g.DeletePartialMatch(labels)
 	}
 }

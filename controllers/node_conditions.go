@@ -22,12 +22,13 @@ const (
 )
 
 // writeConditions brings RebootPermitted up to date where status, reason or message differ; they permit nothing, so they
-// need no compare-and-swap: the manager is their only writer. It returns how long to wait before the rest.
+// need no compare-and-swap: the manager is their only writer. A node is not told what holds for a moment. It returns how
+// long to wait before the rest.
 func (r *RebootPolicyReconciler) writeConditions(ctx context.Context, s *state, decisions []plan.Decision) (time.Duration, error) {
 	written := 0
 	for _, d := range decisions {
 		i, ok := s.index[d.Node]
-		if !ok || same(permittedOf(&s.nodes[i]), d) {
+		if !ok || d.Brief || same(permittedOf(&s.nodes[i]), d) {
 			continue
 		}
 		if written == conditionsPerPass {

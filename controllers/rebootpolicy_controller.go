@@ -17,8 +17,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/gate"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 )
@@ -44,6 +46,8 @@ type RebootPolicyReconciler struct {
 	Recorder events.EventRecorder
 	// Clock is the only source of time.
 	Clock clock.PassiveClock
+	// Gates ask for spec.gates.prometheus. Nil: nobody does, and policies with such gates grant nothing.
+	Gates *gate.Evaluator
 
 	// adopted are the policies whose nodes this process has listed live since it leads. It only ever saves a LIST.
 	adopted map[types.UID]bool
@@ -75,7 +79,7 @@ func (r *RebootPolicyReconciler) Reconcile(ctx context.Context, req ctrl.Request
 		return ctrl.Result{}, err
 	}
 	observe(s.Policy, p, s.Window)
-	return ctrl.Result{RequeueAfter: r.wait(p.Next, s.later)}, nil
+	return ctrl.Result{RequeueAfter: r.wait(earlier(p.Next, r.askGates(ctx, s, p)), s.later)}, nil
 }
 
 // wait turns the next instant, and what was put off, into a delay; 0 means until something changes.
@@ -122,13 +126,15 @@ func (r *RebootPolicyReconciler) SetupWithManager(mgr ctrl.Manager, edit ...func
 	for _, e := range edit {
 		e(&options)
 	}
-	err := ctrl.NewControllerManagedBy(mgr).
+	watch := ctrl.NewControllerManagedBy(mgr).
 		Named("rebootpolicy").
 		WithOptions(options).
 		Watches(&v1alpha1.RebootPolicy{}, handler.EnqueueRequestsFromMapFunc(r.allPolicies), policyChanges()).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.policiesOf), nodeChanges()).
-		Complete(r)
-	if err != nil {
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.policiesOf), nodeChanges())
+	if r.Gates != nil {
+		watch = watch.WatchesRawSource(source.Channel(r.Gates.Woken(), &handler.EnqueueRequestForObject{}))
+	}
+	if err := watch.Complete(r); err != nil {
 		return fmt.Errorf("registering the controller: %w", err)
 	}
 	return nil

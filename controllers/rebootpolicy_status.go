@@ -23,7 +23,7 @@ func statusOf(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State, now ti
 	status.Mode = policy.Spec.ModeOrDefault()
 	status.Nodes, status.Blocked = p.Counts, p.Blocked
 	status.Limit, status.Seq, status.Grants = p.Limit, p.Seq, p.Ledger()
-	status.Window = windowStatus(p, w)
+	status.Window, status.Gates = windowStatus(p, w), p.Gates
 	status.LastRebootAt, status.History = lastReboot(policy, p), p.History(policy.Status.History)
 	if !busy(status) {
 		status.EstimatedCompletionAt = nil
@@ -88,7 +88,6 @@ func PartlySupported(spec *v1alpha1.RebootPolicySpec) []string {
 		}
 	}
 	note(spec.Gates != nil && len(spec.Gates.BlockingPods) > 0, "spec.gates.blockingPods")
-	note(spec.Gates != nil && len(spec.Gates.Prometheus) > 0, "spec.gates.prometheus")
 	return fields
 }
 

@@ -72,6 +72,7 @@ func (r *RebootPolicyReconciler) writeStatus(ctx context.Context, s *state, p pl
 	}
 	r.wrote[s.Policy.UID] = r.Clock.Now()
 	r.policyEvents(before, s.Policy)
+	r.gateEvents(before, s.Policy)
 	return nil
 }
 

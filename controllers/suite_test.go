@@ -9,12 +9,14 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/reboot-operator/reboot-operator/controllers"
+	"github.com/reboot-operator/reboot-operator/controllers/gate"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
@@ -47,6 +49,9 @@ var _ = BeforeSuite(func() {
 	DeferCleanup(startManager(requests))
 })
 
+// gateInterval is how often gates are asked here.
+const gateInterval = 500 * time.Millisecond
+
 // startManager runs a manager the way main does, without the Lease, and returns a function that ends it.
 func startManager(log *requestLog) func() {
 	config := rest.CopyConfig(env.Config)
@@ -55,6 +60,7 @@ func startManager(log *requestLog) func() {
 	Expect(err).NotTo(HaveOccurred())
 	r := &controllers.RebootPolicyReconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("manager"), Clock: now,
+		Gates: gate.NewEvaluator(&gate.Prometheus{Secrets: gate.Secrets{Reader: mgr.GetAPIReader(), Namespace: "default"}}, clock.RealClock{}, gateInterval),
 	}
 	Expect(r.SetupWithManager(mgr, controllers.Unnamed)).To(Succeed())
 	DeferCleanup(func() { Expect(panics()).To(BeZero(), "no reconcile may panic") })

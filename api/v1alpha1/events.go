@@ -32,6 +32,10 @@ const (
 	EventWindowClosed        = "WindowClosed"
 	EventRecordUnreadable    = "RecordUnreadable"
 	EventUpdateNotApplied    = "UpdateNotApplied"
+	// EventAlertFiring, EventGateUnreachable and EventGateClear are on policies: what a gate of theirs says now.
+	EventAlertFiring     = "AlertFiring"
+	EventGateUnreachable = "GateUnreachable"
+	EventGateClear       = "GateClear"
 	// EventAgentsNotDeployed is on policies: with --manage-agents the manager may not or cannot write the agents' DaemonSet.
 	EventAgentsNotDeployed = "AgentsNotDeployed"
 )

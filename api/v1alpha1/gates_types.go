@@ -80,7 +80,9 @@ const (
 	GateFailureAllow GateFailurePolicy = "Allow"
 )
 
-// PrometheusGate is a query of which any result blocks.
+// PrometheusGate is a query of which any result blocks. It is asked every 30 seconds while a node waits for nothing else,
+// once for all nodes, and has 10 seconds to answer. Series whose alertname begins with RebootOperator do not count: alerts
+// about nodes that wait would keep them waiting.
 type PrometheusGate struct {
 	// name names the gate in status and messages.
 	// +required
@@ -88,13 +90,15 @@ type PrometheusGate struct {
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
 
-	// url is the address of the Prometheus server.
+	// url is the address of the Prometheus server, or of what speaks its API, without credentials.
 	// +required
 	// +kubebuilder:validation:MaxLength=2048
-	// +kubebuilder:validation:XValidation:rule="self.matches('^https?://[^/]+')",message="url must begin with http:// or https:// and name a host"
+	// +kubebuilder:validation:XValidation:rule="isURL(self) && self.matches('^https?://') && url(self).getHostname() != ''",message="url must begin with http:// or https:// and name a host"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^[^:]*://[^/?#]*@')",message="url may not hold credentials: put username and password, or a token, into a Secret and name it in secretRef"
+	// +kubebuilder:validation:XValidation:rule="!self.contains('?') && !self.contains('#')",message="url may have a path, but neither ? nor #"
 	URL string `json:"url"`
 
-	// query is a PromQL expression; any result blocks.
+	// query is a PromQL expression. Any series in its result blocks; so does a number other than 0.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
@@ -104,9 +108,42 @@ type PrometheusGate struct {
 	// +optional
 	FailurePolicy GateFailurePolicy `json:"failurePolicy,omitempty"`
 
-	// secretRef names a Secret in the operator's namespace with credentials. Absent: none.
+	// secretRef names a Secret in the operator's namespace with credentials: token, or username and password; ca.crt; tls.crt
+	// and tls.key. Absent: none.
 	// +optional
 	SecretRef *SecretReference `json:"secretRef,omitempty"`
+}
+
+// GateState is what a gate said last.
+// +kubebuilder:validation:Enum=Clear;Firing;Unreachable
+type GateState string
+
+const (
+	// GateClear means that the query has no result.
+	GateClear GateState = "Clear"
+	// GateFiring means that it has one.
+	GateFiring GateState = "Firing"
+	// GateUnreachable means that it is not known whether it has.
+	GateUnreachable GateState = "Unreachable"
+)
+
+// GateStatus is what one gate of gates.prometheus said last.
+type GateStatus struct {
+	// name of the gate.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+	// state is Clear, Firing or Unreachable.
+	// +required
+	State GateState `json:"state"`
+	// message names a series that blocks, with its value at that time, or says why the gate could not be asked. Absent: it is
+	// clear.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
+	// at is since when the gate has said so.
+	// +required
+	At metav1.Time `json:"at"`
 }
 
 // SecretReference names a Secret in the operator's namespace.

@@ -59,7 +59,7 @@ const (
 	ReasonBlockingPod Reason = "BlockingPod"
 	// ReasonAlertFiring means a query of gates.prometheus has a result.
 	ReasonAlertFiring Reason = "AlertFiring"
-	// ReasonGateUnreachable means a gate could not be asked.
+	// ReasonGateUnreachable means a gate could not be asked, or has not been asked yet.
 	ReasonGateUnreachable Reason = "GateUnreachable"
 	// ReasonWaitingForHook means a before-hook has not said yes.
 	ReasonWaitingForHook Reason = "WaitingForHook"

@@ -86,6 +86,19 @@ func (h Hooks) Of(stage HookStage) []AnnotationKey {
 	return h.After
 }
 
+// PrometheusGates are the queries that are asked before each grant.
+func (s *RebootPolicySpec) PrometheusGates() []PrometheusGate {
+	if s.Gates == nil {
+		return nil
+	}
+	return s.Gates.Prometheus
+}
+
+// FailurePolicyOrDefault is what it means when the gate cannot be asked.
+func (g PrometheusGate) FailurePolicyOrDefault() GateFailurePolicy {
+	return or(g.FailurePolicy, GateFailureBlock)
+}
+
 // TimeoutOrDefault is how long the drain may take.
 func (d Drain) TimeoutOrDefault() time.Duration { return durationOr(d.Timeout, DefaultDrainTimeout) }
 

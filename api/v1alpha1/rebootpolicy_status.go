@@ -61,6 +61,13 @@ type RebootPolicyStatus struct {
 	// +optional
 	Window *WindowStatus `json:"window,omitempty"`
 
+	// gates are what the gates of gates.prometheus said last. Absent: no node waits for them, so they are not asked.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=20
+	Gates []GateStatus `json:"gates,omitempty"`
+
 	// lastRebootAt is when the last reboot was confirmed. Absent: none yet.
 	// +optional
 	LastRebootAt *metav1.Time `json:"lastRebootAt,omitempty"`

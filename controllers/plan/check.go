@@ -18,6 +18,8 @@ type Objection struct {
 
 	// check is the word of the check that objects.
 	check v1alpha1.Reason
+	// brief objections fall within seconds; nodes need not be told.
+	brief bool
 }
 
 // check is one step of the fixed order: it may have a reason why a node may not be rebooted now.
@@ -30,8 +32,8 @@ type check struct {
 	objects func(f *fleet, n *Node) *Objection
 }
 
-// standing are the checks that hold until the agent has begun, in their fixed order; the first objection is the reason.
-var standing = []check{
+// lasting are the checks that hold until the agent has begun, in their fixed order; the first objection is the reason.
+var lasting = []check{
 	{v1alpha1.ReasonNodePaused, "the node is not paused", nodePaused},
 	{v1alpha1.ReasonInvalid, "the policy's spec can be acted on", policyInvalid},
 	{v1alpha1.ReasonPaused, "the policy is not paused", policyPaused},
@@ -46,10 +48,20 @@ var standing = []check{
 	{v1alpha1.ReasonRecordUnreadable, "the agent's record can be read", agentObjects},
 }
 
+// standing are the checks that take a grant back which the agent has not begun to use. A gate that is being asked for the
+// first time does not: a new leader knows of no answer.
+var standing = append(slices.Clip(lasting),
+	check{v1alpha1.ReasonAlertFiring, "no gate has a result", alertFiring},
+	check{v1alpha1.ReasonGateUnreachable, "every gate has answered", gateUnreachable},
+)
+
 // entry are the checks before a grant. What cannot be read is one check in two parts: of the progress a flight sees to.
-var entry = append(slices.Clip(standing),
+// Gates come last of those about one node: they are asked for nodes that nothing else holds back.
+var entry = append(slices.Clip(lasting),
 	check{v1alpha1.ReasonRecordUnreadable, "the agent's record can be read", recordUnreadable},
 	check{v1alpha1.ReasonBackingOff, "no failed attempt holds the node back", backingOff},
+	check{v1alpha1.ReasonAlertFiring, "no gate has a result", alertFiring},
+	check{v1alpha1.ReasonGateUnreachable, "every gate has answered", gateUnknown},
 )
 
 // turn are the checks on what has passed all others, one node after the other: each depends on who was chosen first.

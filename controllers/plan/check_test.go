@@ -204,7 +204,7 @@ func TestReboots_OrderOfChecks(t *testing.T) {
 	controlPlane := label(plan.ControlPlaneLabels[0], "")
 	s := situation{
 		policies: []*v1alpha1.RebootPolicy{
-			policy("workers", atMost("many"), paused(nil, ""), halted, dryRun), policy("zoo", selects("zoo", "yes")),
+			policy("workers", atMost("many"), paused(nil, ""), halted, dryRun, gated("a")), policy("zoo", selects("zoo", "yes")),
 		},
 		hosts: []*host{
 			needy("cp-1", controlPlane, notReady, label("zoo", "yes"), annotated(v1alpha1.AnnotationPaused, "true"),
@@ -215,6 +215,7 @@ func TestReboots_OrderOfChecks(t *testing.T) {
 			newHost("worker-1", label("zone", "b"), grant(5, v1alpha1.GrantActive), progress(5, v1alpha1.PhaseRebooting)),
 		},
 		window: &window.State{Blackout: true, Name: "freeze"},
+		gates:  []v1alpha1.GateStatus{firing("a")},
 	}
 	workers, node := s.policies[0], s.hosts[0].node
 	steps := []struct {
@@ -239,6 +240,8 @@ func TestReboots_OrderOfChecks(t *testing.T) {
 		{v1alpha1.ReasonCoordinatorConflict, func() { delete(node.Annotations, v1alpha1.AnnotationObjection) }},
 		{v1alpha1.ReasonRecordUnreadable, func() { delete(node.Annotations, v1alpha1.AnnotationProgress) }},
 		{v1alpha1.ReasonBackingOff, func() { delete(node.Annotations, v1alpha1.AnnotationGrant) }},
+		{v1alpha1.ReasonAlertFiring, func() { s.gates = nil }},
+		{v1alpha1.ReasonGateUnreachable, func() { s.gates = []v1alpha1.GateStatus{quiet("a")} }},
 		{v1alpha1.ReasonControlPlaneGuard, func() { nodeCondition(corev1.NodeReady, corev1.ConditionTrue, 0)(s.hosts[1]) }},
 		{v1alpha1.ReasonDomainBusy, func() { node.Labels["zone"] = "b" }},
 		{v1alpha1.ReasonBudgetExhausted, func() { atMost("2")(workers) }},

@@ -65,7 +65,7 @@ func GrantedMessage(policy string, seq int64) string {
 func (f *fleet) decision(n *Node, o *Objection) (Decision, bool) {
 	switch {
 	case o != nil:
-		return Decision{Node: n.Name, Status: corev1.ConditionFalse, Reason: o.Reason, Message: o.Message}, true
+		return Decision{Node: n.Name, Status: corev1.ConditionFalse, Reason: o.Reason, Message: o.Message, Brief: o.brief}, true
 	case f.held(n) || n.NeedsReboot():
 		return Decision{}, false
 	}

@@ -106,6 +106,9 @@ func (f *fleet) awaitStart(t *Flight) {
 		if f.beforeHooks(t) {
 			t.Action = RingBell
 		}
+		if o := gateUnknown(f, n); o != nil && t.Action == RingBell {
+			t.Action, t.Message = Wait, o.Message
+		}
 		return
 	}
 	t.Message = "granted; the agent has not begun yet"

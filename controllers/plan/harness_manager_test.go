@@ -53,7 +53,7 @@ func (c *cluster) snapshot(name string) plan.Snapshot {
 	if err != nil {
 		s.WindowInvalid = err.Error()
 	}
-	s.Schedule, s.Window = schedule, schedule.At(c.now)
+	s.Schedule, s.Window, s.Gates = schedule, schedule.At(c.now), c.gates[name]
 	return s
 }
 
@@ -222,7 +222,7 @@ func (c *cluster) putStatus(name string, p plan.Plan) {
 	before := c.policies[name]
 	after := before.DeepCopy()
 	s := &after.Status
-	s.Limit, s.Seq, s.Grants, s.History = p.Limit, p.Seq, p.Ledger(), p.History(s.History)
+	s.Limit, s.Seq, s.Grants, s.History, s.Gates = p.Limit, p.Seq, p.Ledger(), p.History(s.History), p.Gates
 	for _, t := range p.Released() {
 		if t.Node != nil && t.Node.Grant != nil && t.Node.Grant.State == v1alpha1.GrantFinished && t.Node.Grant.Seq == t.Entry.Seq {
 			s.LastRebootAt = &t.Node.Grant.At

@@ -121,6 +121,14 @@ func resume(why string) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) { p.Annotations = map[string]string{v1alpha1.AnnotationResume: why} }
 }
 
+// gatesSay is what the gates of a policy say from then on; none: they were not asked lately.
+func gatesSay(name string, gates ...v1alpha1.GateStatus) func(*cluster) {
+	return func(c *cluster) {
+		c.gates[name] = gates
+		c.wakePolicy(name)
+	}
+}
+
 // asks makes a host need a reboot from then on.
 func asks(name string) func(*cluster) {
 	return func(c *cluster) {

@@ -58,6 +58,8 @@ type cluster struct {
 	// touched tells that a Node was written, which its agent looks at.
 	touched bool
 	due     map[string]time.Time
+	// gates are what gates say, by policy.
+	gates map[string][]v1alpha1.GateStatus
 	// lost are the policies whose ledger was lost and is not found again.
 	lost map[string]bool
 	// room is how many entries a ledger may hold at most: its limit, or what it held when the limit was lowered.
@@ -96,7 +98,7 @@ func newCluster(t tester, s sequence, random *rand.Rand) *cluster {
 	c := &cluster{
 		tester: t, now: evening, end: evening.Add(s.lasts), random: random,
 		policies: map[string]*v1alpha1.RebootPolicy{}, hosts: map[string]*host{}, script: slices.Clone(s.script),
-		woken: map[string]bool{}, due: map[string]time.Time{}, lost: map[string]bool{}, room: map[string]int{},
+		woken: map[string]bool{}, due: map[string]time.Time{}, gates: map[string][]v1alpha1.GateStatus{}, lost: map[string]bool{}, room: map[string]int{},
 		transcript: transcript{told: map[string]string{}, seen: map[string]string{}},
 	}
 	if s.lasts == 0 {

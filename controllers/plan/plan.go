@@ -35,6 +35,10 @@ type Plan struct {
 	Conflicts map[string][]string
 	// Holders says who uses the budget.
 	Holders string
+	// WaitsForGates tells that nothing but gates, or a turn, keeps a node: they must be asked.
+	WaitsForGates bool
+	// Gates are what status.gates should be.
+	Gates []v1alpha1.GateStatus
 	// OldestPending is since when the longest-waiting node has needed its reboot; zero: none waits.
 	OldestPending time.Time
 	// Next is the instant at which time alone changes the answer; zero: never.
@@ -50,6 +54,8 @@ type Decision struct {
 	Status  corev1.ConditionStatus
 	Reason  v1alpha1.Reason
 	Message string
+	// Brief tells that the answer changes within seconds: the node need not be told.
+	Brief bool
 }
 
 // Reboots decides about one policy.
@@ -75,6 +81,7 @@ func (f *fleet) reboots() (Plan, map[string]*Objection) {
 	p.Decisions, p.Marks = f.decisions(&p, objections), f.marks(objections)
 	p.Counts, p.Blocked = f.count(&p, f.places)
 	p.OldestPending = f.oldestPending(objections)
+	p.WaitsForGates, p.Gates = f.waitsForGates && len(f.Policy.Spec.PrometheusGates()) > 0, f.gates()
 	p.Next = f.next(&p, objections)
 	return p, objections
 }

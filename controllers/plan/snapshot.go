@@ -24,6 +24,8 @@ type Snapshot struct {
 	Schedule window.Schedule
 	// WindowInvalid says what is wrong with windows or blackouts; then nothing is granted.
 	WindowInvalid string
+	// Gates are what the policy's gates said last. One that is missing has not been asked, or not lately.
+	Gates []v1alpha1.GateStatus
 }
 
 // fleet is a snapshot sorted into what one policy has to do with each node.
@@ -49,6 +51,8 @@ type fleet struct {
 	spare time.Duration
 	// places is the budget while nodes are chosen.
 	places *budget
+	// waitsForGates tells that a check has looked at the gates.
+	waitsForGates bool
 }
 
 func newFleet(s Snapshot) *fleet {

@@ -138,14 +138,17 @@ func TestConvert_NeverStaysNever(t *testing.T) {
 
 func TestConvert_BadValuesAreOneSentence(t *testing.T) {
 	for word, want := range map[string]string{
-		"--drain-timeout=soon":                      `--drain-timeout is "soon", with which kured does not start: parse error`,
-		"--concurrency=many":                        `--concurrency is "many", with which kured does not start: parse error`,
-		"--alert-filter-regexp=(":                   "--alert-filter-regexp is \"(\", with which kured does not start: error parsing regexp: missing closing ): `(`",
-		"--reboot-days=someday":                     `--reboot-days "someday" is no day that kured knows, such as mon`,
-		"--reboot-days=7":                           `--reboot-days "7" is no day that kured knows, such as mon`,
-		"--start-time=noon":                         `--start-time "noon" is no time of day that kured knows, such as 22:00 or 10pm`,
-		"--start-time=23:59:59":                     "--start-time 23:59:59 and --end-time 23:59:59 leave less than a minute a day, in which kured hardly ever looks: mend them first",
-		"--time-zone=Mars/Olympus":                  `--time-zone "Mars/Olympus" is no zone, and kured does not start with it`,
+		"--drain-timeout=soon":     `--drain-timeout is "soon", with which kured does not start: parse error`,
+		"--concurrency=many":       `--concurrency is "many", with which kured does not start: parse error`,
+		"--alert-filter-regexp=(":  "--alert-filter-regexp is \"(\", with which kured does not start: error parsing regexp: missing closing ): `(`",
+		"--reboot-days=someday":    `--reboot-days "someday" is no day that kured knows, such as mon`,
+		"--reboot-days=7":          `--reboot-days "7" is no day that kured knows, such as mon`,
+		"--start-time=noon":        `--start-time "noon" is no time of day that kured knows, such as 22:00 or 10pm`,
+		"--start-time=23:59:59":    "--start-time 23:59:59 and --end-time 23:59:59 leave less than a minute a day, in which kured hardly ever looks: mend them first",
+		"--time-zone=Mars/Olympus": `--time-zone "Mars/Olympus" is no zone, and kured does not start with it`,
+		"--prometheus-url=https://me:secret@p": "--prometheus-url holds a name or a password, which a policy may not: take them out and convert again, and put them into " +
+			"a Secret for secretRef of the gate",
+		"--prometheus-url=https://p/?a=b":           "--prometheus-url has a ? or #, which the address of a server has not: take it out and convert again",
 		"--prometheus-url=prometheus":               `--prometheus-url "prometheus" must begin with http:// or https:// and name a host; kured is blocked by it for ever`,
 		"--reboot-method=prayer":                    `--reboot-method "prayer" is neither command nor signal, and kured does not start with it`,
 		"--drain-timeout":                           "--drain-timeout has no value, and kured does not start without one",

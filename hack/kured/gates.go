@@ -1,9 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -93,6 +95,11 @@ func (c *conversion) alerts() error {
 	}
 	query := alertQuery(c.flags.alerts.Regexp, c.flags.matchOnly, c.flags.firing)
 	switch {
+	case strings.Contains(c.flags.prometheus, "@"):
+		return errors.New("--prometheus-url holds a name or a password, which a policy may not: take them out and convert again, and put them into " +
+			"a Secret for secretRef of the gate")
+	case strings.ContainsAny(c.flags.prometheus, "?#"):
+		return errors.New("--prometheus-url has a ? or #, which the address of a server has not: take it out and convert again")
 	case !regexp.MustCompile(`^https?://[^/]+`).MatchString(c.flags.prometheus) || len(c.flags.prometheus) > longestURL:
 		return fmt.Errorf("--prometheus-url %q must begin with http:// or https:// and name a host; kured is blocked by it for ever", c.flags.prometheus)
 	case len(query) > longestQuery:

@@ -28,7 +28,7 @@ func (s *Server) get(ctx context.Context, path string) (int, []byte, error) {
 	if err != nil {
 		return 0, nil, fmt.Errorf("making a request: %w", err)
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := s.client.Do(request)
 	if err != nil {
 		return 0, nil, fmt.Errorf("asking Prometheus: %w", err)
 	}

@@ -1,6 +1,7 @@
 package promserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -21,11 +22,20 @@ type Server struct {
 	URL string
 	// Log is the file with what it says.
 	Log string
+
+	client  *http.Client
+	running *process.Process
 }
 
 // Start starts a Prometheus with a configuration, the text of prometheus.yml, and waits until it answers queries.
 // Relative paths in the configuration begin at dir; "" is a folder of the server's own.
 func Start(t testing.TB, dir, config string) *Server {
+	t.Helper()
+	return StartSecured(t, dir, config, Security{})
+}
+
+// StartSecured is Start for a server that not everybody may ask.
+func StartSecured(t testing.TB, dir, config string, security Security) *Server {
 	t.Helper()
 	program, data := Program(t, "prometheus"), t.TempDir()
 	if dir == "" {
@@ -35,31 +45,37 @@ func Start(t testing.TB, dir, config string) *Server {
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	args := []string{"--config.file=" + file, "--storage.tsdb.path=" + filepath.Join(data, "tsdb")}
+	if security.Web != "" {
+		web := filepath.Join(data, "web.yml")
+		args = append(args, "--web.config.file="+web)
+		if err := os.WriteFile(web, []byte(security.Web), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	group := process.NewGroup(data)
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		group.Stop(ctx)
 	})
 	address := freeAddress(t)
-	running, err := group.Start(process.Program{Name: "prometheus", Path: program, Args: []string{
-		"--config.file=" + file, "--storage.tsdb.path=" + filepath.Join(data, "tsdb"), "--web.listen-address=" + address,
-	}})
+	running, err := group.Start(process.Program{Name: "prometheus", Path: program, Args: append(args, "--web.listen-address="+address)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{URL: "http://" + address, Log: running.Log}
-	s.awaitReady(t, running)
+	s := &Server{URL: security.scheme() + "://" + address, Log: running.Log, client: cmp.Or(security.Client, http.DefaultClient), running: running}
+	s.awaitReady(t)
 	return s
 }
 
-// awaitReady returns once the server says that it is ready.
-func (s *Server) awaitReady(t testing.TB, running *process.Process) {
+// awaitReady returns once the server says that it is ready, or does not know us.
+func (s *Server) awaitReady(t testing.TB) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	for ctx.Err() == nil && running.Alive() {
-		if status, _, err := s.get(ctx, "/-/ready"); err == nil && status == http.StatusOK {
+	for ctx.Err() == nil && s.running.Alive() {
+		if status, _, err := s.get(ctx, "/-/ready"); err == nil && (status == http.StatusOK || status == http.StatusUnauthorized) {
 			return
 		}
 		select {

@@ -38,6 +38,8 @@ var waits = map[v1alpha1.Reason]Advice{
 	v1alpha1.ReasonRecordUnreadable:    {"see whether the agent runs: it repairs its record", agentPods},
 	v1alpha1.ReasonUndrainablePod:      {"give the pod a rule in spec.drain.rules, or let it go", allPods},
 	v1alpha1.ReasonBackingOff:          {"mend what made the last attempt fail, or wait for the next", "kubectl describe node NODE"},
+	v1alpha1.ReasonAlertFiring:         {"see to the alert, or mend the gate's query; what the gates say is shown by", "kubectl describe rbp POLICY"},
+	v1alpha1.ReasonGateUnreachable:     {"mend what the message names; what the gates say is shown by", "kubectl describe rbp POLICY"},
 	v1alpha1.ReasonControlPlaneGuard:   {"wait, or mend the other control-plane node", "kubectl get nodes"},
 	v1alpha1.ReasonBudgetExhausted:     {"wait; who is in flight is shown by", "kubectl reboot status POLICY"},
 	v1alpha1.ReasonDryRun:              {"let the policy act", `kubectl patch rbp POLICY --type=merge -p '{"spec":{"mode":"Enforce"}}'`},

@@ -1,0 +1,115 @@
+package gate
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/prometheus/common/model"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// ownAlerts is how the names of this operator's alert rules begin. They tell of nodes that wait, so they may not keep them.
+const ownAlerts = "RebootOperator"
+
+// longest is the longest message, in bytes; a status takes 1024.
+const longest = 900
+
+// Answer is what a gate says.
+type Answer struct {
+	State v1alpha1.GateState
+	// Message names a series that blocks, or why the gate could not be asked. Empty: clear.
+	Message string
+	// series are all that block, in their order; the first one is in the message.
+	series []string
+}
+
+// answerOf turns a result into an answer. Any series blocks, and any number but 0. What can say neither yes nor no is a
+// mistake in the query, and taken for a gate that cannot be asked.
+func answerOf(result model.Value) Answer {
+	var series map[string]string
+	switch v := result.(type) {
+	case model.Vector:
+		series = make(map[string]string, len(v))
+		for _, s := range v {
+			if !own(s.Metric) {
+				series[s.Metric.String()] = s.Value.String()
+			}
+		}
+	case model.Matrix:
+		series = make(map[string]string, len(v))
+		for _, s := range v {
+			if n := len(s.Values); !own(s.Metric) && n > 0 {
+				series[s.Metric.String()] = s.Values[n-1].Value.String()
+			}
+		}
+	case *model.Scalar:
+		switch {
+		case v.Value == 0:
+		case math.IsNaN(float64(v.Value)):
+			return unreachable("the query gives NaN, which says neither yes nor no: ask for a vector, without scalar()")
+		default:
+			series = map[string]string{"the query": v.Value.String()}
+		}
+	case nil:
+		return unreachable("the server's answer has no result")
+	default:
+		return unreachable(fmt.Sprintf("the query gives a %s, which says neither yes nor no: ask for a vector", result.Type()))
+	}
+	return blockedBy(series)
+}
+
+func own(metric model.Metric) bool {
+	return strings.HasPrefix(string(metric[model.AlertNameLabel]), ownAlerts)
+}
+
+// blockedBy tells of the first series; the others are in the server.
+func blockedBy(values map[string]string) Answer {
+	if len(values) == 0 {
+		return Answer{State: v1alpha1.GateClear}
+	}
+	a := Answer{State: v1alpha1.GateFiring, series: make([]string, 0, len(values))}
+	for name := range values {
+		a.series = append(a.series, name)
+	}
+	slices.SortFunc(a.series, cmp.Compare[string])
+	a.Message = shortened(a.series[0]) + " = " + values[a.series[0]]
+	return a
+}
+
+func unreachable(why string) Answer {
+	return Answer{State: v1alpha1.GateUnreachable, Message: shortened(why)}
+}
+
+var digits = regexp.MustCompile(`[0-9]+`)
+
+// same tells whether another answer is no news: a series that was named still blocks, or the same fails, whatever the
+// numbers in the message. Thousands of waiting nodes have it in their conditions.
+func (a Answer) same(b Answer) bool {
+	switch {
+	case a.State != b.State:
+		return false
+	case a.State == v1alpha1.GateFiring:
+		_, found := slices.BinarySearch(b.series, a.series[0])
+		return found
+	}
+	return digits.ReplaceAllString(a.Message, "0") == digits.ReplaceAllString(b.Message, "0")
+}
+
+// shortened keeps to a status' limit and to whole characters.
+func shortened(text string) string {
+	text = strings.ToValidUTF8(text, "�")
+	if len(text) <= longest {
+		return text
+	}
+	cut := longest - len("…")
+	for !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + "…"
+}

@@ -1,0 +1,64 @@
+package gate
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+
+	promv1 "github.com/prometheus/client_golang/api/prometheus/v1"
+)
+
+// why says in one sentence why a server could not be asked. The credentials are in no part of it.
+func why(err error) string {
+	var api *promv1.Error
+	var slow net.Error
+	switch {
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &slow) && slow.Timeout():
+		return fmt.Sprintf("no answer within %s", Timeout)
+	case strings.Contains(err.Error(), `unexpected value type "string"`): // the library reads no strings
+		return "the query gives a string, which says neither yes nor no: ask for a vector"
+	case errors.As(err, &api):
+		return refusal(api)
+	case strings.Contains(err.Error(), "error found in #"): // its decoder has no type for them
+		return unreadable
+	}
+	return broken(err)
+}
+
+const unreadable = "the answer cannot be read: is this the API of a Prometheus server, and by the right one of http and https?"
+
+// refusal is of a server that has answered.
+func refusal(err *promv1.Error) string {
+	switch err.Type {
+	case promv1.ErrBadData:
+		return "the query is refused: " + err.Msg
+	case promv1.ErrBadResponse:
+		return unreadable
+	default:
+		return "the server refuses: " + err.Msg
+	}
+}
+
+// broken leaves out what differs from one attempt to the next, such as our end of a connection.
+func broken(err error) string {
+	var operation *net.OpError
+	var certificate x509.CertificateInvalidError
+	var address *url.Error
+	switch {
+	case errors.Is(err, errRedirected):
+		return errRedirected.Error()
+	case errors.As(err, &certificate) && certificate.Reason == x509.Expired:
+		return "the server's certificate has expired or is not valid yet"
+	case errors.As(err, &operation) && operation.Addr != nil && operation.Op == "dial":
+		return fmt.Sprintf("%s cannot be reached: %v", operation.Addr, operation.Err)
+	case errors.As(err, &operation):
+		return fmt.Sprintf("the connection broke: %v", operation.Err)
+	case errors.As(err, &address):
+		return address.Err.Error()
+	}
+	return err.Error()
+}

@@ -1,0 +1,167 @@
+// Package gate asks Prometheus the queries of spec.gates.prometheus. Each is asked at most once per Interval, however many
+// nodes and policies wait for it, only while somebody waits, and never in a reconcile's time: the answer wakes the policies.
+// Nothing here must outlive a crash: what is not known is a no until it has been asked again.
+package gate
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+const (
+	// Interval is how often a gate is asked while somebody waits for it.
+	Interval = 30 * time.Second
+	// Timeout is how long a server may take to answer.
+	Timeout = 10 * time.Second
+	// fresh is for how many intervals an answer counts; an older one is as good as none.
+	fresh = 2
+	// forgotten is for how many an answer is kept that nobody asks for.
+	forgotten = 20
+	// wakes is how many policies can be woken before the reconciler listens; what is lost is looked at an Interval later.
+	wakes = 1024
+)
+
+// Asker asks one gate; it keeps to the context's deadline.
+type Asker interface {
+	Ask(ctx context.Context, gate v1alpha1.PrometheusGate) Answer
+}
+
+// Evaluator remembers what gates said last, and has them asked.
+type Evaluator struct {
+	asker    Asker
+	clock    clock.PassiveClock
+	interval time.Duration
+	woken    chan event.GenericEvent
+
+	mu    sync.Mutex
+	known map[question]*record
+}
+
+// question is all that an answer depends on: gates of several policies that agree in it are asked once.
+type question struct{ url, query, secret string }
+
+// record is what is known of one question.
+type record struct {
+	answer Answer
+	// since is when it began to say so, heard when it last did; zero: it has not been heard.
+	since, heard time.Time
+	asked        time.Time
+	asking       bool
+	// policies wait for it, by name.
+	policies map[string]bool
+}
+
+// NewEvaluator makes one that knows nothing yet and asks each gate once in an interval.
+func NewEvaluator(asker Asker, clock clock.PassiveClock, interval time.Duration) *Evaluator {
+	return &Evaluator{
+		asker: asker, clock: clock, interval: interval, woken: make(chan event.GenericEvent, wakes), known: map[question]*record{},
+	}
+}
+
+// Woken has an object with the name of a policy whenever one of its gates says something else than before.
+func (e *Evaluator) Woken() <-chan event.GenericEvent { return e.woken }
+
+// Said is what the gates said last; one is missing that has not been asked, or not lately.
+func (e *Evaluator) Said(gates []v1alpha1.PrometheusGate) []v1alpha1.GateStatus {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := e.clock.Now()
+	var said []v1alpha1.GateStatus
+	for _, g := range gates {
+		k := e.known[questionOf(g)]
+		if k != nil && e.counts(k, now) {
+			said = append(said, v1alpha1.GateStatus{Name: g.Name, State: k.answer.State, Message: k.answer.Message, At: metav1.NewTime(k.since)})
+		}
+	}
+	return said
+}
+
+// counts tells whether the last answer is fresh. One of the future has an age that nobody knows: the clock was set.
+func (e *Evaluator) counts(k *record, now time.Time) bool {
+	return !k.heard.IsZero() && !k.heard.After(now) && now.Sub(k.heard) < fresh*e.interval
+}
+
+// Ask has those gates of a policy asked that are due, and returns at once with the instant at which the next one is; zero:
+// there are none. Who still waits then asks again.
+func (e *Evaluator) Ask(ctx context.Context, policy string, gates []v1alpha1.PrometheusGate) time.Time {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := e.clock.Now()
+	e.forget(now)
+	var next time.Time
+	for _, g := range gates {
+		q := questionOf(g)
+		k := e.known[q]
+		if k == nil {
+			k = &record{policies: map[string]bool{}}
+			e.known[q] = k
+		}
+		k.policies[policy] = true
+		if due := k.asked.After(now) || now.Sub(k.asked) >= e.interval; due && !k.asking {
+			k.asked, k.asking = now, true
+			go e.ask(context.WithoutCancel(ctx), g, k)
+		}
+		if at := k.asked.Add(e.interval); next.IsZero() || at.Before(next) {
+			next = at
+		}
+	}
+	return next
+}
+
+// ask outlives the reconcile that wants to know, by Timeout at most.
+func (e *Evaluator) ask(ctx context.Context, g v1alpha1.PrometheusGate, k *record) {
+	bounded, cancel := context.WithTimeout(ctx, Timeout)
+	defer cancel()
+	answer := e.asker.Ask(bounded, g)
+	if answer.State == v1alpha1.GateUnreachable {
+		ctrl.LoggerFrom(ctx).Info("Could not ask a gate", "gate", g.Name, "reason", answer.Message)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := e.clock.Now()
+	k.asking = false
+	changed := !e.counts(k, now) || !k.answer.same(answer)
+	if changed {
+		k.answer, k.since = answer, now
+	}
+	k.heard = now
+	for policy := range k.policies {
+		if changed {
+			e.wake(policy)
+		}
+	}
+	clear(k.policies)
+}
+
+// wake never waits: the policy looks again by itself when the next question is due.
+func (e *Evaluator) wake(policy string) {
+	select {
+	case e.woken <- event.GenericEvent{Object: &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: policy}}}:
+	default:
+	}
+}
+
+// forget drops what nobody has asked for in a long time.
+func (e *Evaluator) forget(now time.Time) {
+	for q, k := range e.known {
+		if !k.asking && now.Sub(k.heard) >= forgotten*e.interval {
+			delete(e.known, q)
+		}
+	}
+}
+
+func questionOf(g v1alpha1.PrometheusGate) question {
+	q := question{url: g.URL, query: g.Query}
+	if g.SecretRef != nil {
+		q.secret = g.SecretRef.Name
+	}
+	return q
+}

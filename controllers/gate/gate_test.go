@@ -1,0 +1,241 @@
+package gate
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+var start = time.Date(2026, 6, 1, 22, 0, 0, 0, time.UTC)
+
+// testServer answers when the test says so.
+type testServer struct {
+	asked   chan string
+	answers chan Answer
+}
+
+func (s *testServer) Ask(_ context.Context, g v1alpha1.PrometheusGate) Answer {
+	s.asked <- g.Query
+	return <-s.answers
+}
+
+// bench is an evaluator whose server and clock the test plays.
+type bench struct {
+	*Evaluator
+
+	t      *testing.T
+	server *testServer
+	clock  *clocktesting.FakePassiveClock
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	b := &bench{server: &testServer{asked: make(chan string, 10), answers: make(chan Answer)}, t: t, clock: clocktesting.NewFakePassiveClock(start)}
+	b.Evaluator = NewEvaluator(b.server, b.clock, Interval)
+	return b
+}
+
+// at sets the clock.
+func (b *bench) at(after time.Duration) { b.clock.SetTime(start.Add(after)) }
+
+// answer lets the server answer the one question it was asked, and waits until it has been heard.
+func (b *bench) answer(a Answer) {
+	b.t.Helper()
+	select {
+	case <-b.server.asked:
+	case <-time.After(5 * time.Second):
+		b.t.Fatal("nobody asks")
+	}
+	b.server.answers <- a
+	heard := func(context.Context) (bool, error) { return !b.busy(), nil }
+	if err := wait.PollUntilContextTimeout(b.t.Context(), time.Millisecond, 5*time.Second, true, heard); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bench) busy() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, k := range b.known {
+		if k.asking {
+			return true
+		}
+	}
+	return false
+}
+
+func (b *bench) idle() {
+	b.t.Helper()
+	if b.busy() {
+		b.t.Error("the server is asked")
+	}
+}
+
+func (b *bench) ask(policy string, gates ...v1alpha1.PrometheusGate) time.Duration {
+	b.t.Helper()
+	return b.Ask(b.t.Context(), policy, gates).Sub(start)
+}
+
+// wakes are the policies that are woken, each once.
+func (b *bench) wakes() []string {
+	var names []string
+	for len(b.Woken()) > 0 {
+		names = append(names, (<-b.Woken()).Object.GetName())
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (b *bench) says(want ...v1alpha1.GateStatus) {
+	b.t.Helper()
+	if diff := cmp.Diff(want, b.Said([]v1alpha1.PrometheusGate{up})); diff != "" {
+		b.t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func status(state v1alpha1.GateState, message string, since time.Duration) v1alpha1.GateStatus {
+	return v1alpha1.GateStatus{Name: "up", State: state, Message: message, At: metav1.NewTime(start.Add(since))}
+}
+
+var (
+	up    = v1alpha1.PrometheusGate{Name: "up", URL: "http://prometheus", Query: "up == 0"}
+	quiet = Answer{State: v1alpha1.GateClear}
+)
+
+func fires(series string) Answer {
+	return Answer{State: v1alpha1.GateFiring, Message: series, series: []string{series}}
+}
+
+// TestEvaluator: what it says, and whom it wakes, as answers come in.
+func TestEvaluator(t *testing.T) {
+	b := newBench(t)
+	b.says()
+	if next := b.ask("workers", up); next != Interval {
+		t.Errorf("looks again after %s", next)
+	}
+	b.says() // asked, and not answered
+	b.at(2 * time.Second)
+	b.answer(quiet)
+	b.says(status(v1alpha1.GateClear, "", 2*time.Second))
+	if diff := cmp.Diff([]string{"workers"}, b.wakes()); diff != "" {
+		t.Error(diff)
+	}
+
+	b.at(Interval)
+	b.ask("workers", up)
+	b.says(status(v1alpha1.GateClear, "", 2*time.Second)) // until the next answer, the last one counts
+	b.answer(quiet)
+	b.says(status(v1alpha1.GateClear, "", 2*time.Second))
+	if woken := b.wakes(); len(woken) > 0 {
+		t.Errorf("the same again wakes %v", woken)
+	}
+
+	b.at(2 * Interval)
+	b.ask("workers", up)
+	b.answer(fires("x"))
+	b.says(status(v1alpha1.GateFiring, "x", 2*Interval))
+	if diff := cmp.Diff([]string{"workers"}, b.wakes()); diff != "" {
+		t.Error(diff)
+	}
+
+	b.at(3 * Interval)
+	b.ask("workers", up)
+	b.answer(unreachable("no answer"))
+	b.says(status(v1alpha1.GateUnreachable, "no answer", 3*Interval)) // a failure counts at once
+}
+
+// TestEvaluator_AsksOnce: one question in an interval, however many policies and nodes wait.
+func TestEvaluator_AsksOnce(t *testing.T) {
+	b := newBench(t)
+	same := up
+	same.Name, same.FailurePolicy = "also-up", v1alpha1.GateFailureAllow
+	for range 100 {
+		b.ask("workers", up)
+		b.ask("databases", same)
+	}
+	b.answer(quiet)
+	if diff := cmp.Diff([]string{"databases", "workers"}, b.wakes()); diff != "" {
+		t.Error(diff)
+	}
+	b.at(Interval - 1)
+	if next := b.ask("workers", up); next != Interval {
+		t.Errorf("looks again after %s", next)
+	}
+	b.idle()
+	b.at(Interval)
+	b.ask("databases", same)
+	b.answer(quiet)
+}
+
+// TestEvaluator_Questions: an answer belongs to address, query and Secret, not to a name.
+func TestEvaluator_Questions(t *testing.T) {
+	b := newBench(t)
+	b.ask("workers", up)
+	b.answer(quiet)
+	for name, edit := range map[string]func(*v1alpha1.PrometheusGate){
+		"query":   func(g *v1alpha1.PrometheusGate) { g.Query = "up == 1" },
+		"address": func(g *v1alpha1.PrometheusGate) { g.URL = "http://other" },
+		"Secret":  func(g *v1alpha1.PrometheusGate) { g.SecretRef = &v1alpha1.SecretReference{Name: "other"} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			edited := up
+			edit(&edited)
+			if said := b.Said([]v1alpha1.PrometheusGate{edited}); said != nil {
+				t.Errorf("the answer to another question counts: %v", said)
+			}
+			b.ask("workers", edited)
+			b.answer(fires("x"))
+			b.says(status(v1alpha1.GateClear, "", 0))
+		})
+	}
+}
+
+// TestEvaluator_Stale: what was not heard lately is not known, whatever the clock does.
+func TestEvaluator_Stale(t *testing.T) {
+	b := newBench(t)
+	b.ask("workers", up)
+	b.answer(quiet)
+	b.at(2*Interval - 1)
+	b.says(status(v1alpha1.GateClear, "", 0))
+	b.at(2 * Interval)
+	b.says()
+	b.at(-time.Second) // the clock was set back: nobody knows how old the answer is
+	b.says()
+	b.ask("workers", up)
+	b.answer(quiet)
+	b.says(status(v1alpha1.GateClear, "", -time.Second))
+}
+
+// TestEvaluator_SlowServer: nobody waits for a server that does not answer, and it is not asked again meanwhile.
+func TestEvaluator_SlowServer(t *testing.T) {
+	b := newBench(t)
+	b.ask("workers", up)
+	b.at(10 * Interval)
+	b.ask("workers", up)
+	b.answer(unreachable("no answer within 10s"))
+	b.idle()
+	b.says(status(v1alpha1.GateUnreachable, "no answer within 10s", 10*Interval))
+}
+
+// TestEvaluator_Forgets: what nobody asks for takes no memory.
+func TestEvaluator_Forgets(t *testing.T) {
+	b := newBench(t)
+	b.ask("workers", up)
+	b.answer(quiet)
+	b.at(forgotten * Interval)
+	other := up
+	other.Query = "other"
+	b.ask("workers", other)
+	b.answer(quiet)
+	if len(b.known) != 1 {
+		t.Errorf("%d questions are remembered", len(b.known))
+	}
+}

@@ -1,0 +1,149 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/api"
+	promv1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+const (
+	// largest is the longest answer that is read, in bytes.
+	largest = 4 << 20
+	// idle is how long a connection is kept for the next question.
+	idle = 2 * Interval
+)
+
+// Prometheus asks servers over HTTP, with one pool of connections for each.
+type Prometheus struct {
+	Secrets Secrets
+
+	mu      sync.Mutex
+	servers map[serverKey]*server
+}
+
+type serverKey struct{ url, secret string }
+
+// server is one server as one version of a Secret opens it.
+type server struct {
+	version     string
+	credentials credentials
+	client      *http.Client
+	api         promv1.API
+}
+
+// Ask asks the gate's query, now. It has an answer for every failure.
+func (p *Prometheus) Ask(ctx context.Context, gate v1alpha1.PrometheusGate) Answer {
+	s, err := p.server(ctx, gate)
+	if err != nil {
+		return unreachable(err.Error())
+	}
+	result, warnings, err := s.api.Query(ctx, gate.Query, time.Time{}, promv1.WithTimeout(Timeout))
+	if err != nil {
+		return unreachable(s.credentials.redact(why(err)))
+	}
+	if len(warnings) > 0 {
+		ctrl.LoggerFrom(ctx).Info("A gate's query has warnings", "gate", gate.Name, "warnings", warnings)
+	}
+	return answerOf(result)
+}
+
+// server reads the Secret each time, and keeps the connections until it changes.
+func (p *Prometheus) server(ctx context.Context, gate v1alpha1.PrometheusGate) (*server, error) {
+	key, version := serverKey{url: gate.URL}, ""
+	var c credentials
+	if gate.SecretRef != nil {
+		secret, err := p.Secrets.get(ctx, gate.SecretRef.Name)
+		if err != nil {
+			return nil, err
+		}
+		if c, err = credentialsOf(secret); err != nil {
+			return nil, err
+		}
+		key.secret, version = secret.Name, string(secret.UID)+"/"+secret.ResourceVersion
+	} else {
+		c, _ = credentialsOf(nil)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s := p.servers[key]; s != nil && s.version == version {
+		return s, nil
+	} else if s != nil {
+		s.client.CloseIdleConnections()
+	}
+	s, err := open(gate.URL, version, c)
+	if err != nil {
+		return nil, err
+	}
+	if p.servers == nil {
+		p.servers = map[serverKey]*server{}
+	}
+	p.servers[key] = s
+	return s, nil
+}
+
+func open(address, version string, c credentials) (*server, error) {
+	s := &server{version: version, credentials: c, client: &http.Client{
+		CheckRedirect: func(*http.Request, []*http.Request) error { return errRedirected },
+		Transport: &authorized{credentials: c, next: &http.Transport{
+			Proxy: http.ProxyFromEnvironment, TLSClientConfig: c.tls, ForceAttemptHTTP2: true,
+			MaxIdleConnsPerHost: 1, IdleConnTimeout: idle, TLSHandshakeTimeout: Timeout,
+		}},
+	}}
+	client, err := api.NewClient(api.Config{Address: address, Client: s.client})
+	if err != nil {
+		return nil, fmt.Errorf("the address cannot be used: %w", err)
+	}
+	s.api = promv1.NewAPI(client)
+	return s, nil
+}
+
+// authorized adds credentials to requests, and bounds what is read of the answers.
+type authorized struct {
+	credentials
+
+	next *http.Transport
+}
+
+// RoundTrip is http.RoundTripper's.
+func (a *authorized) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	a.authorize(r)
+	response, err := a.next.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	response.Body = &bounded{ReadCloser: response.Body, left: largest}
+	return response, nil
+}
+
+// CloseIdleConnections is http.Client's.
+func (a *authorized) CloseIdleConnections() { a.next.CloseIdleConnections() }
+
+var errTooLong = errors.New("the answer is longer than 4 MiB: let the query aggregate")
+
+// bounded is a body that may not be endless.
+type bounded struct {
+	io.ReadCloser
+
+	left int
+}
+
+// Read is io.Reader's.
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, errTooLong
+	}
+	n, err := b.ReadCloser.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	return n, err
+}

@@ -1,0 +1,167 @@
+package gate
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/promserver"
+)
+
+const (
+	isClear, mute = v1alpha1.GateClear, v1alpha1.GateUnreachable
+
+	// none is a query without a result.
+	none = "up == 0"
+	// stranger is what Go says of a certificate that nobody it trusts has signed.
+	stranger = "x509: certificate signed by unknown authority"
+	refused  = "the server refuses: client error: 401"
+
+	password = "correct horse"
+	// users is the part of web.config.yml with its hash.
+	users = "basic_auth_users: {reboot-operator: '$2b$04$55Gyc7EXroswtX.1UtESde7XI/ax767STqKlwDg//iUdFE2VJFZem'}\n"
+)
+
+// files are written into a folder of the test's.
+type files struct {
+	t   *testing.T
+	dir string
+}
+
+func (f files) write(name string, data []byte) string {
+	f.t.Helper()
+	path := filepath.Join(f.dir, name)
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		f.t.Fatal(err)
+	}
+	return path
+}
+
+// serving is the part of web.config.yml with a certificate.
+func (f files) serving(certificate, key []byte) string {
+	f.t.Helper()
+	return fmt.Sprintf("tls_server_config:\n  cert_file: %s\n  key_file: %s\n", f.write("tls.crt", certificate), f.write("tls.key", key))
+}
+
+// anybody is a client that waits for a server to come up, and trusts everybody.
+func anybody(certificates ...tls.Certificate) *http.Client {
+	return &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true, Certificates: certificates, MinVersion: tls.VersionTLS12},
+	}}
+}
+
+// testPassword: users and TLS of the server's own web.config.yml.
+func testPassword(a *asker) {
+	t := a.t
+	f, ca, other := files{t, t.TempDir()}, newAuthority(t), newAuthority(t)
+	address := promserver.StartSecured(t, "", "", promserver.Security{Web: f.serving(ca.server(time.Now())) + users, Client: anybody()}).URL
+	a.says(address, none, "", mute, stranger)
+	a.says(address, none, "gone", mute, "Secret gone is missing in namespace default")
+	a.keep("basic", "ca.crt", string(other.pem), "username", "reboot-operator", "password", password)
+	a.says(address, none, "basic", mute, stranger)
+	a.keep("basic", "ca.crt", string(ca.pem))
+	a.says(address, none, "basic", mute, refused)
+	a.keep("basic", "ca.crt", string(ca.pem), "username", "reboot-operator", "password", "wrong")
+	a.says(address, none, "basic", mute, refused)
+	a.keep("basic", "ca.crt", string(ca.pem), "username", "reboot-operator", "password", password)
+	a.says(address, none, "basic", isClear, "")
+	a.says(strings.Replace(address, "https", "http", 1), none, "basic", mute, "the answer cannot be read: is this the API of a Prometheus server, and by the right one of http and https?")
+	a.keep("basic", "ca.crt", string(ca.pem), "username", "reboot-operator")
+	a.says(address, none, "basic", mute, "Secret basic has one of the keys username and password: both belong together")
+}
+
+// testClientCertificate: a server that wants one.
+func testClientCertificate(a *asker) {
+	t := a.t
+	f, ca, other := files{t, t.TempDir()}, newAuthority(t), newAuthority(t)
+	mine, key := ca.client("reboot-operator")
+	theirs, theirKey := other.client("reboot-operator")
+	pair, err := tls.X509KeyPair(mine, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := f.serving(ca.server(time.Now())) + "  client_auth_type: RequireAndVerifyClientCert\n  client_ca_file: " + f.write("ca.crt", ca.pem) + "\n"
+	address := promserver.StartSecured(t, "", "", promserver.Security{Web: web, Client: anybody(pair)}).URL
+	a.keep("mutual", "ca.crt", string(ca.pem))
+	a.says(address, none, "mutual", mute, "tls: certificate required")
+	a.keep("mutual", "ca.crt", string(ca.pem), "tls.crt", string(theirs), "tls.key", string(theirKey))
+	a.says(address, none, "mutual", mute, "tls: ")
+	a.keep("mutual", "ca.crt", string(ca.pem), "tls.crt", string(mine), "tls.key", string(key))
+	a.says(address, none, "mutual", isClear, "")
+
+	old := f.serving(ca.server(time.Now().Add(-2 * time.Hour)))
+	a.says(promserver.StartSecured(t, "", "", promserver.Security{Web: old, Client: anybody()}).URL, none, "mutual", mute, "the server's certificate has expired or is not valid yet")
+}
+
+// testToken: a proxy in front of the server wants a token, as Prometheus has none of its own.
+func testToken(a *asker) {
+	t := a.t
+	behind, err := url.Parse(promserver.Start(t, "", "").URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(behind)
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if seen := r.Header.Get("Authorization"); seen != "Bearer hunter2" {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusUnprocessableEntity)
+			fmt.Fprintf(w, `{"status":"error","errorType":"execution","error":"no entry with %s"}`, seen)
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(front.Close)
+	a.keep("bearer", "token", "hunter2\n")
+	a.says(front.URL, none, "bearer", isClear, "")
+	a.keep("bearer", "token", "hunter3")
+	a.says(front.URL, none, "bearer", mute, "the server refuses: no entry with Bearer …")
+	a.says(front.URL, none, "", mute, "the server refuses: no entry with")
+
+	away := httptest.NewServer(http.RedirectHandler(front.URL, http.StatusTemporaryRedirect))
+	t.Cleanup(away.Close)
+	a.keep("bearer", "token", "hunter2")
+	a.says(away.URL, none, "bearer", mute, "the server redirects, which is not followed")
+}
+
+// testFailures: a server that is slow, gone, or not Prometheus.
+func testFailures(a *asker) {
+	t := a.t
+	s := promserver.Start(t, "", "")
+	address := s.URL
+	a.says(address, none, "", isClear, "")
+	s.Freeze()
+	started := time.Now()
+	if got := a.ask(address, none, ""); got.Message != "no answer within 10s" {
+		t.Errorf("a slow server: %+v", got)
+	}
+	if took := time.Since(started); took < Timeout-time.Second || took > Timeout+5*time.Second {
+		t.Errorf("waited %s", took)
+	}
+	s.Resume()
+	a.says(address, none, "", isClear, "")
+	s.Stop(t.Context())
+	a.says(address, none, "", mute, strings.TrimPrefix(address, "http://")+" cannot be reached: connect: connection refused")
+	a.says("http://prometheus.invalid", none, "", mute, "no such host")
+
+	endless := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, `{"status":"success","data":{"resultType":"string","result":[0,"%s"]}}`, strings.Repeat("x", largest))
+	}))
+	t.Cleanup(endless.Close)
+	a.says(endless.URL, none, "", mute, "the answer is longer than 4 MiB: let the query aggregate")
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }))
+	t.Cleanup(page.Close)
+	a.says(page.URL, none, "", mute, "the answer cannot be read: ")
+	odd := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"status":"success","data":null}`) }))
+	t.Cleanup(odd.Close)
+	a.says(odd.URL, none, "", mute, "the answer cannot be read: ")
+}

@@ -1,0 +1,164 @@
+package gate
+
+import (
+	"context"
+	"encoding/json"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/promserver"
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
+)
+
+const namespace = "default"
+
+// exporter is a program that exports one gauge by the official library.
+func exporter(t *testing.T) (gauge prometheus.Gauge, target string) {
+	t.Helper()
+	gauge = prometheus.NewGauge(prometheus.GaugeOpts{Name: "test_errors", Help: "Set by the test."})
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(gauge)
+	s := httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	t.Cleanup(s.Close)
+	return gauge, s.Listener.Addr().String()
+}
+
+// config is a server that scrapes targets and evaluates alerts, names and expressions, ten times a second. The text is
+// YAML in the form of JSON.
+func config(t *testing.T, dir string, alerts map[string]string, targets ...string) string {
+	t.Helper()
+	type object = map[string]any
+	var rules []any
+	for name, expression := range alerts {
+		rules = append(rules, object{"alert": name, "expr": expression})
+	}
+	encode := func(content object) []byte {
+		text, err := json.Marshal(content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	files{t, dir}.write("rules.yml", encode(object{"groups": []any{object{"name": "test", "rules": rules}}}))
+	return string(encode(object{
+		"global":         object{"scrape_interval": "100ms", "scrape_timeout": "100ms", "evaluation_interval": "100ms"},
+		"rule_files":     []string{"rules.yml"},
+		"scrape_configs": []any{object{"job_name": "test", "static_configs": []any{object{"targets": targets}}}},
+	}))
+}
+
+// asker asks like the manager does, with what the API server has for Secrets.
+type asker struct {
+	*Prometheus
+
+	t   *testing.T
+	api client.Client
+}
+
+func newAsker(t *testing.T) *asker {
+	t.Helper()
+	env, err := testenv.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := env.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	api, err := client.New(env.Config, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &asker{Prometheus: &Prometheus{Secrets: Secrets{Reader: api, Namespace: namespace}}, t: t, api: api}
+}
+
+// in asks for a part of the test.
+func (a *asker) in(t *testing.T) *asker {
+	t.Helper()
+	return &asker{Prometheus: a.Prometheus, t: t, api: a.api}
+}
+
+// keep makes the Secret what it is to be.
+func (a *asker) keep(name string, keysAndValues ...string) {
+	a.t.Helper()
+	s := secret(keysAndValues...)
+	s.ObjectMeta = metav1.ObjectMeta{Name: name, Namespace: namespace}
+	err := client.IgnoreAlreadyExists(a.api.Create(a.t.Context(), s))
+	if err == nil {
+		err = a.api.Update(a.t.Context(), s)
+	}
+	if err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+func (a *asker) ask(address, query, secret string) Answer {
+	ctx, cancel := context.WithTimeout(a.t.Context(), Timeout)
+	defer cancel()
+	g := v1alpha1.PrometheusGate{Name: "g", URL: address, Query: query}
+	if secret != "" {
+		g.SecretRef = &v1alpha1.SecretReference{Name: secret}
+	}
+	return a.Ask(ctx, g)
+}
+
+// says asks until the answer is what it should be: the server scrapes ten times a second.
+func (a *asker) says(address, query, secret string, state v1alpha1.GateState, message string) {
+	a.t.Helper()
+	var got Answer
+	right := func(context.Context) (bool, error) {
+		got = a.ask(address, query, secret)
+		return got.State == state && strings.Contains(got.Message, message), nil
+	}
+	if err := wait.PollUntilContextTimeout(a.t.Context(), 50*time.Millisecond, 10*time.Second, true, right); err != nil {
+		a.t.Fatalf("got %s %q, want %s %q", got.State, got.Message, state, message)
+	}
+}
+
+// TestPrometheus asks a real server, which scrapes a real exporter.
+func TestPrometheus(t *testing.T) {
+	a := newAsker(t)
+	t.Run("queries", func(t *testing.T) { testQueries(a.in(t)) })
+	t.Run("users and TLS", func(t *testing.T) { testPassword(a.in(t)) })
+	t.Run("client certificates", func(t *testing.T) { testClientCertificate(a.in(t)) })
+	t.Run("token", func(t *testing.T) { testToken(a.in(t)) })
+	t.Run("failures", func(t *testing.T) { testFailures(a.in(t)) })
+}
+
+func testQueries(a *asker) {
+	t := a.t
+	errors, target := exporter(t)
+	dir := t.TempDir()
+	address := promserver.Start(t, dir, config(t, dir, map[string]string{
+		"TooManyErrors": "test_errors > 2", "RebootOperatorNodePending": "vector(1)",
+	}, target)).URL
+	const firing = v1alpha1.GateFiring
+	const alerts = `ALERTS{alertstate="firing"}`
+	a.says(address, "test_errors", "", firing, `test_errors{instance="`+target+`", job="test"} = 0`)
+	a.says(address, "test_errors > 2", "", isClear, "")
+	a.says(address, `count(ALERTS{alertname="RebootOperatorNodePending"})`, "", firing, "{} = 1") // the operator's own fires
+	a.says(address, alerts, "", isClear, "")                                                      // and does not count
+	errors.Set(3.5)
+	a.says(address+"/", "test_errors > 2", "", firing, `= 3.5`)
+	a.says(address, alerts, "", firing, `ALERTS{alertname="TooManyErrors", alertstate="firing", instance="`+target+`", job="test"} = 1`)
+	a.says(address, "test_errors[1m]", "", firing, "= 3.5")
+	a.says(address, "scalar(test_errors) > bool 2", "", firing, "the query = 1")
+	a.says(address, "scalar(test_errors) > bool 4", "", isClear, "")
+	a.says(address, "scalar(nothing)", "", mute, "NaN")
+	a.says(address, `"text"`, "", mute, "the query gives a string")
+	a.says(address, "test_errors >", "", mute, "the query is refused: ")
+	a.says(address, "rate(nothing)", "", mute, "the query is refused: ")
+	a.says(address+"/nowhere", "up", "", mute, "the server refuses: client error: 404")
+	errors.Set(0)
+	a.says(address, "test_errors > 2", "", isClear, "")
+}

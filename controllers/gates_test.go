@@ -1,0 +1,205 @@
+package controllers_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/promserver"
+)
+
+// gateServer is a real Prometheus that scrapes a real exporter, behind a proxy that counts and wants a token.
+type gateServer struct {
+	*promserver.Server
+
+	errors prometheus.Gauge
+	url    string
+	asked  atomic.Int32
+}
+
+func startGateServer() *gateServer {
+	g := &gateServer{errors: prometheus.NewGauge(prometheus.GaugeOpts{Name: "test_errors"})}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(g.errors)
+	exporter := httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	DeferCleanup(exporter.Close)
+	g.Server = promserver.Start(GinkgoTB(), "", fmt.Sprintf(`{global: {scrape_interval: 100ms, scrape_timeout: 100ms},
+		scrape_configs: [{job_name: test, static_configs: [{targets: ["%s"]}]}]}`, exporter.Listener.Addr()))
+	DeferCleanup(g.Resume)
+	behind, err := url.Parse(g.URL)
+	Expect(err).NotTo(HaveOccurred())
+	proxy := httputil.NewSingleHostReverseProxy(behind)
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		g.asked.Add(1)
+		if r.Header.Get("Authorization") != "Bearer hunter2" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	DeferCleanup(front.CloseClientConnections)
+	g.url = front.URL
+	Eventually(func() int {
+		found, err := g.Query(context.Background(), "test_errors")
+		Expect(err).NotTo(HaveOccurred())
+		return len(found)
+	}).Should(Equal(1))
+	return g
+}
+
+// gate asks whether there are errors; edits say otherwise.
+func (g *gateServer) gate(edit ...func(*v1alpha1.PrometheusGate)) func(*v1alpha1.RebootPolicySpec) {
+	gate := v1alpha1.PrometheusGate{
+		Name: "errors", URL: g.url, Query: "test_errors > 2", SecretRef: &v1alpha1.SecretReference{Name: "prometheus"},
+	}
+	for _, e := range edit {
+		e(&gate)
+	}
+	return func(s *v1alpha1.RebootPolicySpec) {
+		s.Gates = &v1alpha1.Gates{Prometheus: []v1alpha1.PrometheusGate{gate}}
+	}
+}
+
+// gateState is state and message of the policy's one gate.
+func gateState(p *v1alpha1.RebootPolicy) string {
+	for _, g := range policyStatus(p).Gates {
+		return string(g.State) + " " + g.Message
+	}
+	return ""
+}
+
+var _ = Describe("A gate that asks Prometheus", func() {
+	var server *gateServer
+	BeforeEach(func() {
+		server = startGateServer()
+		token := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "prometheus", Namespace: "default"}, StringData: map[string]string{"token": "hunter2"}}
+		Expect(api.Create(context.Background(), token)).To(Succeed())
+		DeferCleanup(func() { Expect(client.IgnoreNotFound(api.Delete(context.Background(), token))).To(Succeed()) })
+	})
+
+	It("holds reboots up while its query has a result, and lets them go on when it has none", func() {
+		server.errors.Set(7)
+		Eventually(func() any {
+			found, err := server.Query(context.Background(), "test_errors > 2")
+			Expect(err).NotTo(HaveOccurred())
+			return found
+		}).Should(HaveLen(1))
+		f := makeFleet(3)
+		p := f.policy("workers", server.gate())
+		Eventually(func() string { return acceptedReason(p) }).Should(Equal("Accepted"))
+		Consistently(server.asked.Load, "1s").Should(BeZero(), "no node waits")
+		f.need(f.nodes...)
+		for _, name := range f.nodes {
+			Eventually(f.reason).WithArguments(name).Should(Equal("False AlertFiring"))
+			Expect(f.condition(name, v1alpha1.NodeRebootPermitted).Message).To(
+				And(HavePrefix("gate errors of policy "+p.Name+": test_errors{instance="), HaveSuffix("= 7")))
+		}
+		Eventually(gateState).WithArguments(p).Should(HavePrefix("Firing test_errors{"))
+		Eventually(reasonsOf).WithArguments(p.Name).Should(ContainElement("AlertFiring"))
+		Eventually(blocked).WithArguments(p.Name).Should(Equal(map[string]float64{"AlertFiring": 3}))
+		Expect(policyStatus(p).Grants).To(BeEmpty())
+
+		By("clearing in mid-rollout")
+		server.errors.Set(0)
+		Eventually(f.granted).Should(HaveLen(1))
+		Expect(gateState(p)).To(Equal("Clear "))
+		Eventually(reasonsOf).WithArguments(p.Name).Should(ContainElement("GateClear"))
+		first := f.granted()[0]
+		f.start(first)
+
+		By("firing while the first one drains, which is finished")
+		server.errors.Set(8)
+		Eventually(gateState).WithArguments(p).Should(HavePrefix("Firing test_errors{"))
+		f.commit(first)
+		f.boot(first, 2)
+		Eventually(f.granted).Should(BeEmpty())
+		Consistently(f.granted, "2s").Should(BeEmpty())
+
+		By("clearing again")
+		server.errors.Set(1)
+		for range 2 {
+			Eventually(f.granted).Should(HaveLen(1))
+			f.reboot(f.granted()[0])
+			Eventually(f.granted).Should(BeEmpty())
+		}
+		Eventually(gateState).WithArguments(p).Should(BeEmpty(), "nobody waits any more")
+		asked := server.asked.Load()
+		Consistently(server.asked.Load, "2s").Should(BeNumerically("<=", asked+1))
+	})
+
+	It("is a no while the server does not answer, and no other policy waits for it", func() {
+		server.Freeze()
+		slow, other := makeFleet(2), makeFleet(1)
+		p := slow.policy("workers", server.gate())
+		slow.need(slow.nodes...)
+		other.need(other.nodes...)
+		Eventually(server.asked.Load).Should(BeEquivalentTo(1))
+		started := time.Now()
+		other.policy("workers")
+		Eventually(other.granted).Should(HaveLen(1))
+		Expect(time.Since(started)).To(BeNumerically("<", 5*time.Second))
+		Eventually(slow.reason).WithArguments(slow.nodes[0]).Should(Equal("False GateUnreachable"))
+		Expect(slow.condition(slow.nodes[0], v1alpha1.NodeRebootPermitted).Message).To(
+			Equal("gate errors of policy " + p.Name + ": no answer within 10s"))
+		Eventually(reasonsOf).WithArguments(p.Name).Should(ContainElement("GateUnreachable"))
+		server.Resume()
+		Eventually(slow.granted).Should(HaveLen(1))
+	})
+
+	It("says which Secret is missing, and takes it from the next question on", func() {
+		f := makeFleet(1)
+		p := f.policy("workers", server.gate(func(g *v1alpha1.PrometheusGate) { g.SecretRef.Name = "late" }))
+		f.need(f.nodes...)
+		Eventually(gateState).WithArguments(p).Should(Equal("Unreachable Secret late is missing in namespace default"))
+		late := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "late", Namespace: "default"}, StringData: map[string]string{"token": "wrong"}}
+		Expect(api.Create(context.Background(), late)).To(Succeed())
+		DeferCleanup(func() { Expect(api.Delete(context.Background(), late)).To(Succeed()) })
+		Eventually(gateState).WithArguments(p).Should(Equal("Unreachable the server refuses: client error: 401"))
+		Expect(f.granted()).To(BeEmpty())
+		late.Data = map[string][]byte{"token": []byte("hunter2")}
+		Expect(api.Update(context.Background(), late)).To(Succeed())
+		Eventually(f.granted).Should(HaveLen(1))
+	})
+
+	It("lets reboots go on where the policy says so of a server that cannot be asked, and says that", func() {
+		f := makeFleet(2)
+		p := f.policy("workers", server.gate(func(g *v1alpha1.PrometheusGate) {
+			g.FailurePolicy, g.SecretRef.Name = v1alpha1.GateFailureAllow, "nowhere"
+		}))
+		f.need(f.nodes...)
+		Eventually(f.granted).Should(HaveLen(1))
+		Expect(gateState(p)).To(Equal("Unreachable Secret nowhere is missing in namespace default; failurePolicy Allow lets reboots go on"))
+	})
+
+	It("is asked once, however many nodes and policies wait, and writes nothing while it says the same", func() {
+		server.errors.Set(7)
+		a, b := makeFleet(10), makeFleet(10)
+		p := a.policy("workers", server.gate())
+		b.policy("workers", server.gate(func(g *v1alpha1.PrometheusGate) { g.Name = "the-same" }))
+		a.need(a.nodes...)
+		b.need(b.nodes...)
+		Eventually(a.reason).WithArguments(a.nodes[9]).Should(Equal("False AlertFiring"))
+		Eventually(b.reason).WithArguments(b.nodes[9]).Should(Equal("False AlertFiring"))
+		Eventually(gateState).WithArguments(p).Should(HavePrefix("Firing"))
+		before, asked, started := requests.count(), server.asked.Load(), time.Now()
+		Eventually(server.asked.Load).Should(BeNumerically(">=", asked+3))
+		Expect(time.Since(started)).To(BeNumerically(">", 2*gateInterval), "three answers in less than two intervals")
+		server.errors.Set(9)
+		Eventually(server.asked.Load).Should(BeNumerically(">=", asked+6))
+		Expect(requests.count()-before).To(BeNumerically("<=", int(server.asked.Load()-asked)+2), "a Secret is read for each question, and nothing written")
+	})
+})

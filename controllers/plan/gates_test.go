@@ -1,0 +1,171 @@
+package plan_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/window"
+)
+
+// gated asks gates of these names; "name?" is one with failurePolicy Allow.
+func gated(names ...string) func(*v1alpha1.RebootPolicy) {
+	return func(p *v1alpha1.RebootPolicy) {
+		p.Spec.Gates = &v1alpha1.Gates{}
+		for _, name := range names {
+			g := v1alpha1.PrometheusGate{Name: name, URL: "http://prometheus", Query: "up == 0"}
+			if name[len(name)-1] == '?' {
+				g.Name, g.FailurePolicy = name[:len(name)-1], v1alpha1.GateFailureAllow
+			}
+			p.Spec.Gates.Prometheus = append(p.Spec.Gates.Prometheus, g)
+		}
+	}
+}
+
+// told is what the policy's status says of its gates.
+func told(gates ...v1alpha1.GateStatus) func(*v1alpha1.RebootPolicy) {
+	return func(p *v1alpha1.RebootPolicy) { p.Status.Gates = gates }
+}
+
+// said is what a gate said at an instant counted from the evening.
+func said(name string, state v1alpha1.GateState, message string, since time.Duration) v1alpha1.GateStatus {
+	return v1alpha1.GateStatus{Name: name, State: state, Message: message, At: metav1.NewTime(evening.Add(since))}
+}
+
+func quiet(name string) v1alpha1.GateStatus  { return said(name, v1alpha1.GateClear, "", 0) }
+func firing(name string) v1alpha1.GateStatus { return said(name, v1alpha1.GateFiring, "up = 0", 0) }
+func unreachable(name string) v1alpha1.GateStatus {
+	return said(name, v1alpha1.GateUnreachable, "no answer within 10s", 0)
+}
+
+// TestReboots_Gates: what gates say before a grant, and what they do to one that the agent has not begun.
+func TestReboots_Gates(t *testing.T) {
+	const unasked, alert, mute = "gate a of policy workers has not been asked yet", "gate a of policy workers: up = 0", "gate a of policy workers: no answer within 10s"
+	cases := map[string]struct {
+		gates []string
+		said  []v1alpha1.GateStatus
+		// before is the objection to a grant; empty: it is given.
+		before  v1alpha1.Reason
+		message string
+		// inLedger is what is done about a grant that the node has not been shown, onNode about one that it has.
+		inLedger, onNode plan.Action
+	}{
+		"none":                        {inLedger: plan.RingBell, onNode: plan.Wait},
+		"not asked yet":               {[]string{"a"}, nil, v1alpha1.ReasonGateUnreachable, unasked, plan.Wait, plan.Wait},
+		"not asked yet, and may fail": {[]string{"a?"}, nil, v1alpha1.ReasonGateUnreachable, unasked, plan.Wait, plan.Wait},
+		"another was asked":           {[]string{"a"}, []v1alpha1.GateStatus{quiet("b")}, v1alpha1.ReasonGateUnreachable, unasked, plan.Wait, plan.Wait},
+		"clear":                       {gates: []string{"a"}, said: []v1alpha1.GateStatus{quiet("a")}, inLedger: plan.RingBell, onNode: plan.Wait},
+		"firing":                      {[]string{"a"}, []v1alpha1.GateStatus{firing("a")}, v1alpha1.ReasonAlertFiring, alert, plan.CancelGrant, plan.CancelGrant},
+		"firing, and may fail":        {[]string{"a?"}, []v1alpha1.GateStatus{firing("a")}, v1alpha1.ReasonAlertFiring, alert, plan.CancelGrant, plan.CancelGrant},
+		"unreachable":                 {[]string{"a"}, []v1alpha1.GateStatus{unreachable("a")}, v1alpha1.ReasonGateUnreachable, mute, plan.CancelGrant, plan.CancelGrant},
+		"unreachable, and may fail":   {gates: []string{"a?"}, said: []v1alpha1.GateStatus{unreachable("a")}, inLedger: plan.RingBell, onNode: plan.Wait},
+		"one of two fires": {
+			[]string{"b", "a"}, []v1alpha1.GateStatus{quiet("b"), firing("a")}, v1alpha1.ReasonAlertFiring, alert, plan.CancelGrant, plan.CancelGrant,
+		},
+		"one fires, which is worse than one that cannot be asked": {
+			[]string{"b", "a"}, []v1alpha1.GateStatus{unreachable("b"), firing("a")}, v1alpha1.ReasonAlertFiring, alert, plan.CancelGrant, plan.CancelGrant,
+		},
+		"one cannot be asked, which is worse than one that was not yet": {
+			[]string{"b", "a"}, []v1alpha1.GateStatus{unreachable("a")}, v1alpha1.ReasonGateUnreachable, mute, plan.CancelGrant, plan.CancelGrant,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			before := one(policy("workers", gated(tc.gates...)), needy("worker-1"))
+			before.gates = tc.said
+			p := before.plan()
+			if p.WaitsForGates != (len(tc.gates) > 0) {
+				t.Errorf("waits for gates: %t", p.WaitsForGates)
+			}
+			var got plan.Decision
+			if len(p.Decisions) > 0 {
+				got = p.Decisions[0]
+			}
+			if got.Reason != tc.before || got.Message != tc.message || len(p.Granted) > 0 != (tc.before == "") {
+				t.Errorf("before a grant: %+v, granted %v", got, p.Granted)
+			}
+			if got.Brief != (tc.message == unasked) {
+				t.Errorf("brief: %t", got.Brief)
+			}
+			inLedger := one(policy("workers", gated(tc.gates...), holding(7, entry("worker-1", 7))), needy("worker-1"))
+			onNode := one(policy("workers", gated(tc.gates...), holding(7, entry("worker-1", 7))), needy("worker-1", grant(7, v1alpha1.GrantActive)))
+			draining := one(policy("workers", gated(tc.gates...), holding(7, entry("worker-1", 7))),
+				needy("worker-1", grant(7, v1alpha1.GrantActive), progress(7, v1alpha1.PhaseDraining)))
+			inLedger.gates, onNode.gates, draining.gates = tc.said, tc.said, tc.said
+			actions := []plan.Action{inLedger.plan().Flights[0].Action, onNode.plan().Flights[0].Action, draining.plan().Flights[0].Action}
+			if diff := cmp.Diff([]plan.Action{tc.inLedger, tc.onNode, plan.Wait}, actions); diff != "" {
+				t.Errorf("in the ledger, on the node, and draining (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestReboots_WaitsForGates: nobody asks a gate for a node that something else keeps, or where none needs a reboot.
+func TestReboots_WaitsForGates(t *testing.T) {
+	closed := one(policy("workers", gated("a")), needy("worker-1"))
+	closed.window = &window.State{}
+	dry := one(policy("workers", gated("a"), dryRun), needy("worker-1"))
+	dry.gates = []v1alpha1.GateStatus{quiet("a")}
+	for name, tc := range map[string]struct {
+		situation situation
+		want      bool
+	}{
+		"a node that waits":               {one(policy("workers", gated("a")), needy("worker-1")), true},
+		"no node needs a reboot":          {one(policy("workers", gated("a")), newHost("worker-1")), false},
+		"the window is closed":            {closed, false},
+		"the node is paused":              {one(policy("workers", gated("a")), needy("worker-1", annotated(v1alpha1.AnnotationPaused, "true"))), false},
+		"the node backs off":              {one(policy("workers", gated("a")), needy("worker-1", progress(1, v1alpha1.PhaseAborted, failed(1, v1alpha1.ReasonDrainTimedOut, "")))), false},
+		"the policy only reports":         {dry, true},
+		"a grant that has not begun":      {one(policy("workers", gated("a"), holding(7, entry("worker-1", 7))), needy("worker-1", grant(7, v1alpha1.GrantActive))), true},
+		"a drain has begun, nobody waits": {one(policy("workers", gated("a"), holding(7, entry("worker-1", 7))), needy("worker-1", grant(7, v1alpha1.GrantActive), progress(7, v1alpha1.PhaseDraining))), false},
+		"another policy's node":           {one(policy("workers", gated("a"), selects("pool", "x")), needy("worker-1")), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := tc.situation.plan()
+			if p.WaitsForGates != tc.want {
+				t.Errorf("waits for gates: %t, want %t", p.WaitsForGates, tc.want)
+			}
+			if !tc.want && p.Gates != nil {
+				t.Errorf("tells %v", p.Gates)
+			}
+		})
+	}
+}
+
+// TestReboots_GatesTold: status.gates changes with what gates say, and keeps since when they have.
+func TestReboots_GatesTold(t *testing.T) {
+	const before, now = -time.Hour, time.Duration(0)
+	allow := "no answer within 10s; failurePolicy Allow lets reboots go on"
+	for name, tc := range map[string]struct {
+		gate             string
+		told, said, want []v1alpha1.GateStatus
+	}{
+		"not asked yet":         {gate: "a"},
+		"the first answer":      {"a", nil, []v1alpha1.GateStatus{quiet("a")}, []v1alpha1.GateStatus{quiet("a")}},
+		"the same again":        {"a", []v1alpha1.GateStatus{said("a", v1alpha1.GateFiring, "up = 0", before)}, []v1alpha1.GateStatus{firing("a")}, []v1alpha1.GateStatus{said("a", v1alpha1.GateFiring, "up = 0", before)}},
+		"another state":         {"a", []v1alpha1.GateStatus{said("a", v1alpha1.GateFiring, "up = 0", before)}, []v1alpha1.GateStatus{quiet("a")}, []v1alpha1.GateStatus{quiet("a")}},
+		"another message":       {"a", []v1alpha1.GateStatus{said("a", v1alpha1.GateFiring, "x", before)}, []v1alpha1.GateStatus{firing("a")}, []v1alpha1.GateStatus{firing("a")}},
+		"a new leader":          {"a", []v1alpha1.GateStatus{said("a", v1alpha1.GateFiring, "up = 0", before)}, nil, []v1alpha1.GateStatus{said("a", v1alpha1.GateFiring, "up = 0", before)}},
+		"a gate that is gone":   {"a", []v1alpha1.GateStatus{said("b", v1alpha1.GateFiring, "up = 0", before)}, nil, nil},
+		"a failure that counts": {"a", nil, []v1alpha1.GateStatus{unreachable("a")}, []v1alpha1.GateStatus{unreachable("a")}},
+		"one that does not":     {"a?", nil, []v1alpha1.GateStatus{unreachable("a")}, []v1alpha1.GateStatus{said("a", v1alpha1.GateUnreachable, allow, now)}},
+		"one that does not, again": {
+			"a?",
+			[]v1alpha1.GateStatus{said("a", v1alpha1.GateUnreachable, allow, before)},
+			[]v1alpha1.GateStatus{unreachable("a")},
+			[]v1alpha1.GateStatus{said("a", v1alpha1.GateUnreachable, allow, before)},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := one(policy("workers", gated(tc.gate), told(tc.told...)), needy("worker-1"), newHost("worker-2", notReady))
+			s.gates = tc.said
+			if diff := cmp.Diff(tc.want, s.plan().Gates); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
