@@ -58,10 +58,28 @@ var _ = Describe("An attempt", func() {
 		spec.Drain.OnTimeout = v1alpha1.DrainTimeoutReboot
 		m := draining(ctx, spec)
 		m.shows(ctx, phaseOf, Equal("1 Rebooting DrainTimedOut cordoned"))
+		Expect(progressOf(m.node(ctx)).PodsForced).To(BeEquivalentTo(1), "the pod that is left")
 		Eventually(m.logind.Reboots).Should(Equal(1))
 		Expect(conditionOf(corev1.NodeDrained)(m.node(ctx))).To(Equal("True DrainTimedOut"))
 		m.tells(ctx, v1alpha1.EventDrainTimedOut)
 		m.tells(ctx, v1alpha1.EventRebooting)
+	})
+
+	It("counts the pods that it deletes past their budget, in the write that there is anyway", func(ctx SpecContext) {
+		spec := *patient.DeepCopy()
+		spec.Drain.Rules = []v1alpha1.DrainRule{{
+			PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "protected"}}, Action: v1alpha1.DrainDelete,
+		}}
+		m := newMachine(ctx, spec)
+		m.protectedPod(ctx)
+		m.pod(ctx, "other", m.owner("ReplicaSet"))
+		m.start(ctx)
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+		before := len(m.requests.writes())
+		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.shows(ctx, phaseOf, Equal("1 Rebooting cordoned"))
+		Expect(progressOf(m.node(ctx)).PodsForced).To(BeEquivalentTo(1))
+		Expect(m.requests.writes()[before:]).To(HaveLen(4), "start, commit, an eviction and a deletion")
 	})
 
 	It("never goes on where the drain fails, not even after its time (behaviour 40)", func(ctx SpecContext) {

@@ -180,10 +180,10 @@ func (f *fleet) start(name string) {
 }
 
 // commit: the agent passes the point of no return.
-func (f *fleet) commit(name string) {
+func (f *fleet) commit(name string, edit ...func(*v1alpha1.Progress)) {
 	before, err := v1alpha1.ParseProgress(f.get(name).Annotations)
 	Expect(err).NotTo(HaveOccurred())
-	value := f.progress(name, v1alpha1.PhaseRebooting, func(p *v1alpha1.Progress) { p.Cordoned = before.Cordoned })
+	value := f.progress(name, v1alpha1.PhaseRebooting, append(edit, func(p *v1alpha1.Progress) { p.Cordoned = before.Cordoned })...)
 	f.patch(name, map[string]any{
 		"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationProgress: value}},
 		"status":   map[string]any{"conditions": []any{cond(corev1.NodeMaintenanceInProgress, "True", "Rebooting")}},

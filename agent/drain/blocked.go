@@ -17,8 +17,11 @@ const (
 
 // status is the drain as others see it.
 func (p *progress) status(now time.Time) Status {
-	s := Status{Remaining: len(p.entries), Evicted: p.left, Volumes: p.kept()}
+	s := Status{Remaining: len(p.entries), Evicted: p.left, Deleted: len(p.deleted), Volumes: p.kept()}
 	for _, e := range p.sorted() {
+		if p.deleted[e.uid] {
+			s.Deleting++
+		}
 		if pod, blocked := p.blocked(e, now); blocked {
 			s.Blocked = append(s.Blocked, pod)
 		}

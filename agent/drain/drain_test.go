@@ -106,6 +106,9 @@ var _ = Describe("Drain", func() {
 		Expect(d.wait()).To(Succeed())
 		Expect(w.wire.counts()).To(Equal(map[string]int{"LIST pods": 1, "WATCH pods": 1, "DELETE pods": 1}))
 		Expect(w.counted()).To(Equal(map[string]int{"deleted": 1}))
+		Expect(w.statuses).To(HaveExactElements(
+			drain.Status{Remaining: 1}, drain.Status{Remaining: 1, Deleted: 1, Deleting: 1}, drain.Status{Evicted: 1, Deleted: 1},
+		))
 	})
 
 	It("waits for pods to complete, and leaves them (action WaitCompleted)", func(ctx context.Context) {

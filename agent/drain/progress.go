@@ -31,6 +31,7 @@ type progress struct {
 	budgets map[types.NamespacedName]budget
 	changes int
 	staying map[types.UID][]volume.Use // the volumes of the pods that stay
+	deleted map[types.UID]bool         // the pods that a rule with action Delete has removed; they may be gone
 }
 
 func newProgress() *progress {
@@ -39,6 +40,7 @@ func newProgress() *progress {
 		asking:  map[types.UID]time.Time{},
 		budgets: map[types.NamespacedName]budget{},
 		staying: map[types.UID][]volume.Use{},
+		deleted: map[types.UID]bool{},
 	}
 }
 
@@ -88,6 +90,13 @@ func (p *progress) remove(uid types.UID) {
 func (p *progress) sent(uid types.UID, now time.Time) {
 	p.asking[uid] = now
 	p.entries[uid].sentAt = p.changes
+}
+
+// took takes in the pods that go by a rule with action Delete, even where the watch was quicker than the answer.
+func (p *progress) took(t target, v verdict) {
+	if v == accepted && t.decision.action == v1alpha1.DrainDelete {
+		p.deleted[t.uid] = true
+	}
 }
 
 // answered takes in the answer to a request. The error is one that ends the drain. jitter is in [0, 1).

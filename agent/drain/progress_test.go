@@ -246,6 +246,21 @@ func TestAnswered_Delays(t *testing.T) {
 	}
 }
 
+// What a rule with action Delete removes is counted once for each pod, whichever is heard first: the answer or the end.
+func TestTook(t *testing.T) {
+	left, going, evicted := makeTarget("left", action(v1alpha1.DrainDelete)), makeTarget("going", action(v1alpha1.DrainDelete)), makeTarget("evicted")
+	no := makeTarget("refused", action(v1alpha1.DrainDelete))
+	s := begin(t, left, going, evicted, no)
+	s.p.remove("left")
+	for _, a := range []target{left, going, going, evicted} {
+		s.p.took(a, accepted)
+	}
+	s.p.took(no, failed)
+	if got := s.p.status(at(0)); got.Deleted != 2 || got.Deleting != 1 || got.Remaining != 3 {
+		t.Errorf("status %+v", got)
+	}
+}
+
 func TestAnswered_Errors(t *testing.T) {
 	cases := map[string]struct {
 		answers []answer

@@ -35,6 +35,7 @@ func (r *run) ask(ctx context.Context, t target) {
 		if r.Evictions != nil {
 			r.Evictions(a.verdict.result(t.decision.action))
 		}
+		p.took(t, a.verdict)
 		return p.answered(t.uid, a, now, rand.Float64())
 	})
 }

@@ -25,15 +25,18 @@ type Pod struct {
 
 // Status is how far a drain is: Remaining pods must still go, Evicted have gone since this Drain call began, and Blocked,
 // sorted by namespace and name, are those of Remaining that do not go by themselves. Volumes are those that pods which stay
-// use: the node may go on using them.
+// use: the node may go on using them. Deleted is how many pods a rule with action Delete has removed since the call began,
+// Deleting how many of them are among Remaining.
 type Status struct {
 	Remaining, Evicted int
+	Deleted, Deleting  int
 	Volumes            []volume.Use
 	Blocked            []Pod
 }
 
 func (s Status) equal(other Status) bool {
 	return s.Remaining == other.Remaining && s.Evicted == other.Evicted &&
+		s.Deleted == other.Deleted && s.Deleting == other.Deleting &&
 		slices.Equal(s.Volumes, other.Volumes) && slices.Equal(s.Blocked, other.Blocked)
 }
 

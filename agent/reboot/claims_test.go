@@ -158,7 +158,7 @@ func TestKept_AsksOnceForEachClaimOfAnAttempt(t *testing.T) {
 // The wait of a process that has just drained and that of the next end alike.
 func TestDrainedAt_IsWhatTheFirstProcessTold(t *testing.T) {
 	first := makeObservation(hasDrained, using("disk"))
-	conditions := changed(nil, maintenance(first), first.Now)
+	conditions := conditionsOf(changed(nil, maintenance(first), first.Now))
 	next := makeObservation(hasDrained, using("disk"), func(o *Observation) { o.Now = now.Add(time.Minute) })
 	next.Conditions, next.Drain.DoneAt = conditions, next.Now
 	if got := next.drainedAt(); !got.Equal(first.Now) {

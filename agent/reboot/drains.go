@@ -44,6 +44,8 @@ type attempt struct {
 	Drain
 	seq      int64
 	settings Settings
+	// deletedBefore is what Deleted was when the drain that runs, or ran last, began.
+	deletedBefore int
 	// blocked are the pods in the way.
 	blocked []drain.Pod
 }
@@ -81,6 +83,7 @@ func (d *Drains) begin(ctx context.Context, o order) (stop func()) {
 	if d.last.seq != o.grant.Seq {
 		d.last = attempt{seq: o.grant.Seq}
 	}
+	d.last.deletedBefore = d.last.Deleted
 	d.last.State, d.last.Message, d.last.settings, d.last.blocked = DrainRunning, "", o.settings, nil
 	d.mu.Unlock()
 
@@ -106,26 +109,27 @@ func (d *Drains) progress(status drain.Status) {
 	d.last.blocked = status.Blocked
 	d.last.Message, d.last.Volumes = remaining(status), status.Volumes
 	d.last.Evicted = d.last.Evicted || status.Evicted > 0
+	d.last.Deleted, d.last.Remaining = d.last.deletedBefore+status.Deleted, status.Remaining-status.Deleting
 }
 
 // ended takes in how the drain ended. One that was stopped leaves nothing behind.
 func (d *Drains) ended(err error, stopped bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	end := Drain{Evicted: d.last.Evicted, Deleted: d.last.Deleted}
 	undrainable, ok := errors.AsType[*drain.UndrainableError](err)
 	switch {
 	case err == nil:
-		d.last.Drain = Drain{State: DrainDone, DoneAt: d.clock.Now(), Evicted: d.last.Evicted, Volumes: d.last.Volumes}
+		end.State, end.DoneAt, end.Volumes = DrainDone, d.clock.Now(), d.last.Volumes
 	case ok:
-		d.last.Drain = Drain{State: DrainUndrainable, Message: pods(undrainable.Pods)}
+		end.State, end.Message = DrainUndrainable, pods(undrainable.Pods)
 	case stopped:
-		d.last = attempt{}
+		d.last, end = attempt{}, Drain{}
 	default:
-		d.last.Drain = Drain{
-			State: DrainFailed, Message: fmt.Sprintf("The last error was: %v.", err),
-			Failures: d.last.Failures + 1, FailedAt: d.clock.Now(), Evicted: d.last.Evicted,
-		}
+		end.State, end.Message = DrainFailed, fmt.Sprintf("The last error was: %v.", err)
+		end.Failures, end.FailedAt = d.last.Failures+1, d.clock.Now()
 	}
+	d.last.Drain = end
 	d.wake.Ring()
 }
 

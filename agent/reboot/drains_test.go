@@ -146,6 +146,24 @@ func TestDrains_RememberThatAPodLeft(t *testing.T) {
 	})
 }
 
+// Pods that were deleted before an error were deleted all the same; those that are being deleted do not count twice.
+func TestDrains_CountPodsThatAreForced(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *Drains, f *fakeDrainer) {
+		t.Helper()
+		f.says = []drain.Status{{Remaining: 5}, {Remaining: 4, Deleted: 3, Deleting: 2}}
+		d.mustRun(t, 1)
+		d.mustBe(t, 1, Drain{State: DrainRunning, Message: "4 pods are left on the node.", Deleted: 3, Remaining: 2})
+		f.err <- errors.New("no right")
+		synctest.Wait()
+		d.mustBe(t, 1, Drain{State: DrainFailed, Message: "The last error was: no right.", Failures: 1, FailedAt: d.clock.Now(), Deleted: 3})
+		f.says = []drain.Status{{Remaining: 1}, {Deleted: 1}}
+		d.mustRun(t, 1)
+		f.err <- nil
+		synctest.Wait()
+		d.mustBe(t, 1, Drain{State: DrainDone, DoneAt: d.clock.Now(), Deleted: 4})
+	})
+}
+
 func TestDrains_Stop(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *Drains, f *fakeDrainer) {
 		t.Helper()
@@ -170,13 +188,13 @@ func TestDrains_WakeForOtherPodsInTheWay(t *testing.T) {
 		blocked := []drain.Pod{{Namespace: "a", Name: "b", UID: "u", Message: "why"}}
 		f.says = []drain.Status{{Remaining: 3}}
 		d.mustRun(t, 1)
-		d.mustBe(t, 1, Drain{State: DrainRunning, Message: "3 pods are left on the node."})
+		d.mustBe(t, 1, Drain{State: DrainRunning, Message: "3 pods are left on the node.", Remaining: 3})
 		if len(d.wake.rings) != 0 {
 			t.Error("woken for pods that are leaving")
 		}
 		f.says = []drain.Status{{Remaining: 3, Blocked: blocked}}
 		d.mustRun(t, 2)
-		d.mustBe(t, 2, Drain{State: DrainRunning, Message: "3 pods are left on the node; in the way: a/b (why)."})
+		d.mustBe(t, 2, Drain{State: DrainRunning, Message: "3 pods are left on the node; in the way: a/b (why).", Remaining: 3})
 		if diff := cmp.Diff(blocked, d.of(2).blocked); diff != "" || len(d.wake.rings) != 1 {
 			t.Errorf("blocked, %d rings (-want +got):\n%s", len(d.wake.rings), diff)
 		}

@@ -96,6 +96,9 @@ type Drain struct {
 	FailedAt time.Time
 	// Evicted tells whether a pod has left while this process drained.
 	Evicted bool
+	// Deleted is how many pods rules with action Delete have removed while this process drained, and Remaining how many other
+	// pods that must go are left.
+	Deleted, Remaining int
 	// DoneAt is when the drain was done, and Volumes are those that the pods which stay use.
 	DoneAt  time.Time
 	Volumes []volume.Use

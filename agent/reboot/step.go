@@ -2,6 +2,7 @@ package reboot
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -95,6 +96,7 @@ func resting(o Observation) Step {
 // draining looks for a reason to stop first, then at the drain.
 func draining(o Observation) Step {
 	commit, permitted := Commit(o.Record, o.BootID, o.Now)
+	commit.PodsForced = forced(o.Drain.Deleted)
 	switch {
 	case !permitted:
 		return unpermitted(o)
@@ -153,6 +155,7 @@ func timedOut(o Observation, commit v1alpha1.Progress) Step {
 		return abort(o, v1alpha1.ReasonDrainTimedOut, message, true)
 	}
 	commit.Reason, commit.Message = v1alpha1.ReasonDrainTimedOut, message
+	commit.PodsForced = forced(o.Drain.Deleted + o.Drain.Remaining)
 	return drained(o, commit)
 }
 
@@ -229,8 +232,12 @@ func abort(o Observation, reason v1alpha1.Reason, message string, failed bool) S
 	if !ok {
 		return Idle{}
 	}
+	progress.PodsForced = forced(o.Drain.Deleted)
 	return AbortDrain{Progress: progress, Uncordon: o.Record.last().Cordoned}
 }
+
+// forced fits a number of pods into the record.
+func forced(pods int) int32 { return int32(min(max(pods, 0), math.MaxInt32)) }
 
 // backoff doubles base with each failure after the first, up to limit.
 func backoff(failures int, base, limit time.Duration) time.Duration {

@@ -2,6 +2,7 @@ package reboot
 
 import (
 	"errors"
+	"math"
 	"testing"
 	"time"
 
@@ -64,6 +65,9 @@ func TestNext_Draining(t *testing.T) {
 	ignoring := func(o *Observation) { o.Policy.Reboot.Coordinators = v1alpha1.CoordinatorsIgnore }
 	noPolicy := func(o *Observation) { o.Policy = nil }
 	done, running := drainIs(Drain{State: DrainDone}), drainIs(Drain{State: DrainRunning, Message: "1 pod is left."})
+	forcing := func(deleted, remaining int) func(*Observation) {
+		return func(o *Observation) { o.Drain.Deleted, o.Drain.Remaining = deleted, remaining }
+	}
 	failedOnce := drainIs(Drain{State: DrainFailed, Failures: 1, FailedAt: now.Add(-4 * time.Second), Message: "No right."})
 	failedOften := drainIs(Drain{State: DrainFailed, Failures: 9, FailedAt: now.Add(-4 * time.Second)})
 	cases := map[string]struct {
@@ -92,6 +96,21 @@ func TestNext_Draining(t *testing.T) {
 		"too long: regardless": {makeObservation(beingDrained, running, lateButReboot), commit(func(p *v1alpha1.Progress) {
 			p.Reason, p.Message = v1alpha1.ReasonDrainTimedOut, "The drain took longer than 5m0s. 1 pod is left."
 		})},
+		"too long: regardless of pods that are left, which are counted": {
+			makeObservation(beingDrained, running, lateButReboot, forcing(2, 3)), commit(func(p *v1alpha1.Progress) {
+				p.Reason, p.Message, p.PodsForced = v1alpha1.ReasonDrainTimedOut, "The drain took longer than 5m0s. 1 pod is left.", 5
+			}),
+		},
+		"pods that were deleted are counted": {
+			makeObservation(beingDrained, done, forcing(2, 0)), commit(func(p *v1alpha1.Progress) { p.PodsForced = 2 }),
+		},
+		"pods that are left are not where it is given up": {
+			makeObservation(beingDrained, running, late, forcing(2, 3)), forcedAbort(2, "The drain took longer than 5m0s. 1 pod is left."),
+		},
+		"nor where it would go on and is held up": {
+			makeObservation(beingDrained, running, lateButReboot, inhibited, forcing(0, 3)),
+			aborts(v1alpha1.ReasonInhibited, "A shutdown is blocked by x.", 1),
+		},
 		"too long because it fails: never regardless (behaviour 40)": {
 			makeObservation(beingDrained, failedOnce, lateButReboot),
 			aborts(v1alpha1.ReasonDrainTimedOut, "The drain took longer than 5m0s. No right.", 1),
@@ -257,6 +276,21 @@ func check(t *testing.T, cases map[string]struct {
 
 func aborts(reason v1alpha1.Reason, message string, failures int32) AbortDrain {
 	return abortAt(now, reason, message, failures)
+}
+
+func forcedAbort(pods int32, message string) AbortDrain {
+	a := aborts(v1alpha1.ReasonDrainTimedOut, message, 1)
+	a.Progress.PodsForced = pods
+	return a
+}
+
+// A record takes any number, so that the manager can read it.
+func TestForced(t *testing.T) {
+	for pods, want := range map[int]int32{-1: 0, 0: 0, 7: 7, math.MaxInt32: math.MaxInt32, math.MaxInt32 + 1: math.MaxInt32} {
+		if got := forced(pods); got != want {
+			t.Errorf("forced(%d) = %d, want %d", pods, got, want)
+		}
+	}
 }
 
 func abortAt(at time.Time, reason v1alpha1.Reason, message string, failures int32) AbortDrain {

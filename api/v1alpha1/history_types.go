@@ -44,6 +44,12 @@ type PastReboot struct {
 	// endedAt is when the node was back in service. Absent: it never was.
 	// +optional
 	EndedAt metav1.Time `json:"endedAt,omitempty,omitzero"`
+	// podsForced is how many pods did not leave in order: those that were still there when the node was rebooted regardless
+	// (drain.onTimeout: Reboot), and those that drain rules with action Delete removed, at least since the agent last started.
+	// Absent: none.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	PodsForced int32 `json:"podsForced,omitempty"`
 	// drain, reboot and settle are how long these phases took; settle includes the hooks after the boot. Absent: the phase was
 	// not reached, or could not be measured.
 	// +optional

@@ -78,6 +78,10 @@ type Progress struct {
 	At metav1.Time `json:"at"`
 	// Failures counts the attempts in a row that failed (not those that were cancelled); a reboot ends the row.
 	Failures int32 `json:"failures,omitempty"`
+	// PodsForced counts the pods that did not leave in order: those that were still there when the node was rebooted regardless
+	// (drain.onTimeout: Reboot), and those that rules with action Delete removed. An agent that was restarted while it drained
+	// does not know what was deleted before. It is written with the end of the drain.
+	PodsForced int32 `json:"podsForced,omitempty"`
 	// DrainStartedAt is when the drain of this attempt began, for measuring.
 	DrainStartedAt *metav1.Time `json:"drainStartedAt,omitempty"`
 	// Update is what the attempt is to apply. Nil: nobody could name it, or the agent was of a release before this field.
@@ -210,6 +214,9 @@ func ParseProgress(annotations map[string]string) (*Progress, error) {
 	}
 	if p.Reason != "" && !p.Reason.IsWord() {
 		return nil, fmt.Errorf("annotation %s: the reason is no word", AnnotationProgress)
+	}
+	if p.PodsForced < 0 {
+		return nil, fmt.Errorf("annotation %s: podsForced must not be negative", AnnotationProgress)
 	}
 	if p.Update != nil && p.Update.VainReboots < 0 {
 		return nil, fmt.Errorf("annotation %s: vainReboots must not be negative", AnnotationProgress)

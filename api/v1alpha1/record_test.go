@@ -3,6 +3,7 @@ package v1alpha1_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -111,6 +112,24 @@ func TestParseProgress(t *testing.T) {
 				Seq: 7, Phase: v1alpha1.PhaseAborted, BootID: "b1", Reason: v1alpha1.ReasonDrainTimedOut,
 				Message: "pod db-0 is left", At: noon, Failures: 2, DrainStartedAt: &noon,
 			},
+		},
+		"pods that were forced": {
+			value: `{"seq":7,"phase":"Rebooting","bootID":"b1","at":"2026-11-21T12:00:00Z","podsForced":2147483647}`,
+			want:  &v1alpha1.Progress{Seq: 7, Phase: v1alpha1.PhaseRebooting, BootID: "b1", At: noon, PodsForced: math.MaxInt32},
+		},
+		"fewer pods than none": {
+			value:   `{"seq":7,"phase":"Rebooting","bootID":"b1","podsForced":-1}`,
+			wantErr: "annotation reboot-operator.io/progress: podsForced must not be negative",
+		},
+		"more pods than a number holds": {
+			value: `{"seq":7,"phase":"Rebooting","bootID":"b1","podsForced":2147483648}`,
+			wantErr: "annotation reboot-operator.io/progress: json: cannot unmarshal number 2147483648 into Go struct field Progress.podsForced " +
+				"of type int32",
+		},
+		"half a pod": {
+			value: `{"seq":7,"phase":"Rebooting","bootID":"b1","podsForced":0.5}`,
+			wantErr: "annotation reboot-operator.io/progress: json: cannot unmarshal number 0.5 into Go struct field Progress.podsForced " +
+				"of type int32",
 		},
 		"a phase nobody knows": {
 			value:   `{"seq":7,"phase":"Rebooted","bootID":"b1"}`,

@@ -47,6 +47,7 @@ func (t Flight) past() *v1alpha1.PastReboot {
 		return nil
 	}
 	p := n.Progress
+	past.PodsForced = p.PodsForced
 	if p.DrainStartedAt != nil {
 		past.Drain = lasted(p.DrainStartedAt.Time, p.At.Time)
 	}

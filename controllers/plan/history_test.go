@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"encoding/json"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,6 +26,9 @@ func TestPlan_History(t *testing.T) {
 	drainedFrom := func(since time.Duration) func(*v1alpha1.Progress) {
 		return func(p *v1alpha1.Progress) { p.DrainStartedAt = new(at(since)) }
 	}
+	forcing := func(pods int32) func(*v1alpha1.Progress) {
+		return func(p *v1alpha1.Progress) { p.PodsForced = pods }
+	}
 	needed := func(need v1alpha1.Reason) func(*v1alpha1.Grant) { return func(g *v1alpha1.Grant) { g.Need = need } }
 	finished := func(g *v1alpha1.Grant) { g.At = at(0) }
 	held := policy("workers", holding(7, v1alpha1.LedgerEntry{Node: "a", Seq: 7, BootID: "a-boot-1", At: at(-10 * minute), OSVersion: "1.0"}))
@@ -41,16 +45,18 @@ func TestPlan_History(t *testing.T) {
 		"a reboot": {
 			one(held, newHost("a", label(v1alpha1.LabelOSVersion, "2.0"), rebooted(-3*minute, -2*minute),
 				grant(7, v1alpha1.GrantFinished, finished, needed(v1alpha1.ReasonUpdateStaged)),
-				progress(7, v1alpha1.PhaseRebooting, phaseAt(-6*minute), drainedFrom(-9*minute)))),
+				progress(7, v1alpha1.PhaseRebooting, phaseAt(-6*minute), drainedFrom(-9*minute), forcing(3)))),
 			with(func(p *v1alpha1.PastReboot) {
+				p.PodsForced = 3
 				p.Result, p.Reason, p.ToVersion, p.EndedAt = v1alpha1.RebootSucceeded, v1alpha1.ReasonUpdateStaged, "2.0", at(0)
 				p.Drain, p.Reboot, p.Settle = lasts(3*minute), lasts(4*minute), lasts(2*minute)
 			}),
 		},
 		"a drain that was given up": {
 			one(held, needy("a", grant(7, v1alpha1.GrantActive), progress(7, v1alpha1.PhaseAborted, phaseAt(-minute), drainedFrom(-9*minute),
-				func(p *v1alpha1.Progress) { p.Reason, p.Message = v1alpha1.ReasonDrainTimedOut, "web-1 stays" }))),
+				func(p *v1alpha1.Progress) { p.Reason, p.Message = v1alpha1.ReasonDrainTimedOut, "web-1 stays" }, forcing(math.MaxInt32)))),
 			with(func(p *v1alpha1.PastReboot) {
+				p.PodsForced = math.MaxInt32
 				p.Result, p.Reason, p.Message = v1alpha1.RebootAborted, v1alpha1.ReasonDrainTimedOut, "web-1 stays"
 				p.EndedAt, p.Drain = at(-minute), lasts(8*minute)
 			}),
