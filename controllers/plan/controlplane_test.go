@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
@@ -83,5 +85,50 @@ func TestReboots_ControlPlaneMessageIsSteady(t *testing.T) {
 	b := one(policy("all"), newHost("cp-3", cp, notReady), newHost("cp-2", cp, notReady), needy("cp-1", cp))
 	if diff := cmp.Diff(a.plan(), b.plan(), planOptions...); diff != "" {
 		t.Errorf("(-one order +another):\n%s", diff)
+	}
+}
+
+// The labels that distributions really put on their nodes; roles of k3s and RKE2 have value "true", kubeadm's have none.
+func TestNodeOf_KnowsTheControlPlaneOfEachDistribution(t *testing.T) {
+	const role = "node-role.kubernetes.io/"
+	cases := map[string]struct {
+		labels map[string]string
+		want   bool
+	}{
+		"kubeadm, kind, Cluster API, Talos":           {map[string]string{role + "control-plane": "", "node.kubernetes.io/exclude-from-external-load-balancers": ""}, true},
+		"kubeadm before 1.24":                         {map[string]string{role + "control-plane": "", role + "master": ""}, true},
+		"kubeadm before 1.20, and OpenShift's master": {map[string]string{role + "master": "", "node.openshift.io/os_id": "rhcos"}, true},
+		"kubeadm, a worker":                           {map[string]string{"kubernetes.io/hostname": "w1"}, false},
+		"k3s with sqlite":                             {map[string]string{role + "control-plane": "true", "node.kubernetes.io/instance-type": "k3s"}, true},
+		"k3s with embedded etcd":                      {map[string]string{role + "control-plane": "true", role + "etcd": "true", "node.kubernetes.io/instance-type": "k3s"}, true},
+		"k3s before 1.34":                             {map[string]string{role + "control-plane": "true", role + "etcd": "true", role + "master": "true"}, true},
+		"k3s, etcd alone (--disable-apiserver)":       {map[string]string{role + "etcd": "true"}, true},
+		"k3s, an agent":                               {map[string]string{"node.kubernetes.io/instance-type": "k3s"}, false},
+		"RKE2, a server":                              {map[string]string{role + "control-plane": "true", role + "etcd": "true", "node.kubernetes.io/instance-type": "rke2"}, true},
+		"RKE2, etcd alone":                            {map[string]string{role + "etcd": "true", "rke.cattle.io/etcd-role": "true"}, true},
+		"RKE2, an agent of Rancher":                   {map[string]string{role + "worker": "true", "rke.cattle.io/machine": "x"}, false},
+		"RKE1":                                        {map[string]string{role + "controlplane": "true"}, true},
+		"k0s, a controller that runs pods":            {map[string]string{role + "control-plane": "true", "node.k0sproject.io/role": "control-plane"}, true},
+		"EKS":                                         {map[string]string{"eks.amazonaws.com/nodegroup": "a", "eks.amazonaws.com/capacityType": "SPOT"}, false},
+		"GKE":                                         {map[string]string{"cloud.google.com/gke-nodepool": "a"}, false},
+		"AKS, a system pool":                          {map[string]string{"kubernetes.azure.com/mode": "system", "kubernetes.azure.com/role": "agent", role + "agent": ""}, false},
+		"somebody's own role":                         {map[string]string{role + "infra": "", role + "worker": ""}, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := plan.NodeOf(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: tc.labels}})
+			if got.ControlPlane != tc.want {
+				t.Errorf("control plane: %t, want %t", got.ControlPlane, tc.want)
+			}
+		})
+	}
+}
+
+// Members of etcd that are nothing else count for the quorum: with the API servers, and among themselves.
+func TestReboots_KeepsTheQuorumOfDedicatedEtcd(t *testing.T) {
+	etcd, server := label("node-role.kubernetes.io/etcd", "true"), label("node-role.kubernetes.io/control-plane", "true")
+	p := one(policy("all", atMost("9")), needy("etcd-1", etcd), needy("etcd-2", etcd), needy("server-1", server), needy("worker")).plan()
+	if diff := cmp.Diff([]string{"worker", "etcd-1"}, names(p.Granted)); diff != "" {
+		t.Errorf("granted (-want +got):\n%s", diff)
 	}
 }

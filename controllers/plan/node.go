@@ -10,8 +10,12 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// ControlPlaneLabels mark control-plane nodes on kubeadm, k3s, RKE2 and older clusters.
-var ControlPlaneLabels = []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"}
+// ControlPlaneLabels mark control-plane nodes, whatever their values: kubeadm's and everybody's since Kubernetes 1.20; the one
+// before; that of members of etcd on k3s and RKE2, which may be nothing else; RKE1's. Managed clusters have no such nodes.
+var ControlPlaneLabels = []string{
+	"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master",
+	"node-role.kubernetes.io/etcd", "node-role.kubernetes.io/controlplane",
+}
 
 // Node is what a decision looks at on a Node.
 type Node struct {
