@@ -164,6 +164,7 @@ type Concurrency struct {
 	// which comes last. Absent: no such rule.
 	// +optional
 	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$') && self.indexOf('/') <= 253",message="topologyKey must be a label key such as topology.kubernetes.io/zone"
 	TopologyKey string `json:"topologyKey,omitempty"`
 }
 

@@ -25,12 +25,17 @@ func tryCreate(ctx SpecContext, name, spec string) error {
 }
 
 var _ = Describe("spec", func() {
+	accepted, refused := fields{}, fields{}
 	accepts := func(ctx SpecContext, spec string) {
 		Expect(tryCreate(ctx, "p", spec)).To(Succeed())
+		var value map[string]any
+		Expect(yaml.Unmarshal([]byte("{"+spec+"}"), &value)).To(Succeed())
+		accepted.add("", value)
 	}
 	refuses := func(ctx SpecContext, spec, sentence string) {
 		err := tryCreate(ctx, "p", spec)
 		Expect(err).To(And(Satisfy(apierrors.IsInvalid), MatchError(ContainSubstring(sentence))))
+		refused.addCauses(err)
 	}
 
 	It("may be empty", func(ctx SpecContext) { accepts(ctx, "") })
@@ -108,6 +113,25 @@ var _ = Describe("spec", func() {
 		)
 	})
 
+	Describe("concurrency.topologyKey", func() {
+		const sentence = "topologyKey must be a label key such as topology.kubernetes.io/zone"
+		topologyKey := func(value string) string { return "concurrency: {topologyKey: " + value + "}" }
+		DescribeTable("accepts", accepts,
+			Entry("a well-known label", topologyKey("topology.kubernetes.io/zone")),
+			Entry("a label without a domain", topologyKey("rack")),
+			Entry("none", topologyKey(`""`)),
+			Entry("the longest", topologyKey(strings.Repeat("d", 253)+"/"+strings.Repeat("k", 63))),
+		)
+		DescribeTable("refuses", refuses,
+			Entry("two words", topologyKey(`"the zone"`), sentence),
+			Entry("two slashes", topologyKey("a/b/c"), sentence),
+			Entry("a label with its value", topologyKey("zone=a"), sentence),
+			Entry("a name that is too long", topologyKey(strings.Repeat("k", 64)), sentence),
+			Entry("a domain that is too long", topologyKey(strings.Repeat("d", 254)+"/a"), sentence),
+			Entry("a list", topologyKey("[zone]"), "must be of type string"),
+		)
+	})
+
 	Describe("windows", func() {
 		window := func(fields string) string { return "windows: [{name: w, " + fields + "}]" }
 		const (
@@ -175,6 +199,8 @@ var _ = Describe("spec", func() {
 			Entry("a date that is none", blackout(`from: "2026-02-30", to: "2026-12-25"`), "spec.blackouts[0].from in body must be of type date"),
 			Entry("a leap day in another year", blackout(`from: "2027-02-29", to: "2027-03-01"`), "spec.blackouts[0].from in body must be of type date"),
 			Entry("a time of day", blackout(`from: "2026-12-24T00:00:00Z", to: "2026-12-25"`), "spec.blackouts[0].from"),
+			Entry("a name with a capital", `blackouts: [{name: Freeze, from: "2026-12-24", to: "2026-12-25"}]`, "spec.blackouts[0].name"),
+			Entry("a novel", blackout(`from: "2026-12-24", to: "2026-12-25", reason: "`+strings.Repeat("a", 257)+`"`), "Too long: may not be more than 256 bytes"),
 			Entry("a German date", blackout(`from: "24.12.2026", to: "2026-12-25"`), "spec.blackouts[0].from in body must be of type date"),
 			Entry("no end", blackout(`from: "2026-12-24"`), "spec.blackouts[0].to: Required value"),
 			Entry("a zone nobody knows", blackout(`from: "2026-12-24", to: "2026-12-25", timeZone: Mars/Base`),
@@ -225,6 +251,7 @@ var _ = Describe("spec", func() {
 				`Unsupported value: "Kill": supported values: "Evict", "WaitCompleted", "Skip", "Delete"`),
 			Entry("a grace period for pods that stay", rule("podSelector: {matchLabels: {a: b}}, action: Skip, gracePeriodSeconds: 5"), graceSentence),
 			Entry("a grace period for pods that complete", rule("podSelector: {matchLabels: {a: b}}, action: WaitCompleted, gracePeriodSeconds: 5"), graceSentence),
+			Entry("a rule of no grace", rule("podSelector: {matchLabels: {a: b}}, gracePeriodSeconds: 0"), "should be greater than or equal to 1"),
 			Entry("an order beyond all bounds", rule("podSelector: {matchLabels: {a: b}}, order: 1001"), "should be less than or equal to 1000"),
 		)
 	})
@@ -270,6 +297,9 @@ var _ = Describe("spec", func() {
 				"keys of reboot-operator.io are the operator's own: use a domain of yours, such as example.com/backup-done"),
 			Entry("no time for hooks", "hooks: {timeout: 0s}", "timeout must be a duration of more than 0 and at most 168h, such as 30m or 2h"),
 			Entry("every pod blocks", "gates: {blockingPods: [{podSelector: {}}]}", "podSelector must select something: give matchLabels or matchExpressions"),
+			Entry("a namespace selector of a gate that is not one", "gates: {blockingPods: [{podSelector: {matchLabels: {a: b}}, namespaceSelector: {matchExpressions: [{key: app, operator: In}]}}]}",
+				"matchExpressions need operator In or NotIn with values, or Exists or DoesNotExist without"),
+			Entry("a gate's name with a capital", `gates: {prometheus: [{name: Gate, url: "http://prometheus", query: up}]}`, "spec.gates.prometheus[0].name"),
 			Entry("an address without a scheme", gate(`url: "prometheus:9090", query: up`), "url must begin with http:// or https:// and name a host"),
 			Entry("an address without a host", gate(`url: "https:///prometheus", query: up`), "url must begin with http:// or https:// and name a host"),
 			Entry("another protocol", gate(`url: "ftp://prometheus", query: up`), "url must begin with http:// or https:// and name a host"),
@@ -286,5 +316,15 @@ var _ = Describe("spec", func() {
 				`Unsupported value: "Ask": supported values: "Block", "Allow"`),
 			Entry("a Secret without a name", gate(`url: "http://prometheus", query: up, secretRef: {}`), "secretRef.name: Required value"),
 		)
+	})
+
+	// It runs last: the entries above say what is accepted and refused.
+	It("has an entry that is accepted and one that is refused for each field", func() {
+		if suite, _ := GinkgoConfiguration(); len(suite.FocusStrings)+len(suite.SkipStrings)+len(suite.FocusFiles) > 0 || suite.LabelFilter != "" {
+			Skip("not all entries ran")
+		}
+		all := specFields()
+		Expect(accepted.without(all)).To(BeEmpty(), "no entry of DescribeTable accepts these fields")
+		Expect(refused.without(all)).To(BeEmpty(), "no entry of DescribeTable refuses a value of these fields")
 	})
 })

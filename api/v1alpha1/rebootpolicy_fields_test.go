@@ -1,0 +1,107 @@
+package v1alpha1_test
+
+import (
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/yaml"
+
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
+)
+
+// fields are paths in a spec, such as windows[].start, with how often each was seen.
+type fields map[string]int
+
+// add notes a value at a path and everything in it.
+func (f fields) add(path string, value any) {
+	f[path]++
+	switch value := value.(type) {
+	case map[string]any:
+		for name, inner := range value {
+			f.add(strings.TrimPrefix(path+"."+name, "."), inner)
+		}
+	case []any:
+		for _, inner := range value {
+			f.add(path+"[]", inner)
+		}
+	}
+}
+
+var index = regexp.MustCompile(`\[\d+\]`)
+
+// addCauses notes the fields that an answer of the API server refuses.
+func (f fields) addCauses(err error) {
+	var status *apierrors.StatusError
+	if !errors.As(err, &status) || status.ErrStatus.Details == nil {
+		return
+	}
+	for _, cause := range status.ErrStatus.Details.Causes {
+		f[strings.TrimPrefix(index.ReplaceAllString(cause.Field, "[]"), "spec.")]++
+	}
+}
+
+// has tells whether the field was seen, or something in it.
+func (f fields) has(path string) bool {
+	return slices.ContainsFunc(slices.Collect(maps.Keys(f)), func(seen string) bool {
+		return seen == path || strings.HasPrefix(seen, path+".") || strings.HasPrefix(seen, path+"[")
+	})
+}
+
+// without are those of the schema's fields that were not seen.
+func (f fields) without(schema fields) []string {
+	var missing []string
+	for path := range schema {
+		if !f.has(path) {
+			missing = append(missing, path)
+		}
+	}
+	slices.Sort(missing)
+	return missing
+}
+
+// specFields are the fields of the CRD's spec that hold a value; a selector is one value, and so is a list of words.
+func specFields() fields {
+	GinkgoHelper()
+	text, err := os.ReadFile(filepath.Join(testenv.Root(), "config", "crd", "bases", "reboot-operator.io_rebootpolicies.yaml"))
+	Expect(err).NotTo(HaveOccurred())
+	var crd struct {
+		Spec struct {
+			Versions []struct {
+				Schema struct {
+					OpenAPIV3Schema schema `json:"openAPIV3Schema"`
+				} `json:"schema"`
+			} `json:"versions"`
+		} `json:"spec"`
+	}
+	Expect(yaml.Unmarshal(text, &crd)).To(Succeed())
+	found := fields{}
+	crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].walk("", found)
+	return found
+}
+
+type schema struct {
+	Properties map[string]schema `json:"properties"`
+	Items      *schema           `json:"items"`
+}
+
+func (s schema) walk(path string, found fields) {
+	_, selector := s.Properties["matchLabels"]
+	switch {
+	case s.Items != nil && len(s.Items.Properties) > 0:
+		s.Items.walk(path+"[]", found)
+	case len(s.Properties) == 0 || selector:
+		found[path]++
+	default:
+		for name, inner := range s.Properties {
+			inner.walk(strings.TrimPrefix(path+"."+name, "."), found)
+		}
+	}
+}
