@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -91,21 +92,22 @@ func drawRollout(t *rapid.T) sequence {
 // drawRolloutAct is mostly an edit; or the policy is deleted, and comes back some time after as another one.
 func drawRolloutAct(t *rapid.T, after time.Duration) act {
 	edits := drawEdits(t, 2)
-	says, does := "", func(p *v1alpha1.RebootPolicy) {
+	does := func(p *v1alpha1.RebootPolicy) {
 		for _, e := range edits {
 			e.does(p)
 		}
 	}
+	var says strings.Builder
 	for _, e := range edits {
-		says += "; " + e.says
+		says.WriteString("; " + e.says)
 	}
 	switch rapid.IntRange(0, 5).Draw(t, "kind") {
 	case 4:
 		return act{after, "somebody deletes workers", ifThere("workers", deletePolicy("workers"))}
 	case 5:
-		return act{after, "somebody makes workers anew" + says, create("workers", does)}
+		return act{after, "somebody makes workers anew" + says.String(), create("workers", does)}
 	}
-	return act{after, "somebody edits workers" + says, onPolicy("workers", does)}
+	return act{after, "somebody edits workers" + says.String(), onPolicy("workers", does)}
 }
 
 type specEdit struct {
@@ -118,7 +120,9 @@ func drawEdits(t *rapid.T, most int) []specEdit {
 	limit := rapid.SampledFrom([]string{"0", "1", "2", "3", "25%", "50%", "100%"}).Draw(t, "maxUnavailable")
 	pool := rapid.SampledFrom([]string{"x", "y"}).Draw(t, "selects")
 	windows := rapid.SampledFrom([][]v1alpha1.Window{
-		nil, {nightly("22:00", 3*time.Hour, "")}, {nightly("23:30", 90*minute, "Europe/Berlin")},
+		nil,
+		{nightly("22:00", 3*time.Hour, "")},
+		{nightly("23:30", 90*minute, "Europe/Berlin")},
 		{nightly("02:00", time.Hour, ""), nightly("12:00", 45*minute, "America/New_York")},
 	}).Draw(t, "windows")
 	until := metav1.NewTime(evening.Add(minutes(t, 0, int(rollout/minute), "until")))
