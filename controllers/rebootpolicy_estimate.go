@@ -10,12 +10,9 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
-// estimateGrain is what an estimate is rounded up to, and estimateSlack the part of what is left by which it may be off
-// before another one is told: people look at it, and it should not move with every reboot that takes a second more.
-const (
-	estimateGrain = time.Minute
-	estimateSlack = 20
-)
+// estimateGrain is what an estimate is rounded up to. One that is off by no more stays as it is told: people look at it, and it
+// should not move with every reboot that takes a second more.
+const estimateGrain = time.Minute
 
 // estimate is when all is expected to be done. It is made when a status is written for another reason, and never is the
 // reason itself: what moves it much is a grant, a release, a window or a count, each of which is written anyway.
@@ -28,10 +25,9 @@ func estimate(s plan.Snapshot) *metav1.Time {
 		return nil
 	}
 	at = at.Add(estimateGrain - 1).Truncate(estimateGrain)
-	if stands := s.Policy.Status.EstimatedCompletionAt; stands != nil && stands.After(s.Now) {
-		if off := at.Sub(stands.Time).Abs(); off <= max(estimateGrain, at.Sub(s.Now)/estimateSlack) {
-			return stands
-		}
+	stands := s.Policy.Status.EstimatedCompletionAt
+	if stands != nil && stands.After(s.Now) && at.Sub(stands.Time).Abs() <= estimateGrain {
+		return stands
 	}
 	return &metav1.Time{Time: at}
 }

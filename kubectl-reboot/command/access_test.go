@@ -61,7 +61,7 @@ var _ = Describe("Rights", Ordered, func() {
 		p = newPool(1, paused)
 	})
 	looks := func() [][]string {
-		return [][]string{{"status"}, {"explain", p.nodes[0]}, {"windows"}, {"__complete", "explain", ""}}
+		return [][]string{{"status"}, {"explain", p.nodes[0]}, {"windows"}, {"forecast"}, {"history", p.nodes[0]}, {"__complete", "explain", ""}}
 	}
 	acts := func() [][]string {
 		return [][]string{

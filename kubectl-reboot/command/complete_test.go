@@ -43,6 +43,8 @@ var _ = Describe("Completion", func() {
 			"explain ":           p.nodes[0] + "\n",
 			"status ":            p.policy + "\n",
 			"windows ":           p.policy + "\n",
+			"forecast ":          p.policy + "\n",
+			"history ":           p.nodes[0] + "\n",
 			"request ":           p.nodes[0] + "\n",
 			"pause ":             "node/" + p.nodes[0] + "\n",
 			"resume rbp":         "rbp/" + p.policy + "\n",

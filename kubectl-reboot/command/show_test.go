@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -17,6 +18,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/timetable"
 )
 
 func explained(name string) explanation.Explanation {
@@ -78,7 +80,7 @@ var _ = Describe("explain and status", func() {
 			HavePrefix(p.nodes[0]+" waits: Paused\n  policy "+p.policy+" is paused: test\n"),
 			ContainSubstring("  ✗ Paused "), ContainSubstring("  · Halted "), Not(ContainSubstring("\x1b"))))
 		Expect(ok("explain", p.nodes[0], "-o", "yaml")).To(ContainSubstring("\nverdict: Waiting\n"))
-		Expect(ok("status")).To(MatchRegexp(`(?m)^` + p.policy + ` +1 +1 +1 +0 +0  paused$`))
+		Expect(ok("status")).To(MatchRegexp(`(?m)^` + p.policy + ` +1 +1 +1 +0 +0 +\?  paused$`))
 		Expect(ok("status", "-o", "wide")).To(ContainSubstring("  UNAVAILABLE\n"))
 		Expect(fails("explain", "nowhere")).To(Equal("error: there is no node \"nowhere\"\n"))
 		Expect(fails("explain")).To(HavePrefix("error: explain wants exactly 1 argument, the node: kubectl reboot explain NODE"))
@@ -101,6 +103,54 @@ var _ = Describe("explain and status", func() {
 		Expect(ok("status", p.policy)).To(And(
 			ContainSubstring("! the manager has not taken in the last change of policy "+p.policy),
 			ContainSubstring("! nothing speaks against "+p.nodes[0]+": the manager grants at once")))
+	})
+})
+
+var _ = Describe("forecast", func() {
+	It("says who goes when, and who stays", func() {
+		p := newPool(3, fleettest.Weeknights)
+		for _, name := range p.nodes {
+			p.needs(name)
+		}
+		ok("pause", "node/"+p.nodes[1])
+		text := ok("forecast", p.policy)
+		Expect(text).To(And(HavePrefix("policy "+p.policy+"\nNODE "), ContainSubstring("  weeknights\n"),
+			MatchRegexp(`(?m)^`+p.nodes[1]+` +NodePaused +the node is paused`),
+			ContainSubstring("\nDone "), ContainSubstring("but for 1 node that stays"), ContainSubstring("assumed, as no reboot has been measured")))
+		Expect(strings.Index(text, p.nodes[0])).To(BeNumerically("<", strings.Index(text, p.nodes[2])))
+		var tables []timetable.Timetable
+		Expect(json.Unmarshal([]byte(ok("forecast", "rbp/"+p.policy, "-o", "json")), &tables)).To(Succeed())
+		Expect(tables).To(HaveExactElements(And(
+			HaveField("Policy", p.policy), HaveField("Reboots", HaveLen(2)), HaveField("Stays", HaveExactElements(HaveField("Node", p.nodes[1]))))))
+		Expect(tables[0].CompletionAt).To(BeTemporally("==", tables[0].Reboots[1].EndsAt))
+		Eventually(func() time.Time {
+			at := p.get().Status.EstimatedCompletionAt
+			if at == nil {
+				return time.Time{}
+			}
+			return at.Time
+		}).Should(BeTemporally("~", tables[0].CompletionAt, 2*time.Minute), "the manager says the same")
+		Expect(statusOf(p.policy).CompletionAt).To(BeTemporally("==", tables[0].CompletionAt))
+		Expect(ok("forecast", p.policy, "-o", "yaml")).To(ContainSubstring("\n    drain: 2m0s\n"))
+		Expect(ok("forecast", p.policy, "-o", "wide")).To(ContainSubstring("  WAITS FOR "))
+		Expect(fails("forecast", "nowhere")).To(HavePrefix("error: there is no policy \"nowhere\""))
+	})
+})
+
+var _ = Describe("history", func() {
+	It("tells how the last reboots of a node ended", func() {
+		p := newPool(1)
+		Expect(ok("history", p.nodes[0])).To(Equal("No policy remembers a reboot of " + p.nodes[0] + "; each remembers its last 20.\n"))
+		p.needs(p.nodes[0])
+		says(p.nodes[0], "True Granted")
+		p.progresses(p.nodes[0], v1alpha1.PhaseDraining)
+		p.progresses(p.nodes[0], v1alpha1.PhaseRebooting)
+		p.boots(p.nodes[0])
+		Eventually(func() []v1alpha1.PastReboot { return p.get().Status.History }).Should(HaveLen(1))
+		Expect(ok("history", "node/"+p.nodes[0])).To(MatchRegexp(`(?m)^` + p.nodes[0] + ` .* Succeeded .* ` + p.policy + ` +UpdateStaged`))
+		Expect(ok("history", p.nodes[0], "-o", "wide")).To(ContainSubstring("  NUMBER  "))
+		Expect(ok("history", p.nodes[0], "-o", "json")).To(ContainSubstring(`"policy": "` + p.policy + `"`))
+		Expect(ok("history")).To(ContainSubstring(p.nodes[0]))
 	})
 })
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
 )
 
 // Changes tells what is new since an earlier status, a line for each policy whose counts or window changed and for each
@@ -29,7 +30,7 @@ func (s Status) Changes(before Status, zone *time.Location) []string {
 			}
 		}
 		if is := p.summary(zone); is != was.summary(zone) {
-			tell("policy "+p.Name, is)
+			tell("policy "+p.Name, is+p.expected(s.At, zone))
 		}
 	}
 	for _, p := range before.Policies {
@@ -85,6 +86,14 @@ func (p Policy) summary(zone *time.Location) string {
 	}
 	return fmt.Sprintf("%d of %d up to date, %d in flight, %s, %d failed; %s",
 		p.Nodes.UpToDate, p.Nodes.Selected, p.Nodes.InFlight, waiting, p.Nodes.Failed, p.stands(func(t time.Time) string { return t.In(zone).Format("Mon 2006-01-02 15:04 MST") }))
+}
+
+// expected says when all is to be done. It moves with every minute that something takes longer, and is no change by itself.
+func (p Policy) expected(now time.Time, zone *time.Location) string {
+	if p.CompletionAt.IsZero() {
+		return ""
+	}
+	return "; done " + moment.At(p.CompletionAt, now, zone) + ", " + moment.Until(p.CompletionAt, now)
 }
 
 // policy is that of a name; the zero one where there is none.

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
@@ -63,8 +65,27 @@ func (s Status) bar(l Look) string {
 	}
 	full := barWidth * sum.UpToDate / max(1, sum.Selected)
 	bar := l.Theme.Paint(terminal.Good, strings.Repeat("━", full)) + l.Theme.Paint(terminal.Quiet, strings.Repeat("─", barWidth-full))
-	text := fmt.Sprintf("  %d of %d nodes up to date, %d in flight, %d waiting", sum.UpToDate, sum.Selected, sum.InFlight, sum.Waiting)
+	text := fmt.Sprintf("  %d of %d nodes up to date", sum.UpToDate, sum.Selected)
+	if at := s.completionAt(); !at.IsZero() {
+		text += ", all " + moment.Until(at, s.At)
+	}
+	text += fmt.Sprintf(", %d in flight, %d waiting", sum.InFlight, sum.Waiting)
 	return bar + terminal.Cut(text, l.Width-barWidth)
+}
+
+// completionAt is when the last of the policies is expected to be done; zero: nothing is to be done, or nobody can know of one.
+func (s Status) completionAt() time.Time {
+	var last time.Time
+	for _, p := range s.Policies {
+		switch {
+		case p.Mode == v1alpha1.ModeDryRun || p.Nodes.Pending+p.Nodes.InFlight == 0:
+		case p.CompletionAt.IsZero():
+			return time.Time{}
+		case p.CompletionAt.After(last):
+			last = p.CompletionAt
+		}
+	}
+	return last
 }
 
 // notices are wrapped, and their commands are whole: somebody copies them.

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/forecast"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 )
@@ -30,6 +31,9 @@ type Policy struct {
 	Limit          int32  `json:"limit"`
 	Window         Window `json:"window"`
 	Nodes          Nodes  `json:"nodes"`
+	// CompletionAt is when the last pending node is expected back, those left out that wait for a person. Zero: nothing is
+	// pending, or nobody can know.
+	CompletionAt time.Time `json:"completionAt,omitzero"`
 	// Unavailable says who uses up the limit.
 	Unavailable string         `json:"unavailable,omitempty"`
 	InFlight    []fleet.Flight `json:"inFlight,omitempty"`
@@ -98,6 +102,9 @@ func policyOf(f fleet.Fleet, policy *v1alpha1.RebootPolicy) Policy {
 	status.Nodes = count(&status)
 	status.Nodes.Failed = int(p.Counts.Failed)
 	status.Notices = notices(policy, p, &status)
+	if status.Mode != v1alpha1.ModeDryRun && status.Nodes.Pending+status.Nodes.InFlight > 0 {
+		status.CompletionAt = forecast.Of(s, forecast.Quick).CompletionAt
+	}
 	return status
 }
 

@@ -17,9 +17,10 @@ func (s Status) policies(l Look) []string {
 	if len(s.Policies) == 0 {
 		return nil
 	}
-	header := terminal.Header("POLICY", ">LIMIT", ">NODES", ">PENDING", ">REBOOTING", ">FAILED", "WINDOW")
+	header := terminal.Header("POLICY", ">LIMIT", ">NODES", ">PENDING", ">REBOOTING", ">FAILED", ">DONE IN", "WINDOW")
 	if l.Wide {
 		header = slices.Insert(header, 1, terminal.Header("MODE", ">MAX", ">REPORTING")...)
+		header = slices.Insert(header, len(header)-1, terminal.Header("DONE")...)
 		header = append(header, terminal.Cell{Text: "UNAVAILABLE", Style: terminal.Quiet})
 	}
 	rows := [][]terminal.Cell{header}
@@ -35,13 +36,26 @@ func (p Policy) row(l Look, now time.Time) []terminal.Cell {
 		{Text: p.Name, Style: terminal.Strong},
 		number(int(p.Limit), terminal.Plain), number(p.Nodes.Selected, terminal.Plain),
 		number(p.Nodes.Pending, terminal.Wait), number(p.Nodes.InFlight, terminal.Busy), number(p.Nodes.Failed, terminal.Bad),
-		{Text: words, Style: style},
+		p.done(func(at time.Time) string { return moment.Span(at.Sub(now)) }), {Text: words, Style: style},
 	}
 	if l.Wide {
 		row = slices.Insert(row, 1, terminal.Cell{Text: string(p.Mode)}, terminal.Cell{Text: p.MaxUnavailable, Right: true}, number(p.Nodes.Reporting, terminal.Plain))
+		row = slices.Insert(row, len(row)-1, p.done(func(at time.Time) string { return moment.At(at, now, l.Zone) }))
+		row[len(row)-2].Right = false
 		row = append(row, terminal.Cell{Text: cmp.Or(p.Unavailable, "none")})
 	}
 	return row
+}
+
+// done is when all is expected to be, written as it is asked for.
+func (p Policy) done(write func(at time.Time) string) terminal.Cell {
+	switch {
+	case !p.CompletionAt.IsZero():
+		return terminal.Cell{Text: write(p.CompletionAt), Right: true}
+	case p.Mode == v1alpha1.ModeDryRun || p.Nodes.Pending+p.Nodes.InFlight == 0:
+		return terminal.Cell{Text: "-", Style: terminal.Quiet, Right: true}
+	}
+	return terminal.Cell{Text: "?", Style: terminal.Wait, Right: true}
 }
 
 // number is painted where it is not nothing.

@@ -1,0 +1,58 @@
+package command
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/timetable"
+)
+
+func (s *Session) forecast() *cobra.Command {
+	var o output
+	cmd := &cobra.Command{
+		Use:   "forecast [POLICY...]",
+		Short: "When each node will be rebooted, and when all is done",
+		Long: `When each node will be rebooted, and when all is done: the planner that the manager runs, run forward over the coming
+windows, with the durations that status.history has measured. What waits for a person or another system stays, and is told apart.
+A policy in mode DryRun is shown as if it acted.`,
+		Example: `  kubectl reboot forecast workers
+  kubectl reboot forecast workers -o wide`,
+		ValidArgsFunction: named(0, s.policyNames),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			return s.showForecast(cmd, args, o)
+		},
+	}
+	o.bind(cmd, asJSON, asYAML, asWide)
+	return cmd
+}
+
+func (s *Session) showForecast(cmd *cobra.Command, names []string, o output) error {
+	f, err := s.fleet(cmd.Context())
+	if err != nil {
+		return err
+	}
+	policies, err := choose(f.Policies, names)
+	if err != nil {
+		return err
+	}
+	tables := make([]timetable.Timetable, len(policies))
+	for i := range policies {
+		tables[i] = timetable.Of(f, &policies[i])
+	}
+	look := timetable.Look{Theme: s.Screen.Theme, Width: s.width(), Wide: o.wide(), Zone: s.Zone}
+	return s.print(o, tables, func() []string {
+		lines := []string{}
+		for i, t := range tables {
+			if i > 0 {
+				lines = append(lines, "")
+			}
+			lines = append(lines, t.Lines(look)...)
+		}
+		if len(lines) == 0 {
+			lines = append(lines, "No RebootPolicy.")
+		}
+		return lines
+	})
+}

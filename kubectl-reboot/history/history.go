@@ -1,0 +1,127 @@
+// Package history is how the last reboots of nodes ended, as the policies remember them.
+package history
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
+)
+
+// Entry is one reboot that is over, or an attempt, and the policy that remembers it.
+type Entry struct {
+	Policy string `json:"policy"`
+	v1alpha1.PastReboot
+}
+
+// Of is what all policies remember of the nodes that are named, or of all of them, the newest last. Each policy remembers at
+// most 20 reboots, whichever nodes they were of.
+func Of(policies []v1alpha1.RebootPolicy, nodes ...string) []Entry {
+	entries := []Entry{}
+	for i := range policies {
+		for _, past := range policies[i].Status.History {
+			if len(nodes) == 0 || slices.Contains(nodes, past.Node) {
+				entries = append(entries, Entry{Policy: policies[i].Name, PastReboot: past})
+			}
+		}
+	}
+	slices.SortStableFunc(entries, func(a, b Entry) int {
+		return cmp.Or(a.over().Compare(b.over()), cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Seq, b.Seq))
+	})
+	return entries
+}
+
+// over is when it ended, or where that is not known, when it was granted.
+func (e Entry) over() time.Time {
+	if e.EndedAt.IsZero() {
+		return e.GrantedAt.Time
+	}
+	return e.EndedAt.Time
+}
+
+// Look is how a history is shown.
+type Look struct {
+	// Theme paints.
+	Theme terminal.Theme
+	// Width is the terminal's, to which lines are cut; 0: a pipe, nothing is.
+	Width int
+	// Wide shows the grant, too.
+	Wide bool
+	// Zone is in which instants are told.
+	Zone *time.Location
+}
+
+// Lines is the history for people.
+func Lines(entries []Entry, l Look, nodes ...string) []string {
+	if len(entries) == 0 {
+		of := "any node"
+		if len(nodes) > 0 {
+			of = strings.Join(nodes, ", ")
+		}
+		return terminal.Wrap("No policy remembers a reboot of "+of+"; each remembers its last 20.", l.Width)
+	}
+	header := terminal.Header("NODE", "ENDED", "RESULT", ">DRAIN", ">REBOOT", ">SETTLE", "POLICY", "WHAT")
+	if l.Wide {
+		header = slices.Insert(header, 1, terminal.Header("GRANTED", ">NUMBER")...)
+	}
+	rows := [][]terminal.Cell{header}
+	for _, e := range entries {
+		rows = append(rows, e.row(l))
+	}
+	return l.Theme.Table(rows, l.Width)
+}
+
+var styles = map[v1alpha1.RebootResult]terminal.Style{
+	v1alpha1.RebootSucceeded: terminal.Good, v1alpha1.RebootAborted: terminal.Wait, v1alpha1.RebootLost: terminal.Bad,
+}
+
+func (e Entry) row(l Look) []terminal.Cell {
+	ended := "never"
+	if !e.EndedAt.IsZero() {
+		ended = moment.Exact(e.EndedAt.Time, l.Zone)
+	}
+	row := []terminal.Cell{
+		{Text: e.Node}, {Text: ended}, {Text: string(e.Result), Style: styles[e.Result]},
+		length(e.Drain), length(e.Reboot), length(e.Settle), {Text: e.Policy}, {Text: e.what()},
+	}
+	if l.Wide {
+		row = slices.Insert(row, 1, terminal.Cell{Text: moment.Exact(e.GrantedAt.Time, l.Zone)}, terminal.Cell{Text: strconv.FormatInt(e.Seq, 10), Right: true})
+	}
+	return row
+}
+
+// length is how long a phase took; a dash where it was not reached or measured.
+func length(d *metav1.Duration) terminal.Cell {
+	if d == nil {
+		return terminal.Cell{Text: "-", Style: terminal.Quiet, Right: true}
+	}
+	return terminal.Cell{Text: moment.Span(d.Duration), Right: true}
+}
+
+// what is why it was made and what changed, or why it was not.
+func (e Entry) what() string {
+	var parts []string
+	if e.Reason != "" {
+		parts = append(parts, string(e.Reason))
+	}
+	switch {
+	case e.FromVersion == "" && e.ToVersion == "":
+	case e.ToVersion == "":
+		parts = append(parts, e.FromVersion)
+	case e.FromVersion == e.ToVersion:
+		parts = append(parts, e.FromVersion+" as before")
+	default:
+		parts = append(parts, cmp.Or(e.FromVersion, "?")+" → "+cmp.Or(e.ToVersion, "?"))
+	}
+	if e.Message != "" {
+		parts = append(parts, e.Message)
+	}
+	return strings.Join(parts, ", ")
+}

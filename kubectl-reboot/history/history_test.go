@@ -1,0 +1,64 @@
+package history_test
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	. "github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/history"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal/terminaltest"
+)
+
+func lasted(d time.Duration) *metav1.Duration { return &metav1.Duration{Duration: d} }
+
+func remembers(past ...v1alpha1.PastReboot) func(*v1alpha1.RebootPolicy) {
+	return func(p *v1alpha1.RebootPolicy) { p.Status.History = past }
+}
+
+// policies remember a success, an attempt that was given up, a node that was deleted, and one that moved from one to the other.
+func policies() []v1alpha1.RebootPolicy {
+	return []v1alpha1.RebootPolicy{
+		Policy("workers", remembers(
+			v1alpha1.PastReboot{
+				Node: "n1", Seq: 3, Result: v1alpha1.RebootAborted, Reason: v1alpha1.ReasonDrainTimedOut, Message: "default/db-0 is protected by a PodDisruptionBudget",
+				GrantedAt: Ago(50 * time.Hour), EndedAt: Ago(49*time.Hour + 40*time.Minute), Drain: lasted(20 * time.Minute), FromVersion: "4459.2.0",
+			},
+			v1alpha1.PastReboot{
+				Node: "n1", Seq: 4, Result: v1alpha1.RebootSucceeded, Reason: v1alpha1.ReasonUpdateStaged, FromVersion: "4459.2.0", ToVersion: "4459.2.1",
+				GrantedAt: Ago(48 * time.Hour), EndedAt: Ago(47*time.Hour + 53*time.Minute), Drain: lasted(150 * time.Second), Reboot: lasted(200 * time.Second), Settle: lasted(time.Minute),
+			},
+			v1alpha1.PastReboot{Node: "gone", Seq: 5, Result: v1alpha1.RebootLost, Reason: v1alpha1.ReasonNodeGone, Message: "the Node object was deleted", GrantedAt: Ago(26 * time.Hour)},
+		)),
+		Policy("databases", remembers(v1alpha1.PastReboot{
+			Node: "n1", Seq: 9, Result: v1alpha1.RebootSucceeded, Reason: v1alpha1.ReasonRequested, FromVersion: "4459.2.1", ToVersion: "4459.2.1",
+			GrantedAt: Ago(40 * time.Hour), EndedAt: Ago(39 * time.Hour), Drain: lasted(5 * time.Second), Reboot: lasted(95 * time.Second), Settle: lasted(61 * time.Second),
+		})),
+	}
+}
+
+func TestLines(t *testing.T) {
+	cases := map[string]struct {
+		nodes []string
+		look  history.Look
+	}{
+		"one-node": {[]string{"n1"}, history.Look{}},
+		"all":      {nil, history.Look{Width: 100}},
+		"wide":     {nil, history.Look{Wide: true}},
+		"colour":   {nil, history.Look{Theme: terminal.Theme{Color: true}}},
+		"none":     {[]string{"n7", "n8"}, history.Look{Width: 40}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			tc.look.Zone = time.UTC
+			lines := history.Lines(history.Of(policies(), tc.nodes...), tc.look, tc.nodes...)
+			terminaltest.Golden(t, name, lines)
+			if tc.look.Width > 0 {
+				terminaltest.Fits(t, tc.look.Width, lines)
+			}
+		})
+	}
+}

@@ -1,0 +1,83 @@
+// Package timetable shows the forecast of a policy: which node is rebooted when, as a table and as a picture.
+package timetable
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/forecast"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/calendar"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
+)
+
+// mostOpenings is the most windows that a picture is drawn over; a forecast ends within a year.
+const mostOpenings = 2000
+
+// Timetable is the forecast of one policy, and the hours it goes by.
+type Timetable struct {
+	forecast.Forecast
+
+	// WaitsFor is why a node of Reboots waits now, by its name. A node that is in flight or due waits for nothing.
+	WaitsFor map[string]v1alpha1.Reason `json:"waitsFor,omitempty"`
+	// Calendar is the windows and blackouts from now until all is done.
+	Calendar []calendar.Entry `json:"calendar"`
+	// Always tells that the policy has no windows.
+	Always bool `json:"always,omitempty"`
+}
+
+// Of is the timetable of a policy of the fleet.
+func Of(f fleet.Fleet, policy *v1alpha1.RebootPolicy) Timetable {
+	t := Timetable{Forecast: forecast.Of(f.Snapshot(policy), forecast.Thorough), WaitsFor: map[string]v1alpha1.Reason{}}
+	for _, d := range f.Plan(policy).Decisions {
+		if d.Status == corev1.ConditionFalse {
+			t.WaitsFor[d.Node] = d.Reason
+		}
+	}
+	for _, s := range t.Stays {
+		delete(t.WaitsFor, s.Node)
+	}
+	c := calendar.Of(policy, f.Now, min(t.openings()+1, mostOpenings))
+	t.Calendar, t.Always = until(c.Entries, t.end()), c.Always
+	return t
+}
+
+// openings is in how many windows reboots start.
+func (t Timetable) openings() int {
+	seen := map[time.Time]bool{}
+	for _, r := range t.Reboots {
+		seen[r.ClosesAt] = true
+	}
+	return max(1, len(seen))
+}
+
+// end is when there is nothing more to show: all is done, or the window has closed in which that is to be.
+func (t Timetable) end() time.Time {
+	end := t.CompletionAt
+	if len(t.Reboots) > 0 {
+		end = latest(end, t.Reboots[len(t.Reboots)-1].EndsAt)
+	}
+	if w := t.Window; w != nil && end.Before(w.ClosesAt) {
+		end = w.ClosesAt
+	}
+	return end
+}
+
+// until is the entries that begin before an instant.
+func until(entries []calendar.Entry, end time.Time) []calendar.Entry {
+	kept := []calendar.Entry{}
+	for _, e := range entries {
+		if e.From.Before(end) || len(kept) == 0 {
+			kept = append(kept, e)
+		}
+	}
+	return kept
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,85 @@
+package timetable_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+	_ "time/tzdata"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
+	. "github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal/terminaltest"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/timetable"
+)
+
+func berlin(t *testing.T) *time.Location {
+	t.Helper()
+	zone, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return zone
+}
+
+// needy is so many nodes of pool w that need a reboot.
+func needy(n int, options ...func(*corev1.Node)) []corev1.Node {
+	nodes := make([]corev1.Node, n)
+	for i := range nodes {
+		nodes[i] = Node(fmt.Sprintf("node-%d", i+1), "w", append([]func(*corev1.Node){Needs(time.Hour)}, options...)...)
+	}
+	return nodes
+}
+
+func freeze(s *v1alpha1.RebootPolicySpec) {
+	s.Blackouts = []v1alpha1.Blackout{{Name: "freeze", From: "2026-11-26", To: "2026-12-01", TimeZone: "Europe/Berlin", Reason: "Black Friday"}}
+}
+
+func timetableOf(now time.Time, nodes []corev1.Node, options ...func(*v1alpha1.RebootPolicy)) timetable.Timetable {
+	policy := Policy("w", options...)
+	f := fleet.New([]v1alpha1.RebootPolicy{policy}, nodes, now)
+	return timetable.Of(f, f.Policy("w"))
+}
+
+func TestLines(t *testing.T) {
+	inFlight := func() []corev1.Node {
+		return append(needy(3), Node("node-0", "w", Needs(time.Hour), Granted("w", 7, 3*time.Minute), Progressed(7, v1alpha1.PhaseDraining, time.Minute)))
+	}
+	settles := func(d time.Duration) func(*v1alpha1.RebootPolicy) {
+		return Spec(func(s *v1alpha1.RebootPolicySpec) { s.Settle = &metav1.Duration{Duration: d} })
+	}
+	cases := map[string]struct {
+		now    time.Time
+		nodes  []corev1.Node
+		policy []func(*v1alpha1.RebootPolicy)
+		look   timetable.Look
+	}{
+		"nothing":         {nodes: []corev1.Node{Node("node-1", "w")}},
+		"always-open":     {nodes: needy(3)},
+		"in-flight":       {nodes: inFlight(), policy: []func(*v1alpha1.RebootPolicy){Holds("node-0", 7, 3*time.Minute)}},
+		"in-flight-wide":  {nodes: inFlight(), policy: []func(*v1alpha1.RebootPolicy){Holds("node-0", 7, 3*time.Minute)}, look: timetable.Look{Wide: true}},
+		"weeknights":      {nodes: append(needy(3), Node("node-9", "w", Needs(time.Hour), Annotated(v1alpha1.AnnotationPaused, "true"))), policy: []func(*v1alpha1.RebootPolicy){Weeknights}, look: timetable.Look{Width: 80}},
+		"overruns":        {nodes: needy(7), policy: []func(*v1alpha1.RebootPolicy){Weeknights, settles(56 * time.Minute)}},
+		"over-the-freeze": {now: Now.AddDate(0, 0, 2).Add(6 * time.Hour), nodes: needy(3), policy: []func(*v1alpha1.RebootPolicy){Weeknights, Spec(freeze), settles(50 * time.Minute)}},
+		"dry-run":         {nodes: needy(1), policy: []func(*v1alpha1.RebootPolicy){Spec(func(s *v1alpha1.RebootPolicySpec) { s.Mode = v1alpha1.ModeDryRun })}},
+		"paused":          {nodes: needy(2), policy: []func(*v1alpha1.RebootPolicy){Spec(func(s *v1alpha1.RebootPolicySpec) { s.Pause = &v1alpha1.Pause{Reason: "audit"} })}, look: timetable.Look{Width: 60}},
+		"colour":          {nodes: append(inFlight(), Node("node-9", "w", Needs(time.Hour), NotReady)), policy: []func(*v1alpha1.RebootPolicy){AtMost("2"), Holds("node-0", 7, 3*time.Minute), Weeknights}, look: timetable.Look{Width: 100, Theme: terminal.Theme{Color: true}}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if tc.now.IsZero() {
+				tc.now = Now
+			}
+			tc.look.Zone = berlin(t)
+			lines := timetableOf(tc.now, tc.nodes, tc.policy...).Lines(tc.look)
+			terminaltest.Golden(t, name, lines)
+			if tc.look.Width > 0 && !tc.look.Theme.Color {
+				terminaltest.Fits(t, tc.look.Width, lines)
+			}
+		})
+	}
+}
