@@ -1,0 +1,60 @@
+package controllers_test
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+var _ = Describe("A window", func() {
+	// closesSoon is open for another eleven to twelve minutes.
+	closesSoon := func(s *v1alpha1.RebootPolicySpec) {
+		start := time.Now().UTC().Add(-time.Hour)
+		s.Windows = []v1alpha1.Window{{Name: "now", Start: start.Format("15:04"), Duration: metav1.Duration{Duration: 72 * time.Minute}}}
+	}
+
+	It("that closes lets a drain that has begun come to its end, and takes back what has not begun (behaviours 35, 36)", func() {
+		f := makeFleet(3)
+		p := f.policy("workers", limit(2), closesSoon)
+		f.need(f.nodes[:2]...)
+		Eventually(f.granted).Should(HaveLen(2))
+		begun, idle := f.nodes[0], f.nodes[1]
+		f.start(begun)
+		now.forward(12*time.Minute + 30*time.Second)
+		f.need(f.nodes[2]) // wakes the manager
+		Eventually(f.granted).Should(Equal([]string{begun}))
+		Expect(f.grant(idle).Reason).To(Equal(v1alpha1.ReasonWindowClosed))
+		for _, name := range f.nodes[1:] {
+			Eventually(f.reason).WithArguments(name).Should(Equal("False WindowClosed"))
+		}
+		Eventually(reasonsOf).WithArguments(p.Name).Should(ContainElements("WindowClosed", "GrantCancelled"))
+		Expect(f.reason(begun)).To(Equal("True Granted"))
+
+		By("finishing behind closed windows")
+		f.commit(begun)
+		f.boot(begun, 2)
+		Eventually(func() bool { return f.get(begun).Spec.Unschedulable }).Should(BeFalse())
+		Expect(f.grant(begun).State).To(Equal(v1alpha1.GrantFinished))
+		Eventually(func() []v1alpha1.LedgerEntry { return policyStatus(p).Grants }).Should(BeEmpty())
+		Expect(meta.FindStatusCondition(policyStatus(p).Conditions, v1alpha1.ConditionWindowOpen).Reason).To(Equal("WindowClosed"))
+
+		By("going on when it opens again")
+		now.forward(23*time.Hour + 10*time.Minute)
+		f.annotate(f.nodes[2], v1alpha1.AnnotationPaused, "true") // wakes the manager
+		Eventually(f.granted).Should(Equal([]string{idle}))
+	})
+
+	It("of which too little is left begins nothing", func() {
+		f := makeFleet(1)
+		f.policy("workers", closesSoon)
+		now.forward(9 * time.Minute)
+		f.need(f.nodes[0])
+		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False WindowTooShort"))
+		Expect(f.granted()).To(BeEmpty())
+	})
+})
