@@ -198,8 +198,8 @@ func failures(policy string) map[string]float64 {
 			for _, pair := range m.GetLabel() {
 				labels[pair.GetName()] = pair.GetValue()
 			}
-			if labels["policy"] == policy && labels["result"] != "succeeded" {
-				found[labels["engine"]+" "+labels["result"]] = m.GetCounter().GetValue()
+			if count := m.GetCounter().GetValue(); labels["policy"] == policy && labels["result"] != "succeeded" && count > 0 {
+				found[labels["engine"]+" "+labels["result"]] = count
 			}
 		}
 	}

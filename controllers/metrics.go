@@ -75,8 +75,22 @@ func observe(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State) {
 	for _, g := range p.Gates {
 		gateGauge.WithLabelValues(name, g.Name).Set(boolean(g.State != v1alpha1.GateUnreachable))
 	}
+	zero(name)
 	oldest.set(name, p.OldestPending)
 	flights.set(name, p.Flights)
+}
+
+// zero makes a policy's counters: what begins at 1 is no increase to Prometheus, and a manager is new whenever its own node
+// has been rebooted.
+func zero(policy string) {
+	for _, need := range []v1alpha1.Reason{v1alpha1.ReasonUpdateStaged, v1alpha1.ReasonSentinelPresent, v1alpha1.ReasonRequested} {
+		for _, result := range []string{"succeeded", "aborted", "timed_out", "hook_failed"} {
+			rebootsTotal.WithLabelValues(policy, string(need), result)
+		}
+	}
+	for _, phase := range []string{"waiting", "drain", "reboot", "settle"} {
+		phaseSeconds.WithLabelValues(policy, phase)
+	}
 }
 
 // observeUngoverned counts the nodes that need a reboot and that no policy selects: their policy has no name.

@@ -35,6 +35,14 @@ var _ = Describe("Metrics", func() {
 		Expect(overdue()).To(BeEmpty())
 	})
 
+	It("begin at 0: a counter that begins at 1 is no increase to Prometheus", func() {
+		f := makeFleet(1)
+		p := f.policy("workers")
+		results := func() []string { return labelsOf("reboot_operator_reboots_total", p.Name, "engine", "result") }
+		Eventually(results).Should(ContainElements("UpdateStaged succeeded", "SentinelPresent aborted", "Requested timed_out"))
+		Expect(countOf("reboot_operator_reboots_total", p.Name, "succeeded")).To(BeZero())
+	})
+
 	It("count the nodes that no policy selects", func() {
 		f := makeFleet(1)
 		nobodys := func() []string { return labelsOf("reboot_operator_blocked_nodes", "", "reason") }

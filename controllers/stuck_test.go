@@ -93,7 +93,7 @@ var _ = Describe("A reboot that goes another way", func() {
 })
 
 // countOf is a counter's value for a policy and a result.
-func countOf(name, policy, result string) float64 {
+func countOf(name, policy, result string) (sum float64) {
 	families, err := metrics.Registry.Gather()
 	Expect(err).NotTo(HaveOccurred())
 	for _, family := range families {
@@ -106,9 +106,9 @@ func countOf(name, policy, result string) float64 {
 				labels[label.GetName()] = label.GetValue()
 			}
 			if labels["policy"] == policy && labels["result"] == result {
-				return m.GetCounter().GetValue()
+				sum += m.GetCounter().GetValue()
 			}
 		}
 	}
-	return 0
+	return sum
 }
