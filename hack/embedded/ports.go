@@ -15,6 +15,15 @@ const (
 	lastPort  = 32000
 )
 
+// FreePort finds a free TCP port on 127.0.0.1.
+func FreePort(ctx context.Context) (int, error) {
+	ports, err := freePorts(ctx, 1)
+	if err != nil {
+		return 0, err
+	}
+	return ports[0], nil
+}
+
 // freePorts finds n different free TCP ports on 127.0.0.1.
 func freePorts(ctx context.Context, n int) ([]int, error) {
 	var ports []int

@@ -36,6 +36,8 @@ type Options struct {
 	// Run are the namespaces of the workload whose pods run as processes too: their containers' commands, on this machine.
 	// Nil: none, pods of the workload only look as if they ran.
 	Run []string
+	// Metrics: the managers and agents serve them, as their manifests say; MetricsTargets says where.
+	Metrics bool
 	// RebootDuration is how long a machine is down.
 	RebootDuration time.Duration
 	// Step runs one named step of the start, and may tell how it goes. Nil: just runs it.

@@ -37,11 +37,13 @@ type kubelet struct {
 	namespaces []string
 	hosts      map[string]*Host
 	fail       func(error)
+	serve      bool // metrics
 	all        cache.Store
 
 	mu        sync.Mutex
 	pods      map[types.UID]context.CancelFunc
 	processes map[types.UID]*process.Process
+	targets   map[types.UID]MetricsTarget
 	closed    bool
 	running   sync.WaitGroup
 }
@@ -153,7 +155,11 @@ func (k *kubelet) prepare(ctx context.Context, pod *corev1.Pod, host *Host) (pro
 		return process.Program{}, err
 	}
 	if len(pod.Spec.Containers[0].Command) == 0 {
-		return programOf(pod, k.programs, kubeconfig, host)
+		metrics, err := k.metricsAddress(ctx, pod)
+		if err != nil {
+			return process.Program{}, err
+		}
+		return programOf(pod, k.programs, kubeconfig, metrics, host)
 	}
 	home := filepath.Join(k.cluster.Dir, pod.Name+".home")
 	if err := os.MkdirAll(home, 0o700); err != nil {
@@ -174,6 +180,7 @@ func (k *kubelet) confirm(ctx context.Context, pod *corev1.Pod) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.processes, pod.UID)
+	delete(k.targets, pod.UID)
 }
 
 // wait lets no further pod begin, and returns when all processes have ended: after the context they run under has.

@@ -19,7 +19,7 @@ const (
 
 // programOf is the process that stands for the first container of a pod: with its arguments and environment, and then
 // those that say where things are on this machine.
-func programOf(pod *corev1.Pod, programs, kubeconfig string, host *Host) (process.Program, error) {
+func programOf(pod *corev1.Pod, programs, kubeconfig, metrics string, host *Host) (process.Program, error) {
 	container := pod.Spec.Containers[0]
 	env, err := environment(pod, container.Env)
 	if err != nil {
@@ -32,7 +32,7 @@ func programOf(pod *corev1.Pod, programs, kubeconfig string, host *Host) (proces
 		Env:  env,
 	}
 	program.Args = append(program.Args, "--kubeconfig="+kubeconfig, "--health-probe-bind-address=127.0.0.1:0",
-		"--metrics-bind-address=0")
+		"--metrics-bind-address="+metrics)
 	switch container.Name {
 	case managerProgram:
 	case agentProgram:

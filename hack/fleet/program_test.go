@@ -58,7 +58,7 @@ func TestProgramOf(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := programOf(tc.pod, "/bin", "/k", host)
+			got, err := programOf(tc.pod, "/bin", "/k", noMetrics, host)
 			if err != nil || tc.wantErr != "" {
 				if err == nil || err.Error() != tc.wantErr {
 					t.Errorf("error %v, want %s", err, tc.wantErr)

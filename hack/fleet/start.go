@@ -81,6 +81,7 @@ func (f *Fleet) apply(ctx context.Context, o Options, programs string) error {
 	f.kubelet = &kubelet{
 		cluster: f.Cluster, programs: programs, namespaces: append([]string{namespace}, o.Run...), hosts: map[string]*Host{}, fail: f.fail,
 		pods: map[types.UID]context.CancelFunc{}, processes: map[types.UID]*process.Process{},
+		serve: o.Metrics, targets: map[types.UID]MetricsTarget{},
 	}
 	for _, h := range f.Hosts {
 		f.kubelet.hosts[h.Name] = h

@@ -1,0 +1,338 @@
+package prometheus_test
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/reboot-operator/reboot-operator/agent/reboot"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	_ "github.com/reboot-operator/reboot-operator/controllers" // registers the manager's metrics
+	"github.com/reboot-operator/reboot-operator/hack/fleet"
+	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
+	"github.com/reboot-operator/reboot-operator/hack/promserver"
+)
+
+// workload is a pod on each node that may not be evicted while its budget is there.
+const workload = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: db, namespace: default}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}}
+    spec:
+      topologySpreadConstraints:
+      - {maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: db}}, nodeTaintsPolicy: Honor}
+      containers: [{name: db, image: example.com/db}]
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: db, namespace: default}
+spec:
+  maxUnavailable: 0
+  selector: {matchLabels: {app: db}}
+`
+
+// scraped is true while both managers and both agents are, and no other.
+const scraped = `count(up{job=~"reboot-operator-.*"} == 1) == 4 and count(up{job=~"reboot-operator-.*"}) == 4`
+
+// monitored is a fleet, and a Prometheus that scrapes it as the monitors say and evaluates the rules.
+type monitored struct {
+	*fleet.Fleet
+
+	server *promserver.Server
+	begun  time.Time
+}
+
+// A Prometheus scrapes managers and agents as the monitors say, while two nodes are rebooted, one of them too slowly. All
+// that rules and dashboard ask for is there.
+func TestFleet(t *testing.T) {
+	m := startMonitored(t)
+	m.reboots(t)
+	t.Run("the managers and agents are found and scraped", m.areScraped)
+	t.Run("metrics are for those who may read them", m.refusesStrangers)
+	t.Run("every metric, label and value that is asked for is exported", m.exportsWhatIsAskedFor)
+	t.Run("every expression can be evaluated", m.evaluates)
+	t.Run("no rule fails, and nothing alarms", m.alarmsNobody)
+	t.Run("the commands of docs/runbooks.md and docs/install.md work", m.runsTheDocumentation)
+}
+
+func startMonitored(t *testing.T) *monitored {
+	t.Helper()
+	promserver.Program(t, "prometheus") // skips before anything is started
+	log.SetLogger(logr.Discard())
+	engines, err := fleet.ParseEngines(fleet.DefaultEngine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := fleet.Start(t.Context(), fleet.Options{
+		Nodes: 2, Engines: engines, RebootDuration: 3 * time.Second, Workload: []byte(workload), Metrics: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.Stop)
+	var managers, agents monitor
+	readYAML(t, "service_monitor.yaml", &managers)
+	readYAML(t, "pod_monitor.yaml", &agents)
+	dir := t.TempDir()
+	readRules(t).write(t, dir)
+	stranger := jobOf(managers, discover(t, f, managers), account(t, f, dir, "stranger", false))
+	stranger.Name = "stranger"
+	stranger.Relabelings = append(stranger.Relabelings, map[string]any{"target_label": "job", "replacement": "stranger"})
+	return &monitored{Fleet: f, begun: time.Now(), server: promserver.Start(t, dir, configuration(t,
+		jobOf(managers, discover(t, f, managers), account(t, f, dir, "prometheus", true)),
+		jobOf(agents, discover(t, f, agents), ""), stranger,
+	))}
+}
+
+// reboots brings both nodes an update and sees them through: a drain that is blocked, a reboot that times out.
+func (m *monitored) reboots(t *testing.T) {
+	t.Helper()
+	await := func(what string, done func() bool) {
+		t.Helper()
+		if err := m.Await(t.Context(), what, done); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.awaitSample(t, scraped)
+	policy, err := m.ApplyPolicy(t.Context(), func(spec *v1alpha1.RebootPolicySpec) {
+		spec.Settle = &metav1.Duration{Duration: time.Second}
+		spec.Reboot = &v1alpha1.Reboot{Timeout: &metav1.Duration{Duration: time.Second}}
+		spec.Failures = &v1alpha1.Failures{Max: new(int32(50))}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Stage(); err != nil {
+		t.Fatal(err)
+	}
+	m.awaitSample(t, `max_over_time(reboot_operator_evictions_total{result="blocked"}[10m]) > 0`)
+	m.awaitSample(t, `max_over_time(reboot_operator_in_flight_seconds{phase="Draining"}[10m])`)
+	if _, err := m.Cluster.Kubectl(t.Context(), nil, "delete", "poddisruptionbudget", "db", "--namespace=default"); err != nil {
+		t.Fatal(err)
+	}
+	m.awaitSample(t, `max_over_time(reboot_operator_overdue_seconds{reason="RebootTimedOut"}[10m])`)
+	await("both nodes to be back", func() bool { return policy.Finished(t.Context()) })
+	m.Recorder.Read(func(line *timeline.Timeline) {
+		for _, v := range line.Views() {
+			if v.Reboots != 1 || v.Cordoned {
+				t.Errorf("%s was rebooted %d times, cordoned: %t", v.Node, v.Reboots, v.Cordoned)
+			}
+		}
+	})
+	m.awaitSample(t, `reboot_operator_reboots_total{result="succeeded"} > 0`)
+	m.awaitSample(t, scraped)
+}
+
+// awaitSample waits until a query has an answer.
+func (m *monitored) awaitSample(t *testing.T, query string) {
+	t.Helper()
+	if err := m.Await(t.Context(), query, func() bool { return len(m.query(t, query)) > 0 }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (m *monitored) query(t *testing.T, query string) []promserver.Sample {
+	t.Helper()
+	found, err := m.server.Query(t.Context(), query)
+	if err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return found
+}
+
+func (m *monitored) areScraped(t *testing.T) {
+	var got []string
+	for _, s := range m.query(t, `up{job=~"reboot-operator-.*"}`) {
+		instance := s.Metric["instance"]
+		if s.Metric["job"] == "reboot-operator-manager" {
+			instance = "a manager's"
+		}
+		got = append(got, fmt.Sprint(s.Metric["job"], " ", instance, " ", s.Value[1], " pod ", s.Metric["pod"] != ""))
+	}
+	slices.Sort(got)
+	want := []string{
+		"reboot-operator-agent node-1 1 pod false", "reboot-operator-agent node-2 1 pod false",
+		"reboot-operator-manager a manager's 1 pod true", "reboot-operator-manager a manager's 1 pod true",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if found := m.query(t, `{job="reboot-operator-agent",__name__=~"go_.*|process_.*"}`); len(found) > 0 {
+		t.Errorf("the agents are asked for more than their own: %v", found)
+	}
+}
+
+func (m *monitored) refusesStrangers(t *testing.T) {
+	if found := m.query(t, `max_over_time(up{job="stranger"}[10m]) == 1`); len(found) > 0 {
+		t.Errorf("an account that is bound to no role reads metrics: %v", found)
+	}
+	var found struct {
+		ActiveTargets []struct {
+			Labels    map[string]string
+			LastError string
+		}
+	}
+	if err := m.server.API(t.Context(), "targets", nil, &found); err != nil {
+		t.Fatal(err)
+	}
+	refused := 0
+	for _, target := range found.ActiveTargets {
+		if target.Labels["job"] == "stranger" && strings.Contains(target.LastError, "403 Forbidden") {
+			refused++
+		}
+	}
+	if refused == 0 {
+		t.Errorf("nobody was refused: %+v", found)
+	}
+}
+
+// exported are the labels of a metric with all values that were seen, and those it has where it has no series yet.
+func (m *monitored) exported(t *testing.T, metric string) map[string][]string {
+	t.Helper()
+	found := map[string][]string{}
+	for _, name := range described()[metric] {
+		found[name] = nil
+	}
+	var series []map[string]string
+	if err := m.server.API(t.Context(), "series", url.Values{
+		"match[]": {metric}, "start": {m.begun.Format(time.RFC3339)}, "end": {time.Now().Add(time.Minute).Format(time.RFC3339)},
+	}, &series); err != nil {
+		t.Fatal(err)
+	}
+	for _, labels := range series {
+		for name, value := range labels {
+			found[name] = append(found[name], value)
+		}
+	}
+	return found
+}
+
+// described are the metrics that the programs register, with their labels: some have no series as long as all is well.
+func described() map[string][]string {
+	agent := prometheus.NewRegistry()
+	reboot.NewMetrics(agent)
+	pattern := regexp.MustCompile(`fqName: "(\w+)".*variableLabels: \{(.*)\}\}`)
+	all := map[string][]string{}
+	for _, registry := range []prometheus.Collector{metrics.Registry.(prometheus.Collector), agent} {
+		descs := make(chan *prometheus.Desc)
+		go func() {
+			defer close(descs)
+			registry.Describe(descs)
+		}()
+		for desc := range descs {
+			if found := pattern.FindStringSubmatch(desc.String()); found != nil {
+				all[found[1]] = append(strings.Split(found[2], ","), "job", "instance")
+			}
+		}
+	}
+	return all
+}
+
+func (m *monitored) exportsWhatIsAskedFor(t *testing.T) {
+	for where, expression := range expressions(t) {
+		root := parse(t, m.server, expression)
+		for _, selector := range root.selectors() {
+			if selector.Name != "ALERTS" { // Prometheus makes it
+				m.exports(t, where, selector)
+			}
+		}
+		root.uses(func(label string, of *node) {
+			for _, selector := range of.selectors() {
+				if _, known := m.exported(t, selector.Name)[label]; known {
+					return
+				}
+			}
+			t.Errorf("%s: no metric in it has label %q", where, label)
+		})
+	}
+}
+
+// exports holds a selector to what is exported: the metric, its labels, and the values that are named.
+func (m *monitored) exports(t *testing.T, where string, selector *node) {
+	t.Helper()
+	labels := m.exported(t, selector.Name)
+	if len(labels) == 0 {
+		t.Errorf("%s: nobody exports %s", where, selector.Name)
+		return
+	}
+	for _, asked := range selector.Matchers {
+		values, known := labels[asked.Name]
+		if asked.Name == "__name__" || known && asked.Value == ".*" {
+			continue
+		}
+		for value := range strings.SplitSeq(asked.Value, "|") {
+			seen := slices.Contains(values, value) || asked.Name == "reason" && isReason(t, value)
+			if !known || !seen {
+				t.Errorf("%s: %s has no %s=%q; seen: %q", where, selector.Name, asked.Name, value, slices.Compact(slices.Sorted(slices.Values(values))))
+			}
+		}
+	}
+}
+
+// isReason tells whether the API has the reason: no run has all of them.
+func isReason(t *testing.T, value string) bool {
+	t.Helper()
+	source, err := os.ReadFile(filepath.Join("..", "..", "api", "v1alpha1", "rebootpolicy_conditions.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Contains(string(source), `Reason = "`+value+`"`)
+}
+
+// quiet are the panels that show nothing of this fleet.
+var quiet = map[string]string{"panel Policies I": "its policy has no windows"}
+
+func (m *monitored) evaluates(t *testing.T) {
+	now := time.Now()
+	for where, expression := range expressions(t) {
+		var data struct{ Result []any }
+		if err := m.server.API(t.Context(), "query_range", url.Values{
+			"query": {expression}, "start": {m.begun.Format(time.RFC3339)}, "end": {now.Format(time.RFC3339)}, "step": {"1"},
+		}, &data); err != nil {
+			t.Errorf("%s: %v", where, err)
+		}
+		if empty := len(data.Result) == 0; strings.HasPrefix(where, "panel ") && empty != (quiet[where] != "") {
+			t.Errorf("%s: empty %t during the whole run: %s", where, empty, expression)
+		}
+	}
+}
+
+func (m *monitored) alarmsNobody(t *testing.T) {
+	var groups struct {
+		Groups []struct {
+			Rules []struct{ Name, Health, LastError, State string }
+		}
+	}
+	if err := m.server.API(t.Context(), "rules", nil, &groups); err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for _, g := range groups.Groups {
+		for _, r := range g.Rules {
+			seen++
+			if r.Health != "ok" || r.LastError != "" || r.State == "firing" {
+				t.Errorf("%s: health %q, state %q: %s", r.Name, r.Health, r.State, r.LastError)
+			}
+		}
+	}
+	if want := len(readRules(t).rules()); seen != want {
+		t.Errorf("%d rules are loaded, want %d", seen, want)
+	}
+}
