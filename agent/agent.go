@@ -78,7 +78,7 @@ func newAgent(ctx context.Context, config *rest.Config, o options, metrics *rebo
 		Events:     mgr.GetEventRecorder(v1alpha1.FieldOwnerAgent),
 		Clock:      clock.RealClock{},
 	}
-	if err := addCoordinators(mgr, r, o); err != nil {
+	if err := errors.Join(addInhibitors(mgr, r, o), addCoordinators(mgr, r, o)); err != nil {
 		return nil, err
 	}
 	if err := errors.Join(r.SetupWithManager(ctx, mgr), mgr.Add(releaseStartupPages(mgr.GetCache(), clock.RealClock{}))); err != nil {

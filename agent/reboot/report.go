@@ -8,8 +8,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// lookEvery is how often a node that asks for a reboot looks who keeps the host up, and who else reboots it. It costs no
-// request.
+// lookEvery is how often a node that asks for a reboot looks who keeps the host up, and who else reboots it, beside when
+// logind tells of a change. It costs no request.
 const lookEvery = time.Minute
 
 // Report is what the agent says on its Node beside the progress: everything that goes into one patch of nodes/status.

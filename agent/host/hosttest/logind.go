@@ -95,9 +95,24 @@ func (l *Logind) FailReboot(name, message string) {
 // AcceptAndDoNothing makes accepted reboots leave no trace at all: no callback, no PreparingForShutdown.
 func (l *Logind) AcceptAndDoNothing(deaf bool) { l.set(func() { l.deaf = deaf }) }
 
-// SetInhibitors replaces the locks.
+// SetInhibitors replaces the locks, and tells of it as the real one does.
 func (l *Logind) SetInhibitors(inhibitors ...Inhibitor) {
 	l.set(func() { l.inhibitors = slices.Clone(inhibitors) })
+	var what []string
+	for _, i := range inhibitors {
+		what = append(what, i.What)
+	}
+	changed := map[string]dbus.Variant{"BlockInhibited": dbus.MakeVariant(strings.Join(what, ":"))}
+	_ = l.EmitChanged(logindInterface, changed, []string{}) // A logind that is stopped tells nobody.
+}
+
+// EmitChanged broadcasts PropertiesChanged with any body, fit or not.
+func (l *Logind) EmitChanged(body ...any) error {
+	conn, err := l.service.current()
+	if err != nil {
+		return err
+	}
+	return emit(conn, logindPath, "org.freedesktop.DBus.Properties.PropertiesChanged", body)
 }
 
 // SetPreparingForShutdown changes the property of that name. While it is true, logind refuses further reboots with

@@ -1,0 +1,133 @@
+package host_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+	"k8s.io/utils/clock"
+
+	"github.com/reboot-operator/reboot-operator/agent/host"
+	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
+)
+
+// hearing starts InhibitorChanges on a bus with a logind, and returns when it is subscribed.
+func hearing(t *testing.T) (bus *hosttest.Bus, logind *hosttest.Logind, changes chan struct{}) {
+	t.Helper()
+	bus = hosttest.StartFor(t)
+	logind, err := bus.StartLogind()
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes = make(chan struct{}, 100)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() {
+		ended <- host.InhibitorChanges{
+			Connect: host.SystemBus(bus.Address()), Clock: clock.RealClock{}, Changed: func() { changes <- struct{}{} },
+		}.Start(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	awaitChange(t, logind, changes)
+	return bus, logind, changes
+}
+
+// awaitChange changes the inhibitors until that is heard: nothing tells when the subscription is there.
+func awaitChange(t *testing.T, logind *hosttest.Logind, changes chan struct{}) {
+	t.Helper()
+	deadline := time.After(10 * time.Second)
+	for {
+		logind.SetInhibitors()
+		select {
+		case <-changes:
+			return
+		case <-time.After(50 * time.Millisecond):
+		case <-deadline:
+			t.Fatal("no change was heard")
+		}
+	}
+}
+
+// fence makes one change and returns how many were heard since the last fence.
+func fence(t *testing.T, logind *hosttest.Logind, changes chan struct{}) int {
+	t.Helper()
+	logind.SetInhibitors(hosttest.BlockShutdown("the", "fence"))
+	heard := 0
+	deadline := time.After(10 * time.Second)
+	for {
+		select {
+		case <-changes:
+			heard++
+		case <-time.After(200 * time.Millisecond):
+			if heard > 0 {
+				return heard
+			}
+		case <-deadline:
+			t.Fatal("no change was heard")
+		}
+	}
+}
+
+func TestInhibitorChanges_AreHeardWhenALockIsTakenAndReleased(t *testing.T) {
+	_, logind, changes := hearing(t)
+	fence(t, logind, changes)
+	logind.SetInhibitors(hosttest.BlockShutdown("apt", "upgrade"))
+	wait(t, changes)
+	logind.SetInhibitors()
+	wait(t, changes)
+}
+
+func TestInhibitorChanges_OutlastTheBus(t *testing.T) {
+	bus, logind, changes := hearing(t)
+	if err := bus.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	if err := logind.Start(); err != nil {
+		t.Fatal(err)
+	}
+	awaitChange(t, logind, changes)
+}
+
+func TestInhibitorChanges_OfStrangersAndOtherPropertiesAreNotHeard(t *testing.T) {
+	bus, logind, changes := hearing(t)
+	fence(t, logind, changes)
+	stranger, err := bus.Connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stranger.Close()
+	const path, signal, manager = "/org/freedesktop/login1", "org.freedesktop.DBus.Properties.PropertiesChanged", "org.freedesktop.login1.Manager"
+	changed := map[string]dbus.Variant{"BlockInhibited": dbus.MakeVariant("shutdown")}
+	for _, body := range [][]any{{manager, changed, []string{}}, {manager}, {}} {
+		if err := stranger.Emit(path, signal, body...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, body := range [][]any{
+		{manager, map[string]dbus.Variant{"IdleHint": dbus.MakeVariant(true)}, []string{"IdleSinceHint"}},
+		{"org.freedesktop.login1.Other", changed, []string{}},
+		{manager, "nonsense"},
+	} {
+		if err := logind.EmitChanged(body...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if heard := fence(t, logind, changes); heard != 1 {
+		t.Errorf("%d changes were heard, and there was one", heard)
+	}
+}
+
+func wait(t *testing.T, changes chan struct{}) {
+	t.Helper()
+	select {
+	case <-changes:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the change was not heard")
+	}
+}

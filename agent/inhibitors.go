@@ -1,0 +1,25 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/reboot-operator/reboot-operator/agent/host"
+	"github.com/reboot-operator/reboot-operator/agent/reboot"
+)
+
+// addInhibitors makes the reconciler look at once when somebody takes or releases a block inhibitor.
+func addInhibitors(mgr manager.Manager, r *reboot.Reconciler, o options) error {
+	changes := host.InhibitorChanges{Connect: host.SystemBus(o.bus), Clock: clock.RealClock{}, Changed: r.Wake.Ring}
+	err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		return changes.Start(ctrl.LoggerInto(ctx, ctrl.Log))
+	}))
+	if err != nil {
+		return fmt.Errorf("adding what hears of inhibitors: %w", err)
+	}
+	return nil
+}
