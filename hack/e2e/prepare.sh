@@ -34,9 +34,11 @@ log=$out/prepare.log
 step() {
   local name=$1 started=$SECONDS pid
   shift
+  set -m # a process group of its own, so that all of it ends when this is interrupted
   "$@" >>"$log" 2>&1 &
   pid=$!
-  trap 'kill "$pid" 2>/dev/null || true' EXIT
+  set +m
+  trap 'kill -- "-$pid" 2>/dev/null || true' EXIT
   while kill -0 "$pid" 2>/dev/null; do
     [ ! -t 1 ] || printf '\r  %-44s %3d s' "$name" $((SECONDS - started))
     sleep 0.2
@@ -74,7 +76,7 @@ fresh "$out/kubelet" "$stamp" || step "kubelet $version" kubelet "$version" "$st
 # root SUITE makes a root file system with systemd, logind, containerd and the plugins for pods' networks.
 root_packages=systemd,systemd-sysv,dbus,libpam-systemd,util-linux,mount,iproute2,procps,containerd,runc,containernetworking-plugins
 root() {
-  rm -rf "$out/$1" "$out/$1.stamp"
+  rm -rf --one-file-system "$out/$1" "$out/$1.stamp"
   mmdebstrap --variant=minbase --include="$root_packages" \
     --customize-hook='rm -rf "$1"/var/lib/apt/lists "$1"/var/cache/apt "$1"/etc/hostname "$1"/etc/resolv.conf' \
     --customize-hook=': >"$1"/etc/machine-id; rm -f "$1"/etc/systemd/system/timers.target.wants/*' \

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -22,7 +23,7 @@ var _ = Describe("three machines", Ordered, func() {
 	})
 
 	It("reboot one at a time when update_engine has an update for each, and all is back", func(ctx SpecContext) {
-		before := here.bootIDs()
+		before, began := here.bootIDs(), time.Now()
 		w := here.witnessed()
 		here.tell("update_engine installs an update on each machine")
 		for _, m := range here.rack.Machines {
@@ -37,6 +38,7 @@ var _ = Describe("three machines", Ordered, func() {
 			Expect(here.events(ctx, Default, m.Name, "Rebooted")).To(
 				ContainElement(fmt.Sprintf("Node %s has been rebooted, boot id: %s", m.Name, node.Status.NodeInfo.BootID)), "the kubelet's own word")
 		}
+		here.testifyIdentities(began)
 	})
 
 	It("go on draining when the agents are rolled in mid-drain, with the slot they had", func(ctx SpecContext) {
