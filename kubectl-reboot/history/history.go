@@ -105,7 +105,7 @@ func length(d *metav1.Duration) terminal.Cell {
 	return terminal.Cell{Text: moment.Span(d.Duration), Right: true}
 }
 
-// what is why it was made and what changed, or why it was not.
+// what is why it was made, what changed and how many pods did not leave in order, or why it was not made.
 func (e Entry) what() string {
 	var parts []string
 	if e.Reason != "" {
@@ -119,6 +119,9 @@ func (e Entry) what() string {
 		parts = append(parts, e.FromVersion+" as before")
 	default:
 		parts = append(parts, cmp.Or(e.FromVersion, "?")+" → "+cmp.Or(e.ToVersion, "?"))
+	}
+	if e.PodsForced > 0 {
+		parts = append(parts, "pods forced: "+strconv.Itoa(int(e.PodsForced)))
 	}
 	if e.Message != "" {
 		parts = append(parts, e.Message)

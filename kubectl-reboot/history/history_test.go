@@ -30,6 +30,7 @@ func policies() []v1alpha1.RebootPolicy {
 			v1alpha1.PastReboot{
 				Node: "n1", Seq: 4, Result: v1alpha1.RebootSucceeded, Reason: v1alpha1.ReasonUpdateStaged, FromVersion: "4459.2.0", ToVersion: "4459.2.1",
 				GrantedAt: Ago(48 * time.Hour), EndedAt: Ago(47*time.Hour + 53*time.Minute), Drain: lasted(150 * time.Second), Reboot: lasted(200 * time.Second), Settle: lasted(time.Minute),
+				PodsForced: 2,
 			},
 			v1alpha1.PastReboot{Node: "gone", Seq: 5, Result: v1alpha1.RebootLost, Reason: v1alpha1.ReasonNodeGone, Message: "the Node object was deleted", GrantedAt: Ago(26 * time.Hour)},
 		)),
