@@ -11,6 +11,8 @@ IMG       ?= reboot-operator/manager:latest
 AGENT_IMG ?= reboot-operator/agent:latest
 # What deploy and undeploy apply: config/overlays/rbac-fallback for Kubernetes 1.30 to 1.35, manage-agents (docs/install.md).
 CONFIG ?= config/default
+# Where build puts the programs.
+BIN ?= bin
 # How long each fuzz target runs.
 FUZZTIME ?= 30s
 
@@ -81,10 +83,6 @@ prometheus: ## Build prometheus and promtool into bin/prometheus, once: some tes
 test: ## Run everything CI runs: lint, verify, all tests with the race detector, the demo, and real nodes where they can run.
 	@hack/test.sh
 
-.PHONY: security-attempts
-security-attempts: controlplane ## Try everything with stolen tokens, and write docs/security-attempts.md.
-	@go test -count=1 ./config -update
-
 .PHONY: e2e
 e2e: ## Reboot real machines in this one, each with systemd and a kubelet. Needs root and Debian's packages, else it says so. ARGS=-ginkgo.focus=inhibitor
 	@exec hack/e2e/run.sh $(ARGS)
@@ -108,9 +106,9 @@ fuzz-corpus: ## Choose inputs that were found for testdata/fuzz, where plain tes
 
 .PHONY: build
 build: ## Build bin/manager, bin/agent and bin/kubectl-reboot, static.
-	@CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X $(MODULE)/controllers.Version=$(VERSION)' -o bin/manager .
-	@CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/agent ./agent
-	@CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/kubectl-reboot ./kubectl-reboot
+	@CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X $(MODULE)/controllers.Version=$(VERSION)' -o $(BIN)/manager .
+	@CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o $(BIN)/agent ./agent
+	@CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o $(BIN)/kubectl-reboot ./kubectl-reboot
 
 .PHONY: run
 run: install ## Run the manager here, against the cluster of KUBECONFIG.
@@ -124,6 +122,32 @@ docker-build: ## Build the images IMG and AGENT_IMG.
 .PHONY: build-installer
 build-installer: dist/deploy ## Write dist/install.yaml: all that deploy applies, with IMG and AGENT_IMG.
 	@$(KUSTOMIZE) build dist/deploy | sed 's|--agent-image=reboot-operator/agent:latest|--agent-image=$(AGENT_IMG)|' >dist/install.yaml
+
+##@ Security
+
+.PHONY: security
+security: ## Run all of the below, and say what was shown and what was not (docs/security.md).
+	@hack/security.sh
+
+.PHONY: security-attempts
+security-attempts: controlplane ## Try everything with stolen tokens, and write docs/security-attempts.md.
+	@go test -count=1 ./config -update
+
+.PHONY: vulncheck
+vulncheck: ## Look for known vulnerabilities that are reached. VULNDB=file:///… is a copy of the database.
+	@VULNDB=$(VULNDB) hack/vulncheck.sh
+
+.PHONY: sbom
+sbom: build ## Write dist/*.cdx.json: what each program is made of (CycloneDX).
+	@VERSION=$(VERSION) hack/sbom.sh
+
+.PHONY: reproducible
+reproducible: ## Build everything twice, here and elsewhere, by Makefile and Dockerfile, and compare the bits.
+	@hack/reproducible.sh
+
+.PHONY: scan
+scan: ## Look for setuid files, shells and package managers in image archives. IMAGES=dist/manager.tar
+	@go run ./hack/image $(IMAGES)
 
 ##@ Deployment
 

@@ -36,14 +36,27 @@ var sections = []struct{ heading, about string }{
 
 var updateDocs = flag.Bool("update", false, "write docs/security-attempts.md anew")
 
+// introduction is the page's.
+const introduction = `# Attempts
+
+What stolen tokens were tried for on a real API server (Node authorizer, RBAC, NodeRestriction, Pod Security), and what it answered. All are
+real requests with real tokens; writes are dry runs. "Every verb of every resource" is just that, subresources too: namespaced ones in
+the operator's namespace and in kube-system, nodes and agents' pods by their names, what else has one by the name "x". "Let through" is
+what was answered neither 401 nor 403.
+
+` + "`make security-attempts` tries it all and writes this page; `go test ./config` fails where the API server answers otherwise. What follows from\nit: [security.md](security.md).\n"
+
 // The kinds of entries that specs leave in the report.
 const (
 	entryAttempt = "attempt"
 	entryBreadth = "breadth"
 )
 
-// kept is one row of the page: an attempt, or all requests of an actor.
-type kept struct{ section, row string }
+// kept is one row of the page: an attempt, or all requests of an actor; and how many of them were refused.
+type kept struct {
+	section, row   string
+	tried, refused int
+}
 
 // keep leaves the actor's last attempt in the report, under the spec's own name.
 func keep(section, who string, a *actor) {
@@ -54,18 +67,19 @@ func keep(section, who string, a *actor) {
 func keepAs(section, who, what string, a *actor, by string) {
 	GinkgoHelper()
 	Expect(by).NotTo(HavePrefix("unknown"), "what refused is told from its words")
-	answer := "allowed"
+	answer, refused := "allowed", 0
 	if a.last.Code >= 400 {
-		answer = fmt.Sprintf("refused, %d", a.last.Code)
+		answer, refused = fmt.Sprintf("refused, %d", a.last.Code), 1
 	}
-	keepRow(entryAttempt, section, who, what, "`"+a.last.request()+"`", answer, by)
+	row := rowOf(who, what, "`"+a.last.request()+"`", answer, by)
+	AddReportEntry(entryAttempt, kept{section, row, 1, refused}, ReportEntryVisibilityNever)
 }
 
-func keepRow(entry, section string, cells ...string) {
+func rowOf(cells ...string) string {
 	for i, cell := range cells {
 		cells[i] = strings.ReplaceAll(cell, "|", `\|`)
 	}
-	AddReportEntry(entry, kept{section, "| " + strings.Join(cells, " | ") + " |\n"}, ReportEntryVisibilityNever)
+	return "| " + strings.Join(cells, " | ") + " |\n"
 }
 
 // The page that is generated says what the API server answered in this very run.
@@ -85,34 +99,49 @@ var _ = ReportAfterSuite("docs/security-attempts.md", func(report Report) {
 })
 
 func renderPage(report Report) string {
-	rows := map[kept][]string{} // by entry and section
 	specs := slices.Clone(report.SpecReports)
 	slices.SortStableFunc(specs, func(a, b SpecReport) int { // Ginkgo shuffles
 		return cmp.Or(cmp.Compare(a.FileName(), b.FileName()), cmp.Compare(a.LineNumber(), b.LineNumber()))
 	})
+	all := map[[2]string]group{} // by section and entry
 	for _, spec := range specs {
 		for _, entry := range spec.ReportEntries {
 			if k, ok := entry.GetRawValue().(kept); ok {
-				group := kept{section: k.section, row: entry.Name}
-				rows[group] = append(rows[group], k.row)
+				key := [2]string{k.section, entry.Name}
+				all[key] = all[key].with(k)
 			}
 		}
 	}
-	page := &strings.Builder{}
-	page.WriteString(`# Attempts
-
-What stolen tokens were tried for on a real API server (Node authorizer, RBAC, NodeRestriction, Pod Security), and what it answered. All are
-real requests with real tokens; writes are dry runs. "Every verb of every resource" is just that, subresources too: namespaced ones in
-the operator's namespace and in kube-system, nodes and agents' pods by their names, what else has one by the name "x". "Let through" is
-what was answered neither 401 nor 403.
-
-` + "`make security-attempts` tries it all and writes this page; `go test ./config` fails where the API server answers otherwise. What follows from\nit: [security.md](security.md).\n")
+	var summary []string
+	tables := &strings.Builder{}
 	for _, s := range sections {
-		fmt.Fprintf(page, "\n## %s\n\n%s\n", s.heading, s.about)
-		table(page, "| who | attempt | request | answer | by |", rows[kept{s.heading, entryAttempt}])
-		table(page, "| who | every verb of every resource | let through |", rows[kept{s.heading, entryBreadth}])
+		attempts, breadth := all[[2]string{s.heading, entryAttempt}], all[[2]string{s.heading, entryBreadth}]
+		summary = append(summary, rowOf(s.heading, attempts.figures(), breadth.figures()))
+		fmt.Fprintf(tables, "\n## %s\n\n%s\n", s.heading, s.about)
+		table(tables, "| who | attempt | request | answer | by |", attempts.rows)
+		table(tables, "| who | every verb of every resource | let through |", breadth.rows)
 	}
-	return page.String()
+	page := &strings.Builder{}
+	page.WriteString(introduction)
+	table(page, "| token | attempts | every verb of every resource |", summary)
+	return page.String() + tables.String()
+}
+
+// group is what was kept of one kind in one section.
+type group struct {
+	rows           []string
+	tried, refused int
+}
+
+func (g group) with(k kept) group {
+	return group{append(g.rows, k.row), g.tried + k.tried, g.refused + k.refused}
+}
+
+func (g group) figures() string {
+	if g.tried == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d refused, %d allowed", g.refused, g.tried-g.refused)
 }
 
 func table(page *strings.Builder, head string, rows []string) {

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
+)
+
+// The images are distroless and one program: nothing runs while they are put together, and nothing else is copied.
+func TestDockerfile_FinalStagesAddOneProgram(t *testing.T) {
+	want := map[string][]string{
+		"manager": {"FROM gcr.io/distroless/static-debian12:nonroot AS manager", "COPY --from=build-manager /manager /manager", "USER 65532:65532", `ENTRYPOINT ["/manager"]`},
+		"agent":   {"FROM gcr.io/distroless/static-debian12:nonroot AS agent", "COPY --from=build-agent /agent /agent", "USER 0:0", `ENTRYPOINT ["/agent"]`},
+	}
+	got := map[string][]string{}
+	for name, stage := range stages(t) {
+		if !strings.HasPrefix(name, "build") {
+			got[name] = stage
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// The user of the manager's image is the one that its Deployment asks for, so that the one does not hold without the other.
+func TestDockerfile_UsersAreThoseOfTheManifests(t *testing.T) {
+	for path, uid := range map[string]string{"config/manager/deployment.yaml": "65532", "config/agent/daemonset.yaml": "0"} {
+		if manifest := read(t, path); !strings.Contains(manifest, "runAsUser: "+uid+"\n") {
+			t.Errorf("%s asks for another user than %s", path, uid)
+		}
+	}
+}
+
+// The programs are static, and built as `make build` builds them; hack/reproducible.sh compares their bits.
+func TestDockerfile_BuildsAsTheMakefileDoes(t *testing.T) {
+	dockerfile, makefile := strings.ReplaceAll(read(t, "Dockerfile"), "\\\n", ""), read(t, "Makefile")
+	for _, flag := range []string{"CGO_ENABLED=0", "-trimpath", "-buildvcs=false"} {
+		if !strings.Contains(dockerfile, flag) || !strings.Contains(makefile, flag) {
+			t.Errorf("%s is not in both", flag)
+		}
+	}
+	flags := regexp.MustCompile(`-X (?:\S+/)?(controllers\.Version|main\.version)=`)
+	var got []string
+	for _, m := range flags.FindAllStringSubmatch(dockerfile, -1) {
+		got = append(got, m[1])
+	}
+	if diff := cmp.Diff([]string{"controllers.Version", "main.version"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// stages are the instructions of each stage, by its name; without comments.
+func stages(t *testing.T) map[string][]string {
+	t.Helper()
+	all, current := map[string][]string{}, ""
+	for line := range strings.Lines(strings.ReplaceAll(read(t, "Dockerfile"), "\\\n", "")) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		if strings.HasPrefix(line, "FROM ") {
+			_, name, named := strings.Cut(line, " AS ")
+			if !named {
+				t.Fatalf("a stage without a name: %s", line)
+			}
+			current = name
+		}
+		all[current] = append(all[current], line)
+	}
+	return all
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(testenv.Root(), path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Everything that shows what docs/security.md says, and a table of what was shown. Status 3 of a step means that it could
+# not be done here; that is said, and is no success.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+results=()
+status=0
+step() {
+  local name=$1 started=$SECONDS code=0
+  shift
+  printf '\n== %s\n' "$name"
+  "$@" || code=$?
+  case $code in
+  0) results+=("shown      $name ($((SECONDS - started)) s)") ;;
+  3) results+=("NOT SHOWN  $name: see above") status=1 ;;
+  *) results+=("FAILED     $name") status=1 ;;
+  esac
+}
+
+attempts() {
+  hack/controlplane/build.sh && go test -count=1 ./config ./docs ./hack/image && sed -n '/^| token /,/^$/p' docs/security-attempts.md
+}
+
+step "attempts with stolen tokens, on the API server (docs/security-attempts.md)" attempts
+step "known vulnerabilities" hack/vulncheck.sh
+step "programs" make --no-print-directory build
+step "bills of materials" hack/sbom.sh
+step "the same bits from two builds" hack/reproducible.sh
+# shellcheck disable=SC2046 # one word for each archive
+step "images: setuid files, shells, package managers" go run ./hack/image $(ls dist/*.tar 2>/dev/null)
+
+printf '\n== security\n'
+printf '%s\n' "${results[@]}"
+exit $status
