@@ -216,6 +216,25 @@ func TestOf(t *testing.T) {
 	}
 }
 
+// TestOf_Gates: a gate that nobody has asked yet is taken for clear, and one that says no keeps everybody.
+func TestOf_Gates(t *testing.T) {
+	gated := policy(weeknights, spec(func(s *v1alpha1.RebootPolicySpec) {
+		s.Gates = &v1alpha1.Gates{Prometheus: []v1alpha1.PrometheusGate{{Name: "slo", Query: "burn > 2"}}}
+	}))
+	s := snapshotOf(gated, pool(2))
+	if goes, stays := outline(forecast.Of(s, forecast.Thorough)); len(goes) != 2 || len(stays) != 0 {
+		t.Errorf("not asked: goes %v, stays %v", goes, stays)
+	}
+	s.Gates = []v1alpha1.GateStatus{{Name: "slo", State: v1alpha1.GateFiring, Message: "burn > 2 has 1 result"}}
+	f := forecast.Of(s, forecast.Thorough)
+	if goes, stays := outline(f); len(goes) != 0 || !slices.Equal(stays, []string{"node-00001 AlertFiring", "node-00002 AlertFiring"}) {
+		t.Errorf("firing: goes %v, stays %v", goes, stays)
+	}
+	if want := "AlertFiring: gate slo of policy workers: burn > 2 has 1 result"; f.Unknown != want {
+		t.Errorf("unknown %q, want %q", f.Unknown, want)
+	}
+}
+
 // TestOf_Window: which window it is, and whether all is done before it closes.
 func TestOf_Window(t *testing.T) {
 	frozen := spec(func(s *v1alpha1.RebootPolicySpec) {

@@ -1,6 +1,7 @@
 package forecast
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -68,6 +69,7 @@ func imagine(s plan.Snapshot, effort Effort) *future {
 		u.showNamed(s.Nodes, e.Node)
 	}
 	u.fix(selected)
+	u.clearGates()
 	u.Nodes, u.Window = nil, window.State{}
 	return u
 }
@@ -81,6 +83,17 @@ func (u *future) fix(selected int) {
 	}
 	u.limit = int(limit)
 	u.Policy.Spec.Concurrency = &v1alpha1.Concurrency{TopologyKey: u.Policy.Spec.TopologyKey(), MaxUnavailable: new(intstr.FromInt32(limit))}
+}
+
+// clearGates takes gates that nobody has asked for clear: they are asked once a node waits for them. What one says now, it is
+// taken to say until somebody mends it.
+func (u *future) clearGates() {
+	u.Gates = slices.Clone(u.Gates)
+	for _, g := range u.Policy.Spec.PrometheusGates() {
+		if !slices.ContainsFunc(u.Gates, func(said v1alpha1.GateStatus) bool { return said.Name == g.Name }) {
+			u.Gates = append(u.Gates, v1alpha1.GateStatus{Name: g.Name, State: v1alpha1.GateClear})
+		}
+	}
 }
 
 // show has the planner look at a node in each round.

@@ -1,8 +1,11 @@
 package command
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/gantt"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/timetable"
 )
 
@@ -13,9 +16,13 @@ func (s *Session) forecast() *cobra.Command {
 		Short: "When each node will be rebooted, and when all is done",
 		Long: `When each node will be rebooted, and when all is done: the planner that the manager runs, run forward over the coming
 windows, with the durations that status.history has measured. What waits for a person or another system stays, and is told apart.
-A policy in mode DryRun is shown as if it acted.`,
+A policy in mode DryRun is shown as if it acted.
+
+-o svg draws one policy over the coming windows, and -o html makes a page of all of them. Both need nothing from elsewhere.`,
 		Example: `  kubectl reboot forecast workers
-  kubectl reboot forecast workers -o wide`,
+  kubectl reboot forecast workers -o wide
+  kubectl reboot forecast workers -o svg > workers.svg
+  kubectl reboot forecast -o html > forecast.html`,
 		ValidArgsFunction: named(0, s.policyNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {
@@ -24,7 +31,7 @@ A policy in mode DryRun is shown as if it acted.`,
 			return s.showForecast(cmd, args, o)
 		},
 	}
-	o.bind(cmd, asJSON, asYAML, asWide)
+	o.bind(cmd, asJSON, asYAML, asWide, asSVG, asHTML)
 	return cmd
 }
 
@@ -37,9 +44,18 @@ func (s *Session) showForecast(cmd *cobra.Command, names []string, o output) err
 	if err != nil {
 		return err
 	}
+	if o.format == asSVG && len(policies) != 1 {
+		return fmt.Errorf("-o svg draws one policy: name it%s", existing(policies))
+	}
 	tables := make([]timetable.Timetable, len(policies))
 	for i := range policies {
 		tables[i] = timetable.Of(f, &policies[i])
+	}
+	switch o.format {
+	case asSVG:
+		return s.put(gantt.SVG(tables[0], s.Zone))
+	case asHTML:
+		return s.put(gantt.HTML(tables, s.Zone))
 	}
 	look := timetable.Look{Theme: s.Screen.Theme, Width: s.width(), Wide: o.wide(), Zone: s.Zone}
 	return s.print(o, tables, func() []string {

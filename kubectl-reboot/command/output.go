@@ -3,6 +3,7 @@ package command
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -15,6 +16,8 @@ const (
 	asJSON = "json"
 	asYAML = "yaml"
 	asWide = "wide"
+	asSVG  = "svg"
+	asHTML = "html"
 )
 
 // output is flag -o of commands that show something of the plugin's own.
@@ -54,8 +57,11 @@ func (s *Session) print(o output, value any, lines func() []string) error {
 	if err != nil {
 		return fmt.Errorf("encoding the output: %w", err)
 	}
-	_, err = s.Out.Write(text)
-	if err != nil {
+	return s.put(string(text))
+}
+
+func (s *Session) put(text string) error {
+	if _, err := io.WriteString(s.Out, text); err != nil {
 		return fmt.Errorf("writing the output: %w", err)
 	}
 	return nil

@@ -1,0 +1,242 @@
+// Package gantt draws a timetable: a bar for each node over the coming windows, as SVG and as a page of HTML. Both have all they
+// need in themselves.
+package gantt
+
+import (
+	"fmt"
+	"html"
+	"strings"
+	"time"
+
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/calendar"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/timetable"
+)
+
+// The picture, in pixels.
+const (
+	leftEdge, rightEdge = 190.0, 24.0
+	plotWidth           = 886.0
+	top                 = 124.0
+	rowHeight           = 18.0
+	barHeight           = 11.0
+	// mostStays is how many nodes that stay are named.
+	mostStays = 6
+	// labelRunes is how much of a name there is room for.
+	labelRunes = 26
+)
+
+// style is for light and for dark. Colours tell nothing that position and tooltips do not.
+const style = `
+.ground{fill:#ffffff}text{font:11px system-ui,-apple-system,"Segoe UI","DejaVu Sans",sans-serif;fill:#1f2937}
+.title{font-size:15px;font-weight:600}.quiet{fill:#6b7280}.end{text-anchor:end}.middle{text-anchor:middle}
+.open{fill:#e8f1fd}.shut{fill:#f3f4f6}.freeze{fill:#fde8e8}.stripe{fill:#000000;fill-opacity:.035}
+.tick{stroke:#cbd5e1;stroke-width:1}.now{stroke:#dc2626;stroke-width:1.5}.nowtext{fill:#dc2626}.jump{stroke:#7c3aed;stroke-width:1;stroke-dasharray:4 3}
+.before{fill:#94a3b8}.drain{fill:#d97706}.reboot{fill:#7c3aed}.settle{fill:#16a34a}.several{fill:#2563eb}
+@media (prefers-color-scheme:dark){
+.ground{fill:#0f172a}text{fill:#e5e7eb}.quiet{fill:#9ca3af}.open{fill:#172a46}.shut{fill:#1e293b}.freeze{fill:#3f1d24}
+.stripe{fill:#ffffff;fill-opacity:.04}.tick{stroke:#475569}.now{stroke:#f87171}.nowtext{fill:#f87171}.jump{stroke:#c4b5fd}
+.before{fill:#94a3b8}.drain{fill:#f59e0b}.reboot{fill:#a78bfa}.settle{fill:#4ade80}.several{fill:#60a5fa}}
+`
+
+// picture is an SVG as it is drawn.
+type picture struct {
+	strings.Builder
+
+	table timetable.Timetable
+	zone  *time.Location
+	axis  axis
+	rows  []row
+	// shared tells that several nodes share a row.
+	shared bool
+	// width, bottom and height are of the whole, of the rows' end, and of the whole again.
+	width, bottom, height float64
+}
+
+// SVG draws a timetable by the clocks of a zone.
+func SVG(t timetable.Timetable, zone *time.Location) string {
+	p := &picture{table: t, zone: zone}
+	var plot float64
+	p.axis, plot = axisOf(t, leftEdge, plotWidth)
+	drawn := p.axis.drawn(t.Reboots)
+	p.rows = rows(drawn, zone)
+	p.shared = len(p.rows) < len(drawn)
+	p.width = leftEdge + max(plot, plotWidth) + rightEdge
+	p.bottom = top + rowHeight*float64(len(p.rows))
+	p.height = p.bottom + 44 + 16*float64(min(len(t.Stays), mostStays+1))
+	p.printf(`<svg xmlns="http://www.w3.org/2000/svg" role="img" width="%.0f" height="%.0f" viewBox="0 0 %.0f %.0f">`, p.width, p.height, p.width, p.height)
+	p.printf("<title>%s</title><style>%s</style>", text("Forecast of policy "+t.Policy+". "+t.Verdict(zone)), style)
+	p.rect("ground", 0, 0, p.width, p.height, "")
+	p.head()
+	p.background()
+	p.bars()
+	p.marks()
+	p.stays()
+	p.WriteString("</svg>\n")
+	return p.String()
+}
+
+func (p *picture) printf(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
+
+// text is a text in which nothing is markup, and nothing is that XML does not take.
+func text(s string) string {
+	return html.EscapeString(strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0xFFFE || r == 0xFFFF {
+			return '\uFFFD'
+		}
+		return r
+	}, strings.ToValidUTF8(s, "\uFFFD")))
+}
+
+func (p *picture) rect(class string, x, y, width, height float64, tells string) {
+	if tells != "" {
+		tells = "<title>" + text(tells) + "</title>"
+	}
+	p.printf(`<rect class="%s" x="%.1f" y="%.1f" width="%.1f" height="%.1f">%s</rect>`, class, x, y, width, height, tells)
+}
+
+func (p *picture) text(class string, x, y float64, what string) {
+	p.printf(`<text class="%s" x="%.1f" y="%.1f">%s</text>`, class, x, y, text(what))
+}
+
+func (p *picture) head() {
+	title := "policy " + p.table.Policy
+	if p.table.DryRun {
+		title += " (dry run: as if it acted)"
+	}
+	p.text("title", 16, 26, title)
+	p.text("", 16, 44, terminal.Cut(p.table.Verdict(p.zone), 170))
+	x := 16.0
+	legend := []struct{ class, says string }{{"drain", "drain"}, {"reboot", "reboot"}, {"settle", "settle"}, {"open", "window"}}
+	switch {
+	case len(p.rows) == 0:
+		legend = nil
+	case p.shared:
+		legend = []struct{ class, says string }{{"several", "nodes one after the other"}, {"open", "window"}}
+	}
+	for _, l := range legend {
+		p.rect(l.class, x, 55, 12, 10, "")
+		p.text("quiet", x+17, 64, l.says)
+		x += 36 + 6.2*float64(len(l.says))
+	}
+	p.text("quiet", x, 64, "times in "+p.table.At.In(p.zone).Format("MST"))
+}
+
+// background is the windows, the hours between them, and the ticks.
+func (p *picture) background() {
+	for i := 1; i < len(p.rows); i += 2 {
+		p.rect("stripe", 0, top+rowHeight*float64(i), p.width, rowHeight, "")
+	}
+	for i, s := range p.axis.stretches {
+		p.rect("shut", s.x, top, s.width, p.bottom-top, "")
+		p.windows(s)
+		p.text("", s.x, top-22, s.from.In(p.zone).Format("Mon 2 Jan 15:04"))
+		for _, at := range s.ticks(p.zone) {
+			x, _ := p.axis.at(at)
+			p.line("tick", x, top-6, p.bottom)
+			p.text("quiet middle", x, top-9, at.In(p.zone).Format("15:04"))
+		}
+		switch {
+		case i > 0:
+			p.gap(p.axis.stretches[i-1].to, s)
+		case !p.axis.now.IsZero():
+			p.gap(p.axis.now, s)
+		}
+	}
+	if p.axis.cut {
+		p.text("quiet end", p.width-4, p.bottom+14, "later windows are not drawn →")
+	}
+}
+
+// windows are the hours of a stretch in which reboots may start.
+func (p *picture) windows(s stretch) {
+	for _, e := range p.table.Calendar {
+		to := e.To
+		if to.IsZero() || to.After(s.to) {
+			to = s.to
+		}
+		if e.Kind != calendar.Open || !e.From.Before(s.to) || !to.After(s.from) {
+			continue
+		}
+		from, _ := p.axis.at(latest(e.From, s.from))
+		end, _ := p.axis.at(to)
+		p.rect("open", from, top, end-from, p.bottom-top, strings.Join(e.Names, ", "))
+	}
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
+// gap is the hours before a stretch in which nobody is rebooted.
+func (p *picture) gap(from time.Time, after stretch) {
+	class, says := "shut", "closed"
+	for _, e := range p.table.Calendar {
+		if e.Kind == calendar.Blackout && e.From.Before(after.from) && (e.To.IsZero() || e.To.After(from)) {
+			class, says = "freeze", "blackout "+strings.Join(e.Names, ", ")
+		}
+	}
+	says += ", " + moment.Span(after.from.Sub(from))
+	x := after.x - gapWidth
+	p.rect(class, x, top, gapWidth, p.bottom-top, says)
+	if most := int((p.bottom - top) / 6.5); most >= len([]rune("closed, 1d")) {
+		p.printf(`<text class="quiet" transform="translate(%.1f %.1f) rotate(90)">%s</text>`, x+gapWidth/2-4, top+4, text(terminal.Cut(says, most)))
+	}
+}
+
+func (p *picture) line(class string, x, from, to float64) {
+	p.printf(`<line class="%s" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/>`, class, x, x, from, to)
+}
+
+func (p *picture) bars() {
+	for i, r := range p.rows {
+		y := top + rowHeight*float64(i)
+		p.printf("<g><title>%s</title>", text(r.tells))
+		p.text("end", leftEdge-10, y+13, terminal.Cut(r.label, labelRunes))
+		for _, b := range r.bars {
+			from, there := p.axis.at(b.from)
+			to, ends := p.axis.at(b.to)
+			if !there || !b.to.After(b.from) {
+				continue
+			}
+			if !ends {
+				last := p.axis.stretches[len(p.axis.stretches)-1]
+				to = last.x + last.width
+			}
+			p.rect(b.kind, from, y+(rowHeight-barHeight)/2, max(to-from, 1), barHeight, "")
+		}
+		p.WriteString("</g>\n")
+	}
+}
+
+// marks are now, and where the clocks change.
+func (p *picture) marks() {
+	if x, ok := p.axis.at(p.table.At); ok {
+		p.line("now", x, top-34, p.bottom)
+		p.text("nowtext", x+3, top-38, "now "+p.table.At.In(p.zone).Format("15:04"))
+	}
+	for _, e := range p.table.Calendar {
+		x, ok := p.axis.at(e.From)
+		if e.Kind != calendar.ClockChange || !ok {
+			continue
+		}
+		p.line("jump", x, top, p.bottom+4)
+		p.text("quiet middle", x, p.bottom+14, e.TimeZone+": "+strings.Join(e.Notes, ", "))
+	}
+}
+
+func (p *picture) stays() {
+	y := p.bottom + 34
+	for i, s := range p.table.Stays {
+		if i == mostStays {
+			p.text("quiet", 16, y, fmt.Sprintf("and %d more that stay", len(p.table.Stays)-i))
+			return
+		}
+		p.text("", 16, y, terminal.Cut(s.Node+" stays: "+string(s.Reason)+", "+s.Message, 170))
+		y += 16
+	}
+}
