@@ -17,6 +17,8 @@ const (
 	prefix = "reboot-rack."
 	// haltLimit is how long machines have to go down in order when the rack is taken down.
 	haltLimit = 30 * time.Second
+	// haltAgain is how soon a machine that is still on is told again.
+	haltAgain = 5 * time.Second
 	// halt is the signal to PID 1 that powers a machine off, SIGRTMIN+4 of the C library.
 	halt = syscall.Signal(38)
 )
@@ -163,17 +165,14 @@ func (r *Rack) Stop() error {
 func (r *Rack) takeDown() error {
 	close(r.stopping)
 	var errs []error
-	deadline := time.After(haltLimit)
+	// It must work after the caller's context has ended: that is when it is called.
+	ctx, cancel := context.WithTimeout(context.Background(), haltLimit)
+	defer cancel()
 	for _, m := range r.Machines {
 		m.powerOff()
 	}
 	for _, m := range r.Machines {
-		select {
-		case <-m.done:
-		case <-deadline:
-			killAll(m.cgroup)
-			<-m.done
-		}
+		m.awaitOff(ctx)
 		m.network.close()
 		errs = append(errs, m.cgroup.remove())
 	}
@@ -184,6 +183,22 @@ func (r *Rack) takeDown() error {
 		errs = append(errs, r.restore())
 	}
 	return errors.Join(append(errs, os.RemoveAll(r.folder))...)
+}
+
+// awaitOff asks again now and then, because a machine that has only just been switched on does not listen yet.
+func (m *Machine) awaitOff(ctx context.Context) {
+	for {
+		select {
+		case <-m.done:
+			return
+		case <-time.After(haltAgain):
+			m.powerOff()
+		case <-ctx.Done():
+			killAll(m.cgroup)
+			<-m.done
+			return
+		}
+	}
 }
 
 // powerOff asks for it; a machine that is off stays off.

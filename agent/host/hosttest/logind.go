@@ -98,7 +98,7 @@ func (l *Logind) AcceptAndDoNothing(deaf bool) { l.set(func() { l.deaf = deaf })
 // SetInhibitors replaces the locks, and tells of it as the real one does.
 func (l *Logind) SetInhibitors(inhibitors ...Inhibitor) {
 	l.set(func() { l.inhibitors = slices.Clone(inhibitors) })
-	var what []string
+	what := make([]string, 0, len(inhibitors))
 	for _, i := range inhibitors {
 		what = append(what, i.What)
 	}
