@@ -35,7 +35,9 @@ func (r *RebootPolicyReconciler) converge(ctx context.Context, s *state) (plan.P
 		if !p.LedgerChanges() {
 			return p, errors.Join(tried.err(), r.finalize(ctx, s, p))
 		}
-		r.forewarn(ctx, s, p, tried)
+		if len(p.Granted) > 0 {
+			r.mark(ctx, s, p) // before the bell rings: the pods go somewhere within a second
+		}
 		if err := r.applyLedger(ctx, s, p); err != nil {
 			return p, errors.Join(tried.err(), err)
 		}
@@ -81,16 +83,6 @@ func (r *RebootPolicyReconciler) applyFlights(ctx context.Context, s *state, p p
 		tried[t.Entry.Node] = attempt{action: t.Action, err: err}
 	}
 	return wrote
-}
-
-// forewarn marks the nodes that wait before the bell rings on those that are granted: their pods go somewhere within a
-// second. What it cannot mark keeps no reboot waiting, and is tried again with the report.
-func (r *RebootPolicyReconciler) forewarn(ctx context.Context, s *state, p plan.Plan, tried attempts) {
-	if len(p.Granted) == 0 {
-		return
-	}
-	_, err := r.writeMarks(ctx, s, p.Marks)
-	tried[""] = attempt{err: err}
 }
 
 // applyLedger writes grants, adoptions and releases in one compare-and-swap. Somebody else's write in between throws

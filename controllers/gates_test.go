@@ -189,12 +189,17 @@ var _ = Describe("A gate that asks Prometheus", func() {
 		server.errors.Set(7)
 		a, b := makeFleet(10), makeFleet(10)
 		p := a.policy("workers", server.gate())
-		b.policy("workers", server.gate(func(g *v1alpha1.PrometheusGate) { g.Name = "the-same" }))
+		q := b.policy("workers", server.gate(func(g *v1alpha1.PrometheusGate) { g.Name = "the-same" }))
 		a.need(a.nodes...)
 		b.need(b.nodes...)
-		Eventually(a.reason).WithArguments(a.nodes[9]).Should(Equal("False AlertFiring"))
-		Eventually(b.reason).WithArguments(b.nodes[9]).Should(Equal("False AlertFiring"))
-		Eventually(gateState).WithArguments(p).Should(HavePrefix("Firing"))
+		for _, f := range []*fleet{a, b} {
+			for _, name := range f.nodes {
+				Eventually(f.reason).WithArguments(name).Should(Equal("False AlertFiring"))
+			}
+		}
+		for _, p := range []*v1alpha1.RebootPolicy{p, q} {
+			Eventually(gateState).WithArguments(p).Should(HavePrefix("Firing"))
+		}
 		before, asked, started := requests.count(), server.asked.Load(), time.Now()
 		Eventually(server.asked.Load).Should(BeNumerically(">=", asked+3))
 		Expect(time.Since(started)).To(BeNumerically(">", 2*gateInterval), "three answers in less than two intervals")

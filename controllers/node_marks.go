@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,25 +14,40 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
+// refusedPause is how long to wait before a mark is tried again that a Node has refused.
+const refusedPause = time.Minute
+
+// mark writes the marks of a plan. They permit nothing and forbid nothing: one that cannot be written keeps no reboot
+// waiting, and no instant at which time alone changes something.
+func (r *RebootPolicyReconciler) mark(ctx context.Context, s *state, p plan.Plan) {
+	later, err := r.writeMarks(ctx, s, p.Marks)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Did not mark all nodes for schedulers and autoscalers")
+		later = refusedPause
+	}
+	s.putOff(later)
+}
+
 // writeMarks sets and removes the pending taint, and takes away what grants that are over have left. Taints are one list
 // with many writers, so each write carries the resourceVersion of what it was made from; who loses a race comes again. It
 // returns how long to wait before the rest. As many are written at once as conditions, and for the same reason.
 func (r *RebootPolicyReconciler) writeMarks(ctx context.Context, s *state, marks []plan.Mark) (time.Duration, error) {
 	var later time.Duration
+	var errs []error
 	for written, m := range marks {
 		if written == conditionsPerPass {
-			return conditionsPause, nil
+			return conditionsPause, errors.Join(errs...)
 		}
 		err := r.writeMark(ctx, s, &s.nodes[s.index[m.Node]], m)
 		switch {
 		case apierrors.IsConflict(err):
 			ctrl.LoggerFrom(ctx).V(1).Info("Lost a race for the taints of a node", "Node", klog.KRef("", m.Node))
 			later = conflictPause
-		case err != nil && !apierrors.IsNotFound(err):
-			return 0, err
+		case !apierrors.IsNotFound(err):
+			errs = append(errs, err)
 		}
 	}
-	return later, nil
+	return later, errors.Join(errs...)
 }
 
 func (r *RebootPolicyReconciler) writeMark(ctx context.Context, s *state, node *corev1.Node, m plan.Mark) error {

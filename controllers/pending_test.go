@@ -147,17 +147,33 @@ var _ = Describe("The pending taint", func() {
 		f := makeFleet(2)
 		raced := f.nodes[1]
 		tries := 0
-		requests.meddleWith(func(r *http.Request) {
+		requests.meddleWith(func(r *http.Request) bool {
 			if r.Method != methodPatch || !strings.HasSuffix(r.URL.Path, "/nodes/"+raced) {
-				return
+				return false
 			}
 			if tries++; tries <= 2 {
 				defer GinkgoRecover()
 				f.taint(raced, "example.com/race"+strings.Repeat("x", tries))
 			}
+			return false
 		})
 		f.policy("workers")
 		f.need(f.nodes...)
 		Eventually(f.taints).WithArguments(raced).Should(ContainElements(pending, "example.com/racex:NoExecute", "example.com/racexx:NoExecute"))
+	})
+
+	It("keeps no reboot, no condition and no other node waiting where a webhook refuses it", func() {
+		f := makeFleet(3)
+		refused := f.nodes[1]
+		requests.meddleWith(func(r *http.Request) bool {
+			return r.Method == methodPatch && strings.HasSuffix(r.URL.Path, "/nodes/"+refused)
+		})
+		p := f.policy("workers")
+		f.need(f.nodes...)
+		Eventually(f.granted).Should(Equal(f.nodes[:1]))
+		Eventually(f.taints).WithArguments(f.nodes[2]).Should(ContainElement(pending))
+		Eventually(f.reason).WithArguments(refused).Should(Equal("False BudgetExhausted"))
+		Eventually(func() []v1alpha1.LedgerEntry { return policyStatus(p).Grants }).Should(HaveLen(1))
+		Expect(f.taints(refused)).NotTo(ContainElement(pending))
 	})
 })

@@ -17,8 +17,7 @@ import (
 // at once, and the counts with them.
 const countsPace = 15 * time.Second
 
-// report tells what was decided: conditions on the nodes, and the status where the ledger did not change it already. The
-// marks come last: a Node that refuses one keeps nothing else from being told.
+// report tells what was decided: conditions on the nodes, the status where the ledger did not change it already, and marks.
 func (r *RebootPolicyReconciler) report(ctx context.Context, s *state, p plan.Plan) error {
 	later, err := r.writeConditions(ctx, s, p.Decisions)
 	if err != nil {
@@ -32,9 +31,8 @@ func (r *RebootPolicyReconciler) report(ctx context.Context, s *state, p plan.Pl
 	if err := r.consumeResume(ctx, s); err != nil {
 		return err
 	}
-	later, err = r.writeMarks(ctx, s, p.Marks)
-	s.putOff(later)
-	return err
+	r.mark(ctx, s, p)
+	return nil
 }
 
 func (r *RebootPolicyReconciler) reportStatus(ctx context.Context, s *state, p plan.Plan) (time.Duration, error) {

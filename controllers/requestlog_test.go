@@ -2,6 +2,7 @@ package controllers_test
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 
@@ -12,13 +13,13 @@ import (
 type requestLog struct {
 	mu   sync.Mutex
 	seen []string
-	// meddle is called with each request before it is sent, to come in between; nil: nobody does.
-	meddle func(*http.Request)
+	// meddle is called with each request before it is sent, to come in between, and to refuse it; nil: nobody does.
+	meddle func(*http.Request) (refuse bool)
 }
 
 // meddleWith has somebody come in between from now on until the end of the spec.
-func (l *requestLog) meddleWith(meddle func(*http.Request)) {
-	set := func(meddle func(*http.Request)) {
+func (l *requestLog) meddleWith(meddle func(*http.Request) (refuse bool)) {
+	set := func(meddle func(*http.Request) bool) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.meddle = meddle
@@ -32,8 +33,10 @@ func (l *requestLog) wrap(next http.RoundTripper) http.RoundTripper {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.seen = append(l.seen, r.Method+" "+r.URL.Path+"?"+r.URL.RawQuery)
-		if l.meddle != nil {
-			l.meddle(r)
+		if l.meddle != nil && l.meddle(r) {
+			refusal := httptest.NewRecorder()
+			refusal.WriteHeader(http.StatusForbidden)
+			return refusal.Result(), nil
 		}
 		return next.RoundTrip(r)
 	})
