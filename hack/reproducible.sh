@@ -10,8 +10,9 @@ work=$(mktemp -d)
 trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
 mkdir -p "$work/first" "$work/second" "$work/another/place/whole" "$work/another/place/image"
 
+[ -z "$(git ls-files --deleted)" ] || { echo "files are missing here: git status" >&2; exit 1; }
 git ls-files --cached --others --exclude-standard | tar -cf - -T - | tar -xf - -C "$work/another/place/whole"
-echo "building here"
+echo "building with the Makefile's commands"
 make --no-print-directory build VERSION=$version BIN="$work/first"
 
 here=$(go env GOMODCACHE) # where modules are had from, so that it takes no network
@@ -21,6 +22,7 @@ make --no-print-directory -C "$work/another/place/whole" build VERSION=$version 
 
 echo "building with the Dockerfile's commands"
 dockerfile=$(sed -e ':a' -e '/\\$/N; s/\\\n//; ta' Dockerfile)
+cd "$work/another/place/whole" # as it was at the start, whatever happens here meanwhile
 sources=$(sed -n 's/^COPY \([^-].*\)/\1/p' <<<"$dockerfile")
 while read -r -a line; do
   to=$work/another/place/image/${line[-1]#./}
@@ -34,9 +36,10 @@ env=$(sed -n 's/^ENV //p' <<<"$dockerfile")
 failed=0
 for program in manager agent kubectl-reboot; do
   sum=$(sha256sum <"$work/first/$program")
-  for other in "$work/second/$program" "$work/image-$program"; do
-    [ -e "$other" ] || continue
-    [ "$sum" = "$(sha256sum <"$other")" ] || { echo "$program: ${other#"$work/"} has other bits" >&2; failed=1; }
+  others=("$work/second/$program")
+  [ $program = kubectl-reboot ] || others+=("$work/image-$program") # it has no image
+  for other in "${others[@]}"; do
+    [ -e "$other" ] && [ "$sum" = "$(sha256sum <"$other")" ] || { echo "$program: ${other#"$work/"} has other bits" >&2; failed=1; }
   done
   printf '%-16s %s %s\n' "$program" "${sum%% *}" "$(stat -c %s "$work/first/$program") bytes"
 done
