@@ -1,0 +1,111 @@
+package prometheus_test
+
+import (
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/reboot-operator/reboot-operator/agent/reboot"
+	_ "github.com/reboot-operator/reboot-operator/controllers" // registers the manager's metrics
+)
+
+// exported are the labels of a metric with all values that were seen, and those it has where it has no series yet.
+func (m *monitored) exported(t *testing.T, metric string) map[string][]string {
+	t.Helper()
+	found := map[string][]string{}
+	for _, name := range described()[metric] {
+		found[name] = nil
+	}
+	var series []map[string]string
+	if err := m.server.API(t.Context(), "series", url.Values{
+		"match[]": {metric}, "start": {m.begun.Format(time.RFC3339)}, "end": {time.Now().Add(time.Minute).Format(time.RFC3339)},
+	}, &series); err != nil {
+		t.Fatal(err)
+	}
+	for _, labels := range series {
+		for name, value := range labels {
+			found[name] = append(found[name], value)
+		}
+	}
+	return found
+}
+
+// described are the metrics that the programs register, with their labels: some have no series as long as all is well.
+func described() map[string][]string {
+	agent := prometheus.NewRegistry()
+	reboot.NewMetrics(agent)
+	pattern := regexp.MustCompile(`fqName: "(\w+)".*variableLabels: \{(.*)\}\}`)
+	all := map[string][]string{}
+	for _, registry := range []prometheus.Collector{metrics.Registry.(prometheus.Collector), agent} {
+		descs := make(chan *prometheus.Desc)
+		go func() {
+			defer close(descs)
+			registry.Describe(descs)
+		}()
+		for desc := range descs {
+			if found := pattern.FindStringSubmatch(desc.String()); found != nil {
+				all[found[1]] = append(strings.Split(found[2], ","), "job", "instance")
+			}
+		}
+	}
+	return all
+}
+
+func (m *monitored) exportsWhatIsAskedFor(t *testing.T) {
+	for where, expression := range expressions(t) {
+		root := parse(t, m.server, expression)
+		for _, selector := range root.selectors() {
+			if selector.Name != "ALERTS" { // Prometheus makes it
+				m.exports(t, where, selector)
+			}
+		}
+		root.uses(func(label string, of *node) {
+			for _, selector := range of.selectors() {
+				if _, known := m.exported(t, selector.Name)[label]; known {
+					return
+				}
+			}
+			t.Errorf("%s: no metric in it has label %q", where, label)
+		})
+	}
+}
+
+// exports holds a selector to what is exported: the metric, its labels, and the values that are named.
+func (m *monitored) exports(t *testing.T, where string, selector *node) {
+	t.Helper()
+	labels := m.exported(t, selector.Name)
+	if len(labels) == 0 {
+		t.Errorf("%s: nobody exports %s", where, selector.Name)
+		return
+	}
+	for _, asked := range selector.Matchers {
+		values, known := labels[asked.Name]
+		if asked.Name == "__name__" || known && asked.Value == ".*" {
+			continue
+		}
+		for value := range strings.SplitSeq(asked.Value, "|") {
+			seen := slices.Contains(values, value) || asked.Name == "reason" && isReason(t, value)
+			if !known || !seen {
+				t.Errorf("%s: %s has no %s=%q; seen: %q", where, selector.Name, asked.Name, value, slices.Compact(slices.Sorted(slices.Values(values))))
+			}
+		}
+	}
+}
+
+// isReason tells whether the API has the reason: no run has all of them.
+func isReason(t *testing.T, value string) bool {
+	t.Helper()
+	source, err := os.ReadFile(filepath.Join("..", "..", "api", "v1alpha1", "rebootpolicy_conditions.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Contains(string(source), `Reason = "`+value+`"`)
+}
