@@ -9,11 +9,9 @@ import (
 	_ "time/tzdata" // windows name IANA zones; the image has no zone files
 
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // kubeconfigs of people who run it by hand
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
-	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers"
 )
 
@@ -62,13 +60,7 @@ func run(options controllers.Options) error {
 	if err != nil {
 		return err
 	}
-	reconciler := &controllers.RebootPolicyReconciler{
-		Client:   mgr.GetClient(),
-		Live:     mgr.GetAPIReader(),
-		Recorder: mgr.GetEventRecorder(v1alpha1.FieldOwnerManager),
-		Clock:    clock.RealClock{}, Gates: controllers.NewGates(mgr, options),
-	}
-	if err := errors.Join(reconciler.SetupWithManager(mgr), controllers.SetupAgents(mgr, options)); err != nil {
+	if err := errors.Join(controllers.SetupPolicies(mgr, options), controllers.SetupAgents(mgr, options)); err != nil {
 		return err
 	}
 	return mgr.Start(ctrl.SetupSignalHandler())

@@ -21,7 +21,7 @@ func (r *RebootPolicyReconciler) granted(s *state, node *corev1.Node, n plan.Nod
 
 func (r *RebootPolicyReconciler) cancelled(s *state, node *corev1.Node, t plan.Flight) {
 	if t.Reason == v1alpha1.ReasonHookTimedOut || t.Reason == v1alpha1.ReasonHookFailed {
-		countFailure(s, node.Name, "hook_failed")
+		r.failed(s, node.Name, "hook_failed", t.Message)
 		r.both(s, node, what{corev1.EventTypeWarning, string(t.Reason), "AwaitHooks"}, "node %s is not rebooted: %s", node.Name, t.Message)
 	}
 	r.both(s, node, what{corev1.EventTypeNormal, v1alpha1.EventGrantCancelled, "Cancel"},
@@ -51,10 +51,10 @@ func (r *RebootPolicyReconciler) hooksBegan(s *state, node *corev1.Node, phase v
 func (r *RebootPolicyReconciler) explained(s *state, node *corev1.Node, d plan.Decision) {
 	switch d.Reason {
 	case v1alpha1.ReasonRebootTimedOut:
-		countFailure(s, node.Name, "timed_out")
+		r.failed(s, node.Name, "timed_out", d.Message)
 		r.both(s, node, what{corev1.EventTypeWarning, v1alpha1.EventRebootTimedOut, "AwaitBoot"}, "node %s: %s", node.Name, d.Message)
 	case v1alpha1.ReasonHookTimedOut, v1alpha1.ReasonHookFailed:
-		countFailure(s, node.Name, "hook_failed")
+		r.failed(s, node.Name, "hook_failed", d.Message)
 		r.both(s, node, what{corev1.EventTypeWarning, string(d.Reason), "AwaitHooks"}, "node %s stays cordoned: %s", node.Name, d.Message)
 	case v1alpha1.ReasonDrainTimedOut:
 		r.both(s, node, what{corev1.EventTypeWarning, v1alpha1.EventDrainTimedOut, "AwaitDrain"}, "node %s: %s", node.Name, d.Message)

@@ -12,11 +12,12 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/gate"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/secret"
 )
 
 // NewGates asks Prometheus servers, with Secrets of the operator's namespace.
 func NewGates(mgr ctrl.Manager, o Options) *gate.Evaluator {
-	secrets := gate.Secrets{Reader: mgr.GetAPIReader(), Namespace: o.Namespace}
+	secrets := secret.Reader{Reader: mgr.GetAPIReader(), Namespace: o.Namespace}
 	return gate.NewEvaluator(&gate.Prometheus{Secrets: secrets}, clock.RealClock{}, gate.Interval)
 }
 

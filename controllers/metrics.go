@@ -33,6 +33,9 @@ var (
 	rebootsTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: prefix + "reboots_total", Help: "Reboots by result; engine is the reason the reboot was needed.",
 	}, []string{"policy", "engine", "result"})
+	notificationsTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: prefix + "notifications_total", Help: "Messages to services of spec.notify by result.",
+	}, []string{"policy", "event", "result"})
 	phaseSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: prefix + "reboot_duration_seconds", Help: "How long the phases of a reboot took: waiting, drain, reboot, settle.",
 		Buckets: []float64{1, 2, 5, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 3 * 3600, 12 * 3600, 48 * 3600},
@@ -45,7 +48,7 @@ var (
 
 func init() {
 	metrics.Registry.MustRegister(nodesGauge, blockedGauge, limitGauge, openGauge, nextGauge, oldest, flights, haltedGauge, gateGauge,
-		buildGauge, rebootsTotal, phaseSeconds, grantLatency)
+		buildGauge, rebootsTotal, notificationsTotal, phaseSeconds, grantLatency)
 	buildGauge.WithLabelValues(Version, runtime.Version()).Set(1)
 }
 
@@ -133,7 +136,7 @@ func (r *RebootPolicyReconciler) observeReleases(s *state, p plan.Plan) {
 	for _, t := range p.Released() {
 		r.freed[s.Policy.Name] = s.Now
 		if t.Node != nil && t.Node.Progress != nil && t.Node.Progress.Seq == t.Entry.Seq && t.Node.Progress.Phase == v1alpha1.PhaseAborted {
-			countFailure(s, t.Entry.Node, "aborted")
+			r.failed(s, t.Entry.Node, "aborted", string(t.Reason)+": "+t.Message)
 		}
 	}
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/gate"
+	"github.com/reboot-operator/reboot-operator/controllers/notify"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 )
@@ -48,6 +49,8 @@ type RebootPolicyReconciler struct {
 	Clock clock.PassiveClock
 	// Gates ask for spec.gates.prometheus. Nil: nobody does, and policies with such gates grant nothing.
 	Gates *gate.Evaluator
+	// Notifier tells services of spec.notify. Nil: nobody is told.
+	Notifier *notify.Notifier
 
 	// adopted are the policies whose nodes this process has listed live since it leads. It only ever saves a LIST.
 	adopted map[types.UID]bool

@@ -23,6 +23,11 @@ func statusOf(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State, now ti
 	status.Mode = policy.Spec.ModeOrDefault()
 	status.Nodes, status.Blocked = p.Counts, p.Blocked
 	status.Limit, status.Seq, status.Grants = p.Limit, p.Seq, p.Ledger()
+	if run, over := p.Run(policy.Status, now); !over {
+		status.Run = run
+	} else {
+		status.Run = nil
+	}
 	status.Window, status.Gates = windowStatus(p, w), p.Gates
 	status.LastRebootAt, status.History = lastReboot(policy, p), p.History(policy.Status.History)
 	if !busy(status) {

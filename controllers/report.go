@@ -71,6 +71,7 @@ func (r *RebootPolicyReconciler) writeStatus(ctx context.Context, s *state, p pl
 	r.wrote[s.Policy.UID] = r.Clock.Now()
 	r.policyEvents(before, s.Policy)
 	r.gateEvents(before, s.Policy)
+	r.notifyRun(before, s.Policy, p, s.Now)
 	return nil
 }
 

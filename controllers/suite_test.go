@@ -17,6 +17,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/controllers"
 	"github.com/reboot-operator/reboot-operator/controllers/gate"
+	"github.com/reboot-operator/reboot-operator/controllers/secret"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
@@ -60,8 +61,10 @@ func startManager(log *requestLog) func() {
 	Expect(err).NotTo(HaveOccurred())
 	r := &controllers.RebootPolicyReconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("manager"), Clock: now,
-		Gates: gate.NewEvaluator(&gate.Prometheus{Secrets: gate.Secrets{Reader: mgr.GetAPIReader(), Namespace: "default"}}, clock.RealClock{}, gateInterval),
+		Gates: gate.NewEvaluator(&gate.Prometheus{Secrets: secret.Reader{Reader: mgr.GetAPIReader(), Namespace: "default"}}, clock.RealClock{}, gateInterval),
 	}
+	r.Notifier, err = controllers.NewNotifier(mgr, r.Recorder, controllers.Options{Namespace: "default"})
+	Expect(err).NotTo(HaveOccurred())
 	Expect(r.SetupWithManager(mgr, controllers.Unnamed)).To(Succeed())
 	DeferCleanup(func() { Expect(panics()).To(BeZero(), "no reconcile may panic") })
 	ctx, cancel := context.WithCancel(context.Background())

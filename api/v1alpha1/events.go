@@ -36,6 +36,8 @@ const (
 	EventAlertFiring     = "AlertFiring"
 	EventGateUnreachable = "GateUnreachable"
 	EventGateClear       = "GateClear"
+	// EventNotificationFailed is on policies: a service of spec.notify could not be told.
+	EventNotificationFailed = "NotificationFailed"
 	// EventAgentsNotDeployed is on policies: with --manage-agents the manager may not or cannot write the agents' DaemonSet.
 	EventAgentsNotDeployed = "AgentsNotDeployed"
 )

@@ -57,6 +57,10 @@ type RebootPolicyStatus struct {
 	// +kubebuilder:validation:MaxItems=1000
 	Grants []LedgerEntry `json:"grants,omitempty"`
 
+	// run is the run that goes on. Absent: none does.
+	// +optional
+	Run *RunStatus `json:"run,omitempty"`
+
 	// window is the state of the windows.
 	// +optional
 	Window *WindowStatus `json:"window,omitempty"`

@@ -132,6 +132,12 @@ type RebootPolicySpec struct {
 	// +optional
 	Gates *Gates `json:"gates,omitempty"`
 
+	// notify says who is told of runs, failures and halts. Absent: nobody.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10
+	Notify []Notification `json:"notify,omitempty"`
+
 	// failures says when the policy stops by itself. Absent: every default of its fields.
 	// +optional
 	Failures *Failures `json:"failures,omitempty"`

@@ -1,7 +1,6 @@
 package gate
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -11,8 +10,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // The keys of a gate's Secret.
@@ -24,28 +21,6 @@ const (
 	keyCert     = corev1.TLSCertKey
 	keyKey      = corev1.TLSPrivateKeyKey
 )
-
-// Secrets reads Secrets of the operator's namespace, live: there is no right to list or watch them.
-type Secrets struct {
-	Reader    client.Reader
-	Namespace string
-}
-
-// get reads one; the error is a sentence for a status.
-func (s Secrets) get(ctx context.Context, name string) (*corev1.Secret, error) {
-	if s.Namespace == "" {
-		return nil, fmt.Errorf("Secret %s cannot be read: the manager runs without --namespace", name) //nolint:staticcheck // Secret is a kind
-	}
-	var secret corev1.Secret
-	err := s.Reader.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: name}, &secret)
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("Secret %s is missing in namespace %s", name, s.Namespace) //nolint:staticcheck // Secret is a kind
-	case err != nil:
-		return nil, fmt.Errorf("reading Secret %s in namespace %s: %w", name, s.Namespace, err)
-	}
-	return &secret, nil
-}
 
 // credentials are what one Secret says; the zero value says nothing.
 type credentials struct {

@@ -14,6 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	secrets "github.com/reboot-operator/reboot-operator/controllers/secret"
 )
 
 const (
@@ -25,7 +26,7 @@ const (
 
 // Prometheus asks servers over HTTP, with one pool of connections for each.
 type Prometheus struct {
-	Secrets Secrets
+	Secrets secrets.Reader
 
 	mu      sync.Mutex
 	servers map[serverKey]*server
@@ -62,7 +63,7 @@ func (p *Prometheus) server(ctx context.Context, gate v1alpha1.PrometheusGate) (
 	key, version := serverKey{url: gate.URL}, ""
 	var c credentials
 	if gate.SecretRef != nil {
-		secret, err := p.Secrets.get(ctx, gate.SecretRef.Name)
+		secret, err := p.Secrets.Secret(ctx, gate.SecretRef.Name)
 		if err != nil {
 			return nil, err
 		}

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	secrets "github.com/reboot-operator/reboot-operator/controllers/secret"
 	"github.com/reboot-operator/reboot-operator/hack/promserver"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
@@ -79,7 +80,7 @@ func newAsker(t *testing.T) *asker {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &asker{Prometheus: &Prometheus{Secrets: Secrets{Reader: api, Namespace: namespace}}, t: t, api: api}
+	return &asker{Prometheus: &Prometheus{Secrets: secrets.Reader{Reader: api, Namespace: namespace}}, t: t, api: api}
 }
 
 // in asks for a part of the test.

@@ -1,0 +1,54 @@
+package v1alpha1
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// NotifyEvent is what a service is told of.
+// +kubebuilder:validation:Enum=Started;Finished;Failed;Halted
+type NotifyEvent string
+
+const (
+	// NotifyStarted means that a run has begun: the first node got its grant.
+	NotifyStarted NotifyEvent = "Started"
+	// NotifyFinished means that a run is over: no node is in flight, and none may be granted now.
+	NotifyFinished NotifyEvent = "Finished"
+	// NotifyFailed means that the reboots of nodes failed.
+	NotifyFailed NotifyEvent = "Failed"
+	// NotifyHalted means that the policy halted after failures.
+	NotifyHalted NotifyEvent = "Halted"
+)
+
+// Notification says who is told of what.
+type Notification struct {
+	// secretRef names a Secret in the operator's namespace whose key url has the address of a service, in the form of
+	// shoutrrr, such as slack://hook:TOKEN@webhook or generic://example.com/path. Several lines are several services.
+	// +required
+	SecretRef SecretReference `json:"secretRef"`
+
+	// on is what the service is told of. Absent: everything.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=4
+	On []NotifyEvent `json:"on,omitempty"`
+}
+
+// Wants tells whether the service is told of an event.
+func (n Notification) Wants(event NotifyEvent) bool {
+	return len(n.On) == 0 || slices.Contains(n.On, event)
+}
+
+// RunStatus is a run: from the first grant until no node is in flight and none may be granted.
+type RunStatus struct {
+	// startedAt is when the first grant was given.
+	StartedAt metav1.Time `json:"startedAt"`
+	// seq is status.seq before it: reboots with greater numbers belong to the run.
+	Seq int64 `json:"seq"`
+	// rebooted is how many nodes came back so far.
+	Rebooted int32 `json:"rebooted"`
+	// failed is how many attempts ended otherwise.
+	Failed int32 `json:"failed"`
+}

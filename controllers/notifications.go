@@ -1,0 +1,121 @@
+package controllers
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/notify"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/secret"
+)
+
+// named is how many nodes a message names.
+const named = 10
+
+// NewNotifier tells services of spec.notify, with Secrets of the operator's namespace. What cannot be told becomes an event.
+func NewNotifier(mgr ctrl.Manager, recorder events.EventRecorder, o Options) (*notify.Notifier, error) {
+	// Services that shoutrrr asks by the default client would keep a connection for ever to a server that never answers.
+	http.DefaultClient.Timeout = notify.Timeout
+	secrets := secret.Reader{Reader: mgr.GetAPIReader(), Namespace: o.Namespace}
+	n := notify.New(secrets, clock.RealClock{}, func(m notify.Message, r notify.Result, err error) {
+		notificationsTotal.WithLabelValues(m.Policy, string(m.Event), string(r)).Inc()
+		if err != nil {
+			about := &corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "RebootPolicy", Name: m.Policy}
+			recorder.Eventf(about, nil, corev1.EventTypeWarning, v1alpha1.EventNotificationFailed, "Notify", "%s", err.Error())
+		}
+	})
+	if err := mgr.Add(n); err != nil {
+		return nil, fmt.Errorf("adding the notifier: %w", err)
+	}
+	return n, nil
+}
+
+// notify tells what was written; nobody where the policy says nobody.
+func (r *RebootPolicyReconciler) notify(policy *v1alpha1.RebootPolicy, event v1alpha1.NotifyEvent, text string) {
+	if r.Notifier != nil {
+		r.Notifier.Notify(policy.Spec.Notify, notify.Message{Event: event, Policy: policy.Name, Text: text})
+	}
+}
+
+// failed counts and tells of a reboot that failed.
+func (r *RebootPolicyReconciler) failed(s *state, node, result, message string) {
+	countFailure(s, node, result)
+	r.notify(s.Policy, v1alpha1.NotifyFailed, fmt.Sprintf("Policy %s: the reboot of node %s failed (%s): %s", s.Policy.Name, node, result, message))
+}
+
+// notifyRun tells of a run that begins or ends, and of a halt, with a status that was written.
+func (r *RebootPolicyReconciler) notifyRun(before, after *v1alpha1.RebootPolicy, p plan.Plan, now time.Time) {
+	switch was, is := before.Status.Run, after.Status.Run; {
+	case was == nil && is != nil:
+		r.notify(after, v1alpha1.NotifyStarted, started(after.Name, p))
+	case was != nil && is == nil:
+		run, _ := p.Run(before.Status, now)
+		r.notify(after, v1alpha1.NotifyFinished, finished(after, p, run, now))
+	}
+	halted := func(p *v1alpha1.RebootPolicy) bool {
+		return meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionHalted)
+	}
+	if !halted(before) && halted(after) {
+		r.notify(after, v1alpha1.NotifyHalted, fmt.Sprintf("Policy %s halted: %s", after.Name, p.Halt.Message))
+	}
+}
+
+// started names the nodes that need a reboot, those that go first in front.
+func started(policy string, p plan.Plan) string {
+	var nodes []string
+	for _, e := range append(p.Granted, p.Adopted...) {
+		nodes = append(nodes, e.Node)
+	}
+	for _, d := range p.Decisions {
+		if d.Status == corev1.ConditionFalse {
+			nodes = append(nodes, d.Node)
+		}
+	}
+	return fmt.Sprintf("Policy %s begins to reboot nodes, at most %d at once. %d need it: %s.", policy, p.Limit, len(nodes), some(nodes))
+}
+
+// finished says how the run went, from what the status has kept of it.
+func finished(policy *v1alpha1.RebootPolicy, p plan.Plan, run *v1alpha1.RunStatus, now time.Time) string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "Policy %s is done: %d nodes were rebooted in %s", policy.Name, run.Rebooted, now.Sub(run.StartedAt.Time).Round(time.Second))
+	if slowest, took := slowest(policy.Status.History, run.Seq); slowest != "" {
+		fmt.Fprintf(&text, "; %s took longest, %s", slowest, took)
+	}
+	fmt.Fprintf(&text, "; %d attempts failed.", run.Failed)
+	for _, past := range policy.Status.History {
+		if past.Seq > run.Seq && past.Result != v1alpha1.RebootSucceeded {
+			fmt.Fprintf(&text, "\nNode %s: %s (%s).", past.Node, strings.ToLower(string(past.Result)), past.Reason)
+		}
+	}
+	for _, b := range p.Blocked {
+		fmt.Fprintf(&text, "\n%d still wait: %s (%s).", b.Count, b.Reason, some(b.Nodes))
+	}
+	return text.String()
+}
+
+func slowest(history []v1alpha1.PastReboot, seq int64) (node string, took time.Duration) {
+	for _, past := range history {
+		d := past.EndedAt.Sub(past.GrantedAt.Time).Round(time.Second)
+		if past.Seq > seq && past.Result == v1alpha1.RebootSucceeded && d > took {
+			node, took = past.Node, d
+		}
+	}
+	return node, took
+}
+
+// some names the first nodes of a list.
+func some(nodes []string) string {
+	if len(nodes) <= named {
+		return strings.Join(nodes, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(nodes[:named], ", "), len(nodes)-named)
+}

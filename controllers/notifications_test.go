@@ -1,0 +1,122 @@
+package controllers_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// webhook is a receiver over HTTP whose address a Secret of its name has.
+type webhook struct {
+	mu  sync.Mutex
+	got []string
+}
+
+func startWebhook(name string) *webhook {
+	w := &webhook{}
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if err == nil {
+			w.got = append(w.got, string(body))
+		}
+	}))
+	DeferCleanup(server.Close)
+	keepAddress(name, "generic://"+server.Listener.Addr().String()+"/hook?disabletls=yes")
+	return w
+}
+
+func keepAddress(name, address string) {
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}, StringData: map[string]string{"url": address}}
+	Expect(api.Create(context.Background(), s)).To(Succeed())
+	DeferCleanup(func() { Expect(api.Delete(context.Background(), s)).To(Succeed()) })
+}
+
+func (w *webhook) messages() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]string{}, w.got...)
+}
+
+func notifies(name string, on ...v1alpha1.NotifyEvent) func(*v1alpha1.RebootPolicySpec) {
+	return func(s *v1alpha1.RebootPolicySpec) {
+		s.Notify = append(s.Notify, v1alpha1.Notification{SecretRef: v1alpha1.SecretReference{Name: name}, On: on})
+	}
+}
+
+var _ = Describe("A service that is told", func() {
+	It("hears of a run once at its begin and once at its end, whoever leads", func() {
+		hook := startWebhook("told-of-runs")
+		f := makeFleet(3)
+		f.need(f.nodes[:2]...)
+		p := f.policy("workers", notifies("told-of-runs"))
+		Eventually(f.granted).Should(HaveLen(1))
+		Eventually(hook.messages).Should(ConsistOf(And(
+			HavePrefix("Policy "+p.Name+" begins to reboot nodes, at most 1 at once. 2 need it: "), ContainSubstring(f.nodes[0]), ContainSubstring(f.nodes[1]))))
+		Expect(policyStatus(p).Run).To(HaveField("Rebooted", BeZero()))
+
+		By("a second manager, which goes on with the run")
+		stop := startManager(&requestLog{})
+		f.reboot(f.granted()[0])
+		Eventually(func() int32 {
+			if run := policyStatus(p).Run; run != nil {
+				return run.Rebooted
+			}
+			return 0
+		}).Should(BeEquivalentTo(1))
+		Eventually(f.granted).Should(HaveLen(1))
+		f.reboot(f.granted()[0])
+		Eventually(hook.messages).Should(HaveLen(2))
+		Expect(hook.messages()[1]).To(And(HavePrefix("Policy "+p.Name+" is done: 2 nodes were rebooted in "), HaveSuffix("; 0 attempts failed.")))
+		Expect(policyStatus(p).Run).To(BeNil())
+		stop()
+		Consistently(hook.messages, "1s").Should(HaveLen(2))
+	})
+
+	It("holds no reboot up that cannot be told, and an event says so", func() {
+		hung := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+		DeferCleanup(hung.CloseClientConnections)
+		keepAddress("hung", "generic://"+hung.Listener.Addr().String()+"/hook?disabletls=yes")
+		f := makeFleet(2)
+		f.need(f.nodes...)
+		f.policy("workers", notifies("hung"), notifies("gone"), limit(2))
+		started := time.Now()
+		Eventually(f.granted).Should(HaveLen(2))
+		for _, name := range f.granted() {
+			f.reboot(name)
+		}
+		Eventually(f.granted).Should(BeEmpty())
+		Expect(time.Since(started)).To(BeNumerically("<", 10*time.Second))
+	})
+
+	It("hears of a halt, and of what failed", func() {
+		hook := startWebhook("told-of-halts")
+		f := makeFleet(1)
+		one := int32(1)
+		p := f.policy("workers", notifies("told-of-halts", v1alpha1.NotifyHalted, v1alpha1.NotifyFailed),
+			func(s *v1alpha1.RebootPolicySpec) { s.Failures = &v1alpha1.Failures{Max: &one} })
+		f.need(f.nodes[0])
+		Eventually(f.granted).Should(HaveLen(1))
+		f.start(f.nodes[0])
+		f.patch(f.nodes[0], map[string]any{
+			"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationProgress: f.progress(f.nodes[0], v1alpha1.PhaseAborted,
+				func(p *v1alpha1.Progress) {
+					p.Failures, p.Reason, p.Message = 1, v1alpha1.ReasonDrainTimedOut, "db-0 stays"
+				})}},
+			"spec": map[string]any{"unschedulable": nil},
+		})
+		Eventually(hook.messages, "40s").Should(ConsistOf(
+			"Policy "+p.Name+": the reboot of node "+f.nodes[0]+" failed (aborted): DrainTimedOut: db-0 stays", HavePrefix("Policy "+p.Name+" halted: ")))
+	})
+})

@@ -1,0 +1,235 @@
+package notify
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/secret"
+)
+
+// receiver is a webhook over HTTP that says what it has got.
+type receiver struct {
+	*httptest.Server
+
+	got  chan string
+	code int
+}
+
+func newReceiver(t *testing.T) *receiver {
+	t.Helper()
+	r := &receiver{got: make(chan string, 100), code: http.StatusOK}
+	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		body, _ := io.ReadAll(q.Body)
+		w.WriteHeader(r.code)
+		r.got <- string(body)
+	}))
+	t.Cleanup(r.Close)
+	return r
+}
+
+// address is the webhook's for shoutrrr, with a password in it.
+func (r *receiver) address() string {
+	return "generic://" + r.Listener.Addr().String() + "/hook/s3cr3ttoken?disabletls=yes"
+}
+
+// expect waits for a body.
+func (r *receiver) expect(t *testing.T, want string) {
+	t.Helper()
+	select {
+	case got := <-r.got:
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatalf("nothing came, want %q", want)
+	}
+}
+
+// secrets are the values of key url by the Secrets' names.
+type secrets map[string]string
+
+func (s secrets) Get(_ context.Context, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
+	value, found := s[key.Name]
+	if !found {
+		return apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, key.Name)
+	}
+	object.(*corev1.Secret).Data = map[string][]byte{"url": []byte(value)}
+	return nil
+}
+
+func (secrets) List(context.Context, client.ObjectList, ...client.ListOption) error { return nil }
+
+type outcome struct {
+	message Message
+	result  Result
+	err     error
+}
+
+// bench is a notifier whose clock the test sets.
+type bench struct {
+	*Notifier
+
+	t     *testing.T
+	clock *clocktesting.FakeClock
+	ended chan outcome
+}
+
+func newBench(t *testing.T, s secrets) *bench {
+	t.Helper()
+	b := &bench{t: t, clock: clocktesting.NewFakeClock(time.Date(2026, 6, 1, 22, 0, 0, 0, time.UTC)), ended: make(chan outcome, 1000)}
+	b.Notifier = New(secret.Reader{Reader: s, Namespace: "reboot-operator-system"}, b.clock, func(m Message, r Result, err error) {
+		b.ended <- outcome{m, r, err}
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- b.Start(ctx) }()
+	t.Cleanup(func() { cancel(); <-done })
+	return b
+}
+
+// tell has services of these Secrets told.
+func (b *bench) tell(event v1alpha1.NotifyEvent, text string, names ...string) {
+	to := make([]v1alpha1.Notification, len(names))
+	for i, name := range names {
+		to[i].SecretRef.Name = name
+	}
+	b.Notify(to, Message{Event: event, Policy: "workers", Text: text})
+}
+
+// step lets time pass once somebody waits for it.
+func (b *bench) step(d time.Duration) {
+	b.t.Helper()
+	waits := func(context.Context) (bool, error) { return b.clock.HasWaiters(), nil }
+	if err := wait.PollUntilContextTimeout(b.t.Context(), time.Millisecond, 30*time.Second, true, waits); err != nil {
+		b.t.Fatal("nobody waits for the time to pass")
+	}
+	b.clock.Step(d)
+}
+
+func (b *bench) end(result Result, sentence string) {
+	b.t.Helper()
+	select {
+	case o := <-b.ended:
+		said := ""
+		if o.err != nil {
+			said = o.err.Error()
+		}
+		if o.result != result || !strings.Contains(said, sentence) || strings.Contains(said, "s3cr3t") {
+			b.t.Errorf("%s %q, want %s %q", o.result, said, result, sentence)
+		}
+	case <-time.After(30 * time.Second):
+		b.t.Fatalf("the message does not end, want %s", result)
+	}
+}
+
+// TestNotifier_Delivers: every service that wants it is told once, in order.
+func TestNotifier_Delivers(t *testing.T) {
+	a, c := newReceiver(t), newReceiver(t)
+	b := newBench(t, secrets{"two": a.address() + "\n" + c.address() + "\n", "one": a.address()})
+	b.tell(v1alpha1.NotifyStarted, "first", "two")
+	a.expect(t, "first")
+	c.expect(t, "first")
+	b.end(Sent, "")
+	halts := []v1alpha1.Notification{{SecretRef: v1alpha1.SecretReference{Name: "one"}, On: []v1alpha1.NotifyEvent{v1alpha1.NotifyHalted}}}
+	b.Notify(halts, Message{Event: v1alpha1.NotifyStarted, Text: "not wanted"})
+	b.Notify(halts, Message{Event: v1alpha1.NotifyHalted, Text: "wanted"})
+	a.expect(t, "wanted")
+	b.end(Sent, "")
+}
+
+// TestNotifier_GroupsFailures: those of a quarter of a minute are one message, and what comes after them stays after them.
+func TestNotifier_GroupsFailures(t *testing.T) {
+	a := newReceiver(t)
+	b := newBench(t, secrets{"one": a.address()})
+	b.tell(v1alpha1.NotifyFailed, "n1 failed", "one")
+	b.tell(v1alpha1.NotifyFailed, "n2 failed", "one")
+	b.tell(v1alpha1.NotifyFinished, "done", "one")
+	b.tell(v1alpha1.NotifyFailed, "n3 failed", "one")
+	for len(b.inbox) > 0 {
+		<-time.After(time.Millisecond)
+	}
+	b.step(Grouping)
+	a.expect(t, "n1 failed\nn2 failed")
+	a.expect(t, "done")
+	b.step(Grouping)
+	a.expect(t, "n3 failed")
+}
+
+// TestNotifier_TriesAgain: a service that fails is asked again, one that has taken the message is not; then it is given up.
+func TestNotifier_TriesAgain(t *testing.T) {
+	good, bad := newReceiver(t), newReceiver(t)
+	bad.code = http.StatusInternalServerError
+	b := newBench(t, secrets{"both": good.address() + "\n" + bad.address()})
+	b.tell(v1alpha1.NotifyHalted, "help", "both")
+	good.expect(t, "help")
+	for _, pause := range pauses {
+		bad.expect(t, "help")
+		b.step(pause)
+	}
+	bad.expect(t, "help")
+	b.end(Failed, `the services of Secret both were not told "help": service 2: `)
+	if len(good.got) > 0 {
+		t.Error("the good one was told twice")
+	}
+}
+
+// TestNotifier_Hangs: a service that never answers delays nobody else, and takes a bounded number of messages.
+func TestNotifier_Hangs(t *testing.T) {
+	http.DefaultClient.Timeout = time.Second // as the manager sets it, only shorter
+	release := make(chan struct{})
+	hung := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
+	t.Cleanup(func() { close(release); hung.Close() })
+	a := newReceiver(t)
+	b := newBench(t, secrets{"hung": "generic://" + hung.Listener.Addr().String() + "/s3cr3t?disabletls=yes", "one": a.address()})
+	started := time.Now()
+	for i := range 3 * waiting {
+		b.tell(v1alpha1.NotifyStarted, strconv.Itoa(i), "hung")
+	}
+	if took := time.Since(started); took > time.Second {
+		t.Errorf("Notify waited %s", took)
+	}
+	b.end(Dropped, "64 messages wait already for its services")
+	for len(b.inbox) > 0 {
+		<-time.After(time.Millisecond)
+	}
+	b.tell(v1alpha1.NotifyStarted, "for the other", "one")
+	a.expect(t, "for the other")
+}
+
+// TestNotifier_Errors: what is wrong is said, and none of the address.
+func TestNotifier_Errors(t *testing.T) {
+	for name, tc := range map[string]struct {
+		secrets  secrets
+		sentence string
+	}{
+		"no Secret":                 {nil, "Secret x is missing in namespace reboot-operator-system"},
+		"no address":                {secrets{"x": "\n"}, "Secret x has no address in key url"},
+		"a service that nobody has": {secrets{"x": "pigeon://s3cr3t@loft"}, "the address cannot be used"},
+		"no address at all":         {secrets{"x": "s3cr3t"}, "the address cannot be used"},
+		"a port nobody listens on":  {secrets{"x": "generic://127.0.0.1:1/s3cr3t?disabletls=yes"}, "service 1: "},
+		"a token that is none":      {secrets{"x": "slack://hook:s3cr3t@webhook"}, "service 1: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, tc.secrets)
+			b.tell(v1alpha1.NotifyStarted, "hello", "x")
+			for _, pause := range pauses {
+				b.step(pause)
+			}
+			b.end(Failed, tc.sentence)
+		})
+	}
+}

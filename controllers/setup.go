@@ -1,0 +1,22 @@
+package controllers
+
+import (
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// SetupPolicies registers the controller of policies as the manager runs it.
+func SetupPolicies(mgr ctrl.Manager, o Options) error {
+	recorder := mgr.GetEventRecorder(v1alpha1.FieldOwnerManager)
+	notifier, err := NewNotifier(mgr, recorder, o)
+	if err != nil {
+		return err
+	}
+	r := &RebootPolicyReconciler{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: recorder, Clock: clock.RealClock{},
+		Gates: NewGates(mgr, o), Notifier: notifier,
+	}
+	return r.SetupWithManager(mgr)
+}
