@@ -49,12 +49,6 @@ func Queues(s Snapshot) []Queue {
 	return queues
 }
 
-// Domain is the topology domain of a node by the policy's topologyKey. Empty: the node has not that label, or there is no
-// topologyKey.
-func Domain(policy *v1alpha1.RebootPolicy, n *Node) string {
-	return (&fleet{Snapshot: Snapshot{Policy: policy}}).domain(n)
-}
-
 // Reserve is how much of a window has to be left for the policy to begin a reboot.
 func Reserve(policy *v1alpha1.RebootPolicy) time.Duration {
 	return (&fleet{Snapshot: Snapshot{Policy: policy}}).reserve()

@@ -8,14 +8,16 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// domain is where a node is by spec.concurrency.topologyKey, its zone for example. Nodes without that label share a domain
-// of their own, the empty one; without a topologyKey it is that of all nodes.
-func (f *fleet) domain(n *Node) string {
-	if key := f.Policy.Spec.TopologyKey(); key != "" {
+// Domain is where a node is by the policy's topologyKey, its zone for example. Nodes without that label share a domain of their
+// own, the empty one; without a topologyKey it is that of all nodes.
+func Domain(policy *v1alpha1.RebootPolicy, n *Node) string {
+	if key := policy.Spec.TopologyKey(); key != "" {
 		return n.Labels[key]
 	}
 	return ""
 }
+
+func (f *fleet) domain(n *Node) string { return Domain(f.Policy, n) }
 
 // compareDomains gives domains one order for all times, so that a fleet does not go to and fro between them; the nodes
 // without the label come last.

@@ -48,7 +48,7 @@ func single(r forecast.Reboot, zone *time.Location) row {
 
 // several is a row for nodes that follow one another: a bar for each time that they do so without a pause.
 func several(some []forecast.Reboot, zone *time.Location) row {
-	var spans []stretch
+	spans := make([]stretch, 0, len(some))
 	for _, r := range some {
 		spans = append(spans, stretch{from: r.StartsAt, to: r.EndsAt})
 	}

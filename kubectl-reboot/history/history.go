@@ -88,8 +88,12 @@ func (e Entry) row(l Look) []terminal.Cell {
 		ended = moment.Exact(e.EndedAt.Time, l.Zone)
 	}
 	row := []terminal.Cell{
-		{Text: e.Node}, {Text: ended}, {Text: string(e.Result), Style: styles[e.Result]},
-		length(e.Drain), length(e.Reboot), length(e.Settle), {Text: e.Policy}, {Text: e.what()},
+		{Text: e.Node},
+		{Text: ended},
+		{Text: string(e.Result), Style: styles[e.Result]},
+		length(e.Drain), length(e.Reboot), length(e.Settle),
+		{Text: e.Policy},
+		{Text: e.what()},
 	}
 	if l.Wide {
 		row = slices.Insert(row, 1, terminal.Cell{Text: moment.Exact(e.GrantedAt.Time, l.Zone)}, terminal.Cell{Text: strconv.FormatInt(e.Seq, 10), Right: true})

@@ -36,7 +36,8 @@ func (p Policy) row(l Look, now time.Time) []terminal.Cell {
 		{Text: p.Name, Style: terminal.Strong},
 		number(int(p.Limit), terminal.Plain), number(p.Nodes.Selected, terminal.Plain),
 		number(p.Nodes.Pending, terminal.Wait), number(p.Nodes.InFlight, terminal.Busy), number(p.Nodes.Failed, terminal.Bad),
-		p.done(func(at time.Time) string { return moment.Span(at.Sub(now)) }), {Text: words, Style: style},
+		p.done(func(at time.Time) string { return moment.Span(at.Sub(now)) }),
+		{Text: words, Style: style},
 	}
 	if l.Wide {
 		row = slices.Insert(row, 1, terminal.Cell{Text: string(p.Mode)}, terminal.Cell{Text: p.MaxUnavailable, Right: true}, number(p.Nodes.Reporting, terminal.Plain))

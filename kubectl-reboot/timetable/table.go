@@ -46,7 +46,7 @@ func (t Timetable) rows(l Look) [][]terminal.Cell {
 	if l.Wide {
 		header = terminal.Header("NODE", "STARTS", "DRAINS", "REBOOTS", "SETTLES", "ENDS", ">IN", "WAITS FOR", "WINDOW")
 	}
-	rows := [][]terminal.Cell{header}
+	rows := append(make([][]terminal.Cell, 0, 1+len(t.Reboots)), header)
 	for _, r := range t.Reboots {
 		rows = append(rows, t.row(r, l))
 	}
@@ -68,13 +68,16 @@ func (t Timetable) row(r forecast.Reboot, l Look) []terminal.Cell {
 	}
 	clock := func(at time.Time) terminal.Cell { return terminal.Cell{Text: at.In(l.Zone).Format("15:04:05")} }
 	return []terminal.Cell{
-		{Text: r.Node}, starts, clock(r.DrainsAt), clock(r.RebootsAt), clock(r.SettlesAt), ends,
-		{Text: moment.Span(r.StartsAt.Sub(t.At)), Right: true}, {Text: string(t.WaitsFor[r.Node]), Style: terminal.Wait}, window,
+		{Text: r.Node},
+		starts, clock(r.DrainsAt), clock(r.RebootsAt), clock(r.SettlesAt), ends,
+		{Text: moment.Span(r.StartsAt.Sub(t.At)), Right: true},
+		{Text: string(t.WaitsFor[r.Node]), Style: terminal.Wait},
+		window,
 	}
 }
 
 func (t Timetable) stays() [][]terminal.Cell {
-	rows := [][]terminal.Cell{terminal.Header("STAYS", "REASON", "WHY")}
+	rows := append(make([][]terminal.Cell, 0, 1+len(t.Stays)), terminal.Header("STAYS", "REASON", "WHY"))
 	for _, s := range t.Stays {
 		rows = append(rows, []terminal.Cell{{Text: s.Node}, {Text: string(s.Reason), Style: terminal.Wait}, {Text: s.Message}})
 	}
