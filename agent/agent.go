@@ -72,7 +72,8 @@ func newAgent(ctx context.Context, config *rest.Config, o options, metrics *rebo
 		Live:       mgr.GetAPIReader(),
 		Policies:   policies,
 		Logind:     host.Logind{Connect: host.SystemBus(o.bus)},
-		Drains:     reboot.NewDrains(o.node, drainer, clock.RealClock{}, wake),
+		Drains:     reboot.NewDrains(o.node, func(policy string) reboot.Drainer { return drainer(policy) }, clock.RealClock{}, wake),
+		Lookout:    reboot.NewLookout(o.node, drainer(""), policies, clock.RealClock{}, wake),
 		Reports:    reboot.NewReports(wake, o.engineList()...),
 		Wake:       wake,
 		Events:     mgr.GetEventRecorder(v1alpha1.FieldOwnerAgent),
@@ -133,7 +134,7 @@ func kinds(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 }
 
 // newDrainer makes the drainer of each policy: they differ in the name under which evictions are counted.
-func newDrainer(as identities, o options, metrics *reboot.Metrics) (func(policy string) reboot.Drainer, error) {
+func newDrainer(as identities, o options, metrics *reboot.Metrics) (func(policy string) *drain.Drainer, error) {
 	pods, err := newClientset(as.node)
 	if err != nil {
 		return nil, fmt.Errorf("making the client for pods: %w", err)
@@ -142,7 +143,7 @@ func newDrainer(as identities, o options, metrics *reboot.Metrics) (func(policy 
 	if err != nil {
 		return nil, fmt.Errorf("making the client for PodDisruptionBudgets: %w", err)
 	}
-	return func(policy string) reboot.Drainer {
+	return func(policy string) *drain.Drainer {
 		return &drain.Drainer{
 			Pods: pods, Policy: budgets, Self: o.self, Clock: clock.RealClock{}, Evictions: metrics.Evicted(policy),
 		}

@@ -86,7 +86,7 @@ var _ = Describe("An attempt", func() {
 		spec := *hasty.DeepCopy()
 		spec.Drain.OnTimeout = v1alpha1.DrainTimeoutReboot
 		m := newMachine(ctx, spec)
-		m.requests.forbid("/api/v1/pods")
+		m.requests.forbid("/api/v1/pods", 1) // the look before the drain is the one
 		m.start(ctx)
 		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "please")
 		m.shows(ctx, needOf, Equal("True Requested"))
@@ -95,17 +95,6 @@ var _ = Describe("An attempt", func() {
 		Expect(progressOf(m.node(ctx)).Message).To(ContainSubstring("forbidden"))
 		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
 		Expect(m.logind.Reboots()).To(BeZero())
-	})
-
-	It("is given up at once for a pod that can never be drained (behaviour 39)", func(ctx SpecContext) {
-		m := newMachine(ctx, patient)
-		m.pod(ctx, "bare", nil)
-		m.start(ctx)
-		m.grant(ctx, 1, v1alpha1.GrantActive)
-		m.shows(ctx, phaseOf, Equal("1 Aborted UndrainablePod failures=1"))
-		Expect(progressOf(m.node(ctx)).Message).To(ContainSubstring("bare"))
-		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
-		m.tells(ctx, v1alpha1.EventDrainAborted)
 	})
 
 	It("ends when the manager takes the grant back, and is no failure", func(ctx SpecContext) {

@@ -184,13 +184,15 @@ type requests struct {
 	mu        sync.Mutex
 	all       []string
 	forbidden string
+	// allowed is how many requests for what is forbidden are let through before.
+	allowed int
 }
 
-// forbid answers requests for a path as the API server does where a right is missing.
-func (r *requests) forbid(path string) {
+// forbid answers requests for a path as the API server does where a right is missing, after so many of them.
+func (r *requests) forbid(path string, after int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.forbidden = path
+	r.forbidden, r.allowed = path, after
 }
 
 func (r *requests) count(next http.RoundTripper) http.RoundTripper {
@@ -201,9 +203,13 @@ func (r *requests) count(next http.RoundTripper) http.RoundTripper {
 		}
 		r.mu.Lock()
 		r.all = append(r.all, request.Method+" "+path)
-		no := r.forbidden
+		is := r.forbidden != "" && strings.HasPrefix(request.URL.Path, r.forbidden)
+		if is {
+			r.allowed--
+		}
+		is = is && r.allowed < 0
 		r.mu.Unlock()
-		if no != "" && strings.HasPrefix(request.URL.Path, no) {
+		if is {
 			return forbidden(request), nil
 		}
 		return next.RoundTrip(request)

@@ -44,15 +44,15 @@ func (m *machine) owner(kind string) *metav1.OwnerReference {
 	}
 }
 
-// protectedPod is a pod of a controller whose budget allows no eviction.
+// protectedPod is a pod of a controller whose budget allows no eviction now: the other pod that it counts is not healthy.
 func (m *machine) protectedPod(ctx context.Context) {
 	GinkgoHelper()
 	m.pod(ctx, "protected", m.owner("ReplicaSet"))
 	budget := &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: m.name},
 		Spec: policyv1.PodDisruptionBudgetSpec{
-			MaxUnavailable: new(intstr.FromInt32(0)),
-			Selector:       &metav1.LabelSelector{MatchLabels: map[string]string{"machine": m.name, "app": "protected"}},
+			MinAvailable: new(intstr.FromInt32(1)),
+			Selector:     &metav1.LabelSelector{MatchLabels: map[string]string{"machine": m.name, "app": "protected"}},
 		},
 	}
 	Expect(api.Create(ctx, budget)).To(Succeed())
@@ -72,7 +72,7 @@ func (m *machine) setBudget(ctx context.Context, allowed int32) {
 	Expect(api.Get(ctx, client.ObjectKey{Namespace: "default", Name: m.name}, budget)).To(Succeed())
 	budget.Status = policyv1.PodDisruptionBudgetStatus{
 		ObservedGeneration: budget.Generation, DisruptionsAllowed: allowed,
-		CurrentHealthy: 1, ExpectedPods: 1, DesiredHealthy: 1 - allowed,
+		CurrentHealthy: 1 + allowed, ExpectedPods: 2, DesiredHealthy: 1,
 	}
 	Expect(api.Status().Update(ctx, budget)).To(Succeed())
 }

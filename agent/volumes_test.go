@@ -105,7 +105,7 @@ var _ = Describe("Volumes", func() {
 
 	It("of claims that cannot be read are waited for like those of evicted pods (behaviour 42)", func(ctx SpecContext) {
 		m := serving(ctx, patient)
-		m.requests.forbid("/api/v1/namespaces/default/persistentvolumeclaims")
+		m.requests.forbid("/api/v1/namespaces/default/persistentvolumeclaims", 0)
 		m.usesVolumes(ctx, m.nameOf("buffer"))
 		m.grant(ctx, 1, v1alpha1.GrantActive)
 		waits(ctx, m)

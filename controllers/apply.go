@@ -49,6 +49,7 @@ func (r *RebootPolicyReconciler) ring(ctx context.Context, s *state, live *corev
 	}
 	grant.Need, grant.Shields = n.RequiredReason, n.Raise()
 	patch := newNodePatch(live.ResourceVersion).annotate(v1alpha1.AnnotationGrant, grant.String()).shield(n).
+		annotate(v1alpha1.AnnotationPreflight, plan.Question(s.Policy)).
 		condition(r.permitted(plan.Decision{
 			Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonGranted, Message: plan.GrantedMessage(s.Policy.Name, t.Entry.Seq),
 		}, n.Permitted))
@@ -89,6 +90,9 @@ func (r *RebootPolicyReconciler) finish(ctx context.Context, s *state, live *cor
 	}
 	grant.Need = n.Grant.Need
 	patch := newNodePatch(live.ResourceVersion).annotate(v1alpha1.AnnotationGrant, grant.String()).unshield(n)
+	if n.Preflight != "" {
+		patch.remove(v1alpha1.AnnotationPreflight)
+	}
 	uncordon := n.Progress.Cordoned && live.Spec.Unschedulable && cordonedByAgent(live)
 	if uncordon {
 		patch.uncordon()

@@ -58,6 +58,8 @@ func (r *RebootPolicyReconciler) explained(s *state, node *corev1.Node, d plan.D
 		r.both(s, node, what{corev1.EventTypeWarning, string(d.Reason), "AwaitHooks"}, "node %s stays cordoned: %s", node.Name, d.Message)
 	case v1alpha1.ReasonDrainTimedOut:
 		r.both(s, node, what{corev1.EventTypeWarning, v1alpha1.EventDrainTimedOut, "AwaitDrain"}, "node %s: %s", node.Name, d.Message)
+	case v1alpha1.ReasonUndrainablePod, v1alpha1.ReasonBlockingPod:
+		r.both(s, node, what{corev1.EventTypeWarning, string(d.Reason), "Decide"}, "node %s is not rebooted: %s", node.Name, d.Message)
 	case v1alpha1.ReasonPolicyConflict:
 		r.Recorder.Eventf(reference(node), nil, corev1.EventTypeWarning, v1alpha1.EventPolicyConflict, "Decide", "%s", d.Message)
 	case v1alpha1.ReasonRecordUnreadable:

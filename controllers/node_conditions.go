@@ -28,7 +28,7 @@ func (r *RebootPolicyReconciler) writeConditions(ctx context.Context, s *state, 
 	written := 0
 	for _, d := range decisions {
 		i, ok := s.index[d.Node]
-		if !ok || d.Brief || same(permittedOf(&s.nodes[i]), d) {
+		if !ok || d.Brief || same(permittedOf(&s.nodes[i]), d) && s.Nodes[i].Preflight == d.Preflight {
 			continue
 		}
 		if written == conditionsPerPass {
@@ -50,6 +50,7 @@ func (r *RebootPolicyReconciler) writeCondition(ctx context.Context, s *state, n
 	} else {
 		patch.condition(r.permitted(d, before))
 	}
+	ask(patch, s.Nodes[s.index[d.Node]].Preflight, d.Preflight)
 	err := r.patchNode(ctx, s, node, patch)
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -62,6 +63,17 @@ func (r *RebootPolicyReconciler) writeCondition(ctx context.Context, s *state, n
 		r.explained(s, node, d)
 	}
 	return nil
+}
+
+// ask brings the question to the agent up to date, in the write that tells people why the node waits.
+func ask(patch *nodePatch, stands, question string) {
+	switch {
+	case question == stands:
+	case question == "":
+		patch.remove(v1alpha1.AnnotationPreflight)
+	default:
+		patch.annotate(v1alpha1.AnnotationPreflight, question)
+	}
 }
 
 func same(stands *corev1.NodeCondition, d plan.Decision) bool {

@@ -225,18 +225,6 @@ var _ = Describe("Manager", func() {
 		Expect(policyStatus(p).Grants).To(BeEmpty())
 	})
 
-	It("reports fields it does not act on yet, and never ignores them silently", func() {
-		f := makeFleet(1)
-		p := f.policy("workers", func(s *v1alpha1.RebootPolicySpec) {
-			s.Gates = &v1alpha1.Gates{BlockingPods: []v1alpha1.BlockingPod{{
-				PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "migration"}},
-			}}}
-		})
-		Eventually(func() string { return acceptedReason(p) }).Should(Equal("PartlySupported"))
-		Expect(meta.FindStatusCondition(policyStatus(p).Conditions, v1alpha1.ConditionAccepted).Message).
-			To(Equal("this release does not act on spec.gates.blockingPods"))
-	})
-
 	It("halts after failures.max failed nodes, and goes on when an administrator says so", func() {
 		f := makeFleet(3)
 		one := int32(1)

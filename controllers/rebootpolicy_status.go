@@ -67,33 +67,17 @@ func lastReboot(policy *v1alpha1.RebootPolicy, p plan.Plan) *metav1.Time {
 }
 
 func conditions(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State) []metav1.Condition {
-	return []metav1.Condition{accepted(policy, p), windowOpen(w), progressing(p), halted(p)}
+	return []metav1.Condition{accepted(p), windowOpen(w), progressing(p), halted(p)}
 }
 
-func accepted(policy *v1alpha1.RebootPolicy, p plan.Plan) metav1.Condition {
-	unsupported := PartlySupported(&policy.Spec)
+func accepted(p plan.Plan) metav1.Condition {
 	switch {
 	case p.Invalid != "":
 		return condition(v1alpha1.ConditionAccepted, false, v1alpha1.ReasonInvalid, p.Invalid)
 	case len(p.Conflicts) > 0:
 		return condition(v1alpha1.ConditionAccepted, false, v1alpha1.ReasonPolicyConflict, conflicts(p.Conflicts))
-	case len(unsupported) > 0:
-		return condition(v1alpha1.ConditionAccepted, true, v1alpha1.ReasonPartlySupported,
-			"this release does not act on "+strings.Join(unsupported, ", "))
 	}
 	return condition(v1alpha1.ConditionAccepted, true, v1alpha1.ReasonAccepted, "the whole spec is in force")
-}
-
-// PartlySupported names the fields of a spec that are set and that this release does not act on.
-func PartlySupported(spec *v1alpha1.RebootPolicySpec) []string {
-	var fields []string
-	note := func(set bool, field string) {
-		if set {
-			fields = append(fields, field)
-		}
-	}
-	note(spec.Gates != nil && len(spec.Gates.BlockingPods) > 0, "spec.gates.blockingPods")
-	return fields
 }
 
 // conflicts names one node, so that the message says what to look at and stays short.

@@ -17,6 +17,8 @@ type budget struct {
 	pods labels.Selector
 	// allowed is how many more pods may go now.
 	allowed int
+	// never: it will allow none, even when all its pods are healthy. lenient: pods that are not ready may go all the same.
+	never, lenient bool
 	// changed is the number of the change that brought this value, of all changes of budgets.
 	changed int
 }
@@ -28,10 +30,13 @@ func readBudget(pdb *policyv1.PodDisruptionBudget) budget {
 		// The API server sees no pods in it either.
 		return budget{}
 	}
-	b := budget{pods: pods}
+	policy := pdb.Spec.UnhealthyPodEvictionPolicy
+	b := budget{pods: pods, lenient: policy != nil && *policy == policyv1.AlwaysAllow}
 	// A status that is older than the spec is no permission: the server refuses until the controller has caught up.
 	if pdb.Status.ObservedGeneration >= pdb.Generation {
 		b.allowed = int(pdb.Status.DisruptionsAllowed)
+		// Of these pods all are wanted healthy: so it is with maxUnavailable 0, and with a minAvailable of all of them.
+		b.never = b.allowed == 0 && pdb.Status.ExpectedPods > 0 && pdb.Status.DesiredHealthy >= pdb.Status.ExpectedPods
 	}
 	return b
 }

@@ -54,6 +54,8 @@ type run struct {
 	filter  filter
 	changes chan change
 	group   sync.WaitGroup
+	// looks tells that nothing is evicted, so that a pod which must stay ends nothing.
+	looks bool
 }
 
 func (r *run) drain(ctx context.Context, report func(Status)) error {

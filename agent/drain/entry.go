@@ -20,6 +20,10 @@ type target struct {
 	decision decision
 	// volumes are those of the pod that may be attached to its node.
 	volumes []volume.Use
+	// blocks: the pod keeps its node, whether it would have to go or not.
+	blocks bool
+	// pending pods and those that are not ready may get round a budget.
+	pending, ready bool
 }
 
 // refusal is how budgets hold a pod back.
@@ -65,5 +69,9 @@ func (e *entry) pod(reason, message string) Pod {
 }
 
 func byName(a, b *entry) int {
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.uid, b.uid))
+	return cmp.Or(compareNames(a.NamespacedName, b.NamespacedName), cmp.Compare(a.uid, b.uid))
+}
+
+func compareNames(a, b types.NamespacedName) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }

@@ -2,6 +2,7 @@ package drain
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,6 +32,8 @@ type filter struct {
 	unmanaged  v1alpha1.PodDisposal
 	emptyDir   v1alpha1.PodDisposal
 	namespaces bool
+	// blocking selects the pods that keep their node. Drains have none.
+	blocking []rule
 }
 
 type rule struct {
@@ -58,6 +61,28 @@ func compile(spec v1alpha1.Drain, self types.NamespacedName) (filter, error) {
 		f.namespaces = f.namespaces || !c.namespaces.Empty()
 	}
 	return f, nil
+}
+
+// with adds the pods that keep their node.
+func (f filter) with(blocking []v1alpha1.BlockingPod) (filter, error) {
+	for i, b := range blocking {
+		c, err := compileRule(v1alpha1.DrainRule{PodSelector: b.PodSelector, NamespaceSelector: b.NamespaceSelector}, nil)
+		if err != nil {
+			return filter{}, fmt.Errorf("reading gates.blockingPods[%d]: %w", i, err)
+		}
+		f.blocking = append(f.blocking, c)
+		f.namespaces = f.namespaces || !c.namespaces.Empty()
+	}
+	return f, nil
+}
+
+// blocks says whether the pod keeps its node: whoever made it, and until it has completed.
+func (f filter) blocks(pod *corev1.Pod, namespace labels.Set) bool {
+	return !completed(pod) && slices.ContainsFunc(f.blocking, func(r rule) bool { return r.selects(pod, namespace) })
+}
+
+func (r rule) selects(pod *corev1.Pod, namespace labels.Set) bool {
+	return r.pods.Matches(labels.Set(pod.Labels)) && r.namespaces.Matches(namespace)
 }
 
 func compileRule(r v1alpha1.DrainRule, fallback *int64) (rule, error) {
@@ -116,6 +141,12 @@ func (f filter) stays(pod *corev1.Pod) bool {
 	return owner != nil && owner.Kind == "DaemonSet"
 }
 
+func ready(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
 func completed(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
@@ -123,7 +154,7 @@ func completed(pod *corev1.Pod) bool {
 // match is the first rule that selects the pod, or the one for pods without a rule.
 func (f filter) match(pod *corev1.Pod, namespace labels.Set) rule {
 	for _, r := range f.rules {
-		if r.pods.Matches(labels.Set(pod.Labels)) && r.namespaces.Matches(namespace) {
+		if r.selects(pod, namespace) {
 			return r
 		}
 	}

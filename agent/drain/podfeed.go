@@ -29,14 +29,18 @@ type podFeed struct {
 	version    string // the resource version to go on from; "": LIST first
 }
 
-// followPods tells the drain every pod of the node, now and later: one LIST, one WATCH from there. A WATCH that ends goes
-// on where it was; one that is too old begins again with a LIST. It ends with ctx, or with an error that ends the drain.
-func (r *run) followPods(ctx context.Context) {
-	feed := &podFeed{
+func (r *run) podFeed() *podFeed {
+	return &podFeed{
 		run:        r,
 		selector:   fields.OneTermEqualSelector("spec.nodeName", r.node).String(),
 		namespaces: namespaceLabels{client: r.Policy},
 	}
+}
+
+// followPods tells the drain every pod of the node, now and later: one LIST, one WATCH from there. A WATCH that ends goes
+// on where it was; one that is too old begins again with a LIST. It ends with ctx, or with an error that ends the drain.
+func (r *run) followPods(ctx context.Context) {
+	feed := r.podFeed()
 	for attempts := 0; ctx.Err() == nil; {
 		before := feed.version
 		err := feed.step(ctx)
@@ -95,7 +99,7 @@ func (f *podFeed) list(ctx context.Context) error {
 		first := !p.listed
 		p.replace(pods)
 		// Later than now, something may be evicted already: then such a pod is blocked, and people see it.
-		if keeps := p.undrainable(); first && len(keeps) > 0 {
+		if keeps := p.undrainable(); first && len(keeps) > 0 && !f.looks {
 			return &UndrainableError{Pods: keeps}
 		}
 		return nil
@@ -136,19 +140,22 @@ func (f *podFeed) handle(ctx context.Context, event watch.Event) error {
 
 // target decides about a pod and keeps what the drain needs of it.
 func (f *podFeed) target(ctx context.Context, pod *corev1.Pod) (target, error) {
-	t := target{uid: pod.UID, labels: pod.Labels, volumes: uses(pod)}
+	t := target{
+		uid: pod.UID, labels: pod.Labels, volumes: uses(pod),
+		pending: pod.Status.Phase == corev1.PodPending, ready: ready(pod),
+	}
 	t.Namespace, t.Name = pod.Namespace, pod.Name
 	if pod.DeletionTimestamp != nil {
 		t.deleted = pod.DeletionTimestamp.Time
 	}
 	if !f.filter.namespaces {
-		t.decision = f.filter.decide(pod, nil)
+		t.decision, t.blocks = f.filter.decide(pod, nil), f.filter.blocks(pod, nil)
 		return t, nil
 	}
 	namespace, err := f.namespaces.get(ctx, pod.Namespace)
 	if err != nil {
 		return target{}, err
 	}
-	t.decision = f.filter.decide(pod, namespace)
+	t.decision, t.blocks = f.filter.decide(pod, namespace), f.filter.blocks(pod, namespace)
 	return t, nil
 }

@@ -32,15 +32,18 @@ type progress struct {
 	changes int
 	staying map[types.UID][]volume.Use // the volumes of the pods that stay
 	deleted map[types.UID]bool         // the pods that a rule with action Delete has removed; they may be gone
+	// blocking are the pods that keep their node
+	blocking map[types.UID]target
 }
 
 func newProgress() *progress {
 	return &progress{
-		entries: map[types.UID]*entry{},
-		asking:  map[types.UID]time.Time{},
-		budgets: map[types.NamespacedName]budget{},
-		staying: map[types.UID][]volume.Use{},
-		deleted: map[types.UID]bool{},
+		entries:  map[types.UID]*entry{},
+		asking:   map[types.UID]time.Time{},
+		budgets:  map[types.NamespacedName]budget{},
+		staying:  map[types.UID][]volume.Use{},
+		deleted:  map[types.UID]bool{},
+		blocking: map[types.UID]target{},
 	}
 }
 
@@ -58,12 +61,17 @@ func (p *progress) replace(pods []target) {
 		}
 	}
 	maps.DeleteFunc(p.staying, func(uid types.UID, _ []volume.Use) bool { return !shown[uid] })
+	maps.DeleteFunc(p.blocking, func(uid types.UID, _ target) bool { return !shown[uid] })
 }
 
 // put takes in a pod as it is now.
 func (p *progress) put(t target) {
+	delete(p.blocking, t.uid)
+	if t.blocks {
+		p.blocking[t.uid] = t
+	}
 	if t.decision.action == v1alpha1.DrainSkip {
-		p.remove(t.uid)
+		p.leave(t.uid)
 		if len(t.volumes) > 0 {
 			p.staying[t.uid] = t.volumes
 		}
@@ -77,8 +85,14 @@ func (p *progress) put(t target) {
 	e.target = t
 }
 
-// remove takes in that a pod is gone, or no longer in the way.
+// remove takes in that a pod is gone.
 func (p *progress) remove(uid types.UID) {
+	delete(p.blocking, uid)
+	p.leave(uid)
+}
+
+// leave takes in that a pod is no longer in the way.
+func (p *progress) leave(uid types.UID) {
 	delete(p.staying, uid)
 	if _, ok := p.entries[uid]; ok {
 		delete(p.entries, uid)

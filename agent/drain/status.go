@@ -1,6 +1,7 @@
 package drain
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,6 +22,10 @@ type Pod struct {
 	Namespace, Name string
 	UID             types.UID
 	Reason, Message string
+}
+
+func comparePods(a, b Pod) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 }
 
 // Status is how far a drain is: Remaining pods must still go, Evicted have gone since this Drain call began, and Blocked,

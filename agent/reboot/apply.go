@@ -21,6 +21,9 @@ func (r *Reconciler) apply(ctx context.Context, node *corev1.Node, o Observation
 			return err
 		}
 	}
+	if err := r.Lookout.ask(ctx, o.wantsLook()); err != nil {
+		return err
+	}
 	switch step := step.(type) {
 	case StartDrain:
 		return r.startDrain(ctx, node, o, step)

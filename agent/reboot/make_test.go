@@ -21,7 +21,7 @@ const boot, otherBoot = "boot-2", "boot-1"
 // makeObservation is a node at rest that needs nothing, changed by each of changes in turn.
 func makeObservation(changes ...func(*Observation)) Observation {
 	o := Observation{
-		Now: now, BootID: boot, Policy: &Settings{},
+		Now: now, BootID: boot, Policy: &Settings{}, StartLook: Look{At: now},
 		Inhibitors:   Inhibitors{Known: true},
 		Coordinators: Coordinators{Known: true},
 	}

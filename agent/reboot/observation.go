@@ -43,6 +43,14 @@ type Observation struct {
 	OS *OS
 	// Policy is what the granting policy says. Nil: not needed now, gone or unreadable.
 	Policy *Settings
+	// Asked is what the manager asks about the pods of the node. Nil: nothing, or nobody can read it.
+	Asked *v1alpha1.Preflight
+	// Told is the answer as it stands on the Node. Nil: none, or nobody can read it.
+	Told *v1alpha1.PreflightReport
+	// Look is what is known of it.
+	Look Look
+	// StartLook is the agent's own look before it begins. The zero Look: it has not looked, because it may not begin yet.
+	StartLook Look
 	// Drain is how far the drain of the current attempt is.
 	Drain Drain
 	// VolumesInUse are the attached volumes the kubelet still uses (status.volumesInUse).
@@ -66,6 +74,8 @@ type Settings struct {
 	Drain v1alpha1.Drain
 	// Reboot says how the host is rebooted.
 	Reboot v1alpha1.Reboot
+	// BlockingPods select the pods that keep the node. Nil: none does.
+	BlockingPods []v1alpha1.BlockingPod
 }
 
 // DrainState says how far a drain is.

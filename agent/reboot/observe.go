@@ -73,6 +73,14 @@ func (r *Reconciler) observe(ctx context.Context, node *corev1.Node) (Observatio
 	o.Record.Grant, o.GrantErr = v1alpha1.ParseGrant(node.Annotations)
 	o.Record.Progress, o.ProgressErr = v1alpha1.ParseProgress(node.Annotations)
 
+	if o.Asked, err = v1alpha1.ParsePreflight(node.Annotations); err != nil {
+		o.Asked = nil
+	}
+	if o.Told, err = v1alpha1.ParsePreflightReport(node.Annotations); err != nil {
+		o.Told = nil
+	}
+	o.Look = r.Lookout.of(o.Asked)
+
 	seq := o.Record.last().Seq
 	drain := r.Drains.of(seq)
 	o.Drain = drain.Drain
@@ -81,6 +89,7 @@ func (r *Reconciler) observe(ctx context.Context, node *corev1.Node) (Observatio
 	}
 	o.Policy = r.settings(ctx, o, drain)
 	o.Kept = r.kept(ctx, o)
+	o.StartLook = r.startLook(ctx, o)
 	if asksHost(o) {
 		o.Inhibitors, o.Coordinators = r.inhibitors(ctx), r.coordinators(ctx)
 	}
@@ -111,13 +120,44 @@ func (r *Reconciler) settings(ctx context.Context, o Observation, drain attempt)
 	if !asksPolicy(o) || o.Record.Grant == nil {
 		return nil
 	}
-	policy, grant := &v1alpha1.RebootPolicy{}, o.Record.Grant
-	if err := r.Policies.Get(ctx, client.ObjectKey{Name: grant.Policy}, policy); err != nil {
+	grant := o.Record.Grant
+	s, err := settingsOf(ctx, r.Policies, grant.Policy)
+	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot read the policy of the grant", "RebootPolicy", grant.Policy)
 		return r.policy.of(grant.Seq)
 	}
-	r.policy = remembered{grant.Seq, Settings{Drain: policy.Spec.DrainOrDefault(), Reboot: policy.Spec.RebootOrDefault()}}
+	r.policy = remembered{grant.Seq, s}
 	return r.policy.of(grant.Seq)
+}
+
+// settingsOf reads a policy.
+func settingsOf(ctx context.Context, policies client.Reader, name string) (Settings, error) {
+	policy := &v1alpha1.RebootPolicy{}
+	if err := policies.Get(ctx, client.ObjectKey{Name: name}, policy); err != nil {
+		return Settings{}, fmt.Errorf("reading policy %q: %w", name, err)
+	}
+	spec := &policy.Spec
+	return Settings{Drain: spec.DrainOrDefault(), Reboot: spec.RebootOrDefault(), BlockingPods: spec.BlockingPods()}, nil
+}
+
+// startLook looks at the node's pods where the agent could begin now: whatever was known before may be out of date. What is
+// in the way is looked for again only after a while; that nothing is, is never taken for granted.
+func (r *Reconciler) startLook(ctx context.Context, o Observation) Look {
+	if !o.mayBegin() {
+		return Look{}
+	}
+	seq := o.Record.Grant.Seq
+	if r.looked.seq == seq && o.Now.Before(r.looked.At.Add(lookRetry)) && r.looked.objects(*o.Policy) {
+		return r.looked.Look
+	}
+	r.looked = looked{seq, r.Lookout.once(ctx, *o.Policy)}
+	return r.looked.Look
+}
+
+// looked is what the agent saw last before it would have begun, for one grant.
+type looked struct {
+	seq int64
+	Look
 }
 
 // remembered is what a policy said last, for one grant.

@@ -2,6 +2,7 @@ package reboot
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -57,6 +58,8 @@ type Reconciler struct {
 	Claim Claim
 	// Drains empties the node.
 	Drains *Drains
+	// Lookout looks at the node's pods before that.
+	Lookout *Lookout
 	// Reports holds what the engines say.
 	Reports *Reports
 	// Wake is the one that Drains and Reports ring.
@@ -74,6 +77,8 @@ type Reconciler struct {
 	policy remembered
 	// claims are those of the drained node that were looked up.
 	claims claims
+	// looked is what was seen of the pods last before a drain.
+	looked looked
 	// call is what became of asking logind.
 	call call
 	// told holds what was told by an event last, for those that are told once for each of its values.
@@ -89,8 +94,8 @@ type call struct {
 // SetupWithManager adds the reconciler and its drains to a manager.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	r.told = map[string]string{}
-	if err := mgr.Add(r.Drains); err != nil {
-		return fmt.Errorf("adding the drains: %w", err)
+	if err := errors.Join(mgr.Add(r.Drains), mgr.Add(r.Lookout)); err != nil {
+		return fmt.Errorf("adding the drains and the lookout: %w", err)
 	}
 	// What runs beside the controller reads the Node too, so the informer must not wait for the controller.
 	_, err := mgr.GetCache().GetInformer(ctx, &corev1.Node{}, cache.BlockUntilSynced(false))
@@ -117,7 +122,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	node, err := r.node(ctx)
 	if apierrors.IsNotFound(err) {
-		return ctrl.Result{}, r.Drains.stop(ctx)
+		return ctrl.Result{}, errors.Join(r.Drains.stop(ctx), r.Lookout.ask(ctx, nil))
 	}
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("reading the Node: %w", err)

@@ -124,7 +124,7 @@ func makeReconciler(t *testing.T, record Record) (*Reconciler, *apiServer, *logi
 	wake, clock, asked := NewWake("n1"), testclock.NewFakePassiveClock(now), &logind{}
 	r := &Reconciler{
 		Node: "n1", BootIDFile: bootIDFile, HostRoot: root, Client: api, Live: api, Policies: api, Logind: asked, Coordinators: &coordinators{},
-		Drains: NewDrains("n1", nil, clock, wake), Reports: NewReports(wake, "e"), Wake: wake,
+		Drains: NewDrains("n1", nil, clock, wake), Lookout: NewLookout("n1", &looker{}, api, testclock.NewFakeClock(now), wake), Reports: NewReports(wake, "e"), Wake: wake,
 		Events: events.NewFakeRecorder(100), Clock: clock, told: map[string]string{},
 	}
 	r.Reports.Put(engine.Report{Engine: "e", State: engine.NotNeeded, Reason: v1alpha1.ReasonUpToDate, Message: "Nothing."})

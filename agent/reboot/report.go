@@ -48,13 +48,25 @@ func ReportOf(o Observation) Report {
 	if value, known := objection(o, asking); known {
 		annotations[v1alpha1.AnnotationObjection] = value
 	}
+	report, known, settles := preflightReport(o)
+	if known {
+		annotations[v1alpha1.AnnotationPreflightReport] = report
+	}
 	return Report{
 		Conditions:  append([]corev1.NodeCondition{asks}, maintenance(o)...),
 		Labels:      labels(o.OS, asking),
 		Annotations: annotations,
 		Drop:        drop,
-		Again:       again(o, asking),
+		Again:       sooner(again(o, asking), settles),
 	}
+}
+
+// sooner is the earlier of two times, of which the zero one does not count.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // labels are for selectors. What is unknown about the host has no label; a host that cannot be read keeps its own.

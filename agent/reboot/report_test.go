@@ -25,7 +25,7 @@ func TestReportOf(t *testing.T) {
 		"nothing needed": {makeObservation(), Report{
 			Conditions:  []corev1.NodeCondition{need(makeObservation())},
 			Labels:      map[string]*string{v1alpha1.LabelRebootRequired: nil},
-			Annotations: map[string]*string{v1alpha1.AnnotationObjection: nil},
+			Annotations: map[string]*string{v1alpha1.AnnotationObjection: nil, v1alpha1.AnnotationPreflightReport: nil},
 		}},
 		"a need, and an operating system": {
 			makeObservation(staged("1"), func(o *Observation) { o.OS = &OS{ID: "flatcar", Version: "4459.2.0"} }),
@@ -35,7 +35,7 @@ func TestReportOf(t *testing.T) {
 					v1alpha1.LabelRebootRequired: new("true"), v1alpha1.LabelOSID: new("flatcar"),
 					v1alpha1.LabelOSVersion: new("4459.2.0"), v1alpha1.LabelOSGroup: nil,
 				},
-				Annotations: map[string]*string{v1alpha1.AnnotationObjection: nil},
+				Annotations: map[string]*string{v1alpha1.AnnotationObjection: nil, v1alpha1.AnnotationPreflightReport: nil},
 				Again:       now.Add(time.Minute),
 			},
 		},
@@ -43,7 +43,7 @@ func TestReportOf(t *testing.T) {
 			makeObservation(latched("1"), forgetting), Report{
 				Conditions:  []corev1.NodeCondition{need(makeObservation(latched("1")))},
 				Labels:      map[string]*string{v1alpha1.LabelRebootRequired: new("true")},
-				Annotations: map[string]*string{v1alpha1.AnnotationObjection: nil},
+				Annotations: map[string]*string{v1alpha1.AnnotationObjection: nil, v1alpha1.AnnotationPreflightReport: nil},
 				Drop:        []string{"update-engine"},
 				Again:       now.Add(time.Minute),
 			},
@@ -52,14 +52,14 @@ func TestReportOf(t *testing.T) {
 			makeObservation(forgetting), Report{
 				Conditions:  []corev1.NodeCondition{need(makeObservation())},
 				Labels:      map[string]*string{v1alpha1.LabelRebootRequired: nil},
-				Annotations: map[string]*string{v1alpha1.AnnotationObjection: nil, v1alpha1.AnnotationForgetNeed: nil},
+				Annotations: map[string]*string{v1alpha1.AnnotationObjection: nil, v1alpha1.AnnotationPreflightReport: nil, v1alpha1.AnnotationForgetNeed: nil},
 			},
 		},
 		"his word goes, and a need that the engine confirms stays": {
 			makeObservation(staged("1"), forgetting), Report{
 				Conditions:  []corev1.NodeCondition{need(makeObservation(staged("1")))},
 				Labels:      map[string]*string{v1alpha1.LabelRebootRequired: new("true")},
-				Annotations: map[string]*string{v1alpha1.AnnotationObjection: nil, v1alpha1.AnnotationForgetNeed: nil},
+				Annotations: map[string]*string{v1alpha1.AnnotationObjection: nil, v1alpha1.AnnotationPreflightReport: nil, v1alpha1.AnnotationForgetNeed: nil},
 				Again:       now.Add(time.Minute),
 			},
 		},
@@ -71,7 +71,7 @@ func TestReportOf(t *testing.T) {
 				},
 				Labels: map[string]*string{v1alpha1.LabelRebootRequired: nil},
 				Annotations: map[string]*string{
-					v1alpha1.AnnotationObjection: nil, v1alpha1.AnnotationRebootRequested: nil,
+					v1alpha1.AnnotationObjection: nil, v1alpha1.AnnotationPreflightReport: nil, v1alpha1.AnnotationRebootRequested: nil,
 				},
 			},
 		},

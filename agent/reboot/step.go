@@ -80,17 +80,25 @@ func Next(o Observation) Step {
 }
 
 // resting waits for a grant. A node that is paused before its drain has begun never begins, nor one that would be rebooted
-// in vain: the manager takes the grant back. An agent that has just started hears first what the reboot is for.
+// in vain, nor one whose pods are in the way: the manager takes the grant back. An agent that has just started hears first
+// what the reboot is for.
 func resting(o Observation) Step {
-	progress, ok := Start(o.Record, o.BootID, !o.Unschedulable, o.Now)
 	switch {
-	case !ok, o.Paused, o.Engine == nil, o.inVain() != nil:
+	case !o.mayStart(), o.Paused, o.Engine == nil, o.inVain() != nil:
 		return Idle{}
-	case o.Policy == nil:
+	case o.Policy == nil, o.StartLook.At.IsZero():
 		return Wait{Until: o.Now.Add(policyRetry)}
+	case o.StartLook.objects(*o.Policy):
+		return Wait{Until: o.StartLook.At.Add(lookRetry)}
 	}
+	progress, _ := Start(o.Record, o.BootID, !o.Unschedulable, o.Now)
 	progress.Update = o.update()
 	return StartDrain{Progress: progress}
+}
+
+// mayBegin tells whether nothing but the node's pods can keep the agent from beginning.
+func (o Observation) mayBegin() bool {
+	return o.mayStart() && o.ProgressErr == nil && !o.Paused && o.Engine != nil && o.inVain() == nil && o.Policy != nil
 }
 
 // draining looks for a reason to stop first, then at the drain.

@@ -32,6 +32,8 @@ const (
 	EventWindowClosed        = "WindowClosed"
 	EventRecordUnreadable    = "RecordUnreadable"
 	EventUpdateNotApplied    = "UpdateNotApplied"
+	EventUndrainablePod      = "UndrainablePod"
+	EventBlockingPod         = "BlockingPod"
 	// EventAlertFiring, EventGateUnreachable and EventGateClear are on policies: what a gate of theirs says now.
 	EventAlertFiring     = "AlertFiring"
 	EventGateUnreachable = "GateUnreachable"

@@ -23,6 +23,10 @@ const (
 	AnnotationObjection = "reboot-operator.io/objection"
 	// AnnotationHooks is the manager's: the phase of hooks that the node is in, a HookPhase.
 	AnnotationHooks = "reboot-operator.io/hooks"
+	// AnnotationPreflight is the manager's question which pods stand in the way of the node's reboot, a Preflight.
+	AnnotationPreflight = "reboot-operator.io/preflight"
+	// AnnotationPreflightReport is the agent's answer, a PreflightReport.
+	AnnotationPreflightReport = "reboot-operator.io/preflight-report"
 	// AnnotationPaused is an administrator's: "true" never chooses this node, and takes back a grant until its drain begins.
 	AnnotationPaused = "reboot-operator.io/paused"
 	// AnnotationRebootRequested is an administrator's: it asks for a reboot and says why. The agent removes it after one

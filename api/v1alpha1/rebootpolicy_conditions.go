@@ -51,10 +51,10 @@ const (
 	ReasonInhibited Reason = "Inhibited"
 	// ReasonCoordinatorConflict means locksmithd, or another update coordinator, may reboot the host on its own.
 	ReasonCoordinatorConflict Reason = "CoordinatorConflict"
-	// ReasonUndrainablePod means a pod on the node can never be drained.
-	ReasonUndrainablePod Reason = "UndrainablePod"
 	// ReasonBackingOff means an earlier attempt failed and the next one is not due.
 	ReasonBackingOff Reason = "BackingOff"
+	// ReasonUndrainablePod means a pod on the node can never be drained.
+	ReasonUndrainablePod Reason = "UndrainablePod"
 	// ReasonBlockingPod means a pod of gates.blockingPods runs on the node.
 	ReasonBlockingPod Reason = "BlockingPod"
 	// ReasonAlertFiring means a query of gates.prometheus has a result.
@@ -117,8 +117,6 @@ const (
 const (
 	// ReasonAccepted means the manager acts on the whole spec.
 	ReasonAccepted Reason = "Accepted"
-	// ReasonPartlySupported means the spec has fields this release does not act on yet.
-	ReasonPartlySupported Reason = "PartlySupported"
 	// ReasonInvalid means the spec has a value that admission should have refused; nothing is granted.
 	ReasonInvalid Reason = "Invalid"
 	// ReasonAlwaysOpen means the policy has no windows.

@@ -99,6 +99,14 @@ func (g PrometheusGate) FailurePolicyOrDefault() GateFailurePolicy {
 	return or(g.FailurePolicy, GateFailureBlock)
 }
 
+// BlockingPods select the pods that keep their node from being rebooted.
+func (s *RebootPolicySpec) BlockingPods() []BlockingPod {
+	if s.Gates == nil {
+		return nil
+	}
+	return s.Gates.BlockingPods
+}
+
 // TimeoutOrDefault is how long the drain may take.
 func (d Drain) TimeoutOrDefault() time.Duration { return durationOr(d.Timeout, DefaultDrainTimeout) }
 

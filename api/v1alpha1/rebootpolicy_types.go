@@ -128,7 +128,6 @@ type RebootPolicySpec struct {
 	Hooks *Hooks `json:"hooks,omitempty"`
 
 	// gates are conditions that are checked before each grant.
-	// This release accepts the field and does not act on it yet: condition Accepted says PartlySupported.
 	// +optional
 	Gates *Gates `json:"gates,omitempty"`
 

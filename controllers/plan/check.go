@@ -51,6 +51,8 @@ var lasting = []check{
 // standing are the checks that take a grant back which the agent has not begun to use. A gate that is being asked for the
 // first time does not: a new leader knows of no answer.
 var standing = append(slices.Clip(lasting),
+	check{v1alpha1.ReasonUndrainablePod, "no pod is known that can never be drained", undrainablePod},
+	check{v1alpha1.ReasonBlockingPod, "no pod of gates.blockingPods runs on the node", blockingPod},
 	check{v1alpha1.ReasonAlertFiring, "no gate has a result", alertFiring},
 	check{v1alpha1.ReasonGateUnreachable, "every gate has answered", gateUnreachable},
 )
@@ -60,6 +62,8 @@ var standing = append(slices.Clip(lasting),
 var entry = append(slices.Clip(lasting),
 	check{v1alpha1.ReasonRecordUnreadable, "the agent's record can be read", recordUnreadable},
 	check{v1alpha1.ReasonBackingOff, "no failed attempt holds the node back", backingOff},
+	check{v1alpha1.ReasonUndrainablePod, "no pod is known that can never be drained", undrainablePod},
+	check{v1alpha1.ReasonBlockingPod, "no pod of gates.blockingPods runs on the node", blockingPodOrUnknown},
 	check{v1alpha1.ReasonAlertFiring, "no gate has a result", alertFiring},
 	check{v1alpha1.ReasonGateUnreachable, "every gate has answered", gateUnknown},
 )

@@ -188,7 +188,7 @@ func TestReboots_Objection(t *testing.T) {
 			if tc.reason != "" {
 				want = []plan.Decision{{Node: "worker-1", Status: corev1.ConditionFalse, Reason: tc.reason, Message: tc.message}}
 			}
-			if diff := cmp.Diff(want, got); diff != "" {
+			if diff := cmp.Diff(want, got, unasked); diff != "" {
 				t.Errorf("decisions (-want +got):\n%s", diff)
 			}
 			if granted := len(p.Granted) > 0; granted != (tc.reason == "") {
@@ -204,7 +204,7 @@ func TestReboots_OrderOfChecks(t *testing.T) {
 	controlPlane := label(plan.ControlPlaneLabels[0], "")
 	s := situation{
 		policies: []*v1alpha1.RebootPolicy{
-			policy("workers", atMost("many"), paused(nil, ""), halted, dryRun, gated("a")), policy("zoo", selects("zoo", "yes")),
+			policy("workers", atMost("many"), paused(nil, ""), halted, dryRun, gated("a"), waitsForPods), policy("zoo", selects("zoo", "yes")),
 		},
 		hosts: []*host{
 			needy("cp-1", controlPlane, notReady, label("zoo", "yes"), annotated(v1alpha1.AnnotationPaused, "true"),
@@ -218,6 +218,7 @@ func TestReboots_OrderOfChecks(t *testing.T) {
 		gates:  []v1alpha1.GateStatus{firing("a")},
 	}
 	workers, node := s.policies[0], s.hosts[0].node
+	replies(workers, blocking("default/migrate-1"), kept("default/bare", "unmanaged"))(s.hosts[0])
 	steps := []struct {
 		want  v1alpha1.Reason
 		mends func()
@@ -240,6 +241,8 @@ func TestReboots_OrderOfChecks(t *testing.T) {
 		{v1alpha1.ReasonCoordinatorConflict, func() { delete(node.Annotations, v1alpha1.AnnotationObjection) }},
 		{v1alpha1.ReasonRecordUnreadable, func() { delete(node.Annotations, v1alpha1.AnnotationProgress) }},
 		{v1alpha1.ReasonBackingOff, func() { delete(node.Annotations, v1alpha1.AnnotationGrant) }},
+		{v1alpha1.ReasonUndrainablePod, func() { replies(workers, blocking("default/migrate-1"))(s.hosts[0]) }},
+		{v1alpha1.ReasonBlockingPod, func() { replies(workers)(s.hosts[0]) }},
 		{v1alpha1.ReasonAlertFiring, func() { s.gates = nil }},
 		{v1alpha1.ReasonGateUnreachable, func() { s.gates = []v1alpha1.GateStatus{quiet("a")} }},
 		{v1alpha1.ReasonControlPlaneGuard, func() { nodeCondition(corev1.NodeReady, corev1.ConditionTrue, 0)(s.hosts[1]) }},

@@ -21,7 +21,7 @@ func (f *fleet) decisions(p *Plan, objections map[string]*Objection) []Decision 
 	flying := map[string]bool{}
 	for _, t := range p.Flights {
 		flying[t.Entry.Node] = true
-		if d, ok := t.decision(f.name); ok {
+		if d, ok := f.flying(t); ok {
 			decisions = append(decisions, d)
 		}
 	}
@@ -38,6 +38,23 @@ func (f *fleet) decisions(p *Plan, objections map[string]*Objection) []Decision 
 	slices.SortFunc(decisions, func(a, b Decision) int { return cmp.Compare(a.Node, b.Node) })
 	return decisions
 }
+
+// flying is what a node in flight should say. What was asked about its pods stands, and is brought up to date until the agent
+// has begun: it looks once more before that.
+func (f *fleet) flying(t Flight) (Decision, bool) {
+	d, ok := t.decision(f.name)
+	if !ok {
+		return d, false
+	}
+	d.Preflight = t.Node.Preflight
+	if !t.begun() {
+		d.Preflight = f.question
+	}
+	return d, true
+}
+
+// begun tells whether the agent has used the grant.
+func (t Flight) begun() bool { return t.Node.Progress != nil && t.Node.Progress.Seq >= t.Entry.Seq }
 
 // decision is True from the bell until the grant is over, or the agent has withdrawn the need for it.
 func (t Flight) decision(policy string) (Decision, bool) {
@@ -65,12 +82,17 @@ func GrantedMessage(policy string, seq int64) string {
 func (f *fleet) decision(n *Node, o *Objection) (Decision, bool) {
 	switch {
 	case o != nil:
-		return Decision{Node: n.Name, Status: corev1.ConditionFalse, Reason: o.Reason, Message: o.Message, Brief: o.brief}, true
+		return Decision{
+			Node: n.Name, Status: corev1.ConditionFalse, Reason: o.Reason, Message: o.Message, Brief: o.brief, Preflight: f.asks(o),
+		}, true
 	case f.held(n) || n.NeedsReboot():
 		return Decision{}, false
 	}
-	return Decision{Node: n.Name}, n.Permitted != nil
+	return Decision{Node: n.Name}, n.told()
 }
+
+// told tells whether something that is for nodes that need a reboot stands on the node.
+func (n *Node) told() bool { return n.Permitted != nil || n.Preflight != "" }
 
 // conflictDecision: the first of the rivals speaks for all of them.
 func (f *fleet) conflictDecision(n *Node, rivals []string) (Decision, bool) {
@@ -78,7 +100,7 @@ func (f *fleet) conflictDecision(n *Node, rivals []string) (Decision, bool) {
 		return Decision{}, false
 	}
 	if !n.NeedsReboot() {
-		return Decision{Node: n.Name}, n.Permitted != nil
+		return Decision{Node: n.Name}, n.told()
 	}
 	return Decision{Node: n.Name, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonPolicyConflict, Message: conflictMessage(rivals)}, true
 }
@@ -101,7 +123,7 @@ func Ungoverned(g Governor, nodes []Node) []Decision {
 				Node: n.Name, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonNoPolicy,
 				Message: "no RebootPolicy selects this node",
 			})
-		case n.Permitted != nil:
+		case n.told():
 			decisions = append(decisions, Decision{Node: n.Name})
 		}
 	}

@@ -119,7 +119,7 @@ func TestReboots_Decisions(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, tc.situation.plan().Decisions); diff != "" {
+			if diff := cmp.Diff(tc.want, tc.situation.plan().Decisions, unasked); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

@@ -31,6 +31,9 @@ type host struct {
 	// asks is what the engine of a host that rolls back asks for; empty: the host does as it is told.
 	asks string
 
+	// finds is what the agent finds among the pods of the node: namespace/name of those of each kind.
+	finds finds
+
 	cordonedBy string
 	boots      int
 	// parsed is what the planner sees of read, which was the Node when it was parsed.
@@ -131,13 +134,14 @@ func (h *host) step(c *cluster) {
 		if h.asks != "" {
 			h.report(c)
 		}
+		h.answer(c)
 		h.begin(c)
 	}
 }
 
 func (h *host) begin(c *cluster) {
 	progress, ok := h.starts(c)
-	if !ok || c.now.Before(h.record().Grant.At.Add(h.reacts)) {
+	if !ok || c.now.Before(h.record().Grant.At.Add(h.reacts)) || h.declines(c) {
 		return
 	}
 	c.tell("%s begins to drain", h.name)

@@ -112,6 +112,7 @@ func (c *cluster) applyFlight(name string, t plan.Flight) {
 			for _, key := range grant.Shields {
 				annotate(node, key, plan.Raised)
 			}
+			annotate(node, v1alpha1.AnnotationPreflight, plan.Question(c.policies[name]))
 			c.condition(node, v1alpha1.NodeRebootPermitted, corev1.ConditionTrue, v1alpha1.ReasonGranted, plan.GrantedMessage(name, t.Entry.Seq))
 			endHooks(node, t.Entry.Seq)
 		})
@@ -144,6 +145,7 @@ func (c *cluster) applyFlight(name string, t plan.Flight) {
 		c.update(h, func(node *corev1.Node) {
 			annotate(node, v1alpha1.AnnotationGrant, grant.String())
 			lower(node, n)
+			delete(node.Annotations, v1alpha1.AnnotationPreflight)
 			removeCondition(node, v1alpha1.NodeRebootPermitted)
 			node.Spec.Unschedulable = node.Spec.Unschedulable && !uncordon
 			node.Spec.Taints = plan.WithPending(node.Spec.Taints, false)
@@ -273,11 +275,16 @@ func (c *cluster) finalize(name string, p plan.Plan) {
 // decide writes a decision where it differs from what stands.
 func (c *cluster) decide(h *host, d plan.Decision) {
 	stands := conditionOf(h.node, v1alpha1.NodeRebootPermitted)
-	if stands == nil && d.Status == "" ||
-		stands != nil && stands.Status == d.Status && stands.Reason == string(d.Reason) && stands.Message == d.Message {
+	told := stands == nil && d.Status == "" ||
+		stands != nil && stands.Status == d.Status && stands.Reason == string(d.Reason) && stands.Message == d.Message
+	if told && h.node.Annotations[v1alpha1.AnnotationPreflight] == d.Preflight {
 		return
 	}
 	c.update(h, func(node *corev1.Node) {
+		annotate(node, v1alpha1.AnnotationPreflight, d.Preflight)
+		if d.Preflight == "" {
+			delete(node.Annotations, v1alpha1.AnnotationPreflight)
+		}
 		if d.Status == "" {
 			removeCondition(node, v1alpha1.NodeRebootPermitted)
 			return

@@ -56,6 +56,11 @@ type Node struct {
 	// Hooks is the phase of hooks the node is in; nil when there is none. One that cannot be read is none, and begins again.
 	Hooks *v1alpha1.HookPhase
 
+	// Preflight is the manager's question about pods as it stands; empty when there is none. Report is the agent's answer to
+	// one. An answer that cannot be read is none.
+	Preflight string
+	Report    *v1alpha1.PreflightReport
+
 	// Unreadable says what is wrong with an annotation of the record that cannot be parsed; empty when all is well.
 	Unreadable string
 }
@@ -121,6 +126,10 @@ func (n *Node) readRecord(annotations map[string]string) {
 	}
 	if n.Hooks != nil {
 		n.asked = n.Hooks.Seq
+	}
+	n.Preflight = annotations[v1alpha1.AnnotationPreflight]
+	if n.Report, err = v1alpha1.ParsePreflightReport(annotations); err != nil {
+		n.Report = nil
 	}
 	if n.Objection, err = v1alpha1.ParseObjection(annotations); err != nil {
 		// An agent that objects in words we cannot read still objects.

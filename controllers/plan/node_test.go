@@ -97,15 +97,20 @@ func FuzzNodeOf(f *testing.F) {
 	f.Add("", "[]", `{"reason":"Inhibited"}`, "failed: disk", "mended")
 	f.Add("", "", `{"reason":"a b","message":"\ud800","also":[{"reason":"`+strings.Repeat("x", 65)+`"}]}`, "false", strings.Repeat("x", 600))
 	f.Add("", `{"seq":1,"phase":"Aborted","bootID":"a-boot-1","failures":1,"reason":"DrainTimedOut","message":"<"}`, "", "", "")
+	pods := `{"count":7,"pods":[{"pod":"a/b","why":"` + strings.Repeat("x", 600) + `"}]}`
+	f.Add(plan.Question(policy("workers", waitsForPods)), "", strings.TrimSuffix(plan.Question(policy("workers")), "}")+`,"bootID":"a-boot-1","kept":`+pods+`}`, "", "")
+	f.Add("", "", strings.TrimSuffix(plan.Question(policy("workers", waitsForPods)), "}")+`,"bootID":"a-boot-1","blocking":`+pods+`,"problem":"\ud800"}`, "", "")
 	f.Fuzz(func(t *testing.T, grant, progress, objection, answer, word string) {
 		h := needy("a", annotated(v1alpha1.AnnotationGrant, grant), annotated(v1alpha1.AnnotationProgress, progress),
-			annotated(v1alpha1.AnnotationObjection, objection), annotated(v1alpha1.AnnotationHooks, objection), annotated("x.io/hook", answer))
+			annotated(v1alpha1.AnnotationObjection, objection), annotated(v1alpha1.AnnotationHooks, objection), annotated("x.io/hook", answer),
+			annotated(v1alpha1.AnnotationPreflight, grant), annotated(v1alpha1.AnnotationPreflightReport, objection))
 		hooked := func(p *v1alpha1.RebootPolicy) {
 			p.Spec.Hooks = &v1alpha1.Hooks{Before: []v1alpha1.AnnotationKey{"x.io/hook"}}
 		}
 		for _, s := range []situation{
 			one(policy("workers"), h), one(policy("workers", holding(1, entry("a", 1))), h),
 			one(policy("workers", hooked, holding(1, entry("a", 1))), h), one(policy("workers", resume(word)), h),
+			one(policy("workers", waitsForPods), h),
 		} {
 			p := s.plan()
 			if len(p.Ledger()) > 1 {

@@ -56,6 +56,8 @@ type Decision struct {
 	Message string
 	// Brief tells that the answer changes within seconds: the node need not be told.
 	Brief bool
+	// Preflight is what the node's agent should be asked about its pods: annotation preflight. Empty: nothing.
+	Preflight string
 }
 
 // Reboots decides about one policy.

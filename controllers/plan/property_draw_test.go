@@ -64,6 +64,8 @@ func drawPolicy(t *rapid.T, name string) *v1alpha1.RebootPolicy {
 		{"paused", paused(nil, "")},
 		{"dry run", dryRun},
 		{"halted", halted},
+		{"waits for pods", waitsForPods},
+		{"reboots anyway", rebootsAnyway},
 		{"resume", resume("mended")},
 		{"deleted", func(p *v1alpha1.RebootPolicy) { p.DeletionTimestamp = &metav1.Time{Time: evening} }},
 	} {
@@ -114,6 +116,11 @@ func drawHost(t *rapid.T, name string) *host {
 		{4, "pending", pending},
 		{15, "being scaled down", tainted("ToBeDeletedByClusterAutoscaler", corev1.TaintEffectNoSchedule)},
 		{5, "reports", nodeCondition(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, 0)},
+		{6, "keeps a pod", replies(policy("workers"), kept("default/bare", ""))},
+		{6, "guards a pod", replies(policy("workers"), guarded("default/db-0", ""))},
+		{6, "is blocked", replies(policy("workers", waitsForPods), blocking("default/migrate-1"))},
+		{6, "is not blocked", replies(policy("workers", waitsForPods))},
+		{10, "asked", annotated(v1alpha1.AnnotationPreflight, plan.Question(policy("workers")))},
 		{5, "told", nodeCondition(v1alpha1.NodeRebootPermitted, corev1.ConditionFalse, 0)},
 	} {
 		if oneIn(t, o.in, o.label) {

@@ -47,6 +47,8 @@ type fleet struct {
 	limit  int32
 	wrong  string
 	stands Halt
+	// question is what the agents of this policy's nodes are asked about pods.
+	question string
 	// spare is how much of a window has to be left to begin a reboot.
 	spare time.Duration
 	// places is the budget while nodes are chosen.
@@ -58,7 +60,8 @@ type fleet struct {
 func newFleet(s Snapshot) *fleet {
 	f := &fleet{
 		Snapshot: s, name: s.Policy.Name, entries: s.Policy.Status.Grants,
-		byName: make(map[string]*Node, len(s.Nodes)), conflicts: map[string][]string{}, inEntry: map[string]bool{},
+		question: Question(s.Policy),
+		byName:   make(map[string]*Node, len(s.Nodes)), conflicts: map[string][]string{}, inEntry: map[string]bool{},
 	}
 	for _, e := range f.entries {
 		f.inEntry[e.Node] = true

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/controllers"
 )
 
 // conversion is a kured on its way to a policy.
@@ -66,9 +65,6 @@ func (c *conversion) end() {
 		}
 	}
 	c.report.open = append(c.report.open, c.parsed.stray...)
-	for _, field := range controllers.PartlySupported(&c.policy.Spec) {
-		c.report.open = append(c.report.open, line{field, "is written, and this release does not act on it yet: until it does, nothing holds reboots up for it"})
-	}
 }
 
 // isSet tells whether a flag was set, to a value that is known.

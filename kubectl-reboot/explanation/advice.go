@@ -37,6 +37,7 @@ var waits = map[v1alpha1.Reason]Advice{
 	v1alpha1.ReasonCoordinatorConflict: {"stop what the message names, on the host", "systemctl mask --now locksmithd.service"},
 	v1alpha1.ReasonRecordUnreadable:    {"see whether the agent runs: it repairs its record", agentPods},
 	v1alpha1.ReasonUndrainablePod:      {"give the pod a rule in spec.drain.rules, or let it go", allPods},
+	v1alpha1.ReasonBlockingPod:         {"wait until the pods that the message names have completed, or mend spec.gates", allPods},
 	v1alpha1.ReasonBackingOff:          {"mend what made the last attempt fail, or wait for the next", "kubectl describe node NODE"},
 	v1alpha1.ReasonAlertFiring:         {"see to the alert, or mend the gate's query; what the gates say is shown by", "kubectl describe rbp POLICY"},
 	v1alpha1.ReasonGateUnreachable:     {"mend what the message names; what the gates say is shown by", "kubectl describe rbp POLICY"},

@@ -1,0 +1,72 @@
+package drain
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// This file tells what a look at the node's pods has found. It does nothing.
+
+// complete says whether the pods are known, and the budgets of all namespaces that matter.
+func (p *progress) complete(listed map[string]bool) bool {
+	return p.listed && !slices.Contains(slices.Collect(maps.Values(listed)), false)
+}
+
+// exposed lists the namespaces of pods that a budget could hold back.
+func (p *progress) exposed() []string {
+	namespaces := map[string]bool{}
+	for _, e := range p.entries {
+		if e.budgeted() {
+			namespaces[e.Namespace] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(namespaces))
+}
+
+func (p *progress) findings() Findings {
+	f := Findings{Kept: p.undrainable()}
+	for _, e := range p.sorted() {
+		if why := p.guard(e); why != "" {
+			f.Guarded = append(f.Guarded, e.pod(string(v1alpha1.ReasonUndrainablePod), why))
+		}
+	}
+	for _, t := range p.blocking {
+		f.Blocking = append(f.Blocking, Pod{Namespace: t.Namespace, Name: t.Name, UID: t.uid, Reason: string(v1alpha1.ReasonBlockingPod)})
+	}
+	slices.SortFunc(f.Blocking, comparePods)
+	return f
+}
+
+// budgeted says whether the API server would ask PodDisruptionBudgets before it lets the pod go: not for one that has not
+// started, and not for a deletion.
+func (e *entry) budgeted() bool {
+	return !e.pending && e.deleted.IsZero() && e.decision.undrainable == "" && e.decision.action == v1alpha1.DrainEvict
+}
+
+// guard says why no eviction can remove the pod, however well all the others are; "" where one may.
+func (p *progress) guard(e *entry) string {
+	if !e.budgeted() {
+		return ""
+	}
+	covering, first := 0, ""
+	for _, name := range slices.SortedFunc(maps.Keys(p.budgets), compareNames) {
+		b := p.budgets[name]
+		if name.Namespace != e.Namespace || !b.covers(e.target) {
+			continue
+		}
+		covering++
+		if b.never && (e.ready || !b.lenient) {
+			first = name.Name
+		}
+	}
+	switch {
+	case covering > 1:
+		return crowdedMessage(p.budgetsOf(e.target))
+	case first != "":
+		return fmt.Sprintf("PodDisruptionBudget %s allows no eviction, even with every pod healthy", first)
+	}
+	return ""
+}

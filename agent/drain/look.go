@@ -1,0 +1,129 @@
+package drain
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// Question is what to look for among the pods of a node before it is drained.
+type Question struct {
+	// Drain says which pods would have to go, and how.
+	Drain v1alpha1.Drain
+	// Blocking selects the pods that keep their node. Nil: none does.
+	Blocking []v1alpha1.BlockingPod
+}
+
+// Findings are the pods that speak against a reboot, each list by namespace and name.
+type Findings struct {
+	// Blocking are those that a question selects and that have not completed. They have no Message.
+	Blocking []Pod
+	// Kept are those that the policy never lets go: a Drain would evict nothing and say so.
+	Kept []Pod
+	// Guarded are those that the API server would never let go, whatever becomes of the other pods.
+	Guarded []Pod
+}
+
+func (f Findings) equal(other Findings) bool {
+	return slices.Equal(f.Blocking, other.Blocking) && slices.Equal(f.Kept, other.Kept) && slices.Equal(f.Guarded, other.Guarded)
+}
+
+// Look looks once. It costs one LIST of the node's pods, one of the PodDisruptionBudgets of each namespace that has pods
+// which they could hold back, and one GET of each namespace where a selector asks for its labels.
+func (d *Drainer) Look(ctx context.Context, node string, q Question) (Findings, error) {
+	var found Findings
+	err := d.look(ctx, node, q, true, func(f Findings) { found = f })
+	return found, err
+}
+
+// Follow looks until ctx ends, and calls report with the first findings and whenever they change, from the goroutine that
+// called Follow. Beside what Look costs it watches the node's pods, and the budgets of those namespaces in which one holds a
+// pod back for ever: so it hears of what would mend that. A budget that begins to is heard of by the next Look. It returns
+// ctx's error, wrapped, or why it cannot go on.
+func (d *Drainer) Follow(ctx context.Context, node string, q Question, report func(Findings)) error {
+	return d.look(ctx, node, q, false, report)
+}
+
+func (d *Drainer) look(ctx context.Context, node string, q Question, once bool, report func(Findings)) error {
+	f, err := compile(q.Drain, d.Self)
+	if err == nil {
+		f, err = f.with(q.Blocking)
+	}
+	if err != nil {
+		return err
+	}
+	r := &run{Drainer: d, node: node, filter: f, changes: make(chan change), looks: true}
+	if err := r.look(ctx, once, report); err != nil {
+		return fmt.Errorf("looking at the pods of node %q: %w", node, err)
+	}
+	return nil
+}
+
+func (r *run) look(ctx context.Context, once bool, report func(Findings)) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer r.group.Wait()
+	defer stop()
+	if once {
+		r.group.Go(func() { r.listPods(ctx) })
+	} else {
+		r.group.Go(func() { r.followPods(ctx) })
+	}
+	p := newProgress()
+	listed, followed := map[string]bool{}, map[string]bool{}
+	shown, told := Findings{}, false
+	for {
+		for _, namespace := range p.exposed() {
+			if _, asked := listed[namespace]; !asked {
+				listed[namespace] = false
+				r.group.Go(func() { r.listBudgets(ctx, namespace, listed) })
+			}
+		}
+		if f := p.findings(); p.complete(listed) && (!told || !f.equal(shown)) {
+			shown, told = f, true
+			report(f)
+		}
+		if told && once {
+			return nil
+		}
+		for _, pod := range shown.Guarded {
+			if namespace := pod.Namespace; !followed[namespace] {
+				followed[namespace] = true
+				r.group.Go(func() { r.followBudgets(ctx, namespace) })
+			}
+		}
+		if err := r.await(ctx, p, time.Time{}); err != nil {
+			return err
+		}
+	}
+}
+
+// listPods tells of the node's pods once.
+func (r *run) listPods(ctx context.Context) {
+	if err := r.podFeed().list(ctx); err != nil {
+		r.tell(ctx, func(*progress, time.Time) error { return err })
+	}
+}
+
+// listBudgets tells of the PodDisruptionBudgets of one namespace, and notes that it has. The resource version is left unset,
+// as for pods: a budget that was mended a moment ago is seen.
+func (r *run) listBudgets(ctx context.Context, namespace string, listed map[string]bool) {
+	seconds := listSeconds
+	list, err := r.Policy.PolicyV1().PodDisruptionBudgets(namespace).List(ctx, metav1.ListOptions{TimeoutSeconds: &seconds})
+	r.tell(ctx, func(p *progress, now time.Time) error {
+		if err != nil {
+			return fmt.Errorf("listing PodDisruptionBudgets of namespace %q: %w", namespace, err)
+		}
+		for i := range list.Items {
+			b := &list.Items[i]
+			p.budgetChanged(types.NamespacedName{Namespace: b.Namespace, Name: b.Name}, readBudget(b), now)
+		}
+		listed[namespace] = true
+		return nil
+	})
+}

@@ -1,0 +1,243 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// asks is the manager's question about the pods of the node.
+func (m *machine) asks(ctx context.Context, revision string) {
+	GinkgoHelper()
+	m.annotate(ctx, v1alpha1.AnnotationPreflight, v1alpha1.Preflight{Policy: m.policy.Name, Revision: revision}.String())
+}
+
+// answerOf is what the agent says to that, in short; empty where it says nothing.
+func answerOf(node *corev1.Node) string {
+	r, err := v1alpha1.ParsePreflightReport(node.Annotations)
+	switch {
+	case err != nil:
+		return err.Error()
+	case r == nil:
+		return ""
+	}
+	words := []string{r.Revision}
+	for _, kind := range []struct {
+		name string
+		pods *v1alpha1.NamedPods
+	}{{"blocking", r.Blocking}, {"kept", r.Kept}, {"guarded", r.Guarded}} {
+		if kind.pods == nil {
+			continue
+		}
+		for _, p := range kind.pods.Pods {
+			_, pod, _ := strings.Cut(p.Pod, node.Name+"-")
+			words = append(words, kind.name+" "+pod)
+		}
+	}
+	if r.Problem != "" {
+		words = append(words, "nobody knows")
+	}
+	return strings.Join(words, ", ")
+}
+
+// budget covers the pods of an app; of so many pods it wants all healthy.
+func (m *machine) budget(ctx context.Context, name, app string, pods int32) *policyv1.PodDisruptionBudget {
+	GinkgoHelper()
+	budget := &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: m.name + "-" + name},
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			MaxUnavailable: new(intstr.FromInt32(0)),
+			Selector:       &metav1.LabelSelector{MatchLabels: map[string]string{"machine": m.name, "app": app}},
+		},
+	}
+	Expect(api.Create(ctx, budget)).To(Succeed())
+	budget.Status = policyv1.PodDisruptionBudgetStatus{
+		ObservedGeneration: budget.Generation, CurrentHealthy: pods, ExpectedPods: pods, DesiredHealthy: pods,
+	}
+	Expect(api.Status().Update(ctx, budget)).To(Succeed())
+	return budget
+}
+
+func (m *machine) podReads() int {
+	m.requests.mu.Lock()
+	defer m.requests.mu.Unlock()
+	reads := 0
+	for _, r := range m.requests.all {
+		if strings.HasPrefix(r, http.MethodGet+" /api/v1/pods") || strings.Contains(r, "poddisruptionbudgets") {
+			reads++
+		}
+	}
+	return reads
+}
+
+var _ = Describe("The agent's look before a reboot", func() {
+	gated := v1alpha1.RebootPolicySpec{Gates: &v1alpha1.Gates{BlockingPods: []v1alpha1.BlockingPod{
+		{PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "migration"}}},
+	}}}
+
+	// waiting is a machine that needs a reboot and has no grant.
+	waiting := func(ctx SpecContext, spec v1alpha1.RebootPolicySpec) *machine {
+		m := newMachine(ctx, spec)
+		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+		m.start(ctx)
+		m.shows(ctx, needOf, Equal("True UpdateStaged"))
+		return m
+	}
+	complete := func(ctx SpecContext, pod *corev1.Pod) {
+		pod.Status.Phase = corev1.PodSucceeded
+		Expect(api.Status().Update(ctx, pod)).To(Succeed())
+	}
+
+	It("names the pods that block, and says when they have completed", func(ctx SpecContext) {
+		m := waiting(ctx, gated)
+		done := m.pod(ctx, "migration", m.owner("ReplicaSet"))
+		complete(ctx, done)
+		m.asks(ctx, "r1")
+		m.shows(ctx, answerOf, Equal("r1"))
+
+		By("while a pod comes, and goes")
+		other := m.pod(ctx, "other", m.owner("ReplicaSet"))
+		Expect(api.Delete(ctx, done)).To(Succeed())
+		pod := m.pod(ctx, "migration", m.owner("ReplicaSet"))
+		m.shows(ctx, answerOf, Equal("r1, blocking migration"))
+		complete(ctx, pod)
+		m.shows(ctx, answerOf, Equal("r1"))
+		Expect(phaseOf(m.node(ctx))).To(BeEmpty())
+		Expect(api.Delete(ctx, other)).To(Succeed())
+	})
+
+	It("selects namespaces by their labels", func(ctx SpecContext) {
+		spec := *gated.DeepCopy()
+		spec.Gates.BlockingPods[0].NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "data"}}
+		m := waiting(ctx, spec)
+		m.pod(ctx, "migration", m.owner("ReplicaSet"))
+		m.asks(ctx, "r1")
+		m.shows(ctx, answerOf, Equal("r1"))
+
+		By("another selector, which selects the namespace")
+		m.policy.Spec.Gates.BlockingPods[0].NamespaceSelector.MatchLabels = map[string]string{corev1.LabelMetadataName: "default"}
+		Expect(api.Update(ctx, m.policy)).To(Succeed())
+		m.asks(ctx, "r2")
+		m.shows(ctx, answerOf, Equal("r2, blocking migration"))
+	})
+
+	It("names the pods that no drain could remove, and says when they can go", func(ctx SpecContext) {
+		m := waiting(ctx, v1alpha1.RebootPolicySpec{})
+		bare := m.pod(ctx, "bare", nil)
+		m.pod(ctx, "db", m.owner("ReplicaSet"))
+		m.pod(ctx, "web", m.owner("ReplicaSet"))
+		allowsNone := m.budget(ctx, "db", "db", 3)
+		one, two := m.budget(ctx, "web-1", "web", 3), m.budget(ctx, "web-2", "web", 3)
+		m.asks(ctx, "r1")
+		m.shows(ctx, answerOf, Equal("r1, kept bare, guarded db, guarded web"))
+		Expect(m.node(ctx).Annotations[v1alpha1.AnnotationPreflightReport]).To(And(
+			ContainSubstring("drain.unmanagedPods is Block"), ContainSubstring("allows no eviction, even with every pod healthy"),
+			ContainSubstring(fmt.Sprintf("several PodDisruptionBudgets select the pod (%s, %s)", one.Name, two.Name))))
+
+		By("one after the other")
+		Expect(api.Delete(ctx, bare, client.GracePeriodSeconds(0))).To(Succeed())
+		m.shows(ctx, answerOf, Equal("r1, guarded db, guarded web"))
+		allowsNone.Status.DesiredHealthy, allowsNone.Status.DisruptionsAllowed = 2, 1
+		Expect(api.Status().Update(ctx, allowsNone)).To(Succeed())
+		m.shows(ctx, answerOf, Equal("r1, guarded web"))
+		one.Status.DesiredHealthy, one.Status.DisruptionsAllowed = 2, 1
+		Expect(api.Status().Update(ctx, one)).To(Succeed())
+		Expect(api.Delete(ctx, two)).To(Succeed())
+		m.shows(ctx, answerOf, BeEmpty())
+	})
+
+	It("does not begin while a pod is in the way, and tells the manager, though a minute ago there was none", func(ctx SpecContext) {
+		m := waiting(ctx, gated)
+		m.asks(ctx, "r1")
+		m.shows(ctx, answerOf, Equal("r1"))
+		pod := m.pod(ctx, "migration", m.owner("ReplicaSet"))
+		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.shows(ctx, answerOf, Equal("r1, blocking migration"))
+
+		By("the manager taking the grant back, and giving the next when the pod has gone")
+		m.grant(ctx, 1, v1alpha1.GrantCancelled)
+		Expect(api.Delete(ctx, pod)).To(Succeed())
+		m.shows(ctx, answerOf, Equal("r1"))
+		Expect(phaseOf(m.node(ctx))).To(BeEmpty())
+		Expect(m.eventsOf(ctx)).NotTo(HaveKey(v1alpha1.EventCordoned))
+		m.grant(ctx, 2, v1alpha1.GrantActive)
+		m.shows(ctx, phaseOf, Equal("2 Rebooting cordoned"))
+	})
+
+	It("does not begin a drain that must fail (behaviour 39)", func(ctx SpecContext) {
+		m := waiting(ctx, v1alpha1.RebootPolicySpec{})
+		m.pod(ctx, "bare", nil)
+		m.asks(ctx, "r1")
+		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.shows(ctx, answerOf, Equal("r1, kept bare"))
+		Expect(phaseOf(m.node(ctx))).To(BeEmpty())
+		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
+	})
+
+	It("does not begin where its pods cannot be listed", func(ctx SpecContext) {
+		m := waiting(ctx, gated)
+		m.requests.forbid("/api/v1/pods", 0)
+		m.asks(ctx, "r1")
+		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.shows(ctx, answerOf, Equal("r1, nobody knows"))
+		Expect(phaseOf(m.node(ctx))).To(BeEmpty())
+	})
+
+	It("writes nothing where no gate asks and nothing is in the way, and looks only while it is asked", func(ctx SpecContext) {
+		m := waiting(ctx, v1alpha1.RebootPolicySpec{})
+		m.pod(ctx, "web", m.owner("ReplicaSet"))
+		Expect(m.podReads()).To(BeZero())
+		before := len(m.requests.writes())
+		m.asks(ctx, "r1")
+		Eventually(m.podReads).Should(Equal(3), "LIST and WATCH of pods, LIST of the budgets of one namespace")
+
+		By("a question that goes, and one that nobody can read")
+		m.change(ctx, func(node *corev1.Node) { delete(node.Annotations, v1alpha1.AnnotationPreflight) })
+		m.annotate(ctx, v1alpha1.AnnotationPreflight, `{"policy":`)
+		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "a mark")
+		m.shows(ctx, messageOf(v1alpha1.NodeRebootRequired), ContainSubstring("a mark"))
+		Expect(m.podReads()).To(Equal(3))
+		Expect(m.requests.writes()).To(HaveLen(before+1), "the mark")
+	})
+
+	It("says after a restart what it said before, and writes it once", func(ctx SpecContext) {
+		m := waiting(ctx, gated)
+		m.pod(ctx, "migration", m.owner("ReplicaSet"))
+		m.asks(ctx, "r1")
+		m.shows(ctx, answerOf, Equal("r1, blocking migration"))
+		before := len(m.requests.writes())
+		m.restart(ctx)
+		Eventually(m.podReads).Should(BeNumerically(">=", 4), "LIST and WATCH of each process")
+		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "a mark")
+		m.shows(ctx, messageOf(v1alpha1.NodeRebootRequired), ContainSubstring("a mark"))
+		Expect(answerOf(m.node(ctx))).To(Equal("r1, blocking migration"))
+		Expect(m.requests.writes()).To(HaveLen(before+1), "the mark")
+	})
+
+	It("takes back what it said when no reboot is needed any more, in the same write", func(ctx SpecContext) {
+		m := waiting(ctx, gated)
+		m.pod(ctx, "migration", m.owner("ReplicaSet"))
+		m.asks(ctx, "r1")
+		m.shows(ctx, answerOf, Equal("r1, blocking migration"))
+		before := len(m.requests.writes())
+		m.rebootsByLogind(ctx)
+		m.kill()
+		m.boot(ctx)
+		m.restart(ctx)
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+		Expect(answerOf(m.node(ctx))).To(BeEmpty())
+		Expect(m.requests.writes()).To(HaveLen(before + 1))
+	})
+})

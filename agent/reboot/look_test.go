@@ -1,0 +1,173 @@
+package reboot
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/reboot-operator/reboot-operator/agent/drain"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// asked is what the manager asks in these tests.
+var asked = v1alpha1.Preflight{Policy: "workers", Revision: "r1"}
+
+func isAsked(o *Observation) { o.Asked = &asked }
+
+// sees is what is known of the pods, for so long.
+func sees(ago time.Duration, l Look) func(*Observation) {
+	return func(o *Observation) {
+		l.At = now.Add(-ago)
+		o.Look = l
+	}
+}
+
+// hasSaid is what the agent has said before.
+func hasSaid(l Look) func(*Observation) {
+	return func(o *Observation) {
+		value := l.report(asked, boot)
+		o.Told, _ = v1alpha1.ParsePreflightReport(map[string]string{v1alpha1.AnnotationPreflightReport: *value})
+	}
+}
+
+func found(names ...string) []drain.Pod {
+	var pods []drain.Pod
+	for _, name := range names {
+		pods = append(pods, drain.Pod{Namespace: "default", Name: name, Message: "why"})
+	}
+	return pods
+}
+
+var (
+	migration = Look{Gated: true, Findings: drain.Findings{Blocking: found("migrate-1")}}
+	clear     = Look{Gated: true}
+	protected = Look{Findings: drain.Findings{Guarded: found("db-0")}}
+	lost      = Look{Gated: true, Problem: "listing pods: forbidden"}
+)
+
+// TestReportOf_Preflight: what the manager is told about the pods, and when.
+func TestReportOf_Preflight(t *testing.T) {
+	const (
+		head     = `{"policy":"workers","revision":"r1","bootID":"boot-2"`
+		blocking = head + `,"blocking":{"count":1,"pods":[{"pod":"default/migrate-1","why":"why"}]}}`
+		guarded  = head + `,"guarded":{"count":1,"pods":[{"pod":"default/db-0","why":"why"}]}}`
+	)
+	cases := map[string]struct {
+		o     Observation
+		want  string // "-": what stands goes; "": what stands is kept
+		again time.Duration
+	}{
+		"nobody asks":                                       {makeObservation(staged("1"), sees(0, migration)), "-", lookEvery},
+		"no reboot is needed any more":                      {makeObservation(isAsked, sees(0, migration)), "-", 0},
+		"nobody has looked yet":                             {makeObservation(staged("1"), isAsked), "", lookEvery},
+		"the first answer to a gate":                        {makeObservation(staged("1"), isAsked, sees(0, migration)), blocking, lookEvery},
+		"a gate hears of nothing, too":                      {makeObservation(staged("1"), isAsked, sees(0, clear)), head + "}", lookEvery},
+		"a gate hears that nobody knows":                    {makeObservation(staged("1"), isAsked, sees(0, lost)), head + `,"problem":"listing pods: forbidden"}`, lookEvery},
+		"without a gate nothing is no news":                 {makeObservation(staged("1"), isAsked, sees(0, Look{})), "-", lookEvery},
+		"without a gate nobody waits for what is not known": {makeObservation(staged("1"), isAsked, sees(0, Look{Problem: "x"})), "-", lookEvery},
+		"what cannot go has to settle":                      {makeObservation(staged("1"), isAsked, sees(time.Second, protected)), "", 4 * time.Second},
+		"and is told then":                                  {makeObservation(staged("1"), isAsked, sees(5*time.Second, protected)), guarded, lookEvery},
+		"another answer has to settle":                      {makeObservation(staged("1"), isAsked, hasSaid(migration), sees(time.Second, clear)), "", 4 * time.Second},
+		"the first answer to another question has not": {
+			makeObservation(staged("1"), hasSaid(migration), func(o *Observation) {
+				o.Asked = &v1alpha1.Preflight{Policy: "workers", Revision: "r2"}
+			}, sees(0, clear)), `{"policy":"workers","revision":"r2","bootID":"boot-2"}`, lookEvery,
+		},
+		"nor has the first one in another boot": {
+			makeObservation(staged("1"), isAsked, hasSaid(migration), func(o *Observation) { o.Told.BootID = otherBoot }, sees(0, clear)), head + "}", lookEvery,
+		},
+		"what is seen before one would begin is told at once": {
+			makeObservation(staged("1"), isAsked, hasSaid(clear), sees(time.Hour, clear), granted(1, v1alpha1.GrantActive), startsWith(migration)), blocking, lookEvery,
+		},
+		"what was seen before does not count for the next grant": {
+			makeObservation(staged("1"), isAsked, granted(1, v1alpha1.GrantCancelled), sees(time.Hour, clear), startsWith(migration)), head + "}", lookEvery,
+		},
+		"what was said stands while the drain runs":  {makeObservation(staged("1"), isAsked, beingDrained, sees(0, clear)), "", 0},
+		"and while the host goes down":               {makeObservation(staged("1"), isAsked, goingDown, sees(0, clear)), "", 0},
+		"the first report after the boot removes it": {makeObservation(isAsked, rebootedBefore, sees(0, clear)), "-", 0},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := ReportOf(tc.o)
+			value, known := r.Annotations[v1alpha1.AnnotationPreflightReport]
+			got := ""
+			switch {
+			case known && value == nil:
+				got = "-"
+			case known:
+				got = *value
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if again := r.Again.Sub(now); !r.Again.IsZero() && again != tc.again || r.Again.IsZero() && tc.again != 0 {
+				t.Errorf("again in %s, want %s", again, tc.again)
+			}
+		})
+	}
+}
+
+// startsWith is what the agent sees before it would begin.
+func startsWith(l Look) func(*Observation) {
+	return func(o *Observation) {
+		l.At = now
+		o.StartLook = l
+	}
+}
+
+// TestNext_StartLook: the agent's own look before it begins has the last word.
+func TestNext_StartLook(t *testing.T) {
+	anyway := func(o *Observation) { o.Policy.Drain.OnTimeout = v1alpha1.DrainTimeoutReboot }
+	waits := Wait{Until: now.Add(lookRetry)}
+	cases := map[string]struct {
+		change func(*Observation)
+		want   Step
+	}{
+		"nothing is in the way":         {startsWith(clear), StartDrain{}},
+		"a pod blocks":                  {startsWith(migration), waits},
+		"nobody knows":                  {startsWith(lost), waits},
+		"the policy keeps a pod":        {startsWith(Look{Findings: drain.Findings{Kept: found("bare")}}), waits},
+		"no eviction can remove a pod":  {startsWith(protected), waits},
+		"it goes on after the time-out": {func(o *Observation) { anyway(o); startsWith(protected)(o) }, StartDrain{}},
+		"even then the policy keeps what it keeps": {
+			func(o *Observation) { anyway(o); startsWith(Look{Findings: drain.Findings{Kept: found("bare")}})(o) }, waits,
+		},
+		"it has not looked": {func(o *Observation) { o.StartLook = Look{} }, Wait{Until: now.Add(policyRetry)}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := Next(makeObservation(staged("1"), granted(1, v1alpha1.GrantActive), tc.change))
+			if start, ok := got.(StartDrain); ok {
+				start.Progress = v1alpha1.Progress{}
+				got = start
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestLook_Report: whatever pods are called and however many there are, the answer is one that the manager reads.
+func TestLook_Report(t *testing.T) {
+	var pods []drain.Pod
+	for i := range 300 {
+		pods = append(pods, drain.Pod{
+			Namespace: strings.Repeat("n", 63), Name: fmt.Sprint(strings.Repeat("p", 250), i), Message: strings.Repeat("\x00\"ß", 1000),
+		})
+	}
+	look := Settings{BlockingPods: []v1alpha1.BlockingPod{{}}}.found(now, drain.Findings{Blocking: pods, Kept: pods, Guarded: pods},
+		errors.New(strings.Repeat("<\xff", 1000)))
+	value := look.report(asked, strings.Repeat("b", 64))
+	r, err := v1alpha1.ParsePreflightReport(map[string]string{v1alpha1.AnnotationPreflightReport: *value})
+	if err != nil {
+		t.Fatalf("%d bytes: %v", len(*value), err)
+	}
+	if r.Kept.Count != 300 || len(r.Kept.Pods) != v1alpha1.MaxNamedPods || len(r.Kept.Pods[0].Why) > v1alpha1.MaxPodReasonBytes {
+		t.Errorf("got %d of %d pods; %d bytes of why", len(r.Kept.Pods), r.Kept.Count, len(r.Kept.Pods[0].Why))
+	}
+}

@@ -1,0 +1,168 @@
+package reboot
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/agent/drain"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// lookRetry is how soon a look that failed is tried again.
+const lookRetry = 30 * time.Second
+
+// Looker looks at the pods of a node; package drain has the one there is.
+type Looker interface {
+	Look(ctx context.Context, node string, q drain.Question) (drain.Findings, error)
+	Follow(ctx context.Context, node string, q drain.Question, report func(drain.Findings)) error
+}
+
+// Lookout looks at the node's pods in the background, as long as the manager asks. While nobody asks it does nothing.
+type Lookout struct {
+	node     string
+	looker   Looker
+	policies client.Reader
+	clock    clock.Clock
+	wake     Wake
+	orders   chan orderToLook
+
+	mu sync.Mutex
+	// asked is what is being looked for; nil: nothing. again tells that the look is to begin anew all the same.
+	asked *v1alpha1.Preflight
+	again bool
+	look  Look
+}
+
+// orderToLook is to look for the answer to a question, or no more where there is none.
+type orderToLook struct {
+	asked *v1alpha1.Preflight
+	taken chan struct{}
+}
+
+// NewLookout makes the Lookout of a node; it begins when the manager it is added to does. Wake is rung whenever something
+// else is found than before.
+func NewLookout(node string, looker Looker, policies client.Reader, clock clock.Clock, wake Wake) *Lookout {
+	return &Lookout{node: node, looker: looker, policies: policies, clock: clock, wake: wake, orders: make(chan orderToLook)}
+}
+
+// Start carries out orders until ctx ends, and returns when nobody looks any more.
+func (l *Lookout) Start(ctx context.Context) error {
+	ctx = ctrl.LoggerInto(ctx, ctrl.LoggerFrom(ctx).WithName("lookout"))
+	stop := func() {}
+	defer func() { stop() }()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case o := <-l.orders:
+			stop()
+			stop = func() {}
+			if o.asked != nil {
+				stop = l.begin(ctx, *o.asked)
+			}
+			close(o.taken)
+		}
+	}
+}
+
+// begin looks in the background. The function it returns ends that and waits for the end.
+func (l *Lookout) begin(ctx context.Context, asked v1alpha1.Preflight) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() { l.run(ctx, asked) })
+	return func() {
+		cancel()
+		running.Wait()
+	}
+}
+
+// run looks until ctx ends. The policy is read once, and again after an error: another answer is asked for when it changes.
+func (l *Lookout) run(ctx context.Context, asked v1alpha1.Preflight) {
+	for ctx.Err() == nil {
+		failed, err := l.follow(ctx, asked.Policy)
+		if ctx.Err() != nil {
+			return
+		}
+		ctrl.LoggerFrom(ctx).Error(err, "Looking at the node's pods again later", "RebootPolicy", asked.Policy)
+		l.put(failed)
+		timer := l.clock.NewTimer(lookRetry)
+		select {
+		case <-timer.C():
+		case <-ctx.Done():
+			timer.Stop()
+		}
+	}
+}
+
+// follow looks until ctx ends, or an error, which is what is known then. A policy that cannot be read may have gates.
+func (l *Lookout) follow(ctx context.Context, policy string) (failed Look, err error) {
+	s, err := settingsOf(ctx, l.policies, policy)
+	if err != nil {
+		failed = s.found(l.clock.Now(), drain.Findings{}, err)
+		failed.Gated = true
+		return failed, err
+	}
+	err = l.looker.Follow(ctx, l.node, s.question(), func(f drain.Findings) { l.put(s.found(l.clock.Now(), f, nil)) })
+	return s.found(l.clock.Now(), drain.Findings{}, err), err
+}
+
+// once looks for oneself, now. Where that finds something, the look in the background begins anew: it may have missed it.
+func (l *Lookout) once(ctx context.Context, s Settings) Look {
+	found, err := l.looker.Look(ctx, l.node, s.question())
+	look := s.found(l.clock.Now(), found, err)
+	if look.objects(s) {
+		l.mu.Lock()
+		l.again = l.asked != nil
+		l.mu.Unlock()
+	}
+	return look
+}
+
+func (l *Lookout) put(look Look) {
+	l.mu.Lock()
+	l.look = look
+	l.mu.Unlock()
+	l.wake.Ring()
+}
+
+// of is what is known about a question.
+func (l *Lookout) of(asked *v1alpha1.Preflight) Look {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if asked == nil || l.asked == nil || *l.asked != *asked || l.again {
+		return Look{}
+	}
+	return l.look
+}
+
+// ask looks for the answer to a question from now on, or no more where it is nil.
+func (l *Lookout) ask(ctx context.Context, asked *v1alpha1.Preflight) error {
+	l.mu.Lock()
+	same := !l.again && (l.asked == nil) == (asked == nil) && (asked == nil || *l.asked == *asked)
+	l.mu.Unlock()
+	if same {
+		return nil
+	}
+	o := orderToLook{asked: asked, taken: make(chan struct{})}
+	l.forget(asked)
+	select {
+	case l.orders <- o:
+		<-o.taken
+		return nil
+	case <-ctx.Done():
+		l.forget(nil)
+		return fmt.Errorf("ordering a look at the node's pods: %w", ctx.Err())
+	}
+}
+
+func (l *Lookout) forget(asked *v1alpha1.Preflight) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.asked, l.again, l.look = asked, false, Look{}
+}

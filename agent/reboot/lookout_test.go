@@ -1,0 +1,229 @@
+package reboot
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/utils/clock"
+	testclock "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/reboot-operator/reboot-operator/agent/drain"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// looker finds what it is told to find.
+type looker struct {
+	finds drain.Findings
+	err   error
+	// asked are the questions that came.
+	asked []drain.Question
+	// news are further findings, of one who follows.
+	news chan drain.Findings
+}
+
+func (l *looker) Look(_ context.Context, _ string, q drain.Question) (drain.Findings, error) {
+	l.asked = append(l.asked, q)
+	return l.finds, l.err
+}
+
+func (l *looker) Follow(ctx context.Context, _ string, q drain.Question, report func(drain.Findings)) error {
+	l.asked = append(l.asked, q)
+	if l.err != nil {
+		return l.err
+	}
+	report(l.finds)
+	for {
+		select {
+		case f := <-l.news:
+			report(f)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// onLookout runs a test with a Lookout that has begun.
+func onLookout(t *testing.T, test func(t *testing.T, l *Lookout, f *looker, api *apiServer)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		f, api := &looker{news: make(chan drain.Findings)}, &apiServer{policy: &v1alpha1.RebootPolicy{}}
+		l := NewLookout("n1", f, api, clock.RealClock{}, NewWake("n1"))
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- l.Start(ctx) }()
+		test(t, l, f, api)
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("Start: %v", err)
+		}
+	})
+}
+
+func (l *Lookout) mustAsk(t *testing.T, question *v1alpha1.Preflight) {
+	t.Helper()
+	if err := l.ask(t.Context(), question); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+}
+
+func (l *Lookout) mustKnow(t *testing.T, question v1alpha1.Preflight, want Look) {
+	t.Helper()
+	synctest.Wait()
+	got := l.of(&question)
+	got.At = want.At
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestLookout(t *testing.T) {
+	t.Run("one question is one read of the policy and one look, however often it is asked", func(t *testing.T) {
+		onLookout(t, func(t *testing.T, l *Lookout, f *looker, api *apiServer) {
+			api.policy.Spec.Gates = &v1alpha1.Gates{BlockingPods: []v1alpha1.BlockingPod{{}}}
+			l.mustAsk(t, &asked)
+			l.mustKnow(t, asked, clear)
+			f.news <- migration.Findings
+			l.mustKnow(t, asked, migration)
+			l.mustAsk(t, &asked)
+			l.mustKnow(t, asked, migration)
+			if len(f.asked) != 1 || api.policyReads != 1 || len(f.asked[0].Blocking) != 1 {
+				t.Errorf("looked for %v, and read the policy %d times", f.asked, api.policyReads)
+			}
+		})
+	})
+	t.Run("another question is looked for anew", func(t *testing.T) {
+		onLookout(t, func(t *testing.T, l *Lookout, f *looker, api *apiServer) {
+			f.finds = protected.Findings
+			l.mustAsk(t, &asked)
+			other := v1alpha1.Preflight{Policy: "workers", Revision: "r2"}
+			l.mustKnow(t, other, Look{})
+			f.finds = drain.Findings{}
+			l.mustAsk(t, &other)
+			l.mustKnow(t, other, Look{})
+			l.mustKnow(t, asked, Look{})
+			if len(f.asked) != 2 || api.policyReads != 2 {
+				t.Errorf("looked %d times, and read the policy %d times", len(f.asked), api.policyReads)
+			}
+		})
+	})
+	t.Run("nobody looks when nobody asks any more", func(t *testing.T) {
+		onLookout(t, func(t *testing.T, l *Lookout, f *looker, _ *apiServer) {
+			l.mustAsk(t, nil)
+			l.mustAsk(t, &asked)
+			l.mustAsk(t, nil)
+			select {
+			case f.news <- protected.Findings:
+				t.Error("somebody still looks")
+			default:
+			}
+			l.mustKnow(t, asked, Look{})
+		})
+	})
+	t.Run("a look that fails says so, and is tried again", func(t *testing.T) {
+		onLookout(t, func(t *testing.T, l *Lookout, f *looker, _ *apiServer) {
+			f.err = errAPI
+			l.mustAsk(t, &asked)
+			l.mustKnow(t, asked, Look{Problem: "the API server is away"})
+			f.err, f.finds = nil, protected.Findings
+			time.Sleep(lookRetry)
+			l.mustKnow(t, asked, protected)
+		})
+	})
+	t.Run("a policy that cannot be read may have gates", func(t *testing.T) {
+		onLookout(t, func(t *testing.T, l *Lookout, f *looker, api *apiServer) {
+			api.policyErr = errAPI
+			l.mustAsk(t, &asked)
+			l.mustKnow(t, asked, Look{Gated: true, Problem: `reading policy "workers": the API server is away`})
+			if len(f.asked) > 0 {
+				t.Error("it looked under no policy")
+			}
+		})
+	})
+	t.Run("what a look of one's own has found, and this one has not, is looked for anew", func(t *testing.T) {
+		onLookout(t, func(t *testing.T, l *Lookout, f *looker, _ *apiServer) {
+			l.mustAsk(t, &asked)
+			l.once(t.Context(), Settings{})
+			l.mustKnow(t, asked, Look{})
+			l.mustAsk(t, &asked)
+			if len(f.asked) != 2 {
+				t.Errorf("looked %d times, want once for each", len(f.asked))
+			}
+			f.finds = protected.Findings
+			l.once(t.Context(), Settings{})
+			l.mustKnow(t, asked, Look{})
+			l.mustAsk(t, &asked)
+			l.mustKnow(t, asked, protected)
+		})
+	})
+}
+
+// TestReconcile_StartLook: whatever was found before, the agent looks once more when it may begin; while it may not, or has
+// just found something, it does not.
+func TestReconcile_StartLook(t *testing.T) {
+	grant := Record{Grant: makeGrant(1, active, boot)}
+	reconcile := func(t *testing.T, r *Reconciler) ctrl.Result {
+		t.Helper()
+		result, err := r.Reconcile(t.Context(), ctrl.Request{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result
+	}
+	t.Run("nothing is in the way", func(t *testing.T) {
+		r, api, _ := makeReconciler(t, grant)
+		reconcile(t, r)
+		if f := r.Lookout.looker.(*looker); len(f.asked) != 1 || len(api.patches) != 1 || !strings.Contains(api.patches[0], "unschedulable") {
+			t.Errorf("looked %d times, and wrote %v", len(f.asked), api.patches)
+		}
+	})
+	t.Run("a pod is in the way: nothing begins, and it is looked for again after half a minute", func(t *testing.T) {
+		r, api, _ := makeReconciler(t, grant)
+		f := r.Lookout.looker.(*looker)
+		f.finds = drain.Findings{Kept: found("bare")}
+		for range 3 {
+			if result := reconcile(t, r); result.RequeueAfter != lookRetry {
+				t.Errorf("again after %s", result.RequeueAfter)
+			}
+		}
+		r.Clock.(*testclock.FakePassiveClock).SetTime(now.Add(lookRetry))
+		f.finds = drain.Findings{}
+		reconcile(t, r)
+		if len(f.asked) != 2 || len(api.patches) != 1 || !strings.Contains(api.patches[0], "unschedulable") {
+			t.Errorf("looked %d times, and wrote %v", len(f.asked), api.patches)
+		}
+	})
+	t.Run("a write that was refused is not made again without another look", func(t *testing.T) {
+		r, api, _ := makeReconciler(t, grant)
+		api.patchErr = conflict
+		reconcile(t, r)
+		f := r.Lookout.looker.(*looker)
+		f.finds, api.patchErr = migration.Findings, nil
+		reconcile(t, r)
+		if len(f.asked) != 2 || len(api.patches) != 1 {
+			t.Errorf("looked %d times, and wrote %v", len(f.asked), api.patches)
+		}
+	})
+	t.Run("a node that may not begin does not look", func(t *testing.T) {
+		for name, change := range map[string]func(*apiServer){
+			"paused":    func(api *apiServer) { api.node.Annotations[v1alpha1.AnnotationPaused] = "true" },
+			"no policy": func(api *apiServer) { api.policyErr = errAPI },
+			"other boot": func(api *apiServer) {
+				api.node.Annotations[v1alpha1.AnnotationGrant] = makeGrant(1, active, otherBoot).String()
+			},
+			"no progress": func(api *apiServer) { api.node.Annotations[v1alpha1.AnnotationProgress] = "?" },
+		} {
+			r, api, _ := makeReconciler(t, grant)
+			change(api)
+			reconcile(t, r)
+			if f := r.Lookout.looker.(*looker); len(f.asked) > 0 {
+				t.Errorf("%s: it looked", name)
+			}
+		}
+	})
+}

@@ -1,0 +1,88 @@
+package v1alpha1
+
+import "fmt"
+
+const (
+	// MaxNamedPods is how many pods of one kind a PreflightReport names.
+	MaxNamedPods = 5
+	// MaxPodReasonBytes bounds what a PreflightReport says of one pod.
+	MaxPodReasonBytes = 256
+)
+
+// Preflight is the manager's question to the agent of a node whose turn may come: which pods stand in the way of its reboot?
+// The agent reads the policy for it. It stands until the reboot is over, or until something else keeps the node waiting.
+type Preflight struct {
+	// Policy is the RebootPolicy that governs the node.
+	Policy string `json:"policy"`
+	// Revision stands for what the policy says about pods: an answer to another one is stale. Only the manager knows how it is
+	// made.
+	Revision string `json:"revision"`
+}
+
+// String formats the question as its annotation's value.
+func (p Preflight) String() string { return format(p) }
+
+// ParsePreflight reads the manager's question. It returns nil, nil when there is none.
+func ParsePreflight(annotations map[string]string) (*Preflight, error) {
+	p, err := parse[Preflight](annotations, AnnotationPreflight)
+	if err == nil && p != nil && (p.Policy == "" || p.Revision == "") {
+		return nil, fmt.Errorf("annotation %s: policy and revision must be set", AnnotationPreflight)
+	}
+	return p, err
+}
+
+// PreflightReport is the agent's answer to a Preflight. Where the policy has no gates.blockingPods, and nothing stands in
+// the way, there is none.
+type PreflightReport struct {
+	// Policy and Revision are those of the question.
+	Policy   string `json:"policy"`
+	Revision string `json:"revision"`
+	// BootID is the boot in which the agent looked. An answer of another boot is stale.
+	BootID string `json:"bootID"`
+	// Blocking are the running pods that gates.blockingPods select. Absent: none.
+	Blocking *NamedPods `json:"blocking,omitempty"`
+	// Kept are the pods that drain.unmanagedPods or drain.emptyDirData keep on the node: a drain would end at once. Absent: none.
+	Kept *NamedPods `json:"kept,omitempty"`
+	// Guarded are the pods that no eviction can remove: by a PodDisruptionBudget that allows none even with every pod healthy,
+	// or by two of them. A drain would end by its time-out. Absent: none.
+	Guarded *NamedPods `json:"guarded,omitempty"`
+	// Problem says why the agent does not know. Absent: it does.
+	Problem string `json:"problem,omitempty"`
+}
+
+// NamedPods are some pods, and how many there are.
+type NamedPods struct {
+	// Count is how many there are.
+	Count int32 `json:"count"`
+	// Pods are the first MaxNamedPods of them, by namespace and name.
+	Pods []NamedPod `json:"pods"`
+}
+
+// NamedPod is a pod, and why it is in the way.
+type NamedPod struct {
+	// Pod is namespace/name.
+	Pod string `json:"pod"`
+	// Why is for people, at most MaxPodReasonBytes. Absent: there is nothing to add.
+	Why string `json:"why,omitempty"`
+}
+
+// String formats the answer as its annotation's value.
+func (r PreflightReport) String() string { return format(r) }
+
+// ParsePreflightReport reads the agent's answer. It returns nil, nil when there is none, and an error when it is not one of
+// ours: then nothing is known.
+func ParsePreflightReport(annotations map[string]string) (*PreflightReport, error) {
+	r, err := parse[PreflightReport](annotations, AnnotationPreflightReport)
+	if r == nil || err != nil {
+		return nil, err
+	}
+	if r.Policy == "" || r.Revision == "" || r.BootID == "" {
+		return nil, fmt.Errorf("annotation %s: policy, revision and bootID must be set", AnnotationPreflightReport)
+	}
+	for _, pods := range []*NamedPods{r.Blocking, r.Kept, r.Guarded} {
+		if pods != nil && (len(pods.Pods) == 0 || len(pods.Pods) > MaxNamedPods || int(pods.Count) < len(pods.Pods)) {
+			return nil, fmt.Errorf("annotation %s: 1 to %d pods must be named, and count be at least as many", AnnotationPreflightReport, MaxNamedPods)
+		}
+	}
+	return r, nil
+}

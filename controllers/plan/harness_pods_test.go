@@ -1,0 +1,85 @@
+package plan_test
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// finds is what an agent finds among the pods of its node, by namespace/name.
+type finds struct{ blocking, kept, guarded []string }
+
+func blockedBy(pods ...string) func(*host) { return func(h *host) { h.finds.blocking = pods } }
+
+func keeps(pods ...string) func(*host) { return func(h *host) { h.finds.kept = pods } }
+
+func guards(pods ...string) func(*host) { return func(h *host) { h.finds.guarded = pods } }
+
+// waitsForPods is a policy that has gates.blockingPods.
+func waitsForPods(p *v1alpha1.RebootPolicy) {
+	if p.Spec.Gates == nil {
+		p.Spec.Gates = &v1alpha1.Gates{}
+	}
+	p.Spec.Gates.BlockingPods = []v1alpha1.BlockingPod{{}}
+}
+
+// rebootsAnyway is a policy that goes on with the pods that are left when a drain takes too long.
+func rebootsAnyway(p *v1alpha1.RebootPolicy) {
+	p.Spec.Drain = &v1alpha1.Drain{OnTimeout: v1alpha1.DrainTimeoutReboot}
+}
+
+// runs changes the pods of a node.
+func runs(name string, options ...func(*host)) func(*cluster) {
+	return func(c *cluster) {
+		c.hosts[name].finds, c.touched = finds{}, true
+		for _, o := range options {
+			o(c.hosts[name])
+		}
+	}
+}
+
+// answer is the agent's part: it says what it finds where it is asked, and nothing where nothing has to be said.
+func (h *host) answer(c *cluster) {
+	question, err := v1alpha1.ParsePreflight(h.node.Annotations)
+	if err != nil || question == nil || c.policies[question.Policy] == nil {
+		return
+	}
+	r := v1alpha1.PreflightReport{
+		Policy: question.Policy, Revision: question.Revision, BootID: h.bootID(), Blocking: named(h.finds.blocking),
+		Kept: named(h.finds.kept), Guarded: named(h.finds.guarded),
+	}
+	value := r.String()
+	if clear := r.Blocking == nil && r.Kept == nil && r.Guarded == nil; clear && len(c.policies[question.Policy].Spec.BlockingPods()) == 0 {
+		value = ""
+	}
+	if h.node.Annotations[v1alpha1.AnnotationPreflightReport] == value {
+		return
+	}
+	c.update(h, func(node *corev1.Node) {
+		annotate(node, v1alpha1.AnnotationPreflightReport, value)
+		if value == "" {
+			delete(node.Annotations, v1alpha1.AnnotationPreflightReport)
+		}
+	})
+}
+
+func named(pods []string) *v1alpha1.NamedPods {
+	if len(pods) == 0 {
+		return nil
+	}
+	list := &v1alpha1.NamedPods{Count: int32(len(pods))}
+	for _, pod := range pods {
+		list.Pods = append(list.Pods, v1alpha1.NamedPod{Pod: pod})
+	}
+	return list
+}
+
+// declines: the agent looks once more before it begins.
+func (h *host) declines(c *cluster) bool {
+	policy := c.policies[h.record().Grant.Policy]
+	if policy == nil {
+		return false
+	}
+	aborts := policy.Spec.DrainOrDefault().OnTimeoutOrDefault() == v1alpha1.DrainTimeoutAbort
+	return len(h.finds.blocking) > 0 && len(policy.Spec.BlockingPods()) > 0 || len(h.finds.kept) > 0 || len(h.finds.guarded) > 0 && aborts
+}

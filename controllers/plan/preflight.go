@@ -1,0 +1,112 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// Question is what the agents of a policy's nodes are asked before a slot is spent, as the value of its annotation. It
+// changes with what the policy says about pods, and with nothing else.
+func Question(policy *v1alpha1.RebootPolicy) string {
+	return v1alpha1.Preflight{Policy: policy.Name, Revision: revision(&policy.Spec)}.String()
+}
+
+// revision stands for the parts of a spec that the answer depends on.
+func revision(spec *v1alpha1.RebootPolicySpec) string {
+	drain := spec.DrainOrDefault()
+	// These are strings, integers, and lists and maps of them: none can fail to marshal, and maps are sorted.
+	data, err := json.Marshal([]any{
+		drain.EmptyDirDataOrDefault(), drain.UnmanagedPodsOrDefault(), drain.Rules, spec.BlockingPods(),
+	})
+	if err != nil {
+		panic(err)
+	}
+	hash := fnv.New64a()
+	_, _ = hash.Write(data)
+	return fmt.Sprintf("%016x", hash.Sum64())
+}
+
+// asks is the question to a node that waits. An agent is asked once its node's turn may come: while something in front of
+// this check holds the node back, its pods come and go for nothing, and nobody looks at them.
+func (f *fleet) asks(o *Objection) string {
+	words := slices.Concat(entry, turn)
+	first := slices.IndexFunc(words, func(c check) bool { return c.word == v1alpha1.ReasonUndrainablePod })
+	if slices.ContainsFunc(words[first:], func(c check) bool { return c.word == o.check }) {
+		return f.question
+	}
+	return ""
+}
+
+// report is the agent's answer to what is asked now, in this boot. Nil: there is none, and nothing is known.
+func (f *fleet) report(n *Node) *v1alpha1.PreflightReport {
+	r := n.Report
+	if r == nil || r.BootID != n.BootID || (v1alpha1.Preflight{Policy: r.Policy, Revision: r.Revision}).String() != f.question {
+		return nil
+	}
+	return r
+}
+
+// undrainablePod: a drain that must fail is not begun. Where a drain that takes too long ends in a reboot all the same,
+// pods that no eviction can remove are no reason to wait; see order.
+func undrainablePod(f *fleet, n *Node) *Objection {
+	r, drain := f.report(n), f.Policy.Spec.DrainOrDefault()
+	switch {
+	case r == nil:
+		return nil
+	case r.Kept != nil:
+		return objection(v1alpha1.ReasonUndrainablePod, "can never be drained: %s", named(r.Kept))
+	case r.Guarded != nil && drain.OnTimeoutOrDefault() == v1alpha1.DrainTimeoutAbort:
+		return objection(v1alpha1.ReasonUndrainablePod, "can never be drained: %s", named(r.Guarded))
+	}
+	return nil
+}
+
+// guarded tells whether a drain of the node could only end by its time-out.
+func (f *fleet) guarded(n *Node) bool {
+	r := f.report(n)
+	return r != nil && r.Guarded != nil
+}
+
+func blockingPod(f *fleet, n *Node) *Objection {
+	if r := f.report(n); r != nil && r.Blocking != nil && len(f.Policy.Spec.BlockingPods()) > 0 {
+		return objection(v1alpha1.ReasonBlockingPod, "gates.blockingPods of policy %s waits for %s", f.name, named(r.Blocking))
+	}
+	return nil
+}
+
+// blockingPodOrUnknown: before a grant, that nobody knows is a no, too. It takes no grant back: the agent looks again itself
+// before it begins.
+func blockingPodOrUnknown(f *fleet, n *Node) *Objection {
+	if o := blockingPod(f, n); o != nil || len(f.Policy.Spec.BlockingPods()) == 0 {
+		return o
+	}
+	switch r := f.report(n); {
+	case r == nil:
+		return objection(v1alpha1.ReasonGateUnreachable, "the node's agent has not said yet whether pods of gates.blockingPods run on it; "+
+			"where this stays, see whether the agent's pod runs and is of this release")
+	case r.Problem != "":
+		return objection(v1alpha1.ReasonGateUnreachable, "the node's agent cannot tell whether pods of gates.blockingPods run on it: %s", r.Problem)
+	}
+	return nil
+}
+
+// named names pods, each with why it is in the way.
+func named(pods *v1alpha1.NamedPods) string {
+	names := make([]string, 0, len(pods.Pods))
+	for _, p := range pods.Pods {
+		if p.Why != "" {
+			p.Pod += " (" + p.Why + ")"
+		}
+		names = append(names, p.Pod)
+	}
+	text := strings.Join(names, ", ")
+	if more := int(pods.Count) - len(names); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return shorten(text, maxMessage)
+}

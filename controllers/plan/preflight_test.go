@@ -1,0 +1,266 @@
+package plan_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+)
+
+// unasked leaves what agents are asked to the tests of this file.
+var unasked = cmpopts.IgnoreFields(plan.Decision{}, "Preflight")
+
+// replies is what the agent of a node has said to the question of a policy, in this boot; mods say otherwise.
+func replies(p *v1alpha1.RebootPolicy, mods ...func(*v1alpha1.PreflightReport)) func(*host) {
+	question, _ := v1alpha1.ParsePreflight(map[string]string{v1alpha1.AnnotationPreflight: plan.Question(p)})
+	return func(h *host) {
+		r := v1alpha1.PreflightReport{Policy: question.Policy, Revision: question.Revision, BootID: h.bootID()}
+		for _, m := range mods {
+			m(&r)
+		}
+		annotate(h.node, v1alpha1.AnnotationPreflightReport, r.String())
+	}
+}
+
+func blocking(pods ...string) func(*v1alpha1.PreflightReport) {
+	return func(r *v1alpha1.PreflightReport) { r.Blocking = named(pods) }
+}
+
+func kept(pod, why string) func(*v1alpha1.PreflightReport) {
+	return func(r *v1alpha1.PreflightReport) {
+		r.Kept = &v1alpha1.NamedPods{Count: 1, Pods: []v1alpha1.NamedPod{{Pod: pod, Why: why}}}
+	}
+}
+
+func guarded(pod, why string) func(*v1alpha1.PreflightReport) {
+	return func(r *v1alpha1.PreflightReport) {
+		r.Guarded = &v1alpha1.NamedPods{Count: 1, Pods: []v1alpha1.NamedPod{{Pod: pod, Why: why}}}
+	}
+}
+
+// TestReboots_Preflight: what a node's agent has found among its pods, and what that means. An empty reason: it is granted.
+func TestReboots_Preflight(t *testing.T) {
+	const (
+		unknown = "the node's agent has not said yet whether pods of gates.blockingPods run on it; " +
+			"where this stays, see whether the agent's pod runs and is of this release"
+		allowsNone = "PodDisruptionBudget db allows no disruption"
+	)
+	gated, plain, anyway := policy("workers", waitsForPods), policy("workers"), policy("workers", rebootsAnyway)
+	cases := map[string]struct {
+		policy  *v1alpha1.RebootPolicy
+		option  func(*host)
+		reason  v1alpha1.Reason
+		message string
+	}{
+		"nobody has answered and no gate asks": {policy: plain},
+		"nobody has answered": {
+			policy: gated, reason: v1alpha1.ReasonGateUnreachable, message: unknown,
+		},
+		"nothing is in the way": {policy: gated, option: replies(gated)},
+		"a pod blocks": {
+			policy: gated, option: replies(gated, blocking("default/migrate-1")),
+			reason: v1alpha1.ReasonBlockingPod, message: "gates.blockingPods of policy workers waits for default/migrate-1",
+		},
+		"more pods block than are named": {
+			policy: gated, option: replies(gated, blocking("a/1", "a/2"), func(r *v1alpha1.PreflightReport) { r.Blocking.Count = 40 }),
+			reason: v1alpha1.ReasonBlockingPod, message: "gates.blockingPods of policy workers waits for a/1, a/2 and 38 more",
+		},
+		"the agent cannot tell": {
+			policy: gated, option: replies(gated, func(r *v1alpha1.PreflightReport) { r.Problem = "listing pods: forbidden" }),
+			reason: v1alpha1.ReasonGateUnreachable, message: "the node's agent cannot tell whether pods of gates.blockingPods run on it: listing pods: forbidden",
+		},
+		"the agent cannot tell and no gate asks": {
+			policy: plain, option: replies(plain, func(r *v1alpha1.PreflightReport) { r.Problem = "listing pods: forbidden" }),
+		},
+		"an answer about what the policy said before": {
+			policy: gated, option: replies(plain), reason: v1alpha1.ReasonGateUnreachable, message: unknown,
+		},
+		"an answer to another policy": {
+			policy: gated, option: replies(policy("web", waitsForPods)), reason: v1alpha1.ReasonGateUnreachable, message: unknown,
+		},
+		"an answer of the boot before": {
+			policy: gated, option: replies(gated, func(r *v1alpha1.PreflightReport) { r.BootID = "boot-0" }),
+			reason: v1alpha1.ReasonGateUnreachable, message: unknown,
+		},
+		"an answer that nobody can read": {
+			policy: gated, option: func(h *host) { annotate(h.node, v1alpha1.AnnotationPreflightReport, "yes") },
+			reason: v1alpha1.ReasonGateUnreachable, message: unknown,
+		},
+		"a pod that the policy keeps": {
+			policy: plain, option: replies(plain, kept("default/bare", "unmanaged")),
+			reason: v1alpha1.ReasonUndrainablePod, message: "can never be drained: default/bare (unmanaged)",
+		},
+		"a pod that the policy keeps, where a drain that takes too long ends in a reboot": {
+			policy: anyway, option: replies(anyway, kept("default/bare", "unmanaged")),
+			reason: v1alpha1.ReasonUndrainablePod, message: "can never be drained: default/bare (unmanaged)",
+		},
+		"a budget that never allows anything": {
+			policy: plain, option: replies(plain, guarded("default/db-0", allowsNone)),
+			reason: v1alpha1.ReasonUndrainablePod, message: "can never be drained: default/db-0 (PodDisruptionBudget db allows no disruption)",
+		},
+		"a budget that never allows anything, where a drain that takes too long ends in a reboot": {
+			policy: anyway, option: replies(anyway, guarded("default/db-0", allowsNone)),
+		},
+		"a pod that could not be drained in the boot before": {
+			policy: plain, option: replies(plain, kept("default/bare", "unmanaged"), func(r *v1alpha1.PreflightReport) { r.BootID = "boot-0" }),
+		},
+		"a pod that could not be drained under what the policy said before": {
+			policy: policy("workers", func(p *v1alpha1.RebootPolicy) {
+				p.Spec.Drain = &v1alpha1.Drain{UnmanagedPods: v1alpha1.PodDisposalDelete}
+			}), option: replies(plain, kept("default/bare", "unmanaged")),
+		},
+		"a pod that cannot be drained comes before one that blocks": {
+			policy: gated, option: replies(gated, blocking("default/migrate-1"), kept("default/bare", "unmanaged")),
+			reason: v1alpha1.ReasonUndrainablePod, message: "can never be drained: default/bare (unmanaged)",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			node := needy("worker-1")
+			if tc.option != nil {
+				tc.option(node)
+			}
+			p := one(tc.policy, node).plan()
+			want := []plan.Decision{{Node: "worker-1", Status: corev1.ConditionFalse, Reason: tc.reason, Message: tc.message, Preflight: plan.Question(tc.policy)}}
+			if tc.reason == "" {
+				want = nil
+			}
+			if diff := cmp.Diff(want, p.Decisions); diff != "" {
+				t.Errorf("decisions (-want +got):\n%s", diff)
+			}
+			if granted := len(p.Granted) > 0; granted != (tc.reason == "") {
+				t.Errorf("granted: %t", granted)
+			}
+		})
+	}
+}
+
+// TestReboots_PreflightOfAGrant: what a look at the pods means for a grant that the agent has not begun to use, or has.
+func TestReboots_PreflightOfAGrant(t *testing.T) {
+	gated := policy("workers", waitsForPods, holding(7, entry("worker-1", 7)))
+	rung := func(options ...func(*host)) *host {
+		return needy("worker-1", append([]func(*host){grant(7, v1alpha1.GrantActive)}, options...)...)
+	}
+	cases := map[string]struct {
+		node   *host
+		action plan.Action
+		reason v1alpha1.Reason
+	}{
+		"a pod that blocks takes it back":          {rung(replies(gated, blocking("default/migrate-1"))), plan.CancelGrant, v1alpha1.ReasonBlockingPod},
+		"a pod that cannot go takes it back":       {rung(replies(gated, kept("default/bare", "unmanaged"))), plan.CancelGrant, v1alpha1.ReasonUndrainablePod},
+		"a grant that was not shown is taken back": {needy("worker-1", replies(gated, blocking("default/migrate-1"))), plan.CancelGrant, v1alpha1.ReasonBlockingPod},
+		"an answer that is stale takes nothing back: the agent looks again": {
+			rung(replies(policy("workers"), blocking("default/migrate-1"))), plan.Wait, v1alpha1.ReasonGranted,
+		},
+		"no answer takes nothing back": {rung(), plan.Wait, v1alpha1.ReasonGranted},
+		"a drain that has begun is finished": {
+			rung(progress(7, v1alpha1.PhaseDraining), replies(gated, blocking("default/migrate-1"))), plan.Wait, v1alpha1.ReasonGranted,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			flight := one(gated, tc.node).plan().Flights[0]
+			if flight.Action != tc.action || flight.Reason != tc.reason {
+				t.Errorf("got %s, %s, want %s, %s", flight.Action, flight.Reason, tc.action, tc.reason)
+			}
+		})
+	}
+}
+
+// TestReboots_Question: which agents are asked to look at their pods.
+func TestReboots_Question(t *testing.T) {
+	workers, question := policy("workers"), plan.Question(policy("workers"))
+	stale := says(v1alpha1.AnnotationPreflight, "stale")
+	const active = v1alpha1.GrantActive
+	told := func(h *host) { stale(h, h.node) }
+	cases := map[string]struct {
+		situation situation
+		want      string
+	}{
+		"one that waits for its turn":              {one(policy("workers", atMost("0")), needy("worker-1")), question},
+		"one that would be rebooted in a dry run":  {one(policy("workers", dryRun), needy("worker-1")), question},
+		"none while something else holds it back":  {one(policy("workers", paused(nil, "")), needy("worker-1")), ""},
+		"none while it backs off":                  {one(workers, needy("worker-1", grant(1, v1alpha1.GrantCancelled, cancelledAt(-minute, v1alpha1.ReasonAgentSilent)))), ""},
+		"none that needs no reboot any more":       {one(workers, newHost("worker-1", told)), ""},
+		"none that nobody governs":                 {one(policy("workers", selects("pool", "web")), newHost("worker-1", told)), "stale"},
+		"one that may begin, after an edit":        {one(policy("workers", holding(7, entry("worker-1", 7))), needy("worker-1", grant(7, active), told)), question},
+		"the one that has begun is left as it was": {one(policy("workers", holding(7, entry("worker-1", 7))), needy("worker-1", grant(7, active), progress(7, v1alpha1.PhaseDraining), told)), "stale"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := tc.situation.hosts[0].node.Annotations[v1alpha1.AnnotationPreflight]
+			for _, d := range tc.situation.plan().Decisions {
+				got = d.Preflight
+			}
+			if got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestQuestion: it is another one when the policy says something else about pods, and only then.
+func TestQuestion(t *testing.T) {
+	db := metav1.LabelSelector{MatchLabels: map[string]string{"app": "db", "tier": "data"}}
+	drain := func(d v1alpha1.Drain) *v1alpha1.RebootPolicy {
+		return policy("workers", func(p *v1alpha1.RebootPolicy) { p.Spec.Drain = &d })
+	}
+	cases := map[string]struct {
+		policy *v1alpha1.RebootPolicy
+		same   bool
+	}{
+		"another limit":              {policy("workers", atMost("3")), true},
+		"a pause":                    {policy("workers", paused(nil, "")), true},
+		"a time-out of the drain":    {policy("workers", drainTimeout(minute)), true},
+		"what happens then":          {policy("workers", rebootsAnyway), true},
+		"a default that is spelt":    {drain(v1alpha1.Drain{UnmanagedPods: v1alpha1.PodDisposalBlock}), true},
+		"an empty section":           {policy("workers", func(p *v1alpha1.RebootPolicy) { p.Spec.Gates = &v1alpha1.Gates{} }), true},
+		"unmanaged pods may go":      {drain(v1alpha1.Drain{UnmanagedPods: v1alpha1.PodDisposalDelete}), false},
+		"emptyDir volumes are kept":  {drain(v1alpha1.Drain{EmptyDirData: v1alpha1.PodDisposalBlock}), false},
+		"a rule":                     {drain(v1alpha1.Drain{Rules: []v1alpha1.DrainRule{{PodSelector: db}}}), false},
+		"a gate":                     {policy("workers", waitsForPods), false},
+		"the same of another policy": {policy("web"), false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if same := plan.Question(tc.policy) == plan.Question(policy("workers")); same != tc.same {
+				t.Errorf("the same question: %t, want %t", same, tc.same)
+			}
+		})
+	}
+}
+
+// TestReboots_DrainableFirst: where a drain that takes too long ends in a reboot, nodes whose drain must take that long go
+// last, but no node before another domain's turn, and none that is down already after one that is not.
+func TestReboots_DrainableFirst(t *testing.T) {
+	p := policy("workers", atMost("4"), rebootsAnyway)
+	stuck := replies(p, guarded("default/db-0", ""))
+	var got []string
+	for _, e := range one(p, needy("a", stuck, needsSince(9*minute)), needy("b", needsSince(3*minute)), needy("c", needsSince(5*minute)),
+		needy("d", stuck, cordoned)).plan().Granted {
+		got = append(got, e.Node)
+	}
+	if diff := cmp.Diff([]string{"d", "c", "b", "a"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestReboots_HostileReport: whatever somebody writes for the agent, what is told fits into a status and a grant.
+func TestReboots_HostileReport(t *testing.T) {
+	p := policy("workers")
+	long := strings.Repeat("\x01ß", 500)
+	node := needy("worker-1", replies(p, kept(long, long)))
+	decisions := one(p, node).plan().Decisions
+	if len(decisions) != 1 || decisions[0].Reason != v1alpha1.ReasonUndrainablePod {
+		t.Fatalf("got %v", decisions)
+	}
+	if n := len(decisions[0].Message); n > 600 {
+		t.Errorf("the message has %d bytes", n)
+	}
+}

@@ -1,0 +1,142 @@
+package controllers_test
+
+import (
+	"net/http"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// question is what the manager asks the node's agent; nil: nothing that one can read.
+func (f *fleet) question(name string) *v1alpha1.Preflight {
+	q, err := v1alpha1.ParsePreflight(f.get(name).Annotations)
+	if err != nil {
+		return nil
+	}
+	return q
+}
+
+// reply is the agent's part: it answers what is asked, in the boot it is in.
+func (f *fleet) reply(name string, edit ...func(*v1alpha1.PreflightReport)) {
+	GinkgoHelper()
+	Eventually(f.question).WithArguments(name).ShouldNot(BeNil())
+	node, q := f.get(name), f.question(name)
+	r := v1alpha1.PreflightReport{Policy: q.Policy, Revision: q.Revision, BootID: node.Status.NodeInfo.BootID}
+	for _, e := range edit {
+		e(&r)
+	}
+	f.annotate(name, v1alpha1.AnnotationPreflightReport, r.String())
+}
+
+func onePod(name string) *v1alpha1.NamedPods {
+	return &v1alpha1.NamedPods{Count: 1, Pods: []v1alpha1.NamedPod{{Pod: name}}}
+}
+
+func blocks(r *v1alpha1.PreflightReport) { r.Blocking = onePod("default/migrate-1") }
+
+func waitsForPods(s *v1alpha1.RebootPolicySpec) {
+	s.Gates = &v1alpha1.Gates{BlockingPods: []v1alpha1.BlockingPod{{
+		PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "migration"}},
+	}}}
+}
+
+var _ = Describe("Pods that keep their node", func() {
+	It("lets other nodes go first, and says the same word everywhere", func() {
+		f := makeFleet(2)
+		p := f.policy("workers", waitsForPods)
+		Eventually(func() string { return acceptedReason(p) }).Should(Equal("Accepted"))
+		f.need(f.nodes...)
+		for _, name := range f.nodes {
+			Eventually(f.reason).WithArguments(name).Should(Equal("False GateUnreachable"))
+		}
+		f.reply(f.nodes[0], blocks)
+		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False BlockingPod"))
+		f.reply(f.nodes[1])
+		Eventually(f.granted).Should(Equal(f.nodes[1:]))
+		Expect(f.condition(f.nodes[0], v1alpha1.NodeRebootPermitted).Message).To(ContainSubstring("default/migrate-1"))
+		for _, name := range []string{f.nodes[0], p.Name} {
+			Eventually(reasonsOf).WithArguments(name).Should(ContainElement("BlockingPod"))
+		}
+		Eventually(blocked).WithArguments(p.Name).Should(Equal(map[string]float64{"BlockingPod": 1}))
+		f.reboot(f.nodes[1])
+		Eventually(f.granted).Should(BeEmpty())
+		Expect(f.question(f.nodes[1])).To(BeNil(), "the question goes with the grant")
+
+		By("the pod going")
+		f.reply(f.nodes[0])
+		Eventually(f.granted).Should(Equal(f.nodes[:1]))
+	})
+
+	It("takes a grant back that the agent has not begun to use, and counts no failure", func() {
+		f := makeFleet(2)
+		one := int32(1)
+		p := f.policy("workers", waitsForPods, func(s *v1alpha1.RebootPolicySpec) { s.Failures = &v1alpha1.Failures{Max: &one} })
+		f.need(f.nodes[0])
+		f.reply(f.nodes[0])
+		Eventually(f.granted).Should(Equal(f.nodes[:1]))
+		f.reply(f.nodes[0], blocks)
+		Eventually(f.granted).Should(BeEmpty())
+		Expect(f.grant(f.nodes[0]).Reason).To(Equal(v1alpha1.ReasonBlockingPod))
+		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False BlockingPod"))
+		f.need(f.nodes[1])
+		f.reply(f.nodes[1])
+		Eventually(f.granted).Should(Equal(f.nodes[1:]), "the slot is free, and the policy has not halted")
+		Expect(policyStatus(p).Nodes.Failed).To(BeZero())
+	})
+
+	It("believes no answer to what the policy said before, and asks again only where it says something else about pods", func() {
+		f := makeFleet(1)
+		p := f.policy("workers", limit(0))
+		f.need(f.nodes...)
+		Eventually(f.question).WithArguments(f.nodes[0]).ShouldNot(BeNil())
+		first := f.question(f.nodes[0])
+		f.reply(f.nodes[0], func(r *v1alpha1.PreflightReport) { r.Kept = onePod("default/bare") })
+		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False UndrainablePod"))
+
+		By("an edit of something else")
+		f.edit(p, func(s *v1alpha1.RebootPolicySpec) { s.Reboot = &v1alpha1.Reboot{Inhibitors: v1alpha1.InhibitorsIgnore} })
+		Eventually(func() bool { return policyStatus(p).ObservedGeneration == p.Generation }).Should(BeTrue())
+		Expect(f.question(f.nodes[0])).To(Equal(first))
+		Expect(f.reason(f.nodes[0])).To(Equal("False UndrainablePod"))
+
+		By("an edit of what becomes of such pods")
+		f.edit(p, func(s *v1alpha1.RebootPolicySpec) {
+			s.Drain = &v1alpha1.Drain{UnmanagedPods: v1alpha1.PodDisposalDelete}
+		})
+		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False BudgetExhausted"))
+		Expect(f.question(f.nodes[0])).NotTo(Equal(first))
+	})
+
+	It("asks in writes that are made all the same, and takes the question back while the node's turn cannot come", func() {
+		f := makeFleet(1)
+		p := f.policy("workers", limit(0))
+		writes := func() int { return len(requests.matching(http.MethodPatch, "/nodes/"+f.nodes[0]+"/status")) }
+		before := writes()
+		f.need(f.nodes...)
+		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False BudgetExhausted"))
+		Expect(f.question(f.nodes[0])).NotTo(BeNil())
+		f.edit(p, func(s *v1alpha1.RebootPolicySpec) { s.Pause = &v1alpha1.Pause{Reason: "holidays"} })
+		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False Paused"))
+		Expect(f.question(f.nodes[0])).To(BeNil())
+		Expect(writes() - before).To(Equal(2))
+	})
+
+	It("is told of nodes whatever somebody writes for their agents", func() {
+		f := makeFleet(2)
+		p := f.policy("workers", limit(0))
+		f.annotate(f.nodes[0], v1alpha1.AnnotationPreflightReport, `{"policy":"`+strings.Repeat("x", 40_000))
+		f.annotate(f.nodes[1], v1alpha1.AnnotationPreflight, "\"\x01")
+		f.need(f.nodes...)
+		Eventually(f.question).WithArguments(f.nodes[1]).Should(HaveField("Policy", p.Name))
+		f.reply(f.nodes[1], func(r *v1alpha1.PreflightReport) {
+			r.Kept = onePod(strings.Repeat("\x01ß", 900))
+			r.Kept.Count = 1 << 30
+		})
+		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False BudgetExhausted"))
+		Eventually(f.reason).WithArguments(f.nodes[1]).Should(Equal("False UndrainablePod"))
+	})
+})
