@@ -67,6 +67,14 @@ func TestOf(t *testing.T) {
 		n.Objection = &v1alpha1.Objection{Reason: v1alpha1.ReasonInhibited, Message: "backup"}
 	}
 	active := v1alpha1.GrantActive
+	waitsForPods := policy(spec(func(s *v1alpha1.RebootPolicySpec) {
+		s.Gates = &v1alpha1.Gates{BlockingPods: []v1alpha1.BlockingPod{{}}}
+	}))
+	blocked := func(n *plan.Node) {
+		question, _ := v1alpha1.ParsePreflight(map[string]string{v1alpha1.AnnotationPreflight: plan.Question(waitsForPods)})
+		pods := &v1alpha1.NamedPods{Count: 1, Pods: []v1alpha1.NamedPod{{Pod: "default/migrate-1"}}}
+		n.Report = &v1alpha1.PreflightReport{Policy: question.Policy, Revision: question.Revision, BootID: n.BootID, Blocking: pods}
+	}
 	cases := map[string]struct {
 		policy *v1alpha1.RebootPolicy
 		rivals []v1alpha1.RebootPolicy
@@ -83,6 +91,9 @@ func TestOf(t *testing.T) {
 		},
 		"a dry run is as if it acted": {
 			policy: policy(spec(func(s *v1alpha1.RebootPolicySpec) { s.Mode = v1alpha1.ModeDryRun })), nodes: []plan.Node{needy("a")}, goes: []string{"a 0–6"},
+		},
+		"what pods keep stays; where nobody has looked yet, none is supposed to": {
+			policy: waitsForPods, nodes: []plan.Node{needy("a", blocked), needy("b")}, goes: []string{"b 0–6"}, stays: []string{"a BlockingPod"},
 		},
 		"what waits for a person stays, and the others go on": {
 			policy: policy(), nodes: []plan.Node{needy("a", paused), needy("b", inhibited), needy("c")},

@@ -45,6 +45,7 @@ type future struct {
 
 // imagine begins with what is.
 func imagine(s plan.Snapshot, effort Effort) *future {
+	s.Nodes = plan.Supposing(s.Policy, s.Nodes)
 	u := &future{
 		Snapshot: s, durations: Expect(s.Policy), end: s.Now.Add(horizon), effort: int(effort),
 		shown: map[string]*plan.Node{}, flights: map[string]*flight{}, conflicts: map[string][]string{},

@@ -51,6 +51,22 @@ func (f *fleet) report(n *Node) *v1alpha1.PreflightReport {
 	return r
 }
 
+// Supposing is for looking ahead: agents of whose nodes' pods nothing is known are supposed to find nothing in the way. Without
+// gates.blockingPods that is what no answer means, and the nodes are returned as they are.
+func Supposing(policy *v1alpha1.RebootPolicy, nodes []Node) []Node {
+	f := &fleet{question: Question(policy)}
+	if len(policy.Spec.BlockingPods()) == 0 {
+		return nodes
+	}
+	supposed := slices.Clone(nodes)
+	for i := range supposed {
+		if n := &supposed[i]; f.report(n) == nil {
+			n.Report = &v1alpha1.PreflightReport{Policy: policy.Name, Revision: revision(&policy.Spec), BootID: n.BootID}
+		}
+	}
+	return supposed
+}
+
 // undrainablePod: a drain that must fail is not begun. Where a drain that takes too long ends in a reboot all the same,
 // pods that no eviction can remove are no reason to wait; see order.
 func undrainablePod(f *fleet, n *Node) *Objection {
