@@ -49,9 +49,9 @@ func (w *webhook) messages() []string {
 	return append([]string{}, w.got...)
 }
 
-func notifies(name string, on ...v1alpha1.NotifyEvent) func(*v1alpha1.RebootPolicySpec) {
+func notifies(name string, events ...v1alpha1.NotifyEvent) func(*v1alpha1.RebootPolicySpec) {
 	return func(s *v1alpha1.RebootPolicySpec) {
-		s.Notify = append(s.Notify, v1alpha1.Notification{SecretRef: v1alpha1.SecretReference{Name: name}, On: on})
+		s.Notify = append(s.Notify, v1alpha1.Notification{SecretRef: v1alpha1.SecretReference{Name: name}, Events: events})
 	}
 }
 

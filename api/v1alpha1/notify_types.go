@@ -28,17 +28,17 @@ type Notification struct {
 	// +required
 	SecretRef SecretReference `json:"secretRef"`
 
-	// on is what the service is told of. Absent: everything.
+	// events is what the service is told of. Absent: everything. (It is not called on: that is a boolean to YAML.)
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=4
-	On []NotifyEvent `json:"on,omitempty"`
+	Events []NotifyEvent `json:"events,omitempty"`
 }
 
 // Wants tells whether the service is told of an event.
 func (n Notification) Wants(event NotifyEvent) bool {
-	return len(n.On) == 0 || slices.Contains(n.On, event)
+	return len(n.Events) == 0 || slices.Contains(n.Events, event)
 }
 
 // RunStatus is a run: from the first grant until no node is in flight and none may be granted.

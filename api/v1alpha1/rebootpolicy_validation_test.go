@@ -277,14 +277,14 @@ var _ = Describe("spec", func() {
 	Describe("notify", func() {
 		DescribeTable("accepts", accepts,
 			Entry("everything", "notify: [{secretRef: {name: slack}}]"),
-			Entry("some of it", "notify: [{secretRef: {name: slack}, on: [Started, Finished, Failed, Halted]}, {secretRef: {name: pager}, on: [Halted]}]"),
+			Entry("some of it", "notify: [{secretRef: {name: slack}, events: [Started, Finished, Failed, Halted]}, {secretRef: {name: pager}, events: [Halted]}]"),
 		)
 		DescribeTable("refuses", refuses,
-			Entry("nobody", "notify: [{on: [Halted]}]", "secretRef: Required value"),
+			Entry("nobody", "notify: [{events: [Halted]}]", "secretRef: Required value"),
 			Entry("a Secret without a name", `notify: [{secretRef: {name: ""}}]`, "should be at least 1 chars long"),
-			Entry("nothing", "notify: [{secretRef: {name: slack}, on: []}]", "should have at least 1 items"),
-			Entry("something twice", "notify: [{secretRef: {name: slack}, on: [Failed, Failed]}]", "Duplicate value"),
-			Entry("another word", "notify: [{secretRef: {name: slack}, on: [Done]}]", `Unsupported value: "Done"`),
+			Entry("nothing", "notify: [{secretRef: {name: slack}, events: []}]", "should have at least 1 items"),
+			Entry("something twice", "notify: [{secretRef: {name: slack}, events: [Failed, Failed]}]", "Duplicate value"),
+			Entry("another word", "notify: [{secretRef: {name: slack}, events: [Done]}]", `Unsupported value: "Done"`),
 		)
 	})
 

@@ -359,8 +359,8 @@ func (in *NodeCounts) DeepCopy() *NodeCounts {
 func (in *Notification) DeepCopyInto(out *Notification) {
 	*out = *in
 	out.SecretRef = in.SecretRef
-	if in.On != nil {
-		in, out := &in.On, &out.On
+	if in.Events != nil {
+		in, out := &in.Events, &out.Events
 		*out = make([]NotifyEvent, len(*in))
 		copy(*out, *in)
 	}

@@ -144,7 +144,7 @@ func TestNotifier_Delivers(t *testing.T) {
 	a.expect(t, "first")
 	c.expect(t, "first")
 	b.end(Sent, "")
-	halts := []v1alpha1.Notification{{SecretRef: v1alpha1.SecretReference{Name: "one"}, On: []v1alpha1.NotifyEvent{v1alpha1.NotifyHalted}}}
+	halts := []v1alpha1.Notification{{SecretRef: v1alpha1.SecretReference{Name: "one"}, Events: []v1alpha1.NotifyEvent{v1alpha1.NotifyHalted}}}
 	b.Notify(halts, Message{Event: v1alpha1.NotifyStarted, Text: "not wanted"})
 	b.Notify(halts, Message{Event: v1alpha1.NotifyHalted, Text: "wanted"})
 	a.expect(t, "wanted")
