@@ -1,0 +1,85 @@
+package drain
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// TestFindings_Guarded: which budgets hold a running pod back for ever. The API server decides so by
+// pkg/registry/core/pod/storage/eviction.go.
+func TestFindings_Guarded(t *testing.T) {
+	type status = policyv1.PodDisruptionBudgetStatus
+	all := &metav1.LabelSelector{}
+	never := status{CurrentHealthy: 3, ExpectedPods: 3, DesiredHealthy: 3}
+	const allowsNone = "PodDisruptionBudget a allows no eviction, even with every pod healthy"
+	lenient := policyv1.AlwaysAllow
+	budgetOf := func(s status) policyv1.PodDisruptionBudget {
+		return policyv1.PodDisruptionBudget{Spec: policyv1.PodDisruptionBudgetSpec{Selector: all}, Status: s}
+	}
+	cases := map[string]struct {
+		budgets []policyv1.PodDisruptionBudget
+		change  func(*target)
+		want    string
+	}{
+		"none":                             {},
+		"one that wants every pod healthy": {budgets: []policyv1.PodDisruptionBudget{budgetOf(never)}, want: allowsNone},
+		"one that allows some":             {budgets: []policyv1.PodDisruptionBudget{budgetOf(status{CurrentHealthy: 3, ExpectedPods: 3, DesiredHealthy: 2, DisruptionsAllowed: 1})}},
+		"one that allows none while a pod is not healthy": {budgets: []policyv1.PodDisruptionBudget{budgetOf(status{CurrentHealthy: 2, ExpectedPods: 3, DesiredHealthy: 2})}},
+		"one that counts nothing":                         {budgets: []policyv1.PodDisruptionBudget{budgetOf(status{})}},
+		"one whose status is of an older spec": {budgets: []policyv1.PodDisruptionBudget{func() policyv1.PodDisruptionBudget {
+			b := budgetOf(never)
+			b.Generation = 2
+			return b
+		}()}},
+		"one that selects other pods": {budgets: []policyv1.PodDisruptionBudget{{
+			Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "other"}}}, Status: never,
+		}}},
+		"one that lets pods go that are not ready": {
+			budgets: []policyv1.PodDisruptionBudget{{Spec: policyv1.PodDisruptionBudgetSpec{Selector: all, UnhealthyPodEvictionPolicy: &lenient}, Status: never}},
+			change:  func(t *target) { t.ready = false },
+		},
+		"the same, for one that is": {
+			budgets: []policyv1.PodDisruptionBudget{{Spec: policyv1.PodDisruptionBudgetSpec{Selector: all, UnhealthyPodEvictionPolicy: &lenient}, Status: never}},
+			want:    allowsNone,
+		},
+		"a pod that is not ready":    {budgets: []policyv1.PodDisruptionBudget{budgetOf(never)}, change: func(t *target) { t.ready = false }, want: allowsNone},
+		"a pod that has not started": {budgets: []policyv1.PodDisruptionBudget{budgetOf(never)}, change: func(t *target) { t.pending = true }},
+		"a pod that is terminating":  {budgets: []policyv1.PodDisruptionBudget{budgetOf(never)}, change: func(t *target) { t.deleted = time.Unix(1, 0) }},
+		"a pod that a rule deletes":  {budgets: []policyv1.PodDisruptionBudget{budgetOf(never)}, change: func(t *target) { t.decision.action = v1alpha1.DrainDelete }},
+		"a pod that is waited for":   {budgets: []policyv1.PodDisruptionBudget{budgetOf(never)}, change: func(t *target) { t.decision.action = v1alpha1.DrainWaitCompleted }},
+		"a pod that a rule skips":    {budgets: []policyv1.PodDisruptionBudget{budgetOf(never)}, change: func(t *target) { t.decision.action = v1alpha1.DrainSkip }},
+		"two budgets, whatever they allow": {
+			budgets: []policyv1.PodDisruptionBudget{budgetOf(status{DisruptionsAllowed: 1}), budgetOf(status{DisruptionsAllowed: 1})},
+			want:    "several PodDisruptionBudgets select the pod (a, b), which the eviction API does not support: leave one",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := newProgress()
+			pod := target{NamespacedName: types.NamespacedName{Namespace: "default", Name: "db-0"}, uid: "u", ready: true}
+			pod.decision.action = v1alpha1.DrainEvict
+			if tc.change != nil {
+				tc.change(&pod)
+			}
+			p.replace([]target{pod})
+			for i := range tc.budgets {
+				name := types.NamespacedName{Namespace: "default", Name: string(rune('a' + i))}
+				p.budgetChanged(name, readBudget(&tc.budgets[i]), time.Unix(0, 0))
+			}
+			got := ""
+			for _, f := range p.findings().Guarded {
+				got = f.Message
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
