@@ -44,7 +44,7 @@ func found(names ...string) []drain.Pod {
 
 var (
 	migration = Look{Gated: true, Findings: drain.Findings{Blocking: found("migrate-1")}}
-	clear     = Look{Gated: true}
+	nothing   = Look{Gated: true}
 	protected = Look{Findings: drain.Findings{Guarded: found("db-0")}}
 	lost      = Look{Gated: true, Problem: "listing pods: forbidden"}
 )
@@ -65,30 +65,30 @@ func TestReportOf_Preflight(t *testing.T) {
 		"no reboot is needed any more":                      {makeObservation(isAsked, sees(0, migration)), "-", 0},
 		"nobody has looked yet":                             {makeObservation(staged("1"), isAsked), "", lookEvery},
 		"the first answer to a gate":                        {makeObservation(staged("1"), isAsked, sees(0, migration)), blocking, lookEvery},
-		"a gate hears of nothing, too":                      {makeObservation(staged("1"), isAsked, sees(0, clear)), head + "}", lookEvery},
+		"a gate hears of nothing, too":                      {makeObservation(staged("1"), isAsked, sees(0, nothing)), head + "}", lookEvery},
 		"a gate hears that nobody knows":                    {makeObservation(staged("1"), isAsked, sees(0, lost)), head + `,"problem":"listing pods: forbidden"}`, lookEvery},
 		"without a gate nothing is no news":                 {makeObservation(staged("1"), isAsked, sees(0, Look{})), "-", lookEvery},
 		"without a gate nobody waits for what is not known": {makeObservation(staged("1"), isAsked, sees(0, Look{Problem: "x"})), "-", lookEvery},
 		"what cannot go has to settle":                      {makeObservation(staged("1"), isAsked, sees(time.Second, protected)), "", 4 * time.Second},
 		"and is told then":                                  {makeObservation(staged("1"), isAsked, sees(5*time.Second, protected)), guarded, lookEvery},
-		"another answer has to settle":                      {makeObservation(staged("1"), isAsked, hasSaid(migration), sees(time.Second, clear)), "", 4 * time.Second},
+		"another answer has to settle":                      {makeObservation(staged("1"), isAsked, hasSaid(migration), sees(time.Second, nothing)), "", 4 * time.Second},
 		"the first answer to another question has not": {
 			makeObservation(staged("1"), hasSaid(migration), func(o *Observation) {
 				o.Asked = &v1alpha1.Preflight{Policy: "workers", Revision: "r2"}
-			}, sees(0, clear)), `{"policy":"workers","revision":"r2","bootID":"boot-2"}`, lookEvery,
+			}, sees(0, nothing)), `{"policy":"workers","revision":"r2","bootID":"boot-2"}`, lookEvery,
 		},
 		"nor has the first one in another boot": {
-			makeObservation(staged("1"), isAsked, hasSaid(migration), func(o *Observation) { o.Told.BootID = otherBoot }, sees(0, clear)), head + "}", lookEvery,
+			makeObservation(staged("1"), isAsked, hasSaid(migration), func(o *Observation) { o.Told.BootID = otherBoot }, sees(0, nothing)), head + "}", lookEvery,
 		},
 		"what is seen before one would begin is told at once": {
-			makeObservation(staged("1"), isAsked, hasSaid(clear), sees(time.Hour, clear), granted(1, v1alpha1.GrantActive), startsWith(migration)), blocking, lookEvery,
+			makeObservation(staged("1"), isAsked, hasSaid(nothing), sees(time.Hour, nothing), granted(1, v1alpha1.GrantActive), startsWith(migration)), blocking, lookEvery,
 		},
 		"what was seen before does not count for the next grant": {
-			makeObservation(staged("1"), isAsked, granted(1, v1alpha1.GrantCancelled), sees(time.Hour, clear), startsWith(migration)), head + "}", lookEvery,
+			makeObservation(staged("1"), isAsked, granted(1, v1alpha1.GrantCancelled), sees(time.Hour, nothing), startsWith(migration)), head + "}", lookEvery,
 		},
-		"what was said stands while the drain runs":  {makeObservation(staged("1"), isAsked, beingDrained, sees(0, clear)), "", 0},
-		"and while the host goes down":               {makeObservation(staged("1"), isAsked, goingDown, sees(0, clear)), "", 0},
-		"the first report after the boot removes it": {makeObservation(isAsked, rebootedBefore, sees(0, clear)), "-", 0},
+		"what was said stands while the drain runs":  {makeObservation(staged("1"), isAsked, beingDrained, sees(0, nothing)), "", 0},
+		"and while the host goes down":               {makeObservation(staged("1"), isAsked, goingDown, sees(0, nothing)), "", 0},
+		"the first report after the boot removes it": {makeObservation(isAsked, rebootedBefore, sees(0, nothing)), "-", 0},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -127,7 +127,7 @@ func TestNext_StartLook(t *testing.T) {
 		change func(*Observation)
 		want   Step
 	}{
-		"nothing is in the way":         {startsWith(clear), StartDrain{}},
+		"nothing is in the way":         {startsWith(nothing), StartDrain{}},
 		"a pod blocks":                  {startsWith(migration), waits},
 		"nobody knows":                  {startsWith(lost), waits},
 		"the policy keeps a pod":        {startsWith(Look{Findings: drain.Findings{Kept: found("bare")}}), waits},

@@ -1,6 +1,9 @@
 package v1alpha1
 
-import "fmt"
+import (
+	"fmt"
+	"hash/fnv"
+)
 
 const (
 	// MaxNamedPods is how many pods of one kind a PreflightReport names.
@@ -85,4 +88,14 @@ func ParsePreflightReport(annotations map[string]string) (*PreflightReport, erro
 		}
 	}
 	return r, nil
+}
+
+// PodsRevision stands for what the spec says about pods: it is another one where the answer to a Preflight may be.
+func (s *RebootPolicySpec) PodsRevision() string {
+	drain := s.DrainOrDefault()
+	hash := fnv.New64a()
+	_, _ = hash.Write([]byte(format([]any{
+		drain.EmptyDirDataOrDefault(), drain.UnmanagedPodsOrDefault(), drain.Rules, s.BlockingPods(),
+	})))
+	return fmt.Sprintf("%016x", hash.Sum64())
 }

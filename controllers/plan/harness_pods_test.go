@@ -49,7 +49,7 @@ func (h *host) answer(c *cluster) {
 		Kept: named(h.finds.kept), Guarded: named(h.finds.guarded),
 	}
 	value := r.String()
-	if clear := r.Blocking == nil && r.Kept == nil && r.Guarded == nil; clear && len(c.policies[question.Policy].Spec.BlockingPods()) == 0 {
+	if none := r.Blocking == nil && r.Kept == nil && r.Guarded == nil; none && len(c.policies[question.Policy].Spec.BlockingPods()) == 0 {
 		value = ""
 	}
 	if h.node.Annotations[v1alpha1.AnnotationPreflightReport] == value {

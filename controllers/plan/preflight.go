@@ -1,9 +1,7 @@
 package plan
 
 import (
-	"encoding/json"
 	"fmt"
-	"hash/fnv"
 	"slices"
 	"strings"
 
@@ -13,22 +11,7 @@ import (
 // Question is what the agents of a policy's nodes are asked before a slot is spent, as the value of its annotation. It
 // changes with what the policy says about pods, and with nothing else.
 func Question(policy *v1alpha1.RebootPolicy) string {
-	return v1alpha1.Preflight{Policy: policy.Name, Revision: revision(&policy.Spec)}.String()
-}
-
-// revision stands for the parts of a spec that the answer depends on.
-func revision(spec *v1alpha1.RebootPolicySpec) string {
-	drain := spec.DrainOrDefault()
-	// These are strings, integers, and lists and maps of them: none can fail to marshal, and maps are sorted.
-	data, err := json.Marshal([]any{
-		drain.EmptyDirDataOrDefault(), drain.UnmanagedPodsOrDefault(), drain.Rules, spec.BlockingPods(),
-	})
-	if err != nil {
-		panic(err)
-	}
-	hash := fnv.New64a()
-	_, _ = hash.Write(data)
-	return fmt.Sprintf("%016x", hash.Sum64())
+	return v1alpha1.Preflight{Policy: policy.Name, Revision: policy.Spec.PodsRevision()}.String()
 }
 
 // asks is the question to a node that waits. An agent is asked once its node's turn may come: while something in front of
@@ -61,7 +44,7 @@ func Supposing(policy *v1alpha1.RebootPolicy, nodes []Node) []Node {
 	supposed := slices.Clone(nodes)
 	for i := range supposed {
 		if n := &supposed[i]; f.report(n) == nil {
-			n.Report = &v1alpha1.PreflightReport{Policy: policy.Name, Revision: revision(&policy.Spec), BootID: n.BootID}
+			n.Report = &v1alpha1.PreflightReport{Policy: policy.Name, Revision: policy.Spec.PodsRevision(), BootID: n.BootID}
 		}
 	}
 	return supposed
