@@ -67,9 +67,9 @@ func (r *RebootPolicyReconciler) writeCondition(ctx context.Context, s *state, n
 
 // ask brings the question to the agent up to date, in the write that tells people why the node waits.
 func ask(patch *nodePatch, stands, question string) {
-	switch {
-	case question == stands:
-	case question == "":
+	switch question {
+	case stands:
+	case "":
 		patch.remove(v1alpha1.AnnotationPreflight)
 	default:
 		patch.annotate(v1alpha1.AnnotationPreflight, question)

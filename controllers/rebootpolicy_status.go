@@ -33,7 +33,7 @@ func statusOf(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State, now ti
 	if !busy(status) {
 		status.EstimatedCompletionAt = nil
 	}
-	for _, c := range conditions(policy, p, w) {
+	for _, c := range conditions(p, w) {
 		c.ObservedGeneration = policy.Generation
 		c.LastTransitionTime = metav1.NewTime(now)
 		meta.SetStatusCondition(&status.Conditions, c)
@@ -66,7 +66,7 @@ func lastReboot(policy *v1alpha1.RebootPolicy, p plan.Plan) *metav1.Time {
 	return last
 }
 
-func conditions(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State) []metav1.Condition {
+func conditions(p plan.Plan, w window.State) []metav1.Condition {
 	return []metav1.Condition{accepted(p), windowOpen(w), progressing(p), halted(p)}
 }
 
