@@ -9,8 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
-
-	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
 // Drainer empties nodes. Its clients should not limit their own rate: the drain has at most 10 requests under way.
@@ -30,10 +28,10 @@ type Drainer struct {
 
 // Drain evicts the pods of a node until none is left that must go, and calls report on each change, from the goroutine
 // that called Drain. It returns nil then; *UndrainableError before anything is evicted where the policy never lets some
-// pod go; ctx's error, wrapped, when ctx ends; and any other error when going on would be a guess: a right is missing, or
+// pod go, or such a pod is to keep its node; ctx's error, wrapped, when ctx ends; and any other error when going on would be a guess: a right is missing, or
 // a rule cannot be read. All its goroutines have ended when it returns. It remembers nothing: call it again after a crash.
-func (d *Drainer) Drain(ctx context.Context, node string, spec v1alpha1.Drain, report func(Status)) error {
-	f, err := compile(spec, d.Self)
+func (d *Drainer) Drain(ctx context.Context, node string, q Question, report func(Status)) error {
+	f, err := q.compile(d.Self)
 	if err != nil {
 		return err
 	}

@@ -77,6 +77,24 @@ var _ = Describe("Drain", func() {
 		Expect(w.left(ctx)).To(ConsistOf("alone", "cache", "web"))
 	})
 
+	It("evicts nothing when a pod has come that is to keep its node, one of a DaemonSet too", func(ctx context.Context) {
+		selected := func(p *corev1.Pod) { p.Labels = map[string]string{"app": "migration"} }
+		w.create(ctx, "migration", selected)
+		w.create(ctx, "everywhere", selected, ownedBy("DaemonSet"))
+		w.pods(ctx, "web")
+
+		err := w.start(v1alpha1.Drain{}, v1alpha1.BlockingPod{
+			PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "migration"}},
+		}).wait()
+
+		Expect(err).To(MatchError(And(
+			ContainSubstring("pod %s/everywhere: gates.blockingPods lets it keep its node until it has completed", w.namespace),
+			ContainSubstring("pod %s/migration: gates.blockingPods lets it keep its node until it has completed", w.namespace),
+		)))
+		Expect(w.wire.counts()["EVICT"]).To(BeZero())
+		Expect(w.left(ctx)).To(ConsistOf("migration", "everywhere", "web"))
+	})
+
 	It("evicts them when the policy says Delete", func(ctx context.Context) {
 		w.pod(ctx, "alone", bare)
 		Expect(w.start(v1alpha1.Drain{UnmanagedPods: v1alpha1.PodDisposalDelete}).wait()).To(Succeed())

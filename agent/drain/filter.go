@@ -32,7 +32,7 @@ type filter struct {
 	unmanaged  v1alpha1.PodDisposal
 	emptyDir   v1alpha1.PodDisposal
 	namespaces bool
-	// blocking selects the pods that keep their node. Drains have none.
+	// blocking selects the pods that keep their node.
 	blocking []rule
 }
 

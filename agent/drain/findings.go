@@ -27,17 +27,26 @@ func (p *progress) exposed() []string {
 }
 
 func (p *progress) findings() Findings {
-	f := Findings{Kept: p.undrainable()}
+	f := Findings{Kept: p.undrainable(), Blocking: p.blockers("")}
 	for _, e := range p.sorted() {
 		if why := p.guard(e); why != "" {
 			f.Guarded = append(f.Guarded, e.pod(string(v1alpha1.ReasonUndrainablePod), why))
 		}
 	}
-	for _, t := range p.blocking {
-		f.Blocking = append(f.Blocking, Pod{Namespace: t.Namespace, Name: t.Name, UID: t.uid, Reason: string(v1alpha1.ReasonBlockingPod)})
-	}
-	slices.SortFunc(f.Blocking, comparePods)
 	return f
+}
+
+// blockerMessage is said of a pod that came between the look before the cordon and the cordon.
+const blockerMessage = "gates.blockingPods lets it keep its node until it has completed"
+
+// blockers lists the pods that keep their node.
+func (p *progress) blockers(message string) []Pod {
+	var pods []Pod
+	for _, t := range p.blocking {
+		pods = append(pods, Pod{Namespace: t.Namespace, Name: t.Name, UID: t.uid, Reason: string(v1alpha1.ReasonBlockingPod), Message: message})
+	}
+	slices.SortFunc(pods, comparePods)
+	return pods
 }
 
 // budgeted says whether the API server would ask PodDisruptionBudgets before it lets the pod go: not for one that has not

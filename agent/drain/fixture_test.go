@@ -223,12 +223,12 @@ type running struct {
 	done   chan error
 }
 
-func (w *world) start(spec v1alpha1.Drain) *running {
+func (w *world) start(spec v1alpha1.Drain, blocking ...v1alpha1.BlockingPod) *running {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &running{cancel: cancel, done: make(chan error, 1)}
 	go func() {
 		defer GinkgoRecover()
-		r.done <- w.drainer.Drain(ctx, w.node, spec, func(s drain.Status) {
+		r.done <- w.drainer.Drain(ctx, w.node, drain.Question{Drain: spec, Blocking: blocking}, func(s drain.Status) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.statuses = append(w.statuses, s)

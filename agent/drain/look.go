@@ -12,12 +12,20 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// Question is what to look for among the pods of a node before it is drained.
+// Question is what a policy says about the pods of a node.
 type Question struct {
 	// Drain says which pods would have to go, and how.
 	Drain v1alpha1.Drain
 	// Blocking selects the pods that keep their node. Nil: none does.
 	Blocking []v1alpha1.BlockingPod
+}
+
+func (q Question) compile(self types.NamespacedName) (filter, error) {
+	f, err := compile(q.Drain, self)
+	if err != nil {
+		return filter{}, err
+	}
+	return f.with(q.Blocking)
 }
 
 // Findings are the pods that speak against a reboot, each list by namespace and name.
@@ -51,10 +59,7 @@ func (d *Drainer) Follow(ctx context.Context, node string, q Question, report fu
 }
 
 func (d *Drainer) look(ctx context.Context, node string, q Question, once bool, report func(Findings)) error {
-	f, err := compile(q.Drain, d.Self)
-	if err == nil {
-		f, err = f.with(q.Blocking)
-	}
+	f, err := q.compile(d.Self)
 	if err != nil {
 		return err
 	}

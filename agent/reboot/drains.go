@@ -16,7 +16,7 @@ import (
 
 // Drainer empties a node; package drain has the one there is.
 type Drainer interface {
-	Drain(ctx context.Context, node string, spec v1alpha1.Drain, report func(drain.Status)) error
+	Drain(ctx context.Context, node string, q drain.Question, report func(drain.Status)) error
 }
 
 // Drains runs the drain of the current attempt in the background, one at a time. What it knows dies with the process:
@@ -90,7 +90,7 @@ func (d *Drains) begin(ctx context.Context, o order) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	running.Go(func() {
-		err := d.drainer(o.grant.Policy).Drain(ctx, d.node, o.settings.Drain, d.progress)
+		err := d.drainer(o.grant.Policy).Drain(ctx, d.node, o.settings.question(), d.progress)
 		d.ended(err, ctx.Err() != nil)
 	})
 	return func() {

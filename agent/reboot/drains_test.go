@@ -20,7 +20,7 @@ type fakeDrainer struct {
 	err  chan error
 }
 
-func (f *fakeDrainer) Drain(ctx context.Context, _ string, _ v1alpha1.Drain, report func(drain.Status)) error {
+func (f *fakeDrainer) Drain(ctx context.Context, _ string, _ drain.Question, report func(drain.Status)) error {
 	for _, status := range f.says {
 		report(status)
 	}
