@@ -3,6 +3,7 @@ package reboot
 import (
 	"context"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,6 +19,8 @@ import (
 
 // looker finds what it is told to find.
 type looker struct {
+	// mu guards the others where a test changes its mind behind the back of one who waits.
+	mu    sync.Mutex
 	finds drain.Findings
 	err   error
 	// asked are the questions that came.
@@ -27,16 +30,28 @@ type looker struct {
 }
 
 func (l *looker) Look(_ context.Context, _ string, q drain.Question) (drain.Findings, error) {
+	return l.answer(q)
+}
+
+func (l *looker) answer(q drain.Question) (drain.Findings, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.asked = append(l.asked, q)
 	return l.finds, l.err
 }
 
+func (l *looker) becomes(finds drain.Findings, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.finds, l.err = finds, err
+}
+
 func (l *looker) Follow(ctx context.Context, _ string, q drain.Question, report func(drain.Findings)) error {
-	l.asked = append(l.asked, q)
-	if l.err != nil {
-		return l.err
+	finds, err := l.answer(q)
+	if err != nil {
+		return err
 	}
-	report(l.finds)
+	report(finds)
 	for {
 		select {
 		case f := <-l.news:
@@ -134,7 +149,7 @@ func TestLookout(t *testing.T) {
 			f.err = errAPI
 			l.mustAsk(t, &asked)
 			l.mustKnow(t, asked, Look{Problem: "the API server is away"})
-			f.err, f.finds = nil, protected.Findings
+			f.becomes(protected.Findings, nil)
 			<-time.After(lookRetry)
 			l.mustKnow(t, asked, protected)
 		})
