@@ -73,6 +73,7 @@ func newRollout(t *testing.T) *rollout {
 		two := intstr.FromInt32(2)
 		spec.Concurrency = &v1alpha1.Concurrency{MaxUnavailable: &two}
 		spec.Settle = &metav1.Duration{}
+		spec.Drain = heldUp()
 	})
 	r.must(err)
 	r.witness = newWitness(t, r.fleet)

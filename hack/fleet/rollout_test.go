@@ -49,7 +49,9 @@ func TestRollout_OfTheAgentsInMidDrainReleasesNoSlotAndUncordonsNobody_Behaviour
 	})
 	must(t, err)
 	t.Cleanup(f.Stop)
-	policy, err := f.ApplyPolicy(t.Context(), func(spec *v1alpha1.RebootPolicySpec) { spec.Settle = &metav1.Duration{} })
+	policy, err := f.ApplyPolicy(t.Context(), func(spec *v1alpha1.RebootPolicySpec) {
+		spec.Settle, spec.Drain = &metav1.Duration{}, heldUp()
+	})
 	must(t, err)
 	await := func(what string, done func() bool) {
 		t.Helper()
@@ -118,6 +120,9 @@ func TestRollout_OfTheAgentsInMidDrainReleasesNoSlotAndUncordonsNobody_Behaviour
 		}
 	})
 }
+
+// heldUp begins to drain although a budget allows nothing: with Abort the node would wait before its drain.
+func heldUp() *v1alpha1.Drain { return &v1alpha1.Drain{OnTimeout: v1alpha1.DrainTimeoutReboot} }
 
 // views are all nodes as they are now.
 func (f *Fleet) views() (views []timeline.View) {
