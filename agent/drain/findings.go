@@ -41,7 +41,10 @@ const blockerMessage = "gates.blockingPods lets it keep its node until it has co
 
 // blockers lists the pods that keep their node.
 func (p *progress) blockers(message string) []Pod {
-	var pods []Pod
+	if len(p.blocking) == 0 {
+		return nil
+	}
+	pods := make([]Pod, 0, len(p.blocking))
 	for _, t := range p.blocking {
 		pods = append(pods, Pod{Namespace: t.Namespace, Name: t.Name, UID: t.uid, Reason: string(v1alpha1.ReasonBlockingPod), Message: message})
 	}
