@@ -1,0 +1,118 @@
+package fleet
+
+import (
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// kept are two pods that keep their nodes: one by a budget that allows nothing, one by the policy's word.
+const kept = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: db, namespace: default}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}}
+    spec:
+      nodeSelector: {kubernetes.io/hostname: node-1}
+      containers: [{name: db, image: example.com/db}]
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: db, namespace: default}
+spec:
+  maxUnavailable: 0
+  selector: {matchLabels: {app: db}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: migration, namespace: default}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: migration}}
+  template:
+    metadata: {labels: {app: migration}}
+    spec:
+      nodeSelector: {kubernetes.io/hostname: node-2}
+      containers: [{name: migration, image: example.com/migration}]
+`
+
+func TestPreflight_PodsThatKeepTheirNodesAreToldBeforeASlotIsSpent(t *testing.T) {
+	log.SetLogger(logr.Discard())
+	f, err := Start(t.Context(), Options{
+		Nodes: 3, Engines: []Engine{engineNamed(t, DefaultEngine)}, RebootDuration: 100 * time.Millisecond, Workload: []byte(kept),
+	})
+	must(t, err)
+	t.Cleanup(f.Stop)
+	policy, err := f.ApplyPolicy(t.Context(), func(spec *v1alpha1.RebootPolicySpec) {
+		spec.Settle = &metav1.Duration{}
+		spec.Gates = &v1alpha1.Gates{BlockingPods: []v1alpha1.BlockingPod{
+			{PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "migration"}}},
+		}}
+	})
+	must(t, err)
+	waits := func(node string, reason v1alpha1.Reason) {
+		t.Helper()
+		must(t, f.Await(t.Context(), node+" to wait: "+string(reason), func() bool { return f.permittedReason(t, node) == reason }))
+	}
+	rebooted := func(nodes ...string) {
+		t.Helper()
+		for _, node := range nodes {
+			must(t, f.Await(t.Context(), node+" to be back", func() bool { return f.rebootsOf(node) == 1 }))
+		}
+	}
+	remove := func(args ...string) {
+		t.Helper()
+		_, err := f.Cluster.Kubectl(t.Context(), nil, append(args, "--namespace=default")...)
+		must(t, err)
+	}
+
+	must(t, f.Stage())
+	rebooted("node-3")
+	waits("node-1", v1alpha1.ReasonUndrainablePod)
+	waits("node-2", v1alpha1.ReasonBlockingPod)
+	status, err := policy.Status(t.Context())
+	must(t, err)
+	if status.Seq != 1 || len(status.Grants) > 1 {
+		t.Errorf("%d grants were given, want the one of node-3", status.Seq)
+	}
+
+	remove("delete", "deployment", "migration")
+	rebooted("node-2")
+	waits("node-1", v1alpha1.ReasonUndrainablePod)
+	remove("delete", "poddisruptionbudget", "db")
+	rebooted("node-1")
+	must(t, f.Await(t.Context(), "all to be back", func() bool { return policy.Finished(t.Context()) }))
+	f.expectRights(t)
+}
+
+// permittedReason is why a node is not rebooted now.
+func (f *Fleet) permittedReason(t *testing.T, node string) v1alpha1.Reason {
+	t.Helper()
+	object, err := f.Cluster.Client().CoreV1().Nodes().Get(t.Context(), node, metav1.GetOptions{})
+	must(t, err)
+	for _, c := range object.Status.Conditions {
+		if c.Type == v1alpha1.NodeRebootPermitted {
+			return v1alpha1.Reason(c.Reason)
+		}
+	}
+	return ""
+}
+
+// rebootsOf counts the reboots of a node that is back in service.
+func (f *Fleet) rebootsOf(node string) int {
+	for _, v := range f.views() {
+		if v.Node == node && !v.Cordoned {
+			return v.Reboots
+		}
+	}
+	return 0
+}
