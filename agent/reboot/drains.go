@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"k8s.io/utils/clock"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/reboot-operator/reboot-operator/agent/drain"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -22,11 +21,12 @@ type Drainer interface {
 // Drains runs the drain of the current attempt in the background, one at a time. What it knows dies with the process:
 // the next one drains again.
 type Drains struct {
+	*background
+
 	node    string
 	drainer func(policy string) Drainer
 	clock   clock.PassiveClock
 	wake    Wake
-	orders  chan order
 
 	mu   sync.Mutex
 	last attempt
@@ -36,7 +36,7 @@ type Drains struct {
 // drain, with the name of the policy for which its evictions count. Wake is rung when a drain ends, and when other pods
 // are in its way than before.
 func NewDrains(node string, drainer func(policy string) Drainer, clock clock.PassiveClock, wake Wake) *Drains {
-	return &Drains{node: node, drainer: drainer, clock: clock, wake: wake, orders: make(chan order)}
+	return &Drains{background: newBackground("drain"), node: node, drainer: drainer, clock: clock, wake: wake}
 }
 
 // attempt is the drain for one grant as far as this process knows.
@@ -50,52 +50,18 @@ type attempt struct {
 	blocked []drain.Pod
 }
 
-// order is to drain for a grant. Without one it is to drain no more.
-type order struct {
-	grant    *v1alpha1.Grant
-	settings Settings
-	taken    chan struct{}
-}
-
-// Start carries out orders until ctx ends, and returns when no drain runs any more.
-func (d *Drains) Start(ctx context.Context) error {
-	ctx = ctrl.LoggerInto(ctx, ctrl.LoggerFrom(ctx).WithName("drain"))
-	stop := func() {}
-	defer func() { stop() }()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case o := <-d.orders:
-			stop()
-			stop = func() {}
-			if o.grant != nil {
-				stop = d.begin(ctx, o)
-			}
-			close(o.taken)
-		}
-	}
-}
-
-// begin drains in the background. The function it returns ends that and waits for the end.
-func (d *Drains) begin(ctx context.Context, o order) (stop func()) {
+// begin drains for a grant, once the drain before is over.
+func (d *Drains) begin(ctx context.Context, grant v1alpha1.Grant, settings Settings) (drain func()) {
 	d.mu.Lock()
-	if d.last.seq != o.grant.Seq {
-		d.last = attempt{seq: o.grant.Seq}
+	defer d.mu.Unlock()
+	if d.last.seq != grant.Seq {
+		d.last = attempt{seq: grant.Seq}
 	}
 	d.last.deletedBefore = d.last.Deleted
-	d.last.State, d.last.Message, d.last.settings, d.last.blocked = DrainRunning, "", o.settings, nil
-	d.mu.Unlock()
-
-	ctx, cancel := context.WithCancel(ctx)
-	var running sync.WaitGroup
-	running.Go(func() {
-		err := d.drainer(o.grant.Policy).Drain(ctx, d.node, o.settings.question(), d.progress)
-		d.ended(err, ctx.Err() != nil)
-	})
+	d.last.State, d.last.Message, d.last.settings, d.last.blocked = DrainRunning, "", settings, nil
 	return func() {
-		cancel()
-		running.Wait()
+		err := d.drainer(grant.Policy).Drain(ctx, d.node, settings.question(), d.progress)
+		d.ended(err, ctx.Err() != nil)
 	}
 }
 
@@ -145,7 +111,7 @@ func (d *Drains) of(seq int64) attempt {
 
 // run begins the drain for a grant, after it has ended the one that runs.
 func (d *Drains) run(ctx context.Context, grant v1alpha1.Grant, settings Settings) error {
-	return d.order(ctx, order{grant: &grant, settings: settings})
+	return d.order(ctx, func(ctx context.Context) func() { return d.begin(ctx, grant, settings) })
 }
 
 // stop returns when no drain runs: nothing is evicted afterwards.
@@ -153,22 +119,11 @@ func (d *Drains) stop(ctx context.Context) error {
 	if !d.running() {
 		return nil
 	}
-	return d.order(ctx, order{})
+	return d.order(ctx, nil)
 }
 
 func (d *Drains) running() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.last.State == DrainRunning
-}
-
-func (d *Drains) order(ctx context.Context, o order) error {
-	o.taken = make(chan struct{})
-	select {
-	case d.orders <- o:
-		<-o.taken
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("ordering the drain: %w", ctx.Err())
-	}
 }

@@ -2,7 +2,6 @@ package reboot
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -25,12 +24,13 @@ type Looker interface {
 
 // Lookout looks at the node's pods in the background, as long as the manager asks. While nobody asks it does nothing.
 type Lookout struct {
+	*background
+
 	node     string
 	looker   Looker
 	policies client.Reader
 	clock    clock.Clock
 	wake     Wake
-	orders   chan orderToLook
 
 	mu sync.Mutex
 	// asked is what is being looked for; nil: nothing. again tells that the look is to begin anew all the same.
@@ -39,47 +39,10 @@ type Lookout struct {
 	look  Look
 }
 
-// orderToLook is to look for the answer to a question, or no more where there is none.
-type orderToLook struct {
-	asked *v1alpha1.Preflight
-	taken chan struct{}
-}
-
 // NewLookout makes the Lookout of a node; it begins when the manager it is added to does. Wake is rung whenever something
 // else is found than before.
 func NewLookout(node string, looker Looker, policies client.Reader, clock clock.Clock, wake Wake) *Lookout {
-	return &Lookout{node: node, looker: looker, policies: policies, clock: clock, wake: wake, orders: make(chan orderToLook)}
-}
-
-// Start carries out orders until ctx ends, and returns when nobody looks any more.
-func (l *Lookout) Start(ctx context.Context) error {
-	ctx = ctrl.LoggerInto(ctx, ctrl.LoggerFrom(ctx).WithName("lookout"))
-	stop := func() {}
-	defer func() { stop() }()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case o := <-l.orders:
-			stop()
-			stop = func() {}
-			if o.asked != nil {
-				stop = l.begin(ctx, *o.asked)
-			}
-			close(o.taken)
-		}
-	}
-}
-
-// begin looks in the background. The function it returns ends that and waits for the end.
-func (l *Lookout) begin(ctx context.Context, asked v1alpha1.Preflight) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	var running sync.WaitGroup
-	running.Go(func() { l.run(ctx, asked) })
-	return func() {
-		cancel()
-		running.Wait()
-	}
+	return &Lookout{background: newBackground("lookout"), node: node, looker: looker, policies: policies, clock: clock, wake: wake}
 }
 
 // run looks until ctx ends. The policy is read once, and again after an error: another answer is asked for when it changes.
@@ -149,16 +112,16 @@ func (l *Lookout) ask(ctx context.Context, asked *v1alpha1.Preflight) error {
 	if same {
 		return nil
 	}
-	o := orderToLook{asked: asked, taken: make(chan struct{})}
 	l.forget(asked)
-	select {
-	case l.orders <- o:
-		<-o.taken
-		return nil
-	case <-ctx.Done():
-		l.forget(nil)
-		return fmt.Errorf("ordering a look at the node's pods: %w", ctx.Err())
+	var begin func(ctx context.Context) func()
+	if asked != nil {
+		begin = func(ctx context.Context) func() { return func() { l.run(ctx, *asked) } }
 	}
+	err := l.order(ctx, begin)
+	if err != nil {
+		l.forget(nil)
+	}
+	return err
 }
 
 func (l *Lookout) forget(asked *v1alpha1.Preflight) {
