@@ -22,7 +22,7 @@ const (
 )
 
 // writeConditions brings RebootPermitted up to date where status, reason or message differ; they permit nothing, so they
-// need no compare-and-swap: the manager is their only writer. A node is not told what holds for a moment. It returns how
+// need no compare-and-swap: of the agent, which removes one when the need falls, the next pass hears. A node is not told what holds for a moment. It returns how
 // long to wait before the rest.
 func (r *RebootPolicyReconciler) writeConditions(ctx context.Context, s *state, decisions []plan.Decision) (time.Duration, error) {
 	written := 0

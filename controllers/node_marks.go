@@ -38,7 +38,11 @@ func (r *RebootPolicyReconciler) writeMarks(ctx context.Context, s *state, marks
 		if written == conditionsPerPass {
 			return conditionsPause, errors.Join(errs...)
 		}
-		err := r.writeMark(ctx, s, &s.nodes[s.index[m.Node]], m)
+		i, ok := s.index[m.Node]
+		if !ok {
+			continue
+		}
+		err := r.writeMark(ctx, s, &s.nodes[i], m)
 		switch {
 		case apierrors.IsConflict(err):
 			ctrl.LoggerFrom(ctx).V(1).Info("Lost a race for the taints of a node", "Node", klog.KRef("", m.Node))
