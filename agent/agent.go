@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -30,9 +29,10 @@ import (
 const (
 	// shutdownPeriod is what a drain and the last events get when the agent is stopped.
 	shutdownPeriod = 3 * time.Second
-	// An agent writes a few times per reboot. Evictions are limited by the drain itself, which has few under way at once.
+	// An agent writes a few times per reboot. Evictions are limited by the drain itself, which has few under way at once: a
+	// limit here is for what has gone wrong, and is not to be felt where a node of 250 pods is drained.
 	qps, burst           = 5, 10
-	drainQPS, drainBurst = 50, 100
+	drainQPS, drainBurst = 100, 500
 )
 
 // identities are the two an agent acts as: the node for the Node, its pods and its events, and itself for the rest.
@@ -82,7 +82,7 @@ func newAgent(ctx context.Context, config *rest.Config, o options, metrics *rebo
 	if err := errors.Join(addInhibitors(mgr, r, o), addCoordinators(mgr, r, o)); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(r.SetupWithManager(ctx, mgr), mgr.Add(releaseStartupPages(mgr.GetCache(), clock.RealClock{}))); err != nil {
+	if err := errors.Join(r.SetupWithManager(ctx, mgr), mgr.Add(releasePages(mgr.GetCache(), clock.RealClock{}))); err != nil {
 		return nil, err
 	}
 	for _, name := range o.engineList() {
@@ -135,11 +135,11 @@ func kinds(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 
 // newDrainer makes the drainer of each policy: they differ in the name under which evictions are counted.
 func newDrainer(as identities, o options, metrics *reboot.Metrics) (func(policy string) *drain.Drainer, error) {
-	pods, err := newClientset(as.node)
+	pods, err := newDrainClient(as.node)
 	if err != nil {
 		return nil, fmt.Errorf("making the client for pods: %w", err)
 	}
-	budgets, err := newClientset(as.own)
+	budgets, err := newDrainClient(as.own)
 	if err != nil {
 		return nil, fmt.Errorf("making the client for PodDisruptionBudgets: %w", err)
 	}
@@ -150,10 +150,8 @@ func newDrainer(as identities, o options, metrics *reboot.Metrics) (func(policy 
 	}, nil
 }
 
-func newClientset(config *rest.Config) (kubernetes.Interface, error) {
+func newDrainClient(config *rest.Config) (*drain.Client, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = drainQPS, drainBurst
-	config.ContentType = runtime.ContentTypeProtobuf
-	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	return kubernetes.NewForConfig(config)
+	return drain.NewClient(config)
 }

@@ -71,10 +71,11 @@ var _ = Describe("An attempt", func() {
 			PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "protected"}}, Action: v1alpha1.DrainDelete,
 		}}
 		m := newMachine(ctx, spec)
+		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.protectedPod(ctx)
 		m.pod(ctx, "other", m.owner("ReplicaSet"))
 		m.start(ctx)
-		m.shows(ctx, needOf, Equal("False UpToDate"))
+		m.shows(ctx, needOf, Equal("True UpdateStaged"))
 		before := len(m.requests.writes())
 		m.grant(ctx, 1, v1alpha1.GrantActive)
 		m.shows(ctx, phaseOf, Equal("1 Rebooting cordoned"))
@@ -139,6 +140,7 @@ var _ = Describe("An attempt", func() {
 
 	It("leaves an administrator's cordon alone (behaviour 43)", func(ctx SpecContext) {
 		m := newMachine(ctx, patient)
+		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.protectedPod(ctx)
 		m.start(ctx)
 		m.change(ctx, func(node *corev1.Node) { node.Spec.Unschedulable = true })

@@ -92,6 +92,7 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 
 	It("starts while the node is drained: the reboot waits, and is given up in the end", func(ctx SpecContext) {
 		m := newMachine(ctx, spec(v1alpha1.CoordinatorsRespect))
+		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.runsUnits().Set(locksmithUnit, "activating")
 		m.start(ctx)
 		m.grant(ctx, 1, v1alpha1.GrantActive)
@@ -104,6 +105,7 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 
 	It("is locksmithd, and the policy says that this is nothing", func(ctx SpecContext) {
 		m := newMachine(ctx, spec(v1alpha1.CoordinatorsIgnore))
+		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.runsUnits().Set(locksmithUnit, "active")
 		m.rebootsByLogind(ctx)
 		m.start(ctx)

@@ -37,6 +37,8 @@ type machine struct {
 	policy *v1alpha1.RebootPolicy
 
 	requests requests
+	// tune changes how the agent reaches the API server.
+	tune func(*rest.Config)
 	// registry has the metrics of the agent that was started last.
 	registry *prometheus.Registry
 
@@ -50,7 +52,7 @@ var machines atomic.Int64
 // newMachine is a host that is up, a Node that is Ready, and a policy with a spec. No agent runs yet.
 func newMachine(ctx context.Context, spec v1alpha1.RebootPolicySpec) *machine {
 	GinkgoHelper()
-	m := &machine{name: fmt.Sprintf("n%d", machines.Add(1)), root: GinkgoT().TempDir(), stop: func() {}}
+	m := &machine{name: fmt.Sprintf("n%d", machines.Add(1)), root: GinkgoT().TempDir(), stop: func() {}, tune: func(*rest.Config) {}}
 	m.bus = hosttest.StartFor(GinkgoT())
 	var err error
 	m.engine, err = m.bus.StartUpdateEngine()
@@ -58,8 +60,7 @@ func newMachine(ctx context.Context, spec v1alpha1.RebootPolicySpec) *machine {
 	m.logind, err = m.bus.StartLogind()
 	Expect(err).NotTo(HaveOccurred())
 	Expect(os.Mkdir(filepath.Join(m.root, "etc"), 0o755)).To(Succeed())
-	release := "ID=flatcar\nVERSION_ID=\"4459.2.0 (odd)\"\n"
-	Expect(os.WriteFile(filepath.Join(m.root, "etc", "os-release"), []byte(release), 0o600)).To(Succeed())
+	Expect(m.runs("4459.2.0 (odd)")).To(Succeed())
 	// Without any field at the start, the API server would never track who owns which.
 	labels := map[string]string{corev1.LabelHostname: m.name}
 	Expect(api.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.name, Labels: labels}})).To(Succeed())
@@ -68,6 +69,12 @@ func newMachine(ctx context.Context, spec v1alpha1.RebootPolicySpec) *machine {
 	m.boot(ctx)
 	DeferCleanup(func() { m.kill() })
 	return m
+}
+
+// runs makes the host one of a version.
+func (m *machine) runs(version string) error {
+	release := fmt.Sprintf("ID=flatcar\nVERSION_ID=%q\n", version)
+	return os.WriteFile(filepath.Join(m.root, "etc", "os-release"), []byte(release), 0o600)
 }
 
 // boot ends the boot there is, and with it everything on the host; then the host is up again and so is the kubelet.
@@ -108,6 +115,7 @@ func (m *machine) start(ctx context.Context, flags ...string) {
 	Expect(err).NotTo(HaveOccurred())
 	config := rest.CopyConfig(cluster)
 	config.Wrap(m.requests.count)
+	m.tune(config)
 	m.life.Lock()
 	defer m.life.Unlock()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -184,6 +192,9 @@ type requests struct {
 	mu        sync.Mutex
 	all       []string
 	forbidden string
+	// countOnly: the list is not kept, only its length.
+	countOnly bool
+	number    int
 	// allowed is how many requests for what is forbidden are let through before.
 	allowed int
 }
@@ -202,7 +213,9 @@ func (r *requests) count(next http.RoundTripper) http.RoundTripper {
 			path += "?watch"
 		}
 		r.mu.Lock()
-		r.all = append(r.all, request.Method+" "+path)
+		if r.number++; !r.countOnly {
+			r.all = append(r.all, request.Method+" "+path)
+		}
 		is := r.forbidden != "" && strings.HasPrefix(request.URL.Path, r.forbidden)
 		if is {
 			r.allowed--
@@ -232,7 +245,7 @@ func (r *requests) writes() []string {
 func (r *requests) len() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.all)
+	return r.number
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)

@@ -53,6 +53,7 @@ var _ = Describe("logind", func() {
 
 	It("is inhibited once the node is drained, and the reboot waits, and is given up in the end", func(ctx SpecContext) {
 		m := newMachine(ctx, spec(v1alpha1.InhibitorsRespect))
+		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.logind.SetInhibitors(lock)
 		m.start(ctx)
 		m.grant(ctx, 1, v1alpha1.GrantActive)
@@ -66,6 +67,7 @@ var _ = Describe("logind", func() {
 
 	It("is inhibited, and the policy says that this is nothing", func(ctx SpecContext) {
 		m := newMachine(ctx, spec(v1alpha1.InhibitorsIgnore))
+		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.logind.SetInhibitors(lock)
 		m.rebootsByLogind(ctx)
 		m.start(ctx)

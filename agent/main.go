@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	_ "time/tzdata" // times in messages may name a zone; the image has no zone files
+	"time"
 
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -16,10 +16,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/reboot-operator/reboot-operator/agent/reboot"
+	"github.com/reboot-operator/reboot-operator/controllers/shutdown"
 )
 
-// usageError is the exit code of a command line that cannot work.
-const usageError = 2
+const (
+	// usageError is the exit code of a command line that cannot work.
+	usageError = 2
+	// stopLimit is how long after SIGTERM there is to end in order.
+	stopLimit = 4500 * time.Millisecond
+)
 
 // version is set by the linker.
 var version = "dev"
@@ -43,6 +48,7 @@ func run(args []string, env func(string) string, stderr io.Writer) int {
 	if err != nil {
 		return fail(stderr, 1, fmt.Errorf("finding the API server: %w", err))
 	}
+	collectEarly(env)
 	metrics.Registry.MustRegister(reboot.BuildInfo(version))
 	if err := releaseProgram(); err != nil {
 		ctrl.Log.V(1).Info("Kept the pages of the start", "reason", err.Error())
@@ -52,7 +58,7 @@ func run(args []string, env func(string) string, stderr io.Writer) int {
 	if err != nil {
 		return fail(stderr, 1, err)
 	}
-	if err := agent.Start(ctx); err != nil {
+	if err := shutdown.Run(ctx, agent, stopLimit); err != nil {
 		return fail(stderr, 1, err)
 	}
 	return 0

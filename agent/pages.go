@@ -11,29 +11,78 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// settled is how long after its start an agent has done everything once.
-const settled = 10 * time.Second
+const (
+	// calm is how long after a change of the Node most of what it brought about has been done, and settled is when all has.
+	calm, settled = 500 * time.Millisecond, 10 * time.Second
+	// garbage is how much of it there may be beside what is in use, in percent, before it is collected. An agent has next to
+	// nothing to do: it can collect more often than other programs, which let it come to 100.
+	garbage = 25
+)
 
-// releaseStartupPages gives back what only the start needed, when the Node is known and once more a little later: the
-// first list, the first words on the bus and TLS run through much of the program too. See releaseProgram.
-func releaseStartupPages(synced cache.Cache, timer clock.Clock) manager.RunnableFunc {
+// collectEarly sets garbage, unless GOGC says otherwise.
+func collectEarly(env func(string) string) {
+	if env("GOGC") == "" {
+		debug.SetGCPercent(garbage)
+	}
+}
+
+// releasePages gives back what only one stage needed: the start, a look and a drain each run through another part of the
+// program, and the Node changes when one is over. See releaseProgram. At rest that is once in five minutes, when the kubelet
+// writes.
+func releasePages(nodes cache.Cache, timer clock.Clock) manager.RunnableFunc {
 	return func(ctx context.Context) error {
-		if !synced.WaitForCacheSync(ctx) {
-			return nil
+		informer, err := nodes.GetInformer(ctx, &corev1.Node{})
+		if err != nil {
+			return fmt.Errorf("watching the Node: %w", err)
+		}
+		changed := make(chan struct{}, 1)
+		ring := func() {
+			select {
+			case changed <- struct{}{}:
+			default:
+			}
+		}
+		_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+			AddFunc: func(any) { ring() }, UpdateFunc: func(any, any) { ring() },
+		})
+		if err != nil {
+			return fmt.Errorf("hearing of changes of the Node: %w", err)
 		}
 		releaseMemory(ctx)
+		ring() // the start is a stage, too
+		onceCalm(ctx, changed, timer, func() { releaseMemory(ctx) })
+		return nil
+	}
+}
+
+// onceCalm calls release after each change, once it is calm and once more when all has settled, until ctx ends.
+func onceCalm(ctx context.Context, changed <-chan struct{}, timer clock.Clock, release func()) {
+	var next <-chan time.Time // nil: everything has settled
+	for then := settled; ; {
+		news := changed
+		if next != nil && then == settled {
+			news = nil // what comes meanwhile does not put it off
+		}
 		select {
 		case <-ctx.Done():
-		case <-timer.After(settled):
-			releaseMemory(ctx)
+			return
+		case <-news:
+			next, then = timer.After(calm), settled
+		case <-next:
+			release()
+			next = nil
+			if then > 0 {
+				next, then = timer.After(then), 0
+			}
 		}
-		return nil
 	}
 }
 

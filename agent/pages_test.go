@@ -1,10 +1,14 @@
 package main
 
 import (
+	"runtime/debug"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	testclock "k8s.io/utils/clock/testing"
 )
 
 func TestCleanMappings(t *testing.T) {
@@ -34,5 +38,54 @@ func TestCleanMappings(t *testing.T) {
 func TestReleaseProgram(t *testing.T) {
 	if err := releaseProgram(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestOnceCalm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		timer, changed, released := testclock.NewFakeClock(time.Now()), make(chan struct{}, 1), 0
+		go onceCalm(t.Context(), changed, timer, func() { released++ })
+		check := func(want int, when string) {
+			t.Helper()
+			synctest.Wait()
+			if released != want {
+				t.Errorf("%s: %d releases, want %d", when, released, want)
+			}
+		}
+		pass := func(d time.Duration) {
+			synctest.Wait()
+			timer.Step(d)
+		}
+		pass(time.Hour)
+		check(0, "nothing has changed")
+		changed <- struct{}{}
+		check(0, "a change, just now")
+		pass(calm - 1)
+		changed <- struct{}{}
+		pass(1)
+		check(1, "calm, though something changed in between")
+		pass(calm)
+		check(2, "calm after that change")
+		pass(settled)
+		check(3, "settled")
+		pass(time.Hour)
+		check(3, "nothing more")
+		changed <- struct{}{}
+		pass(calm)
+		pass(settled)
+		check(5, "the next change")
+	})
+}
+
+func TestCollectEarly_LeavesTheUserHisWord(t *testing.T) {
+	before := debug.SetGCPercent(73)
+	t.Cleanup(func() { debug.SetGCPercent(before) })
+	collectEarly(func(string) string { return "73" })
+	if got := debug.SetGCPercent(73); got != 73 {
+		t.Errorf("GOGC is set, and still it is %d", got)
+	}
+	collectEarly(func(string) string { return "" })
+	if got := debug.SetGCPercent(73); got != garbage {
+		t.Errorf("it is %d", got)
 	}
 }

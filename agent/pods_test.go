@@ -48,6 +48,12 @@ func (m *machine) owner(kind string) *metav1.OwnerReference {
 func (m *machine) protectedPod(ctx context.Context) {
 	GinkgoHelper()
 	m.pod(ctx, "protected", m.owner("ReplicaSet"))
+	m.tightBudget(ctx)
+}
+
+// tightBudget allows no eviction of the protected pod.
+func (m *machine) tightBudget(ctx context.Context) {
+	GinkgoHelper()
 	budget := &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: m.name},
 		Spec: policyv1.PodDisruptionBudgetSpec{

@@ -33,6 +33,7 @@ var _ = Describe("A record that cannot be read", func() {
 
 	It("ends an attempt when it is the grant's", func(ctx SpecContext) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.protectedPod(ctx)
 		m.start(ctx)
 		m.grant(ctx, 1, v1alpha1.GrantActive)
@@ -44,6 +45,7 @@ var _ = Describe("A record that cannot be read", func() {
 
 	It("ends an attempt when it is the progress', and leaves the cordon", func(ctx SpecContext) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.protectedPod(ctx)
 		m.start(ctx)
 		m.grant(ctx, 1, v1alpha1.GrantActive)
@@ -52,6 +54,7 @@ var _ = Describe("A record that cannot be read", func() {
 		m.shows(ctx, phaseOf, Equal("1 Aborted RecordUnreadable failures=1"))
 		m.tells(ctx, v1alpha1.EventRecordUnreadable)
 		m.allowEvictions(ctx)
+		Expect(m.engine.Emit(hosttest.Idle())).To(Succeed())
 		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "a mark")
 		m.shows(ctx, needOf, Equal("True Requested"))
 		Expect(cordonOf(m.node(ctx))).To(Equal("cordoned"), "nobody can tell whose it is")

@@ -29,6 +29,7 @@ var _ = Describe("An agent that is killed", func() {
 
 	It("while it drains, goes on draining, and never uncordons in between (behaviour 64)", func(ctx SpecContext) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.protectedPod(ctx)
 		m.start(ctx)
 		m.grant(ctx, 1, v1alpha1.GrantActive)
@@ -43,6 +44,7 @@ var _ = Describe("An agent that is killed", func() {
 
 	It("while it drains, and misses that the grant was taken back, gives up", func(ctx SpecContext) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.protectedPod(ctx)
 		m.start(ctx)
 		m.grant(ctx, 1, v1alpha1.GrantActive)
@@ -56,6 +58,7 @@ var _ = Describe("An agent that is killed", func() {
 
 	It("while it drains, by a reboot of somebody else, gives up without a failure", func(ctx SpecContext) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.protectedPod(ctx)
 		m.start(ctx)
 		m.grant(ctx, 1, v1alpha1.GrantActive)

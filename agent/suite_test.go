@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
+	"github.com/reboot-operator/reboot-operator/hack/limits/footprint"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
@@ -22,6 +23,8 @@ var (
 	cluster *rest.Config
 	// api is an administrator's client, without a cache.
 	api client.Client
+	// logs are what the agents log.
+	logs = &muffled{to: GinkgoWriter}
 )
 
 func TestAgent(t *testing.T) {
@@ -32,7 +35,8 @@ func TestAgent(t *testing.T) {
 // TestMain sets the loggers of the process before anything reads them: the suite is not the only test here that runs
 // managers.
 func TestMain(m *testing.M) {
-	ctrl.SetLogger(zap.New(zap.WriteTo(GinkgoWriter), zap.UseDevMode(true)))
+	footprint.Precise()
+	ctrl.SetLogger(zap.New(zap.WriteTo(logs), zap.UseDevMode(true)))
 	klog.SetLogger(ctrl.Log)
 	os.Exit(m.Run())
 }

@@ -116,6 +116,8 @@ func hasCause(status metav1.Status, cause metav1.CauseType) bool {
 const (
 	firstDelay = time.Second
 	lastDelay  = 30 * time.Second
+	// mostAttempts is after how many the pause grows no more.
+	mostAttempts = 6
 )
 
 // backoff is the pause after so many refusals in a row. jitter, in [0, 1), spreads it by a fifth to either side, so that
@@ -123,8 +125,8 @@ const (
 func backoff(attempts int, jitter float64) time.Duration {
 	delay := lastDelay
 	// 2^5 s is beyond the last delay; a bigger shift would overflow in the end.
-	if shift := max(attempts-1, 0); shift < 5 {
-		delay = min(firstDelay<<shift, lastDelay)
+	if attempts < mostAttempts {
+		delay = firstDelay << max(attempts-1, 0)
 	}
 	return time.Duration(float64(delay) * (0.8 + 0.4*jitter))
 }

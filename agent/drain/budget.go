@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,56 +44,12 @@ func (b budget) covers(t target) bool {
 	return b.pods != nil && b.pods.Matches(labels.Set(t.labels))
 }
 
-// budgetChanged takes in a budget's new value and wakes the pods it frees: those it does not cover any more, and as many of
-// the others as it allows, less the requests that are under way. More would only earn refusals.
-func (p *progress) budgetChanged(name types.NamespacedName, next budget, now time.Time) {
-	old := p.budgets[name]
-	p.changes++
-	next.changed = p.changes
-	if next.pods == nil {
-		delete(p.budgets, name)
-	} else {
-		p.budgets[name] = next
-	}
-	room, order := next.allowed-p.busyUnder(name.Namespace, next), p.order()
-	for _, e := range p.sorted() {
-		if _, busy := p.asking[e.uid]; busy || e.refusal == none || e.Namespace != name.Namespace || e.decision.order != order {
-			continue
-		}
-		switch {
-		case old.covers(e.target) && !next.covers(e.target):
-			e.due = now
-		case e.refusal == byBudget && next.covers(e.target) && room > 0:
-			e.due = now
-			room--
-		}
-	}
-}
+// bars says whether the budget holds the pod back for as long as it does not change. A pod that is not ready may get round it.
+func (b budget) bars(e *entry) bool { return b.allowed == 0 && e.ready && b.covers(e.target) }
 
 // forgetBudgets drops what is known of a namespace's budgets: a new watch begins with all of them.
 func (p *progress) forgetBudgets(namespace string) {
 	maps.DeleteFunc(p.budgets, func(name types.NamespacedName, _ budget) bool { return name.Namespace == namespace })
-}
-
-// freed says whether a budget that covers the pod has allowed something since the request that was refused was sent. Then
-// the news overtook the refusal, and no more news may come.
-func (p *progress) freed(e *entry) bool {
-	for name, b := range p.budgets {
-		if name.Namespace == e.Namespace && b.changed > e.sentAt && b.allowed > 0 && b.covers(e.target) {
-			return true
-		}
-	}
-	return false
-}
-
-func (p *progress) busyUnder(namespace string, b budget) int {
-	n := 0
-	for uid := range p.asking {
-		if e := p.entries[uid]; e != nil && e.Namespace == namespace && b.covers(e.target) {
-			n++
-		}
-	}
-	return n
 }
 
 // budgetsWanted lists the namespaces in which a budget holds a pod back: their budgets are worth a watch.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/go-logr/logr"
 	policyv1 "k8s.io/api/policy/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 )
@@ -30,8 +29,7 @@ func (r *run) followBudgets(ctx context.Context, namespace string) {
 
 // watchBudgets follows one watch to its end; seen says whether it brought anything.
 func (r *run) watchBudgets(ctx context.Context, namespace string) (seen bool, err error) {
-	seconds := watchSeconds
-	w, err := r.Policy.PolicyV1().PodDisruptionBudgets(namespace).Watch(ctx, metav1.ListOptions{TimeoutSeconds: &seconds})
+	w, err := r.Policy.watchBudgets(ctx, namespace)
 	if err != nil {
 		return false, err
 	}

@@ -7,16 +7,15 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
 )
 
 // Drainer empties nodes. Its clients should not limit their own rate: the drain has at most 10 requests under way.
 type Drainer struct {
 	// Pods acts as the node: it lists and watches its pods, evicts them, and deletes them where a rule says so.
-	Pods kubernetes.Interface
+	Pods *Client
 	// Policy acts as the agent: it watches PodDisruptionBudgets, and gets Namespaces where a rule selects by them.
-	Policy kubernetes.Interface
+	Policy *Client
 	// Self is the agent's own pod, which is never evicted. Empty: unknown.
 	Self types.NamespacedName
 	// Clock tells the time and wakes the drain.

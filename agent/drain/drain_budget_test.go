@@ -39,6 +39,21 @@ var _ = Describe("Drain under PodDisruptionBudgets", func() {
 		Expect(w.counted()).To(Equal(map[string]int{"blocked": 3, "evicted": 3}))
 	})
 
+	It("gives a budget's next place to a pod that waits, not to one that takes its time to end (behaviour 38)", func(ctx context.Context) {
+		w.budget(ctx, "web", 0)
+		w.pods(ctx, "web-1", "web-2", "web-3")
+		w.kubelet.hold()
+		d := w.start(v1alpha1.Drain{})
+		for blocked := 3; blocked > 0; blocked-- {
+			Eventually(w.blocked, soon, polling).Should(HaveLen(blocked))
+			w.allow(ctx, "web", 1)
+		}
+		Eventually(w.blocked, soon, polling).Should(BeEmpty())
+		w.kubelet.release(ctx)
+		Expect(d.wait()).To(Succeed())
+		Expect(w.counted()).To(Equal(map[string]int{"blocked": 3, "evicted": 3}))
+	})
+
 	It("does not let pods of a held budget hold up others", func(ctx context.Context) {
 		w.budget(ctx, "web", 0)
 		w.create(ctx, "free", labelled("app", "free"))

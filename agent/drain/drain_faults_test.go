@@ -12,6 +12,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/reboot-operator/reboot-operator/agent/drain"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -226,7 +227,7 @@ func allowReading(ctx context.Context, user string) {
 	Expect(err).NotTo(HaveOccurred())
 	// The authorizer reads a cache too.
 	Eventually(func() error {
-		_, err := as(&wire{}, user).CoreV1().Pods("").List(ctx, metav1.ListOptions{Limit: 1})
+		_, err := kubernetes.NewForConfigOrDie(impersonating(user)).CoreV1().Pods("").List(ctx, metav1.ListOptions{Limit: 1})
 		return err
 	}, soon, polling).Should(Succeed())
 }

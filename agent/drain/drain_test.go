@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/reboot-operator/reboot-operator/agent/drain"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -292,7 +293,7 @@ var _ = Describe("Drain", func() {
 
 	It("is limited by the API server to the node's own pods", func(ctx context.Context) {
 		foreign := w.pod(ctx, "foreign", on("other"))
-		node := asNode(&wire{}, w.node)
+		node := kubernetes.NewForConfigOrDie(impersonating("system:node:"+w.node, "system:nodes"))
 		_, err := node.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=other"})
 		Expect(apierrors.IsForbidden(err)).To(BeTrue(), "listing another node's pods: %v", err)
 		err = node.CoreV1().Pods(w.namespace).Delete(ctx, foreign.Name, metav1.DeleteOptions{})

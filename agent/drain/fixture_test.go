@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -122,7 +123,7 @@ func (w *world) create(ctx context.Context, name string, changes ...func(*corev1
 // settle waits until admission for nodes knows the pod, by a dry run. It reads a cache, and a request that is earlier is
 // answered 404: right, but not what a spec that counts requests is about.
 func (w *world) settle(ctx context.Context, pod *corev1.Pod) {
-	node := asNode(&wire{}, pod.Spec.NodeName)
+	node := kubernetes.NewForConfigOrDie(impersonating("system:node:"+pod.Spec.NodeName, "system:nodes"))
 	Eventually(func() error {
 		err := node.CoreV1().Pods(pod.Namespace).EvictV1(ctx, &policyv1.Eviction{
 			ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},

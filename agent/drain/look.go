@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -115,11 +114,9 @@ func (r *run) listPods(ctx context.Context) {
 	}
 }
 
-// listBudgets tells of the PodDisruptionBudgets of one namespace, and notes that it has. The resource version is left unset,
-// as for pods: a budget that was mended a moment ago is seen.
+// listBudgets tells of the PodDisruptionBudgets of one namespace, and notes that it has.
 func (r *run) listBudgets(ctx context.Context, namespace string, listed map[string]bool) {
-	seconds := listSeconds
-	list, err := r.Policy.PolicyV1().PodDisruptionBudgets(namespace).List(ctx, metav1.ListOptions{TimeoutSeconds: &seconds})
+	list, err := r.Policy.budgets(ctx, namespace)
 	r.tell(ctx, func(p *progress, now time.Time) error {
 		if err != nil {
 			return fmt.Errorf("listing PodDisruptionBudgets of namespace %q: %w", namespace, err)

@@ -4,14 +4,12 @@ import (
 	"context"
 	"fmt"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/kubernetes"
 )
 
 // namespaceLabels looks the labels of namespaces up, each namespace once. It is not for several goroutines.
 type namespaceLabels struct {
-	client kubernetes.Interface
+	client *Client
 	known  map[string]labels.Set
 }
 
@@ -22,7 +20,7 @@ func (n *namespaceLabels) get(ctx context.Context, name string) (labels.Set, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	namespace, err := n.client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+	namespace, err := n.client.namespace(ctx, name)
 	if err != nil {
 		return nil, fmt.Errorf("getting namespace %q for the drain rules: %w", name, err)
 	}

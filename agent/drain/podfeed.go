@@ -9,16 +9,8 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/watch"
-)
-
-const (
-	// listSeconds bounds the LIST.
-	listSeconds = int64(30)
-	// watchSeconds ends a WATCH, so that one that died silently is noticed.
-	watchSeconds = int64(300)
 )
 
 // podFeed is where the run stands in the stream of the node's pods.
@@ -77,12 +69,9 @@ func (f *podFeed) step(ctx context.Context) error {
 	return err
 }
 
-// list leaves the resource version unset: the API server answers from its cache, by an index on the node's name, with data
-// as fresh as the store's.
+// list tells the drain all pods of the node.
 func (f *podFeed) list(ctx context.Context) error {
-	seconds := listSeconds
-	list, err := f.Pods.CoreV1().Pods(metav1.NamespaceAll).List(ctx,
-		metav1.ListOptions{FieldSelector: f.selector, TimeoutSeconds: &seconds})
+	list, err := f.Pods.pods(ctx, f.selector)
 	if err != nil {
 		return fmt.Errorf("listing pods: %w", err)
 	}
@@ -108,10 +97,7 @@ func (f *podFeed) list(ctx context.Context) error {
 }
 
 func (f *podFeed) watch(ctx context.Context) error {
-	seconds := watchSeconds
-	w, err := f.Pods.CoreV1().Pods(metav1.NamespaceAll).Watch(ctx, metav1.ListOptions{
-		FieldSelector: f.selector, ResourceVersion: f.version, AllowWatchBookmarks: true, TimeoutSeconds: &seconds,
-	})
+	w, err := f.Pods.watchPods(ctx, f.selector, f.version)
 	if err != nil {
 		return fmt.Errorf("watching pods: %w", err)
 	}

@@ -82,6 +82,9 @@ func (p *progress) put(t target) {
 		e = &entry{}
 		p.entries[t.uid] = e
 	}
+	if e.ready && !t.ready && e.refusal == byBudget {
+		e.due = time.Time{} // a budget may let it go as one that is not ready
+	}
 	e.target = t
 }
 
@@ -125,6 +128,9 @@ func (p *progress) answered(uid types.UID, a answer, now time.Time, jitter float
 	}
 	e.attempts++
 	e.due = now.Add(max(backoff(e.attempts, jitter), a.retryAfter))
+	if e.refusal == byBudget && a.verdict != refused {
+		p.passOn(e, now)
+	}
 	if a.verdict == failed && e.refusal != none {
 		return nil // it says nothing about the budgets
 	}
@@ -132,8 +138,11 @@ func (p *progress) answered(uid types.UID, a answer, now time.Time, jitter float
 	if e.refusal == bySeveralBudgets {
 		e.due = now.Add(crowdedDelay)
 	}
-	if e.refusal == byBudget && p.freed(e) {
+	switch {
+	case e.refusal == byBudget && p.freed(e):
 		e.due = now
+	case e.refusal == byBudget && p.barred(e):
+		e.due = now.Add(backoff(mostAttempts, jitter))
 	}
 	if a.verdict == denied {
 		e.denials++

@@ -41,6 +41,8 @@ func deleted(seconds float64) func(*target) { return func(t *target) { t.deleted
 
 func inNamespace(ns string) func(*target) { return func(t *target) { t.Namespace = ns } }
 
+func isReady(t *target) { t.ready = true }
+
 func app(value string) func(*target) {
 	return func(t *target) { t.labels = map[string]string{"app": value} }
 }
@@ -288,72 +290,5 @@ func TestAnswered_Errors(t *testing.T) {
 				t.Errorf("error = %v, want %q", err, tc.want)
 			}
 		})
-	}
-}
-
-func TestBudgetChanged(t *testing.T) {
-	refusedThree := func(t *testing.T) *script {
-		t.Helper()
-		return begin(t, makeTarget("a"), makeTarget("b"), makeTarget("c"), makeTarget("x", app("api"))).
-			sent("a", "b", "c", "x").answered(0, no, "a", "b", "c", "x").next(0, 1)
-	}
-	t.Run("behaviour 38: a budget wakes as many pods as it allows", func(t *testing.T) {
-		refusedThree(t).budget(0.1, web(2)).next(0.1, 1, "a", "b")
-	})
-	t.Run("requests under way use it up", func(t *testing.T) {
-		refusedThree(t).budget(0.1, web(1)).next(0.1, 1, "a").sent("a").budget(0.2, web(1)).next(0.2, 1)
-	})
-	t.Run("a budget that allows nothing wakes nobody", func(t *testing.T) {
-		refusedThree(t).budget(0.1, web(0)).next(0.1, 1)
-	})
-	t.Run("a budget that goes frees all its pods", func(t *testing.T) {
-		refusedThree(t).budget(0.1, web(0)).budget(0.2, budget{}).next(0.2, 1, "a", "b", "c")
-	})
-	t.Run("a budget that turns to other pods frees all its pods", func(t *testing.T) {
-		refusedThree(t).budget(0.1, web(0)).budget(0.2, api(0)).next(0.2, 1, "a", "b", "c")
-	})
-	t.Run("another namespace's budget is none of the pods' business", func(t *testing.T) {
-		s := refusedThree(t)
-		s.p.budgetChanged(types.NamespacedName{Namespace: "other", Name: "web"}, web(5), at(0.1))
-		s.next(0.1, 1)
-	})
-	t.Run("pods of several budgets wake only when one budget goes", func(t *testing.T) {
-		s := begin(t, makeTarget("a")).sent("a").answered(0, answer{verdict: crowded}, "a")
-		s.budget(1, web(3)).next(1, 30).budget(2, budget{}).next(2, 0, "a")
-	})
-	t.Run("pods whose turn has not come do not use it up", func(t *testing.T) {
-		s := begin(t, makeTarget("a", order(1))).sent("a").answered(0, no, "a")
-		s.p.put(makeTarget("z"))
-		s.sent("z").answered(0, no, "z").budget(0.1, web(1)).next(0.1, 0, "z")
-	})
-	t.Run("news that overtook the refusal counts", func(t *testing.T) {
-		begin(t, makeTarget("a")).sent("a").budget(0.1, web(1)).answered(0.2, no, "a").next(0.2, 0, "a")
-	})
-	t.Run("older news does not, or it would be asked without end", func(t *testing.T) {
-		begin(t, makeTarget("a")).budget(0, web(1)).sent("a").answered(0.2, no, "a").next(0.2, 1.2)
-	})
-	t.Run("a failure keeps a pod blocked by its budget", func(t *testing.T) {
-		s := refusedThree(t).sent("a").answered(1, answer{verdict: failed, message: "EOF"}, "a")
-		s.budget(1.1, web(1)).next(1.1, 0, "b", "c", "x", "a")
-	})
-	t.Run("a new watch begins from nothing", func(t *testing.T) {
-		s := refusedThree(t).budget(0.1, web(0))
-		s.p.forgetBudgets("other")
-		if len(s.p.budgets) != 1 {
-			t.Error("another namespace's budgets were forgotten")
-		}
-		s.p.forgetBudgets("default")
-		if len(s.p.budgets) != 0 {
-			t.Error("the budgets were not forgotten")
-		}
-	})
-}
-
-func TestBudgetsWanted(t *testing.T) {
-	s := begin(t, makeTarget("a"), makeTarget("b", inNamespace("shop")), makeTarget("c", inNamespace("idle")),
-		makeTarget("d", inNamespace("crowd"))).sent("a", "b", "c", "d")
-	s.answered(0, no, "a", "b").answered(0, yes, "c").answered(0, answer{verdict: crowded}, "d")
-	if diff := cmp.Diff([]string{"crowd", "default", "shop"}, s.p.budgetsWanted()); diff != "" {
-		t.Errorf("budgetsWanted (-want +got):\n%s", diff)
 	}
 }

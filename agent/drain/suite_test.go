@@ -11,11 +11,11 @@ import (
 	. "github.com/onsi/gomega"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
+	"github.com/reboot-operator/reboot-operator/agent/drain"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
@@ -64,16 +64,23 @@ func installAgentRole(ctx context.Context) {
 }
 
 // as is a client of some user, by impersonation, whose requests go over the wire w.
-func as(w *wire, user string, groups ...string) kubernetes.Interface {
-	config := rest.CopyConfig(env.Config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: append(groups, "system:authenticated")}
-	config.ContentType = runtime.ContentTypeProtobuf // as the agent does
-	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+func as(w *wire, user string, groups ...string) *drain.Client {
+	GinkgoHelper()
+	config := impersonating(user, groups...)
 	config.Wrap(w.wrap)
-	return kubernetes.NewForConfigOrDie(config)
+	client, err := drain.NewClient(config)
+	Expect(err).NotTo(HaveOccurred())
+	return client
 }
 
 // asNode is a client with a kubelet's identity: what the Node authorizer and NodeRestriction let through, and nothing else.
-func asNode(w *wire, node string) kubernetes.Interface {
+func asNode(w *wire, node string) *drain.Client {
+	GinkgoHelper()
 	return as(w, "system:node:"+node, "system:nodes")
+}
+
+func impersonating(user string, groups ...string) *rest.Config {
+	config := rest.CopyConfig(env.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: append(groups, "system:authenticated")}
+	return config
 }

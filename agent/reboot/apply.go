@@ -14,7 +14,8 @@ import (
 )
 
 // apply does one step. A step that writes the progress writes nothing else, on the very version of the Node it was decided
-// on; every other one leaves room for the report. Each write rings Wake, because there may be more to do after it.
+// on; every other one leaves room for the report. Each write rings Wake, because there may be more to do after it; so does
+// what is begun and written nowhere, because it has to end in time.
 func (r *Reconciler) apply(ctx context.Context, node *corev1.Node, o Observation, step Step, report Report) error {
 	if !mayDrain(o, step) {
 		if err := r.Drains.stop(ctx); err != nil {
@@ -37,6 +38,7 @@ func (r *Reconciler) apply(ctx context.Context, node *corev1.Node, o Observation
 		if err := r.Drains.run(ctx, *o.Record.Grant, step.Settings); err != nil {
 			return err
 		}
+		r.Wake.Ring()
 	case CallReboot:
 		if err := r.callReboot(ctx, node, o, step); err != nil {
 			return err
@@ -75,6 +77,7 @@ func (r *Reconciler) commitReboot(ctx context.Context, node *corev1.Node, o Obse
 	if err := r.writeStatus(ctx, node, patch); err != nil {
 		return err
 	}
+	r.crossed = step.Progress.String()
 	r.reported(ctx, node, o, patch)
 	ctrl.LoggerFrom(ctx).Info("Drained, and past the point of no return", "seq", step.Progress.Seq,
 		"reason", step.Progress.Reason)
@@ -82,10 +85,17 @@ func (r *Reconciler) commitReboot(ctx context.Context, node *corev1.Node, o Obse
 	return nil
 }
 
+// abortDrain undoes the cordon only where it is still the agent's own.
 func (r *Reconciler) abortDrain(ctx context.Context, node *corev1.Node, step AbortDrain) error {
 	patch := progressPatch(node, step.Progress)
 	if step.Uncordon {
-		patch.Spec = &patchSpec{}
+		mine, err := r.cordoned(ctx)
+		if err != nil {
+			return err
+		}
+		if mine {
+			patch.Spec = &patchSpec{}
+		}
 	}
 	if err := r.write(ctx, node, patch); err != nil {
 		return err
@@ -94,6 +104,15 @@ func (r *Reconciler) abortDrain(ctx context.Context, node *corev1.Node, step Abo
 		"reason", step.Progress.Reason, "message", step.Progress.Message)
 	r.aborted(node, step)
 	return nil
+}
+
+// cordoned reads past the cache, which keeps no managedFields, whether the cordon is still the agent's own.
+func (r *Reconciler) cordoned(ctx context.Context) (bool, error) {
+	node := &corev1.Node{}
+	if err := r.Live.Get(ctx, client.ObjectKey{Name: r.Node}, node); err != nil {
+		return false, fmt.Errorf("reading whose cordon it is: %w", err)
+	}
+	return v1alpha1.CordonIsAgents(node), nil
 }
 
 // callReboot asks logind. That it accepted is not that the host goes down: the boot ID tells.
@@ -106,6 +125,7 @@ func (r *Reconciler) callReboot(ctx context.Context, node *corev1.Node, o Observ
 		r.call = call{seq: o.Record.Progress.Seq, Call: Call{AcceptedAt: r.Clock.Now()}}
 		ctrl.LoggerFrom(ctx).Info("Logind accepted the reboot", "seq", r.call.seq, "bootID", o.BootID)
 		r.accepted(node, o)
+		r.Wake.Ring()
 		return nil
 	}
 	if errors.Is(ctx.Err(), context.Canceled) { // the agent is being stopped, maybe by the very reboot
@@ -119,9 +139,12 @@ func (r *Reconciler) callReboot(ctx context.Context, node *corev1.Node, o Observ
 	return nil
 }
 
-// confirm reads past the cache that the attempt still is past the point of no return: a process that has just started
-// may see an old Node.
+// confirm makes sure, past the cache, that the attempt still is past the point of no return: a process that has just started
+// may see an old Node. For the one that has written it the API server's answer says so, and nobody else writes the progress.
 func (r *Reconciler) confirm(ctx context.Context, o Observation) error {
+	if r.crossed == o.Record.Progress.String() && o.followsWrite() {
+		return nil
+	}
 	node := &corev1.Node{}
 	if err := r.Live.Get(ctx, client.ObjectKey{Name: r.Node}, node); err != nil {
 		return fmt.Errorf("confirming the reboot: %w", err)

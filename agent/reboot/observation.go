@@ -174,6 +174,12 @@ func (o Observation) underWay() bool {
 	return o.inPhase(v1alpha1.PhaseDraining) || o.inPhase(v1alpha1.PhaseRebooting)
 }
 
+// followsWrite tells whether the next step carries out what the write before it has decided: nothing has been drained, or
+// nobody asked to reboot, since.
+func (o Observation) followsWrite() bool {
+	return o.inPhase(v1alpha1.PhaseDraining) && o.Drain.State == DrainNone || o.inPhase(v1alpha1.PhaseRebooting) && o.Call == Call{}
+}
+
 // rebooted tells whether the last thing the agent did was to reboot the host.
 func (o Observation) rebooted() bool {
 	p := o.Record.Progress

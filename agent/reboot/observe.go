@@ -3,6 +3,7 @@ package reboot
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -108,8 +109,10 @@ func (r *Reconciler) os(ctx context.Context) *OS {
 	}
 }
 
-// settings reads the granting policy, live, where its word counts now. While a drain runs it runs by the policy it began
-// with; where the policy cannot be read, an attempt goes on by what it said last.
+// settings reads the granting policy, live, where its word counts now: before the write that begins an attempt, and before
+// the one past the point of no return. What follows such a write at once, the drain and the call of logind, goes by the policy
+// of the write. While a drain runs it runs by the policy it began with; where the policy cannot be read, an attempt goes on
+// by what it said last.
 func (r *Reconciler) settings(ctx context.Context, o Observation, drain attempt) *Settings {
 	if drain.State == DrainRunning {
 		o.Policy = &drain.settings
@@ -121,12 +124,15 @@ func (r *Reconciler) settings(ctx context.Context, o Observation, drain attempt)
 		return nil
 	}
 	grant := o.Record.Grant
+	if o.followsWrite() && o.Now.Before(r.policy.at.Add(policyLasts)) && r.policy.seq == grant.Seq {
+		return r.policy.of(grant.Seq)
+	}
 	s, err := settingsOf(ctx, r.Policies, grant.Policy)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot read the policy of the grant", "RebootPolicy", grant.Policy)
 		return r.policy.of(grant.Seq)
 	}
-	r.policy = remembered{grant.Seq, s}
+	r.policy = remembered{grant.Seq, o.Now, s}
 	return r.policy.of(grant.Seq)
 }
 
@@ -160,9 +166,13 @@ type looked struct {
 	Look
 }
 
-// remembered is what a policy said last, for one grant.
+// policyLasts is how long what was read for a write holds for what follows it. Longer than that nothing follows at once.
+const policyLasts = 5 * time.Second
+
+// remembered is what a policy said last, for one grant, and when that was.
 type remembered struct {
 	seq int64
+	at  time.Time
 	Settings
 }
 

@@ -79,6 +79,8 @@ type Reconciler struct {
 	claims claims
 	// looked is what was seen of the pods last before a drain.
 	looked looked
+	// crossed is the progress past the point of no return that this process has written.
+	crossed string
 	// call is what became of asking logind.
 	call call
 	// told holds what was told by an event last, for those that are told once for each of its values.
@@ -91,8 +93,8 @@ type call struct {
 	seq int64
 }
 
-// SetupWithManager adds the reconciler and its drains to a manager.
-func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
+// SetupWithManager adds the reconciler and its drains to a manager. Edits change how the controller runs.
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, edit ...func(*controller.Options)) error {
 	r.told = map[string]string{}
 	if err := errors.Join(mgr.Add(r.Drains), mgr.Add(r.Lookout)); err != nil {
 		return fmt.Errorf("adding the drains and the lookout: %w", err)
@@ -102,15 +104,19 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	if err != nil {
 		return fmt.Errorf("watching the Node: %w", err)
 	}
+	options := controller.Options{
+		RateLimiter:           workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](errorRetry, errorRetryMax),
+		ReconciliationTimeout: reconcileLimit,
+		SkipNameValidation:    new(true), // a process that tests this runs several agents, one after the other
+	}
+	for _, e := range edit {
+		e(&options)
+	}
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named("agent").
 		For(&corev1.Node{}, ofInterest()).
 		WatchesRawSource(r.Wake.source()).
-		WithOptions(controller.Options{
-			RateLimiter:           workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](errorRetry, errorRetryMax),
-			ReconciliationTimeout: reconcileLimit,
-			SkipNameValidation:    new(true), // a process that tests this runs several agents, one after the other
-		}).
+		WithOptions(options).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up the agent's controller: %w", err)

@@ -3,6 +3,7 @@ package reboot
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -99,7 +100,8 @@ func (l *logind) Reboot(context.Context, v1alpha1.InhibitorPolicy) error {
 	return l.err
 }
 
-// makeReconciler acts on a Node with a record, of which the engine has nothing new to say.
+// makeReconciler acts on a Node with a record, of which the engine has nothing new to say: it asks for a reboot where there is
+// nothing but a grant.
 func makeReconciler(t *testing.T, record Record) (*Reconciler, *apiServer, *logind) {
 	t.Helper()
 	node := &corev1.Node{
@@ -127,7 +129,14 @@ func makeReconciler(t *testing.T, record Record) (*Reconciler, *apiServer, *logi
 		Drains: NewDrains("n1", nil, clock, wake), Lookout: NewLookout("n1", &looker{}, api, testclock.NewFakeClock(now), wake), Reports: NewReports(wake, "e"), Wake: wake,
 		Events: events.NewFakeRecorder(100), Clock: clock, told: map[string]string{},
 	}
-	r.Reports.Put(engine.Report{Engine: "e", State: engine.NotNeeded, Reason: v1alpha1.ReasonUpToDate, Message: "Nothing."})
+	report := engine.Report{Engine: "e", State: engine.NotNeeded, Reason: v1alpha1.ReasonUpToDate, Message: "Nothing."}
+	if record.Grant != nil && record.Progress == nil {
+		report = engine.Report{Engine: "e", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Message: "Staged."}
+		c := &node.Status.Conditions[0]
+		c.Status, c.Reason, c.Message = corev1.ConditionTrue, "UpdateStaged", "Staged. Heard in boot boot-2 from e (asks)."
+		node.Labels = map[string]string{v1alpha1.LabelRebootRequired: "true"}
+	}
+	r.Reports.Put(report)
 	return r, api, asked
 }
 
@@ -160,7 +169,7 @@ func TestReconcile(t *testing.T) {
 			record: Record{Grant: makeGrant(1, active, boot)},
 			change: func(r *Reconciler, _ *apiServer) { r.BootIDFile += ".gone" }, wantErr: "reading the boot ID",
 		},
-		"a grant begins the drain": {record: Record{Grant: makeGrant(1, active, boot)}, patches: 1},
+		"a grant begins the drain": {record: Record{Grant: makeGrant(1, active, boot)}, want: ctrl.Result{RequeueAfter: lookEvery}, patches: 1},
 		"a policy that cannot be read is asked for again": {
 			record: Record{Grant: makeGrant(1, active, boot)},
 			change: func(_ *Reconciler, api *apiServer) { api.policyErr = errAPI },
@@ -171,7 +180,7 @@ func TestReconcile(t *testing.T) {
 			change: func(r *Reconciler, api *apiServer) {
 				api.policyErr = errAPI
 				r.Drains.last = attempt{seq: 1, Drain: Drain{State: DrainFailed, Failures: 1, FailedAt: now}}
-				r.policy = remembered{1, Settings{Drain: v1alpha1.Drain{Timeout: &metav1.Duration{Duration: 5*time.Minute + time.Second}}}}
+				r.policy = remembered{1, now, Settings{Drain: v1alpha1.Drain{Timeout: &metav1.Duration{Duration: 5*time.Minute + time.Second}}}}
 			},
 			want: ctrl.Result{RequeueAfter: time.Second},
 		},
@@ -278,6 +287,43 @@ func TestReconcile_StopsTheDrainFirst(t *testing.T) {
 				end(api)
 				if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || d.running() {
 					t.Errorf("error %v, drain %+v", err, d.of(1).Drain)
+				}
+			})
+		})
+	}
+}
+
+// TestReconcile_WaitsForTheEndOfWhatItBegan: nothing is written where a drain is begun once more, or logind is asked once more,
+// and so nothing wakes the agent; it would never notice that the drain takes too long, or that the host does not go down.
+func TestReconcile_WaitsForTheEndOfWhatItBegan(t *testing.T) {
+	cases := map[string]struct {
+		phase v1alpha1.Phase
+		last  Drain
+		until time.Duration
+	}{
+		"a drain after one that failed":      {drainingPhase, Drain{State: DrainFailed, Failures: 1, FailedAt: now.Add(-time.Hour)}, 15 * time.Minute},
+		"a drain of a process before":        {drainingPhase, Drain{}, 15 * time.Minute},
+		"a reboot that logind has agreed to": {rebootingPhase, Drain{}, rebootPatience},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, d *Drains, _ *fakeDrainer) {
+				t.Helper()
+				r, api, _ := makeReconciler(t, Record{makeGrant(1, active, boot), makeProgress(1, tc.phase, boot)})
+				r.Drains = d
+				d.last = attempt{seq: 1, Drain: tc.last}
+				if tc.phase == rebootingPhase {
+					api.node.Status.Conditions = append(api.node.Status.Conditions, maintenance(makeObservation(goingDown))...)
+				}
+				<-r.Wake.rings // what the engine has said
+				if got, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || got != (ctrl.Result{}) || len(api.patches) > 0 {
+					t.Fatalf("%v, %v, patches %q", got, err, api.patches)
+				}
+				if len(r.Wake.rings) != 1 {
+					t.Error("nobody wakes the agent")
+				}
+				if got, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || got.RequeueAfter != tc.until {
+					t.Errorf("then it waits for %v, want %v: %v", got.RequeueAfter, tc.until, err)
 				}
 			})
 		})
@@ -400,5 +446,108 @@ func TestMetrics(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("metrics (-want +got):\n%s", diff)
+	}
+}
+
+func TestSettings_AreReadForAWriteAndHoldForWhatFollowsItAtOnce(t *testing.T) {
+	earlier := Settings{Drain: v1alpha1.Drain{Timeout: &metav1.Duration{Duration: time.Hour}}}
+	cases := map[string]struct {
+		phase v1alpha1.Phase
+		drain DrainState
+		call  Call
+		age   time.Duration
+		reads int
+	}{
+		"a drain that has begun":               {phase: drainingPhase},
+		"a drain that should have, long ago":   {phase: drainingPhase, age: policyLasts, reads: 1},
+		"a drain that is done: no return":      {phase: drainingPhase, drain: DrainDone, reads: 1},
+		"a drain that failed":                  {phase: drainingPhase, drain: DrainFailed, reads: 1},
+		"logind is to be called":               {phase: rebootingPhase},
+		"logind should have been, long ago":    {phase: rebootingPhase, age: policyLasts, reads: 1},
+		"logind is to be called again":         {phase: rebootingPhase, call: Call{Refusals: 1, RefusedAt: now.Add(-time.Hour)}, reads: 1},
+		"what another grant's policy said":     {phase: drainingPhase, age: -1, reads: 1},
+		"the same, and logind is to be called": {phase: rebootingPhase, age: -1, reads: 1},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r, api, _ := makeReconciler(t, Record{makeGrant(1, active, boot), makeProgress(1, tc.phase, boot)})
+			r.policy = remembered{1, now.Add(-tc.age), earlier}
+			if tc.age < 0 {
+				r.policy.seq, r.policy.at = 7, now
+			}
+			r.Drains.last = attempt{seq: 1, Drain: Drain{State: tc.drain, FailedAt: now}}
+			r.call = call{seq: 1, Call: tc.call}
+			o, err := r.observe(t.Context(), api.node)
+			if err != nil || api.policyReads != tc.reads || o.Policy == nil {
+				t.Fatalf("error %v, the policy was read %d times: %v", err, api.policyReads, o.Policy)
+			}
+			if reused := o.Policy.Drain.Timeout != nil; reused != (tc.reads == 0) {
+				t.Errorf("goes by %+v", o.Policy.Drain)
+			}
+		})
+	}
+}
+
+// TestReconcile_GoesByThePolicyAtThePointOfNoReturn: what it said when the drain began counts no more.
+func TestReconcile_GoesByThePolicyAtThePointOfNoReturn(t *testing.T) {
+	r, api, _ := makeReconciler(t, Record{makeGrant(1, active, boot), makeProgress(1, drainingPhase, boot)})
+	r.policy = remembered{1, now, Settings{Reboot: v1alpha1.Reboot{Coordinators: v1alpha1.CoordinatorsIgnore}}}
+	r.Drains.last = attempt{seq: 1, Drain: Drain{State: DrainDone}}
+	r.Coordinators = &coordinators{other: &host.Coordinator{Name: "locksmithd"}}
+	if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || strings.Contains(strings.Join(api.patches, ""), "Rebooting") {
+		t.Errorf("error %v, patches %q", err, api.patches)
+	}
+}
+
+// TestConfirm: the process that crossed the point of no return knows that it did; any other one asks.
+func TestConfirm(t *testing.T) {
+	crossed := Record{makeGrant(1, active, boot), makeProgress(1, rebootingPhase, boot)}
+	cases := map[string]struct {
+		crossed string
+		call    Call
+		want    string
+	}{
+		"by this process":                 {crossed: crossed.Progress.String()},
+		"by this process, some time ago":  {crossed: crossed.Progress.String(), call: Call{Refusals: 1}, want: "the API server is away"},
+		"by an earlier one":               {want: "the API server is away"},
+		"by this process, for an old one": {crossed: makeProgress(7, rebootingPhase, boot).String(), want: "the API server is away"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r, _, _ := makeReconciler(t, crossed)
+			r.crossed, r.Live = tc.crossed, &apiServer{getErr: errAPI}
+			err := r.confirm(t.Context(), Observation{BootID: boot, Record: crossed, Call: tc.call})
+			if got := fmt.Sprint(err); (err != nil) != (tc.want != "") || !strings.Contains(got, tc.want) && err != nil {
+				t.Errorf("got %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+// An administrator may take the cordon over while the node is drained: he uncordons it and cordons it again, faster than the
+// cache tells.
+func TestReconcile_AbortLeavesAnAdministratorsCordon(t *testing.T) {
+	cordonOf := func(manager string) []metav1.ManagedFieldsEntry {
+		return []metav1.ManagedFieldsEntry{{Manager: manager, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:unschedulable":{}}}`)}}
+	}
+	cases := map[string]struct {
+		cordon    []metav1.ManagedFieldsEntry
+		uncordons bool
+	}{
+		"the agent's own":                   {cordonOf(v1alpha1.FieldOwnerAgent), true},
+		"an administrator's":                {cordonOf("kubectl"), false},
+		"an API server that does not track": {nil, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r, api, _ := makeReconciler(t, Record{makeGrant(1, cancelled, boot), makeProgress(1, drainingPhase, boot)})
+			api.node.ManagedFields = tc.cordon
+			if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Contains(api.patches[0], "unschedulable"); got != tc.uncordons || !strings.Contains(api.patches[0], "Aborted") {
+				t.Errorf("wrote %s", api.patches[0])
+			}
+		})
 	}
 }

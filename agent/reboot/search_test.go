@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -25,6 +26,7 @@ func TestNext_Safety(t *testing.T) {
 			must(t, o, "begins without knowing how to drain", o.Policy != nil)
 			must(t, o, "takes an administrator's cordon", !s.Progress.Cordoned || !o.Unschedulable)
 			must(t, o, "begins before it has heard what for", o.Engine != nil)
+			must(t, o, "begins without a need in this boot", o.Engine.State == engine.Needed || o.Requested)
 			tried := o.Record.last().Update
 			must(t, o, "reboots in vain a third time", tried == nil || tried.VainReboots == 0 || o.Requested)
 		case RunDrain:
@@ -103,7 +105,7 @@ func everything() iter.Seq[Observation] {
 	}
 	return func(yield func(Observation) bool) {
 		n := 0
-		product(makeObservation(), variants, func(o Observation) bool {
+		product(makeObservation(staged("")), variants, func(o Observation) bool {
 			n++
 			return n%stride != 0 || yield(o)
 		})
@@ -171,7 +173,12 @@ func progresses() []func(*Observation) {
 			}
 		}
 	}
-	return append(changes, tried(0), tried(1), tried(1, requesting("x")), func(o *Observation) { o.Engines, o.Engine = nil, nil })
+	return append(changes, tried(0), tried(1), tried(1, requesting("x")), unneeded, func(o *Observation) { o.Engines, o.Engine = nil, nil })
+}
+
+// unneeded is an engine that asks for nothing.
+func unneeded(o *Observation) {
+	hears(engine.Report{Engine: "update-engine", State: engine.NotNeeded, Reason: v1alpha1.ReasonUpToDate, Message: "Nothing is staged."})(o)
 }
 
 func policies() []func(*Observation) {

@@ -81,10 +81,10 @@ func Next(o Observation) Step {
 
 // resting waits for a grant. A node that is paused before its drain has begun never begins, nor one that would be rebooted
 // in vain, nor one whose pods are in the way: the manager takes the grant back. An agent that has just started hears first
-// what the reboot is for.
+// what the reboot is for: a host that went down by itself may have no need any more, and the manager does not know yet.
 func resting(o Observation) Step {
 	switch {
-	case !o.mayStart(), o.Paused, o.Engine == nil, o.inVain() != nil:
+	case !o.mayStart(), o.Paused, !o.asks(), o.inVain() != nil:
 		return Idle{}
 	case o.Policy == nil, o.StartLook.At.IsZero():
 		return Wait{Until: o.Now.Add(policyRetry)}
@@ -98,8 +98,11 @@ func resting(o Observation) Step {
 
 // mayBegin tells whether nothing but the node's pods can keep the agent from beginning.
 func (o Observation) mayBegin() bool {
-	return o.mayStart() && o.ProgressErr == nil && !o.Paused && o.Engine != nil && o.inVain() == nil && o.Policy != nil
+	return o.mayStart() && o.ProgressErr == nil && !o.Paused && o.asks() && o.inVain() == nil && o.Policy != nil
 }
+
+// asks tells whether the host needs a reboot in this boot, as far as its engines have been heard in it.
+func (o Observation) asks() bool { return o.Engine != nil && need(o).Status == corev1.ConditionTrue }
 
 // draining looks for a reason to stop first, then at the drain.
 func draining(o Observation) Step {

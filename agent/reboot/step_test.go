@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -23,20 +24,25 @@ func TestNext_AtRest(t *testing.T) {
 	paused := func(o *Observation) { o.Paused = true }
 	uncordoned := func(o *Observation) { o.Unschedulable = false }
 	noPolicy := func(o *Observation) { o.Policy = nil }
+	unknown := hears(engine.Report{Engine: "update-engine", State: engine.Unknown, Reason: v1alpha1.ReasonEngineUnreachable})
+	requested := *begin
 	cases := map[string]struct {
 		o    Observation
 		want Step
 	}{
-		"nothing to do":                                    {makeObservation(), Idle{}},
-		"a grant begins the drain":                         {makeObservation(granted(1, active)), StartDrain{*begin}},
-		"a pause comes first (behaviour 23)":               {makeObservation(granted(1, active), paused), Idle{}},
-		"a policy that cannot be read is asked for again":  {makeObservation(granted(1, active), noPolicy), Wait{now.Add(30 * time.Second)}},
-		"no policy is asked for without a grant":           {makeObservation(noPolicy), Idle{}},
-		"an aborted attempt is not begun again":            {makeObservation(granted(1, active), inPhase(1, abortedPhase)), Idle{}},
-		"an aborted attempt makes way for the next":        {makeObservation(granted(2, active), inPhase(1, abortedPhase)), StartDrain{begin2}},
-		"an agent that has just started hears first why":   {makeObservation(granted(1, active), func(o *Observation) { o.Engines, o.Engine = nil, nil }), Idle{}},
-		"a reboot that happened is the manager's business": {makeObservation(rebootedBefore), Idle{}},
-		"a reboot that happened makes way for the next":    {makeObservation(rebootedBefore, granted(2, active), uncordoned), StartDrain{begin2}},
+		"a host that lost its power needs nothing any more, and the manager does not know yet": {makeObservation(granted(1, active)), Idle{}},
+		"an engine that is gone is no need":                                                    {makeObservation(unknown, granted(1, active)), Idle{}},
+		"an administrator's request is a need":                                                 {makeObservation(requesting("x"), granted(1, active)), StartDrain{requested}},
+		"nothing to do":                                                                        {makeObservation(), Idle{}},
+		"a grant begins the drain":                                                             {makeObservation(staged(""), granted(1, active)), StartDrain{*begin}},
+		"a pause comes first (behaviour 23)":                                                   {makeObservation(staged(""), granted(1, active), paused), Idle{}},
+		"a policy that cannot be read is asked for again":                                      {makeObservation(staged(""), granted(1, active), noPolicy), Wait{now.Add(30 * time.Second)}},
+		"no policy is asked for without a grant":                                               {makeObservation(noPolicy), Idle{}},
+		"an aborted attempt is not begun again":                                                {makeObservation(staged(""), granted(1, active), inPhase(1, abortedPhase)), Idle{}},
+		"an aborted attempt makes way for the next":                                            {makeObservation(staged(""), granted(2, active), inPhase(1, abortedPhase)), StartDrain{begin2}},
+		"an agent that has just started hears first why":                                       {makeObservation(staged(""), granted(1, active), func(o *Observation) { o.Engines, o.Engine = nil, nil }), Idle{}},
+		"a reboot that happened is the manager's business":                                     {makeObservation(rebootedBefore), Idle{}},
+		"a reboot that happened makes way for the next":                                        {makeObservation(rebootedBefore, staged(""), granted(2, active), uncordoned), StartDrain{begin2}},
 	}
 	check(t, cases)
 }

@@ -1,6 +1,10 @@
 package v1alpha1
 
-import corev1 "k8s.io/api/core/v1"
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
 
 // Conditions this project keeps on a Node, beside the standard ones of KEP-5683 (corev1.NodeDrainInProgress,
 // corev1.NodeDrained, corev1.NodeMaintenanceInProgress).
@@ -83,3 +87,20 @@ const FieldOwnerAgent = "reboot-operator-agent"
 
 // FieldOwnerManager is the field manager of the manager's writes.
 const FieldOwnerManager = "reboot-operator-manager"
+
+// CordonIsAgents tells by managedFields whether a cordon is still the agent's own. An administrator who uncordons the node
+// and cordons it again owns the field from then on, and the node stays cordoned. Without managedFields the record's word
+// counts.
+func CordonIsAgents(node *corev1.Node) bool {
+	owned := false
+	for _, entry := range node.ManagedFields {
+		if entry.FieldsV1 == nil || !strings.Contains(string(entry.FieldsV1.GetRawBytes()), `"f:unschedulable"`) {
+			continue
+		}
+		if entry.Manager == FieldOwnerAgent {
+			return true
+		}
+		owned = true
+	}
+	return !owned
+}

@@ -451,15 +451,24 @@ func TestEngine_StopsWhileItWaitsForTheBus_Behaviour58(t *testing.T) {
 	h.Until("the next try to be due", h.Clock.HasWaiters, 0)
 }
 
+func TestEngine_HearsOfAnUpdateWhoseSignalOvertakesAnOlderAnswer(t *testing.T) {
+	h := newHarness(t)
+	ostree := h.install(running)
+	ostree.BeforeAnswer(func() { h.Must(ostree.Stage("40.2")) })
+	h.start()
+	h.Expect(upToDate)
+	h.Expect(staged402)
+}
+
 func TestEngine_ReadsOnceForABurstOfOccasions(t *testing.T) {
-	w := watch{engine: &Engine{}, owner: ":1.1", read: 10}
+	w := watch{engine: &Engine{}, owner: ":1.1", found: 10, read: 12}
 	body := []any{osInterface, map[string]dbus.Variant{"DefaultDeployment": dbus.MakeVariant(1)}, []string{}}
 	var again []bool
-	for _, sequence := range []dbus.Sequence{8, 9, 11} {
+	for _, sequence := range []dbus.Sequence{8, 9, 11, 13} {
 		signal := &dbus.Signal{Sender: ":1.1", Path: sysrootPath, Name: propertiesChanged, Body: body, Sequence: sequence}
 		again = append(again, w.hear(t.Context(), signal))
 	}
-	if !slices.Equal(again, []bool{false, false, true}) {
-		t.Errorf("occasions before and after the read: %v", again)
+	if !slices.Equal(again, []bool{false, false, true, true}) {
+		t.Errorf("occasions before, during and after the read: %v", again)
 	}
 }

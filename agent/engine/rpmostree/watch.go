@@ -38,9 +38,11 @@ type watch struct {
 
 	// owner is the unique name behind rpm-ostree's. Empty: the daemon is not running.
 	owner string
-	// found is when the bus said so. An earlier NameOwnerChanged is older news.
+	// found is when the bus said so, just before the deployments are asked for. Whatever was told earlier is older news:
+	// the answer knows of it.
 	found dbus.Sequence
-	// read is when the deployments were read last. Any occasion to read them that is earlier has been taken.
+	// read is when the deployments were told last, by whoever had the name by then. A signal between found and read may be
+	// newer than the answer, and is an occasion to ask once more.
 	read dbus.Sequence
 	// retry is the pause after the next read that fails.
 	retry time.Duration
@@ -50,9 +52,6 @@ func (w *watch) run(ctx context.Context) error {
 	signals := make(chan *dbus.Signal, 64)
 	w.daemon.conn.Signal(signals)
 	if err := w.subscribe(ctx); err != nil {
-		return err
-	}
-	if err := w.findOwner(ctx); err != nil {
 		return err
 	}
 	w.retry = firstRetry
@@ -132,7 +131,7 @@ func (w *watch) hear(ctx context.Context, signal *dbus.Signal) bool {
 		if err != nil {
 			w.engine.malformed(ctx, err)
 		}
-		return again && signal.Sequence > w.read
+		return again && signal.Sequence > w.found
 	}
 	return false
 }
@@ -155,6 +154,9 @@ func (w *watch) hearOwner(ctx context.Context, signal *dbus.Signal) bool {
 // ask reads the deployments and returns when to read them again. An error means that the connection is of no more use;
 // that rpm-ostree does not answer is something learnt.
 func (w *watch) ask(ctx context.Context, flags dbus.Flags) (time.Duration, error) {
+	if err := w.findOwner(ctx); err != nil {
+		return 0, err
+	}
 	value, read, err := w.daemon.property(ctx, "Deployments", flags)
 	w.read = max(w.read, read)
 	if err != nil {

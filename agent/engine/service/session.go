@@ -32,9 +32,10 @@ type session struct {
 
 	// owner is the unique name behind the service's. Empty: nobody has it.
 	owner string
-	// found is when the bus said so. An earlier NameOwnerChanged is older news.
+	// found is when the bus said so, just before the status is asked for. Whatever was told earlier is older news.
 	found dbus.Sequence
-	// read is when the last status was read. What the service broadcast earlier is older news.
+	// read is when the last status was told. What the service broadcast between found and read may be newer or older than
+	// that: it is asked once more.
 	read dbus.Sequence
 }
 
@@ -105,25 +106,27 @@ func (s *session) hear(ctx context.Context, signal *dbus.Signal) bool {
 		// Somebody else could send a signal of this name straight to us, but not under the name of the bus.
 		return signal.Sequence > s.found
 	case signal.Path == s.watch.Path:
-		s.hearStatus(ctx, signal)
+		return s.hearStatus(ctx, signal)
 	}
 	return false
 }
 
-func (s *session) hearStatus(ctx context.Context, signal *dbus.Signal) {
+// hearStatus passes on what is news, and tells whether the service should be asked which of two words is the newer one.
+func (s *session) hearStatus(ctx context.Context, signal *dbus.Signal) bool {
 	member, ours := strings.CutPrefix(signal.Name, s.watch.Interface+".")
 	fromOwner := s.owner != "" && signal.Sender == s.owner
 	switch {
 	case !ours || !slices.Contains(s.watch.Signals, member):
-		return
+		return false
 	case s.watch.OwnerOnly && !fromOwner:
-		return // A rule does not hold back what is sent straight to us.
+		return false // A rule does not hold back what is sent straight to us.
 	case fromOwner && signal.Sequence < s.read:
-		return
+		return signal.Sequence > s.found
 	}
 	if err := s.listener.Hear(member, signal.Body, fromOwner); err != nil {
 		s.watch.malformed(ctx, err)
 	}
+	return false
 }
 
 // ask finds out who the service is and what it says, and returns when to ask again. An error means that the connection
@@ -143,6 +146,8 @@ func (s *session) ask(ctx context.Context) (time.Duration, error) {
 		return PollInterval, nil
 	case ctx.Err() != nil || !s.conn.Connected():
 		return 0, err
+	case hasLeft(err):
+		return retryInterval, nil // It left between the look-up and the question: NameOwnerChanged is on its way.
 	}
 	s.unanswered(ctx, err)
 	return retryInterval, nil

@@ -37,10 +37,25 @@ func (r *recorder) Lost(why string, presence engine.Presence) {
 	*r = append(*r, fmt.Sprint(presence, " ", why))
 }
 
+// leaves is a service that leaves the bus before it is asked.
+type leaves struct {
+	*recorder
+
+	conn *dbus.Conn
+	name string
+}
+
+func (l leaves) Read(ctx context.Context, _ Call) error {
+	if _, err := l.conn.ReleaseName(l.name); err != nil {
+		return err
+	}
+	return l.conn.Object(l.name, "/").CallWithContext(ctx, l.name+".GetStatus", dbus.FlagNoAutoStart).Err
+}
+
 func TestSession_Hear(t *testing.T) {
 	const owner, stranger = ":1.1", ":1.9"
 	status := dbus.Signal{
-		Sender: owner, Path: "/engine", Name: "org.example.Engine.Status", Body: []any{"idle"}, Sequence: 11,
+		Sender: owner, Path: "/engine", Name: "org.example.Engine.Status", Body: []any{"idle"}, Sequence: 13,
 	}
 	but := func(change func(*dbus.Signal)) *dbus.Signal {
 		signal := status
@@ -64,7 +79,10 @@ func TestSession_Hear(t *testing.T) {
 		"a stranger's word, where only the owner's counts": {
 			signal: but(func(s *dbus.Signal) { s.Sender = stranger }), ownerOnly: true,
 		},
-		"the owner's older news than its answer": {signal: but(func(s *dbus.Signal) { s.Sequence = 9 })},
+		"the owner's older news than the question": {signal: but(func(s *dbus.Signal) { s.Sequence = 9 })},
+		"the owner's news between the question and its answer": {
+			signal: but(func(s *dbus.Signal) { s.Sequence = 11 }), asks: true,
+		},
 		"a malformed body (behaviour 5)": {
 			signal: but(func(s *dbus.Signal) { s.Body = []any{errors.New("no status")} }), malformed: 1,
 		},
@@ -85,7 +103,7 @@ func TestSession_Hear(t *testing.T) {
 			s := session{watch: Watch{
 				Path: "/engine", Interface: "org.example.Engine", Signals: []string{"Status"}, OwnerOnly: tc.ownerOnly,
 				Malformed: func() { malformed++ },
-			}, listener: &heard, owner: owner, found: 10, read: 10}
+			}, listener: &heard, owner: owner, found: 10, read: 12}
 			if asks := s.hear(t.Context(), tc.signal); asks != tc.asks {
 				t.Errorf("asks again: %v, want %v", asks, tc.asks)
 			}
@@ -131,6 +149,11 @@ func TestSession_Ask(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, heard); diff != "" {
 		t.Errorf("heard (-want +got):\n%s", diff)
+	}
+	s.listener = leaves{&heard, conn, name}
+	ask()
+	if diff := cmp.Diff(want, heard); diff != "" {
+		t.Errorf("it left between the look-up and the question, which NameOwnerChanged tells (-want +got):\n%s", diff)
 	}
 	_ = conn.Close()
 	if _, err := s.ask(t.Context()); err == nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/go-logr/logr"
 
@@ -25,6 +26,11 @@ func (e *unansweredError) Unwrap() error { return e.cause }
 
 // IsUnknownMethod tells whether a Call failed because the service is of a version without the method.
 func IsUnknownMethod(err error) bool { return host.ErrorName(err) == busDaemon+".Error.UnknownMethod" }
+
+// hasLeft tells whether a call failed because nobody has the name any more that it went to.
+func hasLeft(err error) bool {
+	return slices.Contains([]string{errNameHasOwner, busDaemon + ".Error.ServiceUnknown"}, host.ErrorName(err))
+}
 
 // unanswered says that the service is there and has told no status.
 func (s *session) unanswered(ctx context.Context, err error) {

@@ -58,6 +58,7 @@ type Logind struct {
 	deaf       bool
 	preparing  bool
 	calls      []string
+	held       map[string]chan struct{}
 }
 
 // StartLogind puts a logind on the bus, the current systemd's.
@@ -94,6 +95,27 @@ func (l *Logind) FailReboot(name, message string) {
 
 // AcceptAndDoNothing makes accepted reboots leave no trace at all: no callback, no PreparingForShutdown.
 func (l *Logind) AcceptAndDoNothing(deaf bool) { l.set(func() { l.deaf = deaf }) }
+
+// Hold lets calls of a method, such as ListInhibitors, wait until release is called, which happens once. Calls tells of them.
+func (l *Logind) Hold(method string) (release func()) {
+	gate := make(chan struct{})
+	l.set(func() { l.held = map[string]chan struct{}{method: gate} })
+	return func() {
+		l.set(func() { l.held = nil })
+		close(gate)
+	}
+}
+
+// called notes a call, and returns when nobody holds its method.
+func (l *Logind) called(method string, args ...any) {
+	l.mu.Lock()
+	l.calls = append(l.calls, fmt.Sprintf("%s(%s)", method, fmt.Sprint(args...)))
+	gate := l.held[method]
+	l.mu.Unlock()
+	if gate != nil {
+		<-gate
+	}
+}
 
 // SetInhibitors replaces the locks, and tells of it as the real one does.
 func (l *Logind) SetInhibitors(inhibitors ...Inhibitor) {
@@ -152,16 +174,16 @@ func (l *Logind) export(conn *dbus.Conn) error {
 }
 
 func (l *Logind) canReboot() (string, *dbus.Error) {
+	l.called("CanReboot")
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.calls = append(l.calls, "CanReboot()")
 	return l.answer, nil
 }
 
 func (l *Logind) listInhibitors() ([]Inhibitor, *dbus.Error) {
+	l.called("ListInhibitors")
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.calls = append(l.calls, "ListInhibitors()")
 	return slices.Clone(l.inhibitors), nil
 }
 
@@ -175,16 +197,16 @@ func (l *Logind) property(iface, name string) (dbus.Variant, *dbus.Error) {
 }
 
 func (l *Logind) reboot(interactive bool) *dbus.Error {
+	l.called("Reboot", interactive)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.calls = append(l.calls, fmt.Sprintf("Reboot(%t)", interactive))
 	return l.goDown(l.systemd == SystemdCurrent)
 }
 
 func (l *Logind) rebootWithFlags(flags uint64) *dbus.Error {
+	l.called("RebootWithFlags", fmt.Sprintf("%#x", flags))
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.calls = append(l.calls, fmt.Sprintf("RebootWithFlags(%#x)", flags))
 	switch {
 	case l.systemd == SystemdWithoutFlags:
 		return namedError("org.freedesktop.DBus.Error.UnknownMethod", "Unknown method RebootWithFlags")

@@ -39,6 +39,7 @@ type RPMOSTree struct {
 	calls       []string
 	clients     map[string]string
 	before      func()
+	late        func()
 	upgrade     func(*Transaction) error
 	transaction *Transaction
 }
@@ -166,6 +167,10 @@ func (r *RPMOSTree) GarbleDeployments(value any) { r.set(func() { r.garbled = va
 func (r *RPMOSTree) FailReads(name, message string) {
 	r.set(func() { r.failure = namedError(name, message) })
 }
+
+// BeforeAnswer is called once, when the next read of a property has its answer and before it is sent: what the daemon says
+// meanwhile overtakes an answer that is older.
+func (r *RPMOSTree) BeforeAnswer(hook func()) { r.set(func() { r.late = hook }) }
 
 // EmitPropertiesChanged emits the signal with any body, fit or not, as the daemon.
 func (r *RPMOSTree) EmitPropertiesChanged(body ...any) error {

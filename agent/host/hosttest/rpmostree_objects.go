@@ -75,6 +75,16 @@ func orEmpty(m map[string]dbus.Variant) map[string]dbus.Variant {
 
 // get returns a value of type any, which godbus sends as what it holds: that is how it can answer garbled.
 func (r *RPMOSTree) get(iface, name string) (any, *dbus.Error) {
+	value, failure := r.look(iface, name)
+	var late func()
+	r.set(func() { late, r.late = r.late, nil })
+	if late != nil {
+		late()
+	}
+	return value, failure
+}
+
+func (r *RPMOSTree) look(iface, name string) (any, *dbus.Error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.reads++

@@ -1,0 +1,109 @@
+package drain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
+)
+
+const (
+	// listSeconds bounds a LIST.
+	listSeconds = 30
+	// watchSeconds ends a WATCH, so that one that died silently is noticed.
+	watchSeconds = 300
+)
+
+// Client asks the API server for what a drain reads and writes, as one identity. It knows three kinds: a Clientset is of all
+// of them, and its methods for those that nobody calls are linked into the program too.
+type Client struct {
+	core, policy rest.Interface
+	parameters   runtime.ParameterCodec
+}
+
+// NewClient makes the client of the identity that config names. It speaks protobuf, and its limits of the rate are of all its
+// requests together.
+func NewClient(config *rest.Config) (*Client, error) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(corev1.AddToScheme(scheme), policyv1.AddToScheme(scheme)); err != nil {
+		return nil, fmt.Errorf("registering the kinds of a drain: %w", err)
+	}
+	config = rest.CopyConfig(config)
+	config.ContentType = runtime.ContentTypeProtobuf
+	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	if config.RateLimiter == nil && config.QPS > 0 {
+		config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(config.QPS, config.Burst)
+	}
+	core, err := clientOf(config, "/api", corev1.SchemeGroupVersion)
+	if err != nil {
+		return nil, err
+	}
+	policy, err := clientOf(config, "/apis", policyv1.SchemeGroupVersion)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{core: core, policy: policy, parameters: runtime.NewParameterCodec(scheme)}, nil
+}
+
+func clientOf(config *rest.Config, path string, group schema.GroupVersion) (rest.Interface, error) {
+	config = rest.CopyConfig(config)
+	config.APIPath, config.GroupVersion = path, &group
+	client, err := rest.RESTClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("making the client for %s: %w", group, err)
+	}
+	return client, nil
+}
+
+// pods lists the pods that a field selector selects. The resource version is left unset: the API server answers from its
+// cache, by an index on the node's name, with data as fresh as the store's.
+func (c *Client) pods(ctx context.Context, selector string) (*corev1.PodList, error) {
+	list := &corev1.PodList{}
+	return list, c.list(ctx, c.core.Get().Resource("pods"), selector, list)
+}
+
+// budgets lists the PodDisruptionBudgets of a namespace, as fresh as the pods.
+func (c *Client) budgets(ctx context.Context, namespace string) (*policyv1.PodDisruptionBudgetList, error) {
+	list := &policyv1.PodDisruptionBudgetList{}
+	return list, c.list(ctx, c.policy.Get().Namespace(namespace).Resource("poddisruptionbudgets"), "", list)
+}
+
+// watchPods follows the pods that a field selector selects, from a resource version on.
+func (c *Client) watchPods(ctx context.Context, selector, version string) (watch.Interface, error) {
+	return c.watch(ctx, c.core.Get().Resource("pods"), &metav1.ListOptions{
+		FieldSelector: selector, ResourceVersion: version, AllowWatchBookmarks: true,
+	})
+}
+
+// watchBudgets follows the PodDisruptionBudgets of a namespace, and begins with all that there is.
+func (c *Client) watchBudgets(ctx context.Context, namespace string) (watch.Interface, error) {
+	return c.watch(ctx, c.policy.Get().Namespace(namespace).Resource("poddisruptionbudgets"), &metav1.ListOptions{})
+}
+
+func (c *Client) namespace(ctx context.Context, name string) (*corev1.Namespace, error) {
+	namespace := &corev1.Namespace{}
+	return namespace, c.core.Get().Resource("namespaces").Name(name).Do(ctx).Into(namespace)
+}
+
+func (c *Client) list(ctx context.Context, request *rest.Request, selector string, list runtime.Object) error {
+	seconds := int64(listSeconds)
+	options := &metav1.ListOptions{FieldSelector: selector, TimeoutSeconds: &seconds}
+	return request.VersionedParams(options, c.parameters).Timeout(listSeconds * time.Second).Do(ctx).Into(list)
+}
+
+func (c *Client) watch(ctx context.Context, request *rest.Request, options *metav1.ListOptions) (watch.Interface, error) {
+	seconds := int64(watchSeconds)
+	options.Watch, options.TimeoutSeconds = true, &seconds
+	return request.VersionedParams(options, c.parameters).Timeout(watchSeconds * time.Second).Watch(ctx)
+}

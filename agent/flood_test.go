@@ -1,0 +1,163 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/limits/footprint"
+)
+
+// reconciles is how often the agents of this process have decided.
+func reconciles() (sum int) {
+	GinkgoHelper()
+	families, err := metrics.Registry.Gather()
+	Expect(err).NotTo(HaveOccurred())
+	for _, family := range families {
+		if family.GetName() != "controller_runtime_reconcile_total" {
+			continue
+		}
+		for _, m := range family.GetMetric() {
+			for _, l := range m.GetLabel() {
+				if l.GetName() == "controller" && l.GetValue() == "agent" {
+					sum += int(m.GetCounter().GetValue())
+				}
+			}
+		}
+	}
+	return sum
+}
+
+// flooded measures what a flood leaves behind, after a tenth of it: nothing, and nothing is asked of the API server.
+func (m *machine) flooded(what string, one func(i int)) (decided int) {
+	GinkgoHelper()
+	size := times("FLOOD", 200)
+	for i := range size / 10 {
+		one(i)
+	}
+	m.rests()
+	before, began, asked := now(), reconciles(), m.requests.len()
+	begin := time.Now()
+	for i := range size {
+		one(size + i)
+	}
+	took := time.Since(begin)
+	m.rests()
+	decided = reconciles() - began
+	after := stays(before, allowedHeap)
+	Expect(m.requests.len()-asked).To(BeNumerically("<=", 2), "watches that end by themselves are opened again; nothing else is asked")
+	flood := footprint.Flood{
+		What: what, Size: size, Took: took, Decisions: decided, Requests: m.requests.len() - asked, Before: before, After: after,
+	}
+	AddReportEntry("flood", flood.String())
+	Expect(footprint.Tell("floods", "agent", flood.Cells())).To(Succeed())
+	return decided
+}
+
+// rests waits until the agent has decided about all it has heard.
+func (m *machine) rests() {
+	GinkgoHelper()
+	last := -1
+	Eventually(func() bool {
+		before := last
+		last = reconciles()
+		return before == last
+	}).WithPolling(200 * time.Millisecond).Should(BeTrue())
+}
+
+var _ = Describe("A flood", func() {
+	// timed is how many decisions are made by the minute while a flood lasts for minutes: an agent that asks for a reboot looks
+	// again at what no signal tells of.
+	const timed = 10
+	asking := func(ctx SpecContext) *machine {
+		m := measured(ctx, v1alpha1.RebootPolicySpec{})
+		m.start(ctx)
+		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "please")
+		m.shows(ctx, needOf, Equal("True Requested"))
+		m.tells(ctx, v1alpha1.EventRebootRequired)
+		return m
+	}
+
+	It("of what logind tells is decided about in fewer passes than there are signals", func(ctx SpecContext) {
+		m := asking(ctx)
+		size := times("FLOOD", 200)
+		decided := m.flooded("signals of logind about inhibitors", func(int) { m.logind.SetInhibitors() })
+		Expect(decided).To(BeNumerically("<=", size))
+
+		By("not listening to what it does not need")
+		conn, err := m.bus.Connect()
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(conn.Close)
+		decided = m.flooded("signals PrepareForShutdown, and properties that anybody else changes", func(i int) {
+			Expect(conn.Emit("/org/freedesktop/login1", "org.freedesktop.login1.Manager.PrepareForShutdown", i%2 == 0)).To(Succeed())
+			Expect(conn.Emit("/org/freedesktop/login1", "org.freedesktop.DBus.Properties.PropertiesChanged",
+				"org.freedesktop.login1.Manager", map[string]dbus.Variant{"BlockInhibited": dbus.MakeVariant("")}, []string{})).To(Succeed())
+		})
+		Expect(decided).To(BeZero())
+	})
+
+	It("of progress that update engines make is absorbed", func(ctx SpecContext) {
+		m := measured(ctx, v1alpha1.RebootPolicySpec{})
+		cos, err := m.bus.StartCOSUpdateEngine(hosttest.COSCurrent)
+		Expect(err).NotTo(HaveOccurred())
+		booted := hosttest.Deployment{Version: "40.1", Booted: true}
+		ostree, err := m.bus.InstallRPMOSTree(booted)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(ostree.Start()).To(Succeed())
+		m.start(ctx, "--engines=update-engine,cos-update-engine,rpm-ostree")
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+		m.flooded("signals of update_engine", func(i int) {
+			Expect(m.engine.Emit(hosttest.Status{Op: hosttest.OpDownloading, Version: "4001.0.0", Size: 1 << 20, Progress: float64(i%100) / 100})).To(Succeed())
+		})
+		m.flooded("signals of COS' update_engine", func(i int) {
+			Expect(cos.Emit(hosttest.COSStatus{Op: hosttest.COSDownloading, Version: "17800.147.54", Size: int64(i)})).To(Succeed())
+		})
+		m.flooded("signals of rpm-ostree", func(int) { Expect(ostree.SetDeployments(booted)).To(Succeed()) })
+
+		By("hearing what comes after")
+		Expect(m.engine.Emit(hosttest.NeedReboot("4593.1.0"))).To(Succeed())
+		m.shows(ctx, needOf, Equal("True UpdateStaged"))
+	})
+
+	It("of heartbeats, and of labels that are nobody's business, is not even looked at (behaviours 4, 56)", func(ctx SpecContext) {
+		m := asking(ctx)
+		Expect(m.flooded("heartbeats", func(int) { m.heartbeat(ctx) })).To(BeNumerically("<=", timed))
+		Expect(m.flooded("changes of the Node's labels", func(i int) {
+			m.change(ctx, func(node *corev1.Node) { node.Labels["example.com/flood"] = strconv.Itoa(i) })
+		})).To(BeNumerically("<=", timed))
+		other := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		Expect(m.flooded("changes of another Node", func(i int) {
+			other.change(ctx, func(node *corev1.Node) { node.Labels["example.com/flood"] = strconv.Itoa(i) })
+		})).To(BeNumerically("<=", timed))
+	})
+
+	It("of needs that come and go is written no faster than an agent writes, and each write causes one Event at most", func(ctx SpecContext) {
+		m := measured(ctx, v1alpha1.RebootPolicySpec{})
+		m.tune = func(config *rest.Config) { config.QPS = 0 } // the agent's own limit
+		m.start(ctx)
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+		begin, size := time.Now(), times("FLOOD", 200)
+		for i := range size {
+			Expect(m.engine.Emit(hosttest.NeedReboot(fmt.Sprintf("5000.%d.0", i)))).To(Succeed())
+			Expect(m.engine.Emit(hosttest.Idle())).To(Succeed())
+		}
+		Expect(m.engine.Emit(hosttest.NeedReboot("6000.0.0"))).To(Succeed())
+		m.shows(ctx, messageOf(v1alpha1.NodeRebootRequired), ContainSubstring("6000.0.0"))
+		m.rests()
+		allowed := burst + qps*int(time.Since(begin).Seconds()+2)
+		writes, events := len(m.requests.writes()), m.eventsOf(ctx)[v1alpha1.EventRebootRequired]
+		AddReportEntry("flood", fmt.Sprintf("%d needs that come and go in %s: %d writes, %d Events", size, time.Since(begin).Round(time.Millisecond), writes, events))
+		Expect(footprint.Tell("events", fmt.Sprintf("agent, %d needs that come and go", size), writes, events)).To(Succeed())
+		Expect(writes).To(BeNumerically("<=", allowed))
+		Expect(events).To(BeNumerically("<=", writes))
+	})
+})

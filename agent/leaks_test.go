@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/limits/footprint"
+)
+
+// muffled is the log of the suite. It keeps nothing while a spec measures the heap.
+type muffled struct {
+	to    io.Writer
+	quiet atomic.Bool
+}
+
+// Write implements io.Writer.
+func (m *muffled) Write(line []byte) (int, error) {
+	if m.quiet.Load() {
+		return len(line), nil
+	}
+	return m.to.Write(line)
+}
+
+// measured is a machine whose agent leaves nothing behind in this very process: no log, no list of its requests, and no pauses
+// between requests.
+func measured(ctx context.Context, spec v1alpha1.RebootPolicySpec) *machine {
+	GinkgoHelper()
+	logs.quiet.Store(true)
+	DeferCleanup(func() { logs.quiet.Store(false) })
+	m := newMachine(ctx, spec)
+	m.tune = func(config *rest.Config) {
+		config.RateLimiter = flowcontrol.NewFakeAlwaysRateLimiter()
+		m.requests.countOnly = true
+	}
+	return m
+}
+
+// times is how often: what a variable says, or few.
+func times(variable string, few int) int {
+	if n, err := strconv.Atoi(os.Getenv(variable)); err == nil {
+		return n
+	}
+	return few
+}
+
+// stays expects that nothing has grown but by what is allowed, as soon as what ends has ended.
+func stays(before footprint.Footprint, heap int64) footprint.Footprint {
+	GinkgoHelper()
+	var after footprint.Footprint
+	Eventually(func() string {
+		after = now()
+		return after.Growth(before, heap)
+	}).WithTimeout(10 * time.Second).WithPolling(200 * time.Millisecond).Should(BeEmpty())
+	return after
+}
+
+func now() footprint.Footprint {
+	GinkgoHelper()
+	f, err := footprint.Now()
+	if err != nil {
+		Skip(err.Error())
+	}
+	return f
+}
+
+// attempts makes one process of the agent go through all that it lives to see: the need, an inhibitor that comes and goes, a
+// drain that a budget holds up and whose grant is taken back, and a drain to its end, past the point of no return, to a boot
+// that ends no process: as if the host were frozen while it was down.
+type attempts struct {
+	*machine
+
+	seq int64
+}
+
+func (a *attempts) cycle(ctx context.Context) {
+	GinkgoHelper()
+	a.pod(ctx, "protected", a.owner("ReplicaSet"))
+	a.setBudget(ctx, 0)
+	version := fmt.Sprintf("5000.%d.0", a.boots.Load())
+	Expect(a.engine.Emit(hosttest.NeedReboot(version))).To(Succeed())
+	a.shows(ctx, needOf, Equal("True UpdateStaged"))
+	a.logind.SetInhibitors(hosttest.BlockShutdown("backup", "not now"))
+	a.shows(ctx, objectionOf, HavePrefix(string(v1alpha1.ReasonInhibited)))
+	a.logind.SetInhibitors()
+	a.shows(ctx, objectionOf, BeEmpty())
+
+	a.seq++
+	a.grant(ctx, a.seq, v1alpha1.GrantActive)
+	a.shows(ctx, phaseOf, Equal(fmt.Sprintf("%d Draining cordoned", a.seq)))
+	a.grant(ctx, a.seq, v1alpha1.GrantCancelled)
+	a.shows(ctx, phaseOf, Equal(fmt.Sprintf("%d Aborted Cancelled", a.seq)))
+
+	a.allowEvictions(ctx)
+	a.seq++
+	reboots := a.logind.Reboots()
+	a.grant(ctx, a.seq, v1alpha1.GrantActive)
+	a.shows(ctx, phaseOf, Equal(fmt.Sprintf("%d Rebooting cordoned", a.seq)))
+	Eventually(a.logind.Reboots).Should(Equal(reboots + 1))
+
+	a.boots.Add(1)
+	Expect(a.runs(version)).To(Succeed())
+	Expect(os.WriteFile(a.bootIDFile(), []byte(a.bootID()+"\n"), 0o600)).To(Succeed())
+	Expect(a.engine.Emit(hosttest.Idle())).To(Succeed())
+	a.shows(ctx, needOf, Equal("False UpToDate"))
+	a.shows(ctx, conditionOf(corev1.NodeMaintenanceInProgress), Equal("False RebootSucceeded"))
+	a.finish(ctx)
+}
+
+// finish is the manager's part and the kubelet's.
+func (a *attempts) finish(ctx context.Context) {
+	GinkgoHelper()
+	node := a.node(ctx)
+	before := node.DeepCopy()
+	node.Status.NodeInfo.BootID = a.bootID()
+	Expect(api.Status().Patch(ctx, node, client.MergeFrom(before))).To(Succeed())
+	a.change(ctx, func(node *corev1.Node) { node.Spec.Unschedulable = false })
+}
+
+var _ = Describe("An agent that goes through reboot after reboot", func() {
+	It("leaves nothing behind: goroutines, connections, watches, memory", func(ctx SpecContext) {
+		m := measured(ctx, v1alpha1.RebootPolicySpec{})
+		m.logind.AcceptAndDoNothing(true)
+		m.start(ctx)
+		m.tightBudget(ctx)
+		a := &attempts{machine: m}
+		cycles := times("REBOOTS", 10)
+		through := func(cycles int) footprint.Footprint {
+			for range cycles {
+				a.cycle(ctx)
+			}
+			return now()
+		}
+		warm := through(cycles / 10)
+		half := through(cycles / 2)
+		through(cycles / 2)
+		after := stays(half, allowedHeap)
+		AddReportEntry("footprint", fmt.Sprintf("\n%d cycles: %s\n%d cycles: %s\n%d cycles: %s",
+			cycles/10, warm, cycles/10+cycles/2, half, cycles/10+cycles, after))
+		for at, f := range map[int]footprint.Footprint{cycles / 10: warm, cycles/10 + cycles/2: half, cycles/10 + cycles: after} {
+			Expect(footprint.Tell("cycles", "agent", at, f.Cells())).To(Succeed())
+		}
+	})
+})
+
+// allowedHeap is by how much the heap may differ between two moments, in bytes.
+const allowedHeap = 1 << 20
