@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"time"
 	_ "time/tzdata" // windows name IANA zones; the image has no zone files
 
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // kubeconfigs of people who run it by hand
@@ -13,11 +14,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/reboot-operator/reboot-operator/controllers"
+	"github.com/reboot-operator/reboot-operator/controllers/shutdown"
 )
 
-const usageError = 2
+const (
+	usageError = 2
+	// stopLimit is how long after SIGTERM there is to end in order, the Lease given back.
+	stopLimit = 4500 * time.Millisecond
+)
 
 func main() {
+	controllers.LimitGarbage(os.Getenv("GOGC"))
 	var options controllers.Options
 	var logging zap.Options
 	flags := flag.CommandLine
@@ -63,7 +70,7 @@ func run(options controllers.Options) error {
 	if err := errors.Join(controllers.SetupPolicies(mgr, options), controllers.SetupAgents(mgr, options)); err != nil {
 		return err
 	}
-	return mgr.Start(ctrl.SetupSignalHandler())
+	return shutdown.Run(ctrl.SetupSignalHandler(), mgr, stopLimit)
 }
 
 func exit(code int, err error) {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,19 +17,26 @@ import (
 )
 
 // applyFlight does what is due about one granted reboot. It reads the Node live and decides again with it, because the
-// cache may lag; the write carries the resourceVersion of that reading.
-func (r *RebootPolicyReconciler) applyFlight(ctx context.Context, s *state, t plan.Flight) error {
+// cache may lag; the write carries the resourceVersion of that reading. A bell is rung by what the cache has, with its
+// resourceVersion: that is all that the bell goes by, and hardly ever is it not the newest.
+func (r *RebootPolicyReconciler) applyFlight(ctx context.Context, s *state, p plan.Plan, t plan.Flight) error {
+	if t.Action == plan.RingBell {
+		err := r.ring(ctx, s, s.nodes[s.index[t.Entry.Node]], t.Node, t)
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+	}
 	live, err := r.liveNode(ctx, t.Entry.Node)
 	if err != nil {
 		return err
 	}
 	s.replace(snapshot.Trim(live))
-	i := s.index[t.Entry.Node]
-	now := plan.Reboots(s.Snapshot).Flight(t.Entry)
+	n := s.Nodes[s.index[t.Entry.Node]]
+	now := p.Again(s.Snapshot, n, t.Entry)
 	if now.Action != t.Action {
 		return nil
 	}
-	switch n := s.Nodes[i]; now.Action {
+	switch now.Action {
 	case plan.BeginHooks:
 		return r.beginHooks(ctx, s, live, n, now)
 	case plan.RingBell:
@@ -42,7 +51,7 @@ func (r *RebootPolicyReconciler) applyFlight(ctx context.Context, s *state, t pl
 }
 
 // ring tells the node of its grant: permission and condition in one write.
-func (r *RebootPolicyReconciler) ring(ctx context.Context, s *state, live *corev1.Node, n plan.Node, t plan.Flight) error {
+func (r *RebootPolicyReconciler) ring(ctx context.Context, s *state, live *corev1.Node, n *plan.Node, t plan.Flight) error {
 	grant, ok := plan.Ring(n.Record, t.Entry, s.Policy.Name, s.Now)
 	if !ok {
 		return nil
@@ -63,7 +72,7 @@ func (r *RebootPolicyReconciler) ring(ctx context.Context, s *state, live *corev
 }
 
 // cancel takes the grant back on the Node first; the ledger entry goes once the agent cannot start any more.
-func (r *RebootPolicyReconciler) cancel(ctx context.Context, s *state, live *corev1.Node, n plan.Node, t plan.Flight) error {
+func (r *RebootPolicyReconciler) cancel(ctx context.Context, s *state, live *corev1.Node, n *plan.Node, t plan.Flight) error {
 	grant, ok := plan.Cancel(n.Record, t.Entry, s.Policy.Name, s.Now)
 	if !ok {
 		return nil
@@ -83,7 +92,7 @@ func (r *RebootPolicyReconciler) cancel(ctx context.Context, s *state, live *cor
 }
 
 // finish puts the node back in service: the uncordon, the end of the grant and that of all it brought are one write.
-func (r *RebootPolicyReconciler) finish(ctx context.Context, s *state, live *corev1.Node, n plan.Node, t plan.Flight) error {
+func (r *RebootPolicyReconciler) finish(ctx context.Context, s *state, live *corev1.Node, n *plan.Node, t plan.Flight) error {
 	grant, ok := plan.Finish(n.Record, t.Entry, s.Policy.Name, n.BootID, s.Now)
 	if !ok {
 		return nil
@@ -93,7 +102,7 @@ func (r *RebootPolicyReconciler) finish(ctx context.Context, s *state, live *cor
 	if n.Preflight != "" {
 		patch.remove(v1alpha1.AnnotationPreflight)
 	}
-	uncordon := n.Progress.Cordoned && live.Spec.Unschedulable && cordonedByAgent(live)
+	uncordon := n.Progress.Cordoned && live.Spec.Unschedulable && v1alpha1.CordonIsAgents(live)
 	if uncordon {
 		patch.uncordon()
 	}
@@ -123,7 +132,7 @@ func (r *RebootPolicyReconciler) liveNode(ctx context.Context, name string) (*co
 // patchNode writes a Node and puts what came back into the state. What only the metadata and the status change goes to
 // the status endpoint, which takes both for a Node; spec goes to the main one.
 func (r *RebootPolicyReconciler) patchNode(ctx context.Context, s *state, node *corev1.Node, p *nodePatch) error {
-	written := &corev1.Node{ObjectMeta: node.ObjectMeta}
+	written := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name}} // the answer is read into it, and node is the cache's
 	owner := client.FieldOwner(v1alpha1.FieldOwnerManager)
 	var err error
 	if p.Spec != nil {

@@ -28,13 +28,16 @@ func (r *RebootPolicyReconciler) converge(ctx context.Context, s *state) (plan.P
 	}
 	tried := attempts{}
 	for range maxRounds {
-		p := plan.Reboots(s.Snapshot)
-		if r.applyFlights(ctx, s, p, tried) {
+		begun, rest := plan.Begin(s.Snapshot)
+		if r.applyFlights(ctx, s, begun, tried) {
 			continue
 		}
+		p := rest()
 		if !p.LedgerChanges() {
+			s.slotWaits = false
 			return p, errors.Join(tried.err(), r.finalize(ctx, s, p))
 		}
+		s.slotWaits = handsOver(p)
 		if len(p.Granted) > 0 {
 			r.mark(ctx, s, p) // before the bell rings: the pods go somewhere within a second
 		}
@@ -70,7 +73,7 @@ func (r *RebootPolicyReconciler) applyFlights(ctx context.Context, s *state, p p
 			continue
 		}
 		wrote = true
-		err := r.applyFlight(ctx, s, t)
+		err := r.applyFlight(ctx, s, p, t)
 		switch {
 		case apierrors.IsNotFound(err):
 			s.remove(t.Entry.Node)

@@ -13,7 +13,7 @@ import (
 
 // Every function of this file is called after the write that justifies it.
 
-func (r *RebootPolicyReconciler) granted(s *state, node *corev1.Node, n plan.Node, t plan.Flight) {
+func (r *RebootPolicyReconciler) granted(s *state, node *corev1.Node, n *plan.Node, t plan.Flight) {
 	r.observeGrant(s, n)
 	r.both(s, node, what{corev1.EventTypeNormal, v1alpha1.EventRebootGranted, "Grant"},
 		"policy %s grants node %s its reboot (number %d)", s.Policy.Name, node.Name, t.Entry.Seq)
@@ -28,7 +28,7 @@ func (r *RebootPolicyReconciler) cancelled(s *state, node *corev1.Node, t plan.F
 		"the grant of node %s is taken back (%s): %s", node.Name, t.Reason, t.Message)
 }
 
-func (r *RebootPolicyReconciler) finished(s *state, node *corev1.Node, n plan.Node, t plan.Flight, uncordoned bool) {
+func (r *RebootPolicyReconciler) finished(s *state, node *corev1.Node, n *plan.Node, t plan.Flight, uncordoned bool) {
 	observeReboot(s, n)
 	r.both(s, node, what{corev1.EventTypeNormal, v1alpha1.EventRebootSucceeded, "Finish"},
 		"node %s is back in service on boot %s", node.Name, n.BootID)
@@ -104,10 +104,16 @@ func (r *RebootPolicyReconciler) conflictEvent(before, after *v1alpha1.RebootPol
 // what an event says: its type, its reason and what the manager was doing.
 type what struct{ kind, reason, action string }
 
-// both emits an event on the Node and one on the policy, each related to the other.
+// both emits an event on the Node and one on the policy, each related to the other. In all versions of both, so that what is
+// repeated within minutes becomes a series: a node that comes and goes floods nobody.
 func (r *RebootPolicyReconciler) both(s *state, node *corev1.Node, w what, note string, args ...any) {
-	r.Recorder.Eventf(reference(node), s.Policy, w.kind, w.reason, w.action, note, args...)
-	r.Recorder.Eventf(s.Policy, reference(node), w.kind, w.reason, w.action, note, args...)
+	n, p := reference(node), policyReference(s.Policy)
+	r.Recorder.Eventf(n, p, w.kind, w.reason, w.action, note, args...)
+	r.Recorder.Eventf(p, n, w.kind, w.reason, w.action, note, args...)
+}
+
+func policyReference(p *v1alpha1.RebootPolicy) *corev1.ObjectReference {
+	return &corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "RebootPolicy", Name: p.Name, UID: p.UID}
 }
 
 // reference names a Node; `kubectl describe node` finds events by the UID.

@@ -3,10 +3,15 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"maps"
+	"runtime/debug"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
@@ -14,11 +19,14 @@ import (
 )
 
 // state is the snapshot of one pass together with the Nodes it was read from. A write replaces a Node in it, so that
-// the next plan of the same pass sees it.
+// the next plan of the same pass sees it; the Nodes themselves, and the index, are shared and stay as they are.
 type state struct {
 	plan.Snapshot
-	nodes []corev1.Node
+	nodes []*corev1.Node
+	// index is where a Node is, in nodes and in the snapshot, by its name.
 	index map[string]int
+	// slotWaits tells that a slot is being handed over: what explains gives way to it.
+	slotWaits bool
 	// later is after how long what was put off may be done; 0: nothing was.
 	later time.Duration
 }
@@ -31,27 +39,32 @@ func (s *state) putOff(later time.Duration) {
 }
 
 func newState(nodes []corev1.Node) *state {
-	s := &state{nodes: nodes, index: make(map[string]int, len(nodes))}
+	s := &state{nodes: make([]*corev1.Node, len(nodes)), index: make(map[string]int, len(nodes))}
 	for i := range nodes {
-		s.index[nodes[i].Name] = i
+		s.nodes[i], s.index[nodes[i].Name] = &nodes[i], i
 	}
+	s.Nodes = snapshot.Views(nodes)
 	return s
 }
 
 // replace puts a newer reading of a Node into the state.
 func (s *state) replace(node *corev1.Node) {
 	if i, ok := s.index[node.Name]; ok {
-		s.nodes[i] = *node
-		s.Nodes[i] = plan.NodeOf(node)
+		s.nodes[i], s.Nodes[i] = node, new(plan.NodeOf(node))
 	}
 }
 
 // remove takes a Node out that is gone.
 func (s *state) remove(name string) {
-	before := *s
-	*s = *newState(slices.DeleteFunc(s.nodes, func(n corev1.Node) bool { return n.Name == name }))
-	s.Snapshot, s.later = before.Snapshot, before.later
-	s.Nodes = snapshot.Views(s.nodes)
+	i, ok := s.index[name]
+	if !ok {
+		return
+	}
+	s.nodes, s.Nodes = slices.Delete(s.nodes, i, i+1), slices.Delete(s.Nodes, i, i+1)
+	s.index = make(map[string]int, len(s.nodes))
+	for i, n := range s.nodes {
+		s.index[n.Name] = i
+	}
 }
 
 // gather reads everything a decision about the policy looks at; nil when the policy is gone.
@@ -63,17 +76,38 @@ func (r *RebootPolicyReconciler) gather(ctx context.Context, name string) (*stat
 	i := slices.IndexFunc(policies, func(p v1alpha1.RebootPolicy) bool { return p.Name == name })
 	if i < 0 {
 		forget(name)
+		r.forget(name, policies)
 		return nil, nil
 	}
 	policy := policies[i].DeepCopy()
-	nodes, err := r.nodesFor(ctx, policy)
+	s, err := r.nodesFor(ctx, policy)
 	if err != nil {
 		return nil, err
 	}
-	s := newState(nodes)
-	s.Snapshot = snapshot.Of(policy, policies, snapshot.Views(nodes), r.Clock.Now())
+	s.Snapshot = snapshot.Of(policy, policies, s.Nodes, r.Clock.Now())
 	s.Gates = r.gatesSaid(policy)
+	r.keepViews(policies)
 	return s, nil
+}
+
+// keepViews drops the views of nodes where nobody has anything to do: then there is hardly a pass, and the memory is wanted.
+func (r *RebootPolicyReconciler) keepViews(policies []v1alpha1.RebootPolicy) {
+	if !slices.ContainsFunc(policies, func(p v1alpha1.RebootPolicy) bool { return busy(p.Status) }) {
+		r.views = nodeViews{}
+	}
+}
+
+// forget drops what is remembered of a policy that is gone.
+func (r *RebootPolicyReconciler) forget(name string, left []v1alpha1.RebootPolicy) {
+	there := make(map[types.UID]bool, len(left))
+	for i := range left {
+		there[left[i].UID] = true
+	}
+	isGone := func(uid types.UID) bool { return !there[uid] }
+	maps.DeleteFunc(r.adopted, func(uid types.UID, _ bool) bool { return isGone(uid) })
+	maps.DeleteFunc(r.wrote, func(uid types.UID, _ time.Time) bool { return isGone(uid) })
+	maps.DeleteFunc(r.estimates, func(uid types.UID, _ time.Time) bool { return isGone(uid) })
+	delete(r.freed, name)
 }
 
 func (r *RebootPolicyReconciler) policies(ctx context.Context) ([]v1alpha1.RebootPolicy, error) {
@@ -82,21 +116,58 @@ func (r *RebootPolicyReconciler) policies(ctx context.Context) ([]v1alpha1.Reboo
 
 // nodesFor reads the nodes from the cache, but live the first time this process decides about a policy: a leader before
 // it may have granted what the cache does not show yet.
-func (r *RebootPolicyReconciler) nodesFor(ctx context.Context, policy *v1alpha1.RebootPolicy) ([]corev1.Node, error) {
+func (r *RebootPolicyReconciler) nodesFor(ctx context.Context, policy *v1alpha1.RebootPolicy) (*state, error) {
 	if r.adopted[policy.UID] {
 		return r.cachedNodes(ctx)
 	}
 	nodes, err := snapshot.Nodes(ctx, r.Live)
-	if err == nil {
-		r.adopted[policy.UID] = true
+	if err != nil {
+		return nil, err
 	}
-	return nodes, err
+	r.adopted[policy.UID] = true
+	// Whole Nodes have passed through this list and, before it, through the cache: more than all that stays of them.
+	debug.FreeOSMemory()
+	return newState(nodes), nil
 }
 
-func (r *RebootPolicyReconciler) cachedNodes(ctx context.Context) ([]corev1.Node, error) {
-	var nodes corev1.NodeList
-	if err := r.Client.List(ctx, &nodes); err != nil {
-		return nil, fmt.Errorf("listing nodes: %w", err)
+// cachedNodes reads the nodes as they are in the cache, without a copy of any where the cache lets one look: at thousands of
+// nodes the copies would be most of all that the manager does. The Nodes are everybody's and must not be changed; nothing
+// here does, a write makes a Node of its own.
+func (r *RebootPolicyReconciler) cachedNodes(ctx context.Context) (*state, error) {
+	if err := r.findShelf(ctx); err != nil {
+		return nil, err
 	}
-	return nodes.Items, nil
+	if r.shelf == nil {
+		var nodes corev1.NodeList
+		if err := r.Client.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("listing nodes: %w", err)
+		}
+		return newState(nodes.Items), nil
+	}
+	// It is listed all the same, though but one is copied: a list waits until the cache shows what this process wrote.
+	if err := r.Client.List(ctx, &corev1.NodeList{}, client.UnsafeDisableDeepCopy, client.Limit(1)); err != nil {
+		return nil, fmt.Errorf("waiting for the cache of nodes: %w", err)
+	}
+	return r.views.state(r.shelf.List()), nil
+}
+
+// shelf is a cache that lets one look at its objects.
+type shelf interface {
+	List() []any
+}
+
+// findShelf looks where the cache has its Nodes. client-go's informers let one look; controller-runtime promises it of none,
+// so a cache that does not is listed.
+func (r *RebootPolicyReconciler) findShelf(ctx context.Context) error {
+	if r.shelf != nil {
+		return nil
+	}
+	informer, err := r.cache.GetInformer(ctx, &corev1.Node{})
+	if err != nil {
+		return fmt.Errorf("finding the cache of nodes: %w", err)
+	}
+	if open, ok := informer.(interface{ GetStore() toolscache.Store }); ok {
+		r.shelf = open.GetStore()
+	}
+	return nil
 }

@@ -20,7 +20,7 @@ var hookLabels = map[v1alpha1.HookStage]string{
 
 // beginHooks labels the node, notes when the phase began, and removes the answers of earlier times, all in one write: no
 // stale answer can be taken for one of this phase.
-func (r *RebootPolicyReconciler) beginHooks(ctx context.Context, s *state, live *corev1.Node, n plan.Node, t plan.Flight) error {
+func (r *RebootPolicyReconciler) beginHooks(ctx context.Context, s *state, live *corev1.Node, n *plan.Node, t plan.Flight) error {
 	phase := t.Begin(s.Policy, s.Now)
 	patch := newNodePatch(live.ResourceVersion)
 	endHooks(patch, n, math.MaxInt64)
@@ -38,7 +38,7 @@ func (r *RebootPolicyReconciler) beginHooks(ctx context.Context, s *state, live 
 
 // endHooks takes away what phases of hooks left on the node, up to that of an entry: labels, the phase and the answers. A
 // phase of a higher number is another policy's, which ends it by itself.
-func endHooks(patch *nodePatch, n plan.Node, seq int64) {
+func endHooks(patch *nodePatch, n *plan.Node, seq int64) {
 	if n.Hooks != nil && n.Hooks.Seq > seq {
 		return
 	}

@@ -1,47 +1,82 @@
 package controllers_test
 
 import (
+	"fmt"
+	"io"
 	"os"
-	"runtime"
 	"strconv"
+	"sync/atomic"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/limits/footprint"
 )
 
-// footprint is what a leak makes larger.
-type footprint struct {
-	Goroutines, Files int
-	Heap              uint64
+// allowedHeap is by how much the heap may differ between two moments, in bytes.
+const allowedHeap = 1 << 20
+
+// muffled is the log of the suite. It keeps nothing while a spec measures the heap.
+type muffled struct {
+	to    io.Writer
+	quiet atomic.Bool
 }
 
-func footprintNow() footprint {
-	files, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		Skip("there is no /proc: " + err.Error())
+// Write implements io.Writer.
+func (m *muffled) Write(line []byte) (int, error) {
+	if m.quiet.Load() {
+		return len(line), nil
 	}
-	runtime.GC()
-	var memory runtime.MemStats
-	runtime.ReadMemStats(&memory)
-	return footprint{Goroutines: runtime.NumGoroutine(), Files: len(files), Heap: memory.HeapAlloc}
+	return m.to.Write(line)
 }
 
-// reboots is how many the machine makes: REBOOTS, or few.
-func reboots() int {
-	if n, err := strconv.Atoi(os.Getenv("REBOOTS")); err == nil {
+// measures keeps this suite from remembering what its managers log and ask for, until the end of the spec.
+func measures() {
+	logs.quiet.Store(true)
+	requests.keep(false)
+	DeferCleanup(func() {
+		logs.quiet.Store(false)
+		requests.keep(true)
+	})
+}
+
+func footprintNow() footprint.Footprint {
+	f, err := footprint.Now()
+	if err != nil {
+		Skip(err.Error())
+	}
+	return f
+}
+
+// stays expects that nothing has grown but by what is allowed, as soon as what ends has ended.
+func stays(before footprint.Footprint) footprint.Footprint {
+	GinkgoHelper()
+	var after footprint.Footprint
+	Eventually(func() string {
+		after = footprintNow()
+		return after.Growth(before, allowedHeap)
+	}).WithTimeout(10 * time.Second).WithPolling(200 * time.Millisecond).Should(BeEmpty())
+	return after
+}
+
+// times is how often: what a variable says, or few.
+func times(variable string, few int) int {
+	if n, err := strconv.Atoi(os.Getenv(variable)); err == nil {
 		return n
 	}
-	return 50
+	return few
 }
 
 var _ = Describe("A machine that is rebooted again and again", func() {
 	It("leaves nothing behind in the manager", func() {
 		f := makeFleet(1)
 		p := f.policy("workers")
+		measures()
 		name, boots := f.nodes[0], 1
-		reboot := func(times int) {
+		cycles := times("REBOOTS", 50)
+		reboot := func(times int) footprint.Footprint {
 			for range times {
 				f.need(name)
 				Eventually(f.granted).Should(HaveLen(1))
@@ -52,17 +87,17 @@ var _ = Describe("A machine that is rebooted again and again", func() {
 				Eventually(func() v1alpha1.GrantState { return f.grant(name).State }).Should(Equal(v1alpha1.GrantFinished))
 				Eventually(func() []v1alpha1.LedgerEntry { return policyStatus(p).Grants }).Should(BeEmpty())
 			}
+			return footprintNow()
 		}
-		reboot(reboots() / 10)
-		before := footprintNow()
-		reboot(reboots())
-		// The heap has what client-go remembers of events for six minutes, and the log of this very test.
-		Eventually(footprintNow).Should(And(
-			HaveField("Goroutines", BeNumerically("<=", before.Goroutines+2)),
-			HaveField("Files", BeNumerically("<=", before.Files+2)),
-			HaveField("Heap", BeNumerically("<", before.Heap+16<<20)),
-		), "before: %+v", before)
-		AddReportEntry("footprint", struct{ Before, After footprint }{before, footprintNow()})
-		Expect(policyStatus(p).Seq).To(BeEquivalentTo(reboots()/10 + reboots()))
+		warm := reboot(cycles / 10)
+		half := reboot(cycles / 2)
+		reboot(cycles / 2)
+		after := stays(half)
+		AddReportEntry("footprint", fmt.Sprintf("\n%d reboots: %s\n%d reboots: %s\n%d reboots: %s",
+			cycles/10, warm, cycles/10+cycles/2, half, cycles/10+cycles, after))
+		for at, f := range map[int]footprint.Footprint{cycles / 10: warm, cycles/10 + cycles/2: half, cycles/10 + cycles: after} {
+			Expect(footprint.Tell("cycles", "manager", at, f.Cells())).To(Succeed())
+		}
+		Expect(policyStatus(p).Seq).To(BeEquivalentTo(cycles/10 + cycles/2*2))
 	})
 })

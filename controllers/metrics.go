@@ -112,7 +112,7 @@ func observeUngoverned(decisions []plan.Decision) {
 	blockedGauge.WithLabelValues(nobody, string(v1alpha1.ReasonNoPolicy)).Set(float64(count))
 }
 
-// forget drops the gauges of a policy that is gone.
+// forget drops the series of a policy that is gone.
 func forget(policy string) {
 	oldest.forget(policy)
 	flights.forget(policy)
@@ -120,9 +120,12 @@ func forget(policy string) {
 	for _, g := range []*prometheus.GaugeVec{nodesGauge, blockedGauge, limitGauge, openGauge, nextGauge, haltedGauge, gateGauge} {
 		g.DeletePartialMatch(labels)
 	}
+	rebootsTotal.DeletePartialMatch(labels)
+	notificationsTotal.DeletePartialMatch(labels)
+	phaseSeconds.DeletePartialMatch(labels)
 }
 
-func (r *RebootPolicyReconciler) observeGrant(s *state, n plan.Node) {
+func (r *RebootPolicyReconciler) observeGrant(s *state, n *plan.Node) {
 	phaseSeconds.WithLabelValues(s.Policy.Name, "waiting").Observe(since(n.RequiredSince, s.Now))
 	free := n.RequiredSince
 	if at := r.freed[s.Policy.Name]; at.After(free) {
@@ -141,7 +144,7 @@ func (r *RebootPolicyReconciler) observeReleases(s *state, p plan.Plan) {
 	}
 }
 
-func observeReboot(s *state, n plan.Node) {
+func observeReboot(s *state, n *plan.Node) {
 	name, p := s.Policy.Name, n.Progress
 	rebootsTotal.WithLabelValues(name, string(n.Grant.Need), "succeeded").Inc()
 	if p.DrainStartedAt != nil {

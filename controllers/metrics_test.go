@@ -82,8 +82,7 @@ func labelsOf(name, policy string, keys ...string) (found []string) {
 // seriesOf is how many gauges there are of a policy; counters and histograms stay, as they must.
 func seriesOf(policy string) (n int) {
 	forSeries(func(family string, labels map[string]string) {
-		counts := strings.HasSuffix(family, "_total") || strings.HasSuffix(family, "_duration_seconds")
-		if labels["policy"] == policy && !counts {
+		if labels["policy"] == policy {
 			n++
 		}
 	})

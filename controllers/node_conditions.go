@@ -19,6 +19,8 @@ const (
 	// every one of them has a new reason.
 	conditionsPerPass = 50
 	conditionsPause   = time.Second
+	// conditionsAtLeast are written even while slots can be handed over: somebody waits for the explanation, too.
+	conditionsAtLeast = 2
 )
 
 // writeConditions brings RebootPermitted up to date where status, reason or message differ; they permit nothing, so they
@@ -28,18 +30,26 @@ func (r *RebootPolicyReconciler) writeConditions(ctx context.Context, s *state, 
 	written := 0
 	for _, d := range decisions {
 		i, ok := s.index[d.Node]
-		if !ok || d.Brief || same(permittedOf(&s.nodes[i]), d) && s.Nodes[i].Preflight == d.Preflight {
+		if !ok || d.Brief || same(permittedOf(s.nodes[i]), d) && s.Nodes[i].Preflight == d.Preflight {
 			continue
 		}
-		if written == conditionsPerPass {
+		if r.enough(s, written) {
 			return conditionsPause, nil
 		}
 		written++
-		if err := r.writeCondition(ctx, s, &s.nodes[i], d); err != nil {
+		if err := r.writeCondition(ctx, s, s.nodes[i], d); err != nil {
 			return 0, err
 		}
 	}
 	return 0, nil
+}
+
+// enough tells whether a pass has written as many conditions, or marks, as it may.
+func (r *RebootPolicyReconciler) enough(s *state, written int) bool {
+	if written < conditionsAtLeast || written >= conditionsPerPass {
+		return written >= conditionsPerPass
+	}
+	return s.slotWaits || s.Policy != nil && r.freeing.noted(s.Policy.Name)
 }
 
 func (r *RebootPolicyReconciler) writeCondition(ctx context.Context, s *state, node *corev1.Node, d plan.Decision) error {

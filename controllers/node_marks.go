@@ -35,14 +35,14 @@ func (r *RebootPolicyReconciler) writeMarks(ctx context.Context, s *state, marks
 	var later time.Duration
 	var errs []error
 	for written, m := range marks {
-		if written == conditionsPerPass {
+		if r.enough(s, written) {
 			return conditionsPause, errors.Join(errs...)
 		}
 		i, ok := s.index[m.Node]
 		if !ok {
 			continue
 		}
-		err := r.writeMark(ctx, s, &s.nodes[i], m)
+		err := r.writeMark(ctx, s, s.nodes[i], m)
 		switch {
 		case apierrors.IsConflict(err):
 			ctrl.LoggerFrom(ctx).V(1).Info("Lost a race for the taints of a node", "Node", klog.KRef("", m.Node))

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -82,7 +81,7 @@ func (p *nodePatch) spec(key string, value any) {
 }
 
 // shield keeps autoscalers off the node; the grant that is written with it says by which annotations.
-func (p *nodePatch) shield(n plan.Node) *nodePatch {
+func (p *nodePatch) shield(n *plan.Node) *nodePatch {
 	for _, key := range n.Raise() {
 		p.annotate(key, plan.Raised)
 	}
@@ -90,7 +89,7 @@ func (p *nodePatch) shield(n plan.Node) *nodePatch {
 }
 
 // unshield takes away the annotations of the grant that the node shows.
-func (p *nodePatch) unshield(n plan.Node) *nodePatch {
+func (p *nodePatch) unshield(n *plan.Node) *nodePatch {
 	for _, key := range n.Lower() {
 		p.remove(key)
 	}
@@ -107,22 +106,6 @@ func (p *nodePatch) Data(client.Object) ([]byte, error) {
 		return nil, fmt.Errorf("encoding a patch: %w", err)
 	}
 	return data, nil
-}
-
-// cordonedByAgent tells whether the cordon is still the agent's own. An administrator who uncordons the node and cordons
-// it again owns the field from then on, and the node stays cordoned. Without managedFields the record's word counts.
-func cordonedByAgent(node *corev1.Node) bool {
-	owned := false
-	for _, entry := range node.ManagedFields {
-		if entry.FieldsV1 == nil || !strings.Contains(string(entry.FieldsV1.GetRawBytes()), `"f:unschedulable"`) {
-			continue
-		}
-		if entry.Manager == v1alpha1.FieldOwnerAgent {
-			return true
-		}
-		owned = true
-	}
-	return !owned
 }
 
 // permittedOf finds a condition by its type.

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,7 +35,7 @@ const (
 	leaseDuration  = 15 * time.Second
 	renewDeadline  = 10 * time.Second
 	retryPeriod    = 2 * time.Second
-	shutdownPeriod = 4 * time.Second
+	shutdownPeriod = 3 * time.Second // and then the Lease is given back
 
 	podNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 )
@@ -50,6 +51,21 @@ type Options struct {
 	ManageAgents bool
 	AgentImage   string
 	AgentArgs    []string
+
+	// Lease paces the leader election. The zero value: the defaults, which are no flags.
+	Lease Lease
+	// Clock is what windows, backoffs and time-outs go by. Nil: the real one.
+	Clock clock.PassiveClock
+}
+
+// Lease paces the leader election; what is zero is the default.
+type Lease struct {
+	// Duration is how long a leader is one after it renewed last. Absent: 15s.
+	Duration time.Duration
+	// Renew is how long a leader tries to renew before it gives up. Absent: 10s.
+	Renew time.Duration
+	// Retry is how often it is tried. Absent: 2s.
+	Retry time.Duration
 }
 
 // Bind registers the flags with their defaults.
@@ -133,9 +149,9 @@ func NewManager(config *rest.Config, o Options) (ctrl.Manager, error) {
 		LeaderElectionID:              leaseName,
 		LeaderElectionNamespace:       o.Namespace,
 		LeaderElectionReleaseOnCancel: true,
-		LeaseDuration:                 new(leaseDuration),
-		RenewDeadline:                 new(renewDeadline),
-		RetryPeriod:                   new(retryPeriod),
+		LeaseDuration:                 new(cmp.Or(o.Lease.Duration, leaseDuration)),
+		RenewDeadline:                 new(cmp.Or(o.Lease.Renew, renewDeadline)),
+		RetryPeriod:                   new(cmp.Or(o.Lease.Retry, retryPeriod)),
 		GracefulShutdownTimeout:       new(shutdownPeriod),
 	})
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -56,13 +57,23 @@ type RebootPolicyReconciler struct {
 	adopted map[types.UID]bool
 	// wrote is when this process last wrote a policy's status, to pace writes that change counts alone.
 	wrote map[types.UID]time.Time
+	// estimates is when this process last made a policy's estimate, to pace those that a slot waits for.
+	estimates map[types.UID]time.Time
 	// freed is when a slot last became free, by policy; for a metric alone.
 	freed map[string]time.Time
+	// freeing are the policies of which a slot can be handed over.
+	freeing freeing
+	// shelf is where the cache has its Nodes, nil: it lets nobody look, or nobody has looked yet; and views are what decisions
+	// look at of them.
+	cache cache.Cache
+	shelf shelf
+	views nodeViews
 }
 
 // Reconcile brings one policy and its nodes one step on: gather, decide, apply, report. The empty name stands for the
 // nodes that no policy selects.
 func (r *RebootPolicyReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	r.freeing.begin(req.Name)
 	if req.Name == "" {
 		return r.reconcileUngoverned(ctx)
 	}
@@ -103,12 +114,12 @@ func (r *RebootPolicyReconciler) reconcileUngoverned(ctx context.Context) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	nodes, err := r.cachedNodes(ctx)
+	s, err := r.cachedNodes(ctx)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	s := newState(nodes)
-	s.Snapshot = snapshot.Of(nil, policies, snapshot.Views(nodes), r.Clock.Now())
+	r.keepViews(policies)
+	s.Snapshot = snapshot.Of(nil, policies, s.Nodes, r.Clock.Now())
 	decisions := plan.Ungoverned(s.Governor, s.Nodes)
 	later, err := r.writeConditions(ctx, s, decisions)
 	if err != nil {
@@ -123,7 +134,9 @@ func (r *RebootPolicyReconciler) reconcileUngoverned(ctx context.Context) (ctrl.
 
 // SetupWithManager registers the controller. Both replicas warm their caches; only the leader reconciles.
 func (r *RebootPolicyReconciler) SetupWithManager(mgr ctrl.Manager, edit ...func(*controller.Options)) error {
-	r.adopted, r.wrote, r.freed = map[types.UID]bool{}, map[types.UID]time.Time{}, map[string]time.Time{}
+	r.adopted, r.freed = map[types.UID]bool{}, map[string]time.Time{}
+	r.wrote, r.estimates = map[types.UID]time.Time{}, map[types.UID]time.Time{}
+	r.cache = mgr.GetCache()
 	warm := true
 	options := controller.Options{MaxConcurrentReconciles: 1, EnableWarmup: &warm, ReconciliationTimeout: reconcileTimeout}
 	for _, e := range edit {
@@ -163,7 +176,11 @@ func (r *RebootPolicyReconciler) allPolicies(ctx context.Context, changed client
 }
 
 // policiesOf: the policy that governs the node by its labels, its rivals, and the one whose grant the node carries.
-func (r *RebootPolicyReconciler) policiesOf(ctx context.Context, node client.Object) []reconcile.Request {
+func (r *RebootPolicyReconciler) policiesOf(ctx context.Context, object client.Object) []reconcile.Request {
+	node, ok := object.(*corev1.Node)
+	if !ok {
+		return nil
+	}
 	policies, err := r.policies(ctx)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Listed no policies for a changed node")
@@ -179,6 +196,9 @@ func (r *RebootPolicyReconciler) policiesOf(ctx context.Context, node client.Obj
 	}
 	if grant, err := v1alpha1.ParseGrant(node.GetAnnotations()); err == nil && grant != nil {
 		names[grant.Policy] = true
+		if freesSlot(node, grant) {
+			r.freeing.note(grant.Policy)
+		}
 	}
 	for i := range policies {
 		if holds(&policies[i], node.GetName()) {

@@ -32,6 +32,25 @@ func estimate(s plan.Snapshot) *metav1.Time {
 	return &metav1.Time{Time: at}
 }
 
+// estimatePace is how old an estimate may grow while slots change hands: it is made before the write that gives a slot away,
+// and with thousands of nodes the slot would wait for it longer than for all else that is decided.
+const estimatePace = 15 * time.Second
+
+// estimated is the estimate to write with a plan. The one that stands is good for a while where a slot changes hands; whatever
+// else there is to write moves it.
+func (r *RebootPolicyReconciler) estimated(s *state, p plan.Plan) *metav1.Time {
+	uid, stands := s.Policy.UID, s.Policy.Status.EstimatedCompletionAt
+	lasts := stands != nil && stands.After(s.Now) && s.Policy.Status.ObservedGeneration == s.Policy.Generation
+	if lasts && handsOver(p) && r.Clock.Since(r.estimates[uid]) < estimatePace {
+		return stands
+	}
+	r.estimates[uid] = r.Clock.Now()
+	return estimate(s.Snapshot)
+}
+
+// handsOver tells whether a plan gives a slot to a node that another one has given back.
+func handsOver(p plan.Plan) bool { return len(p.Granted) > 0 && len(p.Released()) > 0 }
+
 // busy tells whether there is anything to estimate.
 func busy(status v1alpha1.RebootPolicyStatus) bool {
 	return status.Nodes.RebootRequired > 0 || len(status.Grants) > 0

@@ -58,7 +58,7 @@ func (r *RebootPolicyReconciler) writeStatus(ctx context.Context, s *state, p pl
 	before := s.Policy.DeepCopy()
 	status := statusOf(s.Policy, p, s.Window, s.Now)
 	if busy(status) {
-		status.EstimatedCompletionAt = estimate(s.Snapshot)
+		status.EstimatedCompletionAt = r.estimated(s, p)
 	}
 	s.Policy.Status = status
 	err := r.Client.Status().Update(ctx, s.Policy, client.FieldOwner(v1alpha1.FieldOwnerManager))

@@ -15,6 +15,23 @@ type requestLog struct {
 	seen []string
 	// meddle is called with each request before it is sent, to come in between, and to refuse it; nil: nobody does.
 	meddle func(*http.Request) (refuse bool)
+	// number is how many were seen; deaf: they are counted only.
+	number int
+	deaf   bool
+}
+
+// keep says whether requests are remembered from now on, or only counted.
+func (l *requestLog) keep(are bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.deaf = !are
+}
+
+// len is how many requests were seen.
+func (l *requestLog) len() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.number
 }
 
 // meddleWith has somebody come in between from now on until the end of the spec.
@@ -32,7 +49,9 @@ func (l *requestLog) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.seen = append(l.seen, r.Method+" "+r.URL.Path+"?"+r.URL.RawQuery)
+		if l.number++; !l.deaf {
+			l.seen = append(l.seen, r.Method+" "+r.URL.Path+"?"+r.URL.RawQuery)
+		}
 		if l.meddle != nil && l.meddle(r) {
 			refusal := httptest.NewRecorder()
 			refusal.WriteHeader(http.StatusForbidden)

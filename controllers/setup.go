@@ -14,8 +14,12 @@ func SetupPolicies(mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
+	now := o.Clock
+	if now == nil {
+		now = clock.RealClock{}
+	}
 	r := &RebootPolicyReconciler{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: recorder, Clock: clock.RealClock{},
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: recorder, Clock: now,
 		Gates: NewGates(mgr, o), Notifier: notifier,
 	}
 	return r.SetupWithManager(mgr)

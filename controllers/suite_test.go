@@ -18,6 +18,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers"
 	"github.com/reboot-operator/reboot-operator/controllers/gate"
 	"github.com/reboot-operator/reboot-operator/controllers/secret"
+	"github.com/reboot-operator/reboot-operator/hack/limits/footprint"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
@@ -27,6 +28,8 @@ var (
 	requests = &requestLog{}
 	// now is the clock of every manager under test.
 	now = &shiftedClock{}
+	// logs are what they log.
+	logs = &muffled{to: GinkgoWriter}
 )
 
 func TestControllers(t *testing.T) {
@@ -35,8 +38,9 @@ func TestControllers(t *testing.T) {
 }
 
 var _ = BeforeSuite(func() {
-	ctrl.SetLogger(zap.New(zap.WriteTo(GinkgoWriter), zap.UseDevMode(true)))
-	SetDefaultEventuallyTimeout(20 * time.Second)
+	footprint.Precise()
+	ctrl.SetLogger(zap.New(zap.WriteTo(logs), zap.UseDevMode(true)))
+	SetDefaultEventuallyTimeout(time.Minute) // as long as it may take on a machine that does much else
 	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
 	SetDefaultConsistentlyPollingInterval(20 * time.Millisecond)
 	var err error

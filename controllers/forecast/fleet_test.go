@@ -56,13 +56,13 @@ func spec(edit func(*v1alpha1.RebootPolicySpec)) func(*v1alpha1.RebootPolicy) {
 }
 
 // needy is a node that has asked for a reboot for an hour.
-func needy(name string, options ...func(*plan.Node)) plan.Node {
-	n := plan.Node{
+func needy(name string, options ...func(*plan.Node)) *plan.Node {
+	n := &plan.Node{
 		Name: name, Labels: map[string]string{}, Ready: true, BootID: name + "-boot-1",
 		Required: corev1.ConditionTrue, RequiredReason: v1alpha1.ReasonUpdateStaged, RequiredSince: monday.Add(-time.Hour),
 	}
 	for _, o := range options {
-		o(&n)
+		o(n)
 	}
 	return n
 }
@@ -77,15 +77,15 @@ func labelled(key, value string) func(*plan.Node) {
 	return func(n *plan.Node) { n.Labels = map[string]string{key: value} }
 }
 
-func pool(size int, options ...func(*plan.Node)) []plan.Node {
-	nodes := make([]plan.Node, size)
+func pool(size int, options ...func(*plan.Node)) []*plan.Node {
+	nodes := make([]*plan.Node, size)
 	for i := range nodes {
 		nodes[i] = needy(fmt.Sprintf("node-%05d", i+1), options...)
 	}
 	return nodes
 }
 
-func snapshotOf(p *v1alpha1.RebootPolicy, nodes []plan.Node, rivals ...v1alpha1.RebootPolicy) plan.Snapshot {
+func snapshotOf(p *v1alpha1.RebootPolicy, nodes []*plan.Node, rivals ...v1alpha1.RebootPolicy) plan.Snapshot {
 	s := plan.Snapshot{Now: monday, Policy: p, Governor: plan.NewGovernor(append(rivals, *p)), Nodes: nodes}
 	schedule, err := window.Compile(p.Spec.Windows, p.Spec.Blackouts)
 	if err != nil {

@@ -78,74 +78,74 @@ func TestOf(t *testing.T) {
 	cases := map[string]struct {
 		policy *v1alpha1.RebootPolicy
 		rivals []v1alpha1.RebootPolicy
-		nodes  []plan.Node
+		nodes  []*plan.Node
 		goes   []string
 		stays  []string
 		// unknown is Unknown, by its first word.
 		unknown string
 	}{
-		"at rest": {policy: policy(), nodes: []plan.Node{needy("a", content)}},
+		"at rest": {policy: policy(), nodes: []*plan.Node{needy("a", content)}},
 		"no node": {policy: policy()},
 		"one after the other": {
-			policy: policy(), nodes: []plan.Node{needy("a"), needy("b"), needy("c", content)}, goes: []string{"a 0–6", "b 6–12"},
+			policy: policy(), nodes: []*plan.Node{needy("a"), needy("b"), needy("c", content)}, goes: []string{"a 0–6", "b 6–12"},
 		},
 		"a dry run is as if it acted": {
-			policy: policy(spec(func(s *v1alpha1.RebootPolicySpec) { s.Mode = v1alpha1.ModeDryRun })), nodes: []plan.Node{needy("a")}, goes: []string{"a 0–6"},
+			policy: policy(spec(func(s *v1alpha1.RebootPolicySpec) { s.Mode = v1alpha1.ModeDryRun })), nodes: []*plan.Node{needy("a")}, goes: []string{"a 0–6"},
 		},
 		"what pods keep stays; where nobody has looked yet, none is supposed to": {
-			policy: waitsForPods, nodes: []plan.Node{needy("a", blocked), needy("b")}, goes: []string{"b 0–6"}, stays: []string{"a BlockingPod"},
+			policy: waitsForPods, nodes: []*plan.Node{needy("a", blocked), needy("b")}, goes: []string{"b 0–6"}, stays: []string{"a BlockingPod"},
 		},
 		"what waits for a person stays, and the others go on": {
-			policy: policy(), nodes: []plan.Node{needy("a", paused), needy("b", inhibited), needy("c")},
+			policy: policy(), nodes: []*plan.Node{needy("a", paused), needy("b", inhibited), needy("c")},
 			goes: []string{"c 0–6"}, stays: []string{"a NodePaused", "b Inhibited"},
 		},
 		"nobody goes where all wait for a person": {
-			policy: policy(), nodes: []plan.Node{needy("a", paused), needy("b", inhibited), needy("c", inhibited)},
+			policy: policy(), nodes: []*plan.Node{needy("a", paused), needy("b", inhibited), needy("c", inhibited)},
 			stays: []string{"a NodePaused", "b Inhibited", "c Inhibited"}, unknown: "Inhibited: backup",
 		},
 		"a node that is down uses the budget for good": {
-			policy: policy(), nodes: []plan.Node{needy("a", notReady), needy("b")},
+			policy: policy(), nodes: []*plan.Node{needy("a", notReady), needy("b")},
 			stays: []string{"a NodeUnavailable", "b BudgetExhausted"}, unknown: "NodeUnavailable: the node is not Ready: a reboot could not be proved; mend it first",
 		},
 		"one that needs nothing does so too": {
-			policy: policy(atMost("2")), nodes: []plan.Node{needy("a", notReady, content), needy("b"), needy("c")}, goes: []string{"b 0–6", "c 6–12"},
+			policy: policy(atMost("2")), nodes: []*plan.Node{needy("a", notReady, content), needy("b"), needy("c")}, goes: []string{"b 0–6", "c 6–12"},
 		},
 		"the policy is paused": {
-			policy: policy(spec(func(s *v1alpha1.RebootPolicySpec) { s.Pause = &v1alpha1.Pause{Reason: "audit"} })), nodes: []plan.Node{needy("a")},
+			policy: policy(spec(func(s *v1alpha1.RebootPolicySpec) { s.Pause = &v1alpha1.Pause{Reason: "audit"} })), nodes: []*plan.Node{needy("a")},
 			stays: []string{"a Paused"}, unknown: "Paused: policy workers is paused: audit",
 		},
 		"the policy is paused for an hour": {
 			policy: policy(spec(func(s *v1alpha1.RebootPolicySpec) {
 				s.Pause = &v1alpha1.Pause{Until: new(metav1.NewTime(monday.Add(time.Hour)))}
 			})),
-			nodes: []plan.Node{needy("a"), needy("b")}, goes: []string{"a 60–66", "b 66–72"},
+			nodes: []*plan.Node{needy("a"), needy("b")}, goes: []string{"a 60–66", "b 66–72"},
 		},
 		"the policy is paused, and what has begun finishes": {
 			policy: policy(holds("a", 7, 2*minute), spec(func(s *v1alpha1.RebootPolicySpec) { s.Pause = &v1alpha1.Pause{} })),
-			nodes:  []plan.Node{needy("a", granted("workers", 7, active, 2*minute), progressed(7, v1alpha1.PhaseDraining, minute, 0)), needy("b")},
+			nodes:  []*plan.Node{needy("a", granted("workers", 7, active, 2*minute), progressed(7, v1alpha1.PhaseDraining, minute, 0)), needy("b")},
 			goes:   []string{"a -2–5"}, stays: []string{"b Paused"},
 		},
 		"the policy has halted": {
 			policy: policy(func(p *v1alpha1.RebootPolicy) {
 				meta.SetStatusCondition(&p.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionHalted, Status: metav1.ConditionTrue, Message: "2 nodes failed"})
 			}),
-			nodes: []plan.Node{needy("a")}, stays: []string{"a Halted"},
+			nodes: []*plan.Node{needy("a")}, stays: []string{"a Halted"},
 			unknown: `Halted: policy workers halted after failures; kubectl annotate rebootpolicy workers reboot-operator.io/resume="why" goes on`,
 		},
 		"the limit is none": {
-			policy: policy(atMost("0")), nodes: []plan.Node{needy("a")}, stays: []string{"a BudgetExhausted"},
+			policy: policy(atMost("0")), nodes: []*plan.Node{needy("a")}, stays: []string{"a BudgetExhausted"},
 			unknown: "BudgetExhausted: maxUnavailable is 0: no node may be rebooted",
 		},
 		"the spec cannot be acted on": {
-			policy: policy(spec(func(s *v1alpha1.RebootPolicySpec) { s.Windows = []v1alpha1.Window{{Name: "w", Start: "25:00"}} })), nodes: []plan.Node{needy("a")},
+			policy: policy(spec(func(s *v1alpha1.RebootPolicySpec) { s.Windows = []v1alpha1.Window{{Name: "w", Start: "25:00"}} })), nodes: []*plan.Node{needy("a")},
 			stays: []string{"a Invalid"}, unknown: `Invalid: policy workers: window "w": start "25:00" must be a time of day as HH:MM, from 00:00 to 23:59`,
 		},
 		"one that backs off comes when its time has come": {
-			policy: policy(), nodes: []plan.Node{needy("a", progressed(3, v1alpha1.PhaseAborted, minute, 2)), needy("b")},
+			policy: policy(), nodes: []*plan.Node{needy("a", progressed(3, v1alpha1.PhaseAborted, minute, 2)), needy("b")},
 			goes: []string{"b 0–6", "a 9–15"},
 		},
 		"too many have failed": {
-			policy: policy(), nodes: []plan.Node{needy("a", progressed(3, v1alpha1.PhaseAborted, minute, 1)), needy("b", progressed(4, v1alpha1.PhaseAborted, minute, 1)), needy("c")},
+			policy: policy(), nodes: []*plan.Node{needy("a", progressed(3, v1alpha1.PhaseAborted, minute, 1)), needy("b", progressed(4, v1alpha1.PhaseAborted, minute, 1)), needy("c")},
 			stays:   []string{"a Halted", "b Halted", "c Halted"},
 			unknown: `Halted: policy workers halted after failures; kubectl annotate rebootpolicy workers reboot-operator.io/resume="why" goes on`,
 		},
@@ -153,60 +153,60 @@ func TestOf(t *testing.T) {
 			policy: policy(), rivals: []v1alpha1.RebootPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "all"}, Spec: v1alpha1.RebootPolicySpec{
 				NodeSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"zone": "a"}},
 			}}},
-			nodes: []plan.Node{needy("a", labelled("zone", "a")), needy("b")}, goes: []string{"b 0–6"}, stays: []string{"a PolicyConflict"},
+			nodes: []*plan.Node{needy("a", labelled("zone", "a")), needy("b")}, goes: []string{"b 0–6"}, stays: []string{"a PolicyConflict"},
 		},
 		"granted, and not begun": {
-			policy: policy(holds("a", 7, minute)), nodes: []plan.Node{needy("a", granted("workers", 7, active, minute)), needy("b")},
+			policy: policy(holds("a", 7, minute)), nodes: []*plan.Node{needy("a", granted("workers", 7, active, minute)), needy("b")},
 			goes: []string{"a -1–6", "b 6–12"},
 		},
-		"in the ledger alone": {policy: policy(holds("a", 7, 0)), nodes: []plan.Node{needy("a")}, goes: []string{"a 0–6"}},
+		"in the ledger alone": {policy: policy(holds("a", 7, 0)), nodes: []*plan.Node{needy("a")}, goes: []string{"a 0–6"}},
 		"lost by the ledger": {
-			policy: policy(), nodes: []plan.Node{needy("a", granted("workers", 7, active, minute), progressed(7, v1alpha1.PhaseDraining, minute, 0)), needy("b")},
+			policy: policy(), nodes: []*plan.Node{needy("a", granted("workers", 7, active, minute), progressed(7, v1alpha1.PhaseDraining, minute, 0)), needy("b")},
 			goes: []string{"a -1–5", "b 5–11"},
 		},
 		"a drain that takes longer than expected ends now": {
 			policy: policy(holds("a", 7, 9*minute)),
-			nodes:  []plan.Node{needy("a", granted("workers", 7, active, 9*minute), progressed(7, v1alpha1.PhaseDraining, 9*minute, 0)), needy("b")},
+			nodes:  []*plan.Node{needy("a", granted("workers", 7, active, 9*minute), progressed(7, v1alpha1.PhaseDraining, 9*minute, 0)), needy("b")},
 			goes:   []string{"a -9–4", "b 4–10"},
 		},
 		"rebooting": {
 			policy: policy(holds("a", 7, 3*minute)),
-			nodes:  []plan.Node{needy("a", granted("workers", 7, active, 3*minute), progressed(7, v1alpha1.PhaseRebooting, minute, 0), notReady), needy("b")},
+			nodes:  []*plan.Node{needy("a", granted("workers", 7, active, 3*minute), progressed(7, v1alpha1.PhaseRebooting, minute, 0), notReady), needy("b")},
 			goes:   []string{"a -3–3", "b 3–9"},
 		},
 		"settling": {
 			policy: policy(holds("a", 7, 6*minute)),
-			nodes:  []plan.Node{needy("a", granted("workers", 7, active, 6*minute), progressed(7, v1alpha1.PhaseRebooting, 4*minute, 0), booted(minute/2)), needy("b")},
+			nodes:  []*plan.Node{needy("a", granted("workers", 7, active, 6*minute), progressed(7, v1alpha1.PhaseRebooting, 4*minute, 0), booted(minute/2)), needy("b")},
 			goes:   []string{"a -6–0.5", "b 0.5–6.5"},
 		},
 		"settled": {
 			policy: policy(holds("a", 7, 6*minute)),
-			nodes:  []plan.Node{needy("a", granted("workers", 7, active, 6*minute), progressed(7, v1alpha1.PhaseRebooting, 4*minute, 0), booted(2*minute)), needy("b")},
+			nodes:  []*plan.Node{needy("a", granted("workers", 7, active, 6*minute), progressed(7, v1alpha1.PhaseRebooting, 4*minute, 0), booted(2*minute)), needy("b")},
 			goes:   []string{"a -6–0", "b 0–6"},
 		},
 		"did not come back": {
 			policy: policy(holds("a", 7, 40*minute)),
-			nodes:  []plan.Node{needy("a", granted("workers", 7, active, 40*minute), progressed(7, v1alpha1.PhaseRebooting, 38*minute, 0), notReady), needy("b")},
+			nodes:  []*plan.Node{needy("a", granted("workers", 7, active, 40*minute), progressed(7, v1alpha1.PhaseRebooting, 38*minute, 0), notReady), needy("b")},
 			stays:  []string{"a RebootTimedOut", "b BudgetExhausted"}, unknown: "RebootTimedOut: the node was sent to reboot at Mon 2026-11-23 19:22:00 UTC and was not back within 30m0s; its slot is kept: see to the machine, or delete the Node",
 		},
 		"its agent is dead": {
-			policy: policy(holds("a", 7, 6*minute)), nodes: []plan.Node{needy("a", granted("workers", 7, active, 6*minute)), needy("b")},
+			policy: policy(holds("a", 7, 6*minute)), nodes: []*plan.Node{needy("a", granted("workers", 7, active, 6*minute)), needy("b")},
 			goes: []string{"b 0–6", "a 15–21"},
 		},
 		"it has given up": {
 			policy: policy(holds("a", 7, 6*minute)),
-			nodes:  []plan.Node{needy("a", granted("workers", 7, active, 6*minute), progressed(7, v1alpha1.PhaseAborted, minute, 1)), needy("b")},
+			nodes:  []*plan.Node{needy("a", granted("workers", 7, active, 6*minute), progressed(7, v1alpha1.PhaseAborted, minute, 1)), needy("b")},
 			goes:   []string{"b 0–6", "a 6–12"},
 		},
 		"its drain is being taken back": {
 			policy: policy(holds("a", 7, 6*minute)),
-			nodes:  []plan.Node{needy("a", granted("workers", 7, v1alpha1.GrantCancelled, minute), progressed(7, v1alpha1.PhaseDraining, 2*minute, 0)), needy("b")},
+			nodes:  []*plan.Node{needy("a", granted("workers", 7, v1alpha1.GrantCancelled, minute), progressed(7, v1alpha1.PhaseDraining, 2*minute, 0)), needy("b")},
 			goes:   []string{"b 0–6", "a 6–12"},
 		},
-		"the Node is deleted": {policy: policy(holds("gone", 7, minute)), nodes: []plan.Node{needy("b")}, goes: []string{"b 0–6"}},
+		"the Node is deleted": {policy: policy(holds("gone", 7, minute)), nodes: []*plan.Node{needy("b")}, goes: []string{"b 0–6"}},
 		"another policy reboots one of the control plane": {
 			policy: policy(atMost("3"), spec(func(s *v1alpha1.RebootPolicySpec) { s.Priority = 1 })), rivals: []v1alpha1.RebootPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "all"}}},
-			nodes: []plan.Node{
+			nodes: []*plan.Node{
 				needy("a", controlPlane, granted("all", 7, active, 2*minute), progressed(7, v1alpha1.PhaseDraining, 2*minute, 0)),
 				needy("b", controlPlane),
 			},
@@ -309,7 +309,7 @@ func TestReboot_Overruns(t *testing.T) {
 
 // TestOf_Extrapolates: where the effort ends, the rest goes on at the same pace. It is compared with the planner's own answer.
 func TestOf_Extrapolates(t *testing.T) {
-	labels := func(nodes []plan.Node) []plan.Node {
+	labels := func(nodes []*plan.Node) []*plan.Node {
 		for i := range nodes {
 			nodes[i].Labels = map[string]string{"zone": string(rune('a' + i%3))}
 		}

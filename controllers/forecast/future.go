@@ -52,8 +52,7 @@ func imagine(s plan.Snapshot, effort Effort) *future {
 	}
 	u.line = lineOf(plan.Queues(s))
 	selected := 0
-	for i := range s.Nodes {
-		n := &s.Nodes[i]
+	for _, n := range s.Nodes {
 		g := s.Governor.Govern(n.Labels)
 		if g.Policy == s.Policy.Name {
 			selected++
@@ -106,13 +105,13 @@ func (u *future) show(n *plan.Node) {
 	}
 }
 
-func (u *future) showNamed(nodes []plan.Node, name string) {
+func (u *future) showNamed(nodes []*plan.Node, name string) {
 	if u.shown[name] != nil {
 		return
 	}
-	for i := range nodes {
-		if nodes[i].Name == name {
-			u.show(&nodes[i])
+	for _, n := range nodes {
+		if n.Name == name {
+			u.show(n)
 			return
 		}
 	}
@@ -152,11 +151,9 @@ func (u *future) plan() plan.Plan {
 	u.look()
 	u.Nodes = u.Nodes[:0]
 	for _, n := range u.shown {
-		u.Nodes = append(u.Nodes, *n)
+		u.Nodes = append(u.Nodes, n)
 	}
-	for _, n := range u.line.front(u.room(), u.busy()) {
-		u.Nodes = append(u.Nodes, *n)
-	}
+	u.Nodes = append(u.Nodes, u.line.front(u.room(), u.busy())...)
 	u.effort -= roundEffort + len(u.Nodes)
 	var p plan.Plan
 	p, u.objections = plan.Objections(u.Snapshot)

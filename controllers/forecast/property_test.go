@@ -70,15 +70,15 @@ func drawSnapshot(t *rapid.T) plan.Snapshot {
 			{4, "content", content},
 		} {
 			if oneIn(t, o.in, o.label) {
-				o.option(&nodes[i])
+				o.option(nodes[i])
 			}
 		}
 		if oneIn(t, 8, "in flight") {
 			seq++
 			ago, began := minutes(t, 20, 50, "granted"), minutes(t, 0, 19, "began")
 			holds(nodes[i].Name, seq, ago)(p)
-			granted("workers", seq, v1alpha1.GrantActive, ago)(&nodes[i])
-			progressed(seq, rapid.SampledFrom([]v1alpha1.Phase{v1alpha1.PhaseDraining, v1alpha1.PhaseRebooting, v1alpha1.PhaseAborted}).Draw(t, "phase"), began, 1)(&nodes[i])
+			granted("workers", seq, v1alpha1.GrantActive, ago)(nodes[i])
+			progressed(seq, rapid.SampledFrom([]v1alpha1.Phase{v1alpha1.PhaseDraining, v1alpha1.PhaseRebooting, v1alpha1.PhaseAborted}).Draw(t, "phase"), began, 1)(nodes[i])
 		}
 	}
 	return snapshotOf(p, nodes)

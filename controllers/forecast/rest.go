@@ -111,10 +111,10 @@ func (u *future) opening(t time.Time, reserve time.Duration) time.Time {
 func (u *future) stays() []Stay {
 	u.Nodes = u.Nodes[:0]
 	for _, n := range u.shown {
-		u.Nodes = append(u.Nodes, *n)
+		u.Nodes = append(u.Nodes, n)
 	}
 	for _, w := range u.line.rest(true) {
-		u.Nodes = append(u.Nodes, *w.node)
+		u.Nodes = append(u.Nodes, w.node)
 	}
 	var stays []Stay
 	if len(u.Nodes) > 0 {

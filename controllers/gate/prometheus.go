@@ -22,6 +22,8 @@ const (
 	largest = 4 << 20
 	// idle is how long a connection is kept for the next question.
 	idle = 2 * Interval
+	// most is how many servers are remembered.
+	most = 64
 )
 
 // Prometheus asks servers over HTTP, with one pool of connections for each.
@@ -85,11 +87,21 @@ func (p *Prometheus) server(ctx context.Context, gate v1alpha1.PrometheusGate) (
 	if err != nil {
 		return nil, err
 	}
-	if p.servers == nil {
-		p.servers = map[serverKey]*server{}
-	}
+	p.makeRoom()
 	p.servers[key] = s
 	return s, nil
+}
+
+// makeRoom forgets all servers where there are many: addresses and Secrets that no policy names any more are among them. What
+// is asked now is asked to its end, and the next question opens a connection again.
+func (p *Prometheus) makeRoom() {
+	if p.servers != nil && len(p.servers) < most {
+		return
+	}
+	for _, s := range p.servers {
+		s.client.CloseIdleConnections()
+	}
+	p.servers = map[serverKey]*server{}
 }
 
 func open(address, version string, c credentials) (*server, error) {

@@ -51,6 +51,14 @@ type Notifier struct {
 	clock   clock.WithTicker
 	told    func(m Message, r Result, err error)
 	inbox   chan delivery
+	// idle has what workers without work ask.
+	idle chan question
+}
+
+// question is whether the worker of a Secret may end. The answer comes before it looks into its queue again.
+type question struct {
+	secret string
+	answer chan<- bool
 }
 
 // delivery is a message for the services of one Secret.
@@ -63,7 +71,7 @@ type delivery struct {
 // New makes a notifier that reads the addresses for each message. It calls told once for each message and Secret, with an
 // error, free of credentials, where it was not delivered.
 func New(secrets secret.Reader, clock clock.WithTicker, told func(m Message, r Result, err error)) *Notifier {
-	return &Notifier{secrets: secrets, clock: clock, told: told, inbox: make(chan delivery, waiting)}
+	return &Notifier{secrets: secrets, clock: clock, told: told, inbox: make(chan delivery, waiting), idle: make(chan question)}
 }
 
 // Notify puts a message into the queue of each Secret that wants it, and never waits.
@@ -94,20 +102,26 @@ func (n *Notifier) Start(ctx context.Context) error {
 			if q == nil {
 				q = make(chan delivery, waiting)
 				queues[d.secret] = q
-				go n.work(ctx, q)
+				go n.work(ctx, d.secret, q)
 			}
 			n.enqueue(q, d)
+		case may := <-n.idle:
+			over := len(queues[may.secret]) == 0
+			if over {
+				delete(queues, may.secret)
+			}
+			may.answer <- over
 		case <-ctx.Done():
 			return nil
 		}
 	}
 }
 
-// work delivers one after the other. Failures wait a little, and are told together.
-func (n *Notifier) work(ctx context.Context, q <-chan delivery) {
+// work delivers one after the other, until nothing waits in its queue. Failures wait a little, and are told together.
+func (n *Notifier) work(ctx context.Context, secret string, q <-chan delivery) {
 	var ahead *delivery
 	for {
-		d, ok := take(ctx, q, ahead)
+		d, ok := n.take(ctx, secret, q, ahead)
 		if !ok {
 			return
 		}
@@ -121,16 +135,26 @@ func (n *Notifier) work(ctx context.Context, q <-chan delivery) {
 	}
 }
 
-// take is what was read ahead, or the next one; false: the process ends.
-func take(ctx context.Context, q <-chan delivery, ahead *delivery) (delivery, bool) {
+// take is what was read ahead, or the next one; false: there is none, or the process ends.
+func (n *Notifier) take(ctx context.Context, secret string, q <-chan delivery, ahead *delivery) (delivery, bool) {
 	if ahead != nil {
 		return *ahead, true
 	}
-	select {
-	case d := <-q:
-		return d, true
-	case <-ctx.Done():
-		return delivery{}, false
+	for {
+		select {
+		case d := <-q:
+			return d, true
+		default:
+		}
+		over := make(chan bool, 1)
+		select {
+		case n.idle <- question{secret, over}:
+		case <-ctx.Done():
+			return delivery{}, false
+		}
+		if <-over {
+			return delivery{}, false
+		}
 	}
 }
 

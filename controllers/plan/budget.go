@@ -33,8 +33,9 @@ const holdsGrant = "holds a grant"
 // budget is how many nodes may still go down.
 type budget struct {
 	limit int
-	// asked is maxUnavailable as the user wrote it.
-	asked intstr.IntOrString
+	// full says that every place is taken. It names no node: who holds the places changes with every reboot, and the message
+	// would with it, on every waiting node. The policy's status names them.
+	full string
 	// used are the nodes that are down or going down: in the ledger, adopted, or unavailable for reasons of their own.
 	used map[string]string
 	// granted is how many entries the ledger has.
@@ -44,7 +45,11 @@ type budget struct {
 }
 
 func (f *fleet) budget(limit int32, flights []Flight) *budget {
-	b := &budget{limit: int(limit), asked: f.Policy.Spec.MaxUnavailableOrDefault(), used: map[string]string{}, domains: map[string]bool{}}
+	asked := f.Policy.Spec.MaxUnavailableOrDefault()
+	b := &budget{
+		limit: int(limit), used: map[string]string{}, domains: map[string]bool{},
+		full: fmt.Sprintf("waiting for its turn: at most %s of the nodes may be unavailable at once", asked.String()),
+	}
 	for _, n := range f.governed {
 		if n.Outstanding() {
 			b.used[n.Name] = holdsGrant
@@ -93,13 +98,11 @@ func (b *budget) take(n *Node) *Objection {
 	return nil
 }
 
-// exhausted names no node: who holds the places changes with every reboot, and the message would with it, on every
-// waiting node. The policy's status names them.
 func (b *budget) exhausted() *Objection {
 	if b.limit == 0 {
 		return objection(v1alpha1.ReasonBudgetExhausted, "maxUnavailable is 0: no node may be rebooted")
 	}
-	return objection(v1alpha1.ReasonBudgetExhausted, "waiting for its turn: at most %s of the nodes may be unavailable at once", b.asked.String())
+	return &Objection{Reason: v1alpha1.ReasonBudgetExhausted, Message: b.full}
 }
 
 // holders says who uses the budget, for the policy's conditions.

@@ -110,10 +110,9 @@ func conflictMessage(rivals []string) string {
 }
 
 // Ungoverned decides about nodes that no policy selects.
-func Ungoverned(g Governor, nodes []Node) []Decision {
+func Ungoverned(g Governor, nodes []*Node) []Decision {
 	var decisions []Decision
-	for i := range nodes {
-		n := &nodes[i]
+	for _, n := range nodes {
 		if at := g.Govern(n.Labels); at.Policy != "" || len(at.Rivals) > 0 || n.Outstanding() {
 			continue
 		}
@@ -132,11 +131,10 @@ func Ungoverned(g Governor, nodes []Node) []Decision {
 
 // count sums the plan up for status and metrics.
 func (f *fleet) count(p *Plan, b *budget) (v1alpha1.NodeCounts, []v1alpha1.BlockedNodes) {
-	c := v1alpha1.NodeCounts{Selected: int32(len(f.governed)), Permitted: int32(len(p.Ledger())), Unavailable: int32(len(b.used))}
+	c := v1alpha1.NodeCounts{
+		Selected: int32(f.selected), Reporting: int32(f.reporting), Permitted: int32(len(p.Ledger())), Unavailable: int32(len(b.used)),
+	}
 	for _, n := range f.governed {
-		if n.Required == corev1.ConditionTrue || n.Required == corev1.ConditionFalse {
-			c.Reporting++
-		}
 		if n.NeedsReboot() {
 			c.RebootRequired++
 		}

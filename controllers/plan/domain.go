@@ -22,6 +22,9 @@ func (f *fleet) domain(n *Node) string { return Domain(f.Policy, n) }
 // compareDomains gives domains one order for all times, so that a fleet does not go to and fro between them; the nodes
 // without the label come last.
 func (f *fleet) compareDomains(a, b *Node) int {
+	if f.Policy.Spec.TopologyKey() == "" {
+		return 0
+	}
 	of, other := f.domain(a), f.domain(b)
 	return cmp.Or(compareBools(of == "", other == ""), cmp.Compare(of, other))
 }

@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -75,6 +76,7 @@ func (f *fleet) failedSince(from time.Time) []string {
 			failed = append(failed, n.Name+" ("+string(n.Progress.Reason)+")")
 		}
 	}
+	slices.Sort(failed)
 	for _, e := range f.entries {
 		if t := f.flight(e); t.FailedAt.After(from) {
 			failed = append(failed, e.Node+" ("+string(t.Reason)+")")

@@ -175,16 +175,28 @@ func (f *fleet) awaitBoot(t *Flight) {
 // settle: the node is up again and its agent has reported; it must stay so for spec.settle. The agent's first report
 // counts beside Ready, because a quick reboot never shows as not Ready.
 func (f *fleet) settle(t *Flight) {
-	n := t.Node
-	since := n.ReadySince
-	if n.MaintenanceSince.After(since) {
-		since = n.MaintenanceSince
-	}
+	since := f.backSince(t)
 	t.Until = since.Add(f.Policy.Spec.SettleOrDefault())
 	t.Message = "back since " + instant(since) + ", settling until " + instant(t.Until)
 	if !f.Now.Before(t.Until) && f.runHooks(t, v1alpha1.HooksAfter) {
 		t.Action, t.Until, t.Message = FinishGrant, time.Time{}, "back in service"
 	}
+}
+
+// clockAhead is how far a node's clock may be ahead of the manager's: from more than that nothing follows.
+const clockAhead = 5 * time.Minute
+
+// backSince is when the node was back by its own clock, which may still be that of the hardware, hours ahead, until the host
+// has asked for the time. No slot is kept for so long: then settling counts from the grant, which the manager's clock has told.
+func (f *fleet) backSince(t *Flight) time.Time {
+	since := t.Node.ReadySince
+	if t.Node.MaintenanceSince.After(since) {
+		since = t.Node.MaintenanceSince
+	}
+	if since.Sub(f.Now) > clockAhead {
+		return t.Entry.At.Time
+	}
+	return since
 }
 
 func (t *Flight) overdue(now, deadline time.Time, reason v1alpha1.Reason, message string) {

@@ -232,6 +232,18 @@ func TestReboots_FlightUnderWay(t *testing.T) {
 			Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Until: instantAfter(10 * minute),
 			Message: "back since Mon 2026-06-01 22:09:00 UTC, settling until Mon 2026-06-01 22:10:00 UTC",
 		}},
+		"back, and its clock is a little ahead": {node: reboots(rebooted(12*minute, 9*minute)), now: 10 * minute, want: flightStep{
+			Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Until: instantAfter(13 * minute),
+			Message: "back since Mon 2026-06-01 22:12:00 UTC, settling until Mon 2026-06-01 22:13:00 UTC",
+		}},
+		"back, and its clock is an hour ahead: the slot is not kept for an hour": {
+			node: reboots(rebooted(70*minute, 69*minute)), now: 10 * minute,
+			want: flightStep{Action: plan.FinishGrant, Reason: v1alpha1.ReasonGranted, Message: "back in service"},
+		},
+		"back, and its agent's clock is an hour ahead": {
+			node: reboots(rebooted(9*minute, 70*minute)), now: 10 * minute,
+			want: flightStep{Action: plan.FinishGrant, Reason: v1alpha1.ReasonGranted, Message: "back in service"},
+		},
 		"back and settled (behaviour 49)": {
 			node: reboots(rebooted(9*minute, 9*minute)), now: 10 * minute,
 			want: flightStep{Action: plan.FinishGrant, Reason: v1alpha1.ReasonGranted, Message: "back in service"},
@@ -288,15 +300,4 @@ func TestReboots_FlightIsOver(t *testing.T) {
 			want: released(v1alpha1.ReasonCancelled, "a newer grant took its place"),
 		},
 	})
-}
-
-// Flight finds the flight of an entry by node and number.
-func TestPlan_Flight(t *testing.T) {
-	p := one(policy("workers", holding(2, entry("a", 1), entry("b", 2))), needy("a"), needy("b")).plan()
-	if f := p.Flight(entry("b", 2)); f.Entry.Node != "b" || f.Action != plan.RingBell {
-		t.Errorf("got %+v", f)
-	}
-	if f := p.Flight(entry("b", 1)); f.Action != "" {
-		t.Errorf("an entry the ledger does not hold: %+v", f)
-	}
 }

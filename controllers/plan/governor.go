@@ -76,28 +76,28 @@ func (g Governor) Selecting(set map[string]string) []Selection {
 	return selecting
 }
 
-// Govern finds the policy of a node by the node's labels.
+// Govern finds the policy of a node by the node's labels. It is asked for thousands of nodes, and needs no memory for one that
+// a single policy governs.
 func (g Governor) Govern(set map[string]string) Governance {
-	var found []rule
-	for _, r := range g.rules {
-		if len(found) > 0 && r.priority < found[0].priority {
+	selects := func(r rule) bool { return r.selector.Matches(labels.Set(set)) }
+	first := slices.IndexFunc(g.rules, selects)
+	if first < 0 {
+		return Governance{}
+	}
+	highest := g.rules[first]
+	var others []string
+	for _, r := range g.rules[first+1:] {
+		if r.priority < highest.priority {
 			break
 		}
-		if r.selector.Matches(labels.Set(set)) {
-			found = append(found, r)
+		if selects(r) {
+			others = append(others, r.policy)
 		}
 	}
-	switch len(found) {
-	case 0:
-		return Governance{}
-	case 1:
-		return Governance{Policy: found[0].policy}
+	if len(others) == 0 {
+		return Governance{Policy: highest.policy}
 	}
-	rivals := make([]string, len(found))
-	for i, r := range found {
-		rivals[i] = r.policy
-	}
-	return Governance{Rivals: rivals}
+	return Governance{Rivals: append([]string{highest.policy}, others...)}
 }
 
 func (g Governor) knows(policy string) bool { return g.names[policy] }

@@ -116,7 +116,7 @@ func (c *cluster) checkDomains(name string, p plan.Plan) {
 	key := c.policies[name].Spec.TopologyKey()
 	for _, granted := range p.Granted {
 		for _, e := range p.Ledger() {
-			if h := c.hosts[e.Node]; key != "" && h.node != nil && p.Flight(e).FailedAt.IsZero() && h.node.Labels[key] != c.hosts[granted.Node].node.Labels[key] {
+			if h := c.hosts[e.Node]; key != "" && h.node != nil && !overran(p, e) && h.node.Labels[key] != c.hosts[granted.Node].node.Labels[key] {
 				c.broken("policy %s grants %s while %s of another domain holds a grant", name, granted.Node, e.Node)
 			}
 		}
@@ -192,4 +192,11 @@ func (c *cluster) broken(format string, args ...any) {
 	c.record(c)
 	c.Errorf("at %s: "+format, append([]any{stamp(c.now)}, args...)...)
 	c.Fatalf("The story so far:\n%s", c.String())
+}
+
+// overran tells whether an entry has overrun its deadline.
+func overran(p plan.Plan, e v1alpha1.LedgerEntry) bool {
+	return slices.ContainsFunc(p.Flights, func(t plan.Flight) bool {
+		return t.Entry.Node == e.Node && t.Entry.Seq == e.Seq && !t.FailedAt.IsZero()
+	})
 }

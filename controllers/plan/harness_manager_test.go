@@ -58,11 +58,11 @@ func (c *cluster) snapshot(name string) plan.Snapshot {
 }
 
 // views are the Nodes as the planner sees them.
-func (c *cluster) views() []plan.Node {
-	var views []plan.Node
+func (c *cluster) views() []*plan.Node {
+	var views []*plan.Node
 	for _, name := range shuffled(c, slices.Sorted(maps.Keys(c.hosts))) {
 		if h := c.hosts[name]; h.node != nil {
-			views = append(views, h.view())
+			views = append(views, new(h.view()))
 		}
 	}
 	return views
@@ -92,7 +92,8 @@ func (c *cluster) applyFlights(name string, p plan.Plan, tried map[string]plan.A
 			c.woken[name] = true // a lost race: the event of who won it brings the next pass
 			continue
 		}
-		if t = plan.Reboots(c.snapshot(name)).Flight(t.Entry); t.Action == tried[t.Entry.Node] {
+		s := c.snapshot(name)
+		if t = p.Again(s, nodeNamed(s, t.Entry.Node), t.Entry); t.Action == tried[t.Entry.Node] {
 			c.applyFlight(name, t)
 		}
 	}

@@ -64,10 +64,9 @@ func (n *Node) mark(pending bool) (m Mark, differs bool) {
 }
 
 // UngovernedMarks are the changes that are due on nodes that no policy governs: they carry nothing.
-func UngovernedMarks(g Governor, nodes []Node) []Mark {
+func UngovernedMarks(g Governor, nodes []*Node) []Mark {
 	var marks []Mark
-	for i := range nodes {
-		n := &nodes[i]
+	for _, n := range nodes {
 		if at := g.Govern(n.Labels); at.Policy != "" || len(at.Rivals) > 0 || n.Outstanding() {
 			continue
 		}

@@ -113,7 +113,7 @@ func TestUngovernedMarks(t *testing.T) {
 		"of two":                            {values([]*v1alpha1.RebootPolicy{policy("a"), policy("b")}), needy("a", pending), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := plan.UngovernedMarks(plan.NewGovernor(tc.policies), []plan.Node{tc.host.view()})
+			got := plan.UngovernedMarks(plan.NewGovernor(tc.policies), []*plan.Node{new(tc.host.view())})
 			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

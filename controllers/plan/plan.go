@@ -62,17 +62,34 @@ type Decision struct {
 
 // Reboots decides about one policy.
 func Reboots(s Snapshot) Plan {
-	p, _ := newFleet(s).reboots()
-	return p
+	_, rest := Begin(s)
+	return rest()
+}
+
+// Begin decides about what is in flight alone: of the plan, it is the Flights and what holds for all nodes. That is little work.
+// The rest, about every node that waits, is decided when it is asked for, which has to be once at most.
+func Begin(s Snapshot) (begun Plan, rest func() Plan) {
+	f := newFleet(s)
+	begun = f.begin()
+	return begun, func() Plan {
+		p, _ := f.complete(begun)
+		return p
+	}
 }
 
 // reboots also says why each node waits, by its name.
-func (f *fleet) reboots() (Plan, map[string]*Objection) {
+func (f *fleet) reboots() (Plan, map[string]*Objection) { return f.complete(f.begin()) }
+
+func (f *fleet) begin() Plan {
 	p := Plan{Seq: f.Policy.Status.Seq, Halt: f.stands, Invalid: f.invalid(), Conflicts: f.conflicts}
 	p.Limit, p.Window = f.limit, f.windowState()
 	for _, e := range f.entries {
 		p.Flights = append(p.Flights, f.flight(e))
 	}
+	return p
+}
+
+func (f *fleet) complete(p Plan) (Plan, map[string]*Objection) {
 	f.adopt(&p)
 	f.places = f.budget(p.Limit, p.Flights)
 	objections := f.grant(&p)
@@ -171,11 +188,18 @@ func (f *fleet) grant(p *Plan) map[string]*Objection {
 	return objections
 }
 
-// Flight is the flight of one entry; the zero Flight when the ledger does not hold it.
-func (p Plan) Flight(e v1alpha1.LedgerEntry) Flight {
-	for _, t := range p.Flights {
-		if t.Entry.Node == e.Node && t.Entry.Seq == e.Seq {
-			return t
+// Again decides once more about one entry, by a newer reading of its node; nil: there is none. Whether the policy has halted,
+// which all nodes together say, is as the plan has it. The zero Flight: the ledger does not hold the entry.
+func (p *Plan) Again(s Snapshot, n *Node, e v1alpha1.LedgerEntry) Flight {
+	s.Nodes = nil
+	if n != nil {
+		s.Nodes = []*Node{n}
+	}
+	f := newFleet(s)
+	f.stands = p.Halt
+	for _, held := range f.entries {
+		if held.Node == e.Node && held.Seq == e.Seq {
+			return f.flight(held)
 		}
 	}
 	return Flight{}

@@ -10,25 +10,36 @@ import (
 
 // Question is what the agents of a policy's nodes are asked before a slot is spent, as the value of its annotation. It
 // changes with what the policy says about pods, and with nothing else.
-func Question(policy *v1alpha1.RebootPolicy) string {
-	return v1alpha1.Preflight{Policy: policy.Name, Revision: policy.Spec.PodsRevision()}.String()
+func Question(policy *v1alpha1.RebootPolicy) string { return preflight(policy).String() }
+
+func preflight(policy *v1alpha1.RebootPolicy) v1alpha1.Preflight {
+	return v1alpha1.Preflight{Policy: policy.Name, Revision: policy.Spec.PodsRevision()}
 }
 
 // asks is the question to a node that waits. An agent is asked once its node's turn may come: while something in front of
 // this check holds the node back, its pods come and go for nothing, and nobody looks at them.
 func (f *fleet) asks(o *Objection) string {
-	words := slices.Concat(entry, turn)
-	first := slices.IndexFunc(words, func(c check) bool { return c.word == v1alpha1.ReasonUndrainablePod })
-	if slices.ContainsFunc(words[first:], func(c check) bool { return c.word == o.check }) {
+	if slices.Contains(fromPodsOn, o.check) {
 		return f.question
 	}
 	return ""
 }
 
+// fromPodsOn are the words of the checks from the first one on that looks at pods.
+var fromPodsOn = func() []v1alpha1.Reason {
+	var words []v1alpha1.Reason
+	for _, c := range slices.Concat(entry, turn) {
+		if c.word == v1alpha1.ReasonUndrainablePod || len(words) > 0 {
+			words = append(words, c.word)
+		}
+	}
+	return words
+}()
+
 // report is the agent's answer to what is asked now, in this boot. Nil: there is none, and nothing is known.
 func (f *fleet) report(n *Node) *v1alpha1.PreflightReport {
 	r := n.Report
-	if r == nil || r.BootID != n.BootID || (v1alpha1.Preflight{Policy: r.Policy, Revision: r.Revision}).String() != f.question {
+	if r == nil || r.BootID != n.BootID || (v1alpha1.Preflight{Policy: r.Policy, Revision: r.Revision}) != f.aboutPods {
 		return nil
 	}
 	return r
@@ -36,15 +47,17 @@ func (f *fleet) report(n *Node) *v1alpha1.PreflightReport {
 
 // Supposing is for looking ahead: agents of whose nodes' pods nothing is known are supposed to find nothing in the way. Without
 // gates.blockingPods that is what no answer means, and the nodes are returned as they are.
-func Supposing(policy *v1alpha1.RebootPolicy, nodes []Node) []Node {
-	f := &fleet{question: Question(policy)}
+func Supposing(policy *v1alpha1.RebootPolicy, nodes []*Node) []*Node {
+	f := &fleet{aboutPods: preflight(policy)}
 	if len(policy.Spec.BlockingPods()) == 0 {
 		return nodes
 	}
 	supposed := slices.Clone(nodes)
-	for i := range supposed {
-		if n := &supposed[i]; f.report(n) == nil {
-			n.Report = &v1alpha1.PreflightReport{Policy: policy.Name, Revision: policy.Spec.PodsRevision(), BootID: n.BootID}
+	for i, n := range supposed {
+		if f.report(n) == nil {
+			other := *n
+			other.Report = &v1alpha1.PreflightReport{Policy: policy.Name, Revision: policy.Spec.PodsRevision(), BootID: n.BootID}
+			supposed[i] = &other
 		}
 	}
 	return supposed

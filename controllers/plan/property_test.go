@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -16,7 +17,11 @@ import (
 // TestMain makes the property tests draw the same cases in each run, unless flags say otherwise; so a failure needs no
 // file to be found again.
 func TestMain(m *testing.M) {
-	for name, value := range map[string]string{"rapid.seed": "1", "rapid.nofailfile": "true", "rapid.checks": "1000"} {
+	checks := "1000"
+	if racing {
+		checks = "100"
+	}
+	for name, value := range map[string]string{"rapid.seed": "1", "rapid.nofailfile": "true", "rapid.checks": checks} {
 		if err := flag.Set(name, value); err != nil {
 			panic(err)
 		}
@@ -36,8 +41,8 @@ func forAny(t *testing.T, property func(*rapid.T, situation, plan.Snapshot, plan
 }
 
 // governed are the nodes a policy governs, by name.
-func governed(s plan.Snapshot) map[string]plan.Node {
-	nodes := map[string]plan.Node{}
+func governed(s plan.Snapshot) map[string]*plan.Node {
+	nodes := map[string]*plan.Node{}
 	for _, n := range s.Nodes {
 		if s.Governor.Govern(n.Labels).Policy == s.Policy.Name {
 			nodes[n.Name] = n
@@ -123,7 +128,7 @@ func ledgerOf(flights []plan.Flight) []v1alpha1.LedgerEntry {
 func TestReboots_KeepsAQuorum(t *testing.T) {
 	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
 		for _, e := range p.Granted {
-			i := slices.IndexFunc(snapshot.Nodes, func(n plan.Node) bool { return n.Name == e.Node })
+			i := slices.IndexFunc(snapshot.Nodes, func(n *plan.Node) bool { return n.Name == e.Node })
 			if !snapshot.Nodes[i].ControlPlane {
 				continue
 			}
@@ -147,6 +152,68 @@ func TestReboots_OrderOfNodesDoesNotMatter(t *testing.T) {
 			t.Fatalf("(-one order +another):\n%s\n%v", diff, s)
 		}
 	})
+}
+
+// Every node is counted, also those at rest, of which a plan says nothing else.
+func TestReboots_CountsEveryNodeItGoverns(t *testing.T) {
+	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
+		var want v1alpha1.NodeCounts
+		for _, n := range governed(snapshot) {
+			want.Selected++
+			if n.Required == corev1.ConditionTrue || n.Required == corev1.ConditionFalse {
+				want.Reporting++
+			}
+			if n.NeedsReboot() {
+				want.RebootRequired++
+			}
+		}
+		got := v1alpha1.NodeCounts{Selected: p.Counts.Selected, Reporting: p.Counts.Reporting, RebootRequired: p.Counts.RebootRequired}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("(-counted one by one +plan):\n%s\n%v", diff, s)
+		}
+	})
+}
+
+// A node that is in service and needs no reboot is told of exactly where it still carries something of one.
+func TestReboots_TakesAwayWhatIsLeftOfAReboot(t *testing.T) {
+	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
+		for name, n := range governed(snapshot) {
+			inLedger := slices.ContainsFunc(snapshot.Policy.Status.Grants, func(e v1alpha1.LedgerEntry) bool { return e.Node == name })
+			if n.NeedsReboot() || n.Unavailable() || n.Outstanding() || inLedger || n.ControlPlane {
+				continue
+			}
+			said := slices.ContainsFunc(p.Decisions, func(d plan.Decision) bool { return d.Node == name }) ||
+				slices.ContainsFunc(p.Marks, func(m plan.Mark) bool { return m.Node == name })
+			carries := n.Permitted != nil || n.Preflight != "" || n.Pending || n.Grant != nil && len(n.Grant.Shields) > 0
+			if said != carries {
+				t.Fatalf("node %s: it carries something: %t, and something is said of it: %t\n%v", name, carries, said, s)
+			}
+		}
+	})
+}
+
+// One flight alone is decided about as among all others; of an entry that the ledger does not hold nothing is said.
+func TestAgain_DecidesAsAWholePlanDoes(t *testing.T) {
+	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
+		for _, want := range p.Flights {
+			if diff := cmp.Diff(want, p.Again(snapshot, nodeNamed(snapshot, want.Entry.Node), want.Entry), planOptions...); diff != "" {
+				t.Fatalf("%s (-plan +alone):\n%s\n%v", want.Entry.Node, diff, s)
+			}
+			missing := want.Entry
+			missing.Seq = p.Seq + 1
+			if f := p.Again(snapshot, nodeNamed(snapshot, missing.Node), missing); f.Action != "" {
+				t.Fatalf("an entry that the ledger does not hold: %+v", f)
+			}
+		}
+	})
+}
+
+// nodeNamed is nil where the snapshot has no such node.
+func nodeNamed(s plan.Snapshot, name string) *plan.Node {
+	if i := slices.IndexFunc(s.Nodes, func(n *plan.Node) bool { return n.Name == name }); i >= 0 {
+		return s.Nodes[i]
+	}
+	return nil
 }
 
 // What a plan wants done, the protocol permits: else it would be tried again for ever.

@@ -2,5 +2,6 @@
 
 package plan_test
 
-// racing tells that the race detector is on: then the search, which has one goroutine, takes ten times as long.
+// racing tells that the race detector is on. What is tested here has one goroutine, and takes ten times as long then: a part
+// of it is enough.
 const racing = true

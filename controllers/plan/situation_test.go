@@ -35,7 +35,7 @@ func (s situation) snapshot() plan.Snapshot {
 	}
 	snapshot.Governor = plan.NewGovernor(policies)
 	for _, h := range s.hosts {
-		snapshot.Nodes = append(snapshot.Nodes, h.view())
+		snapshot.Nodes = append(snapshot.Nodes, new(h.view()))
 	}
 	return snapshot
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
@@ -16,8 +18,9 @@ type Snapshot struct {
 	Policy *v1alpha1.RebootPolicy
 	// Governor knows every policy of the cluster.
 	Governor Governor
-	// Nodes are all nodes of the cluster: a node may be in the ledger and selected by another policy by now.
-	Nodes []Node
+	// Nodes are all nodes of the cluster, in any order: a node may be in the ledger and selected by another policy by now. They
+	// are shared with other snapshots, and nobody changes them.
+	Nodes []*Node
 	// Window is the state of the policy's windows at Now.
 	Window window.State
 	// Schedule tells it at any other instant; no plan looks at it, a forecast does.
@@ -31,10 +34,16 @@ type Snapshot struct {
 // fleet is a snapshot sorted into what one policy has to do with each node.
 type fleet struct {
 	Snapshot
-	name   string
+	name string
+	// byName are the nodes that are asked for by their names: those in the ledger, with a grant that is outstanding, and in
+	// conflicts. Of thousands they are few.
 	byName map[string]*Node
-	// governed are the nodes this policy governs, by name.
+	// governed are the nodes this policy governs, without those at rest and in no order: there may be thousands, and what is said
+	// of them is put in order once it is known to be said.
 	governed []*Node
+	// selected is how many nodes this policy governs, and reporting how many of them have an agent that has said whether they
+	// need a reboot; with those at rest.
+	selected, reporting int
 	// conflicts are nodes that this policy and its rivals select, by node name.
 	conflicts map[string][]string
 	// controlPlane are all control-plane nodes of the cluster, by name.
@@ -47,8 +56,9 @@ type fleet struct {
 	limit  int32
 	wrong  string
 	stands Halt
-	// question is what the agents of this policy's nodes are asked about pods.
-	question string
+	// aboutPods is what the agents of this policy's nodes are asked about pods, and question the same as an annotation.
+	aboutPods v1alpha1.Preflight
+	question  string
 	// spare is how much of a window has to be left to begin a reboot.
 	spare time.Duration
 	// places is the budget while nodes are chosen.
@@ -60,16 +70,16 @@ type fleet struct {
 func newFleet(s Snapshot) *fleet {
 	f := &fleet{
 		Snapshot: s, name: s.Policy.Name, entries: s.Policy.Status.Grants,
-		question: Question(s.Policy),
-		byName:   make(map[string]*Node, len(s.Nodes)), conflicts: map[string][]string{}, inEntry: map[string]bool{},
+		aboutPods: preflight(s.Policy),
+		byName:    map[string]*Node{}, conflicts: map[string][]string{}, inEntry: map[string]bool{},
 	}
+	f.question = f.aboutPods.String()
 	for _, e := range f.entries {
 		f.inEntry[e.Node] = true
 	}
-	for i := range s.Nodes {
-		f.add(&s.Nodes[i])
+	for _, n := range s.Nodes {
+		f.add(n)
 	}
-	slices.SortFunc(f.governed, byName)
 	slices.SortFunc(f.controlPlane, byName)
 	slices.SortFunc(f.orphans, func(a, b *Node) int { return cmp.Or(cmp.Compare(a.entry().Seq, b.entry().Seq), byName(a, b)) })
 	f.limit, f.wrong = f.scale()
@@ -79,7 +89,7 @@ func newFleet(s Snapshot) *fleet {
 
 // scale turns maxUnavailable into nodes, and finds what is wrong with the policy.
 func (f *fleet) scale() (limit int32, wrong string) {
-	limit, err := Limit(f.Policy.Spec.MaxUnavailableOrDefault(), len(f.governed))
+	limit, err := Limit(f.Policy.Spec.MaxUnavailableOrDefault(), f.selected)
 	if err != nil {
 		wrong = err.Error()
 	}
@@ -116,13 +126,16 @@ func (f *fleet) add(n *Node) {
 	if n.farAhead(f.Policy.Status.Seq) && !f.inEntry[n.Name] {
 		n = n.disbelieved()
 	}
-	f.byName[n.Name] = n
+	held := f.held(n)
+	if held {
+		f.byName[n.Name] = n
+	}
 	g := f.Governor.Govern(n.Labels)
 	switch {
 	case g.Policy == f.name:
-		f.governed = append(f.governed, n)
+		f.govern(n, held)
 	case slices.Contains(g.Rivals, f.name):
-		f.conflicts[n.Name] = g.Rivals
+		f.byName[n.Name], f.conflicts[n.Name] = n, g.Rivals
 	}
 	if n.ControlPlane {
 		f.controlPlane = append(f.controlPlane, n)
@@ -130,6 +143,27 @@ func (f *fleet) add(n *Node) {
 	if n.Outstanding() && !f.inEntry[n.Name] && f.answersFor(n, g) {
 		f.orphans = append(f.orphans, n)
 	}
+}
+
+// govern counts a node that this policy governs, and takes in one of which there may be more to say.
+func (f *fleet) govern(n *Node, held bool) {
+	f.selected++
+	if n.Required == corev1.ConditionTrue || n.Required == corev1.ConditionFalse {
+		f.reporting++
+	}
+	if held || !n.atRest() {
+		f.governed = append(f.governed, n)
+	}
+}
+
+// atRest tells whether nothing is to be done or said about a node that is not held: it is in service, needs no reboot, and
+// carries nothing of one. Most nodes are, most of the time.
+func (n *Node) atRest() bool {
+	if n.NeedsReboot() || n.unavailable() || n.told() {
+		return false
+	}
+	_, marked := n.mark(false)
+	return !marked
 }
 
 // answersFor tells whether this policy has to see an outstanding grant to its end: the policy that gave it, or where that
@@ -142,6 +176,6 @@ func (f *fleet) answersFor(n *Node, g Governance) bool {
 }
 
 // held tells whether the node is in the middle of a reboot, under this policy or another.
-func (f *fleet) held(n *Node) bool { return f.inEntry[n.Name] || n.Outstanding() }
+func (f *fleet) held(n *Node) bool { return n.Outstanding() || f.inEntry[n.Name] }
 
 func byName(a, b *Node) int { return cmp.Compare(a.Name, b.Name) }

@@ -16,7 +16,7 @@ import (
 )
 
 // page is how many Nodes one page of a LIST holds; each is trimmed before the next page is read.
-const page = 500
+const page = 250
 
 // Policies lists all RebootPolicies.
 func Policies(ctx context.Context, reader client.Reader) ([]v1alpha1.RebootPolicy, error) {
@@ -46,17 +46,17 @@ func Nodes(ctx context.Context, live client.Reader) ([]corev1.Node, error) {
 }
 
 // Views are the Nodes as decisions look at them.
-func Views(nodes []corev1.Node) []plan.Node {
-	views := make([]plan.Node, len(nodes))
+func Views(nodes []corev1.Node) []*plan.Node {
+	views := make([]*plan.Node, len(nodes))
 	for i := range nodes {
-		views[i] = plan.NodeOf(&nodes[i])
+		views[i] = new(plan.NodeOf(&nodes[i]))
 	}
 	return views
 }
 
 // Of is the snapshot for one of the policies at an instant. A nil policy stands for the nodes that none governs. What gates
 // say is taken from the status: the manager, which asks them, knows better.
-func Of(policy *v1alpha1.RebootPolicy, policies []v1alpha1.RebootPolicy, nodes []plan.Node, now time.Time) plan.Snapshot {
+func Of(policy *v1alpha1.RebootPolicy, policies []v1alpha1.RebootPolicy, nodes []*plan.Node, now time.Time) plan.Snapshot {
 	s := plan.Snapshot{Now: now, Policy: policy, Governor: plan.NewGovernor(policies), Nodes: nodes}
 	if policy != nil {
 		s.Schedule, s.WindowInvalid = scheduleOf(policy)

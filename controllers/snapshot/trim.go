@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"strings"
+	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -10,13 +11,38 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
-// Transform is Trim for an informer of Nodes; what is no Node passes.
+// Transform is Trim for an informer of Nodes; what is no Node passes. What most nodes have in common is held once for many of
+// them: the words of labels and conditions are half of a trimmed Node.
 func Transform(object any) (any, error) {
-	if node, ok := object.(*corev1.Node); ok {
-		return Trim(node), nil
+	node, ok := object.(*corev1.Node)
+	if !ok {
+		return object, nil
 	}
-	return object, nil
+	trimmed := Trim(node)
+	trimmed.Labels = shareWords(trimmed.Labels)
+	for i := range trimmed.Status.Conditions {
+		c := &trimmed.Status.Conditions[i]
+		c.Type, c.Status = corev1.NodeConditionType(share(string(c.Type))), corev1.ConditionStatus(share(string(c.Status)))
+		c.Reason, c.Message = share(c.Reason), share(c.Message)
+	}
+	return trimmed, nil
 }
+
+// shareWords is the same map with words that it shares with others.
+func shareWords(words map[string]string) map[string]string {
+	if words == nil {
+		return nil
+	}
+	shared := make(map[string]string, len(words))
+	for key, value := range words {
+		shared[share(key)] = share(value)
+	}
+	return shared
+}
+
+// share is the same string, in the memory of an equal one that was shared lately where there is one. Nothing is kept for it:
+// words that no node uses any more are garbage.
+func share(word string) string { return unique.Make(word).Value() }
 
 // Trim keeps what a decision looks at, about a seventh of a Node. Two versions of a Node that differ in a heartbeat
 // alone are equal afterwards.

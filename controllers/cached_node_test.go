@@ -1,0 +1,63 @@
+package controllers
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// answering is an API server whose answer to a write is read into the object of the request, as JSON is: into the maps and
+// slices that the object has.
+type answering struct {
+	client.Client
+
+	answer string
+}
+
+func (a answering) Status() client.SubResourceWriter { return answeringStatus{answer: a.answer} }
+
+func (a answering) Patch(_ context.Context, object client.Object, _ client.Patch, _ ...client.PatchOption) error {
+	return json.Unmarshal([]byte(a.answer), object)
+}
+
+type answeringStatus struct {
+	client.SubResourceWriter
+
+	answer string
+}
+
+func (a answeringStatus) Patch(_ context.Context, object client.Object, _ client.Patch, _ ...client.SubResourcePatchOption) error {
+	return json.Unmarshal([]byte(a.answer), object)
+}
+
+// The Nodes of a pass are those of the cache, which is everybody's.
+func TestPatchNode_LeavesTheCachedNodeAsItIs(t *testing.T) {
+	for name, patch := range map[string]*nodePatch{
+		"its metadata and status": newNodePatch("").annotate("a", "2"),
+		"its spec":                func() *nodePatch { p := newNodePatch(""); p.uncordon(); return p }(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			cached := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+				Name: "n1", Annotations: map[string]string{"example.com/a": "1"}, Labels: map[string]string{"pool": "a"},
+			}, Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "a"}}}}
+			before := cached.DeepCopy()
+			s := newState([]corev1.Node{*cached}) // as a list without copies: what it refers to is the cache's
+			r := &RebootPolicyReconciler{Client: answering{answer: `{
+				"metadata": {"name": "n1", "annotations": {"example.com/a": "2"}, "labels": {"pool": "b"}}, "spec": {"taints": [{"key": "b"}]}}`}}
+			if err := r.patchNode(t.Context(), s, s.nodes[0], patch); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(before, cached); diff != "" {
+				t.Errorf("the cache has changed (-before +after):\n%s", diff)
+			}
+			if got := s.nodes[0].Labels["pool"]; got != "b" {
+				t.Errorf("the pass goes on with label %q", got)
+			}
+		})
+	}
+}

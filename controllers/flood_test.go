@@ -1,0 +1,152 @@
+package controllers_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/limits/footprint"
+)
+
+// reconciles is how often this process has decided about policies.
+func reconciles() int { return int(sumOf("controller_runtime_reconcile_total", "rebootpolicy")) }
+
+// depth is how much waits in the queues of the managers of this process: of those that have been stopped, too, which is more
+// than nothing for ever where something waited then.
+func depth() int { return int(sumOf("workqueue_depth", "rebootpolicy")) }
+
+// atRest waits until nobody decides anything any more, and returns how much is left in the queues then.
+func atRest() int {
+	GinkgoHelper()
+	seen := func() [2]int { return [2]int{reconciles(), depth()} }
+	Eventually(func(g Gomega) { g.Consistently(seen, "300ms").Should(Equal(seen())) }).Should(Succeed())
+	return depth()
+}
+
+func sumOf(family, controller string) (sum float64) {
+	families, err := metrics.Registry.Gather()
+	Expect(err).NotTo(HaveOccurred())
+	for _, f := range families {
+		if f.GetName() != family {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			for _, l := range m.GetLabel() {
+				if (l.GetName() == "controller" || l.GetName() == "name") && l.GetValue() == controller {
+					sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+				}
+			}
+		}
+	}
+	return sum
+}
+
+var _ = Describe("A flood", func() {
+	// putOff is how many decisions are made because of what was put off before: a status whose counts alone had changed.
+	const putOff = 2
+	size := func() int { return times("FLOOD", 200) }
+
+	// flooded measures what a flood leaves behind, after a tenth of it, and how many decisions it caused.
+	flooded := func(what string, one func(i int)) (decided int) {
+		GinkgoHelper()
+		measures()
+		for i := range size() / 10 {
+			one(i)
+		}
+		left := atRest()
+		before, began, asked := footprintNow(), reconciles(), requests.len()
+		begin := time.Now()
+		for i := range size() {
+			one(size() + i)
+		}
+		took := time.Since(begin)
+		Expect(atRest()).To(Equal(left), "all that was in the queue has been looked at")
+		decided = reconciles() - began
+		after := stays(before)
+		Expect(requests.len()-asked).To(BeNumerically("<=", 5), "watches that end by themselves are opened again; nothing else is asked")
+		flood := footprint.Flood{
+			What: what, Size: size(), Took: took, Decisions: decided, Requests: requests.len() - asked, Before: before, After: after,
+		}
+		AddReportEntry("flood", flood.String())
+		Expect(footprint.Tell("floods", "manager", flood.Cells())).To(Succeed())
+		return decided
+	}
+
+	// waiting is a policy, closed by its windows for as long as the flood may last, over nodes that wait.
+	waiting := func(nodes int) *fleet {
+		f := makeFleet(nodes)
+		f.policy("workers", func(s *v1alpha1.RebootPolicySpec) { s.Mode = v1alpha1.ModeDryRun })
+		f.need(f.nodes...)
+		for _, name := range f.nodes {
+			Eventually(f.reason).WithArguments(name).ShouldNot(BeEmpty())
+		}
+		return f
+	}
+
+	It("of heartbeats on many nodes is not even looked at (behaviour 56)", func() {
+		f := waiting(20)
+		decided := flooded("heartbeats on 20 nodes", func(i int) {
+			f.status(f.nodes[i%len(f.nodes)], map[string]any{"conditions": []any{map[string]any{
+				"type": corev1.NodeReady, "status": "True", "reason": "KubeletReady", "lastHeartbeatTime": time.Unix(int64(i), 0).UTC().Format(time.RFC3339),
+			}}})
+		})
+		Expect(decided).To(BeNumerically("<=", putOff))
+	})
+
+	It("of changes on one node is decided about in fewer passes than there are changes, and nothing is written", func() {
+		f := waiting(1)
+		decided := flooded("changes of one node's labels", func(i int) {
+			f.patch(f.nodes[0], map[string]any{"metadata": map[string]any{"labels": map[string]any{"example.com/flood": strconv.Itoa(i)}}})
+		})
+		Expect(decided).To(BeNumerically("<=", size()))
+	})
+
+	It("of Events is heard by nobody", func() {
+		f := waiting(1)
+		decided := flooded("Events about a node", func(i int) {
+			Expect(api.Create(context.Background(), &eventsv1.Event{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("%s-%d", f.pool, i)},
+				EventTime:  metav1.NowMicro(), ReportingController: "example.com/flood", ReportingInstance: "x", Action: "Flood", Reason: "Flooded",
+				Type: corev1.EventTypeNormal, Regarding: *referenceTo(f.get(f.nodes[0])), Note: "one of many",
+			})).To(Succeed())
+		})
+		Expect(decided).To(BeNumerically("<=", putOff))
+		Expect(requests.matching(http.MethodGet, "/events")).To(BeEmpty())
+	})
+})
+
+var _ = Describe("A node that needs and does not need a reboot in turn", func() {
+	It("causes no more Events than there are reasons", func() {
+		f := makeFleet(1)
+		p := f.policy("workers")
+		name := f.nodes[0]
+		created := func() int { return len(requests.matching(http.MethodPost, "/events")) }
+		before := created()
+		const turns = 20
+		for range turns {
+			f.need(name)
+			Eventually(f.granted).Should(HaveLen(1))
+			f.status(name, map[string]any{"conditions": []any{cond(v1alpha1.NodeRebootRequired, "False", "UpToDate")}})
+			Eventually(f.granted).Should(BeEmpty())
+			Eventually(func() []v1alpha1.LedgerEntry { return policyStatus(p).Grants }).Should(BeEmpty())
+		}
+		AddReportEntry("events", fmt.Sprintf("%d grants that were taken back: %d Events created", turns, created()-before))
+		Expect(footprint.Tell("events", fmt.Sprintf("manager, %d grants that are taken back", turns), "", created()-before)).To(Succeed())
+		Expect(created()-before).To(BeNumerically("<=", 8), "granted and taken back, on the node and on the policy, and what is said once")
+	})
+})
+
+// referenceTo names a Node in an Event.
+func referenceTo(node *corev1.Node) *corev1.ObjectReference {
+	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}
+}

@@ -1,0 +1,53 @@
+package controllers_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync/atomic"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+var _ = Describe("A slot that is freed while many nodes are told why they wait", func() {
+	It("does not wait until all have been told", func() {
+		const waiting = 60
+		f := makeFleet(waiting + 1)
+		p := f.policy("workers")
+		goes, last := f.nodes[0], f.nodes[waiting]
+		f.need(goes)
+		Eventually(f.granted).Should(ConsistOf(goes))
+		f.start(goes)
+		f.commit(goes)
+		f.need(f.nodes[1:]...)
+		for _, name := range f.nodes[1:] {
+			Eventually(f.reason).WithArguments(name).Should(Equal("False BudgetExhausted"))
+			Eventually(f.taints).WithArguments(name).Should(ContainElement(v1alpha1.TaintPending + ":PreferNoSchedule"))
+		}
+		var told, toldBefore atomic.Int32
+		requests.meddleWith(func(r *http.Request) bool {
+			defer GinkgoRecover()
+			switch {
+			case r.Method != methodPatch:
+			case strings.Contains(r.URL.Path, "/nodes/"+goes+"/") || strings.HasSuffix(r.URL.Path, "/nodes/"+goes):
+				toldBefore.CompareAndSwap(0, told.Load())
+			case strings.Contains(r.URL.Path, "/nodes/"):
+				if told.Add(1) == 1 {
+					f.boot(goes, 2)
+				}
+			}
+			return false
+		})
+		By("pausing the policy, which is a new reason for every node that waits")
+		pause := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"pause":{}}}`))
+		Expect(api.Patch(context.Background(), p, pause)).To(Succeed())
+		Eventually(func() v1alpha1.GrantState { return f.grant(goes).State }).Should(Equal(v1alpha1.GrantFinished))
+		Expect(toldBefore.Load()).To(And(BeNumerically(">", 0), BeNumerically("<", waiting/2)))
+		Eventually(f.reason).WithArguments(last).Should(Equal("False Paused"), "the others are told all the same")
+	})
+})

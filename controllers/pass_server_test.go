@@ -1,0 +1,204 @@
+package controllers
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
+)
+
+const (
+	slots, needy = 10, 300
+	workers      = "workers"
+)
+
+// server is an API server that needs no time, and the manager's cache of it, which is never behind. It plays the agents, too.
+type server struct {
+	client.Client
+
+	nodes   toolscache.Indexer
+	policy  *v1alpha1.RebootPolicy
+	version int
+	// rung is when a bell rang last; read are the Nodes that were read live since the last pass began, and written those that
+	// were written before that bell.
+	rung          time.Time
+	read, written []string
+	reconciler    *RebootPolicyReconciler
+}
+
+// newServer has a policy all of whose slots are in use, and many nodes that know why they wait.
+func newServer(t testing.TB, size int, now clock.PassiveClock) *server {
+	t.Helper()
+	limit := intstr.FromInt32(slots)
+	s := &server{nodes: toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, nil), policy: &v1alpha1.RebootPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: workers, UID: "1", ResourceVersion: "1", Finalizers: []string{v1alpha1.Finalizer}},
+		Spec:       v1alpha1.RebootPolicySpec{Concurrency: &v1alpha1.Concurrency{MaxUnavailable: &limit}, Settle: &metav1.Duration{}},
+	}}
+	for i := range size {
+		s.put(t, serverNode(i, i < needy, now.Now()))
+	}
+	s.reconciler = &RebootPolicyReconciler{
+		Client: s, Live: s, Recorder: &events.FakeRecorder{}, Clock: now,
+		adopted: map[types.UID]bool{}, freed: map[string]time.Time{}, shelf: s.nodes,
+		wrote: map[types.UID]time.Time{}, estimates: map[types.UID]time.Time{},
+	}
+	for range 2 * needy / conditionsPerPass {
+		s.pass(t)
+	}
+	return s
+}
+
+func serverNode(i int, needs bool, now time.Time) *corev1.Node {
+	zone, since := "eu-central-1"+string(rune('a'+i%3)), metav1.NewTime(now.Add(-time.Hour).Truncate(time.Second))
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: fmt.Sprintf("ip-10-%03d-%03d.eu-central-1.compute.internal", i>>8, i&255), UID: types.UID(strconv.Itoa(i)),
+			Labels: map[string]string{
+				corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64", corev1.LabelInstanceTypeStable: "m6i.4xlarge",
+				corev1.LabelTopologyZone: zone, corev1.LabelTopologyRegion: "eu-central-1", "topology.ebs.csi.aws.com/zone": zone,
+				"node.kubernetes.io/lifecycle": "normal", "example.com/pool": "workers", "example.com/cluster": "production-eu-1",
+				"node-role.kubernetes.io/worker": "", v1alpha1.LabelOSID: "flatcar", v1alpha1.LabelOSVersion: "4593.1.0",
+			},
+			Annotations: map[string]string{},
+		},
+		Status: corev1.NodeStatus{
+			NodeInfo: corev1.NodeSystemInfo{BootID: fmt.Sprintf("%08x-0000-4000-8000-000000000000", i)},
+			Conditions: []corev1.NodeCondition{
+				{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", LastTransitionTime: since},
+				{Type: v1alpha1.NodeRebootRequired, Status: corev1.ConditionFalse, Reason: string(v1alpha1.ReasonUpToDate), LastTransitionTime: since},
+			},
+		},
+	}
+	if needs {
+		node.Status.Conditions[1].Status, node.Status.Conditions[1].Reason = corev1.ConditionTrue, string(v1alpha1.ReasonUpdateStaged)
+	}
+	return node
+}
+
+func (s *server) put(t testing.TB, node *corev1.Node) {
+	t.Helper()
+	s.version++
+	node.ResourceVersion = strconv.Itoa(s.version)
+	if err := s.nodes.Update(snapshot.Trim(node)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *server) node(name string) *corev1.Node {
+	object, _, _ := s.nodes.GetByKey(name)
+	return object.(*corev1.Node).DeepCopy()
+}
+
+func (s *server) pass(t testing.TB) {
+	t.Helper()
+	s.read, s.written, s.rung = nil, nil, time.Time{}
+	if _, err := s.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: workers}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// touch is a word of an agent that changes nothing: of the node that holds the last grant.
+func (s *server) touch(t testing.TB) {
+	t.Helper()
+	s.put(t, s.node(s.policy.Status.Grants[slots-1].Node))
+}
+
+// comeBack reboots the node that has held its grant for longest. It needs a reboot again at once: there are as many as ever.
+func (s *server) comeBack(t testing.TB) {
+	t.Helper()
+	e := s.policy.Status.Grants[0]
+	node := s.node(e.Node)
+	node.Annotations[v1alpha1.AnnotationProgress] = v1alpha1.Progress{Seq: e.Seq, Phase: v1alpha1.PhaseRebooting, BootID: e.BootID, At: metav1.NewTime(s.reconciler.Clock.Now())}.String()
+	node.Status.NodeInfo.BootID = fmt.Sprintf("%08x-0000-4000-8000-%012x", 1, e.Seq)
+	s.put(t, node)
+}
+
+func (s *server) List(_ context.Context, list client.ObjectList, options ...client.ListOption) error {
+	if policies, ok := list.(*v1alpha1.RebootPolicyList); ok {
+		policies.Items = []v1alpha1.RebootPolicy{*s.policy.DeepCopy()}
+		return nil
+	}
+	var objects []runtime.Object
+	one := (&client.ListOptions{}).ApplyOptions(options).Limit == 1 // of a cache; the API server itself has one page
+	for _, node := range s.nodes.List() {
+		if one && len(objects) == 1 {
+			break
+		}
+		objects = append(objects, node.(runtime.Object))
+	}
+	return meta.SetList(list, objects)
+}
+
+func (s *server) Get(_ context.Context, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
+	s.read = append(s.read, key.Name)
+	s.node(key.Name).DeepCopyInto(object.(*corev1.Node))
+	return nil
+}
+
+func (s *server) Patch(_ context.Context, object client.Object, patch client.Patch, _ ...client.PatchOption) error {
+	before, err := json.Marshal(s.node(object.GetName()))
+	if err != nil {
+		return err
+	}
+	data, err := patch.Data(object)
+	if err != nil {
+		return err
+	}
+	after, err := strategicpatch.StrategicMergePatch(before, data, corev1.Node{})
+	if err != nil {
+		return err
+	}
+	var node corev1.Node
+	if err := json.Unmarshal(after, &node); err != nil {
+		return err
+	}
+	if stands := s.node(node.Name).ResourceVersion; node.ResourceVersion != stands {
+		return apierrors.NewConflict(corev1.Resource("nodes"), node.Name, fmt.Errorf("it is %s by now", stands))
+	}
+	s.version++
+	node.ResourceVersion = strconv.Itoa(s.version)
+	node.DeepCopyInto(object.(*corev1.Node))
+	if s.rung.IsZero() {
+		s.written = append(s.written, node.Name)
+	}
+	if grant, err := v1alpha1.ParseGrant(node.Annotations); err == nil && grant != nil && grant.State == v1alpha1.GrantActive {
+		s.rung = time.Now()
+	}
+	return s.nodes.Update(&node)
+}
+
+func (s *server) Status() client.SubResourceWriter { return serverStatus{server: s} }
+
+type serverStatus struct {
+	client.SubResourceWriter
+
+	server *server
+}
+
+func (w serverStatus) Patch(ctx context.Context, object client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
+	return w.server.Patch(ctx, object, patch)
+}
+
+func (w serverStatus) Update(_ context.Context, object client.Object, _ ...client.SubResourceUpdateOption) error {
+	w.server.policy = object.(*v1alpha1.RebootPolicy).DeepCopy()
+	return nil
+}

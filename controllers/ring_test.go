@@ -1,0 +1,94 @@
+package controllers
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// A slot waits for few of the marks that are due, however many there are; the next pass goes on with them.
+func TestConverge_MarksGiveWayToASlotThatWaits(t *testing.T) {
+	s := newServer(t, 2*needy, clock.RealClock{})
+	unmark := func() (name string) {
+		for i := 2 * slots; i < needy; i++ {
+			node := s.node(serverNode(i, true, time.Time{}).Name)
+			name, node.Spec.Taints = node.Name, nil
+			s.put(t, node)
+		}
+		return name
+	}
+	last := unmark()
+	s.comeBack(t)
+	s.pass(t)
+	if most := 2 + conditionsAtLeast; len(s.written) > most || s.rung.IsZero() {
+		t.Errorf("%d Nodes were written until the bell had rung, want at most %d: %v", len(s.written), most, s.written)
+	}
+	for range needy / conditionsPerPass {
+		s.pass(t)
+	}
+	if taints := s.node(last).Spec.Taints; len(taints) != 1 {
+		t.Errorf("the last one in the line has taints %v", taints)
+	}
+}
+
+// lagging is a cache that has not heard of what happened to one Node.
+type lagging struct {
+	shelf
+
+	old *corev1.Node
+}
+
+func (l lagging) List() []any {
+	objects := l.shelf.List()
+	for i, object := range objects {
+		if object.(*corev1.Node).Name == l.old.Name {
+			objects[i] = l.old
+		}
+	}
+	return objects
+}
+
+// The bell goes by the cache, and by the Node itself where the API server says that the cache is behind.
+func TestRing_ReadsTheNodeOnlyWhereTheCacheIsBehind(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*corev1.Node)
+		reads  int // of the node that is rung, before the bell and before the grant is taken back
+		want   v1alpha1.GrantState
+	}{
+		"the cache is not behind":       {want: v1alpha1.GrantActive},
+		"something else has changed":    {change: func(n *corev1.Node) { n.Labels["example.com/a"] = "b" }, reads: 1, want: v1alpha1.GrantActive},
+		"it was cordoned":               {change: func(n *corev1.Node) { n.Spec.Unschedulable = true }, reads: 1, want: v1alpha1.GrantActive},
+		"it needs no reboot any more":   {change: func(n *corev1.Node) { n.Status.Conditions[1].Status = corev1.ConditionFalse }, reads: 2, want: v1alpha1.GrantCancelled},
+		"somebody else has rebooted it": {change: func(n *corev1.Node) { n.Status.NodeInfo.BootID = "another" }, reads: 2, want: v1alpha1.GrantCancelled},
+		"an administrator has paused it": {
+			change: func(n *corev1.Node) { n.Annotations = map[string]string{v1alpha1.AnnotationPaused: "true"} }, reads: 2, want: v1alpha1.GrantCancelled,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t, 2*needy, clock.RealClock{})
+			next := serverNode(slots, true, s.reconciler.Clock.Now()).Name // the tenth holds a slot, the eleventh comes next
+			if tc.change != nil {
+				s.reconciler.shelf = lagging{shelf: s.nodes, old: s.node(next)}
+				changed := s.node(next)
+				tc.change(changed)
+				s.put(t, changed)
+			}
+			back := s.policy.Status.Grants[0].Node
+			s.comeBack(t)
+			s.pass(t)
+			if diff := cmp.Diff(append([]string{back}, slices.Repeat([]string{next}, tc.reads)...), s.read); diff != "" {
+				t.Errorf("read from the API server (-want +got):\n%s", diff)
+			}
+			grant, err := v1alpha1.ParseGrant(s.node(next).Annotations)
+			if err != nil || grant == nil || grant.State != tc.want {
+				t.Errorf("the grant is %+v (%v), want it %s", grant, err, tc.want)
+			}
+		})
+	}
+}

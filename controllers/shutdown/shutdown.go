@@ -1,0 +1,60 @@
+// Package shutdown lets the programs end in time when they are told to. Both survive being killed at any line, so what does not
+// end by itself is left behind rather than waited for.
+package shutdown
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+// Run runs a manager until ctx ends, and returns its error. After that it returns within limit, whether the manager has ended or
+// not, and then the process is to end, too. There are two cases in which it has not. Until the first lists of its caches are
+// answered a manager does not hear that it is to end (controller-runtime 0.25): it has done nothing yet, and is left at once.
+// And an API server that does not answer keeps it from giving back its Lease, which then runs out by itself.
+func Run(ctx context.Context, mgr manager.Manager, limit time.Duration) error {
+	began := make(beginning)
+	if err := mgr.Add(began); err != nil {
+		return fmt.Errorf("adding what tells that the caches are filled: %w", err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case <-began:
+		return within(context.WithoutCancel(ctx), limit, ended)
+	default:
+		ctrl.Log.Info("Ended before the API server had listed what is watched")
+		return nil
+	}
+}
+
+func within(ctx context.Context, limit time.Duration, ended <-chan error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("not everything has ended within %s", limit)
+	}
+}
+
+// beginning is closed when the caches are filled. It implements manager.Runnable.
+type beginning chan struct{}
+
+// Start is called once.
+func (b beginning) Start(context.Context) error {
+	close(b)
+	return nil
+}
+
+// NeedLeaderElection tells that it does not wait for the Lease.
+func (b beginning) NeedLeaderElection() bool { return false }

@@ -1,0 +1,76 @@
+package snapshot_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
+)
+
+// decoded is a Node with words of its own, as they come off the wire.
+func decoded(name string) *corev1.Node {
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Labels: map[string]string{strings.Clone("example.com/pool"): strings.Clone("workers"), corev1.LabelHostname: name},
+			Annotations: map[string]string{"example.com/other": "dropped", "reboot-operator.io/paused": "true"},
+		},
+		Status: corev1.NodeStatus{
+			Conditions: []corev1.NodeCondition{{
+				Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: strings.Clone("KubeletReady"), Message: strings.Clone("kubelet is posting ready status"),
+			}},
+			Images: []corev1.ContainerImage{{Names: []string{"dropped"}}},
+		},
+	}
+}
+
+func transformed(t *testing.T, node *corev1.Node) *corev1.Node {
+	t.Helper()
+	object, err := snapshot.Transform(node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return object.(*corev1.Node)
+}
+
+func TestTransform_SaysWhatTrimSays(t *testing.T) {
+	if diff := cmp.Diff(snapshot.Trim(decoded("a")), transformed(t, decoded("a"))); diff != "" {
+		t.Errorf("(-trimmed +transformed):\n%s", diff)
+	}
+	bare := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "bare"}}
+	if diff := cmp.Diff(snapshot.Trim(bare), transformed(t, bare)); diff != "" {
+		t.Errorf("without labels (-trimmed +transformed):\n%s", diff)
+	}
+	if object, err := snapshot.Transform("no node"); object != "no node" || err != nil {
+		t.Errorf("what is no Node becomes %v, %v", object, err)
+	}
+}
+
+func TestTransform_NodesShareTheirWords(t *testing.T) {
+	words := func(node *corev1.Node) map[string]*byte {
+		memory := map[string]*byte{}
+		for key, value := range node.Labels {
+			memory["label "+key], memory["value of "+key] = unsafe.StringData(key), unsafe.StringData(value)
+		}
+		for _, c := range node.Status.Conditions {
+			memory["reason"], memory["message"] = unsafe.StringData(c.Reason), unsafe.StringData(c.Message)
+		}
+		return memory
+	}
+	a, b := words(transformed(t, decoded("a"))), words(transformed(t, decoded("b")))
+	var shared []string
+	for _, word := range []string{"label example.com/pool", "value of example.com/pool", "value of " + corev1.LabelHostname, "reason", "message"} {
+		shared = append(shared, fmt.Sprint(word, ": ", a[word] == b[word]))
+	}
+	want := []string{
+		"label example.com/pool: true", "value of example.com/pool: true", "value of kubernetes.io/hostname: false", "reason: true", "message: true",
+	}
+	if diff := cmp.Diff(want, shared); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
