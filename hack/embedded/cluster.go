@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,6 +39,13 @@ type Options struct {
 	// KubeletGrace is how long a node's kubelet may be silent before the node is not Ready: for nodes that have one. Zero: there
 	// are only simulated nodes, and the simulation says when one is down.
 	KubeletGrace time.Duration
+	// ServerOnly starts etcd and the API server, and no controller: nodes and pods are what is written of them.
+	ServerOnly bool
+	// ServerArgs are further arguments of the API server; of two that set the same flag, the later one counts.
+	ServerArgs []string
+	// Bare leaves out the scheduler, kwok and the audit log, and of the controllers all but those that account
+	// PodDisruptionBudgets and make ServiceAccounts: nodes and pods are the caller's to play.
+	Bare bool
 	// Step runs one named step of the start, and may tell how it goes. Nil: just runs it.
 	Step func(name string, run func() error) error
 }
@@ -52,14 +60,23 @@ type Cluster struct {
 	Processes *process.Group
 
 	assets     string
+	serverArgs []string
 	grace      time.Duration
+	bare       bool
 	data       string
+	etcd       string
 	server     string
 	kubeconfig string
 	config     *rest.Config
 	client     kubernetes.Interface
 	authority  *authority
-	programs   []*process.Process
+
+	mu       sync.Mutex
+	programs []*process.Process
+	// down are the programs that Kill has ended, until Revive.
+	down map[string]process.Program
+	// launched are all programs, as they were started.
+	launched map[string]process.Program
 }
 
 // Start starts a cluster and returns when its API server answers and its controllers run. When it fails half-way, or
@@ -71,15 +88,18 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	if options.Step == nil {
 		options.Step = func(_ string, run func() error) error { return run() }
 	}
-	c := &Cluster{assets: options.Assets, grace: cmp.Or(options.KubeletGrace, never)}
-	if err := c.start(ctx, options.Step); err != nil {
+	c := &Cluster{
+		assets: options.Assets, grace: cmp.Or(options.KubeletGrace, never), serverArgs: options.ServerArgs, bare: options.Bare,
+		down: map[string]process.Program{}, launched: map[string]process.Program{},
+	}
+	if err := c.start(ctx, options); err != nil {
 		c.Stop()
 		return nil, err
 	}
 	return c, nil
 }
 
-func (c *Cluster) start(ctx context.Context, step func(string, func() error) error) error {
+func (c *Cluster) start(ctx context.Context, options Options) error {
 	ports, err := freePorts(ctx, 3)
 	if err != nil {
 		return err
@@ -87,10 +107,14 @@ func (c *Cluster) start(ctx context.Context, step func(string, func() error) err
 	if err := c.prepare(ports[0]); err != nil {
 		return err
 	}
-	if err := step("etcd and kube-apiserver", func() error { return c.startServer(ctx, ports) }); err != nil {
+	if err := options.Step("etcd and kube-apiserver", func() error { return c.startServer(ctx, ports) }); err != nil || options.ServerOnly {
 		return err
 	}
-	return step("kube-controller-manager, kube-scheduler, kwok", func() error { return c.startControllers(ctx) })
+	name := "kube-controller-manager, kube-scheduler, kwok"
+	if c.bare {
+		name = "kube-controller-manager"
+	}
+	return options.Step(name, func() error { return c.startControllers(ctx) })
 }
 
 // prepare makes the folders, the certificates and the administrator's kubeconfig.
@@ -126,6 +150,10 @@ func (c *Cluster) startServer(ctx context.Context, ports []int) error {
 	if err := c.run(programs...); err != nil {
 		return err
 	}
+	return c.awaitServer(ctx)
+}
+
+func (c *Cluster) awaitServer(ctx context.Context) error {
 	return c.await(ctx, "the API server to be ready", func(ctx context.Context) bool {
 		_, err := c.client.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
 		return err == nil
@@ -152,7 +180,9 @@ func (c *Cluster) run(programs ...process.Program) error {
 		if err != nil {
 			return err
 		}
-		c.programs = append(c.programs, p)
+		c.mu.Lock()
+		c.programs, c.launched[program.Name] = append(c.programs, p), program
+		c.mu.Unlock()
 	}
 	return nil
 }
@@ -173,11 +203,23 @@ func (c *Cluster) await(ctx context.Context, what string, ready func(context.Con
 // Err names a program of the cluster that has ended although nobody stopped it, with the end of its log; nil while all
 // of them run.
 func (c *Cluster) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	var errs []error
 	for _, p := range c.programs {
 		errs = append(errs, p.ExitError())
 	}
 	return errors.Join(errs...)
+}
+
+// Program is the process of one of the cluster's programs, such as kube-apiserver; nil where there is none of that name.
+func (c *Cluster) Program(name string) *process.Process {
+	for _, p := range c.programs {
+		if p.Name == name {
+			return p
+		}
+	}
+	return nil
 }
 
 // Config is a cluster administrator's, without a rate limit.

@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
 )
@@ -21,26 +22,32 @@ var stages []byte
 // serverPrograms are etcd and kube-apiserver, with the files they need. Data that is thrown away needs no fsync.
 func (c *Cluster) serverPrograms(port, etcdPort, peerPort int) ([]process.Program, error) {
 	etcd, peer := fmt.Sprintf("http://127.0.0.1:%d", etcdPort), fmt.Sprintf("http://127.0.0.1:%d", peerPort)
+	c.etcd = etcd
 	files, err := c.serverFiles()
 	if err != nil {
 		return nil, err
 	}
+	if c.bare {
+		// Nobody would remove the taint that a new Node gets.
+		files = append(files, "--disable-admission-plugins=TaintNodesByCondition")
+	} else {
+		files = append(files, "--audit-log-path="+c.AuditLog(), "--audit-log-mode=blocking", "--audit-log-maxsize=10000")
+	}
 	return []process.Program{
-		{Name: "etcd", Path: c.asset("etcd"), Args: []string{
+		{Name: Etcd, Path: c.asset("etcd"), Args: []string{
 			"--data-dir=" + filepath.Join(c.data, "etcd"), "--unsafe-no-fsync", "--log-level=warn",
 			"--listen-client-urls=" + etcd, "--advertise-client-urls=" + etcd,
 			"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer, "--initial-cluster=default=" + peer,
 		}},
-		{Name: "kube-apiserver", Path: c.asset("kube-apiserver"), Args: append(files,
-			"--etcd-servers="+etcd,
+		{Name: KubeAPIServer, Path: c.asset("kube-apiserver"), Args: slices.Concat(files, []string{
+			"--etcd-servers=" + etcd,
 			"--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port),
 			// Nobody reaches services here, and a loopback address is refused as their endpoint.
 			"--endpoint-reconciler-type=none", "--service-cluster-ip-range=10.0.0.0/16",
 			"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction", "--allow-privileged=true",
 			"--service-account-issuer=https://kubernetes.default.svc",
-			"--audit-log-path="+c.AuditLog(), "--audit-log-mode=blocking", "--audit-log-maxsize=10000",
 			"--profiling=false",
-		)},
+		}, c.serverArgs)},
 	}, nil
 }
 
@@ -99,8 +106,8 @@ func (c *Cluster) controllerPrograms() ([]process.Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []process.Program{
-		{Name: "kube-controller-manager", Path: c.asset("kube-controller-manager"), Args: []string{
+	programs := []process.Program{
+		{Name: KubeControllerManager, Path: c.asset("kube-controller-manager"), Args: []string{
 			"--kubeconfig=" + kubeconfigs[0], "--leader-elect=false", "--secure-port=0",
 			"--use-service-account-credentials=true",
 			"--service-account-private-key-file=" + filepath.Join(c.Dir, "accounts.key"),
@@ -118,7 +125,12 @@ func (c *Cluster) controllerPrograms() ([]process.Program, error) {
 			"--manage-nodes-with-annotation-selector=" + fakeNode + "=" + fakeNodeValue,
 			"--node-lease-duration-seconds=0",
 		}},
-	}, nil
+	}
+	if c.bare {
+		programs = programs[:1]
+		programs[0].Args = append(programs[0].Args, "--controllers=disruption-controller,serviceaccount-controller")
+	}
+	return programs, nil
 }
 
 func schedulerConfig(kubeconfig string) []byte {

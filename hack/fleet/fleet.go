@@ -36,6 +36,9 @@ type Options struct {
 	// Run are the namespaces of the workload whose pods run as processes too: their containers' commands, on this machine.
 	// Nil: none, pods of the workload only look as if they ran.
 	Run []string
+	// Shipped: the programs are built as the images have them, by `make build`, which compiles more. Else they are only
+	// stripped, and share what has been compiled for their caller.
+	Shipped bool
 	// Metrics: the managers and agents serve them, as their manifests say; MetricsTargets says where.
 	Metrics bool
 	// RebootDuration is how long a machine is down.
@@ -109,8 +112,8 @@ func (f *Fleet) all(is func(timeline.View) bool) bool {
 // Stage brings every machine an update that waits for a reboot.
 func (f *Fleet) Stage() error {
 	for _, h := range f.Hosts {
-		if err := h.updates.stage(); err != nil {
-			return fmt.Errorf("on %s: %w", h.Name, err)
+		if err := h.Stage(); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -85,6 +85,23 @@ func (h *Host) startBus() (err error) {
 	return nil
 }
 
+// Stage brings the machine an update that waits for a reboot.
+func (h *Host) Stage() error {
+	if err := h.updates.stage(); err != nil {
+		return fmt.Errorf("on %s: %w", h.Name, err)
+	}
+	return nil
+}
+
+// UpdateEngine is the machine's update_engine. Nil: its updates come by something else.
+func (h *Host) UpdateEngine() *hosttest.UpdateEngine {
+	u, ok := h.updates.(*flatcarUpdates)
+	if !ok {
+		return nil
+	}
+	return u.engine
+}
+
 // onReboot calls f for each reboot that logind accepts.
 func (h *Host) onReboot(f func()) { h.logind.OnReboot(f) }
 

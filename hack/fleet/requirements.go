@@ -13,9 +13,18 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// build builds the manager and the agent into bin of the repository, and returns that folder.
-func build(ctx context.Context) (string, error) {
+// shippedBin is apart, so that another fleet does not put other programs there meanwhile.
+func shippedBin() string { return filepath.Join(testenv.Root(), "bin", "shipped") }
+
+// build builds the manager and the agent into a folder of the repository, and returns that folder.
+func build(ctx context.Context, shipped bool) (string, error) {
 	bin := filepath.Join(testenv.Root(), "bin")
+	if shipped {
+		bin = shippedBin()
+		command := exec.CommandContext(ctx, "make", "--no-print-directory", "build", "BIN="+bin)
+		command.Dir = testenv.Root()
+		return bin, run(command)
+	}
 	for program, folder := range map[string]string{managerProgram: ".", agentProgram: "./agent"} {
 		// Stripped as in the image. Compiled with no flags of its own it shares what has been compiled for its caller.
 		build := exec.CommandContext(ctx, "go", "build", "-ldflags=-s -w", "-o", filepath.Join(bin, program), folder)

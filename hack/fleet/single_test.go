@@ -17,7 +17,7 @@ import (
 func TestSingleNode_IsPutBackInServiceByTheManagerOnIt_Behaviour29(t *testing.T) {
 	log.SetLogger(logr.Discard())
 	f, err := Start(t.Context(), Options{
-		Nodes: 1, Engines: []Engine{engineNamed(t, DefaultEngine)}, RebootDuration: 100 * time.Millisecond,
+		Nodes: 1, Engines: []Engine{engineNamed(t, DefaultEngine)}, RebootDuration: 100 * time.Millisecond, Shipped: true,
 		Workload: []byte(`{apiVersion: v1, kind: Namespace, metadata: {name: empty}}`),
 	})
 	must(t, err)
@@ -36,4 +36,5 @@ func TestSingleNode_IsPutBackInServiceByTheManagerOnIt_Behaviour29(t *testing.T)
 			}
 		}
 	})
+	checkWeight(t, f)
 }

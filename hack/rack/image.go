@@ -25,9 +25,9 @@ type Image struct {
 	Entrypoint []string
 }
 
-// write writes it as a tar archive of the OCI image layout, which containerd imports:
+// Write writes it as a tar archive of the OCI image layout, which containerd imports:
 // https://github.com/opencontainers/image-spec/blob/main/image-layout.md
-func (i Image) write(path string) error {
+func (i Image) Write(path string) error {
 	layer, err := i.layer()
 	if err != nil {
 		return err

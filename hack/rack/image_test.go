@@ -18,7 +18,7 @@ func TestImage_IsAnOCILayout(t *testing.T) {
 	program := filepath.Join(dir, "agent")
 	must(t, os.WriteFile(program, []byte("\x7fELF"), 0o600))
 	image := Image{Name: "example.com/agent:1", Program: program, User: "0:0", Entrypoint: []string{"/agent"}}
-	must(t, image.write(filepath.Join(dir, "image.tar")))
+	must(t, image.Write(filepath.Join(dir, "image.tar")))
 	text, err := os.ReadFile(filepath.Join(dir, "image.tar"))
 	must(t, err)
 	files := untar(t, text)
@@ -64,7 +64,7 @@ func TestImage_IsAnOCILayout(t *testing.T) {
 
 func TestImage_NeedsItsProgram(t *testing.T) {
 	dir := t.TempDir()
-	err := Image{Name: "it", Program: filepath.Join(dir, "missing")}.write(filepath.Join(dir, "image.tar"))
+	err := Image{Name: "it", Program: filepath.Join(dir, "missing")}.Write(filepath.Join(dir, "image.tar"))
 	if !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}

@@ -124,7 +124,7 @@ func (r *Rack) fillGear(images []Image) error {
 		}
 	}
 	for i, image := range images {
-		if err := image.write(filepath.Join(r.gear(), "images", strconv.Itoa(i)+".tar")); err != nil {
+		if err := image.Write(filepath.Join(r.gear(), "images", strconv.Itoa(i)+".tar")); err != nil {
 			return err
 		}
 	}

@@ -23,7 +23,7 @@ type Fleet struct {
 	Governor plan.Governor
 
 	nodes []corev1.Node
-	views []plan.Node
+	views []*plan.Node
 }
 
 // New is the fleet of these policies and nodes.
@@ -51,7 +51,7 @@ func (f Fleet) Node(name string) (*corev1.Node, *plan.Node) {
 	if i < 0 {
 		return nil, nil
 	}
-	return &f.nodes[i], &f.views[i]
+	return &f.nodes[i], f.views[i]
 }
 
 // Plan is what is decided about a policy.
@@ -65,9 +65,9 @@ func (f Fleet) Snapshot(policy *v1alpha1.RebootPolicy) plan.Snapshot {
 // Governed are the nodes that a policy governs, by name.
 func (f Fleet) Governed(policy string) []*plan.Node {
 	var governed []*plan.Node
-	for i := range f.views {
-		if f.Governor.Govern(f.views[i].Labels).Policy == policy {
-			governed = append(governed, &f.views[i])
+	for _, n := range f.views {
+		if f.Governor.Govern(n.Labels).Policy == policy {
+			governed = append(governed, n)
 		}
 	}
 	return governed

@@ -13,6 +13,8 @@ type Memory struct {
 	Resident int64
 	// Anonymous is the part that belongs to no file: heap and stacks.
 	Anonymous int64
+	// Peak is the most that was ever resident.
+	Peak int64
 }
 
 // Memory reads what the process holds in memory now. It is read from /proc, so only Linux can tell.
@@ -21,8 +23,13 @@ func (p *Process) Memory() (Memory, error) {
 	if err != nil {
 		return Memory{}, fmt.Errorf("reading the memory of %s: %w", p.Name, err)
 	}
+	return parseMemory(text), nil
+}
+
+// parseMemory reads /proc/PID/status.
+func parseMemory(status []byte) Memory {
 	var m Memory
-	lines := bufio.NewScanner(bytes.NewReader(text))
+	lines := bufio.NewScanner(bytes.NewReader(status))
 	for lines.Scan() {
 		var key string
 		var kilobytes int64
@@ -33,7 +40,9 @@ func (p *Process) Memory() (Memory, error) {
 			m.Resident = kilobytes << 10
 		case "RssAnon:":
 			m.Anonymous = kilobytes << 10
+		case "VmHWM:":
+			m.Peak = kilobytes << 10
 		}
 	}
-	return m, nil
+	return m
 }

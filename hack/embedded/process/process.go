@@ -67,6 +67,14 @@ func (p *Process) Tail(lines int) string {
 	return "  " + strings.Join(all[max(0, len(all)-lines):], "\n  ")
 }
 
+// Signal sends a signal to the process, such as SIGSTOP.
+func (p *Process) Signal(signal os.Signal) error {
+	if err := p.cmd.Process.Signal(signal); err != nil {
+		return fmt.Errorf("sending %s to %s: %w", signal, p.Name, err)
+	}
+	return nil
+}
+
 // Kill ends the process at once, as a power cut would, and waits until it is gone.
 func (p *Process) Kill() {
 	// The only error is that it has ended already. A signal through os.Process never reaches another process that got

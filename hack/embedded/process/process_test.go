@@ -162,3 +162,16 @@ func endedOrZombie(pid int) bool {
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	return err != nil || strings.Contains(string(text), ") Z ")
 }
+
+func TestMemory_PeakIsTheMostThereWas(t *testing.T) {
+	g := process.NewGroup(t.TempDir())
+	defer g.Stop(t.Context())
+	p := start(t, g, "sleep 600")
+	m, err := p.Memory()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Anonymous <= 0 || m.Resident < m.Anonymous || m.Peak < m.Resident {
+		t.Errorf("memory %+v, want 0 < anonymous <= resident <= peak", m)
+	}
+}
