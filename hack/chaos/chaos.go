@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/reboot-operator/reboot-operator/hack/chaos/lane"
+	"github.com/reboot-operator/reboot-operator/hack/chaos/schedule"
+	"github.com/reboot-operator/reboot-operator/hack/fleet"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
+)
+
+const (
+	// each is after how many schedules a line tells how it goes.
+	each = 20
+	// enough schedules for every kind of fault to have its turn more than once.
+	enough = 100
+)
+
+// chaos is one run of many schedules.
+type chaos struct {
+	options options
+	screen  *terminal.Terminal
+
+	mu     sync.Mutex
+	next   uint64
+	result result
+	err    error
+}
+
+func (c *chaos) run(ctx context.Context) error {
+	if err := fleet.BuildControlPlane(ctx); err != nil {
+		return err
+	}
+	began := time.Now()
+	name := fmt.Sprintf("%d schedules in %d lanes", c.options.schedules, c.options.lanes)
+	if c.options.only >= 0 {
+		c.screen.Print(schedule.Of(c.options.first).String())
+		name = fmt.Sprintf("seed %d", c.options.only)
+	}
+	c.result = newResult()
+	err := c.screen.Step(name, func() error {
+		var lanes sync.WaitGroup
+		for range c.options.lanes {
+			lanes.Go(func() { c.fail(c.lane(ctx)) })
+		}
+		lanes.Wait()
+		return c.err
+	})
+	c.result.took = time.Since(began)
+	if c.result.schedules > 0 {
+		c.screen.Print(c.result.report(c.screen.Theme)...)
+	}
+	return errors.Join(err, c.result.failure(c.options.schedules >= enough))
+}
+
+// lane runs schedules on a control plane until there are no more.
+func (c *chaos) lane(ctx context.Context) error {
+	l, err := lane.Start(ctx)
+	if err != nil {
+		return err
+	}
+	defer l.Stop()
+	for {
+		seed, ok := c.take()
+		if !ok || ctx.Err() != nil {
+			return ctx.Err()
+		}
+		o, err := l.Run(ctx, schedule.Of(seed))
+		if err != nil {
+			return fmt.Errorf("seed %d: %w\nlogs are in %s", seed, err, l.KeepLogs())
+		}
+		if len(o.Violations) > 0 || c.options.keep {
+			c.screen.Print("  logs are in " + l.KeepLogs())
+		}
+		c.add(o)
+	}
+}
+
+func (c *chaos) take() (uint64, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.next == c.options.schedules || c.err != nil {
+		return 0, false
+	}
+	c.next++
+	return c.options.first + c.next - 1, true
+}
+
+func (c *chaos) fail(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.err = errors.Join(c.err, err)
+}
+
+func (c *chaos) add(o lane.Outcome) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.result.add(o)
+	if len(o.Violations) > 0 {
+		c.screen.Print(violated(o, c.screen.Theme)...)
+	}
+	if c.result.schedules%each == 0 {
+		c.screen.Print(fmt.Sprintf("  %4d of %d schedules, %d reboots, %d violations", c.result.schedules, c.options.schedules, c.result.reboots, c.result.violations))
+	}
+}

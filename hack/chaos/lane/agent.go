@@ -1,0 +1,175 @@
+package lane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/reboot-operator/reboot-operator/agent/drain"
+	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/agent/host"
+	"github.com/reboot-operator/reboot-operator/agent/reboot"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/chaos/wire"
+)
+
+// engineName is the update engine of the machines.
+const engineName = "chaos"
+
+// agent is one life of a machine's agent: the shipped reconciler, drains and lookout, on a line of its own that is cut when it
+// is killed.
+type agent struct {
+	machine *machine
+	line    *wire.Line
+	reports *reboot.Reports
+	wake    reboot.Wake
+	cancel  context.CancelFunc
+	// started is closed when all of it runs, done when nothing does any more.
+	started <-chan struct{}
+	done    chan struct{}
+}
+
+// kill ends the agent where it is: nothing it does from now on has an effect. A manager of controller-runtime that is told to
+// end while it starts spins for ever, so one that has not started may still read, and is told so then.
+func (a *agent) kill() {
+	select {
+	case <-a.started:
+		a.line.Cut()
+		a.cancel()
+		a.machine.run.agents.Go(func() { <-a.done })
+		return
+	default:
+	}
+	a.line.Haunt()
+	go func() {
+		select {
+		case <-a.started:
+			a.line.Cut()
+			a.cancel()
+		case <-a.done:
+		}
+	}()
+}
+
+// startAgent puts an agent together as its main does, and runs it in the background. It outlives ctx.
+func startAgent(ctx context.Context, m *machine, node string, log logr.Logger) (*agent, error) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	a := &agent{machine: m, line: m.run.lane.wire.Line(ctx), cancel: cancel, wake: reboot.NewWake(node), done: make(chan struct{})}
+	a.reports = reboot.NewReports(a.wake, engineName)
+	mgr, err := a.newManager(ctx, node, log)
+	if err != nil {
+		cancel()
+		return nil, fmt.Errorf("making the agent of %s: %w", node, err)
+	}
+	a.started = mgr.Elected()
+	go func() {
+		defer close(a.done)
+		// Its end is a kill; an error before is like a crash, and the machine's kubelet would start it anew.
+		if err := mgr.Start(ctx); err != nil && ctx.Err() == nil {
+			m.run.fail(fmt.Errorf("running the agent of %s: %w", node, err))
+		}
+	}()
+	return a, nil
+}
+
+func (a *agent) config(qps float32, burst int) *rest.Config {
+	return &rest.Config{Host: "http://api", Transport: a.line, QPS: qps, Burst: burst, UserAgent: v1alpha1.FieldOwnerAgent}
+}
+
+func (a *agent) newManager(ctx context.Context, node string, log logr.Logger) (manager.Manager, error) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		return nil, err
+	}
+	config := a.config(5, 10)
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme: scheme, MapperProvider: kinds, Logger: log.WithValues("agent", node),
+		Cache: cache.Options{ReaderFailOnMissingInformer: true, ByObject: map[client.Object]cache.ByObject{&corev1.Node{}: {
+			Field: fields.OneTermEqualSelector("metadata.name", node), Transform: reboot.TrimNode,
+		}}},
+		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+		GracefulShutdownTimeout: new(100 * time.Millisecond),
+	})
+	if err != nil {
+		return nil, err
+	}
+	policies, err := client.New(config, client.Options{Scheme: scheme, Mapper: mgr.GetRESTMapper()})
+	if err != nil {
+		return nil, err
+	}
+	pods, err := drain.NewClient(a.config(50, 100))
+	if err != nil {
+		return nil, err
+	}
+	wall := &a.machine.clock
+	drainer := &drain.Drainer{Pods: pods, Policy: pods, Clock: wall}
+	r := &reboot.Reconciler{
+		Node: node, BootIDFile: a.machine.bootFile(), HostRoot: a.machine.dir,
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Policies: policies,
+		Logind: logind{a}, Coordinators: alone{},
+		Drains:  reboot.NewDrains(node, func(string) reboot.Drainer { return drainer }, wall, a.wake),
+		Lookout: reboot.NewLookout(node, drainer, policies, wall, a.wake),
+		Reports: a.reports, Wake: a.wake, Events: mgr.GetEventRecorder(v1alpha1.FieldOwnerAgent), Clock: wall,
+	}
+	return mgr, errors.Join(r.SetupWithManager(ctx, mgr), mgr.Add(manager.RunnableFunc(func(context.Context) error {
+		a.machine.tell(a)
+		return nil
+	})))
+}
+
+// kinds are those an agent reads and writes.
+func kinds(*rest.Config, *http.Client) (meta.RESTMapper, error) {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Node"), meta.RESTScopeRoot)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("PersistentVolume"), meta.RESTScopeRoot)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), meta.RESTScopeNamespace)
+	mapper.Add(v1alpha1.GroupVersion.WithKind("RebootPolicy"), meta.RESTScopeRoot)
+	return mapper, nil
+}
+
+// logind is the machine's, to one life of the agent.
+type logind struct{ *agent }
+
+// BlockInhibitors implements reboot.Logind.
+func (l logind) BlockInhibitors(context.Context) ([]host.Inhibitor, error) { return nil, l.line.Pass() }
+
+// Reboot implements reboot.Logind.
+func (l logind) Reboot(context.Context, v1alpha1.InhibitorPolicy) error {
+	if err := l.line.Pass(); err != nil {
+		return err
+	}
+	return l.machine.goDown(l.agent)
+}
+
+// alone is a machine that nobody else reboots.
+type alone struct{}
+
+// Other implements reboot.HostCoordinators.
+func (alone) Other(context.Context) (*host.Coordinator, error) { return nil, nil }
+
+// report is what the engine says of a machine.
+func report(running int, needed bool) engine.Report {
+	r := engine.Report{Engine: engineName, State: engine.NotNeeded, Reason: v1alpha1.ReasonUpToDate, Message: "Nothing is staged."}
+	if needed {
+		r.State, r.Reason, r.Message = engine.Needed, v1alpha1.ReasonUpdateStaged, "An update is staged."
+		r.Running, r.Version = fmt.Sprintf("1.%d", running), fmt.Sprintf("1.%d", running+1)
+	}
+	return r
+}
+
+func (m *machine) bootFile() string { return filepath.Join(m.dir, "boot_id") }

@@ -1,0 +1,117 @@
+package lane
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/reboot-operator/reboot-operator/hack/chaos/verdict"
+)
+
+const (
+	// patience is how long after the last fault all must be done. An eviction that the API server left half done, because its
+	// client went away, keeps a disruption for two minutes from everybody else.
+	patience = 3 * time.Minute
+	// calm is how long it may take before time is put on, and calmer how long between.
+	calm, calmer = 3 * time.Second, 1500 * time.Millisecond
+	// retry is longer than an agent waits for anything; backOff longer than a manager does after one failure.
+	retry, backOff = 31 * time.Second, 16 * time.Minute
+)
+
+// heal ends what does not end by itself, and waits until all is done.
+func (r *run) heal(o *Outcome) error {
+	began := time.Now()
+	if r.schedule.Window != nil {
+		open, err := r.opening()
+		if err != nil {
+			return err
+		}
+		r.offset.Store(int64(time.Until(open)))
+	}
+	if err := r.setClocks(); err != nil {
+		return err
+	}
+	for _, replica := range r.lane.replicas {
+		replica.line.Mend(r.lane.life)
+	}
+	// A node that an administrator keeps cordoned takes a slot.
+	limit := r.schedule.Limit + len(r.admins())
+	if !r.patchPolicy(fmt.Sprintf(`{"spec":{"pause":null,"concurrency":{"maxUnavailable":%d}}}`, limit)) {
+		r.createPolicy(limit)
+	}
+	tick := began.Add(calm)
+	for !r.done() {
+		if err := r.check(); err != nil {
+			return err
+		}
+		switch now := time.Now(); {
+		case now.Sub(began) > patience:
+			o.Violations = append(o.Violations, verdict.Violation{What: "does not converge", Detail: r.unfinished()})
+			o.Converged = now.Sub(began)
+			return nil
+		case now.After(tick):
+			o.Ticks++
+			tick = now.Add(calmer)
+			if err := r.putOn(o.Ticks); err != nil {
+				return err
+			}
+		}
+		pause(r.ctx, look)
+	}
+	o.Converged = time.Since(began)
+	return nil
+}
+
+// putOn is time that passes: what waits for a time need not be waited for. While a node is in an attempt it is little, so that
+// nothing times out.
+func (r *run) putOn(tick int) error {
+	resting := true
+	r.lane.world.read(func(w *world) {
+		for _, node := range w.nodes {
+			resting = resting && !attempted(node)
+		}
+	})
+	switch {
+	case !resting:
+		r.offset.Add(int64(retry))
+	case r.schedule.Window != nil:
+		r.offset.Add(int64(24 * time.Hour))
+	default:
+		r.offset.Add(int64(tick) * int64(backOff))
+	}
+	if err := r.setClocks(); err != nil {
+		return err
+	}
+	r.patchPolicy(fmt.Sprintf(`{"metadata":{"annotations":{"chaos/tick":"%d"}}}`, tick))
+	return nil
+}
+
+// unfinished says what is not done.
+func (r *run) unfinished() string {
+	var b strings.Builder
+	for _, m := range r.machines {
+		m.mu.Lock()
+		if !m.gone && (m.needed || m.down) {
+			fmt.Fprintf(&b, "\n    machine %d, node %s: needs a reboot %t, going down %t, agent %t", m.number, m.name, m.needed, m.down, m.agent != nil)
+		}
+		m.mu.Unlock()
+	}
+	admins := r.cordoned()
+	r.lane.world.read(func(w *world) {
+		if w.policy == nil {
+			b.WriteString("\n    there is no policy")
+		} else {
+			fmt.Fprintf(&b, "\n    policy: grants %v, limit %d, blocked %v, deleted %v", w.policy.Status.Grants, w.policy.Status.Limit, w.policy.Status.Blocked, w.policy.DeletionTimestamp)
+		}
+		for name, node := range w.nodes {
+			if quiet(node, admins[name]) {
+				continue
+			}
+			fmt.Fprintf(&b, "\n    node %s: unschedulable %t, taints %v, annotations %v, conditions", name, node.Spec.Unschedulable, node.Spec.Taints, node.Annotations)
+			for _, c := range node.Status.Conditions {
+				fmt.Fprintf(&b, " %s=%s/%s(%s)", c.Type, c.Status, c.Reason, c.Message)
+			}
+		}
+	})
+	return b.String()
+}

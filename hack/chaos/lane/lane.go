@@ -1,0 +1,174 @@
+// Package lane runs schedules of faults, one after the other, on a control plane of its own with two managers.
+package lane
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/reboot-operator/reboot-operator/controllers"
+	"github.com/reboot-operator/reboot-operator/hack/chaos/wire"
+	"github.com/reboot-operator/reboot-operator/hack/chaos/witness"
+	"github.com/reboot-operator/reboot-operator/hack/embedded"
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
+)
+
+// requestTimeout is how long an administrator or a kubelet waits for an API server that may be down.
+const requestTimeout = 2 * time.Second
+
+// Lane is one control plane, and the two managers on it.
+type Lane struct {
+	cluster  *embedded.Cluster
+	api      kubernetes.Interface
+	objects  client.Client
+	wire     *wire.Wire
+	world    *world
+	replicas []*replica
+	log      logr.Logger
+	zones    map[string]*time.Location
+
+	life   context.Context //nolint:containedctx // its lines are mended in it
+	cancel context.CancelFunc
+	group  sync.WaitGroup
+
+	mu  sync.Mutex
+	err error
+}
+
+// Start starts a lane. Stop ends it.
+func Start(ctx context.Context) (*Lane, error) {
+	cluster, err := embedded.Start(ctx, embedded.Options{Bare: true})
+	if err != nil {
+		return nil, err
+	}
+	life, cancel := context.WithCancel(ctx)
+	l := &Lane{cluster: cluster, life: life, cancel: cancel, world: newWorld()}
+	if err := l.start(life); err != nil {
+		l.Stop()
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *Lane) start(ctx context.Context) error {
+	if err := l.connect(); err != nil {
+		return err
+	}
+	file, err := os.Create(filepath.Join(l.cluster.Dir, "agents.log"))
+	if err != nil {
+		return fmt.Errorf("making the log of the agents: %w", err)
+	}
+	context.AfterFunc(ctx, func() { file.Close() })
+	l.log = zap.New(zap.WriteTo(file))
+	if l.zones, err = zones(); err != nil {
+		return err
+	}
+	watch := witness.New(l.cluster.EtcdAddress(), l.world.see, l.world.past)
+	l.group.Go(func() { l.fail(watch.Run(ctx)) })
+	if _, err := l.cluster.Kubectl(ctx, nil, "apply", "--server-side", "-k", filepath.Join(testenv.Root(), "config", "crd")); err != nil {
+		return err
+	}
+	if _, err := l.cluster.Kubectl(ctx, nil, "wait", "crd", "rebootpolicies.reboot-operator.io", "--for=condition=Established", "--timeout=30s"); err != nil {
+		return err
+	}
+	for i := range 2 {
+		r, err := newReplica(ctx, l, i)
+		if err != nil {
+			return err
+		}
+		l.replicas = append(l.replicas, r)
+		l.group.Go(func() { l.fail(r.run(ctx)) })
+	}
+	return nil
+}
+
+// connect makes the clients of administrators and kubelets, which no fault of the network reaches, and the wire of all others.
+func (l *Lane) connect() error {
+	config := l.cluster.Config()
+	config.Timeout = requestTimeout
+	var err error
+	if l.api, err = kubernetes.NewForConfig(config); err != nil {
+		return fmt.Errorf("making a client: %w", err)
+	}
+	scheme, err := controllers.Scheme()
+	if err != nil {
+		return err
+	}
+	if l.objects, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
+		return fmt.Errorf("making a client: %w", err)
+	}
+	transport, err := rest.TransportFor(l.cluster.Config())
+	if err != nil {
+		return fmt.Errorf("making the wire: %w", err)
+	}
+	server, err := url.Parse("https://" + l.cluster.Address())
+	if err != nil {
+		return fmt.Errorf("making the wire: %w", err)
+	}
+	l.wire = wire.New(toServer{transport, server})
+	return nil
+}
+
+// toServer sends what is meant for the API server there, whatever name it was called by.
+type toServer struct {
+	http.RoundTripper
+	server *url.URL
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t toServer) RoundTrip(req *http.Request) (*http.Response, error) {
+	req = req.Clone(req.Context())
+	req.URL.Scheme, req.URL.Host, req.Host = t.server.Scheme, t.server.Host, t.server.Host
+	return t.RoundTripper.RoundTrip(req)
+}
+
+func zones() (map[string]*time.Location, error) {
+	found := map[string]*time.Location{}
+	for _, name := range []string{"Europe/Berlin", "America/New_York", "Australia/Lord_Howe"} {
+		zone, err := time.LoadLocation(name)
+		if err != nil {
+			return nil, fmt.Errorf("loading a time zone: %w", err)
+		}
+		found[name] = zone
+	}
+	return found, nil
+}
+
+func (l *Lane) fail(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err == nil {
+		l.err = err
+	}
+}
+
+// Err is why nothing that the lane says is worth anything any more; nil while all is well.
+func (l *Lane) Err() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err
+}
+
+// KeepLogs keeps the lane's folder after its end, and returns its name.
+func (l *Lane) KeepLogs() string {
+	l.cluster.KeepFiles = true
+	return l.cluster.Dir
+}
+
+// Stop ends every process of the lane.
+func (l *Lane) Stop() {
+	l.cancel()
+	l.cluster.Stop()
+	l.group.Wait()
+}

@@ -1,0 +1,46 @@
+package lane
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// quiet tells whether a Node shows nothing of a reboot.
+func quiet(node *corev1.Node, cordoned bool) bool {
+	return node.Spec.Unschedulable == cordoned && !needs(node) && settled(node)
+}
+
+// needs tells whether a Node asks for a reboot, or does not know.
+func needs(node *corev1.Node) bool {
+	for _, c := range node.Status.Conditions {
+		if c.Type == v1alpha1.NodeRebootRequired && c.Status != corev1.ConditionFalse {
+			return true
+		}
+	}
+	return false
+}
+
+// settled tells whether a Node is in no attempt, and has no taint of one.
+func settled(node *corev1.Node) bool {
+	grant, err := v1alpha1.ParseGrant(node.Annotations)
+	if err != nil || grant != nil && grant.State == v1alpha1.GrantActive {
+		return false
+	}
+	progress, err := v1alpha1.ParseProgress(node.Annotations)
+	if err != nil {
+		return false
+	}
+	for _, taint := range node.Spec.Taints {
+		if taint.Key == v1alpha1.TaintPending {
+			return false
+		}
+	}
+	return progress == nil || progress.Phase == v1alpha1.PhaseAborted || grant != nil && grant.Seq == progress.Seq && grant.State == v1alpha1.GrantFinished
+}
+
+// attempted tells whether a Node is in an attempt.
+func attempted(node *corev1.Node) bool {
+	grant, err := v1alpha1.ParseGrant(node.Annotations)
+	return err == nil && grant != nil && grant.State == v1alpha1.GrantActive
+}

@@ -1,0 +1,162 @@
+package lane
+
+import (
+	"errors"
+	"syscall"
+	"time"
+
+	"github.com/reboot-operator/reboot-operator/hack/chaos/schedule"
+	"github.com/reboot-operator/reboot-operator/hack/embedded"
+)
+
+var errNowhere = errors.New("no node takes pods")
+
+// strike begins a fault; what lasts ends by itself in the background.
+func (r *run) strike(step schedule.Step) {
+	switch step.Kind {
+	case schedule.Conflict, schedule.TooMany, schedule.ServerError, schedule.AnswerLost:
+		r.lane.wire.Set(step.Kind, step.Rate)
+		r.after(step, func() { r.lane.wire.Set(step.Kind, 0) })
+	case schedule.WatchesDropped:
+		r.count(step.Kind, r.lane.wire.DropWatches())
+	case schedule.ManagerKilled, schedule.ManagerStopped, schedule.ManagerCutOff:
+		r.strikeManager(step)
+	case schedule.AgentKilled, schedule.AgentStopped:
+		r.strikeAgent(step)
+	case schedule.ServerRestarted, schedule.EtcdStopped, schedule.EtcdRestarted:
+		r.strikeServer(step)
+	case schedule.ClockJumped, schedule.ClocksChanged:
+		r.strikeClock(step)
+	case schedule.NodeDeleted, schedule.NodeRegisteredAnew, schedule.NodeRenamed, schedule.AdminCordons:
+		r.faults.Go(func() { r.strikeNode(step) })
+	case schedule.PolicyEdited, schedule.PolicyPaused, schedule.PolicyRecreated, schedule.StatusWiped:
+		r.faults.Go(func() { r.strikePolicy(step) })
+	}
+}
+
+// after ends a fault when its time is over.
+func (r *run) after(step schedule.Step, end func()) {
+	r.faults.Go(func() {
+		pause(r.ctx, step.For)
+		end()
+	})
+}
+
+func (r *run) strikeManager(step schedule.Step) {
+	replica := r.lane.replicas[step.Target%len(r.lane.replicas)]
+	p := replica.current()
+	if p == nil {
+		return
+	}
+	switch step.Kind {
+	case schedule.ManagerKilled:
+		p.Kill()
+	case schedule.ManagerStopped:
+		if p.Signal(syscall.SIGSTOP) != nil {
+			return // it has ended meanwhile, and so it may before it goes on
+		}
+		r.after(step, func() { _ = p.Signal(syscall.SIGCONT) })
+	default:
+		replica.line.Cut()
+		r.after(step, func() { replica.line.Mend(r.lane.life) })
+	}
+	r.count(step.Kind, 1)
+}
+
+func (r *run) strikeAgent(step schedule.Step) {
+	m := r.busy(step.Target)
+	m.mu.Lock()
+	a := m.agent
+	m.mu.Unlock()
+	if a == nil {
+		return
+	}
+	r.count(step.Kind, 1)
+	if step.Kind == schedule.AgentStopped {
+		a.line.Hold()
+		r.after(step, a.line.Release)
+		return
+	}
+	m.kill()
+	r.faults.Go(func() {
+		pause(r.ctx, step.For/4)
+		m.mu.Lock()
+		up := !m.down && m.agent == nil
+		m.mu.Unlock()
+		if up {
+			m.start(r.ctx)
+		}
+	})
+}
+
+func (r *run) strikeServer(step schedule.Step) {
+	c := r.lane.cluster
+	r.faults.Go(func() {
+		switch step.Kind {
+		case schedule.EtcdStopped:
+			if c.Signal(embedded.Etcd, syscall.SIGSTOP) != nil {
+				return // another fault has just killed it
+			}
+			pause(r.ctx, 2*step.For)
+			r.lane.fail(c.Signal(embedded.Etcd, syscall.SIGCONT))
+		case schedule.EtcdRestarted:
+			c.Kill(embedded.Etcd)
+			pause(r.ctx, step.For/2)
+			r.lane.fail(c.Revive(r.ctx, embedded.Etcd))
+		default:
+			c.Kill(embedded.KubeAPIServer)
+			r.lane.fail(c.Revive(r.ctx, embedded.KubeAPIServer))
+		}
+		r.count(step.Kind, 1)
+	})
+}
+
+// strikeClock puts on or back the clock of one manager, of one agent, or of everybody.
+func (r *run) strikeClock(step schedule.Step) {
+	by := time.Hour
+	if step.Target%3 == 0 {
+		by = -time.Hour
+	}
+	switch {
+	case step.Kind == schedule.ClocksChanged:
+		r.offset.Add(int64(time.Hour))
+		r.failIf(r.setClocks())
+	case step.Target%2 == 0:
+		replica := r.lane.replicas[step.Target/2%len(r.lane.replicas)]
+		r.failIf(replica.clock.write(time.Duration(r.offset.Load()) + by))
+	default:
+		m := r.busy(step.Target)
+		m.clock.offset.Add(int64(by))
+		m.ring()
+	}
+	r.count(step.Kind, 1)
+}
+
+func (r *run) failIf(err error) {
+	if err != nil {
+		r.fail(err)
+	}
+}
+
+// setClocks sets everybody's clock, and ends all jumps.
+func (r *run) setClocks() error {
+	offset := time.Duration(r.offset.Load())
+	for _, replica := range r.lane.replicas {
+		if err := replica.clock.write(offset); err != nil {
+			return err
+		}
+	}
+	for _, m := range r.machines {
+		m.clock.offset.Store(int64(offset))
+		m.ring()
+	}
+	return nil
+}
+
+func (m *machine) ring() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.agent != nil {
+		m.agent.wake.Ring()
+	}
+}

@@ -1,0 +1,66 @@
+// Chaos runs the operator on real API servers under seeded schedules of faults, and has an independent witness judge each:
+// `make chaos`. docs/chaos.md tells what is done and what holds.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	_ "time/tzdata" // windows name IANA zones
+
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/reboot-operator/reboot-operator/hack/chaos/lane"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
+)
+
+// options are the flags.
+type options struct {
+	schedules uint64
+	first     uint64
+	only      int64
+	lanes     int
+	keep      bool
+}
+
+func main() {
+	if len(os.Args) > 1 && os.Args[1] == lane.ManagerCommand {
+		os.Exit(manage(os.Args[2:]))
+	}
+	os.Exit(run())
+}
+
+func run() int {
+	var o options
+	flags := flag.NewFlagSet("chaos", flag.ExitOnError) // libraries have put flags of theirs into the other one
+	flags.Uint64Var(&o.schedules, "schedules", 200, "How many schedules to run, of seeds in a row.")
+	flags.Uint64Var(&o.first, "first", 0, "The first seed.")
+	flags.Int64Var(&o.only, "seed", -1, "Replay this seed, once; it prints its schedule.")
+	flags.IntVar(&o.lanes, "lanes", 3, "How many control planes to use side by side.")
+	flags.BoolVar(&o.keep, "keep", false, "Keep the logs.")
+	if err := flags.Parse(os.Args[1:]); err != nil {
+		return 1
+	}
+	if o.only >= 0 {
+		o.first, o.schedules, o.lanes = uint64(o.only), 1, 1
+	}
+	klog.SetLogger(logr.Discard())
+	ctrl.SetLogger(logr.Discard())
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	screen := terminal.Open(os.Stdout, os.Getenv)
+	defer screen.Close()
+	if err := (&chaos{options: o, screen: screen}).run(ctx); err != nil {
+		if !errors.Is(err, context.Canceled) {
+			fmt.Fprintf(os.Stderr, "chaos: %v\n", err)
+		}
+		return 1
+	}
+	return 0
+}

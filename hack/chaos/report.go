@@ -1,0 +1,103 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/reboot-operator/reboot-operator/hack/chaos/lane"
+	"github.com/reboot-operator/reboot-operator/hack/chaos/schedule"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
+)
+
+// result is what many schedules have shown.
+type result struct {
+	schedules, reboots, grants, revisions, ticked int
+	violations                                    int
+	failed                                        []uint64
+	struck                                        map[schedule.Kind]int // faults, those of requests by request
+	hit                                           map[schedule.Kind]int // schedules with such a fault
+	took, converged, longest                      time.Duration
+	slowest                                       uint64
+}
+
+func newResult() result {
+	return result{struck: map[schedule.Kind]int{}, hit: map[schedule.Kind]int{}}
+}
+
+func (r *result) add(o lane.Outcome) {
+	r.schedules++
+	r.reboots += o.Reboots
+	r.grants += o.Grants
+	r.revisions += o.Revisions
+	r.violations += len(o.Violations)
+	r.converged += o.Converged
+	if o.Ticks > 0 {
+		r.ticked++
+	}
+	if len(o.Violations) > 0 {
+		r.failed = append(r.failed, o.Schedule.Seed)
+	}
+	if o.Converged > r.longest {
+		r.longest, r.slowest = o.Converged, o.Schedule.Seed
+	}
+	for kind, n := range o.Struck {
+		r.struck[kind] += n
+		if n > 0 {
+			r.hit[kind]++
+		}
+	}
+}
+
+// failure is why the run proves nothing, or the opposite. all tells that every kind of fault must have struck.
+func (r *result) failure(all bool) error {
+	var errs []error
+	if r.violations > 0 {
+		var replays []string
+		for _, seed := range r.failed {
+			replays = append(replays, fmt.Sprintf("make chaos SEED=%d", seed))
+		}
+		errs = append(errs, fmt.Errorf("%d violations in %d of %d schedules; replay: %s", r.violations, len(r.failed), r.schedules, strings.Join(replays, ", ")))
+	}
+	for _, kind := range schedule.Kinds() {
+		if all && r.struck[kind] == 0 {
+			errs = append(errs, fmt.Errorf("the fault %q has never struck: nothing is shown about it", kind))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// report draws the result.
+func (r *result) report(theme terminal.Theme) []string {
+	line := func(name, format string, args ...any) string {
+		return fmt.Sprintf("  %-34s %s", name, fmt.Sprintf(format, args...))
+	}
+	mean := r.converged / time.Duration(max(1, r.schedules))
+	lines := []string{
+		"", theme.Paint(terminal.Quiet, "  FAULTS (SCHEDULES WITH THEM)"),
+	}
+	for _, kind := range schedule.Kinds() {
+		lines = append(lines, line(string(kind), "%d (%d)", r.struck[kind], r.hit[kind]))
+	}
+	return append(lines,
+		"", theme.Paint(terminal.Quiet, "  RESULT"),
+		line("schedules", "%d of %d nodes", r.schedules, schedule.Nodes),
+		line("grants, reboots", "%d, %d", r.grants, r.reboots),
+		line("revisions seen by the witness", "%d", r.revisions),
+		line("after the last fault, mean", "%s", terminal.Seconds(mean)),
+		line("after the last fault, longest", "%s (seed %d)", terminal.Seconds(r.longest), r.slowest),
+		line("schedules in which time was put on", "%d", r.ticked),
+		line("wall time", "%s", terminal.Seconds(r.took)),
+		line("violations", "%d", r.violations),
+	)
+}
+
+// violated tells of a schedule that failed.
+func violated(o lane.Outcome, theme terminal.Theme) []string {
+	lines := []string{"", theme.Paint(terminal.Bad, "  "+strings.ReplaceAll(o.Schedule.String(), "\n", "\n  "))}
+	for _, v := range o.Violations {
+		lines = append(lines, "    "+v.String())
+	}
+	return lines
+}

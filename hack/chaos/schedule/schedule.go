@@ -1,0 +1,142 @@
+package schedule
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Nodes is how many machines a schedule has.
+const Nodes = 20
+
+// Schedule is what happens in one run, apart from what the operator does.
+type Schedule struct {
+	// Seed is what it was drawn from.
+	Seed uint64
+	// Limit is spec.concurrency.maxUnavailable at the start.
+	Limit int
+	// Pods is how many pods there are, of which a PodDisruptionBudget keeps MinAvailable.
+	Pods, MinAvailable int
+	// Needs are the machines, by number, that need a reboot at the start.
+	Needs []int
+	// Window is the policy's only one. Nil: always open.
+	Window *Window
+	// Begins is the time on all clocks at the start. Zero: the real time.
+	Begins time.Time
+	// Steps are the faults, in the order in which they strike.
+	Steps []Step
+}
+
+// Window is a daily window.
+type Window struct {
+	// Start is a wall-clock time, HH:MM.
+	Start string
+	// Duration is elapsed time.
+	Duration time.Duration
+	// Zone is an IANA name.
+	Zone string
+}
+
+// Step is one fault.
+type Step struct {
+	// Kind is what strikes.
+	Kind Kind
+	// After is how many drains must have begun or reboots ended; it strikes all the same when nothing goes on for a while.
+	After int
+	// Delay is how long after that.
+	Delay time.Duration
+	// Target chooses whom: the rest of its division by how many there are.
+	Target int
+	// For is how long it lasts.
+	For time.Duration
+	// Rate is which part of all requests is hit, for faults of requests.
+	Rate float64
+}
+
+// Of draws the schedule of a seed. Each kind of fault has its turn: seeds in a row as many as there are kinds have them all.
+func Of(seed uint64) Schedule {
+	r := rand.New(rand.NewPCG(seed, 0x6368616f73)) //nolint:gosec // a schedule is to be drawn again
+	kinds := Kinds()
+	turn := kinds[seed%uint64(len(kinds))]
+	s := Schedule{Seed: seed, Limit: 1 + r.IntN(4), Pods: 8 + r.IntN(6)}
+	s.MinAvailable = s.Pods - 1 - r.IntN(2)
+	s.Needs = r.Perm(Nodes)[:6+r.IntN(5)]
+	slices.Sort(s.Needs)
+	s.drawWindow(r, turn)
+	steps := 3 + r.IntN(4)
+	at := r.IntN(steps)
+	for i := range steps {
+		kind := kinds[r.IntN(len(kinds))]
+		for rare[kind] {
+			kind = kinds[r.IntN(len(kinds))]
+		}
+		if i == at {
+			kind = turn
+		}
+		s.Steps = append(s.Steps, drawStep(r, kind, len(s.Needs)))
+	}
+	slices.SortStableFunc(s.Steps, func(a, b Step) int { return a.After - b.After })
+	return s
+}
+
+func drawStep(r *rand.Rand, kind Kind, needs int) Step {
+	step := Step{
+		Kind: kind, After: r.IntN(2*needs - 2), Delay: time.Duration(r.IntN(200)) * time.Millisecond, Target: r.IntN(1 << 16),
+		For: time.Duration(100+r.IntN(900)) * time.Millisecond,
+	}
+	switch kind {
+	case ManagerStopped:
+		step.For += 2200 * time.Millisecond
+	case ManagerCutOff:
+		step.For *= 3
+	case Conflict, AnswerLost, ServerError:
+		step.Rate = 0.1 + 0.5*r.Float64()
+	case TooMany:
+		step.Rate = 0.1 + 0.2*r.Float64()
+	default:
+	}
+	return step
+}
+
+// transitions are nights on which clocks change, each with a daily window that is open around the change: one that the change
+// makes begin late, one that it makes begin twice by the clock, one that goes on over it.
+var transitions = []struct {
+	window Window
+	begins string
+}{
+	{Window{Start: "02:30", Duration: time.Hour, Zone: "Europe/Berlin"}, "2026-03-29T00:50:00Z"},
+	{Window{Start: "02:30", Duration: 90 * time.Minute, Zone: "Europe/Berlin"}, "2026-10-25T00:10:00Z"},
+	{Window{Start: "01:30", Duration: 2 * time.Hour, Zone: "Europe/Berlin"}, "2026-10-25T00:40:00Z"},
+	{Window{Start: "01:45", Duration: 30 * time.Minute, Zone: "America/New_York"}, "2026-11-01T05:40:00Z"},
+	{Window{Start: "02:15", Duration: 45 * time.Minute, Zone: "America/New_York"}, "2026-03-08T06:50:00Z"},
+	{Window{Start: "01:50", Duration: 20 * time.Minute, Zone: "Australia/Lord_Howe"}, "2026-04-04T14:40:00Z"},
+}
+
+// drawWindow gives a schedule a window where clocks change or jump in it, and else to one in four.
+func (s *Schedule) drawWindow(r *rand.Rand, turn Kind) {
+	t := transitions[r.IntN(len(transitions))]
+	if turn != ClocksChanged && turn != ClockJumped && r.IntN(4) > 0 {
+		return
+	}
+	s.Window = &t.window
+	s.Begins, _ = time.Parse(time.RFC3339, t.begins) // constants, which a test parses
+}
+
+// String is the schedule as a failure tells it.
+func (s Schedule) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "seed %d: %d of %d nodes need a reboot, at most %d at once; %d pods, at least %d available", s.Seed, len(s.Needs),
+		Nodes, s.Limit, s.Pods, s.MinAvailable)
+	if w := s.Window; w != nil {
+		fmt.Fprintf(&b, "; window %s for %s in %s, from %s on", w.Start, w.Duration, w.Zone, s.Begins.Format(time.RFC3339))
+	}
+	for _, step := range s.Steps {
+		fmt.Fprintf(&b, "\n  after %2d begun or back, %3d ms: %s, whom %d, for %s", step.After, step.Delay.Milliseconds(), step.Kind, step.Target, step.For)
+		if step.Rate > 0 {
+			fmt.Fprintf(&b, ", %2.0f %% of requests", 100*step.Rate)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,44 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"time"
+)
+
+// Serve is a plain HTTP server on 127.0.0.1 whose requests go over the line to an API server, until ctx ends. It returns its
+// address as a URL.
+func (l *Line) Serve(ctx context.Context, server string) (string, error) {
+	target, err := url.Parse(server)
+	if err != nil {
+		return "", fmt.Errorf("parsing the API server's address: %w", err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("listening for a client: %w", err)
+	}
+	quiet := log.New(io.Discard, "", 0)
+	proxy := &httputil.ReverseProxy{
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		Transport:     l,
+		FlushInterval: -1,
+		ErrorLog:      quiet,
+		// A connection that breaks, and no answer of a proxy.
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+	}
+	srv := &http.Server{Handler: proxy, ErrorLog: quiet, ReadHeaderTimeout: time.Minute}
+	go func() {
+		if err := srv.Serve(listener); err != nil && !errors.Is(err, http.ErrServerClosed) {
+			return // its clients see it
+		}
+	}()
+	context.AfterFunc(ctx, func() { srv.Close() })
+	return "http://" + listener.Addr().String(), nil
+}

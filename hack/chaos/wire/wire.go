@@ -1,0 +1,279 @@
+// Package wire is the network between the operator and the API server, which can be made to fail in every way a network and
+// an API server do.
+package wire
+
+import (
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/reboot-operator/reboot-operator/hack/chaos/schedule"
+)
+
+// errLost is what a client sees of an answer that got lost.
+var errLost = errors.New("net/http: request canceled (Client.Timeout exceeded while awaiting headers), by the wire")
+
+// errCut is what a client sees when its line is cut.
+var errCut = errors.New("connection reset by the wire")
+
+// Wire carries requests to one API server. Its methods may be called from any goroutine.
+type Wire struct {
+	next http.RoundTripper
+
+	mu      sync.Mutex
+	random  *rand.Rand
+	rates   map[schedule.Kind]float64
+	struck  map[schedule.Kind]int
+	watches map[*body]bool
+}
+
+// New makes a wire on which all is well.
+func New(next http.RoundTripper) *Wire {
+	return &Wire{next: next, random: rand.New(rand.NewPCG(0, 0)), rates: map[schedule.Kind]float64{}, struck: map[schedule.Kind]int{}, watches: map[*body]bool{}} //nolint:gosec // faults are to be drawn again
+}
+
+// Seed draws the faults of requests anew, and forgets the counts.
+func (w *Wire) Seed(seed uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.random = rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // faults are to be drawn again
+	w.rates, w.struck = map[schedule.Kind]float64{}, map[schedule.Kind]int{}
+}
+
+// Set makes a part of all requests fail in a way; 0: none.
+func (w *Wire) Set(kind schedule.Kind, rate float64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.rates[kind] = rate
+}
+
+// Struck is how many requests failed in each way.
+func (w *Wire) Struck() map[schedule.Kind]int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return maps.Clone(w.struck)
+}
+
+// DropWatches cuts every watch, and tells how many there were.
+func (w *Wire) DropWatches() int {
+	w.mu.Lock()
+	var cut []*body
+	for b := range w.watches {
+		cut = append(cut, b)
+	}
+	w.watches = map[*body]bool{}
+	w.mu.Unlock()
+	for _, b := range cut {
+		b.cut()
+	}
+	return len(cut)
+}
+
+// draw chooses what becomes of a request.
+func (w *Wire) draw(req *http.Request) schedule.Kind {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	kinds := []schedule.Kind{schedule.TooMany, schedule.ServerError}
+	if req.Method != http.MethodGet {
+		kinds = append(kinds, schedule.Conflict, schedule.AnswerLost)
+	}
+	for _, kind := range kinds {
+		if rate := w.rates[kind]; rate > 0 && w.random.Float64() < rate {
+			w.struck[kind]++
+			return kind
+		}
+	}
+	return ""
+}
+
+func (w *Wire) roundTrip(req *http.Request) (*http.Response, error) {
+	kind := w.draw(req)
+	switch kind {
+	case schedule.TooMany, schedule.ServerError, schedule.Conflict:
+		drainRequest(req)
+		return answer(req, kind), nil
+	default:
+	}
+	resp, err := w.next.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	if kind == schedule.AnswerLost {
+		_, _ = io.Copy(io.Discard, resp.Body) // it is lost anyway
+		resp.Body.Close()
+		return nil, errLost
+	}
+	if isWatch(req) && resp.StatusCode == http.StatusOK {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		b := &body{ReadCloser: resp.Body, wire: w}
+		w.watches[b], resp.Body = true, b
+	}
+	return resp, nil
+}
+
+func isWatch(req *http.Request) bool {
+	query := req.URL.RawQuery
+	return strings.Contains(query, "watch=true") || strings.Contains(query, "watch=1")
+}
+
+func drainRequest(req *http.Request) {
+	if req.Body != nil {
+		_, _ = io.Copy(io.Discard, req.Body) // nobody reads it
+		req.Body.Close()
+	}
+}
+
+// body is the stream of a watch.
+type body struct {
+	io.ReadCloser
+	wire *Wire
+	once sync.Once
+}
+
+// Close ends the watch on the client's word.
+func (b *body) Close() error {
+	b.wire.mu.Lock()
+	delete(b.wire.watches, b)
+	b.wire.mu.Unlock()
+	b.cut()
+	return nil
+}
+
+func (b *body) cut() { b.once.Do(func() { b.ReadCloser.Close() }) }
+
+// Line is one client's part of the wire. It can be cut for good, or hold everything that passes for a while.
+type Line struct {
+	wire *Wire
+
+	mu   sync.Mutex
+	cut  bool
+	dead bool          // whose it is may read, and nothing else
+	held chan struct{} // closed when it is let go; nil: it is not held
+	end  context.CancelFunc
+	ctx  context.Context //nolint:containedctx // the life of a line, which its requests share
+}
+
+// Line makes a line of a new client. Cut it when the client is gone.
+func (w *Wire) Line(ctx context.Context) *Line {
+	ctx, end := context.WithCancel(ctx)
+	return &Line{wire: w, ctx: ctx, end: end}
+}
+
+// Cut makes everything fail, at once and until Mend.
+func (l *Line) Cut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cut = true
+	l.end()
+}
+
+// Haunt lets reads pass, and makes everything else fail from now on.
+func (l *Line) Haunt() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.dead = true
+}
+
+// Mend ends a cut.
+func (l *Line) Mend(ctx context.Context) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cut = false
+	l.ctx, l.end = context.WithCancel(ctx)
+}
+
+// Hold stops everything where it is until Release, as SIGSTOP does.
+func (l *Line) Hold() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.held == nil {
+		l.held = make(chan struct{})
+	}
+}
+
+// Release lets go what is held.
+func (l *Line) Release() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.held != nil {
+		close(l.held)
+		l.held = nil
+	}
+}
+
+// Pass waits while the line is held, and fails while it is cut.
+func (l *Line) Pass() error {
+	for {
+		l.mu.Lock()
+		cut, held, ctx := l.cut, l.held, l.ctx
+		l.mu.Unlock()
+		switch {
+		case cut:
+			return errCut
+		case held == nil:
+			return nil
+		}
+		select {
+		case <-held:
+		case <-ctx.Done():
+			return errCut
+		}
+	}
+}
+
+// RoundTrip implements http.RoundTripper.
+func (l *Line) RoundTrip(req *http.Request) (*http.Response, error) {
+	if err := l.Pass(); err != nil {
+		drainRequest(req)
+		return nil, err
+	}
+	l.mu.Lock()
+	ctx, refused := l.ctx, l.dead && req.Method != http.MethodGet
+	l.mu.Unlock()
+	if refused {
+		drainRequest(req)
+		return nil, errCut
+	}
+	life, cancel := context.WithCancel(req.Context())
+	stop := context.AfterFunc(ctx, cancel)
+	resp, err := l.wire.roundTrip(req.WithContext(life))
+	if err != nil {
+		stop()
+		cancel()
+		return nil, err
+	}
+	resp.Body = &stream{ReadCloser: resp.Body, line: l, end: func() { stop(); cancel() }}
+	if err := l.Pass(); err != nil {
+		resp.Body.Close()
+		return nil, err
+	}
+	return resp, nil
+}
+
+// stream is the body of an answer: it stops where the line is held.
+type stream struct {
+	io.ReadCloser
+	line *Line
+	end  func()
+}
+
+// Read implements io.Reader.
+func (s *stream) Read(p []byte) (int, error) {
+	n, err := s.ReadCloser.Read(p)
+	if passed := s.line.Pass(); passed != nil {
+		return 0, passed
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (s *stream) Close() error {
+	defer s.end()
+	return s.ReadCloser.Close()
+}

@@ -1,0 +1,192 @@
+// Package witness reads every revision of Nodes, pods and policies from etcd itself, by its gateway. No API server, cache or
+// client of the operator is between, so that an API server that is restarted leaves no gap.
+package witness
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/chaos/verdict"
+)
+
+// Keys of etcd.
+const (
+	prefix, afterPrefix = "/registry/", "/registry0"
+	nodes               = "/registry/minions/"
+	pods                = "/registry/pods/"
+	policies            = "/registry/reboot-operator.io/rebootpolicies/"
+)
+
+// reconnect is how soon a watch that ended begins again where it was.
+const reconnect = 50 * time.Millisecond
+
+// Witness follows one etcd.
+type Witness struct {
+	address string
+	next    int64
+	last    map[string]verdict.Revision // by key
+	seen    func(verdict.Revision)
+	past    func(revision int64)
+}
+
+// New follows etcd at an address, a URL, from its first revision on. seen is called with each revision in its order, past
+// with the number of each batch when all of it was seen; both from one goroutine.
+func New(address string, seen func(verdict.Revision), past func(revision int64)) *Witness {
+	return &Witness{address: address, next: 1, last: map[string]verdict.Revision{}, seen: seen, past: past}
+}
+
+// Run follows until ctx ends, or until etcd no longer has what comes next: then the witness is worth nothing.
+func (w *Witness) Run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		if err := w.watch(ctx); err != nil {
+			return err
+		}
+		select {
+		case <-time.After(reconnect):
+		case <-ctx.Done():
+		}
+	}
+	return nil
+}
+
+// batch is one answer of the gateway to a watch.
+type batch struct {
+	Result struct {
+		Header  struct{ Revision string } `json:"header"`
+		Events  []event                   `json:"events"`
+		Compact string                    `json:"compact_revision"`
+	} `json:"result"`
+}
+
+type event struct {
+	Type string `json:"type"` // PUT is left out
+	KV   struct {
+		Key   string `json:"key"`
+		Value string `json:"value"`
+		Mod   string `json:"mod_revision"`
+	} `json:"kv"`
+}
+
+// watch goes on until the connection ends, which is no error.
+func (w *Witness) watch(ctx context.Context) error {
+	encode := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
+	body, err := json.Marshal(map[string]any{"create_request": map[string]any{
+		"key": encode(prefix), "range_end": encode(afterPrefix), "start_revision": strconv.FormatInt(w.next, 10), "progress_notify": true,
+	}})
+	if err != nil {
+		return fmt.Errorf("encoding a watch: %w", err)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.address+"/v3/watch", bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("watching etcd: %w", err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil
+	}
+	defer resp.Body.Close()
+	stream := json.NewDecoder(resp.Body)
+	for {
+		var b batch
+		if err := stream.Decode(&b); err != nil {
+			return nil
+		}
+		if b.Result.Compact != "" && b.Result.Compact != "0" {
+			return fmt.Errorf("watching etcd: revision %d is compacted, the oldest is %s", w.next, b.Result.Compact)
+		}
+		if err := w.take(b.Result.Events); err != nil {
+			return err
+		}
+	}
+}
+
+func (w *Witness) take(events []event) error {
+	for _, e := range events {
+		revision, err := strconv.ParseInt(e.KV.Mod, 10, 64)
+		if err != nil {
+			return fmt.Errorf("reading a revision of etcd: %w", err)
+		}
+		if revision < w.next {
+			continue
+		}
+		if err := w.one(e, revision); err != nil {
+			return err
+		}
+	}
+	if len(events) > 0 {
+		revision, _ := strconv.ParseInt(events[len(events)-1].KV.Mod, 10, 64) // parsed above
+		// A transaction of etcd is not split.
+		w.next = max(w.next, revision+1)
+		w.past(revision)
+	}
+	return nil
+}
+
+func (w *Witness) one(e event, revision int64) error {
+	raw, err := base64.StdEncoding.DecodeString(e.KV.Key)
+	if err != nil {
+		return fmt.Errorf("reading a key of etcd: %w", err)
+	}
+	key := string(raw)
+	if !strings.HasPrefix(key, nodes) && !strings.HasPrefix(key, pods) && !strings.HasPrefix(key, policies) {
+		return nil
+	}
+	if e.Type == "DELETE" {
+		r := w.last[key]
+		r.Number, r.Deleted = revision, true
+		delete(w.last, key)
+		w.seen(r)
+		return nil
+	}
+	value, err := base64.StdEncoding.DecodeString(e.KV.Value)
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", key, err)
+	}
+	r, err := decode(key, value, revision)
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", key, err)
+	}
+	w.last[key] = r
+	w.seen(r)
+	return nil
+}
+
+func decode(key string, value []byte, revision int64) (verdict.Revision, error) {
+	r := verdict.Revision{Number: revision}
+	version := strconv.FormatInt(revision, 10)
+	if strings.HasPrefix(key, policies) {
+		r.Policy = &v1alpha1.RebootPolicy{}
+		err := json.Unmarshal(value, r.Policy)
+		r.Policy.ResourceVersion = version
+		return r, err
+	}
+	var into runtime.Object
+	if strings.HasPrefix(key, nodes) {
+		r.Node = &corev1.Node{}
+		into = r.Node
+	} else {
+		r.Pod = &corev1.Pod{}
+		into = r.Pod
+	}
+	if _, _, err := clientgoscheme.Codecs.UniversalDeserializer().Decode(value, nil, into); err != nil {
+		return r, err
+	}
+	if r.Node != nil {
+		r.Node.ResourceVersion = version
+	} else {
+		r.Pod.ResourceVersion = version
+	}
+	return r, nil
+}
