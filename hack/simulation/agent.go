@@ -1,0 +1,116 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/reboot-operator/reboot-operator/agent/drain"
+	"github.com/reboot-operator/reboot-operator/agent/host"
+	"github.com/reboot-operator/reboot-operator/agent/reboot"
+	"github.com/reboot-operator/reboot-operator/hack/simulation/apiserver"
+	"github.com/reboot-operator/reboot-operator/hack/simulation/process"
+)
+
+// noHostRoot is no folder, and takes no system call to find that out. Labels of the operating system are not simulated.
+const noHostRoot = "\x00"
+
+// startAgent begins a life of a machine's agent; it is begun again for as long as the machine is up.
+func (w *World) startAgent(m *machine) {
+	p := w.start("agent of " + m.name)
+	m.mu.Lock()
+	if !m.up || m.agent != nil {
+		m.mu.Unlock()
+		p.Kill()
+		return
+	}
+	m.agent = p
+	m.mu.Unlock()
+	w.Go(func() {
+		w.runAgent(p, m)
+		m.mu.Lock()
+		mine := m.agent == p
+		if mine {
+			m.agent, m.reports = nil, nil
+		}
+		m.mu.Unlock()
+		if mine && process.Wait(w.ctx, m.dice.Between(time.Second, time.Minute)) {
+			w.startAgent(m)
+		}
+	})
+}
+
+// runAgent is agent/agent.go with a simulated host.
+func (w *World) runAgent(p *process.Process, m *machine) {
+	of := apiserver.Key{Kind: apiserver.Nodes, Name: m.name}
+	cache := p.NewCache(map[apiserver.Key]toolscache.TransformFunc{of: reboot.TrimNode})
+	shell := p.NewShell(w.scheme, cache)
+	wake := reboot.NewWake(m.name)
+	pods := &pods{world: w, agent: p, dice: w.dice("pods", m.name, p.Name)}
+	reports := reboot.NewReports(wake, engineName)
+	r := &reboot.Reconciler{
+		Node: m.name, BootIDFile: m.bootIDFile(), HostRoot: noHostRoot,
+		Client: p.NewClient("reconcile", cache, false), Live: p.NewLive("live"), Policies: p.NewLive("policies"),
+		Logind: logind{m, p, w.dice("logind", m.name, p.Name)}, Coordinators: nobody{},
+		Drains:  reboot.NewDrains(m.name, func(string) reboot.Drainer { return pods }, m.clock(), wake),
+		Lookout: reboot.NewLookout(m.name, pods, p.NewLive("lookout"), m.clock(), wake),
+		Reports: reports, Wake: wake, Events: process.Recorder{Counts: w.counts}, Clock: m.clock(),
+	}
+	if err := r.SetupWithManager(p.Context, shell, process.WithQueue(process.Pace{Patience: w.script.Patience})); err != nil {
+		w.fail(err)
+		return
+	}
+	w.Go(func() {
+		if process.Wait(p.Context, m.dice.Between(0, 5*time.Second)) {
+			m.listen(p, reports)
+		}
+	})
+	shell.Run(p.Context, nil)
+}
+
+// nobody reboots the host beside the agent.
+type nobody struct{}
+
+// Other implements reboot.HostCoordinators.
+func (nobody) Other(context.Context) (*host.Coordinator, error) { return nil, nil }
+
+// pods are those of a node, as far as an agent hears of them: they take a while to leave.
+type pods struct {
+	world *World
+	agent *process.Process
+	dice  *process.Dice
+}
+
+// Drain implements reboot.Drainer. Now and then it fails, may evict nothing, or never ends.
+func (p *pods) Drain(ctx context.Context, _ string, _ drain.Question, report func(drain.Status)) error {
+	report(drain.Status{Remaining: 1})
+	takes, stuck := p.dice.Between(0, p.world.script.Drain), p.world.isFoul() && p.dice.Chance(p.world.script.Stuck)
+	if stuck && p.dice.Chance(0.3) {
+		return &drain.UndrainableError{Pods: []drain.Pod{{Namespace: "default", Name: "kept", Message: "it has no controller"}}}
+	}
+	if stuck && p.dice.Chance(0.3) {
+		process.Wait(ctx, takes)
+		return errors.New("the watch of pods ended")
+	}
+	if stuck {
+		<-ctx.Done()
+	}
+	if !process.Wait(ctx, takes) || !p.agent.Pass() {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// Look implements reboot.Looker: nothing is in the way.
+func (p *pods) Look(context.Context, string, drain.Question) (drain.Findings, error) {
+	return drain.Findings{}, nil
+}
+
+// Follow implements reboot.Looker.
+func (p *pods) Follow(ctx context.Context, _ string, _ drain.Question, report func(drain.Findings)) error {
+	report(drain.Findings{})
+	<-ctx.Done()
+	return ctx.Err()
+}

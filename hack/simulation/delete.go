@@ -1,0 +1,126 @@
+package simulation
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/simulation/apiserver"
+	"github.com/reboot-operator/reboot-operator/hack/simulation/process"
+	"github.com/reboot-operator/reboot-operator/hack/simulation/verdict"
+)
+
+const (
+	// alone is up to which number of a deed a Node is deleted and its machine stays, never the one at which none comes after it.
+	alone = 2
+	never = 5
+	// oldImage is the number at which the machine that comes instead has an old image, and soon an update.
+	oldImage = 4
+	// busyLook is how often somebody looks whether a node is busy, to delete it then.
+	busyLook = time.Minute
+)
+
+// deleteNode deletes a Node. Its kubelet registers it anew, or the machine goes too and maybe another one comes. False: there
+// is none.
+func (w *World) deleteNode(m *machine, d Deed) bool {
+	if !w.store.Delete(apiserver.Key{Kind: apiserver.Nodes, Name: m.name}, verdict.Admin) {
+		return false
+	}
+	if d.Number > alone {
+		m.scrap()
+	}
+	w.Go(func() {
+		switch {
+		case !process.Wait(w.ctx, d.For), d.Number == never:
+		case d.Number > alone:
+			w.must(m.provide(w.ctx))
+			if process.Wait(w.ctx, m.dice.Between(0, 20*time.Minute)) && d.Number == oldImage {
+				m.stage()
+			}
+		default:
+			m.join(m.currentBoot(), false)
+		}
+	})
+	return true
+}
+
+// deleteBusy deletes a Node as soon as its agent is at work within three days.
+func (w *World) deleteBusy(m *machine, d Deed) {
+	for range int(3 * day / busyLook) {
+		object, err := w.store.Get(apiserver.Key{Kind: apiserver.Nodes, Name: m.name})
+		if node, ok := object.(*corev1.Node); err == nil && ok && outstanding(node) && node.Annotations[v1alpha1.AnnotationProgress] != "" {
+			if process.Wait(w.ctx, m.dice.Between(0, 2*busyLook)) && w.deleteNode(m, d) {
+				w.counts.Add(string(DeleteBusy))
+			}
+			return
+		}
+		if !process.Wait(w.ctx, busyLook) || w.isCalm() {
+			return
+		}
+	}
+}
+
+// deleteBusyPolicy deletes a policy as soon as it has granted something within three days.
+func (w *World) deleteBusyPolicy(as *v1alpha1.RebootPolicy, d Deed) {
+	for range int(3 * day / busyLook) {
+		object, err := w.store.Get(apiserver.Key{Kind: apiserver.Policies, Name: as.Name})
+		if policy, ok := object.(*v1alpha1.RebootPolicy); err == nil && ok && len(policy.Status.Grants) > 0 {
+			if w.deletePolicy(as, d) {
+				w.counts.Add(string(DeleteBusyPolicy))
+			}
+			return
+		}
+		if !process.Wait(w.ctx, busyLook) || w.isCalm() {
+			return
+		}
+	}
+}
+
+// deletePolicy deletes a policy, and makes it again as it was in the beginning once it is gone. False: there is none.
+func (w *World) deletePolicy(as *v1alpha1.RebootPolicy, d Deed) bool {
+	if w.store.DeletePolicy(as.Name, metav1.Now().Rfc3339Copy(), verdict.Admin) != nil {
+		return false
+	}
+	w.Go(func() {
+		for wait := d.For; process.Wait(w.ctx, wait); wait = time.Minute {
+			object, err := w.store.Get(apiserver.Key{Kind: apiserver.Policies, Name: as.Name})
+			switch {
+			case err != nil:
+				w.makePolicy(as)
+				return
+			case object.GetDeletionTimestamp() == nil:
+				return // somebody else was faster
+			}
+		}
+	})
+	return true
+}
+
+// makePolicy makes an object of its own each time.
+func (w *World) makePolicy(as *v1alpha1.RebootPolicy) {
+	made := as.DeepCopy()
+	made.UID, made.CreationTimestamp = w.uid("policy", as.Name), metav1.Now().Rfc3339Copy()
+	w.must(w.store.Create(made, verdict.Admin))
+}
+
+// register makes the Node of a machine, unless it is there.
+func (w *World) register(m *machine) {
+	if _, err := w.store.Get(apiserver.Key{Kind: apiserver.Nodes, Name: m.name}); err == nil {
+		return
+	}
+	w.must(w.store.Create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name: m.name, UID: w.uid("node", m.name), Labels: m.labels, CreationTimestamp: metav1.NewTime(m.clock().Now()).Rfc3339Copy(),
+	}}, kubelet))
+}
+
+// uid is another one each time.
+func (w *World) uid(kind, name string) types.UID {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lives[kind+" "+name]++
+	return types.UID(fmt.Sprintf("uid-%d-of-%s-%s", w.lives[kind+" "+name], kind, name))
+}

@@ -1,0 +1,114 @@
+package simulation
+
+import (
+	"fmt"
+	"time"
+
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+
+	"github.com/reboot-operator/reboot-operator/controllers"
+	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
+	"github.com/reboot-operator/reboot-operator/hack/simulation/apiserver"
+	"github.com/reboot-operator/reboot-operator/hack/simulation/process"
+)
+
+// replica is one of the managers' pods: it is begun again whenever its process ends.
+type replica struct {
+	world *World
+	name  string
+	dice  *process.Dice
+
+	process *process.Process
+}
+
+func (w *World) newReplica(i int) *replica {
+	name := fmt.Sprintf("manager %d", i+1)
+	return &replica{world: w, name: name, dice: w.dice(name)}
+}
+
+func (r *replica) run() {
+	w := r.world
+	for w.ctx.Err() == nil {
+		p := w.start(r.name)
+		w.mu.Lock()
+		r.process = p
+		w.mu.Unlock()
+		w.runManager(p, r.dice)
+		w.lease.lapse(p, r.dice)
+		process.Wait(w.ctx, r.dice.Between(time.Second, time.Minute))
+	}
+}
+
+// now is the process that runs, or ran last.
+func (r *replica) now() *process.Process {
+	r.world.mu.Lock()
+	defer r.world.mu.Unlock()
+	return r.process
+}
+
+// freeze stops the manager for a while. If another one leads by then it goes on all the same, until it tries to renew. False:
+// there is none.
+func (r *replica) freeze(d time.Duration) bool {
+	w, p := r.world, r.now()
+	if p == nil || !p.Alive() {
+		return false
+	}
+	p.Freeze()
+	held := w.lease.holds(p)
+	w.lease.lapse(p, r.dice)
+	w.Go(func() {
+		process.Wait(w.ctx, d)
+		p.Thaw()
+		r.renew(p, held)
+	})
+	return true
+}
+
+// renew is the next time that a leader tries to renew its lease after it could not: it ends where that fails.
+func (r *replica) renew(p *process.Process, held bool) {
+	if held && process.Wait(r.world.ctx, r.dice.Between(0, retryPeriod)) && !r.world.lease.renew(p) {
+		r.world.counts.Add("leaders that went on after their lease")
+		p.Kill()
+	}
+}
+
+// disconnect is what an API server that is down does to a leader.
+func (r *replica) disconnect(d time.Duration) {
+	w, p := r.world, r.now()
+	if p == nil || !w.lease.holds(p) {
+		return
+	}
+	w.lease.lapse(p, r.dice)
+	w.Go(func() {
+		process.Wait(w.ctx, min(d, renewDeadline))
+		if d >= renewDeadline {
+			p.Kill()
+			return
+		}
+		r.renew(p, true)
+	})
+}
+
+// runManager is controllers/setup.go on the simulated API.
+func (w *World) runManager(p *process.Process, dice *process.Dice) {
+	cache := p.NewCache(map[apiserver.Key]toolscache.TransformFunc{
+		{Kind: apiserver.Nodes}: snapshot.Transform, {Kind: apiserver.Policies}: nil,
+	})
+	shell := p.NewShell(w.scheme, cache)
+	r := &controllers.RebootPolicyReconciler{
+		Client: p.NewClient("reconcile", cache, true), Live: p.NewLive("live"),
+		Recorder: process.Recorder{Counts: w.counts}, Clock: clock.RealClock{},
+	}
+	if err := r.SetupWithManager(shell, controllers.Unnamed, process.WithQueue(process.Pace{Pass: w.script.Pass})); err != nil {
+		w.fail(err)
+		return
+	}
+	lead := make(chan struct{})
+	w.Go(func() {
+		if w.lease.acquire(p.Context, p, dice) {
+			close(lead)
+		}
+	})
+	shell.Run(p.Context, lead)
+}

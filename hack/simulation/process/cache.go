@@ -1,0 +1,162 @@
+package process
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/hack/simulation/apiserver"
+)
+
+// Cache is the copies of objects that a process watches: behind the API server, at times for long.
+type Cache struct {
+	cache.Cache
+
+	informers map[apiserver.Kind]*informer
+}
+
+// NewCache makes a cache of what is watched, by kind and maybe by name. Each object goes through its transform.
+func (p *Process) NewCache(transforms map[apiserver.Key]toolscache.TransformFunc) *Cache {
+	c := &Cache{informers: map[apiserver.Kind]*informer{}}
+	for of, transform := range transforms {
+		c.informers[of.Kind] = &informer{
+			process: p, of: of, transform: transform, dice: p.dice("watch " + string(of.Kind)),
+			objects: map[string]client.Object{}, synced: make(chan struct{}), news: make(chan struct{}), called: make(chan struct{}, 1),
+		}
+	}
+	return c
+}
+
+// Start implements cache.Informers.
+func (c *Cache) Start(ctx context.Context) error {
+	var running sync.WaitGroup
+	for _, kind := range slices.Sorted(maps.Keys(c.informers)) {
+		running.Go(func() { c.informers[kind].run(ctx) })
+	}
+	running.Wait()
+	return nil
+}
+
+// WaitForCacheSync implements cache.Informers.
+func (c *Cache) WaitForCacheSync(ctx context.Context) bool {
+	for _, i := range c.informers {
+		select {
+		case <-i.synced:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
+}
+
+// GetInformer implements cache.Informers.
+func (c *Cache) GetInformer(_ context.Context, object client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
+	if i, ok := c.informers[apiserver.KindOf(object)]; ok {
+		return i, nil
+	}
+	return nil, fmt.Errorf("nobody watches a %T", object)
+}
+
+// Get implements client.Reader.
+func (c *Cache) Get(ctx context.Context, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
+	i, err := c.ready(ctx, object)
+	if err != nil {
+		return err
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	stands, ok := i.objects[key.Name]
+	if !ok {
+		return apierrors.NewNotFound(schema.GroupResource{Resource: string(i.of.Kind)}, key.Name)
+	}
+	return into(object, stands)
+}
+
+// List implements client.Reader: copies, unless nobody wants them.
+func (c *Cache) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	i, err := c.ready(ctx, list)
+	if err != nil {
+		return err
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	var all client.ListOptions
+	all.ApplyOptions(options)
+	if to, ok := list.(*corev1.NodeList); ok && all.UnsafeDisableDeepCopy != nil && *all.UnsafeDisableDeepCopy {
+		objects := i.inOrder()
+		if all.Limit > 0 {
+			objects = objects[:min(int(all.Limit), len(objects))]
+		}
+		return share(to, objects)
+	}
+	return fill(list, i.inOrder())
+}
+
+// share puts Nodes into a list whose contents are the cache's.
+func share(list *corev1.NodeList, objects []client.Object) error {
+	list.Items = make([]corev1.Node, len(objects))
+	for i := range objects {
+		node, ok := objects[i].(*corev1.Node)
+		if !ok {
+			return fmt.Errorf("a %T is no Node", objects[i])
+		}
+		list.Items[i] = *node
+	}
+	return nil
+}
+
+func (c *Cache) ready(ctx context.Context, object any) (*informer, error) {
+	i, ok := c.informers[apiserver.KindOf(object)]
+	if !ok {
+		return nil, fmt.Errorf("nobody watches a %T", object)
+	}
+	select {
+	case <-i.synced:
+	case <-ctx.Done():
+	}
+	if !i.process.Pass() {
+		return nil, ErrDead
+	}
+	return i, ctx.Err()
+}
+
+// wrote notes that an object was written: a consistent client waits for that revision.
+func (c *Cache) wrote(object client.Object) {
+	if i, ok := c.informers[apiserver.KindOf(object)]; ok {
+		revision, _ := strconv.ParseInt(object.GetResourceVersion(), 10, 64)
+		i.mu.Lock()
+		i.awaited = max(i.awaited, revision)
+		i.mu.Unlock()
+	}
+}
+
+// catchUp waits until the cache shows what was written.
+func (c *Cache) catchUp(ctx context.Context, kind apiserver.Kind) error {
+	i, ok := c.informers[kind]
+	if !ok {
+		return fmt.Errorf("nobody watches %s", kind)
+	}
+	for {
+		i.mu.Lock()
+		there, news := i.seen >= i.awaited, i.news
+		i.mu.Unlock()
+		if there {
+			return nil
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for the cache of %s: %w", kind, context.Cause(ctx))
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/reboot-operator/reboot-operator/hack/simulation/apiserver"
+)
+
+// ErrDead is what every request of a process answers that has been killed. Nobody acts on it any more.
+var ErrDead = errors.New("the process is dead")
+
+// Process is one life of a program. What it has in memory goes with it.
+type Process struct {
+	// Name is the same for all lives of a program.
+	Name string
+	// Context ends with the process.
+	Context context.Context //nolint:containedctx // it is the life itself
+
+	store   *apiserver.Store
+	weather Weather
+	dice    func(lane string) *Dice
+	counts  *Counts
+	kill    context.CancelCauseFunc
+
+	mu     sync.Mutex
+	thawed chan struct{} // nil: it runs
+}
+
+// Start begins a life. Lives of one name are told apart by their number.
+func Start(ctx context.Context, name string, dice func(lane string) *Dice, store *apiserver.Store, weather Weather, counts *Counts) *Process {
+	ctx, kill := context.WithCancelCause(ctx)
+	return &Process{Name: name, Context: ctx, store: store, weather: weather, dice: dice, counts: counts, kill: kill}
+}
+
+// Kill ends the process where it stands. Nothing that it does from now on has an effect.
+func (p *Process) Kill() {
+	p.kill(ErrDead)
+	p.Thaw()
+}
+
+// Alive tells whether it has not been killed.
+func (p *Process) Alive() bool { return p.Context.Err() == nil }
+
+// Freeze stops the process, as SIGSTOP does, before its next request, answer or event.
+func (p *Process) Freeze() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.thawed == nil {
+		p.thawed = make(chan struct{})
+	}
+}
+
+// Thaw lets it go on.
+func (p *Process) Thaw() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.thawed != nil {
+		close(p.thawed)
+		p.thawed = nil
+	}
+}
+
+// Pass waits while the process is stopped, and tells whether it lives.
+func (p *Process) Pass() bool {
+	for {
+		p.mu.Lock()
+		thawed := p.thawed
+		p.mu.Unlock()
+		if thawed == nil || !p.Alive() {
+			return p.Alive()
+		}
+		select {
+		case <-thawed:
+		case <-p.Context.Done():
+		}
+	}
+}
+
+// Wait lets time pass, and tells whether the context lasted.
+func Wait(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}

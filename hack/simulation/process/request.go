@@ -1,0 +1,105 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// line is how one party of a process sends requests: one at a time, with dice of its own.
+type line struct {
+	*Process
+	dice *Dice
+}
+
+func (p *Process) line(name string) line { return line{p, p.dice(name)} }
+
+// request has an effect on the store, or has not; takes its time; and may be the last that the process does.
+func (l line) request(ctx context.Context, what string, writes bool, effect func() error) error {
+	w := l.weather()
+	l.counts.Add("requests")
+	there, back := l.dice.Between(0, w.Latency), l.dice.Between(0, w.Latency)
+	crash, when := l.dice.Chance(w.Crash), l.dice.Below(2)
+	if crash && when == 0 {
+		l.crash()
+	}
+	if err := l.travel(ctx, there); err != nil {
+		return err
+	}
+	err := l.deliver(w, what, writes, effect)
+	if crash {
+		l.crash()
+	}
+	if lost := l.travel(ctx, back); lost != nil {
+		return lost
+	}
+	return err
+}
+
+// travel is the way to the server or back. A process that is stopped meanwhile goes on when it may; what has timed out by
+// then is not sent any more.
+func (l line) travel(ctx context.Context, d time.Duration) error {
+	if !Wait(ctx, d) && l.Alive() && l.Pass() {
+		return fmt.Errorf("the request was given up: %w", context.Cause(ctx))
+	}
+	if !l.Pass() {
+		return ErrDead
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("the request was given up: %w", context.Cause(ctx))
+	}
+	return nil
+}
+
+func (l line) crash() {
+	l.counts.Add("crashes between requests")
+	l.Kill()
+}
+
+// deliver is what the server makes of it.
+func (l line) deliver(w Conditions, what string, writes bool, effect func() error) error {
+	switch {
+	case w.Down:
+		l.counts.Add("requests while the API server was down")
+		return fmt.Errorf("%s: connection refused", what)
+	case l.dice.Chance(w.Refused):
+		return l.refuse(what, writes)
+	case writes && l.dice.Chance(w.Late):
+		l.counts.Add("writes that came late")
+		l.late(effect)
+		return apierrors.NewTimeoutError(what, 0)
+	}
+	err := effect()
+	if err == nil && l.dice.Chance(w.Lost) {
+		l.counts.Add("answers lost")
+		return apierrors.NewTimeoutError(what, 0)
+	}
+	return err
+}
+
+// refuse is an error that the product did nothing to deserve.
+func (l line) refuse(what string, writes bool) error {
+	kinds := 2
+	if writes {
+		kinds = 3
+	}
+	switch l.dice.Below(kinds) {
+	case 0:
+		l.counts.Add("429")
+		return apierrors.NewTooManyRequests("too many requests", 1)
+	case 1:
+		l.counts.Add("500")
+		return apierrors.NewInternalError(fmt.Errorf("%s: etcdserver: leader changed", what))
+	}
+	l.counts.Add("409 without a reason")
+	return apierrors.NewConflict(schema.GroupResource{Resource: "objects"}, what, errors.New("the object has been modified"))
+}
+
+// late lets a write have its effect when nobody waits for it any more. It was on its way, so it outlives its process.
+func (l line) late(effect func() error) {
+	time.AfterFunc(l.dice.Between(time.Second, MostLate), func() { _ = effect() }) // nobody hears the answer
+}

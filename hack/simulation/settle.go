@@ -1,0 +1,142 @@
+package simulation
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/simulation/apiserver"
+	"github.com/reboot-operator/reboot-operator/hack/simulation/process"
+	"github.com/reboot-operator/reboot-operator/hack/simulation/verdict"
+)
+
+const (
+	// look is how often somebody looks whether all is well.
+	look = 10 * time.Minute
+	// rest is how long it has to stay well.
+	rest = time.Hour
+)
+
+// settle ends the faults and waits until all is well, and stays so. It returns what is not in the end.
+func (w *World) settle() (left []string) {
+	w.mu.Lock()
+	w.calm = true
+	w.mu.Unlock()
+	for i := range w.script.Policies {
+		for _, what := range []What{ResumePolicy, Enforce} {
+			w.editPolicy(w.script.Policies[i].Name, Deed{What: what})
+		}
+	}
+	for _, n := range w.script.Nodes {
+		w.changeNode(n.Name, release)
+	}
+	well := time.Duration(0)
+	for passed := time.Duration(0); passed < w.script.Calm && well < rest; passed += look {
+		w.endHalts()
+		if !process.Wait(w.ctx, look) {
+			break
+		}
+		if left = w.left(); len(left) > 0 {
+			well = 0
+			continue
+		}
+		well += look
+	}
+	return left
+}
+
+// endHalts is an administrator who looks at failures and goes on.
+func (w *World) endHalts() {
+	policies, _ := w.store.List(apiserver.Policies)
+	for _, object := range policies {
+		if policy, ok := object.(*v1alpha1.RebootPolicy); ok && halted(policy) {
+			w.editPolicy(policy.Name, Deed{What: EndHalt})
+		}
+	}
+}
+
+// release ends what an administrator has done to a node. Nodes that are cordoned use up the limit for as long as they are.
+func release(node *corev1.Node) {
+	delete(node.Annotations, v1alpha1.AnnotationPaused)
+	if cordonedBy(node, verdict.Admin) {
+		node.Spec.Unschedulable = false
+	}
+}
+
+// left tells what is not well.
+func (w *World) left() (left []string) {
+	add := func(format string, args ...any) { left = append(left, fmt.Sprintf(format, args...)) }
+	for _, m := range w.machines {
+		_, err := w.store.Get(apiserver.Key{Kind: apiserver.Nodes, Name: m.name})
+		m.mu.Lock()
+		switch {
+		case m.scrapped:
+		case err != nil:
+			add("host %s has no Node", m.name)
+		case !m.up || m.staged != m.running:
+			add("host %s runs %d.0, %d.0 is staged, up is %t", m.name, m.running, m.staged, m.up)
+		}
+		m.mu.Unlock()
+	}
+	nodes, _ := w.store.List(apiserver.Nodes)
+	for _, object := range nodes {
+		if node, ok := object.(*corev1.Node); ok {
+			for _, what := range unsettled(node) {
+				add("node %s %s", node.Name, what)
+			}
+		}
+	}
+	policies, _ := w.store.List(apiserver.Policies)
+	if there, want := len(policies), len(w.script.Policies); there != want {
+		add("there are %d policies of %d", there, want)
+	}
+	for _, object := range policies {
+		if policy, ok := object.(*v1alpha1.RebootPolicy); ok && (policy.DeletionTimestamp != nil || len(policy.Status.Grants) > 0 || halted(policy)) {
+			add("policy %s has grants %v, halted is %t, deleted at %v", policy.Name, policy.Status.Grants, halted(policy), policy.DeletionTimestamp)
+		}
+	}
+	return left
+}
+
+// unsettled tells what a node shows that is not over.
+func unsettled(node *corev1.Node) (what []string) {
+	for _, c := range node.Status.Conditions {
+		switch {
+		case c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue,
+			c.Type == v1alpha1.NodeRebootRequired && c.Status != corev1.ConditionFalse,
+			c.Type == v1alpha1.NodeRebootPermitted, c.Type == corev1.NodeMaintenanceInProgress && c.Status == corev1.ConditionTrue,
+			c.Type == corev1.NodeDrainInProgress && c.Status == corev1.ConditionTrue:
+			what = append(what, fmt.Sprintf("has %s=%s: %s %s", c.Type, c.Status, c.Reason, c.Message))
+		}
+	}
+	if grant := node.Annotations[v1alpha1.AnnotationGrant]; outstanding(node) {
+		what = append(what, "has grant "+grant)
+	}
+	for _, taint := range node.Spec.Taints {
+		what = append(what, "has taint "+taint.Key)
+	}
+	for _, key := range []string{v1alpha1.AnnotationScaleDownDisabled, v1alpha1.AnnotationDoNotDisrupt, v1alpha1.AnnotationRebootRequested} {
+		if _, there := node.Annotations[key]; there {
+			what = append(what, "has annotation "+key)
+		}
+	}
+	return what
+}
+
+// outstanding tells whether a grant may still be used, or nobody knows.
+func outstanding(node *corev1.Node) bool {
+	grant, err := v1alpha1.ParseGrant(node.Annotations)
+	if grant == nil || err != nil || grant.State != v1alpha1.GrantActive {
+		return err != nil
+	}
+	progress, err := v1alpha1.ParseProgress(node.Annotations)
+	aborted := err == nil && progress != nil && progress.Seq == grant.Seq && progress.Phase == v1alpha1.PhaseAborted
+	return !aborted
+}
+
+func halted(policy *v1alpha1.RebootPolicy) bool {
+	return meta.IsStatusConditionTrue(policy.Status.Conditions, v1alpha1.ConditionHalted)
+}

@@ -1,0 +1,160 @@
+package simulation
+
+import (
+	"fmt"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/reboot-operator/reboot-operator/hack/simulation/verdict"
+)
+
+// few is how many small worlds a plain run of the tests lives through, for as long as atMost.
+const (
+	few    = 12
+	atMost = 24 * time.Second
+	// fewNodes is how large a large world is there.
+	fewNodes = 300
+)
+
+// TestSimulation lives through the seeds 1 to SEEDS, as many as there is time for; or through SEED alone, and tells its story.
+// NODES makes them large worlds of so many.
+func TestSimulation(t *testing.T) {
+	draw, nodes := Draw, number("NODES", 0)
+	if nodes > 0 {
+		draw = func(seed uint64) Script { return DrawLarge(seed, nodes) }
+	}
+	if seed, err := strconv.ParseUint(os.Getenv("SEED"), 10, 64); err == nil {
+		live(t, draw(seed), func(r verdict.Record) { fmt.Println(line(r)) }, &Figures{})
+		return
+	}
+	s := seeds{draw: draw, last: uint64(number("SEEDS", few)), until: time.Now().Add(time.Duration(number("SECONDS_AT_MOST", int(atMost.Seconds()))) * time.Second)}
+	s.live(t)
+	write(t, s.figures.String())
+}
+
+// TestSimulation_Large lives through one world of hundreds of nodes.
+func TestSimulation_Large(t *testing.T) {
+	if racing || testing.Short() || os.Getenv("FIGURES") != "" {
+		t.Skip("the race detector takes ten times as long; and `make simulation NODES=5000` is this test at large")
+	}
+	s := seeds{draw: func(seed uint64) Script { return DrawLarge(seed, fewNodes) }, last: 1, until: time.Now().Add(time.Hour)}
+	s.live(t)
+}
+
+// seeds are lived through by two workers.
+type seeds struct {
+	draw  func(uint64) Script
+	last  uint64
+	until time.Time
+
+	mu      sync.Mutex
+	begun   uint64
+	figures Figures
+}
+
+func (s *seeds) live(t *testing.T) {
+	t.Helper()
+	// What a world makes is nearly all garbage, and memory is there.
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
+	began, cpu := time.Now(), cpuTime(t)
+	t.Run("seeds", func(t *testing.T) {
+		for worker := range 2 {
+			t.Run(strconv.Itoa(worker), func(t *testing.T) {
+				t.Parallel()
+				for seed, more := s.next(); more; seed, more = s.next() {
+					var one Figures
+					live(t, s.draw(seed), nil, &one)
+					s.mu.Lock()
+					s.figures.merge(&one)
+					s.mu.Unlock()
+				}
+			})
+		}
+	})
+	s.figures.CPU = cpuTime(t) - cpu
+	t.Logf("in %.0f s:\n%s", time.Since(began).Seconds(), s.figures.String())
+	if s.figures.Reboots == 0 {
+		t.Error("nothing was ever rebooted")
+	}
+}
+
+func (s *seeds) next() (seed uint64, more bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.begun++
+	return s.begun, s.begun <= s.last && time.Now().Before(s.until)
+}
+
+// cpuTime is what this process has had so far.
+func cpuTime(t *testing.T) time.Duration {
+	t.Helper()
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// live runs one world in a bubble of its own. What it finds is told outside: a bubble that fails ends its test.
+func live(t *testing.T, script Script, tell func(verdict.Record), figures *Figures) {
+	t.Helper()
+	folder := t.TempDir()
+	var result Result
+	var err error
+	synctest.Test(t, func(t *testing.T) { result, err = Run(t.Context(), script, folder, tell) })
+	if err != nil {
+		t.Errorf("seed %d: %v", script.Seed, err)
+	}
+	for _, v := range result.Violations {
+		t.Errorf("seed %d: %s", script.Seed, v)
+	}
+	if len(result.Violations) > 0 {
+		t.Logf("its story: make simulation SEED=%d, and NODES=%d if it was a large one", script.Seed, len(script.Nodes))
+	}
+	figures.Add(script, result)
+}
+
+func number(variable string, fallback int) int {
+	if n, err := strconv.Atoi(os.Getenv(variable)); err == nil {
+		return n
+	}
+	return fallback
+}
+
+// write keeps the figures where FIGURES says.
+func write(t *testing.T, text string) {
+	t.Helper()
+	if path := os.Getenv("FIGURES"); path != "" {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestSimulation_Replays: a seed has the same script again, and its story begins the same. How far it goes on the same is Go's
+// order of goroutines, and is only told.
+func TestSimulation_Replays(t *testing.T) {
+	if diff := cmp.Diff(Draw(3), Draw(3)); diff != "" {
+		t.Errorf("the script is another one:\n%s", diff)
+	}
+	var stories [2][]string
+	for i := range stories {
+		live(t, Draw(3), func(r verdict.Record) { stories[i] = append(stories[i], line(r)) }, &Figures{})
+	}
+	same := 0
+	for same < min(len(stories[0]), len(stories[1])) && stories[0][same] == stories[1][same] {
+		same++
+	}
+	t.Logf("%d of %d lines are the same before the first that is not", same, len(stories[0]))
+	if same == 0 {
+		t.Error("not even the first line is the same")
+	}
+}

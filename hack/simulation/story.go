@@ -1,0 +1,52 @@
+package simulation
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/simulation/verdict"
+)
+
+// line tells a record to people.
+func line(r verdict.Record) string {
+	at := r.At.UTC().Format("2006-01-02 15:04:05.000")
+	switch {
+	case r.Host != "":
+		return fmt.Sprintf("%s host %s %s", at, r.Name, r.Host)
+	case r.Gone:
+		return fmt.Sprintf("%s %s is deleted by %s", at, r.Name, r.By)
+	case r.Policy != nil:
+		return fmt.Sprintf("%s policy %s by %s: %s", at, r.Name, r.By, ledger(r.Policy))
+	}
+	return fmt.Sprintf("%s node %s by %s: %s", at, r.Name, r.By, node(r))
+}
+
+func ledger(p *v1alpha1.RebootPolicy) string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "limit %d seq %d", p.Status.Limit, p.Status.Seq)
+	for _, e := range p.Status.Grants {
+		fmt.Fprintf(&text, " %s#%d", e.Node, e.Seq)
+	}
+	return text.String()
+}
+
+func node(r verdict.Record) string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "boot %s cordoned %t", r.Node.Status.NodeInfo.BootID, r.Node.Spec.Unschedulable)
+	for _, c := range r.Node.Status.Conditions {
+		fmt.Fprintf(&text, " %s=%s(%s)", c.Type, c.Status, c.Reason)
+	}
+	if grant, err := v1alpha1.ParseGrant(r.Node.Annotations); grant != nil {
+		fmt.Fprintf(&text, " grant %s#%d %s %s", grant.Policy, grant.Seq, grant.State, grant.At.UTC().Format(time.TimeOnly))
+	} else if err != nil {
+		fmt.Fprintf(&text, " grant %v", err)
+	}
+	if progress, err := v1alpha1.ParseProgress(r.Node.Annotations); progress != nil {
+		fmt.Fprintf(&text, " progress #%d %s cordoned %t %s", progress.Seq, progress.Phase, progress.Cordoned, progress.Reason)
+	} else if err != nil {
+		fmt.Fprintf(&text, " progress %v", err)
+	}
+	return text.String()
+}

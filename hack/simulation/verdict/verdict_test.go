@@ -1,0 +1,295 @@
+package verdict
+
+import (
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+const (
+	agent   = v1alpha1.FieldOwnerAgent
+	manager = v1alpha1.FieldOwnerManager
+)
+
+// began is a Sunday on which clocks in Berlin go from 2 to 3 o'clock, which is 1 o'clock here.
+var began = time.Date(2000, time.March, 26, 0, 0, 0, 0, time.UTC)
+
+// story is a history that is being told.
+type story struct {
+	now     time.Time
+	records []Record
+	stands  *v1alpha1.RebootPolicy
+	nodes   map[string]*corev1.Node
+}
+
+// tell makes a story of a policy p and two nodes a and b, of which the limit allows one.
+func tell(steps ...func(*story)) *story {
+	s := &story{now: began, nodes: map[string]*corev1.Node{}, stands: &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p"}}}
+	s.policy(Admin, func(*v1alpha1.RebootPolicy) {})
+	for _, name := range []string{"a", "b"} {
+		s.nodes[name] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		s.node(name, "kubelet", func(*corev1.Node) {})
+	}
+	for _, step := range steps {
+		step(s)
+	}
+	return s
+}
+
+func (s *story) node(name, by string, change func(*corev1.Node)) {
+	s.now = s.now.Add(time.Second)
+	after := s.nodes[name].DeepCopy()
+	change(after)
+	s.nodes[name] = after
+	s.records = append(s.records, Record{At: s.now, Name: name, By: by, Node: after})
+}
+
+func (s *story) policy(by string, change func(*v1alpha1.RebootPolicy)) {
+	s.now = s.now.Add(time.Second)
+	after := s.stands.DeepCopy()
+	change(after)
+	s.stands = after
+	s.records = append(s.records, Record{At: s.now, Name: after.Name, By: by, Policy: after})
+}
+
+func host(name string, deed Deed) func(*story) {
+	return func(s *story) { s.records = append(s.records, Record{At: s.now, Name: name, Host: deed}) }
+}
+
+func spec(change func(*v1alpha1.RebootPolicySpec)) func(*story) {
+	return func(s *story) { s.policy(Admin, func(p *v1alpha1.RebootPolicy) { change(&p.Spec) }) }
+}
+
+func limitIs(value intstr.IntOrString) func(*story) {
+	return spec(func(s *v1alpha1.RebootPolicySpec) { s.Concurrency = &v1alpha1.Concurrency{MaxUnavailable: &value} })
+}
+
+func passes(d time.Duration) func(*story) { return func(s *story) { s.now = s.now.Add(d) } }
+
+func grant(name string, seq int64) func(*story) {
+	return func(s *story) {
+		s.policy(manager, func(p *v1alpha1.RebootPolicy) {
+			p.Status.Seq = seq
+			p.Status.Grants = append(p.Status.Grants, v1alpha1.LedgerEntry{Node: name, Seq: seq})
+		})
+		s.node(name, manager, func(n *corev1.Node) {
+			g := v1alpha1.Grant{Policy: "p", Seq: seq, BootID: "1", State: v1alpha1.GrantActive}
+			metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationGrant, g.String())
+		})
+	}
+}
+
+func drains(name string, seq int64) func(*story) {
+	return func(s *story) {
+		s.node(name, agent, func(n *corev1.Node) {
+			p := v1alpha1.Progress{Seq: seq, Phase: v1alpha1.PhaseDraining, BootID: "1", Cordoned: true}
+			metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationProgress, p.String())
+			n.Spec.Unschedulable = true
+		})
+	}
+}
+
+func finishes(name string, seq int64) func(*story) {
+	return func(s *story) {
+		s.node(name, manager, func(n *corev1.Node) {
+			g := v1alpha1.Grant{Policy: "p", Seq: seq, BootID: "1", State: v1alpha1.GrantFinished}
+			metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationGrant, g.String())
+			p := v1alpha1.Progress{Seq: seq, Phase: v1alpha1.PhaseRebooting, BootID: "1", Cordoned: true}
+			metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationProgress, p.String())
+			n.Spec.Unschedulable = false
+		})
+	}
+}
+
+func cordons(name, by string, on bool) func(*story) {
+	return func(s *story) { s.node(name, by, func(n *corev1.Node) { n.Spec.Unschedulable = on }) }
+}
+
+// deleted takes a Node away; its host may stay.
+func deleted(name string) func(*story) {
+	return func(s *story) {
+		s.now = s.now.Add(time.Second)
+		s.records = append(s.records, Record{At: s.now, Name: name, By: Admin, Node: s.nodes[name], Gone: true})
+		s.nodes[name] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	}
+}
+
+// joins is a boot of a Node that may have been deleted.
+func joins(name, boot string) func(*story) {
+	return func(s *story) {
+		s.node(name, "kubelet", func(n *corev1.Node) { n.Status.NodeInfo.BootID = boot })
+	}
+}
+
+// policyGone takes the policy away; policyAnew makes another one of its name.
+func policyGone(s *story) {
+	s.now = s.now.Add(time.Second)
+	s.records = append(s.records, Record{At: s.now, Name: "p", By: Admin, Policy: s.stands, Gone: true})
+	s.stands = &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "another"}}
+}
+
+func policyAnew(s *story) { s.policy(Admin, func(*v1alpha1.RebootPolicy) {}) }
+
+func policyDeleting(s *story) {
+	s.policy(Admin, func(p *v1alpha1.RebootPolicy) { p.DeletionTimestamp = &metav1.Time{Time: s.now} })
+}
+
+// commits is an agent that asks logind next.
+func commits(name string, seq int64) func(*story) {
+	return func(s *story) {
+		s.node(name, agent, func(n *corev1.Node) {
+			p := v1alpha1.Progress{Seq: seq, Phase: v1alpha1.PhaseRebooting, BootID: "1", Cordoned: true}
+			metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationProgress, p.String())
+		})
+	}
+}
+
+// ledger is an entry for a boot; carries is the grant on the Node.
+func ledger(name string, seq int64, boot string) func(*story) {
+	return func(s *story) {
+		s.policy(manager, func(p *v1alpha1.RebootPolicy) {
+			p.Status.Seq = max(p.Status.Seq, seq)
+			p.Status.Grants = append(p.Status.Grants, v1alpha1.LedgerEntry{Node: name, Seq: seq, BootID: boot})
+		})
+	}
+}
+
+func carries(name string, seq int64) func(*story) {
+	return func(s *story) {
+		s.node(name, manager, func(n *corev1.Node) {
+			g := v1alpha1.Grant{Policy: "p", Seq: seq, BootID: "1", State: v1alpha1.GrantActive}
+			metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationGrant, g.String())
+		})
+	}
+}
+
+func asksFor(name string) func(*story) {
+	return func(s *story) {
+		s.node(name, Admin, func(n *corev1.Node) {
+			metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationRebootRequested, "x")
+		})
+	}
+}
+
+func all(steps ...func(*story)) func(*story) {
+	return func(s *story) {
+		for _, step := range steps {
+			step(s)
+		}
+	}
+}
+
+// reboot is the whole of one.
+func reboot(name string, seq int64) func(*story) {
+	return all(host(name, Staged), grant(name, seq), drains(name, seq), host(name, Rebooted), finishes(name, seq))
+}
+
+func TestCheck(t *testing.T) {
+	window := func(start string, d time.Duration, zone string) func(*story) {
+		return spec(func(s *v1alpha1.RebootPolicySpec) {
+			s.Windows = []v1alpha1.Window{{Name: "w", Start: start, Duration: metav1.Duration{Duration: d}, TimeZone: zone, Days: []v1alpha1.Day{"Sun"}}}
+		})
+	}
+	cases := map[string]struct {
+		story []func(*story)
+		want  []Rule
+	}{
+		"one after the other":                                   {[]func(*story){reboot("a", 1), reboot("b", 2)}, nil},
+		"two at once and the limit is one":                      {[]func(*story){host("a", Staged), grant("a", 1), grant("b", 2), drains("a", 1), drains("b", 2), host("a", Rebooted)}, []Rule{Limit}},
+		"nodes that nobody has granted anything":                {[]func(*story){limitIs(intstr.FromInt32(2)), drains("a", 1), drains("b", 2)}, []Rule{Limit, Limit}},
+		"two under a limit of two":                              {[]func(*story){limitIs(intstr.FromInt32(2)), grant("a", 1), grant("b", 2), drains("a", 1), drains("b", 2)}, nil},
+		"a percentage is rounded down, to one at least":         {[]func(*story){limitIs(intstr.FromString("99%")), grant("a", 1), grant("b", 2), drains("a", 1), drains("b", 2)}, []Rule{Limit}},
+		"a limit that was lowered after the grants":             {[]func(*story){limitIs(intstr.FromInt32(2)), grant("a", 1), grant("b", 2), limitIs(intstr.FromInt32(1)), drains("a", 1), drains("b", 2)}, nil},
+		"a reboot without a need":                               {[]func(*story){grant("a", 1), drains("a", 1), host("a", Rebooted)}, []Rule{Need}},
+		"a second reboot for one need":                          {[]func(*story){reboot("a", 1), grant("a", 2), drains("a", 2), host("a", Rebooted)}, []Rule{Need}},
+		"a reboot for a need that a power failure has met":      {[]func(*story){host("a", Staged), host("a", Lost), grant("a", 1), drains("a", 1), host("a", Rebooted)}, []Rule{Need}},
+		"a reboot without a grant":                              {[]func(*story){host("a", Staged), host("a", Rebooted)}, []Rule{Need}},
+		"a reboot that was requested":                           {[]func(*story){asksFor("a"), grant("a", 1), drains("a", 1), host("a", Rebooted)}, nil},
+		"one request and reboots without end":                   {[]func(*story){asksFor("a"), grant("a", 1), drains("a", 1), host("a", Rebooted), host("a", Rebooted), host("a", Rebooted)}, []Rule{Need}},
+		"an administrator's cordon undone by the agent":         {[]func(*story){cordons("a", Admin, true), cordons("a", agent, false)}, []Rule{Ownership}},
+		"an administrator's cordon undone by the manager":       {[]func(*story){cordons("a", Admin, true), cordons("a", manager, false)}, []Rule{Ownership}},
+		"an administrator's cordon undone by himself":           {[]func(*story){cordons("a", Admin, true), cordons("a", Admin, false)}, nil},
+		"an administrator takes a cordon over":                  {[]func(*story){grant("a", 1), drains("a", 1), cordons("a", Admin, false), cordons("a", Admin, true), cordons("a", agent, false)}, []Rule{Ownership}},
+		"an administrator cordons what is cordoned":             {[]func(*story){grant("a", 1), drains("a", 1), cordons("a", Admin, true), cordons("a", agent, false)}, nil},
+		"a grant in a window":                                   {[]func(*story){window("00:00", time.Hour, "UTC"), grant("a", 1)}, nil},
+		"a grant before a window":                               {[]func(*story){window("00:01", time.Hour, "UTC"), grant("a", 1)}, []Rule{Window}},
+		"a grant that was decided in the window":                {[]func(*story){window("00:00", time.Hour, "UTC"), passes(time.Hour + time.Minute), grant("a", 1)}, nil},
+		"a grant after a window":                                {[]func(*story){window("00:00", time.Hour, "UTC"), passes(time.Hour + 2*time.Minute), grant("a", 1)}, []Rule{Window}},
+		"a window begins where clocks skip its start":           {[]func(*story){window("02:30", time.Hour, "Europe/Berlin"), passes(time.Hour), grant("a", 1)}, nil},
+		"a window lasts as long as it says where clocks change": {[]func(*story){window("01:00", 90*time.Minute, "Europe/Berlin"), passes(85 * time.Minute), grant("a", 1)}, nil},
+		"and no longer":                                         {[]func(*story){window("01:00", 90*time.Minute, "Europe/Berlin"), passes(95 * time.Minute), grant("a", 1)}, []Rule{Window}},
+		"a grant in a pause":                                    {[]func(*story){spec(func(s *v1alpha1.RebootPolicySpec) { s.Pause = &v1alpha1.Pause{} }), grant("a", 1)}, []Rule{Window}},
+		"a grant of a policy that only reports":                 {[]func(*story){spec(func(s *v1alpha1.RebootPolicySpec) { s.Mode = v1alpha1.ModeDryRun }), grant("a", 1)}, []Rule{Window}},
+		"a grant in a blackout": {[]func(*story){spec(func(s *v1alpha1.RebootPolicySpec) {
+			s.Blackouts = []v1alpha1.Blackout{{From: "2000-03-26", To: "2000-03-27"}}
+		}), passes(time.Hour), grant("a", 1)}, []Rule{Window}},
+	}
+	staged := host("a", Staged)
+	maps.Copy(cases, map[string]struct {
+		story []func(*story)
+		want  []Rule
+	}{
+		"a Node that is deleted past the point of no return":       {[]func(*story){staged, grant("a", 1), drains("a", 1), commits("a", 1), deleted("a"), host("a", Rebooted)}, nil},
+		"a Node that is deleted before it":                         {[]func(*story){staged, grant("a", 1), drains("a", 1), deleted("a"), host("a", Rebooted)}, []Rule{Need}},
+		"a host that goes down long after its Node":                {[]func(*story){staged, grant("a", 1), drains("a", 1), commits("a", 1), deleted("a"), passes(time.Hour), host("a", Rebooted)}, []Rule{Need}},
+		"a Node that is deleted disrupts nothing":                  {[]func(*story){grant("a", 1), drains("a", 1), deleted("a"), grant("b", 2), drains("b", 2)}, nil},
+		"another host of the same name needs nothing":              {[]func(*story){staged, host("a", Scrapped), grant("a", 1), drains("a", 1), host("a", Rebooted)}, []Rule{Need}},
+		"a boot that the grant was given to":                       {[]func(*story){joins("a", "1"), ledger("a", 1, "1"), carries("a", 1), drains("a", 1)}, nil},
+		"another boot under the grant":                             {[]func(*story){joins("a", "1"), ledger("a", 1, "1"), deleted("a"), joins("a", "2"), carries("a", 1), drains("a", 1)}, []Rule{Fence}},
+		"a grant of a policy that is being deleted":                {[]func(*story){policyDeleting, grant("a", 1)}, []Rule{Window}},
+		"a grant that was given before":                            {[]func(*story){grant("a", 1), policyDeleting, drains("a", 1)}, nil},
+		"a node begins for a policy that is gone":                  {[]func(*story){grant("a", 1), policyGone, drains("a", 1)}, []Rule{Limit}},
+		"a policy that is made anew has a limit":                   {[]func(*story){policyGone, policyAnew, grant("a", 1), grant("b", 2), drains("a", 1), drains("b", 2)}, []Rule{Limit}},
+		"a ledger takes a grant back after the window":             {[]func(*story){window("00:00", time.Hour, "UTC"), carries("a", 1), passes(2 * time.Hour), ledger("a", 1, "1")}, nil},
+		"a ledger has another number than the node after a window": {[]func(*story){window("00:00", time.Hour, "UTC"), carries("a", 1), passes(2 * time.Hour), ledger("a", 2, "1")}, []Rule{Window}},
+	})
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var got []Rule
+			for _, v := range Check(tell(tc.story...).records) {
+				got = append(got, v.Rule)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("rules broken (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestJudge_End(t *testing.T) {
+	cases := map[string]struct {
+		story []func(*story)
+		left  []string
+		want  []Rule
+	}{
+		"all is well":                             {[]func(*story){reboot("a", 1)}, nil, nil},
+		"a node is left cordoned":                 {[]func(*story){host("a", Staged), grant("a", 1), drains("a", 1), host("a", Rebooted)}, nil, []Rule{Cordon}},
+		"an administrator's cordon may stay":      {[]func(*story){cordons("a", Admin, true)}, nil, nil},
+		"an update still waits":                   {[]func(*story){host("a", Staged)}, nil, []Rule{Need}},
+		"a request still stands":                  {[]func(*story){asksFor("a")}, nil, []Rule{Need}},
+		"something is left, whatever that may be": {nil, []string{"policy p has grants"}, []Rule{Convergence}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			j := NewJudge()
+			for _, r := range tell(tc.story...).records {
+				j.Take(r)
+			}
+			j.End(began.Add(time.Hour), tc.left)
+			var got []Rule
+			for _, v := range j.Violations() {
+				got = append(got, v.Rule)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("rules broken (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

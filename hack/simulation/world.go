@@ -1,0 +1,192 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers"
+	"github.com/reboot-operator/reboot-operator/hack/simulation/apiserver"
+	"github.com/reboot-operator/reboot-operator/hack/simulation/process"
+	"github.com/reboot-operator/reboot-operator/hack/simulation/verdict"
+)
+
+// World is a cluster that lives through a script.
+type World struct {
+	script Script
+	folder string
+	scheme *runtime.Scheme
+	store  *apiserver.Store
+	counts *process.Counts
+	lease  *lease
+
+	ctx      context.Context //nolint:containedctx // it is as long as the world
+	running  sync.WaitGroup
+	machines []*machine
+	replicas []*replica
+
+	mu    sync.Mutex
+	lives map[string]int
+	calm  bool
+	down  int
+	errs  []error
+
+	// judging is apart: the store calls the judge.
+	judging sync.Mutex
+	judge   *verdict.Judge
+	tell    func(verdict.Record)
+	reboots int
+}
+
+// Result is how a world went.
+type Result struct {
+	Violations []verdict.Violation
+	// Reboots are those that logind was asked for.
+	Reboots int
+	// Lasted is the virtual time, Settled how much of it passed after the faults had ended.
+	Lasted, Settled time.Duration
+	// Faults are counts by kind.
+	Faults map[string]int
+}
+
+// Run lives through a script, in a bubble of testing/synctest. The folder is for the files of the hosts. Tell, where there is
+// one, hears of all that happens.
+func Run(ctx context.Context, script Script, folder string, tell func(verdict.Record)) (Result, error) {
+	process.Wait(ctx, script.Begins)
+	w, end, err := newWorld(ctx, script, folder, tell)
+	if err != nil {
+		return Result{}, err
+	}
+	began := time.Now()
+	w.begin()
+	w.perform()
+	ended := time.Now()
+	left := w.settle()
+	w.judging.Lock()
+	w.judge.End(time.Now(), left)
+	w.judging.Unlock()
+	result := Result{
+		Violations: w.judge.Violations(), Reboots: w.reboots, Faults: w.counts.All(),
+		Lasted: time.Since(began), Settled: time.Since(ended),
+	}
+	end()
+	w.running.Wait()
+	return result, errors.Join(w.errs...)
+}
+
+func newWorld(ctx context.Context, script Script, folder string, tell func(verdict.Record)) (*World, func(), error) {
+	scheme, err := controllers.Scheme()
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, end := context.WithCancel(ctx)
+	w := &World{
+		script: script, folder: folder, scheme: scheme, counts: &process.Counts{}, lease: newLease(), ctx: ctx,
+		lives: map[string]int{}, judge: verdict.NewJudge(), tell: tell,
+	}
+	w.store = apiserver.New(w.witness)
+	return w, end, nil
+}
+
+// Go runs something that the world waits for in the end.
+func (w *World) Go(f func()) { w.running.Go(f) }
+
+func (w *World) dice(names ...string) *process.Dice { return process.NewDice(w.script.Seed, names...) }
+
+// start begins the next life of a program.
+func (w *World) start(name string) *process.Process {
+	w.mu.Lock()
+	w.lives[name]++
+	life := strconv.Itoa(w.lives[name])
+	w.mu.Unlock()
+	return process.Start(w.ctx, name, func(lane string) *process.Dice { return w.dice(name, life, lane) }, w.store, w.weather, w.counts)
+}
+
+func (w *World) fail(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.errs = append(w.errs, err)
+}
+
+// weather is foul until the faults end.
+func (w *World) weather() process.Conditions {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	conditions := w.script.Foul
+	if w.calm {
+		conditions = w.script.Fair
+	}
+	conditions.Down = w.down > 0
+	return conditions
+}
+
+func (w *World) isCalm() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.calm
+}
+
+func (w *World) isFoul() bool { return !w.isCalm() }
+
+// begin makes the objects and lets everybody start.
+func (w *World) begin() {
+	for _, policy := range w.script.Policies {
+		w.makePolicy(policy)
+	}
+	for _, script := range w.script.Nodes {
+		m := newMachine(w, script)
+		w.machines = append(w.machines, m)
+		w.register(m)
+		w.must(m.boot(w.ctx))
+	}
+	for i := range managers {
+		r := w.newReplica(i)
+		w.replicas = append(w.replicas, r)
+		w.Go(r.run)
+	}
+}
+
+func (w *World) must(err error) {
+	if err != nil {
+		w.fail(err)
+	}
+}
+
+// witness sees every revision.
+func (w *World) witness(e apiserver.Event) {
+	object, gone := e.After, e.After == nil
+	if gone {
+		object = e.Before
+	}
+	record := verdict.Record{At: time.Now(), Name: e.Name, By: e.By, Gone: gone}
+	switch object := object.(type) {
+	case *corev1.Node:
+		record.Node = object
+	case *v1alpha1.RebootPolicy:
+		record.Policy = object
+	}
+	w.record(record)
+}
+
+// did notes what a host did.
+func (w *World) did(name string, deed verdict.Deed) {
+	w.record(verdict.Record{At: time.Now(), Name: name, Host: deed})
+}
+
+func (w *World) record(r verdict.Record) {
+	w.judging.Lock()
+	defer w.judging.Unlock()
+	if r.Host == verdict.Rebooted {
+		w.reboots++
+	}
+	w.judge.Take(r)
+	if w.tell != nil {
+		w.tell(r)
+	}
+}
