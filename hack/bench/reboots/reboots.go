@@ -1,10 +1,12 @@
-package main
+// Package reboots is the part of the benchmark that measures a rolling reboot, one node at a time: what it costs beyond the
+// drains and the reboots themselves, what it asks of the API server, and how much memory it needs.
+package reboots
 
 import (
 	"cmp"
 	"context"
+	"flag"
 	"fmt"
-	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,7 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/hack/embedded"
+	"github.com/reboot-operator/reboot-operator/hack/bench/figures"
 	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
 	"github.com/reboot-operator/reboot-operator/hack/fleet"
 	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
@@ -24,9 +26,13 @@ const (
 	sample = 200 * time.Millisecond
 	// patience is how much longer than the machines are down the reboots may take, for each node.
 	patience = time.Minute
-	// drainer is the user that kubectl is, so that its requests can be told from everybody else's.
-	drainer = "kubectl-drain"
 )
+
+// options are the part's flags.
+type options struct {
+	nodes, pods int
+	down        time.Duration
+}
 
 // bench is one run.
 type bench struct {
@@ -37,20 +43,30 @@ type bench struct {
 	result  result
 }
 
+// New is the part. Its flags are added to those of the program.
+func New(flags *flag.FlagSet) figures.Part {
+	var o options
+	flags.IntVar(&o.nodes, "reboots-nodes", 10, "How many nodes to reboot.")
+	flags.IntVar(&o.pods, "reboots-pods", 20, "How many pods there are for each of them.")
+	flags.DurationVar(&o.down, "reboots-down", 5*time.Second, "How long a machine is down.")
+	return figures.Part{
+		Name: "reboots", About: "a rolling reboot, one node at a time: overhead, API requests, memory",
+		Run: func(ctx context.Context, screen *terminal.Terminal) (figures.Report, error) {
+			b := &bench{options: o, screen: screen}
+			err := b.run(ctx)
+			return b.result.report(o), err
+		},
+	}
+}
+
 func (b *bench) run(ctx context.Context) (err error) {
-	if err := fleet.BuildControlPlane(ctx); err != nil {
-		return err
-	}
-	if err := b.screen.Step("dbus-daemon", func() error { return fleet.InstallBus(ctx) }); err != nil {
-		return err
-	}
 	engines, err := fleet.ParseEngines(fleet.DefaultEngine)
 	if err != nil {
 		return err
 	}
 	b.fleet, err = fleet.Start(ctx, fleet.Options{
-		Nodes: b.options.nodes, Engines: engines, Workload: workload(b.options), RebootDuration: b.options.rebootDuration,
-		Step: b.screen.Step,
+		Nodes: b.options.nodes, Engines: engines, Workload: workload(b.options), RebootDuration: b.options.down,
+		Shipped: true, Step: b.screen.Step,
 	})
 	if err != nil {
 		return err
@@ -63,37 +79,13 @@ func (b *bench) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	for _, step := range []struct {
-		name string
-		run  func() error
-	}{
-		{fmt.Sprintf("at rest for %s", b.options.rest), func() error { return b.rest(ctx) }},
-		{fmt.Sprintf("%d nodes of %d pods rebooted, one at a time", b.options.nodes, b.options.pods), func() error { return b.reboot(ctx, policy) }},
-		{"kubectl drain of one of them", func() error { return b.drain(ctx) }},
-	} {
-		if err := b.screen.Step(step.name, step.run); err != nil {
-			return err
-		}
-	}
-	b.screen.Print(b.result.report(b.screen.Theme)...)
-	return nil
-}
-
-// rest watches what is asked while nothing is to be done.
-func (b *bench) rest(ctx context.Context) (err error) {
-	from := b.clock.Now()
-	select {
-	case <-b.clock.After(b.options.rest):
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	b.result.rest, err = b.asked(from)
-	return err
+	name := fmt.Sprintf("%d nodes of %d pods rebooted, one at a time", b.options.nodes, b.options.pods)
+	return b.screen.Step(name, func() error { return b.reboot(ctx, policy) })
 }
 
 // reboot reboots every node once, and looks at the programs' memory meanwhile.
 func (b *bench) reboot(ctx context.Context, policy *fleet.Policy) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(b.options.nodes)*(b.options.rebootDuration+patience))
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(b.options.nodes)*(b.options.down+patience))
 	defer cancel()
 	from := b.clock.Now()
 	if err := b.fleet.Stage(); err != nil {
@@ -125,27 +117,6 @@ func largest(before process.Memory, processes []*process.Process) process.Memory
 		}
 	}
 	return before
-}
-
-// drain measures what kubectl does with the node that has most nearly as many pods as each had at the start.
-func (b *bench) drain(ctx context.Context) error {
-	kubeconfig, err := b.fleet.Cluster.UserKubeconfig(drainer, "system:masters")
-	if err != nil {
-		return err
-	}
-	pods := b.fleet.Workload()
-	off := func(h *fleet.Host) int { return max(pods[h.Name]-b.options.pods, b.options.pods-pods[h.Name]) }
-	host := slices.MinFunc(b.fleet.Hosts, func(a, c *fleet.Host) int { return cmp.Compare(off(a), off(c)) })
-	b.result.kubectl.pods = pods[host.Name]
-	from := b.clock.Now()
-	_, err = b.fleet.Cluster.Kubectl(ctx, nil, "--kubeconfig="+kubeconfig, "drain", host.Name, "--ignore-daemonsets", "--delete-emptydir-data")
-	if err != nil {
-		return err
-	}
-	b.result.kubectl.took = b.clock.Since(from)
-	requests, err := b.fleet.Cluster.Requests(from, b.clock.Now())
-	b.result.kubectl.requests = len(slices.DeleteFunc(requests, func(r embedded.Request) bool { return r.User != drainer }))
-	return err
 }
 
 func (b *bench) asked(from time.Time) (fleet.Asked, error) {

@@ -1,0 +1,163 @@
+// Package agents is the part of the benchmark that measures what an agent costs its node and the API server while nothing is
+// to be done, and how soon it passes on that a reboot is needed.
+package agents
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/bench/figures"
+	"github.com/reboot-operator/reboot-operator/hack/fleet"
+	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
+)
+
+// empty is a workload that runs nothing.
+const empty = "apiVersion: v1\nkind: Namespace\nmetadata: {name: empty}\n"
+
+// options are the part's flags.
+type options struct {
+	nodes, signals int
+	rest           time.Duration
+}
+
+// bench is one run.
+type bench struct {
+	options options
+	screen  *terminal.Terminal
+	clock   clock.RealClock
+	fleet   *fleet.Fleet
+	result  result
+}
+
+// New is the part. Its flags are added to those of the program.
+func New(flags *flag.FlagSet) figures.Part {
+	var o options
+	flags.IntVar(&o.nodes, "agents-nodes", 5, "How many nodes there are.")
+	flags.IntVar(&o.signals, "agents-signals", 20, "How many signals that a reboot is needed are timed.")
+	flags.DurationVar(&o.rest, "agents-rest", time.Minute, "How long to watch what is asked at rest.")
+	return figures.Part{
+		Name: "agents", About: "the agent: memory, size, requests at rest, time from D-Bus signal to condition",
+		Run: func(ctx context.Context, screen *terminal.Terminal) (figures.Report, error) {
+			b := &bench{options: o, screen: screen}
+			err := b.run(ctx)
+			return b.result.report(o), err
+		},
+	}
+}
+
+func (b *bench) run(ctx context.Context) error {
+	engines, err := fleet.ParseEngines(fleet.DefaultEngine)
+	if err != nil {
+		return err
+	}
+	b.fleet, err = fleet.Start(ctx, fleet.Options{
+		Nodes: b.options.nodes, Engines: engines, Workload: []byte(empty), Shipped: true, Step: b.screen.Step,
+	})
+	if err != nil {
+		return err
+	}
+	defer b.fleet.Stop()
+	// Nobody is to reboot: a need ends when the engine takes it back.
+	if _, err := b.fleet.ApplyPolicy(ctx, func(spec *v1alpha1.RebootPolicySpec) { spec.Pause = &v1alpha1.Pause{Reason: "this is a benchmark"} }); err != nil {
+		return err
+	}
+	if err := b.screen.Step(fmt.Sprintf("at rest for %s", b.options.rest), func() error { return b.rest(ctx) }); err != nil {
+		return err
+	}
+	if err := b.screen.Step(fmt.Sprintf("%d signals", b.options.signals), func() error { return b.signals(ctx) }); err != nil {
+		return err
+	}
+	return b.weigh()
+}
+
+// rest watches what is asked while nothing is to be done, and how much memory that takes.
+func (b *bench) rest(ctx context.Context) error {
+	from := b.clock.Now()
+	select {
+	case <-b.clock.After(b.options.rest):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	for _, p := range b.fleet.Agents() {
+		m, err := p.Memory()
+		if err != nil {
+			return err
+		}
+		if m.Resident > b.result.atRest.Resident {
+			b.result.atRest = m
+		}
+	}
+	requests, err := b.fleet.Cluster.Requests(from, b.clock.Now())
+	b.result.requests = requests
+	return err
+}
+
+// signals has the engines say that a reboot is needed, and take it back, one machine after the other.
+func (b *bench) signals(ctx context.Context) error {
+	for i := range b.options.signals {
+		host := b.fleet.Hosts[i%len(b.fleet.Hosts)]
+		took, err := b.tell(ctx, host, hosttest.NeedReboot(fmt.Sprintf("4230.2.%d", i+1)), timeline.Waiting)
+		if err != nil {
+			return err
+		}
+		b.result.heard = append(b.result.heard, took)
+		if _, err := b.tell(ctx, host, hosttest.Idle(), timeline.UpToDate); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tell broadcasts a status, and returns how long it took until the Node showed what follows from it.
+func (b *bench) tell(ctx context.Context, host *fleet.Host, status hosttest.Status, want timeline.State) (time.Duration, error) {
+	engine := host.UpdateEngine()
+	if engine == nil {
+		return 0, errors.New("the machine has no update_engine")
+	}
+	var seen int
+	b.fleet.Recorder.Read(func(line *timeline.Timeline) { seen = len(line.Changes(0)) })
+	from := b.clock.Now()
+	if err := engine.Emit(status); err != nil {
+		return 0, err
+	}
+	var at time.Time
+	err := b.fleet.Await(ctx, fmt.Sprintf("%s to be %s", host.Name, want), func() bool {
+		b.fleet.Recorder.Read(func(line *timeline.Timeline) {
+			for _, c := range line.Changes(seen) {
+				if at.IsZero() && c.Node == host.Name && c.To == want && c.From != want {
+					at = c.At
+				}
+			}
+		})
+		return !at.IsZero()
+	})
+	return at.Sub(from), err
+}
+
+// weigh reads how large the agents have been, and how large their program is.
+func (b *bench) weigh() error {
+	for _, p := range b.fleet.Agents() {
+		m, err := p.Memory()
+		if err != nil {
+			return err
+		}
+		b.result.peak = max(b.result.peak, m.Peak)
+	}
+	program, err := os.Stat(filepath.Join(testenv.Root(), "bin", "shipped", "agent"))
+	if err != nil {
+		return err // it names the file
+	}
+	b.result.program = program.Size()
+	return nil
+}

@@ -1,0 +1,158 @@
+package drains
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/fleet"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
+)
+
+const (
+	// drainer is the user that kubectl is, so that its requests can be told from everybody else's.
+	drainer = "kubectl-drain"
+	// down is how long the machine is down that the operator has drained.
+	down = time.Second
+	// room is how many pods fit on a node.
+	room = 600
+)
+
+// rig is two nodes between which pods move, and a third one with the managers.
+type rig struct {
+	*fleet.Fleet
+	screen *terminal.Terminal
+	// ours is drained by the operator, theirs by kubectl; spare has the managers.
+	ours, theirs, spare string
+	// kubeconfig is that of drainer.
+	kubeconfig string
+}
+
+// newRig starts a fleet whose nodes are large enough, and whose policy reboots a node when it needs that.
+func newRig(ctx context.Context, screen *terminal.Terminal) (*rig, error) {
+	engines, err := fleet.ParseEngines(fleet.DefaultEngine)
+	if err != nil {
+		return nil, err
+	}
+	f, err := fleet.Start(ctx, fleet.Options{
+		Nodes: 3, Engines: engines, Workload: workload(0), RebootDuration: down, Shipped: true, Step: screen.Step,
+	})
+	if err != nil {
+		return nil, err
+	}
+	r := &rig{Fleet: f, screen: screen, ours: f.Hosts[0].Name, theirs: f.Hosts[1].Name, spare: f.Hosts[2].Name}
+	if err := screen.Step("managers on a node of their own", func() error { return r.prepare(ctx) }); err != nil {
+		f.Stop()
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *rig) prepare(ctx context.Context) (err error) {
+	if r.kubeconfig, err = r.Cluster.UserKubeconfig(drainer, "system:masters"); err != nil {
+		return err
+	}
+	for _, h := range r.Hosts {
+		if err := r.patch(ctx, h.Name, fmt.Sprintf(`{"status":{"capacity":{"pods":"%[1]d"},"allocatable":{"pods":"%[1]d"}}}`, room), "status"); err != nil {
+			return err
+		}
+	}
+	apart := fmt.Sprintf(`{"spec":{"template":{"spec":{"nodeSelector":{"kubernetes.io/hostname":%q}}}}}`, r.spare)
+	for _, args := range [][]string{
+		{"-n=reboot-operator-system", "patch", "deployment", "reboot-operator-manager", "-p=" + apart},
+		{"-n=reboot-operator-system", "rollout", "status", "deployment", "reboot-operator-manager", "--timeout=60s"},
+	} {
+		if _, err := r.Cluster.Kubectl(ctx, nil, args...); err != nil {
+			return err
+		}
+	}
+	_, err = r.ApplyPolicy(ctx, func(spec *v1alpha1.RebootPolicySpec) { spec.Settle = &metav1.Duration{} })
+	return err
+}
+
+func (r *rig) patch(ctx context.Context, node, patch string, subresources ...string) error {
+	_, err := r.Cluster.Client().CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, subresources...)
+	if err != nil {
+		return fmt.Errorf("patching node %q: %w", node, err)
+	}
+	return nil
+}
+
+// cordon closes a node, or opens it.
+func (r *rig) cordon(ctx context.Context, node string, closed bool) error {
+	return r.patch(ctx, node, fmt.Sprintf(`{"spec":{"unschedulable":%t}}`, closed))
+}
+
+// fill brings the pods to the operator's node, beside those that are there.
+func (r *rig) fill(ctx context.Context, pods int) error {
+	if err := r.cordon(ctx, r.theirs, true); err != nil {
+		return err
+	}
+	if err := r.Cluster.ApplyManifest(ctx, workload(pods, r.ours, r.theirs)); err != nil {
+		return err
+	}
+	if err := r.awaitPods(ctx, r.ours, pods); err != nil {
+		return err
+	}
+	return r.cordon(ctx, r.theirs, false)
+}
+
+// guard brings the budgets, and returns when each lets a pod go.
+func (r *rig) guard(ctx context.Context, pods int) error {
+	if err := r.Cluster.ApplyManifest(ctx, budgets(pods)); err != nil {
+		return err
+	}
+	return r.Await(ctx, "the budgets", func() bool {
+		list, err := r.Cluster.Client().PolicyV1().PodDisruptionBudgets(namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return false
+		}
+		for i := range list.Items {
+			if list.Items[i].Status.DisruptionsAllowed != 1 {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// unguard takes the budgets away.
+func (r *rig) unguard(ctx context.Context) error {
+	err := r.Cluster.Client().PolicyV1().PodDisruptionBudgets(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("deleting the budgets: %w", err)
+	}
+	return nil
+}
+
+// clear removes the pods that are left on a cordoned node, without any regard.
+func (r *rig) clear(ctx context.Context, node string) error {
+	now := int64(0)
+	err := r.Cluster.Client().CoreV1().Pods(namespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &now},
+		metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
+	if err != nil {
+		return fmt.Errorf("deleting the pods of node %q: %w", node, err)
+	}
+	return nil
+}
+
+// awaitPods returns when so many pods are Ready on a node, and there are no others.
+func (r *rig) awaitPods(ctx context.Context, node string, pods int) error {
+	return r.Await(ctx, fmt.Sprintf("%d pods on %s", pods, node), func() bool {
+		list, err := r.Cluster.Client().CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+		if err != nil || len(list.Items) != pods {
+			return false
+		}
+		for _, pod := range list.Items {
+			if pod.Spec.NodeName != node || pod.Status.Phase != corev1.PodRunning || pod.DeletionTimestamp != nil {
+				return false
+			}
+		}
+		return true
+	})
+}

@@ -1,0 +1,99 @@
+package reboots
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
+	"github.com/reboot-operator/reboot-operator/hack/fleet"
+	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
+)
+
+var began = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func at(seconds float64) time.Time { return began.Add(time.Duration(seconds * float64(time.Second))) }
+
+// good is two reboots that meet every goal, if only just: 2 × (2 s drain + 8 s reboot) in 23 s, 9 writes each.
+func good() result {
+	return result{
+		wall: 23 * time.Second, peak: 1,
+		runs: []timeline.Run{
+			{Granted: at(0), Drain: at(0), Reboot: at(2), Up: at(10), Done: at(11)},
+			{Granted: at(11.2), Drain: at(12), Reboot: at(14), Up: at(22), Done: at(23)},
+		},
+		asked:         fleet.Asked{Writes: []fleet.Line{{Program: "agent", Verb: "patch", Resource: "nodes", Count: 18}}},
+		agentMemory:   process.Memory{Resident: goalAgentMemory - 1},
+		managerMemory: process.Memory{Resident: goalManagerMemory - 1},
+	}
+}
+
+func TestReport_MarksEachGoalThatIsMissed(t *testing.T) {
+	cases := map[string]struct {
+		miss   func(*result)
+		missed string
+	}{
+		"all are met":          {func(*result) {}, ""},
+		"too slow":             {func(r *result) { r.wall += time.Second }, "wall time to the ideal"},
+		"too long between two": {func(r *result) { r.runs[1].Granted = at(11.25) }, "slot hand-over"},
+		"too many at once":     {func(r *result) { r.peak = 2 }, "most nodes unavailable at once"},
+		"too many writes":      {func(r *result) { r.asked.Writes[0].Count++ }, "API writes per reboot"},
+		"an agent too large":   {func(r *result) { r.agentMemory.Resident++ }, "largest agent"},
+		"a manager too large":  {func(r *result) { r.managerMemory.Resident++ }, "largest manager"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := good()
+			tc.miss(&r)
+			var missed []string
+			for _, table := range r.report(options{}).Tables {
+				for _, row := range table.Rows {
+					if row.Missed {
+						missed = append(missed, row.Cells[0])
+					}
+				}
+			}
+			if got := strings.Join(missed, ", "); !strings.HasPrefix(got, tc.missed) || (got == "") != (tc.missed == "") {
+				t.Errorf("missed %q, want %q", got, tc.missed)
+			}
+		})
+	}
+}
+
+func TestReport_SaysWhatEachRebootCosts(t *testing.T) {
+	figures := map[string]string{}
+	for _, row := range good().report(options{}).Tables[0].Rows {
+		figures[row.Cells[0]] = row.Cells[1]
+	}
+	want := map[string]string{
+		"overhead per node beyond drain and reboot":                             "1500 ms",
+		"slot hand-over, from a node back in service to the next grant: median": "200 ms",
+		"from Ready on the new boot ID to the next grant: median, 95 of 100":    "1200 ms, 1200 ms",
+		"API writes per reboot, beside evictions and events":                    "9.0",
+		"wall time": "23.0 s; the ideal (drains 4.0 s + reboots 16.0 s) is 20.0 s",
+	}
+	for name, value := range want {
+		if diff := cmp.Diff(value, figures[name]); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestWorkload_HasEveryPod(t *testing.T) {
+	pods := 0
+	for _, document := range strings.Split(string(workload(options{nodes: 3, pods: 7})), "---\n")[1:] {
+		var d appsv1.Deployment
+		if err := yaml.UnmarshalStrict([]byte(document), &d); err != nil {
+			t.Fatal(fmt.Errorf("%w in\n%s", err, document))
+		}
+		pods += int(*d.Spec.Replicas)
+	}
+	if pods != 21 {
+		t.Errorf("%d pods, want 3 × 7", pods)
+	}
+}

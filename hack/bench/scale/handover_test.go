@@ -1,0 +1,90 @@
+package scale
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// at is an instant, in milliseconds after the beginning.
+func at(milliseconds ...int) []time.Time {
+	var instants []time.Time
+	for _, ms := range milliseconds {
+		instants = append(instants, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(ms)*time.Millisecond))
+	}
+	return instants
+}
+
+func TestHandovers(t *testing.T) {
+	cases := map[string]struct {
+		freed, granted []time.Time
+		slots          int
+		want           []time.Duration
+	}{
+		"one after the other":               {at(100, 300), at(0, 110, 320), 1, []time.Duration{10 * time.Millisecond, 20 * time.Millisecond}},
+		"two slots: the first two are free": {at(100, 101), at(0, 1, 150, 160), 2, []time.Duration{50 * time.Millisecond, 59 * time.Millisecond}},
+		"seen in another order":             {at(101, 100), at(1, 160, 0, 150), 2, []time.Duration{50 * time.Millisecond, 59 * time.Millisecond}},
+		"the last ones free for nobody":     {at(100, 200, 300), at(0, 110), 1, []time.Duration{10 * time.Millisecond}},
+		"fewer than there are slots":        {at(100), at(0), 3, nil},
+		"nothing":                           {nil, nil, 1, nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, handovers(tc.freed, tc.granted, tc.slots)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestLatencyOf(t *testing.T) {
+	var took []time.Duration
+	for i := range 100 {
+		took = append(took, time.Duration(100-i)*time.Millisecond)
+	}
+	want := latency{median: 50 * time.Millisecond, high: 95 * time.Millisecond, longest: 100 * time.Millisecond, count: 100}
+	if got := latencyOf(took); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func TestParseSizes(t *testing.T) {
+	cases := map[string]struct {
+		text string
+		want []int
+		err  string
+	}{
+		"some":                      {"1000, 5000,15000", []int{1000, 5000, 15000}, ""},
+		"one":                       {"2", []int{2}, ""},
+		"nodes are only ever added": {"5000,1000", nil, "the smallest number of nodes comes first"},
+		"a word":                    {"many", nil, `"many" is no number of nodes from 2 to 65536`},
+		"nothing":                   {"", nil, `"" is no number of nodes from 2 to 65536`},
+		"more than have addresses":  {"70000", nil, `"70000" is no number of nodes from 2 to 65536`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := parseSizes(tc.text)
+			message := ""
+			if err != nil {
+				message = err.Error()
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" || message != tc.err {
+				t.Errorf("%q, want %q (-want +got):\n%s", message, tc.err, diff)
+			}
+		})
+	}
+}
+
+func TestParseHeld(t *testing.T) {
+	const profile = "heap profile: 1: 16 [2: 32] @ heap/1048576\n1: 16 [2: 32] @ 0x1\n\n# runtime.MemStats\n# Alloc = 7\n# HeapAlloc = 1000\n" +
+		"# HeapInuse = 1500\n# Stack = 300 / 400\n# MSpan = 5 / 6\n# PauseNs = [1 2]\n"
+	if got, err := parseHeld([]byte(profile)); got != 1300 || err != nil {
+		t.Errorf("got %d, %v; want 1300", got, err)
+	}
+	for _, text := range []string{"", "404 page not found", "# HeapAlloc = 1000\n"} {
+		if got, err := parseHeld([]byte(text)); err == nil {
+			t.Errorf("%q is read as %d", text, got)
+		}
+	}
+}

@@ -1,0 +1,167 @@
+package scale
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/embedded"
+	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
+)
+
+const (
+	namespace  = "reboot-operator-system"
+	policyName = "workers"
+	// writers is how many requests are under way at once where many objects are written: more only wait for two cores.
+	writers = 16
+	// lookEvery is how often something is looked at that is waited for.
+	lookEvery = 100 * time.Millisecond
+)
+
+// lab is an API server with nodes, and whoever writes them.
+type lab struct {
+	cluster  *embedded.Cluster
+	kube     kubernetes.Interface
+	policies client.Client
+	clock    clock.RealClock
+	nodes    int
+}
+
+// stepper runs a named step, and tells how it goes.
+type stepper func(name string, run func() error) error
+
+// inLab runs something with an API server of its own.
+func inLab(ctx context.Context, step stepper, run func(*lab) error) error {
+	l, err := openLab(ctx, step)
+	if err != nil {
+		return err
+	}
+	defer l.close()
+	return run(l)
+}
+
+// openLab starts an API server with the CRD. The caller closes the lab.
+func openLab(ctx context.Context, step stepper) (*lab, error) {
+	// With profiling on, the API server can be asked for a garbage collection, and for what it holds after it.
+	cluster, err := embedded.Start(ctx, embedded.Options{ServerOnly: true, ServerArgs: []string{"--profiling=true"}, Step: step})
+	if err != nil {
+		return nil, err
+	}
+	l := &lab{cluster: cluster}
+	if err := l.prepare(ctx); err != nil {
+		l.close()
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *lab) close() { l.cluster.Stop() }
+
+func (l *lab) prepare(ctx context.Context) error {
+	config := protobuf(l.cluster.Config())
+	scheme := runtime.NewScheme()
+	err := v1alpha1.AddToScheme(scheme)
+	if err != nil {
+		return fmt.Errorf("registering the API: %w", err)
+	}
+	if l.kube, err = kubernetes.NewForConfig(config); err != nil {
+		return fmt.Errorf("building a client: %w", err)
+	}
+	if err := l.cluster.Apply(ctx, filepath.Join(testenv.Root(), "config", "crd")); err != nil {
+		return err
+	}
+	if _, err := l.cluster.Kubectl(ctx, nil, "wait", "crd", "--all", "--for=condition=Established", "--timeout=30s"); err != nil {
+		return err
+	}
+	if l.policies, err = client.New(l.cluster.Config(), client.Options{Scheme: scheme}); err != nil {
+		return fmt.Errorf("building a client of policies: %w", err)
+	}
+	space := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
+	if _, err := l.kube.CoreV1().Namespaces().Create(ctx, space, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("creating the namespace: %w", err)
+	}
+	return nil
+}
+
+// createPolicy makes the policy that governs every node, if it is not there. Slots is its maxUnavailable.
+func (l *lab) createPolicy(ctx context.Context, slots int) error {
+	limit := intstr.FromInt32(int32(slots))
+	policy := &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: policyName}, Spec: v1alpha1.RebootPolicySpec{
+		Concurrency: &v1alpha1.Concurrency{MaxUnavailable: &limit}, Settle: &metav1.Duration{},
+	}}
+	if err := client.IgnoreAlreadyExists(l.policies.Create(ctx, policy)); err != nil {
+		return fmt.Errorf("creating policy %s: %w", policyName, err)
+	}
+	return nil
+}
+
+func protobuf(config *rest.Config) *rest.Config {
+	config.ContentType = runtime.ContentTypeProtobuf
+	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	return config
+}
+
+// populate adds nodes until there are so many. The first of them are going to need reboots.
+func (l *lab) populate(ctx context.Context, nodes, reboots int) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(writers)
+	for i := l.nodes; i < nodes; i++ {
+		group.Go(func() error {
+			_, err := l.kube.CoreV1().Nodes().Create(ctx, realNode(i, i < reboots, l.clock.Now()), metav1.CreateOptions{})
+			if err != nil {
+				return fmt.Errorf("creating node %d: %w", i, err)
+			}
+			return nil
+		})
+	}
+	l.nodes = max(l.nodes, nodes)
+	return group.Wait()
+}
+
+// await waits until something is so, and gives up when the process that is to bring it about has ended.
+func (l *lab) await(ctx context.Context, what string, limit time.Duration, p *process.Process, done func() bool) error {
+	err := wait.PollUntilContextTimeout(ctx, lookEvery, limit, true, func(context.Context) (bool, error) {
+		return done(), errors.Join(p.ExitError(), l.cluster.Err())
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for %s: %w", what, err)
+	}
+	return nil
+}
+
+// pause lets time pass.
+func (l *lab) pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-l.clock.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// build builds a program of this module into the cluster's folder as the image has it.
+func (l *lab) build(ctx context.Context, name, folder string) (string, error) {
+	path := filepath.Join(l.cluster.Dir, name)
+	command := exec.CommandContext(ctx, "go", "build", "-ldflags=-s -w", "-o", path, folder)
+	command.Dir = testenv.Root()
+	if output, err := command.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building %s: %w: %s", folder, err, output)
+	}
+	return path, nil
+}

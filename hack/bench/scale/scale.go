@@ -1,0 +1,82 @@
+package scale
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/reboot-operator/reboot-operator/hack/bench/figures"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
+)
+
+// options are the flags of the part.
+type options struct {
+	nodes   []int
+	reboots int
+	// slots is maxUnavailable.
+	slots int
+	down  time.Duration
+	rest  time.Duration
+	// settle is how long programs are left alone after their start before they count as being at rest.
+	settle time.Duration
+}
+
+// New is the part that measures the manager.
+func New(flags *flag.FlagSet) figures.Part {
+	o := &options{nodes: []int{1000, 5000, 15000}, settle: settle}
+	flags.Func("scale-nodes", "On how many nodes to measure the manager, with commas between. (default 1000,5000,15000)", func(text string) (err error) {
+		o.nodes, err = parseSizes(text)
+		return err
+	})
+	flags.IntVar(&o.reboots, "scale-reboots", 300, "How many of the nodes to reboot, at most half of them.")
+	flags.IntVar(&o.slots, "scale-slots", 10, "How many of them to reboot at once.")
+	flags.DurationVar(&o.down, "scale-reboot-duration", time.Second, "How long each of these machines is down.")
+	flags.DurationVar(&o.rest, "scale-rest", 30*time.Second, "How long to watch the manager at rest.")
+	return figures.Part{
+		Name: "scale", About: "the manager on thousands of nodes: memory, CPU, requests, and how fast slots change hands",
+		Run: func(ctx context.Context, screen *terminal.Terminal) (figures.Report, error) {
+			var sizes []size
+			err := inLab(ctx, screen.Step, func(l *lab) (err error) {
+				sizes, err = o.measure(ctx, l, screen.Step)
+				return err
+			})
+			return report(o, sizes), err
+		},
+	}
+}
+
+func (o *options) measure(ctx context.Context, l *lab, step stepper) (sizes []size, err error) {
+	m := &managed{options: o, lab: l}
+	if err := step("manager and yardstick, built", func() error { return m.prepare(ctx) }); err != nil {
+		return nil, err
+	}
+	for _, nodes := range o.nodes {
+		s, err := m.measure(ctx, nodes, step)
+		if err != nil {
+			return sizes, fmt.Errorf("with %d nodes: %w", nodes, err)
+		}
+		sizes = append(sizes, s)
+	}
+	return sizes, nil
+}
+
+// parseSizes reads numbers of nodes, the smallest first: nodes are only ever added.
+func parseSizes(text string) ([]int, error) {
+	var sizes []int
+	for field := range strings.SplitSeq(text, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(field))
+		if err != nil || n < 2 || n > 1<<16 {
+			return nil, fmt.Errorf("%q is no number of nodes from 2 to %d", field, 1<<16)
+		}
+		sizes = append(sizes, n)
+	}
+	if !slices.IsSorted(sizes) {
+		return nil, errors.New("the smallest number of nodes comes first")
+	}
+	return sizes, nil
+}

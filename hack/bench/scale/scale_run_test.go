@@ -1,0 +1,66 @@
+package scale
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
+)
+
+// tell runs a step and tells of it in the log of the test.
+func tell(t *testing.T) stepper {
+	t.Helper()
+	return func(name string, run func() error) error {
+		from := time.Now()
+		err := run()
+		t.Logf("%5.1f s  %s", time.Since(from).Seconds(), name)
+		return err
+	}
+}
+
+// Both parts measure twenty nodes, on one API server.
+func TestParts(t *testing.T) {
+	if _, err := os.Stat(testenv.Assets()); err != nil {
+		t.Skip("make controlplane builds the API server")
+	}
+	const nodes = 20
+	err := inLab(t.Context(), tell(t), func(l *lab) error {
+		m := &options{nodes: []int{nodes}, reboots: nodes, slots: 2, down: 100 * time.Millisecond, rest: time.Second}
+		sizes, err := m.measure(t.Context(), l, tell(t))
+		if err != nil {
+			return err
+		}
+		s := sizes[0]
+		for what, wrong := range map[string]bool{
+			"the programs' memory":                        cmp.Or(s.manager.rested.Resident, s.bare.rested.Resident, s.end.Resident) == 0,
+			"their peaks":                                 s.manager.started.Peak < s.manager.started.Resident,
+			"slots that changed hands":                    s.handover.count != nodes/2-2 || s.handover.median <= 0,
+			"the API server's writes":                     s.write.median <= 0,
+			"a LIST at the start":                         count(s.atStart, isList) == 0,
+			"no work at rest":                             count(s.atRest, isWork) != 0,
+			"the Lease":                                   count(s.atRest, isLease) == 0 && count(s.atStart, isLease) == 0,
+			"a write for each ledger, bell, confirmation": count(s.loaded, isOurWrite) < 2*s.reboots,
+		} {
+			if wrong {
+				t.Errorf("%s: %+v", what, fmt.Sprint(s))
+			}
+		}
+		o := &watchOptions{agents: nodes, rest: time.Second, changes: 5}
+		stages, err := o.measure(t.Context(), l, tell(t))
+		if err != nil {
+			return err
+		}
+		for _, s := range stages {
+			if s.held == 0 || s.memory.Resident < s.held/2 {
+				t.Errorf("watches of %s: the API server holds %d bytes, %d of them in memory", s.name, s.held, s.memory.Resident)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,181 @@
+package limits
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
+)
+
+// host is one machine with its Node, and the agent on it as a process.
+type host struct {
+	t      *testing.T
+	name   string
+	root   string
+	bus    *hosttest.Bus
+	engine *hosttest.UpdateEngine
+	logind *hosttest.Logind
+	front  *front
+	agent  *process.Process
+}
+
+// newHost is up, with an update that waits for a reboot. No agent runs yet.
+func newHost(t *testing.T, name string, drain v1alpha1.Drain) *host {
+	t.Helper()
+	h := &host{t: t, name: name, root: t.TempDir(), bus: hosttest.StartFor(t), front: newFront(t)}
+	var err error
+	h.engine, err = h.bus.StartUpdateEngine()
+	must(t, err)
+	h.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+	h.logind, err = h.bus.StartLogind()
+	must(t, err)
+	must(t, os.Mkdir(filepath.Join(h.root, "etc"), 0o755))
+	must(t, os.WriteFile(filepath.Join(h.root, "etc", "os-release"), []byte("ID=flatcar\nVERSION_ID=1\n"), 0o600))
+	must(t, api.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+	policy := &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.RebootPolicySpec{
+		Drain: &drain, NodeSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"host": name}},
+	}}
+	must(t, api.Create(t.Context(), policy))
+	t.Cleanup(func() {
+		must(t, api.Delete(context.Background(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+		must(t, api.Delete(context.Background(), policy))
+	})
+	h.boot(1)
+	return h
+}
+
+func (h *host) bootID(boot int) string { return fmt.Sprintf("%s-boot-%d", h.name, boot) }
+func (h *host) bootIDFile() string     { return filepath.Join(h.root, "boot_id") }
+
+// boot is the kernel's and the kubelet's word that the machine has come up.
+func (h *host) boot(boot int) {
+	h.t.Helper()
+	must(h.t, os.WriteFile(h.bootIDFile(), []byte(h.bootID(boot)+"\n"), 0o600))
+	h.status(func(s *corev1.NodeStatus) {
+		s.NodeInfo.BootID = h.bootID(boot)
+		s.Conditions = append(s.Conditions, corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue})
+	})
+}
+
+func (h *host) node() *corev1.Node {
+	h.t.Helper()
+	node := &corev1.Node{}
+	must(h.t, api.Get(h.t.Context(), client.ObjectKey{Name: h.name}, node))
+	return node
+}
+
+func (h *host) status(change func(*corev1.NodeStatus)) {
+	h.t.Helper()
+	node := h.node()
+	before := node.DeepCopy()
+	change(&node.Status)
+	must(h.t, api.Status().Patch(h.t.Context(), node, client.MergeFrom(before)))
+}
+
+// start runs the agent against its front.
+func (h *host) start() {
+	h.t.Helper()
+	h.startAt(h.front.URL, h.bus.Address())
+}
+
+func (h *host) startAt(server, bus string) {
+	h.t.Helper()
+	var err error
+	h.agent, err = processes.Start(process.Program{
+		Name: h.name, Path: filepath.Join(programs, "agent"),
+		Args: []string{
+			"--kubeconfig=" + kubeconfig(h.t, server), "--node-name=" + h.name, "--identity=serviceaccount", "--dbus-address=" + bus,
+			"--host-root=" + h.root, "--boot-id-file=" + h.bootIDFile(), "--health-probe-bind-address=127.0.0.1:0",
+		},
+	})
+	must(h.t, err)
+	h.t.Cleanup(h.agent.Kill)
+}
+
+// asks waits until the Node tells of the need.
+func (h *host) asks() {
+	h.t.Helper()
+	h.shows(v1alpha1.NodeRebootRequired, "True")
+}
+
+func (h *host) shows(kind corev1.NodeConditionType, word string) {
+	h.t.Helper()
+	until(h.t, fmt.Sprintf("%s of %s to be %s", kind, h.name, word), func() bool {
+		for _, c := range h.node().Status.Conditions {
+			if c.Type == kind {
+				return strings.HasPrefix(fmt.Sprintf("%s %s", c.Status, c.Reason), word)
+			}
+		}
+		return false
+	})
+}
+
+// grant is the manager's word.
+func (h *host) grant() {
+	h.t.Helper()
+	node := h.node()
+	before := node.DeepCopy()
+	metav1.SetMetaDataAnnotation(&node.ObjectMeta, v1alpha1.AnnotationGrant, v1alpha1.Grant{
+		Policy: h.name, Seq: 1, BootID: h.bootID(1), State: v1alpha1.GrantActive, At: metav1.Now(),
+	}.String())
+	must(h.t, api.Patch(h.t.Context(), node, client.MergeFrom(before)))
+}
+
+// in waits for a phase of the progress.
+func (h *host) in(phase v1alpha1.Phase) {
+	h.t.Helper()
+	until(h.t, fmt.Sprintf("%s to be %s", h.name, phase), func() bool {
+		p, err := v1alpha1.ParseProgress(h.node().Annotations)
+		return err == nil && p != nil && p.Phase == phase
+	})
+}
+
+// called waits for a call of logind.
+func (h *host) called(method string) {
+	h.t.Helper()
+	until(h.t, method+" of logind", func() bool { return strings.Contains(strings.Join(h.logind.Calls(), " "), method) })
+}
+
+// pod runs on the machine, and uses volumes.
+func (h *host) pod(volumes ...corev1.Volume) {
+	h.t.Helper()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: h.name, Labels: map[string]string{"host": h.name}, OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "owner", UID: types.UID("u-" + h.name), Controller: new(true)},
+		}},
+		Spec: corev1.PodSpec{
+			NodeName: h.name, Containers: []corev1.Container{{Name: "c", Image: "registry.example/c"}}, TerminationGracePeriodSeconds: new(int64), Volumes: volumes,
+		},
+	}
+	must(h.t, api.Create(h.t.Context(), pod))
+	pod.Status.Phase = corev1.PodRunning
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	must(h.t, api.Status().Update(h.t.Context(), pod))
+}
+
+// budget allows no eviction of the pod.
+func (h *host) budget() {
+	h.t.Helper()
+	budget := &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: h.name},
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			MinAvailable: new(intstr.FromInt32(1)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"host": h.name}},
+		},
+	}
+	must(h.t, api.Create(h.t.Context(), budget))
+	budget.Status = policyv1.PodDisruptionBudgetStatus{ObservedGeneration: budget.Generation, CurrentHealthy: 1, ExpectedPods: 2, DesiredHealthy: 1}
+	must(h.t, api.Status().Update(h.t.Context(), budget))
+}

@@ -1,0 +1,136 @@
+package limits
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
+)
+
+// leaseName is the Lease of the managers.
+const leaseName = "reboot-operator-manager"
+
+// site is a namespace, a Node that needs a reboot, and a manager as a process.
+type site struct {
+	t       *testing.T
+	name    string
+	front   *front
+	manager *process.Process
+}
+
+func newSite(t *testing.T, name string) *site {
+	t.Helper()
+	s := &site{t: t, name: name, front: newFront(t)}
+	s.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	return s
+}
+
+// create makes an object that goes with the test. The namespaces stay: nobody here ends them.
+func (s *site) create(o client.Object) {
+	s.t.Helper()
+	must(s.t, api.Create(s.t.Context(), o))
+	if _, stays := o.(*corev1.Namespace); stays {
+		return
+	}
+	s.t.Cleanup(func() {
+		// The finalizer is the manager's, which is gone.
+		_ = api.Patch(context.Background(), o, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))
+		_ = api.Delete(context.Background(), o)
+	})
+}
+
+// needy is a Node that waits for its reboot.
+func (s *site) needy() {
+	s.t.Helper()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.name, Labels: map[string]string{"site": s.name}}}
+	s.create(node)
+	node.Status.NodeInfo.BootID = "boot"
+	for kind, reason := range map[corev1.NodeConditionType]string{corev1.NodeReady: "KubeletReady", v1alpha1.NodeRebootRequired: "UpdateStaged"} {
+		node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{
+			Type: kind, Status: corev1.ConditionTrue, Reason: reason, LastTransitionTime: metav1.Now(),
+		})
+	}
+	must(s.t, api.Status().Update(s.t.Context(), node))
+}
+
+// policy governs that Node.
+func (s *site) policy(edit func(*v1alpha1.RebootPolicySpec)) {
+	s.t.Helper()
+	policy := &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: s.name}, Spec: v1alpha1.RebootPolicySpec{
+		NodeSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"site": s.name}}, Settle: &metav1.Duration{},
+	}}
+	edit(&policy.Spec)
+	s.create(policy)
+}
+
+func plain(*v1alpha1.RebootPolicySpec) {}
+
+func (s *site) start() {
+	s.t.Helper()
+	s.startAt(s.front.URL)
+}
+
+func (s *site) startAt(server string) {
+	s.t.Helper()
+	var err error
+	s.manager, err = processes.Start(process.Program{
+		Name: s.name, Path: filepath.Join(programs, "manager"),
+		Args: []string{
+			"--kubeconfig=" + kubeconfig(s.t, server), "--namespace=" + s.name, "--metrics-bind-address=0", "--health-probe-bind-address=127.0.0.1:0",
+		},
+	})
+	must(s.t, err)
+	s.t.Cleanup(s.manager.Kill)
+}
+
+// holder is who leads; empty: nobody.
+func (s *site) holder() string {
+	s.t.Helper()
+	lease := &coordinationv1.Lease{}
+	if err := api.Get(s.t.Context(), client.ObjectKey{Namespace: s.name, Name: leaseName}, lease); err != nil || lease.Spec.HolderIdentity == nil {
+		return ""
+	}
+	return *lease.Spec.HolderIdentity
+}
+
+// elected waits until the manager knows that it leads.
+func (s *site) elected() {
+	s.t.Helper()
+	until(s.t, "the manager to be elected", func() bool { return strings.Contains(s.manager.Tail(100), "uccessfully acquired lease") })
+}
+
+// leads waits until the manager acts as leader.
+func (s *site) leads() {
+	s.t.Helper()
+	s.elected()
+	until(s.t, "its workers to start", func() bool { return strings.Contains(s.manager.Tail(100), "Starting workers") })
+}
+
+// another is a manager elsewhere that leads for an hour.
+func (s *site) another() {
+	s.t.Helper()
+	now := metav1.NewMicroTime(time.Now())
+	s.create(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: s.name, Name: leaseName}, Spec: coordinationv1.LeaseSpec{
+		HolderIdentity: new("another"), LeaseDurationSeconds: new(int32(3600)), AcquireTime: &now, RenewTime: &now,
+	}})
+}
+
+// labelled waits until the Node has a label.
+func (s *site) labelled(key string) {
+	s.t.Helper()
+	until(s.t, "label "+key, func() bool {
+		node := &corev1.Node{}
+		must(s.t, api.Get(s.t.Context(), client.ObjectKey{Name: s.name}, node))
+		_, is := node.Labels[key]
+		return is
+	})
+}

@@ -1,0 +1,132 @@
+package limits
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// managerPhase brings a manager into a phase and returns while it is in it.
+type managerPhase struct {
+	name  string
+	reach func(s *site)
+	// keeps says whose the Lease is afterwards. Empty: it was given back, or never taken.
+	keeps string
+}
+
+var managerPhases = []managerPhase{
+	{name: "it waits for an API server that accepts and says nothing", reach: func(s *site) {
+		address, heard := mute(s.t, "tcp", "127.0.0.1:0")
+		s.startAt("http://" + address)
+		<-heard
+	}},
+	{name: "the first list of Nodes hangs", reach: func(s *site) {
+		s.front.hold(watch("nodes"))
+		s.start()
+		s.front.waits(s.t)
+		s.elected() // meanwhile: who is told to end in the middle of that cannot know whether it has become leader
+	}},
+	{name: "the election hangs", reach: func(s *site) {
+		s.front.hold(request(http.MethodGet, "/leases/"))
+		s.start()
+		s.front.waits(s.t)
+	}},
+	{name: "another one leads", keeps: "another", reach: func(s *site) {
+		s.another()
+		s.start()
+		until(s.t, "it to stand for election", func() bool { return strings.Contains(s.manager.Tail(100), "ttempting to acquire leader lease") })
+	}},
+	{name: "nothing needs to be done", reach: func(s *site) {
+		s.start()
+		s.leads()
+	}},
+	{name: "the list of Nodes with which a leader begins hangs", reach: func(s *site) {
+		s.start()
+		s.leads()
+		s.front.hold(watch("nodes"))
+		s.policy(plain)
+		s.front.waits(s.t)
+	}},
+	{name: "the write of the ledger hangs", reach: func(s *site) {
+		s.needy()
+		s.front.hold(request(http.MethodPut, "/status"))
+		s.start()
+		s.policy(plain)
+		s.front.waits(s.t)
+	}},
+	{name: "the write of a grant to its Node hangs", reach: func(s *site) {
+		s.needy()
+		s.front.hold(request(http.MethodPatch, "/nodes/"))
+		s.start()
+		s.policy(plain)
+		s.front.waits(s.t)
+	}},
+	{name: "hooks are asked", reach: func(s *site) {
+		s.needy()
+		s.start()
+		s.policy(func(spec *v1alpha1.RebootPolicySpec) {
+			spec.Hooks = &v1alpha1.Hooks{Before: []v1alpha1.AnnotationKey{"example.com/backup"}}
+		})
+		s.labelled(v1alpha1.LabelBeforeReboot)
+	}},
+	{name: "a gate's Prometheus accepts and says nothing", reach: func(s *site) {
+		address, heard := mute(s.t, "tcp", "127.0.0.1:0")
+		s.needy()
+		s.start()
+		s.policy(func(spec *v1alpha1.RebootPolicySpec) {
+			spec.Gates = &v1alpha1.Gates{Prometheus: []v1alpha1.PrometheusGate{{Name: "mute", URL: "http://" + address, Query: "up"}}}
+		})
+		<-heard
+	}},
+	{name: "a service that is to be told accepts and says nothing", reach: func(s *site) {
+		address, heard := mute(s.t, "tcp", "127.0.0.1:0")
+		s.create(&corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.name, Name: "mute"}, StringData: map[string]string{"url": "generic://" + address + "/?disabletls=yes"},
+		})
+		s.needy()
+		s.start()
+		s.policy(func(spec *v1alpha1.RebootPolicySpec) {
+			spec.Notify = []v1alpha1.Notification{{SecretRef: v1alpha1.SecretReference{Name: "mute"}}}
+		})
+		<-heard
+	}},
+	{name: "the renewal of the Lease hangs", keeps: "its own", reach: func(s *site) {
+		s.start()
+		s.leads()
+		s.front.hold(request(http.MethodPut, "/leases/"))
+		s.front.waits(s.t)
+	}},
+	{name: "the whole API server hangs", keeps: "its own", reach: func(s *site) {
+		s.needy()
+		s.start()
+		s.policy(plain)
+		s.leads()
+		s.front.hold(everything)
+		s.front.waits(s.t)
+	}},
+}
+
+func TestManager_EndsWithinFiveSecondsInEveryPhase_Behaviour58(t *testing.T) {
+	for i, phase := range managerPhases {
+		// One after the other: each would decide about the nodes of all.
+		t.Run(phase.name, func(t *testing.T) {
+			s := newSite(t, fmt.Sprintf("site-%d", i+1))
+			phase.reach(s)
+			led := s.holder()
+			ends(t, "manager", phase.name, s.manager)
+			want := phase.keeps
+			if want == "its own" {
+				want = led
+			}
+			if got := s.holder(); got != want {
+				t.Errorf("the Lease is held by %q, want %q", got, want)
+			}
+		})
+	}
+}
