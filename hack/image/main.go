@@ -1,15 +1,51 @@
 // Program image looks into archives of container images for what a static program does not need: setuid and setgid files,
-// file capabilities, shells, package managers, interpreters. It reads what `docker save` writes, and OCI archives.
+// file capabilities, shells, package managers, interpreters. It reads what `docker save` writes, and OCI archives; and where
+// there is no container engine it puts together what the Dockerfile adds to its base.
 package main
 
 import (
+	"flag"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+
+	"github.com/reboot-operator/reboot-operator/hack/image/scan"
+	"github.com/reboot-operator/reboot-operator/hack/rack"
 )
 
 func main() {
-	os.Exit(run(os.Args[1:], os.Stdout))
+	programs := flag.String("programs", "", "The folder of manager and agent: scan what the Dockerfile in this folder makes of them, without its base.")
+	flag.Parse()
+	if *programs != "" {
+		os.Exit(assemble("Dockerfile", *programs, os.Stdout))
+	}
+	os.Exit(run(flag.Args(), os.Stdout))
+}
+
+// assemble scans the images of a Dockerfile as far as they can be made without its base. It returns what run does.
+func assemble(dockerfile, programs string, out io.Writer) int {
+	folder, err := os.MkdirTemp("", "images")
+	if err != nil {
+		fmt.Fprintln(out, err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	var paths []string
+	for _, stage := range []string{"manager", "agent"} {
+		image, err := rack.ReadDockerfile(dockerfile, stage, stage, programs)
+		if err != nil {
+			fmt.Fprintln(out, err)
+			return 1
+		}
+		path := filepath.Join(folder, stage+".tar")
+		if err := image.Write(path); err != nil {
+			fmt.Fprintln(out, err)
+			return 1
+		}
+		paths = append(paths, path)
+	}
+	return run(paths, out)
 }
 
 // run returns the exit status: 0, or 1 where something was found or could not be read, or 3 where there is nothing to scan.
@@ -35,11 +71,11 @@ func run(paths []string, out io.Writer) int {
 	return status
 }
 
-func scanFile(path string) (Image, error) {
+func scanFile(path string) (scan.Image, error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return Image{}, err
+		return scan.Image{}, err
 	}
 	defer file.Close()
-	return Scan(file)
+	return scan.Archive(file)
 }

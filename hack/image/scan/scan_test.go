@@ -1,11 +1,9 @@
-package main
+package scan
 
 import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -62,7 +60,7 @@ func image(t *testing.T, layers ...[]byte) []byte {
 	return archiveOf(t, files, contents)
 }
 
-func TestScan(t *testing.T) {
+func TestArchive(t *testing.T) {
 	program := tar.Header{Name: "manager", Typeflag: tar.TypeReg, Mode: 0o755}
 	cases := map[string]struct {
 		files []tar.Header
@@ -108,7 +106,7 @@ func TestScan(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			for _, layer := range [][]byte{archive(t, tc.files...), packed(t, archive(t, tc.files...))} {
-				got, err := Scan(bytes.NewReader(image(t, archive(t, program), layer)))
+				got, err := Archive(bytes.NewReader(image(t, archive(t, program), layer)))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -124,43 +122,14 @@ func TestScan(t *testing.T) {
 }
 
 // What cannot be read is never taken for clean.
-func TestScan_Errors(t *testing.T) {
+func TestArchive_Errors(t *testing.T) {
 	whole := image(t, archive(t, tar.Header{Name: "manager", Mode: 0o755}))
 	for name, text := range map[string][]byte{
 		"nothing": nil, "no archive": []byte(strings.Repeat("x", 2000)), "no layer": image(t), "cut off": whole[:2000],
 		"a layer that is cut off": image(t, packed(t, whole)[:40]),
 	} {
-		if got, err := Scan(bytes.NewReader(text)); err == nil {
+		if got, err := Archive(bytes.NewReader(text)); err == nil {
 			t.Errorf("%s: %+v", name, got)
 		}
-	}
-}
-
-func TestRun(t *testing.T) {
-	folder := t.TempDir()
-	write := func(name string, mode int64) string {
-		path := filepath.Join(folder, name)
-		if err := os.WriteFile(path, image(t, archive(t, tar.Header{Name: "p", Mode: mode})), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	clean, dirty := write("clean.tar", 0o755), write("dirty.tar", 0o4755)
-	for name, tc := range map[string]struct {
-		paths  []string
-		status int
-		says   string
-	}{
-		"nothing":      {nil, 3, "NOT SCANNED"},
-		"clean":        {[]string{clean}, 0, "clean.tar: 1 layers, 1 files, 0 findings"},
-		"one is dirty": {[]string{dirty, clean}, 1, "/p: setuid"},
-		"missing":      {[]string{filepath.Join(folder, "none")}, 1, "no such file"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var out bytes.Buffer
-			if status := run(tc.paths, &out); status != tc.status || !strings.Contains(out.String(), tc.says) {
-				t.Errorf("status %d: %s", status, out.String())
-			}
-		})
 	}
 }

@@ -1,4 +1,5 @@
-package main
+// Package scan looks into archives of container images for what a static program does not need.
+package scan
 
 import (
 	"archive/tar"
@@ -34,10 +35,10 @@ var (
 	others   = []string{"curl", "lua", "nc", "ncat", "node", "perl", "php", "python", "python3", "ruby", "socat", "ssh", "su", "sudo", "wget"}
 )
 
-// Scan reads an image archive: of the OCI image layout, or as `docker save` writes it. Each member that is itself an
+// Archive reads an image archive: of the OCI image layout, or as `docker save` writes it. Each member that is itself an
 // archive is a layer, packed or not. What a later layer removes counts too: it is in the image all the same. An archive
 // without layers is an error.
-func Scan(archive io.Reader) (Image, error) {
+func Archive(archive io.Reader) (Image, error) {
 	var image Image
 	members := tar.NewReader(archive)
 	for {

@@ -1,0 +1,82 @@
+package e2e_test
+
+import (
+	"context"
+	"os"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/reboot-operator/reboot-operator/hack/image/scan"
+)
+
+var _ = Describe("what runs on them", func() {
+	It("is held to the Pod Security levels: the workload and the managers to restricted, the agents alone to no more than privileged", func(ctx SpecContext) {
+		privileged := true
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{GenerateName: "intruder-", Namespace: "shop"},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{
+				Name: "intruder", Image: "localhost/idle:1", SecurityContext: &corev1.SecurityContext{Privileged: &privileged},
+			}}},
+		}
+		Expect(here.Create(ctx, pod)).To(MatchError(ContainSubstring(`violates PodSecurity "restricted:latest": privileged`)))
+		warnings := here.wouldMind(ctx, operator, "restricted")
+		Expect(warnings).To(ContainElement(HavePrefix(agents + "-")))
+		Expect(warnings).NotTo(ContainElement(ContainSubstring("manager")))
+		here.tell("Pod Security: a privileged pod is refused in shop; restricted would mind the agents only")
+	})
+
+	It("comes from images of one program each, with no shell, no setuid file and no package manager", func(ctx SpecContext) {
+		for _, name := range []string{"manager", "agent"} {
+			image := here.export(ctx, "docker.io/reboot-operator/"+name+":latest")
+			Expect(image.Files).To(Equal(1), name)
+			Expect(image.Findings).To(BeEmpty(), name)
+		}
+		here.tell("images: one program each, nothing else")
+	})
+})
+
+// wouldMind is what the API server says of a namespace's pods, were a level enforced. Nothing is changed.
+func (s *site) wouldMind(ctx context.Context, name, level string) []string {
+	GinkgoHelper()
+	var heard warnings
+	config := rest.CopyConfig(s.cluster.Config())
+	config.WarningHandlerWithContext = &heard
+	client, err := kubernetes.NewForConfig(config)
+	Expect(err).NotTo(HaveOccurred())
+	namespace, err := client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	namespace.Labels["pod-security.kubernetes.io/enforce"] = level
+	_, err = client.CoreV1().Namespaces().Update(ctx, namespace, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+	Expect(err).NotTo(HaveOccurred())
+	return heard
+}
+
+// warnings are those that the API server has sent. One request at a time is made with it.
+type warnings []string
+
+func (w *warnings) HandleWarningHeaderWithContext(_ context.Context, _ int, _, text string) {
+	*w = append(*w, text)
+}
+
+// export looks into an image as the first machine's containerd has it.
+func (s *site) export(ctx context.Context, name string) scan.Image {
+	GinkgoHelper()
+	const archive = "/var/tmp/image.tar"
+	m := s.rack.Machines[0]
+	_, err := m.Run(ctx, "ctr", "--namespace=k8s.io", "images", "export", archive, name)
+	Expect(err).NotTo(HaveOccurred())
+	path, err := m.Path(archive)
+	Expect(err).NotTo(HaveOccurred())
+	defer func() { Expect(os.Remove(path)).To(Succeed()) }()
+	file, err := os.Open(path)
+	Expect(err).NotTo(HaveOccurred())
+	defer file.Close()
+	image, err := scan.Archive(file)
+	Expect(err).NotTo(HaveOccurred())
+	return image
+}
