@@ -19,9 +19,12 @@ step "control plane" hack/controlplane/build.sh
 step "prometheus and promtool" hack/prometheus/build.sh
 export PROMETHEUS_REQUIRED=1
 step "tests, with the race detector" go test -race ./...
-step "protocol search, whole: the race detector caps it" go test -run TestProtocol ./controllers/plan
+step "searches and properties, whole: with the race detector they are a part" go test ./controllers/plan ./agent/reboot
+step "simulation, without the race detector" env SEEDS=1000 go test -count=1 -run TestSimulation -v ./hack/simulation
 step "demo, built" go build -o bin/demo ./hack/demo
 step "demo, end to end" bin/demo
 step "demo of every other engine" bin/demo --engine=cos-update-engine,rpm-ostree,sentinel --nodes=3
+step "chaos, built" go build -o bin/chaos ./hack/chaos
+step "chaos" bin/chaos
 step "real nodes" hack/e2e/run.sh
 printf '\nAll passed after %d s.\n' "$SECONDS"
