@@ -15,7 +15,7 @@ import (
 type result struct {
 	schedules, reboots, grants, revisions, ticked int
 	violations                                    int
-	failed                                        []uint64
+	failed                                        []lane.Outcome
 	struck                                        map[schedule.Kind]int // faults, those of requests by request
 	hit                                           map[schedule.Kind]int // schedules with such a fault
 	took, converged, longest                      time.Duration
@@ -37,7 +37,7 @@ func (r *result) add(o lane.Outcome) {
 		r.ticked++
 	}
 	if len(o.Violations) > 0 {
-		r.failed = append(r.failed, o.Schedule.Seed)
+		r.failed = append(r.failed, o)
 	}
 	if o.Converged > r.longest {
 		r.longest, r.slowest = o.Converged, o.Schedule.Seed
@@ -55,8 +55,8 @@ func (r *result) failure(all bool) error {
 	var errs []error
 	if r.violations > 0 {
 		var replays []string
-		for _, seed := range r.failed {
-			replays = append(replays, fmt.Sprintf("make chaos SEED=%d", seed))
+		for _, o := range r.failed {
+			replays = append(replays, fmt.Sprintf("make chaos SEED=%d", o.Schedule.Seed))
 		}
 		errs = append(errs, fmt.Errorf("%d violations in %d of %d schedules; replay: %s", r.violations, len(r.failed), r.schedules, strings.Join(replays, ", ")))
 	}
@@ -80,7 +80,7 @@ func (r *result) report(theme terminal.Theme) []string {
 	for _, kind := range schedule.Kinds() {
 		lines = append(lines, line(string(kind), "%d (%d)", r.struck[kind], r.hit[kind]))
 	}
-	return append(lines,
+	lines = append(lines,
 		"", theme.Paint(terminal.Quiet, "  RESULT"),
 		line("schedules", "%d of %d nodes", r.schedules, schedule.Nodes),
 		line("grants, reboots", "%d, %d", r.grants, r.reboots),
@@ -91,6 +91,12 @@ func (r *result) report(theme terminal.Theme) []string {
 		line("wall time", "%s", terminal.Seconds(r.took)),
 		line("violations", "%d", r.violations),
 	)
+	for _, o := range r.failed { // once more, as the end of a log is what is read first
+		for _, v := range o.Violations {
+			lines = append(lines, theme.Paint(terminal.Bad, fmt.Sprintf("  seed %d: %s", o.Schedule.Seed, v)))
+		}
+	}
+	return lines
 }
 
 // violated tells of a schedule that failed.

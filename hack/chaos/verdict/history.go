@@ -8,13 +8,14 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
 // History is all that an independent witness has seen of a run.
 type History struct {
-	// Revisions are all of Nodes, pods and policies, in the order of the store.
+	// Revisions are all of Nodes, pods, PodDisruptionBudgets and policies, in the order of the store.
 	Revisions []Revision
 	// Machines are what the machines themselves say, in the order of time.
 	Machines []MachineEvent
@@ -28,13 +29,14 @@ type History struct {
 	Zones map[string]*time.Location
 }
 
-// Revision is one object after one write. One of Node, Pod and Policy is set; of what was deleted, the last state.
+// Revision is one object after one write. One of Node, Pod, Budget and Policy is set; of what was deleted, the last state.
 type Revision struct {
 	// Number is the store's.
 	Number int64
-	// Node, Pod and Policy are the object.
+	// Node, Pod, Budget and Policy are the object.
 	Node   *corev1.Node
 	Pod    *corev1.Pod
+	Budget *policyv1.PodDisruptionBudget
 	Policy *v1alpha1.RebootPolicy
 	// Deleted tells that it is gone for good.
 	Deleted bool

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -98,7 +99,15 @@ func (s *story) pod(uid string, ready corev1.ConditionStatus) *story {
 	return s.append(verdict.Revision{Pod: podOf(uid, ready)})
 }
 
+// evicted is what the API server does: the budget gives leave, and then the pod goes.
 func (s *story) evicted(uid string) *story {
+	budget := &policyv1.PodDisruptionBudget{}
+	budget.Status.DisruptedPods = map[string]metav1.Time{uid: {}}
+	return s.append(verdict.Revision{Budget: budget}).deleted(uid)
+}
+
+// deleted is a pod that somebody deletes.
+func (s *story) deleted(uid string) *story {
 	return s.append(verdict.Revision{Pod: podOf(uid, corev1.ConditionTrue), Deleted: true})
 }
 
@@ -184,6 +193,10 @@ func TestCheck(t *testing.T) {
 		"an administrator who uncordons":     {newStory(1).cordon("n1", true).cordon("n1", false), nil},
 		"an eviction that the budget allows": {newStory(1).pod("a", "True").pod("b", "True").pod("c", "True").evicted("a"), nil},
 		"an eviction past the budget":        {newStory(1).pod("a", "True").pod("b", "True").evicted("a"), []string{"past a PodDisruptionBudget"}},
+		"a pod that is deleted instead": {
+			newStory(1).pod("a", "True").pod("b", "True").pod("c", "True").deleted("a"),
+			[]string{"without the leave of its PodDisruptionBudget"},
+		},
 		"a replacement that is not Ready yet": {
 			newStory(1).pod("a", "True").pod("b", "True").pod("c", "True").evicted("a").pod("d", "False").evicted("b"),
 			[]string{"past a PodDisruptionBudget"},

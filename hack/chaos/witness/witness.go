@@ -1,4 +1,4 @@
-// Package witness reads every revision of Nodes, pods and policies from etcd itself, by its gateway. No API server, cache or
+// Package witness reads every revision of Nodes, pods, PodDisruptionBudgets and policies from etcd itself, by its gateway. No API server, cache or
 // client of the operator is between, so that an API server that is restarted leaves no gap.
 package witness
 
@@ -9,11 +9,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
@@ -26,6 +29,7 @@ const (
 	prefix, afterPrefix = "/registry/", "/registry0"
 	nodes               = "/registry/minions/"
 	pods                = "/registry/pods/"
+	budgets             = "/registry/poddisruptionbudgets/"
 	policies            = "/registry/reboot-operator.io/rebootpolicies/"
 )
 
@@ -140,7 +144,7 @@ func (w *Witness) one(e event, revision int64) error {
 		return fmt.Errorf("reading a key of etcd: %w", err)
 	}
 	key := string(raw)
-	if !strings.HasPrefix(key, nodes) && !strings.HasPrefix(key, pods) && !strings.HasPrefix(key, policies) {
+	if !slices.ContainsFunc([]string{nodes, pods, budgets, policies}, func(prefix string) bool { return strings.HasPrefix(key, prefix) }) {
 		return nil
 	}
 	if e.Type == "DELETE" {
@@ -172,21 +176,24 @@ func decode(key string, value []byte, revision int64) (verdict.Revision, error) 
 		r.Policy.ResourceVersion = version
 		return r, err
 	}
-	var into runtime.Object
-	if strings.HasPrefix(key, nodes) {
+	var into interface {
+		runtime.Object
+		metav1.Object
+	}
+	switch {
+	case strings.HasPrefix(key, nodes):
 		r.Node = &corev1.Node{}
 		into = r.Node
-	} else {
+	case strings.HasPrefix(key, pods):
 		r.Pod = &corev1.Pod{}
 		into = r.Pod
+	default:
+		r.Budget = &policyv1.PodDisruptionBudget{}
+		into = r.Budget
 	}
 	if _, _, err := clientgoscheme.Codecs.UniversalDeserializer().Decode(value, nil, into); err != nil {
 		return r, err
 	}
-	if r.Node != nil {
-		r.Node.ResourceVersion = version
-	} else {
-		r.Pod.ResourceVersion = version
-	}
+	into.SetResourceVersion(version)
 	return r, nil
 }
