@@ -37,6 +37,12 @@ func (r *RebootPolicyReconciler) converge(ctx context.Context, s *state) (plan.P
 			s.slotWaits = false
 			return p, errors.Join(tried.err(), r.finalize(ctx, s, p))
 		}
+		switch behind, err := r.confirmAdopted(ctx, s, p); {
+		case err != nil:
+			return p, errors.Join(tried.err(), err)
+		case behind:
+			continue
+		}
 		s.slotWaits = handsOver(p)
 		if len(p.Granted) > 0 {
 			r.mark(ctx, s, p) // before the bell rings: the pods go somewhere within a second
@@ -116,6 +122,26 @@ func (r *RebootPolicyReconciler) confirmGone(ctx context.Context, p plan.Plan) e
 		}
 	}
 	return nil
+}
+
+// confirmAdopted asks the API server whether grants that a ledger takes back stand on their Nodes, and tells whether it knows
+// better than the cache: a leader that was held up sees grants as active that another one has ended and released meanwhile.
+func (r *RebootPolicyReconciler) confirmAdopted(ctx context.Context, s *state, p plan.Plan) (bool, error) {
+	behind := false
+	for _, e := range p.Adopted {
+		node, err := r.liveNode(ctx, e.Node)
+		switch {
+		case apierrors.IsNotFound(err):
+			s.remove(e.Node)
+			behind = true
+		case err != nil:
+			return false, err
+		case node.ResourceVersion != s.nodes[s.index[e.Node]].ResourceVersion:
+			s.replace(node)
+			behind = true
+		}
+	}
+	return behind, nil
 }
 
 // hold puts the finalizer on a policy that may grant, before its ledger can have an entry.

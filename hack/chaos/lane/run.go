@@ -3,7 +3,9 @@ package lane
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -221,22 +223,18 @@ func (r *run) judge(o *Outcome) {
 		}
 		return err
 	})
-	h := verdict.History{MinAvailable: r.schedule.MinAvailable, Zones: r.lane.zones}
-	for r.check() == nil {
-		r.lane.world.read(func(w *world) {
-			if w.revision >= lastOf(w.revisions) && (w.revision >= present || present == 0) || lastOf(w.revisions) >= present {
-				h.Revisions, o.Grants = w.revisions, len(w.grants)
-			}
-		})
-		if h.Revisions != nil {
+	for h := r.history(o, present); r.check() == nil; h = r.history(o, present) {
+		// What is done may be undone for a moment, by a manager whose cache is behind. It has as long as everything else.
+		if h.Revisions != nil && (len(verdict.LeftBehind(h)) == 0 || o.Converged > patience) {
+			o.Revisions = len(h.Revisions)
+			o.Violations = append(o.Violations, verdict.Check(h)...)
 			break
 		}
 		pause(r.ctx, look)
+		o.Converged += look
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	h.Machines, h.Cordons, h.Removed = r.events, r.cordons, r.removed
-	o.Revisions = len(h.Revisions)
 	for _, e := range r.events {
 		if e.What == verdict.Reboots {
 			o.Reboots++
@@ -246,7 +244,20 @@ func (r *run) judge(o *Outcome) {
 	for kind, n := range r.struck {
 		o.Struck[kind] += n
 	}
-	o.Violations = append(o.Violations, verdict.Check(h)...)
+}
+
+// history is what was seen up to a revision, and what has come after it. It has no revisions while the witness is not there yet.
+func (r *run) history(o *Outcome, present int64) verdict.History {
+	h := verdict.History{MinAvailable: r.schedule.MinAvailable, Zones: r.lane.zones}
+	r.lane.world.read(func(w *world) {
+		if w.revision >= lastOf(w.revisions) && (w.revision >= present || present == 0) || lastOf(w.revisions) >= present {
+			h.Revisions, o.Grants = slices.Clone(w.revisions), len(w.grants)
+		}
+	})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	h.Machines, h.Cordons, h.Removed = slices.Clone(r.events), slices.Clone(r.cordons), maps.Clone(r.removed)
+	return h
 }
 
 func lastOf(revisions []verdict.Revision) int64 {

@@ -34,8 +34,8 @@ func cordonUndone(h History) []Violation {
 	return found
 }
 
-// leftBehind: at the end no node is cordoned but by an administrator, none carries the operator's taint, and no grant is left.
-func leftBehind(h History) []Violation {
+// LeftBehind: at the end no node is cordoned but by an administrator, none carries the operator's taint, and no grant is left.
+func LeftBehind(h History) []Violation {
 	var found []Violation
 	nodes, last := map[string]*corev1.Node{}, (*v1alpha1.RebootPolicy)(nil)
 	for _, r := range h.Revisions {

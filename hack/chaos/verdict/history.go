@@ -98,7 +98,7 @@ func (v Violation) String() string {
 // Check finds all violations, in the order of revisions.
 func Check(h History) []Violation {
 	var found []Violation
-	for _, check := range []func(History) []Violation{overLimit, notASemaphore, rebootsPerNeed, leftBehind, pastBudget, cordonUndone, outsideWindow} {
+	for _, check := range []func(History) []Violation{overLimit, notASemaphore, rebootsPerNeed, LeftBehind, pastBudget, cordonUndone, outsideWindow} {
 		found = append(found, check(h)...)
 	}
 	slices.SortStableFunc(found, func(a, b Violation) int { return cmp.Compare(a.Revision, b.Revision) })

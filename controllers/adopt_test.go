@@ -1,0 +1,45 @@
+package controllers
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/utils/clock"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// A ledger takes back what stands on the Node itself: in the cache of a leader that was held up while another one led, grants
+// that are over are still active.
+func TestConverge_AdoptsWhatTheNodeItselfSays(t *testing.T) {
+	for name, tc := range map[string]struct {
+		over    bool
+		adopted bool
+	}{
+		"the grant stands: the status was lost":            {adopted: true},
+		"the grant is over: another leader has seen to it": {over: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t, 2*needy, clock.RealClock{})
+			e := s.policy.Status.Grants[0]
+			s.reconciler.shelf = lagging{shelf: s.nodes, old: s.node(e.Node)}
+			if tc.over {
+				node := s.node(e.Node)
+				grant, err := v1alpha1.ParseGrant(node.Annotations)
+				if err != nil {
+					t.Fatal(err)
+				}
+				grant.State = v1alpha1.GrantFinished
+				node.Annotations[v1alpha1.AnnotationGrant] = grant.String()
+				s.put(t, node)
+			}
+			s.policy.Status.Grants = s.policy.Status.Grants[1:]
+			s.pass(t)
+			adopted := slices.ContainsFunc(s.policy.Status.Grants, func(in v1alpha1.LedgerEntry) bool { return in.Node == e.Node && in.Seq == e.Seq })
+			if diff := cmp.Diff(tc.adopted, adopted); diff != "" {
+				t.Errorf("in the ledger again (-want +got):\n%s%v", diff, s.policy.Status.Grants)
+			}
+		})
+	}
+}
