@@ -37,6 +37,8 @@ func drawDeeds(d *process.Dice, s *Script) []Deed {
 	drawn.some(EndHalt, 1, policies, 0, 0)
 	drawn.some(DeletePolicy, 0.1, policies, 0, 4*time.Hour)
 	drawn.some(DeleteBusyPolicy, 0.1, policies, 0, 4*time.Hour)
+	drawn.some(WipeStatus, 0.1, policies, 0, 0)
+	drawn.some(WipeBusyStatus, 0.3, policies, 0, 20*time.Minute)
 	drawn.ofNodes(1, nodes)
 	drawn.ofManagers()
 	return drawn.sorted()

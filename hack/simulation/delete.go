@@ -64,22 +64,6 @@ func (w *World) deleteBusy(m *machine, d Deed) {
 	}
 }
 
-// deleteBusyPolicy deletes a policy as soon as it has granted something within three days.
-func (w *World) deleteBusyPolicy(as *v1alpha1.RebootPolicy, d Deed) {
-	for range int(3 * day / busyLook) {
-		object, err := w.store.Get(apiserver.Key{Kind: apiserver.Policies, Name: as.Name})
-		if policy, ok := object.(*v1alpha1.RebootPolicy); err == nil && ok && len(policy.Status.Grants) > 0 {
-			if w.deletePolicy(as, d) {
-				w.counts.Add(string(DeleteBusyPolicy))
-			}
-			return
-		}
-		if !process.Wait(w.ctx, busyLook) || w.isCalm() {
-			return
-		}
-	}
-}
-
 // deletePolicy deletes a policy, and makes it again as it was in the beginning once it is gone. False: there is none.
 func (w *World) deletePolicy(as *v1alpha1.RebootPolicy, d Deed) bool {
 	if w.store.DeletePolicy(as.Name, metav1.Now().Rfc3339Copy(), verdict.Admin) != nil {

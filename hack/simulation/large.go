@@ -84,6 +84,7 @@ func drawLargeDeeds(d *process.Dice, s *Script) []Deed {
 	drawn.some(EndHalt, 5, policies, 0, 0)
 	drawn.some(DeletePolicy, 0.2, policies, 0, 4*time.Hour)
 	drawn.some(DeleteBusyPolicy, 0.2, policies, 0, 4*time.Hour)
+	drawn.some(WipeBusyStatus, 0.4, policies, 0, 20*time.Minute)
 	drawn.ofNodes(times, nodes)
 	drawn.ofManagers()
 	return drawn.sorted()

@@ -37,7 +37,14 @@ func (w *World) do(d Deed) {
 		w.Go(func() { w.deleteBusy(w.machines[d.Target], d) })
 		return
 	case DeleteBusyPolicy:
-		w.Go(func() { w.deleteBusyPolicy(w.script.Policies[d.Target], d) })
+		as := w.script.Policies[d.Target]
+		w.Go(func() { w.onceBusy(as.Name, d.What, func() bool { return w.deletePolicy(as, d) }) })
+		return
+	case WipeBusyStatus:
+		name := w.script.Policies[d.Target].Name
+		w.Go(func() {
+			w.onceBusy(name, d.What, func() bool { return process.Wait(w.ctx, d.For) && w.wipeStatus(name) })
+		})
 		return
 	default:
 	}
@@ -56,6 +63,8 @@ func (w *World) strike(d Deed) bool {
 		return w.deleteNode(w.machines[d.Target], d)
 	case DeletePolicy:
 		return w.deletePolicy(w.script.Policies[d.Target], d)
+	case WipeStatus:
+		return w.wipeStatus(w.script.Policies[d.Target].Name)
 	case JumpClock:
 		w.machines[d.Target].wrong.Store(int64(d.For))
 	case KillAgent, FreezeAgent:

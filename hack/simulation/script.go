@@ -50,6 +50,10 @@ const (
 	DeletePolicy What = "delete a policy"
 	// DeleteBusyPolicy deletes one that has grants under way.
 	DeleteBusyPolicy What = "delete a policy in mid-rollout"
+	// WipeStatus takes from a status what the API server lets go: all but its highest number and its limit. WipeBusyStatus takes
+	// it from a policy with grants under way.
+	WipeStatus     What = "wipe a status"
+	WipeBusyStatus What = "wipe a status in mid-rollout"
 	// JumpClock sets the clock of a machine wrong by For.
 	JumpClock     What = "set a host's clock wrong"
 	RequestReboot What = "request a reboot"
