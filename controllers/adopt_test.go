@@ -43,3 +43,42 @@ func TestConverge_AdoptsWhatTheNodeItselfSays(t *testing.T) {
 		})
 	}
 }
+
+// A Node that is registered anew is another one, whatever its name: the ledger gives its slot to the next, and nobody rings there
+// for the old entry. Where it is the cache that shows an older Node, the entry stays.
+func TestConverge_KnowsANodeByItsUID(t *testing.T) {
+	for name, tc := range map[string]struct {
+		behind   bool
+		released bool
+	}{
+		"registered anew":                       {released: true},
+		"the cache still has the one before it": {behind: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t, 2*needy, clock.RealClock{})
+			e := &s.policy.Status.Grants[0]
+			if e.NodeUID == "" {
+				t.Fatalf("the ledger names no UID: %+v", e)
+			}
+			node, held := s.node(e.Node), *e
+			node.UID = "another"
+			node.Annotations = map[string]string{}
+			if tc.behind {
+				s.reconciler.shelf = lagging{shelf: s.nodes, old: s.node(e.Node)}
+				e.NodeUID = "another"
+			}
+			s.put(t, node)
+			_, err := s.reconciler.Reconcile(t.Context(), request(workers))
+			if (err != nil) != tc.behind {
+				t.Errorf("the pass ended with %v", err)
+			}
+			released := !slices.ContainsFunc(s.policy.Status.Grants, func(in v1alpha1.LedgerEntry) bool { return in.Seq == held.Seq })
+			if released != tc.released {
+				t.Errorf("released: %t, want %t: %v", released, tc.released, s.policy.Status.Grants)
+			}
+			if grant, err := v1alpha1.ParseGrant(s.node(held.Node).Annotations); err != nil || grant != nil {
+				t.Errorf("the new Node has grant %+v (%v)", grant, err)
+			}
+		})
+	}
+}

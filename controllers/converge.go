@@ -107,17 +107,19 @@ func (r *RebootPolicyReconciler) applyLedger(ctx context.Context, s *state, p pl
 	return nil
 }
 
-// confirmGone asks the API server whether nodes that the cache has lost are deleted for good.
+// confirmGone asks the API server whether nodes that the cache has lost, or knows as others, are deleted for good.
 func (r *RebootPolicyReconciler) confirmGone(ctx context.Context, p plan.Plan) error {
 	for _, t := range p.Released() {
 		if t.Reason != v1alpha1.ReasonNodeGone {
 			continue
 		}
 		node, err := r.liveNode(ctx, t.Entry.Node)
-		if err == nil {
-			return fmt.Errorf("node %q is missing from the cache and still there", node.Name)
-		}
-		if !apierrors.IsNotFound(err) {
+		switch {
+		case err == nil && plan.Gone(plan.NodeOf(node).Record, t.Entry):
+			continue
+		case err == nil:
+			return fmt.Errorf("the cache of nodes is behind: node %q is still the one that holds a grant", node.Name)
+		case !apierrors.IsNotFound(err):
 			return err
 		}
 	}

@@ -1,6 +1,9 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
 
 // MaxBootIDBytes is the longest boot ID that a ledger takes.
 const MaxBootIDBytes = 64
@@ -131,6 +134,12 @@ type LedgerEntry struct {
 	// seq is the grant's sequence number. The first is 1.
 	// +kubebuilder:validation:Minimum=1
 	Seq int64 `json:"seq"`
+	// nodeUID is that Node's metadata.uid: a Node that is registered anew under the name is another one, and has no part in
+	// this grant. Absent: whichever has the name.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=64
+	NodeUID types.UID `json:"nodeUID,omitempty"`
 	// bootID is the boot the grant was given for: it dies with it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64

@@ -63,6 +63,9 @@ func (f *fleet) flight(e v1alpha1.LedgerEntry) Flight {
 	switch {
 	case n == nil:
 		t.Action, t.Reason, t.Message = ReleaseEntry, v1alpha1.ReasonNodeGone, "the Node object was deleted"
+	case Gone(n.Record, e):
+		t.Node, t.Action, t.Reason = nil, ReleaseEntry, v1alpha1.ReasonNodeGone
+		t.Message = "the Node object was deleted, and another one was registered under its name"
 	case Overtaken(n.Record, e, f.name) && f.Governor.knows(n.Grant.Policy):
 		t.Action, t.Reason, t.Message = ReleaseEntry, v1alpha1.ReasonCancelled, "a grant of policy "+n.Grant.Policy+" took its place"
 	case Releasable(n.Record, e):

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
@@ -33,6 +34,7 @@ type flightCase struct {
 	window  *window.State
 	needs   bool
 	gone    bool
+	madeFor types.UID // the Node that the ledger names
 	another *v1alpha1.RebootPolicy
 	want    flightStep
 }
@@ -43,7 +45,9 @@ func (tc flightCase) flight(t *testing.T) plan.Flight {
 	if tc.needs {
 		machine = needy
 	}
-	s := one(policy("workers", append(tc.policy, holding(flightSeq, entry("worker-1", flightSeq)))...))
+	e := entry("worker-1", flightSeq)
+	e.NodeUID = tc.madeFor
+	s := one(policy("workers", append(tc.policy, holding(flightSeq, e))...))
 	s.now, s.window = evening.Add(tc.now), tc.window
 	if !tc.gone {
 		s.hosts = []*host{machine("worker-1", tc.node...)}
@@ -57,6 +61,9 @@ func (tc flightCase) flight(t *testing.T) plan.Flight {
 	}
 	return p.Flights[0]
 }
+
+// uid is that of the Node.
+func uid(of types.UID) func(*host) { return func(h *host) { h.node.UID = of } }
 
 func testFlights(t *testing.T, cases map[string]flightCase) {
 	t.Helper()
@@ -81,6 +88,9 @@ func TestReboots_FlightBeforeTheStart(t *testing.T) {
 	testFlights(t, map[string]flightCase{
 		"the node does not know of it yet": {
 			needs: true, want: flightStep{Action: plan.RingBell, Reason: v1alpha1.ReasonGranted},
+		},
+		"it is the very Node that the ledger names": {
+			needs: true, node: options(uid("1")), madeFor: "1", want: flightStep{Action: plan.RingBell, Reason: v1alpha1.ReasonGranted},
 		},
 		"the node shows an older grant": {
 			needs: true, node: []func(*host){grant(4, v1alpha1.GrantFinished)}, want: flightStep{Action: plan.RingBell, Reason: v1alpha1.ReasonGranted},
@@ -273,6 +283,14 @@ func TestReboots_FlightIsOver(t *testing.T) {
 	}
 	testFlights(t, map[string]flightCase{
 		"the Node is deleted (behaviour 25)": {gone: true, want: released(v1alpha1.ReasonNodeGone, "the Node object was deleted")},
+		"the Node is deleted, and another one was registered: it has seen no number": {
+			node: options(uid("2")), madeFor: "1", needs: true,
+			want: released(v1alpha1.ReasonNodeGone, "the Node object was deleted, and another one was registered under its name"),
+		},
+		"another Node has the name, and a copy of the record": {
+			node: options(uid("2"), grant(flightSeq, v1alpha1.GrantActive), progress(flightSeq, v1alpha1.PhaseRebooting)), madeFor: "1",
+			want: released(v1alpha1.ReasonNodeGone, "the Node object was deleted, and another one was registered under its name"),
+		},
 		"finished": {
 			node: []func(*host){grant(flightSeq, v1alpha1.GrantFinished), progress(flightSeq, v1alpha1.PhaseRebooting)},
 			want: released(v1alpha1.ReasonGranted, "back in service"),

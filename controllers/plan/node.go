@@ -78,6 +78,7 @@ func NodeOf(node *corev1.Node) Node {
 		Paused:       v1alpha1.NodeIsPaused(node.Annotations),
 		Annotations:  node.Annotations,
 	}
+	n.UID = node.UID
 	n.Deleting = node.DeletionTimestamp != nil || n.Deleter != ""
 	n.readConditions(node.Status.Conditions)
 	n.readRecord(node.Annotations)

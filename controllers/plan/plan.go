@@ -154,10 +154,10 @@ func (f *fleet) adopt(p *Plan) {
 // entry is the ledger entry that an outstanding record should have.
 func (n *Node) entry() v1alpha1.LedgerEntry {
 	if g := n.Grant; g != nil {
-		return v1alpha1.LedgerEntry{Node: n.Name, Seq: g.Seq, BootID: g.BootID, At: g.At}
+		return v1alpha1.LedgerEntry{Node: n.Name, NodeUID: n.UID, Seq: g.Seq, BootID: g.BootID, At: g.At}
 	}
 	p := n.Progress
-	return v1alpha1.LedgerEntry{Node: n.Name, Seq: p.Seq, BootID: p.BootID, At: p.At}
+	return v1alpha1.LedgerEntry{Node: n.Name, NodeUID: n.UID, Seq: p.Seq, BootID: p.BootID, At: p.At}
 }
 
 // grant chooses among the nodes that need a reboot, and says why each other one waits.
@@ -182,7 +182,7 @@ func (f *fleet) grant(p *Plan) map[string]*Objection {
 		}
 		p.Seq = NextSeq(p.Seq, n.Record)
 		p.Granted = append(p.Granted, v1alpha1.LedgerEntry{
-			Node: n.Name, Seq: p.Seq, BootID: n.BootID, At: metav1.NewTime(f.Now), OSVersion: n.Labels[v1alpha1.LabelOSVersion],
+			Node: n.Name, NodeUID: n.UID, Seq: p.Seq, BootID: n.BootID, At: metav1.NewTime(f.Now), OSVersion: n.Labels[v1alpha1.LabelOSVersion],
 		})
 	}
 	return objections

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
@@ -16,6 +17,8 @@ import (
 type Record struct {
 	Grant    *v1alpha1.Grant
 	Progress *v1alpha1.Progress
+	// UID is that of the Node which shows it.
+	UID types.UID
 
 	// asked is the number of the phase of hooks the node is in, whichever policy's; 0: none.
 	asked int64
@@ -68,6 +71,11 @@ func (r Record) Outstanding() bool {
 	return false
 }
 
+// isOf tells whether the record is of the very Node that an entry was made for. A Node that was deleted and registered anew
+// has forgotten which numbers it has seen, so by its name alone a manager with an old ledger would ring for an entry that is
+// long released. An entry of an older release of the operator names no UID.
+func (r Record) isOf(e v1alpha1.LedgerEntry) bool { return e.NodeUID == "" || e.NodeUID == r.UID }
+
 // busy tells whether the node is in the middle of an older grant. It is another policy's, under which the node was before
 // it came to this one. Nobody could finish that reboot if a newer grant took its place.
 func (r Record) busy(seq int64) bool {
@@ -77,17 +85,17 @@ func (r Record) busy(seq int64) bool {
 // unseen tells whether the node may still be shown grant seq.
 func (r Record) unseen(seq int64) bool { return r.grantSeq() < seq && !r.busy(seq) }
 
-// Ring is the bell: it tells the node of a grant that stands in the ledger. Only if the node has seen nothing as new, and
-// has ended what it has seen.
+// Ring is the bell: it tells the node of a grant that stands in the ledger. Only if it is the very Node, has seen nothing as
+// new, and has ended what it has seen.
 func Ring(r Record, e v1alpha1.LedgerEntry, policy string, now time.Time) (v1alpha1.Grant, bool) {
-	return grantOf(e, policy, v1alpha1.GrantActive, now), r.unseen(e.Seq)
+	return grantOf(e, policy, v1alpha1.GrantActive, now), r.isOf(e) && r.unseen(e.Seq)
 }
 
 // Cancel takes the grant back. It is impossible past the point of no return, and where nobody knows whether that is past.
 func Cancel(r Record, e v1alpha1.LedgerEntry, policy string, now time.Time) (v1alpha1.Grant, bool) {
 	active := r.shows(e.Seq) && r.Grant.State == v1alpha1.GrantActive
 	stoppable := active && !r.progressLost && !r.in(e.Seq, v1alpha1.PhaseRebooting)
-	return r.ended(e, policy, v1alpha1.GrantCancelled, now), r.unseen(e.Seq) || stoppable
+	return r.ended(e, policy, v1alpha1.GrantCancelled, now), r.isOf(e) && (r.unseen(e.Seq) || stoppable)
 }
 
 // Finish ends a grant whose reboot is proved: the agent had passed the point of no return, and the node's boot ID is
@@ -96,12 +104,14 @@ func Cancel(r Record, e v1alpha1.LedgerEntry, policy string, now time.Time) (v1a
 func Finish(r Record, e v1alpha1.LedgerEntry, policy, bootID string, now time.Time) (v1alpha1.Grant, bool) {
 	unfinished := r.shows(e.Seq) && r.Grant.State != v1alpha1.GrantFinished
 	proved := r.in(e.Seq, v1alpha1.PhaseRebooting) && bootID != "" && r.Progress.BootID != bootID
-	return r.ended(e, policy, v1alpha1.GrantFinished, now), unfinished && proved
+	return r.ended(e, policy, v1alpha1.GrantFinished, now), r.isOf(e) && unfinished && proved
 }
 
 // Releasable tells whether an entry may leave the ledger: the agent can never act on it again.
 func Releasable(r Record, e v1alpha1.LedgerEntry) bool {
 	switch {
+	case !r.isOf(e):
+		return false // see Gone
 	case r.in(e.Seq, v1alpha1.PhaseAborted):
 		return true
 	case r.progressLost || r.Grant == nil || r.Grant.Seq < e.Seq:
@@ -120,8 +130,13 @@ func Releasable(r Record, e v1alpha1.LedgerEntry) bool {
 // Overtaken tells whether the node shows another policy's grant of the very number: each policy counts for itself, and a
 // node may move from one to the other. The entry can never be rung any more, and the progress is not its own.
 func Overtaken(r Record, e v1alpha1.LedgerEntry, policy string) bool {
-	return r.shows(e.Seq) && r.Grant.Policy != policy
+	return r.isOf(e) && r.shows(e.Seq) && r.Grant.Policy != policy
 }
+
+// Gone tells whether the Node that an entry was made for was deleted and another one has its name, so that nobody can act on the
+// entry any more. Only a live reading that comes after that of the ledger proves it: one from before may be of a Node that is
+// older than the entry's.
+func Gone(r Record, e v1alpha1.LedgerEntry) bool { return !r.isOf(e) }
 
 // NextSeq is the sequence number of a new grant: above every number the ledger and the node have seen.
 func NextSeq(ledger int64, r Record) int64 { return max(ledger, r.Seen()) + 1 }

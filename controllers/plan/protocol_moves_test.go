@@ -14,10 +14,13 @@ type model struct {
 	limit, grants            int
 	// byHand lets somebody reboot a host at any time, behind everybody's back.
 	byHand bool
+	// anew lets somebody delete each Node once, at any time; its kubelet registers it anew.
+	anew bool
 	// Each of these takes one guard of the protocol away.
 	noNodeVersion, noLedgerVersion bool
 	alsoReleasable                 func(plan.Record, v1alpha1.LedgerEntry) bool
 	ringsWhileBusy, renames        bool
+	noUID, believesGone            bool
 
 	memory *memory
 }
@@ -98,7 +101,7 @@ func (m model) manage(w world, i, p, n int, to emit) {
 		m.give(w, i, p, n, to)
 		return
 	}
-	a := m.memory.manager(v&^stale, l, p, n)
+	a := m.memory.manager(v&^stale, l, p, n, !m.noUID)
 	tell := func(does string, guard answer, clears view) {
 		if !guard.ok || v&stale != 0 && !m.noNodeVersion {
 			return
@@ -116,7 +119,8 @@ func (m model) manage(w world, i, p, n int, to emit) {
 	}
 	tell("cancels", a.cancel, 0)
 	tell("finishes", a.finish, disturbed)
-	released := a.releasable || m.alsoReleasable != nil && m.alsoReleasable(v.record(), l.of(n))
+	gone := a.gone && (m.memory.manager(w.nodes[n]&^stale, l, p, n, !m.noUID).gone || m.believesGone) // it looks once more
+	released := a.releasable || gone || m.alsoReleasable != nil && m.alsoReleasable(v.record(), l.of(n))
 	if released && (l&stale == 0 || m.noLedgerVersion) {
 		next := w
 		m.putLedger(&next, i, p, w.ledgers[p].without(n))
@@ -137,7 +141,7 @@ func (m model) give(w world, i, p, n int, to emit) {
 		return
 	}
 	next := w
-	m.putLedger(&next, i, p, w.ledgers[p].with(n, seq, v.get(boot)))
+	m.putLedger(&next, i, p, w.ledgers[p].with(n, seq, v))
 	to(move{"manager", i, "grants", n, seq, p}, next)
 }
 
@@ -156,6 +160,9 @@ func (m model) agent(w world, n int, to emit) {
 	}
 	if m.byHand && now.get(boot) < lastBoot {
 		to(move{"somebody", n, "reboots the host by hand", -1, 0, 0}, w.rebooted(n))
+	}
+	if m.anew && now.life() == 0 {
+		to(move{"somebody", n, "deletes the Node, and its kubelet registers it anew", -1, 0, 0}, w.registeredAnew(n))
 	}
 	if v == 0 {
 		return
@@ -202,6 +209,12 @@ func (w world) rebooted(n int) world {
 	return w
 }
 
+// registeredAnew is the world with a Node that has forgotten everything but what its kubelet says of the host.
+func (w world) registeredAnew(n int) world {
+	w.writeNode(n, view(0).with(boot, w.nodes[n].get(boot))|reborn)
+	return w
+}
+
 // memory remembers what the shipped functions answered. They are pure, so each is asked once for each question.
 type memory struct {
 	managers map[uint32]managerAnswers
@@ -221,7 +234,7 @@ type step struct {
 
 type managerAnswers struct {
 	ring, cancel, finish answer
-	releasable           bool
+	releasable, gone     bool
 }
 
 type agentAnswers struct{ start, commit, abort step }
@@ -230,15 +243,19 @@ func newMemory() *memory {
 	return &memory{managers: map[uint32]managerAnswers{}, agents: map[uint32]agentAnswers{}, seqs: map[uint32]int{}}
 }
 
-func (m *memory) manager(v view, l ledger, p, n int) managerAnswers {
-	key := uint32(v) | uint32(l.entry(n)|p<<4)<<20
+func (m *memory) manager(v view, l ledger, p, n int, named bool) managerAnswers {
+	key := uint32(v) | uint32(l.entry(n)|p<<4|l.life(n)<<5)<<20
 	a, ok := m.managers[key]
 	if !ok {
 		r, e, policy := v.record(), l.of(n), policyNames[p]
+		if !named {
+			e.NodeUID = ""
+		}
 		a.ring.grant, a.ring.ok = plan.Ring(r, e, policy, instant)
 		a.cancel.grant, a.cancel.ok = plan.Cancel(r, e, policy, instant)
 		a.finish.grant, a.finish.ok = plan.Finish(r, e, policy, boots[v.get(boot)], instant)
 		a.releasable = plan.Releasable(r, e) || plan.Overtaken(r, e, policy)
+		a.gone = plan.Gone(r, e)
 		m.managers[key] = a
 	}
 	return a

@@ -110,7 +110,7 @@ func (m model) wrong(w world) string {
 		down++
 		listed := false
 		for p := range m.policies {
-			listed = listed || w.ledgers[p].entrySeq(n) == v.get(progSeq)
+			listed = listed || w.ledgers[p].entrySeq(n) == v.get(progSeq) && w.ledgers[p].life(n) == v.life()
 		}
 		if !listed {
 			return fmt.Sprintf("node %d is disturbed outside the ledger", n)

@@ -15,6 +15,8 @@ var (
 	twoPolicies = model{policies: 2, leaders: 2, nodes: 1, limit: 1, grants: 2}
 	// byHand has somebody reboot the host at any time, behind everybody's back.
 	byHand = model{policies: 1, leaders: 2, nodes: 1, limit: 1, grants: 2, byHand: true}
+	// anew has somebody delete the Node at any time, and its kubelet register it anew: it has seen no number then.
+	anew = model{policies: 1, leaders: 2, nodes: 1, limit: 1, grants: 3, anew: true}
 	// oneManager is the same with two nodes, and small.
 	oneManager = model{policies: 1, leaders: 1, nodes: 2, limit: 1, grants: 2, byHand: true}
 )
@@ -31,6 +33,7 @@ func TestProtocol_KeepsTheLimit(t *testing.T) {
 		"two managers, two nodes, one of them at a time": {twoManagers, 900_000},
 		"a node that moves between two policies":         {twoPolicies, 900_000},
 		"a host that is rebooted by hand (behaviour 50)": {byHand, 50_000},
+		"a Node that is registered anew":                 {anew, 600_000},
 		"one manager, and hosts rebooted by hand":        {oneManager, 50_000},
 	}
 	for name, tc := range cases {
@@ -71,6 +74,8 @@ func TestProtocol_NeedsEachGuard(t *testing.T) {
 		"order: a grant is cancelled on the Node before its release": {twoManagers, func(m *model) { m.alsoReleasable = notRung }},
 		"cancelwait: a release waits until the agent cannot start":   {twoManagers, func(m *model) { m.alsoReleasable = cancelled }},
 		"owner: a cancelled grant keeps its policy's name":           {twoPolicies, func(m *model) { m.renames = true }},
+		"uid: the ledger names the very Node":                        {anew, func(m *model) { m.noUID = true }},
+		"gone: a live reading says that the Node is another one":     {anew, func(m *model) { m.believesGone = true }},
 		"busy: a newer grant waits until an older one is over":       {twoPolicies, func(m *model) { m.ringsWhileBusy = true }},
 	}
 	for name, tc := range cases {
@@ -89,7 +94,8 @@ func TestProtocol_NeedsEachGuard(t *testing.T) {
 func TestProtocol_LeadsBack(t *testing.T) {
 	cases := map[string]model{
 		"one manager, and hosts rebooted by hand": oneManager,
-		"two policies": {policies: 2, leaders: 1, nodes: 1, limit: 1, grants: 3, byHand: true},
+		"a Node that is registered anew":          {policies: 1, leaders: 1, nodes: 1, limit: 1, grants: 3, anew: true, byHand: true},
+		"two policies":                            {policies: 2, leaders: 1, nodes: 1, limit: 1, grants: 3, byHand: true},
 	}
 	for name, m := range cases {
 		t.Run(name, func(t *testing.T) {

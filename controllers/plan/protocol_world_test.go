@@ -4,6 +4,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/reboot-operator/reboot-operator/agent/reboot"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -42,6 +43,7 @@ const (
 	progBoot    = 10
 	boot        = 12
 	grantPolicy = 16
+	reborn      = 1 << 18 // the Node was deleted, and registered anew
 	disturbed   = 1 << 14
 	lastBoot    = 3
 	freshlyMade = view(1 << boot)
@@ -56,6 +58,8 @@ var (
 	phases      = [...]v1alpha1.Phase{v1alpha1.PhaseDraining, v1alpha1.PhaseRebooting, v1alpha1.PhaseAborted}
 	policyNames = [...]string{"policy-0", "policy-1"}
 	boots       = [...]string{"", "boot-1", "boot-2", "boot-3"}
+	// uids are of a Node, and of the one that was registered anew in its place.
+	uids = [...]types.UID{"uid-1", "uid-2"}
 	// instant is the time of every write of the search: no guard of the protocol looks at a clock.
 	instant = time.Unix(0, 0)
 )
@@ -90,7 +94,12 @@ func (v view) progress() *v1alpha1.Progress {
 }
 
 // record is how the manager's half of the protocol reads the Node, and agentRecord how the agent's half does.
-func (v view) record() plan.Record { return plan.Record{Grant: v.grant(), Progress: v.progress()} }
+func (v view) record() plan.Record {
+	return plan.Record{Grant: v.grant(), Progress: v.progress(), UID: uids[v.life()]}
+}
+
+// life is 1 for a Node that was registered anew.
+func (v view) life() int { return int(v>>18) & 1 }
 
 func (v view) agentRecord() reboot.Record {
 	return reboot.Record{Grant: v.grant(), Progress: v.progress()}
@@ -110,7 +119,8 @@ func (v view) in(phase v1alpha1.Phase) bool {
 	return v.get(progSeq) != 0 && phases[v.get(progPhase)] == phase
 }
 
-// ledger is one policy's: its highest number, and for each node the number and the boot of its entry; number 0 is none.
+// ledger is one policy's: its highest number, and for each node the number, the boot and the life of its entry; number 0 is
+// none.
 type ledger uint16
 
 // known marks a ledger that was read, as the empty ledger is all zeros.
@@ -124,14 +134,17 @@ func (l ledger) grants() int {
 	return min(l.entrySeq(0), 1) + min(l.entrySeq(1), 1)
 }
 
-func (l ledger) without(n int) ledger { return l &^ (15 << (2 + 4*n)) }
+func (l ledger) life(n int) int { return int(l>>(10+n)) & 1 }
 
-func (l ledger) with(n, seq, boot int) ledger {
-	return l.without(n)&^3 | ledger(seq) | ledger(seq|boot<<2)<<(2+4*n)
+func (l ledger) without(n int) ledger { return l &^ (15<<(2+4*n) | 1<<(10+n)) }
+
+// with is the ledger with an entry for the Node that was read.
+func (l ledger) with(n, seq int, read view) ledger {
+	return l.without(n)&^3 | ledger(seq) | ledger(seq|read.get(boot)<<2)<<(2+4*n) | ledger(read.life())<<(10+n)
 }
 
 func (l ledger) of(n int) v1alpha1.LedgerEntry {
-	return v1alpha1.LedgerEntry{Node: "n", Seq: int64(l.entrySeq(n)), BootID: boots[l.entry(n)>>2], At: metav1.NewTime(instant)}
+	return v1alpha1.LedgerEntry{Node: "n", NodeUID: uids[l.life(n)], Seq: int64(l.entrySeq(n)), BootID: boots[l.entry(n)>>2], At: metav1.NewTime(instant)}
 }
 
 // writeNode puts a Node in place: whoever has read it before has a stale reading now.
@@ -193,5 +206,5 @@ func (w world) withNodesSwapped() world {
 }
 
 func (l ledger) withNodesSwapped() ledger {
-	return l&(known|stale|3) | ledger(l.entry(0))<<6 | ledger(l.entry(1))<<2
+	return l&(known|stale|3) | ledger(l.entry(0))<<6 | ledger(l.entry(1))<<2 | ledger(l.life(0))<<11 | ledger(l.life(1))<<10
 }

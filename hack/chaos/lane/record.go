@@ -36,7 +36,7 @@ func settled(node *corev1.Node) bool {
 			return false
 		}
 	}
-	return progress == nil || progress.Phase == v1alpha1.PhaseAborted || grant != nil && grant.Seq == progress.Seq && grant.State == v1alpha1.GrantFinished
+	return progress == nil || progress.Phase == v1alpha1.PhaseAborted || grant != nil && (grant.Seq > progress.Seq || grant.Seq == progress.Seq && grant.State == v1alpha1.GrantFinished)
 }
 
 // attempted tells whether a Node is in an attempt.

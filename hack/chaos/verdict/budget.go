@@ -64,9 +64,15 @@ func (b *budget) pod(r Revision) {
 		b.involuntary = max(0, b.involuntary-1)
 	case was && !is && b.h.Removed[uid]:
 		b.involuntary++
-	case was && !is && !b.leave[r.Pod.Name]:
+	case was && !is:
+		b.evicted(r)
+	}
+}
+
+func (b *budget) evicted(r Revision) {
+	if !b.leave[r.Pod.Name] {
 		b.violated(r, "without the leave of its PodDisruptionBudget")
-	case was && !is && b.complete && len(b.available)+b.involuntary < b.h.MinAvailable:
+	} else if b.complete && len(b.available)+b.involuntary < b.h.MinAvailable {
 		b.violated(r, "past a PodDisruptionBudget")
 	}
 }

@@ -98,7 +98,7 @@ func (v Violation) String() string {
 // Check finds all violations, in the order of revisions.
 func Check(h History) []Violation {
 	var found []Violation
-	for _, check := range []func(History) []Violation{overLimit, notASemaphore, rebootsPerNeed, LeftBehind, pastBudget, cordonUndone, outsideWindow} {
+	for _, check := range []func(History) []Violation{overLimit, notASemaphore, rebootsPerNeed, LeftBehind, pastBudget, cordonUndone, outsideWindow, outsideLedger} {
 		found = append(found, check(h)...)
 	}
 	slices.SortStableFunc(found, func(a, b Violation) int { return cmp.Compare(a.Revision, b.Revision) })
@@ -110,6 +110,8 @@ func Check(h History) []Violation {
 type attempt struct {
 	seq      int64
 	disrupts bool
+	// over: a newer grant stands on the node, so this attempt had ended before.
+	over bool
 	// boot is the one to be ended, committed that the agent passed the point of no return.
 	boot      string
 	committed bool
@@ -124,10 +126,11 @@ func attemptOf(node *corev1.Node) attempt {
 	if err != nil || progress == nil {
 		return attempt{}
 	}
-	ended := progress.Phase == v1alpha1.PhaseAborted ||
+	over := grant != nil && grant.Seq > progress.Seq
+	ended := over || progress.Phase == v1alpha1.PhaseAborted ||
 		grant != nil && grant.Seq == progress.Seq && grant.State == v1alpha1.GrantFinished
 	return attempt{
-		seq: progress.Seq, disrupts: !ended, boot: progress.BootID,
+		seq: progress.Seq, disrupts: !ended, over: over, boot: progress.BootID,
 		committed: progress.Phase == v1alpha1.PhaseRebooting,
 	}
 }

@@ -29,6 +29,7 @@ type story struct {
 // newStory begins with a policy of a limit and nodes n1, n2 and n3.
 func newStory(limit int) *story {
 	s := &story{nodes: map[string]*corev1.Node{}, policy: &v1alpha1.RebootPolicy{}, at: time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)}
+	s.policy.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionAccepted}}
 	s.h.MinAvailable, s.h.Removed, s.h.Zones = 2, map[string]bool{}, map[string]*time.Location{}
 	s.limit(limit)
 	for _, name := range []string{"n1", "n2", "n3"} {
@@ -86,6 +87,22 @@ func (s *story) machine(n int, what verdict.What) *story {
 	node := fmt.Sprintf("n%d", n)
 	s.h.Machines = append(s.h.Machines, verdict.MachineEvent{Machine: n, What: what, Node: node, Boot: "b" + node})
 	return s
+}
+
+// madeFor has a node's entries name another UID.
+func (s *story) madeFor(node string, uid types.UID) *story {
+	for i := range s.policy.Status.Grants {
+		if e := &s.policy.Status.Grants[i]; e.Node == node {
+			e.NodeUID = uid
+		}
+	}
+	return s.append(verdict.Revision{Policy: s.policy.DeepCopy()})
+}
+
+// wipe takes the status away.
+func (s *story) wipe() *story {
+	s.policy.Status = v1alpha1.RebootPolicyStatus{}
+	return s.append(verdict.Revision{Policy: s.policy.DeepCopy()})
 }
 
 // reboot is a whole one, in order.
@@ -150,7 +167,7 @@ func TestCheck(t *testing.T) {
 		"a grant that no ledger has": {
 			newStory(1).grant("n1", 1).progress("n1", 1, draining).progress("n2", 2, draining).
 				progress("n2", 2, aborted).progress("n1", 1, aborted).release("n1"),
-			[]string{"no bounded semaphore", "over the limit"},
+			[]string{"begun outside the ledger", "no bounded semaphore", "over the limit"},
 		},
 		"a limit that is lowered under grants": {
 			newStory(2).grant("n1", 1).grant("n2", 2).limit(1).progress("n1", 1, draining).progress("n2", 2, draining).
@@ -180,7 +197,35 @@ func TestCheck(t *testing.T) {
 			newStory(1).grant("n1", 1).progress("n1", 1, draining).release("n1"),
 			[]string{"left cordoned", "left in mid-attempt"},
 		},
-		"an entry that is left in the ledger":  {newStory(1).grant("n1", 1), []string{"left in the ledger"}},
+		"an entry that is left in the ledger": {newStory(1).grant("n1", 1), []string{"left in the ledger"}},
+		"a Node registered anew that begins what its ledger has released": {
+			newStory(1).grant("n1", 1).progress("n1", 1, draining).delete("n1").release("n1").progress("n1", 1, draining).progress("n1", 1, aborted),
+			[]string{"begun outside the ledger"},
+		},
+		"an entry for the Node before": {
+			newStory(1).grant("n1", 1).madeFor("n1", "another").progress("n1", 1, draining).progress("n1", 1, aborted).release("n1"),
+			[]string{"begun outside the ledger"},
+		},
+		"a status that is wiped under a grant": {
+			newStory(1).grant("n1", 1).wipe().progress("n1", 1, draining).progress("n1", 1, aborted), nil,
+		},
+		"a node that is granted another reboot in mid-attempt": {
+			func() *story {
+				s := newStory(1).grant("n1", 1).progress("n1", 1, draining)
+				s.record("n1", 2, v1alpha1.GrantCancelled)
+				s.nodes["n1"].Spec.Unschedulable = false
+				return s.write("n1").release("n1")
+			}(),
+			[]string{"granted in mid-attempt"},
+		},
+		"a grant that is taken back after a reboot": {
+			func() *story {
+				s := newStory(1).reboot(1, 1)
+				s.record("n1", 2, v1alpha1.GrantCancelled)
+				return s.write("n1")
+			}(),
+			nil,
+		},
 		"an administrator's cordon that stays": {newStory(1).cordon("n1", true), nil},
 		"an administrator's cordon that is undone": {
 			func() *story {
