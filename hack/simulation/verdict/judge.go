@@ -55,6 +55,8 @@ type policy struct {
 	limits []limit
 	// given are the boots that entries of the ledger were for.
 	given map[int64]string
+	// taken are the entries that an administrator took away with the status.
+	taken map[int64]bool
 }
 
 type limit struct {
@@ -142,6 +144,7 @@ func (j *Judge) disruption(r Record, n *node) {
 		j.disturb(r.Name, n, by, r.At)
 		j.count(r.At, by)
 		j.fence(r)
+		j.listed(r)
 	}
 }
 
@@ -181,6 +184,21 @@ func (j *Judge) fence(r Record) {
 	boot := r.Node.Status.NodeInfo.BootID
 	if to, known := j.policies[grant.Policy].given[grant.Seq]; known && to != boot {
 		j.accuse(r.At, Fence, "node %s, in boot %s, is disrupted under grant %d, which was given to boot %s", r.Name, boot, grant.Seq, to)
+	}
+}
+
+// listed looks for the entry in the ledger under which a node begins, which is for this very Node.
+func (j *Judge) listed(r Record) {
+	grant, err := v1alpha1.ParseGrant(r.Node.Annotations)
+	if err != nil || grant == nil || j.policies[grant.Policy] == nil || j.policies[grant.Policy].last == nil {
+		return // others have said so
+	}
+	p := j.policies[grant.Policy]
+	entries := p.last.Status.Grants
+	if !p.taken[grant.Seq] && !slices.ContainsFunc(entries, func(e v1alpha1.LedgerEntry) bool {
+		return e.Node == r.Name && e.Seq == grant.Seq && (e.NodeUID == "" || e.NodeUID == r.Node.UID)
+	}) {
+		j.accuse(r.At, Ledger, "node %s begins grant %d of policy %s, whose ledger has %v", r.Name, grant.Seq, grant.Policy, entries)
 	}
 }
 

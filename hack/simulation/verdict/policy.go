@@ -21,7 +21,7 @@ const longestGrant = 24 * time.Hour
 func (j *Judge) policy(r Record) {
 	p := j.policies[r.Name]
 	if p == nil {
-		p = &policy{given: map[int64]string{}}
+		p = &policy{given: map[int64]string{}, taken: map[int64]bool{}}
 		j.policies[r.Name] = p
 	}
 	before := p.last
@@ -37,6 +37,11 @@ func (j *Judge) policy(r Record) {
 	}
 	if before != nil && !r.Gone {
 		j.grants(r, before)
+	}
+	if before != nil && r.By == Admin {
+		for _, e := range before.Status.Grants {
+			p.taken[e.Seq] = p.taken[e.Seq] || !slices.Contains(r.Policy.Status.Grants, e)
+		}
 	}
 	for _, e := range r.Policy.Status.Grants {
 		p.given[e.Seq] = e.BootID

@@ -53,6 +53,7 @@ const (
 	Ownership   Rule = "no cordon of an administrator is undone"
 	Window      Rule = "nothing is granted outside of a window"
 	Fence       Rule = "a grant is for one boot of one machine"
+	Ledger      Rule = "nobody begins outside the ledger"
 	Convergence Rule = "it converges once faults end"
 )
 

@@ -128,6 +128,11 @@ func joins(name, boot string) func(*story) {
 	}
 }
 
+// wiped is a status without its ledger.
+func wiped(by string) func(*story) {
+	return func(s *story) { s.policy(by, func(p *v1alpha1.RebootPolicy) { p.Status.Grants = nil }) }
+}
+
 // policyGone takes the policy away; policyAnew makes another one of its name.
 func policyGone(s *story) {
 	s.now = s.now.Add(time.Second)
@@ -236,16 +241,24 @@ func TestCheck(t *testing.T) {
 		story []func(*story)
 		want  []Rule
 	}{
-		"a Node that is deleted past the point of no return":       {[]func(*story){staged, grant("a", 1), drains("a", 1), commits("a", 1), deleted("a"), host("a", Rebooted)}, nil},
-		"a Node that is deleted before it":                         {[]func(*story){staged, grant("a", 1), drains("a", 1), deleted("a"), host("a", Rebooted)}, []Rule{Need}},
-		"a host that goes down long after its Node":                {[]func(*story){staged, grant("a", 1), drains("a", 1), commits("a", 1), deleted("a"), passes(time.Hour), host("a", Rebooted)}, []Rule{Need}},
-		"a Node that is deleted disrupts nothing":                  {[]func(*story){grant("a", 1), drains("a", 1), deleted("a"), grant("b", 2), drains("b", 2)}, nil},
-		"another host of the same name needs nothing":              {[]func(*story){staged, host("a", Scrapped), grant("a", 1), drains("a", 1), host("a", Rebooted)}, []Rule{Need}},
-		"a boot that the grant was given to":                       {[]func(*story){joins("a", "1"), ledger("a", 1, "1"), carries("a", 1), drains("a", 1)}, nil},
-		"another boot under the grant":                             {[]func(*story){joins("a", "1"), ledger("a", 1, "1"), deleted("a"), joins("a", "2"), carries("a", 1), drains("a", 1)}, []Rule{Fence}},
-		"a grant of a policy that is being deleted":                {[]func(*story){policyDeleting, grant("a", 1)}, []Rule{Window}},
-		"a grant that was given before":                            {[]func(*story){grant("a", 1), policyDeleting, drains("a", 1)}, nil},
-		"a node begins for a policy that is gone":                  {[]func(*story){grant("a", 1), policyGone, drains("a", 1)}, []Rule{Limit}},
+		"a Node that is deleted past the point of no return": {[]func(*story){staged, grant("a", 1), drains("a", 1), commits("a", 1), deleted("a"), host("a", Rebooted)}, nil},
+		"a Node that is deleted before it":                   {[]func(*story){staged, grant("a", 1), drains("a", 1), deleted("a"), host("a", Rebooted)}, []Rule{Need}},
+		"a host that goes down long after its Node":          {[]func(*story){staged, grant("a", 1), drains("a", 1), commits("a", 1), deleted("a"), passes(time.Hour), host("a", Rebooted)}, []Rule{Need}},
+		"a Node that is deleted disrupts nothing":            {[]func(*story){grant("a", 1), drains("a", 1), deleted("a"), grant("b", 2), drains("b", 2)}, nil},
+		"another host of the same name needs nothing":        {[]func(*story){staged, host("a", Scrapped), grant("a", 1), drains("a", 1), host("a", Rebooted)}, []Rule{Need}},
+		"a boot that the grant was given to":                 {[]func(*story){joins("a", "1"), ledger("a", 1, "1"), carries("a", 1), drains("a", 1)}, nil},
+		"another boot under the grant":                       {[]func(*story){joins("a", "1"), ledger("a", 1, "1"), deleted("a"), joins("a", "2"), carries("a", 1), drains("a", 1)}, []Rule{Fence}},
+		"a grant of a policy that is being deleted":          {[]func(*story){policyDeleting, grant("a", 1)}, []Rule{Window}},
+		"a grant that was given before":                      {[]func(*story){grant("a", 1), policyDeleting, drains("a", 1)}, nil},
+		"a node begins for a policy that is gone":            {[]func(*story){grant("a", 1), policyGone, drains("a", 1)}, []Rule{Limit}},
+		"a node that begins without an entry":                {[]func(*story){carries("a", 1), drains("a", 1)}, []Rule{Ledger}},
+		"a node that begins what was released":               {[]func(*story){grant("a", 1), wiped(manager), drains("a", 1)}, []Rule{Ledger}},
+		"a node that begins what an administrator wiped":     {[]func(*story){grant("a", 1), wiped(Admin), drains("a", 1)}, nil},
+		"an entry that was made for another Node": {
+			[]func(*story){grant("a", 1), func(s *story) {
+				s.policy(manager, func(p *v1alpha1.RebootPolicy) { p.Status.Grants[0].NodeUID = "another" })
+			}, drains("a", 1)}, []Rule{Ledger},
+		},
 		"a policy that is made anew has a limit":                   {[]func(*story){policyGone, policyAnew, grant("a", 1), grant("b", 2), drains("a", 1), drains("b", 2)}, []Rule{Limit}},
 		"a ledger takes a grant back after the window":             {[]func(*story){window("00:00", time.Hour, "UTC"), carries("a", 1), passes(2 * time.Hour), ledger("a", 1, "1")}, nil},
 		"a ledger has another number than the node after a window": {[]func(*story){window("00:00", time.Hour, "UTC"), carries("a", 1), passes(2 * time.Hour), ledger("a", 2, "1")}, []Rule{Window}},
