@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
@@ -49,9 +51,13 @@ func (r *reboots) run(ctx context.Context) error {
 	for i := range list.Items {
 		r.nodes[list.Items[i].Name] = r.stand(&list.Items[i])
 	}
-	options := selected()
-	options.ResourceVersion = list.ResourceVersion
-	changes, err := r.lab.kube.CoreV1().Nodes().Watch(ctx, options)
+	// The API server ends the watch of one who is slow, as this process may be while thousands of nodes begin to need a reboot.
+	changes, err := watchtools.NewRetryWatcherWithContext(ctx, list.ResourceVersion, &cache.ListWatch{
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.LabelSelector = selected().LabelSelector
+			return r.lab.kube.CoreV1().Nodes().Watch(ctx, options)
+		},
+	})
 	if err != nil {
 		return fmt.Errorf("watching nodes: %w", err)
 	}
