@@ -15,10 +15,12 @@ import (
 func TestConverge_AdoptsWhatTheNodeItselfSays(t *testing.T) {
 	for name, tc := range map[string]struct {
 		over    bool
+		gone    bool
 		adopted bool
 	}{
 		"the grant stands: the status was lost":            {adopted: true},
 		"the grant is over: another leader has seen to it": {over: true},
+		"the Node is gone: nobody acts on its grant":       {gone: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t, 2*needy, clock.RealClock{})
@@ -33,6 +35,11 @@ func TestConverge_AdoptsWhatTheNodeItselfSays(t *testing.T) {
 				grant.State = v1alpha1.GrantFinished
 				node.Annotations[v1alpha1.AnnotationGrant] = grant.String()
 				s.put(t, node)
+			}
+			if tc.gone {
+				if err := s.nodes.Delete(s.node(e.Node)); err != nil {
+					t.Fatal(err)
+				}
 			}
 			s.policy.Status.Grants = s.policy.Status.Grants[1:]
 			s.pass(t)

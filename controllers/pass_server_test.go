@@ -150,6 +150,9 @@ func (s *server) List(_ context.Context, list client.ObjectList, options ...clie
 
 func (s *server) Get(_ context.Context, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
 	s.read = append(s.read, key.Name)
+	if _, there, _ := s.nodes.GetByKey(key.Name); !there {
+		return apierrors.NewNotFound(corev1.Resource("nodes"), key.Name)
+	}
 	s.node(key.Name).DeepCopyInto(object.(*corev1.Node))
 	return nil
 }

@@ -37,7 +37,7 @@ func TestConverge_MarksGiveWayToASlotThatWaits(t *testing.T) {
 	}
 }
 
-// lagging is a cache that has not heard of what happened to one Node.
+// lagging is a cache that has not heard of what happened to one Node, or that it is gone.
 type lagging struct {
 	shelf
 
@@ -45,13 +45,8 @@ type lagging struct {
 }
 
 func (l lagging) List() []any {
-	objects := l.shelf.List()
-	for i, object := range objects {
-		if object.(*corev1.Node).Name == l.old.Name {
-			objects[i] = l.old
-		}
-	}
-	return objects
+	objects := slices.DeleteFunc(l.shelf.List(), func(object any) bool { return object.(*corev1.Node).Name == l.old.Name })
+	return append(objects, l.old)
 }
 
 // The bell goes by the cache, and by the Node itself where the API server says that the cache is behind.

@@ -131,15 +131,15 @@ type LedgerEntry struct {
 	// node is the name of the Node.
 	// +kubebuilder:validation:MaxLength=253
 	Node string `json:"node"`
-	// seq is the grant's sequence number. The first is 1.
-	// +kubebuilder:validation:Minimum=1
-	Seq int64 `json:"seq"`
 	// nodeUID is that Node's metadata.uid: a Node that is registered anew under the name is another one, and has no part in
 	// this grant. Absent: whichever has the name.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=64
 	NodeUID types.UID `json:"nodeUID,omitempty"`
+	// seq is the grant's sequence number. The first is 1.
+	// +kubebuilder:validation:Minimum=1
+	Seq int64 `json:"seq"`
 	// bootID is the boot the grant was given for: it dies with it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
