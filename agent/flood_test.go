@@ -40,7 +40,7 @@ func reconciles() (sum int) {
 // flooded measures what a flood leaves behind, after a tenth of it: nothing, and nothing is asked of the API server.
 func (m *machine) flooded(what string, one func(i int)) (decided int) {
 	GinkgoHelper()
-	size := times("FLOOD", 200)
+	size := footprint.Times("FLOOD", 200)
 	for i := range size / 10 {
 		one(i)
 	}
@@ -89,7 +89,7 @@ var _ = Describe("A flood", func() {
 
 	It("of what logind tells is decided about in fewer passes than there are signals", func(ctx SpecContext) {
 		m := asking(ctx)
-		size := times("FLOOD", 200)
+		size := footprint.Times("FLOOD", 200)
 		decided := m.flooded("signals of logind about inhibitors", func(int) { m.logind.SetInhibitors() })
 		Expect(decided).To(BeNumerically("<=", size))
 
@@ -145,7 +145,7 @@ var _ = Describe("A flood", func() {
 		m.tune = func(config *rest.Config) { config.QPS = 0 } // the agent's own limit
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("False UpToDate"))
-		begin, size := time.Now(), times("FLOOD", 200)
+		begin, size := time.Now(), footprint.Times("FLOOD", 200)
 		for i := range size {
 			Expect(m.engine.Emit(hosttest.NeedReboot(fmt.Sprintf("5000.%d.0", i)))).To(Succeed())
 			Expect(m.engine.Emit(hosttest.Idle())).To(Succeed())

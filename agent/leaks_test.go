@@ -3,10 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
-	"strconv"
-	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -21,40 +18,18 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/limits/footprint"
 )
 
-// muffled is the log of the suite. It keeps nothing while a spec measures the heap.
-type muffled struct {
-	to    io.Writer
-	quiet atomic.Bool
-}
-
-// Write implements io.Writer.
-func (m *muffled) Write(line []byte) (int, error) {
-	if m.quiet.Load() {
-		return len(line), nil
-	}
-	return m.to.Write(line)
-}
-
 // measured is a machine whose agent leaves nothing behind in this very process: no log, no list of its requests, and no pauses
 // between requests.
 func measured(ctx context.Context, spec v1alpha1.RebootPolicySpec) *machine {
 	GinkgoHelper()
-	logs.quiet.Store(true)
-	DeferCleanup(func() { logs.quiet.Store(false) })
+	logs.Quiet.Store(true)
+	DeferCleanup(func() { logs.Quiet.Store(false) })
 	m := newMachine(ctx, spec)
 	m.tune = func(config *rest.Config) {
 		config.RateLimiter = flowcontrol.NewFakeAlwaysRateLimiter()
 		m.requests.countOnly = true
 	}
 	return m
-}
-
-// times is how often: what a variable says, or few.
-func times(variable string, few int) int {
-	if n, err := strconv.Atoi(os.Getenv(variable)); err == nil {
-		return n
-	}
-	return few
 }
 
 // stays expects that nothing has grown but by what is allowed, as soon as what ends has ended.
@@ -137,7 +112,7 @@ var _ = Describe("An agent that goes through reboot after reboot", func() {
 		m.start(ctx)
 		m.tightBudget(ctx)
 		a := &attempts{machine: m}
-		cycles := times("REBOOTS", 10)
+		cycles := footprint.Times("REBOOTS", 10)
 		through := func(cycles int) footprint.Footprint {
 			for range cycles {
 				a.cycle(ctx)

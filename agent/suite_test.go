@@ -24,7 +24,7 @@ var (
 	// api is an administrator's client, without a cache.
 	api client.Client
 	// logs are what the agents log.
-	logs = &muffled{to: GinkgoWriter}
+	logs = &footprint.Log{To: GinkgoWriter}
 )
 
 func TestAgent(t *testing.T) {

@@ -54,7 +54,7 @@ func sumOf(family, controller string) (sum float64) {
 var _ = Describe("A flood", func() {
 	// putOff is how many decisions are made because of what was put off before: a status whose counts alone had changed.
 	const putOff = 2
-	size := func() int { return times("FLOOD", 200) }
+	size := func() int { return footprint.Times("FLOOD", 200) }
 
 	// flooded measures what a flood leaves behind, after a tenth of it, and how many decisions it caused.
 	flooded := func(what string, one func(i int)) (decided int) {

@@ -2,10 +2,6 @@ package controllers_test
 
 import (
 	"fmt"
-	"io"
-	"os"
-	"strconv"
-	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -18,26 +14,12 @@ import (
 // allowedHeap is by how much the heap may differ between two moments, in bytes.
 const allowedHeap = 1 << 20
 
-// muffled is the log of the suite. It keeps nothing while a spec measures the heap.
-type muffled struct {
-	to    io.Writer
-	quiet atomic.Bool
-}
-
-// Write implements io.Writer.
-func (m *muffled) Write(line []byte) (int, error) {
-	if m.quiet.Load() {
-		return len(line), nil
-	}
-	return m.to.Write(line)
-}
-
 // measures keeps this suite from remembering what its managers log and ask for, until the end of the spec.
 func measures() {
-	logs.quiet.Store(true)
+	logs.Quiet.Store(true)
 	requests.keep(false)
 	DeferCleanup(func() {
-		logs.quiet.Store(false)
+		logs.Quiet.Store(false)
 		requests.keep(true)
 	})
 }
@@ -61,21 +43,13 @@ func stays(before footprint.Footprint) footprint.Footprint {
 	return after
 }
 
-// times is how often: what a variable says, or few.
-func times(variable string, few int) int {
-	if n, err := strconv.Atoi(os.Getenv(variable)); err == nil {
-		return n
-	}
-	return few
-}
-
 var _ = Describe("A machine that is rebooted again and again", func() {
 	It("leaves nothing behind in the manager", func() {
 		f := makeFleet(1)
 		p := f.policy("workers")
 		measures()
 		name, boots := f.nodes[0], 1
-		cycles := times("REBOOTS", 50)
+		cycles := footprint.Times("REBOOTS", 50)
 		reboot := func(times int) footprint.Footprint {
 			for range times {
 				f.need(name)

@@ -29,7 +29,7 @@ var (
 	// now is the clock of every manager under test.
 	now = &shiftedClock{}
 	// logs are what they log.
-	logs = &muffled{to: GinkgoWriter}
+	logs = &footprint.Log{To: GinkgoWriter}
 )
 
 func TestControllers(t *testing.T) {
