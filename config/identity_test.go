@@ -20,7 +20,8 @@ var (
 		"metadata": object{
 			"labels": object{"reboot-operator.io/reboot-required": "true", "reboot-operator.io/os-id": "flatcar"},
 			"annotations": object{
-				"reboot-operator.io/objection": "{}", "reboot-operator.io/reboot-requested": nil, "reboot-operator.io/forget-need": nil,
+				"reboot-operator.io/objection": "{}", "reboot-operator.io/preflight-report": "{}",
+				"reboot-operator.io/reboot-requested": nil, "reboot-operator.io/forget-need": nil,
 			},
 		},
 		"status": object{"conditions": []object{
