@@ -29,11 +29,12 @@ func (f *fleet) compareDomains(a, b *Node) int {
 	return cmp.Or(compareBools(of == "", other == ""), cmp.Compare(of, other))
 }
 
-// lost are the nodes that were sent to reboot and did not come back in time.
+// lost are the nodes that did not come back in time from their reboot, or went down in their drain and did not end it in time.
 func lost(flights []Flight) map[string]bool {
 	names := map[string]bool{}
 	for _, t := range flights {
-		names[t.Entry.Node] = t.Rebooting() && !t.FailedAt.IsZero()
+		down := t.Rebooting() || t.Node != nil && !t.Node.Ready
+		names[t.Entry.Node] = down && !t.FailedAt.IsZero()
 	}
 	return names
 }

@@ -16,7 +16,8 @@ type Governor struct {
 	rules []rule
 	// names are all policies, also those that govern nothing.
 	names map[string]bool
-	// Invalid says, by policy, what is wrong with a selector. Such a policy governs nothing.
+	// Invalid says, by policy, what is wrong with a selector. Such a policy may mean any node: it governs all those that none
+	// of a higher priority selects, and reboots none of them. Else they would fall to a policy with other hours.
 	Invalid map[string]string
 }
 
@@ -24,6 +25,8 @@ type rule struct {
 	policy   string
 	priority int32
 	selector labels.Selector
+	// unreadable tells that the selector stands for one that cannot be read.
+	unreadable bool
 }
 
 // NewGovernor compiles the selectors of all policies. Policies that are being deleted govern nothing any more.
@@ -38,15 +41,12 @@ func NewGovernor(policies []v1alpha1.RebootPolicy) Governor {
 		selector, err := selectorOf(p.Spec.NodeSelector)
 		if err != nil {
 			g.Invalid[p.Name] = fmt.Sprintf("spec.nodeSelector: %v", err)
-			continue
+			selector = labels.Everything()
 		}
-		g.rules = append(g.rules, rule{policy: p.Name, priority: p.Spec.Priority, selector: selector})
+		g.rules = append(g.rules, rule{policy: p.Name, priority: p.Spec.Priority, selector: selector, unreadable: err != nil})
 	}
 	slices.SortFunc(g.rules, func(a, b rule) int {
-		if a.priority != b.priority {
-			return int(b.priority) - int(a.priority)
-		}
-		return cmp.Compare(a.policy, b.policy)
+		return cmp.Or(cmp.Compare(b.priority, a.priority), compareBools(!a.unreadable, !b.unreadable), cmp.Compare(a.policy, b.policy))
 	})
 	return g
 }
@@ -85,6 +85,9 @@ func (g Governor) Govern(set map[string]string) Governance {
 		return Governance{}
 	}
 	highest := g.rules[first]
+	if highest.unreadable {
+		return Governance{Policy: highest.policy}
+	}
 	var others []string
 	for _, r := range g.rules[first+1:] {
 		if r.priority < highest.priority {

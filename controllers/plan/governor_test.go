@@ -53,8 +53,14 @@ func TestGovernor_Govern(t *testing.T) {
 		"a policy that is being deleted governs nothing": {
 			[]*v1alpha1.RebootPolicy{policy("a", gone, priority(1)), policy("b")}, db, plan.Governance{Policy: "b"},
 		},
-		"a policy with a selector that cannot be read governs nothing": {
-			[]*v1alpha1.RebootPolicy{policy("a", broken, priority(1)), policy("b")}, db, plan.Governance{Policy: "b"},
+		"a policy with a selector that cannot be read may mean any node": {
+			[]*v1alpha1.RebootPolicy{policy("a", broken, priority(1)), policy("b")}, db, plan.Governance{Policy: "a"},
+		},
+		"but none that a higher priority selects": {
+			[]*v1alpha1.RebootPolicy{policy("a", broken), policy("b", priority(1))}, db, plan.Governance{Policy: "b"},
+		},
+		"beside others of its priority it is the one to be mended": {
+			[]*v1alpha1.RebootPolicy{policy("a"), policy("b", broken)}, db, plan.Governance{Policy: "b"},
 		},
 	}
 	for name, tc := range cases {
@@ -68,8 +74,11 @@ func TestGovernor_Govern(t *testing.T) {
 	t.Run("the policy hears what is wrong with its selector", func(t *testing.T) {
 		want := `spec.nodeSelector: "Near" is not a valid label selector operator`
 		p := one(policy("workers", broken), needy("worker-1")).plan()
-		if p.Invalid != want || len(p.Granted)+len(p.Decisions) > 0 || p.Counts.Selected != 0 {
+		if p.Invalid != want || len(p.Granted) > 0 {
 			t.Errorf("invalid: %q; want %q. %+v", p.Invalid, want, p)
+		}
+		if diff := cmp.Diff(map[string]string{"worker-1": "Invalid: policy workers: " + want}, refusals(p)); diff != "" {
+			t.Errorf("and so do the nodes that it may mean (-want +got):\n%s", diff)
 		}
 	})
 }
