@@ -38,6 +38,10 @@ func statusOf(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State, now ti
 		c.LastTransitionTime = metav1.NewTime(now)
 		meta.SetStatusCondition(&status.Conditions, c)
 	}
+	if _, resumed := policy.Annotations[v1alpha1.AnnotationResume]; resumed {
+		// Failures count from here, also where the policy had not halted.
+		meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionHalted).LastTransitionTime = metav1.NewTime(now)
+	}
 	return status
 }
 

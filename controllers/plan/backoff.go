@@ -15,7 +15,7 @@ const (
 
 // backingOff holds a node back after an attempt that failed: 5 minutes, doubling to 6 hours, until a reboot succeeds.
 func backingOff(f *fleet, n *Node) *Objection {
-	until, why := n.backOff()
+	until, why := f.backOff(n)
 	if !f.Now.Before(until) {
 		return nil
 	}
@@ -24,7 +24,7 @@ func backingOff(f *fleet, n *Node) *Objection {
 	return o
 }
 
-func (n *Node) backOff() (until time.Time, why string) {
+func (f *fleet) backOff(n *Node) (until time.Time, why string) {
 	if g := n.Grant; g != nil && g.State == v1alpha1.GrantCancelled && g.Reason == v1alpha1.ReasonAgentSilent {
 		return g.At.Add(silentBackOff), "the agent did not act on the last grant"
 	}
@@ -32,7 +32,7 @@ func (n *Node) backOff() (until time.Time, why string) {
 		return n.Grant.At.Add(hookBackOff), lastFailed(n.Grant.Reason, n.Grant.Message)
 	}
 	if p := n.Progress; n.failed() {
-		return p.At.Add(backOffAfter(p.Failures)), lastFailed(p.Reason, p.Message)
+		return f.toldAt(n, p.At.Time).Add(backOffAfter(p.Failures)), lastFailed(p.Reason, p.Message)
 	}
 	return time.Time{}, ""
 }

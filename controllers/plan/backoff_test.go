@@ -40,6 +40,18 @@ func TestReboots_BackOff(t *testing.T) {
 	}
 }
 
+// A clock that is ahead holds its node back for no longer than any other: the back-off counts from the grant.
+func TestReboots_BackOffOfAClockThatIsAhead(t *testing.T) {
+	s := one(policy("workers"), needy("worker-1", grant(1, v1alpha1.GrantActive),
+		progress(1, v1alpha1.PhaseAborted, phaseAt(365*24*time.Hour), failed(1, v1alpha1.ReasonDrainTimedOut, ""))))
+	for after, want := range map[time.Duration]int{5*time.Minute - time.Second: 0, 5 * time.Minute: 1} {
+		s.now = evening.Add(after)
+		if p := s.plan(); len(p.Granted) != want {
+			t.Errorf("%s after the grant: granted %v, decisions %v", after, p.Granted, p.Decisions)
+		}
+	}
+}
+
 // A node whose before-hooks said no gives its slot to others for a quarter of an hour.
 func TestReboots_HookBackOff(t *testing.T) {
 	s := one(policy("workers", failuresMax(3)),

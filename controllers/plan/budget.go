@@ -112,10 +112,7 @@ func (b *budget) holders() string {
 		names = append(names, name+" ("+why+")")
 	}
 	slices.Sort(names)
-	if len(names) > 5 {
-		names = append(names[:5], fmt.Sprintf("and %d more", len(b.used)-5))
-	}
-	return list(names)
+	return someOf(names)
 }
 
 func why(n *Node) string {

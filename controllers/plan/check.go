@@ -225,3 +225,12 @@ func objection(reason v1alpha1.Reason, format string, args ...any) *Objection {
 func instant(t time.Time) string { return t.UTC().Format("Mon 2006-01-02 15:04:05 UTC") }
 
 func list(names []string) string { return strings.Join(names, ", ") }
+
+// someOf names the first few: an event has a kilobyte for its note, and a fleet thousands of names.
+func someOf(names []string) string {
+	const most = 5
+	if len(names) <= most {
+		return list(names)
+	}
+	return fmt.Sprintf("%s, and %d more", list(names[:most]), len(names)-most)
+}

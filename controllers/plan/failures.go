@@ -32,7 +32,7 @@ func (f *fleet) halt() Halt {
 	failed := f.failedSince(f.failuresCountFrom(stands))
 	if most := f.Policy.Spec.FailuresMaxOrDefault(); len(failed) >= int(most) {
 		return Halt{Halted: true, Reason: v1alpha1.ReasonTooManyFailures, Message: fmt.Sprintf(
-			"%s failed since the last success (failures.max is %d): %s", nodes(len(failed)), most, list(failed))}
+			"%s failed since the last success (failures.max is %d): %s", nodes(len(failed)), most, someOf(failed))}
 	}
 	return quiet(stands)
 }
@@ -72,7 +72,7 @@ func (f *fleet) failedSince(from time.Time) []string {
 		case !n.NeedsReboot():
 		case n.hookRefused() && n.Grant.At.After(from):
 			failed = append(failed, n.Name+" ("+string(n.Grant.Reason)+")")
-		case n.failed() && n.Progress.At.After(from):
+		case n.failed() && f.toldAt(n, n.Progress.At.Time).After(from):
 			failed = append(failed, n.Name+" ("+string(n.Progress.Reason)+")")
 		}
 	}

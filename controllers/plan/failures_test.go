@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +22,12 @@ func failuresMax(n int32) func(*v1alpha1.RebootPolicy) {
 func TestReboots_Halt(t *testing.T) {
 	drainFailed := func(at time.Duration) func(*host) {
 		return progress(1, v1alpha1.PhaseAborted, phaseAt(at), failed(1, v1alpha1.ReasonDrainTimedOut, "db-0 stays"))
+	}
+	allFailed := func(size int) (hosts []*host) {
+		for i := range size {
+			hosts = append(hosts, needy(fmt.Sprintf("worker-%d", i+1), drainFailed(-minute)))
+		}
+		return hosts
 	}
 	stands := func(is bool, reason v1alpha1.Reason, message string, since time.Duration) func(*v1alpha1.RebootPolicy) {
 		c := metav1.Condition{Type: v1alpha1.ConditionHalted, Status: metav1.ConditionFalse, Reason: string(reason), Message: message}
@@ -57,6 +64,20 @@ func TestReboots_Halt(t *testing.T) {
 		"one failed, one may": {
 			one(workers(most(1)), needy("a", drainFailed(-minute))),
 			haltedBy("1 node failed since the last success (failures.max is 1): a (DrainTimedOut)"),
+		},
+		"more failed than anybody reads": {
+			one(workers(most(3)), allFailed(7)...),
+			haltedBy("7 nodes failed since the last success (failures.max is 3): worker-1 (DrainTimedOut), worker-2 (DrainTimedOut), " +
+				"worker-3 (DrainTimedOut), worker-4 (DrainTimedOut), worker-5 (DrainTimedOut), and 2 more"),
+		},
+		"a clock that is a day ahead: it failed after its grant": {
+			one(workers(most(1)), needy("a", grant(1, v1alpha1.GrantActive, cancelledAt(-minute, "")), drainFailed(24*time.Hour))),
+			haltedBy("1 node failed since the last success (failures.max is 1): a (DrainTimedOut)"),
+		},
+		"and a resume after the grant is one after the failure": {
+			one(workers(most(1), stands(false, v1alpha1.ReasonResumed, "resumed: mended", 0)),
+				needy("a", grant(1, v1alpha1.GrantActive, cancelledAt(-minute, "")), drainFailed(24*time.Hour))),
+			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: mended"},
 		},
 		"a node that failed many times is one node": {
 			one(workers(), needy("a", progress(1, v1alpha1.PhaseAborted, failed(9, v1alpha1.ReasonDrainTimedOut, "")))), healthy,
