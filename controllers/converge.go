@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
@@ -15,6 +13,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 )
 
 // maxRounds is how many plans one pass makes: finish, ledger, ring, and one that finds nothing left, with room to spare.
@@ -26,7 +25,7 @@ func (r *RebootPolicyReconciler) converge(ctx context.Context, s *state) (plan.P
 	if err := r.hold(ctx, s); err != nil {
 		return plan.Plan{}, err
 	}
-	tried := attempts{}
+	tried := map[string]plan.Action{}
 	for range maxRounds {
 		begun, rest := plan.Begin(s.Snapshot)
 		if r.applyFlights(ctx, s, begun, tried) {
@@ -35,11 +34,11 @@ func (r *RebootPolicyReconciler) converge(ctx context.Context, s *state) (plan.P
 		p := rest()
 		if !p.LedgerChanges() {
 			s.slotWaits = false
-			return p, errors.Join(tried.err(), r.finalize(ctx, s, p))
+			return p, r.finalize(ctx, s, p)
 		}
 		switch behind, err := r.confirmAdopted(ctx, s, p); {
 		case err != nil:
-			return p, errors.Join(tried.err(), err)
+			return p, err
 		case behind:
 			continue
 		}
@@ -48,48 +47,35 @@ func (r *RebootPolicyReconciler) converge(ctx context.Context, s *state) (plan.P
 			r.mark(ctx, s, p) // before the bell rings: the pods go somewhere within a second
 		}
 		if err := r.applyLedger(ctx, s, p); err != nil {
-			return p, errors.Join(tried.err(), err)
+			return p, err
 		}
 	}
-	return plan.Reboots(s.Snapshot), tried.err()
-}
-
-// attempt is what was tried on one Node in this pass, and how it went.
-type attempt struct {
-	action plan.Action
-	err    error
-}
-
-type attempts map[string]attempt
-
-func (a attempts) err() error {
-	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(a)) {
-		errs = append(errs, a[name].err)
+	p := plan.Reboots(s.Snapshot)
+	if p.LedgerChanges() { // unconfirmed, it must not be written with what is reported
+		return p, fmt.Errorf("deciding about policy %q: its nodes changed in each of %d rounds", s.Policy.Name, maxRounds)
 	}
-	return errors.Join(errs...)
+	return p, nil
 }
 
 // applyFlights writes what is due on Nodes, and tells whether it tried anything. A Node that refuses is not tried again
 // in this pass, and keeps nobody else waiting.
-func (r *RebootPolicyReconciler) applyFlights(ctx context.Context, s *state, p plan.Plan, tried attempts) bool {
+func (r *RebootPolicyReconciler) applyFlights(ctx context.Context, s *state, p plan.Plan, tried map[string]plan.Action) bool {
 	wrote := false
 	for _, t := range p.Flights {
-		if t.Action == plan.Wait || t.Action == plan.ReleaseEntry || tried[t.Entry.Node].action == t.Action {
+		if t.Action == plan.Wait || t.Action == plan.ReleaseEntry || tried[t.Entry.Node] == t.Action {
 			continue
 		}
-		wrote = true
-		err := r.applyFlight(ctx, s, p, t)
-		switch {
+		wrote, tried[t.Entry.Node] = true, t.Action
+		switch err := r.applyFlight(ctx, s, p, t); {
 		case apierrors.IsNotFound(err):
 			s.remove(t.Entry.Node)
-			err = nil
 		case apierrors.IsConflict(err):
-			// Somebody wrote the Node in between; its event brings the next pass.
+			// Somebody wrote the Node in between. That may have been a heartbeat, of which no event comes.
 			ctrl.LoggerFrom(ctx).V(1).Info("Lost a race for the node", "Node", klog.KRef("", t.Entry.Node), "step", t.Action)
-			err = nil
+			s.putOff(conflictPause)
+		default:
+			s.refused = errors.Join(s.refused, err)
 		}
-		tried[t.Entry.Node] = attempt{action: t.Action, err: err}
 	}
 	return wrote
 }
@@ -138,8 +124,8 @@ func (r *RebootPolicyReconciler) confirmAdopted(ctx context.Context, s *state, p
 			behind = true
 		case err != nil:
 			return false, err
-		case node.ResourceVersion != s.nodes[s.index[e.Node]].ResourceVersion:
-			s.replace(node)
+		case !new(plan.NodeOf(node)).Holds(e):
+			s.replace(snapshot.Trim(node))
 			behind = true
 		}
 	}

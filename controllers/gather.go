@@ -27,6 +27,10 @@ type state struct {
 	index map[string]int
 	// slotWaits tells that a slot is being handed over: what explains gives way to it.
 	slotWaits bool
+	// listed tells that the Nodes were listed live.
+	listed bool
+	// refused is what single Nodes did not take. It keeps nothing else from being done.
+	refused error
 	// later is after how long what was put off may be done; 0: nothing was.
 	later time.Duration
 }
@@ -36,6 +40,14 @@ func (s *state) putOff(later time.Duration) {
 	if s.later == 0 || later > 0 && later < s.later {
 		s.later = later
 	}
+}
+
+// conflictPause is how long to wait after somebody else's write to the policy.
+func (s *state) conflictPause() time.Duration {
+	if s.listed {
+		return listPause
+	}
+	return conflictPause
 }
 
 func newState(nodes []corev1.Node) *state {
@@ -114,8 +126,8 @@ func (r *RebootPolicyReconciler) policies(ctx context.Context) ([]v1alpha1.Reboo
 	return snapshot.Policies(ctx, r.Client)
 }
 
-// nodesFor reads the nodes from the cache, but live the first time this process decides about a policy: a leader before
-// it may have granted what the cache does not show yet.
+// nodesFor reads the nodes from the cache, but live until this process has once decided about a policy, and the ledger has what
+// it decided: a leader before it may have granted what the cache does not show yet.
 func (r *RebootPolicyReconciler) nodesFor(ctx context.Context, policy *v1alpha1.RebootPolicy) (*state, error) {
 	if r.adopted[policy.UID] {
 		return r.cachedNodes(ctx)
@@ -124,10 +136,11 @@ func (r *RebootPolicyReconciler) nodesFor(ctx context.Context, policy *v1alpha1.
 	if err != nil {
 		return nil, err
 	}
-	r.adopted[policy.UID] = true
 	// Whole Nodes have passed through this list and, before it, through the cache: more than all that stays of them.
 	debug.FreeOSMemory()
-	return newState(nodes), nil
+	s := newState(nodes)
+	s.listed = true
+	return s, nil
 }
 
 // cachedNodes reads the nodes as they are in the cache, without a copy of any where the cache lets one look: at thousands of

@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,8 +25,8 @@ const (
 )
 
 // writeConditions brings RebootPermitted up to date where status, reason or message differ; they permit nothing, so they
-// need no compare-and-swap: of the agent, which removes one when the need falls, the next pass hears. A node is not told what holds for a moment. It returns how
-// long to wait before the rest.
+// need no compare-and-swap: of the agent, which removes one when the need falls, the next pass hears. A node is not told what
+// holds for a moment, and one that refuses keeps no other waiting. It returns how long to wait before the rest.
 func (r *RebootPolicyReconciler) writeConditions(ctx context.Context, s *state, decisions []plan.Decision) (time.Duration, error) {
 	written := 0
 	for _, d := range decisions {
@@ -37,11 +38,21 @@ func (r *RebootPolicyReconciler) writeConditions(ctx context.Context, s *state, 
 			return conditionsPause, nil
 		}
 		written++
-		if err := r.writeCondition(ctx, s, s.nodes[i], d); err != nil {
+		switch err := r.writeCondition(ctx, s, s.nodes[i], d); {
+		case isRefusal(err):
+			s.refused = errors.Join(s.refused, err)
+		case err != nil:
 			return 0, err
 		}
 	}
 	return 0, nil
+}
+
+// isRefusal tells whether the API server, or a webhook, will not have this very write. Others may fare better; not so where
+// it is down, or has too much to do.
+func isRefusal(err error) bool {
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	return ok && status.ErrStatus.Code/100 == 4 && !apierrors.IsTooManyRequests(err)
 }
 
 // enough tells whether a pass has written as many conditions, or marks, as it may.

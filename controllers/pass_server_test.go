@@ -42,7 +42,11 @@ type server struct {
 	// were written before that bell.
 	rung          time.Time
 	read, written []string
-	reconciler    *RebootPolicyReconciler
+	// fault, where set, is what becomes of a write to an object. Nil: it is carried out.
+	fault func(name string) error
+	// beats tells that a kubelet writes its heartbeat between any two requests for a Node.
+	beats      bool
+	reconciler *RebootPolicyReconciler
 }
 
 // newServer has a policy all of whose slots are in use, and many nodes that know why they wait.
@@ -153,11 +157,30 @@ func (s *server) Get(_ context.Context, key client.ObjectKey, object client.Obje
 	if _, there, _ := s.nodes.GetByKey(key.Name); !there {
 		return apierrors.NewNotFound(corev1.Resource("nodes"), key.Name)
 	}
+	if s.beats {
+		s.version++
+		node := s.node(key.Name)
+		node.ResourceVersion = strconv.Itoa(s.version)
+		if err := s.nodes.Update(node); err != nil {
+			return err
+		}
+	}
 	s.node(key.Name).DeepCopyInto(object.(*corev1.Node))
 	return nil
 }
 
+// write is what becomes of a write to an object, before it is carried out.
+func (s *server) write(name string) error {
+	if s.fault == nil {
+		return nil
+	}
+	return s.fault(name)
+}
+
 func (s *server) Patch(_ context.Context, object client.Object, patch client.Patch, _ ...client.PatchOption) error {
+	if err := s.write(object.GetName()); err != nil {
+		return err
+	}
 	before, err := json.Marshal(s.node(object.GetName()))
 	if err != nil {
 		return err
@@ -202,6 +225,9 @@ func (w serverStatus) Patch(ctx context.Context, object client.Object, patch cli
 }
 
 func (w serverStatus) Update(_ context.Context, object client.Object, _ ...client.SubResourceUpdateOption) error {
+	if err := w.server.write(object.GetName()); err != nil {
+		return err
+	}
 	w.server.policy = object.(*v1alpha1.RebootPolicy).DeepCopy()
 	return nil
 }

@@ -4,6 +4,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -30,8 +32,13 @@ import (
 // reconcileTimeout bounds one pass; a pass that hangs must not outlive two leases.
 const reconcileTimeout = time.Minute
 
-// conflictPause lets the cache catch up with somebody else's write before the next decision.
-const conflictPause = 50 * time.Millisecond
+// conflictPause lets the cache catch up with somebody else's write before the next decision; listPause does where that lists
+// all nodes.
+const conflictPause, listPause = 50 * time.Millisecond, time.Second
+
+// errorPause and errorPauseMax space passes that end with an error. Time goes on meanwhile: windows open and close, and what
+// gates said grows old.
+const errorPause, errorPauseMax = 50 * time.Millisecond, 30 * time.Second
 
 // farAhead is the longest delay that is asked for: the next opening may be centuries away.
 const farAhead = 30 * 24 * time.Hour
@@ -83,17 +90,22 @@ func (r *RebootPolicyReconciler) Reconcile(ctx context.Context, req ctrl.Request
 	}
 	p, err := r.converge(ctx, s)
 	if err == nil {
+		r.adopted[s.Policy.UID] = true
 		err = r.report(ctx, s, p)
 	}
 	if apierrors.IsConflict(err) {
 		ctrl.LoggerFrom(ctx).V(1).Info("Lost a race for the policy; deciding again", "reason", err.Error())
-		return ctrl.Result{RequeueAfter: conflictPause}, nil
+		return ctrl.Result{RequeueAfter: s.conflictPause()}, nil
 	}
 	if err != nil {
-		return ctrl.Result{}, err
+		return ctrl.Result{}, errors.Join(err, s.refused)
 	}
 	observe(s.Policy, p, s.Window)
-	return ctrl.Result{RequeueAfter: r.wait(earlier(p.Next, r.askGates(ctx, s, p)), s.later)}, nil
+	next := earlier(p.Next, r.askGates(ctx, s, p))
+	if s.refused != nil {
+		return ctrl.Result{}, s.refused
+	}
+	return ctrl.Result{RequeueAfter: r.wait(next, s.later)}, nil
 }
 
 // wait turns the next instant, and what was put off, into a delay; 0 means until something changes.
@@ -138,7 +150,10 @@ func (r *RebootPolicyReconciler) SetupWithManager(mgr ctrl.Manager, edit ...func
 	r.wrote, r.estimates = map[types.UID]time.Time{}, map[types.UID]time.Time{}
 	r.cache = mgr.GetCache()
 	warm := true
-	options := controller.Options{MaxConcurrentReconciles: 1, EnableWarmup: &warm, ReconciliationTimeout: reconcileTimeout}
+	options := controller.Options{
+		MaxConcurrentReconciles: 1, EnableWarmup: &warm, ReconciliationTimeout: reconcileTimeout,
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](errorPause, errorPauseMax),
+	}
 	for _, e := range edit {
 		e(&options)
 	}

@@ -160,6 +160,15 @@ func (n *Node) entry() v1alpha1.LedgerEntry {
 	return v1alpha1.LedgerEntry{Node: n.Name, NodeUID: n.UID, Seq: p.Seq, BootID: p.BootID, At: p.At}
 }
 
+// Holds tells whether the node's record is the outstanding one of an entry that a ledger takes back.
+func (n *Node) Holds(e v1alpha1.LedgerEntry) bool {
+	if !n.Outstanding() {
+		return false
+	}
+	own := n.entry()
+	return own.NodeUID == e.NodeUID && own.Seq == e.Seq && own.BootID == e.BootID
+}
+
 // grant chooses among the nodes that need a reboot, and says why each other one waits.
 func (f *fleet) grant(p *Plan) map[string]*Objection {
 	objections := map[string]*Objection{}

@@ -1,0 +1,136 @@
+package controllers
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+)
+
+// once lets one write to an object fail.
+func once(name string, err error) func(string) error {
+	return func(written string) error {
+		if written != name {
+			return nil
+		}
+		defer func() { err = nil }()
+		return err
+	}
+}
+
+// A write that came just after a heartbeat of the kubelet is made again: no event tells of heartbeats.
+func TestReconcile_TriesAgainAfterAHeartbeat(t *testing.T) {
+	for name, begin := range map[string]func(t *testing.T, s *server, node string){
+		"the node is back": func(t *testing.T, s *server, _ string) { s.comeBack(t) },
+		"the grant is taken back": func(t *testing.T, s *server, node string) {
+			paused := s.node(node)
+			paused.Annotations[v1alpha1.AnnotationPaused] = "true"
+			s.put(t, paused)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t, 2*needy, clock.RealClock{})
+			node := s.policy.Status.Grants[0].Node
+			begin(t, s, node)
+			s.fault = once(node, apierrors.NewConflict(corev1.Resource("nodes"), node, errors.New("a heartbeat was first")))
+			result, err := s.reconciler.Reconcile(t.Context(), request(workers))
+			if err != nil || result.RequeueAfter != conflictPause {
+				t.Errorf("the next pass comes after %s (%v), want %s", result.RequeueAfter, err, conflictPause)
+			}
+			s.pass(t)
+			if e := s.policy.Status.Grants[0]; e.Node == node {
+				t.Errorf("the slot is kept: %+v", e)
+			}
+		})
+	}
+}
+
+// A Node that takes no write keeps no other waiting, nor the policy's status.
+func TestReconcile_ANodeThatRefusesKeepsNobodyWaiting(t *testing.T) {
+	waits := serverNode(2*slots, true, clock.RealClock{}.Now()).Name
+	for name, tc := range map[string]struct{ refuses func(*server) string }{
+		"to hear why it waits":      {func(*server) string { return waits }},
+		"to be put back in service": {func(s *server) string { return s.policy.Status.Grants[0].Node }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t, 2*needy, clock.RealClock{})
+			refuses := tc.refuses(s)
+			s.comeBack(t)
+			s.fault = func(written string) error {
+				if written == refuses {
+					return apierrors.NewForbidden(corev1.Resource("nodes"), written, errors.New("a webhook says no"))
+				}
+				return nil
+			}
+			s.policy.Spec.Pause = &v1alpha1.Pause{Reason: "holidays"}
+			var err error
+			for range 2 * needy / conditionsPerPass {
+				_, err = s.reconciler.Reconcile(t.Context(), request(workers))
+			}
+			if !apierrors.IsForbidden(err) {
+				t.Errorf("the pass ends with %v", err)
+			}
+			var untold []string
+			for i := range needy {
+				node := s.node(serverNode(i, true, s.reconciler.Clock.Now()).Name)
+				holds := slices.ContainsFunc(s.policy.Status.Grants, func(e v1alpha1.LedgerEntry) bool { return e.Node == node.Name })
+				if c := permittedOf(node); !holds && (c == nil || c.Reason != string(v1alpha1.ReasonPaused)) {
+					untold = append(untold, node.Name)
+				}
+			}
+			want := []string{refuses}
+			if refuses != waits {
+				want = nil // it holds its slot
+			}
+			if diff := cmp.Diff(want, untold); diff != "" {
+				t.Errorf("not told that the policy is paused (-want +got):\n%s", diff)
+			}
+			if s.policy.Status.Window.State != v1alpha1.WindowPaused {
+				t.Errorf("the status says %s", s.policy.Status.Window.State)
+			}
+		})
+	}
+}
+
+// A new leader goes by the Nodes themselves until its ledger has what stands on them: that its first write failed is no reason
+// to believe the cache.
+func TestReconcile_ListsLiveUntilTheLedgerKnows(t *testing.T) {
+	s := newServer(t, 2*needy, clock.RealClock{})
+	e := s.policy.Status.Grants[0]
+	behind := s.node(e.Node)
+	delete(behind.Annotations, v1alpha1.AnnotationGrant)
+	s.reconciler.shelf = lagging{shelf: s.nodes, old: behind}
+	s.reconciler.adopted = map[types.UID]bool{}
+	s.policy.Status.Grants = s.policy.Status.Grants[1:]
+	s.fault = once(workers, apierrors.NewInternalError(errors.New("etcd has no leader")))
+	if _, err := s.reconciler.Reconcile(t.Context(), request(workers)); err == nil {
+		t.Fatal("the status was written")
+	}
+	s.pass(t)
+	same := func(in v1alpha1.LedgerEntry) bool { return in.Node == e.Node && in.Seq == e.Seq }
+	if grants := s.policy.Status.Grants; len(grants) != slots || !slices.ContainsFunc(grants, same) {
+		t.Errorf("the ledger has %d entries, and that of %s is not one of them: %v", len(grants), e.Node, grants)
+	}
+}
+
+// Heartbeats change nothing about a grant that a ledger takes back: it is asked for once.
+func TestConverge_AdoptsBesideHeartbeats(t *testing.T) {
+	s := newServer(t, 2*needy, clock.RealClock{})
+	e := s.policy.Status.Grants[0]
+	s.policy.Status.Grants, s.beats = s.policy.Status.Grants[1:], true
+	s.pass(t)
+	if diff := cmp.Diff([]string{e.Node}, s.read); diff != "" {
+		t.Errorf("read live (-want +got):\n%s", diff)
+	}
+	if node := plan.NodeOf(s.node(e.Node)); !node.Holds(e) || node.Holds(v1alpha1.LedgerEntry{Seq: e.Seq + 1}) {
+		t.Errorf("its grant is %+v", node.Grant)
+	}
+}
