@@ -28,7 +28,7 @@ func Draw(seed uint64) Script {
 	d := process.NewDice(seed, "script")
 	s := Script{
 		Seed: seed, Pools: []string{"blue", "green"}, Begins: d.Between(0, 52*week), Faulty: d.Between(week, 3*week), Calm: 3 * week,
-		Foul: foul(d), Fair: process.Conditions{Latency: 20 * time.Millisecond, Lag: 500 * time.Millisecond, Gap: time.Second},
+		Foul: foul(d), Fair: process.Conditions{Latency: 20 * time.Millisecond, Lag: 500 * time.Millisecond, Gap: time.Second, Outrun: outrun},
 		Drain: d.Between(10*time.Second, 10*time.Minute), Stuck: pick(d, 0, 0, 0.1, 0.3), Boot: d.Between(30*time.Second, 20*time.Minute), Patience: time.Hour,
 	}
 	for i := range 5 + d.Below(4)*d.Below(4)*d.Below(5) {
@@ -44,11 +44,15 @@ func Draw(seed uint64) Script {
 func pick[T any](d *process.Dice, from ...T) T { return from[d.Below(len(from))] }
 
 // foul is how bad things are; in one seed of four requests are left alone.
+// outrun is how often a kubelet's heartbeat comes between a read and its write, when all is well otherwise, too: more often than
+// ever on real machines.
+const outrun = 0.05
+
 func foul(d *process.Dice) process.Conditions {
 	how := pick(d, 0, 0.3, 1, 3)
 	return process.Conditions{
 		Latency: d.Between(time.Millisecond, 2*time.Second), Lag: d.Between(time.Millisecond, 20*time.Second),
-		Refused: 0.03 * how, Lost: 0.02 * how, Late: 0.01 * how, Crash: 0.004 * how, Drop: 0.02 * how, Gap: 3 * time.Minute,
+		Refused: 0.03 * how, Lost: 0.02 * how, Late: 0.01 * how, Crash: 0.004 * how, Drop: 0.02 * how, Gap: 3 * time.Minute, Outrun: outrun,
 	}
 }
 

@@ -68,6 +68,9 @@ func (l line) deliver(w Conditions, what string, writes bool, effect func() erro
 		return fmt.Errorf("%s: connection refused", what)
 	case l.dice.Chance(w.Refused):
 		return l.refuse(what, writes)
+	case writes && l.dice.Chance(w.Outrun):
+		l.counts.Add("heartbeats between a read and its write")
+		return conflict(what)
 	case writes && l.dice.Chance(w.Late):
 		l.counts.Add("writes that came late")
 		l.late(effect)
@@ -96,6 +99,10 @@ func (l line) refuse(what string, writes bool) error {
 		return apierrors.NewInternalError(fmt.Errorf("%s: etcdserver: leader changed", what))
 	}
 	l.counts.Add("409 without a reason")
+	return conflict(what)
+}
+
+func conflict(what string) error {
 	return apierrors.NewConflict(schema.GroupResource{Resource: "objects"}, what, errors.New("the object has been modified"))
 }
 

@@ -15,6 +15,8 @@ type Conditions struct {
 	// Refused requests end with an error and have no effect; Lost ones have it, and the answer is lost; Late ones have it
 	// after their sender has given up.
 	Refused, Lost, Late float64
+	// Outrun writes find that a kubelet's heartbeat came between: they have no effect, and of heartbeats nobody is told.
+	Outrun float64
 	// Crash ends the process before or after a request.
 	Crash float64
 	// Drop breaks a watch, for at most Gap.
