@@ -89,7 +89,7 @@ func (c *cluster) applyFlights(name string, p plan.Plan, tried map[string]plan.A
 		}
 		tried[t.Entry.Node], wrote = t.Action, true
 		if c.chance(50) {
-			c.woken[name] = true // a lost race: the event of who won it brings the next pass
+			c.woken[name] = true // a lost race: the next pass follows at once
 			continue
 		}
 		s := c.snapshot(name)
