@@ -29,8 +29,12 @@ func once(name string, err error) func(string) error {
 // A write that came just after a heartbeat of the kubelet is made again: no event tells of heartbeats.
 func TestReconcile_TriesAgainAfterAHeartbeat(t *testing.T) {
 	for name, begin := range map[string]func(t *testing.T, s *server, node string){
-		"the node is back": func(t *testing.T, s *server, _ string) { s.comeBack(t) },
+		"the node is back": func(t *testing.T, s *server, _ string) {
+			t.Helper()
+			s.comeBack(t)
+		},
 		"the grant is taken back": func(t *testing.T, s *server, node string) {
+			t.Helper()
 			paused := s.node(node)
 			paused.Annotations[v1alpha1.AnnotationPaused] = "true"
 			s.put(t, paused)
