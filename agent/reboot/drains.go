@@ -78,7 +78,8 @@ func (d *Drains) progress(status drain.Status) {
 	d.last.Deleted, d.last.Remaining = d.last.deletedBefore+status.Deleted, status.Remaining-status.Deleting
 }
 
-// ended takes in how the drain ended. One that was stopped leaves nothing behind.
+// ended takes in how the drain ended. What one that was stopped has found out still counts: the write for which it was stopped
+// may fail, and is decided on anew.
 func (d *Drains) ended(err error, stopped bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -90,7 +91,8 @@ func (d *Drains) ended(err error, stopped bool) {
 	case ok:
 		end.State, end.Message = DrainUndrainable, pods(undrainable.Pods)
 	case stopped:
-		d.last, end = attempt{}, Drain{}
+		end = d.last.Drain
+		end.State = DrainStopped
 	default:
 		end.State, end.Message = DrainFailed, fmt.Sprintf("The last error was: %v.", err)
 		end.Failures, end.FailedAt = d.last.Failures+1, d.clock.Now()

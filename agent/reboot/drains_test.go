@@ -98,7 +98,7 @@ func TestDrains_EndOfADrain(t *testing.T) {
 					tc.want.FailedAt = d.clock.Now()
 				case DrainDone:
 					tc.want.DoneAt = d.clock.Now()
-				case DrainNone, DrainRunning, DrainUndrainable:
+				case DrainNone, DrainRunning, DrainUndrainable, DrainStopped:
 				}
 				d.mustBe(t, 1, tc.want)
 				d.mustBe(t, 2, Drain{})
@@ -170,12 +170,15 @@ func TestDrains_Stop(t *testing.T) {
 		if err := d.stop(t.Context()); err != nil {
 			t.Errorf("stopping nothing: %v", err)
 		}
+		f.says = []drain.Status{{Remaining: 5, Evicted: 1, Deleted: 2}}
 		d.mustRun(t, 1)
 		if err := d.stop(t.Context()); err != nil {
 			t.Error(err)
 		}
-		d.mustBe(t, 1, Drain{})
+		d.mustBe(t, 1, Drain{State: DrainStopped, Message: "5 pods are left on the node.", Evicted: true, Deleted: 2, Remaining: 5})
 		d.mustRun(t, 1)
+		d.mustBe(t, 1, Drain{State: DrainRunning, Message: "5 pods are left on the node.", Evicted: true, Deleted: 4, Remaining: 5})
+		f.says = nil
 		d.mustRun(t, 2)
 		d.mustBe(t, 1, Drain{})
 		d.mustBe(t, 2, Drain{State: DrainRunning})

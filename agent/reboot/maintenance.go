@@ -44,7 +44,7 @@ func drainProgress(o Observation) []corev1.NodeCondition {
 		return []corev1.NodeCondition{condition(corev1.NodeDrainInProgress, corev1.ConditionTrue, v1alpha1.EventDraining, leaving)}
 	case DrainDone:
 		return emptied(o)
-	case DrainNone, DrainUndrainable, DrainFailed:
+	case DrainNone, DrainUndrainable, DrainFailed, DrainStopped:
 	}
 	return nil
 }

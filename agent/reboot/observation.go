@@ -92,11 +92,14 @@ const (
 	DrainUndrainable DrainState = "Undrainable"
 	// DrainFailed means the drain ended with an error, such as a right that is missing. It is tried again.
 	DrainFailed DrainState = "Failed"
+	// DrainStopped means the drain was stopped before its end, for a write that was to end the attempt and has not succeeded.
+	// What is known of it is as it was then.
+	DrainStopped DrainState = "Stopped"
 )
 
 // Drain is how far the drain of the current attempt is.
 type Drain struct {
-	// State is none, Running, Done, Undrainable or Failed.
+	// State is none, Running, Done, Undrainable, Failed or Stopped.
 	State DrainState
 	// Message says which pods are in the way, or what the error was. Empty: nothing is known to be in the way.
 	Message string
@@ -113,6 +116,9 @@ type Drain struct {
 	DoneAt  time.Time
 	Volumes []volume.Use
 }
+
+// knows tells whether the drain has not ended by itself, and what is left is known.
+func (d Drain) knows() bool { return d.State == DrainRunning || d.State == DrainStopped }
 
 // Kept is what is known of the volumes of pods that stay on the node.
 type Kept struct {

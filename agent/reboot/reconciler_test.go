@@ -21,6 +21,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/reboot-operator/reboot-operator/agent/drain"
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/host"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -291,6 +292,28 @@ func TestReconcile_StopsTheDrainFirst(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestReconcile_EndsADrainRegardlessThoughAWriteFailed: the drain was stopped for the first write, and what it knew of the pods
+// that are left counts for the second one.
+func TestReconcile_EndsADrainRegardlessThoughAWriteFailed(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *Drains, f *fakeDrainer) {
+		t.Helper()
+		r, api, _ := makeReconciler(t, Record{makeGrant(1, active, boot), makeProgress(1, drainingPhase, boot)})
+		r.Drains, r.Clock = d, testclock.NewFakePassiveClock(begun.Add(20*time.Minute))
+		api.policy.Spec.Drain = &v1alpha1.Drain{OnTimeout: v1alpha1.DrainTimeoutReboot}
+		f.says = []drain.Status{{Remaining: 2}}
+		d.mustRun(t, 1)
+		for _, api.patchErr = range []error{conflict, errAPI, nil} {
+			_, _ = r.Reconcile(t.Context(), ctrl.Request{})
+			last := api.patches[len(api.patches)-1]
+			for _, part := range []string{`\"phase\":\"Rebooting\"`, `\"podsForced\":2`, `2 pods are left on the node`} {
+				if !strings.Contains(last, part) {
+					t.Errorf("after %v: no %s in %s", api.patchErr, part, last)
+				}
+			}
+		}
+	})
 }
 
 // TestReconcile_WaitsForTheEndOfWhatItBegan: nothing is written where a drain is begun once more, or logind is asked once more,

@@ -2,6 +2,7 @@ package reboot
 
 import (
 	"iter"
+	"slices"
 	"testing"
 	"time"
 
@@ -32,11 +33,12 @@ func TestNext_Safety(t *testing.T) {
 		case RunDrain:
 			seen["drain"]++
 			must(t, o, "drains out of phase", o.inPhase(drainingPhase) && permitted(o) && o.Unschedulable)
-			must(t, o, "drains beside a drain", o.Drain.State == DrainNone || o.Drain.State == DrainFailed)
+			must(t, o, "drains beside a drain", !slices.Contains([]DrainState{DrainRunning, DrainDone, DrainUndrainable}, o.Drain.State))
 		case CommitReboot:
 			seen["commit"]++
 			must(t, o, "commits out of phase", o.inPhase(drainingPhase) && permitted(o) && o.Unschedulable)
-			regardless := o.Drain.State == DrainRunning && late(o) && o.Policy.Drain.OnTimeout == v1alpha1.DrainTimeoutReboot
+			underWay := o.Drain.State == DrainRunning || o.Drain.State == DrainStopped
+			regardless := underWay && late(o) && o.Policy.Drain.OnTimeout == v1alpha1.DrainTimeoutReboot
 			must(t, o, "commits undrained", o.Drain.State == DrainDone || regardless)
 			ignored := o.Policy != nil && o.Policy.Reboot.Inhibitors == v1alpha1.InhibitorsIgnore
 			must(t, o, "commits inhibited", ignored || o.Inhibitors.Known && o.Inhibitors.Message == "")
@@ -92,7 +94,7 @@ func everything() iter.Seq[Observation] {
 		{func(o *Observation) { o.Paused = true }, none},
 		{
 			drainIs(Drain{State: DrainRunning}), drainIs(Drain{State: DrainDone}), drainIs(Drain{State: DrainUndrainable}),
-			drainIs(Drain{State: DrainFailed, Failures: 1, FailedAt: now}), none,
+			drainIs(Drain{State: DrainFailed, Failures: 1, FailedAt: now}), drainIs(Drain{State: DrainStopped}), none,
 		},
 		heldUps(),
 		{

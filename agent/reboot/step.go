@@ -141,7 +141,7 @@ func unpermitted(o Observation) Step {
 	return abort(o, v1alpha1.ReasonCancelled, "The manager took the grant back.", false)
 }
 
-// drainNow drains the node, once more where an earlier drain of the attempt died with its process or failed.
+// drainNow drains the node, once more where an earlier drain of the attempt died with its process, failed or was stopped.
 func drainNow(o Observation) Step {
 	start := o.Now
 	if o.Drain.State == DrainFailed {
@@ -157,12 +157,13 @@ func drainNow(o Observation) Step {
 }
 
 // timedOut gives up, or goes on with the pods that are left where the policy says so: those that a drain has asked to
-// leave. Where none runs, because it fails or because its process died, nobody knows what is left.
+// leave, and be it one that was stopped for this very step. Where there is none, because it fails or because its process died,
+// nobody knows what is left.
 func timedOut(o Observation, commit v1alpha1.Progress) Step {
 	spec := o.settings().Drain
 	message := fmt.Sprintf("The drain took longer than %s. %s", spec.TimeoutOrDefault(), o.Drain.Message)
 	message = engine.Shorten(strings.TrimSpace(message))
-	if spec.OnTimeoutOrDefault() == v1alpha1.DrainTimeoutAbort || o.Drain.State != DrainRunning {
+	if spec.OnTimeoutOrDefault() == v1alpha1.DrainTimeoutAbort || !o.Drain.knows() {
 		return abort(o, v1alpha1.ReasonDrainTimedOut, message, true)
 	}
 	commit.Reason, commit.Message = v1alpha1.ReasonDrainTimedOut, message

@@ -71,6 +71,7 @@ func TestNext_Draining(t *testing.T) {
 	ignoring := func(o *Observation) { o.Policy.Reboot.Coordinators = v1alpha1.CoordinatorsIgnore }
 	noPolicy := func(o *Observation) { o.Policy = nil }
 	done, running := drainIs(Drain{State: DrainDone}), drainIs(Drain{State: DrainRunning, Message: "1 pod is left."})
+	stopped := drainIs(Drain{State: DrainStopped, Message: "1 pod is left."})
 	forcing := func(deleted, remaining int) func(*Observation) {
 		return func(o *Observation) { o.Drain.Deleted, o.Drain.Remaining = deleted, remaining }
 	}
@@ -107,6 +108,16 @@ func TestNext_Draining(t *testing.T) {
 				p.Reason, p.Message, p.PodsForced = v1alpha1.ReasonDrainTimedOut, "The drain took longer than 5m0s. 1 pod is left.", 5
 			}),
 		},
+		"too long: regardless, though the drain was stopped for a write that failed": {
+			makeObservation(beingDrained, stopped, lateButReboot, forcing(2, 3)), commit(func(p *v1alpha1.Progress) {
+				p.Reason, p.Message, p.PodsForced = v1alpha1.ReasonDrainTimedOut, "The drain took longer than 5m0s. 1 pod is left.", 5
+			}),
+		},
+		"too long: given up, with the pods that were in the way when the drain was stopped": {
+			makeObservation(beingDrained, stopped, late),
+			aborts(v1alpha1.ReasonDrainTimedOut, "The drain took longer than 5m0s. 1 pod is left.", 1),
+		},
+		"one that was stopped in vain is run again": {makeObservation(beingDrained, stopped), RunDrain{}},
 		"pods that were deleted are counted": {
 			makeObservation(beingDrained, done, forcing(2, 0)), commit(func(p *v1alpha1.Progress) { p.PodsForced = 2 }),
 		},
