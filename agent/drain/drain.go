@@ -79,7 +79,7 @@ func (r *run) drain(ctx context.Context, report func(Status)) error {
 		if err := r.await(ctx, p, wake); err != nil {
 			return err
 		}
-		if s := p.status(r.Clock.Now()); p.listed && !s.equal(shown) {
+		if s := p.status(r.Clock.Now()); (p.listed || s.Unread != "") && !s.equal(shown) {
 			shown = s
 			report(s)
 		}

@@ -115,6 +115,31 @@ var _ = Describe("Drain when the API server fails", func() {
 		Expect(w.wire.counts()).To(Equal(map[string]int{"LIST pods": 2, "WATCH pods": 1, "EVICT": 1}))
 	})
 
+	It("says why it cannot read the pods until it can", func(ctx context.Context) {
+		w.kubelet.hold()
+		w.pods(ctx, "web")
+		answers := make(chan struct{})
+		w.wire.tamper = func(r request, send sendFunc) (*http.Response, error) {
+			if r.what != "LIST pods" {
+				return send()
+			}
+			select {
+			case <-answers:
+				return send()
+			default:
+				return answerWith(internal)
+			}
+		}
+		d := w.start(v1alpha1.Drain{})
+		Eventually(w.status, soon, polling).Should(Equal(drain.Status{
+			Unread: "listing pods: Internal error occurred: etcd",
+		}))
+		close(answers)
+		Eventually(w.status, soon, polling).Should(Equal(drain.Status{Remaining: 1}))
+		w.kubelet.release(ctx)
+		Expect(d.wait()).To(Succeed())
+	})
+
 	It("goes on watching where the watch was when it ends", func(ctx context.Context) {
 		w.kubelet.hold()
 		pods := w.pods(ctx, "web-1", "web-2", "web-3")

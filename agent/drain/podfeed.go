@@ -49,6 +49,7 @@ func (r *run) followPods(ctx context.Context) {
 		attempts++
 		if err != nil && ctx.Err() == nil {
 			logr.FromContextOrDiscard(ctx).Error(err, "Reading the node's pods again later", "attempts", attempts)
+			r.tell(ctx, func(p *progress, _ time.Time) error { p.unreadable(err); return nil })
 		}
 		r.pause(ctx, backoff(attempts, rand.Float64()))
 	}

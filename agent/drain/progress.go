@@ -25,6 +25,7 @@ const (
 // progress is the state of a drain. It does nothing: it takes changes in, and says what to do next.
 type progress struct {
 	listed  bool
+	unread  string // why the last LIST failed, while there has been none that did not
 	entries map[types.UID]*entry
 	left    int
 	asking  map[types.UID]time.Time // the requests under way, and since when; their pods may be gone
@@ -49,7 +50,7 @@ func newProgress() *progress {
 
 // replace takes in a LIST: a pod that is not in it is gone.
 func (p *progress) replace(pods []target) {
-	p.listed = true
+	p.listed, p.unread = true, ""
 	shown := map[types.UID]bool{}
 	for _, t := range pods {
 		shown[t.uid] = true
@@ -62,6 +63,13 @@ func (p *progress) replace(pods []target) {
 	}
 	maps.DeleteFunc(p.staying, func(uid types.UID, _ []volume.Use) bool { return !shown[uid] })
 	maps.DeleteFunc(p.blocking, func(uid types.UID, _ target) bool { return !shown[uid] })
+}
+
+// unreadable takes in that the pods could not be read. Once they have been, what is known of them stands.
+func (p *progress) unreadable(err error) {
+	if !p.listed {
+		p.unread = err.Error()
+	}
 }
 
 // put takes in a pod as it is now.

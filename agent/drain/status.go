@@ -31,17 +31,19 @@ func comparePods(a, b Pod) int {
 // Status is how far a drain is: Remaining pods must still go, Evicted have gone since this Drain call began, and Blocked,
 // sorted by namespace and name, are those of Remaining that do not go by themselves. Volumes are those that pods which stay
 // use: the node may go on using them. Deleted is how many pods a rule with action Delete has removed since the call began,
-// Deleting how many of them are among Remaining.
+// Deleting how many of them are among Remaining. Unread says why nobody knows any of this yet: the pods could not be read so
+// far. Empty: they were.
 type Status struct {
 	Remaining, Evicted int
 	Deleted, Deleting  int
 	Volumes            []volume.Use
 	Blocked            []Pod
+	Unread             string
 }
 
 func (s Status) equal(other Status) bool {
 	return s.Remaining == other.Remaining && s.Evicted == other.Evicted &&
-		s.Deleted == other.Deleted && s.Deleting == other.Deleting &&
+		s.Unread == other.Unread && s.Deleted == other.Deleted && s.Deleting == other.Deleting &&
 		slices.Equal(s.Volumes, other.Volumes) && slices.Equal(s.Blocked, other.Blocked)
 }
 

@@ -58,7 +58,8 @@ func (d *Drains) begin(ctx context.Context, grant v1alpha1.Grant, settings Setti
 		d.last = attempt{seq: grant.Seq}
 	}
 	d.last.deletedBefore = d.last.Deleted
-	d.last.State, d.last.Message, d.last.settings, d.last.blocked = DrainRunning, "", settings, nil
+	d.last.State, d.last.Message, d.last.settings, d.last.blocked = DrainRunning, notRead, settings, nil
+	d.last.Listed, d.last.Remaining = false, 0
 	return func() {
 		err := d.drainer(grant.Policy).Drain(ctx, d.node, settings.question(), d.progress)
 		d.ended(err, ctx.Err() != nil)
@@ -69,6 +70,11 @@ func (d *Drains) begin(ctx context.Context, grant v1alpha1.Grant, settings Setti
 func (d *Drains) progress(status drain.Status) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if status.Unread != "" {
+		d.last.Message = unreadable(status.Unread)
+		return
+	}
+	d.last.Listed = true
 	if !slices.Equal(d.last.blocked, status.Blocked) {
 		d.wake.Ring()
 	}

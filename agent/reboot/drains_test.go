@@ -87,7 +87,7 @@ func TestDrains_EndOfADrain(t *testing.T) {
 				t.Helper()
 				d.mustBe(t, 1, Drain{})
 				d.mustRun(t, 1)
-				d.mustBe(t, 1, Drain{State: DrainRunning})
+				d.mustBe(t, 1, Drain{State: DrainRunning, Message: notRead})
 				if d.of(1).settings.Drain.OnTimeout != v1alpha1.DrainTimeoutReboot {
 					t.Error("the settings it runs by are not known")
 				}
@@ -122,7 +122,7 @@ func TestDrains_FailuresAddUp(t *testing.T) {
 			t.Errorf("%d failures", got)
 		}
 		d.mustRun(t, 2)
-		d.mustBe(t, 2, Drain{State: DrainRunning})
+		d.mustBe(t, 2, Drain{State: DrainRunning, Message: notRead})
 	})
 }
 
@@ -142,7 +142,7 @@ func TestDrains_RememberThatAPodLeft(t *testing.T) {
 		d.mustBe(t, 1, Drain{State: DrainDone, DoneAt: d.clock.Now(), Evicted: true, Volumes: kept})
 		f.says = nil
 		d.mustRun(t, 2)
-		d.mustBe(t, 2, Drain{State: DrainRunning})
+		d.mustBe(t, 2, Drain{State: DrainRunning, Message: notRead})
 	})
 }
 
@@ -152,7 +152,7 @@ func TestDrains_CountPodsThatAreForced(t *testing.T) {
 		t.Helper()
 		f.says = []drain.Status{{Remaining: 5}, {Remaining: 4, Deleted: 3, Deleting: 2}}
 		d.mustRun(t, 1)
-		d.mustBe(t, 1, Drain{State: DrainRunning, Message: "4 pods are left on the node.", Deleted: 3, Remaining: 2})
+		d.mustBe(t, 1, Drain{State: DrainRunning, Listed: true, Message: "4 pods are left on the node.", Deleted: 3, Remaining: 2})
 		f.err <- errors.New("no right")
 		synctest.Wait()
 		d.mustBe(t, 1, Drain{State: DrainFailed, Message: "The last error was: no right.", Failures: 1, FailedAt: d.clock.Now(), Deleted: 3})
@@ -175,13 +175,28 @@ func TestDrains_Stop(t *testing.T) {
 		if err := d.stop(t.Context()); err != nil {
 			t.Error(err)
 		}
-		d.mustBe(t, 1, Drain{State: DrainStopped, Message: "5 pods are left on the node.", Evicted: true, Deleted: 2, Remaining: 5})
+		d.mustBe(t, 1, Drain{State: DrainStopped, Listed: true, Message: "5 pods are left on the node.", Evicted: true, Deleted: 2, Remaining: 5})
 		d.mustRun(t, 1)
-		d.mustBe(t, 1, Drain{State: DrainRunning, Message: "5 pods are left on the node.", Evicted: true, Deleted: 4, Remaining: 5})
+		d.mustBe(t, 1, Drain{State: DrainRunning, Listed: true, Message: "5 pods are left on the node.", Evicted: true, Deleted: 4, Remaining: 5})
 		f.says = nil
 		d.mustRun(t, 2)
 		d.mustBe(t, 1, Drain{})
-		d.mustBe(t, 2, Drain{State: DrainRunning})
+		d.mustBe(t, 2, Drain{State: DrainRunning, Message: notRead})
+	})
+}
+
+// A drain knows what is left once it has read the pods itself, whatever one before it knew.
+func TestDrains_TellWhyThePodsCannotBeRead(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *Drains, f *fakeDrainer) {
+		t.Helper()
+		f.says = []drain.Status{{Remaining: 3}}
+		d.mustRun(t, 1)
+		f.says = []drain.Status{{Unread: "too busy"}}
+		d.mustRun(t, 1)
+		d.mustBe(t, 1, Drain{State: DrainRunning, Message: "The node's pods could not be read: too busy."})
+		f.says = append(f.says, drain.Status{Remaining: 2})
+		d.mustRun(t, 1)
+		d.mustBe(t, 1, Drain{State: DrainRunning, Listed: true, Message: "2 pods are left on the node.", Remaining: 2})
 	})
 }
 
@@ -191,13 +206,13 @@ func TestDrains_WakeForOtherPodsInTheWay(t *testing.T) {
 		blocked := []drain.Pod{{Namespace: "a", Name: "b", UID: "u", Message: "why"}}
 		f.says = []drain.Status{{Remaining: 3}}
 		d.mustRun(t, 1)
-		d.mustBe(t, 1, Drain{State: DrainRunning, Message: "3 pods are left on the node.", Remaining: 3})
+		d.mustBe(t, 1, Drain{State: DrainRunning, Listed: true, Message: "3 pods are left on the node.", Remaining: 3})
 		if len(d.wake.rings) != 0 {
 			t.Error("woken for pods that are leaving")
 		}
 		f.says = []drain.Status{{Remaining: 3, Blocked: blocked}}
 		d.mustRun(t, 2)
-		d.mustBe(t, 2, Drain{State: DrainRunning, Message: "3 pods are left on the node; in the way: a/b (why).", Remaining: 3})
+		d.mustBe(t, 2, Drain{State: DrainRunning, Listed: true, Message: "3 pods are left on the node; in the way: a/b (why).", Remaining: 3})
 		if diff := cmp.Diff(blocked, d.of(2).blocked); diff != "" || len(d.wake.rings) != 1 {
 			t.Errorf("blocked, %d rings (-want +got):\n%s", len(d.wake.rings), diff)
 		}

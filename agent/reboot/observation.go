@@ -103,6 +103,9 @@ type Drain struct {
 	State DrainState
 	// Message says which pods are in the way, or what the error was. Empty: nothing is known to be in the way.
 	Message string
+	// Listed tells whether the drain that runs, or was stopped, has read which pods there are. Until then nobody was asked to
+	// leave, and Remaining says nothing.
+	Listed bool
 	// Failures counts the errors in a row.
 	Failures int
 	// FailedAt is when the last error came.
@@ -117,8 +120,10 @@ type Drain struct {
 	Volumes []volume.Use
 }
 
-// knows tells whether the drain has not ended by itself, and what is left is known.
-func (d Drain) knows() bool { return d.State == DrainRunning || d.State == DrainStopped }
+// knows tells whether the drain has not ended by itself, and what is left is known: those pods were asked to leave.
+func (d Drain) knows() bool {
+	return d.Listed && (d.State == DrainRunning || d.State == DrainStopped)
+}
 
 // Kept is what is known of the volumes of pods that stay on the node.
 type Kept struct {

@@ -38,7 +38,7 @@ func TestNext_Safety(t *testing.T) {
 			seen["commit"]++
 			must(t, o, "commits out of phase", o.inPhase(drainingPhase) && permitted(o) && o.Unschedulable)
 			underWay := o.Drain.State == DrainRunning || o.Drain.State == DrainStopped
-			regardless := underWay && late(o) && o.Policy.Drain.OnTimeout == v1alpha1.DrainTimeoutReboot
+			regardless := underWay && o.Drain.Listed && late(o) && o.Policy.Drain.OnTimeout == v1alpha1.DrainTimeoutReboot
 			must(t, o, "commits undrained", o.Drain.State == DrainDone || regardless)
 			ignored := o.Policy != nil && o.Policy.Reboot.Inhibitors == v1alpha1.InhibitorsIgnore
 			must(t, o, "commits inhibited", ignored || o.Inhibitors.Known && o.Inhibitors.Message == "")
@@ -93,8 +93,8 @@ func everything() iter.Seq[Observation] {
 		{func(o *Observation) { o.Unschedulable = true }, none},
 		{func(o *Observation) { o.Paused = true }, none},
 		{
-			drainIs(Drain{State: DrainRunning}), drainIs(Drain{State: DrainDone}), drainIs(Drain{State: DrainUndrainable}),
-			drainIs(Drain{State: DrainFailed, Failures: 1, FailedAt: now}), drainIs(Drain{State: DrainStopped}), none,
+			drainIs(Drain{State: DrainRunning}), drainIs(Drain{State: DrainRunning, Listed: true}), drainIs(Drain{State: DrainDone}), drainIs(Drain{State: DrainUndrainable}),
+			drainIs(Drain{State: DrainFailed, Failures: 1, FailedAt: now}), drainIs(Drain{State: DrainStopped, Listed: true}), none,
 		},
 		heldUps(),
 		{

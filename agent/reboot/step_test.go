@@ -70,8 +70,8 @@ func TestNext_Draining(t *testing.T) {
 	unseen := func(o *Observation) { o.Coordinators = Coordinators{} }
 	ignoring := func(o *Observation) { o.Policy.Reboot.Coordinators = v1alpha1.CoordinatorsIgnore }
 	noPolicy := func(o *Observation) { o.Policy = nil }
-	done, running := drainIs(Drain{State: DrainDone}), drainIs(Drain{State: DrainRunning, Message: "1 pod is left."})
-	stopped := drainIs(Drain{State: DrainStopped, Message: "1 pod is left."})
+	done, running := drainIs(Drain{State: DrainDone}), drainIs(Drain{State: DrainRunning, Listed: true, Message: "1 pod is left."})
+	stopped := drainIs(Drain{State: DrainStopped, Listed: true, Message: "1 pod is left."})
 	forcing := func(deleted, remaining int) func(*Observation) {
 		return func(o *Observation) { o.Drain.Deleted, o.Drain.Remaining = deleted, remaining }
 	}
@@ -135,6 +135,14 @@ func TestNext_Draining(t *testing.T) {
 		"too long, and nobody knows what is left: never regardless": {
 			makeObservation(beingDrained, lateButReboot),
 			aborts(v1alpha1.ReasonDrainTimedOut, "The drain took longer than 5m0s.", 1),
+		},
+		"too long, and the pods could never be read: never regardless, and the cause is told": {
+			makeObservation(beingDrained, lateButReboot, drainIs(Drain{State: DrainRunning, Message: "The node's pods could not be read: too busy."})),
+			aborts(v1alpha1.ReasonDrainTimedOut, "The drain took longer than 5m0s. The node's pods could not be read: too busy.", 1),
+		},
+		"nor by a drain that was stopped": {
+			makeObservation(beingDrained, lateButReboot, drainIs(Drain{State: DrainStopped, Message: notRead})),
+			aborts(v1alpha1.ReasonDrainTimedOut, "The drain took longer than 5m0s. The node's pods have not been read yet.", 1),
 		},
 		"undrainable: given up at once (behaviour 39)": {
 			makeObservation(beingDrained, drainIs(Drain{State: DrainUndrainable, Message: "a/b is bare."}), lateButReboot),

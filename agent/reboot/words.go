@@ -13,6 +13,14 @@ import (
 // maxNamed is how many pods or inhibitors a message names, and maxVolumes how many volumes.
 const maxNamed, maxVolumes = 3, 5
 
+// notRead is said of a drain that has not heard yet which pods there are.
+const notRead = "The node's pods have not been read yet."
+
+// unreadable says why a drain does not know yet which pods there are.
+func unreadable(why string) string {
+	return engine.Shorten(fmt.Sprintf("The node's pods could not be read: %s.", why))
+}
+
 // remaining says which pods a drain waits for.
 func remaining(status drain.Status) string {
 	left := fmt.Sprintf("%d pods are left on the node", status.Remaining)
