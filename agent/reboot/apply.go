@@ -57,7 +57,12 @@ func mayDrain(o Observation, step Step) bool {
 	return false
 }
 
+// startDrain forgets what is known of earlier attempts, and does so before the write, whose answer may be lost: numbers begin
+// anew with a policy that is created again and with a Node that is registered again, and a drain that is done is none of an
+// attempt that has the same number.
 func (r *Reconciler) startDrain(ctx context.Context, node *corev1.Node, o Observation, step StartDrain) error {
+	r.Drains.forget()
+	r.call, r.claims = call{}, claims{}
 	patch := progressPatch(node, step.Progress)
 	patch.Spec = &patchSpec{Unschedulable: new(true)}
 	if err := r.write(ctx, node, patch); err != nil {

@@ -117,6 +117,13 @@ func (d *Drains) of(seq int64) attempt {
 	return d.last
 }
 
+// forget makes the next attempt begin with nothing known, whatever its number. No drain may run.
+func (d *Drains) forget() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.last = attempt{}
+}
+
 // run begins the drain for a grant, after it has ended the one that runs.
 func (d *Drains) run(ctx context.Context, grant v1alpha1.Grant, settings Settings) error {
 	return d.order(ctx, func(ctx context.Context) func() { return d.begin(ctx, grant, settings) })

@@ -111,8 +111,8 @@ func (r *Reconciler) os(ctx context.Context) *OS {
 
 // settings reads the granting policy, live, where its word counts now: before the write that begins an attempt, and before
 // the one past the point of no return. What follows such a write at once, the drain and the call of logind, goes by the policy
-// of the write. While a drain runs it runs by the policy it began with; where the policy cannot be read, an attempt goes on
-// by what it said last.
+// of the write. While a drain runs it runs by the policy it began with; where the policy cannot be read, an attempt that is
+// under way goes on by what it said last, and none begins.
 func (r *Reconciler) settings(ctx context.Context, o Observation, drain attempt) *Settings {
 	if drain.State == DrainRunning {
 		o.Policy = &drain.settings
@@ -124,16 +124,19 @@ func (r *Reconciler) settings(ctx context.Context, o Observation, drain attempt)
 		return nil
 	}
 	grant := o.Record.Grant
-	if o.followsWrite() && o.Now.Before(r.policy.at.Add(policyLasts)) && r.policy.seq == grant.Seq {
-		return r.policy.of(grant.Seq)
+	if o.followsWrite() && o.Now.Before(r.policy.at.Add(policyLasts)) && r.policy.grant == idOf(grant) {
+		return r.policy.of(grant)
 	}
 	s, err := settingsOf(ctx, r.Policies, grant.Policy)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot read the policy of the grant", "RebootPolicy", grant.Policy)
-		return r.policy.of(grant.Seq)
+		if !o.underWay() {
+			return nil
+		}
+		return r.policy.of(grant)
 	}
-	r.policy = remembered{grant.Seq, o.Now, s}
-	return r.policy.of(grant.Seq)
+	r.policy = remembered{idOf(grant), o.Now, s}
+	return r.policy.of(grant)
 }
 
 // settingsOf reads a policy.
@@ -152,32 +155,40 @@ func (r *Reconciler) startLook(ctx context.Context, o Observation) Look {
 	if !o.mayBegin() {
 		return Look{}
 	}
-	seq := o.Record.Grant.Seq
-	if r.looked.seq == seq && o.Now.Before(r.looked.At.Add(lookRetry)) && r.looked.objects(*o.Policy) {
+	grant := idOf(o.Record.Grant)
+	if r.looked.grant == grant && o.Now.Before(r.looked.At.Add(lookRetry)) && r.looked.objects(*o.Policy) {
 		return r.looked.Look
 	}
-	r.looked = looked{seq, r.Lookout.once(ctx, *o.Policy)}
+	r.looked = looked{grant, r.Lookout.once(ctx, *o.Policy)}
 	return r.looked.Look
 }
 
 // looked is what the agent saw last before it would have begun, for one grant.
 type looked struct {
-	seq int64
+	grant grantID
 	Look
 }
+
+// grantID tells grants apart: those of two policies may have the same number.
+type grantID struct {
+	policy string
+	seq    int64
+}
+
+func idOf(grant *v1alpha1.Grant) grantID { return grantID{grant.Policy, grant.Seq} }
 
 // policyLasts is how long what was read for a write holds for what follows it. Longer than that nothing follows at once.
 const policyLasts = 5 * time.Second
 
 // remembered is what a policy said last, for one grant, and when that was.
 type remembered struct {
-	seq int64
-	at  time.Time
+	grant grantID
+	at    time.Time
 	Settings
 }
 
-func (m remembered) of(seq int64) *Settings {
-	if m.seq != seq {
+func (m remembered) of(grant *v1alpha1.Grant) *Settings {
+	if m.grant != idOf(grant) {
 		return nil
 	}
 	return &m.Settings

@@ -1,6 +1,7 @@
 package reboot
 
 import (
+	stdcmp "cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	testclock "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -181,9 +183,24 @@ func TestReconcile(t *testing.T) {
 			change: func(r *Reconciler, api *apiServer) {
 				api.policyErr = errAPI
 				r.Drains.last = attempt{seq: 1, Drain: Drain{State: DrainFailed, Failures: 1, FailedAt: now}}
-				r.policy = remembered{1, now, Settings{Drain: v1alpha1.Drain{Timeout: &metav1.Duration{Duration: 5*time.Minute + time.Second}}}}
+				r.policy = remembered{grantID{"workers", 1}, now, Settings{Drain: v1alpha1.Drain{Timeout: &metav1.Duration{Duration: 5*time.Minute + time.Second}}}}
 			},
 			want: ctrl.Result{RequeueAfter: time.Second},
+		},
+		"one that has spoken for an earlier grant of the same number begins nothing": {
+			record: Record{Grant: makeGrant(1, active, boot)},
+			change: func(r *Reconciler, api *apiServer) {
+				api.policyErr = errAPI
+				r.policy = remembered{grantID{"workers", 1}, now, Settings{}}
+			},
+			want: ctrl.Result{RequeueAfter: 30 * time.Second},
+		},
+		"what another policy's grant of the same number was held up by holds up nothing": {
+			record: Record{Grant: makeGrant(1, active, boot)},
+			change: func(r *Reconciler, _ *apiServer) {
+				r.looked = looked{grantID{"others", 1}, Look{At: now, Problem: "unknown"}}
+			},
+			want: ctrl.Result{RequeueAfter: lookEvery}, patches: 1,
 		},
 		"a conflict is decided anew": {
 			record:  Record{Grant: makeGrant(1, active, boot)},
@@ -250,6 +267,26 @@ func TestReconcile_CommitsWithItsConditionsInOneWrite(t *testing.T) {
 		if !strings.Contains(api.patches[0], part) {
 			t.Errorf("no %s in %s", part, api.patches[0])
 		}
+	}
+}
+
+// TestReconcile_KnowsNothingOfANewAttempt: numbers begin anew with a policy that is created again, or a Node that is registered
+// again. The write may have succeeded where its answer was lost.
+func TestReconcile_KnowsNothingOfANewAttempt(t *testing.T) {
+	for name, patchErr := range map[string]error{"begun": nil, "begun, and the answer is lost": errAPI} {
+		t.Run(name, func(t *testing.T) {
+			r, api, _ := makeReconciler(t, Record{Grant: makeGrant(1, active, boot)})
+			r.Drains.last = attempt{seq: 1, Drain: Drain{State: DrainDone, Deleted: 3}}
+			r.call = call{seq: 1, Call: Call{AcceptedAt: now}}
+			r.claims = claims{seq: 1, names: map[types.NamespacedName]corev1.UniqueVolumeName{{Name: "disk"}: "old"}}
+			api.patchErr = patchErr
+			if _, err := r.Reconcile(t.Context(), ctrl.Request{}); !errors.Is(err, patchErr) || len(api.patches) != 1 {
+				t.Fatalf("error %v, patches %q", err, api.patches)
+			}
+			if diff := cmp.Diff(Drain{}, r.Drains.of(1).Drain); diff != "" || r.call != (call{}) || r.claims.names != nil {
+				t.Errorf("knows of call %+v, claims %v, drain (-want +got):\n%s", r.call, r.claims, diff)
+			}
+		})
 	}
 }
 
@@ -479,6 +516,7 @@ func TestSettings_AreReadForAWriteAndHoldForWhatFollowsItAtOnce(t *testing.T) {
 		drain DrainState
 		call  Call
 		age   time.Duration
+		grant grantID
 		reads int
 	}{
 		"a drain that has begun":               {phase: drainingPhase},
@@ -488,16 +526,14 @@ func TestSettings_AreReadForAWriteAndHoldForWhatFollowsItAtOnce(t *testing.T) {
 		"logind is to be called":               {phase: rebootingPhase},
 		"logind should have been, long ago":    {phase: rebootingPhase, age: policyLasts, reads: 1},
 		"logind is to be called again":         {phase: rebootingPhase, call: Call{Refusals: 1, RefusedAt: now.Add(-time.Hour)}, reads: 1},
-		"what another grant's policy said":     {phase: drainingPhase, age: -1, reads: 1},
-		"the same, and logind is to be called": {phase: rebootingPhase, age: -1, reads: 1},
+		"what the policy said for another one": {phase: drainingPhase, grant: grantID{"workers", 7}, reads: 1},
+		"what another policy said":             {phase: drainingPhase, grant: grantID{"others", 1}, reads: 1},
+		"the same, and logind is to be called": {phase: rebootingPhase, grant: grantID{"others", 1}, reads: 1},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			r, api, _ := makeReconciler(t, Record{makeGrant(1, active, boot), makeProgress(1, tc.phase, boot)})
-			r.policy = remembered{1, now.Add(-tc.age), earlier}
-			if tc.age < 0 {
-				r.policy.seq, r.policy.at = 7, now
-			}
+			r.policy = remembered{stdcmp.Or(tc.grant, grantID{"workers", 1}), now.Add(-tc.age), earlier}
 			r.Drains.last = attempt{seq: 1, Drain: Drain{State: tc.drain, FailedAt: now}}
 			r.call = call{seq: 1, Call: tc.call}
 			o, err := r.observe(t.Context(), api.node)
@@ -514,7 +550,7 @@ func TestSettings_AreReadForAWriteAndHoldForWhatFollowsItAtOnce(t *testing.T) {
 // TestReconcile_GoesByThePolicyAtThePointOfNoReturn: what it said when the drain began counts no more.
 func TestReconcile_GoesByThePolicyAtThePointOfNoReturn(t *testing.T) {
 	r, api, _ := makeReconciler(t, Record{makeGrant(1, active, boot), makeProgress(1, drainingPhase, boot)})
-	r.policy = remembered{1, now, Settings{Reboot: v1alpha1.Reboot{Coordinators: v1alpha1.CoordinatorsIgnore}}}
+	r.policy = remembered{grantID{"workers", 1}, now, Settings{Reboot: v1alpha1.Reboot{Coordinators: v1alpha1.CoordinatorsIgnore}}}
 	r.Drains.last = attempt{seq: 1, Drain: Drain{State: DrainDone}}
 	r.Coordinators = &coordinators{other: &host.Coordinator{Name: "locksmithd"}}
 	if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || strings.Contains(strings.Join(api.patches, ""), "Rebooting") {
