@@ -122,7 +122,7 @@ func (r *Reconciler) cordoned(ctx context.Context) (bool, error) {
 
 // callReboot asks logind. That it accepted is not that the host goes down: the boot ID tells.
 func (r *Reconciler) callReboot(ctx context.Context, node *corev1.Node, o Observation, step CallReboot) error {
-	if err := r.confirm(ctx, o); err != nil {
+	if err := r.confirm(ctx, node, o); err != nil {
 		return err
 	}
 	err := r.Logind.Reboot(ctx, step.Inhibitors)
@@ -146,17 +146,18 @@ func (r *Reconciler) callReboot(ctx context.Context, node *corev1.Node, o Observ
 
 // confirm makes sure, past the cache, that the attempt still is past the point of no return: a process that has just started
 // may see an old Node. For the one that has written it the API server's answer says so, and nobody else writes the progress.
-func (r *Reconciler) confirm(ctx context.Context, o Observation) error {
-	if r.crossed == o.Record.Progress.String() && o.followsWrite() {
+// Compared is what is written, not what was read of it: a later release may have written a field that this one does not know.
+func (r *Reconciler) confirm(ctx context.Context, node *corev1.Node, o Observation) error {
+	seen := node.Annotations[v1alpha1.AnnotationProgress]
+	if r.crossed == seen && o.followsWrite() {
 		return nil
 	}
-	node := &corev1.Node{}
-	if err := r.Live.Get(ctx, client.ObjectKey{Name: r.Node}, node); err != nil {
+	live := &corev1.Node{}
+	if err := r.Live.Get(ctx, client.ObjectKey{Name: r.Node}, live); err != nil {
 		return fmt.Errorf("confirming the reboot: %w", err)
 	}
-	if node.Annotations[v1alpha1.AnnotationProgress] != o.Record.Progress.String() {
-		return fmt.Errorf("confirming the reboot: the cache shows progress %s, the API server %s",
-			o.Record.Progress, node.Annotations[v1alpha1.AnnotationProgress])
+	if stands := live.Annotations[v1alpha1.AnnotationProgress]; stands != seen {
+		return fmt.Errorf("confirming the reboot: the cache shows progress %s, the API server %s", seen, stands)
 	}
 	return nil
 }

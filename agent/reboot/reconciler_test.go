@@ -218,6 +218,13 @@ func TestReconcile(t *testing.T) {
 			wantErr: "patching the status of the Node: the API server is away", patches: 1,
 		},
 		"a committed node goes down": {record: rebootingNow, change: maintained, asked: 1},
+		"a committed node goes down, though a later release committed it": {
+			record: rebootingNow, change: func(r *Reconciler, api *apiServer) {
+				maintained(r, api)
+				progress := api.node.Annotations[v1alpha1.AnnotationProgress]
+				api.node.Annotations[v1alpha1.AnnotationProgress] = strings.Replace(progress, "{", `{"later":1,`, 1)
+			}, asked: 1,
+		},
 		"what the cache shows is confirmed first": {
 			record: rebootingNow,
 			change: func(r *Reconciler, api *apiServer) {
@@ -573,9 +580,9 @@ func TestConfirm(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			r, _, _ := makeReconciler(t, crossed)
+			r, api, _ := makeReconciler(t, crossed)
 			r.crossed, r.Live = tc.crossed, &apiServer{getErr: errAPI}
-			err := r.confirm(t.Context(), Observation{BootID: boot, Record: crossed, Call: tc.call})
+			err := r.confirm(t.Context(), api.node, Observation{BootID: boot, Record: crossed, Call: tc.call})
 			if got := fmt.Sprint(err); (err != nil) != (tc.want != "") || !strings.Contains(got, tc.want) && err != nil {
 				t.Errorf("got %v, want %q", err, tc.want)
 			}
