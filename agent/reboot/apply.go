@@ -107,17 +107,17 @@ func (r *Reconciler) abortDrain(ctx context.Context, node *corev1.Node, step Abo
 	}
 	ctrl.LoggerFrom(ctx).Info("Aborted the drain", "seq", step.Progress.Seq,
 		"reason", step.Progress.Reason, "message", step.Progress.Message)
-	r.aborted(node, step)
+	r.aborted(node, step, patch.Spec != nil)
 	return nil
 }
 
-// cordoned reads past the cache, which keeps no managedFields, whether the cordon is still the agent's own.
+// cordoned reads past the cache, which keeps no managedFields, whether there is a cordon, and still the agent's own.
 func (r *Reconciler) cordoned(ctx context.Context) (bool, error) {
 	node := &corev1.Node{}
 	if err := r.Live.Get(ctx, client.ObjectKey{Name: r.Node}, node); err != nil {
 		return false, fmt.Errorf("reading whose cordon it is: %w", err)
 	}
-	return v1alpha1.CordonIsAgents(node), nil
+	return node.Spec.Unschedulable && v1alpha1.CordonIsAgents(node), nil
 }
 
 // callReboot asks logind. That it accepted is not that the host goes down: the boot ID tells.

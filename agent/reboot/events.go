@@ -139,14 +139,18 @@ func (r *Reconciler) committed(node *corev1.Node, o Observation, progress v1alph
 	r.tell(node, v1alpha1.EventDrained, "Drain", "drained (number %d)", progress.Seq)
 }
 
-func (r *Reconciler) aborted(node *corev1.Node, step AbortDrain) {
+// aborted tells the end of an attempt, and what became of the cordon: node is as the write left it.
+func (r *Reconciler) aborted(node *corev1.Node, step AbortDrain, uncordoned bool) {
 	p := step.Progress
 	if p.Reason == v1alpha1.ReasonDrainTimedOut {
 		r.warn(node, v1alpha1.EventDrainTimedOut, "Drain", "%s", p.Message)
 	}
 	cordon := "the cordon was not the agent's and stays"
-	if step.Uncordon {
+	switch {
+	case uncordoned:
 		cordon = "uncordoned"
+	case !node.Spec.Unschedulable:
+		cordon = "uncordoned by somebody else"
 	}
 	r.warn(node, v1alpha1.EventDrainAborted, "Abort", "%s, %s (number %d): %s", p.Reason, cordon, p.Seq, p.Message)
 }

@@ -597,22 +597,29 @@ func TestReconcile_AbortLeavesAnAdministratorsCordon(t *testing.T) {
 		return []metav1.ManagedFieldsEntry{{Manager: manager, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:unschedulable":{}}}`)}}
 	}
 	cases := map[string]struct {
-		cordon    []metav1.ManagedFieldsEntry
-		uncordons bool
+		cordon     []metav1.ManagedFieldsEntry
+		uncordoned bool
+		uncordons  bool
+		tells      string
 	}{
-		"the agent's own":                   {cordonOf(v1alpha1.FieldOwnerAgent), true},
-		"an administrator's":                {cordonOf("kubectl"), false},
-		"an API server that does not track": {nil, true},
+		"the agent's own":                   {cordonOf(v1alpha1.FieldOwnerAgent), false, true, "Cancelled, uncordoned (number 1)"},
+		"an administrator's":                {cordonOf("kubectl"), false, false, "Cancelled, the cordon was not the agent's and stays (number 1)"},
+		"an API server that does not track": {nil, false, true, "Cancelled, uncordoned (number 1)"},
+		"none any more":                     {nil, true, false, "Cancelled, uncordoned by somebody else (number 1)"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			r, api, _ := makeReconciler(t, Record{makeGrant(1, cancelled, boot), makeProgress(1, drainingPhase, boot)})
-			api.node.ManagedFields = tc.cordon
+			recorder := events.NewFakeRecorder(100)
+			r.Events, api.node.ManagedFields, api.node.Spec.Unschedulable = recorder, tc.cordon, !tc.uncordoned
 			if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil {
 				t.Fatal(err)
 			}
 			if got := strings.Contains(api.patches[0], "unschedulable"); got != tc.uncordons || !strings.Contains(api.patches[0], "Aborted") {
 				t.Errorf("wrote %s", api.patches[0])
+			}
+			if got := <-recorder.Events; !strings.Contains(got, tc.tells) {
+				t.Errorf("told %q, want %q", got, tc.tells)
 			}
 		})
 	}
