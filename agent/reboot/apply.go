@@ -200,6 +200,6 @@ func (r *Reconciler) writeStatus(ctx context.Context, node *corev1.Node, patch *
 
 func (r *Reconciler) wrote(node, after *corev1.Node) {
 	after.DeepCopyInto(node)
-	r.written = after
+	r.written, r.writtenAt = after, r.Clock.Now()
 	r.Wake.Ring()
 }

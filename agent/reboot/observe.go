@@ -15,20 +15,30 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// node is the Node as the cache shows it, or as the agent's own last write left it where the cache is older.
+// node is the Node as the cache shows it, or as the agent's own last write left it where the cache is older. A cache that
+// stays older may never get there: after a restore of the API server's data versions are lower than they were. It counts only
+// together with what the API server shows: an agent that went by an old Node could evict pods in an attempt that it has ended.
 func (r *Reconciler) node(ctx context.Context) (*corev1.Node, error) {
 	node := &corev1.Node{}
 	if err := r.Client.Get(ctx, client.ObjectKey{Name: r.Node}, node); err != nil {
 		return nil, err
 	}
-	if r.written != nil {
-		order, err := resourceversion.CompareResourceVersion(node.ResourceVersion, r.written.ResourceVersion)
-		if err == nil && order < 0 {
-			return r.written.DeepCopy(), nil
-		}
-		r.written = nil
+	if r.written == nil {
+		return node, nil
 	}
-	return node, nil
+	order, err := resourceversion.CompareResourceVersion(node.ResourceVersion, r.written.ResourceVersion)
+	if err != nil || order >= 0 {
+		r.written = nil
+		return node, nil
+	}
+	if !r.Clock.Now().Before(r.writtenAt.Add(writtenLasts)) {
+		live := &corev1.Node{}
+		if err := r.Live.Get(ctx, client.ObjectKey{Name: r.Node}, live); err != nil {
+			return nil, err
+		}
+		r.written, r.writtenAt = live, r.Clock.Now()
+	}
+	return r.written.DeepCopy(), nil
 }
 
 // Before is what an engine had reported in this boot, when an earlier process of the agent ran. Zero: it had not been

@@ -22,8 +22,11 @@ import (
 )
 
 const (
-	// conflictRetry lets the cache catch up after the API server refused a compare-and-swap.
-	conflictRetry = 100 * time.Millisecond
+	// conflictRetry lets the cache catch up after the API server refused a compare-and-swap; conflictRetryMax is for one that
+	// does not, for as many in a row as it takes.
+	conflictRetry, conflictRetryMax = 100 * time.Millisecond, 10 * time.Second
+	// writtenLasts is how long the agent's own write counts before a cache that is older. It is longer than a watch takes.
+	writtenLasts = 10 * time.Second
 	// errorRetry and errorRetryMax space reconciles that failed: an API server that is back is noticed within a minute.
 	errorRetry, errorRetryMax = 100 * time.Millisecond, time.Minute
 	// reconcileLimit ends a reconcile in which logind or the API server does not answer.
@@ -71,8 +74,11 @@ type Reconciler struct {
 
 	// What follows is forgotten with the process, and may be: the Node and the host tell it again.
 
-	// written is the Node as the last write left it.
-	written *corev1.Node
+	// written is the Node as the last write left it, and writtenAt is when it was. Zero: it is read before it counts again.
+	written   *corev1.Node
+	writtenAt time.Time
+	// conflicts counts the refused writes in a row.
+	conflicts int
 	// policy is what the granting policy said last.
 	policy remembered
 	// claims are those of the drained node that were looked up.
@@ -144,11 +150,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	err = r.apply(ctx, node, o, step, report)
 	if apierrors.IsConflict(err) {
 		ctrl.LoggerFrom(ctx).V(1).Info("Somebody else changed the Node meanwhile", "reason", err.Error())
-		return ctrl.Result{RequeueAfter: conflictRetry}, nil
+		r.conflicts, r.writtenAt = r.conflicts+1, time.Time{}
+		return ctrl.Result{RequeueAfter: backoff(r.conflicts, conflictRetry, conflictRetryMax)}, nil
 	}
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	r.conflicts = 0
 	return ctrl.Result{RequeueAfter: r.until(step, report)}, nil
 }
 
