@@ -68,6 +68,7 @@ func (r *Reconciler) startDrain(ctx context.Context, node *corev1.Node, o Observ
 	if err := r.write(ctx, node, patch); err != nil {
 		return err
 	}
+	r.started = started{step.Progress.String(), r.Clock.Now()}
 	ctrl.LoggerFrom(ctx).Info("Began to drain", "RebootPolicy", o.Record.Grant.Policy,
 		"seq", step.Progress.Seq, "bootID", o.BootID)
 	r.begun(node, o, step.Progress)

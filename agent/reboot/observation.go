@@ -51,6 +51,8 @@ type Observation struct {
 	Look Look
 	// StartLook is the agent's own look before it begins. The zero Look: it has not looked, because it may not begin yet.
 	StartLook Look
+	// BegunAt is when this process began the current drain, by a clock that nobody sets. Zero: another process began it.
+	BegunAt time.Time
 	// Drain is how far the drain of the current attempt is.
 	Drain Drain
 	// VolumesInUse are the attached volumes the kubelet still uses (status.volumesInUse).
@@ -205,7 +207,12 @@ func (o Observation) settings() Settings {
 	return *o.Policy
 }
 
-// deadline is when the drain of the current attempt has taken too long.
+// deadline is when the drain of the current attempt has taken too long. The time of the record is that of the host's clock,
+// which may be set meanwhile, so it counts only where there is no other.
 func (o Observation) deadline() time.Time {
-	return o.Record.last().At.Add(o.settings().Drain.TimeoutOrDefault())
+	begun := o.Record.last().At.Time
+	if !o.BegunAt.IsZero() {
+		begun = o.BegunAt
+	}
+	return begun.Add(o.settings().Drain.TimeoutOrDefault())
 }

@@ -95,6 +95,9 @@ func (r *Reconciler) observe(ctx context.Context, node *corev1.Node) (Observatio
 	seq := o.Record.last().Seq
 	drain := r.Drains.of(seq)
 	o.Drain = drain.Drain
+	if r.started.progress == node.Annotations[v1alpha1.AnnotationProgress] {
+		o.BegunAt = r.started.at
+	}
 	if r.call.seq == seq || o.ProgressErr != nil {
 		o.Call = r.call.Call
 	}

@@ -85,12 +85,20 @@ type Reconciler struct {
 	claims claims
 	// looked is what was seen of the pods last before a drain.
 	looked looked
+	// started is when this process began a drain last.
+	started started
 	// crossed is the progress past the point of no return that this process has written.
 	crossed string
 	// call is what became of asking logind.
 	call call
 	// told holds what was told by an event last, for those that are told once for each of its values.
 	told map[string]string
+}
+
+// started is when a progress was written that began a drain. The time keeps the reading of the clock that nobody sets.
+type started struct {
+	progress string
+	at       time.Time
 }
 
 // call is what became of asking logind, for one grant.

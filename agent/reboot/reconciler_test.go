@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	testclock "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -294,6 +295,26 @@ func TestReconcile_KnowsNothingOfANewAttempt(t *testing.T) {
 				t.Errorf("knows of call %+v, claims %v, drain (-want +got):\n%s", r.call, r.claims, diff)
 			}
 		})
+	}
+}
+
+// TestReconcile_RemembersWhenItBeganADrain: by the reading of a clock that nobody sets, of which String tells, and for no drain
+// but this one.
+func TestReconcile_RemembersWhenItBeganADrain(t *testing.T) {
+	r, api, _ := makeReconciler(t, Record{Grant: makeGrant(1, active, boot)})
+	r.Clock = clock.RealClock{}
+	before := r.Clock.Now()
+	if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || len(api.patches) != 1 {
+		t.Fatalf("error %v, patches %q", err, api.patches)
+	}
+	api.node.Annotations[v1alpha1.AnnotationProgress] = r.started.progress
+	o, err := r.observe(t.Context(), api.node)
+	if err != nil || !o.inPhase(drainingPhase) || o.BegunAt.Before(before) || !strings.Contains(o.BegunAt.String(), " m=+") {
+		t.Errorf("error %v, progress %v begun at %s", err, o.Record.Progress, o.BegunAt)
+	}
+	api.node.Annotations[v1alpha1.AnnotationProgress] = makeProgress(1, drainingPhase, boot).String()
+	if o, err := r.observe(t.Context(), api.node); err != nil || !o.BegunAt.IsZero() {
+		t.Errorf("error %v, a drain that another process began, at %s", err, o.BegunAt)
 	}
 }
 

@@ -75,6 +75,9 @@ func TestNext_Draining(t *testing.T) {
 	forcing := func(deleted, remaining int) func(*Observation) {
 		return func(o *Observation) { o.Drain.Deleted, o.Drain.Remaining = deleted, remaining }
 	}
+	begunAt := func(d time.Duration) func(*Observation) {
+		return func(o *Observation) { o.BegunAt = now.Add(d) }
+	}
 	failedOnce := drainIs(Drain{State: DrainFailed, Failures: 1, FailedAt: now.Add(-4 * time.Second), Message: "No right."})
 	failedOften := drainIs(Drain{State: DrainFailed, Failures: 9, FailedAt: now.Add(-4 * time.Second)})
 	cases := map[string]struct {
@@ -96,6 +99,13 @@ func TestNext_Draining(t *testing.T) {
 		},
 		"a pause does not stop it": {makeObservation(beingDrained, running, func(o *Observation) { o.Paused = true }), Wait{inTime}},
 
+		"the host's clock was set forward, and it is not too long": {
+			makeObservation(beingDrained, running, late, begunAt(-time.Minute)), Wait{now.Add(4 * time.Minute)},
+		},
+		"the host's clock was set back, and it is too long": {
+			makeObservation(beingDrained, running, begunAt(-20*time.Minute)),
+			aborts(v1alpha1.ReasonDrainTimedOut, "The drain took longer than 20m0s. 1 pod is left.", 1),
+		},
 		"too long: given up (behaviour 38)": {
 			makeObservation(beingDrained, running, late),
 			aborts(v1alpha1.ReasonDrainTimedOut, "The drain took longer than 5m0s. 1 pod is left.", 1),
