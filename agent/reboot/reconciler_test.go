@@ -17,14 +17,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/clock"
 	testclock "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/reboot-operator/reboot-operator/agent/drain"
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/host"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -278,46 +275,6 @@ func TestReconcile_CommitsWithItsConditionsInOneWrite(t *testing.T) {
 	}
 }
 
-// TestReconcile_KnowsNothingOfANewAttempt: numbers begin anew with a policy that is created again, or a Node that is registered
-// again. The write may have succeeded where its answer was lost.
-func TestReconcile_KnowsNothingOfANewAttempt(t *testing.T) {
-	for name, patchErr := range map[string]error{"begun": nil, "begun, and the answer is lost": errAPI} {
-		t.Run(name, func(t *testing.T) {
-			r, api, _ := makeReconciler(t, Record{Grant: makeGrant(1, active, boot)})
-			r.Drains.last = attempt{seq: 1, Drain: Drain{State: DrainDone, Deleted: 3}}
-			r.call = call{seq: 1, Call: Call{AcceptedAt: now}}
-			r.claims = claims{seq: 1, names: map[types.NamespacedName]corev1.UniqueVolumeName{{Name: "disk"}: "old"}}
-			api.patchErr = patchErr
-			if _, err := r.Reconcile(t.Context(), ctrl.Request{}); !errors.Is(err, patchErr) || len(api.patches) != 1 {
-				t.Fatalf("error %v, patches %q", err, api.patches)
-			}
-			if diff := cmp.Diff(Drain{}, r.Drains.of(1).Drain); diff != "" || r.call != (call{}) || r.claims.names != nil {
-				t.Errorf("knows of call %+v, claims %v, drain (-want +got):\n%s", r.call, r.claims, diff)
-			}
-		})
-	}
-}
-
-// TestReconcile_RemembersWhenItBeganADrain: by the reading of a clock that nobody sets, of which String tells, and for no drain
-// but this one.
-func TestReconcile_RemembersWhenItBeganADrain(t *testing.T) {
-	r, api, _ := makeReconciler(t, Record{Grant: makeGrant(1, active, boot)})
-	r.Clock = clock.RealClock{}
-	before := r.Clock.Now()
-	if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || len(api.patches) != 1 {
-		t.Fatalf("error %v, patches %q", err, api.patches)
-	}
-	api.node.Annotations[v1alpha1.AnnotationProgress] = r.started.progress
-	o, err := r.observe(t.Context(), api.node)
-	if err != nil || !o.inPhase(drainingPhase) || o.BegunAt.Before(before) || !strings.Contains(o.BegunAt.String(), " m=+") {
-		t.Errorf("error %v, progress %v begun at %s", err, o.Record.Progress, o.BegunAt)
-	}
-	api.node.Annotations[v1alpha1.AnnotationProgress] = makeProgress(1, drainingPhase, boot).String()
-	if o, err := r.observe(t.Context(), api.node); err != nil || !o.BegunAt.IsZero() {
-		t.Errorf("error %v, a drain that another process began, at %s", err, o.BegunAt)
-	}
-}
-
 func TestReconcile_ReadsThePolicyWhereItsWordCounts(t *testing.T) {
 	r, api, _ := makeReconciler(t, Record{makeGrant(1, active, boot), makeProgress(1, drainingPhase, boot)})
 	hour := Settings{Drain: v1alpha1.Drain{Timeout: &metav1.Duration{Duration: time.Hour}}}
@@ -359,28 +316,6 @@ func TestReconcile_StopsTheDrainFirst(t *testing.T) {
 	}
 }
 
-// TestReconcile_EndsADrainRegardlessThoughAWriteFailed: the drain was stopped for the first write, and what it knew of the pods
-// that are left counts for the second one.
-func TestReconcile_EndsADrainRegardlessThoughAWriteFailed(t *testing.T) {
-	inBubble(t, func(t *testing.T, d *Drains, f *fakeDrainer) {
-		t.Helper()
-		r, api, _ := makeReconciler(t, Record{makeGrant(1, active, boot), makeProgress(1, drainingPhase, boot)})
-		r.Drains, r.Clock = d, testclock.NewFakePassiveClock(begun.Add(20*time.Minute))
-		api.policy.Spec.Drain = &v1alpha1.Drain{OnTimeout: v1alpha1.DrainTimeoutReboot}
-		f.says = []drain.Status{{Remaining: 2}}
-		d.mustRun(t, 1)
-		for _, api.patchErr = range []error{conflict, errAPI, nil} {
-			_, _ = r.Reconcile(t.Context(), ctrl.Request{})
-			last := api.patches[len(api.patches)-1]
-			for _, part := range []string{`\"phase\":\"Rebooting\"`, `\"podsForced\":2`, `2 pods are left on the node`} {
-				if !strings.Contains(last, part) {
-					t.Errorf("after %v: no %s in %s", api.patchErr, part, last)
-				}
-			}
-		}
-	})
-}
-
 // TestReconcile_WaitsForTheEndOfWhatItBegan: nothing is written where a drain is begun once more, or logind is asked once more,
 // and so nothing wakes the agent; it would never notice that the drain takes too long, or that the host does not go down.
 func TestReconcile_WaitsForTheEndOfWhatItBegan(t *testing.T) {
@@ -415,75 +350,6 @@ func TestReconcile_WaitsForTheEndOfWhatItBegan(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-func TestReconcile_SeesItsOwnWriteBeforeTheCacheDoes(t *testing.T) {
-	r, api, _ := makeReconciler(t, Record{Grant: makeGrant(1, active, boot)})
-	begun := api.node.DeepCopy()
-	begun.ResourceVersion, begun.Spec.Unschedulable = "11", true
-	begun.Annotations[v1alpha1.AnnotationProgress] = makeProgress(1, drainingPhase, boot).String()
-	r.written, r.writtenAt = begun, now
-	r.Drains.last = attempt{seq: 1, Drain: Drain{State: DrainRunning}}
-	if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || r.written == nil {
-		t.Errorf("error %v, patches %q", err, api.patches)
-	}
-	for _, patch := range api.patches {
-		if strings.HasPrefix(patch, "node") {
-			t.Errorf("began twice: %s", patch)
-		}
-	}
-	api.node.ResourceVersion = "12"
-	if node, err := r.node(t.Context()); err != nil || node.ResourceVersion != "12" || r.written != nil {
-		t.Errorf("the cache is ahead, and still the write counts: %v, %v", node, err)
-	}
-}
-
-// TestReconcile_OutlivesARestore: after one the versions are lower than that of the agent's own write, and may stay so for
-// ever. A cache that is only slow must not be believed all the same, so the API server is asked.
-func TestReconcile_OutlivesARestore(t *testing.T) {
-	cases := map[string]struct {
-		at   time.Time
-		want string
-	}{
-		"its own write counts at first":        {now.Add(-writtenLasts + 1), "90"},
-		"for long: what the API server shows":  {now.Add(-writtenLasts), "30"},
-		"after a conflict: the same, and soon": {time.Time{}, "30"},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			r, api, _ := makeReconciler(t, Record{})
-			live := *api
-			live.node = api.node.DeepCopy()
-			live.node.ResourceVersion, api.node.ResourceVersion = "30", "20"
-			r.Live, r.written, r.writtenAt = &live, api.node.DeepCopy(), tc.at
-			r.written.ResourceVersion = "90"
-			for range 2 {
-				if node, err := r.node(t.Context()); err != nil || node.ResourceVersion != tc.want {
-					t.Errorf("goes by %v, want %s: %v", node, tc.want, err)
-				}
-			}
-			api.node.ResourceVersion, live.getErr = "30", errAPI
-			if node, err := r.node(t.Context()); tc.want == "30" && (err != nil || r.written != nil) {
-				t.Errorf("the cache is there, and still goes by %v: %v", node, err)
-			}
-		})
-	}
-}
-
-func TestReconcile_SpacesConflictsInARow(t *testing.T) {
-	r, api, _ := makeReconciler(t, Record{Grant: makeGrant(1, active, boot)})
-	r.written, r.writtenAt = api.node.DeepCopy(), now
-	var waits []time.Duration
-	for _, api.patchErr = range []error{conflict, conflict, conflict, conflict, conflict, conflict, conflict, conflict, conflict, nil, conflict} {
-		got, err := r.Reconcile(t.Context(), ctrl.Request{})
-		if err != nil || api.patchErr != nil && !r.writtenAt.IsZero() {
-			t.Errorf("%v, and a write that was refused counts on since %s", err, r.writtenAt)
-		}
-		waits = append(waits, got.RequeueAfter/conflictRetry)
-	}
-	if diff := cmp.Diff([]time.Duration{1, 2, 4, 8, 16, 32, 64, 100, 100, lookEvery / conflictRetry, 1}, waits); diff != "" {
-		t.Errorf("waits, in 100 ms (-want +got):\n%s", diff)
 	}
 }
 

@@ -1,0 +1,80 @@
+package reboot
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	testclock "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/reboot-operator/reboot-operator/agent/drain"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// TestReconcile_KnowsNothingOfANewAttempt: numbers begin anew with a policy that is created again, or a Node that is registered
+// again. The write may have succeeded where its answer was lost.
+func TestReconcile_KnowsNothingOfANewAttempt(t *testing.T) {
+	for name, patchErr := range map[string]error{"begun": nil, "begun, and the answer is lost": errAPI} {
+		t.Run(name, func(t *testing.T) {
+			r, api, _ := makeReconciler(t, Record{Grant: makeGrant(1, active, boot)})
+			r.Drains.last = attempt{seq: 1, Drain: Drain{State: DrainDone, Deleted: 3}}
+			r.call = call{seq: 1, Call: Call{AcceptedAt: now}}
+			r.claims = claims{seq: 1, names: map[types.NamespacedName]corev1.UniqueVolumeName{{Name: "disk"}: "old"}}
+			api.patchErr = patchErr
+			if _, err := r.Reconcile(t.Context(), ctrl.Request{}); !errors.Is(err, patchErr) || len(api.patches) != 1 {
+				t.Fatalf("error %v, patches %q", err, api.patches)
+			}
+			if diff := cmp.Diff(Drain{}, r.Drains.of(1).Drain); diff != "" || r.call != (call{}) || r.claims.names != nil {
+				t.Errorf("knows of call %+v, claims %v, drain (-want +got):\n%s", r.call, r.claims, diff)
+			}
+		})
+	}
+}
+
+// TestReconcile_RemembersWhenItBeganADrain: by the reading of a clock that nobody sets, of which String tells, and for no drain
+// but this one.
+func TestReconcile_RemembersWhenItBeganADrain(t *testing.T) {
+	r, api, _ := makeReconciler(t, Record{Grant: makeGrant(1, active, boot)})
+	r.Clock = clock.RealClock{}
+	before := r.Clock.Now()
+	if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || len(api.patches) != 1 {
+		t.Fatalf("error %v, patches %q", err, api.patches)
+	}
+	api.node.Annotations[v1alpha1.AnnotationProgress] = r.started.progress
+	o, err := r.observe(t.Context(), api.node)
+	if err != nil || !o.inPhase(drainingPhase) || o.BegunAt.Before(before) || !strings.Contains(o.BegunAt.String(), " m=+") {
+		t.Errorf("error %v, progress %v begun at %s", err, o.Record.Progress, o.BegunAt)
+	}
+	api.node.Annotations[v1alpha1.AnnotationProgress] = makeProgress(1, drainingPhase, boot).String()
+	if o, err := r.observe(t.Context(), api.node); err != nil || !o.BegunAt.IsZero() {
+		t.Errorf("error %v, a drain that another process began, at %s", err, o.BegunAt)
+	}
+}
+
+// TestReconcile_EndsADrainRegardlessThoughAWriteFailed: the drain was stopped for the first write, and what it knew of the pods
+// that are left counts for the second one.
+func TestReconcile_EndsADrainRegardlessThoughAWriteFailed(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *Drains, f *fakeDrainer) {
+		t.Helper()
+		r, api, _ := makeReconciler(t, Record{makeGrant(1, active, boot), makeProgress(1, drainingPhase, boot)})
+		r.Drains, r.Clock = d, testclock.NewFakePassiveClock(begun.Add(20*time.Minute))
+		api.policy.Spec.Drain = &v1alpha1.Drain{OnTimeout: v1alpha1.DrainTimeoutReboot}
+		f.says = []drain.Status{{Remaining: 2}}
+		d.mustRun(t, 1)
+		for _, api.patchErr = range []error{conflict, errAPI, nil} {
+			_, _ = r.Reconcile(t.Context(), ctrl.Request{})
+			last := api.patches[len(api.patches)-1]
+			for _, part := range []string{`\"phase\":\"Rebooting\"`, `\"podsForced\":2`, `2 pods are left on the node`} {
+				if !strings.Contains(last, part) {
+					t.Errorf("after %v: no %s in %s", api.patchErr, part, last)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,81 @@
+package reboot
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+func TestReconcile_SeesItsOwnWriteBeforeTheCacheDoes(t *testing.T) {
+	r, api, _ := makeReconciler(t, Record{Grant: makeGrant(1, active, boot)})
+	begun := api.node.DeepCopy()
+	begun.ResourceVersion, begun.Spec.Unschedulable = "11", true
+	begun.Annotations[v1alpha1.AnnotationProgress] = makeProgress(1, drainingPhase, boot).String()
+	r.written, r.writtenAt = begun, now
+	r.Drains.last = attempt{seq: 1, Drain: Drain{State: DrainRunning}}
+	if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || r.written == nil {
+		t.Errorf("error %v, patches %q", err, api.patches)
+	}
+	for _, patch := range api.patches {
+		if strings.HasPrefix(patch, "node") {
+			t.Errorf("began twice: %s", patch)
+		}
+	}
+	api.node.ResourceVersion = "12"
+	if node, err := r.node(t.Context()); err != nil || node.ResourceVersion != "12" || r.written != nil {
+		t.Errorf("the cache is ahead, and still the write counts: %v, %v", node, err)
+	}
+}
+
+// TestReconcile_OutlivesARestore: after one the versions are lower than that of the agent's own write, and may stay so for
+// ever. A cache that is only slow must not be believed all the same, so the API server is asked.
+func TestReconcile_OutlivesARestore(t *testing.T) {
+	cases := map[string]struct {
+		at   time.Time
+		want string
+	}{
+		"its own write counts at first":        {now.Add(-writtenLasts + 1), "90"},
+		"for long: what the API server shows":  {now.Add(-writtenLasts), "30"},
+		"after a conflict: the same, and soon": {time.Time{}, "30"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r, api, _ := makeReconciler(t, Record{})
+			live := *api
+			live.node = api.node.DeepCopy()
+			live.node.ResourceVersion, api.node.ResourceVersion = "30", "20"
+			r.Live, r.written, r.writtenAt = &live, api.node.DeepCopy(), tc.at
+			r.written.ResourceVersion = "90"
+			for range 2 {
+				if node, err := r.node(t.Context()); err != nil || node.ResourceVersion != tc.want {
+					t.Errorf("goes by %v, want %s: %v", node, tc.want, err)
+				}
+			}
+			api.node.ResourceVersion, live.getErr = "30", errAPI
+			if node, err := r.node(t.Context()); tc.want == "30" && (err != nil || r.written != nil) {
+				t.Errorf("the cache is there, and still goes by %v: %v", node, err)
+			}
+		})
+	}
+}
+
+func TestReconcile_SpacesConflictsInARow(t *testing.T) {
+	r, api, _ := makeReconciler(t, Record{Grant: makeGrant(1, active, boot)})
+	r.written, r.writtenAt = api.node.DeepCopy(), now
+	var waits []time.Duration
+	for _, api.patchErr = range []error{conflict, conflict, conflict, conflict, conflict, conflict, conflict, conflict, conflict, nil, conflict} {
+		got, err := r.Reconcile(t.Context(), ctrl.Request{})
+		if err != nil || api.patchErr != nil && !r.writtenAt.IsZero() {
+			t.Errorf("%v, and a write that was refused counts on since %s", err, r.writtenAt)
+		}
+		waits = append(waits, got.RequeueAfter/conflictRetry)
+	}
+	if diff := cmp.Diff([]time.Duration{1, 2, 4, 8, 16, 32, 64, 100, 100, lookEvery / conflictRetry, 1}, waits); diff != "" {
+		t.Errorf("waits, in 100 ms (-want +got):\n%s", diff)
+	}
+}
