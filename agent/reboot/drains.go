@@ -85,7 +85,7 @@ func (d *Drains) progress(status drain.Status) {
 }
 
 // ended takes in how the drain ended. What one that was stopped has found out still counts: the write for which it was stopped
-// may fail, and is decided on anew.
+// may fail, and is decided on anew. Only that it waits for somebody is over.
 func (d *Drains) ended(err error, stopped bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -97,7 +97,7 @@ func (d *Drains) ended(err error, stopped bool) {
 	case ok:
 		end.State, end.Message = DrainUndrainable, pods(undrainable.Pods)
 	case stopped:
-		end = d.last.Drain
+		end, d.last.blocked = d.last.Drain, nil
 		end.State = DrainStopped
 	default:
 		end.State, end.Message = DrainFailed, fmt.Sprintf("The last error was: %v.", err)

@@ -170,14 +170,17 @@ func TestDrains_Stop(t *testing.T) {
 		if err := d.stop(t.Context()); err != nil {
 			t.Errorf("stopping nothing: %v", err)
 		}
-		f.says = []drain.Status{{Remaining: 5, Evicted: 1, Deleted: 2}}
+		f.says = []drain.Status{{Remaining: 5, Evicted: 1, Deleted: 2, Blocked: []drain.Pod{{Namespace: "a", Name: "b", Message: "why"}}}}
 		d.mustRun(t, 1)
 		if err := d.stop(t.Context()); err != nil {
 			t.Error(err)
 		}
-		d.mustBe(t, 1, Drain{State: DrainStopped, Listed: true, Message: "5 pods are left on the node.", Evicted: true, Deleted: 2, Remaining: 5})
+		d.mustBe(t, 1, Drain{State: DrainStopped, Listed: true, Message: "5 pods are left on the node; in the way: a/b (why).", Evicted: true, Deleted: 2, Remaining: 5})
+		if d.of(1).blocked != nil {
+			t.Error("a drain that was stopped waits for somebody")
+		}
 		d.mustRun(t, 1)
-		d.mustBe(t, 1, Drain{State: DrainRunning, Listed: true, Message: "5 pods are left on the node.", Evicted: true, Deleted: 4, Remaining: 5})
+		d.mustBe(t, 1, Drain{State: DrainRunning, Listed: true, Message: "5 pods are left on the node; in the way: a/b (why).", Evicted: true, Deleted: 4, Remaining: 5})
 		f.says = nil
 		d.mustRun(t, 2)
 		d.mustBe(t, 1, Drain{})
