@@ -68,7 +68,7 @@ func emptied(o Observation) []corev1.NodeCondition {
 }
 
 // toldFrom is when the drain of the current attempt stops being a short one.
-func (o Observation) toldFrom() time.Time { return o.Record.last().At.Add(shortDrain) }
+func (o Observation) toldFrom() time.Time { return o.begun().Add(shortDrain) }
 
 // fallen are the conditions that are still True and have nothing to say any more. Absent ones stay absent.
 func (o Observation) fallen(reason string) []corev1.NodeCondition {

@@ -207,12 +207,16 @@ func (o Observation) settings() Settings {
 	return *o.Policy
 }
 
-// deadline is when the drain of the current attempt has taken too long. The time of the record is that of the host's clock,
-// which may be set meanwhile, so it counts only where there is no other.
+// deadline is when the drain of the current attempt has taken too long.
 func (o Observation) deadline() time.Time {
-	begun := o.Record.last().At.Time
+	return o.begun().Add(o.settings().Drain.TimeoutOrDefault())
+}
+
+// begun is when the drain of the current attempt began. The time of the record is that of the host's clock, which may be set
+// meanwhile, so it counts only where there is no other.
+func (o Observation) begun() time.Time {
 	if !o.BegunAt.IsZero() {
-		begun = o.BegunAt
+		return o.BegunAt
 	}
-	return begun.Add(o.settings().Drain.TimeoutOrDefault())
+	return o.Record.last().At.Time
 }
