@@ -15,9 +15,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// node is the Node as the cache shows it, or as the agent's own last write left it where the cache is older. A cache that
-// stays older may never get there: after a restore of the API server's data versions are lower than they were. It counts only
-// together with what the API server shows: an agent that went by an old Node could evict pods in an attempt that it has ended.
+// node is the Node as the cache shows it, or as the agent's own last write left it where the cache is older.
 func (r *Reconciler) node(ctx context.Context) (*corev1.Node, error) {
 	node := &corev1.Node{}
 	if err := r.Client.Get(ctx, client.ObjectKey{Name: r.Node}, node); err != nil {
@@ -27,10 +25,17 @@ func (r *Reconciler) node(ctx context.Context) (*corev1.Node, error) {
 		return node, nil
 	}
 	order, err := resourceversion.CompareResourceVersion(node.ResourceVersion, r.written.ResourceVersion)
-	if err != nil || order >= 0 {
-		r.written = nil
-		return node, nil
+	if err == nil && order < 0 {
+		return r.own(ctx)
 	}
+	r.written = nil
+	return node, nil
+}
+
+// own is the Node as the agent's own last write left it, while the cache is older. It may stay older for ever: after a restore
+// of the API server's data versions are lower than they were. So after a while, and after a conflict, the API server is
+// asked. The write is not just forgotten: an agent that went by an older Node could evict pods in an attempt that it has ended.
+func (r *Reconciler) own(ctx context.Context) (*corev1.Node, error) {
 	if !r.Clock.Now().Before(r.writtenAt.Add(writtenLasts)) {
 		live := &corev1.Node{}
 		if err := r.Live.Get(ctx, client.ObjectKey{Name: r.Node}, live); err != nil {
