@@ -1,6 +1,7 @@
 package drain
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -215,6 +216,20 @@ func TestDone(t *testing.T) {
 		s.answered(1, yes, "a")
 		isDone(t, s, 1, true)
 	})
+}
+
+// What is known of the pods once they have been read stands, though they cannot be read again.
+func TestUnreadable(t *testing.T) {
+	p := newProgress()
+	p.unreadable(errors.New("too busy"))
+	if got := p.status(start); !got.equal(Status{Unread: "too busy"}) || got.equal(Status{}) {
+		t.Errorf("before the first LIST: %+v", got)
+	}
+	p.replace([]target{makeTarget("web")})
+	p.unreadable(errors.New("too busy again"))
+	if got := p.status(start); !got.equal(Status{Remaining: 1}) {
+		t.Errorf("after it: %+v", got)
+	}
 }
 
 func TestAnswered_Delays(t *testing.T) {
