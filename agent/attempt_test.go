@@ -1,12 +1,15 @@
 package main
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
@@ -152,6 +155,20 @@ var _ = Describe("An attempt", func() {
 		Expect(m.eventsOf(ctx)).NotTo(HaveKey(v1alpha1.EventCordoned))
 	})
 
+	It("undoes its own cordon though the API server has forgotten whose it is", func(ctx SpecContext) {
+		m := draining(ctx, patient)
+		writers := 0
+		Eventually(func() []string {
+			writers++
+			patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{"example.com/%d":""}}}`, writers))
+			Expect(api.Patch(ctx, m.node(ctx), patch, client.FieldOwner(fmt.Sprintf("writer-%d", writers)))).To(Succeed())
+			return cordonedBy(m.node(ctx))
+		}).Should(Equal([]string{"ancient-changes"}))
+		m.grant(ctx, 1, v1alpha1.GrantCancelled)
+		m.shows(ctx, phaseOf, Equal("1 Aborted Cancelled"))
+		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
+	})
+
 	It("needs a grant for this very boot and a policy that is there", func(ctx SpecContext) {
 		m := newMachine(ctx, patient)
 		m.start(ctx)
@@ -171,11 +188,7 @@ var _ = Describe("An attempt", func() {
 
 	It("is begun by the agent, as its field manager tells", func(ctx SpecContext) {
 		m := draining(ctx, patient)
-		owners := map[string]string{}
-		for _, entry := range m.node(ctx).ManagedFields {
-			owners[entry.Manager] += string(entry.FieldsV1.GetRawBytes())
-		}
-		Expect(owners).To(HaveKeyWithValue(v1alpha1.FieldOwnerAgent, ContainSubstring("f:unschedulable")))
+		Expect(cordonedBy(m.node(ctx))).To(ContainElement(v1alpha1.FieldOwnerAgent))
 	})
 
 	It("stops with the agent within seconds, and evicts nothing any more (behaviour 58)", func(ctx SpecContext) {
@@ -189,3 +202,13 @@ var _ = Describe("An attempt", func() {
 		Expect(api.Get(ctx, client.ObjectKey{Namespace: "default", Name: m.name + "-protected"}, &corev1.Pod{})).To(Succeed())
 	})
 })
+
+// cordonedBy are the field managers that have the cordon.
+func cordonedBy(node *corev1.Node) (managers []string) {
+	for _, entry := range node.ManagedFields {
+		if strings.Contains(string(entry.FieldsV1.GetRawBytes()), `"f:unschedulable"`) {
+			managers = append(managers, entry.Manager)
+		}
+	}
+	return managers
+}
