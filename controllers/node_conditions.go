@@ -34,25 +34,23 @@ func (r *RebootPolicyReconciler) writeConditions(ctx context.Context, s *state, 
 		if !ok || d.Brief || same(permittedOf(s.nodes[i]), d) && s.Nodes[i].Preflight == d.Preflight {
 			continue
 		}
+		if wait := r.deaf.waits(d.Node, r.Clock.Now()); wait > 0 {
+			s.putOff(wait)
+			continue
+		}
 		if r.enough(s, written) {
 			return conditionsPause, nil
 		}
 		written++
 		switch err := r.writeCondition(ctx, s, s.nodes[i], d); {
 		case isRefusal(err):
+			r.deaf.note(d.Node, r.Clock.Now())
 			s.refused = errors.Join(s.refused, err)
 		case err != nil:
 			return 0, err
 		}
 	}
 	return 0, nil
-}
-
-// isRefusal tells whether the API server, or a webhook, will not have this very write. Others may fare better; not so where
-// it is down, or has too much to do.
-func isRefusal(err error) bool {
-	status, ok := errors.AsType[*apierrors.StatusError](err)
-	return ok && status.ErrStatus.Code/100 == 4 && !apierrors.IsTooManyRequests(err)
 }
 
 // enough tells whether a pass has written as many conditions, or marks, as it may.

@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -14,16 +15,13 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
-// refusedPause is how long to wait before a mark is tried again that a Node has refused.
-const refusedPause = time.Minute
-
 // mark writes the marks of a plan. They permit nothing and forbid nothing: one that cannot be written keeps no reboot
 // waiting, and no instant at which time alone changes something.
 func (r *RebootPolicyReconciler) mark(ctx context.Context, s *state, p plan.Plan) {
 	later, err := r.writeMarks(ctx, s, p.Marks)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Did not mark all nodes for schedulers and autoscalers")
-		later = refusedPause
+		s.putOff(refusedPause)
 	}
 	s.putOff(later)
 }
@@ -34,20 +32,25 @@ func (r *RebootPolicyReconciler) mark(ctx context.Context, s *state, p plan.Plan
 func (r *RebootPolicyReconciler) writeMarks(ctx context.Context, s *state, marks []plan.Mark) (time.Duration, error) {
 	var later time.Duration
 	var errs []error
-	for written, m := range marks {
+	written := 0
+	for _, m := range marks {
+		i, ok := s.index[m.Node]
+		wait := r.unmarkable.waits(m.Node, r.Clock.Now())
+		if later = cmp.Or(later, wait); wait > 0 || !ok {
+			continue
+		}
 		if r.enough(s, written) {
 			return conditionsPause, errors.Join(errs...)
 		}
-		i, ok := s.index[m.Node]
-		if !ok {
-			continue
-		}
-		err := r.writeMark(ctx, s, s.nodes[i], m)
-		switch {
+		written++
+		switch err := r.writeMark(ctx, s, s.nodes[i], m); {
 		case apierrors.IsConflict(err):
 			ctrl.LoggerFrom(ctx).V(1).Info("Lost a race for the taints of a node", "Node", klog.KRef("", m.Node))
 			later = conflictPause
-		case !apierrors.IsNotFound(err):
+		case err != nil && !apierrors.IsNotFound(err):
+			if isRefusal(err) {
+				r.unmarkable.note(m.Node, r.Clock.Now())
+			}
 			errs = append(errs, err)
 		}
 	}

@@ -70,6 +70,8 @@ type RebootPolicyReconciler struct {
 	freed map[string]time.Time
 	// freeing are the policies of which a slot can be handed over.
 	freeing freeing
+	// deaf are the Nodes that were not told why they wait, unmarkable those that took no mark: they have refused it.
+	deaf, unmarkable refusals
 	// shelf is where the cache has its Nodes, nil: it lets nobody look, or nobody has looked yet; and views are what decisions
 	// look at of them.
 	cache cache.Cache
@@ -141,7 +143,10 @@ func (r *RebootPolicyReconciler) reconcileUngoverned(ctx context.Context) (ctrl.
 	s.putOff(later)
 	later, err = r.writeMarks(ctx, s, plan.UngovernedMarks(s.Governor, s.Nodes))
 	s.putOff(later)
-	return ctrl.Result{RequeueAfter: s.later}, err
+	if err = errors.Join(err, s.refused); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: s.later}, nil
 }
 
 // SetupWithManager registers the controller. Both replicas warm their caches; only the leader reconciles.

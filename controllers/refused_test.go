@@ -4,12 +4,15 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+	testclock "k8s.io/utils/clock/testing"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
@@ -75,12 +78,12 @@ func TestReconcile_ANodeThatRefusesKeepsNobodyWaiting(t *testing.T) {
 				return nil
 			}
 			s.policy.Spec.Pause = &v1alpha1.Pause{Reason: "holidays"}
-			var err error
-			for range 2 * needy / conditionsPerPass {
-				_, err = s.reconciler.Reconcile(t.Context(), request(workers))
-			}
+			_, err := s.reconciler.Reconcile(t.Context(), request(workers))
 			if !apierrors.IsForbidden(err) {
 				t.Errorf("the pass ends with %v", err)
+			}
+			for range 2 * needy / conditionsPerPass {
+				_, _ = s.reconciler.Reconcile(t.Context(), request(workers)) // some passes tell of it again
 			}
 			var untold []string
 			for i := range needy {
@@ -101,6 +104,43 @@ func TestReconcile_ANodeThatRefusesKeepsNobodyWaiting(t *testing.T) {
 				t.Errorf("the status says %s", s.policy.Status.Window.State)
 			}
 		})
+	}
+}
+
+// More Nodes that refuse than a pass has writes keep nobody behind them waiting either: they are asked again after a while.
+func TestReconcile_ManyThatRefuseKeepNobodyWaiting(t *testing.T) {
+	now := testclock.NewFakePassiveClock(time.Now())
+	s := newServer(t, 2*needy, now)
+	refusing, asked := map[string]bool{}, 0
+	for i := range 2 * conditionsPerPass {
+		refusing[serverNode(slots+i, true, now.Now()).Name] = true
+	}
+	s.fault = func(written string) error {
+		if !refusing[written] {
+			return nil
+		}
+		asked++
+		return apierrors.NewForbidden(corev1.Resource("nodes"), written, errors.New("a webhook says no"))
+	}
+	s.policy.Spec.Pause = &v1alpha1.Pause{Reason: "holidays"}
+	told := func() (nodes int) {
+		for range 2 * needy / conditionsPerPass {
+			_, _ = s.reconciler.Reconcile(t.Context(), request(workers)) // some passes tell of those that refuse
+		}
+		for _, object := range s.nodes.List() {
+			if c := permittedOf(object.(*corev1.Node)); c != nil && c.Reason == string(v1alpha1.ReasonPaused) {
+				nodes++
+			}
+		}
+		return nodes
+	}
+	if got, want := told(), needy-len(refusing); got != want || asked > 2*len(refusing) {
+		t.Errorf("%d nodes are told, want %d; those that refuse were asked %d times", got, want, asked)
+	}
+	clear(refusing)
+	now.SetTime(now.Now().Add(refusedPause))
+	if got, want := told(), needy; got != want {
+		t.Errorf("%d nodes are told once none refuses, want %d", got, want)
 	}
 }
 
@@ -136,5 +176,17 @@ func TestConverge_AdoptsBesideHeartbeats(t *testing.T) {
 	}
 	if node := plan.NodeOf(s.node(e.Node)); !node.Holds(e) || node.Holds(v1alpha1.LedgerEntry{Seq: e.Seq + 1}) {
 		t.Errorf("its grant is %+v", node.Grant)
+	}
+}
+
+// That no policy governs a node is told again, too, where the Node has refused to hear it.
+func TestReconcile_TellsThatAnUngovernedNodeRefuses(t *testing.T) {
+	s := newServer(t, 2*needy, clock.RealClock{})
+	s.policy.Spec.NodeSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"example.com/pool": "none"}}
+	s.fault = func(written string) error {
+		return apierrors.NewForbidden(corev1.Resource("nodes"), written, errors.New("a webhook says no"))
+	}
+	if _, err := s.reconciler.Reconcile(t.Context(), request("")); !apierrors.IsForbidden(err) {
+		t.Errorf("the pass ends with %v", err)
 	}
 }

@@ -44,8 +44,8 @@ func answerOf(result model.Value) Answer {
 	case model.Matrix:
 		series = make(map[string]string, len(v))
 		for _, s := range v {
-			if n := len(s.Values); !own(s.Metric) && n > 0 {
-				series[s.Metric.String()] = s.Values[n-1].Value.String()
+			if value := latest(s); value != "" && !own(s.Metric) {
+				series[s.Metric.String()] = value
 			}
 		}
 	case *model.Scalar:
@@ -62,6 +62,17 @@ func answerOf(result model.Value) Answer {
 		return unreachable(fmt.Sprintf("the query gives a %s, which says neither yes nor no: ask for a vector", result.Type()))
 	}
 	return blockedBy(series)
+}
+
+// latest is the last value of a range, which may have native histograms only. Empty: it has none.
+func latest(s *model.SampleStream) string {
+	switch n, h := len(s.Values), len(s.Histograms); {
+	case n > 0:
+		return s.Values[n-1].Value.String()
+	case h > 0:
+		return s.Histograms[h-1].Histogram.String()
+	}
+	return ""
 }
 
 func own(metric model.Metric) bool {

@@ -42,10 +42,14 @@ func TestAnswerOf(t *testing.T) {
 		"another label that begins": {model.Vector{sample(1, "job", "RebootOperatorX")}, Answer{State: firing, Message: `{job="RebootOperatorX"} = 1`}},
 		"a range":                   {model.Matrix{{Metric: sample(0, "job", "api").Metric, Values: []model.SamplePair{{Value: 1}, {Value: 2}}}}, Answer{State: firing, Message: `{job="api"} = 2`}},
 		"a range of the operator's": {model.Matrix{{Metric: alert("RebootOperatorX", "").Metric, Values: []model.SamplePair{{Value: 1}}}}, quiet},
-		"a range without values":    {model.Matrix{{Metric: sample(0, "job", "api").Metric}}, quiet},
-		"no range":                  {model.Matrix{}, quiet},
-		"the number 0":              {&model.Scalar{}, quiet},
-		"another number":            {&model.Scalar{Value: 1}, Answer{State: firing, Message: "the query = 1"}},
+		"a range of histograms": {
+			model.Matrix{{Metric: sample(0, "job", "api").Metric, Histograms: []model.SampleHistogramPair{{Histogram: &model.SampleHistogram{Count: 2, Sum: 3}}}}},
+			Answer{State: firing, Message: `{job="api"} = Count: 2.000000, Sum: 3.000000, Buckets: []`},
+		},
+		"a range without values": {model.Matrix{{Metric: sample(0, "job", "api").Metric}}, quiet},
+		"no range":               {model.Matrix{}, quiet},
+		"the number 0":           {&model.Scalar{}, quiet},
+		"another number":         {&model.Scalar{Value: 1}, Answer{State: firing, Message: "the query = 1"}},
 		"no number": {&model.Scalar{Value: model.SampleValue(math.NaN())}, Answer{
 			State: mute, Message: "the query gives NaN, which says neither yes nor no: ask for a vector, without scalar()",
 		}},

@@ -54,10 +54,15 @@ func (p *Prometheus) Ask(ctx context.Context, gate v1alpha1.PrometheusGate) Answ
 	if err != nil {
 		return unreachable(s.credentials.redact(why(err)))
 	}
-	if len(warnings) > 0 {
-		ctrl.LoggerFrom(ctx).Info("A gate's query has warnings", "gate", gate.Name, "warnings", warnings)
+	for _, w := range warnings {
+		ctrl.LoggerFrom(ctx).Info("A gate's query has a warning", "gate", gate.Name, "warning", s.credentials.redact(w))
 	}
-	return answerOf(result)
+	a := answerOf(result)
+	if a.State == v1alpha1.GateClear && len(warnings) > 0 {
+		// Thanos, and Prometheus with remote storage, leave out what a store that is down has, and say so in this way only.
+		return unreachable(s.credentials.redact("the answer may be incomplete: " + warnings[0]))
+	}
+	return a
 }
 
 // server reads the Secret each time, and keeps the connections until it changes.
