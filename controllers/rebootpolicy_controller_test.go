@@ -319,8 +319,8 @@ var _ = Describe("Manager", func() {
 		for _, name := range f.nodes {
 			Eventually(f.reason).WithArguments(name).Should(Equal("False Paused"))
 		}
-		// A notification of another spec may still look for its Secret.
-		asked := func() int { return requests.count() - len(requests.matching(methodGet, "/secrets/gone")) }
+		// Notifications of other specs may still look for their Secrets.
+		asked := func() int { return requests.count() - len(requests.matching(methodGet, "/secrets/")) }
 		before := asked()
 		Consistently(func() int {
 			for _, name := range f.nodes {

@@ -183,9 +183,10 @@ func TestConverge_AdoptsBesideHeartbeats(t *testing.T) {
 func TestReconcile_TellsThatAnUngovernedNodeRefuses(t *testing.T) {
 	s := newServer(t, 2*needy, clock.RealClock{})
 	s.policy.Spec.NodeSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"example.com/pool": "none"}}
-	s.fault = func(written string) error {
-		return apierrors.NewForbidden(corev1.Resource("nodes"), written, errors.New("a webhook says no"))
-	}
+	unmarked := s.node(serverNode(2*slots, true, s.reconciler.Clock.Now()).Name)
+	unmarked.Spec.Taints = nil
+	s.put(t, unmarked)
+	s.fault = once(unmarked.Name, apierrors.NewForbidden(corev1.Resource("nodes"), unmarked.Name, errors.New("a webhook says no")))
 	if _, err := s.reconciler.Reconcile(t.Context(), request("")); !apierrors.IsForbidden(err) {
 		t.Errorf("the pass ends with %v", err)
 	}
