@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nicholas-fedor/shoutrrr"
 	"github.com/nicholas-fedor/shoutrrr/pkg/router"
 	"github.com/nicholas-fedor/shoutrrr/pkg/types"
 )
@@ -17,27 +16,44 @@ import (
 // Timeout is how long a service may take to accept a message.
 const Timeout = 10 * time.Second
 
+// What is said of a panic in a service's code. The words of the panic itself may hold the address.
+var (
+	errAddress = errors.New("the address cannot be used: it does not have the form of its service")
+	errService = errors.New("the code of the service failed on the message")
+)
+
 // send gives one message to the service of one address. The error has no part of the address, which holds credentials.
 func send(ctx context.Context, address, title, text string) error {
-	sender, err := shoutrrr.CreateSender(address)
-	if err != nil {
-		return fmt.Errorf("the address cannot be used: %s", redact(err, address))
-	}
-	sender.Timeout = Timeout
-	params := types.Params{"title": title}
-	answer := sender.SendAsync(text, &params)
+	ctx, cancel := context.WithTimeoutCause(ctx, Timeout, fmt.Errorf("no answer within %s", Timeout))
+	defer cancel()
+	answer := make(chan error, 1) // an answer that comes too late has its place, and its goroutine ends
+	go func() { answer <- give(address, title, text) }()
 	select {
-	case err = <-answer:
+	case err := <-answer:
+		return err
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, router.ErrServiceTimeout):
-		return fmt.Errorf("no answer within %s", Timeout)
+}
+
+// give makes the service of an address and has it send. Services panic on some addresses, and the manager has to outlive
+// them: the service is asked in this goroutine, because nobody could recover in those that shoutrrr starts itself.
+func give(address, title, text string) (err error) {
+	broken := errAddress
+	defer func() {
+		if recover() != nil {
+			err = broken
+		}
+	}()
+	service, err := new(router.ServiceRouter).Locate(address)
+	if err != nil {
+		return fmt.Errorf("the address cannot be used: %s", redact(err, address))
 	}
-	return errors.New(redact(err, address))
+	broken = errService
+	if err := service.Send(text, &types.Params{"title": title}); err != nil {
+		return errors.New(redact(err, address))
+	}
+	return nil
 }
 
 // pieces are the words of an address that may be secret; a scheme is not.
