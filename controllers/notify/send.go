@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
-	"regexp"
-	"strings"
 	"time"
 
 	"github.com/nicholas-fedor/shoutrrr/pkg/router"
@@ -16,8 +13,9 @@ import (
 // Timeout is how long a service may take to accept a message.
 const Timeout = 10 * time.Second
 
-// What is said of a panic in a service's code. The words of the panic itself may hold the address.
+// What is said of an address that has no service, and of a panic in a service's code, whose own words may hold the address.
 var (
+	errScheme  = errors.New("the address cannot be used: shoutrrr has no service of its scheme")
 	errAddress = errors.New("the address cannot be used: it does not have the form of its service")
 	errService = errors.New("the code of the service failed on the message")
 )
@@ -47,37 +45,22 @@ func give(address, title, text string) (err error) {
 	}()
 	service, err := new(router.ServiceRouter).Locate(address)
 	if err != nil {
-		return fmt.Errorf("the address cannot be used: %s", redact(err, address))
+		return unusable(service, err)
 	}
 	broken = errService
 	if err := service.Send(text, &types.Params{"title": title}); err != nil {
-		return errors.New(redact(err, address))
+		return errors.New(redact(err.Error(), address))
 	}
 	return nil
 }
 
-// pieces are the words of an address that may be secret; a scheme is not.
-var pieces = regexp.MustCompile(`[A-Za-z0-9]{3,}`)
-
-// longest is the longest error that an event takes beside its other words, in bytes.
-const longest = 300
-
-// redact takes every word of the address out of an error: tokens stand in paths, in queries and in place of hosts.
-func redact(err error, address string) string {
-	text := err.Error()
-	_, rest, found := strings.Cut(address, "://")
-	if !found {
-		rest = address
+// unusable says why an address has no service. The words of shoutrrr hold the address itself, so none of them is told.
+func unusable(service types.Service, err error) error {
+	switch {
+	case errors.Is(err, router.ErrUnknownService):
+		return errScheme
+	case errors.Is(err, router.ErrInitializeFailed):
+		return fmt.Errorf("the address cannot be used: it does not have the form of service %s, or that service did not accept it", service.GetID())
 	}
-	words := pieces.FindAllString(rest, -1)
-	if plain, err := url.PathUnescape(rest); err == nil {
-		words = append(words, pieces.FindAllString(plain, -1)...)
-	}
-	for _, word := range words {
-		text = strings.ReplaceAll(text, word, "…")
-	}
-	if len(text) > longest {
-		text = strings.ToValidUTF8(text[:longest], "") + "…"
-	}
-	return text
+	return errAddress
 }

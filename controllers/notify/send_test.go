@@ -2,6 +2,7 @@ package notify
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -40,6 +41,27 @@ func TestSend_OutlivesAPanic(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if err := send(t.Context(), tc.address, "title", "text"); !errors.Is(err, tc.want) {
 				t.Errorf("got %v, want %v", err, tc.want)
+			}
+		})
+	}
+}
+
+// TestSend_SaysNothingOfAnAddress: what is wrong with an address is said in sentences that do not depend on it.
+func TestSend_SaysNothingOfAnAddress(t *testing.T) {
+	const accepted = "the address cannot be used: it does not have the form of service %s, or that service did not accept it"
+	for name, tc := range map[string]struct{ address, want string }{
+		"a password that is not escaped":        {"smtp://ops:Pa%ss!9@mail.example.com:587/", errAddress.Error()},
+		"a user whose name begins the password": {"generic://bot:bot12345@host/%zz", errAddress.Error()},
+		"a password of signs alone":             {"smtp://ops:!%$@mail.example.com/", errAddress.Error()},
+		"a scheme that nobody has":              {"Pa-ss9://ops@host", errScheme.Error()},
+		"a token alone":                         {"Pa-ss-9", errScheme.Error()},
+		"a custom address of a service without": {"slack+https://Pa!ss:9@host/", errAddress.Error()},
+		"a service with parts that are missing": {"slack://P!ss-9", fmt.Sprintf(accepted, "slack")},
+		"an option that nobody has":             {"smtp://ops:P!ss9@mail.example.com/?P!ss9=P!ss9", fmt.Sprintf(accepted, "smtp")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := send(t.Context(), tc.address, "title", "text"); err == nil || err.Error() != tc.want {
+				t.Errorf("got %v, want %s", err, tc.want)
 			}
 		})
 	}
