@@ -205,17 +205,12 @@ func (n *Notifier) deliver(ctx context.Context, d delivery) {
 	}
 }
 
-// try sends to the services that have not taken the message yet.
+// try sends to the services that have not taken the message yet. Each has its own time: those that never answer take none
+// from the ones after them.
 func (n *Notifier) try(ctx context.Context, d delivery, taken map[string]bool) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*Timeout)
-	defer cancel()
-	s, err := n.secrets.Secret(ctx, d.secret)
+	addresses, err := n.addresses(ctx, d.secret)
 	if err != nil {
 		return err
-	}
-	addresses := strings.Fields(string(s.Data[keyURL]))
-	if len(addresses) == 0 {
-		return fmt.Errorf("Secret %s has no address in key %s", d.secret, keyURL) //nolint:staticcheck // Secret is a kind
 	}
 	var errs []error
 	for i, address := range addresses {
@@ -229,6 +224,21 @@ func (n *Notifier) try(ctx context.Context, d delivery, taken map[string]bool) e
 		taken[address] = true
 	}
 	return errors.Join(errs...)
+}
+
+// addresses are read anew for each attempt: a Secret that is mended meanwhile counts.
+func (n *Notifier) addresses(ctx context.Context, secret string) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, Timeout)
+	defer cancel()
+	s, err := n.secrets.Secret(ctx, secret)
+	if err != nil {
+		return nil, err
+	}
+	addresses := strings.Fields(string(s.Data[keyURL]))
+	if len(addresses) == 0 {
+		return nil, fmt.Errorf("Secret %s has no address in key %s", secret, keyURL) //nolint:staticcheck // Secret is a kind
+	}
+	return addresses, nil
 }
 
 func firstLine(text string) string {

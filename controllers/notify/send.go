@@ -22,6 +22,9 @@ var (
 
 // send gives one message to the service of one address. The error has no part of the address, which holds credentials.
 func send(ctx context.Context, address, title, text string) error {
+	if ctx.Err() != nil { // a message that nobody waits for would be told again as one that was not delivered
+		return context.Cause(ctx)
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, Timeout, fmt.Errorf("no answer within %s", Timeout))
 	defer cancel()
 	answer := make(chan error, 1) // an answer that comes too late has its place, and its goroutine ends

@@ -1,12 +1,18 @@
 package notify
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
+
+	"k8s.io/utils/clock"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/secret"
 )
 
 // wire stands in for the network, for the services that shoutrrr asks by the default client.
@@ -78,5 +84,49 @@ func TestSend_LeavesNothingBehind(t *testing.T) {
 		}
 		close(late) // what is still blocked when the test ends fails it
 		synctest.Wait()
+	})
+}
+
+// TestSend_BeginsNothingTooLate: what nobody waits for any more is not sent, since it would count as not told.
+func TestSend_BeginsNothingTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wire(func(*http.Request) error { t.Error("the service was told"); return nil }).use(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := send(ctx, "generic://host/hook", "title", "text"); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v, want that it was cancelled", err)
+		}
+		synctest.Wait()
+	})
+}
+
+// TestNotifier_GivesEachServiceItsOwnTime: services that never answer take none of it from the one after them, which is told once.
+func TestNotifier_GivesEachServiceItsOwnTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		never, told := make(chan struct{}), 0
+		wire(func(q *http.Request) error {
+			if q.URL.Host == "dead" {
+				<-never
+				return nil
+			}
+			told++
+			return nil
+		}).use(t)
+		defer synctest.Wait()
+		defer close(never)
+		s := secrets{"four": "generic://dead/a\ngeneric://dead/b\ngeneric://dead/c\ngeneric://alive/d"}
+		ended := make(chan outcome, 1)
+		n := New(secret.Reader{Reader: s, Namespace: "reboot-operator-system"}, clock.RealClock{}, func(m Message, r Result, err error) { ended <- outcome{m, r, err} })
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go n.Start(ctx)
+		n.Notify([]v1alpha1.Notification{{SecretRef: v1alpha1.SecretReference{Name: "four"}}}, Message{Event: v1alpha1.NotifyHalted, Text: "help"})
+		const want = "service 1: no answer within 10s\nservice 2: no answer within 10s\nservice 3: no answer within 10s"
+		if o := <-ended; o.result != Failed || !strings.HasSuffix(o.err.Error(), want) {
+			t.Errorf("%s: %v, want it to end with %q", o.result, o.err, want)
+		}
+		if told != 1 {
+			t.Errorf("the service that answers was told %d times", told)
+		}
 	})
 }
