@@ -29,14 +29,21 @@ func NewNotifier(mgr ctrl.Manager, recorder events.EventRecorder, o Options) (*n
 	n := notify.New(secrets, clock.RealClock{}, func(m notify.Message, r notify.Result, err error) {
 		notificationsTotal.WithLabelValues(m.Policy, string(m.Event), string(r)).Inc()
 		if err != nil {
-			about := &corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "RebootPolicy", Name: m.Policy}
-			recorder.Eventf(about, nil, corev1.EventTypeWarning, v1alpha1.EventNotificationFailed, "Notify", "%s", err.Error())
+			notificationFailed(recorder, m.Policy, err.Error())
 		}
 	})
 	if err := mgr.Add(n); err != nil {
 		return nil, fmt.Errorf("adding the notifier: %w", err)
 	}
 	return n, nil
+}
+
+// notificationFailed says on a policy what could not be told. Each service of a Secret has its own words in it, so there is no
+// bound to them; the API server would refuse the whole event for a note that is too long.
+func notificationFailed(recorder events.EventRecorder, policy, why string) {
+	about := &corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "RebootPolicy", Name: policy}
+	why = strings.ToValidUTF8(why[:min(len(why), maxNoteBytes)], "")
+	recorder.Eventf(about, nil, corev1.EventTypeWarning, v1alpha1.EventNotificationFailed, "Notify", "%s", why)
 }
 
 // notify tells what was written; nobody where the policy says nobody.
