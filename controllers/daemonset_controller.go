@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -88,12 +87,8 @@ func (r *DaemonSetReconciler) observe(ctx context.Context) (agentset.Observation
 	return o, nil
 }
 
-// maxNoteBytes is the most that the API server takes as the note of an event.
-const maxNoteBytes = 1024
-
 // tell says on every policy why its nodes have no agents, or have not the ones they should.
 func (r *DaemonSetReconciler) tell(policies []v1alpha1.RebootPolicy, why string) {
-	why = strings.ToValidUTF8(why[:min(len(why), maxNoteBytes)], "")
 	for i := range policies {
 		r.Recorder.Eventf(&policies[i], nil, corev1.EventTypeWarning, v1alpha1.EventAgentsNotDeployed, "DeployAgents", "%s", why)
 	}

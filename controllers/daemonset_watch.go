@@ -28,7 +28,7 @@ func SetupAgents(mgr ctrl.Manager, o Options, edit ...func(*controller.Options))
 	r := &DaemonSetReconciler{
 		Client:   mgr.GetClient(),
 		Live:     mgr.GetAPIReader(),
-		Recorder: mgr.GetEventRecorder(v1alpha1.FieldOwnerManager),
+		Recorder: brief{mgr.GetEventRecorder(v1alpha1.FieldOwnerManager)},
 		Template: agentset.Template{Manifest: agent.Manifest(), Namespace: o.Namespace, Image: o.AgentImage, Args: o.AgentArgs},
 	}
 	return r.SetupWithManager(mgr, edit...)

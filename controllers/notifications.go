@@ -38,11 +38,9 @@ func NewNotifier(mgr ctrl.Manager, recorder events.EventRecorder, o Options) (*n
 	return n, nil
 }
 
-// notificationFailed says on a policy what could not be told. Each service of a Secret has its own words in it, so there is no
-// bound to them; the API server would refuse the whole event for a note that is too long.
+// notificationFailed says on a policy what could not be told.
 func notificationFailed(recorder events.EventRecorder, policy, why string) {
 	about := &corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "RebootPolicy", Name: policy}
-	why = strings.ToValidUTF8(why[:min(len(why), maxNoteBytes)], "")
 	recorder.Eventf(about, nil, corev1.EventTypeWarning, v1alpha1.EventNotificationFailed, "Notify", "%s", why)
 }
 

@@ -9,7 +9,7 @@ import (
 
 // SetupPolicies registers the controller of policies as the manager runs it.
 func SetupPolicies(mgr ctrl.Manager, o Options) error {
-	recorder := mgr.GetEventRecorder(v1alpha1.FieldOwnerManager)
+	recorder := brief{mgr.GetEventRecorder(v1alpha1.FieldOwnerManager)}
 	notifier, err := NewNotifier(mgr, recorder, o)
 	if err != nil {
 		return err

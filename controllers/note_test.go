@@ -10,8 +10,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// TestNotificationFailed_FitsIntoAnEvent: the API server refuses longer notes, and such that are cut within a character.
-func TestNotificationFailed_FitsIntoAnEvent(t *testing.T) {
+// The API server refuses longer notes, and such that are cut within a character.
+func TestBrief_NotesFitIntoAnEvent(t *testing.T) {
 	for name, tc := range map[string]struct{ why, want string }{
 		"short":                  {"nobody answers", "nobody answers"},
 		"of many services":       {strings.Repeat("x", 2000), strings.Repeat("x", 1024)},
@@ -19,7 +19,7 @@ func TestNotificationFailed_FitsIntoAnEvent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			recorder := events.NewFakeRecorder(1)
-			notificationFailed(recorder, "workers", tc.why)
+			notificationFailed(brief{recorder}, "workers", tc.why)
 			got := strings.TrimPrefix(<-recorder.Events, "Warning "+v1alpha1.EventNotificationFailed+" ")
 			if got != tc.want || !utf8.ValidString(got) {
 				t.Errorf("a note of %d bytes, want %d: %q", len(got), len(tc.want), got)
