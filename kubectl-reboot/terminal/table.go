@@ -41,7 +41,7 @@ func (t Theme) tableRow(row []Cell, widths []int, width int) string {
 	var b strings.Builder
 	used := 0
 	for i, c := range row {
-		text, lead := c.Text, ""
+		text, lead := part(c.Text), ""
 		if i > 0 {
 			lead = gap
 		}
@@ -82,11 +82,11 @@ func columnWidths(rows [][]Cell) []int {
 // a line of its own, uncut: it may be a command that somebody copies.
 func Wrap(text string, width int) []string {
 	if width <= 0 {
-		return []string{text}
+		return []string{part(text)}
 	}
 	var lines []string
 	line := ""
-	for word := range strings.FieldsSeq(text) {
+	for word := range strings.FieldsSeq(part(text)) {
 		switch {
 		case line == "":
 			line = word

@@ -91,7 +91,7 @@ func (t *Terminal) draw(lines []string) {
 	if t.drawn > 0 {
 		fmt.Fprintf(&b, "\x1b[%dA", t.drawn)
 	}
-	for _, line := range lines {
+	for _, line := range t.Theme.Lines(lines) { // each is one line, or the next drawing would begin in the wrong one
 		b.WriteString("\r" + line + clearLine + "\n")
 	}
 	b.WriteString(clearBelow)

@@ -49,6 +49,16 @@ func TestDraw_ReplacesWhatWasDrawnAndNothingElse(t *testing.T) {
 	}
 }
 
+func TestDraw_EachLineIsOneAndHasTheColoursOfTheThemeAlone(t *testing.T) {
+	screen, out := shown(true)
+	screen.Theme.Color = true
+	screen.Draw([]string{screen.Theme.Paint(Bad, "a\nb"), "c\x1b[2J"})
+	want := "\x1b[?25l\r\x1b[1;31ma b\x1b[0m\x1b[K\n\rc\uFFFD[2J\x1b[K\n\x1b[J"
+	if out.String() != want {
+		t.Errorf("shown %q, want %q", out, want)
+	}
+}
+
 func TestOpen_AFileIsNoTerminal(t *testing.T) {
 	file, err := os.CreateTemp(t.TempDir(), "out")
 	if err != nil {

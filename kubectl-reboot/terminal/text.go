@@ -28,8 +28,9 @@ type Theme struct {
 	Color bool
 }
 
-// Paint gives a text its style.
+// Paint gives a text its style, and leaves it none of its own.
 func (t Theme) Paint(style Style, text string) string {
+	text = Harmless(text)
 	if !t.Color || style == Plain || text == "" {
 		return text
 	}
