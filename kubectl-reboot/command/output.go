@@ -52,7 +52,7 @@ func (s *Session) print(o output, value any, lines func() []string) error {
 	case asYAML:
 		text, err = yaml.Marshal(value)
 	default:
-		text = []byte(strings.Join(lines(), "\n") + "\n")
+		text = []byte(strings.Join(s.Screen.Theme.Lines(lines()), "\n") + "\n")
 	}
 	if err != nil {
 		return fmt.Errorf("encoding the output: %w", err)

@@ -76,10 +76,10 @@ func (s *Session) watchStatus(ctx context.Context, o output, names []string) err
 		is := status.Of(f, names...)
 		lines := is.Changes(before, s.Zone)
 		if len(lines) > 0 {
-			s.Screen.Print(lines...)
+			s.Screen.Print(s.Screen.Theme.Lines(lines)...)
 		}
 		if trouble != "" && trouble != troubled {
-			s.Screen.Print(trouble)
+			s.Screen.Print(s.Screen.Theme.Line(trouble))
 		}
 		before, troubled = is, trouble
 	})

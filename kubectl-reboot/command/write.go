@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
 // The values of --dry-run.
@@ -110,7 +111,7 @@ func (s *Session) printDone(w *writing, object client.Object, done string) error
 	if w.dryRun != dryRunNone {
 		done += " (" + w.dryRun + " dry run)"
 	}
-	w.print.NamePrintFlags.Operation = done
+	w.print.NamePrintFlags.Operation = terminal.Theme{}.Line(done) // it may quote what a node has for a reason
 	scheme, _, err := kinds()
 	if err != nil {
 		return err

@@ -1,0 +1,138 @@
+package command_test
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"regexp"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/history"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
+)
+
+// hostile sets a title, clears the screen, paints, goes up a line, turns letters round and begins a line of its own.
+const hostile = "failed\x1b]0;owned\x07\x1b[2J\x1b[32mfine\x1b[0m\u009b1A\u202e\x7f\r\nn9 is next"
+
+// shown is what a person sees of it.
+const shown = "failed\uFFFD]0;owned\uFFFD\uFFFD[2J\uFFFD[32mfine\uFFFD[0m\uFFFD1A\uFFFD\uFFFD"
+
+// inColour shows on a wide terminal.
+func inColour(c *call) {
+	c.screen = terminal.Live(c.out, terminal.Theme{Color: true}, func() (int, int) { return 500, 50 })
+}
+
+var (
+	themes   = regexp.MustCompile(`\x1b\[(?:0|1|2|3[2356]|1;31)m`)
+	controls = regexp.MustCompile(`[\x00-\x08\x0b-\x1f\x7f\x{80}-\x{9f}\x{202a}-\x{202e}\x{2066}-\x{2069}]|(?m)^ *n9 is next`)
+)
+
+// harmless calls the plugin in a pipe and in a terminal, and expects of both the hostile text and nothing that it wants.
+func harmless(args ...string) {
+	GinkgoHelper()
+	piped := ok(args...)
+	Expect(piped).To(ContainSubstring(shown))
+	Expect(controls.FindAllString(piped, -1)).To(BeEmpty(), "%q", piped)
+
+	painted, stderr, err := run(args, inColour)
+	Expect(err).NotTo(HaveOccurred(), stderr)
+	Expect(painted).To(And(ContainSubstring(shown), MatchRegexp(themes.String())))
+	Expect(controls.FindAllString(themes.ReplaceAllString(painted, ""), -1)).To(BeEmpty(), "%q", painted)
+}
+
+// needsHostilely: the agent says in hostile words why the node needs a reboot.
+func (p *pool) needsHostilely(name string) {
+	GinkgoHelper()
+	c := condition(v1alpha1.NodeRebootRequired, "True", "UpdateStaged")
+	c["message"] = hostile
+	p.patch(name, map[string]any{"status": map[string]any{"conditions": []any{c}}}, "status")
+}
+
+func (p *pool) annotates(name, key, value string) {
+	GinkgoHelper()
+	p.patch(name, map[string]any{"metadata": map[string]any{"annotations": map[string]any{key: value}}})
+}
+
+// givesUp: the agent aborts its drain with hostile words.
+func (p *pool) givesUp(name string) {
+	GinkgoHelper()
+	g, err := v1alpha1.ParseGrant(node(name).Annotations)
+	Expect(err).NotTo(HaveOccurred())
+	progress := v1alpha1.Progress{
+		Seq: g.Seq, Phase: v1alpha1.PhaseAborted, BootID: node(name).Status.NodeInfo.BootID, Failures: 1,
+		Reason: v1alpha1.ReasonDrainTimedOut, Message: hostile, At: metav1.Now(),
+	}
+	p.annotates(name, v1alpha1.AnnotationProgress, progress.String())
+}
+
+var _ = Describe("What a node says is harmless to a terminal", func() {
+	It("in explain", func() {
+		p := newPool(1, paused)
+		p.needsHostilely(p.nodes[0])
+		harmless("explain", p.nodes[0])
+		Expect(explained(p.nodes[0]).Need.Message).To(Equal(hostile), "a program hears what the node says")
+	})
+
+	It("in the headline of explain", func() {
+		p := newPool(1, paused)
+		p.patch(p.nodes[0], map[string]any{"status": map[string]any{"conditions": []any{condition(v1alpha1.NodeRebootRequired, "False", hostile)}}}, "status")
+		harmless("explain", p.nodes[0])
+	})
+
+	It("in history", func() {
+		p := newPool(1)
+		p.needsHostilely(p.nodes[0])
+		says(p.nodes[0], "True Granted")
+		p.givesUp(p.nodes[0])
+		Eventually(func() []v1alpha1.PastReboot { return p.get().Status.History }).Should(HaveLen(1))
+		harmless("history", p.nodes[0])
+		harmless("explain", p.nodes[0])
+		var entries []history.Entry
+		Expect(json.Unmarshal([]byte(ok("history", p.nodes[0], "-o", "json")), &entries)).To(Succeed())
+		Expect(entries).To(HaveExactElements(HaveField("Message", hostile)))
+	})
+
+	It("in status, watched or not", func() {
+		const check = "example.com/check"
+		p := newPool(1, fleettest.Spec(func(s *v1alpha1.RebootPolicySpec) { s.Hooks = &v1alpha1.Hooks{After: []v1alpha1.AnnotationKey{check}} }))
+		p.needs(p.nodes[0])
+		says(p.nodes[0], "True Granted")
+		p.progresses(p.nodes[0], v1alpha1.PhaseDraining)
+		p.progresses(p.nodes[0], v1alpha1.PhaseRebooting)
+		p.boots(p.nodes[0])
+		Eventually(func() map[string]string { return node(p.nodes[0]).Annotations }).Should(HaveKey(v1alpha1.AnnotationHooks))
+		p.annotates(p.nodes[0], check, hostile)
+		harmless("status", p.policy)
+
+		var out, drawn output
+		watch(&out, terminal.Pipe(&out), func(*http.Request) {}, p.policy)
+		Eventually(out.String).Should(ContainSubstring(shown))
+		Expect(controls.FindAllString(out.String(), -1)).To(BeEmpty(), "%q", out.String())
+		watch(&drawn, terminal.Live(&drawn, terminal.Theme{Color: true}, func() (int, int) { return 500, 50 }), func(*http.Request) {}, p.policy)
+		Eventually(drawn.String).Should(And(ContainSubstring(shown), ContainSubstring("\x1b[1m"+p.policy)))
+		Expect(drawn.String()).NotTo(Or(ContainSubstring("\x1b[2J"), ContainSubstring("\u009b"), ContainSubstring("\x1b[32mfine")))
+	})
+
+	It("in what request quotes", func() {
+		p := newPool(1, paused)
+		p.annotates(p.nodes[0], v1alpha1.AnnotationRebootRequested, hostile)
+		said := ok("request", p.nodes[0], "--reason=why")
+		Expect(said).To(ContainSubstring("reboot already requested (" + shown))
+		Expect(controls.FindAllString(said, -1)).To(BeEmpty(), "%q", said)
+	})
+
+	It("in errors", func() {
+		_, stderr, err := run([]string{"status"}, func(c *call) {
+			c.wrap = func(http.RoundTripper) http.RoundTripper {
+				return roundTripper(func(*http.Request) (*http.Response, error) { return nil, errors.New("\x1b[2J\u009b1A") })
+			}
+		})
+		Expect(err).To(HaveOccurred())
+		Expect(stderr).To(And(HavePrefix("error: "), HaveSuffix("\uFFFD[2J\uFFFD1A\n")))
+	})
+})
