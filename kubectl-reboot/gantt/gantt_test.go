@@ -82,7 +82,7 @@ func pictures() map[string]picture {
 		"weeks":        {nodes: needy(400), policy: []func(*v1alpha1.RebootPolicy){nights("22:00", 1)}},
 		"clock-change": {now: autumn, nodes: needy(45), policy: []func(*v1alpha1.RebootPolicy){nights("01:00", 5)}},
 		"paused": {nodes: needy(9), policy: []func(*v1alpha1.RebootPolicy){Spec(func(s *v1alpha1.RebootPolicySpec) {
-			s.Pause = &v1alpha1.Pause{Reason: `<script>alert("x")</script> & ` + "\x00\x1b"}
+			s.Pause = &v1alpha1.Pause{Reason: `<script>alert("x")</script> & ` + "\x00\x1b\u009b\u202e"}
 		})}},
 	}
 }

@@ -79,14 +79,15 @@ func SVG(t timetable.Timetable, zone *time.Location) string {
 
 func (p *picture) printf(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
 
-// text is a text in which nothing is markup, and nothing is that XML does not take.
+// text is a text in which nothing is markup, nothing is that XML does not take, and nothing that a terminal would follow: a
+// picture may be printed to one.
 func text(s string) string {
 	return html.EscapeString(strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0xFFFE || r == 0xFFFF {
 			return '\uFFFD'
 		}
 		return r
-	}, strings.ToValidUTF8(s, "\uFFFD")))
+	}, terminal.Harmless(s)))
 }
 
 func (p *picture) rect(class string, x, y, width, height float64, tells string) {
