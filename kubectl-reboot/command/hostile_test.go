@@ -9,8 +9,10 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/explanation"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/history"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
@@ -76,6 +78,10 @@ var _ = Describe("What a node says is harmless to a terminal", func() {
 		p.needsHostilely(p.nodes[0])
 		harmless("explain", p.nodes[0])
 		Expect(explained(p.nodes[0]).Need.Message).To(Equal(hostile), "a program hears what the node says")
+		Expect(controls.FindAllString(ok("explain", p.nodes[0], "-o", "json"), -1)).To(BeEmpty())
+		var e explanation.Explanation
+		Expect(yaml.Unmarshal([]byte(ok("explain", p.nodes[0], "-o", "yaml")), &e)).To(Succeed())
+		Expect(e.Need.Message).To(Equal(hostile))
 	})
 
 	It("in the headline of explain", func() {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
+
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
 // The formats of -o.
@@ -48,9 +50,11 @@ func (s *Session) print(o output, value any, lines func() []string) error {
 	switch o.format {
 	case asJSON:
 		text, err = json.MarshalIndent(value, "", "    ")
-		text = append(text, '\n')
+		text = []byte(terminal.Escaped(string(text)) + "\n")
 	case asYAML:
-		text, err = yaml.Marshal(value)
+		if text, err = json.Marshal(value); err == nil {
+			text, err = yaml.JSONToYAML([]byte(terminal.Escaped(string(text))))
+		}
 	default:
 		text = []byte(strings.Join(s.Screen.Theme.Lines(lines()), "\n") + "\n")
 	}

@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"fmt"
 	"io"
 	"regexp"
 	"strings"
@@ -24,6 +25,20 @@ func harmless(r rune) rune {
 		return '\uFFFD'
 	}
 	return r
+}
+
+// Escaped is JSON of the same meaning, in which what Harmless takes away is written as an escape sequence of JSON's. Encoders
+// do that for C0 alone, and a parser of YAML refuses the others.
+func Escaped(json string) string {
+	var b strings.Builder
+	for _, r := range json {
+		if r == harmless(r) {
+			b.WriteRune(r)
+		} else {
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
 }
 
 // part is a harmless text that is part of a line: it ends none, or it could tell of nodes in lines of its own.
