@@ -34,8 +34,8 @@ func (r *refusals) note(node string, now time.Time) {
 }
 
 // isRefusal tells whether the API server, or a webhook, will not have this very write. Others may fare better; not so where
-// it is down, or has too much to do.
+// it is down, or has too much to do. A race that was lost is none: the next try may win.
 func isRefusal(err error) bool {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
-	return ok && status.ErrStatus.Code/100 == 4 && !apierrors.IsTooManyRequests(err)
+	return ok && status.ErrStatus.Code/100 == 4 && !apierrors.IsTooManyRequests(err) && !apierrors.IsConflict(err)
 }
