@@ -15,7 +15,7 @@ const maxNoteBytes = 1024
 type brief struct{ events.EventRecorder }
 
 // Eventf implements events.EventRecorder.
-func (b brief) Eventf(regarding, related runtime.Object, kind, reason, action, note string, args ...any) {
+func (b brief) Eventf(regarding, related runtime.Object, kind, reason, action, note string, args ...any) { //nolint:revive // the interface has seven
 	text := fmt.Sprintf(note, args...)
 	text = strings.ToValidUTF8(text[:min(len(text), maxNoteBytes)], "")
 	b.EventRecorder.Eventf(regarding, related, kind, reason, action, "%s", text)
