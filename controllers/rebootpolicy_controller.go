@@ -103,11 +103,14 @@ func (r *RebootPolicyReconciler) Reconcile(ctx context.Context, req ctrl.Request
 		return ctrl.Result{}, errors.Join(err, s.refused)
 	}
 	observe(s.Policy, p, s.Window)
-	next := earlier(p.Next, r.askGates(ctx, s, p))
-	if s.refused != nil {
+	wait := r.wait(earlier(p.Next, r.askGates(ctx, s, p)), s.later)
+	if s.refused != nil && (wait == 0 || wait > errorPauseMax) {
 		return ctrl.Result{}, s.refused
 	}
-	return ctrl.Result{RequeueAfter: r.wait(next, s.later)}, nil
+	if s.refused != nil {
+		ctrl.LoggerFrom(ctx).Error(s.refused, "Some Nodes refused what was written; others are due soon")
+	}
+	return ctrl.Result{RequeueAfter: wait}, nil
 }
 
 // wait turns the next instant, and what was put off, into a delay; 0 means until something changes.

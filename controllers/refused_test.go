@@ -63,9 +63,12 @@ func TestReconcile_TriesAgainAfterAHeartbeat(t *testing.T) {
 // A Node that takes no write keeps no other waiting, nor the policy's status.
 func TestReconcile_ANodeThatRefusesKeepsNobodyWaiting(t *testing.T) {
 	waits := serverNode(2*slots, true, clock.RealClock{}.Now()).Name
-	for name, tc := range map[string]struct{ refuses func(*server) string }{
-		"to hear why it waits":      {func(*server) string { return waits }},
-		"to be put back in service": {func(s *server) string { return s.policy.Status.Grants[0].Node }},
+	for name, tc := range map[string]struct {
+		refuses func(*server) string
+		lasts   bool // each pass asks it again
+	}{
+		"to hear why it waits":      {refuses: func(*server) string { return waits }},
+		"to be put back in service": {refuses: func(s *server) string { return s.policy.Status.Grants[0].Node }, lasts: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t, 2*needy, clock.RealClock{})
@@ -78,12 +81,16 @@ func TestReconcile_ANodeThatRefusesKeepsNobodyWaiting(t *testing.T) {
 				return nil
 			}
 			s.policy.Spec.Pause = &v1alpha1.Pause{Reason: "holidays"}
-			_, err := s.reconciler.Reconcile(t.Context(), request(workers))
-			if !apierrors.IsForbidden(err) {
-				t.Errorf("the pass ends with %v", err)
+			result, err := s.reconciler.Reconcile(t.Context(), request(workers))
+			if err != nil || result.RequeueAfter != conditionsPause {
+				t.Errorf("others are told after %s (%v), want %s", result.RequeueAfter, err, conditionsPause)
 			}
 			for range 2 * needy / conditionsPerPass {
-				_, _ = s.reconciler.Reconcile(t.Context(), request(workers)) // some passes tell of it again
+				result, err = s.reconciler.Reconcile(t.Context(), request(workers))
+			}
+			again := apierrors.IsForbidden(err) || result.RequeueAfter > 0 && result.RequeueAfter <= errorPauseMax
+			if tc.lasts && !again {
+				t.Errorf("once all others are told, the next pass comes after %s (%v)", result.RequeueAfter, err)
 			}
 			var untold []string
 			for i := range needy {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -58,11 +60,16 @@ func (p *Prometheus) Ask(ctx context.Context, gate v1alpha1.PrometheusGate) Answ
 		ctrl.LoggerFrom(ctx).Info("A gate's query has a warning", "gate", gate.Name, "warning", s.credentials.redact(w))
 	}
 	a := answerOf(result)
-	if a.State == v1alpha1.GateClear && len(warnings) > 0 {
-		// Thanos, and Prometheus with remote storage, leave out what a store that is down has, and say so in this way only.
-		return unreachable(s.credentials.redact("the answer may be incomplete: " + warnings[0]))
+	if missing := ofStores(warnings); a.State == v1alpha1.GateClear && len(missing) > 0 {
+		return unreachable(s.credentials.redact("the answer may be incomplete: " + slices.Min(missing)))
 	}
 	return a
+}
+
+// ofStores are the warnings that are not about the query. Thanos, and Prometheus with remote storage, leave out what a store
+// that is down has, and say so in this way only; in which order they name several is chance.
+func ofStores(warnings []string) []string {
+	return slices.DeleteFunc(slices.Clone(warnings), func(w string) bool { return strings.HasPrefix(w, "PromQL ") })
 }
 
 // server reads the Secret each time, and keeps the connections until it changes.

@@ -18,8 +18,14 @@ func TestPrometheus_AnIncompleteAnswerIsNotClear(t *testing.T) {
 		want             v1alpha1.GateState
 		message          string
 	}{
-		"nothing blocks":                    {`[]`, `"warnings": []`, v1alpha1.GateClear, ""},
-		"nothing blocks in what is there":   {`[]`, warning, v1alpha1.GateUnreachable, "the answer may be incomplete: no StoreAPIs matched"},
+		"nothing blocks":                  {`[]`, `"warnings": []`, v1alpha1.GateClear, ""},
+		"nothing blocks in what is there": {`[]`, warning, v1alpha1.GateUnreachable, "the answer may be incomplete: no StoreAPIs matched"},
+		"several are down, told in one order": {
+			`[]`, `"warnings": ["store b is down", "PromQL warning: a", "store a is down"]`, v1alpha1.GateUnreachable, "the answer may be incomplete: store a is down",
+		},
+		"what is said about the query itself": {
+			`[]`, `"warnings": ["PromQL info: metric might not be a counter, name does not end in _total", "PromQL warning: mixed"]`, v1alpha1.GateClear, "",
+		},
 		"something blocks in what is there": {`[{"metric": {"job": "api"}, "value": [1, "2"]}]`, warning, v1alpha1.GateFiring, `{job="api"} = 2`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -32,7 +32,8 @@ func (f *fleet) backOff(n *Node) (until time.Time, why string) {
 		return n.Grant.At.Add(hookBackOff), lastFailed(n.Grant.Reason, n.Grant.Message)
 	}
 	if p := n.Progress; n.failed() {
-		return f.toldAt(n, p.At.Time).Add(backOffAfter(p.Failures)), lastFailed(p.Reason, p.Message)
+		_, ended := f.ended(n)
+		return ended.Add(backOffAfter(p.Failures)), lastFailed(p.Reason, p.Message)
 	}
 	return time.Time{}, ""
 }

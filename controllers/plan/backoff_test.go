@@ -40,14 +40,18 @@ func TestReboots_BackOff(t *testing.T) {
 	}
 }
 
-// A clock that is ahead holds its node back for no longer than any other: the back-off counts from the grant.
+// A clock that is ahead holds its node back for little longer than any other: the back-off counts from when its drain must have
+// ended, and not from the future.
 func TestReboots_BackOffOfAClockThatIsAhead(t *testing.T) {
-	s := one(policy("workers"), needy("worker-1", grant(1, v1alpha1.GrantActive),
-		progress(1, v1alpha1.PhaseAborted, phaseAt(365*24*time.Hour), failed(1, v1alpha1.ReasonDrainTimedOut, ""))))
-	for after, want := range map[time.Duration]int{5*time.Minute - time.Second: 0, 5 * time.Minute: 1} {
-		s.now = evening.Add(after)
-		if p := s.plan(); len(p.Granted) != want {
-			t.Errorf("%s after the grant: granted %v, decisions %v", after, p.Granted, p.Decisions)
+	const longest = 5*time.Minute + 20*time.Minute + 5*time.Minute // to begin, to drain, and for volumes
+	for name, ahead := range map[string]time.Duration{"by an hour": time.Hour, "by a year": 365 * 24 * time.Hour} {
+		s := one(policy("workers"), needy("worker-1", grant(1, v1alpha1.GrantActive),
+			progress(1, v1alpha1.PhaseAborted, phaseAt(ahead), failed(1, v1alpha1.ReasonDrainTimedOut, ""))))
+		for after, want := range map[time.Duration]int{longest + 5*time.Minute - time.Second: 0, longest + 5*time.Minute: 1, ahead - minute: 1, ahead + minute: 1} {
+			s.now = evening.Add(after)
+			if p := s.plan(); len(p.Granted) != want {
+				t.Errorf("%s, %s after the grant: granted %v, decisions %v", name, after, p.Granted, p.Decisions)
+			}
 		}
 	}
 }

@@ -72,7 +72,7 @@ func (f *fleet) failedSince(from time.Time) []string {
 		case !n.NeedsReboot():
 		case n.hookRefused() && n.Grant.At.After(from):
 			failed = append(failed, n.Name+" ("+string(n.Grant.Reason)+")")
-		case n.failed() && f.toldAt(n, n.Progress.At.Time).After(from):
+		case n.failed() && f.failedAfter(n, from):
 			failed = append(failed, n.Name+" ("+string(n.Progress.Reason)+")")
 		}
 	}
@@ -83,4 +83,28 @@ func (f *fleet) failedSince(from time.Time) []string {
 		}
 	}
 	return failed
+}
+
+// failedAfter tells whether the last attempt of a node, which failed, did so after an instant.
+func (f *fleet) failedAfter(n *Node, from time.Time) bool {
+	earliest, _ := f.ended(n)
+	return earliest.After(from)
+}
+
+// ended is when the last attempt of a node ended: by the node's own clock; or, where that is ahead, at the earliest and the latest
+// by the manager's. A failure in the future would outlive every resume, and hold its node back for longer than any other. What
+// tells is the grant and not the time of now: the answer must not change once the future has come.
+func (f *fleet) ended(n *Node) (earliest, latest time.Time) {
+	at, g := n.Progress.At.Time, n.Grant
+	spec := f.Policy.Spec.DrainOrDefault()
+	longest := startTimeout + spec.TimeoutOrDefault() + spec.VolumeDetachTimeoutOrDefault()
+	switch {
+	case g == nil && at.Sub(f.Now) > clockAhead:
+		return time.Time{}, time.Time{}
+	case g != nil && g.Seq > n.Progress.Seq && at.Sub(g.At.Time) > clockAhead: // it was over before the next one was granted
+		return time.Time{}, g.At.Time
+	case g != nil && g.Seq == n.Progress.Seq && at.Sub(g.At.Time) > longest+clockAhead:
+		return g.At.Time, g.At.Add(longest)
+	}
+	return at, at
 }

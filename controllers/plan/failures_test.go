@@ -29,6 +29,10 @@ func TestReboots_Halt(t *testing.T) {
 		}
 		return hosts
 	}
+	later := func(after time.Duration, s situation) situation {
+		s.now = evening.Add(after)
+		return s
+	}
 	stands := func(is bool, reason v1alpha1.Reason, message string, since time.Duration) func(*v1alpha1.RebootPolicy) {
 		c := metav1.Condition{Type: v1alpha1.ConditionHalted, Status: metav1.ConditionFalse, Reason: string(reason), Message: message}
 		if is {
@@ -73,6 +77,16 @@ func TestReboots_Halt(t *testing.T) {
 		"a clock that is a day ahead: it failed after its grant": {
 			one(workers(most(1)), needy("a", grant(1, v1alpha1.GrantActive, cancelledAt(-minute, "")), drainFailed(24*time.Hour))),
 			haltedBy("1 node failed since the last success (failures.max is 1): a (DrainTimedOut)"),
+		},
+		"and a resume holds when the node is granted anew": {
+			one(workers(most(1), stands(false, v1alpha1.ReasonResumed, "resumed: mended", -minute)),
+				needy("a", grant(2, v1alpha1.GrantActive), drainFailed(24*time.Hour))),
+			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: mended"},
+		},
+		"and when the day has passed": {
+			later(24*time.Hour, one(workers(most(1), stands(false, v1alpha1.ReasonResumed, "resumed: mended", 0)),
+				needy("a", grant(1, v1alpha1.GrantActive, cancelledAt(-minute, "")), drainFailed(24*time.Hour)))),
+			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: mended"},
 		},
 		"and a resume after the grant is one after the failure": {
 			one(workers(most(1), stands(false, v1alpha1.ReasonResumed, "resumed: mended", 0)),

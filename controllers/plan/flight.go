@@ -146,11 +146,10 @@ func (f *fleet) awaitDrain(t *Flight) {
 	p := t.Node.Progress
 	spec := f.Policy.Spec.DrainOrDefault()
 	timeout, patience := spec.TimeoutOrDefault(), max(silence, spec.VolumeDetachTimeoutOrDefault()+silence/2)
-	began := f.toldAt(t.Node, p.At.Time)
 	t.Message = "draining"
-	t.overdue(f.Now, began.Add(timeout+patience), v1alpha1.ReasonDrainTimedOut, fmt.Sprintf(
+	t.overdue(f.Now, p.At.Add(timeout+patience), v1alpha1.ReasonDrainTimedOut, fmt.Sprintf(
 		"the drain began at %s and should have ended within %s; its slot is kept until the agent answers: look at the agent's pod on this node",
-		instant(began), timeout))
+		instant(p.At.Time), timeout))
 }
 
 // awaitBoot: past the point of no return. Only a new boot ID ends it: not readiness, and not an agent that starts. A grant
@@ -171,10 +170,9 @@ func (f *fleet) awaitBoot(t *Flight) {
 	if booted {
 		t.Message = "booted; waiting for the node to be Ready and for its agent"
 	}
-	sent := f.toldAt(n, p.At.Time)
-	t.overdue(f.Now, sent.Add(timeout), v1alpha1.ReasonRebootTimedOut, fmt.Sprintf(
+	t.overdue(f.Now, p.At.Add(timeout), v1alpha1.ReasonRebootTimedOut, fmt.Sprintf(
 		"the node was sent to reboot at %s and was not back within %s; its slot is kept: see to the machine, or delete the Node",
-		instant(sent), timeout))
+		instant(p.At.Time), timeout))
 }
 
 // settle: the node is up again and its agent has reported; it must stay so for spec.settle. The agent's first report
@@ -190,18 +188,6 @@ func (f *fleet) settle(t *Flight) {
 
 // clockAhead is how far a node's clock may be ahead of the manager's: from more than that nothing follows.
 const clockAhead = 5 * time.Minute
-
-// toldAt is when something happened on a node by the node's own clock; or when the node was granted its reboot, where that
-// clock is ahead: a failure in the future would outlive every resume, and hold its node back for longer than any other.
-func (f *fleet) toldAt(n *Node, at time.Time) time.Time {
-	switch {
-	case at.Sub(f.Now) <= clockAhead:
-		return at
-	case n.Grant != nil:
-		return n.Grant.At.Time
-	}
-	return time.Time{}
-}
 
 // backSince is when the node was back by its own clock, which may still be that of the hardware, hours ahead, until the host
 // has asked for the time. No slot is kept for so long: then settling counts from the grant, which the manager's clock has told.

@@ -43,11 +43,11 @@ func Draw(seed uint64) Script {
 
 func pick[T any](d *process.Dice, from ...T) T { return from[d.Below(len(from))] }
 
-// foul is how bad things are; in one seed of four requests are left alone.
 // outrun is how often a kubelet's heartbeat comes between a read and its write, when all is well otherwise, too: more often than
 // ever on real machines.
 const outrun = 0.05
 
+// foul is how bad things are; in one seed of four requests are left alone, but for heartbeats.
 func foul(d *process.Dice) process.Conditions {
 	how := pick(d, 0, 0.3, 1, 3)
 	return process.Conditions{
