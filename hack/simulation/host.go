@@ -145,7 +145,9 @@ func (m *machine) goDown(ctx context.Context, bootID string, deed verdict.Deed, 
 	kill(agent)
 	m.world.Go(func() {
 		if down > graceOfNodes && process.Wait(ctx, graceOfNodes) {
-			m.say(bootID, corev1.ConditionUnknown)
+			if m.currentBoot() == bootID { // or another machine has come under its name
+				m.say(bootID, corev1.ConditionUnknown)
+			}
 			down -= graceOfNodes
 		}
 		if !process.Wait(ctx, down) {
