@@ -44,8 +44,8 @@ type server struct {
 	read, written []string
 	// fault, where set, is what becomes of a write to an object. Nil: it is carried out.
 	fault func(name string) error
-	// beats tells that a kubelet writes its heartbeat between any two requests for a Node.
-	beats      bool
+	// between, where set, is what somebody writes to a Node before it is read live.
+	between    func(*corev1.Node)
 	reconciler *RebootPolicyReconciler
 }
 
@@ -157,9 +157,10 @@ func (s *server) Get(_ context.Context, key client.ObjectKey, object client.Obje
 	if _, there, _ := s.nodes.GetByKey(key.Name); !there {
 		return apierrors.NewNotFound(corev1.Resource("nodes"), key.Name)
 	}
-	if s.beats {
+	if s.between != nil {
 		s.version++
 		node := s.node(key.Name)
+		s.between(node)
 		node.ResourceVersion = strconv.Itoa(s.version)
 		if err := s.nodes.Update(node); err != nil {
 			return err

@@ -176,7 +176,8 @@ func TestReconcile_ListsLiveUntilTheLedgerKnows(t *testing.T) {
 func TestConverge_AdoptsBesideHeartbeats(t *testing.T) {
 	s := newServer(t, 2*needy, clock.RealClock{})
 	e := s.policy.Status.Grants[0]
-	s.policy.Status.Grants, s.beats = s.policy.Status.Grants[1:], true
+	s.policy.Status.Grants = s.policy.Status.Grants[1:]
+	s.between = func(*corev1.Node) {} // a heartbeat
 	s.pass(t)
 	if diff := cmp.Diff([]string{e.Node}, s.read); diff != "" {
 		t.Errorf("read live (-want +got):\n%s", diff)
@@ -196,5 +197,48 @@ func TestReconcile_TellsThatAnUngovernedNodeRefuses(t *testing.T) {
 	s.fault = once(unmarked.Name, apierrors.NewForbidden(corev1.Resource("nodes"), unmarked.Name, errors.New("a webhook says no")))
 	if _, err := s.reconciler.Reconcile(t.Context(), request("")); !apierrors.IsForbidden(err) {
 		t.Errorf("the pass ends with %v", err)
+	}
+}
+
+// A ledger that cannot be confirmed, because a grant is another one each time that it is looked at, is not written.
+func TestConverge_WritesNoLedgerThatIsNotConfirmed(t *testing.T) {
+	s := newServer(t, 2*needy, clock.RealClock{})
+	s.policy.Status.Grants = s.policy.Status.Grants[1:]
+	s.between = func(node *corev1.Node) {
+		grant, err := v1alpha1.ParseGrant(node.Annotations)
+		if err != nil {
+			t.Fatal(err)
+		}
+		grant.Seq++
+		node.Annotations[v1alpha1.AnnotationGrant] = grant.String()
+	}
+	before := s.policy.Status.DeepCopy()
+	if _, err := s.reconciler.Reconcile(t.Context(), request(workers)); err == nil {
+		t.Error("the pass came to an end")
+	}
+	if diff := cmp.Diff(before, &s.policy.Status); diff != "" {
+		t.Errorf("the status was written (-want +got):\n%s", diff)
+	}
+}
+
+// Who lost a race for the policy comes again soon; less so where each pass lists all nodes.
+func TestReconcile_PausesAfterALostRace(t *testing.T) {
+	for name, tc := range map[string]struct {
+		leads bool // this process has decided before
+		want  time.Duration
+	}{
+		"by the cache":   {leads: true, want: conflictPause},
+		"by a live LIST": {want: listPause},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t, 2*needy, clock.RealClock{})
+			s.reconciler.adopted[s.policy.UID] = tc.leads
+			s.comeBack(t)
+			s.fault = once(workers, apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("rebootpolicies").GroupResource(), workers, errors.New("somebody was first")))
+			result, err := s.reconciler.Reconcile(t.Context(), request(workers))
+			if err != nil || result.RequeueAfter != tc.want {
+				t.Errorf("the next pass comes after %s (%v), want %s", result.RequeueAfter, err, tc.want)
+			}
+		})
 	}
 }

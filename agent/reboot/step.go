@@ -157,8 +157,8 @@ func drainNow(o Observation) Step {
 }
 
 // timedOut gives up, or goes on with the pods that are left where the policy says so: those that a drain has asked to
-// leave, and be it one that was stopped for this very step. Where there is none, because it fails, because its process died or because the
-// pods could never be read, nobody knows what is left.
+// leave, and be it one that was stopped for this very step. Where there is none, because it fails, because its process died
+// or because the pods could never be read, nobody knows what is left.
 func timedOut(o Observation, commit v1alpha1.Progress) Step {
 	spec := o.settings().Drain
 	message := fmt.Sprintf("The drain took longer than %s. %s", spec.TimeoutOrDefault(), o.Drain.Message)
