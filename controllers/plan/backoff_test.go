@@ -40,14 +40,18 @@ func TestReboots_BackOff(t *testing.T) {
 	}
 }
 
-// A clock that is ahead holds its node back for little longer than any other: the back-off counts from when its drain must have
-// ended, and not from the future.
-func TestReboots_BackOffOfAClockThatIsAhead(t *testing.T) {
+// A clock that is ahead holds its node back for little longer than any other, and one that is behind not for less: the back-off
+// counts from when its drain must have ended, and neither from the future nor from before the grant.
+func TestReboots_BackOffOfAClockThatIsOff(t *testing.T) {
 	const longest = 5*time.Minute + 20*time.Minute + 5*time.Minute // to begin, to drain, and for volumes
-	for name, ahead := range map[string]time.Duration{"by an hour": time.Hour, "by a year": 365 * 24 * time.Hour} {
+	for name, off := range map[string]time.Duration{
+		"ahead by an hour": time.Hour, "ahead by a year": 365 * 24 * time.Hour, "behind by an hour": -time.Hour, "behind by fifty years": -50 * 365 * 24 * time.Hour,
+	} {
 		s := one(policy("workers"), needy("worker-1", grant(1, v1alpha1.GrantActive),
-			progress(1, v1alpha1.PhaseAborted, phaseAt(ahead), failed(1, v1alpha1.ReasonDrainTimedOut, ""))))
-		for after, want := range map[time.Duration]int{longest + 5*time.Minute - time.Second: 0, longest + 5*time.Minute: 1, ahead - minute: 1, ahead + minute: 1} {
+			progress(1, v1alpha1.PhaseAborted, phaseAt(off), failed(1, v1alpha1.ReasonDrainTimedOut, ""))))
+		for after, want := range map[time.Duration]int{
+			minute: 0, longest + 5*time.Minute - time.Second: 0, longest + 5*time.Minute: 1, off.Abs() - minute: 1, off.Abs() + minute: 1,
+		} {
 			s.now = evening.Add(after)
 			if p := s.plan(); len(p.Granted) != want {
 				t.Errorf("%s, %s after the grant: granted %v, decisions %v", name, after, p.Granted, p.Decisions)

@@ -55,7 +55,7 @@ func TestReboots_Decisions(t *testing.T) {
 			one(policy("workers", holding(1, entry("a", 1))), newHost("a", stands, grant(1, active), progress(1, v1alpha1.PhaseRebooting))), []plan.Decision{granted},
 		},
 		"a node that is not back in time": {
-			one(policy("workers", holding(1, entry("a", 1))), newHost("a", grant(1, active), progress(1, v1alpha1.PhaseRebooting, phaseAt(-time.Hour)))),
+			one(policy("workers", holding(1, entry("a", 1))), newHost("a", grant(1, active, grantedAt(-time.Hour)), progress(1, v1alpha1.PhaseRebooting, phaseAt(-time.Hour)))),
 			[]plan.Decision{{
 				Node: "a", Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonRebootTimedOut,
 				Message: "the node was sent to reboot at Mon 2026-06-01 21:00:00 UTC and was not back within 30m0s; " +
@@ -104,7 +104,7 @@ func TestReboots_Decisions(t *testing.T) {
 			[]plan.Decision{{Node: "a", Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonWaitingForHook, Message: `waiting until each is "true": example.com/a`}},
 		},
 		"a node whose after-hooks are asked": {
-			one(policy("workers", hooked("example.com/a"), holding(1, entry("a", 1))), newHost("a", grant(1, active),
+			one(policy("workers", hooked("example.com/a"), holding(1, entry("a", 1))), newHost("a", grant(1, active, grantedAt(-time.Hour)),
 				progress(1, v1alpha1.PhaseRebooting, phaseAt(-time.Hour)), rebooted(-40*minute, -40*minute), phase(1, v1alpha1.HooksAfter, 0))),
 			[]plan.Decision{{Node: "a", Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonWaitingForHook, Message: `waiting until each is "true": example.com/a`}},
 		},
@@ -154,7 +154,7 @@ func TestReboots_Counts(t *testing.T) {
 		},
 		hosts: []*host{
 			needy("drains", grant(1, active), progress(1, v1alpha1.PhaseDraining)),
-			newHost("late", grant(2, active), progress(2, v1alpha1.PhaseRebooting, phaseAt(-time.Hour)), notReady),
+			newHost("late", grant(2, active, grantedAt(-time.Hour)), progress(2, v1alpha1.PhaseRebooting, phaseAt(-time.Hour)), notReady),
 			newHost("back", grant(3, v1alpha1.GrantFinished), progress(3, v1alpha1.PhaseRebooting)),
 			needy("next"), needy("failed", progress(1, v1alpha1.PhaseAborted, failed(1, v1alpha1.ReasonDrainTimedOut, ""))),
 			newHost("broken", notReady), newHost("mute", nodeCondition(v1alpha1.NodeRebootRequired, corev1.ConditionUnknown, 0)),

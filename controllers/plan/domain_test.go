@@ -59,19 +59,19 @@ func TestReboots_OneDomainAtATime(t *testing.T) {
 		},
 		"nor does one that did not come back": {
 			one(zoned(holding(1, entry("b", 1))), needy("a", in("x")...), newHost("b", in("y", notReady,
-				grant(1, v1alpha1.GrantActive), progress(1, v1alpha1.PhaseRebooting, phaseAt(-time.Hour)))...)),
+				grant(1, v1alpha1.GrantActive, grantedAt(-time.Hour)), progress(1, v1alpha1.PhaseRebooting, phaseAt(-time.Hour)))...)),
 			[]string{"a"},
 			nil,
 		},
 		"nor does one that went down in its drain": {
 			one(zoned(holding(1, entry("b", 1))), needy("a", in("x")...), newHost("b", in("y", notReady,
-				grant(1, v1alpha1.GrantActive), progress(1, v1alpha1.PhaseDraining, phaseAt(-time.Hour)))...)),
+				grant(1, v1alpha1.GrantActive, grantedAt(-time.Hour)), progress(1, v1alpha1.PhaseDraining, phaseAt(-time.Hour)))...)),
 			[]string{"a"},
 			nil,
 		},
 		"one that is up, and whose agent does not end its drain, does": {
 			one(zoned(holding(1, entry("b", 1))), needy("a", in("x")...), newHost("b", in("y",
-				grant(1, v1alpha1.GrantActive), progress(1, v1alpha1.PhaseDraining, phaseAt(-time.Hour)))...)),
+				grant(1, v1alpha1.GrantActive, grantedAt(-time.Hour)), progress(1, v1alpha1.PhaseDraining, phaseAt(-time.Hour)))...)),
 			nil,
 			map[string]string{"a": busy("zone=y")},
 		},

@@ -91,20 +91,25 @@ func (f *fleet) failedAfter(n *Node, from time.Time) bool {
 	return earliest.After(from)
 }
 
-// ended is when the last attempt of a node ended: by the node's own clock; or, where that is ahead, at the earliest and the latest
-// by the manager's. A failure in the future would outlive every resume, and hold its node back for longer than any other. What
-// tells is the grant and not the time of now: the answer must not change once the future has come.
+// ended is when the last attempt of a node ended: by the node's own clock; or, where that is off, at the earliest and the latest
+// by the manager's. A failure in the future would outlive every resume, and hold its node back for longer than any other; one of
+// before its grant would count for nothing, and hold it back not at all. What tells is the grant and not the time of now: the
+// answer must not change once the future has come.
 func (f *fleet) ended(n *Node) (earliest, latest time.Time) {
-	at, g := n.Progress.At.Time, n.Grant
-	spec := f.Policy.Spec.DrainOrDefault()
-	longest := startTimeout + spec.TimeoutOrDefault() + spec.VolumeDetachTimeoutOrDefault()
+	at, g, longest := n.Progress.At.Time, n.Grant, f.longestDrain()
 	switch {
-	case g == nil && at.Sub(f.Now) > clockAhead:
+	case g == nil && at.Sub(f.Now) > clockOff:
 		return time.Time{}, time.Time{}
-	case g != nil && g.Seq > n.Progress.Seq && at.Sub(g.At.Time) > clockAhead: // it was over before the next one was granted
+	case g != nil && g.Seq > n.Progress.Seq && at.Sub(g.At.Time) > clockOff: // it was over before the next one was granted
 		return time.Time{}, g.At.Time
-	case g != nil && g.Seq == n.Progress.Seq && at.Sub(g.At.Time) > longest+clockAhead:
+	case g != nil && g.Seq == n.Progress.Seq && (at.Sub(g.At.Time) > longest+clockOff || g.At.Sub(at) > clockOff):
 		return g.At.Time, g.At.Add(longest)
 	}
 	return at, at
+}
+
+// longestDrain is how long after its grant a drain is over, one way or the other.
+func (f *fleet) longestDrain() time.Duration {
+	spec := f.Policy.Spec.DrainOrDefault()
+	return startTimeout + spec.TimeoutOrDefault() + spec.VolumeDetachTimeoutOrDefault()
 }

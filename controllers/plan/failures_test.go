@@ -52,7 +52,7 @@ func TestReboots_Halt(t *testing.T) {
 	haltedBy := func(message string) plan.Halt {
 		return plan.Halt{Halted: true, Reason: v1alpha1.ReasonTooManyFailures, Message: message}
 	}
-	lateReboot := options(grant(5, v1alpha1.GrantActive), progress(5, v1alpha1.PhaseRebooting, phaseAt(-time.Hour)), notReady)
+	lateReboot := options(grant(5, v1alpha1.GrantActive, grantedAt(-time.Hour)), progress(5, v1alpha1.PhaseRebooting, phaseAt(-time.Hour)), notReady)
 	cases := map[string]struct {
 		situation situation
 		want      plan.Halt
@@ -75,7 +75,7 @@ func TestReboots_Halt(t *testing.T) {
 				"worker-3 (DrainTimedOut), worker-4 (DrainTimedOut), worker-5 (DrainTimedOut), and 2 more"),
 		},
 		"a clock that is a day ahead: it failed after its grant": {
-			one(workers(most(1)), needy("a", grant(1, v1alpha1.GrantActive, cancelledAt(-minute, "")), drainFailed(24*time.Hour))),
+			one(workers(most(1)), needy("a", grant(1, v1alpha1.GrantActive, grantedAt(-minute)), drainFailed(24*time.Hour))),
 			haltedBy("1 node failed since the last success (failures.max is 1): a (DrainTimedOut)"),
 		},
 		"and a resume holds when the node is granted anew": {
@@ -85,13 +85,20 @@ func TestReboots_Halt(t *testing.T) {
 		},
 		"and when the day has passed": {
 			later(24*time.Hour, one(workers(most(1), stands(false, v1alpha1.ReasonResumed, "resumed: mended", 0)),
-				needy("a", grant(1, v1alpha1.GrantActive, cancelledAt(-minute, "")), drainFailed(24*time.Hour)))),
+				needy("a", grant(1, v1alpha1.GrantActive, grantedAt(-minute)), drainFailed(24*time.Hour)))),
 			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: mended"},
 		},
 		"and a resume after the grant is one after the failure": {
 			one(workers(most(1), stands(false, v1alpha1.ReasonResumed, "resumed: mended", 0)),
-				needy("a", grant(1, v1alpha1.GrantActive, cancelledAt(-minute, "")), drainFailed(24*time.Hour))),
+				needy("a", grant(1, v1alpha1.GrantActive, grantedAt(-minute)), drainFailed(24*time.Hour))),
 			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: mended"},
+		},
+		"a clock that is a day behind: it failed after its grant, and after what came before that": {
+			one(workers(most(1), succeeded(-2*minute)), needy("a", grant(1, v1alpha1.GrantActive, grantedAt(-minute)), drainFailed(-24*time.Hour))),
+			haltedBy("1 node failed since the last success (failures.max is 1): a (DrainTimedOut)"),
+		},
+		"a clock that is a day behind, and a success since its grant": {
+			one(workers(most(1), succeeded(0)), needy("a", grant(1, v1alpha1.GrantActive, grantedAt(-minute)), drainFailed(-24*time.Hour))), healthy,
 		},
 		"a node that failed many times is one node": {
 			one(workers(), needy("a", progress(1, v1alpha1.PhaseAborted, failed(9, v1alpha1.ReasonDrainTimedOut, "")))), healthy,
@@ -122,7 +129,7 @@ func TestReboots_Halt(t *testing.T) {
 			one(workers(most(1), holding(5, entry("a", 5)), succeeded(-minute)), newHost("a", lateReboot...)), healthy,
 		},
 		"a drain whose agent is dead": {
-			one(workers(most(1), holding(5, entry("a", 5))), needy("a", grant(5, v1alpha1.GrantActive), progress(5, v1alpha1.PhaseDraining, phaseAt(-time.Hour)))),
+			one(workers(most(1), holding(5, entry("a", 5))), needy("a", grant(5, v1alpha1.GrantActive, grantedAt(-time.Hour)), progress(5, v1alpha1.PhaseDraining, phaseAt(-time.Hour)))),
 			haltedBy("1 node failed since the last success (failures.max is 1): a (DrainTimedOut)"),
 		},
 		"a finished reboot that is not released, of a node that is not Ready again": {
@@ -176,7 +183,7 @@ func TestReboots_Halt(t *testing.T) {
 			one(workers(most(1), succeeded(-minute)), needy("a", grant(5, v1alpha1.GrantCancelled, cancelledAt(-2*minute, v1alpha1.ReasonHookFailed)))), healthy,
 		},
 		"an after-hook said no": {
-			one(workers(most(1), hooked("example.com/a"), holding(5, entry("a", 5))), newHost("a", grant(5, v1alpha1.GrantActive),
+			one(workers(most(1), hooked("example.com/a"), holding(5, entry("a", 5))), newHost("a", grant(5, v1alpha1.GrantActive, grantedAt(-time.Hour)),
 				progress(5, v1alpha1.PhaseRebooting, phaseAt(-time.Hour)), rebooted(-40*minute, -40*minute),
 				phase(5, v1alpha1.HooksAfter, -30*minute), annotated("example.com/a", "failed: no disk"))),
 			haltedBy("1 node failed since the last success (failures.max is 1): a (HookFailed)"),

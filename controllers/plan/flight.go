@@ -143,13 +143,13 @@ func (f *fleet) withdrawal(n *Node, e v1alpha1.LedgerEntry) *Objection {
 
 // awaitDrain: the agent drains, and ends the drain by itself when drain.timeout has passed.
 func (f *fleet) awaitDrain(t *Flight) {
-	p := t.Node.Progress
 	spec := f.Policy.Spec.DrainOrDefault()
 	timeout, patience := spec.TimeoutOrDefault(), max(silence, spec.VolumeDetachTimeoutOrDefault()+silence/2)
 	t.Message = "draining"
-	t.overdue(f.Now, p.At.Add(timeout+patience), v1alpha1.ReasonDrainTimedOut, fmt.Sprintf(
+	began := t.began(startTimeout)
+	t.overdue(f.Now, began.Add(timeout+patience), v1alpha1.ReasonDrainTimedOut, fmt.Sprintf(
 		"the drain began at %s and should have ended within %s; its slot is kept until the agent answers: look at the agent's pod on this node",
-		instant(p.At.Time), timeout))
+		instant(began), timeout))
 }
 
 // awaitBoot: past the point of no return. Only a new boot ID ends it: not readiness, and not an agent that starts. A grant
@@ -170,9 +170,10 @@ func (f *fleet) awaitBoot(t *Flight) {
 	if booted {
 		t.Message = "booted; waiting for the node to be Ready and for its agent"
 	}
-	t.overdue(f.Now, p.At.Add(timeout), v1alpha1.ReasonRebootTimedOut, fmt.Sprintf(
+	sent := t.began(f.longestDrain())
+	t.overdue(f.Now, sent.Add(timeout), v1alpha1.ReasonRebootTimedOut, fmt.Sprintf(
 		"the node was sent to reboot at %s and was not back within %s; its slot is kept: see to the machine, or delete the Node",
-		instant(p.At.Time), timeout))
+		instant(sent), timeout))
 }
 
 // settle: the node is up again and its agent has reported; it must stay so for spec.settle. The agent's first report
@@ -186,8 +187,21 @@ func (f *fleet) settle(t *Flight) {
 	}
 }
 
-// clockAhead is how far a node's clock may be ahead of the manager's: from more than that nothing follows.
-const clockAhead = 5 * time.Minute
+// clockOff is how far a node's clock may be off the manager's: from more than that nothing follows.
+const clockOff = 5 * time.Minute
+
+// began is when the node came into its phase: by its own clock, or where by that it was long before it had been told of the grant,
+// the latest that is usual after it. Else every drain would be overdue at once.
+func (t *Flight) began(latest time.Duration) time.Time {
+	at, told := t.Node.Progress.At.Time, t.Entry.At.Time
+	if t.Node.shows(t.Entry.Seq) {
+		told = t.Node.Grant.At.Time
+	}
+	if told.Sub(at) > clockOff {
+		return told.Add(latest)
+	}
+	return at
+}
 
 // backSince is when the node was back by its own clock, which may still be that of the hardware, hours ahead, until the host
 // has asked for the time. No slot is kept for so long: then settling counts from the grant, which the manager's clock has told.
@@ -196,7 +210,7 @@ func (f *fleet) backSince(t *Flight) time.Time {
 	if t.Node.MaintenanceSince.After(since) {
 		since = t.Node.MaintenanceSince
 	}
-	if since.Sub(f.Now) > clockAhead {
+	if since.Sub(f.Now) > clockOff {
 		return t.Entry.At.Time
 	}
 	return since

@@ -210,6 +210,18 @@ func TestReboots_FlightUnderWay(t *testing.T) {
 			Message: "the drain began at Mon 2026-06-01 22:00:00 UTC and should have ended within 20m0s; " +
 				"its slot is kept until the agent answers: look at the agent's pod on this node",
 		}},
+		"draining, and its clock is a little behind": {
+			node: options(active, progress(flightSeq, v1alpha1.PhaseDraining, phaseAt(-5*minute))), now: minute,
+			want: flightStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "draining", Until: instantAfter(25 * minute)},
+		},
+		"draining, and its clock is a day behind: it began after its grant": {
+			node: options(active, progress(flightSeq, v1alpha1.PhaseDraining, phaseAt(-24*time.Hour))), now: minute,
+			want: flightStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "draining", Until: instantAfter(35 * minute)},
+		},
+		"draining under a grant that somebody removed, and its clock is a day behind: it began after its entry": {
+			node: options(progress(flightSeq, v1alpha1.PhaseDraining, phaseAt(-24*time.Hour))), now: minute,
+			want: flightStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "draining", Until: instantAfter(35 * minute)},
+		},
 		"draining with a time-out of its own": {
 			node: drains(), policy: []func(*v1alpha1.RebootPolicy){timeouts}, now: 69 * minute,
 			want: flightStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "draining", Until: instantAfter(70 * minute)},
@@ -230,6 +242,18 @@ func TestReboots_FlightUnderWay(t *testing.T) {
 			Message: "the node was sent to reboot at Mon 2026-06-01 22:00:00 UTC and was not back within 30m0s; " +
 				"its slot is kept: see to the machine, or delete the Node",
 		}},
+		"rebooting, and its clock is a day behind: it may have drained for as long as it may": {
+			node: options(active, progress(flightSeq, v1alpha1.PhaseRebooting, phaseAt(-24*time.Hour)), notReady), now: minute,
+			want: flightStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "rebooting", Until: instantAfter(60 * minute)},
+		},
+		"not back in time by a clock that is a day behind": {
+			node: options(active, progress(flightSeq, v1alpha1.PhaseRebooting, phaseAt(-24*time.Hour)), notReady), now: 60 * minute,
+			want: flightStep{
+				Action: plan.Wait, Reason: v1alpha1.ReasonRebootTimedOut, FailedAt: instantAfter(60 * minute),
+				Message: "the node was sent to reboot at Mon 2026-06-01 22:30:00 UTC and was not back within 30m0s; " +
+					"its slot is kept: see to the machine, or delete the Node",
+			},
+		},
 		"rebooting with a time-out of its own": {
 			node: reboots(notReady), policy: []func(*v1alpha1.RebootPolicy){timeouts}, now: time.Hour,
 			want: flightStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "rebooting", Until: instantAfter(2 * time.Hour)},

@@ -16,7 +16,7 @@ func TestReboots_Next(t *testing.T) {
 	in := evening.Add
 	until := func(d time.Duration) *metav1.Time { return &metav1.Time{Time: in(d)} }
 	flying := func(options ...func(*host)) situation {
-		return one(policy("workers", holding(1, entry("a", 1))), needy("a", append(options, grant(1, active))...))
+		return one(policy("workers", holding(1, entry("a", 1))), needy("a", append([]func(*host){grant(1, active)}, options...)...))
 	}
 	withWindow := func(s situation, w window.State) situation {
 		s.window = &w
@@ -44,9 +44,9 @@ func TestReboots_Next(t *testing.T) {
 		"the pause ends with nodes waiting": {one(policy("workers", paused(until(time.Hour), "")), needy("a")), in(time.Hour)},
 		"an agent has not begun":            {flying(), in(5 * minute)},
 		"a drain is under way":              {flying(progress(1, v1alpha1.PhaseDraining)), in(30 * minute)},
-		"a drain is overdue":                {situation: flying(progress(1, v1alpha1.PhaseDraining, phaseAt(-time.Hour)))},
+		"a drain is overdue":                {situation: flying(grant(1, active, grantedAt(-time.Hour)), progress(1, v1alpha1.PhaseDraining, phaseAt(-time.Hour)))},
 		"a reboot is under way":             {flying(progress(1, v1alpha1.PhaseRebooting, phaseAt(-minute))), in(29 * minute)},
-		"a reboot is overdue":               {situation: flying(progress(1, v1alpha1.PhaseRebooting, phaseAt(-time.Hour)))},
+		"a reboot is overdue":               {situation: flying(grant(1, active, grantedAt(-time.Hour)), progress(1, v1alpha1.PhaseRebooting, phaseAt(-time.Hour)))},
 		"a node settles":                    {flying(progress(1, v1alpha1.PhaseRebooting), rebooted(-30*time.Second, -40*time.Second)), in(30 * time.Second)},
 		"a node backs off": {
 			one(policy("workers"), needy("a", progress(1, v1alpha1.PhaseAborted, failed(1, v1alpha1.ReasonDrainTimedOut, "")))), in(5 * minute),

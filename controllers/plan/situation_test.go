@@ -108,6 +108,10 @@ func hooked(keys ...v1alpha1.AnnotationKey) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) { p.Spec.Hooks = &v1alpha1.Hooks{Before: keys, After: keys} }
 }
 
+func grantedAt(d time.Duration) func(*v1alpha1.Grant) {
+	return func(g *v1alpha1.Grant) { g.At = metav1.NewTime(evening.Add(d)) }
+}
+
 func cancelledAt(d time.Duration, reason v1alpha1.Reason) func(*v1alpha1.Grant) {
 	return func(g *v1alpha1.Grant) { g.At, g.Reason = metav1.NewTime(evening.Add(d)), reason }
 }
