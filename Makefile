@@ -33,7 +33,7 @@ export GOFLAGS += -buildvcs=false
 help: ## Show this help.
 	@awk 'BEGIN {FS = ":.*##"} \
 		/^##@/ {printf "\n\033[1m%s\033[0m\n", substr($$0, 5)} \
-		/^[a-z-]+:.*##/ {printf "  \033[36m%-16s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+		/^[a-z0-9-]+:.*##/ {printf "  \033[36m%-16s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # A program of its own and in make's place, so that it ends in order when make is told to end.
 .PHONY: demo
@@ -80,7 +80,7 @@ prometheus: ## Build prometheus and promtool into bin/prometheus, once: some tes
 	@hack/prometheus/build.sh
 
 .PHONY: test
-test: ## Run everything CI runs: lint, verify, all tests with the race detector, the demo, chaos, and real nodes where they can run.
+test: ## Run everything CI runs: lint, verify, all tests with the race detector, simulation, the demo, chaos, and real nodes where they can run.
 	@hack/test.sh
 
 .PHONY: e2e

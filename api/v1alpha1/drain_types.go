@@ -48,7 +48,8 @@ type Drain struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(ms|s|m|h))+$') && duration(self) > duration('0s') && duration(self) <= duration('168h')",message="timeout must be a duration of more than 0 and at most 168h, such as 20m or 2h"
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 
-	// onTimeout is Abort (uncordon at once, back off, count a failure) or Reboot (go on regardless). Absent: Abort.
+	// onTimeout is Abort (uncordon at once, back off, count a failure) or Reboot (go on with pods
+	// that are left; an inhibitor or a coordinator still ends the attempt). Absent: Abort.
 	// +optional
 	OnTimeout DrainTimeoutAction `json:"onTimeout,omitempty"`
 

@@ -108,7 +108,7 @@ type NodeCounts struct {
 	Blocked int32 `json:"blocked"`
 	// unavailable nodes use up maxUnavailable: granted, not Ready, cordoned by somebody else or being deleted.
 	Unavailable int32 `json:"unavailable"`
-	// failed nodes did not drain in time, or did not come back in time.
+	// failed nodes have an attempt behind them that failed, for whatever reason, or are past a deadline.
 	Failed int32 `json:"failed"`
 }
 

@@ -187,7 +187,7 @@ func TestOf(t *testing.T) {
 		"did not come back": {
 			policy: policy(holds("a", 7, 40*minute)),
 			nodes:  []*plan.Node{needy("a", granted("workers", 7, active, 40*minute), progressed(7, v1alpha1.PhaseRebooting, 38*minute, 0), notReady), needy("b")},
-			stays:  []string{"a RebootTimedOut", "b BudgetExhausted"}, unknown: "RebootTimedOut: the node was sent to reboot at Mon 2026-11-23 19:22:00 UTC and was not back within 30m0s; its slot is kept: see to the machine, or delete the Node",
+			stays:  []string{"a RebootTimedOut", "b BudgetExhausted"}, unknown: "RebootTimedOut: the node was sent to reboot at Mon 2026-11-23 19:22:00 UTC and was not back within 30m0s; its slot is kept: see to the machine; once it is proved off, deleting the Node frees the slot",
 		},
 		"its agent is dead": {
 			policy: policy(holds("a", 7, 6*minute)), nodes: []*plan.Node{needy("a", granted("workers", 7, active, 6*minute)), needy("b")},

@@ -59,7 +59,7 @@ func TestReboots_Decisions(t *testing.T) {
 			[]plan.Decision{{
 				Node: "a", Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonRebootTimedOut,
 				Message: "the node was sent to reboot at Mon 2026-06-01 21:00:00 UTC and was not back within 30m0s; " +
-					"its slot is kept: see to the machine, or delete the Node",
+					"its slot is kept: see to the machine; once it is proved off, deleting the Node frees the slot",
 			}},
 		},
 		"a node under way whose progress cannot be read": {

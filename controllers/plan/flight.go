@@ -172,7 +172,7 @@ func (f *fleet) awaitBoot(t *Flight) {
 	}
 	sent := t.began(f.longestDrain())
 	t.overdue(f.Now, sent.Add(timeout), v1alpha1.ReasonRebootTimedOut, fmt.Sprintf(
-		"the node was sent to reboot at %s and was not back within %s; its slot is kept: see to the machine, or delete the Node",
+		"the node was sent to reboot at %s and was not back within %s; its slot is kept: see to the machine; once it is proved off, deleting the Node frees the slot",
 		instant(sent), timeout))
 }
 

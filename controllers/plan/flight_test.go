@@ -235,12 +235,12 @@ func TestReboots_FlightUnderWay(t *testing.T) {
 		"not back in time: told, and the slot is kept (behaviours 26, 47)": {node: reboots(notReady), now: 30 * minute, want: flightStep{
 			Action: plan.Wait, Reason: v1alpha1.ReasonRebootTimedOut, FailedAt: instantAfter(30 * minute),
 			Message: "the node was sent to reboot at Mon 2026-06-01 22:00:00 UTC and was not back within 30m0s; " +
-				"its slot is kept: see to the machine, or delete the Node",
+				"its slot is kept: see to the machine; once it is proved off, deleting the Node frees the slot",
 		}},
 		"not down in time at all, Ready on the same boot (behaviour 47)": {node: reboots(), now: 30 * minute, want: flightStep{
 			Action: plan.Wait, Reason: v1alpha1.ReasonRebootTimedOut, FailedAt: instantAfter(30 * minute),
 			Message: "the node was sent to reboot at Mon 2026-06-01 22:00:00 UTC and was not back within 30m0s; " +
-				"its slot is kept: see to the machine, or delete the Node",
+				"its slot is kept: see to the machine; once it is proved off, deleting the Node frees the slot",
 		}},
 		"rebooting, and its clock is a day behind: it may have drained for as long as it may": {
 			node: options(active, progress(flightSeq, v1alpha1.PhaseRebooting, phaseAt(-24*time.Hour)), notReady), now: minute,
@@ -251,7 +251,7 @@ func TestReboots_FlightUnderWay(t *testing.T) {
 			want: flightStep{
 				Action: plan.Wait, Reason: v1alpha1.ReasonRebootTimedOut, FailedAt: instantAfter(60 * minute),
 				Message: "the node was sent to reboot at Mon 2026-06-01 22:30:00 UTC and was not back within 30m0s; " +
-					"its slot is kept: see to the machine, or delete the Node",
+					"its slot is kept: see to the machine; once it is proved off, deleting the Node frees the slot",
 			},
 		},
 		"rebooting with a time-out of its own": {

@@ -29,7 +29,7 @@ var elsewhere = []struct {
 	{name: "metrics-host", how: served},
 	{name: "metrics-port", how: served},
 	{name: "log-format", how: "--zap-encoder of the manager and the agent; json is the default"},
-	{name: "prefer-no-schedule-taint", open: true, how: "waiting nodes get no taint, so that pods may move twice. Take kured's taint off the nodes: kubectl taint node --all NAME-"},
+	{name: "prefer-no-schedule-taint", open: true, how: "nodes that wait for nothing but their turn get taint reboot-operator.io/reboot-pending by themselves. Take kured's taint off the nodes: kubectl taint node --all NAME-"},
 	{name: "pre-reboot-node-labels", open: true, how: labelled},
 	{name: "post-reboot-node-labels", open: true, how: labelled},
 	{name: "notify-url", open: true, how: notifies},

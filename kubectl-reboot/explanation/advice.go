@@ -22,7 +22,7 @@ const (
 // waits is the advice for each reason to wait. NODE and POLICY stand for their names.
 var waits = map[v1alpha1.Reason]Advice{
 	v1alpha1.ReasonNoPolicy:            {"create a policy that selects the node, or mend a nodeSelector", "kubectl get rebootpolicies"},
-	v1alpha1.ReasonPolicyConflict:      {"let one policy select the node, or raise the priority of one", `kubectl patch rbp POLICY --type=merge -p '{"spec":{"priority":1}}'`},
+	v1alpha1.ReasonPolicyConflict:      {"let one policy select it, and all control-plane nodes; or raise the priority of one", `kubectl patch rbp POLICY --type=merge -p '{"spec":{"priority":1}}'`},
 	v1alpha1.ReasonNodePaused:          {"let the node take part again", "kubectl reboot resume node/NODE"},
 	v1alpha1.ReasonInvalid:             {"mend the field that the message names", "kubectl edit rbp POLICY"},
 	v1alpha1.ReasonPaused:              {"wait, or end the pause", "kubectl reboot resume rbp/POLICY"},
@@ -36,7 +36,7 @@ var waits = map[v1alpha1.Reason]Advice{
 	v1alpha1.ReasonInhibited:           {"see who inhibits, on the host", "systemd-inhibit --list"},
 	v1alpha1.ReasonCoordinatorConflict: {"stop what the message names, on the host", "systemctl mask --now locksmithd.service"},
 	v1alpha1.ReasonRecordUnreadable:    {"see whether the agent runs: it repairs its record", agentPods},
-	v1alpha1.ReasonUndrainablePod:      {"give the pod a rule in spec.drain.rules, or let it go", allPods},
+	v1alpha1.ReasonUndrainablePod:      {"mend what the message names; or a rule in spec.drain.rules: Delete for budgets, Skip for any pod", allPods},
 	v1alpha1.ReasonBlockingPod:         {"wait until the pods that the message names have completed, or mend spec.gates", allPods},
 	v1alpha1.ReasonBackingOff:          {"mend what made the last attempt fail, or wait for the next", "kubectl describe node NODE"},
 	v1alpha1.ReasonAlertFiring:         {"see to the alert, or mend the gate's query; what the gates say is shown by", "kubectl describe rbp POLICY"},
@@ -48,7 +48,7 @@ var waits = map[v1alpha1.Reason]Advice{
 
 // flies is the advice for what may keep a granted reboot; others need nothing.
 var flies = map[v1alpha1.Reason]Advice{
-	v1alpha1.ReasonRebootTimedOut:   {"see to the machine; where it is gone for good, its slot is freed by", "kubectl delete node NODE"},
+	v1alpha1.ReasonRebootTimedOut:   {"see to the machine; once it is proved off and gone for good, its slot is freed by", "kubectl delete node NODE"},
 	v1alpha1.ReasonDrainTimedOut:    {"see whether the agent runs", agentPods},
 	v1alpha1.ReasonRecordUnreadable: {"see whether the agent runs: it repairs its record", agentPods},
 	v1alpha1.ReasonWaitingForHook:   {"nothing, or see to the hook's pod on the node", allPods},
