@@ -22,6 +22,8 @@ const (
 	atMost = 24 * time.Second
 	// fewNodes is how large a large world is there.
 	fewNodes = 300
+	// progress is after how many worlds a longer run says how far it is.
+	progress = 100
 )
 
 // TestSimulation lives through the seeds 1 to SEEDS, as many as there is time for; or through SEED alone, and tells its story.
@@ -72,9 +74,7 @@ func (s *seeds) live(t *testing.T) {
 				for seed, more := s.next(); more; seed, more = s.next() {
 					var one Figures
 					live(t, s.draw(seed), nil, &one)
-					s.mu.Lock()
-					s.figures.merge(&one)
-					s.mu.Unlock()
+					s.count(t, &one)
 				}
 			})
 		}
@@ -83,6 +83,17 @@ func (s *seeds) live(t *testing.T) {
 	t.Logf("in %.0f s:\n%s", time.Since(began).Seconds(), s.figures.String())
 	if s.figures.Reboots == 0 {
 		t.Error("nothing was ever rebooted")
+	}
+}
+
+// count adds up what a world was like, and shows now and then how far this is.
+func (s *seeds) count(t *testing.T, one *Figures) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.figures.merge(one)
+	if s.figures.Seeds%progress == 0 && s.last > progress {
+		t.Logf("%d of %d seeds, %d reboots", s.figures.Seeds, s.last, s.figures.Reboots)
 	}
 }
 
