@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 )
 
 // Behaviour 55 on Kubernetes 1.30 to 1.35: plain RBAC, with admission policies as the fence.
@@ -173,5 +174,17 @@ var _ = Describe("identity serviceaccount (config/overlays/rbac-fallback) (behav
 		Expect(err).To(MatchError(ContainSubstring("an agent may only update its Node and its status")))
 		err = nodes.Delete(ctx, "n1", metav1.DeleteOptions{DryRun: dryRun})
 		Expect(err).To(MatchError(ContainSubstring("an agent may only update its Node and its status")))
+	})
+
+	It("holds in whatever namespace it is deployed", func(ctx SpecContext) {
+		config := rest.CopyConfig(c.config)
+		config.Impersonate = rest.ImpersonationConfig{
+			UserName: "system:serviceaccount:infra:" + agentAccount, Groups: []string{"system:masters"},
+			Extra: map[string][]string{"authentication.kubernetes.io/node-name": {"n1"}},
+		}
+		elsewhere := actorOf(config)
+		expectAllowed(ctx, elsewhere, patchNode("n1", cordon))
+		Expect(patchNode("n2", cordon)(ctx, elsewhere)).To(MatchError(ContainSubstring("may not write node n2")))
+		Expect(deletePodOf("n2")(ctx, elsewhere)).To(MatchError(ContainSubstring("may not delete a pod of another node")))
 	})
 })
