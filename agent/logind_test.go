@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -74,6 +75,25 @@ var _ = Describe("logind", func() {
 		m.grant(ctx, 1, v1alpha1.GrantActive)
 		m.shows(ctx, conditionOf(corev1.NodeMaintenanceInProgress), Equal("False RebootSucceeded"))
 		Expect(m.logind.Calls()).To(ContainElement("RebootWithFlags(0x10)"))
+	})
+
+	It("does not say who blocks, in other words each time, and that is written once", func(ctx SpecContext) {
+		m := newMachine(ctx, spec(v1alpha1.InhibitorsRespect))
+		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+		m.logind.FailListInhibitors("org.freedesktop.DBus.Error.AccessDenied")
+		m.start(ctx)
+		m.shows(ctx, objectionOf, Equal("Inhibited: logind cannot be asked who blocks a shutdown: logind answers org.freedesktop.DBus.Error.AccessDenied."))
+		for mark := range 5 {
+			m.annotate(ctx, v1alpha1.AnnotationRebootRequested, fmt.Sprintf("mark %d.", mark))
+			m.shows(ctx, messageOf(v1alpha1.NodeRebootRequired), ContainSubstring("mark %d.", mark))
+		}
+		m.rests()
+		Expect(m.requests.writes()).To(HaveLen(6), "the need, and each mark")
+
+		By("saying it again")
+		m.logind.FailListInhibitors("")
+		m.logind.SetInhibitors()
+		m.shows(ctx, objectionOf, BeEmpty())
 	})
 
 	It("is gone, and unknown is not a yes", func(ctx SpecContext) {

@@ -14,14 +14,23 @@ const maxErrorNameBytes = 255
 // told on, as the text of the error may not, which holds connection names and process IDs. An answer by what is no name is
 // org.freedesktop.DBus.Error.Failed. Empty: nobody answered.
 func ErrorName(err error) string {
-	answer, ok := errors.AsType[dbus.Error](err)
-	if !ok {
+	name, answered := answerName(err)
+	if !answered {
 		return ""
 	}
-	if answer.Name == "" || len(answer.Name) > maxErrorNameBytes || strings.ContainsFunc(answer.Name, isNoPartOfName) {
+	if name == "" || len(name) > maxErrorNameBytes || strings.ContainsFunc(name, isNoPartOfName) {
 		return "org.freedesktop.DBus.Error.Failed"
 	}
-	return answer.Name
+	return name
+}
+
+// answerName is the name as it came. A refusal of logind has taken it over from the answer.
+func answerName(err error) (name string, answered bool) {
+	if refusal, ok := errors.AsType[*RefusedError](err); ok {
+		return refusal.Name, true
+	}
+	answer, ok := errors.AsType[dbus.Error](err)
+	return answer.Name, ok
 }
 
 func isNoPartOfName(r rune) bool { return !isAlphanumeric(r) && r != '.' && r != '_' }

@@ -114,6 +114,20 @@ func TestLogind_ListsTheLocksThatForbidAReboot_Behaviour46(t *testing.T) {
 	}
 }
 
+func TestLogind_RefusesTheListByTheSameNameInOtherWords(t *testing.T) {
+	const denied = "org.freedesktop.DBus.Error.AccessDenied"
+	server, client := startLogind(t)
+	server.FailListInhibitors(denied)
+	_, once := client.BlockInhibitors(t.Context())
+	_, again := client.BlockInhibitors(t.Context())
+	if !isRefusal(once, denied) || once.Error() == again.Error() {
+		t.Errorf("refused with %v, then with %v", once, again)
+	}
+	if ErrorName(once) != denied || ErrorName(again) != denied {
+		t.Errorf("by the names %q and %q", ErrorName(once), ErrorName(again))
+	}
+}
+
 func TestLogind_SurfacesARefusal_Behaviour45(t *testing.T) {
 	for _, name := range []string{
 		"org.freedesktop.DBus.Error.AccessDenied", "org.freedesktop.login1.BlockedByInhibitorLock",

@@ -239,7 +239,8 @@ func asksHost(o Observation) bool {
 func (r *Reconciler) inhibitors(ctx context.Context) Inhibitors {
 	blocking, err := r.Logind.BlockInhibitors(ctx)
 	if err != nil {
-		return Inhibitors{Known: true, Message: engine.Shorten("logind cannot be asked who blocks a shutdown: " + err.Error())}
+		ctrl.LoggerFrom(ctx).V(1).Info("Cannot ask logind who blocks a shutdown", "reason", err.Error())
+		return Inhibitors{Known: true, Message: unasked(err)}
 	}
 	return Inhibitors{Known: true, Message: inhibited(blocking)}
 }

@@ -48,6 +48,16 @@ func inhibited(blocking []host.Inhibitor) string {
 	return engine.Shorten("A shutdown of the host is blocked by " + who)
 }
 
+// unasked says why nobody knows who blocks a shutdown, in the same words each time for the same cause: a refusal's own text
+// names the connection, which is another one with each look, and each change of these words is written to the Node.
+func unasked(err error) string {
+	why := err.Error()
+	if name := host.ErrorName(err); name != "" {
+		why = "logind answers " + name
+	}
+	return engine.Shorten(fmt.Sprintf("logind cannot be asked who blocks a shutdown: %s.", why))
+}
+
 // list makes one sentence's end of things, at most a few of them by name.
 func list[T any](things []T, name func(T) string) string {
 	return engine.Shorten(enumerate(things, maxNamed, name) + ".")

@@ -53,6 +53,7 @@ type Logind struct {
 	systemd    Systemd
 	answer     string
 	failure    *dbus.Error
+	unlisted   string
 	inhibitors []Inhibitor
 	onReboot   func()
 	deaf       bool
@@ -92,6 +93,10 @@ func (l *Logind) OnReboot(f func()) { l.set(func() { l.onReboot = f }) }
 func (l *Logind) FailReboot(name, message string) {
 	l.set(func() { l.failure = namedError(name, message) })
 }
+
+// FailListInhibitors makes ListInhibitors fail with a D-Bus error whose text is another one each time, as that of a bus is
+// which does not let the call through: it names the connection. An empty name lets it succeed again.
+func (l *Logind) FailListInhibitors(name string) { l.set(func() { l.unlisted = name }) }
 
 // AcceptAndDoNothing makes accepted reboots leave no trace at all: no callback, no PreparingForShutdown.
 func (l *Logind) AcceptAndDoNothing(deaf bool) { l.set(func() { l.deaf = deaf }) }
@@ -184,6 +189,9 @@ func (l *Logind) listInhibitors() ([]Inhibitor, *dbus.Error) {
 	l.called("ListInhibitors")
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.unlisted != "" {
+		return nil, namedError(l.unlisted, fmt.Sprintf(`Rejected send message; sender=":1.%d" (uid=0 pid=12)`, len(l.calls)))
+	}
 	return slices.Clone(l.inhibitors), nil
 }
 

@@ -1,0 +1,82 @@
+package reboot
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	testclock "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/agent/host"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// guarded is a logind behind a bus that lets no call through. As the real one's, its text names the connection, which is
+// another one with each call.
+type guarded struct{ calls int }
+
+func (g *guarded) refuse() error {
+	g.calls++
+	return fmt.Errorf("calling: %w", &host.RefusedError{
+		Name:    "org.freedesktop.DBus.Error.AccessDenied",
+		Message: fmt.Sprintf(`Rejected send message; sender=":1.%d" (uid=0 pid=12)`, g.calls),
+	})
+}
+
+func (g *guarded) BlockInhibitors(context.Context) ([]host.Inhibitor, error) { return nil, g.refuse() }
+
+func (g *guarded) Reboot(context.Context, v1alpha1.InhibitorPolicy) error { return g.refuse() }
+
+// makeGuarded is a reconciler of such a host whose engine asks for a reboot, on an API server that keeps what is written.
+func makeGuarded(t *testing.T, record Record) (*Reconciler, *apiServer, *guarded) {
+	t.Helper()
+	r, api, _ := makeReconciler(t, record)
+	logind := &guarded{}
+	r.Client, r.Live, r.Logind = keeping{api}, api, logind
+	r.Reports.Put(engine.Report{Engine: "e", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Message: "Staged."})
+	return r, api, logind
+}
+
+// A write rings for the next look: words that were new with each look would be written without end.
+func TestReconcile_WritesOnceThatLogindDoesNotSayWhoBlocks(t *testing.T) {
+	r, api, logind := makeGuarded(t, Record{})
+	for range 5 {
+		if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if logind.calls != 5 || len(api.patches) != 1 {
+		t.Errorf("%d looks, patches %q", logind.calls, api.patches)
+	}
+	const want = "logind cannot be asked who blocks a shutdown: logind answers org.freedesktop.DBus.Error.AccessDenied."
+	if !strings.Contains(api.node.Annotations[v1alpha1.AnnotationObjection], want) {
+		t.Errorf("the Node says %q", api.node.Annotations[v1alpha1.AnnotationObjection])
+	}
+}
+
+// Here logind's own words are told, and a new connection changes them. That costs one write for each time it is asked, which is
+// every five minutes in the end, and none for the looks in between.
+func TestReconcile_WritesEachRefusalOnce(t *testing.T) {
+	r, api, logind := makeGuarded(t, Record{makeGrant(1, active, boot), makeProgress(1, rebootingPhase, boot)})
+	clock := testclock.NewFakePassiveClock(now)
+	r.Clock = clock
+	for asked := 1; asked <= 3; asked++ {
+		for range 5 {
+			if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		// The first write tells besides that the host is about to go down, before the first answer.
+		if logind.calls != asked || len(api.patches) != asked+1 {
+			t.Errorf("asked %d times, want %d; patches %q", logind.calls, asked, api.patches)
+		}
+		clock.SetTime(clock.Now().Add(callRetryMax + time.Second))
+	}
+	if says := api.node.Annotations[v1alpha1.AnnotationObjection]; !strings.Contains(says, "Rejected send message") {
+		t.Errorf("the Node says %q", says)
+	}
+}
