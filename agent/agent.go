@@ -120,7 +120,8 @@ func newManager(config *rest.Config, o options) (manager.Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making the manager: %w", err)
 	}
-	return mgr, errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping))
+	ready := make(readiness)
+	return mgr, errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("node-listed", ready.check), mgr.Add(ready))
 }
 
 // kinds are those an agent reads and writes. Discovery would need rights that the node's identity does not have.
