@@ -17,7 +17,7 @@ const (
 
 // status is the drain as others see it.
 func (p *progress) status(now time.Time) Status {
-	s := Status{Remaining: len(p.entries), Evicted: p.left, Deleted: len(p.deleted), Volumes: p.kept(), Unread: p.unread}
+	s := Status{Remaining: len(p.entries), Evicted: p.left, Deleted: len(p.deleted), Volumes: p.kept(), Back: p.comebacks.back(), Unread: p.unread}
 	for _, e := range p.sorted() {
 		if p.deleted[e.uid] {
 			s.Deleting++

@@ -15,5 +15,6 @@
 // half-way is continued by calling Drain again.
 //
 // A pod is a UID, not a name: requests carry the UID as a precondition, and only UIDs that the watch still shows are asked
-// for again. A StatefulSet's pod that has come back under its old name, here or elsewhere, is another pod.
+// for again. A StatefulSet's pod that has come back under its old name, here or elsewhere, is another pod. What is remembered
+// of controllers, by their UIDs too, is for one Drain call: which pods come back to the node, and stay.
 package drain

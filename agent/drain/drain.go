@@ -3,10 +3,13 @@ package drain
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 )
 
@@ -80,11 +83,22 @@ func (r *run) drain(ctx context.Context, report func(Status)) error {
 			return err
 		}
 		if s := p.status(r.Clock.Now()); (p.listed || s.Unread != "") && !s.equal(shown) {
+			logBack(ctx, s.Back, shown.Back)
 			shown = s
 			report(s)
 		}
 	}
 	return nil
+}
+
+// logBack tells, once for each pod, which ones are left alone because they come back.
+func logBack(ctx context.Context, back, told []Pod) {
+	for _, pod := range back {
+		if !slices.Contains(told, pod) {
+			logr.FromContextOrDiscard(ctx).Info("Left a pod on the node", "Pod", klog.KRef(pod.Namespace, pod.Name),
+				"uid", pod.UID, "reason", pod.Message)
+		}
+	}
 }
 
 // await blocks until a change is taken in, wake has come, or ctx ends.

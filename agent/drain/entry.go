@@ -18,6 +18,10 @@ type target struct {
 	// deleted is metadata.deletionTimestamp, which is when the grace period ends. Zero: not terminating.
 	deleted  time.Time
 	decision decision
+	// controller is the pod's; "" where it has none.
+	controller types.UID
+	// tolerates: a cordon does not keep the pod off a node.
+	tolerates bool
 	// volumes are those of the pod that may be attached to its node.
 	volumes []volume.Use
 	// blocks: the pod keeps its node, whether it would have to go or not.
@@ -49,6 +53,7 @@ func refusalOf(v verdict) refusal {
 // entry is a pod that must go, and how far it is.
 type entry struct {
 	target
+	asked    bool // a request was sent
 	accepted bool // the API server took the request; the watch tells the rest
 	attempts int  // requests in a row that were not accepted
 	denials  int  // of these, the last ones that were answered 403

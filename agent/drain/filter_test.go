@@ -234,6 +234,29 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+func TestToleratesCordon(t *testing.T) {
+	cases := map[string]struct {
+		tolerations []corev1.Toleration
+		want        bool
+	}{
+		"nothing":                      {},
+		"everything":                   {[]corev1.Toleration{{Operator: corev1.TolerationOpExists}}, true},
+		"a cordon":                     {[]corev1.Toleration{{Key: "a"}, {Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}}, true},
+		"a cordon that evicts":         {[]corev1.Toleration{{Key: corev1.TaintNodeUnschedulable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}}, false},
+		"a node that is not ready":     {[]corev1.Toleration{{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists}}, false},
+		"a cordon with some value":     {[]corev1.Toleration{{Key: corev1.TaintNodeUnschedulable, Value: "true"}}, false},
+		"whatever forbids new pods":    {[]corev1.Toleration{{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}}, true},
+		"whatever evicts running ones": {[]corev1.Toleration{{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}}, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := toleratesCordon(&corev1.Pod{Spec: corev1.PodSpec{Tolerations: tc.tolerations}}); got != tc.want {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+}
+
 func TestCompile(t *testing.T) {
 	app := metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}
 	bad := metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Near"}}}

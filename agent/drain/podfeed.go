@@ -9,6 +9,7 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/watch"
 )
@@ -129,7 +130,10 @@ func (f *podFeed) handle(ctx context.Context, event watch.Event) error {
 func (f *podFeed) target(ctx context.Context, pod *corev1.Pod) (target, error) {
 	t := target{
 		uid: pod.UID, labels: pod.Labels, volumes: uses(pod),
-		pending: pod.Status.Phase == corev1.PodPending, ready: ready(pod),
+		pending: pod.Status.Phase == corev1.PodPending, ready: ready(pod), tolerates: toleratesCordon(pod),
+	}
+	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
+		t.controller = owner.UID
 	}
 	t.Namespace, t.Name = pod.Namespace, pod.Name
 	if pod.DeletionTimestamp != nil {

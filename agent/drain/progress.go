@@ -34,7 +34,8 @@ type progress struct {
 	staying map[types.UID][]volume.Use // the volumes of the pods that stay
 	deleted map[types.UID]bool         // the pods that a rule with action Delete has removed; they may be gone
 	// blocking are the pods that keep their node
-	blocking map[types.UID]target
+	blocking  map[types.UID]target
+	comebacks comebacks
 }
 
 func newProgress() *progress {
@@ -45,16 +46,17 @@ func newProgress() *progress {
 		staying:  map[types.UID][]volume.Use{},
 		deleted:  map[types.UID]bool{},
 		blocking: map[types.UID]target{},
+
+		comebacks: newComebacks(),
 	}
 }
 
-// replace takes in a LIST: a pod that is not in it is gone.
+// replace takes in a LIST: a pod that is not in it is gone, and was before those came that are new in it.
 func (p *progress) replace(pods []target) {
 	p.listed, p.unread = true, ""
 	shown := map[types.UID]bool{}
 	for _, t := range pods {
 		shown[t.uid] = true
-		p.put(t)
 	}
 	for uid := range p.entries {
 		if !shown[uid] {
@@ -63,6 +65,10 @@ func (p *progress) replace(pods []target) {
 	}
 	maps.DeleteFunc(p.staying, func(uid types.UID, _ []volume.Use) bool { return !shown[uid] })
 	maps.DeleteFunc(p.blocking, func(uid types.UID, _ target) bool { return !shown[uid] })
+	p.comebacks.forget(shown)
+	for _, t := range pods {
+		p.put(t)
+	}
 }
 
 // unreadable takes in that the pods could not be read. Once they have been, what is known of them stands.
@@ -74,6 +80,10 @@ func (p *progress) unreadable(err error) {
 
 // put takes in a pod as it is now.
 func (p *progress) put(t target) {
+	if !t.deleted.IsZero() {
+		p.goes(t.uid)
+	}
+	t = p.settle(t)
 	delete(p.blocking, t.uid)
 	if t.blocks {
 		p.blocking[t.uid] = t
@@ -98,7 +108,10 @@ func (p *progress) put(t target) {
 
 // remove takes in that a pod is gone.
 func (p *progress) remove(uid types.UID) {
+	p.goes(uid)
 	delete(p.blocking, uid)
+	delete(p.comebacks.rounds, uid)
+	delete(p.comebacks.staying, uid)
 	p.leave(uid)
 }
 
@@ -114,7 +127,7 @@ func (p *progress) leave(uid types.UID) {
 // sent takes in that a request is under way.
 func (p *progress) sent(uid types.UID, now time.Time) {
 	p.asking[uid] = now
-	p.entries[uid].sentAt = p.changes
+	p.entries[uid].sentAt, p.entries[uid].asked = p.changes, true
 }
 
 // took takes in the pods that go by a rule with action Delete, even where the watch was quicker than the answer.

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	testclock "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -54,6 +55,26 @@ func TestReconcile_RemembersWhenItBeganADrain(t *testing.T) {
 	api.node.Annotations[v1alpha1.AnnotationProgress] = makeProgress(1, drainingPhase, boot).String()
 	if o, err := r.observe(t.Context(), api.node); err != nil || !o.BegunAt.IsZero() {
 		t.Errorf("error %v, a drain that another process began, at %s", err, o.BegunAt)
+	}
+}
+
+// TestReconcile_TellsWhichPodsStay: a drain is done where nothing is left but pods that come back, and its event names them.
+func TestReconcile_TellsWhichPodsStay(t *testing.T) {
+	cases := map[string]struct{ staying, want string }{
+		"none came back": {"", "Normal Drained drained (number 1)"},
+		"one did":        {"staying: a/b (why)", "Normal Drained drained (number 1); staying: a/b (why)"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r, api, _ := makeReconciler(t, Record{makeGrant(1, active, boot), makeProgress(1, drainingPhase, boot)})
+			r.Drains.last = attempt{seq: 1, Drain: Drain{State: DrainDone, Staying: tc.staying}}
+			if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || len(api.patches) != 1 {
+				t.Fatalf("error %v, patches %q", err, api.patches)
+			}
+			if diff := cmp.Diff(tc.want, <-r.Events.(*events.FakeRecorder).Events); diff != "" {
+				t.Errorf("event (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

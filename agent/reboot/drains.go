@@ -46,8 +46,8 @@ type attempt struct {
 	settings Settings
 	// deletedBefore is what Deleted was when the drain that runs, or ran last, began.
 	deletedBefore int
-	// blocked are the pods in the way.
-	blocked []drain.Pod
+	// blocked are the pods in the way, and back those that stay because they come back.
+	blocked, back []drain.Pod
 }
 
 // begin drains for a grant, once the drain before is over.
@@ -58,7 +58,7 @@ func (d *Drains) begin(ctx context.Context, grant v1alpha1.Grant, settings Setti
 		d.last = attempt{seq: grant.Seq}
 	}
 	d.last.deletedBefore = d.last.Deleted
-	d.last.State, d.last.Message, d.last.settings, d.last.blocked = DrainRunning, notRead, settings, nil
+	d.last.State, d.last.Message, d.last.settings, d.last.blocked, d.last.back = DrainRunning, notRead, settings, nil, nil
 	d.last.Listed, d.last.Remaining = false, 0
 	return func() {
 		err := d.drainer(grant.Policy).Drain(ctx, d.node, settings.question(), d.progress)
@@ -78,7 +78,7 @@ func (d *Drains) progress(status drain.Status) {
 	if !slices.Equal(d.last.blocked, status.Blocked) {
 		d.wake.Ring()
 	}
-	d.last.blocked = status.Blocked
+	d.last.blocked, d.last.back = status.Blocked, status.Back
 	d.last.Message, d.last.Volumes = remaining(status), status.Volumes
 	d.last.Evicted = d.last.Evicted || status.Evicted > 0
 	d.last.Deleted, d.last.Remaining = d.last.deletedBefore+status.Deleted, status.Remaining-status.Deleting
@@ -93,7 +93,7 @@ func (d *Drains) ended(err error, stopped bool) {
 	undrainable, ok := errors.AsType[*drain.UndrainableError](err)
 	switch {
 	case err == nil:
-		end.State, end.DoneAt, end.Volumes = DrainDone, d.clock.Now(), d.last.Volumes
+		end.State, end.DoneAt, end.Volumes, end.Staying = DrainDone, d.clock.Now(), d.last.Volumes, staying(d.last.back)
 	case ok:
 		end.State, end.Message = DrainUndrainable, pods(undrainable.Pods)
 	case stopped:

@@ -222,6 +222,22 @@ func TestDrains_WakeForOtherPodsInTheWay(t *testing.T) {
 	})
 }
 
+// A drain that is done tells which pods came back; the next one does not know of them.
+func TestDrains_TellWhichPodsStay(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *Drains, f *fakeDrainer) {
+		t.Helper()
+		f.says = []drain.Status{{Remaining: 1}, {Evicted: 1, Back: []drain.Pod{{Namespace: "a", Name: "b", Message: "why"}}}}
+		d.mustRun(t, 1)
+		f.err <- nil
+		synctest.Wait()
+		d.mustBe(t, 1, Drain{State: DrainDone, DoneAt: d.clock.Now(), Evicted: true, Staying: "staying: a/b (why)"})
+		f.says = nil
+		d.mustRun(t, 1)
+		f.err <- nil
+		d.mustBe(t, 1, Drain{State: DrainDone, DoneAt: d.clock.Now(), Evicted: true})
+	})
+}
+
 func TestDrains_OrderEndsWithItsContext(t *testing.T) {
 	d := NewDrains("n1", nil, clock.RealClock{}, NewWake("n1"))
 	ctx, cancel := context.WithCancel(t.Context())

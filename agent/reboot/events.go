@@ -136,7 +136,11 @@ func (r *Reconciler) committed(node *corev1.Node, o Observation, progress v1alph
 		r.warn(node, v1alpha1.EventDrainTimedOut, "Drain", "%s The policy reboots regardless.", progress.Message)
 		return
 	}
-	r.tell(node, v1alpha1.EventDrained, "Drain", "drained (number %d)", progress.Seq)
+	note := fmt.Sprintf("drained (number %d)", progress.Seq)
+	if o.Drain.Staying != "" {
+		note += "; " + o.Drain.Staying
+	}
+	r.tell(node, v1alpha1.EventDrained, "Drain", "%s", note)
 }
 
 // aborted tells the end of an attempt, and what became of the cordon: node is as the write left it.

@@ -117,9 +117,11 @@ type Drain struct {
 	// Deleted is how many pods rules with action Delete have removed while this process drained, and Remaining how many other
 	// pods that must go are left.
 	Deleted, Remaining int
-	// DoneAt is when the drain was done, and Volumes are those that the pods which stay use.
+	// DoneAt is when the drain was done, and Volumes are those that the pods which stay use. Staying names such of them as
+	// came back after they had been asked to leave. Empty: none did.
 	DoneAt  time.Time
 	Volumes []volume.Use
+	Staying string
 }
 
 // knows tells whether the drain has not ended by itself, and what is left is known: those pods were asked to leave.

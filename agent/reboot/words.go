@@ -27,16 +27,27 @@ func remaining(status drain.Status) string {
 	if status.Remaining == 1 {
 		left = "1 pod is left on the node"
 	}
-	if len(status.Blocked) == 0 {
-		return left + "."
+	if len(status.Blocked) > 0 {
+		left += "; in the way: " + enumerate(status.Blocked, maxNamed, inWords)
 	}
-	return engine.Shorten(left + "; in the way: " + pods(status.Blocked))
+	if stay := staying(status.Back); stay != "" {
+		left += "; " + stay
+	}
+	return engine.Shorten(left + ".")
+}
+
+// staying names pods that the drain leaves on the node because they come back. Empty: there is none.
+func staying(back []drain.Pod) string {
+	if len(back) == 0 {
+		return ""
+	}
+	return "staying: " + enumerate(back, maxNamed, inWords)
 }
 
 // pods names pods and says why each is in the way.
-func pods(blocked []drain.Pod) string {
-	return list(blocked, func(p drain.Pod) string { return fmt.Sprintf("%s/%s (%s)", p.Namespace, p.Name, p.Message) })
-}
+func pods(blocked []drain.Pod) string { return list(blocked, inWords) }
+
+func inWords(p drain.Pod) string { return fmt.Sprintf("%s/%s (%s)", p.Namespace, p.Name, p.Message) }
 
 // inhibited names who blocks a shutdown, always in the same order. Empty: nobody does.
 func inhibited(blocking []host.Inhibitor) string {

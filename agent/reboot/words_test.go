@@ -24,10 +24,15 @@ func TestRemaining(t *testing.T) {
 		status drain.Status
 		want   string
 	}{
-		"one pod":         {drain.Status{Remaining: 1}, "1 pod is left on the node."},
-		"several pods":    {drain.Status{Remaining: 2}, "2 pods are left on the node."},
-		"one in the way":  {drain.Status{Remaining: 2, Blocked: blocked(1)}, "2 pods are left on the node; in the way: a/p0 (why)."},
-		"many in the way": {drain.Status{Remaining: 5, Blocked: blocked(5)}, "5 pods are left on the node; in the way: a/p0 (why), a/p1 (why), a/p2 (why) and 2 more."},
+		"one pod":            {drain.Status{Remaining: 1}, "1 pod is left on the node."},
+		"several pods":       {drain.Status{Remaining: 2}, "2 pods are left on the node."},
+		"one in the way":     {drain.Status{Remaining: 2, Blocked: blocked(1)}, "2 pods are left on the node; in the way: a/p0 (why)."},
+		"many in the way":    {drain.Status{Remaining: 5, Blocked: blocked(5)}, "5 pods are left on the node; in the way: a/p0 (why), a/p1 (why), a/p2 (why) and 2 more."},
+		"one that came back": {drain.Status{Remaining: 1, Back: blocked(1)}, "1 pod is left on the node; staying: a/p0 (why)."},
+		"one in the way, many that came back": {
+			drain.Status{Remaining: 1, Blocked: blocked(1), Back: blocked(4)},
+			"1 pod is left on the node; in the way: a/p0 (why); staying: a/p0 (why), a/p1 (why), a/p2 (why) and 1 more.",
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

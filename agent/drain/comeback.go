@@ -1,0 +1,92 @@
+package drain
+
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// This file says which pods stay because they come back. A cordon keeps no pod off the node that tolerates its taint, or whose
+// controller names the node: the replacement of one that was evicted finds the emptiest node there is, and would be evicted
+// again until the drain's time is over. Nothing else than the pod's own controller can end that.
+
+const (
+	comesBackTolerant = "comes back to the cordoned node: it tolerates the taint node.kubernetes.io/unschedulable"
+	comesBackPlaced   = "comes back to the cordoned node again and again: its controller, or a scheduler of its own, puts it there"
+)
+
+// comebacks is what a drain remembers of pods that come back.
+type comebacks struct {
+	// next is, by controller, the round of the next pod that it puts on the node: one more than the last that was asked to leave
+	// and went.
+	next map[types.UID]int
+	// rounds are those of the pods on the node. 0: it was there first, or none of its controller's was asked and went.
+	rounds map[types.UID]int
+	// staying are the pods that came back and are left alone.
+	staying map[types.UID]Pod
+}
+
+func newComebacks() comebacks {
+	return comebacks{next: map[types.UID]int{}, rounds: map[types.UID]int{}, staying: map[types.UID]Pod{}}
+}
+
+// comesBack says why no eviction rids the node of a pod of some round; "" where one may, or where none is asked for anyway: a
+// rule that waits until it has completed is a promise to the pod, and that the policy never lets it go is one to people.
+func (t target) comesBack(round int) string {
+	asks := t.decision.action == v1alpha1.DrainEvict || t.decision.action == v1alpha1.DrainDelete
+	switch {
+	case !asks || t.decision.undrainable != "":
+		return ""
+	case round > 0 && t.tolerates:
+		return comesBackTolerant
+	case round > 1:
+		return comesBackPlaced
+	}
+	return ""
+}
+
+// settle decides about a pod anew where it has come back: it stays, unless it is one that keeps its node. Then the drain
+// waits for it.
+func (p *progress) settle(t target) target {
+	delete(p.comebacks.staying, t.uid)
+	why := t.comesBack(p.round(t))
+	switch {
+	case why == "":
+	case t.blocks:
+		t.decision.undrainable = blockerMessage
+	default:
+		t.decision = decision{action: v1alpha1.DrainSkip}
+		p.comebacks.staying[t.uid] = Pod{Namespace: t.Namespace, Name: t.Name, UID: t.uid, Message: why}
+	}
+	return t
+}
+
+// round is that in which the pod came, which is found out when it does. Before the first LIST nothing was asked, so all that
+// are in it came in round 0.
+func (p *progress) round(t target) int {
+	if _, known := p.comebacks.rounds[t.uid]; !known {
+		p.comebacks.rounds[t.uid] = p.comebacks.next[t.controller]
+	}
+	return p.comebacks.rounds[t.uid]
+}
+
+// goes takes in that a pod is going or gone. Only of those that the drain has asked is a replacement one that comes back.
+func (p *progress) goes(uid types.UID) {
+	if e := p.entries[uid]; e != nil && e.asked && e.controller != "" {
+		p.comebacks.next[e.controller] = max(p.comebacks.next[e.controller], p.comebacks.rounds[uid]+1)
+	}
+}
+
+// forget drops what is known of the pods that are not shown any more.
+func (c comebacks) forget(shown map[types.UID]bool) {
+	maps.DeleteFunc(c.rounds, func(uid types.UID, _ int) bool { return !shown[uid] })
+	maps.DeleteFunc(c.staying, func(uid types.UID, _ Pod) bool { return !shown[uid] })
+}
+
+// back lists the pods that came back and stay.
+func (c comebacks) back() []Pod {
+	return slices.SortedFunc(maps.Values(c.staying), comparePods)
+}

@@ -1,0 +1,202 @@
+package drain
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/reboot-operator/reboot-operator/agent/volume"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+func of(controller types.UID) func(*target) { return func(t *target) { t.controller = controller } }
+
+func tolerant(t *target) { t.tolerates = true }
+
+func blocking(t *target) { t.blocks = true }
+
+// come takes in pods that the watch brings, leave that a pod which was asked terminates and is gone.
+func (s *script) come(pods ...target) *script {
+	for _, t := range pods {
+		s.p.put(t)
+	}
+	return s
+}
+
+func (s *script) leave(t target) *script {
+	s.sent(t.uid).answered(0, yes, t.uid)
+	t.deleted = at(30)
+	s.p.put(t)
+	s.p.remove(t.uid)
+	return s
+}
+
+// TestComebacks: which pods are evicted that come while a node is drained, and which are let stay.
+func TestComebacks(t *testing.T) {
+	old := makeTarget("old", of("rs"))
+	fresh := makeTarget("fresh", of("rs"), tolerant)
+	back := func(name, message string) Pod {
+		return Pod{Namespace: "default", Name: name, UID: types.UID(name), Message: message}
+	}
+	cases := map[string]struct {
+		script func(t *testing.T) *script
+		// goes are the pods that are asked to leave next, back those that stay, waits those that the drain waits for all the same.
+		goes  []types.UID
+		back  []Pod
+		waits []Pod
+	}{
+		"a replacement that tolerates the cordon stays": {
+			script: func(t *testing.T) *script { return begin(t, old).leave(old).come(fresh) },
+			back:   []Pod{back("fresh", comesBackTolerant)},
+		},
+		"so it does while the pod before it terminates": {
+			script: func(t *testing.T) *script {
+				return begin(t, old).sent("old").come(makeTarget("old", of("rs"), deleted(-60)), fresh)
+			},
+			back:  []Pod{back("fresh", comesBackTolerant)},
+			waits: []Pod{blockedPod("old", "StuckTerminating", "still there after its grace period, which ended at 2027-01-15T07:59:00Z")},
+		},
+		"and where a new LIST shows it first, and no more the one before": {
+			script: func(t *testing.T) *script {
+				s := begin(t, old).sent("old")
+				s.p.replace([]target{fresh})
+				return s
+			},
+			back: []Pod{back("fresh", comesBackTolerant)},
+		},
+		"it stays whatever becomes of it": {
+			script: func(t *testing.T) *script {
+				return begin(t, old).leave(old).come(fresh, makeTarget("fresh", of("rs"), tolerant, deleted(10)))
+			},
+			back: []Pod{back("fresh", comesBackTolerant)},
+		},
+		"one that is gone is not told any more": {
+			script: func(t *testing.T) *script {
+				s := begin(t, old).leave(old).come(fresh)
+				s.p.remove("fresh")
+				return s
+			},
+		},
+		"nor one that a new LIST does not show": {
+			script: func(t *testing.T) *script {
+				s := begin(t, old).leave(old).come(fresh)
+				s.p.replace(nil)
+				return s
+			},
+		},
+		"a replacement that does not tolerate it goes": {
+			script: func(t *testing.T) *script { return begin(t, old).leave(old).come(makeTarget("again", of("rs"))) },
+			goes:   []types.UID{"again"},
+		},
+		"the second one stays": {
+			script: func(t *testing.T) *script {
+				again := makeTarget("again", of("rs"))
+				return begin(t, old).leave(old).come(again).leave(again).come(makeTarget("and-again", of("rs")))
+			},
+			back: []Pod{back("and-again", comesBackPlaced)},
+		},
+		"several of one controller that were there first are one time": {
+			script: func(t *testing.T) *script {
+				other := makeTarget("other", of("rs"))
+				return begin(t, old, other).leave(old).leave(other).come(makeTarget("again", of("rs")))
+			},
+			goes: []types.UID{"again"},
+		},
+		"a pod of another controller goes": {
+			script: func(t *testing.T) *script {
+				return begin(t, old).leave(old).come(makeTarget("late", of("another"), tolerant))
+			},
+			goes: []types.UID{"late"},
+		},
+		"a pod without a controller goes": {
+			script: func(t *testing.T) *script {
+				bare := makeTarget("bare")
+				return begin(t, bare).leave(bare).come(makeTarget("late", tolerant))
+			},
+			goes: []types.UID{"late"},
+		},
+		"a pod that was there first goes, though another one of its controller does already": {
+			script: func(t *testing.T) *script {
+				return begin(t, makeTarget("a", of("rs"), tolerant), fresh).leave(makeTarget("a", of("rs")))
+			},
+			goes: []types.UID{"fresh"},
+		},
+		"so it does when a rule leaves it alone no more": {
+			script: func(t *testing.T) *script {
+				kept := makeTarget("fresh", of("rs"), tolerant, action(v1alpha1.DrainSkip))
+				return begin(t, old, kept).leave(old).come(fresh)
+			},
+			goes: []types.UID{"fresh"},
+		},
+		"a pod whose controller's others are still there goes": {
+			script: func(t *testing.T) *script {
+				return begin(t, old).sent("old").answered(0, no, "old").come(fresh)
+			},
+			goes:  []types.UID{"fresh"},
+			waits: []Pod{blockedPod("old", "EvictionBlocked", no.message)},
+		},
+		"a pod whose controller's others left unasked goes": {
+			script: func(t *testing.T) *script {
+				s := begin(t, old)
+				s.p.remove("old")
+				return s.come(fresh)
+			},
+			goes: []types.UID{"fresh"},
+		},
+		"one by a rule with action Delete stays": {
+			script: func(t *testing.T) *script {
+				return begin(t, old).leave(old).come(makeTarget("fresh", of("rs"), tolerant, action(v1alpha1.DrainDelete)))
+			},
+			back: []Pod{back("fresh", comesBackTolerant)},
+		},
+		"one that a rule waits for is waited for": {
+			script: func(t *testing.T) *script {
+				return begin(t, old).leave(old).come(makeTarget("fresh", of("rs"), tolerant, action(v1alpha1.DrainWaitCompleted)))
+			},
+			waits: []Pod{blockedPod("fresh", "WaitCompleted", "a rule waits until it has completed")},
+		},
+		"one that the policy never lets go is in the way": {
+			script: func(t *testing.T) *script {
+				return begin(t, old).leave(old).come(makeTarget("fresh", of("rs"), tolerant, keeps("emptyDir")))
+			},
+			waits: []Pod{blockedPod("fresh", "UndrainablePod", "emptyDir")},
+		},
+		"one that keeps its node does, and is evicted no more": {
+			script: func(t *testing.T) *script {
+				return begin(t, old).leave(old).come(makeTarget("fresh", of("rs"), tolerant, blocking))
+			},
+			waits: []Pod{blockedPod("fresh", "UndrainablePod", blockerMessage)},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := tc.script(t)
+			send, _ := s.p.next(at(0))
+			var goes []types.UID
+			for _, t := range send {
+				goes = append(goes, t.uid)
+			}
+			if diff := cmp.Diff(tc.goes, goes); diff != "" {
+				t.Errorf("to leave (-want +got):\n%s", diff)
+			}
+			got := s.p.status(at(0))
+			if diff := cmp.Diff([][]Pod{tc.back, tc.waits}, [][]Pod{got.Back, got.Blocked}); diff != "" {
+				t.Errorf("back and blocked (-want +got):\n%s", diff)
+			}
+			if want := len(tc.goes)+len(tc.waits) == 0; s.p.done(at(60)) != want {
+				t.Errorf("done = %v, want %v", !want, want)
+			}
+		})
+	}
+}
+
+// The reboot does not wait for the volumes of a pod that stays.
+func TestComebacks_KeepTheirVolumes(t *testing.T) {
+	old, disk := makeTarget("old", of("rs")), []volume.Use{{Name: "disk"}}
+	fresh := makeTarget("fresh", of("rs"), tolerant)
+	fresh.volumes = disk
+	if diff := cmp.Diff(disk, begin(t, old).leave(old).come(fresh).p.status(at(0)).Volumes); diff != "" {
+		t.Errorf("volumes (-want +got):\n%s", diff)
+	}
+}
