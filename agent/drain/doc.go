@@ -1,7 +1,8 @@
 // Package drain empties a node before it reboots.
 //
 // One Drain call costs 2 + E requests: one LIST of the node's pods, one WATCH from there, and one request for each of the
-// E pods that must go. It never polls, never looks a pod up by name, and never asks for a pod's owner.
+// E pods that must go. It never polls, never looks a pod up by name, and never asks for a pod's owner. Where a selector asks for
+// the labels of namespaces, each of these is one GET more, and so are they with one LIST after each five minutes.
 //
 //	      LIST, WATCH ──► filter.decide ──► progress ◄── answers of the API server
 //	spec.nodeName=node     (pure)            (pure)  ◄── WATCH of PodDisruptionBudgets, where one refused

@@ -51,8 +51,9 @@ func (d *Drainer) Look(ctx context.Context, node string, q Question) (Findings, 
 
 // Follow looks until ctx ends, and calls report with the first findings and whenever they change, from the goroutine that
 // called Follow. Beside what Look costs it watches the node's pods, and the budgets of those namespaces in which one holds a
-// pod back for ever: so it hears of what would mend that. A budget that begins to is heard of by the next Look. It returns
-// ctx's error, wrapped, or why it cannot go on.
+// pod back for ever: so it hears of what would mend that. A budget that begins to is heard of by the next Look. Where a selector
+// asks for the labels of namespaces it lists the pods and gets the namespaces anew whenever a watch ends, after five minutes. It
+// returns ctx's error, wrapped, or why it cannot go on.
 func (d *Drainer) Follow(ctx context.Context, node string, q Question, report func(Findings)) error {
 	return d.look(ctx, node, q, false, report)
 }

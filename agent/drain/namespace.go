@@ -7,11 +7,14 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// namespaceLabels looks the labels of namespaces up, each namespace once. It is not for several goroutines.
+// namespaceLabels looks the labels of namespaces up, each namespace once until they are forgotten. It is not for several goroutines.
 type namespaceLabels struct {
 	client *Client
 	known  map[string]labels.Set
 }
+
+// forget makes each namespace be looked up again.
+func (n *namespaceLabels) forget() { n.known = nil }
 
 // get returns the labels of a namespace.
 func (n *namespaceLabels) get(ctx context.Context, name string) (labels.Set, error) {

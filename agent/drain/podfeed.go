@@ -20,6 +20,7 @@ type podFeed struct {
 	selector   string
 	namespaces namespaceLabels
 	version    string // the resource version to go on from; "": LIST first
+	stale      bool   // the labels of namespaces are to be read anew: LIST first
 }
 
 func (r *run) podFeed() *podFeed {
@@ -31,17 +32,18 @@ func (r *run) podFeed() *podFeed {
 }
 
 // followPods tells the drain every pod of the node, now and later: one LIST, one WATCH from there. A WATCH that ends goes
-// on where it was; one that is too old begins again with a LIST. It ends with ctx, or with an error that ends the drain.
+// on where it was; one that is too old begins again with a LIST, and so does each one where the labels of namespaces matter. It
+// ends with ctx, or with an error that ends the drain.
 func (r *run) followPods(ctx context.Context) {
 	feed := r.podFeed()
 	for attempts := 0; ctx.Err() == nil; {
-		before := feed.version
+		before, lists := feed.version, feed.lists()
 		err := feed.step(ctx)
 		if err != nil && !passes(err) {
 			r.tell(ctx, func(*progress, time.Time) error { return err })
 			return
 		}
-		if before != "" && feed.version != "" && feed.version != before {
+		if !lists && feed.version != "" && feed.version != before {
 			attempts = 0 // the watch brought something
 		}
 		if err == nil && feed.version != "" && feed.version != before {
@@ -59,11 +61,18 @@ func (r *run) followPods(ctx context.Context) {
 // passes says whether an error of a read is worth another attempt. An answer that says no is none: fail closed.
 func passes(err error) bool { return judge(err).verdict == failed }
 
+// lists says whether the next step is a LIST.
+func (f *podFeed) lists() bool { return f.version == "" || f.stale }
+
+// step reads once. Nobody tells when a namespace gets other labels, and a watch of all namespaces would be dear on each node: they
+// are read anew when the watch of the pods has ended.
 func (f *podFeed) step(ctx context.Context) error {
-	if f.version == "" {
+	if f.lists() {
+		f.namespaces.forget()
 		return f.list(ctx)
 	}
 	err := f.watch(ctx)
+	f.stale = err == nil && f.filter.namespaces
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
 		f.version = ""
 		return nil
@@ -85,7 +94,7 @@ func (f *podFeed) list(ctx context.Context) error {
 		}
 		pods = append(pods, t)
 	}
-	f.version = list.ResourceVersion
+	f.version, f.stale = list.ResourceVersion, false
 	f.tell(ctx, func(p *progress, _ time.Time) error {
 		first := !p.listed
 		p.replace(pods)
