@@ -2,6 +2,7 @@ package drain
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -17,8 +18,12 @@ const (
 
 // status is the drain as others see it.
 func (p *progress) status(now time.Time) Status {
-	s := Status{Remaining: len(p.entries), Evicted: p.left, Deleted: len(p.deleted), Volumes: p.kept(), Back: p.comebacks.back(), Unread: p.unread}
-	for _, e := range p.sorted() {
+	entries := p.sorted()
+	s := Status{
+		Remaining: len(entries), Evicted: p.left, Deleted: len(p.deleted), Volumes: p.kept(), Left: left(entries),
+		Back: p.comebacks.back(), Unread: p.unread,
+	}
+	for _, e := range entries {
 		if p.deleted[e.uid] {
 			s.Deleting++
 		}
@@ -27,6 +32,20 @@ func (p *progress) status(now time.Time) Status {
 		}
 	}
 	return s
+}
+
+// left lists the pods that must go. Those that end last come first: nobody is in their way, and yet the drain may be too long.
+func left(entries []*entry) []Pod {
+	pods := make([]Pod, 0, len(entries))
+	last := func(a, b *entry) int { return b.deleted.Compare(a.deleted) }
+	for _, e := range slices.SortedStableFunc(slices.Values(entries), last) {
+		message := ""
+		if !e.deleted.IsZero() {
+			message = "terminating until " + e.deleted.UTC().Format(time.RFC3339)
+		}
+		pods = append(pods, e.pod("", message))
+	}
+	return pods
 }
 
 // blocked says whether the pod is in the way by itself, not just in the middle of going.

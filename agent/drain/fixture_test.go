@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
 	"runtime/pprof"
 	"strings"
 	"sync"
@@ -46,7 +47,8 @@ type world struct {
 
 	mu       sync.Mutex
 	results  map[string]int
-	statuses []drain.Status
+	statuses []drain.Status // without the pods that are left
+	leaving  []drain.Pod    // these, as reported last
 }
 
 func newWorld(ctx context.Context) *world {
@@ -209,6 +211,17 @@ func (w *world) status() drain.Status {
 	return w.statuses[len(w.statuses)-1]
 }
 
+// terminating is "name: message" of the pods that are left.
+func (w *world) terminating() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	lines := []string{}
+	for _, p := range w.leaving {
+		lines = append(lines, p.Name+": "+p.Message)
+	}
+	return lines
+}
+
 // blocked is "name: reason: message" of the pods in the way.
 func (w *world) blocked() []string {
 	lines := []string{}
@@ -232,7 +245,11 @@ func (w *world) start(spec v1alpha1.Drain, blocking ...v1alpha1.BlockingPod) *ru
 		r.done <- w.drainer.Drain(ctx, w.node, drain.Question{Drain: spec, Blocking: blocking}, func(s drain.Status) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			w.statuses = append(w.statuses, s)
+			// Which pods are left changes more often than the rest, and just when is chance.
+			w.leaving, s.Left = s.Left, nil
+			if n := len(w.statuses); n == 0 || !reflect.DeepEqual(w.statuses[n-1], s) {
+				w.statuses = append(w.statuses, s)
+			}
 		})
 	}()
 	DeferCleanup(cancel)

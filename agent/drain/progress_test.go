@@ -227,7 +227,7 @@ func TestUnreadable(t *testing.T) {
 	}
 	p.replace([]target{makeTarget("web")})
 	p.unreadable(errors.New("too busy again"))
-	if got := p.status(start); !got.equal(Status{Remaining: 1}) {
+	if got := p.status(start); !got.equal(Status{Remaining: 1, Left: []Pod{blockedPod("web", "", "")}}) {
 		t.Errorf("after it: %+v", got)
 	}
 }

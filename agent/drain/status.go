@@ -33,11 +33,13 @@ func comparePods(a, b Pod) int {
 // use: the node may go on using them. Deleted is how many pods a rule with action Delete has removed since the call began,
 // Deleting how many of them are among Remaining. Unread says why nobody knows any of this yet: the pods could not be read so
 // far. Empty: they were. Back, sorted like Blocked and without a Reason, are pods that came back to the node after they had been
-// asked to leave: they stay, and the drain does not wait for them.
+// asked to leave: they stay, and the drain does not wait for them. Left are the pods that Remaining counts, without a Reason: first
+// those that are terminating, the one with the longest grace period first, with a Message that says until when they may take.
 type Status struct {
 	Remaining, Evicted int
 	Deleted, Deleting  int
 	Volumes            []volume.Use
+	Left               []Pod
 	Blocked, Back      []Pod
 	Unread             string
 }
@@ -45,7 +47,7 @@ type Status struct {
 func (s Status) equal(other Status) bool {
 	return s.Remaining == other.Remaining && s.Evicted == other.Evicted &&
 		s.Unread == other.Unread && s.Deleted == other.Deleted && s.Deleting == other.Deleting &&
-		slices.Equal(s.Volumes, other.Volumes) && slices.Equal(s.Blocked, other.Blocked) && slices.Equal(s.Back, other.Back)
+		slices.Equal(s.Volumes, other.Volumes) && slices.Equal(s.Left, other.Left) && slices.Equal(s.Blocked, other.Blocked) && slices.Equal(s.Back, other.Back)
 }
 
 // UndrainableError says that Pods can never be evicted under the policy. Nothing was evicted.

@@ -21,7 +21,7 @@ func unreadable(why string) string {
 	return engine.Shorten(fmt.Sprintf("The node's pods could not be read: %s.", why))
 }
 
-// remaining says which pods a drain waits for.
+// remaining says which pods a drain waits for: where none is in the way by itself, those that take longest.
 func remaining(status drain.Status) string {
 	left := fmt.Sprintf("%d pods are left on the node", status.Remaining)
 	if status.Remaining == 1 {
@@ -29,6 +29,8 @@ func remaining(status drain.Status) string {
 	}
 	if len(status.Blocked) > 0 {
 		left += "; in the way: " + enumerate(status.Blocked, maxNamed, inWords)
+	} else if len(status.Left) > 0 {
+		left += ": " + enumerate(status.Left, maxNamed, inWords)
 	}
 	if stay := staying(status.Back); stay != "" {
 		left += "; " + stay
@@ -47,7 +49,14 @@ func staying(back []drain.Pod) string {
 // pods names pods and says why each is in the way.
 func pods(blocked []drain.Pod) string { return list(blocked, inWords) }
 
-func inWords(p drain.Pod) string { return fmt.Sprintf("%s/%s (%s)", p.Namespace, p.Name, p.Message) }
+// inWords names a pod, and says what there is to say of it.
+func inWords(p drain.Pod) string {
+	name := p.Namespace + "/" + p.Name
+	if p.Message == "" {
+		return name
+	}
+	return fmt.Sprintf("%s (%s)", name, p.Message)
+}
 
 // inhibited names who blocks a shutdown, always in the same order. Empty: nobody does.
 func inhibited(blocking []host.Inhibitor) string {
