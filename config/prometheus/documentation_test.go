@@ -46,11 +46,7 @@ func (m *monitored) runsTheDocumentation(t *testing.T) {
 	if err := m.Cluster.ApplyManifest(t.Context(), []byte(kinds.String())); err != nil {
 		t.Fatal(err)
 	}
-	names := make([]string, len(monitoringKinds))
-	for i, k := range monitoringKinds {
-		names[i] = "crd/" + k.plural + ".monitoring.coreos.com"
-	}
-	if _, err := m.Cluster.Kubectl(t.Context(), nil, append([]string{"wait", "--for=condition=Established"}, names...)...); err != nil {
+	if err := m.Cluster.AwaitKinds(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for guide, headings := range map[string]string{"runbooks.md": "^RebootOperator", "install.md": "^Metrics$"} {

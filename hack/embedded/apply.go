@@ -3,11 +3,16 @@ package embedded
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
 // Apply applies a manifest, a folder of manifests, or a kustomization, by `kubectl apply`.
@@ -39,4 +44,24 @@ func (c *Cluster) Kubectl(ctx context.Context, stdin []byte, args ...string) (st
 		return "", fmt.Errorf("running kubectl %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(stderr.String()))
 	}
 	return stdout.String(), nil
+}
+
+// AwaitKinds waits until the API server serves the kinds of all CustomResourceDefinitions. Not by `kubectl wait`, to which it is an
+// error that a new one has no conditions at all.
+func (c *Cluster) AwaitKinds(ctx context.Context) error {
+	text, err := c.Kubectl(ctx, nil, "get", "crd", "--output=json")
+	if err != nil {
+		return err
+	}
+	var kinds struct {
+		Items []*apiextensionsv1.CustomResourceDefinition `json:"items"`
+	}
+	if err := json.Unmarshal([]byte(text), &kinds); err != nil {
+		return fmt.Errorf("reading CustomResourceDefinitions: %w", err)
+	}
+	patience := envtest.CRDInstallOptions{MaxTime: 30 * time.Second, PollInterval: 50 * time.Millisecond}
+	if err := envtest.WaitForCRDs(c.Config(), kinds.Items, patience); err != nil {
+		return fmt.Errorf("waiting until the kinds are served: %w", err)
+	}
+	return nil
 }

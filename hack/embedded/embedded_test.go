@@ -75,9 +75,15 @@ func TestCluster(t *testing.T) {
 	t.Run("a machine that is power-cycled is seen down, then up on a new boot ID", func(t *testing.T) { powerCycle(t, c) })
 	t.Run("a Deployment's pods run, and a bound token is its pod's and its node's", func(t *testing.T) { boundToken(t, c) })
 	t.Run("the audit log counts requests by user, verb and resource", func(t *testing.T) { audited(t, c) })
-	t.Run("a kustomization is applied", func(t *testing.T) {
+	t.Run("a kustomization is applied, and its kinds are served", func(t *testing.T) {
 		if err := c.Apply(t.Context(), filepath.Join(testenv.Root(), "config", "crd")); err != nil {
 			t.Fatal(err)
+		}
+		if err := c.AwaitKinds(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Kubectl(t.Context(), nil, "get", "rebootpolicies"); err != nil {
+			t.Error(err)
 		}
 	})
 	if err := c.Err(); err != nil {

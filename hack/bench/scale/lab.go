@@ -86,7 +86,7 @@ func (l *lab) prepare(ctx context.Context) error {
 	if err := l.cluster.Apply(ctx, filepath.Join(testenv.Root(), "config", "crd")); err != nil {
 		return err
 	}
-	if _, err := l.cluster.Kubectl(ctx, nil, "wait", "crd", "--all", "--for=condition=Established", "--timeout=30s"); err != nil {
+	if err := l.cluster.AwaitKinds(ctx); err != nil {
 		return err
 	}
 	if l.policies, err = client.New(l.cluster.Config(), client.Options{Scheme: scheme}); err != nil {

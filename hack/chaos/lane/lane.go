@@ -79,7 +79,7 @@ func (l *Lane) start(ctx context.Context) error {
 	if _, err := l.cluster.Kubectl(ctx, nil, "apply", "--server-side", "-k", filepath.Join(testenv.Root(), "config", "crd")); err != nil {
 		return err
 	}
-	if _, err := l.cluster.Kubectl(ctx, nil, "wait", "crd", "rebootpolicies.reboot-operator.io", "--for=condition=Established", "--timeout=30s"); err != nil {
+	if err := l.cluster.AwaitKinds(ctx); err != nil {
 		return err
 	}
 	for i := range 2 {
