@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,12 +16,15 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/reboot-operator/reboot-operator/hack/embedded"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
@@ -117,6 +123,72 @@ func TestSIGTERMReleasesTheLease_Behaviour58(t *testing.T) {
 	}
 }
 
+// A manager is not ready before it has read what it decides about: a rollout of managers that may not read it leaves the old ones.
+func TestReadyOnceListed(t *testing.T) {
+	env, err := testenv.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := env.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	port, err := embedded.FreePort(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := fmt.Sprintf("127.0.0.1:%d", port)
+	config := rest.CopyConfig(env.Config)
+	config.Impersonate.UserName = "manager"
+	command := exec.CommandContext(t.Context(), buildManager(t), "--leader-elect=false", "--namespace=default", "--metrics-bind-address=0",
+		"--health-probe-bind-address="+address, "--kubeconfig="+kubeconfig(t, config))
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "life", func() bool { return probe(t, address, "/healthz") == "200 ok" })
+	if got, want := probe(t, address, "/readyz/listed"), "the manager's log says why"; !strings.HasPrefix(got, "500 ") || !strings.Contains(got, want) {
+		t.Errorf("/readyz/listed: %s, want %q", got, want)
+	}
+	if got := probe(t, address, "/readyz"); !strings.HasPrefix(got, "500 ") {
+		t.Errorf("/readyz: %s", got)
+	}
+	api, err := client.New(env.Config, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := api.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "manager"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "manager"}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "readiness", func() bool { return probe(t, address, "/readyz") == "200 ok" })
+	if err := errors.Join(command.Process.Signal(syscall.SIGTERM), command.Wait()); err != nil {
+		t.Error(err)
+	}
+}
+
+// probe is what the kubelet gets to hear: the status and the text of the answer; empty without one.
+func probe(t *testing.T, address, path string) string {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+path, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%d %s", response.StatusCode, text)
+}
+
 func eventually(t *testing.T, what string, met func() bool) {
 	t.Helper()
 	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true,
@@ -132,7 +204,7 @@ func kubeconfig(t *testing.T, config *rest.Config) string {
 	err := clientcmd.WriteToFile(clientcmdapi.Config{
 		Clusters: map[string]*clientcmdapi.Cluster{"c": {Server: config.Host, CertificateAuthorityData: config.CAData}},
 		AuthInfos: map[string]*clientcmdapi.AuthInfo{"u": {
-			ClientCertificateData: config.CertData, ClientKeyData: config.KeyData,
+			ClientCertificateData: config.CertData, ClientKeyData: config.KeyData, Impersonate: config.Impersonate.UserName,
 		}},
 		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u"}},
 		CurrentContext: "x",

@@ -157,7 +157,8 @@ func NewManager(config *rest.Config, o Options) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making the manager: %w", err)
 	}
-	return mgr, errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping))
+	ready := readiness{cache: mgr.GetCache(), listed: make(chan struct{})}
+	return mgr, errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("listed", ready.check), mgr.Add(ready))
 }
 
 func (o *Options) caches() map[client.Object]cache.ByObject {

@@ -1,0 +1,54 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// errNotListed is why a manager is not ready. What the API server answers instead is in its log.
+var errNotListed = errors.New("the API server has not listed Nodes and RebootPolicies yet; the manager's log says why")
+
+// readiness says yes once the manager has read what it decides about, and from then on: managers that may not read it do not
+// take the place of others that can. A standby reads it, too. It implements manager.Runnable.
+type readiness struct {
+	cache  cache.Cache
+	listed chan struct{}
+}
+
+// Start is called once, and ends with the first lists.
+func (r readiness) Start(ctx context.Context) error {
+	for _, kind := range []client.Object{&corev1.Node{}, &v1alpha1.RebootPolicy{}} {
+		// A kind that is not served is no error here: who watches it says so, and gives up in time.
+		err := wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
+			_, err := r.cache.GetInformer(ctx, kind)
+			return err == nil, nil
+		})
+		if err != nil {
+			return nil //nolint:nilerr // the manager ends
+		}
+	}
+	close(r.listed)
+	return nil
+}
+
+// NeedLeaderElection tells that it does not wait for the Lease.
+func (r readiness) NeedLeaderElection() bool { return false }
+
+// check implements healthz.Checker.
+func (r readiness) check(*http.Request) error {
+	select {
+	case <-r.listed:
+		return nil
+	default:
+		return errNotListed
+	}
+}
