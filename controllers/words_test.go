@@ -65,6 +65,25 @@ var _ = Describe("A word of docs/words.md", func() {
 		Eventually(f.granted).Should(Equal(f.nodes))
 	})
 
+	It("is for the agent: Stop a drain", func(ctx SpecContext) {
+		f, p := waiting()
+		f.need(f.nodes...)
+		Eventually(f.granted).Should(Equal(f.nodes))
+		f.start(f.nodes[0])
+		Expect(f.get(f.nodes[0]).Spec.Unschedulable).To(BeTrue())
+		say(ctx, f, p, "Stop a drain")
+		Expect(f.get(f.nodes[0]).Spec.Unschedulable).To(BeFalse())
+	})
+
+	It("holds all policies up: Stop everything", func(ctx SpecContext) {
+		f, p := waiting()
+		other := f.policy("others", func(s *v1alpha1.RebootPolicySpec) { s.Priority = -1 })
+		say(ctx, f, p, "Stop everything")
+		f.need(f.nodes...)
+		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False Paused"))
+		Eventually(func() string { return string(policyStatus(other).Window.State) }).Should(Equal("Paused"))
+	})
+
 	It("holds all nodes up with a reason and an end, and lets them go: Pause a policy, Go on with a policy (behaviour 22)", func(ctx SpecContext) {
 		f, p := waiting()
 		tomorrow := metav1.NewTime(time.Now().Add(24 * time.Hour).UTC().Truncate(time.Second))
