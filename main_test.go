@@ -79,15 +79,7 @@ func TestBadFlagIsOneClearLine(t *testing.T) {
 
 // Behaviour 58: the leader goes within seconds of SIGTERM, and leaves a Lease that the standby can take at once.
 func TestSIGTERMReleasesTheLease_Behaviour58(t *testing.T) {
-	env, err := testenv.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := env.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	env := testenv.StartFor(t)
 	api, err := client.New(env.Config, client.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -125,15 +117,7 @@ func TestSIGTERMReleasesTheLease_Behaviour58(t *testing.T) {
 
 // A manager is not ready before it has read what it decides about: a rollout of managers that may not read it leaves the old ones.
 func TestReadyOnceListed(t *testing.T) {
-	env, err := testenv.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := env.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	env := testenv.StartFor(t)
 	port, err := embedded.FreePort(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -64,15 +64,7 @@ func TestCrashAtEveryWrite(t *testing.T) {
 // crashCluster is an API server on which nodes are plainly impersonated; who may do what is proved elsewhere.
 func crashCluster(t *testing.T) (client.Client, *rest.Config) {
 	t.Helper()
-	env, err := testenv.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := env.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	env := testenv.StartFor(t)
 	scheme, err := controllers.Scheme()
 	if err != nil {
 		t.Fatal(err)

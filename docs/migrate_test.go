@@ -31,15 +31,7 @@ type cluster struct {
 
 func start(t *testing.T) *cluster {
 	t.Helper()
-	env, err := testenv.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := env.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	env := testenv.StartFor(t)
 	api, err := client.New(env.Config, client.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -120,14 +120,7 @@ var _ = Describe("Drain under PodDisruptionBudgets", func() {
 
 	It("follows the budgets again when their watch ends", func(ctx context.Context) {
 		c := w.stopClock()
-		cut := make(chan struct{})
-		w.wire.tamper = func(r request, send sendFunc) (*http.Response, error) {
-			resp, err := send()
-			if err == nil && r.what == "WATCH poddisruptionbudgets" && r.nth == 1 {
-				resp = cutBody(resp, cut)
-			}
-			return resp, err
-		}
+		cut := w.wire.cutsFirst("WATCH poddisruptionbudgets")
 		w.budget(ctx, "web", 0)
 		w.pods(ctx, "web")
 		d := w.start(v1alpha1.Drain{})

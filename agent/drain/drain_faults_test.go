@@ -143,14 +143,7 @@ var _ = Describe("Drain when the API server fails", func() {
 	It("goes on watching where the watch was when it ends", func(ctx context.Context) {
 		w.kubelet.hold()
 		pods := w.pods(ctx, "web-1", "web-2", "web-3")
-		cut := make(chan struct{})
-		w.wire.tamper = func(r request, send sendFunc) (*http.Response, error) {
-			resp, err := send()
-			if err == nil && r.what == "WATCH pods" && r.nth == 1 {
-				resp = cutBody(resp, cut)
-			}
-			return resp, err
-		}
+		cut := w.wire.cutsFirst("WATCH pods")
 		d := w.start(v1alpha1.Drain{})
 		Eventually(w.counted, soon, polling).Should(HaveKeyWithValue("evicted", 3))
 		remove(ctx, pods[0])

@@ -2,7 +2,6 @@ package drain_test
 
 import (
 	"context"
-	"net/http"
 	"sync/atomic"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -34,14 +33,7 @@ var _ = Describe("Follow", func() {
 	It("reads the labels of namespaces anew when a watch has ended", func(ctx context.Context) {
 		w := newWorld(ctx)
 		c := w.stopClock()
-		cut := make(chan struct{})
-		w.wire.tamper = func(r request, send sendFunc) (*http.Response, error) {
-			resp, err := send()
-			if err == nil && r.what == "WATCH pods" && r.nth == 1 {
-				resp = cutBody(resp, cut)
-			}
-			return resp, err
-		}
+		cut := w.wire.cutsFirst("WATCH pods")
 		label := func(team string) {
 			GinkgoHelper()
 			patch := `{"metadata":{"labels":{"team":` + team + `}}}`

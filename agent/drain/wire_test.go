@@ -157,6 +157,19 @@ type cuttable struct {
 	once sync.Once
 }
 
+// cutsFirst makes the first answer to a kind of request end when the channel is closed.
+func (w *wire) cutsFirst(what string) (cut chan struct{}) {
+	cut = make(chan struct{})
+	w.tamper = func(r request, send sendFunc) (*http.Response, error) {
+		resp, err := send()
+		if err == nil && r.what == what && r.nth == 1 {
+			resp = cutBody(resp, cut)
+		}
+		return resp, err
+	}
+	return cut
+}
+
 func cutBody(resp *http.Response, cut chan struct{}) *http.Response {
 	c := &cuttable{ReadCloser: resp.Body, cut: cut}
 	go func() {

@@ -67,15 +67,7 @@ type asker struct {
 
 func newAsker(t *testing.T) *asker {
 	t.Helper()
-	env, err := testenv.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := env.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	env := testenv.StartFor(t)
 	api, err := client.New(env.Config, client.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -19,15 +19,7 @@ import (
 
 // Whatever the program writes, the real API server takes it, to the last field.
 func TestPoliciesAreAccepted(t *testing.T) {
-	env, err := testenv.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := env.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	env := testenv.StartFor(t)
 	api, err := client.New(env.Config, client.Options{})
 	if err != nil {
 		t.Fatal(err)

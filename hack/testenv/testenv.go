@@ -63,5 +63,28 @@ func Start() (*Environment, error) {
 	return &Environment{Config: config, env: env}, nil
 }
 
+// test is a [testing.T]: programs use this package, too, and have no business with package testing.
+type test interface {
+	Helper()
+	Cleanup(stop func())
+	Error(args ...any)
+	Fatal(args ...any)
+}
+
+// StartFor is Start for a test, which ends where it fails, and the API server with it.
+func StartFor(t test) *Environment {
+	t.Helper()
+	env, err := Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := env.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return env
+}
+
 // Stop ends the API server and etcd.
 func (e *Environment) Stop() error { return e.env.Stop() }

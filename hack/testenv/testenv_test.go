@@ -11,15 +11,7 @@ import (
 )
 
 func TestStart(t *testing.T) {
-	env, err := testenv.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := env.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	env := testenv.StartFor(t)
 	c, err := client.New(env.Config, client.Options{})
 	if err != nil {
 		t.Fatal(err)
