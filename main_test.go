@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -130,11 +128,11 @@ func TestReadyOnceListed(t *testing.T) {
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "life", func() bool { return probe(t, address, "/healthz") == "200 ok" })
-	if got, want := probe(t, address, "/readyz/listed"), "the manager's log says why"; !strings.HasPrefix(got, "500 ") || !strings.Contains(got, want) {
+	eventually(t, "life", func() bool { return testenv.Probe(t.Context(), address, "/healthz") == "200 ok" })
+	if got, want := testenv.Probe(t.Context(), address, "/readyz/listed"), "the manager's log says why"; !strings.HasPrefix(got, "500 ") || !strings.Contains(got, want) {
 		t.Errorf("/readyz/listed: %s, want %q", got, want)
 	}
-	if got := probe(t, address, "/readyz"); !strings.HasPrefix(got, "500 ") {
+	if got := testenv.Probe(t.Context(), address, "/readyz"); !strings.HasPrefix(got, "500 ") {
 		t.Errorf("/readyz: %s", got)
 	}
 	api, err := client.New(env.Config, client.Options{})
@@ -148,29 +146,10 @@ func TestReadyOnceListed(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "readiness", func() bool { return probe(t, address, "/readyz") == "200 ok" })
+	eventually(t, "readiness", func() bool { return testenv.Probe(t.Context(), address, "/readyz") == "200 ok" })
 	if err := errors.Join(command.Process.Signal(syscall.SIGTERM), command.Wait()); err != nil {
 		t.Error(err)
 	}
-}
-
-// probe is what the kubelet gets to hear: the status and the text of the answer; empty without one.
-func probe(t *testing.T, address, path string) string {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+path, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return ""
-	}
-	defer func() { _ = response.Body.Close() }()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return fmt.Sprintf("%d %s", response.StatusCode, text)
 }
 
 func eventually(t *testing.T, what string, met func() bool) {
