@@ -87,14 +87,9 @@ func heartbeatOf(node string) attempt {
 
 // forgeLedger puts a grant into the policy's status.
 func forgeLedger(ctx context.Context, c kubernetes.Interface) error {
-	return patchLedger(`{"status":{"seq":9,"limit":1,"grants":[{"node":"n2","seq":9,"bootID":"b1","at":"2026-11-21T00:00:00Z"}]}}`)(ctx, c)
-}
-
-func patchLedger(patch string) attempt {
-	return func(ctx context.Context, c kubernetes.Interface) error {
-		return c.Discovery().RESTClient().Patch(types.MergePatchType).AbsPath(policyPath+"/status").
-			Param("dryRun", metav1.DryRunAll).Body([]byte(patch)).Do(ctx).Error()
-	}
+	const grant = `{"status":{"seq":9,"limit":1,"grants":[{"node":"n2","seq":9,"bootID":"b1","at":"2026-11-21T00:00:00Z"}]}}`
+	return c.Discovery().RESTClient().Patch(types.MergePatchType).AbsPath(policyPath+"/status").
+		Param("dryRun", metav1.DryRunAll).Body([]byte(grant)).Do(ctx).Error()
 }
 
 // widenRole lets everybody's role of the operator do everything.

@@ -5,12 +5,12 @@ import (
 	"net/http"
 	"strings"
 
+	jsonpatch "github.com/evanphx/json-patch/v5"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
@@ -27,7 +27,7 @@ var _ = Describe("the manager's token", Ordered, ContinueOnFailure, func() {
 		expectAllowed(ctx, it, patchNode("n1", cordon))
 		// The ledger as the manager leaves it: full.
 		for _, patch := range []string{`{"status":{"seq":8,"limit":1}}`, `{"status":{"grants":[` + entryOf("n1", "8") + `]}}`} {
-			Expect(it.Discovery().RESTClient().Patch(types.MergePatchType).AbsPath(policyPath + "/status").Body([]byte(patch)).Do(ctx).Error()).To(Succeed())
+			Expect(updateLedger(ctx, it, patch)).To(Succeed())
 		}
 	})
 
@@ -42,7 +42,7 @@ var _ = Describe("the manager's token", Ordered, ContinueOnFailure, func() {
 		Entry("a condition on any node", patchNode("n2", report, "status")),
 		Entry("watching policies", attempt(watchPolicies)),
 		Entry("changing a policy, more than it needs (finalizer, resume)", attempt(patchPolicy)),
-		Entry("a release in the ledger", patchLedger(`{"status":{"grants":[]}}`)),
+		Entry("a release in the ledger", writeLedger(`{"status":{"grants":[]}}`)),
 		Entry("writing an event", attempt(createEvent)),
 		Entry("its own lease", leaseIn(namespace)),
 		Entry("asking who scrapes, and what they may", attempt(createReview)),
@@ -54,14 +54,14 @@ var _ = Describe("the manager's token", Ordered, ContinueOnFailure, func() {
 		Expect(it.last.Code).To(BeElementOf(http.StatusForbidden, http.StatusUnprocessableEntity, http.StatusConflict))
 		keep(sectionManager, manager, it)
 	},
-		Entry("a grant over the limit", patchLedger(`{"status":{"seq":9,"grants":[`+entryOf("n1", "8")+`,`+entryOf("n2", "9")+`]}}`)),
-		Entry("a limit over the policy's", patchLedger(`{"status":{"limit":2}}`)),
+		Entry("a grant over the limit", writeLedger(`{"status":{"seq":9,"grants":[`+entryOf("n1", "8")+`,`+entryOf("n2", "9")+`]}}`)),
+		Entry("a limit over the policy's", writeLedger(`{"status":{"limit":2}}`)),
 		Entry("limit and grant over the policy's at once",
-			patchLedger(`{"status":{"limit":2,"seq":9,"grants":[`+entryOf("n1", "8")+`,`+entryOf("n2", "9")+`]}}`)),
-		Entry("a number that goes back, to use a grant once more", patchLedger(`{"status":{"seq":7,"grants":[`+entryOf("n1", "7")+`]}}`)),
-		Entry("a grant of a number that the ledger has not reached", patchLedger(`{"status":{"grants":[`+entryOf("n2", "9")+`]}}`)),
-		Entry("two entries for one node", patchLedger(`{"status":{"seq":9,"grants":[`+entryOf("n1", "8")+`,`+entryOf("n1", "9")+`]}}`)),
-		Entry("a write to the ledger that was read before another write", patchLedger(`{"metadata":{"resourceVersion":"1"},"status":{"seq":9}}`)),
+			writeLedger(`{"status":{"limit":2,"seq":9,"grants":[`+entryOf("n1", "8")+`,`+entryOf("n2", "9")+`]}}`)),
+		Entry("a number that goes back, to use a grant once more", writeLedger(`{"status":{"seq":7,"grants":[`+entryOf("n1", "7")+`]}}`)),
+		Entry("a grant of a number that the ledger has not reached", writeLedger(`{"status":{"grants":[`+entryOf("n2", "9")+`]}}`)),
+		Entry("two entries for one node", writeLedger(`{"status":{"seq":9,"grants":[`+entryOf("n1", "8")+`,`+entryOf("n1", "9")+`]}}`)),
+		Entry("a write to the ledger that was read before another write", writeLedger(`{"metadata":{"resourceVersion":"1"},"status":{"seq":9}}`)),
 		Entry("a write to a node that was read before another write", patchNode("n2", object{"metadata": object{"resourceVersion": "1"}})),
 		Entry("making a policy", attempt(createAnotherPolicy)),
 		Entry("deleting a policy", attempt(deletePolicy)),
@@ -99,6 +99,30 @@ var _ = Describe("the manager's token", Ordered, ContinueOnFailure, func() {
 		shipped.keepEverything(ctx, sectionManager, manager, it, strings.ReplaceAll(mighty, "secrets", "secrets.* in kube-system|(list|watch|create|update|patch|delete).* secrets")+"|pods|^delete|daemonsets")
 	})
 })
+
+// writeLedger tries to write the ledger as the manager does, as a whole.
+func writeLedger(change string) attempt {
+	return func(ctx context.Context, c kubernetes.Interface) error {
+		return updateLedger(ctx, c, change, metav1.DryRunAll)
+	}
+}
+
+// updateLedger merges a change into the policy as it is.
+func updateLedger(ctx context.Context, c kubernetes.Interface, change string, dryRun ...string) error {
+	rest := c.Discovery().RESTClient()
+	policy, err := rest.Get().AbsPath(policyPath).DoRaw(ctx)
+	if err != nil {
+		return err
+	}
+	if policy, err = jsonpatch.MergePatch(policy, []byte(change)); err != nil {
+		return err
+	}
+	request := rest.Put().AbsPath(policyPath+"/status").SetHeader("Content-Type", "application/json").Body(policy)
+	for _, value := range dryRun {
+		request.Param("dryRun", value)
+	}
+	return request.Do(ctx).Error()
+}
 
 func entryOf(node, seq string) string {
 	return `{"node":"` + node + `","seq":` + seq + `,"bootID":"b1","at":"2026-11-21T00:00:00Z"}`
