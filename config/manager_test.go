@@ -109,15 +109,15 @@ func writeLedger(change string) attempt {
 
 // updateLedger merges a change into the policy as it is.
 func updateLedger(ctx context.Context, c kubernetes.Interface, change string, dryRun ...string) error {
-	rest := c.Discovery().RESTClient()
-	policy, err := rest.Get().AbsPath(policyPath).DoRaw(ctx)
+	api := c.Discovery().RESTClient()
+	policy, err := api.Get().AbsPath(policyPath).DoRaw(ctx)
 	if err != nil {
 		return err
 	}
 	if policy, err = jsonpatch.MergePatch(policy, []byte(change)); err != nil {
 		return err
 	}
-	request := rest.Put().AbsPath(policyPath+"/status").SetHeader("Content-Type", "application/json").Body(policy)
+	request := api.Put().AbsPath(policyPath+"/status").SetHeader("Content-Type", "application/json").Body(policy)
 	for _, value := range dryRun {
 		request.Param("dryRun", value)
 	}
