@@ -20,7 +20,7 @@ step "prometheus and promtool" hack/prometheus/build.sh
 export PROMETHEUS_REQUIRED=1
 step "tests, with the race detector" go test -race ./...
 step "searches and properties, whole: with the race detector they are a part" go test ./controllers/plan ./agent/reboot
-step "simulation, without the race detector" env SEEDS=1000 go test -count=1 -run TestSimulation -v ./hack/simulation
+step "simulation, without the race detector: as many seeds as three minutes have" env SEEDS=1000 SECONDS_AT_MOST=180 go test -count=1 -run TestSimulation -v ./hack/simulation
 step "demo, built" go build -o bin/demo ./hack/demo
 step "demo, end to end" bin/demo
 step "demo of every other engine" bin/demo --engine=cos-update-engine,rpm-ostree,sentinel --nodes=3
