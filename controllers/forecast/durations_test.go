@@ -31,6 +31,7 @@ func TestExpect(t *testing.T) {
 		"nothing is known yet":                    {nil, [5]int{0, 120, 180, 60, 0}},
 		"one was measured":                        {[]v1alpha1.PastReboot{took(4, 30, 50, 70)}, [5]int{4, 30, 50, 70, 1}},
 		"the median, each phase by itself":        {[]v1alpha1.PastReboot{took(1, 30, 500, 70), took(2, 40, 50, 80), took(900, 20, 60, 90)}, [5]int{2, 30, 60, 80, 3}},
+		"the lower one of two in the middle":      {[]v1alpha1.PastReboot{took(2, 40, 50, 90), took(1, 30, 60, 70)}, [5]int{1, 30, 50, 70, 2}},
 		"what failed or was not measured is none": {[]v1alpha1.PastReboot{aborted, unmeasured, took(0, 30, 50, 70)}, [5]int{0, 30, 50, 70, 1}},
 		"settle is at least what the spec says":   {[]v1alpha1.PastReboot{took(0, 30, 50, 5)}, [5]int{0, 30, 50, 60, 1}},
 		"clocks that disagree make nothing less":  {[]v1alpha1.PastReboot{took(-9, 30, 50, 70)}, [5]int{0, 30, 50, 70, 1}},

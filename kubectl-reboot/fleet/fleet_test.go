@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
@@ -89,6 +90,22 @@ func TestFleet(t *testing.T) {
 	}
 	if want := time.Date(2026, 11, 23, 21, 0, 0, 0, time.UTC); !f.Next().Equal(want) {
 		t.Errorf("the next change is at %v, want %v: the window opens", f.Next(), want)
+	}
+}
+
+// TestFleet_Next: the earliest change of any policy counts, wherever it stands in the list.
+func TestFleet_Next(t *testing.T) {
+	early := Spec(func(s *v1alpha1.RebootPolicySpec) {
+		s.Windows = []v1alpha1.Window{{Name: "early", Start: "18:00", Duration: metav1.Duration{Duration: time.Hour}}}
+	})
+	for name, policies := range map[string][]v1alpha1.RebootPolicy{
+		"first": {Policy("a", early), Policy("b", Weeknights), Policy("c")}, "last": {Policy("a"), Policy("b", Weeknights), Policy("c", early)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got, want := fleet.New(policies, nil, Now).Next(), time.Date(2026, 11, 23, 18, 0, 0, 0, time.UTC); !got.Equal(want) {
+				t.Errorf("the next change is at %v, want %v", got, want)
+			}
+		})
 	}
 }
 

@@ -49,10 +49,10 @@ func went(was, is fleet.Flight) string {
 	switch {
 	case is.Overdue && !was.Overdue:
 		return string(is.Reason) + ": " + is.Message
-	case was.Phase == is.Phase && was.Number == is.Number:
-		return ""
-	case was.Phase == "":
+	case was.Number != is.Number: // another reboot
 		return string(is.Phase)
+	case was.Phase == is.Phase:
+		return ""
 	}
 	return string(was.Phase) + " → " + string(is.Phase)
 }
