@@ -90,6 +90,19 @@ var _ = Describe("A reboot that goes another way", func() {
 		Eventually(f.granted).Should(Equal([]string{byHand}))
 		Expect(f.grant(byHand).BootID).To(Equal(bootID(byHand, 2)))
 	})
+
+	It("and whose drain goes on after its grant was cancelled is one failure", func() {
+		f := makeFleet(1)
+		name, longAgo := f.nodes[0], metav1.NewTime(now.Now().Add(-2*time.Hour))
+		f.need(name)
+		f.annotate(name, v1alpha1.AnnotationGrant, v1alpha1.Grant{
+			Policy: f.pool + "-workers", Seq: 1, BootID: bootID(name, 1), State: v1alpha1.GrantCancelled, Reason: v1alpha1.ReasonHookFailed, At: longAgo,
+		}.String())
+		f.annotate(name, v1alpha1.AnnotationProgress, f.progress(name, v1alpha1.PhaseDraining, func(p *v1alpha1.Progress) { p.At = longAgo }))
+		p := f.policy("workers")
+		Eventually(func() int32 { return policyStatus(p).Nodes.Failed }).Should(BeEquivalentTo(1))
+		Expect(policyStatus(p).Window.State).To(Equal(v1alpha1.WindowAlways), "failures.max is 2, and one node failed")
+	})
 })
 
 // countOf is a counter's value for a policy and a result.

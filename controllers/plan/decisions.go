@@ -134,12 +134,13 @@ func (f *fleet) count(p *Plan, b *budget) (v1alpha1.NodeCounts, []v1alpha1.Block
 	c := v1alpha1.NodeCounts{
 		Selected: int32(f.selected), Reporting: int32(f.reporting), Permitted: int32(len(p.Ledger())), Unavailable: int32(len(b.used)),
 	}
+	failed := map[string]bool{}
 	for _, n := range f.governed {
 		if n.NeedsReboot() {
 			c.RebootRequired++
 		}
 		if n.NeedsReboot() && (n.failed() || n.hookRefused()) {
-			c.Failed++
+			failed[n.Name] = true
 		}
 	}
 	for _, t := range p.Flights {
@@ -147,9 +148,10 @@ func (f *fleet) count(p *Plan, b *budget) (v1alpha1.NodeCounts, []v1alpha1.Block
 			c.Rebooting++
 		}
 		if !t.FailedAt.IsZero() {
-			c.Failed++
+			failed[t.Entry.Node] = true
 		}
 	}
+	c.Failed = int32(len(failed))
 	blocked := blockedBy(p.Decisions)
 	for _, b := range blocked {
 		c.Blocked += b.Count

@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -64,23 +65,27 @@ func (f *fleet) failuresCountFrom(stands *metav1.Condition) time.Time {
 	return from
 }
 
-// failedSince names the nodes that failed after an instant: an attempt that was given up, or a deadline overrun.
+// failedSince names the nodes that failed after an instant: an attempt that was given up, or a deadline overrun. Each node is
+// one failure, however much of its record says so.
 func (f *fleet) failedSince(from time.Time) []string {
-	var failed []string
+	reasons := map[string]v1alpha1.Reason{}
 	for _, n := range f.governed {
 		switch {
 		case !n.NeedsReboot():
 		case n.hookRefused() && n.Grant.At.After(from):
-			failed = append(failed, n.Name+" ("+string(n.Grant.Reason)+")")
+			reasons[n.Name] = n.Grant.Reason
 		case n.failed() && f.failedAfter(n, from):
-			failed = append(failed, n.Name+" ("+string(n.Progress.Reason)+")")
+			reasons[n.Name] = n.Progress.Reason
 		}
 	}
-	slices.Sort(failed)
 	for _, e := range f.entries {
 		if t := f.flight(e); t.FailedAt.After(from) {
-			failed = append(failed, e.Node+" ("+string(t.Reason)+")")
+			reasons[e.Node] = t.Reason
 		}
+	}
+	var failed []string
+	for _, name := range slices.Sorted(maps.Keys(reasons)) {
+		failed = append(failed, name+" ("+string(reasons[name])+")")
 	}
 	return failed
 }

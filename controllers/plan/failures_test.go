@@ -179,6 +179,10 @@ func TestReboots_Halt(t *testing.T) {
 		"a drain failed and then a before-hook said no: that is one node": {
 			one(workers(), needy("a", drainFailed(-time.Hour), grant(5, v1alpha1.GrantCancelled, cancelledAt(-minute, v1alpha1.ReasonHookTimedOut)))), healthy,
 		},
+		"a cancelled grant whose agent drains on all the same: that is one node": {
+			one(workers(holding(5, entry("a", 5))), needy("a", grant(5, v1alpha1.GrantCancelled, cancelledAt(-time.Hour, v1alpha1.ReasonHookFailed)),
+				progress(5, v1alpha1.PhaseDraining, phaseAt(-time.Hour)))), healthy,
+		},
 		"a before-hook said no, and a success since": {
 			one(workers(most(1), succeeded(-minute)), needy("a", grant(5, v1alpha1.GrantCancelled, cancelledAt(-2*minute, v1alpha1.ReasonHookFailed)))), healthy,
 		},
