@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -86,14 +87,28 @@ func observe(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State) {
 // zero makes a policy's counters: what begins at 1 is no increase to Prometheus, and a manager is new whenever its own node
 // has been rebooted.
 func zero(policy string) {
-	for _, need := range []v1alpha1.Reason{v1alpha1.ReasonUpdateStaged, v1alpha1.ReasonSentinelPresent, v1alpha1.ReasonRequested} {
+	for _, need := range append(needs[:], otherNeed) {
 		for _, result := range []string{"succeeded", "aborted", "timed_out", "hook_failed"} {
-			rebootsTotal.WithLabelValues(policy, string(need), result)
+			rebootsTotal.WithLabelValues(policy, engineLabel(need), result)
 		}
 	}
 	for _, phase := range []string{"waiting", "drain", "reboot", "settle"} {
 		phaseSeconds.WithLabelValues(policy, phase)
 	}
+}
+
+// needs are the reasons for which the engines ask. otherNeed stands in metrics for every other one: the reason is what a Node
+// says, and each value would be a series.
+var needs = [...]v1alpha1.Reason{v1alpha1.ReasonUpdateStaged, v1alpha1.ReasonSentinelPresent, v1alpha1.ReasonRequested}
+
+const otherNeed v1alpha1.Reason = "Other"
+
+// engineLabel is the value of label engine for a need.
+func engineLabel(need v1alpha1.Reason) string {
+	if slices.Contains(needs[:], need) {
+		return string(need)
+	}
+	return string(otherNeed)
 }
 
 // observeUngoverned counts the nodes that need a reboot and that no policy selects: their policy has no name.
@@ -146,7 +161,7 @@ func (r *RebootPolicyReconciler) observeReleases(s *state, p plan.Plan) {
 
 func observeReboot(s *state, n *plan.Node) {
 	name, p := s.Policy.Name, n.Progress
-	rebootsTotal.WithLabelValues(name, string(n.Grant.Need), "succeeded").Inc()
+	rebootsTotal.WithLabelValues(name, engineLabel(n.Grant.Need), "succeeded").Inc()
 	if p.DrainStartedAt != nil {
 		phaseSeconds.WithLabelValues(name, "drain").Observe(p.At.Sub(p.DrainStartedAt.Time).Seconds())
 	}
@@ -162,7 +177,7 @@ func countFailure(s *state, node, result string) {
 			need = g.Need
 		}
 	}
-	rebootsTotal.WithLabelValues(s.Policy.Name, string(need), result).Inc()
+	rebootsTotal.WithLabelValues(s.Policy.Name, engineLabel(need), result).Inc()
 }
 
 func boolean(b bool) float64 {
