@@ -66,6 +66,36 @@ var _ = Describe("logind", func() {
 		Expect(m.logind.Reboots()).To(BeZero())
 	})
 
+	It("is inhibited past the point of no return: no call is made, retried or made by the next agent (behaviour 46)", func(ctx SpecContext) {
+		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m.logind.SetSystemd(hosttest.SystemdBefore257) // which lets root pass the locks of root
+		m.logind.FailReboot("org.freedesktop.DBus.Error.AccessDenied", "Permission denied")
+		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+		m.start(ctx)
+		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.shows(ctx, objectionOf, ContainSubstring("Permission denied"))
+		called := m.logind.Reboots()
+
+		By("being held up before the call is retried")
+		m.logind.SetInhibitors(lock)
+		m.logind.FailReboot("", "")
+		m.shows(ctx, objectionOf, And(HavePrefix("RebootRefused: "), ContainSubstring("packagekit")))
+		Expect(m.logind.Reboots()).To(Equal(called))
+
+		By("holding up the next agent, too, which knows of no call")
+		m.kill()
+		m.logind.SetInhibitors(hosttest.BlockShutdown("raid", "Rebuilding"))
+		m.start(ctx)
+		m.shows(ctx, objectionOf, And(HavePrefix("RebootRefused: "), ContainSubstring("raid")))
+		Expect(m.logind.Reboots()).To(Equal(called))
+
+		By("rebooting once nobody holds a lock")
+		m.rebootsByLogind(ctx)
+		m.logind.SetInhibitors()
+		m.shows(ctx, conditionOf(corev1.NodeMaintenanceInProgress), Equal("False RebootSucceeded"))
+		Expect(m.logind.Reboots()).To(Equal(called + 1))
+	})
+
 	It("is inhibited, and the policy says that this is nothing", func(ctx SpecContext) {
 		m := newMachine(ctx, spec(v1alpha1.InhibitorsIgnore))
 		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))

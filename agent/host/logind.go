@@ -21,7 +21,8 @@ const (
 
 // Flags of RebootWithFlags.
 const (
-	// flagCheckInhibitors makes block inhibitors count for root too; systemd before 257 ignores them otherwise.
+	// flagCheckInhibitors makes block inhibitors count for root too. Systemd before 257 ignores them otherwise, and those that
+	// root itself holds even so.
 	flagCheckInhibitors uint64 = 1 << 0
 	// flagSkipInhibitors ignores block inhibitors; systemd before 257 does not know it.
 	flagSkipInhibitors uint64 = 1 << 4
@@ -47,11 +48,11 @@ type Inhibitor struct {
 	Mode string
 }
 
-// RefusedError means logind was asked and said no: no reboot has been started.
+// RefusedError means that no reboot has been started: logind said no, or a block inhibitor is held.
 type RefusedError struct {
 	// Name of the D-Bus error, for example org.freedesktop.DBus.Error.AccessDenied.
 	Name string
-	// Message is logind's own text. It may be empty.
+	// Message is logind's own text, or names the holder of the inhibitor. It may be empty.
 	Message string
 }
 
@@ -178,9 +179,9 @@ func (m manager) reboot(ctx context.Context, inhibitors v1alpha1.InhibitorPolicy
 	if inhibitors == v1alpha1.InhibitorsIgnore {
 		flags = flagSkipInhibitors
 	}
-	err := m.call(ctx, logindInterface+".RebootWithFlags", []any{flags})
+	err := m.callUnlessInhibited(ctx, inhibitors, logindInterface+".RebootWithFlags", flags)
 	if lacksFlag(err, flags) {
-		err = m.rebootWithoutFlags(ctx, inhibitors)
+		err = m.callUnlessInhibited(ctx, inhibitors, logindInterface+".Reboot", false)
 	}
 	if isRefusal(err, errOperationInProgress) {
 		return m.alreadyGoingDown(ctx, err)
@@ -193,18 +194,19 @@ func lacksFlag(err error, flags uint64) bool {
 	return isRefusal(err, errUnknownMethod) || flags == flagSkipInhibitors && isRefusal(err, errInvalidArgs)
 }
 
-// rebootWithoutFlags is for such a systemd. Its Reboot ignores block inhibitors for root, so they are looked at here.
-func (m manager) rebootWithoutFlags(ctx context.Context, inhibitors v1alpha1.InhibitorPolicy) error {
+// callUnlessInhibited is how every call is made that reboots the host: right after a look at the block inhibitors. Systemd
+// before 257 does not refuse for those of the caller's own uid, and practically every holder of one is root.
+func (m manager) callUnlessInhibited(ctx context.Context, inhibitors v1alpha1.InhibitorPolicy, method string, arg any) error {
 	if inhibitors != v1alpha1.InhibitorsIgnore {
 		blocking, err := m.blockInhibitors(ctx)
 		if err != nil {
 			return err
 		}
 		if len(blocking) > 0 {
-			return &RefusedError{Name: errBlockedByInhibitor, Message: fmt.Sprintf("%s: %s", blocking[0].Who, blocking[0].Why)}
+			return &RefusedError{Name: errBlockedByInhibitor, Message: fmt.Sprintf("%s holds a block inhibitor: %s", blocking[0].Who, blocking[0].Why)}
 		}
 	}
-	return m.call(ctx, logindInterface+".Reboot", []any{false})
+	return m.call(ctx, method, []any{arg})
 }
 
 // alreadyGoingDown keeps an agent that was restarted after its call from taking the reboot it asked for as refused.

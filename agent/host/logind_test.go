@@ -31,12 +31,12 @@ func TestLogind_AnOrdinaryReboot(t *testing.T) {
 		inhibitors v1alpha1.InhibitorPolicy
 		want       []string
 	}{
-		"current, respecting":       {hosttest.SystemdCurrent, respect, []string{"CanReboot()", "RebootWithFlags(0x1)"}},
-		"current, by default":       {hosttest.SystemdCurrent, "", []string{"CanReboot()", "RebootWithFlags(0x1)"}},
+		"current, respecting":       {hosttest.SystemdCurrent, respect, []string{"CanReboot()", "ListInhibitors()", "RebootWithFlags(0x1)"}},
+		"current, by default":       {hosttest.SystemdCurrent, "", []string{"CanReboot()", "ListInhibitors()", "RebootWithFlags(0x1)"}},
 		"current, ignoring":         {hosttest.SystemdCurrent, ignore, []string{"CanReboot()", "RebootWithFlags(0x10)"}},
-		"before 257, respecting":    {hosttest.SystemdBefore257, respect, []string{"CanReboot()", "RebootWithFlags(0x1)"}},
+		"before 257, respecting":    {hosttest.SystemdBefore257, respect, []string{"CanReboot()", "ListInhibitors()", "RebootWithFlags(0x1)"}},
 		"before 257, ignoring":      {hosttest.SystemdBefore257, ignore, []string{"CanReboot()", "RebootWithFlags(0x10)", "Reboot(false)"}},
-		"without flags, respecting": {hosttest.SystemdWithoutFlags, respect, []string{"CanReboot()", "RebootWithFlags(0x1)", "ListInhibitors()", "Reboot(false)"}},
+		"without flags, respecting": {hosttest.SystemdWithoutFlags, respect, []string{"CanReboot()", "ListInhibitors()", "RebootWithFlags(0x1)", "ListInhibitors()", "Reboot(false)"}},
 		"without flags, ignoring":   {hosttest.SystemdWithoutFlags, ignore, []string{"CanReboot()", "RebootWithFlags(0x10)", "Reboot(false)"}},
 	}
 	for name, tc := range cases {
@@ -54,39 +54,60 @@ func TestLogind_AnOrdinaryReboot(t *testing.T) {
 	}
 }
 
+// Before systemd 257 logind itself overlooks the locks of the caller's own uid, and root holds practically every lock.
 func TestLogind_BlockInhibitorStopsTheRebootUnlessIgnored_Behaviour46(t *testing.T) {
-	const denied = "org.freedesktop.DBus.Error.AccessDenied"
+	generations := map[string]hosttest.Systemd{
+		"current": hosttest.SystemdCurrent, "before 257": hosttest.SystemdBefore257, "without flags": hosttest.SystemdWithoutFlags,
+	}
+	own := hosttest.BlockShutdown("backup", "a snapshot is being taken")
+	other := own
+	other.UID++
+	refused := &RefusedError{"org.freedesktop.login1.BlockedByInhibitorLock", "backup holds a block inhibitor: a snapshot is being taken"}
 	cases := map[string]struct {
-		systemd    hosttest.Systemd
+		lock       hosttest.Inhibitor
 		inhibitors v1alpha1.InhibitorPolicy
 		want       *RefusedError
 	}{
-		"current, respecting":    {hosttest.SystemdCurrent, respect, &RefusedError{denied, "Access denied due to active block inhibitor"}},
-		"current, ignoring":      {hosttest.SystemdCurrent, ignore, nil},
-		"before 257, respecting": {hosttest.SystemdBefore257, respect, &RefusedError{denied, "Access denied due to active block inhibitor"}},
-		"before 257, ignoring":   {hosttest.SystemdBefore257, ignore, nil},
-		"without flags, respecting": {
-			hosttest.SystemdWithoutFlags, respect,
-			&RefusedError{"org.freedesktop.login1.BlockedByInhibitorLock", "backup: a snapshot is being taken"},
-		},
-		"without flags, ignoring": {hosttest.SystemdWithoutFlags, ignore, nil},
+		"own uid, respecting":     {own, respect, refused},
+		"own uid, by default":     {own, "", refused},
+		"own uid, ignoring":       {own, ignore, nil},
+		"another uid, respecting": {other, respect, refused},
+		"another uid, ignoring":   {other, ignore, nil},
 	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			server, client := startLogind(t)
-			server.SetSystemd(tc.systemd)
-			server.SetInhibitors(hosttest.BlockShutdown("backup", "a snapshot is being taken"))
-			refusal, _ := errors.AsType[*RefusedError](client.Reboot(t.Context(), tc.inhibitors))
-			if diff := cmp.Diff(tc.want, refusal); diff != "" {
-				t.Errorf("refusal (-want +got):\n%s", diff)
-			}
-			preparing, err := client.PreparingForShutdown(t.Context())
-			must(t, err)
-			if preparing != (tc.want == nil) {
-				t.Errorf("the host is going down: %v", preparing)
-			}
-		})
+	for generation, systemd := range generations {
+		for name, tc := range cases {
+			t.Run(generation+", "+name, func(t *testing.T) {
+				server, client := startLogind(t)
+				server.SetSystemd(systemd)
+				server.SetInhibitors(tc.lock)
+				refusal, _ := errors.AsType[*RefusedError](client.Reboot(t.Context(), tc.inhibitors))
+				if diff := cmp.Diff(tc.want, refusal); diff != "" {
+					t.Errorf("refusal (-want +got):\n%s", diff)
+				}
+				preparing, err := client.PreparingForShutdown(t.Context())
+				must(t, err)
+				if preparing != (tc.want == nil) {
+					t.Errorf("the host is going down: %v", preparing)
+				}
+				if n := server.Reboots(); tc.want != nil && n != 0 {
+					t.Errorf("logind was asked for %d reboots all the same", n)
+				}
+			})
+		}
 	}
+}
+
+func TestLogind_ALockThatNobodyCanListIsARefusal_Behaviour46(t *testing.T) {
+	const denied = "org.freedesktop.DBus.Error.AccessDenied"
+	server, client := startLogind(t)
+	server.FailListInhibitors(denied)
+	if err := client.Reboot(t.Context(), respect); !isRefusal(err, denied) {
+		t.Errorf("error %v", err)
+	}
+	if n := server.Reboots(); n != 0 {
+		t.Errorf("logind was asked for %d reboots all the same", n)
+	}
+	must(t, client.Reboot(t.Context(), ignore))
 }
 
 func TestLogind_ListsTheLocksThatForbidAReboot_Behaviour46(t *testing.T) {
@@ -241,7 +262,8 @@ func TestLogind_NoReplyIsNoRefusal(t *testing.T) {
 			t.Cleanup(func() { _ = conn.Close() })
 			down := make(chan error, 1)
 			must(t, conn.ExportMethodTable(map[string]any{
-				"CanReboot": func() (string, *dbus.Error) { return "yes", nil },
+				"CanReboot":      func() (string, *dbus.Error) { return "yes", nil },
+				"ListInhibitors": func() ([]hosttest.Inhibitor, *dbus.Error) { return nil, nil },
 				"RebootWithFlags": func(uint64) *dbus.Error {
 					down <- goDown(bus, conn)
 					return nil

@@ -119,13 +119,19 @@ func TestUpdateEngine_RestartKeepsTheNeedAndForgetsTheVersion(t *testing.T) {
 func TestLogind_GenerationsTreatBlockInhibitorsAsSystemdDoes(t *testing.T) {
 	const denied, invalid, unknown = "org.freedesktop.DBus.Error.AccessDenied", "org.freedesktop.DBus.Error.InvalidArgs",
 		"org.freedesktop.DBus.Error.UnknownMethod"
+	own, other := BlockShutdown("backup", "running"), BlockShutdown("backup", "running")
+	other.UID++
 	cases := map[string]struct {
 		systemd                    Systemd
+		lock                       Inhibitor
 		reboot, none, check, skips string
 	}{
-		"current":       {SystemdCurrent, denied, denied, denied, ""},
-		"before 257":    {SystemdBefore257, "", "", denied, invalid},
-		"without flags": {SystemdWithoutFlags, "", unknown, unknown, unknown},
+		"current":                           {SystemdCurrent, own, denied, denied, denied, ""},
+		"current, another uid's lock":       {SystemdCurrent, other, denied, denied, denied, ""},
+		"before 257":                        {SystemdBefore257, own, "", "", "", invalid},
+		"before 257, another uid's lock":    {SystemdBefore257, other, "", "", denied, invalid},
+		"without flags":                     {SystemdWithoutFlags, own, "", unknown, unknown, unknown},
+		"without flags, another uid's lock": {SystemdWithoutFlags, other, "", unknown, unknown, unknown},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -133,7 +139,7 @@ func TestLogind_GenerationsTreatBlockInhibitorsAsSystemdDoes(t *testing.T) {
 			logind, err := bus.StartLogind()
 			must(t, err)
 			logind.SetSystemd(tc.systemd)
-			logind.SetInhibitors(BlockShutdown("backup", "running"))
+			logind.SetInhibitors(tc.lock)
 			conn, err := bus.Connect()
 			must(t, err)
 			t.Cleanup(func() { _ = conn.Close() })

@@ -2,6 +2,7 @@ package hosttest
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -20,9 +21,10 @@ const (
 type Systemd int
 
 const (
-	// SystemdCurrent (257 and later): block inhibitors bind root too, and flag 0x10 skips them.
+	// SystemdCurrent (257 and later): block inhibitors bind root too, whoever holds them, and flag 0x10 skips them.
 	SystemdCurrent Systemd = iota
-	// SystemdBefore257: Reboot ignores block inhibitors for root, flag 0x1 makes them count, 0x10 is an invalid argument.
+	// SystemdBefore257: Reboot ignores block inhibitors for root, flag 0x1 makes those count that another uid than the
+	// caller's holds, 0x10 is an invalid argument.
 	SystemdBefore257
 	// SystemdWithoutFlags: there is no RebootWithFlags, and Reboot ignores block inhibitors for root.
 	SystemdWithoutFlags
@@ -40,10 +42,14 @@ type Inhibitor struct {
 	UID, PID             uint32
 }
 
-// BlockShutdown is a lock that forbids a reboot.
+// BlockShutdown is a lock that forbids a reboot. The uid that holds it is the one that asks for the reboot: on a host both
+// are root.
 func BlockShutdown(who, why string) Inhibitor {
-	return Inhibitor{What: "shutdown", Who: who, Why: why, Mode: "block", PID: 1}
+	return Inhibitor{What: "shutdown", Who: who, Why: why, Mode: "block", UID: callerUID(), PID: 1}
 }
+
+// callerUID is the uid of whoever calls the fake: a test and its agent are one process.
+func callerUID() uint32 { return uint32(os.Getuid()) }
 
 // Logind is a fake logind. It accepts every reboot until it is told otherwise, and by itself does nothing about it.
 type Logind struct {
@@ -208,7 +214,7 @@ func (l *Logind) reboot(interactive bool) *dbus.Error {
 	l.called("Reboot", interactive)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.goDown(l.systemd == SystemdCurrent)
+	return l.goDown(func(Inhibitor) bool { return l.systemd == SystemdCurrent })
 }
 
 func (l *Logind) rebootWithFlags(flags uint64) *dbus.Error {
@@ -221,20 +227,20 @@ func (l *Logind) rebootWithFlags(flags uint64) *dbus.Error {
 	case l.systemd == SystemdBefore257 && flags&flagSkipInhibitors != 0:
 		return namedError("org.freedesktop.DBus.Error.InvalidArgs", "Invalid flags parameter")
 	case l.systemd == SystemdBefore257:
-		return l.goDown(flags&flagCheckInhibitors != 0)
+		return l.goDown(func(i Inhibitor) bool { return flags&flagCheckInhibitors != 0 && i.UID != callerUID() })
 	}
-	return l.goDown(flags&flagSkipInhibitors == 0)
+	return l.goDown(func(Inhibitor) bool { return flags&flagSkipInhibitors == 0 })
 }
 
-// goDown accepts a reboot or refuses it; the caller holds the lock.
-func (l *Logind) goDown(inhibitorsCount bool) *dbus.Error {
-	blocks := func(i Inhibitor) bool { return i.Mode == "block" && strings.Contains(i.What, "shutdown") }
+// goDown accepts a reboot, or refuses it for a block inhibitor that counts; the caller holds the lock.
+func (l *Logind) goDown(counts func(Inhibitor) bool) *dbus.Error {
+	blocks := func(i Inhibitor) bool { return i.Mode == "block" && strings.Contains(i.What, "shutdown") && counts(i) }
 	switch {
 	case l.failure != nil:
 		return l.failure
 	case l.preparing:
 		return namedError("org.freedesktop.login1.OperationInProgress", "There's already a shutdown or sleep operation in progress")
-	case inhibitorsCount && slices.ContainsFunc(l.inhibitors, blocks):
+	case slices.ContainsFunc(l.inhibitors, blocks):
 		return namedError("org.freedesktop.DBus.Error.AccessDenied", "Access denied due to active block inhibitor")
 	case l.deaf:
 		return nil
