@@ -193,6 +193,14 @@ func TestOf(t *testing.T) {
 			policy: policy(holds("a", 7, 6*minute)), nodes: []*plan.Node{needy("a", granted("workers", 7, active, 6*minute)), needy("b")},
 			goes: []string{"b 0–6", "a 15–21"},
 		},
+		"a domain in which a reboot goes on comes before the first one": {
+			policy: policy(atMost("2"), zones, holds("c", 7, 2*minute)),
+			nodes: []*plan.Node{
+				needy("a", labelled("zone", "a")), needy("b", labelled("zone", "b")),
+				needy("c", labelled("zone", "b"), granted("workers", 7, active, 2*minute), progressed(7, v1alpha1.PhaseDraining, 2*minute, 0)),
+			},
+			goes: []string{"c -2–4", "b 0–6", "a 6–12"},
+		},
 		"it has given up": {
 			policy: policy(holds("a", 7, 6*minute)),
 			nodes:  []*plan.Node{needy("a", granted("workers", 7, active, 6*minute), progressed(7, v1alpha1.PhaseAborted, minute, 1)), needy("b")},
@@ -317,6 +325,7 @@ func TestOf_Extrapolates(t *testing.T) {
 	}
 	for name, p := range map[string]*v1alpha1.RebootPolicy{
 		"one at a time": policy(), "windows": policy(weeknights), "five": policy(weeknights, atMost("5")), "zones": policy(weeknights, atMost("7"), zones),
+		"windows that close in the middle of a turn": policy(weeknights, spec(func(s *v1alpha1.RebootPolicySpec) { s.Settle = &metav1.Duration{Duration: 2 * minute} })),
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := snapshotOf(p, labels(pool(400)))

@@ -18,12 +18,12 @@ var start = time.Date(2026, 6, 1, 22, 0, 0, 0, time.UTC)
 
 // testServer answers when the test says so.
 type testServer struct {
-	asked   chan string
+	asked   chan context.Context
 	answers chan Answer
 }
 
-func (s *testServer) Ask(_ context.Context, g v1alpha1.PrometheusGate) Answer {
-	s.asked <- g.Query
+func (s *testServer) Ask(ctx context.Context, _ v1alpha1.PrometheusGate) Answer {
+	s.asked <- ctx
 	return <-s.answers
 }
 
@@ -38,7 +38,7 @@ type bench struct {
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	b := &bench{server: &testServer{asked: make(chan string, 10), answers: make(chan Answer)}, t: t, clock: clocktesting.NewFakePassiveClock(start)}
+	b := &bench{server: &testServer{asked: make(chan context.Context, 10), answers: make(chan Answer)}, t: t, clock: clocktesting.NewFakePassiveClock(start)}
 	b.Evaluator = NewEvaluator(b.server, b.clock, Interval)
 	return b
 }
@@ -223,6 +223,22 @@ func TestEvaluator_SlowServer(t *testing.T) {
 	b.answer(unreachable("no answer within 10s"))
 	b.idle()
 	b.says(status(v1alpha1.GateUnreachable, "no answer within 10s", 10*Interval))
+}
+
+// TestEvaluator_BoundsEachQuestion: a question lasts longer than the reconcile that asks it, and at most Timeout.
+func TestEvaluator_BoundsEachQuestion(t *testing.T) {
+	b := newBench(t)
+	reconcile, end := context.WithCancel(t.Context())
+	b.Ask(reconcile, "workers", []v1alpha1.PrometheusGate{up})
+	end()
+	question := <-b.server.asked
+	if question.Err() != nil {
+		t.Error("the question ends with the reconcile")
+	}
+	if deadline, bounded := question.Deadline(); !bounded || time.Until(deadline) > Timeout {
+		t.Errorf("the question may take until %v (bounded %t), want at most %s", deadline, bounded, Timeout)
+	}
+	b.server.answers <- quiet
 }
 
 // TestEvaluator_Forgets: what nobody asks for takes no memory.

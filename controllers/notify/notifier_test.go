@@ -152,7 +152,8 @@ func TestNotifier_Delivers(t *testing.T) {
 	b.end(Sent, "")
 }
 
-// TestNotifier_GroupsFailures: those of a quarter of a minute are one message, and what comes after them stays after them.
+// TestNotifier_GroupsFailures: those of one policy in a quarter of a minute are one message, and what comes after them stays
+// after them.
 func TestNotifier_GroupsFailures(t *testing.T) {
 	a := newReceiver(t)
 	b := newBench(t, secrets{"one": a.address()})
@@ -160,6 +161,7 @@ func TestNotifier_GroupsFailures(t *testing.T) {
 	b.tell(v1alpha1.NotifyFailed, "n2 failed", "one")
 	b.tell(v1alpha1.NotifyFinished, "done", "one")
 	b.tell(v1alpha1.NotifyFailed, "n3 failed", "one")
+	b.Notify([]v1alpha1.Notification{{SecretRef: v1alpha1.SecretReference{Name: "one"}}}, Message{Event: v1alpha1.NotifyFailed, Policy: "databases", Text: "db1 failed"})
 	for len(b.inbox) > 0 {
 		<-time.After(time.Millisecond)
 	}
@@ -168,6 +170,8 @@ func TestNotifier_GroupsFailures(t *testing.T) {
 	a.expect(t, "done")
 	b.step(Grouping)
 	a.expect(t, "n3 failed")
+	b.step(Grouping)
+	a.expect(t, "db1 failed")
 }
 
 // TestNotifier_TriesAgain: a service that fails is asked again, one that has taken the message is not; then it is given up.
