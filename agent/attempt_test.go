@@ -128,7 +128,7 @@ var _ = Describe("An attempt", func() {
 		m := newMachine(ctx, patient)
 		m.protectedPod(ctx)
 		m.start(ctx)
-		m.annotate(ctx, v1alpha1.AnnotationPaused, "true")
+		m.annotate(ctx, v1alpha1.AnnotationPaused, "disk swap")
 		m.grant(ctx, 1, v1alpha1.GrantActive)
 		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "a mark")
 		m.shows(ctx, needOf, Equal("True Requested"))

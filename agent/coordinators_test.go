@@ -37,7 +37,7 @@ func (m *machine) runsUnits() *hosttest.Units {
 // looks makes the agent look before its minute is over.
 func (m *machine) looks(ctx context.Context) {
 	GinkgoHelper()
-	m.annotate(ctx, v1alpha1.AnnotationPaused, time.Now().String())
+	m.annotate(ctx, v1alpha1.GroupVersion.Group+"/look", time.Now().String())
 }
 
 // says tells what coordinator.conf says; empty where there is none.

@@ -60,6 +60,7 @@ var _ = Describe("A word of docs/words.md", func() {
 		Eventually(f.granted).Should(Equal(f.nodes))
 		say(ctx, f, p, "Pause this node")
 		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False NodePaused"))
+		Expect(f.condition(f.nodes[0], v1alpha1.NodeRebootPermitted).Message).To(HavePrefix("the node is paused: disk swap; "))
 		Eventually(reasonsOf).WithArguments(f.nodes[0]).Should(ContainElement("GrantCancelled"))
 		say(ctx, f, p, "Go on with this node")
 		Eventually(f.granted).Should(Equal(f.nodes))

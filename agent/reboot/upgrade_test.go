@@ -26,6 +26,8 @@ func TestHoldsUpgrades(t *testing.T) {
 		"rebooting, whatever the grant":  {map[string]string{v1alpha1.AnnotationProgress: progress(rebootingPhase, boot)}, true},
 		"aborted":                        {map[string]string{v1alpha1.AnnotationProgress: progress(v1alpha1.PhaseAborted, boot)}, false},
 		"paused":                         {map[string]string{v1alpha1.AnnotationPaused: "true"}, true},
+		"paused for a reason":            {map[string]string{v1alpha1.AnnotationPaused: "disk swap"}, true},
+		"not paused":                     {map[string]string{v1alpha1.AnnotationPaused: "false"}, false},
 		"a grant that cannot be read":    {map[string]string{v1alpha1.AnnotationGrant: "{"}, true},
 		"a progress that cannot be read": {map[string]string{v1alpha1.AnnotationProgress: "{"}, true},
 	}

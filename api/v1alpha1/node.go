@@ -32,7 +32,8 @@ const (
 	AnnotationPreflight = "reboot-operator.io/preflight"
 	// AnnotationPreflightReport is the agent's answer, a PreflightReport.
 	AnnotationPreflightReport = "reboot-operator.io/preflight-report"
-	// AnnotationPaused is an administrator's: "true" never chooses this node, and takes back a grant until its drain begins.
+	// AnnotationPaused is an administrator's: the node is never chosen, and a grant is taken back until its drain begins. Every
+	// value but the empty one and "false" pauses; one other than "true" is the reason.
 	AnnotationPaused = "reboot-operator.io/paused"
 	// AnnotationRebootRequested is an administrator's: it asks for a reboot and says why. The agent removes it after one
 	// confirmed reboot.
@@ -78,9 +79,19 @@ const (
 	LabelAfterReboot = "reboot-operator.io/after-reboot"
 )
 
-// NodeIsPaused tells whether an administrator has paused the node. Only the exact value "true" does.
+// NodeIsPaused reports whether an administrator has paused the node: by any value of the annotation but the empty one and
+// "false". A value that nobody expected, such as a reason, must not let the node be rebooted.
 func NodeIsPaused(annotations map[string]string) bool {
-	return annotations[AnnotationPaused] == "true"
+	value := annotations[AnnotationPaused]
+	return value != "" && value != "false"
+}
+
+// PauseReason is why an administrator has paused the node. Empty: the node is not paused, or the annotation gives no reason.
+func PauseReason(annotations map[string]string) string {
+	if value := annotations[AnnotationPaused]; NodeIsPaused(annotations) && value != "true" {
+		return strings.TrimSpace(value)
+	}
+	return ""
 }
 
 // FieldOwnerAgent is the field manager of the agent's writes, so that a cordon can be told from an administrator's.

@@ -31,7 +31,7 @@ const (
 	ReasonNoPolicy Reason = "NoPolicy"
 	// ReasonPolicyConflict means several policies of the same priority select the node.
 	ReasonPolicyConflict Reason = "PolicyConflict"
-	// ReasonNodePaused means the node carries reboot-operator.io/paused: "true".
+	// ReasonNodePaused means the node carries annotation reboot-operator.io/paused, with a value other than "false".
 	ReasonNodePaused Reason = "NodePaused"
 	// ReasonPaused means the policy is paused.
 	ReasonPaused Reason = "Paused"

@@ -315,14 +315,25 @@ func TestParse_NoAnnotations(t *testing.T) {
 	}
 }
 
-func TestNodeIsPaused(t *testing.T) {
-	for value, want := range map[string]bool{"true": true, "True": false, "yes": false, "": false} {
-		if got := v1alpha1.NodeIsPaused(map[string]string{v1alpha1.AnnotationPaused: value}); got != want {
-			t.Errorf("NodeIsPaused(%q) = %v, want %v", value, got, want)
+// Behaviour 23: any value pauses but the empty one and "false", and says why.
+func TestNodePause(t *testing.T) {
+	for value, want := range map[string]struct {
+		reason string
+		paused bool
+	}{
+		"true": {"", true}, " ": {"", true}, "disk swap": {"disk swap", true}, "yes": {"yes", true}, "True": {"True", true}, "falsehood": {"falsehood", true},
+		"false": {"", false}, "": {"", false},
+	} {
+		annotations := map[string]string{v1alpha1.AnnotationPaused: value}
+		if got := v1alpha1.NodeIsPaused(annotations); got != want.paused {
+			t.Errorf("NodeIsPaused(%q) = %v, want %v", value, got, want.paused)
+		}
+		if got := v1alpha1.PauseReason(annotations); got != want.reason {
+			t.Errorf("PauseReason(%q) = %q, want %q", value, got, want.reason)
 		}
 	}
 	if v1alpha1.NodeIsPaused(nil) {
-		t.Error("a node without annotations is not paused")
+		t.Error("a node without annotations is paused")
 	}
 }
 

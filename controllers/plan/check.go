@@ -86,11 +86,18 @@ func (f *fleet) first(checks []check, n *Node) *Objection {
 	return nil
 }
 
+// maxPauseReason bounds, in bytes, what a node's pause says. That of a policy may be as long.
+const maxPauseReason = 256
+
 func nodePaused(_ *fleet, n *Node) *Objection {
 	if !n.Paused {
 		return nil
 	}
-	return objection(v1alpha1.ReasonNodePaused, "the node is paused; kubectl annotate node %s %s- goes on", n.Name, v1alpha1.AnnotationPaused)
+	why := shorten(v1alpha1.PauseReason(n.Annotations), maxPauseReason)
+	if why != "" {
+		why = ": " + why
+	}
+	return objection(v1alpha1.ReasonNodePaused, "the node is paused%s; kubectl annotate node %s %s- goes on", why, n.Name, v1alpha1.AnnotationPaused)
 }
 
 func policyInvalid(f *fleet, _ *Node) *Objection {

@@ -40,8 +40,16 @@ func TestReboots_Objection(t *testing.T) {
 			one(policy("workers"), needy("worker-1", annotated(v1alpha1.AnnotationPaused, "true"))),
 			v1alpha1.ReasonNodePaused, "the node is paused; kubectl annotate node worker-1 reboot-operator.io/paused- goes on",
 		},
-		"any other value of the annotation does not pause": {
-			situation: one(policy("workers"), needy("worker-1", annotated(v1alpha1.AnnotationPaused, "yes"))),
+		"node paused for a reason (behaviour 23)": {
+			one(policy("workers"), needy("worker-1", annotated(v1alpha1.AnnotationPaused, "disk swap"))),
+			v1alpha1.ReasonNodePaused, "the node is paused: disk swap; kubectl annotate node worker-1 reboot-operator.io/paused- goes on",
+		},
+		"node paused for a reason of a quarter of a megabyte": {
+			one(policy("workers"), needy("worker-1", annotated(v1alpha1.AnnotationPaused, strings.Repeat("x", 256<<10)))),
+			v1alpha1.ReasonNodePaused, "the node is paused: " + strings.Repeat("x", 256) + "…; kubectl annotate node worker-1 reboot-operator.io/paused- goes on",
+		},
+		"false does not pause the node": {
+			situation: one(policy("workers"), needy("worker-1", annotated(v1alpha1.AnnotationPaused, "false"))),
 		},
 		"a limit that cannot be read": {
 			one(policy("workers", atMost("many")), needy("worker-1")),

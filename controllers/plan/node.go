@@ -51,7 +51,7 @@ type Node struct {
 	Objection *v1alpha1.Objection
 	Record
 
-	// Annotations hold the answers of hooks.
+	// Annotations hold the answers of hooks, and the reason of a pause.
 	Annotations map[string]string
 	// Hooks is the phase of hooks the node is in; nil when there is none. One that cannot be read is none, and begins again.
 	Hooks *v1alpha1.HookPhase

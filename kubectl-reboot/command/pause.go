@@ -1,8 +1,10 @@
 package command
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,11 +21,11 @@ func (s *Session) pause() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pause POLICY|NODE...",
 		Short: "No new reboots of a policy or a node",
-		Long: `No new reboots: of a policy, by spec.pause, or of a node, by annotation ` + v1alpha1.AnnotationPaused + `.
-What is in flight finishes; a node that has its grant and has not begun to drain loses it.`,
+		Long: `No new reboots: of a policy, by spec.pause, or of a node, by annotation ` + v1alpha1.AnnotationPaused + `,
+whose value is the reason. What is in flight finishes; a node that has its grant and has not begun to drain loses it.`,
 		Example: `  kubectl reboot pause rbp/workers --reason="Black Friday" --until=2026-12-01T06:00:00+01:00
   kubectl reboot pause rbp/workers --until=2h
-  kubectl reboot pause node/n4`,
+  kubectl reboot pause node/n4 --reason="disk swap"`,
 		Args:              atLeast("a policy or a node"),
 		ValidArgsFunction: named(0, s.targetNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -39,7 +41,7 @@ What is in flight finishes; a node that has its grant and has not begun to drain
 		},
 	}
 	w.bind(cmd)
-	cmd.Flags().StringVar(&reason, "reason", "", "Why; it is told to everybody who asks. Only for a policy.")
+	cmd.Flags().StringVar(&reason, "reason", "", "Why; everybody who asks why nothing reboots sees it.")
 	cmd.Flags().StringVar(&until, "until", "", "When the pause ends by itself: 2026-12-01T06:00:00+01:00, or 2h from now. Only for a policy.")
 	return cmd
 }
@@ -58,16 +60,20 @@ func pausePolicy(pause v1alpha1.Pause) func(p *v1alpha1.RebootPolicy) (string, b
 	}
 }
 
-// pauseNode: the annotation is all there is, so it has no end and no reason.
+// pauseNode writes the reason as the value of the annotation, which has no place for an end.
 func pauseNode(pause v1alpha1.Pause) func(n *corev1.Node) (string, bool, error) {
+	reason := strings.TrimSpace(pause.Reason)
 	return func(n *corev1.Node) (string, bool, error) {
+		already := v1alpha1.NodeIsPaused(n.Annotations)
 		switch {
-		case pause.Until != nil || pause.Reason != "":
-			return "", false, errors.New("a node's pause has no end and no reason: leave out --until and --reason, or pause its policy")
-		case v1alpha1.NodeIsPaused(n.Annotations):
+		case pause.Until != nil:
+			return "", false, errors.New("a node's pause has no end: leave out --until, or pause its policy")
+		case reason == "false":
+			return "", false, errors.New(`--reason "false" does not pause a node: give the reason in other words`)
+		case already && (reason == "" || reason == v1alpha1.PauseReason(n.Annotations)):
 			return "already paused", false, nil
 		}
-		annotate(n, v1alpha1.AnnotationPaused, "true")
+		annotate(n, v1alpha1.AnnotationPaused, cmp.Or(reason, "true"))
 		return "paused", true, nil
 	}
 }

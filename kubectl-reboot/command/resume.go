@@ -48,7 +48,7 @@ func resumePolicy(reason string) func(p *v1alpha1.RebootPolicy) (string, bool, e
 
 func resumeNode(reason string) func(n *corev1.Node) (string, bool, error) {
 	return func(n *corev1.Node) (string, bool, error) {
-		if _, there := n.Annotations[v1alpha1.AnnotationPaused]; !there {
+		if !v1alpha1.NodeIsPaused(n.Annotations) {
 			return "is not paused", false, nil
 		}
 		delete(n.Annotations, v1alpha1.AnnotationPaused)

@@ -111,8 +111,28 @@ var _ = Describe("pause and resume", func() {
 		Expect(ok("resume", p.nodes[0])).To(Equal("node/" + p.nodes[0] + " resumed\n"))
 		Expect(node(p.nodes[0]).Annotations).NotTo(HaveKey(v1alpha1.AnnotationPaused))
 		Expect(ok("resume", p.nodes[0])).To(Equal("node/" + p.nodes[0] + " is not paused\n"))
-		Expect(fails("pause", p.nodes[0], "--until=2h")).
-			To(ContainSubstring("a node's pause has no end and no reason: leave out --until and --reason, or pause its policy"))
+		Expect(fails("pause", p.nodes[0], "--until=2h")).To(ContainSubstring("a node's pause has no end: leave out --until, or pause its policy"))
+	})
+
+	It("of a node carry the reason (behaviour 23)", func() {
+		p := newPool(1)
+		Expect(ok("pause", p.nodes[0])).To(HaveSuffix(" paused\n"))
+		Expect(ok("pause", p.nodes[0], "--reason=disk swap")).To(HaveSuffix(" paused\n"), "another reason is news")
+		Expect(node(p.nodes[0]).Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationPaused, "disk swap"))
+		Expect(ok("pause", p.nodes[0], "--reason=disk swap")).To(HaveSuffix(" already paused\n"))
+		Expect(ok("pause", p.nodes[0])).To(HaveSuffix(" already paused\n"), "the reason stays")
+		p.needs(p.nodes[0])
+		Expect(ok("explain", p.nodes[0])).To(ContainSubstring("the node is paused: disk swap; "))
+		Expect(ok("resume", p.nodes[0])).To(HaveSuffix(" resumed\n"))
+		Expect(fails("pause", p.nodes[0], "--reason=false")).To(ContainSubstring(`--reason "false" does not pause a node`))
+	})
+
+	It("end no pause where there is none", func() {
+		p := newPool(1)
+		n := node(p.nodes[0])
+		n.Annotations = map[string]string{v1alpha1.AnnotationPaused: "false"}
+		Expect(api.Update(context.Background(), n)).To(Succeed())
+		Expect(ok("resume", p.nodes[0])).To(HaveSuffix(" is not paused\n"))
 	})
 
 	It("tells a node from a policy", func() {
