@@ -18,8 +18,8 @@ RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache
 
 FROM build AS build-agent
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
-    GOOS=$TARGETOS GOARCH=$TARGETARCH go build -o /agent -tags nethttpomithttp2 -gcflags=all=-l \
-    -ldflags "-s -w -funcalign=16 -X main.version=$VERSION" ./agent
+    GOOS=$TARGETOS GOARCH=$TARGETARCH go build -o /agent \
+    -ldflags "-s -w -X main.version=$VERSION" ./agent
 
 # uid 0, and nothing else of root's: config/agent drops every capability. The host's bus admits no other uid.
 FROM gcr.io/distroless/static-debian12:nonroot AS agent

@@ -80,8 +80,12 @@ prometheus: ## Build prometheus and promtool into bin/prometheus, once: some tes
 	@hack/prometheus/build.sh
 
 .PHONY: test
-test: ## Run everything CI runs: lint, verify, all tests with the race detector, simulation, the demo, chaos, and real nodes where they can run.
+test: ## Run what a change needs before it is pushed: lint, verify, and all packages, with the long searches capped.
 	@hack/test.sh
+
+.PHONY: ci
+ci: ## Run what CI runs: test, the searches whole, the race detector, simulation, the demo, chaos, and real nodes where they can run.
+	@hack/ci.sh
 
 .PHONY: e2e
 e2e: ## Reboot real machines in this one, each with systemd and a kubelet. Needs root and Debian's packages, else it says so. ARGS=-ginkgo.focus=inhibitor
@@ -117,14 +121,10 @@ fuzz-corpus: ## Choose inputs that were found for testdata/fuzz, where plain tes
 
 ##@ Build
 
-# The agent is on every node, so its size counts: nothing is inlined, functions lie closer together, and of two
-# implementations of HTTP/2 the one that client-go brings is enough. It is 4 MB smaller so.
-AGENT_FLAGS := -tags nethttpomithttp2 -gcflags=all=-l
-
 .PHONY: build
 build: ## Build bin/manager, bin/agent and bin/kubectl-reboot, static.
 	@CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X $(MODULE)/controllers.Version=$(VERSION)' -o $(BIN)/manager .
-	@CGO_ENABLED=0 go build -trimpath $(AGENT_FLAGS) -ldflags '-s -w -funcalign=16 -X main.version=$(VERSION)' -o $(BIN)/agent ./agent
+	@CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o $(BIN)/agent ./agent
 	@CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o $(BIN)/kubectl-reboot ./kubectl-reboot
 
 .PHONY: run

@@ -82,7 +82,7 @@ func newAgent(ctx context.Context, config *rest.Config, o options, metrics *rebo
 	if err := errors.Join(addInhibitors(mgr, r, o), addCoordinators(mgr, r, o)); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(r.SetupWithManager(ctx, mgr), mgr.Add(releasePages(mgr.GetCache(), clock.RealClock{}))); err != nil {
+	if err := r.SetupWithManager(ctx, mgr); err != nil {
 		return nil, err
 	}
 	for _, name := range o.engineList() {

@@ -48,11 +48,7 @@ func run(args []string, env func(string) string, stderr io.Writer) int {
 	if err != nil {
 		return fail(stderr, 1, fmt.Errorf("finding the API server: %w", err))
 	}
-	collectEarly(env)
 	metrics.Registry.MustRegister(reboot.BuildInfo(version))
-	if err := releaseProgram(); err != nil {
-		ctrl.Log.V(1).Info("Kept the pages of the start", "reason", err.Error())
-	}
 	ctx := ctrl.SetupSignalHandler()
 	agent, err := newAgent(ctx, config, o, reboot.NewMetrics(metrics.Registry))
 	if err != nil {

@@ -93,7 +93,7 @@ programs() {
   version=$(git describe --tags --always --dirty 2>/dev/null || echo dev)
   build() { CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w $3" "${@:4}" -o "$out/$1" "$2"; }
   build manager . "-X github.com/reboot-operator/reboot-operator/controllers.Version=$version"
-  build agent ./agent "-funcalign=16 -X main.version=$version" -tags nethttpomithttp2 -gcflags=all=-l
+  build agent ./agent "-X main.version=$version"
   build update-engine ./hack/rack/updateengine ""
   build idle ./hack/rack/idle ""
 }

@@ -9,10 +9,9 @@ import (
 const (
 	// agentBytes is what the agent's program may have. Most of it is every kind of the Kubernetes API, which any client of
 	// controller-runtime brings along; one more of that sort, such as a Clientset, is a megabyte on every node.
-	agentBytes = 30_000_000
-	// agentAtRest is what an agent may hold in memory when it has nothing to do: it needs 10 MiB and, without giving pages
-	// back, more than 20.
-	agentAtRest = 16 << 20
+	agentBytes = 36_000_000
+	// agentAtRest is what an agent may hold in memory when it has nothing to do.
+	agentAtRest = 32 << 20
 )
 
 // checkWeight looks at the agent's program, and waits until the agents are at rest.
@@ -23,7 +22,7 @@ func checkWeight(t *testing.T, f *Fleet) {
 	if program.Size() > agentBytes {
 		t.Errorf("the agent's program has %d bytes, at most %d are wanted: go list -deps ./agent tells what is new", program.Size(), agentBytes)
 	}
-	must(t, f.Await(t.Context(), "the agents to give back what the reboot needed", func() bool {
+	must(t, f.Await(t.Context(), "the agents to be at rest", func() bool {
 		for _, agent := range f.Agents() {
 			if m, err := agent.Memory(); err != nil || m.Resident > agentAtRest {
 				return false

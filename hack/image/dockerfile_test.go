@@ -38,17 +38,6 @@ func TestDockerfile_UsersAreThoseOfTheManifests(t *testing.T) {
 	}
 }
 
-// What makes the agent small is the same in all places that build it: the tag, what the compiler is told, and the linker.
-func TestDockerfile_MakesTheAgentAsSmallAsTheMakefileDoes(t *testing.T) {
-	for _, path := range []string{"Makefile", "Dockerfile", "hack/e2e/prepare.sh"} {
-		for _, flag := range []string{"-tags nethttpomithttp2", "-gcflags=all=-l", "-funcalign=16"} {
-			if !strings.Contains(read(t, path), flag) {
-				t.Errorf("%s builds the agent without %s", path, flag)
-			}
-		}
-	}
-}
-
 // The programs are static, and built as `make build` builds them; hack/reproducible.sh compares their bits.
 func TestDockerfile_BuildsAsTheMakefileDoes(t *testing.T) {
 	dockerfile, makefile := strings.ReplaceAll(read(t, "Dockerfile"), "\\\n", ""), read(t, "Makefile")
