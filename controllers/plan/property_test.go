@@ -17,11 +17,7 @@ import (
 // TestMain makes the property tests draw the same cases in each run, unless flags say otherwise; so a failure needs no
 // file to be found again.
 func TestMain(m *testing.M) {
-	checks := "1000"
-	if racing {
-		checks = "100"
-	}
-	for name, value := range map[string]string{"rapid.seed": "1", "rapid.nofailfile": "true", "rapid.checks": checks} {
+	for name, value := range map[string]string{"rapid.seed": "1", "rapid.nofailfile": "true", "rapid.checks": "1000"} {
 		if err := flag.Set(name, value); err != nil {
 			panic(err)
 		}

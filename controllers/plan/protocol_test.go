@@ -52,7 +52,7 @@ func TestProtocol_KeepsTheLimit(t *testing.T) {
 
 // capped is how many worlds are visited at most; 0: all.
 func capped() int {
-	if testing.Short() || racing {
+	if testing.Short() {
 		return 30_000
 	}
 	return 0

@@ -49,7 +49,7 @@ func seeds() []uint64 {
 		return []uint64{*seed}
 	}
 	seeds := []uint64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}
-	if testing.Short() || racing {
+	if testing.Short() {
 		return seeds
 	}
 	for range *fresh {

@@ -26,8 +26,9 @@ const (
 	progress = 100
 )
 
-// TestSimulation lives through the seeds 1 to SEEDS, as many as there is time for; or through SEED alone, and tells its story.
-// NODES makes them large worlds of so many.
+// TestSimulation lives through the seeds 1 to SEEDS, as many as SECONDS_AT_MOST allows; or through SEED alone, and prints its
+// story. NODES makes them large worlds of so many. It fails where the time allows fewer than SEEDS_AT_LEAST: a slow machine
+// shows less than the run promises.
 func TestSimulation(t *testing.T) {
 	draw, nodes := Draw, number("NODES", 0)
 	if nodes > 0 {
@@ -39,13 +40,16 @@ func TestSimulation(t *testing.T) {
 	}
 	s := seeds{draw: draw, last: uint64(number("SEEDS", few)), until: time.Now().Add(time.Duration(number("SECONDS_AT_MOST", int(atMost.Seconds()))) * time.Second)}
 	s.live(t)
+	if floor := number("SEEDS_AT_LEAST", 0); s.figures.Seeds < floor {
+		t.Errorf("%d seeds, want at least %d: give it more time (SECONDS_AT_MOST) or a machine with nothing beside it", s.figures.Seeds, floor)
+	}
 	write(t, s.figures.String())
 }
 
 // TestSimulation_Large lives through one world of hundreds of nodes.
 func TestSimulation_Large(t *testing.T) {
-	if racing || testing.Short() || os.Getenv("FIGURES") != "" {
-		t.Skip("the race detector takes ten times as long; and `make simulation NODES=5000` is this test at large")
+	if testing.Short() || os.Getenv("FIGURES") != "" {
+		t.Skip("`make ci` runs it, and `make simulation NODES=5000` is this test at large")
 	}
 	s := seeds{draw: func(seed uint64) Script { return DrawLarge(seed, fewNodes) }, last: 1, until: time.Now().Add(time.Hour)}
 	s.live(t)

@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Everything that proves a change: `make test`, and then what takes longer. What is pure has no goroutine, so the race detector
+# sees the packages that have some.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+. hack/step.sh
+
+step "make test" hack/test.sh
+export PROMETHEUS_REQUIRED=1
+step "searches and crash tests, whole" go test ./controllers/plan ./agent ./agent/reboot ./agent/engine/updateengine
+step "race detector" go test -race -short . ./agent/... ./controllers ./controllers/gate ./controllers/notify ./controllers/shutdown \
+  ./hack/embedded/... ./hack/fleet/... ./kubectl-reboot/command
+step "simulation: as many seeds as three minutes have" env SEEDS=1000 SEEDS_AT_LEAST=150 SECONDS_AT_MOST=180 go test -count=1 -run TestSimulation -v ./hack/simulation
+step "demo, built" go build -o bin/demo ./hack/demo
+step "demo, end to end" bin/demo
+step "demo of every other engine" bin/demo --engine=cos-update-engine,rpm-ostree,sentinel --nodes=3
+step "chaos, built" go build -o bin/chaos ./hack/chaos
+step "chaos" bin/chaos
+step "real nodes" hack/e2e/run.sh
+finish
