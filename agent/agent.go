@@ -51,7 +51,8 @@ func newIdentities(config *rest.Config, o options) identities {
 // newAgent puts the agent together; Start runs it.
 func newAgent(ctx context.Context, config *rest.Config, o options, metrics *reboot.Metrics) (manager.Manager, error) {
 	as := newIdentities(config, o)
-	mgr, err := newManager(as.node, o)
+	ready := newReadiness(clock.RealClock{}, o.patience)
+	mgr, err := newManager(as.node, o, ready)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +80,7 @@ func newAgent(ctx context.Context, config *rest.Config, o options, metrics *rebo
 		Events:     mgr.GetEventRecorder(v1alpha1.FieldOwnerAgent),
 		Clock:      clock.RealClock{},
 	}
-	if err := errors.Join(addInhibitors(mgr, r, o), addCoordinators(mgr, r, o)); err != nil {
+	if err := errors.Join(addInhibitors(mgr, r, o, ready), addCoordinators(mgr, r, o)); err != nil {
 		return nil, err
 	}
 	if err := r.SetupWithManager(ctx, mgr); err != nil {
@@ -99,7 +100,7 @@ func newAgent(ctx context.Context, config *rest.Config, o options, metrics *rebo
 }
 
 // newManager makes a manager that watches one Node and asks the API server for nothing else.
-func newManager(config *rest.Config, o options) (manager.Manager, error) {
+func newManager(config *rest.Config, o options, ready readiness) (manager.Manager, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("registering the kinds: %w", err)
@@ -109,6 +110,7 @@ func newManager(config *rest.Config, o options) (manager.Manager, error) {
 		MapperProvider: kinds,
 		Cache: cache.Options{
 			ReaderFailOnMissingInformer: true,
+			NewInformer:                 ready.node.informer(o.renewAfter),
 			ByObject: map[client.Object]cache.ByObject{&corev1.Node{}: {
 				Field: fields.OneTermEqualSelector("metadata.name", o.node), Transform: reboot.TrimNode,
 			}},
@@ -120,8 +122,7 @@ func newManager(config *rest.Config, o options) (manager.Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making the manager: %w", err)
 	}
-	ready := make(readiness)
-	return mgr, errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("node-listed", ready.check), mgr.Add(ready))
+	return mgr, errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), ready.add(mgr))
 }
 
 // kinds are those an agent reads and writes. Discovery would need rights that the node's identity does not have.

@@ -43,12 +43,14 @@ type options struct {
 	claimCoordinator    bool
 	probes              string
 	metrics             string
+	renewAfter          time.Duration // no flags: see readiness
+	patience            time.Duration
 	log                 zap.Options
 }
 
 // parse reads the command line and the environment. flag.ErrHelp: the usage was asked for, and is written to usage.
 func parse(args []string, env func(string) string, usage io.Writer) (options, error) {
-	o := options{self: types.NamespacedName{Namespace: env("POD_NAMESPACE"), Name: env("POD_NAME")}}
+	o := options{renewAfter: renewAfter, patience: patience, self: types.NamespacedName{Namespace: env("POD_NAMESPACE"), Name: env("POD_NAME")}}
 	flags := o.flags(env)
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {

@@ -3,32 +3,146 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"net/http"
+	"sync"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/reboot-operator/reboot-operator/agent/host"
 )
+
+// An agent that loses its rights, the API server or the bus is not Ready within a minute. Rights are checked when a watch
+// begins, so a watch lasts renewAfter and up to a third more; the renewal is the only request at rest. A connection that is
+// cut without a word is noticed by HTTP/2 after 45 seconds. What is back within patience was never away. What is left of the
+// minute is for the kubelet's probes.
+const (
+	renewAfter = 30 * time.Second
+	patience   = 10 * time.Second
+)
+
+// readiness reports whether the agent can do its work: it has read its Node, still watches it, and is connected to the
+// host's bus.
+type readiness struct {
+	listed    listed
+	node, bus *link
+}
+
+func newReadiness(now clock.PassiveClock, patience time.Duration) readiness {
+	return readiness{
+		listed: make(listed),
+		node:   &link{clock: now, patience: patience, to: "the API server: the watch of this agent's Node"},
+		bus:    &link{clock: now, patience: patience, to: "the host's system bus"},
+	}
+}
+
+// add registers the probes.
+func (r readiness) add(mgr manager.Manager) error {
+	return errors.Join(mgr.AddReadyzCheck("node-listed", r.listed.check), mgr.AddReadyzCheck("node-watched", r.node.check),
+		mgr.AddReadyzCheck("bus", r.bus.check), mgr.Add(r.listed))
+}
 
 // errNotListed is why an agent is not ready. What the API server answers instead is in its log, and nobody else's business.
 var errNotListed = errors.New("the API server has not listed this agent's Node yet; the agent's log says why")
 
-// readiness is closed when the caches are filled, and never opened again: a rollout of agents that may not read their Nodes
-// stops at the DaemonSet's maxUnavailable, and an API server that is away later makes no agent unready. It implements
-// manager.Runnable.
-type readiness chan struct{}
+// listed is closed when the caches are filled, and never opened again: a rollout of agents that may not read their Nodes
+// stops at the DaemonSet's maxUnavailable. It implements manager.Runnable.
+type listed chan struct{}
 
 // Start is called once.
-func (r readiness) Start(context.Context) error {
-	close(r)
+func (l listed) Start(context.Context) error {
+	close(l)
 	return nil
 }
 
-// NeedLeaderElection tells that it is started right after the caches.
-func (r readiness) NeedLeaderElection() bool { return false }
+// NeedLeaderElection reports that it is started right after the caches.
+func (l listed) NeedLeaderElection() bool { return false }
 
 // check implements healthz.Checker.
-func (r readiness) check(*http.Request) error {
+func (l listed) check(*http.Request) error {
 	select {
-	case <-r:
+	case <-l:
 		return nil
 	default:
 		return errNotListed
+	}
+}
+
+// link is a connection that should always be open.
+type link struct {
+	clock    clock.PassiveClock
+	patience time.Duration
+	// to is what it leads to.
+	to string
+
+	mu   sync.Mutex
+	open int
+	// lost is when the last one was closed. Zero: none was ever open.
+	lost time.Time
+}
+
+// opened counts a connection until closed is called, once or more often.
+func (l *link) opened() (closed func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open++
+	return sync.OnceFunc(func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.open--
+		l.lost = l.clock.Now()
+	})
+}
+
+// check implements healthz.Checker.
+func (l *link) check(*http.Request) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open > 0 || !l.lost.IsZero() && l.clock.Since(l.lost) < l.patience {
+		return nil
+	}
+	return fmt.Errorf("no connection to %s; the agent's log says why", l.to)
+}
+
+// connect follows the connections that it opens.
+func (l *link) connect(open host.Connect) host.Connect {
+	return func(ctx context.Context) (*dbus.Conn, error) {
+		conn, err := open(ctx)
+		if err != nil {
+			return nil, err
+		}
+		context.AfterFunc(conn.Context(), l.opened())
+		return conn, nil
+	}
+}
+
+// informer makes informers whose watch is renewed often, and follows it. A reflector begins a watch, or lists anew, right
+// after the watch before has ended.
+func (l *link) informer(renewAfter time.Duration) func(toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers) toolscache.SharedIndexInformer {
+	return func(lw toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+		server, ended := toolscache.ToListerWatcherWithContext(lw), func() {}
+		return toolscache.NewSharedIndexInformer(&toolscache.ListWatch{
+			ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+				ended()
+				return server.ListWithContext(ctx, options)
+			},
+			WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+				ended()
+				options.TimeoutSeconds = new(int64((renewAfter + rand.N(renewAfter/3)).Seconds()))
+				watching, err := server.WatchWithContext(ctx, options)
+				if err == nil {
+					ended = l.opened()
+				}
+				return watching, err
+			},
+		}, object, resync, indexers)
 	}
 }

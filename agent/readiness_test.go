@@ -1,42 +1,183 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"net/http"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	configagent "github.com/reboot-operator/reboot-operator/config/agent"
 	"github.com/reboot-operator/reboot-operator/hack/embedded"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
+
+// httpTimeout is how long HTTP/2 takes to notice that nobody answers, by the defaults of client-go.
+const httpTimeout = 45 * time.Second
+
+// TestReadiness_WithinAMinute: however a link is lost, the kubelet shows within a minute that the agent is not Ready.
+func TestReadiness_WithinAMinute(t *testing.T) {
+	var set appsv1.DaemonSet
+	if err := yaml.Unmarshal([]byte(configagent.Manifest()), &set); err != nil {
+		t.Fatal(err)
+	}
+	probe := set.Spec.Template.Spec.Containers[0].ReadinessProbe
+	probing := time.Duration(probe.PeriodSeconds*probe.FailureThreshold) * time.Second
+	for what, noticed := range map[string]time.Duration{
+		"rights are checked when a watch begins": renewAfter + renewAfter/3,
+		"a connection is cut without a word":     httpTimeout,
+	} {
+		if total := noticed + patience + probing; total > time.Minute {
+			t.Errorf("%s: shown after up to %s", what, total)
+		}
+	}
+}
+
+func TestLink(t *testing.T) {
+	now := testingclock.NewFakePassiveClock(time.Now())
+	after := func(d time.Duration) { now.SetTime(now.Now().Add(d)) }
+	link := newReadiness(now, patience).node
+	is := func(ready bool, when string) {
+		t.Helper()
+		if err := link.check(nil); (err == nil) != ready {
+			t.Errorf("%s: %v", when, err)
+		}
+	}
+	is(false, "never open")
+	after(time.Hour)
+	first := link.opened()
+	is(true, "open")
+	first()
+	is(true, "just closed")
+	after(patience - 1)
+	is(true, "closed for a moment")
+	after(1)
+	is(false, "closed for too long")
+	first()
+	second := link.opened()
+	is(true, "open again; what was closed is closed once")
+	third := link.opened()
+	second()
+	after(time.Hour)
+	is(true, "one of two is open: the end of the first came late")
+	third()
+	after(time.Minute)
+	is(false, "both closed")
+}
 
 var _ = Describe("The agent's probes", func() {
 	It("say that it lives, and is not ready before it has read its Node", func(ctx SpecContext) {
 		const nodes = "/api/v1/nodes"
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
-		port, err := embedded.FreePort(ctx)
-		Expect(err).NotTo(HaveOccurred())
-		at := fmt.Sprintf("127.0.0.1:%d", port)
+		at := probedAt(ctx)
 		m.requests.forbid(nodes, 0)
 		DeferCleanup(m.requests.forbid, "", 0) // it does not end before it has read its Node
 		m.start(ctx, "--health-probe-bind-address="+at)
 		Eventually(m.requests.len).Should(BeNumerically(">", 1), "lists that were refused")
 		Eventually(testenv.Probe).WithArguments(ctx, at, "/healthz").Should(Equal("200 ok"))
-		Expect(testenv.Probe(ctx, at, "/readyz")).To(HavePrefix("500 [-]node-listed failed"))
+		Expect(testenv.Probe(ctx, at, "/readyz")).To(HavePrefix("500 [-]"))
 		Expect(testenv.Probe(ctx, at, "/readyz/node-listed")).To(And(HavePrefix("500"), ContainSubstring(errNotListed.Error())))
 
 		By("being ready as soon as it may read it")
 		m.requests.forbid("", 0)
 		Eventually(testenv.Probe).WithArguments(ctx, at, "/readyz").Should(Equal("200 ok"))
 		m.shows(ctx, needOf, Equal("False UpToDate"))
+	})
 
-		By("staying so, whatever becomes of its rights")
-		m.requests.forbid(nodes, 0)
-		asked := m.requests.len()
-		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "a mark")
-		Eventually(m.requests.len).Should(BeNumerically(">", asked))
-		Expect(testenv.Probe(ctx, at, "/readyz")).To(Equal("200 ok"))
+	It("say that it is not ready while it has lost its rights, and ready when it has them again", func(ctx SpecContext) {
+		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m.hurried, m.tune = true, func(config *rest.Config) { config.Impersonate.UserName = m.name }
+		bind := grantAgent(ctx, m.name)
+		binding := bind()
+		at := probedAt(ctx)
+		m.start(ctx, "--health-probe-bind-address="+at, "--identity="+identityServiceAccount)
+		Eventually(testenv.Probe).WithArguments(ctx, at, "/readyz").Should(Equal("200 ok"))
+		Consistently(testenv.Probe, "5s").WithArguments(ctx, at, "/readyz").Should(Equal("200 ok"), "whenever the watch is renewed")
+
+		Expect(api.Delete(ctx, binding)).To(Succeed())
+		Eventually(testenv.Probe).WithArguments(ctx, at, "/readyz/node-watched").Should(
+			And(HavePrefix("500"), ContainSubstring("no connection to the API server")))
 		Expect(testenv.Probe(ctx, at, "/healthz")).To(Equal("200 ok"))
+		bind()
+		Eventually(testenv.Probe, "2m").WithArguments(ctx, at, "/readyz").Should(Equal("200 ok"))
+	})
+
+	It("say the same of an API server that is away", func(ctx SpecContext) {
+		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		var away atomic.Bool
+		m.hurried, m.tune = true, func(config *rest.Config) {
+			config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+				return roundTripper(func(request *http.Request) (*http.Response, error) {
+					if away.Load() {
+						return nil, syscall.ECONNREFUSED
+					}
+					return next.RoundTrip(request)
+				})
+			})
+		}
+		at := probedAt(ctx)
+		m.start(ctx, "--health-probe-bind-address="+at)
+		Eventually(testenv.Probe).WithArguments(ctx, at, "/readyz").Should(Equal("200 ok"))
+		away.Store(true)
+		Eventually(testenv.Probe).WithArguments(ctx, at, "/readyz").Should(HavePrefix("500"))
+		away.Store(false)
+		Eventually(testenv.Probe, "2m").WithArguments(ctx, at, "/readyz").Should(Equal("200 ok"))
+	})
+
+	It("say the same of the host's bus", func(ctx SpecContext) {
+		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m.hurried = true
+		at := probedAt(ctx)
+		m.start(ctx, "--health-probe-bind-address="+at)
+		Eventually(testenv.Probe).WithArguments(ctx, at, "/readyz").Should(Equal("200 ok"))
+		Expect(m.bus.Halt()).To(Succeed())
+		Eventually(testenv.Probe).WithArguments(ctx, at, "/readyz/bus").Should(
+			And(HavePrefix("500"), ContainSubstring("no connection to the host's system bus")))
+		Expect(m.bus.Restart()).To(Succeed())
+		Eventually(testenv.Probe, "2m").WithArguments(ctx, at, "/readyz").Should(Equal("200 ok"))
 	})
 })
+
+// probedAt is an address for an agent's probes.
+func probedAt(ctx context.Context) string {
+	GinkgoHelper()
+	port, err := embedded.FreePort(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	return fmt.Sprintf("127.0.0.1:%d", port)
+}
+
+// grantAgent makes a ClusterRole with what an agent does on Nodes, and returns what binds a user to it.
+func grantAgent(ctx context.Context, user string) (bind func() *rbacv1.ClusterRoleBinding) {
+	GinkgoHelper()
+	named := metav1.ObjectMeta{Name: "agent-" + user}
+	role := &rbacv1.ClusterRole{ObjectMeta: named, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"nodes", "nodes/status"}, Verbs: []string{"get", "list", "watch", "patch"}},
+	}}
+	Expect(api.Create(ctx, role)).To(Succeed())
+	return func() *rbacv1.ClusterRoleBinding {
+		GinkgoHelper()
+		binding := &rbacv1.ClusterRoleBinding{
+			ObjectMeta: named,
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+		}
+		Expect(api.Create(ctx, binding)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(client.IgnoreNotFound(api.Delete(ctx, binding))).To(Succeed())
+		})
+		return binding
+	}
+}
