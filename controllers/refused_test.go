@@ -29,34 +29,64 @@ func once(name string, err error) func(string) error {
 	}
 }
 
-// A write that came just after a heartbeat of the kubelet is made again: no event tells of heartbeats.
+// A write about a grant that comes just after a heartbeat of the kubelet is refused, and made again: it holds for what was
+// read alone, and no event announces heartbeats.
 func TestReconcile_TriesAgainAfterAHeartbeat(t *testing.T) {
-	for name, begin := range map[string]func(t *testing.T, s *server, node string){
-		"the node is back": func(t *testing.T, s *server, _ string) {
+	for name, tc := range map[string]struct {
+		begin func(t *testing.T, s *server, node string)
+		kept  bool // the slot
+	}{
+		"the node is back": {begin: func(t *testing.T, s *server, _ string) {
 			t.Helper()
 			s.comeBack(t)
-		},
-		"the grant is taken back": func(t *testing.T, s *server, node string) {
+		}},
+		"the grant is taken back": {begin: func(t *testing.T, s *server, node string) {
 			t.Helper()
 			paused := s.node(node)
 			paused.Annotations[v1alpha1.AnnotationPaused] = "true"
 			s.put(t, paused)
-		},
+		}},
+		"hooks begin": {kept: true, begin: func(t *testing.T, s *server, _ string) {
+			t.Helper()
+			s.policy.Spec.Hooks = &v1alpha1.Hooks{After: []v1alpha1.AnnotationKey{"example.com/ok"}}
+			s.comeBack(t)
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t, 2*needy, clock.RealClock{})
-			node := s.policy.Status.Grants[0].Node
-			begin(t, s, node)
-			s.fault = once(node, apierrors.NewConflict(corev1.Resource("nodes"), node, errors.New("a heartbeat was first")))
+			node, beats := s.policy.Status.Grants[0].Node, 0
+			tc.begin(t, s, node)
+			s.fault = func(written string) error {
+				if written == node && beats == 0 {
+					beats++
+					s.put(t, s.node(node))
+				}
+				return nil
+			}
 			result, err := s.reconciler.Reconcile(t.Context(), request(workers))
 			if err != nil || result.RequeueAfter != conflictPause {
 				t.Errorf("the next pass comes after %s (%v), want %s", result.RequeueAfter, err, conflictPause)
 			}
 			s.pass(t)
-			if e := s.policy.Status.Grants[0]; e.Node == node {
-				t.Errorf("the slot is kept: %+v", e)
+			if e := s.policy.Status.Grants[0]; (e.Node == node) != tc.kept {
+				t.Errorf("the slot is kept: %t, want %t: %+v", e.Node == node, tc.kept, e)
 			}
 		})
+	}
+}
+
+// A node that waits for the same reason as before has the message of now.
+func TestReconcile_WritesAMessageThatChanges(t *testing.T) {
+	s := newServer(t, 2*needy, clock.RealClock{})
+	waits := serverNode(2*slots, true, s.reconciler.Clock.Now()).Name
+	for _, reason := range []string{"holidays", "audit"} {
+		s.policy.Spec.Pause = &v1alpha1.Pause{Reason: reason}
+		for range 2 * needy / conditionsPerPass {
+			s.pass(t)
+		}
+		if got, want := permittedOf(s.node(waits)).Message, "policy workers is paused: "+reason; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
 }
 

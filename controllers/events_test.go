@@ -1,0 +1,145 @@
+package controllers
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+)
+
+// announcing is a reconciler with a recorder, and a state of one node that needs a reboot, under a policy of the test's name.
+func announcing(t *testing.T) (*RebootPolicyReconciler, *events.FakeRecorder, *state) {
+	t.Helper()
+	s := newState([]corev1.Node{*serverNode(1, true, time.Now())})
+	s.Policy = &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: t.Name()}}
+	zero(t.Name())
+	t.Cleanup(func() { forget(t.Name()) })
+	recorder := events.NewFakeRecorder(10)
+	return &RebootPolicyReconciler{Recorder: recorder}, recorder, s
+}
+
+// emitted are types and reasons of the events.
+func emitted(recorder *events.FakeRecorder) (all []string) {
+	for len(recorder.Events) > 0 {
+		words := strings.SplitN(<-recorder.Events, " ", 3)
+		all = append(all, words[0]+" "+words[1])
+	}
+	return all
+}
+
+// measured are the sums of a counter or histogram of a policy by the values of a label, without those that are 0.
+func measured(t *testing.T, name, policy, by string) map[string]float64 {
+	t.Helper()
+	families, err := metrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sums := map[string]float64{}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			labels := map[string]string{}
+			for _, label := range m.GetLabel() {
+				labels[label.GetName()] = label.GetValue()
+			}
+			if sum := m.GetCounter().GetValue() + m.GetHistogram().GetSampleSum(); family.GetName() == prefix+name && labels["policy"] == policy && sum != 0 {
+				sums[labels[by]] += sum
+			}
+		}
+	}
+	return sums
+}
+
+// TestExplained: which reasons need attention, on node and policy both, and as which failure a reboot counts.
+func TestExplained(t *testing.T) {
+	for reason, tc := range map[v1alpha1.Reason]struct {
+		events []string
+		counts map[string]float64
+	}{
+		v1alpha1.ReasonRebootTimedOut:   {[]string{"Warning RebootTimedOut", "Warning RebootTimedOut"}, map[string]float64{"timed_out": 1}},
+		v1alpha1.ReasonHookTimedOut:     {[]string{"Warning HookTimedOut", "Warning HookTimedOut"}, map[string]float64{"hook_failed": 1}},
+		v1alpha1.ReasonHookFailed:       {[]string{"Warning HookFailed", "Warning HookFailed"}, map[string]float64{"hook_failed": 1}},
+		v1alpha1.ReasonDrainTimedOut:    {[]string{"Warning DrainTimedOut", "Warning DrainTimedOut"}, map[string]float64{}},
+		v1alpha1.ReasonUndrainablePod:   {[]string{"Warning UndrainablePod", "Warning UndrainablePod"}, map[string]float64{}},
+		v1alpha1.ReasonBlockingPod:      {[]string{"Warning BlockingPod", "Warning BlockingPod"}, map[string]float64{}},
+		v1alpha1.ReasonPolicyConflict:   {[]string{"Warning PolicyConflict"}, map[string]float64{}},
+		v1alpha1.ReasonRecordUnreadable: {[]string{"Warning RecordUnreadable"}, map[string]float64{}},
+		v1alpha1.ReasonWindowClosed:     {nil, map[string]float64{}},
+		v1alpha1.ReasonBudgetExhausted:  {nil, map[string]float64{}},
+	} {
+		t.Run(string(reason), func(t *testing.T) {
+			r, recorder, s := announcing(t)
+			r.explained(s, s.nodes[0], plan.Decision{Node: s.nodes[0].Name, Reason: reason, Message: "why"})
+			if diff := cmp.Diff([]any{tc.events, tc.counts}, []any{emitted(recorder), measured(t, "reboots_total", t.Name(), "result")}); diff != "" {
+				t.Errorf("events and failures (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestPolicyEvents: what a written status announces, and whether somebody has to act.
+func TestPolicyEvents(t *testing.T) {
+	const yes, no, unset = metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionStatus("")
+	for name, tc := range map[string]struct {
+		kind       string
+		was, is    metav1.ConditionStatus
+		acceptedAs v1alpha1.Reason
+		want       []string
+	}{
+		"it halts":                 {kind: v1alpha1.ConditionHalted, was: no, is: yes, want: []string{"Warning Halted"}},
+		"it is resumed":            {kind: v1alpha1.ConditionHalted, was: yes, is: no, want: []string{"Normal Resumed"}},
+		"it stays halted":          {kind: v1alpha1.ConditionHalted, was: yes, is: yes},
+		"it is new":                {kind: v1alpha1.ConditionHalted, was: unset, is: no},
+		"a window opens":           {kind: v1alpha1.ConditionWindowOpen, was: no, is: yes, want: []string{"Normal WindowOpened"}},
+		"a window closes":          {kind: v1alpha1.ConditionWindowOpen, was: yes, is: no, want: []string{"Normal WindowClosed"}},
+		"another has its priority": {kind: v1alpha1.ConditionHalted, was: no, is: no, acceptedAs: v1alpha1.ReasonPolicyConflict, want: []string{"Warning PolicyConflict"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			with := func(status metav1.ConditionStatus, accepted v1alpha1.Reason) *v1alpha1.RebootPolicy {
+				p := &v1alpha1.RebootPolicy{}
+				p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionAccepted, Reason: string(accepted)}}
+				if status != unset {
+					p.Status.Conditions = append(p.Status.Conditions, metav1.Condition{Type: tc.kind, Status: status})
+				}
+				return p
+			}
+			r, recorder, _ := announcing(t)
+			r.policyEvents(with(tc.was, ""), with(tc.is, tc.acceptedAs))
+			if diff := cmp.Diff(tc.want, emitted(recorder)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			r.policyEvents(with(tc.is, tc.acceptedAs), with(tc.is, tc.acceptedAs))
+			if again := emitted(recorder); len(again) > 0 {
+				t.Errorf("without a change, too: %v", again)
+			}
+		})
+	}
+}
+
+// TestFinished: each phase of a reboot that succeeded is measured by itself.
+func TestFinished(t *testing.T) {
+	r, recorder, s := announcing(t)
+	at := func(seconds int) metav1.Time { return metav1.NewTime(time.Unix(int64(seconds), 0)) }
+	n, began := s.Nodes[0], at(100)
+	n.Grant = &v1alpha1.Grant{Need: v1alpha1.ReasonUpdateStaged}
+	n.Progress = &v1alpha1.Progress{DrainStartedAt: &began, At: at(130)}
+	n.MaintenanceSince, s.Now = at(200).Time, at(260).Time
+	r.finished(s, s.nodes[0], n, plan.Flight{}, true)
+	want := map[string]float64{"drain": 30, "reboot": 70, "settle": 60}
+	if diff := cmp.Diff(want, measured(t, "reboot_duration_seconds", t.Name(), "phase")); diff != "" {
+		t.Errorf("seconds (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]float64{"succeeded": 1}, measured(t, "reboots_total", t.Name(), "result")); diff != "" {
+		t.Errorf("results (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"Normal RebootSucceeded", "Normal RebootSucceeded", "Normal Uncordoned"}, emitted(recorder)); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
