@@ -59,6 +59,30 @@ func TestEngine_OneRealUpdateIsOneReport_Behaviours4And9And10(t *testing.T) {
 	}
 }
 
+// With repeated updates on, update_engine checks periodically while an update waits for its reboot.
+func TestEngine_APeriodicCheckWithdrawsNothing_Behaviour9(t *testing.T) {
+	for name, platform := range platforms {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			e := h.startHost(platform)
+			e.SetStatus(hosttest.COSNeedReboot("17800.147.54"))
+			h.run()
+			h.Expect(needed17800)
+			for range 3 {
+				h.Must(e.Emit(hosttest.COSStatus{Op: hosttest.COSCheckingForUpdate, Version: "0.0.0.0"}))
+				h.Must(e.Emit(hosttest.COSNeedReboot("17800.147.54")))
+			}
+			h.expectNothing()
+			h.Must(e.Emit(hosttest.COSStatus{Op: hosttest.COSCheckingForUpdate, Version: "0.0.0.0"}))
+			h.Must(e.Emit(hosttest.COSStatus{Op: hosttest.COSDownloading, Version: "17900.1.2"}))
+			h.Expect(upToDate)
+			h.Must(e.Emit(hosttest.COSStatus{Op: hosttest.COSFinalizing, Version: "17900.1.2"}))
+			h.Must(e.Emit(hosttest.COSNeedReboot("17900.1.2")))
+			h.Expect(needed17900)
+		})
+	}
+}
+
 func TestEngine_AnInstallIsNoNeed_Behaviour9(t *testing.T) {
 	install := hosttest.COSStatus{Op: hosttest.COSUpdatedNeedReboot, Version: "17800.147.54", IsInstall: true}
 	for name, platform := range map[string]hosttest.COSPlatform{

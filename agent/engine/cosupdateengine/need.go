@@ -36,14 +36,18 @@ func resumed(before engine.Report) state {
 }
 
 // next is the state after one more thing was heard. A need falls when the engine says something else, and not before: it
-// is in the boot loader, not in the engine's process, and outlives the engine and the bus.
+// is in the boot loader, not in the engine's process, and outlives the engine and the bus. That the engine checks for a newer
+// update says nothing about the one that is staged.
 func next(s state, in input) state {
 	if in.unreachable != "" {
 		s.unreachable = in.unreachable
 		return s
 	}
 	told := in.status
-	if s.status.needsReboot() && told.needsReboot() {
+	switch {
+	case s.status.needsReboot() && told.checks():
+		told = s.status
+	case s.status.needsReboot() && told.needsReboot():
 		// A restarted engine still needs the reboot and has forgotten the version.
 		told.version = cmp.Or(told.version, s.status.version)
 	}

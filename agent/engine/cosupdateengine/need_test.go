@@ -17,7 +17,9 @@ var (
 	need17800   = status{operation: opUpdatedNeedReboot, version: "17800.147.54"}
 	need17900   = status{operation: opUpdatedNeedReboot, version: "17900.1.2"}
 	installed   = status{operation: opUpdatedNeedReboot, version: "17800.147.54", install: true}
+	checking    = status{operation: 1}
 	downloading = status{operation: 3, version: "17900.1.2"}
+	finalizing  = status{operation: 5, version: "17900.1.2"}
 	failed      = status{operation: opReportingErrorEvent, version: "17900.1.2", attemptError: 37}
 	broken      = status{operation: opError}
 	deferred    = status{operation: opUpdatedButDeferred, version: "17900.1.2"}
@@ -87,6 +89,31 @@ func TestNeed(t *testing.T) {
 		"a need falls when the engine leaves it (behaviour 3)": {
 			inputs: []input{says(need17800), says(idle)}, want: upToDate,
 		},
+		"a check for a newer update withdraws nothing": {
+			inputs: []input{says(need17800), says(checking)}, want: needed17800,
+		},
+		"a check that finds none leaves what was there": {
+			inputs: []input{says(need17800), says(checking), says(needUnnamed)}, want: needed17800,
+		},
+		"a check after which the engine is idle withdraws the need": {
+			inputs: []input{says(need17800), says(checking), says(idle)}, want: upToDate,
+		},
+		"a check of an idle engine is no need": {inputs: []input{says(idle), says(checking)}, want: upToDate},
+		"a check of an engine that was gone is an answer": {
+			inputs: []input{says(idle), lost(gone), says(checking)}, want: upToDate,
+		},
+		"a download overwrites what was staged": {
+			inputs: []input{says(need17800), says(checking), says(downloading)}, want: upToDate,
+		},
+		"so does an update that is being finalized": {
+			inputs: []input{says(need17800), says(finalizing)}, want: upToDate,
+		},
+		"a newer update takes the place of an older one": {
+			inputs: []input{says(need17800), says(checking), says(downloading), says(finalizing), says(need17900)}, want: needed17900,
+		},
+		"a restarted agent keeps a need while the engine checks": {
+			before: needed17800, inputs: []input{says(checking)}, want: needed17800,
+		},
 		"an install under way is no need": {
 			// update_engine begins one only while it is idle, so nothing can be staged any more.
 			inputs: []input{says(need17800), says(installed)}, want: upToDate,
@@ -136,8 +163,8 @@ func TestNeed(t *testing.T) {
 	}
 }
 
-func TestNeed_IsWhatTheEngineSaidLast(t *testing.T) {
-	told := []status{idle, needUnnamed, need17800, need17900, installed, downloading, failed, broken, deferred}
+func TestNeed_IsWhatTheEngineSaidLastBesideItsChecks(t *testing.T) {
+	told := []status{idle, checking, needUnnamed, need17800, need17900, installed, downloading, finalizing, failed, broken, deferred}
 	rapid.Check(t, func(t *rapid.T) {
 		s := resumed(engine.Report{})
 		want := false
@@ -145,7 +172,7 @@ func TestNeed_IsWhatTheEngineSaidLast(t *testing.T) {
 			in := lost(gone)
 			if rapid.Bool().Draw(t, "reachable") {
 				in = says(rapid.SampledFrom(told).Draw(t, "status"))
-				want = in.status.needsReboot()
+				want = in.status.needsReboot() || want && in.status == checking
 			}
 			s = next(s, in)
 			if next(s, in) != s {

@@ -12,9 +12,11 @@ import (
 type operation int32
 
 const (
-	// The first and the last one. What lies between them and is not named here says only that nothing is staged.
+	// The first and the last one. What lies between them and is not named here says only that nothing is staged: a download
+	// overwrites what was.
 	opError               operation = -1
 	opIdle                operation = 0
+	opCheckingForUpdate   operation = 1
 	opUpdatedNeedReboot   operation = 6
 	opReportingErrorEvent operation = 7
 	opUpdatedButDeferred  operation = 12
@@ -50,6 +52,10 @@ type status struct {
 }
 
 func (s status) needsReboot() bool { return s.operation == opUpdatedNeedReboot && !s.install }
+
+// checks reports whether update_engine asks its server for an update of the system. With repeated updates on it does so
+// while one waits for its reboot, which it says again afterwards.
+func (s status) checks() bool { return s.operation == opCheckingForUpdate && !s.install }
 
 // decodePlain reads the body of GetStatus and StatusUpdate, which cannot tell installs and errors.
 func decodePlain(body []any) (status, error) {
