@@ -42,6 +42,13 @@ func (c *cluster) administrator() *actor {
 	return actorOf(rest.CopyConfig(c.config))
 }
 
+// impersonated is the administrator's config, who acts as somebody else.
+func (c *cluster) impersonated(user string, groups ...string) *rest.Config {
+	config := rest.CopyConfig(c.config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
+	return config
+}
+
 func actorOf(config *rest.Config) *actor {
 	GinkgoHelper()
 	config.QPS = -1

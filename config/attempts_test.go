@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -153,8 +154,15 @@ func getPolicy(ctx context.Context, c kubernetes.Interface) error {
 }
 
 func patchPolicy(ctx context.Context, c kubernetes.Interface) error {
-	return c.Discovery().RESTClient().Patch(types.MergePatchType).AbsPath(policyPath).
-		Param("dryRun", metav1.DryRunAll).Body([]byte(`{"spec":{"mode":"DryRun"}}`)).Do(ctx).Error()
+	return mergeIntoPolicy(`{"spec":{"mode":"DryRun"}}`)(ctx, c)
+}
+
+// mergeIntoPolicy merges a patch into the policy.
+func mergeIntoPolicy(patch string) attempt {
+	return func(ctx context.Context, c kubernetes.Interface) error {
+		return c.Discovery().RESTClient().Patch(types.MergePatchType).AbsPath(policyPath).
+			Param("dryRun", metav1.DryRunAll).Body([]byte(patch)).Do(ctx).Error()
+	}
 }
 
 // selector selects the value, or everything where it is "".
@@ -163,6 +171,12 @@ func selector(field, value string) string {
 		return ""
 	}
 	return field + "=" + value
+}
+
+// expectForbidden waits for the API server to have an admission policy that was just made.
+func expectForbidden(ctx context.Context, c kubernetes.Interface, try attempt) {
+	GinkgoHelper()
+	Eventually(ctx, func() error { return try(ctx, c) }).WithTimeout(10 * time.Second).Should(Satisfy(apierrors.IsForbidden))
 }
 
 // expectAllowed waits for the API server's own caches: of roles, nodes and pods that were just made.

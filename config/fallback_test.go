@@ -5,9 +5,9 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/types"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 )
 
 // Behaviour 55 on Kubernetes 1.30 to 1.35: plain RBAC, with admission policies as the fence.
@@ -21,10 +21,6 @@ var _ = Describe("identity serviceaccount (config/overlays/rbac-fallback) (behav
 		c   *cluster
 		who map[string]*actor
 	)
-
-	condition := func(kind string) object {
-		return object{"status": object{"conditions": []object{{"type": kind, "status": "False", "reason": "Said"}}}}
-	}
 
 	BeforeAll(func(ctx SpecContext) {
 		c = start(ctx, "config/overlays/rbac-fallback")
@@ -80,8 +76,11 @@ var _ = Describe("identity serviceaccount (config/overlays/rbac-fallback) (behav
 		Entry("a progress that is not true, on the own node", patchNode("n1", forgedProgress)),
 	)
 
-	DescribeTable("refuses, with a sentence that says why", func(ctx SpecContext, as string, try attempt, why string) {
-		Expect(try(ctx, who[as])).To(And(Satisfy(apierrors.IsForbidden), MatchError(ContainSubstring(why))))
+	DescribeTable("refuses, with a sentence that says why", func(ctx SpecContext, as string, try attempt, why any) {
+		if sentence, ok := why.(string); ok {
+			why = ContainSubstring(sentence)
+		}
+		Expect(try(ctx, who[as])).To(And(Satisfy(apierrors.IsForbidden), MatchError(why)))
 		keep(sectionFallback, as, who[as])
 	},
 		Entry("cordoning another node", agent, patchNode("n2", cordon),
@@ -91,7 +90,7 @@ var _ = Describe("identity serviceaccount (config/overlays/rbac-fallback) (behav
 		Entry("a progress that is not true, on another node", agent, patchNode("n2", forgedProgress),
 			"the agent of node n1 may not write node n2"),
 		Entry("a grant that nobody gave, on another node", agent, patchNode("n2", forgedGrant),
-			"the agent of node n1 may not write node n2"),
+			orGrant("the agent of node n1 may not write node n2")),
 		Entry("cordoning", unbound, patchNode("n1", cordon),
 			"the token names no node: an agent needs a token bound to its pod (Kubernetes 1.30 or later)"),
 		Entry("deleting another node's pod", agent, deletePodOf("n2"),
@@ -103,11 +102,11 @@ var _ = Describe("identity serviceaccount (config/overlays/rbac-fallback) (behav
 		Entry("removing a label that is there", agent, patchNode("n1", labelled("zone", nil)),
 			"an agent may only change its own labels"),
 		Entry("the manager's label, by the status", agent, patchNode("n1", labelled("reboot-operator.io/after-reboot", "true"), "status"),
-			"an agent may only change its own labels"),
+			orGrant("an agent may only change its own labels")),
 		Entry("granting itself a reboot", agent, patchNode("n1", annotated("reboot-operator.io/grant", "{}")),
-			"an agent may only change its own annotations"),
+			orGrant("an agent may only change its own annotations")),
 		Entry("granting itself a reboot, by the status", agent, patchNode("n1", annotated("reboot-operator.io/grant", "{}"), "status"),
-			"an agent may only change its own annotations"),
+			orGrant("an agent may only change its own annotations")),
 		Entry("asking for a reboot in an administrator's name", agent, patchNode("n1", annotated("reboot-operator.io/reboot-requested", "me")),
 			"an agent may only change its own annotations"),
 		Entry("dropping a need in an administrator's name", agent, patchNode("n1", annotated("reboot-operator.io/forget-need", "me")),
@@ -122,9 +121,9 @@ var _ = Describe("identity serviceaccount (config/overlays/rbac-fallback) (behav
 			"of the status an agent may only change conditions"),
 		Entry("its capacity", agent, patchNode("n1", object{"status": object{"capacity": object{"pods": "1000"}}}, "status"),
 			"of the status an agent may only change conditions"),
-		Entry("the kubelet's condition", agent, patchNode("n1", condition("Ready"), "status"),
+		Entry("the kubelet's condition", agent, patchNode("n1", conditioned("Ready"), "status"),
 			"an agent may only change its own conditions"),
-		Entry("the manager's condition", agent, patchNode("n1", condition("RebootPermitted"), "status"),
+		Entry("the manager's condition", agent, patchNode("n1", conditioned("RebootPermitted"), "status"),
 			"an agent may only change its own conditions"),
 		Entry("removing the kubelet's condition", agent, patchNode("n1", object{"status": object{
 			"conditions": []object{{"type": "Ready", "$patch": "delete"}},
@@ -152,7 +151,7 @@ var _ = Describe("identity serviceaccount (config/overlays/rbac-fallback) (behav
 		_, err := c.kubectl(ctx, "patch", "node", "n1", "--subresource=status", "--type=strategic",
 			`--patch={"status":{"conditions":[{"type":"RebootPermitted","status":"True","reason":"Granted"}]}}`)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(patchNode("n1", condition("RebootPermitted"), "status")(ctx, who[agent])).To(Satisfy(apierrors.IsForbidden))
+		Expect(patchNode("n1", conditioned("RebootPermitted"), "status")(ctx, who[agent])).To(Satisfy(apierrors.IsForbidden))
 		expectAllowed(ctx, who[agent], patchNode("n1", object{"status": object{
 			"conditions": []object{{"type": "RebootPermitted", "$patch": "delete"}},
 		}}, "status"))
@@ -176,15 +175,19 @@ var _ = Describe("identity serviceaccount (config/overlays/rbac-fallback) (behav
 		Expect(err).To(MatchError(ContainSubstring("an agent may only update its Node and its status")))
 	})
 
-	It("holds in whatever namespace it is deployed", func(ctx SpecContext) {
-		config := rest.CopyConfig(c.config)
-		config.Impersonate = rest.ImpersonationConfig{
-			UserName: "system:serviceaccount:infra:" + agentAccount, Groups: []string{"system:masters"},
-			Extra: map[string][]string{"authentication.kubernetes.io/node-name": {"n1"}},
-		}
+	DescribeTable("holds wherever it is deployed", func(ctx SpecContext, user string) {
+		config := c.impersonated(user, "system:masters")
+		config.Impersonate.Extra = map[string][]string{"authentication.kubernetes.io/node-name": {"n1"}}
 		elsewhere := actorOf(config)
 		expectAllowed(ctx, elsewhere, patchNode("n1", cordon))
 		Expect(patchNode("n2", cordon)(ctx, elsewhere)).To(MatchError(ContainSubstring("may not write node n2")))
 		Expect(deletePodOf("n2")(ctx, elsewhere)).To(MatchError(ContainSubstring("may not delete a pod of another node")))
-	})
+	},
+		Entry("in another namespace", "system:serviceaccount:infra:reboot-operator-agent"),
+	)
 })
+
+// orGrant matches the sentence, or that of the policy which keeps what the manager writes: either may refuse first.
+func orGrant(sentence string) types.GomegaMatcher {
+	return Or(ContainSubstring(sentence), ContainSubstring("may not write what the manager writes on a Node"))
+}

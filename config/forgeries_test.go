@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"context"
+	"maps"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -11,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
 // What is not true, or not for the one who writes it to say.
@@ -20,10 +23,71 @@ var (
 	forgedProgress = annotated("reboot-operator.io/progress",
 		`{"seq":9,"phase":"Rebooting","bootID":"b1","at":"2026-11-21T00:00:00Z"}`)
 	forgedRequest    = annotated("reboot-operator.io/reboot-requested", "me")
+	forgedNeed       = object{"status": object{"conditions": []object{{"type": "RebootRequired", "status": "True", "reason": "UpdateStaged"}}}}
 	forgedBoot       = object{"status": object{"nodeInfo": object{"bootID": "b2"}}}
 	forgedRole       = labelled("node-role.kubernetes.io/control-plane", "")
 	forgedRestricted = labelled("node-restriction.kubernetes.io/pool", "secret")
 )
+
+// What the manager writes, and what only looks like it.
+var (
+	owner   = []object{{"apiVersion": "v1", "kind": "ConfigMap", "name": "gone", "uid": "8d1f2c3e-0000-4000-8000-000000000000"}}
+	owned   = object{"metadata": object{"ownerReferences": owner}}
+	granted = object{
+		"metadata": object{"annotations": object{
+			"reboot-operator.io/grant": "{}", "reboot-operator.io/preflight": "{}",
+			"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true", "karpenter.sh/do-not-disrupt": "true",
+		}},
+		"status": conditioned("RebootPermitted")["status"],
+	}
+	askedHooks = object{"metadata": object{
+		"labels":      object{"reboot-operator.io/before-reboot": "true"},
+		"annotations": object{"reboot-operator.io/hooks": `{"seq":9,"stage":"Before","hooks":["example.com/ok"]}`, "example.com/ok": nil},
+	}}
+	endedHooks = object{"metadata": object{
+		"labels":      object{"reboot-operator.io/before-reboot": nil},
+		"annotations": object{"reboot-operator.io/hooks": nil, "example.com/ok": nil},
+	}}
+)
+
+const ownedPolicy = `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"gone","uid":"8d1f2c3e-0000-4000-8000-000000000000"}]}}`
+
+// tainted sets the taints that every node here has from others (the API server adds one to each new Node), and more.
+func tainted(more ...object) object {
+	return object{"spec": object{"taints": append([]object{
+		{"key": "dedicated", "value": "db", "effect": "NoSchedule"}, {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"},
+	}, more...)}}
+}
+
+// calledHook names an annotation among the hooks that are asked, and takes it away.
+func calledHook(key string) object {
+	return object{"metadata": object{"annotations": object{"reboot-operator.io/hooks": `{"hooks":["` + key + `"]}`, key: nil}}}
+}
+
+func pending(effect string) object {
+	return object{"key": "reboot-operator.io/reboot-pending", "effect": effect}
+}
+
+// conditioned sets a condition.
+func conditioned(kind string) object {
+	return object{"status": object{"conditions": []object{{"type": kind, "status": "False", "reason": "Said"}}}}
+}
+
+// createNodeWithRecord makes node n4: cordoned, with hooks that run, and with annotations of others.
+func (c *cluster) createNodeWithRecord(ctx context.Context) {
+	GinkgoHelper()
+	node := makeNode("n4")
+	node.Spec.Unschedulable = true
+	node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: v1alpha1.TaintPending, Effect: corev1.TaintEffectPreferNoSchedule})
+	maps.Copy(node.Annotations, map[string]string{
+		v1alpha1.AnnotationGrant: "{}", v1alpha1.AnnotationProgress: "{}",
+		v1alpha1.AnnotationHooks: `{"seq":9,"stage":"Before","hooks":["example.com/ok"]}`, "example.com/ok": "true",
+		"example.com/other": "x", "csi.volume.kubernetes.io/nodeid": "{}",
+	})
+	node.Labels[v1alpha1.LabelBeforeReboot] = "true"
+	_, err := c.admin.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+}
 
 func annotated(key string, value any) object {
 	return object{"metadata": object{"annotations": object{key: value}}}

@@ -55,6 +55,7 @@ var _ = Describe("identity node (constrained impersonation) (behaviour 55)", Ord
 		expectAllowed(ctx, who[node1], getNode("n1"))
 		expectAllowed(ctx, who[node1], evictPodOf("n1"))
 		expectAllowed(ctx, who[itself], getPolicy)
+		expectForbidden(ctx, who[node1], patchNode("n1", forgedGrant))
 	})
 
 	DescribeTable("allows", func(ctx SpecContext, as string, try attempt) {
@@ -76,7 +77,6 @@ var _ = Describe("identity node (constrained impersonation) (behaviour 55)", Ord
 		Entry("reading the volume that lives with an own pod", node1, getVolume("db-n1-scratch")),
 		Entry("writing an event", node1, attempt(createEvent)),
 		// What a kubelet may, and so whoever has the token: it is the same machine's.
-		Entry("a grant that nobody gave, on the own node", node1, patchNode("n1", forgedGrant)),
 		Entry("a progress that is not true, on the own node", node1, patchNode("n1", forgedProgress)),
 		Entry("another boot ID of the own node", node1, patchNode("n1", forgedBoot, "status")),
 		Entry("an administrator's word on the own node", node1, patchNode("n1", forgedRequest)),
@@ -95,6 +95,9 @@ var _ = Describe("identity node (constrained impersonation) (behaviour 55)", Ord
 		Entry("cordoning another node", node1, patchNode("n2", cordon)),
 		Entry("reporting on another node", node1, patchNode("n2", report, "status")),
 		Entry("a grant that nobody gave, on another node", node1, patchNode("n2", forgedGrant)),
+		Entry("a grant that nobody gave, on the own node", node1, patchNode("n1", forgedGrant)),
+		Entry("a grant that nobody gave, on the own node, by the status", node1, patchNode("n1", forgedGrant, "status")),
+		Entry("the manager's label, on the own node", node1, patchNode("n1", labelled("reboot-operator.io/after-reboot", "true"))),
 		Entry("another boot ID of another node", node1, patchNode("n2", forgedBoot, "status")),
 		Entry("a label that schedules by role", node1, patchNode("n1", forgedRole)),
 		Entry("a label that is reserved", node1, patchNode("n1", forgedRestricted)),

@@ -22,6 +22,7 @@ const (
 	sectionManager      = "The manager's token"
 	sectionManageAgents = "The manager's token where the manager brings the agents"
 	sectionStranger     = "The token of any other pod"
+	sectionRecord       = "A token that may patch Nodes"
 	sectionLevels       = "Pod Security"
 )
 
@@ -31,6 +32,7 @@ var sections = []struct{ heading, about string }{
 	{sectionManager, "`config/default`. Policy `p` has `maxUnavailable: 1`, and its ledger one entry."},
 	{sectionManageAgents, "`config/overlays/manage-agents`: only what differs from the above."},
 	{sectionStranger, "A pod of namespace `default` with the ServiceAccount that every pod gets."},
+	{sectionRecord, "`config/default`. node-problem-detector may patch the status of Nodes, an autoscaler may create Nodes and patch all of them; the others have the ClusterRole of that name. Node n4 has a record."},
 	{sectionLevels, "The pods of `config/default` in namespaces that enforce each level."},
 }
 

@@ -8,14 +8,17 @@ import (
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/types"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
 
-// A stolen token of the manager: it marks every node, and can neither touch a pod nor forge more than the ledger takes.
+// A stolen token of the manager: it grants every node, writes nothing of a Node or a policy that is not the
+// manager's, and can neither touch a pod nor forge more than the ledger takes.
 var _ = Describe("the manager's token", Ordered, ContinueOnFailure, func() {
 	const manager = "manager"
 	var token string
@@ -24,7 +27,9 @@ var _ = Describe("the manager's token", Ordered, ContinueOnFailure, func() {
 	BeforeAll(func(ctx SpecContext) {
 		token = shipped.tokenOf(ctx, managerAccount, nil)
 		it = shipped.as(token, "")
-		expectAllowed(ctx, it, patchNode("n1", cordon))
+		expectAllowed(ctx, it, patchNode("n1", forgedGrant))
+		expectForbidden(ctx, it, patchNode("n2", owned))
+		expectForbidden(ctx, it, patchPolicy)
 		// The ledger as the manager leaves it: full.
 		for _, patch := range []string{`{"status":{"seq":8,"limit":1}}`, `{"status":{"grants":[` + entryOf("n1", "8") + `]}}`} {
 			Expect(updateLedger(ctx, it, patch)).To(Succeed())
@@ -36,12 +41,17 @@ var _ = Describe("the manager's token", Ordered, ContinueOnFailure, func() {
 		keep(sectionManager, manager, it)
 	},
 		Entry("watching all nodes", watchNodes("")),
-		Entry("cordoning any node", patchNode("n2", cordon)),
 		Entry("a grant on any node, with or without a ledger", patchNode("n2", forgedGrant)),
-		Entry("a taint on any node", patchNode("n2", taint)),
-		Entry("a condition on any node", patchNode("n2", report, "status")),
+		Entry("a grant on any node, by the status, with the condition and the annotations of autoscalers", patchNode("n2", granted, "status")),
+		Entry("the taint of nodes that wait", patchNode("n2", tainted(pending("PreferNoSchedule")))),
+		Entry("taking that taint away", patchNode("n4", tainted())),
+		Entry("uncordoning any node", patchNode("n4", object{"spec": object{"unschedulable": nil}})),
+		Entry("asking hooks, whose last answers go", patchNode("n2", askedHooks, "status")),
+		Entry("the end of hooks, whose answers go", patchNode("n4", endedHooks, "status")),
+		Entry("its condition", patchNode("n2", conditioned("RebootPermitted"), "status")),
 		Entry("watching policies", attempt(watchPolicies)),
-		Entry("changing a policy, more than it needs (finalizer, resume)", attempt(patchPolicy)),
+		Entry("its finalizer on a policy", mergeIntoPolicy(`{"metadata":{"finalizers":["reboot-operator.io/grants"]}}`)),
+		Entry("taking the resume annotation from a policy", mergeIntoPolicy(`{"metadata":{"annotations":{"reboot-operator.io/resume":null}}}`)),
 		Entry("a release in the ledger", writeLedger(`{"status":{"grants":[]}}`)),
 		Entry("writing an event", attempt(createEvent)),
 		Entry("its own lease", leaseIn(namespace)),
@@ -85,6 +95,57 @@ var _ = Describe("the manager's token", Ordered, ContinueOnFailure, func() {
 		Entry("widening a role", attempt(widenRole)),
 	)
 
+	const (
+		labels      = "the manager may only change its own labels"
+		annotations = "the manager may only change its own annotations"
+		removed     = "the manager may only remove its own annotations and the answers of hooks"
+		meta        = "the manager may not change finalizers or ownerReferences"
+		spec        = "of the spec the manager may only remove the cordon"
+		status      = "of the status the manager may only change conditions"
+		conditions  = "the manager may only change condition RebootPermitted"
+		polSpec     = "the manager may not change spec, labels or ownerReferences of a RebootPolicy"
+	)
+
+	DescribeTable("refuses, with a sentence that says why", func(ctx SpecContext, try attempt, why any) {
+		if sentence, ok := why.(string); ok {
+			why = ContainSubstring(sentence)
+		}
+		Expect(try(ctx, it)).To(And(Satisfy(apierrors.IsForbidden), MatchError(why)))
+		keep(sectionManager, manager, it)
+	},
+		Entry("cordoning any node", patchNode("n2", object{"spec": object{"unschedulable": true}}), spec),
+		Entry("a taint that evicts pods", patchNode("n2", tainted(object{"key": "x", "effect": "NoExecute"})), spec),
+		Entry("its taint with an effect that evicts pods", patchNode("n2", tainted(pending("NoExecute"))), spec),
+		Entry("taking another's taint away", patchNode("n2", object{"spec": object{"taints": nil}}), spec),
+		Entry("the pod network of a node", patchNode("n2", object{"spec": object{"podCIDR": "10.9.0.0/24", "podCIDRs": []string{"10.9.0.0/24"}}}), spec),
+		Entry("the provider's ID of a node", patchNode("n2", object{"spec": object{"providerID": "aws://1"}}), spec),
+		Entry("an owner of a node, with whom it would be deleted", patchNode("n2", owned), meta),
+		Entry("an owner of a node, by the status", patchNode("n2", owned, "status"), meta),
+		Entry("a finalizer on a node", patchNode("n2", object{"metadata": object{"finalizers": []string{"example.com/mine"}}}), meta),
+		Entry("a label that schedules by role", patchNode("n2", forgedRole), labels),
+		Entry("a label that schedules by role, by the status", patchNode("n2", forgedRole, "status"), labels),
+		Entry("taking a label away", patchNode("n2", labelled("zone", nil)), labels),
+		Entry("the agent's label", patchNode("n2", labelled("reboot-operator.io/reboot-required", "true")), orReport(labels)),
+		Entry("the agent's progress", patchNode("n2", forgedProgress), orReport(annotations)),
+		Entry("asking for a reboot in an administrator's name", patchNode("n2", forgedRequest), annotations),
+		Entry("taking an administrator's annotation away", patchNode("n4", annotated("reboot-operator.io/reboot-requested", nil)), removed),
+		Entry("taking an annotation away that no hook answers by", patchNode("n4", annotated("example.com/other", nil)), removed),
+		Entry("calling another's annotation a hook, and taking it away", patchNode("n4", calledHook("csi.volume.kubernetes.io/nodeid")), removed),
+		Entry("calling an administrator's annotation a hook, and taking it away", patchNode("n4", calledHook("reboot-operator.io/reboot-requested")), removed),
+		Entry("the address of a kubelet", patchNode("n2", object{"status": object{"addresses": []object{{"type": "InternalIP", "address": "192.0.2.1"}}}}, "status"), status),
+		Entry("the port of a kubelet", patchNode("n2", object{"status": object{"daemonEndpoints": object{"kubeletEndpoint": object{"Port": 1}}}}, "status"), status),
+		Entry("the capacity of a node", patchNode("n2", object{"status": object{"capacity": object{"pods": "1000"}}}, "status"), status),
+		Entry("what pods may use of a node", patchNode("n2", object{"status": object{"allocatable": object{"pods": "0"}}}, "status"), status),
+		Entry("another boot ID of a node", patchNode("n2", forgedBoot, "status"), status),
+		Entry("the kubelet's condition", patchNode("n2", conditioned("Ready"), "status"), conditions),
+		Entry("the agent's condition", patchNode("n2", forgedNeed, "status"), conditions),
+		Entry("changing a policy's spec", attempt(patchPolicy), polSpec),
+		Entry("ending a halt", mergeIntoPolicy(`{"metadata":{"annotations":{"reboot-operator.io/resume":"me"}}}`), "of a RebootPolicy's annotations the manager may only remove reboot-operator.io/resume"),
+		Entry("a label on a policy", mergeIntoPolicy(`{"metadata":{"labels":{"team":"x"}}}`), polSpec),
+		Entry("an owner of a policy, with whom it would be deleted", mergeIntoPolicy(ownedPolicy), polSpec),
+		Entry("another's finalizer on a policy", mergeIntoPolicy(`{"metadata":{"finalizers":["example.com/mine"]}}`), "the manager may only change its own finalizer"),
+	)
+
 	DescribeTable("is not to be had by", func(ctx SpecContext, whom rest.ImpersonationConfig) {
 		a := shipped.impersonating(token, whom)
 		Expect(getNode("n1")(ctx, a)).To(HaveOccurred())
@@ -95,10 +156,28 @@ var _ = Describe("the manager's token", Ordered, ContinueOnFailure, func() {
 		Entry("being in system:masters", rest.ImpersonationConfig{UserName: "me", Groups: []string{"system:masters"}}),
 	)
 
+	DescribeTable("is held wherever the manager is deployed", func(ctx SpecContext, user string) {
+		const role = "reboot-operator-manager"
+		_, err := shipped.kubectl(ctx, "create", "clusterrolebinding", strings.ReplaceAll(user, ":", "-"), "--clusterrole="+role, "--user="+user)
+		Expect(err).NotTo(HaveOccurred())
+		elsewhere := actorOf(shipped.impersonated(user))
+		expectAllowed(ctx, elsewhere, patchNode("n2", forgedGrant))
+		Expect(patchNode("n2", owned)(ctx, elsewhere)).To(MatchError(ContainSubstring("the manager may not change finalizers or ownerReferences")))
+		Expect(patchPolicy(ctx, elsewhere)).To(MatchError(ContainSubstring("the manager may not change spec")))
+	},
+		Entry("in another namespace", "system:serviceaccount:infra:reboot-operator-manager"),
+		Entry("with a prefix", "system:serviceaccount:reboot-operator-system:x-reboot-operator-manager"),
+	)
+
 	It("holds for every verb of every resource", func(ctx SpecContext) {
 		shipped.keepEverything(ctx, sectionManager, manager, it, strings.ReplaceAll(mighty, "secrets", "secrets.* in kube-system|(list|watch|create|update|patch|delete).* secrets")+"|pods|^delete|daemonsets")
 	})
 })
+
+// orReport matches the sentence, or that of the policy which keeps what the agents write: either may refuse first.
+func orReport(sentence string) types.GomegaMatcher {
+	return Or(ContainSubstring(sentence), ContainSubstring("it takes verb report on noderecords.reboot-operator.io"))
+}
 
 // writeLedger tries to write the ledger as the manager does, as a whole.
 func writeLedger(change string) attempt {

@@ -54,6 +54,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	shipped = start(ctx, "config/default")
 	shipped.createPolicy(ctx)
 	shipped.createMountedSecret(ctx)
+	shipped.createNodeWithRecord(ctx)
 })
 
 // start starts an API server, applies the folder, and puts an agent's pod and a database on each of the nodes n1 and n2.
@@ -172,7 +173,7 @@ func (c *cluster) tokenOf(ctx context.Context, account string, pod *corev1.Pod) 
 
 func (c *cluster) createPolicy(ctx context.Context) {
 	GinkgoHelper()
-	body := `{"apiVersion":"reboot-operator.io/v1alpha1","kind":"RebootPolicy","metadata":{"name":"p"}}`
+	body := `{"apiVersion":"reboot-operator.io/v1alpha1","kind":"RebootPolicy","metadata":{"name":"p","annotations":{"reboot-operator.io/resume":"a test"}}}`
 	Expect(c.admin.Discovery().RESTClient().Post().AbsPath(path.Dir(policyPath)).
 		SetHeader("Content-Type", "application/json").Body([]byte(body)).Do(ctx).Error()).To(Succeed())
 }

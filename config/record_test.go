@@ -1,0 +1,163 @@
+package config_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
+)
+
+// Whoever may patch Nodes, or only their status, writes nothing of the operator's record.
+var _ = Describe("the record on Nodes", Ordered, ContinueOnFailure, func() {
+	const (
+		detector   = "node-problem-detector"
+		autoscaler = "an autoscaler"
+		operator   = "reboot-operator-fleet-operator"
+		editor     = "reboot-operator-record-editor"
+		admin      = "cluster-admin"
+	)
+	var who map[string]*actor
+
+	BeforeAll(func(ctx SpecContext) {
+		nodes := func(resource string, verbs ...string) rbacv1.PolicyRule {
+			return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{resource}, Verbs: verbs}
+		}
+		shipped.createClusterRole(ctx, "detector", nodes("nodes", "get"), nodes("nodes/status", "patch"))
+		shipped.createClusterRole(ctx, "autoscaler", nodes("nodes", "get", "create", "update", "patch"))
+		who = map[string]*actor{
+			detector: shipped.accountWith(ctx, "detector"), autoscaler: shipped.accountWith(ctx, "autoscaler"),
+			operator: shipped.accountWith(ctx, operator), editor: shipped.accountWith(ctx, editor),
+			admin: shipped.accountWith(ctx, admin),
+		}
+		// From here on roles and policies have arrived in the API server.
+		expectAllowed(ctx, who[detector], patchNode("n4", conditioned("KernelDeadlock"), "status"))
+		for _, name := range []string{autoscaler, operator, editor, admin} {
+			expectAllowed(ctx, who[name], patchNode("n4", annotated("example.com/other", "y")))
+		}
+		for _, key := range []string{v1alpha1.AnnotationGrant, v1alpha1.AnnotationProgress} {
+			expectForbidden(ctx, who[detector], patchNode("n4", annotated(key, "{\"seq\":1}"), "status"))
+		}
+	})
+
+	DescribeTable("allows", func(ctx SpecContext, as string, try attempt) {
+		expectAllowed(ctx, who[as], try)
+		keep(sectionRecord, as, who[as])
+	},
+		Entry("a condition of its own", detector, patchNode("n4", conditioned("KernelDeadlock"), "status")),
+		Entry("an annotation of its own", detector, patchNode("n4", annotated("example.com/other", "y"), "status")),
+		// What remains open: the keys of administrators, and conditions.
+		Entry("asking for a reboot", detector, patchNode("n4", forgedRequest, "status")),
+		Entry("a need that is not true", detector, patchNode("n4", forgedNeed, "status")),
+		Entry("making a node", autoscaler, attempt(createNode)),
+		Entry("cordoning a node", autoscaler, patchNode("n2", object{"spec": object{"unschedulable": true}})),
+		Entry("asking for a reboot", operator, patchNode("n4", forgedRequest)),
+		Entry("pausing a node", operator, patchNode("n4", annotated("reboot-operator.io/paused", "true"))),
+		Entry("taking a broken grant away", editor, patchNode("n4", annotated(v1alpha1.AnnotationGrant, nil))),
+		Entry("taking a broken progress away", editor, patchNode("n4", annotated(v1alpha1.AnnotationProgress, nil))),
+		Entry("taking a broken grant away", admin, patchNode("n4", annotated(v1alpha1.AnnotationGrant, nil))),
+		Entry("taking a broken progress away", admin, patchNode("n4", annotated(v1alpha1.AnnotationProgress, nil))),
+	)
+
+	DescribeTable("refuses, with a sentence that says why", func(ctx SpecContext, as string, try attempt, verb string) {
+		Expect(try(ctx, who[as])).To(And(Satisfy(apierrors.IsForbidden),
+			MatchError(ContainSubstring("it takes verb "+verb+" on noderecords.reboot-operator.io"))))
+		keep(sectionRecord, as, who[as])
+	},
+		Entry("a grant that nobody gave", detector, patchNode("n4", forgedGrant, "status"), "grant"),
+		Entry("annotation preflight", detector, patchNode("n4", annotated(v1alpha1.AnnotationPreflight, "x"), "status"), "grant"),
+		Entry("annotation hooks", detector, patchNode("n4", annotated(v1alpha1.AnnotationHooks, "x"), "status"), "grant"),
+		Entry("label before-reboot", detector, patchNode("n4", labelled(v1alpha1.LabelBeforeReboot, "x"), "status"), "grant"),
+		Entry("label after-reboot", detector, patchNode("n4", labelled(v1alpha1.LabelAfterReboot, "x"), "status"), "grant"),
+		Entry("taking the grant away", detector, patchNode("n4", annotated(v1alpha1.AnnotationGrant, nil), "status"), "grant"),
+		Entry("taking label before-reboot away", detector, patchNode("n4", labelled(v1alpha1.LabelBeforeReboot, nil), "status"), "grant"),
+		Entry("a progress that is not true", detector, patchNode("n4", forgedProgress, "status"), "report"),
+		Entry("annotation objection", detector, patchNode("n4", annotated(v1alpha1.AnnotationObjection, "x"), "status"), "report"),
+		Entry("annotation preflight-report", detector, patchNode("n4", annotated(v1alpha1.AnnotationPreflightReport, "x"), "status"), "report"),
+		Entry("label reboot-required", detector, patchNode("n4", labelled(v1alpha1.LabelRebootRequired, "x"), "status"), "report"),
+		Entry("label os-id", detector, patchNode("n4", labelled(v1alpha1.LabelOSID, "x"), "status"), "report"),
+		Entry("label os-version", detector, patchNode("n4", labelled(v1alpha1.LabelOSVersion, "x"), "status"), "report"),
+		Entry("label os-group", detector, patchNode("n4", labelled(v1alpha1.LabelOSGroup, "x"), "status"), "report"),
+		Entry("taking the progress away", detector, patchNode("n4", annotated(v1alpha1.AnnotationProgress, nil), "status"), "report"),
+		Entry("a grant that nobody gave", autoscaler, patchNode("n4", forgedGrant), "grant"),
+		Entry("taking the grant away", autoscaler, patchNode("n4", annotated(v1alpha1.AnnotationGrant, nil)), "grant"),
+		Entry("writing the node without its grant", autoscaler, updateWithout(v1alpha1.AnnotationGrant), "grant"),
+		Entry("making a node with a grant", autoscaler, createNodeWith(v1alpha1.AnnotationGrant), "grant"),
+		Entry("a progress that is not true", autoscaler, patchNode("n4", forgedProgress), "report"),
+		Entry("taking the progress away", autoscaler, patchNode("n4", annotated(v1alpha1.AnnotationProgress, nil)), "report"),
+		Entry("writing the node without its progress", autoscaler, updateWithout(v1alpha1.AnnotationProgress), "report"),
+		Entry("making a node with a progress", autoscaler, createNodeWith(v1alpha1.AnnotationProgress), "report"),
+		Entry("a grant that nobody gave", operator, patchNode("n4", forgedGrant), "grant"),
+		Entry("a progress that is not true", operator, patchNode("n4", forgedProgress), "report"),
+	)
+
+	It("has a policy for every key but those of administrators", func() {
+		contract, err := os.ReadFile(filepath.Join(testenv.Root(), "api", "v1alpha1", "node.go"))
+		Expect(err).NotTo(HaveOccurred())
+		fence, err := os.ReadFile(filepath.Join(testenv.Root(), "config", "admission", "record.yaml"))
+		Expect(err).NotTo(HaveOccurred())
+		keys := regexp.MustCompile(`(?m)^\t(?:Annotation|Label)\w+\s+= "(reboot-operator\.io/.+)"$`).FindAllStringSubmatch(string(contract), -1)
+		Expect(keys).NotTo(BeEmpty())
+		for _, key := range keys {
+			switch key[1] {
+			case v1alpha1.AnnotationPaused, v1alpha1.AnnotationRebootRequested, v1alpha1.AnnotationForgetNeed:
+			default:
+				Expect(string(fence)).To(ContainSubstring("'" + key[1] + "'"))
+			}
+		}
+	})
+})
+
+func (c *cluster) createClusterRole(ctx context.Context, name string, rules ...rbacv1.PolicyRule) {
+	GinkgoHelper()
+	_, err := c.admin.RbacV1().ClusterRoles().Create(ctx, &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules,
+	}, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+}
+
+// accountWith is the token of a ServiceAccount that has the ClusterRole.
+func (c *cluster) accountWith(ctx context.Context, role string) *actor {
+	GinkgoHelper()
+	accounts := c.admin.CoreV1().ServiceAccounts(metav1.NamespaceDefault)
+	_, err := accounts.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: role}}, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	_, err = c.kubectl(ctx, "create", "clusterrolebinding", "account-"+role, "--clusterrole="+role, "--serviceaccount=default:"+role)
+	Expect(err).NotTo(HaveOccurred())
+	answer, err := accounts.CreateToken(ctx, role, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	return c.as(answer.Status.Token, "")
+}
+
+// updateWithout writes all of node n4 but one annotation.
+func updateWithout(annotation string) attempt {
+	return func(ctx context.Context, c kubernetes.Interface) error {
+		node, err := c.CoreV1().Nodes().Get(ctx, "n4", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		delete(node.Annotations, annotation)
+		_, err = c.CoreV1().Nodes().Update(ctx, node, metav1.UpdateOptions{DryRun: dryRun})
+		return err
+	}
+}
+
+func createNodeWith(annotation string) attempt {
+	return func(ctx context.Context, c kubernetes.Interface) error {
+		node := makeNode("n3")
+		node.Annotations[annotation] = "{}"
+		_, err := c.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{DryRun: dryRun})
+		return err
+	}
+}
