@@ -184,6 +184,7 @@ var _ = Describe("identity serviceaccount (config/overlays/rbac-fallback) (behav
 		Expect(deletePodOf("n2")(ctx, elsewhere)).To(MatchError(ContainSubstring("may not delete a pod of another node")))
 	},
 		Entry("in another namespace", "system:serviceaccount:infra:reboot-operator-agent"),
+		Entry("with a prefix", "system:serviceaccount:reboot-operator-system:x-reboot-operator-agent"),
 	)
 })
 
