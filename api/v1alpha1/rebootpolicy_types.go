@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"time"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
@@ -152,6 +154,11 @@ type Pause struct {
 	// until ends the pause by itself. Absent: until the field pause is removed.
 	// +optional
 	Until *metav1.Time `json:"until,omitempty"`
+}
+
+// InForce reports whether the pause stops new grants at an instant. An absent one does not.
+func (p *Pause) InForce(now time.Time) bool {
+	return p != nil && (p.Until == nil || now.Before(p.Until.Time))
 }
 
 // Concurrency limits how many nodes may be down at once.

@@ -100,10 +100,7 @@ func (f *fleet) scale() (limit int32, wrong string) {
 func (f *fleet) invalid() string { return f.wrong }
 
 // paused tells whether the policy's pause is in force.
-func (f *fleet) paused() bool {
-	pause := f.Policy.Spec.Pause
-	return pause != nil && (pause.Until == nil || f.Now.Before(pause.Until.Time))
-}
+func (f *fleet) paused() bool { return f.Policy.Spec.Pause.InForce(f.Now) }
 
 // windowState: what a person did comes before the hours.
 func (f *fleet) windowState() v1alpha1.WindowState {

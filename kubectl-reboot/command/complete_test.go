@@ -48,6 +48,8 @@ var _ = Describe("Completion", func() {
 			"request ":           p.nodes[0] + "\n",
 			"pause ":             "node/" + p.nodes[0] + "\n",
 			"resume rbp":         "rbp/" + p.policy + "\n",
+			"resume --h":         "--halt",
+			"resume --p":         "--pause",
 			"status -o ":         "wide\n",
 			"pause -o ":          "jsonpath\n",
 			"request --dry-run ": "server\n",

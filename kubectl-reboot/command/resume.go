@@ -1,6 +1,11 @@
 package command
 
 import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -10,55 +15,127 @@ import (
 
 func (s *Session) resume() *cobra.Command {
 	var w writing
-	reason := ""
+	var r resumption
 	cmd := &cobra.Command{
 		Use:   "resume POLICY|NODE...",
 		Short: "End a pause, or a halt after failures",
-		Long: `Let a policy or a node go on: spec.pause of a policy is removed; a policy that has halted after failures gets
-annotation ` + v1alpha1.AnnotationResume + `, with the reason; annotation ` + v1alpha1.AnnotationPaused + ` of a node is removed.`,
-		Example: `  kubectl reboot resume rbp/workers --reason="disk of n4 replaced"
+		Long: `Let a policy or a node go on. The end of a policy's pause removes spec.pause. The end of its halt after failures is
+annotation ` + v1alpha1.AnnotationResume + `, with the reason. The end of a node's pause removes annotation
+` + v1alpha1.AnnotationPaused + `.
+
+Without a flag it ends what is in force. A policy that is paused and halted needs a flag: --pause, --halt or both.`,
+		Example: `  kubectl reboot resume rbp/workers
+  kubectl reboot resume rbp/workers --pause
+  kubectl reboot resume rbp/workers --halt --reason="disk of n4 replaced"
   kubectl reboot resume node/n4`,
 		Args:              atLeast("a policy or a node"),
 		ValidArgsFunction: named(0, s.targetNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return s.each(cmd.Context(), &w, args, find, byKind(resumeNode(reason), resumePolicy(reason)))
+			r.now = s.Clock.Now()
+			return s.each(cmd.Context(), &w, args, find, byKind(r.node, r.policy))
 		},
 	}
 	w.bind(cmd)
-	cmd.Flags().StringVar(&reason, "reason", "", "What was mended; it is told with the halt's end.")
+	cmd.Flags().BoolVar(&r.pause, "pause", false, "End the pause, and no halt.")
+	cmd.Flags().BoolVar(&r.halt, "halt", false, "End the halt, and no pause. Only for a policy.")
+	cmd.Flags().StringVar(&r.reason, "reason", "", "What was repaired; the event of the halt's end shows it.")
 	return cmd
 }
 
-// resumePolicy ends the pause and the halt that were read: the write is refused if there is another by then.
-func resumePolicy(reason string) func(p *v1alpha1.RebootPolicy) (string, bool, error) {
-	return func(p *v1alpha1.RebootPolicy) (string, bool, error) {
-		paused := p.Spec.Pause != nil
-		halted := meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionHalted)
-		p.Spec.Pause = nil
-		switch {
-		case halted:
-			annotate(p, v1alpha1.AnnotationResume, reason)
-			return "resumed", true, nil
-		case paused:
-			return "resumed" + unwritten(reason), true, nil
-		}
-		return "is neither paused nor halted", false, nil
-	}
+// resumption is what a call of resume ends. Neither pause nor halt: the one that is in force.
+type resumption struct {
+	pause, halt bool
+	reason      string
+	now         time.Time
 }
 
-func resumeNode(reason string) func(n *corev1.Node) (string, bool, error) {
-	return func(n *corev1.Node) (string, bool, error) {
-		if !v1alpha1.NodeIsPaused(n.Annotations) {
-			return "is not paused", false, nil
+// policy ends the pause and the halt that were read: the write is refused if there is another by then.
+func (r resumption) policy(p *v1alpha1.RebootPolicy) (string, bool, error) {
+	paused, halted := pauseOf(p, r.now), haltOf(p)
+	pause, halt := r.pause, r.halt
+	if !pause && !halt {
+		if paused != "" && halted != "" {
+			return "", false, fmt.Errorf("the policy is %s, and it is %s; end one of them by kubectl reboot resume rbp/%s --pause, or kubectl reboot resume rbp/%s --halt",
+				paused, halted, p.Name, p.Name)
 		}
-		delete(n.Annotations, v1alpha1.AnnotationPaused)
-		return "resumed" + unwritten(reason), true, nil
+		pause, halt = true, true
 	}
+	var ended, left []string
+	if paused != "" && pause {
+		p.Spec.Pause = nil
+		ended = append(ended, "no longer "+paused)
+	} else if paused != "" {
+		left = append(left, "still "+paused)
+	}
+	if halted != "" && halt {
+		annotate(p, v1alpha1.AnnotationResume, r.reason)
+		ended = append(ended, "no longer "+halted)
+	} else if halted != "" {
+		left = append(left, "still "+halted)
+	}
+	return r.done(ended, left, halted != "" && halt), len(ended) > 0, nil
+}
+
+// done says what was ended, and what is left.
+func (r resumption) done(ended, left []string, haltEnded bool) string {
+	text := "resumed: "
+	switch {
+	case len(ended) == 0 && r.pause && !r.halt:
+		text = "is not paused"
+	case len(ended) == 0 && r.halt && !r.pause:
+		text = "is not halted"
+	case len(ended) == 0:
+		text = "is neither paused nor halted"
+	case len(left) > 0:
+		text = ""
+	}
+	text += strings.Join(ended, "; ")
+	if len(ended) > 0 && !haltEnded {
+		text += r.unwritten()
+	}
+	if len(left) > 0 {
+		text += "; " + strings.Join(left, "; ")
+	}
+	return text
+}
+
+// pauseOf describes the pause that is in force. Empty: none is.
+func pauseOf(p *v1alpha1.RebootPolicy, now time.Time) string {
+	if !p.Spec.Pause.InForce(now) {
+		return ""
+	}
+	return described("paused", p.Spec.Pause.Reason)
+}
+
+// haltOf describes the halt. Empty: the policy has not halted.
+func haltOf(p *v1alpha1.RebootPolicy) string {
+	if !meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionHalted) {
+		return ""
+	}
+	return described("halted", meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionHalted).Message)
+}
+
+func described(what, why string) string {
+	if why == "" {
+		return what
+	}
+	return what + " (" + why + ")"
+}
+
+func (r resumption) node(n *corev1.Node) (string, bool, error) {
+	switch {
+	case r.halt:
+		return "", false, errors.New("a node has no halt: leave out --halt, or resume its policy")
+	case !v1alpha1.NodeIsPaused(n.Annotations):
+		return "is not paused", false, nil
+	}
+	delete(n.Annotations, v1alpha1.AnnotationPaused)
+	return "resumed" + r.unwritten(), true, nil
 }
 
 // unwritten says that the end of a pause has no place for a reason.
-func unwritten(reason string) string {
-	if reason == "" {
+func (r resumption) unwritten() string {
+	if r.reason == "" {
 		return ""
 	}
 	return ", without the reason: only the end of a halt has one"

@@ -98,7 +98,7 @@ var _ = Describe("pause and resume", func() {
 		Expect(p.get().Spec.Pause).To(Equal(&v1alpha1.Pause{Reason: "for good"}), "the end of the old pause is not the new one's")
 		Expect(ok("pause", p.policy, "--reason=for good")).To(HaveSuffix(" already paused\n"))
 
-		Expect(ok("resume", p.policy)).To(HaveSuffix(" resumed\n"))
+		Expect(ok("resume", p.policy)).To(HaveSuffix(" resumed: no longer paused (for good)\n"))
 		Expect(p.get().Spec.Pause).To(BeNil())
 		Expect(ok("resume", p.policy)).To(HaveSuffix(" is neither paused nor halted\n"))
 	})
@@ -151,8 +151,8 @@ var _ = Describe("pause and resume", func() {
 	It("end a halt with the annotation, which the manager hears", func() {
 		p := newPool(1, fleettest.Spec(func(s *v1alpha1.RebootPolicySpec) { s.Failures = &v1alpha1.Failures{Max: new(int32(1))} }))
 		halt(p)
-		Expect(ok("status", p.policy)).To(And(ContainSubstring("halted"), ContainSubstring(`kubectl reboot resume rbp/`+p.policy)))
-		Expect(ok("resume", p.policy, "--reason=disk replaced")).To(HaveSuffix(" resumed\n"))
+		Expect(ok("status", p.policy)).To(And(ContainSubstring("halted"), ContainSubstring(`kubectl reboot resume rbp/`+p.policy+` --halt --reason=`)))
+		Expect(ok("resume", p.policy, "--reason=disk replaced")).To(MatchRegexp(` resumed: no longer halted \(1 nodes? failed.*\)\n$`))
 		Eventually(func() string {
 			c := meta.FindStatusCondition(p.get().Status.Conditions, v1alpha1.ConditionHalted)
 			return string(c.Status) + " " + c.Message
@@ -161,7 +161,40 @@ var _ = Describe("pause and resume", func() {
 
 	It("say where a reason is written nowhere", func() {
 		p := newPool(1, paused)
-		Expect(ok("resume", p.policy, "--reason=why")).To(HaveSuffix(" resumed, without the reason: only the end of a halt has one\n"))
+		Expect(ok("resume", p.policy, "--reason=why")).To(HaveSuffix(" resumed: no longer paused (test), without the reason: only the end of a halt has one\n"))
+	})
+
+	It("end the pause or the halt, never both unasked", func() {
+		p := newPool(1, fleettest.Spec(func(s *v1alpha1.RebootPolicySpec) { s.Failures = &v1alpha1.Failures{Max: new(int32(1))} }))
+		halt(p)
+		Expect(ok("resume", p.policy, "--pause")).To(MatchRegexp(` is not paused; still halted \(1 nodes? failed.*\)\n$`))
+		Expect(ok("pause", p.policy, "--reason=Black Friday")).To(HaveSuffix(" paused\n"))
+		before := p.get()
+
+		By("asking which where both are in force")
+		Expect(fails("resume", p.policy)).To(And(ContainSubstring("paused (Black Friday)"), MatchRegexp(`halted \(1 nodes? failed`),
+			HaveSuffix("; end one of them by kubectl reboot resume rbp/"+p.policy+" --pause, or kubectl reboot resume rbp/"+p.policy+" --halt\n")))
+		Expect(p.get().Spec).To(Equal(before.Spec))
+		Expect(p.get().Annotations).To(Equal(before.Annotations))
+		Expect(ok("status", p.policy)).To(And(ContainSubstring("is paused: Black Friday"), ContainSubstring("has halted: "),
+			ContainSubstring("kubectl reboot resume rbp/"+p.policy+" --pause"), ContainSubstring("kubectl reboot resume rbp/"+p.policy+" --halt")))
+
+		By("ending the one that is named")
+		Expect(ok("resume", p.policy, "--halt", "--reason=disk replaced")).
+			To(MatchRegexp(` no longer halted \(1 nodes? failed.*\); still paused \(Black Friday\)\n$`))
+		Eventually(func() bool { return meta.IsStatusConditionTrue(p.get().Status.Conditions, v1alpha1.ConditionHalted) }).Should(BeFalse())
+		Expect(p.get().Spec.Pause).NotTo(BeNil())
+		Expect(ok("resume", p.policy, "--halt")).To(HaveSuffix(" is not halted; still paused (Black Friday)\n"))
+		Expect(ok("resume", p.policy)).To(HaveSuffix(" resumed: no longer paused (Black Friday)\n"))
+		Expect(fails("resume", p.nodes[0], "--halt")).To(ContainSubstring("a node has no halt: leave out --halt, or resume its policy"))
+	})
+
+	It("end both where both are named", func() {
+		p := newPool(1, fleettest.Spec(func(s *v1alpha1.RebootPolicySpec) { s.Failures = &v1alpha1.Failures{Max: new(int32(1))} }))
+		halt(p)
+		Expect(ok("pause", p.policy)).To(HaveSuffix(" paused\n"))
+		Expect(ok("resume", p.policy, "--halt", "--pause")).To(MatchRegexp(` resumed: no longer paused; no longer halted \(1 nodes? failed.*\)\n$`))
+		Expect(p.get().Spec.Pause).To(BeNil())
 	})
 
 	It("refuse an end that is none", func() {

@@ -3,6 +3,7 @@ package status
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
@@ -18,7 +19,7 @@ type Notice struct {
 }
 
 // notices are what keeps a policy from going on by itself, most important first.
-func notices(policy *v1alpha1.RebootPolicy, p plan.Plan, s *Policy) []Notice {
+func notices(policy *v1alpha1.RebootPolicy, p plan.Plan, s *Policy, now time.Time) []Notice {
 	var list []Notice
 	note := func(when bool, message, command string) {
 		if when {
@@ -27,8 +28,8 @@ func notices(policy *v1alpha1.RebootPolicy, p plan.Plan, s *Policy) []Notice {
 	}
 	name := policy.Name
 	note(p.Invalid != "", fmt.Sprintf("policy %s cannot be acted on: %s", name, p.Invalid), "kubectl edit rbp "+name)
-	note(p.Halt.Halted, fmt.Sprintf("policy %s has halted: %s", name, p.Halt.Message), fmt.Sprintf(`kubectl reboot resume rbp/%s --reason="what was mended"`, name))
-	note(s.Window.State == v1alpha1.WindowPaused, pauseMessage(policy), "kubectl reboot resume rbp/"+name)
+	note(p.Halt.Halted, fmt.Sprintf("policy %s has halted: %s", name, p.Halt.Message), fmt.Sprintf(`kubectl reboot resume rbp/%s --halt --reason="what was mended"`, name))
+	note(policy.Spec.Pause.InForce(now), pauseMessage(policy), "kubectl reboot resume rbp/"+name+" --pause")
 	note(len(p.Conflicts) > 0, fmt.Sprintf("%s select %d nodes with the same priority: they are not rebooted", rivals(p.Conflicts), len(p.Conflicts)),
 		`kubectl patch rbp `+name+` --type=merge -p '{"spec":{"priority":1}}'`)
 	for _, t := range s.InFlight {

@@ -56,19 +56,23 @@ func TestLines(t *testing.T) {
 	}
 	quiet := fleet.New([]v1alpha1.RebootPolicy{Policy("workers", Weeknights)}, []corev1.Node{Node("n1", "workers"), Node("n2", "workers")}, Now)
 	due := fleet.New([]v1alpha1.RebootPolicy{Policy("workers")}, []corev1.Node{Node("n1", "workers", Needs(time.Hour))}, Now)
+	both := fleet.New([]v1alpha1.RebootPolicy{Policy("workers", Halted("1 node failed"), Spec(func(s *v1alpha1.RebootPolicySpec) {
+		s.Pause = &v1alpha1.Pause{Reason: "Black Friday"}
+	}))}, []corev1.Node{Node("n1", "workers", Needs(time.Hour))}, Now)
 	cases := map[string]struct {
 		status status.Status
 		look   status.Look
 	}{
-		"pipe":          {status.Of(busy()), status.Look{}},
-		"wide":          {status.Of(busy()), status.Look{Wide: true}},
-		"80-columns":    {status.Of(busy()), status.Look{Width: 80}},
-		"120-columns":   {status.Of(busy()), status.Look{Width: 120}},
-		"colour":        {status.Of(busy()), status.Look{Width: 120, Theme: terminal.Theme{Color: true}}},
-		"one-policy":    {status.Of(busy(), "workers"), status.Look{Width: 80}},
-		"nothing-to-do": {status.Of(quiet), status.Look{Width: 80}},
-		"due":           {status.Of(due), status.Look{Width: 80}},
-		"empty":         {status.Of(fleet.New(nil, nil, Now)), status.Look{Width: 80}},
+		"paused-and-halted": {status.Of(both), status.Look{Width: 100}},
+		"pipe":              {status.Of(busy()), status.Look{}},
+		"wide":              {status.Of(busy()), status.Look{Wide: true}},
+		"80-columns":        {status.Of(busy()), status.Look{Width: 80}},
+		"120-columns":       {status.Of(busy()), status.Look{Width: 120}},
+		"colour":            {status.Of(busy()), status.Look{Width: 120, Theme: terminal.Theme{Color: true}}},
+		"one-policy":        {status.Of(busy(), "workers"), status.Look{Width: 80}},
+		"nothing-to-do":     {status.Of(quiet), status.Look{Width: 80}},
+		"due":               {status.Of(due), status.Look{Width: 80}},
+		"empty":             {status.Of(fleet.New(nil, nil, Now)), status.Look{Width: 80}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -101,7 +101,7 @@ func policyOf(f fleet.Fleet, policy *v1alpha1.RebootPolicy) Policy {
 	status.governed = f.Governed(policy.Name)
 	status.Nodes = count(&status)
 	status.Nodes.Failed = int(p.Counts.Failed)
-	status.Notices = notices(policy, p, &status)
+	status.Notices = notices(policy, p, &status, f.Now)
 	if status.Mode != v1alpha1.ModeDryRun && status.Nodes.Pending+status.Nodes.InFlight > 0 {
 		status.CompletionAt = forecast.Of(s, forecast.Quick).CompletionAt
 	}
