@@ -15,6 +15,8 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 )
 
 // claiming is a Claim that runs on a real folder, with a clock that only the test moves.
@@ -56,7 +58,7 @@ func claim(t *testing.T, root string) *claiming {
 // until waits for the file to say something, while minutes pass.
 func (c *claiming) until(want string) {
 	c.t.Helper()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(time.Minute)
 	for {
 		got, _ := os.ReadFile(confOf(c.HostRoot)) // It may be missing.
 		if string(got) == want && isHeld(c.t, c.HostRoot) {
@@ -76,6 +78,13 @@ func (c *claiming) attempt(times int) {
 	for range times {
 		c.update(c.ctx, c.renew)
 	}
+}
+
+// between changes the host between two attempts, so that none meets it half changed.
+func (c *claiming) between(change func()) {
+	c.Claim.mu.Lock()
+	defer c.Claim.mu.Unlock()
+	change()
 }
 
 // messages are the lines of the log without their values.
@@ -163,8 +172,11 @@ func TestClaim_IsLostWithTheFileAndTakenAgain(t *testing.T) {
 	root := t.TempDir()
 	c := claim(t, root)
 	c.until(says("running"))
-	must(t, os.Remove(confOf(root)))
-	other := coordinate(t, root, locksmithConf)
+	var other *hosttest.Coordinator
+	c.between(func() {
+		must(t, os.Remove(confOf(root)))
+		other = coordinate(t, root, locksmithConf)
+	})
 	c.Say(c.ctx, CoordinatorRebooting)
 	content, err := os.ReadFile(confOf(root))
 	must(t, err)
@@ -173,7 +185,7 @@ func TestClaim_IsLostWithTheFileAndTakenAgain(t *testing.T) {
 	}
 	other.End()
 	c.until(says("rebooting"))
-	must(t, os.RemoveAll(filepath.Join(root, "run")))
+	c.between(func() { must(t, os.RemoveAll(filepath.Join(root, "run"))) })
 	c.until(says("rebooting"))
 }
 
@@ -198,8 +210,9 @@ func TestClaim_AFolderThatCannotBeWrittenIsToldOnce(t *testing.T) {
 	c := claim(t, root)
 	c.attempt(3)
 	c.Say(c.ctx, CoordinatorRebootPlanned)
-	must(t, os.Remove(filepath.Join(root, "run")))
+	c.between(func() { must(t, os.Remove(filepath.Join(root, "run"))) })
 	c.until(says("reboot-planned"))
+	c.stop() // The file is written before the log, and the log before the end.
 	want := []string{"Cannot tell the host who reboots it", "Told the host who reboots it"}
 	if diff := cmp.Diff(want, c.messages()); diff != "" {
 		t.Errorf("log (-want +got):\n%s", diff)
