@@ -2,10 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -129,8 +129,8 @@ func runScenario(s *scenario, hosts ...string) []string {
 			s.t.Errorf("node %s was rebooted %d times, want %d", n.name, got, s.reboots())
 		}
 	}
-	if most := watched.Load(); most > scenarioMax {
-		s.t.Errorf("%d nodes were cordoned at once", most)
+	if most, err := watched.mostUntil(ctx, s, nodes); err != nil || most != scenarioMax {
+		s.t.Errorf("at most %d nodes were cordoned at once, want %d: %v", most, scenarioMax, err)
 	}
 	s.cleanUp(policy, nodes)
 	s.mu.Lock()
@@ -214,27 +214,71 @@ func (s *scenario) describe(policy *v1alpha1.RebootPolicy, nodes []*crashedHost)
 	return out.String()
 }
 
-// watch sees every revision of the scenario's nodes, and keeps the most that were ever cordoned at once.
-func (s *scenario) watch(ctx context.Context) *atomic.Int32 {
+// cordons is what a watch of every revision of the scenario's nodes has seen.
+type cordons struct {
+	mu       sync.Mutex
+	cordoned map[string]bool
+	// seen is the last revision of each node.
+	seen map[string]string
+	// most is how many were ever cordoned at once.
+	most int
+	// ended: the watch has ended, so later revisions are not seen.
+	ended bool
+}
+
+func (s *scenario) watch(ctx context.Context) *cordons {
 	watcher, err := client.NewWithWatch(s.config, client.Options{Scheme: s.api.Scheme()})
 	must(s.t, err)
 	events, err := watcher.Watch(ctx, &corev1.NodeList{}, client.MatchingLabels{"scenario": s.name})
 	must(s.t, err)
-	most, cordoned := &atomic.Int32{}, map[string]bool{}
+	c := &cordons{cordoned: map[string]bool{}, seen: map[string]string{}}
 	s.wg.Go(func() {
 		for event := range events.ResultChan() {
-			node, ok := event.Object.(*corev1.Node)
-			if !ok {
-				continue
+			if node, ok := event.Object.(*corev1.Node); ok {
+				c.observe(node)
 			}
-			delete(cordoned, node.Name)
-			if node.Spec.Unschedulable {
-				cordoned[node.Name] = true
-			}
-			most.Store(max(most.Load(), int32(len(cordoned))))
 		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.ended = true
 	})
-	return most
+	return c
+}
+
+func (c *cordons) observe(node *corev1.Node) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.seen[node.Name] = node.ResourceVersion
+	delete(c.cordoned, node.Name)
+	if node.Spec.Unschedulable {
+		c.cordoned[node.Name] = true
+	}
+	c.most = max(c.most, len(c.cordoned))
+}
+
+var errWatchEnded = errors.New("the watch ended before the last revision")
+
+// mostUntil is how many nodes were ever cordoned at once, as soon as the watch has seen the nodes as they are now.
+func (c *cordons) mostUntil(ctx context.Context, s *scenario, nodes []*crashedHost) (most int, err error) {
+	err = wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		most = c.most
+		for _, m := range nodes {
+			var node corev1.Node
+			if err := s.api.Get(ctx, client.ObjectKey{Name: m.name}, &node); err != nil {
+				return false, err
+			}
+			if c.seen[m.name] != node.ResourceVersion {
+				if c.ended {
+					return false, errWatchEnded
+				}
+				return false, nil
+			}
+		}
+		return true, nil
+	})
+	return most, err
 }
 
 func (s *scenario) cleanUp(policy *v1alpha1.RebootPolicy, nodes []*crashedHost) {
