@@ -158,6 +158,23 @@ var _ = Describe("The agent's look before a reboot", func() {
 		m.shows(ctx, answerOf, BeEmpty())
 	})
 
+	It("waits while the status of a budget is not current: nobody knows what it allows", func(ctx SpecContext) {
+		m := waiting(ctx, v1alpha1.RebootPolicySpec{})
+		m.pod(ctx, "db", m.owner("ReplicaSet"))
+		db := m.budget(ctx, "db", "db", 3)
+		db.Status = policyv1.PodDisruptionBudgetStatus{}
+		Expect(api.Status().Update(ctx, db)).To(Succeed())
+		m.asks(ctx, "r1")
+		m.shows(ctx, answerOf, Equal("r1, guarded db"))
+
+		By("a status that allows one")
+		db.Status = policyv1.PodDisruptionBudgetStatus{
+			ObservedGeneration: db.Generation, CurrentHealthy: 3, ExpectedPods: 3, DesiredHealthy: 2, DisruptionsAllowed: 1,
+		}
+		Expect(api.Status().Update(ctx, db)).To(Succeed())
+		m.shows(ctx, answerOf, BeEmpty())
+	})
+
 	It("does not begin while a pod is in the way, and tells the manager, though a minute ago there was none", func(ctx SpecContext) {
 		m := waiting(ctx, gated)
 		m.asks(ctx, "r1")

@@ -18,6 +18,8 @@ type budget struct {
 	allowed int
 	// never: it will allow none, even when all its pods are healthy. lenient: pods that are not ready may go all the same.
 	never, lenient bool
+	// unknown: its status is not yet that of its spec and its pods, so whether it will allow any is not known.
+	unknown bool
 	// changed is the number of the change that brought this value, of all changes of budgets.
 	changed int
 }
@@ -32,11 +34,14 @@ func readBudget(pdb *policyv1.PodDisruptionBudget) budget {
 	policy := pdb.Spec.UnhealthyPodEvictionPolicy
 	b := budget{pods: pods, lenient: policy != nil && *policy == policyv1.AlwaysAllow}
 	// A status that is older than the spec is no permission: the server refuses until the controller has caught up.
-	if pdb.Status.ObservedGeneration >= pdb.Generation {
+	current := pdb.Status.ObservedGeneration >= pdb.Generation
+	if current {
 		b.allowed = int(pdb.Status.DisruptionsAllowed)
-		// Of these pods all are wanted healthy: so it is with maxUnavailable 0, and with a minAvailable of all of them.
-		b.never = b.allowed == 0 && pdb.Status.ExpectedPods > 0 && pdb.Status.DesiredHealthy >= pdb.Status.ExpectedPods
 	}
+	// One that counts no pods is older than the pod, or the controller cannot count it: the server refuses, too.
+	b.unknown = b.allowed == 0 && (!current || pdb.Status.ExpectedPods == 0)
+	// Of these pods all are wanted healthy: so it is with maxUnavailable 0, and with a minAvailable of all of them.
+	b.never = b.allowed == 0 && !b.unknown && pdb.Status.DesiredHealthy >= pdb.Status.ExpectedPods
 	return b
 }
 

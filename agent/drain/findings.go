@@ -58,27 +58,33 @@ func (e *entry) budgeted() bool {
 	return !e.pending && e.deleted.IsZero() && e.decision.undrainable == "" && e.decision.action == v1alpha1.DrainEvict
 }
 
-// guard says why no eviction can remove the pod, however well all the others are; "" where one may.
+// guard is why no eviction can remove the pod, however well all the others are, or why that is not known; "" where one may.
 func (p *progress) guard(e *entry) string {
 	if !e.budgeted() {
 		return ""
 	}
-	covering, first := 0, ""
+	covering, never, unknown := 0, "", ""
 	for _, name := range slices.SortedFunc(maps.Keys(p.budgets), compareNames) {
 		b := p.budgets[name]
 		if name.Namespace != e.Namespace || !b.covers(e.target) {
 			continue
 		}
 		covering++
-		if b.never && (e.ready || !b.lenient) {
-			first = name.Name
+		switch {
+		case !e.ready && b.lenient:
+		case b.never:
+			never = name.Name
+		case b.unknown:
+			unknown = name.Name
 		}
 	}
 	switch {
 	case covering > 1:
 		return crowdedMessage(p.budgetsOf(e.target))
-	case first != "":
-		return fmt.Sprintf("PodDisruptionBudget %s allows no eviction, even with every pod healthy", first)
+	case never != "":
+		return fmt.Sprintf("PodDisruptionBudget %s allows no eviction, even with every pod healthy", never)
+	case unknown != "":
+		return fmt.Sprintf("the status of PodDisruptionBudget %s does not count the pod yet", unknown)
 	}
 	return ""
 }

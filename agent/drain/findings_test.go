@@ -18,10 +18,18 @@ func TestFindings_Guarded(t *testing.T) {
 	type status = policyv1.PodDisruptionBudgetStatus
 	all := &metav1.LabelSelector{}
 	never := status{CurrentHealthy: 3, ExpectedPods: 3, DesiredHealthy: 3}
-	const allowsNone = "PodDisruptionBudget a allows no eviction, even with every pod healthy"
+	const (
+		allowsNone = "PodDisruptionBudget a allows no eviction, even with every pod healthy"
+		notYet     = "the status of PodDisruptionBudget a does not count the pod yet"
+	)
 	lenient := policyv1.AlwaysAllow
 	budgetOf := func(s status) policyv1.PodDisruptionBudget {
 		return policyv1.PodDisruptionBudget{Spec: policyv1.PodDisruptionBudgetSpec{Selector: all}, Status: s}
+	}
+	outdated := func(generation int64, s status) policyv1.PodDisruptionBudget {
+		b := budgetOf(s)
+		b.Generation = generation
+		return b
 	}
 	cases := map[string]struct {
 		budgets []policyv1.PodDisruptionBudget
@@ -32,12 +40,20 @@ func TestFindings_Guarded(t *testing.T) {
 		"one that wants every pod healthy": {budgets: []policyv1.PodDisruptionBudget{budgetOf(never)}, want: allowsNone},
 		"one that allows some":             {budgets: []policyv1.PodDisruptionBudget{budgetOf(status{CurrentHealthy: 3, ExpectedPods: 3, DesiredHealthy: 2, DisruptionsAllowed: 1})}},
 		"one that allows none while a pod is not healthy": {budgets: []policyv1.PodDisruptionBudget{budgetOf(status{CurrentHealthy: 2, ExpectedPods: 3, DesiredHealthy: 2})}},
-		"one that counts nothing":                         {budgets: []policyv1.PodDisruptionBudget{budgetOf(status{})}},
-		"one whose status is of an older spec": {budgets: []policyv1.PodDisruptionBudget{func() policyv1.PodDisruptionBudget {
-			b := budgetOf(never)
-			b.Generation = 2
-			return b
-		}()}},
+		"one without a status":                            {budgets: []policyv1.PodDisruptionBudget{outdated(1, status{})}, want: notYet},
+		"one that counts no pods":                         {budgets: []policyv1.PodDisruptionBudget{outdated(0, status{})}, want: notYet},
+		"one whose status is of an older spec":            {budgets: []policyv1.PodDisruptionBudget{outdated(2, never)}, want: notYet},
+		"one that has allowed some by an older spec":      {budgets: []policyv1.PodDisruptionBudget{outdated(2, status{DisruptionsAllowed: 1})}, want: notYet},
+		"one without a status, and one that allows none": {
+			budgets: []policyv1.PodDisruptionBudget{outdated(1, status{}), budgetOf(never)},
+			want:    "several PodDisruptionBudgets select the pod (a, b), which the eviction API does not support: leave one",
+		},
+		"one without a status that lets pods go that are not ready": {
+			budgets: []policyv1.PodDisruptionBudget{{
+				ObjectMeta: metav1.ObjectMeta{Generation: 1}, Spec: policyv1.PodDisruptionBudgetSpec{Selector: all, UnhealthyPodEvictionPolicy: &lenient},
+			}},
+			change: func(t *target) { t.ready = false },
+		},
 		"one that selects other pods": {budgets: []policyv1.PodDisruptionBudget{{
 			Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "other"}}}, Status: never,
 		}}},

@@ -33,7 +33,8 @@ type Findings struct {
 	Blocking []Pod
 	// Kept are those that the policy never lets go: a Drain would evict nothing and say so.
 	Kept []Pod
-	// Guarded are those that the API server would never let go, whatever becomes of the other pods.
+	// Guarded are those that the API server would never let go, whatever becomes of the other pods, or of which that is not known
+	// because the status of their budget is not current.
 	Guarded []Pod
 }
 

@@ -47,7 +47,7 @@ type PreflightReport struct {
 	// Kept are the pods that drain.unmanagedPods or drain.emptyDirData keep on the node: a drain would end at once. Absent: none.
 	Kept *NamedPods `json:"kept,omitempty"`
 	// Guarded are the pods that no eviction can remove: by a PodDisruptionBudget that allows none even with every pod healthy,
-	// or by two of them. A drain would end by its time-out. Absent: none.
+	// by one whose status is not current, or by two of them. A drain would end by its time-out. Absent: none.
 	Guarded *NamedPods `json:"guarded,omitempty"`
 	// Problem says why the agent does not know. Absent: it does.
 	Problem string `json:"problem,omitempty"`

@@ -73,7 +73,7 @@ func undrainablePod(f *fleet, n *Node) *Objection {
 	case r.Kept != nil:
 		return objection(v1alpha1.ReasonUndrainablePod, "can never be drained: %s", named(r.Kept))
 	case r.Guarded != nil && drain.OnTimeoutOrDefault() == v1alpha1.DrainTimeoutAbort:
-		return objection(v1alpha1.ReasonUndrainablePod, "can never be drained: %s", named(r.Guarded))
+		return objection(v1alpha1.ReasonUndrainablePod, "cannot be drained: %s", named(r.Guarded))
 	}
 	return nil
 }

@@ -102,7 +102,7 @@ func TestReboots_Preflight(t *testing.T) {
 		},
 		"a budget that never allows anything": {
 			policy: plain, option: replies(plain, guarded("default/db-0", allowsNone)),
-			reason: v1alpha1.ReasonUndrainablePod, message: "can never be drained: default/db-0 (PodDisruptionBudget db allows no disruption)",
+			reason: v1alpha1.ReasonUndrainablePod, message: "cannot be drained: default/db-0 (PodDisruptionBudget db allows no disruption)",
 		},
 		"a budget that never allows anything, where a drain that takes too long ends in a reboot": {
 			policy: anyway, option: replies(anyway, guarded("default/db-0", allowsNone)),

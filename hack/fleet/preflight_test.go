@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"syscall"
 	"testing"
 	"time"
 
@@ -9,9 +10,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/embedded"
 )
 
-// kept are two pods that keep their nodes: one by a budget that allows nothing, one by the policy's word.
+// kept are two pods that keep their nodes: one by a budget that allows nothing, one by a gate of the policy.
 const kept = `
 apiVersion: apps/v1
 kind: Deployment
@@ -25,13 +27,6 @@ spec:
       nodeSelector: {kubernetes.io/hostname: node-1}
       containers: [{name: db, image: example.com/db}]
 ---
-apiVersion: policy/v1
-kind: PodDisruptionBudget
-metadata: {name: db, namespace: default}
-spec:
-  maxUnavailable: 0
-  selector: {matchLabels: {app: db}}
----
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: migration, namespace: default}
@@ -43,6 +38,16 @@ spec:
     spec:
       nodeSelector: {kubernetes.io/hostname: node-2}
       containers: [{name: migration, image: example.com/migration}]
+`
+
+// protected is the budget.
+const protected = `
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: db, namespace: default}
+spec:
+  maxUnavailable: 0
+  selector: {matchLabels: {app: db}}
 `
 
 func TestPreflight_PodsThatKeepTheirNodesAreToldBeforeASlotIsSpent(t *testing.T) {
@@ -75,7 +80,12 @@ func TestPreflight_PodsThatKeepTheirNodesAreToldBeforeASlotIsSpent(t *testing.T)
 		must(t, err)
 	}
 
+	// The budget gets no status while the controller manager is stopped. Nobody knows then what it allows, so node-1 waits.
+	must(t, f.Cluster.Signal(embedded.KubeControllerManager, syscall.SIGSTOP))
+	must(t, f.Cluster.ApplyManifest(t.Context(), []byte(protected)))
 	must(t, f.Stage())
+	waits("node-1", v1alpha1.ReasonUndrainablePod)
+	must(t, f.Cluster.Signal(embedded.KubeControllerManager, syscall.SIGCONT))
 	rebooted("node-3")
 	waits("node-1", v1alpha1.ReasonUndrainablePod)
 	waits("node-2", v1alpha1.ReasonBlockingPod)
