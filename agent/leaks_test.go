@@ -39,7 +39,7 @@ func stays(before footprint.Footprint, heap int64) footprint.Footprint {
 	Eventually(func() string {
 		after = now()
 		return after.Growth(before, heap)
-	}).WithTimeout(10 * time.Second).WithPolling(200 * time.Millisecond).Should(BeEmpty())
+	}).WithPolling(200 * time.Millisecond).Should(BeEmpty())
 	return after
 }
 

@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 }
 
 var _ = BeforeSuite(func() {
-	SetDefaultEventuallyTimeout(30 * time.Second)
+	SetDefaultEventuallyTimeout(time.Minute) // as long as it may take on a machine that does much else
 	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
 
 	env, err := testenv.Start()

@@ -182,5 +182,5 @@ func expectForbidden(ctx context.Context, c kubernetes.Interface, try attempt) {
 // expectAllowed waits for the API server's own caches: of roles, nodes and pods that were just made.
 func expectAllowed(ctx context.Context, c kubernetes.Interface, try attempt) {
 	GinkgoHelper()
-	Eventually(ctx, func() error { return try(ctx, c) }).WithTimeout(10 * time.Second).Should(Succeed())
+	Eventually(ctx, func() error { return try(ctx, c) }).Should(Succeed())
 }

@@ -1,8 +1,6 @@
 package config_test
 
 import (
-	"time"
-
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/types"
@@ -34,7 +32,7 @@ var _ = Describe("identity serviceaccount (config/overlays/rbac-fallback) (behav
 		// From here on the roles and the policies have arrived in the API server.
 		expectAllowed(ctx, who[agent], patchNode("n1", cordon))
 		for _, try := range []attempt{patchNode("n2", cordon), deletePodOf("n2")} {
-			Eventually(func() error { return try(ctx, who[agent]) }).WithTimeout(20 * time.Second).Should(Satisfy(apierrors.IsForbidden))
+			Eventually(func() error { return try(ctx, who[agent]) }).Should(Satisfy(apierrors.IsForbidden))
 		}
 	})
 

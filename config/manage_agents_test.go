@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -42,7 +41,7 @@ var _ = Describe("agents that the manager brings", func() {
 				DeferCleanup(func() { stopManager() })
 			})
 
-			soon := func() AsyncAssertion { return Eventually(c.agentSet).WithTimeout(20 * time.Second) }
+			soon := func() AsyncAssertion { return Eventually(c.agentSet) }
 
 			It("are none before the first policy", func() {
 				Expect(c.agentSet()).To(BeNil())
@@ -148,7 +147,7 @@ func (c *cluster) runManager(ctx context.Context, token string) func() {
 	go func() { done <- mgr.Start(life) }()
 	return sync.OnceFunc(func() {
 		cancel()
-		Eventually(done).WithTimeout(10 * time.Second).Should(Receive(BeNil()))
+		Eventually(done).Should(Receive(BeNil()))
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"path"
 	"path/filepath"
 	"testing"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -51,6 +52,7 @@ type cluster struct {
 var shipped *cluster
 
 var _ = BeforeSuite(func(ctx SpecContext) {
+	SetDefaultEventuallyTimeout(time.Minute) // as long as it may take on a machine that does much else
 	shipped = start(ctx, "config/default")
 	shipped.createPolicy(ctx)
 	shipped.createMountedSecret(ctx)

@@ -8,7 +8,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"strings"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -35,7 +34,7 @@ var _ = Describe("a token of the agent", Ordered, ContinueOnFailure, func() {
 	expectNobody := func(ctx SpecContext, token string) {
 		GinkgoHelper()
 		a := shipped.as(token, "system:node:n1")
-		Eventually(ctx, func() error { return getNode("n1")(ctx, a) }).WithTimeout(20 * time.Second).Should(Satisfy(apierrors.IsUnauthorized))
+		Eventually(ctx, func() error { return getNode("n1")(ctx, a) }).Should(Satisfy(apierrors.IsUnauthorized))
 		keep(sectionAgent, "as node n1", a)
 	}
 	change := func(key string, value any) func(object) {

@@ -39,7 +39,7 @@ func stays(before footprint.Footprint) footprint.Footprint {
 	Eventually(func() string {
 		after = footprintNow()
 		return after.Growth(before, allowedHeap)
-	}).WithTimeout(10 * time.Second).WithPolling(200 * time.Millisecond).Should(BeEmpty())
+	}).WithPolling(200 * time.Millisecond).Should(BeEmpty())
 	return after
 }
 

@@ -116,7 +116,7 @@ var _ = Describe("A service that is told", func() {
 				})}},
 			"spec": map[string]any{"unschedulable": nil},
 		})
-		Eventually(hook.messages, "40s").Should(ConsistOf(
+		Eventually(hook.messages).Should(ConsistOf(
 			"Policy "+p.Name+": the reboot of node "+f.nodes[0]+" failed (aborted): DrainTimedOut: db-0 stays", HavePrefix("Policy "+p.Name+" halted: ")))
 	})
 })

@@ -315,7 +315,7 @@ var _ = Describe("Manager", func() {
 			Eventually(f.reason).WithArguments(name).Should(Equal("False NoPolicy"))
 		}
 		p := f.policy("workers", func(s *v1alpha1.RebootPolicySpec) { s.Pause = &v1alpha1.Pause{Reason: "quiet"} })
-		Eventually(func() int32 { return policyStatus(p).Nodes.Blocked }, "30s").Should(Equal(int32(3)))
+		Eventually(func() int32 { return policyStatus(p).Nodes.Blocked }).Should(Equal(int32(3)))
 		for _, name := range f.nodes {
 			Eventually(f.reason).WithArguments(name).Should(Equal("False Paused"))
 		}

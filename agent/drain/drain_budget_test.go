@@ -80,7 +80,7 @@ var _ = Describe("Drain under PodDisruptionBudgets", func() {
 			return resp, err
 		}
 		d := w.start(v1alpha1.Drain{})
-		Eventually(w.blocked, "5s", polling).Should(Equal([]string{
+		Eventually(w.blocked, soon, polling).Should(Equal([]string{
 			"web: EvictionBlocked: The disruption budget web is still being processed by the server.",
 		}))
 		Expect(retryAfter).To(Receive(Equal("10")))

@@ -226,7 +226,7 @@ var _ = Describe("Drain", func() {
 		Eventually(w.wire.counts, soon, polling).Should(HaveKey("WATCH poddisruptionbudgets"))
 		d.cancel()
 		var err error
-		Eventually(d.done, "1s", "1ms").Should(Receive(&err))
+		Eventually(d.done, soon, "1ms").Should(Receive(&err))
 		Expect(err).To(MatchError(context.Canceled))
 		Expect(goroutines()).NotTo(ContainSubstring("agent/drain."))
 		Expect(w.left(ctx)).To(HaveLen(2))

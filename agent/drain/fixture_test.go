@@ -28,7 +28,7 @@ import (
 )
 
 const (
-	soon    = 20 * time.Second      // an API server on a busy machine
+	soon    = time.Minute           // an API server on a busy machine
 	polling = 10 * time.Millisecond // how often a spec looks
 
 	firstDelayAtMost = 1200 * time.Millisecond // the first back-off

@@ -30,7 +30,7 @@ func receive[T any](t *testing.T, what string, values <-chan T) T {
 	select {
 	case v := <-values:
 		return v
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatalf("waited in vain for %s", what)
 		panic("unreachable")
 	}
@@ -141,7 +141,7 @@ func flaky(t *testing.T) (*clocktesting.FakeClock, <-chan time.Time) {
 func nextTry(t *testing.T, clock *clocktesting.FakeClock, tries <-chan time.Time) time.Duration {
 	t.Helper()
 	began := clock.Now()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(time.Minute)
 	for {
 		select {
 		case at := <-tries:

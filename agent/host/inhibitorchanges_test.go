@@ -41,7 +41,7 @@ func hearing(t *testing.T) (bus *hosttest.Bus, logind *hosttest.Logind, changes 
 // awaitChange changes the inhibitors until that is heard: nothing tells when the subscription is there.
 func awaitChange(t *testing.T, logind *hosttest.Logind, changes chan struct{}) {
 	t.Helper()
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(time.Minute)
 	for {
 		logind.SetInhibitors()
 		select {
@@ -59,7 +59,7 @@ func fence(t *testing.T, logind *hosttest.Logind, changes chan struct{}) int {
 	t.Helper()
 	logind.SetInhibitors(hosttest.BlockShutdown("the", "fence"))
 	heard := 0
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(time.Minute)
 	for {
 		select {
 		case <-changes:
@@ -127,7 +127,7 @@ func wait(t *testing.T, changes chan struct{}) {
 	t.Helper()
 	select {
 	case <-changes:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the change was not heard")
 	}
 }

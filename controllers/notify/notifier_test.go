@@ -55,7 +55,7 @@ func (r *receiver) expect(t *testing.T, want string) {
 		if got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatalf("nothing came, want %q", want)
 	}
 }
@@ -132,7 +132,7 @@ func (b *bench) end(result Result, sentence string) {
 		if o.result != result || !strings.Contains(said, sentence) || strings.Contains(said, "s3cr3t") {
 			b.t.Errorf("%s %q, want %s %q", o.result, said, result, sentence)
 		}
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		b.t.Fatalf("the message does not end, want %s", result)
 	}
 }

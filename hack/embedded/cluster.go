@@ -26,6 +26,8 @@ import (
 const (
 	// readyPoll is how often a program that is starting is asked whether it is ready.
 	readyPoll = 50 * time.Millisecond
+	// patience is how long a program may take to be ready. It takes seconds on an idle machine.
+	patience = 3 * time.Minute
 	// stopGrace is how long programs have to end by themselves. Nothing in the cluster is worth keeping.
 	stopGrace = 3 * time.Second
 	// never is longer than any cluster runs.
@@ -189,7 +191,7 @@ func (c *Cluster) run(programs ...process.Program) error {
 
 // await polls until ready, and gives up at once when one of the cluster's programs has ended.
 func (c *Cluster) await(ctx context.Context, what string, ready func(context.Context) bool) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	err := wait.PollUntilContextCancel(ctx, readyPoll, true, func(ctx context.Context) (bool, error) {
 		return ready(ctx), c.Err()

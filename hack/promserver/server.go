@@ -72,7 +72,7 @@ func StartSecured(t testing.TB, dir, config string, security Security) *Server {
 // awaitReady returns once the server says that it is ready, or does not know us.
 func (s *Server) awaitReady(t testing.TB) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	for ctx.Err() == nil && s.running.Alive() {
 		if status, _, err := s.get(ctx, "/-/ready"); err == nil && (status == http.StatusOK || status == http.StatusUnauthorized) {

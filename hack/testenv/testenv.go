@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
+	"time"
 
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -41,6 +42,10 @@ func Assets() string {
 // register happens once: the scheme is everybody's, and managers that have just been stopped may still read it.
 var register = sync.OnceValue(func() error { return v1alpha1.AddToScheme(scheme.Scheme) })
 
+// patience is how long etcd and the API server may take to start, and to stop: it takes seconds on an idle machine. envtest's
+// own 20 seconds are too short for one on which several suites start at once.
+const patience = 3 * time.Minute
+
 // Start starts an API server and registers the project's kinds in the client-go scheme. The caller stops it.
 func Start() (*Environment, error) {
 	if err := register(); err != nil {
@@ -50,6 +55,10 @@ func Start() (*Environment, error) {
 		BinaryAssetsDirectory: Assets(),
 		CRDDirectoryPaths:     []string{filepath.Join(Root(), "config", "crd", "bases")},
 		ErrorIfCRDPathMissing: true,
+
+		CRDInstallOptions:        envtest.CRDInstallOptions{MaxTime: patience},
+		ControlPlaneStartTimeout: patience,
+		ControlPlaneStopTimeout:  patience,
 	}
 	args := env.ControlPlane.GetAPIServer().Configure()
 	args.Set("authorization-mode", "Node", "RBAC")

@@ -58,7 +58,7 @@ func TestCommand(t *testing.T) {
 
 var _ = BeforeSuite(func() {
 	ctrl.SetLogger(logr.Discard())
-	SetDefaultEventuallyTimeout(20 * time.Second)
+	SetDefaultEventuallyTimeout(time.Minute) // as long as it may take on a machine that does much else
 	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
 	var err error
 	env, err = testenv.Start()

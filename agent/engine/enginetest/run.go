@@ -17,7 +17,7 @@ import (
 
 const (
 	// patience is how long something may take before a test gives up on it.
-	patience = 20 * time.Second
+	patience = time.Minute
 	// stopLimit is how soon an engine has to stop (behaviour 58).
 	stopLimit = 5 * time.Second
 )

@@ -69,7 +69,7 @@ func (d *drive) start() (stop func()) {
 		select {
 		case err := <-done:
 			d.Must(err)
-		case <-time.After(5 * time.Second):
+		case <-time.After(time.Minute):
 			d.t.Error("the driver does not stop (behaviour 58)")
 		}
 	})

@@ -38,7 +38,7 @@ func read(t *testing.T, conn *dbus.Conn, path dbus.ObjectPath, property string) 
 // eventually polls for a condition.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(time.Minute)
 	for tick := time.NewTicker(2 * time.Millisecond); !condition(); {
 		select {
 		case <-tick.C:
