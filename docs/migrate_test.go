@@ -126,7 +126,7 @@ func (c *cluster) does(t *testing.T, heading string) string {
 	return out
 }
 
-const runKured = "go run ./hack/kured"
+const runKured = "go run ./kubectl-reboot/kured"
 
 func (c *cluster) waitsForKured(t *testing.T) {
 	lock := "kubectl -n kube-system annotate daemonset kured weave.works/kured-node-lock"
@@ -236,7 +236,7 @@ func (c *cluster) hasMode(t *testing.T, want v1alpha1.Mode) {
 func buildKured(t *testing.T) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "kured")
-	build := exec.CommandContext(context.WithoutCancel(t.Context()), "go", "build", "-o", program, "./hack/kured")
+	build := exec.CommandContext(context.WithoutCancel(t.Context()), "go", "build", "-o", program, "./kubectl-reboot/kured")
 	build.Dir = testenv.Root()
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building: %v\n%s", err, out)

@@ -1,6 +1,6 @@
 // Kured turns the manifest of a kured DaemonSet into a RebootPolicy, and says what it could not carry over:
 //
-//	go run ./hack/kured < kured-ds.yaml > policy.yaml
+//	go run ./kubectl-reboot/kured < kured-ds.yaml > policy.yaml
 //
 // The policy goes to standard output, the report to standard error. docs/migrate.md has the steps around it.
 package main
