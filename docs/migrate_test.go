@@ -116,8 +116,8 @@ func (c *cluster) does(t *testing.T, heading string) string {
 	if script == "" {
 		t.Fatalf("no commands under %q", heading)
 	}
-	if strings.Contains(script, runKured) {
-		script = strings.ReplaceAll(script, runKured, buildKured(t))
+	if strings.Contains(script, convertKured) {
+		script = strings.ReplaceAll(script, convertKured, buildPlugin(t)+" convert kured")
 	}
 	out, err := c.env.Shell(t.Context(), c.folder, script)
 	if err != nil {
@@ -126,7 +126,7 @@ func (c *cluster) does(t *testing.T, heading string) string {
 	return out
 }
 
-const runKured = "go run ./kubectl-reboot/kured"
+const convertKured = "kubectl reboot convert kured"
 
 func (c *cluster) waitsForKured(t *testing.T) {
 	lock := "kubectl -n kube-system annotate daemonset kured weave.works/kured-node-lock"
@@ -152,7 +152,7 @@ func (c *cluster) leavesKured(t *testing.T) {
 		t.Fatal(err)
 	}
 	var policy v1alpha1.RebootPolicy
-	if err := c.get(t, "", "kured", &policy); err != nil || policy.Spec.Mode != v1alpha1.ModeDryRun {
+	if err := c.get(t, "", "workers", &policy); err != nil || policy.Spec.Mode != v1alpha1.ModeDryRun {
 		t.Errorf("mode %s, %v", policy.Spec.Mode, err)
 	}
 }
@@ -233,10 +233,10 @@ func (c *cluster) hasMode(t *testing.T, want v1alpha1.Mode) {
 	}
 }
 
-func buildKured(t *testing.T) string {
+func buildPlugin(t *testing.T) string {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "kured")
-	build := exec.CommandContext(context.WithoutCancel(t.Context()), "go", "build", "-o", program, "./kubectl-reboot/kured")
+	program := filepath.Join(t.TempDir(), "kubectl-reboot")
+	build := exec.CommandContext(context.WithoutCancel(t.Context()), "go", "build", "-o", program, "./kubectl-reboot")
 	build.Dir = testenv.Root()
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building: %v\n%s", err, out)

@@ -109,6 +109,7 @@ func kubeconfig(user clientcmdapi.AuthInfo) string {
 type call struct {
 	kubeconfig string
 	context    func() context.Context
+	in         io.Reader
 	out        io.Writer
 	screen     *terminal.Terminal
 	wrap       func(http.RoundTripper) http.RoundTripper
@@ -118,12 +119,12 @@ type call struct {
 // run calls the plugin as the administrator, in a pipe; edits say otherwise.
 func run(args []string, edits ...func(*call)) (stdout, stderr string, err error) {
 	var out, errOut bytes.Buffer
-	c := &call{kubeconfig: admin, context: context.Background, out: &out, screen: terminal.Pipe(&out), name: "kubectl-reboot"}
+	c := &call{kubeconfig: admin, context: context.Background, in: &bytes.Buffer{}, out: &out, screen: terminal.Pipe(&out), name: "kubectl-reboot"}
 	for _, edit := range edits {
 		edit(c)
 	}
 	s := &command.Session{
-		IOStreams: genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: c.out, ErrOut: &errOut},
+		IOStreams: genericiooptions.IOStreams{In: c.in, Out: c.out, ErrOut: &errOut},
 		Config:    genericclioptions.NewConfigFlags(false), Clock: clock.RealClock{}, Screen: c.screen, Zone: time.UTC, Version: "v1.2.3",
 	}
 	s.Config.KubeConfig = &c.kubeconfig

@@ -1,4 +1,4 @@
-package main
+package kured
 
 import (
 	"bytes"
@@ -34,7 +34,7 @@ func TestPoliciesAreAccepted(t *testing.T) {
 	}
 	for name, file := range fixtures(t) {
 		t.Run(name, func(t *testing.T) {
-			policies, _ := runOn(t, file)
+			policies, _ := convertFile(t, file)
 			accept(t, policies)
 		})
 	}

@@ -1,19 +1,43 @@
-package main
+package kured
 
 import (
 	"path"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 )
 
 const program = "kured"
 
+// installation is one kured: its DaemonSet, and the container in it that is kured.
+type installation struct {
+	daemonSet appsv1.DaemonSet
+	container corev1.Container
+	words     []string // the command line after the program, variables filled in
+	scripted  bool     // kured's flags stand in a shell script
+}
+
+// where names the DaemonSet, in one line whatever the manifest calls it.
+func (k *installation) where() string {
+	name := k.daemonSet.Name
+	if k.daemonSet.Namespace != "" {
+		name = k.daemonSet.Namespace + "/" + name
+	}
+	if strings.ContainsFunc(name, unicode.IsControl) {
+		return strconv.Quote(name)
+	}
+	return name
+}
+
 // findContainer finds the container that is kured, by its command line first and by its image otherwise.
 func (k *installation) findContainer() bool {
 	containers := k.daemonSet.Spec.Template.Spec.Containers
-	for _, looks := range []func(corev1.Container) bool{namesProgram, runsShell, hasImage} {
+	for _, looks := range []func(corev1.Container) bool{namesProgram, runsScript, hasImage} {
 		if i := slices.IndexFunc(containers, looks); i >= 0 {
 			k.container = containers[i]
 			k.readWords()
@@ -32,11 +56,12 @@ func namesProgram(c corev1.Container) bool {
 	return slices.ContainsFunc(commandLine(c), isProgram)
 }
 
-// runsShell: kured is a word of a script that a shell is given.
-func runsShell(c corev1.Container) bool {
-	_, found := shellScript(commandLine(c))
-	return found
+// runsScript: kured is a word of a script that a shell is given.
+func runsScript(c corev1.Container) bool {
+	return slices.ContainsFunc(commandLine(c), startsProgram)
 }
+
+var startsProgram = regexp.MustCompile(`(^|[\s;&|/])kured(\s|$)`).MatchString
 
 // hasImage: the last part of the image's name is kured's. Its entry point is kured, so the arguments are all there is.
 func hasImage(c corev1.Container) bool {
@@ -56,9 +81,7 @@ func (k *installation) readWords() {
 		k.words = words[i+1:]
 		return
 	}
-	if script, found := shellScript(words); found {
-		k.shell = true
-		k.words = script
+	if k.scripted = slices.ContainsFunc(words, startsProgram); k.scripted {
 		return
 	}
 	k.words = words

@@ -1,6 +1,7 @@
-package main
+package kured
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -22,6 +23,9 @@ type conversion struct {
 
 // convert makes a policy that does what the kured does, as far as a policy can.
 func convert(k *installation) (*conversion, error) {
+	if k.scripted {
+		return nil, errors.New("a shell script starts kured, and scripts are not read: in a copy of the manifest, put kured and its flags into command, and convert that")
+	}
 	p := &parsed{flags: newKuredFlags()}
 	if err := p.parse(k.words); err != nil {
 		return nil, err
@@ -46,9 +50,6 @@ func convert(k *installation) (*conversion, error) {
 func (c *conversion) begin() {
 	c.policy.Spec.Mode = v1alpha1.ModeDryRun
 	c.comments["mode"] = []string{"Decides and reports, reboots nothing. Enforce, once kured is gone and the report's last part is settled."}
-	if c.kured.shell {
-		c.report.open = append(c.report.open, line{"the command line stands in a shell script", "variables of the script are not filled in: compare the flags below with those of a running kured"})
-	}
 }
 
 // end tells what no step has told, so that nothing is ever dropped in silence.
@@ -121,6 +122,9 @@ func (c *conversion) note(part *[]line, name, how string) {
 }
 
 var notInName = regexp.MustCompile(`[^a-z0-9.-]+`)
+
+// onlyName is the name of the policy of a cluster's only kured, which the commands of docs/migrate.md use.
+const onlyName = "workers"
 
 // policyName is the DaemonSet's, shortened to what a policy may have, with its namespace where the name is taken.
 func policyName(k *installation, taken map[string]bool) string {

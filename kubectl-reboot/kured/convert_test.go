@@ -1,4 +1,4 @@
-package main
+package kured
 
 import (
 	"flag"
@@ -16,7 +16,7 @@ import (
 
 // makeInstallation is a kured of the newest version with these words on its command line.
 func makeInstallation(words ...string) *installation {
-	k := &installation{configMaps: map[string]corev1.ConfigMap{}}
+	k := &installation{}
 	k.daemonSet = appsv1.DaemonSet{}
 	k.daemonSet.Name, k.daemonSet.Namespace = "kured", "kube-system"
 	k.daemonSet.Spec.Template.Spec = corev1.PodSpec{

@@ -1,4 +1,4 @@
-package main
+package kured
 
 // elsewhere tells of flags whose values say nothing to a policy.
 func (c *conversion) elsewhere() error {

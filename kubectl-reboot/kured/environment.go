@@ -1,4 +1,4 @@
-package main
+package kured
 
 import (
 	"flag"
@@ -25,12 +25,12 @@ type variables struct {
 func (k *installation) variables() variables {
 	v := variables{values: map[string]string{}, hidden: map[string]string{}}
 	for _, from := range k.container.EnvFrom {
-		k.takeAll(&v, from)
+		v.takeAll(from)
 	}
 	for _, env := range k.container.Env {
 		delete(v.values, env.Name)
 		delete(v.hidden, env.Name)
-		value, hidden := k.valueOf(env)
+		value, hidden := valueOf(env)
 		if hidden != "" {
 			v.hidden[env.Name] = hidden
 			continue
@@ -40,38 +40,23 @@ func (k *installation) variables() variables {
 	return v
 }
 
-func (k *installation) takeAll(v *variables, from corev1.EnvFromSource) {
+func (v *variables) takeAll(from corev1.EnvFromSource) {
 	switch {
 	case from.ConfigMapRef != nil:
-		configMap, found := k.configMap(from.ConfigMapRef.Name)
-		if !found {
-			v.sources = append(v.sources, "ConfigMap "+from.ConfigMapRef.Name)
-		}
-		for name, value := range configMap.Data {
-			v.values[from.Prefix+name] = value
-		}
+		v.sources = append(v.sources, "ConfigMap "+from.ConfigMapRef.Name)
 	case from.SecretRef != nil:
 		v.sources = append(v.sources, "Secret "+from.SecretRef.Name)
 	}
 }
 
-func (k *installation) configMap(name string) (corev1.ConfigMap, bool) {
-	configMap, found := k.configMaps[k.daemonSet.Namespace+"/"+name]
-	return configMap, found
-}
-
 // valueOf is the value of a variable, or where it comes from if the manifest does not have it.
-func (k *installation) valueOf(env corev1.EnvVar) (value, hidden string) {
+func valueOf(env corev1.EnvVar) (value, hidden string) {
 	from := env.ValueFrom
 	if from == nil {
 		return env.Value, ""
 	}
 	switch {
 	case from.ConfigMapKeyRef != nil:
-		configMap, _ := k.configMap(from.ConfigMapKeyRef.Name)
-		if value, found := configMap.Data[from.ConfigMapKeyRef.Key]; found {
-			return value, ""
-		}
 		return "", fmt.Sprintf("key %s of ConfigMap %s", from.ConfigMapKeyRef.Key, from.ConfigMapKeyRef.Name)
 	case from.SecretKeyRef != nil:
 		return "", fmt.Sprintf("key %s of Secret %s", from.SecretKeyRef.Key, from.SecretKeyRef.Name)
@@ -103,7 +88,7 @@ func (p *parsed) takeEnvironment(k *installation) error {
 	for _, source := range v.sources {
 		p.stray = append(p.stray, line{
 			what: "envFrom " + source,
-			how:  "it may set KURED_ variables, and is not in the input. A ConfigMap is read where it is in the same input; look into a Secret yourself",
+			how:  "it may set KURED_ variables, which the manifest does not have: look into it yourself, and put what is set into env",
 		})
 	}
 	return err

@@ -1,7 +1,6 @@
-package main
+package kured
 
 import (
-	"bytes"
 	"flag"
 	"os"
 	"path/filepath"
@@ -28,20 +27,24 @@ func fixtures(t *testing.T) map[string]string {
 	return byName
 }
 
-// runs the program on a file and returns what it wrote.
-func runOn(t *testing.T, file string) (policy, report string) {
+// convertFile converts a file.
+func convertFile(t *testing.T, file string) (policy, report string) {
 	t.Helper()
-	var stdout, stderr bytes.Buffer
-	if code := run([]string{file}, strings.NewReader(""), &stdout, &stderr); code != 0 {
-		t.Fatalf("exit code %d: %s", code, stderr.String())
+	manifest, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return stdout.String(), stderr.String()
+	policy, report, err = convertText(string(manifest))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return policy, report
 }
 
 func TestFixtures(t *testing.T) {
 	for name, file := range fixtures(t) {
 		t.Run(name, func(t *testing.T) {
-			policy, report := runOn(t, file)
+			policy, report := convertFile(t, file)
 			golden(t, name+".policy.golden", policy)
 			golden(t, name+".report.golden", report)
 		})

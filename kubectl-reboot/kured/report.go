@@ -1,4 +1,4 @@
-package main
+package kured
 
 import (
 	"fmt"
@@ -19,8 +19,8 @@ const (
 	titleOpen     = "Not carried over: settle these before you set spec.mode to Enforce"
 )
 
-// tell writes the report; neighbours that became of the same thing share its sentence.
-func (c *conversion) tell(out io.Writer) {
+// writeReport writes the report; neighbours that became of the same thing share its sentence.
+func (c *conversion) writeReport(out io.Writer) {
 	fmt.Fprintf(out, "DaemonSet %s -> RebootPolicy %s\n", c.kured.where(), c.policy.Name)
 	for _, part := range []struct {
 		title string

@@ -1,0 +1,81 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/kured"
+)
+
+func (s *Session) convert() *cobra.Command {
+	cmd := &cobra.Command{Use: "convert", Short: "A policy made of what another operator is configured to do"}
+	cmd.AddCommand(s.convertKured())
+	return cmd
+}
+
+func (s *Session) convertKured() *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use:   "kured [-f FILE]",
+		Short: "A policy that does what a kured does",
+		Long: `Writes a RebootPolicy that does what a kured does, in mode DryRun, and on standard error a report of what became of each flag.
+Without -f it reads the DaemonSets of the cluster; with it, a rendered manifest. It writes nothing to the cluster.`,
+		Example: `  kubectl reboot convert kured >policy.yaml
+  helm template kubereboot/kured | kubectl reboot convert kured -f - >policy.yaml`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			daemonSets, err := s.daemonSets(cmd.Context(), file)
+			if err != nil {
+				return err
+			}
+			policies, report, err := kured.Convert(daemonSets)
+			if err != nil {
+				return err
+			}
+			if err := s.put(policies); err != nil {
+				return err
+			}
+			_, err = io.WriteString(s.ErrOut, report)
+			return err
+		},
+	}
+	cmd.Flags().StringVarP(&file, "filename", "f", "", "The manifest, YAML or JSON; - is standard input. Absent: the DaemonSets of the cluster.")
+	return cmd
+}
+
+// daemonSets reads them from a file, from standard input, or from the cluster.
+func (s *Session) daemonSets(ctx context.Context, file string) ([]appsv1.DaemonSet, error) {
+	var manifest []byte
+	var err error
+	switch file {
+	case "":
+		return s.clusterDaemonSets(ctx)
+	case "-":
+		if manifest, err = io.ReadAll(s.In); err != nil {
+			err = fmt.Errorf("reading standard input: %w", err)
+		}
+	default:
+		manifest, err = os.ReadFile(file) // its errors name the file
+	}
+	if err != nil {
+		return nil, err
+	}
+	return kured.DaemonSets(manifest)
+}
+
+func (s *Session) clusterDaemonSets(ctx context.Context) ([]appsv1.DaemonSet, error) {
+	c, err := s.client()
+	if err != nil {
+		return nil, err
+	}
+	var list appsv1.DaemonSetList
+	if err := c.List(ctx, &list); err != nil {
+		return nil, fmt.Errorf("listing the DaemonSets of all namespaces (-f FILE reads a manifest instead): %w", err)
+	}
+	return list.Items, nil
+}
