@@ -34,13 +34,14 @@ func (s *hooked) tokens(own, other string) {
 		"without a pod's token":      {token: unbound, node: own, patch: object{"metadata": annotations(before, "true")}, why: `the hook on node "" may not write node node-1`},
 		"another hook's answer":      {token: token, node: own, patch: object{"metadata": annotations(consent, "true")}, why: another},
 		"another annotation's value": {token: token, node: own, patch: object{"metadata": annotations("kwok.x-k8s.io/node", "mine")}, why: another},
-		"an annotation's end":        {token: token, node: own, patch: object{"metadata": annotations("reboot-operator.io/hooks", nil)}, why: another},
-		"a grant":                    {token: token, node: own, patch: object{"metadata": annotations("reboot-operator.io/grant", "{}")}, why: another},
-		"a label":                    {token: token, node: own, patch: object{"metadata": object{"labels": object{"reboot-operator.io/before-reboot": nil}}}, why: nothing},
-		"a finalizer":                {token: token, node: own, patch: object{"metadata": object{"finalizers": []string{"example.com/mine"}}}, why: nothing},
-		"a cordon":                   {token: token, node: own, patch: object{"spec": object{"unschedulable": true}}, why: nothing},
-		"a taint":                    {token: token, node: own, patch: object{"spec": object{"taints": []object{{"key": "a", "effect": "NoSchedule"}}}}, why: nothing},
-		"a status":                   {token: token, node: own, status: "status", patch: object{"status": object{"phase": "Pending"}}, why: "cannot patch resource \"nodes/status\""},
+		"an annotation's end":        {token: token, node: own, patch: object{"metadata": annotations("kwok.x-k8s.io/node", nil)}, why: another},
+		// Two policies refuse it, either of them first.
+		"a grant":     {token: token, node: own, patch: object{"metadata": annotations("reboot-operator.io/grant", "{}")}, why: "ValidatingAdmissionPolicy"},
+		"a label":     {token: token, node: own, patch: object{"metadata": object{"labels": object{"kubernetes.io/hostname": nil}}}, why: nothing},
+		"a finalizer": {token: token, node: own, patch: object{"metadata": object{"finalizers": []string{"example.com/mine"}}}, why: nothing},
+		"a cordon":    {token: token, node: own, patch: object{"spec": object{"unschedulable": true}}, why: nothing},
+		"a taint":     {token: token, node: own, patch: object{"spec": object{"taints": []object{{"key": "a", "effect": "NoSchedule"}}}}, why: nothing},
+		"a status":    {token: token, node: own, status: "status", patch: object{"status": object{"phase": "Pending"}}, why: "cannot patch resource \"nodes/status\""},
 	} {
 		err := s.try(tc.token, tc.node, tc.status, tc.patch)
 		switch {
