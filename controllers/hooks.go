@@ -24,9 +24,7 @@ func (r *RebootPolicyReconciler) beginHooks(ctx context.Context, s *state, live 
 	phase := t.Begin(s.Policy, s.Now)
 	patch := newNodePatch(live.ResourceVersion)
 	endHooks(patch, n, math.MaxInt64)
-	for _, key := range phase.Hooks {
-		patch.remove(string(key))
-	}
+	removeAnswers(patch, n, phase.Hooks)
 	patch.annotate(v1alpha1.AnnotationHooks, phase.String()).label(hookLabels[t.Stage], "true")
 	if err := r.patchNode(ctx, s, live, patch); err != nil {
 		return err
@@ -53,7 +51,15 @@ func endHooks(patch *nodePatch, n *plan.Node, seq int64) {
 	if n.Hooks == nil {
 		return
 	}
-	for _, key := range n.Hooks.Hooks {
-		patch.remove(string(key))
+	removeAnswers(patch, n, n.Hooks.Hooks)
+}
+
+// removeAnswers takes away what hooks have answered. A value that is no answer is kept: the key may be another program's,
+// which a policy has named by mistake.
+func removeAnswers(patch *nodePatch, n *plan.Node, hooks []v1alpha1.AnnotationKey) {
+	for _, key := range hooks {
+		if plan.IsAnswer(n.Annotations[string(key)]) {
+			patch.remove(string(key))
+		}
 	}
 }

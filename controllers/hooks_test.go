@@ -124,6 +124,28 @@ var _ = Describe("Hooks", func() {
 		Eventually(func() v1alpha1.GrantState { return f.grant(name).State }).Should(Equal(v1alpha1.GrantFinished))
 	})
 
+	It("remove answers and nothing else, and say what is no answer (behaviour 51)", func() {
+		f = makeFleet(1)
+		name, others := f.nodes[0], `{"csi.example.com":"volumes of n1"}`
+		f.annotate(name, before, others)
+		f.policy("workers", hooks(time.Hour))
+		f.need(name)
+		Eventually(labels).Should(HaveKey(v1alpha1.LabelBeforeReboot))
+		Eventually(func() string { return f.condition(name, v1alpha1.NodeRebootPermitted).Message }).Should(
+			ContainSubstring(before + ` (is "{\"csi.example.com\":\"volumes of n1\"}", which is no answer`))
+		Expect(annotations()).To(HaveKeyWithValue(before, others), "the manager has not asked for it")
+		f.annotate(name, v1alpha1.AnnotationPaused, "true")
+		Eventually(labels).ShouldNot(HaveKey(v1alpha1.LabelBeforeReboot))
+		Expect(annotations()).To(HaveKeyWithValue(before, others), "it is nobody's answer at the end of the phase either")
+
+		By("going on with an answer in its place")
+		f.annotate(name, v1alpha1.AnnotationPaused, nil)
+		Eventually(labels).Should(HaveKey(v1alpha1.LabelBeforeReboot))
+		f.annotate(name, before, "true")
+		Eventually(f.granted).Should(HaveLen(1))
+		Expect(annotations()).NotTo(HaveKey(before))
+	})
+
 	It("give the slot back when a before-hook says no", func() {
 		f = makeFleet(1)
 		name := f.nodes[0]

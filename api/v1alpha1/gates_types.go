@@ -28,13 +28,14 @@ type Hooks struct {
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 }
 
-// AnnotationKey is the key of an annotation, such as example.com/backup-done. The operator's own are no hook's: a phase that
-// begins would remove them.
+// AnnotationKey is the key of an annotation, such as example.com/backup-done. The keys of the operator, of Kubernetes and of
+// autoscalers are no hook's: other programs write them, and a phase that begins removes what reads like an answer.
 //
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=317
 // +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$') && self.indexOf('/') <= 253",message="must be an annotation key such as example.com/backup-done"
 // +kubebuilder:validation:XValidation:rule="!self.startsWith('reboot-operator.io/')",message="keys of reboot-operator.io are the operator's own: use a domain of yours, such as example.com/backup-done"
+// +kubebuilder:validation:XValidation:rule="!self.matches('^([^/]*[.])?(kubernetes[.]io|(x-)?k8s[.]io|karpenter[.]sh)/')",message="keys of kubernetes.io, k8s.io, x-k8s.io and karpenter.sh belong to others, and an answer is removed: use a domain of yours, such as example.com/backup-done"
 type AnnotationKey string
 
 // Gates are conditions that are checked before each grant; unknown means no.

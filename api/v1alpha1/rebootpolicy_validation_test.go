@@ -291,7 +291,9 @@ var _ = Describe("spec", func() {
 	Describe("hooks and gates", func() {
 		gate := func(fields string) string { return "gates: {prometheus: [{name: g, " + fields + "}]}" }
 		const keySentence = "must be an annotation key such as example.com/backup-done"
+		const othersSentence = "keys of kubernetes.io, k8s.io, x-k8s.io and karpenter.sh belong to others, and an answer is removed: use a domain of yours, such as example.com/backup-done"
 		DescribeTable("accepts", accepts,
+			Entry("a key whose domain only ends like one of Kubernetes'", "hooks: {before: [mykubernetes.io/a, k8s.io.example.com/a, kubernetes.io]}"),
 			Entry("hooks", "hooks: {before: [example.com/backup-done], after: [healthy], timeout: 1h}"),
 			Entry("the longest key", "hooks: {before: ["+strings.Repeat("d", 253)+"/"+strings.Repeat("k", 63)+"]}"),
 			Entry("a hook key of an ancestor's", "hooks: {before: [container-linux-update.v1.coreos.com/backup]}"),
@@ -309,6 +311,11 @@ var _ = Describe("spec", func() {
 			Entry("a key whose domain is too long", "hooks: {after: ["+strings.Repeat("d", 254)+"/a]}", keySentence),
 			Entry("a key of the operator's own", "hooks: {before: [reboot-operator.io/grant]}",
 				"keys of reboot-operator.io are the operator's own: use a domain of yours, such as example.com/backup-done"),
+			Entry("a key of Kubernetes' own", "hooks: {before: [kubernetes.io/description]}", othersSentence),
+			Entry("a key of a CSI driver's", "hooks: {before: [csi.volume.kubernetes.io/nodeid]}", othersSentence),
+			Entry("a key of a project of Kubernetes'", "hooks: {after: [cluster.x-k8s.io/machine]}", othersSentence),
+			Entry("a key below k8s.io", "hooks: {after: [nfd.node.k8s.io/a]}", othersSentence),
+			Entry("a key that the operator sets for an autoscaler", "hooks: {before: [karpenter.sh/do-not-disrupt]}", othersSentence),
 			Entry("no time for hooks", "hooks: {timeout: 0s}", "timeout must be a duration of more than 0 and at most 168h, such as 30m or 2h"),
 			Entry("every pod blocks", "gates: {blockingPods: [{podSelector: {}}]}", "podSelector must select something: give matchLabels or matchExpressions"),
 			Entry("a namespace selector of a gate that is not one", "gates: {blockingPods: [{podSelector: {matchLabels: {a: b}}, namespaceSelector: {matchExpressions: [{key: app, operator: In}]}}]}",

@@ -77,13 +77,15 @@ func (f *fleet) beforeHooks(t *Flight) (passed bool) {
 	return false
 }
 
-// answers sorts out the hooks that have not said yes.
+// answers sorts out the hooks that have not said yes. A value that is no answer is reported: nothing else says why it does not count.
 func answers(annotations map[string]string, keys []v1alpha1.AnnotationKey) (waiting, refused []string) {
 	for _, key := range keys {
-		switch value := annotations[string(key)]; {
+		switch value, there := annotations[string(key)]; {
 		case value == yes:
 		case refusal(value):
 			refused = append(refused, string(key)+": "+shorten(value, maxAnswer))
+		case there:
+			waiting = append(waiting, fmt.Sprintf(`%s (is %q, which is no answer: only "true", "false" and "failed: why" are)`, key, shorten(value, maxAnswer)))
 		default:
 			waiting = append(waiting, string(key))
 		}

@@ -65,7 +65,17 @@ func TestRunHooks(t *testing.T) {
 		},
 		"a word that is no answer": {
 			keys: keys[:1], phase: phase, answers: map[string]string{"example.com/a": "TRUE"},
-			want: want{Action: Wait, Reason: v1alpha1.ReasonWaitingForHook, Message: `waiting until each is "true": example.com/a`, Until: began.Add(time.Hour)},
+			want: want{
+				Action: Wait, Reason: v1alpha1.ReasonWaitingForHook, Until: began.Add(time.Hour),
+				Message: `waiting until each is "true": example.com/a (is "TRUE", which is no answer: only "true", "false" and "failed: why" are)`,
+			},
+		},
+		"an empty word is no answer either, and nothing in time": {
+			keys: keys[:1], phase: phase, answers: map[string]string{"example.com/a": ""}, later: time.Hour,
+			want: want{
+				Action: Wait, Reason: v1alpha1.ReasonHookTimedOut, Failed: began.Add(time.Hour),
+				Message: `hooks have not said yes by Sat 2026-11-21 03:00:00 UTC: example.com/a (is "", which is no answer: only "true", "false" and "failed: why" are)`,
+			},
 		},
 		"all have answered": {
 			keys: keys, phase: phase, answers: both, want: want{Passed: true, Action: Wait},

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"slices"
 	"strings"
 	"unique"
 
@@ -57,8 +58,9 @@ func Trim(node *corev1.Node) *corev1.Node {
 		Spec:   corev1.NodeSpec{Unschedulable: node.Spec.Unschedulable, Taints: node.Spec.Taints},
 		Status: corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{BootID: node.Status.NodeInfo.BootID}},
 	}
+	asked := asked(node.Annotations)
 	for key, value := range node.Annotations {
-		if strings.HasPrefix(key, v1alpha1.GroupVersion.Group+"/") || plan.IsAnswer(value) || plan.IsShield(key) {
+		if strings.HasPrefix(key, v1alpha1.GroupVersion.Group+"/") || plan.IsAnswer(value) || plan.IsShield(key) || slices.Contains(asked, v1alpha1.AnnotationKey(key)) {
 			if trimmed.Annotations == nil {
 				trimmed.Annotations = map[string]string{}
 			}
@@ -73,4 +75,12 @@ func Trim(node *corev1.Node) *corev1.Node {
 		}
 	}
 	return trimmed
+}
+
+// asked are the hooks that the node is asked for: what they say counts, also where it is no answer.
+func asked(annotations map[string]string) []v1alpha1.AnnotationKey {
+	if phase, err := v1alpha1.ParseHookPhase(annotations); err == nil && phase != nil {
+		return phase.Hooks
+	}
+	return nil
 }

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 )
 
@@ -72,5 +73,19 @@ func TestTransform_NodesShareTheirWords(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, shared); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestTrim_KeepsWhatAHookThatIsAskedSays(t *testing.T) {
+	node := decoded("a")
+	node.Annotations["example.com/a"], node.Annotations["example.com/b"] = "TRUE", "none"
+	node.Annotations[v1alpha1.AnnotationHooks] = v1alpha1.HookPhase{
+		Policy: "workers", Seq: 1, BootID: "one", Stage: v1alpha1.HooksBefore, Hooks: []v1alpha1.AnnotationKey{"example.com/a"},
+	}.String()
+	if _, asked := snapshot.Trim(node).Annotations["example.com/a"]; !asked {
+		t.Error("what the hook says is dropped, though it is no answer that people should be told of")
+	}
+	if _, kept := snapshot.Trim(node).Annotations["example.com/b"]; kept {
+		t.Error("what nobody asks for is kept")
 	}
 }
