@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,7 +41,7 @@ func (r *RebootPolicyReconciler) converge(ctx context.Context, s *state) (plan.P
 		switch behind, err := r.confirmAdopted(ctx, s, p); {
 		case err != nil:
 			return p, err
-		case behind:
+		case behind, r.confirmGone(ctx, s, p):
 			continue
 		}
 		s.slotWaits = handsOver(p)
@@ -83,9 +85,6 @@ func (r *RebootPolicyReconciler) applyFlights(ctx context.Context, s *state, p p
 // applyLedger writes grants, adoptions and releases in one compare-and-swap. Somebody else's write in between throws
 // the whole plan away.
 func (r *RebootPolicyReconciler) applyLedger(ctx context.Context, s *state, p plan.Plan) error {
-	if err := r.confirmGone(ctx, p); err != nil {
-		return err
-	}
 	if err := r.writeStatus(ctx, s, p); err != nil {
 		return err
 	}
@@ -93,23 +92,26 @@ func (r *RebootPolicyReconciler) applyLedger(ctx context.Context, s *state, p pl
 	return nil
 }
 
-// confirmGone asks the API server whether nodes that the cache has lost, or knows as others, are deleted for good.
-func (r *RebootPolicyReconciler) confirmGone(ctx context.Context, p plan.Plan) error {
+// confirmGone asks the API server whether nodes that the cache has lost, or knows as others, are deleted for good, and reports
+// whether one is not: then the plan is made again with it. A Node that cannot be read keeps its slot, as one of which nothing is
+// known; the slots of others go on.
+func (r *RebootPolicyReconciler) confirmGone(ctx context.Context, s *state, p plan.Plan) (behind bool) {
 	for _, t := range p.Released() {
 		if t.Reason != v1alpha1.ReasonNodeGone {
 			continue
 		}
 		node, err := r.liveNode(ctx, t.Entry.Node)
 		switch {
-		case err == nil && plan.Gone(plan.NodeOf(node).Record, t.Entry):
+		case apierrors.IsNotFound(err), err == nil && plan.Gone(plan.NodeOf(node).Record, t.Entry):
 			continue
-		case err == nil:
-			return fmt.Errorf("the cache of nodes is behind: node %q is still the one that holds a grant", node.Name)
-		case !apierrors.IsNotFound(err):
-			return err
+		case err != nil:
+			s.refused = errors.Join(s.refused, err)
+			node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: t.Entry.Node, UID: t.Entry.NodeUID}}
 		}
+		s.put(snapshot.Trim(node))
+		behind = true
 	}
-	return nil
+	return behind
 }
 
 // confirmAdopted asks the API server whether grants that a ledger takes back stand on their Nodes, and tells whether it knows

@@ -66,6 +66,16 @@ func (s *state) replace(node *corev1.Node) {
 	}
 }
 
+// put is replace for a Node that need not be in the state.
+func (s *state) put(node *corev1.Node) {
+	if _, ok := s.index[node.Name]; !ok {
+		s.index = maps.Clone(s.index)
+		s.index[node.Name] = len(s.nodes)
+		s.nodes, s.Nodes = append(s.nodes, nil), append(s.Nodes, nil)
+	}
+	s.replace(node)
+}
+
 // remove takes a Node out that is gone.
 func (s *state) remove(name string) {
 	i, ok := s.index[name]

@@ -44,6 +44,8 @@ type server struct {
 	read, written []string
 	// fault, where set, is what becomes of a write to an object. Nil: it is carried out.
 	fault func(name string) error
+	// unread, where set, is why a Node cannot be read live. Nil: it can.
+	unread func(name string) error
 	// between, where set, is what somebody writes to a Node before it is read live.
 	between    func(*corev1.Node)
 	reconciler *RebootPolicyReconciler
@@ -154,6 +156,9 @@ func (s *server) List(_ context.Context, list client.ObjectList, options ...clie
 
 func (s *server) Get(_ context.Context, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
 	s.read = append(s.read, key.Name)
+	if s.unread != nil && s.unread(key.Name) != nil {
+		return s.unread(key.Name)
+	}
 	if _, there, _ := s.nodes.GetByKey(key.Name); !there {
 		return apierrors.NewNotFound(corev1.Resource("nodes"), key.Name)
 	}

@@ -272,3 +272,41 @@ func TestReconcile_PausesAfterALostRace(t *testing.T) {
 		})
 	}
 }
+
+// lost is a cache that has lost one Node.
+type lost struct {
+	shelf
+
+	name string
+}
+
+func (l lost) List() []any {
+	return slices.DeleteFunc(l.shelf.List(), func(object any) bool { return object.(*corev1.Node).Name == l.name })
+}
+
+// A Node that the cache has lost keeps its slot, and no other waiting, whether or not the API server shows it.
+func TestReconcile_ANodeThatTheCacheHasLostKeepsNobodyWaiting(t *testing.T) {
+	for name, unread := range map[string]error{
+		"the API server has it":            nil,
+		"the API server does not show it":  apierrors.NewForbidden(corev1.Resource("nodes"), "", errors.New("not this one")),
+		"the API server cannot decode it ": apierrors.NewInternalError(errors.New("etcd has something else")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t, 2*needy, clock.RealClock{})
+			back, kept := s.policy.Status.Grants[0], s.policy.Status.Grants[1]
+			s.comeBack(t)
+			s.reconciler.shelf = lost{shelf: s.nodes, name: kept.Node}
+			s.unread = func(name string) error {
+				if name == kept.Node {
+					return unread
+				}
+				return nil
+			}
+			_, _ = s.reconciler.Reconcile(t.Context(), request(workers)) // what one Node refuses is reported
+			has := func(e v1alpha1.LedgerEntry) bool { return slices.Contains(s.policy.Status.Grants, e) }
+			if grants := s.policy.Status.Grants; len(grants) != slots || has(back) || !has(kept) {
+				t.Errorf("of %d entries, the one of the node that is back is kept: %t; the one of the node that is lost: %t", len(grants), has(back), has(kept))
+			}
+		})
+	}
+}

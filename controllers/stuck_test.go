@@ -1,6 +1,10 @@
 package controllers_test
 
 import (
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -89,6 +93,26 @@ var _ = Describe("A reboot that goes another way", func() {
 		f.need(byHand)
 		Eventually(f.granted).Should(Equal([]string{byHand}))
 		Expect(f.grant(byHand).BootID).To(Equal(bootID(byHand, 2)))
+	})
+
+	It("because the Node is gone and nobody may ask for it: its slot is kept, and no other node waits (behaviour 25)", func() {
+		f := makeFleet(3)
+		p := f.policy("workers", limit(2))
+		f.need(f.nodes...)
+		Eventually(f.granted).Should(HaveLen(2))
+		gone, goes := f.granted()[0], f.granted()[1]
+		var refuse atomic.Bool
+		refuse.Store(true)
+		requests.meddleWith(func(r *http.Request) bool {
+			return refuse.Load() && r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/nodes/"+gone)
+		})
+		Expect(api.Delete(GinkgoT().Context(), f.get(gone))).To(Succeed())
+		f.nodes = slices.DeleteFunc(f.nodes, func(name string) bool { return name == gone })
+		f.reboot(goes)
+		Eventually(f.granted).Should(And(HaveLen(1), Not(ContainElement(goes))))
+		Expect(policyStatus(p).Grants).To(ContainElement(HaveField("Node", gone)), "it may be there all the same")
+		refuse.Store(false)
+		Eventually(func() []v1alpha1.LedgerEntry { return policyStatus(p).Grants }).ShouldNot(ContainElement(HaveField("Node", gone)))
 	})
 
 	It("and whose drain goes on after its grant was cancelled is one failure", func() {
