@@ -69,7 +69,7 @@ func (s *scenario) createPod(ctx context.Context, node string) {
 func (m *crashedHost) newAgent(ctx context.Context, config *rest.Config) (manager.Manager, error) {
 	return newAgent(ctx, config, options{
 		node: m.name, identity: identityNode, bus: m.bus.Address(), hostRoot: filepath.Dir(m.boot), bootIDFile: m.boot, probes: "0", metrics: "0",
-		engines: enginesAuto,
+		engines: enginesAuto, renewAfter: renewAfter, patience: patience,
 	}, reboot.NewMetrics(prometheus.NewRegistry()))
 }
 
