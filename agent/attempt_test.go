@@ -71,7 +71,7 @@ var _ = Describe("An attempt", func() {
 	It("counts the pods that it deletes past their budget, in the write that there is anyway", func(ctx SpecContext) {
 		spec := *patient.DeepCopy()
 		spec.Drain.Rules = []v1alpha1.DrainRule{{
-			PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "protected"}}, Action: v1alpha1.DrainDelete,
+			PodSelector: v1alpha1.LabelSelector{MatchLabels: map[string]string{"app": "protected"}}, Action: v1alpha1.DrainDelete,
 		}}
 		m := newMachine(ctx, spec)
 		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))

@@ -143,7 +143,7 @@ func (s *scenario) createPolicy(ctx context.Context) *v1alpha1.RebootPolicy {
 	policy := &v1alpha1.RebootPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: s.name},
 		Spec: v1alpha1.RebootPolicySpec{
-			NodeSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"scenario": s.name}},
+			NodeSelector: &v1alpha1.LabelSelector{MatchLabels: map[string]string{"scenario": s.name}},
 			Concurrency:  &v1alpha1.Concurrency{MaxUnavailable: &most},
 			Settle:       &metav1.Duration{},
 			Drain:        &v1alpha1.Drain{UnmanagedPods: v1alpha1.PodDisposalDelete},

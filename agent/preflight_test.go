@@ -84,7 +84,7 @@ func (m *machine) podReads() int {
 
 var _ = Describe("The agent's look before a reboot", func() {
 	gated := v1alpha1.RebootPolicySpec{Gates: &v1alpha1.Gates{BlockingPods: []v1alpha1.BlockingPod{
-		{PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "migration"}}},
+		{PodSelector: v1alpha1.LabelSelector{MatchLabels: map[string]string{"app": "migration"}}},
 	}}}
 
 	// waiting is a machine that needs a reboot and has no grant.
@@ -120,7 +120,7 @@ var _ = Describe("The agent's look before a reboot", func() {
 
 	It("selects namespaces by their labels", func(ctx SpecContext) {
 		spec := *gated.DeepCopy()
-		spec.Gates.BlockingPods[0].NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "data"}}
+		spec.Gates.BlockingPods[0].NamespaceSelector = &v1alpha1.LabelSelector{MatchLabels: map[string]string{"team": "data"}}
 		m := waiting(ctx, spec)
 		m.pod(ctx, "migration", m.owner("ReplicaSet"))
 		m.asks(ctx, "r1")

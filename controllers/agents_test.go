@@ -131,16 +131,16 @@ func (a *agents) byHand() {
 	Expect(api.Create(context.Background(), set)).To(Succeed())
 }
 
-func selecting(pool string) *metav1.LabelSelector {
-	return &metav1.LabelSelector{MatchLabels: map[string]string{poolLabel: pool}}
+func selecting(pool string) *v1alpha1.LabelSelector {
+	return &v1alpha1.LabelSelector{MatchLabels: map[string]string{poolLabel: pool}}
 }
 
-func selectingOperator(operator metav1.LabelSelectorOperator, values ...string) *metav1.LabelSelector {
-	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: poolLabel, Operator: operator, Values: values}}}
+func selectingOperator(operator metav1.LabelSelectorOperator, values ...string) *v1alpha1.LabelSelector {
+	return &v1alpha1.LabelSelector{MatchExpressions: []v1alpha1.LabelSelectorRequirement{{Key: poolLabel, Operator: operator, Values: values}}}
 }
 
 // createPolicy creates a policy that only reports: no finalizer keeps it.
-func createPolicy(name string, selector *metav1.LabelSelector) *v1alpha1.RebootPolicy {
+func createPolicy(name string, selector *v1alpha1.LabelSelector) *v1alpha1.RebootPolicy {
 	p := &v1alpha1.RebootPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec:       v1alpha1.RebootPolicySpec{NodeSelector: selector, Mode: v1alpha1.ModeDryRun},

@@ -59,7 +59,7 @@ func (f *fleet) policy(name string, edit ...func(*v1alpha1.RebootPolicySpec)) *v
 	p := &v1alpha1.RebootPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: f.pool + "-" + name},
 		Spec: v1alpha1.RebootPolicySpec{
-			NodeSelector: &metav1.LabelSelector{MatchLabels: map[string]string{poolLabel: f.pool}},
+			NodeSelector: &v1alpha1.LabelSelector{MatchLabels: map[string]string{poolLabel: f.pool}},
 			Concurrency:  &v1alpha1.Concurrency{MaxUnavailable: &one},
 			Settle:       &metav1.Duration{},
 		},

@@ -6,7 +6,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
@@ -40,7 +39,7 @@ func blocks(r *v1alpha1.PreflightReport) { r.Blocking = onePod("default/migrate-
 
 func waitsForPods(s *v1alpha1.RebootPolicySpec) {
 	s.Gates = &v1alpha1.Gates{BlockingPods: []v1alpha1.BlockingPod{{
-		PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "migration"}},
+		PodSelector: v1alpha1.LabelSelector{MatchLabels: map[string]string{"app": "migration"}},
 	}}}
 }
 

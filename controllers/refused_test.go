@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	testclock "k8s.io/utils/clock/testing"
@@ -220,7 +219,7 @@ func TestConverge_AdoptsBesideHeartbeats(t *testing.T) {
 // That no policy governs a node is told again, too, where the Node has refused to hear it.
 func TestReconcile_TellsThatAnUngovernedNodeRefuses(t *testing.T) {
 	s := newServer(t, 2*needy, clock.RealClock{})
-	s.policy.Spec.NodeSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"example.com/pool": "none"}}
+	s.policy.Spec.NodeSelector = &v1alpha1.LabelSelector{MatchLabels: map[string]string{"example.com/pool": "none"}}
 	unmarked := s.node(serverNode(2*slots, true, s.reconciler.Clock.Now()).Name)
 	unmarked.Spec.Taints = nil
 	s.put(t, unmarked)

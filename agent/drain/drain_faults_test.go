@@ -203,7 +203,7 @@ var _ = Describe("Drain when the API server fails", func() {
 			w.pods(ctx, "web")
 			w.drainer.Policy = as(w.wire, "nobody")
 			r := rule(v1alpha1.DrainSkip, "app", "web", 0)
-			r.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "prod"}}
+			r.NamespaceSelector = &v1alpha1.LabelSelector{MatchLabels: map[string]string{"tier": "prod"}}
 			err := w.start(rules(r)).wait()
 			Expect(err).To(MatchError(ContainSubstring(`getting namespace "` + w.namespace + `" for the drain rules: namespaces`)))
 			Expect(w.wire.counts()["EVICT"]).To(BeZero())

@@ -85,7 +85,7 @@ var _ = Describe("Drain", func() {
 		w.pods(ctx, "web")
 
 		err := w.start(v1alpha1.Drain{}, v1alpha1.BlockingPod{
-			PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "migration"}},
+			PodSelector: v1alpha1.LabelSelector{MatchLabels: map[string]string{"app": "migration"}},
 		}).wait()
 
 		Expect(err).To(MatchError(And(
@@ -176,7 +176,7 @@ var _ = Describe("Drain", func() {
 		w.create(ctx, "prod-2", in)
 		w.pods(ctx, "dev-1", "dev-2")
 		r := rule(v1alpha1.DrainSkip, "app", "web", 0)
-		r.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "prod"}}
+		r.NamespaceSelector = &v1alpha1.LabelSelector{MatchLabels: map[string]string{"tier": "prod"}}
 		Expect(w.start(rules(r)).wait()).To(Succeed())
 		Expect(w.wire.evictions()).To(ConsistOf("dev-1", "dev-2"))
 		Expect(w.wire.counts()).To(Equal(map[string]int{"LIST pods": 1, "WATCH pods": 1, "EVICT": 2, "GET namespaces": 2}))

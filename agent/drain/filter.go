@@ -87,16 +87,13 @@ func (r rule) selects(pod *corev1.Pod, namespace labels.Set) bool {
 }
 
 func compileRule(r v1alpha1.DrainRule, fallback *int64) (rule, error) {
-	pods, err := metav1.LabelSelectorAsSelector(&r.PodSelector)
+	pods, err := r.PodSelector.Selector()
 	if err != nil {
 		return rule{}, fmt.Errorf("reading podSelector: %w", err)
 	}
-	// An absent selector selects nothing to the library, and every namespace to the user.
-	namespaces := labels.Everything()
-	if r.NamespaceSelector != nil {
-		if namespaces, err = metav1.LabelSelectorAsSelector(r.NamespaceSelector); err != nil {
-			return rule{}, fmt.Errorf("reading namespaceSelector: %w", err)
-		}
+	namespaces, err := r.NamespaceSelector.Selector()
+	if err != nil {
+		return rule{}, fmt.Errorf("reading namespaceSelector: %w", err)
 	}
 	seconds := fallback
 	if r.GracePeriodSeconds != nil {

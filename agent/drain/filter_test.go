@@ -72,7 +72,7 @@ func TestDecide(t *testing.T) {
 	const bareMessage = "no controller would create it again, and drain.unmanagedPods is Block"
 	const emptyDirMessage = `the data in its emptyDir volume "data" would be lost, and drain.emptyDirData is Block`
 	rule := func(action v1alpha1.DrainAction, key, value string) v1alpha1.DrainRule {
-		return v1alpha1.DrainRule{PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{key: value}}, Action: action}
+		return v1alpha1.DrainRule{PodSelector: v1alpha1.LabelSelector{MatchLabels: map[string]string{key: value}}, Action: action}
 	}
 	one := func(r v1alpha1.DrainRule) v1alpha1.Drain { return v1alpha1.Drain{Rules: []v1alpha1.DrainRule{r}} }
 
@@ -157,7 +157,7 @@ func TestDecide(t *testing.T) {
 			pod: makePod("db").label("app", "db"),
 			spec: v1alpha1.Drain{Rules: []v1alpha1.DrainRule{
 				rule(v1alpha1.DrainSkip, "app", "web"),
-				{PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}, Order: 10},
+				{PodSelector: v1alpha1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}, Order: 10},
 				rule(v1alpha1.DrainDelete, "app", "db"),
 			}},
 			want: decision{action: v1alpha1.DrainEvict, order: 10},
@@ -165,8 +165,8 @@ func TestDecide(t *testing.T) {
 		"a rule for other namespaces does not match": {
 			pod: makePod("db").label("app", "db"), namespace: labels.Set{"tier": "dev"},
 			spec: one(v1alpha1.DrainRule{
-				PodSelector:       metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}},
-				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "prod"}},
+				PodSelector:       v1alpha1.LabelSelector{MatchLabels: map[string]string{"app": "db"}},
+				NamespaceSelector: &v1alpha1.LabelSelector{MatchLabels: map[string]string{"tier": "prod"}},
 				Action:            v1alpha1.DrainSkip,
 			}),
 			want: evicted,
@@ -174,8 +174,8 @@ func TestDecide(t *testing.T) {
 		"a rule for the pod's namespace matches": {
 			pod: makePod("db").label("app", "db"), namespace: labels.Set{"tier": "prod"},
 			spec: one(v1alpha1.DrainRule{
-				PodSelector:       metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}},
-				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "prod"}},
+				PodSelector:       v1alpha1.LabelSelector{MatchLabels: map[string]string{"app": "db"}},
+				NamespaceSelector: &v1alpha1.LabelSelector{MatchLabels: map[string]string{"tier": "prod"}},
 				Action:            v1alpha1.DrainSkip,
 			}),
 			want: stays,
@@ -183,8 +183,8 @@ func TestDecide(t *testing.T) {
 		"an empty namespaceSelector is every namespace": {
 			pod: makePod("db").label("app", "db"),
 			spec: one(v1alpha1.DrainRule{
-				PodSelector:       metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}},
-				NamespaceSelector: &metav1.LabelSelector{}, Action: v1alpha1.DrainSkip,
+				PodSelector:       v1alpha1.LabelSelector{MatchLabels: map[string]string{"app": "db"}},
+				NamespaceSelector: &v1alpha1.LabelSelector{}, Action: v1alpha1.DrainSkip,
 			}),
 			want: stays,
 		},
@@ -207,7 +207,7 @@ func TestDecide(t *testing.T) {
 		"a rule's cap wins over the general one": {
 			pod: makePod("db").label("app", "db"),
 			spec: v1alpha1.Drain{GracePeriodSeconds: new(int64(5)), Rules: []v1alpha1.DrainRule{{
-				PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}, GracePeriodSeconds: new(int64(20)),
+				PodSelector: v1alpha1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}, GracePeriodSeconds: new(int64(20)),
 			}}},
 			want: decision{action: v1alpha1.DrainEvict, gracePeriod: 20},
 		},
@@ -258,8 +258,8 @@ func TestToleratesCordon(t *testing.T) {
 }
 
 func TestCompile(t *testing.T) {
-	app := metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}
-	bad := metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Near"}}}
+	app := v1alpha1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}
+	bad := v1alpha1.LabelSelector{MatchExpressions: []v1alpha1.LabelSelectorRequirement{{Key: "app", Operator: "Near"}}}
 	cases := map[string]struct {
 		rules          []v1alpha1.DrainRule
 		wantNamespaces bool
@@ -267,7 +267,7 @@ func TestCompile(t *testing.T) {
 	}{
 		"no rules need no namespaces": {},
 		"a rule for every namespace needs none": {
-			rules: []v1alpha1.DrainRule{{PodSelector: app}, {PodSelector: app, NamespaceSelector: &metav1.LabelSelector{}}},
+			rules: []v1alpha1.DrainRule{{PodSelector: app}, {PodSelector: app, NamespaceSelector: &v1alpha1.LabelSelector{}}},
 		},
 		"a rule that selects namespaces needs their labels": {
 			rules: []v1alpha1.DrainRule{{PodSelector: app}, {PodSelector: app, NamespaceSelector: &app}}, wantNamespaces: true,

@@ -292,7 +292,7 @@ func mirror(p *corev1.Pod) { p.Annotations = map[string]string{corev1.MirrorPodA
 
 func rule(action v1alpha1.DrainAction, key, value string, order int32) v1alpha1.DrainRule {
 	return v1alpha1.DrainRule{
-		PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{key: value}}, Action: action, Order: order,
+		PodSelector: v1alpha1.LabelSelector{MatchLabels: map[string]string{key: value}}, Action: action, Order: order,
 	}
 }
 

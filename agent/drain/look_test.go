@@ -42,7 +42,7 @@ var _ = Describe("Follow", func() {
 		}
 		label(`"data"`)
 		w.pod(ctx, "migration")
-		blocking := w.follow(v1alpha1.BlockingPod{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "data"}}})
+		blocking := w.follow(v1alpha1.BlockingPod{NamespaceSelector: &v1alpha1.LabelSelector{MatchLabels: map[string]string{"team": "data"}}})
 		Eventually(blocking, soon, polling).Should(ConsistOf(HaveField("Name", "migration")))
 		Eventually(w.wire.counts, soon, polling).Should(HaveKeyWithValue("WATCH pods", 1))
 

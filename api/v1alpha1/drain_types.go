@@ -82,9 +82,6 @@ type Drain struct {
 	Rules []DrainRule `json:"rules,omitempty"`
 }
 
-// The rules on selectors below index eight expressions one by one: to iterate over a list of unknown length inside a list
-// is more than the API server's cost estimate allows.
-
 // DrainRule treats certain pods differently.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.gracePeriodSeconds) || !has(self.action) || self.action in ['Evict', 'Delete']",message="gracePeriodSeconds goes with action Evict or Delete only"
@@ -92,15 +89,11 @@ type DrainRule struct {
 	// podSelector selects pods by label. It may not be empty: a rule for every pod is better said by the other fields.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="(has(self.matchLabels) && self.matchLabels.size() > 0) || (has(self.matchExpressions) && self.matchExpressions.size() > 0)",message="podSelector must select something: give matchLabels or matchExpressions"
-	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.size() <= 8",message="there may be at most 8 matchExpressions"
-	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || [0, 1, 2, 3, 4, 5, 6, 7].all(i, i >= self.matchExpressions.size() || (self.matchExpressions[i].operator in ['In', 'NotIn'] ? has(self.matchExpressions[i].values) && self.matchExpressions[i].values.size() > 0 : self.matchExpressions[i].operator in ['Exists', 'DoesNotExist'] && (!has(self.matchExpressions[i].values) || self.matchExpressions[i].values.size() == 0)))",message="matchExpressions need operator In or NotIn with values, or Exists or DoesNotExist without"
-	PodSelector metav1.LabelSelector `json:"podSelector"`
+	PodSelector LabelSelector `json:"podSelector"`
 
 	// namespaceSelector selects the pods' namespaces by label. Absent or empty: every namespace.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.size() <= 8",message="there may be at most 8 matchExpressions"
-	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || [0, 1, 2, 3, 4, 5, 6, 7].all(i, i >= self.matchExpressions.size() || (self.matchExpressions[i].operator in ['In', 'NotIn'] ? has(self.matchExpressions[i].values) && self.matchExpressions[i].values.size() > 0 : self.matchExpressions[i].operator in ['Exists', 'DoesNotExist'] && (!has(self.matchExpressions[i].values) || self.matchExpressions[i].values.size() == 0)))",message="matchExpressions need operator In or NotIn with values, or Exists or DoesNotExist without"
-	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
+	NamespaceSelector *LabelSelector `json:"namespaceSelector,omitempty"`
 
 	// action is how the pods leave. Absent: Evict.
 	// +optional

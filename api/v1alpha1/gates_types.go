@@ -59,15 +59,11 @@ type BlockingPod struct {
 	// podSelector selects pods by label; it may not be empty.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="(has(self.matchLabels) && self.matchLabels.size() > 0) || (has(self.matchExpressions) && self.matchExpressions.size() > 0)",message="podSelector must select something: give matchLabels or matchExpressions"
-	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.size() <= 8",message="there may be at most 8 matchExpressions"
-	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || [0, 1, 2, 3, 4, 5, 6, 7].all(i, i >= self.matchExpressions.size() || (self.matchExpressions[i].operator in ['In', 'NotIn'] ? has(self.matchExpressions[i].values) && self.matchExpressions[i].values.size() > 0 : self.matchExpressions[i].operator in ['Exists', 'DoesNotExist'] && (!has(self.matchExpressions[i].values) || self.matchExpressions[i].values.size() == 0)))",message="matchExpressions need operator In or NotIn with values, or Exists or DoesNotExist without"
-	PodSelector metav1.LabelSelector `json:"podSelector"`
+	PodSelector LabelSelector `json:"podSelector"`
 
 	// namespaceSelector selects the pods' namespaces by label. Absent or empty: every namespace.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.size() <= 8",message="there may be at most 8 matchExpressions"
-	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || [0, 1, 2, 3, 4, 5, 6, 7].all(i, i >= self.matchExpressions.size() || (self.matchExpressions[i].operator in ['In', 'NotIn'] ? has(self.matchExpressions[i].values) && self.matchExpressions[i].values.size() > 0 : self.matchExpressions[i].operator in ['Exists', 'DoesNotExist'] && (!has(self.matchExpressions[i].values) || self.matchExpressions[i].values.size() == 0)))",message="matchExpressions need operator In or NotIn with values, or Exists or DoesNotExist without"
-	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
+	NamespaceSelector *LabelSelector `json:"namespaceSelector,omitempty"`
 }
 
 // GateFailurePolicy says what a gate that cannot be asked means.

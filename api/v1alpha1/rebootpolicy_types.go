@@ -73,8 +73,7 @@ const (
 type RebootPolicySpec struct {
 	// nodeSelector selects the nodes this policy governs. Absent or empty: every Node.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ['In', 'NotIn'] ? has(e.values) && e.values.size() > 0 : e.operator in ['Exists', 'DoesNotExist'] && (!has(e.values) || e.values.size() == 0))",message="matchExpressions need operator In or NotIn with values, or Exists or DoesNotExist without"
-	NodeSelector *metav1.LabelSelector `json:"nodeSelector,omitempty"`
+	NodeSelector *LabelSelector `json:"nodeSelector,omitempty"`
 
 	// priority decides which policy governs a node that several select: the highest. A tie is a conflict: the node is
 	// not rebooted, and condition Accepted of the policies says so. Absent: 0.

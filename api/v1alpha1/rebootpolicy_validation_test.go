@@ -1,6 +1,7 @@
 package v1alpha1_test
 
 import (
+	"fmt"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -63,6 +64,41 @@ var _ = Describe("spec", func() {
 			Entry("In without values", "nodeSelector: {matchExpressions: [{key: pool, operator: In}]}", sentence),
 			Entry("Exists with values", "nodeSelector: {matchExpressions: [{key: pool, operator: Exists, values: [a]}]}", sentence),
 		)
+	})
+
+	// Of each selector, so that none is left out: what no label can be would be a selector that nobody can evaluate.
+	Describe("labels in selectors", func() {
+		var accepted, refused []any
+		for where, selector := range map[string]string{
+			"nodeSelector":               "nodeSelector: {%s}",
+			"a rule's podSelector":       "drain: {rules: [{podSelector: {%s}}]}",
+			"a rule's namespaceSelector": "drain: {rules: [{podSelector: {matchLabels: {a: b}}, namespaceSelector: {%s}}]}",
+			"a gate's podSelector":       "gates: {blockingPods: [{podSelector: {%s}}]}",
+			"a gate's namespaceSelector": "gates: {blockingPods: [{podSelector: {matchLabels: {a: b}}, namespaceSelector: {%s}}]}",
+		} {
+			long, key := strings.Repeat("v", 63), strings.Repeat("k", 63)
+			for _, labels := range []string{
+				`matchLabels: {a: "", example.com/b_C.d: v-1_2.3, ` + key + ": " + long + "}",
+				"matchExpressions: [{key: " + strings.Repeat("d", 253) + "/" + key + ", operator: In, values: [a, " + long + "]}]",
+			} {
+				accepted = append(accepted, Entry(where+": "+labels[:16], fmt.Sprintf(selector, labels)))
+			}
+			for labels, sentence := range map[string]string{
+				`matchLabels: {a: "b c"}`:                                     "must be a label value",
+				`matchLabels: {a: -b}`:                                        "must be a label value",
+				`matchLabels: {a: "` + long + `v"}`:                           "Too long: may not be more than 63",
+				`matchLabels: {"a b": c}`:                                     "keys of matchLabels must be label keys such as kubernetes.io/os",
+				`matchLabels: {"": c}`:                                        "keys of matchLabels must be label keys such as kubernetes.io/os",
+				"matchLabels: {" + key + "k: c}":                              "keys of matchLabels must be label keys such as kubernetes.io/os",
+				"matchLabels: {" + strings.Repeat("d", 254) + "/k: c}":        "keys of matchLabels must be label keys such as kubernetes.io/os",
+				`matchExpressions: [{key: "a b", operator: Exists}]`:          "key must be a label key such as kubernetes.io/os",
+				`matchExpressions: [{key: a, operator: In, values: ["b c"]}]`: "must be a label value",
+			} {
+				refused = append(refused, Entry(where+": "+labels, fmt.Sprintf(selector, labels), sentence))
+			}
+		}
+		DescribeTable("accepts", append([]any{accepts}, accepted...)...)
+		DescribeTable("refuses", append([]any{refuses}, refused...)...)
 	})
 
 	Describe("priority and mode", func() {
@@ -246,7 +282,7 @@ var _ = Describe("spec", func() {
 			Entry("an eighth expression that is none", rule("podSelector: {matchExpressions: ["+strings.Repeat("{key: app, operator: Exists}, ", 7)+"{key: app, operator: In}]}"),
 				"matchExpressions need operator In or NotIn with values, or Exists or DoesNotExist without"),
 			Entry("nine expressions", rule("podSelector: {matchExpressions: ["+strings.Repeat("{key: app, operator: Exists}, ", 9)+"]}"),
-				"there may be at most 8 matchExpressions"),
+				"podSelector.matchExpressions: Too many: 9: must have at most 8 items"),
 			Entry("an action nobody knows", rule("podSelector: {matchLabels: {a: b}}, action: Kill"),
 				`Unsupported value: "Kill": supported values: "Evict", "WaitCompleted", "Skip", "Delete"`),
 			Entry("a grace period for pods that stay", rule("podSelector: {matchLabels: {a: b}}, action: Skip, gracePeriodSeconds: 5"), graceSentence),

@@ -31,7 +31,7 @@ func (p Placement) Nowhere() bool { return !p.Everywhere && len(p.Terms) == 0 }
 func place(policies []v1alpha1.RebootPolicy, nodes []corev1.Node) (p Placement, unreadable []string) {
 	var selectors []labels.Selector
 	for i := range policies {
-		selector, err := selectorOf(policies[i].Spec.NodeSelector)
+		selector, err := policies[i].Spec.NodeSelector.Selector()
 		if err != nil {
 			unreadable = append(unreadable, policies[i].Name)
 			continue
@@ -95,14 +95,6 @@ func text(t corev1.NodeSelectorTerm) string {
 		fmt.Fprintf(&b, "%s %s %q;", r.Key, r.Operator, r.Values)
 	}
 	return b.String()
-}
-
-// selectorOf reads a selector as the governor does: an absent one selects every node.
-func selectorOf(s *metav1.LabelSelector) (labels.Selector, error) {
-	if s == nil {
-		return labels.Everything(), nil
-	}
-	return metav1.LabelSelectorAsSelector(s)
 }
 
 // termOf writes a selector as a term of a node affinity. Both languages agree about nodes without the label: NotIn and

@@ -12,16 +12,16 @@ import (
 )
 
 // policy selects nodes; a nil selector selects all.
-func policy(name string, selector *metav1.LabelSelector) v1alpha1.RebootPolicy {
+func policy(name string, selector *v1alpha1.LabelSelector) v1alpha1.RebootPolicy {
 	return v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.RebootPolicySpec{NodeSelector: selector}}
 }
 
-func matching(key, value string) *metav1.LabelSelector {
-	return &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}
+func matching(key, value string) *v1alpha1.LabelSelector {
+	return &v1alpha1.LabelSelector{MatchLabels: map[string]string{key: value}}
 }
 
-func expressions(of ...metav1.LabelSelectorRequirement) *metav1.LabelSelector {
-	return &metav1.LabelSelector{MatchExpressions: of}
+func expressions(of ...v1alpha1.LabelSelectorRequirement) *v1alpha1.LabelSelector {
+	return &v1alpha1.LabelSelector{MatchExpressions: of}
 }
 
 func term(of ...corev1.NodeSelectorRequirement) corev1.NodeSelectorTerm {
@@ -56,7 +56,7 @@ func record(state v1alpha1.GrantState, phase v1alpha1.Phase) map[string]string {
 func TestPlace(t *testing.T) {
 	deleting := policy("going", matching("pool", "a"))
 	deleting.DeletionTimestamp = &metav1.Time{}
-	broken := expressions(metav1.LabelSelectorRequirement{Key: "pool", Operator: "Near"})
+	broken := expressions(v1alpha1.LabelSelectorRequirement{Key: "pool", Operator: "Near"})
 	for name, tc := range map[string]struct {
 		policies   []v1alpha1.RebootPolicy
 		nodes      []corev1.Node
@@ -69,14 +69,14 @@ func TestPlace(t *testing.T) {
 			want:     Placement{Everywhere: true},
 		},
 		"one policy that selects everything makes all others say nothing": {
-			policies: []v1alpha1.RebootPolicy{policy("a", matching("pool", "a")), policy("b", &metav1.LabelSelector{}), policy("c", broken)},
+			policies: []v1alpha1.RebootPolicy{policy("a", matching("pool", "a")), policy("b", &v1alpha1.LabelSelector{}), policy("c", broken)},
 			nodes:    []corev1.Node{node("n1", "z", record(v1alpha1.GrantActive, v1alpha1.PhaseDraining))},
 			want:     Placement{Everywhere: true},
 		},
 		"labels and every operator, by key, and values in order": {
-			policies: []v1alpha1.RebootPolicy{policy("a", &metav1.LabelSelector{
+			policies: []v1alpha1.RebootPolicy{policy("a", &v1alpha1.LabelSelector{
 				MatchLabels: map[string]string{"z": "1", "a": ""},
-				MatchExpressions: []metav1.LabelSelectorRequirement{
+				MatchExpressions: []v1alpha1.LabelSelectorRequirement{
 					{Key: "k", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"y", "x", "y"}},
 					{Key: "k", Operator: metav1.LabelSelectorOpIn, Values: []string{"w"}},
 					{Key: "e", Operator: metav1.LabelSelectorOpExists},
@@ -95,10 +95,10 @@ func TestPlace(t *testing.T) {
 		"several policies: any of them, in one order, none twice": {
 			policies: []v1alpha1.RebootPolicy{
 				policy("3", matching("pool", "b")),
-				policy("2", expressions(metav1.LabelSelectorRequirement{Key: "pool", Operator: metav1.LabelSelectorOpIn, Values: []string{"a"}})),
-				policy("1", &metav1.LabelSelector{
+				policy("2", expressions(v1alpha1.LabelSelectorRequirement{Key: "pool", Operator: metav1.LabelSelectorOpIn, Values: []string{"a"}})),
+				policy("1", &v1alpha1.LabelSelector{
 					MatchLabels:      map[string]string{"pool": "a"},
-					MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "pool", Operator: metav1.LabelSelectorOpIn, Values: []string{"a"}}},
+					MatchExpressions: []v1alpha1.LabelSelectorRequirement{{Key: "pool", Operator: metav1.LabelSelectorOpIn, Values: []string{"a"}}},
 				}),
 			},
 			want: Placement{Terms: []corev1.NodeSelectorTerm{term(in("pool", "a")), term(in("pool", "b"))}},

@@ -15,7 +15,7 @@ var everything = []v1alpha1.RebootPolicy{policy("all", nil)}
 
 func TestNext(t *testing.T) {
 	poolA := []v1alpha1.RebootPolicy{policy("a", matching("pool", "a"))}
-	broken := policy("broken", expressions(metav1.LabelSelectorRequirement{Key: "pool", Operator: metav1.LabelSelectorOpIn}))
+	broken := policy("broken", expressions(v1alpha1.LabelSelectorRequirement{Key: "pool", Operator: metav1.LabelSelectorOpIn}))
 	// made is the DaemonSet as the manager made it for some policies.
 	made := func(policies []v1alpha1.RebootPolicy) *appsv1.DaemonSet {
 		p, _ := place(policies, nil)

@@ -151,7 +151,7 @@ func TestOf(t *testing.T) {
 		},
 		"two policies select a node": {
 			policy: policy(), rivals: []v1alpha1.RebootPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "all"}, Spec: v1alpha1.RebootPolicySpec{
-				NodeSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"zone": "a"}},
+				NodeSelector: &v1alpha1.LabelSelector{MatchLabels: map[string]string{"zone": "a"}},
 			}}},
 			nodes: []*plan.Node{needy("a", labelled("zone", "a")), needy("b")}, goes: []string{"b 0–6"}, stays: []string{"a PolicyConflict"},
 		},

@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -120,13 +121,21 @@ func Ungoverned(g Governor, nodes []*Node) []Decision {
 		case n.NeedsReboot():
 			decisions = append(decisions, Decision{
 				Node: n.Name, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonNoPolicy,
-				Message: "no RebootPolicy selects this node",
+				Message: "no RebootPolicy selects this node" + g.unread(),
 			})
 		case n.told():
 			decisions = append(decisions, Decision{Node: n.Name})
 		}
 	}
 	return decisions
+}
+
+// unread names the policies that might select a node, if anybody could evaluate their selectors.
+func (g Governor) unread() string {
+	if len(g.Invalid) == 0 {
+		return ""
+	}
+	return "; nobody can evaluate spec.nodeSelector of " + someOf(slices.Sorted(maps.Keys(g.Invalid)))
 }
 
 // count sums the plan up for status and metrics.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -16,8 +15,8 @@ type Governor struct {
 	rules []rule
 	// names are all policies, also those that govern nothing.
 	names map[string]bool
-	// Invalid says, by policy, what is wrong with a selector. Such a policy may mean any node: it governs all those that none
-	// of a higher priority selects, and reboots none of them. Else they would fall to a policy with other hours.
+	// Invalid says, by policy, what is wrong with a selector. Such a policy governs no node: what it says can cost no other
+	// policy a node. It reports itself as not accepted.
 	Invalid map[string]string
 }
 
@@ -25,8 +24,6 @@ type rule struct {
 	policy   string
 	priority int32
 	selector labels.Selector
-	// unreadable tells that the selector stands for one that cannot be read.
-	unreadable bool
 }
 
 // NewGovernor compiles the selectors of all policies. Policies that are being deleted govern nothing any more.
@@ -38,15 +35,15 @@ func NewGovernor(policies []v1alpha1.RebootPolicy) Governor {
 		if p.DeletionTimestamp != nil {
 			continue
 		}
-		selector, err := selectorOf(p.Spec.NodeSelector)
+		selector, err := p.Spec.NodeSelector.Selector()
 		if err != nil {
-			g.Invalid[p.Name] = fmt.Sprintf("spec.nodeSelector: %v", err)
-			selector = labels.Everything()
+			g.Invalid[p.Name] = shorten(fmt.Sprintf("the policy governs no node, as nobody can evaluate spec.nodeSelector: %v", err), maxMessage)
+			continue
 		}
-		g.rules = append(g.rules, rule{policy: p.Name, priority: p.Spec.Priority, selector: selector, unreadable: err != nil})
+		g.rules = append(g.rules, rule{policy: p.Name, priority: p.Spec.Priority, selector: selector})
 	}
 	slices.SortFunc(g.rules, func(a, b rule) int {
-		return cmp.Or(cmp.Compare(b.priority, a.priority), compareBools(!a.unreadable, !b.unreadable), cmp.Compare(a.policy, b.policy))
+		return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.policy, b.policy))
 	})
 	return g
 }
@@ -85,9 +82,6 @@ func (g Governor) Govern(set map[string]string) Governance {
 		return Governance{}
 	}
 	highest := g.rules[first]
-	if highest.unreadable {
-		return Governance{Policy: highest.policy}
-	}
 	var others []string
 	for _, r := range g.rules[first+1:] {
 		if r.priority < highest.priority {
@@ -104,11 +98,3 @@ func (g Governor) Govern(set map[string]string) Governance {
 }
 
 func (g Governor) knows(policy string) bool { return g.names[policy] }
-
-// selectorOf differs from metav1.LabelSelectorAsSelector in one thing: an absent selector selects everything.
-func selectorOf(s *metav1.LabelSelector) (labels.Selector, error) {
-	if s == nil {
-		return labels.Everything(), nil
-	}
-	return metav1.LabelSelectorAsSelector(s)
-}

@@ -1,9 +1,12 @@
 package plan_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -12,9 +15,9 @@ import (
 
 // TestGovernor_Govern: of the policies that select a node the one of the highest priority governs it (behaviour 21).
 func TestGovernor_Govern(t *testing.T) {
-	everything := func(p *v1alpha1.RebootPolicy) { p.Spec.NodeSelector = &metav1.LabelSelector{} }
+	everything := func(p *v1alpha1.RebootPolicy) { p.Spec.NodeSelector = &v1alpha1.LabelSelector{} }
 	broken := func(p *v1alpha1.RebootPolicy) {
-		p.Spec.NodeSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "pool", Operator: "Near"}}}
+		p.Spec.NodeSelector = &v1alpha1.LabelSelector{MatchExpressions: []v1alpha1.LabelSelectorRequirement{{Key: "pool", Operator: "Near"}}}
 	}
 	gone := func(p *v1alpha1.RebootPolicy) { p.DeletionTimestamp = &metav1.Time{Time: evening} }
 	db := map[string]string{"pool": "db"}
@@ -53,14 +56,17 @@ func TestGovernor_Govern(t *testing.T) {
 		"a policy that is being deleted governs nothing": {
 			[]*v1alpha1.RebootPolicy{policy("a", gone, priority(1)), policy("b")}, db, plan.Governance{Policy: "b"},
 		},
-		"a policy with a selector that cannot be read may mean any node": {
-			[]*v1alpha1.RebootPolicy{policy("a", broken, priority(1)), policy("b")}, db, plan.Governance{Policy: "a"},
+		"a policy with a selector that nobody can evaluate governs nothing, whatever its priority": {
+			[]*v1alpha1.RebootPolicy{policy("a", broken, priority(1)), policy("b")}, db, plan.Governance{Policy: "b"},
 		},
-		"but none that a higher priority selects": {
-			[]*v1alpha1.RebootPolicy{policy("a", broken), policy("b", priority(1))}, db, plan.Governance{Policy: "b"},
+		"nor is it a rival": {
+			[]*v1alpha1.RebootPolicy{policy("a", broken), policy("b")}, db, plan.Governance{Policy: "b"},
 		},
-		"beside others of its priority it is the one to be mended": {
-			[]*v1alpha1.RebootPolicy{policy("a"), policy("b", broken)}, db, plan.Governance{Policy: "b"},
+		"nor does anybody govern the nodes that it alone may mean": {
+			[]*v1alpha1.RebootPolicy{policy("a", broken)}, db, plan.Governance{},
+		},
+		"a value that no label can have is a selector that nobody can evaluate": {
+			[]*v1alpha1.RebootPolicy{policy("a", selects("pool", "b c"), priority(1)), policy("b")}, db, plan.Governance{Policy: "b"},
 		},
 	}
 	for name, tc := range cases {
@@ -71,14 +77,37 @@ func TestGovernor_Govern(t *testing.T) {
 			}
 		})
 	}
-	t.Run("the policy hears what is wrong with its selector", func(t *testing.T) {
-		want := `spec.nodeSelector: "Near" is not a valid label selector operator`
+	t.Run("the policy reports what is wrong with its selector", func(t *testing.T) {
+		want := `the policy governs no node, as nobody can evaluate spec.nodeSelector: "Near" is not a valid label selector operator`
 		p := one(policy("workers", broken), needy("worker-1")).plan()
-		if p.Invalid != want || len(p.Granted) > 0 {
+		if p.Invalid != want || len(p.Granted) > 0 || len(p.Decisions) > 0 {
 			t.Errorf("invalid: %q; want %q. %+v", p.Invalid, want, p)
 		}
-		if diff := cmp.Diff(map[string]string{"worker-1": "Invalid: policy workers: " + want}, refusals(p)); diff != "" {
-			t.Errorf("and so do the nodes that it may mean (-want +got):\n%s", diff)
+	})
+	t.Run("what it has granted is seen to its end, by it alone", func(t *testing.T) {
+		drains := needy("worker-1", grant(1, v1alpha1.GrantActive), progress(1, v1alpha1.PhaseDraining))
+		s := situation{policies: []*v1alpha1.RebootPolicy{policy("workers", broken, holding(1, entry("worker-1", 1))), policy("others")}, hosts: []*host{drains}}
+		if p := s.plan(); len(p.Flights) != 1 || p.Flights[0].Action != plan.Wait || len(p.Ledger()) != 1 {
+			t.Errorf("workers: %+v", p.Flights)
+		}
+		slices.Reverse(s.policies)
+		if p := s.plan(); len(p.Ledger()) > 0 {
+			t.Errorf("others: %+v", p.Ledger())
+		}
+	})
+	t.Run("a node that no other policy selects names it", func(t *testing.T) {
+		s := one(policy("workers", broken), needy("worker-1")).snapshot()
+		got := plan.Ungoverned(s.Governor, s.Nodes)
+		want := []plan.Decision{{Node: "worker-1", Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonNoPolicy,
+			Message: "no RebootPolicy selects this node; nobody can evaluate spec.nodeSelector of workers"}}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+	t.Run("and that in a status that can be written", func(t *testing.T) {
+		p := one(policy("workers", selects("pool", strings.Repeat("x ", 64<<10))), needy("worker-1")).plan()
+		if len(p.Invalid) > 600 {
+			t.Errorf("invalid has %d bytes", len(p.Invalid))
 		}
 	})
 }

@@ -39,7 +39,7 @@ func domains(key string) func(*v1alpha1.RebootPolicy) {
 
 func selects(key, value string) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) {
-		p.Spec.NodeSelector = &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}
+		p.Spec.NodeSelector = &v1alpha1.LabelSelector{MatchLabels: map[string]string{key: value}}
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
@@ -207,7 +206,7 @@ func TestReboots_Question(t *testing.T) {
 
 // TestQuestion: it is another one when the policy says something else about pods, and only then.
 func TestQuestion(t *testing.T) {
-	db := metav1.LabelSelector{MatchLabels: map[string]string{"app": "db", "tier": "data"}}
+	db := v1alpha1.LabelSelector{MatchLabels: map[string]string{"app": "db", "tier": "data"}}
 	drain := func(d v1alpha1.Drain) *v1alpha1.RebootPolicy {
 		return policy("workers", func(p *v1alpha1.RebootPolicy) { p.Spec.Drain = &d })
 	}

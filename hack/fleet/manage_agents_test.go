@@ -94,8 +94,8 @@ func (r *rollout) stop() {
 	r.fleet.Stop()
 }
 
-func onNodes(names ...string) *metav1.LabelSelector {
-	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+func onNodes(names ...string) *v1alpha1.LabelSelector {
+	return &v1alpha1.LabelSelector{MatchExpressions: []v1alpha1.LabelSelectorRequirement{
 		{Key: corev1.LabelHostname, Operator: metav1.LabelSelectorOpIn, Values: names},
 	}}
 }

@@ -60,7 +60,7 @@ func TestPreflight_PodsThatKeepTheirNodesAreToldBeforeASlotIsSpent(t *testing.T)
 	policy, err := f.ApplyPolicy(t.Context(), func(spec *v1alpha1.RebootPolicySpec) {
 		spec.Settle = &metav1.Duration{}
 		spec.Gates = &v1alpha1.Gates{BlockingPods: []v1alpha1.BlockingPod{
-			{PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "migration"}}},
+			{PodSelector: v1alpha1.LabelSelector{MatchLabels: map[string]string{"app": "migration"}}},
 		}}
 	})
 	must(t, err)

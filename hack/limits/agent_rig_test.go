@@ -46,7 +46,7 @@ func newHost(t *testing.T, name string, drain v1alpha1.Drain) *host {
 	must(t, os.WriteFile(filepath.Join(h.root, "etc", "os-release"), []byte("ID=flatcar\nVERSION_ID=1\n"), 0o600))
 	must(t, api.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 	policy := &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.RebootPolicySpec{
-		Drain: &drain, NodeSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"host": name}},
+		Drain: &drain, NodeSelector: &v1alpha1.LabelSelector{MatchLabels: map[string]string{"host": name}},
 	}}
 	must(t, api.Create(t.Context(), policy))
 	t.Cleanup(func() {

@@ -66,7 +66,7 @@ func (s *site) needy() {
 func (s *site) policy(edit func(*v1alpha1.RebootPolicySpec)) {
 	s.t.Helper()
 	policy := &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: s.name}, Spec: v1alpha1.RebootPolicySpec{
-		NodeSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"site": s.name}}, Settle: &metav1.Duration{},
+		NodeSelector: &v1alpha1.LabelSelector{MatchLabels: map[string]string{"site": s.name}}, Settle: &metav1.Duration{},
 	}}
 	edit(&policy.Spec)
 	s.create(policy)

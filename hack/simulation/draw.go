@@ -63,7 +63,7 @@ func drawPolicies(d *process.Dice) []*v1alpha1.RebootPolicy {
 		return []*v1alpha1.RebootPolicy{all}
 	}
 	blue := drawPolicy(d, "blue")
-	blue.Spec.NodeSelector, blue.Spec.Priority = &metav1.LabelSelector{MatchLabels: map[string]string{labelPool: "blue"}}, 10
+	blue.Spec.NodeSelector, blue.Spec.Priority = &v1alpha1.LabelSelector{MatchLabels: map[string]string{labelPool: "blue"}}, 10
 	return []*v1alpha1.RebootPolicy{all, blue}
 }
 

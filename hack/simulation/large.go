@@ -55,7 +55,7 @@ func largeFoul(d *process.Dice) process.Conditions {
 
 func drawLargePolicy(d *process.Dice, pool string) *v1alpha1.RebootPolicy {
 	policy := drawPolicy(d, pool)
-	policy.Spec.NodeSelector = &metav1.LabelSelector{MatchLabels: map[string]string{labelPool: pool}}
+	policy.Spec.NodeSelector = &v1alpha1.LabelSelector{MatchLabels: map[string]string{labelPool: pool}}
 	limit := pick(d, intstr.FromString("5%"), intstr.FromString("10%"), intstr.FromString("20%"), intstr.FromInt32(30))
 	policy.Spec.Concurrency.MaxUnavailable = &limit
 	policy.Spec.Settle = &metav1.Duration{Duration: d.Between(0, time.Minute).Truncate(time.Second)}

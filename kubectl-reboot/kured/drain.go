@@ -78,7 +78,7 @@ func (c *conversion) drainSelector(d *v1alpha1.Drain) error {
 			return fmt.Errorf("--drain-pod-selector %q: %w", c.flags.drainPodSelector, err)
 		}
 		d.Rules = append(d.Rules, v1alpha1.DrainRule{
-			PodSelector: metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{turned}}, Action: v1alpha1.DrainSkip,
+			PodSelector: v1alpha1.LabelSelector{MatchExpressions: []v1alpha1.LabelSelectorRequirement{turned}}, Action: v1alpha1.DrainSkip,
 		})
 	}
 	if len(d.Rules) > mostRules {
@@ -88,8 +88,8 @@ func (c *conversion) drainSelector(d *v1alpha1.Drain) error {
 	return nil
 }
 
-func turnRound(r labels.Requirement) (metav1.LabelSelectorRequirement, error) {
-	turned := metav1.LabelSelectorRequirement{Key: r.Key(), Values: r.ValuesUnsorted()}
+func turnRound(r labels.Requirement) (v1alpha1.LabelSelectorRequirement, error) {
+	turned := v1alpha1.LabelSelectorRequirement{Key: r.Key(), Values: r.ValuesUnsorted()}
 	switch r.Operator() {
 	case selection.Equals, selection.DoubleEquals, selection.In:
 		turned.Operator = metav1.LabelSelectorOpNotIn

@@ -53,8 +53,8 @@ func (c *conversion) gates() *v1alpha1.Gates {
 }
 
 // labelSelector writes a selector the way a policy wants it. A key that is asked for twice stays asked for twice.
-func labelSelector(text string) (metav1.LabelSelector, error) {
-	var selector metav1.LabelSelector
+func labelSelector(text string) (v1alpha1.LabelSelector, error) {
+	selector := v1alpha1.LabelSelector{MatchLabels: map[string]string{}}
 	requirements, err := labels.ParseToRequirements(text)
 	if err != nil {
 		return selector, fmt.Errorf("it is no label selector, and kured is blocked by it for ever: %w", err)
@@ -62,7 +62,7 @@ func labelSelector(text string) (metav1.LabelSelector, error) {
 	for _, r := range requirements {
 		if _, twice := selector.MatchLabels[r.Key()]; r.Operator() == selection.Equals || r.Operator() == selection.DoubleEquals {
 			if !twice {
-				metav1.AddLabelToSelector(&selector, r.Key(), r.ValuesUnsorted()[0])
+				selector.MatchLabels[r.Key()] = r.ValuesUnsorted()[0]
 				continue
 			}
 		}

@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
 const (
@@ -17,7 +19,7 @@ const (
 // nodes: kured reboots the nodes its pods run on, and where they run the DaemonSet's template says.
 func (c *conversion) nodes() error {
 	pod := c.kured.daemonSet.Spec.Template.Spec
-	selector := &metav1.LabelSelector{}
+	selector := &v1alpha1.LabelSelector{}
 	if len(pod.NodeSelector) > 0 {
 		selector.MatchLabels = pod.NodeSelector
 		c.report.carried = append(c.report.carried, line{"the pods' nodeSelector", "nodeSelector.matchLabels"})
@@ -30,7 +32,7 @@ func (c *conversion) nodes() error {
 	return nil
 }
 
-func (c *conversion) affinity(affinity *corev1.Affinity, selector *metav1.LabelSelector) {
+func (c *conversion) affinity(affinity *corev1.Affinity, selector *v1alpha1.LabelSelector) {
 	if affinity == nil || affinity.NodeAffinity == nil || affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
 		return
 	}
@@ -50,7 +52,7 @@ func (c *conversion) affinity(affinity *corev1.Affinity, selector *metav1.LabelS
 			})
 			continue
 		}
-		selector.MatchExpressions = append(selector.MatchExpressions, metav1.LabelSelectorRequirement{
+		selector.MatchExpressions = append(selector.MatchExpressions, v1alpha1.LabelSelectorRequirement{
 			Key: e.Key, Operator: metav1.LabelSelectorOperator(e.Operator), Values: e.Values,
 		})
 	}
@@ -60,12 +62,12 @@ func (c *conversion) affinity(affinity *corev1.Affinity, selector *metav1.LabelS
 }
 
 // taints: kured keeps off nodes whose taints its pods do not tolerate; a policy does not look at taints.
-func (c *conversion) taints(tolerations []corev1.Toleration, selector *metav1.LabelSelector) {
+func (c *conversion) taints(tolerations []corev1.Toleration, selector *v1alpha1.LabelSelector) {
 	if slices.ContainsFunc(tolerations, toleratesAll) {
 		return
 	}
 	if !slices.ContainsFunc(tolerations, toleratesControlPlane) {
-		selector.MatchExpressions = append(selector.MatchExpressions, metav1.LabelSelectorRequirement{
+		selector.MatchExpressions = append(selector.MatchExpressions, v1alpha1.LabelSelectorRequirement{
 			Key: controlPlane, Operator: metav1.LabelSelectorOpDoesNotExist,
 		})
 		c.report.carried = append(c.report.carried, line{

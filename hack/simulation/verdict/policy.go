@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -121,10 +120,7 @@ func selection(p *v1alpha1.RebootPolicy) labels.Selector {
 	if p == nil || p.DeletionTimestamp != nil {
 		return labels.Nothing()
 	}
-	if p.Spec.NodeSelector == nil {
-		return labels.Everything()
-	}
-	s, err := metav1.LabelSelectorAsSelector(p.Spec.NodeSelector)
+	s, err := p.Spec.NodeSelector.Selector()
 	if err != nil {
 		return labels.Nothing()
 	}

@@ -21,7 +21,7 @@ const PoolLabel = "example.com/pool"
 func Policy(name string, options ...func(*v1alpha1.RebootPolicy)) v1alpha1.RebootPolicy {
 	p := v1alpha1.RebootPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Generation: 1},
-		Spec:       v1alpha1.RebootPolicySpec{NodeSelector: &metav1.LabelSelector{MatchLabels: map[string]string{PoolLabel: name}}},
+		Spec:       v1alpha1.RebootPolicySpec{NodeSelector: &v1alpha1.LabelSelector{MatchLabels: map[string]string{PoolLabel: name}}},
 		Status:     v1alpha1.RebootPolicyStatus{ObservedGeneration: 1},
 	}
 	for _, o := range options {
