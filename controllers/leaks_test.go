@@ -9,6 +9,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/limits/footprint"
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
 // allowedHeap is by how much the heap may differ between two moments, in bytes.
@@ -27,7 +28,7 @@ func measures() {
 func footprintNow() footprint.Footprint {
 	f, err := footprint.Now()
 	if err != nil {
-		Skip(err.Error())
+		testenv.NotShown(GinkgoT(), err.Error())
 	}
 	return f
 }

@@ -1,4 +1,11 @@
-# Sourced by test.sh and ci.sh: the steps of a run, each with its name and its time.
+# Sourced by test.sh and ci.sh: the steps of a run, each with its name and its time, and what the run could not show.
+
+# A step or a test that has to skip something on this machine adds a line to this file. test.sh within ci.sh shares it.
+if [ -z "${NOT_SHOWN:-}" ]; then
+  NOT_SHOWN=$(mktemp)
+  export NOT_SHOWN
+  trap 'rm -f "$NOT_SHOWN"' EXIT
+fi
 
 step() {
   local name=$1 started=$SECONDS
@@ -8,4 +15,11 @@ step() {
   printf '== %s: %d s\n' "$name" $((SECONDS - started))
 }
 
-finish() { printf '\nAll passed after %d s.\n' "$SECONDS"; }
+finish() {
+  if [ -s "$NOT_SHOWN" ]; then
+    printf '\nPassed after %d s; NOT SHOWN:\n' "$SECONDS"
+    sort -u "$NOT_SHOWN" | sed 's/^/  /'
+  else
+    printf '\nAll passed after %d s.\n' "$SECONDS"
+  fi
+}

@@ -131,7 +131,7 @@ func TestRun_AnInterruptLeavesNothing(t *testing.T) {
 func TestMake_ATerminationLeavesNothing(t *testing.T) {
 	program, err := exec.LookPath("make")
 	if err != nil {
-		t.Skip("there is no make")
+		testenv.NotShown(t, "there is no make")
 	}
 	run := exec.CommandContext(t.Context(), program, "demo", "ENGINE=sentinel", "NODES=2")
 	run.Dir, run.Stderr = testenv.Root(), os.Stderr

@@ -6,6 +6,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 why=$(./prepare.sh --why-not)
 if [ -n "$why" ]; then
   echo "e2e: SKIPPED: $why"
+  [ -z "${NOT_SHOWN:-}" ] || echo "real nodes: $why" >>"$NOT_SHOWN"
   exit 0
 fi
 ./prepare.sh

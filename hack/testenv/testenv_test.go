@@ -1,6 +1,8 @@
 package testenv_test
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -9,6 +11,19 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
+
+func TestNotShown_NamesTheTestThatIsSkipped(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "not-shown")
+	t.Setenv("NOT_SHOWN", path)
+	t.Run("skipped", func(t *testing.T) {
+		testenv.NotShown(t, "there is no make")
+		t.Error("it goes on")
+	})
+	text, err := os.ReadFile(path)
+	if want := t.Name() + "/skipped: there is no make\n"; err != nil || string(text) != want {
+		t.Errorf("%v, got %q, want %q", err, text, want)
+	}
+}
 
 func TestStart(t *testing.T) {
 	env := testenv.StartFor(t)

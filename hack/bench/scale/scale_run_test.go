@@ -24,7 +24,7 @@ func tell(t *testing.T) stepper {
 // Both parts measure twenty nodes, on one API server.
 func TestParts(t *testing.T) {
 	if _, err := os.Stat(testenv.Assets()); err != nil {
-		t.Skip("make controlplane builds the API server")
+		testenv.NotShown(t, "make controlplane builds the API server")
 	}
 	const nodes = 20
 	err := inLab(t.Context(), tell(t), func(l *lab) error {

@@ -1,0 +1,33 @@
+package hack
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestStep_WhatIsSkippedIsNamedAtTheEnd: hack/e2e/run.sh and testenv.NotShown add such lines.
+func TestStep_WhatIsSkippedIsNamedAtTheEnd(t *testing.T) {
+	for name, tc := range map[string]struct{ script, want string }{
+		"all is shown":         {"step one true; finish", "All passed after N s."},
+		"one step is not":      {`step one sh -c 'echo "real nodes: no root" >>"$NOT_SHOWN"'; finish`, "Passed after N s; NOT SHOWN:\n  real nodes: no root"},
+		"the same of two runs": {`for i in 1 2; do bash -c '. ./step.sh; echo "real nodes: no root" >>"$NOT_SHOWN"'; done; finish`, "Passed after N s; NOT SHOWN:\n  real nodes: no root"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder := t.TempDir()
+			command := exec.CommandContext(t.Context(), "bash", "-euc", ". ./step.sh; "+tc.script)
+			command.Env = append(os.Environ(), "NOT_SHOWN=", "TMPDIR="+folder)
+			output, err := command.CombinedOutput()
+			said := regexp.MustCompile(`after \d+ s`).ReplaceAllString(string(output), "after N s")
+			if err != nil || !strings.HasSuffix(said, "\n"+tc.want+"\n") {
+				t.Errorf("%v, got %q, want the end %q", err, said, tc.want)
+			}
+			if left, _ := filepath.Glob(filepath.Join(folder, "*")); len(left) > 0 {
+				t.Errorf("left behind: %v", left)
+			}
+		})
+	}
+}
