@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Builds etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl and kwok from Go modules into bin/k8s.
-# Skipped when the stamp there names the same versions. About 6 minutes cold on two cores.
+# Puts etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl and kwok into bin/k8s: those of Kubernetes from the
+# release, where it can be downloaded and its checksums match, and the others built from Go modules, as are all without a network.
+# Skipped when the stamp there names the same versions.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -18,16 +19,36 @@ if [ "$(cat "$out/versions" 2>/dev/null)" = "$stamp" ]; then
   exit 0
 fi
 
-echo "control plane: building $stamp"
+echo "control plane: $stamp"
 mkdir -p "$out"
 flags="-s -w -X k8s.io/component-base/version.gitVersion=$kubernetes -X k8s.io/component-base/version.gitMajor=1"
 flags="$flags -X k8s.io/component-base/version.gitMinor=$(echo "$kubernetes" | cut -d. -f2) -X sigs.k8s.io/kwok/pkg/consts.Version=$kwok"
 
 step=0
-build() {
+next() {
   step=$((step + 1))
   started=$(date +%s)
   printf '  [%d/6] %-24s ' "$step" "$1"
+}
+
+# release downloads a program of the Kubernetes release, or builds it, as all that follow once one could not be downloaded.
+downloads=yes
+release() {
+  if [ $downloads = yes ]; then
+    if why=$(./download.sh "$kubernetes" "$1" "$out/$1" 2>&1); then
+      next "$1"
+      echo "downloaded"
+      return
+    fi
+    downloads=no
+    echo "  no download: $why"
+    echo "  building Kubernetes from Go modules instead, once: about six minutes on two cores"
+  fi
+  build "$1" "$2"
+}
+
+build() {
+  next "$1"
   CGO_ENABLED=0 go build -trimpath -ldflags "$flags" -o "$out/$1" "$2" &
   pid=$!
   trap 'kill "$pid" 2>/dev/null || true' EXIT
@@ -42,9 +63,9 @@ build() {
 }
 
 build etcd go.etcd.io/etcd/server/v3
-build kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver
-build kube-controller-manager k8s.io/kubernetes/cmd/kube-controller-manager
-build kube-scheduler k8s.io/kubernetes/cmd/kube-scheduler
-build kubectl k8s.io/kubernetes/cmd/kubectl
+release kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver
+release kube-controller-manager k8s.io/kubernetes/cmd/kube-controller-manager
+release kube-scheduler k8s.io/kubernetes/cmd/kube-scheduler
+release kubectl k8s.io/kubernetes/cmd/kubectl
 build kwok sigs.k8s.io/kwok/cmd/kwok
 echo "$stamp" >"$out/versions"

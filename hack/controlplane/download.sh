@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Downloads a program of a Kubernetes release: download.sh VERSION NAME FILE. It fails, and leaves no file, where the release's
+# address does not answer within three seconds, has no such program, or its published checksum is not the program's. KUBE_MIRROR
+# is another address with the same folders.
+set -euo pipefail
+version=$1 name=$2 file=$3
+program=${KUBE_MIRROR:-https://dl.k8s.io}/$version/bin/$(go env GOOS)/$(go env GOARCH)/$name
+
+# An answer that stalls for three seconds is none.
+get() { curl --fail --silent --show-error --location --connect-timeout 3 --speed-limit 1 --speed-time 3 "$@"; }
+
+command -v curl >/dev/null || { echo "curl is not installed" >&2; exit 1; }
+trap 'rm -f "$file.part"' EXIT
+want=$(get "$program.sha256")
+get --output "$file.part" "$program"
+got=$(sha256sum "$file.part" | cut -d' ' -f1)
+if [ "$got" != "$want" ]; then
+  echo "$program has checksum $got, and $want is published" >&2
+  exit 1
+fi
+chmod +x "$file.part"
+mv "$file.part" "$file"
