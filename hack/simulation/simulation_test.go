@@ -26,7 +26,7 @@ const (
 	progress = 100
 )
 
-// TestSimulation lives through the seeds 1 to SEEDS, as many as SECONDS_AT_MOST allows; or through SEED alone, and prints its
+// TestSimulation lives through SEEDS seeds in a row from FIRST, which is 1, as many as SECONDS_AT_MOST allows; or through SEED alone, and prints its
 // story. NODES makes them large worlds of so many. It fails where the time allows fewer than SEEDS_AT_LEAST: a slow machine
 // shows less than the run promises.
 func TestSimulation(t *testing.T) {
@@ -38,7 +38,10 @@ func TestSimulation(t *testing.T) {
 		live(t, draw(seed), func(r verdict.Record) { fmt.Println(line(r)) }, &Figures{})
 		return
 	}
-	s := seeds{draw: draw, last: uint64(number("SEEDS", few)), until: time.Now().Add(time.Duration(number("SECONDS_AT_MOST", int(atMost.Seconds()))) * time.Second)}
+	s := seeds{
+		draw: draw, next: uint64(number("FIRST", 1)), left: number("SEEDS", few),
+		until: time.Now().Add(time.Duration(number("SECONDS_AT_MOST", int(atMost.Seconds()))) * time.Second),
+	}
 	s.live(t)
 	if floor := number("SEEDS_AT_LEAST", 0); s.figures.Seeds < floor {
 		t.Errorf("%d seeds, want at least %d: give it more time (SECONDS_AT_MOST) or a machine with nothing beside it", s.figures.Seeds, floor)
@@ -51,18 +54,18 @@ func TestSimulation_Large(t *testing.T) {
 	if testing.Short() || os.Getenv("FIGURES") != "" {
 		t.Skip("`make ci` runs it, and `make simulation NODES=5000` is this test at large")
 	}
-	s := seeds{draw: func(seed uint64) Script { return DrawLarge(seed, fewNodes) }, last: 1, until: time.Now().Add(time.Hour)}
+	s := seeds{draw: func(seed uint64) Script { return DrawLarge(seed, fewNodes) }, next: 1, left: 1, until: time.Now().Add(time.Hour)}
 	s.live(t)
 }
 
 // seeds are lived through by two workers.
 type seeds struct {
 	draw  func(uint64) Script
-	last  uint64
 	until time.Time
 
 	mu      sync.Mutex
-	begun   uint64
+	next    uint64
+	left    int
 	figures Figures
 }
 
@@ -75,7 +78,7 @@ func (s *seeds) live(t *testing.T) {
 		for worker := range 2 {
 			t.Run(strconv.Itoa(worker), func(t *testing.T) {
 				t.Parallel()
-				for seed, more := s.next(); more; seed, more = s.next() {
+				for seed, more := s.take(); more; seed, more = s.take() {
 					var one Figures
 					live(t, s.draw(seed), nil, &one)
 					s.count(t, &one)
@@ -96,16 +99,19 @@ func (s *seeds) count(t *testing.T, one *Figures) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.figures.merge(one)
-	if s.figures.Seeds%progress == 0 && s.last > progress {
-		t.Logf("%d of %d seeds, %d reboots", s.figures.Seeds, s.last, s.figures.Reboots)
+	if s.figures.Seeds%progress == 0 {
+		t.Logf("%d seeds, %d left, %d reboots", s.figures.Seeds, s.left, s.figures.Reboots)
 	}
 }
 
-func (s *seeds) next() (seed uint64, more bool) {
+func (s *seeds) take() (seed uint64, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.begun++
-	return s.begun, s.begun <= s.last && time.Now().Before(s.until)
+	if s.left == 0 || !time.Now().Before(s.until) {
+		return 0, false
+	}
+	s.next, s.left = s.next+1, s.left-1
+	return s.next - 1, true
 }
 
 // cpuTime is what this process has had so far.
