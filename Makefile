@@ -72,7 +72,7 @@ verify: ## Fail where generated code, manifests or go.mod are out of date.
 	@hack/verify.sh
 
 .PHONY: controlplane
-controlplane: ## Build etcd, kube-apiserver, the controllers, kubectl and kwok into bin/k8s, once.
+controlplane: ## Download or build etcd, kube-apiserver, the controllers, kubectl and kwok into bin/k8s, once. KUBE_MIRROR=https://…
 	@hack/controlplane/build.sh
 
 .PHONY: prometheus
@@ -105,6 +105,10 @@ chaos: controlplane ## Run seeded schedules of faults on real API servers, with 
 	@go build -o bin/chaos ./hack/chaos
 	@exec bin/chaos $(if $(LONG),--schedules=2000) $(if $(SEED),--seed=$(SEED)) $(if $(LANES),--lanes=$(LANES)) $(ARGS)
 
+.PHONY: soak
+soak: ## Run simulation, chaos and the fuzz targets from a new first seed, which is printed. FIRST=42 SECONDS_AT_MOST=3600 FUZZTIME=10m
+	@FUZZTIME=$(FUZZTIME) exec hack/soak.sh
+
 .PHONY: simulation
 simulation: ## Live through weeks of faults in virtual time, seed by seed. SEEDS=2000 SECONDS_AT_MOST=3600 NODES=5000; SEED=42 tells the story of one
 	@NODES=$(NODES) SEED=$(SEED) exec hack/simulation/run.sh
@@ -126,6 +130,15 @@ build: ## Build bin/manager, bin/agent and bin/kubectl-reboot, static.
 	@CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X $(MODULE)/controllers.Version=$(VERSION)' -o $(BIN)/manager .
 	@CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o $(BIN)/agent ./agent
 	@CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o $(BIN)/kubectl-reboot ./kubectl-reboot
+
+.PHONY: clean
+clean: ## Remove what was built, but for what takes minutes: control plane, Prometheus, machines.
+	@rm -rf dist
+	@find bin -mindepth 1 -maxdepth 1 ! -name k8s ! -name prometheus ! -name e2e -exec rm -rf {} + 2>/dev/null || true
+
+.PHONY: clean-all
+clean-all: ## Remove all that was built.
+	@rm -rf bin dist
 
 .PHONY: run
 run: install ## Run the manager here, against the cluster of KUBECONFIG.
