@@ -61,6 +61,14 @@ var _ = Describe("A record that cannot be read", func() {
 		Expect(m.logind.Reboots()).To(BeZero())
 	})
 
+	It("is repaired where no grant is there", func(ctx SpecContext) {
+		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m.annotate(ctx, v1alpha1.AnnotationProgress, "nonsense")
+		m.start(ctx)
+		m.tells(ctx, v1alpha1.EventRecordUnreadable)
+		m.shows(ctx, phaseOf, HavePrefix("1 Aborted RecordUnreadable"))
+	})
+
 	It("keeps the slot past the point of no return, and is repaired after the boot", func(ctx SpecContext) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
 		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))

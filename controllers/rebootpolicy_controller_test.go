@@ -52,6 +52,20 @@ var _ = Describe("Manager", func() {
 		Eventually(reasonsOf).WithArguments(p.Name).Should(ContainElements("RebootGranted", "RebootSucceeded"))
 	})
 
+	It("names the reason first that needs somebody, where kubectl has room for one", func() {
+		f := makeFleet(3)
+		p := f.policy("workers", limit(0))
+		f.annotate(f.nodes[2], v1alpha1.AnnotationProgress, "nonsense")
+		f.need(f.nodes...)
+		blocked := func() (reasons []v1alpha1.Reason) {
+			for _, b := range policyStatus(p).Blocked {
+				reasons = append(reasons, b.Reason)
+			}
+			return reasons
+		}
+		Eventually(blocked).Should(Equal([]v1alpha1.Reason{v1alpha1.ReasonRecordUnreadable, v1alpha1.ReasonBudgetExhausted}))
+	})
+
 	It("leaves a node cordoned that an administrator had cordoned before (behaviour 43)", func() {
 		f := makeFleet(1)
 		f.patch(f.nodes[0], map[string]any{"spec": map[string]any{"unschedulable": true}})

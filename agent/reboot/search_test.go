@@ -55,8 +55,8 @@ func TestNext_Safety(t *testing.T) {
 			must(t, o, "undoes a cordon that is not its own", s.Uncordon == o.Record.last().Cordoned && !s.Progress.Cordoned)
 		case RepairRecord:
 			seen["repair"]++
-			must(t, o, "repairs what is sound", o.ProgressErr != nil && o.Record.Grant != nil)
-			gone := o.Record.Grant.BootID != o.BootID
+			must(t, o, "repairs what is sound", o.ProgressErr != nil)
+			gone := o.Record.Grant != nil && o.Record.Grant.BootID != o.BootID
 			must(t, o, "frees the slot of a host that may go down", gone || !o.is(corev1.NodeMaintenanceInProgress) && o.Call == Call{})
 		case Wait:
 			seen["wait"]++

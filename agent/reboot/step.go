@@ -216,13 +216,14 @@ func rebooting(o Observation) Step {
 }
 
 // repair ends an attempt of which nobody knows how far it is, so that the manager can have its slot back. Past the point
-// of no return it does nothing: the host may be going down, and the slot must stay taken.
+// of no return it does nothing: the host may be going down, and the slot must stay taken. Without a grant it uses up the lowest
+// number, so that every grant to come is a new one.
 func repair(o Observation) Step {
 	grant := o.Record.Grant
-	switch {
-	case grant == nil:
-		return Idle{}
-	case grant.BootID == o.BootID && (o.is(corev1.NodeMaintenanceInProgress) || o.Call != Call{}):
+	if grant == nil {
+		grant = &v1alpha1.Grant{Seq: 1, BootID: o.BootID}
+	}
+	if grant.BootID == o.BootID && (o.is(corev1.NodeMaintenanceInProgress) || o.Call != Call{}) {
 		return Idle{}
 	}
 	progress := v1alpha1.Progress{

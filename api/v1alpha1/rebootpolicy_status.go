@@ -36,7 +36,7 @@ type RebootPolicyStatus struct {
 	// +optional
 	Nodes NodeCounts `json:"nodes,omitempty,omitzero"`
 
-	// blocked says why nodes wait, by reason, most frequent first.
+	// blocked says why nodes wait, by reason: those that need somebody first, then the most frequent.
 	// +optional
 	// +listType=map
 	// +listMapKey=reason

@@ -26,7 +26,7 @@ import (
 // +kubebuilder:printcolumn:name="Max",type=integer,priority=1,JSONPath=`.status.limit`,description="maxUnavailable in nodes"
 // +kubebuilder:printcolumn:name="Next-Open",type=string,priority=1,JSONPath=`.status.window.opensAt`,description="Next opening while the window is closed"
 // +kubebuilder:printcolumn:name="Closes",type=string,priority=1,JSONPath=`.status.window.closesAt`,description="When the open window closes"
-// +kubebuilder:printcolumn:name="Blocked-By",type=string,priority=1,JSONPath=`.status.blocked[*].reason`,description="Why nodes wait, most frequent first"
+// +kubebuilder:printcolumn:name="Blocked-By",type=string,priority=1,JSONPath=`.status.blocked[*].reason`,description="Why nodes wait: the first reason that needs somebody, else the most frequent one"
 // +kubebuilder:printcolumn:name="ETA",type=string,priority=1,JSONPath=`.status.estimatedCompletionAt`,description="When the last pending node is expected back"
 // +kubebuilder:validation:XValidation:rule="!has(self.status) || !has(self.status.grants) || self.status.grants.all(g, g.seq <= self.status.?seq.orValue(0))",message="status.seq must be at least the seq of every grant"
 // +kubebuilder:validation:XValidation:rule="self.?status.?seq.orValue(0) >= oldSelf.?status.?seq.orValue(0)",message="status.seq never shrinks: it fences off a manager that acts on old state"

@@ -189,9 +189,17 @@ func blockedBy(decisions []Decision) []v1alpha1.BlockedNodes {
 		}
 	}
 	slices.SortFunc(blocked, func(a, b v1alpha1.BlockedNodes) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Reason, b.Reason))
+		return cmp.Or(compareBools(passes[a.Reason], passes[b.Reason]), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Reason, b.Reason))
 	})
 	return blocked
+}
+
+// passes are the reasons that need nobody: they end by themselves, or are what somebody has asked for. In the status they come
+// last, because `kubectl get` shows the first one only.
+var passes = map[v1alpha1.Reason]bool{
+	v1alpha1.ReasonNodePaused: true, v1alpha1.ReasonPaused: true, v1alpha1.ReasonBlackout: true, v1alpha1.ReasonWindowClosed: true,
+	v1alpha1.ReasonWindowTooShort: true, v1alpha1.ReasonBackingOff: true, v1alpha1.ReasonBlockingPod: true, v1alpha1.ReasonWaitingForHook: true,
+	v1alpha1.ReasonControlPlaneGuard: true, v1alpha1.ReasonDomainBusy: true, v1alpha1.ReasonBudgetExhausted: true, v1alpha1.ReasonDryRun: true,
 }
 
 // oldestPending is since when the node has waited that has waited longest.

@@ -197,17 +197,18 @@ func TestReboots_BlockedByReasonsOfTheAgentsOwn(t *testing.T) {
 	}
 }
 
-// TestReboots_Blocked: why nodes wait: five names at most for a reason, the most frequent reason first, ties by name.
+// TestReboots_Blocked: why nodes wait: five names at most for a reason; the reasons that need somebody first, because kubectl has
+// room for one; then the most frequent, ties by name.
 func TestReboots_Blocked(t *testing.T) {
 	p := one(policy("workers", atMost("0")),
 		append(hosts(needy, "n7 n6 n5 n4 n3 n2 n1"), needy("p2", annotated(v1alpha1.AnnotationPaused, "true")),
 			needy("p1", annotated(v1alpha1.AnnotationPaused, "true")), needy("x", notReady), needy("y", annotated(v1alpha1.AnnotationObjection, `{"reason":"Inhibited"}`)))...,
 	).plan()
 	want := []v1alpha1.BlockedNodes{
-		{Reason: v1alpha1.ReasonBudgetExhausted, Count: 7, Nodes: []string{"n1", "n2", "n3", "n4", "n5"}},
-		{Reason: v1alpha1.ReasonNodePaused, Count: 2, Nodes: []string{"p1", "p2"}},
 		{Reason: v1alpha1.ReasonInhibited, Count: 1, Nodes: []string{"y"}},
 		{Reason: v1alpha1.ReasonNodeUnavailable, Count: 1, Nodes: []string{"x"}},
+		{Reason: v1alpha1.ReasonBudgetExhausted, Count: 7, Nodes: []string{"n1", "n2", "n3", "n4", "n5"}},
+		{Reason: v1alpha1.ReasonNodePaused, Count: 2, Nodes: []string{"p1", "p2"}},
 	}
 	if diff := cmp.Diff(want, p.Blocked); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -1,6 +1,8 @@
 package explanation
 
 import (
+	"fmt"
+	"math"
 	"strings"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -22,7 +24,7 @@ const (
 // waits is the advice for each reason to wait. NODE and POLICY stand for their names.
 var waits = map[v1alpha1.Reason]Advice{
 	v1alpha1.ReasonNoPolicy:            {"create a policy that selects the node, or mend a nodeSelector", "kubectl get rebootpolicies"},
-	v1alpha1.ReasonPolicyConflict:      {"let one policy select it, and all control-plane nodes; or raise the priority of one", `kubectl patch rbp POLICY --type=merge -p '{"spec":{"priority":1}}'`},
+	v1alpha1.ReasonPolicyConflict:      {"let one policy select it, and all control-plane nodes; or raise the priority of one", "kubectl edit rbp POLICY"},
 	v1alpha1.ReasonNodePaused:          {"let the node take part again", "kubectl reboot resume node/NODE"},
 	v1alpha1.ReasonInvalid:             {"mend the field that the message names", "kubectl edit rbp POLICY"},
 	v1alpha1.ReasonPaused:              {"wait, or end the pause", "kubectl reboot resume rbp/POLICY --pause"},
@@ -65,13 +67,18 @@ func AdviceFor(reason v1alpha1.Reason, node, policy string) Advice {
 	return a.about(node, policy)
 }
 
-func advise(e *Explanation) Advice {
+// advise is the advice for an explained node. No policy has priority free, or a higher one.
+func advise(e *Explanation, free int64) Advice {
 	policy := ""
 	if e.Policy != nil {
 		policy = e.Policy.Name
 	}
 	switch e.Verdict {
 	case Waiting:
+		if e.Reason == v1alpha1.ReasonPolicyConflict && free <= math.MaxInt32 {
+			command := fmt.Sprintf(`kubectl patch rbp %s --type=merge -p '{"spec":{"priority":%d}}'`, policy, free)
+			return Advice{waits[e.Reason].Text, command}
+		}
 		return AdviceFor(e.Reason, e.Node, policy)
 	case Due:
 		return Advice{"nothing; if this stays, see whether the manager runs", managerPods}

@@ -1,14 +1,17 @@
 package explanation_test
 
 import (
+	"math"
 	"os"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 	_ "time/tzdata"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/explanation"
+	. "github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
 )
 
 // TestAdviceFor: every reason of docs/reasons.md for which a node waits comes with something to do.
@@ -30,5 +33,32 @@ func TestAdviceFor(t *testing.T) {
 	}
 	if a := explanation.AdviceFor("SomethingNew", "n1", "workers"); !strings.Contains(a.Text, "docs/reasons.md") {
 		t.Errorf("an unknown reason: %+v", a)
+	}
+}
+
+// TestOf_TheAdviceForAConflictEndsIt: a priority that another policy has already would make the next tie.
+func TestOf_TheAdviceForAConflictEndsIt(t *testing.T) {
+	prioritised := func(name string, priority int32) v1alpha1.RebootPolicy {
+		return Policy(name, Spec(func(s *v1alpha1.RebootPolicySpec) { s.Priority = priority }))
+	}
+	node := Node("n1", "w", Needs(time.Hour))
+	for name, priorities := range map[string]struct {
+		w, rival, third int32
+		want            string
+	}{
+		"both have 0":                   {0, 0, -1, `{"spec":{"priority":1}}`},
+		"both have 1":                   {1, 1, 0, `{"spec":{"priority":2}}`},
+		"a third has the next":          {1, 1, 2, `{"spec":{"priority":3}}`},
+		"both are below 0":              {-5, -5, -9, `{"spec":{"priority":-4}}`},
+		"there is none above the third": {1, 1, math.MaxInt32, "kubectl edit rbp rival"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rival, third := prioritised("rival", priorities.rival), prioritised("third", priorities.third)
+			rival.Spec.NodeSelector = nil
+			e := explain(t, []v1alpha1.RebootPolicy{prioritised("w", priorities.w), rival, third}, node)
+			if e.Reason != v1alpha1.ReasonPolicyConflict || !strings.Contains(e.Advice.Command, priorities.want) {
+				t.Errorf("%s: %q, want %q in it", e.Reason, e.Advice.Command, priorities.want)
+			}
+		})
 	}
 }

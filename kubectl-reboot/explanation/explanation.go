@@ -3,6 +3,7 @@ package explanation
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -112,8 +113,17 @@ func Of(f fleet.Fleet, name string) (Explanation, error) {
 	if e.Reason == v1alpha1.ReasonBudgetExhausted {
 		e.Places = f.Plan(policy).Holders
 	}
-	e.Timeline, e.Advice, e.Manager = timeline(&e, node, answer.Flight), advise(&e), differs(answer, node)
+	e.Timeline, e.Advice, e.Manager = timeline(&e, node, answer.Flight), advise(&e, freePriority(f.Policies)), differs(answer, node)
 	return e, nil
+}
+
+// freePriority is the priority above those of all policies: one of the others' would be the next tie.
+func freePriority(policies []v1alpha1.RebootPolicy) int64 {
+	highest := int64(math.MinInt32)
+	for i := range policies {
+		highest = max(highest, int64(policies[i].Spec.Priority))
+	}
+	return highest + 1
 }
 
 func verdict(answer plan.Explanation, n *plan.Node) Verdict {

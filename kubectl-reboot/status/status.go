@@ -37,7 +37,7 @@ type Policy struct {
 	// Unavailable says who uses up the limit.
 	Unavailable string         `json:"unavailable,omitempty"`
 	InFlight    []fleet.Flight `json:"inFlight,omitempty"`
-	// Waiting says why nodes wait, most frequent reason first.
+	// Waiting says why nodes wait, in the order of status.blocked.
 	Waiting []Waiting `json:"waiting,omitempty"`
 	// Due are the nodes against which nothing speaks: the manager grants their reboot with its next look.
 	Due     []string `json:"due,omitempty"`
