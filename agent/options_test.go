@@ -19,7 +19,7 @@ func TestParse(t *testing.T) {
 		o := options{
 			node: "n1", engines: "auto", bus: "unix:path=/run/dbus/system_bus_socket", hostRoot: "/",
 			bootIDFile: "/proc/sys/kernel/random/boot_id", identity: "node", probes: ":8081", metrics: "0",
-			drivePeriod: time.Hour, driveTimeout: time.Hour,
+			drivePeriod: time.Hour, driveTimeout: time.Hour, renewAfter: renewAfter, patience: patience,
 		}
 		change(&o)
 		return o
