@@ -5,6 +5,14 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
+# has_controllers reports whether kubelets find in cgroup v2 what they cannot do without.
+has_controllers() {
+  local wanted
+  for wanted in cpu memory pids; do
+    grep -qw "$wanted" /sys/fs/cgroup/cgroup.controllers || return 1
+  done
+}
+
 why_not() {
   if [ "$(uname -s)" != Linux ]; then
     echo "this is not Linux"
@@ -12,8 +20,12 @@ why_not() {
     echo "it needs root: machines are containers that boot"
   elif ! command -v apt-get >/dev/null; then
     echo "it needs Debian's packages, and there is no apt-get"
-  elif [ ! -d /sys/fs/cgroup/systemd ]; then
-    echo "it needs cgroup v1 hierarchies: the machines' kubelets would need a delegated cgroup v2, which is not built yet"
+  elif [ -e /sys/fs/cgroup/cgroup.controllers ] && ! has_controllers; then
+    echo "it needs the cgroup v2 controllers cpu, memory and pids, and there are: $(xargs </sys/fs/cgroup/cgroup.controllers)"
+  elif [ ! -e /sys/fs/cgroup/cgroup.controllers ] && [ ! -d /sys/fs/cgroup/systemd ]; then
+    echo "it needs cgroup v2, or v1 hierarchies with one of systemd, in /sys/fs/cgroup"
+  elif [ ! -w /sys/fs/cgroup ]; then
+    echo "it needs cgroups that can be written: run it outside of a container, or in a privileged one"
   elif ! unshare --mount --net true 2>/dev/null; then
     echo "it needs namespaces, and may make none: run it outside of a container, or in a privileged one"
   fi

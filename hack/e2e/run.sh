@@ -11,5 +11,10 @@ if [ -n "$why" ]; then
 fi
 ./prepare.sh
 go test -c -o ../../bin/e2e/suite .
+# On cgroup v2 the machines' groups are made below that of the suite, which systemd must have left to it.
+own=()
+if [ -e /sys/fs/cgroup/cgroup.controllers ] && [ -d /run/systemd/system ]; then
+  own=(systemd-run --scope --quiet --collect --property=Delegate=yes --)
+fi
 # A program of its own and in this one's place, so that it takes everything down when it is told to end.
-E2E=1 exec ../../bin/e2e/suite -ginkgo.timeout=10m "$@"
+E2E=1 exec "${own[@]}" ../../bin/e2e/suite -ginkgo.timeout=10m "$@"

@@ -10,50 +10,132 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 const cgroups = "/sys/fs/cgroup"
 
 // cgroup is one group in each hierarchy, where a machine's processes are: machines in one group would get in each other's way.
-type cgroup struct{ folders []string }
+type cgroup struct {
+	folders []string
+	// unified: this machine has cgroup v2 alone, and folders is one folder with the controllers that a kubelet needs.
+	unified bool
+}
 
-// newCgroup makes a group of a name beside this process.
+// isUnified reports whether this machine has cgroup v2 alone, as distributions have today.
+func isUnified() bool {
+	_, err := os.Stat(filepath.Join(cgroups, "cgroup.controllers"))
+	return err == nil
+}
+
+// newCgroup makes a group of a name beside this process, or on cgroup v2 below the group of this process: see delegate.
 func newCgroup(name string) (cgroup, error) {
 	text, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
 		return cgroup{}, fmt.Errorf("reading the cgroup of this process: %w", err)
 	}
-	var c cgroup
+	c := cgroup{unified: isUnified()}
 	for line := range strings.Lines(string(text)) {
-		hierarchy, parent, ok := parseCgroup(strings.TrimSpace(line))
+		hierarchy, parent, ok := parseCgroup(strings.TrimSpace(line), c.unified)
 		if !ok {
 			return c, fmt.Errorf("reading the cgroup of this process: %q", line)
+		}
+		if c.unified {
+			parent = strings.TrimSuffix(parent, "/"+leaf)
 		}
 		folder := filepath.Join(parent, name)
 		if err := os.Mkdir(folder, 0o755); err != nil {
 			return c, fmt.Errorf("making a cgroup: %w", err)
 		}
 		c.folders = append(c.folders, folder)
-		if hierarchy == "cpuset" {
-			if err := inheritCPUs(parent, folder); err != nil {
-				return c, err
-			}
+		switch {
+		case c.unified:
+			err = delegate(parent, folder)
+		case hierarchy == "cpuset":
+			err = inheritCPUs(parent, folder)
+		}
+		if err != nil {
+			return c, err
 		}
 	}
 	return c, nil
 }
 
-// parseCgroup reads a line of /proc/PID/cgroup: NUMBER:CONTROLLERS:PATH. It tells the hierarchy's name and the group's folder.
-func parseCgroup(line string) (hierarchy, folder string, ok bool) {
+// parseCgroup reads a line of /proc/PID/cgroup: NUMBER:CONTROLLERS:PATH. It returns the hierarchy's name and the group's folder.
+func parseCgroup(line string, unified bool) (hierarchy, folder string, ok bool) {
 	fields := strings.SplitN(line, ":", 3)
-	if len(fields) != 3 {
+	if len(fields) != 3 || unified && fields[0] != "0" {
 		return "", "", false
+	}
+	if unified {
+		return "", filepath.Join(cgroups, fields[2]), true
 	}
 	hierarchy = strings.TrimPrefix(fields[1], "name=")
 	if hierarchy == "" {
 		hierarchy = "unified"
 	}
 	return hierarchy, filepath.Join(cgroups, hierarchy, fields[2]), true
+}
+
+// leaf is the group of this process on cgroup v2, once its own group has been divided.
+const leaf = "supervisor"
+
+// delegate lets the groups of a machine have all controllers of cgroup v2 that this process has. Only a group without processes
+// can hand controllers down, the root excepted. So the processes of this one's group, which is the rack's own as run.sh starts
+// it, move to a leaf of it. They stay there: the group ends with them.
+func delegate(parent, folder string) error {
+	if _, err := os.Stat(filepath.Join(parent, "cgroup.type")); err == nil { // the root has none
+		if err := moveAll(parent, filepath.Join(parent, leaf)); err != nil {
+			return err
+		}
+	}
+	for _, group := range []string{parent, folder} {
+		text, err := os.ReadFile(filepath.Join(group, "cgroup.controllers"))
+		if err != nil {
+			return fmt.Errorf("reading a cgroup: %w", err)
+		}
+		for controller := range strings.FieldsSeq(string(text)) {
+			if err := os.WriteFile(filepath.Join(group, "cgroup.subtree_control"), []byte("+"+controller), 0o600); err != nil {
+				return fmt.Errorf("delegating cgroup controller %s: %w", controller, err)
+			}
+		}
+	}
+	return nil
+}
+
+// moveAll moves the processes of one group of cgroup v2 to another one.
+func moveAll(from, to string) error {
+	if err := os.MkdirAll(to, 0o755); err != nil {
+		return fmt.Errorf("making a cgroup: %w", err)
+	}
+	for {
+		text, err := os.ReadFile(filepath.Join(from, "cgroup.procs"))
+		if err != nil {
+			return fmt.Errorf("reading a cgroup: %w", err)
+		}
+		if len(text) == 0 {
+			return nil
+		}
+		for id := range bytes.FieldsSeq(text) {
+			err := os.WriteFile(filepath.Join(to, "cgroup.procs"), id, 0o600)
+			if err != nil && !errors.Is(err, syscall.ESRCH) { // It has ended.
+				return fmt.Errorf("moving process %s to a cgroup: %w", id, err)
+			}
+		}
+	}
+}
+
+// forBoot are the folders for the processes of one boot. On cgroup v2 systemd-nspawn divides its group and leaves it divided, so
+// that no process can enter it again: each boot has a group of its own.
+func (c cgroup) forBoot(number int) ([]string, error) {
+	if !c.unified {
+		return c.folders, nil
+	}
+	folder := filepath.Join(c.folders[0], fmt.Sprintf("boot%d", number))
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		return nil, fmt.Errorf("making a cgroup: %w", err)
+	}
+	return []string{folder}, nil
 }
 
 // inheritCPUs fills what a new group of this hierarchy lacks.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -95,7 +96,7 @@ func (m *Machine) installFiles() error {
 		if bytes.HasPrefix(content, []byte("#!")) {
 			mode = 0o755
 		}
-		if err := m.write(path, bytes.ReplaceAll(content, []byte("PODS"), []byte(podsOf(m.number))), mode); err != nil {
+		if err := m.write(path, []byte(m.fill(string(content))), mode); err != nil {
 			return err
 		}
 		if strings.HasSuffix(name, ".service") {
@@ -105,6 +106,18 @@ func (m *Machine) installFiles() error {
 		}
 	}
 	return nil
+}
+
+// fill fills in what differs between machines, and between cgroup v2, where systemd divides the groups, and v1, where kubelet and
+// containerd do so beside the systemd of a container.
+func (m *Machine) fill(content string) string {
+	driver := "cgroupfs"
+	if m.cgroup.unified {
+		driver = "systemd"
+	}
+	return strings.NewReplacer(
+		"PODS", podsOf(m.number), "CGROUP_DRIVER", driver, "CGROUP_BY_SYSTEMD", strconv.FormatBool(m.cgroup.unified),
+	).Replace(content)
 }
 
 func (m *Machine) enable(unit string) error {

@@ -42,6 +42,10 @@ func (m *Machine) boot() (exitCode int, err error) {
 	if err != nil {
 		return 0, err
 	}
+	groups, err := m.cgroup.forBoot(len(m.Boots()))
+	if err != nil {
+		return 0, err
+	}
 	console, err := os.OpenFile(filepath.Join(m.Folder(), "console.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return 0, fmt.Errorf("opening the console of %s: %w", m.Name, err)
@@ -49,7 +53,7 @@ func (m *Machine) boot() (exitCode int, err error) {
 	defer console.Close()
 	command := exec.Command("unshare", "--mount", "--propagation=private", "sh", "-c", string(script))
 	command.Env = append(os.Environ(), "SYSTEMD_SECCOMP=0", // pods' own filters are runc's
-		"CGROUPS="+strings.Join(m.cgroup.folders, " "), "BASE="+m.rack.base(m.Suite), "FOLDER="+m.Folder(), "NAME="+m.Name,
+		"CGROUPS="+strings.Join(groups, " "), "BASE="+m.rack.base(m.Suite), "FOLDER="+m.Folder(), "NAME="+m.Name,
 		"NETWORK="+m.network.path(), "RACK="+m.rack.gear())
 	command.Stdout, command.Stderr = console, console
 	// SIGTERM makes it halt the machine in order. SIGKILL would leave the machine's processes behind.

@@ -97,14 +97,11 @@ func (r *Rack) setUp(ctx context.Context, m *Machine, o Options) error {
 	if err != nil {
 		return err
 	}
-	if err := m.install(kubeconfig); err != nil {
-		return err
-	}
 	if m.network, err = r.hub.plug(ctx, m.number); err != nil {
 		return err
 	}
 	m.cgroup, err = newCgroup(fmt.Sprintf("%s%d.%s", prefix, os.Getpid(), m.Name))
-	return err
+	return errors.Join(err, m.install(kubeconfig))
 }
 
 // base is the file system that machines of a suite have in common.

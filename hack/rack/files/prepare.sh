@@ -3,7 +3,7 @@
 set -eu
 [ -e /dev/kmsg ] || ln -s /dev/null /dev/kmsg
 for hierarchy in /sys/fs/cgroup /sys/fs/cgroup/*; do
-  [ -L "$hierarchy" ] || mount -o remount,rw,bind "$hierarchy" || true
+  [ -L "$hierarchy" ] || ! mountpoint -q "$hierarchy" || mount -o remount,rw,bind "$hierarchy" || true
 done
 mkdir -p /run/shown
 show() {
