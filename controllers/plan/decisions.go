@@ -223,7 +223,7 @@ func (f *fleet) next(p *Plan, objections map[string]*Objection) time.Time {
 	}
 	consider(f.Window.Next)
 	if closes := f.Window.ClosesAt; !closes.IsZero() {
-		consider(closes.Add(-f.spare)) // from then on the window is too short
+		consider(closes.Add(1 - f.spare)) // the first instant at which the window is too short
 	}
 	if pause := f.Policy.Spec.Pause; pause != nil && pause.Until != nil {
 		consider(pause.Until.Time)
@@ -233,6 +233,12 @@ func (f *fleet) next(p *Plan, objections map[string]*Objection) time.Time {
 	}
 	for _, o := range objections {
 		consider(o.Until)
+	}
+	for _, n := range f.governed {
+		consider(n.credibleFrom(f.Now))
+	}
+	for _, n := range f.byName {
+		consider(n.credibleFrom(f.Now))
 	}
 	return next
 }

@@ -56,7 +56,8 @@ func quiet(stands *metav1.Condition) Halt {
 
 func (f *fleet) failuresCountFrom(stands *metav1.Condition) time.Time {
 	var from time.Time
-	if at := f.Policy.Status.LastRebootAt; at != nil && !at.After(f.Now) { // one in the future would hide every failure until then
+	// One in the future would hide every failure until then; the clock of the leader before may be a little ahead.
+	if at := f.Policy.Status.LastRebootAt; at != nil && at.Sub(f.Now) <= clockOff {
 		from = at.Time
 	}
 	if stands != nil && stands.Reason == string(v1alpha1.ReasonResumed) && stands.LastTransitionTime.After(from) {

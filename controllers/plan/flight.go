@@ -190,6 +190,21 @@ func (f *fleet) settle(t *Flight) {
 // clockOff is how far a node's clock may be off the manager's: from more than that nothing follows.
 const clockOff = 5 * time.Minute
 
+// credibleFrom is the next instant at which one that the node's clock has said is not too far ahead any more; zero: none is.
+func (n *Node) credibleFrom(now time.Time) time.Time {
+	said := [...]time.Time{n.ReadySince, n.MaintenanceSince, {}}
+	if n.Progress != nil {
+		said[2] = n.Progress.At.Time
+	}
+	var next time.Time
+	for _, at := range said {
+		if from := at.Add(-clockOff); from.After(now) && (next.IsZero() || from.Before(next)) {
+			next = from
+		}
+	}
+	return next
+}
+
 // began is when the node came into its phase: by its own clock, or where by that it was long before it had been told of the grant,
 // the latest that is usual after it. Else every drain would be overdue at once.
 func (t *Flight) began(latest time.Duration) time.Time {

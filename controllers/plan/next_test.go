@@ -22,6 +22,7 @@ func TestReboots_Next(t *testing.T) {
 		s.window = &w
 		return s
 	}
+	atOnce := func(p *v1alpha1.RebootPolicy) { p.Spec.Settle = &metav1.Duration{} }
 	cases := map[string]struct {
 		situation situation
 		want      time.Time
@@ -31,6 +32,15 @@ func TestReboots_Next(t *testing.T) {
 		"the windows change":                   {withWindow(one(policy("workers")), window.State{Open: true, Next: in(time.Hour)}), in(time.Hour)},
 		"the window opens": {
 			withWindow(one(policy("workers"), needy("a")), window.State{OpensAt: in(2 * time.Hour), Next: in(3 * time.Hour)}), in(2 * time.Hour),
+		},
+		"the window becomes too short": {
+			withWindow(one(policy("workers"), needy("a")), window.State{Open: true, ClosesAt: in(time.Hour), Next: in(time.Hour)}), in(55 * minute).Add(1),
+		},
+		"it does so right after now": {
+			withWindow(one(policy("workers"), needy("a")), window.State{Open: true, ClosesAt: in(5 * minute), Next: in(5 * minute)}), in(1),
+		},
+		"it is too short already": {
+			withWindow(one(policy("workers"), needy("a")), window.State{Open: true, ClosesAt: in(4 * minute), Next: in(4 * minute)}), in(4 * minute),
 		},
 		"the blackout ends": {
 			withWindow(one(policy("workers"), needy("a")), window.State{Blackout: true, OpensAt: in(2 * time.Hour), Next: in(3 * time.Hour)}), in(2 * time.Hour),
@@ -50,6 +60,15 @@ func TestReboots_Next(t *testing.T) {
 		"a node settles":                    {flying(progress(1, v1alpha1.PhaseRebooting), rebooted(-30*time.Second, -40*time.Second)), in(30 * time.Second)},
 		"a node backs off": {
 			one(policy("workers"), needy("a", progress(1, v1alpha1.PhaseAborted, failed(1, v1alpha1.ReasonDrainTimedOut, "")))), in(5 * minute),
+		},
+		"an attempt failed by a clock that is ahead": {
+			one(policy("workers"), needy("a", progress(1, v1alpha1.PhaseAborted, phaseAt(30*minute), failed(1, v1alpha1.ReasonDrainTimedOut, "")))), in(25 * minute),
+		},
+		"a node is back, its kubelet's clock is ahead": {
+			one(policy("workers", atOnce, holding(1, entry("a", 1))), needy("a", grant(1, active), progress(1, v1alpha1.PhaseRebooting), rebooted(20*minute, 0))), in(15 * minute),
+		},
+		"a node is back, its agent's clock is ahead": {
+			one(policy("workers", atOnce, holding(1, entry("a", 1))), needy("a", grant(1, active), progress(1, v1alpha1.PhaseRebooting), rebooted(0, 20*minute))), in(15 * minute),
 		},
 		"the earliest of all": {
 			withWindow(one(policy("workers", atMost("9"), holding(1, entry("a", 1))), needy("a", grant(1, active)),

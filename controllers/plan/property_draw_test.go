@@ -24,7 +24,11 @@ var (
 // oneIn is true once in n times; it shrinks to false.
 func oneIn(t *rapid.T, n int, label string) bool { return rapid.IntRange(0, n-1).Draw(t, label) == n-1 }
 
+// drawInstant draws an instant of the last hour, or one that a clock has said which is ahead.
 func drawInstant(t *rapid.T, label string) metav1.Time {
+	if oneIn(t, 16, "clock ahead") {
+		return metav1.NewTime(evening.Add(30 * time.Minute))
+	}
 	return metav1.NewTime(evening.Add(time.Duration(rapid.IntRange(-40, 1).Draw(t, label)) * time.Minute))
 }
 
@@ -41,11 +45,22 @@ func drawSituation(t *rapid.T) situation {
 	for _, name := range someNodes[:rapid.IntRange(0, len(someNodes)).Draw(t, "nodes")] {
 		s.hosts = append(s.hosts, drawHost(t, name))
 	}
-	if oneIn(t, 6, "window") {
-		s.window = &window.State{Open: oneIn(t, 2, "open"), Blackout: oneIn(t, 2, "blackout"), OpensAt: drawInstant(t, "opens").Time}
-		s.window.Open = s.window.Open && !s.window.Blackout
+	if oneIn(t, 3, "window") {
+		s.window = drawWindow(t)
 	}
 	return s
+}
+
+// drawWindow draws a state that holds for a while: windows tell what changes next, and are closed or open until then.
+func drawWindow(t *rapid.T) *window.State {
+	changes := evening.Add(time.Duration(rapid.IntRange(1, 20).Draw(t, "changes")) * time.Minute)
+	w := window.State{Open: oneIn(t, 2, "open"), Next: changes}
+	if w.Open {
+		w.ClosesAt = changes
+		return &w
+	}
+	w.OpensAt, w.Blackout = changes, oneIn(t, 2, "blackout")
+	return &w
 }
 
 func drawPolicy(t *rapid.T, name string) *v1alpha1.RebootPolicy {
@@ -62,6 +77,7 @@ func drawPolicy(t *rapid.T, name string) *v1alpha1.RebootPolicy {
 		does  func(*v1alpha1.RebootPolicy)
 	}{
 		{"paused", paused(nil, "")},
+		{"paused for a while", paused(&metav1.Time{Time: evening.Add(minute)}, "")},
 		{"dry run", dryRun},
 		{"halted", halted},
 		{"waits for pods", waitsForPods},
@@ -88,6 +104,9 @@ func drawPolicy(t *rapid.T, name string) *v1alpha1.RebootPolicy {
 		}
 	}
 	p.Status.Seq += int64(rapid.IntRange(0, 2).Draw(t, "more"))
+	if oneIn(t, 3, "reboots") {
+		p.Status.LastRebootAt = new(drawInstant(t, "last reboot"))
+	}
 	p.Status.Limit = int32(rapid.IntRange(0, 3).Draw(t, "limit"))
 	return p
 }
@@ -116,6 +135,9 @@ func drawHost(t *rapid.T, name string) *host {
 		{4, "pending", pending},
 		{15, "being scaled down", tainted("ToBeDeletedByClusterAutoscaler", corev1.TaintEffectNoSchedule)},
 		{5, "reports", nodeCondition(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, 0)},
+		{5, "is back", rebooted(time.Duration(rapid.IntRange(-3, 1).Draw(t, "ready"))*minute, time.Duration(rapid.IntRange(-3, 1).Draw(t, "reported"))*minute)},
+		{12, "is back, its kubelet's clock is ahead", rebooted(20*minute, 0)},
+		{12, "is back, its agent's clock is ahead", rebooted(0, 20*minute)},
 		{6, "keeps a pod", replies(policy("workers"), kept("default/bare", ""))},
 		{6, "guards a pod", replies(policy("workers"), guarded("default/db-0", ""))},
 		{6, "is blocked", replies(policy("workers", waitsForPods), blocking("default/migrate-1"))},

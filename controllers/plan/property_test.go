@@ -5,9 +5,11 @@ import (
 	"os"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -245,6 +247,30 @@ func TestReboots_NextIsAhead(t *testing.T) {
 			if f.Until.After(snapshot.Now) && (p.Next.IsZero() || p.Next.After(f.Until)) {
 				t.Fatalf("next %v, and %s changes %v\n%v", p.Next, f.Entry.Node, f.Until, s)
 			}
+		}
+	})
+}
+
+// Until Next, time changes nothing: who sleeps until then misses nothing. Without Next, the plan holds until something else
+// changes. What may go with the time is when new entries say that they were granted; and a halt lasts by the condition that is
+// written of it.
+func TestReboots_NothingChangesBeforeNext(t *testing.T) {
+	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
+		ahead := rapid.SampledFrom([]time.Duration{time.Second, minute, 10 * minute, time.Hour, 24 * time.Hour, 60 * 24 * time.Hour}).Draw(t, "ahead")
+		snapshot.Now = evening.Add(ahead)
+		if !p.Next.IsZero() && !snapshot.Now.Before(p.Next) {
+			snapshot.Now = p.Next.Add(-1)
+		}
+		if w := snapshot.Window.Next; !w.IsZero() && !snapshot.Now.Before(w) {
+			t.Fatalf("next %v, and the windows change %v\n%v", p.Next, w, s)
+		}
+		if p.Halt.Halted {
+			snapshot.Policy = snapshot.Policy.DeepCopy()
+			snapshot.Policy.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionHalted, Status: metav1.ConditionTrue, Message: p.Halt.Message}}
+		}
+		grantedAt := cmp.FilterPath(func(path cmp.Path) bool { return path.String() == "Granted.At" }, cmp.Ignore())
+		if diff := cmp.Diff(p, plan.Reboots(snapshot), append(planOptions, grantedAt)...); diff != "" {
+			t.Fatalf("next %v, and by %v (-now +then):\n%s\n%v", p.Next, snapshot.Now, diff, s)
 		}
 	})
 }
