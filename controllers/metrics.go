@@ -141,8 +141,8 @@ func forget(policy string) {
 }
 
 func (r *RebootPolicyReconciler) observeGrant(s *state, n *plan.Node) {
-	phaseSeconds.WithLabelValues(s.Policy.Name, "waiting").Observe(since(n.RequiredSince, s.Now))
-	free := n.RequiredSince
+	phaseSeconds.WithLabelValues(s.Policy.Name, "waiting").Observe(since(n.WaitsSince(), s.Now))
+	free := n.WaitsSince()
 	if at := r.freed[s.Policy.Name]; at.After(free) {
 		free = at
 	}

@@ -95,6 +95,27 @@ var _ = Describe("A reboot that goes another way", func() {
 		Expect(f.grant(byHand).BootID).To(Equal(bootID(byHand, 2)))
 	})
 
+	It("and does not end the need: the node goes behind those that were not served, and starves nobody", func() {
+		f := makeFleet(3)
+		f.policy("workers")
+		f.need(f.nodes...)
+		survives := func(name string) {
+			f.start(name)
+			f.commit(name)
+			f.status(name, map[string]any{"nodeInfo": map[string]any{"bootID": bootID(name, 2)}})
+			f.status(name, map[string]any{"conditions": []any{cond(corev1.NodeMaintenanceInProgress, "False", "Rebooted")}})
+		}
+		seen := map[string]bool{}
+		for range f.nodes {
+			Eventually(f.granted).Should(HaveLen(1))
+			name := f.granted()[0]
+			Expect(seen[name]).To(BeFalse(), "%s is rebooted again before another was once", name)
+			seen[name] = true
+			survives(name)
+			Eventually(func() v1alpha1.GrantState { return f.grant(name).State }).ShouldNot(Equal(v1alpha1.GrantActive))
+		}
+	})
+
 	It("because the Node is gone and nobody may ask for it: its slot is kept, and no other node waits (behaviour 25)", func() {
 		f := makeFleet(3)
 		p := f.policy("workers", limit(2))

@@ -206,8 +206,8 @@ var passes = map[v1alpha1.Reason]bool{
 func (f *fleet) oldestPending(objections map[string]*Objection) time.Time {
 	var oldest time.Time
 	for _, n := range f.governed {
-		if objections[n.Name] != nil && (oldest.IsZero() || n.RequiredSince.Before(oldest)) {
-			oldest = n.RequiredSince
+		if objections[n.Name] != nil && (oldest.IsZero() || n.WaitsSince().Before(oldest)) {
+			oldest = n.WaitsSince()
 		}
 	}
 	return oldest

@@ -170,6 +170,20 @@ func (n *Node) disbelieved() *Node {
 // NeedsReboot tells whether the agent says so. Unknown is never a need.
 func (n *Node) NeedsReboot() bool { return n.Required == corev1.ConditionTrue }
 
+// served reports whether the node was rebooted since it needs a reboot: the need has survived that, as where a sentinel does.
+func (n *Node) served() bool {
+	g := n.Grant
+	return g != nil && g.State == v1alpha1.GrantFinished && !g.At.Time.Before(n.RequiredSince)
+}
+
+// WaitsSince is since when the node has waited for a reboot: since it needs one, or since its last reboot did not end that.
+func (n *Node) WaitsSince() time.Time {
+	if n.served() {
+		return n.Grant.At.Time
+	}
+	return n.RequiredSince
+}
+
 // unavailable tells whether the node is down for reasons of its own.
 func (n *Node) unavailable() bool { return !n.Ready || n.Cordoned || n.Deleting }
 

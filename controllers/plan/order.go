@@ -12,7 +12,7 @@ type place struct {
 	down, guarded bool
 }
 
-// order sorts candidates: by domain; nodes that are down already first, for they cost nobody anything; those whose drain
+// order sorts candidates: nodes that were never served since they need a reboot before those that were; by domain; nodes that are down already first, for they cost nobody anything; those whose drain
 // could only end by its time-out last, for they hold a slot longest; then those that have waited longest, so that nobody
 // starves; control planes last among equals; then by name. There may be thousands: what is the same for two is looked at once
 // for each, and most of all names, which are long, where all else is equal.
@@ -28,13 +28,16 @@ func (f *fleet) order(candidates []*Node) {
 }
 
 func (f *fleet) comparePlaces(a, b place) int {
+	if c := compareBools(a.node.served(), b.node.served()); c != 0 {
+		return c
+	}
 	if c := f.compareDomains(a.node, b.node); c != 0 {
 		return c
 	}
 	if c := cmp.Or(compareBools(b.down, a.down), compareBools(a.guarded, b.guarded)); c != 0 {
 		return c
 	}
-	if c := a.node.RequiredSince.Compare(b.node.RequiredSince); c != 0 {
+	if c := a.node.WaitsSince().Compare(b.node.WaitsSince()); c != 0 {
 		return c
 	}
 	if c := compareBools(a.node.ControlPlane, b.node.ControlPlane); c != 0 {

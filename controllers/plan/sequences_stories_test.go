@@ -278,7 +278,7 @@ func troubles() map[string]sequence {
 				"the grant is taken back, and worker-2 goes (behaviour 27).",
 			policies: []*v1alpha1.RebootPolicy{policy("workers")},
 			hosts: append(hosts(needy, "worker-2"), needy("worker-1", needsSince(2*time.Hour), slow(3*minute), rollsBack("2.1"),
-				grant(1, v1alpha1.GrantFinished), rebootedInVain("2.0"))),
+				grant(1, v1alpha1.GrantFinished, grantedAt(-3*time.Hour)), rebootedInVain("2.0"))),
 			script: []act{{minute, "the engine of worker-1 asks for version 2.0", asksFor("worker-1", "2.0")}},
 			lasts:  time.Hour,
 		},

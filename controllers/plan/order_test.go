@@ -1,0 +1,37 @@
+package plan_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// TestReboots_ANodeThatWasServedGoesLast: a need that survives the boot keeps the time at which it began. Such a node would else
+// go first for ever, and no other would have its turn.
+func TestReboots_ANodeThatWasServedGoesLast(t *testing.T) {
+	served := grant(5, v1alpha1.GrantFinished, grantedAt(-minute))
+	long, inZone := needsSince(50*minute), func(name string) func(*host) { return label(corev1.LabelTopologyZone, name) }
+	for name, tc := range map[string]struct {
+		hosts []*host
+		want  string
+	}{
+		"behind one whose need is newer than the reboot": {[]*host{needy("a", long, served), needy("b", needsSince(0))}, "b"},
+		"though its zone comes first":                    {[]*host{needy("a", long, served, inZone("a")), needy("b", needsSince(0), inZone("b"))}, "b"},
+		"of two, the one that was served longer ago":     {[]*host{needy("a", long, served), needy("b", long, grant(5, v1alpha1.GrantFinished, grantedAt(-2*minute)))}, "b"},
+		"but a need since its reboot is a new one":       {[]*host{needy("b", needsSince(minute/2), served), needy("c", needsSince(0))}, "b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := one(policy("workers", holding(5), domains(corev1.LabelTopologyZone)), tc.hosts...).plan()
+			var got []string
+			for _, e := range p.Granted {
+				got = append(got, e.Node)
+			}
+			if diff := cmp.Diff([]string{tc.want}, got); diff != "" {
+				t.Errorf("granted (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
