@@ -274,8 +274,8 @@ func TestNext_UnreadableProgress(t *testing.T) {
 		want Step
 	}{
 		"is repaired without a grant: no number is lower, so it uses up none that a policy gives": {makeObservation(unreadable), repaired(0)},
-		"is left without a grant past the point of no return": {makeObservation(committed, unreadable), Idle{}},
-		"is left without a grant once logind was asked": {makeObservation(unreadable, func(o *Observation) { o.Call.Refusals = 1 }), Idle{}},
+		"is left without a grant past the point of no return":                                     {makeObservation(committed, unreadable), Idle{}},
+		"is left without a grant once logind was asked":                                           {makeObservation(unreadable, func(o *Observation) { o.Call.Refusals = 1 }), Idle{}},
 		"uses up the grant":                     {makeObservation(granted(1, active), unreadable), repaired(1)},
 		"is no failure of a grant that is over": {makeObservation(granted(1, finished), unreadable), repaired(0)},
 		"is left past the point of no return":   {makeObservation(granted(1, active), committed, unreadable), Idle{}},
