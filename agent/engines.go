@@ -42,27 +42,28 @@ func (o *options) isNamed(name string) bool {
 }
 
 // newEngine makes an engine of engineNames. before is what it had reported when the agent was restarted within a boot.
-// forget takes what drops a need that it has only latched.
-func newEngine(name string, o options, metrics *reboot.Metrics, before engine.Report, forget func(func())) engine.Engine {
+// reports make it drop a need that it has only latched, and look once more.
+func newEngine(name string, o options, metrics *reboot.Metrics, before engine.Report, reports *reboot.Reports) engine.Engine {
 	bus, wall, optional := host.SystemBus(o.bus), clock.RealClock{}, !o.isNamed(name)
-	malformed, reachable := metrics.Malformed(name), metrics.EngineUp(name)
+	malformed, reachable, again := metrics.Malformed(name), metrics.EngineUp(name), reports.Again(name)
 	switch name {
 	case cosupdateengine.Name:
 		return &cosupdateengine.Engine{
-			Connect: bus, Clock: wall, Before: before, Optional: optional, Malformed: malformed, Reachable: reachable,
+			Connect: bus, Clock: wall, Before: before, Optional: optional, Again: again, Malformed: malformed, Reachable: reachable,
 		}
 	case rpmostree.Name:
 		return &rpmostree.Engine{
-			Connect: bus, Clock: wall, Before: before, Optional: optional, Malformed: malformed, Reachable: reachable,
+			Connect: bus, Clock: wall, Before: before, Optional: optional, Again: again, Malformed: malformed, Reachable: reachable,
 		}
 	case sentinel.Name:
-		return &sentinel.Engine{HostRoot: o.hostRoot, Optional: optional, Clock: wall, Reachable: reachable}
+		return &sentinel.Engine{HostRoot: o.hostRoot, Optional: optional, Clock: wall, Again: again, Reachable: reachable}
 	case kernel.Name:
-		return &kernel.Engine{HostRoot: o.hostRoot, ReleaseFile: kernelRelease, Clock: wall, Reachable: reachable}
+		return &kernel.Engine{HostRoot: o.hostRoot, ReleaseFile: kernelRelease, Clock: wall, Again: again, Reachable: reachable}
 	}
 	return &updateengine.Engine{
 		Connect: bus, Clock: wall, RequireEngineSender: o.requireEngineSender,
-		Before: before, Optional: optional, Malformed: malformed, Reachable: reachable, Forget: forget,
+		Before: before, Optional: optional, Again: again, Malformed: malformed, Reachable: reachable,
+		Forget: func(forget func()) { reports.OnForget(name, forget) },
 	}
 }
 
@@ -73,7 +74,6 @@ func runEngine(name string, r *reboot.Reconciler, o options, metrics *reboot.Met
 		if err != nil {
 			return err
 		}
-		forget := func(forget func()) { r.Reports.OnForget(name, forget) }
-		return newEngine(name, o, metrics, before, forget).Run(ctrl.LoggerInto(ctx, ctrl.Log), r.Reports.Put)
+		return newEngine(name, o, metrics, before, r.Reports).Run(ctrl.LoggerInto(ctx, ctrl.Log), r.Reports.Put)
 	}
 }

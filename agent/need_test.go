@@ -31,6 +31,20 @@ var _ = Describe("The need for a reboot", func() {
 		Expect(m.node(ctx).Labels).NotTo(HaveKey(v1alpha1.LabelRebootRequired))
 	})
 
+	It("has gone without a signal when the grant comes: nothing begins (behaviour 3)", func(ctx SpecContext) {
+		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+		m.start(ctx)
+		m.shows(ctx, needOf, Equal("True UpdateStaged"))
+		m.engine.SetStatus(hosttest.Idle()) // as after ResetStatus, which sends none
+		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+		node := m.node(ctx)
+		Expect(cordonOf(node)).To(Equal("schedulable"))
+		Expect(node.Annotations).NotTo(HaveKey(v1alpha1.AnnotationProgress))
+		Expect(m.logind.Reboots()).To(BeZero())
+	})
+
 	It("is heard after nonsense on the bus (behaviour 5)", func(ctx SpecContext) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
 		m.start(ctx)

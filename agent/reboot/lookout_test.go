@@ -2,6 +2,7 @@ package reboot
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/reboot-operator/reboot-operator/agent/drain"
+	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -181,6 +183,57 @@ func TestLookout(t *testing.T) {
 			l.mustAsk(t, &asked)
 			l.mustKnow(t, asked, protected)
 		})
+	})
+}
+
+// TestReconcile_ConfirmsTheNeed: an engine may have been reset without a signal, so it is asked right before the drain begins.
+func TestReconcile_ConfirmsTheNeed_Behaviour3(t *testing.T) {
+	begins := func(api *apiServer) bool {
+		return slices.ContainsFunc(api.patches, func(p string) bool { return strings.Contains(p, "unschedulable") })
+	}
+	answer := func(t *testing.T, r *Reconciler, state engine.State) {
+		again, done := r.Reports.Again("e"), make(chan struct{})
+		go func() {
+			defer close(done)
+			select {
+			case looked := <-again:
+				r.Reports.Put(engine.Report{Engine: "e", State: state, Reason: v1alpha1.ReasonUpToDate, Message: "Asked."})
+				close(looked)
+			case <-t.Context().Done():
+			}
+		}()
+		t.Cleanup(func() { <-done })
+	}
+	grant := Record{Grant: makeGrant(1, active, boot)}
+	t.Run("the engine has none any more: that is written, and nothing begins", func(t *testing.T) {
+		r, api, _ := makeReconciler(t, grant)
+		answer(t, r, engine.NotNeeded)
+		if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil {
+			t.Fatal(err)
+		}
+		if begins(api) || len(api.patches) != 1 || !strings.Contains(api.patches[0], `"UpToDate"`) {
+			t.Errorf("wrote %v", api.patches)
+		}
+	})
+	t.Run("the engine still has one: it begins", func(t *testing.T) {
+		r, api, _ := makeReconciler(t, grant)
+		answer(t, r, engine.Needed)
+		if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil {
+			t.Fatal(err)
+		}
+		if !begins(api) {
+			t.Errorf("wrote %v", api.patches)
+		}
+	})
+	t.Run("the engine does not answer: nothing begins, and it is asked again", func(t *testing.T) {
+		r, api, _ := makeReconciler(t, grant)
+		r.Reports.Again("e")
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		result, err := r.Reconcile(ctx, ctrl.Request{})
+		if err != nil || begins(api) || result.RequeueAfter != confirmRetry {
+			t.Errorf("%v, %v, wrote %v", result, err, api.patches)
+		}
 	})
 }
 

@@ -21,7 +21,7 @@ const boot, otherBoot = "boot-2", "boot-1"
 // makeObservation is a node at rest that needs nothing, changed by each of changes in turn.
 func makeObservation(changes ...func(*Observation)) Observation {
 	o := Observation{
-		Now: now, BootID: boot, Policy: &Settings{}, StartLook: Look{At: now},
+		Now: now, BootID: boot, Policy: &Settings{}, StartLook: Look{At: now}, Confirmed: true,
 		Inhibitors:   Inhibitors{Known: true},
 		Coordinators: Coordinators{Known: true},
 	}
@@ -36,7 +36,7 @@ func makeObservation(changes ...func(*Observation)) Observation {
 
 // hears is what each of the engines says.
 func hears(reports ...engine.Report) func(*Observation) {
-	return func(o *Observation) { o.Engines, o.Engine = reports, new(engine.Merge(reports)) }
+	return func(o *Observation) { o.setEngines(reports) }
 }
 
 func granted(seq int64, state v1alpha1.GrantState) func(*Observation) {

@@ -51,6 +51,9 @@ type Observation struct {
 	Look Look
 	// StartLook is the agent's own look before it begins. The zero Look: it has not looked, because it may not begin yet.
 	StartLook Look
+	// Confirmed reports whether the engines that ask for a reboot were asked once more, after everything else that the start
+	// depends on. False: they were not, or one of them did not answer.
+	Confirmed bool
 	// BegunAt is when this process began the current drain, by a clock that nobody sets. Zero: another process began it.
 	BegunAt time.Time
 	// Drain is how far the drain of the current attempt is.
@@ -65,6 +68,14 @@ type Observation struct {
 	Coordinators Coordinators
 	// Call is what became of asking logind in the current attempt.
 	Call Call
+}
+
+// setEngines takes what each engine reports. Nil: not all of them have reported yet.
+func (o *Observation) setEngines(reports []engine.Report) {
+	o.Engines = reports
+	if reports != nil {
+		o.Engine = new(engine.Merge(reports))
+	}
 }
 
 // OS describes the host by valid label values; an empty one is unknown.

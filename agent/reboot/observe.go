@@ -80,12 +80,9 @@ func (r *Reconciler) observe(ctx context.Context, node *corev1.Node) (Observatio
 		Forget:        forget,
 		ForgetWhy:     forgetWhy,
 		Conditions:    node.Status.Conditions,
-		Engines:       r.Reports.heard(),
 		OS:            r.os(ctx),
 	}
-	if o.Engines != nil {
-		o.Engine = new(engine.Merge(o.Engines))
-	}
+	o.setEngines(r.Reports.heard())
 	o.Record.Grant, o.GrantErr = v1alpha1.ParseGrant(node.Annotations)
 	o.Record.Progress, o.ProgressErr = v1alpha1.ParseProgress(node.Annotations)
 
@@ -109,6 +106,10 @@ func (r *Reconciler) observe(ctx context.Context, node *corev1.Node) (Observatio
 	o.Policy = r.settings(ctx, o, drain)
 	o.Kept = r.kept(ctx, o)
 	o.StartLook = r.startLook(ctx, o)
+	if o.mayBegin() && !o.StartLook.objects(*o.Policy) {
+		o.Confirmed = r.confirmed(ctx)
+		o.setEngines(r.Reports.heard())
+	}
 	if asksHost(o) {
 		o.Inhibitors, o.Coordinators = r.inhibitors(ctx), r.coordinators(ctx)
 	}
@@ -180,6 +181,20 @@ func (r *Reconciler) startLook(ctx context.Context, o Observation) Look {
 	r.looked = looked{grant, r.Lookout.once(ctx, *o.Policy)}
 	return r.looked.Look
 }
+
+// confirmed reports whether every engine that asks for a reboot has answered once more.
+func (r *Reconciler) confirmed(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, confirmLimit)
+	defer cancel()
+	if err := r.Reports.confirm(ctx); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Begins nothing until the engines have answered")
+		return false
+	}
+	return true
+}
+
+// confirmLimit is how long engines may take to answer right before a drain begins. rpm-ostree may have to start for it.
+const confirmLimit = 15 * time.Second
 
 // looked is what the agent saw last before it would have begun, for one grant.
 type looked struct {

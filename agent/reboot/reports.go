@@ -1,6 +1,8 @@
 package reboot
 
 import (
+	"context"
+	"fmt"
 	"sync"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
@@ -14,11 +16,15 @@ type Reports struct {
 	mu     sync.Mutex
 	last   map[string]engine.Report
 	forget map[string]func()
+	again  map[string]engine.Again
 }
 
 // NewReports waits for the reports of the engines of these names.
 func NewReports(wake Wake, names ...string) *Reports {
-	return &Reports{wake: wake, names: names, last: map[string]engine.Report{}, forget: map[string]func(){}}
+	return &Reports{
+		wake: wake, names: names,
+		last: map[string]engine.Report{}, forget: map[string]func(){}, again: map[string]engine.Again{},
+	}
 }
 
 // Put takes a report and causes a reconcile.
@@ -34,6 +40,30 @@ func (r *Reports) OnForget(name string, forget func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.forget[name] = forget
+}
+
+// Again is what makes an engine look once more. An engine that never asked for it is not asked.
+func (r *Reports) Again(name string) engine.Again {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.again[name] = make(engine.Again)
+	return r.again[name]
+}
+
+// confirm returns once each engine that asks for a reboot has looked once more, or with an error where one did not in time.
+func (r *Reports) confirm(ctx context.Context) error {
+	for _, report := range r.heard() {
+		r.mu.Lock()
+		again := r.again[report.Engine]
+		r.mu.Unlock()
+		if report.State != engine.Needed || again == nil {
+			continue
+		}
+		if err := again.Look(ctx); err != nil {
+			return fmt.Errorf("asking engine %s once more: %w", report.Engine, err)
+		}
+	}
+	return nil
 }
 
 // drop makes engines drop what they have only latched.

@@ -25,6 +25,7 @@ func TestNext_Safety(t *testing.T) {
 			must(t, o, "begins in another boot", o.Record.Grant.BootID == o.BootID && s.Progress.BootID == o.BootID)
 			must(t, o, "begins paused, or on an unreadable record", !o.Paused && o.ProgressErr == nil)
 			must(t, o, "begins without knowing how to drain", o.Policy != nil)
+			must(t, o, "begins before the engines have answered once more", o.Confirmed)
 			must(t, o, "takes an administrator's cordon", !s.Progress.Cordoned || !o.Unschedulable)
 			must(t, o, "begins before it has heard what for", o.Engine != nil)
 			must(t, o, "begins without a need in this boot", o.Engine.State == engine.Needed || o.Requested)
@@ -91,7 +92,7 @@ func everything() iter.Seq[Observation] {
 	variants := [][]func(*Observation){
 		grants(), progresses(), policies(),
 		{func(o *Observation) { o.Unschedulable = true }, none},
-		{func(o *Observation) { o.Paused = true }, none},
+		{func(o *Observation) { o.Paused = true }, func(o *Observation) { o.Confirmed = false }, none},
 		{
 			drainIs(Drain{State: DrainRunning}), drainIs(Drain{State: DrainRunning, Listed: true}), drainIs(Drain{State: DrainDone}), drainIs(Drain{State: DrainUndrainable}),
 			drainIs(Drain{State: DrainFailed, Failures: 1, FailedAt: now}), drainIs(Drain{State: DrainStopped, Listed: true}), none,

@@ -16,6 +16,8 @@ import (
 const (
 	// policyRetry is how soon a policy that could not be read is asked for again.
 	policyRetry = 30 * time.Second
+	// confirmRetry is how soon an engine that did not answer before the start is asked again.
+	confirmRetry = 30 * time.Second
 	// heldUpRetry is how soon a drained node looks again whether the host may go down.
 	heldUpRetry = 15 * time.Second
 	// drainRetry and drainRetryMax space drains that end with an error.
@@ -81,7 +83,8 @@ func Next(o Observation) Step {
 
 // resting waits for a grant. A node that is paused before its drain has begun never begins, nor one that would be rebooted
 // in vain, nor one whose pods are in the way: the manager takes the grant back. An agent that has just started hears first
-// what the reboot is for: a host that went down by itself may have no need any more, and the manager does not know yet.
+// what the reboot is for: a host that went down by itself may have no need any more, and the manager does not know yet. Right
+// before it begins the engines are asked once more: one that was reset may have said nothing about it.
 func resting(o Observation) Step {
 	switch {
 	case !o.mayStart(), o.Paused, !o.asks(), o.inVain() != nil:
@@ -90,6 +93,8 @@ func resting(o Observation) Step {
 		return Wait{Until: o.Now.Add(policyRetry)}
 	case o.StartLook.objects(*o.Policy):
 		return Wait{Until: o.StartLook.At.Add(lookRetry)}
+	case !o.Confirmed:
+		return Wait{Until: o.Now.Add(confirmRetry)}
 	}
 	progress, _ := Start(o.Record, o.BootID, !o.Unschedulable, o.Now)
 	progress.Update = o.update()

@@ -41,8 +41,11 @@ func TestNext_AtRest(t *testing.T) {
 		"an aborted attempt is not begun again":                                                {makeObservation(staged(""), granted(1, active), inPhase(1, abortedPhase)), Idle{}},
 		"an aborted attempt makes way for the next":                                            {makeObservation(staged(""), granted(2, active), inPhase(1, abortedPhase)), StartDrain{begin2}},
 		"an agent that has just started hears first why":                                       {makeObservation(staged(""), granted(1, active), func(o *Observation) { o.Engines, o.Engine = nil, nil }), Idle{}},
-		"a reboot that happened is the manager's business":                                     {makeObservation(rebootedBefore), Idle{}},
-		"a reboot that happened makes way for the next":                                        {makeObservation(rebootedBefore, staged(""), granted(2, active), uncordoned), StartDrain{begin2}},
+		"engines that did not answer once more are asked again": {
+			makeObservation(staged(""), granted(1, active), func(o *Observation) { o.Confirmed = false }), Wait{now.Add(confirmRetry)},
+		},
+		"a reboot that happened is the manager's business": {makeObservation(rebootedBefore), Idle{}},
+		"a reboot that happened makes way for the next":    {makeObservation(rebootedBefore, staged(""), granted(2, active), uncordoned), StartDrain{begin2}},
 	}
 	check(t, cases)
 }

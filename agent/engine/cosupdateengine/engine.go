@@ -40,6 +40,8 @@ type Engine struct {
 	Before engine.Report
 	// Optional tells a host that has not had an update_engine in this boot as Absent: nobody named it.
 	Optional bool
+	// Again makes the engine look once more. Optional.
+	Again engine.Again
 	// Malformed is called for each signal or reply that cannot be read and is ignored. Optional.
 	Malformed func()
 	// Reachable is called with whether update_engine answers, at first and on each change. Optional.
@@ -62,7 +64,7 @@ func (e *Engine) Run(ctx context.Context, report func(engine.Report)) error {
 	watch := service.Watch{
 		Engine: Name, Title: title, Name: busName, Path: objectPath, Interface: busInterface,
 		Signals: []string{statusUpdateAdvanced, statusUpdate}, OwnerOnly: true,
-		Connect: e.Connect, Clock: e.Clock, Malformed: e.Malformed,
+		Connect: e.Connect, Clock: e.Clock, Again: e.Again, Malformed: e.Malformed,
 	}
 	watch.Run(ctx, l)
 	return nil

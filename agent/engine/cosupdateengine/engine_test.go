@@ -6,6 +6,7 @@ import (
 
 	"github.com/godbus/dbus/v5"
 
+	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/engine/service"
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 )
@@ -140,6 +141,17 @@ func TestEngine_PollWithdrawsANeedThatWasReset_Behaviour3(t *testing.T) {
 	h.expectNothing()
 	h.Clock.Step(time.Second)
 	h.Expect(upToDate)
+}
+
+func TestEngine_LooksOnceMoreWhenItIsAsked_Behaviour3(t *testing.T) {
+	h := newHarness(t)
+	h.engine.Again = make(engine.Again)
+	h.startHost(hosttest.COSCurrent).SetStatus(hosttest.COSNeedReboot("17800.147.54"))
+	h.run()
+	h.Expect(needed17800)
+	h.client("ResetStatus")
+	h.Must(h.engine.Again.Look(t.Context()))
+	h.ExpectNow(upToDate)
 }
 
 func TestEngine_CountsAndIgnoresMalformedBroadcasts_Behaviour5(t *testing.T) {

@@ -104,6 +104,15 @@ func (r *Run) ExpectAfter(step time.Duration, want engine.Report) {
 	}
 }
 
+// ExpectNow takes the next report, which is there already.
+func (r *Run) ExpectNow(want engine.Report) {
+	r.t.Helper()
+	if len(r.Reports) == 0 {
+		r.t.Fatalf("no report yet: want %q", want.Message)
+	}
+	r.Expect(want)
+}
+
 // Until polls for a condition. A step above zero lets time pass whenever the engine waits for the clock.
 func (r *Run) Until(what string, condition func() bool, step time.Duration) {
 	r.t.Helper()

@@ -8,9 +8,11 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/utils/clock"
+
+	"github.com/reboot-operator/reboot-operator/agent/engine"
 )
 
-// Watch looks whenever something may have changed. All fields are required.
+// Watch looks whenever something may have changed. All fields but Again are required.
 type Watch struct {
 	// Engine is the name of the engine that looks, for logs.
 	Engine string
@@ -23,6 +25,8 @@ type Watch struct {
 	Period time.Duration
 	// Clock measures the Period.
 	Clock clock.WithTicker
+	// Again makes it look once more.
+	Again engine.Again
 }
 
 // Run watches until ctx ends.
@@ -32,7 +36,7 @@ func (w Watch) run(ctx context.Context, n *notifier) {
 	defer n.close()
 	net := w.Clock.NewTicker(w.Period)
 	defer net.Stop()
-	last := ""
+	last, looked := "", chan<- struct{}(nil)
 	for {
 		// Watching comes before looking, so that nothing falls between them.
 		if err := n.watch(w.Folders()); err != nil {
@@ -44,11 +48,16 @@ func (w Watch) run(ctx context.Context, n *notifier) {
 				"engine", w.Engine, "period", w.Period.String(), "reason", last)
 		}
 		w.Look()
+		if looked != nil {
+			close(looked)
+			looked = nil
+		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-n.changed:
 		case <-net.C():
+		case looked = <-w.Again:
 		}
 	}
 }

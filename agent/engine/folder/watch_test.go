@@ -8,12 +8,15 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
+	"k8s.io/utils/clock"
 
+	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/engine/enginetest"
 )
 
@@ -206,6 +209,41 @@ func TestNotifier_DoesWithoutInotifyUntilThereIsOne(t *testing.T) {
 	h.Must(n.watch([]string{h.path("run")}))
 	h.touch("run/flag")
 	<-n.changed
+}
+
+// Who asks for a look waits for its end, for only then is reported what it has found.
+func TestWatch_LooksOnceMoreWhenItIsAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var looks, returned atomic.Int64
+		end := make(chan struct{})
+		n := newNotifier()
+		n.open = func() (*fsnotify.Watcher, error) { return nil, errors.New("no") }
+		w := Watch{
+			Engine: "test", Folders: func() []string { return nil }, Period: time.Minute, Clock: clock.RealClock{},
+			Look: func() {
+				if looks.Add(1) > 1 {
+					<-end
+				}
+			},
+			Again: make(engine.Again),
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		go w.run(ctx, n)
+		go func() {
+			_ = w.Again.Look(ctx)
+			returned.Add(1)
+		}()
+		synctest.Wait()
+		if looks.Load() != 2 || returned.Load() != 0 {
+			t.Errorf("%d looks; asked and answered before the end of one: %d", looks.Load(), returned.Load())
+		}
+		close(end)
+		synctest.Wait()
+		if returned.Load() != 1 {
+			t.Error("asked, and not answered at the end of the look")
+		}
+		cancel()
+	})
 }
 
 func TestWatch_SaysOnceThatAFolderCannotBeWatched(t *testing.T) {

@@ -29,6 +29,8 @@ type Engine struct {
 	ReleaseFile string
 	// Clock times the looks that nothing gave occasion for. Required.
 	Clock clock.WithTicker
+	// Again makes the engine look once more. Optional.
+	Again engine.Again
 	// Reachable is called with whether both kernels are known, at first and on each change. Optional.
 	Reachable func(bool)
 }
@@ -42,7 +44,7 @@ func (e *Engine) Name() string { return Name }
 func (e *Engine) Run(ctx context.Context, report func(engine.Report)) error {
 	changes := engine.Changes{Report: report, Reachable: e.Reachable}
 	watch := folder.Watch{
-		Engine: Name, Folders: e.folders, Period: period, Clock: e.Clock,
+		Engine: Name, Folders: e.folders, Period: period, Clock: e.Clock, Again: e.Again,
 		Look: func() {
 			seen, err := e.look()
 			if err != nil {

@@ -28,6 +28,8 @@ type Engine struct {
 	Before engine.Report
 	// Optional tells a host that has not had an rpm-ostree in this boot as Absent: nobody named it.
 	Optional bool
+	// Again makes the engine look once more. Optional.
+	Again engine.Again
 	// Malformed is called for each signal, reply or part of one that cannot be read and is ignored. Optional.
 	Malformed func()
 	// Reachable is called with whether rpm-ostree answers, at first and on each change. Optional.

@@ -35,6 +35,18 @@ func TestEngine_HearsAnUpdateBeingStagedAndCleanedUp_Behaviour11(t *testing.T) {
 	h.expectNothing(ostree)
 }
 
+func TestEngine_LooksOnceMoreWhenItIsAsked_Behaviour3(t *testing.T) {
+	h := newHarness(t)
+	h.engine.Again = make(engine.Again)
+	ostree := h.install(hosttest.Deployment{Version: "40.2", Staged: true}, running)
+	h.start()
+	h.Expect(staged402)
+	h.exit(ostree) // As it does when it is idle: what changes on disk meanwhile causes no signal.
+	h.Must(ostree.SetDeploymentsQuietly(running))
+	h.Must(h.engine.Again.Look(t.Context()))
+	h.ExpectNow(upToDate)
+}
+
 func TestEngine_HearsOfDeploymentsFromTheOSObjectToo(t *testing.T) {
 	h := newHarness(t)
 	ostree := h.install(running)

@@ -62,11 +62,13 @@ func (w *watch) run(ctx context.Context) error {
 	poll := w.engine.Clock.NewTimer(wait)
 	defer poll.Stop()
 	for {
-		again, flags := false, dbus.Flags(0)
+		again, flags, looked := false, dbus.Flags(0), chan<- struct{}(nil)
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-poll.C():
+			again = true
+		case looked = <-w.engine.Again:
 			again = true
 		case signal, open := <-signals:
 			if !open {
@@ -80,6 +82,9 @@ func (w *watch) run(ctx context.Context) error {
 				return err
 			}
 			poll.Reset(wait)
+		}
+		if looked != nil {
+			close(looked)
 		}
 	}
 }

@@ -27,6 +27,8 @@ type Engine struct {
 	Clock clock.WithTicker
 	// Optional tells a host root without a folder /run, which has not been mounted then, as Absent: nobody named the engine.
 	Optional bool
+	// Again makes the engine look once more. Optional.
+	Again engine.Again
 	// Reachable is called with whether the host's /run can be read, at first and on each change. Optional.
 	Reachable func(bool)
 }
@@ -46,7 +48,7 @@ func (e *Engine) Run(ctx context.Context, report func(engine.Report)) error {
 			seen := look(e.HostRoot)
 			changes.Tell(seen.report(), seen.presence())
 		},
-		Period: period, Clock: e.Clock,
+		Period: period, Clock: e.Clock, Again: e.Again,
 	}
 	watch.Run(ctx)
 	return nil

@@ -52,11 +52,13 @@ func (s *session) run(ctx context.Context) error {
 	poll := s.watch.Clock.NewTimer(wait)
 	defer poll.Stop()
 	for {
-		again := false
+		again, looked := false, chan<- struct{}(nil)
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-poll.C():
+			again = true
+		case looked = <-s.watch.Again:
 			again = true
 		case signal, open := <-signals:
 			if !open {
@@ -69,6 +71,9 @@ func (s *session) run(ctx context.Context) error {
 				return err
 			}
 			poll.Reset(wait)
+		}
+		if looked != nil {
+			close(looked)
 		}
 	}
 }

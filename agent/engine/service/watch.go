@@ -59,6 +59,8 @@ type Watch struct {
 	Connect host.Connect
 	// Clock times the polls and the pauses before connecting again.
 	Clock clock.Clock
+	// Again makes the service be read once more. Optional.
+	Again engine.Again
 	// Malformed is called for each signal or answer that cannot be read and is ignored. Optional.
 	Malformed func()
 }

@@ -42,6 +42,8 @@ type Engine struct {
 	Optional bool
 	// Forget is called once, with what drops a latched need: callable at any time, from any goroutine. Optional.
 	Forget func(forget func())
+	// Again makes the engine look once more. Optional.
+	Again engine.Again
 	// Malformed is called for each StatusUpdate or reply that cannot be read and is ignored. Optional.
 	Malformed func()
 	// Reachable is called with whether update_engine answers, at first and on each change. Optional.
@@ -67,7 +69,7 @@ func (e *Engine) Run(ctx context.Context, report func(engine.Report)) error {
 	// Anybody's StatusUpdate is subscribed to: the bus would drop the broadcast of locksmithctl.
 	watch := service.Watch{
 		Engine: Name, Title: "update_engine", Name: busName, Path: objectPath, Interface: busInterface,
-		Signals: []string{statusUpdate}, Connect: e.Connect, Clock: e.Clock, Malformed: e.Malformed,
+		Signals: []string{statusUpdate}, Connect: e.Connect, Clock: e.Clock, Again: e.Again, Malformed: e.Malformed,
 	}
 	watch.Run(ctx, l)
 	return nil

@@ -50,6 +50,46 @@ func TestEngine_PollWithdrawsANeedThatWasReset_Behaviour3(t *testing.T) {
 	h.Expect(upToDate)
 }
 
+func TestEngine_LooksOnceMoreWhenItIsAsked_Behaviour3(t *testing.T) {
+	h := newHarness(t)
+	h.engine.Again = make(engine.Again)
+	h.startHost().SetStatus(hosttest.NeedReboot("4001.0.0"))
+	h.run()
+	h.Expect(needed4001)
+	h.Must(h.engine.Again.Look(t.Context()))
+	h.ExpectNoReport()
+	h.resetStatus()
+	h.Must(h.engine.Again.Look(t.Context()))
+	h.ExpectNow(upToDate)
+}
+
+func TestEngine_LooksOnceMoreAndLeavesALatchedNeedAlone_Behaviour1(t *testing.T) {
+	h := newHarness(t)
+	h.engine.Again = make(engine.Again)
+	h.startHost()
+	h.run()
+	h.Expect(upToDate)
+	h.Must(h.bus.SendNeedReboot())
+	h.Expect(overheard)
+	h.Must(h.engine.Again.Look(t.Context()))
+	h.ExpectNoReport()
+}
+
+func TestEngine_DoesNotLookWhileTheBusIsAway(t *testing.T) {
+	h := newHarness(t)
+	h.engine.Again = make(engine.Again)
+	h.startHost().SetStatus(hosttest.NeedReboot("4001.0.0"))
+	h.run()
+	h.Expect(needed4001)
+	h.Must(h.bus.Halt())
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := h.engine.Again.Look(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("asked without a bus: %v", err)
+	}
+	h.ExpectNoReport()
+}
+
 func TestEngine_PollLeavesALatchedNeedAlone_Behaviour1(t *testing.T) {
 	h := newHarness(t)
 	e := h.startHost()
