@@ -1,0 +1,48 @@
+package config_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// hostPath is a volume of that kind as the manifests write it: in one line.
+var hostPath = regexp.MustCompile(`hostPath: \{path: ([^,}]+)(?:, type: (\w+))?\}`)
+
+// TestHostPaths_CreateNothingOnAHost: installing must not change a host, and where /etc is read-only a pod that is to create
+// something there never starts. Without a type the container runtime creates what is missing, too.
+func TestHostPaths_CreateNothingOnAHost(t *testing.T) {
+	// An agent that claims the coordinator writes below this one, on tmpfs; that is why it is a component.
+	allowed := map[string]string{"/run/update-engine": "DirectoryOrCreate"}
+	found := 0
+	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".yaml" || strings.HasPrefix(path, "crd"+string(filepath.Separator)) {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		volumes := hostPath.FindAllStringSubmatch(string(content), -1)
+		if n := strings.Count(string(content), "hostPath:"); n != len(volumes) {
+			t.Errorf("%s: %d of its %d hostPath volumes are written in another way", path, n-len(volumes), n)
+		}
+		for _, volume := range volumes {
+			found++
+			creates := volume[2] == "" || strings.HasSuffix(volume[2], "OrCreate")
+			if creates && allowed[volume[1]] != volume[2] {
+				t.Errorf("%s: %s of type %q is created where a host has none", path, volume[1], volume[2])
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found < 8 {
+		t.Errorf("only %d hostPath volumes were found", found)
+	}
+}
