@@ -41,6 +41,8 @@ var _ = Describe("An attempt", func() {
 	It("is given up when a budget blocks for longer than drain.timeout (behaviour 38)", func(ctx SpecContext) {
 		m := draining(ctx, hasty)
 		m.shows(ctx, conditionOf(corev1.NodeDrainInProgress), Equal("True Draining"))
+		Expect(messageOf(corev1.NodeDrainInProgress)(m.node(ctx))).To(MatchRegexp(
+			`^The drain waits for default/[^ ]*protected[^ ]* \(PodDisruptionBudget %s\)\. The drain may take until \w+ \S+ \d\d:\d\d:\d\d UTC; then the node is uncordoned and backs off\.$`, m.name))
 		m.shows(ctx, phaseOf, Equal("1 Aborted DrainTimedOut failures=1"))
 		m.shows(ctx, conditionOf(corev1.NodeDrainInProgress), Equal("False DrainAborted"))
 		node := m.node(ctx)

@@ -61,10 +61,16 @@ func (p *progress) blocked(e *entry, now time.Time) (Pod, bool) {
 	case e.accepted:
 		return Pod{}, false
 	case e.refusal == bySeveralBudgets:
-		return e.pod(v1alpha1.EventEvictionBlocked, crowdedMessage(p.budgetsOf(e.target))), true
+		pod := e.pod(v1alpha1.EventEvictionBlocked, crowdedMessage(p.budgetsOf(e.target)))
+		pod.Budgets = p.budgetsOf(e.target)
+		return pod, true
 	default:
 		shown := e.refusal == byBudget || e.attempts > failuresHidden
-		return e.pod(v1alpha1.EventEvictionBlocked, e.message), shown
+		pod := e.pod(v1alpha1.EventEvictionBlocked, e.message)
+		if e.refusal == byBudget {
+			pod.Budgets = p.budgetsOf(e.target)
+		}
+		return pod, shown
 	}
 }
 

@@ -81,8 +81,18 @@ func TestStatus(t *testing.T) {
 				s.p.budgetChanged(other, api(0), at(0))
 				return s
 			},
-			want: Status{Remaining: 1, Blocked: []Pod{blockedPod("a", "EvictionBlocked",
-				"several PodDisruptionBudgets select the pod (all, web), which the eviction API does not support: leave one")}},
+			want: Status{Remaining: 1, Blocked: []Pod{{
+				Namespace: "default", Name: "a", UID: makeTarget("a").uid, Reason: "EvictionBlocked", Budgets: "all, web",
+				Message: "several PodDisruptionBudgets select the pod (all, web), which the eviction API does not support: leave one",
+			}}},
+		},
+		"a refused pod: and, once known, the budget": {
+			script: func(t *testing.T) *script {
+				return begin(t, makeTarget("a")).sent("a").answered(0, no, "a").budget(0, web(0))
+			},
+			want: Status{Remaining: 1, Blocked: []Pod{{
+				Namespace: "default", Name: "a", UID: makeTarget("a").uid, Reason: "EvictionBlocked", Budgets: "web", Message: no.message,
+			}}},
 		},
 		"a pod that is waited for is named": {
 			script: func(t *testing.T) *script { return begin(t, makeTarget("a", action(v1alpha1.DrainWaitCompleted))) },

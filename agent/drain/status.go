@@ -17,11 +17,13 @@ const ReasonStuckTerminating = "StuckTerminating"
 
 // Pod is a pod in the way of a drain. Reason is one of EvictionBlocked (a PodDisruptionBudget, or a request that keeps
 // failing), UndrainablePod (the policy), WaitCompleted (a rule waits for it) and StuckTerminating. Message is for people,
-// in the API server's words where it said no.
+// in the API server's words where it said no. Budgets names the PodDisruptionBudgets that hold the pod back, as far as they
+// are known.
 type Pod struct {
 	Namespace, Name string
 	UID             types.UID
 	Reason, Message string
+	Budgets         string
 }
 
 func comparePods(a, b Pod) int {

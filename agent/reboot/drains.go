@@ -59,7 +59,7 @@ func (d *Drains) begin(ctx context.Context, grant v1alpha1.Grant, settings Setti
 	}
 	d.last.deletedBefore = d.last.Deleted
 	d.last.State, d.last.Message, d.last.settings, d.last.blocked, d.last.back = DrainRunning, notRead, settings, nil, nil
-	d.last.Listed, d.last.Remaining = false, 0
+	d.last.Listed, d.last.Remaining, d.last.Waits = false, 0, ""
 	return func() {
 		err := d.drainer(grant.Policy).Drain(ctx, d.node, settings.question(), d.progress)
 		d.ended(err, ctx.Err() != nil)
@@ -78,7 +78,7 @@ func (d *Drains) progress(status drain.Status) {
 	if !slices.Equal(d.last.blocked, status.Blocked) {
 		d.wake.Ring()
 	}
-	d.last.blocked, d.last.back = status.Blocked, status.Back
+	d.last.blocked, d.last.back, d.last.Waits = status.Blocked, status.Back, held(status.Blocked)
 	d.last.Message, d.last.Volumes = remaining(status), status.Volumes
 	d.last.Evicted = d.last.Evicted || status.Evicted > 0
 	d.last.Deleted, d.last.Remaining = d.last.deletedBefore+status.Deleted, status.Remaining-status.Deleting
@@ -98,7 +98,7 @@ func (d *Drains) ended(err error, stopped bool) {
 		end.State, end.Message = DrainUndrainable, pods(undrainable.Pods)
 	case stopped:
 		end, d.last.blocked = d.last.Drain, nil
-		end.State = DrainStopped
+		end.State, end.Waits = DrainStopped, ""
 	default:
 		end.State, end.Message = DrainFailed, fmt.Sprintf("The last error was: %v.", err)
 		end.Failures, end.FailedAt = d.last.Failures+1, d.clock.Now()

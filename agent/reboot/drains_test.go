@@ -3,6 +3,7 @@ package reboot
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -170,7 +171,7 @@ func TestDrains_Stop(t *testing.T) {
 		if err := d.stop(t.Context()); err != nil {
 			t.Errorf("stopping nothing: %v", err)
 		}
-		f.says = []drain.Status{{Remaining: 5, Evicted: 1, Deleted: 2, Blocked: []drain.Pod{{Namespace: "a", Name: "b", Message: "why"}}}}
+		f.says = []drain.Status{{Remaining: 5, Evicted: 1, Deleted: 2, Blocked: []drain.Pod{{Namespace: "a", Name: "b", Reason: "R", Message: "why"}}}}
 		d.mustRun(t, 1)
 		if err := d.stop(t.Context()); err != nil {
 			t.Error(err)
@@ -180,7 +181,7 @@ func TestDrains_Stop(t *testing.T) {
 			t.Error("a drain that was stopped waits for somebody")
 		}
 		d.mustRun(t, 1)
-		d.mustBe(t, 1, Drain{State: DrainRunning, Listed: true, Message: "5 pods are left on the node; in the way: a/b (why).", Evicted: true, Deleted: 4, Remaining: 5})
+		d.mustBe(t, 1, Drain{State: DrainRunning, Listed: true, Waits: "a/b (R)", Message: "5 pods are left on the node; in the way: a/b (why).", Evicted: true, Deleted: 4, Remaining: 5})
 		f.says = nil
 		d.mustRun(t, 2)
 		d.mustBe(t, 1, Drain{})
@@ -206,7 +207,7 @@ func TestDrains_TellWhyThePodsCannotBeRead(t *testing.T) {
 func TestDrains_WakeForOtherPodsInTheWay(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *Drains, f *fakeDrainer) {
 		t.Helper()
-		blocked := []drain.Pod{{Namespace: "a", Name: "b", UID: "u", Message: "why"}}
+		blocked := []drain.Pod{{Namespace: "a", Name: "b", UID: "u", Reason: "R", Message: "why"}}
 		f.says = []drain.Status{{Remaining: 3}}
 		d.mustRun(t, 1)
 		d.mustBe(t, 1, Drain{State: DrainRunning, Listed: true, Message: "3 pods are left on the node.", Remaining: 3})
@@ -215,7 +216,7 @@ func TestDrains_WakeForOtherPodsInTheWay(t *testing.T) {
 		}
 		f.says = []drain.Status{{Remaining: 3, Blocked: blocked}}
 		d.mustRun(t, 2)
-		d.mustBe(t, 2, Drain{State: DrainRunning, Listed: true, Message: "3 pods are left on the node; in the way: a/b (why).", Remaining: 3})
+		d.mustBe(t, 2, Drain{State: DrainRunning, Listed: true, Waits: "a/b (R)", Message: "3 pods are left on the node; in the way: a/b (why).", Remaining: 3})
 		if diff := cmp.Diff(blocked, d.of(2).blocked); diff != "" || len(d.wake.rings) != 1 {
 			t.Errorf("blocked, %d rings (-want +got):\n%s", len(d.wake.rings), diff)
 		}
@@ -245,4 +246,29 @@ func TestDrains_OrderEndsWithItsContext(t *testing.T) {
 	if err := d.run(ctx, v1alpha1.Grant{Seq: 1}, Settings{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("run: %v", err)
 	}
+}
+
+// What a condition says of the pods in the way stays while they are the same pods, whatever the API server says of them.
+func TestDrains_WaitsFor(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *Drains, f *fakeDrainer) {
+		pod := drain.Pod{Namespace: "a", Name: "db-0", Reason: v1alpha1.EventEvictionBlocked, Budgets: "db", Message: "needs 3 healthy pods and has 3"}
+		again := pod
+		again.Message = "needs 3 healthy pods and has 2"
+		f.says = []drain.Status{{Remaining: 1, Blocked: []drain.Pod{pod}}}
+		d.mustRun(t, 1)
+		first := d.of(1).Waits
+		d.progress(drain.Status{Remaining: 1, Blocked: []drain.Pod{again}})
+		if want := "a/db-0 (PodDisruptionBudget db)"; first != want || d.of(1).Waits != want {
+			t.Errorf("waits for %q, then %q; want %q", first, d.of(1).Waits, want)
+		}
+		long := drain.Pod{Namespace: strings.Repeat("n", 63), Name: strings.Repeat("p", 253), Reason: drain.ReasonStuckTerminating}
+		d.progress(drain.Status{Remaining: 4, Blocked: []drain.Pod{pod, long, long, long}})
+		if got := d.of(1).Waits; len(got) > maxHeld || !strings.HasPrefix(got, "a/db-0 (PodDisruptionBudget db), nnn") {
+			t.Errorf("%d bytes: %q", len(got), got)
+		}
+		d.progress(drain.Status{Remaining: 1})
+		if got := d.of(1).Waits; got != "" {
+			t.Errorf("waits for %q once no pod is in the way", got)
+		}
+	})
 }

@@ -10,13 +10,17 @@ import (
 
 // What the conditions tell people.
 const (
-	leaving = "Pods are leaving the node before a reboot."
+	leaving = "Pods are leaving the node."
 	left    = "The pods that must leave the node before a reboot have left."
 	down    = "The host is being rebooted."
 )
 
 // shortDrain is how long a drain may last untold: one that is over by then is told by its end alone.
 const shortDrain = 2 * time.Second
+
+// drainEvery is how often what a drain waits for may change in its condition: pods that block it one after the other cost a
+// write each.
+const drainEvery = 10 * time.Second
 
 // maintenance are the conditions of KEP-5683, by which other controllers see how far an attempt is. One that is not
 // among them stays as it is; all do while nobody knows how far it is.
@@ -41,12 +45,26 @@ func drainProgress(o Observation) []corev1.NodeCondition {
 	}
 	switch o.Drain.State {
 	case DrainRunning:
-		return []corev1.NodeCondition{condition(corev1.NodeDrainInProgress, corev1.ConditionTrue, v1alpha1.EventDraining, leaving)}
+		message, _ := drainTold(o)
+		return []corev1.NodeCondition{condition(corev1.NodeDrainInProgress, corev1.ConditionTrue, v1alpha1.EventDraining, message)}
 	case DrainDone:
 		return emptied(o)
 	case DrainNone, DrainUndrainable, DrainFailed, DrainStopped:
 	}
 	return nil
+}
+
+// drainTold is the message of a drain that runs, and when it may change; the zero time: at any time. The condition says when it
+// was written last.
+func drainTold(o Observation) (message string, then time.Time) {
+	message = drains(o.Drain.Waits, o.deadline(), o.settings().Drain.OnTimeoutOrDefault())
+	stands := o.condition(corev1.NodeDrainInProgress)
+	at := stands.LastHeartbeatTime.Time
+	then = at.Add(drainEvery)
+	if stands.Status != corev1.ConditionTrue || stands.Message == message || at.After(o.Now) || !o.Now.Before(then) {
+		return message, time.Time{}
+	}
+	return stands.Message, then
 }
 
 // emptied tells that the drain is over. One that ended by its time-out says which pods were left; one whose volumes are

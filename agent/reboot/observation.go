@@ -116,6 +116,9 @@ type Drain struct {
 	State DrainState
 	// Message says which pods are in the way, or what the error was. Empty: nothing is known to be in the way.
 	Message string
+	// Waits names the pods in the way of the drain that runs, and what holds each, in words that stay while they are the same
+	// pods. Empty: none is known to be.
+	Waits string
 	// Listed tells whether the drain that runs, or was stopped, has read which pods there are. Until then nobody was asked to
 	// leave, and Remaining says nothing.
 	Listed bool

@@ -133,6 +133,10 @@ func again(o Observation, asking bool) time.Time {
 		if told := o.toldFrom(); o.Now.Before(told) {
 			return told
 		}
+		if o.Drain.State == DrainRunning {
+			_, then := drainTold(o)
+			return then
+		}
 		_, then := volumesTold(o)
 		return then
 	case asking && !o.inPhase(v1alpha1.PhaseRebooting):

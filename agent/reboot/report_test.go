@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -149,6 +150,18 @@ func TestMaintenance(t *testing.T) {
 	is := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason, message string) corev1.NodeCondition {
 		return corev1.NodeCondition{Type: kind, Status: status, Reason: reason, Message: message}
 	}
+	toldAgo := func(ago time.Duration) func(*Observation) {
+		return func(o *Observation) {
+			told := is(corev1.NodeDrainInProgress, corev1.ConditionTrue, "Draining", "before")
+			told.LastHeartbeatTime = metav1.NewTime(o.Now.Add(-ago))
+			o.Conditions = append(o.Conditions, told)
+		}
+	}
+	forced := func(o *Observation) {
+		o.Policy = &Settings{Drain: v1alpha1.Drain{OnTimeout: v1alpha1.DrainTimeoutReboot}}
+	}
+	deadline := begun.Add(20 * time.Minute).UTC().Format("Mon 2006-01-02 15:04:05 UTC")
+	until := " The drain may take until " + deadline + "; then the node is uncordoned and backs off."
 	const no, yes = corev1.ConditionFalse, corev1.ConditionTrue
 	const disk = left + " For at most 5m0s the reboot waits until the kubelet does not use disk any more (status.volumesInUse)."
 	cases := map[string]struct {
@@ -160,7 +173,28 @@ func TestMaintenance(t *testing.T) {
 		"a drain that has not begun is not": {makeObservation(beingDrained), nil},
 		"a longer drain is": {
 			makeObservation(beingDrained, drainIs(Drain{State: DrainRunning})),
-			[]corev1.NodeCondition{is(corev1.NodeDrainInProgress, yes, "Draining", leaving)},
+			[]corev1.NodeCondition{is(corev1.NodeDrainInProgress, yes, "Draining", leaving+until)},
+		},
+		"one that waits for pods names them": {
+			makeObservation(beingDrained, drainIs(Drain{State: DrainRunning, Waits: "a/db-0 (PodDisruptionBudget db)"})),
+			[]corev1.NodeCondition{is(corev1.NodeDrainInProgress, yes, "Draining", "The drain waits for a/db-0 (PodDisruptionBudget db)."+until)},
+		},
+		"what follows is the policy's": {
+			makeObservation(beingDrained, drainIs(Drain{State: DrainRunning}), forced),
+			[]corev1.NodeCondition{is(corev1.NodeDrainInProgress, yes, "Draining", leaving+
+				" The drain may take until "+deadline+"; then the node is rebooted with the pods that are left.")},
+		},
+		"what it waits for changes 10 seconds after the last write at the earliest": {
+			makeObservation(beingDrained, drainIs(Drain{State: DrainRunning, Waits: "a/db-1"}), toldAgo(10*time.Second-1)),
+			[]corev1.NodeCondition{is(corev1.NodeDrainInProgress, yes, "Draining", "before")},
+		},
+		"and then it does": {
+			makeObservation(beingDrained, drainIs(Drain{State: DrainRunning, Waits: "a/db-1"}), toldAgo(10*time.Second)),
+			[]corev1.NodeCondition{is(corev1.NodeDrainInProgress, yes, "Draining", "The drain waits for a/db-1."+until)},
+		},
+		"a write in the future keeps nothing": {
+			makeObservation(beingDrained, drainIs(Drain{State: DrainRunning, Waits: "a/db-1"}), toldAgo(-time.Hour)),
+			[]corev1.NodeCondition{is(corev1.NodeDrainInProgress, yes, "Draining", "The drain waits for a/db-1."+until)},
 		},
 		"one that is done and waits": {makeObservation(beingDrained, drainIs(Drain{State: DrainDone})), []corev1.NodeCondition{
 			is(corev1.NodeDrainInProgress, no, "Drained", left), is(corev1.NodeDrained, yes, "Drained", left),

@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/reboot-operator/reboot-operator/agent/drain"
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/host"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
 // maxNamed is how many pods or inhibitors a message names, and maxVolumes how many volumes.
@@ -56,6 +58,34 @@ func inWords(p drain.Pod) string {
 		return name
 	}
 	return fmt.Sprintf("%s (%s)", name, p.Message)
+}
+
+// maxHeld bounds, in bytes, what a condition says of the pods in the way, so that its message has room for the deadline.
+const maxHeld = 512
+
+// held names the pods in the way of a drain and what holds each. It leaves out what changes while the pods are the same, such
+// as how many pods of a PodDisruptionBudget are healthy: each change is a write.
+func held(blocked []drain.Pod) string {
+	return engine.ShortenTo(maxHeld, enumerate(blocked, maxNamed, func(p drain.Pod) string {
+		why := p.Reason
+		if p.Budgets != "" {
+			why = "PodDisruptionBudget " + p.Budgets
+		}
+		return fmt.Sprintf("%s/%s (%s)", p.Namespace, p.Name, why)
+	}))
+}
+
+// drains says what a drain that runs waits for, until when, and what follows then. The time is absolute, so that the message
+// does not change by itself.
+func drains(waits string, deadline time.Time, then v1alpha1.DrainTimeoutAction) string {
+	what, follows := leaving, "the node is uncordoned and backs off"
+	if waits != "" {
+		what = "The drain waits for " + waits + "."
+	}
+	if then == v1alpha1.DrainTimeoutReboot {
+		follows = "the node is rebooted with the pods that are left"
+	}
+	return fmt.Sprintf("%s The drain may take until %s; then %s.", what, deadline.UTC().Format("Mon 2006-01-02 15:04:05 UTC"), follows)
 }
 
 // inhibited names who blocks a shutdown, always in the same order. Empty: nobody does.
