@@ -62,9 +62,11 @@ func patchNode(name string, patch object, subresources ...string) attempt {
 	}
 }
 
-func listPods(node string) attempt {
+func listPods(node string) attempt { return listPodsOf("", node) }
+
+func listPodsOf(namespace, node string) attempt {
 	return func(ctx context.Context, c kubernetes.Interface) error {
-		_, err := c.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: selector("spec.nodeName", node)})
+		_, err := c.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{FieldSelector: selector("spec.nodeName", node)})
 		return err
 	}
 }

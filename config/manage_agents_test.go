@@ -89,7 +89,7 @@ var _ = Describe("agents that the manager brings", func() {
 				manager := c.as(token, "")
 				Expect(applyDaemonSet(namespace, agentAccount)(ctx, manager)).To(Succeed())
 				keepAs(sectionManageAgents, "manager", "the agents' DaemonSet, with any image and as root on every node", manager, "")
-				c.keepEverything(ctx, sectionManageAgents, "manager", manager, "pods|daemonsets.* in kube-system|serviceaccounts")
+				c.keepEverything(ctx, sectionManageAgents, "manager", manager, "(get|create|update|patch|delete) pods|pods/|daemonsets.* in kube-system|serviceaccounts")
 			})
 
 			It("are the user's again by the words of docs/install.md", func(ctx SpecContext) {

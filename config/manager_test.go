@@ -18,7 +18,7 @@ import (
 )
 
 // A stolen token of the manager: it grants every node, writes nothing of a Node or a policy that is not the
-// manager's, and can neither touch a pod nor forge more than the ledger takes.
+// manager's, and can neither touch a pod, nor see one elsewhere, nor forge more than the ledger takes.
 var _ = Describe("the manager's token", Ordered, ContinueOnFailure, func() {
 	const manager = "manager"
 	var token string
@@ -57,6 +57,7 @@ var _ = Describe("the manager's token", Ordered, ContinueOnFailure, func() {
 		Entry("its own lease", leaseIn(namespace)),
 		Entry("asking who scrapes, and what they may", attempt(createReview)),
 		Entry("reading a secret of its own namespace by name", attempt(getMountedSecret)),
+		Entry("listing the pods of its own namespace", listPodsOf(namespace, "")),
 	)
 
 	DescribeTable("refuses", func(ctx SpecContext, try attempt) {
@@ -170,7 +171,7 @@ var _ = Describe("the manager's token", Ordered, ContinueOnFailure, func() {
 	)
 
 	It("holds for every verb of every resource", func(ctx SpecContext) {
-		shipped.keepEverything(ctx, sectionManager, manager, it, strings.ReplaceAll(mighty, "secrets", "secrets.* in kube-system|(list|watch|create|update|patch|delete).* secrets")+"|pods|^delete|daemonsets")
+		shipped.keepEverything(ctx, sectionManager, manager, it, strings.ReplaceAll(mighty, "secrets", "secrets.* in kube-system|(list|watch|create|update|patch|delete).* secrets")+"|^(get|create|update|patch) pods|pods/|^delete|daemonsets")
 	})
 })
 

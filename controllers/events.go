@@ -90,6 +90,19 @@ func (r *RebootPolicyReconciler) policyEvents(before, after *v1alpha1.RebootPoli
 		r.Recorder.Eventf(after, nil, kind, reason, e.action, "%s: %s", is.Reason, is.Message)
 	}
 	r.conflictEvent(before, after)
+	r.agentsEvent(before, after)
+}
+
+func (r *RebootPolicyReconciler) agentsEvent(before, after *v1alpha1.RebootPolicy) {
+	was := meta.IsStatusConditionFalse(before.Status.Conditions, v1alpha1.ConditionAgentsReady)
+	is := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionAgentsReady)
+	switch {
+	case is == nil:
+	case !was && is.Status == metav1.ConditionFalse:
+		r.Recorder.Eventf(after, nil, corev1.EventTypeWarning, v1alpha1.EventAgentsMissing, "WatchAgents", "%s", is.Message)
+	case was && is.Status == metav1.ConditionTrue:
+		r.Recorder.Eventf(after, nil, corev1.EventTypeNormal, v1alpha1.EventAgentsReady, "WatchAgents", "%s", is.Message)
+	}
 }
 
 func (r *RebootPolicyReconciler) conflictEvent(before, after *v1alpha1.RebootPolicy) {

@@ -108,6 +108,9 @@ func (r *RebootPolicyReconciler) gather(ctx context.Context, name string) (*stat
 	}
 	s.Snapshot = snapshot.Of(policy, policies, s.Nodes, r.Clock.Now())
 	s.Gates = r.gatesSaid(policy)
+	if s.Agents, err = r.agents.read(ctx); err != nil {
+		return nil, err
+	}
 	r.keepViews(policies)
 	return s, nil
 }

@@ -67,6 +67,9 @@ func observe(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State) {
 	} {
 		nodesGauge.WithLabelValues(name, state).Set(float64(count))
 	}
+	if p.Agents != nil {
+		nodesGauge.WithLabelValues(name, "agent_missing").Set(float64(p.Agents.Missing))
+	}
 	blockedGauge.DeletePartialMatch(prometheus.Labels{"policy": name})
 	for _, b := range p.Blocked {
 		blockedGauge.WithLabelValues(name, string(b.Reason)).Set(float64(b.Count))

@@ -59,6 +59,8 @@ type RebootPolicyReconciler struct {
 	Gates *gate.Evaluator
 	// Notifier tells services of spec.notify. Nil: nobody is told.
 	Notifier *notify.Notifier
+	// AgentNamespace is where the agents' pods are. Empty: nobody knows, and nothing is said about them.
+	AgentNamespace string
 
 	// adopted are the policies whose nodes this process has listed live since it leads. It only ever saves a LIST.
 	adopted map[types.UID]bool
@@ -77,6 +79,8 @@ type RebootPolicyReconciler struct {
 	cache cache.Cache
 	shelf shelf
 	views nodeViews
+	// agents are the agents' pods.
+	agents agentPods
 }
 
 // Reconcile brings one policy and its nodes one step on: gather, decide, apply, report. The empty name stands for the
@@ -172,6 +176,14 @@ func (r *RebootPolicyReconciler) SetupWithManager(mgr ctrl.Manager, edit ...func
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.policiesOf), nodeChanges())
 	if r.Gates != nil {
 		watch = watch.WatchesRawSource(source.Channel(r.Gates.Woken(), &handler.EnqueueRequestForObject{}))
+	}
+	if r.AgentNamespace != "" {
+		pods, err := newAgentCache(mgr, r.AgentNamespace)
+		if err != nil {
+			return err
+		}
+		r.agents = agentPods{cache: pods, namespace: r.AgentNamespace}
+		watch = watch.WatchesRawSource(source.Func(r.watchAgents))
 	}
 	if err := watch.Complete(r); err != nil {
 		return fmt.Errorf("registering the controller: %w", err)

@@ -33,6 +33,9 @@ func statusOf(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State, now ti
 	if !busy(status) {
 		status.EstimatedCompletionAt = nil
 	}
+	if p.Agents != nil {
+		status.Agents = &p.Agents.AgentsStatus
+	}
 	for _, c := range conditions(p, w) {
 		c.ObservedGeneration = policy.Generation
 		c.LastTransitionTime = metav1.NewTime(now)
@@ -45,10 +48,17 @@ func statusOf(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State, now ti
 	return status
 }
 
-// urgent tells whether two statuses differ in more than counts, which may wait a little.
+// urgent tells whether two statuses differ in more than counts and agents, which may wait a little.
 func urgent(before, after v1alpha1.RebootPolicyStatus) bool {
-	after.Nodes, after.Blocked = before.Nodes, before.Blocked
+	after.Nodes, after.Blocked, after.Agents = before.Nodes, before.Blocked, before.Agents
+	before.Conditions, after.Conditions = withoutAgents(before.Conditions), withoutAgents(after.Conditions)
 	return !equality.Semantic.DeepEqual(before, after)
+}
+
+func withoutAgents(conditions []metav1.Condition) []metav1.Condition {
+	conditions = slices.Clone(conditions)
+	meta.RemoveStatusCondition(&conditions, v1alpha1.ConditionAgentsReady)
+	return conditions
 }
 
 func windowStatus(p plan.Plan, w window.State) *v1alpha1.WindowStatus {
@@ -71,7 +81,13 @@ func lastReboot(policy *v1alpha1.RebootPolicy, p plan.Plan) *metav1.Time {
 }
 
 func conditions(p plan.Plan, w window.State) []metav1.Condition {
-	return []metav1.Condition{accepted(p), windowOpen(w), progressing(p), halted(p)}
+	list := []metav1.Condition{accepted(p), windowOpen(w), progressing(p), halted(p)}
+	if a := p.Agents; a != nil {
+		list = append(list, metav1.Condition{
+			Type: v1alpha1.ConditionAgentsReady, Status: metav1.ConditionStatus(a.Status), Reason: string(a.Reason), Message: a.Message,
+		})
+	}
+	return list
 }
 
 func accepted(p plan.Plan) metav1.Condition {

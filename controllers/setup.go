@@ -20,7 +20,7 @@ func SetupPolicies(mgr ctrl.Manager, o Options) error {
 	}
 	r := &RebootPolicyReconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: recorder, Clock: now,
-		Gates: NewGates(mgr, o), Notifier: notifier,
+		Gates: NewGates(mgr, o), Notifier: notifier, AgentNamespace: o.Namespace,
 	}
 	return r.SetupWithManager(mgr)
 }

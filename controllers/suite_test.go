@@ -2,6 +2,7 @@ package controllers_test
 
 import (
 	"context"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -57,15 +58,18 @@ var _ = BeforeSuite(func() {
 // gateInterval is how often gates are asked here.
 const gateInterval = 500 * time.Millisecond
 
-// startManager runs a manager the way main does, without the Lease, and returns a function that ends it.
-func startManager(log *requestLog) func() {
+// startManager runs a manager the way main does, without the Lease, and returns a function that ends it. It looks for agents in
+// a namespace, where there is one.
+func startManager(log *requestLog, agents ...string) func() {
 	config := rest.CopyConfig(env.Config)
 	config.Wrap(log.wrap)
-	mgr, err := controllers.NewManager(config, controllers.Options{MetricsAddr: "0", ProbeAddr: "0"})
+	namespace := strings.Join(agents, "")
+	mgr, err := controllers.NewManager(config, controllers.Options{MetricsAddr: "0", ProbeAddr: "0", Namespace: namespace})
 	Expect(err).NotTo(HaveOccurred())
 	r := &controllers.RebootPolicyReconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("manager"), Clock: now,
-		Gates: gate.NewEvaluator(&gate.Prometheus{Secrets: secret.Reader{Reader: mgr.GetAPIReader(), Namespace: "default"}}, clock.RealClock{}, gateInterval),
+		Gates:          gate.NewEvaluator(&gate.Prometheus{Secrets: secret.Reader{Reader: mgr.GetAPIReader(), Namespace: "default"}}, clock.RealClock{}, gateInterval),
+		AgentNamespace: namespace,
 	}
 	r.Notifier, err = controllers.NewNotifier(mgr, r.Recorder, controllers.Options{Namespace: "default"})
 	Expect(err).NotTo(HaveOccurred())

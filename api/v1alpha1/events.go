@@ -42,4 +42,7 @@ const (
 	EventNotificationFailed = "NotificationFailed"
 	// EventAgentsNotDeployed is on policies: with --manage-agents the manager may not or cannot write the agents' DaemonSet.
 	EventAgentsNotDeployed = "AgentsNotDeployed"
+	// EventAgentsMissing and EventAgentsReady are on policies: nodes have no agent that works, and all have one again.
+	EventAgentsMissing = "AgentsMissing"
+	EventAgentsReady   = "AgentsReady"
 )

@@ -12,6 +12,8 @@ const (
 	ConditionProgressing = "Progressing"
 	// ConditionHalted is True after failures.max nodes failed since the last success.
 	ConditionHalted = "Halted"
+	// ConditionAgentsReady says whether every node that is in service has an agent that works. Absent: not known yet.
+	ConditionAgentsReady = "AgentsReady"
 )
 
 // Reason is one word that says why. It is the same in condition, event, metric label and plan.
@@ -133,4 +135,10 @@ const (
 	ReasonResumed Reason = "Resumed"
 	// ReasonHealthy means fewer than failures.max nodes failed since the last success.
 	ReasonHealthy Reason = "Healthy"
+	// ReasonAgentsReady means every node that is in service has an agent that works.
+	ReasonAgentsReady Reason = "AgentsReady"
+	// ReasonAgentsMissing means nodes have no agent that works: whether they need a reboot is not known.
+	ReasonAgentsMissing Reason = "AgentsMissing"
+	// ReasonAgentsUnknown means the pods of the agents cannot be read.
+	ReasonAgentsUnknown Reason = "AgentsUnknown"
 )

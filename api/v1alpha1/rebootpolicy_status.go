@@ -17,7 +17,7 @@ const MaxGrants = 1000
 // RebootPolicyStatus is what the manager observed, decided and granted. Only the manager writes it, always with the
 // resourceVersion it read: the ledger in it (limit, seq, grants) is what keeps two leaders from passing the limit.
 type RebootPolicyStatus struct {
-	// conditions are Accepted, WindowOpen, Progressing and Halted.
+	// conditions are Accepted, WindowOpen, Progressing, Halted and AgentsReady.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -35,6 +35,10 @@ type RebootPolicyStatus struct {
 	// nodes counts the nodes of this policy.
 	// +optional
 	Nodes NodeCounts `json:"nodes,omitempty,omitzero"`
+
+	// agents counts the agents that work. Absent: not known yet.
+	// +optional
+	Agents *AgentsStatus `json:"agents,omitempty"`
 
 	// blocked says why nodes wait, by reason: those that need somebody first, then the most frequent.
 	// +optional
@@ -110,6 +114,24 @@ type NodeCounts struct {
 	Unavailable int32 `json:"unavailable"`
 	// failed nodes have an attempt behind them that failed, for whatever reason, or are past a deadline.
 	Failed int32 `json:"failed"`
+}
+
+// AgentsStatus counts the agents that work: those that have reported whether their node needs a reboot, and whose pod is Ready.
+type AgentsStatus struct {
+	// summary is ready and desired in one word, such as 38/40.
+	// +kubebuilder:validation:MaxLength=32
+	Summary string `json:"summary"`
+	// desired is how many nodes this policy governs: each should have an agent.
+	Desired int32 `json:"desired"`
+	// ready is how many of them have an agent that works.
+	Ready int32 `json:"ready"`
+	// missing is how many have none although the node is in service. A node that is being rebooted is not among them.
+	Missing int32 `json:"missing"`
+	// nodes names at most five of those.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=5
+	Nodes []string `json:"nodes,omitempty"`
 }
 
 // BlockedNodes says why nodes wait.

@@ -19,6 +19,7 @@ import (
 // +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.status.mode`,description="Enforce, or DryRun: decide and report, grant nothing"
 // +kubebuilder:printcolumn:name="Window",type=string,JSONPath=`.status.window.state`,description="Always, Open, Closed, Paused or Halted"
 // +kubebuilder:printcolumn:name="Nodes",type=integer,JSONPath=`.status.nodes.selected`,description="Nodes this policy governs"
+// +kubebuilder:printcolumn:name="Agents",type=string,JSONPath=`.status.agents.summary`,description="Nodes whose agent works, of all"
 // +kubebuilder:printcolumn:name="Pending",type=integer,JSONPath=`.status.nodes.rebootRequired`,description="Nodes that need a reboot"
 // +kubebuilder:printcolumn:name="Rebooting",type=integer,JSONPath=`.status.nodes.permitted`,description="Nodes being drained or rebooted"
 // +kubebuilder:printcolumn:name="Failed",type=integer,JSONPath=`.status.nodes.failed`,description="Nodes whose drain or reboot failed"

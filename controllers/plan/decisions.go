@@ -222,6 +222,7 @@ func (f *fleet) next(p *Plan, objections map[string]*Objection) time.Time {
 		}
 	}
 	consider(f.Window.Next)
+	consider(f.missedAt)
 	if closes := f.Window.ClosesAt; !closes.IsZero() {
 		consider(closes.Add(1 - f.spare)) // the first instant at which the window is too short
 	}

@@ -28,7 +28,9 @@ type Plan struct {
 	Window  v1alpha1.WindowState
 	Counts  v1alpha1.NodeCounts
 	Blocked []v1alpha1.BlockedNodes
-	Halt    Halt
+	// Agents is what is known of the nodes' agents. Nil: nothing yet.
+	Agents *AgentsReport
+	Halt   Halt
 	// Invalid says what is wrong with the spec; then nothing is granted.
 	Invalid string
 	// Conflicts are nodes that this policy and its rivals select, by node name.
@@ -99,6 +101,7 @@ func (f *fleet) complete(p Plan) (Plan, map[string]*Objection) {
 	p.Holders = f.places.holders()
 	p.Decisions, p.Marks = f.decisions(&p, objections), f.marks(objections)
 	p.Counts, p.Blocked = f.count(&p, f.places)
+	p.Agents = f.agents()
 	p.OldestPending = f.oldestPending(objections)
 	p.WaitsForGates, p.Gates = f.waitsForGates && len(f.Policy.Spec.PrometheusGates()) > 0, f.gates()
 	p.Next = f.next(&p, objections)

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
@@ -29,6 +27,8 @@ type Snapshot struct {
 	WindowInvalid string
 	// Gates are what the policy's gates said last. One that is missing has not been asked, or not lately.
 	Gates []v1alpha1.GateStatus
+	// Agents are the pods of the agents. Nil: nobody has read them yet.
+	Agents *Agents
 }
 
 // fleet is a snapshot sorted into what one policy has to do with each node.
@@ -42,8 +42,11 @@ type fleet struct {
 	// of them is put in order once it is known to be said.
 	governed []*Node
 	// selected is how many nodes this policy governs, and reporting how many of them have an agent that has said whether they
-	// need a reboot; with those at rest.
-	selected, reporting int
+	// need a reboot; with those at rest. working are those whose agent works, and missing the names of those that should have
+	// one that does; others are missed at missedAt.
+	selected, reporting, working int
+	missing                      []string
+	missedAt                     time.Time
 	// conflicts are nodes that this policy and its rivals select, by node name.
 	conflicts map[string][]string
 	// controlPlane are all control-plane nodes of the cluster, by name.
@@ -145,9 +148,7 @@ func (f *fleet) add(n *Node) {
 // govern counts a node that this policy governs, and takes in one of which there may be more to say.
 func (f *fleet) govern(n *Node, held bool) {
 	f.selected++
-	if n.Required == corev1.ConditionTrue || n.Required == corev1.ConditionFalse {
-		f.reporting++
-	}
+	f.countAgent(n, held)
 	if held || !n.atRest() {
 		f.governed = append(f.governed, n)
 	}

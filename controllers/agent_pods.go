@@ -1,0 +1,194 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/reboot-operator/reboot-operator/controllers/agentset"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+)
+
+const (
+	// agentsPause is how long an event of an agent's pod waits for others: a rollout of agents replaces thousands.
+	agentsPause = 5 * time.Second
+	// agentsPatience is how long the first list of the agents' pods may take before it is reported.
+	agentsPatience = 15 * time.Second
+)
+
+// agentPods are the agents' pods as the cache has them. Nothing waits for them: a manager that may not read them decides
+// about reboots as ever, and reports that it cannot know whether the agents work.
+type agentPods struct {
+	cache     cache.Cache
+	namespace string
+
+	// state is how far the first list is.
+	state atomic.Int32
+	// changed is set by each event; known is what was read since the last one.
+	changed atomic.Bool
+	known   *plan.Agents
+}
+
+// The states of agentPods.
+const (
+	agentsAwaited int32 = iota
+	agentsOverdue
+	agentsListed
+)
+
+// read returns nil while it is too early to know anything.
+func (a *agentPods) read(ctx context.Context) (*plan.Agents, error) {
+	switch a.state.Load() {
+	case agentsAwaited:
+		return nil, nil
+	case agentsOverdue:
+		return &plan.Agents{Unknown: fmt.Sprintf("the manager could not list the agents' pods in namespace %s, and its log says why", a.namespace)}, nil
+	}
+	if a.known != nil && !a.changed.Swap(false) {
+		return a.known, nil
+	}
+	var pods corev1.PodList
+	if err := a.cache.List(ctx, &pods, client.UnsafeDisableDeepCopy); err != nil {
+		a.changed.Store(true)
+		return nil, fmt.Errorf("listing the agents' pods: %w", err)
+	}
+	a.known = &plan.Agents{Pods: make(map[string]plan.AgentPod, len(pods.Items))}
+	for i := range pods.Items {
+		pod := agentPodOf(&pods.Items[i])
+		if node := pods.Items[i].Spec.NodeName; node != "" && !a.known.Pods[node].Ready {
+			a.known.Pods[node] = pod
+		}
+	}
+	return a.known, nil
+}
+
+// newAgentCache makes a cache of the agents' pods alone. The manager's own is awaited as a whole, by every watch of it.
+func newAgentCache(mgr ctrl.Manager, namespace string) (cache.Cache, error) {
+	pods, err := cache.New(mgr.GetConfig(), cache.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), ReaderFailOnMissingInformer: true,
+		ByObject: map[client.Object]cache.ByObject{&corev1.Pod{}: {
+			Namespaces: map[string]cache.Config{namespace: {}},
+			Label:      labels.SelectorFromSet(agentset.PodLabels),
+			Transform:  trimAgentPod,
+		}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making the cache of the agents' pods: %w", err)
+	}
+	if err := mgr.Add(pods); err != nil {
+		return nil, fmt.Errorf("adding the cache of the agents' pods: %w", err)
+	}
+	return pods, nil
+}
+
+func agentPodOf(pod *corev1.Pod) plan.AgentPod {
+	p := plan.AgentPod{Since: pod.CreationTimestamp.Time}
+	for _, c := range pod.Status.Conditions {
+		p.Ready, p.Since = c.Status == corev1.ConditionTrue && pod.DeletionTimestamp == nil, c.LastTransitionTime.Time
+	}
+	return p
+}
+
+// trimAgentPod keeps what agentPodOf reads. Of the conditions that is Ready alone.
+func trimAgentPod(object any) (any, error) {
+	pod, ok := object.(*corev1.Pod)
+	if !ok {
+		return object, nil
+	}
+	trimmed := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: pod.Namespace, Name: pod.Name, ResourceVersion: pod.ResourceVersion,
+			CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp,
+		},
+		Spec: corev1.PodSpec{NodeName: pod.Spec.NodeName},
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			trimmed.Status.Conditions = []corev1.PodCondition{{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime}}
+		}
+	}
+	return trimmed, nil
+}
+
+// watchAgents is a source that begins to watch the agents' pods and waits for nothing.
+func (r *RebootPolicyReconciler) watchAgents(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	informer, err := r.agents.cache.GetInformer(ctx, &corev1.Pod{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("watching the agents' pods: %w", err)
+	}
+	tell := func(object any) { r.agentChanged(ctx, object, queue) }
+	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(object any, isInInitialList bool) {
+			if !isInInitialList {
+				tell(object)
+			}
+		},
+		UpdateFunc: func(before, after any) {
+			was, ok := before.(*corev1.Pod)
+			is, alsoOK := after.(*corev1.Pod)
+			if ok && alsoOK && (agentPodOf(was) != agentPodOf(is) || was.Spec.NodeName != is.Spec.NodeName) {
+				tell(after)
+			}
+		},
+		DeleteFunc: func(object any) {
+			if gone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
+				object = gone.Obj
+			}
+			tell(object)
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("following the agents' pods: %w", err)
+	}
+	go r.awaitAgents(ctx, informer.HasSynced, queue)
+	return nil
+}
+
+// awaitAgents has all policies decided again once the agents' pods are listed, and when that takes too long.
+func (r *RebootPolicyReconciler) awaitAgents(ctx context.Context, hasSynced func() bool, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	reach := func(state int32) {
+		r.agents.state.Store(state)
+		policies, err := r.policies(ctx)
+		if err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Listed no policies for the agents' pods")
+		}
+		for i := range policies {
+			queue.Add(request(policies[i].Name))
+		}
+	}
+	limited, cancel := context.WithTimeout(ctx, agentsPatience)
+	defer cancel()
+	if !toolscache.WaitForCacheSync(limited.Done(), hasSynced) && ctx.Err() == nil {
+		reach(agentsOverdue)
+	}
+	if toolscache.WaitForCacheSync(ctx.Done(), hasSynced) {
+		reach(agentsListed)
+	}
+}
+
+// agentChanged has the policies of a pod's node decided again, a little later.
+func (r *RebootPolicyReconciler) agentChanged(ctx context.Context, object any, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	r.agents.changed.Store(true)
+	pod, ok := object.(*corev1.Pod)
+	if !ok || pod.Spec.NodeName == "" {
+		return
+	}
+	node := &corev1.Node{}
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, node); err != nil {
+		return // its own event comes when it is there
+	}
+	for _, policy := range r.policiesOf(ctx, node) {
+		queue.AddAfter(policy, agentsPause)
+	}
+}

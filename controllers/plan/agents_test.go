@@ -1,0 +1,81 @@
+package plan_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+)
+
+// TestReboots_Agents: which nodes have an agent that works. A report that an agent has left behind is not enough.
+func TestReboots_Agents(t *testing.T) {
+	const grace = 30 * time.Second
+	pod := func(ready bool, since time.Duration) plan.AgentPod {
+		return plan.AgentPod{Ready: ready, Since: evening.Add(since)}
+	}
+	ready, down := pod(true, -time.Hour), pod(false, -time.Hour)
+	silent := nodeCondition(v1alpha1.NodeRebootRequired, corev1.ConditionUnknown, -time.Hour)
+	pods := func(a, b plan.AgentPod) *plan.Agents {
+		return &plan.Agents{Pods: map[string]plan.AgentPod{"a": a, "b": b}}
+	}
+	none := &plan.Agents{}
+	unread := &plan.Agents{Unknown: "pods is forbidden"}
+	flying := one(policy("workers", holding(1, entry("a", 1))), needy("a", grant(1, v1alpha1.GrantActive)), newHost("b"))
+	cases := map[string]struct {
+		situation situation
+		agents    *plan.Agents
+		summary   string
+		missing   []string
+		reason    v1alpha1.Reason
+		next      time.Time
+	}{
+		"all work":                           {two(), pods(ready, ready), "2/2", nil, v1alpha1.ReasonAgentsReady, time.Time{}},
+		"one is not Ready: it has reported":  {two(), pods(ready, down), "1/2", []string{"b"}, v1alpha1.ReasonAgentsMissing, time.Time{}},
+		"one has no pod":                     {two(), &plan.Agents{Pods: map[string]plan.AgentPod{"a": ready}}, "1/2", []string{"b"}, v1alpha1.ReasonAgentsMissing, time.Time{}},
+		"there are none at all":              {two(), none, "0/2", []string{"a", "b"}, v1alpha1.ReasonAgentsMissing, time.Time{}},
+		"one is Ready and has not reported":  {two(silent), pods(ready, ready), "1/2", []string{"b"}, v1alpha1.ReasonAgentsMissing, time.Time{}},
+		"one was replaced just now":          {two(), pods(ready, pod(false, 0)), "1/2", nil, v1alpha1.ReasonAgentsReady, evening.Add(grace)},
+		"one was replaced, and does not run": {two(), pods(ready, pod(false, -grace)), "1/2", []string{"b"}, v1alpha1.ReasonAgentsMissing, time.Time{}},
+		"its clock is ahead":                 {two(), pods(ready, pod(false, time.Hour)), "1/2", []string{"b"}, v1alpha1.ReasonAgentsMissing, time.Time{}},
+		"its node has just come": {
+			two(nodeCondition(corev1.NodeReady, corev1.ConditionTrue, -time.Second)), pods(ready, plan.AgentPod{}), "1/2", nil,
+			v1alpha1.ReasonAgentsReady, evening.Add(grace - time.Second),
+		},
+		"its node is down":         {two(notReady), pods(ready, down), "1/2", nil, v1alpha1.ReasonAgentsReady, time.Time{}},
+		"its node is rebooted":     {flying, pods(down, ready), "1/2", nil, v1alpha1.ReasonAgentsReady, evening.Add(5 * minute)},
+		"nobody may read the pods": {two(), unread, "2/2", nil, v1alpha1.ReasonAgentsUnknown, time.Time{}},
+		"nor has a node reported":  {two(silent), unread, "1/2", []string{"b"}, v1alpha1.ReasonAgentsMissing, time.Time{}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := tc.situation.snapshot()
+			s.Agents = tc.agents
+			p := plan.Reboots(s)
+			if diff := cmp.Diff(tc.missing, p.Agents.Nodes); diff != "" || int(p.Agents.Missing) != len(tc.missing) {
+				t.Errorf("missing (-want +got):\n%s", diff)
+			}
+			if p.Agents.Summary != tc.summary || p.Agents.Reason != tc.reason || p.Agents.Message == "" {
+				t.Errorf("got %+v", p.Agents)
+			}
+			if !p.Next.Equal(tc.next) {
+				t.Errorf("looks again at %s, want %s", p.Next, tc.next)
+			}
+		})
+	}
+}
+
+// two are nodes a and b, both up to date; b otherwise where options say so.
+func two(options ...func(*host)) situation {
+	return one(policy("workers"), newHost("a"), newHost("b", options...))
+}
+
+// TestReboots_AgentsNotReadYet: what is not known yet leaves the status as it is.
+func TestReboots_AgentsNotReadYet(t *testing.T) {
+	if got := two().plan().Agents; got != nil {
+		t.Errorf("got %+v", got)
+	}
+}
