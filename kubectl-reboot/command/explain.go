@@ -1,11 +1,16 @@
 package command
 
 import (
+	"context"
 	"strings"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/explanation"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 )
 
 func (s *Session) explain() *cobra.Command {
@@ -27,7 +32,11 @@ the one reason why it waits, every check in its order, what has happened and wha
 			if err != nil {
 				return err
 			}
-			e, err := explanation.Of(f, strings.TrimPrefix(args[0], "node/"))
+			name := strings.TrimPrefix(args[0], "node/")
+			if node := s.requested(cmd.Context(), f, name); node != nil {
+				f = f.Whole(node)
+			}
+			e, err := explanation.Of(f, name)
 			if err != nil {
 				return err
 			}
@@ -37,4 +46,21 @@ the one reason why it waits, every check in its order, what has happened and wha
 	}
 	o.bind(cmd, asJSON, asYAML)
 	return cmd
+}
+
+// requested is a node whose reboot somebody has requested, with what tells when. Nil: nobody has, or it cannot be read.
+func (s *Session) requested(ctx context.Context, f fleet.Fleet, name string) *corev1.Node {
+	object, _ := f.Node(name)
+	if object == nil {
+		return nil
+	}
+	c, err := s.client()
+	if _, is := object.Annotations[v1alpha1.AnnotationRebootRequested]; !is || err != nil {
+		return nil
+	}
+	node := &corev1.Node{}
+	if c.Get(ctx, client.ObjectKey{Name: name}, node) != nil {
+		return nil // the request is explained without its time
+	}
+	return node
 }

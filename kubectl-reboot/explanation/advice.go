@@ -92,7 +92,7 @@ func advise(e *Explanation, free int64) Advice {
 			return Advice{"nothing; what the drain waits for is shown by", "kubectl describe node NODE"}.about(e.Node, policy)
 		}
 		return Advice{Text: "nothing"}
-	case Unknown:
+	case Unknown, Unanswered:
 	}
 	return Advice{"see whether the agent runs and what it says", agentPods}.about(e.Node, policy)
 }

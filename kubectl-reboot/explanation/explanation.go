@@ -2,6 +2,7 @@
 package explanation
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"time"
@@ -21,6 +22,8 @@ const (
 	NoNeed Verdict = "NoNeed"
 	// Unknown means nobody can say whether a reboot is needed.
 	Unknown Verdict = "Unknown"
+	// Unanswered means somebody has requested a reboot, and the agent has not answered.
+	Unanswered Verdict = "Unanswered"
 	// Waiting means a reboot is needed, and a check objects.
 	Waiting Verdict = "Waiting"
 	// Due means a reboot is needed and nothing objects: the manager grants it with its next look.
@@ -110,6 +113,9 @@ func Of(f fleet.Fleet, name string) (Explanation, error) {
 	if e.Verdict == NoNeed || e.Verdict == Unknown {
 		e.Reason, e.Message = v1alpha1.Reason(e.Need.Reason), e.Need.Message
 	}
+	if why, requested := object.Annotations[v1alpha1.AnnotationRebootRequested]; requested && (e.Verdict == NoNeed || e.Verdict == Unknown) {
+		e.Verdict, e.Reason, e.Message = Unanswered, "", requestOf(object, why)
+	}
 	if e.Reason == v1alpha1.ReasonBudgetExhausted {
 		e.Places = f.Plan(policy).Holders
 	}
@@ -138,6 +144,18 @@ func verdict(answer plan.Explanation, n *plan.Node) Verdict {
 		return NoNeed
 	}
 	return Unknown
+}
+
+// requestOf is a request as the administrator made it. The API server remembers when an annotation was written.
+func requestOf(node *corev1.Node, why string) string {
+	field := []byte(`"f:` + v1alpha1.AnnotationRebootRequested + `"`)
+	at := ""
+	for _, entry := range node.ManagedFields {
+		if entry.Time != nil && entry.FieldsV1 != nil && bytes.Contains(entry.FieldsV1.GetRawBytes(), field) {
+			at = " at " + entry.Time.UTC().Format("Mon 2006-01-02 15:04:05 MST")
+		}
+	}
+	return fmt.Sprintf("requested%s (%s), not yet answered by the agent", at, why)
 }
 
 func needOf(node *corev1.Node) Need {

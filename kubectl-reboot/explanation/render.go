@@ -49,11 +49,12 @@ var headlines = map[Verdict]struct {
 	words string
 	style terminal.Style
 }{
-	NoNeed:   {"needs no reboot", terminal.Good},
-	Unknown:  {"may need a reboot, nobody can say", terminal.Wait},
-	Waiting:  {"waits", terminal.Wait},
-	Due:      {"is next: nothing objects", terminal.Good},
-	InFlight: {"is being rebooted", terminal.Busy},
+	NoNeed:     {"needs no reboot", terminal.Good},
+	Unknown:    {"may need a reboot, nobody can say", terminal.Wait},
+	Unanswered: {"was asked to reboot, and its agent has not answered", terminal.Wait},
+	Waiting:    {"waits", terminal.Wait},
+	Due:        {"is next: nothing objects", terminal.Good},
+	InFlight:   {"is being rebooted", terminal.Busy},
 }
 
 func (e Explanation) headline(l Look) string {

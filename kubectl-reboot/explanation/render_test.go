@@ -7,6 +7,7 @@ import (
 	_ "time/tzdata"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/explanation"
@@ -81,6 +82,13 @@ func TestLines(t *testing.T) {
 		"no-policy": {nil, []corev1.Node{needy(permitted(corev1.ConditionFalse, v1alpha1.ReasonNoPolicy, ""))}},
 		"no-need":   {policies(Policy("w")), []corev1.Node{Node("n1", "w")}},
 		"no-agent":  {policies(Policy("w")), []corev1.Node{Node("n1", "w", func(n *corev1.Node) { n.Status.Conditions = n.Status.Conditions[:1] })}},
+		"unanswered": {policies(Policy("w")), []corev1.Node{Node("n1", "w", Annotated(v1alpha1.AnnotationRebootRequested, "firmware"), func(n *corev1.Node) {
+			n.ManagedFields = []metav1.ManagedFieldsEntry{
+				{Manager: "kubelet", Time: new(Ago(time.Minute)), FieldsV1: metav1.NewFieldsV1(`{"f:status":{}}`)},
+				{Manager: "kubectl-annotate", Time: new(Ago(time.Hour)), FieldsV1: metav1.NewFieldsV1(
+					`{"f:metadata":{"f:annotations":{"f:` + v1alpha1.AnnotationRebootRequested + `":{}}}}`)},
+			}
+		})}},
 		"manager-lags": {policies(Policy("w")), []corev1.Node{
 			needy(permitted(corev1.ConditionFalse, v1alpha1.ReasonWindowClosed, "no window is open; the next reboot may start Mon 2026-11-23 15:00:00 UTC")),
 		}},

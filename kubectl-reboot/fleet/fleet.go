@@ -54,6 +54,17 @@ func (f Fleet) Node(name string) (*corev1.Node, *plan.Node) {
 	return &f.nodes[i], f.views[i]
 }
 
+// Whole puts a node as the API server has it in the place of the one of its name that was trimmed for decisions.
+func (f Fleet) Whole(node *corev1.Node) Fleet {
+	f.nodes = slices.Clone(f.nodes)
+	for i := range f.nodes {
+		if f.nodes[i].Name == node.Name {
+			f.nodes[i] = *node
+		}
+	}
+	return f
+}
+
 // Plan is what is decided about a policy.
 func (f Fleet) Plan(policy *v1alpha1.RebootPolicy) plan.Plan { return plan.Reboots(f.Snapshot(policy)) }
 
@@ -71,6 +82,28 @@ func (f Fleet) Governed(policy string) []*plan.Node {
 		}
 	}
 	return governed
+}
+
+// Silent is how many nodes of the cluster no agent has reported for.
+func (f Fleet) Silent() int { return silent(f.views) }
+
+// Unknown is of how many nodes that a policy governs it is not known whether they need a reboot: no agent has reported, or the
+// manager sees that none works any more.
+func (f Fleet) Unknown(policy *v1alpha1.RebootPolicy) int {
+	unknown := silent(f.Governed(policy.Name))
+	if agents := policy.Status.Agents; agents != nil {
+		unknown = max(unknown, int(agents.Missing))
+	}
+	return unknown
+}
+
+func silent(nodes []*plan.Node) (n int) {
+	for _, node := range nodes {
+		if node.Required != corev1.ConditionTrue && node.Required != corev1.ConditionFalse {
+			n++
+		}
+	}
+	return n
 }
 
 // Ungoverned is what is decided about the nodes that no policy governs.

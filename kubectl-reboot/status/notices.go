@@ -5,12 +5,18 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
 // LookAtManager is the command that shows whether the manager runs.
 const LookAtManager = "kubectl get pods -n reboot-operator-system"
+
+// LookAtAgents is the command that shows whether the agents run.
+const LookAtAgents = "kubectl get daemonsets,pods -n reboot-operator-system -l app.kubernetes.io/component=agent -o wide"
 
 // Notice is something that somebody should know, and the command that goes on from there.
 type Notice struct {
@@ -32,6 +38,9 @@ func notices(policy *v1alpha1.RebootPolicy, p plan.Plan, s *Policy, now time.Tim
 	note(policy.Spec.Pause.InForce(now), pauseMessage(policy), "kubectl reboot resume rbp/"+name+" --pause")
 	note(len(p.Conflicts) > 0, fmt.Sprintf("%s select %d nodes with the same priority: they are not rebooted", rivals(p.Conflicts), len(p.Conflicts)),
 		`kubectl patch rbp `+name+` --type=merge -p '{"spec":{"priority":1}}'`)
+	if c := meta.FindStatusCondition(policy.Status.Conditions, v1alpha1.ConditionAgentsReady); c != nil {
+		note(c.Status != metav1.ConditionTrue, fmt.Sprintf("policy %s: %s", name, c.Message), LookAtAgents)
+	}
 	for _, t := range s.InFlight {
 		note(t.Overdue, t.Node+": "+t.Message, "kubectl reboot explain "+t.Node)
 	}

@@ -29,6 +29,9 @@ type Look struct {
 // Lines is the status for people.
 func (s Status) Lines(l Look) []string {
 	if len(s.Policies) == 0 && len(s.Ungoverned) == 0 {
+		if s.Silent > 0 {
+			return []string{"No RebootPolicy, and no node is known to need a reboot."}
+		}
 		return []string{"No RebootPolicy, and no node needs a reboot."}
 	}
 	var blocks [][]string

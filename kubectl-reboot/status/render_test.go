@@ -59,6 +59,8 @@ func TestLines(t *testing.T) {
 	both := fleet.New([]v1alpha1.RebootPolicy{Policy("workers", Halted("1 node failed"), Spec(func(s *v1alpha1.RebootPolicySpec) {
 		s.Pause = &v1alpha1.Pause{Reason: "Black Friday"}
 	}))}, []corev1.Node{Node("n1", "workers", Needs(time.Hour))}, Now)
+	unreported := Node("n2", "workers", func(n *corev1.Node) { n.Status.Conditions = n.Status.Conditions[:1] })
+	silent := fleet.New([]v1alpha1.RebootPolicy{Policy("workers", AgentsMissing("n2"))}, []corev1.Node{Node("n1", "workers"), unreported}, Now)
 	cases := map[string]struct {
 		status status.Status
 		look   status.Look
@@ -72,6 +74,8 @@ func TestLines(t *testing.T) {
 		"one-policy":        {status.Of(busy(), "workers"), status.Look{Width: 80}},
 		"nothing-to-do":     {status.Of(quiet), status.Look{Width: 80}},
 		"due":               {status.Of(due), status.Look{Width: 80}},
+		"agents-missing":    {status.Of(silent), status.Look{Width: 100}},
+		"nothing-known":     {status.Of(fleet.New(nil, []corev1.Node{unreported}, Now)), status.Look{Width: 80}},
 		"empty":             {status.Of(fleet.New(nil, nil, Now)), status.Look{Width: 80}},
 	}
 	for name, tc := range cases {

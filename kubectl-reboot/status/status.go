@@ -20,6 +20,8 @@ type Status struct {
 	Policies []Policy  `json:"policies"`
 	// Ungoverned are the nodes that need a reboot and that no policy selects.
 	Ungoverned []string `json:"ungoverned,omitempty"`
+	// Silent is how many nodes of the cluster no agent has reported for.
+	Silent int `json:"silent,omitempty"`
 }
 
 // Policy is one policy and its nodes.
@@ -42,6 +44,8 @@ type Policy struct {
 	// Due are the nodes against which nothing speaks: the manager grants their reboot with its next look.
 	Due     []string `json:"due,omitempty"`
 	Notices []Notice `json:"notices,omitempty"`
+	// Agents is how many nodes have an agent that works, as the manager sees it. Nil: it does not say.
+	Agents *v1alpha1.AgentsStatus `json:"agents,omitempty"`
 
 	governed []*plan.Node
 }
@@ -77,6 +81,7 @@ func Of(f fleet.Fleet, names ...string) Status {
 	if len(names) > 0 {
 		return s
 	}
+	s.Silent = f.Silent()
 	for _, d := range f.Ungoverned() {
 		if d.Status == corev1.ConditionFalse {
 			s.Ungoverned = append(s.Ungoverned, d.Node)
@@ -92,7 +97,7 @@ func policyOf(f fleet.Fleet, policy *v1alpha1.RebootPolicy) Policy {
 	status := Policy{
 		Name: policy.Name, Mode: policy.Spec.ModeOrDefault(), MaxUnavailable: most.String(), Limit: p.Limit,
 		Window: windowOf(policy, p.Window, s.Window), Unavailable: p.Holders,
-		InFlight: flights(f, policy, p),
+		InFlight: flights(f, policy, p), Agents: policy.Status.Agents,
 	}
 	status.Waiting = waiting(p.Decisions, status.InFlight)
 	for _, e := range p.Granted {

@@ -17,7 +17,7 @@ func (s Status) policies(l Look) []string {
 	if len(s.Policies) == 0 {
 		return nil
 	}
-	header := terminal.Header("POLICY", ">LIMIT", ">NODES", ">PENDING", ">REBOOTING", ">FAILED", ">DONE IN", "WINDOW")
+	header := terminal.Header("POLICY", ">LIMIT", ">NODES", ">AGENTS", ">PENDING", ">REBOOTING", ">FAILED", ">DONE IN", "WINDOW")
 	if l.Wide {
 		header = slices.Insert(header, 1, terminal.Header("MODE", ">MAX", ">REPORTING")...)
 		header = slices.Insert(header, len(header)-1, terminal.Header("DONE")...)
@@ -34,7 +34,7 @@ func (p Policy) row(l Look, now time.Time) []terminal.Cell {
 	words, style := p.windowWords(l.Zone, now)
 	row := []terminal.Cell{
 		{Text: p.Name, Style: terminal.Strong},
-		number(int(p.Limit), terminal.Plain), number(p.Nodes.Selected, terminal.Plain),
+		number(int(p.Limit), terminal.Plain), number(p.Nodes.Selected, terminal.Plain), p.agents(),
 		number(p.Nodes.Pending, terminal.Wait), number(p.Nodes.InFlight, terminal.Busy), number(p.Nodes.Failed, terminal.Bad),
 		p.done(func(at time.Time) string { return moment.Span(at.Sub(now)) }),
 		{Text: words, Style: style},
@@ -57,6 +57,17 @@ func (p Policy) done(write func(at time.Time) string) terminal.Cell {
 		return terminal.Cell{Text: "-", Style: terminal.Quiet, Right: true}
 	}
 	return terminal.Cell{Text: "?", Style: terminal.Wait, Right: true}
+}
+
+// agents is how many of the nodes have an agent that works.
+func (p Policy) agents() terminal.Cell {
+	switch {
+	case p.Agents == nil:
+		return terminal.Cell{Text: "?", Style: terminal.Quiet, Right: true}
+	case p.Agents.Missing > 0:
+		return terminal.Cell{Text: p.Agents.Summary, Style: terminal.Bad, Right: true}
+	}
+	return terminal.Cell{Text: p.Agents.Summary, Right: true}
 }
 
 // number is painted where it is not nothing.

@@ -89,6 +89,8 @@ func (t Timetable) Verdict(zone *time.Location) string {
 	switch {
 	case t.Unknown != "":
 		return "Nobody knows when all is done. " + t.Unknown
+	case t.CompletionAt.IsZero() && t.Silent > 0:
+		return "Nothing is to be done: no node is known to need a reboot."
 	case t.CompletionAt.IsZero():
 		return "Nothing is to be done: no node needs a reboot."
 	}
@@ -120,6 +122,9 @@ func (t Timetable) notes() []string {
 	var notes []string
 	if t.DryRun {
 		notes = append(notes, "The policy only reports (mode DryRun): this is what it would do.")
+	}
+	if t.Silent > 0 {
+		notes = append(notes, fmt.Sprintf("Whether %s a reboot is not known: no agent works there.", counted(t.Silent, "node needs", "nodes need")))
 	}
 	if len(t.Reboots) == 0 {
 		return notes

@@ -21,6 +21,8 @@ type Timetable struct {
 
 	// WaitsFor is why a node of Reboots waits now, by its name. A node that is in flight or due waits for nothing.
 	WaitsFor map[string]v1alpha1.Reason `json:"waitsFor,omitempty"`
+	// Silent is of how many nodes it is not known whether they need a reboot, as they have no agent that works.
+	Silent int `json:"silent,omitempty"`
 	// Calendar is the windows and blackouts from now until all is done.
 	Calendar []calendar.Entry `json:"calendar"`
 	// Always tells that the policy has no windows.
@@ -29,7 +31,7 @@ type Timetable struct {
 
 // Of is the timetable of a policy of the fleet.
 func Of(f fleet.Fleet, policy *v1alpha1.RebootPolicy) Timetable {
-	t := Timetable{Forecast: forecast.Of(f.Snapshot(policy), forecast.Thorough), WaitsFor: map[string]v1alpha1.Reason{}}
+	t := Timetable{Forecast: forecast.Of(f.Snapshot(policy), forecast.Thorough), WaitsFor: map[string]v1alpha1.Reason{}, Silent: f.Unknown(policy)}
 	for _, d := range f.Plan(policy).Decisions {
 		if d.Status == corev1.ConditionFalse {
 			t.WaitsFor[d.Node] = d.Reason

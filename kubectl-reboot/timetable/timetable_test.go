@@ -59,6 +59,8 @@ func TestLines(t *testing.T) {
 		look   timetable.Look
 	}{
 		"nothing":         {nodes: []corev1.Node{Node("node-1", "w")}},
+		"nothing-known":   {nodes: []corev1.Node{Node("node-1", "w")}, policy: []func(*v1alpha1.RebootPolicy){AgentsMissing("node-1")}},
+		"some-unknown":    {nodes: append(needy(1), Node("node-2", "w")), policy: []func(*v1alpha1.RebootPolicy){AgentsMissing("node-2")}},
 		"always-open":     {nodes: needy(3)},
 		"in-flight":       {nodes: inFlight(), policy: []func(*v1alpha1.RebootPolicy){Holds("node-0", 7, 3*time.Minute)}},
 		"in-flight-wide":  {nodes: inFlight(), policy: []func(*v1alpha1.RebootPolicy){Holds("node-0", 7, 3*time.Minute)}, look: timetable.Look{Wide: true}},

@@ -2,6 +2,8 @@
 package fleettest
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -148,3 +150,18 @@ func boot(node string, number int) string { return node + "-boot-" + string(rune
 
 // Ago is an instant before Now.
 func Ago(ago time.Duration) metav1.Time { return metav1.NewTime(Now.Add(-ago)) }
+
+// AgentsMissing: the manager sees no agent that works on some nodes, and one on another.
+func AgentsMissing(nodes ...string) func(*v1alpha1.RebootPolicy) {
+	return func(p *v1alpha1.RebootPolicy) {
+		missing := int32(len(nodes))
+		p.Status.Agents = &v1alpha1.AgentsStatus{
+			Summary: fmt.Sprintf("1/%d", missing+1), Desired: missing + 1, Ready: 1, Missing: missing, Nodes: nodes,
+		}
+		p.Status.Conditions = append(p.Status.Conditions, metav1.Condition{
+			Type: v1alpha1.ConditionAgentsReady, Status: metav1.ConditionFalse, Reason: string(v1alpha1.ReasonAgentsMissing),
+			Message: fmt.Sprintf("%d of %d nodes have no agent that works, so whether they need a reboot is not known: %s",
+				missing, missing+1, strings.Join(nodes, ", ")),
+		})
+	}
+}
