@@ -80,12 +80,20 @@ var _ = Describe("explain and status", func() {
 			HavePrefix(p.nodes[0]+" waits: Paused\n  policy "+p.policy+" is paused: test\n"),
 			ContainSubstring("  ✗ Paused "), ContainSubstring("  · Halted "), Not(ContainSubstring("\x1b"))))
 		Expect(ok("explain", p.nodes[0], "-o", "yaml")).To(ContainSubstring("\nverdict: Waiting\n"))
-		Expect(ok("status")).To(MatchRegexp(`(?m)^` + p.policy + ` +1 +1 +1 +0 +0 +\?  paused$`))
+		Expect(ok("status")).To(MatchRegexp(`(?m)^` + p.policy + ` +1 +1 +\? +1 +0 +0 +\?  paused$`))
 		Expect(ok("status", "-o", "wide")).To(ContainSubstring("  UNAVAILABLE\n"))
 		Expect(fails("explain", "nowhere")).To(Equal("error: there is no node \"nowhere\"\n"))
 		Expect(fails("explain")).To(HavePrefix("error: explain wants exactly 1 argument, the node: kubectl reboot explain NODE"))
 		Expect(fails("status", "nowhere")).To(HavePrefix("error: there is no policy \"nowhere\"; there are: "))
 		Expect(fails("status", "-o", "xml")).To(Equal("error: --output \"xml\" must be one of json, yaml, wide\n"))
+	})
+
+	It("tell that a request was made, when, and that no agent has answered it", func() {
+		p := newPool(1)
+		ok("request", p.nodes[0], "--reason=firmware")
+		e := explained(p.nodes[0])
+		Expect(e.Verdict).To(Equal(explanation.Unanswered))
+		Expect(e.Message).To(MatchRegexp(`^requested at \w{3} \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC \(firmware\), not yet answered by the agent$`))
 	})
 
 	It("tell when the manager lags behind, or is down", Serial, func() {
