@@ -63,7 +63,7 @@ func (r *RebootPolicyReconciler) converge(ctx context.Context, s *state) (plan.P
 // in this pass, and keeps nobody else waiting.
 func (r *RebootPolicyReconciler) applyFlights(ctx context.Context, s *state, p plan.Plan, tried map[string]plan.Action) bool {
 	wrote := false
-	for _, t := range p.Flights {
+	for _, t := range p.UnderWay() {
 		if t.Action == plan.Wait || t.Action == plan.ReleaseEntry || tried[t.Entry.Node] == t.Action {
 			continue
 		}

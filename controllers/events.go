@@ -29,7 +29,7 @@ func (r *RebootPolicyReconciler) cancelled(s *state, node *corev1.Node, t plan.F
 }
 
 func (r *RebootPolicyReconciler) finished(s *state, node *corev1.Node, n *plan.Node, t plan.Flight, uncordoned bool) {
-	observeReboot(s, n)
+	observeReboot(s, n, t.Entry)
 	r.both(s, node, what{corev1.EventTypeNormal, v1alpha1.EventRebootSucceeded, "Finish"},
 		"node %s is back in service on boot %s", node.Name, n.BootID)
 	if uncordoned {

@@ -131,7 +131,7 @@ func TestFinished(t *testing.T) {
 	n.Grant = &v1alpha1.Grant{Need: v1alpha1.ReasonUpdateStaged}
 	n.Progress = &v1alpha1.Progress{DrainStartedAt: &began, At: at(130)}
 	n.MaintenanceSince, s.Now = at(200).Time, at(260).Time
-	r.finished(s, s.nodes[0], n, plan.Flight{}, true)
+	r.finished(s, s.nodes[0], n, plan.Flight{Entry: v1alpha1.LedgerEntry{At: at(90)}}, true)
 	want := map[string]float64{"drain": 30, "reboot": 70, "settle": 60}
 	if diff := cmp.Diff(want, measured(t, "reboot_duration_seconds", t.Name(), "phase")); diff != "" {
 		t.Errorf("seconds (-want +got):\n%s", diff)

@@ -30,7 +30,9 @@ func (r *RebootPolicyReconciler) beginHooks(ctx context.Context, s *state, live 
 		return err
 	}
 	ctrl.LoggerFrom(ctx).Info("Began hooks", "Node", klog.KObj(live), "seq", t.Entry.Seq, "step", t.Stage)
-	r.hooksBegan(s, live, phase)
+	if len(phase.Hooks) > 0 {
+		r.hooksBegan(s, live, phase)
+	}
 	return nil
 }
 

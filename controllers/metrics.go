@@ -84,7 +84,7 @@ func observe(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State) {
 	}
 	zero(name)
 	oldest.set(name, p.OldestPending)
-	flights.set(name, p.Flights)
+	flights.set(name, p.UnderWay())
 }
 
 // zero makes a policy's counters: what begins at 1 is no increase to Prometheus, and a manager is new whenever its own node
@@ -162,14 +162,17 @@ func (r *RebootPolicyReconciler) observeReleases(s *state, p plan.Plan) {
 	}
 }
 
-func observeReboot(s *state, n *plan.Node) {
-	name, p := s.Policy.Name, n.Progress
+func observeReboot(s *state, n *plan.Node, e v1alpha1.LedgerEntry) {
+	name, p, most := s.Policy.Name, n.Progress, since(e.At.Time, s.Now)
 	rebootsTotal.WithLabelValues(name, engineLabel(n.Grant.Need), "succeeded").Inc()
-	if p.DrainStartedAt != nil {
-		phaseSeconds.WithLabelValues(name, "drain").Observe(p.At.Sub(p.DrainStartedAt.Time).Seconds())
+	observe := func(phase string, from, to time.Time) { // by the node's clock, which may be off
+		phaseSeconds.WithLabelValues(name, phase).Observe(min(since(from, to), most))
 	}
-	phaseSeconds.WithLabelValues(name, "reboot").Observe(since(p.At.Time, n.MaintenanceSince))
-	phaseSeconds.WithLabelValues(name, "settle").Observe(since(n.MaintenanceSince, s.Now))
+	if p.DrainStartedAt != nil {
+		observe("drain", p.DrainStartedAt.Time, p.At.Time)
+	}
+	observe("reboot", p.At.Time, n.MaintenanceSince)
+	observe("settle", n.MaintenanceSince, s.Now)
 }
 
 func countFailure(s *state, node, result string) {

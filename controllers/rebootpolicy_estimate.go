@@ -29,7 +29,7 @@ func estimate(s plan.Snapshot) *metav1.Time {
 	if stands != nil && stands.After(s.Now) && at.Sub(stands.Time).Abs() <= estimateGrain {
 		return stands
 	}
-	return &metav1.Time{Time: at}
+	return timeOrNil(at)
 }
 
 // estimatePace is how old an estimate may grow while slots change hands: it is made before the write that gives a slot away,

@@ -29,7 +29,7 @@ func statusOf(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State, now ti
 		status.Run = nil
 	}
 	status.Window, status.Gates = windowStatus(p, w), p.Gates
-	status.LastRebootAt, status.History = lastReboot(policy, p), p.History(policy.Status.History)
+	status.LastRebootAt, status.History = lastReboot(policy, p, now), p.History(policy.Status.History, now)
 	if !busy(status) {
 		status.EstimatedCompletionAt = nil
 	}
@@ -67,13 +67,17 @@ func windowStatus(p plan.Plan, w window.State) *v1alpha1.WindowStatus {
 	return s
 }
 
-func lastReboot(policy *v1alpha1.RebootPolicy, p plan.Plan) *metav1.Time {
+func lastReboot(policy *v1alpha1.RebootPolicy, p plan.Plan, now time.Time) *metav1.Time {
 	last := policy.Status.LastRebootAt
 	for _, t := range p.Released() {
 		if t.Node == nil || t.Node.Grant == nil || t.Node.Grant.State != v1alpha1.GrantFinished || t.Node.Grant.Seq != t.Entry.Seq {
 			continue
 		}
-		if at := t.Node.Grant.At; last == nil || at.After(last.Time) {
+		at := t.Node.Grant.At
+		if at.After(now) {
+			at = metav1.NewTime(now)
+		}
+		if last == nil || at.After(last.Time) {
 			last = &at
 		}
 	}
@@ -142,16 +146,21 @@ func halted(p plan.Plan) metav1.Condition {
 	return condition(v1alpha1.ConditionHalted, p.Halt.Halted, p.Halt.Reason, p.Halt.Message)
 }
 
+// maxConditionBytes is far below what the API server takes for a message; one that is longer would keep the whole status from
+// being written.
+const maxConditionBytes = 4096
+
 func condition(kind string, is bool, reason v1alpha1.Reason, message string) metav1.Condition {
-	c := metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: string(reason), Message: message}
+	c := metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: string(reason), Message: strings.ToValidUTF8(message[:min(len(message), maxConditionBytes)], "")}
 	if is {
 		c.Status = metav1.ConditionTrue
 	}
 	return c
 }
 
+// timeOrNil is nil also where RFC 3339 cannot write the time: the API server would refuse the whole status.
 func timeOrNil(t time.Time) *metav1.Time {
-	if t.IsZero() {
+	if t.IsZero() || t.UTC().Year() > 9999 {
 		return nil
 	}
 	return &metav1.Time{Time: t}

@@ -157,3 +157,11 @@ func durationOr(d *metav1.Duration, fallback time.Duration) time.Duration {
 	}
 	return d.Duration
 }
+
+// End is when the pause ends by itself. Zero: it does not, or only beyond the year 9999, which JSON cannot write.
+func (p *Pause) End() time.Time {
+	if p.Until == nil || p.Until.UTC().Year() > lastYear {
+		return time.Time{}
+	}
+	return p.Until.Time
+}

@@ -13,6 +13,9 @@ import (
 // 512 bytes each, escaped, at the very most.
 const maxRecordBytes = 16384
 
+// maxPolicyBytes is the longest name that a RebootPolicy may have.
+const maxPolicyBytes = 63
+
 // GrantState says what a grant still permits.
 type GrantState string
 
@@ -162,10 +165,16 @@ type HookPhase struct {
 // ParseHookPhase reads the phase of hooks. It returns nil, nil when there is none.
 func ParseHookPhase(annotations map[string]string) (*HookPhase, error) {
 	h, err := parse[HookPhase](annotations, AnnotationHooks)
-	if err == nil && h != nil && h.Stage != HooksBefore && h.Stage != HooksAfter {
+	if h == nil || err != nil {
+		return nil, err
+	}
+	if h.Stage != HooksBefore && h.Stage != HooksAfter {
 		return nil, fmt.Errorf("annotation %s: unknown stage %.64q", AnnotationHooks, h.Stage)
 	}
-	return h, err
+	if err := fits(h.BootID, h.At); err != nil {
+		return nil, fmt.Errorf("annotation %s: %w", AnnotationHooks, err)
+	}
+	return h, nil
 }
 
 // String formats the phase as its annotation's value.
@@ -186,12 +195,15 @@ func ParseGrant(annotations map[string]string) (*Grant, error) {
 	if g.Seq <= 0 || g.BootID == "" || g.Policy == "" {
 		return nil, fmt.Errorf("annotation %s: seq, bootID and policy must be set", AnnotationGrant)
 	}
+	if len(g.Policy) > maxPolicyBytes {
+		return nil, fmt.Errorf("annotation %s: the name of the policy has more than %d bytes", AnnotationGrant, maxPolicyBytes)
+	}
 	for _, r := range []Reason{g.Reason, g.Need} {
 		if r != "" && !r.IsWord() {
 			return nil, fmt.Errorf("annotation %s: the reason is no word", AnnotationGrant)
 		}
 	}
-	if err := fits(g.BootID, &g.At); err != nil {
+	if err := fits(g.BootID, g.At); err != nil {
 		return nil, fmt.Errorf("annotation %s: %w", AnnotationGrant, err)
 	}
 	return g, nil
@@ -221,22 +233,29 @@ func ParseProgress(annotations map[string]string) (*Progress, error) {
 	if p.Update != nil && p.Update.VainReboots < 0 {
 		return nil, fmt.Errorf("annotation %s: vainReboots must not be negative", AnnotationProgress)
 	}
-	if err := fits(p.BootID, &p.At, p.DrainStartedAt); err != nil {
+	if err := fits(p.BootID, p.At, p.DrainStartedAt); err != nil {
 		return nil, fmt.Errorf("annotation %s: %w", AnnotationProgress, err)
 	}
 	return p, nil
 }
 
-// fits refuses what a status does not take: a ledger takes outstanding records back, and one entry that the API server
-// refuses would keep the whole status from being written.
-func fits(bootID string, times ...*metav1.Time) error {
+// firstYear is before every record: a clock that shows an earlier year was never set.
+const firstYear, lastYear = 2000, 9999
+
+// fits refuses what a status does not take: a ledger takes outstanding records back, and the API server refuses the whole status
+// for one entry that lacks its time, or has one that RFC 3339 cannot write. A clock that was never set is refused as well. How
+// far a time may be ahead is for the reader to judge: this package has no clock.
+func fits(bootID string, at metav1.Time, others ...*metav1.Time) error {
 	if len(bootID) > MaxBootIDBytes {
 		return fmt.Errorf("bootID has more than %d bytes", MaxBootIDBytes)
 	}
-	for _, t := range times {
+	if at.IsZero() {
+		return errors.New("at must be set")
+	}
+	for _, t := range append(others, &at) {
 		// RFC 3339 has years of four digits, but an offset can move a time out of them.
-		if t != nil && (t.UTC().Year() < 0 || t.UTC().Year() > 9999) {
-			return errors.New("a time is beyond the year 9999 or before the year 0")
+		if t != nil && (t.UTC().Year() < firstYear || t.UTC().Year() > lastYear) {
+			return fmt.Errorf("a time is before the year %d or beyond the year %d", firstYear, lastYear)
 		}
 	}
 	return nil

@@ -32,7 +32,23 @@ func TestParseGrant(t *testing.T) {
 		},
 		"a time that no status would take: in UTC its year has five digits": {
 			value:   `{"policy":"workers","seq":7,"bootID":"b1","state":"Finished","at":"9999-12-31T23:59:59-12:00"}`,
-			wantErr: "annotation reboot-operator.io/grant: a time is beyond the year 9999 or before the year 0",
+			wantErr: "annotation reboot-operator.io/grant: a time is before the year 2000 or beyond the year 9999",
+		},
+		"a time of a clock that was never set": {
+			value:   `{"policy":"workers","seq":7,"bootID":"b1","state":"Active","at":"1999-12-31T23:59:59Z"}`,
+			wantErr: "annotation reboot-operator.io/grant: a time is before the year 2000 or beyond the year 9999",
+		},
+		"a grant of no time is no permission: no ledger would take it": {
+			value:   `{"policy":"workers","seq":7,"bootID":"b1","state":"Active"}`,
+			wantErr: "annotation reboot-operator.io/grant: at must be set",
+		},
+		"a time that is null": {
+			value:   `{"policy":"workers","seq":7,"bootID":"b1","state":"Active","at":null}`,
+			wantErr: "annotation reboot-operator.io/grant: at must be set",
+		},
+		"a policy with a name that no policy has": {
+			value:   `{"policy":"` + strings.Repeat("w", 64) + `","seq":7,"bootID":"b1","state":"Active","at":"2026-11-21T12:00:00Z"}`,
+			wantErr: "annotation reboot-operator.io/grant: the name of the policy has more than 63 bytes",
 		},
 		"an active grant": {
 			value: `{"policy":"workers","seq":7,"bootID":"b1","state":"Active","at":"2026-11-21T12:00:00Z"}`,
@@ -153,11 +169,15 @@ func TestParseProgress(t *testing.T) {
 		},
 		"a time that no status would take: in UTC its year has five digits": {
 			value:   `{"seq":7,"phase":"Draining","bootID":"b1","at":"9999-12-31T23:59:59-12:00"}`,
-			wantErr: "annotation reboot-operator.io/progress: a time is beyond the year 9999 or before the year 0",
+			wantErr: "annotation reboot-operator.io/progress: a time is before the year 2000 or beyond the year 9999",
 		},
 		"a time that no status would take: in UTC its year is below 0": {
-			value:   `{"seq":7,"phase":"Draining","bootID":"b1","drainStartedAt":"0000-01-01T00:00:00+12:00"}`,
-			wantErr: "annotation reboot-operator.io/progress: a time is beyond the year 9999 or before the year 0",
+			value:   `{"seq":7,"phase":"Draining","bootID":"b1","at":"2026-11-21T12:00:00Z","drainStartedAt":"0000-01-01T00:00:00+12:00"}`,
+			wantErr: "annotation reboot-operator.io/progress: a time is before the year 2000 or beyond the year 9999",
+		},
+		"no time": {
+			value:   `{"seq":7,"phase":"Draining","bootID":"b1"}`,
+			wantErr: "annotation reboot-operator.io/progress: at must be set",
 		},
 		"half a record": {
 			value:   `{"seq":7,"phase":"Dr`,
@@ -274,6 +294,10 @@ func TestParseHookPhase(t *testing.T) {
 		"a stage nobody knows": {
 			value:   `{"seq":7,"stage":"before"}`,
 			wantErr: `annotation reboot-operator.io/hooks: unknown stage "before"`,
+		},
+		"no time, from which their time-out would count": {
+			value:   `{"policy":"workers","seq":7,"bootID":"b1","stage":"Before"}`,
+			wantErr: "annotation reboot-operator.io/hooks: at must be set",
 		},
 		"not even JSON": {
 			value:   `true`,

@@ -45,10 +45,10 @@ func node(name, pool string, annotations map[string]string) corev1.Node {
 
 func record(state v1alpha1.GrantState, phase v1alpha1.Phase) map[string]string {
 	annotations := map[string]string{
-		v1alpha1.AnnotationGrant: v1alpha1.Grant{Policy: "p", Seq: 1, BootID: "b", State: state}.String(),
+		v1alpha1.AnnotationGrant: v1alpha1.Grant{Policy: "p", Seq: 1, BootID: "b", State: state, At: metav1.Now()}.String(),
 	}
 	if phase != "" {
-		annotations[v1alpha1.AnnotationProgress] = v1alpha1.Progress{Seq: 1, Phase: phase, BootID: "b"}.String()
+		annotations[v1alpha1.AnnotationProgress] = v1alpha1.Progress{Seq: 1, Phase: phase, BootID: "b", At: metav1.Now()}.String()
 	}
 	return annotations
 }

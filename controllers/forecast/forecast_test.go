@@ -1,6 +1,7 @@
 package forecast_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"testing"
@@ -236,6 +237,32 @@ func TestOf(t *testing.T) {
 }
 
 // TestOf_Gates: a gate that nobody has asked yet is taken for clear, and one that says no keeps everybody.
+// TestOf_Clocks: times of a node that is in flight, by a clock that is years off, move nothing: neither is the forecast beyond what
+// can be written, nor does the reboot begin in the future.
+func TestOf_Clocks(t *testing.T) {
+	last := time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC).Sub(monday)
+	for name, paused := range map[string]func(*v1alpha1.RebootPolicy){
+		"the policy goes on":   func(*v1alpha1.RebootPolicy) {},
+		"the policy is paused": spec(func(s *v1alpha1.RebootPolicySpec) { s.Pause = &v1alpha1.Pause{} }),
+		"the policy is paused until beyond what can be written": spec(func(s *v1alpha1.RebootPolicySpec) {
+			s.Pause = &v1alpha1.Pause{Until: &metav1.Time{Time: time.Date(9999, 12, 31, 23, 59, 59, 0, time.FixedZone("", -12*60*60))}}
+		}),
+	} {
+		for phase, want := range map[v1alpha1.Phase]string{v1alpha1.PhaseDraining: "node-00001 -2–6", v1alpha1.PhaseRebooting: "node-00001 -2–4"} {
+			nodes := pool(1, granted("workers", 1, v1alpha1.GrantActive, 2*minute), progressed(1, phase, -last, 0))
+			nodes[0].Progress.DrainStartedAt = &metav1.Time{Time: monday.Add(last)}
+			f := forecast.Of(snapshotOf(policy(paused, holds("node-00001", 1, 2*minute)), nodes), forecast.Thorough)
+			goes, _ := outline(f)
+			if diff := cmp.Diff([]string{want}, goes); diff != "" {
+				t.Errorf("%s, %s (-want +got):\n%s", name, phase, diff)
+			}
+			if _, err := json.Marshal(f); err != nil {
+				t.Errorf("%s, %s: %v", name, phase, err)
+			}
+		}
+	}
+}
+
 func TestOf_Gates(t *testing.T) {
 	gated := policy(weeknights, spec(func(s *v1alpha1.RebootPolicySpec) {
 		s.Gates = &v1alpha1.Gates{Prometheus: []v1alpha1.PrometheusGate{{Name: "slo", Query: "burn > 2"}}}

@@ -189,7 +189,7 @@ func (u *future) busy() map[string]bool {
 // apply imagines what the manager does about a plan. It tells whether the manager would plan again at once.
 func (u *future) apply(p plan.Plan) (again bool) {
 	status := &u.Policy.Status
-	status.Seq, status.Limit, status.Grants, status.History = p.Seq, p.Limit, p.Ledger(), p.History(status.History)
+	status.Seq, status.Limit, status.Grants, status.History = p.Seq, p.Limit, p.Ledger(), p.History(status.History, u.Now)
 	u.landed = 0
 	again = len(p.Adopted) > 0 || p.LedgerChanges() && u.room() > 0
 	u.halt(p.Halt)
@@ -216,7 +216,7 @@ func (u *future) halt(h plan.Halt) {
 // idle tells whether nothing can be granted any more, as far as the horizon: what is in flight is all there is.
 func (u *future) idle(p plan.Plan) bool {
 	pause := u.Policy.Spec.Pause
-	return p.Invalid != "" || p.Halt.Halted || pause != nil && pause.Until == nil || !u.Window.Open && u.Window.OpensAt.IsZero()
+	return p.Invalid != "" || p.Halt.Halted || pause != nil && pause.End().IsZero() || !u.Window.Open && u.Window.OpensAt.IsZero()
 }
 
 // dismiss takes those out of the line who wait for something that nobody imagines to happen, and those who wait for an hour of

@@ -1,11 +1,17 @@
 package plan_test
 
 import (
+	"fmt"
+	"math"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
 // TestReboots_Adopt: outstanding grants that no ledger holds are found again, before anything is granted (behaviours 16, 61).
@@ -72,6 +78,29 @@ func TestReboots_Adopt(t *testing.T) {
 			},
 			adopted: []v1alpha1.LedgerEntry{entry("a", 7)}, seq: 7,
 		},
+		"not from a node that it does not select, however it is called: its slot is its own": {
+			situation: situation{
+				policies: []*v1alpha1.RebootPolicy{policy("workers", selects("pool", "web")), policy("other", selects("pool", "db"))},
+				hosts:    []*host{needy("a", grant(7, active), label("pool", "db")), needy("b", label("pool", "web"))},
+			},
+			granted: []string{"b"}, seq: 1,
+		},
+		"nor where no policy does": {
+			situation: one(policy("workers", selects("pool", "web")), needy("a", grant(7, active), progress(7, v1alpha1.PhaseRebooting)), needy("b", label("pool", "web"))),
+			granted:   []string{"b"}, seq: 1,
+		},
+		"what it gave, while it is being deleted": {
+			situation: one(policy("workers", func(p *v1alpha1.RebootPolicy) { p.DeletionTimestamp = &metav1.Time{Time: evening} }), needy("a", grant(7, active))),
+			adopted:   []v1alpha1.LedgerEntry{entry("a", 7)}, seq: 7,
+		},
+		"a grant of the future, as one of now: its agent believes it": {
+			situation: one(policy("workers"), needy("a", grant(7, active, grantedAt(24*time.Hour))), needy("b")),
+			adopted:   []v1alpha1.LedgerEntry{entry("a", 7)}, seq: 7,
+		},
+		"not a progress of the future without a grant: its time says nothing": {
+			situation: one(policy("workers"), newHost("a", progress(7, v1alpha1.PhaseRebooting, phaseAt(24*time.Hour))), needy("b")),
+			granted:   []string{"b"}, seq: 1,
+		},
 		"what a policy gave that is not there any more": {
 			situation: one(policy("workers"), needy("a", grant(7, active, givenBy("gone")))),
 			adopted:   []v1alpha1.LedgerEntry{entry("a", 7)}, seq: 7,
@@ -114,5 +143,115 @@ func TestPlan_Ledger(t *testing.T) {
 	).plan()
 	if diff := cmp.Diff([]v1alpha1.LedgerEntry{entry("a", 1), entry("c", 3), entry("d", 4), entry("e", 5)}, p.Ledger()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A ledger takes back no more than a status holds, however many nodes show a grant.
+func TestReboots_AdoptsNoMoreThanAStatusHolds(t *testing.T) {
+	s := one(policy("workers", holding(9)))
+	for i := range v1alpha1.MaxGrants + 1 {
+		s.hosts = append(s.hosts, needy(fmt.Sprintf("worker-%d", i), grant(9, v1alpha1.GrantActive)))
+	}
+	p := s.plan()
+	if len(p.Ledger()) != v1alpha1.MaxGrants {
+		t.Errorf("%d entries, want %d", len(p.Ledger()), v1alpha1.MaxGrants)
+	}
+	s.policies[0].Status.Grants = p.Ledger()
+	if p := s.plan(); p.LedgerChanges() {
+		t.Errorf("the full ledger changes: %d adopted, %d granted, %d released", len(p.Adopted), len(p.Granted), len(p.Released()))
+	}
+}
+
+// TestReboots_Strays: a grant that names a policy on a node that is not its own is seen to its end by that policy, beside its
+// ledger; so a node that was given to another policy while the ledger was lost is not left cordoned.
+func TestReboots_Strays(t *testing.T) {
+	const active = v1alpha1.GrantActive
+	type step struct {
+		Action plan.Action
+		Reason v1alpha1.Reason
+	}
+	for name, tc := range map[string]struct {
+		node *host
+		want step
+	}{
+		"it is taken back before the drain": {
+			needy("a", label("pool", "db"), grant(7, active)), step{plan.CancelGrant, v1alpha1.ReasonNoPolicy},
+		},
+		"a drain goes on": {
+			needy("a", label("pool", "db"), grant(7, active), progress(7, v1alpha1.PhaseDraining)), step{plan.Wait, v1alpha1.ReasonGranted},
+		},
+		"a reboot is finished": {
+			newHost("a", label("pool", "db"), grant(7, active, grantedAt(-time.Hour)), progress(7, v1alpha1.PhaseRebooting, phaseAt(-50*minute)), rebooted(-40*minute, -40*minute)),
+			step{plan.FinishGrant, v1alpha1.ReasonGranted},
+		},
+		"a reboot that does not end is told of": {
+			newHost("a", label("pool", "db"), grant(7, active, grantedAt(-time.Hour)), progress(7, v1alpha1.PhaseRebooting, phaseAt(-50*minute)), notReady),
+			step{plan.Wait, v1alpha1.ReasonRebootTimedOut},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := policy("workers", selects("pool", "web"), failuresMax(1))
+			s := situation{policies: []*v1alpha1.RebootPolicy{p, policy("other", selects("pool", "db"))}, hosts: []*host{tc.node, needy("b", label("pool", "web"))}}
+			got := s.plan()
+			if len(got.Strays) != 1 {
+				t.Fatalf("strays: %+v", got.Strays)
+			}
+			if diff := cmp.Diff(tc.want, step{got.Strays[0].Action, got.Strays[0].Reason}); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			again := got.Again(s.snapshot(), new(tc.node.view()), got.Strays[0].Entry)
+			if diff := cmp.Diff(got.Strays[0].Action, again.Action); diff != "" {
+				t.Errorf("by a newer reading (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff([]string{"b"}, names(got.Granted)); diff != "" || got.Halt.Halted || got.Counts.Unavailable != 1 {
+				t.Errorf("granted (-want +got):\n%s%+v %+v", diff, got.Halt, got.Counts)
+			}
+			s.policies[0], s.policies[1] = s.policies[1], s.policies[0]
+			if other := s.plan(); other.Counts.Unavailable != 1 || len(other.Granted)+len(other.Adopted)+len(other.Strays) > 0 {
+				t.Errorf("the policy that governs the node counts it: %+v", other.Counts)
+			}
+		})
+	}
+}
+
+// TestReboots_NumbersOfAFormerPolicy: numbers far above those of all ledgers are believed where several nodes agree, as the nodes
+// that a deleted policy left behind do. One node's makes the others follow nowhere.
+func TestReboots_NumbersOfAFormerPolicy(t *testing.T) {
+	const far = 1 << 40
+	over := func(name string, seq int64) *host { return needy(name, grant(seq, v1alpha1.GrantFinished, grantedAt(-2*time.Hour))) }
+	for name, tc := range map[string]struct {
+		hosts   []*host
+		known   *v1alpha1.RebootPolicy
+		granted []string
+		seq     int64
+	}{
+		"a policy that is applied again goes on with its nodes": {
+			hosts: []*host{over("a", far), over("b", far+1), over("c", far+9), over("d", 3), needy("e")}, granted: []string{"a", "b", "c", "d", "e"}, seq: far + 12,
+		},
+		"one node alone is believed nothing": {
+			hosts: []*host{over("a", far), over("b", 4), over("c", 3), needy("d")}, granted: []string{"b", "c", "d"}, seq: 7,
+		},
+		"nor one beside the nodes of a former policy": {
+			hosts: []*host{over("a", far), over("b", far+1), over("c", 2*far)}, granted: []string{"a", "b"}, seq: far + 2,
+		},
+		"a node that was another policy's, which has come so far": {
+			hosts: []*host{over("a", far)}, known: policy("other", selects("pool", "db"), holding(far)), granted: []string{"a"}, seq: far + 1,
+		},
+		"several that would use up all there are": {
+			hosts: []*host{over("a", math.MaxInt64), over("b", math.MaxInt64-1), over("c", 1<<62+1), needy("d")}, granted: []string{"d"}, seq: 1,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := one(policy("workers", atMost("9")), tc.hosts...)
+			if tc.known != nil {
+				s.policies = append(s.policies, tc.known)
+			}
+			p := s.plan()
+			granted := names(p.Granted)
+			slices.Sort(granted)
+			if diff := cmp.Diff(tc.granted, granted); diff != "" || p.Seq != tc.seq {
+				t.Errorf("granted (-want +got):\n%snumber %d, want %d", diff, p.Seq, tc.seq)
+			}
+		})
 	}
 }

@@ -114,8 +114,8 @@ func policyPaused(f *fleet, _ *Node) *Objection {
 	}
 	o := objection(v1alpha1.ReasonPaused, "policy %s is paused", f.name)
 	if pause.Until != nil {
-		o.Until = pause.Until.Time
-		o.Message += " until " + instant(o.Until)
+		o.Message += " until " + instant(pause.Until.Time)
+		o.Until = pause.End()
 	}
 	if pause.Reason != "" {
 		o.Message += ": " + pause.Reason

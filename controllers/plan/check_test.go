@@ -114,6 +114,16 @@ func TestReboots_Objection(t *testing.T) {
 			v1alpha1.ReasonRecordUnreadable, "the record has number 9223372036854775807, which no policy has given; " +
 				"kubectl annotate node worker-1 reboot-operator.io/grant- reboot-operator.io/progress- reboot-operator.io/hooks- removes it",
 		},
+		"grant of the future that is over": {
+			one(policy("workers"), needy("worker-1", grant(1, v1alpha1.GrantCancelled, cancelledAt(24*time.Hour, v1alpha1.ReasonAgentSilent)))),
+			v1alpha1.ReasonRecordUnreadable, "the grant is of Tue 2026-06-02 22:00:00 UTC, more than an hour ahead; " +
+				"kubectl annotate node worker-1 reboot-operator.io/grant- reboot-operator.io/progress- reboot-operator.io/hooks- removes it",
+		},
+		"progress of the future, and no grant": {
+			one(policy("workers"), needy("worker-1", progress(1, v1alpha1.PhaseDraining, phaseAt(24*time.Hour)))),
+			v1alpha1.ReasonRecordUnreadable, "the progress is of Tue 2026-06-02 22:00:00 UTC, more than an hour ahead; " +
+				"kubectl annotate node worker-1 reboot-operator.io/grant- reboot-operator.io/progress- reboot-operator.io/hooks- removes it",
+		},
 		"kubelet that reports no boot ID (behaviour 63)": {
 			one(policy("workers"), needy("worker-1", bootID(""))),
 			v1alpha1.ReasonNodeUnavailable, "the kubelet reports no boot ID: a reboot could not be proved",

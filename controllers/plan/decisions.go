@@ -20,7 +20,7 @@ const maxNames = 5
 func (f *fleet) decisions(p *Plan, objections map[string]*Objection) []Decision {
 	var decisions []Decision
 	flying := map[string]bool{}
-	for _, t := range p.Flights {
+	for _, t := range p.UnderWay() {
 		flying[t.Entry.Node] = true
 		if d, ok := f.flying(t); ok {
 			decisions = append(decisions, d)
@@ -229,7 +229,7 @@ func (f *fleet) next(p *Plan, objections map[string]*Objection) time.Time {
 	if pause := f.Policy.Spec.Pause; pause != nil && pause.Until != nil {
 		consider(pause.Until.Time)
 	}
-	for _, t := range p.Flights {
+	for _, t := range p.UnderWay() {
 		consider(t.Until)
 	}
 	for _, o := range objections {

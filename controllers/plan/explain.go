@@ -108,14 +108,14 @@ func decisionFor(decisions []Decision, node string) Decision {
 
 // flightOf is the flight of the node that is not over, also where the ledger has to take it back first.
 func (f *fleet) flightOf(p *Plan, node string) *Flight {
-	for _, t := range p.Flights {
+	for _, t := range p.UnderWay() {
 		if t.Entry.Node == node && t.Action != ReleaseEntry {
 			return &t
 		}
 	}
 	for _, n := range f.orphans {
 		if n.Name == node {
-			t := f.flight(n.entry())
+			t := f.flight(f.entry(n))
 			return &t
 		}
 	}

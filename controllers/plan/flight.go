@@ -76,7 +76,7 @@ func (f *fleet) flight(e v1alpha1.LedgerEntry) Flight {
 	case n.in(e.Seq, v1alpha1.PhaseDraining):
 		f.awaitDrain(&t)
 	case n.progressLost && n.grantSeq() >= e.Seq:
-		t.Reason, t.Message = v1alpha1.ReasonRecordUnreadable, n.Unreadable+"; the slot is kept until the agent repairs it"
+		f.awaitRepair(&t)
 	case n.busy(e.Seq):
 		t.Message = fmt.Sprintf("waits until grant %d of policy %s is over", n.Grant.Seq, n.Grant.Policy)
 	default:
@@ -115,7 +115,7 @@ func (f *fleet) awaitStart(t *Flight) {
 		return
 	}
 	t.Message = "granted; the agent has not begun yet"
-	t.Until = n.Grant.At.Add(startTimeout)
+	t.Until = f.published(t).Add(startTimeout)
 	if !f.Now.Before(t.Until) {
 		t.Action, t.Reason, t.Until = CancelGrant, v1alpha1.ReasonAgentSilent, time.Time{}
 		t.Message = fmt.Sprintf("the agent did not act on its grant within %s: is the agent's pod running on this node?", startTimeout)
@@ -135,6 +135,8 @@ func (f *fleet) withdrawal(n *Node, e v1alpha1.LedgerEntry) *Objection {
 		return objection(v1alpha1.ReasonPolicyConflict, "policies %s select the node with the same priority", list(g.Rivals))
 	case g.Policy != f.name:
 		return objection(v1alpha1.ReasonNoPolicy, "policy %s does not govern the node any more", f.name)
+	case n.shows(e.Seq) && n.Grant.At.Sub(f.Now) > clockAhead:
+		return objection(v1alpha1.ReasonRecordUnreadable, "the grant is of %s, more than an hour ahead", instant(n.Grant.At.Time))
 	case f.dryRun():
 		return objection(v1alpha1.ReasonDryRun, "policy %s only reports", f.name)
 	}
@@ -146,10 +148,19 @@ func (f *fleet) awaitDrain(t *Flight) {
 	spec := f.Policy.Spec.DrainOrDefault()
 	timeout, patience := spec.TimeoutOrDefault(), max(silence, spec.VolumeDetachTimeoutOrDefault()+silence/2)
 	t.Message = "draining"
-	began := t.began(startTimeout)
+	began := f.began(t, startTimeout)
 	t.overdue(f.Now, began.Add(timeout+patience), v1alpha1.ReasonDrainTimedOut, fmt.Sprintf(
 		"the drain began at %s and should have ended within %s; its slot is kept until the agent answers: look at the agent's pod on this node",
 		instant(began), timeout))
+}
+
+// awaitRepair: the agent may be anywhere, so its slot is kept as long as that of a reboot; then it is overdue as one.
+func (f *fleet) awaitRepair(t *Flight) {
+	t.Reason, t.Message = v1alpha1.ReasonRecordUnreadable, t.Node.Unreadable+"; the slot is kept until the agent repairs it"
+	granted := f.published(t)
+	t.overdue(f.Now, granted.Add(f.longestDrain()+f.Policy.Spec.RebootOrDefault().TimeoutOrDefault()), v1alpha1.ReasonRebootTimedOut, fmt.Sprintf(
+		"how far the reboot granted at %s is cannot be read, and nobody has repaired it in time: %s; its slot is kept: see to the machine and "+
+			"its agent; once it is proved off, deleting the Node frees the slot", instant(granted), t.Node.Unreadable))
 }
 
 // awaitBoot: past the point of no return. Only a new boot ID ends it: not readiness, and not an agent that starts. A grant
@@ -170,7 +181,7 @@ func (f *fleet) awaitBoot(t *Flight) {
 	if booted {
 		t.Message = "booted; waiting for the node to be Ready and for its agent"
 	}
-	sent := t.began(f.longestDrain())
+	sent := f.began(t, f.longestDrain())
 	t.overdue(f.Now, sent.Add(timeout), v1alpha1.ReasonRebootTimedOut, fmt.Sprintf(
 		"the node was sent to reboot at %s and was not back within %s; its slot is kept: see to the machine; once it is proved off, deleting the Node frees the slot",
 		instant(sent), timeout))
@@ -180,6 +191,10 @@ func (f *fleet) awaitBoot(t *Flight) {
 // counts beside Ready, because a quick reboot never shows as not Ready.
 func (f *fleet) settle(t *Flight) {
 	since := f.backSince(t)
+	if since.IsZero() {
+		t.Action, t.Stage, t.Message = BeginHooks, v1alpha1.HooksAfter, "back, with a clock that is off: settling begins"
+		return
+	}
 	t.Until = since.Add(f.Policy.Spec.SettleOrDefault())
 	t.Message = "back since " + instant(since) + ", settling until " + instant(t.Until)
 	if !f.Now.Before(t.Until) && f.runHooks(t, v1alpha1.HooksAfter) {
@@ -187,14 +202,11 @@ func (f *fleet) settle(t *Flight) {
 	}
 }
 
-// clockOff is how far a node's clock may be off the manager's: from more than that nothing follows.
-const clockOff = 5 * time.Minute
-
 // credibleFrom is the next instant at which one that the node's clock has said is not too far ahead any more; zero: none is.
 func (n *Node) credibleFrom(now time.Time) time.Time {
-	said := [...]time.Time{n.ReadySince, n.MaintenanceSince, {}}
+	said := [...]time.Time{n.ReadySince, n.MaintenanceSince, n.believedFrom.Add(clockOff), {}}
 	if n.Progress != nil {
-		said[2] = n.Progress.At.Time
+		said[3] = n.Progress.At.Time
 	}
 	var next time.Time
 	for _, at := range said {
@@ -205,30 +217,43 @@ func (n *Node) credibleFrom(now time.Time) time.Time {
 	return next
 }
 
-// began is when the node came into its phase: by its own clock, or where by that it was long before it had been told of the grant,
-// the latest that is usual after it. Else every drain would be overdue at once.
-func (t *Flight) began(latest time.Duration) time.Time {
-	at, told := t.Node.Progress.At.Time, t.Entry.At.Time
-	if t.Node.shows(t.Entry.Seq) {
-		told = t.Node.Grant.At.Time
+// published is when the agent was given its grant: the grant says so, and the ledger says by when it was due.
+func (f *fleet) published(t *Flight) time.Time {
+	granted, hooks := t.Entry.At.Time, f.Policy.Spec.HooksOrDefault()
+	if !t.Node.shows(t.Entry.Seq) {
+		return granted
 	}
-	if told.Sub(at) > clockOff {
-		return told.Add(latest)
+	latest := granted
+	if len(hooks.Of(v1alpha1.HooksBefore)) > 0 {
+		latest = granted.Add(hooks.TimeoutOrDefault())
 	}
-	return at
+	if at := t.Node.Grant.At.Time; at.Sub(latest) <= clockAhead {
+		return at
+	}
+	return latest
 }
 
-// backSince is when the node was back by its own clock, which may still be that of the hardware, hours ahead, until the host
-// has asked for the time. No slot is kept for so long: then settling counts from the grant, which the manager's clock has told.
+// began is when the node came into its phase, which is no longer than latest after it was given the grant.
+func (f *fleet) began(t *Flight, latest time.Duration) time.Time {
+	published := f.published(t)
+	return believed(t.Node.Progress.At.Time, published, published.Add(latest))
+}
+
+// backSince is when the node was back by its own clock. That may still be the clock of the hardware, hours off, until the host
+// has asked for the time; then it is when the manager saw it, which annotation hooks keeps. Zero: it has to be noted first.
 func (f *fleet) backSince(t *Flight) time.Time {
 	since := t.Node.ReadySince
 	if t.Node.MaintenanceSince.After(since) {
 		since = t.Node.MaintenanceSince
 	}
-	if since.Sub(f.Now) > clockOff {
-		return t.Entry.At.Time
+	reported := !t.Node.MaintenanceSince.IsZero() // a quick reboot never shows as not Ready, but its agent reports after it
+	if since.Sub(f.Now) <= clockOff && !(reported && f.published(t).Sub(since) > clockOff) {
+		return since
 	}
-	return since
+	if f.asked(t, v1alpha1.HooksAfter, nil) {
+		return t.Node.Hooks.At.Time
+	}
+	return time.Time{}
 }
 
 func (t *Flight) overdue(now, deadline time.Time, reason v1alpha1.Reason, message string) {

@@ -165,10 +165,23 @@ func TestReboots_FlightBeforeTheStart(t *testing.T) {
 			needs: true, node: []func(*host){grant(3, v1alpha1.GrantActive, givenBy("old")), progress(3, v1alpha1.PhaseRebooting)},
 			want: flightStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "waits until grant 3 of policy old is over"},
 		},
-		"the progress cannot be read: the agent may be anywhere": {
+		"the progress cannot be read, and nobody has repaired it in time": {
 			needs: true, node: []func(*host){active, annotated(v1alpha1.AnnotationProgress, "?")}, now: time.Hour,
 			want: flightStep{
-				Action: plan.Wait, Reason: v1alpha1.ReasonRecordUnreadable,
+				Action: plan.Wait, Reason: v1alpha1.ReasonRebootTimedOut, FailedAt: instantAfter(time.Hour),
+				Message: "how far the reboot granted at Mon 2026-06-01 22:00:00 UTC is cannot be read, and nobody has repaired it in time: annotation " +
+					"reboot-operator.io/progress: invalid character '?' looking for beginning of value; its slot is kept: see to the machine and its agent; " +
+					"once it is proved off, deleting the Node frees the slot",
+			},
+		},
+		"the agent is silent, whatever a grant of 2099 says": {
+			needs: true, node: []func(*host){grant(flightSeq, v1alpha1.GrantActive, grantedAt(73*365*24*time.Hour))},
+			want: takenBack(v1alpha1.ReasonRecordUnreadable, "the grant is of Thu 2099-05-14 22:00:00 UTC, more than an hour ahead"),
+		},
+		"the progress cannot be read: the agent may be anywhere": {
+			needs: true, node: []func(*host){active, annotated(v1alpha1.AnnotationProgress, "?")}, now: 59 * minute,
+			want: flightStep{
+				Action: plan.Wait, Reason: v1alpha1.ReasonRecordUnreadable, Until: instantAfter(time.Hour),
 				Message: "annotation reboot-operator.io/progress: invalid character '?' looking for beginning of value; the slot is kept until the agent repairs it",
 			},
 		},
@@ -195,6 +208,10 @@ func TestReboots_FlightUnderWay(t *testing.T) {
 		p.Spec.Drain = &v1alpha1.Drain{Timeout: &metav1.Duration{Duration: time.Hour}}
 		p.Spec.Reboot = &v1alpha1.Reboot{Timeout: &metav1.Duration{Duration: 2 * time.Hour}}
 		p.Spec.Settle = &metav1.Duration{}
+	}
+	const years = 73 * 365 * 24 * time.Hour
+	noted := flightStep{
+		Action: plan.BeginHooks, Reason: v1alpha1.ReasonGranted, Stage: v1alpha1.HooksAfter, Message: "back, with a clock that is off: settling begins",
 	}
 	notReported := nodeCondition(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, 0)
 	testFlights(t, map[string]flightCase{
@@ -270,13 +287,58 @@ func TestReboots_FlightUnderWay(t *testing.T) {
 			Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Until: instantAfter(13 * minute),
 			Message: "back since Mon 2026-06-01 22:12:00 UTC, settling until Mon 2026-06-01 22:13:00 UTC",
 		}},
-		"back, and its clock is an hour ahead: the slot is not kept for an hour": {
-			node: reboots(rebooted(70*minute, 69*minute)), now: 10 * minute,
-			want: flightStep{Action: plan.FinishGrant, Reason: v1alpha1.ReasonGranted, Message: "back in service"},
+		"back, and its clock is an hour ahead: the manager notes that it is back": {
+			node: reboots(rebooted(70*minute, 69*minute)), now: 10 * minute, want: noted,
 		},
 		"back, and its agent's clock is an hour ahead": {
-			node: reboots(rebooted(9*minute, 70*minute)), now: 10 * minute,
+			node: reboots(rebooted(9*minute, 70*minute)), now: 10 * minute, want: noted,
+		},
+		"back, and its clock is three hours behind": {
+			node: reboots(rebooted(-170*minute, -170*minute)), now: 10 * minute, want: noted,
+		},
+		"and settles from then on, not longer": {
+			node: reboots(rebooted(190*minute, 190*minute), phase(flightSeq, v1alpha1.HooksAfter, 9*minute)), now: 10 * minute,
 			want: flightStep{Action: plan.FinishGrant, Reason: v1alpha1.ReasonGranted, Message: "back in service"},
+		},
+		"and not shorter": {
+			node: reboots(rebooted(-170*minute, -170*minute), phase(flightSeq, v1alpha1.HooksAfter, 9*minute)), now: 10*minute - time.Second,
+			want: flightStep{
+				Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Until: instantAfter(10 * minute),
+				Message: "back since Mon 2026-06-01 22:09:00 UTC, settling until Mon 2026-06-01 22:10:00 UTC",
+			},
+		},
+		"draining, by a clock that is in 2099, and it is not overdue yet": {
+			node: []func(*host){active, progress(flightSeq, v1alpha1.PhaseDraining, phaseAt(years))}, now: 34 * minute,
+			want: flightStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "draining", Until: instantAfter(35 * minute)},
+		},
+		"draining, by a clock that is in 2099": {
+			node: []func(*host){active, progress(flightSeq, v1alpha1.PhaseDraining, phaseAt(years))}, now: 35 * minute,
+			want: flightStep{
+				Action: plan.Wait, Reason: v1alpha1.ReasonDrainTimedOut, FailedAt: instantAfter(35 * minute), Message: "the drain began at Mon 2026-06-01 22:05:00 UTC " +
+					"and should have ended within 20m0s; its slot is kept until the agent answers: look at the agent's pod on this node",
+			},
+		},
+		"draining, by a clock that was three hours ahead, which is now": {
+			node: []func(*host){active, progress(flightSeq, v1alpha1.PhaseDraining, phaseAt(180*minute))}, now: 181 * minute,
+			want: flightStep{
+				Action: plan.Wait, Reason: v1alpha1.ReasonDrainTimedOut, FailedAt: instantAfter(35 * minute), Message: "the drain began at Mon 2026-06-01 22:05:00 UTC " +
+					"and should have ended within 20m0s; its slot is kept until the agent answers: look at the agent's pod on this node",
+			},
+		},
+		"rebooting, by a clock that is in 2099": {
+			node: []func(*host){active, progress(flightSeq, v1alpha1.PhaseRebooting, phaseAt(years)), notReady}, now: time.Hour,
+			want: flightStep{
+				Action: plan.Wait, Reason: v1alpha1.ReasonRebootTimedOut, FailedAt: instantAfter(time.Hour), Message: "the node was sent to reboot at Mon 2026-06-01 22:30:00 UTC " +
+					"and was not back within 30m0s; its slot is kept: see to the machine; once it is proved off, deleting the Node frees the slot",
+			},
+		},
+		"rebooting, by a clock that is three hours behind, and it is not overdue yet": {
+			node: []func(*host){active, progress(flightSeq, v1alpha1.PhaseRebooting, phaseAt(-180*minute)), notReady}, now: 59 * minute,
+			want: flightStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "rebooting", Until: instantAfter(time.Hour)},
+		},
+		"draining late, after an outage of half an hour": {
+			node: []func(*host){active, progress(flightSeq, v1alpha1.PhaseDraining, phaseAt(30*minute))}, now: 40 * minute,
+			want: flightStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "draining", Until: instantAfter(time.Hour)},
 		},
 		"back and settled (behaviour 49)": {
 			node: reboots(rebooted(9*minute, 9*minute)), now: 10 * minute,

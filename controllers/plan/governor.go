@@ -15,6 +15,8 @@ type Governor struct {
 	rules []rule
 	// names are all policies, also those that govern nothing.
 	names map[string]bool
+	// given is the highest number in the ledger of any policy.
+	given int64
 	// Invalid says, by policy, what is wrong with a selector. Such a policy governs no node: what it says can cost no other
 	// policy a node. It reports itself as not accepted.
 	Invalid map[string]string
@@ -31,7 +33,7 @@ func NewGovernor(policies []v1alpha1.RebootPolicy) Governor {
 	g := Governor{names: map[string]bool{}, Invalid: map[string]string{}}
 	for i := range policies {
 		p := &policies[i]
-		g.names[p.Name] = true
+		g.names[p.Name], g.given = true, max(g.given, p.Status.Seq)
 		if p.DeletionTimestamp != nil {
 			continue
 		}

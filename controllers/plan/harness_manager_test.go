@@ -225,7 +225,7 @@ func (c *cluster) putStatus(name string, p plan.Plan) {
 	before := c.policies[name]
 	after := before.DeepCopy()
 	s := &after.Status
-	s.Limit, s.Seq, s.Grants, s.History, s.Gates = p.Limit, p.Seq, p.Ledger(), p.History(s.History), p.Gates
+	s.Limit, s.Seq, s.Grants, s.History, s.Gates = p.Limit, p.Seq, p.Ledger(), p.History(s.History, c.now), p.Gates
 	for _, t := range p.Released() {
 		if t.Node != nil && t.Node.Grant != nil && t.Node.Grant.State == v1alpha1.GrantFinished && t.Node.Grant.Seq == t.Entry.Seq {
 			s.LastRebootAt = &t.Node.Grant.At

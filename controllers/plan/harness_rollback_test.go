@@ -1,8 +1,11 @@
 package plan_test
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/reboot"
@@ -22,7 +25,7 @@ func asksFor(name, version string) func(*cluster) {
 // rebootedInVain is a host whose second reboot for a version is over, by number 1.
 func rebootedInVain(version string) func(*host) {
 	return annotated(v1alpha1.AnnotationProgress, v1alpha1.Progress{
-		Seq: 1, Phase: v1alpha1.PhaseRebooting, BootID: "the boot before",
+		Seq: 1, Phase: v1alpha1.PhaseRebooting, BootID: "the boot before", At: metav1.NewTime(evening.Add(-24 * time.Hour)),
 		Update: &v1alpha1.Update{Version: version, Running: "1.0", VainReboots: 1},
 	}.String())
 }

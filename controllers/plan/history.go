@@ -14,10 +14,10 @@ import (
 const maxHistoryBytes, pastBytes = 8 << 10, 320
 
 // History is the policy's history after the plan: what was is followed by what ends with it, and the oldest goes first.
-func (p *Plan) History(before []v1alpha1.PastReboot) []v1alpha1.PastReboot {
+func (p *Plan) History(before []v1alpha1.PastReboot, now time.Time) []v1alpha1.PastReboot {
 	history := slices.Clone(before)
 	for _, t := range p.Released() {
-		if past := t.past(); past != nil {
+		if past := t.past(now); past != nil {
 			history = append(history, *past)
 		}
 	}
@@ -35,8 +35,9 @@ func size(history []v1alpha1.PastReboot) int {
 	return bytes
 }
 
-// past is what is remembered of a flight that is over. Nil: the node was not disturbed.
-func (t Flight) past() *v1alpha1.PastReboot {
+// past is what is remembered of a flight that is over. Nil: the node was not disturbed. It ended after its grant and not after
+// now, whatever the node's clock says.
+func (t Flight) past(now time.Time) *v1alpha1.PastReboot {
 	n, seq := t.Node, t.Entry.Seq
 	past := &v1alpha1.PastReboot{Node: t.Entry.Node, Seq: seq, GrantedAt: t.Entry.At, FromVersion: t.Entry.OSVersion}
 	switch {
@@ -46,28 +47,41 @@ func (t Flight) past() *v1alpha1.PastReboot {
 	case n.Progress == nil || n.Progress.Seq != seq:
 		return nil
 	}
-	p := n.Progress
+	p, most := n.Progress, now.Sub(t.Entry.At.Time)
 	past.PodsForced = p.PodsForced
 	if p.DrainStartedAt != nil {
-		past.Drain = lasted(p.DrainStartedAt.Time, p.At.Time)
+		past.Drain = lasted(p.DrainStartedAt.Time, p.At.Time, most)
 	}
+	ends := func(at metav1.Time) metav1.Time { return metav1.NewTime(within(at.Time, t.Entry.At.Time, now)) }
 	switch {
 	case p.Phase == v1alpha1.PhaseAborted:
-		past.Result, past.Reason, past.Message, past.EndedAt = v1alpha1.RebootAborted, p.Reason, shorten(p.Message, maxMessage), p.At
+		past.Result, past.Reason, past.Message, past.EndedAt = v1alpha1.RebootAborted, p.Reason, shorten(p.Message, maxMessage), ends(p.At)
 		return past
 	case !n.shows(seq) || n.Grant.State != v1alpha1.GrantFinished:
 		return nil
 	}
-	past.Result, past.Reason, past.EndedAt = v1alpha1.RebootSucceeded, n.Grant.Need, n.Grant.At
+	past.Result, past.Reason, past.EndedAt = v1alpha1.RebootSucceeded, n.Grant.Need, ends(n.Grant.At)
 	past.ToVersion = n.Labels[v1alpha1.LabelOSVersion]
-	past.Reboot = lasted(p.At.Time, n.MaintenanceSince)
-	past.Settle = lasted(n.MaintenanceSince, n.Grant.At.Time)
+	past.Reboot = lasted(p.At.Time, n.MaintenanceSince, most)
+	past.Settle = lasted(n.MaintenanceSince, n.Grant.At.Time, most)
 	return past
 }
 
-// lasted is nil where the clocks of node and manager disagree by more than the phase lasted.
-func lasted(from, to time.Time) *metav1.Duration {
-	if from.IsZero() || to.Before(from) {
+// within is the instant, or the nearer of two that are known.
+func within(at, earliest, latest time.Time) time.Time {
+	switch {
+	case at.After(latest):
+		return latest
+	case at.Before(earliest):
+		return earliest
+	}
+	return at
+}
+
+// lasted is nil where the clocks of node and manager disagree by more than the phase lasted, and where it is longer than all
+// that passed since the grant.
+func lasted(from, to time.Time, most time.Duration) *metav1.Duration {
+	if from.IsZero() || to.Before(from) || to.Sub(from) > most+clockOff {
 		return nil
 	}
 	return &metav1.Duration{Duration: to.Sub(from).Round(time.Second)}

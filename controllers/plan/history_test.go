@@ -76,6 +76,23 @@ func TestPlan_History(t *testing.T) {
 				p.Result, p.EndedAt, p.Settle = v1alpha1.RebootSucceeded, at(0), lasts(2*minute)
 			}),
 		},
+		"clocks that are years ahead measure nothing, and end nothing in the future": {
+			one(held, newHost("a", rebooted(-3*minute, 20*365*24*time.Hour), grant(7, v1alpha1.GrantFinished, grantedAt(time.Hour)),
+				progress(7, v1alpha1.PhaseRebooting, phaseAt(-6*minute), drainedFrom(-9*minute)))),
+			with(func(p *v1alpha1.PastReboot) {
+				p.Result, p.EndedAt, p.Drain = v1alpha1.RebootSucceeded, at(0), lasts(3*minute)
+			}),
+		},
+		"a drain that was given up by a clock that is years behind": {
+			one(held, needy("a", grant(7, v1alpha1.GrantActive), progress(7, v1alpha1.PhaseAborted, phaseAt(-20*365*24*time.Hour), drainedFrom(-20*365*24*time.Hour-8*minute)))),
+			with(func(p *v1alpha1.PastReboot) {
+				p.Result, p.EndedAt, p.Drain = v1alpha1.RebootAborted, at(-10*minute), lasts(8*minute)
+			}),
+		},
+		"a boot whose clock was hours ahead until it asked for the time": {
+			one(held, newHost("a", rebooted(-3*minute, 3*time.Hour), grant(7, v1alpha1.GrantFinished, finished), progress(7, v1alpha1.PhaseRebooting, phaseAt(-6*minute)))),
+			with(func(p *v1alpha1.PastReboot) { p.Result, p.EndedAt = v1alpha1.RebootSucceeded, at(0) }),
+		},
 		"a reboot that goes on is no history": {
 			one(held, newHost("a", grant(7, v1alpha1.GrantActive), progress(7, v1alpha1.PhaseRebooting))), nil,
 		},
@@ -83,7 +100,7 @@ func TestPlan_History(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			p := tc.situation.plan()
-			if diff := cmp.Diff(tc.want, p.History(nil)); diff != "" {
+			if diff := cmp.Diff(tc.want, p.History(nil, evening)); diff != "" {
 				t.Errorf("history (-want +got):\n%s", diff)
 			}
 		})
@@ -101,16 +118,16 @@ func TestPlan_HistoryIsBounded(t *testing.T) {
 	}
 	gone := one(policy("workers", holding(99, entry("new", 99)))).plan()
 	before := remembered(20, "")
-	after := gone.History(before)
+	after := gone.History(before, evening)
 	if len(after) != 20 || after[0].Node != "1" || after[19].Node != "new" || before[0].Node != "0" || len(before) != 20 {
 		t.Errorf("of 20 and one more are left %d, from %s to %s", len(after), after[0].Node, after[len(after)-1].Node)
 	}
-	long := gone.History(remembered(20, strings.Repeat("x", 1024)))
+	long := gone.History(remembered(20, strings.Repeat("x", 1024)), evening)
 	text, err := json.Marshal(long)
 	if err != nil || len(text) > 8<<10 || long[len(long)-1].Node != "new" || len(long) < 5 {
 		t.Errorf("%d long ones are left, %d bytes, %v", len(long), len(text), err)
 	}
-	if kept := (&plan.Plan{}).History(before); len(kept) != 20 {
+	if kept := (&plan.Plan{}).History(before, evening); len(kept) != 20 {
 		t.Errorf("%d of 20 are kept where nothing ends", len(kept))
 	}
 }

@@ -31,7 +31,8 @@ func (f *fleet) runHooks(t *Flight, stage v1alpha1.HookStage) (passed bool) {
 	if len(waiting)+len(refused) == 0 {
 		return true
 	}
-	f.awaitHooks(t, waiting, refused, phase.At.Add(hooks.TimeoutOrDefault()))
+	began := believed(phase.At.Time, t.Entry.At.Time, f.Now)
+	f.awaitHooks(t, waiting, refused, began.Add(hooks.TimeoutOrDefault()))
 	return false
 }
 
@@ -44,10 +45,10 @@ func (t Flight) Begin(policy *v1alpha1.RebootPolicy, now time.Time) v1alpha1.Hoo
 }
 
 // asked tells whether the node is in this very phase, in which every hook has lost its stale answer. A phase that says less
-// than what it is for is an older version's: it may be anybody's.
+// than what it is for is an older version's: it may be anybody's. One of the future would never time out.
 func (f *fleet) asked(t *Flight, stage v1alpha1.HookStage, keys []v1alpha1.AnnotationKey) bool {
 	h := t.Node.Hooks
-	return h != nil && h.Policy == f.name && h.Seq == t.Entry.Seq && h.BootID == t.Node.BootID && h.Stage == stage &&
+	return h != nil && h.At.Sub(f.Now) <= clockAhead && h.Policy == f.name && h.Seq == t.Entry.Seq && h.BootID == t.Node.BootID && h.Stage == stage &&
 		!slices.ContainsFunc(keys, func(key v1alpha1.AnnotationKey) bool { return !slices.Contains(h.Hooks, key) })
 }
 

@@ -90,15 +90,23 @@ func (n *Node) readConditions(conditions []corev1.NodeCondition) {
 		c := &conditions[i]
 		switch c.Type {
 		case corev1.NodeReady:
-			n.Ready, n.ReadySince = c.Status == corev1.ConditionTrue, c.LastTransitionTime.Time
+			n.Ready, n.ReadySince = c.Status == corev1.ConditionTrue, transition(c)
 		case v1alpha1.NodeRebootRequired:
-			n.Required, n.RequiredReason, n.RequiredSince = c.Status, word(c.Reason), c.LastTransitionTime.Time
+			n.Required, n.RequiredReason, n.RequiredSince = c.Status, word(c.Reason), transition(c)
 		case v1alpha1.NodeRebootPermitted:
 			n.Permitted = c
 		case corev1.NodeMaintenanceInProgress:
-			n.Maintenance, n.MaintenanceSince = c.Status == corev1.ConditionTrue, c.LastTransitionTime.Time
+			n.Maintenance, n.MaintenanceSince = c.Status == corev1.ConditionTrue, transition(c)
 		}
 	}
+}
+
+// transition is zero where the time is beyond what RFC 3339 can write: one of the year 10000 could be shown to nobody.
+func transition(c *corev1.NodeCondition) time.Time {
+	if t := c.LastTransitionTime.Time; t.UTC().Year() <= 9999 {
+		return t
+	}
+	return time.Time{}
 }
 
 // word is none where it could not be told on: a grant that names such a need could be read by nobody, and would be given
@@ -152,18 +160,12 @@ func bootID(reported string) string {
 	return reported
 }
 
-// mostNumbers is more than any policy ever counts to. A new number is above all that a node shows, so a node that shows one
-// far above the ledger's would take the whole policy with it, to where there are no numbers left.
-const mostNumbers = 1 << 32
-
-func (n *Node) farAhead(ledger int64) bool { return n.Seen()-mostNumbers > ledger }
-
 // disbelieved is the node with a record that says nothing but that it cannot be read.
-func (n *Node) disbelieved() *Node {
+func (n *Node) disbelieved(why string, until time.Time) *Node {
 	other := *n
-	other.Unreadable = fmt.Sprintf("the record has number %d, which no policy has given; kubectl annotate node %s %s- %s- %s- removes it",
-		n.Seen(), n.Name, v1alpha1.AnnotationGrant, v1alpha1.AnnotationProgress, v1alpha1.AnnotationHooks)
-	other.Record, other.Hooks = Record{progressLost: true, incredible: true}, nil
+	other.Unreadable = fmt.Sprintf("%s; kubectl annotate node %s %s- %s- %s- removes it",
+		why, n.Name, v1alpha1.AnnotationGrant, v1alpha1.AnnotationProgress, v1alpha1.AnnotationHooks)
+	other.Record, other.Hooks = Record{progressLost: true, incredible: true, believedFrom: until}, nil
 	return &other
 }
 

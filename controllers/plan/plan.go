@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +18,9 @@ type Plan struct {
 	Seq int64
 	// Flights are the granted reboots and what is to be done about each, in the order of the ledger.
 	Flights []Flight
+	// Strays are reboots under a grant that names this policy, on nodes that neither its ledger holds nor its selector: they are
+	// cancelled or finished like Flights, but take no slot and count as no failure. By node name.
+	Strays []Flight
 	// Granted and Adopted are new entries for the ledger; Adopted ones stand on Nodes already.
 	Granted, Adopted []v1alpha1.LedgerEntry
 	// Decisions say, for each node this policy answers for, what its condition RebootPermitted should be; by node name.
@@ -88,6 +92,9 @@ func (f *fleet) begin() Plan {
 	for _, e := range f.entries {
 		p.Flights = append(p.Flights, f.flight(e))
 	}
+	for _, n := range f.strays {
+		p.Strays = append(p.Strays, f.flight(f.entry(n)))
+	}
 	return p
 }
 
@@ -107,6 +114,9 @@ func (f *fleet) complete(p Plan) (Plan, map[string]*Objection) {
 	p.Next = f.next(&p, objections)
 	return p, objections
 }
+
+// UnderWay are the Flights and the Strays.
+func (p *Plan) UnderWay() []Flight { return slices.Concat(p.Flights, p.Strays) }
 
 // Ledger is the list of entries after the plan.
 func (p *Plan) Ledger() []v1alpha1.LedgerEntry {
@@ -142,10 +152,10 @@ func (p *Plan) Released() []Flight {
 func (f *fleet) adopt(p *Plan) {
 	before, entries := p.Seq, len(f.entries)-len(p.Released())
 	for _, n := range f.orphans {
-		e := n.entry()
+		e := f.entry(n)
 		p.Seq = max(p.Seq, e.Seq)
-		if e.Seq > before && entries >= int(p.Limit) {
-			p.learned = true
+		if e.Seq > before && entries >= int(p.Limit) || entries >= v1alpha1.MaxGrants {
+			p.learned = p.learned || e.Seq > before
 			continue
 		}
 		entries++
@@ -154,7 +164,16 @@ func (f *fleet) adopt(p *Plan) {
 	}
 }
 
-// entry is the ledger entry that an outstanding record should have.
+// entry is the ledger entry that an outstanding record should have. A time that is further ahead than any clock may be is now:
+// no deadline could count from it.
+func (f *fleet) entry(n *Node) v1alpha1.LedgerEntry {
+	e := n.entry()
+	if e.At.Sub(f.Now) > clockAhead {
+		e.At = metav1.NewTime(f.Now)
+	}
+	return e
+}
+
 func (n *Node) entry() v1alpha1.LedgerEntry {
 	if g := n.Grant; g != nil {
 		return v1alpha1.LedgerEntry{Node: n.Name, NodeUID: n.UID, Seq: g.Seq, BootID: g.BootID, At: g.At}
@@ -212,6 +231,11 @@ func (p *Plan) Again(s Snapshot, n *Node, e v1alpha1.LedgerEntry) Flight {
 	for _, held := range f.entries {
 		if held.Node == e.Node && held.Seq == e.Seq {
 			return f.flight(held)
+		}
+	}
+	for _, stray := range f.strays {
+		if own := f.entry(stray); own.Seq == e.Seq {
+			return f.flight(own)
 		}
 	}
 	return Flight{}

@@ -24,8 +24,9 @@ type Record struct {
 	asked int64
 	// progressLost: there is a progress that cannot be read, so the agent may be anywhere.
 	progressLost bool
-	// incredible: the record has a number that no policy has given.
-	incredible bool
+	// incredible: the record has a number that no policy has given, or a time of the future, which is believed from an instant on.
+	incredible   bool
+	believedFrom time.Time
 }
 
 // Seen is the highest sequence number the record shows; a new grant must be above it.

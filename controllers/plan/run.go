@@ -21,7 +21,7 @@ func (p *Plan) Run(before v1alpha1.RebootPolicyStatus, now time.Time) (run *v1al
 		run = &v1alpha1.RunStatus{StartedAt: metav1.NewTime(now), Seq: before.Seq}
 	}
 	for _, t := range p.Released() {
-		switch past := t.past(); {
+		switch past := t.past(now); {
 		case past == nil:
 		case past.Result == v1alpha1.RebootSucceeded:
 			run.Rebooted++

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/labels"
+
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
@@ -55,6 +57,11 @@ type fleet struct {
 	entries []v1alpha1.LedgerEntry
 	inEntry map[string]bool
 	orphans []*Node
+	// strays are nodes with an outstanding grant that names this policy, in no ledger of its own, which it does not select. It
+	// sees each to its end, and none of them costs it a slot.
+	strays []*Node
+	// numbers are those that records may have.
+	numbers numbers
 	// limit, wrong and stands are facts about the whole policy that every check may ask for.
 	limit  int32
 	wrong  string
@@ -76,7 +83,7 @@ func newFleet(s Snapshot) *fleet {
 		aboutPods: preflight(s.Policy),
 		byName:    map[string]*Node{}, conflicts: map[string][]string{}, inEntry: map[string]bool{},
 	}
-	f.question = f.aboutPods.String()
+	f.question, f.numbers = f.aboutPods.String(), numbersOf(s)
 	for _, e := range f.entries {
 		f.inEntry[e.Node] = true
 	}
@@ -84,7 +91,8 @@ func newFleet(s Snapshot) *fleet {
 		f.add(n)
 	}
 	slices.SortFunc(f.controlPlane, byName)
-	slices.SortFunc(f.orphans, func(a, b *Node) int { return cmp.Or(cmp.Compare(a.entry().Seq, b.entry().Seq), byName(a, b)) })
+	slices.SortFunc(f.orphans, func(a, b *Node) int { return cmp.Or(cmp.Compare(f.entry(a).Seq, f.entry(b).Seq), byName(a, b)) })
+	slices.SortFunc(f.strays, byName)
 	f.limit, f.wrong = f.scale()
 	f.stands, f.spare = f.halt(), f.reserve()
 	return f
@@ -123,8 +131,8 @@ func (f *fleet) windowState() v1alpha1.WindowState {
 func (f *fleet) dryRun() bool { return f.Policy.Spec.ModeOrDefault() == v1alpha1.ModeDryRun }
 
 func (f *fleet) add(n *Node) {
-	if n.farAhead(f.Policy.Status.Seq) && !f.inEntry[n.Name] {
-		n = n.disbelieved()
+	if why, until := f.incredible(n); why != "" && !f.inEntry[n.Name] {
+		n = n.disbelieved(why, until)
 	}
 	held := f.held(n)
 	if held {
@@ -140,8 +148,13 @@ func (f *fleet) add(n *Node) {
 	if n.ControlPlane {
 		f.controlPlane = append(f.controlPlane, n)
 	}
-	if n.Outstanding() && !f.inEntry[n.Name] && f.answersFor(n, g) {
+	if !n.Outstanding() || f.inEntry[n.Name] || !f.answersFor(n, g) {
+		return
+	}
+	if g.Policy == f.name || f.selects(n) {
 		f.orphans = append(f.orphans, n)
+	} else {
+		f.strays = append(f.strays, n)
 	}
 }
 
@@ -171,6 +184,13 @@ func (f *fleet) answersFor(n *Node, g Governance) bool {
 		return n.Grant.Policy == f.name
 	}
 	return g.Policy == f.name
+}
+
+// selects reports whether this policy selects the node, whichever policy governs it. A policy that is being deleted, which
+// governs nothing, selects its nodes until it is gone.
+func (f *fleet) selects(n *Node) bool {
+	selector, err := f.Policy.Spec.NodeSelector.Selector()
+	return err == nil && selector.Matches(labels.Set(n.Labels))
 }
 
 // held tells whether the node is in the middle of a reboot, under this policy or another.

@@ -42,7 +42,8 @@ func TestChanges(t *testing.T) {
 			"Mon 21:48:00  policy w: 0 of 2 up to date, 1 in flight, 1 waiting (1 BudgetExhausted), 0 failed; open until Tue 2026-11-24 03:00 UTC; done 22:00 UTC, in 12m",
 		}},
 		{"the drain", at(night, held, granted(draining), n2), []string{"Mon 21:48:00  n1: Granted → Draining"}},
-		{"midnight changes nothing", at(night+3*time.Hour-time.Second, held, granted(Progressed(7, v1alpha1.PhaseDraining, -night-3*time.Hour)), n2), nil},
+		{"midnight changes nothing", at(night+3*time.Hour-time.Second, Policy("w", Weeknights, Holds("n1", 7, -night-3*time.Hour)),
+			Node("n1", "w", Needs(time.Hour), Granted("w", 7, -night-3*time.Hour), Progressed(7, v1alpha1.PhaseDraining, -night-3*time.Hour)), n2), nil},
 		{"the point of no return", at(night, held, granted(rebooting), n2), []string{
 			"Mon 21:48:00  n1: Draining → Rebooting",
 		}},

@@ -25,10 +25,7 @@ func windowOf(policy *v1alpha1.RebootPolicy, state v1alpha1.WindowState, w windo
 	case v1alpha1.WindowHalted:
 		return Window{State: state}
 	case v1alpha1.WindowPaused:
-		s = Window{State: state}
-		if until := policy.Spec.Pause.Until; until != nil {
-			s.Until = until.Time
-		}
+		s = Window{State: state, Until: policy.Spec.Pause.End()}
 	case v1alpha1.WindowClosed:
 		s.Until = w.OpensAt
 	case v1alpha1.WindowOpen, v1alpha1.WindowAlways:

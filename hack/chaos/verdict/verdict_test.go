@@ -62,12 +62,12 @@ func (s *story) grant(node string, seq int64) *story {
 }
 
 func (s *story) record(node string, seq int64, state v1alpha1.GrantState) {
-	s.nodes[node].Annotations[v1alpha1.AnnotationGrant] = (&v1alpha1.Grant{Policy: "p", Seq: seq, BootID: "b" + node, State: state}).String()
+	s.nodes[node].Annotations[v1alpha1.AnnotationGrant] = (&v1alpha1.Grant{Policy: "p", Seq: seq, BootID: "b" + node, State: state, At: metav1.NewTime(s.at)}).String()
 }
 
 // progress is the agent's; it cordons the node, or uncordons it with the end.
 func (s *story) progress(node string, seq int64, phase v1alpha1.Phase) *story {
-	s.nodes[node].Annotations[v1alpha1.AnnotationProgress] = (&v1alpha1.Progress{Seq: seq, Phase: phase, BootID: "b" + node, Cordoned: true}).String()
+	s.nodes[node].Annotations[v1alpha1.AnnotationProgress] = (&v1alpha1.Progress{Seq: seq, Phase: phase, BootID: "b" + node, Cordoned: true, At: metav1.NewTime(s.at)}).String()
 	s.nodes[node].Spec.Unschedulable = phase != v1alpha1.PhaseAborted
 	return s.write(node)
 }

@@ -39,13 +39,13 @@ func set(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason, m
 
 func grant(state v1alpha1.GrantState) change {
 	return func(n *corev1.Node) {
-		n.Annotations[v1alpha1.AnnotationGrant] = v1alpha1.Grant{Policy: "p", Seq: 7, BootID: "boot-one", State: state}.String()
+		n.Annotations[v1alpha1.AnnotationGrant] = v1alpha1.Grant{Policy: "p", Seq: 7, BootID: "boot-one", State: state, At: metav1.Now()}.String()
 	}
 }
 
 func progress(phase v1alpha1.Phase) change {
 	return func(n *corev1.Node) {
-		p := v1alpha1.Progress{Seq: 7, Phase: phase, BootID: "boot-one", Reason: v1alpha1.ReasonDrainTimedOut}
+		p := v1alpha1.Progress{Seq: 7, Phase: phase, BootID: "boot-one", Reason: v1alpha1.ReasonDrainTimedOut, At: metav1.Now()}
 		n.Annotations[v1alpha1.AnnotationProgress] = p.String()
 	}
 }

@@ -80,7 +80,7 @@ func grant(name string, seq int64) func(*story) {
 			p.Status.Grants = append(p.Status.Grants, v1alpha1.LedgerEntry{Node: name, Seq: seq})
 		})
 		s.node(name, manager, func(n *corev1.Node) {
-			g := v1alpha1.Grant{Policy: "p", Seq: seq, BootID: "1", State: v1alpha1.GrantActive}
+			g := v1alpha1.Grant{Policy: "p", Seq: seq, BootID: "1", State: v1alpha1.GrantActive, At: metav1.NewTime(s.now)}
 			metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationGrant, g.String())
 		})
 	}
@@ -89,7 +89,7 @@ func grant(name string, seq int64) func(*story) {
 func drains(name string, seq int64) func(*story) {
 	return func(s *story) {
 		s.node(name, agent, func(n *corev1.Node) {
-			p := v1alpha1.Progress{Seq: seq, Phase: v1alpha1.PhaseDraining, BootID: "1", Cordoned: true}
+			p := v1alpha1.Progress{Seq: seq, Phase: v1alpha1.PhaseDraining, BootID: "1", Cordoned: true, At: metav1.NewTime(s.now)}
 			metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationProgress, p.String())
 			n.Spec.Unschedulable = true
 		})
@@ -99,9 +99,9 @@ func drains(name string, seq int64) func(*story) {
 func finishes(name string, seq int64) func(*story) {
 	return func(s *story) {
 		s.node(name, manager, func(n *corev1.Node) {
-			g := v1alpha1.Grant{Policy: "p", Seq: seq, BootID: "1", State: v1alpha1.GrantFinished}
+			g := v1alpha1.Grant{Policy: "p", Seq: seq, BootID: "1", State: v1alpha1.GrantFinished, At: metav1.NewTime(s.now)}
 			metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationGrant, g.String())
-			p := v1alpha1.Progress{Seq: seq, Phase: v1alpha1.PhaseRebooting, BootID: "1", Cordoned: true}
+			p := v1alpha1.Progress{Seq: seq, Phase: v1alpha1.PhaseRebooting, BootID: "1", Cordoned: true, At: metav1.NewTime(s.now)}
 			metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationProgress, p.String())
 			n.Spec.Unschedulable = false
 		})
@@ -150,7 +150,7 @@ func policyDeleting(s *story) {
 func commits(name string, seq int64) func(*story) {
 	return func(s *story) {
 		s.node(name, agent, func(n *corev1.Node) {
-			p := v1alpha1.Progress{Seq: seq, Phase: v1alpha1.PhaseRebooting, BootID: "1", Cordoned: true}
+			p := v1alpha1.Progress{Seq: seq, Phase: v1alpha1.PhaseRebooting, BootID: "1", Cordoned: true, At: metav1.NewTime(s.now)}
 			metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationProgress, p.String())
 		})
 	}
@@ -169,7 +169,7 @@ func ledger(name string, seq int64, boot string) func(*story) {
 func carries(name string, seq int64) func(*story) {
 	return func(s *story) {
 		s.node(name, manager, func(n *corev1.Node) {
-			g := v1alpha1.Grant{Policy: "p", Seq: seq, BootID: "1", State: v1alpha1.GrantActive}
+			g := v1alpha1.Grant{Policy: "p", Seq: seq, BootID: "1", State: v1alpha1.GrantActive, At: metav1.NewTime(s.now)}
 			metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationGrant, g.String())
 		})
 	}

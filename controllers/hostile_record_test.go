@@ -1,0 +1,76 @@
+package controllers_test
+
+import (
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// What one node's record says costs that node its turn, and the policy neither its status nor a slot.
+var _ = Describe("A record that says what cannot be", func() {
+	forged := func(policy, node string, seq int64, at string) string {
+		return fmt.Sprintf(`{"policy":%q,"seq":%d,"bootID":%q,"state":"Active"%s}`, policy, seq, bootID(node, 1), at)
+	}
+
+	It("keeps no other node of the policy from its reboot: grants and progress without a time", func() {
+		f := makeFleet(3)
+		f.annotate(f.nodes[0], v1alpha1.AnnotationGrant, forged(f.pool+"-workers", f.nodes[0], 1, ""))
+		f.annotate(f.nodes[1], v1alpha1.AnnotationProgress, fmt.Sprintf(`{"seq":1,"phase":"Rebooting","bootID":%q}`, bootID(f.nodes[1], 1)))
+		p := f.policy("workers")
+		f.need(f.nodes[1:]...)
+		Eventually(f.reason).WithArguments(f.nodes[2]).Should(Equal("True Granted"))
+		Eventually(f.reason).WithArguments(f.nodes[1]).Should(Equal("False RecordUnreadable"))
+		f.reboot(f.nodes[2])
+		Eventually(func() int { return len(policyStatus(p).History) }).Should(Equal(1))
+	})
+
+	It("ends nothing in 2099, and gives its slot to the next", func() {
+		f := makeFleet(2)
+		p := f.policy("workers")
+		f.need(f.nodes...)
+		Eventually(f.granted).Should(HaveLen(1))
+		ahead := f.granted()[0]
+		f.start(ahead)
+		value := f.progress(ahead, v1alpha1.PhaseAborted, func(p *v1alpha1.Progress) {
+			p.Failures, p.Reason, p.At = 1, v1alpha1.ReasonDrainTimedOut, metav1.NewTime(time.Date(2099, 1, 1, 0, 0, 0, 0, time.UTC))
+		})
+		f.patch(ahead, map[string]any{
+			"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationProgress: value}}, "spec": map[string]any{"unschedulable": nil},
+		})
+		Eventually(f.granted).Should(ContainElement(Not(Equal(ahead))))
+		Eventually(func() []v1alpha1.PastReboot { return policyStatus(p).History }).Should(HaveLen(1))
+		Expect(policyStatus(p).History[0].EndedAt.Time).To(BeTemporally("~", time.Now(), time.Minute))
+	})
+
+	It("takes no slot of a policy that does not select the node, and is taken back", func() {
+		other, f := makeFleet(1), makeFleet(1)
+		p := f.policy("workers")
+		at := fmt.Sprintf(`,"at":%q`, metav1.Now().UTC().Format(time.RFC3339))
+		other.annotate(other.nodes[0], v1alpha1.AnnotationGrant, forged(p.Name, other.nodes[0], 7, at))
+		Eventually(func() v1alpha1.GrantState { return other.grant(other.nodes[0]).State }).Should(Equal(v1alpha1.GrantCancelled))
+		Expect(policyStatus(p).Seq).To(BeZero(), "the ledger has learned nothing of it")
+		f.need(f.nodes...)
+		Eventually(f.granted).Should(Equal(f.nodes))
+	})
+
+	It("does not keep a policy that is applied again from the nodes it left behind", func() {
+		const far = 1 << 40
+		f := makeFleet(3)
+		at := fmt.Sprintf(`,"at":%q`, metav1.Now().UTC().Format(time.RFC3339))
+		for i, name := range f.nodes[:2] {
+			g := v1alpha1.Grant{Policy: f.pool + "-workers", Seq: far + int64(i), BootID: "before", State: v1alpha1.GrantFinished, At: metav1.Now()}
+			f.annotate(name, v1alpha1.AnnotationGrant, g.String())
+		}
+		f.annotate(f.nodes[2], v1alpha1.AnnotationGrant, forged(f.pool+"-workers", f.nodes[2], 1<<60, at))
+		f.policy("workers", limit(3))
+		f.need(f.nodes...)
+		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("True Granted"))
+		Eventually(f.reason).WithArguments(f.nodes[1]).Should(Equal("True Granted"))
+		Eventually(f.reason).WithArguments(f.nodes[2]).Should(Equal("False RecordUnreadable"))
+	})
+})

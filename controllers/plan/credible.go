@@ -1,0 +1,86 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// What a Node shows is believed as far as it is possible by what no node can write: the ledgers, and the manager's own clock.
+
+const (
+	// clockOff is how far a node's clock may be off the manager's: from more than that nothing follows.
+	clockOff = 5 * time.Minute
+	// clockAhead is how far ahead a time may be. It is longer than clockOff, because a phase may begin late without anybody's
+	// clock being wrong: after an outage of the API server, for example.
+	clockAhead = time.Hour
+)
+
+// believed is an instant that a Node shows, where it is possible: it is neither before earliest nor after latest, which the
+// manager knows by itself. Otherwise it is latest: no deadline is passed at once, and none is put off.
+func believed(at, earliest, latest time.Time) time.Time {
+	if earliest.Sub(at) > clockOff || at.Sub(latest) > clockAhead {
+		return latest
+	}
+	return at
+}
+
+// incredible says why the record of a node that the ledger does not hold is not believed, and until when; empty: it is believed.
+// An outstanding grant of the future is: its agent acts on it, so it has to stand in a ledger, which gives it a time.
+func (f *fleet) incredible(n *Node) (why string, until time.Time) {
+	latest := f.Now.Add(clockAhead)
+	switch g, p := n.Grant, n.Progress; {
+	case !f.numbers.credible(n.Seen()):
+		return fmt.Sprintf("the record has number %d, which no policy has given", n.Seen()), time.Time{}
+	case g != nil && g.At.After(latest) && !n.Outstanding():
+		return fmt.Sprintf("the grant is of %s, more than an hour ahead", instant(g.At.Time)), g.At.Add(-clockAhead)
+	case p != nil && p.At.After(latest) && n.grantSeq() < p.Seq: // else the grant's own time bounds it
+		return fmt.Sprintf("the progress is of %s, more than an hour ahead", instant(p.At.Time)), p.At.Add(-clockAhead)
+	}
+	return "", time.Time{}
+}
+
+const (
+	// mostNumbers is more than any policy ever counts to. A new number is above all that a node shows, so a node that shows one
+	// far above the ledgers' would take the whole policy with it.
+	mostNumbers = 1 << 32
+	// lastNumber leaves room above it: where it is reached, no node takes the policy any further.
+	lastNumber = 1 << 62
+)
+
+// numbers are those that records may have.
+type numbers struct {
+	// given is the highest of all ledgers.
+	given int64
+	// far are those that nodes show far above it, in order: a policy that is deleted and applied again begins at 0.
+	far []int64
+}
+
+func numbersOf(s Snapshot) numbers {
+	n := numbers{given: max(s.Governor.given, s.Policy.Status.Seq)}
+	for _, node := range s.Nodes {
+		if seen := node.Seen(); seen-mostNumbers > n.given {
+			n.far = append(n.far, seen)
+		}
+	}
+	slices.Sort(n.far)
+	return n
+}
+
+// credible reports whether a policy may have given the number: it is not far above those of the ledgers, or another node shows
+// one that is near, as the nodes of a former policy do. One node alone cannot make the others follow.
+func (n numbers) credible(number int64) bool {
+	switch {
+	case number <= n.given:
+		return true
+	case number > lastNumber:
+		return false
+	case number-mostNumbers <= n.given:
+		return true
+	}
+	i, _ := slices.BinarySearch(n.far, number)
+	near := func(other int) bool {
+		return other >= 0 && other < len(n.far) && max(number-n.far[other], n.far[other]-number) <= mostNumbers
+	}
+	return near(i-1) || near(i+1)
+}
