@@ -218,7 +218,9 @@ func TestReboots_Strays(t *testing.T) {
 // that a deleted policy left behind do. One node's makes the others follow nowhere.
 func TestReboots_NumbersOfAFormerPolicy(t *testing.T) {
 	const far = 1 << 40
-	over := func(name string, seq int64) *host { return needy(name, grant(seq, v1alpha1.GrantFinished, grantedAt(-2*time.Hour))) }
+	over := func(name string, seq int64) *host {
+		return needy(name, grant(seq, v1alpha1.GrantFinished, grantedAt(-2*time.Hour)))
+	}
 	for name, tc := range map[string]struct {
 		hosts   []*host
 		known   *v1alpha1.RebootPolicy
