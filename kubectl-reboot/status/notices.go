@@ -2,6 +2,8 @@ package status
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,8 +38,11 @@ func notices(policy *v1alpha1.RebootPolicy, p plan.Plan, s *Policy, now time.Tim
 	note(p.Invalid != "", fmt.Sprintf("policy %s cannot be acted on: %s", name, p.Invalid), "kubectl edit rbp "+name)
 	note(p.Halt.Halted, fmt.Sprintf("policy %s has halted: %s", name, p.Halt.Message), fmt.Sprintf(`kubectl reboot resume rbp/%s --halt --reason="what was mended"`, name))
 	note(policy.Spec.Pause.InForce(now), pauseMessage(policy), "kubectl reboot resume rbp/"+name+" --pause")
-	note(len(p.Conflicts) > 0, fmt.Sprintf("%s select %d nodes with the same priority: they are not rebooted", rivals(p.Conflicts), len(p.Conflicts)),
-		`kubectl patch rbp `+name+` --type=merge -p '{"spec":{"priority":1}}'`)
+	if len(p.Conflicts) > 0 {
+		first := slices.Min(slices.Collect(maps.Keys(p.Conflicts)))
+		note(true, fmt.Sprintf("policies %s select %d nodes with the same priority: they are not rebooted",
+			strings.Join(p.Conflicts[first], ", "), len(p.Conflicts)), "kubectl reboot explain "+first)
+	}
 	if c := meta.FindStatusCondition(policy.Status.Conditions, v1alpha1.ConditionAgentsReady); c != nil {
 		note(c.Status != metav1.ConditionTrue, fmt.Sprintf("policy %s: %s", name, c.Message), LookAtAgents)
 	}
@@ -56,17 +61,6 @@ func pauseMessage(policy *v1alpha1.RebootPolicy) string {
 		message += ": " + pause.Reason
 	}
 	return message
-}
-
-// rivals are the policies that select the first of the nodes.
-func rivals(conflicts map[string][]string) string {
-	first := ""
-	for node := range conflicts {
-		if first == "" || node < first {
-			first = node
-		}
-	}
-	return "policies " + strings.Join(conflicts[first], ", ")
 }
 
 // some names the first five.

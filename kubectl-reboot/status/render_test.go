@@ -61,11 +61,15 @@ func TestLines(t *testing.T) {
 	}))}, []corev1.Node{Node("n1", "workers", Needs(time.Hour))}, Now)
 	unreported := Node("n2", "workers", func(n *corev1.Node) { n.Status.Conditions = n.Status.Conditions[:1] })
 	silent := fleet.New([]v1alpha1.RebootPolicy{Policy("workers", AgentsMissing("n2"))}, []corev1.Node{Node("n1", "workers"), unreported}, Now)
+	rival := Policy("rival")
+	rival.Spec.NodeSelector = nil // every node
+	tie := fleet.New([]v1alpha1.RebootPolicy{Policy("workers"), rival}, []corev1.Node{Node("n1", "workers", Needs(time.Hour))}, Now)
 	cases := map[string]struct {
 		status status.Status
 		look   status.Look
 	}{
 		"paused-and-halted": {status.Of(both), status.Look{Width: 100}},
+		"conflict":          {status.Of(tie, "workers"), status.Look{Width: 100}},
 		"pipe":              {status.Of(busy()), status.Look{}},
 		"wide":              {status.Of(busy()), status.Look{Wide: true}},
 		"80-columns":        {status.Of(busy()), status.Look{Width: 80}},
