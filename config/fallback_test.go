@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"fmt"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/types"
@@ -75,10 +76,7 @@ var _ = Describe("identity serviceaccount (config/overlays/rbac-fallback) (behav
 	)
 
 	DescribeTable("refuses, with a sentence that says why", func(ctx SpecContext, as string, try attempt, why any) {
-		if sentence, ok := why.(string); ok {
-			why = ContainSubstring(sentence)
-		}
-		Expect(try(ctx, who[as])).To(And(Satisfy(apierrors.IsForbidden), MatchError(why)))
+		expectRefused(try(ctx, who[as]), why)
 		keep(sectionFallback, as, who[as])
 	},
 		Entry("cordoning another node", agent, patchNode("n2", cordon),
@@ -189,4 +187,15 @@ var _ = Describe("identity serviceaccount (config/overlays/rbac-fallback) (behav
 // orGrant matches the sentence, or that of the policy which keeps what the manager writes: either may refuse first.
 func orGrant(sentence string) types.GomegaMatcher {
 	return Or(ContainSubstring(sentence), ContainSubstring("may not write what the manager writes on a Node"))
+}
+
+// expectRefused expects that the API server forbids something with a sentence: a part of it, or what matches it.
+func expectRefused(err error, why any) {
+	GinkgoHelper()
+	Expect(err).To(Satisfy(apierrors.IsForbidden))
+	matcher, ok := why.(types.GomegaMatcher)
+	if !ok {
+		matcher = ContainSubstring(fmt.Sprint(why))
+	}
+	Expect(err).To(MatchError(matcher))
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/onsi/gomega/types"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -108,10 +107,7 @@ var _ = Describe("the manager's token", Ordered, ContinueOnFailure, func() {
 	)
 
 	DescribeTable("refuses, with a sentence that says why", func(ctx SpecContext, try attempt, why any) {
-		if sentence, ok := why.(string); ok {
-			why = ContainSubstring(sentence)
-		}
-		Expect(try(ctx, it)).To(And(Satisfy(apierrors.IsForbidden), MatchError(why)))
+		expectRefused(try(ctx, it), why)
 		keep(sectionManager, manager, it)
 	},
 		Entry("cordoning any node", patchNode("n2", object{"spec": object{"unschedulable": true}}), spec),

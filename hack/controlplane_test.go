@@ -18,6 +18,7 @@ import (
 
 // A program of the release is used only where it is the one that was published; else the control plane is built.
 func TestControlPlane_DownloadsWhatWasPublished(t *testing.T) {
+	t.Parallel()
 	const program = "#!/bin/sh\necho kubectl\n"
 	folder := "/v1.2.3/bin/" + runtime.GOOS + "/" + runtime.GOARCH + "/"
 	published := func(checksum string) http.Handler {

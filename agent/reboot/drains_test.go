@@ -251,6 +251,7 @@ func TestDrains_OrderEndsWithItsContext(t *testing.T) {
 // What a condition says of the pods in the way stays while they are the same pods, whatever the API server says of them.
 func TestDrains_WaitsFor(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *Drains, f *fakeDrainer) {
+		t.Helper()
 		pod := drain.Pod{Namespace: "a", Name: "db-0", Reason: v1alpha1.EventEvictionBlocked, Budgets: "db", Message: "needs 3 healthy pods and has 3"}
 		again := pod
 		again.Message = "needs 3 healthy pods and has 2"

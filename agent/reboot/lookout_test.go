@@ -192,6 +192,7 @@ func TestReconcile_ConfirmsTheNeed_Behaviour3(t *testing.T) {
 		return slices.ContainsFunc(api.patches, func(p string) bool { return strings.Contains(p, "unschedulable") })
 	}
 	answer := func(t *testing.T, r *Reconciler, state engine.State) {
+		t.Helper()
 		again, done := r.Reports.Again("e"), make(chan struct{})
 		go func() {
 			defer close(done)

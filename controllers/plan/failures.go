@@ -84,7 +84,7 @@ func (f *fleet) failedSince(from time.Time) []string {
 			reasons[e.Node] = t.Reason
 		}
 	}
-	var failed []string
+	failed := make([]string, 0, len(reasons))
 	for _, name := range slices.Sorted(maps.Keys(reasons)) {
 		failed = append(failed, name+" ("+string(reasons[name])+")")
 	}

@@ -58,9 +58,9 @@ func (h hours) length() time.Duration {
 }
 
 func (h hours) describe(windows []v1alpha1.Window) string {
-	var each []string
-	for _, w := range windows {
-		each = append(each, fmt.Sprintf("%s from %s for %s", w.Name, w.Start, brief(w.Duration.Duration)))
+	each := make([]string, len(windows))
+	for i, w := range windows {
+		each[i] = fmt.Sprintf("%s from %s for %s", w.Name, w.Start, brief(w.Duration.Duration))
 	}
 	how := "windows: " + strings.Join(each, ", ")
 	switch {

@@ -78,8 +78,10 @@ func specFields(spec v1alpha1.RebootPolicySpec) (map[string]any, error) {
 		drain["timeout"] = brief(spec.Drain.Timeout.Duration)
 	}
 	if windows, ok := fields["windows"].([]any); ok {
-		for i, w := range windows { // each was marshalled from a struct
-			w.(map[string]any)["duration"] = brief(spec.Windows[i].Duration.Duration)
+		for i := range windows {
+			if window, ok := windows[i].(map[string]any); ok {
+				window["duration"] = brief(spec.Windows[i].Duration.Duration)
+			}
 		}
 	}
 	return fields, nil
