@@ -1,6 +1,9 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -83,5 +86,80 @@ var _ = Describe("An update that rolls back (behaviour 27)", func() {
 		stopped("5000.2.0")
 		Expect(m.logind.Reboots()).To(Equal(6))
 		Expect(m.eventsOf(ctx)).To(HaveKeyWithValue(v1alpha1.EventUpdateNotApplied, BeNumerically(">=", 2)), "one for each time")
+	})
+
+	It("is stopped without a version too: a need that is there again after two reboots (behaviour 27)", func(ctx SpecContext) {
+		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		Expect(os.Mkdir(filepath.Join(m.root, "run"), 0o755)).To(Succeed())
+		file := filepath.Join(m.root, "run", "reboot-required")
+		m.rebootsByLogind(ctx)
+		m.start(ctx)
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+		seq := int64(0)
+		need := func() {
+			GinkgoHelper()
+			Expect(os.WriteFile(file, nil, 0o600)).To(Succeed())
+			m.shows(ctx, needOf, Equal("True SentinelPresent"))
+		}
+		// rebootsInVain is a grant that is used, a boot that leaves the file where it is, and the manager's end of it.
+		rebootsInVain := func() {
+			GinkgoHelper()
+			Expect(objectionOf(m.node(ctx))).To(BeEmpty())
+			before, boot := m.logind.Reboots(), m.boots.Load()+1
+			seq++
+			m.grant(ctx, seq, v1alpha1.GrantActive)
+			m.shows(ctx, messageOf(v1alpha1.NodeRebootRequired), And(
+				ContainSubstring("Heard in boot %s-boot-%d from", m.name, boot), ContainSubstring("sentinel (asks again after the reboot)")))
+			Expect(m.logind.Reboots()).To(Equal(before + 1))
+			m.change(ctx, func(node *corev1.Node) { node.Spec.Unschedulable = false })
+		}
+		stopped := func() {
+			GinkgoHelper()
+			m.shows(ctx, objectionOf, And(
+				HavePrefix("UpdateNotApplied: The node was rebooted 2 times for what sentinel reports"), ContainSubstring("/run/reboot-required exists"),
+				ContainSubstring("kubectl annotate node "+m.name+` reboot-operator.io/reboot-requested="why"`)))
+		}
+
+		By("two reboots, with a new process in between")
+		need()
+		rebootsInVain()
+		m.restart(ctx)
+		rebootsInVain()
+		stopped()
+		m.tells(ctx, v1alpha1.EventUpdateNotApplied)
+
+		By("no third one, not even by a grant, nor after a restart or somebody else's reboot")
+		m.kill()
+		m.boot(ctx)
+		m.start(ctx)
+		m.shows(ctx, messageOf(v1alpha1.NodeRebootRequired), ContainSubstring("Heard in boot %s-boot-4 from", m.name))
+		seq++
+		m.grant(ctx, seq, v1alpha1.GrantActive)
+		m.restart(ctx)
+		m.change(ctx, func(node *corev1.Node) { delete(node.Labels, v1alpha1.LabelRebootRequired) })
+		Eventually(func() map[string]string { return m.node(ctx).Labels }).Should(HaveKey(v1alpha1.LabelRebootRequired))
+		Expect(phaseOf(m.node(ctx))).To(Equal("2 Rebooting cordoned"))
+		stopped()
+		Expect(m.logind.Reboots()).To(Equal(2))
+		m.grant(ctx, seq, v1alpha1.GrantCancelled)
+
+		By("going on when the need ends: one that comes later is another")
+		Expect(os.Remove(file)).To(Succeed())
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+		Expect(objectionOf(m.node(ctx))).To(BeEmpty())
+		need()
+		for range 2 {
+			rebootsInVain()
+		}
+		stopped()
+
+		By("an administrator's request")
+		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "the script that makes the file is gone")
+		m.shows(ctx, objectionOf, BeEmpty())
+		rebootsInVain()
+		Expect(m.node(ctx).Annotations).NotTo(HaveKey(v1alpha1.AnnotationRebootRequested))
+		Expect(os.Remove(file)).To(Succeed())
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+		Expect(m.logind.Reboots()).To(Equal(5))
 	})
 })

@@ -23,7 +23,7 @@ func need(o Observation) corev1.NodeCondition {
 	heard := *o.Engine
 	c := corev1.NodeCondition{
 		Type: v1alpha1.NodeRebootRequired, Status: corev1.ConditionFalse, Reason: string(heard.Reason),
-		Message: sentences(heard.Message, origin(o.Engines, o.BootID), request(o)),
+		Message: sentences(heard.Message, origin(o), request(o)),
 	}
 	switch {
 	case heard.State == engine.Needed:

@@ -14,34 +14,38 @@ import (
 // which of them ask for a reboot. It is read by people, and by the next process of the agent: an engine may not repeat what
 // it said, may have forgotten the version, or may be gone. In another boot all of that has fallen.
 //
-//	Heard in boot 0d9f… from update-engine (asks by broadcast for version 4593.1.0), sentinel (asks), rpm-ostree.
+//	Heard in boot 0d9f… from update-engine (asks by broadcast for version 4593.1.0), sentinel (asks again after the reboot), rpm-ostree.
 const (
 	originIntro  = "Heard in boot "
 	originAsks   = "asks"
+	originAgain  = " again after the reboot"
 	originLatch  = " by broadcast"
 	originTarget = " for version "
 )
 
 // origin is that sentence; empty where no engine was heard.
-func origin(heard []engine.Report, bootID string) string {
+func origin(o Observation) string {
 	var from []string
-	for _, r := range heard {
+	for _, r := range o.Engines {
 		if r.State != engine.Absent {
-			from = append(from, r.Engine+asks(r))
+			from = append(from, r.Engine+asks(r, o.asksAgain(r.Engine)))
 		}
 	}
 	if len(from) == 0 {
 		return ""
 	}
-	return fmt.Sprintf(originIntro+"%s from %s.", bootID, strings.Join(from, ", "))
+	return fmt.Sprintf(originIntro+"%s from %s.", o.BootID, strings.Join(from, ", "))
 }
 
 // asks is what an origin tells of one engine behind its name. A version that could be mistaken for more is left out.
-func asks(heard engine.Report) string {
+func asks(heard engine.Report, again bool) string {
 	if heard.State != engine.Needed {
 		return ""
 	}
 	words := originAsks
+	if again {
+		words += originAgain
+	}
 	if heard.Latched {
 		words += originLatch
 	}
@@ -51,9 +55,29 @@ func asks(heard engine.Report) string {
 	return " (" + words + ")"
 }
 
+// asksAgain reports whether an engine that asks now has asked without a break since before the last granted reboot: in the
+// boot that ended, and in the first report of each boot after it. An engine that did not ask in between has a new need. The
+// condition shows both; no clock is compared, because a boot may set the host's.
+func (o Observation) asksAgain(name string) bool {
+	bootID, heard := parseOrigin(o.condition(v1alpha1.NodeRebootRequired).Message)
+	for _, r := range heard {
+		if r.Engine == name && r.State == engine.Needed {
+			return r.again || o.rebooted() && bootID == o.Record.last().BootID
+		}
+	}
+	return false
+}
+
+// originReport is what an origin says of one engine.
+type originReport struct {
+	engine.Report
+	// again: the need has outlived a granted reboot.
+	again bool
+}
+
 // parseOrigin reads the origin in the message of the condition. An engine that does not ask is Unknown: nobody knows what
 // else it said.
-func parseOrigin(message string) (bootID string, heard []engine.Report) {
+func parseOrigin(message string) (bootID string, heard []originReport) {
 	message, _, _ = strings.Cut(message, requestIntro)
 	_, sentence, found := strings.Cut(message, originIntro)
 	if !found {
@@ -62,11 +86,11 @@ func parseOrigin(message string) (bootID string, heard []engine.Report) {
 	bootID, from, _ := strings.Cut(strings.TrimSuffix(strings.TrimSpace(sentence), "."), " from ")
 	for part := range strings.SplitSeq(from, ", ") {
 		name, words, asks := strings.Cut(strings.TrimSuffix(part, ")"), " (")
-		r := engine.Report{Engine: name, State: engine.Unknown}
+		r := originReport{Report: engine.Report{Engine: name, State: engine.Unknown}}
 		if asks {
 			r.State = engine.Needed
 			words, r.Version, _ = strings.Cut(words, originTarget)
-			r.Latched = strings.HasSuffix(words, originLatch)
+			r.Latched, r.again = strings.HasSuffix(words, originLatch), strings.Contains(words, originAgain)
 		}
 		heard = append(heard, r)
 	}
@@ -101,7 +125,7 @@ func before(conditions []corev1.NodeCondition, name, bootID string) engine.Repor
 	in, heard := parseOrigin(message)
 	for _, r := range heard {
 		if in == bootID && r.Engine == name {
-			return r
+			return r.Report
 		}
 	}
 	return engine.Report{}

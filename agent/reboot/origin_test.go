@@ -58,6 +58,37 @@ func TestBefore(t *testing.T) {
 	}
 }
 
+// TestOrigin_Again: a need that has outlived a granted reboot, until its engine does not ask or cannot be asked.
+func TestOrigin_Again(t *testing.T) {
+	const plain, again = "Staged. Heard in boot boot-2 from update-engine (asks).", "Staged. Heard in boot boot-2 from update-engine (asks again after the reboot)."
+	told := func(message string) func(*Observation) {
+		return with(v1alpha1.NodeRebootRequired, corev1.ConditionTrue, message)
+	}
+	cases := map[string]struct {
+		o    Observation
+		want string
+	}{
+		"the first report after the reboot":         {makeObservation(rebootedBefore, staged(""), told("Heard in boot boot-1 from update-engine (asks).")), again},
+		"a later one":                               {makeObservation(rebootedBefore, staged(""), told(again)), again},
+		"one in the next attempt":                   {makeObservation(beingDrained, staged(""), told(again)), again},
+		"one that this boot has seen absent":        {makeObservation(rebootedBefore, staged(""), told("Heard in boot boot-2 from update-engine.")), plain},
+		"one that came after that":                  {makeObservation(rebootedBefore, staged(""), told(plain)), plain},
+		"one that was not there before the reboot":  {makeObservation(rebootedBefore, staged(""), told("Heard in boot boot-1 from update-engine.")), plain},
+		"another engine's":                          {makeObservation(rebootedBefore, staged(""), told("Heard in boot boot-1 from sentinel (asks).")), plain},
+		"one that came after the boot of the grant": {makeObservation(rebootedBefore, staged(""), told("Heard in boot boot-1b from update-engine (asks).")), plain},
+		"an attempt of this boot":                   {makeObservation(beingDrained, staged(""), told(plain)), plain},
+		"a reboot by somebody else":                 {makeObservation(staged(""), told("Heard in boot boot-1 from update-engine (asks).")), plain},
+		"a request whose text claims it":            {makeObservation(rebootedBefore, staged(""), told(requestIntro+`"`+again+`".`)), plain},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, need(tc.o).Message); diff != "" {
+				t.Errorf("message (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // FuzzOrigin: whatever an engine and an administrator say, the next process reads of each engine what this one wrote.
 func FuzzOrigin(f *testing.F) {
 	f.Add("update_engine has installed an update.", "4593.1.0", true, "new firmware")

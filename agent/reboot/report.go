@@ -107,8 +107,8 @@ func objection(o Observation, asking bool) (value *string, known bool) {
 // them all: the manager knows which of them its policy ignores.
 func objections(o Observation) []v1alpha1.Objection {
 	var all []v1alpha1.Objection
-	if u := o.inVain(); u != nil {
-		all = append(all, notApplied(o.Node, *u))
+	if u, from := o.update(); u != nil && u.VainReboots >= maxVainReboots {
+		all = append(all, notApplied(o.Node, *u, from))
 	}
 	if m := o.Inhibitors.Message; m != "" {
 		all = append(all, v1alpha1.Objection{Reason: v1alpha1.ReasonInhibited, Message: m})

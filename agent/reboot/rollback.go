@@ -8,48 +8,60 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// This file tells an update that reboots do not apply: the boot loader or a health check falls back to the old system, the
-// engine installs the update once more and asks again, and so on for ever.
+// This file detects needs that reboots do not end: the boot loader or a health check falls back to the old system and the
+// engine asks for the same update again, or what asks for the reboot is there again after each boot.
 
 const (
-	// maxVainReboots is how many reboots for one update may leave the host as it was. One may be bad luck.
+	// maxVainReboots is how many reboots for one need may leave it as it was. One may be bad luck.
 	maxVainReboots = 2
 	// maxNameBytes is more than any version has. A longer one names nothing: cut, it might pass for another.
 	maxNameBytes = 128
 )
 
-// update is what an attempt that began now would be to apply. Where several engines ask, it is the one with the most reboots
-// in vain, and else the first. Nil: nobody could tell whether a reboot applied it.
-func (o Observation) update() *v1alpha1.Update {
+// update is what an attempt that began now would be to apply, and the report that asks for it. Where several engines ask, it
+// is the one with the most reboots in vain, else one with both versions, else the first. Nil: no engine asks.
+func (o Observation) update() (*v1alpha1.Update, engine.Report) {
 	var update *v1alpha1.Update
+	var from engine.Report
 	for _, r := range o.Engines {
-		if u := o.updateOf(r); update == nil || u != nil && u.VainReboots > update.VainReboots {
-			update = u
+		u := o.updateOf(r)
+		if u == nil {
+			continue
+		}
+		if update == nil || u.VainReboots > update.VainReboots || u.VainReboots == update.VainReboots && isNamed(u) && !isNamed(update) {
+			update, from = u, r
 		}
 	}
-	return update
+	return update, from
 }
 
-// updateOf is what one engine asks for. Nil: nothing, or it does not name it, or nothing tells what runs. A need that was
-// only overheard may be a test signal.
+// updateOf is what one engine asks for. Nil: nothing. A need that was only overheard may be a test signal. With both versions
+// an update is the same one whenever it is asked for; without, a need is the same one only if it has outlived the reboot.
 func (o Observation) updateOf(r engine.Report) *v1alpha1.Update {
-	u := &v1alpha1.Update{Version: r.Version, Running: r.Running}
-	if u.Running == "" && o.OS != nil {
-		u.Running = o.OS.Version
-	}
-	switch {
-	case r.State != engine.Needed || r.Latched || !isName(u.Version) || !isName(u.Running):
+	if r.State != engine.Needed || r.Latched {
 		return nil
-	case !o.Requested: // an administrator's word starts afresh
+	}
+	running := r.Running
+	if running == "" && o.OS != nil {
+		running = o.OS.Version
+	}
+	u := &v1alpha1.Update{Version: nameOf(r.Version), Running: nameOf(running)}
+	if !o.Requested && (isNamed(u) || o.asksAgain(r.Engine)) { // an administrator's request starts afresh
 		u.VainReboots = vainReboots(o.Record.last(), o.BootID, *u)
 	}
 	return u
 }
 
-// isName refuses what names no version in particular, or would not come back from the record as it is.
-func isName(text string) bool {
-	return text != "" && text != "0.0.0" && len(text) <= maxNameBytes && utf8.ValidString(text)
+// nameOf is empty for what names no version in particular, or would not come back from the record as it is.
+func nameOf(text string) string {
+	if text == "0.0.0" || len(text) > maxNameBytes || !utf8.ValidString(text) {
+		return ""
+	}
+	return text
 }
+
+// isNamed reports whether the versions alone tell that a reboot changed nothing.
+func isNamed(u *v1alpha1.Update) bool { return u.Version != "" && u.Running != "" }
 
 // vainReboots continues the row of the last attempt: it goes on while the same update is asked for over the same system.
 // An attempt that was given up carries it on; one whose boot has ended makes it longer. A reboot by somebody else does
@@ -65,18 +77,21 @@ func vainReboots(last v1alpha1.Progress, bootID string, u v1alpha1.Update) int32
 	}
 }
 
-// inVain is the update for which another reboot would be one too many. Nil: there is none.
-func (o Observation) inVain() *v1alpha1.Update {
-	if u := o.update(); u != nil && u.VainReboots >= maxVainReboots {
-		return u
-	}
-	return nil
+// inVain reports whether another reboot would be one too many.
+func (o Observation) inVain() bool {
+	u, _ := o.update()
+	return u != nil && u.VainReboots >= maxVainReboots
 }
 
 // notApplied is the objection to it.
-func notApplied(node string, u v1alpha1.Update) v1alpha1.Objection {
+func notApplied(node string, u v1alpha1.Update, from engine.Report) v1alpha1.Objection {
+	what := fmt.Sprintf("for version %s and still runs %s: the update does not take effect, or rolls back. Repair it or hold it back",
+		u.Version, u.Running)
+	if !isNamed(&u) {
+		what = fmt.Sprintf("for what %s reports, and right after the boot it reports that again: %s Remove what causes it",
+			from.Engine, engine.ShortenTo(maxNameBytes, from.Message))
+	}
 	return v1alpha1.Objection{Reason: v1alpha1.ReasonUpdateNotApplied, Message: fmt.Sprintf(
-		"The node was rebooted %d times for version %s and still runs %s: the update does not take effect, or rolls back. "+
-			"Mend it or hold it back; or, to try it again: kubectl annotate node %s %s=\"why\"",
-		u.VainReboots, u.Version, u.Running, node, v1alpha1.AnnotationRebootRequested)}
+		"The node was rebooted %d times %s; or, to try it again: kubectl annotate node %s %s=\"why\"",
+		u.VainReboots, what, node, v1alpha1.AnnotationRebootRequested)}
 }

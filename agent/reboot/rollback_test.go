@@ -33,7 +33,7 @@ func TestUpdate(t *testing.T) {
 	named := func(vain int32) *v1alpha1.Update {
 		return &v1alpha1.Update{Version: "2.0", Running: "1.0", VainReboots: vain}
 	}
-	long := strings.Repeat("1", 129)
+	long, over1 := strings.Repeat("1", 129), &v1alpha1.Update{Running: "1.0"}
 	cases := map[string]struct {
 		o    Observation
 		want *v1alpha1.Update
@@ -42,14 +42,15 @@ func TestUpdate(t *testing.T) {
 		"nobody has been heard":                    {makeObservation(system("1.0"), func(o *Observation) { o.Engines, o.Engine = nil, nil }), nil},
 		"an administrator alone asks":              {makeObservation(system("1.0"), requesting("x")), nil},
 		"an engine that cannot be asked":           {makeObservation(system("1.0"), unreachable), nil},
-		"a need without a version":                 {makeObservation(system("1.0"), staged("")), nil},
-		"a version that is none":                   {makeObservation(system("1.0"), staged("0.0.0")), nil},
-		"a version without end":                    {makeObservation(system("1.0"), staged(long)), nil},
-		"a version that JSON would change":         {makeObservation(system("1.0"), staged("2\xff")), nil},
+		"a need without a version":                 {makeObservation(system("1.0"), staged("")), over1},
+		"a version that is none":                   {makeObservation(system("1.0"), staged("0.0.0")), over1},
+		"a version without end":                    {makeObservation(system("1.0"), staged(long)), over1},
+		"a version that JSON would change":         {makeObservation(system("1.0"), staged("2\xff")), over1},
 		"a version that was overheard only":        {makeObservation(system("1.0"), latched("2.0")), nil},
-		"a host without os-release":                {makeObservation(staged("2.0")), nil},
-		"a rolling release":                        {makeObservation(system(""), staged("2.0")), nil},
-		"os-release without end":                   {makeObservation(system(long), staged("2.0")), nil},
+		"a host without os-release":                {makeObservation(staged("2.0")), &v1alpha1.Update{Version: "2.0"}},
+		"a rolling release":                        {makeObservation(system(""), staged("2.0")), &v1alpha1.Update{Version: "2.0"}},
+		"os-release without end":                   {makeObservation(system(long), staged("2.0")), &v1alpha1.Update{Version: "2.0"}},
+		"a need without a version that came anew":  {makeObservation(tried("", "1.0", 1), system("1.0"), staged("")), over1},
 		"the first time":                           {makeObservation(system("1.0"), staged("2.0")), named(0)},
 		"the engine knows better what runs":        {makeObservation(system("12"), hears(over("2.0", "1.0"))), named(0)},
 		"an agent that knew no such field":         {makeObservation(system("1.0"), staged("2.0"), rebootedBefore), named(0)},
@@ -62,14 +63,16 @@ func TestUpdate(t *testing.T) {
 		"an attempt that was given up":             {makeObservation(tried("2.0", "1.0", 1), phase(abortedPhase, boot), system("1.0"), staged("2.0")), named(1)},
 		"a reboot by somebody else (behaviour 50)": {makeObservation(tried("2.0", "1.0", 1), phase(abortedPhase, otherBoot), system("1.0"), staged("2.0")), named(1)},
 		"that same, while it was being drained":    {makeObservation(tried("2.0", "1.0", 1), phase(drainingPhase, otherBoot), system("1.0"), staged("2.0")), named(1)},
-		"the first of several engines":             {makeObservation(hears(stagedReport(""), over("2.0", "1.0"), over("3.0", "9"))), named(0)},
+		"the first of several engines":             {makeObservation(hears(over("2.0", "1.0"), over("3.0", "9"))), named(0)},
+		"the first one with versions":              {makeObservation(hears(stagedReport(""), over("2.0", "1.0"), over("3.0", "9"))), named(0)},
 		"the one of several that was tried": {
 			makeObservation(tried("2.0", "1.0", 0), hears(over("3.0", "9"), over("2.0", "1.0"), over("4.0", "8"))), named(1),
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, tc.o.update()); diff != "" {
+			got, _ := tc.o.update()
+			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("update (-want +got):\n%s", diff)
 			}
 		})
@@ -83,10 +86,22 @@ type looping struct {
 	seq int64
 }
 
-// wants lets the engine ask for a version from now on.
-func wants(version string) func(*looping) {
-	return func(l *looping) { staged(version)(&l.Observation) }
+// hasReport lets the engine report from now on, and the agent write it.
+func hasReport(r engine.Report) func(*looping) {
+	return func(l *looping) {
+		hears(r)(&l.Observation)
+		reports(l)
+	}
 }
+
+// wants lets the engine ask for a version from now on.
+func wants(version string) func(*looping) { return hasReport(stagedReport(version)) }
+
+// needsNothing ends the need.
+func needsNothing(l *looping) { hasReport(makeObservation().Engines[0])(l) }
+
+// reports is the agent's write of condition RebootRequired.
+func reports(l *looping) { l.Conditions = []corev1.NodeCondition{need(l.Observation)} }
 
 // begins is an attempt as far as its drain, by a record that has been through the API server.
 func begins(l *looping) {
@@ -109,8 +124,16 @@ func reread(t *testing.T, p v1alpha1.Progress) *v1alpha1.Progress {
 	return read
 }
 
-// reboots is a whole attempt, after which the same system runs as before and the words of an administrator are gone.
+// reboots is a whole attempt, after which the same system runs as before and the words of an administrator are gone. The need
+// is there again in the first report.
 func reboots(l *looping) {
+	l.Helper()
+	rebootsUnseen(l)
+	reports(l)
+}
+
+// rebootsUnseen is the same before the first report.
+func rebootsUnseen(l *looping) {
 	l.Helper()
 	begins(l)
 	progress, ok := Commit(l.Record, l.BootID, now)
@@ -118,12 +141,24 @@ func reboots(l *looping) {
 		l.Fatalf("attempt %d was not committed", l.seq)
 	}
 	l.Record.Progress = reread(l.T, progress)
-	boots(l)
+	l.BootID += "+"
 	l.Requested = false
 }
 
+// rebootsWell is the same, and the need comes a while after the first report.
+func rebootsWell(l *looping) {
+	l.Helper()
+	asks := l.Engines[0]
+	rebootsUnseen(l)
+	needsNothing(l)
+	hasReport(asks)(l)
+}
+
 // boots is a boot, by whomever.
-func boots(l *looping) { l.BootID += "+" }
+func boots(l *looping) {
+	l.BootID += "+"
+	reports(l)
+}
 
 // upgrades is a whole attempt after which another system runs.
 func upgrades(to string) func(*looping) {
@@ -147,7 +182,13 @@ func givesUp(l *looping) {
 	l.Record.Progress = reread(l.T, progress)
 }
 
-func word(l *looping) { requesting("why")(&l.Observation) }
+func word(l *looping) {
+	requesting("why")(&l.Observation)
+	reports(l)
+}
+
+// noOSRelease is a host that does not tell its version.
+func noOSRelease(l *looping) { l.OS = nil }
 
 // TestRollback (behaviour 27): whether the host would be rebooted once more after what has happened.
 func TestRollback(t *testing.T) {
@@ -155,22 +196,40 @@ func TestRollback(t *testing.T) {
 		story []func(*looping)
 		stops bool
 	}{
-		"one reboot in vain may be bad luck":        {[]func(*looping){wants("2.0"), reboots}, false},
-		"two are a loop":                            {[]func(*looping){wants("2.0"), reboots, reboots}, true},
-		"one that is given up in between is none":   {[]func(*looping){wants("2.0"), reboots, givesUp}, false},
-		"and hides none":                            {[]func(*looping){wants("2.0"), reboots, givesUp, givesUp, reboots}, true},
-		"nor does a reboot by hand (behaviour 50)":  {[]func(*looping){wants("2.0"), reboots, boots, reboots, boots}, true},
-		"a reboot by hand is none":                  {[]func(*looping){wants("2.0"), reboots, boots, boots}, false},
-		"a new version starts afresh":               {[]func(*looping){wants("2.0"), reboots, reboots, wants("2.1")}, false},
-		"and may loop as well":                      {[]func(*looping){wants("2.0"), reboots, reboots, wants("2.1"), reboots, reboots}, true},
-		"so does an administrator's word":           {[]func(*looping){wants("2.0"), reboots, reboots, word}, false},
-		"which is one reboot, and one more":         {[]func(*looping){wants("2.0"), reboots, reboots, word, reboots}, false},
-		"and then it is a loop again":               {[]func(*looping){wants("2.0"), reboots, reboots, word, reboots, reboots}, true},
-		"an update that is applied at last":         {[]func(*looping){wants("2.0"), reboots, upgrades("2.0")}, false},
-		"updates that are applied, one by one":      {[]func(*looping){wants("2.0"), upgrades("2.0"), wants("2.1"), upgrades("2.1"), wants("2.2"), upgrades("2.2")}, false},
-		"an update that falls back after a while":   {[]func(*looping){wants("2.0"), upgrades("2.0"), boots, runs("1.0")}, false},
-		"and does so again":                         {[]func(*looping){wants("2.0"), upgrades("2.0"), boots, runs("1.0"), upgrades("2.0"), boots, runs("1.0")}, true},
-		"a need without a version, again and again": {[]func(*looping){wants(""), reboots, reboots, reboots}, false},
+		"one reboot in vain may be bad luck":       {[]func(*looping){wants("2.0"), reboots}, false},
+		"two are a loop":                           {[]func(*looping){wants("2.0"), reboots, reboots}, true},
+		"one that is given up in between is none":  {[]func(*looping){wants("2.0"), reboots, givesUp}, false},
+		"and hides none":                           {[]func(*looping){wants("2.0"), reboots, givesUp, givesUp, reboots}, true},
+		"nor does a reboot by hand (behaviour 50)": {[]func(*looping){wants("2.0"), reboots, boots, reboots, boots}, true},
+		"a reboot by hand is none":                 {[]func(*looping){wants("2.0"), reboots, boots, boots}, false},
+		"a new version starts afresh":              {[]func(*looping){wants("2.0"), reboots, reboots, wants("2.1")}, false},
+		"and may loop as well":                     {[]func(*looping){wants("2.0"), reboots, reboots, wants("2.1"), reboots, reboots}, true},
+		"so does an administrator's word":          {[]func(*looping){wants("2.0"), reboots, reboots, word}, false},
+		"which is one reboot, and one more":        {[]func(*looping){wants("2.0"), reboots, reboots, word, reboots}, false},
+		"and then it is a loop again":              {[]func(*looping){wants("2.0"), reboots, reboots, word, reboots, reboots}, true},
+		"an update that is applied at last":        {[]func(*looping){wants("2.0"), reboots, upgrades("2.0")}, false},
+		"updates that are applied, one by one":     {[]func(*looping){wants("2.0"), upgrades("2.0"), wants("2.1"), upgrades("2.1"), wants("2.2"), upgrades("2.2")}, false},
+		"an update that falls back after a while":  {[]func(*looping){wants("2.0"), upgrades("2.0"), boots, runs("1.0")}, false},
+		"and does so again":                        {[]func(*looping){wants("2.0"), upgrades("2.0"), boots, runs("1.0"), upgrades("2.0"), boots, runs("1.0")}, true},
+
+		"a need without a version may survive once": {[]func(*looping){wants(""), reboots}, false},
+		"but not twice":                                  {[]func(*looping){wants(""), reboots, reboots}, true},
+		"whoever looks":                                  {[]func(*looping){wants(""), reboots, rebootsUnseen}, true},
+		"nor where no version is known to run":           {[]func(*looping){noOSRelease, wants(""), reboots, reboots}, true},
+		"nor with a version over an unknown one":         {[]func(*looping){noOSRelease, wants("2.0"), reboots, reboots}, true},
+		"unless a new one is asked for":                  {[]func(*looping){noOSRelease, wants("2.0"), reboots, reboots, wants("2.1")}, false},
+		"a hand's reboot neither counts it":              {[]func(*looping){wants(""), reboots, boots, boots}, false},
+		"nor hides it":                                   {[]func(*looping){wants(""), reboots, boots, reboots, boots}, true},
+		"nor does an attempt that is given up":           {[]func(*looping){wants(""), reboots, givesUp, reboots}, true},
+		"one that comes later is a new need":             {[]func(*looping){wants(""), rebootsWell, rebootsWell, rebootsWell}, false},
+		"and starts afresh":                              {[]func(*looping){wants(""), reboots, rebootsWell, reboots}, false},
+		"as one does that was gone in between":           {[]func(*looping){wants(""), reboots, reboots, needsNothing, wants("")}, false},
+		"though somebody else reboots the host":          {[]func(*looping){wants(""), reboots, needsNothing, wants(""), boots, reboots, needsNothing, wants(""), boots}, false},
+		"a request starts it afresh":                     {[]func(*looping){wants(""), reboots, reboots, word}, false},
+		"which gives it two more":                        {[]func(*looping){wants(""), reboots, reboots, word, reboots}, false},
+		"and no third":                                   {[]func(*looping){wants(""), reboots, reboots, word, reboots, reboots}, true},
+		"requests alone are never in vain":               {[]func(*looping){word, reboots, word, reboots, word, reboots, word}, false},
+		"nor is a need that a request was rebooted with": {[]func(*looping){word, reboots, wants(""), reboots}, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -196,9 +255,19 @@ func rolledBack(o *Observation) {
 	o.Record.Progress.Update = &v1alpha1.Update{Version: "2.0", Running: "1.0", VainReboots: 1}
 }
 
+// survived is a node whose sentinel is there again after two reboots.
+func survived(o *Observation) {
+	rolledBack(o)
+	hears(engine.Report{
+		Engine: "sentinel", State: engine.Needed, Reason: v1alpha1.ReasonSentinelPresent, Message: "/run/reboot-required exists on the host.",
+	})(o)
+	o.Record.Progress.Update.Version = ""
+	with(v1alpha1.NodeRebootRequired, corev1.ConditionTrue, "Heard in boot "+otherBoot+" from sentinel (asks again after the reboot).")(o)
+}
+
 func TestObjection_Rollback(t *testing.T) {
 	const told = `{"reason":"UpdateNotApplied","message":"The node was rebooted 2 times for version 2.0 and still runs 1.0: ` +
-		`the update does not take effect, or rolls back. Mend it or hold it back; or, to try it again: ` +
+		`the update does not take effect, or rolls back. Repair it or hold it back; or, to try it again: ` +
 		`kubectl annotate node n1 reboot-operator.io/reboot-requested=\"why\""`
 	idle := func(o *Observation) { o.Engines, o.Engine = makeObservation().Engines, makeObservation().Engine }
 	cases := map[string]struct {
@@ -209,6 +278,11 @@ func TestObjection_Rollback(t *testing.T) {
 		"before what may be ignored": {
 			makeObservation(rolledBack, func(o *Observation) { o.Inhibitors.Message = "Blocked by x." }),
 			told + `,"also":[{"reason":"Inhibited","message":"Blocked by x."}]}`,
+		},
+		"a need without a version that is there again, by its engine's words": {
+			makeObservation(survived), `{"reason":"UpdateNotApplied","message":"The node was rebooted 2 times for what sentinel reports, ` +
+				`and right after the boot it reports that again: /run/reboot-required exists on the host. Remove what causes it; or, to try it again: ` +
+				`kubectl annotate node n1 reboot-operator.io/reboot-requested=\"why\""}`,
 		},
 		"falls with the need":                                {makeObservation(rolledBack, idle), ""},
 		"falls with an unnamed need":                         {makeObservation(rolledBack, staged("")), ""},
@@ -245,7 +319,8 @@ func TestUpdate_Size(t *testing.T) {
 	worst := strings.Repeat("<", maxNameBytes)
 	o := makeObservation(beingDrained, hears(engine.Report{State: engine.Needed, Version: worst, Running: worst}))
 	p := *o.Record.Progress
-	p.Update, p.Message, p.BootID = o.update(), strings.Repeat("<", engine.MaxMessageBytes), strings.Repeat("b", 64)
+	p.Update, _ = o.update()
+	p.Message, p.BootID = strings.Repeat("<", engine.MaxMessageBytes), strings.Repeat("b", 64)
 	if p.Update == nil || len(p.String()) > 4096 {
 		t.Errorf("%d bytes: %s", len(p.String()), p)
 	}
@@ -253,8 +328,8 @@ func TestUpdate_Size(t *testing.T) {
 
 // TestObjected: an event follows the write that made the objection stand, and no other.
 func TestObjected(t *testing.T) {
-	told := notApplied("n1", v1alpha1.Update{Version: "2.0", Running: "1.0", VainReboots: 2})
-	other := notApplied("n1", v1alpha1.Update{Version: "2.1", Running: "1.0", VainReboots: 2})
+	told := notApplied("n1", v1alpha1.Update{Version: "2.0", Running: "1.0", VainReboots: 2}, engine.Report{})
+	other := notApplied("n1", v1alpha1.Update{Version: "2.1", Running: "1.0", VainReboots: 2}, engine.Report{})
 	inhibited := v1alpha1.Objection{Reason: v1alpha1.ReasonInhibited, Message: "Blocked by x."}
 	cases := map[string]struct {
 		before, after []v1alpha1.Objection

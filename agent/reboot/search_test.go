@@ -181,7 +181,7 @@ func progresses() []func(*Observation) {
 			}
 		}
 	}
-	return append(changes, tried(0), tried(1), tried(1, requesting("x")), unneeded, func(o *Observation) { o.Engines, o.Engine = nil, nil })
+	return append(changes, tried(0), tried(1), tried(1, survived), tried(1, requesting("x")), unneeded, func(o *Observation) { o.Engines, o.Engine = nil, nil })
 }
 
 // unneeded is an engine that asks for nothing.

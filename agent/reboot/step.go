@@ -87,7 +87,7 @@ func Next(o Observation) Step {
 // before it begins the engines are asked once more: one that was reset may have said nothing about it.
 func resting(o Observation) Step {
 	switch {
-	case !o.mayStart(), o.Paused, !o.asks(), o.inVain() != nil:
+	case !o.mayStart(), o.Paused, !o.asks(), o.inVain():
 		return Idle{}
 	case o.Policy == nil, o.StartLook.At.IsZero():
 		return Wait{Until: o.Now.Add(policyRetry)}
@@ -97,13 +97,13 @@ func resting(o Observation) Step {
 		return Wait{Until: o.Now.Add(confirmRetry)}
 	}
 	progress, _ := Start(o.Record, o.BootID, !o.Unschedulable, o.Now)
-	progress.Update = o.update()
+	progress.Update, _ = o.update()
 	return StartDrain{Progress: progress}
 }
 
 // mayBegin tells whether nothing but the node's pods can keep the agent from beginning.
 func (o Observation) mayBegin() bool {
-	return o.mayStart() && o.ProgressErr == nil && !o.Paused && o.asks() && o.inVain() == nil && o.Policy != nil
+	return o.mayStart() && o.ProgressErr == nil && !o.Paused && o.asks() && !o.inVain() && o.Policy != nil
 }
 
 // asks tells whether the host needs a reboot in this boot, as far as its engines have been heard in it.

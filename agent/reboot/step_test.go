@@ -19,13 +19,14 @@ var errUnreadable = errors.New("annotation x: unreadable")
 func TestNext_AtRest(t *testing.T) {
 	begin := makeProgress(1, drainingPhase, boot)
 	begin.At, begin.DrainStartedAt = metav1.NewTime(now), &metav1.Time{Time: now}
+	requested := *begin
+	begin.Update = &v1alpha1.Update{}
 	begin2 := *begin
 	begin2.Seq = 2
 	paused := func(o *Observation) { o.Paused = true }
 	uncordoned := func(o *Observation) { o.Unschedulable = false }
 	noPolicy := func(o *Observation) { o.Policy = nil }
 	unknown := hears(engine.Report{Engine: "update-engine", State: engine.Unknown, Reason: v1alpha1.ReasonEngineUnreachable})
-	requested := *begin
 	cases := map[string]struct {
 		o    Observation
 		want Step

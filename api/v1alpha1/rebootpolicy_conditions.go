@@ -47,7 +47,8 @@ const (
 	ReasonWindowTooShort Reason = "WindowTooShort"
 	// ReasonNodeUnavailable means the node is not Ready or is being deleted: a reboot would not be proved.
 	ReasonNodeUnavailable Reason = "NodeUnavailable"
-	// ReasonUpdateNotApplied means reboots for the very update that is asked for left the node as it was: it rolls back.
+	// ReasonUpdateNotApplied means two reboots for the very need that is there again left the node as it was: its update rolls
+	// back, or what asks for the reboot survives it.
 	ReasonUpdateNotApplied Reason = "UpdateNotApplied"
 	// ReasonInhibited means a logind block inhibitor holds the host up.
 	ReasonInhibited Reason = "Inhibited"

@@ -87,18 +87,19 @@ type Progress struct {
 	PodsForced int32 `json:"podsForced,omitempty"`
 	// DrainStartedAt is when the drain of this attempt began, for measuring.
 	DrainStartedAt *metav1.Time `json:"drainStartedAt,omitempty"`
-	// Update is what the attempt is to apply. Nil: nobody could name it, or the agent was of a release before this field.
+	// Update is what the attempt is to apply. Nil: no engine asked, or by a broadcast only.
 	Update *Update `json:"update,omitempty"`
 }
 
-// Update is the update that an attempt is to apply. An update that rolls back is told by it: the same one is asked for
-// again over the same system.
+// Update is what an attempt is to apply. A need that reboots do not end is detected by it: the same version is asked for
+// again over the same system, or a need without a version is there again right after the reboot.
 type Update struct {
-	// Version is what the engine asked for when the attempt began.
-	Version string `json:"version"`
-	// Running is what ran then, as the engine names it, or the version of os-release.
-	Running string `json:"running"`
-	// VainReboots counts the confirmed reboots before this attempt, in a row, that were for Version and left Running as it was.
+	// Version is what the engine asked for when the attempt began. Empty: it named none.
+	Version string `json:"version,omitempty"`
+	// Running is what ran then, as the engine names it, or the version of os-release. Empty: unknown.
+	Running string `json:"running,omitempty"`
+	// VainReboots counts the confirmed reboots before this attempt, in a row, that were for Version, left Running as it was
+	// and did not end the need.
 	VainReboots int32 `json:"vainReboots,omitempty"`
 }
 

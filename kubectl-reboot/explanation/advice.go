@@ -32,7 +32,7 @@ var waits = map[v1alpha1.Reason]Advice{
 	v1alpha1.ReasonBlackout:            {"wait; the coming windows are shown by", "kubectl reboot windows POLICY"},
 	v1alpha1.ReasonWindowClosed:        {"wait; the coming windows are shown by", "kubectl reboot windows POLICY"},
 	v1alpha1.ReasonWindowTooShort:      {"wait, or make the window longer; the coming windows are shown by", "kubectl reboot windows POLICY"},
-	v1alpha1.ReasonUpdateNotApplied:    {"mend the update: a new version goes on by itself; this one is tried again by", "kubectl reboot request NODE --reason=why"},
+	v1alpha1.ReasonUpdateNotApplied:    {"repair the update, or remove what asks: a new version goes on by itself; this one is tried again by", "kubectl reboot request NODE --reason=why"},
 	v1alpha1.ReasonDomainBusy:          {"wait; who is in flight is shown by", "kubectl reboot status POLICY"},
 	v1alpha1.ReasonNodeUnavailable:     {"mend the node: its reboot could not be proved", "kubectl describe node NODE"},
 	v1alpha1.ReasonInhibited:           {"see who inhibits, on the host", "systemd-inhibit --list"},
