@@ -49,6 +49,9 @@ type Flight struct {
 	FailedAt time.Time
 	// Until is the instant at which time alone changes the answer; zero: none.
 	Until time.Time
+	// DrainUntil is when drain.timeout ends the drain: earlier than Until, by when the agent must have answered. Zero: the
+	// phase is not Draining.
+	DrainUntil time.Time
 }
 
 // Rebooting tells whether the node has passed the point of no return.
@@ -149,7 +152,8 @@ func (f *fleet) awaitDrain(t *Flight) {
 	timeout, patience := spec.TimeoutOrDefault(), max(silence, spec.VolumeDetachTimeoutOrDefault()+silence/2)
 	t.Message = "draining"
 	began := f.began(t, startTimeout)
-	t.overdue(f.Now, began.Add(timeout+patience), v1alpha1.ReasonDrainTimedOut, fmt.Sprintf(
+	t.DrainUntil = began.Add(timeout)
+	t.overdue(f.Now, t.DrainUntil.Add(patience), v1alpha1.ReasonDrainTimedOut, fmt.Sprintf(
 		"the drain began at %s and should have ended within %s; its slot is kept until the agent answers: look at the agent's pod on this node",
 		instant(began), timeout))
 }

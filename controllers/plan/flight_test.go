@@ -22,6 +22,8 @@ type flightStep struct {
 	Stage    v1alpha1.HookStage
 	FailedAt time.Time
 	Until    time.Time
+	// DrainUntil is when drain.timeout ends the drain.
+	DrainUntil time.Time
 }
 
 // The flight of these tables is number 5 of policy workers, of node worker-1.
@@ -70,7 +72,7 @@ func testFlights(t *testing.T, cases map[string]flightCase) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			f := tc.flight(t)
-			got := flightStep{f.Action, f.Reason, f.Message, f.Stage, f.FailedAt, f.Until}
+			got := flightStep{f.Action, f.Reason, f.Message, f.Stage, f.FailedAt, f.Until, f.DrainUntil}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -201,7 +203,7 @@ func TestReboots_FlightUnderWay(t *testing.T) {
 	reboots := func(mods ...func(*host)) []func(*host) {
 		return append([]func(*host){active, progress(flightSeq, v1alpha1.PhaseRebooting)}, mods...)
 	}
-	draining := flightStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "draining", Until: instantAfter(30 * minute)}
+	draining := flightStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "draining", Until: instantAfter(30 * minute), DrainUntil: instantAfter(20 * minute)}
 	rebooting := flightStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "rebooting", Until: instantAfter(30 * minute)}
 	booted := flightStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "booted; waiting for the node to be Ready and for its agent", Until: instantAfter(30 * minute)}
 	timeouts := func(p *v1alpha1.RebootPolicy) {
@@ -223,25 +225,25 @@ func TestReboots_FlightUnderWay(t *testing.T) {
 		"draining, and rebooted by hand: the agent is going to say": {node: drains(bootID("worker-1-boot-2")), want: draining},
 		"draining under a grant that somebody removed":              {node: drains()[1:], want: draining},
 		"draining too long: told, and the slot is kept (behaviour 26)": {node: drains(), now: 30 * minute, want: flightStep{
-			Action: plan.Wait, Reason: v1alpha1.ReasonDrainTimedOut, FailedAt: instantAfter(30 * minute),
+			Action: plan.Wait, Reason: v1alpha1.ReasonDrainTimedOut, FailedAt: instantAfter(30 * minute), DrainUntil: instantAfter(20 * minute),
 			Message: "the drain began at Mon 2026-06-01 22:00:00 UTC and should have ended within 20m0s; " +
 				"its slot is kept until the agent answers: look at the agent's pod on this node",
 		}},
 		"draining, and its clock is a little behind": {
 			node: options(active, progress(flightSeq, v1alpha1.PhaseDraining, phaseAt(-5*minute))), now: minute,
-			want: flightStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "draining", Until: instantAfter(25 * minute)},
+			want: flightStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "draining", Until: instantAfter(25 * minute), DrainUntil: instantAfter(15 * minute)},
 		},
 		"draining, and its clock is a day behind: it began after its grant": {
 			node: options(active, progress(flightSeq, v1alpha1.PhaseDraining, phaseAt(-24*time.Hour))), now: minute,
-			want: flightStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "draining", Until: instantAfter(35 * minute)},
+			want: flightStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "draining", Until: instantAfter(35 * minute), DrainUntil: instantAfter(25 * minute)},
 		},
 		"draining under a grant that somebody removed, and its clock is a day behind: it began after its entry": {
 			node: options(progress(flightSeq, v1alpha1.PhaseDraining, phaseAt(-24*time.Hour))), now: minute,
-			want: flightStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "draining", Until: instantAfter(35 * minute)},
+			want: flightStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "draining", Until: instantAfter(35 * minute), DrainUntil: instantAfter(25 * minute)},
 		},
 		"draining with a time-out of its own": {
 			node: drains(), policy: []func(*v1alpha1.RebootPolicy){timeouts}, now: 69 * minute,
-			want: flightStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "draining", Until: instantAfter(70 * minute)},
+			want: flightStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "draining", Until: instantAfter(70 * minute), DrainUntil: instantAfter(time.Hour)},
 		},
 		"rebooting": {node: reboots(notReady), want: rebooting},
 		"rebooting, and Ready as if nothing happened (behaviour 63)": {node: reboots(), now: 29 * minute, want: rebooting},
@@ -309,19 +311,19 @@ func TestReboots_FlightUnderWay(t *testing.T) {
 		},
 		"draining, by a clock that is in 2099, and it is not overdue yet": {
 			node: []func(*host){active, progress(flightSeq, v1alpha1.PhaseDraining, phaseAt(years))}, now: 34 * minute,
-			want: flightStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "draining", Until: instantAfter(35 * minute)},
+			want: flightStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "draining", Until: instantAfter(35 * minute), DrainUntil: instantAfter(25 * minute)},
 		},
 		"draining, by a clock that is in 2099": {
 			node: []func(*host){active, progress(flightSeq, v1alpha1.PhaseDraining, phaseAt(years))}, now: 35 * minute,
 			want: flightStep{
-				Action: plan.Wait, Reason: v1alpha1.ReasonDrainTimedOut, FailedAt: instantAfter(35 * minute), Message: "the drain began at Mon 2026-06-01 22:05:00 UTC " +
+				Action: plan.Wait, Reason: v1alpha1.ReasonDrainTimedOut, FailedAt: instantAfter(35 * minute), DrainUntil: instantAfter(25 * minute), Message: "the drain began at Mon 2026-06-01 22:05:00 UTC " +
 					"and should have ended within 20m0s; its slot is kept until the agent answers: look at the agent's pod on this node",
 			},
 		},
 		"draining, by a clock that was three hours ahead, which is now": {
 			node: []func(*host){active, progress(flightSeq, v1alpha1.PhaseDraining, phaseAt(180*minute))}, now: 181 * minute,
 			want: flightStep{
-				Action: plan.Wait, Reason: v1alpha1.ReasonDrainTimedOut, FailedAt: instantAfter(35 * minute), Message: "the drain began at Mon 2026-06-01 22:05:00 UTC " +
+				Action: plan.Wait, Reason: v1alpha1.ReasonDrainTimedOut, FailedAt: instantAfter(35 * minute), DrainUntil: instantAfter(25 * minute), Message: "the drain began at Mon 2026-06-01 22:05:00 UTC " +
 					"and should have ended within 20m0s; its slot is kept until the agent answers: look at the agent's pod on this node",
 			},
 		},
@@ -338,7 +340,7 @@ func TestReboots_FlightUnderWay(t *testing.T) {
 		},
 		"draining late, after an outage of half an hour": {
 			node: []func(*host){active, progress(flightSeq, v1alpha1.PhaseDraining, phaseAt(30*minute))}, now: 40 * minute,
-			want: flightStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "draining", Until: instantAfter(time.Hour)},
+			want: flightStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "draining", Until: instantAfter(time.Hour), DrainUntil: instantAfter(50 * minute)},
 		},
 		"back and settled (behaviour 49)": {
 			node: reboots(rebooted(9*minute, 9*minute)), now: 10 * minute,
