@@ -162,7 +162,7 @@ func NewManager(config *rest.Config, o Options) (ctrl.Manager, error) {
 }
 
 func (o *Options) caches() map[client.Object]cache.ByObject {
-	caches := map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: snapshot.Transform}}
+	caches := map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: snapshot.Transform()}}
 	if o.ManageAgents {
 		caches[&appsv1.DaemonSet{}] = cache.ByObject{
 			Namespaces: map[string]cache.Config{o.Namespace: {}},

@@ -27,9 +27,9 @@ func Policies(ctx context.Context, reader client.Reader) ([]v1alpha1.RebootPolic
 	return policies.Items, nil
 }
 
-// Nodes lists all Nodes from the API server, trimmed, in pages of one consistent revision. A cache has no pages: it is
-// listed without this.
-func Nodes(ctx context.Context, live client.Reader) ([]corev1.Node, error) {
+// Nodes lists all Nodes from the API server, trimmed as Trim does, in pages of one consistent revision. A cache has no pages:
+// it is listed without this.
+func Nodes(ctx context.Context, live client.Reader, also ...corev1.NodeConditionType) ([]corev1.Node, error) {
 	var all []corev1.Node
 	for token := ""; ; {
 		var nodes corev1.NodeList
@@ -37,7 +37,7 @@ func Nodes(ctx context.Context, live client.Reader) ([]corev1.Node, error) {
 			return nil, fmt.Errorf("listing nodes from the API server: %w", err)
 		}
 		for i := range nodes.Items {
-			all = append(all, *Trim(&nodes.Items[i]))
+			all = append(all, *Trim(&nodes.Items[i], also...))
 		}
 		if token = nodes.Continue; token == "" {
 			return all, nil

@@ -14,19 +14,24 @@ import (
 
 // Transform is Trim for an informer of Nodes; what is no Node passes. What most nodes have in common is held once for many of
 // them: the words of labels and conditions are half of a trimmed Node.
-func Transform(object any) (any, error) {
-	node, ok := object.(*corev1.Node)
-	if !ok {
+func Transform(also ...corev1.NodeConditionType) func(any) (any, error) {
+	return func(object any) (any, error) {
+		if node, ok := object.(*corev1.Node); ok {
+			return shared(Trim(node, also...)), nil
+		}
 		return object, nil
 	}
-	trimmed := Trim(node)
+}
+
+// shared is the same trimmed Node, in the memory of others where they say the same.
+func shared(trimmed *corev1.Node) *corev1.Node {
 	trimmed.Labels = shareWords(trimmed.Labels)
 	for i := range trimmed.Status.Conditions {
 		c := &trimmed.Status.Conditions[i]
 		c.Type, c.Status = corev1.NodeConditionType(share(string(c.Type))), corev1.ConditionStatus(share(string(c.Status)))
 		c.Reason, c.Message = share(c.Reason), share(c.Message)
 	}
-	return trimmed, nil
+	return trimmed
 }
 
 // shareWords is the same map with words that it shares with others.
@@ -45,9 +50,14 @@ func shareWords(words map[string]string) map[string]string {
 // words that no node uses any more are garbage.
 func share(word string) string { return unique.Make(word).Value() }
 
+// decisive are the conditions that decisions look at.
+var decisive = []corev1.NodeConditionType{
+	corev1.NodeReady, v1alpha1.NodeRebootRequired, v1alpha1.NodeRebootPermitted, corev1.NodeMaintenanceInProgress,
+}
+
 // Trim keeps what a decision looks at, about a seventh of a Node. Two versions of a Node that differ in a heartbeat
-// alone are equal afterwards.
-func Trim(node *corev1.Node) *corev1.Node {
+// alone are equal afterwards. It keeps the conditions of also beside those, for what people are shown and nothing decides on.
+func Trim(node *corev1.Node, also ...corev1.NodeConditionType) *corev1.Node {
 	trimmed := &corev1.Node{
 		TypeMeta: node.TypeMeta,
 		ObjectMeta: metav1.ObjectMeta{
@@ -68,8 +78,7 @@ func Trim(node *corev1.Node) *corev1.Node {
 		}
 	}
 	for _, c := range node.Status.Conditions {
-		switch c.Type {
-		case corev1.NodeReady, v1alpha1.NodeRebootRequired, v1alpha1.NodeRebootPermitted, corev1.NodeMaintenanceInProgress:
+		if slices.Contains(decisive, c.Type) || slices.Contains(also, c.Type) {
 			c.LastHeartbeatTime = metav1.Time{}
 			trimmed.Status.Conditions = append(trimmed.Status.Conditions, c)
 		}

@@ -32,7 +32,7 @@ func decoded(name string) *corev1.Node {
 
 func transformed(t *testing.T, node *corev1.Node) *corev1.Node {
 	t.Helper()
-	object, err := snapshot.Transform(node)
+	object, err := snapshot.Transform()(node)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func TestTransform_SaysWhatTrimSays(t *testing.T) {
 	if diff := cmp.Diff(snapshot.Trim(bare), transformed(t, bare)); diff != "" {
 		t.Errorf("without labels (-trimmed +transformed):\n%s", diff)
 	}
-	if object, err := snapshot.Transform("no node"); object != "no node" || err != nil {
+	if object, err := snapshot.Transform()("no node"); object != "no node" || err != nil {
 		t.Errorf("what is no Node becomes %v, %v", object, err)
 	}
 }
@@ -87,5 +87,17 @@ func TestTrim_KeepsWhatAHookThatIsAskedSays(t *testing.T) {
 	}
 	if _, kept := snapshot.Trim(node).Annotations["example.com/b"]; kept {
 		t.Error("what nobody asks for is kept")
+	}
+}
+
+// What is only shown to people wakes no manager.
+func TestTrim_KeepsMoreConditionsWhereTheyAreNamed(t *testing.T) {
+	node := decoded("a")
+	node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeDrainInProgress, Message: "waits"})
+	if got := snapshot.Trim(node).Status.Conditions; len(got) != 1 || got[0].Type != corev1.NodeReady {
+		t.Errorf("decisions look at %v", got)
+	}
+	if got := snapshot.Trim(node, corev1.NodeDrainInProgress).Status.Conditions; len(got) != 2 || got[1].Message != "waits" {
+		t.Errorf("people are shown %v", got)
 	}
 }

@@ -93,7 +93,7 @@ func (r *replica) disconnect(d time.Duration) {
 // runManager is controllers/setup.go on the simulated API.
 func (w *World) runManager(p *process.Process, dice *process.Dice) {
 	cache := p.NewCache(map[apiserver.Key]toolscache.TransformFunc{
-		{Kind: apiserver.Nodes}: snapshot.Transform, {Kind: apiserver.Policies}: nil,
+		{Kind: apiserver.Nodes}: snapshot.Transform(), {Kind: apiserver.Policies}: nil,
 	})
 	shell := p.NewShell(w.scheme, cache)
 	r := &controllers.RebootPolicyReconciler{
