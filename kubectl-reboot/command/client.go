@@ -73,7 +73,7 @@ func (s *Session) fleet(ctx context.Context) (fleet.Fleet, error) {
 	if err != nil {
 		return fleet.Fleet{}, err
 	}
-	nodes, err := snapshot.Nodes(ctx, c)
+	nodes, err := snapshot.Nodes(ctx, c, fleet.Shown...)
 	if err != nil {
 		return fleet.Fleet{}, err
 	}

@@ -124,6 +124,17 @@ var _ = Describe("What a node says is harmless to a terminal", func() {
 		Expect(drawn.String()).NotTo(Or(ContainSubstring("\x1b[2J"), ContainSubstring("\u009b"), ContainSubstring("\x1b[32mfine")))
 	})
 
+	It("in what its drain waits for", func() {
+		p := newPool(1)
+		p.needs(p.nodes[0])
+		says(p.nodes[0], "True Granted")
+		p.progresses(p.nodes[0], v1alpha1.PhaseDraining)
+		p.waitsFor(p.nodes[0], hostile)
+		harmless("explain", p.nodes[0])
+		harmless("status", p.policy)
+		Expect(explained(p.nodes[0]).Flight.Drain).To(Equal(hostile), "programs get it as it is")
+	})
+
 	It("in what request quotes", func() {
 		p := newPool(1, paused)
 		p.annotates(p.nodes[0], v1alpha1.AnnotationRebootRequested, hostile)

@@ -124,6 +124,14 @@ func (p *pool) progresses(name string, phase v1alpha1.Phase) {
 	})
 }
 
+// waitsFor: the agent reports what its drain waits for.
+func (p *pool) waitsFor(name, report string) {
+	GinkgoHelper()
+	c := condition(corev1.NodeDrainInProgress, "True", v1alpha1.EventDraining)
+	c["message"] = report
+	p.patch(name, map[string]any{"status": map[string]any{"conditions": []any{c}}}, "status")
+}
+
 // boots: the machine is up again, and its agent reports.
 func (p *pool) boots(name string) {
 	GinkgoHelper()

@@ -72,6 +72,27 @@ var _ = Describe("explain and status", func() {
 		Expect(statusOf(p.policy).Nodes.UpToDate).To(Equal(1))
 	})
 
+	It("show what a drain waits for, and both its deadlines", func() {
+		const report = "The drain waits for default/db-0 (PodDisruptionBudget db)."
+		p := newPool(1)
+		p.needs(p.nodes[0])
+		says(p.nodes[0], "True Granted")
+		p.progresses(p.nodes[0], v1alpha1.PhaseDraining)
+		p.waitsFor(p.nodes[0], report)
+
+		flight := explained(p.nodes[0]).Flight
+		Expect(flight.Drain).To(Equal(report))
+		Expect(flight.DrainUntil).To(BeTemporally("==", flight.Since.Add(20*time.Minute)))
+		Expect(flight.Until).To(BeTemporally("==", flight.Since.Add(30*time.Minute)))
+		Expect(ok("explain", p.nodes[0])).To(And(
+			ContainSubstring("\nDrain     "+report+"\n"), MatchRegexp(`(?m)^Times out .*, in (19m|20m)$`), MatchRegexp(`(?m)^Overdue   .*, in (29m|30m)$`)))
+		const note = `Draining +\d+s  times out in \w+, overdue in \w+: waits for default/db-0 \(PodDisruptionBudget db\)\.`
+		Expect(ok("status", p.policy)).To(MatchRegexp(note))
+		var drawn output
+		watch(&drawn, terminal.Live(&drawn, terminal.Theme{}, func() (int, int) { return 500, 50 }), func(*http.Request) {}, p.policy)
+		Eventually(drawn.String).Should(MatchRegexp(note), "watched, too")
+	})
+
 	It("show text, and YAML", func() {
 		p := newPool(1, paused)
 		p.needs(p.nodes[0])

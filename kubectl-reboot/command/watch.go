@@ -88,7 +88,7 @@ func (w *watcher) start(ctx context.Context) error {
 	w.cache, err = cache.New(config, cache.Options{
 		Scheme: scheme, Mapper: mapper,
 		DefaultTransform: cache.TransformStripManagedFields(),
-		ByObject:         map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: snapshot.Transform()}},
+		ByObject:         map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: snapshot.Transform(fleet.Shown...)}},
 	})
 	if err != nil {
 		return fmt.Errorf("making a cache: %w", err)

@@ -106,7 +106,7 @@ func Of(f fleet.Fleet, name string) (Explanation, error) {
 		Need: needOf(object), Policy: policyOf(policy, f.Governor.Selecting(node.Labels)), Checks: checksOf(answer.Checks),
 	}
 	if answer.Flight != nil {
-		flight := fleet.FlightOf(*answer.Flight)
+		flight := f.FlightOf(*answer.Flight)
 		e.Flight, e.Reason, e.Message, e.Until = &flight, flight.Reason, flight.Message, flight.Until
 	}
 	e.Verdict = verdict(answer, node)

@@ -83,9 +83,16 @@ func (e Explanation) facts(l Look) []string {
 	fact("Policy", e.Policy.words())
 	fact("Needs", e.Need.words(e.At, l.Zone))
 	fact("Places", e.Places)
-	if !e.Until.IsZero() {
-		fact(e.untilWord(), moment.At(e.Until, e.At, l.Zone)+", "+moment.Until(e.Until, e.At))
+	at := func(name string, t time.Time) {
+		if !t.IsZero() {
+			fact(name, moment.At(t, e.At, l.Zone)+", "+moment.Until(t, e.At))
+		}
 	}
+	if e.Flight != nil {
+		fact("Drain", e.Flight.Drain)
+		at("Times out", e.Flight.DrainUntil)
+	}
+	at(e.untilWord(), e.Until)
 	fact("Do", e.Advice.Text)
 	if e.Advice.Command != "" {
 		lines = append(lines, strings.Repeat(" ", indent)+l.Theme.Paint(terminal.Strong, e.Advice.Command))
@@ -100,6 +107,8 @@ func (e Explanation) untilWord() string {
 		return "Until"
 	case e.Flight.Phase == fleet.Settling:
 		return "Back"
+	case !e.Flight.DrainUntil.IsZero():
+		return "Overdue"
 	}
 	return "Deadline"
 }

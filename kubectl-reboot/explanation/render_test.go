@@ -71,6 +71,11 @@ func TestLines(t *testing.T) {
 		"draining": {policies(Policy("w", Holds("n1", 7, 3*time.Minute))), []corev1.Node{
 			needy(Granted("w", 7, 3*time.Minute), Progressed(7, v1alpha1.PhaseDraining, 150*time.Second), permitted(corev1.ConditionTrue, v1alpha1.ReasonGranted, "")),
 		}},
+		"draining-blocked": {policies(Policy("w", Holds("n1", 7, 3*time.Minute))), []corev1.Node{
+			needy(Granted("w", 7, 3*time.Minute), Progressed(7, v1alpha1.PhaseDraining, 150*time.Second), permitted(corev1.ConditionTrue, v1alpha1.ReasonGranted, ""),
+				Condition(corev1.NodeDrainInProgress, corev1.ConditionTrue, "Draining", 2*time.Minute,
+					"The drain waits for default/db-0 (PodDisruptionBudget db). The drain may take until Mon 2026-11-23 16:05:30 UTC; then the node is uncordoned and backs off.")),
+		}},
 		"settling": {policies(Policy("w", Holds("n1", 7, 3*time.Minute))), []corev1.Node{
 			Node("n1", "w", Granted("w", 7, 3*time.Minute), Progressed(7, v1alpha1.PhaseRebooting, 2*time.Minute), Booted(20*time.Second),
 				permitted(corev1.ConditionTrue, v1alpha1.ReasonGranted, "")),

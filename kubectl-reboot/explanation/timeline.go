@@ -35,6 +35,9 @@ func timeline(e *Explanation, n *plan.Node, flight *plan.Flight) []Moment {
 	if n.Progress != nil {
 		tellProgress(tell, n, flight != nil)
 	}
+	if e.Flight != nil {
+		tell(e.Flight.DrainUntil, "the drain times out")
+	}
 	tell(e.Until, "%s", comes(e))
 	slices.SortStableFunc(moments, func(a, b Moment) int { return cmp.Compare(a.At.Unix(), b.At.Unix()) })
 	return moments
@@ -88,6 +91,8 @@ func comes(e *Explanation) string {
 		return string(e.Reason) + " is over"
 	case e.Flight.Phase == fleet.Settling:
 		return "back in service, if it stays Ready"
+	case !e.Flight.DrainUntil.IsZero():
+		return "overdue, unless the agent has reported how the drain ended"
 	}
 	return "times out"
 }

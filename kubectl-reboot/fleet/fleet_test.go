@@ -60,11 +60,62 @@ func TestFlightOf(t *testing.T) {
 			p := Policy("w", append(tc.policy, Holds("n1", 7, time.Minute))...)
 			n := Node("n1", "w", append([]func(*corev1.Node){Needs(time.Hour)}, tc.node...)...)
 			f := fleet.New([]v1alpha1.RebootPolicy{p}, []corev1.Node{n}, Now)
-			flight := fleet.FlightOf(f.Plan(f.Policy("w")).Flights[0])
+			flight := f.FlightOf(f.Plan(f.Policy("w")).Flights[0])
 			if got, want := []any{flight.Phase, Now.Sub(flight.Since)}, []any{tc.phase, tc.ago}; !cmp.Equal(got, want) {
 				t.Errorf("got %v, want %v", got, want)
 			}
 		})
+	}
+}
+
+// TestFlightOf_Draining: what the agent reports of its drain, and when drain.timeout ends it.
+func TestFlightOf_Draining(t *testing.T) {
+	const waits, volumes = "The drain waits for default/db-0 (PodDisruptionBudget db).", "The pods have left. The reboot waits for disk."
+	is := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, message string) func(*corev1.Node) {
+		return Condition(kind, status, "why", time.Minute, message)
+	}
+	began := 2 * time.Minute
+	type drain struct {
+		report string
+		left   time.Duration
+	}
+	cases := map[string]struct {
+		node []func(*corev1.Node)
+		past time.Duration
+		want drain
+	}{
+		"no report yet":              {want: drain{"", 18 * time.Minute}},
+		"pods are in the way":        {node: []func(*corev1.Node){is(corev1.NodeDrainInProgress, corev1.ConditionTrue, waits)}, want: drain{waits, 18 * time.Minute}},
+		"the report of an old drain": {node: []func(*corev1.Node){is(corev1.NodeDrainInProgress, corev1.ConditionFalse, waits)}, want: drain{"", 18 * time.Minute}},
+		"the pods have left": {node: []func(*corev1.Node){
+			is(corev1.NodeDrainInProgress, corev1.ConditionFalse, volumes), is(corev1.NodeDrained, corev1.ConditionTrue, volumes),
+		}, want: drain{volumes, 0}},
+		"the pods had left, and an agent that has restarted drains again": {node: []func(*corev1.Node){
+			is(corev1.NodeDrained, corev1.ConditionTrue, volumes), is(corev1.NodeDrainInProgress, corev1.ConditionTrue, waits),
+		}, want: drain{waits, 18 * time.Minute}},
+		"overdue: the last report stays": {
+			node: []func(*corev1.Node){is(corev1.NodeDrainInProgress, corev1.ConditionTrue, waits)}, past: time.Hour, want: drain{waits, 0},
+		},
+		"past drain.timeout, and not yet overdue": {past: 19 * time.Minute, want: drain{"", -time.Minute}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			n := Node("n1", "w", append(tc.node, Needs(time.Hour), Granted("w", 7, began), Progressed(7, v1alpha1.PhaseDraining, began))...)
+			f := fleet.New([]v1alpha1.RebootPolicy{Policy("w", Holds("n1", 7, began))}, []corev1.Node{n}, Now.Add(tc.past))
+			flight := f.FlightOf(f.Plan(f.Policy("w")).Flights[0])
+			got := drain{report: flight.Drain}
+			if !flight.DrainUntil.IsZero() {
+				got.left = flight.DrainUntil.Sub(f.Now)
+			}
+			if got != tc.want {
+				t.Errorf("got %+v, want %+v", got, tc.want)
+			}
+		})
+	}
+	gone := Node("n1", "w", is(corev1.NodeDrained, corev1.ConditionTrue, volumes), Granted("w", 7, began), Progressed(7, v1alpha1.PhaseRebooting, time.Minute))
+	f := fleet.New([]v1alpha1.RebootPolicy{Policy("w", Holds("n1", 7, began))}, []corev1.Node{gone}, Now)
+	if flight := f.FlightOf(f.Plan(f.Policy("w")).Flights[0]); flight.Drain != "" || !flight.DrainUntil.IsZero() {
+		t.Errorf("a node that reboots still drains: %+v", flight)
 	}
 }
 
@@ -119,7 +170,7 @@ func TestFleet_Torn(t *testing.T) {
 	if !f.Torn() {
 		t.Error("the ledger has not the grant")
 	}
-	if e := plan.Explain(f.Snapshot(f.Policy("w")), "n1"); e.Flight == nil || fleet.FlightOf(*e.Flight).Phase != fleet.Granted {
+	if e := plan.Explain(f.Snapshot(f.Policy("w")), "n1"); e.Flight == nil || f.FlightOf(*e.Flight).Phase != fleet.Granted {
 		t.Errorf("it is in flight all the same: %+v", e)
 	}
 }

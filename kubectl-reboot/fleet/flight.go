@@ -3,6 +3,8 @@ package fleet
 import (
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
@@ -34,15 +36,47 @@ type Flight struct {
 	Message string          `json:"message,omitempty"`
 	// Until is when time alone changes something: a deadline, or the end of settling. Zero: none.
 	Until time.Time `json:"until,omitzero"`
+	// Drain is what the agent reports of its drain: the pods in the way, each with its PodDisruptionBudget; or, once they have
+	// left, the volumes that are waited for. Empty: it reports nothing, or the phase is not Draining.
+	Drain string `json:"drain,omitempty"`
+	// DrainUntil is when drain.timeout ends the drain. Zero: none is under way, or it is over or overdue.
+	DrainUntil time.Time `json:"drainUntil,omitzero"`
 	// Overdue tells that a deadline has passed; the slot is kept.
 	Overdue bool `json:"overdue,omitempty"`
 }
 
-// FlightOf is a flight of a plan, for people. The Node must be there.
-func FlightOf(t plan.Flight) Flight {
-	f := Flight{
+// Shown are the conditions of a Node that people are shown beside those that decisions look at.
+var Shown = []corev1.NodeConditionType{corev1.NodeDrainInProgress, corev1.NodeDrained}
+
+// FlightOf is a granted reboot of a plan, for people. The Node must be there.
+func (f Fleet) FlightOf(t plan.Flight) Flight {
+	shown := Flight{
 		Node: t.Entry.Node, Number: t.Entry.Seq, Reason: t.Reason, Message: t.Message, Until: t.Until, Overdue: !t.FailedAt.IsZero(),
 	}
-	f.Phase, f.Since = t.Phase()
-	return f
+	shown.Phase, shown.Since = t.Phase()
+	if shown.Phase == Draining {
+		shown.Drain, shown.DrainUntil = f.drain(t)
+	}
+	return shown
+}
+
+// drain is what the agent reports of a drain, and when drain.timeout ends it. Zero: it is over, or overdue.
+func (f Fleet) drain(t plan.Flight) (report string, until time.Time) {
+	if t.FailedAt.IsZero() {
+		until = t.DrainUntil
+	}
+	node, _ := f.Node(t.Entry.Node)
+	for _, c := range node.Status.Conditions {
+		switch {
+		case c.Status != corev1.ConditionTrue:
+		case c.Type == corev1.NodeDrainInProgress:
+			return c.Message, until
+		case c.Type == corev1.NodeDrained:
+			report = c.Message
+		}
+	}
+	if report != "" {
+		until = time.Time{}
+	}
+	return report, until
 }

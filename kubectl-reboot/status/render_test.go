@@ -34,7 +34,8 @@ func busy() fleet.Fleet {
 	}
 	nodes := []corev1.Node{
 		Node("worker-01", "workers"), Node("worker-02", "workers"), Node("worker-03", "workers"),
-		Node("worker-04", "workers", Needs(50*time.Hour), Granted("workers", 7, -5*time.Hour-50*time.Minute), Progressed(7, v1alpha1.PhaseDraining, -5*time.Hour-50*time.Minute)),
+		Node("worker-04", "workers", Needs(50*time.Hour), Granted("workers", 7, -5*time.Hour-50*time.Minute), Progressed(7, v1alpha1.PhaseDraining, -5*time.Hour-50*time.Minute), Condition(corev1.NodeDrainInProgress, corev1.ConditionTrue, "Draining",
+			-5*time.Hour-50*time.Minute, "The drain waits for default/db-0 (PodDisruptionBudget db). The drain may take until Mon 2026-11-23 21:58:00 UTC; then the node is uncordoned and backs off.")),
 		Node("worker-05", "workers", Needs(49*time.Hour), Granted("workers", 8, -5*time.Hour), Progressed(8, v1alpha1.PhaseRebooting, -5*time.Hour-58*time.Minute)),
 		Node("worker-06", "workers", Granted("workers", 9, -5*time.Hour-55*time.Minute), Progressed(9, v1alpha1.PhaseRebooting, -5*time.Hour-57*time.Minute), Booted(-5*time.Hour-59*time.Minute-30*time.Second)),
 		Node("worker-16", "workers", Needs(time.Hour), Annotated(v1alpha1.AnnotationPaused, "true")),

@@ -118,12 +118,12 @@ func flights(f fleet.Fleet, policy *v1alpha1.RebootPolicy, p plan.Plan) []fleet.
 	var list []fleet.Flight
 	for _, t := range p.Flights {
 		if t.Action != plan.ReleaseEntry {
-			list = append(list, fleet.FlightOf(t))
+			list = append(list, f.FlightOf(t))
 		}
 	}
 	for _, e := range p.Adopted {
 		if t := plan.Explain(f.Snapshot(policy), e.Node).Flight; t != nil {
-			list = append(list, fleet.FlightOf(*t))
+			list = append(list, f.FlightOf(*t))
 		}
 	}
 	return list

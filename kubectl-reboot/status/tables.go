@@ -107,6 +107,9 @@ func flightRow(t fleet.Flight, policy string, now time.Time) []terminal.Cell {
 		note.Text = "back in service " + moment.Until(t.Until, now)
 	case strings.EqualFold(t.Message, string(t.Phase)):
 		note.Text = timesOut(t, now)
+		if t.Drain != "" {
+			note.Text += ": " + strings.TrimPrefix(t.Drain, "The drain ") // which the phase says already
+		}
 	case !t.Until.IsZero():
 		note.Text += "; " + timesOut(t, now)
 	}
@@ -119,9 +122,13 @@ func flightRow(t fleet.Flight, policy string, now time.Time) []terminal.Cell {
 	}
 }
 
+// timesOut is when the phase times out. A drain does by drain.timeout, and is overdue where its agent has not reported that.
 func timesOut(t fleet.Flight, now time.Time) string {
-	if t.Until.IsZero() {
+	switch {
+	case t.Until.IsZero():
 		return ""
+	case !t.DrainUntil.IsZero():
+		return "times out " + moment.Until(t.DrainUntil, now) + ", overdue " + moment.Until(t.Until, now)
 	}
 	return "times out " + moment.Until(t.Until, now)
 }
