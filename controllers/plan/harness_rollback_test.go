@@ -42,7 +42,7 @@ func (h *host) observation(c *cluster, node *corev1.Node) reboot.Observation {
 		Unschedulable: node.Spec.Unschedulable, Paused: n.Paused, Requested: requested, RequestedWhy: why,
 		Conditions: node.Status.Conditions, Engines: engines, Engine: new(engine.Merge(engines)), OS: &reboot.OS{Version: "1.0"},
 		Policy: &reboot.Settings{}, Inhibitors: reboot.Inhibitors{Known: true}, Coordinators: reboot.Coordinators{Known: true},
-		StartLook: reboot.Look{At: c.now},
+		StartLook: reboot.Look{At: c.now}, Confirmed: true,
 	}
 }
 
