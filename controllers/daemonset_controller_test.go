@@ -2,12 +2,16 @@ package controllers_test
 
 import (
 	"context"
+	"fmt"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
@@ -174,11 +178,14 @@ var _ = Describe("With --manage-agents", func() {
 		Expect(a.get().UID).To(Equal(before.UID))
 	})
 
-	It("takes no agent away because of a selector that cannot be read", func() {
+	It("takes no agent away because of a selector that cannot be read", func(ctx SpecContext) {
 		a := bringAgents("registry/agent:1")
 		p := createPolicy("p", selecting("a"))
 		Eventually(a.nodes).Should(Equal([]string{"example.com/pool In [a];"}))
-		editPolicy(p, func(p *v1alpha1.RebootPolicy) { p.Spec.NodeSelector = selecting("not/a/label") })
+		ruled := editCRD(ctx, func(crd *unstructured.Unstructured) { uncheck(crd, "nodeSelector") })
+		broken := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"nodeSelector":{"matchLabels":{%q:"not/a/label"}}}}`, poolLabel))
+		Eventually(api.Patch).WithArguments(ctx, p, broken).Should(Succeed())
+		ruled()
 		createPolicy("q", selecting("b")) // a mark
 		Eventually(a.nodes).Should(Equal([]string{"example.com/pool In [a];", "example.com/pool In [b];"}))
 	})

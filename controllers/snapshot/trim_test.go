@@ -80,7 +80,7 @@ func TestTrim_KeepsWhatAHookThatIsAskedSays(t *testing.T) {
 	node := decoded("a")
 	node.Annotations["example.com/a"], node.Annotations["example.com/b"] = "TRUE", "none"
 	node.Annotations[v1alpha1.AnnotationHooks] = v1alpha1.HookPhase{
-		Policy: "workers", Seq: 1, BootID: "one", Stage: v1alpha1.HooksBefore, Hooks: []v1alpha1.AnnotationKey{"example.com/a"},
+		Policy: "workers", Seq: 1, BootID: "one", Stage: v1alpha1.HooksBefore, Hooks: []v1alpha1.AnnotationKey{"example.com/a"}, At: metav1.Now(),
 	}.String()
 	if _, asked := snapshot.Trim(node).Annotations["example.com/a"]; !asked {
 		t.Error("what the hook says is dropped, though it is no answer that people should be told of")
