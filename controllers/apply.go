@@ -23,7 +23,7 @@ func (r *RebootPolicyReconciler) applyFlight(ctx context.Context, s *state, p pl
 	if t.Action == plan.RingBell {
 		err := r.ring(ctx, s, s.nodes[s.index[t.Entry.Node]], t.Node, t)
 		if !apierrors.IsConflict(err) {
-			return err
+			return r.noteAnswer(s, t.Entry.Node, err)
 		}
 	}
 	live, err := r.liveNode(ctx, t.Entry.Node)
@@ -38,16 +38,16 @@ func (r *RebootPolicyReconciler) applyFlight(ctx context.Context, s *state, p pl
 	}
 	switch now.Action {
 	case plan.BeginHooks:
-		return r.beginHooks(ctx, s, live, n, now)
+		err = r.beginHooks(ctx, s, live, n, now)
 	case plan.RingBell:
-		return r.ring(ctx, s, live, n, now)
+		err = r.ring(ctx, s, live, n, now)
 	case plan.CancelGrant:
-		return r.cancel(ctx, s, live, n, now)
+		err = r.cancel(ctx, s, live, n, now)
 	case plan.FinishGrant:
-		return r.finish(ctx, s, live, n, now)
+		err = r.finish(ctx, s, live, n, now)
 	case plan.Wait, plan.ReleaseEntry:
 	}
-	return nil
+	return r.noteAnswer(s, t.Entry.Node, err)
 }
 
 // ring tells the node of its grant: permission and condition in one write.

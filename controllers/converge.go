@@ -64,7 +64,7 @@ func (r *RebootPolicyReconciler) converge(ctx context.Context, s *state) (plan.P
 func (r *RebootPolicyReconciler) applyFlights(ctx context.Context, s *state, p plan.Plan, tried map[string]plan.Action) bool {
 	wrote := false
 	for _, t := range p.UnderWay() {
-		if t.Action == plan.Wait || t.Action == plan.ReleaseEntry || tried[t.Entry.Node] == t.Action {
+		if !t.Action.WritesNode() || tried[t.Entry.Node] == t.Action {
 			continue
 		}
 		wrote, tried[t.Entry.Node] = true, t.Action

@@ -89,7 +89,8 @@ func (r *RebootPolicyReconciler) policyEvents(before, after *v1alpha1.RebootPoli
 		}
 		r.Recorder.Eventf(after, nil, kind, reason, e.action, "%s: %s", is.Reason, is.Message)
 	}
-	r.conflictEvent(before, after)
+	r.worsened(before, after, v1alpha1.ConditionAccepted, v1alpha1.ReasonPolicyConflict, "Accept")
+	r.worsened(before, after, v1alpha1.ConditionProgressing, v1alpha1.ReasonNodeWriteRefused, "WriteNode")
 	r.agentsEvent(before, after)
 }
 
@@ -105,12 +106,12 @@ func (r *RebootPolicyReconciler) agentsEvent(before, after *v1alpha1.RebootPolic
 	}
 }
 
-func (r *RebootPolicyReconciler) conflictEvent(before, after *v1alpha1.RebootPolicy) {
-	was := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionAccepted)
-	is := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionAccepted)
-	conflict := string(v1alpha1.ReasonPolicyConflict)
-	if is.Reason == conflict && (was == nil || was.Reason != conflict) {
-		r.Recorder.Eventf(after, nil, corev1.EventTypeWarning, v1alpha1.EventPolicyConflict, "Accept", "%s", is.Message)
+// worsened emits a warning of a reason that a condition has now and did not have before.
+func (r *RebootPolicyReconciler) worsened(before, after *v1alpha1.RebootPolicy, kind string, reason v1alpha1.Reason, action string) {
+	was := meta.FindStatusCondition(before.Status.Conditions, kind)
+	is := meta.FindStatusCondition(after.Status.Conditions, kind)
+	if is != nil && is.Reason == string(reason) && (was == nil || was.Reason != is.Reason) {
+		r.Recorder.Eventf(after, nil, corev1.EventTypeWarning, is.Reason, action, "%s", is.Message)
 	}
 }
 

@@ -35,7 +35,7 @@ func emitted(recorder *events.FakeRecorder) (all []string) {
 	return all
 }
 
-// measured are the sums of a counter or histogram of a policy by the values of a label, without those that are 0.
+// measured are the sums of a counter, gauge or histogram of a policy by the values of a label, without those that are 0.
 func measured(t *testing.T, name, policy, by string) map[string]float64 {
 	t.Helper()
 	families, err := metrics.Registry.Gather()
@@ -49,7 +49,7 @@ func measured(t *testing.T, name, policy, by string) map[string]float64 {
 			for _, label := range m.GetLabel() {
 				labels[label.GetName()] = label.GetValue()
 			}
-			if sum := m.GetCounter().GetValue() + m.GetHistogram().GetSampleSum(); family.GetName() == prefix+name && labels["policy"] == policy && sum != 0 {
+			if sum := m.GetCounter().GetValue() + m.GetGauge().GetValue() + m.GetHistogram().GetSampleSum(); family.GetName() == prefix+name && labels["policy"] == policy && sum != 0 {
 				sums[labels[by]] += sum
 			}
 		}

@@ -107,7 +107,7 @@ func (r *RebootPolicyReconciler) gather(ctx context.Context, name string) (*stat
 		return nil, err
 	}
 	s.Snapshot = snapshot.Of(policy, policies, s.Nodes, r.Clock.Now())
-	s.Gates = r.gatesSaid(policy)
+	s.Gates, s.Refused = r.gatesSaid(policy), r.refusedWrites(policy)
 	if s.Agents, err = r.agents.read(ctx); err != nil {
 		return nil, err
 	}
@@ -132,6 +132,7 @@ func (r *RebootPolicyReconciler) forget(name string, left []v1alpha1.RebootPolic
 	maps.DeleteFunc(r.adopted, func(uid types.UID, _ bool) bool { return isGone(uid) })
 	maps.DeleteFunc(r.wrote, func(uid types.UID, _ time.Time) bool { return isGone(uid) })
 	maps.DeleteFunc(r.estimates, func(uid types.UID, _ time.Time) bool { return isGone(uid) })
+	maps.DeleteFunc(r.refused, func(uid types.UID, _ map[string]plan.Refusal) bool { return isGone(uid) })
 	delete(r.freed, name)
 }
 

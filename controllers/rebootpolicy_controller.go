@@ -74,6 +74,9 @@ type RebootPolicyReconciler struct {
 	freeing freeing
 	// deaf are the Nodes that were not told why they wait, unmarkable those that took no mark: they have refused it.
 	deaf, unmarkable refusals
+	// refused are the answers to writes about granted reboots that were refused, by policy and node. Each pass makes these writes
+	// again, so a new leader has the answers after its first pass.
+	refused map[types.UID]map[string]plan.Refusal
 	// shelf is where the cache has its Nodes, nil: it lets nobody look, or nobody has looked yet; and views are what decisions
 	// look at of them.
 	cache cache.Cache

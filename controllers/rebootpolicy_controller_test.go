@@ -2,16 +2,20 @@ package controllers_test
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gstruct"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -292,6 +296,39 @@ var _ = Describe("Manager", func() {
 		Eventually(f.granted).Should(Equal(f.nodes[1:]))
 	})
 
+	It("reports a node whose grant an admission policy refuses, and reboots the others", func() {
+		f := makeFleet(3)
+		refusing := f.nodes[0]
+		admit := refuseGrants(refusing)
+		p := f.policy("workers", limit(2))
+		f.need(f.nodes...)
+		progressing := func() *metav1.Condition {
+			return meta.FindStatusCondition(policyStatus(p).Conditions, v1alpha1.ConditionProgressing)
+		}
+		for range f.nodes[1:] {
+			Eventually(f.granted).Should(HaveLen(1))
+			name := f.granted()[0]
+			Expect(name).NotTo(Equal(refusing))
+			Eventually(progressing).Should(gstruct.PointTo(gstruct.MatchFields(gstruct.IgnoreExtras, gstruct.Fields{
+				"Status": Equal(metav1.ConditionTrue), "Reason": Equal("NodeWriteRefused"),
+				"Message": And(HavePrefix("node "+refusing+" holds a slot since "), ContainSubstring("denied request: not this node")),
+			})))
+			f.reboot(name)
+			Eventually(func() v1alpha1.GrantState { return f.grant(name).State }).Should(Equal(v1alpha1.GrantFinished))
+		}
+		Expect(policyStatus(p).Grants).To(HaveExactElements(HaveField("Node", refusing)), "its slot is kept")
+		Eventually(reasonsOf).WithArguments(p.Name).Should(ContainElement("NodeWriteRefused"))
+		Eventually(gaugesOf).WithArguments("reboot_operator_nodes", p.Name, "state").Should(HaveKeyWithValue("write_refused", 1.0))
+		written := policyStatus(p)
+		Consistently(policyStatus, time.Second).WithArguments(p).Should(Equal(written), "it is written once")
+
+		admit()
+		Eventually(f.granted).Should(Equal([]string{refusing}))
+		Eventually(progressing).Should(HaveField("Reason", "Rebooting"))
+		Eventually(gaugesOf).WithArguments("reboot_operator_nodes", p.Name, "state").Should(HaveKeyWithValue("write_refused", 0.0))
+		Expect(slices.DeleteFunc(reasonsOf(p.Name), func(r string) bool { return r != "NodeWriteRefused" })).To(HaveLen(1))
+	})
+
 	It("does not grant while a progress annotation cannot be read", func() {
 		f := makeFleet(1)
 		f.annotate(f.nodes[0], v1alpha1.AnnotationProgress, `{"seq":-1}`)
@@ -356,6 +393,36 @@ func acceptedReason(p *v1alpha1.RebootPolicy) string {
 		return ""
 	}
 	return c.Reason
+}
+
+// refuseGrants has the API server refuse every write of a Node with a grant on it, until the function that it returns is called.
+func refuseGrants(node string) (admit func()) {
+	ctx, name := context.Background(), "refuse-"+node
+	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	policy.Spec.MatchConstraints = &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{
+		RuleWithOperations: admissionv1.RuleWithOperations{
+			Operations: []admissionv1.OperationType{admissionv1.Update},
+			Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"nodes", "nodes/status"}},
+		},
+	}}}
+	policy.Spec.Validations = []admissionv1.Validation{{
+		Expression: fmt.Sprintf("object.metadata.name != %q || !object.metadata.?annotations[?%q].hasValue()", node, v1alpha1.AnnotationGrant),
+		Message:    "not this node",
+	}}
+	binding := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	binding.Spec.PolicyName, binding.Spec.ValidationActions = name, []admissionv1.ValidationAction{admissionv1.Deny}
+	Expect(api.Create(ctx, policy)).To(Succeed())
+	Expect(api.Create(ctx, binding)).To(Succeed())
+	admit = func() {
+		Expect(client.IgnoreNotFound(api.Delete(ctx, binding))).To(Succeed())
+		Expect(client.IgnoreNotFound(api.Delete(ctx, policy))).To(Succeed())
+	}
+	DeferCleanup(func() { admit() })
+	probe := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"{}"}}}`, v1alpha1.AnnotationGrant))
+	Eventually(func() error {
+		return api.Patch(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, probe, client.DryRunAll)
+	}).Should(MatchError(ContainSubstring("not this node")))
+	return admit
 }
 
 // reasonsOf lists the reasons of the events about an object.

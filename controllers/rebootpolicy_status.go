@@ -129,7 +129,11 @@ func windowOpen(w window.State) metav1.Condition {
 
 func progressing(p plan.Plan) metav1.Condition {
 	if n := len(p.Ledger()); n > 0 {
-		return condition(v1alpha1.ConditionProgressing, true, v1alpha1.ReasonRebooting, fmt.Sprintf("%d of at most %d reboots under way%s", n, p.Limit, unavailable(p)))
+		reason, message := v1alpha1.ReasonRebooting, fmt.Sprintf("%d of at most %d reboots under way%s", n, p.Limit, unavailable(p))
+		if nodes, refused := p.Refused(); nodes > 0 {
+			reason, message = v1alpha1.ReasonNodeWriteRefused, refused+"; "+message
+		}
+		return condition(v1alpha1.ConditionProgressing, true, reason, message)
 	}
 	return condition(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonIdle, "no reboot is under way"+unavailable(p))
 }

@@ -6,6 +6,10 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
 // refusedPause is how long to wait before a Node is asked again to take what it has refused.
@@ -38,4 +42,32 @@ func (r *refusals) note(node string, now time.Time) {
 func isRefusal(err error) bool {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	return ok && status.ErrStatus.Code/100 == 4 && !apierrors.IsTooManyRequests(err) && !apierrors.IsConflict(err)
+}
+
+// refusedWrites are the refused writes about the granted reboots of a policy, by node.
+func (r *RebootPolicyReconciler) refusedWrites(policy *v1alpha1.RebootPolicy) map[string]plan.Refusal {
+	if r.refused == nil {
+		r.refused = map[types.UID]map[string]plan.Refusal{}
+	}
+	if r.refused[policy.UID] == nil {
+		r.refused[policy.UID] = map[string]plan.Refusal{}
+	}
+	byNode := r.refused[policy.UID]
+	maps.DeleteFunc(byNode, func(node string, _ plan.Refusal) bool { return !holds(policy, node) })
+	return byNode
+}
+
+// noteAnswer keeps what the API server answered to a write about a granted reboot, and returns err. Where it was not the write
+// that was refused, but a race was lost or the API server is down, the last answer stays. A webhook may word each answer
+// differently, so a newer one is kept only after a while: the status has it, and would be written in every pass.
+func (r *RebootPolicyReconciler) noteAnswer(s *state, node string, err error) error {
+	switch last, now := s.Refused[node], r.Clock.Now(); {
+	case err == nil:
+		delete(s.Refused, node)
+	case !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err):
+	case now.Sub(last.At) >= refusedPause:
+		status, _ := errors.AsType[*apierrors.StatusError](err)
+		s.Refused[node] = plan.Refusal{Answer: status.ErrStatus.Message, At: now}
+	}
+	return err
 }

@@ -2,14 +2,18 @@ package controllers
 
 import (
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	testclock "k8s.io/utils/clock/testing"
 
@@ -139,6 +143,105 @@ func TestReconcile_ANodeThatRefusesKeepsNobodyWaiting(t *testing.T) {
 			if s.policy.Status.Window.State != v1alpha1.WindowPaused {
 				t.Errorf("the status says %s", s.policy.Status.Window.State)
 			}
+		})
+	}
+}
+
+// reported is what a policy says of its granted reboots, in its condition and in the metric.
+type reported struct {
+	Reason  v1alpha1.Reason
+	Message string
+	Refused float64
+}
+
+func (s *server) reported(t *testing.T) reported {
+	t.Helper()
+	c := meta.FindStatusCondition(s.policy.Status.Conditions, v1alpha1.ConditionProgressing)
+	message, _, _ := strings.Cut(c.Message, "; unavailable: ")
+	return reported{v1alpha1.Reason(c.Reason), message, measured(t, "nodes", workers, "state")["write_refused"]}
+}
+
+// A write about a granted reboot that the API server refuses is reported on the policy: once, for as long as it is refused, and
+// with the words of the answer. That a race is lost, or that the API server is down, is no refusal, nor is it the end of one.
+func TestReconcile_ReportsAGrantedRebootThatCannotBeWritten(t *testing.T) {
+	for name, begin := range map[string]func(t *testing.T, s *server, node string){
+		"the grant": func(t *testing.T, s *server, node string) {
+			t.Helper()
+			ungranted := s.node(node)
+			delete(ungranted.Annotations, v1alpha1.AnnotationGrant)
+			s.put(t, ungranted)
+		},
+		"its end": func(t *testing.T, s *server, _ string) {
+			t.Helper()
+			s.comeBack(t)
+		},
+		"that it is taken back": func(t *testing.T, s *server, node string) {
+			t.Helper()
+			paused := s.node(node)
+			paused.Annotations[v1alpha1.AnnotationPaused] = "true"
+			s.put(t, paused)
+		},
+		"hooks": func(t *testing.T, s *server, _ string) {
+			t.Helper()
+			s.policy.Spec.Hooks = &v1alpha1.Hooks{After: []v1alpha1.AnnotationKey{"example.com/ok"}}
+			s.comeBack(t)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := testclock.NewFakePassiveClock(time.Now())
+			s := newServer(t, 2*needy, now)
+			recorder := events.NewFakeRecorder(100)
+			s.reconciler.Recorder = recorder
+			e := s.policy.Status.Grants[0]
+			begin(t, s, e.Node)
+			var answer error
+			s.fault = func(written string) error {
+				if written == e.Node {
+					return answer
+				}
+				return nil
+			}
+			step := func(after time.Duration, err error, want reported, emits ...string) {
+				t.Helper()
+				answer = err
+				now.SetTime(now.Now().Add(after))
+				_, _ = s.reconciler.Reconcile(t.Context(), request(workers))
+				if diff := cmp.Diff(want, s.reported(t)); diff != "" {
+					t.Errorf("%v (-want +got):\n%s", err, diff)
+				}
+				var warnings []string
+				for _, event := range emitted(recorder) {
+					if strings.HasPrefix(event, corev1.EventTypeWarning) {
+						warnings = append(warnings, event)
+					}
+				}
+				if diff := cmp.Diff(emits, warnings); diff != "" {
+					t.Errorf("%v: warnings (-want +got):\n%s", err, diff)
+				}
+			}
+			fine := reported{Reason: v1alpha1.ReasonRebooting, Message: "10 of at most 10 reboots under way"}
+			refused := func(answer string) reported {
+				return reported{Reason: v1alpha1.ReasonNodeWriteRefused, Refused: 1, Message: fmt.Sprintf(
+					"node %s holds a slot since %s, and the API server refuses what the manager writes about its reboot: %s; the slot is kept until "+
+						"the write is accepted or the Node is deleted; %s", e.Node, e.At.UTC().Format("Mon 2006-01-02 15:04:05 UTC"), answer, fine.Message)}
+			}
+			nodes := corev1.Resource("nodes")
+			forbidden := func(why string) error { return apierrors.NewForbidden(nodes, e.Node, errors.New(why)) }
+			first := refused(`nodes "` + e.Node + `" is forbidden: request 1`)
+
+			step(0, apierrors.NewConflict(nodes, e.Node, errors.New("somebody was first")), fine)
+			step(0, apierrors.NewInternalError(errors.New("etcd has no leader")), fine)
+			step(0, forbidden("request 1"), first, "Warning NodeWriteRefused")
+			step(time.Second, forbidden("request 2"), first)
+			step(time.Second, apierrors.NewConflict(nodes, e.Node, errors.New("somebody was first")), first)
+			step(time.Second, apierrors.NewInternalError(errors.New("etcd has no leader")), first)
+			step(time.Minute, apierrors.NewBadRequest("request 3"), refused("request 3"))
+			step(0, nil, fine)
+			// The answer to a write that was accepted in the end says nothing of the next one.
+			paused := s.node(e.Node)
+			paused.Annotations[v1alpha1.AnnotationPaused] = "true"
+			s.put(t, paused)
+			step(0, apierrors.NewConflict(nodes, e.Node, errors.New("somebody was first")), fine)
 		})
 	}
 }

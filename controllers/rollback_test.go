@@ -41,11 +41,16 @@ var _ = Describe("An update that rolls back (behaviour 27)", func() {
 
 // blocked is the metric of the nodes that wait, by reason.
 func blocked(policy string) map[string]float64 {
+	return gaugesOf("reboot_operator_blocked_nodes", policy, "reason")
+}
+
+// gaugesOf are the values of a metric of a policy by the values of a label.
+func gaugesOf(name, policy, by string) map[string]float64 {
 	families, err := metrics.Registry.Gather()
 	Expect(err).NotTo(HaveOccurred())
-	byReason := map[string]float64{}
+	values := map[string]float64{}
 	for _, family := range families {
-		if family.GetName() != "reboot_operator_blocked_nodes" {
+		if family.GetName() != name {
 			continue
 		}
 		for _, m := range family.GetMetric() {
@@ -54,9 +59,9 @@ func blocked(policy string) map[string]float64 {
 				labels[l.GetName()] = l.GetValue()
 			}
 			if labels["policy"] == policy {
-				byReason[labels["reason"]] = m.GetGauge().GetValue()
+				values[labels[by]] = m.GetGauge().GetValue()
 			}
 		}
 	}
-	return byReason
+	return values
 }

@@ -45,4 +45,6 @@ const (
 	// EventAgentsMissing and EventAgentsReady are on policies: nodes have no agent that works, and all have one again.
 	EventAgentsMissing = "AgentsMissing"
 	EventAgentsReady   = "AgentsReady"
+	// EventNodeWriteRefused is on policies: the API server refuses what the manager writes about a granted reboot.
+	EventNodeWriteRefused = "NodeWriteRefused"
 )

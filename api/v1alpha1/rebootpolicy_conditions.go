@@ -128,6 +128,8 @@ const (
 	ReasonWindowOpen Reason = "WindowOpen"
 	// ReasonRebooting means nodes hold grants.
 	ReasonRebooting Reason = "Rebooting"
+	// ReasonNodeWriteRefused means the API server refuses what the manager writes about the reboot of a node that holds a slot.
+	ReasonNodeWriteRefused Reason = "NodeWriteRefused"
 	// ReasonIdle means no node holds a grant.
 	ReasonIdle Reason = "Idle"
 	// ReasonTooManyFailures means failures.max nodes failed since the last success.

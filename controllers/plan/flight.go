@@ -52,6 +52,8 @@ type Flight struct {
 	// DrainUntil is when drain.timeout ends the drain: earlier than Until, by when the agent must have answered. Zero: the
 	// phase is not Draining.
 	DrainUntil time.Time
+	// Refused is what the API server answered when it refused the write that Action asks for. Empty: it did not.
+	Refused string
 }
 
 // Rebooting tells whether the node has passed the point of no return.
@@ -84,6 +86,9 @@ func (f *fleet) flight(e v1alpha1.LedgerEntry) Flight {
 		t.Message = fmt.Sprintf("waits until grant %d of policy %s is over", n.Grant.Seq, n.Grant.Policy)
 	default:
 		f.awaitStart(&t)
+	}
+	if t.Action.WritesNode() {
+		t.Refused = f.Refused[e.Node].text()
 	}
 	return t
 }

@@ -31,6 +31,8 @@ type Snapshot struct {
 	Gates []v1alpha1.GateStatus
 	// Agents are the pods of the agents. Nil: nobody has read them yet.
 	Agents *Agents
+	// Refused are the last answers of the API server to writes about granted reboots that it refused, by node.
+	Refused map[string]Refusal
 }
 
 // fleet is a snapshot sorted into what one policy has to do with each node.

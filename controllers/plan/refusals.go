@@ -1,0 +1,49 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// Refusal is the answer of the API server to a write about a granted reboot that it refused. An admission policy or a webhook
+// may refuse the writes to one Node alone.
+type Refusal struct {
+	Answer string
+	At     time.Time
+}
+
+// text is the answer in one line of bounded length.
+func (r Refusal) text() string {
+	return shorten(strings.Map(func(c rune) rune {
+		if unicode.IsPrint(c) {
+			return c
+		}
+		return ' '
+	}, r.Answer), maxMessage)
+}
+
+// WritesNode reports whether the action writes the Node.
+func (a Action) WritesNode() bool { return a != Wait && a != ReleaseEntry }
+
+// Refused returns how many nodes hold a slot while the API server refuses the write that is due, and a message about them.
+func (p *Plan) Refused() (nodes int, message string) {
+	var others []string
+	for _, t := range p.Flights {
+		switch {
+		case t.Refused == "":
+			continue
+		case nodes == 0:
+			message = fmt.Sprintf("node %s holds a slot since %s, and the API server refuses what the manager writes about its reboot: %s; "+
+				"the slot is kept until the write is accepted or the Node is deleted", t.Entry.Node, instant(t.Entry.At.Time), t.Refused)
+		default:
+			others = append(others, t.Entry.Node)
+		}
+		nodes++
+	}
+	if len(others) > 0 {
+		message += "; the same holds for " + someOf(others)
+	}
+	return nodes, message
+}
