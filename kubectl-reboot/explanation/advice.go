@@ -7,6 +7,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
 )
 
 // Advice is what to do, and the command that does it or shows more. An empty Command: there is none.
@@ -55,6 +56,7 @@ var flies = map[v1alpha1.Reason]Advice{
 	v1alpha1.ReasonRecordUnreadable: {"see whether the agent runs: it repairs its record", agentPods},
 	v1alpha1.ReasonWaitingForHook:   {"nothing, or see to the hook's pod on the node", allPods},
 	v1alpha1.ReasonHookFailed:       {"mend what the hook checks: an answer of \"true\" goes on", allPods},
+	v1alpha1.ReasonNodeWriteRefused: {"let the manager write the Node; most of what may refuse it is listed by", status.LookAtAdmission},
 	v1alpha1.ReasonHookTimedOut:     {"see to the hook's pod on the node: an answer of \"true\" goes on", allPods},
 }
 

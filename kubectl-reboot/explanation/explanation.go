@@ -8,6 +8,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
@@ -108,6 +110,9 @@ func Of(f fleet.Fleet, name string) (Explanation, error) {
 	if answer.Flight != nil {
 		flight := f.FlightOf(*answer.Flight)
 		e.Flight, e.Reason, e.Message, e.Until = &flight, flight.Reason, flight.Message, flight.Until
+		if c := refusal(policy); c != nil && answer.Flight.Action.WritesNode() {
+			e.Reason, e.Message = v1alpha1.ReasonNodeWriteRefused, c.Message
+		}
 	}
 	e.Verdict = verdict(answer, node)
 	if e.Verdict == NoNeed || e.Verdict == Unknown {
@@ -121,6 +126,15 @@ func Of(f fleet.Fleet, name string) (Explanation, error) {
 	}
 	e.Timeline, e.Advice, e.Manager = timeline(&e, node, answer.Flight), advise(&e, freePriority(f.Policies)), differs(answer, node)
 	return e, nil
+}
+
+// refusal is the condition of a policy that reports refused writes about granted reboots. Nil: none is refused.
+func refusal(policy *v1alpha1.RebootPolicy) *metav1.Condition {
+	c := meta.FindStatusCondition(policy.Status.Conditions, v1alpha1.ConditionProgressing)
+	if c == nil || c.Reason != string(v1alpha1.ReasonNodeWriteRefused) {
+		return nil
+	}
+	return c
 }
 
 // freePriority is the priority above those of all policies: one of the others' would be the next tie.

@@ -20,6 +20,9 @@ const LookAtManager = "kubectl get pods -n reboot-operator-system"
 // LookAtAgents is the command that shows whether the agents run.
 const LookAtAgents = "kubectl get daemonsets,pods -n reboot-operator-system -l app.kubernetes.io/component=agent -o wide"
 
+// LookAtAdmission is the command that lists most of what may refuse a write.
+const LookAtAdmission = "kubectl get validatingadmissionpolicies,validatingwebhookconfigurations"
+
 // Notice is something that somebody should know, and the command that goes on from there.
 type Notice struct {
 	Message string `json:"message"`
@@ -45,6 +48,9 @@ func notices(policy *v1alpha1.RebootPolicy, p plan.Plan, s *Policy, now time.Tim
 	}
 	if c := meta.FindStatusCondition(policy.Status.Conditions, v1alpha1.ConditionAgentsReady); c != nil {
 		note(c.Status != metav1.ConditionTrue, fmt.Sprintf("policy %s: %s", name, c.Message), LookAtAgents)
+	}
+	if c := meta.FindStatusCondition(policy.Status.Conditions, v1alpha1.ConditionProgressing); c != nil {
+		note(c.Reason == string(v1alpha1.ReasonNodeWriteRefused), fmt.Sprintf("policy %s: %s", name, c.Message), LookAtAdmission)
 	}
 	for _, t := range s.InFlight {
 		note(t.Overdue, t.Node+": "+t.Message, "kubectl reboot explain "+t.Node)

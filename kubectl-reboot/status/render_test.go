@@ -65,6 +65,9 @@ func TestLines(t *testing.T) {
 	rival := Policy("rival")
 	rival.Spec.NodeSelector = nil // every node
 	tie := fleet.New([]v1alpha1.RebootPolicy{Policy("workers"), rival}, []corev1.Node{Node("n1", "workers", Needs(time.Hour))}, Now)
+	refused := fleet.New([]v1alpha1.RebootPolicy{Policy("workers", Holds("n1", 1, time.Minute), WriteRefused("node n1 holds a slot since "+
+		"Mon 2026-11-16 12:00:00 UTC, and the API server refuses what the manager writes about its reboot: denied; 1 of at most 1 reboots under way"))},
+		[]corev1.Node{Node("n1", "workers", Needs(time.Hour))}, Now)
 	cases := map[string]struct {
 		status status.Status
 		look   status.Look
@@ -80,6 +83,7 @@ func TestLines(t *testing.T) {
 		"nothing-to-do":     {status.Of(quiet), status.Look{Width: 80}},
 		"due":               {status.Of(due), status.Look{Width: 80}},
 		"agents-missing":    {status.Of(silent), status.Look{Width: 100}},
+		"write-refused":     {status.Of(refused), status.Look{Width: 100}},
 		"nothing-known":     {status.Of(fleet.New(nil, []corev1.Node{unreported}, Now)), status.Look{Width: 80}},
 		"empty":             {status.Of(fleet.New(nil, nil, Now)), status.Look{Width: 80}},
 	}

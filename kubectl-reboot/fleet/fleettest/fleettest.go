@@ -62,6 +62,15 @@ func Halted(message string) func(*v1alpha1.RebootPolicy) {
 	}
 }
 
+// WriteRefused: the API server refuses what the manager writes about a granted reboot.
+func WriteRefused(message string) func(*v1alpha1.RebootPolicy) {
+	return func(p *v1alpha1.RebootPolicy) {
+		p.Status.Conditions = append(p.Status.Conditions, metav1.Condition{
+			Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionTrue, Reason: string(v1alpha1.ReasonNodeWriteRefused), Message: message,
+		})
+	}
+}
+
 // Holds puts an entry into the ledger, which was given so long ago.
 func Holds(node string, seq int64, ago time.Duration) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) {
