@@ -256,7 +256,7 @@ func (f *fleet) backSince(t *Flight) time.Time {
 		since = t.Node.MaintenanceSince
 	}
 	reported := !t.Node.MaintenanceSince.IsZero() // a quick reboot never shows as not Ready, but its agent reports after it
-	if since.Sub(f.Now) <= clockOff && !(reported && f.published(t).Sub(since) > clockOff) {
+	if since.Sub(f.Now) <= clockOff && (!reported || f.published(t).Sub(since) <= clockOff) {
 		return since
 	}
 	if f.asked(t, v1alpha1.HooksAfter, nil) {

@@ -98,8 +98,10 @@ func TestGovernor_Govern(t *testing.T) {
 	t.Run("a node that no other policy selects names it", func(t *testing.T) {
 		s := one(policy("workers", broken), needy("worker-1")).snapshot()
 		got := plan.Ungoverned(s.Governor, s.Nodes)
-		want := []plan.Decision{{Node: "worker-1", Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonNoPolicy,
-			Message: "no RebootPolicy selects this node; nobody can evaluate spec.nodeSelector of workers"}}
+		want := []plan.Decision{{
+			Node: "worker-1", Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonNoPolicy,
+			Message: "no RebootPolicy selects this node; nobody can evaluate spec.nodeSelector of workers",
+		}}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
