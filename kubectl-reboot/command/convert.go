@@ -12,13 +12,13 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/kured"
 )
 
-func (s *Session) convert() *cobra.Command {
+func convertCommand(s *Session) *cobra.Command {
 	cmd := &cobra.Command{Use: "convert", Short: "A policy made of what another operator is configured to do"}
-	cmd.AddCommand(s.convertKured())
+	cmd.AddCommand(convertKuredCommand(s))
 	return cmd
 }
 
-func (s *Session) convertKured() *cobra.Command {
+func convertKuredCommand(s *Session) *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:   "kured [-f FILE]",
@@ -29,7 +29,7 @@ Without -f it reads the DaemonSets of the cluster; with it, a rendered manifest.
   helm template kubereboot/kured | kubectl reboot convert kured -f - >policy.yaml`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			daemonSets, err := s.daemonSets(cmd.Context(), file)
+			daemonSets, err := daemonSets(cmd.Context(), s, file)
 			if err != nil {
 				return err
 			}
@@ -49,12 +49,12 @@ Without -f it reads the DaemonSets of the cluster; with it, a rendered manifest.
 }
 
 // daemonSets reads them from a file, from standard input, or from the cluster.
-func (s *Session) daemonSets(ctx context.Context, file string) ([]appsv1.DaemonSet, error) {
+func daemonSets(ctx context.Context, s *Session, file string) ([]appsv1.DaemonSet, error) {
 	var manifest []byte
 	var err error
 	switch file {
 	case "":
-		return s.clusterDaemonSets(ctx)
+		return clusterDaemonSets(ctx, s)
 	case "-":
 		if manifest, err = io.ReadAll(s.In); err != nil {
 			err = fmt.Errorf("reading standard input: %w", err)
@@ -68,7 +68,7 @@ func (s *Session) daemonSets(ctx context.Context, file string) ([]appsv1.DaemonS
 	return kured.DaemonSets(manifest)
 }
 
-func (s *Session) clusterDaemonSets(ctx context.Context) ([]appsv1.DaemonSet, error) {
+func clusterDaemonSets(ctx context.Context, s *Session) ([]appsv1.DaemonSet, error) {
 	c, err := s.client()
 	if err != nil {
 		return nil, err

@@ -13,7 +13,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 )
 
-func (s *Session) explain() *cobra.Command {
+func explainCommand(s *Session) *cobra.Command {
 	var o output
 	cmd := &cobra.Command{
 		Use:   "explain NODE",
@@ -33,7 +33,7 @@ the one reason why it waits, every check in its order, what has happened and wha
 				return err
 			}
 			name := strings.TrimPrefix(args[0], "node/")
-			if node := s.requested(cmd.Context(), f, name); node != nil {
+			if node := requested(cmd.Context(), s, f, name); node != nil {
 				f = f.Whole(node)
 			}
 			e, err := explanation.Of(f, name)
@@ -49,7 +49,7 @@ the one reason why it waits, every check in its order, what has happened and wha
 }
 
 // requested is a node whose reboot somebody has requested, with what tells when. Nil: nobody has, or it cannot be read.
-func (s *Session) requested(ctx context.Context, f fleet.Fleet, name string) *corev1.Node {
+func requested(ctx context.Context, s *Session, f fleet.Fleet, name string) *corev1.Node {
 	object, _ := f.Node(name)
 	if object == nil {
 		return nil

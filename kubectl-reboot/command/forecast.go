@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -9,7 +10,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/timetable"
 )
 
-func (s *Session) forecast() *cobra.Command {
+func forecastCommand(s *Session) *cobra.Command {
 	var o output
 	cmd := &cobra.Command{
 		Use:   "forecast [POLICY...]",
@@ -28,15 +29,15 @@ A policy in mode DryRun is shown as if it acted.
 			if err := o.check(); err != nil {
 				return err
 			}
-			return s.showForecast(cmd, args, o)
+			return showForecast(cmd.Context(), s, args, o)
 		},
 	}
 	o.bind(cmd, asJSON, asYAML, asWide, asSVG, asHTML)
 	return cmd
 }
 
-func (s *Session) showForecast(cmd *cobra.Command, names []string, o output) error {
-	f, err := s.fleet(cmd.Context())
+func showForecast(ctx context.Context, s *Session, names []string, o output) error {
+	f, err := s.fleet(ctx)
 	if err != nil {
 		return err
 	}

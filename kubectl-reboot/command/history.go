@@ -10,7 +10,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/history"
 )
 
-func (s *Session) history() *cobra.Command {
+func historyCommand(s *Session) *cobra.Command {
 	var o output
 	cmd := &cobra.Command{
 		Use:   "history [NODE...]",

@@ -15,8 +15,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-func (s *Session) pause() *cobra.Command {
-	var w writing
+func pauseCommand(s *Session) *cobra.Command {
+	w := writing{session: s}
 	reason, until := "", ""
 	cmd := &cobra.Command{
 		Use:   "pause POLICY|NODE...",
@@ -37,7 +37,7 @@ whose value is the reason. What is in flight finishes; a node that has its grant
 				}
 				pause.Until = &end
 			}
-			return s.each(cmd.Context(), &w, args, find, byKind(pauseNode(pause), pausePolicy(pause)))
+			return w.each(cmd.Context(), args, find, byKind(pauseNode(pause), pausePolicy(pause)))
 		},
 	}
 	w.bind(cmd)

@@ -13,8 +13,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-func (s *Session) request() *cobra.Command {
-	var w writing
+func requestCommand(s *Session) *cobra.Command {
+	w := writing{session: s}
 	reason := ""
 	cmd := &cobra.Command{
 		Use:   "request NODE... --reason WHY",
@@ -29,7 +29,7 @@ their turn like any other; the agent takes the annotation away after one confirm
 			if strings.TrimSpace(reason) == "" {
 				return errors.New(`--reason is missing: it is told to everybody who asks why the node reboots`)
 			}
-			return s.each(cmd.Context(), &w, args, findNode, func(object client.Object) (string, bool, error) {
+			return w.each(cmd.Context(), args, findNode, func(object client.Object) (string, bool, error) {
 				if why, there := object.GetAnnotations()[v1alpha1.AnnotationRebootRequested]; there {
 					return fmt.Sprintf("reboot already requested (%s)", why), false, nil
 				}

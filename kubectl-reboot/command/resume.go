@@ -13,8 +13,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-func (s *Session) resume() *cobra.Command {
-	var w writing
+func resumeCommand(s *Session) *cobra.Command {
+	w := writing{session: s}
 	var r resumption
 	cmd := &cobra.Command{
 		Use:   "resume POLICY|NODE...",
@@ -32,7 +32,7 @@ Without a flag it ends what is in force. A policy that is paused and halted need
 		ValidArgsFunction: named(0, s.targetNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.now = s.Clock.Now()
-			return s.each(cmd.Context(), &w, args, find, byKind(r.node, r.policy))
+			return w.each(cmd.Context(), args, find, byKind(r.node, r.policy))
 		},
 	}
 	w.bind(cmd)

@@ -11,9 +11,9 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
-func (s *Session) status() *cobra.Command {
-	var o output
-	watch := false
+func statusCommand(s *Session) *cobra.Command {
+	v := statusView{session: s}
+	follow := false
 	cmd := &cobra.Command{
 		Use:   "status [POLICY...]",
 		Short: "The fleet at a glance",
@@ -26,15 +26,16 @@ With --watch it is drawn again in place whenever something changes; in a pipe th
   kubectl reboot status -o wide`,
 		ValidArgsFunction: named(0, s.policyNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.check(); err != nil {
+			if err := v.check(); err != nil {
 				return err
 			}
 			for i := range args {
 				args[i] = bare(args[i])
 			}
-			if watch && o.format != "" && !o.wide() {
+			if follow && v.format != "" && !v.wide() {
 				return errors.New("--watch shows text only: leave out --output")
 			}
+			v.names = args
 			f, err := s.fleet(cmd.Context())
 			if err != nil {
 				return err
@@ -42,56 +43,66 @@ With --watch it is drawn again in place whenever something changes; in a pipe th
 			if _, err := choose(f.Policies, args); err != nil {
 				return err
 			}
-			if watch {
-				return s.watchStatus(cmd.Context(), o, args)
+			if follow {
+				return v.watch(cmd.Context())
 			}
-			return s.showStatus(o, f, args)
+			return v.show(f)
 		},
 	}
-	o.bind(cmd, asJSON, asYAML, asWide)
-	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "Go on: redraw in a terminal, a line for each change in a pipe.")
+	v.bind(cmd, asJSON, asYAML, asWide)
+	cmd.Flags().BoolVarP(&follow, "watch", "w", false, "Go on: redraw in a terminal, a line for each change in a pipe.")
 	return cmd
 }
 
-func (s *Session) look(o output) status.Look {
-	return status.Look{Theme: s.Screen.Theme, Width: s.width(), Wide: o.wide(), Zone: s.Zone}
+// statusView shows the status of policies; no names: of all.
+type statusView struct {
+	output
+
+	session *Session
+	names   []string
 }
 
-func (s *Session) showStatus(o output, f fleet.Fleet, names []string) error {
-	is := status.Of(f, names...)
-	return s.print(o, is, func() []string { return is.Lines(s.look(o)) })
+func (v *statusView) look() status.Look {
+	return status.Look{Theme: v.session.Screen.Theme, Width: v.session.width(), Wide: v.wide(), Zone: v.session.Zone}
 }
 
-// watchStatus shows the status again and again until the context ends.
-func (s *Session) watchStatus(ctx context.Context, o output, names []string) error {
-	defer s.Screen.Close()
-	if s.Screen.Live {
-		return s.watch(ctx, second, func(f fleet.Fleet, trouble string) {
-			s.Screen.Draw(s.frame(o, status.Of(f, names...), trouble))
+func (v *statusView) show(f fleet.Fleet) error {
+	is := status.Of(f, v.names...)
+	return v.session.print(v.output, is, func() []string { return is.Lines(v.look()) })
+}
+
+// watch shows the status again and again until the context ends.
+func (v *statusView) watch(ctx context.Context) error {
+	screen := v.session.Screen
+	defer screen.Close()
+	if screen.Live {
+		return watch(ctx, v.session, second, func(f fleet.Fleet, trouble string) {
+			screen.Draw(v.frame(status.Of(f, v.names...), trouble))
 		})
 	}
 	var before status.Status
 	troubled := ""
-	return s.watch(ctx, 0, func(f fleet.Fleet, trouble string) {
-		is := status.Of(f, names...)
-		lines := is.Changes(before, s.Zone)
+	return watch(ctx, v.session, 0, func(f fleet.Fleet, trouble string) {
+		is := status.Of(f, v.names...)
+		lines := is.Changes(before, v.session.Zone)
 		if len(lines) > 0 {
-			s.Screen.Print(s.Screen.Theme.Lines(lines)...)
+			screen.Print(screen.Theme.Lines(lines)...)
 		}
 		if trouble != "" && trouble != troubled {
-			s.Screen.Print(s.Screen.Theme.Line(trouble))
+			screen.Print(screen.Theme.Line(trouble))
 		}
 		before, troubled = is, trouble
 	})
 }
 
 // frame is the status in as many lines as the terminal has, and when it is of.
-func (s *Session) frame(o output, is status.Status, trouble string) []string {
-	width, height := s.Screen.Size()
-	lines := is.Lines(s.look(o))
-	foot := is.At.In(s.Zone).Format("15:04:05") + "  Ctrl-C ends"
+func (v *statusView) frame(is status.Status, trouble string) []string {
+	screen := v.session.Screen
+	width, height := screen.Size()
+	lines := is.Lines(v.look())
+	foot := is.At.In(v.session.Zone).Format("15:04:05") + "  Ctrl-C ends"
 	if trouble != "" {
-		foot = s.Screen.Theme.Paint(terminal.Bad, terminal.Cut(trouble, width))
+		foot = screen.Theme.Paint(terminal.Bad, terminal.Cut(trouble, width))
 	}
 	return append(terminal.Crop(lines, height-3), "", foot)
 }

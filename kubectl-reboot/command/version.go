@@ -14,7 +14,7 @@ type build struct {
 	Platform string `json:"platform"`
 }
 
-func (s *Session) version() *cobra.Command {
+func versionCommand(s *Session) *cobra.Command {
 	var o output
 	cmd := &cobra.Command{
 		Use:               "version",

@@ -29,7 +29,7 @@ const (
 
 // watch shows the fleet at first, after every change, when time alone changes something, and every so often; 0: not.
 // Changes come from two watches. It returns nil when the context ends.
-func (s *Session) watch(ctx context.Context, every time.Duration, show func(f fleet.Fleet, trouble string)) error {
+func watch(ctx context.Context, s *Session, every time.Duration, show func(f fleet.Fleet, trouble string)) error {
 	w := &watcher{session: s, changed: make(chan struct{}, 1), failed: map[string]string{}}
 	if err := w.start(ctx); err != nil {
 		return err

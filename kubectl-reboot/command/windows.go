@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"errors"
 
 	"github.com/spf13/cobra"
@@ -12,7 +13,7 @@ import (
 // mostOpenings is the most that --next takes.
 const mostOpenings = 1000
 
-func (s *Session) windows() *cobra.Command {
+func windowsCommand(s *Session) *cobra.Command {
 	var o output
 	next := 10
 	cmd := &cobra.Command{
@@ -30,7 +31,7 @@ that come in between. They are computed from the spec, here.`,
 			if err := o.check(); err != nil {
 				return err
 			}
-			return s.showWindows(cmd, args, o, next)
+			return showWindows(cmd.Context(), s, args, o, next)
 		},
 	}
 	o.bind(cmd, asJSON, asYAML, asWide)
@@ -38,12 +39,12 @@ that come in between. They are computed from the spec, here.`,
 	return cmd
 }
 
-func (s *Session) showWindows(cmd *cobra.Command, names []string, o output, next int) error {
+func showWindows(ctx context.Context, s *Session, names []string, o output, next int) error {
 	c, err := s.client()
 	if err != nil {
 		return err
 	}
-	policies, err := snapshot.Policies(cmd.Context(), c)
+	policies, err := snapshot.Policies(ctx, c)
 	if err != nil {
 		return err
 	}

@@ -27,10 +27,11 @@ const (
 // patience is how often a write that lost a race is tried again: kubelets and the manager write nodes and policies, too.
 var patience = wait.Backoff{Steps: 10, Duration: 20 * time.Millisecond, Factor: 1.5, Jitter: 0.1}
 
-// writing is what the commands share that write an administrator's words.
+// writing edits nodes and policies for the commands that do so.
 type writing struct {
-	dryRun string
-	print  *genericclioptions.PrintFlags
+	session *Session
+	dryRun  string
+	print   *genericclioptions.PrintFlags
 }
 
 func (w *writing) bind(cmd *cobra.Command) {
@@ -53,11 +54,11 @@ func (w *writing) check() error {
 type edit func(object client.Object) (done string, changed bool, err error)
 
 // each finds what every argument means and edits it. One that fails keeps no other.
-func (s *Session) each(ctx context.Context, w *writing, arguments []string, find finder, e edit) error {
+func (w *writing) each(ctx context.Context, arguments []string, find finder, e edit) error {
 	if err := w.check(); err != nil {
 		return err
 	}
-	c, err := s.client()
+	c, err := w.session.client()
 	if err != nil {
 		return err
 	}
@@ -65,7 +66,7 @@ func (s *Session) each(ctx context.Context, w *writing, arguments []string, find
 	for _, argument := range arguments {
 		object, err := find(ctx, c, argument)
 		if err == nil {
-			err = s.write(ctx, c, w, object, e)
+			err = w.write(ctx, c, object, e)
 		}
 		errs = append(errs, err)
 	}
@@ -76,7 +77,7 @@ func (s *Session) each(ctx context.Context, w *writing, arguments []string, find
 type finder func(ctx context.Context, c client.Client, argument string) (client.Object, error)
 
 // write edits an object by compare-and-swap: what was read is what is changed, or it is read and edited again.
-func (s *Session) write(ctx context.Context, c client.Client, w *writing, object client.Object, e edit) error {
+func (w *writing) write(ctx context.Context, c client.Client, object client.Object, e edit) error {
 	done, tried := "", false
 	err := retry.RetryOnConflict(patience, func() error {
 		if tried {
@@ -103,11 +104,11 @@ func (s *Session) write(ctx context.Context, c client.Client, w *writing, object
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", titled(object, object.GetName()), err)
 	}
-	return s.printDone(w, object, done)
+	return w.printDone(object, done)
 }
 
 // printDone prints as kubectl does: a line such as "node/n4 paused (server dry run)", or the object.
-func (s *Session) printDone(w *writing, object client.Object, done string) error {
+func (w *writing) printDone(object client.Object, done string) error {
 	if w.dryRun != dryRunNone {
 		done += " (" + w.dryRun + " dry run)"
 	}
@@ -120,7 +121,7 @@ func (s *Session) printDone(w *writing, object client.Object, done string) error
 	if err != nil {
 		return fmt.Errorf("--output: %w", err)
 	}
-	return printer.PrintObj(object, s.Out)
+	return printer.PrintObj(object, w.session.Out)
 }
 
 // annotate sets an annotation.

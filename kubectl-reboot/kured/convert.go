@@ -9,7 +9,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// conversion is a kured on its way to a policy.
+// conversion is a kured on its way to a policy. Each step reads flags, writes its part of the policy, and reports what became of each flag.
 type conversion struct {
 	kured  *installation
 	parsed *parsed
@@ -35,10 +35,10 @@ func convert(k *installation) (*conversion, error) {
 	}
 	c := &conversion{kured: k, parsed: p, flags: p.flags, comments: map[string][]string{}, told: map[string]bool{}}
 	c.begin()
-	for _, step := range []func() error{
-		c.nodes, c.lock, c.schedule, c.drain, c.blockingPods, c.alerts, c.detection, c.reboot, c.elsewhere,
+	for _, step := range []func(*conversion) error{
+		nodeSelector, concurrency, schedule, drain, blockingPods, alerts, detect, reboot, carryElsewhere,
 	} {
-		if err := step(); err != nil {
+		if err := step(c); err != nil {
 			return nil, err
 		}
 	}

@@ -11,9 +11,9 @@ import (
 // sentinelEngine is who hears of the need wherever kured looked for a file or ran a command.
 const sentinelEngine = "the agent's engine sentinel watches it"
 
-// detection: who says that a host needs a reboot. That is the agent's business, and no policy's.
-func (c *conversion) detection() error {
-	file := c.hostPath(c.flags.sentinel)
+// detect: who says that a host needs a reboot. That is the agent's business, and no policy's.
+func detect(c *conversion) error {
+	file := hostPath(c, c.flags.sentinel)
 	if command := c.flags.sentinelCommand; command != "" {
 		tested, found := testedFile(command)
 		if !found {
@@ -22,15 +22,15 @@ func (c *conversion) detection() error {
 			return nil
 		}
 		c.unneeded("reboot-sentinel", "kured does not look at it with a --reboot-sentinel-command")
-		c.sentinel("reboot-sentinel-command", tested)
+		carrySentinel(c, "reboot-sentinel-command", tested)
 		return nil
 	}
 	c.unneeded("reboot-sentinel-command", "it is empty: kured looks for a file")
-	c.sentinel("reboot-sentinel", file)
+	carrySentinel(c, "reboot-sentinel", file)
 	return nil
 }
 
-func (c *conversion) sentinel(flag, file string) {
+func carrySentinel(c *conversion, flag, file string) {
 	if strings.TrimPrefix(file, "/var") == strings.TrimPrefix(defaultSentinel, "/var") {
 		c.carried(flag, "the host's /run/reboot-required: "+sentinelEngine)
 		return
@@ -48,7 +48,7 @@ func testedFile(command string) (string, bool) {
 }
 
 // hostPath follows a path in the container to the host. What is not mounted is taken for the host's own.
-func (c *conversion) hostPath(file string) string {
+func hostPath(c *conversion, file string) string {
 	mounts := slices.Clone(c.kured.container.VolumeMounts)
 	slices.SortFunc(mounts, func(a, b corev1.VolumeMount) int { return len(b.MountPath) - len(a.MountPath) })
 	for _, mount := range mounts {

@@ -18,27 +18,27 @@ const (
 )
 
 // drain: kured drains as kubectl drain --force --delete-emptydir-data --ignore-daemonsets does.
-func (c *conversion) drain() error {
+func drain(c *conversion) error {
 	d := &v1alpha1.Drain{UnmanagedPods: v1alpha1.PodDisposalDelete}
 	c.policy.Spec.Drain = d
 	c.report.carried = append(c.report.carried, line{
 		"kured drains by force", "drain.unmanagedPods: Delete. Pods without a controller are deleted for good; Block, the default, keeps them and says so",
 	})
-	c.drainTimeout(d)
+	drainTimeout(c, d)
 	if c.flags.forceReboot {
 		d.OnTimeout = v1alpha1.DrainTimeoutReboot
 		c.carried("force-reboot", "drain.onTimeout: Reboot. A drain that fails, because the API cannot be asked or forbids it, is given up all the same")
 	} else {
 		c.unneeded("force-reboot", "drain.onTimeout is Abort where nothing is said")
 	}
-	c.gracePeriod(d)
+	gracePeriod(c, d)
 	c.unconverted("drain-delay", "a drain begins at once; a hook in hooks.before can hold it up for as long as there is work")
 	c.unconverted("reboot-delay", "the reboot follows the drain; drain.volumeDetachTimeout waits for volumes, and a rule with action WaitCompleted for pods")
 	c.unconverted("skip-wait-for-delete-timeout", "a pod that does not end is waited for until drain.timeout; drain.onTimeout: Reboot goes on without it, a rule with action Skip does not wait at all")
-	return c.drainSelector(d)
+	return drainSelector(c, d)
 }
 
-func (c *conversion) drainTimeout(d *v1alpha1.Drain) {
+func drainTimeout(c *conversion, d *v1alpha1.Drain) {
 	timeout, how := c.flags.drainTimeout, ""
 	switch {
 	case timeout <= 0:
@@ -50,7 +50,7 @@ func (c *conversion) drainTimeout(d *v1alpha1.Drain) {
 	c.carried("drain-timeout", fmt.Sprintf("drain.timeout: %s%s", brief(d.Timeout.Duration), how))
 }
 
-func (c *conversion) gracePeriod(d *v1alpha1.Drain) {
+func gracePeriod(c *conversion, d *v1alpha1.Drain) {
 	seconds := int64(c.flags.drainGracePeriod)
 	if seconds < 0 {
 		c.unneeded("drain-grace-period", "each pod has its own, where the policy says nothing")
@@ -63,7 +63,7 @@ func (c *conversion) gracePeriod(d *v1alpha1.Drain) {
 
 // drainSelector: kured leaves pods that do not match where they are. They are those that miss one of the requirements, so
 // each requirement turned round is a rule with action Skip.
-func (c *conversion) drainSelector(d *v1alpha1.Drain) error {
+func drainSelector(c *conversion, d *v1alpha1.Drain) error {
 	requirements, err := labels.ParseToRequirements(c.flags.drainPodSelector)
 	if err != nil {
 		return fmt.Errorf("--drain-pod-selector %q is no label selector, and kured drains nothing with it: %w", c.flags.drainPodSelector, err)

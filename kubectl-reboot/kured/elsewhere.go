@@ -1,7 +1,7 @@
 package kured
 
-// elsewhere tells of flags whose values say nothing to a policy.
-func (c *conversion) elsewhere() error {
+// carryElsewhere reports flags whose values say nothing to a policy.
+func carryElsewhere(c *conversion) error {
 	for _, f := range elsewhere {
 		if f.open {
 			c.unconverted(f.name, f.how)

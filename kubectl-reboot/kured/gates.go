@@ -22,7 +22,7 @@ const (
 )
 
 // blockingPods: each selector alone keeps the nodes of its pods up.
-func (c *conversion) blockingPods() error {
+func blockingPods(c *conversion) error {
 	selectors := c.flags.blockingPods.values
 	if len(selectors) > mostBlockingPods {
 		return fmt.Errorf("--blocking-pod-selector is given %d times; a policy takes %d: join some, such as app in (a, b)", len(selectors), mostBlockingPods)
@@ -37,7 +37,7 @@ func (c *conversion) blockingPods() error {
 			c.carried("blocking-pod-selector", "pause: one that is empty selects every pod, and kured's own is on every node")
 			continue
 		}
-		c.gates().BlockingPods = append(c.gates().BlockingPods, v1alpha1.BlockingPod{PodSelector: selector})
+		gatesOf(c).BlockingPods = append(gatesOf(c).BlockingPods, v1alpha1.BlockingPod{PodSelector: selector})
 	}
 	if c.parsed.find("blocking-pod-selector") != nil && !c.told["blocking-pod-selector"] {
 		c.carried("blocking-pod-selector", "gates.blockingPods")
@@ -45,7 +45,7 @@ func (c *conversion) blockingPods() error {
 	return nil
 }
 
-func (c *conversion) gates() *v1alpha1.Gates {
+func gatesOf(c *conversion) *v1alpha1.Gates {
 	if c.policy.Spec.Gates == nil {
 		c.policy.Spec.Gates = &v1alpha1.Gates{}
 	}
@@ -85,7 +85,7 @@ var opposite = map[metav1.LabelSelectorOperator]metav1.LabelSelectorOperator{
 }
 
 // alerts: kured asks for the series ALERTS and looks at the names itself; a policy leaves that to the query.
-func (c *conversion) alerts() error {
+func alerts(c *conversion) error {
 	filters := []string{"alert-filter-regexp", "alert-filter-match-only", "alert-firing-only"}
 	if c.flags.prometheus == "" {
 		for _, name := range append(filters, "prometheus-url") {
@@ -105,7 +105,7 @@ func (c *conversion) alerts() error {
 	case len(query) > longestQuery:
 		return fmt.Errorf("--alert-filter-regexp has %d characters; shorten it, a policy takes queries of %d", len(c.flags.alerts.String()), longestQuery)
 	}
-	c.gates().Prometheus = []v1alpha1.PrometheusGate{{Name: "alerts", URL: c.flags.prometheus, Query: query}}
+	gatesOf(c).Prometheus = []v1alpha1.PrometheusGate{{Name: "alerts", URL: c.flags.prometheus, Query: query}}
 	c.carried("prometheus-url", "gates.prometheus: any result of "+query+" blocks, and so does a server that cannot be asked")
 	for _, name := range filters {
 		if c.parsed.find(name) != nil {

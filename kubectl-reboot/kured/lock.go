@@ -17,8 +17,8 @@ const (
 	mostSettle = 24 * time.Hour // settle
 )
 
-// lock: how many nodes at once, and how long after one the next.
-func (c *conversion) lock() error {
+// concurrency: how many nodes at once, and how long after one the next.
+func concurrency(c *conversion) error {
 	nodes := intstr.FromInt(min(max(c.flags.concurrency, 1), mostNodes))
 	c.policy.Spec.Concurrency = &v1alpha1.Concurrency{MaxUnavailable: &nodes}
 	c.carried("concurrency", fmt.Sprintf("concurrency.maxUnavailable: %s. Nodes that are down or cordoned for other reasons use it up too", nodes.String()))
@@ -36,7 +36,7 @@ func (c *conversion) lock() error {
 		c.unneeded(name, "there is no lock: who may reboot stands in the policy's status.grants")
 	}
 	c.unneeded("lock-ttl", "no lock is left behind: a Node that is deleted frees its slot. One that does not come back keeps it and is reported, until you mend it or delete the Node")
-	return c.holder()
+	return holder(c)
 }
 
 // owner is who holds kured's lock; with a concurrency of more than 1 there are several.
@@ -46,7 +46,7 @@ type owner struct {
 }
 
 // holder: a manifest out of the cluster carries the lock, which says whether kured is at work, or was paused by hand.
-func (c *conversion) holder() error {
+func holder(c *conversion) error {
 	value := c.kured.daemonSet.Annotations[c.flags.lockAnnotation]
 	if value == "" {
 		return nil

@@ -16,23 +16,23 @@ const (
 	listTaints   = "kubectl get nodes -o custom-columns=NODE:.metadata.name,TAINTS:.spec.taints[*].key"
 )
 
-// nodes: kured reboots the nodes its pods run on, and where they run the DaemonSet's template says.
-func (c *conversion) nodes() error {
+// nodeSelector: kured reboots the nodes its pods run on, and where they run the DaemonSet's template says.
+func nodeSelector(c *conversion) error {
 	pod := c.kured.daemonSet.Spec.Template.Spec
 	selector := &v1alpha1.LabelSelector{}
 	if len(pod.NodeSelector) > 0 {
 		selector.MatchLabels = pod.NodeSelector
 		c.report.carried = append(c.report.carried, line{"the pods' nodeSelector", "nodeSelector.matchLabels"})
 	}
-	c.affinity(pod.Affinity, selector)
-	c.taints(pod.Tolerations, selector)
+	affinity(c, pod.Affinity, selector)
+	taints(c, pod.Tolerations, selector)
 	if len(selector.MatchLabels)+len(selector.MatchExpressions) > 0 {
 		c.policy.Spec.NodeSelector = selector
 	}
 	return nil
 }
 
-func (c *conversion) affinity(affinity *corev1.Affinity, selector *v1alpha1.LabelSelector) {
+func affinity(c *conversion, affinity *corev1.Affinity, selector *v1alpha1.LabelSelector) {
 	if affinity == nil || affinity.NodeAffinity == nil || affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
 		return
 	}
@@ -62,7 +62,7 @@ func (c *conversion) affinity(affinity *corev1.Affinity, selector *v1alpha1.Labe
 }
 
 // taints: kured keeps off nodes whose taints its pods do not tolerate; a policy does not look at taints.
-func (c *conversion) taints(tolerations []corev1.Toleration, selector *v1alpha1.LabelSelector) {
+func taints(c *conversion, tolerations []corev1.Toleration, selector *v1alpha1.LabelSelector) {
 	if slices.ContainsFunc(tolerations, toleratesAll) {
 		return
 	}

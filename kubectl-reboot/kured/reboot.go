@@ -10,13 +10,13 @@ import (
 const byLogind = "logind reboots the host, over D-Bus"
 
 // reboot: kured runs a command on the host or sends a signal to its first process.
-func (c *conversion) reboot() error {
+func reboot(c *conversion) error {
 	switch c.flags.rebootMethod {
 	case "command":
-		c.rebootCommand()
+		rebootCommand(c)
 		c.unneeded("reboot-signal", "kured sends it with --reboot-method=signal only")
 	case "signal":
-		c.rebootSignal()
+		rebootSignal(c)
 		c.unneeded("reboot-command", "kured runs it with --reboot-method=command only")
 	default:
 		return fmt.Errorf("--reboot-method %q is neither command nor signal, and kured does not start with it", c.flags.rebootMethod)
@@ -25,7 +25,7 @@ func (c *conversion) reboot() error {
 	return nil
 }
 
-func (c *conversion) rebootCommand() {
+func rebootCommand(c *conversion) {
 	if isPlainReboot(c.flags.rebootCommand) {
 		c.unneeded("reboot-command", byLogind)
 		return
@@ -44,7 +44,7 @@ func isPlainReboot(command string) bool {
 	})
 }
 
-func (c *conversion) rebootSignal() {
+func rebootSignal(c *conversion) {
 	if c.flags.rebootSignal == signalReboot {
 		c.unneeded("reboot-signal", byLogind)
 		return

@@ -8,7 +8,7 @@ import (
 
 // schedule: kured's window is open while this very moment's weekday is one of the days and its time of day lies between
 // start and end, both included. A window of a policy starts on its days and lasts.
-func (c *conversion) schedule() error {
+func schedule(c *conversion) error {
 	days, err := parseDays(c.flags.days.values)
 	if err != nil {
 		return err
@@ -17,7 +17,7 @@ func (c *conversion) schedule() error {
 	if err != nil {
 		return err
 	}
-	zone, err := c.zone()
+	zone, err := windowZone(c)
 	if err != nil {
 		return err
 	}
@@ -27,19 +27,19 @@ func (c *conversion) schedule() error {
 	case len(days) == 0:
 		c.policy.Spec.Windows = nil
 		c.policy.Spec.Pause = &v1alpha1.Pause{Reason: "kured had no day on which it might reboot: --reboot-days was empty"}
-		c.hours("pause: without a day kured never reboots")
+		carryHours(c, "pause: without a day kured never reboots")
 	case len(windows) == 0:
-		c.hours("no windows: always open")
+		carryHours(c, "no windows: always open")
 	default:
-		c.hours(hours.describe(windows))
-		c.nights(hours, windows, len(days) == len(week))
-		c.clockChanges(zone)
+		carryHours(c, hours.describe(windows))
+		commentNights(c, hours, windows, len(days) == len(week))
+		clockChanges(c, zone)
 	}
 	return nil
 }
 
-// hours tells what became of all flags of the schedule that are set, or of none.
-func (c *conversion) hours(how string) {
+// carryHours reports what became of all flags of the schedule that are set, or of none.
+func carryHours(c *conversion, how string) {
 	told := false
 	for _, name := range []string{"start-time", "end-time", "reboot-days", "time-zone"} {
 		if c.isSet(name) {
@@ -52,8 +52,8 @@ func (c *conversion) hours(how string) {
 	}
 }
 
-// nights: a window that crosses midnight, on some days only, is in two halves at kured's.
-func (c *conversion) nights(hours hours, windows []v1alpha1.Window, everyDay bool) {
+// commentNights: a window that crosses midnight, on some days only, is in two halves at kured's.
+func commentNights(c *conversion, hours hours, windows []v1alpha1.Window, everyDay bool) {
 	if !hours.overnight || hours.to == 0 || everyDay {
 		return
 	}
@@ -70,7 +70,7 @@ func (c *conversion) nights(hours hours, windows []v1alpha1.Window, everyDay boo
 	})
 }
 
-func (c *conversion) clockChanges(zone string) {
+func clockChanges(c *conversion, zone string) {
 	if zone != "" {
 		c.report.carried = append(c.report.carried, line{
 			"zone " + zone, "a window lasts for its duration, also when clocks change: on such a day it may end an hour beside kured's",

@@ -11,11 +11,11 @@ import (
 // zoneName is what a RebootPolicy takes.
 var zoneName = regexp.MustCompile(`^[A-Z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$`)
 
-// zone is the zone of the windows; empty: UTC.
-func (c *conversion) zone() (string, error) {
+// windowZone is the zone of the windows; empty: UTC.
+func windowZone(c *conversion) (string, error) {
 	name := c.flags.zone
 	if name == "Local" {
-		return c.localZone(), nil
+		return localZone(c), nil
 	}
 	if _, err := time.LoadLocation(name); err != nil {
 		return "", fmt.Errorf("--time-zone %q is no zone, and kured does not start with it", name)
@@ -30,11 +30,11 @@ func (c *conversion) zone() (string, error) {
 }
 
 // localZone is the container's: UTC, unless its variable TZ or a file of the host says otherwise.
-func (c *conversion) localZone() string {
+func localZone(c *conversion) string {
 	name := strings.TrimPrefix(c.kured.variables().values["TZ"], ":")
 	if _, err := time.LoadLocation(name); err == nil && zoneName.MatchString(name) {
 		c.report.carried = append(c.report.carried, line{"--time-zone=Local", "timeZone " + name + ", from the container's variable TZ"})
-		return c.utcIsAbsent(name)
+		return utcIsAbsent(name)
 	}
 	c.report.open = append(c.report.open, line{
 		"--time-zone=Local",
@@ -43,7 +43,7 @@ func (c *conversion) localZone() string {
 	return ""
 }
 
-func (c *conversion) utcIsAbsent(name string) string {
+func utcIsAbsent(name string) string {
 	if name == "UTC" {
 		return ""
 	}
