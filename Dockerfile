@@ -4,6 +4,7 @@ WORKDIR /src
 COPY go.mod go.sum main.go ./
 COPY api ./api
 COPY controllers ./controllers
+COPY internal ./internal
 COPY agent ./agent
 COPY config/agent ./config/agent
 ARG TARGETOS=linux

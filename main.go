@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/reboot-operator/reboot-operator/controllers"
-	"github.com/reboot-operator/reboot-operator/controllers/shutdown"
+	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
 )
 
 const (
@@ -70,7 +70,7 @@ func run(options controllers.Options) error {
 	if err := errors.Join(controllers.SetupPolicies(mgr, options), controllers.SetupAgents(mgr, options)); err != nil {
 		return err
 	}
-	return shutdown.Run(ctrl.SetupSignalHandler(), mgr, stopLimit)
+	return lifecycle.Run(ctrl.SetupSignalHandler(), mgr, stopLimit)
 }
 
 func exit(code int, err error) {

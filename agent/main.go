@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/reboot-operator/reboot-operator/agent/reboot"
-	"github.com/reboot-operator/reboot-operator/controllers/shutdown"
+	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
 )
 
 const (
@@ -54,7 +54,7 @@ func run(args []string, env func(string) string, stderr io.Writer) int {
 	if err != nil {
 		return fail(stderr, 1, err)
 	}
-	if err := shutdown.Run(ctx, agent, stopLimit); err != nil {
+	if err := lifecycle.Run(ctx, agent, stopLimit); err != nil {
 		return fail(stderr, 1, err)
 	}
 	return 0

@@ -64,7 +64,7 @@ func TestDesign_HasEveryFolder(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for _, pattern := range []string{"[a-z]*", "agent/*", "controllers/*"} {
+	for _, pattern := range []string{"[a-z]*", "agent/*", "controllers/*", "internal/*"} {
 		paths, err := filepath.Glob(filepath.Join(testenv.Root(), pattern))
 		if err != nil {
 			t.Fatal(err)

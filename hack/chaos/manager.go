@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/reboot-operator/reboot-operator/controllers"
-	"github.com/reboot-operator/reboot-operator/controllers/shutdown"
 	"github.com/reboot-operator/reboot-operator/hack/chaos/lane"
+	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
 )
 
 // lease is shorter than the shipped one, so that a leader that is gone is missed within two seconds.
@@ -54,5 +54,5 @@ func startManager(args []string) error {
 	if err := errors.Join(controllers.SetupPolicies(mgr, options), controllers.SetupAgents(mgr, options)); err != nil {
 		return err
 	}
-	return shutdown.Run(ctrl.SetupSignalHandler(), mgr, stopLimit)
+	return lifecycle.Run(ctrl.SetupSignalHandler(), mgr, stopLimit)
 }

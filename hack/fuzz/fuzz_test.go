@@ -59,7 +59,7 @@ func TestCorpora_BelongToTargets(t *testing.T) {
 	for _, target := range all {
 		known[target.corpus()] = true
 	}
-	for _, top := range []string{"agent", "api", "controllers", "hack"} {
+	for _, top := range []string{"agent", "api", "controllers", "hack", "internal"} {
 		must(t, filepath.WalkDir(filepath.Join(testenv.Root(), top), func(path string, entry os.DirEntry, err error) error {
 			folder, _ := filepath.Rel(testenv.Root(), filepath.Dir(path))
 			if err == nil && !entry.IsDir() && strings.Contains(folder, "testdata/fuzz/") && !known[folder] {

@@ -27,7 +27,7 @@ var fuzzTest = regexp.MustCompile(`(?m)^func (Fuzz\w+)\(\w+ \*testing\.F\)`)
 // findTargets finds all targets that match, by folder.
 func findTargets(root string, only *regexp.Regexp) ([]target, error) {
 	var targets []target
-	for _, top := range []string{"agent", "api", "controllers", "hack"} {
+	for _, top := range []string{"agent", "api", "controllers", "hack", "internal"} {
 		err := filepath.WalkDir(filepath.Join(root, top), func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() || !strings.HasSuffix(path, "_test.go") {
 				return err

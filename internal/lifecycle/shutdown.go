@@ -1,6 +1,6 @@
-// Package shutdown lets the programs end in time when they are told to. Both survive being killed at any line, so what does not
+// Package lifecycle holds how both programs start and end. Both survive being killed at any line, so what does not
 // end by itself is left behind rather than waited for.
-package shutdown
+package lifecycle
 
 import (
 	"context"
