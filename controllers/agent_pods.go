@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,13 +17,6 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/controllers/agentset"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
-)
-
-const (
-	// agentsPause is how long an event of an agent's pod waits for others: a rollout of agents replaces thousands.
-	agentsPause = 5 * time.Second
-	// agentsPatience is how long the first list of the agents' pods may take before it is reported.
-	agentsPatience = 15 * time.Second
 )
 
 // agentPods are the agents' pods as the cache has them. Nothing waits for them: a manager that may not read them decides
@@ -167,7 +159,7 @@ func (r *RebootPolicyReconciler) awaitAgents(ctx context.Context, hasSynced func
 			queue.Add(request(policies[i].Name))
 		}
 	}
-	limited, cancel := context.WithTimeout(ctx, agentsPatience)
+	limited, cancel := context.WithTimeout(ctx, r.Paces.agentList())
 	defer cancel()
 	if !toolscache.WaitForCacheSync(limited.Done(), hasSynced) && ctx.Err() == nil {
 		reach(agentsOverdue)
@@ -189,6 +181,6 @@ func (r *RebootPolicyReconciler) agentChanged(ctx context.Context, object any, q
 		return // its own event comes when it is there
 	}
 	for _, policy := range r.policiesOf(ctx, node) {
-		queue.AddAfter(policy, agentsPause)
+		queue.AddAfter(policy, r.Paces.agentEvent())
 	}
 }

@@ -68,6 +68,21 @@ type Lease struct {
 	Retry time.Duration
 }
 
+// Paces are how long what is not urgent waits for more of its kind; what is zero is the default.
+type Paces struct {
+	// Counts is how old a status may grow before counts alone are written. Grants, conditions and windows are written at once,
+	// and the counts with them. Absent: 15s.
+	Counts time.Duration
+	// AgentEvent is how long an event of an agent's pod waits for others: a rollout of agents replaces thousands. Absent: 5s.
+	AgentEvent time.Duration
+	// AgentList is how long the first list of the agents' pods may take before it is reported. Absent: 15s.
+	AgentList time.Duration
+}
+
+func (p Paces) counts() time.Duration     { return cmp.Or(p.Counts, 15*time.Second) }
+func (p Paces) agentEvent() time.Duration { return cmp.Or(p.AgentEvent, 5*time.Second) }
+func (p Paces) agentList() time.Duration  { return cmp.Or(p.AgentList, 15*time.Second) }
+
 // Bind registers the flags with their defaults.
 func (o *Options) Bind(flags *flag.FlagSet) {
 	flags.BoolVar(&o.LeaderElect, "leader-elect", true, "Let one of several replicas act, by a Lease.")

@@ -61,6 +61,8 @@ type RebootPolicyReconciler struct {
 	Notifier *notify.Notifier
 	// AgentNamespace is where the agents' pods are. Empty: nobody knows, and nothing is said about them.
 	AgentNamespace string
+	// Paces are how long what is not urgent waits. The zero value: the defaults.
+	Paces Paces
 
 	// adopted are the policies whose nodes this process has listed live since it leads. It only ever saves a LIST.
 	adopted map[types.UID]bool

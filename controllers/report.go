@@ -13,10 +13,6 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
-// countsPace is how old a status may grow before counts alone are written. Grants, conditions and windows are written
-// at once, and the counts with them.
-const countsPace = 15 * time.Second
-
 // report tells what was decided: conditions on the nodes, the status where the ledger did not change it already, and marks.
 func (r *RebootPolicyReconciler) report(ctx context.Context, s *state, p plan.Plan) error {
 	later, err := r.writeConditions(ctx, s, p.Decisions)
@@ -44,8 +40,8 @@ func (r *RebootPolicyReconciler) reportStatus(ctx context.Context, s *state, p p
 		// A new leader finds a status that somebody wrote; its counts may wait like any others.
 		r.wrote[s.Policy.UID] = r.Clock.Now()
 	}
-	if age := r.Clock.Since(r.wrote[s.Policy.UID]); !urgent(s.Policy.Status, after) && age < countsPace {
-		return countsPace - age, nil
+	if age, pace := r.Clock.Since(r.wrote[s.Policy.UID]), r.Paces.counts(); !urgent(s.Policy.Status, after) && age < pace {
+		return pace - age, nil
 	}
 	if s.Policy.DeletionTimestamp != nil && len(s.Policy.Finalizers) == 0 {
 		return 0, nil

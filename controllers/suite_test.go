@@ -58,6 +58,9 @@ var _ = BeforeSuite(func() {
 // gateInterval is how often gates are asked here.
 const gateInterval = 500 * time.Millisecond
 
+// paces are those of the managers under test. Counts are written before atRest sees nothing happen.
+var paces = controllers.Paces{Counts: 200 * time.Millisecond, AgentEvent: 100 * time.Millisecond, AgentList: time.Second}
+
 // startManager runs a manager the way main does, without the Lease, and returns a function that ends it. It looks for agents in
 // a namespace, where there is one.
 func startManager(log *requestLog, agents ...string) func() {
@@ -69,7 +72,7 @@ func startManager(log *requestLog, agents ...string) func() {
 	r := &controllers.RebootPolicyReconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("manager"), Clock: now,
 		Gates:          gate.NewEvaluator(&gate.Prometheus{Secrets: secret.Reader{Reader: mgr.GetAPIReader(), Namespace: "default"}}, clock.RealClock{}, gateInterval),
-		AgentNamespace: namespace,
+		AgentNamespace: namespace, Paces: paces,
 	}
 	r.Notifier, err = controllers.NewNotifier(mgr, r.Recorder, controllers.Options{Namespace: "default"})
 	Expect(err).NotTo(HaveOccurred())
