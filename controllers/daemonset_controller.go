@@ -1,18 +1,30 @@
 package controllers
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/config/agent"
 	"github.com/reboot-operator/reboot-operator/controllers/agentset"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 )
@@ -31,6 +43,65 @@ type DaemonSetReconciler struct {
 
 	// applied is what this process wrote last. It only ever saves a PATCH that would change nothing.
 	applied applied
+}
+
+// SetupAgents registers the controller of the agents' DaemonSet where the flags ask for it.
+func SetupAgents(mgr ctrl.Manager, o Options, edit ...func(*controller.Options)) error {
+	if !o.ManageAgents {
+		return nil
+	}
+	r := &DaemonSetReconciler{
+		Client:   mgr.GetClient(),
+		Live:     mgr.GetAPIReader(),
+		Recorder: brief{mgr.GetEventRecorder(v1alpha1.FieldOwnerManager)},
+		Template: agentset.Template{Manifest: agent.Manifest(), Namespace: o.Namespace, Image: o.AgentImage, Args: o.AgentArgs},
+	}
+	return r.SetupWithManager(mgr, edit...)
+}
+
+// SetupWithManager registers the controller. Only the leader reconciles.
+func (r *DaemonSetReconciler) SetupWithManager(mgr ctrl.Manager, edit ...func(*controller.Options)) error {
+	warm := true
+	options := controller.Options{MaxConcurrentReconciles: 1, EnableWarmup: &warm, ReconciliationTimeout: reconcileTimeout}
+	for _, e := range edit {
+		e(&options)
+	}
+	only := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: r.Template.Namespace, Name: agentset.Name}}}
+	})
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named("daemonset").
+		WithOptions(options).
+		Watches(&appsv1.DaemonSet{}, only, daemonSetChanges()).
+		Watches(&v1alpha1.RebootPolicy{}, only, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&corev1.Node{}, only, nodeMoves()).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("registering the controller of the agents: %w", err)
+	}
+	return nil
+}
+
+// daemonSetChanges drops updates of the status, which follow every pod.
+func daemonSetChanges() builder.Predicates {
+	return builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))
+}
+
+// nodeMoves are the events that may make a difference to a node that no policy selects: labels, and the two ends of an
+// attempt. The DaemonSet controller follows all others by itself.
+func nodeMoves() builder.Predicates {
+	needs := func(object client.Object) bool {
+		node, ok := object.(*corev1.Node)
+		return ok && agentset.NeedsAgent(node)
+	}
+	labels := predicate.LabelChangedPredicate{}
+	return builder.WithPredicates(predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool { return needs(e.Object) },
+		DeleteFunc: func(e event.DeleteEvent) bool { return needs(e.Object) },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return labels.Update(e) || needs(e.ObjectOld) != needs(e.ObjectNew)
+		},
+	})
 }
 
 // Reconcile brings the DaemonSet one step on: observe, decide, apply. What the manager may not or cannot do is an event on
@@ -92,4 +163,75 @@ func (r *DaemonSetReconciler) tell(policies []v1alpha1.RebootPolicy, why string)
 	for i := range policies {
 		r.Recorder.Eventf(&policies[i], nil, corev1.EventTypeWarning, v1alpha1.EventAgentsNotDeployed, "DeployAgents", "%s", why)
 	}
+}
+
+// apply does what was decided about the DaemonSet as it was read; nil: there is none.
+func (r *DaemonSetReconciler) apply(ctx context.Context, step agentset.Step, set *appsv1.DaemonSet) error {
+	switch {
+	case step.Delete:
+		return r.remove(ctx, set)
+	case step.Apply != nil:
+		return r.write(ctx, step.Apply, set)
+	}
+	return nil
+}
+
+// applied is one write of the DaemonSet, and what came of it. Any change of the spec since, by anybody, has another
+// generation.
+type applied struct {
+	configuration []byte
+	uid           types.UID
+	generation    int64
+}
+
+// stands tells whether the DaemonSet still is what this write made of it.
+func (a applied) stands(set *appsv1.DaemonSet, configuration []byte, labels map[string]string) bool {
+	if set == nil || set.UID != a.uid || set.Generation != a.generation || !bytes.Equal(configuration, a.configuration) {
+		return false
+	}
+	for key, value := range labels { // they have no generation
+		if set.Labels[key] != value {
+			return false
+		}
+	}
+	return true
+}
+
+func (r *DaemonSetReconciler) write(ctx context.Context, wanted *appsv1ac.DaemonSetApplyConfiguration, set *appsv1.DaemonSet) error {
+	configuration, err := json.Marshal(wanted)
+	if err != nil {
+		return fmt.Errorf("encoding DaemonSet %q: %w", agentset.Name, err)
+	}
+	if r.applied.stands(set, configuration, wanted.Labels) {
+		return nil
+	}
+	if set != nil {
+		wanted.WithUID(set.UID) // not another one of the same name, which may be somebody else's
+	}
+	if err := r.Client.Apply(ctx, wanted, client.FieldOwner(v1alpha1.FieldOwnerManager), client.ForceOwnership); err != nil {
+		return fmt.Errorf("applying DaemonSet %q: %w", agentset.Name, err)
+	}
+	r.applied = applied{configuration, *wanted.UID, *wanted.Generation}
+	ctrl.LoggerFrom(ctx).Info("Applied the DaemonSet of the agents", "DaemonSet", klog.KRef(r.Template.Namespace, agentset.Name),
+		"image", r.Template.Image, "created", set == nil, "generation", r.applied.generation)
+	return nil
+}
+
+// remove deletes the very DaemonSet that was read, after a live look that there is no policy: the cache may not have
+// seen a new one yet.
+func (r *DaemonSetReconciler) remove(ctx context.Context, set *appsv1.DaemonSet) error {
+	var policies v1alpha1.RebootPolicyList
+	if err := r.Live.List(ctx, &policies, client.Limit(1)); err != nil {
+		return fmt.Errorf("listing policies from the API server: %w", err)
+	}
+	if len(policies.Items) > 0 {
+		return nil // its event is on the way
+	}
+	err := r.Client.Delete(ctx, set, client.Preconditions{UID: &set.UID, ResourceVersion: &set.ResourceVersion})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting DaemonSet %q: %w", agentset.Name, err)
+	}
+	ctrl.LoggerFrom(ctx).Info("Deleted the DaemonSet of the agents: no policy is left",
+		"DaemonSet", klog.KRef(r.Template.Namespace, agentset.Name))
+	return nil
 }

@@ -3,6 +3,7 @@ package controllers
 import (
 	"runtime"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -145,25 +146,6 @@ func forget(policy string) {
 	phaseSeconds.DeletePartialMatch(labels)
 }
 
-func (r *RebootPolicyReconciler) observeGrant(s *state, n *plan.Node) {
-	phaseSeconds.WithLabelValues(s.Policy.Name, "waiting").Observe(since(n.WaitsSince(), s.Now))
-	free := n.WaitsSince()
-	if at := r.freed[s.Policy.Name]; at.After(free) {
-		free = at
-	}
-	grantLatency.Observe(since(free, r.Clock.Now()))
-}
-
-// observeReleases notes when a slot became free, and counts the reboots that were given up.
-func (r *RebootPolicyReconciler) observeReleases(s *state, p plan.Plan) {
-	for _, t := range p.Released() {
-		r.freed[s.Policy.Name] = s.Now
-		if t.Node != nil && t.Node.Progress != nil && t.Node.Progress.Seq == t.Entry.Seq && t.Node.Progress.Phase == v1alpha1.PhaseAborted {
-			r.failed(s, t.Entry.Node, "aborted", string(t.Reason)+": "+t.Message)
-		}
-	}
-}
-
 func observeReboot(s *state, n *plan.Node, e v1alpha1.LedgerEntry) {
 	name, p, most := s.Policy.Name, n.Progress, since(e.At.Time, s.Now)
 	rebootsTotal.WithLabelValues(name, engineLabel(n.Grant.Need), "succeeded").Inc()
@@ -207,4 +189,112 @@ func since(t, now time.Time) float64 {
 		return 0
 	}
 	return max(now.Sub(t).Seconds(), 0)
+}
+
+// oldestPending reports how long the longest-waiting node of each policy has waited, computed at the scrape: between two
+// reconciles nothing happens but time.
+type oldestPending struct {
+	desc  *prometheus.Desc
+	mu    sync.Mutex
+	since map[string]time.Time
+}
+
+func newOldestPending() *oldestPending {
+	return &oldestPending{
+		desc: prometheus.NewDesc(prefix+"oldest_pending_seconds", "How long the longest-waiting node has waited; 0: none waits.",
+			[]string{"policy"}, nil),
+		since: map[string]time.Time{},
+	}
+}
+
+func (o *oldestPending) set(policy string, since time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.since[policy] = since
+}
+
+func (o *oldestPending) forget(policy string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.since, policy)
+}
+
+// Describe implements prometheus.Collector.
+func (o *oldestPending) Describe(descs chan<- *prometheus.Desc) { descs <- o.desc }
+
+// Collect implements prometheus.Collector.
+func (o *oldestPending) Collect(out chan<- prometheus.Metric) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for policy, at := range o.since {
+		out <- prometheus.MustNewConstMetric(o.desc, prometheus.GaugeValue, since(at, time.Now()), policy)
+	}
+}
+
+// flightTimes reports, for each node that holds a grant and for no other, how long it has been in its phase and how long
+// it is overdue. Both are computed at the scrape: between two reconciles nothing happens but time.
+type flightTimes struct {
+	inFlight, overdue *prometheus.Desc
+
+	mu       sync.Mutex
+	byPolicy map[string]map[string]flightTime // by node
+}
+
+// flightTime is what is kept of a flight: the flight itself would keep the whole snapshot alive.
+type flightTime struct {
+	phase           plan.Phase
+	since, failedAt time.Time
+	reason          v1alpha1.Reason
+}
+
+func newFlightTimes() *flightTimes {
+	return &flightTimes{
+		inFlight: prometheus.NewDesc(prefix+"in_flight_seconds", "How long a node that holds a grant has been in its phase.",
+			[]string{"policy", "node", "phase"}, nil),
+		overdue: prometheus.NewDesc(prefix+"overdue_seconds", "How long a node that holds a grant is past its deadline; its slot is kept.",
+			[]string{"policy", "node", "reason"}, nil),
+		byPolicy: map[string]map[string]flightTime{},
+	}
+}
+
+// set takes in the flights of a plan; what is released already is none any more.
+func (m *flightTimes) set(policy string, flights []plan.Flight) {
+	byNode := make(map[string]flightTime, len(flights))
+	for _, t := range flights {
+		if t.Node == nil || t.Action == plan.ReleaseEntry {
+			continue
+		}
+		phase, at := t.Phase()
+		byNode[t.Entry.Node] = flightTime{phase: phase, since: at, failedAt: t.FailedAt, reason: t.Reason}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.byPolicy[policy] = byNode
+}
+
+func (m *flightTimes) forget(policy string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.byPolicy, policy)
+}
+
+// Describe implements prometheus.Collector.
+func (m *flightTimes) Describe(descs chan<- *prometheus.Desc) {
+	descs <- m.inFlight
+	descs <- m.overdue
+}
+
+// Collect implements prometheus.Collector.
+func (m *flightTimes) Collect(out chan<- prometheus.Metric) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	for policy, byNode := range m.byPolicy {
+		for node, t := range byNode {
+			out <- prometheus.MustNewConstMetric(m.inFlight, prometheus.GaugeValue, since(t.since, now), policy, node, string(t.phase))
+			if !t.failedAt.IsZero() {
+				out <- prometheus.MustNewConstMetric(m.overdue, prometheus.GaugeValue, since(t.failedAt, now), policy, node, string(t.reason))
+			}
+		}
+	}
 }

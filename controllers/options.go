@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -27,6 +28,8 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/agentset"
+	"github.com/reboot-operator/reboot-operator/controllers/gate"
+	"github.com/reboot-operator/reboot-operator/controllers/secret"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 )
 
@@ -195,4 +198,40 @@ func (o *Options) metrics() metricsserver.Options {
 		options.TLSOpts = []func(*tls.Config){func(c *tls.Config) { c.MinVersion = tls.VersionTLS12 }}
 	}
 	return options
+}
+
+// SetupPolicies registers the controller of policies as the manager runs it.
+func SetupPolicies(mgr ctrl.Manager, o Options) error {
+	recorder := brief{mgr.GetEventRecorder(v1alpha1.FieldOwnerManager)}
+	notifier, err := NewNotifier(mgr, recorder, o)
+	if err != nil {
+		return err
+	}
+	now := o.Clock
+	if now == nil {
+		now = clock.RealClock{}
+	}
+	r := &RebootPolicyReconciler{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: recorder, Clock: now,
+		Gates: NewGates(mgr, o), Notifier: notifier, AgentNamespace: o.Namespace,
+	}
+	return r.SetupWithManager(mgr)
+}
+
+// NewGates asks Prometheus servers, with Secrets of the operator's namespace.
+func NewGates(mgr ctrl.Manager, o Options) *gate.Evaluator {
+	secrets := secret.Reader{Reader: mgr.GetAPIReader(), Namespace: o.Namespace}
+	return gate.NewEvaluator(&gate.Prometheus{Secrets: secrets}, clock.RealClock{}, gate.Interval)
+}
+
+// garbagePercent is GOGC where nobody says otherwise. Nearly all that the manager holds is its cache of Nodes, and it makes
+// little garbage: to collect it more often costs nothing that could be measured, and saves a quarter of its memory.
+const garbagePercent = 50
+
+// LimitGarbage keeps the manager's garbage to half of what it holds. Gogc is the environment's GOGC, which has the last word;
+// empty: there is none.
+func LimitGarbage(gogc string) {
+	if gogc == "" {
+		debug.SetGCPercent(garbagePercent)
+	}
 }

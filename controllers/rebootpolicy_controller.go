@@ -10,17 +10,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/gate"
@@ -42,6 +39,9 @@ const errorPause, errorPauseMax = 50 * time.Millisecond, 30 * time.Second
 
 // farAhead is the longest delay that is asked for: the next opening may be centuries away.
 const farAhead = 30 * 24 * time.Hour
+
+// maxRounds is how many plans one pass makes: finish, ledger, ring, and one that finds nothing left, with room to spare.
+const maxRounds = 8
 
 // RebootPolicyReconciler decides about one policy at a time. It has one worker, because a decision about the limit looks
 // at all nodes of a policy at once. Two of them running at the same time waste work and grant nothing twice: every write
@@ -161,106 +161,175 @@ func (r *RebootPolicyReconciler) reconcileUngoverned(ctx context.Context) (ctrl.
 	return ctrl.Result{RequeueAfter: s.later}, nil
 }
 
-// SetupWithManager registers the controller. Both replicas warm their caches; only the leader reconciles.
-func (r *RebootPolicyReconciler) SetupWithManager(mgr ctrl.Manager, edit ...func(*controller.Options)) error {
-	r.adopted, r.freed = map[types.UID]bool{}, map[string]time.Time{}
-	r.wrote, r.estimates = map[types.UID]time.Time{}, map[types.UID]time.Time{}
-	r.cache = mgr.GetCache()
-	warm := true
-	options := controller.Options{
-		MaxConcurrentReconciles: 1, EnableWarmup: &warm, ReconciliationTimeout: reconcileTimeout,
-		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](errorPause, errorPauseMax),
+// converge plans and applies until a plan has nothing left to do. In each round either Nodes are written, or the ledger;
+// a freed slot so goes to the next node within one pass.
+func (r *RebootPolicyReconciler) converge(ctx context.Context, s *state) (plan.Plan, error) {
+	if err := r.hold(ctx, s); err != nil {
+		return plan.Plan{}, err
 	}
-	for _, e := range edit {
-		e(&options)
-	}
-	watch := ctrl.NewControllerManagedBy(mgr).
-		Named("rebootpolicy").
-		WithOptions(options).
-		Watches(&v1alpha1.RebootPolicy{}, handler.EnqueueRequestsFromMapFunc(r.allPolicies), policyChanges()).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.policiesOf), nodeChanges())
-	if r.Gates != nil {
-		watch = watch.WatchesRawSource(source.Channel(r.Gates.Woken(), &handler.EnqueueRequestForObject{}))
-	}
-	if r.AgentNamespace != "" {
-		pods, err := newAgentCache(mgr, r.AgentNamespace)
-		if err != nil {
-			return err
+	tried := map[string]plan.Action{}
+	for range maxRounds {
+		begun, rest := plan.Begin(s.Snapshot)
+		if r.applyFlights(ctx, s, begun, tried) {
+			continue
 		}
-		r.agents = agentPods{cache: pods, namespace: r.AgentNamespace}
-		watch = watch.WatchesRawSource(source.Func(r.watchAgents))
+		p := rest()
+		if !p.LedgerChanges() {
+			s.slotWaits = false
+			return p, r.finalize(ctx, s, p)
+		}
+		switch behind, err := r.confirmAdopted(ctx, s, p); {
+		case err != nil:
+			return p, err
+		case behind, r.confirmGone(ctx, s, p):
+			continue
+		}
+		s.slotWaits = handsOver(p)
+		if len(p.Granted) > 0 {
+			r.mark(ctx, s, p) // before the bell rings: the pods go somewhere within a second
+		}
+		if err := r.applyLedger(ctx, s, p); err != nil {
+			return p, err
+		}
 	}
-	if err := watch.Complete(r); err != nil {
-		return fmt.Errorf("registering the controller: %w", err)
+	p := plan.Reboots(s.Snapshot)
+	if p.LedgerChanges() { // unconfirmed, it must not be written with what is reported
+		return p, fmt.Errorf("deciding about policy %q: its nodes changed in each of %d rounds", s.Policy.Name, maxRounds)
 	}
+	return p, nil
+}
+
+// applyFlights writes what is due on Nodes, and tells whether it tried anything. A Node that refuses is not tried again
+// in this pass, and keeps nobody else waiting.
+func (r *RebootPolicyReconciler) applyFlights(ctx context.Context, s *state, p plan.Plan, tried map[string]plan.Action) bool {
+	wrote := false
+	for _, t := range p.UnderWay() {
+		if !t.Action.WritesNode() || tried[t.Entry.Node] == t.Action {
+			continue
+		}
+		wrote, tried[t.Entry.Node] = true, t.Action
+		switch err := r.applyFlight(ctx, s, p, t); {
+		case apierrors.IsNotFound(err):
+			s.remove(t.Entry.Node)
+		case apierrors.IsConflict(err):
+			// Somebody wrote the Node in between. That may have been a heartbeat, of which no event comes.
+			ctrl.LoggerFrom(ctx).V(1).Info("Lost a race for the node", "Node", klog.KRef("", t.Entry.Node), "step", t.Action)
+			s.putOff(conflictPause)
+		default:
+			s.refused = errors.Join(s.refused, err)
+		}
+	}
+	return wrote
+}
+
+// applyFlight does what is due about one granted reboot. It reads the Node live and decides again with it, because the
+// cache may lag; the write carries the resourceVersion of that reading. A bell is rung by what the cache has, with its
+// resourceVersion: that is all that the bell goes by, and hardly ever is it not the newest.
+func (r *RebootPolicyReconciler) applyFlight(ctx context.Context, s *state, p plan.Plan, t plan.Flight) error {
+	if t.Action == plan.RingBell {
+		err := r.ring(ctx, s, s.nodes[s.index[t.Entry.Node]], t.Node, t)
+		if !apierrors.IsConflict(err) {
+			return r.noteAnswer(s, t.Entry.Node, err)
+		}
+	}
+	live, err := r.liveNode(ctx, t.Entry.Node)
+	if err != nil {
+		return err
+	}
+	s.replace(snapshot.Trim(live))
+	n := s.Nodes[s.index[t.Entry.Node]]
+	now := p.Again(s.Snapshot, n, t.Entry)
+	if now.Action != t.Action {
+		return nil
+	}
+	switch now.Action {
+	case plan.BeginHooks:
+		err = r.beginHooks(ctx, s, live, n, now)
+	case plan.RingBell:
+		err = r.ring(ctx, s, live, n, now)
+	case plan.CancelGrant:
+		err = r.cancel(ctx, s, live, n, now)
+	case plan.FinishGrant:
+		err = r.finish(ctx, s, live, n, now)
+	case plan.Wait, plan.ReleaseEntry:
+	}
+	return r.noteAnswer(s, t.Entry.Node, err)
+}
+
+// applyLedger writes grants, adoptions and releases in one compare-and-swap. Somebody else's write in between throws
+// the whole plan away.
+func (r *RebootPolicyReconciler) applyLedger(ctx context.Context, s *state, p plan.Plan) error {
+	if err := r.writeStatus(ctx, s, p); err != nil {
+		return err
+	}
+	r.observeReleases(s, p)
 	return nil
 }
 
-// Unnamed lets several managers run in one process, as tests do: metrics of one name are registered once otherwise.
-func Unnamed(o *controller.Options) { o.SkipNameValidation = new(true) }
+// confirmGone asks the API server whether nodes that the cache has lost, or knows as others, are deleted for good, and reports
+// whether one is not: then the plan is made again with it. A Node that cannot be read keeps its slot, as one of which nothing is
+// known; the slots of others go on.
+func (r *RebootPolicyReconciler) confirmGone(ctx context.Context, s *state, p plan.Plan) (behind bool) {
+	for _, t := range p.Released() {
+		if t.Reason != v1alpha1.ReasonNodeGone {
+			continue
+		}
+		node, err := r.liveNode(ctx, t.Entry.Node)
+		switch {
+		case apierrors.IsNotFound(err), err == nil && plan.Gone(plan.NodeOf(node).Record, t.Entry):
+			continue
+		case err != nil:
+			s.refused = errors.Join(s.refused, err)
+			node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: t.Entry.Node, UID: t.Entry.NodeUID}}
+		}
+		s.put(snapshot.Trim(node))
+		behind = true
+	}
+	return behind
+}
 
-// allPolicies: a change of one policy's selector or priority may hand nodes to or from any other.
-func (r *RebootPolicyReconciler) allPolicies(ctx context.Context, changed client.Object) []reconcile.Request {
-	requests := []reconcile.Request{request(""), request(changed.GetName())}
-	policies, err := r.policies(ctx)
+// confirmAdopted asks the API server whether grants that a ledger takes back stand on their Nodes, and tells whether it knows
+// better than the cache: a leader that was held up sees grants as active that another one has ended and released meanwhile.
+func (r *RebootPolicyReconciler) confirmAdopted(ctx context.Context, s *state, p plan.Plan) (bool, error) {
+	behind := false
+	for _, e := range p.Adopted {
+		node, err := r.liveNode(ctx, e.Node)
+		switch {
+		case apierrors.IsNotFound(err):
+			s.remove(e.Node)
+			behind = true
+		case err != nil:
+			return false, err
+		case !new(plan.NodeOf(node)).Holds(e):
+			s.replace(snapshot.Trim(node))
+			behind = true
+		}
+	}
+	return behind, nil
+}
+
+// report tells what was decided: conditions on the nodes, the status where the ledger did not change it already, and marks.
+func (r *RebootPolicyReconciler) report(ctx context.Context, s *state, p plan.Plan) error {
+	later, err := r.writeConditions(ctx, s, p.Decisions)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Listed no policies for a changed policy")
-		return requests
+		return err
 	}
-	for i := range policies {
-		if name := policies[i].Name; name != changed.GetName() {
-			requests = append(requests, request(name))
-		}
+	s.putOff(later)
+	if later, err = r.reportStatus(ctx, s, p); err != nil {
+		return err
 	}
-	return requests
+	s.putOff(later)
+	if err := r.consumeResume(ctx, s); err != nil {
+		return err
+	}
+	r.mark(ctx, s, p)
+	return nil
 }
 
-// policiesOf: the policy that governs the node by its labels, its rivals, and the one whose grant the node carries.
-func (r *RebootPolicyReconciler) policiesOf(ctx context.Context, object client.Object) []reconcile.Request {
-	node, ok := object.(*corev1.Node)
-	if !ok {
-		return nil
+// earlier is the earlier of two instants that may be zero, which is never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
 	}
-	policies, err := r.policies(ctx)
-	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Listed no policies for a changed node")
-		return nil
-	}
-	names := map[string]bool{}
-	g := plan.NewGovernor(policies).Govern(node.GetLabels())
-	for _, rival := range g.Rivals {
-		names[rival] = true
-	}
-	if len(g.Rivals) == 0 {
-		names[g.Policy] = true
-	}
-	if grant, err := v1alpha1.ParseGrant(node.GetAnnotations()); err == nil && grant != nil {
-		names[grant.Policy] = true
-		if freesSlot(node, grant) {
-			r.freeing.note(grant.Policy)
-		}
-	}
-	for i := range policies {
-		if holds(&policies[i], node.GetName()) {
-			names[policies[i].Name] = true
-		}
-	}
-	requests := make([]reconcile.Request, 0, len(names))
-	for name := range names {
-		requests = append(requests, request(name))
-	}
-	return requests
-}
-
-func holds(policy *v1alpha1.RebootPolicy, node string) bool {
-	for _, e := range policy.Status.Grants {
-		if e.Node == node {
-			return true
-		}
-	}
-	return false
-}
-
-func request(name string) reconcile.Request {
-	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
+	return a
 }

@@ -90,7 +90,7 @@ func (r *replica) disconnect(d time.Duration) {
 	})
 }
 
-// runManager is controllers/setup.go on the simulated API.
+// runManager is controllers/options.go on the simulated API.
 func (w *World) runManager(p *process.Process, dice *process.Dice) {
 	cache := p.NewCache(map[apiserver.Key]toolscache.TransformFunc{
 		{Kind: apiserver.Nodes}: snapshot.Transform(), {Kind: apiserver.Policies}: nil,

@@ -2,11 +2,15 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"math"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,40 +19,6 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 )
-
-// applyFlight does what is due about one granted reboot. It reads the Node live and decides again with it, because the
-// cache may lag; the write carries the resourceVersion of that reading. A bell is rung by what the cache has, with its
-// resourceVersion: that is all that the bell goes by, and hardly ever is it not the newest.
-func (r *RebootPolicyReconciler) applyFlight(ctx context.Context, s *state, p plan.Plan, t plan.Flight) error {
-	if t.Action == plan.RingBell {
-		err := r.ring(ctx, s, s.nodes[s.index[t.Entry.Node]], t.Node, t)
-		if !apierrors.IsConflict(err) {
-			return r.noteAnswer(s, t.Entry.Node, err)
-		}
-	}
-	live, err := r.liveNode(ctx, t.Entry.Node)
-	if err != nil {
-		return err
-	}
-	s.replace(snapshot.Trim(live))
-	n := s.Nodes[s.index[t.Entry.Node]]
-	now := p.Again(s.Snapshot, n, t.Entry)
-	if now.Action != t.Action {
-		return nil
-	}
-	switch now.Action {
-	case plan.BeginHooks:
-		err = r.beginHooks(ctx, s, live, n, now)
-	case plan.RingBell:
-		err = r.ring(ctx, s, live, n, now)
-	case plan.CancelGrant:
-		err = r.cancel(ctx, s, live, n, now)
-	case plan.FinishGrant:
-		err = r.finish(ctx, s, live, n, now)
-	case plan.Wait, plan.ReleaseEntry:
-	}
-	return r.noteAnswer(s, t.Entry.Node, err)
-}
 
 // ring tells the node of its grant: permission and condition in one write.
 func (r *RebootPolicyReconciler) ring(ctx context.Context, s *state, live *corev1.Node, n *plan.Node, t plan.Flight) error {
@@ -121,6 +91,60 @@ func (r *RebootPolicyReconciler) finish(ctx context.Context, s *state, live *cor
 	return nil
 }
 
+// hookLabels mark the node for the pods that are the hooks.
+var hookLabels = map[v1alpha1.HookStage]string{
+	v1alpha1.HooksBefore: v1alpha1.LabelBeforeReboot,
+	v1alpha1.HooksAfter:  v1alpha1.LabelAfterReboot,
+}
+
+// beginHooks labels the node, notes when the phase began, and removes the answers of earlier times, all in one write: no
+// stale answer can be taken for one of this phase.
+func (r *RebootPolicyReconciler) beginHooks(ctx context.Context, s *state, live *corev1.Node, n *plan.Node, t plan.Flight) error {
+	phase := t.Begin(s.Policy, s.Now)
+	patch := newNodePatch(live.ResourceVersion)
+	endHooks(patch, n, math.MaxInt64)
+	removeAnswers(patch, n, phase.Hooks)
+	patch.annotate(v1alpha1.AnnotationHooks, phase.String()).label(hookLabels[t.Stage], "true")
+	if err := r.patchNode(ctx, s, live, patch); err != nil {
+		return err
+	}
+	ctrl.LoggerFrom(ctx).Info("Began hooks", "Node", klog.KObj(live), "seq", t.Entry.Seq, "step", t.Stage)
+	if len(phase.Hooks) > 0 {
+		r.hooksBegan(s, live, phase)
+	}
+	return nil
+}
+
+// endHooks takes away what phases of hooks left on the node, up to that of an entry: labels, the phase and the answers. A
+// phase of a higher number is another policy's, which ends it by itself.
+func endHooks(patch *nodePatch, n *plan.Node, seq int64) {
+	if n.Hooks != nil && n.Hooks.Seq > seq {
+		return
+	}
+	for _, label := range hookLabels {
+		if _, there := n.Labels[label]; there {
+			patch.label(label, nil)
+		}
+	}
+	if _, there := n.Annotations[v1alpha1.AnnotationHooks]; there {
+		patch.remove(v1alpha1.AnnotationHooks)
+	}
+	if n.Hooks == nil {
+		return
+	}
+	removeAnswers(patch, n, n.Hooks.Hooks)
+}
+
+// removeAnswers takes away what hooks have answered. A value that is no answer is kept: the key may be another program's,
+// which a policy has named by mistake.
+func removeAnswers(patch *nodePatch, n *plan.Node, hooks []v1alpha1.AnnotationKey) {
+	for _, key := range hooks {
+		if plan.IsAnswer(n.Annotations[string(key)]) {
+			patch.remove(string(key))
+		}
+	}
+}
+
 func (r *RebootPolicyReconciler) liveNode(ctx context.Context, name string) (*corev1.Node, error) {
 	var node corev1.Node
 	if err := r.Live.Get(ctx, client.ObjectKey{Name: name}, &node); err != nil {
@@ -145,4 +169,32 @@ func (r *RebootPolicyReconciler) patchNode(ctx context.Context, s *state, node *
 	}
 	s.replace(snapshot.Trim(written))
 	return nil
+}
+
+// refusedWrites are the refused writes about the granted reboots of a policy, by node.
+func (r *RebootPolicyReconciler) refusedWrites(policy *v1alpha1.RebootPolicy) map[string]plan.Refusal {
+	if r.refused == nil {
+		r.refused = map[types.UID]map[string]plan.Refusal{}
+	}
+	if r.refused[policy.UID] == nil {
+		r.refused[policy.UID] = map[string]plan.Refusal{}
+	}
+	byNode := r.refused[policy.UID]
+	maps.DeleteFunc(byNode, func(node string, _ plan.Refusal) bool { return !holds(policy, node) })
+	return byNode
+}
+
+// noteAnswer keeps what the API server answered to a write about a granted reboot, and returns err. Where it was not the write
+// that was refused, but a race was lost or the API server is down, the last answer stays. A webhook may word each answer
+// differently, so a newer one is kept only after a while: the status has it, and would be written in every pass.
+func (r *RebootPolicyReconciler) noteAnswer(s *state, node string, err error) error {
+	switch last, now := s.Refused[node], r.Clock.Now(); {
+	case err == nil:
+		delete(s.Refused, node)
+	case !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err):
+	case now.Sub(last.At) >= refusedPause:
+		status, _ := errors.AsType[*apierrors.StatusError](err)
+		s.Refused[node] = plan.Refusal{Answer: status.ErrStatus.Message, At: now}
+	}
+	return err
 }

@@ -115,13 +115,6 @@ func (r *RebootPolicyReconciler) gather(ctx context.Context, name string) (*stat
 	return s, nil
 }
 
-// keepViews drops the views of nodes where nobody has anything to do: then there is hardly a pass, and the memory is wanted.
-func (r *RebootPolicyReconciler) keepViews(policies []v1alpha1.RebootPolicy) {
-	if !slices.ContainsFunc(policies, func(p v1alpha1.RebootPolicy) bool { return busy(p.Status) }) {
-		r.views = nodeViews{}
-	}
-}
-
 // forget drops what is remembered of a policy that is gone.
 func (r *RebootPolicyReconciler) forget(name string, left []v1alpha1.RebootPolicy) {
 	there := make(map[types.UID]bool, len(left))
@@ -138,6 +131,22 @@ func (r *RebootPolicyReconciler) forget(name string, left []v1alpha1.RebootPolic
 
 func (r *RebootPolicyReconciler) policies(ctx context.Context) ([]v1alpha1.RebootPolicy, error) {
 	return snapshot.Policies(ctx, r.Client)
+}
+
+// gatesSaid is what the policy's gates said last, to this process.
+func (r *RebootPolicyReconciler) gatesSaid(policy *v1alpha1.RebootPolicy) []v1alpha1.GateStatus {
+	if r.Gates == nil {
+		return nil
+	}
+	return r.Gates.Said(policy.Spec.PrometheusGates())
+}
+
+// askGates has the gates asked that are due where a node waits for them, and returns when to look again; zero: nobody waits.
+func (r *RebootPolicyReconciler) askGates(ctx context.Context, s *state, p plan.Plan) time.Time {
+	if r.Gates == nil || !p.WaitsForGates {
+		return time.Time{}
+	}
+	return r.Gates.Ask(ctx, s.Policy.Name, s.Policy.Spec.PrometheusGates())
 }
 
 // nodesFor reads the nodes from the cache, but live until this process has once decided about a policy, and the ledger has what
@@ -176,6 +185,13 @@ func (r *RebootPolicyReconciler) cachedNodes(ctx context.Context) (*state, error
 		return nil, fmt.Errorf("waiting for the cache of nodes: %w", err)
 	}
 	return r.views.state(r.shelf.List()), nil
+}
+
+// keepViews drops the views of nodes where nobody has anything to do: then there is hardly a pass, and the memory is wanted.
+func (r *RebootPolicyReconciler) keepViews(policies []v1alpha1.RebootPolicy) {
+	if !slices.ContainsFunc(policies, func(p v1alpha1.RebootPolicy) bool { return busy(p.Status) }) {
+		r.views = nodeViews{}
+	}
 }
 
 // shelf is a cache that lets one look at its objects.

@@ -1,11 +1,15 @@
 package controllers
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
@@ -94,6 +98,29 @@ func (r *RebootPolicyReconciler) policyEvents(before, after *v1alpha1.RebootPoli
 	r.agentsEvent(before, after)
 }
 
+// gateEvents tells what gates say that said something else in the status before. The first word of one that is clear is
+// no news.
+func (r *RebootPolicyReconciler) gateEvents(before, after *v1alpha1.RebootPolicy) {
+	for _, g := range after.Status.Gates {
+		i := slices.IndexFunc(before.Status.Gates, func(b v1alpha1.GateStatus) bool { return b.Name == g.Name })
+		was := v1alpha1.GateClear
+		if i >= 0 {
+			was = before.Status.Gates[i].State
+		}
+		if was == g.State {
+			continue
+		}
+		switch g.State {
+		case v1alpha1.GateFiring:
+			r.Recorder.Eventf(after, nil, corev1.EventTypeWarning, v1alpha1.EventAlertFiring, "AskGate", "gate %s: %s", g.Name, g.Message)
+		case v1alpha1.GateUnreachable:
+			r.Recorder.Eventf(after, nil, corev1.EventTypeWarning, v1alpha1.EventGateUnreachable, "AskGate", "gate %s: %s", g.Name, g.Message)
+		case v1alpha1.GateClear:
+			r.Recorder.Eventf(after, nil, corev1.EventTypeNormal, v1alpha1.EventGateClear, "AskGate", "gate %s has no result any more", g.Name)
+		}
+	}
+}
+
 func (r *RebootPolicyReconciler) agentsEvent(before, after *v1alpha1.RebootPolicy) {
 	was := meta.IsStatusConditionFalse(before.Status.Conditions, v1alpha1.ConditionAgentsReady)
 	is := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionAgentsReady)
@@ -133,4 +160,36 @@ func policyReference(p *v1alpha1.RebootPolicy) *corev1.ObjectReference {
 // reference names a Node; `kubectl describe node` finds events by the UID.
 func reference(node *corev1.Node) *corev1.ObjectReference {
 	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}
+}
+
+// maxNoteBytes is the most that the API server takes as the note of an event. It refuses the whole event for a longer one.
+const maxNoteBytes = 1024
+
+// brief is a recorder whose notes fit: services, hooks and whoever else is quoted in them have their own words, without a bound.
+type brief struct{ events.EventRecorder }
+
+// Eventf implements events.EventRecorder.
+func (b brief) Eventf(regarding, related runtime.Object, kind, reason, action, note string, args ...any) { //nolint:revive // the interface has seven
+	text := fmt.Sprintf(note, args...)
+	text = strings.ToValidUTF8(text[:min(len(text), maxNoteBytes)], "")
+	b.EventRecorder.Eventf(regarding, related, kind, reason, action, "%s", text)
+}
+
+func (r *RebootPolicyReconciler) observeGrant(s *state, n *plan.Node) {
+	phaseSeconds.WithLabelValues(s.Policy.Name, "waiting").Observe(since(n.WaitsSince(), s.Now))
+	free := n.WaitsSince()
+	if at := r.freed[s.Policy.Name]; at.After(free) {
+		free = at
+	}
+	grantLatency.Observe(since(free, r.Clock.Now()))
+}
+
+// observeReleases notes when a slot became free, and counts the reboots that were given up.
+func (r *RebootPolicyReconciler) observeReleases(s *state, p plan.Plan) {
+	for _, t := range p.Released() {
+		r.freed[s.Policy.Name] = s.Now
+		if t.Node != nil && t.Node.Progress != nil && t.Node.Progress.Seq == t.Entry.Seq && t.Node.Progress.Phase == v1alpha1.PhaseAborted {
+			r.failed(s, t.Entry.Node, "aborted", string(t.Reason)+": "+t.Message)
+		}
+	}
 }

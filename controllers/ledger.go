@@ -1,0 +1,150 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/forecast"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+)
+
+func (r *RebootPolicyReconciler) reportStatus(ctx context.Context, s *state, p plan.Plan) (time.Duration, error) {
+	after := statusOf(s.Policy, p, s.Window, s.Now)
+	if equality.Semantic.DeepEqual(s.Policy.Status, after) {
+		return 0, nil
+	}
+	if _, known := r.wrote[s.Policy.UID]; !known {
+		// A new leader finds a status that somebody wrote; its counts may wait like any others.
+		r.wrote[s.Policy.UID] = r.Clock.Now()
+	}
+	if age, pace := r.Clock.Since(r.wrote[s.Policy.UID]), r.Paces.counts(); !urgent(s.Policy.Status, after) && age < pace {
+		return pace - age, nil
+	}
+	if s.Policy.DeletionTimestamp != nil && len(s.Policy.Finalizers) == 0 {
+		return 0, nil
+	}
+	return 0, r.writeStatus(ctx, s, p)
+}
+
+// writeStatus PUTs the whole status with the resourceVersion the plan was made from: the ledger's compare-and-swap.
+func (r *RebootPolicyReconciler) writeStatus(ctx context.Context, s *state, p plan.Plan) error {
+	before := s.Policy.DeepCopy()
+	status := statusOf(s.Policy, p, s.Window, s.Now)
+	if busy(status) {
+		status.EstimatedCompletionAt = r.estimated(s, p)
+	}
+	s.Policy.Status = status
+	err := r.Client.Status().Update(ctx, s.Policy, client.FieldOwner(v1alpha1.FieldOwnerManager))
+	if err != nil {
+		s.Policy = before
+		// Somebody else wrote in between: everything that was planned from the old ledger is void.
+		r.adopted[before.UID] = r.adopted[before.UID] && !apierrors.IsConflict(err)
+		return fmt.Errorf("writing the status of policy %q: %w", before.Name, err)
+	}
+	r.wrote[s.Policy.UID] = r.Clock.Now()
+	r.policyEvents(before, s.Policy)
+	r.gateEvents(before, s.Policy)
+	r.notifyRun(before, s.Policy, p, s.Now)
+	return nil
+}
+
+// consumeResume removes an administrator's word once the status shows that it was heard. A crash in between removes it
+// on the next pass.
+func (r *RebootPolicyReconciler) consumeResume(ctx context.Context, s *state) error {
+	if _, there := s.Policy.Annotations[v1alpha1.AnnotationResume]; !there {
+		return nil
+	}
+	before := s.Policy.DeepCopy()
+	delete(s.Policy.Annotations, v1alpha1.AnnotationResume)
+	return r.patchPolicy(ctx, s.Policy, before)
+}
+
+// hold puts the finalizer on a policy that may grant, before its ledger can have an entry.
+func (r *RebootPolicyReconciler) hold(ctx context.Context, s *state) error {
+	grants := s.Policy.Spec.ModeOrDefault() == v1alpha1.ModeEnforce && s.Policy.DeletionTimestamp == nil
+	if !grants || controllerutil.ContainsFinalizer(s.Policy, v1alpha1.Finalizer) {
+		return nil
+	}
+	before := s.Policy.DeepCopy()
+	controllerutil.AddFinalizer(s.Policy, v1alpha1.Finalizer)
+	return r.patchPolicy(ctx, s.Policy, before)
+}
+
+// finalize lets a policy go that is being deleted and has no grant left. First the nodes lose what they carry for no
+// policy any more: the manager may be uninstalled next.
+func (r *RebootPolicyReconciler) finalize(ctx context.Context, s *state, p plan.Plan) error {
+	if s.Policy.DeletionTimestamp == nil || len(p.Ledger()) > 0 || !controllerutil.ContainsFinalizer(s.Policy, v1alpha1.Finalizer) {
+		return nil
+	}
+	later, err := r.writeMarks(ctx, s, plan.UngovernedMarks(s.Governor, s.Nodes))
+	s.putOff(later)
+	if later > 0 || err != nil {
+		return err
+	}
+	before := s.Policy.DeepCopy()
+	controllerutil.RemoveFinalizer(s.Policy, v1alpha1.Finalizer)
+	return client.IgnoreNotFound(r.patchPolicy(ctx, s.Policy, before))
+}
+
+// patchPolicy writes metadata with the resourceVersion that was read.
+func (r *RebootPolicyReconciler) patchPolicy(ctx context.Context, policy, before *v1alpha1.RebootPolicy) error {
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Patch(ctx, policy, patch, client.FieldOwner(v1alpha1.FieldOwnerManager)); err != nil {
+		return fmt.Errorf("writing policy %q: %w", policy.Name, err)
+	}
+	return nil
+}
+
+// estimated is the estimate to write with a plan. The one that stands is good for a while where a slot changes hands; whatever
+// else there is to write moves it.
+func (r *RebootPolicyReconciler) estimated(s *state, p plan.Plan) *metav1.Time {
+	uid, stands := s.Policy.UID, s.Policy.Status.EstimatedCompletionAt
+	lasts := stands != nil && stands.After(s.Now) && s.Policy.Status.ObservedGeneration == s.Policy.Generation
+	if lasts && handsOver(p) && r.Clock.Since(r.estimates[uid]) < estimatePace {
+		return stands
+	}
+	r.estimates[uid] = r.Clock.Now()
+	return estimate(s.Snapshot)
+}
+
+// estimateGrain is what an estimate is rounded up to. One that is off by no more stays as it is told: people look at it, and it
+// should not move with every reboot that takes a second more.
+const estimateGrain = time.Minute
+
+// estimate is when all is expected to be done. It is made when a status is written for another reason, and never is the
+// reason itself: what moves it much is a grant, a release, a window or a count, each of which is written anyway.
+func estimate(s plan.Snapshot) *metav1.Time {
+	if s.Policy.Spec.ModeOrDefault() == v1alpha1.ModeDryRun {
+		return nil
+	}
+	at := forecast.Of(s, forecast.Quick).CompletionAt
+	if at.IsZero() {
+		return nil
+	}
+	at = at.Add(estimateGrain - 1).Truncate(estimateGrain)
+	stands := s.Policy.Status.EstimatedCompletionAt
+	if stands != nil && stands.After(s.Now) && at.Sub(stands.Time).Abs() <= estimateGrain {
+		return stands
+	}
+	return timeOrNil(at)
+}
+
+// estimatePace is how old an estimate may grow while slots change hands: it is made before the write that gives a slot away,
+// and with thousands of nodes the slot would wait for it longer than for all else that is decided.
+const estimatePace = 15 * time.Second
+
+// handsOver tells whether a plan gives a slot to a node that another one has given back.
+func handsOver(p plan.Plan) bool { return len(p.Granted) > 0 && len(p.Released()) > 0 }
+
+// busy tells whether there is anything to estimate.
+func busy(status v1alpha1.RebootPolicyStatus) bool {
+	return status.Nodes.RebootRequired > 0 || len(status.Grants) > 0
+}

@@ -1,0 +1,203 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
+)
+
+// SetupWithManager registers the controller. Both replicas warm their caches; only the leader reconciles.
+func (r *RebootPolicyReconciler) SetupWithManager(mgr ctrl.Manager, edit ...func(*controller.Options)) error {
+	r.adopted, r.freed = map[types.UID]bool{}, map[string]time.Time{}
+	r.wrote, r.estimates = map[types.UID]time.Time{}, map[types.UID]time.Time{}
+	r.cache = mgr.GetCache()
+	warm := true
+	options := controller.Options{
+		MaxConcurrentReconciles: 1, EnableWarmup: &warm, ReconciliationTimeout: reconcileTimeout,
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](errorPause, errorPauseMax),
+	}
+	for _, e := range edit {
+		e(&options)
+	}
+	watch := ctrl.NewControllerManagedBy(mgr).
+		Named("rebootpolicy").
+		WithOptions(options).
+		Watches(&v1alpha1.RebootPolicy{}, handler.EnqueueRequestsFromMapFunc(r.allPolicies), policyChanges()).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.policiesOf), nodeChanges())
+	if r.Gates != nil {
+		watch = watch.WatchesRawSource(source.Channel(r.Gates.Woken(), &handler.EnqueueRequestForObject{}))
+	}
+	if r.AgentNamespace != "" {
+		pods, err := newAgentCache(mgr, r.AgentNamespace)
+		if err != nil {
+			return err
+		}
+		r.agents = agentPods{cache: pods, namespace: r.AgentNamespace}
+		watch = watch.WatchesRawSource(source.Func(r.watchAgents))
+	}
+	if err := watch.Complete(r); err != nil {
+		return fmt.Errorf("registering the controller: %w", err)
+	}
+	return nil
+}
+
+// Unnamed lets several managers run in one process, as tests do: metrics of one name are registered once otherwise.
+func Unnamed(o *controller.Options) { o.SkipNameValidation = new(true) }
+
+// allPolicies: a change of one policy's selector or priority may hand nodes to or from any other.
+func (r *RebootPolicyReconciler) allPolicies(ctx context.Context, changed client.Object) []reconcile.Request {
+	requests := []reconcile.Request{request(""), request(changed.GetName())}
+	policies, err := r.policies(ctx)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Listed no policies for a changed policy")
+		return requests
+	}
+	for i := range policies {
+		if name := policies[i].Name; name != changed.GetName() {
+			requests = append(requests, request(name))
+		}
+	}
+	return requests
+}
+
+// policiesOf: the policy that governs the node by its labels, its rivals, and the one whose grant the node carries.
+func (r *RebootPolicyReconciler) policiesOf(ctx context.Context, object client.Object) []reconcile.Request {
+	node, ok := object.(*corev1.Node)
+	if !ok {
+		return nil
+	}
+	policies, err := r.policies(ctx)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Listed no policies for a changed node")
+		return nil
+	}
+	names := map[string]bool{}
+	g := plan.NewGovernor(policies).Govern(node.GetLabels())
+	for _, rival := range g.Rivals {
+		names[rival] = true
+	}
+	if len(g.Rivals) == 0 {
+		names[g.Policy] = true
+	}
+	if grant, err := v1alpha1.ParseGrant(node.GetAnnotations()); err == nil && grant != nil {
+		names[grant.Policy] = true
+		if freesSlot(node, grant) {
+			r.freeing.note(grant.Policy)
+		}
+	}
+	for i := range policies {
+		if holds(&policies[i], node.GetName()) {
+			names[policies[i].Name] = true
+		}
+	}
+	requests := make([]reconcile.Request, 0, len(names))
+	for name := range names {
+		requests = append(requests, request(name))
+	}
+	return requests
+}
+
+func holds(policy *v1alpha1.RebootPolicy, node string) bool {
+	for _, e := range policy.Status.Grants {
+		if e.Node == node {
+			return true
+		}
+	}
+	return false
+}
+
+func request(name string) reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
+}
+
+// nodeChanges drops updates in which nothing that a decision looks at has changed: heartbeats above all.
+func nodeChanges() builder.Predicates {
+	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*corev1.Node)
+		after, ok2 := e.ObjectNew.(*corev1.Node)
+		return !ok || !ok2 || !sameNode(before, after)
+	}})
+}
+
+func sameNode(before, after *corev1.Node) bool {
+	a, b := *snapshot.Trim(before), *snapshot.Trim(after)
+	a.ResourceVersion, b.ResourceVersion = "", ""
+	return equality.Semantic.DeepEqual(a, b)
+}
+
+// policyChanges drops updates of the status, which only the manager writes.
+func policyChanges() builder.Predicates {
+	return builder.WithPredicates(predicate.Or(
+		predicate.GenerationChangedPredicate{},
+		predicate.AnnotationChangedPredicate{},
+		deletionBegins(),
+	))
+}
+
+func deletionBegins() predicate.Predicate {
+	return predicate.NewPredicateFuncs(func(object client.Object) bool { return object.GetDeletionTimestamp() != nil })
+}
+
+// freeing are the policies of which a node has come back, or has given up, since their last pass began: a slot can be handed
+// over. What a pass writes to explain, dozens of requests one after the other, gives way to it. It only ever saves time, and
+// is forgotten with the process. Its methods may be called from any goroutine.
+type freeing struct {
+	mu       sync.Mutex
+	policies map[string]bool
+}
+
+// note remembers a policy.
+func (f *freeing) note(policy string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.policies == nil {
+		f.policies = map[string]bool{}
+	}
+	f.policies[policy] = true
+}
+
+// begin forgets a policy whose pass begins, and so sees the node.
+func (f *freeing) begin(policy string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.policies, policy)
+}
+
+// noted tells whether a policy was remembered since its last pass began.
+func (f *freeing) noted(policy string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.policies[policy]
+}
+
+// freesSlot tells whether a node that shows an active grant is done with it, by all that its agent and its kubelet say. The
+// manager's own write of the end is none of that.
+func freesSlot(node *corev1.Node, grant *v1alpha1.Grant) bool {
+	if grant == nil || grant.State != v1alpha1.GrantActive {
+		return false
+	}
+	if node.Status.NodeInfo.BootID != grant.BootID {
+		return true
+	}
+	progress, err := v1alpha1.ParseProgress(node.Annotations)
+	return err == nil && progress != nil && progress.Seq == grant.Seq && progress.Phase == v1alpha1.PhaseAborted
+}
