@@ -80,14 +80,24 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 		Expect(m.eventsOf(ctx)).To(HaveKeyWithValue(v1alpha1.EventCoordinatorConflict, 1))
 	})
 
-	It("is nobody's business while the host needs nothing", func(ctx SpecContext) {
+	It("is reported before the host needs anything: by the condition, and by one event", func(ctx SpecContext) {
 		m := newMachine(ctx, spec(""))
 		units := m.runsUnits()
-		units.Set(locksmithUnit, "active")
+		units.Set("zincati.service", "active")
 		m.start(ctx)
+		const zincati = "Zincati is active on this host and may reboot it at any time: " +
+			"systemctl mask --now zincati.service on the host, or set spec.reboot.coordinators: Ignore."
 		m.shows(ctx, needOf, Equal("False UpToDate"))
-		Expect(objectionOf(m.node(ctx))).To(BeEmpty())
-		Expect(units.Asked()).To(BeZero())
+		m.shows(ctx, messageOf(v1alpha1.NodeRebootRequired), ContainSubstring(zincati))
+		m.shows(ctx, objectionOf, Equal("CoordinatorConflict: "+zincati))
+		m.tells(ctx, v1alpha1.EventCoordinatorConflict)
+
+		By("turning it off in its configuration")
+		units.SetStatusText("zincati.service", "initialization complete, auto-updates logic disabled by configuration")
+		m.looks(ctx)
+		m.shows(ctx, objectionOf, BeEmpty())
+		m.shows(ctx, messageOf(v1alpha1.NodeRebootRequired), Not(ContainSubstring("Zincati")))
+		Expect(m.eventsOf(ctx)).To(HaveKeyWithValue(v1alpha1.EventCoordinatorConflict, 1))
 	})
 
 	It("starts while the node is drained: the reboot waits, and is given up in the end", func(ctx SpecContext) {

@@ -25,7 +25,7 @@ var _ = Describe("the host in the agents' pods", func() {
 	It("has /run as a folder, in which files come and go, and what is mounted below it is let go with the host", func(ctx SpecContext) {
 		spec := shipped.agentsIn(ctx, "config/default")
 		Expect(mounts(spec)).To(And(HaveKeyWithValue("/host/run", "/run"), HaveKeyWithValue("/run/dbus", "/run/dbus"),
-			Not(HaveKey("/host/boot")), Not(HaveKey("/host/usr/lib/modules"))))
+			HaveKeyWithValue("/host/etc", "/etc"), HaveKeyWithValue("/host/usr", "/usr"), Not(HaveKey("/host/boot"))))
 		Expect(spec.Containers[0].Args).To(ContainElement("--host-root=/host"))
 		Expect(spec.Containers[0].VolumeMounts).To(ContainElement(And(
 			HaveField("MountPath", "/host/run"), HaveField("MountPropagation", HaveValue(Equal(corev1.MountPropagationHostToContainer))))))
@@ -34,7 +34,7 @@ var _ = Describe("the host in the agents' pods", func() {
 	It("has the kernels where engine kernel is named", func(ctx SpecContext) {
 		spec := shipped.agentsIn(ctx, "config/overlays/kernel")
 		Expect(spec.Containers[0].Args).To(ContainElement("--engines=auto,kernel"))
-		Expect(mounts(spec)).To(And(HaveKeyWithValue("/host/usr/lib/modules", "/usr/lib/modules"), HaveKeyWithValue("/host/boot", "/boot"),
+		Expect(mounts(spec)).To(And(HaveKeyWithValue("/host/usr", "/usr"), HaveKeyWithValue("/host/boot", "/boot"),
 			HaveKeyWithValue("/host/run", "/run")))
 	})
 

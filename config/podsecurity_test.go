@@ -12,7 +12,7 @@ import (
 )
 
 var _ = Describe("Pod Security", Ordered, ContinueOnFailure, func() {
-	const hostPaths = `volumes "dbus", "run", "boot-id", "os-release", "usr-share"`
+	const hostPaths = `volumes "dbus", "run", "boot-id", "etc", "usr"`
 	var pods map[string]corev1.PodTemplateSpec
 	var admin *actor
 

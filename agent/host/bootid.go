@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"syscall"
 )
 
 // maxBootIDBytes is as long as the ledger's field; the kernel's boot ID has 36.
@@ -46,11 +47,15 @@ func isAlphanumeric(r rune) bool {
 
 // readSome reads at most limit bytes of a file: what is on the host is not ours to trust.
 func readSome(path string, limit int64) (string, error) {
-	file, err := os.Open(path)
+	// Opening a pipe would wait for its other end.
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return "", err
 	}
 	defer func() { _ = file.Close() }()
+	if err := isFile(file); err != nil {
+		return "", err
+	}
 	content, err := io.ReadAll(io.LimitReader(file, limit))
 	return string(content), err
 }

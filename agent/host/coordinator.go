@@ -1,9 +1,7 @@
 package host
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -28,48 +26,6 @@ const stateDisabled = "disabled"
 
 // maxCoordinatorBytes is far more than three assignments take, maxCoordinatorName than a name.
 const maxCoordinatorBytes, maxCoordinatorName = 4 << 10, 64
-
-// Coordinator is somebody else who may reboot the host without asking.
-type Coordinator struct {
-	// Name is letters, digits, dashes, dots and underscores, at most 64. Empty: it goes by no name that can be read.
-	Name string
-	// Unit is the systemd unit it was found by. Empty: it was found by coordinator.conf.
-	Unit string
-}
-
-// Coordinators finds out who else may reboot the host.
-type Coordinators struct {
-	// Connect opens the system bus. Required.
-	Connect Connect
-	// HostRoot is where the host's file system is mounted; its /run/update-engine is enough. Required; "/" is this one.
-	HostRoot string
-	// Claim is this process' own hold of coordinator.conf. Nil: it claims nothing.
-	Claim *Claim
-}
-
-// Other is somebody else who may reboot the host, locksmithd before others; nil: nobody. An error says what could not be
-// found out; where somebody is found all the same, he is returned with it.
-func (c Coordinators) Other(ctx context.Context) (*Coordinator, error) {
-	active, err := unitIsActive(ctx, c.Connect, locksmithUnit)
-	if active {
-		return &Coordinator{Name: "locksmithd", Unit: locksmithUnit}, nil
-	}
-	if err != nil {
-		err = fmt.Errorf("asking systemd whether %s is active: %w", locksmithUnit, err)
-	}
-	other, fileErr := c.holder()
-	if fileErr != nil {
-		fileErr = fmt.Errorf("reading /%s of the host: %w", coordinatorFile, fileErr)
-	}
-	return other, errors.Join(err, fileErr)
-}
-
-func (c Coordinators) holder() (*Coordinator, error) {
-	if c.Claim != nil {
-		return c.Claim.other()
-	}
-	return readCoordinator(c.HostRoot)
-}
 
 // readCoordinator reads who but an agent of this operator holds the file, and may reboot; nil: nobody.
 func readCoordinator(hostRoot string) (*Coordinator, error) {

@@ -8,10 +8,6 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// locksmithUnit is the unit of the reboot manager that Flatcar and CoreOS bring along. It reboots the host once an update is
-// staged and asks nobody in the cluster.
-const locksmithUnit = "locksmithd.service"
-
 // systemd on the bus: https://www.freedesktop.org/software/systemd/man/latest/org.freedesktop.systemd1.html
 const (
 	systemdName             = "org.freedesktop.systemd1"
@@ -27,47 +23,58 @@ const (
 	errNameHasNoOwner = "org.freedesktop.DBus.Error.NameHasNoOwner"
 )
 
-// unitIsActive tells whether systemd runs a unit, or is about to: whatever is neither inactive nor failed may still act. A
+// unitIsActive reports whether systemd runs a unit, or is about to: whatever is neither inactive nor failed may still act. A
 // unit that is not loaded does not run, and neither does any where there is no systemd.
-func unitIsActive(ctx context.Context, connect Connect, unit string) (bool, error) {
-	conn, err := connect(ctx)
-	if err != nil {
-		return false, err
-	}
-	defer func() { _ = conn.Close() }()
-	state, err := activeState(ctx, conn, unit)
+func unitIsActive(ctx context.Context, conn *dbus.Conn, unit string) (bool, error) {
+	state, err := unitProperty(ctx, conn, unit, systemdUnitInterface, "ActiveState")
 	switch {
 	case isAnswer(err, errNoSuchUnit), isAnswer(err, errServiceUnknown), isAnswer(err, errNameHasNoOwner):
 		return false, nil
-	case ErrorName(err) != "": // The text would be another one with each look.
-		return false, errors.New("systemd answers " + ErrorName(err))
 	case err != nil:
 		return false, err
 	}
 	return state != "inactive" && state != "failed", nil
 }
 
-// activeState is the property ActiveState of a unit. GetUnit, unlike LoadUnit, loads nothing and is open to everybody.
-func activeState(ctx context.Context, conn *dbus.Conn, unit string) (string, error) {
+// unitProperty is a property of a unit that is a string. An error that systemd answers is told by its name alone: the text
+// would be another one with each look.
+func unitProperty(ctx context.Context, conn *dbus.Conn, unit, iface, name string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	var path dbus.ObjectPath
-	// Where systemd is not there already, the bus must not try to start it.
+	// GetUnit, unlike LoadUnit, loads nothing and is open to everybody. Where systemd is not there already, the bus must not
+	// try to start it.
 	call := conn.Object(systemdName, systemdPath).CallWithContext(ctx, systemdManagerInterface+".GetUnit", dbus.FlagNoAutoStart, unit)
 	if err := call.Store(&path); err != nil {
-		return "", fmt.Errorf("calling GetUnit of systemd: %w", err)
+		return "", answered("systemd", fmt.Errorf("calling GetUnit of systemd: %w", err))
 	}
 	var value dbus.Variant
-	call = conn.Object(systemdName, path).CallWithContext(ctx, "org.freedesktop.DBus.Properties.Get", dbus.FlagNoAutoStart,
-		systemdUnitInterface, "ActiveState")
+	call = conn.Object(systemdName, path).CallWithContext(ctx, propertiesInterface+".Get", dbus.FlagNoAutoStart, iface, name)
 	if err := call.Store(&value); err != nil {
-		return "", fmt.Errorf("reading ActiveState of %s: %w", unit, err)
+		return "", answered("systemd", fmt.Errorf("reading %s of %s: %w", name, unit, err))
 	}
-	state, ok := value.Value().(string)
+	text, ok := value.Value().(string)
 	if !ok {
-		return "", fmt.Errorf("reading ActiveState of %s: %s instead of a string", unit, value.Signature())
+		return "", fmt.Errorf("reading %s of %s: %s instead of a string", name, unit, value.Signature())
 	}
-	return state, nil
+	return text, nil
+}
+
+// answerError is an error that somebody answered, without its text.
+type answerError struct {
+	who string
+	err error
+}
+
+func (e *answerError) Error() string { return e.who + " answers " + ErrorName(e.err) }
+func (e *answerError) Unwrap() error { return e.err }
+
+// answered keeps the name of an error that somebody answered, and everything of another one.
+func answered(who string, err error) error {
+	if ErrorName(err) == "" {
+		return err
+	}
+	return &answerError{who, err}
 }
 
 func isAnswer(err error, name string) bool {

@@ -1,6 +1,7 @@
 package reboot
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -25,7 +26,8 @@ type Claim interface {
 }
 
 func (r *Reconciler) coordinators(ctx context.Context) Coordinators {
-	return Coordinators{Known: true, Message: rival(r.Coordinators.Other(ctx))}
+	other, err := r.Coordinators.Other(ctx)
+	return Coordinators{Known: true, Found: other != nil, Message: rival(other, err)}
 }
 
 // rival says who else may reboot the host, or that nobody could find out. Empty: nobody.
@@ -34,10 +36,10 @@ func rival(other *host.Coordinator, err error) string {
 	case other == nil && err == nil:
 		return ""
 	case other == nil:
-		return engine.Shorten(fmt.Sprintf("Who else may reboot this host is unknown (mend that, %s): %v.", otherwiseIgnore, err))
+		return engine.Shorten(fmt.Sprintf("Who else may reboot this host is unknown (fix that, %s): %v.", otherwiseIgnore, err))
 	case other.Unit != "":
-		return fmt.Sprintf("%s is active on this host and may reboot it at any time: systemctl mask --now %s on the host, %s.",
-			other.Name, other.Unit, otherwiseIgnore)
+		off := cmp.Or(other.Off, "systemctl mask --now "+other.Unit)
+		return fmt.Sprintf("%s is active on this host and may reboot it at any time: %s on the host, %s.", other.Name, off, otherwiseIgnore)
 	}
 	name := other.Name
 	if name == "" {

@@ -54,6 +54,11 @@ func TestRival(t *testing.T) {
 	}{
 		"nobody":     {nil, nil, ""},
 		"locksmithd": {locksmithd, nil, locksmithdIsActive},
+		"one that a command of its own turns off": {
+			&host.Coordinator{Name: "dnf-automatic", Unit: "dnf-automatic.timer", Off: "sed -i /reboot/d /etc/dnf/automatic.conf"}, nil,
+			"dnf-automatic is active on this host and may reboot it at any time: sed -i /reboot/d /etc/dnf/automatic.conf on the host, " +
+				"or set spec.reboot.coordinators: Ignore.",
+		},
 		"another coordinator": {
 			&host.Coordinator{Name: "fluo"}, nil,
 			"fluo holds /run/update-engine/coordinator.conf on this host and may reboot it at any time: stop that, or set spec.reboot.coordinators: Ignore.",
@@ -65,7 +70,7 @@ func TestRival(t *testing.T) {
 		},
 		"nobody knows": {
 			nil, errDenied,
-			"Who else may reboot this host is unknown (mend that, or set spec.reboot.coordinators: Ignore): asking systemd: denied.",
+			"Who else may reboot this host is unknown (fix that, or set spec.reboot.coordinators: Ignore): asking systemd: denied.",
 		},
 		"somebody is found, and that is what counts": {locksmithd, errDenied, locksmithdIsActive},
 	}

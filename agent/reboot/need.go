@@ -23,7 +23,6 @@ func need(o Observation) corev1.NodeCondition {
 	heard := *o.Engine
 	c := corev1.NodeCondition{
 		Type: v1alpha1.NodeRebootRequired, Status: corev1.ConditionFalse, Reason: string(heard.Reason),
-		Message: sentences(heard.Message, origin(o), request(o)),
 	}
 	switch {
 	case heard.State == engine.Needed:
@@ -33,6 +32,11 @@ func need(o Observation) corev1.NodeCondition {
 	case heard.State == engine.Unknown:
 		c.Status = corev1.ConditionUnknown
 	}
+	conflict := ""
+	if c.Status != corev1.ConditionTrue && o.Coordinators.Found {
+		conflict = o.Coordinators.Message // RebootPermitted shows it for a node that asks.
+	}
+	c.Message = sentences(heard.Message, conflict, origin(o), request(o))
 	return c
 }
 

@@ -163,6 +163,8 @@ type Inhibitors struct {
 type Coordinators struct {
 	// Known is false while nobody has looked.
 	Known bool
+	// Found reports whether there is one. False: there is none, or nobody could find out.
+	Found bool
 	// Message names one of them, or says that they could not be looked for: unknown is never a no. Empty: there is none.
 	Message string
 }

@@ -111,7 +111,10 @@ func (r *Reconciler) observe(ctx context.Context, node *corev1.Node) (Observatio
 		o.setEngines(r.Reports.heard())
 	}
 	if asksHost(o) {
-		o.Inhibitors, o.Coordinators = r.inhibitors(ctx), r.coordinators(ctx)
+		o.Inhibitors = r.inhibitors(ctx)
+	}
+	if asksHost(o) || o.Engine != nil && !o.underWay() {
+		o.Coordinators = r.coordinators(ctx)
 	}
 	return o, nil
 }
@@ -239,8 +242,8 @@ func asksPolicy(o Observation) bool {
 	return (starts && !o.Paused || commits || calls) && o.ProgressErr == nil
 }
 
-// asksHost tells whether it matters now who keeps the host up, and who else reboots it: while the node asks for a reboot and
-// waits for a grant, and when it is drained.
+// asksHost reports whether it matters now who keeps the host up: while the node asks for a reboot and waits for a grant, and
+// when it is drained. Who else reboots the host matters at rest too: he may do so before the node asks for it.
 func asksHost(o Observation) bool {
 	switch {
 	case o.inPhase(v1alpha1.PhaseRebooting):

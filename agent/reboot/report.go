@@ -9,7 +9,7 @@ import (
 )
 
 // lookEvery is how often a node that asks for a reboot looks who keeps the host up, and who else reboots it, beside when
-// logind tells of a change. It costs no request.
+// the host tells of a change. It costs no request.
 const lookEvery = time.Minute
 
 // Report is what the agent says on its Node beside the progress: everything that goes into one patch of nodes/status.
@@ -96,7 +96,7 @@ func objection(o Observation, asking bool) (value *string, known bool) {
 	case o.inPhase(v1alpha1.PhaseRebooting):
 		return record([]v1alpha1.Objection{{Reason: v1alpha1.ReasonRebootRefused, Message: o.Call.Message}}), refused
 	case !asking && !o.inPhase(v1alpha1.PhaseDraining):
-		return nil, true
+		return record(atRest(o)), o.Coordinators.Known
 	case !o.Inhibitors.Known, !o.Coordinators.Known:
 		return nil, false
 	}
@@ -117,6 +117,15 @@ func objections(o Observation) []v1alpha1.Objection {
 		all = append(all, v1alpha1.Objection{Reason: v1alpha1.ReasonCoordinatorConflict, Message: m})
 	}
 	return all
+}
+
+// atRest is what a node that needs no reboot has against one: somebody else who may reboot it all the same. That nobody
+// could find out delays nothing then.
+func atRest(o Observation) []v1alpha1.Objection {
+	if !o.Coordinators.Found {
+		return nil
+	}
+	return []v1alpha1.Objection{{Reason: v1alpha1.ReasonCoordinatorConflict, Message: o.Coordinators.Message}}
 }
 
 func record(objections []v1alpha1.Objection) *string {

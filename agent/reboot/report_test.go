@@ -89,7 +89,8 @@ func TestReportOf(t *testing.T) {
 func TestObjection(t *testing.T) {
 	blocked := func(o *Observation) { o.Inhibitors.Message = "Blocked by x." }
 	unasked := func(o *Observation) { o.Inhibitors = Inhibitors{} }
-	rivalled := func(o *Observation) { o.Coordinators.Message = "Rival y." }
+	rivalled := func(o *Observation) { o.Coordinators.Found, o.Coordinators.Message = true, "Rival y." }
+	unknown := func(o *Observation) { o.Coordinators.Message = "Nobody knows." }
 	unseen := func(o *Observation) { o.Coordinators = Coordinators{} }
 	refused := func(o *Observation) { o.Call = Call{Refusals: 1, RefusedAt: now, Message: "No."} }
 	accepted := func(o *Observation) { o.Call.AcceptedAt = now }
@@ -106,19 +107,26 @@ func TestObjection(t *testing.T) {
 			makeObservation(rivalled, blocked), true,
 			`{"reason":"Inhibited","message":"Blocked by x.","also":[{"reason":"CoordinatorConflict","message":"Rival y."}]}`,
 		},
-		"another coordinator is nobody's business without a need": {makeObservation(rivalled), false, ""},
-		"another coordinator is looked for in a drain":            {makeObservation(rivalled, beingDrained), false, `{"reason":"CoordinatorConflict","message":"Rival y."}`},
-		"is kept while nobody looks for coordinators":             {makeObservation(unseen, beingDrained), true, kept},
-		"another coordinator is none past the drain's end":        {makeObservation(rivalled, goingDown), true, kept},
-		"is nobody's business without a need":                     {makeObservation(blocked), false, ""},
-		"is its own business in a drain":                          {makeObservation(blocked, beingDrained), false, `{"reason":"Inhibited","message":"Blocked by x."}`},
-		"is kept while nobody looks":                              {makeObservation(unasked, beingDrained), true, kept},
-		"falls when the drained node is free":                     {makeObservation(beingDrained), true, ""},
-		"a refusal (behaviour 45)":                                {makeObservation(refused, goingDown), true, `{"reason":"RebootRefused","message":"No."}`},
-		"a refusal stands until logind has spoken":                {makeObservation(goingDown), true, kept},
-		"a refusal stands until the boot ends":                    {makeObservation(refused, accepted, goingDown), true, kept},
-		"a refusal falls with the boot":                           {makeObservation(refused, rebootedBefore), false, ""},
-		"an inhibitor is none past the drain's end":               {makeObservation(blocked, goingDown), true, kept},
+		"another coordinator is reported before there is a need": {
+			makeObservation(rivalled, blocked), false, `{"reason":"CoordinatorConflict","message":"Rival y."}`,
+		},
+		"that nobody knows of another one delays nothing without a need": {makeObservation(unknown), false, ""},
+		"that nobody knows of another one delays a reboot": {
+			makeObservation(unknown), true, `{"reason":"CoordinatorConflict","message":"Nobody knows."}`,
+		},
+		"is kept while nobody looks for coordinators at rest": {makeObservation(unseen), false, kept},
+		"another coordinator is looked for in a drain":        {makeObservation(rivalled, beingDrained), false, `{"reason":"CoordinatorConflict","message":"Rival y."}`},
+		"is kept while nobody looks for coordinators":         {makeObservation(unseen, beingDrained), true, kept},
+		"another coordinator is none past the drain's end":    {makeObservation(rivalled, goingDown), true, kept},
+		"is nobody's business without a need":                 {makeObservation(blocked), false, ""},
+		"is its own business in a drain":                      {makeObservation(blocked, beingDrained), false, `{"reason":"Inhibited","message":"Blocked by x."}`},
+		"is kept while nobody looks":                          {makeObservation(unasked, beingDrained), true, kept},
+		"falls when the drained node is free":                 {makeObservation(beingDrained), true, ""},
+		"a refusal (behaviour 45)":                            {makeObservation(refused, goingDown), true, `{"reason":"RebootRefused","message":"No."}`},
+		"a refusal stands until logind has spoken":            {makeObservation(goingDown), true, kept},
+		"a refusal stands until the boot ends":                {makeObservation(refused, accepted, goingDown), true, kept},
+		"a refusal falls with the boot":                       {makeObservation(refused, rebootedBefore), false, ""},
+		"an inhibitor is none past the drain's end":           {makeObservation(blocked, goingDown), true, kept},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

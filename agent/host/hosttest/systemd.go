@@ -14,6 +14,7 @@ const (
 	systemdPath             = dbus.ObjectPath("/org/freedesktop/systemd1")
 	systemdManagerInterface = "org.freedesktop.systemd1.Manager"
 	systemdUnitInterface    = "org.freedesktop.systemd1.Unit"
+	systemdServiceInterface = "org.freedesktop.systemd1.Service"
 )
 
 // Units is a fake systemd: what it knows of its units, and nothing that it does to them.
@@ -22,13 +23,14 @@ type Units struct {
 
 	mu      sync.Mutex
 	states  map[string]any
+	texts   map[string]any
 	failure *dbus.Error
 	asked   int
 }
 
 // StartUnits puts a systemd on the bus that has no unit loaded.
 func (b *Bus) StartUnits() (*Units, error) {
-	u := &Units{service: service{bus: b, name: systemdName}, states: map[string]any{}}
+	u := &Units{service: service{bus: b, name: systemdName}, states: map[string]any{}, texts: map[string]any{}}
 	return u, u.Start()
 }
 
@@ -47,6 +49,13 @@ func (u *Units) Set(unit string, state any) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.states[unit] = state
+}
+
+// SetStatusText changes what StatusText of a service says, which is of any type; a service that has said nothing has an empty one.
+func (u *Units) SetStatusText(unit string, text any) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.texts[unit] = text
 }
 
 // Fail makes every call fail with a D-Bus error, such as org.freedesktop.DBus.Error.AccessDenied. An empty name lets them
@@ -90,8 +99,15 @@ func (u *Units) property(message dbus.Message, iface, name string) (dbus.Variant
 	defer u.mu.Unlock()
 	path, _ := message.Headers[dbus.FieldPath].Value().(dbus.ObjectPath)
 	for unit, state := range u.states {
-		if path == unitPath(unit) && state != nil && iface == systemdUnitInterface && name == "ActiveState" {
+		switch {
+		case path != unitPath(unit) || state == nil:
+		case iface == systemdUnitInterface && name == "ActiveState":
 			return dbus.MakeVariant(state), nil
+		case iface == systemdServiceInterface && name == "StatusText":
+			if text, found := u.texts[unit]; found {
+				return dbus.MakeVariant(text), nil
+			}
+			return dbus.MakeVariant(""), nil
 		}
 	}
 	return dbus.Variant{}, namedError("org.freedesktop.DBus.Error.UnknownProperty", "Unknown property "+name)

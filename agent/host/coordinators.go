@@ -1,0 +1,152 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+)
+
+// Coordinator is somebody else who may reboot the host without asking.
+type Coordinator struct {
+	// Name is letters, digits, dashes, dots and underscores, at most 64. Empty: it goes by no name that can be read.
+	Name string
+	// Unit is the systemd unit it was found by. Empty: it was found by coordinator.conf, or is a scheduled shutdown.
+	Unit string
+	// Off is the command that keeps it from rebooting the host. Empty: masking the Unit is.
+	Off string
+	// At is when a scheduled shutdown begins. Zero: it is none.
+	At time.Time
+	// By is who scheduled the shutdown, and why, as far as logind knows. Empty: nobody knows.
+	By string
+}
+
+// Coordinators finds out who else may reboot the host.
+type Coordinators struct {
+	// Connect opens the system bus. Required.
+	Connect Connect
+	// HostRoot is where the host's file system is mounted: /run, and /etc and /usr where a program's configuration decides.
+	// Required; "/" is this one.
+	HostRoot string
+	// Claim is this process' own hold of coordinator.conf. Nil: it claims nothing.
+	Claim *Claim
+}
+
+// rebooter is a program that reboots its host by itself: a row of the table below.
+type rebooter struct {
+	name string
+	// units are those that make it act. One that is active, or about to be, is how it is detected.
+	units []string
+	// reboots reports whether it reboots the host, where the unit alone does not decide that. Nil: it does.
+	reboots func(ctx context.Context, on looked) (bool, error)
+	// off is the command that keeps it from rebooting the host. Empty: masking the active unit is.
+	off string
+}
+
+// looked is the host on which an active unit was found.
+type looked struct {
+	conn *dbus.Conn
+	// root is where the host's file system is mounted.
+	root string
+	unit string
+}
+
+// rebooters are the programs known to reboot a host by themselves, in the order in which they are reported.
+var rebooters = []rebooter{
+	// Flatcar and CoreOS: reboots once an update is staged.
+	{name: "locksmithd", units: []string{"locksmithd.service"}},
+	// Fedora CoreOS: finalizes what it has staged, which reboots. It stays active where its configuration turns it off.
+	{name: "Zincati", units: []string{"zincati.service"}, reboots: zincatiReboots},
+	{
+		name: "rpm-ostree", units: []string{"rpm-ostreed-automatic.timer"}, reboots: rpmOSTreeReboots,
+		off: `sed -i s/^AutomaticUpdatePolicy=.*/AutomaticUpdatePolicy=stage/ /etc/rpm-ostreed.conf`,
+	},
+	{
+		name: "unattended-upgrades", units: []string{"apt-daily-upgrade.timer"}, reboots: aptReboots,
+		off: `echo 'Unattended-Upgrade::Automatic-Reboot "false";' >/etc/apt/apt.conf.d/99-no-reboot`,
+	},
+	{name: "rebootmgr", units: []string{"rebootmgr.service"}},
+	{name: "bootc", units: []string{"bootc-fetch-apply-updates.timer"}},
+	{name: "systemd-sysupdate", units: []string{"systemd-sysupdate-reboot.timer"}},
+	{
+		name: "dnf-automatic", units: []string{"dnf-automatic.timer", "dnf-automatic-install.timer", "dnf5-automatic.timer"},
+		reboots: dnfReboots, off: `sed -i 's/^reboot *=.*/reboot = never/' /etc/dnf/automatic.conf`,
+	},
+	// SUSE. With method kured it makes /run/reboot-required, which engine sentinel detects.
+	{
+		name: "transactional-update", units: []string{"transactional-update.timer"}, reboots: transactionalUpdateReboots,
+		off: `echo REBOOT_METHOD=kured >>/etc/transactional-update.conf`,
+	},
+}
+
+// Other is somebody else who may reboot the host: a scheduled shutdown before the programs of the table, and these before
+// whoever holds coordinator.conf. Nil: nobody. An error says what could not be found out; where somebody is found all the
+// same, he is returned with it.
+func (c Coordinators) Other(ctx context.Context) (*Coordinator, error) {
+	found, err := c.onBus(ctx)
+	if found != nil {
+		return found, err
+	}
+	other, fileErr := c.holder()
+	if fileErr != nil {
+		fileErr = fmt.Errorf("reading /%s of the host: %w", coordinatorFile, fileErr)
+	}
+	return other, errors.Join(err, fileErr)
+}
+
+// onBus looks on one connection. What cannot be asked keeps nothing else from being found; the first such thing is the error.
+func (c Coordinators) onBus(ctx context.Context) (*Coordinator, error) {
+	conn, err := c.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = conn.Close() }()
+	var first error
+	for _, r := range rebooters {
+		unit, err := r.active(ctx, looked{conn: conn, root: c.HostRoot})
+		if first == nil {
+			first = err // The others often have the same cause.
+		}
+		if unit != "" {
+			return &Coordinator{Name: r.name, Unit: unit, Off: r.off}, first
+		}
+		if ctx.Err() != nil {
+			break // Every further question would end the same way.
+		}
+	}
+	return nil, first
+}
+
+// active is the unit by which the program may reboot the host. Empty: none.
+func (r rebooter) active(ctx context.Context, on looked) (string, error) {
+	for _, unit := range r.units {
+		active, err := unitIsActive(ctx, on.conn, unit)
+		if err != nil {
+			return "", fmt.Errorf("asking systemd whether %s is active: %w", unit, err)
+		}
+		if !active {
+			continue
+		}
+		if r.reboots == nil {
+			return unit, nil
+		}
+		on.unit = unit
+		reboots, err := r.reboots(ctx, on)
+		if err != nil {
+			return "", fmt.Errorf("%s is active; whether %s reboots the host: %w", unit, r.name, err)
+		}
+		if reboots {
+			return unit, nil
+		}
+	}
+	return "", nil
+}
+
+func (c Coordinators) holder() (*Coordinator, error) {
+	if c.Claim != nil {
+		return c.Claim.other()
+	}
+	return readCoordinator(c.HostRoot)
+}

@@ -1,0 +1,180 @@
+package host
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestCoordinators_ProgramsThatRebootTheirHost: each row of the table, with the host's files that decide (behaviour 57).
+func TestCoordinators_ProgramsThatRebootTheirHost_Behaviour57(t *testing.T) {
+	const zincati, apt, dnf = "zincati.service", "apt-daily-upgrade.timer", "dnf-automatic-install.timer"
+	const ostree, transactional = "rpm-ostreed-automatic.timer", "transactional-update.timer"
+	type files = map[string]string
+	var none files
+	for name, tc := range map[string]struct {
+		unit  string
+		files files
+		// want is the program's name; empty: nobody.
+		want string
+	}{
+		"Zincati":                              {zincati, none, "Zincati"},
+		"rebootmgr":                            {"rebootmgr.service", none, "rebootmgr"},
+		"bootc":                                {"bootc-fetch-apply-updates.timer", none, "bootc"},
+		"systemd-sysupdate":                    {"systemd-sysupdate-reboot.timer", none, "systemd-sysupdate"},
+		"rpm-ostree applies":                   {ostree, files{"etc/rpm-ostreed.conf": "# AutomaticUpdatePolicy=none\n[Daemon]\nAutomaticUpdatePolicy=Apply\n"}, "rpm-ostree"},
+		"rpm-ostree stages":                    {ostree, files{"etc/rpm-ostreed.conf": "[Daemon]\nAutomaticUpdatePolicy=stage\n"}, ""},
+		"rpm-ostree by its defaults":           {ostree, none, ""},
+		"rpm-ostree, a key of another section": {ostree, files{"etc/rpm-ostreed.conf": "[Other]\nAutomaticUpdatePolicy=apply\n"}, ""},
+		"unattended-upgrades": {
+			apt, files{"etc/apt/apt.conf.d/50unattended-upgrades": "Unattended-Upgrade::Automatic-Reboot \"true\";\n"}, "unattended-upgrades",
+		},
+		"unattended-upgrades by its defaults": {
+			apt, files{"etc/apt/apt.conf.d/50unattended-upgrades": "//Unattended-Upgrade::Automatic-Reboot \"true\";\n"}, "",
+		},
+		"unattended-upgrades, turned off by a later file": {
+			apt, files{
+				"etc/apt/apt.conf.d/50unattended-upgrades": "Unattended-Upgrade { Automatic-Reboot \"yes\"; };",
+				"etc/apt/apt.conf.d/99-no-reboot":          "Unattended-Upgrade::Automatic-Reboot \"false\";",
+			}, "",
+		},
+		"unattended-upgrades, a file that apt leaves out": {
+			apt, files{"etc/apt/apt.conf.d/50unattended-upgrades.ucf-dist": "Unattended-Upgrade::Automatic-Reboot \"true\";"}, "",
+		},
+		"unattended-upgrades without apt.conf.d": {apt, none, ""},
+		"dnf-automatic":                          {dnf, files{"etc/dnf/automatic.conf": "[commands]\nreboot = when-needed\n"}, "dnf-automatic"},
+		"dnf-automatic of dnf 5, and the administrator's file wins": {
+			"dnf5-automatic.timer", files{
+				"usr/share/dnf5/dnf5-plugins/automatic.conf": "[commands]\nreboot = never\n", "etc/dnf/automatic.conf": "[commands]\nreboot=when-changed\n",
+			}, "dnf-automatic",
+		},
+		"dnf-automatic never":                  {dnf, files{"etc/dnf/automatic.conf": "[commands]\nreboot = never\n"}, ""},
+		"dnf-automatic by its defaults":        {dnf, none, ""},
+		"transactional-update by its defaults": {transactional, none, "transactional-update"},
+		"transactional-update by systemd":      {transactional, files{"etc/transactional-update.conf": "REBOOT_METHOD=systemd"}, "transactional-update"},
+		"transactional-update leaves it to whoever hears of /run/reboot-required": {
+			transactional, files{"etc/transactional-update.conf": "REBOOT_METHOD=systemd\nREBOOT_METHOD=kured"}, "",
+		},
+		"transactional-update, a snippet of the vendor's": {
+			transactional, files{"usr/etc/transactional-update.conf.d/10-none": "REBOOT_METHOD=none"}, "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, units, coordinators := startUnits(t)
+			coordinators.HostRoot = newRoot(t, tc.files)
+			for _, mounted := range []string{"etc", "usr"} {
+				must(t, os.MkdirAll(filepath.Join(coordinators.HostRoot, mounted), 0o700))
+			}
+			if got, err := coordinators.Other(t.Context()); got != nil || err != nil {
+				t.Fatalf("before the unit is active: %v, %v", got, err)
+			}
+			units.Set(tc.unit, "active")
+			got, err := coordinators.Other(t.Context())
+			must(t, err)
+			switch {
+			case tc.want == "" && got != nil:
+				t.Errorf("found %v, want nobody", got)
+			case tc.want != "" && (got == nil || got.Name != tc.want || got.Unit != tc.unit):
+				t.Errorf("found %v, want %s by %s", got, tc.want, tc.unit)
+			}
+		})
+	}
+}
+
+// Zincati that is turned off in its configuration goes on running, and says so in its unit's status.
+func TestCoordinators_ZincatiThatIsTurnedOff_Behaviour57(t *testing.T) {
+	_, units, coordinators := startUnits(t)
+	units.Set("zincati.service", "active")
+	units.SetStatusText("zincati.service", "initialization complete, auto-updates logic disabled by configuration")
+	if got, err := coordinators.Other(t.Context()); got != nil || err != nil {
+		t.Errorf("turned off: %v, %v", got, err)
+	}
+	units.SetStatusText("zincati.service", "periodically polling for updates (last checked Sun 2026-11-22)")
+	got, err := coordinators.Other(t.Context())
+	must(t, err)
+	if diff := cmp.Diff(&Coordinator{Name: "Zincati", Unit: "zincati.service"}, got); diff != "" {
+		t.Errorf("turned on (-want +got):\n%s", diff)
+	}
+}
+
+func TestCoordinators_WhatCannotBeReadIsNotANo_Behaviour57(t *testing.T) {
+	const ostree, apt = "rpm-ostreed-automatic.timer", "apt-daily-upgrade.timer"
+	for name, tc := range map[string]struct {
+		unit  string
+		files map[string]string
+		want  string
+	}{
+		"/etc is not mounted":           {ostree, nil, "reading /etc of the host: no such file or directory"},
+		"a policy of a later release":   {ostree, map[string]string{"etc/rpm-ostreed.conf": "[Daemon]\nAutomaticUpdatePolicy=live\n"}, `AutomaticUpdatePolicy is "live"`},
+		"a folder in place of the file": {ostree, map[string]string{"etc/rpm-ostreed.conf/x": ""}, "reading /etc/rpm-ostreed.conf of the host"},
+		"a file without end":            {ostree, map[string]string{"etc/rpm-ostreed.conf": strings.Repeat("#", maxFileBytes)}, "it has more than 65536 bytes"},
+		"apt, not mounted":              {apt, nil, "reading /etc of the host"},
+		"apt, a file in place of the folder": {
+			apt, map[string]string{"etc/apt/apt.conf.d": ""}, "reading /etc/apt/apt.conf.d of the host: not a directory",
+		},
+		"apt, a text without its end": {
+			apt, map[string]string{"etc/apt/apt.conf.d/50": `Unattended-Upgrade::Automatic-Reboot "true;`}, "reading /etc/apt/apt.conf.d/50 of the host: it is not apt's syntax",
+		},
+		"apt, neither yes nor no": {
+			apt, map[string]string{"etc/apt/apt.conf": `Unattended-Upgrade::Automatic-Reboot "perhaps";`}, `Unattended-Upgrade::Automatic-Reboot is "perhaps"`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, units, coordinators := startUnits(t)
+			coordinators.HostRoot = newRoot(t, tc.files)
+			units.Set(tc.unit, "active")
+			got, err := coordinators.Other(t.Context())
+			if got != nil || err == nil || !strings.Contains(err.Error(), tc.want) || !strings.HasPrefix(err.Error(), tc.unit+" is active; whether ") {
+				t.Errorf("found %v, %v", got, err)
+			}
+			if err != nil && strings.Contains(err.Error(), coordinators.HostRoot) {
+				t.Errorf("%q names the container's path", err)
+			}
+			// What is found is told, whatever else cannot be found out.
+			units.Set("zincati.service", "active")
+			if got, err := coordinators.Other(t.Context()); got == nil || got.Name != "Zincati" {
+				t.Errorf("found %v, %v", got, err)
+			}
+		})
+	}
+	_, units, coordinators := startUnits(t)
+	units.Set("zincati.service", "active")
+	units.SetStatusText("zincati.service", uint32(1))
+	if got, err := coordinators.Other(t.Context()); got != nil || err == nil || !strings.Contains(err.Error(), "u instead of a string") {
+		t.Errorf("a status that is no text: %v, %v", got, err)
+	}
+}
+
+func TestAptValue(t *testing.T) {
+	const option = "Unattended-Upgrade::Automatic-Reboot"
+	for content, want := range map[string]string{
+		"": "before", "\n# " + option + " \"true\";\n": "before", "/* " + option + " \"true\"; */": "before",
+		option + ` "true";`: "true", option + ` true;`: "true", `UNATTENDED-UPGRADE::automatic-reboot "1";`: "1",
+		"Unattended-Upgrade {\n\tMail \"root\";\n\tAutomatic-Reboot \"true\"; // at night\n\tOrigins { \"a=b\"; };\n};": "true",
+		option + ` "true";` + option + ` "false";`: "false",
+		option + `-Time "02:00";`:                  "before",
+		`APT::NeverAutoRemove { "^linux-.*"; };`:   "before",
+	} {
+		if got, err := aptValue(content, option, "before"); got != want || err != nil {
+			t.Errorf("%q: %q, %v; want %q", content, got, err, want)
+		}
+	}
+	for _, content := range []string{"{", "}", `"`, "/*", "a", "a {", "a { b 1; "} {
+		if got, err := aptValue(content, option, ""); err == nil {
+			t.Errorf("%q: %q, want an error", content, got)
+		}
+	}
+}
+
+func FuzzAptValue(f *testing.F) {
+	f.Add("Unattended-Upgrade { Automatic-Reboot \"true\"; }; // x\n/* y */ #z")
+	f.Fuzz(func(t *testing.T, content string) {
+		value, err := aptValue(content, "a::b", "")
+		if err == nil && len(value) > len(content) {
+			t.Errorf("%q is longer than %q", value, content)
+		}
+	})
+}
