@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"runtime"
 	"time"
 	_ "time/tzdata" // windows name IANA zones; the image has no zone files
 
@@ -51,6 +52,10 @@ func parse(flags *flag.FlagSet, options *controllers.Options) error {
 	}
 	if err != nil {
 		os.Exit(usageError) // flag has printed the line
+	}
+	if options.PrintVersion {
+		fmt.Fprintf(os.Stdout, "manager %s (%s, %s/%s)\n", controllers.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		os.Exit(0)
 	}
 	if flags.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q", flags.Arg(0))

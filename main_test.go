@@ -75,6 +75,14 @@ func TestBadFlagIsOneClearLine(t *testing.T) {
 	}
 }
 
+// Neither a namespace nor a cluster is needed.
+func TestVersion(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), buildManager(t), "--version").CombinedOutput()
+	if err != nil || !strings.HasPrefix(string(out), "manager dev (go") || strings.Count(string(out), "\n") != 1 {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
 // Behaviour 58: the leader goes within seconds of SIGTERM, and leaves a Lease that the standby can take at once.
 func TestSIGTERMReleasesTheLease_Behaviour58(t *testing.T) {
 	env := testenv.StartFor(t)

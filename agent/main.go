@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -30,17 +31,20 @@ const (
 var version = "dev"
 
 func main() {
-	os.Exit(run(os.Args[1:], os.Getenv, os.Stderr))
+	os.Exit(run(os.Args[1:], os.Getenv, os.Stdout, os.Stderr))
 }
 
 // run is the program: its exit code, and at most one line about what went wrong.
-func run(args []string, env func(string) string, stderr io.Writer) int {
+func run(args []string, env func(string) string, stdout, stderr io.Writer) int {
 	o, err := parse(args, env, stderr)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
 	case err != nil:
 		return fail(stderr, usageError, err)
+	case o.printVersion:
+		fmt.Fprintf(stdout, "agent %s (%s, %s/%s)\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		return 0
 	}
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&o.log), zap.WriteTo(stderr)))
 	klog.SetLogger(ctrl.Log)

@@ -45,6 +45,7 @@ type options struct {
 	metrics             string
 	renewAfter          time.Duration // no flags: see readiness
 	patience            time.Duration
+	printVersion        bool          // and exit
 	log                 zap.Options
 }
 
@@ -58,6 +59,9 @@ func parse(args []string, env func(string) string, usage io.Writer) (options, er
 			flags.PrintDefaults()
 		}
 		return options{}, err
+	}
+	if o.printVersion {
+		return o, nil
 	}
 	if flags.NArg() > 0 {
 		return options{}, fmt.Errorf("unexpected argument %q", flags.Arg(0))
@@ -81,6 +85,7 @@ func (o *options) flags(env func(string) string) *flag.FlagSet {
 	flags.BoolVar(&o.claimCoordinator, "claim-coordinator", false, "Tell the host in /run/update-engine/coordinator.conf below --host-root, which must be writable, that its agent is the one who reboots it.")
 	flags.StringVar(&o.probes, "health-probe-bind-address", ":8081", "Where /healthz and /readyz are served; 0 turns them off.")
 	flags.StringVar(&o.metrics, "metrics-bind-address", "0", "Where metrics are served, in plain HTTP; 0 turns them off.")
+	flags.BoolVar(&o.printVersion, "version", false, "Print the version and exit.")
 	config.RegisterFlags(flags)
 	o.log.BindFlags(flags)
 	return flags

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"flag"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -134,7 +135,7 @@ func TestRun_BadFlags(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var stderr bytes.Buffer
-			code := run(tc.args, func(string) string { return "" }, &stderr)
+			code := run(tc.args, func(string) string { return "" }, io.Discard, &stderr)
 			line := stderr.String()
 			if code != 2 || !strings.HasPrefix(line, "agent: "+tc.want) || strings.Count(line, "\n") != 1 {
 				t.Errorf("exit code %d, stderr %q", code, line)
@@ -145,7 +146,7 @@ func TestRun_BadFlags(t *testing.T) {
 
 func TestRun_Help(t *testing.T) {
 	var stderr bytes.Buffer
-	if code := run([]string{"--help"}, func(string) string { return "" }, &stderr); code != 0 {
+	if code := run([]string{"--help"}, func(string) string { return "" }, io.Discard, &stderr); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
 	for _, name := range []string{"-node-name", "-kubeconfig", "-zap-log-level", "-require-engine-sender"} {
@@ -155,6 +156,17 @@ func TestRun_Help(t *testing.T) {
 	}
 	if _, err := parse([]string{"-h"}, func(string) string { return "" }, &stderr); !errors.Is(err, flag.ErrHelp) {
 		t.Errorf("parse: %v", err)
+	}
+}
+
+// Neither a Node's name nor a cluster is needed.
+func TestRun_Version(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	if code := run([]string{"--version"}, func(string) string { return "" }, &stdout, &stderr); code != 0 || stderr.Len() > 0 {
+		t.Errorf("exit code %d, stderr %q", code, stderr.String())
+	}
+	if got := stdout.String(); !strings.HasPrefix(got, "agent dev (go") || strings.Count(got, "\n") != 1 {
+		t.Errorf("stdout %q", got)
 	}
 }
 

@@ -54,6 +54,8 @@ type Options struct {
 	ManageAgents bool
 	AgentImage   string
 	AgentArgs    []string
+	// PrintVersion: the program prints its version and exits.
+	PrintVersion bool
 
 	// Lease paces the leader election. The zero value: the defaults, which are no flags.
 	Lease Lease
@@ -99,6 +101,7 @@ func (o *Options) Bind(flags *flag.FlagSet) {
 		o.AgentArgs = append(o.AgentArgs, arg)
 		return nil
 	})
+	flags.BoolVar(&o.PrintVersion, "version", false, "Print the version and exit.")
 }
 
 // Complete fills in what follows from the surroundings, and refuses what cannot work with one sentence.

@@ -84,6 +84,7 @@ func completed(args []string) string {
 var _ = Describe("The command line", func() {
 	It("knows its version", func() {
 		Expect(ok("version")).To(HavePrefix("kubectl reboot v1.2.3 (go"))
+		Expect(ok("--version")).To(Equal(ok("version")))
 		Expect(ok("version", "-o", "json")).To(ContainSubstring(`"version": "v1.2.3"`))
 	})
 

@@ -80,7 +80,9 @@ Answers come from the planner that the manager runs, so there is one while no ma
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		DisableAutoGenTag: true,
+		Version:           s.build().String(), // --version
 	}
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetOut(s.Out)
 	root.SetErr(s.ErrOut)
 	s.Config.Namespace, s.Config.CacheDir = nil, nil // nothing here has a namespace or is cached

@@ -14,6 +14,15 @@ type build struct {
 	Platform string `json:"platform"`
 }
 
+func (s *Session) build() build {
+	return build{Version: s.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+}
+
+// String is the line that people read.
+func (b build) String() string {
+	return fmt.Sprintf("kubectl reboot %s (%s, %s)", b.Version, b.Go, b.Platform)
+}
+
 func versionCommand(s *Session) *cobra.Command {
 	var o output
 	cmd := &cobra.Command{
@@ -25,10 +34,8 @@ func versionCommand(s *Session) *cobra.Command {
 			if err := o.check(); err != nil {
 				return err
 			}
-			b := build{Version: s.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
-			return s.print(o, b, func() []string {
-				return []string{fmt.Sprintf("kubectl reboot %s (%s, %s)", b.Version, b.Go, b.Platform)}
-			})
+			b := s.build()
+			return s.print(o, b, func() []string { return []string{b.String()} })
 		},
 	}
 	o.bind(cmd, asJSON, asYAML)
