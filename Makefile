@@ -6,18 +6,19 @@ SHELL := /usr/bin/env bash
 
 MODULE  := github.com/reboot-operator/reboot-operator
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-# Images of the manager and the agent, for docker-build and deploy.
-IMG       ?= reboot-operator/manager:latest
-AGENT_IMG ?= reboot-operator/agent:latest
-# What deploy and undeploy apply: config/overlays/rbac-fallback for Kubernetes 1.30 to 1.35, manage-agents (docs/install.md).
-CONFIG ?= config/default
+# Images of the manager and the agent, for docker-build and deploy. Those of a release are published under this name.
+IMAGES    := ghcr.io/reboot-operator
+IMG       ?= $(IMAGES)/manager:$(VERSION)
+AGENT_IMG ?= $(IMAGES)/agent:$(VERSION)
+# What deploy and undeploy apply (docs/install.md). Empty: what fits the version of the API server.
+CONFIG ?=
 # Where build puts the programs.
 BIN ?= bin
 # How long each fuzz target runs.
 FUZZTIME ?= 30s
 
 CONTAINER_TOOL ?= docker
-KUBECTL        ?= $(shell command -v kubectl || echo bin/k8s/kubectl)
+export KUBECTL ?= $(shell command -v kubectl || echo bin/k8s/kubectl)
 # The tools are pinned in hack/tools/go.mod and built by Go when they are first used.
 TOOL          := go tool -modfile=hack/tools/go.mod
 CONTROLLER_GEN = $(TOOL) controller-gen
@@ -150,8 +151,9 @@ docker-build: ## Build the images IMG and AGENT_IMG.
 	@$(CONTAINER_TOOL) build --build-arg VERSION=$(VERSION) --target agent -t $(AGENT_IMG) .
 
 .PHONY: build-installer
-build-installer: dist/deploy ## Write dist/install.yaml: all that deploy applies, with IMG and AGENT_IMG.
-	@$(KUSTOMIZE) build dist/deploy | sed 's|--agent-image=reboot-operator/agent:latest|--agent-image=$(AGENT_IMG)|' >dist/install.yaml
+build-installer: ## Write dist/install.yaml: all that deploy applies, with IMG and AGENT_IMG. CONFIG=config/default
+	@mkdir -p dist
+	@hack/manifest.sh $(or $(CONFIG),config/default) $(IMG) $(AGENT_IMG) >dist/install.yaml
 
 ##@ Security
 
@@ -190,19 +192,9 @@ uninstall: ## Remove it, and all policies with it.
 	@$(KUBECTL) delete --ignore-not-found -k config/crd
 
 .PHONY: deploy
-deploy: build-installer ## Deploy the operator with IMG and AGENT_IMG to the cluster of KUBECONFIG.
-	@$(KUBECTL) apply --server-side -f dist/install.yaml
+deploy: ## Deploy the operator with IMG and AGENT_IMG to the cluster of KUBECONFIG, with the manifests that fit its version.
+	@hack/deploy.sh $(IMG) $(AGENT_IMG) $(CONFIG)
 
-# The policies first: while they have grants the manager is needed to take them back.
 .PHONY: undeploy
-undeploy: build-installer ## Remove the operator, and all policies before it.
-	@if $(KUBECTL) get crd rebootpolicies.reboot-operator.io >/dev/null 2>&1; then $(KUBECTL) delete rebootpolicies --all; fi
-	@$(KUBECTL) delete --ignore-not-found -f dist/install.yaml
-
-# An overlay out of git's sight, so that images do not dirty the tree.
-.PHONY: dist/deploy
-dist/deploy:
-	@rm -rf $@ && mkdir -p $@
-	@cd $@ && go tool -modfile=$(CURDIR)/hack/tools/go.mod kustomize create --resources ../../$(CONFIG)
-	@cd $@ && go tool -modfile=$(CURDIR)/hack/tools/go.mod kustomize edit set image \
-		reboot-operator/manager=$(IMG) reboot-operator/agent=$(AGENT_IMG)
+undeploy: ## Remove the operator, and all policies before it.
+	@hack/undeploy.sh $(CONFIG)

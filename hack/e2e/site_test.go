@@ -103,7 +103,7 @@ func images(prepared string) []rack.Image {
 	GinkgoHelper()
 	all := []rack.Image{{Name: "localhost/idle:1", Program: filepath.Join(prepared, "idle"), Entrypoint: []string{"/idle"}}}
 	for _, stage := range []string{"manager", "agent"} {
-		image, err := rack.ReadDockerfile(filepath.Join(testenv.Root(), "Dockerfile"), stage, "docker.io/reboot-operator/"+stage+":latest", prepared)
+		image, err := rack.ReadDockerfile(filepath.Join(testenv.Root(), "Dockerfile"), stage, "ghcr.io/reboot-operator/"+stage+":unreleased", prepared)
 		Expect(err).NotTo(HaveOccurred())
 		all = append(all, image)
 	}

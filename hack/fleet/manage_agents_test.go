@@ -108,10 +108,10 @@ func TestManageAgents_RolledInMidDrain_Behaviour64(t *testing.T) {
 
 	// An upgrade: the managers are replaced, and the new leader replaces the agents.
 	args := r.kubectl("get", "deployment", "-n", namespace, "reboot-operator-manager", "-o", "jsonpath={.spec.template.spec.containers[0].args}")
-	args = strings.Replace(args, "reboot-operator/agent:latest", "reboot-operator/agent:next", 1)
+	args = strings.Replace(args, "ghcr.io/reboot-operator/agent:unreleased", "ghcr.io/reboot-operator/agent:next", 1)
 	r.kubectl("patch", "deployment", "-n", namespace, "reboot-operator-manager", "--type=json", "-p",
 		`[{"op":"replace","path":"/spec/template/spec/containers/0/args","value":`+args+`}]`)
-	r.await("new agents on all nodes", func() bool { return r.replaced(before, "reboot-operator/agent:next") })
+	r.await("new agents on all nodes", func() bool { return r.replaced(before, "ghcr.io/reboot-operator/agent:next") })
 	r.stillDraining(draining)
 
 	// A selector that lets go of a node that drains: its agent has to finish.
@@ -122,7 +122,7 @@ func TestManageAgents_RolledInMidDrain_Behaviour64(t *testing.T) {
 	r.kubectl("patch", "rbp", r.policy.Name, "--type=merge", "-p",
 		fmt.Sprintf(`{"spec":{"nodeSelector":{"matchExpressions":[{"key":"kubernetes.io/hostname","operator":"In","values":[%q,%q]}]}}}`, others[0], others[1]))
 	r.await("new agents once more", func() bool {
-		return strings.Contains(r.affinity(), `"metadata.name","operator":"In","values":["`+left+`"]`) && r.replaced(before, "reboot-operator/agent:next")
+		return strings.Contains(r.affinity(), `"metadata.name","operator":"In","values":["`+left+`"]`) && r.replaced(before, "ghcr.io/reboot-operator/agent:next")
 	})
 	r.stillDraining(draining)
 

@@ -1,0 +1,127 @@
+package hack
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
+)
+
+// What `make deploy` puts into a cluster is an image that is the same tomorrow and that somebody can have published.
+func TestManifest_RefusesImages(t *testing.T) {
+	t.Parallel()
+	const digest = "@sha256:0000000000000000000000000000000000000000000000000000000000000000"
+	for image, want := range map[string]string{
+		"registry.example.com:5000/manager":                 "means another image every day",
+		"registry.example.com/manager:latest":               "means another image every day",
+		"ghcr.io/reboot-operator/manager:unreleased":        "is a placeholder",
+		"ghcr.io/reboot-operator/manager:dev":               "was never published",
+		"ghcr.io/reboot-operator/manager:v0.1.0-3-g0e2c9cb": "was never published",
+		"ghcr.io/reboot-operator/manager:v0.1.0-dirty":      "was never published",
+		"ghcr.io/reboot-operator/manager:v0.1.0-rc.1":       "",
+		"ghcr.io/reboot-operator/manager:v0.1.0":            "",
+		"registry.example.com:5000/manager:0e2c9cb":         "",
+		"registry.example.com/manager" + digest:             "",
+	} {
+		t.Run(image, func(t *testing.T) {
+			t.Parallel()
+			for _, args := range [][]string{{image, "r/agent:1"}, {"r/manager:1", image}} {
+				out, err := script(t, nil, "manifest.sh", append([]string{"config/default"}, args...)...)
+				switch {
+				case want != "" && (err == nil || !strings.Contains(out, want) || strings.Contains(out, "kind:")):
+					t.Errorf("%v: %s, want %q", err, out, want)
+				case want == "" && (err != nil || !strings.Contains(out, "image: "+args[0]) || !strings.Contains(out, "image: "+args[1])):
+					t.Errorf("%v: the images %s are not in %s", err, args, out)
+				}
+			}
+		})
+	}
+}
+
+// The manifests that an API server of that version can hold the agents to their nodes with.
+func TestDeploy_TakesWhatFitsTheServer(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		answer, want string
+		fails        bool
+	}{
+		"too old":         {`{"major": "1", "minor": "29"}`, "Kubernetes 1.29 is too old", true},
+		"the oldest":      {`{"major": "1", "minor": "30"}`, "Kubernetes 1.30: deploying config/overlays/rbac-fallback", false},
+		"a provider's":    {`{"major":"1","minor":"35+","gitVersion":"v1.35.2-eks-1"}`, "Kubernetes 1.35: deploying config/overlays/rbac-fallback", false},
+		"by its own name": {`{"major": "1", "minor": "36"}`, "Kubernetes 1.36: deploying config/default", false},
+		"the next":        {`{"emulationMajor": "1", "major": "1", "minor": "40"}`, "Kubernetes 1.40: deploying config/default", false},
+		"no answer":       {"", "the API server does not answer", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			folder := t.TempDir()
+			stub := filepath.Join(folder, "kubectl")
+			text := "#!/bin/sh\ncase $1 in\nget) [ -n '" + tc.answer + "' ] && echo '" + tc.answer + "' ;;\napply) cat >" + folder + "/applied ;;\nesac\n"
+			if err := os.WriteFile(stub, []byte(text), 0o700); err != nil { //nolint:gosec // a program
+				t.Fatal(err)
+			}
+			out, err := script(t, []string{"KUBECTL=" + stub}, "deploy.sh", "r/manager:1", "r/agent:1")
+			if (err != nil) != tc.fails || !strings.Contains(out, tc.want) || strings.Contains(out, "\nNext:") == tc.fails {
+				t.Errorf("%v: %s, want %q", err, out, tc.want)
+			}
+			applied, _ := os.ReadFile(filepath.Join(folder, "applied"))
+			if strings.Contains(string(applied), "image: r/agent:1") == tc.fails {
+				t.Errorf("applied: %s", applied)
+			}
+		})
+	}
+}
+
+func TestDeploy_WithoutKubectl(t *testing.T) {
+	t.Parallel()
+	out, err := script(t, []string{"KUBECTL=bin/none/kubectl"}, "deploy.sh", "r/manager:1", "r/agent:1")
+	if err == nil || !strings.Contains(out, "install it, or build it with make controlplane") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// From nothing to a deployment and back, with a policy that waits for a manager nobody runs.
+func TestDeploy_AndBack(t *testing.T) {
+	t.Parallel()
+	env := testenv.StartFor(t)
+	shell := func(text string) string {
+		t.Helper()
+		out, err := env.Shell(t.Context(), t.TempDir(), text)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return out
+	}
+	make := "make --no-print-directory -C " + testenv.Root() + " KUBECTL=kubectl IMG=r/manager:1 AGENT_IMG=r/agent:1 "
+	if out := shell(make + "deploy"); !strings.Contains(out, ": deploying config/default\n") || strings.Count(out, "\n  kubectl ") != 3 {
+		t.Errorf("deploy printed\n%s", out)
+	}
+	if got := shell("kubectl get deployments,daemonsets -A -o jsonpath='{.items[*].spec.template.spec.containers[*].image}'"); got != "r/manager:1 r/agent:1" {
+		t.Errorf("images %s", got)
+	}
+	shell(`kubectl apply -f ` + testenv.Root() + `/config/samples/minimal.yaml
+kubectl patch rebootpolicy default --type merge -p '{"metadata":{"finalizers":["reboot-operator.io/grants"]}}'
+kubectl patch rebootpolicy default --subresource status --type merge -p '{"status":{"limit":1,"seq":1,"grants":[{"node":"n1","seq":1,"at":"2026-11-22T00:00:00Z"}]}}'`)
+	out := shell(make + `undeploy | while read -r line; do
+  echo "$line"
+  case $line in "default: n1") kubectl patch rebootpolicy default --type merge -p '{"metadata":{"finalizers":null}}' >/dev/null ;; esac
+done`)
+	if !strings.Contains(out, "end the granted reboots of these policies (policy: nodes):\ndefault: n1\nremoving config/default\n") || !strings.HasSuffix(out, "The namespace goes with its last pod.\n") {
+		t.Errorf("undeploy printed\n%s", out)
+	}
+	if out := shell("kubectl get crd,clusterroles,validatingadmissionpolicies -o name | grep reboot-operator || true"); out != "" {
+		t.Errorf("left over: %s", out)
+	}
+}
+
+// script runs a script of this folder; the output is both streams'.
+func script(t *testing.T, env []string, name string, args ...string) (string, error) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), filepath.Join(testenv.Root(), "hack", name), args...)
+	command.Env = append(os.Environ(), env...)
+	out, err := command.CombinedOutput()
+	return string(out), err
+}

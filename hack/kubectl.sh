@@ -1,0 +1,32 @@
+# shellcheck shell=bash
+# What the scripts that talk to a cluster share. KUBECTL: the program; Makefile chooses it.
+
+KUBECTL=${KUBECTL:-kubectl}
+command -v "$KUBECTL" >/dev/null || {
+  echo "kubectl is missing: install it, or build it with make controlplane" >&2
+  exit 1
+}
+
+# server_version prints the API server's version as 1.36.
+server_version() {
+  local answer
+  answer=$("$KUBECTL" get --raw /version) || {
+    echo "the API server does not answer: KUBECONFIG (${KUBECONFIG:-$HOME/.kube/config}) has to name a cluster that runs" >&2
+    return 1
+  }
+  # Some providers write "30+".
+  sed -nE 's/.*"(major|minor)": *"([0-9]+).*/\2/p' <<<"${answer//,/$'\n'}" | paste -sd.
+}
+
+# config_for VERSION prints the manifests for it.
+config_for() {
+  local minor=${1#*.}
+  if [ "${1%%.*}" != 1 ] || [ "$minor" -ge 36 ]; then
+    echo config/default
+  elif [ "$minor" -ge 30 ]; then
+    echo config/overlays/rbac-fallback
+  else
+    echo "Kubernetes $1 is too old: the operator needs 1.30 (ValidatingAdmissionPolicy)" >&2
+    return 1
+  fi
+}

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Removes what deploy.sh applied: undeploy.sh [CONFIG]. The policies first: while they have granted reboots, the manager is
+# needed to end them.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+. hack/kubectl.sh
+
+version=$(server_version)
+config=${1:-$(config_for "$version")}
+kind=rebootpolicies.reboot-operator.io
+
+# policies prints those that are still there, with the nodes they wait for.
+policies() {
+  "$KUBECTL" get $kind -o jsonpath='{range .items[*]}{.metadata.name}{": "}{.status.grants[*].node}{"\n"}{end}'
+}
+
+if [ -n "$("$KUBECTL" get crd --ignore-not-found -o name $kind)" ]; then
+  "$KUBECTL" delete $kind --all --wait=false
+  said=
+  for ((second = 0; ; second++)); do
+    left=$(policies)
+    [ -n "$left" ] || break
+    if [ "$left" != "$said" ]; then
+      said=$left
+      echo "waiting for the manager to end the granted reboots of these policies (policy: nodes):"
+      while read -r line; do echo "  $line"; done <<<"$left"
+    fi
+    if [ $second = 60 ]; then
+      echo "If no manager runs any more, let a policy go yourself; its nodes keep what the agents wrote on them:"
+      echo "  kubectl patch rebootpolicy ${left%%:*} --type merge -p '{\"metadata\":{\"finalizers\":null}}'"
+    fi
+    sleep 1
+  done
+fi
+echo "removing $config"
+go tool -modfile=hack/tools/go.mod kustomize build "$config" | "$KUBECTL" delete --ignore-not-found --wait=false -f -
+echo "The namespace goes with its last pod."
