@@ -80,6 +80,10 @@ controlplane: ## Download or build etcd, kube-apiserver, the controllers, kubect
 prometheus: ## Build prometheus and promtool into bin/prometheus, once: some tests skip themselves without.
 	@hack/prometheus/build.sh
 
+.PHONY: helm
+helm: ## Build helm into bin/helm, once: the tests of the chart skip themselves without.
+	@hack/helm/build.sh
+
 .PHONY: test
 test: ## Run what a change needs before it is pushed: lint, verify, and all packages, with the long searches capped.
 	@hack/test.sh
@@ -133,9 +137,9 @@ build: ## Build bin/manager, bin/agent and bin/kubectl-reboot, static.
 	@CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o $(BIN)/kubectl-reboot ./kubectl-reboot
 
 .PHONY: clean
-clean: ## Remove what was built, but for what takes minutes: control plane, Prometheus, machines.
+clean: ## Remove what was built, but for what takes minutes: control plane, Prometheus, helm, machines.
 	@rm -rf dist
-	@find bin -mindepth 1 -maxdepth 1 ! -name k8s ! -name prometheus ! -name e2e -exec rm -rf {} + 2>/dev/null || true
+	@find bin -mindepth 1 -maxdepth 1 ! -name k8s ! -name prometheus ! -name helm ! -name e2e -exec rm -rf {} + 2>/dev/null || true
 
 .PHONY: clean-all
 clean-all: ## Remove all that was built.

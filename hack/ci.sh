@@ -6,7 +6,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . hack/step.sh
 
 step "make test" hack/test.sh
-export PROMETHEUS_REQUIRED=1
+export PROMETHEUS_REQUIRED=1 HELM_REQUIRED=1
 step "searches and crash tests, whole" go test ./controllers/plan ./agent ./agent/reboot ./agent/engine/updateengine
 step "race detector" go test -race -short . ./agent/... ./controllers ./controllers/gate ./controllers/notify ./internal/... \
   ./hack/embedded/... ./hack/fleet/... ./kubectl-reboot/command

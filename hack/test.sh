@@ -10,6 +10,7 @@ step "verify: generated code, manifests, go.mod" hack/verify.sh
 step "lint" go tool -modfile=hack/tools/go.mod golangci-lint run
 step "control plane" hack/controlplane/build.sh
 step "prometheus and promtool" hack/prometheus/build.sh
-export PROMETHEUS_REQUIRED=1
+step "helm" hack/helm/build.sh
+export PROMETHEUS_REQUIRED=1 HELM_REQUIRED=1
 step "tests" go test -short ./...
 finish

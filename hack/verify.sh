@@ -20,7 +20,7 @@ diff -ru config/crd/bases "$fresh/crd" || fail "config/crd/bases is out of date:
 diff -u api/v1alpha1/zz_generated.deepcopy.go "$fresh/zz_generated.deepcopy.go" ||
   fail "api/v1alpha1/zz_generated.deepcopy.go is out of date: make generate"
 
-for module in . hack/scanners hack/tools hack/controlplane hack/prometheus; do
+for module in . hack/scanners hack/tools hack/controlplane hack/prometheus hack/helm; do
   (cd "$module" && go mod tidy -diff) || fail "$module/go.mod is out of date: go mod tidy there"
 done
 
