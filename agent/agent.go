@@ -24,6 +24,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/host"
 	"github.com/reboot-operator/reboot-operator/agent/reboot"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/eventing"
 )
 
 const (
@@ -77,7 +78,7 @@ func newAgent(ctx context.Context, config *rest.Config, o options, metrics *rebo
 		Lookout:    reboot.NewLookout(o.node, drainer(""), policies, clock.RealClock{}, wake),
 		Reports:    reboot.NewReports(wake, o.engineList()...),
 		Wake:       wake,
-		Events:     mgr.GetEventRecorder(v1alpha1.FieldOwnerAgent),
+		Events:     eventing.Recorder{EventRecorder: mgr.GetEventRecorder(v1alpha1.FieldOwnerAgent)},
 		Clock:      clock.RealClock{},
 	}
 	if err := errors.Join(addInhibitors(mgr, r, o, ready), addCoordinators(mgr, r, o)); err != nil {

@@ -1,18 +1,16 @@
 package controllers
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/tools/events"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/internal/eventing"
 )
 
 // Every function of this file is called after the write that justifies it.
@@ -37,7 +35,7 @@ func (r *RebootPolicyReconciler) finished(s *state, node *corev1.Node, n *plan.N
 	r.both(s, node, what{corev1.EventTypeNormal, v1alpha1.EventRebootSucceeded, "Finish"},
 		"node %s is back in service on boot %s", node.Name, n.BootID)
 	if uncordoned {
-		r.Recorder.Eventf(reference(node), nil, corev1.EventTypeNormal, v1alpha1.EventUncordoned, "Uncordon", "uncordoned after the reboot (number %d)", t.Entry.Seq)
+		r.Recorder.Eventf(eventing.Node(node), nil, corev1.EventTypeNormal, v1alpha1.EventUncordoned, "Uncordon", "uncordoned after the reboot (number %d)", t.Entry.Seq)
 	}
 }
 
@@ -65,9 +63,9 @@ func (r *RebootPolicyReconciler) explained(s *state, node *corev1.Node, d plan.D
 	case v1alpha1.ReasonUndrainablePod, v1alpha1.ReasonBlockingPod:
 		r.both(s, node, what{corev1.EventTypeWarning, string(d.Reason), "Decide"}, "node %s is not rebooted: %s", node.Name, d.Message)
 	case v1alpha1.ReasonPolicyConflict:
-		r.Recorder.Eventf(reference(node), nil, corev1.EventTypeWarning, v1alpha1.EventPolicyConflict, "Decide", "%s", d.Message)
+		r.Recorder.Eventf(eventing.Node(node), nil, corev1.EventTypeWarning, v1alpha1.EventPolicyConflict, "Decide", "%s", d.Message)
 	case v1alpha1.ReasonRecordUnreadable:
-		r.Recorder.Eventf(reference(node), nil, corev1.EventTypeWarning, v1alpha1.EventRecordUnreadable, "Decide", "%s", d.Message)
+		r.Recorder.Eventf(eventing.Node(node), nil, corev1.EventTypeWarning, v1alpha1.EventRecordUnreadable, "Decide", "%s", d.Message)
 	}
 }
 
@@ -148,7 +146,7 @@ type what struct{ kind, reason, action string }
 // both emits an event on the Node and one on the policy, each related to the other. In all versions of both, so that what is
 // repeated within minutes becomes a series: a node that comes and goes floods nobody.
 func (r *RebootPolicyReconciler) both(s *state, node *corev1.Node, w what, note string, args ...any) {
-	n, p := reference(node), policyReference(s.Policy)
+	n, p := eventing.Node(node), policyReference(s.Policy)
 	r.Recorder.Eventf(n, p, w.kind, w.reason, w.action, note, args...)
 	r.Recorder.Eventf(p, n, w.kind, w.reason, w.action, note, args...)
 }
@@ -156,25 +154,6 @@ func (r *RebootPolicyReconciler) both(s *state, node *corev1.Node, w what, note 
 func policyReference(p *v1alpha1.RebootPolicy) *corev1.ObjectReference {
 	return &corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "RebootPolicy", Name: p.Name, UID: p.UID}
 }
-
-// reference names a Node; `kubectl describe node` finds events by the UID.
-func reference(node *corev1.Node) *corev1.ObjectReference {
-	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}
-}
-
-// maxNoteBytes is the most that the API server takes as the note of an event. It refuses the whole event for a longer one.
-const maxNoteBytes = 1024
-
-// brief is a recorder whose notes fit: services, hooks and whoever else is quoted in them have their own words, without a bound.
-type brief struct{ events.EventRecorder }
-
-// Eventf implements events.EventRecorder.
-func (b brief) Eventf(regarding, related runtime.Object, kind, reason, action, note string, args ...any) { //nolint:revive // the interface has seven
-	text := fmt.Sprintf(note, args...)
-	text = strings.ToValidUTF8(text[:min(len(text), maxNoteBytes)], "")
-	b.EventRecorder.Eventf(regarding, related, kind, reason, action, "%s", text)
-}
-
 func (r *RebootPolicyReconciler) observeGrant(s *state, n *plan.Node) {
 	phaseSeconds.WithLabelValues(s.Policy.Name, "waiting").Observe(since(n.WaitsSince(), s.Now))
 	free := n.WaitsSince()

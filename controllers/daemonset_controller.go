@@ -27,6 +27,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/config/agent"
 	"github.com/reboot-operator/reboot-operator/controllers/agentset"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
+	"github.com/reboot-operator/reboot-operator/internal/eventing"
 )
 
 // DaemonSetReconciler creates the agents' DaemonSet, keeps it as it should be, and removes it with the last policy. It
@@ -53,7 +54,7 @@ func SetupAgents(mgr ctrl.Manager, o Options, edit ...func(*controller.Options))
 	r := &DaemonSetReconciler{
 		Client:   mgr.GetClient(),
 		Live:     mgr.GetAPIReader(),
-		Recorder: brief{mgr.GetEventRecorder(v1alpha1.FieldOwnerManager)},
+		Recorder: eventing.Recorder{EventRecorder: mgr.GetEventRecorder(v1alpha1.FieldOwnerManager)},
 		Template: agentset.Template{Manifest: agent.Manifest(), Namespace: o.Namespace, Image: o.AgentImage, Args: o.AgentArgs},
 	}
 	return r.SetupWithManager(mgr, edit...)

@@ -31,6 +31,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/gate"
 	"github.com/reboot-operator/reboot-operator/controllers/secret"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
+	"github.com/reboot-operator/reboot-operator/internal/eventing"
 )
 
 const (
@@ -205,7 +206,7 @@ func (o *Options) metrics() metricsserver.Options {
 
 // SetupPolicies registers the controller of policies as the manager runs it.
 func SetupPolicies(mgr ctrl.Manager, o Options) error {
-	recorder := brief{mgr.GetEventRecorder(v1alpha1.FieldOwnerManager)}
+	recorder := eventing.Recorder{EventRecorder: mgr.GetEventRecorder(v1alpha1.FieldOwnerManager)}
 	notifier, err := NewNotifier(mgr, recorder, o)
 	if err != nil {
 		return err

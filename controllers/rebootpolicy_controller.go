@@ -24,6 +24,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/notify"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
 // reconcileTimeout bounds one pass; a pass that hangs must not outlive two leases.
@@ -112,7 +113,7 @@ func (r *RebootPolicyReconciler) Reconcile(ctx context.Context, req ctrl.Request
 		return ctrl.Result{}, errors.Join(err, s.refused)
 	}
 	observe(s.Policy, p, s.Window)
-	wait := r.wait(earlier(p.Next, r.askGates(ctx, s, p)), s.later)
+	wait := r.wait(timing.Earliest(p.Next, r.askGates(ctx, s, p)), s.later)
 	if s.refused != nil && (wait == 0 || wait > errorPauseMax) {
 		return ctrl.Result{}, s.refused
 	}
@@ -324,12 +325,4 @@ func (r *RebootPolicyReconciler) report(ctx context.Context, s *state, p plan.Pl
 	}
 	r.mark(ctx, s, p)
 	return nil
-}
-
-// earlier is the earlier of two instants that may be zero, which is never.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }

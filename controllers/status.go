@@ -14,6 +14,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
+	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
 // statusOf is the status of a policy after a plan. It is pure: the plan, the windows and the instant say it all.
@@ -154,8 +155,8 @@ func halted(p plan.Plan) metav1.Condition {
 // being written.
 const maxConditionBytes = 4096
 
-func condition(kind string, is bool, reason v1alpha1.Reason, message string) metav1.Condition {
-	c := metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: string(reason), Message: strings.ToValidUTF8(message[:min(len(message), maxConditionBytes)], "")}
+func condition(kind string, is bool, reason v1alpha1.Reason, text string) metav1.Condition {
+	c := metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: string(reason), Message: message.Shorten(maxConditionBytes, text)}
 	if is {
 		c.Status = metav1.ConditionTrue
 	}

@@ -10,6 +10,8 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
 // verdict is what an answer of the API server means for the pod that was asked for.
@@ -123,10 +125,5 @@ const (
 // backoff is the pause after so many refusals in a row. jitter, in [0, 1), spreads it by a fifth to either side, so that
 // pods refused together do not come back together.
 func backoff(attempts int, jitter float64) time.Duration {
-	delay := lastDelay
-	// 2^5 s is beyond the last delay; a bigger shift would overflow in the end.
-	if attempts < mostAttempts {
-		delay = firstDelay << max(attempts-1, 0)
-	}
-	return time.Duration(float64(delay) * (0.8 + 0.4*jitter))
+	return time.Duration(float64(timing.Backoff(attempts, firstDelay, lastDelay)) * (0.8 + 0.4*jitter))
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
 // parallel is how many requests are under way at most: enough to be quick, too few to be a burst.
@@ -30,12 +32,12 @@ func (p *progress) next(now time.Time) (send []target, wake time.Time) {
 	for uid, e := range p.entries {
 		_, busy := p.asking[uid]
 		if stuck := e.deleted.Add(stuckAfter); !e.deleted.IsZero() && stuck.After(now) {
-			wake = earliest(wake, stuck)
+			wake = timing.Earliest(wake, stuck)
 		}
 		switch {
 		case busy || e.waits() || e.decision.order != order:
 		case e.due.After(now):
-			wake = earliest(wake, e.due)
+			wake = timing.Earliest(wake, e.due)
 		default:
 			ready = append(ready, e)
 		}
@@ -54,16 +56,8 @@ func (p *progress) next(now time.Time) (send []target, wake time.Time) {
 func (p *progress) patience(now time.Time) (until time.Time) {
 	for _, since := range p.asking {
 		if end := since.Add(answerPatience); end.After(now) {
-			until = earliest(until, end)
+			until = timing.Earliest(until, end)
 		}
 	}
 	return until
-}
-
-// earliest is the earlier of two times, of which the zero one does not count.
-func earliest(a, b time.Time) time.Time {
-	if a.IsZero() || b.Before(a) {
-		return b
-	}
-	return a
 }

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
 // maxMergedBytes bounds the message of all engines together.
@@ -46,7 +46,7 @@ func join(reports, others []Report) Report {
 			messages = append(messages, r.Message)
 		}
 	}
-	joined.Message = ShortenTo(maxMergedBytes, strings.Join(messages, " "))
+	joined.Message = message.Shorten(maxMergedBytes, strings.Join(messages, " "))
 	return joined
 }
 
@@ -63,19 +63,5 @@ func nobody(absent []Report) Report {
 	}
 }
 
-// Shorten cuts a message to MaxMessageBytes of valid UTF-8, at the end of a character.
-func Shorten(message string) string { return ShortenTo(MaxMessageBytes, message) }
-
-// ShortenTo cuts a message to a number of bytes of valid UTF-8, at the end of a character. There has to be room for one.
-func ShortenTo(limit int, message string) string {
-	message = strings.ToValidUTF8(message, "\uFFFD")
-	if len(message) <= limit {
-		return message
-	}
-	const ellipsis = "…"
-	end := limit - len(ellipsis)
-	for !utf8.RuneStart(message[end]) {
-		end--
-	}
-	return message[:end] + ellipsis
-}
+// Shorten cuts a message to MaxMessageBytes.
+func Shorten(text string) string { return message.Shorten(MaxMessageBytes, text) }

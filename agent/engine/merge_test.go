@@ -3,7 +3,6 @@ package engine
 import (
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -100,27 +99,5 @@ func TestMerge_CutsWhatAllSay(t *testing.T) {
 	got := Merge([]Report{{State: Needed, Message: long}, {State: Needed, Message: long + "y"}, {State: Unknown, Message: long + "z"}})
 	if len(got.Message) != 2*MaxMessageBytes || !strings.HasPrefix(got.Message, long+" "+long[1:len(long)-len("…")]) {
 		t.Errorf("got %d bytes: %q", len(got.Message), got.Message)
-	}
-}
-
-func TestShorten(t *testing.T) {
-	cases := map[string]struct{ message, want string }{
-		"short text is kept":                     {"nothing to do", "nothing to do"},
-		"the limit itself is kept":               {strings.Repeat("x", 256), strings.Repeat("x", 256)},
-		"longer text ends in an ellipsis":        {strings.Repeat("x", 257), strings.Repeat("x", 253) + "…"},
-		"a character is never cut in two":        {strings.Repeat("ä", 129), strings.Repeat("ä", 126) + "…"},
-		"bytes that are not UTF-8 are replaced":  {"a\xffb", "a\uFFFDb"},
-		"replacing them does not pass the limit": {strings.Repeat("a\xff", 200), strings.Repeat("a\uFFFD", 63) + "a…"},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			got := Shorten(tc.message)
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("Shorten (-want +got):\n%s", diff)
-			}
-			if len(got) > MaxMessageBytes || !utf8.ValidString(got) {
-				t.Errorf("got %d bytes, valid UTF-8 %v", len(got), utf8.ValidString(got))
-			}
-		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/drain"
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/eventing"
 )
 
 // Every function of this file but notice is called after the write, or the answer of logind, that justifies its events.
@@ -33,7 +34,7 @@ func (r *Reconciler) notice(node *corev1.Node, o Observation) {
 		first := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 			Namespace: blocked[0].Namespace, Name: blocked[0].Name, UID: blocked[0].UID,
 		}}
-		r.Events.Eventf(reference(node), first, corev1.EventTypeWarning, v1alpha1.EventEvictionBlocked, "Evict",
+		r.Events.Eventf(eventing.Node(node), first, corev1.EventTypeWarning, v1alpha1.EventEvictionBlocked, "Evict",
 			"the drain waits for %s", pods(blocked))
 	}
 }
@@ -164,7 +165,7 @@ func (r *Reconciler) accepted(node *corev1.Node, o Observation) {
 }
 
 func (r *Reconciler) refused(node *corev1.Node, message string) {
-	r.Events.Eventf(reference(node), nil, corev1.EventTypeWarning, v1alpha1.EventRebootRefused, "Reboot", "%s", message)
+	r.Events.Eventf(eventing.Node(node), nil, corev1.EventTypeWarning, v1alpha1.EventRebootRefused, "Reboot", "%s", message)
 }
 
 // refusal is what logind, or the way to it, said.
@@ -172,18 +173,10 @@ func refusal(err error) string {
 	return engine.Shorten(fmt.Sprintf("The host was not rebooted: %v.", err))
 }
 
-// maxNoteBytes is the most that the API server takes as the note of an event.
-const maxNoteBytes = 1024
-
 func (r *Reconciler) tell(node *corev1.Node, reason, action, note string, args ...any) {
-	r.Events.Eventf(node, nil, corev1.EventTypeNormal, reason, action, "%s", engine.ShortenTo(maxNoteBytes, fmt.Sprintf(note, args...)))
+	r.Events.Eventf(node, nil, corev1.EventTypeNormal, reason, action, note, args...)
 }
 
 func (r *Reconciler) warn(node *corev1.Node, reason, action, note string, args ...any) {
-	r.Events.Eventf(node, nil, corev1.EventTypeWarning, reason, action, "%s", engine.ShortenTo(maxNoteBytes, fmt.Sprintf(note, args...)))
-}
-
-// reference names a Node in all its versions, so that an event that is repeated becomes a series.
-func reference(node *corev1.Node) *corev1.ObjectReference {
-	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}
+	r.Events.Eventf(node, nil, corev1.EventTypeWarning, reason, action, note, args...)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/drain"
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
 // lookSettles is how long findings must have stood before they are told in place of others: a pod that is replaced leaves
@@ -114,7 +115,7 @@ func namedPods(pods []drain.Pod) *v1alpha1.NamedPods {
 	list := &v1alpha1.NamedPods{Count: int32(len(pods))}
 	for _, p := range pods[:min(len(pods), v1alpha1.MaxNamedPods)] {
 		list.Pods = append(list.Pods, v1alpha1.NamedPod{
-			Pod: fmt.Sprintf("%s/%s", p.Namespace, p.Name), Why: engine.ShortenTo(v1alpha1.MaxPodReasonBytes, p.Message),
+			Pod: fmt.Sprintf("%s/%s", p.Namespace, p.Name), Why: message.Shorten(v1alpha1.MaxPodReasonBytes, p.Message),
 		})
 	}
 	return list

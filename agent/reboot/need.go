@@ -9,6 +9,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
 // maxWhyBytes bounds how much of an administrator's words is told on.
@@ -54,7 +55,7 @@ func request(o Observation) string {
 }
 
 // clip bounds an administrator's words.
-func clip(why string) string { return strings.ToValidUTF8(why[:min(len(why), maxWhyBytes)], "") }
+func clip(why string) string { return message.Shorten(maxWhyBytes, why) }
 
 // toDrop names the engines whose need an administrator drops: those that no engine confirms. The annotation stays until
 // there is none, so that it goes in the write with which the need falls.

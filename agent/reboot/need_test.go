@@ -68,7 +68,7 @@ func TestNeed(t *testing.T) {
 		"long words are cut at the end of a character": {
 			makeObservation(requesting(strings.Repeat("x", 127) + "ß")),
 			says(corev1.ConditionTrue, v1alpha1.ReasonRequested,
-				upToDate+` An administrator asks for a reboot: "`+strings.Repeat("x", 127)+`".`),
+				upToDate+` An administrator asks for a reboot: "`+strings.Repeat("x", 125)+`…".`),
 		},
 	}
 	for name, tc := range cases {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/agent/host"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
 const (
@@ -159,7 +160,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if apierrors.IsConflict(err) {
 		ctrl.LoggerFrom(ctx).V(1).Info("Somebody else changed the Node meanwhile", "reason", err.Error())
 		r.conflicts, r.writtenAt = r.conflicts+1, time.Time{}
-		return ctrl.Result{RequeueAfter: backoff(r.conflicts, conflictRetry, conflictRetryMax)}, nil
+		return ctrl.Result{RequeueAfter: timing.Backoff(r.conflicts, conflictRetry, conflictRetryMax)}, nil
 	}
 	if err != nil {
 		return ctrl.Result{}, err

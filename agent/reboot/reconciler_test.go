@@ -25,6 +25,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/host"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/eventing"
 )
 
 // apiServer is a Node and a policy, and what goes wrong with them.
@@ -383,7 +384,7 @@ func TestCallReboot_WhileTheAgentIsStopped(t *testing.T) {
 func TestTell_FitsIntoAnEvent(t *testing.T) {
 	r, api, _ := makeReconciler(t, Record{})
 	recorder := events.NewFakeRecorder(2)
-	r.Events = recorder
+	r.Events = eventing.Recorder{EventRecorder: recorder}
 	r.tell(api.node, "A", "Do", "%s", strings.Repeat("x", 2000))
 	r.warn(api.node, "A", "Do", "%s", strings.Repeat("x", 2000))
 	for range 2 {

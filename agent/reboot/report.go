@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
 // lookEvery is how often a node that asks for a reboot looks who keeps the host up, and who else reboots it, beside when
@@ -57,16 +58,8 @@ func ReportOf(o Observation) Report {
 		Labels:      labels(o.OS, asking),
 		Annotations: annotations,
 		Drop:        drop,
-		Again:       sooner(again(o, asking), settles),
+		Again:       timing.Earliest(again(o, asking), settles),
 	}
-}
-
-// sooner is the earlier of two times, of which the zero one does not count.
-func sooner(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // labels are for selectors. What is unknown about the host has no label; a host that cannot be read keeps its own.

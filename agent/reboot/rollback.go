@@ -6,6 +6,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
 // This file detects needs that reboots do not end: the boot loader or a health check falls back to the old system and the
@@ -89,7 +90,7 @@ func notApplied(node string, u v1alpha1.Update, from engine.Report) v1alpha1.Obj
 		u.Version, u.Running)
 	if !isNamed(&u) {
 		what = fmt.Sprintf("for what %s reports, and right after the boot it reports that again: %s Remove what causes it",
-			from.Engine, engine.ShortenTo(maxNameBytes, from.Message))
+			from.Engine, message.Shorten(maxNameBytes, from.Message))
 	}
 	return v1alpha1.Objection{Reason: v1alpha1.ReasonUpdateNotApplied, Message: fmt.Sprintf(
 		"The node was rebooted %d times %s; or, to try it again: kubectl annotate node %s %s=\"why\"",

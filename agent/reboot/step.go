@@ -11,6 +11,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
 const (
@@ -150,13 +151,13 @@ func unpermitted(o Observation) Step {
 func drainNow(o Observation) Step {
 	start := o.Now
 	if o.Drain.State == DrainFailed {
-		start = o.Drain.FailedAt.Add(backoff(o.Drain.Failures, drainRetry, drainRetryMax))
+		start = o.Drain.FailedAt.Add(timing.Backoff(o.Drain.Failures, drainRetry, drainRetryMax))
 	}
 	if o.Policy == nil {
 		start = o.Now.Add(policyRetry)
 	}
 	if o.Now.Before(start) {
-		return Wait{Until: earlier(start, o.deadline())}
+		return Wait{Until: timing.Earliest(start, o.deadline())}
 	}
 	return RunDrain{Settings: *o.Policy}
 }
@@ -186,7 +187,7 @@ func drained(o Observation, commit v1alpha1.Progress) Step {
 	case !held:
 		return CommitReboot{Progress: commit}
 	case o.Now.Before(o.deadline()):
-		return Wait{Until: earlier(o.Now.Add(heldUpRetry), o.deadline())}
+		return Wait{Until: timing.Earliest(o.Now.Add(heldUpRetry), o.deadline())}
 	}
 	return abort(o, why.Reason, why.Message, true)
 }
@@ -212,7 +213,7 @@ func rebooting(o Observation) Step {
 	case !o.Call.AcceptedAt.IsZero():
 		due = o.Call.AcceptedAt.Add(rebootPatience)
 	case o.Call.Refusals > 0:
-		due = o.Call.RefusedAt.Add(backoff(o.Call.Refusals, callRetry, callRetryMax))
+		due = o.Call.RefusedAt.Add(timing.Backoff(o.Call.Refusals, callRetry, callRetryMax))
 	}
 	if o.Now.Before(due) {
 		return Wait{Until: due}
@@ -256,20 +257,3 @@ func abort(o Observation, reason v1alpha1.Reason, message string, failed bool) S
 
 // forced fits a number of pods into the record.
 func forced(pods int) int32 { return int32(min(max(pods, 0), math.MaxInt32)) }
-
-// backoff doubles base with each failure after the first, up to limit.
-func backoff(failures int, base, limit time.Duration) time.Duration {
-	for range failures - 1 {
-		if base *= 2; base >= limit {
-			return limit
-		}
-	}
-	return base
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
-}

@@ -6,9 +6,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/volume"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/message"
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
 // detached is until when to wait for the volumes of pods that have left, so that nothing is still written to them when the
@@ -20,7 +21,7 @@ func detached(o Observation) (until time.Time, waits bool) {
 		return time.Time{}, false
 	}
 	if o.Kept.Unread != "" {
-		until = earlier(until, o.Now.Add(heldUpRetry))
+		until = timing.Earliest(until, o.Now.Add(heldUpRetry))
 	}
 	return until, true
 }
@@ -40,30 +41,30 @@ func (o Observation) drainedAt() time.Time {
 	told := o.condition(corev1.NodeDrained)
 	of := told.Status == corev1.ConditionTrue && !told.LastTransitionTime.Time.Before(o.Record.last().At.Time)
 	if of && !o.Drain.Evicted {
-		return earlier(o.Drain.DoneAt, told.LastTransitionTime.Time)
+		return timing.Earliest(o.Drain.DoneAt, told.LastTransitionTime.Time)
 	}
 	return o.Drain.DoneAt
 }
 
 // volumesTold is what people read while volumes are waited for. It is written once a minute at most, however quickly the
 // kubelet lets go of one after the other; a zero then means that it is up to date.
-func volumesTold(o Observation) (message string, then time.Time) {
+func volumesTold(o Observation) (text string, then time.Time) {
 	volumes := waitedFor(o)
 	if len(volumes) == 0 {
 		return "", time.Time{}
 	}
-	message = fmt.Sprintf("%s For at most %s the reboot waits until the kubelet does not use %s any more (status.volumesInUse).",
+	text = fmt.Sprintf("%s For at most %s the reboot waits until the kubelet does not use %s any more (status.volumesInUse).",
 		left, o.settings().Drain.VolumeDetachTimeoutOrDefault(), volumeNames(volumes))
 	if o.Kept.Unread != "" {
-		message += " Some of these may be of pods that stay: " + o.Kept.Unread + "."
+		text += " Some of these may be of pods that stay: " + o.Kept.Unread + "."
 	}
-	message = engine.ShortenTo(maxNoteBytes, message)
+	text = message.Shorten(message.MaxNoteBytes, text)
 	told := o.condition(corev1.NodeDrained)
 	then = told.LastHeartbeatTime.Add(lookEvery)
-	if told.Reason == v1alpha1.EventVolumesInUse && told.Message != message && o.Now.Before(then) {
+	if told.Reason == v1alpha1.EventVolumesInUse && told.Message != text && o.Now.Before(then) {
 		return told.Message, then
 	}
-	return message, time.Time{}
+	return text, time.Time{}
 }
 
 // volumeNames names a few volumes as the kubelet does.

@@ -154,7 +154,7 @@ func TestVolumesTold(t *testing.T) {
 		})
 	}
 	long := makeObservation(hasDrained, using(corev1.UniqueVolumeName(strings.Repeat("ä", 2000))))
-	if message, _ := volumesTold(long); len(message) > maxNoteBytes {
+	if message, _ := volumesTold(long); len(message) > 1024 {
 		t.Errorf("a message of %d bytes", len(message))
 	}
 }

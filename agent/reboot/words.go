@@ -10,6 +10,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/host"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
 // maxNamed is how many pods or inhibitors a message names, and maxVolumes how many volumes.
@@ -66,7 +67,7 @@ const maxHeld = 512
 // held names the pods in the way of a drain and what holds each. It leaves out what changes while the pods are the same, such
 // as how many pods of a PodDisruptionBudget are healthy: each change is a write.
 func held(blocked []drain.Pod) string {
-	return engine.ShortenTo(maxHeld, enumerate(blocked, maxNamed, func(p drain.Pod) string {
+	return message.Shorten(maxHeld, enumerate(blocked, maxNamed, func(p drain.Pod) string {
 		why := p.Reason
 		if p.Budgets != "" {
 			why = "PodDisruptionBudget " + p.Budgets

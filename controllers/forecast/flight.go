@@ -9,6 +9,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
 // flight is a reboot that is imagined to end at its time.
@@ -85,24 +86,24 @@ func (u *future) take(e v1alpha1.LedgerEntry, r Reboot) {
 // underWay is the reboot on a node that was granted earlier: as far as it is, and as it is expected to go on from now.
 func (u *future) underWay(n *plan.Node, granted time.Time) Reboot {
 	d, p := u.durations, n.Progress
-	granted = earlier(granted, u.Now) // what has been has been by now, whatever a node's clock says
+	granted = timing.Earliest(granted, u.Now) // what has been has been by now, whatever a node's clock says
 	r := Reboot{Node: n.Name, InFlight: true, StartsAt: granted, DrainsAt: later(granted.Add(d.Before.Duration), u.Now)}
 	r.RebootsAt = later(r.DrainsAt.Add(d.Drain.Duration), u.Now)
 	r.SettlesAt = later(r.RebootsAt.Add(d.Reboot.Duration), u.Now)
 	switch {
 	case p == nil || p.Phase == v1alpha1.PhaseAborted:
 	case p.Phase == v1alpha1.PhaseDraining:
-		r.DrainsAt = earlier(p.At.Time, u.Now)
+		r.DrainsAt = timing.Earliest(p.At.Time, u.Now)
 		r.RebootsAt = later(r.DrainsAt.Add(d.Drain.Duration), u.Now)
 		r.SettlesAt = r.RebootsAt.Add(d.Reboot.Duration)
 	default:
-		r.RebootsAt = earlier(p.At.Time, u.Now)
+		r.RebootsAt = timing.Earliest(p.At.Time, u.Now)
 		r.DrainsAt, r.SettlesAt = r.RebootsAt, later(r.RebootsAt.Add(d.Reboot.Duration), u.Now)
 		if p.DrainStartedAt != nil {
-			r.DrainsAt = earlier(p.DrainStartedAt.Time, r.RebootsAt)
+			r.DrainsAt = timing.Earliest(p.DrainStartedAt.Time, r.RebootsAt)
 		}
 		if n.BootID != "" && n.BootID != p.BootID && n.Ready && !n.Maintenance {
-			r.SettlesAt = earlier(later(n.ReadySince, n.MaintenanceSince), u.Now)
+			r.SettlesAt = timing.Earliest(later(n.ReadySince, n.MaintenanceSince), u.Now)
 		}
 	}
 	r.EndsAt = later(r.SettlesAt.Add(d.Settle.Duration), u.Now)

@@ -11,6 +11,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
 // future is the fleet of one policy as it is imagined at an instant, which moves ahead.
@@ -244,20 +245,12 @@ func (u *future) dismiss(p plan.Plan) bool {
 func (u *future) next(p plan.Plan) time.Time {
 	var next time.Time
 	for _, t := range u.flights {
-		next = earlier(next, t.EndsAt)
+		next = timing.Earliest(next, t.EndsAt)
 	}
 	for _, o := range u.objections {
 		if o.FallsWithTime() {
-			return earlier(next, p.Next)
+			return timing.Earliest(next, p.Next)
 		}
 	}
 	return next
-}
-
-// earlier is the earlier of two instants; a zero one stands for never.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }

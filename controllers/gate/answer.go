@@ -7,11 +7,11 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/prometheus/common/model"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
 // ownAlerts is how the names of this operator's alert rules begin. They tell of nodes that wait, so they may not keep them.
@@ -89,12 +89,12 @@ func blockedBy(values map[string]string) Answer {
 		a.series = append(a.series, name)
 	}
 	slices.SortFunc(a.series, cmp.Compare[string])
-	a.Message = shortened(a.series[0]) + " = " + values[a.series[0]]
+	a.Message = message.Shorten(longest, a.series[0]) + " = " + values[a.series[0]]
 	return a
 }
 
 func unreachable(why string) Answer {
-	return Answer{State: v1alpha1.GateUnreachable, Message: shortened(why)}
+	return Answer{State: v1alpha1.GateUnreachable, Message: message.Shorten(longest, why)}
 }
 
 var digits = regexp.MustCompile(`[0-9]+`)
@@ -110,17 +110,4 @@ func (a Answer) same(b Answer) bool {
 		return found
 	}
 	return digits.ReplaceAllString(a.Message, "0") == digits.ReplaceAllString(b.Message, "0")
-}
-
-// shortened keeps to a status' limit and to whole characters.
-func shortened(text string) string {
-	text = strings.ToValidUTF8(text, "�")
-	if len(text) <= longest {
-		return text
-	}
-	cut := longest - len("…")
-	for !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return text[:cut] + "…"
 }

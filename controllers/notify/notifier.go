@@ -12,6 +12,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/secret"
+	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
 const (
@@ -243,8 +244,5 @@ func (n *Notifier) addresses(ctx context.Context, secret string) ([]string, erro
 
 func firstLine(text string) string {
 	line, _, _ := strings.Cut(text, "\n")
-	if len(line) > longest {
-		line = strings.ToValidUTF8(line[:longest], "") + "…"
-	}
-	return line
+	return message.Shorten(longest, line)
 }

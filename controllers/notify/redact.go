@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
 const (
@@ -29,10 +31,7 @@ func redact(text, address string) string {
 			text = strings.ReplaceAll(text, part, "…")
 		}
 	}
-	if len(text) > longest {
-		text = strings.ToValidUTF8(text[:longest], "") + "…"
-	}
-	return text
+	return message.Shorten(longest, text)
 }
 
 // partsOf an address are what it consists of, in all forms, and the words of these.

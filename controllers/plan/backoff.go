@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
 const (
@@ -33,7 +34,7 @@ func (f *fleet) backOff(n *Node) (until time.Time, why string) {
 	}
 	if p := n.Progress; n.failed() {
 		_, ended := f.ended(n)
-		return ended.Add(backOffAfter(p.Failures)), lastFailed(p.Reason, p.Message)
+		return ended.Add(timing.Backoff(int(p.Failures), firstBackOff, lastBackOff)), lastFailed(p.Reason, p.Message)
 	}
 	return time.Time{}, ""
 }
@@ -50,14 +51,4 @@ func lastFailed(reason v1alpha1.Reason, message string) string {
 func (n *Node) failed() bool {
 	p := n.Progress
 	return p != nil && p.Phase == v1alpha1.PhaseAborted && p.Failures > 0 && p.BootID == n.BootID
-}
-
-func backOffAfter(failures int32) time.Duration {
-	d := firstBackOff
-	for range failures - 1 {
-		if d *= 2; d >= lastBackOff {
-			return lastBackOff
-		}
-	}
-	return d
 }

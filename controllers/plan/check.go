@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
 // Objection is why a node may not be rebooted now: THE reason, and a sentence a user can act on.
@@ -93,7 +94,7 @@ func nodePaused(_ *fleet, n *Node) *Objection {
 	if !n.Paused {
 		return nil
 	}
-	why := shorten(v1alpha1.PauseReason(n.Annotations), maxPauseReason)
+	why := message.Shorten(maxPauseReason, v1alpha1.PauseReason(n.Annotations))
 	if why != "" {
 		why = ": " + why
 	}

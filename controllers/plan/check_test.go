@@ -46,7 +46,7 @@ func TestReboots_Objection(t *testing.T) {
 		},
 		"node paused for a reason of a quarter of a megabyte": {
 			one(policy("workers"), needy("worker-1", annotated(v1alpha1.AnnotationPaused, strings.Repeat("x", 256<<10)))),
-			v1alpha1.ReasonNodePaused, "the node is paused: " + strings.Repeat("x", 256) + "…; kubectl annotate node worker-1 reboot-operator.io/paused- goes on",
+			v1alpha1.ReasonNodePaused, "the node is paused: " + strings.Repeat("x", 253) + "…; kubectl annotate node worker-1 reboot-operator.io/paused- goes on",
 		},
 		"false does not pause the node": {
 			situation: one(policy("workers"), needy("worker-1", annotated(v1alpha1.AnnotationPaused, "false"))),

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
 // Halt says whether a policy has stopped by itself.
@@ -24,7 +25,7 @@ type Halt struct {
 // policy stays so until it is resumed.
 func (f *fleet) halt() Halt {
 	if word, resumed := f.Policy.Annotations[v1alpha1.AnnotationResume]; resumed {
-		return Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: " + shorten(cmp.Or(word, "no reason given"), maxMessage)}
+		return Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: " + message.Shorten(maxMessage, cmp.Or(word, "no reason given"))}
 	}
 	stands := meta.FindStatusCondition(f.Policy.Status.Conditions, v1alpha1.ConditionHalted)
 	if stands != nil && stands.Status == metav1.ConditionTrue {

@@ -42,7 +42,7 @@ func TestReboots_FlightAsksHooks(t *testing.T) {
 			needs: true, policy: asks, node: options(phase(5, v1alpha1.HooksBefore, 0), annotated("example.com/a", "failed: "+strings.Repeat("ä", 100))),
 			want: flightStep{
 				Action: plan.CancelGrant, Reason: v1alpha1.ReasonHookFailed,
-				Message: "a hook said no: example.com/a: failed: " + strings.Repeat("ä", 60) + "…",
+				Message: "a hook said no: example.com/a: failed: " + strings.Repeat("ä", 58) + "…",
 			},
 		},
 		"before the bell, nothing in time": {

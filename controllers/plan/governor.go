@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
 // Governor knows which policy governs which node: of those that select it, the one of the highest priority.
@@ -39,7 +40,7 @@ func NewGovernor(policies []v1alpha1.RebootPolicy) Governor {
 		}
 		selector, err := p.Spec.NodeSelector.Selector()
 		if err != nil {
-			g.Invalid[p.Name] = shorten(fmt.Sprintf("the policy governs no node, as nobody can evaluate spec.nodeSelector: %v", err), maxMessage)
+			g.Invalid[p.Name] = message.Shorten(maxMessage, fmt.Sprintf("the policy governs no node, as nobody can evaluate spec.nodeSelector: %v", err))
 			continue
 		}
 		g.rules = append(g.rules, rule{policy: p.Name, priority: p.Spec.Priority, selector: selector})

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
 // maxHistoryBytes bounds the history: it is written with every grant, and every watcher gets it. pastBytes is what one
@@ -55,7 +56,7 @@ func (t Flight) past(now time.Time) *v1alpha1.PastReboot {
 	ends := func(at metav1.Time) metav1.Time { return metav1.NewTime(within(at.Time, t.Entry.At.Time, now)) }
 	switch {
 	case p.Phase == v1alpha1.PhaseAborted:
-		past.Result, past.Reason, past.Message, past.EndedAt = v1alpha1.RebootAborted, p.Reason, shorten(p.Message, maxMessage), ends(p.At)
+		past.Result, past.Reason, past.Message, past.EndedAt = v1alpha1.RebootAborted, p.Reason, message.Shorten(maxMessage, p.Message), ends(p.At)
 		return past
 	case !n.shows(seq) || n.Grant.State != v1alpha1.GrantFinished:
 		return nil

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
 // hookBackOff keeps a node whose before-hooks say no from taking a slot again and again.
@@ -84,9 +85,9 @@ func answers(annotations map[string]string, keys []v1alpha1.AnnotationKey) (wait
 		switch value, there := annotations[string(key)]; {
 		case value == yes:
 		case refusal(value):
-			refused = append(refused, string(key)+": "+shorten(value, maxAnswer))
+			refused = append(refused, string(key)+": "+message.Shorten(maxAnswer, value))
 		case there:
-			waiting = append(waiting, fmt.Sprintf(`%s (is %q, which is no answer: only "true", "false" and "failed: why" are)`, key, shorten(value, maxAnswer)))
+			waiting = append(waiting, fmt.Sprintf(`%s (is %q, which is no answer: only "true", "false" and "failed: why" are)`, key, message.Shorten(maxAnswer, value)))
 		default:
 			waiting = append(waiting, string(key))
 		}
@@ -106,20 +107,11 @@ const (
 	// maxAnswer bounds, in bytes, what one hook may put into a condition's message.
 	maxAnswer = 128
 	// maxMessage bounds, in bytes, what a record says.
-	maxMessage = 512 - len(ellipsis)
-	ellipsis   = "…"
+	maxMessage = 512
 )
 
-func shorten(value string, most int) string {
-	value = strings.ToValidUTF8(value, "?")
-	if len(value) <= most {
-		return value
-	}
-	return strings.ToValidUTF8(value[:most], "") + ellipsis
-}
-
 // CancelMessage is what a grant that is cancelled says beside its reason.
-func (t Flight) CancelMessage() string { return shorten(t.Message, maxMessage) }
+func (t Flight) CancelMessage() string { return message.Shorten(maxMessage, t.Message) }
 
 // hookRefused tells whether the last grant was given back because of a before-hook.
 func (n *Node) hookRefused() bool {

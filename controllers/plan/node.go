@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
 // ControlPlaneLabels mark control-plane nodes, whatever their values: kubeadm's and everybody's since Kubernetes 1.20; the one
@@ -121,14 +122,14 @@ func word(reason string) v1alpha1.Reason {
 func (n *Node) readRecord(annotations map[string]string) {
 	var err error
 	if n.Grant, err = v1alpha1.ParseGrant(annotations); err != nil {
-		n.Unreadable = shorten(err.Error(), maxMessage)
+		n.Unreadable = message.Shorten(maxMessage, err.Error())
 	}
 	if n.Progress, err = v1alpha1.ParseProgress(annotations); err != nil {
-		n.Unreadable = shorten(err.Error(), maxMessage)
+		n.Unreadable = message.Shorten(maxMessage, err.Error())
 		n.progressLost = true
 	}
 	if n.Progress != nil {
-		n.Progress.Message = shorten(n.Progress.Message, maxMessage)
+		n.Progress.Message = message.Shorten(maxMessage, n.Progress.Message)
 	}
 	if n.Hooks, err = v1alpha1.ParseHookPhase(annotations); err != nil {
 		n.Hooks = nil
@@ -146,7 +147,7 @@ func (n *Node) readRecord(annotations map[string]string) {
 	}
 	all := n.Objection.All()
 	for i := range all {
-		all[i].Message = shorten(all[i].Message, maxMessage)
+		all[i].Message = message.Shorten(maxMessage, all[i].Message)
 	}
 	n.Objection = v1alpha1.JoinObjections(all)
 }

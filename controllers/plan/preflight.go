@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
 // Question is what the agents of a policy's nodes are asked before a slot is spent, as the value of its annotation. It
@@ -120,5 +121,5 @@ func named(pods *v1alpha1.NamedPods) string {
 	if more := int(pods.Count) - len(names); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
-	return shorten(text, maxMessage)
+	return message.Shorten(maxMessage, text)
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
 // Refusal is the answer of the API server to a write about a granted reboot that it refused. An admission policy or a webhook
@@ -16,12 +18,12 @@ type Refusal struct {
 
 // text is the answer in one line of bounded length.
 func (r Refusal) text() string {
-	return shorten(strings.Map(func(c rune) rune {
+	return message.Shorten(maxMessage, strings.Map(func(c rune) rune {
 		if unicode.IsPrint(c) {
 			return c
 		}
 		return ' '
-	}, r.Answer), maxMessage)
+	}, r.Answer))
 }
 
 // WritesNode reports whether the action writes the Node.

@@ -3,6 +3,8 @@ package window
 import (
 	"slices"
 	"time"
+
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
 // horizon is how far ahead State tells openings and closings. What lies beyond is told when it comes nearer.
@@ -40,7 +42,7 @@ func (s Schedule) At(now time.Time) State {
 	if i := s.blackoutAt(now); i < len(s.blackouts) {
 		b := s.blackouts[i]
 		state := State{Always: always, Name: b.name, Blackout: true, BlackoutReason: b.reason}
-		return s.closed(state, now, earliest(b.to, s.nextBlackout(now, i)))
+		return s.closed(state, now, timing.Earliest(b.to, s.nextBlackout(now, i)))
 	}
 	blackout := s.nextBlackout(now, len(s.blackouts))
 	if always {
@@ -57,7 +59,7 @@ func (s Schedule) At(now time.Time) State {
 func (s Schedule) closed(state State, now, next time.Time) State {
 	opening := s.opening(now)
 	state.OpensAt = inSight(now, opening)
-	state.Next = earliest(next, told(now, opening))
+	state.Next = timing.Earliest(next, told(now, opening))
 	return state
 }
 
@@ -65,7 +67,7 @@ func (s Schedule) closed(state State, now, next time.Time) State {
 func open(state State, now, closing, next time.Time) State {
 	state.Open = true
 	state.ClosesAt = inSight(now, closing)
-	state.Next = earliest(next, told(now, closing))
+	state.Next = timing.Earliest(next, told(now, closing))
 	return state
 }
 
@@ -83,15 +85,4 @@ func told(now, instant time.Time) time.Time {
 		return instant.Add(-horizon)
 	}
 	return instant
-}
-
-// earliest is the earliest of the instants; a zero one stands for never.
-func earliest(instants ...time.Time) time.Time {
-	var first time.Time
-	for _, t := range instants {
-		if first.IsZero() || !t.IsZero() && t.Before(first) {
-			first = t
-		}
-	}
-	return first
 }

@@ -1,6 +1,10 @@
 package window
 
-import "time"
+import (
+	"time"
+
+	"github.com/reboot-operator/reboot-operator/internal/timing"
+)
 
 // Below, the zero time stands for never.
 
@@ -19,7 +23,7 @@ func (s Schedule) nextBlackout(t time.Time, n int) time.Time {
 	var next time.Time
 	for _, b := range s.blackouts[:n] {
 		if b.from.After(t) {
-			next = earliest(next, b.from)
+			next = timing.Earliest(next, b.from)
 		}
 	}
 	return next
@@ -40,7 +44,7 @@ func (s Schedule) nextStart(t time.Time, n int) time.Time {
 	var next time.Time
 	for i := range s.rules[:n] {
 		if start, ok := s.rules[i].nextStart(t); ok {
-			next = earliest(next, start)
+			next = timing.Earliest(next, start)
 		}
 	}
 	return next
@@ -66,7 +70,7 @@ func (s Schedule) opening(t time.Time) time.Time {
 
 // closing is when the windows open at t close, or the blackout that begins before.
 func (s Schedule) closing(t, blackout time.Time) time.Time {
-	limit := earliest(blackout, t.Add(horizon))
+	limit := timing.Earliest(blackout, t.Add(horizon))
 	if end := covered(s.rules, t, limit); !end.After(limit) {
 		return end
 	}
@@ -78,7 +82,7 @@ func (s Schedule) nextName(t time.Time, i int) time.Time {
 	limit := t.Add(horizon)
 	next := s.nextStart(t, i)
 	if end := covered(s.rules[i:i+1], t, limit); !end.After(limit) {
-		return earliest(next, end)
+		return timing.Earliest(next, end)
 	}
 	return next
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/godbus/dbus/v5"
+
+	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
 // maxTextBytes is how much of what a transaction says is passed on.
@@ -41,7 +43,7 @@ func decodeProgress(name string, body []any) (p progress, err error) {
 	if !ok {
 		return progress{}, fmt.Errorf("%.32s: types other than it has", member)
 	}
-	p.text, p.percent = clip(p.text, maxTextBytes), min(p.percent, 100)
+	p.text, p.percent = message.Shorten(maxTextBytes, p.text), min(p.percent, 100)
 	return p, nil
 }
 
@@ -70,11 +72,6 @@ func pair[A, B any](values []any) (a A, b B, ok bool) {
 	a, aOK := values[0].(A)
 	b, bOK := values[1].(B)
 	return a, b, aOK && bOK
-}
-
-// clip makes valid UTF-8 of at most limit bytes; on a transaction's connection no bus has looked at it.
-func clip(text string, limit int) string {
-	return strings.ToValidUTF8(text[:min(len(text), limit)], "")
 }
 
 // isOfTransaction tells a transaction's signals from any other.

@@ -38,9 +38,9 @@ func TestDecodeProgress(t *testing.T) {
 		"a download of nothing":          {"DownloadProgress", download(uint32(0), uint32(0)), progress{text: "Downloading 0 of 0 objects"}},
 		"more than all of a download":    {"DownloadProgress", download(uint32(1<<32-1), uint32(1)), progress{text: "Downloading 4294967295 of 1 objects", percent: 100}},
 		"a signal of later says nothing": {"Weather", []any{"fine"}, progress{}},
-		"text without end is cut":        {"Message", []any{strings.Repeat("x", 1<<20)}, progress{text: strings.Repeat("x", 256)}},
-		"a character is not cut in two":  {"Message", []any{"x" + strings.Repeat("ä", 200)}, progress{text: "x" + strings.Repeat("ä", 127)}},
-		"bytes are dropped":              {"Message", []any{"a\xffb"}, progress{text: "ab"}},
+		"text without end is cut":        {"Message", []any{strings.Repeat("x", 1<<20)}, progress{text: strings.Repeat("x", 253) + "…"}},
+		"a character is not cut in two":  {"Message", []any{"x" + strings.Repeat("ä", 200)}, progress{text: "x" + strings.Repeat("ä", 126) + "…"}},
+		"bytes are replaced":             {"Message", []any{"a\xffb"}, progress{text: "a\uFFFDb"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

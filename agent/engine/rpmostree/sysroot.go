@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/godbus/dbus/v5"
+
+	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
 // errNotBooted is a host whose running system is none of rpm-ostree's.
@@ -69,5 +71,5 @@ func decodeSysroot(values map[string]dbus.Variant) (sysroot, error) {
 	if !booted.IsValid() || booted == "/" {
 		return sysroot{}, errNotBooted
 	}
-	return sysroot{booted: booted, policy: clip(policy, maxPolicyBytes), transaction: method, deployments: deployments}, nil
+	return sysroot{booted: booted, policy: message.Shorten(maxPolicyBytes, policy), transaction: method, deployments: deployments}, nil
 }

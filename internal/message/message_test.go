@@ -1,0 +1,30 @@
+package message
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestShorten(t *testing.T) {
+	const limit = 256
+	cases := map[string]struct{ message, want string }{
+		"short text is kept":                     {"nothing to do", "nothing to do"},
+		"the limit itself is kept":               {strings.Repeat("x", 256), strings.Repeat("x", 256)},
+		"longer text ends in an ellipsis":        {strings.Repeat("x", 257), strings.Repeat("x", 253) + "…"},
+		"a character is never cut in two":        {strings.Repeat("ä", 129), strings.Repeat("ä", 126) + "…"},
+		"bytes that are not UTF-8 are replaced":  {"a\xffb", "a\uFFFDb"},
+		"replacing them does not pass the limit": {strings.Repeat("a\xff", 200), strings.Repeat("a\uFFFD", 63) + "a…"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := Shorten(limit, tc.message)
+			if got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+			if len(got) > limit || !utf8.ValidString(got) {
+				t.Errorf("got %d bytes, valid UTF-8 %v", len(got), utf8.ValidString(got))
+			}
+		})
+	}
+}

@@ -1,0 +1,25 @@
+// Package timing computes instants and pauses.
+package timing
+
+import "time"
+
+// Earliest is the earliest of the instants. A zero instant means never and does not count.
+func Earliest(instants ...time.Time) time.Time {
+	var first time.Time
+	for _, t := range instants {
+		if first.IsZero() || !t.IsZero() && t.Before(first) {
+			first = t
+		}
+	}
+	return first
+}
+
+// Backoff is the pause after some failures in a row: first, doubled with each failure after the first, and at most limit.
+func Backoff(failures int, first, limit time.Duration) time.Duration {
+	for range failures - 1 {
+		if first *= 2; first >= limit {
+			return limit
+		}
+	}
+	return first
+}
