@@ -2,13 +2,18 @@ package controllers_test
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers"
 )
 
 // What one node's record says costs that node its turn, and the policy neither its status nor a slot.
@@ -73,4 +78,73 @@ var _ = Describe("A record that says what cannot be", func() {
 		Eventually(f.reason).WithArguments(f.nodes[1]).Should(Equal("True Granted"))
 		Eventually(f.reason).WithArguments(f.nodes[2]).Should(Equal("False RecordUnreadable"))
 	})
+
+	DescribeTable("leaves seven of ten nodes to their reboots, whatever the other three show", func(seed int) {
+		f := makeFleet(10)
+		p := f.policy("workers", limit(4), func(s *v1alpha1.RebootPolicySpec) { s.Failures = &v1alpha1.Failures{Max: new(int32(4))} })
+		odd, others := f.nodes[:3], f.nodes[3:]
+		drawn := make([]corev1.Node, len(odd))
+		for i, name := range odd {
+			drawn[i] = controllers.OddNode.Example(len(odd)*seed + i)
+			f.becomes(name, drawn[i], p.Name)
+		}
+		f.need(others...)
+		Eventually(func() (left []string) {
+			for _, name := range others {
+				switch g := f.grant(name); {
+				case g != nil && g.State == v1alpha1.GrantFinished:
+					continue
+				case g != nil && g.State == v1alpha1.GrantActive && g.BootID == f.get(name).Status.NodeInfo.BootID:
+					f.reboot(name)
+				}
+				left = append(left, name)
+			}
+			return left
+		}).Should(BeEmpty(), "all seven are rebooted")
+		for i, name := range odd {
+			if isPatchable(drawn[i]) {
+				Eventually(f.reason).WithArguments(name).ShouldNot(BeEmpty(), "%s is reported", name)
+				continue
+			}
+			Eventually(func() bool { return isNamed(policyStatus(p), name) }).Should(BeTrue(), "%s is reported where it can be", name)
+		}
+	}, Entry(nil, 1), Entry(nil, 4), Entry(nil, 7), Entry(nil, 10))
 })
+
+// becomes makes the node an odd one that needs a reboot, with records about this policy and this node's boot.
+func (f *fleet) becomes(name string, odd corev1.Node, policy string) {
+	real := strings.NewReplacer("workers", policy, "boot-", "boot-"+name+"-")
+	annotations := map[string]any{}
+	for key, value := range odd.Annotations {
+		annotations[key] = real.Replace(value)
+	}
+	var conditions []any
+	for _, c := range odd.Status.Conditions {
+		if c.Type == v1alpha1.NodeRebootRequired {
+			c.Status = corev1.ConditionTrue
+		}
+		conditions = append(conditions, map[string]any{
+			"type": c.Type, "status": c.Status, "reason": c.Reason, "message": c.Message, "lastTransitionTime": c.LastTransitionTime.Format(time.RFC3339),
+		})
+	}
+	f.patch(name, map[string]any{
+		"metadata": map[string]any{"annotations": annotations, "labels": odd.Labels}, "spec": map[string]any{"unschedulable": odd.Spec.Unschedulable},
+	})
+	f.status(name, map[string]any{"nodeInfo": map[string]any{"bootID": real.Replace(odd.Status.NodeInfo.BootID)}, "conditions": conditions})
+}
+
+// isPatchable reports whether the API server can write the Node as JSON, which it has to for every patch: it stores times that
+// RFC 3339 cannot write.
+func isPatchable(n corev1.Node) bool {
+	return !slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		year := c.LastTransitionTime.UTC().Year()
+		return year < 0 || year > 9999
+	})
+}
+
+// isNamed reports whether the status says of the node that it is held up, or that the manager cannot write to it.
+func isNamed(s v1alpha1.RebootPolicyStatus, node string) bool {
+	progressing := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionProgressing)
+	return slices.ContainsFunc(s.Blocked, func(b v1alpha1.BlockedNodes) bool { return slices.Contains(b.Nodes, node) }) ||
+		progressing.Reason == string(v1alpha1.ReasonNodeWriteRefused) && strings.Contains(progressing.Message, node)
+}

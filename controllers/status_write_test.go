@@ -59,6 +59,9 @@ func TestStatusOf_CanBeWrittenWhateverNodesSay(t *testing.T) {
 	})
 }
 
+// OddNode is for the tests on a real API server.
+var OddNode = rapid.Custom(drawOddNode)
+
 // drawOddNode draws a Node whose record is right, wrong or nonsense.
 func drawOddNode(t *rapid.T) corev1.Node {
 	draw := func(what string, values ...string) string { return rapid.SampledFrom(values).Draw(t, what) }
