@@ -52,6 +52,31 @@ var _ = Describe("A record that says what cannot be", func() {
 		Expect(policyStatus(p).History[0].EndedAt.Time).To(BeTemporally("~", time.Now(), time.Minute))
 	})
 
+	DescribeTable("is overdue when the manager's clock says so", func(year int) {
+		minute := &metav1.Duration{Duration: time.Minute}
+		f := makeFleet(3)
+		p := f.policy("workers", limit(2), func(s *v1alpha1.RebootPolicySpec) {
+			s.Drain, s.Reboot = &v1alpha1.Drain{Timeout: minute}, &v1alpha1.Reboot{Timeout: minute}
+		})
+		drains, reboots, waits := f.nodes[0], f.nodes[1], f.nodes[2]
+		f.need(drains, reboots)
+		Eventually(f.granted).Should(HaveLen(2))
+		odd := func(p *v1alpha1.Progress) { p.At = metav1.Date(year, 1, 1, 0, 0, 0, 0, time.UTC) }
+		f.start(reboots)
+		f.commit(reboots, odd)
+		f.annotate(drains, v1alpha1.AnnotationProgress, f.progress(drains, v1alpha1.PhaseDraining, odd))
+		f.need(waits)
+		Eventually(f.reason).WithArguments(waits).Should(Equal("False BudgetExhausted"), "decided with what the other two show")
+		Expect([]string{f.reason(drains), f.reason(reboots)}).To(HaveEach("True Granted"), "not at once")
+
+		now.forward(time.Hour)
+		f.annotate(waits, v1alpha1.AnnotationPaused, "true") // wakes the manager
+		Eventually(f.reason).WithArguments(drains).Should(Equal("True DrainTimedOut"))
+		Eventually(f.reason).WithArguments(reboots).Should(Equal("True RebootTimedOut"))
+		Eventually(func() int32 { return policyStatus(p).Nodes.Failed }).Should(BeEquivalentTo(2))
+		Expect(policyStatus(p).Grants).To(HaveLen(2), "the slots are kept")
+	}, Entry("by a clock that is years ahead", 2099), Entry("by a clock that is years behind", 2001))
+
 	It("takes no slot of a policy that does not select the node, and is taken back", func() {
 		other, f := makeFleet(1), makeFleet(1)
 		p := f.policy("workers")
