@@ -1,6 +1,7 @@
 package controllers_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers"
@@ -76,6 +79,29 @@ var _ = Describe("A record that says what cannot be", func() {
 		Eventually(func() int32 { return policyStatus(p).Nodes.Failed }).Should(BeEquivalentTo(2))
 		Expect(policyStatus(p).Grants).To(HaveLen(2), "the slots are kept")
 	}, Entry("by a clock that is years ahead", 2099), Entry("by a clock that is years behind", 2001))
+
+	DescribeTable("moves no estimate beyond what a status takes", func(hold func(f *fleet, p *v1alpha1.RebootPolicy), shows func(s v1alpha1.RebootPolicyStatus) bool) {
+		f := makeFleet(2)
+		p := f.policy("workers", limit(2), func(s *v1alpha1.RebootPolicySpec) { s.Failures = &v1alpha1.Failures{Max: new(int32(1))} })
+		f.need(f.nodes...)
+		Eventually(f.granted).Should(HaveLen(2))
+		last := metav1.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
+		f.start(f.nodes[0])
+		f.commit(f.nodes[0], func(p *v1alpha1.Progress) { p.At, p.DrainStartedAt = last, &last })
+		hold(f, p)
+		Eventually(func() bool { return shows(policyStatus(p)) }).Should(BeTrue(), "the status is written")
+		Expect(policyStatus(p).EstimatedCompletionAt).To(HaveValue(HaveField("Time", BeTemporally("<", time.Now().Add(48*time.Hour)))))
+	},
+		Entry("of a paused policy", func(_ *fleet, p *v1alpha1.RebootPolicy) {
+			patch := `{"spec":{"pause":{"until":"9999-12-31T23:59:59-12:00"}}}`
+			Expect(api.Patch(context.Background(), p, client.RawPatch(types.MergePatchType, []byte(patch)))).To(Succeed())
+		}, func(s v1alpha1.RebootPolicyStatus) bool { return s.Window.State == v1alpha1.WindowPaused }),
+		Entry("of a halted policy", func(f *fleet, _ *v1alpha1.RebootPolicy) {
+			f.annotate(f.nodes[1], v1alpha1.AnnotationProgress, f.progress(f.nodes[1], v1alpha1.PhaseAborted, func(p *v1alpha1.Progress) {
+				p.Failures, p.Reason, p.Cordoned = 1, v1alpha1.ReasonDrainTimedOut, false
+			}))
+		}, func(s v1alpha1.RebootPolicyStatus) bool { return meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionHalted) }),
+	)
 
 	It("takes no slot of a policy that does not select the node, and is taken back", func() {
 		other, f := makeFleet(1), makeFleet(1)
