@@ -1,14 +1,18 @@
 package command_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
 	"regexp"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -16,6 +20,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/history"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/timetable"
 )
 
 // hostile sets a title, clears the screen, paints, goes up a line, turns letters round and begins a line of its own.
@@ -151,5 +156,25 @@ var _ = Describe("What a node says is harmless to a terminal", func() {
 		})
 		Expect(err).To(HaveOccurred())
 		Expect(stderr).To(And(HavePrefix("error: "), HaveSuffix("\uFFFD[2J\uFFFD1A\n")))
+	})
+})
+
+var _ = Describe("A clock that shows the year 9999", func() {
+	It("keeps neither status nor forecast from being printed", func() {
+		last := metav1.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
+		p := newPool(1)
+		p.needs(p.nodes[0])
+		says(p.nodes[0], "True Granted")
+		g, err := v1alpha1.ParseGrant(node(p.nodes[0]).Annotations)
+		Expect(err).NotTo(HaveOccurred())
+		p.annotates(p.nodes[0], v1alpha1.AnnotationProgress, v1alpha1.Progress{
+			Seq: g.Seq, Phase: v1alpha1.PhaseRebooting, BootID: g.BootID, At: last, DrainStartedAt: &last,
+		}.String())
+		until := `{"spec":{"pause":{"until":"9999-12-31T23:59:59-12:00"}}}`
+		Expect(api.Patch(context.Background(), p.get(), client.RawPatch(types.MergePatchType, []byte(until)))).To(Succeed())
+		Expect(statusOf(p.policy).InFlight).To(HaveLen(1))
+		var tables []timetable.Timetable
+		Expect(json.Unmarshal([]byte(ok("forecast", p.policy, "-o", "json")), &tables)).To(Succeed())
+		Expect(tables).To(HaveLen(1))
 	})
 })
