@@ -100,7 +100,9 @@ var _ = Describe("A record that says what cannot be", func() {
 			f.annotate(f.nodes[1], v1alpha1.AnnotationProgress, f.progress(f.nodes[1], v1alpha1.PhaseAborted, func(p *v1alpha1.Progress) {
 				p.Failures, p.Reason, p.Cordoned = 1, v1alpha1.ReasonDrainTimedOut, false
 			}))
-		}, func(s v1alpha1.RebootPolicyStatus) bool { return meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionHalted) }),
+		}, func(s v1alpha1.RebootPolicyStatus) bool {
+			return meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionHalted)
+		}),
 	)
 
 	It("takes no slot of a policy that does not select the node, and is taken back", func() {
@@ -164,10 +166,10 @@ var _ = Describe("A record that says what cannot be", func() {
 
 // becomes makes the node an odd one that needs a reboot, with records about this policy and this node's boot.
 func (f *fleet) becomes(name string, odd corev1.Node, policy string) {
-	real := strings.NewReplacer("workers", policy, "boot-", "boot-"+name+"-")
+	actual := strings.NewReplacer("workers", policy, "boot-", "boot-"+name+"-")
 	annotations := map[string]any{}
 	for key, value := range odd.Annotations {
-		annotations[key] = real.Replace(value)
+		annotations[key] = actual.Replace(value)
 	}
 	var conditions []any
 	for _, c := range odd.Status.Conditions {
@@ -181,7 +183,7 @@ func (f *fleet) becomes(name string, odd corev1.Node, policy string) {
 	f.patch(name, map[string]any{
 		"metadata": map[string]any{"annotations": annotations, "labels": odd.Labels}, "spec": map[string]any{"unschedulable": odd.Spec.Unschedulable},
 	})
-	f.status(name, map[string]any{"nodeInfo": map[string]any{"bootID": real.Replace(odd.Status.NodeInfo.BootID)}, "conditions": conditions})
+	f.status(name, map[string]any{"nodeInfo": map[string]any{"bootID": actual.Replace(odd.Status.NodeInfo.BootID)}, "conditions": conditions})
 }
 
 // isPatchable reports whether the API server can write the Node as JSON, which it has to for every patch: it stores times that
