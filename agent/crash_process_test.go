@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
@@ -112,6 +113,7 @@ func (s *scenario) newManager(_ context.Context, config *rest.Config) (manager.M
 	}
 	r := &controllers.RebootPolicyReconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("manager"), Clock: clock.RealClock{},
+		Paces: controllers.Paces{Counts: 200 * time.Millisecond}, // a status that could not be written is soon written
 	}
 	return mgr, r.SetupWithManager(mgr, controllers.Unnamed)
 }

@@ -61,24 +61,29 @@ func TestCrashAtEveryWrite(t *testing.T) {
 	}
 }
 
+// crashServer is the API server of all tests with a manager, one after the other; TestMain stops it.
+var crashServer *testenv.Environment
+
 // crashCluster is an API server on which nodes are plainly impersonated; who may do what is proved elsewhere.
 func crashCluster(t *testing.T) (client.Client, *rest.Config) {
 	t.Helper()
-	env := testenv.StartFor(t)
 	scheme, err := controllers.Scheme()
-	if err != nil {
-		t.Fatal(err)
+	must(t, err)
+	begins := crashServer == nil
+	if begins {
+		crashServer, err = testenv.Start()
+		must(t, err)
 	}
-	api, err := client.New(env.Config, client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
+	api, err := client.New(crashServer.Config, client.Options{Scheme: scheme})
+	must(t, err)
+	if begins {
+		must(t, api.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "nodes"},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:authenticated"}},
+		}))
 	}
-	must(t, api.Create(t.Context(), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "nodes"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:authenticated"}},
-	}))
-	return api, env.Config
+	return api, crashServer.Config
 }
 
 // scenario is one rolling reboot with at most one fault in it.

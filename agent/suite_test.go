@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"testing"
 	"time"
@@ -38,7 +39,14 @@ func TestMain(m *testing.M) {
 	footprint.Precise()
 	ctrl.SetLogger(zap.New(zap.WriteTo(logs), zap.UseDevMode(true)))
 	klog.SetLogger(ctrl.Log)
-	os.Exit(m.Run())
+	code := m.Run()
+	if crashServer != nil {
+		if err := crashServer.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, "stopping an API server:", err)
+			code = 1
+		}
+	}
+	os.Exit(code)
 }
 
 var _ = BeforeSuite(func() {
