@@ -12,6 +12,9 @@ IMG       ?= $(IMAGES)/manager:$(VERSION)
 AGENT_IMG ?= $(IMAGES)/agent:$(VERSION)
 # What deploy and undeploy apply (docs/install.md). Empty: what fits the version of the API server.
 CONFIG ?=
+# What is added to it: folders of config/components, such as "manage-agents kernel".
+COMPONENTS ?=
+export COMPONENTS
 # Where build puts the programs.
 BIN ?= bin
 # How long each fuzz target runs.

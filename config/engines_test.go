@@ -32,14 +32,14 @@ var _ = Describe("the host in the agents' pods", func() {
 	})
 
 	It("has the kernels where engine kernel is named", func(ctx SpecContext) {
-		spec := shipped.agentsIn(ctx, "config/overlays/kernel")
+		spec := shipped.agentsIn(ctx, with("config/default", "kernel"))
 		Expect(spec.Containers[0].Args).To(ContainElement("--engines=auto,kernel"))
 		Expect(mounts(spec)).To(And(HaveKeyWithValue("/host/usr", "/usr"), HaveKeyWithValue("/host/boot", "/boot"),
 			HaveKeyWithValue("/host/run", "/run")))
 	})
 
 	It("has rpm-ostree's transactions where it is driven", func(ctx SpecContext) {
-		spec := shipped.agentsIn(ctx, "config/overlays/rpm-ostree-drive")
+		spec := shipped.agentsIn(ctx, with("config/default", "rpm-ostree-drive"))
 		Expect(spec.Containers[0].Args).To(ContainElement("--rpm-ostree-drive"))
 		Expect(mounts(spec)).To(HaveKeyWithValue("/host/run", "/run"))
 	})

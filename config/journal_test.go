@@ -30,7 +30,7 @@ var sections = []struct{ heading, about string }{
 	{sectionAgent, "`config/default`, Kubernetes 1.36 and later. The nodes are n1 and n2; on each runs an agent's pod."},
 	{sectionFallback, "`config/overlays/rbac-fallback`, Kubernetes 1.30 to 1.35. What the agent is allowed on other nodes is what remains open there."},
 	{sectionManager, "`config/default`. Policy `p` has `maxUnavailable: 1`, and its ledger one entry."},
-	{sectionManageAgents, "`config/overlays/manage-agents`: only what differs from the above."},
+	{sectionManageAgents, "`config/default` with `config/components/manage-agents`: only what differs from the above."},
 	{sectionStranger, "A pod of namespace `default` with the ServiceAccount that every pod gets."},
 	{sectionRecord, "`config/default`. node-problem-detector may patch the status of Nodes, an autoscaler may create Nodes and patch all of them; the others have the ClusterRole of that name. Node n4 has a record."},
 	{sectionLevels, "The pods of `config/default` in namespaces that enforce each level."},

@@ -25,17 +25,14 @@ import (
 )
 
 var _ = Describe("agents that the manager brings", func() {
-	for overlay, static := range map[string]string{
-		"config/overlays/manage-agents":               "config/default",
-		"config/overlays/manage-agents-rbac-fallback": "config/overlays/rbac-fallback",
-	} {
-		Describe(overlay, Ordered, func() {
+	for _, static := range []string{"config/default", "config/overlays/rbac-fallback"} {
+		Describe(static+" with config/components/manage-agents", Ordered, func() {
 			var c *cluster
 			var token string
 			var stopManager func()
 
 			BeforeAll(func(ctx SpecContext) {
-				c = startServer(ctx, overlay)
+				c = startServer(ctx, with(static, "manage-agents"))
 				token = c.tokenOf(ctx, managerAccount, nil)
 				stopManager = c.runManager(ctx, token)
 				DeferCleanup(func() { stopManager() })
@@ -70,7 +67,7 @@ var _ = Describe("agents that the manager brings", func() {
 			DescribeTable("are all the manager may make", func(ctx SpecContext, try attempt) {
 				manager := c.as(token, "")
 				Expect(try(ctx, manager)).To(Satisfy(apierrors.IsForbidden))
-				if overlay == "config/overlays/manage-agents" {
+				if static == "config/default" {
 					keep(sectionManageAgents, "manager", manager)
 				}
 			},
@@ -83,7 +80,7 @@ var _ = Describe("agents that the manager brings", func() {
 			)
 
 			It("are all it may make, of every verb of every resource", func(ctx SpecContext) {
-				if overlay != "config/overlays/manage-agents" {
+				if static != "config/default" {
 					Skip("the manager has the same rights in both")
 				}
 				manager := c.as(token, "")

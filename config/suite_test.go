@@ -88,6 +88,16 @@ func startServer(ctx context.Context, folder string) *cluster {
 	return c
 }
 
+// with is a folder with components, as `make deploy COMPONENTS=…` makes it; like those of config by its way from the repository's root.
+func with(folder string, components ...string) string {
+	GinkgoHelper()
+	dir := GinkgoT().TempDir()
+	Expect(testenv.Kustomization(dir, folder, components...)).To(Succeed())
+	path, err := filepath.Rel(testenv.Root(), dir)
+	Expect(err).NotTo(HaveOccurred())
+	return path
+}
+
 func writeKubeconfig(config *rest.Config) string {
 	GinkgoHelper()
 	path := filepath.Join(GinkgoT().TempDir(), "kubeconfig")

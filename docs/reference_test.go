@@ -216,3 +216,28 @@ func read(t *testing.T, path string) string {
 	}
 	return string(text)
 }
+
+// docs/install.md lists what can be deployed: every overlay and every component, and no other.
+func TestInstall_ListsOverlaysAndComponents(t *testing.T) {
+	page := read(t, "docs/install.md")
+	for folder, list := range map[string]*regexp.Regexp{
+		"overlays":   regexp.MustCompile("(?m)^\\| `config/overlays/([a-z-]+)` \\|"),
+		"components": regexp.MustCompile("(?m)^\\| `([a-z][a-z-]+)` \\| .*agents"),
+	} {
+		entries, err := os.ReadDir(filepath.Join(testenv.Root(), "config", folder))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want, got []string
+		for _, entry := range entries {
+			want = append(want, entry.Name())
+		}
+		for _, m := range list.FindAllStringSubmatch(page, -1) {
+			got = append(got, m[1])
+		}
+		slices.Sort(got)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("config/%s (-want +got):\n%s", folder, diff)
+		}
+	}
+}

@@ -83,6 +83,26 @@ func TestDeploy_WithoutKubectl(t *testing.T) {
 	}
 }
 
+// COMPONENTS adds to either folder, and manage-agents gives the agents the identity that fits the folder.
+func TestManifest_Components(t *testing.T) {
+	t.Parallel()
+	for config, identity := range map[string]bool{"config/default": false, "config/overlays/rbac-fallback": true} {
+		out, err := script(t, []string{"COMPONENTS=manage-agents"}, "manifest.sh", config, "r/manager:1", "r/agent:1")
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		if strings.Contains(out, "kind: DaemonSet\n") || !strings.Contains(out, " --agent-image=r/agent:1\n") {
+			t.Errorf("%s: the agents are not the manager's", config)
+		}
+		if strings.Contains(out, " --agent-arg=--identity=serviceaccount\n") != identity {
+			t.Errorf("%s: the agents' identity is not that of the folder", config)
+		}
+	}
+	if out, err := script(t, []string{"COMPONENTS=nonsense"}, "manifest.sh", "config/default", "r/manager:1", "r/agent:1"); err == nil {
+		t.Errorf("a component that does not exist is accepted:\n%s", out)
+	}
+}
+
 // From nothing to a deployment and back, with a policy that waits for a manager nobody runs.
 func TestDeploy_AndBack(t *testing.T) {
 	t.Parallel()

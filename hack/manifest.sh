@@ -26,6 +26,6 @@ check() {
 check IMG "$2"
 check AGENT_IMG "$3"
 
-manifest=$(go tool -modfile=hack/tools/go.mod kustomize build "$1")
+manifest=$(hack/kustomize.sh "$1")
 manifest=${manifest//"$ours/manager:unreleased"/"$2"}
 printf '%s\n' "${manifest//"$ours/agent:unreleased"/"$3"}"

@@ -33,5 +33,5 @@ if [ -n "$("$KUBECTL" get crd --ignore-not-found -o name $kind)" ]; then
   done
 fi
 echo "removing $config"
-go tool -modfile=hack/tools/go.mod kustomize build "$config" | "$KUBECTL" delete --ignore-not-found --wait=false -f -
+hack/kustomize.sh "$config" | "$KUBECTL" delete --ignore-not-found --wait=false -f -
 echo "The namespace goes with its last pod."

@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,8 +28,8 @@ type Options struct {
 	Nodes int
 	// Engines are what their updates come by: the first machine has the first, and so on, round and round. At least one.
 	Engines []Engine
-	// Config is the folder of config that brings the operator. Empty: default.
-	Config string
+	// Components are folders of config/components that are added to config/default.
+	Components []string
 	// Workload is a manifest of what runs on them besides the operator.
 	Workload []byte
 	// Run are the namespaces of the workload whose pods run as processes too: their containers' commands, on this machine.
@@ -71,7 +70,6 @@ func Start(ctx context.Context, o Options) (*Fleet, error) {
 	if o.Step == nil {
 		o.Step = func(_ string, run func() error) error { return run() }
 	}
-	o.Config = cmp.Or(o.Config, "default")
 	life, cancel := context.WithCancel(ctx)
 	f := &Fleet{cancel: cancel}
 	err := f.start(life, o)

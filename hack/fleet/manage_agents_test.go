@@ -63,7 +63,7 @@ func newRollout(t *testing.T) *rollout {
 	var err error
 	r.fleet, err = Start(t.Context(), Options{
 		Nodes: 3, Engines: []Engine{engineNamed(t, DefaultEngine)}, RebootDuration: 100 * time.Millisecond,
-		Config: "overlays/manage-agents", Workload: []byte(rolledWorkload),
+		Components: []string{"manage-agents"}, Workload: []byte(rolledWorkload),
 	})
 	r.must(err)
 	t.Cleanup(r.stop)

@@ -3,7 +3,7 @@ package fleet
 import (
 	"context"
 	"fmt"
-	"path/filepath"
+	"os"
 	"strconv"
 
 	"golang.org/x/sync/errgroup"
@@ -35,7 +35,7 @@ func (f *Fleet) start(ctx context.Context, o Options) error {
 		run  func() error
 	}{
 		{fmt.Sprintf("%d nodes, each with a D-Bus of its own", o.Nodes), func() error { return f.startHosts(ctx, o) }},
-		{"config/" + o.Config + " and the workload", func() error { return f.apply(ctx, o, programs) }},
+		{"config/default and the workload", func() error { return f.apply(ctx, o, programs) }},
 		{fmt.Sprintf("%d managers, %d agents", managers, o.Nodes), func() error { return f.awaitPrograms(ctx) }},
 		{"every pod runs, every agent reports", func() error { return f.awaitRest(ctx) }},
 	} {
@@ -97,7 +97,14 @@ func (f *Fleet) apply(ctx context.Context, o Options, programs string) error {
 	if err := f.kubelet.watch(ctx); err != nil {
 		return err
 	}
-	if err := f.Cluster.Apply(ctx, filepath.Join(testenv.Root(), "config", o.Config)); err != nil {
+	folder, err := os.MkdirTemp(f.Cluster.Dir, "config-")
+	if err != nil {
+		return fmt.Errorf("making a folder for the manifests: %w", err)
+	}
+	if err := testenv.Kustomization(folder, "config/default", o.Components...); err != nil {
+		return err
+	}
+	if err := f.Cluster.Apply(ctx, folder); err != nil {
 		return err
 	}
 	return f.Cluster.ApplyManifest(ctx, o.Workload)

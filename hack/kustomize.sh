@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Prints what kustomize makes of a folder of config and of the components that COMPONENTS names: kustomize.sh CONFIG.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+mkdir -p dist
+dir=$(mktemp -d dist/config-XXXXXX)
+trap 'rm -rf "$dir"' EXIT
+{
+  echo "resources: [../../$1]"
+  echo "components:"
+  for component in ${COMPONENTS:-}; do echo "- ../../config/components/$component"; done
+} >"$dir/kustomization.yaml"
+go tool -modfile=hack/tools/go.mod kustomize build "$dir"
