@@ -61,7 +61,7 @@ func (d *Drains) begin(ctx context.Context, grant v1alpha1.Grant, settings Setti
 	d.last.State, d.last.Message, d.last.settings, d.last.blocked, d.last.back = DrainRunning, notRead, settings, nil, nil
 	d.last.Listed, d.last.Remaining, d.last.Waits = false, 0, ""
 	return func() {
-		err := d.drainer(grant.Policy).Drain(ctx, d.node, settings.question(), d.progress)
+		err := d.drainer(grant.Policy).Drain(ctx, d.node, question(settings), d.progress)
 		d.ended(err, ctx.Err() != nil)
 	}
 }

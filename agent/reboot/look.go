@@ -1,15 +1,11 @@
 package reboot
 
 import (
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/reboot-operator/reboot-operator/agent/drain"
-	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
 // lookSettles is how long findings must have stood before they are told in place of others: a pod that is replaced leaves
@@ -20,32 +16,19 @@ const lookSettles = 5 * time.Second
 type Look struct {
 	// At is since when this is known. Zero: nobody has looked yet.
 	At time.Time
-	// Findings are those pods.
-	drain.Findings
+	// Blocking are the pods that keep the node, Kept those that the policy never lets go, and Guarded those that no eviction
+	// can remove. Nil: there are none.
+	Blocking, Kept, Guarded *v1alpha1.NamedPods
 	// Gated tells whether the policy has gates.blockingPods: then that there are none has to be said, too.
 	Gated bool
 	// Problem says why nobody knows. Empty: it is known.
 	Problem string
 }
 
-// question is what a policy makes one look for.
-func (s Settings) question() drain.Question {
-	return drain.Question{Drain: s.Drain, Blocking: s.BlockingPods}
-}
-
-// found is a look under a policy that has come to an end.
-func (s Settings) found(at time.Time, f drain.Findings, err error) Look {
-	l := Look{At: at, Findings: f, Gated: len(s.BlockingPods) > 0}
-	if err != nil {
-		l.Problem = engine.Shorten(err.Error())
-	}
-	return l
-}
-
 // objects tells whether a drain may not begin: under the policy it would evict nothing, or could only end by its time-out.
 func (l Look) objects(s Settings) bool {
-	guarded := len(l.Guarded) > 0 && s.Drain.OnTimeoutOrDefault() == v1alpha1.DrainTimeoutAbort
-	return l.Problem != "" || len(l.Blocking) > 0 || len(l.Kept) > 0 || guarded
+	guarded := l.Guarded != nil && s.Drain.OnTimeoutOrDefault() == v1alpha1.DrainTimeoutAbort
+	return l.Problem != "" || l.Blocking != nil || l.Kept != nil || guarded
 }
 
 // wantsLook is the manager's question where its answer is wanted: while the node asks for a reboot that has not begun. Nil:
@@ -96,7 +79,7 @@ func (o Observation) mayStart() bool {
 func (l Look) report(asked v1alpha1.Preflight, bootID string) *string {
 	r := v1alpha1.PreflightReport{
 		Policy: asked.Policy, Revision: asked.Revision, BootID: bootID,
-		Blocking: namedPods(l.Blocking), Kept: namedPods(l.Kept), Guarded: namedPods(l.Guarded), Problem: l.Problem,
+		Blocking: l.Blocking, Kept: l.Kept, Guarded: l.Guarded, Problem: l.Problem,
 	}
 	if !l.Gated {
 		r.Problem = "" // nobody waits for it
@@ -105,18 +88,4 @@ func (l Look) report(asked v1alpha1.Preflight, bootID string) *string {
 		return nil
 	}
 	return new(r.String())
-}
-
-// namedPods names the first few pods. Nil: there are none.
-func namedPods(pods []drain.Pod) *v1alpha1.NamedPods {
-	if len(pods) == 0 {
-		return nil
-	}
-	list := &v1alpha1.NamedPods{Count: int32(len(pods))}
-	for _, p := range pods[:min(len(pods), v1alpha1.MaxNamedPods)] {
-		list.Pods = append(list.Pods, v1alpha1.NamedPod{
-			Pod: fmt.Sprintf("%s/%s", p.Namespace, p.Name), Why: message.Shorten(v1alpha1.MaxPodReasonBytes, p.Message),
-		})
-	}
-	return list
 }

@@ -1,15 +1,11 @@
 package reboot
 
 import (
-	"errors"
-	"fmt"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/reboot-operator/reboot-operator/agent/drain"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -34,18 +30,14 @@ func hasSaid(l Look) func(*Observation) {
 	}
 }
 
-func found(names ...string) []drain.Pod {
-	var pods []drain.Pod
-	for _, name := range names {
-		pods = append(pods, drain.Pod{Namespace: "default", Name: name, Message: "why"})
-	}
-	return pods
+func namedPod(name string) *v1alpha1.NamedPods {
+	return &v1alpha1.NamedPods{Count: 1, Pods: []v1alpha1.NamedPod{{Pod: "default/" + name, Why: "why"}}}
 }
 
 var (
-	migration = Look{Gated: true, Findings: drain.Findings{Blocking: found("migrate-1")}}
+	migration = Look{Gated: true, Blocking: namedPod("migrate-1")}
 	nothing   = Look{Gated: true}
-	protected = Look{Findings: drain.Findings{Guarded: found("db-0")}}
+	protected = Look{Guarded: namedPod("db-0")}
 	lost      = Look{Gated: true, Problem: "listing pods: forbidden"}
 )
 
@@ -130,11 +122,11 @@ func TestNext_StartLook(t *testing.T) {
 		"nothing is in the way":         {startsWith(nothing), StartDrain{}},
 		"a pod blocks":                  {startsWith(migration), waits},
 		"nobody knows":                  {startsWith(lost), waits},
-		"the policy keeps a pod":        {startsWith(Look{Findings: drain.Findings{Kept: found("bare")}}), waits},
+		"the policy keeps a pod":        {startsWith(Look{Kept: namedPod("bare")}), waits},
 		"no eviction can remove a pod":  {startsWith(protected), waits},
 		"it goes on after the time-out": {func(o *Observation) { anyway(o); startsWith(protected)(o) }, StartDrain{}},
 		"even then the policy keeps what it keeps": {
-			func(o *Observation) { anyway(o); startsWith(Look{Findings: drain.Findings{Kept: found("bare")}})(o) }, waits,
+			func(o *Observation) { anyway(o); startsWith(Look{Kept: namedPod("bare")})(o) }, waits,
 		},
 		"it has not looked": {func(o *Observation) { o.StartLook = Look{} }, Wait{Until: now.Add(policyRetry)}},
 	}
@@ -149,25 +141,5 @@ func TestNext_StartLook(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
-	}
-}
-
-// TestLook_Report: whatever pods are called and however many there are, the answer is one that the manager reads.
-func TestLook_Report(t *testing.T) {
-	var pods []drain.Pod
-	for i := range 300 {
-		pods = append(pods, drain.Pod{
-			Namespace: strings.Repeat("n", 63), Name: fmt.Sprint(strings.Repeat("p", 250), i), Message: strings.Repeat("\x00\"ß", 1000),
-		})
-	}
-	look := Settings{BlockingPods: []v1alpha1.BlockingPod{{}}}.found(now, drain.Findings{Blocking: pods, Kept: pods, Guarded: pods},
-		errors.New(strings.Repeat("<\xff", 1000)))
-	value := look.report(asked, strings.Repeat("b", 64))
-	r, err := v1alpha1.ParsePreflightReport(map[string]string{v1alpha1.AnnotationPreflightReport: *value})
-	if err != nil {
-		t.Fatalf("%d bytes: %v", len(*value), err)
-	}
-	if r.Kept.Count != 300 || len(r.Kept.Pods) != v1alpha1.MaxNamedPods || len(r.Kept.Pods[0].Why) > v1alpha1.MaxPodReasonBytes {
-		t.Errorf("got %d of %d pods; %d bytes of why", len(r.Kept.Pods), r.Kept.Count, len(r.Kept.Pods[0].Why))
 	}
 }

@@ -2,6 +2,7 @@ package reboot
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -10,7 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/agent/drain"
+	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
 // lookRetry is how soon a look that failed is tried again.
@@ -67,18 +70,18 @@ func (l *Lookout) run(ctx context.Context, asked v1alpha1.Preflight) {
 func (l *Lookout) follow(ctx context.Context, policy string) (failed Look, err error) {
 	s, err := settingsOf(ctx, l.policies, policy)
 	if err != nil {
-		failed = s.found(l.clock.Now(), drain.Findings{}, err)
+		failed = found(s, l.clock.Now(), drain.Findings{}, err)
 		failed.Gated = true
 		return failed, err
 	}
-	err = l.looker.Follow(ctx, l.node, s.question(), func(f drain.Findings) { l.put(s.found(l.clock.Now(), f, nil)) })
-	return s.found(l.clock.Now(), drain.Findings{}, err), err
+	err = l.looker.Follow(ctx, l.node, question(s), func(f drain.Findings) { l.put(found(s, l.clock.Now(), f, nil)) })
+	return found(s, l.clock.Now(), drain.Findings{}, err), err
 }
 
 // once looks for oneself, now. Where that finds something, the look in the background begins anew: it may have missed it.
 func (l *Lookout) once(ctx context.Context, s Settings) Look {
-	found, err := l.looker.Look(ctx, l.node, s.question())
-	look := s.found(l.clock.Now(), found, err)
+	findings, err := l.looker.Look(ctx, l.node, question(s))
+	look := found(s, l.clock.Now(), findings, err)
 	if look.objects(s) {
 		l.mu.Lock()
 		l.again = l.asked != nil
@@ -128,4 +131,34 @@ func (l *Lookout) forget(asked *v1alpha1.Preflight) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.asked, l.again, l.look = asked, false, Look{}
+}
+
+// question is what a policy makes one look for.
+func question(s Settings) drain.Question {
+	return drain.Question{Drain: s.Drain, Blocking: s.BlockingPods}
+}
+
+// found is a look under a policy that has come to an end.
+func found(s Settings, at time.Time, f drain.Findings, err error) Look {
+	l := Look{
+		At: at, Blocking: namedPods(f.Blocking), Kept: namedPods(f.Kept), Guarded: namedPods(f.Guarded), Gated: len(s.BlockingPods) > 0,
+	}
+	if err != nil {
+		l.Problem = engine.Shorten(err.Error())
+	}
+	return l
+}
+
+// namedPods names the first few pods. Nil: there are none.
+func namedPods(pods []drain.Pod) *v1alpha1.NamedPods {
+	if len(pods) == 0 {
+		return nil
+	}
+	list := &v1alpha1.NamedPods{Count: int32(len(pods))}
+	for _, p := range pods[:min(len(pods), v1alpha1.MaxNamedPods)] {
+		list.Pods = append(list.Pods, v1alpha1.NamedPod{
+			Pod: fmt.Sprintf("%s/%s", p.Namespace, p.Name), Why: message.Shorten(v1alpha1.MaxPodReasonBytes, p.Message),
+		})
+	}
+	return list
 }

@@ -2,6 +2,8 @@ package reboot
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -64,6 +66,13 @@ func (l *looker) Follow(ctx context.Context, _ string, q drain.Question, report 
 	}
 }
 
+func somePod(name string) []drain.Pod {
+	return []drain.Pod{{Namespace: "default", Name: name, Message: "why"}}
+}
+
+// These are what is behind migration and protected.
+var migrates, protects = drain.Findings{Blocking: somePod("migrate-1")}, drain.Findings{Guarded: somePod("db-0")}
+
 // onLookout runs a test with a Lookout that has begun.
 func onLookout(t *testing.T, test func(t *testing.T, l *Lookout, f *looker, api *apiServer)) {
 	t.Helper()
@@ -106,7 +115,7 @@ func TestLookout(t *testing.T) {
 			api.policy.Spec.Gates = &v1alpha1.Gates{BlockingPods: []v1alpha1.BlockingPod{{}}}
 			l.mustAsk(t, &asked)
 			l.mustKnow(t, asked, nothing)
-			f.news <- migration.Findings
+			f.news <- migrates
 			l.mustKnow(t, asked, migration)
 			l.mustAsk(t, &asked)
 			l.mustKnow(t, asked, migration)
@@ -118,7 +127,7 @@ func TestLookout(t *testing.T) {
 	t.Run("another question is looked for anew", func(t *testing.T) {
 		onLookout(t, func(t *testing.T, l *Lookout, f *looker, api *apiServer) {
 			t.Helper()
-			f.finds = protected.Findings
+			f.finds = protects
 			l.mustAsk(t, &asked)
 			other := v1alpha1.Preflight{Policy: "workers", Revision: "r2"}
 			l.mustKnow(t, other, Look{})
@@ -138,7 +147,7 @@ func TestLookout(t *testing.T) {
 			l.mustAsk(t, &asked)
 			l.mustAsk(t, nil)
 			select {
-			case f.news <- protected.Findings:
+			case f.news <- protects:
 				t.Error("somebody still looks")
 			default:
 			}
@@ -151,7 +160,7 @@ func TestLookout(t *testing.T) {
 			f.err = errAPI
 			l.mustAsk(t, &asked)
 			l.mustKnow(t, asked, Look{Problem: "the API server is away"})
-			f.becomes(protected.Findings, nil)
+			f.becomes(protects, nil)
 			<-time.After(lookRetry)
 			l.mustKnow(t, asked, protected)
 		})
@@ -177,7 +186,7 @@ func TestLookout(t *testing.T) {
 			if len(f.asked) != 2 {
 				t.Errorf("looked %d times, want once for each", len(f.asked))
 			}
-			f.finds = protected.Findings
+			f.finds = protects
 			l.once(t.Context(), Settings{})
 			l.mustKnow(t, asked, Look{})
 			l.mustAsk(t, &asked)
@@ -260,7 +269,7 @@ func TestReconcile_StartLook(t *testing.T) {
 	t.Run("a pod is in the way: nothing begins, and it is looked for again after half a minute", func(t *testing.T) {
 		r, api, _ := makeReconciler(t, grant)
 		f := r.Lookout.looker.(*looker)
-		f.finds = drain.Findings{Kept: found("bare")}
+		f.finds = drain.Findings{Kept: somePod("bare")}
 		for range 3 {
 			if result := reconcile(t, r); result.RequeueAfter != lookRetry {
 				t.Errorf("again after %s", result.RequeueAfter)
@@ -278,7 +287,7 @@ func TestReconcile_StartLook(t *testing.T) {
 		api.patchErr = conflict
 		reconcile(t, r)
 		f := r.Lookout.looker.(*looker)
-		f.finds, api.patchErr = migration.Findings, nil
+		f.finds, api.patchErr = migrates, nil
 		reconcile(t, r)
 		if len(f.asked) != 2 || len(api.patches) != 1 {
 			t.Errorf("looked %d times, and wrote %v", len(f.asked), api.patches)
@@ -301,4 +310,24 @@ func TestReconcile_StartLook(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestLook_Report: whatever pods are called and however many there are, the answer is one that the manager reads.
+func TestLook_Report(t *testing.T) {
+	var pods []drain.Pod
+	for i := range 300 {
+		pods = append(pods, drain.Pod{
+			Namespace: strings.Repeat("n", 63), Name: fmt.Sprint(strings.Repeat("p", 250), i), Message: strings.Repeat("\x00\"ß", 1000),
+		})
+	}
+	look := found(Settings{BlockingPods: []v1alpha1.BlockingPod{{}}}, now, drain.Findings{Blocking: pods, Kept: pods, Guarded: pods},
+		errors.New(strings.Repeat("<\xff", 1000)))
+	value := look.report(asked, strings.Repeat("b", 64))
+	r, err := v1alpha1.ParsePreflightReport(map[string]string{v1alpha1.AnnotationPreflightReport: *value})
+	if err != nil {
+		t.Fatalf("%d bytes: %v", len(*value), err)
+	}
+	if r.Kept.Count != 300 || len(r.Kept.Pods) != v1alpha1.MaxNamedPods || len(r.Kept.Pods[0].Why) > v1alpha1.MaxPodReasonBytes {
+		t.Errorf("got %d of %d pods; %d bytes of why", len(r.Kept.Pods), r.Kept.Count, len(r.Kept.Pods[0].Why))
+	}
 }

@@ -1,6 +1,7 @@
 package reboot
 
 import (
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -103,4 +104,17 @@ func (o Observation) fallen(reason string) []corev1.NodeCondition {
 
 func condition(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason, message string) corev1.NodeCondition {
 	return corev1.NodeCondition{Type: kind, Status: status, Reason: reason, Message: message}
+}
+
+// drains says what a drain that runs waits for, until when, and what follows then. The time is absolute, so that the message
+// does not change by itself.
+func drains(waits string, deadline time.Time, then v1alpha1.DrainTimeoutAction) string {
+	what, follows := leaving, "the node is uncordoned and backs off"
+	if waits != "" {
+		what = "The drain waits for " + waits + "."
+	}
+	if then == v1alpha1.DrainTimeoutReboot {
+		follows = "the node is rebooted with the pods that are left"
+	}
+	return fmt.Sprintf("%s The drain may take until %s; then %s.", what, deadline.UTC().Format("Mon 2006-01-02 15:04:05 UTC"), follows)
 }

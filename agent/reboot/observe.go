@@ -230,30 +230,6 @@ func (m remembered) of(grant *v1alpha1.Grant) *Settings {
 	return &m.Settings
 }
 
-// asksPolicy tells whether the next step may depend on the policy: it does when a drain may begin or end, and when logind
-// is about to be called.
-func asksPolicy(o Observation) bool {
-	_, starts := Start(o.Record, o.BootID, true, o.Now)
-	_, commits := Commit(o.Record, o.BootID, o.Now)
-	calls := false
-	if o.inPhase(v1alpha1.PhaseRebooting) {
-		_, calls = rebooting(o).(CallReboot)
-	}
-	return (starts && !o.Paused || commits || calls) && o.ProgressErr == nil
-}
-
-// asksHost reports whether it matters now who keeps the host up: while the node asks for a reboot and waits for a grant, and
-// when it is drained. Who else reboots the host matters at rest too: he may do so before the node asks for it.
-func asksHost(o Observation) bool {
-	switch {
-	case o.inPhase(v1alpha1.PhaseRebooting):
-		return false
-	case o.inPhase(v1alpha1.PhaseDraining):
-		return o.Drain.State == DrainDone || !o.Now.Before(o.deadline())
-	}
-	return o.Engine != nil && (o.Engine.State == engine.Needed || o.Requested)
-}
-
 func (r *Reconciler) inhibitors(ctx context.Context) Inhibitors {
 	blocking, err := r.Logind.BlockInhibitors(ctx)
 	if err != nil {

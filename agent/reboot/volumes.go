@@ -67,7 +67,10 @@ func volumesTold(o Observation) (text string, then time.Time) {
 	return text, time.Time{}
 }
 
+// maxVolumes is how many volumes a message names.
+const maxVolumes = 5
+
 // volumeNames names a few volumes as the kubelet does.
 func volumeNames(volumes []corev1.UniqueVolumeName) string {
-	return enumerate(volumes, maxVolumes, func(v corev1.UniqueVolumeName) string { return string(v) })
+	return message.List(volumes, maxVolumes, func(v corev1.UniqueVolumeName) string { return string(v) })
 }

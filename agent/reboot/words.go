@@ -4,17 +4,15 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/reboot-operator/reboot-operator/agent/drain"
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/host"
-	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
-// maxNamed is how many pods or inhibitors a message names, and maxVolumes how many volumes.
-const maxNamed, maxVolumes = 3, 5
+// maxNamed is how many pods or inhibitors a message names.
+const maxNamed = 3
 
 // notRead is said of a drain that has not heard yet which pods there are.
 const notRead = "The node's pods have not been read yet."
@@ -31,9 +29,9 @@ func remaining(status drain.Status) string {
 		left = "1 pod is left on the node"
 	}
 	if len(status.Blocked) > 0 {
-		left += "; in the way: " + enumerate(status.Blocked, maxNamed, inWords)
+		left += "; in the way: " + message.List(status.Blocked, maxNamed, inWords)
 	} else if len(status.Left) > 0 {
-		left += ": " + enumerate(status.Left, maxNamed, inWords)
+		left += ": " + message.List(status.Left, maxNamed, inWords)
 	}
 	if stay := staying(status.Back); stay != "" {
 		left += "; " + stay
@@ -46,7 +44,7 @@ func staying(back []drain.Pod) string {
 	if len(back) == 0 {
 		return ""
 	}
-	return "staying: " + enumerate(back, maxNamed, inWords)
+	return "staying: " + message.List(back, maxNamed, inWords)
 }
 
 // pods names pods and says why each is in the way.
@@ -67,26 +65,13 @@ const maxHeld = 512
 // held names the pods in the way of a drain and what holds each. It leaves out what changes while the pods are the same, such
 // as how many pods of a PodDisruptionBudget are healthy: each change is a write.
 func held(blocked []drain.Pod) string {
-	return message.Shorten(maxHeld, enumerate(blocked, maxNamed, func(p drain.Pod) string {
+	return message.Shorten(maxHeld, message.List(blocked, maxNamed, func(p drain.Pod) string {
 		why := p.Reason
 		if p.Budgets != "" {
 			why = "PodDisruptionBudget " + p.Budgets
 		}
 		return fmt.Sprintf("%s/%s (%s)", p.Namespace, p.Name, why)
 	}))
-}
-
-// drains says what a drain that runs waits for, until when, and what follows then. The time is absolute, so that the message
-// does not change by itself.
-func drains(waits string, deadline time.Time, then v1alpha1.DrainTimeoutAction) string {
-	what, follows := leaving, "the node is uncordoned and backs off"
-	if waits != "" {
-		what = "The drain waits for " + waits + "."
-	}
-	if then == v1alpha1.DrainTimeoutReboot {
-		follows = "the node is rebooted with the pods that are left"
-	}
-	return fmt.Sprintf("%s The drain may take until %s; then %s.", what, deadline.UTC().Format("Mon 2006-01-02 15:04:05 UTC"), follows)
 }
 
 // inhibited names who blocks a shutdown, always in the same order. Empty: nobody does.
@@ -111,19 +96,5 @@ func unasked(err error) string {
 
 // list makes one sentence's end of things, at most a few of them by name.
 func list[T any](things []T, name func(T) string) string {
-	return engine.Shorten(enumerate(things, maxNamed, name) + ".")
-}
-
-// enumerate names at most so many of things.
-func enumerate[T any](things []T, most int, name func(T) string) string {
-	named := things[:min(len(things), most)]
-	names := make([]string, 0, len(named))
-	for _, t := range named {
-		names = append(names, name(t))
-	}
-	text := strings.Join(names, ", ")
-	if more := len(things) - len(names); more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
+	return engine.Shorten(message.List(things, maxNamed, name) + ".")
 }

@@ -2,6 +2,7 @@
 package message
 
 import (
+	"fmt"
 	"strings"
 	"unicode/utf8"
 )
@@ -22,4 +23,18 @@ func Shorten(limit int, text string) string {
 		end--
 	}
 	return text[:end] + ellipsis
+}
+
+// List names the first few of things, and says how many more there are.
+func List[T any](things []T, most int, name func(T) string) string {
+	named := things[:min(len(things), most)]
+	names := make([]string, 0, len(named))
+	for _, t := range named {
+		names = append(names, name(t))
+	}
+	text := strings.Join(names, ", ")
+	if more := len(things) - len(names); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
