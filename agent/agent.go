@@ -81,7 +81,7 @@ func newAgent(ctx context.Context, config *rest.Config, o options, metrics *rebo
 		Events:     eventing.Recorder{EventRecorder: mgr.GetEventRecorder(v1alpha1.FieldOwnerAgent)},
 		Clock:      clock.RealClock{},
 	}
-	if err := errors.Join(addInhibitors(mgr, r, o, ready), addCoordinators(mgr, r, o)); err != nil {
+	if err := errors.Join(addHostChanges(mgr, r, o, ready), addCoordinators(mgr, r, o)); err != nil {
 		return nil, err
 	}
 	if err := r.SetupWithManager(ctx, mgr); err != nil {

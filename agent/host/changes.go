@@ -20,9 +20,9 @@ const (
 
 var errConnectionBroke = errors.New("the connection to the bus broke")
 
-// InhibitorChanges hears from logind when somebody takes a block inhibitor or releases one. Who holds them BlockInhibitors
+// Changes hears from logind when somebody takes a block inhibitor or releases one. Who holds them BlockInhibitors
 // tells. Each field is required.
-type InhibitorChanges struct {
+type Changes struct {
 	// Connect opens the system bus.
 	Connect Connect
 	// Clock times the pauses before connecting again.
@@ -33,7 +33,7 @@ type InhibitorChanges struct {
 
 // Start hears until ctx ends, and then returns nil. It outlasts restarts of logind and of the bus, and the absence of both;
 // what changes meanwhile is not told.
-func (i InhibitorChanges) Start(ctx context.Context) error {
+func (i Changes) Start(ctx context.Context) error {
 	supervisor := Supervisor{Connect: i.Connect, Clock: i.Clock, Broken: func(err error) {
 		logr.FromContextOrDiscard(ctx).V(1).Info("Hears nothing of inhibitors", "reason", err.Error())
 	}}
@@ -42,7 +42,7 @@ func (i InhibitorChanges) Start(ctx context.Context) error {
 }
 
 // hear is one connection. The rule names the sender, so that nobody but logind is heard.
-func (i InhibitorChanges) hear(ctx context.Context, conn *dbus.Conn) error {
+func (i Changes) hear(ctx context.Context, conn *dbus.Conn) error {
 	signals := make(chan *dbus.Signal, 16)
 	conn.Signal(signals)
 	limited, cancel := context.WithTimeout(ctx, callLimit)
@@ -60,16 +60,16 @@ func (i InhibitorChanges) hear(ctx context.Context, conn *dbus.Conn) error {
 			if !open {
 				return errConnectionBroke
 			}
-			if tellsOfInhibitors(signal) {
+			if tellsOfChange(signal) {
 				i.Changed()
 			}
 		}
 	}
 }
 
-// tellsOfInhibitors reads PropertiesChanged: the interface, what has which value now, and what else has changed. Whatever
+// tellsOfChange reads PropertiesChanged: the interface, what has which value now, and what else has changed. Whatever
 // does not look like that tells of nothing.
-func tellsOfInhibitors(signal *dbus.Signal) bool {
+func tellsOfChange(signal *dbus.Signal) bool {
 	if signal == nil || signal.Name != propertiesInterface+"."+propertiesChanged {
 		return false
 	}

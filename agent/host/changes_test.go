@@ -12,7 +12,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 )
 
-// hearing starts InhibitorChanges on a bus with a logind, and returns when it is subscribed.
+// hearing starts Changes on a bus with a logind, and returns when it is subscribed.
 func hearing(t *testing.T) (bus *hosttest.Bus, logind *hosttest.Logind, changes chan struct{}) {
 	t.Helper()
 	bus = hosttest.StartFor(t)
@@ -24,7 +24,7 @@ func hearing(t *testing.T) (bus *hosttest.Bus, logind *hosttest.Logind, changes 
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() {
-		ended <- host.InhibitorChanges{
+		ended <- host.Changes{
 			Connect: host.SystemBus(bus.Address()), Clock: clock.RealClock{}, Changed: func() { changes <- struct{}{} },
 		}.Start(ctx)
 	}()
@@ -74,7 +74,7 @@ func fence(t *testing.T, logind *hosttest.Logind, changes chan struct{}) int {
 	}
 }
 
-func TestInhibitorChanges_AreHeardWhenALockIsTakenAndReleased(t *testing.T) {
+func TestChanges_AreHeardWhenALockIsTakenAndReleased(t *testing.T) {
 	_, logind, changes := hearing(t)
 	fence(t, logind, changes)
 	logind.SetInhibitors(hosttest.BlockShutdown("apt", "upgrade"))
@@ -83,7 +83,7 @@ func TestInhibitorChanges_AreHeardWhenALockIsTakenAndReleased(t *testing.T) {
 	wait(t, changes)
 }
 
-func TestInhibitorChanges_OutlastTheBus(t *testing.T) {
+func TestChanges_OutlastTheBus(t *testing.T) {
 	bus, logind, changes := hearing(t)
 	if err := bus.Restart(); err != nil {
 		t.Fatal(err)
@@ -94,7 +94,7 @@ func TestInhibitorChanges_OutlastTheBus(t *testing.T) {
 	awaitChange(t, logind, changes)
 }
 
-func TestInhibitorChanges_OfStrangersAndOtherPropertiesAreNotHeard(t *testing.T) {
+func TestChanges_OfStrangersAndOtherPropertiesAreNotHeard(t *testing.T) {
 	bus, logind, changes := hearing(t)
 	fence(t, logind, changes)
 	stranger, err := bus.Connect()

@@ -12,10 +12,10 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/reboot"
 )
 
-// addInhibitors makes the reconciler look at once when somebody takes or releases a block inhibitor. Every agent is always
+// addHostChanges makes the reconciler look at once when somebody takes or releases a block inhibitor. Every agent is always
 // connected to the bus for that, so it is this connection that readiness follows.
-func addInhibitors(mgr manager.Manager, r *reboot.Reconciler, o options, ready readiness) error {
-	changes := host.InhibitorChanges{Connect: ready.bus.connect(host.SystemBus(o.bus)), Clock: clock.RealClock{}, Changed: r.Wake.Ring}
+func addHostChanges(mgr manager.Manager, r *reboot.Reconciler, o options, ready readiness) error {
+	changes := host.Changes{Connect: ready.bus.connect(host.SystemBus(o.bus)), Clock: clock.RealClock{}, Changed: r.Wake.Ring}
 	err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		return changes.Start(ctrl.LoggerInto(ctx, ctrl.Log))
 	}))
