@@ -100,6 +100,25 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 		Expect(m.eventsOf(ctx)).To(HaveKeyWithValue(v1alpha1.EventCoordinatorConflict, 1))
 	})
 
+	It("is detected by signal: a unit that starts, a shutdown that is scheduled, at no cost while nothing is", func(ctx SpecContext) {
+		m := newMachine(ctx, spec(""))
+		units := m.runsUnits()
+		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+		m.start(ctx)
+		m.shows(ctx, needOf, Equal("True UpdateStaged"))
+		Eventually(func() string { // Nothing tells when the agent has subscribed.
+			units.Set("rebootmgr.service", "active")
+			return objectionOf(m.node(ctx))
+		}).Should(HavePrefix("CoordinatorConflict: rebootmgr is active"))
+		units.Set("rebootmgr.service", "inactive")
+		m.shows(ctx, objectionOf, BeEmpty())
+		m.logind.Schedule(hosttest.Scheduled{Type: "reboot", USec: 1795399200_000_000})
+		m.shows(ctx, objectionOf, Equal("CoordinatorConflict: A shutdown of this host (reboot) is scheduled for 2026-11-23 02:00:00 UTC: "+
+			"shutdown -c on the host, or set spec.reboot.coordinators: Ignore."))
+		m.logind.Schedule(nil)
+		m.shows(ctx, objectionOf, BeEmpty())
+	})
+
 	It("starts while the node is drained: the reboot waits, and is given up in the end", func(ctx SpecContext) {
 		m := newMachine(ctx, spec(v1alpha1.CoordinatorsRespect))
 		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))

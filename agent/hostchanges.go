@@ -12,7 +12,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/reboot"
 )
 
-// addHostChanges makes the reconciler look at once when somebody takes or releases a block inhibitor. Every agent is always
+// addHostChanges makes the reconciler look at once when who keeps the host up, or who else may reboot it, may have changed. Every agent is always
 // connected to the bus for that, so it is this connection that readiness follows.
 func addHostChanges(mgr manager.Manager, r *reboot.Reconciler, o options, ready readiness) error {
 	changes := host.Changes{Connect: ready.bus.connect(host.SystemBus(o.bus)), Clock: clock.RealClock{}, Changed: r.Wake.Ring}
@@ -20,7 +20,7 @@ func addHostChanges(mgr manager.Manager, r *reboot.Reconciler, o options, ready 
 		return changes.Start(ctrl.LoggerInto(ctx, ctrl.Log))
 	}))
 	if err != nil {
-		return fmt.Errorf("adding what hears of inhibitors: %w", err)
+		return fmt.Errorf("adding what detects changes of the host: %w", err)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/godbus/dbus/v5"
@@ -16,61 +17,104 @@ const (
 	propertiesChanged   = "PropertiesChanged"
 	// blockInhibited is the property of logind that changes whenever a block inhibitor is taken or released.
 	blockInhibited = "BlockInhibited"
+	// unitFilesChanged is sent after units were enabled, disabled, masked or unmasked.
+	unitFilesChanged = "UnitFilesChanged"
 )
 
 var errConnectionBroke = errors.New("the connection to the bus broke")
 
-// Changes hears from logind when somebody takes a block inhibitor or releases one. Who holds them BlockInhibitors
-// tells. Each field is required.
+// coordinatorsEvery is how often it is worth looking who else may reboot the host where no signal says so: a configuration file
+// changes without one.
+const coordinatorsEvery = 5 * time.Minute
+
+// Changes reports that who keeps the host up, or who else may reboot it, may have changed: when somebody takes or releases a
+// block inhibitor or schedules a shutdown, when a unit of one of the programs that reboot a host changes, and every five
+// minutes. BlockInhibitors and Coordinators have what it is now. Each field is required.
 type Changes struct {
 	// Connect opens the system bus.
 	Connect Connect
-	// Clock times the pauses before connecting again.
+	// Clock times the five minutes, and the pauses before connecting again.
 	Clock clock.Clock
 	// Changed is called after each change. It must not block.
 	Changed func()
 }
 
-// Start hears until ctx ends, and then returns nil. It outlasts restarts of logind and of the bus, and the absence of both;
-// what changes meanwhile is not told.
-func (i Changes) Start(ctx context.Context) error {
-	supervisor := Supervisor{Connect: i.Connect, Clock: i.Clock, Broken: func(err error) {
-		logr.FromContextOrDiscard(ctx).V(1).Info("Hears nothing of inhibitors", "reason", err.Error())
+// Start reports until ctx ends, and then returns nil. It outlasts restarts of logind, systemd and the bus, and the absence of
+// all of them: a connection that was made counts as a change.
+func (c Changes) Start(ctx context.Context) error {
+	supervisor := Supervisor{Connect: c.Connect, Clock: c.Clock, Broken: func(err error) {
+		logr.FromContextOrDiscard(ctx).V(1).Info("Detects no changes of the host", "reason", err.Error())
 	}}
-	supervisor.Run(ctx, i.hear)
+	supervisor.Run(ctx, c.follow)
 	return nil
 }
 
-// hear is one connection. The rule names the sender, so that nobody but logind is heard.
-func (i Changes) hear(ctx context.Context, conn *dbus.Conn) error {
+// follow is one connection.
+func (c Changes) follow(ctx context.Context, conn *dbus.Conn) error {
 	signals := make(chan *dbus.Signal, 16)
 	conn.Signal(signals)
-	limited, cancel := context.WithTimeout(ctx, callLimit)
-	defer cancel()
-	err := conn.AddMatchSignalContext(limited, dbus.WithMatchSender(logindName), dbus.WithMatchObjectPath(logindPath),
-		dbus.WithMatchInterface(propertiesInterface), dbus.WithMatchMember(propertiesChanged), dbus.WithMatchArg(0, logindInterface))
-	if err != nil {
-		return fmt.Errorf("subscribing to %s of logind: %w", propertiesChanged, err)
+	if err := subscribe(ctx, conn); err != nil {
+		return err
 	}
+	c.Changed()
+	again := c.Clock.NewTimer(coordinatorsEvery)
+	defer again.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-again.C():
+			c.Changed()
+			again.Reset(coordinatorsEvery)
 		case signal, open := <-signals:
 			if !open {
 				return errConnectionBroke
 			}
-			if tellsOfChange(signal) {
-				i.Changed()
+			if isChange(signal) {
+				c.Changed()
 			}
 		}
 	}
 }
 
-// tellsOfChange reads PropertiesChanged: the interface, what has which value now, and what else has changed. Whatever
-// does not look like that tells of nothing.
-func tellsOfChange(signal *dbus.Signal) bool {
-	if signal == nil || signal.Name != propertiesInterface+"."+propertiesChanged {
+// subscribe makes the rules. Each names its sender, so that only logind and systemd are received.
+func subscribe(ctx context.Context, conn *dbus.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	properties := []dbus.MatchOption{dbus.WithMatchInterface(propertiesInterface), dbus.WithMatchMember(propertiesChanged)}
+	rules := [][]dbus.MatchOption{
+		append(properties[:2:2], dbus.WithMatchSender(logindName), dbus.WithMatchObjectPath(logindPath), dbus.WithMatchArg(0, logindInterface)),
+		{
+			dbus.WithMatchSender(systemdName), dbus.WithMatchObjectPath(systemdPath),
+			dbus.WithMatchInterface(systemdManagerInterface), dbus.WithMatchMember(unitFilesChanged),
+		},
+	}
+	for _, r := range rebooters {
+		for _, unit := range r.units {
+			rules = append(rules, append(properties[:2:2], dbus.WithMatchSender(systemdName), dbus.WithMatchObjectPath(unitPath(unit))))
+		}
+	}
+	for _, rule := range rules {
+		if err := conn.AddMatchSignalContext(ctx, rule...); err != nil {
+			return fmt.Errorf("subscribing to the host's changes: %w", err)
+		}
+	}
+	// Systemd sends signals while somebody has subscribed, as logind mostly has. Where there is no systemd nobody is missed.
+	call := conn.Object(systemdName, systemdPath).CallWithContext(ctx, systemdManagerInterface+".Subscribe", dbus.FlagNoAutoStart)
+	if call.Err != nil && !conn.Connected() {
+		return fmt.Errorf("subscribing to systemd: %w", call.Err)
+	}
+	return nil
+}
+
+// isChange reads a signal of logind or systemd. Whatever does not look like one of theirs is none.
+func isChange(signal *dbus.Signal) bool {
+	switch {
+	case signal == nil:
+		return false
+	case signal.Name == systemdManagerInterface+"."+unitFilesChanged:
+		return true
+	case signal.Name != propertiesInterface+"."+propertiesChanged:
 		return false
 	}
 	var of string
@@ -79,6 +123,11 @@ func tellsOfChange(signal *dbus.Signal) bool {
 	if err := dbus.Store(signal.Body, &of, &values, &names); err != nil {
 		return false
 	}
-	_, changed := values[blockInhibited]
-	return of == logindInterface && (changed || slices.Contains(names, blockInhibited))
+	if of != logindInterface {
+		return of == systemdUnitInterface || of == systemdServiceInterface
+	}
+	return slices.ContainsFunc([]string{blockInhibited, scheduledShutdown}, func(name string) bool {
+		_, changed := values[name]
+		return changed || slices.Contains(names, name)
+	})
 }

@@ -2,11 +2,13 @@ package host_test
 
 import (
 	"context"
+	"runtime"
 	"testing"
 	"time"
 
 	"github.com/godbus/dbus/v5"
 	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/reboot-operator/reboot-operator/agent/host"
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
@@ -129,5 +131,56 @@ func wait(t *testing.T, changes chan struct{}) {
 	case <-changes:
 	case <-time.After(time.Minute):
 		t.Fatal("the change was not heard")
+	}
+}
+
+func TestChanges_UnitsAndScheduledShutdownsAreDetected_Behaviour57(t *testing.T) {
+	bus, logind, changes := hearing(t)
+	units, err := bus.StartUnits()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fence(t, logind, changes)
+	for what, change := range map[string]func(){
+		"a shutdown is scheduled":    func() { logind.Schedule(hosttest.Scheduled{Type: "reboot", USec: 1}) },
+		"it is cancelled":            func() { logind.Schedule(nil) },
+		"a unit starts":              func() { units.Set("zincati.service", "active") },
+		"a unit is masked":           func() { _ = units.ChangeFiles() },
+		"a timer stops":              func() { units.Set("dnf5-automatic.timer", "inactive") },
+		"a unit of the first in row": func() { units.Set("locksmithd.service", "inactive") },
+	} {
+		change()
+		select {
+		case <-changes:
+		case <-time.After(time.Minute):
+			t.Fatalf("%s: no change was detected", what)
+		}
+	}
+	fence(t, logind, changes)
+	units.Set("sshd.service", "active")
+	if heard := fence(t, logind, changes); heard != 1 {
+		t.Errorf("%d changes were heard, and there was one", heard)
+	}
+}
+
+// A configuration file changes without a signal.
+func TestChanges_EveryFiveMinutes_Behaviour57(t *testing.T) {
+	bus := hosttest.StartFor(t)
+	fake := clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0))
+	changes := make(chan struct{}, 100)
+	go func() {
+		_ = host.Changes{Connect: host.SystemBus(bus.Address()), Clock: fake, Changed: func() { changes <- struct{}{} }}.Start(t.Context())
+	}()
+	wait(t, changes) // the connection
+	for range 3 {
+		for !fake.HasWaiters() {
+			runtime.Gosched()
+		}
+		fake.Step(5*time.Minute - 1)
+		if len(changes) > 0 {
+			t.Fatal("looked before five minutes were over")
+		}
+		fake.Step(1)
+		wait(t, changes)
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 // Coordinator is somebody else who may reboot the host without asking.
 type Coordinator struct {
-	// Name is letters, digits, dashes, dots and underscores, at most 64. Empty: it goes by no name that can be read.
+	// Name, or the type of a scheduled shutdown, is letters, digits, dashes, dots and underscores, at most 64. Empty: it goes by no name that can be read.
 	Name string
 	// Unit is the systemd unit it was found by. Empty: it was found by coordinator.conf, or is a scheduled shutdown.
 	Unit string
@@ -103,7 +103,13 @@ func (c Coordinators) onBus(ctx context.Context) (*Coordinator, error) {
 		return nil, err
 	}
 	defer func() { _ = conn.Close() }()
-	var first error
+	found, first := scheduled(ctx, conn, c.HostRoot)
+	if found != nil {
+		return found, nil
+	}
+	if first != nil {
+		first = fmt.Errorf("asking logind for %s: %w", scheduledShutdown, first)
+	}
 	for _, r := range rebooters {
 		unit, err := r.active(ctx, looked{conn: conn, root: c.HostRoot})
 		if first == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/godbus/dbus/v5"
 )
@@ -80,4 +81,17 @@ func answered(who string, err error) error {
 func isAnswer(err error, name string) bool {
 	answer, ok := errors.AsType[dbus.Error](err)
 	return ok && answer.Name == name
+}
+
+// unitPath is the object of a unit: what D-Bus does not take in a path is an underscore and two hexadecimal digits.
+func unitPath(unit string) dbus.ObjectPath {
+	var label strings.Builder
+	for _, c := range []byte(unit) {
+		if isAlphanumeric(rune(c)) {
+			label.WriteByte(c)
+			continue
+		}
+		fmt.Fprintf(&label, "_%02x", c)
+	}
+	return systemdPath + "/unit/" + dbus.ObjectPath(label.String())
 }

@@ -37,6 +37,9 @@ func rival(other *host.Coordinator, err error) string {
 		return ""
 	case other == nil:
 		return engine.Shorten(fmt.Sprintf("Who else may reboot this host is unknown (fix that, %s): %v.", otherwiseIgnore, err))
+	case !other.At.IsZero():
+		return engine.Shorten(fmt.Sprintf("A shutdown of this host (%s) is scheduled for %s%s: shutdown -c on the host, %s.",
+			other.Name, other.At.UTC().Format("2006-01-02 15:04:05 UTC"), by(other.By), otherwiseIgnore))
 	case other.Unit != "":
 		off := cmp.Or(other.Off, "systemctl mask --now "+other.Unit)
 		return fmt.Sprintf("%s is active on this host and may reboot it at any time: %s on the host, %s.", other.Name, off, otherwiseIgnore)
@@ -47,6 +50,14 @@ func rival(other *host.Coordinator, err error) string {
 	}
 	return fmt.Sprintf("%s holds /run/update-engine/coordinator.conf on this host and may reboot it at any time: stop that, %s.",
 		name, otherwiseIgnore)
+}
+
+// by says who scheduled a shutdown. Empty: nobody knows.
+func by(who string) string {
+	if who == "" {
+		return ""
+	}
+	return " by " + who
 }
 
 // tellHost says on the host, where the agent claims it, how near its reboot is.

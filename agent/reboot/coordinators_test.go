@@ -59,6 +59,16 @@ func TestRival(t *testing.T) {
 			"dnf-automatic is active on this host and may reboot it at any time: sed -i /reboot/d /etc/dnf/automatic.conf on the host, " +
 				"or set spec.reboot.coordinators: Ignore.",
 		},
+		"a shutdown that somebody has scheduled": {
+			&host.Coordinator{Name: "reboot", At: now, By: `uid 0 "Upgraded"`}, nil,
+			`A shutdown of this host (reboot) is scheduled for 2026-11-21 22:00:00 UTC by uid 0 "Upgraded": shutdown -c on the host, ` +
+				"or set spec.reboot.coordinators: Ignore.",
+		},
+		"a shutdown that is scheduled, and nobody knows by whom": {
+			&host.Coordinator{Name: "poweroff", At: now}, nil,
+			"A shutdown of this host (poweroff) is scheduled for 2026-11-21 22:00:00 UTC: shutdown -c on the host, " +
+				"or set spec.reboot.coordinators: Ignore.",
+		},
 		"another coordinator": {
 			&host.Coordinator{Name: "fluo"}, nil,
 			"fluo holds /run/update-engine/coordinator.conf on this host and may reboot it at any time: stop that, or set spec.reboot.coordinators: Ignore.",

@@ -2,6 +2,7 @@ package hosttest
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -64,13 +65,14 @@ type Logind struct {
 	onReboot   func()
 	deaf       bool
 	preparing  bool
+	scheduled  any
 	calls      []string
 	held       map[string]chan struct{}
 }
 
 // StartLogind puts a logind on the bus, the current systemd's.
 func (b *Bus) StartLogind() (*Logind, error) {
-	l := &Logind{service: service{bus: b, name: logindName}, answer: "yes"}
+	l := &Logind{service: service{bus: b, name: logindName}, answer: "yes", scheduled: unscheduled}
 	return l, l.Start()
 }
 
@@ -152,6 +154,26 @@ func (l *Logind) EmitChanged(body ...any) error {
 // OperationInProgress.
 func (l *Logind) SetPreparingForShutdown(preparing bool) { l.set(func() { l.preparing = preparing }) }
 
+// Scheduled is the value of property ScheduledShutdown: what is scheduled, and when in microseconds since 1970.
+type Scheduled struct {
+	Type string
+	USec uint64
+}
+
+// unscheduled is its value while nothing is scheduled.
+var unscheduled = Scheduled{USec: math.MaxUint64}
+
+// Schedule changes what ScheduledShutdown says, which may be of any type, and tells of it as the real one does. Nil: nothing is
+// scheduled any more.
+func (l *Logind) Schedule(value any) {
+	if value == nil {
+		value = unscheduled
+	}
+	l.set(func() { l.scheduled = value })
+	changed := map[string]dbus.Variant{"ScheduledShutdown": dbus.MakeVariant(value)}
+	_ = l.EmitChanged(logindInterface, changed, []string{}) // A logind that is stopped tells nobody.
+}
+
 // Calls lists the calls so far in order, for example CanReboot(), RebootWithFlags(0x1), Reboot(false), ListInhibitors().
 func (l *Logind) Calls() []string {
 	l.mu.Lock()
@@ -204,10 +226,13 @@ func (l *Logind) listInhibitors() ([]Inhibitor, *dbus.Error) {
 func (l *Logind) property(iface, name string) (dbus.Variant, *dbus.Error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if iface != logindInterface || name != "PreparingForShutdown" {
-		return dbus.Variant{}, namedError("org.freedesktop.DBus.Error.UnknownProperty", "Unknown property "+name)
+	switch {
+	case iface == logindInterface && name == "PreparingForShutdown":
+		return dbus.MakeVariant(l.preparing), nil
+	case iface == logindInterface && name == "ScheduledShutdown":
+		return dbus.MakeVariant(l.scheduled), nil
 	}
-	return dbus.MakeVariant(l.preparing), nil
+	return dbus.Variant{}, namedError("org.freedesktop.DBus.Error.UnknownProperty", "Unknown property "+name)
 }
 
 func (l *Logind) reboot(interactive bool) *dbus.Error {

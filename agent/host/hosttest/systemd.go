@@ -43,9 +43,30 @@ func (u *Units) Start() error {
 // Stop takes systemd off the bus.
 func (u *Units) Stop() { u.service.stop() }
 
-// Set changes what ActiveState of a unit such as locksmithd.service says: active, activating, deactivating, inactive, failed, or
-// anything else, of any type. Nil: the unit is not loaded.
+// Set changes a unit as SetSilently does, and tells of it as the real one does.
 func (u *Units) Set(unit string, state any) {
+	u.SetSilently(unit, state)
+	changed := map[string]dbus.Variant{"ActiveState": dbus.MakeVariant(fmt.Sprint(state))}
+	_ = u.emit(unitPath(unit), "org.freedesktop.DBus.Properties.PropertiesChanged", systemdUnitInterface, changed, []string{})
+}
+
+// ChangeFiles tells that units were enabled, disabled, masked or unmasked.
+func (u *Units) ChangeFiles() error {
+	return u.emit(systemdPath, systemdManagerInterface+".UnitFilesChanged")
+}
+
+// emit broadcasts a signal. One of a systemd that is stopped reaches nobody.
+func (u *Units) emit(path dbus.ObjectPath, name string, body ...any) error {
+	conn, err := u.service.current()
+	if err != nil {
+		return err
+	}
+	return emit(conn, path, name, body)
+}
+
+// SetSilently changes what ActiveState of a unit such as locksmithd.service says: active, activating, deactivating, inactive, failed, or
+// anything else, of any type. Nil: the unit is not loaded.
+func (u *Units) SetSilently(unit string, state any) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.states[unit] = state

@@ -1,0 +1,72 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+)
+
+// scheduledShutdown is the property of logind with what `shutdown` has scheduled, as unattended-upgrades and dnf-automatic do.
+const scheduledShutdown = "ScheduledShutdown"
+
+// scheduledFile is logind's own record of it, which names who scheduled it.
+const scheduledFile = "/run/systemd/shutdown/scheduled"
+
+// shutdowns are the types that take the host, or all that runs on it, down.
+var shutdowns = []string{"poweroff", "reboot", "halt", "kexec", "soft-reboot"}
+
+// scheduled is the shutdown that somebody has scheduled. Nil: none is, or there is no logind.
+func scheduled(ctx context.Context, conn *dbus.Conn, root string) (*Coordinator, error) {
+	limited, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	var value dbus.Variant
+	call := conn.Object(logindName, logindPath).CallWithContext(limited, propertiesInterface+".Get", dbus.FlagNoAutoStart, logindInterface, scheduledShutdown)
+	err := call.Store(&value)
+	switch {
+	case isAnswer(err, errServiceUnknown), isAnswer(err, errNameHasNoOwner):
+		return nil, nil
+	case err != nil:
+		return nil, answered("logind", err)
+	}
+	var is struct {
+		Type string
+		USec uint64
+	}
+	if err := dbus.Store([]any{value.Value()}, &is); err != nil {
+		return nil, fmt.Errorf("%s instead of a type and a time", value.Signature())
+	}
+	// Without a schedule the time is none, or zero beside the type of an action that was carried out at once. A dry run, dry-…,
+	// only warns.
+	if !slices.Contains(shutdowns, is.Type) || is.USec == 0 || is.USec > math.MaxInt64 {
+		return nil, nil
+	}
+	return &Coordinator{Name: is.Type, At: time.UnixMicro(int64(is.USec)).UTC(), By: scheduledBy(root)}, nil
+}
+
+// maxByBytes bounds what of the message to all users is told on.
+const maxByBytes = 64
+
+// scheduledBy is who scheduled the shutdown, as far as the file says. Systemd before 256 writes no UID.
+func scheduledBy(root string) string {
+	content, err := readBelow(root, scheduledFile)
+	if err != nil {
+		return "" // It is an extra: the property says that there is one.
+	}
+	values := parseAssignments(content)
+	var by []string
+	if uid := values["UID"]; uid != "" && strings.Trim(uid, "0123456789") == "" {
+		by = append(by, "uid "+uid[:min(len(uid), 10)])
+	}
+	if tty := LabelValue(values["TTY"]); tty != "" {
+		by = append(by, "on "+tty)
+	}
+	if text := strings.ToValidUTF8(values["WALL_MESSAGE"], ""); text != "" {
+		by = append(by, fmt.Sprintf("%q", strings.ToValidUTF8(text[:min(len(text), maxByBytes)], "")))
+	}
+	return strings.Join(by, " ")
+}
