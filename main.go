@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net/http"
 	"os"
 	"runtime"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/reboot-operator/reboot-operator/controllers"
+	"github.com/reboot-operator/reboot-operator/controllers/notify"
 	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
 )
 
@@ -25,7 +27,8 @@ const (
 )
 
 func main() {
-	controllers.LimitGarbage(os.Getenv("GOGC"))
+	// Some services that notify asks use this client with no deadline, and would keep a connection to a server that never answers.
+	http.DefaultClient.Timeout = notify.Timeout
 	var options controllers.Options
 	var logging zap.Options
 	flags := flag.CommandLine

@@ -25,7 +25,7 @@ func TestConverge_AdoptsWhatTheNodeItselfSays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t, 2*needy, clock.RealClock{})
 			e := s.policy.Status.Grants[0]
-			s.reconciler.shelf = lagging{shelf: s.nodes, old: s.node(e.Node)}
+			s.cache = lagging{nodeStore: s.nodes, old: s.node(e.Node)}
 			if tc.over {
 				node := s.node(e.Node)
 				grant, err := v1alpha1.ParseGrant(node.Annotations)
@@ -71,7 +71,7 @@ func TestConverge_KnowsANodeByItsUID(t *testing.T) {
 			node.UID = "another"
 			node.Annotations = map[string]string{}
 			if tc.behind {
-				s.reconciler.shelf = lagging{shelf: s.nodes, old: s.node(e.Node)}
+				s.cache = lagging{nodeStore: s.nodes, old: s.node(e.Node)}
 				e.NodeUID = "another"
 			}
 			s.put(t, node)

@@ -2,7 +2,6 @@ package controllers
 
 import (
 	"fmt"
-	"net/http"
 	"strings"
 	"time"
 
@@ -23,8 +22,6 @@ const named = 10
 
 // NewNotifier tells services of spec.notify, with Secrets of the operator's namespace. What cannot be told becomes an event.
 func NewNotifier(mgr ctrl.Manager, recorder events.EventRecorder, o Options) (*notify.Notifier, error) {
-	// Services that shoutrrr asks by the default client would keep a connection for ever to a server that never answers.
-	http.DefaultClient.Timeout = notify.Timeout
 	secrets := secret.Reader{Reader: mgr.GetAPIReader(), Namespace: o.Namespace}
 	n := notify.New(secrets, clock.RealClock{}, func(m notify.Message, r notify.Result, err error) {
 		notificationsTotal.WithLabelValues(m.Policy, string(m.Event), string(r)).Inc()

@@ -35,7 +35,9 @@ const (
 type server struct {
 	client.Client
 
-	nodes   toolscache.Indexer
+	nodes toolscache.Indexer
+	// cache is what the manager's cache has of them. Nil: all, as they are.
+	cache   nodeStore
 	policy  *v1alpha1.RebootPolicy
 	version int
 	// rung is when a bell rang last; read are the Nodes that were read live since the last pass began, and written those that
@@ -51,6 +53,9 @@ type server struct {
 	reconciler *RebootPolicyReconciler
 }
 
+// nodeStore has Nodes.
+type nodeStore interface{ List() []any }
+
 // newServer has a policy all of whose slots are in use, and many nodes that know why they wait.
 func newServer(t testing.TB, size int, now clock.PassiveClock) *server {
 	t.Helper()
@@ -64,7 +69,7 @@ func newServer(t testing.TB, size int, now clock.PassiveClock) *server {
 	}
 	s.reconciler = &RebootPolicyReconciler{
 		Client: s, Live: s, Recorder: &events.FakeRecorder{}, Clock: now,
-		adopted: map[types.UID]bool{}, freed: map[string]time.Time{}, shelf: s.nodes,
+		adopted: map[types.UID]bool{}, freed: map[string]time.Time{},
 		wrote: map[types.UID]time.Time{}, estimates: map[types.UID]time.Time{},
 	}
 	for range 2 * needy / conditionsPerPass {
@@ -144,11 +149,11 @@ func (s *server) List(_ context.Context, list client.ObjectList, options ...clie
 		return nil
 	}
 	var objects []runtime.Object
-	one := (&client.ListOptions{}).ApplyOptions(options).Limit == 1 // of a cache; the API server itself has one page
-	for _, node := range s.nodes.List() {
-		if one && len(objects) == 1 {
-			break
-		}
+	nodes := s.nodes.List()
+	if live := (&client.ListOptions{}).ApplyOptions(options).Limit > 0; !live && s.cache != nil {
+		nodes = s.cache.List()
+	}
+	for _, node := range nodes {
 		objects = append(objects, node.(runtime.Object))
 	}
 	return meta.SetList(list, objects)

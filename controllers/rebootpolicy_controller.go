@@ -16,7 +16,6 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -80,11 +79,6 @@ type RebootPolicyReconciler struct {
 	// refused are the answers to writes about granted reboots that were refused, by policy and node. Each pass makes these writes
 	// again, so a new leader has the answers after its first pass.
 	refused map[types.UID]map[string]plan.Refusal
-	// shelf is where the cache has its Nodes, nil: it lets nobody look, or nobody has looked yet; and views are what decisions
-	// look at of them.
-	cache cache.Cache
-	shelf shelf
-	views nodeViews
 	// agents are the agents' pods.
 	agents agentPods
 }
@@ -145,7 +139,6 @@ func (r *RebootPolicyReconciler) reconcileUngoverned(ctx context.Context) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	r.keepViews(policies)
 	s.Snapshot = snapshot.Of(nil, policies, s.Nodes, r.Clock.Now())
 	decisions := plan.Ungoverned(s.Governor, s.Nodes)
 	later, err := r.writeConditions(ctx, s, decisions)

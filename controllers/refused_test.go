@@ -290,7 +290,7 @@ func TestReconcile_ListsLiveUntilTheLedgerKnows(t *testing.T) {
 	e := s.policy.Status.Grants[0]
 	behind := s.node(e.Node)
 	delete(behind.Annotations, v1alpha1.AnnotationGrant)
-	s.reconciler.shelf = lagging{shelf: s.nodes, old: behind}
+	s.cache = lagging{nodeStore: s.nodes, old: behind}
 	s.reconciler.adopted = map[types.UID]bool{}
 	s.policy.Status.Grants = s.policy.Status.Grants[1:]
 	s.fault = once(workers, apierrors.NewInternalError(errors.New("etcd has no leader")))
@@ -377,13 +377,13 @@ func TestReconcile_PausesAfterALostRace(t *testing.T) {
 
 // lost is a cache that has lost one Node.
 type lost struct {
-	shelf
+	nodeStore
 
 	name string
 }
 
 func (l lost) List() []any {
-	return slices.DeleteFunc(l.shelf.List(), func(object any) bool { return object.(*corev1.Node).Name == l.name })
+	return slices.DeleteFunc(l.nodeStore.List(), func(object any) bool { return object.(*corev1.Node).Name == l.name })
 }
 
 // A Node that the cache has lost keeps its slot, and no other waiting, whether or not the API server shows it.
@@ -397,7 +397,7 @@ func TestReconcile_ANodeThatTheCacheHasLostKeepsNobodyWaiting(t *testing.T) {
 			s := newServer(t, 2*needy, clock.RealClock{})
 			back, kept := s.policy.Status.Grants[0], s.policy.Status.Grants[1]
 			s.comeBack(t)
-			s.reconciler.shelf = lost{shelf: s.nodes, name: kept.Node}
+			s.cache = lost{nodeStore: s.nodes, name: kept.Node}
 			s.unread = func(name string) error {
 				if name == kept.Node {
 					return unread

@@ -39,13 +39,13 @@ func TestConverge_MarksGiveWayToASlotThatWaits(t *testing.T) {
 
 // lagging is a cache that has not heard of what happened to one Node, or that it is gone.
 type lagging struct {
-	shelf
+	nodeStore
 
 	old *corev1.Node
 }
 
 func (l lagging) List() []any {
-	objects := slices.DeleteFunc(l.shelf.List(), func(object any) bool { return object.(*corev1.Node).Name == l.old.Name })
+	objects := slices.DeleteFunc(l.nodeStore.List(), func(object any) bool { return object.(*corev1.Node).Name == l.old.Name })
 	return append(objects, l.old)
 }
 
@@ -69,7 +69,7 @@ func TestRing_ReadsTheNodeOnlyWhereTheCacheIsBehind(t *testing.T) {
 			s := newServer(t, 2*needy, clock.RealClock{})
 			next := serverNode(slots, true, s.reconciler.Clock.Now()).Name // the tenth holds a slot, the eleventh comes next
 			if tc.change != nil {
-				s.reconciler.shelf = lagging{shelf: s.nodes, old: s.node(next)}
+				s.cache = lagging{nodeStore: s.nodes, old: s.node(next)}
 				changed := s.node(next)
 				tc.change(changed)
 				s.put(t, changed)

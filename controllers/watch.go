@@ -29,7 +29,6 @@ import (
 func (r *RebootPolicyReconciler) SetupWithManager(mgr ctrl.Manager, edit ...func(*controller.Options)) error {
 	r.adopted, r.freed = map[types.UID]bool{}, map[string]time.Time{}
 	r.wrote, r.estimates = map[types.UID]time.Time{}, map[types.UID]time.Time{}
-	r.cache = mgr.GetCache()
 	warm := true
 	options := controller.Options{
 		MaxConcurrentReconciles: 1, EnableWarmup: &warm, ReconciliationTimeout: reconcileTimeout,

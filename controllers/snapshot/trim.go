@@ -3,7 +3,6 @@ package snapshot
 import (
 	"slices"
 	"strings"
-	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,43 +11,15 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
-// Transform is Trim for an informer of Nodes; what is no Node passes. What most nodes have in common is held once for many of
-// them: the words of labels and conditions are half of a trimmed Node.
+// Transform is Trim for an informer of Nodes; what is no Node passes.
 func Transform(also ...corev1.NodeConditionType) func(any) (any, error) {
 	return func(object any) (any, error) {
 		if node, ok := object.(*corev1.Node); ok {
-			return shared(Trim(node, also...)), nil
+			return Trim(node, also...), nil
 		}
 		return object, nil
 	}
 }
-
-// shared is the same trimmed Node, in the memory of others where they say the same.
-func shared(trimmed *corev1.Node) *corev1.Node {
-	trimmed.Labels = shareWords(trimmed.Labels)
-	for i := range trimmed.Status.Conditions {
-		c := &trimmed.Status.Conditions[i]
-		c.Type, c.Status = corev1.NodeConditionType(share(string(c.Type))), corev1.ConditionStatus(share(string(c.Status)))
-		c.Reason, c.Message = share(c.Reason), share(c.Message)
-	}
-	return trimmed
-}
-
-// shareWords is the same map with words that it shares with others.
-func shareWords(words map[string]string) map[string]string {
-	if words == nil {
-		return nil
-	}
-	shared := make(map[string]string, len(words))
-	for key, value := range words {
-		shared[share(key)] = share(value)
-	}
-	return shared
-}
-
-// share is the same string, in the memory of an equal one that was shared lately where there is one. Nothing is kept for it:
-// words that no node uses any more are garbage.
-func share(word string) string { return unique.Make(word).Value() }
 
 // decisive are the conditions that decisions look at.
 var decisive = []corev1.NodeConditionType{

@@ -17,7 +17,7 @@ const (
 	goalWrites        = 9.0
 	goalHandover      = 250 * time.Millisecond
 	goalAgentMemory   = 25 << 20
-	goalManagerMemory = 60 << 20
+	goalManagerMemory = 70 << 20
 )
 
 // yardstick is what others take for the same work (10 nodes of 20 pods, 5 s reboots), measured elsewhere.

@@ -17,7 +17,7 @@ import (
 const goalHandover = 250 * time.Millisecond
 
 // goalMemory is below which the manager has to stay at rest, by the number of nodes; none for other numbers.
-var goalMemory = map[int]int64{5000: 100 << 20, 15000: 200 << 20}
+var goalMemory = map[int]int64{5000: 130 << 20, 15000: 260 << 20}
 
 // report is one table of all sizes, a row for each figure.
 func report(o *options, sizes []size) figures.Report {

@@ -75,7 +75,7 @@ func TestReport_HasACellForEachSize(t *testing.T) {
 		}
 	}
 	text := r.Markdown("make bench")
-	for _, part := range []string{"below 100.0 MiB at 5000, below 200.0 MiB at 15000", "| requests at the start | 2 list, 1 watch |", "| requests for the Lease in a minute | 4 |"} {
+	for _, part := range []string{"below 130.0 MiB at 5000, below 260.0 MiB at 15000", "| requests at the start | 2 list, 1 watch |", "| requests for the Lease in a minute | 4 |"} {
 		if !strings.Contains(text, part) {
 			t.Errorf("%q is missing in\n%s", part, text)
 		}
