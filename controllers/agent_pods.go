@@ -114,12 +114,12 @@ func trimAgentPod(object any) (any, error) {
 }
 
 // watchAgents is a source that begins to watch the agents' pods and waits for nothing.
-func (r *RebootPolicyReconciler) watchAgents(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-	informer, err := r.agents.cache.GetInformer(ctx, &corev1.Pod{}, cache.BlockUntilSynced(false))
+func (f *fleetReader) watchAgents(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	informer, err := f.agents.cache.GetInformer(ctx, &corev1.Pod{}, cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("watching the agents' pods: %w", err)
 	}
-	tell := func(object any) { r.agentChanged(ctx, object, queue) }
+	tell := func(object any) { f.agentChanged(ctx, object, queue) }
 	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(object any, isInInitialList bool) {
 			if !isInInitialList {
@@ -143,15 +143,15 @@ func (r *RebootPolicyReconciler) watchAgents(ctx context.Context, queue workqueu
 	if err != nil {
 		return fmt.Errorf("following the agents' pods: %w", err)
 	}
-	go r.awaitAgents(ctx, informer.HasSynced, queue)
+	go f.awaitAgents(ctx, informer.HasSynced, queue)
 	return nil
 }
 
 // awaitAgents has all policies decided again once the agents' pods are listed, and when that takes too long.
-func (r *RebootPolicyReconciler) awaitAgents(ctx context.Context, hasSynced func() bool, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+func (f *fleetReader) awaitAgents(ctx context.Context, hasSynced func() bool, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	reach := func(state int32) {
-		r.agents.state.Store(state)
-		policies, err := r.policies(ctx)
+		f.agents.state.Store(state)
+		policies, err := f.policies(ctx)
 		if err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "Listed no policies for the agents' pods")
 		}
@@ -159,7 +159,7 @@ func (r *RebootPolicyReconciler) awaitAgents(ctx context.Context, hasSynced func
 			queue.Add(request(policies[i].Name))
 		}
 	}
-	limited, cancel := context.WithTimeout(ctx, r.Paces.agentList())
+	limited, cancel := context.WithTimeout(ctx, f.paces.agentList())
 	defer cancel()
 	if !toolscache.WaitForCacheSync(limited.Done(), hasSynced) && ctx.Err() == nil {
 		reach(agentsOverdue)
@@ -170,17 +170,17 @@ func (r *RebootPolicyReconciler) awaitAgents(ctx context.Context, hasSynced func
 }
 
 // agentChanged has the policies of a pod's node decided again, a little later.
-func (r *RebootPolicyReconciler) agentChanged(ctx context.Context, object any, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-	r.agents.changed.Store(true)
+func (f *fleetReader) agentChanged(ctx context.Context, object any, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	f.agents.changed.Store(true)
 	pod, ok := object.(*corev1.Pod)
 	if !ok || pod.Spec.NodeName == "" {
 		return
 	}
 	node := &corev1.Node{}
-	if err := r.Client.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, node); err != nil {
+	if err := f.client.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, node); err != nil {
 		return // its own event comes when it is there
 	}
-	for _, policy := range r.policiesOf(ctx, node) {
-		queue.AddAfter(policy, r.Paces.agentEvent())
+	for _, policy := range f.policiesOf(ctx, node) {
+		queue.AddAfter(policy, f.paces.agentEvent())
 	}
 }

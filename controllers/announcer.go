@@ -3,74 +3,86 @@ package controllers
 import (
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/notify"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/internal/eventing"
 )
 
-// Every function of this file is called after the write that justifies it.
+// announcer emits events, counts and notifies. Every method of it is called after the write that justifies it.
+type announcer struct {
+	recorder events.EventRecorder
+	// notifier sends to the services of spec.notify. Nil: nothing is sent.
+	notifier *notify.Notifier
+	clock    clock.PassiveClock
+	// freed is when a slot last became free, by policy; for a metric alone.
+	freed map[string]time.Time
+}
 
-func (r *RebootPolicyReconciler) granted(s *state, node *corev1.Node, n *plan.Node, t plan.Flight) {
-	r.observeGrant(s, n)
-	r.both(s, node, what{corev1.EventTypeNormal, v1alpha1.EventRebootGranted, "Grant"},
+func (a *announcer) granted(s *state, node *corev1.Node, n *plan.Node, t plan.Flight) {
+	a.observeGrant(s, n)
+	a.both(s, node, what{corev1.EventTypeNormal, v1alpha1.EventRebootGranted, "Grant"},
 		"policy %s grants node %s its reboot (number %d)", s.Policy.Name, node.Name, t.Entry.Seq)
 }
 
-func (r *RebootPolicyReconciler) cancelled(s *state, node *corev1.Node, t plan.Flight) {
+func (a *announcer) cancelled(s *state, node *corev1.Node, t plan.Flight) {
 	if t.Reason == v1alpha1.ReasonHookTimedOut || t.Reason == v1alpha1.ReasonHookFailed {
-		r.failed(s, node.Name, "hook_failed", t.Message)
-		r.both(s, node, what{corev1.EventTypeWarning, string(t.Reason), "AwaitHooks"}, "node %s is not rebooted: %s", node.Name, t.Message)
+		a.failed(s, node.Name, "hook_failed", t.Message)
+		a.both(s, node, what{corev1.EventTypeWarning, string(t.Reason), "AwaitHooks"}, "node %s is not rebooted: %s", node.Name, t.Message)
 	}
-	r.both(s, node, what{corev1.EventTypeNormal, v1alpha1.EventGrantCancelled, "Cancel"},
+	a.both(s, node, what{corev1.EventTypeNormal, v1alpha1.EventGrantCancelled, "Cancel"},
 		"the grant of node %s is taken back (%s): %s", node.Name, t.Reason, t.Message)
 }
 
-func (r *RebootPolicyReconciler) finished(s *state, node *corev1.Node, n *plan.Node, t plan.Flight, uncordoned bool) {
+func (a *announcer) finished(s *state, node *corev1.Node, n *plan.Node, t plan.Flight, uncordoned bool) {
 	observeReboot(s, n, t.Entry)
-	r.both(s, node, what{corev1.EventTypeNormal, v1alpha1.EventRebootSucceeded, "Finish"},
+	a.both(s, node, what{corev1.EventTypeNormal, v1alpha1.EventRebootSucceeded, "Finish"},
 		"node %s is back in service on boot %s", node.Name, n.BootID)
 	if uncordoned {
-		r.Recorder.Eventf(eventing.Node(node), nil, corev1.EventTypeNormal, v1alpha1.EventUncordoned, "Uncordon", "uncordoned after the reboot (number %d)", t.Entry.Seq)
+		a.recorder.Eventf(eventing.Node(node), nil, corev1.EventTypeNormal, v1alpha1.EventUncordoned, "Uncordon", "uncordoned after the reboot (number %d)", t.Entry.Seq)
 	}
 }
 
 // hooksBegan names the hooks that are asked, for whoever wonders what the node waits for.
-func (r *RebootPolicyReconciler) hooksBegan(s *state, node *corev1.Node, phase v1alpha1.HookPhase) {
+func (a *announcer) hooksBegan(s *state, node *corev1.Node, phase v1alpha1.HookPhase) {
 	asked := make([]string, len(phase.Hooks))
 	for i, key := range phase.Hooks {
 		asked[i] = string(key)
 	}
-	r.both(s, node, what{corev1.EventTypeNormal, v1alpha1.EventWaitingForHook, "BeginHooks"},
+	a.both(s, node, what{corev1.EventTypeNormal, v1alpha1.EventWaitingForHook, "BeginHooks"},
 		"the %s-hooks of node %s are asked: %s", strings.ToLower(string(phase.Stage)), node.Name, strings.Join(asked, ", "))
 }
 
 // explained emits an event where the reason a node waits for needs somebody's attention.
-func (r *RebootPolicyReconciler) explained(s *state, node *corev1.Node, d plan.Decision) {
+func (a *announcer) explained(s *state, node *corev1.Node, d plan.Decision) {
 	switch d.Reason {
 	case v1alpha1.ReasonRebootTimedOut:
-		r.failed(s, node.Name, "timed_out", d.Message)
-		r.both(s, node, what{corev1.EventTypeWarning, v1alpha1.EventRebootTimedOut, "AwaitBoot"}, "node %s: %s", node.Name, d.Message)
+		a.failed(s, node.Name, "timed_out", d.Message)
+		a.both(s, node, what{corev1.EventTypeWarning, v1alpha1.EventRebootTimedOut, "AwaitBoot"}, "node %s: %s", node.Name, d.Message)
 	case v1alpha1.ReasonHookTimedOut, v1alpha1.ReasonHookFailed:
-		r.failed(s, node.Name, "hook_failed", d.Message)
-		r.both(s, node, what{corev1.EventTypeWarning, string(d.Reason), "AwaitHooks"}, "node %s stays cordoned: %s", node.Name, d.Message)
+		a.failed(s, node.Name, "hook_failed", d.Message)
+		a.both(s, node, what{corev1.EventTypeWarning, string(d.Reason), "AwaitHooks"}, "node %s stays cordoned: %s", node.Name, d.Message)
 	case v1alpha1.ReasonDrainTimedOut:
-		r.both(s, node, what{corev1.EventTypeWarning, v1alpha1.EventDrainTimedOut, "AwaitDrain"}, "node %s: %s", node.Name, d.Message)
+		a.both(s, node, what{corev1.EventTypeWarning, v1alpha1.EventDrainTimedOut, "AwaitDrain"}, "node %s: %s", node.Name, d.Message)
 	case v1alpha1.ReasonUndrainablePod, v1alpha1.ReasonBlockingPod:
-		r.both(s, node, what{corev1.EventTypeWarning, string(d.Reason), "Decide"}, "node %s is not rebooted: %s", node.Name, d.Message)
+		a.both(s, node, what{corev1.EventTypeWarning, string(d.Reason), "Decide"}, "node %s is not rebooted: %s", node.Name, d.Message)
 	case v1alpha1.ReasonPolicyConflict:
-		r.Recorder.Eventf(eventing.Node(node), nil, corev1.EventTypeWarning, v1alpha1.EventPolicyConflict, "Decide", "%s", d.Message)
+		a.recorder.Eventf(eventing.Node(node), nil, corev1.EventTypeWarning, v1alpha1.EventPolicyConflict, "Decide", "%s", d.Message)
 	case v1alpha1.ReasonRecordUnreadable:
-		r.Recorder.Eventf(eventing.Node(node), nil, corev1.EventTypeWarning, v1alpha1.EventRecordUnreadable, "Decide", "%s", d.Message)
+		a.recorder.Eventf(eventing.Node(node), nil, corev1.EventTypeWarning, v1alpha1.EventRecordUnreadable, "Decide", "%s", d.Message)
 	}
 }
 
 // policyEvents tells what changed between two statuses that were both written.
-func (r *RebootPolicyReconciler) policyEvents(before, after *v1alpha1.RebootPolicy) {
+func (a *announcer) policyEvents(before, after *v1alpha1.RebootPolicy) {
 	for _, e := range []struct {
 		condition, whenTrue, whenFalse, action string
 	}{
@@ -89,16 +101,16 @@ func (r *RebootPolicyReconciler) policyEvents(before, after *v1alpha1.RebootPoli
 		if reason == v1alpha1.EventHalted {
 			kind = corev1.EventTypeWarning
 		}
-		r.Recorder.Eventf(after, nil, kind, reason, e.action, "%s: %s", is.Reason, is.Message)
+		a.recorder.Eventf(after, nil, kind, reason, e.action, "%s: %s", is.Reason, is.Message)
 	}
-	r.worsened(before, after, v1alpha1.ConditionAccepted, v1alpha1.ReasonPolicyConflict, "Accept")
-	r.worsened(before, after, v1alpha1.ConditionProgressing, v1alpha1.ReasonNodeWriteRefused, "WriteNode")
-	r.agentsEvent(before, after)
+	a.worsened(before, after, v1alpha1.ConditionAccepted, v1alpha1.ReasonPolicyConflict, "Accept")
+	a.worsened(before, after, v1alpha1.ConditionProgressing, v1alpha1.ReasonNodeWriteRefused, "WriteNode")
+	a.agentsEvent(before, after)
 }
 
 // gateEvents tells what gates say that said something else in the status before. The first word of one that is clear is
 // no news.
-func (r *RebootPolicyReconciler) gateEvents(before, after *v1alpha1.RebootPolicy) {
+func (a *announcer) gateEvents(before, after *v1alpha1.RebootPolicy) {
 	for _, g := range after.Status.Gates {
 		i := slices.IndexFunc(before.Status.Gates, func(b v1alpha1.GateStatus) bool { return b.Name == g.Name })
 		was := v1alpha1.GateClear
@@ -110,33 +122,33 @@ func (r *RebootPolicyReconciler) gateEvents(before, after *v1alpha1.RebootPolicy
 		}
 		switch g.State {
 		case v1alpha1.GateFiring:
-			r.Recorder.Eventf(after, nil, corev1.EventTypeWarning, v1alpha1.EventAlertFiring, "AskGate", "gate %s: %s", g.Name, g.Message)
+			a.recorder.Eventf(after, nil, corev1.EventTypeWarning, v1alpha1.EventAlertFiring, "AskGate", "gate %s: %s", g.Name, g.Message)
 		case v1alpha1.GateUnreachable:
-			r.Recorder.Eventf(after, nil, corev1.EventTypeWarning, v1alpha1.EventGateUnreachable, "AskGate", "gate %s: %s", g.Name, g.Message)
+			a.recorder.Eventf(after, nil, corev1.EventTypeWarning, v1alpha1.EventGateUnreachable, "AskGate", "gate %s: %s", g.Name, g.Message)
 		case v1alpha1.GateClear:
-			r.Recorder.Eventf(after, nil, corev1.EventTypeNormal, v1alpha1.EventGateClear, "AskGate", "gate %s has no result any more", g.Name)
+			a.recorder.Eventf(after, nil, corev1.EventTypeNormal, v1alpha1.EventGateClear, "AskGate", "gate %s has no result any more", g.Name)
 		}
 	}
 }
 
-func (r *RebootPolicyReconciler) agentsEvent(before, after *v1alpha1.RebootPolicy) {
+func (a *announcer) agentsEvent(before, after *v1alpha1.RebootPolicy) {
 	was := meta.IsStatusConditionFalse(before.Status.Conditions, v1alpha1.ConditionAgentsReady)
 	is := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionAgentsReady)
 	switch {
 	case is == nil:
 	case !was && is.Status == metav1.ConditionFalse:
-		r.Recorder.Eventf(after, nil, corev1.EventTypeWarning, v1alpha1.EventAgentsMissing, "WatchAgents", "%s", is.Message)
+		a.recorder.Eventf(after, nil, corev1.EventTypeWarning, v1alpha1.EventAgentsMissing, "WatchAgents", "%s", is.Message)
 	case was && is.Status == metav1.ConditionTrue:
-		r.Recorder.Eventf(after, nil, corev1.EventTypeNormal, v1alpha1.EventAgentsReady, "WatchAgents", "%s", is.Message)
+		a.recorder.Eventf(after, nil, corev1.EventTypeNormal, v1alpha1.EventAgentsReady, "WatchAgents", "%s", is.Message)
 	}
 }
 
 // worsened emits a warning of a reason that a condition has now and did not have before.
-func (r *RebootPolicyReconciler) worsened(before, after *v1alpha1.RebootPolicy, kind string, reason v1alpha1.Reason, action string) {
+func (a *announcer) worsened(before, after *v1alpha1.RebootPolicy, kind string, reason v1alpha1.Reason, action string) {
 	was := meta.FindStatusCondition(before.Status.Conditions, kind)
 	is := meta.FindStatusCondition(after.Status.Conditions, kind)
 	if is != nil && is.Reason == string(reason) && (was == nil || was.Reason != is.Reason) {
-		r.Recorder.Eventf(after, nil, corev1.EventTypeWarning, is.Reason, action, "%s", is.Message)
+		a.recorder.Eventf(after, nil, corev1.EventTypeWarning, is.Reason, action, "%s", is.Message)
 	}
 }
 
@@ -145,30 +157,31 @@ type what struct{ kind, reason, action string }
 
 // both emits an event on the Node and one on the policy, each related to the other. In all versions of both, so that what is
 // repeated within minutes becomes a series: a node that comes and goes floods nobody.
-func (r *RebootPolicyReconciler) both(s *state, node *corev1.Node, w what, note string, args ...any) {
+func (a *announcer) both(s *state, node *corev1.Node, w what, note string, args ...any) {
 	n, p := eventing.Node(node), policyReference(s.Policy)
-	r.Recorder.Eventf(n, p, w.kind, w.reason, w.action, note, args...)
-	r.Recorder.Eventf(p, n, w.kind, w.reason, w.action, note, args...)
+	a.recorder.Eventf(n, p, w.kind, w.reason, w.action, note, args...)
+	a.recorder.Eventf(p, n, w.kind, w.reason, w.action, note, args...)
 }
 
 func policyReference(p *v1alpha1.RebootPolicy) *corev1.ObjectReference {
 	return &corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "RebootPolicy", Name: p.Name, UID: p.UID}
 }
-func (r *RebootPolicyReconciler) observeGrant(s *state, n *plan.Node) {
+
+func (a *announcer) observeGrant(s *state, n *plan.Node) {
 	phaseSeconds.WithLabelValues(s.Policy.Name, "waiting").Observe(since(n.WaitsSince(), s.Now))
 	free := n.WaitsSince()
-	if at := r.freed[s.Policy.Name]; at.After(free) {
+	if at := a.freed[s.Policy.Name]; at.After(free) {
 		free = at
 	}
-	grantLatency.Observe(since(free, r.Clock.Now()))
+	grantLatency.Observe(since(free, a.clock.Now()))
 }
 
 // observeReleases notes when a slot became free, and counts the reboots that were given up.
-func (r *RebootPolicyReconciler) observeReleases(s *state, p plan.Plan) {
+func (a *announcer) observeReleases(s *state, p plan.Plan) {
 	for _, t := range p.Released() {
-		r.freed[s.Policy.Name] = s.Now
+		a.freed[s.Policy.Name] = s.Now
 		if t.Node != nil && t.Node.Progress != nil && t.Node.Progress.Seq == t.Entry.Seq && t.Node.Progress.Phase == v1alpha1.PhaseAborted {
-			r.failed(s, t.Entry.Node, "aborted", string(t.Reason)+": "+t.Message)
+			a.failed(s, t.Entry.Node, "aborted", string(t.Reason)+": "+t.Message)
 		}
 	}
 }

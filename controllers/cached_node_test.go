@@ -47,9 +47,9 @@ func TestPatchNode_LeavesTheCachedNodeAsItIs(t *testing.T) {
 			}, Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "a"}}}}
 			before := cached.DeepCopy()
 			s := newState([]corev1.Node{*cached}) // as a list without copies: what it refers to is the cache's
-			r := &RebootPolicyReconciler{Client: answering{answer: `{
+			w := &nodeWriter{client: answering{answer: `{
 				"metadata": {"name": "n1", "annotations": {"example.com/a": "2"}, "labels": {"pool": "b"}}, "spec": {"taints": [{"key": "b"}]}}`}}
-			if err := r.patchNode(t.Context(), s, s.nodes[0], patch); err != nil {
+			if err := w.patchNode(t.Context(), s, s.nodes[0], patch); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(before, cached); diff != "" {

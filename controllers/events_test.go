@@ -15,15 +15,15 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
-// announcing is a reconciler with a recorder, and a state of one node that needs a reboot, under a policy of the test's name.
-func announcing(t *testing.T) (*RebootPolicyReconciler, *events.FakeRecorder, *state) {
+// announcing is an announcer with a recorder, and a state of one node that needs a reboot, under a policy of the test's name.
+func announcing(t *testing.T) (*announcer, *events.FakeRecorder, *state) {
 	t.Helper()
 	s := newState([]corev1.Node{*serverNode(1, true, time.Now())})
 	s.Policy = &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: t.Name()}}
 	zero(t.Name())
 	t.Cleanup(func() { forget(t.Name()) })
 	recorder := events.NewFakeRecorder(10)
-	return &RebootPolicyReconciler{Recorder: recorder}, recorder, s
+	return &announcer{recorder: recorder}, recorder, s
 }
 
 // emitted are types and reasons of the events.

@@ -3,14 +3,15 @@ package controllers
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"maps"
 	"runtime/debug"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -93,72 +94,23 @@ func (s *state) remove(name string) {
 	}
 }
 
-// gather reads everything a decision about the policy looks at; nil when the policy is gone.
-func (r *RebootPolicyReconciler) gather(ctx context.Context, name string) (*state, error) {
-	policies, err := r.policies(ctx)
-	if err != nil {
-		return nil, err
-	}
-	i := slices.IndexFunc(policies, func(p v1alpha1.RebootPolicy) bool { return p.Name == name })
-	if i < 0 {
-		forget(name)
-		r.forget(name, policies)
-		return nil, nil
-	}
-	policy := policies[i].DeepCopy()
-	s, err := r.nodesFor(ctx, policy)
-	if err != nil {
-		return nil, err
-	}
-	s.Snapshot = snapshot.Of(policy, policies, s.Nodes, r.Clock.Now())
-	s.Gates, s.Refused = r.gatesSaid(policy), r.refusedWrites(policy)
-	if s.Agents, err = r.agents.read(ctx); err != nil {
-		return nil, err
-	}
-	return s, nil
+// fleetReader reads policies, Nodes and the agents' pods: from the cache, and live where the cache may be behind.
+type fleetReader struct {
+	client client.Client
+	live   client.Reader
+	paces  Paces
+	agents agentPods
+	// freed are the policies of which a slot can be handed over, by the events that have come in.
+	freed freedSlots
 }
 
-// forget drops what is remembered of a policy that is gone.
-func (r *RebootPolicyReconciler) forget(name string, left []v1alpha1.RebootPolicy) {
-	there := make(map[types.UID]bool, len(left))
-	for i := range left {
-		there[left[i].UID] = true
-	}
-	isGone := func(uid types.UID) bool { return !there[uid] }
-	maps.DeleteFunc(r.adopted, func(uid types.UID, _ bool) bool { return isGone(uid) })
-	maps.DeleteFunc(r.wrote, func(uid types.UID, _ time.Time) bool { return isGone(uid) })
-	maps.DeleteFunc(r.estimates, func(uid types.UID, _ time.Time) bool { return isGone(uid) })
-	maps.DeleteFunc(r.refused, func(uid types.UID, _ map[string]plan.Refusal) bool { return isGone(uid) })
-	delete(r.freed, name)
+func (f *fleetReader) policies(ctx context.Context) ([]v1alpha1.RebootPolicy, error) {
+	return snapshot.Policies(ctx, f.client)
 }
 
-func (r *RebootPolicyReconciler) policies(ctx context.Context) ([]v1alpha1.RebootPolicy, error) {
-	return snapshot.Policies(ctx, r.Client)
-}
-
-// gatesSaid is what the policy's gates said last, to this process.
-func (r *RebootPolicyReconciler) gatesSaid(policy *v1alpha1.RebootPolicy) []v1alpha1.GateStatus {
-	if r.Gates == nil {
-		return nil
-	}
-	return r.Gates.Said(policy.Spec.PrometheusGates())
-}
-
-// askGates has the gates asked that are due where a node waits for them, and returns when to look again; zero: nobody waits.
-func (r *RebootPolicyReconciler) askGates(ctx context.Context, s *state, p plan.Plan) time.Time {
-	if r.Gates == nil || !p.WaitsForGates {
-		return time.Time{}
-	}
-	return r.Gates.Ask(ctx, s.Policy.Name, s.Policy.Spec.PrometheusGates())
-}
-
-// nodesFor reads the nodes from the cache, but live until this process has once decided about a policy, and the ledger has what
-// it decided: a leader before it may have granted what the cache does not show yet.
-func (r *RebootPolicyReconciler) nodesFor(ctx context.Context, policy *v1alpha1.RebootPolicy) (*state, error) {
-	if r.adopted[policy.UID] {
-		return r.cachedNodes(ctx)
-	}
-	nodes, err := snapshot.Nodes(ctx, r.Live)
+// liveNodes lists the Nodes from the API server.
+func (f *fleetReader) liveNodes(ctx context.Context) (*state, error) {
+	nodes, err := snapshot.Nodes(ctx, f.live)
 	if err != nil {
 		return nil, err
 	}
@@ -172,10 +124,60 @@ func (r *RebootPolicyReconciler) nodesFor(ctx context.Context, policy *v1alpha1.
 
 // cachedNodes reads the nodes from the cache without a copy. The Nodes are everybody's and must not be changed; nothing here
 // does, a write makes a Node of its own.
-func (r *RebootPolicyReconciler) cachedNodes(ctx context.Context) (*state, error) {
+func (f *fleetReader) cachedNodes(ctx context.Context) (*state, error) {
 	var nodes corev1.NodeList
-	if err := r.Client.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
+	if err := f.client.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing nodes: %w", err)
 	}
 	return newState(nodes.Items), nil
+}
+
+// confirmGone asks the API server whether nodes that the cache has lost, or knows as others, are deleted for good, and reports
+// whether one is not: then the plan is made again with it. A Node that cannot be read keeps its slot, as one of which nothing is
+// known; the slots of others go on.
+func (f *fleetReader) confirmGone(ctx context.Context, s *state, p plan.Plan) (behind bool) {
+	for _, t := range p.Released() {
+		if t.Reason != v1alpha1.ReasonNodeGone {
+			continue
+		}
+		node, err := f.liveNode(ctx, t.Entry.Node)
+		switch {
+		case apierrors.IsNotFound(err), err == nil && plan.Gone(plan.NodeOf(node).Record, t.Entry):
+			continue
+		case err != nil:
+			s.refused = errors.Join(s.refused, err)
+			node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: t.Entry.Node, UID: t.Entry.NodeUID}}
+		}
+		s.put(snapshot.Trim(node))
+		behind = true
+	}
+	return behind
+}
+
+// confirmAdopted asks the API server whether grants that a ledger takes back stand on their Nodes, and tells whether it knows
+// better than the cache: a leader that was held up sees grants as active that another one has ended and released meanwhile.
+func (f *fleetReader) confirmAdopted(ctx context.Context, s *state, p plan.Plan) (bool, error) {
+	behind := false
+	for _, e := range p.Adopted {
+		node, err := f.liveNode(ctx, e.Node)
+		switch {
+		case apierrors.IsNotFound(err):
+			s.remove(e.Node)
+			behind = true
+		case err != nil:
+			return false, err
+		case !new(plan.NodeOf(node)).Holds(e):
+			s.replace(snapshot.Trim(node))
+			behind = true
+		}
+	}
+	return behind, nil
+}
+
+func (f *fleetReader) liveNode(ctx context.Context, name string) (*corev1.Node, error) {
+	var node corev1.Node
+	if err := f.live.Get(ctx, client.ObjectKey{Name: name}, &node); err != nil {
+		return nil, fmt.Errorf("reading node %q: %w", name, err)
+	}
+	return &node, nil
 }

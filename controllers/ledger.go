@@ -3,11 +3,14 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -16,88 +19,104 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
-func (r *RebootPolicyReconciler) reportStatus(ctx context.Context, s *state, p plan.Plan) (time.Duration, error) {
+// ledgerWriter writes policies: the ledger with all of the status, the finalizer that holds a policy with a ledger, and what
+// an administrator asked for once it is done.
+type ledgerWriter struct {
+	client   client.Client
+	clock    clock.PassiveClock
+	paces    Paces
+	announce *announcer
+
+	// adopted are the policies whose ledger this process has compared with Nodes that were listed live: a leader before it may
+	// have granted what the cache does not show yet.
+	adopted map[types.UID]bool
+	// wrote is when this process last wrote a policy's status, to pace writes that change counts alone.
+	wrote map[types.UID]time.Time
+	// estimates is when this process last made a policy's estimate, to pace those that a slot waits for.
+	estimates map[types.UID]time.Time
+}
+
+// forget drops what is remembered of policies that are gone.
+func (l *ledgerWriter) forget(isGone func(types.UID) bool) {
+	maps.DeleteFunc(l.adopted, func(uid types.UID, _ bool) bool { return isGone(uid) })
+	maps.DeleteFunc(l.wrote, func(uid types.UID, _ time.Time) bool { return isGone(uid) })
+	maps.DeleteFunc(l.estimates, func(uid types.UID, _ time.Time) bool { return isGone(uid) })
+}
+
+// reportStatus writes the status where it differs from a plan, and returns how long that can wait.
+func (l *ledgerWriter) reportStatus(ctx context.Context, s *state, p plan.Plan) (time.Duration, error) {
 	after := statusOf(s.Policy, p, s.Window, s.Now)
 	if equality.Semantic.DeepEqual(s.Policy.Status, after) {
 		return 0, nil
 	}
-	if _, known := r.wrote[s.Policy.UID]; !known {
+	if _, known := l.wrote[s.Policy.UID]; !known {
 		// A new leader finds a status that somebody wrote; its counts may wait like any others.
-		r.wrote[s.Policy.UID] = r.Clock.Now()
+		l.wrote[s.Policy.UID] = l.clock.Now()
 	}
-	if age, pace := r.Clock.Since(r.wrote[s.Policy.UID]), r.Paces.counts(); !urgent(s.Policy.Status, after) && age < pace {
+	if age, pace := l.clock.Since(l.wrote[s.Policy.UID]), l.paces.counts(); !urgent(s.Policy.Status, after) && age < pace {
 		return pace - age, nil
 	}
 	if s.Policy.DeletionTimestamp != nil && len(s.Policy.Finalizers) == 0 {
 		return 0, nil
 	}
-	return 0, r.writeStatus(ctx, s, p)
+	return 0, l.writeStatus(ctx, s, p)
 }
 
 // writeStatus PUTs the whole status with the resourceVersion the plan was made from: the ledger's compare-and-swap.
-func (r *RebootPolicyReconciler) writeStatus(ctx context.Context, s *state, p plan.Plan) error {
+func (l *ledgerWriter) writeStatus(ctx context.Context, s *state, p plan.Plan) error {
 	before := s.Policy.DeepCopy()
 	status := statusOf(s.Policy, p, s.Window, s.Now)
 	if busy(status) {
-		status.EstimatedCompletionAt = r.estimated(s, p)
+		status.EstimatedCompletionAt = l.estimated(s, p)
 	}
 	s.Policy.Status = status
-	err := r.Client.Status().Update(ctx, s.Policy, client.FieldOwner(v1alpha1.FieldOwnerManager))
+	err := l.client.Status().Update(ctx, s.Policy, client.FieldOwner(v1alpha1.FieldOwnerManager))
 	if err != nil {
 		s.Policy = before
 		// Somebody else wrote in between: everything that was planned from the old ledger is void.
-		r.adopted[before.UID] = r.adopted[before.UID] && !apierrors.IsConflict(err)
+		l.adopted[before.UID] = l.adopted[before.UID] && !apierrors.IsConflict(err)
 		return fmt.Errorf("writing the status of policy %q: %w", before.Name, err)
 	}
-	r.wrote[s.Policy.UID] = r.Clock.Now()
-	r.policyEvents(before, s.Policy)
-	r.gateEvents(before, s.Policy)
-	r.notifyRun(before, s.Policy, p, s.Now)
+	l.wrote[s.Policy.UID] = l.clock.Now()
+	l.announce.policyEvents(before, s.Policy)
+	l.announce.gateEvents(before, s.Policy)
+	l.announce.notifyRun(before, s.Policy, p, s.Now)
 	return nil
 }
 
-// consumeResume removes an administrator's word once the status shows that it was heard. A crash in between removes it
-// on the next pass.
-func (r *RebootPolicyReconciler) consumeResume(ctx context.Context, s *state) error {
+// consumeResume removes the annotation that asks to resume once the status shows that it was done. After a crash in between
+// the next pass removes it.
+func (l *ledgerWriter) consumeResume(ctx context.Context, s *state) error {
 	if _, there := s.Policy.Annotations[v1alpha1.AnnotationResume]; !there {
 		return nil
 	}
 	before := s.Policy.DeepCopy()
 	delete(s.Policy.Annotations, v1alpha1.AnnotationResume)
-	return r.patchPolicy(ctx, s.Policy, before)
+	return l.patchPolicy(ctx, s.Policy, before)
 }
 
 // hold puts the finalizer on a policy that may grant, before its ledger can have an entry.
-func (r *RebootPolicyReconciler) hold(ctx context.Context, s *state) error {
+func (l *ledgerWriter) hold(ctx context.Context, s *state) error {
 	grants := s.Policy.Spec.ModeOrDefault() == v1alpha1.ModeEnforce && s.Policy.DeletionTimestamp == nil
 	if !grants || controllerutil.ContainsFinalizer(s.Policy, v1alpha1.Finalizer) {
 		return nil
 	}
 	before := s.Policy.DeepCopy()
 	controllerutil.AddFinalizer(s.Policy, v1alpha1.Finalizer)
-	return r.patchPolicy(ctx, s.Policy, before)
+	return l.patchPolicy(ctx, s.Policy, before)
 }
 
-// finalize lets a policy go that is being deleted and has no grant left. First the nodes lose what they carry for no
-// policy any more: the manager may be uninstalled next.
-func (r *RebootPolicyReconciler) finalize(ctx context.Context, s *state, p plan.Plan) error {
-	if s.Policy.DeletionTimestamp == nil || len(p.Ledger()) > 0 || !controllerutil.ContainsFinalizer(s.Policy, v1alpha1.Finalizer) {
-		return nil
-	}
-	later, err := r.writeMarks(ctx, s, plan.UngovernedMarks(s.Governor, s.Nodes))
-	s.putOff(later)
-	if later > 0 || err != nil {
-		return err
-	}
+// release takes the finalizer off a policy that is being deleted.
+func (l *ledgerWriter) release(ctx context.Context, s *state) error {
 	before := s.Policy.DeepCopy()
 	controllerutil.RemoveFinalizer(s.Policy, v1alpha1.Finalizer)
-	return client.IgnoreNotFound(r.patchPolicy(ctx, s.Policy, before))
+	return client.IgnoreNotFound(l.patchPolicy(ctx, s.Policy, before))
 }
 
 // patchPolicy writes metadata with the resourceVersion that was read.
-func (r *RebootPolicyReconciler) patchPolicy(ctx context.Context, policy, before *v1alpha1.RebootPolicy) error {
+func (l *ledgerWriter) patchPolicy(ctx context.Context, policy, before *v1alpha1.RebootPolicy) error {
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Patch(ctx, policy, patch, client.FieldOwner(v1alpha1.FieldOwnerManager)); err != nil {
+	if err := l.client.Patch(ctx, policy, patch, client.FieldOwner(v1alpha1.FieldOwnerManager)); err != nil {
 		return fmt.Errorf("writing policy %q: %w", policy.Name, err)
 	}
 	return nil
@@ -105,13 +124,13 @@ func (r *RebootPolicyReconciler) patchPolicy(ctx context.Context, policy, before
 
 // estimated is the estimate to write with a plan. The one that stands is good for a while where a slot changes hands; whatever
 // else there is to write moves it.
-func (r *RebootPolicyReconciler) estimated(s *state, p plan.Plan) *metav1.Time {
+func (l *ledgerWriter) estimated(s *state, p plan.Plan) *metav1.Time {
 	uid, stands := s.Policy.UID, s.Policy.Status.EstimatedCompletionAt
 	lasts := stands != nil && stands.After(s.Now) && s.Policy.Status.ObservedGeneration == s.Policy.Generation
-	if lasts && handsOver(p) && r.Clock.Since(r.estimates[uid]) < estimatePace {
+	if lasts && handsOver(p) && l.clock.Since(l.estimates[uid]) < estimatePace {
 		return stands
 	}
-	r.estimates[uid] = r.Clock.Now()
+	l.estimates[uid] = l.clock.Now()
 	return estimate(s.Snapshot)
 }
 

@@ -29,24 +29,24 @@ const (
 // writeConditions brings RebootPermitted up to date where status, reason or message differ; they permit nothing, so they
 // need no compare-and-swap: of the agent, which removes one when the need falls, the next pass hears. A node is not told what
 // holds for a moment, and one that refuses keeps no other waiting. It returns how long to wait before the rest.
-func (r *RebootPolicyReconciler) writeConditions(ctx context.Context, s *state, decisions []plan.Decision) (time.Duration, error) {
+func (w *nodeWriter) writeConditions(ctx context.Context, s *state, decisions []plan.Decision) (time.Duration, error) {
 	written := 0
 	for _, d := range decisions {
 		i, ok := s.index[d.Node]
 		if !ok || d.Brief || same(permittedOf(s.nodes[i]), d) && s.Nodes[i].Preflight == d.Preflight {
 			continue
 		}
-		if wait := r.deaf.waits(d.Node, r.Clock.Now()); wait > 0 {
+		if wait := w.conditionRefusals.waits(d.Node, w.clock.Now()); wait > 0 {
 			s.putOff(wait)
 			continue
 		}
-		if r.enough(s, written) {
+		if w.enough(s, written) {
 			return conditionsPause, nil
 		}
 		written++
-		switch err := r.writeCondition(ctx, s, s.nodes[i], d); {
+		switch err := w.writeCondition(ctx, s, s.nodes[i], d); {
 		case isRefusal(err):
-			r.deaf.note(d.Node, r.Clock.Now())
+			w.conditionRefusals.note(d.Node, w.clock.Now())
 			s.refused = errors.Join(s.refused, err)
 		case err != nil:
 			return 0, err
@@ -56,23 +56,23 @@ func (r *RebootPolicyReconciler) writeConditions(ctx context.Context, s *state, 
 }
 
 // enough tells whether a pass has written as many conditions, or marks, as it may.
-func (r *RebootPolicyReconciler) enough(s *state, written int) bool {
+func (w *nodeWriter) enough(s *state, written int) bool {
 	if written < conditionsAtLeast || written >= conditionsPerPass {
 		return written >= conditionsPerPass
 	}
-	return s.slotWaits || s.Policy != nil && r.freeing.noted(s.Policy.Name)
+	return s.slotWaits || s.Policy != nil && w.freed.noted(s.Policy.Name)
 }
 
-func (r *RebootPolicyReconciler) writeCondition(ctx context.Context, s *state, node *corev1.Node, d plan.Decision) error {
+func (w *nodeWriter) writeCondition(ctx context.Context, s *state, node *corev1.Node, d plan.Decision) error {
 	before := permittedOf(node).DeepCopy()
 	patch := newNodePatch("")
 	if d.Status == "" {
 		patch.removeCondition(v1alpha1.NodeRebootPermitted)
 	} else {
-		patch.condition(r.permitted(d, before))
+		patch.condition(w.permitted(d, before))
 	}
 	ask(patch, s.Nodes[s.index[d.Node]].Preflight, d.Preflight)
-	err := r.patchNode(ctx, s, node, patch)
+	err := w.patchNode(ctx, s, node, patch)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -81,7 +81,7 @@ func (r *RebootPolicyReconciler) writeCondition(ctx context.Context, s *state, n
 	}
 	if d.Status != "" && (before == nil || before.Reason != string(d.Reason)) {
 		ctrl.LoggerFrom(ctx).V(1).Info("Told a node why", "Node", klog.KObj(node), "status", d.Status, "reason", d.Reason)
-		r.explained(s, node, d)
+		w.announce.explained(s, node, d)
 	}
 	return nil
 }
@@ -105,8 +105,8 @@ func same(stands *corev1.NodeCondition, d plan.Decision) bool {
 }
 
 // permitted makes the condition of a decision. The transition time moves only with the status.
-func (r *RebootPolicyReconciler) permitted(d plan.Decision, before *corev1.NodeCondition) corev1.NodeCondition {
-	now := metav1.NewTime(r.Clock.Now())
+func (w *nodeWriter) permitted(d plan.Decision, before *corev1.NodeCondition) corev1.NodeCondition {
+	now := metav1.NewTime(w.clock.Now())
 	c := corev1.NodeCondition{
 		Type: v1alpha1.NodeRebootPermitted, Status: d.Status, Reason: string(d.Reason), Message: d.Message,
 		LastHeartbeatTime: now, LastTransitionTime: now,
@@ -119,8 +119,8 @@ func (r *RebootPolicyReconciler) permitted(d plan.Decision, before *corev1.NodeC
 
 // mark writes the marks of a plan. They permit nothing and forbid nothing: one that cannot be written keeps no reboot
 // waiting, and no instant at which time alone changes something.
-func (r *RebootPolicyReconciler) mark(ctx context.Context, s *state, p plan.Plan) {
-	later, err := r.writeMarks(ctx, s, p.Marks)
+func (w *nodeWriter) mark(ctx context.Context, s *state, p plan.Plan) {
+	later, err := w.writeMarks(ctx, s, p.Marks)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Did not mark all nodes for schedulers and autoscalers")
 		s.putOff(refusedPause)
@@ -131,27 +131,27 @@ func (r *RebootPolicyReconciler) mark(ctx context.Context, s *state, p plan.Plan
 // writeMarks sets and removes the pending taint, and takes away what grants that are over have left. Taints are one list
 // with many writers, so each write carries the resourceVersion of what it was made from; who loses a race comes again. It
 // returns how long to wait before the rest. As many are written at once as conditions, and for the same reason.
-func (r *RebootPolicyReconciler) writeMarks(ctx context.Context, s *state, marks []plan.Mark) (time.Duration, error) {
+func (w *nodeWriter) writeMarks(ctx context.Context, s *state, marks []plan.Mark) (time.Duration, error) {
 	var later time.Duration
 	var errs []error
 	written := 0
 	for _, m := range marks {
 		i, ok := s.index[m.Node]
-		wait := r.unmarkable.waits(m.Node, r.Clock.Now())
+		wait := w.markerRefusals.waits(m.Node, w.clock.Now())
 		if later = cmp.Or(later, wait); wait > 0 || !ok {
 			continue
 		}
-		if r.enough(s, written) {
+		if w.enough(s, written) {
 			return conditionsPause, errors.Join(errs...)
 		}
 		written++
-		switch err := r.writeMark(ctx, s, s.nodes[i], m); {
+		switch err := w.writeMark(ctx, s, s.nodes[i], m); {
 		case apierrors.IsConflict(err):
 			ctrl.LoggerFrom(ctx).V(1).Info("Lost a race for the taints of a node", "Node", klog.KRef("", m.Node))
 			later = conflictPause
 		case err != nil && !apierrors.IsNotFound(err):
 			if isRefusal(err) {
-				r.unmarkable.note(m.Node, r.Clock.Now())
+				w.markerRefusals.note(m.Node, w.clock.Now())
 			}
 			errs = append(errs, err)
 		}
@@ -159,7 +159,7 @@ func (r *RebootPolicyReconciler) writeMarks(ctx context.Context, s *state, marks
 	return later, errors.Join(errs...)
 }
 
-func (r *RebootPolicyReconciler) writeMark(ctx context.Context, s *state, node *corev1.Node, m plan.Mark) error {
+func (w *nodeWriter) writeMark(ctx context.Context, s *state, node *corev1.Node, m plan.Mark) error {
 	n := s.Nodes[s.index[m.Node]]
 	patch := newNodePatch(node.ResourceVersion)
 	if m.Unshield {
@@ -170,7 +170,7 @@ func (r *RebootPolicyReconciler) writeMark(ctx context.Context, s *state, node *
 	if n.Pending != m.Pending {
 		patch.taint(plan.WithPending(node.Spec.Taints, m.Pending))
 	}
-	return r.patchNode(ctx, s, node, patch)
+	return w.patchNode(ctx, s, node, patch)
 }
 
 // refusedPause is how long to wait before a Node is asked again to take what it has refused.

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,8 +21,24 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 )
 
+// nodeWriter writes Nodes: what is due about granted reboots, each a compare-and-swap, and, where they may wait, the condition
+// RebootPermitted and the node markers.
+type nodeWriter struct {
+	client   client.Client
+	clock    clock.PassiveClock
+	announce *announcer
+	// freed are the policies of which a slot can be handed over; writes that may wait give way.
+	freed *freedSlots
+
+	// conditionRefusals are the Nodes that took no condition lately, markerRefusals those that took no marker.
+	conditionRefusals, markerRefusals refusals
+	// refused are the answers to writes about granted reboots that were refused, by policy and node. Each pass makes these writes
+	// again, so a new leader has the answers after its first pass.
+	refused map[types.UID]map[string]plan.Refusal
+}
+
 // ring tells the node of its grant: permission and condition in one write.
-func (r *RebootPolicyReconciler) ring(ctx context.Context, s *state, live *corev1.Node, n *plan.Node, t plan.Flight) error {
+func (w *nodeWriter) ring(ctx context.Context, s *state, live *corev1.Node, n *plan.Node, t plan.Flight) error {
 	grant, ok := plan.Ring(n.Record, t.Entry, s.Policy.Name, s.Now)
 	if !ok {
 		return nil
@@ -29,20 +46,20 @@ func (r *RebootPolicyReconciler) ring(ctx context.Context, s *state, live *corev
 	grant.Need, grant.Shields = n.RequiredReason, n.Raise()
 	patch := newNodePatch(live.ResourceVersion).annotate(v1alpha1.AnnotationGrant, grant.String()).shield(n).
 		annotate(v1alpha1.AnnotationPreflight, plan.Question(s.Policy)).
-		condition(r.permitted(plan.Decision{
+		condition(w.permitted(plan.Decision{
 			Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonGranted, Message: plan.GrantedMessage(s.Policy.Name, t.Entry.Seq),
 		}, n.Permitted))
 	endHooks(patch, n, t.Entry.Seq)
-	if err := r.patchNode(ctx, s, live, patch); err != nil {
+	if err := w.patchNode(ctx, s, live, patch); err != nil {
 		return err
 	}
 	ctrl.LoggerFrom(ctx).Info("Granted a reboot", "Node", klog.KObj(live), "seq", t.Entry.Seq, "bootID", t.Entry.BootID)
-	r.granted(s, live, n, t)
+	w.announce.granted(s, live, n, t)
 	return nil
 }
 
 // cancel takes the grant back on the Node first; the ledger entry goes once the agent cannot start any more.
-func (r *RebootPolicyReconciler) cancel(ctx context.Context, s *state, live *corev1.Node, n *plan.Node, t plan.Flight) error {
+func (w *nodeWriter) cancel(ctx context.Context, s *state, live *corev1.Node, n *plan.Node, t plan.Flight) error {
 	grant, ok := plan.Cancel(n.Record, t.Entry, s.Policy.Name, s.Now)
 	if !ok {
 		return nil
@@ -53,16 +70,16 @@ func (r *RebootPolicyReconciler) cancel(ctx context.Context, s *state, live *cor
 		patch.removeCondition(v1alpha1.NodeRebootPermitted)
 	}
 	endHooks(patch, n, t.Entry.Seq)
-	if err := r.patchNode(ctx, s, live, patch); err != nil {
+	if err := w.patchNode(ctx, s, live, patch); err != nil {
 		return err
 	}
 	ctrl.LoggerFrom(ctx).Info("Cancelled a grant", "Node", klog.KObj(live), "seq", t.Entry.Seq, "reason", t.Reason)
-	r.cancelled(s, live, t)
+	w.announce.cancelled(s, live, t)
 	return nil
 }
 
 // finish puts the node back in service: the uncordon, the end of the grant and that of all it brought are one write.
-func (r *RebootPolicyReconciler) finish(ctx context.Context, s *state, live *corev1.Node, n *plan.Node, t plan.Flight) error {
+func (w *nodeWriter) finish(ctx context.Context, s *state, live *corev1.Node, n *plan.Node, t plan.Flight) error {
 	grant, ok := plan.Finish(n.Record, t.Entry, s.Policy.Name, n.BootID, s.Now)
 	if !ok {
 		return nil
@@ -83,11 +100,11 @@ func (r *RebootPolicyReconciler) finish(ctx context.Context, s *state, live *cor
 		patch.removeCondition(v1alpha1.NodeRebootPermitted)
 	}
 	endHooks(patch, n, t.Entry.Seq)
-	if err := r.patchNode(ctx, s, live, patch); err != nil {
+	if err := w.patchNode(ctx, s, live, patch); err != nil {
 		return err
 	}
 	ctrl.LoggerFrom(ctx).Info("Confirmed a reboot", "Node", klog.KObj(live), "seq", t.Entry.Seq, "bootID", n.BootID)
-	r.finished(s, live, n, t, uncordon)
+	w.announce.finished(s, live, n, t, uncordon)
 	return nil
 }
 
@@ -99,18 +116,18 @@ var hookLabels = map[v1alpha1.HookStage]string{
 
 // beginHooks labels the node, notes when the phase began, and removes the answers of earlier times, all in one write: no
 // stale answer can be taken for one of this phase.
-func (r *RebootPolicyReconciler) beginHooks(ctx context.Context, s *state, live *corev1.Node, n *plan.Node, t plan.Flight) error {
+func (w *nodeWriter) beginHooks(ctx context.Context, s *state, live *corev1.Node, n *plan.Node, t plan.Flight) error {
 	phase := t.Begin(s.Policy, s.Now)
 	patch := newNodePatch(live.ResourceVersion)
 	endHooks(patch, n, math.MaxInt64)
 	removeAnswers(patch, n, phase.Hooks)
 	patch.annotate(v1alpha1.AnnotationHooks, phase.String()).label(hookLabels[t.Stage], "true")
-	if err := r.patchNode(ctx, s, live, patch); err != nil {
+	if err := w.patchNode(ctx, s, live, patch); err != nil {
 		return err
 	}
 	ctrl.LoggerFrom(ctx).Info("Began hooks", "Node", klog.KObj(live), "seq", t.Entry.Seq, "step", t.Stage)
 	if len(phase.Hooks) > 0 {
-		r.hooksBegan(s, live, phase)
+		w.announce.hooksBegan(s, live, phase)
 	}
 	return nil
 }
@@ -145,24 +162,16 @@ func removeAnswers(patch *nodePatch, n *plan.Node, hooks []v1alpha1.AnnotationKe
 	}
 }
 
-func (r *RebootPolicyReconciler) liveNode(ctx context.Context, name string) (*corev1.Node, error) {
-	var node corev1.Node
-	if err := r.Live.Get(ctx, client.ObjectKey{Name: name}, &node); err != nil {
-		return nil, fmt.Errorf("reading node %q: %w", name, err)
-	}
-	return &node, nil
-}
-
 // patchNode writes a Node and puts what came back into the state. What only the metadata and the status change goes to
 // the status endpoint, which takes both for a Node; spec goes to the main one.
-func (r *RebootPolicyReconciler) patchNode(ctx context.Context, s *state, node *corev1.Node, p *nodePatch) error {
+func (w *nodeWriter) patchNode(ctx context.Context, s *state, node *corev1.Node, p *nodePatch) error {
 	written := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name}} // the answer is read into it, and node is the cache's
 	owner := client.FieldOwner(v1alpha1.FieldOwnerManager)
 	var err error
 	if p.Spec != nil {
-		err = r.Client.Patch(ctx, written, p, owner)
+		err = w.client.Patch(ctx, written, p, owner)
 	} else {
-		err = r.Client.Status().Patch(ctx, written, p, owner)
+		err = w.client.Status().Patch(ctx, written, p, owner)
 	}
 	if err != nil {
 		return fmt.Errorf("writing node %q: %w", node.Name, err)
@@ -172,14 +181,11 @@ func (r *RebootPolicyReconciler) patchNode(ctx context.Context, s *state, node *
 }
 
 // refusedWrites are the refused writes about the granted reboots of a policy, by node.
-func (r *RebootPolicyReconciler) refusedWrites(policy *v1alpha1.RebootPolicy) map[string]plan.Refusal {
-	if r.refused == nil {
-		r.refused = map[types.UID]map[string]plan.Refusal{}
+func (w *nodeWriter) refusedWrites(policy *v1alpha1.RebootPolicy) map[string]plan.Refusal {
+	if w.refused[policy.UID] == nil {
+		w.refused[policy.UID] = map[string]plan.Refusal{}
 	}
-	if r.refused[policy.UID] == nil {
-		r.refused[policy.UID] = map[string]plan.Refusal{}
-	}
-	byNode := r.refused[policy.UID]
+	byNode := w.refused[policy.UID]
 	maps.DeleteFunc(byNode, func(node string, _ plan.Refusal) bool { return !holds(policy, node) })
 	return byNode
 }
@@ -187,8 +193,8 @@ func (r *RebootPolicyReconciler) refusedWrites(policy *v1alpha1.RebootPolicy) ma
 // noteAnswer keeps what the API server answered to a write about a granted reboot, and returns err. Where it was not the write
 // that was refused, but a race was lost or the API server is down, the last answer stays. A webhook may word each answer
 // differently, so a newer one is kept only after a while: the status has it, and would be written in every pass.
-func (r *RebootPolicyReconciler) noteAnswer(s *state, node string, err error) error {
-	switch last, now := s.Refused[node], r.Clock.Now(); {
+func (w *nodeWriter) noteAnswer(s *state, node string, err error) error {
+	switch last, now := s.Refused[node], w.clock.Now(); {
 	case err == nil:
 		delete(s.Refused, node)
 	case !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err):

@@ -42,32 +42,32 @@ func notificationFailed(recorder events.EventRecorder, policy, why string) {
 }
 
 // notify tells what was written; nobody where the policy says nobody.
-func (r *RebootPolicyReconciler) notify(policy *v1alpha1.RebootPolicy, event v1alpha1.NotifyEvent, text string) {
-	if r.Notifier != nil {
-		r.Notifier.Notify(policy.Spec.Notify, notify.Message{Event: event, Policy: policy.Name, Text: text})
+func (a *announcer) notify(policy *v1alpha1.RebootPolicy, event v1alpha1.NotifyEvent, text string) {
+	if a.notifier != nil {
+		a.notifier.Notify(policy.Spec.Notify, notify.Message{Event: event, Policy: policy.Name, Text: text})
 	}
 }
 
 // failed counts and tells of a reboot that failed.
-func (r *RebootPolicyReconciler) failed(s *state, node, result, message string) {
+func (a *announcer) failed(s *state, node, result, message string) {
 	countFailure(s, node, result)
-	r.notify(s.Policy, v1alpha1.NotifyFailed, fmt.Sprintf("Policy %s: the reboot of node %s failed (%s): %s", s.Policy.Name, node, result, message))
+	a.notify(s.Policy, v1alpha1.NotifyFailed, fmt.Sprintf("Policy %s: the reboot of node %s failed (%s): %s", s.Policy.Name, node, result, message))
 }
 
 // notifyRun tells of a run that begins or ends, and of a halt, with a status that was written.
-func (r *RebootPolicyReconciler) notifyRun(before, after *v1alpha1.RebootPolicy, p plan.Plan, now time.Time) {
+func (a *announcer) notifyRun(before, after *v1alpha1.RebootPolicy, p plan.Plan, now time.Time) {
 	switch was, is := before.Status.Run, after.Status.Run; {
 	case was == nil && is != nil:
-		r.notify(after, v1alpha1.NotifyStarted, started(after.Name, p))
+		a.notify(after, v1alpha1.NotifyStarted, started(after.Name, p))
 	case was != nil && is == nil:
 		run, _ := p.Run(before.Status, now)
-		r.notify(after, v1alpha1.NotifyFinished, finished(after, p, run, now))
+		a.notify(after, v1alpha1.NotifyFinished, finished(after, p, run, now))
 	}
 	halted := func(p *v1alpha1.RebootPolicy) bool {
 		return meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionHalted)
 	}
 	if !halted(before) && halted(after) {
-		r.notify(after, v1alpha1.NotifyHalted, fmt.Sprintf("Policy %s halted: %s", after.Name, p.Halt.Message))
+		a.notify(after, v1alpha1.NotifyHalted, fmt.Sprintf("Policy %s halted: %s", after.Name, p.Halt.Message))
 	}
 }
 

@@ -69,9 +69,8 @@ func newServer(t testing.TB, size int, now clock.PassiveClock) *server {
 	}
 	s.reconciler = &RebootPolicyReconciler{
 		Client: s, Live: s, Recorder: &events.FakeRecorder{}, Clock: now,
-		adopted: map[types.UID]bool{}, freed: map[string]time.Time{},
-		wrote: map[types.UID]time.Time{}, estimates: map[types.UID]time.Time{},
 	}
+	s.reconciler.assemble()
 	for range 2 * needy / conditionsPerPass {
 		s.pass(t)
 	}

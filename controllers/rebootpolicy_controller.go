@@ -6,17 +6,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/gate"
@@ -64,29 +65,30 @@ type RebootPolicyReconciler struct {
 	// Paces are how long what is not urgent waits. The zero value: the defaults.
 	Paces Paces
 
-	// adopted are the policies whose nodes this process has listed live since it leads. It only ever saves a LIST.
-	adopted map[types.UID]bool
-	// wrote is when this process last wrote a policy's status, to pace writes that change counts alone.
-	wrote map[types.UID]time.Time
-	// estimates is when this process last made a policy's estimate, to pace those that a slot waits for.
-	estimates map[types.UID]time.Time
-	// freed is when a slot last became free, by policy; for a metric alone.
-	freed map[string]time.Time
-	// freeing are the policies of which a slot can be handed over.
-	freeing freeing
-	// deaf are the Nodes that were not told why they wait, unmarkable those that took no mark: they have refused it.
-	deaf, unmarkable refusals
-	// refused are the answers to writes about granted reboots that were refused, by policy and node. Each pass makes these writes
-	// again, so a new leader has the answers after its first pass.
-	refused map[types.UID]map[string]plan.Refusal
-	// agents are the agents' pods.
-	agents agentPods
+	// fleet reads, nodes and ledger write, each what it is named after; both writers have announce tell of what they have written.
+	fleet    fleetReader
+	nodes    nodeWriter
+	ledger   ledgerWriter
+	announce announcer
+}
+
+// assemble makes the parts of the reconciler from its exported fields.
+func (r *RebootPolicyReconciler) assemble() {
+	r.announce = announcer{recorder: r.Recorder, notifier: r.Notifier, clock: r.Clock, freed: map[string]time.Time{}}
+	r.fleet = fleetReader{client: r.Client, live: r.Live, paces: r.Paces}
+	r.nodes = nodeWriter{
+		client: r.Client, clock: r.Clock, freed: &r.fleet.freed, refused: map[types.UID]map[string]plan.Refusal{}, announce: &r.announce,
+	}
+	r.ledger = ledgerWriter{
+		client: r.Client, clock: r.Clock, paces: r.Paces, announce: &r.announce,
+		adopted: map[types.UID]bool{}, wrote: map[types.UID]time.Time{}, estimates: map[types.UID]time.Time{},
+	}
 }
 
 // Reconcile brings one policy and its nodes one step on: gather, decide, apply, report. The empty name stands for the
 // nodes that no policy selects.
 func (r *RebootPolicyReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	r.freeing.begin(req.Name)
+	r.fleet.freed.begin(req.Name)
 	if req.Name == "" {
 		return r.reconcileUngoverned(ctx)
 	}
@@ -96,7 +98,7 @@ func (r *RebootPolicyReconciler) Reconcile(ctx context.Context, req ctrl.Request
 	}
 	p, err := r.converge(ctx, s)
 	if err == nil {
-		r.adopted[s.Policy.UID] = true
+		r.ledger.adopted[s.Policy.UID] = true
 		err = r.report(ctx, s, p)
 	}
 	if apierrors.IsConflict(err) {
@@ -107,7 +109,11 @@ func (r *RebootPolicyReconciler) Reconcile(ctx context.Context, req ctrl.Request
 		return ctrl.Result{}, errors.Join(err, s.refused)
 	}
 	observe(s.Policy, p, s.Window)
-	wait := r.wait(timing.Earliest(p.Next, r.askGates(ctx, s, p)), s.later)
+	next := p.Next
+	if p.WaitsForGates {
+		next = timing.Earliest(next, r.Gates.Ask(ctx, s.Policy.Name, s.Policy.Spec.PrometheusGates()))
+	}
+	wait := delay(r.Clock.Now(), next, s.later)
 	if s.refused != nil && (wait == 0 || wait > errorPauseMax) {
 		return ctrl.Result{}, s.refused
 	}
@@ -117,13 +123,13 @@ func (r *RebootPolicyReconciler) Reconcile(ctx context.Context, req ctrl.Request
 	return ctrl.Result{RequeueAfter: wait}, nil
 }
 
-// wait turns the next instant, and what was put off, into a delay; 0 means until something changes.
-func (r *RebootPolicyReconciler) wait(next time.Time, delayed time.Duration) time.Duration {
+// delay is how long to wait until the next instant, or for what was put off; 0 means until something changes.
+func delay(now, next time.Time, delayed time.Duration) time.Duration {
 	if next.IsZero() {
 		return delayed
 	}
 	// A hair more: a pass that is early decides nothing.
-	until := min(max(next.Sub(r.Clock.Now()), 0), farAhead) + 10*time.Millisecond
+	until := min(max(next.Sub(now), 0), farAhead) + 10*time.Millisecond
 	if delayed > 0 {
 		return min(until, delayed)
 	}
@@ -131,23 +137,23 @@ func (r *RebootPolicyReconciler) wait(next time.Time, delayed time.Duration) tim
 }
 
 func (r *RebootPolicyReconciler) reconcileUngoverned(ctx context.Context) (ctrl.Result, error) {
-	policies, err := r.policies(ctx)
+	policies, err := r.fleet.policies(ctx)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	s, err := r.cachedNodes(ctx)
+	s, err := r.fleet.cachedNodes(ctx)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	s.Snapshot = snapshot.Of(nil, policies, s.Nodes, r.Clock.Now())
 	decisions := plan.Ungoverned(s.Governor, s.Nodes)
-	later, err := r.writeConditions(ctx, s, decisions)
+	later, err := r.nodes.writeConditions(ctx, s, decisions)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	observeUngoverned(decisions)
 	s.putOff(later)
-	later, err = r.writeMarks(ctx, s, plan.UngovernedMarks(s.Governor, s.Nodes))
+	later, err = r.nodes.writeMarks(ctx, s, plan.UngovernedMarks(s.Governor, s.Nodes))
 	s.putOff(later)
 	if err = errors.Join(err, s.refused); err != nil {
 		return ctrl.Result{}, err
@@ -155,10 +161,51 @@ func (r *RebootPolicyReconciler) reconcileUngoverned(ctx context.Context) (ctrl.
 	return ctrl.Result{RequeueAfter: s.later}, nil
 }
 
+// gather reads everything a decision about the policy looks at; nil when the policy is gone.
+func (r *RebootPolicyReconciler) gather(ctx context.Context, name string) (*state, error) {
+	policies, err := r.fleet.policies(ctx)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(policies, func(p v1alpha1.RebootPolicy) bool { return p.Name == name })
+	if i < 0 {
+		forget(name)
+		r.forget(name, policies)
+		return nil, nil
+	}
+	policy := policies[i].DeepCopy()
+	nodes := r.fleet.cachedNodes
+	if !r.ledger.adopted[policy.UID] {
+		nodes = r.fleet.liveNodes
+	}
+	s, err := nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.Snapshot = snapshot.Of(policy, policies, s.Nodes, r.Clock.Now())
+	s.Gates, s.Refused = r.Gates.Said(policy.Spec.PrometheusGates()), r.nodes.refusedWrites(policy)
+	if s.Agents, err = r.fleet.agents.read(ctx); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// forget drops what is remembered of a policy that is gone.
+func (r *RebootPolicyReconciler) forget(name string, left []v1alpha1.RebootPolicy) {
+	there := make(map[types.UID]bool, len(left))
+	for i := range left {
+		there[left[i].UID] = true
+	}
+	isGone := func(uid types.UID) bool { return !there[uid] }
+	r.ledger.forget(isGone)
+	maps.DeleteFunc(r.nodes.refused, func(uid types.UID, _ map[string]plan.Refusal) bool { return isGone(uid) })
+	delete(r.announce.freed, name)
+}
+
 // converge plans and applies until a plan has nothing left to do. In each round either Nodes are written, or the ledger;
 // a freed slot so goes to the next node within one pass.
 func (r *RebootPolicyReconciler) converge(ctx context.Context, s *state) (plan.Plan, error) {
-	if err := r.hold(ctx, s); err != nil {
+	if err := r.ledger.hold(ctx, s); err != nil {
 		return plan.Plan{}, err
 	}
 	tried := map[string]plan.Action{}
@@ -172,19 +219,20 @@ func (r *RebootPolicyReconciler) converge(ctx context.Context, s *state) (plan.P
 			s.slotWaits = false
 			return p, r.finalize(ctx, s, p)
 		}
-		switch behind, err := r.confirmAdopted(ctx, s, p); {
+		switch behind, err := r.fleet.confirmAdopted(ctx, s, p); {
 		case err != nil:
 			return p, err
-		case behind, r.confirmGone(ctx, s, p):
+		case behind, r.fleet.confirmGone(ctx, s, p):
 			continue
 		}
 		s.slotWaits = handsOver(p)
 		if len(p.Granted) > 0 {
-			r.mark(ctx, s, p) // before the bell rings: the pods go somewhere within a second
+			r.nodes.mark(ctx, s, p) // before the bell rings: the pods go somewhere within a second
 		}
-		if err := r.applyLedger(ctx, s, p); err != nil {
-			return p, err
+		if err := r.ledger.writeStatus(ctx, s, p); err != nil {
+			return p, err // somebody else's write in between throws the whole plan away
 		}
+		r.announce.observeReleases(s, p)
 	}
 	p := plan.Reboots(s.Snapshot)
 	if p.LedgerChanges() { // unconfirmed, it must not be written with what is reported
@@ -221,12 +269,12 @@ func (r *RebootPolicyReconciler) applyFlights(ctx context.Context, s *state, p p
 // resourceVersion: that is all that the bell goes by, and hardly ever is it not the newest.
 func (r *RebootPolicyReconciler) applyFlight(ctx context.Context, s *state, p plan.Plan, t plan.Flight) error {
 	if t.Action == plan.RingBell {
-		err := r.ring(ctx, s, s.nodes[s.index[t.Entry.Node]], t.Node, t)
+		err := r.nodes.ring(ctx, s, s.nodes[s.index[t.Entry.Node]], t.Node, t)
 		if !apierrors.IsConflict(err) {
-			return r.noteAnswer(s, t.Entry.Node, err)
+			return r.nodes.noteAnswer(s, t.Entry.Node, err)
 		}
 	}
-	live, err := r.liveNode(ctx, t.Entry.Node)
+	live, err := r.fleet.liveNode(ctx, t.Entry.Node)
 	if err != nil {
 		return err
 	}
@@ -238,84 +286,46 @@ func (r *RebootPolicyReconciler) applyFlight(ctx context.Context, s *state, p pl
 	}
 	switch now.Action {
 	case plan.BeginHooks:
-		err = r.beginHooks(ctx, s, live, n, now)
+		err = r.nodes.beginHooks(ctx, s, live, n, now)
 	case plan.RingBell:
-		err = r.ring(ctx, s, live, n, now)
+		err = r.nodes.ring(ctx, s, live, n, now)
 	case plan.CancelGrant:
-		err = r.cancel(ctx, s, live, n, now)
+		err = r.nodes.cancel(ctx, s, live, n, now)
 	case plan.FinishGrant:
-		err = r.finish(ctx, s, live, n, now)
+		err = r.nodes.finish(ctx, s, live, n, now)
 	case plan.Wait, plan.ReleaseEntry:
 	}
-	return r.noteAnswer(s, t.Entry.Node, err)
+	return r.nodes.noteAnswer(s, t.Entry.Node, err)
 }
 
-// applyLedger writes grants, adoptions and releases in one compare-and-swap. Somebody else's write in between throws
-// the whole plan away.
-func (r *RebootPolicyReconciler) applyLedger(ctx context.Context, s *state, p plan.Plan) error {
-	if err := r.writeStatus(ctx, s, p); err != nil {
+// finalize lets a policy go that is being deleted and has no grant left. First the nodes lose what they carry for no
+// policy any more: the manager may be uninstalled next.
+func (r *RebootPolicyReconciler) finalize(ctx context.Context, s *state, p plan.Plan) error {
+	if s.Policy.DeletionTimestamp == nil || len(p.Ledger()) > 0 || !controllerutil.ContainsFinalizer(s.Policy, v1alpha1.Finalizer) {
+		return nil
+	}
+	later, err := r.nodes.writeMarks(ctx, s, plan.UngovernedMarks(s.Governor, s.Nodes))
+	s.putOff(later)
+	if later > 0 || err != nil {
 		return err
 	}
-	r.observeReleases(s, p)
-	return nil
-}
-
-// confirmGone asks the API server whether nodes that the cache has lost, or knows as others, are deleted for good, and reports
-// whether one is not: then the plan is made again with it. A Node that cannot be read keeps its slot, as one of which nothing is
-// known; the slots of others go on.
-func (r *RebootPolicyReconciler) confirmGone(ctx context.Context, s *state, p plan.Plan) (behind bool) {
-	for _, t := range p.Released() {
-		if t.Reason != v1alpha1.ReasonNodeGone {
-			continue
-		}
-		node, err := r.liveNode(ctx, t.Entry.Node)
-		switch {
-		case apierrors.IsNotFound(err), err == nil && plan.Gone(plan.NodeOf(node).Record, t.Entry):
-			continue
-		case err != nil:
-			s.refused = errors.Join(s.refused, err)
-			node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: t.Entry.Node, UID: t.Entry.NodeUID}}
-		}
-		s.put(snapshot.Trim(node))
-		behind = true
-	}
-	return behind
-}
-
-// confirmAdopted asks the API server whether grants that a ledger takes back stand on their Nodes, and tells whether it knows
-// better than the cache: a leader that was held up sees grants as active that another one has ended and released meanwhile.
-func (r *RebootPolicyReconciler) confirmAdopted(ctx context.Context, s *state, p plan.Plan) (bool, error) {
-	behind := false
-	for _, e := range p.Adopted {
-		node, err := r.liveNode(ctx, e.Node)
-		switch {
-		case apierrors.IsNotFound(err):
-			s.remove(e.Node)
-			behind = true
-		case err != nil:
-			return false, err
-		case !new(plan.NodeOf(node)).Holds(e):
-			s.replace(snapshot.Trim(node))
-			behind = true
-		}
-	}
-	return behind, nil
+	return r.ledger.release(ctx, s)
 }
 
 // report tells what was decided: conditions on the nodes, the status where the ledger did not change it already, and marks.
 func (r *RebootPolicyReconciler) report(ctx context.Context, s *state, p plan.Plan) error {
-	later, err := r.writeConditions(ctx, s, p.Decisions)
+	later, err := r.nodes.writeConditions(ctx, s, p.Decisions)
 	if err != nil {
 		return err
 	}
 	s.putOff(later)
-	if later, err = r.reportStatus(ctx, s, p); err != nil {
+	if later, err = r.ledger.reportStatus(ctx, s, p); err != nil {
 		return err
 	}
 	s.putOff(later)
-	if err := r.consumeResume(ctx, s); err != nil {
+	if err := r.ledger.consumeResume(ctx, s); err != nil {
 		return err
 	}
-	r.mark(ctx, s, p)
+	r.nodes.mark(ctx, s, p)
 	return nil
 }

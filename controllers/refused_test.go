@@ -191,7 +191,7 @@ func TestReconcile_ReportsAGrantedRebootThatCannotBeWritten(t *testing.T) {
 			now := testclock.NewFakePassiveClock(time.Now())
 			s := newServer(t, 2*needy, now)
 			recorder := events.NewFakeRecorder(100)
-			s.reconciler.Recorder = recorder
+			s.reconciler.announce.recorder = recorder
 			e := s.policy.Status.Grants[0]
 			begin(t, s, e.Node)
 			var answer error
@@ -291,7 +291,7 @@ func TestReconcile_ListsLiveUntilTheLedgerKnows(t *testing.T) {
 	behind := s.node(e.Node)
 	delete(behind.Annotations, v1alpha1.AnnotationGrant)
 	s.cache = lagging{nodeStore: s.nodes, old: behind}
-	s.reconciler.adopted = map[types.UID]bool{}
+	s.reconciler.ledger.adopted = map[types.UID]bool{}
 	s.policy.Status.Grants = s.policy.Status.Grants[1:]
 	s.fault = once(workers, apierrors.NewInternalError(errors.New("etcd has no leader")))
 	if _, err := s.reconciler.Reconcile(t.Context(), request(workers)); err == nil {
@@ -364,7 +364,7 @@ func TestReconcile_PausesAfterALostRace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t, 2*needy, clock.RealClock{})
-			s.reconciler.adopted[s.policy.UID] = tc.leads
+			s.reconciler.ledger.adopted[s.policy.UID] = tc.leads
 			s.comeBack(t)
 			s.fault = once(workers, apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("rebootpolicies").GroupResource(), workers, errors.New("somebody was first")))
 			result, err := s.reconciler.Reconcile(t.Context(), request(workers))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -27,8 +26,7 @@ import (
 
 // SetupWithManager registers the controller. Both replicas warm their caches; only the leader reconciles.
 func (r *RebootPolicyReconciler) SetupWithManager(mgr ctrl.Manager, edit ...func(*controller.Options)) error {
-	r.adopted, r.freed = map[types.UID]bool{}, map[string]time.Time{}
-	r.wrote, r.estimates = map[types.UID]time.Time{}, map[types.UID]time.Time{}
+	r.assemble()
 	warm := true
 	options := controller.Options{
 		MaxConcurrentReconciles: 1, EnableWarmup: &warm, ReconciliationTimeout: reconcileTimeout,
@@ -40,8 +38,8 @@ func (r *RebootPolicyReconciler) SetupWithManager(mgr ctrl.Manager, edit ...func
 	watch := ctrl.NewControllerManagedBy(mgr).
 		Named("rebootpolicy").
 		WithOptions(options).
-		Watches(&v1alpha1.RebootPolicy{}, handler.EnqueueRequestsFromMapFunc(r.allPolicies), policyChanges()).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.policiesOf), nodeChanges())
+		Watches(&v1alpha1.RebootPolicy{}, handler.EnqueueRequestsFromMapFunc(r.fleet.allPolicies), policyChanges()).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.fleet.policiesOf), nodeChanges())
 	if r.Gates != nil {
 		watch = watch.WatchesRawSource(source.Channel(r.Gates.Woken(), &handler.EnqueueRequestForObject{}))
 	}
@@ -50,8 +48,8 @@ func (r *RebootPolicyReconciler) SetupWithManager(mgr ctrl.Manager, edit ...func
 		if err != nil {
 			return err
 		}
-		r.agents = agentPods{cache: pods, namespace: r.AgentNamespace}
-		watch = watch.WatchesRawSource(source.Func(r.watchAgents))
+		r.fleet.agents = agentPods{cache: pods, namespace: r.AgentNamespace}
+		watch = watch.WatchesRawSource(source.Func(r.fleet.watchAgents))
 	}
 	if err := watch.Complete(r); err != nil {
 		return fmt.Errorf("registering the controller: %w", err)
@@ -63,9 +61,9 @@ func (r *RebootPolicyReconciler) SetupWithManager(mgr ctrl.Manager, edit ...func
 func Unnamed(o *controller.Options) { o.SkipNameValidation = new(true) }
 
 // allPolicies: a change of one policy's selector or priority may hand nodes to or from any other.
-func (r *RebootPolicyReconciler) allPolicies(ctx context.Context, changed client.Object) []reconcile.Request {
+func (f *fleetReader) allPolicies(ctx context.Context, changed client.Object) []reconcile.Request {
 	requests := []reconcile.Request{request(""), request(changed.GetName())}
-	policies, err := r.policies(ctx)
+	policies, err := f.policies(ctx)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Listed no policies for a changed policy")
 		return requests
@@ -79,12 +77,12 @@ func (r *RebootPolicyReconciler) allPolicies(ctx context.Context, changed client
 }
 
 // policiesOf: the policy that governs the node by its labels, its rivals, and the one whose grant the node carries.
-func (r *RebootPolicyReconciler) policiesOf(ctx context.Context, object client.Object) []reconcile.Request {
+func (f *fleetReader) policiesOf(ctx context.Context, object client.Object) []reconcile.Request {
 	node, ok := object.(*corev1.Node)
 	if !ok {
 		return nil
 	}
-	policies, err := r.policies(ctx)
+	policies, err := f.policies(ctx)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Listed no policies for a changed node")
 		return nil
@@ -100,7 +98,7 @@ func (r *RebootPolicyReconciler) policiesOf(ctx context.Context, object client.O
 	if grant, err := v1alpha1.ParseGrant(node.GetAnnotations()); err == nil && grant != nil {
 		names[grant.Policy] = true
 		if freesSlot(node, grant) {
-			r.freeing.note(grant.Policy)
+			f.freed.note(grant.Policy)
 		}
 	}
 	for i := range policies {
@@ -156,16 +154,16 @@ func deletionBegins() predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(object client.Object) bool { return object.GetDeletionTimestamp() != nil })
 }
 
-// freeing are the policies of which a node has come back, or has given up, since their last pass began: a slot can be handed
+// freedSlots are the policies of which a node has come back, or has given up, since their last pass began: a slot can be handed
 // over. What a pass writes to explain, dozens of requests one after the other, gives way to it. It only ever saves time, and
 // is forgotten with the process. Its methods may be called from any goroutine.
-type freeing struct {
+type freedSlots struct {
 	mu       sync.Mutex
 	policies map[string]bool
 }
 
 // note remembers a policy.
-func (f *freeing) note(policy string) {
+func (f *freedSlots) note(policy string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.policies == nil {
@@ -175,14 +173,14 @@ func (f *freeing) note(policy string) {
 }
 
 // begin forgets a policy whose pass begins, and so sees the node.
-func (f *freeing) begin(policy string) {
+func (f *freedSlots) begin(policy string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.policies, policy)
 }
 
 // noted tells whether a policy was remembered since its last pass began.
-func (f *freeing) noted(policy string) bool {
+func (f *freedSlots) noted(policy string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.policies[policy]
