@@ -22,7 +22,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/promserver"
 )
 
-// gateServer is a real Prometheus that scrapes a real exporter, behind a proxy that counts and wants a token.
+// gateServer is a real Prometheus that scrapes a real exporter, behind a proxy that counts and wants a token. All specs have the
+// same Prometheus, each with a proxy, and so an address, of its own.
 type gateServer struct {
 	*promserver.Server
 
@@ -31,7 +32,9 @@ type gateServer struct {
 	asked  atomic.Int32
 }
 
+// startGateServer runs Prometheus until the end of the container.
 func startGateServer() *gateServer {
+	GinkgoHelper()
 	g := &gateServer{errors: prometheus.NewGauge(prometheus.GaugeOpts{Name: "test_errors"})}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(g.errors)
@@ -39,6 +42,14 @@ func startGateServer() *gateServer {
 	DeferCleanup(exporter.Close)
 	g.Server = promserver.Start(GinkgoTB(), "", fmt.Sprintf(`{global: {scrape_interval: 400ms, scrape_timeout: 400ms},
 		scrape_configs: [{job_name: test, static_configs: [{targets: ["%s"]}]}]}`, exporter.Listener.Addr()))
+	return g
+}
+
+// open puts a proxy before the server, until the end of the spec, and waits until Prometheus knows of no errors.
+func (g *gateServer) open() {
+	GinkgoHelper()
+	g.errors.Set(0)
+	g.asked.Store(0)
 	DeferCleanup(g.Resume)
 	behind, err := url.Parse(g.URL)
 	Expect(err).NotTo(HaveOccurred())
@@ -54,11 +65,10 @@ func startGateServer() *gateServer {
 	DeferCleanup(front.CloseClientConnections)
 	g.url = front.URL
 	Eventually(func() int {
-		found, err := g.Query(context.Background(), "test_errors")
+		found, err := g.Query(context.Background(), "test_errors == 0")
 		Expect(err).NotTo(HaveOccurred())
 		return len(found)
 	}).Should(Equal(1))
-	return g
 }
 
 // gate asks whether there are errors; edits say otherwise.
@@ -93,10 +103,11 @@ func gateState(p *v1alpha1.RebootPolicy) string {
 	return ""
 }
 
-var _ = Describe("A gate that asks Prometheus", func() {
+var _ = Describe("A gate that asks Prometheus", Ordered, ContinueOnFailure, func() {
 	var server *gateServer
+	BeforeAll(func() { server = startGateServer() })
 	BeforeEach(func() {
-		server = startGateServer()
+		server.open()
 		token := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "prometheus", Namespace: "default"}, StringData: map[string]string{"token": "hunter2"}}
 		Expect(api.Create(context.Background(), token)).To(Succeed())
 		DeferCleanup(func() { Expect(client.IgnoreNotFound(api.Delete(context.Background(), token))).To(Succeed()) })

@@ -21,9 +21,10 @@ import (
 const named = 10
 
 // NewNotifier tells services of spec.notify, with Secrets of the operator's namespace. What cannot be told becomes an event.
-func NewNotifier(mgr ctrl.Manager, recorder events.EventRecorder, o Options) (*notify.Notifier, error) {
+// The clock is what it waits by.
+func NewNotifier(mgr ctrl.Manager, recorder events.EventRecorder, o Options, clock clock.WithTicker) (*notify.Notifier, error) {
 	secrets := secret.Reader{Reader: mgr.GetAPIReader(), Namespace: o.Namespace}
-	n := notify.New(secrets, clock.RealClock{}, func(m notify.Message, r notify.Result, err error) {
+	n := notify.New(secrets, clock, func(m notify.Message, r notify.Result, err error) {
 		notificationsTotal.WithLabelValues(m.Policy, string(m.Event), string(r)).Inc()
 		if err != nil {
 			notificationFailed(recorder, m.Policy, err.Error())

@@ -206,7 +206,7 @@ func (o *Options) metrics() metricsserver.Options {
 // SetupPolicies registers the controller of policies as the manager runs it.
 func SetupPolicies(mgr ctrl.Manager, o Options) error {
 	recorder := eventing.Recorder{EventRecorder: mgr.GetEventRecorder(v1alpha1.FieldOwnerManager)}
-	notifier, err := NewNotifier(mgr, recorder, o)
+	notifier, err := NewNotifier(mgr, recorder, o, clock.RealClock{})
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers"
 	"github.com/reboot-operator/reboot-operator/controllers/gate"
 	"github.com/reboot-operator/reboot-operator/controllers/secret"
@@ -71,10 +72,10 @@ func startManager(log *requestLog, agents ...string) func() {
 	Expect(err).NotTo(HaveOccurred())
 	r := &controllers.RebootPolicyReconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("manager"), Clock: now,
-		Gates:          gate.NewEvaluator(&gate.Prometheus{Secrets: secret.Reader{Reader: mgr.GetAPIReader(), Namespace: "default"}}, clock.RealClock{}, gateInterval),
+		Gates:          gate.NewEvaluator(impatient{&gate.Prometheus{Secrets: secret.Reader{Reader: mgr.GetAPIReader(), Namespace: "default"}}}, clock.RealClock{}, gateInterval),
 		AgentNamespace: namespace, Paces: paces,
 	}
-	r.Notifier, err = controllers.NewNotifier(mgr, r.Recorder, controllers.Options{Namespace: "default"})
+	r.Notifier, err = controllers.NewNotifier(mgr, r.Recorder, controllers.Options{Namespace: "default"}, hurriedClock{})
 	Expect(err).NotTo(HaveOccurred())
 	Expect(r.SetupWithManager(mgr, controllers.Unnamed)).To(Succeed())
 	DeferCleanup(func() { Expect(panics()).To(BeZero(), "no reconcile may panic") })
@@ -86,6 +87,20 @@ func startManager(log *requestLog, agents ...string) func() {
 		Eventually(done).Should(Receive(BeNil()))
 	}
 }
+
+// impatient asks gates, and waits for a server for a second, not for ten.
+type impatient struct{ gate.Asker }
+
+func (i impatient) Ask(ctx context.Context, g v1alpha1.PrometheusGate) gate.Answer {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	return i.Asker.Ask(ctx, g)
+}
+
+// hurriedClock is the real clock, but for its timers: each takes a tenth of its time.
+type hurriedClock struct{ clock.RealClock }
+
+func (c hurriedClock) NewTimer(d time.Duration) clock.Timer { return c.RealClock.NewTimer(d / 10) }
 
 // shiftedClock is the real clock, put forward.
 type shiftedClock struct{ by atomic.Int64 }
