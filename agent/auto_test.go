@@ -61,7 +61,7 @@ var _ = Describe("Engines that are found", func() {
 		m.engine.Stop()
 		m.shows(ctx, needOf, Equal("Unknown EngineUnreachable"))
 		gone := message(m.node(ctx))
-		Expect(gone).To(And(HavePrefix("update_engine is not on the system bus."), ContainSubstring("reboot-required does not exist")))
+		Expect(gone).To(And(HavePrefix("update_engine is not on the system bus."), ContainSubstring("Neither /run/reboot-required nor /run/reboot-needed exists on the host.")))
 		Expect(m.up()).To(Equal(map[string]float64{"update-engine": 0, "sentinel": 1}))
 
 		By("being unknown to the next process of the agent too")

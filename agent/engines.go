@@ -56,7 +56,9 @@ func newEngine(name string, o options, metrics *reboot.Metrics, before engine.Re
 			Connect: bus, Clock: wall, Before: before, Optional: optional, Again: again, Malformed: malformed, Reachable: reachable,
 		}
 	case sentinel.Name:
-		return &sentinel.Engine{HostRoot: o.hostRoot, Optional: optional, Clock: wall, Again: again, Reachable: reachable}
+		return &sentinel.Engine{
+			HostRoot: o.hostRoot, Files: o.sentinelFiles, Optional: optional, Clock: wall, Again: again, Reachable: reachable,
+		}
 	case kernel.Name:
 		return &kernel.Engine{HostRoot: o.hostRoot, ReleaseFile: kernelRelease, Clock: wall, Again: again, Reachable: reachable}
 	}

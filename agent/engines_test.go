@@ -28,6 +28,20 @@ var _ = Describe("Engines by name", func() {
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 	})
 
+	It("detect SUSE's file too, and those that are named in place of both (behaviour 12)", func(ctx SpecContext) {
+		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		run := filepath.Join(m.root, "run")
+		Expect(os.Mkdir(run, 0o755)).To(Succeed())
+		Expect(os.WriteFile(filepath.Join(run, "reboot-needed"), []byte("reboot"), 0o600)).To(Succeed())
+		m.start(ctx)
+		m.shows(ctx, message, ContainSubstring("/run/reboot-needed exists on the host."))
+		m.kill()
+		m.start(ctx, "--sentinel-file=/run/please")
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+		Expect(os.WriteFile(filepath.Join(run, "please"), nil, 0o600)).To(Succeed())
+		m.shows(ctx, message, ContainSubstring("/run/please exists on the host."))
+	})
+
 	DescribeTable("hear COS' update_engine of each generation (behaviours 9, 10)", func(ctx SpecContext, platform hosttest.COSPlatform) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
 		cos, err := m.bus.StartCOSUpdateEngine(platform)

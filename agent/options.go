@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine/rpmostree"
+	"github.com/reboot-operator/reboot-operator/agent/engine/sentinel"
 )
 
 // What --identity takes.
@@ -38,6 +39,7 @@ type options struct {
 	driveTimeout        time.Duration
 	bus                 string
 	hostRoot            string
+	sentinelFiles       []string // empty: the engine's defaults
 	bootIDFile          string
 	identity            string
 	claimCoordinator    bool
@@ -45,7 +47,7 @@ type options struct {
 	metrics             string
 	renewAfter          time.Duration // no flags: see readiness
 	patience            time.Duration
-	printVersion        bool          // and exit
+	printVersion        bool // and exit
 	log                 zap.Options
 }
 
@@ -80,6 +82,7 @@ func (o *options) flags(env func(string) string) *flag.FlagSet {
 	flags.DurationVar(&o.driveTimeout, "rpm-ostree-drive-timeout", rpmostree.DefaultLimit, "How long an upgrade may take before it is cancelled.")
 	flags.StringVar(&o.bus, "dbus-address", cmp.Or(env("DBUS_SYSTEM_BUS_ADDRESS"), "unix:path=/run/dbus/system_bus_socket"), "D-Bus address of the host's system bus.")
 	flags.StringVar(&o.hostRoot, "host-root", "/", "Where the host's file system is mounted.")
+	flags.Func("sentinel-file", "File of the host that asks for a reboot while it exists, below --host-root; may be given several times (default "+strings.Join(sentinel.Defaults, " and ")+").", o.addSentinelFile)
 	flags.StringVar(&o.bootIDFile, "boot-id-file", "/proc/sys/kernel/random/boot_id", "File with the host's boot ID.")
 	flags.StringVar(&o.identity, "identity", identityNode, "Who to act as on the Node and its pods: node (constrained impersonation) or serviceaccount (its own rights).")
 	flags.BoolVar(&o.claimCoordinator, "claim-coordinator", false, "Tell the host in /run/update-engine/coordinator.conf below --host-root, which must be writable, that its agent is the one who reboots it.")
@@ -89,6 +92,14 @@ func (o *options) flags(env func(string) string) *flag.FlagSet {
 	config.RegisterFlags(flags)
 	o.log.BindFlags(flags)
 	return flags
+}
+
+func (o *options) addSentinelFile(path string) error {
+	if !filepath.IsAbs(path) || filepath.Clean(path) != path {
+		return fmt.Errorf("%q is not an absolute path of a file", path)
+	}
+	o.sentinelFiles = append(o.sentinelFiles, path)
+	return nil
 }
 
 // check says in one sentence what cannot work.

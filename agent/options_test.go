@@ -44,7 +44,7 @@ func TestParse(t *testing.T) {
 		"everything": {
 			[]string{
 				"--node-name=n1", "--engines=update-engine", "--require-engine-sender", "--host-root=/host", "--boot-id-file=/b",
-				"--rpm-ostree-drive-period=2h", "--rpm-ostree-drive-timeout=30m",
+				"--sentinel-file=/run/a", "--sentinel-file=/var/lib/b", "--rpm-ostree-drive-period=2h", "--rpm-ostree-drive-timeout=30m",
 				"--identity=serviceaccount", "--health-probe-bind-address=0", "--metrics-bind-address=:9", "--zap-log-level=2",
 			},
 			nil,
@@ -52,6 +52,7 @@ func TestParse(t *testing.T) {
 				o.engines, o.requireEngineSender, o.hostRoot, o.bootIDFile = "update-engine", true, "/host", "/b"
 				o.identity, o.probes, o.metrics = "serviceaccount", "0", ":9"
 				o.drivePeriod, o.driveTimeout = 2*time.Hour, 30*time.Minute
+				o.sentinelFiles = []string{"/run/a", "/var/lib/b"}
 			}),
 		},
 		"driving what auto may find": {

@@ -1,5 +1,5 @@
-// Package sentinel hears from the file by which Debian, Ubuntu, Flatcar and others say that they want a reboot:
-// /run/reboot-required. It lies in memory and is gone after the boot.
+// Package sentinel detects the files by which a host asks for a reboot: /run/reboot-required of Debian, Ubuntu, Flatcar and
+// others, and SUSE's /run/reboot-needed.
 package sentinel
 
 import (
@@ -16,20 +16,22 @@ import (
 // Name is the engine's name in flags, reports and metrics.
 const Name = "sentinel"
 
-// period is how often the file is looked for without any occasion.
+// period is how often the files are looked for without any occasion.
 const period = time.Minute
 
-// Engine watches the file. It implements engine.Engine.
+// Engine watches the files. It implements engine.Engine.
 type Engine struct {
-	// HostRoot is where the host's file system is mounted; its /run is enough. Required; "/" is this one.
+	// HostRoot is where the host's file system is mounted; the folders of the files are enough. Required; "/" is this one.
 	HostRoot string
+	// Files are the host's files that ask for a reboot while they exist: absolute paths. Empty: Defaults.
+	Files []string
 	// Clock times the looks that nothing gave occasion for. Required.
 	Clock clock.WithTicker
-	// Optional tells a host root without a folder /run, which has not been mounted then, as Absent: nobody named the engine.
+	// Optional reports a host root without those folders, which have not been mounted then, as Absent: nobody named the engine.
 	Optional bool
 	// Again makes the engine look once more. Optional.
 	Again engine.Again
-	// Reachable is called with whether the host's /run can be read, at first and on each change. Optional.
+	// Reachable is called with whether the folders can be read, at first and on each change. Optional.
 	Reachable func(bool)
 }
 
@@ -40,12 +42,22 @@ func (e *Engine) Name() string { return Name }
 
 // Run reports until ctx ends, and then returns nil.
 func (e *Engine) Run(ctx context.Context, report func(engine.Report)) error {
+	files := e.Files
+	if len(files) == 0 {
+		files = Defaults
+	}
 	changes := engine.Changes{Report: report, Reachable: e.Reachable, Optional: e.Optional}
 	watch := folder.Watch{
-		Engine:  Name,
-		Folders: func() []string { return []string{filepath.Join(e.HostRoot, directory)} },
+		Engine: Name,
+		Folders: func() []string {
+			var paths []string
+			for _, folder := range folders(files) {
+				paths = append(paths, filepath.Join(e.HostRoot, folder))
+			}
+			return paths
+		},
 		Look: func() {
-			seen := look(e.HostRoot)
+			seen := look(e.HostRoot, files)
 			changes.Tell(seen.report(), seen.presence())
 		},
 		Period: period, Clock: e.Clock, Again: e.Again,

@@ -24,8 +24,9 @@ type harness struct {
 
 	t    *testing.T
 	root string
-	// optional is the Engine's.
+	// optional and files are the Engine's.
 	optional bool
+	files    []string
 }
 
 // newHarness makes a host with an empty /run.
@@ -38,7 +39,7 @@ func newHarness(t *testing.T) *harness {
 
 func (h *harness) run() {
 	h.t.Helper()
-	h.Start(&Engine{HostRoot: h.root, Optional: h.optional, Clock: h.Clock, Reachable: func(up bool) { h.Reachable <- up }}, nil)
+	h.Start(&Engine{HostRoot: h.root, Files: h.files, Optional: h.optional, Clock: h.Clock, Reachable: func(up bool) { h.Reachable <- up }}, nil)
 }
 
 func (h *harness) path(name string) string { return filepath.Join(h.root, name) }
@@ -56,13 +57,13 @@ func (h *harness) remove(name string) { h.Must(os.RemoveAll(h.path(name))) }
 // because waits for a need with these packages.
 func (h *harness) because(packages ...string) {
 	h.t.Helper()
-	h.Expect(observation{present: true, packages: packages}.report())
+	h.Expect(observation{present: Defaults[:1], packages: packages}.report())
 }
 
 // looksLike looks without an Engine.
 func (h *harness) looksLike(want engine.Report) {
 	h.t.Helper()
-	if diff := cmp.Diff(want, look(h.root).report()); diff != "" {
+	if diff := cmp.Diff(want, look(h.root, Defaults).report()); diff != "" {
 		h.t.Errorf("report (-want +got):\n%s", diff)
 	}
 }
@@ -105,6 +106,43 @@ func TestEngine_TellsThePackagesAsTheyAreAdded(t *testing.T) {
 	h.write("run/next", "libc6\ndbus\n")
 	h.move("run/next", "run/reboot-required.pkgs")
 	h.because("libc6", "dbus")
+}
+
+func TestEngine_TheFileOfSUSEIsANeed_Behaviour12(t *testing.T) {
+	h := newHarness(t)
+	h.run()
+	h.Expect(noFile)
+	h.write("run/reboot-needed", "reboot")
+	h.Expect(needed("/run/reboot-needed exists on the host."))
+	h.write("run/reboot-required", "")
+	h.Expect(needed("/run/reboot-required and /run/reboot-needed exist on the host."))
+	h.remove("run/reboot-needed")
+	h.Expect(present)
+}
+
+func TestEngine_FilesThatAreNamedTakeThePlaceOfTheDefaults(t *testing.T) {
+	h := newHarness(t)
+	h.files = []string{"/var/lib/patches/reboot", "/run/please"}
+	h.write("run/reboot-required", "")
+	h.mkdir("var/lib/patches")
+	h.run()
+	h.Expect(engine.Report{
+		Engine: "sentinel", State: engine.NotNeeded, Reason: v1alpha1.ReasonUpToDate,
+		Message: "Neither /var/lib/patches/reboot nor /run/please exists on the host.",
+	})
+	h.write("var/lib/patches/reboot.pkgs", "kernel\n")
+	h.write("var/lib/patches/reboot", "")
+	h.Expect(needed("/var/lib/patches/reboot exists on the host, because of kernel."))
+	h.write("run/please", "")
+	h.write("run/please.pkgs", "kernel\nglibc\n")
+	h.Until("both", func() bool {
+		return len(h.Reports) > 0 && (<-h.Reports).Message == "/var/lib/patches/reboot and /run/please exist on the host, because of kernel, glibc."
+	}, time.Minute)
+	h.remove("var/lib/patches")
+	// Whatever else there is: nobody knows what the folder would say.
+	h.Until("the folder's end", func() bool {
+		return len(h.Reports) > 0 && (<-h.Reports).Message == "The host's /var/lib/patches cannot be read: no such file or directory."
+	}, time.Minute)
 }
 
 func TestEngine_TheListAloneIsNoNeed(t *testing.T) {
@@ -158,7 +196,7 @@ func TestLook_ReadsTheBeginningOfALongList(t *testing.T) {
 	h.write("run/reboot-required", "")
 	h.write("run/reboot-required.pkgs", "libc6\n"+strings.Repeat("\n", 8<<10-9)+"dbus\n")
 	// The last line is cut in two, and half a name is not one.
-	h.looksLike(observation{present: true, packages: []string{"libc6"}}.report())
+	h.looksLike(observation{present: Defaults[:1], packages: []string{"libc6"}}.report())
 }
 
 func TestEngine_BesideUpdateEngineIsOneNeedWithBothReasons(t *testing.T) {

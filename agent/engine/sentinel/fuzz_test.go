@@ -20,7 +20,7 @@ func FuzzLook(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text, packages string, times uint16) {
 		root := t.TempDir()
 		all := strings.Repeat(packages, min(int(times), 64<<10/max(1, len(packages))))
-		for name, content := range map[string]string{file: text, list: all} {
+		for name, content := range map[string]string{"run/reboot-required": text, "run/reboot-required.pkgs": all} {
 			if err := os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o700); err != nil {
 				t.Fatal(err)
 			}
@@ -28,7 +28,7 @@ func FuzzLook(f *testing.F) {
 				t.Fatal(err)
 			}
 		}
-		seen := look(root)
+		seen := look(root, Defaults)
 		for _, name := range seen.packages {
 			if !slices.ContainsFunc(strings.Split(all, "\n"), func(line string) bool { return strings.TrimSpace(line) == name }) {
 				t.Errorf("%q was made up, or cut", name)

@@ -5,42 +5,67 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
+	"slices"
 	"strings"
 	"syscall"
 )
 
-// Below the host's root.
-const (
-	directory = "run"
-	file      = "run/reboot-required"
-	list      = "run/reboot-required.pkgs"
-)
+// Defaults are the files that ask for a reboot where none are named: the one of Debian, Ubuntu and Flatcar, and SUSE's. They
+// lie in memory and are gone after the boot.
+var Defaults = []string{"/run/reboot-required", "/run/reboot-needed"}
 
-// look finds out what there is. A symbolic link that leaves the host's file system is not followed.
-func look(hostRoot string) observation {
+// folders are those of the files, each once.
+func folders(files []string) []string {
+	var all []string
+	for _, file := range files {
+		if folder := path.Dir(file); !slices.Contains(all, folder) {
+			all = append(all, folder)
+		}
+	}
+	return all
+}
+
+// look finds out which of the files there are. A symbolic link that leaves the host's file system is not followed.
+func look(hostRoot string, files []string) observation {
+	o := observation{files: files}
 	if err := isFolder(os.Stat(hostRoot)); err != nil {
-		return noFolder(err)
+		return o.noFolder(path.Dir(files[0]), err)
 	}
 	root, err := os.OpenRoot(hostRoot)
 	if err != nil {
-		return noFolder(err)
+		return o.noFolder(path.Dir(files[0]), err)
 	}
 	defer func() { _ = root.Close() }()
-	if err := isFolder(root.Stat(directory)); err != nil {
-		return noFolder(err)
+	for _, folder := range folders(files) {
+		if err := isFolder(root.Stat(below(folder))); err != nil && o.unreadable == "" {
+			o = o.noFolder(folder, err)
+		}
 	}
-	found, err := root.Lstat(file)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return observation{}
-	case err != nil:
-		return observation{unreadable: reason(err)}
-	case found.IsDir():
-		// A container that mounts the file before it exists leaves a folder of its name.
-		return observation{}
+	for _, file := range files {
+		found, err := root.Lstat(below(file))
+		switch {
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		case err != nil:
+			if o.unreadable == "" {
+				o.folder, o.unreadable = path.Dir(file), reason(err)
+			}
+		case found.IsDir():
+			// A container that mounts the file before it exists leaves a folder of its name.
+		default:
+			o.present = append(o.present, file)
+			for _, name := range parsePackages(readList(root, below(file)+".pkgs")) {
+				if !slices.Contains(o.packages, name) {
+					o.packages = append(o.packages, name)
+				}
+			}
+		}
 	}
-	return observation{present: true, packages: parsePackages(readList(root))}
+	return o
 }
+
+// below is a path of the host as one of its root.
+func below(name string) string { return strings.TrimPrefix(path.Clean(name), "/") }
 
 // isFolder makes an error of what is none.
 func isFolder(found fs.FileInfo, err error) error {
@@ -50,10 +75,11 @@ func isFolder(found fs.FileInfo, err error) error {
 	return err
 }
 
-// noFolder tells a folder that does not exist, or is something else, from one that cannot be read.
-func noFolder(err error) observation {
-	missing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
-	return observation{unreadable: reason(err), missing: missing}
+// noFolder distinguishes a folder that does not exist, or is something else, from one that cannot be read.
+func (o observation) noFolder(folder string, err error) observation {
+	o.missing = errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+	o.folder, o.unreadable = folder, reason(err)
+	return o
 }
 
 // reason is what went wrong, without the path: that is this container's, not the host's.
@@ -67,9 +93,9 @@ func reason(err error) string {
 // maxListBytes is more than a message can tell.
 const maxListBytes = 8 << 10
 
-// readList reads the beginning of the list of packages, whole lines only. The list is an extra: without one, or with one
+// readList reads the beginning of a list of packages, whole lines only. The list is an extra: without one, or with one
 // that cannot be read, the file counts just the same.
-func readList(root *os.Root) string {
+func readList(root *os.Root, list string) string {
 	// A pipe of that name would hold us up for ever.
 	if found, err := root.Lstat(list); err != nil || !found.Mode().IsRegular() {
 		return ""

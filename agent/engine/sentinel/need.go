@@ -11,12 +11,14 @@ import (
 
 // observation is what a look found. The zero one is no file.
 type observation struct {
-	// unreadable says why the host's /run cannot be read. Empty: it was.
-	unreadable string
+	// files are those that ask for a reboot, at least one.
+	files []string
+	// unreadable says why folder, which should hold one of them, cannot be read. Empty: all of them were.
+	unreadable, folder string
 	// missing says that it is unreadable because there is no such folder.
 	missing bool
-	// present says that the file exists.
-	present bool
+	// present are those of the files that exist.
+	present []string
 	// packages that asked for the reboot, in the order in which they did.
 	packages []string
 }
@@ -27,20 +29,29 @@ func (o observation) report() engine.Report {
 	case o.unreadable != "":
 		return engine.Report{
 			Engine: Name, State: engine.Unknown, Reason: v1alpha1.ReasonEngineUnreachable,
-			Message: engine.Shorten(fmt.Sprintf("The host's /run cannot be read: %s.", o.unreadable)),
+			Message: engine.Shorten(fmt.Sprintf("The host's %s cannot be read: %s.", o.folder, o.unreadable)),
 		}
-	case o.present:
+	case len(o.present) > 0:
 		return engine.Report{
-			Engine: Name, State: engine.Needed, Reason: v1alpha1.ReasonSentinelPresent, Message: message(o.packages),
+			Engine: Name, State: engine.Needed, Reason: v1alpha1.ReasonSentinelPresent, Message: message(o.present, o.packages),
 		}
 	}
 	return engine.Report{
 		Engine: Name, State: engine.NotNeeded, Reason: v1alpha1.ReasonUpToDate,
-		Message: "/run/reboot-required does not exist on the host.",
+		Message: engine.Shorten(none(o.files)),
 	}
 }
 
-// presence is that of the folder: the file itself comes and goes.
+// none says that none of the files exists.
+func none(files []string) string {
+	last := len(files) - 1
+	if last == 0 {
+		return files[0] + " does not exist on the host."
+	}
+	return fmt.Sprintf("Neither %s nor %s exists on the host.", strings.Join(files[:last], ", "), files[last])
+}
+
+// presence is that of the folders: the files themselves come and go.
 func (o observation) presence() engine.Presence {
 	switch {
 	case o.missing:
@@ -54,9 +65,12 @@ func (o observation) presence() engine.Presence {
 // maxNamed is how many packages a message names at most.
 const maxNamed = 16
 
-// message names as many of the packages as there is room for, and how many are left.
-func message(packages []string) string {
-	const exists = "/run/reboot-required exists on the host"
+// message names the files, as many of the packages as there is room for, and how many are left.
+func message(present, packages []string) string {
+	exists := present[0] + " exists on the host"
+	if len(present) > 1 {
+		exists = strings.Join(present, " and ") + " exist on the host"
+	}
 	for named := min(len(packages), maxNamed); named > 0; named-- {
 		text := exists + ", because of " + strings.Join(packages[:named], ", ")
 		if left := len(packages) - named; left > 0 {
@@ -66,7 +80,7 @@ func message(packages []string) string {
 			return text
 		}
 	}
-	return exists + "."
+	return engine.Shorten(exists + ".")
 }
 
 // parsePackages reads the list of packages: a name on each line, often the same one several times. What is no name of a

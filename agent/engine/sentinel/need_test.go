@@ -16,7 +16,7 @@ import (
 var (
 	noFile = engine.Report{
 		Engine: "sentinel", State: engine.NotNeeded, Reason: v1alpha1.ReasonUpToDate,
-		Message: "/run/reboot-required does not exist on the host.",
+		Message: "Neither /run/reboot-required nor /run/reboot-needed exists on the host.",
 	}
 	noRun = engine.Report{
 		Engine: "sentinel", State: engine.Unknown, Reason: v1alpha1.ReasonEngineUnreachable,
@@ -36,12 +36,12 @@ func TestReport(t *testing.T) {
 		seen observation
 		want engine.Report
 	}{
-		"no file is no need":                    {observation{}, noFile},
-		"a file is one (behaviour 12)":          {observation{present: true}, present},
-		"what cannot be read is unknown":        {observation{unreadable: "no such file or directory"}, noRun},
-		"what cannot be read is never a need":   {observation{unreadable: "no such file or directory", present: true}, noRun},
-		"the message names the packages":        {observation{present: true, packages: []string{"libc6", "dbus"}}, needed("/run/reboot-required exists on the host, because of libc6, dbus.")},
-		"packages without the file are no need": {observation{packages: []string{"libc6"}}, noFile},
+		"no file is no need":                    {observation{files: Defaults}, noFile},
+		"a file is one (behaviour 12)":          {observation{present: Defaults[:1]}, present},
+		"what cannot be read is unknown":        {observation{unreadable: "no such file or directory", folder: "/run"}, noRun},
+		"what cannot be read is never a need":   {observation{unreadable: "no such file or directory", folder: "/run", present: Defaults[:1]}, noRun},
+		"the message names the packages":        {observation{present: Defaults[:1], packages: []string{"libc6", "dbus"}}, needed("/run/reboot-required exists on the host, because of libc6, dbus.")},
+		"packages without the file are no need": {observation{files: Defaults, packages: []string{"libc6"}}, noFile},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -72,7 +72,7 @@ func TestMessage_NamesAsManyPackagesAsThereIsRoomFor(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := message(tc.packages)
+			got := message(Defaults[:1], tc.packages)
 			if !strings.HasSuffix(got, tc.end) || len(got) > engine.MaxMessageBytes {
 				t.Errorf("%d bytes: %q, want an end of %q", len(got), got, tc.end)
 			}
@@ -113,7 +113,7 @@ func FuzzParsePackages(f *testing.F) {
 	f.Add("\xff\n-\n" + strings.Repeat("x", 65))
 	f.Fuzz(func(t *testing.T, content string) {
 		packages := parsePackages(content)
-		got := observation{present: true, packages: packages}.report()
+		got := observation{present: Defaults[:1], packages: packages}.report()
 		if len(got.Message) > engine.MaxMessageBytes || !utf8.ValidString(got.Message) || strings.ContainsAny(got.Message, "\n\x00") {
 			t.Errorf("message of %d bytes: %q", len(got.Message), got.Message)
 		}
