@@ -11,22 +11,15 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
-	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"pgregory.net/rapid"
-	"sigs.k8s.io/yaml"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
+	"github.com/reboot-operator/reboot-operator/hack/judge/definition"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
@@ -37,7 +30,14 @@ func TestStatusOf_CanBeWrittenWhateverNodesSay(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	accepts := definition(t)
+	text, err := os.ReadFile(filepath.Join(testenv.Root(), "config", "crd", "bases", "reboot-operator.io_rebootpolicies.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	crd, err := definition.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		now := time.Date(2026, 6, 1, 22, 0, 0, 0, time.UTC)
 		policy := v1alpha1.RebootPolicy{
@@ -53,7 +53,9 @@ func TestStatusOf_CanBeWrittenWhateverNodesSay(t *testing.T) {
 			s := snapshot.Of(&policy, []v1alpha1.RebootPolicy{policy}, snapshot.Views(nodes), now)
 			after := policy.DeepCopy()
 			after.Status = statusOf(&policy, plan.Reboots(s), s.Window, now)
-			accepts(t, &policy, after)
+			if err := crd.Refusal(t.Context(), &policy, after); err != nil {
+				t.Fatalf("the status cannot be written: %v", err)
+			}
 			policy, now = *after, now.Add(time.Duration(rapid.IntRange(1, 100_000).Draw(t, "seconds"))*time.Second)
 		}
 	})
@@ -123,47 +125,4 @@ func drawOddNode(t *rapid.T) corev1.Node {
 		})
 	}
 	return n
-}
-
-// definition is what the API server asks of a write of the status: the schema and the rules of the CustomResourceDefinition.
-func definition(t *testing.T) func(t *rapid.T, before, after *v1alpha1.RebootPolicy) {
-	t.Helper()
-	check := func(err error) {
-		if err != nil {
-			t.Helper()
-			t.Fatal(err)
-		}
-	}
-	text, err := os.ReadFile(filepath.Join(testenv.Root(), "config", "crd", "bases", "reboot-operator.io_rebootpolicies.yaml"))
-	check(err)
-	var crd apiextensionsv1.CustomResourceDefinition
-	check(yaml.UnmarshalStrict(text, &crd))
-	var props apiextensions.JSONSchemaProps
-	check(apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(crd.Spec.Versions[0].Schema.OpenAPIV3Schema, &props, nil))
-	structural, err := schema.NewStructural(&props)
-	check(err)
-	shape, _, err := validation.NewSchemaValidator(&props)
-	check(err)
-	rules := cel.NewValidator(structural, true, celconfig.PerCallLimit)
-	return func(t *rapid.T, before, after *v1alpha1.RebootPolicy) {
-		was, is := object(t, before), object(t, after)
-		errs := validation.ValidateCustomResourceUpdate(nil, is, was, shape)
-		broken, _ := rules.Validate(t.Context(), nil, structural, is, was, celconfig.RuntimeCELCostBudget)
-		if errs = append(errs, broken...); len(errs) > 0 {
-			t.Fatalf("the status cannot be written: %v", errs.ToAggregate())
-		}
-	}
-}
-
-// object is what a policy is to the API server.
-func object(t *rapid.T, policy *v1alpha1.RebootPolicy) map[string]any {
-	text, err := json.Marshal(policy)
-	if err != nil {
-		t.Fatalf("the policy cannot be encoded: %v", err)
-	}
-	var o map[string]any
-	if err := utiljson.Unmarshal(text, &o); err != nil { // whole numbers are int64, as CEL wants them
-		t.Fatal(err)
-	}
-	return o
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
+	"github.com/reboot-operator/reboot-operator/hack/judge/oracle"
 )
 
 // zoneNames is every name of the IANA database.
@@ -109,7 +110,7 @@ func matchesOracle(t *rapid.T) {
 	if err != nil {
 		t.Fatalf("Compile: %v\n%v", err, sc)
 	}
-	want := oracle(sc.windows, sc.blackouts, sc.from, sc.to)
+	want := oracle.Segments(sc.windows, sc.blackouts, sc.from, sc.to)
 	if diff := cmp.Diff(want, timeline(t, s, sc.from, sc.to)); diff != "" {
 		t.Fatalf("segments (-oracle +got):\n%s\n%v", diff, sc)
 	}

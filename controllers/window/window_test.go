@@ -15,6 +15,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
+	"github.com/reboot-operator/reboot-operator/hack/judge/oracle"
 )
 
 // TestMain makes the property tests draw the same cases in each run, unless flags say otherwise; so a failure needs no
@@ -77,12 +78,7 @@ func at(s string) time.Time {
 }
 
 // segment is a stretch in which nothing but the closing and opening ahead may change.
-type segment struct {
-	From, To time.Time
-	Open     bool
-	Name     string
-	Blackout bool
-}
+type segment = oracle.Segment
 
 // fataler is a test of testing or of rapid.
 type fataler interface {
@@ -103,7 +99,7 @@ func timeline(t fataler, s window.Schedule, from, to time.Time) []segment {
 		if next.IsZero() || next.After(to) {
 			next = to
 		}
-		found := segment{now, next, state.Open, state.Name, state.Blackout}
+		found := segment{From: now, To: next, Open: state.Open, Name: state.Name, Blackout: state.Blackout}
 		confirm(t, s, found)
 		segments = append(segments, found)
 		now = next
@@ -119,7 +115,7 @@ func confirm(t fataler, s window.Schedule, want segment) {
 		want.From.Add(quarter), want.From.Add(2 * quarter), want.From.Add(3 * quarter), want.To.Add(-1),
 	} {
 		state := s.At(now)
-		got := segment{want.From, want.To, state.Open, state.Name, state.Blackout}
+		got := segment{From: want.From, To: want.To, Open: state.Open, Name: state.Name, Blackout: state.Blackout}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Fatalf("within the segment, at %v (-want +got):\n%s", now, diff)
 		}

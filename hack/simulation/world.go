@@ -3,6 +3,9 @@ package simulation
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"time"
@@ -12,9 +15,11 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers"
+	"github.com/reboot-operator/reboot-operator/hack/judge/definition"
 	"github.com/reboot-operator/reboot-operator/hack/simulation/apiserver"
 	"github.com/reboot-operator/reboot-operator/hack/simulation/process"
 	"github.com/reboot-operator/reboot-operator/hack/simulation/verdict"
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
 // World is a cluster that lives through a script.
@@ -85,14 +90,27 @@ func newWorld(ctx context.Context, script Script, folder string, tell func(verdi
 	if err != nil {
 		return nil, nil, err
 	}
+	policies, err := crd()
+	if err != nil {
+		return nil, nil, err
+	}
 	ctx, end := context.WithCancel(ctx)
 	w := &World{
 		script: script, folder: folder, scheme: scheme, counts: &process.Counts{}, lease: newLease(), ctx: ctx,
 		lives: map[string]int{}, judge: verdict.NewJudge(), tell: tell,
 	}
-	w.store = apiserver.New(w.witness)
+	w.store = apiserver.New(policies, w.witness)
 	return w, end, nil
 }
+
+// crd is the CustomResourceDefinition of policies, by whose rules their status is written.
+var crd = sync.OnceValues(func() (*definition.Definition, error) {
+	text, err := os.ReadFile(filepath.Join(testenv.Root(), "config", "crd", "bases", "reboot-operator.io_rebootpolicies.yaml"))
+	if err != nil {
+		return nil, fmt.Errorf("reading the CustomResourceDefinition: %w", err)
+	}
+	return definition.Parse(text)
+})
 
 // Go runs something that the world waits for in the end.
 func (w *World) Go(f func()) { w.running.Go(f) }

@@ -1,13 +1,13 @@
 package apiserver
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -86,32 +86,13 @@ func (s *Store) changePolicy(name, version, by string, change func(*v1alpha1.Reb
 	if err := change(after); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	if why := refusal(before, after); why != "" {
-		return nil, apierrors.NewForbidden(resource(Policies), name, fmt.Errorf("the CustomResourceDefinition says: %s", why))
+	if !equality.Semantic.DeepEqual(before.Status, after.Status) { // nothing else here changes what the definition looks at
+		if err := s.definition.Refusal(context.Background(), before, after); err != nil {
+			return nil, apierrors.NewForbidden(resource(Policies), name, fmt.Errorf("the CustomResourceDefinition says: %w", err))
+		}
 	}
 	written, _ := copied(s.replace(key, before, after, by)).(*v1alpha1.RebootPolicy)
 	return written, nil
-}
-
-// refusal is why the rules in the CustomResourceDefinition refuse a change; they are those of api/v1alpha1.RebootPolicy.
-func refusal(before, after *v1alpha1.RebootPolicy) string {
-	was, is := before.Status, after.Status
-	for _, e := range is.Grants {
-		if e.Seq > is.Seq {
-			return "status.seq must be at least the seq of every grant"
-		}
-		if len(is.Grants) > int(is.Limit) && e.Seq > was.Seq {
-			return "no new grant while the ledger is at or over status.limit"
-		}
-	}
-	if is.Seq < was.Seq {
-		return "status.seq never shrinks"
-	}
-	most := after.Spec.MaxUnavailableOrDefault()
-	if is.Limit != was.Limit && most.Type == intstr.Int && is.Limit > most.IntVal {
-		return "status.limit may not be raised above spec.concurrency.maxUnavailable"
-	}
-	return ""
 }
 
 // through is what becomes of a value on its way through JSON: times lose their fractions.

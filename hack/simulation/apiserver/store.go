@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/judge/definition"
 )
 
 // Kind is one of those that are stored.
@@ -53,7 +54,8 @@ type Event struct {
 
 // Store holds the objects. Make one with New.
 type Store struct {
-	witness func(Event)
+	definition *definition.Definition
+	witness    func(Event)
 
 	mu       sync.Mutex
 	revision int64
@@ -66,9 +68,9 @@ type Store struct {
 	watches   map[Key][]*Watch
 }
 
-// New makes an empty store. The witness, where there is one, sees each revision in its order while nobody else can write.
-func New(witness func(Event)) *Store {
-	return &Store{witness: witness, objects: map[Key]client.Object{}, names: map[Kind][]string{}, watches: map[Key][]*Watch{}}
+// New makes an empty store, in which policies are what their definition lets them be. The witness, where there is one, sees each revision in its order while nobody else can write.
+func New(definition *definition.Definition, witness func(Event)) *Store {
+	return &Store{definition: definition, witness: witness, objects: map[Key]client.Object{}, names: map[Kind][]string{}, watches: map[Key][]*Watch{}}
 }
 
 // Get reads one object, as a copy.

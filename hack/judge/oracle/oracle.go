@@ -1,4 +1,7 @@
-package window_test
+// Package oracle reads windows and blackouts by the letter of docs/policy.md, in another way than controllers/window does: it
+// walks minute by minute and looks only at what wall clocks show. It is right where offsets, starts and durations are
+// whole minutes. It shares nothing with what the manager uses, so that one can be checked against the other.
+package oracle
 
 import (
 	"slices"
@@ -7,11 +10,23 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// The oracle tells the segments of a policy in another way than the package does: it walks minute by minute and looks
-// only at what wall clocks show. It knows nothing of offsets and eras, and the resolver nothing of it. It is right where
-// offsets, starts and durations are whole minutes.
+// Segment is a stretch of time in which nothing changes.
+type Segment struct {
+	From, To time.Time
+	// Open reports whether a window is open, and no blackout in force.
+	Open bool
+	// Name is that of the window or the blackout. Empty: none.
+	Name     string
+	Blackout bool
+}
 
-// lead is how long before the first segment the oracle begins to watch, to have seen each start that still counts.
+// Open reports whether an instant is inside a window, and in no blackout. No windows: always.
+func Open(windows []v1alpha1.Window, blackouts []v1alpha1.Blackout, at time.Time) bool {
+	from := at.Truncate(time.Minute)
+	return Segments(windows, blackouts, from, from.Add(time.Minute))[0].Open
+}
+
+// lead is how long before the first segment the walk begins, to have seen each start that still counts.
 const lead = 10 * 24 * time.Hour
 
 // shown is what a wall clock shows in one minute: the minutes since 1 January 1970 by its own date and time of day.
@@ -34,8 +49,8 @@ func watch(zone string, from, to time.Time) []shown {
 	return clock
 }
 
-// oracle is the segments from one whole minute to another.
-func oracle(windows []v1alpha1.Window, blackouts []v1alpha1.Blackout, from, to time.Time) []segment {
+// Segments are those from one whole minute to another.
+func Segments(windows []v1alpha1.Window, blackouts []v1alpha1.Blackout, from, to time.Time) []Segment {
 	begin := from.Add(-lead)
 	clocks := map[string][]shown{}
 	clockOf := func(zone string) []shown {
@@ -44,7 +59,7 @@ func oracle(windows []v1alpha1.Window, blackouts []v1alpha1.Blackout, from, to t
 		}
 		return clocks[zone]
 	}
-	minutes := make([]segment, int(to.Sub(begin)/time.Minute))
+	minutes := make([]Segment, int(to.Sub(begin)/time.Minute))
 	for i := range minutes {
 		minutes[i].Open = len(windows) == 0
 	}
@@ -58,7 +73,7 @@ func oracle(windows []v1alpha1.Window, blackouts []v1alpha1.Blackout, from, to t
 }
 
 // overlayWindow opens the minutes in which the window is open.
-func overlayWindow(minutes []segment, w v1alpha1.Window, clock []shown) {
+func overlayWindow(minutes []Segment, w v1alpha1.Window, clock []shown) {
 	start, err := time.Parse("15:04", w.Start)
 	if err != nil {
 		panic(err)
@@ -82,7 +97,7 @@ func overlayWindow(minutes []segment, w v1alpha1.Window, clock []shown) {
 
 // overlayBlackout closes the minutes in which the blackout is in force: from the first that shows from or a later date
 // to the first that shows to or a later date.
-func overlayBlackout(minutes []segment, b v1alpha1.Blackout, clock []shown) {
+func overlayBlackout(minutes []Segment, b v1alpha1.Blackout, clock []shown) {
 	from, _ := time.Parse(time.DateOnly, b.From)
 	to, _ := time.Parse(time.DateOnly, b.To)
 	var begun, ended bool
@@ -90,7 +105,7 @@ func overlayBlackout(minutes []segment, b v1alpha1.Blackout, clock []shown) {
 		begun = begun || show >= shown(from.Unix()/60)
 		ended = ended || show >= shown(to.Unix()/60)
 		if begun && !ended {
-			minutes[i] = segment{Name: b.Name, Blackout: true}
+			minutes[i] = Segment{Name: b.Name, Blackout: true}
 		}
 	}
 }
@@ -117,8 +132,8 @@ func selects(w v1alpha1.Window, date int64) bool {
 }
 
 // joined makes one segment of all neighbouring minutes that are alike.
-func joined(minutes []segment, from time.Time) []segment {
-	var segments []segment
+func joined(minutes []Segment, from time.Time) []Segment {
+	var segments []Segment
 	for i, m := range minutes {
 		m.From, m.To = from.Add(time.Duration(i)*time.Minute), from.Add(time.Duration(i+1)*time.Minute)
 		if n := len(segments); n > 0 {

@@ -1,0 +1,80 @@
+// Package definition asks of a RebootPolicy what the API server asks: the schema and the CEL rules of its
+// CustomResourceDefinition, by the API server's own code.
+package definition
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"sigs.k8s.io/yaml"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// Definition is a CustomResourceDefinition that has been read.
+type Definition struct {
+	structural *schema.Structural
+	shape      validation.SchemaValidator
+	rules      *cel.Validator
+}
+
+// Parse reads a manifest, such as config/crd/bases/reboot-operator.io_rebootpolicies.yaml.
+func Parse(manifest []byte) (*Definition, error) {
+	var crd apiextensionsv1.CustomResourceDefinition
+	if err := yaml.UnmarshalStrict(manifest, &crd); err != nil {
+		return nil, fmt.Errorf("reading the CustomResourceDefinition: %w", err)
+	}
+	var props apiextensions.JSONSchemaProps
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(crd.Spec.Versions[0].Schema.OpenAPIV3Schema, &props, nil); err != nil {
+		return nil, fmt.Errorf("converting the schema: %w", err)
+	}
+	var d Definition
+	var err error
+	if d.structural, err = schema.NewStructural(&props); err != nil {
+		return nil, fmt.Errorf("reading the schema: %w", err)
+	}
+	if d.shape, _, err = validation.NewSchemaValidator(&props); err != nil {
+		return nil, fmt.Errorf("reading the schema: %w", err)
+	}
+	d.rules = cel.NewValidator(d.structural, true, celconfig.PerCallLimit)
+	return &d, nil
+}
+
+// Refusal is why the API server refuses to make one state of a policy the next. Nil: it accepts it.
+func (d *Definition) Refusal(ctx context.Context, before, after *v1alpha1.RebootPolicy) error {
+	was, err := object(before)
+	if err != nil {
+		return err
+	}
+	is, err := object(after)
+	if err != nil {
+		return err
+	}
+	errs := validation.ValidateCustomResourceUpdate(nil, is, was, d.shape)
+	broken, _ := d.rules.Validate(ctx, nil, d.structural, is, was, celconfig.RuntimeCELCostBudget)
+	if errs = append(errs, broken...); len(errs) > 0 {
+		return errs.ToAggregate()
+	}
+	return nil
+}
+
+// object is what a policy is to the API server.
+func object(policy *v1alpha1.RebootPolicy) (map[string]any, error) {
+	text, err := json.Marshal(policy)
+	if err != nil {
+		return nil, fmt.Errorf("encoding policy %q: %w", policy.Name, err)
+	}
+	var o map[string]any
+	if err := utiljson.Unmarshal(text, &o); err != nil { // whole numbers are int64, as CEL wants them
+		return nil, fmt.Errorf("decoding policy %q: %w", policy.Name, err)
+	}
+	return o, nil
+}
