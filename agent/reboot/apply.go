@@ -10,49 +10,50 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
 // apply does one step. A step that writes the progress writes nothing else, on the very version of the Node it was decided
 // on; every other one leaves room for the report. Each write rings Wake, because there may be more to do after it; so does
 // what is begun and written nowhere, because it has to end in time.
-func (r *Reconciler) apply(ctx context.Context, node *corev1.Node, o Observation, step Step, report Report) error {
-	if !mayDrain(o, step) {
+func (r *Reconciler) apply(ctx context.Context, node *corev1.Node, o step.Observation, next step.Step, report step.Report) error {
+	if !mayDrain(o, next) {
 		if err := r.Drains.stop(ctx); err != nil {
 			return err
 		}
 	}
-	if err := r.Lookout.ask(ctx, o.wantsLook()); err != nil {
+	if err := r.Lookout.ask(ctx, o.WantsLook()); err != nil {
 		return err
 	}
-	switch step := step.(type) {
-	case StartDrain:
-		return r.startDrain(ctx, node, o, step)
-	case CommitReboot:
-		return r.commitReboot(ctx, node, o, step)
-	case AbortDrain:
-		return r.abortDrain(ctx, node, step)
-	case RepairRecord:
-		return r.write(ctx, node, progressPatch(node, step.Progress))
-	case RunDrain:
-		if err := r.Drains.run(ctx, *o.Record.Grant, step.Settings); err != nil {
+	switch next := next.(type) {
+	case step.StartDrain:
+		return r.startDrain(ctx, node, o, next)
+	case step.CommitReboot:
+		return r.commitReboot(ctx, node, o, next)
+	case step.AbortDrain:
+		return r.abortDrain(ctx, node, next)
+	case step.RepairRecord:
+		return r.write(ctx, node, progressPatch(node, next.Progress))
+	case step.RunDrain:
+		if err := r.Drains.run(ctx, *o.Record.Grant, next.Settings); err != nil {
 			return err
 		}
 		r.Wake.Ring()
-	case CallReboot:
-		if err := r.callReboot(ctx, node, o, step); err != nil {
+	case step.CallReboot:
+		if err := r.callReboot(ctx, node, o, next); err != nil {
 			return err
 		}
-	case Idle, Wait:
+	case step.Idle, step.Wait:
 	}
 	return r.say(ctx, node, o, report)
 }
 
 // mayDrain tells whether a drain may go on: while the attempt is neither committed nor aborted.
-func mayDrain(o Observation, step Step) bool {
-	switch step.(type) {
-	case RunDrain, Wait:
-		return o.inPhase(v1alpha1.PhaseDraining)
+func mayDrain(o step.Observation, next step.Step) bool {
+	switch next.(type) {
+	case step.RunDrain, step.Wait:
+		return o.InPhase(v1alpha1.PhaseDraining)
 	}
 	return false
 }
@@ -60,41 +61,41 @@ func mayDrain(o Observation, step Step) bool {
 // startDrain forgets what is known of earlier attempts, and does so before the write, whose answer may be lost: numbers begin
 // anew with a policy that is created again and with a Node that is registered again, and a drain that is done is none of an
 // attempt that has the same number.
-func (r *Reconciler) startDrain(ctx context.Context, node *corev1.Node, o Observation, step StartDrain) error {
+func (r *Reconciler) startDrain(ctx context.Context, node *corev1.Node, o step.Observation, next step.StartDrain) error {
 	r.Drains.forget()
 	r.call, r.claims = call{}, claims{}
-	patch := progressPatch(node, step.Progress)
+	patch := progressPatch(node, next.Progress)
 	patch.Spec = &patchSpec{Unschedulable: new(true)}
 	if err := r.write(ctx, node, patch); err != nil {
 		return err
 	}
-	r.started = started{step.Progress.String(), r.Clock.Now()}
+	r.started = started{next.Progress.String(), r.Clock.Now()}
 	ctrl.LoggerFrom(ctx).Info("Began to drain", "RebootPolicy", o.Record.Grant.Policy,
-		"seq", step.Progress.Seq, "bootID", o.BootID)
-	r.begun(node, o, step.Progress)
+		"seq", next.Progress.Seq, "bootID", o.BootID)
+	r.begun(node, o, next.Progress)
 	return nil
 }
 
 // commitReboot writes the conditions of the new phase together with it.
-func (r *Reconciler) commitReboot(ctx context.Context, node *corev1.Node, o Observation, step CommitReboot) error {
-	patch := progressPatch(node, step.Progress)
-	o.Record.Progress = &step.Progress
-	patch.report(node, ReportOf(o), o.Now)
+func (r *Reconciler) commitReboot(ctx context.Context, node *corev1.Node, o step.Observation, next step.CommitReboot) error {
+	patch := progressPatch(node, next.Progress)
+	o.Record.Progress = &next.Progress
+	patch.report(node, step.ReportOf(o), o.Now)
 	if err := r.writeStatus(ctx, node, patch); err != nil {
 		return err
 	}
-	r.crossed = step.Progress.String()
+	r.crossed = next.Progress.String()
 	r.reported(ctx, node, o, patch)
-	ctrl.LoggerFrom(ctx).Info("Drained, and past the point of no return", "seq", step.Progress.Seq,
-		"reason", step.Progress.Reason)
-	r.committed(node, o, step.Progress)
+	ctrl.LoggerFrom(ctx).Info("Drained, and past the point of no return", "seq", next.Progress.Seq,
+		"reason", next.Progress.Reason)
+	r.committed(node, o, next.Progress)
 	return nil
 }
 
 // abortDrain undoes the cordon only where it is still the agent's own.
-func (r *Reconciler) abortDrain(ctx context.Context, node *corev1.Node, step AbortDrain) error {
-	patch := progressPatch(node, step.Progress)
-	if step.Uncordon {
+func (r *Reconciler) abortDrain(ctx context.Context, node *corev1.Node, next step.AbortDrain) error {
+	patch := progressPatch(node, next.Progress)
+	if next.Uncordon {
 		mine, err := r.cordoned(ctx)
 		if err != nil {
 			return err
@@ -106,9 +107,9 @@ func (r *Reconciler) abortDrain(ctx context.Context, node *corev1.Node, step Abo
 	if err := r.write(ctx, node, patch); err != nil {
 		return err
 	}
-	ctrl.LoggerFrom(ctx).Info("Aborted the drain", "seq", step.Progress.Seq,
-		"reason", step.Progress.Reason, "message", step.Progress.Message)
-	r.aborted(node, step, patch.Spec != nil)
+	ctrl.LoggerFrom(ctx).Info("Aborted the drain", "seq", next.Progress.Seq,
+		"reason", next.Progress.Reason, "message", next.Progress.Message)
+	r.aborted(node, next, patch.Spec != nil)
 	return nil
 }
 
@@ -122,13 +123,13 @@ func (r *Reconciler) cordoned(ctx context.Context) (bool, error) {
 }
 
 // callReboot asks logind. That it accepted is not that the host goes down: the boot ID tells.
-func (r *Reconciler) callReboot(ctx context.Context, node *corev1.Node, o Observation, step CallReboot) error {
+func (r *Reconciler) callReboot(ctx context.Context, node *corev1.Node, o step.Observation, next step.CallReboot) error {
 	if err := r.confirm(ctx, node, o); err != nil {
 		return err
 	}
-	err := r.Logind.Reboot(ctx, step.Inhibitors)
+	err := r.Logind.Reboot(ctx, next.Inhibitors)
 	if err == nil {
-		r.call = call{seq: o.Record.Progress.Seq, Call: Call{AcceptedAt: r.Clock.Now()}}
+		r.call = call{seq: o.Record.Progress.Seq, Call: step.Call{AcceptedAt: r.Clock.Now()}}
 		ctrl.LoggerFrom(ctx).Info("Logind accepted the reboot", "seq", r.call.seq, "bootID", o.BootID)
 		r.accepted(node, o)
 		r.Wake.Ring()
@@ -138,7 +139,7 @@ func (r *Reconciler) callReboot(ctx context.Context, node *corev1.Node, o Observ
 		return fmt.Errorf("asking logind to reboot: %w", ctx.Err())
 	}
 	r.call.seq = o.Record.Progress.Seq
-	r.call.Call = Call{Refusals: o.Call.Refusals + 1, RefusedAt: r.Clock.Now(), Message: refusal(err)}
+	r.call.Call = step.Call{Refusals: o.Call.Refusals + 1, RefusedAt: r.Clock.Now(), Message: refusal(err)}
 	ctrl.LoggerFrom(ctx).Error(err, "Logind did not accept the reboot", "refusals", r.call.Refusals)
 	r.refused(node, r.call.Message)
 	r.Wake.Ring()
@@ -148,9 +149,9 @@ func (r *Reconciler) callReboot(ctx context.Context, node *corev1.Node, o Observ
 // confirm makes sure, past the cache, that the attempt still is past the point of no return: a process that has just started
 // may see an old Node. For the one that has written it the API server's answer says so, and nobody else writes the progress.
 // Compared is what is written, not what was read of it: a later release may have written a field that this one does not know.
-func (r *Reconciler) confirm(ctx context.Context, node *corev1.Node, o Observation) error {
+func (r *Reconciler) confirm(ctx context.Context, node *corev1.Node, o step.Observation) error {
 	seen := node.Annotations[v1alpha1.AnnotationProgress]
-	if r.crossed == seen && o.followsWrite() {
+	if r.crossed == seen && o.FollowsWrite() {
 		return nil
 	}
 	live := &corev1.Node{}
@@ -164,7 +165,7 @@ func (r *Reconciler) confirm(ctx context.Context, node *corev1.Node, o Observati
 }
 
 // say writes what of the report the Node does not say yet.
-func (r *Reconciler) say(ctx context.Context, node *corev1.Node, o Observation, report Report) error {
+func (r *Reconciler) say(ctx context.Context, node *corev1.Node, o step.Observation, report step.Report) error {
 	r.Reports.drop(report.Drop)
 	patch := &nodePatch{}
 	if !patch.report(node, report, o.Now) {

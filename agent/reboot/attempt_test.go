@@ -15,6 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/reboot-operator/reboot-operator/agent/drain"
+	"github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -23,15 +24,15 @@ import (
 func TestReconcile_KnowsNothingOfANewAttempt(t *testing.T) {
 	for name, patchErr := range map[string]error{"begun": nil, "begun, and the answer is lost": errAPI} {
 		t.Run(name, func(t *testing.T) {
-			r, api, _ := makeReconciler(t, Record{Grant: makeGrant(1, active, boot)})
-			r.Drains.last = attempt{seq: 1, Drain: Drain{State: DrainDone, Deleted: 3}}
-			r.call = call{seq: 1, Call: Call{AcceptedAt: now}}
+			r, api, _ := makeReconciler(t, step.Record{Grant: makeGrant(1, active, boot)})
+			r.Drains.last = attempt{seq: 1, Drain: step.Drain{State: step.DrainDone, Deleted: 3}}
+			r.call = call{seq: 1, Call: step.Call{AcceptedAt: now}}
 			r.claims = claims{seq: 1, names: map[types.NamespacedName]corev1.UniqueVolumeName{{Name: "disk"}: "old"}}
 			api.patchErr = patchErr
 			if _, err := r.Reconcile(t.Context(), ctrl.Request{}); !errors.Is(err, patchErr) || len(api.patches) != 1 {
 				t.Fatalf("error %v, patches %q", err, api.patches)
 			}
-			if diff := cmp.Diff(Drain{}, r.Drains.of(1).Drain); diff != "" || r.call != (call{}) || r.claims.names != nil {
+			if diff := cmp.Diff(step.Drain{}, r.Drains.of(1).Drain); diff != "" || r.call != (call{}) || r.claims.names != nil {
 				t.Errorf("knows of call %+v, claims %v, drain (-want +got):\n%s", r.call, r.claims, diff)
 			}
 		})
@@ -41,7 +42,7 @@ func TestReconcile_KnowsNothingOfANewAttempt(t *testing.T) {
 // TestReconcile_RemembersWhenItBeganADrain: by the reading of a clock that nobody sets, of which String tells, and for no drain
 // but this one.
 func TestReconcile_RemembersWhenItBeganADrain(t *testing.T) {
-	r, api, _ := makeReconciler(t, Record{Grant: makeGrant(1, active, boot)})
+	r, api, _ := makeReconciler(t, step.Record{Grant: makeGrant(1, active, boot)})
 	r.Clock = clock.RealClock{}
 	before := r.Clock.Now()
 	if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || len(api.patches) != 1 {
@@ -49,7 +50,7 @@ func TestReconcile_RemembersWhenItBeganADrain(t *testing.T) {
 	}
 	api.node.Annotations[v1alpha1.AnnotationProgress] = r.started.progress
 	o, err := r.observe(t.Context(), api.node)
-	if err != nil || !o.inPhase(drainingPhase) || o.BegunAt.Before(before) || !strings.Contains(o.BegunAt.String(), " m=+") {
+	if err != nil || !o.InPhase(drainingPhase) || o.BegunAt.Before(before) || !strings.Contains(o.BegunAt.String(), " m=+") {
 		t.Errorf("error %v, progress %v begun at %s", err, o.Record.Progress, o.BegunAt)
 	}
 	api.node.Annotations[v1alpha1.AnnotationProgress] = makeProgress(1, drainingPhase, boot).String()
@@ -66,8 +67,8 @@ func TestReconcile_TellsWhichPodsStay(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			r, api, _ := makeReconciler(t, Record{makeGrant(1, active, boot), makeProgress(1, drainingPhase, boot)})
-			r.Drains.last = attempt{seq: 1, Drain: Drain{State: DrainDone, Staying: tc.staying}}
+			r, api, _ := makeReconciler(t, step.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, drainingPhase, boot)})
+			r.Drains.last = attempt{seq: 1, Drain: step.Drain{State: step.DrainDone, Staying: tc.staying}}
 			if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || len(api.patches) != 1 {
 				t.Fatalf("error %v, patches %q", err, api.patches)
 			}
@@ -83,7 +84,7 @@ func TestReconcile_TellsWhichPodsStay(t *testing.T) {
 func TestReconcile_EndsADrainRegardlessThoughAWriteFailed(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *Drains, f *fakeDrainer) {
 		t.Helper()
-		r, api, _ := makeReconciler(t, Record{makeGrant(1, active, boot), makeProgress(1, drainingPhase, boot)})
+		r, api, _ := makeReconciler(t, step.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, drainingPhase, boot)})
 		r.Drains, r.Clock = d, testclock.NewFakePassiveClock(begun.Add(20*time.Minute))
 		api.policy.Spec.Drain = &v1alpha1.Drain{OnTimeout: v1alpha1.DrainTimeoutReboot}
 		f.says = []drain.Status{{Remaining: 2}}

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/agent/volume"
 )
 
@@ -22,14 +23,14 @@ type claims struct {
 
 // kept looks up which volumes the pods that stay account for, by two requests for each of their claims; by none while the
 // drain is not done, or the kubelet uses no volume.
-func (r *Reconciler) kept(ctx context.Context, o Observation) Kept {
-	if o.Drain.State != DrainDone || len(waitedFor(o)) == 0 {
-		return Kept{}
+func (r *Reconciler) kept(ctx context.Context, o step.Observation) step.Kept {
+	if o.Drain.State != step.DrainDone || len(step.WaitedFor(o)) == 0 {
+		return step.Kept{}
 	}
-	if seq := o.Record.last().Seq; r.claims.seq != seq {
+	if seq := o.Record.Last().Seq; r.claims.seq != seq {
 		r.claims = claims{seq: seq, names: map[types.NamespacedName]corev1.UniqueVolumeName{}}
 	}
-	var kept Kept
+	var kept step.Kept
 	for _, use := range o.Drain.Volumes {
 		name, err := r.volumeOf(ctx, use)
 		if err != nil {

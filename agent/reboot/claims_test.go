@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/agent/volume"
-	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
 // storage has claims and volumes, and notes who is asked for.
@@ -58,6 +58,15 @@ func (s *storage) bind(name string, source corev1.PersistentVolumeSource) {
 	}}
 }
 
+func hasDrained(o *step.Observation) {
+	beingDrained(o)
+	o.Drain = step.Drain{State: step.DrainDone, DoneAt: now.Add(-time.Minute)}
+}
+
+func using(volumes ...corev1.UniqueVolumeName) func(*step.Observation) {
+	return func(o *step.Observation) { o.VolumesInUse = volumes }
+}
+
 func TestKept(t *testing.T) {
 	disk := corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "disk", VolumeHandle: "1"}}
 	nfs := corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{}}
@@ -65,9 +74,9 @@ func TestKept(t *testing.T) {
 		return volume.Use{Claim: types.NamespacedName{Namespace: "a", Name: name}}
 	}
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "persistentvolumeclaims"}, "disk", nil)
-	done := func(o *Observation) { hasDrained(o); using("x")(o) }
+	done := func(o *step.Observation) { hasDrained(o); using("x")(o) }
 	for name, tc := range map[string]struct {
-		o      Observation
+		o      step.Observation
 		uses   []volume.Use
 		change func(*storage)
 		want   volumeNameList
@@ -101,8 +110,8 @@ func TestKept(t *testing.T) {
 			unread: `reading volume "pv-disk" of claim "a/disk": the API server is away`, asked: []string{"a/disk", "/pv-disk"},
 		},
 		"nothing is asked while nothing is in use":     {o: makeObservation(hasDrained), uses: []volume.Use{claim("disk")}},
-		"nor while the drain runs":                     {o: makeObservation(done, drainIs(Drain{State: DrainRunning})), uses: []volume.Use{claim("disk")}},
-		"nor where the policy does not wait at all":    {o: makeObservation(done, waiting(0)), uses: []volume.Use{claim("disk")}},
+		"nor while the drain runs":                     {o: makeObservation(done, func(o *step.Observation) { o.Drain.State = step.DrainRunning }), uses: []volume.Use{claim("disk")}},
+		"nor where the policy does not wait at all":    {o: makeObservation(done, func(o *step.Observation) { o.Policy.Drain.VolumeDetachTimeout = &metav1.Duration{} }), uses: []volume.Use{claim("disk")}},
 		"nor where no pod that stays may have volumes": {o: makeObservation(done)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -153,18 +162,4 @@ func TestKept_AsksOnceForEachClaimOfAnAttempt(t *testing.T) {
 	asked(3, "not again")
 	o.Record.Progress = makeProgress(2, drainingPhase, boot)
 	asked(5, "again in the next attempt")
-}
-
-// The wait of a process that has just drained and that of the next end alike.
-func TestDrainedAt_IsWhatTheFirstProcessTold(t *testing.T) {
-	first := makeObservation(hasDrained, using("disk"))
-	conditions := conditionsOf(changed(nil, maintenance(first), first.Now))
-	next := makeObservation(hasDrained, using("disk"), func(o *Observation) { o.Now = now.Add(time.Minute) })
-	next.Conditions, next.Drain.DoneAt = conditions, next.Now
-	if got := next.drainedAt(); !got.Equal(first.Now) {
-		t.Errorf("drained at %s, told at %s", got, first.Now)
-	}
-	if c := next.condition(corev1.NodeDrained); c.Reason != v1alpha1.EventVolumesInUse {
-		t.Errorf("condition %+v", c)
-	}
 }

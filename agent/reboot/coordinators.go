@@ -9,6 +9,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/host"
+	"github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -25,9 +26,9 @@ type Claim interface {
 	Say(ctx context.Context, state host.CoordinatorState)
 }
 
-func (r *Reconciler) coordinators(ctx context.Context) Coordinators {
+func (r *Reconciler) coordinators(ctx context.Context) step.Coordinators {
 	other, err := r.Coordinators.Other(ctx)
-	return Coordinators{Known: true, Found: other != nil, Message: rival(other, err)}
+	return step.Coordinators{Known: true, Found: other != nil, Message: rival(other, err)}
 }
 
 // rival says who else may reboot the host, or that nobody could find out. Empty: nobody.
@@ -61,18 +62,18 @@ func by(who string) string {
 }
 
 // tellHost says on the host, where the agent claims it, how near its reboot is.
-func (r *Reconciler) tellHost(ctx context.Context, o Observation) {
+func (r *Reconciler) tellHost(ctx context.Context, o step.Observation) {
 	if r.Claim != nil {
 		r.Claim.Say(ctx, coordinatorState(o))
 	}
 }
 
 // coordinatorState is how near the reboot is: planned from the need on, as locksmithd has it, which waits for a lock then.
-func coordinatorState(o Observation) host.CoordinatorState {
+func coordinatorState(o step.Observation) host.CoordinatorState {
 	switch {
-	case o.inPhase(v1alpha1.PhaseRebooting):
+	case o.InPhase(v1alpha1.PhaseRebooting):
 		return host.CoordinatorRebooting
-	case o.inPhase(v1alpha1.PhaseDraining), o.Engine != nil && need(o).Status == corev1.ConditionTrue:
+	case o.InPhase(v1alpha1.PhaseDraining), o.Engine != nil && step.Need(o).Status == corev1.ConditionTrue:
 		return host.CoordinatorRebootPlanned
 	}
 	return host.CoordinatorRunning

@@ -18,6 +18,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/host"
+	"github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -97,19 +98,21 @@ func TestRival(t *testing.T) {
 }
 
 func TestCoordinatorState(t *testing.T) {
-	silent := func(o *Observation) { o.Engines, o.Engine = nil, nil }
+	silent := func(o *step.Observation) { o.Engines, o.Engine = nil, nil }
 	cases := map[string]struct {
-		o    Observation
+		o    step.Observation
 		want host.CoordinatorState
 	}{
 		"at rest":                        {makeObservation(), host.CoordinatorRunning},
 		"before the engines have spoken": {makeObservation(silent), host.CoordinatorRunning},
 		"a need":                         {makeObservation(staged("1")), host.CoordinatorRebootPlanned},
-		"a request":                      {makeObservation(requesting("x")), host.CoordinatorRebootPlanned},
+		"a request":                      {makeObservation(func(o *step.Observation) { o.Requested = true }), host.CoordinatorRebootPlanned},
 		"a drain":                        {makeObservation(beingDrained, silent), host.CoordinatorRebootPlanned},
 		"past the point of no return":    {makeObservation(staged("1"), goingDown), host.CoordinatorRebooting},
-		"after the boot":                 {makeObservation(rebootedBefore), host.CoordinatorRunning},
-		"after an attempt in vain":       {makeObservation(staged("1"), granted(1, cancelled), inPhase(1, abortedPhase)), host.CoordinatorRebootPlanned},
+		"after the boot":                 {makeObservation(goingDown, func(o *step.Observation) { o.Record.Progress.BootID = otherBoot }), host.CoordinatorRunning},
+		"after an attempt in vain": {makeObservation(staged("1"), func(o *step.Observation) {
+			o.Record = step.Record{Grant: makeGrant(1, cancelled, boot), Progress: makeProgress(1, abortedPhase, boot)}
+		}), host.CoordinatorRebootPlanned},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -122,7 +125,7 @@ func TestCoordinatorState(t *testing.T) {
 
 // TestReconcile_TellsOfAConflict: a warning for each change of what the Node says, and never before it says so (behaviour 57).
 func TestReconcile_TellsOfAConflict(t *testing.T) {
-	r, api, _ := makeReconciler(t, Record{})
+	r, api, _ := makeReconciler(t, step.Record{})
 	found, claim := &coordinators{}, &said{}
 	r.Client, r.Coordinators, r.Claim = keeping{api}, found, claim
 	r.Reports.Put(engine.Report{Engine: "e", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Message: "Staged."})
@@ -150,16 +153,16 @@ func TestReconcile_TellsOfAConflict(t *testing.T) {
 		{"nobody any more", nil, nil, nil},
 		{"somebody again", locksmithd, nil, []string{"Warning CoordinatorConflict " + locksmithdIsActive}},
 	}
-	for _, step := range steps {
-		found.other, api.patchErr = step.other, step.err
-		if strings.HasSuffix(step.what, "something else is new") {
+	for _, next := range steps {
+		found.other, api.patchErr = next.other, next.err
+		if strings.HasSuffix(next.what, "something else is new") {
 			r.Reports.Put(engine.Report{Engine: "e", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Message: "Staged anew."})
 		}
-		if diff := cmp.Diff(step.want, reconcile()); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", step.what, diff)
+		if diff := cmp.Diff(next.want, reconcile()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", next.what, diff)
 		}
-		if stands := conflictOn(t, api.node) != ""; step.err == nil && stands != (step.other != nil) {
-			t.Errorf("%s: the Node says so: %t", step.what, stands)
+		if stands := conflictOn(t, api.node) != ""; next.err == nil && stands != (next.other != nil) {
+			t.Errorf("%s: the Node says so: %t", next.what, stands)
 		}
 	}
 	if want := slices.Repeat([]host.CoordinatorState{host.CoordinatorRebootPlanned}, len(steps)); !slices.Equal(claim.states, want) {

@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/reboot-operator/reboot-operator/agent/drain"
+	"github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -41,9 +42,9 @@ func NewDrains(node string, drainer func(policy string) Drainer, clock clock.Pas
 
 // attempt is the drain for one grant as far as this process knows.
 type attempt struct {
-	Drain
+	step.Drain
 	seq      int64
-	settings Settings
+	settings step.Settings
 	// deletedBefore is what Deleted was when the drain that runs, or ran last, began.
 	deletedBefore int
 	// blocked are the pods in the way, and back those that stay because they come back.
@@ -51,14 +52,14 @@ type attempt struct {
 }
 
 // begin drains for a grant, once the drain before is over.
-func (d *Drains) begin(ctx context.Context, grant v1alpha1.Grant, settings Settings) (drain func()) {
+func (d *Drains) begin(ctx context.Context, grant v1alpha1.Grant, settings step.Settings) (drain func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.last.seq != grant.Seq {
 		d.last = attempt{seq: grant.Seq}
 	}
 	d.last.deletedBefore = d.last.Deleted
-	d.last.State, d.last.Message, d.last.settings, d.last.blocked, d.last.back = DrainRunning, notRead, settings, nil, nil
+	d.last.State, d.last.Message, d.last.settings, d.last.blocked, d.last.back = step.DrainRunning, notRead, settings, nil, nil
 	d.last.Listed, d.last.Remaining, d.last.Waits = false, 0, ""
 	return func() {
 		err := d.drainer(grant.Policy).Drain(ctx, d.node, question(settings), d.progress)
@@ -89,18 +90,18 @@ func (d *Drains) progress(status drain.Status) {
 func (d *Drains) ended(err error, stopped bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	end := Drain{Evicted: d.last.Evicted, Deleted: d.last.Deleted}
+	end := step.Drain{Evicted: d.last.Evicted, Deleted: d.last.Deleted}
 	undrainable, ok := errors.AsType[*drain.UndrainableError](err)
 	switch {
 	case err == nil:
-		end.State, end.DoneAt, end.Volumes, end.Staying = DrainDone, d.clock.Now(), d.last.Volumes, staying(d.last.back)
+		end.State, end.DoneAt, end.Volumes, end.Staying = step.DrainDone, d.clock.Now(), d.last.Volumes, staying(d.last.back)
 	case ok:
-		end.State, end.Message = DrainUndrainable, pods(undrainable.Pods)
+		end.State, end.Message = step.DrainUndrainable, pods(undrainable.Pods)
 	case stopped:
 		end, d.last.blocked = d.last.Drain, nil
-		end.State, end.Waits = DrainStopped, ""
+		end.State, end.Waits = step.DrainStopped, ""
 	default:
-		end.State, end.Message = DrainFailed, fmt.Sprintf("The last error was: %v.", err)
+		end.State, end.Message = step.DrainFailed, fmt.Sprintf("The last error was: %v.", err)
 		end.Failures, end.FailedAt = d.last.Failures+1, d.clock.Now()
 	}
 	d.last.Drain = end
@@ -125,7 +126,7 @@ func (d *Drains) forget() {
 }
 
 // run begins the drain for a grant, after it has ended the one that runs.
-func (d *Drains) run(ctx context.Context, grant v1alpha1.Grant, settings Settings) error {
+func (d *Drains) run(ctx context.Context, grant v1alpha1.Grant, settings step.Settings) error {
 	return d.order(ctx, func(ctx context.Context) func() { return d.begin(ctx, grant, settings) })
 }
 
@@ -140,5 +141,5 @@ func (d *Drains) stop(ctx context.Context) error {
 func (d *Drains) running() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.last.State == DrainRunning
+	return d.last.State == step.DrainRunning
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/reboot-operator/reboot-operator/agent/drain"
+	"github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/agent/volume"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
@@ -55,14 +56,14 @@ func inBubble(t *testing.T, test func(t *testing.T, d *Drains, f *fakeDrainer)) 
 
 func (d *Drains) mustRun(t *testing.T, seq int64) {
 	t.Helper()
-	settings := Settings{Drain: v1alpha1.Drain{OnTimeout: v1alpha1.DrainTimeoutReboot}}
+	settings := step.Settings{Drain: v1alpha1.Drain{OnTimeout: v1alpha1.DrainTimeoutReboot}}
 	if err := d.run(t.Context(), v1alpha1.Grant{Seq: seq}, settings); err != nil {
 		t.Fatal(err)
 	}
 	synctest.Wait()
 }
 
-func (d *Drains) mustBe(t *testing.T, seq int64, want Drain) {
+func (d *Drains) mustBe(t *testing.T, seq int64, want step.Drain) {
 	t.Helper()
 	synctest.Wait()
 	if diff := cmp.Diff(want, d.of(seq).Drain); diff != "" {
@@ -74,35 +75,35 @@ func TestDrains_EndOfADrain(t *testing.T) {
 	undrainable := &drain.UndrainableError{Pods: []drain.Pod{{Namespace: "a", Name: "b", Message: "it is bare"}}}
 	cases := map[string]struct {
 		err  error
-		want Drain
+		want step.Drain
 	}{
-		"done":        {nil, Drain{State: DrainDone}},
-		"undrainable": {undrainable, Drain{State: DrainUndrainable, Message: "a/b (it is bare)."}},
-		"failed": {errors.New("no right"), Drain{
-			State: DrainFailed, Message: "The last error was: no right.", Failures: 1,
+		"done":        {nil, step.Drain{State: step.DrainDone}},
+		"undrainable": {undrainable, step.Drain{State: step.DrainUndrainable, Message: "a/b (it is bare)."}},
+		"failed": {errors.New("no right"), step.Drain{
+			State: step.DrainFailed, Message: "The last error was: no right.", Failures: 1,
 		}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, d *Drains, f *fakeDrainer) {
 				t.Helper()
-				d.mustBe(t, 1, Drain{})
+				d.mustBe(t, 1, step.Drain{})
 				d.mustRun(t, 1)
-				d.mustBe(t, 1, Drain{State: DrainRunning, Message: notRead})
+				d.mustBe(t, 1, step.Drain{State: step.DrainRunning, Message: notRead})
 				if d.of(1).settings.Drain.OnTimeout != v1alpha1.DrainTimeoutReboot {
 					t.Error("the settings it runs by are not known")
 				}
 				f.err <- tc.err
 				synctest.Wait()
 				switch tc.want.State {
-				case DrainFailed:
+				case step.DrainFailed:
 					tc.want.FailedAt = d.clock.Now()
-				case DrainDone:
+				case step.DrainDone:
 					tc.want.DoneAt = d.clock.Now()
-				case DrainNone, DrainRunning, DrainUndrainable, DrainStopped:
+				case step.DrainNone, step.DrainRunning, step.DrainUndrainable, step.DrainStopped:
 				}
 				d.mustBe(t, 1, tc.want)
-				d.mustBe(t, 2, Drain{})
+				d.mustBe(t, 2, step.Drain{})
 				if len(d.wake.rings) != 1 {
 					t.Error("nobody was woken")
 				}
@@ -123,7 +124,7 @@ func TestDrains_FailuresAddUp(t *testing.T) {
 			t.Errorf("%d failures", got)
 		}
 		d.mustRun(t, 2)
-		d.mustBe(t, 2, Drain{State: DrainRunning, Message: notRead})
+		d.mustBe(t, 2, step.Drain{State: step.DrainRunning, Message: notRead})
 	})
 }
 
@@ -140,10 +141,10 @@ func TestDrains_RememberThatAPodLeft(t *testing.T) {
 		d.mustRun(t, 1)
 		f.err <- nil
 		synctest.Wait()
-		d.mustBe(t, 1, Drain{State: DrainDone, DoneAt: d.clock.Now(), Evicted: true, Volumes: kept})
+		d.mustBe(t, 1, step.Drain{State: step.DrainDone, DoneAt: d.clock.Now(), Evicted: true, Volumes: kept})
 		f.says = nil
 		d.mustRun(t, 2)
-		d.mustBe(t, 2, Drain{State: DrainRunning, Message: notRead})
+		d.mustBe(t, 2, step.Drain{State: step.DrainRunning, Message: notRead})
 	})
 }
 
@@ -153,15 +154,15 @@ func TestDrains_CountPodsThatAreForced(t *testing.T) {
 		t.Helper()
 		f.says = []drain.Status{{Remaining: 5}, {Remaining: 4, Deleted: 3, Deleting: 2}}
 		d.mustRun(t, 1)
-		d.mustBe(t, 1, Drain{State: DrainRunning, Listed: true, Message: "4 pods are left on the node.", Deleted: 3, Remaining: 2})
+		d.mustBe(t, 1, step.Drain{State: step.DrainRunning, Listed: true, Message: "4 pods are left on the node.", Deleted: 3, Remaining: 2})
 		f.err <- errors.New("no right")
 		synctest.Wait()
-		d.mustBe(t, 1, Drain{State: DrainFailed, Message: "The last error was: no right.", Failures: 1, FailedAt: d.clock.Now(), Deleted: 3})
+		d.mustBe(t, 1, step.Drain{State: step.DrainFailed, Message: "The last error was: no right.", Failures: 1, FailedAt: d.clock.Now(), Deleted: 3})
 		f.says = []drain.Status{{Remaining: 1}, {Deleted: 1}}
 		d.mustRun(t, 1)
 		f.err <- nil
 		synctest.Wait()
-		d.mustBe(t, 1, Drain{State: DrainDone, DoneAt: d.clock.Now(), Deleted: 4})
+		d.mustBe(t, 1, step.Drain{State: step.DrainDone, DoneAt: d.clock.Now(), Deleted: 4})
 	})
 }
 
@@ -176,16 +177,16 @@ func TestDrains_Stop(t *testing.T) {
 		if err := d.stop(t.Context()); err != nil {
 			t.Error(err)
 		}
-		d.mustBe(t, 1, Drain{State: DrainStopped, Listed: true, Message: "5 pods are left on the node; in the way: a/b (why).", Evicted: true, Deleted: 2, Remaining: 5})
+		d.mustBe(t, 1, step.Drain{State: step.DrainStopped, Listed: true, Message: "5 pods are left on the node; in the way: a/b (why).", Evicted: true, Deleted: 2, Remaining: 5})
 		if d.of(1).blocked != nil {
 			t.Error("a drain that was stopped waits for somebody")
 		}
 		d.mustRun(t, 1)
-		d.mustBe(t, 1, Drain{State: DrainRunning, Listed: true, Waits: "a/b (R)", Message: "5 pods are left on the node; in the way: a/b (why).", Evicted: true, Deleted: 4, Remaining: 5})
+		d.mustBe(t, 1, step.Drain{State: step.DrainRunning, Listed: true, Waits: "a/b (R)", Message: "5 pods are left on the node; in the way: a/b (why).", Evicted: true, Deleted: 4, Remaining: 5})
 		f.says = nil
 		d.mustRun(t, 2)
-		d.mustBe(t, 1, Drain{})
-		d.mustBe(t, 2, Drain{State: DrainRunning, Message: notRead})
+		d.mustBe(t, 1, step.Drain{})
+		d.mustBe(t, 2, step.Drain{State: step.DrainRunning, Message: notRead})
 	})
 }
 
@@ -197,10 +198,10 @@ func TestDrains_TellWhyThePodsCannotBeRead(t *testing.T) {
 		d.mustRun(t, 1)
 		f.says = []drain.Status{{Unread: "too busy"}}
 		d.mustRun(t, 1)
-		d.mustBe(t, 1, Drain{State: DrainRunning, Message: "The node's pods could not be read: too busy."})
+		d.mustBe(t, 1, step.Drain{State: step.DrainRunning, Message: "The node's pods could not be read: too busy."})
 		f.says = append(f.says, drain.Status{Remaining: 2})
 		d.mustRun(t, 1)
-		d.mustBe(t, 1, Drain{State: DrainRunning, Listed: true, Message: "2 pods are left on the node.", Remaining: 2})
+		d.mustBe(t, 1, step.Drain{State: step.DrainRunning, Listed: true, Message: "2 pods are left on the node.", Remaining: 2})
 	})
 }
 
@@ -210,13 +211,13 @@ func TestDrains_WakeForOtherPodsInTheWay(t *testing.T) {
 		blocked := []drain.Pod{{Namespace: "a", Name: "b", UID: "u", Reason: "R", Message: "why"}}
 		f.says = []drain.Status{{Remaining: 3}}
 		d.mustRun(t, 1)
-		d.mustBe(t, 1, Drain{State: DrainRunning, Listed: true, Message: "3 pods are left on the node.", Remaining: 3})
+		d.mustBe(t, 1, step.Drain{State: step.DrainRunning, Listed: true, Message: "3 pods are left on the node.", Remaining: 3})
 		if len(d.wake.rings) != 0 {
 			t.Error("woken for pods that are leaving")
 		}
 		f.says = []drain.Status{{Remaining: 3, Blocked: blocked}}
 		d.mustRun(t, 2)
-		d.mustBe(t, 2, Drain{State: DrainRunning, Listed: true, Waits: "a/b (R)", Message: "3 pods are left on the node; in the way: a/b (why).", Remaining: 3})
+		d.mustBe(t, 2, step.Drain{State: step.DrainRunning, Listed: true, Waits: "a/b (R)", Message: "3 pods are left on the node; in the way: a/b (why).", Remaining: 3})
 		if diff := cmp.Diff(blocked, d.of(2).blocked); diff != "" || len(d.wake.rings) != 1 {
 			t.Errorf("blocked, %d rings (-want +got):\n%s", len(d.wake.rings), diff)
 		}
@@ -231,11 +232,11 @@ func TestDrains_TellWhichPodsStay(t *testing.T) {
 		d.mustRun(t, 1)
 		f.err <- nil
 		synctest.Wait()
-		d.mustBe(t, 1, Drain{State: DrainDone, DoneAt: d.clock.Now(), Evicted: true, Staying: "staying: a/b (why)"})
+		d.mustBe(t, 1, step.Drain{State: step.DrainDone, DoneAt: d.clock.Now(), Evicted: true, Staying: "staying: a/b (why)"})
 		f.says = nil
 		d.mustRun(t, 1)
 		f.err <- nil
-		d.mustBe(t, 1, Drain{State: DrainDone, DoneAt: d.clock.Now(), Evicted: true})
+		d.mustBe(t, 1, step.Drain{State: step.DrainDone, DoneAt: d.clock.Now(), Evicted: true})
 	})
 }
 
@@ -243,7 +244,7 @@ func TestDrains_OrderEndsWithItsContext(t *testing.T) {
 	d := NewDrains("n1", nil, clock.RealClock{}, NewWake("n1"))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := d.run(ctx, v1alpha1.Grant{Seq: 1}, Settings{}); !errors.Is(err, context.Canceled) {
+	if err := d.run(ctx, v1alpha1.Grant{Seq: 1}, step.Settings{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("run: %v", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/agent/drain"
 	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/internal/eventing"
 )
@@ -20,7 +21,7 @@ import (
 
 // notice tells what is in the way by itself: an unreadable record once for each of its values, and the pods that hold up
 // a drain once for each set of them.
-func (r *Reconciler) notice(node *corev1.Node, o Observation) {
+func (r *Reconciler) notice(node *corev1.Node, o step.Observation) {
 	for key, err := range map[string]error{
 		v1alpha1.AnnotationGrant: o.GrantErr, v1alpha1.AnnotationProgress: o.ProgressErr,
 	} {
@@ -29,7 +30,7 @@ func (r *Reconciler) notice(node *corev1.Node, o Observation) {
 			r.warn(node, v1alpha1.EventRecordUnreadable, "Read", "no reboot by this record: %v", err)
 		}
 	}
-	blocked := evictionsBlocked(r.Drains.of(o.Record.last().Seq).blocked)
+	blocked := evictionsBlocked(r.Drains.of(o.Record.Last().Seq).blocked)
 	if len(blocked) > 0 && r.once(v1alpha1.EventEvictionBlocked, uids(blocked)) {
 		first := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 			Namespace: blocked[0].Namespace, Name: blocked[0].Name, UID: blocked[0].UID,
@@ -66,19 +67,19 @@ func uids(pods []drain.Pod) string {
 }
 
 // reported tells what a patch has changed in the need for a reboot.
-func (r *Reconciler) reported(ctx context.Context, node *corev1.Node, o Observation, patch *nodePatch) {
+func (r *Reconciler) reported(ctx context.Context, node *corev1.Node, o step.Observation, patch *nodePatch) {
 	r.waits(node, o)
-	before := o.condition(v1alpha1.NodeRebootRequired)
-	after := Observation{Conditions: node.Status.Conditions}.condition(v1alpha1.NodeRebootRequired)
+	before := o.Condition(v1alpha1.NodeRebootRequired)
+	after := step.Observation{Conditions: node.Status.Conditions}.Condition(v1alpha1.NodeRebootRequired)
 	if patch.removes(v1alpha1.AnnotationForgetNeed) {
-		r.forgot(node, o.ForgetWhy, asking(before.Message), asking(after.Message))
+		r.forgot(node, o.ForgetWhy, step.Asking(before.Message), step.Asking(after.Message))
 	}
 	if after.Status == before.Status && after.Reason == before.Reason && after.Message == before.Message {
 		return
 	}
 	ctrl.LoggerFrom(ctx).Info("Reported whether a reboot is needed", "status", after.Status,
 		"reason", after.Reason, "message", after.Message)
-	if found := enginesIn(after.Message); found != enginesIn(before.Message) {
+	if found := step.EnginesIn(after.Message); found != step.EnginesIn(before.Message) {
 		r.enginesFound(node, found)
 	}
 	if after.Status == corev1.ConditionTrue {
@@ -90,15 +91,15 @@ func (r *Reconciler) reported(ctx context.Context, node *corev1.Node, o Observat
 func (r *Reconciler) forgot(node *corev1.Node, why string, before, after []string) {
 	if len(after) > 0 {
 		r.warn(node, v1alpha1.EventNeedConfirmed, "Forget", "the need stays, because %s tells it not by broadcast alone; the word against it was %q",
-			strings.Join(after, ", "), clip(why))
+			strings.Join(after, ", "), step.Clip(why))
 	}
 	dropped := slices.DeleteFunc(before, func(name string) bool { return slices.Contains(after, name) })
 	if len(dropped) > 0 {
 		r.tell(node, v1alpha1.EventNeedForgotten, "Forget", "forgot the need that %s had heard by broadcast alone: %q",
-			strings.Join(dropped, ", "), clip(why))
+			strings.Join(dropped, ", "), step.Clip(why))
 	}
 	if len(dropped)+len(after) == 0 {
-		r.tell(node, v1alpha1.EventNeedForgotten, "Forget", "there was no need to forget: %q", clip(why))
+		r.tell(node, v1alpha1.EventNeedForgotten, "Forget", "there was no need to forget: %q", step.Clip(why))
 	}
 }
 
@@ -111,27 +112,27 @@ func (r *Reconciler) enginesFound(node *corev1.Node, found string) {
 	r.tell(node, v1alpha1.EventEnginesFound, "Listen", "hears from %s whether a reboot is needed", found)
 }
 
-func (r *Reconciler) begun(node *corev1.Node, o Observation, progress v1alpha1.Progress) {
+func (r *Reconciler) begun(node *corev1.Node, o step.Observation, progress v1alpha1.Progress) {
 	policy := o.Record.Grant.Policy
 	if progress.Cordoned {
 		r.tell(node, v1alpha1.EventCordoned, "Cordon", "cordoned for the reboot granted by policy %s (number %d)", policy, progress.Seq)
 	}
 	r.tell(node, v1alpha1.EventDraining, "Drain", "draining for the reboot granted by policy %s (number %d), for at most %s",
-		policy, progress.Seq, o.settings().Drain.TimeoutOrDefault())
+		policy, progress.Seq, o.Settings().Drain.TimeoutOrDefault())
 }
 
 // waits tells which volumes a drained node waits for, once for each wait: the condition tells what was told last.
-func (r *Reconciler) waits(node *corev1.Node, o Observation) {
-	before, after := o.condition(corev1.NodeDrained), Observation{Conditions: node.Status.Conditions}.condition(corev1.NodeDrained)
+func (r *Reconciler) waits(node *corev1.Node, o step.Observation) {
+	before, after := o.Condition(corev1.NodeDrained), step.Observation{Conditions: node.Status.Conditions}.Condition(corev1.NodeDrained)
 	if after.Reason == v1alpha1.EventVolumesInUse && before.Reason != after.Reason {
 		r.tell(node, v1alpha1.EventVolumesInUse, "Drain", "%s", after.Message)
 	}
 }
 
-func (r *Reconciler) committed(node *corev1.Node, o Observation, progress v1alpha1.Progress) {
-	if volumes := waitedFor(o); len(volumes) > 0 {
+func (r *Reconciler) committed(node *corev1.Node, o step.Observation, progress v1alpha1.Progress) {
+	if volumes := step.WaitedFor(o); len(volumes) > 0 {
 		r.warn(node, v1alpha1.EventVolumesInUse, "Drain", "the reboot goes on after %s, though the kubelet still uses %s",
-			o.settings().Drain.VolumeDetachTimeoutOrDefault(), volumeNames(volumes))
+			o.Settings().Drain.VolumeDetachTimeoutOrDefault(), step.VolumeNames(volumes))
 	}
 	if progress.Reason == v1alpha1.ReasonDrainTimedOut {
 		r.warn(node, v1alpha1.EventDrainTimedOut, "Drain", "%s The policy reboots regardless.", progress.Message)
@@ -145,8 +146,8 @@ func (r *Reconciler) committed(node *corev1.Node, o Observation, progress v1alph
 }
 
 // aborted tells the end of an attempt, and what became of the cordon: node is as the write left it.
-func (r *Reconciler) aborted(node *corev1.Node, step AbortDrain, uncordoned bool) {
-	p := step.Progress
+func (r *Reconciler) aborted(node *corev1.Node, next step.AbortDrain, uncordoned bool) {
+	p := next.Progress
 	if p.Reason == v1alpha1.ReasonDrainTimedOut {
 		r.warn(node, v1alpha1.EventDrainTimedOut, "Drain", "%s", p.Message)
 	}
@@ -160,7 +161,7 @@ func (r *Reconciler) aborted(node *corev1.Node, step AbortDrain, uncordoned bool
 	r.warn(node, v1alpha1.EventDrainAborted, "Abort", "%s, %s (number %d): %s", p.Reason, cordon, p.Seq, p.Message)
 }
 
-func (r *Reconciler) accepted(node *corev1.Node, o Observation) {
+func (r *Reconciler) accepted(node *corev1.Node, o step.Observation) {
 	r.tell(node, v1alpha1.EventRebooting, "Reboot", "logind accepted the reboot (number %d) that ends boot %s", o.Record.Progress.Seq, o.BootID)
 }
 

@@ -25,26 +25,3 @@ func FuzzInhibited(f *testing.F) {
 		}
 	})
 }
-
-// FuzzRequest: whatever an administrator writes, the condition can be written, and the next process reads no engine's words
-// out of it.
-func FuzzRequest(f *testing.F) {
-	f.Add("new firmware")
-	f.Add("Heard in boot boot-2 from update-engine (asks for version 1).")
-	f.Add("\xff\x00\n\"")
-	f.Add(strings.Repeat("ä", 100))
-	f.Fuzz(func(t *testing.T, why string) {
-		asked := need(makeObservation(requesting(why)))
-		quiet := need(makeObservation())
-		// A byte may take four when it is quoted.
-		if !utf8.ValidString(asked.Message) || len(asked.Message) > len(quiet.Message)+4*maxWhyBytes+64 {
-			t.Errorf("message of %d bytes: %q", len(asked.Message), asked.Message)
-		}
-		if strings.ContainsAny(asked.Message, "\n\x00") {
-			t.Errorf("more than one line: %q", asked.Message)
-		}
-		if bootID, heard := parseOrigin(asked.Message); bootID != boot || len(heard) != 1 || heard[0].State != engine.Unknown {
-			t.Errorf("%q was heard as %v of boot %q", asked.Message, heard, bootID)
-		}
-	})
-}

@@ -12,12 +12,10 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/agent/drain"
 	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
-
-// lookRetry is how soon a look that failed is tried again.
-const lookRetry = 30 * time.Second
 
 // Looker looks at the pods of a node; package drain has the one there is.
 type Looker interface {
@@ -39,7 +37,7 @@ type Lookout struct {
 	// asked is what is being looked for; nil: nothing. again tells that the look is to begin anew all the same.
 	asked *v1alpha1.Preflight
 	again bool
-	look  Look
+	look  step.Look
 }
 
 // NewLookout makes the Lookout of a node; it begins when the manager it is added to does. Wake is rung whenever something
@@ -57,7 +55,7 @@ func (l *Lookout) run(ctx context.Context, asked v1alpha1.Preflight) {
 		}
 		ctrl.LoggerFrom(ctx).Error(err, "Looking at the node's pods again later", "RebootPolicy", asked.Policy)
 		l.put(failed)
-		timer := l.clock.NewTimer(lookRetry)
+		timer := l.clock.NewTimer(step.LookRetry)
 		select {
 		case <-timer.C():
 		case <-ctx.Done():
@@ -67,7 +65,7 @@ func (l *Lookout) run(ctx context.Context, asked v1alpha1.Preflight) {
 }
 
 // follow looks until ctx ends, or an error, which is what is known then. A policy that cannot be read may have gates.
-func (l *Lookout) follow(ctx context.Context, policy string) (failed Look, err error) {
+func (l *Lookout) follow(ctx context.Context, policy string) (failed step.Look, err error) {
 	s, err := settingsOf(ctx, l.policies, policy)
 	if err != nil {
 		failed = found(s, l.clock.Now(), drain.Findings{}, err)
@@ -79,10 +77,10 @@ func (l *Lookout) follow(ctx context.Context, policy string) (failed Look, err e
 }
 
 // once looks for oneself, now. Where that finds something, the look in the background begins anew: it may have missed it.
-func (l *Lookout) once(ctx context.Context, s Settings) Look {
+func (l *Lookout) once(ctx context.Context, s step.Settings) step.Look {
 	findings, err := l.looker.Look(ctx, l.node, question(s))
 	look := found(s, l.clock.Now(), findings, err)
-	if look.objects(s) {
+	if look.Objects(s) {
 		l.mu.Lock()
 		l.again = l.asked != nil
 		l.mu.Unlock()
@@ -90,7 +88,7 @@ func (l *Lookout) once(ctx context.Context, s Settings) Look {
 	return look
 }
 
-func (l *Lookout) put(look Look) {
+func (l *Lookout) put(look step.Look) {
 	l.mu.Lock()
 	l.look = look
 	l.mu.Unlock()
@@ -98,11 +96,11 @@ func (l *Lookout) put(look Look) {
 }
 
 // of is what is known about a question.
-func (l *Lookout) of(asked *v1alpha1.Preflight) Look {
+func (l *Lookout) of(asked *v1alpha1.Preflight) step.Look {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if asked == nil || l.asked == nil || *l.asked != *asked || l.again {
-		return Look{}
+		return step.Look{}
 	}
 	return l.look
 }
@@ -130,17 +128,17 @@ func (l *Lookout) ask(ctx context.Context, asked *v1alpha1.Preflight) error {
 func (l *Lookout) forget(asked *v1alpha1.Preflight) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.asked, l.again, l.look = asked, false, Look{}
+	l.asked, l.again, l.look = asked, false, step.Look{}
 }
 
 // question is what a policy makes one look for.
-func question(s Settings) drain.Question {
+func question(s step.Settings) drain.Question {
 	return drain.Question{Drain: s.Drain, Blocking: s.BlockingPods}
 }
 
 // found is a look under a policy that has come to an end.
-func found(s Settings, at time.Time, f drain.Findings, err error) Look {
-	l := Look{
+func found(s step.Settings, at time.Time, f drain.Findings, err error) step.Look {
+	l := step.Look{
 		At: at, Blocking: namedPods(f.Blocking), Kept: namedPods(f.Kept), Guarded: namedPods(f.Guarded), Gated: len(s.BlockingPods) > 0,
 	}
 	if err != nil {

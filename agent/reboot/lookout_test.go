@@ -18,6 +18,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/agent/drain"
 	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -70,8 +71,17 @@ func somePod(name string) []drain.Pod {
 	return []drain.Pod{{Namespace: "default", Name: name, Message: "why"}}
 }
 
-// These are what is behind migration and protected.
-var migrates, protects = drain.Findings{Blocking: somePod("migrate-1")}, drain.Findings{Guarded: somePod("db-0")}
+// asked is what the manager asks in these tests.
+var asked = v1alpha1.Preflight{Policy: "workers", Revision: "r1"}
+
+// What the drain finds, and what is known of it then.
+var (
+	migrates, protects = drain.Findings{Blocking: somePod("migrate-1")}, drain.Findings{Guarded: somePod("db-0")}
+
+	migration = step.Look{Gated: true, Blocking: namedPods(migrates.Blocking)}
+	nothing   = step.Look{Gated: true}
+	protected = step.Look{Guarded: namedPods(protects.Guarded)}
+)
 
 // onLookout runs a test with a Lookout that has begun.
 func onLookout(t *testing.T, test func(t *testing.T, l *Lookout, f *looker, api *apiServer)) {
@@ -98,7 +108,7 @@ func (l *Lookout) mustAsk(t *testing.T, question *v1alpha1.Preflight) {
 	synctest.Wait()
 }
 
-func (l *Lookout) mustKnow(t *testing.T, question v1alpha1.Preflight, want Look) {
+func (l *Lookout) mustKnow(t *testing.T, question v1alpha1.Preflight, want step.Look) {
 	t.Helper()
 	synctest.Wait()
 	got := l.of(&question)
@@ -130,11 +140,11 @@ func TestLookout(t *testing.T) {
 			f.finds = protects
 			l.mustAsk(t, &asked)
 			other := v1alpha1.Preflight{Policy: "workers", Revision: "r2"}
-			l.mustKnow(t, other, Look{})
+			l.mustKnow(t, other, step.Look{})
 			f.finds = drain.Findings{}
 			l.mustAsk(t, &other)
-			l.mustKnow(t, other, Look{})
-			l.mustKnow(t, asked, Look{})
+			l.mustKnow(t, other, step.Look{})
+			l.mustKnow(t, asked, step.Look{})
 			if len(f.asked) != 2 || api.policyReads != 2 {
 				t.Errorf("looked %d times, and read the policy %d times", len(f.asked), api.policyReads)
 			}
@@ -151,7 +161,7 @@ func TestLookout(t *testing.T) {
 				t.Error("somebody still looks")
 			default:
 			}
-			l.mustKnow(t, asked, Look{})
+			l.mustKnow(t, asked, step.Look{})
 		})
 	})
 	t.Run("a look that fails says so, and is tried again", func(t *testing.T) {
@@ -159,9 +169,9 @@ func TestLookout(t *testing.T) {
 			t.Helper()
 			f.err = errAPI
 			l.mustAsk(t, &asked)
-			l.mustKnow(t, asked, Look{Problem: "the API server is away"})
+			l.mustKnow(t, asked, step.Look{Problem: "the API server is away"})
 			f.becomes(protects, nil)
-			<-time.After(lookRetry)
+			<-time.After(step.LookRetry)
 			l.mustKnow(t, asked, protected)
 		})
 	})
@@ -170,7 +180,7 @@ func TestLookout(t *testing.T) {
 			t.Helper()
 			api.policyErr = errAPI
 			l.mustAsk(t, &asked)
-			l.mustKnow(t, asked, Look{Gated: true, Problem: `reading policy "workers": the API server is away`})
+			l.mustKnow(t, asked, step.Look{Gated: true, Problem: `reading policy "workers": the API server is away`})
 			if len(f.asked) > 0 {
 				t.Error("it looked under no policy")
 			}
@@ -180,15 +190,15 @@ func TestLookout(t *testing.T) {
 		onLookout(t, func(t *testing.T, l *Lookout, f *looker, _ *apiServer) {
 			t.Helper()
 			l.mustAsk(t, &asked)
-			l.once(t.Context(), Settings{})
-			l.mustKnow(t, asked, Look{})
+			l.once(t.Context(), step.Settings{})
+			l.mustKnow(t, asked, step.Look{})
 			l.mustAsk(t, &asked)
 			if len(f.asked) != 2 {
 				t.Errorf("looked %d times, want once for each", len(f.asked))
 			}
 			f.finds = protects
-			l.once(t.Context(), Settings{})
-			l.mustKnow(t, asked, Look{})
+			l.once(t.Context(), step.Settings{})
+			l.mustKnow(t, asked, step.Look{})
 			l.mustAsk(t, &asked)
 			l.mustKnow(t, asked, protected)
 		})
@@ -214,7 +224,7 @@ func TestReconcile_ConfirmsTheNeed_Behaviour3(t *testing.T) {
 		}()
 		t.Cleanup(func() { <-done })
 	}
-	grant := Record{Grant: makeGrant(1, active, boot)}
+	grant := step.Record{Grant: makeGrant(1, active, boot)}
 	t.Run("the engine has none any more: that is written, and nothing begins", func(t *testing.T) {
 		r, api, _ := makeReconciler(t, grant)
 		answer(t, r, engine.NotNeeded)
@@ -241,7 +251,7 @@ func TestReconcile_ConfirmsTheNeed_Behaviour3(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		result, err := r.Reconcile(ctx, ctrl.Request{})
-		if err != nil || begins(api) || result.RequeueAfter != confirmRetry {
+		if err != nil || begins(api) || result.RequeueAfter != 30*time.Second {
 			t.Errorf("%v, %v, wrote %v", result, err, api.patches)
 		}
 	})
@@ -250,7 +260,7 @@ func TestReconcile_ConfirmsTheNeed_Behaviour3(t *testing.T) {
 // TestReconcile_StartLook: whatever was found before, the agent looks once more when it may begin; while it may not, or has
 // just found something, it does not.
 func TestReconcile_StartLook(t *testing.T) {
-	grant := Record{Grant: makeGrant(1, active, boot)}
+	grant := step.Record{Grant: makeGrant(1, active, boot)}
 	reconcile := func(t *testing.T, r *Reconciler) ctrl.Result {
 		t.Helper()
 		result, err := r.Reconcile(t.Context(), ctrl.Request{})
@@ -271,11 +281,11 @@ func TestReconcile_StartLook(t *testing.T) {
 		f := r.Lookout.looker.(*looker)
 		f.finds = drain.Findings{Kept: somePod("bare")}
 		for range 3 {
-			if result := reconcile(t, r); result.RequeueAfter != lookRetry {
+			if result := reconcile(t, r); result.RequeueAfter != step.LookRetry {
 				t.Errorf("again after %s", result.RequeueAfter)
 			}
 		}
-		r.Clock.(*testclock.FakePassiveClock).SetTime(now.Add(lookRetry))
+		r.Clock.(*testclock.FakePassiveClock).SetTime(now.Add(step.LookRetry))
 		f.finds = drain.Findings{}
 		reconcile(t, r)
 		if len(f.asked) != 2 || len(api.patches) != 1 || !strings.Contains(api.patches[0], "unschedulable") {
@@ -320,9 +330,9 @@ func TestLook_Report(t *testing.T) {
 			Namespace: strings.Repeat("n", 63), Name: fmt.Sprint(strings.Repeat("p", 250), i), Message: strings.Repeat("\x00\"ß", 1000),
 		})
 	}
-	look := found(Settings{BlockingPods: []v1alpha1.BlockingPod{{}}}, now, drain.Findings{Blocking: pods, Kept: pods, Guarded: pods},
+	look := found(step.Settings{BlockingPods: []v1alpha1.BlockingPod{{}}}, now, drain.Findings{Blocking: pods, Kept: pods, Guarded: pods},
 		errors.New(strings.Repeat("<\xff", 1000)))
-	value := look.report(asked, strings.Repeat("b", 64))
+	value := look.Report(asked, strings.Repeat("b", 64))
 	r, err := v1alpha1.ParsePreflightReport(map[string]string{v1alpha1.AnnotationPreflightReport: *value})
 	if err != nil {
 		t.Fatalf("%d bytes: %v", len(*value), err)

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -16,39 +17,21 @@ var (
 	begun = now.Add(-5 * time.Minute)
 )
 
-const boot, otherBoot = "boot-2", "boot-1"
+const (
+	boot, otherBoot = "boot-2", "boot-1"
 
-// makeObservation is a node at rest that needs nothing, changed by each of changes in turn.
-func makeObservation(changes ...func(*Observation)) Observation {
-	o := Observation{
-		Now: now, BootID: boot, Policy: &Settings{}, StartLook: Look{At: now}, Confirmed: true,
-		Inhibitors:   Inhibitors{Known: true},
-		Coordinators: Coordinators{Known: true},
-	}
-	hears(engine.Report{
-		Engine: "update-engine", State: engine.NotNeeded, Reason: v1alpha1.ReasonUpToDate, Message: "Nothing is staged.",
-	})(&o)
-	for _, change := range changes {
-		change(&o)
-	}
-	return o
-}
+	active    = v1alpha1.GrantActive
+	cancelled = v1alpha1.GrantCancelled
 
-// hears is what each of the engines says.
-func hears(reports ...engine.Report) func(*Observation) {
-	return func(o *Observation) { o.setEngines(reports) }
-}
+	drainingPhase  = v1alpha1.PhaseDraining
+	rebootingPhase = v1alpha1.PhaseRebooting
+	abortedPhase   = v1alpha1.PhaseAborted
+)
 
-func granted(seq int64, state v1alpha1.GrantState) func(*Observation) {
-	return func(o *Observation) { o.Record.Grant = makeGrant(seq, state, boot) }
-}
+type volumeNameList = []corev1.UniqueVolumeName
 
 func makeGrant(seq int64, state v1alpha1.GrantState, bootID string) *v1alpha1.Grant {
 	return &v1alpha1.Grant{Policy: "workers", Seq: seq, BootID: bootID, State: state, At: metav1.NewTime(begun)}
-}
-
-func inPhase(seq int64, phase v1alpha1.Phase) func(*Observation) {
-	return func(o *Observation) { o.Record.Progress = makeProgress(seq, phase, boot) }
 }
 
 func makeProgress(seq int64, phase v1alpha1.Phase, bootID string) *v1alpha1.Progress {
@@ -56,31 +39,36 @@ func makeProgress(seq int64, phase v1alpha1.Phase, bootID string) *v1alpha1.Prog
 	return &v1alpha1.Progress{Seq: seq, Phase: phase, BootID: bootID, Cordoned: true, At: at, DrainStartedAt: &at}
 }
 
+// makeObservation is a node at rest that needs nothing, changed by each of changes in turn.
+func makeObservation(changes ...func(*step.Observation)) step.Observation {
+	o := step.Observation{
+		Now: now, BootID: boot, Policy: &step.Settings{},
+		Inhibitors: step.Inhibitors{Known: true}, Coordinators: step.Coordinators{Known: true},
+	}
+	o.SetEngines([]engine.Report{{Engine: "update-engine", State: engine.NotNeeded, Reason: v1alpha1.ReasonUpToDate, Message: "Nothing is staged."}})
+	for _, change := range changes {
+		change(&o)
+	}
+	return o
+}
+
 // beingDrained is a node in the middle of attempt 1.
-func beingDrained(o *Observation) {
-	granted(1, v1alpha1.GrantActive)(o)
-	inPhase(1, v1alpha1.PhaseDraining)(o)
+func beingDrained(o *step.Observation) {
+	o.Record = step.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, drainingPhase, boot)}
 	o.Unschedulable = true
 }
 
 // goingDown is a node past the point of no return of attempt 1.
-func goingDown(o *Observation) {
+func goingDown(o *step.Observation) {
 	beingDrained(o)
-	inPhase(1, v1alpha1.PhaseRebooting)(o)
+	o.Record.Progress = makeProgress(1, rebootingPhase, boot)
 }
 
-// rebootedBefore is a node after the reboot of attempt 1.
-func rebootedBefore(o *Observation) {
-	goingDown(o)
-	o.Record.Progress.BootID, o.Record.Grant.BootID = otherBoot, otherBoot
-}
-
-func drainIs(drain Drain) func(*Observation) {
-	return func(o *Observation) { o.Drain = drain }
-}
-
-func with(kind corev1.NodeConditionType, status corev1.ConditionStatus, message string) func(*Observation) {
-	return func(o *Observation) {
-		o.Conditions = append(o.Conditions, corev1.NodeCondition{Type: kind, Status: status, Message: message})
+// staged is a host on which a version is staged.
+func staged(version string) func(*step.Observation) {
+	return func(o *step.Observation) {
+		o.SetEngines([]engine.Report{{
+			Engine: "update-engine", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Version: version, Message: "Staged.",
+		}})
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/host"
+	"github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -57,18 +58,18 @@ func (r *Reconciler) Before(ctx context.Context, name string) (engine.Report, er
 	if err := r.Client.Get(ctx, client.ObjectKey{Name: r.Node}, node); client.IgnoreNotFound(err) != nil {
 		return engine.Report{}, fmt.Errorf("reading the Node: %w", err)
 	}
-	return before(node.Status.Conditions, name, bootID), nil
+	return step.Before(node.Status.Conditions, name, bootID), nil
 }
 
 // observe gathers what deciding takes. Only the boot ID must be had: without it nothing may be decided.
-func (r *Reconciler) observe(ctx context.Context, node *corev1.Node) (Observation, error) {
+func (r *Reconciler) observe(ctx context.Context, node *corev1.Node) (step.Observation, error) {
 	bootID, err := host.BootID(r.BootIDFile)
 	if err != nil {
-		return Observation{}, err
+		return step.Observation{}, err
 	}
 	why, requested := node.Annotations[v1alpha1.AnnotationRebootRequested]
 	forgetWhy, forget := node.Annotations[v1alpha1.AnnotationForgetNeed]
-	o := Observation{
+	o := step.Observation{
 		Now:           r.Clock.Now(),
 		Node:          r.Node,
 		BootID:        bootID,
@@ -82,7 +83,7 @@ func (r *Reconciler) observe(ctx context.Context, node *corev1.Node) (Observatio
 		Conditions:    node.Status.Conditions,
 		OS:            r.os(ctx),
 	}
-	o.setEngines(r.Reports.heard())
+	o.SetEngines(r.Reports.heard())
 	o.Record.Grant, o.GrantErr = v1alpha1.ParseGrant(node.Annotations)
 	o.Record.Progress, o.ProgressErr = v1alpha1.ParseProgress(node.Annotations)
 
@@ -94,7 +95,7 @@ func (r *Reconciler) observe(ctx context.Context, node *corev1.Node) (Observatio
 	}
 	o.Look = r.Lookout.of(o.Asked)
 
-	seq := o.Record.last().Seq
+	seq := o.Record.Last().Seq
 	drain := r.Drains.of(seq)
 	o.Drain = drain.Drain
 	if r.started.progress == node.Annotations[v1alpha1.AnnotationProgress] {
@@ -106,27 +107,27 @@ func (r *Reconciler) observe(ctx context.Context, node *corev1.Node) (Observatio
 	o.Policy = r.settings(ctx, o, drain)
 	o.Kept = r.kept(ctx, o)
 	o.StartLook = r.startLook(ctx, o)
-	if o.mayBegin() && !o.StartLook.objects(*o.Policy) {
+	if o.MayBegin() && !o.StartLook.Objects(*o.Policy) {
 		o.Confirmed = r.confirmed(ctx)
-		o.setEngines(r.Reports.heard())
+		o.SetEngines(r.Reports.heard())
 	}
-	if asksHost(o) {
+	if step.AsksHost(o) {
 		o.Inhibitors = r.inhibitors(ctx)
 	}
-	if asksHost(o) || o.Engine != nil && !o.underWay() {
+	if step.AsksHost(o) || o.Engine != nil && !o.UnderWay() {
 		o.Coordinators = r.coordinators(ctx)
 	}
 	return o, nil
 }
 
 // os describes the host. What it runs is no secret of the agent's process: it may be read again at any time.
-func (r *Reconciler) os(ctx context.Context) *OS {
+func (r *Reconciler) os(ctx context.Context) *step.OS {
 	release, err := host.ReadOSRelease(r.HostRoot)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).V(1).Info("Left the labels of the operating system alone", "reason", err.Error())
 		return nil
 	}
-	return &OS{
+	return &step.OS{
 		ID: host.LabelValue(release.ID), Version: host.LabelValue(release.Version), Group: host.LabelValue(release.Group),
 	}
 }
@@ -135,24 +136,24 @@ func (r *Reconciler) os(ctx context.Context) *OS {
 // the one past the point of no return. What follows such a write at once, the drain and the call of logind, goes by the policy
 // of the write. While a drain runs it runs by the policy it began with; where the policy cannot be read, an attempt that is
 // under way goes on by what it said last, and none begins.
-func (r *Reconciler) settings(ctx context.Context, o Observation, drain attempt) *Settings {
-	if drain.State == DrainRunning {
+func (r *Reconciler) settings(ctx context.Context, o step.Observation, drain attempt) *step.Settings {
+	if drain.State == step.DrainRunning {
 		o.Policy = &drain.settings
-		if o.Now.Before(o.deadline()) {
+		if o.Now.Before(o.Deadline()) {
 			return o.Policy
 		}
 	}
-	if !asksPolicy(o) || o.Record.Grant == nil {
+	if !step.AsksPolicy(o) || o.Record.Grant == nil {
 		return nil
 	}
 	grant := o.Record.Grant
-	if o.followsWrite() && o.Now.Before(r.policy.at.Add(policyLasts)) && r.policy.grant == idOf(grant) {
+	if o.FollowsWrite() && o.Now.Before(r.policy.at.Add(policyLasts)) && r.policy.grant == idOf(grant) {
 		return r.policy.of(grant)
 	}
 	s, err := settingsOf(ctx, r.Policies, grant.Policy)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot read the policy of the grant", "RebootPolicy", grant.Policy)
-		if !o.underWay() {
+		if !o.UnderWay() {
 			return nil
 		}
 		return r.policy.of(grant)
@@ -162,23 +163,23 @@ func (r *Reconciler) settings(ctx context.Context, o Observation, drain attempt)
 }
 
 // settingsOf reads a policy.
-func settingsOf(ctx context.Context, policies client.Reader, name string) (Settings, error) {
+func settingsOf(ctx context.Context, policies client.Reader, name string) (step.Settings, error) {
 	policy := &v1alpha1.RebootPolicy{}
 	if err := policies.Get(ctx, client.ObjectKey{Name: name}, policy); err != nil {
-		return Settings{}, fmt.Errorf("reading policy %q: %w", name, err)
+		return step.Settings{}, fmt.Errorf("reading policy %q: %w", name, err)
 	}
 	spec := &policy.Spec
-	return Settings{Drain: spec.DrainOrDefault(), Reboot: spec.RebootOrDefault(), BlockingPods: spec.BlockingPods()}, nil
+	return step.Settings{Drain: spec.DrainOrDefault(), Reboot: spec.RebootOrDefault(), BlockingPods: spec.BlockingPods()}, nil
 }
 
 // startLook looks at the node's pods where the agent could begin now: whatever was known before may be out of date. What is
 // in the way is looked for again only after a while; that nothing is, is never taken for granted.
-func (r *Reconciler) startLook(ctx context.Context, o Observation) Look {
-	if !o.mayBegin() {
-		return Look{}
+func (r *Reconciler) startLook(ctx context.Context, o step.Observation) step.Look {
+	if !o.MayBegin() {
+		return step.Look{}
 	}
 	grant := idOf(o.Record.Grant)
-	if r.looked.grant == grant && o.Now.Before(r.looked.At.Add(lookRetry)) && r.looked.objects(*o.Policy) {
+	if r.looked.grant == grant && o.Now.Before(r.looked.At.Add(step.LookRetry)) && r.looked.Objects(*o.Policy) {
 		return r.looked.Look
 	}
 	r.looked = looked{grant, r.Lookout.once(ctx, *o.Policy)}
@@ -202,7 +203,7 @@ const confirmLimit = 15 * time.Second
 // looked is what the agent saw last before it would have begun, for one grant.
 type looked struct {
 	grant grantID
-	Look
+	step.Look
 }
 
 // grantID tells grants apart: those of two policies may have the same number.
@@ -220,21 +221,21 @@ const policyLasts = 5 * time.Second
 type remembered struct {
 	grant grantID
 	at    time.Time
-	Settings
+	step.Settings
 }
 
-func (m remembered) of(grant *v1alpha1.Grant) *Settings {
+func (m remembered) of(grant *v1alpha1.Grant) *step.Settings {
 	if m.grant != idOf(grant) {
 		return nil
 	}
 	return &m.Settings
 }
 
-func (r *Reconciler) inhibitors(ctx context.Context) Inhibitors {
+func (r *Reconciler) inhibitors(ctx context.Context) step.Inhibitors {
 	blocking, err := r.Logind.BlockInhibitors(ctx)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).V(1).Info("Cannot ask logind who blocks a shutdown", "reason", err.Error())
-		return Inhibitors{Known: true, Message: unasked(err)}
+		return step.Inhibitors{Known: true, Message: unasked(err)}
 	}
-	return Inhibitors{Known: true, Message: inhibited(blocking)}
+	return step.Inhibitors{Known: true, Message: inhibited(blocking)}
 }

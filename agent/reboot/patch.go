@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -64,7 +65,7 @@ func progressPatch(node *corev1.Node, progress v1alpha1.Progress) *nodePatch {
 }
 
 // report adds what of a report the Node does not say yet, and tells whether there was anything.
-func (p *nodePatch) report(node *corev1.Node, r Report, now time.Time) bool {
+func (p *nodePatch) report(node *corev1.Node, r step.Report, now time.Time) bool {
 	conditions := changed(node.Status.Conditions, r.Conditions, now)
 	labels, annotations := differing(node.Labels, r.Labels), differing(node.Annotations, r.Annotations)
 	if len(conditions)+len(labels)+len(annotations) == 0 {
@@ -98,16 +99,16 @@ func (p *nodePatch) removes(key string) bool {
 // answered tells whether the need falls, and the manager's answer to it is there still: it goes with the question, so that
 // nobody sees the one without the other, and the manager need not write for it.
 func answered(have, want []corev1.NodeCondition) bool {
-	stand, next := Observation{Conditions: have}, Observation{Conditions: want}
-	falls := stand.is(v1alpha1.NodeRebootRequired) && !next.is(v1alpha1.NodeRebootRequired) && next.condition(v1alpha1.NodeRebootRequired).Type != ""
-	return falls && stand.condition(v1alpha1.NodeRebootPermitted).Type != ""
+	stand, next := step.Observation{Conditions: have}, step.Observation{Conditions: want}
+	falls := stand.Is(v1alpha1.NodeRebootRequired) && !next.Is(v1alpha1.NodeRebootRequired) && next.Condition(v1alpha1.NodeRebootRequired).Type != ""
+	return falls && stand.Condition(v1alpha1.NodeRebootPermitted).Type != ""
 }
 
 // changed are the wanted conditions that are not there yet, with their times. The transition time moves with the status.
 func changed(have, want []corev1.NodeCondition, now time.Time) []any {
 	var conditions []any
 	for _, c := range want {
-		stands := Observation{Conditions: have}.condition(c.Type)
+		stands := step.Observation{Conditions: have}.Condition(c.Type)
 		if c.Status == stands.Status && c.Reason == stands.Reason && c.Message == stands.Message {
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -63,39 +64,39 @@ func TestNodePatch_Report(t *testing.T) {
 		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{stands}},
 	}
 	cases := map[string]struct {
-		report Report
+		report step.Report
 		want   nodePatch
 		wrote  bool
 	}{
-		"nothing": {Report{}, nodePatch{}, false},
-		"what stands is not written again (behaviour 4)": {Report{
+		"nothing": {step.Report{}, nodePatch{}, false},
+		"what stands is not written again (behaviour 4)": {step.Report{
 			Conditions: []corev1.NodeCondition{want(corev1.ConditionTrue, "Staged.")},
 			Labels:     map[string]*string{"a": new("1"), "c": nil}, Annotations: map[string]*string{"d": nil},
 		}, nodePatch{}, false},
 		"another message keeps the time of transition": {
-			Report{Conditions: []corev1.NodeCondition{want(corev1.ConditionTrue, "Staged again.")}},
+			step.Report{Conditions: []corev1.NodeCondition{want(corev1.ConditionTrue, "Staged again.")}},
 			nodePatch{Status: at(want(corev1.ConditionTrue, "Staged again."), metav1.NewTime(now), earlier)},
 			true,
 		},
 		"another status moves it": {
-			Report{Conditions: []corev1.NodeCondition{want(corev1.ConditionUnknown, "Staged.")}},
+			step.Report{Conditions: []corev1.NodeCondition{want(corev1.ConditionUnknown, "Staged.")}},
 			nodePatch{Status: at(want(corev1.ConditionUnknown, "Staged."), metav1.NewTime(now), metav1.NewTime(now))},
 			true,
 		},
 		"labels change, come and go": {
-			Report{Labels: map[string]*string{"a": nil, "b": new("3"), "c": new("4")}},
+			step.Report{Labels: map[string]*string{"a": nil, "b": new("3"), "c": new("4")}},
 			nodePatch{Metadata: patchMetadata{Labels: map[string]*string{"a": nil, "b": new("3"), "c": new("4")}}},
 			true,
 		},
 		"a request is removed only if nobody has changed it": {
-			Report{Annotations: map[string]*string{v1alpha1.AnnotationRebootRequested: nil}},
+			step.Report{Annotations: map[string]*string{v1alpha1.AnnotationRebootRequested: nil}},
 			nodePatch{Metadata: patchMetadata{
 				ResourceVersion: "7", Annotations: map[string]*string{v1alpha1.AnnotationRebootRequested: nil},
 			}},
 			true,
 		},
 		"so is a word against a need": {
-			Report{Annotations: map[string]*string{v1alpha1.AnnotationForgetNeed: nil}},
+			step.Report{Annotations: map[string]*string{v1alpha1.AnnotationForgetNeed: nil}},
 			nodePatch{Metadata: patchMetadata{
 				ResourceVersion: "7", Annotations: map[string]*string{v1alpha1.AnnotationForgetNeed: nil},
 			}},
@@ -147,7 +148,7 @@ func TestNodePatch_ReportTakesTheAnswerAwayWithTheNeed(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var patch nodePatch
-			patch.report(&corev1.Node{Status: corev1.NodeStatus{Conditions: tc.have}}, Report{Conditions: tc.want}, now)
+			patch.report(&corev1.Node{Status: corev1.NodeStatus{Conditions: tc.have}}, step.Report{Conditions: tc.want}, now)
 			data, err := patch.Data(nil)
 			if err != nil {
 				t.Fatal(err)

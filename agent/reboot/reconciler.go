@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/reboot-operator/reboot-operator/agent/host"
+	"github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
@@ -104,7 +105,7 @@ type started struct {
 
 // call is what became of asking logind, for one grant.
 type call struct {
-	Call
+	step.Call
 	seq int64
 }
 
@@ -154,9 +155,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	}
 	r.notice(node, o)
 	r.tellHost(ctx, o)
-	step := Next(o)
-	report := ReportOf(o)
-	err = r.apply(ctx, node, o, step, report)
+	next := step.Next(o)
+	report := step.ReportOf(o)
+	err = r.apply(ctx, node, o, next, report)
 	if apierrors.IsConflict(err) {
 		ctrl.LoggerFrom(ctx).V(1).Info("Somebody else changed the Node meanwhile", "reason", err.Error())
 		r.conflicts, r.writtenAt = r.conflicts+1, time.Time{}
@@ -166,17 +167,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		return ctrl.Result{}, err
 	}
 	r.conflicts = 0
-	return ctrl.Result{RequeueAfter: r.until(step, report)}, nil
+	return ctrl.Result{RequeueAfter: r.until(next, report)}, nil
 }
 
 // until is how long time alone changes nothing; 0 for ever.
-func (r *Reconciler) until(step Step, report Report) time.Duration {
-	next := report.Again
-	if wait, ok := step.(Wait); ok && (next.IsZero() || wait.Until.Before(next)) {
-		next = wait.Until
+func (r *Reconciler) until(next step.Step, report step.Report) time.Duration {
+	due := report.Again
+	if wait, ok := next.(step.Wait); ok && (due.IsZero() || wait.Until.Before(due)) {
+		due = wait.Until
 	}
-	if next.IsZero() {
+	if due.IsZero() {
 		return 0
 	}
-	return max(next.Sub(r.Clock.Now()), time.Millisecond)
+	return max(due.Sub(r.Clock.Now()), time.Millisecond)
 }

@@ -24,6 +24,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/host"
+	"github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/internal/eventing"
 )
@@ -104,7 +105,7 @@ func (l *logind) Reboot(context.Context, v1alpha1.InhibitorPolicy) error {
 
 // makeReconciler acts on a Node with a record, of which the engine has nothing new to say: it asks for a reboot where there is
 // nothing but a grant.
-func makeReconciler(t *testing.T, record Record) (*Reconciler, *apiServer, *logind) {
+func makeReconciler(t *testing.T, record step.Record) (*Reconciler, *apiServer, *logind) {
 	t.Helper()
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "n1", ResourceVersion: "10", Annotations: map[string]string{}},
@@ -148,12 +149,12 @@ var (
 )
 
 func TestReconcile(t *testing.T) {
-	rebootingNow := Record{makeGrant(1, active, boot), makeProgress(1, rebootingPhase, boot)}
+	rebootingNow := step.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, rebootingPhase, boot)}
 	maintained := func(r *Reconciler, api *apiServer) {
-		api.node.Status.Conditions = append(api.node.Status.Conditions, maintenance(makeObservation(goingDown))...)
+		api.node.Status.Conditions = append(api.node.Status.Conditions, step.ReportOf(makeObservation(goingDown)).Conditions[1:]...)
 	}
 	cases := map[string]struct {
-		record  Record
+		record  step.Record
 		change  func(*Reconciler, *apiServer)
 		want    ctrl.Result
 		wantErr string
@@ -168,47 +169,47 @@ func TestReconcile(t *testing.T) {
 			change: func(_ *Reconciler, api *apiServer) { api.getErr = errAPI }, wantErr: "reading the Node: the API server is away",
 		},
 		"without a boot ID nothing is decided": {
-			record: Record{Grant: makeGrant(1, active, boot)},
+			record: step.Record{Grant: makeGrant(1, active, boot)},
 			change: func(r *Reconciler, _ *apiServer) { r.BootIDFile += ".gone" }, wantErr: "reading the boot ID",
 		},
-		"a grant begins the drain": {record: Record{Grant: makeGrant(1, active, boot)}, want: ctrl.Result{RequeueAfter: lookEvery}, patches: 1},
+		"a grant begins the drain": {record: step.Record{Grant: makeGrant(1, active, boot)}, want: ctrl.Result{RequeueAfter: time.Minute}, patches: 1},
 		"a policy that cannot be read is asked for again": {
-			record: Record{Grant: makeGrant(1, active, boot)},
+			record: step.Record{Grant: makeGrant(1, active, boot)},
 			change: func(_ *Reconciler, api *apiServer) { api.policyErr = errAPI },
 			want:   ctrl.Result{RequeueAfter: 30 * time.Second},
 		},
 		"a policy that has spoken in this attempt counts on": {
-			record: Record{makeGrant(1, active, boot), makeProgress(1, drainingPhase, boot)},
+			record: step.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, drainingPhase, boot)},
 			change: func(r *Reconciler, api *apiServer) {
 				api.policyErr = errAPI
-				r.Drains.last = attempt{seq: 1, Drain: Drain{State: DrainFailed, Failures: 1, FailedAt: now}}
-				r.policy = remembered{grantID{"workers", 1}, now, Settings{Drain: v1alpha1.Drain{Timeout: &metav1.Duration{Duration: 5*time.Minute + time.Second}}}}
+				r.Drains.last = attempt{seq: 1, Drain: step.Drain{State: step.DrainFailed, Failures: 1, FailedAt: now}}
+				r.policy = remembered{grantID{"workers", 1}, now, step.Settings{Drain: v1alpha1.Drain{Timeout: &metav1.Duration{Duration: 5*time.Minute + time.Second}}}}
 			},
 			want: ctrl.Result{RequeueAfter: time.Second},
 		},
 		"one that has spoken for an earlier grant of the same number begins nothing": {
-			record: Record{Grant: makeGrant(1, active, boot)},
+			record: step.Record{Grant: makeGrant(1, active, boot)},
 			change: func(r *Reconciler, api *apiServer) {
 				api.policyErr = errAPI
-				r.policy = remembered{grantID{"workers", 1}, now, Settings{}}
+				r.policy = remembered{grantID{"workers", 1}, now, step.Settings{}}
 			},
 			want: ctrl.Result{RequeueAfter: 30 * time.Second},
 		},
 		"what another policy's grant of the same number was held up by holds up nothing": {
-			record: Record{Grant: makeGrant(1, active, boot)},
+			record: step.Record{Grant: makeGrant(1, active, boot)},
 			change: func(r *Reconciler, _ *apiServer) {
-				r.looked = looked{grantID{"others", 1}, Look{At: now, Problem: "unknown"}}
+				r.looked = looked{grantID{"others", 1}, step.Look{At: now, Problem: "unknown"}}
 			},
-			want: ctrl.Result{RequeueAfter: lookEvery}, patches: 1,
+			want: ctrl.Result{RequeueAfter: time.Minute}, patches: 1,
 		},
 		"a conflict is decided anew": {
-			record:  Record{Grant: makeGrant(1, active, boot)},
+			record:  step.Record{Grant: makeGrant(1, active, boot)},
 			change:  func(_ *Reconciler, api *apiServer) { api.patchErr = conflict },
 			want:    ctrl.Result{RequeueAfter: conflictRetry},
 			patches: 1,
 		},
 		"a write that fails is an error": {
-			record:  Record{Grant: makeGrant(1, active, boot)},
+			record:  step.Record{Grant: makeGrant(1, active, boot)},
 			change:  func(_ *Reconciler, api *apiServer) { api.patchErr = errAPI },
 			wantErr: "patching the Node: the API server is away", patches: 1,
 		},
@@ -261,8 +262,8 @@ func TestReconcile(t *testing.T) {
 }
 
 func TestReconcile_CommitsWithItsConditionsInOneWrite(t *testing.T) {
-	r, api, _ := makeReconciler(t, Record{makeGrant(1, active, boot), makeProgress(1, drainingPhase, boot)})
-	r.Drains.last = attempt{seq: 1, Drain: Drain{State: DrainDone}}
+	r, api, _ := makeReconciler(t, step.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, drainingPhase, boot)})
+	r.Drains.last = attempt{seq: 1, Drain: step.Drain{State: step.DrainDone}}
 	if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || len(api.patches) != 1 {
 		t.Fatalf("error %v, patches %q", err, api.patches)
 	}
@@ -277,14 +278,14 @@ func TestReconcile_CommitsWithItsConditionsInOneWrite(t *testing.T) {
 }
 
 func TestReconcile_ReadsThePolicyWhereItsWordCounts(t *testing.T) {
-	r, api, _ := makeReconciler(t, Record{makeGrant(1, active, boot), makeProgress(1, drainingPhase, boot)})
-	hour := Settings{Drain: v1alpha1.Drain{Timeout: &metav1.Duration{Duration: time.Hour}}}
-	r.Drains.last = attempt{seq: 1, settings: hour, Drain: Drain{State: DrainRunning}}
+	r, api, _ := makeReconciler(t, step.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, drainingPhase, boot)})
+	hour := step.Settings{Drain: v1alpha1.Drain{Timeout: &metav1.Duration{Duration: time.Hour}}}
+	r.Drains.last = attempt{seq: 1, settings: hour, Drain: step.Drain{State: step.DrainRunning}}
 	got, err := r.Reconcile(t.Context(), ctrl.Request{})
 	if want := (ctrl.Result{RequeueAfter: 55 * time.Minute}); err != nil || got != want || api.policyReads != 0 {
 		t.Errorf("a drain runs: %v, %v, the policy was read %d times", got, err, api.policyReads)
 	}
-	r.Drains.last.Drain = Drain{State: DrainFailed, Failures: 1, FailedAt: now}
+	r.Drains.last.Drain = step.Drain{State: step.DrainFailed, Failures: 1, FailedAt: now}
 	if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || api.policyReads != 1 {
 		t.Errorf("a drain is to be run: %v, the policy was read %d times", err, api.policyReads)
 	}
@@ -292,7 +293,7 @@ func TestReconcile_ReadsThePolicyWhereItsWordCounts(t *testing.T) {
 
 // TestReconcile_StopsTheDrainFirst: nothing is evicted once an attempt has ended, however it did.
 func TestReconcile_StopsTheDrainFirst(t *testing.T) {
-	draining := Record{makeGrant(1, active, boot), makeProgress(1, drainingPhase, boot)}
+	draining := step.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, drainingPhase, boot)}
 	cases := map[string]func(*apiServer){
 		"cancelled": func(api *apiServer) {
 			api.node.Annotations[v1alpha1.AnnotationGrant] = makeGrant(1, cancelled, boot).String()
@@ -322,22 +323,22 @@ func TestReconcile_StopsTheDrainFirst(t *testing.T) {
 func TestReconcile_WaitsForTheEndOfWhatItBegan(t *testing.T) {
 	cases := map[string]struct {
 		phase v1alpha1.Phase
-		last  Drain
+		last  step.Drain
 		until time.Duration
 	}{
-		"a drain after one that failed":      {drainingPhase, Drain{State: DrainFailed, Failures: 1, FailedAt: now.Add(-time.Hour)}, 15 * time.Minute},
-		"a drain of a process before":        {drainingPhase, Drain{}, 15 * time.Minute},
-		"a reboot that logind has agreed to": {rebootingPhase, Drain{}, rebootPatience},
+		"a drain after one that failed":      {drainingPhase, step.Drain{State: step.DrainFailed, Failures: 1, FailedAt: now.Add(-time.Hour)}, 15 * time.Minute},
+		"a drain of a process before":        {drainingPhase, step.Drain{}, 15 * time.Minute},
+		"a reboot that logind has agreed to": {rebootingPhase, step.Drain{}, 5 * time.Minute},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, d *Drains, _ *fakeDrainer) {
 				t.Helper()
-				r, api, _ := makeReconciler(t, Record{makeGrant(1, active, boot), makeProgress(1, tc.phase, boot)})
+				r, api, _ := makeReconciler(t, step.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, tc.phase, boot)})
 				r.Drains = d
 				d.last = attempt{seq: 1, Drain: tc.last}
 				if tc.phase == rebootingPhase {
-					api.node.Status.Conditions = append(api.node.Status.Conditions, maintenance(makeObservation(goingDown))...)
+					api.node.Status.Conditions = append(api.node.Status.Conditions, step.ReportOf(makeObservation(goingDown)).Conditions[1:]...)
 				}
 				<-r.Wake.rings // what the engine has said
 				if got, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || got != (ctrl.Result{}) || len(api.patches) > 0 {
@@ -365,14 +366,14 @@ func TestCallReboot_WhileTheAgentIsStopped(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			r, api, logind := makeReconciler(t, Record{makeGrant(1, active, boot), makeProgress(1, rebootingPhase, boot)})
+			r, api, logind := makeReconciler(t, step.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, rebootingPhase, boot)})
 			ctx, cancel := context.WithCancel(t.Context())
 			logind.err, logind.then = tc.err, cancel
 			o, err := r.observe(t.Context(), api.node)
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = r.callReboot(ctx, api.node, o, CallReboot{})
+			err = r.callReboot(ctx, api.node, o, step.CallReboot{})
 			if (err != nil) != tc.wantErr || r.call.Refusals != tc.refusals || r.call.AcceptedAt.IsZero() != tc.wantErr {
 				t.Errorf("error %v, call %+v", err, r.call)
 			}
@@ -382,7 +383,7 @@ func TestCallReboot_WhileTheAgentIsStopped(t *testing.T) {
 
 // TestTell_FitsIntoAnEvent: the API server refuses longer notes.
 func TestTell_FitsIntoAnEvent(t *testing.T) {
-	r, api, _ := makeReconciler(t, Record{})
+	r, api, _ := makeReconciler(t, step.Record{})
 	recorder := events.NewFakeRecorder(2)
 	r.Events = eventing.Recorder{EventRecorder: recorder}
 	r.tell(api.node, "A", "Do", "%s", strings.Repeat("x", 2000))
@@ -395,8 +396,8 @@ func TestTell_FitsIntoAnEvent(t *testing.T) {
 }
 
 func TestReconciler_Before(t *testing.T) {
-	r, api, _ := makeReconciler(t, Record{})
-	api.node.Status.Conditions = []corev1.NodeCondition{need(makeObservation(staged("1")))}
+	r, api, _ := makeReconciler(t, step.Record{})
+	api.node.Status.Conditions = step.ReportOf(makeObservation(staged("1"))).Conditions
 	got, err := r.Before(t.Context(), "update-engine")
 	want := engine.Report{Engine: "update-engine", State: engine.Needed, Version: "1"}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
@@ -453,31 +454,31 @@ func TestMetrics(t *testing.T) {
 }
 
 func TestSettings_AreReadForAWriteAndHoldForWhatFollowsItAtOnce(t *testing.T) {
-	earlier := Settings{Drain: v1alpha1.Drain{Timeout: &metav1.Duration{Duration: time.Hour}}}
+	earlier := step.Settings{Drain: v1alpha1.Drain{Timeout: &metav1.Duration{Duration: time.Hour}}}
 	cases := map[string]struct {
 		phase v1alpha1.Phase
-		drain DrainState
-		call  Call
+		drain step.DrainState
+		call  step.Call
 		age   time.Duration
 		grant grantID
 		reads int
 	}{
 		"a drain that has begun":               {phase: drainingPhase},
 		"a drain that should have, long ago":   {phase: drainingPhase, age: policyLasts, reads: 1},
-		"a drain that is done: no return":      {phase: drainingPhase, drain: DrainDone, reads: 1},
-		"a drain that failed":                  {phase: drainingPhase, drain: DrainFailed, reads: 1},
+		"a drain that is done: no return":      {phase: drainingPhase, drain: step.DrainDone, reads: 1},
+		"a drain that failed":                  {phase: drainingPhase, drain: step.DrainFailed, reads: 1},
 		"logind is to be called":               {phase: rebootingPhase},
 		"logind should have been, long ago":    {phase: rebootingPhase, age: policyLasts, reads: 1},
-		"logind is to be called again":         {phase: rebootingPhase, call: Call{Refusals: 1, RefusedAt: now.Add(-time.Hour)}, reads: 1},
+		"logind is to be called again":         {phase: rebootingPhase, call: step.Call{Refusals: 1, RefusedAt: now.Add(-time.Hour)}, reads: 1},
 		"what the policy said for another one": {phase: drainingPhase, grant: grantID{"workers", 7}, reads: 1},
 		"what another policy said":             {phase: drainingPhase, grant: grantID{"others", 1}, reads: 1},
 		"the same, and logind is to be called": {phase: rebootingPhase, grant: grantID{"others", 1}, reads: 1},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			r, api, _ := makeReconciler(t, Record{makeGrant(1, active, boot), makeProgress(1, tc.phase, boot)})
+			r, api, _ := makeReconciler(t, step.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, tc.phase, boot)})
 			r.policy = remembered{stdcmp.Or(tc.grant, grantID{"workers", 1}), now.Add(-tc.age), earlier}
-			r.Drains.last = attempt{seq: 1, Drain: Drain{State: tc.drain, FailedAt: now}}
+			r.Drains.last = attempt{seq: 1, Drain: step.Drain{State: tc.drain, FailedAt: now}}
 			r.call = call{seq: 1, Call: tc.call}
 			o, err := r.observe(t.Context(), api.node)
 			if err != nil || api.policyReads != tc.reads || o.Policy == nil {
@@ -492,9 +493,9 @@ func TestSettings_AreReadForAWriteAndHoldForWhatFollowsItAtOnce(t *testing.T) {
 
 // TestReconcile_GoesByThePolicyAtThePointOfNoReturn: what it said when the drain began counts no more.
 func TestReconcile_GoesByThePolicyAtThePointOfNoReturn(t *testing.T) {
-	r, api, _ := makeReconciler(t, Record{makeGrant(1, active, boot), makeProgress(1, drainingPhase, boot)})
-	r.policy = remembered{grantID{"workers", 1}, now, Settings{Reboot: v1alpha1.Reboot{Coordinators: v1alpha1.CoordinatorsIgnore}}}
-	r.Drains.last = attempt{seq: 1, Drain: Drain{State: DrainDone}}
+	r, api, _ := makeReconciler(t, step.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, drainingPhase, boot)})
+	r.policy = remembered{grantID{"workers", 1}, now, step.Settings{Reboot: v1alpha1.Reboot{Coordinators: v1alpha1.CoordinatorsIgnore}}}
+	r.Drains.last = attempt{seq: 1, Drain: step.Drain{State: step.DrainDone}}
 	r.Coordinators = &coordinators{other: &host.Coordinator{Name: "locksmithd"}}
 	if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || strings.Contains(strings.Join(api.patches, ""), "Rebooting") {
 		t.Errorf("error %v, patches %q", err, api.patches)
@@ -503,14 +504,14 @@ func TestReconcile_GoesByThePolicyAtThePointOfNoReturn(t *testing.T) {
 
 // TestConfirm: the process that crossed the point of no return knows that it did; any other one asks.
 func TestConfirm(t *testing.T) {
-	crossed := Record{makeGrant(1, active, boot), makeProgress(1, rebootingPhase, boot)}
+	crossed := step.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, rebootingPhase, boot)}
 	cases := map[string]struct {
 		crossed string
-		call    Call
+		call    step.Call
 		want    string
 	}{
 		"by this process":                 {crossed: crossed.Progress.String()},
-		"by this process, some time ago":  {crossed: crossed.Progress.String(), call: Call{Refusals: 1}, want: "the API server is away"},
+		"by this process, some time ago":  {crossed: crossed.Progress.String(), call: step.Call{Refusals: 1}, want: "the API server is away"},
 		"by an earlier one":               {want: "the API server is away"},
 		"by this process, for an old one": {crossed: makeProgress(7, rebootingPhase, boot).String(), want: "the API server is away"},
 	}
@@ -518,7 +519,7 @@ func TestConfirm(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, api, _ := makeReconciler(t, crossed)
 			r.crossed, r.Live = tc.crossed, &apiServer{getErr: errAPI}
-			err := r.confirm(t.Context(), api.node, Observation{BootID: boot, Record: crossed, Call: tc.call})
+			err := r.confirm(t.Context(), api.node, step.Observation{BootID: boot, Record: crossed, Call: tc.call})
 			if got := fmt.Sprint(err); (err != nil) != (tc.want != "") || !strings.Contains(got, tc.want) && err != nil {
 				t.Errorf("got %v, want %q", err, tc.want)
 			}
@@ -545,7 +546,7 @@ func TestReconcile_AbortLeavesAnAdministratorsCordon(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			r, api, _ := makeReconciler(t, Record{makeGrant(1, cancelled, boot), makeProgress(1, drainingPhase, boot)})
+			r, api, _ := makeReconciler(t, step.Record{Grant: makeGrant(1, cancelled, boot), Progress: makeProgress(1, drainingPhase, boot)})
 			recorder := events.NewFakeRecorder(100)
 			r.Events, api.node.ManagedFields, api.node.Spec.Unschedulable = recorder, tc.cordon, !tc.uncordoned
 			if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil {

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/agent/host"
+	"github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -30,11 +31,11 @@ func (r *Reconciler) HoldsUpgrades(ctx context.Context) bool {
 
 // holdsUpgrades reads the record. An active grant counts in any boot: until it is finished the node is watched.
 func holdsUpgrades(annotations map[string]string, bootID string) bool {
-	o := Observation{BootID: bootID}
+	o := step.Observation{BootID: bootID}
 	o.Record.Grant, o.GrantErr = v1alpha1.ParseGrant(annotations)
 	o.Record.Progress, o.ProgressErr = v1alpha1.ParseProgress(annotations)
 	granted := o.Record.Grant != nil && o.Record.Grant.State == v1alpha1.GrantActive
-	return o.GrantErr != nil || o.ProgressErr != nil || granted || o.underWay() || v1alpha1.NodeIsPaused(annotations)
+	return o.GrantErr != nil || o.ProgressErr != nil || granted || o.UnderWay() || v1alpha1.NodeIsPaused(annotations)
 }
 
 // TellUpgradesLeft tells by an event that the host upgrades itself by a policy of its own, and that nobody else does.

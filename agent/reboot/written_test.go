@@ -8,16 +8,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
 func TestReconcile_SeesItsOwnWriteBeforeTheCacheDoes(t *testing.T) {
-	r, api, _ := makeReconciler(t, Record{Grant: makeGrant(1, active, boot)})
+	r, api, _ := makeReconciler(t, step.Record{Grant: makeGrant(1, active, boot)})
 	begun := api.node.DeepCopy()
 	begun.ResourceVersion, begun.Spec.Unschedulable = "11", true
 	begun.Annotations[v1alpha1.AnnotationProgress] = makeProgress(1, drainingPhase, boot).String()
 	r.written, r.writtenAt = begun, now
-	r.Drains.last = attempt{seq: 1, Drain: Drain{State: DrainRunning}}
+	r.Drains.last = attempt{seq: 1, Drain: step.Drain{State: step.DrainRunning}}
 	if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || r.written == nil {
 		t.Errorf("error %v, patches %q", err, api.patches)
 	}
@@ -45,7 +46,7 @@ func TestReconcile_OutlivesARestore(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			r, api, _ := makeReconciler(t, Record{})
+			r, api, _ := makeReconciler(t, step.Record{})
 			live := *api
 			live.node = api.node.DeepCopy()
 			live.node.ResourceVersion, api.node.ResourceVersion = "30", "20"
@@ -65,7 +66,7 @@ func TestReconcile_OutlivesARestore(t *testing.T) {
 }
 
 func TestReconcile_SpacesConflictsInARow(t *testing.T) {
-	r, api, _ := makeReconciler(t, Record{Grant: makeGrant(1, active, boot)})
+	r, api, _ := makeReconciler(t, step.Record{Grant: makeGrant(1, active, boot)})
 	r.written, r.writtenAt = api.node.DeepCopy(), now
 	var waits []time.Duration
 	for _, api.patchErr = range []error{conflict, conflict, conflict, conflict, conflict, conflict, conflict, conflict, conflict, nil, conflict} {
@@ -75,7 +76,7 @@ func TestReconcile_SpacesConflictsInARow(t *testing.T) {
 		}
 		waits = append(waits, got.RequeueAfter/conflictRetry)
 	}
-	if diff := cmp.Diff([]time.Duration{1, 2, 4, 8, 16, 32, 64, 100, 100, lookEvery / conflictRetry, 1}, waits); diff != "" {
+	if diff := cmp.Diff([]time.Duration{1, 2, 4, 8, 16, 32, 64, 100, 100, time.Minute / conflictRetry, 1}, waits); diff != "" {
 		t.Errorf("waits, in 100 ms (-want +got):\n%s", diff)
 	}
 }

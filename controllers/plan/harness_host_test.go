@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/reboot-operator/reboot-operator/agent/reboot"
+	agentstep "github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
@@ -101,8 +101,8 @@ func (h *host) view() plan.Node {
 	return h.parsed
 }
 
-func (h *host) record() reboot.Record {
-	return reboot.Record{Grant: h.view().Grant, Progress: h.view().Progress}
+func (h *host) record() agentstep.Record {
+	return agentstep.Record{Grant: h.view().Grant, Progress: h.view().Progress}
 }
 
 // timer is when the host or its agent does something by itself.
@@ -116,7 +116,7 @@ func (h *host) timer(c *cluster) time.Time {
 	if p := h.record().Progress; p != nil && p.Phase == v1alpha1.PhaseDraining {
 		return p.At.Add(h.drains)
 	}
-	if _, ok := reboot.Start(h.record(), h.bootID(), true, c.now); ok {
+	if _, ok := agentstep.Start(h.record(), h.bootID(), true, c.now); ok {
 		return h.record().Grant.At.Add(h.reacts)
 	}
 	return time.Time{}
@@ -155,7 +155,7 @@ func (h *host) begin(c *cluster) {
 }
 
 func (h *host) drain(c *cluster) {
-	commit, ok := reboot.Commit(h.record(), h.bootID(), c.now)
+	commit, ok := agentstep.Commit(h.record(), h.bootID(), c.now)
 	switch {
 	case h.record().Progress.BootID != h.bootID():
 		h.abort(c, v1alpha1.ReasonCancelled, "the host was rebooted by somebody else", false)
@@ -174,7 +174,7 @@ func (h *host) drain(c *cluster) {
 
 func (h *host) abort(c *cluster, reason v1alpha1.Reason, message string, failed bool) {
 	own := h.record().Progress.Cordoned
-	progress, _ := reboot.Abort(h.record(), h.bootID(), reason, message, failed, c.now)
+	progress, _ := agentstep.Abort(h.record(), h.bootID(), reason, message, failed, c.now)
 	c.tell("%s gives up its drain, %s: %s", h.name, reason, message)
 	c.update(h, func(node *corev1.Node) {
 		annotate(node, v1alpha1.AnnotationProgress, progress.String())

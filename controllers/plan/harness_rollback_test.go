@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
-	"github.com/reboot-operator/reboot-operator/agent/reboot"
+	agentstep "github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
@@ -31,28 +31,28 @@ func rebootedInVain(version string) func(*host) {
 }
 
 // observation is what the agent of a host that rolls back knows.
-func (h *host) observation(c *cluster, node *corev1.Node) reboot.Observation {
+func (h *host) observation(c *cluster, node *corev1.Node) agentstep.Observation {
 	n := plan.NodeOf(node)
 	engines := []engine.Report{{
 		Engine: "update-engine", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Version: h.asks, Message: "Installed.",
 	}}
 	why, requested := node.Annotations[v1alpha1.AnnotationRebootRequested]
-	return reboot.Observation{
-		Now: c.now, Node: h.name, BootID: h.bootID(), Record: reboot.Record{Grant: n.Grant, Progress: n.Progress},
+	return agentstep.Observation{
+		Now: c.now, Node: h.name, BootID: h.bootID(), Record: agentstep.Record{Grant: n.Grant, Progress: n.Progress},
 		Unschedulable: node.Spec.Unschedulable, Paused: n.Paused, Requested: requested, RequestedWhy: why,
-		Conditions: node.Status.Conditions, Engines: engines, Engine: new(engine.Merge(engines)), OS: &reboot.OS{Version: "1.0"},
-		Policy: &reboot.Settings{}, Inhibitors: reboot.Inhibitors{Known: true}, Coordinators: reboot.Coordinators{Known: true},
-		StartLook: reboot.Look{At: c.now}, Confirmed: true,
+		Conditions: node.Status.Conditions, Engines: engines, Engine: new(engine.Merge(engines)), OS: &agentstep.OS{Version: "1.0"},
+		Policy: &agentstep.Settings{}, Inhibitors: agentstep.Inhibitors{Known: true}, Coordinators: agentstep.Coordinators{Known: true},
+		StartLook: agentstep.Look{At: c.now}, Confirmed: true,
 	}
 }
 
 // starts is the attempt that the agent begins, if it does.
 func (h *host) starts(c *cluster) (v1alpha1.Progress, bool) {
 	if h.asks == "" {
-		progress, ok := reboot.Start(h.record(), h.bootID(), !h.node.Spec.Unschedulable, c.now)
+		progress, ok := agentstep.Start(h.record(), h.bootID(), !h.node.Spec.Unschedulable, c.now)
 		return progress, ok && !v1alpha1.NodeIsPaused(h.node.Annotations)
 	}
-	start, ok := reboot.Next(h.observation(c, h.node)).(reboot.StartDrain)
+	start, ok := agentstep.Next(h.observation(c, h.node)).(agentstep.StartDrain)
 	return start.Progress, ok
 }
 
@@ -66,7 +66,7 @@ func (h *host) report(c *cluster) {
 }
 
 func (h *host) say(c *cluster, node *corev1.Node) {
-	r := reboot.ReportOf(h.observation(c, node))
+	r := agentstep.ReportOf(h.observation(c, node))
 	for _, said := range r.Conditions {
 		c.condition(node, said.Type, said.Status, v1alpha1.Reason(said.Reason), said.Message)
 	}

@@ -3,7 +3,7 @@ package plan_test
 import (
 	"fmt"
 
-	"github.com/reboot-operator/reboot-operator/agent/reboot"
+	agentstep "github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
@@ -266,9 +266,9 @@ func (m *memory) agent(v view, host int) agentAnswers {
 	a, ok := m.agents[key]
 	if !ok {
 		r, id := v.agentRecord(), boots[host]
-		a.start.progress, a.start.ok = reboot.Start(r, id, true, instant)
-		a.commit.progress, a.commit.ok = reboot.Commit(r, id, instant)
-		a.abort.progress, a.abort.ok = reboot.Abort(r, id, v1alpha1.ReasonCancelled, "", false, instant)
+		a.start.progress, a.start.ok = agentstep.Start(r, id, true, instant)
+		a.commit.progress, a.commit.ok = agentstep.Commit(r, id, instant)
+		a.abort.progress, a.abort.ok = agentstep.Abort(r, id, v1alpha1.ReasonCancelled, "", false, instant)
 		m.agents[key] = a
 	}
 	return a

@@ -6,7 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/reboot-operator/reboot-operator/agent/reboot"
+	agentstep "github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
@@ -101,8 +101,8 @@ func (v view) record() plan.Record {
 // life is 1 for a Node that was registered anew.
 func (v view) life() int { return int(v>>18) & 1 }
 
-func (v view) agentRecord() reboot.Record {
-	return reboot.Record{Grant: v.grant(), Progress: v.progress()}
+func (v view) agentRecord() agentstep.Record {
+	return agentstep.Record{Grant: v.grant(), Progress: v.progress()}
 }
 
 func (v view) withGrant(g v1alpha1.Grant) view {

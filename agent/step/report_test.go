@@ -1,4 +1,4 @@
-package reboot
+package step
 
 import (
 	"testing"
@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -24,14 +23,14 @@ func TestReportOf(t *testing.T) {
 		"nothing after a boot before they are heard": {makeObservation(silent, rebootedBefore, up), Report{}},
 		"how far an attempt is, though":              {makeObservation(silent, goingDown), Report{Conditions: maintenance(makeObservation(goingDown))}},
 		"nothing needed": {makeObservation(), Report{
-			Conditions:  []corev1.NodeCondition{need(makeObservation())},
+			Conditions:  []corev1.NodeCondition{Need(makeObservation())},
 			Labels:      map[string]*string{v1alpha1.LabelRebootRequired: nil},
 			Annotations: map[string]*string{v1alpha1.AnnotationObjection: nil, v1alpha1.AnnotationPreflightReport: nil},
 		}},
 		"a need, and an operating system": {
 			makeObservation(staged("1"), func(o *Observation) { o.OS = &OS{ID: "flatcar", Version: "4459.2.0"} }),
 			Report{
-				Conditions: []corev1.NodeCondition{need(makeObservation(staged("1")))},
+				Conditions: []corev1.NodeCondition{Need(makeObservation(staged("1")))},
 				Labels: map[string]*string{
 					v1alpha1.LabelRebootRequired: new("true"), v1alpha1.LabelOSID: new("flatcar"),
 					v1alpha1.LabelOSVersion: new("4459.2.0"), v1alpha1.LabelOSGroup: nil,
@@ -42,7 +41,7 @@ func TestReportOf(t *testing.T) {
 		},
 		"a latched need that an administrator drops is asked to go first, and his word stays": {
 			makeObservation(latched("1"), forgetting), Report{
-				Conditions:  []corev1.NodeCondition{need(makeObservation(latched("1")))},
+				Conditions:  []corev1.NodeCondition{Need(makeObservation(latched("1")))},
 				Labels:      map[string]*string{v1alpha1.LabelRebootRequired: new("true")},
 				Annotations: map[string]*string{v1alpha1.AnnotationObjection: nil, v1alpha1.AnnotationPreflightReport: nil},
 				Drop:        []string{"update-engine"},
@@ -51,14 +50,14 @@ func TestReportOf(t *testing.T) {
 		},
 		"his word goes with it": {
 			makeObservation(forgetting), Report{
-				Conditions:  []corev1.NodeCondition{need(makeObservation())},
+				Conditions:  []corev1.NodeCondition{Need(makeObservation())},
 				Labels:      map[string]*string{v1alpha1.LabelRebootRequired: nil},
 				Annotations: map[string]*string{v1alpha1.AnnotationObjection: nil, v1alpha1.AnnotationPreflightReport: nil, v1alpha1.AnnotationForgetNeed: nil},
 			},
 		},
 		"his word goes, and a need that the engine confirms stays": {
 			makeObservation(staged("1"), forgetting), Report{
-				Conditions:  []corev1.NodeCondition{need(makeObservation(staged("1")))},
+				Conditions:  []corev1.NodeCondition{Need(makeObservation(staged("1")))},
 				Labels:      map[string]*string{v1alpha1.LabelRebootRequired: new("true")},
 				Annotations: map[string]*string{v1alpha1.AnnotationObjection: nil, v1alpha1.AnnotationPreflightReport: nil, v1alpha1.AnnotationForgetNeed: nil},
 				Again:       now.Add(time.Minute),
@@ -67,7 +66,7 @@ func TestReportOf(t *testing.T) {
 		"the first report after a boot answers the request (behaviour 13)": {
 			makeObservation(rebootedBefore, requesting("x"), told, up), Report{
 				Conditions: []corev1.NodeCondition{
-					need(makeObservation()),
+					Need(makeObservation()),
 					condition(corev1.NodeMaintenanceInProgress, corev1.ConditionFalse, v1alpha1.EventRebootSucceeded, ""),
 				},
 				Labels: map[string]*string{v1alpha1.LabelRebootRequired: nil},
@@ -289,30 +288,12 @@ func TestAsks(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := asksPolicy(tc.o); got != tc.policy {
+			if got := AsksPolicy(tc.o); got != tc.policy {
 				t.Errorf("asksPolicy = %v, want %v", got, tc.policy)
 			}
-			if got := asksHost(tc.o); got != tc.inhibitor {
+			if got := AsksHost(tc.o); got != tc.inhibitor {
 				t.Errorf("asksHost = %v, want %v", got, tc.inhibitor)
 			}
 		})
-	}
-}
-
-func TestReports_WaitForEachEngine(t *testing.T) {
-	wake := NewWake("n1")
-	r := NewReports(wake, "a", "b")
-	a, b := engine.Report{Engine: "a", State: engine.NotNeeded}, engine.Report{Engine: "b", State: engine.Needed, Message: "B."}
-	for _, report := range []engine.Report{b, a} {
-		if got := r.heard(); got != nil {
-			t.Errorf("before %s: %v", report.Engine, got)
-		}
-		r.Put(report)
-	}
-	if diff := cmp.Diff([]engine.Report{a, b}, r.heard()); diff != "" {
-		t.Errorf("heard (-want +got):\n%s", diff)
-	}
-	if len(wake.rings) != 1 {
-		t.Error("nobody was woken")
 	}
 }

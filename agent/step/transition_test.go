@@ -1,4 +1,4 @@
-package reboot
+package step
 
 import (
 	"testing"

@@ -1,4 +1,4 @@
-package reboot
+package step
 
 import (
 	"errors"
@@ -155,7 +155,7 @@ func TestNext_Draining(t *testing.T) {
 			aborts(v1alpha1.ReasonDrainTimedOut, "The drain took longer than 5m0s. The node's pods could not be read: too busy.", 1),
 		},
 		"nor by a drain that was stopped": {
-			makeObservation(beingDrained, lateButReboot, drainIs(Drain{State: DrainStopped, Message: notRead})),
+			makeObservation(beingDrained, lateButReboot, drainIs(Drain{State: DrainStopped, Message: "The node's pods have not been read yet."})),
 			aborts(v1alpha1.ReasonDrainTimedOut, "The drain took longer than 5m0s. The node's pods have not been read yet.", 1),
 		},
 		"undrainable: given up at once (behaviour 39)": {

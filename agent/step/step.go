@@ -1,4 +1,6 @@
-package reboot
+// Package step decides what the agent does next, and what it reports on its Node: a function of one Observation, without
+// clock, client or logger.
+package step
 
 import (
 	"fmt"
@@ -74,9 +76,9 @@ func Next(o Observation) Step {
 	switch {
 	case o.ProgressErr != nil:
 		return repair(o)
-	case o.Record.last().Phase == v1alpha1.PhaseDraining:
+	case o.Record.Last().Phase == v1alpha1.PhaseDraining:
 		return draining(o)
-	case o.inPhase(v1alpha1.PhaseRebooting):
+	case o.InPhase(v1alpha1.PhaseRebooting):
 		return rebooting(o)
 	}
 	return resting(o)
@@ -92,8 +94,8 @@ func resting(o Observation) Step {
 		return Idle{}
 	case o.Policy == nil, o.StartLook.At.IsZero():
 		return Wait{Until: o.Now.Add(policyRetry)}
-	case o.StartLook.objects(*o.Policy):
-		return Wait{Until: o.StartLook.At.Add(lookRetry)}
+	case o.StartLook.Objects(*o.Policy):
+		return Wait{Until: o.StartLook.At.Add(LookRetry)}
 	case !o.Confirmed:
 		return Wait{Until: o.Now.Add(confirmRetry)}
 	}
@@ -103,12 +105,12 @@ func resting(o Observation) Step {
 }
 
 // mayBegin tells whether nothing but the node's pods can keep the agent from beginning.
-func (o Observation) mayBegin() bool {
+func (o Observation) MayBegin() bool {
 	return o.mayStart() && o.ProgressErr == nil && !o.Paused && o.asks() && !o.inVain() && o.Policy != nil
 }
 
 // asks tells whether the host needs a reboot in this boot, as far as its engines have been heard in it.
-func (o Observation) asks() bool { return o.Engine != nil && need(o).Status == corev1.ConditionTrue }
+func (o Observation) asks() bool { return o.Engine != nil && Need(o).Status == corev1.ConditionTrue }
 
 // draining looks for a reason to stop first, then at the drain.
 func draining(o Observation) Step {
@@ -123,17 +125,17 @@ func draining(o Observation) Step {
 		return abort(o, v1alpha1.ReasonUndrainablePod, o.Drain.Message, true)
 	case o.Drain.State == DrainDone:
 		return drained(o, commit)
-	case !o.Now.Before(o.deadline()):
+	case !o.Now.Before(o.Deadline()):
 		return timedOut(o, commit)
 	case o.Drain.State == DrainRunning:
-		return Wait{Until: o.deadline()}
+		return Wait{Until: o.Deadline()}
 	}
 	return drainNow(o)
 }
 
 // unpermitted is the abort of an attempt that may not be committed any more.
 func unpermitted(o Observation) Step {
-	p, grant := o.Record.last(), o.Record.Grant
+	p, grant := o.Record.Last(), o.Record.Grant
 	switch {
 	case p.BootID != o.BootID:
 		return abort(o, v1alpha1.ReasonCancelled, "The host was rebooted by somebody else while it was being drained.", false)
@@ -157,7 +159,7 @@ func drainNow(o Observation) Step {
 		start = o.Now.Add(policyRetry)
 	}
 	if o.Now.Before(start) {
-		return Wait{Until: timing.Earliest(start, o.deadline())}
+		return Wait{Until: timing.Earliest(start, o.Deadline())}
 	}
 	return RunDrain{Settings: *o.Policy}
 }
@@ -166,7 +168,7 @@ func drainNow(o Observation) Step {
 // leave, and be it one that was stopped for this very step. Where there is none, because it fails, because its process died
 // or because the pods could never be read, nobody knows what is left.
 func timedOut(o Observation, commit v1alpha1.Progress) Step {
-	spec := o.settings().Drain
+	spec := o.Settings().Drain
 	message := fmt.Sprintf("The drain took longer than %s. %s", spec.TimeoutOrDefault(), o.Drain.Message)
 	message = engine.Shorten(strings.TrimSpace(message))
 	if spec.OnTimeoutOrDefault() == v1alpha1.DrainTimeoutAbort || !o.Drain.knows() {
@@ -186,8 +188,8 @@ func drained(o Observation, commit v1alpha1.Progress) Step {
 	switch {
 	case !held:
 		return CommitReboot{Progress: commit}
-	case o.Now.Before(o.deadline()):
-		return Wait{Until: timing.Earliest(o.Now.Add(heldUpRetry), o.deadline())}
+	case o.Now.Before(o.Deadline()):
+		return Wait{Until: timing.Earliest(o.Now.Add(heldUpRetry), o.Deadline())}
 	}
 	return abort(o, why.Reason, why.Message, true)
 }
@@ -195,7 +197,7 @@ func drained(o Observation, commit v1alpha1.Progress) Step {
 // heldUp is why the host may not go down now under the policy, in the order of the checks: somebody keeps it up, or somebody
 // else reboots it too.
 func heldUp(o Observation) (why v1alpha1.Objection, held bool) {
-	reboot := o.settings().Reboot
+	reboot := o.Settings().Reboot
 	inhibitors, coordinators := o.Inhibitors, o.Coordinators
 	switch {
 	case reboot.InhibitorsOrDefault() != v1alpha1.InhibitorsIgnore && (!inhibitors.Known || inhibitors.Message != ""):
@@ -218,7 +220,7 @@ func rebooting(o Observation) Step {
 	if o.Now.Before(due) {
 		return Wait{Until: due}
 	}
-	return CallReboot{Inhibitors: o.settings().Reboot.InhibitorsOrDefault()}
+	return CallReboot{Inhibitors: o.Settings().Reboot.InhibitorsOrDefault()}
 }
 
 // repair ends an attempt of which nobody knows how far it is, so that the manager can have its slot back. Past the point
@@ -229,7 +231,7 @@ func repair(o Observation) Step {
 	if grant == nil {
 		grant = &v1alpha1.Grant{Seq: 1, BootID: o.BootID}
 	}
-	if grant.BootID == o.BootID && (o.is(corev1.NodeMaintenanceInProgress) || o.Call != Call{}) {
+	if grant.BootID == o.BootID && (o.Is(corev1.NodeMaintenanceInProgress) || o.Call != Call{}) {
 		return Idle{}
 	}
 	progress := v1alpha1.Progress{
@@ -252,7 +254,7 @@ func abort(o Observation, reason v1alpha1.Reason, message string, failed bool) S
 		return Idle{}
 	}
 	progress.PodsForced = forced(o.Drain.Deleted)
-	return AbortDrain{Progress: progress, Uncordon: o.Record.last().Cordoned}
+	return AbortDrain{Progress: progress, Uncordon: o.Record.Last().Cordoned}
 }
 
 // forced fits a number of pods into the record.

@@ -1,4 +1,4 @@
-package reboot
+package step
 
 import (
 	"strings"
@@ -14,7 +14,7 @@ import (
 // TestBefore: what the condition told survives a restart of the agent within the boot (behaviours 8 and 13).
 func TestBefore(t *testing.T) {
 	told := func(changes ...func(*Observation)) []corev1.NodeCondition {
-		return []corev1.NodeCondition{need(makeObservation(changes...))}
+		return []corev1.NodeCondition{Need(makeObservation(changes...))}
 	}
 	forged := requesting("Heard in boot " + boot + " from update-engine (asks).")
 	asks := engine.Report{Engine: "update-engine", State: engine.Needed, Version: "4593.1.0"}
@@ -51,7 +51,7 @@ func TestBefore(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, before(tc.conditions, tc.name, tc.bootID)); diff != "" {
+			if diff := cmp.Diff(tc.want, Before(tc.conditions, tc.name, tc.bootID)); diff != "" {
 				t.Errorf("before (-want +got):\n%s", diff)
 			}
 		})
@@ -82,7 +82,7 @@ func TestOrigin_Again(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, need(tc.o).Message); diff != "" {
+			if diff := cmp.Diff(tc.want, Need(tc.o).Message); diff != "" {
 				t.Errorf("message (-want +got):\n%s", diff)
 			}
 		})
@@ -99,12 +99,12 @@ func FuzzOrigin(f *testing.F) {
 		}
 		report := engine.Report{Engine: "update-engine", State: engine.Needed, Version: version, Latched: latch, Message: message}
 		o := makeObservation(hears(report, engine.Report{Engine: "sentinel", State: engine.NotNeeded}), requesting(why))
-		conditions := []corev1.NodeCondition{need(o)}
-		got := before(conditions, "update-engine", boot)
+		conditions := []corev1.NodeCondition{Need(o)}
+		got := Before(conditions, "update-engine", boot)
 		if got.State != engine.Needed || got.Latched != latch || got.Version != "" && got.Version != version {
 			t.Errorf("read back %+v of %q", got, conditions[0].Message)
 		}
-		if other := before(conditions, "sentinel", boot); other.State != engine.Unknown {
+		if other := Before(conditions, "sentinel", boot); other.State != engine.Unknown {
 			t.Errorf("read back %+v of sentinel in %q", other, conditions[0].Message)
 		}
 	})

@@ -1,4 +1,4 @@
-package reboot
+package step
 
 import (
 	"iter"
@@ -21,7 +21,7 @@ func TestNext_Safety(t *testing.T) {
 		case StartDrain:
 			seen["start"]++
 			must(t, o, "begins without a grant", o.Record.Grant != nil && o.GrantErr == nil && o.Record.Grant.State == active)
-			must(t, o, "begins on a used grant", o.Record.Grant.Seq > o.Record.last().Seq)
+			must(t, o, "begins on a used grant", o.Record.Grant.Seq > o.Record.Last().Seq)
 			must(t, o, "begins in another boot", o.Record.Grant.BootID == o.BootID && s.Progress.BootID == o.BootID)
 			must(t, o, "begins paused, or on an unreadable record", !o.Paused && o.ProgressErr == nil)
 			must(t, o, "begins without knowing how to drain", o.Policy != nil)
@@ -29,15 +29,15 @@ func TestNext_Safety(t *testing.T) {
 			must(t, o, "takes an administrator's cordon", !s.Progress.Cordoned || !o.Unschedulable)
 			must(t, o, "begins before it has heard what for", o.Engine != nil)
 			must(t, o, "begins without a need in this boot", o.Engine.State == engine.Needed || o.Requested)
-			tried := o.Record.last().Update
+			tried := o.Record.Last().Update
 			must(t, o, "reboots in vain a third time", tried == nil || tried.VainReboots == 0 || o.Requested)
 		case RunDrain:
 			seen["drain"]++
-			must(t, o, "drains out of phase", o.inPhase(drainingPhase) && permitted(o) && o.Unschedulable)
+			must(t, o, "drains out of phase", o.InPhase(drainingPhase) && permitted(o) && o.Unschedulable)
 			must(t, o, "drains beside a drain", !slices.Contains([]DrainState{DrainRunning, DrainDone, DrainUndrainable}, o.Drain.State))
 		case CommitReboot:
 			seen["commit"]++
-			must(t, o, "commits out of phase", o.inPhase(drainingPhase) && permitted(o) && o.Unschedulable)
+			must(t, o, "commits out of phase", o.InPhase(drainingPhase) && permitted(o) && o.Unschedulable)
 			underWay := o.Drain.State == DrainRunning || o.Drain.State == DrainStopped
 			regardless := underWay && o.Drain.Listed && late(o) && o.Policy.Drain.OnTimeout == v1alpha1.DrainTimeoutReboot
 			must(t, o, "commits undrained", o.Drain.State == DrainDone || regardless)
@@ -48,23 +48,23 @@ func TestNext_Safety(t *testing.T) {
 			must(t, o, "commits to another boot", s.Progress.Phase == rebootingPhase && s.Progress.BootID == o.BootID)
 		case CallReboot:
 			seen["call"]++
-			must(t, o, "reboots uncommitted", o.ProgressErr == nil && o.inPhase(rebootingPhase))
+			must(t, o, "reboots uncommitted", o.ProgressErr == nil && o.InPhase(rebootingPhase))
 			must(t, o, "reboots at once after it was refused", o.Call.Refusals == 0 || o.Call.RefusedAt.Before(now))
 		case AbortDrain:
 			seen["abort"]++
-			must(t, o, "aborts what is no drain", o.ProgressErr == nil && o.Record.last().Phase == drainingPhase)
-			must(t, o, "undoes a cordon that is not its own", s.Uncordon == o.Record.last().Cordoned && !s.Progress.Cordoned)
+			must(t, o, "aborts what is no drain", o.ProgressErr == nil && o.Record.Last().Phase == drainingPhase)
+			must(t, o, "undoes a cordon that is not its own", s.Uncordon == o.Record.Last().Cordoned && !s.Progress.Cordoned)
 		case RepairRecord:
 			seen["repair"]++
 			must(t, o, "repairs what is sound", o.ProgressErr != nil)
 			gone := o.Record.Grant != nil && o.Record.Grant.BootID != o.BootID
-			must(t, o, "frees the slot of a host that may go down", gone || !o.is(corev1.NodeMaintenanceInProgress) && o.Call == Call{})
+			must(t, o, "frees the slot of a host that may go down", gone || !o.Is(corev1.NodeMaintenanceInProgress) && o.Call == Call{})
 		case Wait:
 			seen["wait"]++
 			must(t, o, "waits for the past", s.Until.After(o.Now))
 		case Idle:
 			seen["idle"]++
-			must(t, o, "is idle in an attempt", o.ProgressErr != nil || !o.inPhase(drainingPhase) && !o.inPhase(rebootingPhase))
+			must(t, o, "is idle in an attempt", o.ProgressErr != nil || !o.InPhase(drainingPhase) && !o.InPhase(rebootingPhase))
 		}
 	}
 	if len(seen) != 8 {
@@ -82,7 +82,7 @@ func must(t *testing.T, o Observation, what string, holds bool) {
 
 func permitted(o Observation) bool {
 	g := o.Record.Grant
-	return o.GrantErr == nil && g != nil && g.State == active && g.Seq == o.Record.last().Seq
+	return o.GrantErr == nil && g != nil && g.State == active && g.Seq == o.Record.Last().Seq
 }
 
 func late(o Observation) bool { return !o.Now.Before(begun.Add(o.Policy.Drain.TimeoutOrDefault())) }

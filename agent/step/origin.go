@@ -1,4 +1,4 @@
-package reboot
+package step
 
 import (
 	"fmt"
@@ -59,10 +59,10 @@ func asks(heard engine.Report, again bool) string {
 // boot that ended, and in the first report of each boot after it. An engine that did not ask in between has a new need. The
 // condition shows both; no clock is compared, because a boot may set the host's.
 func (o Observation) asksAgain(name string) bool {
-	bootID, heard := parseOrigin(o.condition(v1alpha1.NodeRebootRequired).Message)
+	bootID, heard := parseOrigin(o.Condition(v1alpha1.NodeRebootRequired).Message)
 	for _, r := range heard {
 		if r.Engine == name && r.State == engine.Needed {
-			return r.again || o.rebooted() && bootID == o.Record.last().BootID
+			return r.again || o.rebooted() && bootID == o.Record.Last().BootID
 		}
 	}
 	return false
@@ -98,7 +98,7 @@ func parseOrigin(message string) (bootID string, heard []originReport) {
 }
 
 // asking names the engines that ask for a reboot, as the condition's message tells.
-func asking(message string) []string {
+func Asking(message string) []string {
 	_, heard := parseOrigin(message)
 	var names []string
 	for _, r := range heard {
@@ -110,7 +110,7 @@ func asking(message string) []string {
 }
 
 // enginesIn names the engines that the condition's message tells of, those that have vanished too.
-func enginesIn(message string) string {
+func EnginesIn(message string) string {
 	_, heard := parseOrigin(message)
 	names := make([]string, 0, len(heard))
 	for _, r := range heard {
@@ -120,8 +120,8 @@ func enginesIn(message string) string {
 }
 
 // before is what an engine had reported in this boot, as its Node's condition still tells. Zero: it had not been heard.
-func before(conditions []corev1.NodeCondition, name, bootID string) engine.Report {
-	message := Observation{Conditions: conditions}.condition(v1alpha1.NodeRebootRequired).Message
+func Before(conditions []corev1.NodeCondition, name, bootID string) engine.Report {
+	message := Observation{Conditions: conditions}.Condition(v1alpha1.NodeRebootRequired).Message
 	in, heard := parseOrigin(message)
 	for _, r := range heard {
 		if in == bootID && r.Engine == name {

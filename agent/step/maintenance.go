@@ -1,4 +1,4 @@
-package reboot
+package step
 
 import (
 	"fmt"
@@ -29,9 +29,9 @@ func maintenance(o Observation) []corev1.NodeCondition {
 	switch {
 	case o.ProgressErr != nil:
 		return nil
-	case o.inPhase(v1alpha1.PhaseRebooting):
+	case o.InPhase(v1alpha1.PhaseRebooting):
 		return append(emptied(o), condition(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, v1alpha1.EventRebooting, down))
-	case o.inPhase(v1alpha1.PhaseDraining):
+	case o.InPhase(v1alpha1.PhaseDraining):
 		return drainProgress(o)
 	case o.rebooted():
 		return o.fallen(v1alpha1.EventRebootSucceeded)
@@ -58,8 +58,8 @@ func drainProgress(o Observation) []corev1.NodeCondition {
 // drainTold is the message of a drain that runs, and when it may change; the zero time: at any time. The condition says when it
 // was written last.
 func drainTold(o Observation) (message string, then time.Time) {
-	message = drains(o.Drain.Waits, o.deadline(), o.settings().Drain.OnTimeoutOrDefault())
-	stands := o.condition(corev1.NodeDrainInProgress)
+	message = drains(o.Drain.Waits, o.Deadline(), o.Settings().Drain.OnTimeoutOrDefault())
+	stands := o.Condition(corev1.NodeDrainInProgress)
 	at := stands.LastHeartbeatTime.Time
 	then = at.Add(drainEvery)
 	if stands.Status != corev1.ConditionTrue || stands.Message == message || at.After(o.Now) || !o.Now.Before(then) {
@@ -73,10 +73,10 @@ func drainTold(o Observation) (message string, then time.Time) {
 func emptied(o Observation) []corev1.NodeCondition {
 	reason, message := v1alpha1.EventDrained, left
 	_, waits := detached(o)
-	switch p := o.Record.last(); {
+	switch p := o.Record.Last(); {
 	case p.Reason == v1alpha1.ReasonDrainTimedOut:
 		reason, message = v1alpha1.EventDrainTimedOut, p.Message
-	case waits && o.inPhase(v1alpha1.PhaseDraining):
+	case waits && o.InPhase(v1alpha1.PhaseDraining):
 		reason = v1alpha1.EventVolumesInUse
 		message, _ = volumesTold(o)
 	}
@@ -95,7 +95,7 @@ func (o Observation) fallen(reason string) []corev1.NodeCondition {
 	for _, kind := range []corev1.NodeConditionType{
 		corev1.NodeDrainInProgress, corev1.NodeDrained, corev1.NodeMaintenanceInProgress,
 	} {
-		if o.is(kind) {
+		if o.Is(kind) {
 			conditions = append(conditions, condition(kind, corev1.ConditionFalse, reason, ""))
 		}
 	}

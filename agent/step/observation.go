@@ -1,4 +1,4 @@
-package reboot
+package step
 
 import (
 	"time"
@@ -71,7 +71,7 @@ type Observation struct {
 }
 
 // setEngines takes what each engine reports. Nil: not all of them have reported yet.
-func (o *Observation) setEngines(reports []engine.Report) {
+func (o *Observation) SetEngines(reports []engine.Report) {
 	o.Engines = reports
 	if reports != nil {
 		o.Engine = new(engine.Merge(reports))
@@ -180,12 +180,12 @@ type Call struct {
 }
 
 // is tells whether a Node condition is True.
-func (o Observation) is(kind corev1.NodeConditionType) bool {
-	return o.condition(kind).Status == corev1.ConditionTrue
+func (o Observation) Is(kind corev1.NodeConditionType) bool {
+	return o.Condition(kind).Status == corev1.ConditionTrue
 }
 
 // condition is a Node condition, or the zero one where it is absent.
-func (o Observation) condition(kind corev1.NodeConditionType) corev1.NodeCondition {
+func (o Observation) Condition(kind corev1.NodeConditionType) corev1.NodeCondition {
 	for _, c := range o.Conditions {
 		if c.Type == kind {
 			return c
@@ -195,20 +195,20 @@ func (o Observation) condition(kind corev1.NodeConditionType) corev1.NodeConditi
 }
 
 // inPhase tells whether an attempt of this very boot is in a phase.
-func (o Observation) inPhase(phase v1alpha1.Phase) bool {
+func (o Observation) InPhase(phase v1alpha1.Phase) bool {
 	p := o.Record.Progress
 	return p != nil && p.Phase == phase && p.BootID == o.BootID
 }
 
 // underWay tells whether an attempt of this very boot has neither failed nor succeeded yet.
-func (o Observation) underWay() bool {
-	return o.inPhase(v1alpha1.PhaseDraining) || o.inPhase(v1alpha1.PhaseRebooting)
+func (o Observation) UnderWay() bool {
+	return o.InPhase(v1alpha1.PhaseDraining) || o.InPhase(v1alpha1.PhaseRebooting)
 }
 
 // followsWrite tells whether the next step carries out what the write before it has decided: nothing has been drained, or
 // nobody asked to reboot, since.
-func (o Observation) followsWrite() bool {
-	return o.inPhase(v1alpha1.PhaseDraining) && o.Drain.State == DrainNone || o.inPhase(v1alpha1.PhaseRebooting) && o.Call == Call{}
+func (o Observation) FollowsWrite() bool {
+	return o.InPhase(v1alpha1.PhaseDraining) && o.Drain.State == DrainNone || o.InPhase(v1alpha1.PhaseRebooting) && o.Call == Call{}
 }
 
 // rebooted tells whether the last thing the agent did was to reboot the host.
@@ -218,7 +218,7 @@ func (o Observation) rebooted() bool {
 }
 
 // settings are the policy's, or what a policy that says nothing means.
-func (o Observation) settings() Settings {
+func (o Observation) Settings() Settings {
 	if o.Policy == nil {
 		return Settings{}
 	}
@@ -226,8 +226,8 @@ func (o Observation) settings() Settings {
 }
 
 // deadline is when the drain of the current attempt has taken too long.
-func (o Observation) deadline() time.Time {
-	return o.begun().Add(o.settings().Drain.TimeoutOrDefault())
+func (o Observation) Deadline() time.Time {
+	return o.begun().Add(o.Settings().Drain.TimeoutOrDefault())
 }
 
 // begun is when the drain of the current attempt began. The time of the record is that of the host's clock, which may be set
@@ -236,16 +236,16 @@ func (o Observation) begun() time.Time {
 	if !o.BegunAt.IsZero() {
 		return o.BegunAt
 	}
-	return o.Record.last().At.Time
+	return o.Record.Last().At.Time
 }
 
 // asksPolicy tells whether the next step may depend on the policy: it does when a drain may begin or end, and when logind
 // is about to be called.
-func asksPolicy(o Observation) bool {
+func AsksPolicy(o Observation) bool {
 	_, starts := Start(o.Record, o.BootID, true, o.Now)
 	_, commits := Commit(o.Record, o.BootID, o.Now)
 	calls := false
-	if o.inPhase(v1alpha1.PhaseRebooting) {
+	if o.InPhase(v1alpha1.PhaseRebooting) {
 		_, calls = rebooting(o).(CallReboot)
 	}
 	return (starts && !o.Paused || commits || calls) && o.ProgressErr == nil
@@ -253,12 +253,12 @@ func asksPolicy(o Observation) bool {
 
 // asksHost reports whether it matters now who keeps the host up: while the node asks for a reboot and waits for a grant, and
 // when it is drained. Who else reboots the host matters at rest too: he may do so before the node asks for it.
-func asksHost(o Observation) bool {
+func AsksHost(o Observation) bool {
 	switch {
-	case o.inPhase(v1alpha1.PhaseRebooting):
+	case o.InPhase(v1alpha1.PhaseRebooting):
 		return false
-	case o.inPhase(v1alpha1.PhaseDraining):
-		return o.Drain.State == DrainDone || !o.Now.Before(o.deadline())
+	case o.InPhase(v1alpha1.PhaseDraining):
+		return o.Drain.State == DrainDone || !o.Now.Before(o.Deadline())
 	}
 	return o.Engine != nil && (o.Engine.State == engine.Needed || o.Requested)
 }

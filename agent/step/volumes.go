@@ -1,4 +1,4 @@
-package reboot
+package step
 
 import (
 	"fmt"
@@ -16,8 +16,8 @@ import (
 // host goes, and their pods can start elsewhere. It looks again sooner where a volume may turn out to be one of a pod that
 // stays.
 func detached(o Observation) (until time.Time, waits bool) {
-	until = o.drainedAt().Add(o.settings().Drain.VolumeDetachTimeoutOrDefault())
-	if len(waitedFor(o)) == 0 || !o.Now.Before(until) {
+	until = o.drainedAt().Add(o.Settings().Drain.VolumeDetachTimeoutOrDefault())
+	if len(WaitedFor(o)) == 0 || !o.Now.Before(until) {
 		return time.Time{}, false
 	}
 	if o.Kept.Unread != "" {
@@ -28,8 +28,8 @@ func detached(o Observation) (until time.Time, waits bool) {
 
 // waitedFor are the volumes in use that no pod which stays accounts for: a volume whose claim cannot be read is waited for,
 // too. None where volumes are not waited for at all: the drain was not brought to its end, or the policy says so.
-func waitedFor(o Observation) []corev1.UniqueVolumeName {
-	if o.Drain.State != DrainDone || o.settings().Drain.VolumeDetachTimeoutOrDefault() == 0 {
+func WaitedFor(o Observation) []corev1.UniqueVolumeName {
+	if o.Drain.State != DrainDone || o.Settings().Drain.VolumeDetachTimeoutOrDefault() == 0 {
 		return nil
 	}
 	return volume.Unaccounted(o.VolumesInUse, o.Kept.Names)
@@ -38,8 +38,8 @@ func waitedFor(o Observation) []corev1.UniqueVolumeName {
 // drainedAt is when the last pod left. Where this process had none left to evict, an earlier one had drained the node, and
 // its condition tells when: a wait goes on over a restart of the agent, and does not begin anew.
 func (o Observation) drainedAt() time.Time {
-	told := o.condition(corev1.NodeDrained)
-	of := told.Status == corev1.ConditionTrue && !told.LastTransitionTime.Time.Before(o.Record.last().At.Time)
+	told := o.Condition(corev1.NodeDrained)
+	of := told.Status == corev1.ConditionTrue && !told.LastTransitionTime.Time.Before(o.Record.Last().At.Time)
 	if of && !o.Drain.Evicted {
 		return timing.Earliest(o.Drain.DoneAt, told.LastTransitionTime.Time)
 	}
@@ -49,17 +49,17 @@ func (o Observation) drainedAt() time.Time {
 // volumesTold is what people read while volumes are waited for. It is written once a minute at most, however quickly the
 // kubelet lets go of one after the other; a zero then means that it is up to date.
 func volumesTold(o Observation) (text string, then time.Time) {
-	volumes := waitedFor(o)
+	volumes := WaitedFor(o)
 	if len(volumes) == 0 {
 		return "", time.Time{}
 	}
 	text = fmt.Sprintf("%s For at most %s the reboot waits until the kubelet does not use %s any more (status.volumesInUse).",
-		left, o.settings().Drain.VolumeDetachTimeoutOrDefault(), volumeNames(volumes))
+		left, o.Settings().Drain.VolumeDetachTimeoutOrDefault(), VolumeNames(volumes))
 	if o.Kept.Unread != "" {
 		text += " Some of these may be of pods that stay: " + o.Kept.Unread + "."
 	}
 	text = message.Shorten(message.MaxNoteBytes, text)
-	told := o.condition(corev1.NodeDrained)
+	told := o.Condition(corev1.NodeDrained)
 	then = told.LastHeartbeatTime.Add(lookEvery)
 	if told.Reason == v1alpha1.EventVolumesInUse && told.Message != text && o.Now.Before(then) {
 		return told.Message, then
@@ -71,6 +71,6 @@ func volumesTold(o Observation) (text string, then time.Time) {
 const maxVolumes = 5
 
 // volumeNames names a few volumes as the kubelet does.
-func volumeNames(volumes []corev1.UniqueVolumeName) string {
+func VolumeNames(volumes []corev1.UniqueVolumeName) string {
 	return message.List(volumes, maxVolumes, func(v corev1.UniqueVolumeName) string { return string(v) })
 }

@@ -1,4 +1,4 @@
-package reboot
+package step
 
 import (
 	"fmt"
@@ -20,7 +20,7 @@ const requestIntro = "An administrator asks for a reboot: "
 
 // need is Node condition RebootRequired: an engine's need wins over an administrator's request, and the message tells
 // both, and which engines were heard. That nobody can be asked is Unknown, which is never a need.
-func need(o Observation) corev1.NodeCondition {
+func Need(o Observation) corev1.NodeCondition {
 	heard := *o.Engine
 	c := corev1.NodeCondition{
 		Type: v1alpha1.NodeRebootRequired, Status: corev1.ConditionFalse, Reason: string(heard.Reason),
@@ -51,11 +51,11 @@ func request(o Observation) string {
 	if !o.Requested {
 		return ""
 	}
-	return fmt.Sprintf(requestIntro+"%q.", clip(o.RequestedWhy))
+	return fmt.Sprintf(requestIntro+"%q.", Clip(o.RequestedWhy))
 }
 
 // clip bounds an administrator's words.
-func clip(why string) string { return message.Shorten(maxWhyBytes, why) }
+func Clip(why string) string { return message.Shorten(maxWhyBytes, why) }
 
 // toDrop names the engines whose need an administrator drops: those that no engine confirms. The annotation stays until
 // there is none, so that it goes in the write with which the need falls.
@@ -73,6 +73,6 @@ func toDrop(o Observation) []string {
 // it told the request: one that was made since is another one. MaintenanceInProgress is still True only until the first
 // report after the boot, so a request is removed once.
 func fulfilled(o Observation) bool {
-	told := strings.Contains(o.condition(v1alpha1.NodeRebootRequired).Message, request(o))
-	return o.Requested && told && o.rebooted() && o.is(corev1.NodeMaintenanceInProgress)
+	told := strings.Contains(o.Condition(v1alpha1.NodeRebootRequired).Message, request(o))
+	return o.Requested && told && o.rebooted() && o.Is(corev1.NodeMaintenanceInProgress)
 }

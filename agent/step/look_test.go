@@ -1,4 +1,4 @@
-package reboot
+package step
 
 import (
 	"testing"
@@ -25,7 +25,7 @@ func sees(ago time.Duration, l Look) func(*Observation) {
 // hasSaid is what the agent has said before.
 func hasSaid(l Look) func(*Observation) {
 	return func(o *Observation) {
-		value := l.report(asked, boot)
+		value := l.Report(asked, boot)
 		o.Told, _ = v1alpha1.ParsePreflightReport(map[string]string{v1alpha1.AnnotationPreflightReport: *value})
 	}
 }
@@ -114,7 +114,7 @@ func startsWith(l Look) func(*Observation) {
 // TestNext_StartLook: the agent's own look before it begins has the last word.
 func TestNext_StartLook(t *testing.T) {
 	anyway := func(o *Observation) { o.Policy.Drain.OnTimeout = v1alpha1.DrainTimeoutReboot }
-	waits := Wait{Until: now.Add(lookRetry)}
+	waits := Wait{Until: now.Add(LookRetry)}
 	cases := map[string]struct {
 		change func(*Observation)
 		want   Step

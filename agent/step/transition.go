@@ -1,4 +1,4 @@
-package reboot
+package step
 
 import (
 	"time"
@@ -20,7 +20,7 @@ type Record struct {
 // Start is the progress that begins an attempt, and whether it may begin: only under an Active grant that names the
 // host's boot and whose seq is above every seq acted on before. The write goes with the cordon, in one compare-and-swap.
 func Start(record Record, bootID string, schedulable bool, now time.Time) (v1alpha1.Progress, bool) {
-	grant, last := record.Grant, record.last()
+	grant, last := record.Grant, record.Last()
 	if grant == nil || grant.State != v1alpha1.GrantActive || grant.Seq <= last.Seq || grant.BootID != bootID {
 		return v1alpha1.Progress{}, false
 	}
@@ -44,7 +44,7 @@ func Start(record Record, bootID string, schedulable bool, now time.Time) (v1alp
 // Commit is the progress past the point of no return, and whether it may be passed: only out of Draining, in the boot the
 // attempt began in, while its own grant is still Active. Only after this write succeeded may logind be called.
 func Commit(record Record, bootID string, now time.Time) (v1alpha1.Progress, bool) {
-	grant, last := record.Grant, record.last()
+	grant, last := record.Grant, record.Last()
 	if last.Phase != v1alpha1.PhaseDraining || last.BootID != bootID {
 		return v1alpha1.Progress{}, false
 	}
@@ -62,7 +62,7 @@ func Commit(record Record, bootID string, now time.Time) (v1alpha1.Progress, boo
 func Abort(
 	record Record, bootID string, reason v1alpha1.Reason, message string, failed bool, now time.Time,
 ) (v1alpha1.Progress, bool) {
-	last := record.last()
+	last := record.Last()
 	if last.Phase != v1alpha1.PhaseDraining {
 		return v1alpha1.Progress{}, false
 	}
@@ -79,7 +79,7 @@ func Abort(
 }
 
 // last is the progress so far; a Node without one has acted on no seq.
-func (r Record) last() v1alpha1.Progress {
+func (r Record) Last() v1alpha1.Progress {
 	if r.Progress == nil {
 		return v1alpha1.Progress{}
 	}

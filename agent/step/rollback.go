@@ -1,4 +1,4 @@
-package reboot
+package step
 
 import (
 	"fmt"
@@ -48,7 +48,7 @@ func (o Observation) updateOf(r engine.Report) *v1alpha1.Update {
 	}
 	u := &v1alpha1.Update{Version: nameOf(r.Version), Running: nameOf(running)}
 	if !o.Requested && (isNamed(u) || o.asksAgain(r.Engine)) { // an administrator's request starts afresh
-		u.VainReboots = vainReboots(o.Record.last(), o.BootID, *u)
+		u.VainReboots = vainReboots(o.Record.Last(), o.BootID, *u)
 	}
 	return u
 }

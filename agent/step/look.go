@@ -1,4 +1,4 @@
-package reboot
+package step
 
 import (
 	"time"
@@ -11,6 +11,9 @@ import (
 // lookSettles is how long findings must have stood before they are told in place of others: a pod that is replaced leaves
 // its budget without a spare one for a moment, and what comes and goes by the second is nobody's business.
 const lookSettles = 5 * time.Second
+
+// LookRetry is how soon a look that failed is tried again.
+const LookRetry = 30 * time.Second
 
 // Look is what is known of the pods that speak against a reboot.
 type Look struct {
@@ -26,15 +29,15 @@ type Look struct {
 }
 
 // objects tells whether a drain may not begin: under the policy it would evict nothing, or could only end by its time-out.
-func (l Look) objects(s Settings) bool {
+func (l Look) Objects(s Settings) bool {
 	guarded := l.Guarded != nil && s.Drain.OnTimeoutOrDefault() == v1alpha1.DrainTimeoutAbort
 	return l.Problem != "" || l.Blocking != nil || l.Kept != nil || guarded
 }
 
 // wantsLook is the manager's question where its answer is wanted: while the node asks for a reboot that has not begun. Nil:
 // nobody needs to look.
-func (o Observation) wantsLook() *v1alpha1.Preflight {
-	if o.Engine == nil || o.underWay() || need(o).Status != corev1.ConditionTrue {
+func (o Observation) WantsLook() *v1alpha1.Preflight {
+	if o.Engine == nil || o.UnderWay() || Need(o).Status != corev1.ConditionTrue {
 		return nil
 	}
 	return o.Asked
@@ -43,9 +46,9 @@ func (o Observation) wantsLook() *v1alpha1.Preflight {
 // preflightReport is the answer to the manager. Known is false where what stands is kept: it is not known yet, or has not
 // settled before due; and once the reboot has begun, until its end.
 func preflightReport(o Observation) (value *string, known bool, due time.Time) {
-	asked, look := o.wantsLook(), o.Look
+	asked, look := o.WantsLook(), o.Look
 	switch {
-	case o.underWay():
+	case o.UnderWay():
 		return nil, false, time.Time{}
 	case asked == nil:
 		return nil, true, time.Time{}
@@ -55,7 +58,7 @@ func preflightReport(o Observation) (value *string, known bool, due time.Time) {
 	if look.At.IsZero() {
 		return nil, false, time.Time{}
 	}
-	value = look.report(*asked, o.BootID)
+	value = look.Report(*asked, o.BootID)
 	if settled := look.At.Add(lookSettles); !o.mayStart() && o.settles(*asked, look, value) && o.Now.Before(settled) {
 		return nil, false, settled
 	}
@@ -76,7 +79,7 @@ func (o Observation) mayStart() bool {
 }
 
 // report is the answer as it stands on the Node. Nil: nothing has to be said.
-func (l Look) report(asked v1alpha1.Preflight, bootID string) *string {
+func (l Look) Report(asked v1alpha1.Preflight, bootID string) *string {
 	r := v1alpha1.PreflightReport{
 		Policy: asked.Policy, Revision: asked.Revision, BootID: bootID,
 		Blocking: l.Blocking, Kept: l.Kept, Guarded: l.Guarded, Problem: l.Problem,

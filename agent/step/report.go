@@ -1,4 +1,4 @@
-package reboot
+package step
 
 import (
 	"time"
@@ -29,7 +29,7 @@ type Report struct {
 // ReportOf is what there is to say. Before the engines are heard that is how far an attempt is and no more, so that the
 // first report after a boot is one write.
 func ReportOf(o Observation) Report {
-	if o.Engine == nil && o.underWay() {
+	if o.Engine == nil && o.UnderWay() {
 		return Report{Conditions: maintenance(o), Again: again(o, true)}
 	}
 	if o.Engine == nil {
@@ -44,7 +44,7 @@ func ReportOf(o Observation) Report {
 	if o.Forget && len(drop) == 0 {
 		annotations[v1alpha1.AnnotationForgetNeed] = nil
 	}
-	asks := need(o)
+	asks := Need(o)
 	asking := asks.Status == corev1.ConditionTrue
 	if value, known := objection(o, asking); known {
 		annotations[v1alpha1.AnnotationObjection] = value
@@ -86,9 +86,9 @@ func labels(os *OS, asking bool) map[string]*string {
 func objection(o Observation, asking bool) (value *string, known bool) {
 	refused := o.Call.Refusals > 0 && o.Call.AcceptedAt.IsZero()
 	switch {
-	case o.inPhase(v1alpha1.PhaseRebooting):
+	case o.InPhase(v1alpha1.PhaseRebooting):
 		return record([]v1alpha1.Objection{{Reason: v1alpha1.ReasonRebootRefused, Message: o.Call.Message}}), refused
-	case !asking && !o.inPhase(v1alpha1.PhaseDraining):
+	case !asking && !o.InPhase(v1alpha1.PhaseDraining):
 		return record(atRest(o)), o.Coordinators.Known
 	case !o.Inhibitors.Known, !o.Coordinators.Known:
 		return nil, false
@@ -131,7 +131,7 @@ func record(objections []v1alpha1.Objection) *string {
 // again is when a drain has lasted long enough to be told, or the host is looked at again.
 func again(o Observation, asking bool) time.Time {
 	switch {
-	case o.inPhase(v1alpha1.PhaseDraining):
+	case o.InPhase(v1alpha1.PhaseDraining):
 		if told := o.toldFrom(); o.Now.Before(told) {
 			return told
 		}
@@ -141,7 +141,7 @@ func again(o Observation, asking bool) time.Time {
 		}
 		_, then := volumesTold(o)
 		return then
-	case asking && !o.inPhase(v1alpha1.PhaseRebooting):
+	case asking && !o.InPhase(v1alpha1.PhaseRebooting):
 		return o.Now.Add(lookEvery)
 	}
 	return time.Time{}

@@ -1,0 +1,54 @@
+package reboot
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// TestObjected: an event follows the write that made the objection stand, and no other.
+func TestObjected(t *testing.T) {
+	told := v1alpha1.Objection{Reason: v1alpha1.ReasonUpdateNotApplied, Message: "Still at 1.0, not 2.0."}
+	other := v1alpha1.Objection{Reason: v1alpha1.ReasonUpdateNotApplied, Message: "Still at 1.0, not 2.1."}
+	inhibited := v1alpha1.Objection{Reason: v1alpha1.ReasonInhibited, Message: "Blocked by x."}
+	cases := map[string]struct {
+		before, after []v1alpha1.Objection
+		want          []string
+	}{
+		"it stands now":            {nil, []v1alpha1.Objection{told}, []string{told.Message}},
+		"it stands behind another": {[]v1alpha1.Objection{inhibited}, []v1alpha1.Objection{inhibited, told}, []string{told.Message}},
+		"it stood before":          {[]v1alpha1.Objection{told, inhibited}, []v1alpha1.Objection{told}, nil},
+		"it stood for another one": {[]v1alpha1.Objection{other}, []v1alpha1.Objection{told}, []string{told.Message}},
+		"it stands no more":        {[]v1alpha1.Objection{told}, nil, nil},
+		"somebody needs not see":   {nil, []v1alpha1.Objection{inhibited}, nil},
+		"nobody could read before": {[]v1alpha1.Objection{{}}, []v1alpha1.Objection{told}, []string{told.Message}},
+		"nobody can read now":      {nil, []v1alpha1.Objection{{}}, nil},
+	}
+	annotations := func(all []v1alpha1.Objection) map[string]string {
+		if len(all) == 0 {
+			return nil
+		}
+		return map[string]string{v1alpha1.AnnotationObjection: v1alpha1.JoinObjections(all).String()}
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			recorder := events.NewFakeRecorder(10)
+			r := &Reconciler{Events: recorder}
+			r.objected(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: annotations(tc.after)}}, annotations(tc.before))
+			close(recorder.Events)
+			var got []string
+			for event := range recorder.Events {
+				got = append(got, strings.TrimPrefix(event, "Warning UpdateNotApplied "))
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("events (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,86 @@
+package step
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// now is the instant of every test; begun is when the attempt began.
+var (
+	now   = time.Date(2026, 11, 21, 22, 0, 0, 0, time.UTC)
+	begun = now.Add(-5 * time.Minute)
+)
+
+const boot, otherBoot = "boot-2", "boot-1"
+
+// makeObservation is a node at rest that needs nothing, changed by each of changes in turn.
+func makeObservation(changes ...func(*Observation)) Observation {
+	o := Observation{
+		Now: now, BootID: boot, Policy: &Settings{}, StartLook: Look{At: now}, Confirmed: true,
+		Inhibitors:   Inhibitors{Known: true},
+		Coordinators: Coordinators{Known: true},
+	}
+	hears(engine.Report{
+		Engine: "update-engine", State: engine.NotNeeded, Reason: v1alpha1.ReasonUpToDate, Message: "Nothing is staged.",
+	})(&o)
+	for _, change := range changes {
+		change(&o)
+	}
+	return o
+}
+
+// hears is what each of the engines says.
+func hears(reports ...engine.Report) func(*Observation) {
+	return func(o *Observation) { o.SetEngines(reports) }
+}
+
+func granted(seq int64, state v1alpha1.GrantState) func(*Observation) {
+	return func(o *Observation) { o.Record.Grant = makeGrant(seq, state, boot) }
+}
+
+func makeGrant(seq int64, state v1alpha1.GrantState, bootID string) *v1alpha1.Grant {
+	return &v1alpha1.Grant{Policy: "workers", Seq: seq, BootID: bootID, State: state, At: metav1.NewTime(begun)}
+}
+
+func inPhase(seq int64, phase v1alpha1.Phase) func(*Observation) {
+	return func(o *Observation) { o.Record.Progress = makeProgress(seq, phase, boot) }
+}
+
+func makeProgress(seq int64, phase v1alpha1.Phase, bootID string) *v1alpha1.Progress {
+	at := metav1.NewTime(begun)
+	return &v1alpha1.Progress{Seq: seq, Phase: phase, BootID: bootID, Cordoned: true, At: at, DrainStartedAt: &at}
+}
+
+// beingDrained is a node in the middle of attempt 1.
+func beingDrained(o *Observation) {
+	granted(1, v1alpha1.GrantActive)(o)
+	inPhase(1, v1alpha1.PhaseDraining)(o)
+	o.Unschedulable = true
+}
+
+// goingDown is a node past the point of no return of attempt 1.
+func goingDown(o *Observation) {
+	beingDrained(o)
+	inPhase(1, v1alpha1.PhaseRebooting)(o)
+}
+
+// rebootedBefore is a node after the reboot of attempt 1.
+func rebootedBefore(o *Observation) {
+	goingDown(o)
+	o.Record.Progress.BootID, o.Record.Grant.BootID = otherBoot, otherBoot
+}
+
+func drainIs(drain Drain) func(*Observation) {
+	return func(o *Observation) { o.Drain = drain }
+}
+
+func with(kind corev1.NodeConditionType, status corev1.ConditionStatus, message string) func(*Observation) {
+	return func(o *Observation) {
+		o.Conditions = append(o.Conditions, corev1.NodeCondition{Type: kind, Status: status, Message: message})
+	}
+}

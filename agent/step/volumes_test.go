@@ -1,0 +1,164 @@
+package step
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+type volumeNameList = []corev1.UniqueVolumeName
+
+// hasDrained is a node in the middle of attempt 1 whose drain was done a minute ago, while the kubelet uses volumes.
+func hasDrained(o *Observation) {
+	beingDrained(o)
+	o.Drain = Drain{State: DrainDone, DoneAt: now.Add(-time.Minute)}
+}
+
+func using(volumes ...corev1.UniqueVolumeName) func(*Observation) {
+	return func(o *Observation) { o.VolumesInUse = volumes }
+}
+
+func accountingFor(volumes ...corev1.UniqueVolumeName) func(*Observation) {
+	return func(o *Observation) { o.Kept.Names = volumes }
+}
+
+func unread(o *Observation) { o.Kept.Unread = `reading claim "a/b": no` }
+
+func waiting(timeout time.Duration) func(*Observation) {
+	return func(o *Observation) { o.Policy.Drain.VolumeDetachTimeout = &metav1.Duration{Duration: timeout} }
+}
+
+// told is the condition as the agent wrote it before.
+func told(reason, message string, transition, heartbeat time.Time) func(*Observation) {
+	return func(o *Observation) {
+		o.Conditions = append(o.Conditions, corev1.NodeCondition{
+			Type: corev1.NodeDrained, Status: corev1.ConditionTrue, Reason: reason, Message: message,
+			LastTransitionTime: metav1.NewTime(transition), LastHeartbeatTime: metav1.NewTime(heartbeat),
+		})
+	}
+}
+
+// Behaviour 42: the reboot waits for the volumes of evicted pods, up to a bound.
+func TestDetached_Behaviour42(t *testing.T) {
+	doneAt := now.Add(-time.Minute)
+	toldAt := func(at time.Time) func(*Observation) { return told(v1alpha1.EventVolumesInUse, "", at, at) }
+	evicted := func(o *Observation) { o.Drain.Evicted = true }
+	cutShort := func(o *Observation) { o.Drain = Drain{State: DrainRunning} }
+	for name, tc := range map[string]struct {
+		o    Observation
+		want time.Time // zero: it does not wait
+	}{
+		"no volumes":              {o: makeObservation(hasDrained)},
+		"a volume of an evicted":  {makeObservation(hasDrained, using("disk")), doneAt.Add(5 * time.Minute)},
+		"one of a pod that stays": {o: makeObservation(hasDrained, using("disk"), accountingFor("disk"))},
+		"pods that stay may have as many claims that the kubelet never lists": {
+			makeObservation(hasDrained, using("disk"), accountingFor("", "")), doneAt.Add(5 * time.Minute),
+		},
+		"one in use for one that stays and has none":    {makeObservation(hasDrained, using("disk"), accountingFor("other")), doneAt.Add(5 * time.Minute)},
+		"one that both use is not let go":               {o: makeObservation(hasDrained, using("shared", "shared"), accountingFor("shared"))},
+		"as long as the policy says":                    {makeObservation(hasDrained, using("disk"), waiting(time.Hour)), doneAt.Add(time.Hour)},
+		"not at all where the policy says":              {o: makeObservation(hasDrained, using("disk"), waiting(0))},
+		"no longer than that":                           {o: makeObservation(hasDrained, using("disk"), waiting(time.Minute))},
+		"not when the drain is cut short":               {o: makeObservation(hasDrained, using("disk"), cutShort)},
+		"a claim that cannot be read is soon tried on":  {makeObservation(hasDrained, using("disk"), unread), now.Add(15 * time.Second)},
+		"and no longer than a volume":                   {makeObservation(hasDrained, using("disk"), unread, waiting(61*time.Second)), now.Add(time.Second)},
+		"it matters only while a volume is in question": {o: makeObservation(hasDrained, using("disk"), accountingFor("disk"), unread)},
+		"a new process goes on with the wait of the last": {
+			makeObservation(hasDrained, using("disk"), toldAt(now.Add(-3*time.Minute))), now.Add(2 * time.Minute),
+		},
+		"and does not begin it anew": {o: makeObservation(hasDrained, using("disk"), toldAt(begun))},
+		"unless it had a pod to evict": {
+			makeObservation(hasDrained, using("disk"), toldAt(now.Add(-3*time.Minute)), evicted), doneAt.Add(5 * time.Minute),
+		},
+		"or the condition is of an earlier attempt": {
+			makeObservation(hasDrained, using("disk"), toldAt(begun.Add(-time.Second))), doneAt.Add(5 * time.Minute),
+		},
+		"or later than this drain": {makeObservation(hasDrained, using("disk"), toldAt(now)), doneAt.Add(5 * time.Minute)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			until, waits := detached(tc.o)
+			if diff := cmp.Diff(tc.want, until); diff != "" || waits == tc.want.IsZero() {
+				t.Errorf("waits %v (-want,+got):\n%s", waits, diff)
+			}
+			want := Step(Wait{Until: tc.want})
+			if !waits {
+				want = CommitReboot{}
+			}
+			got := Next(tc.o)
+			if _, commits := got.(CommitReboot); commits {
+				got = CommitReboot{}
+			}
+			if diff := cmp.Diff(want, got); diff != "" && tc.o.Drain.State == DrainDone {
+				t.Errorf("Next (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestVolumesTold(t *testing.T) {
+	const one = left + " For at most 5m0s the reboot waits until the kubelet does not use disk any more (status.volumesInUse)."
+	minuteAgo, latest := now.Add(-time.Minute), now.Add(-time.Minute+1)
+	for name, tc := range map[string]struct {
+		o    Observation
+		want string
+		then time.Time
+	}{
+		"nothing": {o: makeObservation(hasDrained, using("disk"), accountingFor("disk"))},
+		"one":     {o: makeObservation(hasDrained, using("disk")), want: one},
+		"five at most by name": {
+			o:    makeObservation(hasDrained, using("g", "f", "e", "d", "c", "b", "a"), accountingFor("c")),
+			want: strings.Replace(one, "disk", "a, b, d, e, f and 1 more", 1),
+		},
+		"what could not be read": {
+			o:    makeObservation(hasDrained, using("disk"), unread),
+			want: one + ` Some of these may be of pods that stay: reading claim "a/b": no.`,
+		},
+		"what has changed, once a minute": {
+			o: makeObservation(hasDrained, using("disk"), told("VolumesInUse", "before", begun, minuteAgo)), want: one,
+		},
+		"and what was told in between": {
+			o:    makeObservation(hasDrained, using("disk"), told("VolumesInUse", "before", begun, latest)),
+			want: "before", then: now.Add(1),
+		},
+		"nothing new":             {o: makeObservation(hasDrained, using("disk"), told("VolumesInUse", one, begun, latest)), want: one},
+		"another reason is older": {o: makeObservation(hasDrained, using("disk"), told("Drained", left, begun, latest)), want: one},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.o.Policy.Drain.VolumeDetachTimeout = nil
+			message, then := volumesTold(tc.o)
+			if diff := cmp.Diff([]any{tc.want, tc.then}, []any{message, then}); diff != "" {
+				t.Errorf("(-want,+got):\n%s", diff)
+			}
+			if got := again(tc.o, false); !got.Equal(tc.then) {
+				t.Errorf("again = %s, want %s", got, tc.then)
+			}
+		})
+	}
+	long := makeObservation(hasDrained, using(corev1.UniqueVolumeName(strings.Repeat("ä", 2000))))
+	if message, _ := volumesTold(long); len(message) > 1024 {
+		t.Errorf("a message of %d bytes", len(message))
+	}
+}
+
+// The wait of a process that has just drained and that of the next end alike.
+func TestDrainedAt_IsWhatTheFirstProcessTold(t *testing.T) {
+	first := makeObservation(hasDrained, using("disk"))
+	conditions := maintenance(first)
+	for i := range conditions {
+		conditions[i].LastHeartbeatTime, conditions[i].LastTransitionTime = metav1.NewTime(first.Now), metav1.NewTime(first.Now)
+	}
+	next := makeObservation(hasDrained, using("disk"), func(o *Observation) { o.Now = now.Add(time.Minute) })
+	next.Conditions, next.Drain.DoneAt = conditions, next.Now
+	if got := next.drainedAt(); !got.Equal(first.Now) {
+		t.Errorf("drained at %s, told at %s", got, first.Now)
+	}
+	if c := next.Condition(corev1.NodeDrained); c.Reason != v1alpha1.EventVolumesInUse {
+		t.Errorf("condition %+v", c)
+	}
+}
