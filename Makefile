@@ -52,8 +52,9 @@ generate: ## Generate the DeepCopy methods.
 	@$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt paths=./api/...
 
 .PHONY: manifests
-manifests: ## Generate the CustomResourceDefinition.
+manifests: ## Generate the CustomResourceDefinition, and what the chart has of config.
 	@$(CONTROLLER_GEN) crd paths=./api/... output:crd:artifacts:config=config/crd/bases
+	@go run ./hack/chart
 
 .PHONY: fmt
 fmt: ## Format the Go code.

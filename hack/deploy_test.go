@@ -115,8 +115,8 @@ func TestDeploy_AndBack(t *testing.T) {
 		}
 		return out
 	}
-	make := "make --no-print-directory -C " + testenv.Root() + " KUBECTL=kubectl IMG=r/manager:1 AGENT_IMG=r/agent:1 "
-	if out := shell(make + "deploy"); !strings.Contains(out, ": deploying config/default\n") || strings.Count(out, "\n  kubectl ") != 3 {
+	target := "make --no-print-directory -C " + testenv.Root() + " KUBECTL=kubectl IMG=r/manager:1 AGENT_IMG=r/agent:1 "
+	if out := shell(target + "deploy"); !strings.Contains(out, ": deploying config/default\n") || strings.Count(out, "\n  kubectl ") != 3 {
 		t.Errorf("deploy printed\n%s", out)
 	}
 	if got := shell("kubectl get deployments,daemonsets -A -o jsonpath='{.items[*].spec.template.spec.containers[*].image}'"); got != "r/manager:1 r/agent:1" {
@@ -125,7 +125,7 @@ func TestDeploy_AndBack(t *testing.T) {
 	shell(`kubectl apply -f ` + testenv.Root() + `/config/samples/minimal.yaml
 kubectl patch rebootpolicy default --type merge -p '{"metadata":{"finalizers":["reboot-operator.io/grants"]}}'
 kubectl patch rebootpolicy default --subresource status --type merge -p '{"status":{"limit":1,"seq":1,"grants":[{"node":"n1","seq":1,"at":"2026-11-22T00:00:00Z"}]}}'`)
-	out := shell(make + `undeploy | while read -r line; do
+	out := shell(target + `undeploy | while read -r line; do
   echo "$line"
   case $line in "default: n1") kubectl patch rebootpolicy default --type merge -p '{"metadata":{"finalizers":null}}' >/dev/null ;; esac
 done`)

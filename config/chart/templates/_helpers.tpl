@@ -1,0 +1,54 @@
+{{/* What the agents act as: node or serviceaccount, as the files are named. */}}
+{{- define "reboot-operator.identity" -}}
+{{- if ne .Values.identity "auto" -}}
+{{- .Values.identity -}}
+{{- else -}}
+{{- ternary "node" "serviceaccount" (semverCompare ">=1.36-0" .Capabilities.KubeVersion.Version) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The image of a program. Arguments: root, name. */}}
+{{- define "reboot-operator.image" -}}
+{{- $values := .root.Values -}}
+{{- $image := (index $values .name).image | default (printf "%s/%s:%s" $values.image.repository .name ($values.image.tag | default .root.Chart.AppVersion)) -}}
+{{- if not (contains "@sha256:" $image) -}}
+{{- if has (regexFind ":[^:/]+$" $image) (list "" ":latest" ":unreleased") -}}
+{{- fail (printf "%s is no image of a release: set image.tag or %s.image to a tag or a digest, or install the chart of a release" $image .name) -}}
+{{- end -}}
+{{- end -}}
+{{- $image -}}
+{{- end -}}
+
+{{/* Puts the values into a Deployment or DaemonSet. Arguments: root, name, object. */}}
+{{- define "reboot-operator.workload" -}}
+{{- $values := index .root.Values .name -}}
+{{- $template := .object.spec.template -}}
+{{- $pod := $template.spec -}}
+{{- $container := first $pod.containers -}}
+{{- $_ := set $container "image" (include "reboot-operator.image" .) -}}
+{{- $_ := set $container "imagePullPolicy" .root.Values.image.pullPolicy -}}
+{{- $_ := set $container "args" (concat $container.args $values.extraArgs) -}}
+{{- $_ := set $container "env" (concat $container.env $values.extraEnv) -}}
+{{- $_ := set $container "resources" $values.resources -}}
+{{- with $values.extraVolumeMounts }}{{ $_ := set $container "volumeMounts" (concat (default list $container.volumeMounts) .) }}{{ end -}}
+{{- with $values.extraVolumes }}{{ $_ := set $pod "volumes" (concat (default list $pod.volumes) .) }}{{ end -}}
+{{- with .root.Values.image.pullSecrets }}{{ $_ := set $pod "imagePullSecrets" . }}{{ end -}}
+{{- $_ := set $pod "nodeSelector" (merge (dict) $values.nodeSelector $pod.nodeSelector) -}}
+{{- range $field := list "priorityClassName" "tolerations" "affinity" -}}
+{{- $_ := unset $pod $field -}}
+{{- with index $values $field }}{{ $_ := set $pod $field . }}{{ end -}}
+{{- end -}}
+{{- $_ := set $template.metadata "labels" (merge (dict) $template.metadata.labels $values.podLabels) -}}
+{{- $_ := set $template.metadata "annotations" (merge (dict) $values.podAnnotations $template.metadata.annotations) -}}
+{{- end -}}
+
+{{/* Refuses to go on where the cluster's CustomResourceDefinition is another release's. Without a cluster (helm template) there is none. */}}
+{{- define "reboot-operator.checkKinds" -}}
+{{- $ours := fromYaml (.Files.Get "crds/rebootpolicies.yaml") -}}
+{{- $theirs := lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" $ours.metadata.name -}}
+{{- if and .Values.crds.check $theirs -}}
+{{- if ne (toJson $theirs.spec.versions) (toJson $ours.spec.versions) -}}
+{{- fail (printf "the cluster's CustomResourceDefinition %s is of another release, and Helm upgrades none. Apply this chart's first:\n\n  helm show crds CHART | kubectl apply --server-side --force-conflicts -f -\n\nwith CHART and --version as for this command. crds.check=false goes on without" $ours.metadata.name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}

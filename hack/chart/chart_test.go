@@ -1,0 +1,301 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
+)
+
+// object is a manifest; what names it is its kind, namespace and name.
+type object map[string]any
+
+// Everything generated is what its sources say now.
+func TestChart_IsUpToDate(t *testing.T) {
+	t.Parallel()
+	files, err := generate(testenv.Root())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range files {
+		got, err := os.ReadFile(filepath.Join(testenv.Root(), "config", "chart", name))
+		if err != nil || !bytes.Equal(got, want) {
+			t.Errorf("config/chart/%s is out of date (%v): make manifests\n%s", name, err, cmp.Diff(string(want), string(got)))
+		}
+	}
+}
+
+// With its defaults the chart has the objects that `make deploy` applies, but for the namespace, which is Helm's to make.
+func TestChart_IsWhatKustomizeBuilds(t *testing.T) {
+	t.Parallel()
+	for version, config := range map[string]string{
+		"1.30.0": "config/overlays/rbac-fallback", "1.35.9": "config/overlays/rbac-fallback", "v1.35.2-eks-1a2b3c": "config/overlays/rbac-fallback",
+		"1.36.0": "config/default", "v1.36.1-gke.100": "config/default", "1.40.0": "config/default",
+	} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			got := parse(t, helm(t, "template", "x", "config/chart", "--namespace=reboot-operator-system", "--include-crds", "--kube-version="+version, "--set=image.tag=v1.2.3"))
+			want := deployed(t, config)
+			delete(want, "Namespace reboot-operator-system")
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-%s +chart):\n%s", config, diff)
+			}
+		})
+	}
+}
+
+// What is optional is what the kustomizations have that are applied by themselves.
+func TestChart_OptionsAreTheKustomizations(t *testing.T) {
+	t.Parallel()
+	args := []string{"template", "x", "config/chart", "--namespace=reboot-operator-system", "--set=image.tag=v1.2.3"}
+	without := parse(t, helm(t, args...))
+	for folder, set := range map[string]string{
+		"config/prometheus":     "serviceMonitor.enabled=true,podMonitor.enabled=true,prometheusRule.enabled=true,dashboard.enabled=true",
+		"config/network-policy": "networkPolicy.enabled=true",
+	} {
+		t.Run(folder, func(t *testing.T) {
+			t.Parallel()
+			got := parse(t, helm(t, append(slices.Clone(args), "--set="+set)...))
+			for name := range without {
+				delete(got, name)
+			}
+			built, err := build(testenv.Root(), folder)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(parse(t, string(built.text())), got); diff != "" {
+				t.Errorf("(-%s +chart):\n%s", folder, diff)
+			}
+		})
+	}
+}
+
+// deployed is what `make deploy` applies with the images of release v1.2.3.
+func deployed(t *testing.T, config string) map[string]object {
+	t.Helper()
+	const images = "ghcr.io/reboot-operator/"
+	command := exec.CommandContext(t.Context(), "hack/manifest.sh", config, images+"manager:v1.2.3", images+"agent:v1.2.3")
+	command.Dir = testenv.Root()
+	out, err := command.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return parse(t, string(out))
+}
+
+func TestChart_Values(t *testing.T) {
+	t.Parallel()
+	const manager, agent = "Deployment reboot-operator-manager", "DaemonSet reboot-operator-agent"
+	for name, tc := range map[string]struct {
+		values, of, path string
+		want             string // JSON
+	}{
+		"an image":             {`{agent: {image: r/a:1}}`, agent, "spec.template.spec.containers.0.image", `"r/a:1"`},
+		"a mirror":             {`{image: {repository: r.example:5000/m}}`, manager, "spec.template.spec.containers.0.image", `"r.example:5000/m/manager:v1.2.3"`},
+		"a digest":             {`{manager: {image: "r/m@sha256:00"}}`, manager, "spec.template.spec.containers.0.image", `"r/m@sha256:00"`},
+		"pull secrets":         {`{image: {pullSecrets: [{name: s}]}}`, agent, "spec.template.spec.imagePullSecrets", `[{"name":"s"}]`},
+		"pull policy":          {`{image: {pullPolicy: Always}}`, manager, "spec.template.spec.containers.0.imagePullPolicy", `"Always"`},
+		"one more argument":    {`{agent: {extraArgs: ["--engines=auto,kernel"]}}`, agent, "spec.template.spec.containers.0.args.4", `"--engines=auto,kernel"`},
+		"one more variable":    {`{manager: {extraEnv: [{name: A, value: b}]}}`, manager, "spec.template.spec.containers.0.env.2", `{"name":"A","value":"b"}`},
+		"a limit":              {`{agent: {resources: {limits: {memory: 1Gi}}}}`, agent, "spec.template.spec.containers.0.resources.limits", `{"memory":"1Gi"}`},
+		"replicas":             {`{manager: {replicas: 3}}`, manager, "spec.replicas", `3`},
+		"no priority class":    {`{agent: {priorityClassName: ""}}`, agent, "spec.template.spec.priorityClassName", `null`},
+		"a priority class":     {`{manager: {priorityClassName: p}}`, manager, "spec.template.spec.priorityClassName", `"p"`},
+		"fewer nodes":          {`{agent: {nodeSelector: {pool: gpu}}}`, agent, "spec.template.spec.nodeSelector", `{"kubernetes.io/os":"linux","pool":"gpu"}`},
+		"tolerations":          {`{agent: {tolerations: [{key: a}]}}`, agent, "spec.template.spec.tolerations", `[{"key":"a"}]`},
+		"affinity":             {`{manager: {affinity: {podAffinity: {}}}}`, manager, "spec.template.spec.affinity", `{"podAffinity":{}}`},
+		"a label of pods":      {`{agent: {podLabels: {a: b, app.kubernetes.io/name: other}}}`, agent, "spec.template.metadata.labels", `{"a":"b","app.kubernetes.io/component":"agent","app.kubernetes.io/name":"reboot-operator"}`},
+		"an annotation":        {`{manager: {podAnnotations: {a: b}}}`, manager, "spec.template.metadata.annotations.a", `"b"`},
+		"a volume":             {`{agent: {extraVolumes: [{name: v}]}}`, agent, "spec.template.spec.volumes.6", `{"name":"v"}`},
+		"its mount":            {`{manager: {extraVolumeMounts: [{name: v, mountPath: /v}]}}`, manager, "spec.template.spec.containers.0.volumeMounts", `[{"mountPath":"/v","name":"v"}]`},
+		"a faster rollout":     {`{agent: {maxUnavailable: 3}}`, agent, "spec.updateStrategy.rollingUpdate.maxUnavailable", `3`},
+		"a label of monitors":  {`{podMonitor: {enabled: true, labels: {release: kps}}}`, "PodMonitor reboot-operator-agent", "metadata.labels.release", `"kps"`},
+		"who reads metrics":    {`{networkPolicy: {enabled: true, from: [{ipBlock: {cidr: 10.0.0.0/8}}]}}`, "NetworkPolicy reboot-operator-agent", "spec.ingress.0.from", `[{"ipBlock":{"cidr":"10.0.0.0/8"}}]`},
+		"a policy":             {`{policies: {workers: {concurrency: {maxUnavailable: 2}}}}`, "RebootPolicy workers", "spec", `{"concurrency":{"maxUnavailable":2}}`},
+		"a policy of defaults": {`{policies: {workers: }}`, "RebootPolicy workers", "spec", `{}`},
+		"identity":             {`{identity: serviceaccount}`, agent, "spec.template.spec.containers.0.args.4", `"--identity=serviceaccount"`},
+		"namespace":            {`{}`, "ClusterRoleBinding reboot-operator-agent", "subjects.0.namespace", `"elsewhere"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rendered := parse(t, helm(t, "template", "x", "config/chart", "--namespace=elsewhere", "--kube-version=1.36", "--set=image.tag=v1.2.3", "--values="+file(t, tc.values)))
+			found := false
+			for name, object := range rendered {
+				if name != tc.of && !strings.HasSuffix(name, " elsewhere/"+tc.of[strings.Index(tc.of, " ")+1:]) || !strings.HasPrefix(name, tc.of[:strings.Index(tc.of, " ")+1]) {
+					continue
+				}
+				found = true
+				if got, err := json.Marshal(at(object, tc.path)); err != nil || string(got) != tc.want {
+					t.Errorf("%s of %s is %s (%v), want %s", tc.path, tc.of, got, err, tc.want)
+				}
+			}
+			if !found {
+				t.Errorf("there is no %s", tc.of)
+			}
+		})
+	}
+}
+
+// What cannot work is refused with a sentence that says what to do.
+func TestChart_Refuses(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no release":          {nil, "ghcr.io/reboot-operator/manager:unreleased is no image of a release: set image.tag or manager.image"},
+		"latest":              {[]string{"--set=image.tag=latest"}, "is no image of a release"},
+		"no tag":              {[]string{"--set=image.tag=v1,agent.image=r.example:5000/a"}, "r.example:5000/a is no image of a release: set image.tag or agent.image"},
+		"a word it knows not": {[]string{"--set=image.tag=v1,agent.tollerations=[]"}, "tollerations"},
+		"an unknown identity": {[]string{"--set=image.tag=v1,identity=me"}, "identity"},
+		"an old cluster":      {[]string{"--set=image.tag=v1", "--kube-version=1.29.9"}, "which is incompatible with Kubernetes v1.29.9"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out, err := run(t, append([]string{"template", "x", "config/chart"}, tc.args...)...)
+			if err == nil || !strings.Contains(out, tc.want) {
+				t.Errorf("%v, want %q: %s", err, tc.want, out)
+			}
+		})
+	}
+}
+
+// The schema knows the values there are and no others, so that a word it knows not is refused.
+func TestChart_SchemaHasEveryValue(t *testing.T) {
+	t.Parallel()
+	chart := filepath.Join(testenv.Root(), "config", "chart")
+	all, err := values(filepath.Join(chart, "values.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want, got []string
+	for _, v := range all {
+		want = append(want, v.name)
+	}
+	text, err := os.ReadFile(filepath.Join(chart, "values.schema.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	type schema struct {
+		Ref                  string            `json:"$ref"`
+		Properties           map[string]schema `json:"properties"`
+		AdditionalProperties any               `json:"additionalProperties"`
+		Defs                 map[string]schema `json:"$defs"`
+	}
+	var root schema
+	if err := json.Unmarshal(text, &root); err != nil {
+		t.Fatal(err)
+	}
+	for name, section := range root.Properties {
+		if section.Ref != "" {
+			section = root.Defs[strings.TrimPrefix(section.Ref, "#/$defs/")]
+		}
+		for inner := range section.Properties {
+			got = append(got, name+"."+inner)
+		}
+		switch {
+		case name == "global": // Helm's own, of a chart that has this one as a part
+		case section.Properties == nil:
+			got = append(got, name)
+		case section.AdditionalProperties != false:
+			t.Errorf("%s takes words that it does not know", name)
+		}
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-values.yaml +values.schema.json):\n%s", diff)
+	}
+	helm(t, "lint", "--strict", "config/chart", "--set=image.tag=v1.2.3")
+}
+
+// helm runs helm, which has to succeed, and returns what it prints.
+func helm(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := run(t, args...)
+	if err != nil {
+		t.Fatalf("helm %s: %v: %s", strings.Join(args, " "), err, out)
+	}
+	return out
+}
+
+// run runs helm in the repository. A test is skipped where `make helm` has not built it, and fails where HELM_REQUIRED is set:
+// hack/test.sh sets it.
+func run(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	program := filepath.Join(testenv.Root(), "bin", "helm", "helm")
+	if _, err := os.Stat(program); err != nil {
+		if os.Getenv("HELM_REQUIRED") != "" {
+			t.Fatalf("%s is missing, and HELM_REQUIRED is set: make helm", program)
+		}
+		testenv.NotShown(t, program+" is missing: make helm builds it")
+	}
+	command := exec.CommandContext(t.Context(), program, args...)
+	command.Dir = testenv.Root()
+	command.Env = append(os.Environ(), "HOME="+t.TempDir())
+	out, err := command.CombinedOutput()
+	return string(out), err
+}
+
+// parse reads manifests by "kind namespace/name".
+func parse(t *testing.T, text string) map[string]object {
+	t.Helper()
+	all := map[string]object{}
+	for document := range strings.SplitSeq(text, "\n---\n") {
+		var o object
+		if err := yaml.Unmarshal([]byte(document), &o); err != nil {
+			t.Fatalf("%v in %s", err, document)
+		}
+		if o == nil {
+			continue
+		}
+		name, _ := at(o, "metadata.name").(string)
+		if namespace, ok := at(o, "metadata.namespace").(string); ok {
+			name = namespace + "/" + name
+		}
+		kind, _ := o["kind"].(string)
+		if all[kind+" "+name] != nil {
+			t.Fatalf("%s %s is there twice", kind, name)
+		}
+		all[kind+" "+name] = o
+	}
+	return all
+}
+
+// at is what a path such as spec.containers.0.args leads to; nil where it leads nowhere.
+func at(o object, path string) any {
+	var here any = map[string]any(o)
+	for step := range strings.SplitSeq(path, ".") {
+		switch it := here.(type) {
+		case map[string]any:
+			here = it[step]
+		case []any:
+			i := strings.Index("0123456789", step)
+			if i < 0 || i >= len(it) {
+				return nil
+			}
+			here = it[i]
+		default:
+			return nil
+		}
+	}
+	return here
+}
+
+func file(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "values.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

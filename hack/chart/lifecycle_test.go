@@ -1,0 +1,72 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/reboot-operator/reboot-operator/hack/embedded"
+)
+
+// The chart's package from its first installation to the last trace of it, by the real helm on a real control plane.
+func TestChart_InstallUpgradeUninstall(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	helm(t, "package", "config/chart", "--version=1.2.3", "--app-version=v1.2.3", "--destination="+folder)
+	chart := filepath.Join(folder, "reboot-operator-1.2.3.tgz")
+	cluster, err := embedded.Start(t.Context(), embedded.Options{Bare: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Stop)
+	kubectl := func(args ...string) string {
+		t.Helper()
+		out, err := cluster.Kubectl(t.Context(), nil, args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	flags := func(args ...string) []string {
+		return append(args, "--kubeconfig="+cluster.Kubeconfig(), "--namespace=ops")
+	}
+	const image = "-o=jsonpath={.spec.template.spec.containers[0].image} {.spec.template.spec.containers[0].resources.limits.memory}"
+
+	notes := helm(t, flags("install", "rebooter", chart, "--create-namespace", "--values="+file(t, "policies: {workers: {mode: DryRun}, others: }"))...)
+	for _, want := range []string{"reboot-operator v1.2.3 for Kubernetes v1.3", "act as their node.", "kubectl get pods -n ops", "kubectl label namespace ops pod-security.kubernetes.io/enforce=privileged"} {
+		if !strings.Contains(notes, want) {
+			t.Errorf("the notes do not say %q:\n%s", want, notes)
+		}
+	}
+	if got, want := kubectl("get", "daemonset", "-n", "ops", "reboot-operator-agent", image), "ghcr.io/reboot-operator/agent:v1.2.3 96Mi"; got != want {
+		t.Errorf("the agents run %s, want %s", got, want)
+	}
+	if got, want := kubectl("get", "rebootpolicies", "-o=jsonpath={.items[*].metadata.name} {.items[*].spec.mode}"), "others workers DryRun"; got != want {
+		t.Errorf("policies %s, want %s", got, want)
+	}
+
+	// Another release's CustomResourceDefinition is in the way until it is replaced.
+	kubectl("patch", "crd", "rebootpolicies.reboot-operator.io", "--type=json", `-p=[{"op":"remove","path":"/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/hooks"}]`)
+	upgrade := flags("upgrade", "rebooter", chart, "--values="+file(t, "{policies: {workers: {mode: Enforce}}, agent: {resources: {limits: {memory: 1Gi}}}}"))
+	if out, err := run(t, upgrade...); err == nil || !strings.Contains(out, "helm show crds CHART | kubectl apply --server-side --force-conflicts -f -") {
+		t.Errorf("an upgrade with another release's kind: %v: %s", err, out)
+	}
+	if _, err := cluster.Kubectl(t.Context(), []byte(helm(t, "show", "crds", chart)), "apply", "--server-side", "--force-conflicts", "-f", "-"); err != nil {
+		t.Fatal(err)
+	}
+	helm(t, upgrade...)
+	if got, want := kubectl("get", "daemonset", "-n", "ops", "reboot-operator-agent", image), "ghcr.io/reboot-operator/agent:v1.2.3 1Gi"; got != want {
+		t.Errorf("after the upgrade the agents run %s, want %s", got, want)
+	}
+	if got, want := kubectl("get", "rebootpolicies", "-o=jsonpath={.items[*].metadata.name} {.items[*].spec.mode}"), "workers Enforce"; got != want {
+		t.Errorf("after the upgrade there are policies %s, want %s", got, want)
+	}
+
+	helm(t, flags("uninstall", "rebooter")...)
+	left := kubectl("get", "-A", "-o=name", "deployments,daemonsets,poddisruptionbudgets,services,serviceaccounts,clusterroles,clusterrolebindings,roles,rolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings,rebootpolicies,crd")
+	for line := range strings.Lines(left) {
+		if strings.Contains(line, "reboot-operator") && strings.TrimSpace(line) != "customresourcedefinition.apiextensions.k8s.io/rebootpolicies.reboot-operator.io" {
+			t.Errorf("left over: %s", line)
+		}
+	}
+}
