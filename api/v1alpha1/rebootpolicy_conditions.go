@@ -27,7 +27,7 @@ var reasonPattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]{0,63}$`)
 func (r Reason) IsWord() bool { return reasonPattern.MatchString(string(r)) }
 
 // Why a node that needs a reboot may not have it now: the reason of Node condition RebootPermitted=False. The checks run
-// in the order of this list, and the first objection is the reason.
+// in the order of this list, and the first that does not pass gives the reason.
 const (
 	// ReasonNoPolicy means no RebootPolicy selects the node.
 	ReasonNoPolicy Reason = "NoPolicy"
@@ -35,6 +35,9 @@ const (
 	ReasonPolicyConflict Reason = "PolicyConflict"
 	// ReasonNodePaused means the node carries annotation reboot-operator.io/paused, with a value other than "false".
 	ReasonNodePaused Reason = "NodePaused"
+	// ReasonInvalid means the spec has a value that admission should have refused, and the policy grants nothing. It is a reason
+	// of condition Accepted, too.
+	ReasonInvalid Reason = "Invalid"
 	// ReasonPaused means the policy is paused.
 	ReasonPaused Reason = "Paused"
 	// ReasonHalted means the policy halted after failures.
@@ -54,6 +57,9 @@ const (
 	ReasonInhibited Reason = "Inhibited"
 	// ReasonCoordinatorConflict means locksmithd, or another update coordinator, may reboot the host on its own.
 	ReasonCoordinatorConflict Reason = "CoordinatorConflict"
+	// ReasonRecordUnreadable means an annotation of the record cannot be parsed or believed, and permits nothing. An attempt that
+	// has begun ends with it, too.
+	ReasonRecordUnreadable Reason = "RecordUnreadable"
 	// ReasonBackingOff means an earlier attempt failed and the next one is not due.
 	ReasonBackingOff Reason = "BackingOff"
 	// ReasonUndrainablePod means a pod on the node can never be drained.
@@ -64,16 +70,20 @@ const (
 	ReasonAlertFiring Reason = "AlertFiring"
 	// ReasonGateUnreachable means a gate could not be asked, or has not been asked yet.
 	ReasonGateUnreachable Reason = "GateUnreachable"
-	// ReasonWaitingForHook means a before-hook has not said yes.
-	ReasonWaitingForHook Reason = "WaitingForHook"
 	// ReasonControlPlaneGuard means another control-plane node is down or granted.
 	ReasonControlPlaneGuard Reason = "ControlPlaneGuard"
 	// ReasonDomainBusy means nodes of another topology domain are being rebooted.
 	ReasonDomainBusy Reason = "DomainBusy"
 	// ReasonBudgetExhausted means maxUnavailable nodes are unavailable already.
 	ReasonBudgetExhausted Reason = "BudgetExhausted"
-	// ReasonDryRun means nothing else objects, and the policy only reports.
+	// ReasonDryRun means all other checks pass, and the policy only reports.
 	ReasonDryRun Reason = "DryRun"
+)
+
+// What RebootPermitted reports of a node that all checks let pass.
+const (
+	// ReasonWaitingForHook means a hook has not answered yet.
+	ReasonWaitingForHook Reason = "WaitingForHook"
 	// ReasonGranted is the reason of RebootPermitted=True.
 	ReasonGranted Reason = "Granted"
 )
@@ -112,16 +122,12 @@ const (
 	ReasonHookFailed Reason = "HookFailed"
 	// ReasonNodeGone means the Node was deleted.
 	ReasonNodeGone Reason = "NodeGone"
-	// ReasonRecordUnreadable means the grant or progress annotation could not be parsed: no permission.
-	ReasonRecordUnreadable Reason = "RecordUnreadable"
 )
 
 // Reasons of the conditions of a RebootPolicy.
 const (
 	// ReasonAccepted means the manager acts on the whole spec.
 	ReasonAccepted Reason = "Accepted"
-	// ReasonInvalid means the spec has a value that admission should have refused; nothing is granted.
-	ReasonInvalid Reason = "Invalid"
 	// ReasonAlwaysOpen means the policy has no windows.
 	ReasonAlwaysOpen Reason = "AlwaysOpen"
 	// ReasonWindowOpen means a window is open.

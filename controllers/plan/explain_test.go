@@ -3,6 +3,7 @@ package plan_test
 import (
 	"os"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -126,21 +127,29 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestExplain_Order: the order of the checks that run is the one that docs/reasons.md promises.
+// TestExplain_Order: the checks run in the order of docs/reasons.md, and of the constants in api/v1alpha1.
 func TestExplain_Order(t *testing.T) {
-	text, err := os.ReadFile("../../docs/reasons.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var documented, got []v1alpha1.Reason
-	for _, row := range regexp.MustCompile("(?m)^\\| [0-9]+ \\| `([A-Za-z]+)` \\|").FindAllSubmatch(text, -1) {
-		documented = append(documented, v1alpha1.Reason(row[1]))
-	}
+	var run []v1alpha1.Reason
 	for _, c := range plan.Explain(one(policy("workers"), needy("worker-1")).snapshot(), "worker-1").Checks {
-		got = append(got, c.Check)
+		run = append(run, c.Check)
 	}
-	if diff := cmp.Diff(documented, got); diff != "" {
-		t.Errorf("the order of docs/reasons.md and that of the checks (-documented +run):\n%s", diff)
+	for path, find := range map[string]struct{ from, to, reason string }{
+		"../../docs/reasons.md":                         {"## The order of checks", "\n## ", "(?m)^\\| [0-9]+ \\| `([A-Za-z]+)` \\|"},
+		"../../api/v1alpha1/rebootpolicy_conditions.go": {"RebootPermitted=False", "\n)", `(?m)^\tReason[A-Za-z]+ Reason = "([A-Za-z]+)"$`},
+	} {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, list, _ := strings.Cut(string(text), find.from)
+		list, _, _ = strings.Cut(list, find.to)
+		var listed []v1alpha1.Reason
+		for _, row := range regexp.MustCompile(find.reason).FindAllStringSubmatch(list, -1) {
+			listed = append(listed, v1alpha1.Reason(row[1]))
+		}
+		if diff := cmp.Diff(listed, run); diff != "" {
+			t.Errorf("the order of %s and that of the checks (-listed +run):\n%s", path, diff)
+		}
 	}
 }
 
