@@ -39,74 +39,101 @@ const (
 	DrainDelete DrainAction = "Delete"
 )
 
-// Drain says how pods leave the node. DaemonSet pods, mirror pods and completed pods stay.
+// Drain configures how pods leave the node.
+// DaemonSet pods, mirror pods and completed pods stay.
 type Drain struct {
-	// timeout is how long the drain may take; then onTimeout. Absent: 20m.
+	// timeout is how long the drain may take before onTimeout applies, such as 20m or 2h.
+	// Absent: 20m.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(ms|s|m|h))+$') && duration(self) > duration('0s') && duration(self) <= duration('168h')",message="timeout must be a duration of more than 0 and at most 168h, such as 20m or 2h"
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 
-	// onTimeout is Abort (uncordon at once, back off, count a failure) or Reboot (go on with pods
-	// that are left; an inhibitor or a coordinator still ends the attempt). Absent: Abort.
+	// onTimeout is what happens when the drain has taken longer than timeout:
+	// - Abort: the node is uncordoned at once, the attempt counts as failed, and the next one follows after a back-off.
+	// - Reboot: the node is rebooted with the pods that are left on it. An inhibitor or a coordinator still ends the attempt.
+	// Absent: Abort.
 	// +optional
 	OnTimeout DrainTimeoutAction `json:"onTimeout,omitempty"`
 
-	// gracePeriodSeconds caps the termination grace period of the pods. Absent: each pod's own.
+	// gracePeriodSeconds caps the termination grace period of the pods.
+	// Absent: each pod's own.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=604800
 	GracePeriodSeconds *int64 `json:"gracePeriodSeconds,omitempty"`
 
-	// emptyDirData says whether pods with emptyDir volumes may go, and their data with them. Absent: Delete.
+	// emptyDirData configures pods with emptyDir volumes, whose data is lost when the pod leaves:
+	// - Delete: the pods leave, and their data is lost.
+	// - Block: the pods stay, which blocks the drain.
+	// Absent: Delete.
 	// +optional
 	EmptyDirData PodDisposal `json:"emptyDirData,omitempty"`
 
-	// unmanagedPods says whether pods without a controller, which nobody will create again, may go. Absent: Block.
+	// unmanagedPods configures pods without a controller, which nothing creates again:
+	// - Delete: the pods leave for good.
+	// - Block: the pods stay, which blocks the drain.
+	// Absent: Block.
 	// +optional
 	UnmanagedPods PodDisposal `json:"unmanagedPods,omitempty"`
 
-	// volumeDetachTimeout is how long to wait, after the drain, until status.volumesInUse of the node lists no volume but
-	// those of pods that stay. Then the reboot goes on. 0s: don't wait. Absent: 5m.
+	// volumeDetachTimeout is how long to wait after the drain until the volumes of the evicted pods are detached.
+	// It reads status.volumesInUse of the node, without the volumes of pods that stay.
+	// When the time has passed, the reboot goes on.
+	// 0s does not wait.
+	// Absent: 5m.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(ms|s|m|h))+$') && duration(self) <= duration('168h')",message="volumeDetachTimeout must be a duration of at most 168h, such as 5m; 0s does not wait"
 	VolumeDetachTimeout *metav1.Duration `json:"volumeDetachTimeout,omitempty"`
 
-	// rules treat certain pods differently; the first that matches a pod wins. Absent: all pods are evicted together.
+	// rules handle certain pods differently.
+	// The first rule that matches a pod applies.
+	// For example: {podSelector: {matchLabels: {app: batch}}, action: WaitCompleted}.
+	// Absent: all pods are evicted together.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=50
 	Rules []DrainRule `json:"rules,omitempty"`
 }
 
-// DrainRule treats certain pods differently.
+// DrainRule handles certain pods differently.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.gracePeriodSeconds) || !has(self.action) || self.action in ['Evict', 'Delete']",message="gracePeriodSeconds goes with action Evict or Delete only"
 type DrainRule struct {
-	// podSelector selects pods by label. It may not be empty: a rule for every pod is better said by the other fields.
+	// podSelector selects pods by label.
+	// It must not be empty: the other fields of drain apply to every pod.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="(has(self.matchLabels) && self.matchLabels.size() > 0) || (has(self.matchExpressions) && self.matchExpressions.size() > 0)",message="podSelector must select something: give matchLabels or matchExpressions"
 	PodSelector LabelSelector `json:"podSelector"`
 
-	// namespaceSelector selects the pods' namespaces by label. Absent or empty: every namespace.
+	// namespaceSelector selects the pods' namespaces by label.
+	// Absent or empty: every namespace.
 	// +optional
 	NamespaceSelector *LabelSelector `json:"namespaceSelector,omitempty"`
 
-	// action is how the pods leave. Absent: Evict.
+	// action is how the selected pods leave the node:
+	// - Evict: evicts the pod and respects its PodDisruptionBudgets.
+	// - WaitCompleted: waits until the pod has completed by itself.
+	// - Skip: leaves the pod on the node.
+	// - Delete: deletes the pod, regardless of its PodDisruptionBudgets.
+	// Absent: Evict.
 	// +optional
 	Action DrainAction `json:"action,omitempty"`
 
-	// order puts the pods in a sequence: lower first, and the next only when all of the one before are gone. Pods
-	// without a rule have order 0. Absent: 0.
+	// order puts the pods in a sequence.
+	// Pods with a lower order leave first, and the next ones only after all of these are gone.
+	// Pods without a rule have order 0.
+	// Absent: 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=-1000
 	// +kubebuilder:validation:Maximum=1000
 	Order int32 `json:"order,omitempty"`
 
-	// gracePeriodSeconds caps the pods' termination grace period. Absent: drain.gracePeriodSeconds.
+	// gracePeriodSeconds caps the pods' termination grace period.
+	// Absent: drain.gracePeriodSeconds.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=604800

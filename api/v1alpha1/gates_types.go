@@ -2,25 +2,30 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Hooks are checks of your own, by the handshake of the systems this operator succeeds: the node gets a label, answers of
-// earlier times are removed, and the reboot goes on when each annotation is "true". The value "false", or one that begins
-// with "failed", says no at once.
+// Hooks are checks of your own before the drain and after the boot.
+// For each phase the node gets a label, and earlier answers are removed.
+// The reboot goes on when each annotation is "true".
+// The value "false", or one that begins with "failed", refuses at once.
 type Hooks struct {
-	// before are annotation keys that must be "true" before the drain; meanwhile the node is labelled
-	// reboot-operator.io/before-reboot=true. Absent: none.
+	// before are annotation keys that must be "true" before the drain, such as example.com/backup-done.
+	// While they are awaited, the node has label reboot-operator.io/before-reboot=true.
+	// Absent: none.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=20
 	Before []AnnotationKey `json:"before,omitempty"`
 
-	// after are annotation keys that must be "true" after the boot, before the node is back in service; meanwhile it is
-	// labelled reboot-operator.io/after-reboot=true. Absent: none.
+	// after are annotation keys that must be "true" after the boot, before the node is back in service.
+	// While they are awaited, the node has label reboot-operator.io/after-reboot=true.
+	// Absent: none.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=20
 	After []AnnotationKey `json:"after,omitempty"`
 
-	// timeout is how long each phase may take; then the node counts as failed. Absent: 1h.
+	// timeout is how long each phase may take.
+	// After that, the node counts as failed.
+	// Absent: 1h.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
@@ -28,8 +33,9 @@ type Hooks struct {
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 }
 
-// AnnotationKey is the key of an annotation, such as example.com/backup-done. The keys of the operator, of Kubernetes and of
-// autoscalers are no hook's: other programs write them, and a phase that begins removes what reads like an answer.
+// AnnotationKey is the key of an annotation, such as example.com/backup-done.
+// Keys of the operator, of Kubernetes and of autoscalers are refused, because other programs write them.
+// When a phase begins, the operator removes earlier answers.
 //
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=317
@@ -38,15 +44,18 @@ type Hooks struct {
 // +kubebuilder:validation:XValidation:rule="!self.matches('^([^/]*[.])?(kubernetes[.]io|(x-)?k8s[.]io|karpenter[.]sh)/')",message="keys of kubernetes.io, k8s.io, x-k8s.io and karpenter.sh belong to others, and an answer is removed: use a domain of yours, such as example.com/backup-done"
 type AnnotationKey string
 
-// Gates are conditions that are checked before each grant; unknown means no.
+// Gates are conditions that are checked before each grant.
+// A condition that cannot be checked blocks the grant.
 type Gates struct {
-	// blockingPods keep their node from being rebooted while they run on it. Absent: none.
+	// blockingPods keep their node from being rebooted while they run on it.
+	// Absent: none.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
 	BlockingPods []BlockingPod `json:"blockingPods,omitempty"`
 
-	// prometheus are queries of which any result blocks. Absent: none.
+	// prometheus are queries that block when they have a result.
+	// Absent: none.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -56,12 +65,14 @@ type Gates struct {
 
 // BlockingPod selects pods that keep their node from being rebooted.
 type BlockingPod struct {
-	// podSelector selects pods by label; it may not be empty.
+	// podSelector selects pods by label.
+	// It must not be empty.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="(has(self.matchLabels) && self.matchLabels.size() > 0) || (has(self.matchExpressions) && self.matchExpressions.size() > 0)",message="podSelector must select something: give matchLabels or matchExpressions"
 	PodSelector LabelSelector `json:"podSelector"`
 
-	// namespaceSelector selects the pods' namespaces by label. Absent or empty: every namespace.
+	// namespaceSelector selects the pods' namespaces by label.
+	// Absent or empty: every namespace.
 	// +optional
 	NamespaceSelector *LabelSelector `json:"namespaceSelector,omitempty"`
 }
@@ -77,17 +88,18 @@ const (
 	GateFailureAllow GateFailurePolicy = "Allow"
 )
 
-// PrometheusGate is a query of which any result blocks. It is asked every 30 seconds while a node waits for nothing else,
-// once for all nodes, and has 10 seconds to answer. Series whose alertname begins with RebootOperator do not count: alerts
-// about nodes that wait would keep them waiting.
+// PrometheusGate is a query that blocks when it has a result.
+// While a node waits for nothing else, the query runs every 30 seconds, once for all nodes, and has 10 seconds to answer.
+// Series whose alertname begins with RebootOperator do not count: alerts about waiting nodes would keep them waiting.
 type PrometheusGate struct {
-	// name names the gate in status and messages.
+	// name identifies the gate in status and messages, such as error-budget.
 	// +required
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
 
-	// url is the address of the Prometheus server, or of what speaks its API, without credentials.
+	// url is the address of the Prometheus server, or of another server with its API, such as http://prometheus.monitoring:9090.
+	// It must not contain credentials.
 	// +required
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:XValidation:rule="isURL(self) && self.matches('^https?://') && url(self).getHostname() != ''",message="url must begin with http:// or https:// and name a host"
@@ -95,18 +107,23 @@ type PrometheusGate struct {
 	// +kubebuilder:validation:XValidation:rule="!self.contains('?') && !self.contains('#')",message="url may have a path, but neither ? nor #"
 	URL string `json:"url"`
 
-	// query is a PromQL expression. Any series in its result blocks; so does a number other than 0.
+	// query is a PromQL expression, such as ALERTS{alertstate="firing",severity="critical"}.
+	// Any series in its result blocks, and so does a number other than 0.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	Query string `json:"query"`
 
-	// failurePolicy says what it means when the server cannot be asked. Absent: Block.
+	// failurePolicy is what happens while the server cannot be asked:
+	// - Block: no reboot is granted.
+	// - Allow: the gate is ignored.
+	// Absent: Block.
 	// +optional
 	FailurePolicy GateFailurePolicy `json:"failurePolicy,omitempty"`
 
-	// secretRef names a Secret in the operator's namespace with credentials: token, or username and password; ca.crt; tls.crt
-	// and tls.key. Absent: none.
+	// secretRef names a Secret in the operator's namespace with credentials.
+	// Its keys are token, or username and password; ca.crt; tls.crt and tls.key.
+	// Absent: none.
 	// +optional
 	SecretRef *SecretReference `json:"secretRef,omitempty"`
 }
@@ -133,8 +150,8 @@ type GateStatus struct {
 	// state is Clear, Firing or Unreachable.
 	// +required
 	State GateState `json:"state"`
-	// message names a series that blocks, with its value at that time, or says why the gate could not be asked. Absent: it is
-	// clear.
+	// message names a series that blocks, with its value at that time, or says why the gate could not be asked.
+	// Absent: it is clear.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`

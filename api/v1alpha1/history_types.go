@@ -32,7 +32,8 @@ type PastReboot struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
-	// fromVersion and toVersion are the versions of the operating system before and after. Absent: unknown.
+	// fromVersion and toVersion are the versions of the operating system before and after.
+	// Absent: unknown.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	FromVersion string `json:"fromVersion,omitempty"`
@@ -41,17 +42,19 @@ type PastReboot struct {
 	ToVersion string `json:"toVersion,omitempty"`
 	// grantedAt is when the grant was given.
 	GrantedAt metav1.Time `json:"grantedAt"`
-	// endedAt is when the node was back in service. Absent: it never was.
+	// endedAt is when the node was back in service.
+	// Absent: it never was.
 	// +optional
 	EndedAt metav1.Time `json:"endedAt,omitempty,omitzero"`
-	// podsForced is how many pods did not leave in order: those that were still there when the node was rebooted regardless
-	// (drain.onTimeout: Reboot), and those that drain rules with action Delete removed, at least since the agent last started.
+	// podsForced is how many pods did not leave in order.
+	// Counted are pods that were left when the node was rebooted regardless (drain.onTimeout: Reboot).
+	// Pods that drain rules with action Delete removed since the agent last started are counted, too.
 	// Absent: none.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	PodsForced int32 `json:"podsForced,omitempty"`
-	// drain, reboot and settle are how long these phases took; settle includes the hooks after the boot. Absent: the phase was
-	// not reached, or could not be measured.
+	// drain, reboot and settle are how long these phases took; settle includes the hooks after the boot.
+	// Absent: the phase was not reached, or could not be measured.
 	// +optional
 	Drain *metav1.Duration `json:"drain,omitempty"`
 	// +optional

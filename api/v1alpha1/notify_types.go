@@ -21,14 +21,20 @@ const (
 	NotifyHalted NotifyEvent = "Halted"
 )
 
-// Notification says who is told of what.
+// Notification is a service and the events that it receives.
 type Notification struct {
-	// secretRef names a Secret in the operator's namespace whose key url has the address of a service, in the form of
-	// shoutrrr, such as slack://hook:TOKEN@webhook or generic://example.com/path. Several lines are several services.
+	// secretRef names a Secret in the operator's namespace whose key url holds the address of a service.
+	// The address has the form of shoutrrr, such as slack://hook:TOKEN@webhook or generic://example.com/path.
+	// Several lines are several services.
 	// +required
 	SecretRef SecretReference `json:"secretRef"`
 
-	// events is what the service is told of. Absent: everything. (It is not called on: that is a boolean to YAML.)
+	// events are the events that the service receives, such as [Failed, Halted]:
+	// - Started: a run has begun, and its first node has its grant.
+	// - Finished: a run is over. No reboot is in progress, and none may be granted now.
+	// - Failed: reboots of nodes have failed.
+	// - Halted: the policy halted after failures.
+	// Absent: all of them.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1

@@ -70,6 +70,14 @@ func (f fields) without(schema fields) []string {
 // specFields are the fields of the CRD's spec that hold a value; a selector is one value, and so is a list of words.
 func specFields() fields {
 	GinkgoHelper()
+	found := fields{}
+	crdSchema().Properties["spec"].walk("", found)
+	return found
+}
+
+// crdSchema is what the CRD knows of a RebootPolicy.
+func crdSchema() schema {
+	GinkgoHelper()
 	text, err := os.ReadFile(filepath.Join(testenv.Root(), "config", "crd", "bases", "reboot-operator.io_rebootpolicies.yaml"))
 	Expect(err).NotTo(HaveOccurred())
 	var crd struct {
@@ -82,14 +90,14 @@ func specFields() fields {
 		} `json:"spec"`
 	}
 	Expect(yaml.Unmarshal(text, &crd)).To(Succeed())
-	found := fields{}
-	crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].walk("", found)
-	return found
+	return crd.Spec.Versions[0].Schema.OpenAPIV3Schema
 }
 
 type schema struct {
-	Properties map[string]schema `json:"properties"`
-	Items      *schema           `json:"items"`
+	Description string            `json:"description"`
+	Enum        []string          `json:"enum"`
+	Properties  map[string]schema `json:"properties"`
+	Items       *schema           `json:"items"`
 }
 
 func (s schema) walk(path string, found fields) {
@@ -105,3 +113,46 @@ func (s schema) walk(path string, found fields) {
 		}
 	}
 }
+
+var _ = Describe("What kubectl explain shows", func() {
+	// wholeLine is a sentence or several, or what introduces a list.
+	wholeLine := regexp.MustCompile(`^$|[.:]$`)
+	// each calls check for a field and all fields in it, but for those that Kubernetes describes.
+	var each func(path string, s schema, check func(path string, s schema))
+	each = func(path string, s schema, check func(path string, s schema)) {
+		check(path, s)
+		if s.Items != nil {
+			each(path+"[]", *s.Items, check)
+		}
+		for name, inner := range s.Properties {
+			if !slices.Contains([]string{".apiVersion", ".kind", ".metadata", ".status.conditions"}, path+"."+name) {
+				each(path+"."+name, inner, check)
+			}
+		}
+	}
+
+	It("breaks no line within a sentence", func() {
+		each("", crdSchema(), func(path string, s schema) {
+			for line := range strings.SplitSeq(s.Description, "\n") {
+				Expect(line).To(MatchRegexp(wholeLine.String()), path)
+			}
+		})
+	})
+
+	It("lists the values of a field of the spec, and what each does", func() {
+		each(".spec", crdSchema().Properties["spec"], func(path string, s schema) {
+			values, format := s.Enum, "\n- %s: "
+			switch {
+			case strings.HasSuffix(path, "[]"): // the list names them
+				return
+			case path == ".spec.windows[].days":
+				values, format = s.Items.Enum, "%s"
+			case s.Items != nil:
+				values = s.Items.Enum
+			}
+			for _, value := range values {
+				Expect(s.Description).To(ContainSubstring(format, value), path)
+			}
+		})
+	})
+})

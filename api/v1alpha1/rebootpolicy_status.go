@@ -14,8 +14,9 @@ const MaxHistory = 20
 // MaxGrants is the most grants one ledger holds; a higher limit is used up to it.
 const MaxGrants = 1000
 
-// RebootPolicyStatus is what the manager observed, decided and granted. Only the manager writes it, always with the
-// resourceVersion it read: the ledger in it (limit, seq, grants) is what keeps two leaders from passing the limit.
+// RebootPolicyStatus is what the manager observed, decided and granted.
+// Only the manager writes it, always with the resourceVersion that it read.
+// The ledger in it (limit, seq, grants) keeps two leaders from exceeding the limit.
 type RebootPolicyStatus struct {
 	// conditions are Accepted, WindowOpen, Progressing, Halted and AgentsReady.
 	// +optional
@@ -36,7 +37,8 @@ type RebootPolicyStatus struct {
 	// +optional
 	Nodes NodeCounts `json:"nodes,omitempty,omitzero"`
 
-	// agents counts the agents that work. Absent: not known yet.
+	// agents counts the agents that work.
+	// Absent: not known yet.
 	// +optional
 	Agents *AgentsStatus `json:"agents,omitempty"`
 
@@ -52,7 +54,8 @@ type RebootPolicyStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	Limit int32 `json:"limit"`
 
-	// seq is the highest sequence number of any grant ever given. It never shrinks.
+	// seq is the highest sequence number of any grant ever given.
+	// It never shrinks.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Seq int64 `json:"seq,omitempty"`
@@ -64,7 +67,8 @@ type RebootPolicyStatus struct {
 	// +kubebuilder:validation:MaxItems=1000
 	Grants []LedgerEntry `json:"grants,omitempty"`
 
-	// run is the run that goes on. Absent: none does.
+	// run is the run that goes on.
+	// Absent: none does.
 	// +optional
 	Run *RunStatus `json:"run,omitempty"`
 
@@ -72,14 +76,16 @@ type RebootPolicyStatus struct {
 	// +optional
 	Window *WindowStatus `json:"window,omitempty"`
 
-	// gates are what the gates of gates.prometheus said last. Absent: no node waits for them, so they are not asked.
+	// gates are what the gates of gates.prometheus said last.
+	// Absent: no node waits for them, so they are not asked.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=20
 	Gates []GateStatus `json:"gates,omitempty"`
 
-	// lastRebootAt is when the last reboot was confirmed. Absent: none yet.
+	// lastRebootAt is when the last reboot was confirmed.
+	// Absent: none yet.
 	// +optional
 	LastRebootAt *metav1.Time `json:"lastRebootAt,omitempty"`
 
@@ -89,9 +95,10 @@ type RebootPolicyStatus struct {
 	// +kubebuilder:validation:MaxItems=20
 	History []PastReboot `json:"history,omitempty"`
 
-	// estimatedCompletionAt is when the last pending node is expected back, from windows, the limit and how long reboots took so
-	// far. Nodes that wait for a person or another system are left out. It is as old as the last write of this status. Absent:
-	// nothing is pending, or unknown.
+	// estimatedCompletionAt is when the last pending node is expected back, from windows, the limit and how long reboots took so far.
+	// Nodes that wait for a person or another system are left out.
+	// It is as old as the last write of this status.
+	// Absent: nothing is pending, or unknown.
 	// +optional
 	EstimatedCompletionAt *metav1.Time `json:"estimatedCompletionAt,omitempty"`
 }
@@ -125,7 +132,8 @@ type AgentsStatus struct {
 	Desired int32 `json:"desired"`
 	// ready is how many of them have an agent that works.
 	Ready int32 `json:"ready"`
-	// missing is how many have none although the node is in service. A node that is being rebooted is not among them.
+	// missing is how many have none although the node is in service.
+	// A node that is being rebooted is not among them.
 	Missing int32 `json:"missing"`
 	// nodes names at most five of those.
 	// +optional
@@ -153,13 +161,15 @@ type LedgerEntry struct {
 	// node is the name of the Node.
 	// +kubebuilder:validation:MaxLength=253
 	Node string `json:"node"`
-	// nodeUID is that Node's metadata.uid: a Node that is registered anew under the name is another one, and has no part in
-	// this grant. Absent: whichever has the name.
+	// nodeUID is metadata.uid of that Node.
+	// A Node that is registered again under the same name has another one, and the grant does not apply to it.
+	// Absent: the grant applies to any Node with the name.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=64
 	NodeUID types.UID `json:"nodeUID,omitempty"`
-	// seq is the grant's sequence number. The first is 1.
+	// seq is the grant's sequence number.
+	// The first is 1.
 	// +kubebuilder:validation:Minimum=1
 	Seq int64 `json:"seq"`
 	// bootID is the boot the grant was given for: it dies with it.
@@ -168,7 +178,8 @@ type LedgerEntry struct {
 	BootID string `json:"bootID,omitempty"`
 	// at is when the grant was given.
 	At metav1.Time `json:"at"`
-	// osVersion is label os-version of the node at that time. Absent: unknown.
+	// osVersion is label os-version of the node at that time.
+	// Absent: unknown.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	OSVersion string `json:"osVersion,omitempty"`
@@ -201,10 +212,12 @@ type WindowStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name,omitempty"`
-	// closesAt is when the open window closes. Absent: never, or closed.
+	// closesAt is when the open window closes.
+	// Absent: never, or closed.
 	// +optional
 	ClosesAt *metav1.Time `json:"closesAt,omitempty"`
-	// opensAt is the next opening. Absent: open, or never.
+	// opensAt is the next opening.
+	// Absent: open, or never.
 	// +optional
 	OpensAt *metav1.Time `json:"opensAt,omitempty"`
 }

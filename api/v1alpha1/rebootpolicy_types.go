@@ -7,11 +7,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// RebootPolicy says which nodes may be rebooted after an operating-system update: how many at a time, when, and how
-// they are drained first. Its status is the ledger of the reboots that have been granted and not yet finished.
+// RebootPolicy selects nodes and controls their reboots after an operating-system update.
+// It sets how many nodes reboot at a time, when they reboot, and how they are drained first.
+// Its status is the ledger of the granted reboots that are not finished.
 //
-// The rules on the root let the API server itself refuse what a paused or stale manager might still try: a grant over
-// the limit, a sequence number that goes back, a limit above the one in the spec.
+// The rules on the root let the API server refuse what a paused or stale manager might still write.
+// That is a grant over the limit, a sequence number that decreases, or a limit above the one in the spec.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -69,25 +70,32 @@ const (
 	ModeDryRun Mode = "DryRun"
 )
 
-// RebootPolicySpec is what the user asks for. Every field is optional; the empty spec reboots every node that asks for
-// it, one at a time, at any hour, after draining it.
+// RebootPolicySpec is the desired behavior of a RebootPolicy.
+// Every field is optional.
+// The empty spec reboots every node that needs a reboot, one at a time, at any hour, after draining it.
 type RebootPolicySpec struct {
-	// nodeSelector selects the nodes this policy governs. Absent or empty: every Node.
+	// nodeSelector selects the nodes this policy governs.
+	// Absent or empty: every Node.
 	// +optional
 	NodeSelector *LabelSelector `json:"nodeSelector,omitempty"`
 
-	// priority decides which policy governs a node that several select: the highest. A tie is a conflict: the node is
-	// not rebooted, and condition Accepted of the policies says so. Absent: 0.
+	// priority decides which policy governs a node that several policies select: the one with the highest priority.
+	// If two have the same priority, the node is not rebooted, and condition Accepted of both policies reports the conflict.
+	// Absent: 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=-1000000
 	// +kubebuilder:validation:Maximum=1000000
 	Priority int32 `json:"priority,omitempty"`
 
-	// mode is Enforce, or DryRun to decide and report everything and grant nothing. Absent: Enforce.
+	// mode is one of:
+	// - Enforce: grants reboots.
+	// - DryRun: decides and reports everything, and grants nothing.
+	// Absent: Enforce.
 	// +optional
 	Mode Mode `json:"mode,omitempty"`
 
-	// pause, when present, stops new grants. Nodes in flight finish.
+	// pause stops new grants while it is present.
+	// Reboots in progress finish.
 	// +optional
 	Pause *Pause `json:"pause,omitempty"`
 
@@ -95,37 +103,45 @@ type RebootPolicySpec struct {
 	// +optional
 	Concurrency *Concurrency `json:"concurrency,omitempty"`
 
-	// windows are the hours in which reboots may start; several form a union. Absent or empty: always.
-	// What is in flight when a window closes is finished.
+	// windows are the hours in which reboots may start.
+	// Several windows form a union.
+	// A reboot in progress when a window closes is finished.
+	// Absent or empty: reboots may start at any time.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=50
 	Windows []Window `json:"windows,omitempty"`
 
-	// blackouts are civil dates on which no reboot starts. They win over windows. Absent: none.
+	// blackouts are dates on which no reboot starts, even if a window is open.
+	// Absent: none.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=100
 	Blackouts []Blackout `json:"blackouts,omitempty"`
 
-	// drain says how pods leave the node. Absent: every default of its fields.
+	// drain configures how pods leave the node.
+	// Absent: the defaults of its fields.
 	// +optional
 	Drain *Drain `json:"drain,omitempty"`
 
-	// reboot says how the node is rebooted. Absent: every default of its fields.
+	// reboot configures how the node is rebooted.
+	// Absent: the defaults of its fields.
 	// +optional
 	Reboot *Reboot `json:"reboot,omitempty"`
 
-	// settle is how long a rebooted node must stay Ready before it is back in service. Absent: 60s. 0s: no wait.
+	// settle is how long a rebooted node must stay Ready before it is back in service, such as 90s or 5m.
+	// 0s does not wait.
+	// Absent: 60s.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(ms|s|m|h))+$') && duration(self) <= duration('24h')",message="settle must be a duration of at most 24h, such as 90s or 5m"
 	Settle *metav1.Duration `json:"settle,omitempty"`
 
-	// hooks are checks of your own before the drain and after the boot. Absent: none.
+	// hooks are checks of your own before the drain and after the boot.
+	// Absent: none.
 	// +optional
 	Hooks *Hooks `json:"hooks,omitempty"`
 
@@ -133,25 +149,28 @@ type RebootPolicySpec struct {
 	// +optional
 	Gates *Gates `json:"gates,omitempty"`
 
-	// notify says who is told of runs, failures and halts. Absent: nobody.
+	// notify lists services that receive notifications of runs, failures and halts.
+	// Absent: none.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
 	Notify []Notification `json:"notify,omitempty"`
 
-	// failures says when the policy stops by itself. Absent: every default of its fields.
+	// failures configures when the policy halts by itself.
+	// Absent: the defaults of its fields.
 	// +optional
 	Failures *Failures `json:"failures,omitempty"`
 }
 
 // Pause stops new grants.
 type Pause struct {
-	// reason is told to everybody who asks why nothing reboots.
+	// reason is shown wherever the pause is reported.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	Reason string `json:"reason,omitempty"`
 
-	// until ends the pause by itself. Absent: until the field pause is removed.
+	// until is when the pause ends by itself, such as 2026-12-27T00:00:00Z.
+	// Absent: the pause lasts until you remove it.
 	// +optional
 	Until *metav1.Time `json:"until,omitempty"`
 }
@@ -163,17 +182,21 @@ func (p *Pause) InForce(now time.Time) bool {
 
 // Concurrency limits how many nodes may be down at once.
 type Concurrency struct {
-	// maxUnavailable is the most nodes that may be unavailable at once, as a number or as a percentage of the selected
-	// nodes. A percentage rounds down, to at least 1; 0 and 0% allow none. Nodes that are unavailable for other reasons
-	// (not Ready, cordoned by somebody else, being deleted) use it up. Absent: 1.
+	// maxUnavailable is the most nodes that may be unavailable at once, as a number or as a percentage of the selected nodes.
+	// A percentage rounds down, to at least 1.
+	// 0 and 0% allow none.
+	// Nodes that are unavailable for other reasons count: not Ready, cordoned by somebody else, or being deleted.
+	// Absent: 1.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? (self >= 0 && self <= 1000) : self.matches('^(100|[1-9]?[0-9])%$')",message="maxUnavailable must be a number of nodes from 0 to 1000, or a percentage from 0% to 100%"
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
-	// topologyKey is a node label such as topology.kubernetes.io/zone: reboots happen in one of its values at a time, by the
-	// order of the values, and maxUnavailable holds over all of them. Nodes without the label share a domain of their own,
-	// which comes last. Absent: no such rule.
+	// topologyKey is a node label such as topology.kubernetes.io/zone.
+	// Reboots happen in one of its values at a time, in the order of the values.
+	// maxUnavailable limits the nodes of all values together.
+	// Nodes without the label share a domain of their own, which comes last.
+	// Absent: nodes reboot independently of their labels.
 	// +optional
 	// +kubebuilder:validation:MaxLength=317
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$') && self.indexOf('/') <= 253",message="topologyKey must be a label key such as topology.kubernetes.io/zone"
@@ -204,28 +227,37 @@ const (
 
 // Reboot says how the node is rebooted.
 type Reboot struct {
-	// timeout runs from the point of no return to Ready on a new boot ID. After it the node counts as failed: its slot
-	// is kept, and it is told loudly. Absent: 30m.
+	// timeout is how long a node may take from the point of no return until it is Ready on a new boot ID.
+	// After that, the node counts as failed and keeps its slot.
+	// Absent: 30m.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(ms|s|m|h))+$') && duration(self) > duration('0s') && duration(self) <= duration('168h')",message="timeout must be a duration of more than 0 and at most 168h, such as 30m or 2h"
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 
-	// inhibitors is what a logind block inhibitor means. Absent: Respect.
+	// inhibitors configures what a logind block inhibitor on the host means, such as one that a package manager takes:
+	// - Respect: no reboot is granted or begun until nobody on the host blocks a shutdown.
+	// - Ignore: the host is rebooted regardless.
+	// Absent: Respect.
 	// +optional
 	Inhibitors InhibitorPolicy `json:"inhibitors,omitempty"`
 
-	// coordinators is what it means that somebody else may reboot the host: that locksmithd is active, or that another
-	// update coordinator holds /run/update-engine/coordinator.conf. Absent: Respect, which grants nothing meanwhile.
+	// coordinators configures what it means that another program may reboot the host.
+	// Examples are an active locksmithd, or another update coordinator that holds /run/update-engine/coordinator.conf.
+	// - Respect: no reboot is granted until no other program may reboot the host.
+	// - Ignore: the host is rebooted regardless, by two programs that do not know of each other.
+	// Absent: Respect.
 	// +optional
 	Coordinators CoordinatorPolicy `json:"coordinators,omitempty"`
 }
 
-// Failures says when the policy stops by itself.
+// Failures configures when the policy halts by itself.
 type Failures struct {
-	// max is how many nodes may fail since the last success before the policy halts: condition Halted, and no new grant
-	// until `kubectl annotate rebootpolicy NAME reboot-operator.io/resume="why"`. Absent: 2.
+	// max is how many nodes may fail since the last success before the policy halts.
+	// A halted policy has condition Halted and grants nothing.
+	// To resume it, run `kubectl annotate rebootpolicy NAME reboot-operator.io/resume="why"`.
+	// Absent: 2.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000

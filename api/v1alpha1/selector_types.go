@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// LabelSelector selects objects by their labels, as a label selector of Kubernetes does. It is a type of its own so that the
-// API server refuses keys and values that no label can have: nobody could evaluate such a selector.
+// LabelSelector selects objects by their labels, as a label selector of Kubernetes does.
+// The API server refuses keys and values that no label can have.
 //
 // +structType=atomic
 // +kubebuilder:object:generate=false
@@ -37,11 +37,16 @@ type LabelSelectorRequirement struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$') && self.indexOf('/') <= 253",message="key must be a label key such as kubernetes.io/os"
 	Key string `json:"key"`
 
-	// operator is In, NotIn, Exists or DoesNotExist.
+	// operator is one of:
+	// - In: the label has one of values.
+	// - NotIn: the label is absent or has none of values.
+	// - Exists: the label is present.
+	// - DoesNotExist: the label is absent.
 	// +required
 	Operator metav1.LabelSelectorOperator `json:"operator"`
 
-	// values belong to In and NotIn.
+	// values are the values for operators In and NotIn.
+	// For the other operators they must be absent or empty.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
