@@ -6,7 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// NotifyEvent is what a service is told of.
+// NotifyEvent is an event that a service receives.
 // +kubebuilder:validation:Enum=Started;Finished;Failed;Halted
 type NotifyEvent string
 
