@@ -29,7 +29,7 @@ var _ = Describe("Engines that are found", func() {
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("Unknown EngineUnreachable"))
 		Expect(message(m.node(ctx))).To(And(
-			ContainSubstring("looked for update-engine, cos-update-engine, rpm-ostree, sentinel."), ContainSubstring("--engines")))
+			ContainSubstring("looked for update-engine, cos-update-engine, rpm-ostree, bootc, sentinel."), ContainSubstring("--engines")))
 		Expect(m.node(ctx).Labels).NotTo(HaveKey(v1alpha1.LabelRebootRequired))
 		Expect(m.up()).To(BeEmpty())
 

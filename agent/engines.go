@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/agent/engine/bootc"
 	"github.com/reboot-operator/reboot-operator/agent/engine/cosupdateengine"
 	"github.com/reboot-operator/reboot-operator/agent/engine/kernel"
 	"github.com/reboot-operator/reboot-operator/agent/engine/rpmostree"
@@ -24,10 +25,10 @@ import (
 const enginesAuto = "auto"
 
 // engineNames are the engines that --engines knows, in the order in which they are told.
-var engineNames = []string{updateengine.Name, cosupdateengine.Name, rpmostree.Name, sentinel.Name, kernel.Name}
+var engineNames = []string{updateengine.Name, cosupdateengine.Name, rpmostree.Name, bootc.Name, sentinel.Name, kernel.Name}
 
-// kernelRelease is the running kernel's; a container sees the host's.
-const kernelRelease = "/proc/sys/kernel/osrelease"
+// kernelRelease is the running kernel's, and kernelCmdline its command line; a container sees the host's.
+const kernelRelease, kernelCmdline = "/proc/sys/kernel/osrelease", "/proc/cmdline"
 
 // engineList are the engines to run: those that --engines names, and with auto those that may be found.
 func (o *options) engineList() []string {
@@ -54,6 +55,10 @@ func newEngine(name string, o options, metrics *reboot.Metrics, before engine.Re
 	case rpmostree.Name:
 		return &rpmostree.Engine{
 			Connect: bus, Clock: wall, Before: before, Optional: optional, Again: again, Malformed: malformed, Reachable: reachable,
+		}
+	case bootc.Name:
+		return &bootc.Engine{
+			HostRoot: o.hostRoot, Cmdline: kernelCmdline, Optional: optional, Clock: wall, Again: again, Reachable: reachable,
 		}
 	case sentinel.Name:
 		return &sentinel.Engine{

@@ -42,6 +42,30 @@ var _ = Describe("Engines by name", func() {
 		m.shows(ctx, message, ContainSubstring("/run/please exists on the host."))
 	})
 
+	It("detect what bootc has staged, whether it is locked, and when it is gone", func(ctx SpecContext) {
+		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		deployment, err := os.ReadFile(filepath.Join("engine", "bootc", "testdata", "staged-deployment"))
+		Expect(err).NotTo(HaveOccurred())
+		for _, folder := range []string{"run/ostree", "usr/bin"} {
+			Expect(os.MkdirAll(filepath.Join(m.root, folder), 0o755)).To(Succeed())
+		}
+		for _, file := range []string{"run/ostree-booted", "usr/bin/bootc"} {
+			Expect(os.WriteFile(filepath.Join(m.root, file), nil, 0o600)).To(Succeed())
+		}
+		m.start(ctx)
+		m.shows(ctx, message, And(ContainSubstring("bootc has staged no deployment."), HaveSuffix("from update-engine, bootc, sentinel.")))
+		staged, locked := filepath.Join(m.root, "run", "ostree", "staged-deployment"), filepath.Join(m.root, "run", "ostree", "staged-deployment-locked")
+		Expect(os.WriteFile(locked, nil, 0o600)).To(Succeed())
+		Expect(os.WriteFile(staged, deployment, 0o600)).To(Succeed())
+		m.shows(ctx, message, ContainSubstring("which is locked"))
+		Expect(needOf(m.node(ctx))).To(Equal("False UpToDate"))
+		Expect(os.Remove(locked)).To(Succeed())
+		m.shows(ctx, needOf, Equal("True UpdateStaged"))
+		Expect(message(m.node(ctx))).To(ContainSubstring("bootc has staged c2c2c2c2c2c2; it runs after a reboot."))
+		Expect(os.Remove(staged)).To(Succeed())
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+	})
+
 	DescribeTable("hear COS' update_engine of each generation (behaviours 9, 10)", func(ctx SpecContext, platform hosttest.COSPlatform) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
 		cos, err := m.bus.StartCOSUpdateEngine(platform)

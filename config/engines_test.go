@@ -38,6 +38,10 @@ var _ = Describe("the host in the agents' pods", func() {
 			HaveKeyWithValue("/host/run", "/run")))
 	})
 
+	It("has the deployments of bootc where they are wanted", func(ctx SpecContext) {
+		Expect(mounts(shipped.agentsIn(ctx, "config/overlays/bootc"))).To(HaveKeyWithValue("/host/sysroot", "/sysroot"))
+	})
+
 	It("has rpm-ostree's transactions where it is driven", func(ctx SpecContext) {
 		spec := shipped.agentsIn(ctx, with("config/default", "rpm-ostree-drive"))
 		Expect(spec.Containers[0].Args).To(ContainElement("--rpm-ostree-drive"))

@@ -1,0 +1,237 @@
+package bootc
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+	"syscall"
+)
+
+// Below the host's root. What is in /run falls with the boot.
+const (
+	ostreeBooted    = "run/ostree-booted"
+	ostreeStaged    = "run/ostree/staged-deployment"
+	ostreeLocked    = "run/ostree/staged-deployment-locked"
+	composefsStaged = "run/composefs/staged-deployment"
+	program         = "usr/bin/bootc"
+	// rpmOSTree serves the same deployments, and engine rpm-ostree reports them.
+	rpmOSTree = "usr/bin/rpm-ostree"
+)
+
+// maxBytes is far more than each of the files has.
+const maxBytes = 1 << 20
+
+// host is the host's file system. A symbolic link that leaves it is not followed.
+type host struct{ root *os.Root }
+
+// look finds out what runs and what is staged. auto: nobody named the engine, and where there is an rpm-ostree it is left to that.
+func look(hostRoot, cmdline string, auto bool) observation {
+	root, err := os.OpenRoot(hostRoot)
+	if err != nil {
+		return observation{missing: true}
+	}
+	defer func() { _ = root.Close() }()
+	h := host{root}
+	parameters, err := kernelParameters(cmdline)
+	if err != nil {
+		return observation{unreadable: "the kernel's command line: " + reason(err)}
+	}
+	composefs := strings.TrimPrefix(parameters["composefs"], "?")
+	ostree := h.has(ostreeBooted)
+	switch {
+	case auto && (!h.has(program) || h.has(rpmOSTree)), composefs == "" && !ostree:
+		return observation{missing: true}
+	case composefs != "" && parameters["ostree"] == "":
+		return h.composefs(composefs)
+	}
+	return h.ostree(parameters["ostree"])
+}
+
+// ostree reads the deployments of bootc's older store. booted is the kernel's parameter, a link to what was booted.
+func (h host) ostree(booted string) observation {
+	var o observation
+	if target, err := h.root.Readlink(path.Join("sysroot", booted)); err == nil {
+		o.booted = h.ostreeDeployment(path.Base(path.Dir(path.Dir(target))), path.Base(target))
+	}
+	content, err := h.read(ostreeStaged)
+	if errors.Is(err, fs.ErrNotExist) {
+		return o
+	}
+	if err == nil {
+		o.staged, err = h.ostreeStaged(content)
+	}
+	if err != nil {
+		o.unreadable = fmt.Sprintf("/%s: %s", ostreeStaged, reason(err))
+	}
+	return o
+}
+
+var errNoTarget = errors.New("it names no deployment")
+
+func (h host) ostreeStaged(content []byte) (*deployment, error) {
+	staged, err := dictionary(content)
+	if err != nil {
+		return nil, err
+	}
+	target, err := dictionary(staged["target"].data)
+	if err != nil {
+		return nil, err
+	}
+	name, stateroot := target["name"].text(), target["osname"].text()
+	checksum, _, _ := strings.Cut(name, ".")
+	if staged["target"].kind != "a{sv}" || !isHex(checksum) || !fs.ValidPath(stateroot) || !fs.ValidPath(name) {
+		return nil, errNoTarget
+	}
+	d := h.ostreeDeployment(stateroot, name)
+	d.locked = staged["locked"].isTrue() || h.has(ostreeLocked)
+	return &d, nil
+}
+
+// ostreeDeployment adds what /sysroot says, where it is mounted.
+func (h host) ostreeDeployment(stateroot, name string) deployment {
+	d := deployment{id: name}
+	checksum, _, _ := strings.Cut(name, ".")
+	if !isHex(checksum) {
+		return d
+	}
+	d.image, _ = h.origin(path.Join("sysroot/ostree/deploy", stateroot, "deploy", name+".origin"))
+	commit, err := h.read(path.Join("sysroot/ostree/repo/objects", checksum[:2], checksum[2:]+".commit"))
+	if err != nil {
+		return d
+	}
+	if metadata, err := commitMetadata(commit); err == nil {
+		d.digest = digestOf(metadata["ostree.manifest-digest"].text())
+	}
+	return d
+}
+
+// composefs reads the deployments of bootc's newer store. booted is the kernel's parameter.
+func (h host) composefs(booted string) observation {
+	o := observation{booted: h.composefsDeployment(booted)}
+	content, err := h.read(composefsStaged)
+	if errors.Is(err, fs.ErrNotExist) {
+		return o
+	}
+	var staged struct {
+		ID     string `json:"depl_id"`
+		Locked bool   `json:"finalization_locked"`
+	}
+	if err == nil {
+		err = json.Unmarshal(content, &staged)
+	}
+	if err == nil && !isHex(staged.ID) {
+		err = errNoTarget
+	}
+	if err != nil {
+		o.unreadable = fmt.Sprintf("/%s: %s", composefsStaged, reason(err))
+		return o
+	}
+	d := h.composefsDeployment(staged.ID)
+	d.locked = staged.Locked
+	o.staged = &d
+	return o
+}
+
+func (h host) composefsDeployment(id string) deployment {
+	d := deployment{id: id}
+	if isHex(id) {
+		d.image, d.digest = h.origin(path.Join("sysroot/state/deploy", id, id+".origin"))
+	}
+	return d
+}
+
+// origin reads where a deployment is from. Empty: it cannot be read, as where /sysroot is not mounted.
+func (h host) origin(name string) (image, digest string) {
+	content, err := h.read(name)
+	if err != nil {
+		return "", ""
+	}
+	for line := range strings.Lines(string(content)) {
+		switch key, value, _ := strings.Cut(strings.TrimSpace(line), "="); strings.TrimSpace(key) {
+		case "container-image-reference":
+			image = withoutTransport(strings.TrimSpace(value))
+		case "manifest_digest":
+			digest = digestOf(strings.TrimSpace(value))
+		}
+	}
+	return image, digest
+}
+
+// withoutTransport is the image of a reference such as ostree-unverified-registry:quay.io/a/b:c,
+// ostree-remote-registry:fedora:quay.io/a/b:c or ostree-image-signed:docker://quay.io/a/b:c.
+func withoutTransport(reference string) string {
+	if _, image, found := strings.Cut(reference, "docker://"); found {
+		return image
+	}
+	kind, image, _ := strings.Cut(reference, ":")
+	switch {
+	case strings.HasPrefix(kind, "ostree-remote-"):
+		_, image, _ = strings.Cut(image, ":")
+	case !strings.HasPrefix(kind, "ostree-"):
+		return reference
+	}
+	return strings.TrimPrefix(strings.TrimPrefix(image, "registry:"), "docker://")
+}
+
+// digestOf is a digest of a manifest. Empty: it is none.
+func digestOf(text string) string {
+	if digits, found := strings.CutPrefix(text, "sha256:"); !found || !isHex(digits) {
+		return ""
+	}
+	return text
+}
+
+func (h host) has(name string) bool {
+	_, err := h.root.Lstat(name)
+	return err == nil
+}
+
+// read reads a file. A pipe of that name would hold us up for ever.
+func (h host) read(name string) ([]byte, error) {
+	opened, err := h.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = opened.Close() }()
+	found, err := opened.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !found.Mode().IsRegular() || found.Size() > maxBytes {
+		return nil, errors.New("it is no regular file of at most 1 MiB")
+	}
+	return io.ReadAll(io.LimitReader(opened, maxBytes))
+}
+
+// kernelParameters are those that have a value.
+func kernelParameters(file string) (map[string]string, error) {
+	opened, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = opened.Close() }()
+	content, err := io.ReadAll(io.LimitReader(opened, maxBytes))
+	if err != nil {
+		return nil, err
+	}
+	parameters := map[string]string{}
+	for parameter := range strings.FieldsSeq(string(content)) {
+		if key, value, found := strings.Cut(parameter, "="); found {
+			parameters[key] = value
+		}
+	}
+	return parameters, nil
+}
+
+// reason is what went wrong, without the path: that is this container's, not the host's.
+func reason(err error) string {
+	if failed, ok := errors.AsType[*fs.PathError](err); ok {
+		err = failed.Err
+	}
+	return err.Error()
+}

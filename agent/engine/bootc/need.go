@@ -1,0 +1,98 @@
+package bootc
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// This file decides, and does nothing else.
+
+// deployment is a version of the operating system on disk.
+type deployment struct {
+	// id is the checksum of ostree's commit and a serial number, or the digest of composefs' image.
+	id string
+	// image is where it was pulled from, without the transport. Empty: its origin cannot be read.
+	image string
+	// digest of the image's manifest, such as sha256:…. Empty: unknown.
+	digest string
+	// locked says that a shutdown leaves it out until somebody unlocks it.
+	locked bool
+}
+
+// observation is what a look found.
+type observation struct {
+	// unreadable says what cannot be read, and why. Empty: everything was.
+	unreadable string
+	// missing says that the host is none of bootc's.
+	missing bool
+	// booted is what runs. Its zero: it is not known.
+	booted deployment
+	// staged is what runs after a reboot. Nil: nothing else does.
+	staged *deployment
+}
+
+// presence is that of bootc on the host.
+func (o observation) presence() engine.Presence {
+	switch {
+	case o.missing:
+		return engine.Missing
+	case o.unreadable != "":
+		return engine.Silent
+	}
+	return engine.Answering
+}
+
+// report is what the observation says to others.
+func (o observation) report() engine.Report {
+	switch {
+	case o.missing:
+		return report(engine.Unknown, v1alpha1.ReasonEngineUnreachable, "The host runs no image of bootc.")
+	case o.unreadable != "":
+		return report(engine.Unknown, v1alpha1.ReasonEngineUnreachable, fmt.Sprintf("bootc's deployments cannot be read: %s.", o.unreadable))
+	case o.staged == nil || o.staged.id == o.booted.id:
+		return report(engine.NotNeeded, v1alpha1.ReasonUpToDate, "bootc has staged no deployment.")
+	case o.staged.locked:
+		return report(engine.NotNeeded, v1alpha1.ReasonUpToDate, fmt.Sprintf(
+			"bootc has staged %s, which is locked: a reboot leaves it out until it is unlocked.", o.staged.version()))
+	}
+	need := report(engine.Needed, v1alpha1.ReasonUpdateStaged, fmt.Sprintf("bootc has staged %s; it runs after a reboot.", o.staged.version()))
+	need.Version, need.Running = o.staged.version(), o.booted.version()
+	return need
+}
+
+func report(state engine.State, reason v1alpha1.Reason, message string) engine.Report {
+	return engine.Report{Engine: Name, State: state, Reason: reason, Message: engine.Shorten(message)}
+}
+
+// shown is how many digits of a digest people get to see, and maxImageBytes how much of an image's name.
+const shown, maxImageBytes = 12, 96
+
+// version is the image and its digest, or as much of that as is known. Empty: nothing is.
+func (d deployment) version() string {
+	digest := strings.TrimPrefix(d.digest, "sha256:")
+	digest = digest[:min(len(digest), shown)]
+	switch image := d.image; {
+	case !isImage(image) && digest != "":
+		return "sha256:" + digest
+	case !isImage(image):
+		return d.id[:min(len(d.id), shown)]
+	case digest != "":
+		return image + "@sha256:" + digest
+	default:
+		return image + "@" + d.id[:min(len(d.id), shown)]
+	}
+}
+
+// isImage accepts what names of images are made of. A text with blanks could pass for a sentence of ours in the Node's condition.
+func isImage(image string) bool {
+	const letters = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	return image != "" && len(image) <= maxImageBytes && strings.Trim(image, letters+"._-:/@[]") == ""
+}
+
+// isHex accepts the digits of a checksum.
+func isHex(digits string) bool {
+	return len(digits) >= 64 && len(digits) <= 128 && strings.Trim(digits, "0123456789abcdef") == ""
+}
