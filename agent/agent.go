@@ -75,16 +75,16 @@ func newAgent(ctx context.Context, config *rest.Config, o options, metrics *rebo
 		Policies:   policies,
 		Logind:     host.Logind{Connect: host.SystemBus(o.bus)},
 		Drains:     reboot.NewDrains(o.node, func(policy string) reboot.Drainer { return drainer(policy) }, clock.RealClock{}, wake),
-		Lookout:    reboot.NewLookout(o.node, drainer(""), policies, clock.RealClock{}, wake),
+		Lookout:    reboot.NewLookout(o.node, drainer(""), policies, o.clock, wake),
 		Reports:    reboot.NewReports(wake, o.engineList()...),
 		Wake:       wake,
 		Events:     eventing.Recorder{EventRecorder: mgr.GetEventRecorder(v1alpha1.FieldOwnerAgent)},
-		Clock:      clock.RealClock{},
+		Clock:      o.clock,
 	}
 	if err := errors.Join(addHostChanges(mgr, r, o, ready), addCoordinators(mgr, r, o)); err != nil {
 		return nil, err
 	}
-	if err := r.SetupWithManager(ctx, mgr); err != nil {
+	if err := r.SetupWithManager(ctx, mgr, o.queue); err != nil {
 		return nil, err
 	}
 	for _, name := range o.engineList() {

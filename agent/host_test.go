@@ -41,6 +41,8 @@ type machine struct {
 	tune func(*rest.Config)
 	// hurried: the agent's watch is renewed every three seconds, and its links may be down for one.
 	hurried bool
+	// hurry, where set, is the clock of the agent and of its queue.
+	hurry *hurriedClock
 	// registry has the metrics of the agent that was started last.
 	registry *prometheus.Registry
 
@@ -117,6 +119,9 @@ func (m *machine) start(ctx context.Context, flags ...string) {
 	Expect(err).NotTo(HaveOccurred())
 	if m.hurried {
 		o.renewAfter, o.patience = 3*time.Second, time.Second
+	}
+	if m.hurry != nil {
+		o.clock, o.queue = m.hurry, m.hurry.queue
 	}
 	config := rest.CopyConfig(cluster)
 	config.Wrap(m.requests.count)

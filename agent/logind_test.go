@@ -24,6 +24,7 @@ var _ = Describe("logind", func() {
 
 	It("refuses, and that is told, retried and not called a reboot (behaviour 45)", func(ctx SpecContext) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m.hurry = newHurriedClock() // to the retries
 		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.logind.FailReboot("org.freedesktop.DBus.Error.AccessDenied", "Permission denied")
 		m.start(ctx)
@@ -68,6 +69,7 @@ var _ = Describe("logind", func() {
 
 	It("is inhibited past the point of no return: no call is made, retried or made by the next agent (behaviour 46)", func(ctx SpecContext) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m.hurry = newHurriedClock()                    // to the retries
 		m.logind.SetSystemd(hosttest.SystemdBefore257) // which lets root pass the locks of root
 		m.logind.FailReboot("org.freedesktop.DBus.Error.AccessDenied", "Permission denied")
 		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))

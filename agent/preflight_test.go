@@ -90,6 +90,7 @@ var _ = Describe("The agent's look before a reboot", func() {
 	// waiting is a machine that needs a reboot and has no grant.
 	waiting := func(ctx SpecContext, spec v1alpha1.RebootPolicySpec) *machine {
 		m := newMachine(ctx, spec)
+		m.hurry = newHurriedClock() // findings have to settle before they are told
 		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("True UpdateStaged"))

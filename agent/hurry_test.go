@@ -1,0 +1,42 @@
+package main
+
+import (
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// hurry is by how much a hurriedClock is faster than the real one.
+const hurry = 10
+
+// hurriedClock is a clock that is faster than the real one, and so are its timers: for specs in which an agent has nothing to do
+// but to wait. What has to be seen within a time-out needs the real clock.
+type hurriedClock struct {
+	clock.RealClock
+
+	from time.Time
+}
+
+func newHurriedClock() *hurriedClock { return &hurriedClock{from: time.Now()} }
+
+func (c *hurriedClock) Now() time.Time                       { return c.from.Add(time.Since(c.from) * hurry) }
+func (c *hurriedClock) Since(t time.Time) time.Duration      { return c.Now().Sub(t) }
+func (c *hurriedClock) NewTimer(d time.Duration) clock.Timer { return c.RealClock.NewTimer(d / hurry) }
+
+// queue makes the delays of a controller's queue as fast.
+func (*hurriedClock) queue(o *controller.Options) {
+	o.NewQueue = func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+		return hurriedQueue{workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: name})}
+	}
+}
+
+type hurriedQueue struct {
+	workqueue.TypedRateLimitingInterface[reconcile.Request]
+}
+
+func (q hurriedQueue) AddAfter(item reconcile.Request, d time.Duration) {
+	q.TypedRateLimitingInterface.AddAfter(item, d/hurry)
+}
