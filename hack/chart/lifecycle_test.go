@@ -1,11 +1,15 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"sigs.k8s.io/yaml"
+
 	"github.com/reboot-operator/reboot-operator/hack/embedded"
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
 // The chart's package from its first installation to the last trace of it, by the real helm on a real control plane.
@@ -62,6 +66,13 @@ func TestChart_InstallUpgradeUninstall(t *testing.T) {
 		t.Errorf("after the upgrade there are policies %s, want %s", got, want)
 	}
 
+	// What others copy from the documentation is taken, by the API server or as the values of this chart.
+	for name, manifest := range examples(t, chart) {
+		if _, err := cluster.Kubectl(t.Context(), []byte(manifest), "apply", "--server-side", "--dry-run=server", "--validate=strict", "-f", "-"); err != nil {
+			t.Errorf("docs/examples/%s: %v", name, err)
+		}
+	}
+
 	helm(t, flags("uninstall", "rebooter")...)
 	left := kubectl("get", "-A", "-o=name", "deployments,daemonsets,poddisruptionbudgets,services,serviceaccounts,clusterroles,clusterrolebindings,roles,rolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings,rebootpolicies,crd")
 	for line := range strings.Lines(left) {
@@ -69,4 +80,46 @@ func TestChart_InstallUpgradeUninstall(t *testing.T) {
 			t.Errorf("left over: %s", line)
 		}
 	}
+}
+
+// examples are the RebootPolicies of docs/examples by file: those that a file has itself, and those that the chart makes of the
+// values in it.
+func examples(t *testing.T, chart string) map[string]string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(testenv.Root(), "docs", "examples", "*.yaml"))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("docs/examples is empty (%v)", err)
+	}
+	policies := map[string]string{}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := filepath.Base(path)
+		for _, o := range parse(t, string(text)) {
+			for _, values := range []any{at(o, "spec.values"), at(o, "spec.source.helm.valuesObject")} {
+				if values != nil {
+					rendered := helm(t, "template", "x", chart, "--kube-version=1.36", "--values="+file(t, encode(t, values)), "--show-only=templates/policies.yaml")
+					policies[name] += "---\n" + rendered
+				}
+			}
+			if o["kind"] == "RebootPolicy" {
+				policies[name] += "---\n" + encode(t, o)
+			}
+		}
+		if policies[name] == "" {
+			t.Errorf("%s has no policy and no values of the chart", path)
+		}
+	}
+	return policies
+}
+
+func encode(t *testing.T, from any) string {
+	t.Helper()
+	text, err := yaml.Marshal(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }

@@ -1,0 +1,96 @@
+package hack
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
+)
+
+// Every Go module gets updates, and `make verify` looks after its go.mod.
+func TestModules_AreLookedAfter(t *testing.T) {
+	t.Parallel()
+	var want []string
+	for _, pattern := range []string{"go.mod", "hack/*/go.mod"} {
+		paths, err := filepath.Glob(filepath.Join(testenv.Root(), pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range paths {
+			folder, _ := filepath.Rel(testenv.Root(), filepath.Dir(path))
+			want = append(want, folder)
+		}
+	}
+	slices.Sort(want)
+
+	var updates struct {
+		Updates []struct {
+			Ecosystem   string   `json:"package-ecosystem"`
+			Directories []string `json:"directories"`
+		} `json:"updates"`
+	}
+	if err := yaml.Unmarshal([]byte(contents(t, ".github/dependabot.yml")), &updates); err != nil {
+		t.Fatal(err)
+	}
+	var updated []string
+	for _, update := range updates.Updates {
+		if update.Ecosystem != "gomod" {
+			continue
+		}
+		for _, folder := range update.Directories {
+			if folder = strings.Trim(folder, "/"); folder == "" {
+				folder = "."
+			}
+			updated = append(updated, folder)
+		}
+	}
+	verified := strings.Fields(regexp.MustCompile(`for module in ([^;]*);`).FindStringSubmatch(contents(t, "hack/verify.sh"))[1])
+	for of, got := range map[string][]string{".github/dependabot.yml": updated, "hack/verify.sh": verified} {
+		slices.Sort(got)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-modules +looked after):\n%s", of, diff)
+		}
+	}
+}
+
+// The workflows do what anybody can do here: they call targets of the Makefile.
+func TestWorkflows_CallTargets(t *testing.T) {
+	t.Parallel()
+	makefile := contents(t, "Makefile")
+	paths, err := filepath.Glob(filepath.Join(testenv.Root(), ".github", "workflows", "*.yaml"))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("there are no workflows (%v)", err)
+	}
+	for _, path := range paths {
+		name := filepath.Join(".github", "workflows", filepath.Base(path))
+		text := contents(t, name)
+		if err := yaml.Unmarshal([]byte(text), &map[string]any{}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		calls := regexp.MustCompile(`\bmake ([a-z0-9-]+)`).FindAllStringSubmatch(text, -1)
+		if len(calls) == 0 {
+			t.Errorf("%s calls no target", name)
+		}
+		for _, call := range calls {
+			if !strings.Contains(makefile, "\n"+call[1]+":") {
+				t.Errorf("%s calls make %s, which there is not", name, call[1])
+			}
+		}
+	}
+}
+
+func contents(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(testenv.Root(), path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
