@@ -210,11 +210,10 @@ func (r *RebootPolicyReconciler) converge(ctx context.Context, s *state) (plan.P
 	}
 	tried := map[string]plan.Action{}
 	for range maxRounds {
-		begun, rest := plan.Begin(s.Snapshot)
-		if r.applyFlights(ctx, s, begun, tried) {
+		if r.applyFlights(ctx, s, plan.InProgress(s.Snapshot), tried) {
 			continue
 		}
-		p := rest()
+		p := plan.Reboots(s.Snapshot)
 		if !p.LedgerChanges() {
 			s.slotWaits = false
 			return p, r.finalize(ctx, s, p)

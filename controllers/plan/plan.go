@@ -68,25 +68,15 @@ type Decision struct {
 
 // Reboots decides about one policy.
 func Reboots(s Snapshot) Plan {
-	_, rest := Begin(s)
-	return rest()
+	p, _ := newFleet(s).reboots()
+	return p
 }
 
-// Begin decides about what is in flight alone: of the plan, it is the Flights and what holds for all nodes. That is little work.
-// The rest, about every node that waits, is decided when it is asked for, which has to be once at most.
-func Begin(s Snapshot) (begun Plan, rest func() Plan) {
-	f := newFleet(s)
-	begun = f.begin()
-	return begun, func() Plan {
-		p, _ := f.complete(begun)
-		return p
-	}
-}
+// InProgress decides about the granted reboots alone: of the plan, it is the Flights, the Strays and what holds for all nodes.
+// It is little work beside Reboots, which also decides about every node that waits.
+func InProgress(s Snapshot) Plan { return newFleet(s).inProgress() }
 
-// reboots also says why each node waits, by its name.
-func (f *fleet) reboots() (Plan, map[string]*Objection) { return f.complete(f.begin()) }
-
-func (f *fleet) begin() Plan {
+func (f *fleet) inProgress() Plan {
 	p := Plan{Seq: f.Policy.Status.Seq, Halt: f.stands, Invalid: f.invalid(), Conflicts: f.conflicts}
 	p.Limit, p.Window = f.limit, f.windowState()
 	for _, e := range f.entries {
@@ -98,7 +88,9 @@ func (f *fleet) begin() Plan {
 	return p
 }
 
-func (f *fleet) complete(p Plan) (Plan, map[string]*Objection) {
+// reboots also returns why each node waits, by its name.
+func (f *fleet) reboots() (Plan, map[string]*Objection) {
+	p := f.inProgress()
 	f.adopt(&p)
 	f.places = f.budget(p.Limit, p.Flights)
 	objections := f.grant(&p)
