@@ -76,25 +76,22 @@ func (f *fleet) budget(limit int32, flights []Flight) *budget {
 	return b
 }
 
-// takePlace holds the node from then on, even where the policy only reports: the next one is judged as if it were down.
-func (f *fleet) takePlace(n *Node) *Objection {
-	o := f.places.take(n)
-	if o == nil {
-		f.inEntry[n.Name], f.places.domains[f.domain(n)] = true, true
-	}
-	return o
+// takeSlot holds the node from then on.
+func (f *fleet) takeSlot(n *Node) {
+	f.inEntry[n.Name] = true
+	f.places.granted++
+	f.places.used[n.Name], f.places.domains[f.domain(n)] = holdsGrant, true
 }
 
-// take gives the node a place, or says why there is none. A node that is down already takes no new place.
-func (b *budget) take(n *Node) *Objection {
+// budgetExhausted keeps reboots within maxUnavailable. A node that is down already takes no new place.
+func budgetExhausted(f *fleet, n *Node) *Objection {
+	b := f.places
 	if b.granted >= b.limit || b.granted >= v1alpha1.MaxGrants {
 		return b.exhausted()
 	}
 	if _, counted := b.used[n.Name]; !counted && len(b.used) >= b.limit {
 		return b.exhausted()
 	}
-	b.granted++
-	b.used[n.Name] = holdsGrant
 	return nil
 }
 

@@ -73,7 +73,7 @@ var entry = append(slices.Clip(lasting),
 var turn = []check{
 	{v1alpha1.ReasonControlPlaneGuard, "no other control-plane node is down", (*fleet).guard},
 	{v1alpha1.ReasonDomainBusy, "no other topology domain is being rebooted", domainBusy},
-	{v1alpha1.ReasonBudgetExhausted, "maxUnavailable has a place left", (*fleet).takePlace},
+	{v1alpha1.ReasonBudgetExhausted, "maxUnavailable has a place left", budgetExhausted},
 	{v1alpha1.ReasonDryRun, "the policy acts", reportsOnly},
 }
 

@@ -52,6 +52,8 @@ type Flight struct {
 	// DrainUntil is when drain.timeout ends the drain: earlier than Until, by when the agent must have answered. Zero: the
 	// phase is not Draining.
 	DrainUntil time.Time
+	// NeedsGates reports whether nothing but the gates, or nothing at all, takes back a grant that the agent has not begun to use.
+	NeedsGates bool
 	// Refused is what the API server answered when it refused the write that Action asks for. Empty: it did not.
 	Refused string
 }
@@ -109,7 +111,9 @@ func endReason(n *Node, e v1alpha1.LedgerEntry) (v1alpha1.Reason, string) {
 // awaitStart: the agent has not acted yet, so everything that speaks against the reboot still counts.
 func (f *fleet) awaitStart(t *Flight) {
 	n, rung := t.Node, t.Node.shows(t.Entry.Seq)
-	if o := f.withdrawal(n, t.Entry); o != nil {
+	o := f.withdrawal(n, t.Entry)
+	t.NeedsGates = o.reachesGates()
+	if o != nil {
 		t.Action, t.Reason, t.Message = CancelGrant, o.Reason, o.Message
 		return
 	}

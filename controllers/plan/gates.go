@@ -18,9 +18,26 @@ func (f *fleet) gate(name string) *v1alpha1.GateStatus {
 	return &f.Gates[i]
 }
 
-// alertFiring notes that somebody waits for what the gates say: nobody asks them before.
+// waitsForGates reports whether a node needs what the gates say: nothing that is checked before them holds it back. Gates are
+// queried only then.
+func waitsForGates(p *Plan, objections map[string]*Objection) bool {
+	if len(p.Granted) > 0 || slices.ContainsFunc(p.UnderWay(), func(t Flight) bool { return t.NeedsGates }) {
+		return true
+	}
+	for _, o := range objections {
+		if o.reachesGates() {
+			return true
+		}
+	}
+	return false
+}
+
+// reachesGates reports whether all checks before the gates have passed. A nil objection means that all checks have.
+func (o *Objection) reachesGates() bool {
+	return o == nil || o.check == v1alpha1.ReasonAlertFiring || o.check == v1alpha1.ReasonGateUnreachable || o.FallsWithOthers()
+}
+
 func alertFiring(f *fleet, _ *Node) *Objection {
-	f.waitsForGates = true
 	for _, g := range f.Policy.Spec.PrometheusGates() {
 		if said := f.gate(g.Name); said != nil && said.State == v1alpha1.GateFiring {
 			return objection(v1alpha1.ReasonAlertFiring, "gate %s of policy %s: %s", g.Name, f.name, said.Message)
@@ -55,10 +72,10 @@ func gateUnknown(f *fleet, n *Node) *Objection {
 	return nil
 }
 
-// gates is what status.gates should be: nothing while nobody waits for them. A gate that is being asked for the first time
+// gates is what status.gates should be: nothing while no node waits for them. A gate that is being asked for the first time
 // since a leader took over keeps what was told of it before.
-func (f *fleet) gates() []v1alpha1.GateStatus {
-	if !f.waitsForGates {
+func (f *fleet) gates(waits bool) []v1alpha1.GateStatus {
+	if !waits {
 		return nil
 	}
 	var all []v1alpha1.GateStatus

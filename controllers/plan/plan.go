@@ -102,7 +102,8 @@ func (f *fleet) reboots() (Plan, map[string]*Objection) {
 	p.Counts, p.Blocked = f.count(&p, f.places)
 	p.Agents = f.agents()
 	p.OldestPending = f.oldestPending(objections)
-	p.WaitsForGates, p.Gates = f.waitsForGates && len(f.Policy.Spec.PrometheusGates()) > 0, f.gates()
+	waits := waitsForGates(&p, objections)
+	p.WaitsForGates, p.Gates = waits && len(f.Policy.Spec.PrometheusGates()) > 0, f.gates(waits)
 	p.Next = f.next(&p, objections)
 	return p, objections
 }
@@ -199,7 +200,11 @@ func (f *fleet) grant(p *Plan) map[string]*Objection {
 	}
 	f.order(candidates)
 	for _, n := range candidates {
-		if o := f.first(turn, n); o != nil {
+		o := f.first(turn, n)
+		if o == nil || o.check == v1alpha1.ReasonDryRun {
+			f.takeSlot(n) // also where the policy only reports: the next node is judged as if this one were down
+		}
+		if o != nil {
 			objections[n.Name] = o
 			continue
 		}

@@ -75,8 +75,6 @@ type fleet struct {
 	spare time.Duration
 	// places is the budget while nodes are chosen.
 	places *budget
-	// waitsForGates tells that a check has looked at the gates.
-	waitsForGates bool
 }
 
 func newFleet(s Snapshot) *fleet {
