@@ -52,6 +52,7 @@ var lasting = []check{
 // standing are the checks that take a grant back which the agent has not begun to use. A gate that is being asked for the
 // first time does not: a new leader knows of no answer.
 var standing = append(slices.Clip(lasting),
+
 	check{v1alpha1.ReasonUndrainablePod, "no pod is known that can never be drained", undrainablePod},
 	check{v1alpha1.ReasonBlockingPod, "no pod of gates.blockingPods runs on the node", blockingPod},
 	check{v1alpha1.ReasonAlertFiring, "no gate has a result", alertFiring},
@@ -61,6 +62,7 @@ var standing = append(slices.Clip(lasting),
 // entry are the checks before a grant. What cannot be read is one check in two parts: of the progress a flight sees to.
 // Gates come last of those about one node: they are asked for nodes that nothing else holds back.
 var entry = append(slices.Clip(lasting),
+
 	check{v1alpha1.ReasonRecordUnreadable, "the agent's record can be read", recordUnreadable},
 	check{v1alpha1.ReasonBackingOff, "no failed attempt holds the node back", backingOff},
 	check{v1alpha1.ReasonUndrainablePod, "no pod is known that can never be drained", undrainablePod},
@@ -241,4 +243,67 @@ func someOf(names []string) string {
 		return list(names)
 	}
 	return fmt.Sprintf("%s, and %d more", list(names[:most]), len(names)-most)
+}
+
+// assumedReboot is what drain and reboot together are taken to last before the policy has seen one.
+const assumedReboot = 5 * time.Minute
+
+// reserve is how much of a window has to be left to begin a reboot: what one takes, but at most all of its time-outs and half
+// of the longest window. Slow reboots, or a node whose clock is wrong, could else keep the policy from ever making another
+// one, and so from ever learning better.
+func (f *fleet) reserve() time.Duration {
+	var longest time.Duration
+	for _, w := range f.Policy.Spec.Windows {
+		longest = max(longest, w.Duration.Duration)
+	}
+	drain, reboot := f.Policy.Spec.DrainOrDefault(), f.Policy.Spec.RebootOrDefault()
+	most := drain.TimeoutOrDefault() + drain.VolumeDetachTimeoutOrDefault() + reboot.TimeoutOrDefault()
+	takes := min(rebootTakes(f.Policy.Status.History), most)
+	if longest > 0 {
+		takes = min(takes, longest/2)
+	}
+	return takes
+}
+
+// rebootTakes is what drain and reboot together last at most in nine cases of ten, by the policy's history.
+func rebootTakes(history []v1alpha1.PastReboot) time.Duration {
+	var took []time.Duration
+	for _, past := range history {
+		if past.Result == v1alpha1.RebootSucceeded && past.Drain != nil && past.Reboot != nil {
+			took = append(took, past.Drain.Duration+past.Reboot.Duration)
+		}
+	}
+	if len(took) == 0 {
+		return assumedReboot
+	}
+	slices.Sort(took)
+	return took[(len(took)*9+9)/10-1]
+}
+
+// windowTooShort keeps a reboot from being begun that would end after the window. A node that holds a grant keeps it: the
+// window was long enough then, and hooks may have taken their time since.
+func windowTooShort(f *fleet, n *Node) *Objection {
+	closes := f.Window.ClosesAt
+	if closes.IsZero() || f.inEntry[n.Name] || !f.Now.Add(f.spare).After(closes) {
+		return nil
+	}
+	return objection(v1alpha1.ReasonWindowTooShort, "no reboot is begun so shortly before the end: the window closes %s, "+
+		"and status.history tells how long a drain and a reboot take", instant(closes))
+}
+
+// FallsWithOthers tells whether the node waits for its turn alone: the objection is one of the last checks, which depend on
+// what other nodes do.
+func (o *Objection) FallsWithOthers() bool {
+	return slices.ContainsFunc(turn, func(c check) bool { return c.word == o.check })
+}
+
+// FallsWithTime tells whether the objection falls by itself. What is left of a window only shrinks, but the next window
+// comes.
+func (o *Objection) FallsWithTime() bool {
+	return !o.Until.IsZero() || o.Reason == v1alpha1.ReasonWindowTooShort
+}
+
+// Reserve is how much of a window has to be left for the policy to begin a reboot.
+func Reserve(policy *v1alpha1.RebootPolicy) time.Duration {
+	return (&fleet{Snapshot: Snapshot{Policy: policy}}).reserve()
 }

@@ -198,3 +198,6 @@ func isControlPlane(labels map[string]string) bool {
 	}
 	return false
 }
+
+// Unavailable tells whether the node is down for reasons of its own, and uses maxUnavailable.
+func (n *Node) Unavailable() bool { return n.unavailable() }

@@ -237,3 +237,6 @@ func (p *Plan) Again(s Snapshot, n *Node, e v1alpha1.LedgerEntry) Flight {
 	}
 	return Flight{}
 }
+
+// Objections is Reboots, and beside the plan why each node waits, by its name.
+func Objections(s Snapshot) (Plan, map[string]*Objection) { return newFleet(s).reboots() }
