@@ -39,7 +39,7 @@ var _ = Describe("the host in the agents' pods", func() {
 	})
 
 	It("has the deployments of bootc where they are wanted", func(ctx SpecContext) {
-		Expect(mounts(shipped.agentsIn(ctx, "config/overlays/bootc"))).To(HaveKeyWithValue("/host/sysroot", "/sysroot"))
+		Expect(mounts(shipped.agentsIn(ctx, with("config/default", "bootc")))).To(HaveKeyWithValue("/host/sysroot", "/sysroot"))
 	})
 
 	It("has rpm-ostree's transactions where it is driven", func(ctx SpecContext) {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// hostPath is a volume of that kind as the manifests write it: in one line.
-var hostPath = regexp.MustCompile(`hostPath: \{path: ([^,}]+)(?:, type: (\w+))?\}`)
+// hostPath is a volume of that kind as the manifests write it, in one line, and as the chart's files have it.
+var hostPath = regexp.MustCompile(`hostPath:(?: \{|\n\s+)path: ([^\s,}]+)(?:(?:, |\n\s+)type: (\w+))?`)
 
 // TestHostPaths_CreateNothingOnAHost: installing must not change a host, and where /etc is read-only a pod that is to create
 // something there never starts. Without a type the container runtime creates what is missing, too.

@@ -179,7 +179,7 @@ func managerFlags() []string {
 func agentFlags(t *testing.T) []string {
 	t.Helper()
 	var names []string
-	for _, m := range regexp.MustCompile(`flags\.\w+Var\(&o\.\w+, "([a-z-]+)"`).FindAllStringSubmatch(read(t, "agent/options.go"), -1) {
+	for _, m := range regexp.MustCompile(`flags\.(?:\w+Var\(&o\.\w+, |Func\()"([a-z-]+)"`).FindAllStringSubmatch(read(t, "agent/options.go"), -1) {
 		names = append(names, "--"+m[1])
 	}
 	return names
