@@ -17,11 +17,14 @@ const (
 // PastReboot is one reboot, or an attempt that disturbed the node, that is over.
 type PastReboot struct {
 	// node is the name of the Node.
+	// +required
 	// +kubebuilder:validation:MaxLength=253
 	Node string `json:"node"`
 	// seq is the sequence number of its grant.
+	// +required
 	Seq int64 `json:"seq"`
 	// result is Succeeded, Aborted or Lost.
+	// +required
 	// +kubebuilder:validation:MaxLength=16
 	Result RebootResult `json:"result"`
 	// reason is who asked for a reboot that succeeded (UpdateStaged, SentinelPresent, Requested), or why one was not made.
@@ -32,15 +35,18 @@ type PastReboot struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
-	// fromVersion and toVersion are the versions of the operating system before and after.
+	// fromVersion is the version of the operating system before the reboot.
 	// Absent: unknown.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	FromVersion string `json:"fromVersion,omitempty"`
+	// toVersion is the version of the operating system after the reboot.
+	// Absent: unknown.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	ToVersion string `json:"toVersion,omitempty"`
 	// grantedAt is when the grant was given.
+	// +required
 	GrantedAt metav1.Time `json:"grantedAt"`
 	// endedAt is when the node was back in service.
 	// Absent: it never was.
@@ -53,12 +59,16 @@ type PastReboot struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	PodsForced int32 `json:"podsForced,omitempty"`
-	// drain, reboot and settle are how long these phases took; settle includes the hooks after the boot.
+	// drain is how long the drain took.
 	// Absent: the phase was not reached, or could not be measured.
 	// +optional
 	Drain *metav1.Duration `json:"drain,omitempty"`
+	// reboot is how long it took from the point of no return until the agent reported again.
+	// Absent: the phase was not reached, or could not be measured.
 	// +optional
 	Reboot *metav1.Duration `json:"reboot,omitempty"`
+	// settle is how long it took from then until the node was back in service, with the hooks after the boot.
+	// Absent: the phase was not reached, or could not be measured.
 	// +optional
 	Settle *metav1.Duration `json:"settle,omitempty"`
 }

@@ -50,11 +50,15 @@ func (n Notification) Wants(event NotifyEvent) bool {
 // RunStatus is a run: from the first grant until no node is in flight and none may be granted.
 type RunStatus struct {
 	// startedAt is when the first grant was given.
+	// +required
 	StartedAt metav1.Time `json:"startedAt"`
 	// seq is status.seq before it: reboots with greater numbers belong to the run.
+	// +required
 	Seq int64 `json:"seq"`
 	// rebooted is how many nodes came back so far.
+	// +required
 	Rebooted int32 `json:"rebooted"`
 	// failed is how many attempts ended otherwise.
+	// +required
 	Failed int32 `json:"failed"`
 }

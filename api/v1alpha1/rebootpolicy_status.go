@@ -106,34 +106,46 @@ type RebootPolicyStatus struct {
 // NodeCounts counts the nodes of a policy.
 type NodeCounts struct {
 	// selected nodes are governed by this policy.
+	// +required
 	Selected int32 `json:"selected"`
 	// reporting nodes have an agent that knows whether a reboot is needed.
+	// +required
 	Reporting int32 `json:"reporting"`
 	// rebootRequired nodes need a reboot.
+	// +required
 	RebootRequired int32 `json:"rebootRequired"`
 	// permitted nodes hold a grant.
+	// +required
 	Permitted int32 `json:"permitted"`
 	// rebooting nodes hold a grant and have passed the point of no return.
+	// +required
 	Rebooting int32 `json:"rebooting"`
 	// blocked nodes need a reboot and may not now.
+	// +required
 	Blocked int32 `json:"blocked"`
 	// unavailable nodes use up maxUnavailable: granted, not Ready, cordoned by somebody else or being deleted.
+	// +required
 	Unavailable int32 `json:"unavailable"`
 	// failed nodes have an attempt behind them that failed, for whatever reason, or are past a deadline.
+	// +required
 	Failed int32 `json:"failed"`
 }
 
 // AgentsStatus counts the agents that work: those that have reported whether their node needs a reboot, and whose pod is Ready.
 type AgentsStatus struct {
 	// summary is ready and desired in one word, such as 38/40.
+	// +required
 	// +kubebuilder:validation:MaxLength=32
 	Summary string `json:"summary"`
 	// desired is how many nodes this policy governs: each should have an agent.
+	// +required
 	Desired int32 `json:"desired"`
 	// ready is how many of them have an agent that works.
+	// +required
 	Ready int32 `json:"ready"`
 	// missing is how many have none although the node is in service.
 	// A node that is being rebooted is not among them.
+	// +required
 	Missing int32 `json:"missing"`
 	// nodes names at most five of those.
 	// +optional
@@ -145,9 +157,11 @@ type AgentsStatus struct {
 // BlockedNodes says why nodes wait.
 type BlockedNodes struct {
 	// reason is the same word as in the nodes' condition RebootPermitted.
+	// +required
 	// +kubebuilder:validation:MaxLength=64
 	Reason Reason `json:"reason"`
 	// count is how many nodes wait for this reason.
+	// +required
 	Count int32 `json:"count"`
 	// nodes names at most five of them.
 	// +optional
@@ -159,6 +173,7 @@ type BlockedNodes struct {
 // LedgerEntry is one reboot that was granted and is not finished.
 type LedgerEntry struct {
 	// node is the name of the Node.
+	// +required
 	// +kubebuilder:validation:MaxLength=253
 	Node string `json:"node"`
 	// nodeUID is metadata.uid of that Node.
@@ -170,6 +185,7 @@ type LedgerEntry struct {
 	NodeUID types.UID `json:"nodeUID,omitempty"`
 	// seq is the grant's sequence number.
 	// The first is 1.
+	// +required
 	// +kubebuilder:validation:Minimum=1
 	Seq int64 `json:"seq"`
 	// bootID is the boot the grant was given for: it dies with it.
@@ -177,6 +193,7 @@ type LedgerEntry struct {
 	// +kubebuilder:validation:MaxLength=64
 	BootID string `json:"bootID,omitempty"`
 	// at is when the grant was given.
+	// +required
 	At metav1.Time `json:"at"`
 	// osVersion is label os-version of the node at that time.
 	// Absent: unknown.
@@ -204,9 +221,11 @@ const (
 // WindowStatus is the state of the windows.
 type WindowStatus struct {
 	// state is Always, Open, Closed, Paused or Halted.
+	// +required
 	// +kubebuilder:validation:MaxLength=16
 	State WindowState `json:"state"`
 	// open is whether windows and blackouts allow a reboot to start now.
+	// +required
 	Open bool `json:"open"`
 	// name of the open window, or of the blackout in force.
 	// +optional
