@@ -65,8 +65,9 @@ vet: ## Run go vet.
 	@go vet ./...
 
 .PHONY: lint
-lint: ## Run the linters of .golangci.yml.
+lint: ## Run the linters of .golangci.yml, and API conventions of .golangci-api.yml.
 	@$(GOLANGCI_LINT) run
+	@$(TOOL) golangci-lint-kube-api-linter run --config .golangci-api.yml ./api/...
 
 .PHONY: lint-fix
 lint-fix: ## Run the linters and mend what they can.
