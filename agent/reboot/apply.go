@@ -17,20 +17,20 @@ import (
 // apply does one step. A step that writes the progress writes nothing else, on the very version of the Node it was decided
 // on; every other one leaves room for the report. Each write rings Wake, because there may be more to do after it; so does
 // what is begun and written nowhere, because it has to end in time.
-func (r *Reconciler) apply(ctx context.Context, node *corev1.Node, o step.Observation, next step.Step, report step.Report) error {
-	if !mayDrain(o, next) {
+func (r *Reconciler) apply(ctx context.Context, node *corev1.Node, o step.Observation, d step.Decision) error {
+	if !d.KeepsDraining {
 		if err := r.Drains.stop(ctx); err != nil {
 			return err
 		}
 	}
-	if err := r.Lookout.ask(ctx, o.WantsLook()); err != nil {
+	if err := r.Lookout.ask(ctx, d.Inspect); err != nil {
 		return err
 	}
-	switch next := next.(type) {
+	switch next := d.Next.(type) {
 	case step.StartDrain:
 		return r.startDrain(ctx, node, o, next)
 	case step.CommitReboot:
-		return r.commitReboot(ctx, node, o, next)
+		return r.commitReboot(ctx, node, o, next, d.Report)
 	case step.AbortDrain:
 		return r.abortDrain(ctx, node, next)
 	case step.RepairRecord:
@@ -46,16 +46,7 @@ func (r *Reconciler) apply(ctx context.Context, node *corev1.Node, o step.Observ
 		}
 	case step.Idle, step.Wait:
 	}
-	return r.say(ctx, node, o, report)
-}
-
-// mayDrain tells whether a drain may go on: while the attempt is neither committed nor aborted.
-func mayDrain(o step.Observation, next step.Step) bool {
-	switch next.(type) {
-	case step.RunDrain, step.Wait:
-		return o.InPhase(v1alpha1.PhaseDraining)
-	}
-	return false
+	return r.say(ctx, node, o, d.Report)
 }
 
 // startDrain forgets what is known of earlier attempts, and does so before the write, whose answer may be lost: numbers begin
@@ -77,10 +68,11 @@ func (r *Reconciler) startDrain(ctx context.Context, node *corev1.Node, o step.O
 }
 
 // commitReboot writes the conditions of the new phase together with it.
-func (r *Reconciler) commitReboot(ctx context.Context, node *corev1.Node, o step.Observation, next step.CommitReboot) error {
+func (r *Reconciler) commitReboot(
+	ctx context.Context, node *corev1.Node, o step.Observation, next step.CommitReboot, report step.Report,
+) error {
 	patch := progressPatch(node, next.Progress)
-	o.Record.Progress = &next.Progress
-	patch.report(node, step.ReportOf(o), o.Now)
+	patch.report(node, report, o.Now)
 	if err := r.writeStatus(ctx, node, patch); err != nil {
 		return err
 	}

@@ -24,9 +24,6 @@ type claims struct {
 // kept looks up which volumes the pods that stay account for, by two requests for each of their claims; by none while the
 // drain is not done, or the kubelet uses no volume.
 func (r *Reconciler) kept(ctx context.Context, o step.Observation) step.Kept {
-	if o.Drain.State != step.DrainDone || len(step.WaitedFor(o)) == 0 {
-		return step.Kept{}
-	}
 	if seq := o.Record.Last().Seq; r.claims.seq != seq {
 		r.claims = claims{seq: seq, names: map[types.NamespacedName]corev1.UniqueVolumeName{}}
 	}

@@ -109,10 +109,7 @@ func TestKept(t *testing.T) {
 			change: func(s *storage) { s.errs["pv-disk"] = errAPI },
 			unread: `reading volume "pv-disk" of claim "a/disk": the API server is away`, asked: []string{"a/disk", "/pv-disk"},
 		},
-		"nothing is asked while nothing is in use":     {o: makeObservation(hasDrained), uses: []volume.Use{claim("disk")}},
-		"nor while the drain runs":                     {o: makeObservation(done, func(o *step.Observation) { o.Drain.State = step.DrainRunning }), uses: []volume.Use{claim("disk")}},
-		"nor where the policy does not wait at all":    {o: makeObservation(done, func(o *step.Observation) { o.Policy.Drain.VolumeDetachTimeout = &metav1.Duration{} }), uses: []volume.Use{claim("disk")}},
-		"nor where no pod that stays may have volumes": {o: makeObservation(done)},
+		"nothing is asked where no pod that stays may have volumes": {o: makeObservation(done)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &storage{

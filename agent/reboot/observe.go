@@ -104,20 +104,34 @@ func (r *Reconciler) observe(ctx context.Context, node *corev1.Node) (step.Obser
 	if r.call.seq == seq || o.ProgressErr != nil {
 		o.Call = r.call.Call
 	}
-	o.Policy = r.settings(ctx, o, drain)
-	o.Kept = r.kept(ctx, o)
-	o.StartLook = r.startLook(ctx, o)
-	if o.MayBegin() && !o.StartLook.Objects(*o.Policy) {
-		o.Confirmed = r.confirmed(ctx)
-		o.SetEngines(r.Reports.heard())
+	if drain.State == step.DrainRunning {
+		o.Policy = &drain.settings
 	}
-	if step.AsksHost(o) {
-		o.Inhibitors = r.inhibitors(ctx)
-	}
-	if step.AsksHost(o) || o.Engine != nil && !o.UnderWay() {
-		o.Coordinators = r.coordinators(ctx)
+	for ask := o.NextAsk(); ask != step.AskNothing; ask = o.NextAsk() {
+		r.answer(ctx, &o, ask)
+		o.Answered = append(o.Answered, ask)
 	}
 	return o, nil
+}
+
+// answer finds out what a decision depends on.
+func (r *Reconciler) answer(ctx context.Context, o *step.Observation, ask step.Ask) {
+	switch ask {
+	case step.AskPolicy:
+		o.Policy = r.settings(ctx, *o)
+	case step.AskVolumes:
+		o.Kept = r.kept(ctx, *o)
+	case step.AskPods:
+		o.StartLook = r.startLook(ctx, *o)
+	case step.AskEngines:
+		o.Confirmed = r.confirmed(ctx)
+		o.SetEngines(r.Reports.heard())
+	case step.AskInhibitors:
+		o.Inhibitors = r.inhibitors(ctx)
+	case step.AskCoordinators:
+		o.Coordinators = r.coordinators(ctx)
+	case step.AskNothing:
+	}
 }
 
 // os describes the host. What it runs is no secret of the agent's process: it may be read again at any time.
@@ -136,16 +150,7 @@ func (r *Reconciler) os(ctx context.Context) *step.OS {
 // the one past the point of no return. What follows such a write at once, the drain and the call of logind, goes by the policy
 // of the write. While a drain runs it runs by the policy it began with; where the policy cannot be read, an attempt that is
 // under way goes on by what it said last, and none begins.
-func (r *Reconciler) settings(ctx context.Context, o step.Observation, drain attempt) *step.Settings {
-	if drain.State == step.DrainRunning {
-		o.Policy = &drain.settings
-		if o.Now.Before(o.Deadline()) {
-			return o.Policy
-		}
-	}
-	if !step.AsksPolicy(o) || o.Record.Grant == nil {
-		return nil
-	}
+func (r *Reconciler) settings(ctx context.Context, o step.Observation) *step.Settings {
 	grant := o.Record.Grant
 	if o.FollowsWrite() && o.Now.Before(r.policy.at.Add(policyLasts)) && r.policy.grant == idOf(grant) {
 		return r.policy.of(grant)
@@ -175,11 +180,8 @@ func settingsOf(ctx context.Context, policies client.Reader, name string) (step.
 // startLook looks at the node's pods where the agent could begin now: whatever was known before may be out of date. What is
 // in the way is looked for again only after a while; that nothing is, is never taken for granted.
 func (r *Reconciler) startLook(ctx context.Context, o step.Observation) step.Look {
-	if !o.MayBegin() {
-		return step.Look{}
-	}
 	grant := idOf(o.Record.Grant)
-	if r.looked.grant == grant && o.Now.Before(r.looked.At.Add(step.LookRetry)) && r.looked.Objects(*o.Policy) {
+	if r.looked.grant == grant && r.looked.Lasts(*o.Policy, o.Now) {
 		return r.looked.Look
 	}
 	r.looked = looked{grant, r.Lookout.once(ctx, *o.Policy)}

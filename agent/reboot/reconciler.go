@@ -155,9 +155,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	}
 	r.notice(node, o)
 	r.tellHost(ctx, o)
-	next := step.Next(o)
-	report := step.ReportOf(o)
-	err = r.apply(ctx, node, o, next, report)
+	d := step.Decide(o)
+	err = r.apply(ctx, node, o, d)
 	if apierrors.IsConflict(err) {
 		ctrl.LoggerFrom(ctx).V(1).Info("Somebody else changed the Node meanwhile", "reason", err.Error())
 		r.conflicts, r.writtenAt = r.conflicts+1, time.Time{}
@@ -167,13 +166,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		return ctrl.Result{}, err
 	}
 	r.conflicts = 0
-	return ctrl.Result{RequeueAfter: r.until(next, report)}, nil
+	return ctrl.Result{RequeueAfter: r.until(d)}, nil
 }
 
 // until is how long time alone changes nothing; 0 for ever.
-func (r *Reconciler) until(next step.Step, report step.Report) time.Duration {
-	due := report.Again
-	if wait, ok := next.(step.Wait); ok && (due.IsZero() || wait.Until.Before(due)) {
+func (r *Reconciler) until(d step.Decision) time.Duration {
+	due := d.Report.Again
+	if wait, ok := d.Next.(step.Wait); ok && (due.IsZero() || wait.Until.Before(due)) {
 		due = wait.Until
 	}
 	if due.IsZero() {

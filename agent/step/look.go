@@ -28,15 +28,21 @@ type Look struct {
 	Problem string
 }
 
-// objects tells whether a drain may not begin: under the policy it would evict nothing, or could only end by its time-out.
+// Objects reports whether a drain may not begin: under the policy it would evict nothing, or could only end by its time-out.
 func (l Look) Objects(s Settings) bool {
 	guarded := l.Guarded != nil && s.Drain.OnTimeoutOrDefault() == v1alpha1.DrainTimeoutAbort
 	return l.Problem != "" || l.Blocking != nil || l.Kept != nil || guarded
 }
 
+// Lasts reports whether what was found need not be looked for again yet: what is in the way is, after a while. That nothing is
+// in the way is never taken for granted.
+func (l Look) Lasts(s Settings, now time.Time) bool {
+	return now.Before(l.At.Add(LookRetry)) && l.Objects(s)
+}
+
 // wantsLook is the manager's question where its answer is wanted: while the node asks for a reboot that has not begun. Nil:
 // nobody needs to look.
-func (o Observation) WantsLook() *v1alpha1.Preflight {
+func (o Observation) wantsLook() *v1alpha1.Preflight {
 	if o.Engine == nil || o.UnderWay() || Need(o).Status != corev1.ConditionTrue {
 		return nil
 	}
@@ -46,7 +52,7 @@ func (o Observation) WantsLook() *v1alpha1.Preflight {
 // preflightReport is the answer to the manager. Known is false where what stands is kept: it is not known yet, or has not
 // settled before due; and once the reboot has begun, until its end.
 func preflightReport(o Observation) (value *string, known bool, due time.Time) {
-	asked, look := o.WantsLook(), o.Look
+	asked, look := o.wantsLook(), o.Look
 	switch {
 	case o.UnderWay():
 		return nil, false, time.Time{}
@@ -65,20 +71,20 @@ func preflightReport(o Observation) (value *string, known bool, due time.Time) {
 	return value, true, time.Time{}
 }
 
-// settles tells whether an answer may wait a little. The first one to a gate may not: nothing is granted without it.
+// settles reports whether an answer may wait a little. The first one to a gate may not: nothing is granted without it.
 func (o Observation) settles(asked v1alpha1.Preflight, look Look, value *string) bool {
 	told := o.Told
 	answered := told != nil && told.Policy == asked.Policy && told.Revision == asked.Revision && told.BootID == o.BootID
 	return answered || !look.Gated && value != nil
 }
 
-// mayStart tells whether the agent looks, or has looked, because it may begin.
+// mayStart reports whether the agent looks, or has looked, because it may begin.
 func (o Observation) mayStart() bool {
 	_, may := Start(o.Record, o.BootID, true, o.Now)
 	return may
 }
 
-// report is the answer as it stands on the Node. Nil: nothing has to be said.
+// Report is the answer as it stands on the Node. Nil: nothing has to be said.
 func (l Look) Report(asked v1alpha1.Preflight, bootID string) *string {
 	r := v1alpha1.PreflightReport{
 		Policy: asked.Policy, Revision: asked.Revision, BootID: bootID,

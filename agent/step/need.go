@@ -18,7 +18,7 @@ const maxWhyBytes = 128
 // requestIntro is what an administrator's words follow, the only ones in the message that are nobody's of ours.
 const requestIntro = "An administrator asks for a reboot: "
 
-// need is Node condition RebootRequired: an engine's need wins over an administrator's request, and the message tells
+// Need is Node condition RebootRequired: an engine's need wins over an administrator's request, and the message tells
 // both, and which engines were heard. That nobody can be asked is Unknown, which is never a need.
 func Need(o Observation) corev1.NodeCondition {
 	heard := *o.Engine
@@ -54,7 +54,7 @@ func request(o Observation) string {
 	return fmt.Sprintf(requestIntro+"%q.", Clip(o.RequestedWhy))
 }
 
-// clip bounds an administrator's words.
+// Clip bounds an administrator's words.
 func Clip(why string) string { return message.Shorten(maxWhyBytes, why) }
 
 // toDrop names the engines whose need an administrator drops: those that no engine confirms. The annotation stays until
@@ -69,7 +69,7 @@ func toDrop(o Observation) []string {
 	return names
 }
 
-// fulfilled tells whether the reboot that just ended was the answer to the request. It was if the condition that led to
+// fulfilled reports whether the reboot that just ended was the answer to the request. It was if the condition that led to
 // it told the request: one that was made since is another one. MaintenanceInProgress is still True only until the first
 // report after the boot, so a request is removed once.
 func fulfilled(o Observation) bool {

@@ -58,6 +58,8 @@ type Observation struct {
 	BegunAt time.Time
 	// Drain is how far the drain of the current attempt is.
 	Drain Drain
+	// Answered are the questions that were asked, whatever came of them.
+	Answered []Ask
 	// VolumesInUse are the attached volumes the kubelet still uses (status.volumesInUse).
 	VolumesInUse []corev1.UniqueVolumeName
 	// Kept are those of them that pods which stay account for.
@@ -70,7 +72,7 @@ type Observation struct {
 	Call Call
 }
 
-// setEngines takes what each engine reports. Nil: not all of them have reported yet.
+// SetEngines takes what each engine reports. Nil: not all of them have reported yet.
 func (o *Observation) SetEngines(reports []engine.Report) {
 	o.Engines = reports
 	if reports != nil {
@@ -138,7 +140,7 @@ type Drain struct {
 	Staying string
 }
 
-// knows tells whether the drain has not ended by itself, and what is left is known: those pods were asked to leave.
+// knows reports whether the drain has not ended by itself, and what is left is known: those pods were asked to leave.
 func (d Drain) knows() bool {
 	return d.Listed && (d.State == DrainRunning || d.State == DrainStopped)
 }
@@ -179,12 +181,12 @@ type Call struct {
 	Message   string
 }
 
-// is tells whether a Node condition is True.
+// Is reports whether a Node condition is True.
 func (o Observation) Is(kind corev1.NodeConditionType) bool {
 	return o.Condition(kind).Status == corev1.ConditionTrue
 }
 
-// condition is a Node condition, or the zero one where it is absent.
+// Condition is a Node condition, or the zero one where it is absent.
 func (o Observation) Condition(kind corev1.NodeConditionType) corev1.NodeCondition {
 	for _, c := range o.Conditions {
 		if c.Type == kind {
@@ -194,30 +196,30 @@ func (o Observation) Condition(kind corev1.NodeConditionType) corev1.NodeConditi
 	return corev1.NodeCondition{}
 }
 
-// inPhase tells whether an attempt of this very boot is in a phase.
+// InPhase reports whether an attempt of this very boot is in a phase.
 func (o Observation) InPhase(phase v1alpha1.Phase) bool {
 	p := o.Record.Progress
 	return p != nil && p.Phase == phase && p.BootID == o.BootID
 }
 
-// underWay tells whether an attempt of this very boot has neither failed nor succeeded yet.
+// UnderWay reports whether an attempt of this very boot has neither failed nor succeeded yet.
 func (o Observation) UnderWay() bool {
 	return o.InPhase(v1alpha1.PhaseDraining) || o.InPhase(v1alpha1.PhaseRebooting)
 }
 
-// followsWrite tells whether the next step carries out what the write before it has decided: nothing has been drained, or
+// FollowsWrite reports whether the next step carries out what the write before it has decided: nothing has been drained, or
 // nobody asked to reboot, since.
 func (o Observation) FollowsWrite() bool {
 	return o.InPhase(v1alpha1.PhaseDraining) && o.Drain.State == DrainNone || o.InPhase(v1alpha1.PhaseRebooting) && o.Call == Call{}
 }
 
-// rebooted tells whether the last thing the agent did was to reboot the host.
+// rebooted reports whether the last thing the agent did was to reboot the host.
 func (o Observation) rebooted() bool {
 	p := o.Record.Progress
 	return p != nil && p.Phase == v1alpha1.PhaseRebooting && p.BootID != o.BootID
 }
 
-// settings are the policy's, or what a policy that says nothing means.
+// Settings are the policy's, or what a policy that says nothing means.
 func (o Observation) Settings() Settings {
 	if o.Policy == nil {
 		return Settings{}
@@ -225,7 +227,7 @@ func (o Observation) Settings() Settings {
 	return *o.Policy
 }
 
-// deadline is when the drain of the current attempt has taken too long.
+// Deadline is when the drain of the current attempt has taken too long.
 func (o Observation) Deadline() time.Time {
 	return o.begun().Add(o.Settings().Drain.TimeoutOrDefault())
 }
@@ -237,28 +239,4 @@ func (o Observation) begun() time.Time {
 		return o.BegunAt
 	}
 	return o.Record.Last().At.Time
-}
-
-// asksPolicy tells whether the next step may depend on the policy: it does when a drain may begin or end, and when logind
-// is about to be called.
-func AsksPolicy(o Observation) bool {
-	_, starts := Start(o.Record, o.BootID, true, o.Now)
-	_, commits := Commit(o.Record, o.BootID, o.Now)
-	calls := false
-	if o.InPhase(v1alpha1.PhaseRebooting) {
-		_, calls = rebooting(o).(CallReboot)
-	}
-	return (starts && !o.Paused || commits || calls) && o.ProgressErr == nil
-}
-
-// asksHost reports whether it matters now who keeps the host up: while the node asks for a reboot and waits for a grant, and
-// when it is drained. Who else reboots the host matters at rest too: he may do so before the node asks for it.
-func AsksHost(o Observation) bool {
-	switch {
-	case o.InPhase(v1alpha1.PhaseRebooting):
-		return false
-	case o.InPhase(v1alpha1.PhaseDraining):
-		return o.Drain.State == DrainDone || !o.Now.Before(o.Deadline())
-	}
-	return o.Engine != nil && (o.Engine.State == engine.Needed || o.Requested)
 }

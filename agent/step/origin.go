@@ -97,7 +97,7 @@ func parseOrigin(message string) (bootID string, heard []originReport) {
 	return bootID, heard
 }
 
-// asking names the engines that ask for a reboot, as the condition's message tells.
+// Asking names the engines that ask for a reboot, as the condition's message tells.
 func Asking(message string) []string {
 	_, heard := parseOrigin(message)
 	var names []string
@@ -109,7 +109,7 @@ func Asking(message string) []string {
 	return names
 }
 
-// enginesIn names the engines that the condition's message tells of, those that have vanished too.
+// EnginesIn names the engines that the condition's message tells of, those that have vanished too.
 func EnginesIn(message string) string {
 	_, heard := parseOrigin(message)
 	names := make([]string, 0, len(heard))
@@ -119,7 +119,7 @@ func EnginesIn(message string) string {
 	return strings.Join(names, ", ")
 }
 
-// before is what an engine had reported in this boot, as its Node's condition still tells. Zero: it had not been heard.
+// Before is what an engine had reported in this boot, as its Node's condition still tells. Zero: it had not been heard.
 func Before(conditions []corev1.NodeCondition, name, bootID string) engine.Report {
 	message := Observation{Conditions: conditions}.Condition(v1alpha1.NodeRebootRequired).Message
 	in, heard := parseOrigin(message)

@@ -104,12 +104,12 @@ func resting(o Observation) Step {
 	return StartDrain{Progress: progress}
 }
 
-// mayBegin tells whether nothing but the node's pods can keep the agent from beginning.
-func (o Observation) MayBegin() bool {
+// mayBegin reports whether nothing but the node's pods can keep the agent from beginning.
+func (o Observation) mayBegin() bool {
 	return o.mayStart() && o.ProgressErr == nil && !o.Paused && o.asks() && !o.inVain() && o.Policy != nil
 }
 
-// asks tells whether the host needs a reboot in this boot, as far as its engines have been heard in it.
+// asks reports whether the host needs a reboot in this boot, as far as its engines have been heard in it.
 func (o Observation) asks() bool { return o.Engine != nil && Need(o).Status == corev1.ConditionTrue }
 
 // draining looks for a reason to stop first, then at the drain.

@@ -26,7 +26,7 @@ func detached(o Observation) (until time.Time, waits bool) {
 	return until, true
 }
 
-// waitedFor are the volumes in use that no pod which stays accounts for: a volume whose claim cannot be read is waited for,
+// WaitedFor are the volumes in use that no pod which stays accounts for: a volume whose claim cannot be read is waited for,
 // too. None where volumes are not waited for at all: the drain was not brought to its end, or the policy says so.
 func WaitedFor(o Observation) []corev1.UniqueVolumeName {
 	if o.Drain.State != DrainDone || o.Settings().Drain.VolumeDetachTimeoutOrDefault() == 0 {
@@ -70,7 +70,7 @@ func volumesTold(o Observation) (text string, then time.Time) {
 // maxVolumes is how many volumes a message names.
 const maxVolumes = 5
 
-// volumeNames names a few volumes as the kubelet does.
+// VolumeNames names a few volumes as the kubelet does.
 func VolumeNames(volumes []corev1.UniqueVolumeName) string {
 	return message.List(volumes, maxVolumes, func(v corev1.UniqueVolumeName) string { return string(v) })
 }

@@ -12,8 +12,6 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-type volumeNameList = []corev1.UniqueVolumeName
-
 // hasDrained is a node in the middle of attempt 1 whose drain was done a minute ago, while the kubelet uses volumes.
 func hasDrained(o *Observation) {
 	beingDrained(o)

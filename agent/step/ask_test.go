@@ -1,0 +1,110 @@
+package step
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestAsks(t *testing.T) {
+	silent := func(o *Observation) { o.Engines, o.Engine = nil, nil }
+	cases := map[string]struct {
+		o                 Observation
+		policy, inhibitor bool
+	}{
+		"at rest":                              {makeObservation(), false, false},
+		"a need":                               {makeObservation(staged("1")), false, true},
+		"a need that nobody has spoken of yet": {makeObservation(silent, requesting("x")), false, false},
+		"a request":                            {makeObservation(requesting("x")), false, true},
+		"a grant":                              {makeObservation(staged("1"), granted(1, active)), true, true},
+		"a grant on a paused node":             {makeObservation(granted(1, active), func(o *Observation) { o.Paused = true }), false, false},
+		"a drain":                              {makeObservation(staged("1"), beingDrained), true, false},
+		"a drain that is done":                 {makeObservation(beingDrained, drainIs(Drain{State: DrainDone})), true, true},
+		"a drain that lasts too long":          {makeObservation(beingDrained, func(o *Observation) { o.Now = begun.Add(time.Hour) }), true, true},
+		"a call":                               {makeObservation(staged("1"), goingDown), true, false},
+		"a call that is not due":               {makeObservation(goingDown, func(o *Observation) { o.Call.AcceptedAt = now }), false, false},
+		"a record that cannot be read":         {makeObservation(granted(1, active), func(o *Observation) { o.ProgressErr = errUnreadable }), false, false},
+		"after the boot":                       {makeObservation(rebootedBefore), false, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := asksPolicy(tc.o); got != tc.policy {
+				t.Errorf("asksPolicy = %v, want %v", got, tc.policy)
+			}
+			if got := asksHost(tc.o); got != tc.inhibitor {
+				t.Errorf("asksHost = %v, want %v", got, tc.inhibitor)
+			}
+		})
+	}
+}
+
+func TestAsksVolumes(t *testing.T) {
+	done := func(o *Observation) { hasDrained(o); using("x")(o) }
+	for name, tc := range map[string]struct {
+		o    Observation
+		want bool
+	}{
+		"the drain is done":                       {makeObservation(done), true},
+		"while nothing is in use":                 {makeObservation(hasDrained), false},
+		"while the drain runs":                    {makeObservation(done, drainIs(Drain{State: DrainRunning})), false},
+		"where the policy does not wait for them": {makeObservation(done, waiting(0)), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := asksVolumes(tc.o); got != tc.want {
+				t.Errorf("got %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+// Each question is asked once, in order, and only where the answers before it leave it open.
+func TestNextAsk_AsksWhatTheDecisionDependsOn(t *testing.T) {
+	unread := func(o *Observation) { o.Policy, o.StartLook, o.Confirmed = nil, Look{}, false }
+	toBegin := []func(*Observation){staged("1"), granted(1, active), unread}
+	for name, tc := range map[string]struct {
+		o       Observation
+		answers map[Ask]func(*Observation)
+		want    []Ask
+	}{
+		"at rest": {makeObservation(), nil, []Ask{AskCoordinators}},
+		"a need":  {makeObservation(staged("1")), nil, []Ask{AskInhibitors, AskCoordinators}},
+		"a grant": {makeObservation(toBegin...), map[Ask]func(*Observation){
+			AskPolicy: func(o *Observation) { o.Policy = &Settings{} },
+		}, []Ask{AskPolicy, AskPods, AskEngines, AskInhibitors, AskCoordinators}},
+		"a policy that cannot be read": {makeObservation(toBegin...), nil, []Ask{AskPolicy, AskInhibitors, AskCoordinators}},
+		"a pod in the way": {makeObservation(toBegin...), map[Ask]func(*Observation){
+			AskPolicy: func(o *Observation) { o.Policy = &Settings{} },
+			AskPods:   func(o *Observation) { o.StartLook = Look{At: now, Blocking: namedPod("x")} },
+		}, []Ask{AskPolicy, AskPods, AskInhibitors, AskCoordinators}},
+		"a need that the engines withdraw": {makeObservation(toBegin...), map[Ask]func(*Observation){
+			AskPolicy:  func(o *Observation) { o.Policy = &Settings{} },
+			AskEngines: func(o *Observation) { o.Engines, o.Engine = nil, nil },
+		}, []Ask{AskPolicy, AskPods, AskEngines}},
+		"a drain that runs": {makeObservation(beingDrained, drainIs(Drain{State: DrainRunning})), nil, nil},
+		"a drain past its deadline": {
+			makeObservation(beingDrained, drainIs(Drain{State: DrainRunning}), func(o *Observation) { o.Now = begun.Add(time.Hour) }), nil,
+			[]Ask{AskPolicy, AskInhibitors, AskCoordinators},
+		},
+		"past the point of no return": {makeObservation(goingDown), nil, []Ask{AskPolicy}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := tc.o
+			var got []Ask
+			for ask := o.NextAsk(); ask != AskNothing; ask = o.NextAsk() {
+				if slices.Contains(got, ask) {
+					t.Fatalf("asked twice: %v", append(got, ask))
+				}
+				got = append(got, ask)
+				if answer := tc.answers[ask]; answer != nil {
+					answer(&o)
+				}
+				o.Answered = append(o.Answered, ask)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

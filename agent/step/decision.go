@@ -1,0 +1,28 @@
+package step
+
+import "github.com/reboot-operator/reboot-operator/api/v1alpha1"
+
+// Decision is what the agent does about an Observation.
+type Decision struct {
+	// Next is the step.
+	Next Step
+	// Report is what the Node says when the step is done.
+	Report Report
+	// Inspect is the manager's question about the pods of the node, while its answer is wanted. Nil: nobody needs to look.
+	Inspect *v1alpha1.Preflight
+	// KeepsDraining reports whether a drain that runs goes on: while the attempt is neither committed nor aborted.
+	KeepsDraining bool
+}
+
+// Decide is the agent's decision.
+func Decide(o Observation) Decision {
+	d := Decision{Next: Next(o), Inspect: o.wantsLook()}
+	switch next := d.Next.(type) {
+	case CommitReboot:
+		o.Record.Progress = &next.Progress
+	case RunDrain, Wait:
+		d.KeepsDraining = o.InPhase(v1alpha1.PhaseDraining)
+	}
+	d.Report = ReportOf(o)
+	return d
+}
