@@ -84,7 +84,7 @@ func newAgent(ctx context.Context, config *rest.Config, o options, metrics *rebo
 	if err := errors.Join(addHostChanges(mgr, r, o, ready), addCoordinators(mgr, r, o)); err != nil {
 		return nil, err
 	}
-	if err := r.SetupWithManager(ctx, mgr, o.queue); err != nil {
+	if err := r.SetupWithManager(ctx, mgr, o.queue...); err != nil {
 		return nil, err
 	}
 	for _, name := range o.engineList() {

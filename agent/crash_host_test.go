@@ -16,7 +16,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
@@ -71,7 +70,7 @@ func (s *scenario) createPod(ctx context.Context, node string) {
 func (m *crashedHost) newAgent(ctx context.Context, config *rest.Config) (manager.Manager, error) {
 	return newAgent(ctx, config, options{
 		node: m.name, identity: identityNode, bus: m.bus.Address(), hostRoot: filepath.Dir(m.boot), bootIDFile: m.boot, probes: "0", metrics: "0",
-		engines: enginesAuto, renewAfter: renewAfter, patience: patience, clock: clock.RealClock{}, queue: func(*controller.Options) {},
+		engines: enginesAuto, renewAfter: renewAfter, patience: patience, clock: clock.RealClock{},
 	}, reboot.NewMetrics(prometheus.NewRegistry()))
 }
 

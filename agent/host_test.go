@@ -121,7 +121,7 @@ func (m *machine) start(ctx context.Context, flags ...string) {
 		o.renewAfter, o.patience = 3*time.Second, time.Second
 	}
 	if m.hurry != nil {
-		o.clock, o.queue = m.hurry, m.hurry.queue
+		o.clock, o.queue = m.hurry, append(o.queue, m.hurry.queue)
 	}
 	config := rest.CopyConfig(cluster)
 	config.Wrap(m.requests.count)

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 )
 
 func TestParse(t *testing.T) {
@@ -20,7 +21,7 @@ func TestParse(t *testing.T) {
 		o := options{
 			node: "n1", engines: "auto", bus: "unix:path=/run/dbus/system_bus_socket", hostRoot: "/",
 			bootIDFile: "/proc/sys/kernel/random/boot_id", identity: "node", probes: ":8081", metrics: "0",
-			drivePeriod: time.Hour, driveTimeout: time.Hour, renewAfter: renewAfter, patience: patience,
+			drivePeriod: time.Hour, driveTimeout: time.Hour, renewAfter: renewAfter, patience: patience, clock: clock.RealClock{},
 		}
 		change(&o)
 		return o
