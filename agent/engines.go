@@ -54,7 +54,7 @@ func newEngine(name string, o options, metrics *reboot.Metrics, before engine.Re
 		}
 	case rpmostree.Name:
 		return &rpmostree.Engine{
-			Connect: bus, Clock: wall, Before: before, Optional: optional, Again: again, Malformed: malformed, Reachable: reachable,
+			Connect: bus, HostRoot: o.hostRoot, Clock: wall, Before: before, Optional: optional, Again: again, Malformed: malformed, Reachable: reachable,
 		}
 	case bootc.Name:
 		return &bootc.Engine{

@@ -21,8 +21,11 @@ const Name = "rpm-ostree"
 type Engine struct {
 	// Connect opens the system bus. Required.
 	Connect host.Connect
+	// HostRoot is where the host's file system is mounted; its /run is enough. A deployment that bootc or ostree stages, while
+	// the daemon is idle or gone, is detected there at once. Empty: with the next poll.
+	HostRoot string
 	// Clock times the polls and the pauses before connecting again. Required.
-	Clock clock.Clock
+	Clock clock.WithTicker
 	// Before is what this engine had reported when the agent was restarted within the same boot: a need in it stands until
 	// rpm-ostree says otherwise. Zero: nothing, as after a boot.
 	Before engine.Report
@@ -47,9 +50,11 @@ func (e *Engine) Run(ctx context.Context, report func(engine.Report)) error {
 	m := &memory{state: resumed(e.Before), changes: engine.Changes{
 		Report: report, Reachable: e.Reachable, Optional: e.Optional, Seen: e.Before.State != "",
 	}}
+	staged, end := e.followStaged(ctx)
+	defer end()
 	supervisor := host.Supervisor{Connect: e.Connect, Clock: e.Clock, Broken: func(err error) { e.broken(ctx, m, err) }}
 	supervisor.Run(ctx, func(ctx context.Context, conn *dbus.Conn) error {
-		w := watch{engine: e, daemon: daemon{conn}, memory: m}
+		w := watch{engine: e, daemon: daemon{conn}, memory: m, staged: staged}
 		return w.run(ctx)
 	})
 	return nil

@@ -44,6 +44,8 @@ type watch struct {
 	// read is when the deployments were told last, by whoever had the name by then. A signal between found and read may be
 	// newer than the answer, and is an occasion to ask once more.
 	read dbus.Sequence
+	// staged tells that another deployment, or none, is staged.
+	staged <-chan struct{}
 	// retry is the pause after the next read that fails.
 	retry time.Duration
 }
@@ -67,6 +69,8 @@ func (w *watch) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-poll.C():
+			again = true
+		case <-w.staged:
 			again = true
 		case looked = <-w.engine.Again:
 			again = true

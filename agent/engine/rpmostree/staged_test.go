@@ -1,0 +1,54 @@
+package rpmostree
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
+)
+
+// bootc and ostree stage deployments without the daemon, which has left as idle: no signal tells of it.
+func TestEngine_DetectsWhatIsStagedWithoutTheDaemonAtOnce_Behaviour11(t *testing.T) {
+	h := newHarness(t)
+	h.engine.HostRoot = t.TempDir()
+	run := filepath.Join(h.engine.HostRoot, "run")
+	h.Must(os.Mkdir(run, 0o700))
+	ostree := h.install(running)
+	h.start()
+	h.Expect(upToDate)
+	h.exit(ostree)
+	starts := ostree.Starts()
+
+	staged := hosttest.Deployment{Version: "40.2", Staged: true, Locked: true}
+	h.Must(ostree.SetDeploymentsQuietly(staged, running))
+	h.Must(os.Mkdir(filepath.Join(run, "ostree"), 0o700))
+	locked := filepath.Join(run, "ostree", "staged-deployment-locked")
+	h.Must(os.WriteFile(locked, nil, 0o600))
+	h.Expect(locked402)
+
+	staged.Locked = false
+	h.Must(ostree.SetDeploymentsQuietly(staged, running))
+	h.Must(os.Remove(locked))
+	h.Expect(staged402)
+
+	h.exit(ostree)
+	h.Must(ostree.SetDeploymentsQuietly(running))
+	h.Must(os.WriteFile(filepath.Join(run, "ostree", "staged-deployment"), []byte("x"), 0o600))
+	h.Expect(upToDate)
+	if n := ostree.Starts(); n != starts+2 {
+		t.Errorf("the daemon was started %d times for it, want 2", n-starts)
+	}
+
+	// What else happens in /run wakes nobody.
+	h.exit(ostree)
+	reads := ostree.Reads()
+	h.Must(os.WriteFile(filepath.Join(run, "x"), nil, 0o600))
+	h.Must(os.WriteFile(filepath.Join(run, "ostree", "x"), nil, 0o600))
+	h.Must(os.Remove(filepath.Join(run, "ostree", "staged-deployment")))
+	h.Until("the read for the last of it", func() bool { return ostree.Reads() > reads }, 0)
+	if n := ostree.Reads(); n != reads+1 {
+		t.Errorf("%d reads, want 1", n-reads)
+	}
+	h.ExpectNoReport()
+}
