@@ -188,6 +188,28 @@ var _ = Describe("An attempt", func() {
 		Expect(phaseOf(m.node(ctx))).To(BeEmpty())
 	})
 
+	It("needs a grant that the ledger holds and has not withdrawn, and reports where it does not", func(ctx SpecContext) {
+		m := newMachine(ctx, patient)
+		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
+		m.start(ctx)
+		m.shows(ctx, needOf, Equal("True UpdateStaged"))
+		m.publish(ctx, 1, v1alpha1.GrantActive)
+		m.shows(ctx, objectionOf, HavePrefix("GrantWithdrawn: The agent does not begin under grant 1: the ledger of policy "+m.name+" does not hold it."))
+
+		at := metav1.Now()
+		m.lists(ctx, v1alpha1.LedgerEntry{Node: m.name, NodeUID: m.node(ctx).UID, Seq: 2, At: at, WithdrawnAt: &at})
+		m.publish(ctx, 2, v1alpha1.GrantActive)
+		m.shows(ctx, objectionOf, HavePrefix("GrantWithdrawn: The agent does not begin under grant 2: the ledger of policy "+m.name+" holds it as withdrawn since "))
+		Expect(phaseOf(m.node(ctx))).To(BeEmpty())
+		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
+
+		m.publish(ctx, 2, v1alpha1.GrantCancelled)
+		m.shows(ctx, objectionOf, BeEmpty())
+		m.protectedPod(ctx)
+		m.grant(ctx, 3, v1alpha1.GrantActive)
+		m.shows(ctx, phaseOf, Equal("3 Draining cordoned"))
+	})
+
 	It("is begun by the agent, as its field manager tells", func(ctx SpecContext) {
 		m := draining(ctx, patient)
 		Expect(cordonedBy(m.node(ctx))).To(ContainElement(v1alpha1.FieldOwnerAgent))

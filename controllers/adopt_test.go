@@ -25,6 +25,7 @@ func TestConverge_AdoptsWhatTheNodeItselfSays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t, 2*needy, clock.RealClock{})
 			e := s.policy.Status.Grants[0]
+			s.begin(t, e)
 			s.cache = lagging{nodeStore: s.nodes, old: s.node(e.Node)}
 			if tc.over {
 				node := s.node(e.Node)

@@ -81,6 +81,14 @@ func (s *state) put(node *corev1.Node) {
 	s.replace(node)
 }
 
+// unread notes that a Node could not be read live.
+func (s *state) unread(name string) {
+	if s.Unread == nil {
+		s.Unread = map[string]bool{}
+	}
+	s.Unread[name] = true
+}
+
 // remove takes a Node out that is gone.
 func (s *state) remove(name string) {
 	i, ok := s.index[name]
@@ -132,23 +140,30 @@ func (f *fleetReader) cachedNodes(ctx context.Context) (*state, error) {
 	return newState(nodes.Items), nil
 }
 
-// confirmGone asks the API server whether nodes that the cache has lost, or knows as others, are deleted for good, and reports
-// whether one is not: then the plan is made again with it. A Node that cannot be read keeps its slot, as one of which nothing is
-// known; the slots of others go on.
-func (f *fleetReader) confirmGone(ctx context.Context, s *state, p plan.Plan) (behind bool) {
+// confirmReleased asks the API server, after the ledger was read, whether nodes that the cache has lost, or knows as others, are
+// deleted for good, and whether nodes whose grant was withdrawn do not show it. It reports whether one of that is not so: then
+// the plan is made again with what the API server has. A Node that cannot be read keeps its slot; the slots of others go on.
+func (f *fleetReader) confirmReleased(ctx context.Context, s *state, p plan.Plan) (behind bool) {
 	for _, t := range p.Released() {
-		if t.Reason != v1alpha1.ReasonNodeGone {
-			continue
+		proved := plan.Gone
+		if t.Node != nil {
+			proved = plan.Withdrawn
+			if !proved(t.Node.Record, t.Entry) {
+				continue
+			}
 		}
 		node, err := f.liveNode(ctx, t.Entry.Node)
 		switch {
-		case apierrors.IsNotFound(err), err == nil && plan.Gone(plan.NodeOf(node).Record, t.Entry):
+		case apierrors.IsNotFound(err), err == nil && proved(plan.NodeOf(node).Record, t.Entry):
 			continue
 		case err != nil:
 			s.refused = errors.Join(s.refused, err)
+			s.unread(t.Entry.Node)
 			node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: t.Entry.Node, UID: t.Entry.NodeUID}}
 		}
-		s.put(snapshot.Trim(node))
+		if err == nil || t.Node == nil {
+			s.put(snapshot.Trim(node))
+		}
 		behind = true
 	}
 	return behind

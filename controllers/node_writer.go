@@ -200,7 +200,10 @@ func (w *nodeWriter) noteAnswer(s *state, node string, err error) error {
 	case !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err):
 	case now.Sub(last.At) >= refusedPause:
 		status, _ := errors.AsType[*apierrors.StatusError](err)
-		s.Refused[node] = plan.Refusal{Answer: status.ErrStatus.Message, At: now}
+		if last.Since.IsZero() {
+			last.Since = now
+		}
+		s.Refused[node] = plan.Refusal{Answer: status.ErrStatus.Message, Since: last.Since, At: now}
 	}
 	return err
 }

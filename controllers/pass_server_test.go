@@ -132,6 +132,14 @@ func (s *server) touch(t testing.TB) {
 	s.put(t, s.node(s.policy.Status.Grants[slots-1].Node))
 }
 
+// begin has the agent of a node begin to drain.
+func (s *server) begin(t testing.TB, e v1alpha1.LedgerEntry) {
+	t.Helper()
+	node, at := s.node(e.Node), metav1.NewTime(s.reconciler.Clock.Now())
+	node.Annotations[v1alpha1.AnnotationProgress] = v1alpha1.Progress{Seq: e.Seq, Phase: v1alpha1.PhaseDraining, BootID: e.BootID, At: at}.String()
+	s.put(t, node)
+}
+
 // comeBack reboots the node that has held its grant for longest. It needs a reboot again at once: there are as many as ever.
 func (s *server) comeBack(t testing.TB) {
 	t.Helper()

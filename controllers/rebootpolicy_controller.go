@@ -221,7 +221,7 @@ func (r *RebootPolicyReconciler) converge(ctx context.Context, s *state) (plan.P
 		switch behind, err := r.fleet.confirmAdopted(ctx, s, p); {
 		case err != nil:
 			return p, err
-		case behind, r.fleet.confirmGone(ctx, s, p):
+		case behind, r.fleet.confirmReleased(ctx, s, p):
 			continue
 		}
 		s.slotWaits = handsOver(p)
@@ -292,7 +292,7 @@ func (r *RebootPolicyReconciler) applyFlight(ctx context.Context, s *state, p pl
 		err = r.nodes.cancel(ctx, s, live, n, now)
 	case plan.FinishGrant:
 		err = r.nodes.finish(ctx, s, live, n, now)
-	case plan.Wait, plan.ReleaseEntry:
+	case plan.Wait, plan.WithdrawGrant, plan.ReleaseEntry:
 	}
 	return r.nodes.noteAnswer(s, t.Entry.Node, err)
 }

@@ -329,6 +329,45 @@ var _ = Describe("Manager", func() {
 		Expect(slices.DeleteFunc(reasonsOf(p.Name), func(r string) bool { return r != "NodeWriteRefused" })).To(HaveLen(1))
 	})
 
+	It("gives the slot back of a node whose grant an admission policy refuses, and cancels it where it is published late", func() {
+		f := makeFleet(4)
+		refusing := f.nodes[0]
+		admit := refuseGrants(refusing)
+		p := f.policy("workers")
+		f.need(refusing)
+		Eventually(func() []v1alpha1.LedgerEntry { return policyStatus(p).Grants }).Should(HaveLen(1))
+		withdrawn := policyStatus(p).Grants[0]
+		f.need(f.nodes[1:3]...)
+		Eventually(func() string {
+			return meta.FindStatusCondition(policyStatus(p).Conditions, v1alpha1.ConditionProgressing).Message
+		}).Should(And(HavePrefix("node "+refusing+" holds a slot"), MatchRegexp(`the grant is withdrawn [^;]* UTC, and the slot is given back`)))
+		Consistently(f.granted, "300ms").Should(BeEmpty())
+
+		now.forward(6 * time.Minute)
+		f.need(f.nodes[3])
+		for range f.nodes[1:] {
+			Eventually(f.granted).Should(HaveLen(1))
+			name := f.granted()[0]
+			Expect(name).NotTo(Equal(refusing))
+			f.reboot(name)
+			Eventually(func() v1alpha1.GrantState { return f.grant(name).State }).Should(Equal(v1alpha1.GrantFinished))
+		}
+		Eventually(func() []v1alpha1.LedgerEntry { return policyStatus(p).Grants }).Should(BeEmpty())
+		Expect(policyStatus(p).History).To(ContainElement(And(HaveField("Node", refusing), HaveField("Result", v1alpha1.RebootWithdrawn),
+			HaveField("Reason", v1alpha1.ReasonNodeWriteRefused), HaveField("Message", ContainSubstring("not this node")))))
+		Eventually(func() []v1alpha1.BlockedNodes { return policyStatus(p).Blocked }).Should(ConsistOf(
+			And(HaveField("Reason", v1alpha1.ReasonBackingOff), HaveField("Nodes", []string{refusing}))))
+
+		By("a leader that was stopped, and goes on")
+		admit()
+		f.annotate(refusing, v1alpha1.AnnotationGrant, v1alpha1.Grant{
+			Policy: p.Name, Seq: withdrawn.Seq, BootID: withdrawn.BootID, State: v1alpha1.GrantActive, At: withdrawn.At,
+		}.String())
+		Eventually(func() *v1alpha1.Grant { return f.grant(refusing) }).Should(And(
+			HaveField("Seq", withdrawn.Seq), HaveField("State", v1alpha1.GrantCancelled), HaveField("Reason", v1alpha1.ReasonGrantWithdrawn)))
+		Eventually(func() []v1alpha1.LedgerEntry { return policyStatus(p).Grants }).Should(BeEmpty())
+	})
+
 	It("does not grant while a progress annotation cannot be read", func() {
 		f := makeFleet(1)
 		f.annotate(f.nodes[0], v1alpha1.AnnotationProgress, `{"seq":-1}`)
@@ -413,15 +452,19 @@ func refuseGrants(node string) (admit func()) {
 	binding.Spec.PolicyName, binding.Spec.ValidationActions = name, []admissionv1.ValidationAction{admissionv1.Deny}
 	Expect(api.Create(ctx, policy)).To(Succeed())
 	Expect(api.Create(ctx, binding)).To(Succeed())
+	// The API server takes a while to notice either.
+	probe := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"{}"}}}`, v1alpha1.AnnotationGrant))
+	try := func() error {
+		err := api.Patch(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, probe, client.DryRunAll)
+		return client.IgnoreNotFound(err)
+	}
 	admit = func() {
 		Expect(client.IgnoreNotFound(api.Delete(ctx, binding))).To(Succeed())
 		Expect(client.IgnoreNotFound(api.Delete(ctx, policy))).To(Succeed())
+		Eventually(try).Should(Succeed())
 	}
 	DeferCleanup(func() { admit() })
-	probe := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"{}"}}}`, v1alpha1.AnnotationGrant))
-	Eventually(func() error {
-		return api.Patch(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, probe, client.DryRunAll)
-	}).Should(MatchError(ContainSubstring("not this node")))
+	Eventually(try).Should(MatchError(ContainSubstring("not this node")))
 	return admit
 }
 

@@ -220,10 +220,15 @@ func TestReconcile_ReportsAGrantedRebootThatCannotBeWritten(t *testing.T) {
 				}
 			}
 			fine := reported{Reason: v1alpha1.ReasonRebooting, Message: "10 of at most 10 reboots under way"}
+			written, since := func(t time.Time) string { return t.UTC().Format("Mon 2006-01-02 15:04:05 UTC") }, now.Now()
 			refused := func(answer string) reported {
+				keeps := "the slot is kept until the write is accepted or the Node is deleted"
+				if name == "the grant" { // nobody has seen it
+					keeps = "the grant is withdrawn " + written(since.Add(5*time.Minute)) + ", and the slot is given back"
+				}
 				return reported{Reason: v1alpha1.ReasonNodeWriteRefused, Refused: 1, Message: fmt.Sprintf(
-					"node %s holds a slot since %s, and the API server refuses what the manager writes about its reboot: %s; the slot is kept until "+
-						"the write is accepted or the Node is deleted; %s", e.Node, e.At.UTC().Format("Mon 2006-01-02 15:04:05 UTC"), answer, fine.Message)}
+					"node %s holds a slot since %s, and the API server refuses what the manager writes about its reboot: %s; %s; %s",
+					e.Node, written(e.At.Time), answer, keeps, fine.Message)}
 			}
 			nodes := corev1.Resource("nodes")
 			forbidden := func(why string) error { return apierrors.NewForbidden(nodes, e.Node, errors.New(why)) }
@@ -288,6 +293,7 @@ func TestReconcile_ManyThatRefuseKeepNobodyWaiting(t *testing.T) {
 func TestReconcile_ListsLiveUntilTheLedgerKnows(t *testing.T) {
 	s := newServer(t, 2*needy, clock.RealClock{})
 	e := s.policy.Status.Grants[0]
+	s.begin(t, e)
 	behind := s.node(e.Node)
 	delete(behind.Annotations, v1alpha1.AnnotationGrant)
 	s.cache = lagging{nodeStore: s.nodes, old: behind}
@@ -308,6 +314,7 @@ func TestReconcile_ListsLiveUntilTheLedgerKnows(t *testing.T) {
 func TestConverge_AdoptsBesideHeartbeats(t *testing.T) {
 	s := newServer(t, 2*needy, clock.RealClock{})
 	e := s.policy.Status.Grants[0]
+	s.begin(t, e)
 	s.policy.Status.Grants = s.policy.Status.Grants[1:]
 	s.between = func(*corev1.Node) {} // a heartbeat
 	s.pass(t)
@@ -410,5 +417,74 @@ func TestReconcile_ANodeThatTheCacheHasLostKeepsNobodyWaiting(t *testing.T) {
 				t.Errorf("of %d entries, the one of the node that is back is kept: %t; the one of the node that is lost: %t", len(grants), has(back), has(kept))
 			}
 		})
+	}
+}
+
+// An entry whose grant was withdrawn leaves the ledger once its Node, read live after that, does not show the grant: a leader that
+// was stopped may have published it meanwhile, and the cache may not know.
+func TestConverge_LooksAtANodeBeforeItsSlotIsGivenBack(t *testing.T) {
+	for name, tc := range map[string]struct {
+		published, unread bool
+		kept              bool
+		state             v1alpha1.GrantState // on the Node
+	}{
+		"nobody has seen the grant":    {},
+		"somebody may have seen it":    {published: true, state: v1alpha1.GrantCancelled},
+		"the Node cannot be read live": {unread: true, kept: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t, 2*needy, clock.RealClock{})
+			e := &s.policy.Status.Grants[0]
+			e.WithdrawnAt = &e.At
+			published, behind := s.node(e.Node), s.node(e.Node)
+			delete(behind.Annotations, v1alpha1.AnnotationGrant)
+			s.put(t, behind)
+			if tc.published {
+				s.cache = lagging{nodeStore: s.nodes, old: s.node(e.Node)}
+				s.put(t, published)
+			}
+			held := *e
+			s.unread = func(string) error { return errIf(tc.unread) }
+			if _, err := s.reconciler.Reconcile(t.Context(), request(workers)); err != nil && !tc.unread {
+				t.Fatal(err)
+			}
+			if !slices.Contains(s.read, held.Node) {
+				t.Errorf("read live: %v", s.read)
+			}
+			kept := slices.ContainsFunc(s.policy.Status.Grants, func(in v1alpha1.LedgerEntry) bool { return in.Seq == held.Seq })
+			grant, err := v1alpha1.ParseGrant(s.node(held.Node).Annotations)
+			if err != nil {
+				t.Fatal(err)
+			}
+			state := v1alpha1.GrantState("")
+			if grant != nil {
+				state = grant.State
+			}
+			if kept != tc.kept || state != tc.state {
+				t.Errorf("kept: %t, the Node shows %q", kept, state)
+			}
+		})
+	}
+}
+
+func errIf(fails bool) error {
+	if fails {
+		return apierrors.NewInternalError(errors.New("etcd has no leader"))
+	}
+	return nil
+}
+
+// What an agent calls the reason of its abort is its own affair: it stops no pass.
+func TestConverge_AReasonOfANodeStopsNoPass(t *testing.T) {
+	for _, reason := range []v1alpha1.Reason{v1alpha1.ReasonNodeGone, v1alpha1.ReasonNodeWriteRefused} {
+		s := newServer(t, 2*needy, clock.RealClock{})
+		e := s.policy.Status.Grants[0]
+		node := s.node(e.Node)
+		node.Annotations[v1alpha1.AnnotationProgress] = v1alpha1.Progress{Seq: e.Seq, Phase: v1alpha1.PhaseAborted, BootID: e.BootID, Reason: reason, At: e.At}.String()
+		s.put(t, node)
+		s.pass(t)
+		if slices.ContainsFunc(s.policy.Status.Grants, func(in v1alpha1.LedgerEntry) bool { return in.Seq == e.Seq }) {
+			t.Errorf("%s: the slot is kept", reason)
+		}
 	}
 }

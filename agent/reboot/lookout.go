@@ -66,12 +66,13 @@ func (l *Lookout) run(ctx context.Context, asked v1alpha1.Preflight) {
 
 // follow looks until ctx ends, or an error, which is what is known then. A policy that cannot be read may have gates.
 func (l *Lookout) follow(ctx context.Context, policy string) (failed step.Look, err error) {
-	s, err := settingsOf(ctx, l.policies, policy)
+	asking, err := policyNamed(ctx, l.policies, policy)
 	if err != nil {
-		failed = found(s, l.clock.Now(), drain.Findings{}, err)
+		failed = found(step.Settings{}, l.clock.Now(), drain.Findings{}, err)
 		failed.Gated = true
 		return failed, err
 	}
+	s := settingsOf(asking)
 	err = l.looker.Follow(ctx, l.node, question(s), func(f drain.Findings) { l.put(found(s, l.clock.Now(), f, nil)) })
 	return found(s, l.clock.Now(), drain.Findings{}, err), err
 }

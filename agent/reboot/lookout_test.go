@@ -310,7 +310,8 @@ func TestReconcile_StartLook(t *testing.T) {
 			"other boot": func(api *apiServer) {
 				api.node.Annotations[v1alpha1.AnnotationGrant] = makeGrant(1, active, otherBoot).String()
 			},
-			"no progress": func(api *apiServer) { api.node.Annotations[v1alpha1.AnnotationProgress] = "?" },
+			"not in the ledger": func(api *apiServer) { api.policy.Status.Grants = nil },
+			"no progress":       func(api *apiServer) { api.node.Annotations[v1alpha1.AnnotationProgress] = "?" },
 		} {
 			r, api, _ := makeReconciler(t, grant)
 			change(api)

@@ -3,6 +3,7 @@ package reboot
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -84,6 +85,7 @@ func (r *Reconciler) observe(ctx context.Context, node *corev1.Node) (step.Obser
 		OS:            r.os(ctx),
 	}
 	o.SetEngines(r.Reports.heard())
+	o.Record.UID = node.UID
 	o.Record.Grant, o.GrantErr = v1alpha1.ParseGrant(node.Annotations)
 	o.Record.Progress, o.ProgressErr = v1alpha1.ParseProgress(node.Annotations)
 
@@ -118,7 +120,7 @@ func (r *Reconciler) observe(ctx context.Context, node *corev1.Node) (step.Obser
 func (r *Reconciler) answer(ctx context.Context, o *step.Observation, ask step.Ask) {
 	switch ask {
 	case step.AskPolicy:
-		o.Policy = r.settings(ctx, *o)
+		o.Policy, o.Entry = r.settings(ctx, *o)
 	case step.AskVolumes:
 		o.Kept = r.kept(ctx, *o)
 	case step.AskPods:
@@ -146,35 +148,47 @@ func (r *Reconciler) os(ctx context.Context) *step.OS {
 	}
 }
 
-// settings reads the granting policy, live, where its word counts now: before the write that begins an attempt, and before
-// the one past the point of no return. What follows such a write at once, the drain and the call of logind, goes by the policy
-// of the write. While a drain runs it runs by the policy it began with; where the policy cannot be read, an attempt that is
-// under way goes on by what it said last, and none begins.
-func (r *Reconciler) settings(ctx context.Context, o step.Observation) *step.Settings {
+// settings reads the granting policy, live, where it counts now: before the write that begins an attempt, with the entry for
+// the node in its ledger, and before the write past the point of no return. What follows such a write at once, the drain and
+// the call of logind, goes by the policy of the write. While a drain runs it runs by the policy it began with; where the
+// policy cannot be read, an attempt that is under way goes on by what was read last, and none begins.
+func (r *Reconciler) settings(ctx context.Context, o step.Observation) (*step.Settings, *v1alpha1.LedgerEntry) {
 	grant := o.Record.Grant
 	if o.FollowsWrite() && o.Now.Before(r.policy.at.Add(policyLasts)) && r.policy.grant == idOf(grant) {
-		return r.policy.of(grant)
+		return r.policy.of(grant), nil
 	}
-	s, err := settingsOf(ctx, r.Policies, grant.Policy)
+	policy, err := policyNamed(ctx, r.Policies, grant.Policy)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot read the policy of the grant", "RebootPolicy", grant.Policy)
 		if !o.UnderWay() {
-			return nil
+			return nil, nil
 		}
-		return r.policy.of(grant)
+		return r.policy.of(grant), nil
 	}
-	r.policy = remembered{idOf(grant), o.Now, s}
-	return r.policy.of(grant)
+	r.policy = remembered{idOf(grant), o.Now, settingsOf(policy)}
+	return r.policy.of(grant), entryFor(r.Node, policy.Status.Grants)
 }
 
-// settingsOf reads a policy.
-func settingsOf(ctx context.Context, policies client.Reader, name string) (step.Settings, error) {
+func policyNamed(ctx context.Context, policies client.Reader, name string) (*v1alpha1.RebootPolicy, error) {
 	policy := &v1alpha1.RebootPolicy{}
 	if err := policies.Get(ctx, client.ObjectKey{Name: name}, policy); err != nil {
-		return step.Settings{}, fmt.Errorf("reading policy %q: %w", name, err)
+		return nil, fmt.Errorf("reading policy %q: %w", name, err)
 	}
+	return policy, nil
+}
+
+func settingsOf(policy *v1alpha1.RebootPolicy) step.Settings {
 	spec := &policy.Spec
-	return step.Settings{Drain: spec.DrainOrDefault(), Reboot: spec.RebootOrDefault(), BlockingPods: spec.BlockingPods()}, nil
+	return step.Settings{Drain: spec.DrainOrDefault(), Reboot: spec.RebootOrDefault(), BlockingPods: spec.BlockingPods()}
+}
+
+// entryFor is the entry of a ledger for a node. Nil: there is none.
+func entryFor(node string, ledger []v1alpha1.LedgerEntry) *v1alpha1.LedgerEntry {
+	i := slices.IndexFunc(ledger, func(e v1alpha1.LedgerEntry) bool { return e.Node == node })
+	if i < 0 {
+		return nil
+	}
+	return &ledger[i]
 }
 
 // startLook looks at the node's pods where the agent could begin now: whatever was known before may be out of date. What is

@@ -121,6 +121,9 @@ func makeReconciler(t *testing.T, record step.Record) (*Reconciler, *apiServer, 
 		node.Spec.Unschedulable = true
 	}
 	api := &apiServer{node: node, policy: &v1alpha1.RebootPolicy{}}
+	if record.Grant != nil {
+		api.policy.Status.Grants = []v1alpha1.LedgerEntry{{Node: "n1", Seq: record.Grant.Seq}}
+	}
 	root := t.TempDir()
 	bootIDFile := filepath.Join(root, "boot_id")
 	if err := os.WriteFile(bootIDFile, []byte(boot), 0o600); err != nil {
@@ -177,6 +180,16 @@ func TestReconcile(t *testing.T) {
 			record: step.Record{Grant: makeGrant(1, active, boot)},
 			change: func(_ *Reconciler, api *apiServer) { api.policyErr = errAPI },
 			want:   ctrl.Result{RequeueAfter: 30 * time.Second},
+		},
+		"a grant that the ledger has withdrawn begins nothing, and that is reported": {
+			record: step.Record{Grant: makeGrant(1, active, boot)},
+			change: func(_ *Reconciler, api *apiServer) { api.policy.Status.Grants[0].WithdrawnAt = &metav1.Time{Time: now} },
+			want:   ctrl.Result{RequeueAfter: 30 * time.Second}, patches: 1,
+		},
+		"nor does one that the ledger holds for another node": {
+			record: step.Record{Grant: makeGrant(1, active, boot)},
+			change: func(_ *Reconciler, api *apiServer) { api.policy.Status.Grants[0].Node = "n2" },
+			want:   ctrl.Result{RequeueAfter: 30 * time.Second}, patches: 1,
 		},
 		"a policy that has spoken in this attempt counts on": {
 			record: step.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, drainingPhase, boot)},

@@ -40,8 +40,18 @@ func hears(reports ...engine.Report) func(*Observation) {
 }
 
 func granted(seq int64, state v1alpha1.GrantState) func(*Observation) {
-	return func(o *Observation) { o.Record.Grant = makeGrant(seq, state, boot) }
+	return func(o *Observation) { o.shows(makeGrant(seq, state, boot)) }
 }
+
+// shows puts a grant on the Node, which the ledger holds.
+func (o *Observation) shows(grant *v1alpha1.Grant) {
+	o.Record.Grant, o.Entry = grant, &v1alpha1.LedgerEntry{Node: "n1", NodeUID: o.Record.UID, Seq: grant.Seq}
+}
+
+// unlisted is a ledger that does not hold the grant, and withdrawnGrant one that holds it as withdrawn.
+func unlisted(o *Observation) { o.Entry = nil }
+
+func withdrawnGrant(o *Observation) { o.Entry.WithdrawnAt = &metav1.Time{Time: now} }
 
 func makeGrant(seq int64, state v1alpha1.GrantState, bootID string) *v1alpha1.Grant {
 	return &v1alpha1.Grant{Policy: "workers", Seq: seq, BootID: bootID, State: state, At: metav1.NewTime(begun)}

@@ -43,6 +43,9 @@ type Observation struct {
 	OS *OS
 	// Policy is what the granting policy says. Nil: not needed now, gone or unreadable.
 	Policy *Settings
+	// Entry is the entry for the node in the ledger of that policy, read live with it. Nil: there is none, or the ledger was not
+	// read.
+	Entry *v1alpha1.LedgerEntry
 	// Asked is what the manager asks about the pods of the node. Nil: nothing, or nobody can read it.
 	Asked *v1alpha1.Preflight
 	// Told is the answer as it stands on the Node. Nil: none, or nobody can read it.

@@ -1,6 +1,7 @@
 package step
 
 import (
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -109,6 +110,9 @@ func objections(o Observation) []v1alpha1.Objection {
 	if m := o.Coordinators.Message; m != "" {
 		all = append(all, v1alpha1.Objection{Reason: v1alpha1.ReasonCoordinatorConflict, Message: m})
 	}
+	if o.mayStart() && o.Policy != nil && !Listed(o.Record, o.Entry) {
+		all = append(all, withdrawn(*o.Record.Grant, o.Entry))
+	}
 	return all
 }
 
@@ -119,6 +123,16 @@ func atRest(o Observation) []v1alpha1.Objection {
 		return nil
 	}
 	return []v1alpha1.Objection{{Reason: v1alpha1.ReasonCoordinatorConflict, Message: o.Coordinators.Message}}
+}
+
+// withdrawn is the objection to a grant that the Node shows and the ledger, whose entry for the node is given, does not hold.
+func withdrawn(grant v1alpha1.Grant, entry *v1alpha1.LedgerEntry) v1alpha1.Objection {
+	why := "does not hold it"
+	if entry != nil && entry.Seq == grant.Seq && entry.WithdrawnAt != nil {
+		why = "holds it as withdrawn since " + entry.WithdrawnAt.UTC().Format(time.RFC3339)
+	}
+	return v1alpha1.Objection{Reason: v1alpha1.ReasonGrantWithdrawn, Message: fmt.Sprintf(
+		"The agent does not begin under grant %d: the ledger of policy %s %s. The manager cancels the grant.", grant.Seq, grant.Policy, why)}
 }
 
 func record(objections []v1alpha1.Objection) *string {

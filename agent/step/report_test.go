@@ -120,12 +120,23 @@ func TestObjection(t *testing.T) {
 		"is nobody's business without a need":                 {makeObservation(blocked), false, ""},
 		"is its own business in a drain":                      {makeObservation(blocked, beingDrained), false, `{"reason":"Inhibited","message":"Blocked by x."}`},
 		"is kept while nobody looks":                          {makeObservation(unasked, beingDrained), true, kept},
-		"falls when the drained node is free":                 {makeObservation(beingDrained), true, ""},
-		"a refusal (behaviour 45)":                            {makeObservation(refused, goingDown), true, `{"reason":"RebootRefused","message":"No."}`},
-		"a refusal stands until logind has spoken":            {makeObservation(goingDown), true, kept},
-		"a refusal stands until the boot ends":                {makeObservation(refused, accepted, goingDown), true, kept},
-		"a refusal falls with the boot":                       {makeObservation(refused, rebootedBefore), false, ""},
-		"an inhibitor is none past the drain's end":           {makeObservation(blocked, goingDown), true, kept},
+		"a grant that the ledger does not hold": {
+			makeObservation(granted(7, active), unlisted), true,
+			`{"reason":"GrantWithdrawn","message":"The agent does not begin under grant 7: the ledger of policy workers does not hold it. The manager cancels the grant."}`,
+		},
+		"a grant that the ledger holds as withdrawn": {
+			makeObservation(granted(7, active), withdrawnGrant), true,
+			`{"reason":"GrantWithdrawn","message":"The agent does not begin under grant 7: the ledger of policy workers holds it as withdrawn since 2026-11-21T22:00:00Z. The manager cancels the grant."}`,
+		},
+		"nothing while the ledger is not read":      {makeObservation(granted(7, active), unlisted, func(o *Observation) { o.Policy = nil }), true, ""},
+		"nor where the grant is of another boot":    {makeObservation(granted(7, active), unlisted, func(o *Observation) { o.Record.Grant.BootID = otherBoot }), true, ""},
+		"nor of what has begun: it goes on":         {makeObservation(beingDrained, unlisted), true, ""},
+		"falls when the drained node is free":       {makeObservation(beingDrained), true, ""},
+		"a refusal (behaviour 45)":                  {makeObservation(refused, goingDown), true, `{"reason":"RebootRefused","message":"No."}`},
+		"a refusal stands until logind has spoken":  {makeObservation(goingDown), true, kept},
+		"a refusal stands until the boot ends":      {makeObservation(refused, accepted, goingDown), true, kept},
+		"a refusal falls with the boot":             {makeObservation(refused, rebootedBefore), false, ""},
+		"an inhibitor is none past the drain's end": {makeObservation(blocked, goingDown), true, kept},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

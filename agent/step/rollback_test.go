@@ -105,7 +105,7 @@ func reports(l *looping) { l.Conditions = []corev1.NodeCondition{Need(l.Observat
 func begins(l *looping) {
 	l.Helper()
 	l.seq++
-	l.Record.Grant = makeGrant(l.seq, active, l.BootID)
+	l.shows(makeGrant(l.seq, active, l.BootID))
 	start, ok := Next(l.Observation).(StartDrain)
 	if !ok {
 		l.Fatalf("attempt %d did not begin", l.seq)
@@ -235,7 +235,7 @@ func TestRollback(t *testing.T) {
 			for _, happens := range tc.story {
 				happens(l)
 			}
-			l.Record.Grant = makeGrant(l.seq+1, active, l.BootID)
+			l.shows(makeGrant(l.seq+1, active, l.BootID))
 			_, begins := Next(l.Observation).(StartDrain)
 			objects := ReportOf(l.Observation).Annotations[v1alpha1.AnnotationObjection] != nil
 			if begins == tc.stops || objects != tc.stops {

@@ -22,6 +22,7 @@ func TestNext_Safety(t *testing.T) {
 			seen["start"]++
 			must(t, o, "begins without a grant", o.Record.Grant != nil && o.GrantErr == nil && o.Record.Grant.State == active)
 			must(t, o, "begins on a used grant", o.Record.Grant.Seq > o.Record.Last().Seq)
+			must(t, o, "begins under a grant that the ledger does not hold", o.Entry != nil && o.Entry.Seq == o.Record.Grant.Seq && o.Entry.WithdrawnAt == nil)
 			must(t, o, "begins in another boot", o.Record.Grant.BootID == o.BootID && s.Progress.BootID == o.BootID)
 			must(t, o, "begins paused, or on an unreadable record", !o.Paused && o.ProgressErr == nil)
 			must(t, o, "begins without knowing how to drain", o.Policy != nil)
@@ -92,7 +93,7 @@ func everything() iter.Seq[Observation] {
 	variants := [][]func(*Observation){
 		grants(), progresses(), policies(),
 		{func(o *Observation) { o.Unschedulable = true }, none},
-		{func(o *Observation) { o.Paused = true }, func(o *Observation) { o.Confirmed = false }, none},
+		{func(o *Observation) { o.Paused = true }, func(o *Observation) { o.Confirmed = false }, unlisted, none},
 		{
 			drainIs(Drain{State: DrainRunning}), drainIs(Drain{State: DrainRunning, Listed: true}), drainIs(Drain{State: DrainDone}), drainIs(Drain{State: DrainUndrainable}),
 			drainIs(Drain{State: DrainFailed, Failures: 1, FailedAt: now}), drainIs(Drain{State: DrainStopped, Listed: true}), none,
@@ -153,7 +154,7 @@ func grants() []func(*Observation) {
 	for _, state := range []v1alpha1.GrantState{active, cancelled, finished} {
 		for _, bootID := range []string{boot, otherBoot} {
 			for seq := range int64(3) {
-				changes = append(changes, func(o *Observation) { o.Record.Grant = makeGrant(seq+1, state, bootID) })
+				changes = append(changes, func(o *Observation) { o.shows(makeGrant(seq+1, state, bootID)) })
 			}
 		}
 	}

@@ -84,7 +84,7 @@ func Next(o Observation) Step {
 	return resting(o)
 }
 
-// resting waits for a grant. A node that is paused before its drain has begun never begins, nor one that would be rebooted
+// resting waits for a grant, and for the ledger to hold it. A node that is paused before its drain has begun never begins, nor one that would be rebooted
 // in vain, nor one whose pods are in the way: the manager takes the grant back. An agent that has just started hears first
 // what the reboot is for: a host that went down by itself may have no need any more, and the manager does not know yet. Right
 // before it begins the engines are asked once more: one that was reset may have said nothing about it.
@@ -92,7 +92,7 @@ func resting(o Observation) Step {
 	switch {
 	case !o.mayStart(), o.Paused, !o.asks(), o.inVain():
 		return Idle{}
-	case o.Policy == nil, o.StartLook.At.IsZero():
+	case o.Policy == nil, !Listed(o.Record, o.Entry), o.StartLook.At.IsZero():
 		return Wait{Until: o.Now.Add(policyRetry)}
 	case o.StartLook.Objects(*o.Policy):
 		return Wait{Until: o.StartLook.At.Add(LookRetry)}
@@ -106,7 +106,7 @@ func resting(o Observation) Step {
 
 // mayBegin reports whether nothing but the node's pods can keep the agent from beginning.
 func (o Observation) mayBegin() bool {
-	return o.mayStart() && o.ProgressErr == nil && !o.Paused && o.asks() && !o.inVain() && o.Policy != nil
+	return o.mayStart() && o.ProgressErr == nil && !o.Paused && o.asks() && !o.inVain() && o.Policy != nil && Listed(o.Record, o.Entry)
 }
 
 // asks reports whether the host needs a reboot in this boot, as far as its engines have been heard in it.

@@ -38,6 +38,8 @@ func TestNext_AtRest(t *testing.T) {
 		"a grant begins the drain":                                                             {makeObservation(staged(""), granted(1, active)), StartDrain{*begin}},
 		"a pause comes first (behaviour 23)":                                                   {makeObservation(staged(""), granted(1, active), paused), Idle{}},
 		"a policy that cannot be read is asked for again":                                      {makeObservation(staged(""), granted(1, active), noPolicy), Wait{now.Add(30 * time.Second)}},
+		"a ledger that does not hold the grant begins nothing":                                 {makeObservation(staged(""), granted(1, active), unlisted), Wait{now.Add(policyRetry)}},
+		"nor does one that has withdrawn it":                                                   {makeObservation(staged(""), granted(1, active), withdrawnGrant), Wait{now.Add(policyRetry)}},
 		"no policy is asked for without a grant":                                               {makeObservation(noPolicy), Idle{}},
 		"an aborted attempt is not begun again":                                                {makeObservation(staged(""), granted(1, active), inPhase(1, abortedPhase)), Idle{}},
 		"an aborted attempt makes way for the next":                                            {makeObservation(staged(""), granted(2, active), inPhase(1, abortedPhase)), StartDrain{begin2}},

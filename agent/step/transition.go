@@ -4,6 +4,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
@@ -15,6 +16,16 @@ type Record struct {
 	Grant *v1alpha1.Grant
 	// Progress is the agent's.
 	Progress *v1alpha1.Progress
+	// UID is that of the Node.
+	UID types.UID
+}
+
+// Listed reports whether a ledger lets an attempt begin under the record's grant: its entry for the node, nil where there is
+// none, is of this very grant and Node, and is not withdrawn. The agent reads the ledger live, after the grant: the manager
+// first marks an entry as withdrawn and then looks at the Node. So either the manager sees the grant, or the agent the mark.
+func Listed(record Record, entry *v1alpha1.LedgerEntry) bool {
+	grant := record.Grant
+	return grant != nil && entry != nil && entry.Seq == grant.Seq && entry.NodeUID == record.UID && entry.WithdrawnAt == nil
 }
 
 // Start is the progress that begins an attempt, and whether it may begin: only under an Active grant that names the

@@ -19,6 +19,29 @@ const (
 	abortedPhase   = v1alpha1.PhaseAborted
 )
 
+// Only the entry of the very grant and Node lets an attempt begin, and only while it is not withdrawn.
+func TestListed(t *testing.T) {
+	record := Record{Grant: makeGrant(7, active, boot), UID: "1"}
+	at := metav1.NewTime(now)
+	for name, tc := range map[string]struct {
+		record Record
+		entry  *v1alpha1.LedgerEntry
+		want   bool
+	}{
+		"held":                           {record, &v1alpha1.LedgerEntry{NodeUID: "1", Seq: 7}, true},
+		"not held":                       {record, nil, false},
+		"held for an older grant":        {record, &v1alpha1.LedgerEntry{NodeUID: "1", Seq: 6}, false},
+		"held for a newer grant":         {record, &v1alpha1.LedgerEntry{NodeUID: "1", Seq: 8}, false},
+		"held for a Node of its name":    {record, &v1alpha1.LedgerEntry{NodeUID: "2", Seq: 7}, false},
+		"withdrawn":                      {record, &v1alpha1.LedgerEntry{NodeUID: "1", Seq: 7, WithdrawnAt: &at}, false},
+		"held, and no grant on the Node": {Record{UID: "1"}, &v1alpha1.LedgerEntry{NodeUID: "1", Seq: 7}, false},
+	} {
+		if got := Listed(tc.record, tc.entry); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
 func TestStart(t *testing.T) {
 	at := metav1.NewTime(now)
 	begins := func(seq int64, cordoned bool, failures int32) *v1alpha1.Progress {
@@ -42,19 +65,19 @@ func TestStart(t *testing.T) {
 		"a grant for another boot":              {Record{Grant: makeGrant(1, active, otherBoot)}, true, nil},
 		"a grant begins the first attempt":      {Record{Grant: makeGrant(1, active, boot)}, true, begins(1, true, 0)},
 		"an administrator's cordon is not ours": {Record{Grant: makeGrant(1, active, boot)}, false, begins(1, false, 0)},
-		"a grant is used once":                  {Record{makeGrant(1, active, boot), failed(boot)}, true, nil},
-		"an old grant is not used":              {Record{makeGrant(1, active, boot), makeProgress(2, abortedPhase, boot)}, true, nil},
+		"a grant is used once":                  {Record{Grant: makeGrant(1, active, boot), Progress: failed(boot)}, true, nil},
+		"an old grant is not used":              {Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(2, abortedPhase, boot)}, true, nil},
 		"a row of failures goes on": {
-			Record{makeGrant(2, active, boot), failed(boot)}, true, begins(2, true, 3),
+			Record{Grant: makeGrant(2, active, boot), Progress: failed(boot)}, true, begins(2, true, 3),
 		},
 		"another boot ends the row of failures": {
-			Record{makeGrant(2, active, boot), failed(otherBoot)}, true, begins(2, true, 0),
+			Record{Grant: makeGrant(2, active, boot), Progress: failed(otherBoot)}, true, begins(2, true, 0),
 		},
 		"the cordon of an attempt that is taken over stays ours": {
-			Record{makeGrant(2, active, boot), makeProgress(1, drainingPhase, boot)}, false, begins(2, true, 0),
+			Record{Grant: makeGrant(2, active, boot), Progress: makeProgress(1, drainingPhase, boot)}, false, begins(2, true, 0),
 		},
 		"the cordon after an earlier reboot is an administrator's": {
-			Record{makeGrant(2, active, boot), makeProgress(1, rebootingPhase, otherBoot)}, false, begins(2, false, 0),
+			Record{Grant: makeGrant(2, active, boot), Progress: makeProgress(1, rebootingPhase, otherBoot)}, false, begins(2, false, 0),
 		},
 	}
 	for name, tc := range cases {
@@ -73,15 +96,15 @@ func TestCommit(t *testing.T) {
 		want   *v1alpha1.Progress
 	}{
 		"nothing begun":              {Record{Grant: makeGrant(1, active, boot)}, nil},
-		"a drain with its grant":     {Record{makeGrant(1, active, boot), makeProgress(1, drainingPhase, boot)}, committed},
+		"a drain with its grant":     {Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, drainingPhase, boot)}, committed},
 		"a drain without a grant":    {Record{Progress: makeProgress(1, drainingPhase, boot)}, nil},
-		"a cancelled grant":          {Record{makeGrant(1, cancelled, boot), makeProgress(1, drainingPhase, boot)}, nil},
-		"a finished grant":           {Record{makeGrant(1, finished, boot), makeProgress(1, drainingPhase, boot)}, nil},
-		"a newer grant":              {Record{makeGrant(2, active, boot), makeProgress(1, drainingPhase, boot)}, nil},
-		"an older grant":             {Record{makeGrant(1, active, boot), makeProgress(2, drainingPhase, boot)}, nil},
-		"a drain of another boot":    {Record{makeGrant(1, active, otherBoot), makeProgress(1, drainingPhase, otherBoot)}, nil},
-		"what is committed already":  {Record{makeGrant(1, active, boot), makeProgress(1, rebootingPhase, boot)}, nil},
-		"what was aborted meanwhile": {Record{makeGrant(1, active, boot), makeProgress(1, abortedPhase, boot)}, nil},
+		"a cancelled grant":          {Record{Grant: makeGrant(1, cancelled, boot), Progress: makeProgress(1, drainingPhase, boot)}, nil},
+		"a finished grant":           {Record{Grant: makeGrant(1, finished, boot), Progress: makeProgress(1, drainingPhase, boot)}, nil},
+		"a newer grant":              {Record{Grant: makeGrant(2, active, boot), Progress: makeProgress(1, drainingPhase, boot)}, nil},
+		"an older grant":             {Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(2, drainingPhase, boot)}, nil},
+		"a drain of another boot":    {Record{Grant: makeGrant(1, active, otherBoot), Progress: makeProgress(1, drainingPhase, otherBoot)}, nil},
+		"what is committed already":  {Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, rebootingPhase, boot)}, nil},
+		"what was aborted meanwhile": {Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, abortedPhase, boot)}, nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -12,9 +12,11 @@ const (
 	RebootAborted RebootResult = "Aborted"
 	// RebootLost means the Node was deleted while it held its grant.
 	RebootLost RebootResult = "Lost"
+	// RebootWithdrawn means the grant could not be published on the Node, which was not disturbed.
+	RebootWithdrawn RebootResult = "Withdrawn"
 )
 
-// PastReboot is one reboot, or an attempt that disturbed the node, that is over.
+// PastReboot is one granted reboot that is over, but for those that were taken back before they disturbed the node.
 type PastReboot struct {
 	// node is the name of the Node.
 	// +required
@@ -23,7 +25,7 @@ type PastReboot struct {
 	// seq is the sequence number of its grant.
 	// +required
 	Seq int64 `json:"seq"`
-	// result is Succeeded, Aborted or Lost.
+	// result is Succeeded, Aborted, Lost or Withdrawn.
 	// +required
 	// +kubebuilder:validation:MaxLength=16
 	Result RebootResult `json:"result"`
@@ -48,7 +50,7 @@ type PastReboot struct {
 	// grantedAt is when the grant was given.
 	// +required
 	GrantedAt metav1.Time `json:"grantedAt"`
-	// endedAt is when the node was back in service.
+	// endedAt is when the node was back in service, or the grant was withdrawn.
 	// Absent: it never was.
 	// +optional
 	EndedAt metav1.Time `json:"endedAt,omitempty,omitzero"`

@@ -116,6 +116,8 @@ const (
 	ReasonRebootTimedOut Reason = "RebootTimedOut"
 	// ReasonAgentSilent means the agent did not act on its grant in time; the grant was taken back.
 	ReasonAgentSilent Reason = "AgentSilent"
+	// ReasonGrantWithdrawn means the policy's ledger does not hold the grant that the Node shows, or holds it as withdrawn.
+	ReasonGrantWithdrawn Reason = "GrantWithdrawn"
 	// ReasonHookTimedOut means a hook did not say yes within hooks.timeout.
 	ReasonHookTimedOut Reason = "HookTimedOut"
 	// ReasonHookFailed means a hook said no.

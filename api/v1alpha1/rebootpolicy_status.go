@@ -200,6 +200,10 @@ type LedgerEntry struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	OSVersion string `json:"osVersion,omitempty"`
+	// withdrawnAt is when the manager withdrew the grant in this ledger: from then on no agent begins under it.
+	// Absent: the grant holds.
+	// +optional
+	WithdrawnAt *metav1.Time `json:"withdrawnAt,omitempty"`
 }
 
 // WindowState is the state of the windows in one word.

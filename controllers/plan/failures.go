@@ -127,6 +127,8 @@ const (
 	lastBackOff  = 6 * time.Hour
 	// silentBackOff keeps a node whose agent is dead from taking a slot again and again.
 	silentBackOff = 15 * time.Minute
+	// refusedBackOff does so with a Node on which nothing can be written. It holds while the history has the attempt.
+	refusedBackOff = 30 * time.Minute
 )
 
 // backingOff holds a node back after an attempt that failed: 5 minutes, doubling to 6 hours, until a reboot succeeds.
@@ -141,6 +143,9 @@ func backingOff(f *fleet, n *Node) *Objection {
 }
 
 func (f *fleet) backOff(n *Node) (until time.Time, why string) {
+	if past := f.lastPast(n); past != nil && past.Result == v1alpha1.RebootWithdrawn {
+		return past.EndedAt.Add(refusedBackOff), lastFailed(past.Reason, past.Message)
+	}
 	if g := n.Grant; g != nil && g.State == v1alpha1.GrantCancelled && g.Reason == v1alpha1.ReasonAgentSilent {
 		return g.At.Add(silentBackOff), "the agent did not act on the last grant"
 	}
@@ -152,6 +157,17 @@ func (f *fleet) backOff(n *Node) (until time.Time, why string) {
 		return ended.Add(timing.Backoff(int(p.Failures), firstBackOff, lastBackOff)), lastFailed(p.Reason, p.Message)
 	}
 	return time.Time{}, ""
+}
+
+// lastPast is how the last granted reboot of a node ended, as far as the history goes back. Nil: it has none of it.
+func (f *fleet) lastPast(n *Node) *v1alpha1.PastReboot {
+	history := f.Policy.Status.History
+	for i := len(history) - 1; i >= 0; i-- {
+		if history[i].Node == n.Name {
+			return &history[i]
+		}
+	}
+	return nil
 }
 
 func lastFailed(reason v1alpha1.Reason, message string) string {

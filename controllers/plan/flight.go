@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -11,6 +13,9 @@ const (
 	// startTimeout is how long an agent may leave a grant untouched before it is taken back: it acts within a second
 	// when it is there at all.
 	startTimeout = 5 * time.Minute
+	// publishTimeout is how long the API server may refuse what has to be written on a Node before it shows its grant; then the
+	// grant is withdrawn in the ledger. It is as long as the agent may take.
+	publishTimeout = startTimeout
 	// silence is how much longer than drain.timeout a drain may show before the agent counts as dead: it aborts by
 	// itself long before.
 	silence = 10 * time.Minute
@@ -30,6 +35,8 @@ const (
 	BeginHooks Action = "BeginHooks"
 	// FinishGrant puts the node back in service.
 	FinishGrant Action = "Finish"
+	// WithdrawGrant marks the entry in the ledger as withdrawn, because nothing can be written on the Node.
+	WithdrawGrant Action = "Withdraw"
 	// ReleaseEntry takes the entry out of the ledger.
 	ReleaseEntry Action = "Release"
 )
@@ -78,6 +85,11 @@ func (f *fleet) flight(e v1alpha1.LedgerEntry) Flight {
 	case Releasable(n.Record, e):
 		t.Action = ReleaseEntry
 		t.Reason, t.Message = endReason(n, e)
+	case Withdrawn(n.Record, e):
+		t.Reason, t.Message = v1alpha1.ReasonNodeWriteRefused, f.unpublished(e)
+		if !f.Unread[e.Node] {
+			t.Action = ReleaseEntry
+		}
 	case n.in(e.Seq, v1alpha1.PhaseRebooting):
 		f.awaitBoot(&t)
 	case n.in(e.Seq, v1alpha1.PhaseDraining):
@@ -90,9 +102,35 @@ func (f *fleet) flight(e v1alpha1.LedgerEntry) Flight {
 		f.awaitStart(&t)
 	}
 	if t.Action.WritesNode() {
-		t.Refused = f.Refused[e.Node].text()
+		f.refuse(&t)
 	}
 	return t
+}
+
+// refuse takes in that the API server refuses the write that is due, if it does. A grant that it has kept from being published
+// for long enough is withdrawn.
+func (f *fleet) refuse(t *Flight) {
+	refusal, refused := f.Refused[t.Entry.Node]
+	if !refused {
+		return
+	}
+	t.Refused = refusal.text()
+	if !Unpublished(t.Node.Record, t.Entry) {
+		return
+	}
+	t.Until = refusal.Since.Add(publishTimeout)
+	if !f.Now.Before(t.Until) {
+		t.Action, t.Until, t.Entry.WithdrawnAt = WithdrawGrant, time.Time{}, &metav1.Time{Time: f.Now}
+	}
+}
+
+// unpublished says why a grant was withdrawn that the node has never shown. A new leader does not know the answer.
+func (f *fleet) unpublished(e v1alpha1.LedgerEntry) string {
+	why := "the API server refused what the manager wrote on the Node"
+	if answer := f.Refused[e.Node].text(); answer != "" {
+		why += ": " + answer
+	}
+	return why
 }
 
 // endReason says how a flight that is over has ended.
@@ -137,6 +175,8 @@ func (f *fleet) awaitStart(t *Flight) {
 // withdrawal is what takes back a grant that the agent has not begun to use. A drain that has begun is finished.
 func (f *fleet) withdrawal(n *Node, e v1alpha1.LedgerEntry) *Objection {
 	switch g := f.Governor.Govern(n.Labels); {
+	case e.WithdrawnAt != nil:
+		return objection(v1alpha1.ReasonGrantWithdrawn, "the ledger of policy %s has withdrawn the grant or had lost it, so no agent begins under it", f.name)
 	case f.Policy.DeletionTimestamp != nil:
 		return objection(v1alpha1.ReasonCancelled, "policy %s is being deleted", f.name)
 	case n.BootID != e.BootID:

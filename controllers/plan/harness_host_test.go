@@ -102,7 +102,20 @@ func (h *host) view() plan.Node {
 }
 
 func (h *host) record() agentstep.Record {
-	return agentstep.Record{Grant: h.view().Grant, Progress: h.view().Progress}
+	return agentstep.Record{Grant: h.view().Grant, Progress: h.view().Progress, UID: h.node.UID}
+}
+
+// entry is what the agent reads in the ledger of the policy that a grant names. Nil: there is no entry for the node.
+func (h *host) entry(c *cluster, grant *v1alpha1.Grant) *v1alpha1.LedgerEntry {
+	if grant == nil || c.policies[grant.Policy] == nil {
+		return nil
+	}
+	for _, e := range c.policies[grant.Policy].Status.Grants {
+		if e.Node == h.name {
+			return &e
+		}
+	}
+	return nil
 }
 
 // timer is when the host or its agent does something by itself.
@@ -141,7 +154,7 @@ func (h *host) step(c *cluster) {
 
 func (h *host) begin(c *cluster) {
 	progress, ok := h.starts(c)
-	if !ok || c.now.Before(h.record().Grant.At.Add(h.reacts)) || h.declines(c) {
+	if !ok || !agentstep.Listed(h.record(), h.entry(c, h.record().Grant)) || c.now.Before(h.record().Grant.At.Add(h.reacts)) || h.declines(c) {
 		return
 	}
 	c.tell("%s begins to drain", h.name)

@@ -81,7 +81,7 @@ func (c *cluster) mayWrite(name string) bool {
 // applyFlights tells whether it tried anything, and whether the manager is still alive.
 func (c *cluster) applyFlights(name string, p plan.Plan, tried map[string]plan.Action) (wrote, alive bool) {
 	for _, t := range p.Flights {
-		if t.Action == plan.Wait || t.Action == plan.ReleaseEntry || tried[t.Entry.Node] == t.Action {
+		if !t.Action.WritesNode() || tried[t.Entry.Node] == t.Action {
 			continue
 		}
 		if !c.mayWrite(name) {
@@ -152,7 +152,7 @@ func (c *cluster) applyFlight(name string, t plan.Flight) {
 			node.Spec.Taints = plan.WithPending(node.Spec.Taints, false)
 			endHooks(node, t.Entry.Seq)
 		})
-	case plan.Wait, plan.ReleaseEntry:
+	case plan.Wait, plan.WithdrawGrant, plan.ReleaseEntry:
 	}
 }
 

@@ -36,7 +36,7 @@ func size(history []v1alpha1.PastReboot) int {
 	return bytes
 }
 
-// past is what is remembered of a flight that is over. Nil: the node was not disturbed. It ended after its grant and not after
+// past is what is remembered of a flight that is over. Nil: the grant was taken back before it disturbed the node. It ended after its grant and not after
 // now, whatever the node's clock says.
 func (t Flight) past(now time.Time) *v1alpha1.PastReboot {
 	n, seq := t.Node, t.Entry.Seq
@@ -44,6 +44,9 @@ func (t Flight) past(now time.Time) *v1alpha1.PastReboot {
 	switch {
 	case n == nil:
 		past.Result, past.Reason, past.Message = v1alpha1.RebootLost, t.Reason, t.Message
+		return past
+	case Withdrawn(n.Record, t.Entry):
+		past.Result, past.Reason, past.Message, past.EndedAt = v1alpha1.RebootWithdrawn, t.Reason, message.Shorten(maxMessage, t.Message), metav1.NewTime(now)
 		return past
 	case n.Progress == nil || n.Progress.Seq != seq:
 		return nil

@@ -125,7 +125,8 @@ func (p *Plan) Ledger() []v1alpha1.LedgerEntry {
 
 // LedgerChanges tells whether the ledger differs after the plan.
 func (p *Plan) LedgerChanges() bool {
-	return p.learned || len(p.Granted)+len(p.Adopted)+len(p.Released()) > 0
+	withdraws := func(t Flight) bool { return t.Action == WithdrawGrant }
+	return p.learned || len(p.Granted)+len(p.Adopted)+len(p.Released()) > 0 || slices.ContainsFunc(p.Flights, withdraws)
 }
 
 // Released are the flights whose entries leave the ledger.
@@ -140,7 +141,7 @@ func (p *Plan) Released() []Flight {
 }
 
 // adopt takes outstanding grants back into a ledger that has lost them: after a new leader's first look, or when the
-// status was lost. The API server refuses new numbers above the limit, so what does not fit is adopted once the ledger
+// status was lost. One that the agent has not begun is cancelled. The API server refuses new numbers above the limit, so what does not fit is adopted once the ledger
 // has learned its number; it counts against the budget all the same.
 func (f *fleet) adopt(p *Plan) {
 	before, entries := p.Seq, len(f.entries)-len(p.Released())
@@ -152,6 +153,7 @@ func (f *fleet) adopt(p *Plan) {
 			continue
 		}
 		entries++
+		e.WithdrawnAt = Adopt(n.Record, n.Name, f.Now).WithdrawnAt
 		f.inEntry[n.Name] = true
 		p.Adopted = append(p.Adopted, e)
 	}
@@ -160,19 +162,11 @@ func (f *fleet) adopt(p *Plan) {
 // entry is the ledger entry that an outstanding record should have. A time that is further ahead than any clock may be is now:
 // no deadline could count from it.
 func (f *fleet) entry(n *Node) v1alpha1.LedgerEntry {
-	e := n.entry()
+	e := n.entry(n.Name)
 	if e.At.Sub(f.Now) > clockAhead {
 		e.At = metav1.NewTime(f.Now)
 	}
 	return e
-}
-
-func (n *Node) entry() v1alpha1.LedgerEntry {
-	if g := n.Grant; g != nil {
-		return v1alpha1.LedgerEntry{Node: n.Name, NodeUID: n.UID, Seq: g.Seq, BootID: g.BootID, At: g.At}
-	}
-	p := n.Progress
-	return v1alpha1.LedgerEntry{Node: n.Name, NodeUID: n.UID, Seq: p.Seq, BootID: p.BootID, At: p.At}
 }
 
 // Holds tells whether the node's record is the outstanding one of an entry that a ledger takes back.
@@ -180,7 +174,7 @@ func (n *Node) Holds(e v1alpha1.LedgerEntry) bool {
 	if !n.Outstanding() {
 		return false
 	}
-	own := n.entry()
+	own := n.entry(n.Name)
 	return own.NodeUID == e.NodeUID && own.Seq == e.Seq && own.BootID == e.BootID
 }
 

@@ -99,6 +99,9 @@ func drawPolicy(t *rapid.T, name string) *v1alpha1.RebootPolicy {
 	for _, node := range append(someNodes, "gone") {
 		if oneIn(t, 5, "entry") {
 			e := v1alpha1.LedgerEntry{Node: node, Seq: int64(rapid.IntRange(1, 6).Draw(t, "seq")), BootID: drawBoot(t, node), At: drawInstant(t, "granted")}
+			if oneIn(t, 8, "withdrawn") {
+				e.WithdrawnAt = &e.At
+			}
 			p.Status.Grants = append(p.Status.Grants, e)
 			p.Status.Seq = max(p.Status.Seq, e.Seq)
 		}
@@ -216,4 +219,16 @@ func (s situation) String() string {
 		fmt.Fprintf(&text, "node %s on %s: %v %v, %s\n", h.name, h.node.Status.NodeInfo.BootID, h.node.Labels, h.node.Annotations, h.describe())
 	}
 	return text.String()
+}
+
+// drawRefused is what the API server refuses of the writes about entries, and since when.
+func drawRefused(t *rapid.T, entries []v1alpha1.LedgerEntry) map[string]plan.Refusal {
+	refused := map[string]plan.Refusal{}
+	for _, e := range entries {
+		if oneIn(t, 4, "refused") {
+			since := rapid.SampledFrom([]time.Duration{0, minute, 5 * minute, time.Hour}).Draw(t, "since")
+			refused[e.Node] = plan.Refusal{Answer: "denied", Since: evening.Add(-since), At: evening}
+		}
+	}
+	return refused
 }

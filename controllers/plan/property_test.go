@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -34,6 +35,7 @@ func forAny(t *testing.T, property func(*rapid.T, situation, plan.Snapshot, plan
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSituation(t)
 		snapshot := s.snapshot()
+		snapshot.Refused = drawRefused(t, snapshot.Policy.Status.Grants)
 		property(t, s, snapshot, plan.Reboots(snapshot))
 	})
 }
@@ -227,8 +229,10 @@ func TestReboots_WantsWhatTheProtocolPermits(t *testing.T) {
 			case plan.FinishGrant:
 				_, ok = plan.Finish(f.Node.Record, f.Entry, "workers", f.Node.BootID, evening)
 			case plan.Wait, plan.BeginHooks:
+			case plan.WithdrawGrant:
+				ok = plan.Unpublished(f.Node.Record, f.Entry)
 			case plan.ReleaseEntry:
-				ok = f.Node == nil || plan.Releasable(f.Node.Record, f.Entry) || plan.Overtaken(f.Node.Record, f.Entry, "workers")
+				ok = f.Node == nil || plan.Releasable(f.Node.Record, f.Entry) || plan.Overtaken(f.Node.Record, f.Entry, "workers") || plan.Withdrawn(f.Node.Record, f.Entry)
 			}
 			if !ok {
 				t.Fatalf("%s of %+v\n%v", f.Action, f.Entry, s)
@@ -252,7 +256,7 @@ func TestReboots_NextIsAhead(t *testing.T) {
 }
 
 // Until Next, time changes nothing: who sleeps until then misses nothing. Without Next, the plan holds until something else
-// changes. What may go with the time is when new entries say that they were granted; and a halt lasts by the condition that is
+// changes. What may go with the time is when new entries say that they were granted, or withdrawn; and a halt lasts by the condition that is
 // written of it.
 func TestReboots_NothingChangesBeforeNext(t *testing.T) {
 	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
@@ -268,7 +272,9 @@ func TestReboots_NothingChangesBeforeNext(t *testing.T) {
 			snapshot.Policy = snapshot.Policy.DeepCopy()
 			snapshot.Policy.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionHalted, Status: metav1.ConditionTrue, Message: p.Halt.Message}}
 		}
-		grantedAt := cmp.FilterPath(func(path cmp.Path) bool { return path.String() == "Granted.At" }, cmp.Ignore())
+		grantedAt := cmp.FilterPath(func(path cmp.Path) bool {
+			return path.String() == "Granted.At" || strings.HasSuffix(path.String(), ".WithdrawnAt")
+		}, cmp.Ignore())
 		if diff := cmp.Diff(p, plan.Reboots(snapshot), append(planOptions, grantedAt)...); diff != "" {
 			t.Fatalf("next %v, and by %v (-now +then):\n%s\n%v", p.Next, snapshot.Now, diff, s)
 		}

@@ -87,9 +87,11 @@ func (r Record) busy(seq int64) bool {
 func (r Record) unseen(seq int64) bool { return r.grantSeq() < seq && !r.busy(seq) }
 
 // Ring is the bell: it tells the node of a grant that stands in the ledger. Only if it is the very Node, has seen nothing as
-// new, and has ended what it has seen.
+// new, and has ended what it has seen. One that is withdrawn is published only where its agent has passed the point of no
+// return: without it the reboot could not be finished.
 func Ring(r Record, e v1alpha1.LedgerEntry, policy string, now time.Time) (v1alpha1.Grant, bool) {
-	return grantOf(e, policy, v1alpha1.GrantActive, now), r.isOf(e) && r.unseen(e.Seq)
+	holds := e.WithdrawnAt == nil || r.in(e.Seq, v1alpha1.PhaseRebooting)
+	return grantOf(e, policy, v1alpha1.GrantActive, now), holds && r.isOf(e) && r.unseen(e.Seq)
 }
 
 // Cancel takes the grant back. It is impossible past the point of no return, and where nobody knows whether that is past.
@@ -126,6 +128,38 @@ func Releasable(r Record, e v1alpha1.LedgerEntry) bool {
 	default:
 		return r.Grant.State == v1alpha1.GrantFinished
 	}
+}
+
+// Unpublished reports whether the node shows no trace of an entry's grant: then the grant can be withdrawn in the ledger alone.
+func Unpublished(r Record, e v1alpha1.LedgerEntry) bool {
+	return r.isOf(e) && r.grantSeq() < e.Seq && r.progressSeq() != e.Seq && !r.progressLost
+}
+
+// Withdrawn reports whether an entry may leave the ledger because its grant was withdrawn before the node showed it. Only a
+// live reading that comes after that of the ledger, which has the mark, proves it. A stopped leader may still publish the
+// grant: the agent reads the ledger after it has seen a grant and before it begins, and finds the mark, or no entry.
+func Withdrawn(r Record, e v1alpha1.LedgerEntry) bool {
+	return e.WithdrawnAt != nil && Unpublished(r, e)
+}
+
+// Adopt is the entry with which a ledger takes back an outstanding record that it does not hold. One that the agent has not begun
+// is withdrawn from the first, because its slot may be another node's by now: a stopped leader may have published it after its
+// entry was released.
+func Adopt(r Record, node string, now time.Time) v1alpha1.LedgerEntry {
+	e := r.entry(node)
+	if r.progressSeq() < e.Seq {
+		e.WithdrawnAt = &metav1.Time{Time: now}
+	}
+	return e
+}
+
+// entry is the ledger entry that an outstanding record should have.
+func (r Record) entry(node string) v1alpha1.LedgerEntry {
+	if g := r.Grant; g != nil {
+		return v1alpha1.LedgerEntry{Node: node, NodeUID: r.UID, Seq: g.Seq, BootID: g.BootID, At: g.At}
+	}
+	p := r.Progress
+	return v1alpha1.LedgerEntry{Node: node, NodeUID: r.UID, Seq: p.Seq, BootID: p.BootID, At: p.At}
 }
 
 // Overtaken tells whether the node shows another policy's grant of the very number: each policy counts for itself, and a

@@ -22,6 +22,12 @@ type model struct {
 	ringsWhileBusy, renames        bool
 	noUID, believesGone            bool
 
+	// withdraws lets managers withdraw grants that the Node does not show, and adopt those that no ledger holds; and agents look
+	// whether the ledger holds their grant. Without it agents begin unchecked, and nothing is withdrawn.
+	withdraws bool
+	// Each of these takes one guard of that away.
+	noMark, noLook, noCheck, adoptsUnmarked bool
+
 	memory *memory
 }
 
@@ -75,15 +81,20 @@ func (m model) readings(w world, i int, to emit) {
 	for p := range m.policies {
 		if l := w.ledgers[p] | known; b.ledgers[p] != l {
 			next := w
-			next.leaders[i].ledgers[p] = l
+			next.leaders[i].learn(p, l)
 			to(move{"manager", i, "reads the ledger", -1, 0, p}, next)
 		}
 	}
 	for n := range m.nodes {
-		if b.nodes[n] != w.nodes[n] {
+		if b.nodes[n]&^checked != w.nodes[n] {
 			next := w
 			next.leaders[i].nodes[n] = w.nodes[n]
 			to(move{"manager", i, "reads", n, 0, 0}, next)
+		}
+		if m.withdraws && b.mayRelease(n, m.noMark) && b.nodes[n] != w.nodes[n]|checked {
+			next := w
+			next.leaders[i].nodes[n] = w.nodes[n] | checked
+			to(move{"manager", i, "looks once more at", n, 0, 0}, next)
 		}
 	}
 	if b != (belief{}) {
@@ -101,7 +112,7 @@ func (m model) manage(w world, i, p, n int, to emit) {
 		m.give(w, i, p, n, to)
 		return
 	}
-	a := m.memory.manager(v&^stale, l, p, n, !m.noUID)
+	a := m.memory.manager(v&^(stale|checked), l, p, n, !m.noUID)
 	tell := func(does string, guard answer, clears view) {
 		if !guard.ok || v&stale != 0 && !m.noNodeVersion {
 			return
@@ -120,11 +131,18 @@ func (m model) manage(w world, i, p, n int, to emit) {
 	tell("cancels", a.cancel, 0)
 	tell("finishes", a.finish, disturbed)
 	gone := a.gone && (m.memory.manager(w.nodes[n]&^stale, l, p, n, !m.noUID).gone || m.believesGone) // it looks once more
-	released := a.releasable || gone || m.alsoReleasable != nil && m.alsoReleasable(v.record(), l.of(n))
+	withdrawn := (a.withdrawn || m.noMark && a.unpublished) && (v&checked != 0 || m.noLook)
+	released := a.releasable || gone || withdrawn || m.alsoReleasable != nil && m.alsoReleasable(v.record(), l.of(n))
 	if released && (l&stale == 0 || m.noLedgerVersion) {
 		next := w
 		m.putLedger(&next, i, p, w.ledgers[p].without(n))
 		to(move{"manager", i, "releases", n, seq, p}, next)
+	}
+	// For how long a grant could not be published is nothing to the model: it may be withdrawn at any time.
+	if m.withdraws && !m.noMark && l&stale == 0 && a.unpublished && l.withdrawn(n) == 0 {
+		next := w
+		m.putLedger(&next, i, p, w.ledgers[p].withdraw(n))
+		to(move{"manager", i, "withdraws", n, seq, p}, next)
 	}
 }
 
@@ -132,7 +150,10 @@ func (m model) manage(w world, i, p, n int, to emit) {
 // where there are several policies, and so several ledgers, it takes the planner's word that the node is free.
 func (m model) give(w world, i, p, n int, to emit) {
 	l, v := w.leaders[i].ledgers[p], w.leaders[i].nodes[n]
-	seq := m.memory.nextSeq(l.seq(), v&^stale)
+	if m.withdraws && l&stale == 0 {
+		m.adopt(w, i, p, n, to)
+	}
+	seq := m.memory.nextSeq(l.seq(), v&^(stale|checked))
 	if l.grants() >= m.limit || l&stale != 0 && !m.noLedgerVersion || m.policies > 1 && v.record().Outstanding() {
 		return
 	}
@@ -145,15 +166,51 @@ func (m model) give(w world, i, p, n int, to emit) {
 	to(move{"manager", i, "grants", n, seq, p}, next)
 }
 
+// adopt takes an outstanding grant into a ledger that does not hold it, whatever its limit.
+func (m model) adopt(w world, i, p, n int, to emit) {
+	v := w.leaders[i].nodes[n]
+	r := v.record()
+	if !r.Outstanding() || r.Grant == nil || v.get(grantPolicy) != p {
+		return
+	}
+	e := plan.Adopt(r, "n", instant)
+	l := w.ledgers[p].with(n, int(e.Seq), v.with(boot, v.get(grantBoot)))
+	l = l&^3 | ledger(max(w.ledgers[p].seq(), int(e.Seq)))
+	if e.WithdrawnAt != nil && !m.adoptsUnmarked {
+		l = l.withdraw(n)
+	}
+	next := w
+	m.putLedger(&next, i, p, l)
+	to(move{"manager", i, "adopts", n, int(e.Seq), p}, next)
+}
+
 func (m model) putLedger(w *world, i, p int, l ledger) {
 	w.writeLedger(p, l)
-	w.leaders[i].ledgers[p] = l | known
+	w.leaders[i].learn(p, l|known)
+}
+
+// learn takes in a ledger. What was read of Nodes is older.
+func (b *belief) learn(p int, l ledger) {
+	b.ledgers[p] = l
+	for n := range b.nodes {
+		b.nodes[n] &^= checked
+	}
+}
+
+// mayRelease reports whether a ledger, as it is now, has an entry for the node that is withdrawn, or any.
+func (b *belief) mayRelease(n int, unmarked bool) bool {
+	for _, l := range b.ledgers {
+		if l&stale == 0 && (l.withdrawn(n) != 0 || unmarked && l.entrySeq(n) != 0) {
+			return true
+		}
+	}
+	return false
 }
 
 // agent is all that can happen on one node.
 func (m model) agent(w world, n int, to emit) {
 	v, now := w.agents[n], w.nodes[n]
-	if v != now {
+	if v&^checked != now {
 		next := w
 		next.agents[n] = now
 		to(move{"agent", n, "reads its Node", -1, 0, 0}, next)
@@ -170,6 +227,11 @@ func (m model) agent(w world, n int, to emit) {
 	next := w
 	next.agents[n] = 0
 	to(move{"agent", n, "dies", -1, 0, 0}, next)
+	if ledger := w.ledgers[v.get(grantPolicy)]; m.withdraws && v&(checked|stale) == 0 && m.memory.listed(v, ledger, n) {
+		next := w
+		next.agents[n] = v | checked
+		to(move{"agent", n, "finds its grant in the ledger", -1, v.get(grantSeq), v.get(grantPolicy)}, next)
+	}
 	m.act(w, n, to)
 	// logind is asked by what the agent has read; the boot is the host's own, and never stale.
 	committed := now.in(v1alpha1.PhaseRebooting) && v.in(v1alpha1.PhaseRebooting) && v.get(progSeq) == now.get(progSeq)
@@ -184,7 +246,8 @@ func (m model) act(w world, n int, to emit) {
 	if v&stale != 0 && !m.noNodeVersion {
 		return
 	}
-	a := m.memory.agent(v&^stale, w.nodes[n].get(boot))
+	a := m.memory.agent(v&^(stale|checked), w.nodes[n].get(boot))
+	a.start.ok = a.start.ok && (!m.withdraws || m.noCheck || v&checked != 0)
 	write := func(does string, guard step, set, unset view) {
 		if !guard.ok {
 			return
@@ -233,8 +296,9 @@ type step struct {
 }
 
 type managerAnswers struct {
-	ring, cancel, finish answer
-	releasable, gone     bool
+	ring, cancel, finish   answer
+	releasable, gone       bool
+	unpublished, withdrawn bool
 }
 
 type agentAnswers struct{ start, commit, abort step }
@@ -244,7 +308,7 @@ func newMemory() *memory {
 }
 
 func (m *memory) manager(v view, l ledger, p, n int, named bool) managerAnswers {
-	key := uint32(v) | uint32(l.entry(n)|p<<4|l.life(n)<<5)<<20
+	key := uint32(v) | uint32(l.entry(n)|p<<4|l.life(n)<<5|l.withdrawn(n)<<6)<<20
 	a, ok := m.managers[key]
 	if !ok {
 		r, e, policy := v.record(), l.of(n), policyNames[p]
@@ -256,6 +320,7 @@ func (m *memory) manager(v view, l ledger, p, n int, named bool) managerAnswers 
 		a.finish.grant, a.finish.ok = plan.Finish(r, e, policy, boots[v.get(boot)], instant)
 		a.releasable = plan.Releasable(r, e) || plan.Overtaken(r, e, policy)
 		a.gone = plan.Gone(r, e)
+		a.unpublished, a.withdrawn = plan.Unpublished(r, e), plan.Withdrawn(r, e)
 		m.managers[key] = a
 	}
 	return a
@@ -272,6 +337,15 @@ func (m *memory) agent(v view, host int) agentAnswers {
 		m.agents[key] = a
 	}
 	return a
+}
+
+// listed is what the agent makes of a ledger that it reads, where it could begin otherwise.
+func (m *memory) listed(v view, l ledger, n int) bool {
+	if l.entrySeq(n) == 0 || !m.agent(v, v.get(grantBoot)).start.ok {
+		return false
+	}
+	e := l.of(n)
+	return agentstep.Listed(v.agentRecord(), &e)
 }
 
 func (m *memory) nextSeq(ledgerSeq int, v view) int {

@@ -17,12 +17,14 @@ var (
 	byHand = model{policies: 1, leaders: 2, nodes: 1, limit: 1, grants: 2, byHand: true}
 	// anew has somebody delete the Node at any time, and its kubelet register it anew: it has seen no number then.
 	anew = model{policies: 1, leaders: 2, nodes: 1, limit: 1, grants: 3, anew: true}
+	// withdrawn has the managers withdraw grants that they could not publish, and adopt those that a stopped one publishes late.
+	withdrawn = model{policies: 1, leaders: 2, nodes: 2, limit: 1, grants: 2, withdraws: true}
 	// oneManager is the same with two nodes, and small.
 	oneManager = model{policies: 1, leaders: 1, nodes: 2, limit: 1, grants: 2, byHand: true}
 )
 
-// TestProtocol_KeepsTheLimit searches every interleaving of the functions that ship: Ring, Cancel, Finish, Releasable and
-// NextSeq of the manager, Start, Commit and Abort of the agent. In no world is a node disturbed outside the ledger, or
+// TestProtocol_KeepsTheLimit searches every interleaving of the functions that ship: Ring, Cancel, Finish, Releasable, Withdrawn,
+// Adopt and NextSeq of the manager, Listed, Start, Commit and Abort of the agent. In no world is a node disturbed outside the ledger, or
 // more nodes than the limit, or a node down that nobody could put back in service (behaviours 16, 17, 61).
 func TestProtocol_KeepsTheLimit(t *testing.T) {
 	cases := map[string]struct {
@@ -35,6 +37,7 @@ func TestProtocol_KeepsTheLimit(t *testing.T) {
 		"a host that is rebooted by hand (behaviour 50)": {byHand, 50_000},
 		"a Node that is registered anew":                 {anew, 600_000},
 		"one manager, and hosts rebooted by hand":        {oneManager, 50_000},
+		"grants that cannot be published":                {withdrawn, 6_000_000},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -69,14 +72,18 @@ func TestProtocol_NeedsEachGuard(t *testing.T) {
 		model  model
 		ablate func(*model)
 	}{
-		"noderv: the Node's resourceVersion":                         {twoManagers, func(m *model) { m.noNodeVersion = true }},
-		"cas: the ledger's resourceVersion":                          {twoManagers, func(m *model) { m.noLedgerVersion = true }},
-		"order: a grant is cancelled on the Node before its release": {twoManagers, func(m *model) { m.alsoReleasable = notRung }},
-		"cancelwait: a release waits until the agent cannot start":   {twoManagers, func(m *model) { m.alsoReleasable = cancelled }},
-		"owner: a cancelled grant keeps its policy's name":           {twoPolicies, func(m *model) { m.renames = true }},
-		"uid: the ledger names the very Node":                        {anew, func(m *model) { m.noUID = true }},
-		"gone: a live reading says that the Node is another one":     {anew, func(m *model) { m.believesGone = true }},
-		"busy: a newer grant waits until an older one is over":       {twoPolicies, func(m *model) { m.ringsWhileBusy = true }},
+		"noderv: the Node's resourceVersion":                          {twoManagers, func(m *model) { m.noNodeVersion = true }},
+		"cas: the ledger's resourceVersion":                           {twoManagers, func(m *model) { m.noLedgerVersion = true }},
+		"order: a grant is cancelled on the Node before its release":  {twoManagers, func(m *model) { m.alsoReleasable = notRung }},
+		"cancelwait: a release waits until the agent cannot start":    {twoManagers, func(m *model) { m.alsoReleasable = cancelled }},
+		"owner: a cancelled grant keeps its policy's name":            {twoPolicies, func(m *model) { m.renames = true }},
+		"uid: the ledger names the very Node":                         {anew, func(m *model) { m.noUID = true }},
+		"gone: a live reading says that the Node is another one":      {anew, func(m *model) { m.believesGone = true }},
+		"busy: a newer grant waits until an older one is over":        {twoPolicies, func(m *model) { m.ringsWhileBusy = true }},
+		"mark: a grant is withdrawn in the ledger before its release": {withdrawn, func(m *model) { m.noMark = true }},
+		"look: a live reading after the mark does not show the grant": {withdrawn, func(m *model) { m.noLook = true }},
+		"check: the agent reads the ledger before it begins":          {withdrawn, func(m *model) { m.noCheck = true }},
+		"adopt: a grant that has not begun is adopted as withdrawn":   {withdrawn, func(m *model) { m.adoptsUnmarked = true }},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -95,6 +102,7 @@ func TestProtocol_LeadsBack(t *testing.T) {
 	cases := map[string]model{
 		"one manager, and hosts rebooted by hand": oneManager,
 		"a Node that is registered anew":          {policies: 1, leaders: 1, nodes: 1, limit: 1, grants: 3, anew: true, byHand: true},
+		"grants that cannot be published":         {policies: 1, leaders: 2, nodes: 1, limit: 1, grants: 2, withdraws: true},
 		"two policies":                            {policies: 2, leaders: 1, nodes: 1, limit: 1, grants: 3, byHand: true},
 	}
 	for name, m := range cases {

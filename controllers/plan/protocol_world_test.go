@@ -44,6 +44,9 @@ const (
 	boot        = 12
 	grantPolicy = 16
 	reborn      = 1 << 18 // the Node was deleted, and registered anew
+	// checked is on readings alone. A manager's: live, and later than that of the ledger. An agent's: a later reading of the
+	// ledger let it begin.
+	checked     = 1 << 19
 	disturbed   = 1 << 14
 	lastBoot    = 3
 	freshlyMade = view(1 << boot)
@@ -102,7 +105,7 @@ func (v view) record() plan.Record {
 func (v view) life() int { return int(v>>18) & 1 }
 
 func (v view) agentRecord() agentstep.Record {
-	return agentstep.Record{Grant: v.grant(), Progress: v.progress()}
+	return agentstep.Record{Grant: v.grant(), Progress: v.progress(), UID: uids[v.life()]}
 }
 
 func (v view) withGrant(g v1alpha1.Grant) view {
@@ -119,8 +122,8 @@ func (v view) in(phase v1alpha1.Phase) bool {
 	return v.get(progSeq) != 0 && phases[v.get(progPhase)] == phase
 }
 
-// ledger is one policy's: its highest number, and for each node the number, the boot and the life of its entry; number 0 is
-// none.
+// ledger is one policy's: its highest number, and for each node the number, the boot and the life of its entry, and whether it is
+// withdrawn; number 0 is none.
 type ledger uint16
 
 // known marks a ledger that was read, as the empty ledger is all zeros.
@@ -136,7 +139,12 @@ func (l ledger) grants() int {
 
 func (l ledger) life(n int) int { return int(l>>(10+n)) & 1 }
 
-func (l ledger) without(n int) ledger { return l &^ (15<<(2+4*n) | 1<<(10+n)) }
+// withdrawn is 1 for an entry that is withdrawn.
+func (l ledger) withdrawn(n int) int { return int(l>>(12+n)) & 1 }
+
+func (l ledger) withdraw(n int) ledger { return l | 1<<(12+n) }
+
+func (l ledger) without(n int) ledger { return l &^ (15<<(2+4*n) | 1<<(10+n) | 1<<(12+n)) }
 
 // with is the ledger with an entry for the Node that was read.
 func (l ledger) with(n, seq int, read view) ledger {
@@ -144,7 +152,11 @@ func (l ledger) with(n, seq int, read view) ledger {
 }
 
 func (l ledger) of(n int) v1alpha1.LedgerEntry {
-	return v1alpha1.LedgerEntry{Node: "n", NodeUID: uids[l.life(n)], Seq: int64(l.entrySeq(n)), BootID: boots[l.entry(n)>>2], At: metav1.NewTime(instant)}
+	e := v1alpha1.LedgerEntry{Node: "n", NodeUID: uids[l.life(n)], Seq: int64(l.entrySeq(n)), BootID: boots[l.entry(n)>>2], At: metav1.NewTime(instant)}
+	if l.withdrawn(n) != 0 {
+		e.WithdrawnAt = &e.At
+	}
+	return e
 }
 
 // writeNode puts a Node in place: whoever has read it before has a stale reading now.
@@ -206,5 +218,6 @@ func (w world) withNodesSwapped() world {
 }
 
 func (l ledger) withNodesSwapped() ledger {
-	return l&(known|stale|3) | ledger(l.entry(0))<<6 | ledger(l.entry(1))<<2 | ledger(l.life(0))<<11 | ledger(l.life(1))<<10
+	return l&(known|stale|3) | ledger(l.entry(0))<<6 | ledger(l.entry(1))<<2 | ledger(l.life(0))<<11 | ledger(l.life(1))<<10 |
+		ledger(l.withdrawn(0))<<13 | ledger(l.withdrawn(1))<<12
 }

@@ -13,7 +13,8 @@ import (
 // may refuse the writes to one Node alone.
 type Refusal struct {
 	Answer string
-	At     time.Time
+	// Since is when the first of the writes in a row was refused, and At when Answer came.
+	Since, At time.Time
 }
 
 // text is the answer in one line of bounded length.
@@ -27,7 +28,7 @@ func (r Refusal) text() string {
 }
 
 // WritesNode reports whether the action writes the Node.
-func (a Action) WritesNode() bool { return a != Wait && a != ReleaseEntry }
+func (a Action) WritesNode() bool { return a != Wait && a != WithdrawGrant && a != ReleaseEntry }
 
 // Refused returns how many nodes hold a slot while the API server refuses the write that is due, and a message about them.
 func (p *Plan) Refused() (nodes int, message string) {
@@ -37,8 +38,8 @@ func (p *Plan) Refused() (nodes int, message string) {
 		case t.Refused == "":
 			continue
 		case nodes == 0:
-			message = fmt.Sprintf("node %s holds a slot since %s, and the API server refuses what the manager writes about its reboot: %s; "+
-				"the slot is kept until the write is accepted or the Node is deleted", t.Entry.Node, instant(t.Entry.At.Time), t.Refused)
+			message = fmt.Sprintf("node %s holds a slot since %s, and the API server refuses what the manager writes about its reboot: %s; %s",
+				t.Entry.Node, instant(t.Entry.At.Time), t.Refused, t.keepsSlot())
 		default:
 			others = append(others, t.Entry.Node)
 		}
@@ -48,4 +49,15 @@ func (p *Plan) Refused() (nodes int, message string) {
 		message += "; the same holds for " + someOf(others)
 	}
 	return nodes, message
+}
+
+// keepsSlot says for how long a node keeps its slot on which nothing can be written.
+func (t Flight) keepsSlot() string {
+	switch {
+	case t.Action == WithdrawGrant:
+		return "the grant is withdrawn, and the slot is given back"
+	case !t.Until.IsZero():
+		return "the grant is withdrawn " + instant(t.Until) + ", and the slot is given back"
+	}
+	return "the slot is kept until the write is accepted or the Node is deleted"
 }

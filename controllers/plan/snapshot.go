@@ -33,6 +33,8 @@ type Snapshot struct {
 	Agents *Agents
 	// Refused are the last answers of the API server to writes about granted reboots that it refused, by node.
 	Refused map[string]Refusal
+	// Unread are the nodes that could not be read live, where that is what releases an entry: they keep their slots.
+	Unread map[string]bool
 }
 
 // fleet is a snapshot sorted into what one policy has to do with each node.

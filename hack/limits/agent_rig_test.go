@@ -127,6 +127,11 @@ func (h *host) shows(kind corev1.NodeConditionType, word string) {
 func (h *host) grant() {
 	h.t.Helper()
 	node := h.node()
+	policy := &v1alpha1.RebootPolicy{}
+	must(h.t, api.Get(h.t.Context(), client.ObjectKey{Name: h.name}, policy))
+	policy.Status.Limit, policy.Status.Seq = 1, 1
+	policy.Status.Grants = []v1alpha1.LedgerEntry{{Node: h.name, NodeUID: node.UID, Seq: 1, BootID: h.bootID(1), At: metav1.Now()}}
+	must(h.t, api.Status().Update(h.t.Context(), policy))
 	before := node.DeepCopy()
 	metav1.SetMetaDataAnnotation(&node.ObjectMeta, v1alpha1.AnnotationGrant, v1alpha1.Grant{
 		Policy: h.name, Seq: 1, BootID: h.bootID(1), State: v1alpha1.GrantActive, At: metav1.Now(),

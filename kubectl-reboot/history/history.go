@@ -80,6 +80,7 @@ func Lines(entries []Entry, l Look, nodes ...string) []string {
 
 var styles = map[v1alpha1.RebootResult]terminal.Style{
 	v1alpha1.RebootSucceeded: terminal.Good, v1alpha1.RebootAborted: terminal.Wait, v1alpha1.RebootLost: terminal.Bad,
+	v1alpha1.RebootWithdrawn: terminal.Wait,
 }
 
 func (e Entry) row(l Look) []terminal.Cell {
