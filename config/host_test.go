@@ -1,0 +1,54 @@
+package config_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestNeedsRestarting runs the service's command with a dnf that says what dnf 4 and 5 do: the file that engine sentinel detects
+// is kept in step, and an error changes nothing.
+func TestNeedsRestarting_KeepsTheSentinelInStepWithDNF(t *testing.T) {
+	unit, err := os.ReadFile(filepath.Join("host", "needs-restarting.service"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := regexp.MustCompile(`(?m)^ExecStart=/bin/sh -c '(.*)'$`).FindStringSubmatch(string(unit))
+	if command == nil {
+		t.Fatal("the service has no command")
+	}
+	const needed = "Core libraries or services have been updated since boot-up:\n  * glibc\n  * kernel\n\nReboot is required to fully utilize these updates.\n"
+	run, bin := t.TempDir(), t.TempDir()
+	script := strings.NewReplacer("$$", "$", "/run/", run+"/").Replace(command[1])
+	for _, step := range []struct {
+		what, says string
+		code       string
+		fails      bool
+		// pkgs is what the list says then; nil: there is no file, and no list.
+		pkgs []string
+	}{
+		{"nothing is needed", "No core libraries or services have been updated since boot-up.\nReboot should not be necessary.\n", "0", false, nil},
+		{"an error is no need", "Error: Failed to download metadata\n", "1", true, nil},
+		{"a need", needed, "1", false, []string{"glibc", "kernel"}},
+		{"an error withdraws nothing", "", "1", true, []string{"glibc", "kernel"}},
+		{"the need is over", "Reboot should not be necessary.\n", "0", false, nil},
+	} {
+		dnf := "#!/bin/sh\n[ \"$*\" = \"needs-restarting --reboothint\" ] || exit 3\ncat <<'END'\n" + step.says + "END\nexit " + step.code + "\n"
+		if err := os.WriteFile(filepath.Join(bin, "dnf"), []byte(dnf), 0o700); err != nil { //nolint:gosec // It is run.
+			t.Fatal(err)
+		}
+		cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", script) //nolint:gosec // It is the file's.
+		cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
+		if err := cmd.Run(); (err != nil) != step.fails {
+			t.Errorf("%s: %v", step.what, err)
+		}
+		_, missing := os.Stat(filepath.Join(run, "reboot-required"))
+		list, _ := os.ReadFile(filepath.Join(run, "reboot-required.pkgs"))
+		if (missing == nil) != (step.pkgs != nil) || strings.Join(strings.Fields(string(list)), " ") != strings.Join(step.pkgs, " ") {
+			t.Errorf("%s: the file is missing: %v; the list: %q", step.what, missing, list)
+		}
+	}
+}
