@@ -49,7 +49,7 @@ var errAptSyntax = errors.New("it is not apt's syntax")
 // nest, and each adds a part to the name.
 func aptValue(content, option, value string) (string, error) {
 	var scopes [][]string
-	var words []string
+	words := make([]string, 0, 2) // An option and its value.
 	for content != "" {
 		token, rest, err := aptToken(content)
 		if err != nil {

@@ -29,11 +29,13 @@ func TestCoordinators_AScheduledShutdown_Behaviour57(t *testing.T) {
 		"a sleep":         {hosttest.Scheduled{Type: "suspend", USec: usec}, "", nil},
 		"one carried out": {hosttest.Scheduled{Type: "reboot"}, "", nil},
 		"by whom": {
-			hosttest.Scheduled{Type: "reboot", USec: usec}, "USEC=1\nWARN_WALL=1\nMODE=reboot\nUID=0\nTTY=/dev/pts/3\nWALL_MESSAGE=Rebooting after upgrades\n",
+			hosttest.Scheduled{Type: "reboot", USec: usec},
+			"USEC=1\nWARN_WALL=1\nMODE=reboot\nUID=0\nTTY=/dev/pts/3\nWALL_MESSAGE=Rebooting after upgrades\n",
 			&Coordinator{Name: "reboot", At: at, By: `uid 0 on dev_pts_3 "Rebooting after upgrades"`},
 		},
 		"by what nobody can read": {
-			hosttest.Scheduled{Type: "reboot", USec: usec}, "UID=root\nTTY=//\nWALL_MESSAGE=" + strings.Repeat("ä", 100),
+			hosttest.Scheduled{Type: "reboot", USec: usec},
+			"UID=root\nTTY=//\nWALL_MESSAGE=" + strings.Repeat("ä", 100),
 			&Coordinator{Name: "reboot", At: at, By: `"` + strings.Repeat("ä", 32) + `"`},
 		},
 	} {

@@ -47,15 +47,13 @@ func (e *Engine) Run(ctx context.Context, report func(engine.Report)) error {
 		files = Defaults
 	}
 	changes := engine.Changes{Report: report, Reachable: e.Reachable, Optional: e.Optional}
+	watched := folders(files)
+	for i, folder := range watched {
+		watched[i] = filepath.Join(e.HostRoot, folder)
+	}
 	watch := folder.Watch{
-		Engine: Name,
-		Folders: func() []string {
-			var paths []string
-			for _, folder := range folders(files) {
-				paths = append(paths, filepath.Join(e.HostRoot, folder))
-			}
-			return paths
-		},
+		Engine:  Name,
+		Folders: func() []string { return watched },
 		Look: func() {
 			seen := look(e.HostRoot, files)
 			changes.Tell(seen.report(), seen.presence())
