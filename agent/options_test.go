@@ -82,9 +82,9 @@ func TestParse(t *testing.T) {
 func TestEngineList(t *testing.T) {
 	type engines struct{ Run, Named []string }
 	cases := map[string]engines{
-		"auto":                            {Run: []string{"update-engine", "cos-update-engine", "rpm-ostree", "sentinel"}},
+		"auto":                            {Run: []string{"update-engine", "cos-update-engine", "rpm-ostree", "bootc", "sentinel"}},
 		"auto,kernel":                     {Run: engineNames, Named: []string{"kernel"}},
-		"sentinel,auto":                   {Run: []string{"update-engine", "cos-update-engine", "rpm-ostree", "sentinel"}, Named: []string{"sentinel"}},
+		"sentinel,auto":                   {Run: []string{"update-engine", "cos-update-engine", "rpm-ostree", "bootc", "sentinel"}, Named: []string{"sentinel"}},
 		"kernel,sentinel":                 {Run: []string{"sentinel", "kernel"}, Named: []string{"sentinel", "kernel"}},
 		"update-engine":                   {Run: []string{"update-engine"}, Named: []string{"update-engine"}},
 		strings.Join(engineNames, ","):    {Run: engineNames, Named: engineNames},
