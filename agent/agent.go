@@ -67,21 +67,22 @@ func newAgent(ctx context.Context, config *rest.Config, o options, metrics *rebo
 	}
 	wake := reboot.NewWake(o.node)
 	r := &reboot.Reconciler{
-		Node:       o.node,
-		BootIDFile: o.bootIDFile,
-		HostRoot:   o.hostRoot,
-		Client:     mgr.GetClient(),
-		Live:       mgr.GetAPIReader(),
-		Policies:   policies,
-		Logind:     host.Logind{Connect: host.SystemBus(o.bus)},
-		Drains:     reboot.NewDrains(o.node, func(policy string) reboot.Drainer { return drainer(policy) }, clock.RealClock{}, wake),
-		Lookout:    reboot.NewLookout(o.node, drainer(""), policies, o.clock, wake),
-		Reports:    reboot.NewReports(wake, o.engineList()...),
-		Wake:       wake,
-		Events:     eventing.Recorder{EventRecorder: mgr.GetEventRecorder(v1alpha1.FieldOwnerAgent)},
-		Clock:      o.clock,
+		Node:         o.node,
+		BootIDFile:   o.bootIDFile,
+		HostRoot:     o.hostRoot,
+		Client:       mgr.GetClient(),
+		Live:         mgr.GetAPIReader(),
+		Policies:     policies,
+		Logind:       host.Logind{Connect: host.SystemBus(o.bus)},
+		Coordinators: host.Coordinators{Connect: host.SystemBus(o.bus), HostRoot: o.hostRoot},
+		Drains:       reboot.NewDrains(o.node, func(policy string) reboot.Drainer { return drainer(policy) }, clock.RealClock{}, wake),
+		Lookout:      reboot.NewLookout(o.node, drainer(""), policies, o.clock, wake),
+		Reports:      reboot.NewReports(wake, o.engineList()...),
+		Wake:         wake,
+		Events:       eventing.Recorder{EventRecorder: mgr.GetEventRecorder(v1alpha1.FieldOwnerAgent)},
+		Clock:        o.clock,
 	}
-	if err := errors.Join(addHostChanges(mgr, r, o, ready), addCoordinators(mgr, r, o)); err != nil {
+	if err := addHostChanges(mgr, r, o, ready); err != nil {
 		return nil, err
 	}
 	if err := r.SetupWithManager(ctx, mgr, o.queue...); err != nil {

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -38,15 +36,6 @@ func (m *machine) runsUnits() *hosttest.Units {
 func (m *machine) looks(ctx context.Context) {
 	GinkgoHelper()
 	m.annotate(ctx, v1alpha1.GroupVersion.Group+"/look", time.Now().String())
-}
-
-// says tells what coordinator.conf says; empty where there is none.
-func (m *machine) says() string {
-	content, err := os.ReadFile(filepath.Join(m.root, "run", "update-engine", "coordinator.conf"))
-	if err != nil {
-		return ""
-	}
-	return string(content)
 }
 
 var _ = Describe("another coordinator (behaviour 57)", func() {
@@ -176,39 +165,6 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 		m.shows(ctx, objectionOf, And(HavePrefix("CoordinatorConflict: Who else may reboot this host is unknown"), ContainSubstring("systemd answers org.freedesktop.DBus.Error.AccessDenied.")))
 		m.grant(ctx, 1, v1alpha1.GrantActive)
 		m.shows(ctx, phaseOf, Equal("1 Aborted CoordinatorConflict failures=1"))
-	})
-
-	It("is this agent, with --claim-coordinator, which tells the host how near its reboot is", func(ctx SpecContext) {
-		m := newMachine(ctx, spec(""))
-		m.start(ctx, "--claim-coordinator")
-		Eventually(m.says).Should(Equal("NAME=reboot-operator\nSTRATEGY=rebootpolicy\nSTATE=running\n"))
-		_, err := hosttest.Coordinate(m.root, locksmithConf)
-		Expect(err).To(MatchError(ContainSubstring("resource temporarily unavailable")), "locksmithd cannot start beside it")
-
-		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
-		Expect(m.bus.SendNeedReboot()).To(Succeed())
-		Eventually(m.says).Should(ContainSubstring("STATE=reboot-planned"))
-		m.shows(ctx, needOf, Equal("True UpdateStaged"))
-		Expect(objectionOf(m.node(ctx))).To(BeEmpty(), "it is not in its own way")
-		m.grant(ctx, 1, v1alpha1.GrantActive)
-		Eventually(m.says).Should(ContainSubstring("STATE=rebooting"))
-
-		By("ending: what is left is anybody's")
-		m.kill()
-		other, err := hosttest.Coordinate(m.root, locksmithConf)
-		Expect(err).NotTo(HaveOccurred())
-		other.End()
-	})
-
-	It("is there already, and --claim-coordinator takes nothing from it", func(ctx SpecContext) {
-		m := newMachine(ctx, spec(""))
-		other, err := hosttest.Coordinate(m.root, locksmithConf)
-		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(other.End)
-		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
-		m.start(ctx, "--claim-coordinator")
-		m.shows(ctx, objectionOf, HavePrefix("CoordinatorConflict: locksmithd holds "))
-		Expect(m.says()).To(Equal(locksmithConf))
 	})
 })
 

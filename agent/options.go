@@ -44,7 +44,6 @@ type options struct {
 	sentinelFiles       []string // empty: the engine's defaults
 	bootIDFile          string
 	identity            string
-	claimCoordinator    bool
 	probes              string
 	metrics             string
 	renewAfter          time.Duration // this and the next three are no flags: see readiness
@@ -89,7 +88,6 @@ func (o *options) flags(env func(string) string) *flag.FlagSet {
 	flags.Func("sentinel-file", "File of the host that asks for a reboot while it exists, below --host-root; may be given several times (default "+strings.Join(sentinel.Defaults, " and ")+").", o.addSentinelFile)
 	flags.StringVar(&o.bootIDFile, "boot-id-file", "/proc/sys/kernel/random/boot_id", "File with the host's boot ID.")
 	flags.StringVar(&o.identity, "identity", identityNode, "Who to act as on the Node and its pods: node (constrained impersonation) or serviceaccount (its own rights).")
-	flags.BoolVar(&o.claimCoordinator, "claim-coordinator", false, "Tell the host in /run/update-engine/coordinator.conf below --host-root, which must be writable, that its agent is the one who reboots it.")
 	flags.StringVar(&o.probes, "health-probe-bind-address", ":8081", "Where /healthz and /readyz are served; 0 turns them off.")
 	flags.StringVar(&o.metrics, "metrics-bind-address", "0", "Where metrics are served, in plain HTTP; 0 turns them off.")
 	flags.BoolVar(&o.printVersion, "version", false, "Print the version and exit.")

@@ -13,12 +13,6 @@ var _ = Describe("other coordinators (behaviour 57)", func() {
 		Expect(writable(spec)).To(BeEmpty())
 		Expect(spec.Volumes).To(ContainElement(HaveField("HostPath", HaveField("Path", "/run"))))
 	})
-
-	It("see the agents with claim-coordinator, which may write there and nowhere else", func(ctx SpecContext) {
-		spec := shipped.agentsIn(ctx, "config/overlays/claim-coordinator")
-		Expect(spec.Containers[0].Args).To(ContainElement("--claim-coordinator"))
-		Expect(writable(spec)).To(Equal(map[string]string{"/host/run/update-engine": "/run/update-engine DirectoryOrCreate"}))
-	})
 })
 
 // writable are the host's paths that the agent may write, by its own.

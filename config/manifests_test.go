@@ -49,7 +49,7 @@ var _ = Describe("config/default", func() {
 		Expect(err).NotTo(HaveOccurred())
 		for folder, args := range map[string][]string{
 			".":       deployment.Spec.Template.Spec.Containers[0].Args,
-			"./agent": append(shipped.agents["n1"].Spec.Containers[0].Args, "--identity=serviceaccount", "--engines=auto,kernel", "--rpm-ostree-drive", "--claim-coordinator"),
+			"./agent": append(shipped.agents["n1"].Spec.Containers[0].Args, "--identity=serviceaccount", "--engines=auto,kernel", "--rpm-ostree-drive"),
 		} {
 			program := filepath.Join(GinkgoT().TempDir(), "program")
 			build := exec.CommandContext(ctx, "go", "build", "-o", program, folder)

@@ -13,13 +13,7 @@ import (
 // the host. Flatcar and CoreOS show it at a login. What a coordinator that has ended leaves behind is unlocked, and means
 // nothing: locksmithd never removes it.
 // https://github.com/flatcar/locksmith: CHANGELOG.md (v0.5.0), pkg/coordinatorconf, pkg/filelock
-const (
-	coordinatorFolder = "run/update-engine"
-	coordinatorFile   = coordinatorFolder + "/coordinator.conf"
-)
-
-// coordinatorName is what this operator's agents are called there.
-const coordinatorName = "reboot-operator"
+const coordinatorFile = "run/update-engine/coordinator.conf"
 
 // stateDisabled is a coordinator that runs and reboots nothing.
 const stateDisabled = "disabled"
@@ -27,7 +21,7 @@ const stateDisabled = "disabled"
 // maxCoordinatorBytes is far more than three assignments take, maxCoordinatorName than a name.
 const maxCoordinatorBytes, maxCoordinatorName = 4 << 10, 64
 
-// readCoordinator reads who but an agent of this operator holds the file, and may reboot; nil: nobody.
+// readCoordinator reads who holds the file, and may reboot; nil: nobody.
 func readCoordinator(hostRoot string) (*Coordinator, error) {
 	root, err := os.OpenRoot(hostRoot)
 	if err != nil {
@@ -64,7 +58,7 @@ func lookAt(root *os.Root) (held bool, content string, err error) {
 		return false, "", err
 	}
 	// Shared, so that two who look are not in each other's way.
-	free, err := tryLock(file, syscall.LOCK_SH)
+	free, err := tryLock(file)
 	if err != nil {
 		return false, "", err
 	}
@@ -72,15 +66,15 @@ func lookAt(root *os.Root) (held bool, content string, err error) {
 		raw, err := io.ReadAll(io.LimitReader(file, maxCoordinatorBytes))
 		return true, string(raw), err
 	}
-	if !isAt(root, coordinatorFile, file) {
+	if !isCurrent(root, file) {
 		return false, "", errReplaced // by the one who held it, maybe
 	}
 	return false, "", nil
 }
 
-// tryLock takes an flock, shared or exclusive, without waiting for it. False: somebody has one that excludes it.
-func tryLock(file *os.File, how int) (bool, error) {
-	err := syscall.Flock(int(file.Fd()), how|syscall.LOCK_NB)
+// tryLock takes a shared flock without waiting for it. False: somebody has an exclusive one.
+func tryLock(file *os.File) (bool, error) {
+	err := syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		return false, nil
 	}
@@ -101,9 +95,9 @@ func isFile(file *os.File) error {
 	return nil
 }
 
-// isAt tells whether an open file still goes by its name.
-func isAt(root *os.Root, name string, file *os.File) bool {
-	now, err := root.Stat(name)
+// isCurrent reports whether an open file is still the coordinator's file.
+func isCurrent(root *os.Root, file *os.File) bool {
+	now, err := root.Stat(coordinatorFile)
 	if err != nil {
 		return false
 	}
@@ -111,14 +105,14 @@ func isAt(root *os.Root, name string, file *os.File) bool {
 	return err == nil && os.SameFile(now, opened)
 }
 
-// parseCoordinator reads the shell assignments of the one who holds the file. Nil: he is one of ours, or reboots nothing.
+// parseCoordinator reads the shell assignments of the one who holds the file. Nil: it reboots nothing.
 func parseCoordinator(content string) *Coordinator {
 	values := parseAssignments(content)
 	name := values["NAME"]
 	switch {
 	case !isCoordinatorName(name):
 		return &Coordinator{}
-	case name == coordinatorName, values["STATE"] == stateDisabled:
+	case values["STATE"] == stateDisabled:
 		return nil
 	}
 	return &Coordinator{Name: name}

@@ -30,8 +30,6 @@ type Coordinators struct {
 	// HostRoot is where the host's file system is mounted: /run, and /etc and /usr where a program's configuration decides.
 	// Required; "/" is this one.
 	HostRoot string
-	// Claim is this process' own hold of coordinator.conf. Nil: it claims nothing.
-	Claim *Claim
 }
 
 // rebooter is a program that reboots its host by itself: a row of the table below.
@@ -89,7 +87,7 @@ func (c Coordinators) Other(ctx context.Context) (*Coordinator, error) {
 	if found != nil {
 		return found, err
 	}
-	other, fileErr := c.holder()
+	other, fileErr := readCoordinator(c.HostRoot)
 	if fileErr != nil {
 		fileErr = fmt.Errorf("reading /%s of the host: %w", coordinatorFile, fileErr)
 	}
@@ -148,11 +146,4 @@ func (r rebooter) active(ctx context.Context, on looked) (string, error) {
 		}
 	}
 	return "", nil
-}
-
-func (c Coordinators) holder() (*Coordinator, error) {
-	if c.Claim != nil {
-		return c.Claim.other()
-	}
-	return readCoordinator(c.HostRoot)
 }

@@ -5,12 +5,9 @@ import (
 	"context"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/host"
 	"github.com/reboot-operator/reboot-operator/agent/step"
-	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
 // otherwiseIgnore is the way out that every sentence about coordinators ends with.
@@ -19,11 +16,6 @@ const otherwiseIgnore = "or set spec.reboot.coordinators: Ignore"
 // HostCoordinators are those who may reboot the host beside the agent; host.Coordinators are the real ones.
 type HostCoordinators interface {
 	Other(ctx context.Context) (*host.Coordinator, error)
-}
-
-// Claim tells the host that the agent is the one who reboots it; host.Claim is the real one.
-type Claim interface {
-	Say(ctx context.Context, state host.CoordinatorState)
 }
 
 func (r *Reconciler) coordinators(ctx context.Context) step.Coordinators {
@@ -59,22 +51,4 @@ func by(who string) string {
 		return ""
 	}
 	return " by " + who
-}
-
-// tellHost says on the host, where the agent claims it, how near its reboot is.
-func (r *Reconciler) tellHost(ctx context.Context, o step.Observation) {
-	if r.Claim != nil {
-		r.Claim.Say(ctx, coordinatorState(o))
-	}
-}
-
-// coordinatorState is how near the reboot is: planned from the need on, as locksmithd has it, which waits for a lock then.
-func coordinatorState(o step.Observation) host.CoordinatorState {
-	switch {
-	case o.InPhase(v1alpha1.PhaseRebooting):
-		return host.CoordinatorRebooting
-	case o.InPhase(v1alpha1.PhaseDraining), o.Engine != nil && step.Need(o).Status == corev1.ConditionTrue:
-		return host.CoordinatorRebootPlanned
-	}
-	return host.CoordinatorRunning
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,13 +31,6 @@ type coordinators struct {
 func (c *coordinators) Other(context.Context) (*host.Coordinator, error) {
 	c.asked++
 	return c.other, c.err
-}
-
-// said is a claim that remembers what it was to say.
-type said struct{ states []host.CoordinatorState }
-
-func (s *said) Say(_ context.Context, state host.CoordinatorState) {
-	s.states = append(s.states, state)
 }
 
 var locksmithd = &host.Coordinator{Name: "locksmithd", Unit: "locksmithd.service"}
@@ -97,37 +89,11 @@ func TestRival(t *testing.T) {
 	}
 }
 
-func TestCoordinatorState(t *testing.T) {
-	silent := func(o *step.Observation) { o.Engines, o.Engine = nil, nil }
-	cases := map[string]struct {
-		o    step.Observation
-		want host.CoordinatorState
-	}{
-		"at rest":                        {makeObservation(), host.CoordinatorRunning},
-		"before the engines have spoken": {makeObservation(silent), host.CoordinatorRunning},
-		"a need":                         {makeObservation(staged("1")), host.CoordinatorRebootPlanned},
-		"a request":                      {makeObservation(func(o *step.Observation) { o.Requested = true }), host.CoordinatorRebootPlanned},
-		"a drain":                        {makeObservation(beingDrained, silent), host.CoordinatorRebootPlanned},
-		"past the point of no return":    {makeObservation(staged("1"), goingDown), host.CoordinatorRebooting},
-		"after the boot":                 {makeObservation(goingDown, func(o *step.Observation) { o.Record.Progress.BootID = otherBoot }), host.CoordinatorRunning},
-		"after an attempt in vain": {makeObservation(staged("1"), func(o *step.Observation) {
-			o.Record = step.Record{Grant: makeGrant(1, cancelled, boot), Progress: makeProgress(1, abortedPhase, boot)}
-		}), host.CoordinatorRebootPlanned},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if got := coordinatorState(tc.o); got != tc.want {
-				t.Errorf("state %q, want %q", got, tc.want)
-			}
-		})
-	}
-}
-
 // TestReconcile_TellsOfAConflict: a warning for each change of what the Node says, and never before it says so (behaviour 57).
 func TestReconcile_TellsOfAConflict(t *testing.T) {
 	r, api, _ := makeReconciler(t, step.Record{})
-	found, claim := &coordinators{}, &said{}
-	r.Client, r.Coordinators, r.Claim = keeping{api}, found, claim
+	found := &coordinators{}
+	r.Client, r.Coordinators = keeping{api}, found
 	r.Reports.Put(engine.Report{Engine: "e", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Message: "Staged."})
 	reconcile := func() []string {
 		result, err := r.Reconcile(t.Context(), ctrl.Request{})
@@ -164,9 +130,6 @@ func TestReconcile_TellsOfAConflict(t *testing.T) {
 		if stands := conflictOn(t, api.node) != ""; next.err == nil && stands != (next.other != nil) {
 			t.Errorf("%s: the Node says so: %t", next.what, stands)
 		}
-	}
-	if want := slices.Repeat([]host.CoordinatorState{host.CoordinatorRebootPlanned}, len(steps)); !slices.Equal(claim.states, want) {
-		t.Errorf("the host was told %v", claim.states)
 	}
 }
 

@@ -41,7 +41,7 @@ type Logind interface {
 	Reboot(ctx context.Context, inhibitors v1alpha1.InhibitorPolicy) error
 }
 
-// Reconciler acts on one Node. All fields but Claim are required.
+// Reconciler acts on one Node. All fields are required.
 type Reconciler struct {
 	// Node is the name of the agent's own Node.
 	Node string
@@ -59,8 +59,6 @@ type Reconciler struct {
 	Logind Logind
 	// Coordinators are those who may reboot the host besides.
 	Coordinators HostCoordinators
-	// Claim tells the host who reboots it. Nil: it is not told.
-	Claim Claim
 	// Drains empties the node.
 	Drains *Drains
 	// Lookout looks at the node's pods before that.
@@ -154,7 +152,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		return ctrl.Result{}, err
 	}
 	r.notice(node, o)
-	r.tellHost(ctx, o)
 	d := step.Decide(o)
 	err = r.apply(ctx, node, o, d)
 	if apierrors.IsConflict(err) {
