@@ -24,7 +24,6 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/host"
 	"github.com/reboot-operator/reboot-operator/agent/reboot"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/internal/eventing"
 )
 
 const (
@@ -79,7 +78,7 @@ func newAgent(ctx context.Context, config *rest.Config, o options, metrics *rebo
 		Lookout:      reboot.NewLookout(o.node, drainer(""), policies, o.clock, wake),
 		Reports:      reboot.NewReports(wake, o.engineList()...),
 		Wake:         wake,
-		Events:       eventing.Recorder{EventRecorder: mgr.GetEventRecorder(v1alpha1.FieldOwnerAgent)},
+		Events:       reboot.NewAnnouncer(mgr.GetEventRecorder(v1alpha1.FieldOwnerAgent)),
 		Clock:        o.clock,
 	}
 	if err := addHostChanges(mgr, r, o, ready); err != nil {

@@ -63,7 +63,7 @@ func (r *Reconciler) startDrain(ctx context.Context, node *corev1.Node, o step.O
 	r.started = started{next.Progress.String(), r.Clock.Now()}
 	ctrl.LoggerFrom(ctx).Info("Began to drain", "RebootPolicy", o.Record.Grant.Policy,
 		"seq", next.Progress.Seq, "bootID", o.BootID)
-	r.begun(node, o, next.Progress)
+	r.Events.begun(node, o, next.Progress)
 	return nil
 }
 
@@ -77,10 +77,10 @@ func (r *Reconciler) commitReboot(
 		return err
 	}
 	r.crossed = next.Progress.String()
-	r.reported(ctx, node, o, patch)
+	r.Events.reported(ctx, node, o, patch)
 	ctrl.LoggerFrom(ctx).Info("Drained, and past the point of no return", "seq", next.Progress.Seq,
 		"reason", next.Progress.Reason)
-	r.committed(node, o, next.Progress)
+	r.Events.committed(node, o, next.Progress)
 	return nil
 }
 
@@ -101,7 +101,7 @@ func (r *Reconciler) abortDrain(ctx context.Context, node *corev1.Node, next ste
 	}
 	ctrl.LoggerFrom(ctx).Info("Aborted the drain", "seq", next.Progress.Seq,
 		"reason", next.Progress.Reason, "message", next.Progress.Message)
-	r.aborted(node, next, patch.Spec != nil)
+	r.Events.aborted(node, next, patch.Spec != nil)
 	return nil
 }
 
@@ -123,7 +123,7 @@ func (r *Reconciler) callReboot(ctx context.Context, node *corev1.Node, o step.O
 	if err == nil {
 		r.call = call{seq: o.Record.Progress.Seq, Call: step.Call{AcceptedAt: r.Clock.Now()}}
 		ctrl.LoggerFrom(ctx).Info("Logind accepted the reboot", "seq", r.call.seq, "bootID", o.BootID)
-		r.accepted(node, o)
+		r.Events.accepted(node, o)
 		r.Wake.Ring()
 		return nil
 	}
@@ -133,7 +133,7 @@ func (r *Reconciler) callReboot(ctx context.Context, node *corev1.Node, o step.O
 	r.call.seq = o.Record.Progress.Seq
 	r.call.Call = step.Call{Refusals: o.Call.Refusals + 1, RefusedAt: r.Clock.Now(), Message: refusal(err)}
 	ctrl.LoggerFrom(ctx).Error(err, "Logind did not accept the reboot", "refusals", r.call.Refusals)
-	r.refused(node, r.call.Message)
+	r.Events.refused(node, r.call.Message)
 	r.Wake.Ring()
 	return nil
 }
@@ -167,8 +167,8 @@ func (r *Reconciler) say(ctx context.Context, node *corev1.Node, o step.Observat
 	if err := r.writeStatus(ctx, node, patch); err != nil {
 		return err
 	}
-	r.reported(ctx, node, o, patch)
-	r.objected(node, annotations)
+	r.Events.reported(ctx, node, o, patch)
+	r.Events.objected(node, annotations)
 	return nil
 }
 

@@ -72,7 +72,7 @@ func TestReconcile_TellsWhichPodsStay(t *testing.T) {
 			if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || len(api.patches) != 1 {
 				t.Fatalf("error %v, patches %q", err, api.patches)
 			}
-			if diff := cmp.Diff(tc.want, <-r.Events.(*events.FakeRecorder).Events); diff != "" {
+			if diff := cmp.Diff(tc.want, <-r.Events.recorder.EventRecorder.(*events.FakeRecorder).Events); diff != "" {
 				t.Errorf("event (-want +got):\n%s", diff)
 			}
 		})

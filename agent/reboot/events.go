@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/reboot-operator/reboot-operator/agent/drain"
@@ -17,33 +18,44 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/eventing"
 )
 
-// Every function of this file but notice is called after the write, or the answer of logind, that justifies its events.
+// Announcer emits the events of the agent's Node. Each function but notice is called after the write, or the answer of logind,
+// that justifies its events.
+type Announcer struct {
+	recorder eventing.Recorder
+	// told holds the last value of those events that are emitted once for each value.
+	told map[string]string
+}
+
+// NewAnnouncer emits events through a recorder that acts as the node.
+func NewAnnouncer(recorder events.EventRecorder) *Announcer {
+	return &Announcer{recorder: eventing.Recorder{EventRecorder: recorder}, told: map[string]string{}}
+}
 
 // notice tells what is in the way by itself: an unreadable record once for each of its values, and the pods that hold up
 // a drain once for each set of them.
-func (r *Reconciler) notice(node *corev1.Node, o step.Observation) {
+func (a *Announcer) notice(node *corev1.Node, o step.Observation, inTheWay []drain.Pod) {
 	for key, err := range map[string]error{
 		v1alpha1.AnnotationGrant: o.GrantErr, v1alpha1.AnnotationProgress: o.ProgressErr,
 	} {
 		value := node.Annotations[key]
-		if err != nil && r.once(key, value) {
-			r.warn(node, v1alpha1.EventRecordUnreadable, "Read", "no reboot by this record: %v", err)
+		if err != nil && a.once(key, value) {
+			a.warn(node, v1alpha1.EventRecordUnreadable, "Read", "no reboot by this record: %v", err)
 		}
 	}
-	blocked := evictionsBlocked(r.Drains.of(o.Record.Last().Seq).blocked)
-	if len(blocked) > 0 && r.once(v1alpha1.EventEvictionBlocked, uids(blocked)) {
+	blocked := evictionsBlocked(inTheWay)
+	if len(blocked) > 0 && a.once(v1alpha1.EventEvictionBlocked, uids(blocked)) {
 		first := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 			Namespace: blocked[0].Namespace, Name: blocked[0].Name, UID: blocked[0].UID,
 		}}
-		r.Events.Eventf(eventing.Node(node), first, corev1.EventTypeWarning, v1alpha1.EventEvictionBlocked, "Evict",
+		a.recorder.Eventf(eventing.Node(node), first, corev1.EventTypeWarning, v1alpha1.EventEvictionBlocked, "Evict",
 			"the drain waits for %s", pods(blocked))
 	}
 }
 
 // once tells whether a value is another one than last time.
-func (r *Reconciler) once(key, value string) bool {
-	last, told := r.told[key]
-	r.told[key] = value
+func (a *Announcer) once(key, value string) bool {
+	last, told := a.told[key]
+	a.told[key] = value
 	return !told || last != value
 }
 
@@ -67,12 +79,12 @@ func uids(pods []drain.Pod) string {
 }
 
 // reported tells what a patch has changed in the need for a reboot.
-func (r *Reconciler) reported(ctx context.Context, node *corev1.Node, o step.Observation, patch *nodePatch) {
-	r.waits(node, o)
+func (a *Announcer) reported(ctx context.Context, node *corev1.Node, o step.Observation, patch *nodePatch) {
+	a.waits(node, o)
 	before := o.Condition(v1alpha1.NodeRebootRequired)
 	after := step.Observation{Conditions: node.Status.Conditions}.Condition(v1alpha1.NodeRebootRequired)
 	if patch.removes(v1alpha1.AnnotationForgetNeed) {
-		r.forgot(node, o.ForgetWhy, step.Asking(before.Message), step.Asking(after.Message))
+		a.forgot(node, o.ForgetWhy, step.Asking(before.Message), step.Asking(after.Message))
 	}
 	if after.Status == before.Status && after.Reason == before.Reason && after.Message == before.Message {
 		return
@@ -80,76 +92,76 @@ func (r *Reconciler) reported(ctx context.Context, node *corev1.Node, o step.Obs
 	ctrl.LoggerFrom(ctx).Info("Reported whether a reboot is needed", "status", after.Status,
 		"reason", after.Reason, "message", after.Message)
 	if found := step.EnginesIn(after.Message); found != step.EnginesIn(before.Message) {
-		r.enginesFound(node, found)
+		a.enginesFound(node, found)
 	}
 	if after.Status == corev1.ConditionTrue {
-		r.tell(node, v1alpha1.EventRebootRequired, "Report", "%s: %s", after.Reason, after.Message)
+		a.tell(node, v1alpha1.EventRebootRequired, "Report", "%s: %s", after.Reason, after.Message)
 	}
 }
 
 // forgot tells what became of an administrator's word against the need, from the engines that asked before and still do.
-func (r *Reconciler) forgot(node *corev1.Node, why string, before, after []string) {
+func (a *Announcer) forgot(node *corev1.Node, why string, before, after []string) {
 	if len(after) > 0 {
-		r.warn(node, v1alpha1.EventNeedConfirmed, "Forget", "the need stays, because %s tells it not by broadcast alone; the word against it was %q",
+		a.warn(node, v1alpha1.EventNeedConfirmed, "Forget", "the need stays, because %s tells it not by broadcast alone; the word against it was %q",
 			strings.Join(after, ", "), step.Clip(why))
 	}
 	dropped := slices.DeleteFunc(before, func(name string) bool { return slices.Contains(after, name) })
 	if len(dropped) > 0 {
-		r.tell(node, v1alpha1.EventNeedForgotten, "Forget", "forgot the need that %s had heard by broadcast alone: %q",
+		a.tell(node, v1alpha1.EventNeedForgotten, "Forget", "forgot the need that %s had heard by broadcast alone: %q",
 			strings.Join(dropped, ", "), step.Clip(why))
 	}
 	if len(dropped)+len(after) == 0 {
-		r.tell(node, v1alpha1.EventNeedForgotten, "Forget", "there was no need to forget: %q", step.Clip(why))
+		a.tell(node, v1alpha1.EventNeedForgotten, "Forget", "there was no need to forget: %q", step.Clip(why))
 	}
 }
 
 // enginesFound tells the engines in use, once for each set of them: the condition tells what was told last.
-func (r *Reconciler) enginesFound(node *corev1.Node, found string) {
+func (a *Announcer) enginesFound(node *corev1.Node, found string) {
 	if found == "" {
-		r.warn(node, v1alpha1.EventEnginesFound, "Listen", "no update engine is found on this host")
+		a.warn(node, v1alpha1.EventEnginesFound, "Listen", "no update engine is found on this host")
 		return
 	}
-	r.tell(node, v1alpha1.EventEnginesFound, "Listen", "hears from %s whether a reboot is needed", found)
+	a.tell(node, v1alpha1.EventEnginesFound, "Listen", "hears from %s whether a reboot is needed", found)
 }
 
-func (r *Reconciler) begun(node *corev1.Node, o step.Observation, progress v1alpha1.Progress) {
+func (a *Announcer) begun(node *corev1.Node, o step.Observation, progress v1alpha1.Progress) {
 	policy := o.Record.Grant.Policy
 	if progress.Cordoned {
-		r.tell(node, v1alpha1.EventCordoned, "Cordon", "cordoned for the reboot granted by policy %s (number %d)", policy, progress.Seq)
+		a.tell(node, v1alpha1.EventCordoned, "Cordon", "cordoned for the reboot granted by policy %s (number %d)", policy, progress.Seq)
 	}
-	r.tell(node, v1alpha1.EventDraining, "Drain", "draining for the reboot granted by policy %s (number %d), for at most %s",
+	a.tell(node, v1alpha1.EventDraining, "Drain", "draining for the reboot granted by policy %s (number %d), for at most %s",
 		policy, progress.Seq, o.Settings().Drain.TimeoutOrDefault())
 }
 
 // waits tells which volumes a drained node waits for, once for each wait: the condition tells what was told last.
-func (r *Reconciler) waits(node *corev1.Node, o step.Observation) {
+func (a *Announcer) waits(node *corev1.Node, o step.Observation) {
 	before, after := o.Condition(corev1.NodeDrained), step.Observation{Conditions: node.Status.Conditions}.Condition(corev1.NodeDrained)
 	if after.Reason == v1alpha1.EventVolumesInUse && before.Reason != after.Reason {
-		r.tell(node, v1alpha1.EventVolumesInUse, "Drain", "%s", after.Message)
+		a.tell(node, v1alpha1.EventVolumesInUse, "Drain", "%s", after.Message)
 	}
 }
 
-func (r *Reconciler) committed(node *corev1.Node, o step.Observation, progress v1alpha1.Progress) {
+func (a *Announcer) committed(node *corev1.Node, o step.Observation, progress v1alpha1.Progress) {
 	if volumes := step.WaitedFor(o); len(volumes) > 0 {
-		r.warn(node, v1alpha1.EventVolumesInUse, "Drain", "the reboot goes on after %s, though the kubelet still uses %s",
+		a.warn(node, v1alpha1.EventVolumesInUse, "Drain", "the reboot goes on after %s, though the kubelet still uses %s",
 			o.Settings().Drain.VolumeDetachTimeoutOrDefault(), step.VolumeNames(volumes))
 	}
 	if progress.Reason == v1alpha1.ReasonDrainTimedOut {
-		r.warn(node, v1alpha1.EventDrainTimedOut, "Drain", "%s The policy reboots regardless.", progress.Message)
+		a.warn(node, v1alpha1.EventDrainTimedOut, "Drain", "%s The policy reboots regardless.", progress.Message)
 		return
 	}
 	note := fmt.Sprintf("drained (number %d)", progress.Seq)
 	if o.Drain.Staying != "" {
 		note += "; " + o.Drain.Staying
 	}
-	r.tell(node, v1alpha1.EventDrained, "Drain", "%s", note)
+	a.tell(node, v1alpha1.EventDrained, "Drain", "%s", note)
 }
 
 // aborted tells the end of an attempt, and what became of the cordon: node is as the write left it.
-func (r *Reconciler) aborted(node *corev1.Node, next step.AbortDrain, uncordoned bool) {
+func (a *Announcer) aborted(node *corev1.Node, next step.AbortDrain, uncordoned bool) {
 	p := next.Progress
 	if p.Reason == v1alpha1.ReasonDrainTimedOut {
-		r.warn(node, v1alpha1.EventDrainTimedOut, "Drain", "%s", p.Message)
+		a.warn(node, v1alpha1.EventDrainTimedOut, "Drain", "%s", p.Message)
 	}
 	cordon := "the cordon was not the agent's and stays"
 	switch {
@@ -158,15 +170,15 @@ func (r *Reconciler) aborted(node *corev1.Node, next step.AbortDrain, uncordoned
 	case !node.Spec.Unschedulable:
 		cordon = "uncordoned by somebody else"
 	}
-	r.warn(node, v1alpha1.EventDrainAborted, "Abort", "%s, %s (number %d): %s", p.Reason, cordon, p.Seq, p.Message)
+	a.warn(node, v1alpha1.EventDrainAborted, "Abort", "%s, %s (number %d): %s", p.Reason, cordon, p.Seq, p.Message)
 }
 
-func (r *Reconciler) accepted(node *corev1.Node, o step.Observation) {
-	r.tell(node, v1alpha1.EventRebooting, "Reboot", "logind accepted the reboot (number %d) that ends boot %s", o.Record.Progress.Seq, o.BootID)
+func (a *Announcer) accepted(node *corev1.Node, o step.Observation) {
+	a.tell(node, v1alpha1.EventRebooting, "Reboot", "logind accepted the reboot (number %d) that ends boot %s", o.Record.Progress.Seq, o.BootID)
 }
 
-func (r *Reconciler) refused(node *corev1.Node, message string) {
-	r.Events.Eventf(eventing.Node(node), nil, corev1.EventTypeWarning, v1alpha1.EventRebootRefused, "Reboot", "%s", message)
+func (a *Announcer) refused(node *corev1.Node, message string) {
+	a.recorder.Eventf(eventing.Node(node), nil, corev1.EventTypeWarning, v1alpha1.EventRebootRefused, "Reboot", "%s", message)
 }
 
 // refusal is what logind, or the way to it, said.
@@ -174,12 +186,12 @@ func refusal(err error) string {
 	return engine.Shorten(fmt.Sprintf("The host was not rebooted: %v.", err))
 }
 
-func (r *Reconciler) tell(node *corev1.Node, reason, action, note string, args ...any) {
-	r.Events.Eventf(node, nil, corev1.EventTypeNormal, reason, action, note, args...)
+func (a *Announcer) tell(node *corev1.Node, reason, action, note string, args ...any) {
+	a.recorder.Eventf(node, nil, corev1.EventTypeNormal, reason, action, note, args...)
 }
 
-func (r *Reconciler) warn(node *corev1.Node, reason, action, note string, args ...any) {
-	r.Events.Eventf(node, nil, corev1.EventTypeWarning, reason, action, note, args...)
+func (a *Announcer) warn(node *corev1.Node, reason, action, note string, args ...any) {
+	a.recorder.Eventf(node, nil, corev1.EventTypeWarning, reason, action, note, args...)
 }
 
 // toSeeTo are the objections that do not fall by themselves, and their events.
@@ -189,7 +201,7 @@ var toSeeTo = map[v1alpha1.Reason]string{
 }
 
 // objected tells an objection to which somebody has to see. One that stood before was told then.
-func (r *Reconciler) objected(node *corev1.Node, before map[string]string) {
+func (a *Announcer) objected(node *corev1.Node, before map[string]string) {
 	stood, err := v1alpha1.ParseObjection(before)
 	if err != nil {
 		stood = nil // what nobody can read has told nobody anything
@@ -201,7 +213,7 @@ func (r *Reconciler) objected(node *corev1.Node, before map[string]string) {
 	for _, o := range stands.All() {
 		told := slices.ContainsFunc(stood.All(), func(s v1alpha1.Objection) bool { return s.Reason == o.Reason && s.Message == o.Message })
 		if event := toSeeTo[o.Reason]; event != "" && !told {
-			r.warn(node, event, "Report", "%s", o.Message)
+			a.warn(node, event, "Report", "%s", o.Message)
 		}
 	}
 }

@@ -39,8 +39,8 @@ func TestObjected(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			recorder := events.NewFakeRecorder(10)
-			r := &Reconciler{Events: recorder}
-			r.objected(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: annotations(tc.after)}}, annotations(tc.before))
+			a := NewAnnouncer(recorder)
+			a.objected(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: annotations(tc.after)}}, annotations(tc.before))
 			close(recorder.Events)
 			var got []string
 			for event := range recorder.Events {

@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -67,8 +66,8 @@ type Reconciler struct {
 	Reports *Reports
 	// Wake is the one that Drains and Reports ring.
 	Wake Wake
-	// Events records events as the node.
-	Events events.EventRecorder
+	// Events emits events as the node.
+	Events *Announcer
 	// Clock is the agent's only one.
 	Clock clock.PassiveClock
 
@@ -91,8 +90,6 @@ type Reconciler struct {
 	crossed string
 	// call is what became of asking logind.
 	call call
-	// told holds what was told by an event last, for those that are told once for each of its values.
-	told map[string]string
 }
 
 // started is when a progress was written that began a drain. The time keeps the reading of the clock that nobody sets.
@@ -109,7 +106,6 @@ type call struct {
 
 // SetupWithManager adds the reconciler and its drains to a manager. Edits change how the controller runs.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, edit ...func(*controller.Options)) error {
-	r.told = map[string]string{}
 	if err := errors.Join(mgr.Add(r.Drains), mgr.Add(r.Lookout)); err != nil {
 		return fmt.Errorf("adding the drains and the lookout: %w", err)
 	}
@@ -151,7 +147,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	r.notice(node, o)
+	r.Events.notice(node, o, r.Drains.of(o.Record.Last().Seq).blocked)
 	d := step.Decide(o)
 	err = r.apply(ctx, node, o, d)
 	if apierrors.IsConflict(err) {

@@ -26,7 +26,6 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/host"
 	"github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/internal/eventing"
 )
 
 // apiServer is a Node and a policy, and what goes wrong with them.
@@ -133,7 +132,7 @@ func makeReconciler(t *testing.T, record step.Record) (*Reconciler, *apiServer, 
 	r := &Reconciler{
 		Node: "n1", BootIDFile: bootIDFile, HostRoot: root, Client: api, Live: api, Policies: api, Logind: asked, Coordinators: &coordinators{},
 		Drains: NewDrains("n1", nil, clock, wake), Lookout: NewLookout("n1", &looker{}, api, testclock.NewFakeClock(now), wake), Reports: NewReports(wake, "e"), Wake: wake,
-		Events: events.NewFakeRecorder(100), Clock: clock, told: map[string]string{},
+		Events: NewAnnouncer(events.NewFakeRecorder(100)), Clock: clock,
 	}
 	report := engine.Report{Engine: "e", State: engine.NotNeeded, Reason: v1alpha1.ReasonUpToDate, Message: "Nothing."}
 	if record.Grant != nil && record.Progress == nil {
@@ -398,9 +397,9 @@ func TestCallReboot_WhileTheAgentIsStopped(t *testing.T) {
 func TestTell_FitsIntoAnEvent(t *testing.T) {
 	r, api, _ := makeReconciler(t, step.Record{})
 	recorder := events.NewFakeRecorder(2)
-	r.Events = eventing.Recorder{EventRecorder: recorder}
-	r.tell(api.node, "A", "Do", "%s", strings.Repeat("x", 2000))
-	r.warn(api.node, "A", "Do", "%s", strings.Repeat("x", 2000))
+	r.Events = NewAnnouncer(recorder)
+	r.Events.tell(api.node, "A", "Do", "%s", strings.Repeat("x", 2000))
+	r.Events.warn(api.node, "A", "Do", "%s", strings.Repeat("x", 2000))
 	for range 2 {
 		if got := len(<-recorder.Events) - len("Warning A "); got > 1024 {
 			t.Errorf("a note of %d bytes", got)
@@ -561,7 +560,7 @@ func TestReconcile_AbortLeavesAnAdministratorsCordon(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, api, _ := makeReconciler(t, step.Record{Grant: makeGrant(1, cancelled, boot), Progress: makeProgress(1, drainingPhase, boot)})
 			recorder := events.NewFakeRecorder(100)
-			r.Events, api.node.ManagedFields, api.node.Spec.Unschedulable = recorder, tc.cordon, !tc.uncordoned
+			r.Events, api.node.ManagedFields, api.node.Spec.Unschedulable = NewAnnouncer(recorder), tc.cordon, !tc.uncordoned
 			if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil {
 				t.Fatal(err)
 			}

@@ -45,7 +45,7 @@ func (r *Reconciler) TellUpgradesLeft(ctx context.Context, policy string) {
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot tell whose upgrades these are")
 		return
 	}
-	r.warn(node, v1alpha1.EventUpgradesLeftToHost, "Upgrade", "the host stages updates itself, by rpm-ostreed-automatic.timer: its "+
+	r.Events.warn(node, v1alpha1.EventUpgradesLeftToHost, "Upgrade", "the host stages updates itself, by rpm-ostreed-automatic.timer: its "+
 		"AutomaticUpdatePolicy is %q. The agent upgrades nothing until it is none in /etc/rpm-ostreed.conf; or leave out "+
 		"--rpm-ostree-drive", policy)
 }

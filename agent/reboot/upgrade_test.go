@@ -61,7 +61,7 @@ func TestHoldsUpgrades_WhereNobodyKnows(t *testing.T) {
 func TestTellUpgradesLeft(t *testing.T) {
 	r, api, _ := makeReconciler(t, step.Record{})
 	recorder := events.NewFakeRecorder(10)
-	r.Events = recorder
+	r.Events = NewAnnouncer(recorder)
 	r.TellUpgradesLeft(t.Context(), "stage")
 	if got := <-recorder.Events; !strings.HasPrefix(got, "Warning UpgradesLeftToHost the host stages updates itself") || !strings.Contains(got, `"stage"`) {
 		t.Errorf("event %q", got)

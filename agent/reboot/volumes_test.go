@@ -27,7 +27,7 @@ func conditionsOf(patch []any) []corev1.NodeCondition {
 func TestReconcile_TellsTheWaitForVolumesOnce(t *testing.T) {
 	r, api, _ := makeReconciler(t, step.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, drainingPhase, boot)})
 	recorder := events.NewFakeRecorder(10)
-	r.Events = recorder
+	r.Events = NewAnnouncer(recorder)
 	r.Drains.last = attempt{seq: 1, Drain: step.Drain{State: step.DrainDone, DoneAt: now.Add(-time.Minute)}}
 	api.node.Status.VolumesInUse = volumeNameList{"disk"}
 	reconcile := func(want string) {
@@ -40,7 +40,7 @@ func TestReconcile_TellsTheWaitForVolumesOnce(t *testing.T) {
 		patch.report(api.node, step.ReportOf(o), o.Now)
 		after := api.node.DeepCopy()
 		after.Status.Conditions = append(after.Status.Conditions, conditionsOf(patch.Status.Conditions)...)
-		r.waits(after, o)
+		r.Events.waits(after, o)
 		api.node.Status.Conditions = after.Status.Conditions
 		got := ""
 		select {

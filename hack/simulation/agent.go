@@ -56,7 +56,7 @@ func (w *World) runAgent(p *process.Process, m *machine) {
 		Logind: logind{m, p, w.dice("logind", m.name, p.Name)}, Coordinators: nobody{},
 		Drains:  reboot.NewDrains(m.name, func(string) reboot.Drainer { return pods }, m.clock(), wake),
 		Lookout: reboot.NewLookout(m.name, pods, p.NewLive("lookout"), m.clock(), wake),
-		Reports: reports, Wake: wake, Events: process.Recorder{Counts: w.counts}, Clock: m.clock(),
+		Reports: reports, Wake: wake, Events: reboot.NewAnnouncer(process.Recorder{Counts: w.counts}), Clock: m.clock(),
 	}
 	if err := r.SetupWithManager(p.Context, shell, process.WithQueue(process.Pace{Patience: w.script.Patience})); err != nil {
 		w.fail(err)

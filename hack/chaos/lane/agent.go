@@ -124,7 +124,7 @@ func (a *agent) newManager(ctx context.Context, node string, log logr.Logger) (m
 		Logind: logind{a}, Coordinators: alone{},
 		Drains:  reboot.NewDrains(node, func(string) reboot.Drainer { return drainer }, wall, a.wake),
 		Lookout: reboot.NewLookout(node, drainer, policies, wall, a.wake),
-		Reports: a.reports, Wake: a.wake, Events: mgr.GetEventRecorder(v1alpha1.FieldOwnerAgent), Clock: wall,
+		Reports: a.reports, Wake: a.wake, Events: reboot.NewAnnouncer(mgr.GetEventRecorder(v1alpha1.FieldOwnerAgent)), Clock: wall,
 	}
 	return mgr, errors.Join(r.SetupWithManager(ctx, mgr), mgr.Add(manager.RunnableFunc(func(context.Context) error {
 		a.machine.tell(a)
