@@ -33,6 +33,13 @@ func TestEngine_ThatNobodyNamedIsAbsentUntilItComesAndUnknownOnceItIsGone_Behavi
 	}
 }
 
+func TestEngine_ThatLeavesWhileItIsAskedIsAbsent_Behaviour7(t *testing.T) {
+	h := newHarness(t)
+	h.startHost(hosttest.COSCurrent).CrashWhenAsked()
+	h.run()
+	h.Expect(absent)
+}
+
 func TestEngine_ThatWasThereInThisBootIsNotAbsentForTheNextProcess_Behaviour7(t *testing.T) {
 	h := newHarness(t)
 	h.engine.Optional, h.engine.Before = true, engine.Report{Engine: Name, State: engine.Unknown}

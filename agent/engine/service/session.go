@@ -19,6 +19,7 @@ const (
 	busDaemon       = "org.freedesktop.DBus"
 	ownerChanged    = busDaemon + ".NameOwnerChanged"
 	errNameHasOwner = busDaemon + ".Error.NameHasNoOwner"
+	errNoReply      = busDaemon + ".Error.NoReply"
 )
 
 // errSignalsEnded is the end of a session: godbus closes the channel when the connection breaks.
@@ -154,8 +155,25 @@ func (s *session) ask(ctx context.Context) (time.Duration, error) {
 	case hasLeft(err):
 		return retryInterval, nil // It left between the look-up and the question: NameOwnerChanged is on its way.
 	}
+	gone, lost := s.leftUnanswered(ctx, err)
+	switch {
+	case lost != nil:
+		return 0, lost
+	case gone:
+		return s.ask(ctx)
+	}
 	s.unanswered(ctx, err)
 	return retryInterval, nil
+}
+
+// leftUnanswered reports whether the service that was asked has gone without an answer: the bus says of both that there was no
+// reply. Another look may find that nobody has the name, or another process.
+func (s *session) leftUnanswered(ctx context.Context, err error) (bool, error) {
+	if host.ErrorName(err) != errNoReply {
+		return false, nil
+	}
+	owner, err := s.findOwner(ctx)
+	return owner != s.owner, err
 }
 
 // findOwner returns the unique name that owns the service's, or "".

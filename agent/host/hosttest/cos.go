@@ -120,6 +120,7 @@ type COSUpdateEngine struct {
 	status  COSStatus
 	failure *dbus.Error
 	garbled bool
+	crashes bool
 	asked   int
 	driven  int
 }
@@ -190,6 +191,13 @@ func (e *COSUpdateEngine) GarbleStatus(garbled bool) {
 	e.garbled = garbled
 }
 
+// CrashWhenAsked takes update_engine off the bus at the next GetStatusAdvanced, before it has answered.
+func (e *COSUpdateEngine) CrashWhenAsked() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.crashes = true
+}
+
 // StatusCalls counts the calls of GetStatusAdvanced and GetStatus that were answered.
 func (e *COSUpdateEngine) StatusCalls() int {
 	e.mu.Lock()
@@ -239,6 +247,9 @@ func (e *COSUpdateEngine) getStatusAdvanced() ([]byte, *dbus.Error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.asked++
+	if e.crashes {
+		e.service.stop()
+	}
 	if e.garbled {
 		return []byte("\xff\xff"), nil
 	}
