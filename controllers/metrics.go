@@ -69,7 +69,7 @@ func observe(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State) {
 		nodesGauge.WithLabelValues(name, state).Set(float64(count))
 	}
 	refused, _ := p.Refused()
-	nodesGauge.WithLabelValues(name, "write_refused").Set(float64(refused))
+	nodesGauge.WithLabelValues(name, "node_write_refused").Set(float64(refused))
 	if p.Agents != nil {
 		nodesGauge.WithLabelValues(name, "agent_missing").Set(float64(p.Agents.Missing))
 	}

@@ -318,14 +318,14 @@ var _ = Describe("Manager", func() {
 		}
 		Expect(policyStatus(p).Grants).To(HaveExactElements(HaveField("Node", refusing)), "its slot is kept")
 		Eventually(reasonsOf).WithArguments(p.Name).Should(ContainElement("NodeWriteRefused"))
-		Eventually(gaugesOf).WithArguments("reboot_operator_nodes", p.Name, "state").Should(HaveKeyWithValue("write_refused", 1.0))
+		Eventually(gaugesOf).WithArguments("reboot_operator_nodes", p.Name, "state").Should(HaveKeyWithValue("node_write_refused", 1.0))
 		written := policyStatus(p)
 		Consistently(policyStatus, time.Second).WithArguments(p).Should(Equal(written), "it is written once")
 
 		admit()
 		Eventually(f.granted).Should(Equal([]string{refusing}))
 		Eventually(progressing).Should(HaveField("Reason", "Rebooting"))
-		Eventually(gaugesOf).WithArguments("reboot_operator_nodes", p.Name, "state").Should(HaveKeyWithValue("write_refused", 0.0))
+		Eventually(gaugesOf).WithArguments("reboot_operator_nodes", p.Name, "state").Should(HaveKeyWithValue("node_write_refused", 0.0))
 		Expect(slices.DeleteFunc(reasonsOf(p.Name), func(r string) bool { return r != "NodeWriteRefused" })).To(HaveLen(1))
 	})
 
