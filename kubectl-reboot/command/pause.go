@@ -41,7 +41,7 @@ whose value is the reason. What is in flight finishes; a node that has its grant
 		},
 	}
 	w.bind(cmd)
-	cmd.Flags().StringVar(&reason, "reason", "", "Why; everybody who asks why nothing reboots sees it.")
+	cmd.Flags().StringVar(&reason, "reason", "", "Why: shown wherever the pause is reported.")
 	cmd.Flags().StringVar(&until, "until", "", "When the pause ends by itself: 2026-12-01T06:00:00+01:00, or 2h from now. Only for a policy.")
 	return cmd
 }

@@ -27,7 +27,7 @@ their turn like any other; the agent takes the annotation away after one confirm
 		ValidArgsFunction: named(0, s.nodeNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if strings.TrimSpace(reason) == "" {
-				return errors.New(`--reason is missing: it is told to everybody who asks why the node reboots`)
+				return errors.New(`--reason is missing: it is shown wherever the request is reported`)
 			}
 			return w.each(cmd.Context(), args, findNode, func(object client.Object) (string, bool, error) {
 				if why, there := object.GetAnnotations()[v1alpha1.AnnotationRebootRequested]; there {
@@ -39,7 +39,7 @@ their turn like any other; the agent takes the annotation away after one confirm
 		},
 	}
 	w.bind(cmd)
-	cmd.Flags().StringVar(&reason, "reason", "", "Why; it is told to everybody who asks. Needed.")
+	cmd.Flags().StringVar(&reason, "reason", "", "Why: shown wherever the request is reported. Required.")
 	return cmd
 }
 

@@ -50,7 +50,7 @@ With --watch it is drawn again in place whenever something changes; in a pipe th
 		},
 	}
 	v.bind(cmd, asJSON, asYAML, asWide)
-	cmd.Flags().BoolVarP(&follow, "watch", "w", false, "Go on: redraw in a terminal, a line for each change in a pipe.")
+	cmd.Flags().BoolVarP(&follow, "watch", "w", false, "Watch for changes: redraw in a terminal, print a line for each change in a pipe.")
 	return cmd
 }
 

@@ -35,7 +35,7 @@ that come in between. They are computed from the spec, here.`,
 		},
 	}
 	o.bind(cmd, asJSON, asYAML, asWide)
-	cmd.Flags().IntVar(&next, "next", next, "How many openings of each policy.")
+	cmd.Flags().IntVar(&next, "next", next, "How many openings of each policy to show.")
 	return cmd
 }
 

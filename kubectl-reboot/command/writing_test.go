@@ -59,7 +59,7 @@ var _ = Describe("request", func() {
 
 	It("wants a reason, and goes on after a node that is not there", func() {
 		p := newPool(1, paused)
-		Expect(fails("request", p.nodes[0])).To(Equal("error: --reason is missing: it is told to everybody who asks why the node reboots\n"))
+		Expect(fails("request", p.nodes[0])).To(Equal("error: --reason is missing: it is shown wherever the request is reported\n"))
 		Expect(fails("request")).To(HavePrefix("error: request wants at least one node: kubectl reboot request NODE..."))
 		stdout, stderr, err := run([]string{"request", "nowhere", p.nodes[0], "nobody", "--reason=why"})
 		Expect(err).To(HaveOccurred())

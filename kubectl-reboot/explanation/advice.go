@@ -24,40 +24,40 @@ const (
 
 // waits is the advice for each reason to wait. NODE and POLICY stand for their names.
 var waits = map[v1alpha1.Reason]Advice{
-	v1alpha1.ReasonNoPolicy:            {"create a policy that selects the node, or mend a nodeSelector", "kubectl get rebootpolicies"},
+	v1alpha1.ReasonNoPolicy:            {"create a policy that selects the node, or fix a nodeSelector", "kubectl get rebootpolicies"},
 	v1alpha1.ReasonPolicyConflict:      {"let one policy select it, and all control-plane nodes; or raise the priority of one", "kubectl edit rbp POLICY"},
 	v1alpha1.ReasonNodePaused:          {"let the node take part again", "kubectl reboot resume node/NODE"},
-	v1alpha1.ReasonInvalid:             {"mend the field that the message names", "kubectl edit rbp POLICY"},
+	v1alpha1.ReasonInvalid:             {"fix the field that the message names", "kubectl edit rbp POLICY"},
 	v1alpha1.ReasonPaused:              {"wait, or end the pause", "kubectl reboot resume rbp/POLICY --pause"},
-	v1alpha1.ReasonHalted:              {"mend the nodes that failed, then let the policy go on", `kubectl reboot resume rbp/POLICY --halt --reason="what was mended"`},
+	v1alpha1.ReasonHalted:              {"fix the nodes that failed, then resume the policy", `kubectl reboot resume rbp/POLICY --halt --reason="what was fixed"`},
 	v1alpha1.ReasonBlackout:            {"wait; the coming windows are shown by", "kubectl reboot windows POLICY"},
 	v1alpha1.ReasonWindowClosed:        {"wait; the coming windows are shown by", "kubectl reboot windows POLICY"},
 	v1alpha1.ReasonWindowTooShort:      {"wait, or make the window longer; the coming windows are shown by", "kubectl reboot windows POLICY"},
 	v1alpha1.ReasonUpdateNotApplied:    {"repair the update, or remove what asks: a new version goes on by itself; this one is tried again by", "kubectl reboot request NODE --reason=why"},
-	v1alpha1.ReasonDomainBusy:          {"wait; who is in flight is shown by", "kubectl reboot status POLICY"},
-	v1alpha1.ReasonNodeUnavailable:     {"mend the node: its reboot could not be proved", "kubectl describe node NODE"},
+	v1alpha1.ReasonDomainBusy:          {"wait; the reboots in progress are shown by", "kubectl reboot status POLICY"},
+	v1alpha1.ReasonNodeUnavailable:     {"fix the node: its reboot could not be proved", "kubectl describe node NODE"},
 	v1alpha1.ReasonInhibited:           {"see who inhibits, on the host", "systemd-inhibit --list"},
 	v1alpha1.ReasonCoordinatorConflict: {"stop what the message names, on the host", "systemctl mask --now locksmithd.service"},
 	v1alpha1.ReasonRecordUnreadable:    {"see whether the agent runs: it repairs its record", agentPods},
-	v1alpha1.ReasonUndrainablePod:      {"mend what the message names; or a rule in spec.drain.rules: Delete for budgets, Skip for any pod", allPods},
-	v1alpha1.ReasonBlockingPod:         {"wait until the pods that the message names have completed, or mend spec.gates", allPods},
-	v1alpha1.ReasonBackingOff:          {"mend what made the last attempt fail, or wait for the next", "kubectl describe node NODE"},
-	v1alpha1.ReasonAlertFiring:         {"see to the alert, or mend the gate's query; what the gates say is shown by", "kubectl describe rbp POLICY"},
-	v1alpha1.ReasonGateUnreachable:     {"mend what the message names; what the gates say is shown by", "kubectl describe rbp POLICY"},
-	v1alpha1.ReasonControlPlaneGuard:   {"wait, or mend the other control-plane node", "kubectl get nodes"},
-	v1alpha1.ReasonBudgetExhausted:     {"wait; who is in flight is shown by", "kubectl reboot status POLICY"},
+	v1alpha1.ReasonUndrainablePod:      {"fix what the message names, or add a rule in spec.drain.rules: Delete for budgets, Skip for any pod", allPods},
+	v1alpha1.ReasonBlockingPod:         {"wait until the pods that the message names have completed, or change spec.gates", allPods},
+	v1alpha1.ReasonBackingOff:          {"fix what made the last attempt fail, or wait for the next", "kubectl describe node NODE"},
+	v1alpha1.ReasonAlertFiring:         {"look at the alert, or fix the gate's query; the state of the gates is shown by", "kubectl describe rbp POLICY"},
+	v1alpha1.ReasonGateUnreachable:     {"fix what the message names; the state of the gates is shown by", "kubectl describe rbp POLICY"},
+	v1alpha1.ReasonControlPlaneGuard:   {"wait, or fix the other control-plane node", "kubectl get nodes"},
+	v1alpha1.ReasonBudgetExhausted:     {"wait; the reboots in progress are shown by", "kubectl reboot status POLICY"},
 	v1alpha1.ReasonDryRun:              {"let the policy act", `kubectl patch rbp POLICY --type=merge -p '{"spec":{"mode":"Enforce"}}'`},
 }
 
 // flies is the advice for what may keep a granted reboot; others need nothing.
 var flies = map[v1alpha1.Reason]Advice{
-	v1alpha1.ReasonRebootTimedOut:   {"see to the machine; once it is proved off and gone for good, its slot is freed by", "kubectl delete node NODE"},
+	v1alpha1.ReasonRebootTimedOut:   {"look at the machine; once it is proved off and gone for good, its slot is freed by", "kubectl delete node NODE"},
 	v1alpha1.ReasonDrainTimedOut:    {"see whether the agent runs", agentPods},
 	v1alpha1.ReasonRecordUnreadable: {"see whether the agent runs: it repairs its record", agentPods},
-	v1alpha1.ReasonWaitingForHook:   {"nothing, or see to the hook's pod on the node", allPods},
-	v1alpha1.ReasonHookFailed:       {"mend what the hook checks: an answer of \"true\" goes on", allPods},
+	v1alpha1.ReasonWaitingForHook:   {"nothing, or look at the hook's pod on the node", allPods},
+	v1alpha1.ReasonHookFailed:       {"fix what the hook checks: an answer of \"true\" goes on", allPods},
 	v1alpha1.ReasonNodeWriteRefused: {"let the manager write the Node; most of what may refuse it is listed by", status.LookAtAdmission},
-	v1alpha1.ReasonHookTimedOut:     {"see to the hook's pod on the node: an answer of \"true\" goes on", allPods},
+	v1alpha1.ReasonHookTimedOut:     {"look at the hook's pod on the node: an answer of \"true\" goes on", allPods},
 }
 
 // AdviceFor is what to do about a node that waits for a reason.

@@ -39,7 +39,7 @@ func notices(policy *v1alpha1.RebootPolicy, p plan.Plan, s *Policy, now time.Tim
 	}
 	name := policy.Name
 	note(p.Invalid != "", fmt.Sprintf("policy %s cannot be acted on: %s", name, p.Invalid), "kubectl edit rbp "+name)
-	note(p.Halt.Halted, fmt.Sprintf("policy %s has halted: %s", name, p.Halt.Message), fmt.Sprintf(`kubectl reboot resume rbp/%s --halt --reason="what was mended"`, name))
+	note(p.Halt.Halted, fmt.Sprintf("policy %s has halted: %s", name, p.Halt.Message), fmt.Sprintf(`kubectl reboot resume rbp/%s --halt --reason="what was fixed"`, name))
 	note(policy.Spec.Pause.InForce(now), pauseMessage(policy), "kubectl reboot resume rbp/"+name+" --pause")
 	if len(p.Conflicts) > 0 {
 		first := slices.Min(slices.Collect(maps.Keys(p.Conflicts)))
