@@ -29,62 +29,75 @@ type AgentPod struct {
 	Since time.Time
 }
 
-// countAgent notes whether the agent of a node that this policy governs works: it has reported whether a reboot is needed,
-// and its pod is Ready. A report alone says little, because it outlives its agent.
-func (f *fleet) countAgent(n *Node, held bool) {
+// agentCount counts the nodes of a policy by what is known of their agents.
+type agentCount struct {
+	// agents is what the agents' pods report. Nil: nothing is known yet.
+	agents *Agents
+	now    time.Time
+	// reporting have reported whether a reboot is needed; working have an agent that works, missing have none: their names.
+	reporting, working int
+	missing            []string
+	// missedAt is when the next node is missed; zero: none is about to be.
+	missedAt time.Time
+}
+
+// add counts a node. Its agent works where it has reported whether a reboot is needed and its pod is Ready: a report alone says
+// little, because it outlives its agent.
+func (c *agentCount) add(n *Node, held bool) {
 	reports := n.Required == corev1.ConditionTrue || n.Required == corev1.ConditionFalse
 	if reports {
-		f.reporting++
+		c.reporting++
 	}
-	if f.Agents == nil {
+	if c.agents == nil {
 		return
 	}
-	pod := f.Agents.Pods[n.Name]
+	pod := c.agents.Pods[n.Name]
 	switch {
-	case reports && (pod.Ready || f.Agents.Unknown != ""):
-		f.working++
+	case reports && (pod.Ready || c.agents.Unknown != ""):
+		c.working++
 	case held, !n.Ready, n.Deleting: // the agent is down with its node
 	default:
-		f.missAgent(n, pod.Since)
+		c.miss(n, pod.Since)
 	}
 }
 
-// missAgent: a time ahead of this clock is not believed, else the node would never be missed.
-func (f *fleet) missAgent(n *Node, changed time.Time) {
+// miss counts a node without an agent that works once agentGrace is over. A time ahead of this clock is not believed: otherwise the
+// node would never be missed.
+func (c *agentCount) miss(n *Node, changed time.Time) {
 	since := n.ReadySince
 	if changed.After(since) {
 		since = changed
 	}
 	due := since.Add(agentGrace)
 	switch {
-	case since.After(f.Now) || !f.Now.Before(due):
-		f.missing = append(f.missing, n.Name)
-	case f.missedAt.IsZero() || due.Before(f.missedAt):
-		f.missedAt = due
+	case since.After(c.now) || !c.now.Before(due):
+		c.missing = append(c.missing, n.Name)
+	case c.missedAt.IsZero() || due.Before(c.missedAt):
+		c.missedAt = due
 	}
 }
 
-// agents is what status.agents and condition AgentsReady should be; nil: not known yet, they stay as they are.
-func (f *fleet) agents() *AgentsReport {
-	if f.Agents == nil {
+// report is what status.agents and condition AgentsReady should be; nil: not known yet, they stay as they are.
+func (c *agentCount) report(selected int) *AgentsReport {
+	if c.agents == nil {
 		return nil
 	}
-	slices.Sort(f.missing)
+	slices.Sort(c.missing)
 	r := &AgentsReport{
 		AgentsStatus: v1alpha1.AgentsStatus{
-			Summary: fmt.Sprintf("%d/%d", f.working, f.selected),
-			Desired: int32(f.selected), Ready: int32(f.working), Missing: int32(len(f.missing)),
-			Nodes: slices.Clone(f.missing[:min(len(f.missing), maxNames)]),
+			Summary: fmt.Sprintf("%d/%d", c.working, selected),
+			Desired: int32(selected), Ready: int32(c.working), Missing: int32(len(c.missing)),
+			Nodes: slices.Clone(c.missing[:min(len(c.missing), maxNames)]),
 		},
 		Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonAgentsReady, Message: "every node that is in service has an agent that works",
 	}
-	unknown := f.Agents.Unknown
+	unknown := c.agents.Unknown
 	switch {
-	case len(f.missing) > 0:
+	case len(c.missing) > 0:
 		r.Status, r.Reason = corev1.ConditionFalse, v1alpha1.ReasonAgentsMissing
 		r.Message = fmt.Sprintf("%d of %d nodes have no agent that works, so whether they need a reboot is not known: %s",
-			len(f.missing), f.selected, someOf(f.missing))
-		if len(f.Agents.Pods) == 0 && unknown == "" {
+			len(c.missing), selected, someOf(c.missing))
+		if len(c.agents.Pods) == 0 && unknown == "" {
 			r.Message += "; there is no pod of an agent at all: see whether DaemonSet reboot-operator-agent exists"
 		}
 	case unknown != "":

@@ -141,7 +141,7 @@ func (g Governor) unread() string {
 // count sums the plan up for status and metrics.
 func (f *fleet) count(p *Plan, b *budget) (v1alpha1.NodeCounts, []v1alpha1.BlockedNodes) {
 	c := v1alpha1.NodeCounts{
-		Selected: int32(f.selected), Reporting: int32(f.reporting), Permitted: int32(len(p.Ledger())), Unavailable: int32(len(b.used)),
+		Selected: int32(f.selected), Reporting: int32(f.agents.reporting), Permitted: int32(len(p.Ledger())), Unavailable: int32(len(b.used)),
 	}
 	failed := map[string]bool{}
 	for _, n := range f.governed {
@@ -222,7 +222,7 @@ func (f *fleet) next(p *Plan, objections map[string]*Objection) time.Time {
 		}
 	}
 	consider(f.Window.Next)
-	consider(f.missedAt)
+	consider(f.agents.missedAt)
 	if closes := f.Window.ClosesAt; !closes.IsZero() {
 		consider(closes.Add(1 - f.spare)) // the first instant at which the window is too short
 	}

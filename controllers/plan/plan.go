@@ -100,7 +100,7 @@ func (f *fleet) reboots() (Plan, map[string]*Objection) {
 	p.Holders = f.places.holders()
 	p.Decisions, p.Marks = f.decisions(&p, objections), f.marks(objections)
 	p.Counts, p.Blocked = f.count(&p, f.places)
-	p.Agents = f.agents()
+	p.Agents = f.agents.report(f.selected)
 	p.OldestPending = f.oldestPending(objections)
 	waits := waitsForGates(&p, objections)
 	p.WaitsForGates, p.Gates = waits && len(f.Policy.Spec.PrometheusGates()) > 0, f.gates(waits)

@@ -47,12 +47,9 @@ type fleet struct {
 	// governed are the nodes this policy governs, without those at rest and in no order: there may be thousands, and what is said
 	// of them is put in order once it is known to be said.
 	governed []*Node
-	// selected is how many nodes this policy governs, and reporting how many of them have an agent that has said whether they
-	// need a reboot; with those at rest. working are those whose agent works, and missing the names of those that should have
-	// one that does; others are missed at missedAt.
-	selected, reporting, working int
-	missing                      []string
-	missedAt                     time.Time
+	// selected is how many nodes this policy governs, with those at rest, and agents counts their agents.
+	selected int
+	agents   agentCount
 	// conflicts are nodes that this policy and its rivals select, by node name.
 	conflicts map[string][]string
 	// controlPlane are all control-plane nodes of the cluster, by name.
@@ -82,8 +79,8 @@ type fleet struct {
 func newFleet(s Snapshot) *fleet {
 	f := &fleet{
 		Snapshot: s, name: s.Policy.Name, entries: s.Policy.Status.Grants,
-		aboutPods: preflight(s.Policy),
-		byName:    map[string]*Node{}, conflicts: map[string][]string{}, inEntry: map[string]bool{},
+		aboutPods: preflight(s.Policy), agents: agentCount{agents: s.Agents, now: s.Now},
+		byName: map[string]*Node{}, conflicts: map[string][]string{}, inEntry: map[string]bool{},
 	}
 	f.question, f.numbers = f.aboutPods.String(), numbersOf(s)
 	for _, e := range f.entries {
@@ -163,7 +160,7 @@ func (f *fleet) add(n *Node) {
 // govern counts a node that this policy governs, and takes in one of which there may be more to say.
 func (f *fleet) govern(n *Node, held bool) {
 	f.selected++
-	f.countAgent(n, held)
+	f.agents.add(n, held)
 	if held || !n.atRest() {
 		f.governed = append(f.governed, n)
 	}
