@@ -42,12 +42,11 @@ type Grant struct {
 	At metav1.Time `json:"at"`
 	// Reason says why a grant was cancelled.
 	Reason Reason `json:"reason,omitempty"`
-	// Message is a sentence for people that goes with Reason, at most 512 bytes. Absent: written by an older version.
+	// Message is a sentence for people that goes with Reason, at most 512 bytes. Absent: the reason says all.
 	Message string `json:"message,omitempty"`
 	// Need is the reason of RebootRequired for which it was given, for measuring.
 	Need Reason `json:"need,omitempty"`
-	// Shields are the annotations of autoscalers that were set with this grant and go with its end. Absent: none, or a
-	// manager of a release before this field.
+	// Shields are the annotations of autoscalers that were set with this grant and go with its end. Absent: none.
 	Shields []string `json:"shields,omitempty"`
 }
 
@@ -148,13 +147,12 @@ const (
 // HookPhase is the phase of hooks that a node is in. It begins with the removal of every stale answer. It names all that it
 // is for: an answer counts for this grant of this policy, in this boot, and for no other.
 type HookPhase struct {
-	// Policy is the RebootPolicy that asks: numbers of two policies may be the same. Absent: written by an older version, and
-	// nobody's; the hooks are asked again.
-	Policy string `json:"policy,omitempty"`
+	// Policy is the RebootPolicy that asks: numbers of two policies may be the same.
+	Policy string `json:"policy"`
 	// Seq is the ledger entry it belongs to.
 	Seq int64 `json:"seq"`
-	// BootID is the boot in which it began: what was well then may not be after another boot. Absent: as for Policy.
-	BootID string `json:"bootID,omitempty"`
+	// BootID is the boot in which it began: what was well then may not be after another boot.
+	BootID string `json:"bootID"`
 	// Stage is Before or After.
 	Stage HookStage `json:"stage"`
 	// Hooks are the annotations that are asked. A hook that the policy names later has not been: its answer may be a stale one.

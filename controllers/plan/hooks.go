@@ -45,8 +45,8 @@ func (t Flight) Begin(policy *v1alpha1.RebootPolicy, now time.Time) v1alpha1.Hoo
 	}
 }
 
-// asked tells whether the node is in this very phase, in which every hook has lost its stale answer. A phase that says less
-// than what it is for is an older version's: it may be anybody's. One of the future would never time out.
+// asked reports whether the node is in this very phase, in which every hook has lost its stale answer. A phase in the future
+// would never time out.
 func (f *fleet) asked(t *Flight, stage v1alpha1.HookStage, keys []v1alpha1.AnnotationKey) bool {
 	h := t.Node.Hooks
 	return h != nil && h.At.Sub(f.Now) <= clockAhead && h.Policy == f.name && h.Seq == t.Entry.Seq && h.BootID == t.Node.BootID && h.Stage == stage &&

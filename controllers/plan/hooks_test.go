@@ -47,7 +47,7 @@ func TestRunHooks(t *testing.T) {
 		"a phase of another policy with the same number is none": {
 			keys: keys, answers: both, phase: but(func(h *v1alpha1.HookPhase) { h.Policy = "others" }), want: begins,
 		},
-		"a phase of an older version, which names no policy and no boot, is nobody's": {
+		"a phase that names no policy and no boot is not this one": {
 			keys: keys, answers: both, phase: &v1alpha1.HookPhase{Seq: 7, Stage: v1alpha1.HooksAfter, At: metav1.NewTime(began)}, want: begins,
 		},
 		"a phase that began in an earlier boot begins again": {
