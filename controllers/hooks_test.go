@@ -131,8 +131,8 @@ var _ = Describe("Hooks", func() {
 		f.policy("workers", hooks(time.Hour))
 		f.need(name)
 		Eventually(labels).Should(HaveKey(v1alpha1.LabelBeforeReboot))
-		Eventually(func() string { return f.condition(name, v1alpha1.NodeRebootPermitted).Message }).Should(
-			ContainSubstring(before + ` (is "{\"csi.example.com\":\"volumes of n1\"}", which is no answer`))
+		Eventually(f.condition).WithArguments(name, v1alpha1.NodeRebootPermitted).Should(And(Not(BeNil()), HaveField("Message",
+			ContainSubstring(before+` (is "{\"csi.example.com\":\"volumes of n1\"}", which is no answer`))))
 		Expect(annotations()).To(HaveKeyWithValue(before, others), "the manager has not asked for it")
 		f.annotate(name, v1alpha1.AnnotationPaused, "true")
 		Eventually(labels).ShouldNot(HaveKey(v1alpha1.LabelBeforeReboot))
