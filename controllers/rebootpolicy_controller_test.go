@@ -316,7 +316,8 @@ var _ = Describe("Manager", func() {
 			f.reboot(name)
 			Eventually(func() v1alpha1.GrantState { return f.grant(name).State }).Should(Equal(v1alpha1.GrantFinished))
 		}
-		Expect(policyStatus(p).Grants).To(HaveExactElements(HaveField("Node", refusing)), "its slot is kept")
+		Eventually(func() []v1alpha1.LedgerEntry { return policyStatus(p).Grants }).Should(
+			HaveExactElements(HaveField("Node", refusing)), "its slot is kept")
 		Eventually(reasonsOf).WithArguments(p.Name).Should(ContainElement("NodeWriteRefused"))
 		Eventually(gaugesOf).WithArguments("reboot_operator_nodes", p.Name, "state").Should(HaveKeyWithValue("node_write_refused", 1.0))
 		written := policyStatus(p)
