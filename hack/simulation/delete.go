@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/judge"
 	"github.com/reboot-operator/reboot-operator/hack/simulation/apiserver"
 	"github.com/reboot-operator/reboot-operator/hack/simulation/process"
-	"github.com/reboot-operator/reboot-operator/hack/simulation/verdict"
 )
 
 const (
@@ -27,7 +27,7 @@ const (
 // deleteNode deletes a Node. Its kubelet registers it anew, or the machine goes too and maybe another one comes. False: there
 // is none.
 func (w *World) deleteNode(m *machine, d Deed) bool {
-	if !w.store.Delete(apiserver.Key{Kind: apiserver.Nodes, Name: m.name}, verdict.Admin) {
+	if !w.store.Delete(apiserver.Key{Kind: apiserver.Nodes, Name: m.name}, judge.Admin) {
 		return false
 	}
 	if d.Number > alone {
@@ -66,7 +66,7 @@ func (w *World) deleteBusy(m *machine, d Deed) {
 
 // deletePolicy deletes a policy, and makes it again as it was in the beginning once it is gone. False: there is none.
 func (w *World) deletePolicy(as *v1alpha1.RebootPolicy, d Deed) bool {
-	if w.store.DeletePolicy(as.Name, metav1.Now().Rfc3339Copy(), verdict.Admin) != nil {
+	if w.store.DeletePolicy(as.Name, metav1.Now().Rfc3339Copy(), judge.Admin) != nil {
 		return false
 	}
 	w.Go(func() {
@@ -88,7 +88,7 @@ func (w *World) deletePolicy(as *v1alpha1.RebootPolicy, d Deed) bool {
 func (w *World) makePolicy(as *v1alpha1.RebootPolicy) {
 	made := as.DeepCopy()
 	made.UID, made.CreationTimestamp = w.uid("policy", as.Name), metav1.Now().Rfc3339Copy()
-	w.must(w.store.Create(made, verdict.Admin))
+	w.must(w.store.Create(made, judge.Admin))
 }
 
 // register makes the Node of a machine, unless it is there.

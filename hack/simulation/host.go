@@ -18,9 +18,9 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/host"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/judge"
 	"github.com/reboot-operator/reboot-operator/hack/simulation/apiserver"
 	"github.com/reboot-operator/reboot-operator/hack/simulation/process"
-	"github.com/reboot-operator/reboot-operator/hack/simulation/verdict"
 )
 
 const (
@@ -133,7 +133,7 @@ func setReady(node *corev1.Node, status corev1.ConditionStatus, now metav1.Time)
 }
 
 // goDown ends the boot, and begins the next one after a while. False: it has ended already.
-func (m *machine) goDown(ctx context.Context, bootID string, deed verdict.Deed, down time.Duration) bool {
+func (m *machine) goDown(ctx context.Context, bootID string, deed judge.Deed, down time.Duration) bool {
 	m.mu.Lock()
 	if !m.up || m.bootID() != bootID {
 		m.mu.Unlock()
@@ -141,7 +141,7 @@ func (m *machine) goDown(ctx context.Context, bootID string, deed verdict.Deed, 
 	}
 	agent := m.halt()
 	m.mu.Unlock()
-	m.world.did(m.name, deed)
+	m.world.did(m.name, deed, bootID)
 	kill(agent)
 	m.world.Go(func() {
 		if down > graceOfNodes && process.Wait(ctx, graceOfNodes) {
@@ -173,7 +173,7 @@ func (m *machine) scrap() {
 	m.scrapped, m.staged = true, m.staged+1
 	agent := m.halt()
 	m.mu.Unlock()
-	m.world.did(m.name, verdict.Scrapped)
+	m.world.did(m.name, judge.Scrapped, "")
 	kill(agent)
 }
 
@@ -207,7 +207,7 @@ func (m *machine) clock() clock.WithTicker { return hostClock{wrong: &m.wrong} }
 
 // losePower is a reboot that nobody has asked for. False: the machine is down.
 func (m *machine) losePower(ctx context.Context, down time.Duration) bool {
-	return m.goDown(ctx, m.currentBoot(), verdict.Lost, down)
+	return m.goDown(ctx, m.currentBoot(), judge.Lost, down)
 }
 
 // stage is an update that is installed; the engine tells the agent. False: the machine is down, or going down.
@@ -218,7 +218,7 @@ func (m *machine) stage() bool {
 		return false
 	}
 	m.staged++
-	m.world.did(m.name, verdict.Staged)
+	m.world.did(m.name, judge.Staged, m.bootID())
 	if m.reports != nil {
 		m.reports.Put(m.report())
 	}
@@ -276,7 +276,7 @@ func (l logind) Reboot(context.Context, v1alpha1.InhibitorPolicy) error {
 	id, shutdown, down := m.bootID(), m.dice.Between(time.Second, time.Minute), m.dice.Between(5*time.Second, m.world.script.Boot)
 	m.world.Go(func() {
 		if process.Wait(m.world.ctx, shutdown) {
-			m.goDown(m.world.ctx, id, verdict.Rebooted, down)
+			m.goDown(m.world.ctx, id, judge.Rebooted, down)
 		}
 	})
 	return nil

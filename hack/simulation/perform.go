@@ -10,9 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/judge"
 	"github.com/reboot-operator/reboot-operator/hack/simulation/apiserver"
 	"github.com/reboot-operator/reboot-operator/hack/simulation/process"
-	"github.com/reboot-operator/reboot-operator/hack/simulation/verdict"
 )
 
 // perform does the deeds of the script, each at its time.
@@ -176,14 +176,14 @@ func (w *World) editNode(name string, d Deed) bool {
 }
 
 func (w *World) changeNode(name string, change func(*corev1.Node)) bool {
-	return w.store.Change(apiserver.Key{Kind: apiserver.Nodes, Name: name}, verdict.Admin, func(object client.Object) {
+	return w.store.Change(apiserver.Key{Kind: apiserver.Nodes, Name: name}, judge.Admin, func(object client.Object) {
 		node, _ := object.(*corev1.Node)
 		change(node)
 	})
 }
 
 func (w *World) editPolicy(name string, d Deed) bool {
-	return w.store.Change(apiserver.Key{Kind: apiserver.Policies, Name: name}, verdict.Admin, func(object client.Object) {
+	return w.store.Change(apiserver.Key{Kind: apiserver.Policies, Name: name}, judge.Admin, func(object client.Object) {
 		policy, _ := object.(*v1alpha1.RebootPolicy)
 		switch spec := &policy.Spec; d.What {
 		case SetLimit:

@@ -2,9 +2,9 @@ package simulation
 
 import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/judge"
 	"github.com/reboot-operator/reboot-operator/hack/simulation/apiserver"
 	"github.com/reboot-operator/reboot-operator/hack/simulation/process"
-	"github.com/reboot-operator/reboot-operator/hack/simulation/verdict"
 )
 
 // onceBusy strikes a policy as soon as it has granted something within three days.
@@ -29,7 +29,7 @@ func (w *World) wipeStatus(name string) bool {
 		return false
 	}
 	policy.Status = v1alpha1.RebootPolicyStatus{Seq: policy.Status.Seq, Limit: policy.Status.Limit}
-	_, err := w.store.PutPolicyStatus(policy, verdict.Admin)
+	_, err := w.store.PutPolicyStatus(policy, judge.Admin)
 	return err == nil
 }
 

@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/judge"
 	"github.com/reboot-operator/reboot-operator/hack/simulation/apiserver"
 	"github.com/reboot-operator/reboot-operator/hack/simulation/process"
-	"github.com/reboot-operator/reboot-operator/hack/simulation/verdict"
 )
 
 const (
@@ -61,7 +61,7 @@ func (w *World) endHalts() {
 // release ends what an administrator has done to a node. Nodes that are cordoned use up the limit for as long as they are.
 func release(node *corev1.Node) {
 	delete(node.Annotations, v1alpha1.AnnotationPaused)
-	if cordonedBy(node, verdict.Admin) {
+	if cordonedBy(node, judge.Admin) {
 		node.Spec.Unschedulable = false
 	}
 }

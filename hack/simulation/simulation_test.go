@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/reboot-operator/reboot-operator/hack/simulation/verdict"
+	"github.com/reboot-operator/reboot-operator/hack/judge"
 )
 
 // few is how many small worlds a plain run of the tests lives through, for as long as atMost.
@@ -35,7 +35,7 @@ func TestSimulation(t *testing.T) {
 		draw = func(seed uint64) Script { return DrawLarge(seed, nodes) }
 	}
 	if seed, err := strconv.ParseUint(os.Getenv("SEED"), 10, 64); err == nil {
-		live(t, draw(seed), func(r verdict.Record) { fmt.Println(line(r)) }, &Figures{})
+		live(t, draw(seed), func(r judge.Record) { fmt.Println(line(r)) }, &Figures{})
 		return
 	}
 	s := seeds{
@@ -125,7 +125,7 @@ func cpuTime(t *testing.T) time.Duration {
 }
 
 // live runs one world in a bubble of its own. What it finds is told outside: a bubble that fails ends its test.
-func live(t *testing.T, script Script, tell func(verdict.Record), figures *Figures) {
+func live(t *testing.T, script Script, tell func(judge.Record), figures *Figures) {
 	t.Helper()
 	folder := t.TempDir()
 	var result Result
@@ -168,7 +168,7 @@ func TestSimulation_Replays(t *testing.T) {
 	}
 	var stories [2][]string
 	for i := range stories {
-		live(t, Draw(3), func(r verdict.Record) { stories[i] = append(stories[i], line(r)) }, &Figures{})
+		live(t, Draw(3), func(r judge.Record) { stories[i] = append(stories[i], line(r)) }, &Figures{})
 	}
 	same := 0
 	for same < min(len(stories[0]), len(stories[1])) && stories[0][same] == stories[1][same] {

@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/hack/simulation/verdict"
+	"github.com/reboot-operator/reboot-operator/hack/judge"
 )
 
 // line tells a record to people.
-func line(r verdict.Record) string {
+func line(r judge.Record) string {
 	at := r.At.UTC().Format("2006-01-02 15:04:05.000")
 	switch {
 	case r.Host != "":
@@ -32,7 +32,7 @@ func ledger(p *v1alpha1.RebootPolicy) string {
 	return text.String()
 }
 
-func node(r verdict.Record) string {
+func node(r judge.Record) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "boot %s cordoned %t", r.Node.Status.NodeInfo.BootID, r.Node.Spec.Unschedulable)
 	for _, c := range r.Node.Status.Conditions {

@@ -15,10 +15,10 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers"
+	"github.com/reboot-operator/reboot-operator/hack/judge"
 	"github.com/reboot-operator/reboot-operator/hack/judge/definition"
 	"github.com/reboot-operator/reboot-operator/hack/simulation/apiserver"
 	"github.com/reboot-operator/reboot-operator/hack/simulation/process"
-	"github.com/reboot-operator/reboot-operator/hack/simulation/verdict"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
@@ -44,14 +44,14 @@ type World struct {
 
 	// judging is apart: the store calls the judge.
 	judging sync.Mutex
-	judge   *verdict.Judge
-	tell    func(verdict.Record)
+	judge   *judge.Judge
+	tell    func(judge.Record)
 	reboots int
 }
 
 // Result is how a world went.
 type Result struct {
-	Violations []verdict.Violation
+	Violations []judge.Violation
 	// Reboots are those that logind was asked for.
 	Reboots int
 	// Lasted is the virtual time, Settled how much of it passed after the faults had ended.
@@ -62,7 +62,7 @@ type Result struct {
 
 // Run lives through a script, in a bubble of testing/synctest. The folder is for the files of the hosts. Tell, where there is
 // one, hears of all that happens.
-func Run(ctx context.Context, script Script, folder string, tell func(verdict.Record)) (Result, error) {
+func Run(ctx context.Context, script Script, folder string, tell func(judge.Record)) (Result, error) {
 	process.Wait(ctx, script.Begins)
 	w, end, err := newWorld(ctx, script, folder, tell)
 	if err != nil {
@@ -74,7 +74,7 @@ func Run(ctx context.Context, script Script, folder string, tell func(verdict.Re
 	ended := time.Now()
 	left := w.settle()
 	w.judging.Lock()
-	w.judge.End(time.Now(), left)
+	w.judge.End(time.Now(), left...)
 	w.judging.Unlock()
 	result := Result{
 		Violations: w.judge.Violations(), Reboots: w.reboots, Faults: w.counts.All(),
@@ -85,7 +85,7 @@ func Run(ctx context.Context, script Script, folder string, tell func(verdict.Re
 	return result, errors.Join(w.errs...)
 }
 
-func newWorld(ctx context.Context, script Script, folder string, tell func(verdict.Record)) (*World, func(), error) {
+func newWorld(ctx context.Context, script Script, folder string, tell func(judge.Record)) (*World, func(), error) {
 	scheme, err := controllers.Scheme()
 	if err != nil {
 		return nil, nil, err
@@ -97,7 +97,7 @@ func newWorld(ctx context.Context, script Script, folder string, tell func(verdi
 	ctx, end := context.WithCancel(ctx)
 	w := &World{
 		script: script, folder: folder, scheme: scheme, counts: &process.Counts{}, lease: newLease(), ctx: ctx,
-		lives: map[string]int{}, judge: verdict.NewJudge(), tell: tell,
+		lives: map[string]int{}, judge: judge.New(judge.Options{TrueClocks: true}), tell: tell,
 	}
 	w.store = apiserver.New(policies, w.witness)
 	return w, end, nil
@@ -182,7 +182,7 @@ func (w *World) witness(e apiserver.Event) {
 	if gone {
 		object = e.Before
 	}
-	record := verdict.Record{At: time.Now(), Name: e.Name, By: e.By, Gone: gone}
+	record := judge.Record{At: time.Now(), Name: e.Name, By: e.By, Gone: gone}
 	switch object := object.(type) {
 	case *corev1.Node:
 		record.Node = object
@@ -192,15 +192,15 @@ func (w *World) witness(e apiserver.Event) {
 	w.record(record)
 }
 
-// did notes what a host did.
-func (w *World) did(name string, deed verdict.Deed) {
-	w.record(verdict.Record{At: time.Now(), Name: name, Host: deed})
+// did notes what a host did, in which boot.
+func (w *World) did(name string, deed judge.Deed, boot string) {
+	w.record(judge.Record{At: time.Now(), Name: name, Host: deed, Boot: boot})
 }
 
-func (w *World) record(r verdict.Record) {
+func (w *World) record(r judge.Record) {
 	w.judging.Lock()
 	defer w.judging.Unlock()
-	if r.Host == verdict.Rebooted {
+	if r.Host == judge.Rebooted {
 		w.reboots++
 	}
 	w.judge.Take(r)

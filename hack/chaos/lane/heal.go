@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/reboot-operator/reboot-operator/hack/chaos/verdict"
+	"github.com/reboot-operator/reboot-operator/hack/judge"
 )
 
 const (
@@ -46,7 +46,7 @@ func (r *run) heal(o *Outcome) error {
 		}
 		switch now := time.Now(); {
 		case now.Sub(began) > patience:
-			o.Violations = append(o.Violations, verdict.Violation{What: "does not converge", Detail: r.unfinished()})
+			o.Violations = append(o.Violations, judge.Violation{At: now, Rule: judge.Convergence, How: r.unfinished()})
 			o.Converged = now.Sub(began)
 			return nil
 		case now.After(tick):

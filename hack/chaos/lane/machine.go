@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
-	"github.com/reboot-operator/reboot-operator/hack/chaos/verdict"
+	"github.com/reboot-operator/reboot-operator/hack/judge"
 )
 
 const (
@@ -136,7 +136,7 @@ func (m *machine) need() {
 		return
 	}
 	m.needed = true
-	m.run.note(verdict.MachineEvent{Machine: m.number, What: verdict.Needs, Node: m.name})
+	m.run.note(m.number, judge.Staged, m.boot)
 	if m.agent != nil {
 		m.agent.reports.Put(report(m.running, true))
 	}
@@ -164,7 +164,7 @@ func (m *machine) powerCycle(ctx context.Context) {
 		m.mu.Unlock()
 		return
 	}
-	m.run.note(verdict.MachineEvent{Machine: m.number, What: verdict.Reboots, Node: m.name, Boot: m.boot})
+	m.run.note(m.number, judge.Rebooted, m.boot)
 	if m.agent != nil {
 		m.agent.kill()
 		m.agent = nil

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/hack/chaos/schedule"
-	"github.com/reboot-operator/reboot-operator/hack/chaos/verdict"
+	"github.com/reboot-operator/reboot-operator/hack/judge"
 )
 
 // busy chooses a machine: rather one that is being drained or rebooted.
@@ -57,7 +57,7 @@ func (r *run) strikeNode(step schedule.Step) {
 	switch step.Kind {
 	case schedule.NodeDeleted:
 		m.gone = true
-		r.note(verdict.MachineEvent{Machine: m.number, What: verdict.Leaves, Node: name})
+		r.note(m.number, judge.Scrapped, "")
 	case schedule.NodeRenamed:
 		m.name = name + "-renamed"
 	default:
@@ -95,7 +95,7 @@ func (r *run) deleteNode(name string) {
 	})
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.cordons = append(r.cordons, verdict.Cordon{Node: name})
+	r.cordons = append(r.cordons, cordon{node: name})
 }
 
 // removePods removes the pods of a machine that is gone, as the garbage collector of pods does.
@@ -150,7 +150,7 @@ func (r *run) cordon(m *machine, step schedule.Step) {
 	r.failIf(err)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.cordons = append(r.cordons, verdict.Cordon{Revision: revision, Node: name, On: true})
+	r.cordons = append(r.cordons, cordon{revision: revision, node: name, on: true})
 }
 
 // admins are the nodes that stay cordoned.

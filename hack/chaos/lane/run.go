@@ -3,7 +3,6 @@ package lane
 import (
 	"context"
 	"fmt"
-	"maps"
 	"os"
 	"slices"
 	"sync"
@@ -13,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/hack/chaos/schedule"
-	"github.com/reboot-operator/reboot-operator/hack/chaos/verdict"
+	"github.com/reboot-operator/reboot-operator/hack/judge"
 )
 
 const (
@@ -38,7 +37,7 @@ type Outcome struct {
 	// Revisions is how much the witness saw.
 	Revisions int
 	// Violations are what may never happen.
-	Violations []verdict.Violation
+	Violations []judge.Violation
 }
 
 // run is one schedule that is being run.
@@ -57,8 +56,8 @@ type run struct {
 	offset atomic.Int64
 
 	mu      sync.Mutex
-	events  []verdict.MachineEvent
-	cordons []verdict.Cordon
+	deeds   []judge.Record
+	cordons []cordon
 	removed map[string]bool
 	struck  map[schedule.Kind]int
 	created int
@@ -183,10 +182,11 @@ func (r *run) fail(err error) {
 	}
 }
 
-func (r *run) note(e verdict.MachineEvent) {
+// note keeps what a machine did, in which boot.
+func (r *run) note(machine int, deed judge.Deed, boot string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.events = append(r.events, e)
+	r.deeds = append(r.deeds, judge.Record{At: time.Now(), Name: fmt.Sprintf("machine %d", machine), Host: deed, Boot: boot})
 }
 
 func (r *run) count(kind schedule.Kind, n int) {
@@ -201,7 +201,7 @@ func (r *run) cordoned() map[string]bool {
 	defer r.mu.Unlock()
 	nodes := map[string]bool{}
 	for _, c := range r.cordons {
-		nodes[c.Node] = c.On
+		nodes[c.node] = c.on
 	}
 	return nodes
 }
@@ -224,10 +224,14 @@ func (r *run) judge(o *Outcome) {
 		return err
 	})
 	for h := r.history(o, present); r.check() == nil; h = r.history(o, present) {
+		j := judge.New(judge.Options{Semaphore: true})
+		for _, record := range h {
+			j.Take(record)
+		}
 		// What is done may be undone for a moment, by a manager whose cache is behind. It has as long as everything else.
-		if h.Revisions != nil && (len(verdict.LeftBehind(h)) == 0 || o.Converged > patience) {
-			o.Revisions = len(h.Revisions)
-			o.Violations = append(o.Violations, verdict.Check(h)...)
+		if h != nil && (len(j.LeftBehind(time.Now())) == 0 || o.Converged > patience) {
+			j.End(time.Now())
+			o.Violations = append(o.Violations, j.Violations()...)
 			break
 		}
 		pause(r.ctx, look)
@@ -235,8 +239,8 @@ func (r *run) judge(o *Outcome) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, e := range r.events {
-		if e.What == verdict.Reboots {
+	for _, deed := range r.deeds {
+		if deed.Host == judge.Rebooted {
 			o.Reboots++
 		}
 	}
@@ -246,23 +250,48 @@ func (r *run) judge(o *Outcome) {
 	}
 }
 
-// history is what was seen up to a revision, and what has come after it. It has no revisions while the witness is not there yet.
-func (r *run) history(o *Outcome, present int64) verdict.History {
-	h := verdict.History{MinAvailable: r.schedule.MinAvailable, Zones: r.lane.zones}
+// history is what was seen up to a revision and what has come after it, and then what the machines did: the witness is behind
+// them. Nil: the witness is not there yet.
+func (r *run) history(o *Outcome, present int64) []judge.Record {
+	var h []judge.Record
 	r.lane.world.read(func(w *world) {
 		if w.revision >= lastOf(w.revisions) && (w.revision >= present || present == 0) || lastOf(w.revisions) >= present {
-			h.Revisions, o.Grants = slices.Clone(w.revisions), len(w.grants)
+			h, o.Grants, o.Revisions = slices.Clone(w.revisions), len(w.grants), len(w.revisions)
 		}
 	})
+	if h == nil {
+		return nil
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	h.Machines, h.Cordons, h.Removed = slices.Clone(r.events), slices.Clone(r.cordons), maps.Clone(r.removed)
-	return h
+	for i := range h {
+		h[i].By = r.writer(&h[i])
+	}
+	return append(h, r.deeds...)
 }
 
-func lastOf(revisions []verdict.Revision) int64 {
+// writer is who wrote a revision, where it was an administrator or the end of a machine. Every status of the operator has conditions.
+func (r *run) writer(record *judge.Record) string {
+	switch {
+	case record.Policy != nil && (record.Gone || len(record.Policy.Status.Conditions) == 0),
+		record.Node != nil && slices.ContainsFunc(r.cordons, func(c cordon) bool { return c.revision == record.Revision && c.node == record.Name }):
+		return judge.Admin
+	case record.Pod != nil && r.removed[string(record.Pod.UID)]:
+		return judge.Machine
+	}
+	return ""
+}
+
+func lastOf(revisions []judge.Record) int64 {
 	if len(revisions) == 0 {
 		return 0
 	}
-	return revisions[len(revisions)-1].Number
+	return revisions[len(revisions)-1].Revision
+}
+
+// cordon is what an administrator did to a node, in which revision: cordoned it, or else deleted it.
+type cordon struct {
+	revision int64
+	node     string
+	on       bool
 }

@@ -7,14 +7,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/hack/chaos/verdict"
+	"github.com/reboot-operator/reboot-operator/hack/judge"
 )
 
 // world is the cluster as the witness sees it, and its history since the schedule began.
 type world struct {
 	mu        sync.Mutex
 	revision  int64
-	revisions []verdict.Revision
+	revisions []judge.Record
 	nodes     map[string]*corev1.Node
 	pods      map[string]*corev1.Pod // by UID
 	policy    *v1alpha1.RebootPolicy
@@ -41,18 +41,18 @@ func (w *world) begin(pod func(pod *corev1.Pod, deleted bool)) {
 	w.draining, w.grants = map[string]int64{}, map[int64]bool{}
 }
 
-func (w *world) see(r verdict.Revision) {
+func (w *world) see(r judge.Record) {
 	w.mu.Lock()
 	w.revisions = append(w.revisions, r)
 	pod := w.pod
 	switch {
 	case r.Node != nil:
 		w.seeNode(r)
-	case r.Pod != nil && r.Deleted:
+	case r.Pod != nil && r.Gone:
 		delete(w.pods, string(r.Pod.UID))
 	case r.Pod != nil:
 		w.pods[string(r.Pod.UID)] = r.Pod
-	case r.Policy != nil && r.Deleted:
+	case r.Policy != nil && r.Gone:
 		w.policy = nil
 	case r.Policy != nil:
 		w.policy = r.Policy
@@ -62,13 +62,13 @@ func (w *world) see(r verdict.Revision) {
 	}
 	w.mu.Unlock()
 	if r.Pod != nil && pod != nil {
-		pod(r.Pod, r.Deleted)
+		pod(r.Pod, r.Gone)
 	}
 }
 
-func (w *world) seeNode(r verdict.Revision) {
+func (w *world) seeNode(r judge.Record) {
 	name := r.Node.Name
-	if r.Deleted {
+	if r.Gone {
 		delete(w.nodes, name)
 		return
 	}

@@ -21,7 +21,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/hack/chaos/verdict"
+	"github.com/reboot-operator/reboot-operator/hack/judge"
 )
 
 // Keys of etcd.
@@ -40,15 +40,15 @@ const reconnect = 50 * time.Millisecond
 type Witness struct {
 	address string
 	next    int64
-	last    map[string]verdict.Revision // by key
-	seen    func(verdict.Revision)
+	last    map[string]judge.Record // by key
+	seen    func(judge.Record)
 	past    func(revision int64)
 }
 
 // New follows etcd at an address, a URL, from its first revision on. seen is called with each revision in its order, past
 // with the number of each batch when all of it was seen; both from one goroutine.
-func New(address string, seen func(verdict.Revision), past func(revision int64)) *Witness {
-	return &Witness{address: address, next: 1, last: map[string]verdict.Revision{}, seen: seen, past: past}
+func New(address string, seen func(judge.Record), past func(revision int64)) *Witness {
+	return &Witness{address: address, next: 1, last: map[string]judge.Record{}, seen: seen, past: past}
 }
 
 // Run follows until ctx ends, or until etcd no longer has what comes next: then the witness is worth nothing.
@@ -149,7 +149,7 @@ func (w *Witness) one(e event, revision int64) error {
 	}
 	if e.Type == "DELETE" {
 		r := w.last[key]
-		r.Number, r.Deleted = revision, true
+		r.At, r.Revision, r.Gone = time.Now(), revision, true
 		delete(w.last, key)
 		w.seen(r)
 		return nil
@@ -162,13 +162,14 @@ func (w *Witness) one(e event, revision int64) error {
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", key, err)
 	}
+	r.Name = key[strings.LastIndex(key, "/")+1:]
 	w.last[key] = r
 	w.seen(r)
 	return nil
 }
 
-func decode(key string, value []byte, revision int64) (verdict.Revision, error) {
-	r := verdict.Revision{Number: revision}
+func decode(key string, value []byte, revision int64) (judge.Record, error) {
+	r := judge.Record{At: time.Now(), Revision: revision}
 	version := strconv.FormatInt(revision, 10)
 	if strings.HasPrefix(key, policies) {
 		r.Policy = &v1alpha1.RebootPolicy{}

@@ -1,0 +1,119 @@
+package judge
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// recent is how many revisions of a budget a violation shows.
+const recent = 6
+
+// budget is what is known of one PodDisruptionBudget: a pod that is available goes only with its leave, and none goes where fewer
+// would be available than it keeps. Those that went with their machine and have not been replaced are nobody's doing.
+type budget struct {
+	selects      labels.Selector
+	minAvailable int
+	available    map[string]bool // by UID
+	leave        map[string]bool // by name, pods that the API server let go
+	involuntary  int
+	complete     bool // all that the budget keeps were there
+	history      []string
+}
+
+func (j *Judge) takeBudget(r Record) {
+	name := r.Budget.Namespace + "/" + r.Budget.Name
+	if r.Gone {
+		delete(j.budgets, name)
+		return
+	}
+	b := j.budgets[name]
+	if b == nil {
+		selects, err := metav1.LabelSelectorAsSelector(r.Budget.Spec.Selector)
+		if err != nil {
+			selects = labels.Nothing()
+		}
+		b = &budget{selects: selects, available: map[string]bool{}, leave: map[string]bool{}}
+		for uid, pod := range j.pods {
+			if b.covers(r.Budget.Namespace, pod) && isAvailable(pod) {
+				b.available[uid] = true
+			}
+		}
+		j.budgets[name] = b
+	}
+	b.minAvailable = int(r.Budget.Status.DesiredHealthy)
+	if least := r.Budget.Spec.MinAvailable; least != nil {
+		b.minAvailable = least.IntValue()
+	}
+	b.complete = b.complete || len(b.available) >= b.minAvailable
+	for pod := range r.Budget.Status.DisruptedPods {
+		b.leave[pod] = true
+	}
+	b.history = append(b.history[max(0, len(b.history)-recent+1):], shown(r.Revision, r.Budget))
+}
+
+func (b *budget) covers(namespace string, pod *corev1.Pod) bool {
+	return pod.Namespace == namespace && b.selects.Matches(labels.Set(pod.Labels))
+}
+
+func shown(revision int64, b *policyv1.PodDisruptionBudget) string {
+	return fmt.Sprintf("%d: %d healthy, %d must be, %d may go, of those that are going %v", revision, b.Status.CurrentHealthy,
+		b.Status.DesiredHealthy, b.Status.DisruptionsAllowed, slices.Sorted(maps.Keys(b.Status.DisruptedPods)))
+}
+
+func (j *Judge) takePod(r Record) {
+	uid := string(r.Pod.UID)
+	if j.pods[uid] = r.Pod; r.Gone {
+		delete(j.pods, uid)
+	}
+	for _, name := range slices.Sorted(maps.Keys(j.budgets)) {
+		namespace, _, _ := strings.Cut(name, "/")
+		if b := j.budgets[name]; b.covers(namespace, r.Pod) {
+			j.podOf(name, b, r)
+		}
+	}
+}
+
+func (j *Judge) podOf(name string, b *budget, r Record) {
+	uid := string(r.Pod.UID)
+	was, is := b.available[uid], !r.Gone && isAvailable(r.Pod)
+	delete(b.available, uid)
+	if is {
+		b.available[uid] = true
+	}
+	b.complete = b.complete || len(b.available) >= b.minAvailable
+	what := ""
+	switch {
+	case is && !was:
+		b.involuntary = max(0, b.involuntary-1)
+	case was == is:
+	case r.By == Machine:
+		b.involuntary++
+	case !b.leave[r.Pod.Name]:
+		what = "without its leave"
+	case b.complete && len(b.available)+b.involuntary < b.minAvailable:
+		what = "and leaves too few"
+	}
+	if what != "" {
+		j.accuse(Budget, "pod %s of budget %s goes %s: %d are available, %d went with their machines, %d must be; the budget's last revisions:\n      %s",
+			r.Pod.Name, name, what, len(b.available), b.involuntary, b.minAvailable, strings.Join(b.history, "\n      "))
+	}
+}
+
+func isAvailable(pod *corev1.Pod) bool {
+	if pod.DeletionTimestamp != nil {
+		return false
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}

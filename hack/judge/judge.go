@@ -1,0 +1,158 @@
+package judge
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// Slack is how old a decision may be when it takes effect: the time-out of a manager's pass, and a request that came late.
+const Slack = time.Minute + 30*time.Second
+
+// requests is how often a node may be rebooted while one request is there: once for it, and once for what came before.
+const requests = 2
+
+// Options say what the judge may rely on.
+type Options struct {
+	// TrueClocks: the managers' clocks are those of the records, so an entry of a ledger is as old as it says.
+	TrueClocks bool
+	// Semaphore: porcupine searches the whole history of grants in the end. Only for short histories and limits in numbers.
+	Semaphore bool
+}
+
+// Judge takes a history in, record by record. Make one with New.
+type Judge struct {
+	options  Options
+	now      Record
+	index    int64 // of the record that is taken in
+	nodes    map[string]*node
+	policies map[string]*policy
+	// staged are the machines for which an update waits.
+	staged map[string]bool
+	// governed is how many nodes each policy governs; disrupted are those that are, by policy.
+	governed  map[string]int
+	disrupted map[string]map[string]*node
+	// committed are the boots that an agent may end, and until when: zero as long as its Node says so.
+	committed map[string]time.Time
+	pods      map[string]*corev1.Pod // by UID
+	budgets   map[string]*budget
+	found     []Violation
+}
+
+// New makes a judge who has seen nothing.
+func New(o Options) *Judge {
+	return &Judge{
+		options: o, nodes: map[string]*node{}, policies: map[string]*policy{}, staged: map[string]bool{}, governed: map[string]int{},
+		disrupted: map[string]map[string]*node{}, committed: map[string]time.Time{}, pods: map[string]*corev1.Pod{}, budgets: map[string]*budget{},
+	}
+}
+
+// Violations are what was found so far.
+func (j *Judge) Violations() []Violation { return j.found }
+
+// Take takes one record in.
+func (j *Judge) Take(r Record) {
+	j.now = r
+	j.index++
+	switch {
+	case r.Policy != nil:
+		j.takePolicy(r)
+	case r.Node != nil:
+		j.takeNode(r)
+	case r.Budget != nil:
+		j.takeBudget(r)
+	case r.Pod != nil:
+		j.takePod(r)
+	case r.Host != "":
+		j.takeHost(r)
+	}
+}
+
+func (j *Judge) accuse(rule Rule, format string, args ...any) {
+	j.found = append(j.found, Violation{At: j.now.At, Revision: j.now.Revision, Rule: rule, How: fmt.Sprintf(format, args...)})
+}
+
+// takeHost follows what waits for a reboot, and what was rebooted.
+func (j *Judge) takeHost(r Record) {
+	if r.Host == Rebooted {
+		j.rebooted(r)
+	}
+	if delete(j.staged, r.Name); r.Host == Staged {
+		j.staged[r.Name] = true
+	}
+}
+
+func (j *Judge) rebooted(r Record) {
+	requested, asked := j.nodes[r.Name].isRequested(), 0
+	if requested {
+		j.nodes[r.Name].asked++
+		asked = j.nodes[r.Name].asked
+	}
+	until, committed := j.committed[r.Boot]
+	deleted := !until.IsZero() // then its request and its staged update may be those of the Node before
+	switch {
+	case !committed || deleted && r.At.After(until):
+		j.accuse(Granted, "%s is rebooted and ends boot %s, which no record of a grant names", r.Name, r.Boot)
+	case asked > requests:
+		j.accuse(Need, "%s is rebooted for the %d. time for one request", r.Name, asked)
+	case !j.staged[r.Name] && !requested && !deleted:
+		j.accuse(Need, "%s is rebooted and needs no reboot", r.Name)
+	}
+}
+
+// End is how things are when everything should have been done. Left says what is not, in the feed's own words.
+func (j *Judge) End(at time.Time, left ...string) {
+	j.now = Record{At: at}
+	for _, what := range left {
+		j.accuse(Convergence, "%s", what)
+	}
+	j.found = append(j.found, j.LeftBehind(at)...)
+	for _, name := range slices.Sorted(maps.Keys(j.staged)) {
+		j.accuse(Need, "%s still needs its reboot", name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(j.nodes)) {
+		if j.nodes[name].isRequested() {
+			j.accuse(Need, "node %s still has its request", name)
+		}
+	}
+	if j.options.Semaphore {
+		for _, name := range slices.Sorted(maps.Keys(j.policies)) {
+			j.policies[name].grants.judge(j, name)
+		}
+	}
+}
+
+// LeftBehind is what should not be there once everything is at rest: a node that is cordoned but by an administrator, carries the
+// operator's taint or is in an attempt, and an entry in a ledger.
+func (j *Judge) LeftBehind(at time.Time) []Violation {
+	var found []Violation
+	add := func(format string, args ...any) {
+		found = append(found, Violation{At: at, Rule: Rest, How: fmt.Sprintf(format, args...)})
+	}
+	for _, name := range slices.Sorted(maps.Keys(j.nodes)) {
+		n := j.nodes[name]
+		if n.last == nil {
+			continue
+		}
+		if n.last.Spec.Unschedulable && !n.cordoned {
+			add("node %s is left cordoned", name)
+		}
+		if slices.ContainsFunc(n.last.Spec.Taints, func(t corev1.Taint) bool { return t.Key == v1alpha1.TaintPending }) {
+			add("node %s is left tainted", name)
+		}
+		if attemptOf(n.last).disrupts {
+			add("node %s is left in mid-attempt: %s", name, n.last.Annotations[v1alpha1.AnnotationProgress])
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(j.policies)) {
+		if p := j.policies[name].last; p != nil && len(p.Status.Grants) > 0 {
+			add("policy %s is left with grants %v", name, p.Status.Grants)
+		}
+	}
+	return found
+}

@@ -1,0 +1,436 @@
+package judge
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+const (
+	agent   = v1alpha1.FieldOwnerAgent
+	manager = v1alpha1.FieldOwnerManager
+)
+
+// began is a Sunday on which clocks in Berlin go from 2 to 3 o'clock, which is 1 o'clock here.
+var began = time.Date(2000, time.March, 26, 0, 0, 0, 0, time.UTC)
+
+// story is a history that is being told.
+type story struct {
+	now     time.Time
+	records []Record
+	stands  *v1alpha1.RebootPolicy
+	nodes   map[string]*corev1.Node
+}
+
+// tell makes a story of a policy p and two nodes a and b, of which the limit allows one.
+func tell(steps ...func(*story)) *story {
+	s := &story{now: began, nodes: map[string]*corev1.Node{}, stands: &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p"}}}
+	s.policy(Admin, func(*v1alpha1.RebootPolicy) {})
+	for _, name := range []string{"a", "b"} {
+		s.nodes[name] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		s.node(name, "kubelet", func(n *corev1.Node) { n.Status.NodeInfo.BootID = name })
+	}
+	for _, step := range steps {
+		step(s)
+	}
+	return s
+}
+
+func (s *story) node(name, by string, change func(*corev1.Node)) {
+	s.now = s.now.Add(time.Second)
+	after := s.nodes[name].DeepCopy()
+	change(after)
+	s.nodes[name] = after
+	s.records = append(s.records, Record{At: s.now, Name: name, By: by, Node: after})
+}
+
+func (s *story) policy(by string, change func(*v1alpha1.RebootPolicy)) {
+	s.now = s.now.Add(time.Second)
+	after := s.stands.DeepCopy()
+	change(after)
+	s.stands = after
+	s.records = append(s.records, Record{At: s.now, Name: after.Name, By: by, Policy: after})
+}
+
+func host(name string, deed Deed) func(*story) {
+	return func(s *story) { s.records = append(s.records, Record{At: s.now, Name: name, Host: deed, Boot: name}) }
+}
+
+func spec(change func(*v1alpha1.RebootPolicySpec)) func(*story) {
+	return func(s *story) { s.policy(Admin, func(p *v1alpha1.RebootPolicy) { change(&p.Spec) }) }
+}
+
+func limitIs(value intstr.IntOrString) func(*story) {
+	return spec(func(s *v1alpha1.RebootPolicySpec) { s.Concurrency = &v1alpha1.Concurrency{MaxUnavailable: &value} })
+}
+
+func passes(d time.Duration) func(*story) { return func(s *story) { s.now = s.now.Add(d) } }
+
+func grant(name string, seq int64) func(*story) { return grantAfter(0, name, seq) }
+
+// grantAfter is a grant that was decided a while before its entry is written.
+func grantAfter(d time.Duration, name string, seq int64) func(*story) {
+	return func(s *story) {
+		s.policy(manager, func(p *v1alpha1.RebootPolicy) {
+			p.Status.Seq = seq
+			p.Status.Grants = append(p.Status.Grants, v1alpha1.LedgerEntry{Node: name, Seq: seq, BootID: name, At: metav1.NewTime(s.now.Add(-d))})
+		})
+		s.node(name, manager, func(n *corev1.Node) {
+			g := v1alpha1.Grant{Policy: "p", Seq: seq, BootID: name, State: v1alpha1.GrantActive, At: metav1.NewTime(s.now)}
+			metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationGrant, g.String())
+		})
+	}
+}
+
+func drains(name string, seq int64) func(*story) {
+	return func(s *story) {
+		s.node(name, agent, func(n *corev1.Node) {
+			p := v1alpha1.Progress{Seq: seq, Phase: v1alpha1.PhaseDraining, BootID: name, Cordoned: true, At: metav1.NewTime(s.now)}
+			metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationProgress, p.String())
+			n.Spec.Unschedulable = true
+		})
+	}
+}
+
+func finishes(name string, seq int64) func(*story) {
+	return func(s *story) {
+		s.node(name, manager, func(n *corev1.Node) {
+			g := v1alpha1.Grant{Policy: "p", Seq: seq, BootID: name, State: v1alpha1.GrantFinished, At: metav1.NewTime(s.now)}
+			metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationGrant, g.String())
+			p := v1alpha1.Progress{Seq: seq, Phase: v1alpha1.PhaseRebooting, BootID: name, Cordoned: true, At: metav1.NewTime(s.now)}
+			metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationProgress, p.String())
+			n.Spec.Unschedulable = false
+		})
+	}
+}
+
+func cordons(name, by string, on bool) func(*story) {
+	return func(s *story) { s.node(name, by, func(n *corev1.Node) { n.Spec.Unschedulable = on }) }
+}
+
+// deleted takes a Node away; its host may stay.
+func deleted(name string) func(*story) {
+	return func(s *story) {
+		s.now = s.now.Add(time.Second)
+		s.records = append(s.records, Record{At: s.now, Name: name, By: Admin, Node: s.nodes[name], Gone: true})
+		s.nodes[name] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	}
+}
+
+// joins is a boot of a Node that may have been deleted.
+func joins(name, boot string) func(*story) {
+	return func(s *story) {
+		s.node(name, "kubelet", func(n *corev1.Node) { n.Status.NodeInfo.BootID = boot })
+	}
+}
+
+// wiped is a status without its ledger.
+func wiped(by string) func(*story) {
+	return func(s *story) { s.policy(by, func(p *v1alpha1.RebootPolicy) { p.Status.Grants = nil }) }
+}
+
+// policyGone takes the policy away; policyAnew makes another one of its name.
+func policyGone(s *story) {
+	s.now = s.now.Add(time.Second)
+	s.records = append(s.records, Record{At: s.now, Name: "p", By: manager, Policy: s.stands, Gone: true})
+	s.stands = &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "another"}}
+}
+
+func policyAnew(s *story) { s.policy(Admin, func(*v1alpha1.RebootPolicy) {}) }
+
+func policyDeleting(s *story) {
+	s.policy(Admin, func(p *v1alpha1.RebootPolicy) { p.DeletionTimestamp = &metav1.Time{Time: s.now} })
+}
+
+// commits is an agent that asks logind next.
+func commits(name string, seq int64) func(*story) {
+	return func(s *story) {
+		s.node(name, agent, func(n *corev1.Node) {
+			p := v1alpha1.Progress{Seq: seq, Phase: v1alpha1.PhaseRebooting, BootID: name, Cordoned: true, At: metav1.NewTime(s.now)}
+			metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationProgress, p.String())
+		})
+	}
+}
+
+// ledger is an entry for a boot; carries is the grant on the Node.
+func ledger(name string, seq int64, boot string) func(*story) {
+	return func(s *story) {
+		s.policy(manager, func(p *v1alpha1.RebootPolicy) {
+			p.Status.Seq = max(p.Status.Seq, seq)
+			p.Status.Grants = append(p.Status.Grants, v1alpha1.LedgerEntry{Node: name, Seq: seq, BootID: boot, At: metav1.NewTime(s.now)})
+		})
+	}
+}
+
+func carries(name string, seq int64) func(*story) {
+	return func(s *story) {
+		s.node(name, manager, func(n *corev1.Node) {
+			g := v1alpha1.Grant{Policy: "p", Seq: seq, BootID: name, State: v1alpha1.GrantActive, At: metav1.NewTime(s.now)}
+			metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationGrant, g.String())
+		})
+	}
+}
+
+// released takes the entries of a node out of the ledger.
+func released(name string) func(*story) {
+	return func(s *story) {
+		s.policy(manager, func(p *v1alpha1.RebootPolicy) {
+			p.Status.Grants = slices.DeleteFunc(p.Status.Grants, func(e v1alpha1.LedgerEntry) bool { return e.Node == name })
+		})
+	}
+}
+
+// aborts is an agent that gives up.
+func aborts(name string, seq int64) func(*story) {
+	return func(s *story) {
+		s.node(name, agent, func(n *corev1.Node) {
+			p := v1alpha1.Progress{Seq: seq, Phase: v1alpha1.PhaseAborted, BootID: name, At: metav1.NewTime(s.now)}
+			metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationProgress, p.String())
+			n.Spec.Unschedulable = false
+		})
+	}
+}
+
+func tainted(name string) func(*story) {
+	return func(s *story) {
+		s.node(name, manager, func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: v1alpha1.TaintPending}} })
+	}
+}
+
+func labelled(name, pool string) func(*story) {
+	return func(s *story) {
+		s.node(name, Admin, func(n *corev1.Node) { n.Labels = map[string]string{"pool": pool} })
+	}
+}
+
+// another is a policy with more priority for a pool.
+func another(s *story) {
+	p := &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: "q"}}
+	p.Spec.Priority = 1
+	p.Spec.NodeSelector = &v1alpha1.LabelSelector{MatchLabels: map[string]string{"pool": "q"}}
+	s.records = append(s.records, Record{At: s.now, Name: "q", By: Admin, Policy: p})
+}
+
+// budgeted is a PodDisruptionBudget that keeps two pods, and lets those go that are named.
+func budgeted(leave ...string) func(*story) {
+	return func(s *story) {
+		b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "app"}}
+		b.Spec.Selector, b.Spec.MinAvailable = &metav1.LabelSelector{}, new(intstr.FromInt32(2))
+		b.Status.DisruptedPods = map[string]metav1.Time{}
+		for _, pod := range leave {
+			b.Status.DisruptedPods[pod] = metav1.Time{}
+		}
+		s.records = append(s.records, Record{At: s.now, Budget: b})
+	}
+}
+
+func pods(ready corev1.ConditionStatus, uids ...string) func(*story) {
+	return func(s *story) {
+		for _, uid := range uids {
+			s.records = append(s.records, Record{At: s.now, Pod: podOf(uid, ready)})
+		}
+	}
+}
+
+// goes is the end of a pod.
+func goes(uid, by string) func(*story) {
+	return func(s *story) {
+		s.records = append(s.records, Record{At: s.now, By: by, Pod: podOf(uid, corev1.ConditionTrue), Gone: true})
+	}
+}
+
+func podOf(uid string, ready corev1.ConditionStatus) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: uid, UID: types.UID(uid)}}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: ready}}
+	return pod
+}
+
+func asksFor(name string) func(*story) {
+	return func(s *story) {
+		s.node(name, Admin, func(n *corev1.Node) {
+			metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationRebootRequested, "x")
+		})
+	}
+}
+
+func all(steps ...func(*story)) func(*story) {
+	return func(s *story) {
+		for _, step := range steps {
+			step(s)
+		}
+	}
+}
+
+// reboot is the whole of one.
+func reboot(name string, seq int64) func(*story) {
+	return all(host(name, Staged), grant(name, seq), drains(name, seq), commits(name, seq), host(name, Rebooted), finishes(name, seq), released(name))
+}
+
+// judged is a judge who has heard a story.
+func judged(steps ...func(*story)) *Judge {
+	j := New(Options{TrueClocks: true, Semaphore: true})
+	for _, r := range tell(steps...).records {
+		j.Take(r)
+	}
+	return j
+}
+
+func TestTake(t *testing.T) {
+	window := func(start string, d time.Duration, zone string) func(*story) {
+		return spec(func(s *v1alpha1.RebootPolicySpec) {
+			s.Windows = []v1alpha1.Window{{Name: "w", Start: start, Duration: metav1.Duration{Duration: d}, TimeZone: zone, Days: []v1alpha1.Day{"Sun"}}}
+		})
+	}
+	cases := map[string]struct {
+		story []func(*story)
+		want  []Rule
+	}{
+		"one after the other":                                   {[]func(*story){reboot("a", 1), reboot("b", 2)}, nil},
+		"two at once and the limit is one":                      {[]func(*story){host("a", Staged), grant("a", 1), grant("b", 2), drains("a", 1), drains("b", 2), commits("a", 1), host("a", Rebooted)}, []Rule{Limit}},
+		"nodes that nobody has granted anything":                {[]func(*story){drains("a", 1), drains("b", 2)}, []Rule{Ledger, Ledger, Limit}},
+		"two under a limit of two":                              {[]func(*story){limitIs(intstr.FromInt32(2)), grant("a", 1), grant("b", 2), drains("a", 1), drains("b", 2)}, nil},
+		"a percentage is rounded down, to one at least":         {[]func(*story){limitIs(intstr.FromString("99%")), grant("a", 1), grant("b", 2), drains("a", 1), drains("b", 2)}, []Rule{Limit}},
+		"a limit that was lowered after the grants":             {[]func(*story){limitIs(intstr.FromInt32(2)), grant("a", 1), grant("b", 2), limitIs(intstr.FromInt32(1)), drains("a", 1), drains("b", 2)}, nil},
+		"a reboot without a need":                               {[]func(*story){grant("a", 1), drains("a", 1), commits("a", 1), host("a", Rebooted)}, []Rule{Need}},
+		"a second reboot for one need":                          {[]func(*story){reboot("a", 1), grant("a", 2), drains("a", 2), commits("a", 2), host("a", Rebooted)}, []Rule{Need}},
+		"a reboot for a need that a power failure has met":      {[]func(*story){host("a", Staged), host("a", Lost), grant("a", 1), drains("a", 1), commits("a", 1), host("a", Rebooted)}, []Rule{Need}},
+		"a reboot without a grant":                              {[]func(*story){host("a", Staged), host("a", Rebooted)}, []Rule{Granted}},
+		"a reboot that was requested":                           {[]func(*story){asksFor("a"), grant("a", 1), drains("a", 1), commits("a", 1), host("a", Rebooted)}, nil},
+		"one request and reboots without end":                   {[]func(*story){asksFor("a"), grant("a", 1), drains("a", 1), commits("a", 1), host("a", Rebooted), host("a", Rebooted), host("a", Rebooted)}, []Rule{Need}},
+		"an administrator's cordon undone by the agent":         {[]func(*story){cordons("a", Admin, true), cordons("a", agent, false)}, []Rule{Ownership}},
+		"an administrator's cordon undone by the manager":       {[]func(*story){cordons("a", Admin, true), cordons("a", manager, false)}, []Rule{Ownership}},
+		"an administrator's cordon undone by himself":           {[]func(*story){cordons("a", Admin, true), cordons("a", Admin, false)}, nil},
+		"an administrator takes a cordon over":                  {[]func(*story){grant("a", 1), drains("a", 1), cordons("a", Admin, false), cordons("a", Admin, true), cordons("a", agent, false)}, []Rule{Ownership}},
+		"an administrator cordons what is cordoned":             {[]func(*story){grant("a", 1), drains("a", 1), cordons("a", Admin, true), cordons("a", agent, false)}, nil},
+		"a grant in a window":                                   {[]func(*story){window("00:00", time.Hour, "UTC"), grant("a", 1)}, nil},
+		"a grant before a window":                               {[]func(*story){window("00:01", time.Hour, "UTC"), grant("a", 1)}, []Rule{Window}},
+		"a grant that was decided in the window":                {[]func(*story){window("00:00", time.Hour, "UTC"), passes(time.Hour + time.Minute), grantAfter(80*time.Second, "a", 1)}, nil},
+		"a grant that is older than decisions are":              {[]func(*story){window("00:00", time.Hour, "UTC"), passes(time.Hour + 2*time.Minute), grantAfter(3*time.Minute, "a", 1)}, []Rule{Window}},
+		"a grant after a window":                                {[]func(*story){window("00:00", time.Hour, "UTC"), passes(time.Hour + 2*time.Minute), grant("a", 1)}, []Rule{Window}},
+		"a window begins where clocks skip its start":           {[]func(*story){window("02:30", time.Hour, "Europe/Berlin"), passes(time.Hour), grant("a", 1)}, nil},
+		"a window lasts as long as it says where clocks change": {[]func(*story){window("01:00", 90*time.Minute, "Europe/Berlin"), passes(85 * time.Minute), grant("a", 1)}, nil},
+		"and no longer":                                         {[]func(*story){window("01:00", 90*time.Minute, "Europe/Berlin"), passes(95 * time.Minute), grant("a", 1)}, []Rule{Window}},
+		"a grant in a pause":                                    {[]func(*story){spec(func(s *v1alpha1.RebootPolicySpec) { s.Pause = &v1alpha1.Pause{} }), grant("a", 1)}, []Rule{Window}},
+		"a grant of a policy that only reports":                 {[]func(*story){spec(func(s *v1alpha1.RebootPolicySpec) { s.Mode = v1alpha1.ModeDryRun }), grant("a", 1)}, []Rule{Window}},
+		"a grant in a blackout": {[]func(*story){spec(func(s *v1alpha1.RebootPolicySpec) {
+			s.Blackouts = []v1alpha1.Blackout{{From: "2000-03-26", To: "2000-03-27"}}
+		}), passes(time.Hour), grant("a", 1)}, []Rule{Window}},
+	}
+	staged := host("a", Staged)
+	maps.Copy(cases, map[string]struct {
+		story []func(*story)
+		want  []Rule
+	}{
+		"a Node that is deleted past the point of no return": {[]func(*story){staged, grant("a", 1), drains("a", 1), commits("a", 1), deleted("a"), host("a", Rebooted)}, nil},
+		"a Node that is deleted before it":                   {[]func(*story){staged, grant("a", 1), drains("a", 1), deleted("a"), host("a", Rebooted)}, []Rule{Granted}},
+		"a host that goes down long after its Node":          {[]func(*story){staged, grant("a", 1), drains("a", 1), commits("a", 1), deleted("a"), passes(time.Hour), host("a", Rebooted)}, []Rule{Granted}},
+		"a Node that is deleted disrupts nothing":            {[]func(*story){grant("a", 1), drains("a", 1), deleted("a"), grant("b", 2), drains("b", 2)}, nil},
+		"another host of the same name needs nothing":        {[]func(*story){staged, host("a", Scrapped), grant("a", 1), drains("a", 1), commits("a", 1), host("a", Rebooted)}, []Rule{Need}},
+		"a boot that the grant was given to":                 {[]func(*story){joins("a", "a"), ledger("a", 1, "a"), carries("a", 1), drains("a", 1)}, nil},
+		"another boot under the grant":                       {[]func(*story){joins("a", "a"), ledger("a", 1, "a"), deleted("a"), joins("a", "2"), carries("a", 1), drains("a", 1)}, []Rule{Fence}},
+		"a grant of a policy that is being deleted":          {[]func(*story){policyDeleting, grant("a", 1)}, []Rule{Window}},
+		"a grant that was given before":                      {[]func(*story){grant("a", 1), policyDeleting, drains("a", 1)}, nil},
+		"a node begins for a policy that is gone":            {[]func(*story){grant("a", 1), policyGone, drains("a", 1)}, []Rule{Limit}},
+		"a node that begins without an entry":                {[]func(*story){carries("a", 1), drains("a", 1)}, []Rule{Ledger}},
+		"a node that begins what was released":               {[]func(*story){grant("a", 1), wiped(manager), drains("a", 1)}, []Rule{Ledger}},
+		"a node that begins what an administrator wiped":     {[]func(*story){grant("a", 1), wiped(Admin), drains("a", 1)}, nil},
+		"an entry that was made for another Node": {
+			[]func(*story){grant("a", 1), func(s *story) {
+				s.policy(manager, func(p *v1alpha1.RebootPolicy) { p.Status.Grants[0].NodeUID = "another" })
+			}, drains("a", 1)}, []Rule{Ledger},
+		},
+		"a policy that is made anew has a limit":                   {[]func(*story){policyGone, policyAnew, grant("a", 1), grant("b", 2), drains("a", 1), drains("b", 2)}, []Rule{Limit}},
+		"a ledger takes a grant back after the window":             {[]func(*story){window("00:00", time.Hour, "UTC"), carries("a", 1), passes(2 * time.Hour), ledger("a", 1, "a")}, nil},
+		"a ledger has another number than the node after a window": {[]func(*story){window("00:00", time.Hour, "UTC"), carries("a", 1), passes(2 * time.Hour), ledger("a", 2, "a")}, []Rule{Window}},
+	})
+	percent := func(value string) func(*story) { return limitIs(intstr.FromString(value)) }
+	two := limitIs(intstr.FromInt32(2))
+	maps.Copy(cases, map[string]struct {
+		story []func(*story)
+		want  []Rule
+	}{
+		"half of two is one":               {[]func(*story){percent("50%"), grant("a", 1), drains("a", 1)}, nil},
+		"half of two is no more than one":  {[]func(*story){percent("50%"), grant("a", 1), grant("b", 2), drains("a", 1), drains("b", 2)}, []Rule{Limit}},
+		"all of two is two":                {[]func(*story){percent("100%"), grant("a", 1), grant("b", 2), drains("a", 1), drains("b", 2)}, nil},
+		"0% is none":                       {[]func(*story){percent("0%"), grant("a", 1), drains("a", 1)}, []Rule{Limit}},
+		"a node that another policy has":   {[]func(*story){labelled("a", "q"), labelled("b", "q"), percent("100%"), passes(time.Hour), another, passes(time.Hour), grant("a", 1), drains("a", 1)}, []Rule{Limit}},
+		"a count of nodes that is not old": {[]func(*story){labelled("a", "q"), percent("100%"), another, grant("a", 1), grant("b", 2), drains("a", 1), drains("b", 2)}, nil},
+		"a limit that is lowered before a grant": {
+			[]func(*story){two, grant("a", 1), released("a"), drains("b", 9), aborts("b", 9), limitIs(intstr.FromInt32(1)), grant("b", 2), grant("a", 3), drains("b", 2), drains("a", 3)}, []Rule{Ledger, Limit},
+		},
+		"a slot that is given away before its holder is back": {
+			[]func(*story){grant("a", 1), drains("a", 1), released("a"), grant("b", 2), drains("b", 2)}, []Rule{Limit},
+		},
+		"a drain under a newer grant goes on": {
+			[]func(*story){grant("a", 1), drains("a", 1), grant("a", 2), grant("b", 3), drains("b", 3)}, []Rule{Ledger, Limit},
+		},
+		"a grant that is taken back after a reboot": {[]func(*story){reboot("a", 1), grant("a", 2), grant("b", 3), drains("b", 3)}, nil},
+		"an eviction that the budget allows":        {[]func(*story){budgeted(), pods("True", "1", "2", "3"), budgeted("1"), goes("1", "")}, nil},
+		"an eviction past the budget":               {[]func(*story){budgeted(), pods("True", "1", "2"), budgeted("1"), goes("1", "")}, []Rule{Budget}},
+		"a pod that is deleted instead":             {[]func(*story){budgeted(), pods("True", "1", "2", "3"), goes("1", "")}, []Rule{Budget}},
+		"a replacement that is not Ready yet": {
+			[]func(*story){pods("True", "1", "2", "3"), budgeted("1"), goes("1", ""), pods("False", "4"), budgeted("2"), goes("2", "")}, []Rule{Budget},
+		},
+		"a pod that goes with its machine":        {[]func(*story){budgeted(), pods("True", "1", "2"), goes("1", Machine)}, nil},
+		"an eviction after one that was nobody's": {[]func(*story){budgeted(), pods("True", "1", "2", "3", "4"), goes("1", Machine), budgeted("2"), goes("2", "")}, nil},
+	})
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var got []Rule
+			for _, v := range judged(tc.story...).Violations() {
+				got = append(got, v.Rule)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("rules broken (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestJudge_End(t *testing.T) {
+	cases := map[string]struct {
+		story []func(*story)
+		left  []string
+		want  []Rule
+	}{
+		"all is well":                        {[]func(*story){reboot("a", 1)}, nil, nil},
+		"a node is left cordoned":            {[]func(*story){host("a", Staged), grant("a", 1), drains("a", 1), commits("a", 1), host("a", Rebooted)}, nil, []Rule{Rest, Rest, Rest}},
+		"an administrator's cordon may stay": {[]func(*story){cordons("a", Admin, true)}, nil, nil},
+		"an update still waits":              {[]func(*story){host("a", Staged)}, nil, []Rule{Need}},
+		"a request still stands":             {[]func(*story){asksFor("a")}, nil, []Rule{Need}},
+		"a node is left tainted":             {[]func(*story){tainted("a")}, nil, []Rule{Rest}},
+		"an entry is left":                   {[]func(*story){grant("a", 1)}, nil, []Rule{Rest}},
+		"a machine that leaves is done":      {[]func(*story){host("a", Staged), host("a", Scrapped)}, nil, nil},
+		"a slot that was never free": {
+			[]func(*story){limitIs(intstr.FromInt32(2)), grant("a", 1), drains("a", 1), limitIs(intstr.FromInt32(1)), grant("b", 2), drains("b", 2), aborts("b", 2), released("b"), aborts("a", 1), released("a")},
+			nil, []Rule{Semaphore},
+		},
+		"a limit that is lowered under grants": {
+			[]func(*story){limitIs(intstr.FromInt32(2)), grant("a", 1), grant("b", 2), limitIs(intstr.FromInt32(1)), drains("a", 1), drains("b", 2), aborts("b", 2), released("b"), aborts("a", 1), released("a")}, nil, nil,
+		},
+		"something is left, whatever that may be": {nil, []string{"policy p has grants"}, []Rule{Convergence}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			j := judged(tc.story...)
+			j.End(began.Add(time.Hour), tc.left...)
+			var got []Rule
+			for _, v := range j.Violations() {
+				got = append(got, v.Rule)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("rules broken (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

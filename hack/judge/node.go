@@ -1,0 +1,202 @@
+package judge
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// longestShutdown is how long a machine may take to go down after its Node was deleted past the point of no return: its agent
+// may be stopped.
+const longestShutdown = 15 * time.Minute
+
+// node is what is known of one node.
+type node struct {
+	last *corev1.Node
+	// governor is the policy that selects it. Empty: none, or several.
+	governor string
+	// cordoned: the cordon that is there is an administrator's.
+	cordoned bool
+	// asked counts the reboots while an administrator's request is there.
+	asked int
+	// now is the attempt it is in, and by the policy under which it is disrupted. Empty: it is not.
+	now attempt
+	by  string
+	// carried are the grants it has shown, and when it did last.
+	carried map[string]time.Time
+}
+
+// isRequested reports whether an administrator has requested a reboot.
+func (n *node) isRequested() bool {
+	if n == nil || n.last == nil {
+		return false
+	}
+	_, requested := n.last.Annotations[v1alpha1.AnnotationRebootRequested]
+	return requested
+}
+
+// attempt is what an agent does under a grant. It disrupts the node from the cordon on until the manager has finished the grant
+// or the agent has given up. A newer grant ends no drain: the agent has to.
+type attempt struct {
+	// policy is the grant's. Empty: there is no grant that can be read.
+	policy   string
+	seq      int64
+	boot     string
+	disrupts bool
+	// superseded: a newer grant is on the node.
+	superseded bool
+	// committed: past the point of no return.
+	committed bool
+}
+
+func attemptOf(n *corev1.Node) attempt {
+	progress, err := v1alpha1.ParseProgress(n.Annotations)
+	if err != nil || progress == nil {
+		return attempt{}
+	}
+	a := attempt{seq: progress.Seq, boot: progress.BootID}
+	if progress.Phase == v1alpha1.PhaseAborted {
+		return a
+	}
+	a.disrupts = true
+	if grant, err := v1alpha1.ParseGrant(n.Annotations); err == nil && grant != nil {
+		a.policy, a.superseded = grant.Policy, grant.Seq > progress.Seq
+		finished := grant.Seq == progress.Seq && grant.State == v1alpha1.GrantFinished
+		a.disrupts = progress.Phase == v1alpha1.PhaseDraining || !a.superseded && !finished
+	}
+	a.committed = progress.Phase == v1alpha1.PhaseRebooting
+	return a
+}
+
+// key names one attempt of one node.
+func key(node string, seq int64) string { return fmt.Sprintf("%s/%d", node, seq) }
+
+func (j *Judge) nodeOf(name string) *node {
+	if j.nodes[name] == nil {
+		j.nodes[name] = &node{carried: map[string]time.Time{}}
+	}
+	return j.nodes[name]
+}
+
+func (j *Judge) takeNode(r Record) {
+	n := j.nodeOf(r.Name)
+	before := n.last
+	if n.last = r.Node; r.Gone {
+		if n.now.committed && n.now.disrupts {
+			j.committed[n.now.boot] = r.At.Add(longestShutdown)
+		}
+		j.ends(r.Name, n, n.now.seq)
+		n.last, n.cordoned, n.asked, n.now = nil, false, 0, attempt{}
+		j.govern(n)
+		j.relimit()
+		return
+	}
+	if before == nil || !maps.Equal(before.Labels, r.Node.Labels) {
+		j.govern(n)
+		j.relimit()
+	}
+	if grant, err := v1alpha1.ParseGrant(r.Node.Annotations); err == nil && grant != nil {
+		n.carried[grant.Policy+" "+key(r.Name, grant.Seq)] = r.At
+	}
+	if !n.isRequested() {
+		n.asked = 0
+	}
+	j.cordon(r, n, before)
+	j.follow(r, n)
+}
+
+// cordon follows whose the cordon is that is there.
+func (j *Judge) cordon(r Record, n *node, before *corev1.Node) {
+	was := before != nil && before.Spec.Unschedulable
+	switch is := r.Node.Spec.Unschedulable; {
+	case is == was:
+	case r.By == Admin:
+		n.cordoned = is
+	case is:
+		n.cordoned = false
+	case n.cordoned:
+		j.accuse(Ownership, "%s uncordons node %s, which an administrator has cordoned", r.By, r.Name)
+		n.cordoned = false
+	}
+}
+
+// follow follows the attempts of a node, and judges each that begins.
+func (j *Judge) follow(r Record, n *node) {
+	was, is := n.now, attemptOf(r.Node)
+	n.now = is
+	switch {
+	case is.committed:
+		j.committed[is.boot] = time.Time{}
+	case !is.disrupts:
+		delete(j.committed, is.boot)
+	}
+	if was.disrupts && was.seq == is.seq && is.superseded && !was.superseded {
+		j.accuse(Ledger, "node %s is granted another reboot in the middle of number %d", r.Name, is.seq)
+	}
+	if was.disrupts && is.disrupts && was.seq == is.seq {
+		return
+	}
+	j.ends(r.Name, n, was.seq)
+	if is.disrupts {
+		j.begins(r, n)
+	}
+}
+
+// ends: the node is disrupted no longer, by the attempt of a number.
+func (j *Judge) ends(name string, n *node, seq int64) {
+	if p := j.policies[n.by]; p != nil {
+		p.grants.ended(key(name, seq), j.index)
+	}
+	delete(j.disrupted[n.by], name)
+	n.by = ""
+}
+
+// begins: a node is disrupted from now on.
+func (j *Judge) begins(r Record, n *node) {
+	if n.by = n.now.policy; n.by == "" {
+		n.by = n.governor
+	}
+	if j.disrupted[n.by] == nil {
+		j.disrupted[n.by] = map[string]*node{}
+	}
+	j.disrupted[n.by][r.Name] = n
+	p, who := j.policies[n.by], key(r.Name, n.now.seq)
+	if p == nil {
+		j.accuse(Limit, "node %s begins %d for policy %q, which is not there", r.Name, n.now.seq, n.by)
+		return
+	}
+	p.grants.begun(who, j.index)
+	e := p.entries[who]
+	taken := e != nil && e.taken
+	switch {
+	case p.last == nil && !taken:
+		j.accuse(Limit, "node %s begins %d for policy %s, which is gone", r.Name, n.now.seq, n.by)
+		return
+	case !taken && !p.lists(r.Name, n.now.seq, r.Node):
+		j.accuse(Ledger, "node %s, UID %s, begins %d of policy %s, whose ledger has %v", r.Name, r.Node.UID, n.now.seq, n.by, p.last.Status.Grants)
+	}
+	if boot := r.Node.Status.NodeInfo.BootID; e != nil && e.boot != "" && e.boot != boot {
+		j.accuse(Fence, "node %s, in boot %s, is disrupted under grant %d, which was given to boot %s", r.Name, boot, n.now.seq, e.boot)
+	}
+	j.count(n.by, p)
+}
+
+// count compares the disrupted nodes of a policy with the highest limit that any of their grants can have been given under. A
+// limit that is lowered asks nobody back who holds a grant.
+func (j *Judge) count(by string, p *policy) {
+	oldest, since := j.index, j.now.At
+	names := slices.Sorted(maps.Keys(j.disrupted[by]))
+	for _, name := range names {
+		if e := p.entries[key(name, j.nodes[name].now.seq)]; e != nil && e.index < oldest {
+			oldest, since = e.index, e.at
+		}
+	}
+	if most := p.highest(oldest, since); len(names) > most {
+		j.accuse(Limit, "policy %s disrupts %v and may disrupt %d", by, names, most)
+	}
+}
