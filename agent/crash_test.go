@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -20,6 +19,8 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers"
+	"github.com/reboot-operator/reboot-operator/hack/judge"
+	"github.com/reboot-operator/reboot-operator/hack/judge/feed"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
@@ -134,9 +135,7 @@ func runScenario(s *scenario, hosts ...string) []string {
 			s.t.Errorf("node %s was rebooted %d times, want %d", n.name, got, s.reboots())
 		}
 	}
-	if most, err := watched.mostUntil(ctx, s, nodes); err != nil || most != scenarioMax {
-		s.t.Errorf("at most %d nodes were cordoned at once, want %d: %v", most, scenarioMax, err)
-	}
+	s.judge(ctx, watched, policy, nodes)
 	s.cleanUp(policy, nodes)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -219,71 +218,49 @@ func (s *scenario) describe(policy *v1alpha1.RebootPolicy, nodes []*crashedHost)
 	return out.String()
 }
 
-// cordons is what a watch of every revision of the scenario's nodes has seen.
-type cordons struct {
-	mu       sync.Mutex
-	cordoned map[string]bool
-	// seen is the last revision of each node.
-	seen map[string]string
-	// most is how many were ever cordoned at once.
-	most int
-	// ended: the watch has ended, so later revisions are not seen.
-	ended bool
-}
-
-func (s *scenario) watch(ctx context.Context) *cordons {
-	watcher, err := client.NewWithWatch(s.config, client.Options{Scheme: s.api.Scheme()})
+// watch collects every revision of the scenario's nodes and of its policy.
+func (s *scenario) watch(ctx context.Context) *feed.Feed {
+	api, err := client.NewWithWatch(s.config, client.Options{Scheme: s.api.Scheme()})
 	must(s.t, err)
-	events, err := watcher.Watch(ctx, &corev1.NodeList{}, client.MatchingLabels{"scenario": s.name})
+	seen, err := feed.Watch(ctx, api, []client.ListOption{client.MatchingLabels{"scenario": s.name}}, []client.ListOption{client.MatchingFields{"metadata.name": s.name}})
 	must(s.t, err)
-	c := &cordons{cordoned: map[string]bool{}, seen: map[string]string{}}
-	s.wg.Go(func() {
-		for event := range events.ResultChan() {
-			if node, ok := event.Object.(*corev1.Node); ok {
-				c.observe(node)
-			}
-		}
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.ended = true
-	})
-	return c
+	return seen
 }
 
-func (c *cordons) observe(node *corev1.Node) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.seen[node.Name] = node.ResourceVersion
-	delete(c.cordoned, node.Name)
-	if node.Spec.Unschedulable {
-		c.cordoned[node.Name] = true
-	}
-	c.most = max(c.most, len(c.cordoned))
-}
-
-var errWatchEnded = errors.New("the watch ended before the last revision")
-
-// mostUntil is how many nodes were ever cordoned at once, as soon as the watch has seen the nodes as they are now.
-func (c *cordons) mostUntil(ctx context.Context, s *scenario, nodes []*crashedHost) (most int, err error) {
-	err = wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		most = c.most
+// judge judges all that was seen, as soon as the nodes and the policy are seen as they are now.
+func (s *scenario) judge(ctx context.Context, seen *feed.Feed, policy *v1alpha1.RebootPolicy, nodes []*crashedHost) {
+	s.t.Helper()
+	var history []judge.Record
+	err := wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		present := []client.Object{&v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: policy.Name}}}
 		for _, m := range nodes {
-			var node corev1.Node
-			if err := s.api.Get(ctx, client.ObjectKey{Name: m.name}, &node); err != nil {
+			present = append(present, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.name}})
+		}
+		for _, object := range present {
+			if err := s.api.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 				return false, err
 			}
-			if c.seen[m.name] != node.ResourceVersion {
-				if c.ended {
-					return false, errWatchEnded
-				}
-				return false, nil
-			}
 		}
-		return true, nil
+		var err error
+		history, err = seen.History(present...)
+		return history != nil, err
 	})
-	return most, err
+	must(s.t, err)
+	j := judge.New(judge.Options{TrueClocks: true, Semaphore: true})
+	cordons := 0
+	for _, r := range history {
+		j.Take(r)
+		if r.Node != nil && r.Node.Spec.Unschedulable {
+			cordons++
+		}
+	}
+	j.End(time.Now())
+	for _, v := range j.Violations() {
+		s.t.Error(v)
+	}
+	if cordons == 0 {
+		s.t.Error("no node was seen cordoned: the witness has seen nothing")
+	}
 }
 
 func (s *scenario) cleanUp(policy *v1alpha1.RebootPolicy, nodes []*crashedHost) {

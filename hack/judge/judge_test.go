@@ -413,7 +413,8 @@ func TestJudge_End(t *testing.T) {
 		"a machine that leaves is done":      {[]func(*story){host("a", Staged), host("a", Scrapped)}, nil, nil},
 		"a slot that was never free": {
 			[]func(*story){limitIs(intstr.FromInt32(2)), grant("a", 1), drains("a", 1), limitIs(intstr.FromInt32(1)), grant("b", 2), drains("b", 2), aborts("b", 2), released("b"), aborts("a", 1), released("a")},
-			nil, []Rule{Semaphore},
+			nil,
+			[]Rule{Semaphore},
 		},
 		"a limit that is lowered under grants": {
 			[]func(*story){limitIs(intstr.FromInt32(2)), grant("a", 1), grant("b", 2), limitIs(intstr.FromInt32(1)), drains("a", 1), drains("b", 2), aborts("b", 2), released("b"), aborts("a", 1), released("a")}, nil, nil,

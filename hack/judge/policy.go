@@ -66,14 +66,19 @@ func (j *Judge) takePolicy(r Record) {
 		j.grants(r, p, before)
 	}
 	if before != nil && r.By == Admin {
-		for _, e := range before.Status.Grants {
-			if p.last == nil || !slices.ContainsFunc(p.last.Status.Grants, func(is v1alpha1.LedgerEntry) bool { return is.Node == e.Node && is.Seq == e.Seq }) {
-				p.entries[key(e.Node, e.Seq)].taken = true
-			}
-		}
+		p.lost(before.Status.Grants)
 	}
 	if j.options.Semaphore {
 		p.grants.ledger(p.last, j.index)
+	}
+}
+
+// lost notes which entries an administrator has taken away.
+func (p *policy) lost(before []v1alpha1.LedgerEntry) {
+	for _, e := range before {
+		if p.last == nil || !slices.ContainsFunc(p.last.Status.Grants, func(is v1alpha1.LedgerEntry) bool { return is.Node == e.Node && is.Seq == e.Seq }) {
+			p.entries[key(e.Node, e.Seq)].taken = true
+		}
 	}
 }
 

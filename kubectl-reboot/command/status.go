@@ -67,8 +67,8 @@ func (v *statusView) look() status.Look {
 }
 
 func (v *statusView) show(f fleet.Fleet) error {
-	is := status.Of(f, v.names...)
-	return v.session.print(v.output, is, func() []string { return is.Lines(v.look()) })
+	s, is := v.session, status.Of(f, v.names...)
+	return s.print(v.output, is, func() []string { return is.Lines(v.look()) })
 }
 
 // watch shows the status again and again until the context ends.

@@ -1,0 +1,85 @@
+// Package feed collects what a judge judges by watches of an API server: every revision of Nodes and RebootPolicies.
+package feed
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/judge"
+)
+
+// Feed is what was seen so far.
+type Feed struct {
+	mu      sync.Mutex
+	records []judge.Record
+	err     error
+}
+
+// Watch collects the Nodes and the policies that options choose, those that are there and all later revisions, until ctx ends.
+func Watch(ctx context.Context, api client.WithWatch, nodes, policies []client.ListOption) (*Feed, error) {
+	f := &Feed{}
+	for _, of := range []struct {
+		list    client.ObjectList
+		options []client.ListOption
+	}{{&corev1.NodeList{}, nodes}, {&v1alpha1.RebootPolicyList{}, policies}} {
+		events, err := api.Watch(ctx, of.list, of.options...)
+		if err != nil {
+			return nil, fmt.Errorf("watching %T: %w", of.list, err)
+		}
+		go func() {
+			for event := range events.ResultChan() {
+				f.take(event)
+			}
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.err = errors.New("a watch has ended: later revisions are not seen")
+		}()
+	}
+	return f, nil
+}
+
+func (f *Feed) take(event watch.Event) {
+	object, ok := event.Object.(client.Object)
+	if !ok {
+		return
+	}
+	r := judge.Record{At: time.Now(), Name: object.GetName(), Gone: event.Type == watch.Deleted}
+	r.Revision, _ = strconv.ParseInt(object.GetResourceVersion(), 10, 64) // of a real API server it is a number
+	switch object := object.(type) {
+	case *corev1.Node:
+		r.Node = object
+	case *v1alpha1.RebootPolicy:
+		r.Policy = object
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.records = append(f.records, r)
+}
+
+// History is all that was seen, in the order of the store, as soon as it has the present revision of each object. Until then it is nil;
+// an error means that this never comes.
+func (f *Feed) History(present ...client.Object) ([]judge.Record, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, object := range present {
+		if !slices.ContainsFunc(f.records, func(r judge.Record) bool {
+			return r.Name == object.GetName() && strconv.FormatInt(r.Revision, 10) == object.GetResourceVersion()
+		}) {
+			return nil, f.err
+		}
+	}
+	records := slices.Clone(f.records)
+	slices.SortStableFunc(records, func(a, b judge.Record) int { return cmp.Compare(a.Revision, b.Revision) })
+	return records, nil
+}
