@@ -80,7 +80,7 @@ Answers come from the planner that the manager runs, so there is one while no ma
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		DisableAutoGenTag: true,
-		Version:           s.build().String(), // --version
+		Version:           buildOf(s).String(), // --version
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetOut(s.Out)

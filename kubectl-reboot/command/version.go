@@ -14,7 +14,7 @@ type build struct {
 	Platform string `json:"platform"`
 }
 
-func (s *Session) build() build {
+func buildOf(s *Session) build {
 	return build{Version: s.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 }
 
@@ -34,7 +34,7 @@ func versionCommand(s *Session) *cobra.Command {
 			if err := o.check(); err != nil {
 				return err
 			}
-			b := s.build()
+			b := buildOf(s)
 			return s.print(o, b, func() []string { return []string{b.String()} })
 		},
 	}
