@@ -84,10 +84,10 @@ func Next(o Observation) Step {
 	return resting(o)
 }
 
-// resting waits for a grant, and for the ledger to hold it. A node that is paused before its drain has begun never begins, nor one that would be rebooted
-// in vain, nor one whose pods are in the way: the manager takes the grant back. An agent that has just started hears first
-// what the reboot is for: a host that went down by itself may have no need any more, and the manager does not know yet. Right
-// before it begins the engines are asked once more: one that was reset may have said nothing about it.
+// resting waits for a grant, and for the ledger to hold it. A node does not begin while it is paused, nor where the reboot would
+// be in vain, nor while its pods are in the way: the manager takes the grant back. An agent that has just started first asks
+// what the reboot is for: a host that went down by itself may need none any more, and the manager does not know yet. Right
+// before it begins the engines are asked once more: one that was reset may have sent no signal.
 func resting(o Observation) Step {
 	switch {
 	case !o.mayStart(), o.Paused, !o.asks(), o.inVain():

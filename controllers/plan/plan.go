@@ -140,9 +140,9 @@ func (p *Plan) Released() []Flight {
 	return released
 }
 
-// adopt takes outstanding grants back into a ledger that has lost them: after a new leader's first look, or when the
-// status was lost. One that the agent has not begun is cancelled. The API server refuses new numbers above the limit, so what does not fit is adopted once the ledger
-// has learned its number; it counts against the budget all the same.
+// adopt takes outstanding grants back into a ledger that has lost them: after a new leader's first look, or when the status was
+// lost. One that the agent has not begun is withdrawn, and so cancelled. The API server refuses new numbers above the limit: what
+// does not fit is adopted once the ledger has learned its number, and counts against the budget until then.
 func (f *fleet) adopt(p *Plan) {
 	before, entries := p.Seq, len(f.entries)-len(p.Released())
 	for _, n := range f.orphans {
