@@ -15,7 +15,7 @@ type requestLog struct {
 	seen []string
 	// meddle is called with each request before it is sent, to come in between, and to refuse it; nil: nobody does.
 	meddle func(*http.Request) (refuse bool)
-	// number is how many were seen; deaf: they are counted only.
+	// number is how many were seen beside watches, which end by themselves and are opened again; deaf: they are counted only.
 	number int
 	deaf   bool
 }
@@ -27,7 +27,7 @@ func (l *requestLog) keep(are bool) {
 	l.deaf = !are
 }
 
-// len is how many requests were seen.
+// len is how many requests beside watches were seen.
 func (l *requestLog) len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -49,7 +49,10 @@ func (l *requestLog) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if l.number++; !l.deaf {
+		if r.URL.Query().Get("watch") != "true" {
+			l.number++
+		}
+		if !l.deaf {
 			l.seen = append(l.seen, r.Method+" "+r.URL.Path+"?"+r.URL.RawQuery)
 		}
 		if l.meddle != nil && l.meddle(r) {
