@@ -101,7 +101,7 @@ func subscribe(ctx context.Context, conn *dbus.Conn) error {
 	}
 	// Systemd sends signals while somebody has subscribed, as logind mostly has. Where there is no systemd nobody is missed.
 	call := conn.Object(systemdName, systemdPath).CallWithContext(ctx, systemdManagerInterface+".Subscribe", dbus.FlagNoAutoStart)
-	if call.Err != nil && !conn.Connected() {
+	if IsBroken(call.Err) {
 		return fmt.Errorf("subscribing to systemd: %w", call.Err)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"errors"
 	"strings"
 
@@ -31,6 +32,13 @@ func answerName(err error) (name string, answered bool) {
 	}
 	answer, ok := errors.AsType[dbus.Error](err)
 	return answer.Name, ok
+}
+
+// IsBroken reports whether a call failed because its connection did: nobody answered, and not for want of time. The
+// connection itself learns of it a moment later, when it reads.
+func IsBroken(err error) bool {
+	_, answered := answerName(err)
+	return err != nil && !answered && !errors.Is(err, context.DeadlineExceeded)
 }
 
 func isNoPartOfName(r rune) bool { return !isAlphanumeric(r) && r != '.' && r != '_' }

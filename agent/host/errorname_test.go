@@ -1,9 +1,12 @@
 package host
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/godbus/dbus/v5"
@@ -29,6 +32,28 @@ func TestErrorName(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got := ErrorName(tc.err); got != tc.want {
 				t.Errorf("name %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestIsBroken(t *testing.T) {
+	cases := map[string]struct {
+		err  error
+		want bool
+	}{
+		"no error":           {nil, false},
+		"an answer":          {fmt.Errorf("asking: %w", dbus.Error{Name: "org.example.No"}), false},
+		"logind refuses":     {&RefusedError{Name: "org.example.No"}, false},
+		"no answer in time":  {fmt.Errorf("asking: %w", context.DeadlineExceeded), false},
+		"it cannot be sent":  {fmt.Errorf("asking: %w", syscall.EPIPE), true},
+		"it ended meanwhile": {fmt.Errorf("asking: %w", io.EOF), true},
+		"it had ended":       {dbus.ErrClosed, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := IsBroken(tc.err); got != tc.want {
+				t.Errorf("broken %v, want %v", got, tc.want)
 			}
 		})
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -339,6 +340,14 @@ func TestEngine_IgnoresANilSignal_Behaviour5(t *testing.T) {
 	w := watch{engine: &Engine{Malformed: func() { malformed++ }}}
 	if w.hear(t.Context(), nil) || malformed != 1 {
 		t.Errorf("counted %d malformed signals, want 1 and nothing else to happen", malformed)
+	}
+}
+
+// What breaks while it is written to is found out before the connection reads that it has ended.
+func TestEngine_ABrokenConnectionIsNoSilenceOfTheDaemon_Behaviour6(t *testing.T) {
+	w := watch{engine: &Engine{}}
+	if _, err := w.unanswered(t.Context(), syscall.EPIPE, 0); !errors.Is(err, syscall.EPIPE) {
+		t.Errorf("the error is %v, want the one of the connection", err)
 	}
 }
 

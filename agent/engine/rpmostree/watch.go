@@ -185,7 +185,7 @@ func (w *watch) ask(ctx context.Context, flags dbus.Flags) (time.Duration, error
 
 // unanswered tells a daemon that does not answer from a connection that broke.
 func (w *watch) unanswered(ctx context.Context, err error, flags dbus.Flags) (time.Duration, error) {
-	if ctx.Err() != nil || !w.daemon.conn.Connected() {
+	if ctx.Err() != nil || host.IsBroken(err) && !errors.Is(err, errMalformed) {
 		return 0, err
 	}
 	logr.FromContextOrDiscard(ctx).V(1).Info("Asked in vain", "engine", Name, "reason", err.Error())

@@ -150,7 +150,7 @@ func (s *session) ask(ctx context.Context) (time.Duration, error) {
 	switch {
 	case err == nil:
 		return PollInterval, nil
-	case ctx.Err() != nil || !s.conn.Connected():
+	case ctx.Err() != nil || isBroken(err):
 		return 0, err
 	case hasLeft(err):
 		return retryInterval, nil // It left between the look-up and the question: NameOwnerChanged is on its way.
@@ -195,8 +195,8 @@ func (s *session) ownerless(ctx context.Context) error {
 	var startable []string
 	err := limited(ctx, s.conn.BusObject(), busDaemon+".ListActivatableNames").Store(&startable)
 	switch {
-	case ctx.Err() != nil || !s.conn.Connected():
-		return fmt.Errorf("looking for %s among what the bus can start: %w", s.watch.Name, cmp.Or(err, errSignalsEnded))
+	case ctx.Err() != nil || host.IsBroken(err):
+		return fmt.Errorf("looking for %s among what the bus can start: %w", s.watch.Name, cmp.Or(err, ctx.Err()))
 	case slices.Contains(startable, s.watch.Name):
 		s.listener.Lost(s.watch.Title+" is not running.", engine.Silent)
 	default:

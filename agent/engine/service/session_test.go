@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"syscall"
 	"testing"
 
 	"github.com/godbus/dbus/v5"
@@ -50,6 +51,17 @@ func (l leaves) Read(ctx context.Context, _ Call) error {
 		return err
 	}
 	return l.conn.Object(l.name, "/").CallWithContext(ctx, l.name+".GetStatus", dbus.FlagNoAutoStart).Err
+}
+
+// fails is a service of which a call ends with an error.
+type fails struct {
+	*recorder
+
+	cause error
+}
+
+func (f fails) Read(context.Context, Call) error {
+	return &unansweredError{method: "GetStatus", cause: f.cause}
 }
 
 func TestSession_Hear(t *testing.T) {
@@ -154,6 +166,22 @@ func TestSession_Ask(t *testing.T) {
 	ask()
 	if diff := cmp.Diff(want, heard); diff != "" {
 		t.Errorf("it left between the look-up and the question, which NameOwnerChanged tells (-want +got):\n%s", diff)
+	}
+	if _, err := conn.RequestName(name, dbus.NameFlagDoNotQueue); err != nil {
+		t.Fatal(err)
+	}
+	s.listener = fails{&heard, syscall.EPIPE}
+	if _, err := s.ask(t.Context()); err == nil {
+		t.Error("a connection is of use that breaks as it is written to, before it reads that it has ended")
+	}
+	if diff := cmp.Diff(want, heard); diff != "" {
+		t.Errorf("a broken connection is no silence of the service (-want +got):\n%s", diff)
+	}
+	s.listener = fails{&heard, context.DeadlineExceeded}
+	ask()
+	want = append(want, fmt.Sprint(engine.Silent, " The engine does not answer GetStatus: no reply in time."))
+	if diff := cmp.Diff(want, heard); diff != "" {
+		t.Errorf("heard (-want +got):\n%s", diff)
 	}
 	_ = conn.Close()
 	if _, err := s.ask(t.Context()); err == nil {

@@ -32,6 +32,12 @@ func hasLeft(err error) bool {
 	return slices.Contains([]string{errNameHasOwner, busDaemon + ".Error.ServiceUnknown"}, host.ErrorName(err))
 }
 
+// isBroken reports whether a call failed because the connection did.
+func isBroken(err error) bool {
+	failed, ok := errors.AsType[*unansweredError](err)
+	return ok && !failed.malformed && host.IsBroken(failed.cause)
+}
+
 // unanswered says that the service is there and has told no status.
 func (s *session) unanswered(ctx context.Context, err error) {
 	failed, ok := errors.AsType[*unansweredError](err)
