@@ -1,4 +1,4 @@
-# Two images out of one build: docker build --target manager|agent .   (make docker-build)
+# Two images out of one build, each one static program and nothing else; the manager has zones and certificate authorities in it: docker build --target manager|agent .   (make docker-build)
 FROM --platform=$BUILDPLATFORM golang:1.26-bookworm AS build
 WORKDIR /src
 COPY go.mod go.sum main.go ./
@@ -23,12 +23,12 @@ RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache
     -ldflags "-s -w -X main.version=$VERSION" ./agent
 
 # uid 0, and nothing else of root's: config/agent drops every capability. The host's bus admits no other uid.
-FROM gcr.io/distroless/static-debian12:nonroot AS agent
+FROM scratch AS agent
 COPY --from=build-agent /agent /agent
 USER 0:0
 ENTRYPOINT ["/agent"]
 
-FROM gcr.io/distroless/static-debian12:nonroot AS manager
+FROM scratch AS manager
 COPY --from=build-manager /manager /manager
 USER 65532:65532
 ENTRYPOINT ["/manager"]

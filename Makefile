@@ -136,10 +136,17 @@ fuzz-corpus: ## Choose inputs that were found for testdata/fuzz, where plain tes
 ##@ Build
 
 .PHONY: build
-build: ## Build bin/manager, bin/agent and bin/kubectl-reboot, static.
+build: build-plugin ## Build bin/manager, bin/agent and bin/kubectl-reboot, static. GOOS and GOARCH choose the platform.
 	@CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X $(MODULE)/controllers.Version=$(VERSION)' -o $(BIN)/manager .
 	@CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o $(BIN)/agent ./agent
-	@CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o $(BIN)/kubectl-reboot ./kubectl-reboot
+
+.PHONY: build-plugin
+build-plugin: ## Build bin/kubectl-reboot alone, which runs on macOS and Windows, too.
+	@CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o $(BIN)/kubectl-reboot$$(go env GOEXE) ./kubectl-reboot
+
+.PHONY: release
+release: ## Make everything that a release publishes, in dist/VERSION, from the tag that is checked out: images, manifests, chart, plugin.
+	@hack/release.sh $(VERSION) dist/$(VERSION)
 
 .PHONY: clean
 clean: ## Remove what was built, but for what takes minutes: control plane, Prometheus, helm, machines.

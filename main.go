@@ -11,6 +11,7 @@ import (
 	"time"
 	_ "time/tzdata" // windows name IANA zones; the image has no zone files
 
+	_ "golang.org/x/crypto/x509roots/fallback"  // authorities for gates and notifications; the image has none
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // kubeconfigs of people who run it by hand
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"

@@ -75,6 +75,16 @@ func TestBadFlagIsOneClearLine(t *testing.T) {
 	}
 }
 
+// The image has no other file than the program.
+func TestBringsZonesAndAuthorities(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").CombinedOutput()
+	for _, want := range []string{"time/tzdata", "golang.org/x/crypto/x509roots/fallback"} {
+		if err != nil || !strings.Contains(string(out), "\n"+want+"\n") {
+			t.Errorf("%s is not in the program (%v)", want, err)
+		}
+	}
+}
+
 // Neither a namespace nor a cluster is needed.
 func TestVersion(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), buildManager(t), "--version").CombinedOutput()

@@ -18,5 +18,9 @@ step "demo, end to end" bin/demo
 step "demo of every other engine" bin/demo --engine=cos-update-engine,rpm-ostree,sentinel --nodes=3
 step "chaos, built" go build -o bin/chaos ./hack/chaos
 step "chaos" bin/chaos
+release() { # twice, and the same bits
+  hack/release.sh v0.0.0-alpha.1 dist/first && hack/release.sh v0.0.0-alpha.1 dist/second && diff -r dist/first dist/second
+}
+step "release, dry run" release
 step "real nodes" hack/e2e/run.sh
 finish

@@ -12,11 +12,11 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// The images are distroless and one program: nothing runs while they are put together, and nothing else is copied.
+// The images are one program: nothing runs while they are put together, and nothing else is copied.
 func TestDockerfile_FinalStagesAddOneProgram(t *testing.T) {
 	want := map[string][]string{
-		"manager": {"FROM gcr.io/distroless/static-debian12:nonroot AS manager", "COPY --from=build-manager /manager /manager", "USER 65532:65532", `ENTRYPOINT ["/manager"]`},
-		"agent":   {"FROM gcr.io/distroless/static-debian12:nonroot AS agent", "COPY --from=build-agent /agent /agent", "USER 0:0", `ENTRYPOINT ["/agent"]`},
+		"manager": {"FROM scratch AS manager", "COPY --from=build-manager /manager /manager", "USER 65532:65532", `ENTRYPOINT ["/manager"]`},
+		"agent":   {"FROM scratch AS agent", "COPY --from=build-agent /agent /agent", "USER 0:0", `ENTRYPOINT ["/agent"]`},
 	}
 	got := map[string][]string{}
 	for name, stage := range stages(t) {

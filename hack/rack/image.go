@@ -3,6 +3,8 @@ package rack
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
+	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -11,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 )
 
 // Image is a container image of one static program.
@@ -23,26 +26,72 @@ type Image struct {
 	User string
 	// Entrypoint is what runs.
 	Entrypoint []string
+	// Arch is what the program was built for. Empty: this machine's.
+	Arch string
+	// Labels say where it is from.
+	Labels map[string]string
 }
 
 // Write writes it as a tar archive of the OCI image layout, which containerd imports:
 // https://github.com/opencontainers/image-spec/blob/main/image-layout.md
 func (i Image) Write(path string) error {
-	layer, err := i.layer()
+	var a archive
+	manifest, err := i.addTo(&a)
 	if err != nil {
 		return err
 	}
+	return i.finish(&a, manifest, path)
+}
+
+// WriteIndex writes the images of several architectures as one, with the name of the first.
+func WriteIndex(path string, images ...Image) error {
 	var a archive
+	manifests := make([]descriptor, 0, len(images))
+	for _, image := range images {
+		manifest, err := image.addTo(&a)
+		if err != nil {
+			return err
+		}
+		manifest.Platform = map[string]string{"os": "linux", "architecture": image.arch()}
+		manifests = append(manifests, manifest)
+	}
+	const index = "application/vnd.oci.image.index.v1+json"
+	return images[0].finish(&a, a.json(map[string]any{"schemaVersion": 2, "mediaType": index, "manifests": manifests}, index), path)
+}
+
+func (i Image) arch() string { return cmp.Or(i.Arch, runtime.GOARCH) }
+
+// addTo adds everything of the image but what makes it the archive's. The bits are the program's and these fields': no clock,
+// no folder.
+func (i Image) addTo(a *archive) (descriptor, error) {
+	layer, err := i.layer()
+	if err != nil {
+		return descriptor{}, err
+	}
+	var packed bytes.Buffer
+	zip := gzip.NewWriter(&packed)
+	if _, err := zip.Write(layer); err != nil {
+		return descriptor{}, fmt.Errorf("packing image %s: %w", i.Name, err)
+	}
+	if err := zip.Close(); err != nil {
+		return descriptor{}, fmt.Errorf("packing image %s: %w", i.Name, err)
+	}
 	config := a.json(map[string]any{
-		"os": "linux", "architecture": runtime.GOARCH,
-		"config": map[string]any{"User": i.User, "Entrypoint": i.Entrypoint},
+		"os": "linux", "architecture": i.arch(),
+		"config": map[string]any{"User": i.User, "Entrypoint": i.Entrypoint, "Labels": i.Labels},
 		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{digest(layer)}},
 	}, "application/vnd.oci.image.config.v1+json")
-	manifest := a.json(map[string]any{
+	return a.json(map[string]any{
 		"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json", "config": config,
-		"layers": []descriptor{a.blob(layer, "application/vnd.oci.image.layer.v1.tar")},
-	}, "application/vnd.oci.image.manifest.v1+json")
-	manifest.Annotations = map[string]string{"io.containerd.image.name": i.Name}
+		"layers": []descriptor{a.blob(packed.Bytes(), "application/vnd.oci.image.layer.v1.tar+gzip")},
+	}, "application/vnd.oci.image.manifest.v1+json"), nil
+}
+
+// finish makes it the archive's, under the image's name.
+func (i Image) finish(a *archive, manifest descriptor, path string) error {
+	manifest.Annotations = map[string]string{
+		"io.containerd.image.name": i.Name, "org.opencontainers.image.ref.name": i.Name[strings.LastIndex(i.Name, ":")+1:],
+	}
 	a.add("oci-layout", []byte(`{"imageLayoutVersion":"1.0.0"}`), 0o644)
 	a.add("index.json", a.encode(map[string]any{"schemaVersion": 2, "manifests": []descriptor{manifest}}), 0o644)
 	text, err := a.end()
@@ -71,6 +120,7 @@ type descriptor struct {
 	Digest      string            `json:"digest"`
 	Size        int               `json:"size"`
 	Annotations map[string]string `json:"annotations,omitempty"`
+	Platform    map[string]string `json:"platform,omitempty"`
 }
 
 // archive is a tar archive that remembers its first failure.

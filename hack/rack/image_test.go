@@ -3,6 +3,7 @@ package rack
 import (
 	"archive/tar"
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"io"
@@ -53,13 +54,60 @@ func TestImage_IsAnOCILayout(t *testing.T) {
 	if diff := cmp.Diff([]string{"/agent"}, config.Config.Entrypoint); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{manifest.Layers[0].Digest}, config.RootFS.DiffIDs); diff != "" {
-		t.Errorf("the layer is not packed, so both digests are the same: %s", diff)
+	unpacked := gunzip(t, blob(t, files, manifest.Layers[0]))
+	if diff := cmp.Diff([]string{digest(unpacked)}, config.RootFS.DiffIDs); diff != "" {
+		t.Error(diff)
 	}
-	layer := untar(t, blob(t, files, manifest.Layers[0]))
+	layer := untar(t, unpacked)
 	if got := layer["agent"]; string(got.content) != "\x7fELF" || got.mode != 0o755 {
 		t.Errorf("the layer has %+v", layer)
 	}
+}
+
+// An image of several architectures has each program under its own, and the same bits whenever it is written.
+func TestWriteIndex(t *testing.T) {
+	dir := t.TempDir()
+	var images []Image
+	for _, arch := range []string{"amd64", "arm64"} {
+		program := filepath.Join(dir, arch, "agent")
+		must(t, errors.Join(os.Mkdir(filepath.Dir(program), 0o700), os.WriteFile(program, []byte(arch), 0o600)))
+		images = append(images, Image{Name: "example.com/agent:v1", Program: program, Arch: arch})
+	}
+	first, second := filepath.Join(dir, "1.tar"), filepath.Join(dir, "2.tar")
+	must(t, errors.Join(WriteIndex(first, images...), WriteIndex(second, images...)))
+	text, err := os.ReadFile(first)
+	must(t, err)
+	again, err := os.ReadFile(second)
+	must(t, err)
+	if !bytes.Equal(text, again) {
+		t.Error("the second time it has other bits")
+	}
+	files := untar(t, text)
+	type index struct{ Manifests []descriptor }
+	var outer, inner index
+	decode(t, files["index.json"].content, &outer)
+	if got := outer.Manifests[0].Annotations["org.opencontainers.image.ref.name"]; got != "v1" {
+		t.Errorf("its tag is %q", got)
+	}
+	decode(t, blob(t, files, outer.Manifests[0]), &inner)
+	got := map[string]string{}
+	for _, d := range inner.Manifests {
+		var manifest struct{ Layers []descriptor }
+		decode(t, blob(t, files, d), &manifest)
+		got[d.Platform["architecture"]] = string(untar(t, gunzip(t, blob(t, files, manifest.Layers[0])))["agent"].content)
+	}
+	if diff := cmp.Diff(map[string]string{"amd64": "amd64", "arm64": "arm64"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func gunzip(t *testing.T, text []byte) []byte {
+	t.Helper()
+	r, err := gzip.NewReader(bytes.NewReader(text))
+	must(t, err)
+	unpacked, err := io.ReadAll(r)
+	must(t, err)
+	return unpacked
 }
 
 func TestImage_NeedsItsProgram(t *testing.T) {

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Makes everything that a release publishes: release.sh VERSION FOLDER. It takes Go's modules and no other network, and makes
+# the same bits of the same commit whenever it runs.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+version=$1 out=$2
+[[ $version =~ ^v[0-9]+\.[0-9]+\.[0-9]+(-(alpha|beta|rc)\.[0-9]+)?$ ]] || {
+  echo "$version is no release: check out a tag such as v0.1.0 or v0.1.0-rc.1, without changes; make release VERSION=v0.0.0-alpha.1 tries it" >&2
+  exit 1
+}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+rm -rf "$out"
+mkdir -p "$out"
+
+for platform in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64; do
+  target=build-plugin
+  [[ $platform != linux/* ]] || target=build
+  echo "building $platform"
+  GOOS=${platform%/*} GOARCH=${platform#*/} make --no-print-directory $target VERSION="$version" BIN="$work/${platform/\//_}"
+done
+for arch in amd64 arm64; do
+  BIN=$work/linux_$arch DIST=$work/sbom VERSION=$version hack/sbom.sh
+  for bill in "$work"/sbom/*; do mv "$bill" "$out/$(basename "$bill" .cdx.json)_linux_$arch.cdx.json"; done
+done
+
+echo "packing images, plugin and chart"
+go run ./hack/release --version="$version" --programs="$work" --out="$out"
+ours=ghcr.io/reboot-operator
+hack/manifest.sh config/default "$ours/manager:$version" "$ours/agent:$version" >"$out/install.yaml"
+hack/manifest.sh config/overlays/rbac-fallback "$ours/manager:$version" "$ours/agent:$version" >"$out/install-rbac-fallback.yaml"
+
+last=$(git describe --tags --abbrev=0 --match='v*' HEAD^ 2>/dev/null || true)
+{
+  echo "# reboot-operator $version"
+  echo
+  echo "What it means for an upgrade: CHANGELOG.md. All changes${last:+ since $last}:"
+  echo
+  git log --no-merges --format='- %s' ${last:+"$last.."}HEAD
+} >"$out/NOTES.md"
+
+(cd "$out" && sha256sum -- * >"$work/sums" && mv "$work/sums" SHA256SUMS && cat SHA256SUMS)

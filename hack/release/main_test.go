@@ -1,0 +1,124 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/reboot-operator/reboot-operator/hack/image/scan"
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
+)
+
+// What a release publishes follows from the programs and the checkout: the second time it has the same bits.
+func TestRelease(t *testing.T) {
+	programs := t.TempDir()
+	for platform, names := range map[string][]string{
+		"linux_amd64": {"manager", "agent", "kubectl-reboot"}, "linux_arm64": {"manager", "agent", "kubectl-reboot"},
+		"darwin_amd64": {"kubectl-reboot"}, "darwin_arm64": {"kubectl-reboot"}, "windows_amd64": {"kubectl-reboot.exe"},
+	} {
+		for _, name := range names {
+			path := filepath.Join(programs, platform, name)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(platform+" "+name), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	published := func() map[string][]byte {
+		r := release{version: "v1.2.3", root: testenv.Root(), programs: programs, out: t.TempDir()}
+		if err := r.pack(); err != nil {
+			t.Fatal(err)
+		}
+		files := map[string][]byte{}
+		paths, err := filepath.Glob(filepath.Join(r.out, "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range paths {
+			if files[filepath.Base(path)], err = os.ReadFile(path); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return files
+	}
+	files := published()
+	for name, again := range published() {
+		if !bytes.Equal(files[name], again) {
+			t.Errorf("%s has other bits the second time", name)
+		}
+	}
+
+	for _, image := range []string{"manager.oci.tar", "agent.oci.tar"} {
+		got, err := scan.Archive(bytes.NewReader(files[image]))
+		if err != nil || got.Layers != 2 || got.Files != 2 || len(got.Findings) > 0 {
+			t.Errorf("%s: %+v, %v, want one program for each architecture", image, got, err)
+		}
+	}
+
+	chart := unpack(t, files["reboot-operator-1.2.3.tgz"])
+	for _, line := range []string{"version: 1.2.3", "appVersion: v1.2.3"} {
+		if !strings.Contains(chart["reboot-operator/Chart.yaml"], "\n"+line+"\n") {
+			t.Errorf("Chart.yaml has no line %q", line)
+		}
+	}
+	for _, name := range []string{"values.yaml", "values.schema.json", "templates/operator.yaml", "crds/rebootpolicies.yaml", "files/common.yaml"} {
+		if chart["reboot-operator/"+name] == "" {
+			t.Errorf("the chart has no %s", name)
+		}
+	}
+
+	krew := string(files["reboot.yaml"])
+	for platform, program := range map[string]string{
+		"linux_amd64": "kubectl-reboot", "linux_arm64": "kubectl-reboot", "darwin_amd64": "kubectl-reboot", "darwin_arm64": "kubectl-reboot", "windows_amd64": "kubectl-reboot.exe",
+	} {
+		name := "kubectl-reboot_" + platform + ".tar.gz"
+		inside := unpack(t, files[name])
+		if inside[program] != platform+" "+program || inside["LICENSE"] == "" || len(inside) != 2 {
+			t.Errorf("%s has %v", name, slices.Collect(maps.Keys(inside)))
+		}
+		want := fmt.Sprintf("uri: https://github.com/reboot-operator/reboot-operator/releases/download/v1.2.3/%s\n    sha256: %x\n", name, sha256.Sum256(files[name]))
+		if !strings.Contains(krew, want) {
+			t.Errorf("reboot.yaml does not say\n%sbut\n%s", want, krew)
+		}
+	}
+	if diff := cmp.Diff(9, len(files)); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+}
+
+func unpack(t *testing.T, packed []byte) map[string]string {
+	t.Helper()
+	zip, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{}
+	for archive := tar.NewReader(zip); ; {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return files
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if header.ModTime.Unix() != 0 || header.Uid != 0 || header.Uname != "" {
+			t.Errorf("%s says when and by whom: %+v", header.Name, header)
+		}
+		text, err := io.ReadAll(archive)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[header.Name] = string(text)
+	}
+}
