@@ -30,7 +30,15 @@ type check struct {
 	// passed says for people what is well when there is no objection.
 	passed string
 	// objects is nil when the check has no objection.
-	objects func(f *fleet, n *Node) *Objection
+	objects func(v view, n *Node) *Objection
+}
+
+// view is what a check looks at beside the node. A check changes nothing of it.
+type view struct {
+	*fleet
+
+	// slots are those that are taken so far; nil except in the checks of turn.
+	slots *slots
 }
 
 // lasting are the checks that hold until the agent has begun, in their fixed order; the first objection is the reason.
@@ -73,15 +81,16 @@ var entry = append(slices.Clip(lasting),
 
 // turn are the checks on what has passed all others, one node after the other: each depends on who was chosen first.
 var turn = []check{
-	{v1alpha1.ReasonControlPlaneGuard, "no other control-plane node is down", (*fleet).guard},
+	{v1alpha1.ReasonControlPlaneGuard, "no other control-plane node is down", controlPlaneGuard},
 	{v1alpha1.ReasonDomainBusy, "no other topology domain is being rebooted", domainBusy},
 	{v1alpha1.ReasonBudgetExhausted, "maxUnavailable has a place left", budgetExhausted},
 	{v1alpha1.ReasonDryRun, "the policy acts", reportsOnly},
 }
 
-func (f *fleet) first(checks []check, n *Node) *Objection {
+// first is the objection of the first check that has one; nil: none has.
+func (v view) first(checks []check, n *Node) *Objection {
 	for _, c := range checks {
-		if o := c.objects(f, n); o != nil {
+		if o := c.objects(v, n); o != nil {
 			o.check = c.word
 			return o
 		}
@@ -92,7 +101,7 @@ func (f *fleet) first(checks []check, n *Node) *Objection {
 // maxPauseReason bounds, in bytes, what a node's pause says. That of a policy may be as long.
 const maxPauseReason = 256
 
-func nodePaused(_ *fleet, n *Node) *Objection {
+func nodePaused(_ view, n *Node) *Objection {
 	if !n.Paused {
 		return nil
 	}
@@ -103,19 +112,19 @@ func nodePaused(_ *fleet, n *Node) *Objection {
 	return objection(v1alpha1.ReasonNodePaused, "the node is paused%s; kubectl annotate node %s %s- goes on", why, n.Name, v1alpha1.AnnotationPaused)
 }
 
-func policyInvalid(f *fleet, _ *Node) *Objection {
-	if m := f.invalid(); m != "" {
-		return objection(v1alpha1.ReasonInvalid, "policy %s: %s", f.name, m)
+func policyInvalid(v view, _ *Node) *Objection {
+	if v.invalid != "" {
+		return objection(v1alpha1.ReasonInvalid, "policy %s: %s", v.name, v.invalid)
 	}
 	return nil
 }
 
-func policyPaused(f *fleet, _ *Node) *Objection {
-	pause := f.Policy.Spec.Pause
-	if !f.paused() {
+func policyPaused(v view, _ *Node) *Objection {
+	pause := v.Policy.Spec.Pause
+	if !v.paused() {
 		return nil
 	}
-	o := objection(v1alpha1.ReasonPaused, "policy %s is paused", f.name)
+	o := objection(v1alpha1.ReasonPaused, "policy %s is paused", v.name)
 	if pause.Until != nil {
 		o.Message += " until " + instant(pause.Until.Time)
 		o.Until = pause.End()
@@ -126,16 +135,16 @@ func policyPaused(f *fleet, _ *Node) *Objection {
 	return o
 }
 
-func policyHalted(f *fleet, _ *Node) *Objection {
-	if !f.stands.Halted {
+func policyHalted(v view, _ *Node) *Objection {
+	if !v.halt.Halted {
 		return nil
 	}
 	return objection(v1alpha1.ReasonHalted, `policy %s halted after failures; kubectl annotate rebootpolicy %s %s="why" goes on`,
-		f.name, f.name, v1alpha1.AnnotationResume)
+		v.name, v.name, v1alpha1.AnnotationResume)
 }
 
-func blackout(f *fleet, _ *Node) *Objection {
-	w := f.Window
+func blackout(v view, _ *Node) *Objection {
+	w := v.Window
 	if !w.Blackout {
 		return nil
 	}
@@ -147,12 +156,12 @@ func blackout(f *fleet, _ *Node) *Objection {
 	return o
 }
 
-func windowClosed(f *fleet, _ *Node) *Objection {
-	if f.Window.Open {
+func windowClosed(v view, _ *Node) *Objection {
+	if v.Window.Open {
 		return nil
 	}
-	o := objection(v1alpha1.ReasonWindowClosed, "no window is open%s", opening(f.Window.OpensAt))
-	o.Until = f.Window.OpensAt
+	o := objection(v1alpha1.ReasonWindowClosed, "no window is open%s", opening(v.Window.OpensAt))
+	o.Until = v.Window.OpensAt
 	return o
 }
 
@@ -163,7 +172,7 @@ func opening(at time.Time) string {
 	return "; the next reboot may start " + instant(at)
 }
 
-func nodeUnavailable(_ *fleet, n *Node) *Objection {
+func nodeUnavailable(_ view, n *Node) *Objection {
 	switch {
 	case n.Deleter != "":
 		return objection(v1alpha1.ReasonNodeUnavailable, "%s is deleting the node", n.Deleter)
@@ -178,9 +187,9 @@ func nodeUnavailable(_ *fleet, n *Node) *Objection {
 }
 
 // agentSays is the check for one of the agent's words; the agent says which of several comes first.
-func agentSays(word v1alpha1.Reason) func(f *fleet, n *Node) *Objection {
-	return func(f *fleet, n *Node) *Objection {
-		if o := agentObjects(f, n); o != nil && o.Reason == word {
+func agentSays(word v1alpha1.Reason) func(v view, n *Node) *Objection {
+	return func(v view, n *Node) *Objection {
+		if o := agentObjects(v, n); o != nil && o.Reason == word {
 			return o
 		}
 		return nil
@@ -188,18 +197,18 @@ func agentSays(word v1alpha1.Reason) func(f *fleet, n *Node) *Objection {
 }
 
 // agentObjects: the agent knows no policy before it has a grant, so it tells of what this policy may ignore too.
-func agentObjects(f *fleet, n *Node) *Objection {
+func agentObjects(v view, n *Node) *Objection {
 	for _, o := range n.Objection.All() {
-		if !f.ignores(o.Reason) {
+		if !ignores(v.Policy, o.Reason) {
 			return &Objection{Reason: o.Reason, Message: o.Message}
 		}
 	}
 	return nil
 }
 
-// ignores tells whether the policy says that an objection of the agent counts for nothing.
-func (f *fleet) ignores(reason v1alpha1.Reason) bool {
-	reboot := f.Policy.Spec.RebootOrDefault()
+// ignores reports whether the policy ignores a reason of the agent.
+func ignores(policy *v1alpha1.RebootPolicy, reason v1alpha1.Reason) bool {
+	reboot := policy.Spec.RebootOrDefault()
 	switch reason {
 	case v1alpha1.ReasonInhibited:
 		return reboot.InhibitorsOrDefault() == v1alpha1.InhibitorsIgnore
@@ -209,7 +218,7 @@ func (f *fleet) ignores(reason v1alpha1.Reason) bool {
 	return false
 }
 
-func recordUnreadable(_ *fleet, n *Node) *Objection {
+func recordUnreadable(_ view, n *Node) *Objection {
 	switch {
 	case !n.progressLost:
 		return nil
@@ -220,11 +229,11 @@ func recordUnreadable(_ *fleet, n *Node) *Objection {
 		n.Unreadable, n.Name, v1alpha1.AnnotationProgress)
 }
 
-func reportsOnly(f *fleet, _ *Node) *Objection {
-	if !f.dryRun() {
+func reportsOnly(v view, _ *Node) *Objection {
+	if !v.dryRun() {
 		return nil
 	}
-	return objection(v1alpha1.ReasonDryRun, "would be rebooted now: policy %s only reports", f.name)
+	return objection(v1alpha1.ReasonDryRun, "would be rebooted now: policy %s only reports", v.name)
 }
 
 func objection(reason v1alpha1.Reason, format string, args ...any) *Objection {
@@ -248,17 +257,17 @@ func someOf(names []string) string {
 // assumedReboot is what drain and reboot together are taken to last before the policy has seen one.
 const assumedReboot = 5 * time.Minute
 
-// reserve is how much of a window has to be left to begin a reboot: what one takes, but at most all of its time-outs and half
-// of the longest window. Slow reboots, or a node whose clock is wrong, could else keep the policy from ever making another
+// Reserve is how much of a window has to be left to begin a reboot: what one takes, but at most all of its time-outs and half
+// of the longest window. Slow reboots, or a node whose clock is wrong, could otherwise keep the policy from ever making another
 // one, and so from ever learning better.
-func (f *fleet) reserve() time.Duration {
+func Reserve(policy *v1alpha1.RebootPolicy) time.Duration {
 	var longest time.Duration
-	for _, w := range f.Policy.Spec.Windows {
+	for _, w := range policy.Spec.Windows {
 		longest = max(longest, w.Duration.Duration)
 	}
-	drain, reboot := f.Policy.Spec.DrainOrDefault(), f.Policy.Spec.RebootOrDefault()
+	drain, reboot := policy.Spec.DrainOrDefault(), policy.Spec.RebootOrDefault()
 	most := drain.TimeoutOrDefault() + drain.VolumeDetachTimeoutOrDefault() + reboot.TimeoutOrDefault()
-	takes := min(rebootTakes(f.Policy.Status.History), most)
+	takes := min(rebootTakes(policy.Status.History), most)
 	if longest > 0 {
 		takes = min(takes, longest/2)
 	}
@@ -282,9 +291,9 @@ func rebootTakes(history []v1alpha1.PastReboot) time.Duration {
 
 // windowTooShort keeps a reboot from being begun that would end after the window. A node that holds a grant keeps it: the
 // window was long enough then, and hooks may have taken their time since.
-func windowTooShort(f *fleet, n *Node) *Objection {
-	closes := f.Window.ClosesAt
-	if closes.IsZero() || f.inEntry[n.Name] || !f.Now.Add(f.spare).After(closes) {
+func windowTooShort(v view, n *Node) *Objection {
+	closes := v.Window.ClosesAt
+	if closes.IsZero() || v.held(n) || !v.Now.Add(v.reserve).After(closes) {
 		return nil
 	}
 	return objection(v1alpha1.ReasonWindowTooShort, "no reboot is begun so shortly before the end: the window closes %s, "+
@@ -301,9 +310,4 @@ func (o *Objection) FallsWithOthers() bool {
 // comes.
 func (o *Objection) FallsWithTime() bool {
 	return !o.Until.IsZero() || o.Reason == v1alpha1.ReasonWindowTooShort
-}
-
-// Reserve is how much of a window has to be left for the policy to begin a reboot.
-func Reserve(policy *v1alpha1.RebootPolicy) time.Duration {
-	return (&fleet{Snapshot: Snapshot{Policy: policy}}).reserve()
 }

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
 // maxNames is how many nodes status names for one reason.
@@ -17,23 +18,23 @@ const maxNames = 5
 
 // decisions says what condition RebootPermitted should be on each node this policy answers for. A node whose bell has
 // not rung is still waiting: the bell itself writes True.
-func (f *fleet) decisions(p *Plan, objections map[string]*Objection) []Decision {
+func (d *draft) decisions() []Decision {
 	var decisions []Decision
 	flying := map[string]bool{}
-	for _, t := range p.UnderWay() {
+	for _, t := range d.plan.UnderWay() {
 		flying[t.Entry.Node] = true
-		if d, ok := f.flying(t); ok {
-			decisions = append(decisions, d)
+		if is, ok := d.flying(t); ok {
+			decisions = append(decisions, is)
 		}
 	}
-	for _, n := range f.governed {
-		if d, ok := f.decision(n, objections[n.Name]); ok && !flying[n.Name] {
-			decisions = append(decisions, d)
+	for _, n := range d.governed {
+		if is, ok := d.decision(n); ok && !flying[n.Name] {
+			decisions = append(decisions, is)
 		}
 	}
-	for name, rivals := range f.conflicts {
-		if d, ok := f.conflictDecision(f.byName[name], rivals); ok && !flying[name] {
-			decisions = append(decisions, d)
+	for name, rivals := range d.conflicts {
+		if is, ok := d.conflictDecision(d.byName[name], rivals); ok && !flying[name] {
+			decisions = append(decisions, is)
 		}
 	}
 	slices.SortFunc(decisions, func(a, b Decision) int { return cmp.Compare(a.Node, b.Node) })
@@ -42,16 +43,16 @@ func (f *fleet) decisions(p *Plan, objections map[string]*Objection) []Decision 
 
 // flying is what a node in flight should say. What was asked about its pods stands, and is brought up to date until the agent
 // has begun: it looks once more before that.
-func (f *fleet) flying(t Flight) (Decision, bool) {
-	d, ok := t.decision(f.name)
+func (d *draft) flying(t Flight) (Decision, bool) {
+	is, ok := t.decision(d.name)
 	if !ok {
-		return d, false
+		return is, false
 	}
-	d.Preflight = t.Node.Preflight
+	is.Preflight = t.Node.Preflight
 	if !t.begun() {
-		d.Preflight = f.question
+		is.Preflight = d.pods.annotation
 	}
-	return d, true
+	return is, true
 }
 
 // begun tells whether the agent has used the grant.
@@ -80,13 +81,14 @@ func GrantedMessage(policy string, seq int64) string {
 	return fmt.Sprintf("granted by policy %s, number %d", policy, seq)
 }
 
-func (f *fleet) decision(n *Node, o *Objection) (Decision, bool) {
-	switch {
+// decision is that about a node without a granted reboot.
+func (d *draft) decision(n *Node) (Decision, bool) {
+	switch o := d.waiting[n.Name]; {
 	case o != nil:
 		return Decision{
-			Node: n.Name, Status: corev1.ConditionFalse, Reason: o.Reason, Message: o.Message, Brief: o.brief, Preflight: f.asks(o),
+			Node: n.Name, Status: corev1.ConditionFalse, Reason: o.Reason, Message: o.Message, Brief: o.brief, Preflight: d.pods.requestFor(o),
 		}, true
-	case f.held(n) || n.NeedsReboot():
+	case d.held(n) || n.NeedsReboot():
 		return Decision{}, false
 	}
 	return Decision{Node: n.Name}, n.told()
@@ -96,8 +98,8 @@ func (f *fleet) decision(n *Node, o *Objection) (Decision, bool) {
 func (n *Node) told() bool { return n.Permitted != nil || n.Preflight != "" }
 
 // conflictDecision: the first of the rivals speaks for all of them.
-func (f *fleet) conflictDecision(n *Node, rivals []string) (Decision, bool) {
-	if rivals[0] != f.name || f.held(n) {
+func (d *draft) conflictDecision(n *Node, rivals []string) (Decision, bool) {
+	if rivals[0] != d.name || d.held(n) {
 		return Decision{}, false
 	}
 	if !n.NeedsReboot() {
@@ -139,12 +141,13 @@ func (g Governor) unread() string {
 }
 
 // count sums the plan up for status and metrics.
-func (f *fleet) count(p *Plan, b *budget) (v1alpha1.NodeCounts, []v1alpha1.BlockedNodes) {
+func (d *draft) count() (v1alpha1.NodeCounts, []v1alpha1.BlockedNodes) {
 	c := v1alpha1.NodeCounts{
-		Selected: int32(f.selected), Reporting: int32(f.agents.reporting), Permitted: int32(len(p.Ledger())), Unavailable: int32(len(b.used)),
+		Selected: int32(d.selected), Reporting: int32(d.agents.reporting),
+		Permitted: int32(len(d.plan.Ledger())), Unavailable: int32(len(d.slots.used)),
 	}
 	failed := map[string]bool{}
-	for _, n := range f.governed {
+	for _, n := range d.governed {
 		if n.NeedsReboot() {
 			c.RebootRequired++
 		}
@@ -152,7 +155,7 @@ func (f *fleet) count(p *Plan, b *budget) (v1alpha1.NodeCounts, []v1alpha1.Block
 			failed[n.Name] = true
 		}
 	}
-	for _, t := range p.Flights {
+	for _, t := range d.plan.Flights {
 		if t.Rebooting() && t.Action != ReleaseEntry {
 			c.Rebooting++
 		}
@@ -161,7 +164,7 @@ func (f *fleet) count(p *Plan, b *budget) (v1alpha1.NodeCounts, []v1alpha1.Block
 		}
 	}
 	c.Failed = int32(len(failed))
-	blocked := blockedBy(p.Decisions)
+	blocked := blockedBy(d.plan.Decisions)
 	for _, b := range blocked {
 		c.Blocked += b.Count
 	}
@@ -203,10 +206,10 @@ var passes = map[v1alpha1.Reason]bool{
 }
 
 // oldestPending is since when the node has waited that has waited longest.
-func (f *fleet) oldestPending(objections map[string]*Objection) time.Time {
+func (d *draft) oldestPending() time.Time {
 	var oldest time.Time
-	for _, n := range f.governed {
-		if objections[n.Name] != nil && (oldest.IsZero() || n.WaitsSince().Before(oldest)) {
+	for _, n := range d.governed {
+		if d.waiting[n.Name] != nil && (oldest.IsZero() || n.WaitsSince().Before(oldest)) {
 			oldest = n.WaitsSince()
 		}
 	}
@@ -214,32 +217,32 @@ func (f *fleet) oldestPending(objections map[string]*Objection) time.Time {
 }
 
 // next is the earliest instant at which time alone changes something.
-func (f *fleet) next(p *Plan, objections map[string]*Objection) time.Time {
+func (d *draft) next() time.Time {
 	var next time.Time
 	consider := func(t time.Time) {
-		if t.After(f.Now) && (next.IsZero() || t.Before(next)) {
-			next = t
+		if t.After(d.Now) {
+			next = timing.Earliest(next, t)
 		}
 	}
-	consider(f.Window.Next)
-	consider(f.agents.missedAt)
-	if closes := f.Window.ClosesAt; !closes.IsZero() {
-		consider(closes.Add(1 - f.spare)) // the first instant at which the window is too short
+	consider(d.Window.Next)
+	consider(d.agents.missedAt)
+	if closes := d.Window.ClosesAt; !closes.IsZero() {
+		consider(closes.Add(1 - d.reserve)) // the first instant at which the window is too short
 	}
-	if pause := f.Policy.Spec.Pause; pause != nil && pause.Until != nil {
+	if pause := d.Policy.Spec.Pause; pause != nil && pause.Until != nil {
 		consider(pause.Until.Time)
 	}
-	for _, t := range p.UnderWay() {
+	for _, t := range d.plan.UnderWay() {
 		consider(t.Until)
 	}
-	for _, o := range objections {
+	for _, o := range d.waiting {
 		consider(o.Until)
 	}
-	for _, n := range f.governed {
-		consider(n.credibleFrom(f.Now))
+	for _, n := range d.governed {
+		consider(n.credibleFrom(d.Now))
 	}
-	for _, n := range f.byName {
-		consider(n.credibleFrom(f.Now))
+	for _, n := range d.byName {
+		consider(n.credibleFrom(d.Now))
 	}
 	return next
 }

@@ -76,14 +76,14 @@ func Explain(s Snapshot, node string) Explanation {
 	if s.Policy == nil {
 		return ungoverned(decisionFor(Ungoverned(s.Governor, s.Nodes), node))
 	}
-	f := newFleet(s)
-	p, objections := f.reboots()
-	e := Explanation{Decision: decisionFor(p.Decisions, node), Flight: f.flightOf(&p, node)}
-	switch o := objections[node]; {
+	d := newDraft(s)
+	d.complete()
+	e := Explanation{Decision: decisionFor(d.plan.Decisions, node), Flight: d.flightOf(node)}
+	switch o := d.waiting[node]; {
 	case e.Flight != nil:
 	case o != nil:
 		e.Until, e.Checks = o.Until, outcomes(o.check, o.Message)
-	case slices.ContainsFunc(p.Granted, func(g v1alpha1.LedgerEntry) bool { return g.Node == node }):
+	case slices.ContainsFunc(d.plan.Granted, func(g v1alpha1.LedgerEntry) bool { return g.Node == node }):
 		e.Due, e.Checks = true, outcomes("", "")
 	default:
 		return ungoverned(e.Decision)
@@ -107,15 +107,15 @@ func decisionFor(decisions []Decision, node string) Decision {
 }
 
 // flightOf is the flight of the node that is not over, also where the ledger has to take it back first.
-func (f *fleet) flightOf(p *Plan, node string) *Flight {
-	for _, t := range p.UnderWay() {
+func (d *draft) flightOf(node string) *Flight {
+	for _, t := range d.plan.UnderWay() {
 		if t.Entry.Node == node && t.Action != ReleaseEntry {
 			return &t
 		}
 	}
-	for _, n := range f.orphans {
+	for _, n := range d.orphans {
 		if n.Name == node {
-			t := f.flight(f.entry(n))
+			t := d.flight(d.entry(n))
 			return &t
 		}
 	}

@@ -22,18 +22,24 @@ type Halt struct {
 	Message string
 }
 
+// attempts are those to reboot nodes under one policy, and what follows where they failed.
+type attempts struct {
+	policy *v1alpha1.RebootPolicy
+	now    time.Time
+}
+
 // halt counts the nodes that failed since the last success, or since an administrator resumed the policy. Once halted a
 // policy stays so until it is resumed.
-func (f *fleet) halt() Halt {
-	if word, resumed := f.Policy.Annotations[v1alpha1.AnnotationResume]; resumed {
+func (a attempts) halt(governed []*Node, flights []Flight) Halt {
+	if word, resumed := a.policy.Annotations[v1alpha1.AnnotationResume]; resumed {
 		return Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: " + message.Shorten(maxMessage, cmp.Or(word, "no reason given"))}
 	}
-	stands := meta.FindStatusCondition(f.Policy.Status.Conditions, v1alpha1.ConditionHalted)
+	stands := meta.FindStatusCondition(a.policy.Status.Conditions, v1alpha1.ConditionHalted)
 	if stands != nil && stands.Status == metav1.ConditionTrue {
 		return Halt{Halted: true, Reason: v1alpha1.ReasonTooManyFailures, Message: stands.Message}
 	}
-	failed := f.failedSince(f.failuresCountFrom(stands))
-	if most := f.Policy.Spec.FailuresMaxOrDefault(); len(failed) >= int(most) {
+	failed := a.failedSince(a.countFrom(stands), governed, flights)
+	if most := a.policy.Spec.FailuresMaxOrDefault(); len(failed) >= int(most) {
 		return Halt{Halted: true, Reason: v1alpha1.ReasonTooManyFailures, Message: fmt.Sprintf(
 			"%s failed since the last success (failures.max is %d): %s", nodes(len(failed)), most, someOf(failed))}
 	}
@@ -56,10 +62,11 @@ func quiet(stands *metav1.Condition) Halt {
 	return Halt{Reason: v1alpha1.ReasonHealthy}
 }
 
-func (f *fleet) failuresCountFrom(stands *metav1.Condition) time.Time {
+// countFrom is the instant from which failures count.
+func (a attempts) countFrom(stands *metav1.Condition) time.Time {
 	var from time.Time
 	// One in the future would hide every failure until then; the clock of the leader before may be a little ahead.
-	if at := f.Policy.Status.LastRebootAt; at != nil && at.Sub(f.Now) <= clockOff {
+	if at := a.policy.Status.LastRebootAt; at != nil && at.Sub(a.now) <= clockOff {
 		from = at.Time
 	}
 	if stands != nil && stands.Reason == string(v1alpha1.ReasonResumed) && stands.LastTransitionTime.After(from) {
@@ -70,20 +77,20 @@ func (f *fleet) failuresCountFrom(stands *metav1.Condition) time.Time {
 
 // failedSince names the nodes that failed after an instant: an attempt that was given up, or a deadline overrun. Each node is
 // one failure, however much of its record says so.
-func (f *fleet) failedSince(from time.Time) []string {
+func (a attempts) failedSince(from time.Time, governed []*Node, flights []Flight) []string {
 	reasons := map[string]v1alpha1.Reason{}
-	for _, n := range f.governed {
+	for _, n := range governed {
 		switch {
 		case !n.NeedsReboot():
 		case n.hookRefused() && n.Grant.At.After(from):
 			reasons[n.Name] = n.Grant.Reason
-		case n.failed() && f.failedAfter(n, from):
+		case n.failed() && a.failedAfter(n, from):
 			reasons[n.Name] = n.Progress.Reason
 		}
 	}
-	for _, e := range f.entries {
-		if t := f.flight(e); t.FailedAt.After(from) {
-			reasons[e.Node] = t.Reason
+	for _, t := range flights {
+		if t.FailedAt.After(from) {
+			reasons[t.Entry.Node] = t.Reason
 		}
 	}
 	failed := make([]string, 0, len(reasons))
@@ -93,9 +100,9 @@ func (f *fleet) failedSince(from time.Time) []string {
 	return failed
 }
 
-// failedAfter tells whether the last attempt of a node, which failed, did so after an instant.
-func (f *fleet) failedAfter(n *Node, from time.Time) bool {
-	earliest, _ := f.ended(n)
+// failedAfter reports whether the last attempt of a node, which failed, did so after an instant.
+func (a attempts) failedAfter(n *Node, from time.Time) bool {
+	earliest, _ := a.ended(n)
 	return earliest.After(from)
 }
 
@@ -103,10 +110,10 @@ func (f *fleet) failedAfter(n *Node, from time.Time) bool {
 // by the manager's. A failure in the future would outlive every resume, and hold its node back for longer than any other; one of
 // before its grant would count for nothing, and hold it back not at all. What tells is the grant and not the time of now: the
 // answer must not change once the future has come.
-func (f *fleet) ended(n *Node) (earliest, latest time.Time) {
-	at, g, longest := n.Progress.At.Time, n.Grant, f.longestDrain()
+func (a attempts) ended(n *Node) (earliest, latest time.Time) {
+	at, g, longest := n.Progress.At.Time, n.Grant, longestDrain(a.policy)
 	switch {
-	case g == nil && at.Sub(f.Now) > clockOff:
+	case g == nil && at.Sub(a.now) > clockOff:
 		return time.Time{}, time.Time{}
 	case g != nil && g.Seq > n.Progress.Seq && at.Sub(g.At.Time) > clockOff: // it was over before the next one was granted
 		return time.Time{}, g.At.Time
@@ -117,8 +124,8 @@ func (f *fleet) ended(n *Node) (earliest, latest time.Time) {
 }
 
 // longestDrain is how long after its grant a drain is over, one way or the other.
-func (f *fleet) longestDrain() time.Duration {
-	spec := f.Policy.Spec.DrainOrDefault()
+func longestDrain(policy *v1alpha1.RebootPolicy) time.Duration {
+	spec := policy.Spec.DrainOrDefault()
 	return startTimeout + spec.TimeoutOrDefault() + spec.VolumeDetachTimeoutOrDefault()
 }
 
@@ -132,9 +139,9 @@ const (
 )
 
 // backingOff holds a node back after an attempt that failed: 5 minutes, doubling to 6 hours, until a reboot succeeds.
-func backingOff(f *fleet, n *Node) *Objection {
-	until, why := f.backOff(n)
-	if !f.Now.Before(until) {
+func backingOff(v view, n *Node) *Objection {
+	until, why := v.attempts.backOff(n)
+	if !v.Now.Before(until) {
 		return nil
 	}
 	o := objection(v1alpha1.ReasonBackingOff, "%s; the next attempt is due %s", why, instant(until))
@@ -142,8 +149,9 @@ func backingOff(f *fleet, n *Node) *Objection {
 	return o
 }
 
-func (f *fleet) backOff(n *Node) (until time.Time, why string) {
-	if past := f.lastPast(n); past != nil && past.Result == v1alpha1.RebootWithdrawn {
+// backOff is until when a node is held back, and why; zero: it is not.
+func (a attempts) backOff(n *Node) (until time.Time, why string) {
+	if past := a.last(n); past != nil && past.Result == v1alpha1.RebootWithdrawn {
 		return past.EndedAt.Add(refusedBackOff), lastFailed(past.Reason, past.Message)
 	}
 	if g := n.Grant; g != nil && g.State == v1alpha1.GrantCancelled && g.Reason == v1alpha1.ReasonAgentSilent {
@@ -153,15 +161,15 @@ func (f *fleet) backOff(n *Node) (until time.Time, why string) {
 		return n.Grant.At.Add(hookBackOff), lastFailed(n.Grant.Reason, n.Grant.Message)
 	}
 	if p := n.Progress; n.failed() {
-		_, ended := f.ended(n)
+		_, ended := a.ended(n)
 		return ended.Add(timing.Backoff(int(p.Failures), firstBackOff, lastBackOff)), lastFailed(p.Reason, p.Message)
 	}
 	return time.Time{}, ""
 }
 
-// lastPast is how the last granted reboot of a node ended, as far as the history goes back. Nil: it has none of it.
-func (f *fleet) lastPast(n *Node) *v1alpha1.PastReboot {
-	history := f.Policy.Status.History
+// last is how the last granted reboot of a node ended, as far as the history goes back. Nil: it has none of it.
+func (a attempts) last(n *Node) *v1alpha1.PastReboot {
+	history := a.policy.Status.History
 	for i := len(history) - 1; i >= 0; i-- {
 		if history[i].Node == n.Name {
 			return &history[i]

@@ -159,7 +159,7 @@ func (f *fleet) awaitStart(t *Flight) {
 		if f.beforeHooks(t) {
 			t.Action = RingBell
 		}
-		if o := gateUnknown(f, n); o != nil && t.Action == RingBell {
+		if o := gateUnknown(view{fleet: f}, n); o != nil && t.Action == RingBell {
 			t.Action, t.Message = Wait, o.Message
 		}
 		return
@@ -192,7 +192,7 @@ func (f *fleet) withdrawal(n *Node, e v1alpha1.LedgerEntry) *Objection {
 	case f.dryRun():
 		return objection(v1alpha1.ReasonDryRun, "policy %s only reports", f.name)
 	}
-	return f.first(standing, n)
+	return view{fleet: f}.first(standing, n)
 }
 
 // awaitDrain: the agent drains, and ends the drain by itself when drain.timeout has passed.
@@ -211,7 +211,7 @@ func (f *fleet) awaitDrain(t *Flight) {
 func (f *fleet) awaitRepair(t *Flight) {
 	t.Reason, t.Message = v1alpha1.ReasonRecordUnreadable, t.Node.Unreadable+"; the slot is kept until the agent repairs it"
 	granted := f.published(t)
-	t.overdue(f.Now, granted.Add(f.longestDrain()+f.Policy.Spec.RebootOrDefault().TimeoutOrDefault()), v1alpha1.ReasonRebootTimedOut, fmt.Sprintf(
+	t.overdue(f.Now, granted.Add(longestDrain(f.Policy)+f.Policy.Spec.RebootOrDefault().TimeoutOrDefault()), v1alpha1.ReasonRebootTimedOut, fmt.Sprintf(
 		"how far the reboot granted at %s is cannot be read, and nobody has repaired it in time: %s; its slot is kept: see to the machine and "+
 			"its agent; once it is proved off, deleting the Node frees the slot", instant(granted), t.Node.Unreadable))
 }
@@ -234,7 +234,7 @@ func (f *fleet) awaitBoot(t *Flight) {
 	if booted {
 		t.Message = "booted; waiting for the node to be Ready and for its agent"
 	}
-	sent := f.began(t, f.longestDrain())
+	sent := f.began(t, longestDrain(f.Policy))
 	t.overdue(f.Now, sent.Add(timeout), v1alpha1.ReasonRebootTimedOut, fmt.Sprintf(
 		"the node was sent to reboot at %s and was not back within %s; its slot is kept: see to the machine; once it is proved off, deleting the Node frees the slot",
 		instant(sent), timeout))

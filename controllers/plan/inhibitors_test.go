@@ -20,7 +20,7 @@ func TestAgentObjects(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			policy := &v1alpha1.RebootPolicy{}
 			policy.Spec.Reboot = &v1alpha1.Reboot{Inhibitors: tc.policy}
-			f := &fleet{Snapshot: Snapshot{Policy: policy}}
+			f := view{fleet: &fleet{Snapshot: Snapshot{Policy: policy}}}
 			got := agentObjects(f, &Node{Objection: &v1alpha1.Objection{Reason: tc.reason, Message: "no"}})
 			if (got != nil) != tc.want {
 				t.Errorf("objection = %v, want one: %t", got, tc.want)

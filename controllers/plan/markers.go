@@ -19,7 +19,7 @@ type Mark struct {
 
 // marks are the changes that are due, those first that come first. A node that is in the middle of a reboot keeps what it
 // has: the write that ends the reboot takes it away and costs nothing.
-func (f *fleet) marks(objections map[string]*Objection) []Mark {
+func (d *draft) marks() []Mark {
 	var due []*Node
 	marks := map[string]Mark{}
 	add := func(n *Node, pending bool) {
@@ -27,20 +27,20 @@ func (f *fleet) marks(objections map[string]*Objection) []Mark {
 			due, marks[n.Name] = append(due, n), m
 		}
 	}
-	for _, n := range f.governed {
-		switch o := objections[n.Name]; {
+	for _, n := range d.governed {
+		switch o := d.waiting[n.Name]; {
 		case o != nil:
-			add(n, f.waitsForTurn(o))
-		case !f.held(n):
+			add(n, d.waitsForTurn(o))
+		case !d.held(n) && !d.slots.hold(n.Name):
 			add(n, false)
 		}
 	}
-	for name, rivals := range f.conflicts {
-		if n := f.byName[name]; rivals[0] == f.name && !f.held(n) {
+	for name, rivals := range d.conflicts {
+		if n := d.byName[name]; rivals[0] == d.name && !d.held(n) {
 			add(n, false)
 		}
 	}
-	f.order(due)
+	d.order(due)
 	list := make([]Mark, len(due))
 	for i, n := range due {
 		list[i] = marks[n.Name]
@@ -48,12 +48,12 @@ func (f *fleet) marks(objections map[string]*Objection) []Mark {
 	return list
 }
 
-// waitsForTurn tells whether all that keeps the node is that others come first. A node that something else keeps may wait
-// for days, and is no worse a place for pods than any other; nor does anybody wait for a turn that is never going to come.
-func (f *fleet) waitsForTurn(o *Objection) bool {
+// waitsForTurn reports whether all that keeps the node is that others come first. A node that something else keeps may wait
+// for days, and is as good for pods as any other; nor does a node wait for a turn that never comes.
+func (d *draft) waitsForTurn(o *Objection) bool {
 	switch o.Reason {
 	case v1alpha1.ReasonBudgetExhausted, v1alpha1.ReasonDomainBusy, v1alpha1.ReasonControlPlaneGuard:
-		return !f.dryRun() && f.limit > 0
+		return !d.dryRun() && d.limit > 0
 	}
 	return false
 }

@@ -68,44 +68,61 @@ type Decision struct {
 
 // Reboots decides about one policy.
 func Reboots(s Snapshot) Plan {
-	p, _ := newFleet(s).reboots()
+	p, _ := Objections(s)
 	return p
+}
+
+// Objections is Reboots, and beside the plan why each node waits, by its name.
+func Objections(s Snapshot) (Plan, map[string]*Objection) {
+	d := newDraft(s)
+	d.complete()
+	return d.plan, d.waiting
 }
 
 // InProgress decides about the granted reboots alone: of the plan, it is the Flights, the Strays and what holds for all nodes.
 // It is little work beside Reboots, which also decides about every node that waits.
-func InProgress(s Snapshot) Plan { return newFleet(s).inProgress() }
+func InProgress(s Snapshot) Plan { return newDraft(s).plan }
 
-func (f *fleet) inProgress() Plan {
-	p := Plan{Seq: f.Policy.Status.Seq, Halt: f.stands, Invalid: f.invalid(), Conflicts: f.conflicts}
-	p.Limit, p.Window = f.limit, f.windowState()
-	for _, e := range f.entries {
-		p.Flights = append(p.Flights, f.flight(e))
-	}
-	for _, n := range f.strays {
-		p.Strays = append(p.Strays, f.flight(f.entry(n)))
-	}
-	return p
+// draft is a plan in the making.
+type draft struct {
+	*fleet
+
+	plan  Plan
+	slots *slots
+	// waiting is why each node waits, by its name.
+	waiting map[string]*Objection
 }
 
-// reboots also returns why each node waits, by its name.
-func (f *fleet) reboots() (Plan, map[string]*Objection) {
-	p := f.inProgress()
-	f.adopt(&p)
-	f.places = f.budget(p.Limit, p.Flights)
-	objections := f.grant(&p)
-	if f.dryRun() {
-		f.places = f.budget(p.Limit, p.Flights) // nobody took the places that were given away
+// newDraft has decided about the granted reboots.
+func newDraft(s Snapshot) *draft {
+	f := newFleet(s)
+	d := &draft{fleet: f, waiting: map[string]*Objection{}, plan: Plan{
+		Limit: f.limit, Seq: s.Policy.Status.Seq, Flights: f.flights(),
+		Window: f.windowState(), Halt: f.halt, Invalid: f.invalid, Conflicts: f.conflicts,
+	}}
+	for _, n := range f.strays {
+		d.plan.Strays = append(d.plan.Strays, f.flight(f.entry(n)))
 	}
-	p.Holders = f.places.holders()
-	p.Decisions, p.Marks = f.decisions(&p, objections), f.marks(objections)
-	p.Counts, p.Blocked = f.count(&p, f.places)
-	p.Agents = f.agents.report(f.selected)
-	p.OldestPending = f.oldestPending(objections)
-	waits := waitsForGates(&p, objections)
-	p.WaitsForGates, p.Gates = waits && len(f.Policy.Spec.PrometheusGates()) > 0, f.gates(waits)
-	p.Next = f.next(&p, objections)
-	return p, objections
+	return d
+}
+
+// complete decides about the nodes that wait.
+func (d *draft) complete() {
+	d.adopt()
+	d.slots = slotsOf(d.fleet, d.plan.Flights)
+	d.grant()
+	if d.dryRun() {
+		d.slots = slotsOf(d.fleet, d.plan.Flights) // nobody took the slots that were given away
+	}
+	p := &d.plan
+	p.Holders = d.slots.holders()
+	p.Decisions, p.Marks = d.decisions(), d.marks()
+	p.Counts, p.Blocked = d.count()
+	p.Agents = d.agents.report(d.selected)
+	p.OldestPending = d.oldestPending()
+	waits := d.waitsForGates()
+	p.WaitsForGates, p.Gates = waits && len(d.Policy.Spec.PrometheusGates()) > 0, d.gates(waits)
+	p.Next = d.next()
 }
 
 // UnderWay are the Flights and the Strays.
@@ -143,18 +160,18 @@ func (p *Plan) Released() []Flight {
 // adopt takes outstanding grants back into a ledger that has lost them: after a new leader's first look, or when the status was
 // lost. One that the agent has not begun is withdrawn, and so cancelled. The API server refuses new numbers above the limit: what
 // does not fit is adopted once the ledger has learned its number, and counts against the budget until then.
-func (f *fleet) adopt(p *Plan) {
-	before, entries := p.Seq, len(f.entries)-len(p.Released())
-	for _, n := range f.orphans {
-		e := f.entry(n)
+func (d *draft) adopt() {
+	p := &d.plan
+	before, entries := p.Seq, len(d.entries)-len(p.Released())
+	for _, n := range d.orphans {
+		e := d.entry(n)
 		p.Seq = max(p.Seq, e.Seq)
 		if e.Seq > before && entries >= int(p.Limit) || entries >= v1alpha1.MaxGrants {
 			p.learned = p.learned || e.Seq > before
 			continue
 		}
 		entries++
-		e.WithdrawnAt = Adopt(n.Record, n.Name, f.Now).WithdrawnAt
-		f.inEntry[n.Name] = true
+		e.WithdrawnAt = Adopt(n.Record, n.Name, d.Now).WithdrawnAt
 		p.Adopted = append(p.Adopted, e)
 	}
 }
@@ -179,35 +196,34 @@ func (n *Node) Holds(e v1alpha1.LedgerEntry) bool {
 }
 
 // grant chooses among the nodes that need a reboot, and says why each other one waits.
-func (f *fleet) grant(p *Plan) map[string]*Objection {
-	objections := map[string]*Objection{}
+func (d *draft) grant() {
+	sees := view{fleet: d.fleet, slots: d.slots}
 	var candidates []*Node
-	for _, n := range f.governed {
-		if !n.NeedsReboot() || f.held(n) {
+	for _, n := range d.governed {
+		if !n.NeedsReboot() || d.held(n) {
 			continue
 		}
-		if o := f.first(entry, n); o != nil {
-			objections[n.Name] = o
+		if o := sees.first(entry, n); o != nil {
+			d.waiting[n.Name] = o
 			continue
 		}
 		candidates = append(candidates, n)
 	}
-	f.order(candidates)
+	d.order(candidates)
 	for _, n := range candidates {
-		o := f.first(turn, n)
+		o := sees.first(turn, n)
 		if o == nil || o.check == v1alpha1.ReasonDryRun {
-			f.takeSlot(n) // also where the policy only reports: the next node is judged as if this one were down
+			d.slots.take(n.Name, d.domain(n)) // also where the policy only reports: the next node is judged as if this one were down
 		}
 		if o != nil {
-			objections[n.Name] = o
+			d.waiting[n.Name] = o
 			continue
 		}
-		p.Seq = NextSeq(p.Seq, n.Record)
-		p.Granted = append(p.Granted, v1alpha1.LedgerEntry{
-			Node: n.Name, NodeUID: n.UID, Seq: p.Seq, BootID: n.BootID, At: metav1.NewTime(f.Now), OSVersion: n.Labels[v1alpha1.LabelOSVersion],
+		d.plan.Seq = NextSeq(d.plan.Seq, n.Record)
+		d.plan.Granted = append(d.plan.Granted, v1alpha1.LedgerEntry{
+			Node: n.Name, NodeUID: n.UID, Seq: d.plan.Seq, BootID: n.BootID, At: metav1.NewTime(d.Now), OSVersion: n.Labels[v1alpha1.LabelOSVersion],
 		})
 	}
-	return objections
 }
 
 // Again decides once more about one entry, by a newer reading of its node; nil: there is none. Whether the policy has halted,
@@ -218,7 +234,7 @@ func (p *Plan) Again(s Snapshot, n *Node, e v1alpha1.LedgerEntry) Flight {
 		s.Nodes = []*Node{n}
 	}
 	f := newFleet(s)
-	f.stands = p.Halt
+	f.halt = p.Halt
 	for _, held := range f.entries {
 		if held.Node == e.Node && held.Seq == e.Seq {
 			return f.flight(held)
@@ -231,6 +247,3 @@ func (p *Plan) Again(s Snapshot, n *Node, e v1alpha1.LedgerEntry) Flight {
 	}
 	return Flight{}
 }
-
-// Objections is Reboots, and beside the plan why each node waits, by its name.
-func Objections(s Snapshot) (Plan, map[string]*Objection) { return newFleet(s).reboots() }

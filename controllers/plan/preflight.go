@@ -11,17 +11,25 @@ import (
 
 // Question is what the agents of a policy's nodes are asked before a slot is spent, as the value of its annotation. It
 // changes with what the policy says about pods, and with nothing else.
-func Question(policy *v1alpha1.RebootPolicy) string { return preflight(policy).String() }
+func Question(policy *v1alpha1.RebootPolicy) string { return podCheckOf(policy).annotation }
 
-func preflight(policy *v1alpha1.RebootPolicy) v1alpha1.Preflight {
-	return v1alpha1.Preflight{Policy: policy.Name, Revision: policy.Spec.PodsRevision()}
+// podCheck is the check that a policy's agents make of the pods of their nodes.
+type podCheck struct {
+	request v1alpha1.Preflight
+	// annotation is the request as the value of annotation preflight.
+	annotation string
 }
 
-// asks is the question to a node that waits. An agent is asked once its node's turn may come: while something in front of
-// this check holds the node back, its pods come and go for nothing, and nobody looks at them.
-func (f *fleet) asks(o *Objection) string {
+func podCheckOf(policy *v1alpha1.RebootPolicy) podCheck {
+	request := v1alpha1.Preflight{Policy: policy.Name, Revision: policy.Spec.PodsRevision()}
+	return podCheck{request: request, annotation: request.String()}
+}
+
+// requestFor is the annotation on a node that waits. An agent checks once its node's turn may come: while an earlier check
+// holds the node back, its pods come and go, and nobody needs the result.
+func (c podCheck) requestFor(o *Objection) string {
 	if slices.Contains(fromPodsOn, o.check) {
-		return f.question
+		return c.annotation
 	}
 	return ""
 }
@@ -37,10 +45,10 @@ var fromPodsOn = func() []v1alpha1.Reason {
 	return words
 }()
 
-// report is the agent's answer to what is asked now, in this boot. Nil: there is none, and nothing is known.
-func (f *fleet) report(n *Node) *v1alpha1.PreflightReport {
+// result is the agent's answer to the request, in this boot. Nil: there is none, and nothing is known.
+func (c podCheck) result(n *Node) *v1alpha1.PreflightReport {
 	r := n.Report
-	if r == nil || r.BootID != n.BootID || (v1alpha1.Preflight{Policy: r.Policy, Revision: r.Revision}) != f.aboutPods {
+	if r == nil || r.BootID != n.BootID || (v1alpha1.Preflight{Policy: r.Policy, Revision: r.Revision}) != c.request {
 		return nil
 	}
 	return r
@@ -49,13 +57,13 @@ func (f *fleet) report(n *Node) *v1alpha1.PreflightReport {
 // Supposing is for looking ahead: agents of whose nodes' pods nothing is known are supposed to find nothing in the way. Without
 // gates.blockingPods that is what no answer means, and the nodes are returned as they are.
 func Supposing(policy *v1alpha1.RebootPolicy, nodes []*Node) []*Node {
-	f := &fleet{aboutPods: preflight(policy)}
+	check := podCheckOf(policy)
 	if len(policy.Spec.BlockingPods()) == 0 {
 		return nodes
 	}
 	supposed := slices.Clone(nodes)
 	for i, n := range supposed {
-		if f.report(n) == nil {
+		if check.result(n) == nil {
 			other := *n
 			other.Report = &v1alpha1.PreflightReport{Policy: policy.Name, Revision: policy.Spec.PodsRevision(), BootID: n.BootID}
 			supposed[i] = &other
@@ -66,8 +74,8 @@ func Supposing(policy *v1alpha1.RebootPolicy, nodes []*Node) []*Node {
 
 // undrainablePod: a drain that must fail is not begun. Where a drain that takes too long ends in a reboot all the same,
 // pods that no eviction can remove are no reason to wait; see order.
-func undrainablePod(f *fleet, n *Node) *Objection {
-	r, drain := f.report(n), f.Policy.Spec.DrainOrDefault()
+func undrainablePod(v view, n *Node) *Objection {
+	r, drain := v.pods.result(n), v.Policy.Spec.DrainOrDefault()
 	switch {
 	case r == nil:
 		return nil
@@ -79,26 +87,26 @@ func undrainablePod(f *fleet, n *Node) *Objection {
 	return nil
 }
 
-// guarded tells whether a drain of the node could only end by its time-out.
-func (f *fleet) guarded(n *Node) bool {
-	r := f.report(n)
+// guarded reports whether a drain of the node could only end by its time-out.
+func (c podCheck) guarded(n *Node) bool {
+	r := c.result(n)
 	return r != nil && r.Guarded != nil
 }
 
-func blockingPod(f *fleet, n *Node) *Objection {
-	if r := f.report(n); r != nil && r.Blocking != nil && len(f.Policy.Spec.BlockingPods()) > 0 {
-		return objection(v1alpha1.ReasonBlockingPod, "gates.blockingPods of policy %s waits for %s", f.name, named(r.Blocking))
+func blockingPod(v view, n *Node) *Objection {
+	if r := v.pods.result(n); r != nil && r.Blocking != nil && len(v.Policy.Spec.BlockingPods()) > 0 {
+		return objection(v1alpha1.ReasonBlockingPod, "gates.blockingPods of policy %s waits for %s", v.name, named(r.Blocking))
 	}
 	return nil
 }
 
 // blockingPodOrUnknown: before a grant, that nobody knows is a no, too. It takes no grant back: the agent looks again itself
 // before it begins.
-func blockingPodOrUnknown(f *fleet, n *Node) *Objection {
-	if o := blockingPod(f, n); o != nil || len(f.Policy.Spec.BlockingPods()) == 0 {
+func blockingPodOrUnknown(v view, n *Node) *Objection {
+	if o := blockingPod(v, n); o != nil || len(v.Policy.Spec.BlockingPods()) == 0 {
 		return o
 	}
-	switch r := f.report(n); {
+	switch r := v.pods.result(n); {
 	case r == nil:
 		return objection(v1alpha1.ReasonGateUnreachable, "the node's agent has not said yet whether pods of gates.blockingPods run on it; "+
 			"where this stays, see whether the agent's pod runs and is of this release")

@@ -63,26 +63,24 @@ type fleet struct {
 	strays []*Node
 	// numbers are those that records may have.
 	numbers numbers
-	// limit, wrong and stands are facts about the whole policy that every check may ask for.
-	limit  int32
-	wrong  string
-	stands Halt
-	// aboutPods is what the agents of this policy's nodes are asked about pods, and question the same as an annotation.
-	aboutPods v1alpha1.Preflight
-	question  string
-	// spare is how much of a window has to be left to begin a reboot.
-	spare time.Duration
-	// places is the budget while nodes are chosen.
-	places *budget
+	// limit is maxUnavailable in nodes.
+	limit int32
+	// invalid says what is wrong with the spec; admission should have refused it, and nothing is granted. Empty: nothing is.
+	invalid string
+	halt    Halt
+	// reserve is how much of a window has to be left to begin a reboot.
+	reserve  time.Duration
+	pods     podCheck
+	attempts attempts
 }
 
 func newFleet(s Snapshot) *fleet {
 	f := &fleet{
 		Snapshot: s, name: s.Policy.Name, entries: s.Policy.Status.Grants,
-		aboutPods: preflight(s.Policy), agents: agentCount{agents: s.Agents, now: s.Now},
+		reserve: Reserve(s.Policy), pods: podCheckOf(s.Policy), attempts: attempts{policy: s.Policy, now: s.Now},
+		numbers: numbersOf(s), agents: agentCount{agents: s.Agents, now: s.Now},
 		byName: map[string]*Node{}, conflicts: map[string][]string{}, inEntry: map[string]bool{},
 	}
-	f.question, f.numbers = f.aboutPods.String(), numbersOf(s)
 	for _, e := range f.entries {
 		f.inEntry[e.Node] = true
 	}
@@ -92,22 +90,23 @@ func newFleet(s Snapshot) *fleet {
 	slices.SortFunc(f.controlPlane, byName)
 	slices.SortFunc(f.orphans, func(a, b *Node) int { return cmp.Or(cmp.Compare(f.entry(a).Seq, f.entry(b).Seq), byName(a, b)) })
 	slices.SortFunc(f.strays, byName)
-	f.limit, f.wrong = f.scale()
-	f.stands, f.spare = f.halt(), f.reserve()
+	var err error
+	if f.limit, err = Limit(s.Policy.Spec.MaxUnavailableOrDefault(), f.selected); err != nil {
+		f.invalid = err.Error()
+	}
+	f.invalid = cmp.Or(f.invalid, s.WindowInvalid, s.Governor.Invalid[f.name])
+	f.halt = f.attempts.halt(f.governed, f.flights())
 	return f
 }
 
-// scale turns maxUnavailable into nodes, and finds what is wrong with the policy.
-func (f *fleet) scale() (limit int32, wrong string) {
-	limit, err := Limit(f.Policy.Spec.MaxUnavailableOrDefault(), f.selected)
-	if err != nil {
-		wrong = err.Error()
+// flights are the granted reboots of the ledger, in its order.
+func (f *fleet) flights() []Flight {
+	var flights []Flight
+	for _, e := range f.entries {
+		flights = append(flights, f.flight(e))
 	}
-	return limit, cmp.Or(wrong, f.WindowInvalid, f.Governor.Invalid[f.name])
+	return flights
 }
-
-// invalid says what is wrong with the spec; admission should have refused it, and nothing is granted.
-func (f *fleet) invalid() string { return f.wrong }
 
 // paused tells whether the policy's pause is in force.
 func (f *fleet) paused() bool { return f.Policy.Spec.Pause.InForce(f.Now) }
@@ -115,7 +114,7 @@ func (f *fleet) paused() bool { return f.Policy.Spec.Pause.InForce(f.Now) }
 // windowState: what a person did comes before the hours.
 func (f *fleet) windowState() v1alpha1.WindowState {
 	switch {
-	case f.stands.Halted:
+	case f.halt.Halted:
 		return v1alpha1.WindowHalted
 	case f.paused():
 		return v1alpha1.WindowPaused

@@ -32,10 +32,10 @@ func Limit(maxUnavailable intstr.IntOrString, selected int) (int32, error) {
 // holdsGrant is why a node uses the budget that is being rebooted, by whichever policy.
 const holdsGrant = "holds a grant"
 
-// budget is how many nodes may still go down.
-type budget struct {
+// slots are those of maxUnavailable, while nodes are chosen: how many nodes may still go down.
+type slots struct {
 	limit int
-	// full says that every place is taken. It names no node: who holds the places changes with every reboot, and the message
+	// full says that every slot is taken. It names no node: who holds the slots changes with every reboot, and the message
 	// would with it, on every waiting node. The policy's status names them.
 	full string
 	// used are the nodes that are down or going down: in the ledger, adopted, or unavailable for reasons of their own.
@@ -46,68 +46,70 @@ type budget struct {
 	domains map[string]bool
 }
 
-func (f *fleet) budget(limit int32, flights []Flight) *budget {
+func slotsOf(f *fleet, flights []Flight) *slots {
 	asked := f.Policy.Spec.MaxUnavailableOrDefault()
-	b := &budget{
-		limit: int(limit), used: map[string]string{}, domains: map[string]bool{},
+	s := &slots{
+		limit: int(f.limit), used: map[string]string{}, domains: map[string]bool{},
 		full: fmt.Sprintf("waiting for its turn: at most %s of the nodes may be unavailable at once", asked.String()),
 	}
 	for _, n := range f.governed {
 		if n.Outstanding() {
-			b.used[n.Name] = holdsGrant
+			s.used[n.Name] = holdsGrant
 		} else if n.unavailable() {
-			b.used[n.Name] = why(n)
+			s.used[n.Name] = why(n)
 		}
 	}
 	for _, t := range flights {
 		if t.Action != ReleaseEntry {
-			b.granted++
-			b.used[t.Entry.Node] = holdsGrant
+			s.granted++
+			s.used[t.Entry.Node] = holdsGrant
 		}
 	}
 	for _, n := range f.orphans {
-		b.granted++
-		b.used[n.Name] = holdsGrant
+		s.granted++
+		s.used[n.Name] = holdsGrant
 	}
 	dead := lost(flights)
-	for name, why := range b.used {
+	for name, why := range s.used {
 		if why == holdsGrant && !dead[name] {
-			b.domains[f.domain(f.byName[name])] = true
+			s.domains[f.domain(f.byName[name])] = true
 		}
 	}
-	return b
+	return s
 }
 
-// takeSlot holds the node from then on.
-func (f *fleet) takeSlot(n *Node) {
-	f.inEntry[n.Name] = true
-	f.places.granted++
-	f.places.used[n.Name], f.places.domains[f.domain(n)] = holdsGrant, true
+// take gives the node a slot.
+func (s *slots) take(node, domain string) {
+	s.granted++
+	s.used[node], s.domains[domain] = holdsGrant, true
 }
 
-// budgetExhausted keeps reboots within maxUnavailable. A node that is down already takes no new place.
-func budgetExhausted(f *fleet, n *Node) *Objection {
-	b := f.places
-	if b.granted >= b.limit || b.granted >= v1alpha1.MaxGrants {
-		return b.exhausted()
+// hold reports whether the node holds a slot under a grant, by whichever policy.
+func (s *slots) hold(node string) bool { return s.used[node] == holdsGrant }
+
+// budgetExhausted keeps reboots within maxUnavailable. A node that is down already takes no new slot.
+func budgetExhausted(v view, n *Node) *Objection {
+	s := v.slots
+	if s.granted >= s.limit || s.granted >= v1alpha1.MaxGrants {
+		return s.exhausted()
 	}
-	if _, counted := b.used[n.Name]; !counted && len(b.used) >= b.limit {
-		return b.exhausted()
+	if _, counted := s.used[n.Name]; !counted && len(s.used) >= s.limit {
+		return s.exhausted()
 	}
 	return nil
 }
 
-func (b *budget) exhausted() *Objection {
-	if b.limit == 0 {
+func (s *slots) exhausted() *Objection {
+	if s.limit == 0 {
 		return objection(v1alpha1.ReasonBudgetExhausted, "maxUnavailable is 0: no node may be rebooted")
 	}
-	return &Objection{Reason: v1alpha1.ReasonBudgetExhausted, Message: b.full}
+	return &Objection{Reason: v1alpha1.ReasonBudgetExhausted, Message: s.full}
 }
 
-// holders says who uses the budget, for the policy's conditions.
-func (b *budget) holders() string {
-	names := make([]string, 0, len(b.used))
-	for name, why := range b.used {
+// holders says who uses the slots, for the policy's conditions.
+func (s *slots) holders() string {
+	names := make([]string, 0, len(s.used))
+	for name, why := range s.used {
 		names = append(names, name+" ("+why+")")
 	}
 	slices.Sort(names)
@@ -126,33 +128,36 @@ func why(n *Node) string {
 	return "is cordoned"
 }
 
-// place is what decides where a candidate stands in the line.
-type place struct {
+// candidate is what decides when the turn of a node comes.
+type candidate struct {
 	node *Node
-	// down tells that the node is unavailable already, and guarded that its drain could only end by its time-out.
-	down, guarded bool
+	// domain is that of the topologyKey; empty: the node has no such label, or there is no topologyKey.
+	domain string
+	// down: the node is unavailable already. guarded: its drain could only end by its time-out.
+	served, down, guarded bool
 }
 
-// order sorts candidates: nodes that were never served since they need a reboot before those that were; by domain; nodes that are down already first, for they cost nobody anything; those whose drain
-// could only end by its time-out last, for they hold a slot longest; then those that have waited longest, so that nobody
-// starves; control planes last among equals; then by name. There may be thousands: what is the same for two is looked at once
-// for each, and most of all names, which are long, where all else is equal.
-func (f *fleet) order(candidates []*Node) {
-	line := make([]place, len(candidates))
-	for i, n := range candidates {
-		line[i] = place{node: n, down: n.unavailable(), guarded: f.guarded(n)}
+// order sorts nodes by their turns. There may be thousands: what two are compared by is computed once for each.
+func (f *fleet) order(nodes []*Node) {
+	candidates := make([]candidate, len(nodes))
+	for i, n := range nodes {
+		candidates[i] = candidate{node: n, domain: f.domain(n), served: n.served(), down: n.unavailable(), guarded: f.pods.guarded(n)}
 	}
-	slices.SortFunc(line, f.comparePlaces)
-	for i, p := range line {
-		candidates[i] = p.node
+	slices.SortFunc(candidates, compareCandidates)
+	for i, c := range candidates {
+		nodes[i] = c.node
 	}
 }
 
-func (f *fleet) comparePlaces(a, b place) int {
-	if c := compareBools(a.node.served(), b.node.served()); c != 0 {
+// compareCandidates puts nodes that were not rebooted since they need it before those that were. Domains have one order for all
+// times, so that a fleet does not go to and fro between them; the nodes without the label come last. Nodes that are down already
+// come first, because they cost nobody anything; those whose drain could only end by its time-out last, because they hold a slot
+// longest. Then those that have waited longest, so that nobody starves; control planes last among equals; then by name.
+func compareCandidates(a, b candidate) int {
+	if c := compareBools(a.served, b.served); c != 0 {
 		return c
 	}
-	if c := f.compareDomains(a.node, b.node); c != 0 {
+	if c := cmp.Or(compareBools(a.domain == "", b.domain == ""), cmp.Compare(a.domain, b.domain)); c != 0 {
 		return c
 	}
 	if c := cmp.Or(compareBools(b.down, a.down), compareBools(a.guarded, b.guarded)); c != 0 {
@@ -188,16 +193,6 @@ func Domain(policy *v1alpha1.RebootPolicy, n *Node) string {
 
 func (f *fleet) domain(n *Node) string { return Domain(f.Policy, n) }
 
-// compareDomains gives domains one order for all times, so that a fleet does not go to and fro between them; the nodes
-// without the label come last.
-func (f *fleet) compareDomains(a, b *Node) int {
-	if f.Policy.Spec.TopologyKey() == "" {
-		return 0
-	}
-	of, other := f.domain(a), f.domain(b)
-	return cmp.Or(compareBools(of == "", other == ""), cmp.Compare(of, other))
-}
-
 // lost are the nodes that did not come back in time from their reboot, or went down in their drain and did not end it in time.
 func lost(flights []Flight) map[string]bool {
 	names := map[string]bool{}
@@ -209,51 +204,42 @@ func lost(flights []Flight) map[string]bool {
 }
 
 // domainBusy keeps reboots within one domain at a time. A node that is down for reasons of its own, or did not come back,
-// makes no domain busy: it uses maxUnavailable, and would else keep every other domain from ever being served.
-func domainBusy(f *fleet, n *Node) *Objection {
-	own := f.domain(n)
-	others := slices.DeleteFunc(slices.Collect(maps.Keys(f.places.domains)), func(d string) bool { return d == own })
+// makes no domain busy: it uses maxUnavailable, and would otherwise keep every other domain from ever being served.
+func domainBusy(v view, n *Node) *Objection {
+	own := v.domain(n)
+	others := slices.DeleteFunc(slices.Collect(maps.Keys(v.slots.domains)), func(d string) bool { return d == own })
 	if len(others) == 0 {
 		return nil
 	}
 	return objection(v1alpha1.ReasonDomainBusy, "waiting for another domain: nodes with %s are being rebooted, and it is one domain at a time",
-		f.domainLabel(slices.Min(others)))
+		domainLabel(v.Policy.Spec.TopologyKey(), slices.Min(others)))
 }
 
-func (f *fleet) domainLabel(domain string) string {
-	key := f.Policy.Spec.TopologyKey()
+func domainLabel(key, domain string) string {
 	if domain == "" {
 		return "no label " + key
 	}
 	return key + "=" + domain
 }
 
-// guard keeps a quorum: at most one control-plane node is ever granted, only while the others are Ready, and only when
-// all of them fall under one policy.
-func (f *fleet) guard(n *Node) *Objection {
+// controlPlaneGuard keeps a quorum: at most one control-plane node is ever granted, only while the others are Ready, and only
+// when all of them fall under one policy.
+func controlPlaneGuard(v view, n *Node) *Objection {
 	if !n.ControlPlane {
 		return nil
 	}
-	for _, other := range f.controlPlane {
+	for _, other := range v.controlPlane {
 		if other == n {
 			continue
 		}
-		if o := f.guardAgainst(other); o != nil {
-			return o
+		switch g := v.Governor.Govern(other.Labels); {
+		case v.held(other) || v.slots.hold(other.Name):
+			return objection(v1alpha1.ReasonControlPlaneGuard, "control-plane node %s is being rebooted", other.Name)
+		case !other.Ready:
+			return objection(v1alpha1.ReasonControlPlaneGuard, "control-plane node %s is not Ready", other.Name)
+		case g.Policy != v.name:
+			return objection(v1alpha1.ReasonPolicyConflict, "all control-plane nodes must fall under one policy; %s does not fall under %s", other.Name, v.name)
 		}
-	}
-	return nil
-}
-
-func (f *fleet) guardAgainst(other *Node) *Objection {
-	g := f.Governor.Govern(other.Labels)
-	switch {
-	case f.held(other):
-		return objection(v1alpha1.ReasonControlPlaneGuard, "control-plane node %s is being rebooted", other.Name)
-	case !other.Ready:
-		return objection(v1alpha1.ReasonControlPlaneGuard, "control-plane node %s is not Ready", other.Name)
-	case g.Policy != f.name:
-		return objection(v1alpha1.ReasonPolicyConflict, "all control-plane nodes must fall under one policy; %s does not fall under %s", other.Name, f.name)
 	}
 	return nil
 }
