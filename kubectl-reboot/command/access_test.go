@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
 )
 
 // applyUserRoles creates the roles of config/rbac/users.yaml.
@@ -68,6 +69,7 @@ var _ = Describe("Rights", Ordered, func() {
 			{"request", p.nodes[0], "--reason=why"},
 			{"pause", "node/" + p.nodes[0]},
 			{"pause", "rbp/" + p.policy, "--until=2h"},
+			{"pause", "-l", fleettest.PoolLabel + "=" + p.policy, "--reason=why"},
 			{"resume", p.policy},
 		}
 	}

@@ -19,14 +19,17 @@ func pauseCommand(s *Session) *cobra.Command {
 	w := writing{session: s}
 	reason, until := "", ""
 	cmd := &cobra.Command{
-		Use:   "pause POLICY|NODE...",
-		Short: "No new reboots of a policy or a node",
+		Use:   "pause (POLICY|NODE... | -l SELECTOR | --all)",
+		Short: "No new reboots of policies or nodes",
 		Long: `No new reboots: of a policy, by spec.pause, or of a node, by annotation ` + v1alpha1.AnnotationPaused + `,
-whose value is the reason. What is in flight finishes; a node that has its grant and has not begun to drain loses it.`,
+whose value is the reason. What is in progress finishes; a node that has its grant and has not begun to drain loses it.
+
+With --all it is the emergency stop: no node of any policy begins. A pause that lasts as long or longer stays as it is.`,
 		Example: `  kubectl reboot pause rbp/workers --reason="Black Friday" --until=2026-12-01T06:00:00+01:00
   kubectl reboot pause rbp/workers --until=2h
-  kubectl reboot pause node/n4 --reason="disk swap"`,
-		Args:              atLeast("a policy or a node"),
+  kubectl reboot pause node/n4 --reason="disk swap"
+  kubectl reboot pause --all --reason="incident 4711" --wait`,
+		Args:              w.arguments("a policy or a node"),
 		ValidArgsFunction: named(0, s.targetNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			pause := v1alpha1.Pause{Reason: reason}
@@ -37,10 +40,16 @@ whose value is the reason. What is in flight finishes; a node that has its grant
 				}
 				pause.Until = &end
 			}
-			return w.each(cmd.Context(), args, find, byKind(pauseNode(pause), pausePolicy(pause)))
+			policy := pausePolicy(pause)
+			if w.all {
+				policy = unlessPaused(pause, s.Clock.Now(), policy)
+			}
+			return w.each(cmd.Context(), args, find, byKind(pauseNode(pause), policy))
 		},
 	}
 	w.bind(cmd)
+	w.selection.bind(cmd, &v1alpha1.RebootPolicyList{}, "All policies.")
+	w.wait.bind(cmd, "none of the nodes is being drained or rebooted", undisrupted)
 	cmd.Flags().StringVar(&reason, "reason", "", "Why: shown wherever the pause is reported.")
 	cmd.Flags().StringVar(&until, "until", "", "When the pause ends by itself: 2026-12-01T06:00:00+01:00, or 2h from now. Only for a policy.")
 	return cmd
@@ -57,6 +66,17 @@ func pausePolicy(pause v1alpha1.Pause) func(p *v1alpha1.RebootPolicy) (string, b
 		}
 		p.Spec.Pause = pause.DeepCopy()
 		return done, true, nil
+	}
+}
+
+// unlessPaused leaves a pause that lasts as long as the new one, with its reason.
+func unlessPaused(pause v1alpha1.Pause, now time.Time, otherwise func(*v1alpha1.RebootPolicy) (string, bool, error)) func(*v1alpha1.RebootPolicy) (string, bool, error) {
+	return func(p *v1alpha1.RebootPolicy) (string, bool, error) {
+		there := p.Spec.Pause
+		if there.InForce(now) && (there.Until == nil || pause.Until != nil && !there.Until.Before(pause.Until)) {
+			return "already " + pauseOf(p, now), false, nil
+		}
+		return otherwise(p)
 	}
 }
 

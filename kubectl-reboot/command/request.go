@@ -17,13 +17,14 @@ func requestCommand(s *Session) *cobra.Command {
 	w := writing{session: s}
 	reason := ""
 	cmd := &cobra.Command{
-		Use:   "request NODE... --reason WHY",
+		Use:   "request (NODE... | -l SELECTOR | --all) --reason WHY",
 		Short: "Ask for a reboot without an update",
 		Long: `Ask for a reboot without an update, by annotation ` + v1alpha1.AnnotationRebootRequested + `. The nodes wait for
 their turn like any other; the agent takes the annotation away after one confirmed reboot.`,
 		Example: `  kubectl reboot request n4 n5 --reason="firmware update"
+  kubectl reboot request -l pool=blue --reason="firmware update" --wait
   kubectl reboot request n4 --reason="firmware update" --dry-run=server -o yaml`,
-		Args:              atLeast("at least one node"),
+		Args:              w.arguments("at least one node"),
 		ValidArgsFunction: named(0, s.nodeNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if strings.TrimSpace(reason) == "" {
@@ -39,6 +40,8 @@ their turn like any other; the agent takes the annotation away after one confirm
 		},
 	}
 	w.bind(cmd)
+	w.selection.bind(cmd, &corev1.NodeList{}, "All nodes.")
+	w.wait.bind(cmd, "each of the nodes is back in service and needs no reboot", upToDate)
 	cmd.Flags().StringVar(&reason, "reason", "", "Why: shown wherever the request is reported. Required.")
 	return cmd
 }

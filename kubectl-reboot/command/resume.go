@@ -17,25 +17,30 @@ func resumeCommand(s *Session) *cobra.Command {
 	w := writing{session: s}
 	var r resumption
 	cmd := &cobra.Command{
-		Use:   "resume POLICY|NODE...",
+		Use:   "resume (POLICY|NODE... | -l SELECTOR | --all)",
 		Short: "End a pause, or a halt after failures",
 		Long: `Let a policy or a node go on. The end of a policy's pause removes spec.pause. The end of its halt after failures is
 annotation ` + v1alpha1.AnnotationResume + `, with the reason. The end of a node's pause removes annotation
 ` + v1alpha1.AnnotationPaused + `.
 
-Without a flag it ends what is in force. A policy that is paused and halted needs a flag: --pause, --halt or both.`,
+Without a flag it ends what is in force. A policy that is paused and halted needs a flag: --pause, --halt or both.
+--all ends pauses only, also one from before an emergency stop; --dry-run=client lists them.`,
 		Example: `  kubectl reboot resume rbp/workers
   kubectl reboot resume rbp/workers --pause
   kubectl reboot resume rbp/workers --halt --reason="disk of n4 replaced"
-  kubectl reboot resume node/n4`,
-		Args:              atLeast("a policy or a node"),
+  kubectl reboot resume node/n4
+  kubectl reboot resume --all --dry-run=client`,
+		Args:              w.arguments("a policy or a node"),
 		ValidArgsFunction: named(0, s.targetNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.now = s.Clock.Now()
+			r.pause = r.pause || w.all && !r.halt
 			return w.each(cmd.Context(), args, find, byKind(r.node, r.policy))
 		},
 	}
 	w.bind(cmd)
+	w.selection.bind(cmd, &v1alpha1.RebootPolicyList{}, "All policies.")
+	w.wait.bind(cmd, "each of the nodes is in service and needs no reboot", upToDate)
 	cmd.Flags().BoolVar(&r.pause, "pause", false, "End the pause, and no halt.")
 	cmd.Flags().BoolVar(&r.halt, "halt", false, "End the halt, and no pause. Only for a policy.")
 	cmd.Flags().StringVar(&r.reason, "reason", "", "What was repaired; the event of the halt's end shows it.")

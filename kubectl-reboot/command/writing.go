@@ -29,9 +29,12 @@ var patience = wait.Backoff{Steps: 10, Duration: 20 * time.Millisecond, Factor: 
 
 // writing edits nodes and policies for the commands that do so.
 type writing struct {
+	selection
+
 	session *Session
 	dryRun  string
 	print   *genericclioptions.PrintFlags
+	wait    waiting
 }
 
 func (w *writing) bind(cmd *cobra.Command) {
@@ -44,7 +47,12 @@ func (w *writing) bind(cmd *cobra.Command) {
 
 func (w *writing) check() error {
 	switch w.dryRun {
-	case dryRunNone, dryRunClient, dryRunServer:
+	case dryRunNone:
+		return w.wait.check(*w.print.OutputFormat)
+	case dryRunClient, dryRunServer:
+		if w.wait.on {
+			return errors.New("--wait and --dry-run exclude each other: nothing happens in a dry run")
+		}
 		return nil
 	}
 	return fmt.Errorf("--dry-run %q must be none, server or client", w.dryRun)
@@ -53,7 +61,8 @@ func (w *writing) check() error {
 // edit changes an object, and says in a word or two what was done; or that nothing was to be done, and why.
 type edit func(object client.Object) (done string, changed bool, err error)
 
-// each finds what every argument means and edits it. One that fails keeps no other.
+// each finds what every argument means, or what is selected, and edits it. One that fails keeps no other. With --wait it then
+// follows what it wrote until it is done.
 func (w *writing) each(ctx context.Context, arguments []string, find finder, e edit) error {
 	if err := w.check(); err != nil {
 		return err
@@ -63,12 +72,31 @@ func (w *writing) each(ctx context.Context, arguments []string, find finder, e e
 		return err
 	}
 	var errs []error
-	for _, argument := range arguments {
-		object, err := find(ctx, c, argument)
+	var written []client.Object
+	edited := func(object client.Object, err error) {
 		if err == nil {
 			err = w.write(ctx, c, object, e)
 		}
+		if err == nil {
+			written = append(written, object)
+		}
 		errs = append(errs, err)
+	}
+	if w.named() {
+		for _, argument := range arguments {
+			edited(find(ctx, c, argument))
+		}
+	} else {
+		objects, err := w.objects(ctx, c)
+		if err != nil {
+			return err
+		}
+		for _, object := range objects {
+			edited(object, nil)
+		}
+	}
+	if w.wait.on && len(written) > 0 {
+		errs = append(errs, w.wait.follow(ctx, w.session, written))
 	}
 	return errors.Join(errs...)
 }

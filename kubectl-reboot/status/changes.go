@@ -19,16 +19,7 @@ func (s Status) Changes(before Status, zone *time.Location) []string {
 	tell := func(subject, text string) { lines = append(lines, clock+"  "+subject+": "+text) }
 	for _, p := range s.Policies {
 		was := before.policy(p.Name)
-		for _, t := range p.InFlight {
-			if text := went(was.flight(t.Node), t); text != "" {
-				tell(t.Node, text)
-			}
-		}
-		for _, t := range was.InFlight {
-			if p.flight(t.Node).Node == "" {
-				tell(t.Node, p.landed(t.Node))
-			}
-		}
+		p.wentOn(was, tell)
 		if is := p.summary(zone); is != was.summary(zone) {
 			tell("policy "+p.Name, is+p.expected(s.At, zone))
 		}
@@ -42,6 +33,20 @@ func (s Status) Changes(before Status, zone *time.Location) []string {
 		tell("no policy", "selects "+some(s.Ungoverned))
 	}
 	return lines
+}
+
+// wentOn reports each node whose granted reboot went on, or is over.
+func (p Policy) wentOn(was Policy, report func(node, text string)) {
+	for _, t := range p.InFlight {
+		if text := went(was.flight(t.Node), t); text != "" {
+			report(t.Node, text)
+		}
+	}
+	for _, t := range was.InFlight {
+		if p.flight(t.Node).Node == "" {
+			report(t.Node, p.landed(t.Node))
+		}
+	}
 }
 
 // went says how a flight went on; empty: it did not.

@@ -1,0 +1,66 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+func abortCommand(s *Session) *cobra.Command {
+	w := writing{session: s}
+	cmd := &cobra.Command{
+		Use:   "abort NODE...",
+		Short: "Stop a drain",
+		Long: `Stop the drain of a node, by taking back the cordon of its agent. The agent stops evicting at once. It counts as a failure,
+and the node is tried again after its back-off: pause it first, if it must not be. Past the point of no return nothing stops
+the reboot, and this writes nothing.`,
+		Example: `  kubectl reboot abort n4
+  kubectl reboot pause node/n4 --reason="disk swap" && kubectl reboot abort n4`,
+		Args:              atLeast("at least one node"),
+		ValidArgsFunction: named(0, s.nodeNames),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return w.each(cmd.Context(), args, findNode, func(object client.Object) (string, bool, error) {
+				node, ok := object.(*corev1.Node)
+				if !ok {
+					return "", false, fmt.Errorf("%T is no node", object)
+				}
+				return abortDrain(node)
+			})
+		},
+	}
+	w.bind(cmd)
+	return cmd
+}
+
+// abortDrain takes back the cordon of an agent that drains. The write is refused if the agent has gone on by then.
+func abortDrain(n *corev1.Node) (string, bool, error) {
+	grant, err := v1alpha1.ParseGrant(n.Annotations)
+	if err != nil {
+		return "", false, err
+	}
+	progress, err := v1alpha1.ParseProgress(n.Annotations)
+	if err != nil {
+		return "", false, err
+	}
+	active := grant != nil && grant.State == v1alpha1.GrantActive
+	begun := progress != nil && (grant == nil || progress.Seq == grant.Seq) && progress.BootID == n.Status.NodeInfo.BootID
+	switch {
+	case begun && progress.Phase == v1alpha1.PhaseRebooting:
+		return "", false, errors.New("the drain is over, the node is being rebooted: nothing stops that")
+	case active && !begun:
+		return "", false, fmt.Errorf("the node has a grant and has not begun to drain: kubectl reboot pause node/%s takes the grant back", n.Name)
+	case !begun || progress.Phase != v1alpha1.PhaseDraining:
+		return "is not draining", false, nil
+	case !n.Spec.Unschedulable:
+		return "drain already being stopped", false, nil
+	case !progress.Cordoned:
+		return "", false, fmt.Errorf("somebody cordoned the node before the drain began: kubectl uncordon %s stops the drain, and ends that cordon", n.Name)
+	}
+	n.Spec.Unschedulable = false
+	return "drain stopped", true, nil
+}

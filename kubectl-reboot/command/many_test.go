@@ -1,0 +1,184 @@
+package command_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
+)
+
+// answered: the agent reports that the node needs no reboot any more, and removes the request.
+func (p *pool) answered(name string) {
+	GinkgoHelper()
+	p.patch(name, map[string]any{"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationRebootRequested: nil}}})
+}
+
+// begin starts a command that takes a while; what comes back is its output, and its end.
+func begin(args ...string) (*output, chan error) {
+	out, done := &output{}, make(chan error, 1)
+	ctx, cancel := context.WithCancel(context.Background())
+	DeferCleanup(cancel)
+	go func() {
+		_, _, err := run(args, until(ctx), func(c *call) { c.out, c.screen = out, terminal.Pipe(out) })
+		done <- err
+	}()
+	return out, done
+}
+
+var _ = Describe("A command for many", func() {
+	It("writes to the nodes of a selector, or to all", func() {
+		p, other := newPool(2, paused), newPool(1, paused)
+		byLabel := fleettest.PoolLabel + "=" + p.policy
+		Expect(ok("request", "-l", byLabel, "--reason=why", "--dry-run=server")).
+			To(Equal("node/" + p.nodes[0] + " reboot requested (server dry run)\nnode/" + p.nodes[1] + " reboot requested (server dry run)\n"))
+		Expect(node(p.nodes[0]).Annotations).NotTo(HaveKey(v1alpha1.AnnotationRebootRequested))
+
+		Expect(ok("request", "-l", byLabel, "--reason=why")).
+			To(Equal("node/" + p.nodes[0] + " reboot requested\nnode/" + p.nodes[1] + " reboot requested\n"))
+		Expect(node(other.nodes[0]).Annotations).NotTo(HaveKey(v1alpha1.AnnotationRebootRequested))
+		Expect(ok("request", "--all", "--reason=all")).To(And(
+			ContainSubstring("node/"+p.nodes[1]+" reboot already requested (why)\n"), ContainSubstring("node/"+other.nodes[0]+" reboot requested\n")))
+
+		Expect(ok("pause", "-l", byLabel, "--reason=disk swap")).To(Equal("node/" + p.nodes[0] + " paused\nnode/" + p.nodes[1] + " paused\n"))
+		Expect(node(p.nodes[1]).Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationPaused, "disk swap"))
+		Expect(ok("resume", "-l", byLabel)).To(Equal("node/" + p.nodes[0] + " resumed\nnode/" + p.nodes[1] + " resumed\n"))
+	})
+
+	It("refuses what says nothing, or two things", func() {
+		p := newPool(1, paused)
+		Expect(fails("pause")).To(HavePrefix("error: pause wants a policy or a node, -l or --all: "))
+		for _, args := range [][]string{{"-l", "a=b", "--all"}, {p.nodes[0], "--all"}, {p.nodes[0], "-l", "a=b"}} {
+			Expect(fails(append([]string{"pause"}, args...)...)).To(Equal("error: names, --selector and --all exclude each other\n"))
+		}
+		Expect(fails("pause", "-l", "example.com/pool=nobody")).To(Equal("error: nothing is selected\n"))
+		Expect(fails("pause", "-l", "a in")).To(HavePrefix("error: --selector: "))
+		Expect(p.get().Spec.Pause.Reason).To(Equal("test"))
+		Expect(fails("pause", "--all", "--timeout=1m")).To(Equal("error: --timeout is for --wait\n"))
+		Expect(fails("pause", "--all", "--wait", "--dry-run=client")).To(HavePrefix("error: --wait and --dry-run exclude each other"))
+		Expect(fails("pause", "--all", "--wait", "-o", "json")).To(Equal("error: --wait shows text only: leave out --output\n"))
+	})
+})
+
+var _ = Describe("pause --all", func() {
+	It("stops every policy, and keeps a pause that lasts as long; resume --all ends them", func() {
+		open, held := newPool(0), newPool(0, paused)
+		short := newPool(0)
+		ok("pause", short.policy, "--until=5m", "--reason=short")
+		out := ok("pause", "--all", "--reason=incident")
+		const rbp = "rebootpolicy.reboot-operator.io/"
+		Expect(out).To(And(ContainSubstring(rbp+open.policy+" paused\n"), ContainSubstring(rbp+short.policy+" paused\n"),
+			ContainSubstring(rbp+held.policy+" already paused (test)\n")))
+		Expect(open.get().Spec.Pause).To(Equal(&v1alpha1.Pause{Reason: "incident"}))
+		Expect(short.get().Spec.Pause).To(Equal(&v1alpha1.Pause{Reason: "incident"}), "it would have ended")
+		Expect(held.get().Spec.Pause).To(Equal(&v1alpha1.Pause{Reason: "test"}))
+		Expect(ok("pause", "--all", "--until=2h")).To(ContainSubstring(rbp + open.policy + " already paused (incident)\n"))
+
+		Expect(ok("resume", "--all")).To(ContainSubstring(rbp + open.policy + " resumed: no longer paused (incident)\n"))
+		Expect(open.get().Spec.Pause).To(BeNil())
+		Expect(held.get().Spec.Pause).To(BeNil())
+	})
+
+	It("waits until nothing is disrupted any more", func() {
+		p := newPool(2)
+		p.needs(p.nodes[0])
+		p.needs(p.nodes[1])
+		says(p.nodes[0], "True Granted")
+		p.progresses(p.nodes[0], v1alpha1.PhaseRebooting)
+		out, done := begin("pause", "--all", "--wait")
+		Eventually(out.String).Should(And(ContainSubstring("  "+p.nodes[0]+": Rebooting\n"), ContainSubstring("  1 of 2 done, 1 in progress, 1 Paused\n")))
+		Expect(done).NotTo(Receive())
+		p.boots(p.nodes[0])
+		Eventually(done).Should(Receive(BeNil()))
+		Expect(out.String()).To(And(ContainSubstring("  "+p.nodes[0]+": back in service\n"), HaveSuffix("  2 of 2 done, 1 Paused\n")))
+	})
+})
+
+var _ = Describe("resume --all", func() {
+	It("ends no halt", func() {
+		p := newPool(1, fleettest.Spec(func(s *v1alpha1.RebootPolicySpec) { s.Failures = &v1alpha1.Failures{Max: new(int32(1))} }))
+		halt(p)
+		ok("pause", "--all")
+		Expect(ok("resume", "--all")).To(MatchRegexp(p.policy + ` no longer paused; still halted \(1 nodes? failed.*\)\n`))
+	})
+})
+
+var _ = Describe("request --wait", func() {
+	It("reports progress until the nodes are back", func() {
+		p := newPool(2)
+		out, done := begin("request", "--all", "--reason=why", "--wait")
+		Eventually(out.String).Should(ContainSubstring("  0 of 2 done\n"), "the agents have not answered")
+		p.needs(p.nodes[0])
+		says(p.nodes[0], "True Granted")
+		p.needs(p.nodes[1])
+		Eventually(out.String).Should(And(ContainSubstring("  "+p.nodes[0]+": Granted\n"), ContainSubstring("  0 of 2 done, 1 in progress, 1 BudgetExhausted\n")))
+		for i, name := range p.nodes {
+			Eventually(out.String).Should(ContainSubstring("  " + name + ": Granted\n"))
+			says(name, "True Granted")
+			p.progresses(name, v1alpha1.PhaseDraining)
+			Eventually(out.String).Should(ContainSubstring("  " + name + ": Granted → Draining\n"))
+			p.progresses(name, v1alpha1.PhaseRebooting)
+			Expect(done).NotTo(Receive())
+			p.boots(name)
+			p.answered(name)
+			Eventually(out.String).Should(ContainSubstring("  " + name + ": back in service\n"))
+			Eventually(out.String).Should(ContainSubstring([]string{"  1 of 2 done", "  2 of 2 done\n"}[i]))
+		}
+		Eventually(done).Should(Receive(BeNil()))
+	})
+
+	It("fails when its time is over, or a node is deleted", func() {
+		p := newPool(1, paused)
+		_, stderr, err := run([]string{"request", p.nodes[0], "--reason=why", "--wait", "--timeout=2s"})
+		Expect(err).To(HaveOccurred())
+		Expect(stderr).To(HavePrefix("error: --wait ended before "))
+
+		out, done := begin("request", p.nodes[0], "--reason=why", "--wait")
+		Eventually(out.String).Should(ContainSubstring("  0 of 1 done\n"))
+		Expect(api.Delete(context.Background(), node(p.nodes[0]))).To(Succeed())
+		Eventually(done).Should(Receive(MatchError("--wait ended before all were done: deleted: node " + p.nodes[0])))
+	})
+})
+
+var _ = Describe("abort", func() {
+	It("stops a drain, and nothing else", func() {
+		p := newPool(1)
+		name := p.nodes[0]
+		Expect(ok("abort", name)).To(Equal("node/" + name + " is not draining\n"))
+		p.needs(name)
+		says(name, "True Granted")
+		Expect(fails("abort", name)).To(ContainSubstring("has not begun to drain: kubectl reboot pause node/" + name + " takes the grant back"))
+
+		p.progresses(name, v1alpha1.PhaseDraining)
+		Expect(ok("abort", "node/"+name, "--dry-run=server")).To(Equal("node/" + name + " drain stopped (server dry run)\n"))
+		Expect(node(name).Spec.Unschedulable).To(BeTrue())
+		Expect(ok("abort", name)).To(Equal("node/" + name + " drain stopped\n"))
+		Expect(node(name).Spec.Unschedulable).To(BeFalse(), "that is what its agent stops at")
+		Expect(ok("abort", name)).To(Equal("node/" + name + " drain already being stopped\n"))
+
+		p.progresses(name, v1alpha1.PhaseRebooting)
+		Expect(fails("abort", name)).To(ContainSubstring("the drain is over, the node is being rebooted: nothing stops that"))
+		Expect(node(name).Spec.Unschedulable).To(BeTrue())
+	})
+
+	It("leaves a cordon that was there before the drain", func() {
+		p := newPool(1)
+		name := p.nodes[0]
+		p.needs(name)
+		says(name, "True Granted")
+		n := node(name)
+		g, err := v1alpha1.ParseGrant(n.Annotations)
+		Expect(err).NotTo(HaveOccurred())
+		progress := v1alpha1.Progress{Seq: g.Seq, Phase: v1alpha1.PhaseDraining, BootID: n.Status.NodeInfo.BootID, At: metav1.Now()}
+		p.patch(name, map[string]any{
+			"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationProgress: progress.String()}},
+			"spec":     map[string]any{"unschedulable": true},
+		})
+		Expect(fails("abort", name)).To(ContainSubstring("somebody cordoned the node before the drain began: kubectl uncordon " + name))
+		Expect(node(name).Spec.Unschedulable).To(BeTrue())
+	})
+})

@@ -1,0 +1,144 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
+)
+
+// waiting is flag --wait: it follows the nodes of what was written until they are done.
+type waiting struct {
+	on      bool
+	timeout time.Duration
+	// done reports whether a node that no granted reboot disrupts has nothing left to do.
+	done func(n *corev1.Node) bool
+}
+
+func (w *waiting) bind(cmd *cobra.Command, until string, done func(n *corev1.Node) bool) {
+	w.done = done
+	cmd.Flags().BoolVar(&w.on, "wait", false, "Report progress until "+until+".")
+	cmd.Flags().DurationVar(&w.timeout, "timeout", 0, "How long --wait waits; then it fails. 0: for ever.")
+}
+
+func (w *waiting) check(format string) error {
+	switch {
+	case !w.on && w.timeout != 0:
+		return errors.New("--timeout is for --wait")
+	case w.timeout < 0:
+		return fmt.Errorf("--timeout %s must not be negative", w.timeout)
+	case w.on && format != "":
+		return errors.New("--wait shows text only: leave out --output")
+	}
+	return nil
+}
+
+// undisrupted is done for commands that begin no reboot.
+func undisrupted(*corev1.Node) bool { return true }
+
+// upToDate is done for commands after which nodes reboot.
+func upToDate(n *corev1.Node) bool {
+	if _, requested := n.Annotations[v1alpha1.AnnotationRebootRequested]; requested {
+		return false
+	}
+	for _, c := range n.Status.Conditions {
+		if c.Type == v1alpha1.NodeRebootRequired {
+			return c.Status != corev1.ConditionTrue
+		}
+	}
+	return true
+}
+
+// follow reports progress until all nodes of what was written are done. An end before that is an error.
+func (w *waiting) follow(ctx context.Context, s *Session, written []client.Object) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if w.timeout > 0 {
+		ctx, cancel = context.WithTimeout(ctx, w.timeout)
+		defer cancel()
+	}
+	var before status.Progress
+	var err error
+	over, troubled := false, ""
+	failed := watch(ctx, s, 0, func(f fleet.Fleet, trouble string) {
+		if trouble != "" && trouble != troubled {
+			s.Screen.Print(s.Screen.Theme.Line(trouble))
+		}
+		troubled = trouble
+		var nodes sets.Set[string]
+		var current bool
+		if nodes, current, err = w.nodes(f, written); err != nil {
+			over = true
+			cancel()
+		}
+		if !current || err != nil {
+			return
+		}
+		is := status.ProgressOf(f, nodes, func(name string) bool {
+			n, _ := f.Node(name)
+			return n != nil && w.done(n)
+		})
+		if lines := is.Lines(before, s.Zone); len(lines) > 0 {
+			s.Screen.Print(s.Screen.Theme.Lines(lines)...)
+		}
+		if before = is; is.Done == is.Nodes {
+			over = true
+			cancel()
+		}
+	})
+	switch {
+	case failed != nil:
+		return failed
+	case over:
+		return err
+	case before.Nodes == 0:
+		return errors.New("--wait ended before anything was known")
+	}
+	return fmt.Errorf("--wait ended before all were done: %s", before)
+}
+
+// nodes are those of what was written: nodes, and those that policies govern. Not current: the view is older than the writes.
+func (w *waiting) nodes(f fleet.Fleet, written []client.Object) (nodes sets.Set[string], current bool, err error) {
+	nodes = sets.New[string]()
+	var gone []string
+	for _, object := range written {
+		var seen client.Object
+		if _, ok := object.(*corev1.Node); ok {
+			if n, _ := f.Node(object.GetName()); n != nil {
+				seen = n
+				nodes.Insert(n.Name)
+			}
+		} else if p := f.Policy(object.GetName()); p != nil {
+			seen = p
+			for _, n := range f.Governed(p.Name) {
+				nodes.Insert(n.Name)
+			}
+		}
+		if seen == nil || seen.GetUID() != object.GetUID() {
+			gone = append(gone, titled(object, object.GetName()))
+			continue
+		}
+		older, err := resourceversion.CompareResourceVersion(seen.GetResourceVersion(), object.GetResourceVersion())
+		if err != nil {
+			return nil, false, fmt.Errorf("comparing versions of %s: %w", titled(object, object.GetName()), err)
+		}
+		if older < 0 {
+			return nil, false, nil
+		}
+	}
+	if len(gone) > 0 {
+		return nil, false, fmt.Errorf("--wait ended before all were done: deleted: %s", strings.Join(gone, ", "))
+	}
+	return nodes, true, nil
+}

@@ -1,0 +1,99 @@
+package status
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
+)
+
+// Progress is how far some nodes are on the way to what somebody has commanded.
+type Progress struct {
+	// Status is that of these nodes alone.
+	Status Status
+	// Nodes is how many they are, and Done how many have nothing left to do.
+	Nodes, Done int
+}
+
+// ProgressOf is how far these nodes are. done reports whether one that no granted reboot disrupts has nothing left to do.
+func ProgressOf(f fleet.Fleet, nodes sets.Set[string], done func(name string) bool) Progress {
+	p := Progress{Status: Of(f).only(nodes), Nodes: nodes.Len()}
+	busy := sets.New[string]()
+	for _, policy := range p.Status.Policies {
+		for _, t := range policy.InFlight {
+			busy.Insert(t.Node)
+		}
+	}
+	for name := range nodes {
+		if !busy.Has(name) && done(name) {
+			p.Done++
+		}
+	}
+	return p
+}
+
+// only leaves out what is not about these nodes.
+func (s Status) only(nodes sets.Set[string]) Status {
+	other := func(name string) bool { return !nodes.Has(name) }
+	s.Policies = slices.Clone(s.Policies)
+	for i := range s.Policies {
+		p := &s.Policies[i]
+		p.InFlight = slices.DeleteFunc(slices.Clone(p.InFlight), func(t fleet.Flight) bool { return other(t.Node) })
+		p.Due = slices.DeleteFunc(slices.Clone(p.Due), other)
+		p.Waiting = slices.Clone(p.Waiting)
+		for j := range p.Waiting {
+			p.Waiting[j].Nodes = slices.DeleteFunc(slices.Clone(p.Waiting[j].Nodes), other)
+		}
+		p.Waiting = slices.DeleteFunc(p.Waiting, func(w Waiting) bool { return len(w.Nodes) == 0 })
+	}
+	s.Ungoverned = slices.DeleteFunc(slices.Clone(s.Ungoverned), other)
+	return s
+}
+
+// Lines report what is new since an earlier look: a line for each node that went on, and one for all where their counts changed.
+func (p Progress) Lines(before Progress, zone *time.Location) []string {
+	clock := p.Status.At.In(zone).Format("Mon 15:04:05")
+	var lines []string
+	for _, policy := range p.Status.Policies {
+		policy.wentOn(before.Status.policy(policy.Name), func(node, text string) {
+			lines = append(lines, clock+"  "+node+": "+text)
+		})
+	}
+	if is := p.String(); before.Nodes == 0 || is != before.String() {
+		lines = append(lines, clock+"  "+is)
+	}
+	return lines
+}
+
+// String counts the nodes by what they do or wait for.
+func (p Progress) String() string {
+	var inFlight, due int
+	waiting := map[v1alpha1.Reason]int{}
+	for _, policy := range p.Status.Policies {
+		inFlight += len(policy.InFlight)
+		due += len(policy.Due)
+		for _, w := range policy.Waiting {
+			waiting[w.Reason] += len(w.Nodes)
+		}
+	}
+	if n := len(p.Status.Ungoverned); n > 0 {
+		waiting[v1alpha1.ReasonNoPolicy] += n
+	}
+	parts := []string{fmt.Sprintf("%d of %d done", p.Done, p.Nodes)}
+	if inFlight > 0 {
+		parts = append(parts, fmt.Sprintf("%d in progress", inFlight))
+	}
+	if due > 0 {
+		parts = append(parts, fmt.Sprintf("%d next", due))
+	}
+	for _, reason := range slices.Sorted(maps.Keys(waiting)) {
+		parts = append(parts, fmt.Sprintf("%d %s", waiting[reason], reason))
+	}
+	return strings.Join(parts, ", ")
+}
