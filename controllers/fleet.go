@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
@@ -145,9 +146,9 @@ func (f *fleetReader) cachedNodes(ctx context.Context) (*state, error) {
 // the plan is made again with what the API server has. A Node that cannot be read keeps its slot; the slots of others go on.
 func (f *fleetReader) confirmReleased(ctx context.Context, s *state, p plan.Plan) (behind bool) {
 	for _, t := range p.Released() {
-		proved := plan.Gone
+		proved := protocol.Gone
 		if t.Node != nil {
-			proved = plan.Withdrawn
+			proved = protocol.Withdrawn
 			if !proved(t.Node.Record, t.Entry) {
 				continue
 			}

@@ -16,6 +16,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
@@ -39,7 +40,7 @@ type nodeWriter struct {
 
 // ring tells the node of its grant: permission and condition in one write.
 func (w *nodeWriter) ring(ctx context.Context, s *state, live *corev1.Node, n *plan.Node, t plan.Flight) error {
-	grant, ok := plan.Ring(n.Record, t.Entry, s.Policy.Name, s.Now)
+	grant, ok := protocol.Ring(n.Record, t.Entry, s.Policy.Name, s.Now)
 	if !ok {
 		return nil
 	}
@@ -60,7 +61,7 @@ func (w *nodeWriter) ring(ctx context.Context, s *state, live *corev1.Node, n *p
 
 // cancel takes the grant back on the Node first; the ledger entry goes once the agent cannot start any more.
 func (w *nodeWriter) cancel(ctx context.Context, s *state, live *corev1.Node, n *plan.Node, t plan.Flight) error {
-	grant, ok := plan.Cancel(n.Record, t.Entry, s.Policy.Name, s.Now)
+	grant, ok := protocol.Cancel(n.Record, t.Entry, s.Policy.Name, s.Now)
 	if !ok {
 		return nil
 	}
@@ -80,7 +81,7 @@ func (w *nodeWriter) cancel(ctx context.Context, s *state, live *corev1.Node, n 
 
 // finish puts the node back in service: the uncordon, the end of the grant and that of all it brought are one write.
 func (w *nodeWriter) finish(ctx context.Context, s *state, live *corev1.Node, n *plan.Node, t plan.Flight) error {
-	grant, ok := plan.Finish(n.Record, t.Entry, s.Policy.Name, n.BootID, s.Now)
+	grant, ok := protocol.Finish(n.Record, t.Entry, s.Policy.Name, n.BootID, s.Now)
 	if !ok {
 		return nil
 	}

@@ -7,7 +7,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 step "make test" hack/test.sh
 export PROMETHEUS_REQUIRED=1 HELM_REQUIRED=1
-step "searches, whole" go test ./controllers/plan ./agent/step ./agent/engine/updateengine
+step "searches, whole" go test ./api/protocol ./controllers/plan ./agent/step ./agent/engine/updateengine
 step "crash tests, whole" go test -run '^TestCrash' ./agent
 # shellcheck disable=SC2046 # one word for each package
 step "race detector" go test -race -short . $(go list ./agent/... | grep -v /agent/step$) ./controllers ./controllers/gate ./controllers/notify ./internal/... \

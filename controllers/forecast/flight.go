@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
@@ -155,7 +156,7 @@ func (u *future) land() {
 		n := u.shown[name]
 		u.serve(n, t.Reboot)
 		if t.foreign {
-			n.Record = plan.Record{}
+			n.Record = protocol.Record{}
 			u.retire(n)
 			continue
 		}

@@ -143,7 +143,7 @@ func TestOf_IsAFunction(t *testing.T) {
 		if diff := cmp.Diff(first, forecast.Of(s, forecast.Quick)); diff != "" {
 			t.Fatalf("(-first +then):\n%s", diff)
 		}
-		if diff := cmp.Diff([]any{nodes, policy}, []any{s.Nodes, s.Policy}, cmp.AllowUnexported(plan.Record{})); diff != "" {
+		if diff := cmp.Diff([]any{nodes, policy}, []any{s.Nodes, s.Policy}, cmp.AllowUnexported(plan.Node{})); diff != "" {
 			t.Fatalf("the snapshot has changed:\n%s", diff)
 		}
 	})

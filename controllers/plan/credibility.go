@@ -34,7 +34,7 @@ func (f *fleet) incredible(n *Node) (why string, until time.Time) {
 		return fmt.Sprintf("the record has number %d, which no policy has given", n.Seen()), time.Time{}
 	case g != nil && g.At.After(latest) && !n.Outstanding():
 		return fmt.Sprintf("the grant is of %s, more than an hour ahead", instant(g.At.Time)), g.At.Add(-clockAhead)
-	case p != nil && p.At.After(latest) && n.grantSeq() < p.Seq: // else the grant's own time bounds it
+	case p != nil && p.At.After(latest) && n.GrantSeq() < p.Seq: // else the grant's own time bounds it
 		return fmt.Sprintf("the progress is of %s, more than an hour ahead", instant(p.At.Time)), p.At.Add(-clockAhead)
 	}
 	return "", time.Time{}

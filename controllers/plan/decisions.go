@@ -63,7 +63,7 @@ func (t Flight) decision(policy string) (Decision, bool) {
 	if t.Action == Wait && t.Reason == v1alpha1.ReasonWaitingForHook && !t.Rebooting() {
 		return Decision{Node: t.Entry.Node, Status: corev1.ConditionFalse, Reason: t.Reason, Message: t.Message}, true
 	}
-	if t.Action != Wait || !t.Node.shows(t.Entry.Seq) || t.Node.Grant.State != v1alpha1.GrantActive {
+	if t.Action != Wait || !t.Node.Shows(t.Entry.Seq) || t.Node.Grant.State != v1alpha1.GrantActive {
 		return Decision{}, false
 	}
 	d := Decision{Node: t.Entry.Node, Status: corev1.ConditionTrue, Reason: t.Reason, Message: t.Message}

@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -67,7 +68,7 @@ type Flight struct {
 
 // Rebooting tells whether the node has passed the point of no return.
 func (t Flight) Rebooting() bool {
-	return t.Node != nil && t.Node.in(t.Entry.Seq, v1alpha1.PhaseRebooting)
+	return t.Node != nil && t.Node.In(t.Entry.Seq, v1alpha1.PhaseRebooting)
 }
 
 // flight decides about one entry.
@@ -77,26 +78,26 @@ func (f *fleet) flight(e v1alpha1.LedgerEntry) Flight {
 	switch {
 	case n == nil:
 		t.Action, t.Reason, t.Message = ReleaseEntry, v1alpha1.ReasonNodeGone, "the Node object was deleted"
-	case Gone(n.Record, e):
+	case protocol.Gone(n.Record, e):
 		t.Node, t.Action, t.Reason = nil, ReleaseEntry, v1alpha1.ReasonNodeGone
 		t.Message = "the Node object was deleted, and another one was registered under its name"
-	case Overtaken(n.Record, e, f.name) && f.Governor.knows(n.Grant.Policy):
+	case protocol.Overtaken(n.Record, e, f.name) && f.Governor.knows(n.Grant.Policy):
 		t.Action, t.Reason, t.Message = ReleaseEntry, v1alpha1.ReasonCancelled, "a grant of policy "+n.Grant.Policy+" took its place"
-	case Releasable(n.Record, e):
+	case protocol.Releasable(n.Record, e):
 		t.Action = ReleaseEntry
 		t.Reason, t.Message = endReason(n, e)
-	case Withdrawn(n.Record, e):
+	case protocol.Withdrawn(n.Record, e):
 		t.Reason, t.Message = v1alpha1.ReasonNodeWriteRefused, f.unpublished(e)
 		if !f.Unread[e.Node] {
 			t.Action = ReleaseEntry
 		}
-	case n.in(e.Seq, v1alpha1.PhaseRebooting):
+	case n.In(e.Seq, v1alpha1.PhaseRebooting):
 		f.awaitBoot(&t)
-	case n.in(e.Seq, v1alpha1.PhaseDraining):
+	case n.In(e.Seq, v1alpha1.PhaseDraining):
 		f.awaitDrain(&t)
-	case n.progressLost && n.grantSeq() >= e.Seq:
+	case n.ProgressLost && n.GrantSeq() >= e.Seq:
 		f.awaitRepair(&t)
-	case n.busy(e.Seq):
+	case n.Busy(e.Seq):
 		t.Message = fmt.Sprintf("waits until grant %d of policy %s is over", n.Grant.Seq, n.Grant.Policy)
 	default:
 		f.awaitStart(&t)
@@ -115,7 +116,7 @@ func (f *fleet) refuse(t *Flight) {
 		return
 	}
 	t.Refused = refusal.text()
-	if !Unpublished(t.Node.Record, t.Entry) {
+	if !protocol.Unpublished(t.Node.Record, t.Entry) {
 		return
 	}
 	t.Until = refusal.Since.Add(publishTimeout)
@@ -136,11 +137,11 @@ func (f *fleet) unpublished(e v1alpha1.LedgerEntry) string {
 // endReason says how a flight that is over has ended.
 func endReason(n *Node, e v1alpha1.LedgerEntry) (v1alpha1.Reason, string) {
 	switch {
-	case n.in(e.Seq, v1alpha1.PhaseAborted):
+	case n.In(e.Seq, v1alpha1.PhaseAborted):
 		return n.Progress.Reason, n.Progress.Message
-	case n.shows(e.Seq) && n.Grant.State == v1alpha1.GrantCancelled:
+	case n.Shows(e.Seq) && n.Grant.State == v1alpha1.GrantCancelled:
 		return n.Grant.Reason, "the grant was taken back before the drain began"
-	case n.grantSeq() > e.Seq:
+	case n.GrantSeq() > e.Seq:
 		return v1alpha1.ReasonCancelled, "a newer grant took its place"
 	}
 	return v1alpha1.ReasonGranted, "back in service"
@@ -148,7 +149,7 @@ func endReason(n *Node, e v1alpha1.LedgerEntry) (v1alpha1.Reason, string) {
 
 // awaitStart: the agent has not acted yet, so everything that speaks against the reboot still counts.
 func (f *fleet) awaitStart(t *Flight) {
-	n, rung := t.Node, t.Node.shows(t.Entry.Seq)
+	n, rung := t.Node, t.Node.Shows(t.Entry.Seq)
 	o := f.withdrawal(n, t.Entry)
 	t.NeedsGates = o.reachesGates()
 	if o != nil {
@@ -187,7 +188,7 @@ func (f *fleet) withdrawal(n *Node, e v1alpha1.LedgerEntry) *Objection {
 		return objection(v1alpha1.ReasonPolicyConflict, "policies %s select the node with the same priority", list(g.Rivals))
 	case g.Policy != f.name:
 		return objection(v1alpha1.ReasonNoPolicy, "policy %s does not govern the node any more", f.name)
-	case n.shows(e.Seq) && n.Grant.At.Sub(f.Now) > clockAhead:
+	case n.Shows(e.Seq) && n.Grant.At.Sub(f.Now) > clockAhead:
 		return objection(v1alpha1.ReasonRecordUnreadable, "the grant is of %s, more than an hour ahead", instant(n.Grant.At.Time))
 	case f.dryRun():
 		return objection(v1alpha1.ReasonDryRun, "policy %s only reports", f.name)
@@ -220,7 +221,7 @@ func (f *fleet) awaitRepair(t *Flight) {
 // that somebody has removed since is written again, for without it the reboot could not be finished.
 func (f *fleet) awaitBoot(t *Flight) {
 	n, p := t.Node, t.Node.Progress
-	if n.grantSeq() < t.Entry.Seq {
+	if n.GrantSeq() < t.Entry.Seq {
 		t.Action, t.Message = RingBell, "rebooting; the grant is missing"
 		return
 	}
@@ -273,7 +274,7 @@ func (n *Node) credibleFrom(now time.Time) time.Time {
 // published is when the agent was given its grant: the grant says so, and the ledger says by when it was due.
 func (f *fleet) published(t *Flight) time.Time {
 	granted, hooks := t.Entry.At.Time, f.Policy.Spec.HooksOrDefault()
-	if !t.Node.shows(t.Entry.Seq) {
+	if !t.Node.Shows(t.Entry.Seq) {
 		return granted
 	}
 	latest := granted

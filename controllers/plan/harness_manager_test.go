@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
@@ -104,7 +105,7 @@ func (c *cluster) applyFlight(name string, t plan.Flight) {
 	h, n := c.hosts[t.Entry.Node], t.Node
 	switch t.Action {
 	case plan.RingBell:
-		grant, ok := plan.Ring(n.Record, t.Entry, name, c.now)
+		grant, ok := protocol.Ring(n.Record, t.Entry, name, c.now)
 		c.permitted(ok, t)
 		grant.Shields = n.Raise()
 		c.tell("%s rings %s, number %d", name, h.name, t.Entry.Seq)
@@ -118,7 +119,7 @@ func (c *cluster) applyFlight(name string, t plan.Flight) {
 			endHooks(node, t.Entry.Seq)
 		})
 	case plan.CancelGrant:
-		grant, ok := plan.Cancel(n.Record, t.Entry, name, c.now)
+		grant, ok := protocol.Cancel(n.Record, t.Entry, name, c.now)
 		c.permitted(ok, t)
 		grant.Reason, grant.Message = t.Reason, t.CancelMessage()
 		c.tell("%s takes the grant of %s back, %s: %s", name, h.name, t.Reason, t.Message)
@@ -139,7 +140,7 @@ func (c *cluster) applyFlight(name string, t plan.Flight) {
 			annotate(node, v1alpha1.AnnotationHooks, phase.String())
 		})
 	case plan.FinishGrant:
-		grant, ok := plan.Finish(n.Record, t.Entry, name, n.BootID, c.now)
+		grant, ok := protocol.Finish(n.Record, t.Entry, name, n.BootID, c.now)
 		c.permitted(ok, t)
 		uncordon := n.Progress.Cordoned && n.Cordoned && h.cordonedBy == byAgent
 		c.tell("%s puts %s back in service%s", name, h.name, map[bool]string{true: ", uncordoned", false: ""}[uncordon])

@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
@@ -45,7 +46,7 @@ func (t Flight) past(now time.Time) *v1alpha1.PastReboot {
 	case n == nil:
 		past.Result, past.Reason, past.Message = v1alpha1.RebootLost, t.Reason, t.Message
 		return past
-	case Withdrawn(n.Record, t.Entry):
+	case protocol.Withdrawn(n.Record, t.Entry):
 		past.Result, past.Reason, past.Message, past.EndedAt = v1alpha1.RebootWithdrawn, t.Reason, message.Shorten(maxMessage, t.Message), metav1.NewTime(now)
 		return past
 	case n.Progress == nil || n.Progress.Seq != seq:
@@ -61,7 +62,7 @@ func (t Flight) past(now time.Time) *v1alpha1.PastReboot {
 	case p.Phase == v1alpha1.PhaseAborted:
 		past.Result, past.Reason, past.Message, past.EndedAt = v1alpha1.RebootAborted, p.Reason, message.Shorten(maxMessage, p.Message), ends(p.At)
 		return past
-	case !n.shows(seq) || n.Grant.State != v1alpha1.GrantFinished:
+	case !n.Shows(seq) || n.Grant.State != v1alpha1.GrantFinished:
 		return nil
 	}
 	past.Result, past.Reason, past.EndedAt = v1alpha1.RebootSucceeded, n.Grant.Need, ends(n.Grant.At)

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
@@ -50,7 +51,7 @@ type Node struct {
 
 	Paused    bool
 	Objection *v1alpha1.Objection
-	Record
+	protocol.Record
 
 	// Annotations hold the answers of hooks, and the reason of a pause.
 	Annotations map[string]string
@@ -64,6 +65,9 @@ type Node struct {
 
 	// Unreadable says what is wrong with an annotation of the record that cannot be parsed; empty when all is well.
 	Unreadable string
+	// incredible: the record has a number that no policy has given, or a time of the future, which is believed from an instant on.
+	incredible   bool
+	believedFrom time.Time
 }
 
 // NodeOf reads what a decision looks at. Nothing in it can fail: an unreadable record is no permission.
@@ -126,7 +130,7 @@ func (n *Node) readRecord(annotations map[string]string) {
 	}
 	if n.Progress, err = v1alpha1.ParseProgress(annotations); err != nil {
 		n.Unreadable = message.Shorten(maxMessage, err.Error())
-		n.progressLost = true
+		n.ProgressLost = true
 	}
 	if n.Progress != nil {
 		n.Progress.Message = message.Shorten(maxMessage, n.Progress.Message)
@@ -135,7 +139,7 @@ func (n *Node) readRecord(annotations map[string]string) {
 		n.Hooks = nil
 	}
 	if n.Hooks != nil {
-		n.asked = n.Hooks.Seq
+		n.Asked = n.Hooks.Seq
 	}
 	n.Preflight = annotations[v1alpha1.AnnotationPreflight]
 	if n.Report, err = v1alpha1.ParsePreflightReport(annotations); err != nil {
@@ -166,7 +170,8 @@ func (n *Node) disbelieved(why string, until time.Time) *Node {
 	other := *n
 	other.Unreadable = fmt.Sprintf("%s; kubectl annotate node %s %s- %s- %s- removes it",
 		why, n.Name, v1alpha1.AnnotationGrant, v1alpha1.AnnotationProgress, v1alpha1.AnnotationHooks)
-	other.Record, other.Hooks = Record{progressLost: true, incredible: true, believedFrom: until}, nil
+	other.Record, other.Hooks = protocol.Record{ProgressLost: true}, nil
+	other.incredible, other.believedFrom = true, until
 	return &other
 }
 

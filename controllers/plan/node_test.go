@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
@@ -42,7 +43,7 @@ func TestNodeOf(t *testing.T) {
 				RequiredSince: evening.Add(-time.Hour), Maintenance: true, MaintenanceSince: evening.Add(minute),
 				Permitted: &corev1.NodeCondition{Type: v1alpha1.NodeRebootPermitted, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(evening)},
 				Paused:    true, Objection: &v1alpha1.Objection{Reason: v1alpha1.ReasonInhibited, Message: "dpkg"},
-				Record: plan.Record{Grant: &active, Progress: &draining},
+				Record: protocol.Record{Grant: &active, Progress: &draining},
 			},
 		},
 		"a reason of the need that no grant could name: nobody could read the grant": {
@@ -57,11 +58,11 @@ func TestNodeOf(t *testing.T) {
 		},
 		"a corrupt progress": {
 			bare(annotated(v1alpha1.AnnotationProgress, `{"seq":1,"phase":"Resting","bootID":"b"}`)),
-			plan.Node{Name: "a", Unreadable: `annotation reboot-operator.io/progress: unknown phase "Resting"`},
+			plan.Node{Name: "a", Record: protocol.Record{ProgressLost: true}, Unreadable: `annotation reboot-operator.io/progress: unknown phase "Resting"`},
 		},
 		"both corrupt": {
 			bare(annotated(v1alpha1.AnnotationGrant, "["), annotated(v1alpha1.AnnotationProgress, strings.Repeat("x", 20000))),
-			plan.Node{Name: "a", Unreadable: "annotation reboot-operator.io/progress: 20000 bytes are too many"},
+			plan.Node{Name: "a", Record: protocol.Record{ProgressLost: true}, Unreadable: "annotation reboot-operator.io/progress: 20000 bytes are too many"},
 		},
 		"a corrupt objection objects": {
 			bare(annotated(v1alpha1.AnnotationObjection, "no")),
@@ -74,7 +75,7 @@ func TestNodeOf(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			tc.want.Annotations = tc.node.Annotations
-			if diff := cmp.Diff(tc.want, plan.NodeOf(tc.node), cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(plan.Record{})); diff != "" {
+			if diff := cmp.Diff(tc.want, plan.NodeOf(tc.node), cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(plan.Node{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -171,7 +172,7 @@ func (d *draft) adopt() {
 			continue
 		}
 		entries++
-		e.WithdrawnAt = Adopt(n.Record, n.Name, d.Now).WithdrawnAt
+		e.WithdrawnAt = protocol.Adopt(n.Record, n.Name, d.Now).WithdrawnAt
 		p.Adopted = append(p.Adopted, e)
 	}
 }
@@ -179,7 +180,7 @@ func (d *draft) adopt() {
 // entry is the ledger entry that an outstanding record should have. A time that is further ahead than any clock may be is now:
 // no deadline could count from it.
 func (f *fleet) entry(n *Node) v1alpha1.LedgerEntry {
-	e := n.entry(n.Name)
+	e := n.Entry(n.Name)
 	if e.At.Sub(f.Now) > clockAhead {
 		e.At = metav1.NewTime(f.Now)
 	}
@@ -191,7 +192,7 @@ func (n *Node) Holds(e v1alpha1.LedgerEntry) bool {
 	if !n.Outstanding() {
 		return false
 	}
-	own := n.entry(n.Name)
+	own := n.Entry(n.Name)
 	return own.NodeUID == e.NodeUID && own.Seq == e.Seq && own.BootID == e.BootID
 }
 
@@ -219,7 +220,7 @@ func (d *draft) grant() {
 			d.waiting[n.Name] = o
 			continue
 		}
-		d.plan.Seq = NextSeq(d.plan.Seq, n.Record)
+		d.plan.Seq = protocol.NextSeq(d.plan.Seq, n.Record)
 		d.plan.Granted = append(d.plan.Granted, v1alpha1.LedgerEntry{
 			Node: n.Name, NodeUID: n.UID, Seq: d.plan.Seq, BootID: n.BootID, At: metav1.NewTime(d.Now), OSVersion: n.Labels[v1alpha1.LabelOSVersion],
 		})

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
@@ -223,16 +224,16 @@ func TestReboots_WantsWhatTheProtocolPermits(t *testing.T) {
 			ok := true
 			switch f.Action {
 			case plan.RingBell:
-				_, ok = plan.Ring(f.Node.Record, f.Entry, "workers", evening)
+				_, ok = protocol.Ring(f.Node.Record, f.Entry, "workers", evening)
 			case plan.CancelGrant:
-				_, ok = plan.Cancel(f.Node.Record, f.Entry, "workers", evening)
+				_, ok = protocol.Cancel(f.Node.Record, f.Entry, "workers", evening)
 			case plan.FinishGrant:
-				_, ok = plan.Finish(f.Node.Record, f.Entry, "workers", f.Node.BootID, evening)
+				_, ok = protocol.Finish(f.Node.Record, f.Entry, "workers", f.Node.BootID, evening)
 			case plan.Wait, plan.BeginHooks:
 			case plan.WithdrawGrant:
-				ok = plan.Unpublished(f.Node.Record, f.Entry)
+				ok = protocol.Unpublished(f.Node.Record, f.Entry)
 			case plan.ReleaseEntry:
-				ok = f.Node == nil || plan.Releasable(f.Node.Record, f.Entry) || plan.Overtaken(f.Node.Record, f.Entry, "workers") || plan.Withdrawn(f.Node.Record, f.Entry)
+				ok = f.Node == nil || protocol.Releasable(f.Node.Record, f.Entry) || protocol.Overtaken(f.Node.Record, f.Entry, "workers") || protocol.Withdrawn(f.Node.Record, f.Entry)
 			}
 			if !ok {
 				t.Fatalf("%s of %+v\n%v", f.Action, f.Entry, s)

@@ -6,8 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
 // answers are what the guards say about a record, and entry 5 for boot worker-1-boot-1.
@@ -16,7 +16,7 @@ type answers struct {
 	Next                                          int64
 }
 
-// TestRecord: what the manager may do next, by what the Node shows. The search of protocol_test.go shows that it is safe;
+// TestRecord: what the manager may do next, by what the Node shows. The search of api/protocol shows that it is safe;
 // this shows what it is.
 func TestRecord(t *testing.T) {
 	const active, cancelled, finished = v1alpha1.GrantActive, v1alpha1.GrantCancelled, v1alpha1.GrantFinished
@@ -64,11 +64,11 @@ func TestRecord(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n, e := needy("worker-1", tc.record...).view(), entry("worker-1", 5)
 			var got answers
-			_, got.Ring = plan.Ring(n.Record, e, "workers", evening)
-			_, got.Cancel = plan.Cancel(n.Record, e, "workers", evening)
-			_, got.Finish = plan.Finish(n.Record, e, "workers", n.BootID, evening)
-			got.Releasable, got.Outstanding = plan.Releasable(n.Record, e), n.Outstanding()
-			got.Next = plan.NextSeq(0, n.Record)
+			_, got.Ring = protocol.Ring(n.Record, e, "workers", evening)
+			_, got.Cancel = protocol.Cancel(n.Record, e, "workers", evening)
+			_, got.Finish = protocol.Finish(n.Record, e, "workers", n.BootID, evening)
+			got.Releasable, got.Outstanding = protocol.Releasable(n.Record, e), n.Outstanding()
+			got.Next = protocol.NextSeq(0, n.Record)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -81,9 +81,9 @@ func options(list ...func(*host)) []func(*host) { return list }
 // What is written carries the entry's number and boot, who writes it, what it permits and when.
 func TestRecord_Writes(t *testing.T) {
 	e := v1alpha1.LedgerEntry{Node: "worker-1", Seq: 5, BootID: "worker-1-boot-1"}
-	ring, _ := plan.Ring(plan.Record{}, e, "workers", evening)
-	cancel, _ := plan.Cancel(plan.Record{}, e, "workers", evening)
-	finish, _ := plan.Finish(plan.Record{}, e, "workers", "", evening)
+	ring, _ := protocol.Ring(protocol.Record{}, e, "workers", evening)
+	cancel, _ := protocol.Cancel(protocol.Record{}, e, "workers", evening)
+	finish, _ := protocol.Finish(protocol.Record{}, e, "workers", "", evening)
 	for state, got := range map[v1alpha1.GrantState]v1alpha1.Grant{
 		v1alpha1.GrantActive: ring, v1alpha1.GrantCancelled: cancel, v1alpha1.GrantFinished: finish,
 	} {
@@ -98,26 +98,26 @@ func TestRecord_Writes(t *testing.T) {
 func TestRecord_TwoPolicies(t *testing.T) {
 	n, e := needy("worker-1", grant(5, v1alpha1.GrantActive, givenBy("first"))).view(), entry("worker-1", 5)
 	for policy, want := range map[string]bool{"first": false, "second": true} {
-		if got := plan.Overtaken(n.Record, e, policy); got != want {
+		if got := protocol.Overtaken(n.Record, e, policy); got != want {
 			t.Errorf("overtaken, for %s: %t", policy, got)
 		}
 	}
-	if plan.Overtaken(n.Record, entry("worker-1", 6), "second") || plan.Overtaken(plan.Record{}, e, "second") {
+	if protocol.Overtaken(n.Record, entry("worker-1", 6), "second") || protocol.Overtaken(protocol.Record{}, e, "second") {
 		t.Error("overtaken by another number, or by nothing")
 	}
-	if got, _ := plan.Cancel(n.Record, e, "second", evening); got.Policy != "first" {
+	if got, _ := protocol.Cancel(n.Record, e, "second", evening); got.Policy != "first" {
 		t.Errorf("cancelled in the name of %s, whose ledger would not know it any more", got.Policy)
 	}
-	if _, ok := plan.Ring(n.Record, e, "second", evening); ok {
+	if _, ok := protocol.Ring(n.Record, e, "second", evening); ok {
 		t.Error("a second bell")
 	}
 }
 
 // A new number is above all that the ledger and the node have seen (behaviour 61).
 func TestNextSeq(t *testing.T) {
-	shown := plan.Record{Grant: &v1alpha1.Grant{Seq: 7}, Progress: &v1alpha1.Progress{Seq: 8}}
+	shown := protocol.Record{Grant: &v1alpha1.Grant{Seq: 7}, Progress: &v1alpha1.Progress{Seq: 8}}
 	for ledger, want := range map[int64]int64{0: 9, 8: 9, 9: 10} {
-		if got := plan.NextSeq(ledger, shown); got != want {
+		if got := protocol.NextSeq(ledger, shown); got != want {
 			t.Errorf("NextSeq(%d) = %d, want %d", ledger, got, want)
 		}
 	}

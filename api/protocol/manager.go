@@ -1,4 +1,5 @@
-package plan
+// Package protocol is the record on a Node, and each move on it.
+package protocol
 
 import (
 	"time"
@@ -20,21 +21,19 @@ type Record struct {
 	// UID is that of the Node which shows it.
 	UID types.UID
 
-	// asked is the number of the phase of hooks the node is in, whichever policy's; 0: none.
-	asked int64
-	// progressLost: there is a progress that cannot be read, so the agent may be anywhere.
-	progressLost bool
-	// incredible: the record has a number that no policy has given, or a time of the future, which is believed from an instant on.
-	incredible   bool
-	believedFrom time.Time
+	// Asked is the number of the phase of hooks the node is in, whichever policy's; 0: none.
+	Asked int64
+	// ProgressLost: there is a progress that cannot be read, so the agent may be anywhere.
+	ProgressLost bool
 }
 
 // Seen is the highest sequence number the record shows; a new grant must be above it.
 func (r Record) Seen() int64 {
-	return max(r.grantSeq(), r.progressSeq(), r.asked)
+	return max(r.GrantSeq(), r.progressSeq(), r.Asked)
 }
 
-func (r Record) grantSeq() int64 {
+// GrantSeq is the number of the grant that the record shows; 0: none.
+func (r Record) GrantSeq() int64 {
 	if r.Grant == nil {
 		return 0
 	}
@@ -48,11 +47,11 @@ func (r Record) progressSeq() int64 {
 	return r.Progress.Seq
 }
 
-// shows tells whether the record shows grant seq.
-func (r Record) shows(seq int64) bool { return r.Grant != nil && r.Grant.Seq == seq }
+// Shows tells whether the record shows grant seq.
+func (r Record) Shows(seq int64) bool { return r.Grant != nil && r.Grant.Seq == seq }
 
-// in tells whether the agent acts on grant seq and is in the given phase.
-func (r Record) in(seq int64, phase v1alpha1.Phase) bool {
+// In tells whether the agent acts on grant seq and is in the given phase.
+func (r Record) In(seq int64, phase v1alpha1.Phase) bool {
 	return r.Progress != nil && r.Progress.Seq == seq && r.Progress.Phase == phase
 }
 
@@ -64,9 +63,9 @@ func (r Record) Outstanding() bool {
 	}
 	switch seq := r.Grant.Seq; r.Grant.State {
 	case v1alpha1.GrantActive:
-		return !r.in(seq, v1alpha1.PhaseAborted)
+		return !r.In(seq, v1alpha1.PhaseAborted)
 	case v1alpha1.GrantCancelled:
-		return r.in(seq, v1alpha1.PhaseDraining) || r.in(seq, v1alpha1.PhaseRebooting)
+		return r.In(seq, v1alpha1.PhaseDraining) || r.In(seq, v1alpha1.PhaseRebooting)
 	case v1alpha1.GrantFinished:
 	}
 	return false
@@ -77,27 +76,27 @@ func (r Record) Outstanding() bool {
 // long released. An entry of an older release of the operator names no UID.
 func (r Record) isOf(e v1alpha1.LedgerEntry) bool { return e.NodeUID == "" || e.NodeUID == r.UID }
 
-// busy tells whether the node is in the middle of an older grant. It is another policy's, under which the node was before
+// Busy tells whether the node is in the middle of an older grant. It is another policy's, under which the node was before
 // it came to this one. Nobody could finish that reboot if a newer grant took its place.
-func (r Record) busy(seq int64) bool {
+func (r Record) Busy(seq int64) bool {
 	return r.Grant != nil && r.Grant.Seq < seq && r.progressSeq() < seq && r.Outstanding()
 }
 
 // unseen tells whether the node may still be shown grant seq.
-func (r Record) unseen(seq int64) bool { return r.grantSeq() < seq && !r.busy(seq) }
+func (r Record) unseen(seq int64) bool { return r.GrantSeq() < seq && !r.Busy(seq) }
 
 // Ring is the bell: it tells the node of a grant that stands in the ledger. Only if it is the very Node, has seen nothing as
 // new, and has ended what it has seen. One that is withdrawn is published only where its agent has passed the point of no
 // return: without it the reboot could not be finished.
 func Ring(r Record, e v1alpha1.LedgerEntry, policy string, now time.Time) (v1alpha1.Grant, bool) {
-	holds := e.WithdrawnAt == nil || r.in(e.Seq, v1alpha1.PhaseRebooting)
+	holds := e.WithdrawnAt == nil || r.In(e.Seq, v1alpha1.PhaseRebooting)
 	return grantOf(e, policy, v1alpha1.GrantActive, now), holds && r.isOf(e) && r.unseen(e.Seq)
 }
 
 // Cancel takes the grant back. It is impossible past the point of no return, and where nobody knows whether that is past.
 func Cancel(r Record, e v1alpha1.LedgerEntry, policy string, now time.Time) (v1alpha1.Grant, bool) {
-	active := r.shows(e.Seq) && r.Grant.State == v1alpha1.GrantActive
-	stoppable := active && !r.progressLost && !r.in(e.Seq, v1alpha1.PhaseRebooting)
+	active := r.Shows(e.Seq) && r.Grant.State == v1alpha1.GrantActive
+	stoppable := active && !r.ProgressLost && !r.In(e.Seq, v1alpha1.PhaseRebooting)
 	return r.ended(e, policy, v1alpha1.GrantCancelled, now), r.isOf(e) && (r.unseen(e.Seq) || stoppable)
 }
 
@@ -105,8 +104,8 @@ func Cancel(r Record, e v1alpha1.LedgerEntry, policy string, now time.Time) (v1a
 // another than then. Even a grant that somebody has set to Cancelled by hand since: the node is up, and must not stay
 // cordoned for ever.
 func Finish(r Record, e v1alpha1.LedgerEntry, policy, bootID string, now time.Time) (v1alpha1.Grant, bool) {
-	unfinished := r.shows(e.Seq) && r.Grant.State != v1alpha1.GrantFinished
-	proved := r.in(e.Seq, v1alpha1.PhaseRebooting) && bootID != "" && r.Progress.BootID != bootID
+	unfinished := r.Shows(e.Seq) && r.Grant.State != v1alpha1.GrantFinished
+	proved := r.In(e.Seq, v1alpha1.PhaseRebooting) && bootID != "" && r.Progress.BootID != bootID
 	return r.ended(e, policy, v1alpha1.GrantFinished, now), r.isOf(e) && unfinished && proved
 }
 
@@ -115,14 +114,14 @@ func Releasable(r Record, e v1alpha1.LedgerEntry) bool {
 	switch {
 	case !r.isOf(e):
 		return false // see Gone
-	case r.in(e.Seq, v1alpha1.PhaseAborted):
+	case r.In(e.Seq, v1alpha1.PhaseAborted):
 		return true
-	case r.progressLost || r.Grant == nil || r.Grant.Seq < e.Seq:
+	case r.ProgressLost || r.Grant == nil || r.Grant.Seq < e.Seq:
 		return false
 	case r.Grant.Seq > e.Seq:
 		// A newer grant took the place of this one, which it does only when this one is over. Nobody may have noted that
 		// in the ledger, and the progress may still show the reboot.
-		return !r.in(e.Seq, v1alpha1.PhaseDraining)
+		return !r.In(e.Seq, v1alpha1.PhaseDraining)
 	case r.Grant.State == v1alpha1.GrantCancelled:
 		return r.progressSeq() != e.Seq
 	default:
@@ -132,7 +131,7 @@ func Releasable(r Record, e v1alpha1.LedgerEntry) bool {
 
 // Unpublished reports whether the node shows no trace of an entry's grant: then the grant can be withdrawn in the ledger alone.
 func Unpublished(r Record, e v1alpha1.LedgerEntry) bool {
-	return r.isOf(e) && r.grantSeq() < e.Seq && r.progressSeq() != e.Seq && !r.progressLost
+	return r.isOf(e) && r.GrantSeq() < e.Seq && r.progressSeq() != e.Seq && !r.ProgressLost
 }
 
 // Withdrawn reports whether an entry may leave the ledger because its grant was withdrawn before the node showed it. Only a
@@ -146,15 +145,15 @@ func Withdrawn(r Record, e v1alpha1.LedgerEntry) bool {
 // is withdrawn from the first, because its slot may be another node's by now: a stopped leader may have published it after its
 // entry was released.
 func Adopt(r Record, node string, now time.Time) v1alpha1.LedgerEntry {
-	e := r.entry(node)
+	e := r.Entry(node)
 	if r.progressSeq() < e.Seq {
 		e.WithdrawnAt = &metav1.Time{Time: now}
 	}
 	return e
 }
 
-// entry is the ledger entry that an outstanding record should have.
-func (r Record) entry(node string) v1alpha1.LedgerEntry {
+// Entry is the ledger entry that an outstanding record should have.
+func (r Record) Entry(node string) v1alpha1.LedgerEntry {
 	if g := r.Grant; g != nil {
 		return v1alpha1.LedgerEntry{Node: node, NodeUID: r.UID, Seq: g.Seq, BootID: g.BootID, At: g.At}
 	}
@@ -165,7 +164,7 @@ func (r Record) entry(node string) v1alpha1.LedgerEntry {
 // Overtaken tells whether the node shows another policy's grant of the very number: each policy counts for itself, and a
 // node may move from one to the other. The entry can never be rung any more, and the progress is not its own.
 func Overtaken(r Record, e v1alpha1.LedgerEntry, policy string) bool {
-	return r.isOf(e) && r.shows(e.Seq) && r.Grant.Policy != policy
+	return r.isOf(e) && r.Shows(e.Seq) && r.Grant.Policy != policy
 }
 
 // Gone tells whether the Node that an entry was made for was deleted and another one has its name, so that nobody can act on the
@@ -183,7 +182,7 @@ func grantOf(e v1alpha1.LedgerEntry, policy string, state v1alpha1.GrantState, n
 // ended is a grant that permits nothing any more. One that the node shows keeps the name of the policy that gave it, for by
 // that name its own ledger knows it.
 func (r Record) ended(e v1alpha1.LedgerEntry, policy string, state v1alpha1.GrantState, now time.Time) v1alpha1.Grant {
-	if r.shows(e.Seq) {
+	if r.Shows(e.Seq) {
 		policy = r.Grant.Policy
 	}
 	return grantOf(e, policy, state, now)

@@ -1,4 +1,4 @@
-package plan_test
+package protocol_test
 
 import (
 	"fmt"

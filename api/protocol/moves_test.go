@@ -1,11 +1,11 @@
-package plan_test
+package protocol_test
 
 import (
 	"fmt"
 
 	agentstep "github.com/reboot-operator/reboot-operator/agent/step"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
 // model is what is searched: so many policies, managers and nodes, and what each policy allows.
@@ -18,7 +18,7 @@ type model struct {
 	anew bool
 	// Each of these takes one guard of the protocol away.
 	noNodeVersion, noLedgerVersion bool
-	alsoReleasable                 func(plan.Record, v1alpha1.LedgerEntry) bool
+	alsoReleasable                 func(protocol.Record, v1alpha1.LedgerEntry) bool
 	ringsWhileBusy, renames        bool
 	noUID, believesGone            bool
 
@@ -173,7 +173,7 @@ func (m model) adopt(w world, i, p, n int, to emit) {
 	if !r.Outstanding() || r.Grant == nil || v.get(grantPolicy) != p {
 		return
 	}
-	e := plan.Adopt(r, "n", instant)
+	e := protocol.Adopt(r, "n", instant)
 	l := w.ledgers[p].with(n, int(e.Seq), v.with(boot, v.get(grantBoot)))
 	l = l&^3 | ledger(max(w.ledgers[p].seq(), int(e.Seq)))
 	if e.WithdrawnAt != nil && !m.adoptsUnmarked {
@@ -315,12 +315,12 @@ func (m *memory) manager(v view, l ledger, p, n int, named bool) managerAnswers 
 		if !named {
 			e.NodeUID = ""
 		}
-		a.ring.grant, a.ring.ok = plan.Ring(r, e, policy, instant)
-		a.cancel.grant, a.cancel.ok = plan.Cancel(r, e, policy, instant)
-		a.finish.grant, a.finish.ok = plan.Finish(r, e, policy, boots[v.get(boot)], instant)
-		a.releasable = plan.Releasable(r, e) || plan.Overtaken(r, e, policy)
-		a.gone = plan.Gone(r, e)
-		a.unpublished, a.withdrawn = plan.Unpublished(r, e), plan.Withdrawn(r, e)
+		a.ring.grant, a.ring.ok = protocol.Ring(r, e, policy, instant)
+		a.cancel.grant, a.cancel.ok = protocol.Cancel(r, e, policy, instant)
+		a.finish.grant, a.finish.ok = protocol.Finish(r, e, policy, boots[v.get(boot)], instant)
+		a.releasable = protocol.Releasable(r, e) || protocol.Overtaken(r, e, policy)
+		a.gone = protocol.Gone(r, e)
+		a.unpublished, a.withdrawn = protocol.Unpublished(r, e), protocol.Withdrawn(r, e)
 		m.managers[key] = a
 	}
 	return a
@@ -352,7 +352,7 @@ func (m *memory) nextSeq(ledgerSeq int, v view) int {
 	key := uint32(v) | uint32(ledgerSeq)<<20
 	seq, ok := m.seqs[key]
 	if !ok {
-		seq = int(plan.NextSeq(int64(ledgerSeq), v.record()))
+		seq = int(protocol.NextSeq(int64(ledgerSeq), v.record()))
 		m.seqs[key] = seq
 	}
 	return seq

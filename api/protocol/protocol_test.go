@@ -1,10 +1,10 @@
-package plan_test
+package protocol_test
 
 import (
 	"testing"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
 var (
@@ -64,8 +64,8 @@ func capped() int {
 // TestProtocol_NeedsEachGuard takes one guard away at a time. Then the search must find what breaks: else it could find
 // nothing at all.
 func TestProtocol_NeedsEachGuard(t *testing.T) {
-	notRung := func(r plan.Record, e v1alpha1.LedgerEntry) bool { return r.Grant == nil || r.Grant.Seq < e.Seq }
-	cancelled := func(r plan.Record, e v1alpha1.LedgerEntry) bool {
+	notRung := func(r protocol.Record, e v1alpha1.LedgerEntry) bool { return r.Grant == nil || r.Grant.Seq < e.Seq }
+	cancelled := func(r protocol.Record, e v1alpha1.LedgerEntry) bool {
 		return r.Grant != nil && r.Grant.Seq == e.Seq && r.Grant.State == v1alpha1.GrantCancelled
 	}
 	cases := map[string]struct {

@@ -1,4 +1,4 @@
-package plan_test
+package protocol_test
 
 import (
 	"time"
@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	agentstep "github.com/reboot-operator/reboot-operator/agent/step"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
 // world is one state of the search: what the API server holds, and what each process believes it holds. A
@@ -97,8 +97,8 @@ func (v view) progress() *v1alpha1.Progress {
 }
 
 // record is how the manager's half of the protocol reads the Node, and agentRecord how the agent's half does.
-func (v view) record() plan.Record {
-	return plan.Record{Grant: v.grant(), Progress: v.progress(), UID: uids[v.life()]}
+func (v view) record() protocol.Record {
+	return protocol.Record{Grant: v.grant(), Progress: v.progress(), UID: uids[v.life()]}
 }
 
 // life is 1 for a Node that was registered anew.
