@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/agent/engine/service"
 	"github.com/reboot-operator/reboot-operator/agent/host"
 )
 
@@ -54,7 +55,7 @@ func (e *Engine) Run(ctx context.Context, report func(engine.Report)) error {
 	defer end()
 	supervisor := host.Supervisor{Connect: e.Connect, Clock: e.Clock, Broken: func(err error) { e.broken(ctx, m, err) }}
 	supervisor.Run(ctx, func(ctx context.Context, conn *dbus.Conn) error {
-		w := watch{engine: e, daemon: daemon{conn}, memory: m, staged: staged}
+		w := watch{Link: service.Link{Conn: conn, Name: busName, Limit: callLimit}, engine: e, memory: m, staged: staged}
 		return w.run(ctx)
 	})
 	return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/agent/engine/service"
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
@@ -323,13 +324,13 @@ func TestEngine_IgnoresStrangers(t *testing.T) {
 		t.Errorf("read %d times, want once", n)
 	}
 	// What is sent straight to the engine passes any rule of the bus.
-	w := watch{engine: &Engine{}, owner: ":1.1"}
+	w := watch{engine: &Engine{}, Link: service.Link{Owner: ":1.1"}}
 	for name, signal := range map[string]*dbus.Signal{
 		"a change":              {Sender: ":1.9", Path: sysrootPath, Name: propertiesChanged, Body: body, Sequence: 1},
 		"a change of the owner": {Sender: ":1.9", Path: "/org/freedesktop/DBus", Name: ownerChanged, Body: []any{busName, "", ":1.9"}, Sequence: 1},
 		"another signal":        {Sender: ":1.1", Path: sysrootPath, Name: "a.b.C", Body: body, Sequence: 1},
 	} {
-		if w.hear(t.Context(), signal) || w.owner != ":1.1" {
+		if w.hear(t.Context(), signal) || w.Owner != ":1.1" {
 			t.Errorf("%s was taken for something", name)
 		}
 	}
@@ -346,7 +347,7 @@ func TestEngine_IgnoresANilSignal_Behaviour5(t *testing.T) {
 // What breaks while it is written to is found out before the connection reads that it has ended.
 func TestEngine_ABrokenConnectionIsNoSilenceOfTheDaemon_Behaviour6(t *testing.T) {
 	w := watch{engine: &Engine{}}
-	if _, err := w.unanswered(t.Context(), syscall.EPIPE, 0); !errors.Is(err, syscall.EPIPE) {
+	if _, err := w.unanswered(t.Context(), syscall.EPIPE, false); !errors.Is(err, syscall.EPIPE) {
 		t.Errorf("the error is %v, want the one of the connection", err)
 	}
 }
@@ -482,7 +483,7 @@ func TestEngine_HearsOfAnUpdateWhoseSignalOvertakesAnOlderAnswer(t *testing.T) {
 }
 
 func TestEngine_ReadsOnceForABurstOfOccasions(t *testing.T) {
-	w := watch{engine: &Engine{}, owner: ":1.1", found: 10, read: 12}
+	w := watch{engine: &Engine{}, Link: service.Link{Owner: ":1.1", Found: 10}, read: 12}
 	body := []any{osInterface, map[string]dbus.Variant{"DefaultDeployment": dbus.MakeVariant(1)}, []string{}}
 	var again []bool
 	for _, sequence := range []dbus.Sequence{8, 9, 11, 13} {

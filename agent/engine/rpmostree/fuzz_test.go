@@ -4,7 +4,11 @@ import (
 	"testing"
 
 	"github.com/godbus/dbus/v5"
+
+	"github.com/reboot-operator/reboot-operator/agent/engine/service"
 )
+
+const ownerChanged = busDaemon + ".NameOwnerChanged"
 
 // FuzzHear: whatever arrives on the bus, only the daemon and the bus itself are an occasion to read the deployments.
 func FuzzHear(f *testing.F) {
@@ -20,13 +24,13 @@ func FuzzHear(f *testing.F) {
 		for _, b := range shape {
 			body = append(body, values[int(b)%len(values)])
 		}
-		w := watch{engine: &Engine{}, owner: ":1.1", found: 10, read: 10}
+		w := watch{engine: &Engine{}, Link: service.Link{Owner: ":1.1", Found: 10}, read: 10}
 		again := w.hear(t.Context(), &dbus.Signal{Sender: sender, Name: name, Body: body, Sequence: dbus.Sequence(sequence)})
 		if again && (sender != ":1.1" && sender != busDaemon || sequence <= 10) {
 			t.Errorf("reads again because of %q at %d", sender, sequence)
 		}
-		if sender != busDaemon && w.owner != ":1.1" {
-			t.Errorf("%q made %q the daemon", sender, w.owner)
+		if sender != busDaemon && w.Owner != ":1.1" {
+			t.Errorf("%q made %q the daemon", sender, w.Owner)
 		}
 	})
 }

@@ -10,7 +10,9 @@ import (
 	"github.com/godbus/dbus/v5"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/agent/engine/service"
 	"github.com/reboot-operator/reboot-operator/agent/host"
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
 const (
@@ -22,108 +24,33 @@ const (
 	firstRetry = 30 * time.Second
 )
 
-const (
-	ownerChanged      = busDaemon + ".NameOwnerChanged"
-	propertiesChanged = propertiesInterface + ".PropertiesChanged"
-)
+const propertiesChanged = propertiesInterface + ".PropertiesChanged"
 
-// errSignalsEnded is the end of a session: godbus closes the channel when the connection breaks.
-var errSignalsEnded = errors.New("the connection to the bus broke")
-
-// watch is one session: what is heard on one connection.
+// watch is what is received and read on one link.
 type watch struct {
+	service.Link
+
 	engine *Engine
-	daemon daemon
 	memory *memory
 
-	// owner is the unique name behind rpm-ostree's. Empty: the daemon is not running.
-	owner string
-	// found is when the bus said so, just before the deployments are asked for. Whatever was told earlier is older news:
-	// the answer knows of it.
-	found dbus.Sequence
-	// read is when the deployments were told last, by whoever had the name by then. A signal between found and read may be
-	// newer than the answer, and is an occasion to ask once more.
+	// read is when the deployments were answered last, by whoever had the name by then. A signal between Found and read may be
+	// newer than the answer: the deployments are read once more.
 	read dbus.Sequence
-	// staged tells that another deployment, or none, is staged.
+	// staged receives when another deployment, or none, is staged.
 	staged <-chan struct{}
-	// retry is the pause after the next read that fails.
-	retry time.Duration
+	// failures counts the reads in a row that failed.
+	failures int
 }
 
+// run follows the daemon. Sysroot and the operating systems signal deployments, each on an object of its own below the namespace.
 func (w *watch) run(ctx context.Context) error {
-	signals := make(chan *dbus.Signal, 64)
-	w.daemon.conn.Signal(signals)
-	if err := w.subscribe(ctx); err != nil {
-		return err
+	rule := []dbus.MatchOption{
+		dbus.WithMatchSender(busName), dbus.WithMatchPathNamespace(namespace),
+		dbus.WithMatchInterface(propertiesInterface), dbus.WithMatchMember("PropertiesChanged"),
 	}
-	w.retry = firstRetry
-	wait, err := w.ask(ctx, 0)
-	if err != nil {
-		return err
-	}
-	poll := w.engine.Clock.NewTimer(wait)
-	defer poll.Stop()
-	for {
-		again, flags, looked := false, dbus.Flags(0), chan<- struct{}(nil)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-poll.C():
-			again = true
-		case <-w.staged:
-			again = true
-		case looked = <-w.engine.Again:
-			again = true
-		case signal, open := <-signals:
-			if !open {
-				return errSignalsEnded
-			}
-			// Whoever told something is there. If it has gone meanwhile, that is no reason to start it at once.
-			again, flags = w.hear(ctx, signal), dbus.FlagNoAutoStart
-		}
-		if again {
-			if wait, err = w.ask(ctx, flags); err != nil {
-				return err
-			}
-			poll.Reset(wait)
-		}
-		if looked != nil {
-			close(looked)
-		}
-	}
-}
-
-// subscribe comes before the first read, so that nothing falls between them. Sysroot and the operating systems tell of
-// deployments, each on an object of its own below the namespace.
-func (w *watch) subscribe(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
-	defer cancel()
-	err := w.daemon.conn.AddMatchSignalContext(ctx, dbus.WithMatchSender(busName), dbus.WithMatchPathNamespace(namespace),
-		dbus.WithMatchInterface(propertiesInterface), dbus.WithMatchMember("PropertiesChanged"))
-	if err != nil {
-		return fmt.Errorf("subscribing to PropertiesChanged: %w", err)
-	}
-	err = w.daemon.conn.AddMatchSignalContext(ctx, dbus.WithMatchSender(busDaemon),
-		dbus.WithMatchInterface(busDaemon), dbus.WithMatchMember("NameOwnerChanged"), dbus.WithMatchArg(0, busName))
-	if err != nil {
-		return fmt.Errorf("subscribing to NameOwnerChanged: %w", err)
-	}
-	return nil
-}
-
-// findOwner finds out whether the daemon is running.
-func (w *watch) findOwner(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
-	defer cancel()
-	call := w.daemon.conn.BusObject().CallWithContext(ctx, busDaemon+".GetNameOwner", 0, busName)
-	w.found = call.ResponseSequence
-	if isAbsent(call.Err) {
-		return nil
-	}
-	if err := call.Store(&w.owner); err != nil {
-		return fmt.Errorf("looking up the owner of %s: %w", busName, err)
-	}
-	return nil
+	return w.Follow(ctx, service.Occasions{
+		Clock: w.engine.Clock, Again: w.engine.Again, Changed: w.staged, Rules: [][]dbus.MatchOption{rule}, Receive: w.hear,
+	}, w.ask)
 }
 
 // hear takes one signal and tells whether the deployments should be read.
@@ -132,15 +59,15 @@ func (w *watch) hear(ctx context.Context, signal *dbus.Signal) bool {
 	case signal == nil:
 		w.engine.malformed(ctx, errors.New("no signal"))
 		return false
-	// Somebody else could send a signal straight to us, but not under the name of the bus or the daemon.
-	case signal.Sender == busDaemon && signal.Name == ownerChanged:
+	case service.IsOwnerChange(signal):
 		return w.hearOwner(ctx, signal)
-	case w.owner != "" && signal.Sender == w.owner && signal.Name == propertiesChanged:
+	// Anybody could send such a signal straight to the agent, but not under the name of the daemon.
+	case w.Owner != "" && signal.Sender == w.Owner && signal.Name == propertiesChanged:
 		again, err := isOccasion(signal.Body)
 		if err != nil {
 			w.engine.malformed(ctx, err)
 		}
-		return again && signal.Sequence > w.found
+		return again && signal.Sequence > w.Found
 	}
 	return false
 }
@@ -148,52 +75,57 @@ func (w *watch) hear(ctx context.Context, signal *dbus.Signal) bool {
 // hearOwner takes the daemon's coming and going. A daemon that leaves is idle, and asking why would bring it back; one
 // that comes may have found other deployments on disk.
 func (w *watch) hearOwner(ctx context.Context, signal *dbus.Signal) bool {
-	if signal.Sequence < w.found || len(signal.Body) != 3 {
+	if signal.Sequence < w.Found || len(signal.Body) != 3 {
 		return false
 	}
 	owner, ok := signal.Body[2].(string)
 	if !ok {
 		return false
 	}
-	w.owner = owner
+	w.Owner = owner
 	logr.FromContextOrDiscard(ctx).V(1).Info("Heard of the daemon", "engine", Name, "running", owner != "")
 	return owner != "" && signal.Sequence > w.read
 }
 
 // ask reads the deployments and returns when to read them again. An error means that the connection is of no more use;
-// that rpm-ostree does not answer is something learnt.
-func (w *watch) ask(ctx context.Context, flags dbus.Flags) (time.Duration, error) {
-	if err := w.findOwner(ctx); err != nil {
+// that rpm-ostree does not answer is something learnt. A daemon whose signal is the occasion was there: if it has left since, it
+// is not started again at once.
+func (w *watch) ask(ctx context.Context, signalled bool) (time.Duration, error) {
+	var flags dbus.Flags
+	if signalled {
+		flags = dbus.FlagNoAutoStart
+	}
+	if err := w.FindOwner(ctx); err != nil {
 		return 0, err
 	}
-	value, read, err := w.daemon.property(ctx, "Deployments", flags)
+	value, read, err := daemon{w.Conn}.property(ctx, "Deployments", flags)
 	w.read = max(w.read, read)
 	if err != nil {
-		return w.unanswered(ctx, err, flags)
+		return w.unanswered(ctx, err, signalled)
 	}
 	list, ignored, err := decodeDeployments(value)
 	if err != nil {
-		return w.unanswered(ctx, fmt.Errorf("%w: %w", errMalformed, err), flags)
+		return w.unanswered(ctx, fmt.Errorf("%w: %w", errMalformed, err), signalled)
 	}
 	if ignored != nil {
 		w.engine.malformed(ctx, ignored)
 	}
 	w.memory.read(list)
-	w.retry = firstRetry
+	w.failures = 0
 	return pollInterval, nil
 }
 
 // unanswered tells a daemon that does not answer from a connection that broke.
-func (w *watch) unanswered(ctx context.Context, err error, flags dbus.Flags) (time.Duration, error) {
+func (w *watch) unanswered(ctx context.Context, err error, signalled bool) (time.Duration, error) {
 	if ctx.Err() != nil || host.IsBroken(err) && !errors.Is(err, errMalformed) {
 		return 0, err
 	}
 	logr.FromContextOrDiscard(ctx).V(1).Info("Asked in vain", "engine", Name, "reason", err.Error())
-	wait := w.retry
-	w.retry = min(2*w.retry, pollInterval)
+	w.failures++
+	wait := timing.Backoff(w.failures, firstRetry, pollInterval)
 	why, presence := "rpm-ostree does not tell its deployments: no reply in time.", engine.Silent
 	switch {
-	case isAbsent(err) && flags&dbus.FlagNoAutoStart != 0:
+	case isAbsent(err) && signalled:
 		return firstRetry, nil // It left between its word and the question.
 	case isAbsent(err):
 		why, presence, wait = "rpm-ostree is not on the system bus.", engine.Missing, pollInterval // NameOwnerChanged tells when it comes.

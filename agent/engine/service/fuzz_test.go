@@ -30,9 +30,9 @@ func FuzzHear(f *testing.F) {
 	f.Add("", "", "org.example.Engine.", uint64(0), false)
 	f.Fuzz(func(t *testing.T, sender, path, name string, sequence uint64, ownerOnly bool) {
 		var heard listening
-		s := session{watch: Watch{
+		s := session{Link: Link{Owner: ":1.1", Found: 10}, read: 10, watch: Watch{
 			Path: "/engine", Interface: "org.example.Engine", Signals: []string{"Status"}, OwnerOnly: ownerOnly,
-		}, listener: &heard, owner: ":1.1", found: 10, read: 10}
+		}, listener: &heard}
 		asks := s.hear(t.Context(), &dbus.Signal{
 			Sender: sender, Path: dbus.ObjectPath(path), Name: name, Sequence: dbus.Sequence(sequence),
 		})

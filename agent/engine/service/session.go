@@ -15,92 +15,23 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/host"
 )
 
-const (
-	busDaemon       = "org.freedesktop.DBus"
-	ownerChanged    = busDaemon + ".NameOwnerChanged"
-	errNameHasOwner = busDaemon + ".Error.NameHasNoOwner"
-	errNoReply      = busDaemon + ".Error.NoReply"
-)
+const errNoReply = busDaemon + ".Error.NoReply"
 
-// errSignalsEnded is the end of a session: godbus closes the channel when the connection breaks.
-var errSignalsEnded = errors.New("the connection to the bus broke")
-
-// session is what is heard on one connection.
+// session is what is received and read on one link.
 type session struct {
+	Link
+
 	watch    Watch
-	conn     *dbus.Conn
 	listener Listener
 
-	// owner is the unique name behind the service's. Empty: nobody has it.
-	owner string
-	// found is when the bus said so, just before the status is asked for. Whatever was told earlier is older news.
-	found dbus.Sequence
-	// read is when the last status was told. What the service broadcast between found and read may be newer or older than
-	// that: it is asked once more.
+	// read is when the last status was answered. What the service broadcast between Found and read may be newer or older than
+	// that: it is read once more.
 	read dbus.Sequence
 }
 
 func (s *session) run(ctx context.Context) error {
-	signals := make(chan *dbus.Signal, 64)
-	s.conn.Signal(signals)
-	if err := s.subscribe(ctx); err != nil {
-		return err
-	}
-	wait, err := s.ask(ctx)
-	if err != nil {
-		return err
-	}
-	poll := s.watch.Clock.NewTimer(wait)
-	defer poll.Stop()
-	for {
-		again, looked := false, chan<- struct{}(nil)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-poll.C():
-			again = true
-		case looked = <-s.watch.Again:
-			again = true
-		case signal, open := <-signals:
-			if !open {
-				return errSignalsEnded
-			}
-			again = s.hear(ctx, signal)
-		}
-		if again {
-			if wait, err = s.ask(ctx); err != nil {
-				return err
-			}
-			poll.Reset(wait)
-		}
-		if looked != nil {
-			close(looked)
-		}
-	}
-}
-
-// subscribe comes before the first question, so that nothing falls between them. A rule that names a sender makes the
-// bus drop what anybody else broadcasts.
-func (s *session) subscribe(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
-	defer cancel()
-	for _, member := range s.watch.Signals {
-		rule := []dbus.MatchOption{
-			dbus.WithMatchObjectPath(s.watch.Path), dbus.WithMatchInterface(s.watch.Interface), dbus.WithMatchMember(member),
-		}
-		if s.watch.OwnerOnly {
-			rule = append(rule, dbus.WithMatchSender(s.watch.Name))
-		}
-		if err := s.conn.AddMatchSignalContext(ctx, rule...); err != nil {
-			return fmt.Errorf("subscribing to %s: %w", member, err)
-		}
-	}
-	err := s.conn.AddMatchSignalContext(ctx, dbus.WithMatchSender(busDaemon),
-		dbus.WithMatchInterface(busDaemon), dbus.WithMatchMember("NameOwnerChanged"), dbus.WithMatchArg(0, s.watch.Name))
-	if err != nil {
-		return fmt.Errorf("subscribing to NameOwnerChanged: %w", err)
-	}
-	return nil
+	return s.Follow(ctx, Occasions{Clock: s.watch.Clock, Again: s.watch.Again, Rules: s.watch.rules(), Receive: s.hear},
+		func(ctx context.Context, _ bool) (time.Duration, error) { return s.ask(ctx) })
 }
 
 // hear takes one signal and tells whether the service should be asked.
@@ -108,9 +39,8 @@ func (s *session) hear(ctx context.Context, signal *dbus.Signal) bool {
 	switch {
 	case signal == nil:
 		s.watch.malformed(ctx, errors.New("no signal"))
-	case signal.Sender == busDaemon && signal.Name == ownerChanged:
-		// Somebody else could send a signal of this name straight to us, but not under the name of the bus.
-		return signal.Sequence > s.found
+	case IsOwnerChange(signal):
+		return signal.Sequence > s.Found
 	case signal.Path == s.watch.Path:
 		return s.hearStatus(ctx, signal)
 	}
@@ -120,14 +50,14 @@ func (s *session) hear(ctx context.Context, signal *dbus.Signal) bool {
 // hearStatus passes on what is news, and tells whether the service should be asked which of two words is the newer one.
 func (s *session) hearStatus(ctx context.Context, signal *dbus.Signal) bool {
 	member, ours := strings.CutPrefix(signal.Name, s.watch.Interface+".")
-	fromOwner := s.owner != "" && signal.Sender == s.owner
+	fromOwner := s.Owner != "" && signal.Sender == s.Owner
 	switch {
 	case !ours || !slices.Contains(s.watch.Signals, member):
 		return false
 	case s.watch.OwnerOnly && !fromOwner:
 		return false // A rule does not hold back what is sent straight to us.
 	case fromOwner && signal.Sequence < s.read:
-		return signal.Sequence > s.found
+		return signal.Sequence > s.Found
 	}
 	if err := s.listener.Hear(member, signal.Body, fromOwner); err != nil {
 		s.watch.malformed(ctx, err)
@@ -138,15 +68,13 @@ func (s *session) hearStatus(ctx context.Context, signal *dbus.Signal) bool {
 // ask finds out who the service is and what it says, and returns when to ask again. An error means that the connection
 // is of no more use; that the service does not answer is something learnt.
 func (s *session) ask(ctx context.Context) (time.Duration, error) {
-	owner, err := s.findOwner(ctx)
-	if err != nil {
+	if err := s.FindOwner(ctx); err != nil {
 		return 0, err
 	}
-	s.owner = owner
-	if owner == "" {
-		return PollInterval, s.ownerless(ctx) // NameOwnerChanged tells when it comes.
+	if s.Owner == "" {
+		return PollInterval, s.ownerless(ctx) // NameOwnerChanged says when it comes.
 	}
-	err = s.listener.Read(ctx, s.call)
+	err := s.listener.Read(ctx, s.call)
 	switch {
 	case err == nil:
 		return PollInterval, nil
@@ -172,28 +100,15 @@ func (s *session) leftUnanswered(ctx context.Context, err error) (bool, error) {
 	if host.ErrorName(err) != errNoReply {
 		return false, nil
 	}
-	owner, err := s.findOwner(ctx)
-	return owner != s.owner, err
-}
-
-// findOwner returns the unique name that owns the service's, or "".
-func (s *session) findOwner(ctx context.Context) (string, error) {
-	var owner string
-	call := limited(ctx, s.conn.BusObject(), busDaemon+".GetNameOwner", s.watch.Name)
-	s.found = call.ResponseSequence
-	if host.ErrorName(call.Err) == errNameHasOwner {
-		return "", nil
-	}
-	if err := call.Store(&owner); err != nil {
-		return "", fmt.Errorf("looking up the owner of %s: %w", s.watch.Name, err)
-	}
-	return owner, nil
+	asked := s.Owner
+	err = s.FindOwner(ctx)
+	return s.Owner != asked, err
 }
 
 // ownerless says that nobody has the name. A service that the bus could start is installed all the same; it is not started.
 func (s *session) ownerless(ctx context.Context) error {
 	var startable []string
-	err := limited(ctx, s.conn.BusObject(), busDaemon+".ListActivatableNames").Store(&startable)
+	err := limited(ctx, s.Conn.BusObject(), busDaemon+".ListActivatableNames").Store(&startable)
 	switch {
 	case ctx.Err() != nil || host.IsBroken(err):
 		return fmt.Errorf("looking for %s among what the bus can start: %w", s.watch.Name, cmp.Or(err, ctx.Err()))
@@ -207,7 +122,7 @@ func (s *session) ownerless(ctx context.Context) error {
 
 // call calls a method of the owner just found, so that the answer is surely its.
 func (s *session) call(ctx context.Context, method string, take func(body []any) error) error {
-	call := limited(ctx, s.conn.Object(s.owner, s.watch.Path), s.watch.Interface+"."+method)
+	call := limited(ctx, s.Conn.Object(s.Owner, s.watch.Path), s.watch.Interface+"."+method)
 	if call.Err != nil {
 		return &unansweredError{method: method, cause: call.Err}
 	}

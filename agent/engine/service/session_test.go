@@ -112,10 +112,10 @@ func TestSession_Hear(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var heard recorder
 			malformed := 0
-			s := session{watch: Watch{
+			s := session{Link: Link{Owner: owner, Found: 10}, read: 12, watch: Watch{
 				Path: "/engine", Interface: "org.example.Engine", Signals: []string{"Status"}, OwnerOnly: tc.ownerOnly,
 				Malformed: func() { malformed++ },
-			}, listener: &heard, owner: owner, found: 10, read: 12}
+			}, listener: &heard}
 			if asks := s.hear(t.Context(), tc.signal); asks != tc.asks {
 				t.Errorf("asks again: %v, want %v", asks, tc.asks)
 			}
@@ -139,7 +139,7 @@ func TestSession_Ask(t *testing.T) {
 	}
 	defer func() { _ = conn.Close() }()
 	var heard recorder
-	s := session{watch: Watch{Name: name, Title: "The engine"}, conn: conn, listener: &heard}
+	s := session{Link: Link{Conn: conn, Name: name, Limit: callLimit}, watch: Watch{Name: name, Title: "The engine"}, listener: &heard}
 	ask := func() {
 		t.Helper()
 		if _, err := s.ask(t.Context()); err != nil {

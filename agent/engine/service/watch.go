@@ -78,9 +78,22 @@ func (w Watch) Run(ctx context.Context, l Listener) {
 	}
 	supervisor := host.Supervisor{Connect: w.Connect, Clock: w.Clock, Broken: broken}
 	supervisor.Run(ctx, func(ctx context.Context, conn *dbus.Conn) error {
-		s := session{watch: w, conn: conn, listener: l}
+		s := session{Link: Link{Conn: conn, Name: w.Name, Limit: callLimit}, watch: w, listener: l}
 		return s.run(ctx)
 	})
+}
+
+// rules select the signals of the service. One that names a sender makes the bus drop what anybody else broadcasts.
+func (w Watch) rules() [][]dbus.MatchOption {
+	var rules [][]dbus.MatchOption
+	for _, member := range w.Signals {
+		rule := []dbus.MatchOption{dbus.WithMatchObjectPath(w.Path), dbus.WithMatchInterface(w.Interface), dbus.WithMatchMember(member)}
+		if w.OwnerOnly {
+			rule = append(rule, dbus.WithMatchSender(w.Name))
+		}
+		rules = append(rules, rule)
+	}
+	return rules
 }
 
 // malformed counts what is ignored. Anybody on the host can send such things: a count cannot be flooded, a log can.

@@ -1,0 +1,128 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+	"k8s.io/utils/clock"
+
+	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/agent/host"
+)
+
+const (
+	busDaemon       = "org.freedesktop.DBus"
+	ownerChanged    = busDaemon + ".NameOwnerChanged"
+	errNameHasOwner = busDaemon + ".Error.NameHasNoOwner"
+)
+
+// errSignalsEnded is the end of a link: godbus closes the channel when the connection breaks.
+var errSignalsEnded = errors.New("the connection to the bus broke")
+
+// Link is one connection to the bus on which a service is followed.
+type Link struct {
+	// Conn is the connection.
+	Conn *dbus.Conn
+	// Name is the service's name on the bus.
+	Name string
+	// Limit bounds each call of the bus itself.
+	Limit time.Duration
+
+	// Owner is the unique name behind Name. Empty: nobody has it.
+	Owner string
+	// Found is when the bus said so, just before the service is read. What was signalled before Found is older than what the
+	// service answers.
+	Found dbus.Sequence
+}
+
+// Occasions are what makes a service be read again.
+type Occasions struct {
+	// Clock measures the pauses between reads. Required.
+	Clock clock.Clock
+	// Again makes the service be read once more. Optional.
+	Again engine.Again
+	// Changed is another occasion, of no signal. Optional.
+	Changed <-chan struct{}
+	// Rules select the signals to receive, beside the one that says that the owner of the name changed.
+	Rules [][]dbus.MatchOption
+	// Receive takes one signal, which may be nil, and reports whether the service should be read. Required.
+	Receive func(ctx context.Context, signal *dbus.Signal) bool
+}
+
+// Follow reads the service at once and then on each occasion, until ctx ends or the connection is of no more use. read is called
+// with whether a signal is the occasion, and returns when to read again; its error ends the link.
+func (l *Link) Follow(ctx context.Context, o Occasions, read func(ctx context.Context, signalled bool) (time.Duration, error)) error {
+	signals := make(chan *dbus.Signal, 64)
+	l.Conn.Signal(signals)
+	if err := l.subscribe(ctx, o.Rules); err != nil {
+		return err
+	}
+	wait, err := read(ctx, false)
+	if err != nil {
+		return err
+	}
+	poll := o.Clock.NewTimer(wait)
+	defer poll.Stop()
+	for {
+		due, signalled, looked := true, false, chan<- struct{}(nil)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-poll.C():
+		case <-o.Changed:
+		case looked = <-o.Again:
+		case signal, open := <-signals:
+			if !open {
+				return errSignalsEnded
+			}
+			due, signalled = o.Receive(ctx, signal), true
+		}
+		if due {
+			if wait, err = read(ctx, signalled); err != nil {
+				return err
+			}
+			poll.Reset(wait)
+		}
+		if looked != nil {
+			close(looked)
+		}
+	}
+}
+
+// subscribe comes before the first read, so that nothing falls between them. The bus drops what no rule matches.
+func (l *Link) subscribe(ctx context.Context, rules [][]dbus.MatchOption) error {
+	ctx, cancel := context.WithTimeout(ctx, l.Limit)
+	defer cancel()
+	for _, rule := range append(rules, []dbus.MatchOption{
+		dbus.WithMatchSender(busDaemon), dbus.WithMatchInterface(busDaemon), dbus.WithMatchMember("NameOwnerChanged"), dbus.WithMatchArg(0, l.Name),
+	}) {
+		if err := l.Conn.AddMatchSignalContext(ctx, rule...); err != nil {
+			return fmt.Errorf("subscribing to the signals of %s: %w", l.Name, err)
+		}
+	}
+	return nil
+}
+
+// FindOwner looks up who has the name now. It starts nobody.
+func (l *Link) FindOwner(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, l.Limit)
+	defer cancel()
+	call := l.Conn.BusObject().CallWithContext(ctx, busDaemon+".GetNameOwner", 0, l.Name)
+	l.Owner, l.Found = "", call.ResponseSequence
+	if host.ErrorName(call.Err) == errNameHasOwner {
+		return nil
+	}
+	if err := call.Store(&l.Owner); err != nil {
+		return fmt.Errorf("looking up the owner of %s: %w", l.Name, err)
+	}
+	return nil
+}
+
+// IsOwnerChange reports whether the bus says that the name has another owner. Anybody could send a signal of this name straight
+// to the agent, but not under the name of the bus.
+func IsOwnerChange(signal *dbus.Signal) bool {
+	return signal.Sender == busDaemon && signal.Name == ownerChanged
+}
