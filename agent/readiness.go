@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/reboot-operator/reboot-operator/agent/host"
+	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
 )
 
 // An agent that loses its rights, the API server or the bus is not Ready within a minute. Rights are checked when a watch
@@ -32,49 +33,26 @@ const (
 // readiness reports whether the agent can do its work: it has read its Node, still watches it, and is connected to the
 // host's bus.
 type readiness struct {
-	listed    listed
+	listed    lifecycle.Listed
 	node, bus *link
 }
 
 func newReadiness(now clock.PassiveClock, patience time.Duration) readiness {
 	return readiness{
-		listed: make(listed),
+		listed: make(lifecycle.Listed),
 		node:   &link{clock: now, patience: patience, to: "the API server: the watch of this agent's Node"},
 		bus:    &link{clock: now, patience: patience, to: "the host's system bus"},
 	}
 }
 
-// add registers the probes.
+// add registers the probes. A rollout of agents that may not read their Nodes stops at the DaemonSet's maxUnavailable.
 func (r readiness) add(mgr manager.Manager) error {
-	return errors.Join(mgr.AddReadyzCheck("node-listed", r.listed.check), mgr.AddReadyzCheck("node-watched", r.node.check),
+	return errors.Join(mgr.AddReadyzCheck("node-listed", r.listed.Checker(errNotListed)), mgr.AddReadyzCheck("node-watched", r.node.check),
 		mgr.AddReadyzCheck("bus", r.bus.check), mgr.Add(r.listed))
 }
 
 // errNotListed is why an agent is not ready. What the API server answers instead is in its log, and nobody else's business.
 var errNotListed = errors.New("the API server has not listed this agent's Node yet; the agent's log says why")
-
-// listed is closed when the caches are filled, and never opened again: a rollout of agents that may not read their Nodes
-// stops at the DaemonSet's maxUnavailable. It implements manager.Runnable.
-type listed chan struct{}
-
-// Start is called once.
-func (l listed) Start(context.Context) error {
-	close(l)
-	return nil
-}
-
-// NeedLeaderElection reports that it is started right after the caches.
-func (l listed) NeedLeaderElection() bool { return false }
-
-// check implements healthz.Checker.
-func (l listed) check(*http.Request) error {
-	select {
-	case <-l:
-		return nil
-	default:
-		return errNotListed
-	}
-}
 
 // link is a connection that should always be open.
 type link struct {

@@ -31,6 +31,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/secret"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 	"github.com/reboot-operator/reboot-operator/internal/eventing"
+	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
 )
 
 const (
@@ -178,8 +179,8 @@ func NewManager(config *rest.Config, o Options) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making the manager: %w", err)
 	}
-	ready := readiness{cache: mgr.GetCache(), listed: make(chan struct{})}
-	return mgr, errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("listed", ready.check), mgr.Add(ready))
+	ready := readiness{Listed: make(lifecycle.Listed), cache: mgr.GetCache()}
+	return mgr, errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("listed", ready.Checker(errNotListed)), mgr.Add(ready))
 }
 
 func (o *Options) caches() map[client.Object]cache.ByObject {

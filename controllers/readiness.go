@@ -3,7 +3,6 @@ package controllers
 import (
 	"context"
 	"errors"
-	"net/http"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
 )
 
 // errNotListed is why a manager is not ready. What the API server answers instead is in its log.
@@ -20,8 +20,9 @@ var errNotListed = errors.New("the API server has not listed Nodes and RebootPol
 // readiness says yes once the manager has read what it decides about, and from then on: managers that may not read it do not
 // take the place of others that can. A standby reads it, too. It implements manager.Runnable.
 type readiness struct {
-	cache  cache.Cache
-	listed chan struct{}
+	lifecycle.Listed
+
+	cache cache.Cache
 }
 
 // Start is called once, and ends with the first lists.
@@ -36,19 +37,5 @@ func (r readiness) Start(ctx context.Context) error {
 			return nil //nolint:nilerr // the manager ends
 		}
 	}
-	close(r.listed)
-	return nil
-}
-
-// NeedLeaderElection tells that it does not wait for the Lease.
-func (r readiness) NeedLeaderElection() bool { return false }
-
-// check implements healthz.Checker.
-func (r readiness) check(*http.Request) error {
-	select {
-	case <-r.listed:
-		return nil
-	default:
-		return errNotListed
-	}
+	return r.Listed.Start(ctx)
 }

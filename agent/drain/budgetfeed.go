@@ -9,6 +9,8 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
 )
 
 // followBudgets tells the drain the PodDisruptionBudgets of one namespace until ctx ends. Without a resource version a
@@ -23,7 +25,7 @@ func (r *run) followBudgets(ctx context.Context, namespace string) {
 		if err != nil && ctx.Err() == nil {
 			logr.FromContextOrDiscard(ctx).Error(err, "Watching PodDisruptionBudgets again later", "namespace", namespace)
 		}
-		r.pause(ctx, backoff(attempts, rand.Float64()))
+		lifecycle.Sleep(ctx, r.Clock, backoff(attempts, rand.Float64()))
 	}
 }
 

@@ -130,13 +130,3 @@ func (r *run) tell(ctx context.Context, c change) {
 	case <-ctx.Done():
 	}
 }
-
-// pause waits before another attempt, unless the drain ends.
-func (r *run) pause(ctx context.Context, d time.Duration) {
-	timer := r.Clock.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C():
-	case <-ctx.Done():
-	}
-}

@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
 )
 
 // podFeed is where the run stands in the stream of the node's pods.
@@ -54,7 +56,7 @@ func (r *run) followPods(ctx context.Context) {
 			logr.FromContextOrDiscard(ctx).Error(err, "Reading the node's pods again later", "attempts", attempts)
 			r.tell(ctx, func(p *progress, _ time.Time) error { p.unreadable(err); return nil })
 		}
-		r.pause(ctx, backoff(attempts, rand.Float64()))
+		lifecycle.Sleep(ctx, r.Clock, backoff(attempts, rand.Float64()))
 	}
 }
 

@@ -7,6 +7,9 @@ import (
 
 	"github.com/godbus/dbus/v5"
 	"k8s.io/utils/clock"
+
+	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
 // The pause before connecting again doubles from first to last, each jittered by half: a bus that restarts is back
@@ -32,8 +35,7 @@ type Supervisor struct {
 // Run opens one connection after the other and runs session on each, until ctx ends. Each connection is closed after its
 // session. A session that lasted starts the pauses over.
 func (s Supervisor) Run(ctx context.Context, session Session) {
-	pause := firstPause
-	for {
+	for failures := 1; ; failures++ {
 		began := s.Clock.Now()
 		err := s.once(ctx, session)
 		if ctx.Err() != nil {
@@ -41,12 +43,12 @@ func (s Supervisor) Run(ctx context.Context, session Session) {
 		}
 		s.Broken(err)
 		if s.Clock.Since(began) > lastPause {
-			pause = firstPause
+			failures = 1
 		}
-		if !s.wait(ctx, pause/2+rand.N(pause)) {
+		pause := timing.Backoff(failures, firstPause, lastPause)
+		if !lifecycle.Sleep(ctx, s.Clock, pause/2+rand.N(pause)) {
 			return
 		}
-		pause = min(2*pause, lastPause)
 	}
 }
 
@@ -57,16 +59,4 @@ func (s Supervisor) once(ctx context.Context, session Session) error {
 	}
 	defer func() { _ = conn.Close() }()
 	return session(ctx, conn)
-}
-
-// wait tells whether the pause passed before ctx ended.
-func (s Supervisor) wait(ctx context.Context, pause time.Duration) bool {
-	timer := s.Clock.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C():
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
@@ -55,12 +56,7 @@ func (l *Lookout) run(ctx context.Context, asked v1alpha1.Preflight) {
 		}
 		ctrl.LoggerFrom(ctx).Error(err, "Looking at the node's pods again later", "RebootPolicy", asked.Policy)
 		l.put(failed)
-		timer := l.clock.NewTimer(step.LookRetry)
-		select {
-		case <-timer.C():
-		case <-ctx.Done():
-			timer.Stop()
-		}
+		lifecycle.Sleep(ctx, l.clock, step.LookRetry)
 	}
 }
 

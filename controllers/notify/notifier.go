@@ -12,6 +12,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/secret"
+	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
@@ -127,7 +128,7 @@ func (n *Notifier) work(ctx context.Context, secret string, q <-chan delivery) {
 			return
 		}
 		if ahead = nil; d.Event == v1alpha1.NotifyFailed {
-			if !n.pause(ctx, Grouping) {
+			if !lifecycle.Sleep(ctx, n.clock, Grouping) {
 				return
 			}
 			d, ahead = gather(d, q)
@@ -174,18 +175,6 @@ func gather(d delivery, q <-chan delivery) (delivery, *delivery) {
 	}
 }
 
-// pause is false when the process ends first.
-func (n *Notifier) pause(ctx context.Context, d time.Duration) bool {
-	t := n.clock.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C():
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
 // deliver tries until every service has taken the message, or gives up. A service that has taken it is not told again.
 func (n *Notifier) deliver(ctx context.Context, d delivery) {
 	taken := map[string]bool{}
@@ -200,7 +189,7 @@ func (n *Notifier) deliver(ctx context.Context, d delivery) {
 			return
 		}
 		ctrl.LoggerFrom(ctx).Info("Could not deliver a notification, trying again", "secret", d.secret, "event", d.Event, "reason", err.Error())
-		if !n.pause(ctx, pauses[attempt]) {
+		if !lifecycle.Sleep(ctx, n.clock, pauses[attempt]) {
 			return
 		}
 	}

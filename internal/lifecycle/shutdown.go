@@ -16,9 +16,9 @@ import (
 // answered a manager does not hear that it is to end (controller-runtime 0.25): it has done nothing yet, and is left at once.
 // And an API server that does not answer keeps it from giving back its Lease, which then runs out by itself.
 func Run(ctx context.Context, mgr manager.Manager, limit time.Duration) error {
-	began := make(beginning)
+	began := make(Listed)
 	if err := mgr.Add(began); err != nil {
-		return fmt.Errorf("adding what tells that the caches are filled: %w", err)
+		return fmt.Errorf("adding what detects that the caches are filled: %w", err)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
@@ -46,15 +46,3 @@ func within(ctx context.Context, limit time.Duration, ended <-chan error) error 
 		return fmt.Errorf("not everything has ended within %s", limit)
 	}
 }
-
-// beginning is closed when the caches are filled. It implements manager.Runnable.
-type beginning chan struct{}
-
-// Start is called once.
-func (b beginning) Start(context.Context) error {
-	close(b)
-	return nil
-}
-
-// NeedLeaderElection tells that it does not wait for the Lease.
-func (b beginning) NeedLeaderElection() bool { return false }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/reboot-operator/reboot-operator/agent/host"
+	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
 )
 
 const (
@@ -48,7 +49,7 @@ type Driver struct {
 // would have no deadline. What goes wrong is told, and tried again in the next round.
 func (d *Driver) Run(ctx context.Context) error {
 	var last Round
-	for wait := rand.N(d.Period/10 + 1); d.sleep(ctx, wait); wait = d.Period + rand.N(d.Period/10+1) {
+	for wait := rand.N(d.Period/10 + 1); lifecycle.Sleep(ctx, d.Clock, wait); wait = d.Period + rand.N(d.Period/10+1) {
 		round := d.round(ctx)
 		if ctx.Err() != nil {
 			logr.FromContextOrDiscard(ctx).Info("Stopped looking for upgrades", "engine", Name, "reason", fmt.Sprint(round.Err))
@@ -58,18 +59,6 @@ func (d *Driver) Run(ctx context.Context) error {
 		last = round
 	}
 	return nil
-}
-
-// sleep tells whether the time passed before ctx ended.
-func (d *Driver) sleep(ctx context.Context, wait time.Duration) bool {
-	timer := d.Clock.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C():
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // tell logs how a round ended: what is new at level 0.
