@@ -65,7 +65,7 @@ func newAgent(ctx context.Context, config *rest.Config, o options, metrics *rebo
 		return nil, err
 	}
 	wake := reboot.NewWake(o.node)
-	r := &reboot.Reconciler{
+	r := reboot.New(reboot.Config{
 		Node:         o.node,
 		BootIDFile:   o.bootIDFile,
 		HostRoot:     o.hostRoot,
@@ -80,7 +80,7 @@ func newAgent(ctx context.Context, config *rest.Config, o options, metrics *rebo
 		Wake:         wake,
 		Events:       reboot.NewAnnouncer(mgr.GetEventRecorder(v1alpha1.FieldOwnerAgent)),
 		Clock:        o.clock,
-	}
+	})
 	if err := addHostChanges(mgr, r, o, ready); err != nil {
 		return nil, err
 	}

@@ -6,12 +6,9 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/agent/step"
-	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
 // apply does one step. A step that writes the progress writes nothing else, on the very version of the Node it was decided
@@ -34,7 +31,7 @@ func (r *Reconciler) apply(ctx context.Context, node *corev1.Node, o step.Observ
 	case step.AbortDrain:
 		return r.abortDrain(ctx, node, next)
 	case step.RepairRecord:
-		return r.write(ctx, node, progressPatch(node, next.Progress))
+		return r.writer.write(ctx, node, progressPatch(node, next.Progress))
 	case step.RunDrain:
 		if err := r.Drains.run(ctx, *o.Record.Grant, next.Settings); err != nil {
 			return err
@@ -53,14 +50,13 @@ func (r *Reconciler) apply(ctx context.Context, node *corev1.Node, o step.Observ
 // anew with a policy that is created again and with a Node that is registered again, and a drain that is done is none of an
 // attempt that has the same number.
 func (r *Reconciler) startDrain(ctx context.Context, node *corev1.Node, o step.Observation, next step.StartDrain) error {
-	r.Drains.forget()
-	r.call, r.claims = call{}, claims{}
+	r.observer.forget()
 	patch := progressPatch(node, next.Progress)
 	patch.Spec = &patchSpec{Unschedulable: new(true)}
-	if err := r.write(ctx, node, patch); err != nil {
+	if err := r.writer.write(ctx, node, patch); err != nil {
 		return err
 	}
-	r.started = started{next.Progress.String(), r.Clock.Now()}
+	r.observer.began(next.Progress)
 	ctrl.LoggerFrom(ctx).Info("Began to drain", "RebootPolicy", o.Record.Grant.Policy,
 		"seq", next.Progress.Seq, "bootID", o.BootID)
 	r.Events.begun(node, o, next.Progress)
@@ -73,10 +69,9 @@ func (r *Reconciler) commitReboot(
 ) error {
 	patch := progressPatch(node, next.Progress)
 	patch.report(node, report, o.Now)
-	if err := r.writeStatus(ctx, node, patch); err != nil {
+	if err := r.writer.commit(ctx, node, patch); err != nil {
 		return err
 	}
-	r.crossed = next.Progress.String()
 	r.Events.reported(ctx, node, o, patch)
 	ctrl.LoggerFrom(ctx).Info("Drained, and past the point of no return", "seq", next.Progress.Seq,
 		"reason", next.Progress.Reason)
@@ -88,7 +83,7 @@ func (r *Reconciler) commitReboot(
 func (r *Reconciler) abortDrain(ctx context.Context, node *corev1.Node, next step.AbortDrain) error {
 	patch := progressPatch(node, next.Progress)
 	if next.Uncordon {
-		mine, err := r.cordoned(ctx)
+		mine, err := r.writer.cordoned(ctx)
 		if err != nil {
 			return err
 		}
@@ -96,7 +91,7 @@ func (r *Reconciler) abortDrain(ctx context.Context, node *corev1.Node, next ste
 			patch.Spec = &patchSpec{}
 		}
 	}
-	if err := r.write(ctx, node, patch); err != nil {
+	if err := r.writer.write(ctx, node, patch); err != nil {
 		return err
 	}
 	ctrl.LoggerFrom(ctx).Info("Aborted the drain", "seq", next.Progress.Seq,
@@ -105,24 +100,15 @@ func (r *Reconciler) abortDrain(ctx context.Context, node *corev1.Node, next ste
 	return nil
 }
 
-// cordoned reads past the cache, which keeps no managedFields, whether there is a cordon, and still the agent's own.
-func (r *Reconciler) cordoned(ctx context.Context) (bool, error) {
-	node := &corev1.Node{}
-	if err := r.Live.Get(ctx, client.ObjectKey{Name: r.Node}, node); err != nil {
-		return false, fmt.Errorf("reading whose cordon it is: %w", err)
-	}
-	return node.Spec.Unschedulable && v1alpha1.CordonIsAgents(node), nil
-}
-
 // callReboot asks logind. That it accepted is not that the host goes down: the boot ID tells.
 func (r *Reconciler) callReboot(ctx context.Context, node *corev1.Node, o step.Observation, next step.CallReboot) error {
-	if err := r.confirm(ctx, node, o); err != nil {
+	if err := r.writer.confirm(ctx, node, o); err != nil {
 		return err
 	}
 	err := r.Logind.Reboot(ctx, next.Inhibitors)
 	if err == nil {
-		r.call = call{seq: o.Record.Progress.Seq, Call: step.Call{AcceptedAt: r.Clock.Now()}}
-		ctrl.LoggerFrom(ctx).Info("Logind accepted the reboot", "seq", r.call.seq, "bootID", o.BootID)
+		r.observer.called(o.Record.Progress.Seq, step.Call{AcceptedAt: r.Clock.Now()})
+		ctrl.LoggerFrom(ctx).Info("Logind accepted the reboot", "seq", o.Record.Progress.Seq, "bootID", o.BootID)
 		r.Events.accepted(node, o)
 		r.Wake.Ring()
 		return nil
@@ -130,29 +116,11 @@ func (r *Reconciler) callReboot(ctx context.Context, node *corev1.Node, o step.O
 	if errors.Is(ctx.Err(), context.Canceled) { // the agent is being stopped, maybe by the very reboot
 		return fmt.Errorf("asking logind to reboot: %w", ctx.Err())
 	}
-	r.call.seq = o.Record.Progress.Seq
-	r.call.Call = step.Call{Refusals: o.Call.Refusals + 1, RefusedAt: r.Clock.Now(), Message: refusal(err)}
-	ctrl.LoggerFrom(ctx).Error(err, "Logind did not accept the reboot", "refusals", r.call.Refusals)
-	r.Events.refused(node, r.call.Message)
+	refused := step.Call{Refusals: o.Call.Refusals + 1, RefusedAt: r.Clock.Now(), Message: refusal(err)}
+	r.observer.called(o.Record.Progress.Seq, refused)
+	ctrl.LoggerFrom(ctx).Error(err, "Logind did not accept the reboot", "refusals", refused.Refusals)
+	r.Events.refused(node, refused.Message)
 	r.Wake.Ring()
-	return nil
-}
-
-// confirm makes sure, past the cache, that the attempt still is past the point of no return: a process that has just started
-// may see an old Node. For the one that has written it the API server's answer says so, and nobody else writes the progress.
-// Compared is what is written, not what was read of it: a later release may have written a field that this one does not know.
-func (r *Reconciler) confirm(ctx context.Context, node *corev1.Node, o step.Observation) error {
-	seen := node.Annotations[v1alpha1.AnnotationProgress]
-	if r.crossed == seen && o.FollowsWrite() {
-		return nil
-	}
-	live := &corev1.Node{}
-	if err := r.Live.Get(ctx, client.ObjectKey{Name: r.Node}, live); err != nil {
-		return fmt.Errorf("confirming the reboot: %w", err)
-	}
-	if stands := live.Annotations[v1alpha1.AnnotationProgress]; stands != seen {
-		return fmt.Errorf("confirming the reboot: the cache shows progress %s, the API server %s", seen, stands)
-	}
 	return nil
 }
 
@@ -164,36 +132,10 @@ func (r *Reconciler) say(ctx context.Context, node *corev1.Node, o step.Observat
 		return nil
 	}
 	annotations := node.Annotations
-	if err := r.writeStatus(ctx, node, patch); err != nil {
+	if err := r.writer.writeStatus(ctx, node, patch); err != nil {
 		return err
 	}
 	r.Events.reported(ctx, node, o, patch)
 	r.Events.objected(node, annotations)
 	return nil
-}
-
-// write patches the Node itself. Afterwards node is as the write left it.
-func (r *Reconciler) write(ctx context.Context, node *corev1.Node, patch *nodePatch) error {
-	after := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: r.Node}}
-	if err := r.Client.Patch(ctx, after, patch, client.FieldOwner(v1alpha1.FieldOwnerAgent)); err != nil {
-		return fmt.Errorf("patching the Node: %w", err)
-	}
-	r.wrote(node, after)
-	return nil
-}
-
-// writeStatus patches nodes/status, which takes labels and annotations too. Afterwards node is as the write left it.
-func (r *Reconciler) writeStatus(ctx context.Context, node *corev1.Node, patch *nodePatch) error {
-	after := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: r.Node}}
-	if err := r.Client.Status().Patch(ctx, after, patch, client.FieldOwner(v1alpha1.FieldOwnerAgent)); err != nil {
-		return fmt.Errorf("patching the status of the Node: %w", err)
-	}
-	r.wrote(node, after)
-	return nil
-}
-
-func (r *Reconciler) wrote(node, after *corev1.Node) {
-	after.DeepCopyInto(node)
-	r.written, r.writtenAt = after, r.Clock.Now()
-	r.Wake.Ring()
 }

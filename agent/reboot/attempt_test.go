@@ -26,14 +26,14 @@ func TestReconcile_KnowsNothingOfANewAttempt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, api, _ := makeReconciler(t, step.Record{Grant: makeGrant(1, active, boot)})
 			r.Drains.last = attempt{seq: 1, Drain: step.Drain{State: step.DrainDone, Deleted: 3}}
-			r.call = call{seq: 1, Call: step.Call{AcceptedAt: now}}
-			r.claims = claims{seq: 1, names: map[types.NamespacedName]corev1.UniqueVolumeName{{Name: "disk"}: "old"}}
+			r.observer.call = call{seq: 1, Call: step.Call{AcceptedAt: now}}
+			r.observer.claims = claims{seq: 1, names: map[types.NamespacedName]corev1.UniqueVolumeName{{Name: "disk"}: "old"}}
 			api.patchErr = patchErr
 			if _, err := r.Reconcile(t.Context(), ctrl.Request{}); !errors.Is(err, patchErr) || len(api.patches) != 1 {
 				t.Fatalf("error %v, patches %q", err, api.patches)
 			}
-			if diff := cmp.Diff(step.Drain{}, r.Drains.of(1).Drain); diff != "" || r.call != (call{}) || r.claims.names != nil {
-				t.Errorf("knows of call %+v, claims %v, drain (-want +got):\n%s", r.call, r.claims, diff)
+			if diff := cmp.Diff(step.Drain{}, r.Drains.of(1).Drain); diff != "" || r.observer.call != (call{}) || r.observer.claims.names != nil {
+				t.Errorf("knows of call %+v, claims %v, drain (-want +got):\n%s", r.observer.call, r.observer.claims, diff)
 			}
 		})
 	}
@@ -48,13 +48,13 @@ func TestReconcile_RemembersWhenItBeganADrain(t *testing.T) {
 	if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || len(api.patches) != 1 {
 		t.Fatalf("error %v, patches %q", err, api.patches)
 	}
-	api.node.Annotations[v1alpha1.AnnotationProgress] = r.started.progress
-	o, err := r.observe(t.Context(), api.node)
+	api.node.Annotations[v1alpha1.AnnotationProgress] = r.observer.started.progress
+	o, err := r.observer.observe(t.Context(), api.node)
 	if err != nil || !o.InPhase(drainingPhase) || o.BegunAt.Before(before) || !strings.Contains(o.BegunAt.String(), " m=+") {
 		t.Errorf("error %v, progress %v begun at %s", err, o.Record.Progress, o.BegunAt)
 	}
 	api.node.Annotations[v1alpha1.AnnotationProgress] = makeProgress(1, drainingPhase, boot).String()
-	if o, err := r.observe(t.Context(), api.node); err != nil || !o.BegunAt.IsZero() {
+	if o, err := r.observer.observe(t.Context(), api.node); err != nil || !o.BegunAt.IsZero() {
 		t.Errorf("error %v, a drain that another process began, at %s", err, o.BegunAt)
 	}
 }

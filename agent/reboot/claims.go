@@ -23,13 +23,13 @@ type claims struct {
 
 // kept looks up which volumes the pods that stay account for, by two requests for each of their claims; by none while the
 // drain is not done, or the kubelet uses no volume.
-func (r *Reconciler) kept(ctx context.Context, o step.Observation) step.Kept {
-	if seq := o.Record.Last().Seq; r.claims.seq != seq {
-		r.claims = claims{seq: seq, names: map[types.NamespacedName]corev1.UniqueVolumeName{}}
+func (c *claims) kept(ctx context.Context, live client.Reader, o step.Observation) step.Kept {
+	if seq := o.Record.Last().Seq; c.seq != seq {
+		*c = claims{seq: seq, names: map[types.NamespacedName]corev1.UniqueVolumeName{}}
 	}
 	var kept step.Kept
 	for _, use := range o.Drain.Volumes {
-		name, err := r.volumeOf(ctx, use)
+		name, err := c.volumeOf(ctx, live, use)
 		if err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "Cannot tell which volume a pod that stays uses")
 			kept.Unread = engine.Shorten(err.Error())
@@ -41,22 +41,22 @@ func (r *Reconciler) kept(ctx context.Context, o step.Observation) step.Kept {
 }
 
 // volumeOf is the kubelet's name of a volume. Empty: it is never attached, or not there.
-func (r *Reconciler) volumeOf(ctx context.Context, use volume.Use) (corev1.UniqueVolumeName, error) {
+func (c *claims) volumeOf(ctx context.Context, live client.Reader, use volume.Use) (corev1.UniqueVolumeName, error) {
 	if use.Name != "" {
 		return use.Name, nil
 	}
-	if name, known := r.claims.names[use.Claim]; known {
+	if name, known := c.names[use.Claim]; known {
 		return name, nil
 	}
 	claim := &corev1.PersistentVolumeClaim{}
-	if err := r.Live.Get(ctx, use.Claim, claim); client.IgnoreNotFound(err) != nil {
+	if err := live.Get(ctx, use.Claim, claim); client.IgnoreNotFound(err) != nil {
 		return "", fmt.Errorf("reading claim %q: %w", use.Claim, err)
 	}
 	if claim.Spec.VolumeName == "" {
 		return "", nil
 	}
 	pv := &corev1.PersistentVolume{}
-	if err := r.Live.Get(ctx, client.ObjectKey{Name: claim.Spec.VolumeName}, pv); client.IgnoreNotFound(err) != nil {
+	if err := live.Get(ctx, client.ObjectKey{Name: claim.Spec.VolumeName}, pv); client.IgnoreNotFound(err) != nil {
 		return "", fmt.Errorf("reading volume %q of claim %q: %w", claim.Spec.VolumeName, use.Claim, err)
 	}
 	// Whoever makes a claim may name any volume; which claim the volume is bound to is the controller's word.
@@ -64,6 +64,6 @@ func (r *Reconciler) volumeOf(ctx context.Context, use volume.Use) (corev1.Uniqu
 		return "", nil
 	}
 	name := volume.Name(pv)
-	r.claims.names[use.Claim] = name
+	c.names[use.Claim] = name
 	return name, nil
 }

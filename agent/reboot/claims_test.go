@@ -123,9 +123,9 @@ func TestKept(t *testing.T) {
 			if tc.change != nil {
 				tc.change(s)
 			}
-			r := &Reconciler{Live: s}
+			var c claims
 			tc.o.Drain.Volumes = tc.uses
-			got := r.kept(t.Context(), tc.o)
+			got := c.kept(t.Context(), s, tc.o)
 			if diff := cmp.Diff(tc.want, got.Names); diff != "" {
 				t.Errorf("names (-want,+got):\n%s", diff)
 			}
@@ -142,12 +142,12 @@ func TestKept(t *testing.T) {
 func TestKept_AsksOnceForEachClaimOfAnAttempt(t *testing.T) {
 	s := &storage{claims: map[string]corev1.PersistentVolumeClaim{}, volumes: map[string]corev1.PersistentVolume{}, errs: map[string]error{}}
 	s.bind("nfs", corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{}})
-	r := &Reconciler{Live: s}
+	var c claims
 	o := makeObservation(hasDrained, using("x"))
 	o.Drain.Volumes = []volume.Use{{Claim: types.NamespacedName{Namespace: "a", Name: "nfs"}}}
 	asked := func(want int, when string) {
 		t.Helper()
-		r.kept(t.Context(), o)
+		c.kept(t.Context(), s, o)
 		if len(s.asked) != want {
 			t.Errorf("%s: asked for %q", when, s.asked)
 		}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/host"
-	"github.com/reboot-operator/reboot-operator/agent/step"
 )
 
 // otherwiseIgnore is the way out that every sentence about coordinators ends with.
@@ -16,11 +15,6 @@ const otherwiseIgnore = "or set spec.reboot.coordinators: Ignore"
 // HostCoordinators are those who may reboot the host beside the agent; host.Coordinators are the real ones.
 type HostCoordinators interface {
 	Other(ctx context.Context) (*host.Coordinator, error)
-}
-
-func (r *Reconciler) coordinators(ctx context.Context) step.Coordinators {
-	other, err := r.Coordinators.Other(ctx)
-	return step.Coordinators{Known: true, Found: other != nil, Message: rival(other, err)}
 }
 
 // rival says who else may reboot the host, or that nobody could find out. Empty: nobody.

@@ -7,72 +7,67 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/host"
 	"github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// node is the Node as the cache shows it, or as the agent's own last write left it where the cache is older.
-func (r *Reconciler) node(ctx context.Context) (*corev1.Node, error) {
-	node := &corev1.Node{}
-	if err := r.Client.Get(ctx, client.ObjectKey{Name: r.Node}, node); err != nil {
-		return nil, err
-	}
-	if r.written == nil {
-		return node, nil
-	}
-	order, err := resourceversion.CompareResourceVersion(node.ResourceVersion, r.written.ResourceVersion)
-	if err == nil && order < 0 {
-		return r.own(ctx)
-	}
-	r.written = nil
-	return node, nil
+// observer finds out what a decision takes, and owns what this process knows of it besides the Node and the host.
+type observer struct {
+	*Config
+
+	// policy is what the granting policy said last.
+	policy remembered
+	// claims are those of the drained node that were looked up.
+	claims claims
+	// looked is what was seen of the pods last before a drain.
+	looked looked
+	// started is when this process began a drain last.
+	started started
+	// call is what became of asking logind.
+	call call
 }
 
-// own is the Node as the agent's own last write left it, while the cache is older. It may stay older for ever: after a restore
-// of the API server's data versions are lower than they were. So after a while, and after a conflict, the API server is
-// asked. The write is not just forgotten: an agent that went by an older Node could evict pods in an attempt that it has ended.
-func (r *Reconciler) own(ctx context.Context) (*corev1.Node, error) {
-	if !r.Clock.Now().Before(r.writtenAt.Add(writtenLasts)) {
-		live := &corev1.Node{}
-		if err := r.Live.Get(ctx, client.ObjectKey{Name: r.Node}, live); err != nil {
-			return nil, err
-		}
-		r.written, r.writtenAt = live, r.Clock.Now()
-	}
-	return r.written.DeepCopy(), nil
+// started is when a progress was written that began a drain. The time keeps the reading of the clock that nobody sets.
+type started struct {
+	progress string
+	at       time.Time
 }
 
-// Before is what an engine had reported in this boot, when an earlier process of the agent ran. Zero: it had not been
-// heard. A state other than Needed is Unknown.
-func (r *Reconciler) Before(ctx context.Context, name string) (engine.Report, error) {
-	bootID, err := host.BootID(r.BootIDFile)
-	if err != nil {
-		return engine.Report{}, err
-	}
-	node := &corev1.Node{}
-	if err := r.Client.Get(ctx, client.ObjectKey{Name: r.Node}, node); client.IgnoreNotFound(err) != nil {
-		return engine.Report{}, fmt.Errorf("reading the Node: %w", err)
-	}
-	return step.Before(node.Status.Conditions, name, bootID), nil
+// call is what became of asking logind, for one grant.
+type call struct {
+	step.Call
+	seq int64
 }
+
+// forget drops what is known of earlier attempts. No drain may run.
+func (v *observer) forget() {
+	v.Drains.forget()
+	v.call, v.claims = call{}, claims{}
+}
+
+// began takes in that this process has begun a drain.
+func (v *observer) began(progress v1alpha1.Progress) {
+	v.started = started{progress.String(), v.Clock.Now()}
+}
+
+// called takes in what became of asking logind.
+func (v *observer) called(seq int64, result step.Call) { v.call = call{result, seq} }
 
 // observe gathers what deciding takes. Only the boot ID must be had: without it nothing may be decided.
-func (r *Reconciler) observe(ctx context.Context, node *corev1.Node) (step.Observation, error) {
-	bootID, err := host.BootID(r.BootIDFile)
+func (v *observer) observe(ctx context.Context, node *corev1.Node) (step.Observation, error) {
+	bootID, err := host.BootID(v.BootIDFile)
 	if err != nil {
 		return step.Observation{}, err
 	}
 	why, requested := node.Annotations[v1alpha1.AnnotationRebootRequested]
 	forgetWhy, forget := node.Annotations[v1alpha1.AnnotationForgetNeed]
 	o := step.Observation{
-		Now:           r.Clock.Now(),
-		Node:          r.Node,
+		Now:           v.Clock.Now(),
+		Node:          v.Node,
 		BootID:        bootID,
 		Unschedulable: node.Spec.Unschedulable,
 		VolumesInUse:  node.Status.VolumesInUse,
@@ -82,9 +77,9 @@ func (r *Reconciler) observe(ctx context.Context, node *corev1.Node) (step.Obser
 		Forget:        forget,
 		ForgetWhy:     forgetWhy,
 		Conditions:    node.Status.Conditions,
-		OS:            r.os(ctx),
+		OS:            v.os(ctx),
 	}
-	o.SetEngines(r.Reports.heard())
+	o.SetEngines(v.Reports.heard())
 	o.Record.UID = node.UID
 	o.Record.Grant, o.GrantErr = v1alpha1.ParseGrant(node.Annotations)
 	o.Record.Progress, o.ProgressErr = v1alpha1.ParseProgress(node.Annotations)
@@ -95,50 +90,50 @@ func (r *Reconciler) observe(ctx context.Context, node *corev1.Node) (step.Obser
 	if o.Told, err = v1alpha1.ParsePreflightReport(node.Annotations); err != nil {
 		o.Told = nil
 	}
-	o.Look = r.Lookout.of(o.Asked)
+	o.Look = v.Lookout.of(o.Asked)
 
 	seq := o.Record.Last().Seq
-	drain := r.Drains.of(seq)
+	drain := v.Drains.of(seq)
 	o.Drain = drain.Drain
-	if r.started.progress == node.Annotations[v1alpha1.AnnotationProgress] {
-		o.BegunAt = r.started.at
+	if v.started.progress == node.Annotations[v1alpha1.AnnotationProgress] {
+		o.BegunAt = v.started.at
 	}
-	if r.call.seq == seq || o.ProgressErr != nil {
-		o.Call = r.call.Call
+	if v.call.seq == seq || o.ProgressErr != nil {
+		o.Call = v.call.Call
 	}
 	if drain.State == step.DrainRunning {
 		o.Policy = &drain.settings
 	}
 	for ask := o.NextAsk(); ask != step.AskNothing; ask = o.NextAsk() {
-		r.answer(ctx, &o, ask)
+		v.answer(ctx, &o, ask)
 		o.Answered = append(o.Answered, ask)
 	}
 	return o, nil
 }
 
 // answer finds out what a decision depends on.
-func (r *Reconciler) answer(ctx context.Context, o *step.Observation, ask step.Ask) {
+func (v *observer) answer(ctx context.Context, o *step.Observation, ask step.Ask) {
 	switch ask {
 	case step.AskPolicy:
-		o.Policy, o.Entry = r.settings(ctx, *o)
+		o.Policy, o.Entry = v.settings(ctx, *o)
 	case step.AskVolumes:
-		o.Kept = r.kept(ctx, *o)
+		o.Kept = v.claims.kept(ctx, v.Live, *o)
 	case step.AskPods:
-		o.StartLook = r.startLook(ctx, *o)
+		o.StartLook = v.startLook(ctx, *o)
 	case step.AskEngines:
-		o.Confirmed = r.confirmed(ctx)
-		o.SetEngines(r.Reports.heard())
+		o.Confirmed = v.confirmed(ctx)
+		o.SetEngines(v.Reports.heard())
 	case step.AskInhibitors:
-		o.Inhibitors = r.inhibitors(ctx)
+		o.Inhibitors = v.inhibitors(ctx)
 	case step.AskCoordinators:
-		o.Coordinators = r.coordinators(ctx)
+		o.Coordinators = v.coordinators(ctx)
 	case step.AskNothing:
 	}
 }
 
 // os describes the host. What it runs is no secret of the agent's process: it may be read again at any time.
-func (r *Reconciler) os(ctx context.Context) *step.OS {
-	release, err := host.ReadOSRelease(r.HostRoot)
+func (v *observer) os(ctx context.Context) *step.OS {
+	release, err := host.ReadOSRelease(v.HostRoot)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).V(1).Info("Left the labels of the operating system alone", "reason", err.Error())
 		return nil
@@ -152,21 +147,21 @@ func (r *Reconciler) os(ctx context.Context) *step.OS {
 // the node in its ledger, and before the write past the point of no return. What follows such a write at once, the drain and
 // the call of logind, goes by the policy of the write. While a drain runs it runs by the policy it began with; where the
 // policy cannot be read, an attempt that is under way goes on by what was read last, and none begins.
-func (r *Reconciler) settings(ctx context.Context, o step.Observation) (*step.Settings, *v1alpha1.LedgerEntry) {
+func (v *observer) settings(ctx context.Context, o step.Observation) (*step.Settings, *v1alpha1.LedgerEntry) {
 	grant := o.Record.Grant
-	if o.FollowsWrite() && o.Now.Before(r.policy.at.Add(policyLasts)) && r.policy.grant == idOf(grant) {
-		return r.policy.of(grant), nil
+	if o.FollowsWrite() && o.Now.Before(v.policy.at.Add(policyLasts)) && v.policy.grant == idOf(grant) {
+		return v.policy.of(grant), nil
 	}
-	policy, err := policyNamed(ctx, r.Policies, grant.Policy)
+	policy, err := policyNamed(ctx, v.Policies, grant.Policy)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot read the policy of the grant", "RebootPolicy", grant.Policy)
 		if !o.UnderWay() {
 			return nil, nil
 		}
-		return r.policy.of(grant), nil
+		return v.policy.of(grant), nil
 	}
-	r.policy = remembered{idOf(grant), o.Now, settingsOf(policy)}
-	return r.policy.of(grant), entryFor(r.Node, policy.Status.Grants)
+	v.policy = remembered{idOf(grant), o.Now, settingsOf(policy)}
+	return v.policy.of(grant), entryFor(v.Node, policy.Status.Grants)
 }
 
 func policyNamed(ctx context.Context, policies client.Reader, name string) (*v1alpha1.RebootPolicy, error) {
@@ -193,20 +188,20 @@ func entryFor(node string, ledger []v1alpha1.LedgerEntry) *v1alpha1.LedgerEntry 
 
 // startLook looks at the node's pods where the agent could begin now: whatever was known before may be out of date. What is
 // in the way is looked for again only after a while; that nothing is, is never taken for granted.
-func (r *Reconciler) startLook(ctx context.Context, o step.Observation) step.Look {
+func (v *observer) startLook(ctx context.Context, o step.Observation) step.Look {
 	grant := idOf(o.Record.Grant)
-	if r.looked.grant == grant && r.looked.Lasts(*o.Policy, o.Now) {
-		return r.looked.Look
+	if v.looked.grant == grant && v.looked.Lasts(*o.Policy, o.Now) {
+		return v.looked.Look
 	}
-	r.looked = looked{grant, r.Lookout.once(ctx, *o.Policy)}
-	return r.looked.Look
+	v.looked = looked{grant, v.Lookout.once(ctx, *o.Policy)}
+	return v.looked.Look
 }
 
 // confirmed reports whether every engine that asks for a reboot has answered once more.
-func (r *Reconciler) confirmed(ctx context.Context) bool {
+func (v *observer) confirmed(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, confirmLimit)
 	defer cancel()
-	if err := r.Reports.confirm(ctx); err != nil {
+	if err := v.Reports.confirm(ctx); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Begins nothing until the engines have answered")
 		return false
 	}
@@ -247,11 +242,16 @@ func (m remembered) of(grant *v1alpha1.Grant) *step.Settings {
 	return &m.Settings
 }
 
-func (r *Reconciler) inhibitors(ctx context.Context) step.Inhibitors {
-	blocking, err := r.Logind.BlockInhibitors(ctx)
+func (v *observer) inhibitors(ctx context.Context) step.Inhibitors {
+	blocking, err := v.Logind.BlockInhibitors(ctx)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).V(1).Info("Cannot ask logind who blocks a shutdown", "reason", err.Error())
 		return step.Inhibitors{Known: true, Message: unasked(err)}
 	}
 	return step.Inhibitors{Known: true, Message: inhibited(blocking)}
+}
+
+func (v *observer) coordinators(ctx context.Context) step.Coordinators {
+	other, err := v.Coordinators.Other(ctx)
+	return step.Coordinators{Known: true, Found: other != nil, Message: rival(other, err)}
 }

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/host"
 	"github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -26,8 +27,6 @@ const (
 	// conflictRetry lets the cache catch up after the API server refused a compare-and-swap; conflictRetryMax is for one that
 	// does not, for as many in a row as it takes.
 	conflictRetry, conflictRetryMax = 100 * time.Millisecond, 10 * time.Second
-	// writtenLasts is how long the agent's own write counts before a cache that is older. It is longer than a watch takes.
-	writtenLasts = 10 * time.Second
 	// errorRetry and errorRetryMax space reconciles that failed: an API server that is back is noticed within a minute.
 	errorRetry, errorRetryMax = 100 * time.Millisecond, time.Minute
 	// reconcileLimit ends a reconcile in which logind or the API server does not answer.
@@ -40,8 +39,8 @@ type Logind interface {
 	Reboot(ctx context.Context, inhibitors v1alpha1.InhibitorPolicy) error
 }
 
-// Reconciler acts on one Node. All fields are required.
-type Reconciler struct {
+// Config is what a Reconciler works with. All fields are required.
+type Config struct {
 	// Node is the name of the agent's own Node.
 	Node string
 	// BootIDFile is the host's, such as /proc/sys/kernel/random/boot_id.
@@ -70,38 +69,22 @@ type Reconciler struct {
 	Events *Announcer
 	// Clock is the agent's only one.
 	Clock clock.PassiveClock
+}
 
-	// What follows is forgotten with the process, and may be: the Node and the host tell it again.
+// Reconciler acts on one Node. What it and its parts remember is forgotten with the process, and may be: the Node and the host
+// say it again.
+type Reconciler struct {
+	*Config
 
-	// written is the Node as the last write left it, and writtenAt is when it was. Zero: it is read before it counts again.
-	written   *corev1.Node
-	writtenAt time.Time
+	writer   *nodeWriter
+	observer *observer
 	// conflicts counts the refused writes in a row.
 	conflicts int
-	// policy is what the granting policy said last.
-	policy remembered
-	// claims are those of the drained node that were looked up.
-	claims claims
-	// looked is what was seen of the pods last before a drain.
-	looked looked
-	// started is when this process began a drain last.
-	started started
-	// crossed is the progress past the point of no return that this process has written.
-	crossed string
-	// call is what became of asking logind.
-	call call
 }
 
-// started is when a progress was written that began a drain. The time keeps the reading of the clock that nobody sets.
-type started struct {
-	progress string
-	at       time.Time
-}
-
-// call is what became of asking logind, for one grant.
-type call struct {
-	step.Call
-	seq int64
+// New makes a Reconciler.
+func New(config Config) *Reconciler {
+	return &Reconciler{Config: &config, writer: &nodeWriter{Config: &config}, observer: &observer{Config: &config}}
 }
 
 // SetupWithManager adds the reconciler and its drains to a manager. Edits change how the controller runs.
@@ -136,14 +119,14 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, edi
 
 // Reconcile observes, decides and applies. The request says nothing new: there is one Node.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
-	node, err := r.node(ctx)
+	node, err := r.writer.node(ctx)
 	if apierrors.IsNotFound(err) {
 		return ctrl.Result{}, errors.Join(r.Drains.stop(ctx), r.Lookout.ask(ctx, nil))
 	}
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("reading the Node: %w", err)
 	}
-	o, err := r.observe(ctx, node)
+	o, err := r.observer.observe(ctx, node)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -152,18 +135,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	err = r.apply(ctx, node, o, d)
 	if apierrors.IsConflict(err) {
 		ctrl.LoggerFrom(ctx).V(1).Info("Somebody else changed the Node meanwhile", "reason", err.Error())
-		r.conflicts, r.writtenAt = r.conflicts+1, time.Time{}
+		r.writer.refused()
+		r.conflicts++
 		return ctrl.Result{RequeueAfter: timing.Backoff(r.conflicts, conflictRetry, conflictRetryMax)}, nil
 	}
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	r.conflicts = 0
-	return ctrl.Result{RequeueAfter: r.until(d)}, nil
+	return ctrl.Result{RequeueAfter: until(d, r.Clock.Now())}, nil
 }
 
 // until is how long time alone changes nothing; 0 for ever.
-func (r *Reconciler) until(d step.Decision) time.Duration {
+func until(d step.Decision, now time.Time) time.Duration {
 	due := d.Report.Again
 	if wait, ok := d.Next.(step.Wait); ok && (due.IsZero() || wait.Until.Before(due)) {
 		due = wait.Until
@@ -171,5 +155,19 @@ func (r *Reconciler) until(d step.Decision) time.Duration {
 	if due.IsZero() {
 		return 0
 	}
-	return max(due.Sub(r.Clock.Now()), time.Millisecond)
+	return max(due.Sub(now), time.Millisecond)
+}
+
+// Before is what an engine had reported in this boot, when an earlier process of the agent ran. Zero: it had not been
+// heard. A state other than Needed is Unknown.
+func (r *Reconciler) Before(ctx context.Context, name string) (engine.Report, error) {
+	bootID, err := host.BootID(r.BootIDFile)
+	if err != nil {
+		return engine.Report{}, err
+	}
+	node := &corev1.Node{}
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: r.Node}, node); client.IgnoreNotFound(err) != nil {
+		return engine.Report{}, fmt.Errorf("reading the Node: %w", err)
+	}
+	return step.Before(node.Status.Conditions, name, bootID), nil
 }

@@ -129,11 +129,11 @@ func makeReconciler(t *testing.T, record step.Record) (*Reconciler, *apiServer, 
 		t.Fatal(err)
 	}
 	wake, clock, asked := NewWake("n1"), testclock.NewFakePassiveClock(now), &logind{}
-	r := &Reconciler{
+	r := New(Config{
 		Node: "n1", BootIDFile: bootIDFile, HostRoot: root, Client: api, Live: api, Policies: api, Logind: asked, Coordinators: &coordinators{},
 		Drains: NewDrains("n1", nil, clock, wake), Lookout: NewLookout("n1", &looker{}, api, testclock.NewFakeClock(now), wake), Reports: NewReports(wake, "e"), Wake: wake,
 		Events: NewAnnouncer(events.NewFakeRecorder(100)), Clock: clock,
-	}
+	})
 	report := engine.Report{Engine: "e", State: engine.NotNeeded, Reason: v1alpha1.ReasonUpToDate, Message: "Nothing."}
 	if record.Grant != nil && record.Progress == nil {
 		report = engine.Report{Engine: "e", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Message: "Staged."}
@@ -195,7 +195,7 @@ func TestReconcile(t *testing.T) {
 			change: func(r *Reconciler, api *apiServer) {
 				api.policyErr = errAPI
 				r.Drains.last = attempt{seq: 1, Drain: step.Drain{State: step.DrainFailed, Failures: 1, FailedAt: now}}
-				r.policy = remembered{grantID{"workers", 1}, now, step.Settings{Drain: v1alpha1.Drain{Timeout: &metav1.Duration{Duration: 5*time.Minute + time.Second}}}}
+				r.observer.policy = remembered{grantID{"workers", 1}, now, step.Settings{Drain: v1alpha1.Drain{Timeout: &metav1.Duration{Duration: 5*time.Minute + time.Second}}}}
 			},
 			want: ctrl.Result{RequeueAfter: time.Second},
 		},
@@ -203,14 +203,14 @@ func TestReconcile(t *testing.T) {
 			record: step.Record{Grant: makeGrant(1, active, boot)},
 			change: func(r *Reconciler, api *apiServer) {
 				api.policyErr = errAPI
-				r.policy = remembered{grantID{"workers", 1}, now, step.Settings{}}
+				r.observer.policy = remembered{grantID{"workers", 1}, now, step.Settings{}}
 			},
 			want: ctrl.Result{RequeueAfter: 30 * time.Second},
 		},
 		"what another policy's grant of the same number was held up by holds up nothing": {
 			record: step.Record{Grant: makeGrant(1, active, boot)},
 			change: func(r *Reconciler, _ *apiServer) {
-				r.looked = looked{grantID{"others", 1}, step.Look{At: now, Problem: "unknown"}}
+				r.observer.looked = looked{grantID{"others", 1}, step.Look{At: now, Problem: "unknown"}}
 			},
 			want: ctrl.Result{RequeueAfter: time.Minute}, patches: 1,
 		},
@@ -381,13 +381,13 @@ func TestCallReboot_WhileTheAgentIsStopped(t *testing.T) {
 			r, api, logind := makeReconciler(t, step.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, rebootingPhase, boot)})
 			ctx, cancel := context.WithCancel(t.Context())
 			logind.err, logind.then = tc.err, cancel
-			o, err := r.observe(t.Context(), api.node)
+			o, err := r.observer.observe(t.Context(), api.node)
 			if err != nil {
 				t.Fatal(err)
 			}
 			err = r.callReboot(ctx, api.node, o, step.CallReboot{})
-			if (err != nil) != tc.wantErr || r.call.Refusals != tc.refusals || r.call.AcceptedAt.IsZero() != tc.wantErr {
-				t.Errorf("error %v, call %+v", err, r.call)
+			if (err != nil) != tc.wantErr || r.observer.call.Refusals != tc.refusals || r.observer.call.AcceptedAt.IsZero() != tc.wantErr {
+				t.Errorf("error %v, call %+v", err, r.observer.call)
 			}
 		})
 	}
@@ -489,10 +489,10 @@ func TestSettings_AreReadForAWriteAndHoldForWhatFollowsItAtOnce(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			r, api, _ := makeReconciler(t, step.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, tc.phase, boot)})
-			r.policy = remembered{stdcmp.Or(tc.grant, grantID{"workers", 1}), now.Add(-tc.age), earlier}
+			r.observer.policy = remembered{stdcmp.Or(tc.grant, grantID{"workers", 1}), now.Add(-tc.age), earlier}
 			r.Drains.last = attempt{seq: 1, Drain: step.Drain{State: tc.drain, FailedAt: now}}
-			r.call = call{seq: 1, Call: tc.call}
-			o, err := r.observe(t.Context(), api.node)
+			r.observer.call = call{seq: 1, Call: tc.call}
+			o, err := r.observer.observe(t.Context(), api.node)
 			if err != nil || api.policyReads != tc.reads || o.Policy == nil {
 				t.Fatalf("error %v, the policy was read %d times: %v", err, api.policyReads, o.Policy)
 			}
@@ -506,7 +506,7 @@ func TestSettings_AreReadForAWriteAndHoldForWhatFollowsItAtOnce(t *testing.T) {
 // TestReconcile_GoesByThePolicyAtThePointOfNoReturn: what it said when the drain began counts no more.
 func TestReconcile_GoesByThePolicyAtThePointOfNoReturn(t *testing.T) {
 	r, api, _ := makeReconciler(t, step.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, drainingPhase, boot)})
-	r.policy = remembered{grantID{"workers", 1}, now, step.Settings{Reboot: v1alpha1.Reboot{Coordinators: v1alpha1.CoordinatorsIgnore}}}
+	r.observer.policy = remembered{grantID{"workers", 1}, now, step.Settings{Reboot: v1alpha1.Reboot{Coordinators: v1alpha1.CoordinatorsIgnore}}}
 	r.Drains.last = attempt{seq: 1, Drain: step.Drain{State: step.DrainDone}}
 	r.Coordinators = &coordinators{other: &host.Coordinator{Name: "locksmithd"}}
 	if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || strings.Contains(strings.Join(api.patches, ""), "Rebooting") {
@@ -530,8 +530,8 @@ func TestConfirm(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			r, api, _ := makeReconciler(t, crossed)
-			r.crossed, r.Live = tc.crossed, &apiServer{getErr: errAPI}
-			err := r.confirm(t.Context(), api.node, step.Observation{BootID: boot, Record: crossed, Call: tc.call})
+			r.writer.crossed, r.Live = tc.crossed, &apiServer{getErr: errAPI}
+			err := r.writer.confirm(t.Context(), api.node, step.Observation{BootID: boot, Record: crossed, Call: tc.call})
 			if got := fmt.Sprint(err); (err != nil) != (tc.want != "") || !strings.Contains(got, tc.want) && err != nil {
 				t.Errorf("got %v, want %q", err, tc.want)
 			}

@@ -32,7 +32,7 @@ func TestReconcile_TellsTheWaitForVolumesOnce(t *testing.T) {
 	api.node.Status.VolumesInUse = volumeNameList{"disk"}
 	reconcile := func(want string) {
 		t.Helper()
-		o, err := r.observe(t.Context(), api.node)
+		o, err := r.observer.observe(t.Context(), api.node)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,9 +17,9 @@ func TestReconcile_SeesItsOwnWriteBeforeTheCacheDoes(t *testing.T) {
 	begun := api.node.DeepCopy()
 	begun.ResourceVersion, begun.Spec.Unschedulable = "11", true
 	begun.Annotations[v1alpha1.AnnotationProgress] = makeProgress(1, drainingPhase, boot).String()
-	r.written, r.writtenAt = begun, now
+	r.writer.written, r.writer.writtenAt = begun, now
 	r.Drains.last = attempt{seq: 1, Drain: step.Drain{State: step.DrainRunning}}
-	if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || r.written == nil {
+	if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || r.writer.written == nil {
 		t.Errorf("error %v, patches %q", err, api.patches)
 	}
 	for _, patch := range api.patches {
@@ -28,7 +28,7 @@ func TestReconcile_SeesItsOwnWriteBeforeTheCacheDoes(t *testing.T) {
 		}
 	}
 	api.node.ResourceVersion = "12"
-	if node, err := r.node(t.Context()); err != nil || node.ResourceVersion != "12" || r.written != nil {
+	if node, err := r.writer.node(t.Context()); err != nil || node.ResourceVersion != "12" || r.writer.written != nil {
 		t.Errorf("the cache is ahead, and still the write counts: %v, %v", node, err)
 	}
 }
@@ -50,15 +50,15 @@ func TestReconcile_OutlivesARestore(t *testing.T) {
 			live := *api
 			live.node = api.node.DeepCopy()
 			live.node.ResourceVersion, api.node.ResourceVersion = "30", "20"
-			r.Live, r.written, r.writtenAt = &live, api.node.DeepCopy(), tc.at
-			r.written.ResourceVersion = "90"
+			r.Live, r.writer.written, r.writer.writtenAt = &live, api.node.DeepCopy(), tc.at
+			r.writer.written.ResourceVersion = "90"
 			for range 2 {
-				if node, err := r.node(t.Context()); err != nil || node.ResourceVersion != tc.want {
+				if node, err := r.writer.node(t.Context()); err != nil || node.ResourceVersion != tc.want {
 					t.Errorf("goes by %v, want %s: %v", node, tc.want, err)
 				}
 			}
 			api.node.ResourceVersion, live.getErr = "30", errAPI
-			if node, err := r.node(t.Context()); tc.want == "30" && (err != nil || r.written != nil) {
+			if node, err := r.writer.node(t.Context()); tc.want == "30" && (err != nil || r.writer.written != nil) {
 				t.Errorf("the cache is there, and still goes by %v: %v", node, err)
 			}
 		})
@@ -67,12 +67,12 @@ func TestReconcile_OutlivesARestore(t *testing.T) {
 
 func TestReconcile_SpacesConflictsInARow(t *testing.T) {
 	r, api, _ := makeReconciler(t, step.Record{Grant: makeGrant(1, active, boot)})
-	r.written, r.writtenAt = api.node.DeepCopy(), now
+	r.writer.written, r.writer.writtenAt = api.node.DeepCopy(), now
 	var waits []time.Duration
 	for _, api.patchErr = range []error{conflict, conflict, conflict, conflict, conflict, conflict, conflict, conflict, conflict, nil, conflict} {
 		got, err := r.Reconcile(t.Context(), ctrl.Request{})
-		if err != nil || api.patchErr != nil && !r.writtenAt.IsZero() {
-			t.Errorf("%v, and a write that was refused counts on since %s", err, r.writtenAt)
+		if err != nil || api.patchErr != nil && !r.writer.writtenAt.IsZero() {
+			t.Errorf("%v, and a write that was refused counts on since %s", err, r.writer.writtenAt)
 		}
 		waits = append(waits, got.RequeueAfter/conflictRetry)
 	}

@@ -50,14 +50,14 @@ func (w *World) runAgent(p *process.Process, m *machine) {
 	wake := reboot.NewWake(m.name)
 	pods := &pods{world: w, agent: p, dice: w.dice("pods", m.name, p.Name)}
 	reports := reboot.NewReports(wake, engineName)
-	r := &reboot.Reconciler{
+	r := reboot.New(reboot.Config{
 		Node: m.name, BootIDFile: m.bootIDFile(), HostRoot: noHostRoot,
 		Client: p.NewClient("reconcile", cache, false), Live: p.NewLive("live"), Policies: p.NewLive("policies"),
 		Logind: logind{m, p, w.dice("logind", m.name, p.Name)}, Coordinators: nobody{},
 		Drains:  reboot.NewDrains(m.name, func(string) reboot.Drainer { return pods }, m.clock(), wake),
 		Lookout: reboot.NewLookout(m.name, pods, p.NewLive("lookout"), m.clock(), wake),
 		Reports: reports, Wake: wake, Events: reboot.NewAnnouncer(process.Recorder{Counts: w.counts}), Clock: m.clock(),
-	}
+	})
 	if err := r.SetupWithManager(p.Context, shell, process.WithQueue(process.Pace{Patience: w.script.Patience})); err != nil {
 		w.fail(err)
 		return

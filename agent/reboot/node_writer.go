@@ -1,0 +1,125 @@
+package reboot
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/agent/step"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// writtenLasts is how long the agent's own write counts before a cache that is older. It is longer than a watch takes.
+const writtenLasts = 10 * time.Second
+
+// nodeWriter writes the agent's Node, and reads it so that no write of its own is missed.
+type nodeWriter struct {
+	*Config
+
+	// written is the Node as the last write left it, and writtenAt is when it was. Zero: it is read before it counts again.
+	written   *corev1.Node
+	writtenAt time.Time
+	// crossed is the progress past the point of no return that this process has written.
+	crossed string
+}
+
+// node is the Node as the cache shows it, or as the agent's own last write left it where the cache is older.
+func (w *nodeWriter) node(ctx context.Context) (*corev1.Node, error) {
+	node := &corev1.Node{}
+	if err := w.Client.Get(ctx, client.ObjectKey{Name: w.Node}, node); err != nil {
+		return nil, err
+	}
+	if w.written == nil {
+		return node, nil
+	}
+	order, err := resourceversion.CompareResourceVersion(node.ResourceVersion, w.written.ResourceVersion)
+	if err == nil && order < 0 {
+		return w.own(ctx)
+	}
+	w.written = nil
+	return node, nil
+}
+
+// own is the Node as the agent's own last write left it, while the cache is older. It may stay older for ever: after a restore
+// of the API server's data versions are lower than they were. So after a while, and after a conflict, the API server is
+// asked. The write is not just forgotten: an agent that went by an older Node could evict pods in an attempt that it has ended.
+func (w *nodeWriter) own(ctx context.Context) (*corev1.Node, error) {
+	if !w.Clock.Now().Before(w.writtenAt.Add(writtenLasts)) {
+		live := &corev1.Node{}
+		if err := w.Live.Get(ctx, client.ObjectKey{Name: w.Node}, live); err != nil {
+			return nil, err
+		}
+		w.written, w.writtenAt = live, w.Clock.Now()
+	}
+	return w.written.DeepCopy(), nil
+}
+
+// cordoned reads past the cache, which keeps no managedFields, whether there is a cordon, and still the agent's own.
+func (w *nodeWriter) cordoned(ctx context.Context) (bool, error) {
+	node := &corev1.Node{}
+	if err := w.Live.Get(ctx, client.ObjectKey{Name: w.Node}, node); err != nil {
+		return false, fmt.Errorf("reading whose cordon it is: %w", err)
+	}
+	return node.Spec.Unschedulable && v1alpha1.CordonIsAgents(node), nil
+}
+
+// confirm makes sure, past the cache, that the attempt still is past the point of no return: a process that has just started
+// may see an old Node. For the one that has written it the API server's answer says so, and nobody else writes the progress.
+// Compared is what is written, not what was read of it: a later release may have written a field that this one does not know.
+func (w *nodeWriter) confirm(ctx context.Context, node *corev1.Node, o step.Observation) error {
+	seen := node.Annotations[v1alpha1.AnnotationProgress]
+	if w.crossed == seen && o.FollowsWrite() {
+		return nil
+	}
+	live := &corev1.Node{}
+	if err := w.Live.Get(ctx, client.ObjectKey{Name: w.Node}, live); err != nil {
+		return fmt.Errorf("confirming the reboot: %w", err)
+	}
+	if stands := live.Annotations[v1alpha1.AnnotationProgress]; stands != seen {
+		return fmt.Errorf("confirming the reboot: the cache shows progress %s, the API server %s", seen, stands)
+	}
+	return nil
+}
+
+// write patches the Node itself. Afterwards node is as the write left it.
+func (w *nodeWriter) write(ctx context.Context, node *corev1.Node, patch *nodePatch) error {
+	after := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.Node}}
+	if err := w.Client.Patch(ctx, after, patch, client.FieldOwner(v1alpha1.FieldOwnerAgent)); err != nil {
+		return fmt.Errorf("patching the Node: %w", err)
+	}
+	w.wrote(node, after)
+	return nil
+}
+
+// writeStatus patches nodes/status, which takes labels and annotations too. Afterwards node is as the write left it.
+func (w *nodeWriter) writeStatus(ctx context.Context, node *corev1.Node, patch *nodePatch) error {
+	after := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.Node}}
+	if err := w.Client.Status().Patch(ctx, after, patch, client.FieldOwner(v1alpha1.FieldOwnerAgent)); err != nil {
+		return fmt.Errorf("patching the status of the Node: %w", err)
+	}
+	w.wrote(node, after)
+	return nil
+}
+
+func (w *nodeWriter) wrote(node, after *corev1.Node) {
+	after.DeepCopyInto(node)
+	w.written, w.writtenAt = after, w.Clock.Now()
+	w.Wake.Ring()
+}
+
+// commit writes the progress past the point of no return.
+func (w *nodeWriter) commit(ctx context.Context, node *corev1.Node, patch *nodePatch) error {
+	if err := w.writeStatus(ctx, node, patch); err != nil {
+		return err
+	}
+	w.crossed = *patch.Metadata.Annotations[v1alpha1.AnnotationProgress]
+	return nil
+}
+
+// refused takes in that the Node had changed: what was written last does not count until it is read again.
+func (w *nodeWriter) refused() { w.writtenAt = time.Time{} }
