@@ -20,7 +20,7 @@ const (
 func (p *progress) status(now time.Time) Status {
 	entries := p.sorted()
 	s := Status{
-		Remaining: len(entries), Evicted: p.left, Deleted: len(p.deleted), Volumes: p.kept(), Left: left(entries),
+		Remaining: len(entries), Evicted: p.left, Deleted: len(p.deleted), Volumes: p.staying.list(), Left: left(entries),
 		Back: p.comebacks.back(), Unread: p.unread,
 	}
 	for _, e := range entries {
@@ -61,24 +61,17 @@ func (p *progress) blocked(e *entry, now time.Time) (Pod, bool) {
 	case e.accepted:
 		return Pod{}, false
 	case e.refusal == bySeveralBudgets:
-		pod := e.pod(v1alpha1.EventEvictionBlocked, crowdedMessage(p.budgetsOf(e.target)))
-		pod.Budgets = p.budgetsOf(e.target)
+		pod := e.pod(v1alpha1.EventEvictionBlocked, crowdedMessage(p.budgets.of(e.target)))
+		pod.Budgets = p.budgets.of(e.target)
 		return pod, true
 	default:
 		shown := e.refusal == byBudget || e.attempts > failuresHidden
 		pod := e.pod(v1alpha1.EventEvictionBlocked, e.message)
 		if e.refusal == byBudget {
-			pod.Budgets = p.budgetsOf(e.target)
+			pod.Budgets = p.budgets.of(e.target)
 		}
 		return pod, shown
 	}
-}
-
-func crowdedMessage(names string) string {
-	if names != "" {
-		names = " (" + names + ")"
-	}
-	return "several PodDisruptionBudgets select the pod" + names + ", which the eviction API does not support: leave one"
 }
 
 // undrainable lists the pods that the policy never lets go.
@@ -90,4 +83,15 @@ func (p *progress) undrainable() []Pod {
 		}
 	}
 	return pods
+}
+
+// findings is what a look at the pods has found.
+func (p *progress) findings() Findings {
+	f := Findings{Kept: p.undrainable(), Blocking: p.blocking.list("")}
+	for _, e := range p.sorted() {
+		if why := p.budgets.guard(e); why != "" {
+			f.Guarded = append(f.Guarded, e.pod(string(v1alpha1.ReasonUndrainablePod), why))
+		}
+	}
+	return f
 }

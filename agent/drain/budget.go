@@ -1,6 +1,7 @@
 package drain
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -52,30 +53,95 @@ func (b budget) covers(t target) bool {
 // bars says whether the budget holds the pod back for as long as it does not change. A pod that is not ready may get round it.
 func (b budget) bars(e *entry) bool { return b.allowed == 0 && e.ready && b.covers(e.target) }
 
-// forgetBudgets drops what is known of a namespace's budgets: a new watch begins with all of them.
-func (p *progress) forgetBudgets(namespace string) {
-	maps.DeleteFunc(p.budgets, func(name types.NamespacedName, _ budget) bool { return name.Namespace == namespace })
+// budgets are the PodDisruptionBudgets that are known.
+type budgets struct {
+	known map[types.NamespacedName]budget
+	// changes counts the changes of all of them.
+	changes int
 }
 
-// budgetsWanted lists the namespaces in which a budget holds a pod back: their budgets are worth a watch.
-func (p *progress) budgetsWanted() []string {
-	namespaces := map[string]bool{}
-	for _, e := range p.entries {
-		if e.refusal != none {
-			namespaces[e.Namespace] = true
+// set takes in a budget's new value, and returns it with the number of the change, and the one before.
+func (b *budgets) set(name types.NamespacedName, next budget) (now, before budget) {
+	before = b.known[name]
+	b.changes++
+	next.changed = b.changes
+	if next.pods == nil {
+		delete(b.known, name)
+	} else {
+		b.known[name] = next
+	}
+	return next, before
+}
+
+// forget drops what is known of a namespace's budgets: a new watch begins with all of them.
+func (b *budgets) forget(namespace string) {
+	maps.DeleteFunc(b.known, func(name types.NamespacedName, _ budget) bool { return name.Namespace == namespace })
+}
+
+// covering lists the budgets known to cover the pod, by name.
+func (b *budgets) covering(t target) []types.NamespacedName {
+	var names []types.NamespacedName
+	for name, one := range b.known {
+		if name.Namespace == t.Namespace && one.covers(t) {
+			names = append(names, name)
 		}
 	}
-	return slices.Sorted(maps.Keys(namespaces))
+	slices.SortFunc(names, compareNames)
+	return names
 }
 
-// budgetsOf names the budgets known to cover the pod, for people.
-func (p *progress) budgetsOf(t target) string {
+// of names the budgets known to cover the pod, for people.
+func (b *budgets) of(t target) string {
 	var names []string
-	for name, b := range p.budgets {
-		if name.Namespace == t.Namespace && b.covers(t) {
-			names = append(names, name.Name)
+	for _, name := range b.covering(t) {
+		names = append(names, name.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// freed reports whether a budget that covers the pod has allowed something since the request that was refused was sent. Then
+// the change overtook the refusal, and no other may come.
+func (b *budgets) freed(e *entry) bool {
+	return slices.ContainsFunc(b.covering(e.target), func(name types.NamespacedName) bool {
+		return b.known[name].changed > e.sentAt && b.known[name].allowed > 0
+	})
+}
+
+// barred reports whether a budget is known that holds the pod back for as long as it does not change.
+func (b *budgets) barred(e *entry) bool {
+	return slices.ContainsFunc(b.covering(e.target), func(name types.NamespacedName) bool { return b.known[name].bars(e) })
+}
+
+// guard is why no eviction can remove the pod, however well all the others are, or why that is not known; "" where one may.
+func (b *budgets) guard(e *entry) string {
+	if !e.budgeted() {
+		return ""
+	}
+	never, unknown := "", ""
+	covering := b.covering(e.target)
+	for _, name := range covering {
+		switch one := b.known[name]; {
+		case !e.ready && one.lenient:
+		case one.never:
+			never = name.Name
+		case one.unknown:
+			unknown = name.Name
 		}
 	}
-	slices.Sort(names)
-	return strings.Join(names, ", ")
+	switch {
+	case len(covering) > 1:
+		return crowdedMessage(b.of(e.target))
+	case never != "":
+		return fmt.Sprintf("PodDisruptionBudget %s allows no eviction, even with every pod healthy", never)
+	case unknown != "":
+		return fmt.Sprintf("the status of PodDisruptionBudget %s does not count the pod yet", unknown)
+	}
+	return ""
+}
+
+func crowdedMessage(names string) string {
+	if names != "" {
+		names = " (" + names + ")"
+	}
+	return "several PodDisruptionBudgets select the pod" + names + ", which the eviction API does not support: leave one"
 }

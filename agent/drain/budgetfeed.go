@@ -13,29 +13,34 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
 )
 
-// followBudgets tells the drain the PodDisruptionBudgets of one namespace until ctx ends. Without a resource version a
-// watch begins with all that there is, so no LIST is needed and no version is ever too old. Errors end nothing: the
-// back-off of the evictions is the net below.
-func (r *run) followBudgets(ctx context.Context, namespace string) {
+// budgetFeed tells a run the PodDisruptionBudgets of one namespace.
+type budgetFeed struct {
+	*run
+	namespace string
+}
+
+// follow watches them until ctx ends. Without a resource version a watch begins with all that there is, so no LIST is needed
+// and no version is ever too old. Errors end nothing: the back-off of the evictions is the net below.
+func (f budgetFeed) follow(ctx context.Context) {
 	for attempts := 1; ctx.Err() == nil; attempts++ {
-		seen, err := r.watchBudgets(ctx, namespace)
+		seen, err := f.watch(ctx)
 		if seen {
 			attempts = 1
 		}
 		if err != nil && ctx.Err() == nil {
-			logr.FromContextOrDiscard(ctx).Error(err, "Watching PodDisruptionBudgets again later", "namespace", namespace)
+			logr.FromContextOrDiscard(ctx).Error(err, "Watching PodDisruptionBudgets again later", "namespace", f.namespace)
 		}
-		lifecycle.Sleep(ctx, r.Clock, backoff(attempts, rand.Float64()))
+		lifecycle.Sleep(ctx, f.Clock, backoff(attempts, rand.Float64()))
 	}
 }
 
-// watchBudgets follows one watch to its end; seen says whether it brought anything.
-func (r *run) watchBudgets(ctx context.Context, namespace string) (seen bool, err error) {
-	w, err := r.Policy.watchBudgets(ctx, namespace)
+// watch follows one watch to its end; seen says whether it brought anything.
+func (f budgetFeed) watch(ctx context.Context) (seen bool, err error) {
+	w, err := f.Policy.watchBudgets(ctx, f.namespace)
 	if err != nil {
 		return false, err
 	}
-	r.tell(ctx, func(p *progress, _ time.Time) error { p.forgetBudgets(namespace); return nil })
+	f.tell(ctx, func(p *progress, _ time.Time) error { p.budgets.forget(f.namespace); return nil })
 	err = consume(ctx, w, func(event watch.Event) error {
 		pdb, ok := event.Object.(*policyv1.PodDisruptionBudget)
 		if !ok {
@@ -46,7 +51,7 @@ func (r *run) watchBudgets(ctx context.Context, namespace string) (seen bool, er
 		if event.Type == watch.Deleted {
 			b = budget{}
 		}
-		r.tell(ctx, func(p *progress, now time.Time) error { p.budgetChanged(name, b, now); return nil })
+		f.tell(ctx, func(p *progress, now time.Time) error { p.budgetChanged(name, b, now); return nil })
 		return nil
 	})
 	return seen, err

@@ -50,34 +50,40 @@ func (t target) comesBack(round int) string {
 
 // settle decides about a pod anew where it has come back: it stays, unless it is one that keeps its node. Then the drain
 // waits for it.
-func (p *progress) settle(t target) target {
-	delete(p.comebacks.staying, t.uid)
-	why := t.comesBack(p.round(t))
+func (c comebacks) settle(t target) target {
+	delete(c.staying, t.uid)
+	why := t.comesBack(c.round(t))
 	switch {
 	case why == "":
 	case t.blocks:
 		t.decision.undrainable = blockerMessage
 	default:
 		t.decision = decision{action: v1alpha1.DrainSkip}
-		p.comebacks.staying[t.uid] = Pod{Namespace: t.Namespace, Name: t.Name, UID: t.uid, Message: why}
+		c.staying[t.uid] = Pod{Namespace: t.Namespace, Name: t.Name, UID: t.uid, Message: why}
 	}
 	return t
 }
 
 // round is that in which the pod came, which is found out when it does. Before the first LIST nothing was asked, so all that
 // are in it came in round 0.
-func (p *progress) round(t target) int {
-	if _, known := p.comebacks.rounds[t.uid]; !known {
-		p.comebacks.rounds[t.uid] = p.comebacks.next[t.controller]
+func (c comebacks) round(t target) int {
+	if _, known := c.rounds[t.uid]; !known {
+		c.rounds[t.uid] = c.next[t.controller]
 	}
-	return p.comebacks.rounds[t.uid]
+	return c.rounds[t.uid]
 }
 
 // goes takes in that a pod is going or gone. Only of those that the drain has asked is a replacement one that comes back.
-func (p *progress) goes(uid types.UID) {
-	if e := p.entries[uid]; e != nil && e.asked && e.controller != "" {
-		p.comebacks.next[e.controller] = max(p.comebacks.next[e.controller], p.comebacks.rounds[uid]+1)
+func (c comebacks) goes(e *entry) {
+	if e != nil && e.asked && e.controller != "" {
+		c.next[e.controller] = max(c.next[e.controller], c.rounds[e.uid]+1)
 	}
+}
+
+// remove takes in that a pod is gone.
+func (c comebacks) remove(uid types.UID) {
+	delete(c.rounds, uid)
+	delete(c.staying, uid)
 }
 
 // forget drops what is known of the pods that are not shown any more.

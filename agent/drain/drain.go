@@ -73,10 +73,10 @@ func (r *run) drain(ctx context.Context, report func(Status)) error {
 			p.sent(t.uid, now)
 			r.group.Go(func() { r.ask(ctx, t) })
 		}
-		for _, namespace := range p.budgetsWanted() {
+		for _, namespace := range p.namespaces((*entry).held) {
 			if !budgets[namespace] {
 				budgets[namespace] = true
-				r.group.Go(func() { r.followBudgets(ctx, namespace) })
+				r.group.Go(func() { budgetFeed{r, namespace}.follow(ctx) })
 			}
 		}
 		if err := r.await(ctx, p, wake); err != nil {

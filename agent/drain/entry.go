@@ -73,6 +73,15 @@ func (e *entry) pod(reason, message string) Pod {
 	return Pod{Namespace: e.Namespace, Name: e.Name, UID: e.uid, Reason: reason, Message: message}
 }
 
+// held reports whether a budget holds the pod back: those of its namespace are worth a watch.
+func (e *entry) held() bool { return e.refusal != none }
+
+// budgeted reports whether the API server would ask PodDisruptionBudgets before it lets the pod go: not for one that has not
+// started, and not for a deletion.
+func (e *entry) budgeted() bool {
+	return !e.pending && e.deleted.IsZero() && e.decision.undrainable == "" && e.decision.action == v1alpha1.DrainEvict
+}
+
 func byName(a, b *entry) int {
 	return cmp.Or(compareNames(a.NamespacedName, b.NamespacedName), cmp.Compare(a.uid, b.uid))
 }

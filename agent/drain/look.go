@@ -3,6 +3,7 @@ package drain
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -84,13 +85,13 @@ func (r *run) look(ctx context.Context, once bool, report func(Findings)) error 
 	listed, followed := map[string]bool{}, map[string]bool{}
 	shown, told := Findings{}, false
 	for {
-		for _, namespace := range p.exposed() {
+		for _, namespace := range p.namespaces((*entry).budgeted) {
 			if _, asked := listed[namespace]; !asked {
 				listed[namespace] = false
 				r.group.Go(func() { r.listBudgets(ctx, namespace, listed) })
 			}
 		}
-		if f := p.findings(); p.complete(listed) && (!told || !f.equal(shown)) {
+		if f := p.findings(); p.listed && allListed(listed) && (!told || !f.equal(shown)) {
 			shown, told = f, true
 			report(f)
 		}
@@ -100,13 +101,17 @@ func (r *run) look(ctx context.Context, once bool, report func(Findings)) error 
 		for _, pod := range shown.Guarded {
 			if namespace := pod.Namespace; !followed[namespace] {
 				followed[namespace] = true
-				r.group.Go(func() { r.followBudgets(ctx, namespace) })
+				r.group.Go(func() { budgetFeed{r, namespace}.follow(ctx) })
 			}
 		}
 		if err := r.await(ctx, p, time.Time{}); err != nil {
 			return err
 		}
 	}
+}
+
+func allListed(listed map[string]bool) bool {
+	return !slices.Contains(slices.Collect(maps.Values(listed)), false)
 }
 
 // listPods tells of the node's pods once.

@@ -25,17 +25,16 @@ func (p *progress) order() int32 {
 // next says which pods to send a request for now, and when to look again. A zero wake means not before something changes.
 func (p *progress) next(now time.Time) (send []target, wake time.Time) {
 	if len(p.entries) == 0 {
-		return nil, p.patience(now)
+		return nil, p.asking.patience(now)
 	}
 	var ready []*entry
 	order, free := p.order(), parallel-len(p.asking)
 	for uid, e := range p.entries {
-		_, busy := p.asking[uid]
 		if stuck := e.deleted.Add(stuckAfter); !e.deleted.IsZero() && stuck.After(now) {
 			wake = timing.Earliest(wake, stuck)
 		}
 		switch {
-		case busy || e.waits() || e.decision.order != order:
+		case p.asking.has(uid) || e.waits() || e.decision.order != order:
 		case e.due.After(now):
 			wake = timing.Earliest(wake, e.due)
 		default:
@@ -50,14 +49,4 @@ func (p *progress) next(now time.Time) (send []target, wake time.Time) {
 		send = append(send, e.target)
 	}
 	return send, wake
-}
-
-// patience is when the first of the requests under way is no longer waited for; see done.
-func (p *progress) patience(now time.Time) (until time.Time) {
-	for _, since := range p.asking {
-		if end := since.Add(answerPatience); end.After(now) {
-			until = timing.Earliest(until, end)
-		}
-	}
-	return until
 }

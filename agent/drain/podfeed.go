@@ -101,7 +101,7 @@ func (f *podFeed) list(ctx context.Context) error {
 		first := !p.listed
 		p.replace(pods)
 		// Later than now, something may be evicted already: then such a pod is blocked, and people see it.
-		if keeps := append(p.undrainable(), p.blockers(blockerMessage)...); first && len(keeps) > 0 && !f.looks {
+		if keeps := append(p.undrainable(), p.blocking.list(blockerMessage)...); first && len(keeps) > 0 && !f.looks {
 			return &UndrainableError{Pods: keeps}
 		}
 		return nil

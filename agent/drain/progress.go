@@ -17,37 +17,26 @@ const (
 	crowdedDelay = 30 * time.Second
 	// denialsAllowed is how often in a row a pod's request may be answered 403. See denied.
 	denialsAllowed = 2
-	// answerPatience is how long after it was sent the drain waits for the answer to a request whose pod is gone already: an
-	// answer is worth being counted, and not worth holding up a reboot.
-	answerPatience = 2 * time.Second
 )
 
 // progress is the state of a drain. It does nothing: it takes changes in, and says what to do next.
 type progress struct {
-	listed  bool
-	unread  string // why the last LIST failed, while there has been none that did not
-	entries map[types.UID]*entry
-	left    int
-	asking  map[types.UID]time.Time // the requests under way, and since when; their pods may be gone
-	budgets map[types.NamespacedName]budget
-	changes int
-	staying map[types.UID][]volume.Use // the volumes of the pods that stay
-	deleted map[types.UID]bool         // the pods that a rule with action Delete has removed; they may be gone
-	// blocking are the pods that keep their node
-	blocking  map[types.UID]target
+	listed    bool
+	unread    string // why the last LIST failed, while there has been none that did not
+	entries   map[types.UID]*entry
+	left      int                // how many entries have gone
+	deleted   map[types.UID]bool // the pods that a rule with action Delete has removed; they may be gone
+	asking    requests
+	budgets   budgets
+	staying   volumes
+	blocking  blockers
 	comebacks comebacks
 }
 
 func newProgress() *progress {
 	return &progress{
-		entries:  map[types.UID]*entry{},
-		asking:   map[types.UID]time.Time{},
-		budgets:  map[types.NamespacedName]budget{},
-		staying:  map[types.UID][]volume.Use{},
-		deleted:  map[types.UID]bool{},
-		blocking: map[types.UID]target{},
-
-		comebacks: newComebacks(),
+		entries: map[types.UID]*entry{}, deleted: map[types.UID]bool{}, asking: requests{},
+		budgets: budgets{known: map[types.NamespacedName]budget{}}, staying: volumes{}, blocking: blockers{}, comebacks: newComebacks(),
 	}
 }
 
@@ -81,9 +70,9 @@ func (p *progress) unreadable(err error) {
 // put takes in a pod as it is now.
 func (p *progress) put(t target) {
 	if !t.deleted.IsZero() {
-		p.goes(t.uid)
+		p.comebacks.goes(p.entries[t.uid])
 	}
-	t = p.settle(t)
+	t = p.comebacks.settle(t)
 	delete(p.blocking, t.uid)
 	if t.blocks {
 		p.blocking[t.uid] = t
@@ -108,10 +97,9 @@ func (p *progress) put(t target) {
 
 // remove takes in that a pod is gone.
 func (p *progress) remove(uid types.UID) {
-	p.goes(uid)
+	p.comebacks.goes(p.entries[uid])
+	p.comebacks.remove(uid)
 	delete(p.blocking, uid)
-	delete(p.comebacks.rounds, uid)
-	delete(p.comebacks.staying, uid)
 	p.leave(uid)
 }
 
@@ -127,7 +115,7 @@ func (p *progress) leave(uid types.UID) {
 // sent takes in that a request is under way.
 func (p *progress) sent(uid types.UID, now time.Time) {
 	p.asking[uid] = now
-	p.entries[uid].sentAt, p.entries[uid].asked = p.changes, true
+	p.entries[uid].sentAt, p.entries[uid].asked = p.budgets.changes, true
 }
 
 // took takes in the pods that go by a rule with action Delete, even where the watch was quicker than the answer.
@@ -160,9 +148,9 @@ func (p *progress) answered(uid types.UID, a answer, now time.Time, jitter float
 		e.due = now.Add(crowdedDelay)
 	}
 	switch {
-	case e.refusal == byBudget && p.freed(e):
+	case e.refusal == byBudget && p.budgets.freed(e):
 		e.due = now
-	case e.refusal == byBudget && p.barred(e):
+	case e.refusal == byBudget && p.budgets.barred(e):
 		e.due = now.Add(backoff(mostAttempts, jitter))
 	}
 	if a.verdict == denied {
@@ -176,17 +164,20 @@ func (p *progress) answered(uid types.UID, a answer, now time.Time, jitter float
 	return nil
 }
 
-// done says whether no pod that must go is left.
+// done reports whether no pod that must go is left.
 func (p *progress) done(now time.Time) bool {
-	if !p.listed || len(p.entries) > 0 {
-		return false
-	}
-	for _, since := range p.asking {
-		if now.Before(since.Add(answerPatience)) {
-			return false
+	return p.listed && len(p.entries) == 0 && p.asking.patience(now).IsZero()
+}
+
+// namespaces lists those of the pods that must go and that are such.
+func (p *progress) namespaces(such func(*entry) bool) []string {
+	namespaces := map[string]bool{}
+	for _, e := range p.entries {
+		if such(e) {
+			namespaces[e.Namespace] = true
 		}
 	}
-	return true
+	return slices.Sorted(maps.Keys(namespaces))
 }
 
 // sorted is the pods in the order people see them in.

@@ -8,10 +8,12 @@ import (
 	"github.com/go-logr/logr"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
 // requestTimeout bounds one request. The API server itself may work on an eviction for 10 s.
@@ -93,4 +95,26 @@ func (v verdict) result(action v1alpha1.DrainAction) string {
 		return "error"
 	}
 	return "error"
+}
+
+// answerPatience is how long after it was sent the drain waits for the answer to a request whose pod is gone already: an
+// answer is worth being counted, and not worth holding up a reboot.
+const answerPatience = 2 * time.Second
+
+// requests are those under way, by pod, and since when; their pods may be gone.
+type requests map[types.UID]time.Time
+
+func (r requests) has(uid types.UID) bool {
+	_, asked := r[uid]
+	return asked
+}
+
+// patience is when the first of the requests under way is no longer waited for. Zero: none is waited for.
+func (r requests) patience(now time.Time) (until time.Time) {
+	for _, since := range r {
+		if end := since.Add(answerPatience); end.After(now) {
+			until = timing.Earliest(until, end)
+		}
+	}
+	return until
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/reboot-operator/reboot-operator/agent/volume"
 )
@@ -17,10 +18,13 @@ func uses(pod *corev1.Pod) []volume.Use {
 	return volume.UsesOf(pod)
 }
 
-// kept lists the volumes that the pods which stay use, each once and in order.
-func (p *progress) kept() []volume.Use {
+// volumes are those of the pods that stay.
+type volumes map[types.UID][]volume.Use
+
+// list has each volume once and in order.
+func (v volumes) list() []volume.Use {
 	var all []volume.Use
-	for _, uses := range p.staying {
+	for _, uses := range v {
 		all = append(all, uses...)
 	}
 	slices.SortFunc(all, func(a, b volume.Use) int {

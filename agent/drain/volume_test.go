@@ -35,7 +35,7 @@ func TestKept(t *testing.T) {
 		for _, name := range names {
 			want = append(want, makeUse(name))
 		}
-		if diff := cmp.Diff(want, p.kept()); diff != "" {
+		if diff := cmp.Diff(want, p.staying.list()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", when, diff)
 		}
 	}

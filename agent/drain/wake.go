@@ -12,16 +12,9 @@ import (
 // the others as it allows. While it allows nothing, back-off brings nothing either: the pods are asked for again when it
 // changes, or as a net under all this, half a minute after the last news.
 func (p *progress) budgetChanged(name types.NamespacedName, next budget, now time.Time) {
-	old := p.budgets[name]
-	p.changes++
-	next.changed = p.changes
-	if next.pods == nil {
-		delete(p.budgets, name)
-	} else {
-		p.budgets[name] = next
-	}
+	next, old := p.budgets.set(name, next)
 	for _, e := range p.entries {
-		if _, busy := p.asking[e.uid]; busy || e.refusal == none || e.Namespace != name.Namespace {
+		if p.asking.has(e.uid) || e.refusal == none || e.Namespace != name.Namespace {
 			continue
 		}
 		switch {
@@ -43,7 +36,7 @@ func (p *progress) wake(namespace string, b budget, now time.Time) {
 		if room <= 0 {
 			return
 		}
-		if _, busy := p.asking[e.uid]; busy || e.waits() || e.decision.order != order || e.Namespace != namespace {
+		if p.asking.has(e.uid) || e.waits() || e.decision.order != order || e.Namespace != namespace {
 			continue
 		}
 		if e.refusal == byBudget && e.sentAt < b.changed && b.covers(e.target) {
@@ -55,10 +48,8 @@ func (p *progress) wake(namespace string, b budget, now time.Time) {
 
 // passOn has others asked for where a pod was woken for a place in a budget and did not take it.
 func (p *progress) passOn(e *entry, now time.Time) {
-	for name, b := range p.budgets {
-		if name.Namespace == e.Namespace && b.covers(e.target) {
-			p.wake(name.Namespace, b, now)
-		}
+	for _, name := range p.budgets.covering(e.target) {
+		p.wake(name.Namespace, p.budgets.known[name], now)
 	}
 }
 
@@ -66,31 +57,9 @@ func (p *progress) passOn(e *entry, now time.Time) {
 func (p *progress) taken(namespace string, b budget) int {
 	n := 0
 	for uid, e := range p.entries {
-		_, busy := p.asking[uid]
-		if (busy || e.accepted && e.sentAt >= b.changed) && e.Namespace == namespace && b.covers(e.target) {
+		if (p.asking.has(uid) || e.accepted && e.sentAt >= b.changed) && e.Namespace == namespace && b.covers(e.target) {
 			n++
 		}
 	}
 	return n
-}
-
-// freed says whether a budget that covers the pod has allowed something since the request that was refused was sent. Then
-// the news overtook the refusal, and no more news may come.
-func (p *progress) freed(e *entry) bool {
-	for name, b := range p.budgets {
-		if name.Namespace == e.Namespace && b.changed > e.sentAt && b.allowed > 0 && b.covers(e.target) {
-			return true
-		}
-	}
-	return false
-}
-
-// barred says whether a budget is known that holds the pod back for as long as it does not change.
-func (p *progress) barred(e *entry) bool {
-	for name, b := range p.budgets {
-		if name.Namespace == e.Namespace && b.bars(e) {
-			return true
-		}
-	}
-	return false
 }

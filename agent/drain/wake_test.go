@@ -90,12 +90,12 @@ func TestBudgetChanged(t *testing.T) {
 	})
 	t.Run("a new watch begins from nothing", func(t *testing.T) {
 		s := refusedThree(t).budget(0.1, web(0))
-		s.p.forgetBudgets("other")
-		if len(s.p.budgets) != 1 {
+		s.p.budgets.forget("other")
+		if len(s.p.budgets.known) != 1 {
 			t.Error("another namespace's budgets were forgotten")
 		}
-		s.p.forgetBudgets("default")
-		if len(s.p.budgets) != 0 {
+		s.p.budgets.forget("default")
+		if len(s.p.budgets.known) != 0 {
 			t.Error("the budgets were not forgotten")
 		}
 	})
@@ -105,7 +105,7 @@ func TestBudgetsWanted(t *testing.T) {
 	s := begin(t, makeTarget("a"), makeTarget("b", inNamespace("shop")), makeTarget("c", inNamespace("idle")),
 		makeTarget("d", inNamespace("crowd"))).sent("a", "b", "c", "d")
 	s.answered(0, no, "a", "b").answered(0, yes, "c").answered(0, answer{verdict: crowded}, "d")
-	if diff := cmp.Diff([]string{"crowd", "default", "shop"}, s.p.budgetsWanted()); diff != "" {
+	if diff := cmp.Diff([]string{"crowd", "default", "shop"}, s.p.namespaces((*entry).held)); diff != "" {
 		t.Errorf("budgetsWanted (-want +got):\n%s", diff)
 	}
 }
