@@ -86,8 +86,40 @@ func TestCluster(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	t.Run("a cluster that is cleared is as it was", func(t *testing.T) { clears(t, c) })
 	if err := c.Err(); err != nil {
 		t.Error(err)
+	}
+}
+
+// clears brings more of what there is already, and a ClusterRole.
+func clears(t *testing.T, c *embedded.Cluster) {
+	t.Helper()
+	brought := []byte(`
+{apiVersion: v1, kind: Namespace, metadata: {name: brought}}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: brought}}
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: brought, namespace: brought}
+spec:
+  selector: {matchLabels: {app: brought}}
+  template: {metadata: {labels: {app: brought}}, spec: {containers: [{name: x, image: example.com/x}]}}
+`)
+	if err := c.ApplyManifest(t.Context(), brought); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Clear(t.Context(), brought); err != nil {
+		t.Fatal(err)
+	}
+	left, err := c.Kubectl(t.Context(), nil, "get", "clusterrole/brought", "--ignore-not-found", "--output=name")
+	if err != nil || left != "" {
+		t.Errorf("%v, %s is left", err, left)
+	}
+	left, err = c.Kubectl(t.Context(), nil, "get", "nodes,namespaces,crd,pods,deployments,daemonsets,replicasets", "--all-namespaces", "--output=name")
+	if want := "namespace/default\nnamespace/kube-node-lease\nnamespace/kube-public\nnamespace/kube-system\n"; err != nil || left != want {
+		t.Errorf("%v, left are %q, want %q", err, left, want)
 	}
 }
 

@@ -44,6 +44,9 @@ type Options struct {
 	RebootDuration time.Duration
 	// Step runs one named step of the start, and may tell how it goes. Nil: just runs it.
 	Step func(name string, run func() error) error
+
+	// cluster is an empty cluster to live in, which is left empty. Nil: a new one, which ends with the fleet.
+	cluster *embedded.Cluster
 }
 
 // Fleet is a number of machines, and the operator on them.
@@ -57,6 +60,11 @@ type Fleet struct {
 
 	kubelet *kubelet
 	cancel  context.CancelFunc
+	// shared: the cluster is somebody else's. dir has the machines' files, manifests is what was applied, begun is when.
+	shared    bool
+	dir       string
+	manifests [][]byte
+	begun     time.Time
 	// background is what goes on until cancel: reboots, daemons that leave as idle.
 	background sync.WaitGroup
 
@@ -71,7 +79,7 @@ func Start(ctx context.Context, o Options) (*Fleet, error) {
 		o.Step = func(_ string, run func() error) error { return run() }
 	}
 	life, cancel := context.WithCancel(ctx)
-	f := &Fleet{cancel: cancel}
+	f := &Fleet{cancel: cancel, Cluster: o.cluster, shared: o.cluster != nil, begun: time.Now()}
 	err := f.start(life, o)
 	if err == nil {
 		return f, nil
@@ -140,7 +148,7 @@ func (f *Fleet) Err() error {
 	return errors.Join(errors.Join(f.errs...), f.Cluster.Err())
 }
 
-// Stop ends everything, the cluster too, and returns when all processes are gone.
+// Stop ends everything, the cluster too unless it is shared, and returns when all processes are gone.
 func (f *Fleet) Stop() {
 	f.cancel()
 	if f.kubelet != nil {
@@ -153,7 +161,7 @@ func (f *Fleet) Stop() {
 			_ = h.Bus.Stop()
 		}
 	}
-	if f.Cluster != nil {
+	if f.Cluster != nil && !f.shared {
 		f.Cluster.Stop()
 	}
 }

@@ -9,13 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/yaml"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -40,15 +38,8 @@ type hooked struct {
 
 func newHooked(t *testing.T) *hooked {
 	t.Helper()
-	log.SetLogger(logr.Discard())
 	s := &hooked{T: t, dir: t.TempDir()}
-	var err error
-	s.fleet, err = Start(t.Context(), Options{
-		Nodes: 2, Engines: []Engine{engineNamed(t, DefaultEngine)}, RebootDuration: 100 * time.Millisecond,
-		Workload: s.manifests("before.yaml", "after.yaml"), Run: []string{hookNamespace},
-	})
-	s.must(err)
-	t.Cleanup(s.fleet.Stop)
+	s.fleet = start(t, Options{Nodes: 2, Workload: s.manifests("before.yaml", "after.yaml"), Run: []string{hookNamespace}})
 	text, err := os.ReadFile(filepath.Join(testenv.Root(), "config", "samples", "hooks.yaml"))
 	s.must(err)
 	var sample v1alpha1.RebootPolicy

@@ -33,9 +33,7 @@ spec:
 // A pod that is evicted from n1 would go to n2, which is empty, if n2 were not the next to be rebooted; then it goes to n3,
 // though that is half full. Where no other node is left it goes to n2 all the same.
 func TestPendingTaint_KeepsAnEvictedPodFromHoppingOntoTheNextNode(t *testing.T) {
-	c, err := embedded.Start(t.Context(), embedded.Options{})
-	must(t, err)
-	t.Cleanup(c.Stop)
+	c := emptyCluster(t, func() [][]byte { return nil })
 	for _, name := range []string{"n1", "n2", "n3"} {
 		must(t, c.AddNode(t.Context(), name, nil))
 	}

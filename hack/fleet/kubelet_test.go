@@ -44,13 +44,10 @@ type stage struct {
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	cluster, err := embedded.Start(t.Context(), embedded.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(cluster.Stop)
+	cluster := emptyCluster(t, func() [][]byte { return nil })
 	s := &stage{t: t, cluster: cluster, failed: make(chan error, 1)}
 	s.must(cluster.AddNode(t.Context(), "node-1", nil))
+	var err error
 	s.host, err = newHost(t.Context(), cluster, t.TempDir(), "node-1", engineNamed(t, DefaultEngine))
 	s.must(err)
 	t.Cleanup(func() { s.must(s.host.Bus.Stop()) })
@@ -71,7 +68,13 @@ func newStage(t *testing.T) *stage {
 		pods: map[types.UID]context.CancelFunc{}, processes: map[types.UID]*process.Process{},
 	}
 	s.must(s.kubelet.watch(ctx))
-	t.Cleanup(func() { cancel(); s.kubelet.wait() })
+	t.Cleanup(func() {
+		cancel()
+		s.kubelet.wait()
+		for _, pod := range []string{"agent", "script", "manager"} { // their names come again
+			must(t, os.Remove(filepath.Join(cluster.Dir, pod+".log")))
+		}
+	})
 	return s
 }
 

@@ -5,14 +5,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
@@ -58,15 +55,9 @@ type rollout struct {
 
 func newRollout(t *testing.T) *rollout {
 	t.Helper()
-	log.SetLogger(logr.Discard())
-	r := &rollout{T: t}
+	r := &rollout{T: t, fleet: start(t, Options{Nodes: 3, Components: []string{"manage-agents"}, Workload: []byte(rolledWorkload)})}
+	t.Cleanup(r.story)
 	var err error
-	r.fleet, err = Start(t.Context(), Options{
-		Nodes: 3, Engines: []Engine{engineNamed(t, DefaultEngine)}, RebootDuration: 100 * time.Millisecond,
-		Components: []string{"manage-agents"}, Workload: []byte(rolledWorkload),
-	})
-	r.must(err)
-	t.Cleanup(r.stop)
 	r.policy, err = r.fleet.ApplyPolicy(t.Context(), func(spec *v1alpha1.RebootPolicySpec) {
 		spec.Priority = 10
 		spec.NodeSelector = onNodes("node-1", "node-2", "node-3")
@@ -80,18 +71,15 @@ func newRollout(t *testing.T) *rollout {
 	return r
 }
 
-// stop ends everything; a test that has failed says what happened, and keeps the logs.
-func (r *rollout) stop() {
+// story says what happened, where the test has failed.
+func (r *rollout) story() {
 	if r.Failed() {
-		r.fleet.Cluster.KeepFiles = true
 		r.fleet.Recorder.Read(func(line *timeline.Timeline) {
 			for _, c := range line.Changes(0) {
 				r.Logf("%s %s: %s, %s", c.At.Format("15:04:05.000"), c.Node, c.To, c.Why)
 			}
 		})
-		r.Logf("logs are in %s", r.fleet.Cluster.Dir)
 	}
-	r.fleet.Stop()
 }
 
 func onNodes(names ...string) *v1alpha1.LabelSelector {

@@ -3,11 +3,8 @@ package fleet
 import (
 	"syscall"
 	"testing"
-	"time"
 
-	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/embedded"
@@ -51,12 +48,7 @@ spec:
 `
 
 func TestPreflight_PodsThatKeepTheirNodesAreToldBeforeASlotIsSpent(t *testing.T) {
-	log.SetLogger(logr.Discard())
-	f, err := Start(t.Context(), Options{
-		Nodes: 3, Engines: []Engine{engineNamed(t, DefaultEngine)}, RebootDuration: 100 * time.Millisecond, Workload: []byte(kept),
-	})
-	must(t, err)
-	t.Cleanup(f.Stop)
+	f := start(t, Options{Nodes: 3, Workload: []byte(kept)})
 	policy, err := f.ApplyPolicy(t.Context(), func(spec *v1alpha1.RebootPolicySpec) {
 		spec.Settle = &metav1.Duration{}
 		spec.Gates = &v1alpha1.Gates{BlockingPods: []v1alpha1.BlockingPod{

@@ -10,7 +10,7 @@ import (
 // config's tests see that none is too wide.
 func (f *Fleet) expectRights(t *testing.T) {
 	t.Helper()
-	requests, err := f.Cluster.Requests(time.Time{}, time.Now())
+	requests, err := f.Cluster.Requests(f.begun, time.Now())
 	must(t, err)
 	events := map[string]int{}
 	for _, r := range requests {

@@ -3,12 +3,9 @@ package fleet
 import (
 	"slices"
 	"testing"
-	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
@@ -43,12 +40,7 @@ var path = []timeline.State{
 }
 
 func TestRollout_OfTheAgentsInMidDrainReleasesNoSlotAndUncordonsNobody_Behaviour64(t *testing.T) {
-	log.SetLogger(logr.Discard())
-	f, err := Start(t.Context(), Options{
-		Nodes: 2, Engines: []Engine{engineNamed(t, DefaultEngine)}, RebootDuration: 100 * time.Millisecond, Workload: []byte(steadfast),
-	})
-	must(t, err)
-	t.Cleanup(f.Stop)
+	f := start(t, Options{Nodes: 2, Workload: []byte(steadfast)})
 	policy, err := f.ApplyPolicy(t.Context(), func(spec *v1alpha1.RebootPolicySpec) {
 		spec.Settle, spec.Drain = &metav1.Duration{}, heldUp()
 	})

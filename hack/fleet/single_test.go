@@ -4,9 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
@@ -15,13 +13,7 @@ import (
 // The managers of a cluster of one node are drained with it, and nobody else could put it back in service. Their
 // PodDisruptionBudget keeps one of them there: the drain is given up, or the reboot goes on with it.
 func TestSingleNode_IsPutBackInServiceByTheManagerOnIt_Behaviour29(t *testing.T) {
-	log.SetLogger(logr.Discard())
-	f, err := Start(t.Context(), Options{
-		Nodes: 1, Engines: []Engine{engineNamed(t, DefaultEngine)}, RebootDuration: 100 * time.Millisecond, Shipped: true,
-		Workload: []byte(`{apiVersion: v1, kind: Namespace, metadata: {name: empty}}`),
-	})
-	must(t, err)
-	t.Cleanup(f.Stop)
+	f := start(t, Options{Nodes: 1, Workload: []byte(`{apiVersion: v1, kind: Namespace, metadata: {name: empty}}`)})
 	policy, err := f.ApplyPolicy(t.Context(), func(spec *v1alpha1.RebootPolicySpec) {
 		spec.Settle = &metav1.Duration{}
 		spec.Drain = &v1alpha1.Drain{Timeout: &metav1.Duration{Duration: 3 * time.Second}, OnTimeout: v1alpha1.DrainTimeoutReboot}

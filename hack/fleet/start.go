@@ -27,8 +27,13 @@ func (f *Fleet) start(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	if f.Cluster, err = embedded.Start(ctx, embedded.Options{Step: o.Step}); err != nil {
-		return err
+	if f.Cluster == nil {
+		if f.Cluster, err = embedded.Start(ctx, embedded.Options{Step: o.Step}); err != nil {
+			return err
+		}
+	}
+	if f.dir, err = os.MkdirTemp(f.Cluster.Dir, "fleet-"); err != nil {
+		return fmt.Errorf("making a folder for the fleet: %w", err)
 	}
 	for _, step := range []struct {
 		name string
@@ -55,7 +60,7 @@ func (f *Fleet) startHosts(ctx context.Context, o Options) error {
 			if err := f.Cluster.AddNode(ctx, name, nil); err != nil {
 				return err
 			}
-			f.Hosts[i], err = newHost(ctx, f.Cluster, f.Cluster.Dir, name, o.Engines[i%len(o.Engines)])
+			f.Hosts[i], err = newHost(ctx, f.Cluster, f.dir, name, o.Engines[i%len(o.Engines)])
 			return err
 		})
 	}
@@ -97,14 +102,19 @@ func (f *Fleet) apply(ctx context.Context, o Options, programs string) error {
 	if err := f.kubelet.watch(ctx); err != nil {
 		return err
 	}
-	folder, err := os.MkdirTemp(f.Cluster.Dir, "config-")
-	if err != nil {
-		return fmt.Errorf("making a folder for the manifests: %w", err)
-	}
-	if err := testenv.Kustomization(folder, "config/default", o.Components...); err != nil {
+	if err := testenv.Kustomization(f.dir, "config/default", o.Components...); err != nil {
 		return err
 	}
-	if err := f.Cluster.Apply(ctx, folder); err != nil {
+	operator, err := f.Cluster.Kubectl(ctx, nil, "kustomize", f.dir)
+	if err != nil {
+		return err
+	}
+	f.manifests = [][]byte{o.Workload, []byte(operator)}
+	if err := f.Cluster.ApplyManifest(ctx, []byte(operator)); err != nil {
+		return err
+	}
+	// The workload may have a policy.
+	if err := f.Cluster.AwaitKinds(ctx); err != nil {
 		return err
 	}
 	return f.Cluster.ApplyManifest(ctx, o.Workload)
