@@ -15,6 +15,19 @@ step() {
   printf '== %s: %d s\n' "$name" $((SECONDS - started))
 }
 
+# beside runs commands at once, for such as mostly wait, and fails where one of them does.
+beside() {
+  local command pid failed=0 running=()
+  for command in "$@"; do
+    $command &
+    running+=($!)
+  done
+  for pid in "${running[@]}"; do
+    wait "$pid" || failed=1
+  done
+  return "$failed"
+}
+
 finish() {
   if [ -s "$NOT_SHOWN" ]; then
     printf '\nPassed after %d s; NOT SHOWN:\n' "$SECONDS"

@@ -31,3 +31,13 @@ func TestStep_WhatIsSkippedIsNamedAtTheEnd(t *testing.T) {
 		})
 	}
 }
+
+func TestBeside_FailsWhereOneCommandDoes(t *testing.T) {
+	for commands, want := range map[string]string{`"true" "true"`: "went on", `"false" "true"`: "", `"true" "false"`: ""} {
+		command := exec.CommandContext(t.Context(), "bash", "-euc", ". ./step.sh; beside "+commands+"; printf 'went on'")
+		command.Env = append(os.Environ(), "NOT_SHOWN="+filepath.Join(t.TempDir(), "not_shown"))
+		if output, err := command.Output(); string(output) != want || (err == nil) != (want != "") {
+			t.Errorf("beside %s: %v, %q, want %q", commands, err, output, want)
+		}
+	}
+}

@@ -14,5 +14,15 @@ step "prometheus and promtool" hack/prometheus/build.sh
 step "helm" hack/helm/build.sh
 export PROMETHEUS_REQUIRED=1 HELM_REQUIRED=1
 # Suites wait more than they compute: one more package than there are cores.
-step "tests" go test -short -p $(($(nproc) + 1)) ./...
+tests() { go test -short -p $(($(nproc) + 1)) "$@"; }
+# With RACE=1, which `make ci` sets, what has goroutines runs with the race detector. What is pure has none.
+if [ -n "${RACE:-}" ]; then
+  concurrent=$(go list . ./agent/... ./controllers ./controllers/gate ./controllers/notify ./internal/... ./hack/embedded/... ./hack/fleet/... ./kubectl-reboot/command | grep -v /agent/step$)
+  # shellcheck disable=SC2046,SC2086 # one word for each package
+  step "tests, with the race detector" tests -race $concurrent
+  # shellcheck disable=SC2046
+  step "tests of what has no goroutines" tests $(go list ./... | grep -vxF "$concurrent")
+else
+  step "tests" tests ./...
+fi
 finish

@@ -16,8 +16,9 @@ import (
 const (
 	// each is after how many schedules a line tells how it goes.
 	each = 20
-	// enough schedules for every kind of fault to have its turn more than once.
-	enough = 100
+	// enough schedules for every kind of fault to have its turn four times, and to strike in as many as atLeast.
+	enough  = 100
+	atLeast = 3
 )
 
 // chaos is one run of many schedules.
@@ -54,7 +55,11 @@ func (c *chaos) run(ctx context.Context) error {
 	if c.result.schedules > 0 {
 		c.screen.Print(c.result.report(c.screen.Theme)...)
 	}
-	return errors.Join(err, c.result.failure(c.options.schedules >= enough))
+	floor := 0
+	if c.options.schedules >= enough {
+		floor = atLeast
+	}
+	return errors.Join(err, c.result.failure(floor))
 }
 
 // lane runs schedules on a control plane until there are no more.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -43,8 +44,8 @@ func TestSimulation(t *testing.T) {
 		until: time.Now().Add(time.Duration(number("SECONDS_AT_MOST", int(atMost.Seconds()))) * time.Second),
 	}
 	s.live(t)
-	if floor := number("SEEDS_AT_LEAST", 0); s.figures.Seeds < floor {
-		t.Errorf("%d seeds, want at least %d: give it more time (SECONDS_AT_MOST) or a machine with nothing beside it", s.figures.Seeds, floor)
+	if floor := number("SEEDS_AT_LEAST", 0); floor > 0 {
+		s.reach(t, floor)
 	}
 	write(t, s.figures.String())
 }
@@ -90,6 +91,36 @@ func (s *seeds) live(t *testing.T) {
 	t.Logf("in %.0f s:\n%s", time.Since(began).Seconds(), s.figures.String())
 	if s.figures.Reboots == 0 {
 		t.Error("nothing was ever rebooted")
+	}
+}
+
+// oftenEnough is how often each kind of fault has to have happened where there is a floor of seeds: the rarest come a dozen times in a
+// hundred worlds.
+const oftenEnough = 3
+
+// faults are those of requests and processes. All others are deeds of the scripts.
+var faults = []string{
+	"requests while the API server was down", "heartbeats between a read and its write", "watches dropped", "watches compacted", "answers lost",
+	"writes that came late", "409 without a reason", "429", "500", "crashes between requests", "leaders that went on after their lease",
+}
+
+// reach fails where fewer worlds were lived through than the floor, or a kind of fault has hardly happened.
+func (s *seeds) reach(t *testing.T, floor int) {
+	t.Helper()
+	if s.figures.Seeds < floor {
+		t.Errorf("%d seeds, want at least %d: give it more time (SECONDS_AT_MOST) or a machine with nothing beside it", s.figures.Seeds, floor)
+	}
+	kinds := slices.Clone(faults)
+	for seed := range uint64(floor) {
+		for _, deed := range s.draw(seed).Deeds {
+			kinds = append(kinds, string(deed.What))
+		}
+	}
+	slices.Sort(kinds)
+	for _, kind := range slices.Compact(kinds) {
+		if n := s.figures.Counts[kind]; n < oftenEnough {
+			t.Errorf("%q has happened %d times, want at least %d", kind, n, oftenEnough)
+		}
 	}
 }
 
