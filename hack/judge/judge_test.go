@@ -172,10 +172,12 @@ func ledger(name string, seq int64, boot string) func(*story) {
 	}
 }
 
-func carries(name string, seq int64) func(*story) {
+func carries(name string, seq int64) func(*story) { return carriesOf("p", name, seq) }
+
+func carriesOf(policy, name string, seq int64) func(*story) {
 	return func(s *story) {
 		s.node(name, manager, func(n *corev1.Node) {
-			g := v1alpha1.Grant{Policy: "p", Seq: seq, BootID: name, State: v1alpha1.GrantActive, At: metav1.NewTime(s.now)}
+			g := v1alpha1.Grant{Policy: policy, Seq: seq, BootID: name, State: v1alpha1.GrantActive, At: metav1.NewTime(s.now)}
 			metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationGrant, g.String())
 		})
 	}
@@ -340,6 +342,7 @@ func TestTake(t *testing.T) {
 		"another boot under the grant":                       {[]func(*story){joins("a", "a"), ledger("a", 1, "a"), deleted("a"), joins("a", "2"), carries("a", 1), drains("a", 1)}, []Rule{Fence}},
 		"a grant of a policy that is being deleted":          {[]func(*story){policyDeleting, grant("a", 1)}, []Rule{Window}},
 		"a grant that was given before":                      {[]func(*story){grant("a", 1), policyDeleting, drains("a", 1)}, nil},
+		"a node begins for a policy that never was":          {[]func(*story){carriesOf("q", "a", 1), drains("a", 1)}, []Rule{Limit}},
 		"a node begins for a policy that is gone":            {[]func(*story){grant("a", 1), policyGone, drains("a", 1)}, []Rule{Limit}},
 		"a node that begins without an entry":                {[]func(*story){carries("a", 1), drains("a", 1)}, []Rule{Ledger}},
 		"a node that begins what was released":               {[]func(*story){grant("a", 1), wiped(manager), drains("a", 1)}, []Rule{Ledger}},
