@@ -7,10 +7,8 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/host"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
-
-// otherwiseIgnore is the way out that every sentence about coordinators ends with.
-const otherwiseIgnore = "or set spec.reboot.coordinators: Ignore"
 
 // HostCoordinators are those who may reboot the host beside the agent; host.Coordinators are the real ones.
 type HostCoordinators interface {
@@ -23,20 +21,20 @@ func rival(other *host.Coordinator, err error) string {
 	case other == nil && err == nil:
 		return ""
 	case other == nil:
-		return engine.Shorten(fmt.Sprintf("Who else may reboot this host is unknown (fix that, %s): %v.", otherwiseIgnore, err))
+		return engine.Shorten(fmt.Sprintf("Who else may reboot this host is unknown (fix that, %s): %v.", v1alpha1.CoordinatorAdvice, err))
 	case !other.At.IsZero():
 		return engine.Shorten(fmt.Sprintf("A shutdown of this host (%s) is scheduled for %s%s: shutdown -c on the host, %s.",
-			other.Name, other.At.UTC().Format("2006-01-02 15:04:05 UTC"), by(other.By), otherwiseIgnore))
+			other.Name, other.At.UTC().Format("2006-01-02 15:04:05 UTC"), by(other.By), v1alpha1.CoordinatorAdvice))
 	case other.Unit != "":
 		off := cmp.Or(other.Off, "systemctl mask --now "+other.Unit)
-		return fmt.Sprintf("%s is active on this host and may reboot it at any time: %s on the host, %s.", other.Name, off, otherwiseIgnore)
+		return fmt.Sprintf("%s is active on this host and may reboot it at any time: %s on the host, %s.", other.Name, off, v1alpha1.CoordinatorAdvice)
 	}
 	name := other.Name
 	if name == "" {
 		name = "Somebody without a readable NAME"
 	}
 	return fmt.Sprintf("%s holds /run/update-engine/coordinator.conf on this host and may reboot it at any time: stop that, %s.",
-		name, otherwiseIgnore)
+		name, v1alpha1.CoordinatorAdvice)
 }
 
 // by says who scheduled a shutdown. Empty: nobody knows.

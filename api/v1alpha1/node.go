@@ -94,6 +94,10 @@ func PauseReason(annotations map[string]string) string {
 	return ""
 }
 
+// CoordinatorAdvice is in every sentence in which an agent reports another program that may reboot its host, in its objection
+// and in the message of RebootRequired.
+const CoordinatorAdvice = "or set spec.reboot.coordinators: Ignore"
+
 // FieldOwnerAgent is the field manager of the agent's writes, so that a cordon can be told from an administrator's.
 const FieldOwnerAgent = "reboot-operator-agent"
 

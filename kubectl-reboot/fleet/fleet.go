@@ -54,6 +54,9 @@ func (f Fleet) Node(name string) (*corev1.Node, *plan.Node) {
 	return &f.nodes[i], f.views[i]
 }
 
+// Views are all nodes as decisions look at them, by name.
+func (f Fleet) Views() []*plan.Node { return f.views }
+
 // Whole puts a node as the API server has it in the place of the one of its name that was trimmed for decisions.
 func (f Fleet) Whole(node *corev1.Node) Fleet {
 	f.nodes = slices.Clone(f.nodes)

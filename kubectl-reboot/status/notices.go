@@ -23,8 +23,25 @@ const LookAtAgents = "kubectl get daemonsets,pods -n reboot-operator-system -l a
 // LookAtAdmission is the command that lists most of what may refuse a write.
 const LookAtAdmission = "kubectl get validatingadmissionpolicies,validatingwebhookconfigurations"
 
+// Kind is what a notice is about.
+type Kind string
+
+// The kinds of notices.
+const (
+	Invalid      Kind = "Invalid"
+	Halted       Kind = "Halted"
+	Paused       Kind = "Paused"
+	Conflict     Kind = "Conflict"
+	AgentsNeeded Kind = "AgentsNeeded"
+	WriteRefused Kind = "WriteRefused"
+	Overdue      Kind = "Overdue"
+	Deleting     Kind = "Deleting"
+	ManagerLags  Kind = "ManagerLags"
+)
+
 // Notice is something that somebody should know, and the command that goes on from there.
 type Notice struct {
+	Kind    Kind   `json:"kind"`
 	Message string `json:"message"`
 	Command string `json:"command,omitempty"`
 }
@@ -32,32 +49,32 @@ type Notice struct {
 // notices are what keeps a policy from going on by itself, most important first.
 func notices(policy *v1alpha1.RebootPolicy, p plan.Plan, s *Policy, now time.Time) []Notice {
 	var list []Notice
-	note := func(when bool, message, command string) {
+	note := func(kind Kind, when bool, message, command string) {
 		if when {
-			list = append(list, Notice{Message: message, Command: command})
+			list = append(list, Notice{Kind: kind, Message: message, Command: command})
 		}
 	}
 	name := policy.Name
-	note(p.Invalid != "", fmt.Sprintf("policy %s cannot be acted on: %s", name, p.Invalid), "kubectl edit rbp "+name)
-	note(p.Halt.Halted, fmt.Sprintf("policy %s has halted: %s", name, p.Halt.Message), fmt.Sprintf(`kubectl reboot resume rbp/%s --halt --reason="what was fixed"`, name))
-	note(policy.Spec.Pause.InForce(now), pauseMessage(policy), "kubectl reboot resume rbp/"+name+" --pause")
+	note(Invalid, p.Invalid != "", fmt.Sprintf("policy %s cannot be acted on: %s", name, p.Invalid), "kubectl edit rbp "+name)
+	note(Halted, p.Halt.Halted, fmt.Sprintf("policy %s has halted: %s", name, p.Halt.Message), fmt.Sprintf(`kubectl reboot resume rbp/%s --halt --reason="what was fixed"`, name))
+	note(Paused, policy.Spec.Pause.InForce(now), pauseMessage(policy), "kubectl reboot resume rbp/"+name+" --pause")
 	if len(p.Conflicts) > 0 {
 		first := slices.Min(slices.Collect(maps.Keys(p.Conflicts)))
-		note(true, fmt.Sprintf("policies %s select %d nodes with the same priority: they are not rebooted",
+		note(Conflict, true, fmt.Sprintf("policies %s select %d nodes with the same priority: they are not rebooted",
 			strings.Join(p.Conflicts[first], ", "), len(p.Conflicts)), "kubectl reboot explain "+first)
 	}
 	if c := meta.FindStatusCondition(policy.Status.Conditions, v1alpha1.ConditionAgentsReady); c != nil {
-		note(c.Status != metav1.ConditionTrue, fmt.Sprintf("policy %s: %s", name, c.Message), LookAtAgents)
+		note(AgentsNeeded, c.Status != metav1.ConditionTrue, fmt.Sprintf("policy %s: %s", name, c.Message), LookAtAgents)
 	}
 	if c := meta.FindStatusCondition(policy.Status.Conditions, v1alpha1.ConditionProgressing); c != nil {
-		note(c.Reason == string(v1alpha1.ReasonNodeWriteRefused), fmt.Sprintf("policy %s: %s", name, c.Message), LookAtAdmission)
+		note(WriteRefused, c.Reason == string(v1alpha1.ReasonNodeWriteRefused), fmt.Sprintf("policy %s: %s", name, c.Message), LookAtAdmission)
 	}
 	for _, t := range s.InFlight {
-		note(t.Overdue, t.Node+": "+t.Message, "kubectl reboot explain "+t.Node)
+		note(Overdue, t.Overdue, t.Node+": "+t.Message, "kubectl reboot explain "+t.Node)
 	}
-	note(policy.DeletionTimestamp != nil, fmt.Sprintf("policy %s is being deleted: it stays until its grants are over", name), "")
-	note(policy.Status.ObservedGeneration < policy.Generation, "the manager has not taken in the last change of policy "+name+"; if this stays, it may not run", LookAtManager)
-	note(len(s.Due) > 0, fmt.Sprintf("nothing speaks against %s: the manager grants at once; if this stays, it may not run", some(s.Due)), LookAtManager)
+	note(Deleting, policy.DeletionTimestamp != nil, fmt.Sprintf("policy %s is being deleted: it stays until its grants are over", name), "")
+	note(ManagerLags, policy.Status.ObservedGeneration < policy.Generation, "the manager has not taken in the last change of policy "+name+"; if this stays, it may not run", LookAtManager)
+	note(ManagerLags, len(s.Due) > 0, fmt.Sprintf("nothing speaks against %s: the manager grants at once; if this stays, it may not run", some(s.Due)), LookAtManager)
 	return list
 }
 

@@ -1,0 +1,179 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/doctor"
+)
+
+func doctorCommand(s *Session) *cobra.Command {
+	var o output
+	cmd := &cobra.Command{
+		Use:   "doctor [NODE]",
+		Short: "What is wrong with the installation, and how to fix it",
+		Long: `What is wrong with the installation, with the command that fixes it or shows more: the version of the API server, manager
+and agents, their rights, other programs that reboot nodes, engines, policies, windows, budgets, gates and clocks. With a node,
+what concerns that node.
+
+It writes nothing. The exit code is 1 where there is a problem, or a check could not be made; warnings alone leave it 0.
+ClusterRole reboot-operator-doctor gives the rights for all checks.`,
+		Example: `  kubectl reboot doctor
+  kubectl reboot doctor n4
+  kubectl reboot doctor -o json`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: named(1, s.nodeNames),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			cluster, err := readCluster(cmd.Context(), s)
+			if err != nil {
+				return err
+			}
+			report := doctor.Examine(cluster)
+			if len(args) > 0 {
+				name := bareNode(args[0])
+				if node, _ := cluster.Fleet.Node(name); node == nil {
+					return fmt.Errorf("there is no node %q", name)
+				}
+				report = report.About(name)
+			}
+			look := doctor.Look{Theme: s.Screen.Theme, Width: s.width()}
+			if err := s.print(o, report, func() []string { return report.Lines(look) }); err != nil {
+				return err
+			}
+			if bad := report.Bad(); bad > 0 {
+				return fmt.Errorf("%d of the findings are problems", bad)
+			}
+			return nil
+		},
+	}
+	o.bind(cmd, asJSON, asYAML)
+	return cmd
+}
+
+// nodeLeases is where kubelets renew their leases.
+const nodeLeases = "kube-node-lease"
+
+// readCluster reads what the doctor looks at. Without nodes and policies there is nothing to look at; what else cannot be read
+// is a finding.
+func readCluster(ctx context.Context, s *Session) (doctor.Cluster, error) {
+	f, err := s.fleet(ctx)
+	if err != nil {
+		return doctor.Cluster{}, err
+	}
+	c, err := s.client()
+	if err != nil {
+		return doctor.Cluster{}, err
+	}
+	is := doctor.Cluster{Fleet: f, Unread: map[doctor.Check]string{}}
+	list := func(into client.ObjectList, what string, checks []doctor.Check, options ...client.ListOption) {
+		if err := c.List(ctx, into, options...); err != nil {
+			for _, check := range checks {
+				is.Unread[check] = fmt.Sprintf("listing %s: %v", what, err)
+			}
+		}
+	}
+	var sets appsv1.DaemonSetList
+	list(&sets, "DaemonSets", []doctor.Check{doctor.Agents, doctor.Rights, doctor.Operators})
+	var deployments appsv1.DeploymentList
+	list(&deployments, "Deployments", []doctor.Check{doctor.Manager, doctor.Rights, doctor.Operators})
+	is.DaemonSets, is.Deployments = sets.Items, deployments.Items
+	if agent := is.Agent(); agent != nil {
+		var pods corev1.PodList
+		list(&pods, "the agents' pods", []doctor.Check{doctor.Agents}, client.InNamespace(agent.Namespace), client.MatchingLabels(agent.Spec.Selector.MatchLabels))
+		is.AgentPods = pods.Items
+	}
+	var leases coordinationv1.LeaseList
+	list(&leases, "the kubelets' Leases", []doctor.Check{doctor.Clocks}, client.InNamespace(nodeLeases))
+	var budgets policyv1.PodDisruptionBudgetList
+	list(&budgets, "PodDisruptionBudgets", []doctor.Check{doctor.Budgets})
+	is.Leases, is.Budgets = leases.Items, budgets.Items
+	readRights(ctx, c, &is)
+	if err := s.readVersion(&is); err != nil {
+		is.Unread[doctor.Version], is.Unread[doctor.Clocks] = err.Error(), err.Error()
+	}
+	return is, nil
+}
+
+// readRights asks the API server for the rights of the operator's ServiceAccounts.
+func readRights(ctx context.Context, c client.Client, is *doctor.Cluster) {
+	for _, right := range is.NeededRights() {
+		resource, sub, _ := strings.Cut(right.Resource, "/")
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User:   "system:serviceaccount:" + right.Namespace + ":" + right.Account,
+			Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + right.Namespace, "system:authenticated"},
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Verb: right.Verb, Group: right.Group, Version: "*", Resource: resource, Subresource: sub, Name: right.Name, Namespace: right.In,
+			},
+		}}
+		if err := c.Create(ctx, review); err != nil {
+			is.Unread[doctor.Rights] = fmt.Sprintf("asking what the ServiceAccounts may do: %v", err)
+			return
+		}
+		if !review.Status.Allowed {
+			is.Missing = append(is.Missing, right)
+		}
+	}
+}
+
+// readVersion asks the API server for its version, and reads its clock from the answer.
+func (s *Session) readVersion(is *doctor.Cluster) error {
+	config, err := s.restConfig()
+	if err != nil {
+		return err
+	}
+	config = rest.CopyConfig(config)
+	var served time.Time
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTrip(func(r *http.Request) (*http.Response, error) {
+			response, err := next.RoundTrip(r)
+			if err == nil {
+				served, _ = http.ParseTime(response.Header.Get("Date")) // zero: unknown
+			}
+			return response, err
+		})
+	})
+	d, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return fmt.Errorf("making a client: %w", err)
+	}
+	asked := s.Clock.Now()
+	version, err := d.ServerVersion()
+	if err != nil {
+		return fmt.Errorf("asking the API server for its version: %w", err)
+	}
+	digits := func(text string) int {
+		n, _ := strconv.Atoi(strings.TrimRight(text, "+")) // 0: unknown
+		return n
+	}
+	is.Major, is.Minor = digits(version.Major), digits(version.Minor)
+	if !served.IsZero() {
+		is.ServerTime = served.Add(is.Fleet.Now.Sub(asked))
+	}
+	if is.Major == 0 || served.IsZero() {
+		return fmt.Errorf("the API server calls itself %q.%q at %q", version.Major, version.Minor, served)
+	}
+	return nil
+}
+
+// roundTrip is a transport of one function.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+// RoundTrip sends a request.
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -1,0 +1,94 @@
+package command_test
+
+import (
+	"context"
+	"encoding/json"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/doctor"
+)
+
+// deployed makes a DaemonSet or a Deployment until the test ends.
+func deployed(object client.Object) {
+	GinkgoHelper()
+	Expect(api.Create(context.Background(), object)).To(Succeed())
+	DeferCleanup(func() { Expect(client.IgnoreNotFound(api.Delete(context.Background(), object))).To(Succeed()) })
+}
+
+func pods(labels map[string]string, image string) (*metav1.LabelSelector, corev1.PodTemplateSpec) {
+	return &metav1.LabelSelector{MatchLabels: labels}, corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: labels},
+		Spec:       corev1.PodSpec{ServiceAccountName: "nobody", Containers: []corev1.Container{{Name: "main", Image: image}}},
+	}
+}
+
+// found runs the doctor and returns what it finds, by check.
+func found(user func(*call), args ...string) map[doctor.Check][]doctor.Finding {
+	GinkgoHelper()
+	stdout, stderr, err := run(append([]string{"doctor", "-o", "json"}, args...), user)
+	Expect(err).To(HaveOccurred())
+	Expect(stderr).To(MatchRegexp(`^error: \d+ of the findings are problems\n$`))
+	var report doctor.Report
+	Expect(json.Unmarshal([]byte(stdout), &report)).To(Succeed())
+	by := map[doctor.Check][]doctor.Finding{}
+	for _, f := range report.Findings {
+		by[f.Check] = append(by[f.Check], f)
+	}
+	return by
+}
+
+var _ = Describe("doctor", Serial, func() {
+	It("finds what is wrong on a real API server, with the rights of its role", func() {
+		applyUserRoles()
+		p := newPool(1)
+		of := metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "kured"}
+		kured := &appsv1.DaemonSet{ObjectMeta: of}
+		kured.Spec.Selector, kured.Spec.Template = pods(map[string]string{"app": "kured"}, "ghcr.io/kubereboot/kured:1.17.0")
+		deployed(kured)
+		manager := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "manager"}}
+		manager.Spec.Selector, manager.Spec.Template = pods(map[string]string{
+			"app.kubernetes.io/name": "reboot-operator", "app.kubernetes.io/component": "manager",
+		}, "example.com/manager:v1")
+		deployed(manager)
+		budget := &policyv1.PodDisruptionBudget{ObjectMeta: of, Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: new(intstr.FromInt32(1))}}
+		deployed(budget)
+		budget.Status = policyv1.PodDisruptionBudgetStatus{ObservedGeneration: budget.Generation, ExpectedPods: 1, DesiredHealthy: 1}
+		Expect(api.Status().Update(context.Background(), budget)).To(Succeed())
+
+		by := found(as("doctor", "reboot-operator-doctor"))
+		for check, all := range by {
+			Expect(all).NotTo(ContainElement(HaveField("Level", doctor.Unchecked)), string(check))
+		}
+		Expect(by[doctor.Operators]).To(HaveExactElements(HaveField("Command", "kubectl delete daemonset -n default kured")))
+		Expect(by[doctor.Manager]).To(ContainElement(HaveField("Message", ContainSubstring("no replica of the manager is Ready (Deployment default/manager)"))))
+		Expect(by[doctor.Agents]).To(HaveExactElements(HaveField("Message", ContainSubstring("there is no DaemonSet of the agents"))))
+		Expect(by[doctor.Rights]).To(HaveExactElements(HaveField("Message", And(
+			HavePrefix("ServiceAccount default/nobody may not: "), ContainSubstring("update rebootpolicies/status"), ContainSubstring("grant noderecords")))))
+		Expect(by[doctor.Budgets]).To(ContainElement(HaveField("Message", HavePrefix("PodDisruptionBudget default/kured wants all of its 1 pod"))))
+		Expect(by).NotTo(Or(HaveKey(doctor.Version), HaveKey(doctor.Clocks), HaveKey(doctor.Windows), HaveKey(doctor.Gates)))
+
+		Expect(found(func(*call) {}, "node/"+p.nodes[0])).To(HaveKey(doctor.Operators), "it concerns every node")
+		Expect(fails("doctor", "nowhere")).To(Equal("error: there is no node \"nowhere\"\n"))
+		stdout, _, err := run([]string{"doctor"})
+		Expect(err).To(HaveOccurred())
+		Expect(stdout).To(And(MatchRegexp(`(?m)^✗ Operators +kured runs as daemonset default/kured`), HavePrefix("✓ Version\n")))
+	})
+
+	It("says what it may not read, and does not call that well", func() {
+		applyUserRoles()
+		newPool(1)
+		by := found(as("doctor-viewer", "reboot-operator-fleet-viewer"))
+		for _, check := range []doctor.Check{doctor.Manager, doctor.Agents, doctor.Rights, doctor.Operators, doctor.Budgets, doctor.Clocks} {
+			Expect(by[check]).To(ContainElement(And(HaveField("Level", doctor.Unchecked), HaveField("Message", ContainSubstring("forbidden")))), string(check))
+		}
+		Expect(by).NotTo(HaveKey(doctor.Version))
+	})
+})

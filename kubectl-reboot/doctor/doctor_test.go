@@ -1,0 +1,298 @@
+package doctor_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+	_ "time/tzdata"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/doctor"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
+	. "github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal/terminaltest"
+)
+
+const namespace = "reboot-operator-system"
+
+// installed is what a case changes, before the fleet is made of it.
+type installed struct {
+	doctor.Cluster
+
+	policies []v1alpha1.RebootPolicy
+	nodes    []corev1.Node
+}
+
+func labels(part string) map[string]string {
+	return map[string]string{"app.kubernetes.io/name": "reboot-operator", "app.kubernetes.io/component": part}
+}
+
+func template(part, image string, args ...string) corev1.PodTemplateSpec {
+	return corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels(part)}, Spec: corev1.PodSpec{
+		ServiceAccountName: "reboot-operator-" + part, Containers: []corev1.Container{{Name: part, Image: image, Args: args}},
+	}}
+}
+
+// healthy is a cluster of two nodes in which nothing is wrong.
+func healthy() *installed {
+	c := &installed{policies: []v1alpha1.RebootPolicy{Policy("workers", Weeknights)}, nodes: []corev1.Node{Node("n1", "workers"), Node("n2", "workers")}}
+	c.Major, c.Minor, c.ServerTime = 1, 36, Now
+	c.DaemonSets = []appsv1.DaemonSet{{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "reboot-operator-agent"}, Spec: appsv1.DaemonSetSpec{Template: template("agent", "registry.example.com/agent:v1")},
+		Status: appsv1.DaemonSetStatus{DesiredNumberScheduled: 2},
+	}}
+	c.Deployments = []appsv1.Deployment{{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "reboot-operator-manager"}, Spec: appsv1.DeploymentSpec{Template: template("manager", "registry.example.com/manager:v1")},
+		Status: appsv1.DeploymentStatus{ReadyReplicas: 2, Replicas: 2},
+	}}
+	for _, name := range []string{"n1", "n2"} {
+		c.AgentPods = append(c.AgentPods, corev1.Pod{
+			Spec:   corev1.PodSpec{NodeName: name, Containers: []corev1.Container{{Name: "agent", Image: "registry.example.com/agent:v1"}}},
+			Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
+		})
+		c.Leases = append(c.Leases, lease(name, -8*time.Second))
+	}
+	c.Budgets = []policyv1.PodDisruptionBudget{budget(2, 3)}
+	return c
+}
+
+func lease(node string, renewed time.Duration) coordinationv1.Lease {
+	at := metav1.NewMicroTime(Now.Add(renewed))
+	return coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: node}, Spec: coordinationv1.LeaseSpec{RenewTime: &at}}
+}
+
+func budget(healthy, expected int32) policyv1.PodDisruptionBudget {
+	return policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db"}, Status: policyv1.PodDisruptionBudgetStatus{DesiredHealthy: healthy, ExpectedPods: expected},
+	}
+}
+
+func (c *installed) examine() doctor.Report {
+	c.Fleet = fleet.New(c.policies, c.nodes, Now)
+	return doctor.Examine(c.Cluster)
+}
+
+// other adds a workload of somebody else.
+func (c *installed) other(name, image string, command ...string) {
+	spec := corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: image, Command: command}}}}
+	c.DaemonSets = append(c.DaemonSets, appsv1.DaemonSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: name}, Spec: appsv1.DaemonSetSpec{Template: spec}, Status: appsv1.DaemonSetStatus{DesiredNumberScheduled: 2},
+	})
+}
+
+func unreported(status corev1.ConditionStatus, message string) func(*corev1.Node) {
+	return Condition(v1alpha1.NodeRebootRequired, status, "any", time.Hour, message)
+}
+
+// TestExamine: each thing that can be wrong is found, once, and nothing else with it.
+func TestExamine(t *testing.T) {
+	const conflict = "locksmithd is active on this host and may reboot it at any time: systemctl mask --now locksmithd.service on the host, " + v1alpha1.CoordinatorAdvice + "."
+	cases := map[string]struct {
+		edit func(*installed)
+		// want is check, level, nodes and a part of the message of each finding.
+		want []string
+	}{
+		"nothing":             {func(*installed) {}, nil},
+		"an old cluster":      {func(c *installed) { c.Minor = 29 }, []string{"Version Problem [] the operator needs 1.30"}},
+		"no impersonation":    {func(c *installed) { c.Minor = 35 }, []string{"Version Problem [] deploy config/overlays/rbac-fallback"}},
+		"needless rights":     {func(c *installed) { plain(c) }, []string{"Version Warning [] config/default gives each its own node"}},
+		"the fallback fits":   {func(c *installed) { c.Minor = 31; plain(c) }, nil},
+		"no manager":          {func(c *installed) { c.Deployments = nil }, []string{"Manager Problem [] there is no Deployment of the manager"}},
+		"no manager is Ready": {func(c *installed) { c.Deployments[0].Status.ReadyReplicas = 0 }, []string{"Manager Problem [] no replica of the manager is Ready"}},
+		"the manager lags":    {func(c *installed) { c.policies[0].Generation = 2 }, []string{"Manager Problem [] has not taken in the last change of policy workers"}},
+		"no agents":           {func(c *installed) { c.DaemonSets, c.AgentPods = nil, nil }, []string{"Agents Problem [] there is no DaemonSet of the agents"}},
+		"an agent missing":    {func(c *installed) { c.AgentPods = c.AgentPods[1:] }, []string{"Agents Problem [n1] no agent is Ready on n1"}},
+		"an agent not Ready": {
+			func(c *installed) { c.AgentPods[1].Status.Conditions[0].Status = corev1.ConditionFalse }, []string{"Agents Problem [n2] no agent is Ready on n2"},
+		},
+		"a node that is down": {func(c *installed) { c.AgentPods = c.AgentPods[1:]; NotReady(&c.nodes[0]) }, nil},
+		"a node that is new": {
+			func(c *installed) {
+				c.AgentPods = c.AgentPods[1:]
+				Condition(corev1.NodeReady, corev1.ConditionTrue, "KubeletReady", 20*time.Second)(&c.nodes[0])
+			}, nil,
+		},
+		"an old agent": {
+			func(c *installed) { c.AgentPods[0].Spec.Containers[0].Image = "registry.example.com/agent:v0" }, []string{"Agents Warning [n1] the agents of n1 do not run image registry.example.com/agent:v1"},
+		},
+		"other versions": {
+			func(c *installed) {
+				c.Deployments[0].Spec.Template.Spec.Containers[0].Image = "localhost:5000/manager:v2"
+			}, []string{"Agents Warning [] the agents are of version v1 and the manager of v2"},
+		},
+		"digests say no version": {
+			func(c *installed) {
+				c.Deployments[0].Spec.Template.Spec.Containers[0].Image = "localhost:5000/manager@sha256:12"
+			}, nil,
+		},
+		"rights missing": {
+			func(c *installed) { c.Missing = c.NeededRights()[1:3] }, []string{"Rights Problem [] ServiceAccount reboot-operator-system/reboot-operator-manager may not: patch nodes, patch nodes/status"},
+		},
+		"kured":              {func(c *installed) { c.other("kured", "ghcr.io/kubereboot/kured:1.17.0") }, []string{"Operators Problem [] kured runs as daemonset kube-system/kured"}},
+		"kured, rebuilt":     {func(c *installed) { c.other("reboots", "registry.example.com/tools:1", "/usr/bin/kured") }, []string{"Operators Problem [] kured runs as daemonset kube-system/reboots"}},
+		"kured on no node":   {func(c *installed) { c.other("kured", "kured"); c.DaemonSets[1].Status = appsv1.DaemonSetStatus{} }, nil},
+		"FLUO":               {func(c *installed) { c.other("update-agent", "ghcr.io/flatcar/flatcar-linux-update-operator:v0.9.0") }, []string{"Operators Problem [] FLUO runs"}},
+		"CLUO":               {func(c *installed) { c.other("update-agent", "quay.io/coreos/container-linux-update-operator") }, []string{"Operators Problem [] CLUO runs"}},
+		"upgrade controller": {func(c *installed) { c.other("suc", "rancher/system-upgrade-controller:v0.14@sha256:aa") }, []string{"Operators Warning [] system-upgrade-controller runs"}},
+		"like kured":         {func(c *installed) { c.other("kured-exporter", "example.com/kured-exporter:1") }, nil},
+		"locksmithd, and no need": {
+			func(c *installed) {
+				unreported(corev1.ConditionFalse, "No update. "+conflict+" Heard in boot b1 from update-engine.")(&c.nodes[0])
+				unreported(corev1.ConditionFalse, "No update. "+conflict+" Heard in boot b2 from update-engine.")(&c.nodes[1])
+			}, []string{"Coordinators Problem [n1 n2] locksmithd is active"},
+		},
+		"locksmithd, and a need": {
+			func(c *installed) {
+				Annotated(v1alpha1.AnnotationObjection, v1alpha1.Objection{Reason: v1alpha1.ReasonInhibited, Message: "busy", Also: []v1alpha1.Objection{
+					{Reason: v1alpha1.ReasonCoordinatorConflict, Message: conflict},
+				}}.String())(&c.nodes[1])
+			}, []string{"Coordinators Problem [n2] locksmithd is active"},
+		},
+		"no engine": {
+			func(c *installed) {
+				unreported(corev1.ConditionUnknown, "No update engine is found on this host.")(&c.nodes[0])
+			}, []string{"Engines Problem [n1] No update engine is found"},
+		},
+		"never reported": {
+			func(c *installed) { c.nodes[1].Status.Conditions = c.nodes[1].Status.Conditions[:1] }, []string{"Engines Problem [n2] no agent has ever reported"},
+		},
+		"no policy":          {func(c *installed) { c.policies = nil }, []string{"Policies Problem [] there is no RebootPolicy"}},
+		"no policy selects":  {func(c *installed) { c.nodes[0].Labels = nil }, []string{"Policies Warning [n1] no policy selects n1"}},
+		"two policies":       {func(c *installed) { c.policies = append(c.policies, everybody()) }, []string{"Policies Problem [n1 n2] policies rival, workers select the same nodes"}},
+		"an empty policy":    {func(c *installed) { c.policies = append(c.policies, Policy("gpu")) }, []string{"Policies Warning [] policy gpu governs no node"}},
+		"a policy in DryRun": {func(c *installed) { c.policies[0].Spec.Mode = v1alpha1.ModeDryRun }, []string{"Policies Warning [] policy workers is in mode DryRun"}},
+		"a pause":            {func(c *installed) { c.policies[0].Spec.Pause = &v1alpha1.Pause{} }, []string{"Policies Warning [] policy workers is paused"}},
+		"a halt":             {func(c *installed) { Halted("2 nodes failed")(&c.policies[0]) }, []string{"Policies Problem [] policy workers has halted"}},
+		"never open": {
+			func(c *installed) {
+				c.policies[0].Spec.Windows = []v1alpha1.Window{{Name: "never", Days: []v1alpha1.Day{"Mon"}, Start: "22:00", Duration: metav1.Duration{Duration: time.Hour}}}
+				c.policies[0].Spec.Blackouts = []v1alpha1.Blackout{{Name: "long", From: "2026-01-01", To: "2029-01-01"}}
+			}, []string{"Windows Problem [] no window of policy workers opens within 400 days"},
+		},
+		"too short": {
+			func(c *installed) { c.policies[0].Spec.Windows[0].Duration.Duration = 4 * time.Minute },
+			[]string{"Windows Warning [] the longest window of policy workers lasts 4m0s, and drain and reboot of a node take 5m0s"},
+		},
+		"windows that cannot be read": {
+			func(c *installed) { c.policies[0].Spec.Windows[0].TimeZone = "Mars/Olympus" }, []string{"Policies Problem [] policy workers cannot be acted on"},
+		},
+		"none at once":     {func(c *installed) { AtMost("0%")(&c.policies[0]) }, []string{"Budgets Problem [] policy workers grants nothing: maxUnavailable is 0%"}},
+		"a strict budget":  {func(c *installed) { c.Budgets[0] = budget(3, 3) }, []string{"Budgets Warning [] PodDisruptionBudget shop/db wants all of its 3 pods"}},
+		"an unused budget": {func(c *installed) { c.Budgets[0] = budget(0, 0) }, nil},
+		"a gate that cannot be asked": {
+			func(c *installed) {
+				c.policies[0].Status.Gates = []v1alpha1.GateStatus{{Name: "slo", State: v1alpha1.GateUnreachable, Message: "connection refused"}, {Name: "ok", State: v1alpha1.GateFiring}}
+			}, []string{"Gates Problem [] gate slo of policy workers cannot be asked: connection refused"},
+		},
+		"a node ahead":      {func(c *installed) { c.Leases[0] = lease("n1", 12*time.Second) }, []string{"Clocks Problem [n1] the clock of n1 is 12s ahead of"}},
+		"a node behind":     {func(c *installed) { c.Leases[1] = lease("n2", -5*time.Minute) }, []string{"Clocks Problem [n2] the clock of n2 is 5m0s behind"}},
+		"a silent kubelet":  {func(c *installed) { c.Leases[1] = lease("n2", -5*time.Minute); NotReady(&c.nodes[1]) }, nil},
+		"this clock behind": {func(c *installed) { c.ServerTime = Now.Add(30 * time.Second) }, []string{"Clocks Warning [] the clock of this machine is 30s behind"}},
+		"nothing else could be read": {
+			func(c *installed) {
+				c.DaemonSets, c.Deployments, c.AgentPods, c.Leases, c.Budgets, c.Major, c.ServerTime = nil, nil, nil, nil, nil, 0, time.Time{}
+				c.Unread = map[doctor.Check]string{doctor.Agents: "listing DaemonSets: forbidden", doctor.Manager: "listing Deployments: forbidden"}
+			}, []string{"Manager Unchecked [] listing Deployments: forbidden", "Agents Unchecked [] listing DaemonSets: forbidden"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := healthy()
+			tc.edit(c)
+			found := c.examine().Findings
+			for i, f := range found {
+				got := string(f.Check) + " " + string(f.Level) + " [" + strings.Join(f.Nodes, " ") + "] " + f.Message
+				if i >= len(tc.want) {
+					t.Errorf("found, too: %s", got)
+					continue
+				}
+				head, part, _ := strings.Cut(tc.want[i], "] ")
+				if !strings.HasPrefix(got, head+"] ") || !strings.Contains(f.Message, part) {
+					t.Errorf("got %s, want %s", got, tc.want[i])
+				}
+				if f.Command == "" && f.Check != doctor.Clocks && f.Check != doctor.Coordinators && !strings.Contains(f.Message, "upgrade the cluster") {
+					t.Errorf("no command goes on from %s", got)
+				}
+			}
+			if len(found) < len(tc.want) {
+				t.Errorf("not found: %s", tc.want[len(found):])
+			}
+		})
+	}
+}
+
+// plain gives the agents rights of their own.
+func plain(c *installed) {
+	c.DaemonSets[0].Spec.Template.Spec.Containers[0].Args = []string{"--host-root=/host", "--identity=serviceaccount"}
+}
+
+// everybody is a policy that selects every node.
+func everybody() v1alpha1.RebootPolicy {
+	p := Policy("rival")
+	p.Spec.NodeSelector = nil
+	return p
+}
+
+// TestAbout: a node's own findings, and those about the whole cluster; only what is no warning is bad.
+func TestAbout(t *testing.T) {
+	c := healthy()
+	c.AgentPods[0].Spec.Containers[0].Image = "old"
+	c.Leases[1] = lease("n2", time.Hour)
+	c.other("kured", "kured")
+	report := c.examine()
+	counts := []int{len(report.Findings), report.Bad()}
+	for _, name := range []string{"n1", "n2"} {
+		about := report.About(name)
+		counts = append(counts, len(about.Findings), about.Bad())
+	}
+	if diff := cmp.Diff([]int{3, 2, 2, 1, 2, 2}, counts); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestNeededRights: of the two identities an agent has one.
+func TestNeededRights(t *testing.T) {
+	verbs := func(c *installed) string {
+		var all []string
+		for _, r := range c.NeededRights() {
+			if r.Account == "reboot-operator-agent" {
+				all = append(all, r.Verb+" "+r.Resource)
+			}
+		}
+		return strings.Join(all, ", ")
+	}
+	c := healthy()
+	if got := verbs(c); !strings.Contains(got, "impersonate:associated-node nodes") || strings.Contains(got, ", patch nodes") {
+		t.Errorf("as the node: %s", got)
+	}
+	plain(c)
+	if got := verbs(c); strings.Contains(got, "impersonate") || !strings.Contains(got, ", patch nodes") {
+		t.Errorf("by its own rights: %s", got)
+	}
+	c.DaemonSets, c.Deployments = nil, nil
+	if len(c.NeededRights()) > 0 {
+		t.Error("rights of nobody")
+	}
+}
+
+func TestLines(t *testing.T) {
+	sick := healthy()
+	sick.Minor = 34
+	sick.other("kured", "ghcr.io/kubereboot/kured:1.17.0")
+	sick.nodes = append(sick.nodes, Node("n3", "none"))
+	sick.Unread = map[doctor.Check]string{doctor.Rights: "asking what the ServiceAccounts may do: forbidden"}
+	for name, tc := range map[string]struct {
+		c    *installed
+		look doctor.Look
+	}{"well": {healthy(), doctor.Look{}}, "sick": {sick, doctor.Look{}}, "80-columns": {sick, doctor.Look{Width: 80}}} {
+		t.Run(name, func(t *testing.T) { terminaltest.Golden(t, name, tc.c.examine().Lines(tc.look)) })
+	}
+}

@@ -1,0 +1,262 @@
+package doctor
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
+)
+
+// Names and labels of what config deploys.
+const (
+	product    = "reboot-operator"
+	nameLabel  = "app.kubernetes.io/name"
+	partLabel  = "app.kubernetes.io/component"
+	agentPart  = "agent"
+	serverPart = "manager"
+)
+
+// The first minor versions of Kubernetes 1 that the operator runs on, and that have constrained impersonation.
+const (
+	oldest       = 30
+	impersonates = 36
+)
+
+const deployAgain = "make deploy"
+
+// Agent is the DaemonSet of the agents; nil when there is none.
+func (c Cluster) Agent() *appsv1.DaemonSet {
+	i := slices.IndexFunc(c.DaemonSets, func(d appsv1.DaemonSet) bool { return isPart(d.Spec.Template.Labels, agentPart) })
+	if i < 0 {
+		return nil
+	}
+	return &c.DaemonSets[i]
+}
+
+// Manager is the Deployment of the manager; nil when there is none.
+func (c Cluster) Manager() *appsv1.Deployment {
+	i := slices.IndexFunc(c.Deployments, func(d appsv1.Deployment) bool { return isPart(d.Spec.Template.Labels, serverPart) })
+	if i < 0 {
+		return nil
+	}
+	return &c.Deployments[i]
+}
+
+func isPart(labels map[string]string, part string) bool {
+	return labels[nameLabel] == product && labels[partLabel] == part
+}
+
+// plain reports whether the agents act by rights of their own, as config/overlays/rbac-fallback has it.
+func plain(agent *appsv1.DaemonSet) bool {
+	for _, container := range agent.Spec.Template.Spec.Containers {
+		if slices.Contains(container.Args, "--identity=serviceaccount") {
+			return true
+		}
+	}
+	return false
+}
+
+func version(c Cluster) []Finding {
+	agent := c.Agent()
+	is := fmt.Sprintf("the API server is Kubernetes %d.%d", c.Major, c.Minor)
+	switch {
+	case c.Major == 0:
+		return nil
+	case c.Major == 1 && c.Minor < oldest:
+		return []Finding{{Level: Problem, Message: fmt.Sprintf("%s; the operator needs 1.%d or later: upgrade the cluster", is, oldest)}}
+	case agent == nil:
+		return nil
+	case c.Major == 1 && c.Minor < impersonates && !plain(agent):
+		return []Finding{{
+			Level:   Problem,
+			Message: fmt.Sprintf("%s, which has no constrained impersonation, and the agents act as their nodes: they may do nothing; deploy config/overlays/rbac-fallback", is),
+			Command: "make deploy CONFIG=config/overlays/rbac-fallback",
+		}}
+	case (c.Major > 1 || c.Minor >= impersonates) && plain(agent):
+		return []Finding{{
+			Level:   Warning,
+			Message: is + ", and the agents have rights on all nodes by config/overlays/rbac-fallback; config/default gives each its own node only",
+			Command: "make deploy CONFIG=config/default",
+		}}
+	}
+	return nil
+}
+
+func manager(c Cluster) []Finding {
+	var found []Finding
+	_, unread := c.Unread[Manager]
+	switch m := c.Manager(); {
+	case m == nil && !unread:
+		found = append(found, Finding{Level: Problem, Message: "there is no Deployment of the manager: nobody grants reboots", Command: deployAgain})
+	case m != nil && m.Status.ReadyReplicas == 0:
+		found = append(found, Finding{Level: Problem, Message: fmt.Sprintf("no replica of the manager is Ready (Deployment %s/%s): nobody grants reboots", m.Namespace, m.Name), Command: "kubectl describe pods -n " + m.Namespace + " -l " + partLabel + "=" + serverPart})
+	}
+	for i := range c.Fleet.Policies {
+		if p := &c.Fleet.Policies[i]; p.Status.ObservedGeneration < p.Generation {
+			found = append(found, Finding{Level: Problem, Message: "the manager has not taken in the last change of policy " + p.Name, Command: status.LookAtManager})
+		}
+	}
+	return found
+}
+
+func agents(c Cluster) []Finding {
+	agent := c.Agent()
+	_, unread := c.Unread[Agents]
+	if agent == nil {
+		if unread {
+			return nil
+		}
+		return []Finding{{Level: Problem, Message: "there is no DaemonSet of the agents: no node reports whether it needs a reboot", Command: deployAgain}}
+	}
+	found := c.otherVersion(agent)
+	if missing := c.withoutAgent(); len(missing) > 0 && !unread {
+		found = append(found, Finding{
+			Level: Problem, Message: "no agent is Ready on " + some(missing) + ": whether they need a reboot is not known",
+			Command: status.LookAtAgents, Nodes: missing,
+		})
+	}
+	return found
+}
+
+// agentGrace is how long an agent may take to become Ready on a node that has become so.
+const agentGrace = time.Minute
+
+// withoutAgent are the nodes in service without an agent that is Ready.
+func (c Cluster) withoutAgent() []string {
+	ready := map[string]bool{}
+	for i := range c.AgentPods {
+		pod := &c.AgentPods[i]
+		for _, condition := range pod.Status.Conditions {
+			if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue && pod.DeletionTimestamp == nil {
+				ready[pod.Spec.NodeName] = true
+			}
+		}
+	}
+	var missing []string
+	for _, n := range c.Fleet.Views() {
+		if n.Ready && !n.Deleting && !ready[n.Name] && c.Fleet.Now.Sub(n.ReadySince) > agentGrace {
+			missing = append(missing, n.Name)
+		}
+	}
+	return missing
+}
+
+// otherVersion finds agents that are not of the DaemonSet's image, and a DaemonSet whose image is not of the manager's tag.
+func (c Cluster) otherVersion(agent *appsv1.DaemonSet) []Finding {
+	var found []Finding
+	want := imageOf(agent.Spec.Template.Spec, agentPart)
+	var old []string
+	for i := range c.AgentPods {
+		if pod := &c.AgentPods[i]; pod.DeletionTimestamp == nil && imageOf(pod.Spec, agentPart) != want {
+			old = append(old, pod.Spec.NodeName)
+		}
+	}
+	if len(old) > 0 {
+		old = sorted(old)
+		found = append(found, Finding{
+			Level: Warning, Message: fmt.Sprintf("the agents of %s do not run image %s of their DaemonSet; its rollout goes on, or is stuck", some(old), want),
+			Command: fmt.Sprintf("kubectl rollout status -n %s daemonset/%s", agent.Namespace, agent.Name), Nodes: old,
+		})
+	}
+	m := c.Manager()
+	if m == nil {
+		return found
+	}
+	if a, b := tagOf(want), tagOf(imageOf(m.Spec.Template.Spec, serverPart)); a != "" && b != "" && a != b {
+		found = append(found, Finding{
+			Level: Warning, Message: fmt.Sprintf("the agents are of version %s and the manager of %s", a, b), Command: deployAgain,
+		})
+	}
+	return found
+}
+
+// imageOf is the image of a container by its name, or of the only one.
+func imageOf(spec corev1.PodSpec, name string) string {
+	for _, container := range spec.Containers {
+		if container.Name == name || len(spec.Containers) == 1 {
+			return container.Image
+		}
+	}
+	return ""
+}
+
+// tagOf is the tag of an image; empty where it has none, or a digest.
+func tagOf(image string) string {
+	if strings.Contains(image, "@") {
+		return ""
+	}
+	_, tag, _ := strings.Cut(path.Base(image), ":")
+	return tag
+}
+
+// Right is one that a ServiceAccount of the operator needs.
+type Right struct {
+	// Namespace and Account are the ServiceAccount.
+	Namespace, Account string
+	Verb, Group        string
+	// Resource may have a subresource: nodes/status.
+	Resource string
+	// Name of the one object. Empty: all of them.
+	Name string
+	// In is the namespace in which it is needed. Empty: in all, or the resource has none.
+	In string
+}
+
+// NeededRights are the rights without which manager and agents do nothing. They stand for the roles that have them: a role
+// that is not bound lacks all of its rights.
+func (c Cluster) NeededRights() []Right {
+	const own = "reboot-operator.io"
+	var needed []Right
+	if m := c.Manager(); m != nil {
+		by := Right{Namespace: m.Namespace, Account: m.Spec.Template.Spec.ServiceAccountName}
+		needed = append(needed, by.to("list", "", "nodes"), by.to("patch", "", "nodes"), by.to("patch", "", "nodes/status"), by.to("list", own, "rebootpolicies"),
+			by.to("patch", own, "rebootpolicies"), by.to("update", own, "rebootpolicies/status"), by.to("grant", own, "noderecords"))
+		local := by.to("list", "", "pods")
+		local.In = m.Namespace
+		needed = append(needed, local)
+	}
+	agent := c.Agent()
+	if agent == nil {
+		return needed
+	}
+	by := Right{Namespace: agent.Namespace, Account: agent.Spec.Template.Spec.ServiceAccountName}
+	needed = append(needed, by.to("get", own, "rebootpolicies"), by.to("list", "policy", "poddisruptionbudgets"), by.to("get", "", "namespaces"))
+	if plain(agent) {
+		return append(needed, by.to("patch", "", "nodes"), by.to("patch", "", "nodes/status"), by.to("list", "", "pods"), by.to("create", "", "pods/eviction"))
+	}
+	act := by.to("impersonate:associated-node", "authentication.k8s.io", "nodes")
+	act.Name = "*"
+	for _, on := range [][2]string{{"patch", "nodes"}, {"patch", "nodes/status"}, {"list", "pods"}, {"create", "pods/eviction"}} {
+		needed = append(needed, by.to("impersonate-on:associated-node:"+on[0], "", on[1]))
+	}
+	return append(needed, act)
+}
+
+func (r Right) to(verb, group, resource string) Right {
+	r.Verb, r.Group, r.Resource = verb, group, resource
+	return r
+}
+
+func rights(c Cluster) []Finding {
+	by := map[string][]string{}
+	var accounts []string
+	for _, r := range c.Missing {
+		account := r.Namespace + "/" + r.Account
+		accounts = append(accounts, account)
+		by[account] = append(by[account], r.Verb+" "+r.Resource)
+	}
+	var found []Finding
+	for _, account := range sorted(accounts) {
+		found = append(found, Finding{
+			Level: Problem, Message: fmt.Sprintf("ServiceAccount %s may not: %s; deploy the ClusterRoles and their bindings again", account, strings.Join(by[account], ", ")),
+			Command: deployAgain,
+		})
+	}
+	return found
+}

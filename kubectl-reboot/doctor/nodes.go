@@ -1,0 +1,122 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// coordinators finds the nodes whose agents report another program that may reboot the host. An agent that asks for a reboot
+// objects; one that does not says it in the message of RebootRequired.
+func coordinators(c Cluster) []Finding {
+	return c.byMessage(Problem, func(node *corev1.Node) (string, string) {
+		objection, err := v1alpha1.ParseObjection(node.Annotations)
+		if err == nil {
+			for _, o := range objection.All() {
+				if o.Reason == v1alpha1.ReasonCoordinatorConflict {
+					return o.Message, ""
+				}
+			}
+		}
+		message := condition(node, v1alpha1.NodeRebootRequired).Message
+		before, _, found := strings.Cut(message, v1alpha1.CoordinatorAdvice)
+		if !found {
+			return "", ""
+		}
+		return before + v1alpha1.CoordinatorAdvice + ".", ""
+	})
+}
+
+// engines finds the nodes of which it is not known whether they need a reboot.
+func engines(c Cluster) []Finding {
+	return c.byMessage(Problem, func(node *corev1.Node) (string, string) {
+		required := condition(node, v1alpha1.NodeRebootRequired)
+		switch {
+		case condition(node, corev1.NodeReady).Status != corev1.ConditionTrue:
+			return "", "" // its agent is down with it
+		case required.Status == "":
+			return "no agent has ever reported", "kubectl logs -n reboot-operator-system -l " + partLabel + "=" + agentPart + " --tail=20"
+		case required.Status == corev1.ConditionUnknown:
+			return required.Message, "kubectl reboot explain " + node.Name
+		}
+		return "", ""
+	})
+}
+
+// byMessage makes one finding of all nodes with the same message; the first of them gives the command. An empty message: the
+// node has none.
+func (c Cluster) byMessage(level Level, about func(*corev1.Node) (message, command string)) []Finding {
+	var found []Finding
+	for _, n := range c.Fleet.Views() {
+		node, _ := c.Fleet.Node(n.Name)
+		message, command := about(node)
+		if message == "" {
+			continue
+		}
+		// The boot in it makes each message another one.
+		message, _, _ = strings.Cut(message, " Heard in boot ")
+		i := slices.IndexFunc(found, func(f Finding) bool { return f.Message == message })
+		if i < 0 {
+			i, found = len(found), append(found, Finding{Level: level, Message: message, Command: command})
+		}
+		found[i].Nodes = append(found[i].Nodes, n.Name)
+	}
+	for i := range found {
+		found[i].Message = some(found[i].Nodes) + ": " + found[i].Message
+	}
+	return found
+}
+
+func condition(node *corev1.Node, kind corev1.NodeConditionType) corev1.NodeCondition {
+	for _, c := range node.Status.Conditions {
+		if c.Type == kind {
+			return c
+		}
+	}
+	return corev1.NodeCondition{}
+}
+
+// A kubelet renews its lease every 10 seconds, and the node controller calls the node lost after 40.
+const (
+	ahead  = 10 * time.Second
+	behind = 50 * time.Second
+)
+
+// clocks compares this machine's and the kubelets' clocks with the API server's. A window opens by the manager's clock.
+func clocks(c Cluster) []Finding {
+	if c.ServerTime.IsZero() {
+		return nil
+	}
+	var found []Finding
+	if d := c.Fleet.Now.Sub(c.ServerTime); d > ahead || d < -ahead {
+		found = append(found, Finding{Level: Warning, Message: fmt.Sprintf("the clock of this machine is %s that of the API server: what kubectl reboot says of times is off", beside(d))})
+	}
+	for i := range c.Leases {
+		lease := &c.Leases[i]
+		node, _ := c.Fleet.Node(lease.Name)
+		if node == nil || lease.Spec.RenewTime == nil || condition(node, corev1.NodeReady).Status != corev1.ConditionTrue {
+			continue
+		}
+		if d := lease.Spec.RenewTime.Sub(c.ServerTime); d > ahead || d < -behind {
+			found = append(found, Finding{
+				Level:   Problem,
+				Message: fmt.Sprintf("the clock of %s is %s that of the API server, by the lease of its kubelet: its times are not believed; synchronise it (chronyc makestep)", lease.Name, beside(d)),
+				Nodes:   []string{lease.Name},
+			})
+		}
+	}
+	return found
+}
+
+// beside says how far a clock is from another one.
+func beside(d time.Duration) string {
+	if d < 0 {
+		return (-d).Round(time.Second).String() + " behind"
+	}
+	return d.Round(time.Second).String() + " ahead of"
+}

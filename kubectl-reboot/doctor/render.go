@@ -1,0 +1,73 @@
+package doctor
+
+import (
+	"fmt"
+
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
+)
+
+// Look is how a report is shown.
+type Look struct {
+	// Theme paints.
+	Theme terminal.Theme
+	// Width is the terminal's, at which text is wrapped; 0: a pipe, nothing is.
+	Width int
+}
+
+// indent is the width of a mark and of a check's name.
+const indent = 16
+
+// marks are what stands before a finding.
+var marks = map[Level]struct {
+	mark  string
+	style terminal.Style
+}{
+	Problem: {"✗", terminal.Bad}, Unchecked: {"?", terminal.Bad}, Warning: {"!", terminal.Wait},
+}
+
+// Lines is the report for people: every check, what is wrong with the command that goes on from there, and the sum.
+func (r Report) Lines(l Look) []string {
+	var lines []string
+	for _, k := range checks {
+		well := true
+		for _, f := range r.Findings {
+			if f.Check == k.check {
+				well = false
+				lines = append(lines, f.lines(l)...)
+			}
+		}
+		if well {
+			lines = append(lines, l.Theme.Paint(terminal.Good, "✓")+" "+string(k.check))
+		}
+	}
+	return append(lines, "", r.sum())
+}
+
+func (f Finding) lines(l Look) []string {
+	m := marks[f.Level]
+	message := f.Message
+	if f.Level == Unchecked {
+		message = "could not be checked: " + message
+	}
+	var lines []string
+	for i, line := range terminal.Wrap(message, max(0, l.Width-indent)) {
+		head := fmt.Sprintf("%*s", indent, "")
+		if i == 0 {
+			head = l.Theme.Paint(m.style, m.mark) + " " + terminal.Fit(string(f.Check), indent-2)
+		}
+		lines = append(lines, head+line)
+	}
+	if f.Command != "" {
+		lines = append(lines, fmt.Sprintf("%*s", indent, "")+l.Theme.Paint(terminal.Strong, f.Command))
+	}
+	return lines
+}
+
+// sum is the last line.
+func (r Report) sum() string {
+	bad := r.Bad()
+	if bad == 0 && len(r.Findings) == 0 {
+		return "Nothing is wrong."
+	}
+	return counted(bad, "problem") + ", " + counted(len(r.Findings)-bad, "warning") + "."
+}
