@@ -16,6 +16,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/agent/drain"
 	"github.com/reboot-operator/reboot-operator/agent/step"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -24,7 +25,7 @@ import (
 func TestReconcile_KnowsNothingOfANewAttempt(t *testing.T) {
 	for name, patchErr := range map[string]error{"begun": nil, "begun, and the answer is lost": errAPI} {
 		t.Run(name, func(t *testing.T) {
-			r, api, _ := makeReconciler(t, step.Record{Grant: makeGrant(1, active, boot)})
+			r, api, _ := makeReconciler(t, protocol.Record{Grant: makeGrant(1, active, boot)})
 			r.Drains.last = attempt{seq: 1, Drain: step.Drain{State: step.DrainDone, Deleted: 3}}
 			r.observer.call = call{seq: 1, Call: step.Call{AcceptedAt: now}}
 			r.observer.claims = claims{seq: 1, names: map[types.NamespacedName]corev1.UniqueVolumeName{{Name: "disk"}: "old"}}
@@ -42,7 +43,7 @@ func TestReconcile_KnowsNothingOfANewAttempt(t *testing.T) {
 // TestReconcile_RemembersWhenItBeganADrain: by the reading of a clock that nobody sets, of which String tells, and for no drain
 // but this one.
 func TestReconcile_RemembersWhenItBeganADrain(t *testing.T) {
-	r, api, _ := makeReconciler(t, step.Record{Grant: makeGrant(1, active, boot)})
+	r, api, _ := makeReconciler(t, protocol.Record{Grant: makeGrant(1, active, boot)})
 	r.Clock = clock.RealClock{}
 	before := r.Clock.Now()
 	if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || len(api.patches) != 1 {
@@ -67,7 +68,7 @@ func TestReconcile_TellsWhichPodsStay(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			r, api, _ := makeReconciler(t, step.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, drainingPhase, boot)})
+			r, api, _ := makeReconciler(t, protocol.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, drainingPhase, boot)})
 			r.Drains.last = attempt{seq: 1, Drain: step.Drain{State: step.DrainDone, Staying: tc.staying}}
 			if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || len(api.patches) != 1 {
 				t.Fatalf("error %v, patches %q", err, api.patches)
@@ -84,7 +85,7 @@ func TestReconcile_TellsWhichPodsStay(t *testing.T) {
 func TestReconcile_EndsADrainRegardlessThoughAWriteFailed(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *Drains, f *fakeDrainer) {
 		t.Helper()
-		r, api, _ := makeReconciler(t, step.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, drainingPhase, boot)})
+		r, api, _ := makeReconciler(t, protocol.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, drainingPhase, boot)})
 		r.Drains, r.Clock = d, testclock.NewFakePassiveClock(begun.Add(20*time.Minute))
 		api.policy.Spec.Drain = &v1alpha1.Drain{OnTimeout: v1alpha1.DrainTimeoutReboot}
 		f.says = []drain.Status{{Remaining: 2}}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/host"
-	"github.com/reboot-operator/reboot-operator/agent/step"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -91,7 +91,7 @@ func TestRival(t *testing.T) {
 
 // TestReconcile_TellsOfAConflict: a warning for each change of what the Node says, and never before it says so (behaviour 57).
 func TestReconcile_TellsOfAConflict(t *testing.T) {
-	r, api, _ := makeReconciler(t, step.Record{})
+	r, api, _ := makeReconciler(t, protocol.Record{})
 	found := &coordinators{}
 	r.Client, r.Coordinators = keeping{api}, found
 	r.Reports.Put(engine.Report{Engine: "e", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Message: "Staged."})

@@ -19,6 +19,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/drain"
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/step"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -224,7 +225,7 @@ func TestReconcile_ConfirmsTheNeed_Behaviour3(t *testing.T) {
 		}()
 		t.Cleanup(func() { <-done })
 	}
-	grant := step.Record{Grant: makeGrant(1, active, boot)}
+	grant := protocol.Record{Grant: makeGrant(1, active, boot)}
 	t.Run("the engine has none any more: that is written, and nothing begins", func(t *testing.T) {
 		r, api, _ := makeReconciler(t, grant)
 		answer(t, r, engine.NotNeeded)
@@ -260,7 +261,7 @@ func TestReconcile_ConfirmsTheNeed_Behaviour3(t *testing.T) {
 // TestReconcile_StartLook: whatever was found before, the agent looks once more when it may begin; while it may not, or has
 // just found something, it does not.
 func TestReconcile_StartLook(t *testing.T) {
-	grant := step.Record{Grant: makeGrant(1, active, boot)}
+	grant := protocol.Record{Grant: makeGrant(1, active, boot)}
 	reconcile := func(t *testing.T, r *Reconciler) ctrl.Result {
 		t.Helper()
 		result, err := r.Reconcile(t.Context(), ctrl.Request{})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/step"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -54,7 +55,7 @@ func makeObservation(changes ...func(*step.Observation)) step.Observation {
 
 // beingDrained is a node in the middle of attempt 1.
 func beingDrained(o *step.Observation) {
-	o.Record = step.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, drainingPhase, boot)}
+	o.Record = protocol.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, drainingPhase, boot)}
 	o.Unschedulable = true
 }
 

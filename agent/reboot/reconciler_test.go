@@ -25,6 +25,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/host"
 	"github.com/reboot-operator/reboot-operator/agent/step"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -104,7 +105,7 @@ func (l *logind) Reboot(context.Context, v1alpha1.InhibitorPolicy) error {
 
 // makeReconciler acts on a Node with a record, of which the engine has nothing new to say: it asks for a reboot where there is
 // nothing but a grant.
-func makeReconciler(t *testing.T, record step.Record) (*Reconciler, *apiServer, *logind) {
+func makeReconciler(t *testing.T, record protocol.Record) (*Reconciler, *apiServer, *logind) {
 	t.Helper()
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "n1", ResourceVersion: "10", Annotations: map[string]string{}},
@@ -151,12 +152,12 @@ var (
 )
 
 func TestReconcile(t *testing.T) {
-	rebootingNow := step.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, rebootingPhase, boot)}
+	rebootingNow := protocol.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, rebootingPhase, boot)}
 	maintained := func(r *Reconciler, api *apiServer) {
 		api.node.Status.Conditions = append(api.node.Status.Conditions, step.ReportOf(makeObservation(goingDown)).Conditions[1:]...)
 	}
 	cases := map[string]struct {
-		record  step.Record
+		record  protocol.Record
 		change  func(*Reconciler, *apiServer)
 		want    ctrl.Result
 		wantErr string
@@ -171,27 +172,27 @@ func TestReconcile(t *testing.T) {
 			change: func(_ *Reconciler, api *apiServer) { api.getErr = errAPI }, wantErr: "reading the Node: the API server is away",
 		},
 		"without a boot ID nothing is decided": {
-			record: step.Record{Grant: makeGrant(1, active, boot)},
+			record: protocol.Record{Grant: makeGrant(1, active, boot)},
 			change: func(r *Reconciler, _ *apiServer) { r.BootIDFile += ".gone" }, wantErr: "reading the boot ID",
 		},
-		"a grant begins the drain": {record: step.Record{Grant: makeGrant(1, active, boot)}, want: ctrl.Result{RequeueAfter: time.Minute}, patches: 1},
+		"a grant begins the drain": {record: protocol.Record{Grant: makeGrant(1, active, boot)}, want: ctrl.Result{RequeueAfter: time.Minute}, patches: 1},
 		"a policy that cannot be read is asked for again": {
-			record: step.Record{Grant: makeGrant(1, active, boot)},
+			record: protocol.Record{Grant: makeGrant(1, active, boot)},
 			change: func(_ *Reconciler, api *apiServer) { api.policyErr = errAPI },
 			want:   ctrl.Result{RequeueAfter: 30 * time.Second},
 		},
 		"a grant that the ledger has withdrawn begins nothing, and that is reported": {
-			record: step.Record{Grant: makeGrant(1, active, boot)},
+			record: protocol.Record{Grant: makeGrant(1, active, boot)},
 			change: func(_ *Reconciler, api *apiServer) { api.policy.Status.Grants[0].WithdrawnAt = &metav1.Time{Time: now} },
 			want:   ctrl.Result{RequeueAfter: 30 * time.Second}, patches: 1,
 		},
 		"nor does one that the ledger holds for another node": {
-			record: step.Record{Grant: makeGrant(1, active, boot)},
+			record: protocol.Record{Grant: makeGrant(1, active, boot)},
 			change: func(_ *Reconciler, api *apiServer) { api.policy.Status.Grants[0].Node = "n2" },
 			want:   ctrl.Result{RequeueAfter: 30 * time.Second}, patches: 1,
 		},
 		"a policy that has spoken in this attempt counts on": {
-			record: step.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, drainingPhase, boot)},
+			record: protocol.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, drainingPhase, boot)},
 			change: func(r *Reconciler, api *apiServer) {
 				api.policyErr = errAPI
 				r.Drains.last = attempt{seq: 1, Drain: step.Drain{State: step.DrainFailed, Failures: 1, FailedAt: now}}
@@ -200,7 +201,7 @@ func TestReconcile(t *testing.T) {
 			want: ctrl.Result{RequeueAfter: time.Second},
 		},
 		"one that has spoken for an earlier grant of the same number begins nothing": {
-			record: step.Record{Grant: makeGrant(1, active, boot)},
+			record: protocol.Record{Grant: makeGrant(1, active, boot)},
 			change: func(r *Reconciler, api *apiServer) {
 				api.policyErr = errAPI
 				r.observer.policy = remembered{grantID{"workers", 1}, now, step.Settings{}}
@@ -208,20 +209,20 @@ func TestReconcile(t *testing.T) {
 			want: ctrl.Result{RequeueAfter: 30 * time.Second},
 		},
 		"what another policy's grant of the same number was held up by holds up nothing": {
-			record: step.Record{Grant: makeGrant(1, active, boot)},
+			record: protocol.Record{Grant: makeGrant(1, active, boot)},
 			change: func(r *Reconciler, _ *apiServer) {
 				r.observer.looked = looked{grantID{"others", 1}, step.Look{At: now, Problem: "unknown"}}
 			},
 			want: ctrl.Result{RequeueAfter: time.Minute}, patches: 1,
 		},
 		"a conflict is decided anew": {
-			record:  step.Record{Grant: makeGrant(1, active, boot)},
+			record:  protocol.Record{Grant: makeGrant(1, active, boot)},
 			change:  func(_ *Reconciler, api *apiServer) { api.patchErr = conflict },
 			want:    ctrl.Result{RequeueAfter: conflictRetry},
 			patches: 1,
 		},
 		"a write that fails is an error": {
-			record:  step.Record{Grant: makeGrant(1, active, boot)},
+			record:  protocol.Record{Grant: makeGrant(1, active, boot)},
 			change:  func(_ *Reconciler, api *apiServer) { api.patchErr = errAPI },
 			wantErr: "patching the Node: the API server is away", patches: 1,
 		},
@@ -274,7 +275,7 @@ func TestReconcile(t *testing.T) {
 }
 
 func TestReconcile_CommitsWithItsConditionsInOneWrite(t *testing.T) {
-	r, api, _ := makeReconciler(t, step.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, drainingPhase, boot)})
+	r, api, _ := makeReconciler(t, protocol.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, drainingPhase, boot)})
 	r.Drains.last = attempt{seq: 1, Drain: step.Drain{State: step.DrainDone}}
 	if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || len(api.patches) != 1 {
 		t.Fatalf("error %v, patches %q", err, api.patches)
@@ -290,7 +291,7 @@ func TestReconcile_CommitsWithItsConditionsInOneWrite(t *testing.T) {
 }
 
 func TestReconcile_ReadsThePolicyWhereItsWordCounts(t *testing.T) {
-	r, api, _ := makeReconciler(t, step.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, drainingPhase, boot)})
+	r, api, _ := makeReconciler(t, protocol.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, drainingPhase, boot)})
 	hour := step.Settings{Drain: v1alpha1.Drain{Timeout: &metav1.Duration{Duration: time.Hour}}}
 	r.Drains.last = attempt{seq: 1, settings: hour, Drain: step.Drain{State: step.DrainRunning}}
 	got, err := r.Reconcile(t.Context(), ctrl.Request{})
@@ -305,7 +306,7 @@ func TestReconcile_ReadsThePolicyWhereItsWordCounts(t *testing.T) {
 
 // TestReconcile_StopsTheDrainFirst: nothing is evicted once an attempt has ended, however it did.
 func TestReconcile_StopsTheDrainFirst(t *testing.T) {
-	draining := step.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, drainingPhase, boot)}
+	draining := protocol.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, drainingPhase, boot)}
 	cases := map[string]func(*apiServer){
 		"cancelled": func(api *apiServer) {
 			api.node.Annotations[v1alpha1.AnnotationGrant] = makeGrant(1, cancelled, boot).String()
@@ -346,7 +347,7 @@ func TestReconcile_WaitsForTheEndOfWhatItBegan(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, d *Drains, _ *fakeDrainer) {
 				t.Helper()
-				r, api, _ := makeReconciler(t, step.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, tc.phase, boot)})
+				r, api, _ := makeReconciler(t, protocol.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, tc.phase, boot)})
 				r.Drains = d
 				d.last = attempt{seq: 1, Drain: tc.last}
 				if tc.phase == rebootingPhase {
@@ -378,7 +379,7 @@ func TestCallReboot_WhileTheAgentIsStopped(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			r, api, logind := makeReconciler(t, step.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, rebootingPhase, boot)})
+			r, api, logind := makeReconciler(t, protocol.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, rebootingPhase, boot)})
 			ctx, cancel := context.WithCancel(t.Context())
 			logind.err, logind.then = tc.err, cancel
 			o, err := r.observer.observe(t.Context(), api.node)
@@ -395,7 +396,7 @@ func TestCallReboot_WhileTheAgentIsStopped(t *testing.T) {
 
 // TestTell_FitsIntoAnEvent: the API server refuses longer notes.
 func TestTell_FitsIntoAnEvent(t *testing.T) {
-	r, api, _ := makeReconciler(t, step.Record{})
+	r, api, _ := makeReconciler(t, protocol.Record{})
 	recorder := events.NewFakeRecorder(2)
 	r.Events = NewAnnouncer(recorder)
 	r.Events.tell(api.node, "A", "Do", "%s", strings.Repeat("x", 2000))
@@ -408,7 +409,7 @@ func TestTell_FitsIntoAnEvent(t *testing.T) {
 }
 
 func TestReconciler_Before(t *testing.T) {
-	r, api, _ := makeReconciler(t, step.Record{})
+	r, api, _ := makeReconciler(t, protocol.Record{})
 	api.node.Status.Conditions = step.ReportOf(makeObservation(staged("1"))).Conditions
 	got, err := r.Before(t.Context(), "update-engine")
 	want := engine.Report{Engine: "update-engine", State: engine.Needed, Version: "1"}
@@ -488,7 +489,7 @@ func TestSettings_AreReadForAWriteAndHoldForWhatFollowsItAtOnce(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			r, api, _ := makeReconciler(t, step.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, tc.phase, boot)})
+			r, api, _ := makeReconciler(t, protocol.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, tc.phase, boot)})
 			r.observer.policy = remembered{stdcmp.Or(tc.grant, grantID{"workers", 1}), now.Add(-tc.age), earlier}
 			r.Drains.last = attempt{seq: 1, Drain: step.Drain{State: tc.drain, FailedAt: now}}
 			r.observer.call = call{seq: 1, Call: tc.call}
@@ -505,7 +506,7 @@ func TestSettings_AreReadForAWriteAndHoldForWhatFollowsItAtOnce(t *testing.T) {
 
 // TestReconcile_GoesByThePolicyAtThePointOfNoReturn: what it said when the drain began counts no more.
 func TestReconcile_GoesByThePolicyAtThePointOfNoReturn(t *testing.T) {
-	r, api, _ := makeReconciler(t, step.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, drainingPhase, boot)})
+	r, api, _ := makeReconciler(t, protocol.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, drainingPhase, boot)})
 	r.observer.policy = remembered{grantID{"workers", 1}, now, step.Settings{Reboot: v1alpha1.Reboot{Coordinators: v1alpha1.CoordinatorsIgnore}}}
 	r.Drains.last = attempt{seq: 1, Drain: step.Drain{State: step.DrainDone}}
 	r.Coordinators = &coordinators{other: &host.Coordinator{Name: "locksmithd"}}
@@ -516,7 +517,7 @@ func TestReconcile_GoesByThePolicyAtThePointOfNoReturn(t *testing.T) {
 
 // TestConfirm: the process that crossed the point of no return knows that it did; any other one asks.
 func TestConfirm(t *testing.T) {
-	crossed := step.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, rebootingPhase, boot)}
+	crossed := protocol.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, rebootingPhase, boot)}
 	cases := map[string]struct {
 		crossed string
 		call    step.Call
@@ -558,7 +559,7 @@ func TestReconcile_AbortLeavesAnAdministratorsCordon(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			r, api, _ := makeReconciler(t, step.Record{Grant: makeGrant(1, cancelled, boot), Progress: makeProgress(1, drainingPhase, boot)})
+			r, api, _ := makeReconciler(t, protocol.Record{Grant: makeGrant(1, cancelled, boot), Progress: makeProgress(1, drainingPhase, boot)})
 			recorder := events.NewFakeRecorder(100)
 			r.Events, api.node.ManagedFields, api.node.Spec.Unschedulable = NewAnnouncer(recorder), tc.cordon, !tc.uncordoned
 			if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil {

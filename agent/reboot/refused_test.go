@@ -12,7 +12,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/host"
-	"github.com/reboot-operator/reboot-operator/agent/step"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -33,7 +33,7 @@ func (g *guarded) BlockInhibitors(context.Context) ([]host.Inhibitor, error) { r
 func (g *guarded) Reboot(context.Context, v1alpha1.InhibitorPolicy) error { return g.refuse() }
 
 // makeGuarded is a reconciler of such a host whose engine asks for a reboot, on an API server that keeps what is written.
-func makeGuarded(t *testing.T, record step.Record) (*Reconciler, *apiServer, *guarded) {
+func makeGuarded(t *testing.T, record protocol.Record) (*Reconciler, *apiServer, *guarded) {
 	t.Helper()
 	r, api, _ := makeReconciler(t, record)
 	logind := &guarded{}
@@ -44,7 +44,7 @@ func makeGuarded(t *testing.T, record step.Record) (*Reconciler, *apiServer, *gu
 
 // A write rings for the next look: words that were new with each look would be written without end.
 func TestReconcile_WritesOnceThatLogindDoesNotSayWhoBlocks(t *testing.T) {
-	r, api, logind := makeGuarded(t, step.Record{})
+	r, api, logind := makeGuarded(t, protocol.Record{})
 	for range 5 {
 		if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil {
 			t.Fatal(err)
@@ -62,7 +62,7 @@ func TestReconcile_WritesOnceThatLogindDoesNotSayWhoBlocks(t *testing.T) {
 // Here logind's own words are told, and a new connection changes them. That costs one write for each time it is asked, which is
 // every five minutes in the end, and none for the looks in between.
 func TestReconcile_WritesEachRefusalOnce(t *testing.T) {
-	r, api, logind := makeGuarded(t, step.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, rebootingPhase, boot)})
+	r, api, logind := makeGuarded(t, protocol.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, rebootingPhase, boot)})
 	clock := testclock.NewFakePassiveClock(now)
 	r.Clock = clock
 	for asked := 1; asked <= 3; asked++ {

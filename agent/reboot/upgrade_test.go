@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/client-go/tools/events"
 
-	"github.com/reboot-operator/reboot-operator/agent/step"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -34,7 +34,7 @@ func TestHoldsUpgrades(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			r, api, _ := makeReconciler(t, step.Record{})
+			r, api, _ := makeReconciler(t, protocol.Record{})
 			api.node.Annotations = tc.annotations
 			if got := r.HoldsUpgrades(t.Context()); got != tc.want {
 				t.Errorf("holds: %v, want %v", got, tc.want)
@@ -44,7 +44,7 @@ func TestHoldsUpgrades(t *testing.T) {
 }
 
 func TestHoldsUpgrades_WhereNobodyKnows(t *testing.T) {
-	r, api, _ := makeReconciler(t, step.Record{})
+	r, api, _ := makeReconciler(t, protocol.Record{})
 	api.getErr = errAPI
 	if !r.HoldsUpgrades(t.Context()) {
 		t.Error("an unreadable Node does not hold")
@@ -59,7 +59,7 @@ func TestHoldsUpgrades_WhereNobodyKnows(t *testing.T) {
 }
 
 func TestTellUpgradesLeft(t *testing.T) {
-	r, api, _ := makeReconciler(t, step.Record{})
+	r, api, _ := makeReconciler(t, protocol.Record{})
 	recorder := events.NewFakeRecorder(10)
 	r.Events = NewAnnouncer(recorder)
 	r.TellUpgradesLeft(t.Context(), "stage")

@@ -10,6 +10,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/reboot-operator/reboot-operator/agent/step"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 )
 
 // conditionsOf leaves out what a patch takes away.
@@ -25,7 +26,7 @@ func conditionsOf(patch []any) []corev1.NodeCondition {
 
 // The first write that names the volumes brings the event, and so does going on without them.
 func TestReconcile_TellsTheWaitForVolumesOnce(t *testing.T) {
-	r, api, _ := makeReconciler(t, step.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, drainingPhase, boot)})
+	r, api, _ := makeReconciler(t, protocol.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, drainingPhase, boot)})
 	recorder := events.NewFakeRecorder(10)
 	r.Events = NewAnnouncer(recorder)
 	r.Drains.last = attempt{seq: 1, Drain: step.Drain{State: step.DrainDone, DoneAt: now.Add(-time.Minute)}}

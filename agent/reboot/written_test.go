@@ -9,11 +9,12 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/reboot-operator/reboot-operator/agent/step"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
 func TestReconcile_SeesItsOwnWriteBeforeTheCacheDoes(t *testing.T) {
-	r, api, _ := makeReconciler(t, step.Record{Grant: makeGrant(1, active, boot)})
+	r, api, _ := makeReconciler(t, protocol.Record{Grant: makeGrant(1, active, boot)})
 	begun := api.node.DeepCopy()
 	begun.ResourceVersion, begun.Spec.Unschedulable = "11", true
 	begun.Annotations[v1alpha1.AnnotationProgress] = makeProgress(1, drainingPhase, boot).String()
@@ -46,7 +47,7 @@ func TestReconcile_OutlivesARestore(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			r, api, _ := makeReconciler(t, step.Record{})
+			r, api, _ := makeReconciler(t, protocol.Record{})
 			live := *api
 			live.node = api.node.DeepCopy()
 			live.node.ResourceVersion, api.node.ResourceVersion = "30", "20"
@@ -66,7 +67,7 @@ func TestReconcile_OutlivesARestore(t *testing.T) {
 }
 
 func TestReconcile_SpacesConflictsInARow(t *testing.T) {
-	r, api, _ := makeReconciler(t, step.Record{Grant: makeGrant(1, active, boot)})
+	r, api, _ := makeReconciler(t, protocol.Record{Grant: makeGrant(1, active, boot)})
 	r.writer.written, r.writer.writtenAt = api.node.DeepCopy(), now
 	var waits []time.Duration
 	for _, api.patchErr = range []error{conflict, conflict, conflict, conflict, conflict, conflict, conflict, conflict, conflict, nil, conflict} {

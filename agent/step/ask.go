@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -54,8 +55,8 @@ func asksPolicy(o Observation) bool {
 	if o.Record.Grant == nil || o.ProgressErr != nil || o.Drain.State == DrainRunning && o.Now.Before(o.Deadline()) {
 		return false
 	}
-	_, starts := Start(o.Record, o.BootID, true, o.Now)
-	_, commits := Commit(o.Record, o.BootID, o.Now)
+	_, starts := protocol.Start(o.Record, o.BootID, true, o.Now)
+	_, commits := protocol.Commit(o.Record, o.BootID, o.Now)
 	calls := false
 	if o.InPhase(v1alpha1.PhaseRebooting) {
 		_, calls = rebooting(o).(CallReboot)

@@ -18,6 +18,16 @@ var (
 
 const boot, otherBoot = "boot-2", "boot-1"
 
+const (
+	active    = v1alpha1.GrantActive
+	cancelled = v1alpha1.GrantCancelled
+	finished  = v1alpha1.GrantFinished
+
+	drainingPhase  = v1alpha1.PhaseDraining
+	rebootingPhase = v1alpha1.PhaseRebooting
+	abortedPhase   = v1alpha1.PhaseAborted
+)
+
 // makeObservation is a node at rest that needs nothing, changed by each of changes in turn.
 func makeObservation(changes ...func(*Observation)) Observation {
 	o := Observation{

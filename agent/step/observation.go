@@ -7,6 +7,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/volume"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -19,7 +20,7 @@ type Observation struct {
 	// BootID is the host's, read from the host itself and never from the Node.
 	BootID string
 	// Record is the Node's.
-	Record Record
+	Record protocol.Record
 	// GrantErr says why the grant is unreadable: then there is no permission.
 	GrantErr error
 	// ProgressErr says why the progress is unreadable: then nobody knows how far an attempt is.

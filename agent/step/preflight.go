@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -80,7 +81,7 @@ func (o Observation) settles(asked v1alpha1.Preflight, look Look, value *string)
 
 // mayStart reports whether the agent looks, or has looked, because it may begin.
 func (o Observation) mayStart() bool {
-	_, may := Start(o.Record, o.BootID, true, o.Now)
+	_, may := protocol.Start(o.Record, o.BootID, true, o.Now)
 	return may
 }
 

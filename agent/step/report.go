@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
@@ -110,7 +111,7 @@ func objections(o Observation) []v1alpha1.Objection {
 	if m := o.Coordinators.Message; m != "" {
 		all = append(all, v1alpha1.Objection{Reason: v1alpha1.ReasonCoordinatorConflict, Message: m})
 	}
-	if o.mayStart() && o.Policy != nil && !Listed(o.Record, o.Entry) {
+	if o.mayStart() && o.Policy != nil && !protocol.Listed(o.Record, o.Entry) {
 		all = append(all, withdrawn(*o.Record.Grant, o.Entry))
 	}
 	return all

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -134,7 +135,7 @@ func reboots(l *looping) {
 func rebootsUnseen(l *looping) {
 	l.Helper()
 	begins(l)
-	progress, ok := Commit(l.Record, l.BootID, now)
+	progress, ok := protocol.Commit(l.Record, l.BootID, now)
 	if !ok {
 		l.Fatalf("attempt %d was not committed", l.seq)
 	}
@@ -173,7 +174,7 @@ func runs(version string) func(*looping) { return func(l *looping) { l.OS = &OS{
 func givesUp(l *looping) {
 	l.Helper()
 	begins(l)
-	progress, ok := Abort(l.Record, l.BootID, v1alpha1.ReasonDrainTimedOut, "too long", true, now)
+	progress, ok := protocol.Abort(l.Record, l.BootID, v1alpha1.ReasonDrainTimedOut, "too long", true, now)
 	if !ok {
 		l.Fatalf("attempt %d was not given up", l.seq)
 	}

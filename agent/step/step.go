@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
@@ -92,21 +93,21 @@ func resting(o Observation) Step {
 	switch {
 	case !o.mayStart(), o.Paused, !o.asks(), o.inVain():
 		return Idle{}
-	case o.Policy == nil, !Listed(o.Record, o.Entry), o.StartLook.At.IsZero():
+	case o.Policy == nil, !protocol.Listed(o.Record, o.Entry), o.StartLook.At.IsZero():
 		return Wait{Until: o.Now.Add(policyRetry)}
 	case o.StartLook.Objects(*o.Policy):
 		return Wait{Until: o.StartLook.At.Add(LookRetry)}
 	case !o.Confirmed:
 		return Wait{Until: o.Now.Add(confirmRetry)}
 	}
-	progress, _ := Start(o.Record, o.BootID, !o.Unschedulable, o.Now)
+	progress, _ := protocol.Start(o.Record, o.BootID, !o.Unschedulable, o.Now)
 	progress.Update, _ = o.update()
 	return StartDrain{Progress: progress}
 }
 
 // mayBegin reports whether nothing but the node's pods can keep the agent from beginning.
 func (o Observation) mayBegin() bool {
-	return o.mayStart() && o.ProgressErr == nil && !o.Paused && o.asks() && !o.inVain() && o.Policy != nil && Listed(o.Record, o.Entry)
+	return o.mayStart() && o.ProgressErr == nil && !o.Paused && o.asks() && !o.inVain() && o.Policy != nil && protocol.Listed(o.Record, o.Entry)
 }
 
 // asks reports whether the host needs a reboot in this boot, as far as its engines have been heard in it.
@@ -114,7 +115,7 @@ func (o Observation) asks() bool { return o.Engine != nil && Need(o).Status == c
 
 // draining looks for a reason to stop first, then at the drain.
 func draining(o Observation) Step {
-	commit, permitted := Commit(o.Record, o.BootID, o.Now)
+	commit, permitted := protocol.Commit(o.Record, o.BootID, o.Now)
 	commit.PodsForced = forced(o.Drain.Deleted)
 	switch {
 	case !permitted:
@@ -249,7 +250,7 @@ func repair(o Observation) Step {
 }
 
 func abort(o Observation, reason v1alpha1.Reason, message string, failed bool) Step {
-	progress, ok := Abort(o.Record, o.BootID, reason, engine.Shorten(message), failed, o.Now)
+	progress, ok := protocol.Abort(o.Record, o.BootID, reason, engine.Shorten(message), failed, o.Now)
 	if !ok {
 		return Idle{}
 	}

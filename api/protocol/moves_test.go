@@ -3,7 +3,6 @@ package protocol_test
 import (
 	"fmt"
 
-	agentstep "github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
@@ -330,10 +329,10 @@ func (m *memory) agent(v view, host int) agentAnswers {
 	key := uint32(v) | uint32(host)<<20
 	a, ok := m.agents[key]
 	if !ok {
-		r, id := v.agentRecord(), boots[host]
-		a.start.progress, a.start.ok = agentstep.Start(r, id, true, instant)
-		a.commit.progress, a.commit.ok = agentstep.Commit(r, id, instant)
-		a.abort.progress, a.abort.ok = agentstep.Abort(r, id, v1alpha1.ReasonCancelled, "", false, instant)
+		r, id := v.record(), boots[host]
+		a.start.progress, a.start.ok = protocol.Start(r, id, true, instant)
+		a.commit.progress, a.commit.ok = protocol.Commit(r, id, instant)
+		a.abort.progress, a.abort.ok = protocol.Abort(r, id, v1alpha1.ReasonCancelled, "", false, instant)
 		m.agents[key] = a
 	}
 	return a
@@ -345,7 +344,7 @@ func (m *memory) listed(v view, l ledger, n int) bool {
 		return false
 	}
 	e := l.of(n)
-	return agentstep.Listed(v.agentRecord(), &e)
+	return protocol.Listed(v.record(), &e)
 }
 
 func (m *memory) nextSeq(ledgerSeq int, v view) int {

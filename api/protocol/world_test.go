@@ -6,7 +6,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	agentstep "github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
@@ -96,17 +95,13 @@ func (v view) progress() *v1alpha1.Progress {
 	}
 }
 
-// record is how the manager's half of the protocol reads the Node, and agentRecord how the agent's half does.
+// record is how both halves of the protocol read the Node.
 func (v view) record() protocol.Record {
 	return protocol.Record{Grant: v.grant(), Progress: v.progress(), UID: uids[v.life()]}
 }
 
 // life is 1 for a Node that was registered anew.
 func (v view) life() int { return int(v>>18) & 1 }
-
-func (v view) agentRecord() agentstep.Record {
-	return agentstep.Record{Grant: v.grant(), Progress: v.progress(), UID: uids[v.life()]}
-}
 
 func (v view) withGrant(g v1alpha1.Grant) view {
 	v = v.with(grantSeq, int(g.Seq)).with(grantPolicy, index(policyNames[:], g.Policy))

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	agentstep "github.com/reboot-operator/reboot-operator/agent/step"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
@@ -101,8 +101,8 @@ func (h *host) view() plan.Node {
 	return h.parsed
 }
 
-func (h *host) record() agentstep.Record {
-	return agentstep.Record{Grant: h.view().Grant, Progress: h.view().Progress, UID: h.node.UID}
+func (h *host) record() protocol.Record {
+	return protocol.Record{Grant: h.view().Grant, Progress: h.view().Progress, UID: h.node.UID}
 }
 
 // entry is what the agent reads in the ledger of the policy that a grant names. Nil: there is no entry for the node.
@@ -129,7 +129,7 @@ func (h *host) timer(c *cluster) time.Time {
 	if p := h.record().Progress; p != nil && p.Phase == v1alpha1.PhaseDraining {
 		return p.At.Add(h.drains)
 	}
-	if _, ok := agentstep.Start(h.record(), h.bootID(), true, c.now); ok {
+	if _, ok := protocol.Start(h.record(), h.bootID(), true, c.now); ok {
 		return h.record().Grant.At.Add(h.reacts)
 	}
 	return time.Time{}
@@ -154,7 +154,7 @@ func (h *host) step(c *cluster) {
 
 func (h *host) begin(c *cluster) {
 	progress, ok := h.starts(c)
-	if !ok || !agentstep.Listed(h.record(), h.entry(c, h.record().Grant)) || c.now.Before(h.record().Grant.At.Add(h.reacts)) || h.declines(c) {
+	if !ok || !protocol.Listed(h.record(), h.entry(c, h.record().Grant)) || c.now.Before(h.record().Grant.At.Add(h.reacts)) || h.declines(c) {
 		return
 	}
 	c.tell("%s begins to drain", h.name)
@@ -168,7 +168,7 @@ func (h *host) begin(c *cluster) {
 }
 
 func (h *host) drain(c *cluster) {
-	commit, ok := agentstep.Commit(h.record(), h.bootID(), c.now)
+	commit, ok := protocol.Commit(h.record(), h.bootID(), c.now)
 	switch {
 	case h.record().Progress.BootID != h.bootID():
 		h.abort(c, v1alpha1.ReasonCancelled, "the host was rebooted by somebody else", false)
@@ -187,7 +187,7 @@ func (h *host) drain(c *cluster) {
 
 func (h *host) abort(c *cluster, reason v1alpha1.Reason, message string, failed bool) {
 	own := h.record().Progress.Cordoned
-	progress, _ := agentstep.Abort(h.record(), h.bootID(), reason, message, failed, c.now)
+	progress, _ := protocol.Abort(h.record(), h.bootID(), reason, message, failed, c.now)
 	c.tell("%s gives up its drain, %s: %s", h.name, reason, message)
 	c.update(h, func(node *corev1.Node) {
 		annotate(node, v1alpha1.AnnotationProgress, progress.String())

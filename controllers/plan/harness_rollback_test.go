@@ -9,6 +9,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	agentstep "github.com/reboot-operator/reboot-operator/agent/step"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
@@ -38,7 +39,7 @@ func (h *host) observation(c *cluster, node *corev1.Node) agentstep.Observation 
 	}}
 	why, requested := node.Annotations[v1alpha1.AnnotationRebootRequested]
 	return agentstep.Observation{
-		Now: c.now, Node: h.name, BootID: h.bootID(), Record: agentstep.Record{Grant: n.Grant, Progress: n.Progress, UID: n.UID}, Entry: h.entry(c, n.Grant),
+		Now: c.now, Node: h.name, BootID: h.bootID(), Record: protocol.Record{Grant: n.Grant, Progress: n.Progress, UID: n.UID}, Entry: h.entry(c, n.Grant),
 		Unschedulable: node.Spec.Unschedulable, Paused: n.Paused, Requested: requested, RequestedWhy: why,
 		Conditions: node.Status.Conditions, Engines: engines, Engine: new(engine.Merge(engines)), OS: &agentstep.OS{Version: "1.0"},
 		Policy: &agentstep.Settings{}, Inhibitors: agentstep.Inhibitors{Known: true}, Coordinators: agentstep.Coordinators{Known: true},
@@ -49,7 +50,7 @@ func (h *host) observation(c *cluster, node *corev1.Node) agentstep.Observation 
 // starts is the attempt that the agent begins, if it does.
 func (h *host) starts(c *cluster) (v1alpha1.Progress, bool) {
 	if h.asks == "" {
-		progress, ok := agentstep.Start(h.record(), h.bootID(), !h.node.Spec.Unschedulable, c.now)
+		progress, ok := protocol.Start(h.record(), h.bootID(), !h.node.Spec.Unschedulable, c.now)
 		return progress, ok && !v1alpha1.NodeIsPaused(h.node.Annotations)
 	}
 	start, ok := agentstep.Next(h.observation(c, h.node)).(agentstep.StartDrain)

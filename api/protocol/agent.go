@@ -1,24 +1,12 @@
-package step
+package protocol
 
 import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
-
-// Record is what a Node says of its reboot: the manager's grant and what the agent did with it. Each is nil where the
-// annotation is absent or unreadable.
-type Record struct {
-	// Grant is the manager's.
-	Grant *v1alpha1.Grant
-	// Progress is the agent's.
-	Progress *v1alpha1.Progress
-	// UID is that of the Node.
-	UID types.UID
-}
 
 // Listed reports whether a ledger lets an attempt begin under the record's grant: its entry for the node, nil where there is
 // none, is of this very grant and Node, and is not withdrawn. The agent reads the ledger live, after the grant: the manager

@@ -1,7 +1,8 @@
-package step
+package protocol
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +19,23 @@ const (
 	rebootingPhase = v1alpha1.PhaseRebooting
 	abortedPhase   = v1alpha1.PhaseAborted
 )
+
+// now is the instant of every test, and begun is when the attempt began.
+var (
+	now   = time.Date(2026, 11, 21, 22, 0, 0, 0, time.UTC)
+	begun = now.Add(-5 * time.Minute)
+)
+
+const boot, otherBoot = "boot-2", "boot-1"
+
+func makeGrant(seq int64, state v1alpha1.GrantState, bootID string) *v1alpha1.Grant {
+	return &v1alpha1.Grant{Policy: "workers", Seq: seq, BootID: bootID, State: state, At: metav1.NewTime(begun)}
+}
+
+func makeProgress(seq int64, phase v1alpha1.Phase, bootID string) *v1alpha1.Progress {
+	at := metav1.NewTime(begun)
+	return &v1alpha1.Progress{Seq: seq, Phase: phase, BootID: bootID, Cordoned: true, At: at, DrainStartedAt: &at}
+}
 
 // Only the entry of the very grant and Node lets an attempt begin, and only while it is not withdrawn.
 func TestListed(t *testing.T) {
