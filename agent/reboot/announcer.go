@@ -35,7 +35,7 @@ func NewAnnouncer(recorder events.EventRecorder) *Announcer {
 // a drain once for each set of them.
 func (a *Announcer) notice(node *corev1.Node, o step.Observation, inTheWay []drain.Pod) {
 	for key, err := range map[string]error{
-		v1alpha1.AnnotationGrant: o.GrantErr, v1alpha1.AnnotationProgress: o.ProgressErr,
+		v1alpha1.AnnotationGrant: o.Record.GrantErr, v1alpha1.AnnotationProgress: o.Record.ProgressErr,
 	} {
 		value := node.Annotations[key]
 		if err != nil && a.once(key, value) {

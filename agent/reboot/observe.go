@@ -12,6 +12,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/agent/host"
 	"github.com/reboot-operator/reboot-operator/agent/step"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -69,6 +70,7 @@ func (v *observer) observe(ctx context.Context, node *corev1.Node) (step.Observa
 		Now:           v.Clock.Now(),
 		Node:          v.Node,
 		BootID:        bootID,
+		Record:        protocol.RecordOf(node),
 		Unschedulable: node.Spec.Unschedulable,
 		VolumesInUse:  node.Status.VolumesInUse,
 		Paused:        v1alpha1.NodeIsPaused(node.Annotations),
@@ -80,10 +82,6 @@ func (v *observer) observe(ctx context.Context, node *corev1.Node) (step.Observa
 		OS:            v.os(ctx),
 	}
 	o.SetEngines(v.Reports.heard())
-	o.Record.UID = node.UID
-	o.Record.Grant, o.GrantErr = v1alpha1.ParseGrant(node.Annotations)
-	o.Record.Progress, o.ProgressErr = v1alpha1.ParseProgress(node.Annotations)
-
 	if o.Asked, err = v1alpha1.ParsePreflight(node.Annotations); err != nil {
 		o.Asked = nil
 	}
@@ -98,7 +96,7 @@ func (v *observer) observe(ctx context.Context, node *corev1.Node) (step.Observa
 	if v.started.progress == node.Annotations[v1alpha1.AnnotationProgress] {
 		o.BegunAt = v.started.at
 	}
-	if v.call.seq == seq || o.ProgressErr != nil {
+	if v.call.seq == seq || o.Record.ProgressErr != nil {
 		o.Call = v.call.Call
 	}
 	if drain.State == step.DrainRunning {

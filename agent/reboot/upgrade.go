@@ -9,6 +9,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/agent/host"
 	"github.com/reboot-operator/reboot-operator/agent/step"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -26,16 +27,14 @@ func (r *Reconciler) HoldsUpgrades(ctx context.Context) bool {
 		ctrl.LoggerFrom(ctx).Info("Holds upgrades of the host, because nobody knows whether it is being rebooted", "reason", err.Error())
 		return true
 	}
-	return holdsUpgrades(node.Annotations, bootID)
+	return holdsUpgrades(node, bootID)
 }
 
 // holdsUpgrades reads the record. An active grant counts in any boot: until it is finished the node is watched.
-func holdsUpgrades(annotations map[string]string, bootID string) bool {
-	o := step.Observation{BootID: bootID}
-	o.Record.Grant, o.GrantErr = v1alpha1.ParseGrant(annotations)
-	o.Record.Progress, o.ProgressErr = v1alpha1.ParseProgress(annotations)
+func holdsUpgrades(node *corev1.Node, bootID string) bool {
+	o := step.Observation{BootID: bootID, Record: protocol.RecordOf(node)}
 	granted := o.Record.Grant != nil && o.Record.Grant.State == v1alpha1.GrantActive
-	return o.GrantErr != nil || o.ProgressErr != nil || granted || o.UnderWay() || v1alpha1.NodeIsPaused(annotations)
+	return o.Record.GrantErr != nil || o.Record.ProgressErr != nil || granted || o.UnderWay() || v1alpha1.NodeIsPaused(node.Annotations)
 }
 
 // TellUpgradesLeft tells by an event that the host upgrades itself by a policy of its own, and that nobody else does.

@@ -52,7 +52,7 @@ func (o Observation) NextAsk() Ask {
 // asksPolicy reports whether the next step may depend on the policy: when a drain may begin or end, and when logind is about to
 // be called. A drain that runs goes by the policy it began with, until its deadline.
 func asksPolicy(o Observation) bool {
-	if o.Record.Grant == nil || o.ProgressErr != nil || o.Drain.State == DrainRunning && o.Now.Before(o.Deadline()) {
+	if o.Record.Grant == nil || o.Record.ProgressErr != nil || o.Drain.State == DrainRunning && o.Now.Before(o.Deadline()) {
 		return false
 	}
 	_, starts := protocol.Start(o.Record, o.BootID, true, o.Now)

@@ -25,7 +25,7 @@ func TestAsks(t *testing.T) {
 		"a drain that lasts too long":          {makeObservation(beingDrained, func(o *Observation) { o.Now = begun.Add(time.Hour) }), true, true},
 		"a call":                               {makeObservation(staged("1"), goingDown), true, false},
 		"a call that is not due":               {makeObservation(goingDown, func(o *Observation) { o.Call.AcceptedAt = now }), false, false},
-		"a record that cannot be read":         {makeObservation(granted(1, active), func(o *Observation) { o.ProgressErr = errUnreadable }), false, false},
+		"a record that cannot be read":         {makeObservation(granted(1, active), func(o *Observation) { o.Record.ProgressErr = errUnreadable }), false, false},
 		"after the boot":                       {makeObservation(rebootedBefore), false, false},
 	}
 	for name, tc := range cases {

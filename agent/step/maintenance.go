@@ -27,7 +27,7 @@ const drainEvery = 10 * time.Second
 // among them stays as it is; all do while nobody knows how far it is.
 func maintenance(o Observation) []corev1.NodeCondition {
 	switch {
-	case o.ProgressErr != nil:
+	case o.Record.ProgressErr != nil:
 		return nil
 	case o.InPhase(v1alpha1.PhaseRebooting):
 		return append(emptied(o), condition(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, v1alpha1.EventRebooting, down))

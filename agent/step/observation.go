@@ -21,10 +21,6 @@ type Observation struct {
 	BootID string
 	// Record is the Node's.
 	Record protocol.Record
-	// GrantErr says why the grant is unreadable: then there is no permission.
-	GrantErr error
-	// ProgressErr says why the progress is unreadable: then nobody knows how far an attempt is.
-	ProgressErr error
 	// Unschedulable tells whether the node is cordoned, by whomever.
 	Unschedulable bool
 	// Paused tells whether an administrator has paused the node.

@@ -244,7 +244,7 @@ func TestMaintenance(t *testing.T) {
 		"after an abort": {makeObservation(inPhase(1, abortedPhase), with(corev1.NodeDrainInProgress, yes, "")), []corev1.NodeCondition{
 			is(corev1.NodeDrainInProgress, no, "DrainAborted", ""),
 		}},
-		"nobody knows": {makeObservation(all, func(o *Observation) { o.ProgressErr = errUnreadable }), nil},
+		"nobody knows": {makeObservation(all, func(o *Observation) { o.Record.ProgressErr = errUnreadable }), nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

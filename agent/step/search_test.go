@@ -20,11 +20,11 @@ func TestNext_Safety(t *testing.T) {
 		switch s := Next(o).(type) {
 		case StartDrain:
 			seen["start"]++
-			must(t, o, "begins without a grant", o.Record.Grant != nil && o.GrantErr == nil && o.Record.Grant.State == active)
+			must(t, o, "begins without a grant", o.Record.Grant != nil && o.Record.GrantErr == nil && o.Record.Grant.State == active)
 			must(t, o, "begins on a used grant", o.Record.Grant.Seq > o.Record.Last().Seq)
 			must(t, o, "begins under a grant that the ledger does not hold", o.Entry != nil && o.Entry.Seq == o.Record.Grant.Seq && o.Entry.WithdrawnAt == nil)
 			must(t, o, "begins in another boot", o.Record.Grant.BootID == o.BootID && s.Progress.BootID == o.BootID)
-			must(t, o, "begins paused, or on an unreadable record", !o.Paused && o.ProgressErr == nil)
+			must(t, o, "begins paused, or on an unreadable record", !o.Paused && o.Record.ProgressErr == nil)
 			must(t, o, "begins without knowing how to drain", o.Policy != nil)
 			must(t, o, "begins before the engines have answered once more", o.Confirmed)
 			must(t, o, "takes an administrator's cordon", !s.Progress.Cordoned || !o.Unschedulable)
@@ -49,15 +49,15 @@ func TestNext_Safety(t *testing.T) {
 			must(t, o, "commits to another boot", s.Progress.Phase == rebootingPhase && s.Progress.BootID == o.BootID)
 		case CallReboot:
 			seen["call"]++
-			must(t, o, "reboots uncommitted", o.ProgressErr == nil && o.InPhase(rebootingPhase))
+			must(t, o, "reboots uncommitted", o.Record.ProgressErr == nil && o.InPhase(rebootingPhase))
 			must(t, o, "reboots at once after it was refused", o.Call.Refusals == 0 || o.Call.RefusedAt.Before(now))
 		case AbortDrain:
 			seen["abort"]++
-			must(t, o, "aborts what is no drain", o.ProgressErr == nil && o.Record.Last().Phase == drainingPhase)
+			must(t, o, "aborts what is no drain", o.Record.ProgressErr == nil && o.Record.Last().Phase == drainingPhase)
 			must(t, o, "undoes a cordon that is not its own", s.Uncordon == o.Record.Last().Cordoned && !s.Progress.Cordoned)
 		case RepairRecord:
 			seen["repair"]++
-			must(t, o, "repairs what is sound", o.ProgressErr != nil)
+			must(t, o, "repairs what is sound", o.Record.ProgressErr != nil)
 			gone := o.Record.Grant != nil && o.Record.Grant.BootID != o.BootID
 			must(t, o, "frees the slot of a host that may go down", gone || !o.Is(corev1.NodeMaintenanceInProgress) && o.Call == Call{})
 		case Wait:
@@ -65,7 +65,7 @@ func TestNext_Safety(t *testing.T) {
 			must(t, o, "waits for the past", s.Until.After(o.Now))
 		case Idle:
 			seen["idle"]++
-			must(t, o, "is idle in an attempt", o.ProgressErr != nil || !o.InPhase(drainingPhase) && !o.InPhase(rebootingPhase))
+			must(t, o, "is idle in an attempt", o.Record.ProgressErr != nil || !o.InPhase(drainingPhase) && !o.InPhase(rebootingPhase))
 		}
 	}
 	if len(seen) != 8 {
@@ -83,7 +83,7 @@ func must(t *testing.T, o Observation, what string, holds bool) {
 
 func permitted(o Observation) bool {
 	g := o.Record.Grant
-	return o.GrantErr == nil && g != nil && g.State == active && g.Seq == o.Record.Last().Seq
+	return o.Record.GrantErr == nil && g != nil && g.State == active && g.Seq == o.Record.Last().Seq
 }
 
 func late(o Observation) bool { return !o.Now.Before(begun.Add(o.Policy.Drain.TimeoutOrDefault())) }
@@ -150,7 +150,7 @@ func heldUps() []func(*Observation) {
 }
 
 func grants() []func(*Observation) {
-	changes := []func(*Observation){none, func(o *Observation) { o.GrantErr = errUnreadable }}
+	changes := []func(*Observation){none, func(o *Observation) { o.Record.GrantErr = errUnreadable }}
 	for _, state := range []v1alpha1.GrantState{active, cancelled, finished} {
 		for _, bootID := range []string{boot, otherBoot} {
 			for seq := range int64(3) {
@@ -162,7 +162,7 @@ func grants() []func(*Observation) {
 }
 
 func progresses() []func(*Observation) {
-	changes := []func(*Observation){none, func(o *Observation) { o.ProgressErr = errUnreadable }}
+	changes := []func(*Observation){none, func(o *Observation) { o.Record.ProgressErr = errUnreadable }}
 	for _, phase := range []v1alpha1.Phase{drainingPhase, rebootingPhase, abortedPhase} {
 		for _, bootID := range []string{boot, otherBoot} {
 			for _, cordoned := range []bool{true, false} {

@@ -75,7 +75,7 @@ func (RepairRecord) step() {}
 // Next is what the agent does next. What is uncertain is a reason to do nothing.
 func Next(o Observation) Step {
 	switch {
-	case o.ProgressErr != nil:
+	case o.Record.ProgressErr != nil:
 		return repair(o)
 	case o.Record.Last().Phase == v1alpha1.PhaseDraining:
 		return draining(o)
@@ -107,7 +107,7 @@ func resting(o Observation) Step {
 
 // mayBegin reports whether nothing but the node's pods can keep the agent from beginning.
 func (o Observation) mayBegin() bool {
-	return o.mayStart() && o.ProgressErr == nil && !o.Paused && o.asks() && !o.inVain() && o.Policy != nil && protocol.Listed(o.Record, o.Entry)
+	return o.mayStart() && o.Record.ProgressErr == nil && !o.Paused && o.asks() && !o.inVain() && o.Policy != nil && protocol.Listed(o.Record, o.Entry)
 }
 
 // asks reports whether the host needs a reboot in this boot, as far as its engines have been heard in it.
@@ -140,8 +140,8 @@ func unpermitted(o Observation) Step {
 	switch {
 	case p.BootID != o.BootID:
 		return abort(o, v1alpha1.ReasonCancelled, "The host was rebooted by somebody else while it was being drained.", false)
-	case o.GrantErr != nil:
-		return abort(o, v1alpha1.ReasonRecordUnreadable, o.GrantErr.Error(), true)
+	case o.Record.GrantErr != nil:
+		return abort(o, v1alpha1.ReasonRecordUnreadable, o.Record.GrantErr.Error(), true)
 	case grant == nil:
 		return abort(o, v1alpha1.ReasonCancelled, "The grant was removed.", false)
 	case grant.Seq != p.Seq:
@@ -240,7 +240,7 @@ func repair(o Observation) Step {
 		Phase:   v1alpha1.PhaseAborted,
 		BootID:  o.BootID,
 		Reason:  v1alpha1.ReasonRecordUnreadable,
-		Message: engine.Shorten(o.ProgressErr.Error() + ". If the node is cordoned, the cordon was left alone."),
+		Message: engine.Shorten(o.Record.ProgressErr.Error() + ". If the node is cordoned, the cordon was left alone."),
 		At:      metav1.NewTime(o.Now),
 	}
 	if grant.State == v1alpha1.GrantActive {

@@ -214,7 +214,7 @@ func TestNext_Draining(t *testing.T) {
 			aborts(v1alpha1.ReasonCancelled, "The grant was removed.", 0),
 		},
 		"the grant is unreadable: given up": {
-			makeObservation(beingDrained, done, func(o *Observation) { o.Record.Grant, o.GrantErr = nil, errUnreadable }),
+			makeObservation(beingDrained, done, func(o *Observation) { o.Record.Grant, o.Record.GrantErr = nil, errUnreadable }),
 			aborts(v1alpha1.ReasonRecordUnreadable, "annotation x: unreadable", 1),
 		},
 		"uncordoned: given up": {
@@ -265,7 +265,7 @@ func TestNext_Rebooting(t *testing.T) {
 }
 
 func TestNext_UnreadableProgress(t *testing.T) {
-	unreadable := func(o *Observation) { o.Record.Progress, o.ProgressErr = nil, errUnreadable }
+	unreadable := func(o *Observation) { o.Record.Progress, o.Record.ProgressErr = nil, errUnreadable }
 	committed := with(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, "")
 	repaired := func(failures int32) Step {
 		return RepairRecord{v1alpha1.Progress{

@@ -76,11 +76,3 @@ func Abort(
 	}
 	return next, true
 }
-
-// Last is the progress so far; a Node without one has acted on no seq.
-func (r Record) Last() v1alpha1.Progress {
-	if r.Progress == nil {
-		return v1alpha1.Progress{}
-	}
-	return *r.Progress
-}

@@ -1,75 +1,12 @@
-// Package protocol is the record on a Node, and each move on it.
 package protocol
 
 import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
-
-// Record is what a Node shows of its reboot: the manager's grant and the agent's progress; nil where there is none.
-//
-// The functions of this file are the manager's half of the grant protocol. Each is one guarded transition; the caller
-// writes its result with the resourceVersion of the Node it was computed from. protocol_test.go searches all
-// interleavings of them with the agent's half.
-type Record struct {
-	Grant    *v1alpha1.Grant
-	Progress *v1alpha1.Progress
-	// UID is that of the Node which shows it.
-	UID types.UID
-
-	// Asked is the number of the phase of hooks the node is in, whichever policy's; 0: none.
-	Asked int64
-	// ProgressLost: there is a progress that cannot be read, so the agent may be anywhere.
-	ProgressLost bool
-}
-
-// Seen is the highest sequence number the record shows; a new grant must be above it.
-func (r Record) Seen() int64 {
-	return max(r.GrantSeq(), r.progressSeq(), r.Asked)
-}
-
-// GrantSeq is the number of the grant that the record shows; 0: none.
-func (r Record) GrantSeq() int64 {
-	if r.Grant == nil {
-		return 0
-	}
-	return r.Grant.Seq
-}
-
-func (r Record) progressSeq() int64 {
-	if r.Progress == nil {
-		return 0
-	}
-	return r.Progress.Seq
-}
-
-// Shows tells whether the record shows grant seq.
-func (r Record) Shows(seq int64) bool { return r.Grant != nil && r.Grant.Seq == seq }
-
-// In tells whether the agent acts on grant seq and is in the given phase.
-func (r Record) In(seq int64, phase v1alpha1.Phase) bool {
-	return r.Progress != nil && r.Progress.Seq == seq && r.Progress.Phase == phase
-}
-
-// Outstanding tells whether the record may still lead to a reboot or holds the node cordoned: such a record must stand
-// in a ledger.
-func (r Record) Outstanding() bool {
-	if r.Grant == nil {
-		return r.Progress != nil && r.Progress.Phase != v1alpha1.PhaseAborted
-	}
-	switch seq := r.Grant.Seq; r.Grant.State {
-	case v1alpha1.GrantActive:
-		return !r.In(seq, v1alpha1.PhaseAborted)
-	case v1alpha1.GrantCancelled:
-		return r.In(seq, v1alpha1.PhaseDraining) || r.In(seq, v1alpha1.PhaseRebooting)
-	case v1alpha1.GrantFinished:
-	}
-	return false
-}
 
 // isOf tells whether the record is of the very Node that an entry was made for. A Node that was deleted and registered anew
 // has forgotten which numbers it has seen, so by its name alone a manager with an old ledger would ring for an entry that is
@@ -96,7 +33,7 @@ func Ring(r Record, e v1alpha1.LedgerEntry, policy string, now time.Time) (v1alp
 // Cancel takes the grant back. It is impossible past the point of no return, and where nobody knows whether that is past.
 func Cancel(r Record, e v1alpha1.LedgerEntry, policy string, now time.Time) (v1alpha1.Grant, bool) {
 	active := r.Shows(e.Seq) && r.Grant.State == v1alpha1.GrantActive
-	stoppable := active && !r.ProgressLost && !r.In(e.Seq, v1alpha1.PhaseRebooting)
+	stoppable := active && r.ProgressErr == nil && !r.In(e.Seq, v1alpha1.PhaseRebooting)
 	return r.ended(e, policy, v1alpha1.GrantCancelled, now), r.isOf(e) && (r.unseen(e.Seq) || stoppable)
 }
 
@@ -116,7 +53,7 @@ func Releasable(r Record, e v1alpha1.LedgerEntry) bool {
 		return false // see Gone
 	case r.In(e.Seq, v1alpha1.PhaseAborted):
 		return true
-	case r.ProgressLost || r.Grant == nil || r.Grant.Seq < e.Seq:
+	case r.ProgressErr != nil || r.Grant == nil || r.Grant.Seq < e.Seq:
 		return false
 	case r.Grant.Seq > e.Seq:
 		// A newer grant took the place of this one, which it does only when this one is over. Nobody may have noted that
@@ -131,7 +68,7 @@ func Releasable(r Record, e v1alpha1.LedgerEntry) bool {
 
 // Unpublished reports whether the node shows no trace of an entry's grant: then the grant can be withdrawn in the ledger alone.
 func Unpublished(r Record, e v1alpha1.LedgerEntry) bool {
-	return r.isOf(e) && r.GrantSeq() < e.Seq && r.progressSeq() != e.Seq && !r.ProgressLost
+	return r.isOf(e) && r.GrantSeq() < e.Seq && r.progressSeq() != e.Seq && r.ProgressErr == nil
 }
 
 // Withdrawn reports whether an entry may leave the ledger because its grant was withdrawn before the node showed it. Only a
@@ -150,15 +87,6 @@ func Adopt(r Record, node string, now time.Time) v1alpha1.LedgerEntry {
 		e.WithdrawnAt = &metav1.Time{Time: now}
 	}
 	return e
-}
-
-// Entry is the ledger entry that an outstanding record should have.
-func (r Record) Entry(node string) v1alpha1.LedgerEntry {
-	if g := r.Grant; g != nil {
-		return v1alpha1.LedgerEntry{Node: node, NodeUID: r.UID, Seq: g.Seq, BootID: g.BootID, At: g.At}
-	}
-	p := r.Progress
-	return v1alpha1.LedgerEntry{Node: node, NodeUID: r.UID, Seq: p.Seq, BootID: p.BootID, At: p.At}
 }
 
 // Overtaken tells whether the node shows another policy's grant of the very number: each policy counts for itself, and a

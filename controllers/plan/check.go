@@ -220,7 +220,7 @@ func ignores(policy *v1alpha1.RebootPolicy, reason v1alpha1.Reason) bool {
 
 func recordUnreadable(_ view, n *Node) *Objection {
 	switch {
-	case !n.ProgressLost:
+	case n.ProgressErr == nil:
 		return nil
 	case n.incredible:
 		return objection(v1alpha1.ReasonRecordUnreadable, "%s", n.Unreadable)

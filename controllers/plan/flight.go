@@ -95,7 +95,7 @@ func (f *fleet) flight(e v1alpha1.LedgerEntry) Flight {
 		f.awaitBoot(&t)
 	case n.In(e.Seq, v1alpha1.PhaseDraining):
 		f.awaitDrain(&t)
-	case n.ProgressLost && n.GrantSeq() >= e.Seq:
+	case n.ProgressErr != nil && n.GrantSeq() >= e.Seq:
 		f.awaitRepair(&t)
 	case n.Busy(e.Seq):
 		t.Message = fmt.Sprintf("waits until grant %d of policy %s is over", n.Grant.Seq, n.Grant.Policy)

@@ -102,7 +102,7 @@ func (h *host) view() plan.Node {
 }
 
 func (h *host) record() protocol.Record {
-	return protocol.Record{Grant: h.view().Grant, Progress: h.view().Progress, UID: h.node.UID}
+	return h.view().Record
 }
 
 // entry is what the agent reads in the ledger of the policy that a grant names. Nil: there is no entry for the node.

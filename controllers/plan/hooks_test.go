@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -97,7 +98,7 @@ func TestRunHooks(t *testing.T) {
 			policy := &v1alpha1.RebootPolicy{}
 			policy.Spec.Hooks = &v1alpha1.Hooks{After: tc.keys}
 			f := &fleet{Snapshot: Snapshot{Now: began.Add(tc.later), Policy: policy}, name: "workers"}
-			node := &Node{BootID: "boot", Hooks: tc.phase, Annotations: tc.answers}
+			node := &Node{BootID: "boot", Record: protocol.Record{Hooks: tc.phase}, Annotations: tc.answers}
 			flight := &Flight{Entry: v1alpha1.LedgerEntry{Seq: 7}, Node: node, Action: Wait}
 			passed := f.runHooks(flight, v1alpha1.HooksAfter)
 			got := want{passed, flight.Action, flight.Reason, flight.Message, flight.FailedAt, flight.Until}

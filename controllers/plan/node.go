@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -55,8 +57,6 @@ type Node struct {
 
 	// Annotations hold the answers of hooks, and the reason of a pause.
 	Annotations map[string]string
-	// Hooks is the phase of hooks the node is in; nil when there is none. One that cannot be read is none, and begins again.
-	Hooks *v1alpha1.HookPhase
 
 	// Preflight is the manager's question about pods as it stands; empty when there is none. Report is the agent's answer to
 	// one. An answer that cannot be read is none.
@@ -74,6 +74,7 @@ type Node struct {
 func NodeOf(node *corev1.Node) Node {
 	n := Node{
 		Name:         node.Name,
+		Record:       protocol.RecordOf(node),
 		Labels:       node.Labels,
 		ControlPlane: isControlPlane(node.Labels),
 		Deleter:      deleter(node.Spec.Taints),
@@ -83,7 +84,6 @@ func NodeOf(node *corev1.Node) Node {
 		Paused:       v1alpha1.NodeIsPaused(node.Annotations),
 		Annotations:  node.Annotations,
 	}
-	n.UID = node.UID
 	n.Deleting = node.DeletionTimestamp != nil || n.Deleter != ""
 	n.readConditions(node.Status.Conditions)
 	n.readRecord(node.Annotations)
@@ -124,23 +124,13 @@ func word(reason string) v1alpha1.Reason {
 }
 
 func (n *Node) readRecord(annotations map[string]string) {
-	var err error
-	if n.Grant, err = v1alpha1.ParseGrant(annotations); err != nil {
+	if err := cmp.Or(n.ProgressErr, n.GrantErr); err != nil {
 		n.Unreadable = message.Shorten(maxMessage, err.Error())
-	}
-	if n.Progress, err = v1alpha1.ParseProgress(annotations); err != nil {
-		n.Unreadable = message.Shorten(maxMessage, err.Error())
-		n.ProgressLost = true
 	}
 	if n.Progress != nil {
 		n.Progress.Message = message.Shorten(maxMessage, n.Progress.Message)
 	}
-	if n.Hooks, err = v1alpha1.ParseHookPhase(annotations); err != nil {
-		n.Hooks = nil
-	}
-	if n.Hooks != nil {
-		n.Asked = n.Hooks.Seq
-	}
+	var err error
 	n.Preflight = annotations[v1alpha1.AnnotationPreflight]
 	if n.Report, err = v1alpha1.ParsePreflightReport(annotations); err != nil {
 		n.Report = nil
@@ -170,7 +160,7 @@ func (n *Node) disbelieved(why string, until time.Time) *Node {
 	other := *n
 	other.Unreadable = fmt.Sprintf("%s; kubectl annotate node %s %s- %s- %s- removes it",
 		why, n.Name, v1alpha1.AnnotationGrant, v1alpha1.AnnotationProgress, v1alpha1.AnnotationHooks)
-	other.Record, other.Hooks = protocol.Record{ProgressLost: true}, nil
+	other.Record = protocol.Record{ProgressErr: errors.New(why)}
 	other.incredible, other.believedFrom = true, until
 	return &other
 }

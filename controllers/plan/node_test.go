@@ -58,11 +58,11 @@ func TestNodeOf(t *testing.T) {
 		},
 		"a corrupt progress": {
 			bare(annotated(v1alpha1.AnnotationProgress, `{"seq":1,"phase":"Resting","bootID":"b"}`)),
-			plan.Node{Name: "a", Record: protocol.Record{ProgressLost: true}, Unreadable: `annotation reboot-operator.io/progress: unknown phase "Resting"`},
+			plan.Node{Name: "a", Unreadable: `annotation reboot-operator.io/progress: unknown phase "Resting"`},
 		},
 		"both corrupt": {
 			bare(annotated(v1alpha1.AnnotationGrant, "["), annotated(v1alpha1.AnnotationProgress, strings.Repeat("x", 20000))),
-			plan.Node{Name: "a", Record: protocol.Record{ProgressLost: true}, Unreadable: "annotation reboot-operator.io/progress: 20000 bytes are too many"},
+			plan.Node{Name: "a", Unreadable: "annotation reboot-operator.io/progress: 20000 bytes are too many"},
 		},
 		"a corrupt objection objects": {
 			bare(annotated(v1alpha1.AnnotationObjection, "no")),
@@ -75,7 +75,7 @@ func TestNodeOf(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			tc.want.Annotations = tc.node.Annotations
-			if diff := cmp.Diff(tc.want, plan.NodeOf(tc.node), cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(plan.Node{})); diff != "" {
+			if diff := cmp.Diff(tc.want, plan.NodeOf(tc.node), cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(plan.Node{}), cmpopts.IgnoreFields(protocol.Record{}, "GrantErr", "ProgressErr")); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

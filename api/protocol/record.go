@@ -1,0 +1,98 @@
+// Package protocol is the record on a Node, and each move on it.
+package protocol
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// Record is what a Node shows of its reboot. Each part is nil where the annotation is absent or cannot be read.
+type Record struct {
+	// UID is that of the Node.
+	UID types.UID
+	// Grant is the manager's permission, and Progress is what the agent did with it.
+	Grant    *v1alpha1.Grant
+	Progress *v1alpha1.Progress
+	// Hooks is the phase of hooks that the node is in, whichever policy's. One that cannot be read begins again.
+	Hooks *v1alpha1.HookPhase
+	// GrantErr says why the grant cannot be read: there is no permission. Nil: it can, or there is none.
+	GrantErr error
+	// ProgressErr says why the progress cannot be read: the agent may be anywhere. Nil: it can, or there is none.
+	ProgressErr error
+}
+
+// RecordOf reads the record of a Node. It reads as far as it can: what cannot be read is no permission.
+func RecordOf(node *corev1.Node) Record {
+	r := Record{UID: node.UID}
+	r.Grant, r.GrantErr = v1alpha1.ParseGrant(node.Annotations)
+	r.Progress, r.ProgressErr = v1alpha1.ParseProgress(node.Annotations)
+	r.Hooks, _ = v1alpha1.ParseHookPhase(node.Annotations)
+	return r
+}
+
+// Seen is the highest sequence number the record shows; a new grant must be above it.
+func (r Record) Seen() int64 {
+	seen := max(r.GrantSeq(), r.progressSeq())
+	if r.Hooks != nil {
+		seen = max(seen, r.Hooks.Seq)
+	}
+	return seen
+}
+
+// GrantSeq is the number of the grant that the record shows; 0: none.
+func (r Record) GrantSeq() int64 {
+	if r.Grant == nil {
+		return 0
+	}
+	return r.Grant.Seq
+}
+
+func (r Record) progressSeq() int64 {
+	if r.Progress == nil {
+		return 0
+	}
+	return r.Progress.Seq
+}
+
+// Shows tells whether the record shows grant seq.
+func (r Record) Shows(seq int64) bool { return r.Grant != nil && r.Grant.Seq == seq }
+
+// In tells whether the agent acts on grant seq and is in the given phase.
+func (r Record) In(seq int64, phase v1alpha1.Phase) bool {
+	return r.Progress != nil && r.Progress.Seq == seq && r.Progress.Phase == phase
+}
+
+// Outstanding tells whether the record may still lead to a reboot or holds the node cordoned: such a record must stand
+// in a ledger.
+func (r Record) Outstanding() bool {
+	if r.Grant == nil {
+		return r.Progress != nil && r.Progress.Phase != v1alpha1.PhaseAborted
+	}
+	switch seq := r.Grant.Seq; r.Grant.State {
+	case v1alpha1.GrantActive:
+		return !r.In(seq, v1alpha1.PhaseAborted)
+	case v1alpha1.GrantCancelled:
+		return r.In(seq, v1alpha1.PhaseDraining) || r.In(seq, v1alpha1.PhaseRebooting)
+	case v1alpha1.GrantFinished:
+	}
+	return false
+}
+
+// Last is the progress so far; a Node without one has acted on no seq.
+func (r Record) Last() v1alpha1.Progress {
+	if r.Progress == nil {
+		return v1alpha1.Progress{}
+	}
+	return *r.Progress
+}
+
+// Entry is the ledger entry that an outstanding record should have.
+func (r Record) Entry(node string) v1alpha1.LedgerEntry {
+	if g := r.Grant; g != nil {
+		return v1alpha1.LedgerEntry{Node: node, NodeUID: r.UID, Seq: g.Seq, BootID: g.BootID, At: g.At}
+	}
+	p := r.Progress
+	return v1alpha1.LedgerEntry{Node: node, NodeUID: r.UID, Seq: p.Seq, BootID: p.BootID, At: p.At}
+}
