@@ -103,6 +103,7 @@ func (a *announcer) policyEvents(before, after *v1alpha1.RebootPolicy) {
 		}
 		a.recorder.Eventf(after, nil, kind, reason, e.action, "%s: %s", is.Reason, is.Message)
 	}
+	a.worsened(before, after, v1alpha1.ConditionWindowOpen, v1alpha1.ReasonUrgent, "Window")
 	a.worsened(before, after, v1alpha1.ConditionAccepted, v1alpha1.ReasonPolicyConflict, "Accept")
 	a.worsened(before, after, v1alpha1.ConditionProgressing, v1alpha1.ReasonNodeWriteRefused, "WriteNode")
 	a.agentsEvent(before, after)

@@ -123,6 +123,22 @@ func TestPolicyEvents(t *testing.T) {
 	}
 }
 
+// TestPolicyEvents_Urgent: once when it begins, whether or not a window was open.
+func TestPolicyEvents_Urgent(t *testing.T) {
+	with := func(reason v1alpha1.Reason) *v1alpha1.RebootPolicy {
+		p := &v1alpha1.RebootPolicy{}
+		p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionWindowOpen, Status: metav1.ConditionTrue, Reason: string(reason)}}
+		return p
+	}
+	r, recorder, _ := announcing(t)
+	r.policyEvents(with(v1alpha1.ReasonWindowOpen), with(v1alpha1.ReasonUrgent))
+	r.policyEvents(with(v1alpha1.ReasonUrgent), with(v1alpha1.ReasonUrgent))
+	r.policyEvents(with(v1alpha1.ReasonUrgent), with(v1alpha1.ReasonWindowOpen))
+	if diff := cmp.Diff([]string{"Warning Urgent"}, emitted(recorder)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // TestFinished: each phase of a reboot that succeeded is measured by itself.
 func TestFinished(t *testing.T) {
 	r, recorder, s := announcing(t)

@@ -37,7 +37,7 @@ func statusOf(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State, now ti
 	if p.Agents != nil {
 		status.Agents = &p.Agents.AgentsStatus
 	}
-	for _, c := range conditions(p, w) {
+	for _, c := range conditions(&policy.Spec, p, w) {
 		c.ObservedGeneration = policy.Generation
 		c.LastTransitionTime = metav1.NewTime(now)
 		meta.SetStatusCondition(&status.Conditions, c)
@@ -85,8 +85,8 @@ func lastReboot(policy *v1alpha1.RebootPolicy, p plan.Plan, now time.Time) *meta
 	return last
 }
 
-func conditions(p plan.Plan, w window.State) []metav1.Condition {
-	list := []metav1.Condition{accepted(p), windowOpen(w), progressing(p), halted(p)}
+func conditions(spec *v1alpha1.RebootPolicySpec, p plan.Plan, w window.State) []metav1.Condition {
+	list := []metav1.Condition{accepted(p), windowOpen(spec, w), progressing(p), halted(p)}
 	if a := p.Agents; a != nil {
 		list = append(list, metav1.Condition{
 			Type: v1alpha1.ConditionAgentsReady, Status: metav1.ConditionStatus(a.Status), Reason: string(a.Reason), Message: a.Message,
@@ -116,8 +116,10 @@ func conflicts(rivals map[string][]string) string {
 		len(nodes), strings.Join(rivals[first], ", "), first)
 }
 
-func windowOpen(w window.State) metav1.Condition {
+func windowOpen(spec *v1alpha1.RebootPolicySpec, w window.State) metav1.Condition {
 	switch {
+	case w.Urgent:
+		return condition(v1alpha1.ConditionWindowOpen, true, v1alpha1.ReasonUrgent, urgentMessage(spec))
 	case w.Blackout:
 		return condition(v1alpha1.ConditionWindowOpen, false, v1alpha1.ReasonBlackout, "blackout "+w.Name+" is in force")
 	case !w.Open:
@@ -126,6 +128,15 @@ func windowOpen(w window.State) metav1.Condition {
 		return condition(v1alpha1.ConditionWindowOpen, true, v1alpha1.ReasonAlwaysOpen, "the policy has no windows: always open")
 	}
 	return condition(v1alpha1.ConditionWindowOpen, true, v1alpha1.ReasonWindowOpen, "window "+w.Name+" is open")
+}
+
+// urgentMessage says until when the policy is urgent, what it ignores, and why.
+func urgentMessage(spec *v1alpha1.RebootPolicySpec) string {
+	ignored := make([]string, len(spec.Urgent.Ignore))
+	for i, what := range spec.Urgent.Ignore {
+		ignored[i] = string(what)
+	}
+	return fmt.Sprintf("urgent until %s, without %s: %s", spec.Urgent.Until.UTC().Format(time.RFC3339), strings.Join(ignored, ", "), spec.Urgent.Reason)
 }
 
 func progressing(p plan.Plan) metav1.Condition {

@@ -30,6 +30,7 @@ const (
 	EventCoordinatorConflict = "CoordinatorConflict"
 	EventWindowOpened        = "WindowOpened"
 	EventWindowClosed        = "WindowClosed"
+	EventUrgent              = "Urgent"
 	EventRecordUnreadable    = "RecordUnreadable"
 	EventUpdateNotApplied    = "UpdateNotApplied"
 	EventUndrainablePod      = "UndrainablePod"

@@ -132,6 +132,8 @@ const (
 	ReasonAccepted Reason = "Accepted"
 	// ReasonAlwaysOpen means the policy has no windows.
 	ReasonAlwaysOpen Reason = "AlwaysOpen"
+	// ReasonUrgent means reboots may start under spec.urgent.
+	ReasonUrgent Reason = "Urgent"
 	// ReasonWindowOpen means a window is open.
 	ReasonWindowOpen Reason = "WindowOpen"
 	// ReasonRebooting means nodes hold grants.

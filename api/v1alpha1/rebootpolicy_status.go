@@ -218,13 +218,15 @@ const (
 	WindowClosed WindowState = "Closed"
 	// WindowPaused means the policy is paused, whatever the windows say.
 	WindowPaused WindowState = "Paused"
+	// WindowUrgent means reboots may start under spec.urgent.
+	WindowUrgent WindowState = "Urgent"
 	// WindowHalted means the policy halted after failures, whatever the windows say.
 	WindowHalted WindowState = "Halted"
 )
 
 // WindowStatus is the state of the windows.
 type WindowStatus struct {
-	// state is Always, Open, Closed, Paused or Halted.
+	// state is Always, Open, Closed, Paused, Urgent or Halted.
 	// +required
 	// +kubebuilder:validation:MaxLength=16
 	State WindowState `json:"state"`

@@ -18,7 +18,7 @@ import (
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,path=rebootpolicies,singular=rebootpolicy,shortName=rbp,categories=reboot-operator
 // +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.status.mode`,description="Enforce, or DryRun: decide and report, grant nothing"
-// +kubebuilder:printcolumn:name="Window",type=string,JSONPath=`.status.window.state`,description="Always, Open, Closed, Paused or Halted"
+// +kubebuilder:printcolumn:name="Window",type=string,JSONPath=`.status.window.state`,description="Always, Open, Closed, Paused, Urgent or Halted"
 // +kubebuilder:printcolumn:name="Nodes",type=integer,JSONPath=`.status.nodes.selected`,description="Nodes this policy governs"
 // +kubebuilder:printcolumn:name="Agents",type=string,JSONPath=`.status.agents.summary`,description="Nodes whose agent works, of all"
 // +kubebuilder:printcolumn:name="Pending",type=integer,JSONPath=`.status.nodes.rebootRequired`,description="Nodes that need a reboot"
@@ -101,6 +101,13 @@ type RebootPolicySpec struct {
 	// Reboots in progress finish.
 	// +optional
 	Pause *Pause `json:"pause,omitempty"`
+
+	// urgent lets reboots start although windows, blackouts or a pause forbid it, until an instant.
+	// It never passes maxUnavailable, the guard of control-plane nodes, PodDisruptionBudgets, gates or hooks.
+	// Example: {until: "2026-12-02T06:00:00Z", reason: CVE-2026-12345, ignore: [Windows, Blackouts]}.
+	// Absent: nothing is ignored.
+	// +optional
+	Urgent *Urgent `json:"urgent,omitempty"`
 
 	// concurrency limits how many nodes may be down at once.
 	// +optional

@@ -125,6 +125,24 @@ var _ = Describe("spec", func() {
 		)
 	})
 
+	Describe("urgent", func() {
+		const until = `until: "2026-12-02T06:00:00Z"`
+		DescribeTable("accepts", accepts,
+			Entry("one thing to ignore", `urgent: {`+until+`, reason: CVE-2026-12345, ignore: [Windows]}`),
+			Entry("all of them", `urgent: {`+until+`, reason: CVE-2026-12345, ignore: [Windows, Blackouts, Pause]}`),
+		)
+		DescribeTable("refuses", refuses,
+			Entry("no end", `urgent: {reason: CVE, ignore: [Windows]}`, "spec.urgent.until: Required value"),
+			Entry("a date for a time", `urgent: {until: "2026-12-01", reason: CVE, ignore: [Windows]}`, "must be of type date-time"),
+			Entry("no reason", `urgent: {`+until+`, ignore: [Windows]}`, "spec.urgent.reason: Required value"),
+			Entry("an empty reason", `urgent: {`+until+`, reason: " ", ignore: [Windows]}`, "urgent needs a reason"),
+			Entry("a novel", `urgent: {`+until+`, ignore: [Windows], reason: "`+strings.Repeat("a", 257)+`"}`, "Too long: may not be more than 256 bytes"),
+			Entry("nothing to ignore", `urgent: {`+until+`, reason: CVE, ignore: []}`, "should have at least 1 items"),
+			Entry("a thing twice", `urgent: {`+until+`, reason: CVE, ignore: [Pause, Pause]}`, "Duplicate value"),
+			Entry("the limit", `urgent: {`+until+`, reason: CVE, ignore: [Concurrency]}`, `supported values: "Windows", "Blackouts", "Pause"`),
+		)
+	})
+
 	Describe("concurrency.maxUnavailable", func() {
 		maxUnavailable := func(value string) string { return "concurrency: {maxUnavailable: " + value + "}" }
 		const sentence = "maxUnavailable must be a number of nodes from 0 to 1000, or a percentage from 0% to 100%"

@@ -87,7 +87,7 @@ func pool(size int, options ...func(*plan.Node)) []*plan.Node {
 
 func snapshotOf(p *v1alpha1.RebootPolicy, nodes []*plan.Node, rivals ...v1alpha1.RebootPolicy) plan.Snapshot {
 	s := plan.Snapshot{Now: monday, Policy: p, Governor: plan.NewGovernor(append(rivals, *p)), Nodes: nodes}
-	schedule, err := window.Compile(p.Spec.Windows, p.Spec.Blackouts)
+	schedule, err := window.Of(&p.Spec)
 	if err != nil {
 		s.WindowInvalid = err.Error()
 	}

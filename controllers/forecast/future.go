@@ -217,14 +217,15 @@ func (u *future) halt(h plan.Halt) {
 // idle tells whether nothing can be granted any more, as far as the horizon: what is in flight is all there is.
 func (u *future) idle(p plan.Plan) bool {
 	pause := u.Policy.Spec.Pause
-	return p.Invalid != "" || p.Halt.Halted || pause != nil && pause.End().IsZero() || !u.Window.Open && u.Window.OpensAt.IsZero()
+	paused := u.Policy.Spec.PausedAt(u.Now) && pause.End().IsZero()
+	return p.Invalid != "" || p.Halt.Halted || paused || !u.Window.Open && u.Window.OpensAt.IsZero()
 }
 
 // dismiss takes those out of the line who wait for something that nobody imagines to happen, and those who wait for an hour of
 // their own. It tells whether it did: the plan is void then, as there are others behind them. What keeps the whole policy is
 // nobody's own.
 func (u *future) dismiss(p plan.Plan) bool {
-	open := p.Window == v1alpha1.WindowOpen || p.Window == v1alpha1.WindowAlways
+	open := p.Window == v1alpha1.WindowOpen || p.Window == v1alpha1.WindowAlways || p.Window == v1alpha1.WindowUrgent
 	dismissed := 0
 	for name, o := range u.objections {
 		switch {

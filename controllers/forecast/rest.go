@@ -89,7 +89,7 @@ func (u *future) places() []time.Time {
 
 // opening is the first instant from t on at which a reboot may begin; zero: none before the horizon.
 func (u *future) opening(t time.Time, reserve time.Duration) time.Time {
-	if pause := u.Policy.Spec.Pause; pause != nil && pause.Until != nil {
+	if pause := u.Policy.Spec.Pause; pause != nil && pause.Until != nil && u.Policy.Spec.PausedAt(t) {
 		t = later(t, pause.Until.Time)
 	}
 	for !t.IsZero() && t.Before(u.end) {

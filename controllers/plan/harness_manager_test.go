@@ -50,7 +50,7 @@ func (c *cluster) pass(name string) bool {
 
 func (c *cluster) snapshot(name string) plan.Snapshot {
 	s := plan.Snapshot{Now: c.now, Policy: c.policies[name].DeepCopy(), Governor: c.governor(), Nodes: c.views()}
-	schedule, err := window.Compile(s.Policy.Spec.Windows, s.Policy.Spec.Blackouts)
+	schedule, err := window.Of(&s.Policy.Spec)
 	if err != nil {
 		s.WindowInvalid = err.Error()
 	}

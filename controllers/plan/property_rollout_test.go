@@ -141,6 +141,8 @@ func drawEdits(t *rapid.T, most int) []specEdit {
 		{"pause", paused(nil, "")},
 		{"pause until " + stamp(until.Time), paused(&until, "")},
 		{"no pause", func(p *v1alpha1.RebootPolicy) { p.Spec.Pause = nil }},
+		{"urgent until " + stamp(until.Time), urgent(until.Time, "Windows", "Blackouts", "Pause")},
+		{"urgent without windows until " + stamp(until.Time), urgent(until.Time, "Windows")},
 		{"dry run", dryRun},
 		{"enforce", func(p *v1alpha1.RebootPolicy) { p.Spec.Mode = v1alpha1.ModeEnforce }},
 		{"domains", domains("pool")},

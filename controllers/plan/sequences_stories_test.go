@@ -216,6 +216,20 @@ func clocks() map[string]sequence {
 			hosts:    append(hosts(needy, "worker-1", drains(150*minute)), needy("worker-2")),
 			lasts:    27 * time.Hour,
 		},
+		"urgent": {
+			about: "The policy is paused in a blackout, and no window is open. It is urgent from 22:10 to 22:40, without all three: worker-1 and " +
+				"worker-2 go, one at a time as ever. worker-3 asks when too little time is left, and waits.",
+			policies: []*v1alpha1.RebootPolicy{policy("workers", paused(nil, "audit"), func(p *v1alpha1.RebootPolicy) {
+				p.Spec.Blackouts = []v1alpha1.Blackout{{Name: "month-end", From: "2026-06-01", To: "2026-06-03"}}
+				p.Spec.Windows = []v1alpha1.Window{{Name: "noon", Start: "12:00", Duration: metav1.Duration{Duration: time.Hour}}}
+			})},
+			hosts: append(hosts(needy, "worker-1 worker-2"), newHost("worker-3")),
+			script: []act{
+				{10 * minute, "an administrator makes it urgent until 22:40", edits("workers", urgent(evening.Add(40*minute), "Windows", "Blackouts", "Pause"))},
+				{39 * minute, "worker-3 asks for a reboot", asks("worker-3")},
+			},
+			lasts: time.Hour,
+		},
 		"policy-paused": {
 			about:    "The policy is paused until 22:30: worker-1 finishes, worker-2 had not begun and is taken back, worker-3 waits (behaviour 22).",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("2"))},

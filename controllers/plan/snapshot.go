@@ -108,8 +108,8 @@ func (f *fleet) flights() []Flight {
 	return flights
 }
 
-// paused tells whether the policy's pause is in force.
-func (f *fleet) paused() bool { return f.Policy.Spec.Pause.InForce(f.Now) }
+// paused reports whether the policy's pause is in force, and not ignored by spec.urgent.
+func (f *fleet) paused() bool { return f.Policy.Spec.PausedAt(f.Now) }
 
 // windowState: what a person did comes before the hours.
 func (f *fleet) windowState() v1alpha1.WindowState {
@@ -118,6 +118,8 @@ func (f *fleet) windowState() v1alpha1.WindowState {
 		return v1alpha1.WindowHalted
 	case f.paused():
 		return v1alpha1.WindowPaused
+	case f.Window.Urgent:
+		return v1alpha1.WindowUrgent
 	case f.Window.Open && f.Window.Always:
 		return v1alpha1.WindowAlways
 	case f.Window.Open:

@@ -26,6 +26,11 @@ func TestReboots_Window(t *testing.T) {
 		"paused in an open window":  {policy("workers", paused(nil, "")), open, v1alpha1.WindowPaused},
 		"paused for an hour":        {policy("workers", paused(&soon, "")), closed, v1alpha1.WindowPaused},
 		"a pause that is over":      {policy("workers", paused(&past, "")), open, v1alpha1.WindowOpen},
+		"urgent":                    {policy("workers"), window.State{Open: true, Urgent: true}, v1alpha1.WindowUrgent},
+		"urgent, and paused":        {policy("workers", paused(nil, ""), urgent(soon.Time, "Windows")), window.State{Open: true, Urgent: true}, v1alpha1.WindowPaused},
+		"urgent in spite of pauses": {policy("workers", paused(nil, ""), urgent(soon.Time, "Pause")), window.State{Open: true, Urgent: true}, v1alpha1.WindowUrgent},
+		"urgent no more":            {policy("workers", paused(nil, ""), urgent(past.Time, "Pause")), open, v1alpha1.WindowPaused},
+		"urgent, and halted":        {policy("workers", halted, urgent(soon.Time, "Pause")), window.State{Open: true, Urgent: true}, v1alpha1.WindowHalted},
 		"halted, paused and closed": {policy("workers", halted, paused(nil, "")), closed, v1alpha1.WindowHalted},
 	}
 	for name, tc := range cases {
@@ -35,5 +40,12 @@ func TestReboots_Window(t *testing.T) {
 				t.Errorf("got %s, want %s", got, tc.want)
 			}
 		})
+	}
+}
+
+// urgent ignores windows, blackouts or a pause until an instant.
+func urgent(until time.Time, ignore ...v1alpha1.UrgentIgnore) func(*v1alpha1.RebootPolicy) {
+	return func(p *v1alpha1.RebootPolicy) {
+		p.Spec.Urgent = &v1alpha1.Urgent{Until: metav1.NewTime(until), Reason: "CVE-2026-12345", Ignore: ignore}
 	}
 }

@@ -68,7 +68,7 @@ func Of(policy *v1alpha1.RebootPolicy, policies []v1alpha1.RebootPolicy, nodes [
 
 // scheduleOf resolves the policy's windows. What cannot be compiled is closed.
 func scheduleOf(policy *v1alpha1.RebootPolicy) (window.Schedule, string) {
-	schedule, err := window.Compile(policy.Spec.Windows, policy.Spec.Blackouts)
+	schedule, err := window.Of(&policy.Spec)
 	if err != nil {
 		return window.Schedule{}, err.Error()
 	}

@@ -12,6 +12,8 @@ type Schedule struct {
 	compiled  bool
 	rules     []rule
 	blackouts []span
+	// urgency is the schedule of spec.urgent. Nil: there is none.
+	urgency *urgency
 }
 
 // Compile checks windows and blackouts and loads their zones. No windows: always open. The API server has refused most

@@ -27,6 +27,8 @@ type State struct {
 	ClosesAt time.Time
 	// OpensAt is the next opening. Zero: open, or closed for 400 days and more.
 	OpensAt time.Time
+	// Urgent is whether it is open under spec.urgent.
+	Urgent bool
 	// Next is the next instant at which anything above changes. Zero: nothing does, as far as 400 days of look-ahead
 	// tell.
 	Next time.Time
@@ -34,6 +36,14 @@ type State struct {
 
 // At is the state at now.
 func (s Schedule) At(now time.Time) State {
+	if s.compiled && s.urgency != nil && now.Before(s.urgency.until) {
+		return s.urgently(now)
+	}
+	return s.regular(now)
+}
+
+// regular is the state by windows and blackouts alone.
+func (s Schedule) regular(now time.Time) State {
 	if !s.compiled {
 		return State{}
 	}

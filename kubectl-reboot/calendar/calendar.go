@@ -56,7 +56,7 @@ type Entry struct {
 // Of walks through the next openings of a policy, from an instant on.
 func Of(policy *v1alpha1.RebootPolicy, from time.Time, next int) Calendar {
 	c := Calendar{Policy: policy.Name, Always: len(policy.Spec.Windows) == 0, Entries: []Entry{}}
-	schedule, err := window.Compile(policy.Spec.Windows, policy.Spec.Blackouts)
+	schedule, err := window.Of(&policy.Spec)
 	if err != nil {
 		c.Invalid = err.Error()
 		return c

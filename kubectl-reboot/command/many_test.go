@@ -2,6 +2,7 @@ package command_test
 
 import (
 	"context"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -81,6 +82,19 @@ var _ = Describe("pause --all", func() {
 		Expect(ok("resume", "--all")).To(ContainSubstring(rbp + open.policy + " resumed: no longer paused (incident)\n"))
 		Expect(open.get().Spec.Pause).To(BeNil())
 		Expect(held.get().Spec.Pause).To(BeNil())
+	})
+
+	It("ends spec.urgent where that would ignore the pause", func() {
+		urgent := func(ignore v1alpha1.UrgentIgnore) func(*v1alpha1.RebootPolicy) {
+			return fleettest.Spec(func(s *v1alpha1.RebootPolicySpec) {
+				s.Urgent = &v1alpha1.Urgent{Until: metav1.NewTime(time.Now().Add(time.Hour)), Reason: "CVE", Ignore: []v1alpha1.UrgentIgnore{ignore}}
+			})
+		}
+		pauses, windows := newPool(0, paused, urgent(v1alpha1.UrgentIgnoresPause)), newPool(0, urgent(v1alpha1.UrgentIgnoresWindows))
+		Expect(ok("status", pauses.policy)).To(ContainSubstring("! policy " + pauses.policy + " is urgent until "))
+		Expect(ok("pause", "--all", "--reason=incident")).To(ContainSubstring(pauses.policy + " paused, no longer urgent\n"))
+		Expect(pauses.get().Spec.Urgent).To(BeNil())
+		Expect(windows.get().Spec.Urgent).NotTo(BeNil(), "the pause counts")
 	})
 
 	It("waits until nothing is disrupted any more", func() {

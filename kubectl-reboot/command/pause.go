@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,13 +56,19 @@ With --all it is the emergency stop: no node of any policy begins. A pause that 
 	return cmd
 }
 
+// pausePolicy also ends a spec.urgent that would ignore the pause.
 func pausePolicy(pause v1alpha1.Pause) func(p *v1alpha1.RebootPolicy) (string, bool, error) {
 	done := "paused"
 	if pause.Until != nil {
 		done += " until " + pause.Until.UTC().Format(time.RFC3339)
 	}
 	return func(p *v1alpha1.RebootPolicy) (string, bool, error) {
-		if equality.Semantic.DeepEqual(p.Spec.Pause, &pause) {
+		overridden := p.Spec.Urgent != nil && slices.Contains(p.Spec.Urgent.Ignore, v1alpha1.UrgentIgnoresPause)
+		switch {
+		case overridden:
+			p.Spec.Urgent, p.Spec.Pause = nil, pause.DeepCopy()
+			return done + ", no longer urgent", true, nil
+		case equality.Semantic.DeepEqual(p.Spec.Pause, &pause):
 			return "already " + done, false, nil
 		}
 		p.Spec.Pause = pause.DeepCopy()
@@ -73,7 +80,7 @@ func pausePolicy(pause v1alpha1.Pause) func(p *v1alpha1.RebootPolicy) (string, b
 func unlessPaused(pause v1alpha1.Pause, now time.Time, otherwise func(*v1alpha1.RebootPolicy) (string, bool, error)) func(*v1alpha1.RebootPolicy) (string, bool, error) {
 	return func(p *v1alpha1.RebootPolicy) (string, bool, error) {
 		there := p.Spec.Pause
-		if there.InForce(now) && (there.Until == nil || pause.Until != nil && !there.Until.Before(pause.Until)) {
+		if p.Spec.PausedAt(now) && (there.Until == nil || pause.Until != nil && !there.Until.Before(pause.Until)) {
 			return "already " + pauseOf(p, now), false, nil
 		}
 		return otherwise(p)

@@ -30,6 +30,7 @@ type Kind string
 const (
 	Invalid      Kind = "Invalid"
 	Halted       Kind = "Halted"
+	Urgent       Kind = "Urgent"
 	Paused       Kind = "Paused"
 	Conflict     Kind = "Conflict"
 	AgentsNeeded Kind = "AgentsNeeded"
@@ -57,7 +58,11 @@ func notices(policy *v1alpha1.RebootPolicy, p plan.Plan, s *Policy, now time.Tim
 	name := policy.Name
 	note(Invalid, p.Invalid != "", fmt.Sprintf("policy %s cannot be acted on: %s", name, p.Invalid), "kubectl edit rbp "+name)
 	note(Halted, p.Halt.Halted, fmt.Sprintf("policy %s has halted: %s", name, p.Halt.Message), fmt.Sprintf(`kubectl reboot resume rbp/%s --halt --reason="what was fixed"`, name))
-	note(Paused, policy.Spec.Pause.InForce(now), pauseMessage(policy), "kubectl reboot resume rbp/"+name+" --pause")
+	if u := policy.Spec.Urgent; u != nil {
+		note(Urgent, now.Before(u.Until.Time), fmt.Sprintf("policy %s is urgent until %s: %s", name, u.Until.UTC().Format(time.RFC3339), u.Reason),
+			"kubectl patch rbp "+name+` --type merge -p '{"spec":{"urgent":null}}'`)
+	}
+	note(Paused, policy.Spec.PausedAt(now), pauseMessage(policy), "kubectl reboot resume rbp/"+name+" --pause")
 	if len(p.Conflicts) > 0 {
 		first := slices.Min(slices.Collect(maps.Keys(p.Conflicts)))
 		note(Conflict, true, fmt.Sprintf("policies %s select %d nodes with the same priority: they are not rebooted",

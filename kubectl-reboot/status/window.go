@@ -28,7 +28,7 @@ func windowOf(policy *v1alpha1.RebootPolicy, state v1alpha1.WindowState, w windo
 		s = Window{State: state, Until: policy.Spec.Pause.End()}
 	case v1alpha1.WindowClosed:
 		s.Until = w.OpensAt
-	case v1alpha1.WindowOpen, v1alpha1.WindowAlways:
+	case v1alpha1.WindowOpen, v1alpha1.WindowAlways, v1alpha1.WindowUrgent:
 		s.Until = w.ClosesAt
 	}
 	return s
@@ -42,7 +42,7 @@ func (p Policy) windowWords(zone *time.Location, now time.Time) (string, termina
 		style = terminal.Quiet
 	case state == v1alpha1.WindowHalted:
 		style = terminal.Bad
-	case state == v1alpha1.WindowAlways, state == v1alpha1.WindowOpen:
+	case state == v1alpha1.WindowAlways, state == v1alpha1.WindowOpen, state == v1alpha1.WindowUrgent:
 		style = terminal.Good
 	}
 	if at := p.Window.Until; !at.IsZero() {
@@ -64,6 +64,8 @@ func (p Policy) stands(write func(time.Time) string) string {
 		words = "halted"
 	case state == v1alpha1.WindowPaused:
 		words = "paused" + until
+	case state == v1alpha1.WindowUrgent:
+		words = "urgent" + until
 	case p.Window.Blackout:
 		words = "blackout " + p.Window.Name + until
 	case state == v1alpha1.WindowAlways:
