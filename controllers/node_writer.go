@@ -90,7 +90,7 @@ func (w *nodeWriter) finish(ctx context.Context, s *state, live *corev1.Node, n 
 	if n.Preflight != "" {
 		patch.remove(v1alpha1.AnnotationPreflight)
 	}
-	uncordon := n.Progress.Cordoned && live.Spec.Unschedulable && v1alpha1.CordonIsAgents(live)
+	uncordon := n.Progress.Cordoned && live.Spec.Unschedulable && protocol.CordonIsAgents(live)
 	if uncordon {
 		patch.uncordon()
 	}

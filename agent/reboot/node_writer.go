@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/agent/step"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -65,7 +66,7 @@ func (w *nodeWriter) cordoned(ctx context.Context) (bool, error) {
 	if err := w.Live.Get(ctx, client.ObjectKey{Name: w.Node}, node); err != nil {
 		return false, fmt.Errorf("reading whose cordon it is: %w", err)
 	}
-	return node.Spec.Unschedulable && v1alpha1.CordonIsAgents(node), nil
+	return node.Spec.Unschedulable && protocol.CordonIsAgents(node), nil
 }
 
 // confirm makes sure, past the cache, that the attempt still is past the point of no return: a process that has just started

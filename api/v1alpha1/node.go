@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Conditions this project keeps on a Node, beside the standard ones of KEP-5683 (corev1.NodeDrainInProgress,
@@ -103,32 +102,3 @@ const FieldOwnerAgent = "reboot-operator-agent"
 
 // FieldOwnerManager is the field manager of the manager's writes.
 const FieldOwnerManager = "reboot-operator-manager"
-
-// ownerAncient is the field manager to which the API server gives the oldest updates, once there are those of more than ten
-// managers.
-const ownerAncient = "ancient-changes"
-
-// CordonIsAgents tells by managedFields whether a cordon is still the agent's own. An administrator who uncordons the node
-// and cordons it again owns the field from then on, and the node stays cordoned. The agent writes the cordon together with
-// its progress: where the one write is still in its name and the other field is not, somebody has taken the cordon over,
-// whoever has it now. Otherwise what has become ancient says nothing about who: where nobody else has the field, and without
-// managedFields, the record's word counts. So an administrator's cordon is taken for the agent's only where both have become
-// ancient, or where his has once the node is past the point of no return.
-func CordonIsAgents(node *corev1.Node) bool {
-	others := false
-	for _, entry := range node.ManagedFields {
-		cordon, agents := has(entry, "unschedulable"), entry.Manager == FieldOwnerAgent
-		switch {
-		case cordon && agents:
-			return true
-		case cordon && entry.Manager != ownerAncient, agents && entry.Subresource == "" && has(entry, AnnotationProgress):
-			others = true
-		}
-	}
-	return !others
-}
-
-// has tells whether a field of this name, wherever it is, belongs to the manager of an entry.
-func has(entry metav1.ManagedFieldsEntry, field string) bool {
-	return entry.FieldsV1 != nil && strings.Contains(string(entry.FieldsV1.GetRawBytes()), `"f:`+field+`"`)
-}

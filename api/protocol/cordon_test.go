@@ -1,4 +1,4 @@
-package v1alpha1_test
+package protocol_test
 
 import (
 	"testing"
@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -44,7 +45,7 @@ func TestCordonIsAgents(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{ManagedFields: tc.entries}}
-			if got := v1alpha1.CordonIsAgents(node); got != tc.want {
+			if got := protocol.CordonIsAgents(node); got != tc.want {
 				t.Errorf("CordonIsAgents: %v", got)
 			}
 		})
