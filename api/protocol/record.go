@@ -1,4 +1,17 @@
-// Package protocol is the record on a Node, and each move on it.
+// Package protocol is the record on a Node, and every move of the manager and the agent on it. A grant permits one reboot of
+// one node; while it is in the ledger of its policy, which is in the policy's status, it takes one slot.
+//
+//  1. NextSeq: the manager writes a new entry into the ledger.
+//  2. Ring: the manager writes the grant annotation on the Node.
+//  3. Listed, Start: the agent reads the ledger, cordons the node, and writes progress Draining.
+//  4. Commit: after the drain the agent writes progress Rebooting, and only then calls logind.
+//  5. Finish: after the boot the manager undoes the agent's cordon (CordonIsAgents) and ends the grant.
+//  6. Cancel, Abort: before Commit the manager takes the grant back, or the agent gives up.
+//  7. Releasable, Overtaken, Gone: the agent cannot act on the entry any more, so it leaves the ledger.
+//  8. Unpublished, Withdrawn: a grant that the API server keeps from the Node is withdrawn in the ledger.
+//  9. Adopt: a ledger that has lost an outstanding grant takes it back.
+//
+// Each write carries the resourceVersion of what the move was computed from. search_test.go searches every interleaving.
 package protocol
 
 import (
