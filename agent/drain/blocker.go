@@ -16,7 +16,10 @@ type blockers map[types.UID]target
 
 // list has them in order, each with the message.
 func (b blockers) list(message string) []Pod {
-	var pods []Pod
+	if len(b) == 0 {
+		return nil
+	}
+	pods := make([]Pod, 0, len(b))
 	for _, t := range b {
 		pods = append(pods, Pod{Namespace: t.Namespace, Name: t.Name, UID: t.uid, Reason: string(v1alpha1.ReasonBlockingPod), Message: message})
 	}

@@ -92,8 +92,9 @@ func (b *budgets) covering(t target) []types.NamespacedName {
 
 // of names the budgets known to cover the pod, for people.
 func (b *budgets) of(t target) string {
-	var names []string
-	for _, name := range b.covering(t) {
+	covering := b.covering(t)
+	names := make([]string, 0, len(covering))
+	for _, name := range covering {
 		names = append(names, name.Name)
 	}
 	return strings.Join(names, ", ")

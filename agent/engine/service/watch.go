@@ -85,7 +85,7 @@ func (w Watch) Run(ctx context.Context, l Listener) {
 
 // rules select the signals of the service. One that names a sender makes the bus drop what anybody else broadcasts.
 func (w Watch) rules() [][]dbus.MatchOption {
-	var rules [][]dbus.MatchOption
+	rules := make([][]dbus.MatchOption, 0, len(w.Signals))
 	for _, member := range w.Signals {
 		rule := []dbus.MatchOption{dbus.WithMatchObjectPath(w.Path), dbus.WithMatchInterface(w.Interface), dbus.WithMatchMember(member)}
 		if w.OwnerOnly {
