@@ -71,47 +71,57 @@ func (t Flight) Rebooting() bool {
 	return t.Node != nil && t.Node.In(t.Entry.Seq, v1alpha1.PhaseRebooting)
 }
 
+// tracker decides about one granted reboot.
+type tracker struct {
+	f *fleet
+	Flight
+}
+
 // flight decides about one entry.
 func (f *fleet) flight(e v1alpha1.LedgerEntry) Flight {
-	n := f.byName[e.Node]
-	t := Flight{Entry: e, Node: n, Action: Wait, Reason: v1alpha1.ReasonGranted}
-	switch {
+	t := tracker{f: f, Flight: Flight{Entry: e, Node: f.byName[e.Node], Action: Wait, Reason: v1alpha1.ReasonGranted}}
+	t.track()
+	if t.Action.WritesNode() {
+		t.refuse()
+	}
+	return t.Flight
+}
+
+// track finds out how far the reboot is, and what is to be done next about it.
+func (t *tracker) track() {
+	switch n, e := t.Node, t.Entry; {
 	case n == nil:
 		t.Action, t.Reason, t.Message = ReleaseEntry, v1alpha1.ReasonNodeGone, "the Node object was deleted"
 	case protocol.Gone(n.Record, e):
 		t.Node, t.Action, t.Reason = nil, ReleaseEntry, v1alpha1.ReasonNodeGone
 		t.Message = "the Node object was deleted, and another one was registered under its name"
-	case protocol.Overtaken(n.Record, e, f.name) && f.Governor.knows(n.Grant.Policy):
+	case protocol.Overtaken(n.Record, e, t.f.name) && t.f.Governor.knows(n.Grant.Policy):
 		t.Action, t.Reason, t.Message = ReleaseEntry, v1alpha1.ReasonCancelled, "a grant of policy "+n.Grant.Policy+" took its place"
 	case protocol.Releasable(n.Record, e):
 		t.Action = ReleaseEntry
 		t.Reason, t.Message = endReason(n, e)
 	case protocol.Withdrawn(n.Record, e):
-		t.Reason, t.Message = v1alpha1.ReasonNodeWriteRefused, f.unpublished(e)
-		if !f.Unread[e.Node] {
+		t.Reason, t.Message = v1alpha1.ReasonNodeWriteRefused, t.unpublished()
+		if !t.f.Unread[e.Node] {
 			t.Action = ReleaseEntry
 		}
 	case n.In(e.Seq, v1alpha1.PhaseRebooting):
-		f.awaitBoot(&t)
+		t.awaitBoot()
 	case n.In(e.Seq, v1alpha1.PhaseDraining):
-		f.awaitDrain(&t)
+		t.awaitDrain()
 	case n.ProgressErr != nil && n.GrantSeq() >= e.Seq:
-		f.awaitRepair(&t)
+		t.awaitRepair()
 	case n.Busy(e.Seq):
 		t.Message = fmt.Sprintf("waits until grant %d of policy %s is over", n.Grant.Seq, n.Grant.Policy)
 	default:
-		f.awaitStart(&t)
+		t.awaitStart()
 	}
-	if t.Action.WritesNode() {
-		f.refuse(&t)
-	}
-	return t
 }
 
 // refuse takes in that the API server refuses the write that is due, if it does. A grant that it has kept from being published
 // for long enough is withdrawn.
-func (f *fleet) refuse(t *Flight) {
-	refusal, refused := f.Refused[t.Entry.Node]
+func (t *tracker) refuse() {
+	refusal, refused := t.f.Refused[t.Entry.Node]
 	if !refused {
 		return
 	}
@@ -120,15 +130,15 @@ func (f *fleet) refuse(t *Flight) {
 		return
 	}
 	t.Until = refusal.Since.Add(publishTimeout)
-	if !f.Now.Before(t.Until) {
-		t.Action, t.Until, t.Entry.WithdrawnAt = WithdrawGrant, time.Time{}, &metav1.Time{Time: f.Now}
+	if !t.f.Now.Before(t.Until) {
+		t.Action, t.Until, t.Entry.WithdrawnAt = WithdrawGrant, time.Time{}, &metav1.Time{Time: t.f.Now}
 	}
 }
 
 // unpublished says why a grant was withdrawn that the node has never shown. A new leader does not know the answer.
-func (f *fleet) unpublished(e v1alpha1.LedgerEntry) string {
+func (t *tracker) unpublished() string {
 	why := "the API server refused what the manager wrote on the Node"
-	if answer := f.Refused[e.Node].text(); answer != "" {
+	if answer := t.f.Refused[t.Entry.Node].text(); answer != "" {
 		why += ": " + answer
 	}
 	return why
@@ -148,110 +158,111 @@ func endReason(n *Node, e v1alpha1.LedgerEntry) (v1alpha1.Reason, string) {
 }
 
 // awaitStart: the agent has not acted yet, so everything that speaks against the reboot still counts.
-func (f *fleet) awaitStart(t *Flight) {
+func (t *tracker) awaitStart() {
 	n, rung := t.Node, t.Node.Shows(t.Entry.Seq)
-	o := f.withdrawal(n, t.Entry)
+	o := t.withdrawal()
 	t.NeedsGates = o.reachesGates()
 	if o != nil {
 		t.Action, t.Reason, t.Message = CancelGrant, o.Reason, o.Message
 		return
 	}
 	if !rung {
-		if f.beforeHooks(t) {
+		if t.beforeHooks() {
 			t.Action = RingBell
 		}
-		if o := gateUnknown(view{fleet: f}, n); o != nil && t.Action == RingBell {
+		if o := gateUnknown(view{fleet: t.f}, n); o != nil && t.Action == RingBell {
 			t.Action, t.Message = Wait, o.Message
 		}
 		return
 	}
 	t.Message = "granted; the agent has not begun yet"
-	t.Until = f.published(t).Add(startTimeout)
-	if !f.Now.Before(t.Until) {
+	t.Until = t.published().Add(startTimeout)
+	if !t.f.Now.Before(t.Until) {
 		t.Action, t.Reason, t.Until = CancelGrant, v1alpha1.ReasonAgentSilent, time.Time{}
 		t.Message = fmt.Sprintf("the agent did not act on its grant within %s: is the agent's pod running on this node?", startTimeout)
 	}
 }
 
 // withdrawal is what takes back a grant that the agent has not begun to use. A drain that has begun is finished.
-func (f *fleet) withdrawal(n *Node, e v1alpha1.LedgerEntry) *Objection {
-	switch g := f.Governor.Govern(n.Labels); {
+func (t *tracker) withdrawal() *Objection {
+	n, e := t.Node, t.Entry
+	switch g := t.f.Governor.Govern(n.Labels); {
 	case e.WithdrawnAt != nil:
-		return objection(v1alpha1.ReasonGrantWithdrawn, "the ledger of policy %s has withdrawn the grant or had lost it, so no agent begins under it", f.name)
-	case f.Policy.DeletionTimestamp != nil:
-		return objection(v1alpha1.ReasonCancelled, "policy %s is being deleted", f.name)
+		return objection(v1alpha1.ReasonGrantWithdrawn, "the ledger of policy %s has withdrawn the grant or had lost it, so no agent begins under it", t.f.name)
+	case t.f.Policy.DeletionTimestamp != nil:
+		return objection(v1alpha1.ReasonCancelled, "policy %s is being deleted", t.f.name)
 	case n.BootID != e.BootID:
 		return objection(v1alpha1.ReasonCancelled, "the node was rebooted by somebody else after the grant")
 	case !n.NeedsReboot():
 		return objection(v1alpha1.ReasonCancelled, "the node does not ask for a reboot any more")
-	case g.Policy != f.name && len(g.Rivals) > 0:
+	case g.Policy != t.f.name && len(g.Rivals) > 0:
 		return objection(v1alpha1.ReasonPolicyConflict, "policies %s select the node with the same priority", list(g.Rivals))
-	case g.Policy != f.name:
-		return objection(v1alpha1.ReasonNoPolicy, "policy %s does not govern the node any more", f.name)
-	case n.Shows(e.Seq) && n.Grant.At.Sub(f.Now) > clockAhead:
+	case g.Policy != t.f.name:
+		return objection(v1alpha1.ReasonNoPolicy, "policy %s does not govern the node any more", t.f.name)
+	case n.Shows(e.Seq) && n.Grant.At.Sub(t.f.Now) > clockAhead:
 		return objection(v1alpha1.ReasonRecordUnreadable, "the grant is of %s, more than an hour ahead", instant(n.Grant.At.Time))
-	case f.dryRun():
-		return objection(v1alpha1.ReasonDryRun, "policy %s only reports", f.name)
+	case t.f.dryRun():
+		return objection(v1alpha1.ReasonDryRun, "policy %s only reports", t.f.name)
 	}
-	return view{fleet: f}.first(standing, n)
+	return view{fleet: t.f}.first(standing, n)
 }
 
 // awaitDrain: the agent drains, and ends the drain by itself when drain.timeout has passed.
-func (f *fleet) awaitDrain(t *Flight) {
-	spec := f.Policy.Spec.DrainOrDefault()
+func (t *tracker) awaitDrain() {
+	spec := t.f.Policy.Spec.DrainOrDefault()
 	timeout, patience := spec.TimeoutOrDefault(), max(silence, spec.VolumeDetachTimeoutOrDefault()+silence/2)
 	t.Message = "draining"
-	began := f.began(t, startTimeout)
+	began := t.began(startTimeout)
 	t.DrainUntil = began.Add(timeout)
-	t.overdue(f.Now, t.DrainUntil.Add(patience), v1alpha1.ReasonDrainTimedOut, fmt.Sprintf(
+	t.overdue(t.DrainUntil.Add(patience), v1alpha1.ReasonDrainTimedOut, fmt.Sprintf(
 		"the drain began at %s and should have ended within %s; its slot is kept until the agent answers: look at the agent's pod on this node",
 		instant(began), timeout))
 }
 
 // awaitRepair: the agent may be anywhere, so its slot is kept as long as that of a reboot; then it is overdue as one.
-func (f *fleet) awaitRepair(t *Flight) {
+func (t *tracker) awaitRepair() {
 	t.Reason, t.Message = v1alpha1.ReasonRecordUnreadable, t.Node.Unreadable+"; the slot is kept until the agent repairs it"
-	granted := f.published(t)
-	t.overdue(f.Now, granted.Add(longestDrain(f.Policy)+f.Policy.Spec.RebootOrDefault().TimeoutOrDefault()), v1alpha1.ReasonRebootTimedOut, fmt.Sprintf(
+	granted := t.published()
+	t.overdue(granted.Add(longestDrain(t.f.Policy)+t.f.Policy.Spec.RebootOrDefault().TimeoutOrDefault()), v1alpha1.ReasonRebootTimedOut, fmt.Sprintf(
 		"how far the reboot granted at %s is cannot be read, and nobody has repaired it in time: %s; its slot is kept: see to the machine and "+
 			"its agent; once it is proved off, deleting the Node frees the slot", instant(granted), t.Node.Unreadable))
 }
 
 // awaitBoot: past the point of no return. Only a new boot ID ends it: not readiness, and not an agent that starts. A grant
 // that somebody has removed since is written again, for without it the reboot could not be finished.
-func (f *fleet) awaitBoot(t *Flight) {
+func (t *tracker) awaitBoot() {
 	n, p := t.Node, t.Node.Progress
 	if n.GrantSeq() < t.Entry.Seq {
 		t.Action, t.Message = RingBell, "rebooting; the grant is missing"
 		return
 	}
-	timeout := f.Policy.Spec.RebootOrDefault().TimeoutOrDefault()
+	timeout := t.f.Policy.Spec.RebootOrDefault().TimeoutOrDefault()
 	booted := n.BootID != "" && n.BootID != p.BootID
 	if booted && n.Ready && !n.Maintenance {
-		f.settle(t)
+		t.settle()
 		return
 	}
 	t.Message = "rebooting"
 	if booted {
 		t.Message = "booted; waiting for the node to be Ready and for its agent"
 	}
-	sent := f.began(t, longestDrain(f.Policy))
-	t.overdue(f.Now, sent.Add(timeout), v1alpha1.ReasonRebootTimedOut, fmt.Sprintf(
+	sent := t.began(longestDrain(t.f.Policy))
+	t.overdue(sent.Add(timeout), v1alpha1.ReasonRebootTimedOut, fmt.Sprintf(
 		"the node was sent to reboot at %s and was not back within %s; its slot is kept: see to the machine; once it is proved off, deleting the Node frees the slot",
 		instant(sent), timeout))
 }
 
 // settle: the node is up again and its agent has reported; it must stay so for spec.settle. The agent's first report
 // counts beside Ready, because a quick reboot never shows as not Ready.
-func (f *fleet) settle(t *Flight) {
-	since := f.backSince(t)
+func (t *tracker) settle() {
+	since := t.backSince()
 	if since.IsZero() {
 		t.Action, t.Stage, t.Message = BeginHooks, v1alpha1.HooksAfter, "back, with a clock that is off: settling begins"
 		return
 	}
-	t.Until = since.Add(f.Policy.Spec.SettleOrDefault())
+	t.Until = since.Add(t.f.Policy.Spec.SettleOrDefault())
 	t.Message = "back since " + instant(since) + ", settling until " + instant(t.Until)
-	if !f.Now.Before(t.Until) && f.runHooks(t, v1alpha1.HooksAfter) {
+	if !t.f.Now.Before(t.Until) && t.runHooks(v1alpha1.HooksAfter) {
 		t.Action, t.Until, t.Message = FinishGrant, time.Time{}, "back in service"
 	}
 }
@@ -272,8 +283,8 @@ func (n *Node) credibleFrom(now time.Time) time.Time {
 }
 
 // published is when the agent was given its grant: the grant says so, and the ledger says by when it was due.
-func (f *fleet) published(t *Flight) time.Time {
-	granted, hooks := t.Entry.At.Time, f.Policy.Spec.HooksOrDefault()
+func (t *tracker) published() time.Time {
+	granted, hooks := t.Entry.At.Time, t.f.Policy.Spec.HooksOrDefault()
 	if !t.Node.Shows(t.Entry.Seq) {
 		return granted
 	}
@@ -288,30 +299,30 @@ func (f *fleet) published(t *Flight) time.Time {
 }
 
 // began is when the node came into its phase, which is no longer than latest after it was given the grant.
-func (f *fleet) began(t *Flight, latest time.Duration) time.Time {
-	published := f.published(t)
+func (t *tracker) began(latest time.Duration) time.Time {
+	published := t.published()
 	return believed(t.Node.Progress.At.Time, published, published.Add(latest))
 }
 
 // backSince is when the node was back by its own clock. That may still be the clock of the hardware, hours off, until the host
 // has asked for the time; then it is when the manager saw it, which annotation hooks keeps. Zero: it has to be noted first.
-func (f *fleet) backSince(t *Flight) time.Time {
+func (t *tracker) backSince() time.Time {
 	since := t.Node.ReadySince
 	if t.Node.MaintenanceSince.After(since) {
 		since = t.Node.MaintenanceSince
 	}
 	reported := !t.Node.MaintenanceSince.IsZero() // a quick reboot never shows as not Ready, but its agent reports after it
-	if since.Sub(f.Now) <= clockOff && (!reported || f.published(t).Sub(since) <= clockOff) {
+	if since.Sub(t.f.Now) <= clockOff && (!reported || t.published().Sub(since) <= clockOff) {
 		return since
 	}
-	if f.asked(t, v1alpha1.HooksAfter, nil) {
+	if t.asked(v1alpha1.HooksAfter, nil) {
 		return t.Node.Hooks.At.Time
 	}
 	return time.Time{}
 }
 
-func (t *Flight) overdue(now, deadline time.Time, reason v1alpha1.Reason, message string) {
-	if now.Before(deadline) {
+func (t *tracker) overdue(deadline time.Time, reason v1alpha1.Reason, message string) {
+	if t.f.Now.Before(deadline) {
 		t.Until = deadline
 		return
 	}

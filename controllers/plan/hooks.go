@@ -17,13 +17,13 @@ const hookBackOff = 15 * time.Minute
 
 // runHooks tells whether every hook of a stage has said yes. While one has not, the flight begins the phase, waits, or is
 // marked with the reason and the instant at which it failed.
-func (f *fleet) runHooks(t *Flight, stage v1alpha1.HookStage) (passed bool) {
-	hooks := f.Policy.Spec.HooksOrDefault()
+func (t *tracker) runHooks(stage v1alpha1.HookStage) (passed bool) {
+	hooks := t.f.Policy.Spec.HooksOrDefault()
 	keys, phase := hooks.Of(stage), t.Node.Hooks
 	if len(keys) == 0 {
 		return true
 	}
-	if !f.asked(t, stage, keys) {
+	if !t.asked(stage, keys) {
 		t.Action, t.Reason, t.Message = BeginHooks, v1alpha1.ReasonWaitingForHook, "hooks begin"
 		t.Stage, t.Until = stage, time.Time{}
 		return false
@@ -32,8 +32,8 @@ func (f *fleet) runHooks(t *Flight, stage v1alpha1.HookStage) (passed bool) {
 	if len(waiting)+len(refused) == 0 {
 		return true
 	}
-	began := believed(phase.At.Time, t.Entry.At.Time, f.Now)
-	f.awaitHooks(t, waiting, refused, began.Add(hooks.TimeoutOrDefault()))
+	began := believed(phase.At.Time, t.Entry.At.Time, t.f.Now)
+	t.awaitHooks(waiting, refused, began.Add(hooks.TimeoutOrDefault()))
 	return false
 }
 
@@ -47,18 +47,18 @@ func (t Flight) Begin(policy *v1alpha1.RebootPolicy, now time.Time) v1alpha1.Hoo
 
 // asked reports whether the node is in this very phase, in which every hook has lost its stale answer. A phase in the future
 // would never time out.
-func (f *fleet) asked(t *Flight, stage v1alpha1.HookStage, keys []v1alpha1.AnnotationKey) bool {
+func (t *tracker) asked(stage v1alpha1.HookStage, keys []v1alpha1.AnnotationKey) bool {
 	h := t.Node.Hooks
-	return h != nil && h.At.Sub(f.Now) <= clockAhead && h.Policy == f.name && h.Seq == t.Entry.Seq && h.BootID == t.Node.BootID && h.Stage == stage &&
+	return h != nil && h.At.Sub(t.f.Now) <= clockAhead && h.Policy == t.f.name && h.Seq == t.Entry.Seq && h.BootID == t.Node.BootID && h.Stage == stage &&
 		!slices.ContainsFunc(keys, func(key v1alpha1.AnnotationKey) bool { return !slices.Contains(h.Hooks, key) })
 }
 
-func (f *fleet) awaitHooks(t *Flight, waiting, refused []string, deadline time.Time) {
+func (t *tracker) awaitHooks(waiting, refused []string, deadline time.Time) {
 	switch {
 	case len(refused) > 0:
 		t.Reason, t.Message, t.Until = v1alpha1.ReasonHookFailed, "a hook said no: "+list(refused), time.Time{}
 		t.FailedAt = t.Node.Hooks.At.Time
-	case !f.Now.Before(deadline):
+	case !t.f.Now.Before(deadline):
 		t.Reason, t.FailedAt, t.Until = v1alpha1.ReasonHookTimedOut, deadline, time.Time{}
 		t.Message = fmt.Sprintf("hooks have not said yes by %s: %s", instant(deadline), list(waiting))
 	default:
@@ -69,8 +69,8 @@ func (f *fleet) awaitHooks(t *Flight, waiting, refused []string, deadline time.T
 
 // beforeHooks run before the bell, so the agent knows nothing of the grant yet. A hook that says no, or nothing in time,
 // gives the slot back.
-func (f *fleet) beforeHooks(t *Flight) (passed bool) {
-	if f.runHooks(t, v1alpha1.HooksBefore) {
+func (t *tracker) beforeHooks() (passed bool) {
+	if t.runHooks(v1alpha1.HooksBefore) {
 		return true
 	}
 	if !t.FailedAt.IsZero() {

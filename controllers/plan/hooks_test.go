@@ -99,8 +99,8 @@ func TestRunHooks(t *testing.T) {
 			policy.Spec.Hooks = &v1alpha1.Hooks{After: tc.keys}
 			f := &fleet{Snapshot: Snapshot{Now: began.Add(tc.later), Policy: policy}, name: "workers"}
 			node := &Node{BootID: "boot", Record: protocol.Record{Hooks: tc.phase}, Annotations: tc.answers}
-			flight := &Flight{Entry: v1alpha1.LedgerEntry{Seq: 7}, Node: node, Action: Wait}
-			passed := f.runHooks(flight, v1alpha1.HooksAfter)
+			flight := &tracker{f: f, Flight: Flight{Entry: v1alpha1.LedgerEntry{Seq: 7}, Node: node, Action: Wait}}
+			passed := flight.runHooks(v1alpha1.HooksAfter)
 			got := want{passed, flight.Action, flight.Reason, flight.Message, flight.FailedAt, flight.Until}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want,+got):\n%s", diff)
