@@ -1,9 +1,13 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/reboot-operator/reboot-operator/api/protocol"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
 // What a Node shows is believed as far as it is possible by what no node can write: the ledgers, and the manager's own clock.
@@ -83,4 +87,30 @@ func (n numbers) credible(number int64) bool {
 		return other >= 0 && other < len(n.far) && max(number-n.far[other], n.far[other]-number) <= mostNumbers
 	}
 	return near(i-1) || near(i+1)
+}
+
+// credibleFrom is the next instant at which one that the node's clock has said is not too far ahead any more; zero: none is.
+func (n *Node) credibleFrom(now time.Time) time.Time {
+	said := [...]time.Time{n.ReadySince, n.MaintenanceSince, n.believedFrom.Add(clockOff), {}}
+	if n.Progress != nil {
+		said[3] = n.Progress.At.Time
+	}
+	var next time.Time
+	for _, at := range said {
+		if from := at.Add(-clockOff); from.After(now) && (next.IsZero() || from.Before(next)) {
+			next = from
+		}
+	}
+	return next
+}
+
+// disbelieved is the node with a record that says nothing but that it cannot be read.
+func (n *Node) disbelieved(why string, until time.Time) *Node {
+	other := *n
+	other.Unreadable = fmt.Sprintf("%s; kubectl annotate node %s %s- %s- %s- removes it",
+		why, n.Name, v1alpha1.AnnotationGrant, v1alpha1.AnnotationProgress, v1alpha1.AnnotationHooks)
+	other.Record = protocol.Record{ProgressErr: errors.New(why)}
+	other.incredible, other.believedFrom = true, until
+	other.incredible, other.believedFrom = true, until
+	return &other
 }

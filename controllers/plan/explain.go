@@ -106,22 +106,6 @@ func decisionFor(decisions []Decision, node string) Decision {
 	return Decision{}
 }
 
-// flightOf is the flight of the node that is not over, also where the ledger has to take it back first.
-func (d *draft) flightOf(node string) *Flight {
-	for _, t := range d.plan.UnderWay() {
-		if t.Entry.Node == node && t.Action != ReleaseEntry {
-			return &t
-		}
-	}
-	for _, n := range d.orphans {
-		if n.Name == node {
-			t := d.flight(d.entry(n))
-			return &t
-		}
-	}
-	return nil
-}
-
 // outcomes is the whole order with the one check that objects; an empty word: none does.
 func outcomes(objects v1alpha1.Reason, message string) []Outcome {
 	all := slices.CompactFunc(slices.Concat(before, entry, turn), func(a, b check) bool { return a.word == b.word })

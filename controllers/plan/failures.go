@@ -185,15 +185,3 @@ func lastFailed(reason v1alpha1.Reason, message string) string {
 	}
 	return failed + ": " + message
 }
-
-// failed tells whether the last attempt in this boot failed.
-func (n *Node) failed() bool {
-	p := n.Progress
-	return p != nil && p.Phase == v1alpha1.PhaseAborted && p.Failures > 0 && p.BootID == n.BootID
-}
-
-// Failing tells whether the record shows an attempt that was given up or taken back: such a node backs off, and may count as
-// a failure of the policy.
-func (n *Node) Failing() bool {
-	return n.Progress != nil && n.Progress.Phase == v1alpha1.PhaseAborted || n.Grant != nil && n.Grant.State == v1alpha1.GrantCancelled
-}

@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -101,3 +102,11 @@ func (g Governor) Govern(set map[string]string) Governance {
 }
 
 func (g Governor) knows(policy string) bool { return g.names[policy] }
+
+// unread names the policies that might select a node, if anybody could evaluate their selectors.
+func (g Governor) unread() string {
+	if len(g.Invalid) == 0 {
+		return ""
+	}
+	return "; nobody can evaluate spec.nodeSelector of " + someOf(slices.Sorted(maps.Keys(g.Invalid)))
+}

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
@@ -35,14 +33,6 @@ func (t *tracker) runHooks(stage v1alpha1.HookStage) (passed bool) {
 	began := believed(phase.At.Time, t.Entry.At.Time, t.f.Now)
 	t.awaitHooks(waiting, refused, began.Add(hooks.TimeoutOrDefault()))
 	return false
-}
-
-// Begin is the phase that BeginHooks begins.
-func (t Flight) Begin(policy *v1alpha1.RebootPolicy, now time.Time) v1alpha1.HookPhase {
-	return v1alpha1.HookPhase{
-		Policy: policy.Name, Seq: t.Entry.Seq, BootID: t.Node.BootID, Stage: t.Stage,
-		Hooks: policy.Spec.HooksOrDefault().Of(t.Stage), At: metav1.NewTime(now),
-	}
 }
 
 // asked reports whether the node is in this very phase, in which every hook has lost its stale answer. A phase in the future
@@ -109,13 +99,3 @@ const (
 	// maxMessage bounds, in bytes, what a record says.
 	maxMessage = 512
 )
-
-// CancelMessage is what a grant that is cancelled says beside its reason.
-func (t Flight) CancelMessage() string { return message.Shorten(maxMessage, t.Message) }
-
-// hookRefused tells whether the last grant was given back because of a before-hook.
-func (n *Node) hookRefused() bool {
-	g := n.Grant
-	return g != nil && g.State == v1alpha1.GrantCancelled && g.BootID == n.BootID &&
-		(g.Reason == v1alpha1.ReasonHookFailed || g.Reason == v1alpha1.ReasonHookTimedOut)
-}

@@ -2,8 +2,6 @@ package plan
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -155,16 +153,6 @@ func bootID(reported string) string {
 	return reported
 }
 
-// disbelieved is the node with a record that says nothing but that it cannot be read.
-func (n *Node) disbelieved(why string, until time.Time) *Node {
-	other := *n
-	other.Unreadable = fmt.Sprintf("%s; kubectl annotate node %s %s- %s- %s- removes it",
-		why, n.Name, v1alpha1.AnnotationGrant, v1alpha1.AnnotationProgress, v1alpha1.AnnotationHooks)
-	other.Record = protocol.Record{ProgressErr: errors.New(why)}
-	other.incredible, other.believedFrom = true, until
-	return &other
-}
-
 // NeedsReboot tells whether the agent says so. Unknown is never a need.
 func (n *Node) NeedsReboot() bool { return n.Required == corev1.ConditionTrue }
 
@@ -196,3 +184,44 @@ func isControlPlane(labels map[string]string) bool {
 
 // Unavailable tells whether the node is down for reasons of its own, and uses maxUnavailable.
 func (n *Node) Unavailable() bool { return n.unavailable() }
+
+// Holds tells whether the node's record is the outstanding one of an entry that a ledger takes back.
+func (n *Node) Holds(e v1alpha1.LedgerEntry) bool {
+	if !n.Outstanding() {
+		return false
+	}
+	own := n.Entry(n.Name)
+	return own.NodeUID == e.NodeUID && own.Seq == e.Seq && own.BootID == e.BootID
+}
+
+// atRest tells whether nothing is to be done or said about a node that is not held: it is in service, needs no reboot, and
+// carries nothing of one. Most nodes are, most of the time.
+func (n *Node) atRest() bool {
+	if n.NeedsReboot() || n.unavailable() || n.told() {
+		return false
+	}
+	_, marked := n.mark(false)
+	return !marked
+}
+
+// told tells whether something that is for nodes that need a reboot stands on the node.
+func (n *Node) told() bool { return n.Permitted != nil || n.Preflight != "" }
+
+// failed tells whether the last attempt in this boot failed.
+func (n *Node) failed() bool {
+	p := n.Progress
+	return p != nil && p.Phase == v1alpha1.PhaseAborted && p.Failures > 0 && p.BootID == n.BootID
+}
+
+// Failing tells whether the record shows an attempt that was given up or taken back: such a node backs off, and may count as
+// a failure of the policy.
+func (n *Node) Failing() bool {
+	return n.Progress != nil && n.Progress.Phase == v1alpha1.PhaseAborted || n.Grant != nil && n.Grant.State == v1alpha1.GrantCancelled
+}
+
+// hookRefused tells whether the last grant was given back because of a before-hook.
+func (n *Node) hookRefused() bool {
+	g := n.Grant
+	return g != nil && g.State == v1alpha1.GrantCancelled && g.BootID == n.BootID &&
+		(g.Reason == v1alpha1.ReasonHookFailed || g.Reason == v1alpha1.ReasonHookTimedOut)
+}

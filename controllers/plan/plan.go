@@ -177,25 +177,6 @@ func (d *draft) adopt() {
 	}
 }
 
-// entry is the ledger entry that an outstanding record should have. A time that is further ahead than any clock may be is now:
-// no deadline could count from it.
-func (f *fleet) entry(n *Node) v1alpha1.LedgerEntry {
-	e := n.Entry(n.Name)
-	if e.At.Sub(f.Now) > clockAhead {
-		e.At = metav1.NewTime(f.Now)
-	}
-	return e
-}
-
-// Holds tells whether the node's record is the outstanding one of an entry that a ledger takes back.
-func (n *Node) Holds(e v1alpha1.LedgerEntry) bool {
-	if !n.Outstanding() {
-		return false
-	}
-	own := n.Entry(n.Name)
-	return own.NodeUID == e.NodeUID && own.Seq == e.Seq && own.BootID == e.BootID
-}
-
 // grant chooses among the nodes that need a reboot, and says why each other one waits.
 func (d *draft) grant() {
 	sees := view{fleet: d.fleet, slots: d.slots}
@@ -247,4 +228,20 @@ func (p *Plan) Again(s Snapshot, n *Node, e v1alpha1.LedgerEntry) Flight {
 		}
 	}
 	return Flight{}
+}
+
+// flightOf is the flight of the node that is not over, also where the ledger has to take it back first.
+func (d *draft) flightOf(node string) *Flight {
+	for _, t := range d.plan.UnderWay() {
+		if t.Entry.Node == node && t.Action != ReleaseEntry {
+			return &t
+		}
+	}
+	for _, n := range d.orphans {
+		if n.Name == node {
+			t := d.flight(d.entry(n))
+			return &t
+		}
+	}
+	return nil
 }

@@ -27,9 +27,6 @@ func (r Refusal) text() string {
 	}, r.Answer))
 }
 
-// WritesNode reports whether the action writes the Node.
-func (a Action) WritesNode() bool { return a != Wait && a != WithdrawGrant && a != ReleaseEntry }
-
 // Refused returns how many nodes hold a slot while the API server refuses the write that is due, and a message about them.
 func (p *Plan) Refused() (nodes int, message string) {
 	var others []string

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -128,60 +127,6 @@ func why(n *Node) string {
 	return "is cordoned"
 }
 
-// candidate is what decides when the turn of a node comes.
-type candidate struct {
-	node *Node
-	// domain is that of the topologyKey; empty: the node has no such label, or there is no topologyKey.
-	domain string
-	// down: the node is unavailable already. guarded: its drain could only end by its time-out.
-	served, down, guarded bool
-}
-
-// order sorts nodes by their turns. There may be thousands: what two are compared by is computed once for each.
-func (f *fleet) order(nodes []*Node) {
-	candidates := make([]candidate, len(nodes))
-	for i, n := range nodes {
-		candidates[i] = candidate{node: n, domain: f.domain(n), served: n.served(), down: n.unavailable(), guarded: f.pods.guarded(n)}
-	}
-	slices.SortFunc(candidates, compareCandidates)
-	for i, c := range candidates {
-		nodes[i] = c.node
-	}
-}
-
-// compareCandidates puts nodes that were not rebooted since they need it before those that were. Domains have one order for all
-// times, so that a fleet does not go to and fro between them; the nodes without the label come last. Nodes that are down already
-// come first, because they cost nobody anything; those whose drain could only end by its time-out last, because they hold a slot
-// longest. Then those that have waited longest, so that nobody starves; control planes last among equals; then by name.
-func compareCandidates(a, b candidate) int {
-	if c := compareBools(a.served, b.served); c != 0 {
-		return c
-	}
-	if c := cmp.Or(compareBools(a.domain == "", b.domain == ""), cmp.Compare(a.domain, b.domain)); c != 0 {
-		return c
-	}
-	if c := cmp.Or(compareBools(b.down, a.down), compareBools(a.guarded, b.guarded)); c != 0 {
-		return c
-	}
-	if c := a.node.WaitsSince().Compare(b.node.WaitsSince()); c != 0 {
-		return c
-	}
-	if c := compareBools(a.node.ControlPlane, b.node.ControlPlane); c != 0 {
-		return c
-	}
-	return cmp.Compare(a.node.Name, b.node.Name)
-}
-
-func compareBools(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return 1
-	}
-	return -1
-}
-
 // Domain is where a node is by the policy's topologyKey, its zone for example. Nodes without that label share a domain of their
 // own, the empty one; without a topologyKey it is that of all nodes.
 func Domain(policy *v1alpha1.RebootPolicy, n *Node) string {
@@ -190,8 +135,6 @@ func Domain(policy *v1alpha1.RebootPolicy, n *Node) string {
 	}
 	return ""
 }
-
-func (f *fleet) domain(n *Node) string { return Domain(f.Policy, n) }
 
 // lost are the nodes that did not come back in time from their reboot, or went down in their drain and did not end it in time.
 func lost(flights []Flight) map[string]bool {
@@ -242,29 +185,4 @@ func controlPlaneGuard(v view, n *Node) *Objection {
 		}
 	}
 	return nil
-}
-
-// Queue is the nodes of one topology domain that need a reboot and hold no grant, in the order in which plans choose.
-type Queue struct {
-	// Domain is the value of the label topologyKey. Empty: the nodes without it, or there is no topologyKey.
-	Domain string
-	Nodes  []*Node
-}
-
-// Queues are the queues of the policy's domains, in the order in which plans choose among domains. The Nodes are those of
-// the snapshot.
-func Queues(s Snapshot) []Queue {
-	f := newFleet(s)
-	waiting := slices.DeleteFunc(slices.Clone(f.governed), func(n *Node) bool { return !n.NeedsReboot() || f.held(n) })
-	f.order(waiting)
-	var queues []Queue
-	for _, n := range waiting {
-		domain := f.domain(n)
-		if last := len(queues) - 1; last < 0 || queues[last].Domain != domain {
-			queues = append(queues, Queue{Domain: domain})
-		}
-		q := &queues[len(queues)-1]
-		q.Nodes = append(q.Nodes, n)
-	}
-	return queues
 }

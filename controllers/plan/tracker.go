@@ -22,55 +22,6 @@ const (
 	silence = 10 * time.Minute
 )
 
-// Action is what is to be done next about one entry of the ledger.
-type Action string
-
-const (
-	// Wait for the agent, or for time to pass.
-	Wait Action = "Wait"
-	// RingBell tells the node of its grant.
-	RingBell Action = "Ring"
-	// CancelGrant takes the grant back.
-	CancelGrant Action = "Cancel"
-	// BeginHooks labels the node for a phase of hooks, and removes stale answers.
-	BeginHooks Action = "BeginHooks"
-	// FinishGrant puts the node back in service.
-	FinishGrant Action = "Finish"
-	// WithdrawGrant marks the entry in the ledger as withdrawn, because nothing can be written on the Node.
-	WithdrawGrant Action = "Withdraw"
-	// ReleaseEntry takes the entry out of the ledger.
-	ReleaseEntry Action = "Release"
-)
-
-// Flight is one granted reboot: where it is, and what is to be done next about it.
-type Flight struct {
-	Entry v1alpha1.LedgerEntry
-	// Node is nil when the Node object is gone.
-	Node   *Node
-	Action Action
-	// Reason and Message say where it is, or why it is cancelled.
-	Reason  v1alpha1.Reason
-	Message string
-	// Stage is the phase that BeginHooks begins.
-	Stage v1alpha1.HookStage
-	// FailedAt is when the flight overran its deadline; zero: it did not. The slot is kept all the same.
-	FailedAt time.Time
-	// Until is the instant at which time alone changes the answer; zero: none.
-	Until time.Time
-	// DrainUntil is when drain.timeout ends the drain: earlier than Until, by when the agent must have answered. Zero: the
-	// phase is not Draining.
-	DrainUntil time.Time
-	// NeedsGates reports whether nothing but the gates, or nothing at all, takes back a grant that the agent has not begun to use.
-	NeedsGates bool
-	// Refused is what the API server answered when it refused the write that Action asks for. Empty: it did not.
-	Refused string
-}
-
-// Rebooting tells whether the node has passed the point of no return.
-func (t Flight) Rebooting() bool {
-	return t.Node != nil && t.Node.In(t.Entry.Seq, v1alpha1.PhaseRebooting)
-}
-
 // tracker decides about one granted reboot.
 type tracker struct {
 	f *fleet
@@ -265,21 +216,6 @@ func (t *tracker) settle() {
 	if !t.f.Now.Before(t.Until) && t.runHooks(v1alpha1.HooksAfter) {
 		t.Action, t.Until, t.Message = FinishGrant, time.Time{}, "back in service"
 	}
-}
-
-// credibleFrom is the next instant at which one that the node's clock has said is not too far ahead any more; zero: none is.
-func (n *Node) credibleFrom(now time.Time) time.Time {
-	said := [...]time.Time{n.ReadySince, n.MaintenanceSince, n.believedFrom.Add(clockOff), {}}
-	if n.Progress != nil {
-		said[3] = n.Progress.At.Time
-	}
-	var next time.Time
-	for _, at := range said {
-		if from := at.Add(-clockOff); from.After(now) && (next.IsZero() || from.Before(next)) {
-			next = from
-		}
-	}
-	return next
 }
 
 // published is when the agent was given its grant: the grant says so, and the ledger says by when it was due.

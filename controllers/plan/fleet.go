@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -167,16 +168,6 @@ func (f *fleet) govern(n *Node, held bool) {
 	}
 }
 
-// atRest tells whether nothing is to be done or said about a node that is not held: it is in service, needs no reboot, and
-// carries nothing of one. Most nodes are, most of the time.
-func (n *Node) atRest() bool {
-	if n.NeedsReboot() || n.unavailable() || n.told() {
-		return false
-	}
-	_, marked := n.mark(false)
-	return !marked
-}
-
 // answersFor tells whether this policy has to see an outstanding grant to its end: the policy that gave it, or where that
 // is not known any more, the one that governs the node. Else the node would keep its place for ever.
 func (f *fleet) answersFor(n *Node, g Governance) bool {
@@ -197,3 +188,15 @@ func (f *fleet) selects(n *Node) bool {
 func (f *fleet) held(n *Node) bool { return n.Outstanding() || f.inEntry[n.Name] }
 
 func byName(a, b *Node) int { return cmp.Compare(a.Name, b.Name) }
+
+// entry is the ledger entry that an outstanding record should have. A time that is further ahead than any clock may be is now:
+// no deadline could count from it.
+func (f *fleet) entry(n *Node) v1alpha1.LedgerEntry {
+	e := n.Entry(n.Name)
+	if e.At.Sub(f.Now) > clockAhead {
+		e.At = metav1.NewTime(f.Now)
+	}
+	return e
+}
+
+func (f *fleet) domain(n *Node) string { return Domain(f.Policy, n) }

@@ -1,0 +1,126 @@
+package plan
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/message"
+)
+
+// Action is what is to be done next about one entry of the ledger.
+type Action string
+
+const (
+	// Wait for the agent, or for time to pass.
+	Wait Action = "Wait"
+	// RingBell tells the node of its grant.
+	RingBell Action = "Ring"
+	// CancelGrant takes the grant back.
+	CancelGrant Action = "Cancel"
+	// BeginHooks labels the node for a phase of hooks, and removes stale answers.
+	BeginHooks Action = "BeginHooks"
+	// FinishGrant puts the node back in service.
+	FinishGrant Action = "Finish"
+	// WithdrawGrant marks the entry in the ledger as withdrawn, because nothing can be written on the Node.
+	WithdrawGrant Action = "Withdraw"
+	// ReleaseEntry takes the entry out of the ledger.
+	ReleaseEntry Action = "Release"
+)
+
+// WritesNode reports whether the action writes the Node.
+func (a Action) WritesNode() bool { return a != Wait && a != WithdrawGrant && a != ReleaseEntry }
+
+// Flight is one granted reboot: where it is, and what is to be done next about it.
+type Flight struct {
+	Entry v1alpha1.LedgerEntry
+	// Node is nil when the Node object is gone.
+	Node   *Node
+	Action Action
+	// Reason and Message say where it is, or why it is cancelled.
+	Reason  v1alpha1.Reason
+	Message string
+	// Stage is the phase that BeginHooks begins.
+	Stage v1alpha1.HookStage
+	// FailedAt is when the flight overran its deadline; zero: it did not. The slot is kept all the same.
+	FailedAt time.Time
+	// Until is the instant at which time alone changes the answer; zero: none.
+	Until time.Time
+	// DrainUntil is when drain.timeout ends the drain: earlier than Until, by when the agent must have answered. Zero: the
+	// phase is not Draining.
+	DrainUntil time.Time
+	// NeedsGates reports whether nothing but the gates, or nothing at all, takes back a grant that the agent has not begun to use.
+	NeedsGates bool
+	// Refused is what the API server answered when it refused the write that Action asks for. Empty: it did not.
+	Refused string
+}
+
+// Rebooting tells whether the node has passed the point of no return.
+func (t Flight) Rebooting() bool {
+	return t.Node != nil && t.Node.In(t.Entry.Seq, v1alpha1.PhaseRebooting)
+}
+
+// begun tells whether the agent has used the grant.
+func (t Flight) begun() bool { return t.Node.Progress != nil && t.Node.Progress.Seq >= t.Entry.Seq }
+
+// Begin is the phase that BeginHooks begins.
+func (t Flight) Begin(policy *v1alpha1.RebootPolicy, now time.Time) v1alpha1.HookPhase {
+	return v1alpha1.HookPhase{
+		Policy: policy.Name, Seq: t.Entry.Seq, BootID: t.Node.BootID, Stage: t.Stage,
+		Hooks: policy.Spec.HooksOrDefault().Of(t.Stage), At: metav1.NewTime(now),
+	}
+}
+
+// CancelMessage is what a grant that is cancelled says beside its reason.
+func (t Flight) CancelMessage() string { return message.Shorten(maxMessage, t.Message) }
+
+// Phase is how far a granted reboot is, in one word: the same for people and for metrics.
+type Phase string
+
+// The phases, in the order in which a reboot goes through them.
+const (
+	// PhaseGranted means it is in the ledger, and the agent has not begun.
+	PhaseGranted Phase = "Granted"
+	// PhaseHooks means that before the drain or after the boot, hooks are waited for.
+	PhaseHooks Phase = "Hooks"
+	// PhaseDraining means the node is cordoned and its pods are leaving.
+	PhaseDraining Phase = "Draining"
+	// PhaseRebooting means the agent has passed the point of no return.
+	PhaseRebooting Phase = "Rebooting"
+	// PhaseBooted means the boot ID is new, and the node is not Ready or its agent has not reported.
+	PhaseBooted Phase = "Booted"
+	// PhaseSettling means the node is back and must stay so for spec.settle.
+	PhaseSettling Phase = "Settling"
+	// PhaseAborted means the attempt is over without a reboot; the ledger follows.
+	PhaseAborted Phase = "Aborted"
+)
+
+// Phase is how far the flight is, and since when. The Node must be there.
+func (t Flight) Phase() (Phase, time.Time) {
+	n := t.Node
+	p := n.Progress
+	switch {
+	case t.Action == BeginHooks: // what stands on the node is of an earlier phase
+		return PhaseHooks, t.Entry.At.Time
+	case n.Hooks != nil && n.Hooks.Seq == t.Entry.Seq && hooked(t.Reason):
+		return PhaseHooks, n.Hooks.At.Time
+	case p == nil || p.Seq != t.Entry.Seq:
+		return PhaseGranted, t.Entry.At.Time
+	case p.Phase == v1alpha1.PhaseDraining:
+		return PhaseDraining, p.At.Time
+	case p.Phase == v1alpha1.PhaseAborted:
+		return PhaseAborted, p.At.Time
+	case n.BootID == "" || n.BootID == p.BootID:
+		return PhaseRebooting, p.At.Time
+	case !n.Ready || n.Maintenance:
+		return PhaseBooted, p.At.Time
+	case n.MaintenanceSince.After(n.ReadySince):
+		return PhaseSettling, n.MaintenanceSince
+	}
+	return PhaseSettling, n.ReadySince
+}
+
+func hooked(reason v1alpha1.Reason) bool {
+	return reason == v1alpha1.ReasonWaitingForHook || reason == v1alpha1.ReasonHookFailed || reason == v1alpha1.ReasonHookTimedOut
+}
