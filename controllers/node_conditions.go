@@ -33,7 +33,7 @@ func (w *nodeWriter) writeConditions(ctx context.Context, s *state, decisions []
 	written := 0
 	for _, d := range decisions {
 		i, ok := s.index[d.Node]
-		if !ok || d.Brief || same(permittedOf(s.nodes[i]), d) && s.Nodes[i].Preflight == d.Preflight {
+		if !ok || d.ShortLived || same(permittedOf(s.nodes[i]), d) && s.Nodes[i].Preflight == d.Preflight {
 			continue
 		}
 		if wait := w.conditionRefusals.waits(d.Node, w.clock.Now()); wait > 0 {

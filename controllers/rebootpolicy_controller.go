@@ -267,7 +267,7 @@ func (r *RebootPolicyReconciler) applyFlights(ctx context.Context, s *state, p p
 // cache may lag; the write carries the resourceVersion of that reading. A bell is rung by what the cache has, with its
 // resourceVersion: that is all that the bell goes by, and hardly ever is it not the newest.
 func (r *RebootPolicyReconciler) applyFlight(ctx context.Context, s *state, p plan.Plan, t plan.Flight) error {
-	if t.Action == plan.RingBell {
+	if t.Action == plan.PublishGrant {
 		err := r.nodes.ring(ctx, s, s.nodes[s.index[t.Entry.Node]], t.Node, t)
 		if !apierrors.IsConflict(err) {
 			return r.nodes.noteAnswer(s, t.Entry.Node, err)
@@ -286,7 +286,7 @@ func (r *RebootPolicyReconciler) applyFlight(ctx context.Context, s *state, p pl
 	switch now.Action {
 	case plan.BeginHooks:
 		err = r.nodes.beginHooks(ctx, s, live, n, now)
-	case plan.RingBell:
+	case plan.PublishGrant:
 		err = r.nodes.ring(ctx, s, live, n, now)
 	case plan.CancelGrant:
 		err = r.nodes.cancel(ctx, s, live, n, now)

@@ -200,21 +200,21 @@ func TestReboots_Strays(t *testing.T) {
 			p := policy("workers", selects("pool", "web"), failuresMax(1))
 			s := situation{policies: []*v1alpha1.RebootPolicy{p, policy("other", selects("pool", "db"))}, hosts: []*host{tc.node, needy("b", label("pool", "web"))}}
 			got := s.plan()
-			if len(got.Strays) != 1 {
-				t.Fatalf("strays: %+v", got.Strays)
+			if len(got.Unlisted) != 1 {
+				t.Fatalf("unlisted: %+v", got.Unlisted)
 			}
-			if diff := cmp.Diff(tc.want, step{got.Strays[0].Action, got.Strays[0].Reason}); diff != "" {
+			if diff := cmp.Diff(tc.want, step{got.Unlisted[0].Action, got.Unlisted[0].Reason}); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			again := got.Again(s.snapshot(), new(tc.node.view()), got.Strays[0].Entry)
-			if diff := cmp.Diff(got.Strays[0].Action, again.Action); diff != "" {
+			again := got.Again(s.snapshot(), new(tc.node.view()), got.Unlisted[0].Entry)
+			if diff := cmp.Diff(got.Unlisted[0].Action, again.Action); diff != "" {
 				t.Errorf("by a newer reading (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff([]string{"b"}, names(got.Granted)); diff != "" || got.Halt.Halted || got.Counts.Unavailable != 1 {
 				t.Errorf("granted (-want +got):\n%s%+v %+v", diff, got.Halt, got.Counts)
 			}
 			s.policies[0], s.policies[1] = s.policies[1], s.policies[0]
-			if other := s.plan(); other.Counts.Unavailable != 1 || len(other.Granted)+len(other.Adopted)+len(other.Strays) > 0 {
+			if other := s.plan(); other.Counts.Unavailable != 1 || len(other.Granted)+len(other.Adopted)+len(other.Unlisted) > 0 {
 				t.Errorf("the policy that governs the node counts it: %+v", other.Counts)
 			}
 		})

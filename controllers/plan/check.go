@@ -19,8 +19,8 @@ type Objection struct {
 
 	// check is the word of the check that objects.
 	check v1alpha1.Reason
-	// brief objections fall within seconds; nodes need not be told.
-	brief bool
+	// shortLived objections fall within seconds; they are not written on nodes.
+	shortLived bool
 }
 
 // check is one step of the fixed order: it may have a reason why a node may not be rebooted now.

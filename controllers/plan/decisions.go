@@ -77,7 +77,7 @@ func (d *draft) decision(n *Node) (Decision, bool) {
 	switch o := d.waiting[n.Name]; {
 	case o != nil:
 		return Decision{
-			Node: n.Name, Status: corev1.ConditionFalse, Reason: o.Reason, Message: o.Message, Brief: o.brief, Preflight: d.pods.requestFor(o),
+			Node: n.Name, Status: corev1.ConditionFalse, Reason: o.Reason, Message: o.Message, ShortLived: o.shortLived, Preflight: d.pods.requestFor(o),
 		}, true
 	case d.held(n) || n.NeedsReboot():
 		return Decision{}, false

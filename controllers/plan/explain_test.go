@@ -91,7 +91,7 @@ func TestExplain(t *testing.T) {
 			reason:   v1alpha1.ReasonPolicyConflict, check: v1alpha1.ReasonPolicyConflict, passed: 1,
 		},
 		"a grant that is in the ledger and not on the node": {
-			snapshot: one(policy("workers", holding(7, entry("worker-1", 7))), needy("worker-1")).snapshot(), flight: plan.RingBell,
+			snapshot: one(policy("workers", holding(7, entry("worker-1", 7))), needy("worker-1")).snapshot(), flight: plan.PublishGrant,
 		},
 		"a drain": {
 			snapshot: one(policy("workers", holding(7, entry("worker-1", 7))),

@@ -59,9 +59,9 @@ type fleet struct {
 	entries []v1alpha1.LedgerEntry
 	inEntry map[string]bool
 	orphans []*Node
-	// strays are nodes with an outstanding grant that names this policy, in no ledger of its own, which it does not select. It
+	// unlisted are nodes with an outstanding grant that names this policy, in no ledger of its own, which it does not select. It
 	// sees each to its end, and none of them costs it a slot.
-	strays []*Node
+	unlisted []*Node
 	// numbers are those that records may have.
 	numbers numbers
 	// limit is maxUnavailable in nodes.
@@ -90,7 +90,7 @@ func newFleet(s Snapshot) *fleet {
 	}
 	slices.SortFunc(f.controlPlane, byName)
 	slices.SortFunc(f.orphans, func(a, b *Node) int { return cmp.Or(cmp.Compare(f.entry(a).Seq, f.entry(b).Seq), byName(a, b)) })
-	slices.SortFunc(f.strays, byName)
+	slices.SortFunc(f.unlisted, byName)
 	var err error
 	if f.limit, err = Limit(s.Policy.Spec.MaxUnavailableOrDefault(), f.selected); err != nil {
 		f.invalid = err.Error()
@@ -155,7 +155,7 @@ func (f *fleet) add(n *Node) {
 	if g.Policy == f.name || f.selects(n) {
 		f.orphans = append(f.orphans, n)
 	} else {
-		f.strays = append(f.strays, n)
+		f.unlisted = append(f.unlisted, n)
 	}
 }
 

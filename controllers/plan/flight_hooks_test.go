@@ -32,7 +32,7 @@ func TestReboots_FlightAsksHooks(t *testing.T) {
 		"before the bell, waiting":                                   {needs: true, policy: asks, node: options(phase(5, v1alpha1.HooksBefore, 0)), want: waits(time.Hour)},
 		"before the bell, all said yes": {
 			needs: true, policy: asks, node: options(phase(5, v1alpha1.HooksBefore, 0), yes),
-			want: flightStep{Action: plan.RingBell, Reason: v1alpha1.ReasonGranted},
+			want: flightStep{Action: plan.PublishGrant, Reason: v1alpha1.ReasonGranted},
 		},
 		"before the bell, somebody said no": {
 			needs: true, policy: asks, node: options(phase(5, v1alpha1.HooksBefore, 0), annotated("example.com/a", "false")),

@@ -89,13 +89,13 @@ func TestReboots_FlightBeforeTheStart(t *testing.T) {
 	deleted := func(p *v1alpha1.RebootPolicy) { p.DeletionTimestamp = &metav1.Time{Time: evening} }
 	testFlights(t, map[string]flightCase{
 		"the node does not know of it yet": {
-			needs: true, want: flightStep{Action: plan.RingBell, Reason: v1alpha1.ReasonGranted},
+			needs: true, want: flightStep{Action: plan.PublishGrant, Reason: v1alpha1.ReasonGranted},
 		},
 		"it is the very Node that the ledger names": {
-			needs: true, node: options(uid("1")), madeFor: "1", want: flightStep{Action: plan.RingBell, Reason: v1alpha1.ReasonGranted},
+			needs: true, node: options(uid("1")), madeFor: "1", want: flightStep{Action: plan.PublishGrant, Reason: v1alpha1.ReasonGranted},
 		},
 		"the node shows an older grant": {
-			needs: true, node: []func(*host){grant(4, v1alpha1.GrantFinished)}, want: flightStep{Action: plan.RingBell, Reason: v1alpha1.ReasonGranted},
+			needs: true, node: []func(*host){grant(4, v1alpha1.GrantFinished)}, want: flightStep{Action: plan.PublishGrant, Reason: v1alpha1.ReasonGranted},
 		},
 		"the agent has five minutes": {
 			needs: true, node: []func(*host){active}, now: 299 * time.Second,
@@ -189,7 +189,7 @@ func TestReboots_FlightBeforeTheStart(t *testing.T) {
 		},
 		"the progress cannot be read, and the node was not told yet": {
 			needs: true, node: []func(*host){annotated(v1alpha1.AnnotationProgress, "?")},
-			want: flightStep{Action: plan.RingBell, Reason: v1alpha1.ReasonGranted},
+			want: flightStep{Action: plan.PublishGrant, Reason: v1alpha1.ReasonGranted},
 		},
 	})
 }
@@ -359,7 +359,7 @@ func TestReboots_FlightUnderWay(t *testing.T) {
 			want: flightStep{Action: plan.FinishGrant, Reason: v1alpha1.ReasonGranted, Message: "back in service"},
 		},
 		"rebooting, and somebody removed the grant": {
-			node: reboots()[1:], want: flightStep{Action: plan.RingBell, Reason: v1alpha1.ReasonGranted, Message: "rebooting; the grant is missing"},
+			node: reboots()[1:], want: flightStep{Action: plan.PublishGrant, Reason: v1alpha1.ReasonGranted, Message: "rebooting; the grant is missing"},
 		},
 	})
 }

@@ -48,7 +48,7 @@ func gateUnknown(v view, n *Node) *Objection {
 	for _, g := range v.Policy.Spec.PrometheusGates() {
 		if gate(v.Gates, g.Name) == nil {
 			o := objection(v1alpha1.ReasonGateUnreachable, "gate %s of policy %s has not been asked yet", g.Name, v.name)
-			o.brief = true
+			o.shortLived = true
 			return o
 		}
 	}

@@ -54,15 +54,15 @@ func TestReboots_Gates(t *testing.T) {
 		// inLedger is what is done about a grant that the node has not been shown, onNode about one that it has.
 		inLedger, onNode plan.Action
 	}{
-		"none":                        {inLedger: plan.RingBell, onNode: plan.Wait},
+		"none":                        {inLedger: plan.PublishGrant, onNode: plan.Wait},
 		"not asked yet":               {[]string{"a"}, nil, v1alpha1.ReasonGateUnreachable, unasked, plan.Wait, plan.Wait},
 		"not asked yet, and may fail": {[]string{"a?"}, nil, v1alpha1.ReasonGateUnreachable, unasked, plan.Wait, plan.Wait},
 		"another was asked":           {[]string{"a"}, []v1alpha1.GateStatus{quiet("b")}, v1alpha1.ReasonGateUnreachable, unasked, plan.Wait, plan.Wait},
-		"clear":                       {gates: []string{"a"}, said: []v1alpha1.GateStatus{quiet("a")}, inLedger: plan.RingBell, onNode: plan.Wait},
+		"clear":                       {gates: []string{"a"}, said: []v1alpha1.GateStatus{quiet("a")}, inLedger: plan.PublishGrant, onNode: plan.Wait},
 		"firing":                      {[]string{"a"}, []v1alpha1.GateStatus{firing("a")}, v1alpha1.ReasonAlertFiring, alert, plan.CancelGrant, plan.CancelGrant},
 		"firing, and may fail":        {[]string{"a?"}, []v1alpha1.GateStatus{firing("a")}, v1alpha1.ReasonAlertFiring, alert, plan.CancelGrant, plan.CancelGrant},
 		"unreachable":                 {[]string{"a"}, []v1alpha1.GateStatus{unreachable("a")}, v1alpha1.ReasonGateUnreachable, mute, plan.CancelGrant, plan.CancelGrant},
-		"unreachable, and may fail":   {gates: []string{"a?"}, said: []v1alpha1.GateStatus{unreachable("a")}, inLedger: plan.RingBell, onNode: plan.Wait},
+		"unreachable, and may fail":   {gates: []string{"a?"}, said: []v1alpha1.GateStatus{unreachable("a")}, inLedger: plan.PublishGrant, onNode: plan.Wait},
 		"one of two fires": {
 			[]string{"b", "a"}, []v1alpha1.GateStatus{quiet("b"), firing("a")}, v1alpha1.ReasonAlertFiring, alert, plan.CancelGrant, plan.CancelGrant,
 		},
@@ -88,8 +88,8 @@ func TestReboots_Gates(t *testing.T) {
 			if got.Reason != tc.before || got.Message != tc.message || len(p.Granted) > 0 != (tc.before == "") {
 				t.Errorf("before a grant: %+v, granted %v", got, p.Granted)
 			}
-			if got.Brief != (tc.message == unasked) {
-				t.Errorf("brief: %t", got.Brief)
+			if got.ShortLived != (tc.message == unasked) {
+				t.Errorf("short-lived: %t", got.ShortLived)
 			}
 			inLedger := one(policy("workers", gated(tc.gates...), holding(7, entry("worker-1", 7))), needy("worker-1"))
 			onNode := one(policy("workers", gated(tc.gates...), holding(7, entry("worker-1", 7))), needy("worker-1", grant(7, v1alpha1.GrantActive)))

@@ -104,7 +104,7 @@ func (c *cluster) applyFlights(name string, p plan.Plan, tried map[string]plan.A
 func (c *cluster) applyFlight(name string, t plan.Flight) {
 	h, n := c.hosts[t.Entry.Node], t.Node
 	switch t.Action {
-	case plan.RingBell:
+	case plan.PublishGrant:
 		grant, ok := protocol.Ring(n.Record, t.Entry, name, c.now)
 		c.permitted(ok, t)
 		grant.Shields = n.Raise()

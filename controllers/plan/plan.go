@@ -19,9 +19,9 @@ type Plan struct {
 	Seq int64
 	// Flights are the granted reboots and what is to be done about each, in the order of the ledger.
 	Flights []Flight
-	// Strays are reboots under a grant that names this policy, on nodes that neither its ledger holds nor its selector: they are
+	// Unlisted are reboots under a grant that names this policy, on nodes that neither its ledger holds nor its selector: they are
 	// cancelled or finished like Flights, but take no slot and count as no failure. By node name.
-	Strays []Flight
+	Unlisted []Flight
 	// Granted and Adopted are new entries for the ledger; Adopted ones stand on Nodes already.
 	Granted, Adopted []v1alpha1.LedgerEntry
 	// Decisions say, for each node this policy answers for, what its condition RebootPermitted should be; by node name.
@@ -61,8 +61,8 @@ type Decision struct {
 	Status  corev1.ConditionStatus
 	Reason  v1alpha1.Reason
 	Message string
-	// Brief tells that the answer changes within seconds: the node need not be told.
-	Brief bool
+	// ShortLived reports whether the answer changes within seconds: it is not written on the node.
+	ShortLived bool
 	// Preflight is what the node's agent should be asked about its pods: annotation preflight. Empty: nothing.
 	Preflight string
 }
@@ -80,7 +80,7 @@ func Objections(s Snapshot) (Plan, map[string]*Objection) {
 	return d.plan, d.waiting
 }
 
-// InProgress decides about the granted reboots alone: of the plan, it is the Flights, the Strays and what holds for all nodes.
+// InProgress decides about the granted reboots alone: of the plan, it is the Flights, the Unlisted and what holds for all nodes.
 // It is little work beside Reboots, which also decides about every node that waits.
 func InProgress(s Snapshot) Plan { return newDraft(s).plan }
 
@@ -101,8 +101,8 @@ func newDraft(s Snapshot) *draft {
 		Limit: f.limit, Seq: s.Policy.Status.Seq, Flights: f.flights(),
 		Window: f.windowState(), Halt: f.halt, Invalid: f.invalid, Conflicts: f.conflicts,
 	}}
-	for _, n := range f.strays {
-		d.plan.Strays = append(d.plan.Strays, f.flight(f.entry(n)))
+	for _, n := range f.unlisted {
+		d.plan.Unlisted = append(d.plan.Unlisted, f.flight(f.entry(n)))
 	}
 	return d
 }
@@ -126,8 +126,8 @@ func (d *draft) complete() {
 	p.Next = d.next()
 }
 
-// UnderWay are the Flights and the Strays.
-func (p *Plan) UnderWay() []Flight { return slices.Concat(p.Flights, p.Strays) }
+// UnderWay are the Flights and the Unlisted.
+func (p *Plan) UnderWay() []Flight { return slices.Concat(p.Flights, p.Unlisted) }
 
 // Ledger is the list of entries after the plan.
 func (p *Plan) Ledger() []v1alpha1.LedgerEntry {
@@ -222,8 +222,8 @@ func (p *Plan) Again(s Snapshot, n *Node, e v1alpha1.LedgerEntry) Flight {
 			return f.flight(held)
 		}
 	}
-	for _, stray := range f.strays {
-		if own := f.entry(stray); own.Seq == e.Seq {
+	for _, n := range f.unlisted {
+		if own := f.entry(n); own.Seq == e.Seq {
 			return f.flight(own)
 		}
 	}

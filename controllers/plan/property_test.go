@@ -223,7 +223,7 @@ func TestReboots_WantsWhatTheProtocolPermits(t *testing.T) {
 		for _, f := range p.Flights {
 			ok := true
 			switch f.Action {
-			case plan.RingBell:
+			case plan.PublishGrant:
 				_, ok = protocol.Ring(f.Node.Record, f.Entry, "workers", evening)
 			case plan.CancelGrant:
 				_, ok = protocol.Cancel(f.Node.Record, f.Entry, "workers", evening)

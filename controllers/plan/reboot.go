@@ -15,8 +15,8 @@ type Action string
 const (
 	// Wait for the agent, or for time to pass.
 	Wait Action = "Wait"
-	// RingBell tells the node of its grant.
-	RingBell Action = "Ring"
+	// PublishGrant writes the grant on the Node.
+	PublishGrant Action = "Ring"
 	// CancelGrant takes the grant back.
 	CancelGrant Action = "Cancel"
 	// BeginHooks labels the node for a phase of hooks, and removes stale answers.

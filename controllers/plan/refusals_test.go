@@ -71,10 +71,10 @@ func TestReboots_GivesBackASlotThatNobodyCanUse(t *testing.T) {
 		granted   []string
 	}{
 		"it is published again and again for five minutes": {
-			refused: 299 * time.Second, want: step{plan.RingBell, v1alpha1.ReasonGranted, instantAfter(time.Second)},
+			refused: 299 * time.Second, want: step{plan.PublishGrant, v1alpha1.ReasonGranted, instantAfter(time.Second)},
 		},
 		"then it is withdrawn":                 {refused: 5 * minute, want: step{Action: plan.WithdrawGrant, Reason: v1alpha1.ReasonGranted}, marks: true},
-		"one that is not refused is published": {want: step{Action: plan.RingBell, Reason: v1alpha1.ReasonGranted}},
+		"one that is not refused is published": {want: step{Action: plan.PublishGrant, Reason: v1alpha1.ReasonGranted}},
 		"hooks that cannot be asked are no reason to wait longer": {
 			policy: func(p *v1alpha1.RebootPolicy) {
 				p.Spec.Hooks = &v1alpha1.Hooks{Before: []v1alpha1.AnnotationKey{"example.com/ok"}}
@@ -99,14 +99,14 @@ func TestReboots_GivesBackASlotThatNobodyCanUse(t *testing.T) {
 			want: step{plan.Wait, v1alpha1.ReasonGranted, instantAfter(30 * minute)}, marks: true,
 		},
 		"withdrawn, past the point of no return, and somebody removed the grant": {
-			node: []func(*host){progress(1, v1alpha1.PhaseRebooting)}, withdrawn: true, want: step{Action: plan.RingBell, Reason: v1alpha1.ReasonGranted}, marks: true,
+			node: []func(*host){progress(1, v1alpha1.PhaseRebooting)}, withdrawn: true, want: step{Action: plan.PublishGrant, Reason: v1alpha1.ReasonGranted}, marks: true,
 		},
 		"one that the Node shows cannot be withdrawn": {
 			node: []func(*host){shown, annotated(v1alpha1.AnnotationPaused, "true")}, refused: time.Hour,
 			want: step{Action: plan.CancelGrant, Reason: v1alpha1.ReasonNodePaused},
 		},
 		"nor one whose agent may be anywhere": {
-			node: []func(*host){annotated(v1alpha1.AnnotationProgress, "?")}, refused: time.Hour, want: step{Action: plan.RingBell, Reason: v1alpha1.ReasonGranted},
+			node: []func(*host){annotated(v1alpha1.AnnotationProgress, "?")}, refused: time.Hour, want: step{Action: plan.PublishGrant, Reason: v1alpha1.ReasonGranted},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -119,9 +119,9 @@ func (t *tracker) awaitStart() {
 	}
 	if !rung {
 		if t.beforeHooks() {
-			t.Action = RingBell
+			t.Action = PublishGrant
 		}
-		if o := gateUnknown(view{fleet: t.f}, n); o != nil && t.Action == RingBell {
+		if o := gateUnknown(view{fleet: t.f}, n); o != nil && t.Action == PublishGrant {
 			t.Action, t.Message = Wait, o.Message
 		}
 		return
@@ -184,7 +184,7 @@ func (t *tracker) awaitRepair() {
 func (t *tracker) awaitBoot() {
 	n, p := t.Node, t.Node.Progress
 	if n.GrantSeq() < t.Entry.Seq {
-		t.Action, t.Message = RingBell, "rebooting; the grant is missing"
+		t.Action, t.Message = PublishGrant, "rebooting; the grant is missing"
 		return
 	}
 	timeout := t.f.Policy.Spec.RebootOrDefault().TimeoutOrDefault()
