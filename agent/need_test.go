@@ -4,6 +4,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -90,6 +91,35 @@ var _ = Describe("The need for a reboot", func() {
 		m.shows(ctx, message, Equal(told))
 		m.boot(ctx)
 		m.start(ctx)
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+	})
+
+	It("is another controller's, by label, until one reboot has answered it", func(ctx SpecContext) {
+		labelled := func(node *corev1.Node) bool { return node.Labels[v1alpha1.LabelRebootRequested] != "" }
+		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m.start(ctx)
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+		label := func(word string) {
+			m.change(ctx, func(node *corev1.Node) {
+				metav1.SetMetaDataLabel(&node.ObjectMeta, v1alpha1.LabelRebootRequested, word)
+			})
+		}
+		label("gpu-lost")
+		m.shows(ctx, needOf, Equal("True Requested"))
+		Expect(message(m.node(ctx))).To(ContainSubstring(`Label reboot-operator.io/reboot-requested asks for a reboot: "gpu-lost".`))
+
+		By("being removed with the first report after the boot, and not before")
+		m.restart(ctx)
+		m.rebootsByLogind(ctx)
+		Expect(labelled(m.node(ctx))).To(BeTrue())
+		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+		Expect(labelled(m.node(ctx))).To(BeFalse())
+
+		By("being another one when it is made after the boot, and going by hand, too")
+		label("gpu-lost")
+		m.shows(ctx, needOf, Equal("True Requested"))
+		m.change(ctx, func(node *corev1.Node) { delete(node.Labels, v1alpha1.LabelRebootRequested) })
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 	})
 

@@ -18,7 +18,9 @@ var (
 	}
 	report = object{
 		"metadata": object{
-			"labels": object{"reboot-operator.io/reboot-required": "true", "reboot-operator.io/os-id": "flatcar"},
+			"labels": object{
+				"reboot-operator.io/reboot-required": "true", "reboot-operator.io/os-id": "flatcar", "reboot-operator.io/reboot-requested": nil,
+			},
 			"annotations": object{
 				"reboot-operator.io/objection": "{}", "reboot-operator.io/preflight-report": "{}",
 				"reboot-operator.io/reboot-requested": nil, "reboot-operator.io/forget-need": nil,

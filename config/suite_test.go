@@ -201,7 +201,7 @@ func makeNode(name string) *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:   name,
-			Labels: map[string]string{"zone": "a"},
+			Labels: map[string]string{"zone": "a", "reboot-operator.io/reboot-requested": "gpu-lost"},
 			Annotations: map[string]string{
 				"reboot-operator.io/reboot-requested": "new kernel", "reboot-operator.io/forget-need": "a test",
 			},

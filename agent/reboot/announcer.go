@@ -83,7 +83,7 @@ func (a *Announcer) reported(ctx context.Context, node *corev1.Node, o step.Obse
 	a.waits(node, o)
 	before := o.Condition(v1alpha1.NodeRebootRequired)
 	after := step.Observation{Conditions: node.Status.Conditions}.Condition(v1alpha1.NodeRebootRequired)
-	if patch.removes(v1alpha1.AnnotationForgetNeed) {
+	if removes(patch.Metadata.Annotations, v1alpha1.AnnotationForgetNeed) {
 		a.forgot(node, o.ForgetWhy, step.Asking(before.Message), step.Asking(after.Message))
 	}
 	if after.Status == before.Status && after.Reason == before.Reason && after.Message == before.Message {

@@ -65,6 +65,7 @@ func (v *observer) observe(ctx context.Context, node *corev1.Node) (step.Observa
 		return step.Observation{}, err
 	}
 	why, requested := node.Annotations[v1alpha1.AnnotationRebootRequested]
+	word, labelled := node.Labels[v1alpha1.LabelRebootRequested]
 	forgetWhy, forget := node.Annotations[v1alpha1.AnnotationForgetNeed]
 	o := step.Observation{
 		Now:           v.Clock.Now(),
@@ -76,6 +77,8 @@ func (v *observer) observe(ctx context.Context, node *corev1.Node) (step.Observa
 		Paused:        v1alpha1.NodeIsPaused(node.Annotations),
 		Requested:     requested,
 		RequestedWhy:  why,
+		Labelled:      labelled,
+		LabelledWord:  word,
 		Forget:        forget,
 		ForgetWhy:     forgetWhy,
 		Conditions:    node.Status.Conditions,

@@ -83,16 +83,17 @@ func (p *nodePatch) report(node *corev1.Node, r step.Report, now time.Time) bool
 	} else {
 		maps.Copy(p.Metadata.Annotations, annotations)
 	}
-	if p.removes(v1alpha1.AnnotationRebootRequested) || p.removes(v1alpha1.AnnotationForgetNeed) {
-		// An administrator may be writing another word just now: that one must not be removed.
+	if removes(p.Metadata.Annotations, v1alpha1.AnnotationRebootRequested) || removes(p.Metadata.Annotations, v1alpha1.AnnotationForgetNeed) ||
+		removes(p.Metadata.Labels, v1alpha1.LabelRebootRequested) {
+		// Somebody may be writing another request just now: that one must not be removed.
 		p.Metadata.ResourceVersion = node.ResourceVersion
 	}
 	return true
 }
 
-// removes tells whether the patch removes an annotation.
-func (p *nodePatch) removes(key string) bool {
-	value, found := p.Metadata.Annotations[key]
+// removes reports whether a patch of annotations or labels removes a key.
+func removes(patch map[string]*string, key string) bool {
+	value, found := patch[key]
 	return found && value == nil
 }
 

@@ -76,7 +76,7 @@ func asksHost(o Observation) bool {
 	case o.InPhase(v1alpha1.PhaseDraining):
 		return o.Drain.State == DrainDone || !o.Now.Before(o.Deadline())
 	}
-	return o.Engine != nil && (o.Engine.State == engine.Needed || o.Requested)
+	return o.Engine != nil && (o.Engine.State == engine.Needed || o.asked())
 }
 
 // asksCoordinators reports whether it matters who else reboots the host. It does at rest, too: another coordinator may reboot

@@ -28,7 +28,7 @@ func Need(o Observation) corev1.NodeCondition {
 	switch {
 	case heard.State == engine.Needed:
 		c.Status = corev1.ConditionTrue
-	case o.Requested:
+	case o.asked():
 		c.Status, c.Reason = corev1.ConditionTrue, string(v1alpha1.ReasonRequested)
 	case heard.State == engine.Unknown:
 		c.Status = corev1.ConditionUnknown
@@ -37,7 +37,7 @@ func Need(o Observation) corev1.NodeCondition {
 	if c.Status != corev1.ConditionTrue && o.Coordinators.Found {
 		conflict = o.Coordinators.Message // RebootPermitted shows it for a node that asks.
 	}
-	c.Message = sentences(heard.Message, conflict, origin(o), request(o))
+	c.Message = sentences(heard.Message, conflict, labelled(o), origin(o), request(o))
 	return c
 }
 
@@ -54,6 +54,18 @@ func request(o Observation) string {
 	return fmt.Sprintf(requestIntro+"%q.", Clip(o.RequestedWhy))
 }
 
+// labelled tells a request by label; empty where there is none. A label's value is one word, so nothing in it can be taken for
+// the origin that follows.
+func labelled(o Observation) string {
+	if !o.Labelled {
+		return ""
+	}
+	return fmt.Sprintf("Label %s asks for a reboot: %q.", v1alpha1.LabelRebootRequested, o.LabelledWord)
+}
+
+// asked reports whether anybody asks for a reboot, by the annotation or the label.
+func (o Observation) asked() bool { return o.Requested || o.Labelled }
+
 // Clip bounds an administrator's words.
 func Clip(why string) string { return message.Shorten(maxWhyBytes, why) }
 
@@ -69,10 +81,10 @@ func toDrop(o Observation) []string {
 	return names
 }
 
-// fulfilled reports whether the reboot that just ended was the answer to the request. It was if the condition that led to
-// it told the request: one that was made since is another one. MaintenanceInProgress is still True only until the first
-// report after the boot, so a request is removed once.
-func fulfilled(o Observation) bool {
-	told := strings.Contains(o.Condition(v1alpha1.NodeRebootRequired).Message, request(o))
-	return o.Requested && told && o.rebooted() && o.Is(corev1.NodeMaintenanceInProgress)
+// fulfilled reports whether the reboot that just ended was the answer to the request of this sentence. It was if the condition
+// that led to it told the request: one that was made since is another one. MaintenanceInProgress is still True only until the
+// first report after the boot, so a request is removed once.
+func fulfilled(o Observation, request string) bool {
+	told := strings.Contains(o.Condition(v1alpha1.NodeRebootRequired).Message, request)
+	return request != "" && told && o.rebooted() && o.Is(corev1.NodeMaintenanceInProgress)
 }

@@ -42,6 +42,11 @@ func TestNeed(t *testing.T) {
 			makeObservation(requesting("")),
 			says(corev1.ConditionTrue, v1alpha1.ReasonRequested, upToDate+` An administrator asks for a reboot: "".`),
 		},
+		"a request by label": {
+			makeObservation(labelling("gpu-lost")),
+			says(corev1.ConditionTrue, v1alpha1.ReasonRequested,
+				`Nothing is staged. Label reboot-operator.io/reboot-requested asks for a reboot: "gpu-lost". Heard in boot boot-2 from update-engine.`),
+		},
 		"an update and a request are both told": {
 			makeObservation(staged("1"), requesting("new firmware")),
 			says(corev1.ConditionTrue, v1alpha1.ReasonUpdateStaged,
@@ -85,10 +90,15 @@ func TestNeed(t *testing.T) {
 func TestFulfilled(t *testing.T) {
 	told := with(v1alpha1.NodeRebootRequired, corev1.ConditionTrue, `Staged. An administrator asks for a reboot: "new firmware".`)
 	up := with(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, "")
+	label := with(v1alpha1.NodeRebootRequired, corev1.ConditionTrue, `Label reboot-operator.io/reboot-requested asks for a reboot: "a". Heard in boot boot-1 from sentinel.`)
 	cases := map[string]struct {
 		o    Observation
 		want bool
 	}{
+		"a label":                                     {makeObservation(labelling("a"), rebootedBefore, label, up), true},
+		"another word":                                {makeObservation(labelling("b"), rebootedBefore, label, up), false},
+		"a label beside an annotation":                {makeObservation(labelling("new"), rebootedBefore, told, up), false},
+		"a label, and no boot":                        {makeObservation(labelling("a"), goingDown, label, up), false},
 		"the first report after the boot":             {makeObservation(requesting("new firmware"), rebootedBefore, told, up), true},
 		"without a request":                           {makeObservation(rebootedBefore, told, up), false},
 		"other words are another request":             {makeObservation(requesting("newer firmware"), rebootedBefore, told, up), false},
@@ -98,7 +108,7 @@ func TestFulfilled(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := fulfilled(tc.o); got != tc.want {
+			if got := fulfilled(tc.o, labelled(tc.o)) || fulfilled(tc.o, request(tc.o)); got != tc.want {
 				t.Errorf("fulfilled = %v, want %v", got, tc.want)
 			}
 		})
@@ -123,6 +133,10 @@ func forgetting(o *Observation) { o.Forget = true }
 
 func requesting(why string) func(*Observation) {
 	return func(o *Observation) { o.Requested, o.RequestedWhy = true, why }
+}
+
+func labelling(word string) func(*Observation) {
+	return func(o *Observation) { o.Labelled, o.LabelledWord = true, word }
 }
 
 // FuzzRequest: whatever an administrator writes, the condition can be written, and the next process reads no engine's words

@@ -28,6 +28,9 @@ type Observation struct {
 	// Requested tells whether an administrator asks for a reboot, and RequestedWhy in which words.
 	Requested    bool
 	RequestedWhy string
+	// Labelled tells whether somebody asks for a reboot by label, and LabelledWord in which word.
+	Labelled     bool
+	LabelledWord string
 	// Forget tells whether an administrator drops what was only heard by broadcast, and ForgetWhy in which words.
 	Forget    bool
 	ForgetWhy string

@@ -38,10 +38,12 @@ func ReportOf(o Observation) Report {
 		return Report{}
 	}
 	annotations := map[string]*string{}
-	if fulfilled(o) {
+	byAnnotation, byLabel := fulfilled(o, request(o)), fulfilled(o, labelled(o))
+	if byAnnotation {
 		annotations[v1alpha1.AnnotationRebootRequested] = nil
 		o.Requested = false
 	}
+	o.Labelled = o.Labelled && !byLabel
 	drop := toDrop(o)
 	if o.Forget && len(drop) == 0 {
 		annotations[v1alpha1.AnnotationForgetNeed] = nil
@@ -55,9 +57,13 @@ func ReportOf(o Observation) Report {
 	if known {
 		annotations[v1alpha1.AnnotationPreflightReport] = report
 	}
+	labels := labels(o.OS, asking)
+	if byLabel {
+		labels[v1alpha1.LabelRebootRequested] = nil
+	}
 	return Report{
 		Conditions:  append([]corev1.NodeCondition{asks}, maintenance(o)...),
-		Labels:      labels(o.OS, asking),
+		Labels:      labels,
 		Annotations: annotations,
 		Drop:        drop,
 		Again:       timing.Earliest(again(o, asking), settles),

@@ -47,7 +47,7 @@ func (o Observation) updateOf(r engine.Report) *v1alpha1.Update {
 		running = o.OS.Version
 	}
 	u := &v1alpha1.Update{Version: nameOf(r.Version), Running: nameOf(running)}
-	if !o.Requested && (isNamed(u) || o.asksAgain(r.Engine)) { // an administrator's request starts afresh
+	if !o.asked() && (isNamed(u) || o.asksAgain(r.Engine)) { // a request starts afresh
 		u.VainReboots = vainReboots(o.Record.Last(), o.BootID, *u)
 	}
 	return u

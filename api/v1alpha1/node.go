@@ -62,6 +62,19 @@ const AnnotationResume = "reboot-operator.io/resume"
 // Finalizer keeps a RebootPolicy that has grants until they are finished or cancelled.
 const Finalizer = "reboot-operator.io/grants"
 
+// LabelRebootRequested is another controller's, or an administrator's: it asks for a reboot as AnnotationRebootRequested does, in
+// one word. The agent removes it after one confirmed reboot: a controller that sets it and waits until it is gone needs no more.
+const LabelRebootRequested = AnnotationRebootRequested
+
+// RebootRequested reports whether somebody asks for a reboot of the node, by the annotation or the label, and why. The annotation
+// comes first: it says more.
+func RebootRequested(node *corev1.Node) (why string, requested bool) {
+	if why, requested = node.Annotations[AnnotationRebootRequested]; !requested {
+		why, requested = node.Labels[LabelRebootRequested]
+	}
+	return why, requested
+}
+
 // Labels on a Node, for selectors. The agent writes the first four, the manager the hook phases.
 const (
 	// LabelRebootRequired is "true" while the node needs a reboot.

@@ -94,7 +94,7 @@ const (
 	ReasonUpdateStaged Reason = "UpdateStaged"
 	// ReasonSentinelPresent means the host's reboot-required file exists.
 	ReasonSentinelPresent Reason = "SentinelPresent"
-	// ReasonRequested means an administrator asked, by annotation reboot-operator.io/reboot-requested.
+	// ReasonRequested means somebody asked, by annotation or label reboot-operator.io/reboot-requested.
 	ReasonRequested Reason = "Requested"
 	// ReasonUpToDate means nothing asks for a reboot.
 	ReasonUpToDate Reason = "UpToDate"

@@ -31,12 +31,12 @@ type node struct {
 	carried map[string]time.Time
 }
 
-// isRequested reports whether an administrator has requested a reboot.
+// isRequested reports whether somebody has requested a reboot.
 func (n *node) isRequested() bool {
 	if n == nil || n.last == nil {
 		return false
 	}
-	_, requested := n.last.Annotations[v1alpha1.AnnotationRebootRequested]
+	_, requested := v1alpha1.RebootRequested(n.last)
 	return requested
 }
 

@@ -55,7 +55,7 @@ func requested(ctx context.Context, s *Session, f fleet.Fleet, name string) *cor
 		return nil
 	}
 	c, err := s.client()
-	if _, is := object.Annotations[v1alpha1.AnnotationRebootRequested]; !is || err != nil {
+	if _, is := v1alpha1.RebootRequested(object); !is || err != nil {
 		return nil
 	}
 	node := &corev1.Node{}

@@ -49,7 +49,7 @@ func undisrupted(*corev1.Node) bool { return true }
 
 // upToDate is done for commands after which nodes reboot.
 func upToDate(n *corev1.Node) bool {
-	if _, requested := n.Annotations[v1alpha1.AnnotationRebootRequested]; requested {
+	if _, requested := v1alpha1.RebootRequested(n); requested {
 		return false
 	}
 	for _, c := range n.Status.Conditions {

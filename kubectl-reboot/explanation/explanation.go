@@ -118,7 +118,7 @@ func Of(f fleet.Fleet, name string) (Explanation, error) {
 	if e.Verdict == NoNeed || e.Verdict == Unknown {
 		e.Reason, e.Message = v1alpha1.Reason(e.Need.Reason), e.Need.Message
 	}
-	if why, requested := object.Annotations[v1alpha1.AnnotationRebootRequested]; requested && (e.Verdict == NoNeed || e.Verdict == Unknown) {
+	if why, requested := v1alpha1.RebootRequested(object); requested && (e.Verdict == NoNeed || e.Verdict == Unknown) {
 		e.Verdict, e.Reason, e.Message = Unanswered, "", requestOf(object, why)
 	}
 	if e.Reason == v1alpha1.ReasonBudgetExhausted {
@@ -160,7 +160,7 @@ func verdict(answer plan.Explanation, n *plan.Node) Verdict {
 	return Unknown
 }
 
-// requestOf is a request as the administrator made it. The API server remembers when an annotation was written.
+// requestOf is a request as it was made. The API server remembers when an annotation or a label was written.
 func requestOf(node *corev1.Node, why string) string {
 	field := []byte(`"f:` + v1alpha1.AnnotationRebootRequested + `"`)
 	at := ""
