@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -76,7 +75,7 @@ func (w *waiting) follow(ctx context.Context, s *Session, written []client.Objec
 			s.Screen.Print(s.Screen.Theme.Line(trouble))
 		}
 		troubled = trouble
-		var nodes sets.Set[string]
+		var nodes map[string]bool
 		var current bool
 		if nodes, current, err = w.nodes(f, written); err != nil {
 			over = true
@@ -109,20 +108,20 @@ func (w *waiting) follow(ctx context.Context, s *Session, written []client.Objec
 }
 
 // nodes are those of what was written: nodes, and those that policies govern. Not current: the view is older than the writes.
-func (w *waiting) nodes(f fleet.Fleet, written []client.Object) (nodes sets.Set[string], current bool, err error) {
-	nodes = sets.New[string]()
+func (w *waiting) nodes(f fleet.Fleet, written []client.Object) (nodes map[string]bool, current bool, err error) {
+	nodes = map[string]bool{}
 	var gone []string
 	for _, object := range written {
 		var seen client.Object
 		if _, ok := object.(*corev1.Node); ok {
 			if n, _ := f.Node(object.GetName()); n != nil {
 				seen = n
-				nodes.Insert(n.Name)
+				nodes[n.Name] = true
 			}
 		} else if p := f.Policy(object.GetName()); p != nil {
 			seen = p
 			for _, n := range f.Governed(p.Name) {
-				nodes.Insert(n.Name)
+				nodes[n.Name] = true
 			}
 		}
 		if seen == nil || seen.GetUID() != object.GetUID() {

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/sets"
-
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 )
@@ -22,16 +20,16 @@ type Progress struct {
 }
 
 // ProgressOf is how far these nodes are. done reports whether one that no granted reboot disrupts has nothing left to do.
-func ProgressOf(f fleet.Fleet, nodes sets.Set[string], done func(name string) bool) Progress {
-	p := Progress{Status: Of(f).only(nodes), Nodes: nodes.Len()}
-	busy := sets.New[string]()
+func ProgressOf(f fleet.Fleet, nodes map[string]bool, done func(name string) bool) Progress {
+	p := Progress{Status: Of(f).only(nodes), Nodes: len(nodes)}
+	busy := map[string]bool{}
 	for _, policy := range p.Status.Policies {
 		for _, t := range policy.InFlight {
-			busy.Insert(t.Node)
+			busy[t.Node] = true
 		}
 	}
 	for name := range nodes {
-		if !busy.Has(name) && done(name) {
+		if !busy[name] && done(name) {
 			p.Done++
 		}
 	}
@@ -39,8 +37,8 @@ func ProgressOf(f fleet.Fleet, nodes sets.Set[string], done func(name string) bo
 }
 
 // only leaves out what is not about these nodes.
-func (s Status) only(nodes sets.Set[string]) Status {
-	other := func(name string) bool { return !nodes.Has(name) }
+func (s Status) only(nodes map[string]bool) Status {
+	other := func(name string) bool { return !nodes[name] }
 	s.Policies = slices.Clone(s.Policies)
 	for i := range s.Policies {
 		p := &s.Policies[i]
