@@ -102,7 +102,7 @@ func newFleet(s Snapshot) *fleet {
 
 // flights are the granted reboots of the ledger, in its order.
 func (f *fleet) flights() []Flight {
-	var flights []Flight
+	flights := slices.Grow([]Flight(nil), len(f.entries))
 	for _, e := range f.entries {
 		flights = append(flights, f.flight(e))
 	}
