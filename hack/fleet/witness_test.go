@@ -1,144 +1,159 @@
 package fleet
 
 import (
-	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/judge"
+	"github.com/reboot-operator/reboot-operator/hack/judge/feed"
 )
 
-// witness sees every revision of every Node and every ledger, and notes what may not be between a grant and its end: a
-// node that is uncordoned, an attempt that is given up, a slot that is released.
+// witness has every revision of every Node and policy since it was made.
 type witness struct {
-	live    func(node string) (*corev1.Node, error)
-	ledgers map[string][]v1alpha1.LedgerEntry // by policy
-
-	mu sync.Mutex
-	// seen counts revisions of nodes in the middle of an attempt, and of ledgers with an entry.
-	seen    int
-	accused []string
+	fleet *Fleet
+	api   client.WithWatch
+	feed  *feed.Feed
 }
 
 func newWitness(t *testing.T, f *Fleet) *witness {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
+	must(t, corev1.AddToScheme(scheme))
+	must(t, v1alpha1.AddToScheme(scheme))
 	api, err := client.NewWithWatch(f.Cluster.Config(), client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	w := &witness{ledgers: map[string][]v1alpha1.LedgerEntry{}, live: func(name string) (*corev1.Node, error) {
-		var node corev1.Node
-		return &node, api.Get(ctx, client.ObjectKey{Name: name}, &node)
-	}}
-	var running sync.WaitGroup
-	t.Cleanup(func() { cancel(); running.Wait() })
-	for _, list := range []client.ObjectList{&corev1.NodeList{}, &v1alpha1.RebootPolicyList{}} {
-		if err := api.List(ctx, list); err != nil {
-			t.Fatal(err)
-		}
-		since := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}}
-		revisions, err := api.Watch(ctx, list, since)
-		if err != nil {
-			t.Fatal(err)
-		}
-		running.Go(func() {
-			for event := range revisions.ResultChan() {
-				w.observe(event)
-			}
-			if ctx.Err() == nil {
-				w.accuse("the watch has ended: nobody looks any more")
-			}
-		})
-	}
-	return w
+	must(t, err)
+	seen, err := feed.Watch(t.Context(), api, nil, nil)
+	must(t, err)
+	return &witness{fleet: f, api: api, feed: seen}
 }
 
-func (w *witness) observe(event watch.Event) {
-	switch object := event.Object.(type) {
-	case *corev1.Node:
-		w.node(object)
-	case *v1alpha1.RebootPolicy:
-		w.policy(object)
+// check fails where the judge finds anything, where an attempt has ended before its time, and where none was seen.
+func (w *witness) check(t *testing.T) {
+	t.Helper()
+	var nodes corev1.NodeList
+	var policies v1alpha1.RebootPolicyList
+	must(t, w.api.List(t.Context(), &nodes))
+	must(t, w.api.List(t.Context(), &policies))
+	var present []client.Object
+	for i := range nodes.Items {
+		present = append(present, &nodes.Items[i])
+	}
+	for i := range policies.Items {
+		present = append(present, &policies.Items[i])
+	}
+	var history []judge.Record
+	var failed error
+	must(t, w.fleet.Await(t.Context(), "the witness to see the present", func() bool {
+		history, failed = w.feed.History(present...)
+		return history != nil || failed != nil
+	}))
+	must(t, failed)
+	j := judge.New(judge.Options{TrueClocks: true})
+	for _, r := range history {
+		j.Take(r)
+	}
+	for _, v := range j.Violations() {
+		t.Error(v)
+	}
+	seen, wrong := early(history)
+	if seen == 0 {
+		t.Error("the witness has seen no attempt")
+	}
+	for _, how := range wrong {
+		t.Error(how)
 	}
 }
 
-func (w *witness) node(node *corev1.Node) {
+// early finds what the judge allows and an upgrade in mid-drain does not: between a grant and the reboot the node is not uncordoned,
+// the attempt not given up, and the slot not released. seen counts revisions of nodes in mid-attempt and entries of ledgers.
+func early(history []judge.Record) (seen int, wrong []string) {
+	boots, ledgers := map[string]string{}, map[string][]v1alpha1.LedgerEntry{}
+	for _, r := range history {
+		if r.Node != nil {
+			boots[r.Name] = r.Node.Status.NodeInfo.BootID
+			if how, attempt := ended(r.Node); attempt {
+				seen++
+				wrong = append(wrong, how...)
+			}
+			continue
+		}
+		for _, was := range ledgers[r.Name] {
+			there := slices.ContainsFunc(r.Policy.Status.Grants, func(is v1alpha1.LedgerEntry) bool { return is.Node == was.Node && is.Seq == was.Seq })
+			if !there && boots[was.Node] == was.BootID {
+				wrong = append(wrong, fmt.Sprintf("%s: slot %d is released on boot %s", was.Node, was.Seq, was.BootID))
+			}
+		}
+		ledgers[r.Name] = r.Policy.Status.Grants
+		seen += len(r.Policy.Status.Grants)
+	}
+	return seen, wrong
+}
+
+// ended is how a node's attempt has ended before its time, where it is in one.
+func ended(node *corev1.Node) (wrong []string, attempt bool) {
 	grant, err := v1alpha1.ParseGrant(node.Annotations)
 	if err != nil {
-		w.accuse("%s: %v", node.Name, err)
+		return []string{fmt.Sprintf("%s: %v", node.Name, err)}, true
 	}
 	progress, err := v1alpha1.ParseProgress(node.Annotations)
 	if err != nil {
-		w.accuse("%s: %v", node.Name, err)
+		return []string{fmt.Sprintf("%s: %v", node.Name, err)}, true
 	}
-	if grant == nil || progress == nil || progress.Seq != grant.Seq || grant.State == v1alpha1.GrantFinished {
-		return
-	}
-	w.note()
 	switch {
+	case grant == nil || progress == nil || progress.Seq != grant.Seq || grant.State == v1alpha1.GrantFinished:
+		return nil, false
 	case grant.State == v1alpha1.GrantCancelled:
-		w.accuse("%s: grant %d is taken back in mid-attempt (%s)", node.Name, grant.Seq, grant.Reason)
+		return []string{fmt.Sprintf("%s: grant %d is cancelled in mid-attempt (%s)", node.Name, grant.Seq, grant.Reason)}, true
 	case progress.Phase == v1alpha1.PhaseAborted:
-		w.accuse("%s: attempt %d is given up (%s)", node.Name, grant.Seq, progress.Reason)
+		return []string{fmt.Sprintf("%s: attempt %d is given up (%s)", node.Name, grant.Seq, progress.Reason)}, true
 	case !node.Spec.Unschedulable:
-		w.accuse("%s: uncordoned while %s", node.Name, progress.Phase)
+		return []string{fmt.Sprintf("%s: uncordoned while %s", node.Name, progress.Phase)}, true
 	}
+	return nil, true
 }
 
-// policy looks at who has left the ledger: only nodes that are on another boot may.
-func (w *witness) policy(policy *v1alpha1.RebootPolicy) {
-	now := policy.Status.Grants
-	for range now {
-		w.note()
+func TestEarly(t *testing.T) {
+	policy := func(grants ...v1alpha1.LedgerEntry) judge.Record {
+		return judge.Record{Name: "p", Policy: &v1alpha1.RebootPolicy{Status: v1alpha1.RebootPolicyStatus{Grants: grants}}}
 	}
-	for _, was := range w.ledgers[policy.Name] {
-		if slices.ContainsFunc(now, func(is v1alpha1.LedgerEntry) bool { return is.Node == was.Node && is.Seq == was.Seq }) {
-			continue
+	node := func(boot string, state v1alpha1.GrantState, phase v1alpha1.Phase, cordoned bool) judge.Record {
+		n, at := &corev1.Node{}, metav1.Unix(1_000_000_000, 0)
+		n.Name, n.Spec.Unschedulable, n.Status.NodeInfo.BootID = "n", cordoned, boot
+		n.Annotations = map[string]string{
+			v1alpha1.AnnotationGrant:    v1alpha1.Grant{Policy: "p", Seq: 1, BootID: "1", State: state, Reason: "Why", At: at}.String(),
+			v1alpha1.AnnotationProgress: v1alpha1.Progress{Seq: 1, BootID: "1", Phase: phase, Cordoned: cordoned, Reason: "Why", At: at}.String(),
 		}
-		if node, err := w.live(was.Node); err != nil || node.Status.NodeInfo.BootID == was.BootID {
-			w.accuse("%s: slot %d is released on boot %s (%v)", was.Node, was.Seq, was.BootID, err)
-		}
+		return judge.Record{Name: "n", Node: n}
 	}
-	w.ledgers[policy.Name] = now
-}
-
-func (w *witness) note() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.seen++
-}
-
-func (w *witness) accuse(format string, args ...any) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.accused = append(w.accused, fmt.Sprintf(format, args...))
-}
-
-// check fails where anything was seen that may not be, and where nothing was seen at all.
-func (w *witness) check(t *testing.T) {
-	t.Helper()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.seen == 0 {
-		t.Error("the witness has seen no attempt")
+	entry := v1alpha1.LedgerEntry{Node: "n", Seq: 1, BootID: "1"}
+	drains := node("1", v1alpha1.GrantActive, v1alpha1.PhaseDraining, true)
+	for name, tc := range map[string]struct {
+		history []judge.Record
+		seen    int
+		want    []string
+	}{
+		"a whole reboot": {[]judge.Record{
+			policy(entry), drains, node("2", v1alpha1.GrantActive, v1alpha1.PhaseRebooting, true), policy(), node("2", v1alpha1.GrantFinished, v1alpha1.PhaseRebooting, false),
+		}, 3, nil},
+		"nothing":                   {nil, 0, nil},
+		"a slot that is released":   {[]judge.Record{policy(entry), drains, policy()}, 2, []string{"n: slot 1 is released on boot 1"}},
+		"a grant that is cancelled": {[]judge.Record{node("1", v1alpha1.GrantCancelled, v1alpha1.PhaseDraining, true)}, 1, []string{"n: grant 1 is cancelled in mid-attempt (Why)"}},
+		"a drain that is given up":  {[]judge.Record{node("1", v1alpha1.GrantActive, v1alpha1.PhaseAborted, true)}, 1, []string{"n: attempt 1 is given up (Why)"}},
+		"a node that is uncordoned": {[]judge.Record{node("1", v1alpha1.GrantActive, v1alpha1.PhaseDraining, false)}, 1, []string{"n: uncordoned while Draining"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			seen, wrong := early(tc.history)
+			if diff := cmp.Diff(tc.want, wrong); diff != "" || seen != tc.seen {
+				t.Errorf("%d attempts seen, want %d; (-want +got):\n%s", seen, tc.seen, diff)
+			}
+		})
 	}
-	for _, accusation := range w.accused {
-		t.Error(accusation)
-	}
-	w.accused = nil
 }
