@@ -245,13 +245,13 @@ func (r Right) to(verb, group, resource string) Right {
 
 func rights(c Cluster) []Finding {
 	by := map[string][]string{}
-	var accounts []string
+	accounts := make([]string, 0, len(c.Missing))
 	for _, r := range c.Missing {
 		account := r.Namespace + "/" + r.Account
 		accounts = append(accounts, account)
 		by[account] = append(by[account], r.Verb+" "+r.Resource)
 	}
-	var found []Finding
+	found := make([]Finding, 0, len(by))
 	for _, account := range sorted(accounts) {
 		found = append(found, Finding{
 			Level: Problem, Message: fmt.Sprintf("ServiceAccount %s may not: %s; deploy the ClusterRoles and their bindings again", account, strings.Join(by[account], ", ")),

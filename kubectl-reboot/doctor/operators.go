@@ -74,10 +74,7 @@ func (o operator) runs(pods corev1.PodSpec) bool {
 	return slices.ContainsFunc(pods.Containers, func(c corev1.Container) bool {
 		image, _, _ := strings.Cut(path.Base(c.Image), "@")
 		image, _, _ = strings.Cut(image, ":")
-		names := []string{image}
-		for _, word := range slices.Concat(c.Command, c.Args) {
-			names = append(names, path.Base(word))
-		}
-		return slices.ContainsFunc(o.images, func(name string) bool { return slices.Contains(names, name) })
+		isProgram := func(word string) bool { return slices.Contains(o.images, path.Base(word)) }
+		return slices.Contains(o.images, image) || slices.ContainsFunc(c.Command, isProgram) || slices.ContainsFunc(c.Args, isProgram)
 	})
 }
