@@ -51,6 +51,7 @@ func TestCoordinators_ProgramsThatRebootTheirHost_Behaviour57(t *testing.T) {
 				"usr/share/dnf5/dnf5-plugins/automatic.conf": "[commands]\nreboot = never\n", "etc/dnf/automatic.conf": "[commands]\nreboot=when-changed\n",
 			}, "dnf-automatic",
 		},
+		"dnf-automatic by its first timer":     {"dnf-automatic.timer", files{"etc/dnf/automatic.conf": "[commands]\nreboot = when-needed\n"}, "dnf-automatic"},
 		"dnf-automatic never":                  {dnf, files{"etc/dnf/automatic.conf": "[commands]\nreboot = never\n"}, ""},
 		"dnf-automatic by its defaults":        {dnf, none, ""},
 		"transactional-update by its defaults": {transactional, none, "transactional-update"},
@@ -151,7 +152,7 @@ func TestCoordinators_WhatCannotBeReadIsNotANo_Behaviour57(t *testing.T) {
 func TestAptValue(t *testing.T) {
 	const option = "Unattended-Upgrade::Automatic-Reboot"
 	for content, want := range map[string]string{
-		"": "before", "\n# " + option + " \"true\";\n": "before", "/* " + option + " \"true\"; */": "before",
+		"": "before", "\n# " + option + " \"true\";\n": "before", "# a brace {\n" + option + ` "true";`: "true", "/* " + option + " \"true\"; */": "before",
 		option + ` "true";`: "true", option + ` true;`: "true", `UNATTENDED-UPGRADE::automatic-reboot "1";`: "1",
 		"Unattended-Upgrade {\n\tMail \"root\";\n\tAutomatic-Reboot \"true\"; // at night\n\tOrigins { \"a=b\"; };\n};": "true",
 		option + ` "true";` + option + ` "false";`: "false",
