@@ -8,10 +8,10 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// isOf tells whether the record is of the very Node that an entry was made for. A Node that was deleted and registered anew
-// has forgotten which numbers it has seen, so by its name alone a manager with an old ledger would ring for an entry that is
-// long released. An entry of an older release of the operator names no UID.
-func (r Record) isOf(e v1alpha1.LedgerEntry) bool { return e.NodeUID == "" || e.NodeUID == r.UID }
+// isOf reports whether the record is of the very Node that an entry was made for. A Node that was deleted and registered again
+// has forgotten which numbers it has seen. By its name alone, a manager with an old ledger would publish the grant of an entry
+// that was released long ago.
+func (r Record) isOf(e v1alpha1.LedgerEntry) bool { return e.NodeUID == r.UID }
 
 // Busy tells whether the node is in the middle of an older grant. It is another policy's, under which the node was before
 // it came to this one. Nobody could finish that reboot if a newer grant took its place.

@@ -312,7 +312,7 @@ func (m *memory) manager(v view, l ledger, p, n int, named bool) managerAnswers 
 	if !ok {
 		r, e, policy := v.record(), l.of(n), policyNames[p]
 		if !named {
-			e.NodeUID = ""
+			e.NodeUID = r.UID // the entry is for whichever Node has the name
 		}
 		a.ring.grant, a.ring.ok = protocol.Ring(r, e, policy, instant)
 		a.cancel.grant, a.cancel.ok = protocol.Cancel(r, e, policy, instant)

@@ -178,7 +178,7 @@ type LedgerEntry struct {
 	Node string `json:"node"`
 	// nodeUID is metadata.uid of that Node.
 	// A Node that is registered again under the same name has another one, and the grant does not apply to it.
-	// Absent: the grant applies to any Node with the name.
+	// Absent: the grant applies to no Node.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=64

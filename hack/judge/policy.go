@@ -148,7 +148,7 @@ func (j *Judge) inTime(r Record, from *v1alpha1.RebootPolicy, e v1alpha1.LedgerE
 // lists reports whether the ledger has the entry of an attempt, for this very Node.
 func (p *policy) lists(name string, seq int64, n *corev1.Node) bool {
 	return p.last != nil && slices.ContainsFunc(p.last.Status.Grants, func(e v1alpha1.LedgerEntry) bool {
-		return e.Node == name && e.Seq == seq && (e.NodeUID == "" || e.NodeUID == n.UID)
+		return e.Node == name && e.Seq == seq && e.NodeUID == n.UID
 	})
 }
 
