@@ -38,9 +38,9 @@ type nodeWriter struct {
 	refused map[types.UID]map[string]plan.Refusal
 }
 
-// ring tells the node of its grant: permission and condition in one write.
-func (w *nodeWriter) ring(ctx context.Context, s *state, live *corev1.Node, n *plan.Node, t plan.Flight) error {
-	grant, ok := protocol.Ring(n.Record, t.Entry, s.Policy.Name, s.Now)
+// publish shows the Node its grant: permission and condition in one write.
+func (w *nodeWriter) publish(ctx context.Context, s *state, live *corev1.Node, n *plan.Node, t plan.Flight) error {
+	grant, ok := protocol.Publish(n.Record, t.Entry, s.Policy.Name, s.Now)
 	if !ok {
 		return nil
 	}

@@ -41,7 +41,7 @@ const errorPause, errorPauseMax = 50 * time.Millisecond, 30 * time.Second
 // farAhead is the longest delay that is asked for: the next opening may be centuries away.
 const farAhead = 30 * 24 * time.Hour
 
-// maxRounds is how many plans one pass makes: finish, ledger, ring, and one that finds nothing left, with room to spare.
+// maxRounds is how many plans one pass makes: finish, ledger, publish, and one that finds nothing left, with room to spare.
 const maxRounds = 8
 
 // RebootPolicyReconciler decides about one policy at a time. It has one worker, because a decision about the limit looks
@@ -226,7 +226,7 @@ func (r *RebootPolicyReconciler) converge(ctx context.Context, s *state) (plan.P
 		}
 		s.slotWaits = handsOver(p)
 		if len(p.Granted) > 0 {
-			r.nodes.mark(ctx, s, p) // before the bell rings: the pods go somewhere within a second
+			r.nodes.mark(ctx, s, p) // before the grant is published: the pods go somewhere within a second
 		}
 		if err := r.ledger.writeStatus(ctx, s, p); err != nil {
 			return p, err // somebody else's write in between throws the whole plan away
@@ -264,11 +264,11 @@ func (r *RebootPolicyReconciler) applyFlights(ctx context.Context, s *state, p p
 }
 
 // applyFlight does what is due about one granted reboot. It reads the Node live and decides again with it, because the
-// cache may lag; the write carries the resourceVersion of that reading. A bell is rung by what the cache has, with its
-// resourceVersion: that is all that the bell goes by, and hardly ever is it not the newest.
+// cache may lag; the write carries the resourceVersion of that reading. A grant is published by what the cache has, with its
+// resourceVersion: nothing else matters for it, and hardly ever is it not the newest.
 func (r *RebootPolicyReconciler) applyFlight(ctx context.Context, s *state, p plan.Plan, t plan.Flight) error {
 	if t.Action == plan.PublishGrant {
-		err := r.nodes.ring(ctx, s, s.nodes[s.index[t.Entry.Node]], t.Node, t)
+		err := r.nodes.publish(ctx, s, s.nodes[s.index[t.Entry.Node]], t.Node, t)
 		if !apierrors.IsConflict(err) {
 			return r.nodes.noteAnswer(s, t.Entry.Node, err)
 		}
@@ -287,7 +287,7 @@ func (r *RebootPolicyReconciler) applyFlight(ctx context.Context, s *state, p pl
 	case plan.BeginHooks:
 		err = r.nodes.beginHooks(ctx, s, live, n, now)
 	case plan.PublishGrant:
-		err = r.nodes.ring(ctx, s, live, n, now)
+		err = r.nodes.publish(ctx, s, live, n, now)
 	case plan.CancelGrant:
 		err = r.nodes.cancel(ctx, s, live, n, now)
 	case plan.FinishGrant:

@@ -22,10 +22,10 @@ func (r Record) Busy(seq int64) bool {
 // unseen tells whether the node may still be shown grant seq.
 func (r Record) unseen(seq int64) bool { return r.GrantSeq() < seq && !r.Busy(seq) }
 
-// Ring is the bell: it tells the node of a grant that stands in the ledger. Only if it is the very Node, has seen nothing as
-// new, and has ended what it has seen. One that is withdrawn is published only where its agent has passed the point of no
-// return: without it the reboot could not be finished.
-func Ring(r Record, e v1alpha1.LedgerEntry, policy string, now time.Time) (v1alpha1.Grant, bool) {
+// Publish shows the Node a grant that is in the ledger. Only if it is the very Node, has seen no grant as new, and has ended
+// what it has seen. One that is withdrawn is published only where its agent has passed the point of no return: without it
+// the reboot could not be finished.
+func Publish(r Record, e v1alpha1.LedgerEntry, policy string, now time.Time) (v1alpha1.Grant, bool) {
 	holds := e.WithdrawnAt == nil || r.In(e.Seq, v1alpha1.PhaseRebooting)
 	return grantOf(e, policy, v1alpha1.GrantActive, now), holds && r.isOf(e) && r.unseen(e.Seq)
 }

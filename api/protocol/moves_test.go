@@ -314,7 +314,7 @@ func (m *memory) manager(v view, l ledger, p, n int, named bool) managerAnswers 
 		if !named {
 			e.NodeUID = r.UID // the entry is for whichever Node has the name
 		}
-		a.ring.grant, a.ring.ok = protocol.Ring(r, e, policy, instant)
+		a.ring.grant, a.ring.ok = protocol.Publish(r, e, policy, instant)
 		a.cancel.grant, a.cancel.ok = protocol.Cancel(r, e, policy, instant)
 		a.finish.grant, a.finish.ok = protocol.Finish(r, e, policy, boots[v.get(boot)], instant)
 		a.releasable = protocol.Releasable(r, e) || protocol.Overtaken(r, e, policy)

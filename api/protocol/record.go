@@ -2,7 +2,7 @@
 // one node; while it is in the ledger of its policy, which is in the policy's status, it takes one slot.
 //
 //  1. NextSeq: the manager writes a new entry into the ledger.
-//  2. Ring: the manager writes the grant annotation on the Node.
+//  2. Publish: the manager writes the grant annotation on the Node.
 //  3. Listed, Start: the agent reads the ledger, cordons the node, and writes progress Draining.
 //  4. Commit: after the drain the agent writes progress Rebooting, and only then calls logind.
 //  5. Finish: after the boot the manager undoes the agent's cordon (CordonIsAgents) and ends the grant.

@@ -10,8 +10,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// decisions says what condition RebootPermitted should be on each node this policy answers for. A node whose bell has
-// not rung is still waiting: the bell itself writes True.
+// decisions says what condition RebootPermitted should be on each node this policy answers for. A node whose grant
+// is not published is still waiting: publishing it writes True.
 func (d *draft) decisions() []Decision {
 	var decisions []Decision
 	flying := map[string]bool{}
@@ -49,7 +49,7 @@ func (d *draft) flying(t Flight) (Decision, bool) {
 	return is, true
 }
 
-// decision is True from the bell until the grant is over, or the agent has withdrawn the need for it.
+// decision is True from when the grant is published until the grant is over, or the agent has withdrawn the need for it.
 func (t Flight) decision(policy string) (Decision, bool) {
 	if t.Action == Wait && t.Reason == v1alpha1.ReasonWaitingForHook && !t.Rebooting() {
 		return Decision{Node: t.Entry.Node, Status: corev1.ConditionFalse, Reason: t.Reason, Message: t.Message}, true

@@ -43,8 +43,8 @@ func TestReboots_Decisions(t *testing.T) {
 		"a condition that has nothing to say any more is removed": {
 			one(policy("workers"), newHost("a", stands)), []plan.Decision{{Node: "a"}},
 		},
-		"a node that is granted now is told by the bell": {one(policy("workers"), needy("a")), nil},
-		"a node whose bell is due is told by it":         {one(policy("workers", holding(1, entry("a", 1))), needy("a", stands)), nil},
+		"a node that is granted now is answered by the grant": {one(policy("workers"), needy("a")), nil},
+		"a node whose grant is due gets its answer by it":     {one(policy("workers", holding(1, entry("a", 1))), needy("a", stands)), nil},
 		"a node that is rung": {
 			one(policy("workers", holding(1, entry("a", 1))), needy("a", grant(1, active))), []plan.Decision{granted},
 		},

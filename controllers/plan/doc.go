@@ -5,14 +5,14 @@
 //
 // A plan names three kinds of writes, and the order in which they may happen is what keeps the limit:
 //
-//	finish, cancel, ring   on Nodes: only for entries that stand in the ledger already
-//	release, adopt, grant  in the ledger (policy status), in one compare-and-swap
-//	conditions             on waiting Nodes: reports, which permit nothing
+//	finish, cancel, publish  on Nodes: only for entries that are in the ledger already
+//	release, adopt, grant    in the ledger (policy status), in one compare-and-swap
+//	conditions               on waiting Nodes: reports, which permit nothing
 //
 // The caller applies the first kind, plans again, applies the second, plans again, until a plan has nothing left to do.
 // The life of one grant:
 //
-//	grant ──► ring ──► (agent: Draining) ──► (agent: Rebooting) ──► new boot ID, settled ──► finish ──► release
-//	            │             │
-//	            └── cancel ───┴──► (agent: Aborted, or cannot start any more) ─────────────────────────► release
+//	grant ──► publish ──► (agent: Draining) ──► (agent: Rebooting) ──► new boot ID, settled ──► finish ──► release
+//	            │                │
+//	            └──── cancel ────┴──► (agent: Aborted, or cannot start any more) ─────────────────────────► release
 package plan

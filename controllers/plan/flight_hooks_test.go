@@ -10,7 +10,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
 
-// TestReboots_FlightAsksHooks: before the bell and after the settling, hooks have the last word.
+// TestReboots_FlightAsksHooks: before the grant is published and after the settling, hooks have the last word.
 func TestReboots_FlightAsksHooks(t *testing.T) {
 	asks := []func(*v1alpha1.RebootPolicy){hooked("example.com/a")}
 	yes := annotated("example.com/a", "true")
@@ -28,31 +28,31 @@ func TestReboots_FlightAsksHooks(t *testing.T) {
 		}
 	}
 	testFlights(t, map[string]flightCase{
-		"before the bell, whatever stale answers say (behaviour 51)": {needs: true, policy: asks, node: options(yes), want: begins(v1alpha1.HooksBefore)},
-		"before the bell, waiting":                                   {needs: true, policy: asks, node: options(phase(5, v1alpha1.HooksBefore, 0)), want: waits(time.Hour)},
-		"before the bell, all said yes": {
+		"before the grant is published, whatever stale answers say (behaviour 51)": {needs: true, policy: asks, node: options(yes), want: begins(v1alpha1.HooksBefore)},
+		"before the grant is published, waiting":                                   {needs: true, policy: asks, node: options(phase(5, v1alpha1.HooksBefore, 0)), want: waits(time.Hour)},
+		"before the grant is published, all said yes": {
 			needs: true, policy: asks, node: options(phase(5, v1alpha1.HooksBefore, 0), yes),
 			want: flightStep{Action: plan.PublishGrant, Reason: v1alpha1.ReasonGranted},
 		},
-		"before the bell, somebody said no": {
+		"before the grant is published, somebody said no": {
 			needs: true, policy: asks, node: options(phase(5, v1alpha1.HooksBefore, 0), annotated("example.com/a", "false")),
 			want: flightStep{Action: plan.CancelGrant, Reason: v1alpha1.ReasonHookFailed, Message: "a hook said no: example.com/a: false"},
 		},
-		"before the bell, somebody said no in many words": {
+		"before the grant is published, somebody said no in many words": {
 			needs: true, policy: asks, node: options(phase(5, v1alpha1.HooksBefore, 0), annotated("example.com/a", "failed: "+strings.Repeat("ä", 100))),
 			want: flightStep{
 				Action: plan.CancelGrant, Reason: v1alpha1.ReasonHookFailed,
 				Message: "a hook said no: example.com/a: failed: " + strings.Repeat("ä", 58) + "…",
 			},
 		},
-		"before the bell, nothing in time": {
+		"before the grant is published, nothing in time": {
 			needs: true, policy: asks, node: options(phase(5, v1alpha1.HooksBefore, 0)), now: time.Hour,
 			want: flightStep{
 				Action: plan.CancelGrant, Reason: v1alpha1.ReasonHookTimedOut,
 				Message: "hooks have not said yes by Mon 2026-06-01 23:00:00 UTC: example.com/a",
 			},
 		},
-		"before the bell, and the window closes meanwhile (behaviour 35)": {
+		"before the grant is published, and the window closes meanwhile (behaviour 35)": {
 			needs: true, policy: asks, node: options(phase(5, v1alpha1.HooksBefore, 0)), window: &window.State{},
 			want: flightStep{Action: plan.CancelGrant, Reason: v1alpha1.ReasonWindowClosed, Message: "no window is open; none opens within a year"},
 		},

@@ -112,7 +112,7 @@ func TestReboots_FlightBeforeTheStart(t *testing.T) {
 		"the need is withdrawn (behaviour 3)": {
 			node: []func(*host){active}, want: takenBack(v1alpha1.ReasonCancelled, "the node does not ask for a reboot any more"),
 		},
-		"the need is withdrawn before the bell": {
+		"the need is withdrawn before the grant is published": {
 			want: takenBack(v1alpha1.ReasonCancelled, "the node does not ask for a reboot any more"),
 		},
 		"another policy of the same priority selects the node": {

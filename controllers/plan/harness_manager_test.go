@@ -105,7 +105,7 @@ func (c *cluster) applyFlight(name string, t plan.Flight) {
 	h, n := c.hosts[t.Entry.Node], t.Node
 	switch t.Action {
 	case plan.PublishGrant:
-		grant, ok := protocol.Ring(n.Record, t.Entry, name, c.now)
+		grant, ok := protocol.Publish(n.Record, t.Entry, name, c.now)
 		c.permitted(ok, t)
 		grant.Shields = n.Raise()
 		c.tell("%s rings %s, number %d", name, h.name, t.Entry.Seq)

@@ -57,7 +57,7 @@ func (t *tracker) awaitHooks(waiting, refused []string, deadline time.Time) {
 	}
 }
 
-// beforeHooks run before the bell, so the agent knows nothing of the grant yet. A hook that says no, or nothing in time,
+// beforeHooks run before the grant is published, so the agent knows nothing of the grant yet. A hook that says no, or nothing in time,
 // gives the slot back.
 func (t *tracker) beforeHooks() (passed bool) {
 	if t.runHooks(v1alpha1.HooksBefore) {

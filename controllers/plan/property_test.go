@@ -224,7 +224,7 @@ func TestReboots_WantsWhatTheProtocolPermits(t *testing.T) {
 			ok := true
 			switch f.Action {
 			case plan.PublishGrant:
-				_, ok = protocol.Ring(f.Node.Record, f.Entry, "workers", evening)
+				_, ok = protocol.Publish(f.Node.Record, f.Entry, "workers", evening)
 			case plan.CancelGrant:
 				_, ok = protocol.Cancel(f.Node.Record, f.Entry, "workers", evening)
 			case plan.FinishGrant:
