@@ -106,7 +106,7 @@ func TestOf(t *testing.T) {
 		},
 		"a node that is down uses the budget for good": {
 			policy: policy(), nodes: []*plan.Node{needy("a", notReady), needy("b")},
-			stays: []string{"a NodeUnavailable", "b BudgetExhausted"}, unknown: "NodeUnavailable: the node is not Ready: a reboot could not be proved; mend it first",
+			stays: []string{"a NodeUnavailable", "b BudgetExhausted"}, unknown: "NodeUnavailable: the node is not Ready: a reboot could not be proved; repair it first",
 		},
 		"one that needs nothing does so too": {
 			policy: policy(atMost("2")), nodes: []*plan.Node{needy("a", notReady, content), needy("b"), needy("c")}, goes: []string{"b 0–6", "c 6–12"},

@@ -179,7 +179,7 @@ func nodeUnavailable(_ view, n *Node) *Objection {
 	case n.Deleting:
 		return objection(v1alpha1.ReasonNodeUnavailable, "the node is being deleted")
 	case !n.Ready:
-		return objection(v1alpha1.ReasonNodeUnavailable, "the node is not Ready: a reboot could not be proved; mend it first")
+		return objection(v1alpha1.ReasonNodeUnavailable, "the node is not Ready: a reboot could not be proved; repair it first")
 	case n.BootID == "":
 		return objection(v1alpha1.ReasonNodeUnavailable, "the kubelet reports no boot ID: a reboot could not be proved")
 	}

@@ -107,7 +107,7 @@ func TestReboots_Objection(t *testing.T) {
 		},
 		"node whose readiness is unknown (behaviour 18)": {
 			one(policy("workers"), needy("worker-1", notReady)),
-			v1alpha1.ReasonNodeUnavailable, "the node is not Ready: a reboot could not be proved; mend it first",
+			v1alpha1.ReasonNodeUnavailable, "the node is not Ready: a reboot could not be proved; repair it first",
 		},
 		"record with a number that would use up all there are": {
 			one(policy("workers"), needy("worker-1", grant(math.MaxInt64, v1alpha1.GrantActive))),

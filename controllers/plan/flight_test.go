@@ -149,7 +149,7 @@ func TestReboots_FlightBeforeTheStart(t *testing.T) {
 		},
 		"the node is not Ready any more": {
 			needs: true, node: []func(*host){active, notReady},
-			want: takenBack(v1alpha1.ReasonNodeUnavailable, "the node is not Ready: a reboot could not be proved; mend it first"),
+			want: takenBack(v1alpha1.ReasonNodeUnavailable, "the node is not Ready: a reboot could not be proved; repair it first"),
 		},
 		"the agent objects (behaviour 46)": {
 			needs: true, node: []func(*host){active, annotated(v1alpha1.AnnotationObjection, `{"reason":"Inhibited","message":"dpkg"}`)},

@@ -23,7 +23,7 @@ var elsewhere = []struct {
 	name, how string
 	open      bool
 }{
-	{name: "period", how: "nothing is polled: the agent is told when its host needs a reboot, the manager acts when a window opens"},
+	{name: "period", how: "nothing is polled: the agent notices when its host needs a reboot, the manager acts when a window opens"},
 	{name: nodeID, how: "the agent has its node's name from the pod's spec"},
 	{name: "annotate-nodes", how: "conditions RebootRequired and MaintenanceInProgress of the node say it, with the time since when; point whoever reads kured's annotations at them"},
 	{name: "metrics-host", how: served},
