@@ -65,7 +65,7 @@ func (l *Link) Follow(ctx context.Context, o Occasions, read func(ctx context.Co
 		return err
 	}
 	poll := o.Clock.NewTimer(wait)
-	defer poll.Stop()
+	defer func() { poll.Stop() }()
 	for {
 		due, signalled, looked := true, false, chan<- struct{}(nil)
 		select {
@@ -84,7 +84,10 @@ func (l *Link) Follow(ctx context.Context, o Occasions, read func(ctx context.Co
 			if wait, err = read(ctx, signalled); err != nil {
 				return err
 			}
-			poll.Reset(wait)
+			// Not Reset: a clock.Timer that fired meanwhile may keep its tick.
+			last := poll
+			poll = o.Clock.NewTimer(wait)
+			last.Stop()
 		}
 		if looked != nil {
 			close(looked)
