@@ -23,7 +23,7 @@ var _ = Describe("Engines that are found", func() {
 		return filepath.Join(run, "reboot-required")
 	}
 
-	It("are each one as it comes, told in the condition, an event and a metric (behaviour 7)", func(ctx SpecContext) {
+	It("are each one as it comes, shown in the condition and a metric (behaviour 7)", func(ctx SpecContext) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
 		m.engine.Stop()
 		m.start(ctx)
@@ -42,14 +42,6 @@ var _ = Describe("Engines that are found", func() {
 		Expect(err).NotTo(HaveOccurred())
 		m.shows(ctx, message, HaveSuffix("from update-engine, cos-update-engine."))
 		Expect(m.up()).To(Equal(map[string]float64{"update-engine": 1, "cos-update-engine": 1}))
-		Eventually(func() []string { return m.notesOf(ctx, v1alpha1.EventEnginesFound) }).Should(ConsistOf(
-			"hears from update-engine whether a reboot is needed", "hears from update-engine, cos-update-engine whether a reboot is needed"))
-
-		By("telling the event once for each change of the set")
-		m.restart(ctx)
-		Expect(m.engine.Emit(hosttest.NeedReboot("4593.1.0"))).To(Succeed())
-		m.shows(ctx, needOf, Equal("True UpdateStaged"))
-		Expect(m.notesOf(ctx, v1alpha1.EventEnginesFound)).To(HaveLen(2))
 	})
 
 	It("are unknown once they vanish, for the rest of the boot, and never a need (behaviours 6, 7)", func(ctx SpecContext) {

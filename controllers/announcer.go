@@ -81,44 +81,20 @@ func (a *announcer) explained(s *state, node *corev1.Node, d plan.Decision) {
 	}
 }
 
-// policyEvents tells what changed between two statuses that were both written.
+// policyEvents emits what changed between two statuses that were both written.
 func (a *announcer) policyEvents(before, after *v1alpha1.RebootPolicy) {
-	for _, e := range []struct {
-		condition, whenTrue, whenFalse, action string
-	}{
-		{v1alpha1.ConditionHalted, v1alpha1.EventHalted, v1alpha1.EventResumed, "Halt"},
-		{v1alpha1.ConditionWindowOpen, v1alpha1.EventWindowOpened, v1alpha1.EventWindowClosed, "Window"},
-	} {
-		was := meta.FindStatusCondition(before.Status.Conditions, e.condition)
-		is := meta.FindStatusCondition(after.Status.Conditions, e.condition)
-		if was == nil || is == nil || was.Status == is.Status {
-			continue
-		}
-		kind, reason := corev1.EventTypeNormal, e.whenFalse
-		if is.Status == metav1.ConditionTrue {
-			reason = e.whenTrue
-		}
-		if reason == v1alpha1.EventHalted {
-			kind = corev1.EventTypeWarning
-		}
-		a.recorder.Eventf(after, nil, kind, reason, e.action, "%s: %s", is.Reason, is.Message)
-	}
+	a.haltEvent(before, after)
 	a.worsened(before, after, v1alpha1.ConditionWindowOpen, v1alpha1.ReasonUrgent, "Window")
 	a.worsened(before, after, v1alpha1.ConditionAccepted, v1alpha1.ReasonPolicyConflict, "Accept")
 	a.worsened(before, after, v1alpha1.ConditionProgressing, v1alpha1.ReasonNodeWriteRefused, "WriteNode")
 	a.agentsEvent(before, after)
 }
 
-// gateEvents tells what gates say that said something else in the status before. The first word of one that is clear is
-// no news.
+// gateEvents emits a warning for each gate that blocks now and did not, or blocked for another cause, in the status before.
 func (a *announcer) gateEvents(before, after *v1alpha1.RebootPolicy) {
 	for _, g := range after.Status.Gates {
-		i := slices.IndexFunc(before.Status.Gates, func(b v1alpha1.GateStatus) bool { return b.Name == g.Name })
-		was := v1alpha1.GateClear
-		if i >= 0 {
-			was = before.Status.Gates[i].State
-		}
-		if was == g.State {
+		same := func(b v1alpha1.GateStatus) bool { return b.Name == g.Name && b.State == g.State }
+		if slices.ContainsFunc(before.Status.Gates, same) {
 			continue
 		}
 		switch g.State {
@@ -127,9 +103,21 @@ func (a *announcer) gateEvents(before, after *v1alpha1.RebootPolicy) {
 		case v1alpha1.GateUnreachable:
 			a.recorder.Eventf(after, nil, corev1.EventTypeWarning, v1alpha1.EventGateUnreachable, "AskGate", "gate %s: %s", g.Name, g.Message)
 		case v1alpha1.GateClear:
-			a.recorder.Eventf(after, nil, corev1.EventTypeNormal, v1alpha1.EventGateClear, "AskGate", "gate %s has no result any more", g.Name)
 		}
 	}
+}
+
+func (a *announcer) haltEvent(before, after *v1alpha1.RebootPolicy) {
+	was := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionHalted)
+	is := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionHalted)
+	if was == nil || is == nil || was.Status == is.Status {
+		return
+	}
+	kind, reason := corev1.EventTypeNormal, v1alpha1.EventResumed
+	if is.Status == metav1.ConditionTrue {
+		kind, reason = corev1.EventTypeWarning, v1alpha1.EventHalted
+	}
+	a.recorder.Eventf(after, nil, kind, reason, "Halt", "%s: %s", is.Reason, is.Message)
 }
 
 func (a *announcer) agentsEvent(before, after *v1alpha1.RebootPolicy) {

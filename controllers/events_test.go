@@ -97,8 +97,8 @@ func TestPolicyEvents(t *testing.T) {
 		"it is resumed":            {kind: v1alpha1.ConditionHalted, was: yes, is: no, want: []string{"Normal Resumed"}},
 		"it stays halted":          {kind: v1alpha1.ConditionHalted, was: yes, is: yes},
 		"it is new":                {kind: v1alpha1.ConditionHalted, was: unset, is: no},
-		"a window opens":           {kind: v1alpha1.ConditionWindowOpen, was: no, is: yes, want: []string{"Normal WindowOpened"}},
-		"a window closes":          {kind: v1alpha1.ConditionWindowOpen, was: yes, is: no, want: []string{"Normal WindowClosed"}},
+		"a window opens":           {kind: v1alpha1.ConditionWindowOpen, was: no, is: yes},
+		"a window closes":          {kind: v1alpha1.ConditionWindowOpen, was: yes, is: no},
 		"another has its priority": {kind: v1alpha1.ConditionHalted, was: no, is: no, acceptedAs: v1alpha1.ReasonPolicyConflict, want: []string{"Warning PolicyConflict"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -135,6 +135,29 @@ func TestPolicyEvents_Urgent(t *testing.T) {
 	r.policyEvents(with(v1alpha1.ReasonUrgent), with(v1alpha1.ReasonUrgent))
 	r.policyEvents(with(v1alpha1.ReasonUrgent), with(v1alpha1.ReasonWindowOpen))
 	if diff := cmp.Diff([]string{"Warning Urgent"}, emitted(recorder)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestGateEvents: a gate that holds reboots up is a warning, once for each state; one that no longer does is none.
+func TestGateEvents(t *testing.T) {
+	const isClear, firing, unreachable = v1alpha1.GateClear, v1alpha1.GateFiring, v1alpha1.GateUnreachable
+	with := func(state v1alpha1.GateState) *v1alpha1.RebootPolicy {
+		p := &v1alpha1.RebootPolicy{}
+		if state != "" {
+			p.Status.Gates = []v1alpha1.GateStatus{{Name: "errors", State: state}}
+		}
+		return p
+	}
+	r, recorder, _ := announcing(t)
+	var all []string
+	for _, states := range [][2]v1alpha1.GateState{
+		{"", isClear}, {isClear, firing}, {firing, firing}, {firing, unreachable}, {unreachable, isClear}, {isClear, ""},
+	} {
+		r.gateEvents(with(states[0]), with(states[1]))
+		all = append(all, emitted(recorder)...)
+	}
+	if diff := cmp.Diff([]string{"Warning AlertFiring", "Warning GateUnreachable"}, all); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -91,9 +91,6 @@ func (a *Announcer) reported(ctx context.Context, node *corev1.Node, o step.Obse
 	}
 	ctrl.LoggerFrom(ctx).Info("Reported whether a reboot is needed", "status", after.Status,
 		"reason", after.Reason, "message", after.Message)
-	if found := step.EnginesIn(after.Message); found != step.EnginesIn(before.Message) {
-		a.enginesFound(node, found)
-	}
 	if after.Status == corev1.ConditionTrue {
 		a.tell(node, v1alpha1.EventRebootRequired, "Report", "%s: %s", after.Reason, after.Message)
 	}
@@ -113,15 +110,6 @@ func (a *Announcer) forgot(node *corev1.Node, why string, before, after []string
 	if len(dropped)+len(after) == 0 {
 		a.tell(node, v1alpha1.EventNeedForgotten, "Forget", "there was no need to forget: %q", step.Clip(why))
 	}
-}
-
-// enginesFound tells the engines in use, once for each set of them: the condition tells what was told last.
-func (a *Announcer) enginesFound(node *corev1.Node, found string) {
-	if found == "" {
-		a.warn(node, v1alpha1.EventEnginesFound, "Listen", "no update engine is found on this host")
-		return
-	}
-	a.tell(node, v1alpha1.EventEnginesFound, "Listen", "hears from %s whether a reboot is needed", found)
 }
 
 func (a *Announcer) begun(node *corev1.Node, o step.Observation, progress v1alpha1.Progress) {

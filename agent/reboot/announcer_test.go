@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 
+	"github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -50,5 +51,32 @@ func TestObjected(t *testing.T) {
 				t.Errorf("events (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestReported: a need is an event, once; which engines there are is in the condition alone.
+func TestReported(t *testing.T) {
+	says := func(status corev1.ConditionStatus, reason v1alpha1.Reason, message string) []corev1.NodeCondition {
+		return []corev1.NodeCondition{{Type: v1alpha1.NodeRebootRequired, Status: status, Reason: string(reason), Message: message}}
+	}
+	none := says(corev1.ConditionUnknown, v1alpha1.ReasonEngineUnreachable, "No update engine is found.")
+	one := says(corev1.ConditionFalse, v1alpha1.ReasonUpToDate, "Nothing is staged. Heard in boot b from sentinel.")
+	two := says(corev1.ConditionFalse, v1alpha1.ReasonUpToDate, "Nothing is staged. Heard in boot b from update-engine, sentinel.")
+	needed := says(corev1.ConditionTrue, v1alpha1.ReasonUpdateStaged, "An update is staged. Heard in boot b from update-engine (asks), sentinel.")
+	recorder := events.NewFakeRecorder(10)
+	a := NewAnnouncer(recorder)
+	before := []corev1.NodeCondition(nil)
+	for _, after := range [][]corev1.NodeCondition{none, one, two, needed, needed, two} {
+		node := &corev1.Node{Status: corev1.NodeStatus{Conditions: after}}
+		a.reported(t.Context(), node, step.Observation{Conditions: before}, &nodePatch{})
+		before = after
+	}
+	close(recorder.Events)
+	var got []string
+	for event := range recorder.Events {
+		got = append(got, strings.Join(strings.Fields(event)[:2], " "))
+	}
+	if diff := cmp.Diff([]string{"Normal RebootRequired"}, got); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }

@@ -109,16 +109,6 @@ func Asking(message string) []string {
 	return names
 }
 
-// EnginesIn names the engines that the condition's message tells of, those that have vanished too.
-func EnginesIn(message string) string {
-	_, heard := parseOrigin(message)
-	names := make([]string, 0, len(heard))
-	for _, r := range heard {
-		names = append(names, r.Engine)
-	}
-	return strings.Join(names, ", ")
-}
-
 // Before is what an engine had reported in this boot, as its Node's condition still tells. Zero: it had not been heard.
 func Before(conditions []corev1.NodeCondition, name, bootID string) engine.Report {
 	message := Observation{Conditions: conditions}.Condition(v1alpha1.NodeRebootRequired).Message

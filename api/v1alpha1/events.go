@@ -3,7 +3,6 @@ package v1alpha1
 // Reasons of the events on Nodes and RebootPolicies. An event always follows the write that justifies it.
 const (
 	EventRebootRequired      = "RebootRequired"
-	EventEnginesFound        = "EnginesFound"
 	EventNeedForgotten       = "NeedForgotten"
 	EventNeedConfirmed       = "NeedConfirmed"
 	EventUpgradesLeftToHost  = "UpgradesLeftToHost"
@@ -28,17 +27,14 @@ const (
 	EventResumed             = "Resumed"
 	EventPolicyConflict      = "PolicyConflict"
 	EventCoordinatorConflict = "CoordinatorConflict"
-	EventWindowOpened        = "WindowOpened"
-	EventWindowClosed        = "WindowClosed"
 	EventUrgent              = "Urgent"
 	EventRecordUnreadable    = "RecordUnreadable"
 	EventUpdateNotApplied    = "UpdateNotApplied"
 	EventUndrainablePod      = "UndrainablePod"
 	EventBlockingPod         = "BlockingPod"
-	// EventAlertFiring, EventGateUnreachable and EventGateClear are on policies: what a gate of theirs says now.
+	// EventAlertFiring and EventGateUnreachable are on policies: a gate of theirs blocks reboots.
 	EventAlertFiring     = "AlertFiring"
 	EventGateUnreachable = "GateUnreachable"
-	EventGateClear       = "GateClear"
 	// EventNotificationFailed is on policies: a service of spec.notify could not be told.
 	EventNotificationFailed = "NotificationFailed"
 	// EventAgentsNotDeployed is on policies: with --manage-agents the manager may not or cannot write the agents' DaemonSet.
