@@ -41,7 +41,7 @@ var _ = Describe("The estimate of a policy", func() {
 			Eventually(func() v1alpha1.GrantState { return f.grant(granted[0]).State }).Should(Equal(v1alpha1.GrantFinished))
 		}
 		Eventually(estimate).Should(BeNil(), "nothing is to come")
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(3*time.Minute))
 
 	It("leaves out a node that waits for a person, and is absent where all do", func() {
 		f := makeFleet(2)

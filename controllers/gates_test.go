@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/gate"
 	"github.com/reboot-operator/reboot-operator/hack/promserver"
 )
 
@@ -168,7 +169,7 @@ var _ = Describe("A gate that asks Prometheus", Ordered, ContinueOnFailure, func
 		started := time.Now()
 		other.policy("workers")
 		Eventually(other.granted).Should(HaveLen(1))
-		Expect(time.Since(started)).To(BeNumerically("<", 5*time.Second))
+		Expect(time.Since(started)).To(BeNumerically("<", gate.Timeout-time.Second))
 		Eventually(slow.reason).WithArguments(slow.nodes[0]).Should(Equal("False GateUnreachable"))
 		Expect(slow.condition(slow.nodes[0], v1alpha1.NodeRebootPermitted).Message).To(
 			Equal("gate errors of policy " + p.Name + ": no answer within 10s"))

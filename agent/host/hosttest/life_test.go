@@ -38,7 +38,7 @@ func TestBus_AKilledStarterTakesTheDaemonAlong(t *testing.T) {
 	}
 	must(t, starter.Process.Kill())
 	_ = starter.Wait() // Its error is the kill.
-	err = wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 5*time.Second, true, func(context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(t.Context(), time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
 		return !runs(pid), nil
 	})
 	if err != nil {

@@ -149,7 +149,7 @@ func TestGroup_AKilledStarterTakesItsProgramsAlong(t *testing.T) {
 
 func until(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 5*time.Second, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
 		return done(), nil
 	})
 	if err != nil {
