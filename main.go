@@ -28,7 +28,8 @@ const (
 )
 
 func main() {
-	// Some services that notify asks use this client with no deadline, and would keep a connection to a server that never answers.
+	// Many services of shoutrrr send with this client, take no other one, and set no deadline: without this a server that never
+	// answers would keep a goroutine and a connection for each message.
 	http.DefaultClient.Timeout = notify.Timeout
 	var options controllers.Options
 	var logging zap.Options

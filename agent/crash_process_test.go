@@ -115,5 +115,5 @@ func (s *scenario) newManager(_ context.Context, config *rest.Config) (manager.M
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("manager"), Clock: clock.RealClock{},
 		Paces: controllers.Paces{Counts: 200 * time.Millisecond}, // a status that could not be written is soon written
 	}
-	return mgr, r.SetupWithManager(mgr, controllers.Unnamed)
+	return mgr, r.SetupWithManager(mgr)
 }

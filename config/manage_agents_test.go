@@ -138,7 +138,7 @@ func (c *cluster) runManager(ctx context.Context, token string) func() {
 	config.BearerToken = token
 	mgr, err := controllers.NewManager(config, options)
 	Expect(err).NotTo(HaveOccurred())
-	Expect(controllers.SetupAgents(mgr, options, controllers.Unnamed)).To(Succeed())
+	Expect(controllers.SetupAgents(mgr, options)).To(Succeed())
 	life, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(life) }()

@@ -49,7 +49,7 @@ func (a *agents) start(image string) {
 	}
 	mgr, err := controllers.NewManager(config, options)
 	Expect(err).NotTo(HaveOccurred())
-	Expect(controllers.SetupAgents(mgr, options, controllers.Unnamed)).To(Succeed())
+	Expect(controllers.SetupAgents(mgr, options)).To(Succeed())
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()

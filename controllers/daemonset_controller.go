@@ -47,7 +47,7 @@ type DaemonSetReconciler struct {
 }
 
 // SetupAgents registers the controller of the agents' DaemonSet where the flags ask for it.
-func SetupAgents(mgr ctrl.Manager, o Options, edit ...func(*controller.Options)) error {
+func SetupAgents(mgr ctrl.Manager, o Options) error {
 	if !o.ManageAgents {
 		return nil
 	}
@@ -57,15 +57,15 @@ func SetupAgents(mgr ctrl.Manager, o Options, edit ...func(*controller.Options))
 		Recorder: eventing.Recorder{EventRecorder: mgr.GetEventRecorder(v1alpha1.FieldOwnerManager)},
 		Template: agentset.Template{Manifest: agent.Manifest(), Namespace: o.Namespace, Image: o.AgentImage, Args: o.AgentArgs},
 	}
-	return r.SetupWithManager(mgr, edit...)
+	return r.SetupWithManager(mgr)
 }
 
 // SetupWithManager registers the controller. Only the leader reconciles.
-func (r *DaemonSetReconciler) SetupWithManager(mgr ctrl.Manager, edit ...func(*controller.Options)) error {
+func (r *DaemonSetReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	warm := true
-	options := controller.Options{MaxConcurrentReconciles: 1, EnableWarmup: &warm, ReconciliationTimeout: reconcileTimeout}
-	for _, e := range edit {
-		e(&options)
+	options := controller.Options{
+		MaxConcurrentReconciles: 1, EnableWarmup: &warm, ReconciliationTimeout: reconcileTimeout,
+		SkipNameValidation: new(true), // a process that tests this runs several managers
 	}
 	only := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: r.Template.Namespace, Name: agentset.Name}}}

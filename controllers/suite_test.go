@@ -77,7 +77,7 @@ func startManager(log *requestLog, agents ...string) func() {
 	}
 	r.Notifier, err = controllers.NewNotifier(mgr, r.Recorder, controllers.Options{Namespace: "default"}, hurriedClock{})
 	Expect(err).NotTo(HaveOccurred())
-	Expect(r.SetupWithManager(mgr, controllers.Unnamed)).To(Succeed())
+	Expect(r.SetupWithManager(mgr)).To(Succeed())
 	DeferCleanup(func() { Expect(panics()).To(BeZero(), "no reconcile may panic") })
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)

@@ -24,13 +24,15 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 )
 
-// SetupWithManager registers the controller. Both replicas warm their caches; only the leader reconciles.
+// SetupWithManager registers the controller. Both replicas warm their caches; only the leader reconciles. Edits change how the
+// controller runs.
 func (r *RebootPolicyReconciler) SetupWithManager(mgr ctrl.Manager, edit ...func(*controller.Options)) error {
 	r.assemble()
 	warm := true
 	options := controller.Options{
 		MaxConcurrentReconciles: 1, EnableWarmup: &warm, ReconciliationTimeout: reconcileTimeout,
-		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](errorPause, errorPauseMax),
+		SkipNameValidation: new(true), // a process that tests this runs several managers
+		RateLimiter:        workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](errorPause, errorPauseMax),
 	}
 	for _, e := range edit {
 		e(&options)
@@ -56,9 +58,6 @@ func (r *RebootPolicyReconciler) SetupWithManager(mgr ctrl.Manager, edit ...func
 	}
 	return nil
 }
-
-// Unnamed lets several managers run in one process, as tests do: metrics of one name are registered once otherwise.
-func Unnamed(o *controller.Options) { o.SkipNameValidation = new(true) }
 
 // allPolicies: a change of one policy's selector or priority may hand nodes to or from any other.
 func (f *fleetReader) allPolicies(ctx context.Context, changed client.Object) []reconcile.Request {

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/reboot-operator/reboot-operator/agent/reboot"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers"
 	"github.com/reboot-operator/reboot-operator/hack/document"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
@@ -28,7 +29,7 @@ func TestReference(t *testing.T) {
 	words := contract(t)
 	for heading, want := range map[string][]string{
 		"Conditions":             slices.Concat(words.of("NodeReboot"), words.of("Condition"), []string{"DrainInProgress", "Drained", "MaintenanceInProgress"}),
-		"Events":                 words.of("Event"),
+		"Events":                 slices.Concat(words.of("Event"), reasonsOfEvents()),
 		"Metrics":                allMetrics(t),
 		"Annotations and labels": slices.Concat(words.of("Annotation"), words.of("Label"), words.of("Taint"), words.of("Finalizer")),
 		"Flags of the manager":   managerFlags(),
@@ -102,6 +103,14 @@ func (c constants) of(prefix string) []string {
 	}
 	slices.Sort(values)
 	return slices.Compact(values)
+}
+
+// reasonsOfEvents are the reasons that are the reason of an event, too, and have no constant of their own for that.
+func reasonsOfEvents() []string {
+	return []string{
+		string(v1alpha1.ReasonBlockingPod), string(v1alpha1.ReasonHookFailed), string(v1alpha1.ReasonHookTimedOut),
+		string(v1alpha1.ReasonNodeWriteRefused), string(v1alpha1.ReasonUndrainablePod), string(v1alpha1.ReasonUrgent),
+	}
 }
 
 func contract(t *testing.T) constants {

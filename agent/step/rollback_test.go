@@ -313,7 +313,7 @@ func TestRollback_AnsweredRequestIsNoFurtherWord(t *testing.T) {
 	}
 }
 
-// TestUpdate_Size: an agent or a manager of an earlier release reads records of up to 4096 bytes.
+// The longest record of an update is far shorter than what is parsed of an annotation.
 func TestUpdate_Size(t *testing.T) {
 	worst := strings.Repeat("<", maxNameBytes)
 	o := makeObservation(beingDrained, hears(engine.Report{State: engine.Needed, Version: worst, Running: worst}))

@@ -1,6 +1,7 @@
 package v1alpha1
 
-// Reasons of the events on Nodes and RebootPolicies. An event always follows the write that justifies it.
+// Reasons of the events on Nodes and RebootPolicies, beside those of type Reason that events carry, too. An event always follows
+// the write that justifies it.
 const (
 	EventRebootRequired      = "RebootRequired"
 	EventNeedForgotten       = "NeedForgotten"
@@ -21,17 +22,12 @@ const (
 	EventRebootTimedOut      = "RebootTimedOut"
 	EventUncordoned          = "Uncordoned"
 	EventWaitingForHook      = "WaitingForHook"
-	EventHookTimedOut        = "HookTimedOut"
-	EventHookFailed          = "HookFailed"
 	EventHalted              = "Halted"
 	EventResumed             = "Resumed"
 	EventPolicyConflict      = "PolicyConflict"
 	EventCoordinatorConflict = "CoordinatorConflict"
-	EventUrgent              = "Urgent"
 	EventRecordUnreadable    = "RecordUnreadable"
 	EventUpdateNotApplied    = "UpdateNotApplied"
-	EventUndrainablePod      = "UndrainablePod"
-	EventBlockingPod         = "BlockingPod"
 	// EventAlertFiring and EventGateUnreachable are on policies: a gate of theirs blocks reboots.
 	EventAlertFiring     = "AlertFiring"
 	EventGateUnreachable = "GateUnreachable"
@@ -42,6 +38,4 @@ const (
 	// EventAgentsMissing and EventAgentsReady are on policies: nodes have no agent that works, and all have one again.
 	EventAgentsMissing = "AgentsMissing"
 	EventAgentsReady   = "AgentsReady"
-	// EventNodeWriteRefused is on policies: the API server refuses what the manager writes about a granted reboot.
-	EventNodeWriteRefused = "NodeWriteRefused"
 )

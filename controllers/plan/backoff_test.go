@@ -64,7 +64,7 @@ func TestReboots_BackOffOfAClockThatIsOff(t *testing.T) {
 func TestReboots_HookBackOff(t *testing.T) {
 	s := one(policy("workers", failuresMax(3)),
 		needy("worker-1", grant(1, v1alpha1.GrantCancelled, cancelledAt(0, v1alpha1.ReasonHookFailed), because("example.com/a: failed: no disk"))),
-		needy("worker-2", grant(1, v1alpha1.GrantCancelled, cancelledAt(0, v1alpha1.ReasonHookTimedOut)))) // by an older version
+		needy("worker-2", grant(1, v1alpha1.GrantCancelled, cancelledAt(0, v1alpha1.ReasonHookTimedOut)))) // with no message
 	s.now = evening.Add(14 * minute)
 	var got []string
 	p := s.plan()

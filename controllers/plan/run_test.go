@@ -28,15 +28,15 @@ func TestPlan_Run(t *testing.T) {
 		want      *v1alpha1.RunStatus
 		over      bool
 	}{
-		"nobody needs a reboot":                 {one(policy("workers"), newHost("worker-1")), nil, true},
-		"nobody may go":                         {one(policy("workers", atMost("0")), needy("worker-1")), nil, true},
-		"the first grant":                       {one(policy("workers", holding(7)), needy("worker-1")), run(0, 7, 0, 0), false},
-		"a leader before this release began it": {one(policy("workers", inFlight), needy("worker-1")), run(0, 7, 0, 0), false},
-		"in flight":                             {one(policy("workers", inFlight, running), needy("worker-1")), run(time.Hour, 4, 2, 0), false},
-		"one is back, and the next one goes":    {one(policy("workers", inFlight, running), back, needy("worker-2")), run(time.Hour, 4, 3, 0), false},
-		"the last one is back":                  {one(policy("workers", inFlight, running), back), run(time.Hour, 4, 3, 0), true},
-		"the last one failed":                   {one(policy("workers", inFlight, running), aborted), run(time.Hour, 4, 2, 1), true},
-		"the last one was deleted":              {one(policy("workers", inFlight, running)), run(time.Hour, 4, 2, 1), true},
+		"nobody needs a reboot": {one(policy("workers"), newHost("worker-1")), nil, true},
+		"nobody may go":         {one(policy("workers", atMost("0")), needy("worker-1")), nil, true},
+		"the first grant":       {one(policy("workers", holding(7)), needy("worker-1")), run(0, 7, 0, 0), false},
+		"the status has no run, and a node holds a grant": {one(policy("workers", inFlight), needy("worker-1")), run(0, 7, 0, 0), false},
+		"in flight":                          {one(policy("workers", inFlight, running), needy("worker-1")), run(time.Hour, 4, 2, 0), false},
+		"one is back, and the next one goes": {one(policy("workers", inFlight, running), back, needy("worker-2")), run(time.Hour, 4, 3, 0), false},
+		"the last one is back":               {one(policy("workers", inFlight, running), back), run(time.Hour, 4, 3, 0), true},
+		"the last one failed":                {one(policy("workers", inFlight, running), aborted), run(time.Hour, 4, 2, 1), true},
+		"the last one was deleted":           {one(policy("workers", inFlight, running)), run(time.Hour, 4, 2, 1), true},
 		"the grant was taken back before it began": {
 			one(policy("workers", inFlight, running), newHost("worker-1", grant(7, v1alpha1.GrantCancelled))), run(time.Hour, 4, 2, 0), true,
 		},

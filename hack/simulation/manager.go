@@ -100,7 +100,7 @@ func (w *World) runManager(p *process.Process, dice *process.Dice) {
 		Client: p.NewClient("reconcile", cache, true), Live: p.NewLive("live"),
 		Recorder: process.Recorder{Counts: w.counts}, Clock: clock.RealClock{},
 	}
-	if err := r.SetupWithManager(shell, controllers.Unnamed, process.WithQueue(process.Pace{Pass: w.script.Pass})); err != nil {
+	if err := r.SetupWithManager(shell, process.WithQueue(process.Pace{Pass: w.script.Pass})); err != nil {
 		w.fail(err)
 		return
 	}
