@@ -109,7 +109,7 @@ func blockingPodOrUnknown(v view, n *Node) *Objection {
 	switch r := v.pods.result(n); {
 	case r == nil:
 		return objection(v1alpha1.ReasonGateUnreachable, "the node's agent has not said yet whether pods of gates.blockingPods run on it; "+
-			"where this stays, see whether the agent's pod runs and is of this release")
+			"where this stays, see whether the agent's pod runs")
 	case r.Problem != "":
 		return objection(v1alpha1.ReasonGateUnreachable, "the node's agent cannot tell whether pods of gates.blockingPods run on it: %s", r.Problem)
 	}

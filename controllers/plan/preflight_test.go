@@ -47,7 +47,7 @@ func guarded(pod, why string) func(*v1alpha1.PreflightReport) {
 func TestReboots_Preflight(t *testing.T) {
 	const (
 		unknown = "the node's agent has not said yet whether pods of gates.blockingPods run on it; " +
-			"where this stays, see whether the agent's pod runs and is of this release"
+			"where this stays, see whether the agent's pod runs"
 		allowsNone = "PodDisruptionBudget db allows no disruption"
 	)
 	gated, plain, anyway := policy("workers", waitsForPods), policy("workers"), policy("workers", rebootsAnyway)
