@@ -7,6 +7,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/window"
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
 // What drain and reboot are taken to last before the policy has seen one: five minutes together, as plan has it.
@@ -30,6 +33,50 @@ type Durations struct {
 // Total is from the grant to back in service.
 func (d Durations) Total() time.Duration {
 	return d.Before.Duration + d.Drain.Duration + d.Reboot.Duration + d.Settle.Duration
+}
+
+// expected is a reboot that begins now.
+func (d Durations) expected(node string, now time.Time, in window.State) Reboot {
+	r := Reboot{Node: node, StartsAt: now, Window: in.Name, ClosesAt: in.ClosesAt}
+	r.DrainsAt = r.StartsAt.Add(d.Before.Duration)
+	r.RebootsAt = r.DrainsAt.Add(d.Drain.Duration)
+	r.SettlesAt = r.RebootsAt.Add(d.Reboot.Duration)
+	r.EndsAt = r.SettlesAt.Add(d.Settle.Duration)
+	return r
+}
+
+// underWay is the reboot on a node that was granted earlier: as far as it is, and as it is expected to go on from now.
+func (d Durations) underWay(n *plan.Node, granted, now time.Time) Reboot {
+	p := n.Progress
+	granted = timing.Earliest(granted, now) // what has been has been by now, whatever a node's clock says
+	r := Reboot{Node: n.Name, InFlight: true, StartsAt: granted, DrainsAt: later(granted.Add(d.Before.Duration), now)}
+	r.RebootsAt = later(r.DrainsAt.Add(d.Drain.Duration), now)
+	r.SettlesAt = later(r.RebootsAt.Add(d.Reboot.Duration), now)
+	switch {
+	case p == nil || p.Phase == v1alpha1.PhaseAborted:
+	case p.Phase == v1alpha1.PhaseDraining:
+		r.DrainsAt = timing.Earliest(p.At.Time, now)
+		r.RebootsAt = later(r.DrainsAt.Add(d.Drain.Duration), now)
+		r.SettlesAt = r.RebootsAt.Add(d.Reboot.Duration)
+	default:
+		r.RebootsAt = timing.Earliest(p.At.Time, now)
+		r.DrainsAt, r.SettlesAt = r.RebootsAt, later(r.RebootsAt.Add(d.Reboot.Duration), now)
+		if p.DrainStartedAt != nil {
+			r.DrainsAt = timing.Earliest(p.DrainStartedAt.Time, r.RebootsAt)
+		}
+		if n.BootID != "" && n.BootID != p.BootID && n.Ready && !n.Maintenance {
+			r.SettlesAt = timing.Earliest(later(n.ReadySince, n.MaintenanceSince), now)
+		}
+	}
+	r.EndsAt = later(r.SettlesAt.Add(d.Settle.Duration), now)
+	return r
+}
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
 }
 
 // Expect is the median of what the policy's reboots took, each phase by itself. Until one has succeeded it is what plan

@@ -88,14 +88,14 @@ const horizon = 365 * 24 * time.Hour
 
 // Of is the forecast from a snapshot on.
 func Of(s plan.Snapshot, effort Effort) Forecast {
-	u := imagine(s, effort)
+	u := futureOf(s, effort)
 	u.run()
 	f := Forecast{
-		Policy: s.Policy.Name, At: s.Now, DryRun: s.Policy.Spec.ModeOrDefault() == v1alpha1.ModeDryRun, Durations: u.durations,
+		Policy: s.Policy.Name, At: s.Now, DryRun: s.Policy.Spec.ModeOrDefault() == v1alpha1.ModeDryRun, Durations: u.reboots.durations,
 	}
 	f.Extrapolated = u.extrapolate()
 	f.Stays = u.stays()
-	f.Reboots = slices.Clip(u.reboots)
+	f.Reboots = slices.Clip(u.reboots.started)
 	for _, r := range f.Reboots {
 		if r.EndsAt.After(f.CompletionAt) {
 			f.CompletionAt = r.EndsAt

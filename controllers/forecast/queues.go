@@ -4,11 +4,11 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
-// line is the nodes that wait for their turn and that nothing else is known of, by domain, in the order in which plans choose.
-// The planner looks at the first of them only: whoever stands behind those that it could grant at once is not granted now.
-type line struct {
-	queues []*queue
-	at     map[string]*waiting
+// queues are the nodes that wait for their turn and that nothing else is known of, by domain, in the order in which plans
+// choose. The planner looks at the first of them only: nodes after those that it could grant at once are not granted now.
+type queues struct {
+	all []*queue
+	at  map[string]*waiting
 	// wide is how many more than there is room for the planner sees, after some in front were found to have no turn to wait for.
 	wide int
 }
@@ -20,33 +20,33 @@ type queue struct {
 	head int
 }
 
-// waiting is one place in the line.
+// waiting is one node in a queue.
 type waiting struct {
 	node *plan.Node
 	// left tells that the node has been granted, or is looked at in each round now; parked, that it has no turn to wait for.
 	left, parked bool
 }
 
-func lineOf(queues []plan.Queue) line {
-	l := line{at: map[string]*waiting{}}
-	for _, q := range queues {
+func queuesOf(planned []plan.Queue) queues {
+	l := queues{at: map[string]*waiting{}}
+	for _, q := range planned {
 		own := &queue{domain: q.Domain, nodes: make([]*waiting, len(q.Nodes))}
-		places := make([]waiting, len(q.Nodes))
+		nodes := make([]waiting, len(q.Nodes))
 		for i, n := range q.Nodes {
-			places[i].node = n
-			own.nodes[i], l.at[n.Name] = &places[i], &places[i]
+			nodes[i].node = n
+			own.nodes[i], l.at[n.Name] = &nodes[i], &nodes[i]
 		}
-		l.queues = append(l.queues, own)
+		l.all = append(l.all, own)
 	}
 	return l
 }
 
-// front is whom the planner has to see: as many as there is room for and one more, of each domain in which nodes are in
-// flight, and of the first that has any. The one more lets the planner say what the others wait for.
-func (l *line) front(room int, busy map[string]bool) []*plan.Node {
+// front is what the planner has to see: as many as there is room for and one more, of each domain in which nodes are being
+// rebooted, and of the first that has any. The one more lets the planner report what the others wait for.
+func (l *queues) front(room int, busy map[string]bool) []*plan.Node {
 	var front []*plan.Node
 	first := true
-	for _, q := range l.queues {
+	for _, q := range l.all {
 		if !first && !busy[q.domain] {
 			continue
 		}
@@ -75,21 +75,21 @@ func (q *queue) take(front []*plan.Node, most int) []*plan.Node {
 
 func (w *waiting) gone() bool { return w.left || w.parked }
 
-// node is that of a place in the line.
-func (l *line) node(name string) *plan.Node { return l.at[name].node }
+// node is a node of the queues.
+func (l *queues) node(name string) *plan.Node { return l.at[name].node }
 
-// leave takes a node out of the line, if it stands there.
-func (l *line) leave(name string) {
+// leave takes a node out of its queue, if it is in one.
+func (l *queues) leave(name string) {
 	if w := l.at[name]; w != nil {
 		w.left = true
 	}
 }
 
 // park sets a node aside that has no turn to wait for.
-func (l *line) park(name string) { l.at[name].parked = true }
+func (l *queues) park(name string) { l.at[name].parked = true }
 
 // widen looks at twice as many each time that some were in vain: a reason that holds for everybody is found soon.
-func (l *line) widen(dismissed int) {
+func (l *queues) widen(dismissed int) {
 	if dismissed == 0 {
 		l.wide = 0
 		return
@@ -97,10 +97,10 @@ func (l *line) widen(dismissed int) {
 	l.wide = 2 * (l.wide + dismissed)
 }
 
-// rest are those that still stand there, in their order; with the parked ones, if so asked.
-func (l *line) rest(parked bool) []*waiting {
+// rest are those that still wait, in their order; with the parked ones, if so asked.
+func (l *queues) rest(parked bool) []*waiting {
 	var rest []*waiting
-	for _, q := range l.queues {
+	for _, q := range l.all {
 		for _, w := range q.nodes {
 			if !w.left && (!w.parked || parked) {
 				rest = append(rest, w)

@@ -1,0 +1,153 @@
+package forecast
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/window"
+)
+
+// fleet is the policy and its nodes as they are imagined at an instant.
+type fleet struct {
+	// Snapshot is what the planner sees. Its policy, with the ledger, and its nodes are the forecast's own.
+	plan.Snapshot
+	// limit is maxUnavailable in nodes.
+	limit int
+	// queues are the nodes that wait for their turn.
+	queues queues
+	// shown are the nodes outside the queues that the planner looks at in each round: those that are being rebooted or
+	// unavailable, that back off, or of whose quorum it takes care.
+	shown map[string]*plan.Node
+	// conflicts are nodes that need a reboot and that no policy governs because several would.
+	conflicts map[string][]string
+}
+
+// fleetOf begins with what is.
+func fleetOf(s plan.Snapshot) *fleet {
+	s.Nodes = plan.Supposing(s.Policy, s.Nodes)
+	f := &fleet{Snapshot: s, queues: queuesOf(plan.Queues(s)), shown: map[string]*plan.Node{}, conflicts: map[string][]string{}}
+	held := map[string]bool{}
+	for _, e := range s.Policy.Status.Grants {
+		held[e.Node] = true
+	}
+	selected := 0
+	for _, n := range s.Nodes {
+		g := s.Governor.Govern(n.Labels)
+		if g.Policy == s.Policy.Name {
+			selected++
+		}
+		if len(g.Rivals) > 0 && n.NeedsReboot() {
+			f.conflicts[n.Name] = g.Rivals
+		}
+		if held[n.Name] || n.ControlPlane || n.Outstanding() || n.Failing() || n.Unavailable() && g.Policy == s.Policy.Name {
+			f.show(n)
+		}
+	}
+	f.Policy = s.Policy.DeepCopy()
+	f.fix(selected)
+	f.clearGates()
+	f.Nodes, f.Window = nil, window.State{}
+	return f
+}
+
+// fix makes the policy say in figures what it says of the whole fleet, which the planner does not see; and lets it act.
+func (f *fleet) fix(selected int) {
+	f.Policy.Spec.Mode = v1alpha1.ModeEnforce
+	limit, err := plan.Limit(f.Policy.Spec.MaxUnavailableOrDefault(), selected)
+	if err != nil {
+		return
+	}
+	f.limit = int(limit)
+	f.Policy.Spec.Concurrency = &v1alpha1.Concurrency{TopologyKey: f.Policy.Spec.TopologyKey(), MaxUnavailable: new(intstr.FromInt32(limit))}
+}
+
+// clearGates takes gates that nobody has asked for clear: they are asked once a node waits for them. The state that one has now
+// it is expected to keep until somebody repairs it.
+func (f *fleet) clearGates() {
+	f.Gates = slices.Clone(f.Gates)
+	for _, g := range f.Policy.Spec.PrometheusGates() {
+		if !slices.ContainsFunc(f.Gates, func(known v1alpha1.GateStatus) bool { return known.Name == g.Name }) {
+			f.Gates = append(f.Gates, v1alpha1.GateStatus{Name: g.Name, State: v1alpha1.GateClear})
+		}
+	}
+}
+
+// show has the planner look at a node in each round.
+func (f *fleet) show(n *plan.Node) {
+	if f.shown[n.Name] == nil {
+		copied := *n
+		f.shown[n.Name] = &copied
+		f.queues.leave(n.Name)
+	}
+}
+
+// see lets the planner see the shown nodes and those that wait, in the window of the instant.
+func (f *fleet) see(waiting []*plan.Node) {
+	f.look()
+	f.Nodes = f.Nodes[:0]
+	for _, n := range f.shown {
+		f.Nodes = append(f.Nodes, n)
+	}
+	f.Nodes = append(f.Nodes, waiting...)
+}
+
+// look brings the state of the windows up to date.
+func (f *fleet) look() {
+	if f.Window == (window.State{}) || !f.Window.Next.IsZero() && !f.Now.Before(f.Window.Next) {
+		f.Window = f.Schedule.At(f.Now)
+	}
+}
+
+// holds reports whether the ledger of the policy has an entry of the node.
+func (f *fleet) holds(node string) bool {
+	return slices.ContainsFunc(f.Policy.Status.Grants, func(e v1alpha1.LedgerEntry) bool { return e.Node == node })
+}
+
+// write imagines the status that the manager writes after a plan, as far as the planner reads it.
+func (f *fleet) write(p plan.Plan) {
+	status := &f.Policy.Status
+	status.Seq, status.Limit, status.Grants, status.History = p.Seq, p.Limit, p.Ledger(), p.History(status.History, f.Now)
+	if p.Halt.Halted {
+		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+			Type: v1alpha1.ConditionHalted, Status: metav1.ConditionTrue, Reason: string(p.Halt.Reason), Message: p.Halt.Message,
+		})
+	}
+}
+
+// cancel takes a grant back, which the manager would do now; the agent is imagined to have ended its attempt.
+func (f *fleet) cancel(t plan.Flight) {
+	n := f.shown[t.Entry.Node]
+	n.Cordoned = n.Cordoned && (n.Progress == nil || !n.Progress.Cordoned)
+	n.Grant = &v1alpha1.Grant{
+		Policy: f.Policy.Name, Seq: t.Entry.Seq, BootID: n.BootID, State: v1alpha1.GrantCancelled, Reason: t.Reason, At: metav1.NewTime(f.Now),
+	}
+	n.Progress = nil
+}
+
+// serve puts a node back in service: it is up on a new boot, and its record says how long that took.
+func (f *fleet) serve(n *plan.Node, r Reboot) {
+	n.Cordoned = n.Cordoned && (n.Progress == nil || !n.Progress.Cordoned)
+	if n.Grant != nil && n.Progress != nil {
+		drains := metav1.NewTime(r.DrainsAt)
+		n.Progress = &v1alpha1.Progress{
+			Seq: n.Grant.Seq, Phase: v1alpha1.PhaseRebooting, BootID: n.BootID, At: metav1.NewTime(r.RebootsAt), DrainStartedAt: &drains,
+		}
+		n.Grant = &v1alpha1.Grant{Policy: n.Grant.Policy, Seq: n.Grant.Seq, BootID: n.BootID, State: v1alpha1.GrantFinished, At: metav1.NewTime(f.Now)}
+	}
+	n.Required, n.BootID, n.Hooks = corev1.ConditionFalse, n.BootID+"+", nil
+	n.Ready, n.Maintenance, n.ReadySince, n.MaintenanceSince = true, false, r.SettlesAt, r.SettlesAt
+}
+
+// retire lets the planner look away from a node that is back in service, unless it is of the control plane or somebody else
+// keeps it cordoned.
+func (f *fleet) retire(n *plan.Node) {
+	if n != nil && !n.NeedsReboot() && !n.ControlPlane && !n.Unavailable() {
+		delete(f.shown, n.Name)
+	}
+}

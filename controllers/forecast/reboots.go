@@ -1,0 +1,184 @@
+package forecast
+
+import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/protocol"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/internal/timing"
+)
+
+// reboots are those of a fleet as they are imagined: in progress at its instant, and all that have started.
+type reboots struct {
+	fleet     *fleet
+	durations Durations
+	// current are those in progress, by node.
+	current map[string]current
+	// started are those of the policy, as they start.
+	started []Reboot
+	// ended is how many entries of the ledger the next plan releases.
+	ended int
+	// most is how many were in progress at once.
+	most int
+}
+
+// current is a reboot that is imagined to end at its time.
+type current struct {
+	Reboot
+	// foreign is one that another policy granted.
+	foreign bool
+}
+
+// follow takes in what the plan says of an entry of the ledger. It reports whether the manager would write something about it,
+// and plan again.
+func (r *reboots) follow(t plan.Flight) (again bool) {
+	f, name := r.fleet, t.Entry.Node
+	if own, ok := r.current[name]; ok && !own.foreign {
+		return false
+	}
+	switch {
+	case t.Action == plan.ReleaseEntry:
+		f.retire(f.shown[name])
+		return false
+	case t.Action == plan.CancelGrant || givesUp(t):
+		f.cancel(t)
+		return true
+	case stuck(t):
+		return false
+	}
+	is := r.durations.underWay(f.shown[name], t.Entry.At.Time, f.Now)
+	if t.Action == plan.FinishGrant {
+		is.EndsAt, again = f.Now, true
+	}
+	r.begin(t.Entry, is)
+	return again
+}
+
+// stuck reports whether the reboot keeps its slot until somebody does something.
+func stuck(t plan.Flight) bool {
+	return !t.FailedAt.IsZero() || t.Action == plan.Wait && t.Reason == v1alpha1.ReasonRecordUnreadable
+}
+
+// givesUp reports whether the agent is about to end its drain, as the grant was taken back.
+func givesUp(t plan.Flight) bool {
+	g := t.Node.Grant
+	return g != nil && g.Seq == t.Entry.Seq && g.State == v1alpha1.GrantCancelled && !t.Rebooting()
+}
+
+// start imagines a grant that the plan gives now.
+func (r *reboots) start(e v1alpha1.LedgerEntry) {
+	if w := r.fleet.queues.at[e.Node]; w != nil {
+		r.fleet.show(w.node)
+	}
+	r.begin(e, r.expected(e.Node))
+}
+
+// expected is a reboot that begins now.
+func (r *reboots) expected(node string) Reboot {
+	return r.durations.expected(node, r.fleet.Now, r.fleet.Window)
+}
+
+// begin puts an entry in progress: the planner sees it on its way, in time, until it ends.
+func (r *reboots) begin(e v1alpha1.LedgerEntry, is Reboot) {
+	r.current[e.Node] = current{Reboot: is}
+	r.started = append(r.started, is)
+	n, at := r.fleet.shown[e.Node], metav1.NewTime(is.EndsAt)
+	cordoned := n.Progress != nil && n.Progress.Seq == e.Seq && n.Progress.Cordoned
+	n.Progress = &v1alpha1.Progress{Seq: e.Seq, Phase: v1alpha1.PhaseRebooting, BootID: n.BootID, At: at, Cordoned: cordoned}
+	n.Grant = &v1alpha1.Grant{Policy: r.fleet.Policy.Name, Seq: e.Seq, BootID: n.BootID, State: v1alpha1.GrantActive, At: at}
+}
+
+// addForeign puts in progress what another policy has granted: it uses what this one has, or is of the same quorum.
+func (r *reboots) addForeign() {
+	for name, n := range r.fleet.shown {
+		if r.underWay(name) || !n.Outstanding() || r.fleet.holds(name) {
+			continue
+		}
+		granted := r.fleet.Now
+		if n.Grant != nil {
+			granted = n.Grant.At.Time
+		}
+		r.current[name] = current{Reboot: r.durations.underWay(n, granted, r.fleet.Now), foreign: true}
+	}
+}
+
+// end ends the reboots whose time has come. The planner then takes them out of the ledger.
+func (r *reboots) end() {
+	f := r.fleet
+	for name, t := range r.current {
+		if t.EndsAt.After(f.Now) {
+			continue
+		}
+		delete(r.current, name)
+		n := f.shown[name]
+		f.serve(n, t.Reboot)
+		if t.foreign {
+			n.Record = protocol.Record{}
+			f.retire(n)
+			continue
+		}
+		f.Policy.Status.LastRebootAt = &n.Grant.At
+		r.ended++
+	}
+}
+
+// nextEnd is when the next one ends. Zero: none is in progress.
+func (r *reboots) nextEnd() time.Time {
+	var next time.Time
+	for _, t := range r.current {
+		next = timing.Earliest(next, t.EndsAt)
+	}
+	return next
+}
+
+// room is how many nodes may be granted at once at most.
+func (r *reboots) room() int {
+	return max(0, r.fleet.limit-len(r.fleet.Policy.Status.Grants)+r.ended)
+}
+
+// domains are those in which nodes are being rebooted.
+func (r *reboots) domains() map[string]bool {
+	busy, policy := map[string]bool{}, r.fleet.Policy
+	for name := range r.current {
+		busy[plan.Domain(policy, r.fleet.shown[name])] = true
+	}
+	for _, e := range policy.Status.Grants {
+		if n := r.fleet.shown[e.Node]; n != nil {
+			busy[plan.Domain(policy, n)] = true
+		}
+	}
+	return busy
+}
+
+// slots are when each of the slots that were used at once is free, the first first.
+func (r *reboots) slots() []time.Time {
+	slots := make([]time.Time, 0, max(r.most, 1))
+	for _, t := range r.current {
+		slots = append(slots, t.EndsAt)
+	}
+	for len(slots) < max(r.most, 1) {
+		slots = append(slots, r.fleet.Now)
+	}
+	slices.SortFunc(slots, time.Time.Compare)
+	return slots
+}
+
+// forget removes those in progress: how they end is known.
+func (r *reboots) forget() {
+	status := &r.fleet.Policy.Status
+	status.Grants = slices.DeleteFunc(status.Grants, func(e v1alpha1.LedgerEntry) bool { return r.underWay(e.Node) })
+	for name := range r.current {
+		delete(r.fleet.shown, name)
+	}
+	clear(r.current)
+}
+
+// underWay reports whether a reboot of the node is in progress.
+func (r *reboots) underWay(node string) bool {
+	_, ok := r.current[node]
+	return ok
+}
