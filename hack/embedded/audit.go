@@ -29,7 +29,7 @@ type Request struct {
 	Code int
 }
 
-// IsWrite tells whether the request could change something.
+// IsWrite reports whether the request could change something.
 func (r Request) IsWrite() bool {
 	switch r.Verb {
 	case "create", "update", "patch", "delete", "deletecollection":
@@ -50,13 +50,16 @@ func Tally(requests []Request) map[Question]int {
 	return counts
 }
 
+// auditLog is the API server's, in its folder.
+type auditLog struct{ folder string }
+
 // AuditLog is the path of the API server's audit log.
-func (c *Cluster) AuditLog() string { return filepath.Join(c.Dir, "audit.log") }
+func (a auditLog) AuditLog() string { return filepath.Join(a.folder, "audit.log") }
 
 // Requests are the requests that the API server received from one instant until before another. Those it is still
 // working on are missing.
-func (c *Cluster) Requests(from, to time.Time) ([]Request, error) {
-	file, err := os.Open(c.AuditLog())
+func (a auditLog) Requests(from, to time.Time) ([]Request, error) {
+	file, err := os.Open(a.AuditLog())
 	if err != nil {
 		return nil, fmt.Errorf("opening the audit log: %w", err)
 	}

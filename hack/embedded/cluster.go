@@ -3,12 +3,9 @@ package embedded
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -54,31 +51,20 @@ type Options struct {
 
 // Cluster is a running cluster.
 type Cluster struct {
-	// Dir has the logs (NAME.log), the kubeconfigs and the audit log. Stop removes it unless KeepFiles is set.
-	Dir string
-	// KeepFiles keeps Dir after Stop.
-	KeepFiles bool
-	// Processes runs the cluster's programs; what is started in it ends with the cluster.
-	Processes *process.Group
+	folders
+	programs
+	credentials
+	kubectl
+	auditLog
 
 	assets     string
 	serverArgs []string
 	grace      time.Duration
 	bare       bool
-	data       string
 	etcd       string
-	server     string
-	kubeconfig string
+	admin      string
 	config     *rest.Config
 	client     kubernetes.Interface
-	authority  *authority
-
-	mu       sync.Mutex
-	programs []*process.Process
-	// down are the programs that Kill has ended, until Revive.
-	down map[string]process.Program
-	// launched are all programs, as they were started.
-	launched map[string]process.Program
 }
 
 // Start starts a cluster and returns when its API server answers and its controllers run. When it fails half-way, or
@@ -92,7 +78,7 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	}
 	c := &Cluster{
 		assets: options.Assets, grace: cmp.Or(options.KubeletGrace, never), serverArgs: options.ServerArgs, bare: options.Bare,
-		down: map[string]process.Program{}, launched: map[string]process.Program{},
+		programs: programs{down: map[string]process.Program{}, launched: map[string]process.Program{}},
 	}
 	if err := c.start(ctx, options); err != nil {
 		c.Stop()
@@ -121,20 +107,21 @@ func (c *Cluster) start(ctx context.Context, options Options) error {
 
 // prepare makes the folders, the certificates and the administrator's kubeconfig.
 func (c *Cluster) prepare(port int) error {
-	if err := c.makeFolders(); err != nil {
+	if err := c.folders.make(); err != nil {
 		return err
 	}
-	c.Processes = process.NewGroup(c.Dir)
-	c.server = fmt.Sprintf("https://127.0.0.1:%d", port)
-	var err error
-	if c.authority, err = newAuthority(clock.RealClock{}.Now()); err != nil {
+	c.Processes, c.auditLog = process.NewGroup(c.Dir), auditLog{folder: c.Dir}
+	authority, err := newAuthority(clock.RealClock{}.Now())
+	if err != nil {
 		return err
 	}
-	if c.kubeconfig, err = c.UserKubeconfig("admin", "system:masters"); err != nil {
+	c.credentials = credentials{folder: c.Dir, server: fmt.Sprintf("https://127.0.0.1:%d", port), authority: authority}
+	if c.admin, err = c.UserKubeconfig("admin", "system:masters"); err != nil {
 		return err
 	}
-	if c.config, err = clientcmd.BuildConfigFromFlags("", c.kubeconfig); err != nil {
-		return fmt.Errorf("reading kubeconfig %s: %w", c.kubeconfig, err)
+	c.kubectl = kubectl{path: c.asset("kubectl"), kubeconfig: c.admin, home: c.Dir}
+	if c.config, err = clientcmd.BuildConfigFromFlags("", c.admin); err != nil {
+		return fmt.Errorf("reading kubeconfig %s: %w", c.admin, err)
 	}
 	// The administrator is this process: nobody has to be protected from it.
 	c.config.QPS = -1
@@ -149,7 +136,7 @@ func (c *Cluster) startServer(ctx context.Context, ports []int) error {
 	if err != nil {
 		return err
 	}
-	if err := c.run(programs...); err != nil {
+	if err := c.programs.start(programs...); err != nil {
 		return err
 	}
 	return c.awaitServer(ctx)
@@ -167,26 +154,13 @@ func (c *Cluster) startControllers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := c.run(programs...); err != nil {
+	if err := c.programs.start(programs...); err != nil {
 		return err
 	}
 	return c.await(ctx, "the controllers to run", func(ctx context.Context) bool {
 		_, err := c.client.CoreV1().ServiceAccounts(corev1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
 		return err == nil
 	})
-}
-
-func (c *Cluster) run(programs ...process.Program) error {
-	for _, program := range programs {
-		p, err := c.Processes.Start(program)
-		if err != nil {
-			return err
-		}
-		c.mu.Lock()
-		c.programs, c.launched[program.Name] = append(c.programs, p), program
-		c.mu.Unlock()
-	}
-	return nil
 }
 
 // await polls until ready, and gives up at once when one of the cluster's programs has ended.
@@ -202,33 +176,11 @@ func (c *Cluster) await(ctx context.Context, what string, ready func(context.Con
 	return nil
 }
 
-// Err names a program of the cluster that has ended although nobody stopped it, with the end of its log; nil while all
-// of them run.
-func (c *Cluster) Err() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var errs []error
-	for _, p := range c.programs {
-		errs = append(errs, p.ExitError())
-	}
-	return errors.Join(errs...)
-}
-
-// Program is the process of one of the cluster's programs, such as kube-apiserver; nil where there is none of that name.
-func (c *Cluster) Program(name string) *process.Process {
-	for _, p := range c.programs {
-		if p.Name == name {
-			return p
-		}
-	}
-	return nil
-}
-
 // Config is a cluster administrator's, without a rate limit.
 func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }
 
 // Kubeconfig is the path of the administrator's kubeconfig.
-func (c *Cluster) Kubeconfig() string { return c.kubeconfig }
+func (c *Cluster) Kubeconfig() string { return c.admin }
 
 // Address is where the API server listens, HOST:PORT.
 func (c *Cluster) Address() string { return strings.TrimPrefix(c.server, "https://") }
@@ -244,15 +196,22 @@ func (c *Cluster) Stop() {
 		defer cancel()
 		c.Processes.Stop(ctx)
 	}
-	c.removeFolders()
+	c.folders.remove()
+}
+
+// EtcdAddress is where etcd listens, as a URL.
+func (c *Cluster) EtcdAddress() string { return c.etcd }
+
+// Revive starts a program that Kill has ended, with the data it had, and returns when the API server answers.
+func (c *Cluster) Revive(ctx context.Context, name string) error {
+	program, down := c.killed(name)
+	if !down {
+		return nil
+	}
+	if err := c.programs.start(program); err != nil {
+		return err
+	}
+	return c.awaitServer(ctx)
 }
 
 func (c *Cluster) asset(name string) string { return filepath.Join(c.assets, name) }
-
-func (c *Cluster) write(name string, content []byte) (string, error) {
-	path := filepath.Join(c.Dir, name)
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		return "", fmt.Errorf("writing %s: %w", name, err)
-	}
-	return path, nil
-}

@@ -126,7 +126,7 @@ spec:
 func powerCycle(t *testing.T, c *embedded.Cluster) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "boot_id")
-	m, err := c.Machine(t.Context(), "n1", file)
+	m, err := embedded.NewMachine(t.Context(), c, "n1", file)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,19 +17,29 @@ const (
 	memory = "/dev/shm"
 )
 
-// makeFolders makes Dir and the folder for etcd's data. It also removes those of starters that were killed: their
+// folders are a cluster's files.
+type folders struct {
+	// Dir has the logs (NAME.log), the kubeconfigs and the audit log. Stop removes it unless KeepFiles is set.
+	Dir string
+	// KeepFiles keeps Dir after Stop.
+	KeepFiles bool
+	// data is etcd's.
+	data string
+}
+
+// make makes Dir and the folder for etcd's data. It also removes those of starters that were killed: their
 // processes died with them, their files could not.
-func (c *Cluster) makeFolders() error {
+func (f *folders) make() error {
 	parent := memory
 	if _, err := os.Stat(memory); err != nil {
 		parent = os.TempDir()
 	}
 	sweep(os.TempDir(), parent)
 	var err error
-	if c.Dir, err = makeFolder(os.TempDir()); err != nil {
+	if f.Dir, err = makeFolder(os.TempDir()); err != nil {
 		return err
 	}
-	c.data, err = makeFolder(parent)
+	f.data, err = makeFolder(parent)
 	return err
 }
 
@@ -41,11 +51,11 @@ func makeFolder(parent string) (string, error) {
 	return dir, nil
 }
 
-func (c *Cluster) removeFolders() {
+func (f *folders) remove() {
 	// What cannot be removed is swept by the next start.
-	_ = os.RemoveAll(c.data)
-	if !c.KeepFiles {
-		_ = os.RemoveAll(c.Dir)
+	_ = os.RemoveAll(f.data)
+	if !f.KeepFiles {
+		_ = os.RemoveAll(f.Dir)
 	}
 }
 
@@ -61,11 +71,20 @@ func sweep(parents ...string) {
 	}
 }
 
-// starterIsGone tells whether the process that made a folder has ended; false for names that are not ours.
+// starterIsGone reports whether the process that made a folder has ended; false for names that are not ours.
 func starterIsGone(name string) bool {
 	id, _, _ := strings.Cut(strings.TrimPrefix(name, prefix), ".")
 	pid, err := strconv.Atoi(id)
 	return err == nil && pid > 0 && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
+}
+
+// write writes a file of Dir and returns its path.
+func (f *folders) write(name string, content []byte) (string, error) {
+	path := filepath.Join(f.Dir, name)
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		return "", fmt.Errorf("writing %s: %w", name, err)
+	}
+	return path, nil
 }
 
 // fileName is a user's name as part of a file name.

@@ -28,8 +28,8 @@ type Machine struct {
 	clock  clock.Clock
 }
 
-// Machine is the machine under an existing simulated node. Its boot ID file is written with the node's boot ID.
-func (c *Cluster) Machine(ctx context.Context, node, bootIDFile string) (*Machine, error) {
+// NewMachine is the machine under an existing simulated node. Its boot ID file is written with the node's boot ID.
+func NewMachine(ctx context.Context, c *Cluster, node, bootIDFile string) (*Machine, error) {
 	path, err := c.UserKubeconfig("system:node:"+node, "system:nodes")
 	if err != nil {
 		return nil, err

@@ -1,142 +1,102 @@
 package embedded
 
 import (
-	_ "embed"
+	"errors"
 	"fmt"
-	"path/filepath"
+	"os"
 	"slices"
+	"sync"
 
 	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
 )
 
-// ServiceAddress is what pods know the API server by: the first address of the services' range, port 443. Nothing listens
-// there unless somebody forwards it to Cluster.Address.
-const ServiceAddress = "10.0.0.1"
+// Names of the programs of a cluster.
+const (
+	Etcd                  = "etcd"
+	KubeAPIServer         = "kube-apiserver"
+	KubeControllerManager = "kube-controller-manager"
+)
 
-//go:embed audit_policy.yaml
-var auditPolicy []byte
+// programs are those of a cluster, running or killed.
+type programs struct {
+	// Processes runs the cluster's programs; what is started in it ends with the cluster.
+	Processes *process.Group
 
-//go:embed stages.yaml
-var stages []byte
-
-// serverPrograms are etcd and kube-apiserver, with the files they need. Data that is thrown away needs no fsync.
-func (c *Cluster) serverPrograms(port, etcdPort, peerPort int) ([]process.Program, error) {
-	etcd, peer := fmt.Sprintf("http://127.0.0.1:%d", etcdPort), fmt.Sprintf("http://127.0.0.1:%d", peerPort)
-	c.etcd = etcd
-	files, err := c.serverFiles()
-	if err != nil {
-		return nil, err
-	}
-	if c.bare {
-		// Nobody would remove the taint that a new Node gets.
-		files = append(files, "--disable-admission-plugins=TaintNodesByCondition")
-	} else {
-		files = append(files, "--audit-log-path="+c.AuditLog(), "--audit-log-mode=blocking", "--audit-log-maxsize=10000")
-	}
-	return []process.Program{
-		{Name: Etcd, Path: c.asset("etcd"), Args: []string{
-			"--data-dir=" + filepath.Join(c.data, "etcd"), "--unsafe-no-fsync", "--log-level=warn",
-			"--listen-client-urls=" + etcd, "--advertise-client-urls=" + etcd,
-			"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer, "--initial-cluster=default=" + peer,
-		}},
-		{Name: KubeAPIServer, Path: c.asset("kube-apiserver"), Args: slices.Concat(files, []string{
-			"--etcd-servers=" + etcd,
-			"--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port),
-			// Nobody reaches services here, and a loopback address is refused as their endpoint.
-			"--endpoint-reconciler-type=none", "--service-cluster-ip-range=10.0.0.0/16",
-			"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction", "--allow-privileged=true",
-			"--service-account-issuer=https://kubernetes.default.svc",
-			"--profiling=false",
-		}, c.serverArgs)},
-	}, nil
+	mu      sync.Mutex
+	running []*process.Process
+	// down are the programs that Kill has ended, until they are started again.
+	down map[string]process.Program
+	// launched are all programs, as they were started.
+	launched map[string]process.Program
 }
 
-// serverFiles writes the API server's certificates, keys and audit policy, and returns the flags that name them.
-func (c *Cluster) serverFiles() ([]string, error) {
-	serving, err := c.authority.server("kube-apiserver")
-	if err != nil {
-		return nil, err
-	}
-	accounts, err := newKey()
-	if err != nil {
-		return nil, err
-	}
-	accountsKey, err := encodeKey(accounts)
-	if err != nil {
-		return nil, err
-	}
-	flags := []string{"--cert-dir=" + c.Dir}
-	for _, file := range []struct {
-		name    string
-		content []byte
-		flags   []string
-	}{
-		{"ca.crt", c.authority.pem, []string{"client-ca-file"}},
-		{"server.crt", serving.certificate, []string{"tls-cert-file"}},
-		{"server.key", serving.key, []string{"tls-private-key-file"}},
-		{"accounts.key", accountsKey, []string{"service-account-key-file", "service-account-signing-key-file"}},
-		{"audit-policy.yaml", auditPolicy, []string{"audit-policy-file"}},
-	} {
-		path, err := c.write(file.name, file.content)
+func (p *programs) start(all ...process.Program) error {
+	for _, program := range all {
+		is, err := p.Processes.Start(program)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		for _, flag := range file.flags {
-			flags = append(flags, "--"+flag+"="+path)
-		}
+		p.mu.Lock()
+		p.running, p.launched[program.Name] = append(p.running, is), program
+		p.mu.Unlock()
 	}
-	return flags, nil
+	return nil
 }
 
-// controllerPrograms are kube-controller-manager, kube-scheduler and kwok, each as a user of its own.
-func (c *Cluster) controllerPrograms() ([]process.Program, error) {
-	var kubeconfigs [3]string
-	for i, user := range []string{"system:kube-controller-manager", "system:kube-scheduler", "kwok"} {
-		path, err := c.UserKubeconfig(user, "system:masters")
-		if err != nil {
-			return nil, err
-		}
-		kubeconfigs[i] = path
+// Err names a program of the cluster that has ended although nobody stopped it, with the end of its log; nil while all
+// of them run.
+func (p *programs) Err() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var errs []error
+	for _, is := range p.running {
+		errs = append(errs, is.ExitError())
 	}
-	kwokConfig, err := c.write("kwok.yaml", stages)
-	if err != nil {
-		return nil, err
-	}
-	scheduler, err := c.write("scheduler.yaml", schedulerConfig(kubeconfigs[1]))
-	if err != nil {
-		return nil, err
-	}
-	programs := []process.Program{
-		{Name: KubeControllerManager, Path: c.asset("kube-controller-manager"), Args: []string{
-			"--kubeconfig=" + kubeconfigs[0], "--leader-elect=false", "--secure-port=0",
-			"--use-service-account-credentials=true",
-			"--service-account-private-key-file=" + filepath.Join(c.Dir, "accounts.key"),
-			"--root-ca-file=" + filepath.Join(c.Dir, "ca.crt"),
-			// At the default of 20 requests a second, replacement pods come late and PodDisruptionBudgets look slow.
-			"--kube-api-qps=200", "--kube-api-burst=400",
-			// Simulated nodes have no heartbeat.
-			"--node-monitor-grace-period=" + c.grace.String(),
-		}},
-		{Name: "kube-scheduler", Path: c.asset("kube-scheduler"), Args: []string{
-			"--config=" + scheduler, "--secure-port=0",
-		}},
-		{Name: "kwok", Path: c.asset("kwok"), Env: []string{"HOME=" + c.Dir}, Args: []string{
-			"--kubeconfig=" + kubeconfigs[2], "--config=" + kwokConfig,
-			"--manage-nodes-with-annotation-selector=" + fakeNode + "=" + fakeNodeValue,
-			"--node-lease-duration-seconds=0",
-		}},
-	}
-	if c.bare {
-		programs = programs[:1]
-		programs[0].Args = append(programs[0].Args, "--controllers=disruption-controller,serviceaccount-controller")
-	}
-	return programs, nil
+	return errors.Join(errs...)
 }
 
-func schedulerConfig(kubeconfig string) []byte {
-	return fmt.Appendf(nil, `apiVersion: kubescheduler.config.k8s.io/v1
-kind: KubeSchedulerConfiguration
-leaderElection: {leaderElect: false}
-clientConnection: {kubeconfig: %q, qps: 200, burst: 400}
-`, kubeconfig)
+// Program is the process of one of the cluster's programs, such as kube-apiserver; nil where there is none of that name.
+func (p *programs) Program(name string) *process.Process {
+	for _, is := range p.running {
+		if is.Name == name {
+			return is
+		}
+	}
+	return nil
+}
+
+// Kill ends one of the cluster's programs at once. Until Revive its end is no error of the cluster's. One that is down
+// already stays so.
+func (p *programs) Kill(name string) {
+	p.mu.Lock()
+	i := slices.IndexFunc(p.running, func(is *process.Process) bool { return is.Name == name })
+	if i < 0 {
+		p.mu.Unlock()
+		return
+	}
+	is := p.running[i]
+	p.running, p.down[name] = slices.Delete(p.running, i, i+1), p.launched[name]
+	p.mu.Unlock()
+	is.Kill()
+}
+
+// Signal sends a signal to one of the cluster's programs, such as SIGSTOP.
+func (p *programs) Signal(name string, signal os.Signal) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, is := range p.running {
+		if is.Name == name {
+			return is.Signal(signal)
+		}
+	}
+	return fmt.Errorf("signalling %s: it does not run", name)
+}
+
+// killed takes the program that Kill has ended, if it has.
+func (p *programs) killed(name string) (program process.Program, down bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	program, down = p.down[name]
+	delete(p.down, name)
+	return program, down
 }

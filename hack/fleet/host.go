@@ -49,7 +49,7 @@ func newHost(ctx context.Context, cluster *embedded.Cluster, dir, name string, e
 		return nil, err
 	}
 	var err error
-	if h.machine, err = cluster.Machine(ctx, name, filepath.Join(h.Root, "boot_id")); err != nil {
+	if h.machine, err = embedded.NewMachine(ctx, cluster, name, filepath.Join(h.Root, "boot_id")); err != nil {
 		return nil, err
 	}
 	return h, h.startBus()

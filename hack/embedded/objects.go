@@ -1,0 +1,99 @@
+package embedded
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+)
+
+const (
+	// fakeNode and its value are the annotation by which kwok knows the nodes that it simulates.
+	fakeNode      = "kwok.x-k8s.io/node"
+	fakeNodeValue = "fake"
+	// claim is the annotation of a pod that a process stands for.
+	claim = "embedded.reboot-operator.io/process"
+	// tokenLife is longer than anybody keeps an embedded cluster running: nobody rotates these tokens.
+	tokenLife = 7 * 24 * time.Hour
+)
+
+// AddNode adds a simulated node and returns when it is Ready. Its labels may be nil.
+func (c *Cluster) AddNode(ctx context.Context, name string, labels map[string]string) error {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Labels: map[string]string{corev1.LabelHostname: name, corev1.LabelOSStable: "linux"},
+		Annotations: map[string]string{fakeNode: fakeNodeValue},
+	}}
+	maps.Copy(node.Labels, labels)
+	nodes := c.client.CoreV1().Nodes()
+	if _, err := nodes.Create(ctx, node, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("creating node %q: %w", name, err)
+	}
+	return c.await(ctx, "node "+name+" to be Ready", func(ctx context.Context) bool {
+		node, err := nodes.Get(ctx, name, metav1.GetOptions{})
+		return err == nil && NodeIsReady(node) && len(node.Spec.Taints) == 0
+	})
+}
+
+// NodeIsReady reports whether the node's condition Ready is True.
+func NodeIsReady(node *corev1.Node) bool {
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			return condition.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// ClaimPod says that a process stands for the pod: when the pod is deleted it stays, as with a kubelet, until whoever runs
+// the process deletes it with a grace period of 0.
+func (c *Cluster) ClaimPod(ctx context.Context, pod *corev1.Pod) error {
+	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:"true"}}}`, pod.UID, claim)
+	_, err := c.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	if err != nil {
+		return fmt.Errorf("claiming pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	return nil
+}
+
+// Token asks for a token of a ServiceAccount. Bound to a pod, as a kubelet's are, it carries the pod's and the node's name
+// and dies with the pod. A nil pod: bound to nothing.
+func (c *Cluster) Token(ctx context.Context, namespace, serviceAccount string, pod *corev1.Pod) (string, error) {
+	seconds := int64(tokenLife / time.Second)
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
+	if pod != nil {
+		request.Spec.BoundObjectRef = &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}
+	}
+	answer, err := c.client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, serviceAccount, request, metav1.CreateOptions{})
+	if err != nil {
+		return "", fmt.Errorf("asking for a token of %s/%s: %w", namespace, serviceAccount, err)
+	}
+	return answer.Status.Token, nil
+}
+
+// AwaitKinds waits until the API server serves the kinds of all CustomResourceDefinitions. Not by `kubectl wait`, to which it is an
+// error that a new one has no conditions at all.
+func (c *Cluster) AwaitKinds(ctx context.Context) error {
+	text, err := c.Kubectl(ctx, nil, "get", "crd", "--output=json")
+	if err != nil {
+		return err
+	}
+	var kinds struct {
+		Items []*apiextensionsv1.CustomResourceDefinition `json:"items"`
+	}
+	if err := json.Unmarshal([]byte(text), &kinds); err != nil {
+		return fmt.Errorf("reading CustomResourceDefinitions: %w", err)
+	}
+	patience := envtest.CRDInstallOptions{MaxTime: 30 * time.Second, PollInterval: 50 * time.Millisecond}
+	if err := envtest.WaitForCRDs(c.Config(), kinds.Items, patience); err != nil {
+		return fmt.Errorf("waiting until the kinds are served: %w", err)
+	}
+	return nil
+}
