@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/dashboard"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/gantt"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/timetable"
 )
@@ -19,7 +20,8 @@ func forecastCommand(s *Session) *cobra.Command {
 windows, with the durations that status.history has measured. What waits for a person or another system stays, and is told apart.
 A policy in mode DryRun is shown as if it acted.
 
--o svg draws one policy over the coming windows, and -o html makes a page of all of them. Both need nothing from elsewhere.`,
+-o svg draws one policy over the coming windows, and -o html is the page of kubectl reboot dashboard, standing still. Both need
+nothing from elsewhere.`,
 		Example: `  kubectl reboot forecast workers
   kubectl reboot forecast workers -o wide
   kubectl reboot forecast workers -o svg > workers.svg
@@ -56,7 +58,14 @@ func showForecast(ctx context.Context, s *Session, names []string, o output) err
 	case asSVG:
 		return s.put(gantt.SVG(tables[0], s.Zone))
 	case asHTML:
-		return s.put(gantt.HTML(tables, s.Zone))
+		for i := range names {
+			names[i] = bare(names[i])
+		}
+		page, err := dashboard.Render(dashboard.Of(f, dashboard.Options{Cluster: s.cluster(), Names: names, Zone: s.Zone}))
+		if err != nil {
+			return err
+		}
+		return s.put(page.HTML)
 	}
 	look := timetable.Look{Theme: s.Screen.Theme, Width: s.width(), Wide: o.wide(), Zone: s.Zone}
 	return s.print(o, tables, func() []string {

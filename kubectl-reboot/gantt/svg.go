@@ -1,5 +1,5 @@
-// Package gantt draws a timetable: a bar for each node over the coming windows, as SVG and as a page of HTML. Both have all they
-// need in themselves.
+// Package gantt draws a timetable: a bar for each node over the coming windows, as SVG. It has all it
+// needs in itself.
 package gantt
 
 import (
@@ -19,6 +19,8 @@ const (
 	leftEdge, rightEdge = 190.0, 24.0
 	plotWidth           = 886.0
 	top                 = 124.0
+	// headline is how high the policy's name and its verdict are.
+	headline = 50.0
 	rowHeight           = 18.0
 	barHeight           = 11.0
 	// mostStays is how many nodes that stay are named.
@@ -27,8 +29,8 @@ const (
 	labelRunes = 26
 )
 
-// style is for light and for dark. Colours tell nothing that position and tooltips do not.
-const style = `
+// Style is the style sheet of the picture, for light and for dark. Colours carry nothing that position and tooltips do not.
+const Style = `
 .ground{fill:#ffffff}text{font:11px system-ui,-apple-system,"Segoe UI","DejaVu Sans",sans-serif;fill:#1f2937}
 .title{font-size:15px;font-weight:600}.quiet{fill:#6b7280}.end{text-anchor:end}.middle{text-anchor:middle}
 .open{fill:#e8f1fd}.shut{fill:#f3f4f6}.freeze{fill:#fde8e8}.stripe{fill:#000000;fill-opacity:.035}
@@ -56,6 +58,14 @@ type picture struct {
 
 // SVG draws a timetable by the clocks of a zone.
 func SVG(t timetable.Timetable, zone *time.Location) string {
+	return draw(t, zone, "<style>"+Style+"</style>", 0)
+}
+
+// Figure is SVG for a page that has Style, the policy's name and its verdict: it begins with the legend.
+func Figure(t timetable.Timetable, zone *time.Location) string { return draw(t, zone, "", headline) }
+
+// draw leaves out what is above an edge.
+func draw(t timetable.Timetable, zone *time.Location, style string, edge float64) string {
 	p := &picture{table: t, zone: zone}
 	var plot float64
 	p.axis, plot = axisOf(t, leftEdge, plotWidth)
@@ -65,10 +75,13 @@ func SVG(t timetable.Timetable, zone *time.Location) string {
 	p.width = leftEdge + max(plot, plotWidth) + rightEdge
 	p.bottom = top + rowHeight*float64(len(p.rows))
 	p.height = p.bottom + 44 + 16*float64(min(len(t.Stays), mostStays+1))
-	p.printf(`<svg xmlns="http://www.w3.org/2000/svg" role="img" width="%.0f" height="%.0f" viewBox="0 0 %.0f %.0f">`, p.width, p.height, p.width, p.height)
-	p.printf("<title>%s</title><style>%s</style>", text("Forecast of policy "+t.Policy+". "+t.Verdict(zone)), style)
+	p.printf(`<svg xmlns="http://www.w3.org/2000/svg" role="img" width="%.0f" height="%.0f" viewBox="0 %.0f %.0f %.0f">`, p.width, p.height-edge, edge, p.width, p.height-edge)
+	p.printf("<title>%s</title>%s", text("Forecast of policy "+t.Policy+". "+t.Verdict(zone)), style)
 	p.rect("ground", 0, 0, p.width, p.height, "")
-	p.head()
+	if edge < headline {
+		p.head()
+	}
+	p.legend()
 	p.background()
 	p.bars()
 	p.marks()
@@ -108,6 +121,9 @@ func (p *picture) head() {
 	}
 	p.text("title", 16, 26, title)
 	p.text("", 16, 44, terminal.Cut(p.table.Verdict(p.zone), 170))
+}
+
+func (p *picture) legend() {
 	x := 16.0
 	legend := []struct{ class, says string }{{"drain", "drain"}, {"reboot", "reboot"}, {"settle", "settle"}, {"open", "window"}}
 	switch {

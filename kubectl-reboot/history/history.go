@@ -94,7 +94,7 @@ func (e Entry) row(l Look) []terminal.Cell {
 		{Text: string(e.Result), Style: styles[e.Result]},
 		length(e.Drain), length(e.Reboot), length(e.Settle),
 		{Text: e.Policy},
-		{Text: e.what()},
+		{Text: e.What()},
 	}
 	if l.Wide {
 		row = slices.Insert(row, 1, terminal.Cell{Text: moment.Exact(e.GrantedAt.Time, l.Zone)}, terminal.Cell{Text: strconv.FormatInt(e.Seq, 10), Right: true})
@@ -110,8 +110,8 @@ func length(d *metav1.Duration) terminal.Cell {
 	return terminal.Cell{Text: moment.Span(d.Duration), Right: true}
 }
 
-// what is why it was made, what changed and how many pods did not leave in order, or why it was not made.
-func (e Entry) what() string {
+// What is why it was made, what changed and how many pods did not leave in order, or why it was not made.
+func (e Entry) What() string {
 	var parts []string
 	if e.Reason != "" {
 		parts = append(parts, string(e.Reason))

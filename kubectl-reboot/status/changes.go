@@ -90,7 +90,7 @@ func (p Policy) summary(zone *time.Location) string {
 		waiting += " (" + strings.Join(reasons, ", ") + ")"
 	}
 	return fmt.Sprintf("%d of %d up to date, %d in flight, %s, %d failed; %s",
-		p.Nodes.UpToDate, p.Nodes.Selected, p.Nodes.InFlight, waiting, p.Nodes.Failed, p.stands(func(t time.Time) string { return t.In(zone).Format("Mon 2006-01-02 15:04 MST") }))
+		p.Nodes.UpToDate, p.Nodes.Selected, p.Nodes.InFlight, waiting, p.Nodes.Failed, p.WindowText(func(t time.Time) string { return t.In(zone).Format("Mon 2006-01-02 15:04 MST") }))
 }
 
 // expected says when all is to be done. It moves with every minute that something takes longer, and is no change by itself.

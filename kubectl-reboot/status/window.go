@@ -36,7 +36,7 @@ func windowOf(policy *v1alpha1.RebootPolicy, state v1alpha1.WindowState, w windo
 
 // windowWords says whether a reboot may start, the most important word first: the end may be cut off.
 func (p Policy) windowWords(zone *time.Location, now time.Time) (string, terminal.Style) {
-	words, style := p.stands(func(t time.Time) string { return moment.At(t, now, zone) }), terminal.Wait
+	words, style := p.WindowText(func(t time.Time) string { return moment.At(t, now, zone) }), terminal.Wait
 	switch state := p.Window.State; {
 	case p.Mode == v1alpha1.ModeDryRun:
 		style = terminal.Quiet
@@ -51,8 +51,8 @@ func (p Policy) windowWords(zone *time.Location, now time.Time) (string, termina
 	return words, style
 }
 
-// stands is how the policy stands.
-func (p Policy) stands(write func(time.Time) string) string {
+// WindowText says whether a reboot may start, and until when that is so, which write formats.
+func (p Policy) WindowText(write func(time.Time) string) string {
 	at, until := "", ""
 	if !p.Window.Until.IsZero() {
 		at = write(p.Window.Until)

@@ -1,0 +1,117 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/dashboard"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
+)
+
+// mostLog is how many changes a dashboard remembers.
+const mostLog = 50
+
+func dashboardCommand(s *Session) *cobra.Command {
+	port := uint16(0)
+	cmd := &cobra.Command{
+		Use:   "dashboard [POLICY...]",
+		Short: "The fleet as a page for your browser",
+		Long: `The fleet as a page for your browser: nodes as tiles, policies with their windows, what waits for what, the forecast as a
+timeline, and the history. The page follows the fleet, shows what your own rights let you read, and changes nothing.
+
+It is served on 127.0.0.1 until Ctrl-C, below a path that nobody can guess. Open the address that is printed.`,
+		Example: `  kubectl reboot dashboard
+  kubectl reboot dashboard workers --port=8080`,
+		ValidArgsFunction: named(0, s.policyNames),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			for i := range args {
+				args[i] = bare(args[i])
+			}
+			f, err := s.fleet(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if _, err := choose(f.Policies, args); err != nil {
+				return err
+			}
+			return serveDashboard(cmd.Context(), s, args, port)
+		},
+	}
+	cmd.Flags().Uint16Var(&port, "port", 0, "The port on 127.0.0.1. 0: a free one.")
+	return cmd
+}
+
+// serveDashboard shows the fleet to browsers until the context ends.
+func serveDashboard(ctx context.Context, s *Session, names []string, port uint16) error {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))))
+	if err != nil {
+		return fmt.Errorf("listening: %w", err)
+	}
+	page := dashboard.NewServer(s.Clock)
+	server := &http.Server{Handler: page, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
+	served := make(chan struct{})
+	defer func() {
+		_ = server.Close() // and with it the listener
+		<-served
+	}()
+	view := dashboard.Options{Cluster: s.cluster(), Names: names, Zone: s.Zone, Live: true}
+	var before status.Status
+	var failed error
+	shown := false
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	err = watch(ctx, s, time.Minute, func(f fleet.Fleet, trouble string) {
+		v := dashboard.Of(f, view)
+		if shown {
+			view.Log = append(view.Log, v.Changes(before, s.Zone)...)
+			view.Log = view.Log[max(0, len(view.Log)-mostLog):]
+		}
+		before, v.Trouble, v.Log = v.Status, trouble, view.Log
+		rendered, err := dashboard.Render(v)
+		if err != nil {
+			failed = err
+			stop()
+			return
+		}
+		page.Show(rendered)
+		if !shown {
+			shown = true
+			go func() {
+				defer close(served)
+				_ = server.Serve(listener) // until it is closed
+			}()
+			s.Screen.Print("http://"+listener.Addr().String()+page.Path(), "Open this address in your browser. Ctrl-C ends.")
+		}
+	})
+	if !shown {
+		close(served)
+	}
+	if failed != nil {
+		return failed
+	}
+	return err
+}
+
+// cluster names the cluster to people: the context and the API server.
+func (s *Session) cluster() string {
+	loader := s.Config.ToRawKubeConfigLoader()
+	raw, err := loader.RawConfig()
+	if err != nil {
+		return ""
+	}
+	name := raw.CurrentContext
+	if s.Config.Context != nil && *s.Config.Context != "" {
+		name = *s.Config.Context
+	}
+	if config, err := loader.ClientConfig(); err == nil {
+		name += " (" + config.Host + ")"
+	}
+	return name
+}

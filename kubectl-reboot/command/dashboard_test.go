@@ -1,0 +1,81 @@
+package command_test
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net/http"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
+)
+
+// browse runs a dashboard until the test ends. It gives the address, and what ends it and waits for that.
+func browse(args ...string) (address string, end func()) {
+	GinkgoHelper()
+	var out output
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() {
+		_, _, err := run(append([]string{"dashboard"}, args...), until(ctx), func(c *call) { c.out, c.screen = &out, terminal.Pipe(&out) })
+		done <- err
+	}()
+	ended := false
+	end = func() {
+		GinkgoHelper()
+		if ended {
+			return
+		}
+		ended = true
+		cancel()
+		Eventually(done).Should(Receive(BeNil()), "an interrupt is no error")
+	}
+	DeferCleanup(end)
+	Eventually(out.String).Should(MatchRegexp(`^http://127\.0\.0\.1:\d+/[\w-]{32}/\n`))
+	address, _, _ = strings.Cut(out.String(), "\n")
+	return address, end
+}
+
+func get(address string) *http.Response {
+	GinkgoHelper()
+	r, err := http.NewRequestWithContext(context.Background(), http.MethodGet, address, http.NoBody)
+	Expect(err).NotTo(HaveOccurred())
+	response, err := http.DefaultClient.Do(r)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(response.Body.Close)
+	return response
+}
+
+var _ = Describe("dashboard", func() {
+	It("is the status as a page, follows the fleet, asks the API server nothing again, and ends at an interrupt", func() {
+		p := newPool(2, paused)
+		address, end := browse(p.policy)
+		page, err := io.ReadAll(get(address).Body)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(string(page)).To(And(ContainSubstring("policy "+p.policy+" is paused"), ContainSubstring(p.nodes[0]+": up to date"), ContainSubstring("it ("+env.Config.Host+")")))
+
+		seen := make(chan string, 1000)
+		go func() {
+			defer GinkgoRecover()
+			for lines := bufio.NewScanner(get(address + "events").Body); lines.Scan(); {
+				seen <- lines.Text()
+			}
+			close(seen)
+		}()
+		Eventually(seen).Should(Receive(ContainSubstring(p.nodes[0] + ": up to date")))
+		p.needs(p.nodes[0])
+		Eventually(seen).Should(Receive(ContainSubstring(p.nodes[0] + ": waiting, Paused")))
+
+		end()
+		Eventually(seen).Should(BeClosed(), "its streams end with it")
+		_, err = http.DefaultClient.Get(address)
+		Expect(err).To(MatchError(ContainSubstring("connection refused")))
+	})
+
+	It("shows only the policies that are named, and those must be there", func() {
+		Expect(fails("dashboard", "nowhere")).To(ContainSubstring(`there is no policy "nowhere"`))
+	})
+})

@@ -1,0 +1,350 @@
+package dashboard_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+	_ "time/tzdata"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	testingclock "k8s.io/utils/clock/testing"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/dashboard"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
+	. "github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
+)
+
+// markup is what a name or a message must not become.
+const markup = `<script>alert(1)</script><img src=x onerror=alert(2)>" onfocus="alert(3)` + "\u202e\x1b"
+
+// busy is a fleet in which everything happens at once.
+func busy() fleet.Fleet {
+	ago := metav1.NewTime(Now.Add(-20 * time.Hour))
+	end := metav1.NewTime(Now.Add(-19*time.Hour - 50*time.Minute))
+	policies := []v1alpha1.RebootPolicy{
+		Policy("workers", AtMost("4"), Holds("worker-04", 7, 9*time.Minute), Holds("worker-05", 8, 4*time.Minute), Holds("worker-06", 9, 6*time.Minute),
+			func(p *v1alpha1.RebootPolicy) {
+				p.Status.History = []v1alpha1.PastReboot{
+					{Node: "worker-01", Seq: 5, GrantedAt: ago, EndedAt: end, Result: v1alpha1.RebootSucceeded, Reason: "UpdateStaged", FromVersion: "4459.2.0", ToVersion: "4459.2.1"},
+					{Node: "worker-02", Seq: 6, GrantedAt: ago, EndedAt: end, Result: v1alpha1.RebootAborted, Reason: "DrainTimedOut", Message: markup},
+				}
+			}),
+		Policy("edge", Halted("2 nodes failed since the last success (failures.max is 2): edge-1 (DrainTimedOut), edge-2 (RebootTimedOut)"), Holds("edge-2", 3, 4*time.Hour)),
+		Policy("gpu", AtMost("3"), Weeknights, Spec(func(s *v1alpha1.RebootPolicySpec) { s.Pause = &v1alpha1.Pause{Reason: markup} })),
+		Policy("night", Weeknights),
+	}
+	nodes := []corev1.Node{
+		Node("worker-01", "workers"), Node("worker-02", "workers"), Node("worker-03", "workers"),
+		Node("worker-04", "workers", Needs(50*time.Hour), Granted("workers", 7, 9*time.Minute), Progressed(7, v1alpha1.PhaseDraining, 8*time.Minute),
+			Condition(corev1.NodeDrainInProgress, corev1.ConditionTrue, "Draining", 8*time.Minute, "The drain waits for default/db-0 (PodDisruptionBudget db). "+markup)),
+		Node("worker-05", "workers", Needs(49*time.Hour), Granted("workers", 8, 4*time.Minute), Progressed(8, v1alpha1.PhaseRebooting, 2*time.Minute)),
+		Node("worker-06", "workers", Granted("workers", 9, 6*time.Minute), Progressed(9, v1alpha1.PhaseRebooting, 4*time.Minute), Booted(30*time.Second)),
+		Node("worker-16", "workers", Needs(time.Hour), Annotated(v1alpha1.AnnotationPaused, "true")),
+		Node("worker-17", "workers", func(n *corev1.Node) { n.Status.Conditions = n.Status.Conditions[:1] }),
+		Node("edge-1", "edge", Needs(9*time.Hour)),
+		Node("edge-2", "edge", Needs(9*time.Hour), Granted("edge", 3, 4*time.Hour), Progressed(3, v1alpha1.PhaseRebooting, 4*time.Hour), NotReady),
+		Node("gpu-1", "gpu", Needs(9*time.Hour)), Node("gpu-2", "gpu"), Node("night-1", "night", Needs(time.Hour)), Node("night-2", "night", Needs(time.Hour)),
+		Node("stray-1", "none", Needs(time.Hour)),
+	}
+	for i := 7; i < 16; i++ {
+		nodes = append(nodes, Node(fmt.Sprintf("worker-%02d", i), "workers", Needs(48*time.Hour)))
+	}
+	return fleet.New(policies, nodes, Now)
+}
+
+// thousand is a fleet of a thousand nodes, most of which need a reboot.
+func thousand() fleet.Fleet {
+	policy := Policy("w", AtMost("2%"), Weeknights)
+	nodes := make([]corev1.Node, 1000)
+	for i := range nodes {
+		name := fmt.Sprintf("ip-10-0-%d-%d.eu-central-1.compute.internal", i/250, i%250)
+		if nodes[i] = Node(name, "w", Needs(time.Hour)); i%4 == 0 {
+			nodes[i] = Node(name, "w")
+		}
+	}
+	return fleet.New([]v1alpha1.RebootPolicy{policy}, nodes, Now)
+}
+
+func rendered(t testing.TB, f fleet.Fleet, o dashboard.Options) dashboard.Page {
+	t.Helper()
+	if o.Zone == nil {
+		o.Zone = time.UTC
+	}
+	page, err := dashboard.Render(dashboard.Of(f, o))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return page
+}
+
+// TestRender shows each part of a fleet, and the command that goes on.
+func TestRender(t *testing.T) {
+	page := rendered(t, busy(), dashboard.Options{Cluster: "prod (https://10.0.0.1)", Live: true, Log: []string{"Mon 15:47:00  worker-05: Draining → Rebooting"}})
+	for section, want := range map[string][]string{
+		"summary":   {"1 failed", "4 rebooting", "prod"},
+		"attention": {"policy edge has halted", `kubectl reboot resume rbp/edge --halt`, "policy gpu is paused", "kubectl reboot explain edge-2"},
+		"policies":  {"halted", "3, limit 4"},
+		"nodes":     {"worker-04: draining", "worker-05: rebooting", "worker-06: settling", "worker-16: waiting, NodePaused", "edge-2: failed", "worker-17: not reporting", "worker-01: up to date"},
+		"progress":  {"default/db-0 (PodDisruptionBudget db)", "RebootTimedOut"},
+		"waiting":   {"BudgetExhausted", "NodePaused", "kubectl reboot resume node/worker-16", "NoPolicy", "stray-1"},
+		"forecast":  {"<svg", "night-1", "that stay until somebody does something"},
+		"history":   {"worker-01", "4459.2.0 → 4459.2.1", "Aborted"},
+		"log":       {"Draining → Rebooting"},
+	} {
+		for _, text := range want {
+			if !strings.Contains(strings.ReplaceAll(page.Sections[section], "&#43;", "+"), text) {
+				t.Errorf("%s does not have %q:\n%s", section, text, page.Sections[section])
+			}
+		}
+		if !strings.Contains(page.HTML, page.Sections[section]) {
+			t.Errorf("the page does not have section %s", section)
+		}
+	}
+	if folder := os.Getenv("DASHBOARD_FOLDER"); folder != "" { // for people who want to look
+		for name, f := range map[string]fleet.Fleet{"busy": busy(), "thousand": thousand()} {
+			page := rendered(t, f, dashboard.Options{Cluster: "prod (https://10.0.0.1)"})
+			if err := os.WriteFile(filepath.Join(folder, name+".html"), []byte(page.HTML), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// TestRender_Hostile: what nodes, hooks and people wrote stays text, wherever it is shown.
+func TestRender_Hostile(t *testing.T) {
+	page := rendered(t, busy(), dashboard.Options{Cluster: markup, Trouble: markup, Live: true, Log: []string{markup}})
+	tag := regexp.MustCompile(`<[a-z][^>]*>`)
+	for name, html := range page.Sections {
+		for _, bad := range []string{"<script", "<img", "\u202e", "\x1b"} {
+			if strings.Contains(html, bad) {
+				t.Errorf("%s has %q:\n%s", name, bad, html)
+			}
+		}
+		for _, m := range tag.FindAllString(html, -1) {
+			if strings.Contains(strings.ReplaceAll(m, "&#34;", ""), `" onfocus`) {
+				t.Errorf("%s: a value has left its attribute: %s", name, m)
+			}
+		}
+	}
+	for _, name := range []string{"summary", "attention", "nodes", "progress", "waiting", "forecast", "history", "log"} {
+		if !strings.Contains(page.Sections[name], "&lt;script&gt;alert(1)") {
+			t.Errorf("%s does not show the hostile text, so nothing is shown about it", name)
+		}
+	}
+	if n := strings.Count(page.HTML, "<script"); n != 1 {
+		t.Errorf("the page has %d scripts, want its own", n)
+	}
+}
+
+// TestRender_Policy: the page names its script and its style sheet by their hashes and reaches nothing else.
+func TestRender_Policy(t *testing.T) {
+	page := rendered(t, busy(), dashboard.Options{})
+	for _, want := range []string{"default-src &#39;none&#39;", "connect-src &#39;self&#39;", "script-src &#39;sha256-", "style-src &#39;sha256-"} {
+		if !strings.Contains(page.HTML, want) {
+			t.Errorf("the page's policy does not have %q", want)
+		}
+	}
+	rest := strings.NewReplacer(`xmlns="http://www.w3.org/2000/svg"`, "", "img src=x", "").Replace(page.HTML)
+	for _, bad := range []string{"http:", "https:", "url(", "@import", "src=", "style=\""} {
+		if strings.Contains(rest, bad) {
+			t.Errorf("the page has %q", bad)
+		}
+	}
+}
+
+// TestRender_Nothing: a cluster without policies has a page, too.
+func TestRender_Nothing(t *testing.T) {
+	page := rendered(t, fleet.New(nil, nil, Now), dashboard.Options{})
+	if !strings.Contains(page.HTML, "No RebootPolicy.") {
+		t.Errorf("got %s", page.HTML)
+	}
+}
+
+// TestRender_Chosen leaves out the policies that are not named.
+func TestRender_Chosen(t *testing.T) {
+	page := rendered(t, busy(), dashboard.Options{Names: []string{"night"}})
+	for name, html := range page.Sections {
+		if strings.Contains(html, "worker-") || strings.Contains(html, "stray-1") {
+			t.Errorf("%s shows other policies' nodes:\n%s", name, html)
+		}
+	}
+}
+
+// TestRender_Thousand: a large fleet is a page that a browser opens at once.
+func TestRender_Thousand(t *testing.T) {
+	page := rendered(t, thousand(), dashboard.Options{})
+	if n := strings.Count(page.HTML, `data-node=`); n != 1000 {
+		t.Errorf("the page has %d tiles", n)
+	}
+	if size := len(page.HTML); size > 1<<20 {
+		t.Errorf("the page has %d bytes, more than a megabyte", size)
+	}
+	if allocated := testing.AllocsPerRun(1, func() { rendered(t, thousand(), dashboard.Options{}) }); allocated > 2e6 {
+		t.Errorf("rendering allocates %v times: it no longer grows with the nodes, but with their square", allocated)
+	}
+}
+
+func BenchmarkRender(b *testing.B) {
+	f := thousand()
+	for b.Loop() {
+		rendered(b, f, dashboard.Options{})
+	}
+}
+
+// served is a server for the time of the test.
+func served(t *testing.T, clock clock.WithTicker) (*dashboard.Server, *httptest.Server) {
+	t.Helper()
+	s := dashboard.NewServer(clock)
+	web := httptest.NewServer(s)
+	t.Cleanup(func() {
+		web.CloseClientConnections()
+		web.Close()
+	})
+	return s, web
+}
+
+func ask(t *testing.T, method, url, host string) (*http.Response, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if host != "" {
+		r.Host = host
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response, string(body)
+}
+
+// TestServer_Refuses: only who has the token and asks this machine by its own name gets the page, and nobody can do more than look.
+func TestServer_Refuses(t *testing.T) {
+	s, web := served(t, clock.RealClock{})
+	page := rendered(t, busy(), dashboard.Options{Live: true})
+	s.Show(page)
+	if other := dashboard.NewServer(clock.RealClock{}); other.Path() == s.Path() || len(s.Path()) < 30 {
+		t.Errorf("the path can be guessed: %s", s.Path())
+	}
+	cases := map[string]struct {
+		method, path, host string
+		want               int
+	}{
+		"the page":                  {http.MethodGet, s.Path(), "", http.StatusOK},
+		"by the name localhost":     {http.MethodGet, s.Path(), "localhost:8080", http.StatusOK},
+		"a name that was rebound":   {http.MethodGet, s.Path(), "evil.example", http.StatusForbidden},
+		"with a port":               {http.MethodGet, s.Path(), "evil.example:8080", http.StatusForbidden},
+		"that begins like ours":     {http.MethodGet, s.Path(), "127.0.0.1.evil.example", http.StatusForbidden},
+		"its events, rebound":       {http.MethodGet, s.Path() + "events", "evil.example", http.StatusForbidden},
+		"no token":                  {http.MethodGet, "/", "", http.StatusNotFound},
+		"events without a token":    {http.MethodGet, "/events", "", http.StatusNotFound},
+		"a wrong token":             {http.MethodGet, "/" + strings.Repeat("A", 32) + "/", "", http.StatusNotFound},
+		"part of the token":         {http.MethodGet, s.Path()[:20] + "/", "", http.StatusNotFound},
+		"another page below":        {http.MethodGet, s.Path() + "x", "", http.StatusNotFound},
+		"a POST":                    {http.MethodPost, s.Path(), "", http.StatusMethodNotAllowed},
+		"a DELETE":                  {http.MethodDelete, s.Path(), "", http.StatusMethodNotAllowed},
+		"an OPTIONS of a preflight": {http.MethodOptions, s.Path(), "", http.StatusMethodNotAllowed},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			response, body := ask(t, tc.method, web.URL+tc.path, tc.host)
+			if response.StatusCode != tc.want {
+				t.Errorf("got %s, want %d", response.Status, tc.want)
+			}
+			if (body == page.HTML) != (tc.want == http.StatusOK) {
+				t.Errorf("it gets the page, or not, against its status: %.200s", body)
+			}
+			if strings.Contains(body, s.Path()) {
+				t.Error("an answer has the token")
+			}
+			for key, want := range map[string]string{
+				"Content-Security-Policy": "frame-ancestors 'none'", "Cross-Origin-Resource-Policy": "same-origin",
+				"Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store",
+			} {
+				if !strings.Contains(response.Header.Get(key), want) {
+					t.Errorf("header %s is %q", key, response.Header.Get(key))
+				}
+			}
+			if got := response.Header.Get("Access-Control-Allow-Origin"); got != "" {
+				t.Errorf("other origins may read it: %s", got)
+			}
+		})
+	}
+}
+
+// events opens the stream and gives each of its events as they come.
+func events(t *testing.T, url string) func() string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { response.Body.Close() })
+	if got := response.Header.Get("Content-Type"); got != "text/event-stream" {
+		t.Fatalf("it is %s", got)
+	}
+	reader := bufio.NewReader(response.Body)
+	return func() string {
+		var event strings.Builder
+		for {
+			line, err := reader.ReadString('\n')
+			if err != nil {
+				t.Fatal(err)
+			}
+			if line == "\n" {
+				return event.String()
+			}
+			event.WriteString(line)
+		}
+	}
+}
+
+func sectionsOf(t *testing.T, event string) map[string]string {
+	t.Helper()
+	var sections map[string]string
+	if err := json.Unmarshal([]byte(strings.TrimPrefix(event, "data: ")), &sections); err != nil {
+		t.Fatalf("%v: %s", err, event)
+	}
+	return sections
+}
+
+// TestServer_Events: the stream begins with all sections, goes on with those that change, and gives a sign of life.
+func TestServer_Events(t *testing.T) {
+	clock := testingclock.NewFakeClock(Now)
+	s, web := served(t, clock)
+	s.Show(dashboard.Page{HTML: "whole", Sections: map[string]string{"nodes": "n1 waits\nfor long", "history": "none"}})
+	next := events(t, web.URL+s.Path()+"events")
+	if got := sectionsOf(t, next()); len(got) != 2 || got["nodes"] != "n1 waits\nfor long" {
+		t.Errorf("it begins with %v", got)
+	}
+	s.Show(dashboard.Page{HTML: "newer", Sections: map[string]string{"nodes": "n1 drains", "history": "none"}})
+	if got := sectionsOf(t, next()); len(got) != 1 || got["nodes"] != "n1 drains" {
+		t.Errorf("it goes on with %v", got)
+	}
+	clock.Step(time.Minute)
+	if got := next(); got != "event: beat\ndata:\n" {
+		t.Errorf("got %q", got)
+	}
+}

@@ -1,0 +1,164 @@
+package dashboard
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// beat is how often the page is sent a sign of life: without one for longer than three of them it says that it is old.
+const beat = 15 * time.Second
+
+// Server serves the page to the browser of one person, on this machine. Other programs and other users of the machine do not know
+// the token in its path. Pages of other sites do not know it either, and a name of theirs that leads to 127.0.0.1 (DNS rebinding)
+// is refused by the Host header.
+type Server struct {
+	token string
+	clock clock.WithTicker
+
+	mu   sync.Mutex
+	page Page
+	// changed is closed when there is a newer page.
+	changed chan struct{}
+}
+
+// NewServer serves nothing until Show.
+func NewServer(clock clock.WithTicker) *Server {
+	token := make([]byte, 24)
+	_, _ = rand.Read(token) // never fails
+	return &Server{token: base64.RawURLEncoding.EncodeToString(token), clock: clock, changed: make(chan struct{})}
+}
+
+// Path is the path of the page.
+func (s *Server) Path() string { return "/" + s.token + "/" }
+
+// Show replaces the page.
+func (s *Server) Show(page Page) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.page = page
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// current is the page, and what is closed when there is a newer one.
+func (s *Server) current() (Page, <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.page, s.changed
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", Policy()+"; frame-ancestors 'none'")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	token, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	switch {
+	case !local(r.Host):
+		http.Error(w, "this page answers to 127.0.0.1 and localhost only", http.StatusForbidden)
+	case r.Method != http.MethodGet:
+		h.Set("Allow", http.MethodGet)
+		http.Error(w, "this page only shows: GET", http.StatusMethodNotAllowed)
+	case subtle.ConstantTimeCompare([]byte(token), []byte(s.token)) != 1:
+		http.Error(w, "not found: the address has the token that kubectl reboot dashboard printed", http.StatusNotFound)
+	case rest == "":
+		page, _ := s.current()
+		h.Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = io.WriteString(w, page.HTML) // the browser has gone: nobody is left to hear of it
+	case rest == "events":
+		s.stream(w, r)
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+// local reports whether a Host header names this machine. The port is not looked at: it may be forwarded.
+func local(host string) bool {
+	name := host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		name = h
+	}
+	return slices.Contains([]string{"127.0.0.1", "localhost", "::1", "[::1]"}, name)
+}
+
+// stream sends the sections that changed, all at first, until the browser or the server ends.
+func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	ticker := s.clock.NewTicker(beat)
+	defer ticker.Stop()
+	sent := map[string]string{}
+	for {
+		page, changed := s.current()
+		if err := send(w, difference(sent, page.Sections)); err != nil {
+			return
+		}
+		sent = page.Sections
+		if !s.wait(r.Context(), w, changed, ticker.C()) {
+			return
+		}
+	}
+}
+
+// wait waits for a newer page and sends signs of life meanwhile. False: the stream is over.
+func (s *Server) wait(ctx context.Context, w http.ResponseWriter, changed <-chan struct{}, ticks <-chan time.Time) bool {
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-changed:
+			return true
+		case <-ticks:
+			if _, err := io.WriteString(w, "event: beat\ndata:\n\n"); err != nil || http.NewResponseController(w).Flush() != nil {
+				return false
+			}
+		}
+	}
+}
+
+// difference is the sections that are new.
+func difference(before, after map[string]string) map[string]string {
+	changed := maps.Clone(after)
+	maps.DeleteFunc(changed, func(name, html string) bool { return before[name] == html })
+	return changed
+}
+
+// send sends sections as one event.
+func send(w http.ResponseWriter, changed map[string]string) error {
+	if len(changed) == 0 {
+		return nil
+	}
+	var b bytes.Buffer
+	b.WriteString("data: ")
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(changed); err != nil {
+		return fmt.Errorf("encoding sections: %w", err)
+	}
+	b.WriteString("\n")
+	if _, err := w.Write(b.Bytes()); err != nil {
+		return fmt.Errorf("sending sections: %w", err)
+	}
+	if err := http.NewResponseController(w).Flush(); err != nil {
+		return fmt.Errorf("sending sections: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,126 @@
+package dashboard
+
+import (
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
+)
+
+// State is how a node's tile looks.
+type State string
+
+// The states.
+const (
+	Failed    State = "failed"
+	Granted   State = "granted"
+	Draining  State = "draining"
+	Rebooting State = "rebooting"
+	Settling  State = "settling"
+	Next      State = "next"
+	Waiting   State = "waiting"
+	Unknown   State = "unknown"
+	UpToDate  State = "up-to-date"
+)
+
+// States are all states, those that need somebody first.
+func States() []State {
+	return []State{Failed, Granted, Draining, Rebooting, Settling, Next, Waiting, Unknown, UpToDate}
+}
+
+// Sign is the state as one character: colours alone do not reach everybody.
+func (s State) Sign() string {
+	return map[State]string{
+		Failed: "!", Granted: "G", Draining: "D", Rebooting: "R", Settling: "S", Next: "›", Waiting: "…", Unknown: "?", UpToDate: "✓",
+	}[s]
+}
+
+// Text is the state for people.
+func (s State) Text() string {
+	return map[State]string{
+		Failed: "failed", Granted: "granted", Draining: "draining", Rebooting: "rebooting", Settling: "settling", Next: "next",
+		Waiting: "waiting", Unknown: "not reporting", UpToDate: "up to date",
+	}[s]
+}
+
+// Tile is one node.
+type Tile struct {
+	Node  string
+	State State
+	// Word is the phase, or the reason for which the node waits, and Message its sentence. Empty: the state says it all.
+	Word, Message string
+}
+
+// Label is the tile for those who do not see it.
+func (t Tile) Label() string {
+	label := t.Node + ": " + t.State.Text()
+	if t.Word != "" {
+		label += ", " + t.Word
+	}
+	return label
+}
+
+// tiles are the nodes of a policy, by name.
+func tiles(f fleet.Fleet, p status.Policy, decisions []plan.Decision) []Tile {
+	known := map[string]Tile{}
+	for _, name := range p.Due {
+		known[name] = Tile{State: Next, Message: "nothing blocks it: the manager grants it next"}
+	}
+	why := map[string]plan.Decision{}
+	for _, d := range decisions {
+		why[d.Node] = d
+	}
+	for _, w := range p.Waiting {
+		for _, name := range w.Nodes {
+			known[name] = Tile{State: Waiting, Word: string(w.Reason), Message: why[name].Message}
+		}
+	}
+	for _, r := range p.InFlight {
+		t := Tile{State: stateOf(r), Word: string(r.Phase), Message: r.Message}
+		if r.Drain != "" {
+			t.Message = r.Drain
+		}
+		known[r.Node] = t
+	}
+	var list []Tile
+	for _, n := range f.Governed(p.Name) {
+		t, ok := known[n.Name]
+		switch {
+		case ok:
+		case reporting(n):
+			t = Tile{State: UpToDate}
+		default:
+			t = Tile{State: Unknown, Message: "no agent reports whether it needs a reboot"}
+		}
+		t.Node = n.Name
+		list = append(list, t)
+	}
+	return list
+}
+
+// stateOf is the state of a node with a granted reboot.
+func stateOf(r fleet.Flight) State {
+	if r.Overdue {
+		return Failed
+	}
+	switch r.Phase {
+	case fleet.Draining:
+		return Draining
+	case fleet.Rebooting, fleet.Booted:
+		return Rebooting
+	case fleet.Settling:
+		return Settling
+	case fleet.Aborted:
+		return Waiting
+	case fleet.Granted, fleet.Hooks:
+	}
+	return Granted
+}
+
+func count(states []State, state State) (n int) {
+	for _, s := range states {
+		if s == state {
+			n++
+		}
+	}
+	return n
+}

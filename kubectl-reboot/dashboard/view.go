@@ -1,0 +1,248 @@
+// Package dashboard is the fleet as a page for a browser: nodes as tiles, policies, what waits for what, the forecast and the
+// history. The page stands still in a file, or follows the fleet from a server on this machine.
+package dashboard
+
+import (
+	"cmp"
+	"fmt"
+	"html/template"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/explanation"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/gantt"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/history"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/timetable"
+)
+
+const (
+	// mostHistory is how many past reboots are shown.
+	mostHistory = 30
+	// denseFrom is from how many nodes on tiles have no room for names.
+	denseFrom = 120
+)
+
+// Options is what the page needs to know beside the fleet.
+type Options struct {
+	// Cluster names the cluster to people: the kubeconfig's context and the API server.
+	Cluster string
+	// Names are those of the policies to show. Empty: all.
+	Names []string
+	// Zone is in which instants are written.
+	Zone *time.Location
+	// Live reports whether the page follows the fleet.
+	Live bool
+	// Trouble is why what is shown may be old. Empty: it is not.
+	Trouble string
+	// Log is what changed since the dashboard began, oldest first.
+	Log []string
+}
+
+// View is what the page shows.
+type View struct {
+	Options
+	status.Status
+
+	// Sum counts the nodes of all policies.
+	Sum      status.Nodes
+	States   []Count
+	Pools    []Pool
+	Attend   []Attention
+	Progress []Reboot
+	Waits    []Wait
+	History  []history.Entry
+}
+
+// Count is how many nodes are in a state.
+type Count struct {
+	State State
+	Nodes int
+}
+
+// Pool is one policy, its nodes and its forecast.
+type Pool struct {
+	status.Policy
+
+	// Text says whether a reboot may start, and Until when that is over.
+	Text     string
+	Until    Instant
+	Done     Instant
+	Tiles    []Tile
+	Forecast timetable.Timetable
+	Figure   template.HTML
+}
+
+// Dense reports whether the nodes are too many for tiles with names.
+func (p Pool) Dense() bool { return len(p.Tiles) > denseFrom }
+
+// Percent is how much of the policy's nodes is up to date.
+func (p Pool) Percent() int { return 100 * p.Nodes.UpToDate / max(1, p.Nodes.Selected) }
+
+// Attention is something that waits for a person, and the command that goes on. An empty Command: there is none.
+type Attention struct{ Message, Command string }
+
+// Reboot is one granted reboot.
+type Reboot struct {
+	fleet.Flight
+
+	Policy string
+	State  State
+	Began  Instant
+	// Note is what the phase alone does not say, and Ends its deadline, or the end of settling.
+	Note string
+	Ends Instant
+}
+
+// Wait is one reason and the nodes that wait for it.
+type Wait struct {
+	status.Waiting
+
+	Policy string
+	// Message is the reason's sentence for the first of the nodes.
+	Message string
+	Advice  explanation.Advice
+}
+
+// Instant is an instant, as text and how far off it is.
+type Instant struct {
+	At time.Time
+	// Text is the instant by the clocks of the reader, and Span how far off it is.
+	Text, Span string
+}
+
+// ISO is for programs.
+func (i Instant) ISO() string { return i.At.UTC().Format(time.RFC3339) }
+
+// Of is the view of a fleet.
+func Of(f fleet.Fleet, o Options) View {
+	v := View{Options: o, Status: status.Of(f, o.Names...)}
+	var states []State
+	for _, p := range v.Policies {
+		policy := f.Policy(p.Name)
+		decided := f.Plan(policy)
+		pool := v.pool(f, p, decided)
+		for _, t := range pool.Tiles {
+			states = append(states, t.State)
+		}
+		v.Pools = append(v.Pools, pool)
+		v.add(p.Nodes)
+		for _, n := range p.Notices {
+			v.Attend = append(v.Attend, Attention{n.Message, n.Command})
+		}
+		for _, r := range p.InFlight {
+			v.Progress = append(v.Progress, v.reboot(r, p.Name))
+		}
+		v.Waits = append(v.Waits, waits(p, decided.Decisions)...)
+	}
+	for _, state := range States() {
+		if n := count(states, state); n > 0 {
+			v.States = append(v.States, Count{state, n})
+		}
+	}
+	if n := len(v.Ungoverned); n > 0 {
+		waiting := status.Waiting{Reason: v1alpha1.ReasonNoPolicy, Nodes: v.Ungoverned}
+		v.Waits = append(v.Waits, Wait{waiting, "", "no policy selects them", explanation.AdviceFor(waiting.Reason, v.Ungoverned[0], "")})
+	}
+	v.History = history.Of(chosen(f, o.Names))
+	slices.Reverse(v.History)
+	v.History = v.History[:min(len(v.History), mostHistory)]
+	return v
+}
+
+func chosen(f fleet.Fleet, names []string) []v1alpha1.RebootPolicy {
+	return slices.DeleteFunc(slices.Clone(f.Policies), func(p v1alpha1.RebootPolicy) bool {
+		return len(names) > 0 && !slices.Contains(names, p.Name)
+	})
+}
+
+func (v *View) add(n status.Nodes) {
+	v.Sum.Selected += n.Selected
+	v.Sum.UpToDate += n.UpToDate
+	v.Sum.InFlight += n.InFlight
+	v.Sum.Waiting += n.Waiting
+	v.Sum.Failed += n.Failed
+}
+
+func (v *View) pool(f fleet.Fleet, p status.Policy, decided plan.Plan) Pool {
+	pool := Pool{Policy: p, Tiles: tiles(f, p, decided.Decisions), Forecast: timetable.Of(f, f.Policy(p.Name))}
+	pool.Text = p.WindowText(func(at time.Time) string { return moment.At(at, v.At, v.Zone) })
+	pool.Until, pool.Done = v.ahead(p.Window.Until), v.ahead(p.CompletionAt)
+	if len(pool.Forecast.Reboots) > 0 {
+		pool.Figure = template.HTML(gantt.Figure(pool.Forecast, v.Zone)) //nolint:gosec // gantt escapes what it writes
+	}
+	return pool
+}
+
+func (v *View) reboot(r fleet.Flight, policy string) Reboot {
+	shown := Reboot{Flight: r, Policy: policy, State: stateOf(r), Began: v.behind(r.Since), Ends: v.ahead(r.Until)}
+	switch {
+	case r.Overdue:
+		shown.Note, shown.Ends = string(r.Reason)+": "+r.Message, Instant{}
+	case r.Drain != "":
+		shown.Note, shown.Ends = r.Drain, v.ahead(r.DrainUntil)
+	case !strings.EqualFold(r.Message, string(r.Phase)):
+		shown.Note = r.Message
+	}
+	return shown
+}
+
+// ahead is an instant to come; the zero one stays zero.
+func (v *View) ahead(at time.Time) Instant {
+	if at.IsZero() {
+		return Instant{}
+	}
+	return Instant{at, moment.At(at, v.At, v.Zone), moment.Until(at, v.At)}
+}
+
+func (v *View) behind(at time.Time) Instant {
+	return Instant{at, moment.At(at, v.At, v.Zone), moment.Span(v.At.Sub(at))}
+}
+
+// waits is why the nodes of a policy wait, with the sentence of the first.
+func waits(p status.Policy, decisions []plan.Decision) []Wait {
+	list := make([]Wait, 0, len(p.Waiting))
+	for _, w := range p.Waiting {
+		wait := Wait{Waiting: w, Policy: p.Name, Advice: explanation.AdviceFor(w.Reason, w.Nodes[0], p.Name)}
+		if i := slices.IndexFunc(decisions, func(d plan.Decision) bool { return d.Node == w.Nodes[0] }); i >= 0 {
+			wait.Message = decisions[i].Message
+		}
+		list = append(list, wait)
+	}
+	return list
+}
+
+// Clock is when the view was made.
+func (v View) Clock() string { return moment.Exact(v.At, v.Zone) }
+
+// Headline is the fleet in one line, which is also the title of the browser's tab.
+func (v View) Headline() string {
+	parts := []string{fmt.Sprintf("%d of %d up to date", v.Sum.UpToDate, v.Sum.Selected)}
+	for _, c := range []struct {
+		n    int
+		what string
+	}{{v.Sum.Failed, "failed"}, {v.Sum.InFlight, "rebooting"}, {v.Sum.Waiting, "waiting"}} {
+		if c.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", c.n, c.what))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Time is an instant of a table.
+func (v View) Time(at time.Time) string { return at.In(v.Zone).Format("Mon 2006-01-02 15:04:05 MST") }
+
+// Title is the title of the page.
+func (v View) Title() string { return cmp.Or(v.Cluster, "reboots") + ": " + v.Headline() }
+
+// reporting reports whether an agent says of a node whether it needs a reboot.
+func reporting(n *plan.Node) bool {
+	return n.Required == corev1.ConditionTrue || n.Required == corev1.ConditionFalse
+}
