@@ -12,6 +12,7 @@ step "lint: API conventions" go tool -modfile=hack/tools/go.mod golangci-lint-ku
 step "control plane" hack/controlplane/build.sh
 step "prometheus and promtool" hack/prometheus/build.sh
 step "helm" hack/helm/build.sh
+step "browser" hack/browser/build.sh
 export PROMETHEUS_REQUIRED=1 HELM_REQUIRED=1
 # Suites wait more than they compute: one more package than there are cores.
 tests() { go test -short -p $(($(nproc) + 1)) "$@"; }

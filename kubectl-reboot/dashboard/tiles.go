@@ -1,6 +1,8 @@
 package dashboard
 
 import (
+	"strings"
+
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
@@ -53,7 +55,7 @@ type Tile struct {
 // Label is the tile for those who do not see it.
 func (t Tile) Label() string {
 	label := t.Node + ": " + t.State.Text()
-	if t.Word != "" {
+	if t.Word != "" && !strings.EqualFold(t.Word, string(t.State)) {
 		label += ", " + t.Word
 	}
 	return label
@@ -81,8 +83,9 @@ func tiles(f fleet.Fleet, p status.Policy, decisions []plan.Decision) []Tile {
 		}
 		known[r.Node] = t
 	}
-	var list []Tile
-	for _, n := range f.Governed(p.Name) {
+	governed := f.Governed(p.Name)
+	list := make([]Tile, 0, len(governed))
+	for _, n := range governed {
 		t, ok := known[n.Name]
 		switch {
 		case ok:

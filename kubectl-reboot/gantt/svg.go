@@ -20,9 +20,9 @@ const (
 	plotWidth           = 886.0
 	top                 = 124.0
 	// headline is how high the policy's name and its verdict are.
-	headline = 50.0
-	rowHeight           = 18.0
-	barHeight           = 11.0
+	headline  = 50.0
+	rowHeight = 18.0
+	barHeight = 11.0
 	// mostStays is how many nodes that stay are named.
 	mostStays = 6
 	// labelRunes is how much of a name there is room for.
