@@ -43,7 +43,7 @@ func (o *options) isNamed(name string) bool {
 }
 
 // newEngine makes an engine of engineNames. before is what it had reported when the agent was restarted within a boot.
-// reports make it drop a need that it has only latched, and look once more.
+// reports make it look once more.
 func newEngine(name string, o options, metrics *reboot.Metrics, before engine.Report, reports *reboot.Reports) engine.Engine {
 	bus, wall, optional := host.SystemBus(o.bus), clock.RealClock{}, !o.isNamed(name)
 	malformed, reachable, again := metrics.Malformed(name), metrics.EngineUp(name), reports.Again(name)
@@ -70,7 +70,6 @@ func newEngine(name string, o options, metrics *reboot.Metrics, before engine.Re
 	return &updateengine.Engine{
 		Connect: bus, Clock: wall, RequireEngineSender: o.requireEngineSender,
 		Before: before, Optional: optional, Again: again, Malformed: malformed, Reachable: reachable,
-		Forget: func(forget func()) { reports.OnForget(name, forget) },
 	}
 }
 

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"strings"
+	"time"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -92,6 +95,37 @@ var _ = Describe("The need for a reboot", func() {
 		m.boot(ctx)
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("False UpToDate"))
+	})
+
+	It("ends a day after a broadcast that no engine confirms, whichever process of the agent received it (behaviour 1)", func(ctx SpecContext) {
+		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m.start(ctx)
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+		sent := time.Now().Truncate(time.Second)
+		Expect(m.bus.SendNeedReboot()).To(Succeed())
+		m.shows(ctx, needOf, Equal("True UpdateStaged"))
+		_, end, _ := strings.Cut(strings.TrimSuffix(message(m.node(ctx)), ")."), "(asks by broadcast until ")
+		until, err := time.Parse(time.RFC3339, end)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(until).To(And(BeTemporally(">=", sent.Add(24*time.Hour)), BeTemporally("<=", time.Now().Add(24*time.Hour))))
+
+		By("ending while no agent runs")
+		m.kill()
+		Eventually(func() error {
+			node := m.node(ctx)
+			for i := range node.Status.Conditions {
+				c := &node.Status.Conditions[i]
+				c.Message = strings.Replace(c.Message, end, sent.UTC().Format(time.RFC3339), 1)
+			}
+			return api.Status().Update(ctx, node)
+		}).Should(Succeed())
+		m.start(ctx)
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+		Expect(m.node(ctx).Labels).NotTo(HaveKey(v1alpha1.LabelRebootRequired))
+
+		By("being needed again from the next broadcast on")
+		Expect(m.bus.SendNeedReboot()).To(Succeed())
+		m.shows(ctx, needOf, Equal("True UpdateStaged"))
 	})
 
 	It("is another controller's, by label, until one reboot has answered it", func(ctx SpecContext) {

@@ -106,8 +106,6 @@ var _ = Describe("identity serviceaccount (config/overlays/rbac-fallback) (behav
 			orGrant("an agent may only change its own annotations")),
 		Entry("asking for a reboot in an administrator's name", agent, patchNode("n1", annotated("reboot-operator.io/reboot-requested", "me")),
 			"an agent may only change its own annotations"),
-		Entry("dropping a need in an administrator's name", agent, patchNode("n1", annotated("reboot-operator.io/forget-need", "me")),
-			"an agent may only change its own annotations"),
 		Entry("a finalizer", agent, patchNode("n1", object{"metadata": object{"finalizers": []string{"example.com/mine"}}}),
 			"an agent may not change finalizers or ownerReferences"),
 		Entry("a taint", agent, patchNode("n1", taint),

@@ -23,7 +23,7 @@ var (
 			},
 			"annotations": object{
 				"reboot-operator.io/objection": "{}", "reboot-operator.io/preflight-report": "{}",
-				"reboot-operator.io/reboot-requested": nil, "reboot-operator.io/forget-need": nil,
+				"reboot-operator.io/reboot-requested": nil,
 			},
 		},
 		"status": object{"conditions": []object{

@@ -111,7 +111,7 @@ var _ = Describe("the record on Nodes", Ordered, ContinueOnFailure, func() {
 		Expect(keys).NotTo(BeEmpty())
 		for _, key := range keys {
 			switch key[1] {
-			case v1alpha1.AnnotationPaused, v1alpha1.AnnotationRebootRequested, v1alpha1.AnnotationForgetNeed:
+			case v1alpha1.AnnotationPaused, v1alpha1.AnnotationRebootRequested:
 			default:
 				Expect(string(fence)).To(ContainSubstring("'" + key[1] + "'"))
 			}

@@ -203,7 +203,7 @@ func makeNode(name string) *corev1.Node {
 			Name:   name,
 			Labels: map[string]string{"zone": "a", "reboot-operator.io/reboot-requested": "gpu-lost"},
 			Annotations: map[string]string{
-				"reboot-operator.io/reboot-requested": "new kernel", "reboot-operator.io/forget-need": "a test",
+				"reboot-operator.io/reboot-requested": "new kernel",
 			},
 		},
 		Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "dedicated", Value: "db", Effect: corev1.TaintEffectNoSchedule}}},

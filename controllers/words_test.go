@@ -48,12 +48,6 @@ var _ = Describe("A word of docs/words.md", func() {
 		Eventually(f.granted).Should(Equal(f.nodes))
 	})
 
-	It("is for the agent: That was a test", func(ctx SpecContext) {
-		f, p := waiting()
-		say(ctx, f, p, "That was a test")
-		Expect(f.get(f.nodes[0]).Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationForgetNeed, "a test"))
-	})
-
 	It("holds a node up and lets it go: Pause this node, Go on with this node (behaviour 23)", func(ctx SpecContext) {
 		f, p := waiting()
 		f.need(f.nodes...)

@@ -4,6 +4,7 @@ package engine
 
 import (
 	"context"
+	"time"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
@@ -38,10 +39,10 @@ type Report struct {
 	// Running is what Version is to replace, in the engine's own words: another text after each update that took effect. It
 	// comes with a need only. Empty: the engine cannot tell, and os-release does.
 	Running string
-	// Latched means the need was heard in a broadcast that the engine itself does not confirm. Such a need is in no
-	// status that could be read again: it has to be handed back to the engine when the agent restarts within a boot. An
-	// administrator may drop it.
-	Latched bool
+	// Until is when the need ends by itself, in whole seconds of UTC: it was received in a broadcast, and the engine itself does
+	// not confirm it. Such a need is in no status that could be read again: it has to be handed back to the engine when the
+	// agent restarts within a boot. Zero: the engine asks for the reboot itself, or there is no need.
+	Until time.Time
 	// Message is a sentence for people that names the engine: valid UTF-8 of at most MaxMessageBytes bytes, free of times,
 	// counters and connection names, so that it changes only when what it says does.
 	Message string

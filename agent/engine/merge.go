@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/internal/message"
@@ -30,12 +31,14 @@ func Merge(reports []Report) Report {
 	return nobody(of(Absent))
 }
 
-// join tells reports of one state as one: the first gives the names, all give the message, and so do others. A need is
-// latched only if no engine confirms any.
+// join tells reports of one state as one: the first gives the names, all give the message, and so do others. A need ends by
+// itself only if no engine confirms any.
 func join(reports, others []Report) Report {
 	joined := reports[0]
 	for _, r := range reports {
-		joined.Latched = joined.Latched && r.Latched
+		if r.Until.IsZero() {
+			joined.Until = time.Time{}
+		}
 		if joined.Version == "" {
 			joined.Version, joined.Running = r.Version, r.Running
 		}

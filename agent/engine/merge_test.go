@@ -3,6 +3,7 @@ package engine
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -16,7 +17,7 @@ func TestMerge(t *testing.T) {
 	}
 	heard := Report{
 		Engine: "update-engine", State: Needed, Reason: v1alpha1.ReasonUpdateStaged,
-		Latched: true, Message: "A broadcast asks for a reboot.",
+		Until: time.Date(2026, 11, 24, 22, 0, 0, 0, time.UTC), Message: "A broadcast asks for a reboot.",
 	}
 	sentinel := Report{
 		Engine: "sentinel", State: Needed, Reason: v1alpha1.ReasonSentinelPresent, Message: "/run/reboot-required exists.",
@@ -58,11 +59,11 @@ func TestMerge(t *testing.T) {
 			Engine: "sentinel", State: Needed, Reason: v1alpha1.ReasonSentinelPresent, Version: "4001.0.0",
 			Running: "4000.0.0", Message: "/run/reboot-required exists. update_engine has installed version 4001.0.0.",
 		}},
-		"a latched need beside a confirmed one is not latched": {[]Report{heard, sentinel}, Report{
+		"a need that ends by itself beside a confirmed one does not": {[]Report{heard, sentinel}, Report{
 			Engine: "update-engine", State: Needed, Reason: v1alpha1.ReasonUpdateStaged,
 			Message: "A broadcast asks for a reboot. /run/reboot-required exists.",
 		}},
-		"a latched need alone stays latched": {[]Report{upToDate, heard}, heard},
+		"a need that ends by itself": {[]Report{upToDate, heard}, heard},
 		"several that cannot be asked": {[]Report{gone, other}, Report{
 			Engine: "rpm-ostree", State: Unknown, Reason: v1alpha1.ReasonEngineUnreachable,
 			Message: "rpm-ostree is not on the bus. The bus is gone.",

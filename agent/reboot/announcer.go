@@ -78,14 +78,11 @@ func uids(pods []drain.Pod) string {
 	return strings.Join(all, " ")
 }
 
-// reported tells what a patch has changed in the need for a reboot.
-func (a *Announcer) reported(ctx context.Context, node *corev1.Node, o step.Observation, patch *nodePatch) {
+// reported emits what a write has changed in the need for a reboot.
+func (a *Announcer) reported(ctx context.Context, node *corev1.Node, o step.Observation) {
 	a.waits(node, o)
 	before := o.Condition(v1alpha1.NodeRebootRequired)
 	after := step.Observation{Conditions: node.Status.Conditions}.Condition(v1alpha1.NodeRebootRequired)
-	if removes(patch.Metadata.Annotations, v1alpha1.AnnotationForgetNeed) {
-		a.forgot(node, o.ForgetWhy, step.Asking(before.Message), step.Asking(after.Message))
-	}
 	if after.Status == before.Status && after.Reason == before.Reason && after.Message == before.Message {
 		return
 	}
@@ -93,22 +90,6 @@ func (a *Announcer) reported(ctx context.Context, node *corev1.Node, o step.Obse
 		"reason", after.Reason, "message", after.Message)
 	if after.Status == corev1.ConditionTrue {
 		a.tell(node, v1alpha1.EventRebootRequired, "Report", "%s: %s", after.Reason, after.Message)
-	}
-}
-
-// forgot tells what became of an administrator's word against the need, from the engines that asked before and still do.
-func (a *Announcer) forgot(node *corev1.Node, why string, before, after []string) {
-	if len(after) > 0 {
-		a.warn(node, v1alpha1.EventNeedConfirmed, "Forget", "the need stays, because %s tells it not by broadcast alone; the word against it was %q",
-			strings.Join(after, ", "), step.Clip(why))
-	}
-	dropped := slices.DeleteFunc(before, func(name string) bool { return slices.Contains(after, name) })
-	if len(dropped) > 0 {
-		a.tell(node, v1alpha1.EventNeedForgotten, "Forget", "forgot the need that %s had heard by broadcast alone: %q",
-			strings.Join(dropped, ", "), step.Clip(why))
-	}
-	if len(dropped)+len(after) == 0 {
-		a.tell(node, v1alpha1.EventNeedForgotten, "Forget", "there was no need to forget: %q", step.Clip(why))
 	}
 }
 

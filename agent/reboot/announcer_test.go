@@ -68,7 +68,7 @@ func TestReported(t *testing.T) {
 	before := []corev1.NodeCondition(nil)
 	for _, after := range [][]corev1.NodeCondition{none, one, two, needed, needed, two} {
 		node := &corev1.Node{Status: corev1.NodeStatus{Conditions: after}}
-		a.reported(t.Context(), node, step.Observation{Conditions: before}, &nodePatch{})
+		a.reported(t.Context(), node, step.Observation{Conditions: before})
 		before = after
 	}
 	close(recorder.Events)

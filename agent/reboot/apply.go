@@ -72,7 +72,7 @@ func (r *Reconciler) commitReboot(
 	if err := r.writer.commit(ctx, node, patch); err != nil {
 		return err
 	}
-	r.Events.reported(ctx, node, o, patch)
+	r.Events.reported(ctx, node, o)
 	ctrl.LoggerFrom(ctx).Info("Drained, and past the point of no return", "seq", next.Progress.Seq,
 		"reason", next.Progress.Reason)
 	r.Events.committed(node, o, next.Progress)
@@ -126,7 +126,6 @@ func (r *Reconciler) callReboot(ctx context.Context, node *corev1.Node, o step.O
 
 // say writes what of the report the Node does not say yet.
 func (r *Reconciler) say(ctx context.Context, node *corev1.Node, o step.Observation, report step.Report) error {
-	r.Reports.drop(report.Drop)
 	patch := &nodePatch{}
 	if !patch.report(node, report, o.Now) {
 		return nil
@@ -135,7 +134,7 @@ func (r *Reconciler) say(ctx context.Context, node *corev1.Node, o step.Observat
 	if err := r.writer.writeStatus(ctx, node, patch); err != nil {
 		return err
 	}
-	r.Events.reported(ctx, node, o, patch)
+	r.Events.reported(ctx, node, o)
 	r.Events.objected(node, annotations)
 	return nil
 }

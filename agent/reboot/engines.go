@@ -13,18 +13,14 @@ type Reports struct {
 	wake  Wake
 	names []string
 
-	mu     sync.Mutex
-	last   map[string]engine.Report
-	forget map[string]func()
-	again  map[string]engine.Again
+	mu    sync.Mutex
+	last  map[string]engine.Report
+	again map[string]engine.Again
 }
 
 // NewReports waits for the reports of the engines of these names.
 func NewReports(wake Wake, names ...string) *Reports {
-	return &Reports{
-		wake: wake, names: names,
-		last: map[string]engine.Report{}, forget: map[string]func(){}, again: map[string]engine.Again{},
-	}
+	return &Reports{wake: wake, names: names, last: map[string]engine.Report{}, again: map[string]engine.Again{}}
 }
 
 // Put takes a report and causes a reconcile.
@@ -33,13 +29,6 @@ func (r *Reports) Put(report engine.Report) {
 	r.last[report.Engine] = report
 	r.mu.Unlock()
 	r.wake.Ring()
-}
-
-// OnForget takes what makes an engine drop a need that it has only latched. It is called from the reconciler, and may Put.
-func (r *Reports) OnForget(name string, forget func()) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.forget[name] = forget
 }
 
 // Again is what makes an engine look once more. An engine that never asked for it is not asked.
@@ -64,18 +53,6 @@ func (r *Reports) confirm(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// drop makes engines drop what they have only latched.
-func (r *Reports) drop(names []string) {
-	for _, name := range names {
-		r.mu.Lock()
-		forget := r.forget[name]
-		r.mu.Unlock()
-		if forget != nil {
-			forget()
-		}
-	}
 }
 
 // heard is what each engine says, in the order of their names here; nil until each of them has been heard, so that an

@@ -66,7 +66,6 @@ func (v *observer) observe(ctx context.Context, node *corev1.Node) (step.Observa
 	}
 	why, requested := node.Annotations[v1alpha1.AnnotationRebootRequested]
 	word, labelled := node.Labels[v1alpha1.LabelRebootRequested]
-	forgetWhy, forget := node.Annotations[v1alpha1.AnnotationForgetNeed]
 	o := step.Observation{
 		Now:           v.Clock.Now(),
 		Node:          v.Node,
@@ -79,8 +78,6 @@ func (v *observer) observe(ctx context.Context, node *corev1.Node) (step.Observa
 		RequestedWhy:  why,
 		Labelled:      labelled,
 		LabelledWord:  word,
-		Forget:        forget,
-		ForgetWhy:     forgetWhy,
 		Conditions:    node.Status.Conditions,
 		OS:            v.os(ctx),
 	}

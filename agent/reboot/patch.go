@@ -83,8 +83,7 @@ func (p *nodePatch) report(node *corev1.Node, r step.Report, now time.Time) bool
 	} else {
 		maps.Copy(p.Metadata.Annotations, annotations)
 	}
-	if removes(p.Metadata.Annotations, v1alpha1.AnnotationRebootRequested) || removes(p.Metadata.Annotations, v1alpha1.AnnotationForgetNeed) ||
-		removes(p.Metadata.Labels, v1alpha1.LabelRebootRequested) {
+	if removes(p.Metadata.Annotations, v1alpha1.AnnotationRebootRequested) || removes(p.Metadata.Labels, v1alpha1.LabelRebootRequested) {
 		// Somebody may be writing another request just now: that one must not be removed.
 		p.Metadata.ResourceVersion = node.ResourceVersion
 	}

@@ -59,7 +59,7 @@ func TestNodePatch_Report(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{
 			ResourceVersion: "7",
 			Labels:          map[string]string{"a": "1", "b": "2"},
-			Annotations:     map[string]string{v1alpha1.AnnotationRebootRequested: "x", v1alpha1.AnnotationForgetNeed: "y"},
+			Annotations:     map[string]string{v1alpha1.AnnotationRebootRequested: "x"},
 		},
 		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{stands}},
 	}
@@ -92,13 +92,6 @@ func TestNodePatch_Report(t *testing.T) {
 			step.Report{Annotations: map[string]*string{v1alpha1.AnnotationRebootRequested: nil}},
 			nodePatch{Metadata: patchMetadata{
 				ResourceVersion: "7", Annotations: map[string]*string{v1alpha1.AnnotationRebootRequested: nil},
-			}},
-			true,
-		},
-		"so is a word against a need": {
-			step.Report{Annotations: map[string]*string{v1alpha1.AnnotationForgetNeed: nil}},
-			nodePatch{Metadata: patchMetadata{
-				ResourceVersion: "7", Annotations: map[string]*string{v1alpha1.AnnotationForgetNeed: nil},
 			}},
 			true,
 		},

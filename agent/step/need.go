@@ -69,18 +69,6 @@ func (o Observation) asked() bool { return o.Requested || o.Labelled }
 // Clip bounds an administrator's words.
 func Clip(why string) string { return message.Shorten(maxWhyBytes, why) }
 
-// toDrop names the engines whose need an administrator drops: those that no engine confirms. The annotation stays until
-// there is none, so that it goes in the write with which the need falls.
-func toDrop(o Observation) []string {
-	var names []string
-	for _, r := range o.Engines {
-		if o.Forget && r.State == engine.Needed && r.Latched {
-			names = append(names, r.Engine)
-		}
-	}
-	return names
-}
-
 // fulfilled reports whether the reboot that just ended was the answer to the request of this sentence. It was if the condition
 // that led to it told the request: one that was made since is another one. MaintenanceInProgress is still True only until the
 // first report after the boot, so a request is removed once.

@@ -3,6 +3,7 @@ package step
 import (
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -32,7 +33,7 @@ func TestNeed(t *testing.T) {
 		},
 		"an update that nobody confirms": {
 			makeObservation(latched("")),
-			says(corev1.ConditionTrue, v1alpha1.ReasonUpdateStaged, "Staged. Heard in boot boot-2 from update-engine (asks by broadcast)."),
+			says(corev1.ConditionTrue, v1alpha1.ReasonUpdateStaged, "Staged. Heard in boot boot-2 from update-engine (asks by broadcast until 2026-11-22T22:00:00Z)."),
 		},
 		"a request": {
 			makeObservation(requesting("new firmware")),
@@ -125,11 +126,9 @@ func staged(version string) func(*Observation) { return hears(stagedReport(versi
 
 func latched(version string) func(*Observation) {
 	r := stagedReport(version)
-	r.Latched = true
+	r.Until = now.Add(24 * time.Hour)
 	return hears(r)
 }
-
-func forgetting(o *Observation) { o.Forget = true }
 
 func requesting(why string) func(*Observation) {
 	return func(o *Observation) { o.Requested, o.RequestedWhy = true, why }

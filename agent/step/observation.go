@@ -31,9 +31,6 @@ type Observation struct {
 	// Labelled tells whether somebody asks for a reboot by label, and LabelledWord in which word.
 	Labelled     bool
 	LabelledWord string
-	// Forget tells whether an administrator drops what was only heard by broadcast, and ForgetWhy in which words.
-	Forget    bool
-	ForgetWhy string
 	// Conditions are the Node's.
 	Conditions []corev1.NodeCondition
 	// Engines is what each update engine says, and Engine is what they say together. Nil: not heard yet.

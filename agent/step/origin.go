@@ -3,6 +3,7 @@ package step
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -14,12 +15,13 @@ import (
 // which of them ask for a reboot. It is read by people, and by the next process of the agent: an engine may not repeat what
 // it said, may have forgotten the version, or may be gone. In another boot all of that has fallen.
 //
-//	Heard in boot 0d9f… from update-engine (asks by broadcast for version 4593.1.0), sentinel (asks again after the reboot), rpm-ostree.
+//	Heard in boot 0d9f… from update-engine (asks by broadcast until 2026-11-24T22:00:00Z for version 4593.1.0), sentinel (asks again after the reboot), rpm-ostree.
 const (
 	originIntro  = "Heard in boot "
 	originAsks   = "asks"
 	originAgain  = " again after the reboot"
 	originLatch  = " by broadcast"
+	originUntil  = " until "
 	originTarget = " for version "
 )
 
@@ -46,8 +48,8 @@ func asks(heard engine.Report, again bool) string {
 	if again {
 		words += originAgain
 	}
-	if heard.Latched {
-		words += originLatch
+	if !heard.Until.IsZero() {
+		words += originLatch + originUntil + heard.Until.Format(time.RFC3339)
 	}
 	if heard.Version != "" && !strings.ContainsAny(heard.Version, " ,()\t\n") {
 		words += originTarget + heard.Version
@@ -76,7 +78,7 @@ type originReport struct {
 }
 
 // parseOrigin reads the origin in the message of the condition. An engine that does not ask is Unknown: nobody knows what
-// else it said.
+// else it said. So is one whose need has no end that can be read: it must not last for ever.
 func parseOrigin(message string) (bootID string, heard []originReport) {
 	message, _, _ = strings.Cut(message, requestIntro)
 	_, sentence, found := strings.Cut(message, originIntro)
@@ -90,23 +92,18 @@ func parseOrigin(message string) (bootID string, heard []originReport) {
 		if asks {
 			r.State = engine.Needed
 			words, r.Version, _ = strings.Cut(words, originTarget)
-			r.Latched, r.again = strings.HasSuffix(words, originLatch), strings.Contains(words, originAgain)
+			words, end, latched := strings.Cut(words, originLatch)
+			r.again = strings.Contains(words, originAgain)
+			if until, err := time.Parse(time.RFC3339, strings.TrimPrefix(end, originUntil)); err == nil {
+				r.Until = until
+			}
+			if latched && r.Until.IsZero() {
+				r.Report = engine.Report{Engine: name, State: engine.Unknown}
+			}
 		}
 		heard = append(heard, r)
 	}
 	return bootID, heard
-}
-
-// Asking names the engines that ask for a reboot, as the condition's message tells.
-func Asking(message string) []string {
-	_, heard := parseOrigin(message)
-	var names []string
-	for _, r := range heard {
-		if r.State == engine.Needed {
-			names = append(names, r.Engine)
-		}
-	}
-	return names
 }
 
 // Before is what an engine had reported in this boot, as its Node's condition still tells. Zero: it had not been heard.

@@ -3,6 +3,7 @@ package step
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -18,13 +19,19 @@ func TestBefore(t *testing.T) {
 	}
 	forged := requesting("Heard in boot " + boot + " from update-engine (asks).")
 	asks := engine.Report{Engine: "update-engine", State: engine.Needed, Version: "4593.1.0"}
-	latch := engine.Report{Engine: "update-engine", State: engine.Needed, Latched: true}
+	latch := engine.Report{Engine: "update-engine", State: engine.Needed, Until: now.Add(24 * time.Hour)}
 	known := engine.Report{Engine: "update-engine", State: engine.Unknown}
 	unversioned := engine.Report{Engine: "update-engine", State: engine.Needed}
 	rpm := engine.Report{Engine: "rpm-ostree", State: engine.Needed, Version: "40.2", Message: "Staged too."}
-	both := told(hears(func() engine.Report { r := stagedReport(""); r.Latched = true; return r }(), rpm,
+	both := told(hears(func() engine.Report { r := stagedReport(""); r.Until = now.Add(24 * time.Hour); return r }(), rpm,
 		engine.Report{Engine: "sentinel", State: engine.NotNeeded}, engine.Report{Engine: "cos-update-engine", State: engine.Absent}))
 	rpm.Message = ""
+	says := func(words string) []corev1.NodeCondition {
+		return []corev1.NodeCondition{{Type: v1alpha1.NodeRebootRequired, Message: "Heard in boot " + boot + " from update-engine (" + words + ")."}}
+	}
+	ended := engine.Report{
+		Engine: "update-engine", State: engine.Needed, Version: "1", Until: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC),
+	}
 	cases := map[string]struct {
 		conditions   []corev1.NodeCondition
 		name, bootID string
@@ -41,6 +48,10 @@ func TestBefore(t *testing.T) {
 		"an administrator's words are none":   {told(forged), "update-engine", boot, known},
 		"nor are they without any engine":     {told(hears(), forged), "update-engine", boot, engine.Report{}},
 		"a latched need":                      {told(latched("")), "update-engine", boot, latch},
+		"an end of days ago":                  {says("asks by broadcast until 2020-01-01T00:00:00Z for version 1"), "update-engine", boot, ended},
+		"no end":                              {says("asks by broadcast for version 1"), "update-engine", boot, known},
+		"an end that nobody can read":         {says("asks by broadcast until tomorrow"), "update-engine", boot, known},
+		"an end before all others":            {says("asks by broadcast until 0001-01-01T00:00:00Z"), "update-engine", boot, known},
 		"no version":                          {told(staged("")), "update-engine", boot, unversioned},
 		"a version that ends oddly":           {told(staged("1.")), "update-engine", boot, engine.Report{Engine: "update-engine", State: engine.Needed, Version: "1."}},
 		"a version nobody would choose":       {told(staged("1), b (asks")), "update-engine", boot, unversioned},
@@ -97,11 +108,14 @@ func FuzzOrigin(f *testing.F) {
 		if strings.Contains(message, originIntro) || strings.Contains(message, requestIntro) {
 			t.Skip("no engine says so")
 		}
-		report := engine.Report{Engine: "update-engine", State: engine.Needed, Version: version, Latched: latch, Message: message}
+		report := engine.Report{Engine: "update-engine", State: engine.Needed, Version: version, Message: message}
+		if latch {
+			report.Until = now
+		}
 		o := makeObservation(hears(report, engine.Report{Engine: "sentinel", State: engine.NotNeeded}), requesting(why))
 		conditions := []corev1.NodeCondition{Need(o)}
 		got := Before(conditions, "update-engine", boot)
-		if got.State != engine.Needed || got.Latched != latch || got.Version != "" && got.Version != version {
+		if got.State != engine.Needed || !got.Until.Equal(report.Until) || got.Version != "" && got.Version != version {
 			t.Errorf("read back %+v of %q", got, conditions[0].Message)
 		}
 		if other := Before(conditions, "sentinel", boot); other.State != engine.Unknown {

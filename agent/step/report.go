@@ -22,8 +22,6 @@ type Report struct {
 	// Labels and Annotations by key; nil removes one, the others stay as they are.
 	Labels      map[string]*string
 	Annotations map[string]*string
-	// Drop names the engines that are to drop a need which they have only latched. It changes what they say next.
-	Drop []string
 	// Again is when time alone may change the report. Zero: never.
 	Again time.Time
 }
@@ -44,10 +42,6 @@ func ReportOf(o Observation) Report {
 		o.Requested = false
 	}
 	o.Labelled = o.Labelled && !byLabel
-	drop := toDrop(o)
-	if o.Forget && len(drop) == 0 {
-		annotations[v1alpha1.AnnotationForgetNeed] = nil
-	}
 	asks := Need(o)
 	asking := asks.Status == corev1.ConditionTrue
 	if value, known := objection(o, asking); known {
@@ -65,7 +59,6 @@ func ReportOf(o Observation) Report {
 		Conditions:  append([]corev1.NodeCondition{asks}, maintenance(o)...),
 		Labels:      labels,
 		Annotations: annotations,
-		Drop:        drop,
 		Again:       timing.Earliest(again(o, asking), settles),
 	}
 }

@@ -39,30 +39,6 @@ func TestReportOf(t *testing.T) {
 				Again:       now.Add(time.Minute),
 			},
 		},
-		"a latched need that an administrator drops is asked to go first, and his word stays": {
-			makeObservation(latched("1"), forgetting), Report{
-				Conditions:  []corev1.NodeCondition{Need(makeObservation(latched("1")))},
-				Labels:      map[string]*string{v1alpha1.LabelRebootRequired: new("true")},
-				Annotations: map[string]*string{v1alpha1.AnnotationObjection: nil, v1alpha1.AnnotationPreflightReport: nil},
-				Drop:        []string{"update-engine"},
-				Again:       now.Add(time.Minute),
-			},
-		},
-		"his word goes with it": {
-			makeObservation(forgetting), Report{
-				Conditions:  []corev1.NodeCondition{Need(makeObservation())},
-				Labels:      map[string]*string{v1alpha1.LabelRebootRequired: nil},
-				Annotations: map[string]*string{v1alpha1.AnnotationObjection: nil, v1alpha1.AnnotationPreflightReport: nil, v1alpha1.AnnotationForgetNeed: nil},
-			},
-		},
-		"his word goes, and a need that the engine confirms stays": {
-			makeObservation(staged("1"), forgetting), Report{
-				Conditions:  []corev1.NodeCondition{Need(makeObservation(staged("1")))},
-				Labels:      map[string]*string{v1alpha1.LabelRebootRequired: new("true")},
-				Annotations: map[string]*string{v1alpha1.AnnotationObjection: nil, v1alpha1.AnnotationPreflightReport: nil, v1alpha1.AnnotationForgetNeed: nil},
-				Again:       now.Add(time.Minute),
-			},
-		},
 		"the first report after a boot answers the request (behaviour 13)": {
 			makeObservation(rebootedBefore, requesting("x"), told, up), Report{
 				Conditions: []corev1.NodeCondition{

@@ -39,7 +39,7 @@ func (o Observation) update() (*v1alpha1.Update, engine.Report) {
 // updateOf is what one engine asks for. Nil: nothing. A need that was only overheard may be a test signal. With both versions
 // an update is the same one whenever it is asked for; without, a need is the same one only if it has outlived the reboot.
 func (o Observation) updateOf(r engine.Report) *v1alpha1.Update {
-	if r.State != engine.Needed || r.Latched {
+	if r.State != engine.Needed || !r.Until.IsZero() {
 		return nil
 	}
 	running := r.Running

@@ -4,8 +4,6 @@ package v1alpha1
 // the write that justifies it.
 const (
 	EventRebootRequired      = "RebootRequired"
-	EventNeedForgotten       = "NeedForgotten"
-	EventNeedConfirmed       = "NeedConfirmed"
 	EventUpgradesLeftToHost  = "UpgradesLeftToHost"
 	EventRebootGranted       = "RebootGranted"
 	EventGrantCancelled      = "GrantCancelled"

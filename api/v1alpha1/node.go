@@ -37,9 +37,6 @@ const (
 	// AnnotationRebootRequested is an administrator's: it asks for a reboot and says why. The agent removes it after one
 	// confirmed reboot.
 	AnnotationRebootRequested = "reboot-operator.io/reboot-requested"
-	// AnnotationForgetNeed is an administrator's: it drops a need that was only heard by broadcast, and says why. One that the
-	// engine itself asks for stays. The agent removes it when that is done.
-	AnnotationForgetNeed = "reboot-operator.io/forget-need"
 )
 
 // Annotations of autoscalers on a Node. The manager sets each to "true" with a grant, where nobody else has set it, and takes

@@ -36,12 +36,10 @@ type Engine struct {
 	// canonical test signal (locksmithctl send-need-reboot) comes from a stranger; so may a forged one.
 	RequireEngineSender bool
 	// Before is what this engine had reported when the agent was restarted within the same boot: a need in it stands until
-	// update_engine says otherwise, a latched one for as long as any. Zero: nothing, as after a boot.
+	// update_engine says otherwise, or until its end. Zero: nothing, as after a boot.
 	Before engine.Report
 	// Optional tells a host that has not had an update_engine in this boot as Absent: nobody named it.
 	Optional bool
-	// Forget is called once, with what drops a latched need: callable at any time, from any goroutine. Optional.
-	Forget func(forget func())
 	// Again makes the engine look once more. Optional.
 	Again engine.Again
 	// Malformed is called for each StatusUpdate or reply that cannot be read and is ignored. Optional.
@@ -59,12 +57,10 @@ func (e *Engine) Name() string { return Name }
 // of both.
 func (e *Engine) Run(ctx context.Context, report func(engine.Report)) error {
 	l := &listener{
-		state:     resumed(e.before()),
+		clock:     e.Clock,
+		state:     resumed(e.before(), e.Clock.Now()),
 		changes:   engine.Changes{Report: report, Reachable: e.Reachable, Optional: e.Optional, Seen: e.Before.State != ""},
 		ownerOnly: e.RequireEngineSender,
-	}
-	if e.Forget != nil {
-		e.Forget(l.forget)
 	}
 	// Anybody's StatusUpdate is subscribed to: the bus would drop the broadcast of locksmithctl.
 	watch := service.Watch{
@@ -77,7 +73,7 @@ func (e *Engine) Run(ctx context.Context, report func(engine.Report)) error {
 
 // before leaves out a latched need that would not be latched any more.
 func (e *Engine) before() engine.Report {
-	if e.RequireEngineSender && e.Before.Latched {
+	if e.RequireEngineSender && !e.Before.Until.IsZero() {
 		return engine.Report{}
 	}
 	return e.Before

@@ -196,7 +196,7 @@ func TestEngine_OutlivesARestartOfTheBus_Behaviour6(t *testing.T) {
 	h.Must(e.Start())
 	h.ExpectAfter(time.Minute, upToDate)
 	h.Must(h.bus.SendNeedReboot())
-	h.Expect(overheard)
+	h.Expect(ending(overheard, h.Clock.Since(began)))
 	h.Must(e.Emit(hosttest.NeedReboot("4001.0.0")))
 	h.Expect(needed4001)
 }
@@ -311,25 +311,43 @@ func TestEngine_RestartedAgentKeepsALatchedNeed(t *testing.T) {
 	h.expectNothing()
 }
 
-func TestEngine_ForgetsALatchedNeedAtAnyTime(t *testing.T) {
+func TestEngine_ALatchedNeedEndsByItself_Behaviour1(t *testing.T) {
 	h := newHarness(t)
-	var forget func()
-	h.engine.Forget = func(f func()) { forget = f }
+	e := h.startHost()
+	h.engine.Before = ending(overheard, -time.Hour)
+	h.run()
+	h.Expect(ending(overheard, -time.Hour))
+	h.Until("the poll to be due", h.Clock.HasWaiters, 0)
+	calls := e.StatusCalls()
+	h.Clock.Step(23*time.Hour - time.Second)
+	h.Until("the poll", func() bool { return e.StatusCalls() > calls }, 0)
+	h.expectNothing()
+	h.ExpectAfter(time.Minute, upToDate)
+	h.Must(h.bus.SendNeedReboot())
+	h.Expect(ending(overheard, h.Clock.Since(began)))
+	h.Must(e.Emit(hosttest.NeedReboot("4001.0.0")))
+	h.Expect(needed4001)
+	h.Until("the next poll to be due", h.Clock.HasWaiters, 0)
+	calls = e.StatusCalls()
+	h.Clock.Step(48 * time.Hour)
+	h.Until("the poll", func() bool { return e.StatusCalls() > calls }, 0)
+	h.expectNothing()
+}
+
+func TestEngine_ALatchedNeedEndsWithoutABus_Behaviour6(t *testing.T) {
+	h := newHarness(t)
 	h.startHost()
 	h.run()
 	h.Expect(upToDate)
-	for range 2 {
-		h.Must(h.bus.SendNeedReboot())
-		h.Expect(overheard)
-		forget()
-		h.Expect(upToDate)
-	}
 	h.Must(h.bus.SendNeedReboot())
 	h.Expect(overheard)
 	h.Must(h.bus.Halt())
 	h.Until("the bus to be missed", func() bool { return len(h.Reachable) == 2 }, 0)
-	forget()
-	h.Expect(unreachableBus)
+	h.ExpectNoReport()
+	h.ExpectAfter(time.Hour, unreachableBus)
+	if over := h.Clock.Since(began); over < 24*time.Hour {
+		t.Errorf("ended after %s", over)
+	}
 }
 
 func TestEngine_StopsWhileUpdateEngineHangs_Behaviour58(t *testing.T) {

@@ -2,7 +2,8 @@ package updateengine
 
 import (
 	"context"
-	"sync"
+
+	"k8s.io/utils/clock"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/engine/service"
@@ -13,8 +14,7 @@ type listener struct {
 	// ownerOnly leaves out what a stranger says.
 	ownerOnly bool
 
-	// mu is held while the state changes and is told: what an administrator says comes from another goroutine.
-	mu      sync.Mutex
+	clock   clock.PassiveClock
 	state   state
 	changes engine.Changes
 	// lost is what is known of the engine's presence while it cannot be asked.
@@ -23,11 +23,10 @@ type listener struct {
 
 var _ service.Listener = (*listener)(nil)
 
-// change makes a state of the one before and tells it.
-func (l *listener) change(next func(state) state) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.state = next(l.state)
+// take makes a state of the one before and reports it.
+func (l *listener) take(in input) {
+	in.at = l.clock.Now()
+	l.state = next(l.state, in)
 	presence := engine.Answering
 	if l.state.unreachable != "" {
 		presence = l.lost
@@ -42,7 +41,7 @@ func (l *listener) Hear(_ string, body []any, fromOwner bool) error {
 		return err
 	}
 	if fromOwner || !l.ownerOnly {
-		l.change(func(s state) state { return next(s, input{status: heard, fromEngine: fromOwner}) })
+		l.take(input{status: heard, fromEngine: fromOwner})
 	}
 	return nil
 }
@@ -54,11 +53,6 @@ func (l *listener) Read(ctx context.Context, call service.Call) error {
 
 // Lost says that update_engine cannot be asked.
 func (l *listener) Lost(why string, presence engine.Presence) {
-	l.change(func(s state) state {
-		l.lost = presence
-		return next(s, input{unreachable: why})
-	})
+	l.lost = presence
+	l.take(input{unreachable: why})
 }
-
-// forget drops a need that update_engine does not confirm.
-func (l *listener) forget() { l.change(state.forgotten) }

@@ -3,9 +3,11 @@ package updateengine
 import (
 	"cmp"
 	"fmt"
+	"time"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
 // This file decides, and does nothing else: what has been heard so far and one more thing heard make what is known now.
@@ -16,8 +18,13 @@ import (
 //	latched    latched           latched            confirmed      latched
 //	confirmed  confirmed         confirmed          confirmed      none
 //
-// The engine leaving NEED_REBOOT is the only way down: as long as it has not been there, it says nothing about a need that
-// somebody else announced. That is why a latched need outlives the engine's IDLE. Only an administrator can drop it.
+// As long as the engine has not been at NEED_REBOOT, its status says nothing about a need that somebody else announced. That is
+// why a latched need outlives the engine's IDLE. It ends by itself after latchLasts: a real need is in the engine's status, which
+// is read every few minutes and whenever the engine comes back, and confirms it.
+
+// latchLasts is how long a need lasts that no engine confirms. A signal of the day still counts in the window of the next night.
+// Repeating it does not prolong it: the Node would have to be written each time.
+const latchLasts = 24 * time.Hour
 
 // need is whether a reboot is needed, and on whose word.
 type need int
@@ -36,12 +43,16 @@ type state struct {
 	need need
 	// version staged, while there is a need. Empty: unknown.
 	version string
+	// until is when a latched need ends. Zero: the need is not latched.
+	until time.Time
 	// unreachable is a sentence that says why the engine cannot be asked. Empty: it answered last time.
 	unreachable string
 }
 
 // input is one thing that was heard.
 type input struct {
+	// at is when.
+	at time.Time
 	// unreachable says that the engine could not be asked, and why; nothing else counts then.
 	unreachable string
 	status      status
@@ -49,20 +60,24 @@ type input struct {
 	fromEngine bool
 }
 
-// resumed is the state after a restart of the agent in the same boot, made from what it had reported before.
-func resumed(before engine.Report) state {
+// resumed is the state after a restart of the agent in the same boot, made from what it had reported before. Somebody may have
+// set the host's clock meanwhile: a latched need lasts no longer than a new one would.
+func resumed(before engine.Report, now time.Time) state {
 	s := state{unreachable: "update_engine has not been asked yet."}
 	if before.State == engine.Needed {
 		s.need, s.version = confirmed, before.Version
 	}
-	if s.need == confirmed && before.Latched {
-		s.need = latched
+	if s.need == confirmed && !before.Until.IsZero() {
+		s.need, s.until = latched, timing.Earliest(before.Until, now.Add(latchLasts))
 	}
 	return s
 }
 
 // next is the state after one more thing was heard.
 func next(s state, in input) state {
+	if s.need == latched && !in.at.Before(s.until) {
+		s.need, s.version, s.until = none, "", time.Time{}
+	}
 	switch {
 	case in.unreachable != "":
 		// A need is in the boot loader, not in the engine's process: it outlives the engine and the bus.
@@ -71,7 +86,7 @@ func next(s state, in input) state {
 		s.unreachable = ""
 		return s.told(in.status)
 	case in.status.needsReboot():
-		return s.overheard(in.status)
+		return s.overheard(in.status, in.at)
 	}
 	return s
 }
@@ -81,43 +96,39 @@ func (s state) told(st status) state {
 	switch {
 	case st.needsReboot():
 		// A restarted engine still needs the reboot and has forgotten the version.
-		s.need, s.version = confirmed, cmp.Or(st.version, s.version)
+		s.need, s.version, s.until = confirmed, cmp.Or(st.version, s.version), time.Time{}
 	case s.need == confirmed:
 		s.need, s.version = none, ""
 	}
 	return s
 }
 
-// overheard is the state after a stranger announced a need. The first version it names stays: a stranger must not be able
-// to make the report, and so the Node, change over and over.
-func (s state) overheard(st status) state {
-	if s.need != confirmed {
-		s.need, s.version = latched, cmp.Or(s.version, st.version)
+// overheard is the state after a stranger announced a need. The first version it names stays, and so does its end: a stranger
+// must not be able to make the report, and so the Node, change over and over.
+func (s state) overheard(st status, at time.Time) state {
+	if s.need == none {
+		s.need, s.until = latched, at.Add(latchLasts)
 	}
-	return s
-}
-
-// forgotten is the state after an administrator dropped what no engine confirms.
-func (s state) forgotten() state {
 	if s.need == latched {
-		s.need, s.version = none, ""
+		s.version = cmp.Or(s.version, st.version)
 	}
 	return s
 }
 
 // report is what the state says to others.
 func (s state) report() engine.Report {
-	r := engine.Report{Engine: Name, State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Version: s.version}
+	r := engine.Report{
+		Engine: Name, State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged,
+		Version: s.version, Until: s.until.UTC().Truncate(time.Second),
+	}
 	switch {
 	case s.need == confirmed && s.version != "":
 		r.Message = fmt.Sprintf("update_engine has installed version %s; it runs after a reboot.", s.version)
 	case s.need == confirmed:
 		r.Message = "update_engine has installed an update; it runs after a reboot."
 	case s.need == latched && s.version != "":
-		r.Latched = true
 		r.Message = fmt.Sprintf("A StatusUpdate broadcast asks for a reboot into version %s; update_engine itself does not.", s.version)
 	case s.need == latched:
-		r.Latched = true
 		r.Message = "A StatusUpdate broadcast asks for a reboot; update_engine itself does not."
 	case s.unreachable != "":
 		r.State, r.Reason, r.Message = engine.Unknown, v1alpha1.ReasonEngineUnreachable, s.unreachable

@@ -2,6 +2,7 @@ package updateengine
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -20,9 +21,24 @@ var (
 	failed      = status{operation: opReportingErrorEvent}
 )
 
-func engineSays(s status) input   { return input{status: s, fromEngine: true} }
-func strangerSays(s status) input { return input{status: s} }
-func lost(why string) input       { return input{unreachable: why} }
+// began is the instant of every input that is not later.
+var began = time.Unix(1_800_000_000, 0)
+
+func engineSays(s status) input   { return input{at: began, status: s, fromEngine: true} }
+func strangerSays(s status) input { return input{at: began, status: s} }
+func lost(why string) input       { return input{at: began, unreachable: why} }
+
+// later is an input some time after the others.
+func later(after time.Duration, in input) input {
+	in.at = began.Add(after)
+	return in
+}
+
+// ending is a report of a need that ends some time after a day.
+func ending(r engine.Report, after time.Duration) engine.Report {
+	r.Until = began.Add(24*time.Hour + after).UTC()
+	return r
+}
 
 // Reports that the tables below want.
 var (
@@ -51,11 +67,11 @@ var (
 		Message: "update_engine has installed version 4002.0.0; it runs after a reboot.",
 	}
 	overheard = engine.Report{
-		Engine: "update-engine", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Latched: true,
+		Engine: "update-engine", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Until: began.Add(24 * time.Hour).UTC(),
 		Message: "A StatusUpdate broadcast asks for a reboot; update_engine itself does not.",
 	}
 	overheard4001 = engine.Report{
-		Engine: "update-engine", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Latched: true, Version: "4001.0.0",
+		Engine: "update-engine", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Until: began.Add(24 * time.Hour).UTC(), Version: "4001.0.0",
 		Message: "A StatusUpdate broadcast asks for a reboot into version 4001.0.0; update_engine itself does not.",
 	}
 )
@@ -156,10 +172,43 @@ func TestNeed(t *testing.T) {
 		"a restarted agent takes nothing from a report without a need": {
 			before: absent, inputs: nil, want: unknownBefore,
 		},
+		"a latched need stays for a day (behaviour 1)": {
+			inputs: []input{strangerSays(needUnnamed), later(24*time.Hour-1, engineSays(idle))}, want: overheard,
+		},
+		"and then ends": {
+			inputs: []input{strangerSays(need4001), later(24*time.Hour, engineSays(idle))}, want: upToDate,
+		},
+		"it ends though the engine is gone, and is unknown then": {
+			inputs: []input{strangerSays(need4001), later(24*time.Hour, lost(gone))}, want: absent,
+		},
+		"it ends though others are asked for what they need": {
+			inputs: []input{engineSays(idle), strangerSays(need4001), later(24*time.Hour, strangerSays(idle))}, want: upToDate,
+		},
+		"one that the engine confirms does not end": {
+			inputs: []input{strangerSays(needUnnamed), engineSays(need4001), later(48*time.Hour, lost(gone))}, want: needed4001,
+		},
+		"one that the engine confirms when it has ended is needed": {
+			inputs: []input{strangerSays(needUnnamed), later(24*time.Hour, engineSays(need4001))}, want: needed4001,
+		},
+		"a second broadcast does not prolong it": {
+			inputs: []input{engineSays(idle), strangerSays(needUnnamed), later(time.Hour, strangerSays(needUnnamed))}, want: overheard,
+		},
+		"a broadcast after its end is a new one": {
+			inputs: []input{strangerSays(need4001), later(24*time.Hour, strangerSays(needUnnamed))}, want: ending(overheard, 24*time.Hour),
+		},
+		"a restarted agent keeps its end": {
+			before: ending(overheard, -time.Hour), inputs: []input{engineSays(idle)}, want: ending(overheard, -time.Hour),
+		},
+		"a restarted agent drops one that has ended": {
+			before: ending(overheard, -25*time.Hour), inputs: []input{engineSays(idle)}, want: upToDate,
+		},
+		"a restarted agent does not wait longer than a day, whatever the clock was": {
+			before: ending(overheard, 1000*time.Hour), inputs: []input{engineSays(idle)}, want: overheard,
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := resumed(tc.before)
+			s := resumed(tc.before, began)
 			for _, in := range tc.inputs {
 				s = next(s, in)
 			}
@@ -177,45 +226,16 @@ func inputs() *rapid.Generator[input] {
 			return lost(gone)
 		}
 		return input{
+			at:         began,
 			status:     rapid.SampledFrom([]status{idle, needUnnamed, need4001, need4002, downloading, failed}).Draw(t, "status"),
 			fromEngine: rapid.Bool().Draw(t, "from the engine"),
 		}
 	})
 }
 
-// TestForgotten: an administrator drops what no engine confirms, and what is heard later counts.
-func TestForgotten(t *testing.T) {
-	cases := map[string]struct {
-		before, after []input
-		want          engine.Report
-	}{
-		"a latched need falls":                {[]input{engineSays(idle), strangerSays(need4001)}, nil, upToDate},
-		"it falls though the engine is gone":  {[]input{strangerSays(need4001), lost(gone)}, nil, absent},
-		"a confirmed one stays":               {[]input{engineSays(need4001)}, nil, needed4001},
-		"one that was confirmed later stays":  {[]input{strangerSays(needUnnamed), engineSays(need4001)}, nil, needed4001},
-		"where there is none, nothing falls":  {[]input{engineSays(idle)}, nil, upToDate},
-		"a broadcast that comes later counts": {[]input{engineSays(idle), strangerSays(need4001)}, []input{strangerSays(needUnnamed)}, overheard},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			s := resumed(engine.Report{})
-			for _, in := range tc.before {
-				s = next(s, in)
-			}
-			s = s.forgotten()
-			for _, in := range tc.after {
-				s = next(s, in)
-			}
-			if diff := cmp.Diff(tc.want, s.report()); diff != "" {
-				t.Errorf("report (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
 func TestNeed_Invariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := resumed(engine.Report{})
+		s := resumed(engine.Report{}, began)
 		asked := false // Somebody has asked for a reboot, and the engine has not been there and left since.
 		atNeed := false
 		for _, in := range rapid.SliceOf(inputs()).Draw(t, "inputs") {
