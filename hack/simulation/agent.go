@@ -18,7 +18,8 @@ import (
 const noHostRoot = "\x00"
 
 // startAgent begins a life of a machine's agent; it is begun again for as long as the machine is up.
-func (w *World) startAgent(m *machine) {
+func (m *machine) startAgent() {
+	w := m.world
 	p := w.start("agent of " + m.name)
 	m.mu.Lock()
 	if !m.up || m.agent != nil {
@@ -29,7 +30,7 @@ func (w *World) startAgent(m *machine) {
 	m.agent = p
 	m.mu.Unlock()
 	w.Go(func() {
-		w.runAgent(p, m)
+		m.runAgent(p)
 		m.mu.Lock()
 		mine := m.agent == p
 		if mine {
@@ -37,25 +38,26 @@ func (w *World) startAgent(m *machine) {
 		}
 		m.mu.Unlock()
 		if mine && process.Wait(w.ctx, m.dice.Between(time.Second, time.Minute)) {
-			w.startAgent(m)
+			m.startAgent()
 		}
 	})
 }
 
 // runAgent is agent/agent.go with a simulated host.
-func (w *World) runAgent(p *process.Process, m *machine) {
+func (m *machine) runAgent(p *process.Process) {
+	w := m.world
 	of := apiserver.Key{Kind: apiserver.Nodes, Name: m.name}
-	cache := p.NewCache(map[apiserver.Key]toolscache.TransformFunc{of: reboot.TrimNode})
-	shell := p.NewShell(w.scheme, cache)
+	cache := process.NewCache(p, map[apiserver.Key]toolscache.TransformFunc{of: reboot.TrimNode})
+	shell := process.NewShell(p, w.scheme, cache)
 	wake := reboot.NewWake(m.name)
 	pods := &pods{world: w, agent: p, dice: w.dice("pods", m.name, p.Name)}
 	reports := reboot.NewReports(wake, engineName)
 	r := reboot.New(reboot.Config{
 		Node: m.name, BootIDFile: m.bootIDFile(), HostRoot: noHostRoot,
-		Client: p.NewClient("reconcile", cache, false), Live: p.NewLive("live"), Policies: p.NewLive("policies"),
+		Client: process.NewClient(p, "reconcile", cache, false), Live: process.NewLive(p, "live"), Policies: process.NewLive(p, "policies"),
 		Logind: logind{m, p, w.dice("logind", m.name, p.Name)}, Coordinators: nobody{},
 		Drains:  reboot.NewDrains(m.name, func(string) reboot.Drainer { return pods }, m.clock(), wake),
-		Lookout: reboot.NewLookout(m.name, pods, p.NewLive("lookout"), m.clock(), wake),
+		Lookout: reboot.NewLookout(m.name, pods, process.NewLive(p, "lookout"), m.clock(), wake),
 		Reports: reports, Wake: wake, Events: reboot.NewAnnouncer(process.Recorder{Counts: w.counts}), Clock: m.clock(),
 	})
 	if err := r.SetupWithManager(p.Context, shell, process.WithQueue(process.Pace{Patience: w.script.Patience})); err != nil {

@@ -84,7 +84,7 @@ func (m *machine) boot(ctx context.Context) error {
 		}
 		if process.Wait(ctx, m.dice.Between(0, 20*time.Second)) && m.is(id) {
 			m.join(id, false)
-			m.world.startAgent(m)
+			m.startAgent()
 		}
 	})
 	return nil

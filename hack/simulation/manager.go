@@ -22,7 +22,7 @@ type replica struct {
 	process *process.Process
 }
 
-func (w *World) newReplica(i int) *replica {
+func newReplica(w *World, i int) *replica {
 	name := fmt.Sprintf("manager %d", i+1)
 	return &replica{world: w, name: name, dice: w.dice(name)}
 }
@@ -34,7 +34,7 @@ func (r *replica) run() {
 		w.mu.Lock()
 		r.process = p
 		w.mu.Unlock()
-		w.runManager(p, r.dice)
+		r.runManager(p)
 		w.lease.lapse(p, r.dice)
 		process.Wait(w.ctx, r.dice.Between(time.Second, time.Minute))
 	}
@@ -91,22 +91,23 @@ func (r *replica) disconnect(d time.Duration) {
 }
 
 // runManager is controllers/options.go on the simulated API.
-func (w *World) runManager(p *process.Process, dice *process.Dice) {
-	cache := p.NewCache(map[apiserver.Key]toolscache.TransformFunc{
+func (r *replica) runManager(p *process.Process) {
+	w := r.world
+	cache := process.NewCache(p, map[apiserver.Key]toolscache.TransformFunc{
 		{Kind: apiserver.Nodes}: snapshot.Transform(), {Kind: apiserver.Policies}: nil,
 	})
-	shell := p.NewShell(w.scheme, cache)
-	r := &controllers.RebootPolicyReconciler{
-		Client: p.NewClient("reconcile", cache, true), Live: p.NewLive("live"),
+	shell := process.NewShell(p, w.scheme, cache)
+	reconciler := &controllers.RebootPolicyReconciler{
+		Client: process.NewClient(p, "reconcile", cache, true), Live: process.NewLive(p, "live"),
 		Recorder: process.Recorder{Counts: w.counts}, Clock: clock.RealClock{},
 	}
-	if err := r.SetupWithManager(shell, process.WithQueue(process.Pace{Pass: w.script.Pass})); err != nil {
+	if err := reconciler.SetupWithManager(shell, process.WithQueue(process.Pace{Pass: w.script.Pass})); err != nil {
 		w.fail(err)
 		return
 	}
 	lead := make(chan struct{})
 	w.Go(func() {
-		if w.lease.acquire(p.Context, p, dice) {
+		if w.lease.acquire(p.Context, p, r.dice) {
 			close(lead)
 		}
 	})

@@ -27,11 +27,11 @@ func (w *World) settle() (left []string) {
 	w.mu.Unlock()
 	for i := range w.script.Policies {
 		for _, what := range []What{ResumePolicy, Enforce} {
-			w.editPolicy(w.script.Policies[i].Name, Deed{What: what})
+			admin{w}.editPolicy(w.script.Policies[i].Name, Deed{What: what})
 		}
 	}
 	for _, n := range w.script.Nodes {
-		w.changeNode(n.Name, release)
+		admin{w}.changeNode(n.Name, release)
 	}
 	well := time.Duration(0)
 	for passed := time.Duration(0); passed < w.script.Calm && well < rest; passed += look {
@@ -53,7 +53,7 @@ func (w *World) endHalts() {
 	policies, _ := w.store.List(apiserver.Policies)
 	for _, object := range policies {
 		if policy, ok := object.(*v1alpha1.RebootPolicy); ok && halted(policy) {
-			w.editPolicy(policy.Name, Deed{What: EndHalt})
+			admin{w}.editPolicy(policy.Name, Deed{What: EndHalt})
 		}
 	}
 }

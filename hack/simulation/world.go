@@ -11,7 +11,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers"
@@ -70,7 +72,7 @@ func Run(ctx context.Context, script Script, folder string, tell func(judge.Reco
 	}
 	began := time.Now()
 	w.begin()
-	w.perform()
+	injector{admin{w}}.perform()
 	ended := time.Now()
 	left := w.settle()
 	w.judging.Lock()
@@ -164,7 +166,7 @@ func (w *World) begin() {
 		w.must(m.boot(w.ctx))
 	}
 	for i := range managers {
-		r := w.newReplica(i)
+		r := newReplica(w, i)
 		w.replicas = append(w.replicas, r)
 		w.Go(r.run)
 	}
@@ -207,4 +209,29 @@ func (w *World) record(r judge.Record) {
 	if w.tell != nil {
 		w.tell(r)
 	}
+}
+
+// makePolicy makes an object of its own each time.
+func (w *World) makePolicy(as *v1alpha1.RebootPolicy) {
+	made := as.DeepCopy()
+	made.UID, made.CreationTimestamp = w.uid("policy", as.Name), metav1.Now().Rfc3339Copy()
+	w.must(w.store.Create(made, judge.Admin))
+}
+
+// register makes the Node of a machine, unless it is there.
+func (w *World) register(m *machine) {
+	if _, err := w.store.Get(apiserver.Key{Kind: apiserver.Nodes, Name: m.name}); err == nil {
+		return
+	}
+	w.must(w.store.Create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name: m.name, UID: w.uid("node", m.name), Labels: m.labels, CreationTimestamp: metav1.NewTime(m.clock().Now()).Rfc3339Copy(),
+	}}, kubelet))
+}
+
+// uid is another one each time.
+func (w *World) uid(kind, name string) types.UID {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lives[kind+" "+name]++
+	return types.UID(fmt.Sprintf("uid-%d-of-%s-%s", w.lives[kind+" "+name], kind, name))
 }

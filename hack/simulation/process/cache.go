@@ -26,7 +26,7 @@ type Cache struct {
 }
 
 // NewCache makes a cache of what is watched, by kind and maybe by name. Each object goes through its transform.
-func (p *Process) NewCache(transforms map[apiserver.Key]toolscache.TransformFunc) *Cache {
+func NewCache(p *Process, transforms map[apiserver.Key]toolscache.TransformFunc) *Cache {
 	c := &Cache{informers: map[apiserver.Kind]*informer{}}
 	for of, transform := range transforms {
 		c.informers[of.Kind] = &informer{

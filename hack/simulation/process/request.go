@@ -16,7 +16,7 @@ type line struct {
 	dice *Dice
 }
 
-func (p *Process) line(name string) line { return line{p, p.dice(name)} }
+func lineOf(p *Process, name string) line { return line{p, p.dice(name)} }
 
 // request has an effect on the store, or has not; takes its time; and may be the last that the process does.
 func (l line) request(ctx context.Context, what string, writes bool, effect func() error) error {

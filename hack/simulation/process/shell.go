@@ -24,7 +24,7 @@ type Shell struct {
 }
 
 // NewShell makes a manager that runs in a process.
-func (p *Process) NewShell(scheme *runtime.Scheme, cache *Cache) *Shell {
+func NewShell(p *Process, scheme *runtime.Scheme, cache *Cache) *Shell {
 	return &Shell{process: p, scheme: scheme, cache: cache}
 }
 

@@ -1,22 +1,20 @@
 package simulation
 
 import (
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/hack/judge"
 	"github.com/reboot-operator/reboot-operator/hack/simulation/apiserver"
 	"github.com/reboot-operator/reboot-operator/hack/simulation/process"
 )
 
+// injector does to a world what its script says: what an administrator or chance would do.
+type injector struct{ admin }
+
 // perform does the deeds of the script, each at its time.
-func (w *World) perform() {
+func (w injector) perform() {
 	began := time.Now()
 	for _, deed := range w.script.Deeds {
 		if !process.Wait(w.ctx, time.Until(began.Add(deed.At))) {
@@ -28,7 +26,7 @@ func (w *World) perform() {
 }
 
 // do does a deed, and counts it where it struck: a machine that is down loses no power.
-func (w *World) do(d Deed) {
+func (w injector) do(d Deed) {
 	switch d.What {
 	case Recordon:
 		w.Go(func() { w.recordon(w.script.Nodes[d.Target].Name, d.For) })
@@ -53,7 +51,7 @@ func (w *World) do(d Deed) {
 	}
 }
 
-func (w *World) strike(d Deed) bool {
+func (w injector) strike(d Deed) bool {
 	switch d.What {
 	case StageUpdate:
 		return w.machines[d.Target].stage()
@@ -85,7 +83,7 @@ func (w *World) strike(d Deed) bool {
 	return true
 }
 
-func (w *World) strikeAgent(m *machine, d Deed) bool {
+func (w injector) strikeAgent(m *machine, d Deed) bool {
 	m.mu.Lock()
 	p := m.agent
 	m.mu.Unlock()
@@ -113,7 +111,7 @@ func kill(p *process.Process) bool {
 }
 
 // outage lets no request through for a while. A leader that cannot renew its lease ends.
-func (w *World) outage(d time.Duration) {
+func (w injector) outage(d time.Duration) {
 	w.mu.Lock()
 	w.down++
 	w.mu.Unlock()
@@ -129,7 +127,7 @@ func (w *World) outage(d time.Duration) {
 }
 
 // recordon takes over the agent's cordon of a node, as soon as there is one within a day.
-func (w *World) recordon(name string, after time.Duration) {
+func (w injector) recordon(name string, after time.Duration) {
 	for range int(day / recordonLook) {
 		object, err := w.store.Get(apiserver.Key{Kind: apiserver.Nodes, Name: name})
 		if node, ok := object.(*corev1.Node); err == nil && ok && cordonedBy(node, v1alpha1.FieldOwnerAgent) {
@@ -154,54 +152,17 @@ func cordonedBy(node *corev1.Node, who string) bool {
 	return node.Spec.Unschedulable && len(node.ManagedFields) > 0 && node.ManagedFields[0].Manager == who
 }
 
-func (w *World) editNode(name string, d Deed) bool {
-	return w.changeNode(name, func(node *corev1.Node) {
-		switch d.What {
-		case RequestReboot:
-			metav1.SetMetaDataAnnotation(&node.ObjectMeta, v1alpha1.AnnotationRebootRequested, "because")
-		case CordonNode:
-			node.Spec.Unschedulable = true
-		case UncordonNode:
-			node.Spec.Unschedulable = false
-		case Relabel:
-			at := slices.Index(w.script.Pools, node.Labels[labelPool])
-			metav1.SetMetaDataLabel(&node.ObjectMeta, labelPool, w.script.Pools[(at+d.Number)%len(w.script.Pools)])
-		case PauseNode:
-			metav1.SetMetaDataAnnotation(&node.ObjectMeta, v1alpha1.AnnotationPaused, "true")
-		case ResumeNode:
-			delete(node.Annotations, v1alpha1.AnnotationPaused)
-		default:
-		}
-	})
-}
-
-func (w *World) changeNode(name string, change func(*corev1.Node)) bool {
-	return w.store.Change(apiserver.Key{Kind: apiserver.Nodes, Name: name}, judge.Admin, func(object client.Object) {
-		node, _ := object.(*corev1.Node)
-		change(node)
-	})
-}
-
-func (w *World) editPolicy(name string, d Deed) bool {
-	return w.store.Change(apiserver.Key{Kind: apiserver.Policies, Name: name}, judge.Admin, func(object client.Object) {
-		policy, _ := object.(*v1alpha1.RebootPolicy)
-		switch spec := &policy.Spec; d.What {
-		case SetLimit:
-			spec.Concurrency.MaxUnavailable = new(intstr.FromInt32(int32(d.Number)))
-		case PausePolicy:
-			until := metav1.NewTime(time.Now().Add(d.For)).Rfc3339Copy()
-			spec.Pause = &v1alpha1.Pause{Reason: "because", Until: &until}
-		case ResumePolicy:
-			spec.Pause = nil
-		case DryRun:
-			spec.Mode = v1alpha1.ModeDryRun
-		case Enforce:
-			spec.Mode = v1alpha1.ModeEnforce
-		case EndHalt:
-			if halted(policy) {
-				metav1.SetMetaDataAnnotation(&policy.ObjectMeta, v1alpha1.AnnotationResume, "because")
+// onceBusy strikes a policy as soon as it has granted something within three days.
+func (w injector) onceBusy(name string, what What, strike func() bool) {
+	for range int(3 * day / busyLook) {
+		if policy := w.policy(name); policy != nil && len(policy.Status.Grants) > 0 {
+			if strike() {
+				w.counts.Add(string(what))
 			}
-		default:
+			return
 		}
-	})
+		if !process.Wait(w.ctx, busyLook) || w.isCalm() {
+			return
+		}
+	}
 }

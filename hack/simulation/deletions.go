@@ -1,12 +1,10 @@
 package simulation
 
 import (
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/judge"
@@ -26,7 +24,7 @@ const (
 
 // deleteNode deletes a Node. Its kubelet registers it anew, or the machine goes too and maybe another one comes. False: there
 // is none.
-func (w *World) deleteNode(m *machine, d Deed) bool {
+func (w injector) deleteNode(m *machine, d Deed) bool {
 	if !w.store.Delete(apiserver.Key{Kind: apiserver.Nodes, Name: m.name}, judge.Admin) {
 		return false
 	}
@@ -49,7 +47,7 @@ func (w *World) deleteNode(m *machine, d Deed) bool {
 }
 
 // deleteBusy deletes a Node as soon as its agent is at work within three days.
-func (w *World) deleteBusy(m *machine, d Deed) {
+func (w injector) deleteBusy(m *machine, d Deed) {
 	for range int(3 * day / busyLook) {
 		object, err := w.store.Get(apiserver.Key{Kind: apiserver.Nodes, Name: m.name})
 		if node, ok := object.(*corev1.Node); err == nil && ok && outstanding(node) && node.Annotations[v1alpha1.AnnotationProgress] != "" {
@@ -65,7 +63,7 @@ func (w *World) deleteBusy(m *machine, d Deed) {
 }
 
 // deletePolicy deletes a policy, and makes it again as it was in the beginning once it is gone. False: there is none.
-func (w *World) deletePolicy(as *v1alpha1.RebootPolicy, d Deed) bool {
+func (w injector) deletePolicy(as *v1alpha1.RebootPolicy, d Deed) bool {
 	if w.store.DeletePolicy(as.Name, metav1.Now().Rfc3339Copy(), judge.Admin) != nil {
 		return false
 	}
@@ -82,29 +80,4 @@ func (w *World) deletePolicy(as *v1alpha1.RebootPolicy, d Deed) bool {
 		}
 	})
 	return true
-}
-
-// makePolicy makes an object of its own each time.
-func (w *World) makePolicy(as *v1alpha1.RebootPolicy) {
-	made := as.DeepCopy()
-	made.UID, made.CreationTimestamp = w.uid("policy", as.Name), metav1.Now().Rfc3339Copy()
-	w.must(w.store.Create(made, judge.Admin))
-}
-
-// register makes the Node of a machine, unless it is there.
-func (w *World) register(m *machine) {
-	if _, err := w.store.Get(apiserver.Key{Kind: apiserver.Nodes, Name: m.name}); err == nil {
-		return
-	}
-	w.must(w.store.Create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{
-		Name: m.name, UID: w.uid("node", m.name), Labels: m.labels, CreationTimestamp: metav1.NewTime(m.clock().Now()).Rfc3339Copy(),
-	}}, kubelet))
-}
-
-// uid is another one each time.
-func (w *World) uid(kind, name string) types.UID {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.lives[kind+" "+name]++
-	return types.UID(fmt.Sprintf("uid-%d-of-%s-%s", w.lives[kind+" "+name], kind, name))
 }

@@ -1,0 +1,90 @@
+package simulation
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/judge"
+	"github.com/reboot-operator/reboot-operator/hack/simulation/apiserver"
+)
+
+// admin is who edits the objects of a world.
+type admin struct{ *World }
+
+// wipeStatus takes from a status all that the API server lets go. False: there is no policy.
+func (w admin) wipeStatus(name string) bool {
+	policy := w.policy(name)
+	if policy == nil {
+		return false
+	}
+	policy.Status = v1alpha1.RebootPolicyStatus{Seq: policy.Status.Seq, Limit: policy.Status.Limit}
+	_, err := w.store.PutPolicyStatus(policy, judge.Admin)
+	return err == nil
+}
+
+// policy is one as it is now; nil: there is none.
+func (w admin) policy(name string) *v1alpha1.RebootPolicy {
+	object, err := w.store.Get(apiserver.Key{Kind: apiserver.Policies, Name: name})
+	if policy, ok := object.(*v1alpha1.RebootPolicy); err == nil && ok {
+		return policy
+	}
+	return nil
+}
+
+func (w admin) editNode(name string, d Deed) bool {
+	return w.changeNode(name, func(node *corev1.Node) {
+		switch d.What {
+		case RequestReboot:
+			metav1.SetMetaDataAnnotation(&node.ObjectMeta, v1alpha1.AnnotationRebootRequested, "because")
+		case CordonNode:
+			node.Spec.Unschedulable = true
+		case UncordonNode:
+			node.Spec.Unschedulable = false
+		case Relabel:
+			at := slices.Index(w.script.Pools, node.Labels[labelPool])
+			metav1.SetMetaDataLabel(&node.ObjectMeta, labelPool, w.script.Pools[(at+d.Number)%len(w.script.Pools)])
+		case PauseNode:
+			metav1.SetMetaDataAnnotation(&node.ObjectMeta, v1alpha1.AnnotationPaused, "true")
+		case ResumeNode:
+			delete(node.Annotations, v1alpha1.AnnotationPaused)
+		default:
+		}
+	})
+}
+
+func (w admin) changeNode(name string, change func(*corev1.Node)) bool {
+	return w.store.Change(apiserver.Key{Kind: apiserver.Nodes, Name: name}, judge.Admin, func(object client.Object) {
+		node, _ := object.(*corev1.Node)
+		change(node)
+	})
+}
+
+func (w admin) editPolicy(name string, d Deed) bool {
+	return w.store.Change(apiserver.Key{Kind: apiserver.Policies, Name: name}, judge.Admin, func(object client.Object) {
+		policy, _ := object.(*v1alpha1.RebootPolicy)
+		switch spec := &policy.Spec; d.What {
+		case SetLimit:
+			spec.Concurrency.MaxUnavailable = new(intstr.FromInt32(int32(d.Number)))
+		case PausePolicy:
+			until := metav1.NewTime(time.Now().Add(d.For)).Rfc3339Copy()
+			spec.Pause = &v1alpha1.Pause{Reason: "because", Until: &until}
+		case ResumePolicy:
+			spec.Pause = nil
+		case DryRun:
+			spec.Mode = v1alpha1.ModeDryRun
+		case Enforce:
+			spec.Mode = v1alpha1.ModeEnforce
+		case EndHalt:
+			if halted(policy) {
+				metav1.SetMetaDataAnnotation(&policy.ObjectMeta, v1alpha1.AnnotationResume, "because")
+			}
+		default:
+		}
+	})
+}
