@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,7 +13,7 @@ import (
 )
 
 // busy chooses a machine: rather one that is being drained or rebooted.
-func (r *run) busy(target int) *machine {
+func (r injector) busy(target int) *machine {
 	var names []string
 	r.lane.world.read(func(w *world) {
 		for name, node := range w.nodes {
@@ -42,7 +40,7 @@ func (r *run) busy(target int) *machine {
 	return r.machines[start]
 }
 
-func (r *run) strikeNode(step schedule.Step) {
+func (r injector) strikeNode(step schedule.Step) {
 	m := r.busy(step.Target)
 	if step.Kind == schedule.AdminCordons {
 		r.cordon(m, step)
@@ -88,7 +86,7 @@ func (r *run) strikeNode(step schedule.Step) {
 	}
 }
 
-func (r *run) deleteNode(name string) {
+func (r injector) deleteNode(name string) {
 	r.insist(r.ctx, func() error {
 		err := r.lane.api.CoreV1().Nodes().Delete(r.ctx, name, metav1.DeleteOptions{})
 		return client.IgnoreNotFound(err)
@@ -98,37 +96,8 @@ func (r *run) deleteNode(name string) {
 	r.cordons = append(r.cordons, cordon{node: name})
 }
 
-// removePods removes the pods of a machine that is gone, as the garbage collector of pods does.
-func (r *run) removePods(node string) {
-	var pods []*corev1.Pod
-	r.lane.world.read(func(w *world) {
-		for _, pod := range w.pods {
-			if pod.Spec.NodeName == node {
-				pods = append(pods, pod)
-			}
-		}
-	})
-	for _, pod := range pods {
-		r.mu.Lock()
-		r.removed[string(pod.UID)] = true
-		r.mu.Unlock()
-		r.insist(r.ctx, func() error { return r.deletePod(pod) })
-	}
-}
-
-// deletePod removes a pod for good; one that is gone already is what is wanted.
-func (r *run) deletePod(pod *corev1.Pod) error {
-	err := r.lane.api.CoreV1().Pods(pod.Namespace).Delete(r.ctx, pod.Name, metav1.DeleteOptions{
-		GracePeriodSeconds: new(int64), Preconditions: &metav1.Preconditions{UID: &pod.UID},
-	})
-	if apierrors.IsConflict(err) {
-		return nil
-	}
-	return client.IgnoreNotFound(err)
-}
-
 // cordon is an administrator who cordons a node that is not cordoned: on one that is, kubectl writes nothing.
-func (r *run) cordon(m *machine, step schedule.Step) {
+func (r injector) cordon(m *machine, step schedule.Step) {
 	m.mu.Lock()
 	name := m.name
 	m.mu.Unlock()
@@ -151,15 +120,4 @@ func (r *run) cordon(m *machine, step schedule.Step) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.cordons = append(r.cordons, cordon{revision: revision, node: name, on: true})
-}
-
-// admins are the nodes that stay cordoned.
-func (r *run) admins() []string {
-	var names []string
-	for name, on := range r.cordoned() {
-		if on {
-			names = append(names, name)
-		}
-	}
-	return names
 }

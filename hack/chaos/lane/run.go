@@ -111,7 +111,7 @@ func (r *run) do(o *Outcome) error {
 		if err := r.await(step); err != nil {
 			return err
 		}
-		r.strike(step)
+		injector{r}.strike(step)
 	}
 	r.faults.Wait()
 	return r.heal(o)
@@ -204,6 +204,32 @@ func (r *run) cordoned() map[string]bool {
 		nodes[c.node] = c.on
 	}
 	return nodes
+}
+
+// admins are the nodes that stay cordoned.
+func (r *run) admins() []string {
+	var names []string
+	for name, on := range r.cordoned() {
+		if on {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// setClocks sets everybody's clock, and ends all jumps.
+func (r *run) setClocks() error {
+	offset := time.Duration(r.offset.Load())
+	for _, replica := range r.lane.replicas {
+		if err := replica.clock.write(offset); err != nil {
+			return err
+		}
+	}
+	for _, m := range r.machines {
+		m.clock.offset.Store(int64(offset))
+		m.ring()
+	}
+	return nil
 }
 
 // insist tries a write until it succeeds or the schedule ends: whoever makes it would.

@@ -175,6 +175,35 @@ func (r *run) releasePolicy(ctx context.Context) error {
 	return client.IgnoreNotFound(r.lane.objects.Patch(ctx, policy, patch))
 }
 
+// removePods removes the pods of a machine that is gone, as the garbage collector of pods does.
+func (r *run) removePods(node string) {
+	var pods []*corev1.Pod
+	r.lane.world.read(func(w *world) {
+		for _, pod := range w.pods {
+			if pod.Spec.NodeName == node {
+				pods = append(pods, pod)
+			}
+		}
+	})
+	for _, pod := range pods {
+		r.mu.Lock()
+		r.removed[string(pod.UID)] = true
+		r.mu.Unlock()
+		r.insist(r.ctx, func() error { return r.deletePod(pod) })
+	}
+}
+
+// deletePod removes a pod for good; one that is gone already is what is wanted.
+func (r *run) deletePod(pod *corev1.Pod) error {
+	err := r.lane.api.CoreV1().Pods(pod.Namespace).Delete(r.ctx, pod.Name, metav1.DeleteOptions{
+		GracePeriodSeconds: new(int64), Preconditions: &metav1.Preconditions{UID: &pod.UID},
+	})
+	if apierrors.IsConflict(err) {
+		return nil
+	}
+	return client.IgnoreNotFound(err)
+}
+
 func ignoreExists(err error) error {
 	if apierrors.IsAlreadyExists(err) {
 		return nil

@@ -2,17 +2,25 @@ package lane
 
 import (
 	"errors"
+	"fmt"
 	"syscall"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/chaos/schedule"
 	"github.com/reboot-operator/reboot-operator/hack/embedded"
 )
 
 var errNowhere = errors.New("no node takes pods")
 
+// injector does to a run what its schedule says.
+type injector struct{ *run }
+
 // strike begins a fault; what lasts ends by itself in the background.
-func (r *run) strike(step schedule.Step) {
+func (r injector) strike(step schedule.Step) {
 	switch step.Kind {
 	case schedule.Conflict, schedule.TooMany, schedule.ServerError, schedule.AnswerLost:
 		r.lane.wire.Set(step.Kind, step.Rate)
@@ -35,14 +43,14 @@ func (r *run) strike(step schedule.Step) {
 }
 
 // after ends a fault when its time is over.
-func (r *run) after(step schedule.Step, end func()) {
+func (r injector) after(step schedule.Step, end func()) {
 	r.faults.Go(func() {
 		pause(r.ctx, step.For)
 		end()
 	})
 }
 
-func (r *run) strikeManager(step schedule.Step) {
+func (r injector) strikeManager(step schedule.Step) {
 	replica := r.lane.replicas[step.Target%len(r.lane.replicas)]
 	p := replica.current()
 	if p == nil {
@@ -63,7 +71,7 @@ func (r *run) strikeManager(step schedule.Step) {
 	r.count(step.Kind, 1)
 }
 
-func (r *run) strikeAgent(step schedule.Step) {
+func (r injector) strikeAgent(step schedule.Step) {
 	m := r.busy(step.Target)
 	m.mu.Lock()
 	a := m.agent
@@ -89,7 +97,7 @@ func (r *run) strikeAgent(step schedule.Step) {
 	})
 }
 
-func (r *run) strikeServer(step schedule.Step) {
+func (r injector) strikeServer(step schedule.Step) {
 	c := r.lane.cluster
 	r.faults.Go(func() {
 		switch step.Kind {
@@ -112,7 +120,7 @@ func (r *run) strikeServer(step schedule.Step) {
 }
 
 // strikeClock puts on or back the clock of one manager, of one agent, or of everybody.
-func (r *run) strikeClock(step schedule.Step) {
+func (r injector) strikeClock(step schedule.Step) {
 	by := time.Hour
 	if step.Target%3 == 0 {
 		by = -time.Hour
@@ -132,25 +140,55 @@ func (r *run) strikeClock(step schedule.Step) {
 	r.count(step.Kind, 1)
 }
 
-func (r *run) failIf(err error) {
+func (r injector) failIf(err error) {
 	if err != nil {
 		r.fail(err)
 	}
 }
 
-// setClocks sets everybody's clock, and ends all jumps.
-func (r *run) setClocks() error {
-	offset := time.Duration(r.offset.Load())
-	for _, replica := range r.lane.replicas {
-		if err := replica.clock.write(offset); err != nil {
+func (r injector) strikePolicy(step schedule.Step) {
+	switch step.Kind {
+	case schedule.PolicyEdited:
+		if r.patchPolicy(fmt.Sprintf(`{"spec":{"concurrency":{"maxUnavailable":%d}}}`, 1+step.Target%4)) {
+			r.count(step.Kind, 1)
+		}
+	case schedule.PolicyPaused:
+		if r.patchPolicy(`{"spec":{"pause":{"reason":"chaos"}}}`) {
+			r.count(step.Kind, 1)
+			r.after(step, func() { r.patchPolicy(`{"spec":{"pause":null}}`) })
+		}
+	case schedule.PolicyRecreated:
+		r.insist(r.ctx, func() error { return r.releasePolicy(r.ctx) })
+		pause(r.ctx, step.For/8)
+		r.createPolicy(r.schedule.Limit)
+		r.count(step.Kind, 1)
+	default:
+		r.wipeStatus(step)
+	}
+}
+
+// wipeStatus removes the status. The API server refuses to let status.seq go, so what goes is everything else.
+func (r injector) wipeStatus(step schedule.Step) {
+	r.insist(r.ctx, func() error {
+		policy := &v1alpha1.RebootPolicy{}
+		if err := r.lane.objects.Get(r.ctx, client.ObjectKey{Name: r.policy}, policy); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+		all := policy.DeepCopy()
+		all.Status = v1alpha1.RebootPolicyStatus{}
+		if err := r.lane.objects.Status().Update(r.ctx, all); err == nil && policy.Status.Seq > 0 {
+			r.fail(fmt.Errorf("the API server has let status.seq %d go", policy.Status.Seq))
+		}
+		policy.Status = v1alpha1.RebootPolicyStatus{Seq: policy.Status.Seq, Limit: policy.Status.Limit}
+		err := r.lane.objects.Status().Update(r.ctx, policy)
+		if apierrors.IsConflict(err) {
 			return err
 		}
-	}
-	for _, m := range r.machines {
-		m.clock.offset.Store(int64(offset))
-		m.ring()
-	}
-	return nil
+		if err == nil {
+			r.count(step.Kind, 1)
+		}
+		return client.IgnoreNotFound(err)
+	})
 }
 
 func (m *machine) ring() {
