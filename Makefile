@@ -144,6 +144,10 @@ build: build-plugin ## Build bin/manager, bin/agent and bin/kubectl-reboot, stat
 build-plugin: ## Build bin/kubectl-reboot alone, which runs on macOS and Windows, too.
 	@CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o $(BIN)/kubectl-reboot$$(go env GOEXE) ./kubectl-reboot
 
+.PHONY: docs
+docs: ## Build the documentation as a site, dist/site. Needs npm. SITE_BASE=/reboot-operator/ is the path below which it is served
+	@hack/site/build.sh
+
 .PHONY: release
 release: ## Make everything that a release publishes, in dist/VERSION, from the tag that is checked out: images, manifests, chart, plugin.
 	@hack/release.sh $(VERSION) dist/$(VERSION)

@@ -53,3 +53,17 @@ func anchors(t *testing.T, page string) map[string]bool {
 	}
 	return all
 }
+
+// Every page is in the navigation of the site that make docs builds.
+func TestSite(t *testing.T) {
+	below, err := filepath.Glob(filepath.Join(testenv.Root(), "docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	navigation := read(t, "hack/site/config.mjs")
+	for _, path := range below {
+		if name := strings.TrimSuffix(filepath.Base(path), ".md"); !strings.Contains(navigation, `"`+name+`"`) {
+			t.Errorf("hack/site/config.mjs does not have %s", name)
+		}
+	}
+}

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Builds the documentation as a site into dist/site: make docs. It needs Node.js and npm; VitePress is pinned in package-lock.json. A link
+# that leads nowhere fails the build. SITE_BASE=/reboot-operator/ is the path below which it will be served.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+command -v npm >/dev/null || { echo "missing: npm (packages nodejs and npm on Debian)" >&2; exit 1; }
+
+tool=bin/site
+mkdir -p "$tool" dist
+if ! cmp -s hack/site/package-lock.json "$tool/installed"; then
+  cp hack/site/package.json hack/site/package-lock.json "$tool"
+  # Not npm ci: it wants the other platforms' binaries in the lock file, which npm leaves out of it.
+  npm install --prefix "$tool" --no-save --ignore-scripts --no-audit --no-fund --loglevel=error
+  cp hack/site/package-lock.json "$tool/installed"
+fi
+
+# Pages are copied, and what they link to beside other pages is in the repository.
+pages=$tool/pages
+repository=https://github.com/reboot-operator/reboot-operator/blob/main
+rm -rf "$pages"
+mkdir -p "$pages/.vitepress"
+cp hack/site/config.mjs "$pages/.vitepress/"
+cp -r docs/. "$pages"
+rm -f "$pages"/*.go
+cp README.md "$pages/index.md"
+sed -i -E "s|\]\(docs/([^)]*)\)|](\1)|g; s|\]\(([^):#]+)\)|](@\1)|g; s|\]\(@([a-z/-]+\.md)\)|](\1)|g; s|\]\(@?examples/README\.md\)|](examples/README.md)|g; s|\]\(@([^)]*)\)|]($repository/\1)|g" "$pages/index.md"
+sed -i -E "s|\]\(\.\./README\.md|](index.md|g; s|\]\(\.\./([^)]*)\)|]($repository/\1)|g; s|\]\(([a-z/-]+\.ya?ml)\)|]($repository/docs/\1)|g" "$pages"/*.md
+sed -i -E "s|\]\(\.\./([a-z-]+\.md[^)]*)\)|](@\1)|g; s|\]\(\.\./\.\./([^)]*)\)|]($repository/\1)|g; s|\]\(@|](../|g; s|\]\(([a-z/-]+\.ya?ml)\)|]($repository/docs/examples/\1)|g" "$pages/examples/README.md"
+
+(cd "$tool" && CI=1 npx --no-install vitepress build pages --outDir "$OLDPWD/dist/site")
+echo "dist/site: $(find dist/site -name '*.html' | wc -l) pages"
