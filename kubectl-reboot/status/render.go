@@ -29,16 +29,17 @@ type Look struct {
 // Lines is the status for people.
 func (s Status) Lines(l Look) []string {
 	if len(s.Policies) == 0 && len(s.Ungoverned) == 0 {
+		none := "No RebootPolicy, and no node needs a reboot."
 		if s.Silent > 0 {
-			return []string{"No RebootPolicy, and no node is known to need a reboot."}
+			none = "No RebootPolicy, and no node is known to need a reboot."
 		}
-		return []string{"No RebootPolicy, and no node needs a reboot."}
+		return slices.Concat(apart([][]string{{none}, s.proposed()})...)
 	}
 	var blocks [][]string
 	if l.Width > 0 {
 		blocks = append(blocks, []string{s.bar(l)})
 	}
-	blocks = append(blocks, s.policies(l), s.inFlight(l), s.waiting(l), s.notices(l))
+	blocks = append(blocks, s.policies(l), s.inFlight(l), s.waiting(l), s.notices(l), s.proposed())
 	return slices.Concat(apart(blocks)...)
 }
 

@@ -22,6 +22,8 @@ type Status struct {
 	Ungoverned []string `json:"ungoverned,omitempty"`
 	// Silent is how many nodes of the cluster no agent has reported for.
 	Silent int `json:"silent,omitempty"`
+	// Proposal is a first policy for a cluster that has none, as YAML. Empty: there is one, or no node.
+	Proposal string `json:"proposal,omitempty"`
 }
 
 // Policy is one policy and its nodes.
@@ -82,6 +84,9 @@ func Of(f fleet.Fleet, names ...string) Status {
 		return s
 	}
 	s.Silent = f.Silent()
+	if len(f.Policies) == 0 {
+		s.Proposal = proposal(f)
+	}
 	for _, d := range f.Ungoverned() {
 		if d.Status == corev1.ConditionFalse {
 			s.Ungoverned = append(s.Ungoverned, d.Node)

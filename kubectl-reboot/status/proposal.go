@@ -1,0 +1,53 @@
+package status
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
+)
+
+// controlPlane is the label of control-plane nodes.
+const controlPlane = "node-role.kubernetes.io/control-plane"
+
+// manyNodes is from how many nodes on one at a time would take very long.
+const manyNodes = 20
+
+// proposal is a first policy for a cluster that has none: it reports and reboots nothing. Empty: there are no nodes.
+func proposal(f fleet.Fleet) string {
+	workers := 0
+	for _, n := range f.Views() {
+		if _, ok := n.Labels[controlPlane]; !ok {
+			workers++
+		}
+	}
+	name, selector, nodes := "nodes", "", len(f.Views())
+	if workers > 0 && workers < nodes {
+		name, nodes = "workers", workers
+		selector = "  nodeSelector:\n    matchExpressions: [{key: " + controlPlane + ", operator: DoesNotExist}]\n"
+	}
+	most := "1"
+	if nodes >= manyNodes {
+		most = `"5%"`
+	}
+	if nodes == 0 {
+		return ""
+	}
+	return fmt.Sprintf(`apiVersion: reboot-operator.io/v1alpha1
+kind: RebootPolicy
+metadata: {name: %s}
+spec:
+  mode: DryRun    # reports everything and reboots nothing; without it it acts
+%s  concurrency: {maxUnavailable: %s}
+`, name, selector, most)
+}
+
+// proposed is the proposal for people, as a command.
+func (s Status) proposed() []string {
+	if s.Proposal == "" {
+		return nil
+	}
+	lines := append([]string{"A first policy that fits this cluster:", "", "kubectl apply -f - <<'EOF'"}, strings.Split(s.Proposal, "\n")...)
+	lines[len(lines)-1] = "EOF"
+	return lines
+}
