@@ -21,12 +21,12 @@ func TestBrowser_Follows(t *testing.T) {
 	s, web := served(t, clock.RealClock{})
 	waiting := func(more ...func(*corev1.Node)) fleet.Fleet {
 		n2 := append([]func(*corev1.Node){Needs(time.Hour)}, more...)
-		policy := Policy("w")
+		policy, n3 := Policy("w"), Node("n3", "w")
 		if len(more) > 0 {
-			policy = Policy("w", Holds("n2", 7, 0))
+			policy, n3 = Policy("w", Holds("n2", 7, 0)), Node("n3", "w", Needs(time.Hour), Annotated(v1alpha1.AnnotationPaused, "true"))
 		}
 		return fleet.New([]v1alpha1.RebootPolicy{policy}, []corev1.Node{
-			Node("n1", "w", Needs(time.Hour), Annotated(v1alpha1.AnnotationPaused, "true")), Node("n2", "w", n2...), Node("n3", "w"),
+			Node("n1", "w", Needs(time.Hour), Annotated(v1alpha1.AnnotationPaused, "true")), Node("n2", "w", n2...), n3,
 		}, Now)
 	}
 	live := dashboard.Options{Cluster: "prod", Live: true}
@@ -42,9 +42,9 @@ func TestBrowser_Follows(t *testing.T) {
 	b.until(`document.activeElement.dataset.node === "n2"`)
 
 	s.Show(rendered(t, waiting(Granted("w", 7, 0), Progressed(7, v1alpha1.PhaseDraining, 0)), live))
-	b.until(`document.querySelector("[data-node=n2]").classList.contains("draining") && document.querySelector("#progress").textContent.includes("n2")`)
+	b.until(`document.querySelector("[data-node=n2]").classList.contains("draining") && document.querySelector("#progress").textContent.includes("n2") && document.querySelector("#waiting").textContent.includes("n3")`)
 	b.until(`document.activeElement.dataset.node === "n2" && document.querySelector("#waiting details").open && !document.getElementById("detail").hidden`)
-	b.until(`document.title.startsWith("prod: 1 of 3 up to date, 1 rebooting")`)
+	b.until(`document.title.startsWith("prod: 0 of 3 up to date, 1 rebooting, 2 waiting")`)
 
 	b.evaluate(`document.getElementById("find").value = "n3"; document.getElementById("find").dispatchEvent(new Event("input", {bubbles: true}))`, nil)
 	b.until(`[...document.querySelectorAll(".tiles li:not([hidden])")].length === 1`)
