@@ -26,14 +26,52 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// buildManager builds the program the way people run it.
+var (
+	// built is the folder with the program, once a test needs it.
+	built string
+	// server is the API server of all tests, once one needs it.
+	server *testenv.Environment
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	err := os.RemoveAll(built)
+	if server != nil {
+		err = errors.Join(err, server.Stop())
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// buildManager builds the program the way people run it, for all tests.
 func buildManager(t *testing.T) string {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "manager")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".").CombinedOutput(); err != nil {
-		t.Fatalf("building the manager: %v\n%s", err, out)
+	if built == "" {
+		dir, err := os.MkdirTemp("", "manager")
+		if err != nil {
+			t.Fatal(err)
+		}
+		built = dir
+		if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, "manager"), ".").CombinedOutput(); err != nil {
+			t.Fatalf("building the manager: %v\n%s", err, out)
+		}
 	}
-	return program
+	return filepath.Join(built, "manager")
+}
+
+func startServer(t *testing.T) *testenv.Environment {
+	t.Helper()
+	if server == nil {
+		env, err := testenv.Start()
+		if err != nil {
+			t.Fatal(err)
+		}
+		server = env
+	}
+	return server
 }
 
 func TestBadFlagIsOneClearLine(t *testing.T) {
@@ -95,7 +133,7 @@ func TestVersion(t *testing.T) {
 
 // Behaviour 58: the leader goes within seconds of SIGTERM, and leaves a Lease that the standby can take at once.
 func TestSIGTERMReleasesTheLease_Behaviour58(t *testing.T) {
-	env := testenv.StartFor(t)
+	env := startServer(t)
 	api, err := client.New(env.Config, client.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -133,7 +171,7 @@ func TestSIGTERMReleasesTheLease_Behaviour58(t *testing.T) {
 
 // A manager is not ready before it has read what it decides about: a rollout of managers that may not read it leaves the old ones.
 func TestReadyOnceListed(t *testing.T) {
-	env := testenv.StartFor(t)
+	env := startServer(t)
 	port, err := embedded.FreePort(t.Context())
 	if err != nil {
 		t.Fatal(err)
