@@ -28,7 +28,7 @@ type Options struct {
 	Nodes int
 	// Engines are what their updates come by: the first machine has the first, and so on, round and round. At least one.
 	Engines []Engine
-	// Components are folders of config/components that are added to config/default.
+	// Components are folders of config/components that are added to the manifests.
 	Components []string
 	// Workload is a manifest of what runs on them besides the operator.
 	Workload []byte

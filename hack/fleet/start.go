@@ -18,6 +18,9 @@ import (
 // managers is how many replicas of the manager config/manager asks for.
 const managers = 2
 
+// constrainedImpersonation is the minor version of Kubernetes from which an agent may act as its Node.
+const constrainedImpersonation = 36
+
 func (f *Fleet) start(ctx context.Context, o Options) error {
 	var programs string
 	err := o.Step("manager and agent, built", func() (err error) {
@@ -40,7 +43,7 @@ func (f *Fleet) start(ctx context.Context, o Options) error {
 		run  func() error
 	}{
 		{fmt.Sprintf("%d nodes, each with a D-Bus of its own", o.Nodes), func() error { return f.startHosts(ctx, o) }},
-		{"config/default and the workload", func() error { return f.apply(ctx, o, programs) }},
+		{"manifests and the workload", func() error { return f.apply(ctx, o, programs) }},
 		{fmt.Sprintf("%d managers, %d agents", managers, o.Nodes), func() error { return f.awaitPrograms(ctx) }},
 		{"every pod runs, every agent reports", func() error { return f.awaitRest(ctx) }},
 	} {
@@ -102,7 +105,11 @@ func (f *Fleet) apply(ctx context.Context, o Options, programs string) error {
 	if err := f.kubelet.watch(ctx); err != nil {
 		return err
 	}
-	if err := testenv.Kustomization(f.dir, "config/default", o.Components...); err != nil {
+	folder, err := f.folder()
+	if err != nil {
+		return err
+	}
+	if err := testenv.Kustomization(f.dir, folder, o.Components...); err != nil {
 		return err
 	}
 	operator, err := f.Cluster.Kubectl(ctx, nil, "kustomize", f.dir)
@@ -118,6 +125,22 @@ func (f *Fleet) apply(ctx context.Context, o Options, programs string) error {
 		return err
 	}
 	return f.Cluster.ApplyManifest(ctx, o.Workload)
+}
+
+// folder has the manifests that fit the API server, as docs/install.md chooses them.
+func (f *Fleet) folder() (string, error) {
+	version, err := f.Cluster.Client().Discovery().ServerVersion()
+	if err != nil {
+		return "", fmt.Errorf("asking the API server for its version: %w", err)
+	}
+	minor, err := strconv.Atoi(version.Minor)
+	if err != nil {
+		return "", fmt.Errorf("reading the version of the API server: %w", err)
+	}
+	if minor < constrainedImpersonation {
+		return "config/overlays/rbac-fallback", nil
+	}
+	return "config/default", nil
 }
 
 func (f *Fleet) awaitPrograms(ctx context.Context) error {
