@@ -10,6 +10,9 @@ import (
 
 type object = map[string]any
 
+// constrainedImpersonation labels specs that no API server before Kubernetes 1.36 passes: an agent cannot act as its Node there.
+var constrainedImpersonation = Label("constrained-impersonation")
+
 // What the agent on node n1 writes: start, commit, and the end of an attempt.
 var (
 	cordon = object{
@@ -35,7 +38,7 @@ var (
 )
 
 // Behaviour 55: an agent writes its own node and no other, whatever it tries.
-var _ = Describe("identity node (constrained impersonation) (behaviour 55)", Ordered, ContinueOnFailure, func() {
+var _ = Describe("identity node (constrained impersonation) (behaviour 55)", constrainedImpersonation, Ordered, ContinueOnFailure, func() {
 	const (
 		node1   = "as node n1"
 		node2   = "as node n2"

@@ -17,7 +17,7 @@ import (
 )
 
 // A token of the agent is worth something for ten minutes, and for as long as its pod is there.
-var _ = Describe("a token of the agent", Ordered, ContinueOnFailure, func() {
+var _ = Describe("a token of the agent", constrainedImpersonation, Ordered, ContinueOnFailure, func() {
 	var token string
 	var own, stranger *ecdsa.PrivateKey
 
