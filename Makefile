@@ -115,6 +115,10 @@ chaos: controlplane ## Run seeded schedules of faults on real API servers, with 
 	@go build -o bin/chaos ./hack/chaos
 	@exec bin/chaos $(if $(LONG),--schedules=2000) $(if $(SEED),--seed=$(SEED)) $(if $(LANES),--lanes=$(LANES)) $(ARGS)
 
+.PHONY: versions
+versions: ## Run rights, CEL and a reboot on each supported minor version of Kubernetes. VERSIONS="1.30 1.33"
+	@VERSIONS="$(VERSIONS)" hack/versions/run.sh
+
 .PHONY: soak
 soak: ## Run simulation, chaos and the fuzz targets from a new first seed, which is printed. FIRST=42 SECONDS_AT_MOST=3600 FUZZTIME=10m
 	@FUZZTIME=$(FUZZTIME) exec hack/soak.sh
@@ -155,7 +159,7 @@ release: ## Make everything that a release publishes, in dist/VERSION, from the 
 .PHONY: clean
 clean: ## Remove what was built, but for what takes minutes: control plane, Prometheus, helm, machines.
 	@rm -rf dist
-	@find bin -mindepth 1 -maxdepth 1 ! -name k8s ! -name prometheus ! -name helm ! -name e2e -exec rm -rf {} + 2>/dev/null || true
+	@find bin -mindepth 1 -maxdepth 1 ! -name k8s ! -name versions ! -name prometheus ! -name helm ! -name e2e -exec rm -rf {} + 2>/dev/null || true
 
 .PHONY: clean-all
 clean-all: ## Remove all that was built.

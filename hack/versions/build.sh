@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Puts a control plane of another minor version into a folder: build.sh v1.30.14 FOLDER. The API server, the controllers and the scheduler
+# are those of the release where it can be downloaded, else built from Go modules. etcd, kubectl and kwok are those of bin/k8s.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+version=$1 out=$2
+programs="kube-apiserver kube-controller-manager kube-scheduler"
+stamp="kubernetes $version, $(go env GOVERSION) $(go env GOOS)/$(go env GOARCH)"
+
+mkdir -p "$out"
+out=$(cd "$out" && pwd)
+for program in etcd kubectl kwok; do ln -sf "../../k8s/$program" "$out/$program"; done
+if [ "$(cat "$out/versions" 2>/dev/null)" = "$stamp" ]; then
+  echo "control plane: $stamp (present)"
+  exit 0
+fi
+
+echo "control plane: $stamp"
+downloaded=yes
+for program in $programs; do
+  "$here/../controlplane/download.sh" "$version" "$program" "$out/$program" || { downloaded=no; break; }
+done
+if [ $downloaded = no ]; then
+  echo "  building it from Go modules instead, once: about six minutes on two cores"
+  # A module that requires this version alone. Its staging modules are named by path there: each gets the release that belongs to it.
+  module=$(mktemp -d)
+  trap 'rm -rf "$module"' EXIT
+  cd "$module"
+  required=$(go mod download -json "k8s.io/kubernetes@$version" | sed -n 's/.*"GoMod": "\(.*\)",/\1/p')
+  {
+    printf 'module versions\n\n'
+    grep -E '^(go|godebug) ' "$required"
+    printf '\nrequire k8s.io/kubernetes %s\n\n' "$version"
+    sed -n "s|^\t\(k8s.io/[a-z-]*\) => ./staging/.*|replace \1 => \1 v0${version#v1}|p" "$required"
+  } >go.mod
+  flags="-s -w -X k8s.io/component-base/version.gitVersion=$version -X k8s.io/component-base/version.gitMajor=1"
+  flags="$flags -X k8s.io/component-base/version.gitMinor=$(echo "$version" | cut -d. -f2)"
+  for program in $programs; do
+    CGO_ENABLED=0 go build -mod=mod -trimpath -ldflags "$flags" -o "$out/$program" "k8s.io/kubernetes/cmd/$program"
+  done
+fi
+echo "$stamp" >"$out/versions"

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Runs what depends on the version of the API server on the newest patch of each supported minor version: VERSIONS="1.30 1.33" run.sh.
+# Rights and admission policies (config), the rules of the CustomResourceDefinition (api/v1alpha1), and a rolling reboot with the
+# manifests that fit (docs/install.md). Each control plane is put into bin/versions once.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+. hack/step.sh
+
+step "control plane" hack/controlplane/build.sh # etcd, kubectl and kwok are its
+published=$(cd hack/controlplane && go list -m -versions k8s.io/kubernetes | tr ' ' '\n')
+step "suites, built" go test -c -o bin/versions/ ./config ./api/v1alpha1
+step "demo, built" go build -o bin/versions/demo ./hack/demo
+here=$PWD
+suite() { (cd "$1" && "$here/bin/versions/$2.test" "${@:3}"); }
+for minor in ${VERSIONS:-1.30 1.31 1.32 1.33 1.34 1.35 1.36}; do
+  version=$(grep -E "^v${minor//./\\.}\.[0-9]+$" <<<"$published" | sort -V | tail -1)
+  [ -n "$version" ] || { echo "Kubernetes $minor is not published" >&2; exit 1; }
+  step "Kubernetes $version" hack/versions/build.sh "$version" "bin/versions/$version"
+  export KUBEBUILDER_ASSETS=$PWD/bin/versions/$version
+  filter=()
+  [ "${minor#1.}" -ge 36 ] || filter=(-ginkgo.label-filter='!constrained-impersonation')
+  step "$version: rights and admission policies" suite config config "${filter[@]}"
+  step "$version: rules of the CustomResourceDefinition" suite api/v1alpha1 v1alpha1
+  step "$version: a rolling reboot" bin/versions/demo --nodes=3
+done
+finish
