@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/notify"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/internal/eventing"
+	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
 // announcer emits events, counts and notifies. Every method of it is called after the write that justifies it.
@@ -27,10 +29,18 @@ type announcer struct {
 	freed map[string]time.Time
 }
 
+// maxReason bounds, in bytes, what an event has of a reason that people wrote on a Node.
+const maxReason = 256
+
 func (a *announcer) granted(s *state, node *corev1.Node, n *plan.Node, t plan.Flight) {
 	a.observeGrant(s, n)
 	a.both(s, node, what{corev1.EventTypeNormal, v1alpha1.EventRebootGranted, "Grant"},
 		"policy %s grants node %s its reboot (number %d)", s.Policy.Name, node.Name, t.Entry.Seq)
+	if plan.Urgent(s.Policy, n) {
+		text := fmt.Sprintf("node %s is rebooted whatever the hour, by an urgent request: %s", node.Name, message.Shorten(maxReason, n.UrgentReason))
+		a.both(s, node, what{corev1.EventTypeWarning, string(v1alpha1.ReasonUrgent), "Grant"}, "%s", text)
+		a.notify(s.Policy, v1alpha1.NotifyUrgent, fmt.Sprintf("Policy %s: %s", s.Policy.Name, text))
+	}
 }
 
 func (a *announcer) cancelled(s *state, node *corev1.Node, t plan.Flight) {

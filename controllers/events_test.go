@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -159,6 +160,23 @@ func TestGateEvents(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"Warning AlertFiring", "Warning GateUnreachable"}, all); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestGranted_Urgently: a reboot by an urgent request is reported on node and policy, where the policy allows it.
+func TestGranted_Urgently(t *testing.T) {
+	for allows, want := range map[v1alpha1.UrgentRequestPolicy][]string{
+		v1alpha1.UrgentRequestsAllow: {"Normal RebootGranted", "Normal RebootGranted", "Warning Urgent", "Warning Urgent"},
+		"":                           {"Normal RebootGranted", "Normal RebootGranted"},
+	} {
+		r, recorder, s := announcing(t)
+		r.clock = clock.RealClock{}
+		s.Policy.Spec.Requests = &v1alpha1.Requests{Urgent: allows}
+		s.Nodes[0].Urgent, s.Nodes[0].UrgentReason = true, "CVE-2026-12345"
+		r.granted(s, s.nodes[0], s.Nodes[0], plan.Flight{})
+		if diff := cmp.Diff(want, emitted(recorder)); diff != "" {
+			t.Errorf("urgent requests: %q (-want +got):\n%s", allows, diff)
+		}
 	}
 }
 

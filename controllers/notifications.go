@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -66,6 +67,16 @@ func (a *announcer) notifyRun(before, after *v1alpha1.RebootPolicy, p plan.Plan,
 	}
 	halted := func(p *v1alpha1.RebootPolicy) bool {
 		return meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionHalted)
+	}
+	urgent := func(p *v1alpha1.RebootPolicy) *metav1.Condition {
+		c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionWindowOpen)
+		if c == nil || c.Reason != string(v1alpha1.ReasonUrgent) {
+			return nil
+		}
+		return c
+	}
+	if c := urgent(after); c != nil && urgent(before) == nil {
+		a.notify(after, v1alpha1.NotifyUrgent, fmt.Sprintf("Policy %s is %s", after.Name, c.Message))
 	}
 	if !halted(before) && halted(after) {
 		a.notify(after, v1alpha1.NotifyHalted, fmt.Sprintf("Policy %s halted: %s", after.Name, p.Halt.Message))

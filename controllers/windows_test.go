@@ -49,6 +49,62 @@ var _ = Describe("A window", func() {
 		Eventually(f.granted).Should(Equal([]string{idle}))
 	})
 
+	// closed has opened for the last time today.
+	closed := func(s *v1alpha1.RebootPolicySpec) {
+		start := time.Now().UTC().Add(12 * time.Hour)
+		s.Windows = []v1alpha1.Window{{Name: "later", Start: start.Format("15:04"), Duration: metav1.Duration{Duration: time.Hour}}}
+	}
+
+	It("that is closed lets a node go whose request is urgent, where the policy allows it", func() {
+		hook := startWebhook("told-of-requests")
+		f := makeFleet(2)
+		urgent := func(s *v1alpha1.RebootPolicySpec) {
+			s.Requests = &v1alpha1.Requests{Urgent: v1alpha1.UrgentRequestsAllow}
+		}
+		p := f.policy("workers", limit(2), closed, urgent, notifies("told-of-requests", v1alpha1.NotifyUrgent))
+		f.need(f.nodes...)
+		for _, name := range f.nodes {
+			Eventually(f.reason).WithArguments(name).Should(Equal("False WindowClosed"))
+		}
+		f.annotate(f.nodes[0], v1alpha1.AnnotationRebootRequested, "urgent: CVE-2026-12345")
+		Eventually(f.granted).Should(Equal(f.nodes[:1]))
+		for _, name := range []string{f.nodes[0], p.Name} {
+			Eventually(reasonsOf).WithArguments(name).Should(ContainElement("Urgent"))
+		}
+		Eventually(hook.messages).Should(ConsistOf(
+			"Policy " + p.Name + ": node " + f.nodes[0] + " is rebooted whatever the hour, by an urgent request: CVE-2026-12345"))
+		Expect(f.reason(f.nodes[1])).To(Equal("False WindowClosed"))
+	})
+
+	It("that is closed lets nodes go while the policy is urgent, and counts again when that ends", func() {
+		hook := startWebhook("told-of-urgency")
+		f := makeFleet(2)
+		p := f.policy("workers", closed, notifies("told-of-urgency", v1alpha1.NotifyUrgent))
+		f.need(f.nodes...)
+		for _, name := range f.nodes {
+			Eventually(f.reason).WithArguments(name).Should(Equal("False WindowClosed"))
+		}
+		editPolicy(p, func(p *v1alpha1.RebootPolicy) {
+			p.Spec.Urgent = &v1alpha1.Urgent{
+				Until: metav1.NewTime(time.Now().Add(time.Hour)), Reason: "CVE-2026-12345", Ignore: []v1alpha1.UrgentIgnore{v1alpha1.UrgentIgnoresWindows},
+			}
+		})
+		Eventually(f.granted).Should(HaveLen(1))
+		Eventually(func() v1alpha1.WindowState { return policyStatus(p).Window.State }).Should(Equal(v1alpha1.WindowUrgent))
+		Eventually(reasonsOf).WithArguments(p.Name).Should(ContainElement("Urgent"))
+		Eventually(hook.messages).Should(ConsistOf(And(HavePrefix("Policy "+p.Name+" is urgent until "), HaveSuffix(", without Windows: CVE-2026-12345"))))
+
+		By("a grant that is not used, and the end")
+		first := f.granted()[0]
+		now.forward(61 * time.Minute)
+		f.annotate(first, "example.com/wakes", "true") // wakes the manager
+		Eventually(f.granted).Should(BeEmpty())
+		for _, name := range f.nodes {
+			Eventually(f.reason).WithArguments(name).Should(Equal("False WindowClosed"))
+		}
+		Eventually(func() v1alpha1.WindowState { return policyStatus(p).Window.State }).Should(Equal(v1alpha1.WindowClosed))
+	})
+
 	It("of which too little is left begins nothing", func() {
 		f := makeFleet(1)
 		f.policy("workers", closesSoon)

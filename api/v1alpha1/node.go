@@ -34,8 +34,8 @@ const (
 	// AnnotationPaused is an administrator's: the node is never chosen, and a grant is taken back until its drain begins. Every
 	// value but the empty one and "false" pauses; one other than "true" is the reason.
 	AnnotationPaused = "reboot-operator.io/paused"
-	// AnnotationRebootRequested is an administrator's: it asks for a reboot and says why. The agent removes it after one
-	// confirmed reboot.
+	// AnnotationRebootRequested is an administrator's: it asks for a reboot and says why. A reason that begins with UrgentPrefix
+	// makes the request urgent. The agent removes it after one confirmed reboot.
 	AnnotationRebootRequested = "reboot-operator.io/reboot-requested"
 )
 

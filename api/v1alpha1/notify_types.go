@@ -7,7 +7,7 @@ import (
 )
 
 // NotifyEvent is an event that a service receives.
-// +kubebuilder:validation:Enum=Started;Finished;Failed;Halted
+// +kubebuilder:validation:Enum=Started;Finished;Failed;Halted;Urgent
 type NotifyEvent string
 
 const (
@@ -19,6 +19,8 @@ const (
 	NotifyFailed NotifyEvent = "Failed"
 	// NotifyHalted means that the policy halted after failures.
 	NotifyHalted NotifyEvent = "Halted"
+	// NotifyUrgent means that reboots may start at hours that are forbidden otherwise, or that one was granted then.
+	NotifyUrgent NotifyEvent = "Urgent"
 )
 
 // Notification is a service and the events that it receives.
@@ -34,11 +36,12 @@ type Notification struct {
 	// - Finished: a run is over. No reboot is in progress, and none may be granted now.
 	// - Failed: reboots of nodes have failed.
 	// - Halted: the policy halted after failures.
+	// - Urgent: spec.urgent began, or a node has its grant by an urgent request.
 	// Absent: all of them.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=4
+	// +kubebuilder:validation:MaxItems=5
 	Events []NotifyEvent `json:"events,omitempty"`
 }
 

@@ -109,6 +109,11 @@ type RebootPolicySpec struct {
 	// +optional
 	Urgent *Urgent `json:"urgent,omitempty"`
 
+	// requests configures what requests for a reboot may do, such as {urgent: Allow}.
+	// Absent: the defaults of its fields.
+	// +optional
+	Requests *Requests `json:"requests,omitempty"`
+
 	// concurrency limits how many nodes may be down at once.
 	// +optional
 	Concurrency *Concurrency `json:"concurrency,omitempty"`

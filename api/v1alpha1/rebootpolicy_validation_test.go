@@ -127,6 +127,17 @@ var _ = Describe("spec", func() {
 		)
 	})
 
+	Describe("requests", func() {
+		DescribeTable("accepts", accepts,
+			Entry("none of it", "requests: {}"),
+			Entry("urgent ones", "requests: {urgent: Allow}"),
+			Entry("no urgent ones", "requests: {urgent: Refuse}"),
+		)
+		DescribeTable("refuses", refuses,
+			Entry("a word nobody knows", "requests: {urgent: yes please}", `supported values: "Allow", "Refuse"`),
+		)
+	})
+
 	Describe("urgent", func() {
 		const until = `until: "2026-12-02T06:00:00Z"`
 		DescribeTable("accepts", accepts,

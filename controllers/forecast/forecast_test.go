@@ -126,6 +126,12 @@ func TestOf(t *testing.T) {
 			nodes:  []*plan.Node{needy("a", granted("workers", 7, active, 2*minute), progressed(7, v1alpha1.PhaseDraining, minute, 0)), needy("b")},
 			goes:   []string{"a -2–5"}, stays: []string{"b Paused"},
 		},
+		"an urgent request goes before the window opens, and the other in it": {
+			policy: policy(weeknights, spec(func(s *v1alpha1.RebootPolicySpec) {
+				s.Requests = &v1alpha1.Requests{Urgent: v1alpha1.UrgentRequestsAllow}
+			})),
+			nodes: []*plan.Node{needy("a"), needy("b", func(n *plan.Node) { n.Urgent = true })}, goes: []string{"b 0–6", "a 60–66"},
+		},
 		"the policy has halted": {
 			policy: policy(func(p *v1alpha1.RebootPolicy) {
 				meta.SetStatusCondition(&p.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionHalted, Status: metav1.ConditionTrue, Message: "2 nodes failed"})

@@ -143,26 +143,41 @@ func policyHalted(v view, _ *Node) *Objection {
 		v.name, v.name, v1alpha1.AnnotationResume)
 }
 
-func blackout(v view, _ *Node) *Objection {
+func blackout(v view, n *Node) *Objection {
 	w := v.Window
-	if !w.Blackout {
+	if !w.Blackout || Urgent(v.Policy, n) {
 		return nil
 	}
 	o := objection(v1alpha1.ReasonBlackout, "blackout %s is in force%s", w.Name, opening(w.OpensAt))
 	if w.BlackoutReason != "" {
 		o.Message += ": " + w.BlackoutReason
 	}
+	o.Message += notUrgent(v, n)
 	o.Until = w.OpensAt
 	return o
 }
 
-func windowClosed(v view, _ *Node) *Objection {
-	if v.Window.Open {
+func windowClosed(v view, n *Node) *Objection {
+	if v.Window.Open || Urgent(v.Policy, n) {
 		return nil
 	}
-	o := objection(v1alpha1.ReasonWindowClosed, "no window is open%s", opening(v.Window.OpensAt))
+	o := objection(v1alpha1.ReasonWindowClosed, "no window is open%s%s", opening(v.Window.OpensAt), notUrgent(v, n))
 	o.Until = v.Window.OpensAt
 	return o
+}
+
+// Urgent reports whether windows and blackouts do not count for the node: its reboot was requested as urgent, and the policy
+// allows that.
+func Urgent(policy *v1alpha1.RebootPolicy, n *Node) bool {
+	return n.Urgent && policy.Spec.AllowsUrgentRequests()
+}
+
+// notUrgent says why an urgent request waits like any other.
+func notUrgent(v view, n *Node) string {
+	if !n.Urgent {
+		return ""
+	}
+	return fmt.Sprintf("; the request is urgent, but policy %s does not allow that: spec.requests.urgent is not Allow", v.name)
 }
 
 func opening(at time.Time) string {
@@ -293,7 +308,7 @@ func rebootTakes(history []v1alpha1.PastReboot) time.Duration {
 // window was long enough then, and hooks may have taken their time since.
 func windowTooShort(v view, n *Node) *Objection {
 	closes := v.Window.ClosesAt
-	if closes.IsZero() || v.held(n) || !v.Now.Add(v.reserve).After(closes) {
+	if closes.IsZero() || v.held(n) || Urgent(v.Policy, n) || !v.Now.Add(v.reserve).After(closes) {
 		return nil
 	}
 	return objection(v1alpha1.ReasonWindowTooShort, "no reboot is begun so shortly before the end: the window closes %s, "+

@@ -93,6 +93,30 @@ func TestReboots_Objection(t *testing.T) {
 			situation{policies: []*v1alpha1.RebootPolicy{policy("workers")}, hosts: hosts(needy, "worker-1"), window: &window.State{}},
 			v1alpha1.ReasonWindowClosed, "no window is open; none opens within a year",
 		},
+		"closed window, and an urgent request that the policy allows": {situation: situation{
+			policies: []*v1alpha1.RebootPolicy{policy("workers", allowsUrgent)}, hosts: hosts(needy, "worker-1", urgently), window: closed,
+		}},
+		"blackout, and an urgent request that the policy allows": {situation: situation{
+			policies: []*v1alpha1.RebootPolicy{policy("workers", allowsUrgent)}, hosts: hosts(needy, "worker-1", urgently),
+			window: &window.State{Name: "freeze", Blackout: true},
+		}},
+		"window that closes soon, and an urgent request that the policy allows": {situation: situation{
+			policies: []*v1alpha1.RebootPolicy{policy("workers", allowsUrgent)}, hosts: hosts(needy, "worker-1", urgently),
+			window: &window.State{Open: true, ClosesAt: evening.Add(minute)},
+		}},
+		"closed window, and an urgent request that the policy does not allow": {
+			situation{policies: []*v1alpha1.RebootPolicy{policy("workers")}, hosts: hosts(needy, "worker-1", urgently), window: closed},
+			v1alpha1.ReasonWindowClosed, "no window is open; the next reboot may start Tue 2026-06-02 22:00:00 UTC; " +
+				"the request is urgent, but policy workers does not allow that: spec.requests.urgent is not Allow",
+		},
+		"closed window, and a request that is not urgent": {
+			situation{policies: []*v1alpha1.RebootPolicy{policy("workers", allowsUrgent)}, hosts: hosts(needy, "worker-1", annotated(v1alpha1.AnnotationRebootRequested, "firmware")), window: closed},
+			v1alpha1.ReasonWindowClosed, "no window is open; the next reboot may start Tue 2026-06-02 22:00:00 UTC",
+		},
+		"paused policy, which an urgent request does not pass": {
+			one(policy("workers", allowsUrgent, paused(nil, "")), needy("worker-1", urgently)),
+			v1alpha1.ReasonPaused, "policy workers is paused",
+		},
 		"node that cluster-autoscaler is deleting": {
 			one(policy("workers"), needy("worker-1", tainted("ToBeDeletedByClusterAutoscaler", corev1.TaintEffectNoSchedule))),
 			v1alpha1.ReasonNodeUnavailable, "cluster-autoscaler is deleting the node",

@@ -227,6 +227,7 @@ func (h *host) comeBack(c *cluster) {
 		if !h.silent {
 			c.condition(node, v1alpha1.NodeRebootRequired, corev1.ConditionFalse, v1alpha1.ReasonUpToDate, "")
 			removeCondition(node, v1alpha1.NodeRebootPermitted)
+			delete(node.Annotations, v1alpha1.AnnotationRebootRequested)
 		}
 		if stands := conditionOf(node, corev1.NodeMaintenanceInProgress); stands != nil && !h.silent {
 			c.condition(node, corev1.NodeMaintenanceInProgress, corev1.ConditionFalse, v1alpha1.EventRebootSucceeded, "")

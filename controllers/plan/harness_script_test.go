@@ -51,6 +51,13 @@ func drainTimeout(d time.Duration) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) { p.Spec.Drain = &v1alpha1.Drain{Timeout: &metav1.Duration{Duration: d}} }
 }
 
+func allowsUrgent(p *v1alpha1.RebootPolicy) {
+	p.Spec.Requests = &v1alpha1.Requests{Urgent: v1alpha1.UrgentRequestsAllow}
+}
+
+// urgently is a node with an urgent request.
+func urgently(h *host) { annotated(v1alpha1.AnnotationRebootRequested, "urgent: CVE-2026-12345")(h) }
+
 func ignoresInhibitors(p *v1alpha1.RebootPolicy) {
 	p.Spec.Reboot = &v1alpha1.Reboot{Inhibitors: v1alpha1.InhibitorsIgnore}
 }

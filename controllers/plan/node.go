@@ -49,8 +49,11 @@ type Node struct {
 	// Permitted is the manager's own condition as it stands; nil when there is none.
 	Permitted *corev1.NodeCondition
 
-	Paused    bool
-	Objection *v1alpha1.Objection
+	Paused bool
+	// Urgent: somebody asks for an urgent reboot, and UrgentReason is why.
+	Urgent       bool
+	UrgentReason string
+	Objection    *v1alpha1.Objection
 	protocol.Record
 
 	// Annotations hold the answers of hooks, and the reason of a pause.
@@ -82,6 +85,7 @@ func NodeOf(node *corev1.Node) Node {
 		Paused:       v1alpha1.NodeIsPaused(node.Annotations),
 		Annotations:  node.Annotations,
 	}
+	n.UrgentReason, n.Urgent = v1alpha1.UrgentlyRequested(node)
 	n.Deleting = node.DeletionTimestamp != nil || n.Deleter != ""
 	n.readConditions(node.Status.Conditions)
 	n.readRecord(node.Annotations)

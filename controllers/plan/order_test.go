@@ -21,10 +21,11 @@ func TestReboots_ANodeThatWasServedGoesLast(t *testing.T) {
 		"behind one whose need is newer than the reboot": {[]*host{needy("a", long, served), needy("b", needsSince(0))}, "b"},
 		"though its zone comes first":                    {[]*host{needy("a", long, served, inZone("a")), needy("b", needsSince(0), inZone("b"))}, "b"},
 		"of two, the one that was served longer ago":     {[]*host{needy("a", long, served), needy("b", long, grant(5, v1alpha1.GrantFinished, grantedAt(-2*minute)))}, "b"},
+		"but first if its request is urgent":             {[]*host{needy("a", long, served, urgently), needy("b", needsSince(0))}, "a"},
 		"but a need since its reboot is a new one":       {[]*host{needy("b", needsSince(minute/2), served), needy("c", needsSince(0))}, "b"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := one(policy("workers", holding(5), domains(corev1.LabelTopologyZone)), tc.hosts...).plan()
+			p := one(policy("workers", allowsUrgent, holding(5), domains(corev1.LabelTopologyZone)), tc.hosts...).plan()
 			var got []string
 			for _, e := range p.Granted {
 				got = append(got, e.Node)

@@ -82,6 +82,7 @@ func drawPolicy(t *rapid.T, name string) *v1alpha1.RebootPolicy {
 		{"halted", halted},
 		{"waits for pods", waitsForPods},
 		{"reboots anyway", rebootsAnyway},
+		{"allows urgent requests", allowsUrgent},
 		{"resume", resume("mended")},
 		{"deleted", func(p *v1alpha1.RebootPolicy) { p.DeletionTimestamp = &metav1.Time{Time: evening} }},
 	} {
@@ -136,6 +137,7 @@ func drawHost(t *rapid.T, name string) *host {
 		{10, "objects", annotated(v1alpha1.AnnotationObjection, `{"reason":"Inhibited"}`)},
 		{10, "conflicts", annotated(v1alpha1.AnnotationObjection, `{"reason":"Inhibited","also":[{"reason":"CoordinatorConflict"}]}`)},
 		{4, "pending", pending},
+		{6, "urgent", urgently},
 		{15, "being scaled down", tainted("ToBeDeletedByClusterAutoscaler", corev1.TaintEffectNoSchedule)},
 		{5, "reports", nodeCondition(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, 0)},
 		{5, "is back", rebooted(time.Duration(rapid.IntRange(-3, 1).Draw(t, "ready"))*minute, time.Duration(rapid.IntRange(-3, 1).Draw(t, "reported"))*minute)},

@@ -10,15 +10,16 @@ type candidate struct {
 	node *Node
 	// domain is that of the topologyKey; empty: the node has no such label, or there is no topologyKey.
 	domain string
-	// down: the node is unavailable already. guarded: its drain could only end by its time-out.
-	served, down, guarded bool
+	// urgent: the policy allows its urgent request. down: the node is unavailable already. guarded: its drain could only end by its
+	// time-out.
+	urgent, served, down, guarded bool
 }
 
 // order sorts nodes by their turns. There may be thousands: what two are compared by is computed once for each.
 func (f *fleet) order(nodes []*Node) {
 	candidates := make([]candidate, len(nodes))
 	for i, n := range nodes {
-		candidates[i] = candidate{node: n, domain: f.domain(n), served: n.served(), down: n.unavailable(), guarded: f.pods.guarded(n)}
+		candidates[i] = candidate{node: n, domain: f.domain(n), urgent: Urgent(f.Policy, n), served: n.served(), down: n.unavailable(), guarded: f.pods.guarded(n)}
 	}
 	slices.SortFunc(candidates, compareCandidates)
 	for i, c := range candidates {
@@ -26,12 +27,12 @@ func (f *fleet) order(nodes []*Node) {
 	}
 }
 
-// compareCandidates puts nodes that were not rebooted since they need it before those that were. Domains have one order for all
+// compareCandidates puts urgent requests first. Then it puts nodes that were not rebooted since they need it before those that were. Domains have one order for all
 // times, so that a fleet does not go to and fro between them; the nodes without the label come last. Nodes that are down already
 // come first, because they cost nobody anything; those whose drain could only end by its time-out last, because they hold a slot
 // longest. Then those that have waited longest, so that nobody starves; control planes last among equals; then by name.
 func compareCandidates(a, b candidate) int {
-	if c := compareBools(a.served, b.served); c != 0 {
+	if c := cmp.Or(compareBools(b.urgent, a.urgent), compareBools(a.served, b.served)); c != 0 {
 		return c
 	}
 	if c := cmp.Or(compareBools(a.domain == "", b.domain == ""), cmp.Compare(a.domain, b.domain)); c != 0 {

@@ -230,6 +230,21 @@ func clocks() map[string]sequence {
 			},
 			lasts: time.Hour,
 		},
+		"urgent-request": {
+			about: "No window is open. worker-2 is requested as urgent and goes at once; worker-1, which has waited longer, does not. Its request " +
+				"becomes urgent while the policy is paused: it waits until that ends.",
+			policies: []*v1alpha1.RebootPolicy{policy("workers", allowsUrgent, func(p *v1alpha1.RebootPolicy) {
+				p.Spec.Windows = []v1alpha1.Window{{Name: "noon", Start: "12:00", Duration: metav1.Duration{Duration: time.Hour}}}
+			})},
+			hosts: []*host{needy("worker-1", needsSince(3*time.Hour)), needy("worker-2"), newHost("worker-3")},
+			script: []act{
+				{10 * minute, "somebody asks for worker-2, urgently", changes("worker-2", says(v1alpha1.AnnotationRebootRequested, "urgent: CVE-2026-12345"))},
+				{20 * minute, "an administrator pauses the policy", edits("workers", paused(nil, "incident"))},
+				{21 * minute, "somebody asks for worker-1, urgently", changes("worker-1", says(v1alpha1.AnnotationRebootRequested, "urgent: CVE-2026-12345"))},
+				{30 * minute, "an administrator ends the pause", edits("workers", func(p *v1alpha1.RebootPolicy) { p.Spec.Pause = nil })},
+			},
+			lasts: time.Hour,
+		},
 		"policy-paused": {
 			about:    "The policy is paused until 22:30: worker-1 finishes, worker-2 had not begun and is taken back, worker-3 waits (behaviour 22).",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("2"))},

@@ -65,6 +65,26 @@ var _ = Describe("A command for many", func() {
 	})
 })
 
+var _ = Describe("request --urgent", func() {
+	It("marks the request of nodes whose policy allows it, and refuses others", func() {
+		allows := func(p *v1alpha1.RebootPolicy) {
+			p.Spec.Requests = &v1alpha1.Requests{Urgent: v1alpha1.UrgentRequestsAllow}
+		}
+		p, other := newPool(2, paused, allows), newPool(1, paused)
+		Expect(ok("request", p.nodes[0], "--reason=firmware")).To(Equal("node/" + p.nodes[0] + " reboot requested\n"))
+		byLabel := fleettest.PoolLabel + "=" + p.policy
+		Expect(ok("request", "-l", byLabel, "--urgent", "--reason=CVE-2026-12345")).
+			To(Equal("node/" + p.nodes[0] + " reboot requested urgently\nnode/" + p.nodes[1] + " reboot requested urgently\n"))
+		Expect(node(p.nodes[0]).Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationRebootRequested, "urgent: CVE-2026-12345"))
+		Expect(ok("request", p.nodes[0], "--urgent", "--reason=again")).
+			To(Equal("node/" + p.nodes[0] + " reboot already requested (urgent: CVE-2026-12345)\n"))
+
+		Expect(fails("request", other.nodes[0], "--urgent", "--reason=why")).To(ContainSubstring("policy " + other.policy + " does not allow urgent requests: kubectl patch rbp " + other.policy + " "))
+		Expect(node(other.nodes[0]).Annotations).NotTo(HaveKey(v1alpha1.AnnotationRebootRequested))
+		Expect(fails("request", p.nodes[0], "--urgent")).To(HavePrefix("error: --reason is missing"))
+	})
+})
+
 var _ = Describe("pause --all", func() {
 	It("stops every policy, and keeps a pause that lasts as long; resume --all ends them", func() {
 		open, held := newPool(0), newPool(0, paused)

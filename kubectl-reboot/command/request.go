@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -11,24 +12,33 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 )
 
 func requestCommand(s *Session) *cobra.Command {
 	w := writing{session: s}
-	reason := ""
+	reason, urgent := "", false
 	cmd := &cobra.Command{
 		Use:   "request (NODE... | -l SELECTOR | --all) --reason WHY",
 		Short: "Ask for a reboot without an update",
 		Long: `Ask for a reboot without an update, by annotation ` + v1alpha1.AnnotationRebootRequested + `. The nodes wait for
-their turn like any other; the agent takes the annotation away after one confirmed reboot.`,
+their turn like any other; the agent takes the annotation away after one confirmed reboot.
+
+With --urgent they go before the others, and windows and blackouts do not count for them, where their policy has
+spec.requests.urgent: Allow. All else counts: a pause, maxUnavailable, PodDisruptionBudgets, gates and hooks.`,
 		Example: `  kubectl reboot request n4 n5 --reason="firmware update"
   kubectl reboot request -l pool=blue --reason="firmware update" --wait
-  kubectl reboot request n4 --reason="firmware update" --dry-run=server -o yaml`,
+  kubectl reboot request n4 --reason="firmware update" --dry-run=server -o yaml
+  kubectl reboot request n4 --reason=CVE-2026-12345 --urgent --wait`,
 		Args:              w.arguments("at least one node"),
 		ValidArgsFunction: named(0, s.nodeNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if strings.TrimSpace(reason) == "" {
 				return errors.New(`--reason is missing: it is shown wherever the request is reported`)
+			}
+			if urgent {
+				return requestUrgently(cmd.Context(), &w, args, reason)
 			}
 			return w.each(cmd.Context(), args, findNode, func(object client.Object) (string, bool, error) {
 				if why, there := object.GetAnnotations()[v1alpha1.AnnotationRebootRequested]; there {
@@ -42,10 +52,38 @@ their turn like any other; the agent takes the annotation away after one confirm
 	w.bind(cmd)
 	w.selection.bind(cmd, &corev1.NodeList{}, "All nodes.")
 	w.wait.bind(cmd, "each of the nodes is back in service and needs no reboot", upToDate)
+	cmd.Flags().BoolVar(&urgent, "urgent", false, "Whatever the hour, and before other nodes. Only where the policy has spec.requests.urgent: Allow.")
 	cmd.Flags().StringVar(&reason, "reason", "", "Why: shown wherever the request is reported. Required.")
 	return cmd
 }
 
 func findNode(ctx context.Context, c client.Client, argument string) (client.Object, error) {
 	return get(ctx, c, &corev1.Node{}, strings.TrimPrefix(argument, "node/"))
+}
+
+// requestUrgently refuses nodes whose policy does not allow it. A request that is there and not urgent becomes urgent.
+func requestUrgently(ctx context.Context, w *writing, arguments []string, reason string) error {
+	c, err := w.session.client()
+	if err != nil {
+		return err
+	}
+	policies, err := snapshot.Policies(ctx, c)
+	if err != nil {
+		return err
+	}
+	governor := plan.NewGovernor(policies)
+	return w.each(ctx, arguments, findNode, func(object client.Object) (string, bool, error) {
+		name := governor.Govern(object.GetLabels()).Policy
+		i := slices.IndexFunc(policies, func(p v1alpha1.RebootPolicy) bool { return p.Name == name })
+		switch why, there := object.GetAnnotations()[v1alpha1.AnnotationRebootRequested]; {
+		case i < 0:
+			return "", false, errors.New("no policy governs the node: see kubectl reboot explain " + object.GetName())
+		case !policies[i].Spec.AllowsUrgentRequests():
+			return "", false, fmt.Errorf(`policy %s does not allow urgent requests: kubectl patch rbp %s --type merge -p '{"spec":{"requests":{"urgent":"Allow"}}}'`, name, name)
+		case there && strings.HasPrefix(why, v1alpha1.UrgentPrefix):
+			return fmt.Sprintf("reboot already requested (%s)", why), false, nil
+		}
+		annotate(object, v1alpha1.AnnotationRebootRequested, v1alpha1.UrgentPrefix+" "+reason)
+		return "reboot requested urgently", true, nil
+	})
 }

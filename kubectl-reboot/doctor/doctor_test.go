@@ -169,7 +169,12 @@ func TestExamine(t *testing.T) {
 		"an empty policy":    {func(c *installed) { c.policies = append(c.policies, Policy("gpu")) }, []string{"Policies Warning [] policy gpu governs no node"}},
 		"a policy in DryRun": {func(c *installed) { c.policies[0].Spec.Mode = v1alpha1.ModeDryRun }, []string{"Policies Warning [] policy workers is in mode DryRun"}},
 		"a pause":            {func(c *installed) { c.policies[0].Spec.Pause = &v1alpha1.Pause{} }, []string{"Policies Warning [] policy workers is paused"}},
-		"a halt":             {func(c *installed) { Halted("2 nodes failed")(&c.policies[0]) }, []string{"Policies Problem [] policy workers has halted"}},
+		"an urgent policy": {
+			func(c *installed) {
+				c.policies[0].Spec.Urgent = &v1alpha1.Urgent{Until: metav1.NewTime(Now.Add(time.Hour)), Reason: "CVE-2026-12345", Ignore: []v1alpha1.UrgentIgnore{v1alpha1.UrgentIgnoresWindows}}
+			}, []string{"Policies Warning [] policy workers is urgent until"},
+		},
+		"a halt": {func(c *installed) { Halted("2 nodes failed")(&c.policies[0]) }, []string{"Policies Problem [] policy workers has halted"}},
 		"never open": {
 			func(c *installed) {
 				c.policies[0].Spec.Windows = []v1alpha1.Window{{Name: "never", Days: []v1alpha1.Day{"Mon"}, Start: "22:00", Duration: metav1.Duration{Duration: time.Hour}}}
