@@ -48,6 +48,7 @@ var _ = Describe("the manager's token", Ordered, ContinueOnFailure, func() {
 		Entry("asking hooks, whose last answers go", patchNode("n2", askedHooks, "status")),
 		Entry("the end of hooks, whose answers go", patchNode("n4", endedHooks, "status")),
 		Entry("its condition", patchNode("n2", conditioned("RebootPermitted"), "status")),
+		Entry("its other condition", patchNode("n2", conditioned("RebootFailed"), "status")),
 		Entry("watching policies", attempt(watchPolicies)),
 		Entry("its finalizer on a policy", mergeIntoPolicy(`{"metadata":{"finalizers":["reboot-operator.io/grants"]}}`)),
 		Entry("taking the resume annotation from a policy", mergeIntoPolicy(`{"metadata":{"annotations":{"reboot-operator.io/resume":null}}}`)),
@@ -102,7 +103,7 @@ var _ = Describe("the manager's token", Ordered, ContinueOnFailure, func() {
 		meta        = "the manager may not change finalizers or ownerReferences"
 		spec        = "of the spec the manager may only remove the cordon"
 		status      = "of the status the manager may only change conditions"
-		conditions  = "the manager may only change condition RebootPermitted"
+		conditions  = "the manager may only change its own conditions: RebootPermitted and RebootFailed"
 		polSpec     = "the manager may not change spec, labels or ownerReferences of a RebootPolicy"
 	)
 

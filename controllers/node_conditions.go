@@ -26,14 +26,14 @@ const (
 	conditionsAtLeast = 2
 )
 
-// writeConditions brings RebootPermitted up to date where status, reason or message differ; they permit nothing, so they
+// writeConditions brings RebootPermitted and RebootFailed up to date where status, reason or message differ; they permit nothing, so they
 // need no compare-and-swap: of the agent, which removes one when the need falls, the next pass hears. A node is not told what
 // holds for a moment, and one that refuses keeps no other waiting. It returns how long to wait before the rest.
 func (w *nodeWriter) writeConditions(ctx context.Context, s *state, decisions []plan.Decision) (time.Duration, error) {
 	written := 0
 	for _, d := range decisions {
 		i, ok := s.index[d.Node]
-		if !ok || d.ShortLived || same(permittedOf(s.nodes[i]), d) && s.Nodes[i].Preflight == d.Preflight {
+		if !ok || d.ShortLived || same(s.Nodes[i].Permitted, d) && same(s.Nodes[i].Failed, d.RebootFailed()) && s.Nodes[i].Preflight == d.Preflight {
 			continue
 		}
 		if wait := w.conditionRefusals.waits(d.Node, w.clock.Now()); wait > 0 {
@@ -64,14 +64,16 @@ func (w *nodeWriter) enough(s *state, written int) bool {
 }
 
 func (w *nodeWriter) writeCondition(ctx context.Context, s *state, node *corev1.Node, d plan.Decision) error {
-	before := permittedOf(node).DeepCopy()
+	n := s.Nodes[s.index[d.Node]]
+	before := n.Permitted.DeepCopy()
 	patch := newNodePatch("")
 	if d.Status == "" {
 		patch.removeCondition(v1alpha1.NodeRebootPermitted)
 	} else {
 		patch.condition(w.permitted(d, before))
 	}
-	ask(patch, s.Nodes[s.index[d.Node]].Preflight, d.Preflight)
+	w.writeFailed(patch, n, d.RebootFailed())
+	ask(patch, n.Preflight, d.Preflight)
 	err := w.patchNode(ctx, s, node, patch)
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -84,6 +86,16 @@ func (w *nodeWriter) writeCondition(ctx context.Context, s *state, node *corev1.
 		w.announce.explained(s, node, d)
 	}
 	return nil
+}
+
+// writeFailed brings condition RebootFailed up to date, in the write that reports why to people.
+func (w *nodeWriter) writeFailed(patch *nodePatch, n *plan.Node, d plan.Decision) {
+	switch {
+	case d.Status != "":
+		patch.condition(w.condition(v1alpha1.NodeRebootFailed, d, n.Failed))
+	case n.Failed != nil:
+		patch.removeCondition(v1alpha1.NodeRebootFailed)
+	}
 }
 
 // ask brings the question to the agent up to date, in the write that tells people why the node waits.
@@ -104,11 +116,16 @@ func same(stands *corev1.NodeCondition, d plan.Decision) bool {
 	return stands.Status == d.Status && stands.Reason == string(d.Reason) && stands.Message == d.Message
 }
 
-// permitted makes the condition of a decision. The transition time moves only with the status.
+// permitted makes the condition RebootPermitted of a decision.
 func (w *nodeWriter) permitted(d plan.Decision, before *corev1.NodeCondition) corev1.NodeCondition {
+	return w.condition(v1alpha1.NodeRebootPermitted, d, before)
+}
+
+// condition makes a condition of a decision. The transition time moves only with the status.
+func (w *nodeWriter) condition(kind corev1.NodeConditionType, d plan.Decision, before *corev1.NodeCondition) corev1.NodeCondition {
 	now := metav1.NewTime(w.clock.Now())
 	c := corev1.NodeCondition{
-		Type: v1alpha1.NodeRebootPermitted, Status: d.Status, Reason: string(d.Reason), Message: d.Message,
+		Type: kind, Status: d.Status, Reason: string(d.Reason), Message: d.Message,
 		LastHeartbeatTime: now, LastTransitionTime: now,
 	}
 	if before != nil && before.Status == d.Status {

@@ -3,13 +3,11 @@ package controllers
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
@@ -106,13 +104,4 @@ func (p *nodePatch) Data(client.Object) ([]byte, error) {
 		return nil, fmt.Errorf("encoding a patch: %w", err)
 	}
 	return data, nil
-}
-
-// permittedOf finds a condition by its type.
-func permittedOf(node *corev1.Node) *corev1.NodeCondition {
-	i := slices.IndexFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == v1alpha1.NodeRebootPermitted })
-	if i < 0 {
-		return nil
-	}
-	return &node.Status.Conditions[i]
 }

@@ -100,6 +100,9 @@ func (w *nodeWriter) finish(ctx context.Context, s *state, live *corev1.Node, n 
 	if patch.Spec == nil && n.Permitted != nil {
 		patch.removeCondition(v1alpha1.NodeRebootPermitted)
 	}
+	if patch.Spec == nil && n.Failed != nil {
+		patch.removeCondition(v1alpha1.NodeRebootFailed)
+	}
 	endHooks(patch, n, t.Entry.Seq)
 	if err := w.patchNode(ctx, s, live, patch); err != nil {
 		return err

@@ -488,3 +488,12 @@ func TestConverge_AReasonOfANodeStopsNoPass(t *testing.T) {
 		}
 	}
 }
+
+// permittedOf finds a condition by its type.
+func permittedOf(node *corev1.Node) *corev1.NodeCondition {
+	i := slices.IndexFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == v1alpha1.NodeRebootPermitted })
+	if i < 0 {
+		return nil
+	}
+	return &node.Status.Conditions[i]
+}

@@ -47,6 +47,8 @@ var _ = Describe("A reboot that goes another way", func() {
 		for _, object := range []string{down, p.Name} {
 			Eventually(reasonsOf).WithArguments(object).Should(ContainElement("RebootTimedOut"))
 		}
+		Expect(f.condition(down, v1alpha1.NodeRebootFailed)).To(And(HaveField("Status", corev1.ConditionTrue), HaveField("Reason", "RebootTimedOut"),
+			HaveField("Message", f.condition(down, v1alpha1.NodeRebootPermitted).Message)), "condition and reason are one write")
 		Expect(countOf("reboot_operator_reboots_total", p.Name, "timed_out")).To(BeEquivalentTo(1))
 		Eventually(func() int32 { return policyStatus(p).Nodes.Failed }).Should(BeEquivalentTo(1))
 		Eventually(f.reason).WithArguments(waits).Should(Equal("False BudgetExhausted"))
@@ -58,6 +60,7 @@ var _ = Describe("A reboot that goes another way", func() {
 		f.boot(down, 2)
 		Eventually(f.granted).Should(Equal([]string{waits}))
 		Expect(f.get(down).Spec.Unschedulable).To(BeFalse())
+		Eventually(f.condition).WithArguments(down, v1alpha1.NodeRebootFailed).Should(BeNil())
 	})
 
 	It("and leaves the boot ID as it was, as a soft reboot does, is no success (behaviour 63)", func() {

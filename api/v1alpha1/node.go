@@ -15,6 +15,9 @@ const (
 	// NodeRebootPermitted is written by the manager, and only on nodes that need a reboot. True: granted. False: the
 	// reason is THE reason why not now.
 	NodeRebootPermitted corev1.NodeConditionType = "RebootPermitted"
+	// NodeRebootFailed is written by the manager, for health controllers. True: the machine did not come back from its reboot
+	// in time, and the reason says so. Absent: it did, or the node is not being rebooted.
+	NodeRebootFailed corev1.NodeConditionType = "RebootFailed"
 )
 
 // Annotations on a Node. Each has one writer.

@@ -67,6 +67,15 @@ func (t Flight) decision(policy string) (Decision, bool) {
 	return d, true
 }
 
+// RebootFailed is what condition RebootFailed of the node should be: True while its machine is not back in time from a granted
+// reboot, as the condition RebootPermitted says. An empty Status: there should be none.
+func (d Decision) RebootFailed() Decision {
+	if d.Status != corev1.ConditionTrue || d.Reason != v1alpha1.ReasonRebootTimedOut {
+		return Decision{Node: d.Node}
+	}
+	return Decision{Node: d.Node, Status: corev1.ConditionTrue, Reason: d.Reason, Message: d.Message}
+}
+
 // GrantedMessage is the message of RebootPermitted=True.
 func GrantedMessage(policy string, seq int64) string {
 	return fmt.Sprintf("granted by policy %s, number %d", policy, seq)

@@ -279,6 +279,8 @@ func (c *cluster) decide(h *host, d plan.Decision) {
 	stands := conditionOf(h.node, v1alpha1.NodeRebootPermitted)
 	told := stands == nil && d.Status == "" ||
 		stands != nil && stands.Status == d.Status && stands.Reason == string(d.Reason) && stands.Message == d.Message
+	failed, should := conditionOf(h.node, v1alpha1.NodeRebootFailed), d.RebootFailed()
+	told = told && (failed != nil) == (should.Status != "")
 	if told && h.node.Annotations[v1alpha1.AnnotationPreflight] == d.Preflight {
 		return
 	}
@@ -286,6 +288,10 @@ func (c *cluster) decide(h *host, d plan.Decision) {
 		annotate(node, v1alpha1.AnnotationPreflight, d.Preflight)
 		if d.Preflight == "" {
 			delete(node.Annotations, v1alpha1.AnnotationPreflight)
+		}
+		removeCondition(node, v1alpha1.NodeRebootFailed)
+		if should.Status != "" {
+			c.condition(node, v1alpha1.NodeRebootFailed, should.Status, should.Reason, should.Message)
 		}
 		if d.Status == "" {
 			removeCondition(node, v1alpha1.NodeRebootPermitted)

@@ -48,6 +48,8 @@ type Node struct {
 
 	// Permitted is the manager's own condition as it stands; nil when there is none.
 	Permitted *corev1.NodeCondition
+	// Failed is the manager's condition RebootFailed as it stands; nil when there is none.
+	Failed *corev1.NodeCondition
 
 	Paused bool
 	// Urgent: somebody asks for an urgent reboot, and UrgentReason is why.
@@ -102,6 +104,8 @@ func (n *Node) readConditions(conditions []corev1.NodeCondition) {
 			n.Required, n.RequiredReason, n.RequiredSince = c.Status, word(c.Reason), transition(c)
 		case v1alpha1.NodeRebootPermitted:
 			n.Permitted = c
+		case v1alpha1.NodeRebootFailed:
+			n.Failed = c
 		case corev1.NodeMaintenanceInProgress:
 			n.Maintenance, n.MaintenanceSince = c.Status == corev1.ConditionTrue, transition(c)
 		}
@@ -208,8 +212,8 @@ func (n *Node) atRest() bool {
 	return !marked
 }
 
-// told tells whether something that is for nodes that need a reboot stands on the node.
-func (n *Node) told() bool { return n.Permitted != nil || n.Preflight != "" }
+// told reports whether the node shows something of the manager that is for nodes that need a reboot.
+func (n *Node) told() bool { return n.Permitted != nil || n.Failed != nil || n.Preflight != "" }
 
 // failed tells whether the last attempt in this boot failed.
 func (n *Node) failed() bool {
