@@ -234,7 +234,7 @@ func (o *oldestPending) Collect(out chan<- prometheus.Metric) {
 // flightTimes reports, for each node that holds a grant and for no other, how long it has been in its phase and how long
 // it is overdue. Both are computed at the scrape: between two reconciles nothing happens but time.
 type flightTimes struct {
-	inFlight, overdue *prometheus.Desc
+	inProgress, overdue *prometheus.Desc
 
 	mu       sync.Mutex
 	byPolicy map[string]map[string]flightTime // by node
@@ -249,7 +249,7 @@ type flightTime struct {
 
 func newFlightTimes() *flightTimes {
 	return &flightTimes{
-		inFlight: prometheus.NewDesc(prefix+"in_flight_seconds", "How long a node that holds a grant has been in its phase.",
+		inProgress: prometheus.NewDesc(prefix+"in_flight_seconds", "How long a node that holds a grant has been in its phase.",
 			[]string{"policy", "node", "phase"}, nil),
 		overdue: prometheus.NewDesc(prefix+"overdue_seconds", "How long a node that holds a grant is past its deadline; its slot is kept.",
 			[]string{"policy", "node", "reason"}, nil),
@@ -280,7 +280,7 @@ func (m *flightTimes) forget(policy string) {
 
 // Describe implements prometheus.Collector.
 func (m *flightTimes) Describe(descs chan<- *prometheus.Desc) {
-	descs <- m.inFlight
+	descs <- m.inProgress
 	descs <- m.overdue
 }
 
@@ -291,7 +291,7 @@ func (m *flightTimes) Collect(out chan<- prometheus.Metric) {
 	now := time.Now()
 	for policy, byNode := range m.byPolicy {
 		for node, t := range byNode {
-			out <- prometheus.MustNewConstMetric(m.inFlight, prometheus.GaugeValue, since(t.since, now), policy, node, string(t.phase))
+			out <- prometheus.MustNewConstMetric(m.inProgress, prometheus.GaugeValue, since(t.since, now), policy, node, string(t.phase))
 			if !t.failedAt.IsZero() {
 				out <- prometheus.MustNewConstMetric(m.overdue, prometheus.GaugeValue, since(t.failedAt, now), policy, node, string(t.reason))
 			}

@@ -10,7 +10,7 @@ import (
 
 // BenchmarkPass is what the manager does about one event of a node, with an API server that needs no time. In one case the
 // event ends a reboot, and the slot goes to the next node: handover is how much of the pass is before that bell. In the other
-// the event is that of a node in flight, and changes nothing.
+// the event is that of a node that is being rebooted, and changes nothing.
 func BenchmarkPass(b *testing.B) {
 	for _, size := range []int{1000, 5000, 15000} {
 		b.Run(fmt.Sprintf("handover/nodes=%d", size), func(b *testing.B) {

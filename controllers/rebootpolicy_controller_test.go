@@ -128,7 +128,7 @@ var _ = Describe("Manager", func() {
 		Eventually(f.reason).WithArguments(f.nodes[0]).Should(BeEmpty())
 	})
 
-	It("keeps the slot of a node whose agent restarts, and of one whose need vanishes in flight (behaviours 19, 48, 61)", func() {
+	It("keeps the slot of a node whose agent restarts, and of one whose need vanishes during its reboot (behaviours 19, 48, 61)", func() {
 		f := makeFleet(2)
 		f.policy("workers")
 		f.need(f.nodes...)

@@ -13,7 +13,7 @@ type NotifyEvent string
 const (
 	// NotifyStarted means that a run has begun: the first node got its grant.
 	NotifyStarted NotifyEvent = "Started"
-	// NotifyFinished means that a run is over: no node is in flight, and none may be granted now.
+	// NotifyFinished means that a run is over: no node holds a grant, and none may be granted now.
 	NotifyFinished NotifyEvent = "Finished"
 	// NotifyFailed means that the reboots of nodes failed.
 	NotifyFailed NotifyEvent = "Failed"
@@ -50,7 +50,7 @@ func (n Notification) Wants(event NotifyEvent) bool {
 	return len(n.Events) == 0 || slices.Contains(n.Events, event)
 }
 
-// RunStatus is a run: from the first grant until no node is in flight and none may be granted.
+// RunStatus is a run: from the first grant until no node holds a grant and none may be granted.
 type RunStatus struct {
 	// startedAt is when the first grant was given.
 	// +required

@@ -49,7 +49,7 @@ func (d Durations) expected(node string, now time.Time, in window.State) Reboot 
 func (d Durations) underWay(n *plan.Node, granted, now time.Time) Reboot {
 	p := n.Progress
 	granted = timing.Earliest(granted, now) // what has been has been by now, whatever a node's clock says
-	r := Reboot{Node: n.Name, InFlight: true, StartsAt: granted, DrainsAt: later(granted.Add(d.Before.Duration), now)}
+	r := Reboot{Node: n.Name, InProgress: true, StartsAt: granted, DrainsAt: later(granted.Add(d.Before.Duration), now)}
 	r.RebootsAt = later(r.DrainsAt.Add(d.Drain.Duration), now)
 	r.SettlesAt = later(r.RebootsAt.Add(d.Reboot.Duration), now)
 	switch {

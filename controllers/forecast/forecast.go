@@ -18,7 +18,7 @@ type Forecast struct {
 	// DryRun tells that the policy only reports: it is what it would do.
 	DryRun    bool      `json:"dryRun,omitempty"`
 	Durations Durations `json:"durations"`
-	// Reboots are those in flight and those to come, in the order in which they start.
+	// Reboots are those in progress and those to come, in the order in which they start.
 	Reboots []Reboot `json:"reboots"`
 	// Stays are the nodes that need a reboot and will have none until somebody does something, by name.
 	Stays []Stay `json:"stays,omitempty"`
@@ -34,7 +34,7 @@ type Forecast struct {
 	Extrapolated int `json:"extrapolated,omitempty"`
 }
 
-// Reboot is one reboot that is in flight or to come. What is past is as it was, what is ahead as it is expected.
+// Reboot is one reboot that is in progress or to come. What is past is as it was, what is ahead as it is expected.
 type Reboot struct {
 	Node string `json:"node"`
 	// StartsAt is when it is granted, DrainsAt when the drain begins, RebootsAt when the host goes down, SettlesAt when it is up
@@ -44,11 +44,11 @@ type Reboot struct {
 	RebootsAt time.Time `json:"rebootsAt"`
 	SettlesAt time.Time `json:"settlesAt"`
 	EndsAt    time.Time `json:"endsAt"`
-	// Window is the window in which it starts, and ClosesAt when that closes. Empty and zero: in flight, or there are no windows.
+	// Window is the window in which it starts, and ClosesAt when that closes. Empty and zero: in progress, or there are no windows.
 	Window   string    `json:"window,omitempty"`
 	ClosesAt time.Time `json:"closesAt,omitzero"`
-	// InFlight tells that it has been granted.
-	InFlight bool `json:"inFlight,omitempty"`
+	// InProgress tells that it has been granted.
+	InProgress bool `json:"inProgress,omitempty"`
 }
 
 // Overruns tells whether the node is back in service only after the window in which its reboot starts.

@@ -34,7 +34,7 @@ func minutes(t *rapid.T, from, to int, label string) time.Duration {
 	return time.Duration(rapid.IntRange(from, to).Draw(t, label)) * minute
 }
 
-// drawSnapshot draws a policy and its nodes, in flight and at rest, fine and not.
+// drawSnapshot draws a policy and its nodes, being rebooted and at rest, fine and not.
 func drawSnapshot(t *rapid.T) plan.Snapshot {
 	p := policy(atMost(rapid.SampledFrom([]string{"1", "2", "4", "30%"}).Draw(t, "maxUnavailable")))
 	if oneIn(t, 3, "zones") {
@@ -73,7 +73,7 @@ func drawSnapshot(t *rapid.T) plan.Snapshot {
 				o.option(nodes[i])
 			}
 		}
-		if oneIn(t, 8, "in flight") {
+		if oneIn(t, 8, "in progress") {
 			seq++
 			ago, began := minutes(t, 20, 50, "granted"), minutes(t, 0, 19, "began")
 			holds(nodes[i].Name, seq, ago)(p)
@@ -101,7 +101,7 @@ func TestOf_KeepsThePolicy(t *testing.T) {
 			if r.EndsAt.Before(r.SettlesAt) || r.SettlesAt.Before(r.RebootsAt) || r.RebootsAt.Before(r.DrainsAt) || r.EndsAt.Before(f.At) {
 				t.Fatalf("its phases are no order: %+v", r)
 			}
-			if r.InFlight {
+			if r.InProgress {
 				continue
 			}
 			if w := s.Schedule.At(r.StartsAt); !w.Open || r.StartsAt.Before(f.At) {
@@ -131,7 +131,7 @@ func TestOf_KeepsThePolicy(t *testing.T) {
 	})
 }
 
-// over tells whether more are in flight from the start than the limit allows.
+// over reports whether more are in progress from the start than the limit allows.
 func over(s plan.Snapshot, limit int) bool { return len(s.Policy.Status.Grants) > limit }
 
 // The same snapshot has the same forecast, and is not changed by it.

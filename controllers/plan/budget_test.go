@@ -70,15 +70,15 @@ func TestReboots_Budget(t *testing.T) {
 			[]string{"a", "b"},
 			"a (holds a grant), b (holds a grant)",
 		},
-		"a node in flight (behaviour 16)": {
+		"a granted reboot (behaviour 16)": {
 			one(policy("workers", atMost("2"), holding(1, entry("a", 1))), needy("a", flying...), needy("b"), needy("c")),
 			[]string{"b"},
 			"a (holds a grant), b (holds a grant)",
 		},
-		"a node in flight that does not ask any more keeps its slot (behaviour 19)": {
+		"a granted node that does not ask any more keeps its slot (behaviour 19)": {
 			one(policy("workers", holding(1, entry("a", 1))), newHost("a", flying...), needy("b")), nil, "a (holds a grant)",
 		},
-		"more in flight than the limit (behaviour 20)": {
+		"more granted than the limit (behaviour 20)": {
 			one(policy("workers", holding(2, entry("a", 1), entry("b", 2))), newHost("a", flying...),
 				newHost("b", grant(2, v1alpha1.GrantActive), progress(2, v1alpha1.PhaseDraining)), needy("c")),
 			nil, "a (holds a grant), b (holds a grant)",

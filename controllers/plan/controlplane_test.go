@@ -32,7 +32,7 @@ func TestReboots_ControlPlane(t *testing.T) {
 			one(policy("all", nine, dryRun), needy("cp-1", cp), needy("cp-2", cp)),
 			nil, v1alpha1.ReasonControlPlaneGuard, "control-plane node cp-1 is being rebooted",
 		},
-		"not while another is in flight": {
+		"not while another is being rebooted": {
 			one(policy("all", nine, holding(1, entry("cp-2", 1))), needy("cp-1", cp), newHost("cp-2", cp, grant(1, v1alpha1.GrantActive))),
 			nil, v1alpha1.ReasonControlPlaneGuard, "control-plane node cp-2 is being rebooted",
 		},

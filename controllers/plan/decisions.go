@@ -35,7 +35,7 @@ func (d *draft) decisions() []Decision {
 	return decisions
 }
 
-// flying is what a node in flight should say. What was asked about its pods stands, and is brought up to date until the agent
+// flying is what a node that is being rebooted should report. What was asked about its pods stays, and is brought up to date until the agent
 // has begun: it looks once more before that.
 func (d *draft) flying(t Flight) (Decision, bool) {
 	is, ok := t.decision(d.name)

@@ -197,8 +197,8 @@ func compared(f forecast.Forecast, was []trip) string {
 			then = was[i]
 		}
 		note := r.Window
-		if r.InFlight {
-			note = "in flight"
+		if r.InProgress {
+			note = "in progress"
 		}
 		line(r.Node, date(r.StartsAt), then.starts.Sub(r.StartsAt), date(r.EndsAt), then.ends.Sub(r.EndsAt), note)
 	}
@@ -257,7 +257,7 @@ func foreseenStories() map[string]*foreseen {
 			about: "Five nodes take turns; who has waited longest goes first.", policies: workers(),
 			hosts: append(numbered(5), needy("worker-06", needsSince(5*time.Hour)), newHost("worker-07")),
 		}},
-		"in-flight": {after: 20 * minute, sequence: sequence{
+		"in-progress": {after: 20 * minute, sequence: sequence{
 			about: "The forecast is made while two nodes are under way.", policies: workers(atMost("2")), hosts: numbered(9),
 		}, tolerance: 10 * time.Second},
 		"nights": {sequence: sequence{

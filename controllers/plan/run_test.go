@@ -15,12 +15,12 @@ func running(p *v1alpha1.RebootPolicy) {
 	p.Status.Run = &v1alpha1.RunStatus{StartedAt: metav1.NewTime(evening.Add(-time.Hour)), Seq: 4, Rebooted: 2}
 }
 
-// TestPlan_Run: a run begins with the first grant, counts what ends, and is over when nobody is in flight.
+// TestPlan_Run: a run begins with the first grant, counts what ends, and is over when no node holds a grant.
 func TestPlan_Run(t *testing.T) {
 	run := func(ago time.Duration, seq int64, rebooted, failed int32) *v1alpha1.RunStatus {
 		return &v1alpha1.RunStatus{StartedAt: metav1.NewTime(evening.Add(-ago)), Seq: seq, Rebooted: rebooted, Failed: failed}
 	}
-	inFlight := holding(7, entry("worker-1", 7))
+	inProgress := holding(7, entry("worker-1", 7))
 	back := newHost("worker-1", grant(7, v1alpha1.GrantFinished), progress(7, v1alpha1.PhaseRebooting))
 	aborted := needy("worker-1", grant(7, v1alpha1.GrantActive), progress(7, v1alpha1.PhaseAborted, failed(1, v1alpha1.ReasonDrainTimedOut, "")))
 	for name, tc := range map[string]struct {
@@ -31,14 +31,14 @@ func TestPlan_Run(t *testing.T) {
 		"nobody needs a reboot": {one(policy("workers"), newHost("worker-1")), nil, true},
 		"nobody may go":         {one(policy("workers", atMost("0")), needy("worker-1")), nil, true},
 		"the first grant":       {one(policy("workers", holding(7)), needy("worker-1")), run(0, 7, 0, 0), false},
-		"the status has no run, and a node holds a grant": {one(policy("workers", inFlight), needy("worker-1")), run(0, 7, 0, 0), false},
-		"in flight":                          {one(policy("workers", inFlight, running), needy("worker-1")), run(time.Hour, 4, 2, 0), false},
-		"one is back, and the next one goes": {one(policy("workers", inFlight, running), back, needy("worker-2")), run(time.Hour, 4, 3, 0), false},
-		"the last one is back":               {one(policy("workers", inFlight, running), back), run(time.Hour, 4, 3, 0), true},
-		"the last one failed":                {one(policy("workers", inFlight, running), aborted), run(time.Hour, 4, 2, 1), true},
-		"the last one was deleted":           {one(policy("workers", inFlight, running)), run(time.Hour, 4, 2, 1), true},
+		"the status has no run, and a node holds a grant": {one(policy("workers", inProgress), needy("worker-1")), run(0, 7, 0, 0), false},
+		"in progress":                        {one(policy("workers", inProgress, running), needy("worker-1")), run(time.Hour, 4, 2, 0), false},
+		"one is back, and the next one goes": {one(policy("workers", inProgress, running), back, needy("worker-2")), run(time.Hour, 4, 3, 0), false},
+		"the last one is back":               {one(policy("workers", inProgress, running), back), run(time.Hour, 4, 3, 0), true},
+		"the last one failed":                {one(policy("workers", inProgress, running), aborted), run(time.Hour, 4, 2, 1), true},
+		"the last one was deleted":           {one(policy("workers", inProgress, running)), run(time.Hour, 4, 2, 1), true},
 		"the grant was taken back before it began": {
-			one(policy("workers", inFlight, running), newHost("worker-1", grant(7, v1alpha1.GrantCancelled))), run(time.Hour, 4, 2, 0), true,
+			one(policy("workers", inProgress, running), newHost("worker-1", grant(7, v1alpha1.GrantCancelled))), run(time.Hour, 4, 2, 0), true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

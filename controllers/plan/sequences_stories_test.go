@@ -50,7 +50,7 @@ func limits() map[string]sequence {
 			hosts:    hosts(needy, "worker-1 worker-2 worker-3"),
 			script:   []act{{10 * minute, "an administrator sets maxUnavailable to 1%", edits("workers", atMost("1%"))}},
 		},
-		"limit-lowered-in-flight": {
+		"limit-lowered-in-progress": {
 			about:    "The limit is lowered from 3 to 1 while three nodes drain: they finish, nobody else starts (behaviour 20).",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("3"))},
 			hosts:    hosts(needy, "worker-1 worker-2 worker-3 worker-4 worker-5"),
@@ -149,7 +149,7 @@ func owners() map[string]sequence {
 				{10 * minute, "the check of db-1 is done", changes("db-1", says("example.com/backup", "true"))},
 			},
 		},
-		"policy-deleted-in-flight": {
+		"policy-deleted-in-progress": {
 			about:    "A policy is deleted: the drain that has begun is finished, the grant nobody has begun is taken back, then it is gone.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("2"))},
 			hosts:    []*host{needy("worker-1"), needy("worker-2", slow(3*minute)), needy("worker-3")},

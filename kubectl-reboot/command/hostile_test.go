@@ -172,7 +172,7 @@ var _ = Describe("A clock that shows the year 9999", func() {
 		}.String())
 		until := `{"spec":{"pause":{"until":"9999-12-31T23:59:59-12:00"}}}`
 		Expect(api.Patch(context.Background(), p.get(), client.RawPatch(types.MergePatchType, []byte(until)))).To(Succeed())
-		Expect(statusOf(p.policy).InFlight).To(HaveLen(1))
+		Expect(statusOf(p.policy).InProgress).To(HaveLen(1))
 		var tables []timetable.Timetable
 		Expect(json.Unmarshal([]byte(ok("forecast", p.policy, "-o", "json")), &tables)).To(Succeed())
 		Expect(tables).To(HaveLen(1))

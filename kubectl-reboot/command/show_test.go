@@ -51,7 +51,7 @@ var _ = Describe("explain and status", func() {
 		ok("resume", p.policy)
 		says(first, "True Granted")
 		e = explained(first)
-		Expect([]any{e.Verdict, e.Flight.Phase, e.Manager}).To(HaveExactElements(explanation.InFlight, BeEquivalentTo("Granted"), BeNil()))
+		Expect([]any{e.Verdict, e.Flight.Phase, e.Manager}).To(HaveExactElements(explanation.InProgress, BeEquivalentTo("Granted"), BeNil()))
 		p.needs(second)
 		says(second, "False BudgetExhausted")
 		e = explained(second)
@@ -62,9 +62,9 @@ var _ = Describe("explain and status", func() {
 		Expect(explained(first).Flight.Phase).To(BeEquivalentTo("Draining"))
 		p.progresses(first, v1alpha1.PhaseRebooting)
 		is := statusOf(p.policy)
-		Expect(is.InFlight).To(HaveExactElements(And(HaveField("Node", first), HaveField("Phase", BeEquivalentTo("Rebooting")))))
+		Expect(is.InProgress).To(HaveExactElements(And(HaveField("Node", first), HaveField("Phase", BeEquivalentTo("Rebooting")))))
 		Expect(is.Waiting).To(HaveExactElements(status.Waiting{Reason: v1alpha1.ReasonBudgetExhausted, Nodes: []string{second}}))
-		Expect(is.Nodes).To(Equal(status.Nodes{Selected: 2, Reporting: 2, Pending: 2, InFlight: 1, Waiting: 1}))
+		Expect(is.Nodes).To(Equal(status.Nodes{Selected: 2, Reporting: 2, Pending: 2, InProgress: 1, Waiting: 1}))
 
 		p.boots(first)
 		says(second, "True Granted")
@@ -240,7 +240,7 @@ var _ = Describe("status --watch", func() {
 				asked.Add(1)
 			}
 		}, p.policy)
-		Eventually(out.String).Should(ContainSubstring("policy " + p.policy + ": 1 of 1 up to date, 0 in flight, 0 waiting, 0 failed; paused\n"))
+		Eventually(out.String).Should(ContainSubstring("policy " + p.policy + ": 1 of 1 up to date, 0 in progress, 0 waiting, 0 failed; paused\n"))
 		before := asked.Load()
 
 		ok("resume", p.policy)

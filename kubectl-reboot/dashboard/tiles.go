@@ -76,7 +76,7 @@ func tiles(f fleet.Fleet, p status.Policy, decisions []plan.Decision) []Tile {
 			known[name] = Tile{State: Waiting, Word: string(w.Reason), Message: why[name].Message}
 		}
 	}
-	for _, r := range p.InFlight {
+	for _, r := range p.InProgress {
 		t := Tile{State: stateOf(r), Word: string(r.Phase), Message: r.Message}
 		if r.Drain != "" {
 			t.Message = r.Drain

@@ -137,7 +137,7 @@ func Of(f fleet.Fleet, o Options) View {
 		for _, n := range p.Notices {
 			v.Attend = append(v.Attend, Attention{n.Message, n.Command})
 		}
-		for _, r := range p.InFlight {
+		for _, r := range p.InProgress {
 			v.Progress = append(v.Progress, v.reboot(r, p.Name))
 		}
 		v.Waits = append(v.Waits, waits(p, decided.Decisions)...)
@@ -166,7 +166,7 @@ func chosen(f fleet.Fleet, names []string) []v1alpha1.RebootPolicy {
 func (v *View) add(n status.Nodes) {
 	v.Sum.Selected += n.Selected
 	v.Sum.UpToDate += n.UpToDate
-	v.Sum.InFlight += n.InFlight
+	v.Sum.InProgress += n.InProgress
 	v.Sum.Waiting += n.Waiting
 	v.Sum.Failed += n.Failed
 }
@@ -228,7 +228,7 @@ func (v View) Headline() string {
 	for _, c := range []struct {
 		n    int
 		what string
-	}{{v.Sum.Failed, "failed"}, {v.Sum.InFlight, "rebooting"}, {v.Sum.Waiting, "waiting"}} {
+	}{{v.Sum.Failed, "failed"}, {v.Sum.InProgress, "rebooting"}, {v.Sum.Waiting, "waiting"}} {
 		if c.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", c.n, c.what))
 		}

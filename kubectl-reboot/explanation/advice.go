@@ -86,7 +86,7 @@ func advise(e *Explanation, free int64) Advice {
 		return Advice{"nothing; if this stays, see whether the manager runs", managerPods}
 	case NoNeed:
 		return Advice{"nothing; a reboot without an update is asked for by", "kubectl reboot request NODE --reason=why"}.about(e.Node, policy)
-	case InFlight:
+	case InProgress:
 		if a, ok := flies[e.Reason]; ok {
 			return a.about(e.Node, policy)
 		}

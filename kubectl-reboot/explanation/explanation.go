@@ -30,8 +30,8 @@ const (
 	Waiting Verdict = "Waiting"
 	// Due means a reboot is needed and nothing objects: the manager grants it with its next look.
 	Due Verdict = "Due"
-	// InFlight means the reboot is granted and not over.
-	InFlight Verdict = "InFlight"
+	// InProgress means the reboot is granted and not over.
+	InProgress Verdict = "InProgress"
 )
 
 // Explanation is everything about one node's reboot.
@@ -149,7 +149,7 @@ func freePriority(policies []v1alpha1.RebootPolicy) int64 {
 func verdict(answer plan.Explanation, n *plan.Node) Verdict {
 	switch {
 	case answer.Flight != nil:
-		return InFlight
+		return InProgress
 	case answer.Due:
 		return Due
 	case n.NeedsReboot():

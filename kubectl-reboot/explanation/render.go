@@ -54,7 +54,7 @@ var headlines = map[Verdict]struct {
 	Unanswered: {"was asked to reboot, and its agent has not answered", terminal.Wait},
 	Waiting:    {"waits", terminal.Wait},
 	Due:        {"is next: nothing objects", terminal.Good},
-	InFlight:   {"is being rebooted", terminal.Busy},
+	InProgress: {"is being rebooted", terminal.Busy},
 }
 
 func (e Explanation) headline(l Look) string {

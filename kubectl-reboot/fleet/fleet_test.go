@@ -171,6 +171,6 @@ func TestFleet_Torn(t *testing.T) {
 		t.Error("the ledger has not the grant")
 	}
 	if e := plan.Explain(f.Snapshot(f.Policy("w")), "n1"); e.Flight == nil || f.FlightOf(*e.Flight).Phase != fleet.Granted {
-		t.Errorf("it is in flight all the same: %+v", e)
+		t.Errorf("its reboot is in progress all the same: %+v", e)
 	}
 }

@@ -17,7 +17,7 @@ const (
 	leastWidth = 100.0
 	// mostStretches is how many are drawn at most.
 	mostStretches = 24
-	// lookBack is how much of what is in flight is shown of the time before now.
+	// lookBack is how much of what is in progress is shown of the time before now.
 	lookBack = 30 * time.Minute
 )
 
@@ -68,7 +68,7 @@ func busy(t timetable.Timetable) []stretch {
 	var busy []stretch
 	for _, r := range t.Reboots {
 		from := r.StartsAt
-		if early := t.At.Add(-lookBack); r.InFlight && from.Before(early) {
+		if early := t.At.Add(-lookBack); r.InProgress && from.Before(early) {
 			from = early
 		}
 		busy = append(busy, stretch{from: from, to: r.EndsAt})

@@ -70,13 +70,13 @@ func (p picture) table() timetable.Timetable {
 }
 
 func pictures() map[string]picture {
-	inFlight := Node("worker-000.example.com", "w", Needs(time.Hour), Granted("w", 7, 3*time.Minute), Progressed(7, v1alpha1.PhaseDraining, time.Minute))
+	inProgress := Node("worker-000.example.com", "w", Needs(time.Hour), Granted("w", 7, 3*time.Minute), Progressed(7, v1alpha1.PhaseDraining, time.Minute))
 	stays := Node("worker-999.example.com", "w", Needs(time.Hour), Annotated(v1alpha1.AnnotationPaused, "true"))
 	autumn := time.Date(2026, 10, 24, 20, 0, 0, 0, time.UTC)
 	return map[string]picture{
 		"three":        {nodes: needy(3)},
 		"nothing":      {nodes: []corev1.Node{Node("n", "w")}},
-		"in-flight":    {nodes: append(needy(4), inFlight, stays), policy: []func(*v1alpha1.RebootPolicy){Holds(inFlight.Name, 7, 3*time.Minute), Weeknights}},
+		"in-progress":  {nodes: append(needy(4), inProgress, stays), policy: []func(*v1alpha1.RebootPolicy){Holds(inProgress.Name, 7, 3*time.Minute), Weeknights}},
 		"forty":        {nodes: append(needy(40), stays), policy: []func(*v1alpha1.RebootPolicy){nights("22:00", 2), freeze("2026-11-25", "2026-11-28")}},
 		"thousand":     {nodes: needy(1000), policy: []func(*v1alpha1.RebootPolicy){Weeknights, AtMost("5"), freeze("2026-11-26", "2026-12-01")}},
 		"weeks":        {nodes: needy(400), policy: []func(*v1alpha1.RebootPolicy){nights("22:00", 1)}},
@@ -167,7 +167,7 @@ func TestSVG_StaysReadable(t *testing.T) {
 
 // TestFigure: the picture for a page has no style sheet of its own and does not repeat what the page says.
 func TestFigure(t *testing.T) {
-	figure := gantt.Figure(pictures()["in-flight"].table(), berlin(t))
+	figure := gantt.Figure(pictures()["in-progress"].table(), berlin(t))
 	selfContained(t, figure)
 	for _, bad := range []string{"<style", ">policy w<", ">Done "} {
 		if strings.Contains(figure, bad) {

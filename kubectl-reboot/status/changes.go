@@ -37,12 +37,12 @@ func (s Status) Changes(before Status, zone *time.Location) []string {
 
 // wentOn reports each node whose granted reboot went on, or is over.
 func (p Policy) wentOn(was Policy, report func(node, text string)) {
-	for _, t := range p.InFlight {
+	for _, t := range p.InProgress {
 		if text := went(was.flight(t.Node), t); text != "" {
 			report(t.Node, text)
 		}
 	}
-	for _, t := range was.InFlight {
+	for _, t := range was.InProgress {
 		if p.flight(t.Node).Node == "" {
 			report(t.Node, p.landed(t.Node))
 		}
@@ -62,7 +62,7 @@ func went(was, is fleet.Flight) string {
 	return string(was.Phase) + " → " + string(is.Phase)
 }
 
-// landed says what became of a node that is no longer in flight.
+// landed says how the reboot of a node ended that is no longer in progress.
 func (p Policy) landed(node string) string {
 	i := slices.IndexFunc(p.Waiting, func(w Waiting) bool { return slices.Contains(w.Nodes, node) })
 	switch {
@@ -89,8 +89,8 @@ func (p Policy) summary(zone *time.Location) string {
 	if len(reasons) > 0 {
 		waiting += " (" + strings.Join(reasons, ", ") + ")"
 	}
-	return fmt.Sprintf("%d of %d up to date, %d in flight, %s, %d failed; %s",
-		p.Nodes.UpToDate, p.Nodes.Selected, p.Nodes.InFlight, waiting, p.Nodes.Failed, p.WindowText(func(t time.Time) string { return t.In(zone).Format("Mon 2006-01-02 15:04 MST") }))
+	return fmt.Sprintf("%d of %d up to date, %d in progress, %s, %d failed; %s",
+		p.Nodes.UpToDate, p.Nodes.Selected, p.Nodes.InProgress, waiting, p.Nodes.Failed, p.WindowText(func(t time.Time) string { return t.In(zone).Format("Mon 2006-01-02 15:04 MST") }))
 }
 
 // expected says when all is to be done. It moves with every minute that something takes longer, and is no change by itself.
@@ -111,8 +111,8 @@ func (s Status) policy(name string) Policy {
 
 // flight is that of a node; the zero one where there is none.
 func (p Policy) flight(node string) fleet.Flight {
-	if i := slices.IndexFunc(p.InFlight, func(t fleet.Flight) bool { return t.Node == node }); i >= 0 {
-		return p.InFlight[i]
+	if i := slices.IndexFunc(p.InProgress, func(t fleet.Flight) bool { return t.Node == node }); i >= 0 {
+		return p.InProgress[i]
 	}
 	return fleet.Flight{}
 }

@@ -74,7 +74,7 @@ func notices(policy *v1alpha1.RebootPolicy, p plan.Plan, s *Policy, now time.Tim
 	if c := meta.FindStatusCondition(policy.Status.Conditions, v1alpha1.ConditionProgressing); c != nil {
 		note(WriteRefused, c.Reason == string(v1alpha1.ReasonNodeWriteRefused), fmt.Sprintf("policy %s: %s", name, c.Message), LookAtAdmission)
 	}
-	for _, t := range s.InFlight {
+	for _, t := range s.InProgress {
 		note(Overdue, t.Overdue, t.Node+": "+t.Message, "kubectl reboot explain "+t.Node)
 	}
 	note(Deleting, policy.DeletionTimestamp != nil, fmt.Sprintf("policy %s is being deleted: it stays until its grants are over", name), "")

@@ -24,7 +24,7 @@ func ProgressOf(f fleet.Fleet, nodes map[string]bool, done func(name string) boo
 	p := Progress{Status: Of(f).only(nodes), Nodes: len(nodes)}
 	busy := map[string]bool{}
 	for _, policy := range p.Status.Policies {
-		for _, t := range policy.InFlight {
+		for _, t := range policy.InProgress {
 			busy[t.Node] = true
 		}
 	}
@@ -42,7 +42,7 @@ func (s Status) only(nodes map[string]bool) Status {
 	s.Policies = slices.Clone(s.Policies)
 	for i := range s.Policies {
 		p := &s.Policies[i]
-		p.InFlight = slices.DeleteFunc(slices.Clone(p.InFlight), func(t fleet.Flight) bool { return other(t.Node) })
+		p.InProgress = slices.DeleteFunc(slices.Clone(p.InProgress), func(t fleet.Flight) bool { return other(t.Node) })
 		p.Due = slices.DeleteFunc(slices.Clone(p.Due), other)
 		p.Waiting = slices.Clone(p.Waiting)
 		for j := range p.Waiting {
@@ -71,10 +71,10 @@ func (p Progress) Lines(before Progress, zone *time.Location) []string {
 
 // String counts the nodes by what they do or wait for.
 func (p Progress) String() string {
-	var inFlight, due int
+	var inProgress, due int
 	waiting := map[v1alpha1.Reason]int{}
 	for _, policy := range p.Status.Policies {
-		inFlight += len(policy.InFlight)
+		inProgress += len(policy.InProgress)
 		due += len(policy.Due)
 		for _, w := range policy.Waiting {
 			waiting[w.Reason] += len(w.Nodes)
@@ -84,8 +84,8 @@ func (p Progress) String() string {
 		waiting[v1alpha1.ReasonNoPolicy] += n
 	}
 	parts := []string{fmt.Sprintf("%d of %d done", p.Done, p.Nodes)}
-	if inFlight > 0 {
-		parts = append(parts, fmt.Sprintf("%d in progress", inFlight))
+	if inProgress > 0 {
+		parts = append(parts, fmt.Sprintf("%d in progress", inProgress))
 	}
 	if due > 0 {
 		parts = append(parts, fmt.Sprintf("%d next", due))

@@ -39,7 +39,7 @@ func (s Status) Lines(l Look) []string {
 	if l.Width > 0 {
 		blocks = append(blocks, []string{s.bar(l)})
 	}
-	blocks = append(blocks, s.policies(l), s.inFlight(l), s.waiting(l), s.notices(l), s.proposed())
+	blocks = append(blocks, s.policies(l), s.inProgress(l), s.waiting(l), s.notices(l), s.proposed())
 	return slices.Concat(apart(blocks)...)
 }
 
@@ -64,7 +64,7 @@ func (s Status) bar(l Look) string {
 	for _, p := range s.Policies {
 		sum.Selected += p.Nodes.Selected
 		sum.UpToDate += p.Nodes.UpToDate
-		sum.InFlight += p.Nodes.InFlight
+		sum.InProgress += p.Nodes.InProgress
 		sum.Waiting += p.Nodes.Waiting
 	}
 	full := barWidth * sum.UpToDate / max(1, sum.Selected)
@@ -73,7 +73,7 @@ func (s Status) bar(l Look) string {
 	if at := s.completionAt(); !at.IsZero() {
 		text += ", all " + moment.Until(at, s.At)
 	}
-	text += fmt.Sprintf(", %d in flight, %d waiting", sum.InFlight, sum.Waiting)
+	text += fmt.Sprintf(", %d rebooting, %d waiting", sum.InProgress, sum.Waiting)
 	return bar + terminal.Cut(text, l.Width-barWidth)
 }
 
@@ -82,7 +82,7 @@ func (s Status) completionAt() time.Time {
 	var last time.Time
 	for _, p := range s.Policies {
 		switch {
-		case p.Mode == v1alpha1.ModeDryRun || p.Nodes.Pending+p.Nodes.InFlight == 0:
+		case p.Mode == v1alpha1.ModeDryRun || p.Nodes.Pending+p.Nodes.InProgress == 0:
 		case p.CompletionAt.IsZero():
 			return time.Time{}
 		case p.CompletionAt.After(last):

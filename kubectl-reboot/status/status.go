@@ -40,7 +40,7 @@ type Policy struct {
 	CompletionAt time.Time `json:"completionAt,omitzero"`
 	// Unavailable says who uses up the limit.
 	Unavailable string         `json:"unavailable,omitempty"`
-	InFlight    []fleet.Flight `json:"inFlight,omitempty"`
+	InProgress  []fleet.Flight `json:"inProgress,omitempty"`
 	// Waiting says why nodes wait, in the order of status.blocked.
 	Waiting []Waiting `json:"waiting,omitempty"`
 	// Due are the nodes against which nothing speaks: the manager grants their reboot with its next look.
@@ -58,9 +58,9 @@ type Nodes struct {
 	// Reporting have an agent that knows whether a reboot is needed.
 	Reporting int `json:"reporting"`
 	// UpToDate need no reboot, and are not in the middle of one.
-	UpToDate int `json:"upToDate"`
-	Pending  int `json:"pending"`
-	InFlight int `json:"inFlight"`
+	UpToDate   int `json:"upToDate"`
+	Pending    int `json:"pending"`
+	InProgress int `json:"inProgress"`
 	// Waiting need a reboot and do not have it yet.
 	Waiting int `json:"waiting"`
 	Failed  int `json:"failed"`
@@ -102,9 +102,9 @@ func policyOf(f fleet.Fleet, policy *v1alpha1.RebootPolicy) Policy {
 	status := Policy{
 		Name: policy.Name, Mode: policy.Spec.ModeOrDefault(), MaxUnavailable: most.String(), Limit: p.Limit,
 		Window: windowOf(policy, p.Window, s.Window), Unavailable: p.Holders,
-		InFlight: flights(f, policy, p), Agents: policy.Status.Agents,
+		InProgress: flights(f, policy, p), Agents: policy.Status.Agents,
 	}
-	status.Waiting = waiting(p.Decisions, status.InFlight)
+	status.Waiting = waiting(p.Decisions, status.InProgress)
 	for _, e := range p.Granted {
 		status.Due = append(status.Due, e.Node)
 	}
@@ -112,7 +112,7 @@ func policyOf(f fleet.Fleet, policy *v1alpha1.RebootPolicy) Policy {
 	status.Nodes = count(&status)
 	status.Nodes.Failed = int(p.Counts.Failed)
 	status.Notices = notices(policy, p, &status, f.Now)
-	if status.Mode != v1alpha1.ModeDryRun && status.Nodes.Pending+status.Nodes.InFlight > 0 {
+	if status.Mode != v1alpha1.ModeDryRun && status.Nodes.Pending+status.Nodes.InProgress > 0 {
 		status.CompletionAt = forecast.Of(s, forecast.Quick).CompletionAt
 	}
 	return status
@@ -135,10 +135,10 @@ func flights(f fleet.Fleet, policy *v1alpha1.RebootPolicy, p plan.Plan) []fleet.
 }
 
 // waiting leaves out those whose hooks run: they have their place already.
-func waiting(decisions []plan.Decision, inFlight []fleet.Flight) []Waiting {
+func waiting(decisions []plan.Decision, inProgress []fleet.Flight) []Waiting {
 	var list []Waiting
 	for _, d := range decisions {
-		if d.Status != corev1.ConditionFalse || slices.ContainsFunc(inFlight, func(t fleet.Flight) bool { return t.Node == d.Node }) {
+		if d.Status != corev1.ConditionFalse || slices.ContainsFunc(inProgress, func(t fleet.Flight) bool { return t.Node == d.Node }) {
 			continue
 		}
 		i := slices.IndexFunc(list, func(w Waiting) bool { return w.Reason == d.Reason })
@@ -154,10 +154,10 @@ func waiting(decisions []plan.Decision, inFlight []fleet.Flight) []Waiting {
 }
 
 func count(p *Policy) Nodes {
-	c := Nodes{Selected: len(p.governed), InFlight: len(p.InFlight)}
-	inFlight := map[string]bool{}
-	for _, t := range p.InFlight {
-		inFlight[t.Node] = true
+	c := Nodes{Selected: len(p.governed), InProgress: len(p.InProgress)}
+	inProgress := map[string]bool{}
+	for _, t := range p.InProgress {
+		inProgress[t.Node] = true
 	}
 	for _, n := range p.governed {
 		if n.Required == corev1.ConditionTrue || n.Required == corev1.ConditionFalse {
@@ -166,7 +166,7 @@ func count(p *Policy) Nodes {
 		if n.NeedsReboot() {
 			c.Pending++
 		}
-		if n.Required == corev1.ConditionFalse && !inFlight[n.Name] {
+		if n.Required == corev1.ConditionFalse && !inProgress[n.Name] {
 			c.UpToDate++
 		}
 	}

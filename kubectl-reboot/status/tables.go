@@ -35,7 +35,7 @@ func (p Policy) row(l Look, now time.Time) []terminal.Cell {
 	row := []terminal.Cell{
 		{Text: p.Name, Style: terminal.Strong},
 		number(int(p.Limit), terminal.Plain), number(p.Nodes.Selected, terminal.Plain), p.agents(),
-		number(p.Nodes.Pending, terminal.Wait), number(p.Nodes.InFlight, terminal.Busy), number(p.Nodes.Failed, terminal.Bad),
+		number(p.Nodes.Pending, terminal.Wait), number(p.Nodes.InProgress, terminal.Busy), number(p.Nodes.Failed, terminal.Bad),
 		p.done(func(at time.Time) string { return moment.Span(at.Sub(now)) }),
 		{Text: words, Style: style},
 	}
@@ -53,7 +53,7 @@ func (p Policy) done(write func(at time.Time) string) terminal.Cell {
 	switch {
 	case !p.CompletionAt.IsZero():
 		return terminal.Cell{Text: write(p.CompletionAt), Right: true}
-	case p.Mode == v1alpha1.ModeDryRun || p.Nodes.Pending+p.Nodes.InFlight == 0:
+	case p.Mode == v1alpha1.ModeDryRun || p.Nodes.Pending+p.Nodes.InProgress == 0:
 		return terminal.Cell{Text: "-", Style: terminal.Quiet, Right: true}
 	}
 	return terminal.Cell{Text: "?", Style: terminal.Wait, Right: true}
@@ -84,10 +84,10 @@ var phaseStyle = map[fleet.Phase]terminal.Style{
 	fleet.Booted: terminal.Away, fleet.Settling: terminal.Good, fleet.Aborted: terminal.Wait,
 }
 
-func (s Status) inFlight(l Look) []string {
-	rows := [][]terminal.Cell{terminal.Header("IN FLIGHT", "POLICY", "PHASE", ">FOR", "NOTE")}
+func (s Status) inProgress(l Look) []string {
+	rows := [][]terminal.Cell{terminal.Header("IN PROGRESS", "POLICY", "PHASE", ">FOR", "NOTE")}
 	for _, p := range s.Policies {
-		for _, t := range p.InFlight {
+		for _, t := range p.InProgress {
 			rows = append(rows, flightRow(t, p.Name, s.At))
 		}
 	}

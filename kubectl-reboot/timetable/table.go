@@ -57,8 +57,8 @@ func (t Timetable) row(r forecast.Reboot, l Look) []terminal.Cell {
 	starts := terminal.Cell{Text: moment.At(r.StartsAt, t.At, l.Zone)}
 	window := terminal.Cell{Text: r.Window, Style: terminal.Quiet}
 	switch {
-	case r.InFlight:
-		window = terminal.Cell{Text: "in flight", Style: terminal.Busy}
+	case r.InProgress:
+		window = terminal.Cell{Text: "in progress", Style: terminal.Busy}
 	case r.Overruns():
 		window = terminal.Cell{Text: r.Window + ", ends " + moment.Span(r.EndsAt.Sub(r.ClosesAt)) + " after it closes", Style: terminal.Wait}
 	}

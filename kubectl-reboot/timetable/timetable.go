@@ -19,7 +19,7 @@ const mostOpenings = 2000
 type Timetable struct {
 	forecast.Forecast
 
-	// WaitsFor is why a node of Reboots waits now, by its name. A node that is in flight or due waits for nothing.
+	// WaitsFor is why a node of Reboots waits now, by its name. A node whose reboot is in progress or due waits for nothing.
 	WaitsFor map[string]v1alpha1.Reason `json:"waitsFor,omitempty"`
 	// Silent is of how many nodes it is not known whether they need a reboot, as they have no agent that works.
 	Silent int `json:"silent,omitempty"`

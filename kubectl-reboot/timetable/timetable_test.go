@@ -46,7 +46,7 @@ func timetableOf(now time.Time, nodes []corev1.Node, options ...func(*v1alpha1.R
 }
 
 func TestLines(t *testing.T) {
-	inFlight := func() []corev1.Node {
+	inProgress := func() []corev1.Node {
 		return append(needy(3), Node("node-0", "w", Needs(time.Hour), Granted("w", 7, 3*time.Minute), Progressed(7, v1alpha1.PhaseDraining, time.Minute)))
 	}
 	settles := func(d time.Duration) func(*v1alpha1.RebootPolicy) {
@@ -58,18 +58,18 @@ func TestLines(t *testing.T) {
 		policy []func(*v1alpha1.RebootPolicy)
 		look   timetable.Look
 	}{
-		"nothing":         {nodes: []corev1.Node{Node("node-1", "w")}},
-		"nothing-known":   {nodes: []corev1.Node{Node("node-1", "w")}, policy: []func(*v1alpha1.RebootPolicy){AgentsMissing("node-1")}},
-		"some-unknown":    {nodes: append(needy(1), Node("node-2", "w")), policy: []func(*v1alpha1.RebootPolicy){AgentsMissing("node-2")}},
-		"always-open":     {nodes: needy(3)},
-		"in-flight":       {nodes: inFlight(), policy: []func(*v1alpha1.RebootPolicy){Holds("node-0", 7, 3*time.Minute)}},
-		"in-flight-wide":  {nodes: inFlight(), policy: []func(*v1alpha1.RebootPolicy){Holds("node-0", 7, 3*time.Minute)}, look: timetable.Look{Wide: true}},
-		"weeknights":      {nodes: append(needy(3), Node("node-9", "w", Needs(time.Hour), Annotated(v1alpha1.AnnotationPaused, "true"))), policy: []func(*v1alpha1.RebootPolicy){Weeknights}, look: timetable.Look{Width: 80}},
-		"overruns":        {nodes: needy(7), policy: []func(*v1alpha1.RebootPolicy){Weeknights, settles(56 * time.Minute)}},
-		"over-the-freeze": {now: Now.AddDate(0, 0, 2).Add(6 * time.Hour), nodes: needy(3), policy: []func(*v1alpha1.RebootPolicy){Weeknights, Spec(freeze), settles(50 * time.Minute)}},
-		"dry-run":         {nodes: needy(1), policy: []func(*v1alpha1.RebootPolicy){Spec(func(s *v1alpha1.RebootPolicySpec) { s.Mode = v1alpha1.ModeDryRun })}},
-		"paused":          {nodes: needy(2), policy: []func(*v1alpha1.RebootPolicy){Spec(func(s *v1alpha1.RebootPolicySpec) { s.Pause = &v1alpha1.Pause{Reason: "audit"} })}, look: timetable.Look{Width: 60}},
-		"colour":          {nodes: append(inFlight(), Node("node-9", "w", Needs(time.Hour), NotReady)), policy: []func(*v1alpha1.RebootPolicy){AtMost("2"), Holds("node-0", 7, 3*time.Minute), Weeknights}, look: timetable.Look{Width: 100, Theme: terminal.Theme{Color: true}}},
+		"nothing":          {nodes: []corev1.Node{Node("node-1", "w")}},
+		"nothing-known":    {nodes: []corev1.Node{Node("node-1", "w")}, policy: []func(*v1alpha1.RebootPolicy){AgentsMissing("node-1")}},
+		"some-unknown":     {nodes: append(needy(1), Node("node-2", "w")), policy: []func(*v1alpha1.RebootPolicy){AgentsMissing("node-2")}},
+		"always-open":      {nodes: needy(3)},
+		"in-progress":      {nodes: inProgress(), policy: []func(*v1alpha1.RebootPolicy){Holds("node-0", 7, 3*time.Minute)}},
+		"in-progress-wide": {nodes: inProgress(), policy: []func(*v1alpha1.RebootPolicy){Holds("node-0", 7, 3*time.Minute)}, look: timetable.Look{Wide: true}},
+		"weeknights":       {nodes: append(needy(3), Node("node-9", "w", Needs(time.Hour), Annotated(v1alpha1.AnnotationPaused, "true"))), policy: []func(*v1alpha1.RebootPolicy){Weeknights}, look: timetable.Look{Width: 80}},
+		"overruns":         {nodes: needy(7), policy: []func(*v1alpha1.RebootPolicy){Weeknights, settles(56 * time.Minute)}},
+		"over-the-freeze":  {now: Now.AddDate(0, 0, 2).Add(6 * time.Hour), nodes: needy(3), policy: []func(*v1alpha1.RebootPolicy){Weeknights, Spec(freeze), settles(50 * time.Minute)}},
+		"dry-run":          {nodes: needy(1), policy: []func(*v1alpha1.RebootPolicy){Spec(func(s *v1alpha1.RebootPolicySpec) { s.Mode = v1alpha1.ModeDryRun })}},
+		"paused":           {nodes: needy(2), policy: []func(*v1alpha1.RebootPolicy){Spec(func(s *v1alpha1.RebootPolicySpec) { s.Pause = &v1alpha1.Pause{Reason: "audit"} })}, look: timetable.Look{Width: 60}},
+		"colour":           {nodes: append(inProgress(), Node("node-9", "w", Needs(time.Hour), NotReady)), policy: []func(*v1alpha1.RebootPolicy){AtMost("2"), Holds("node-0", 7, 3*time.Minute), Weeknights}, look: timetable.Look{Width: 100, Theme: terminal.Theme{Color: true}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
