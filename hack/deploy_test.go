@@ -129,7 +129,7 @@ kubectl patch rebootpolicy default --subresource status --type merge -p '{"statu
   echo "$line"
   case $line in "default: n1") kubectl patch rebootpolicy default --type merge -p '{"metadata":{"finalizers":null}}' >/dev/null ;; esac
 done`)
-	if !strings.Contains(out, "end the granted reboots of these policies (policy: nodes):\ndefault: n1\nremoving config/default\n") || !strings.HasSuffix(out, "The namespace goes with its last pod.\n") {
+	if !strings.Contains(out, "end the granted reboots of these policies (policy: nodes):\ndefault: n1\nremoving config/default\n") || !strings.HasSuffix(out, "The namespace goes with its last pod. kubectl reboot cleanup removes what stays on Nodes.\n") {
 		t.Errorf("undeploy printed\n%s", out)
 	}
 	if out := shell("kubectl get crd,clusterroles,validatingadmissionpolicies -o name | grep reboot-operator || true"); out != "" {

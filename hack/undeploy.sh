@@ -34,4 +34,4 @@ if [ -n "$("$KUBECTL" get crd --ignore-not-found -o name $kind)" ]; then
 fi
 echo "removing $config"
 hack/kustomize.sh "$config" | "$KUBECTL" delete --ignore-not-found --wait=false -f -
-echo "The namespace goes with its last pod."
+echo "The namespace goes with its last pod. kubectl reboot cleanup removes what stays on Nodes."

@@ -1,0 +1,166 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// ours is how the operator's annotations, labels and taint on Nodes begin.
+const ours = "reboot-operator.io/"
+
+func cleanupCommand(s *Session) *cobra.Command {
+	w := writing{session: s}
+	cmd := &cobra.Command{
+		Use:   "cleanup",
+		Short: "Remove what the operator left on Nodes, once it is gone",
+		Long: `Remove what the operator left on Nodes, once it is gone: annotations, labels, conditions and the pending taint, those
+that administrators set included. It writes nothing while there are policies: make undeploy removes them and the operator. A cordon
+stays, and is named: the operator may not have been the only one to want it.`,
+		Example: `  kubectl reboot cleanup --dry-run=client
+  kubectl reboot cleanup`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := w.check(); err != nil {
+				return err
+			}
+			c, err := s.client()
+			if err != nil {
+				return err
+			}
+			if err := noPolicies(cmd.Context(), c); err != nil {
+				return err
+			}
+			return w.cleanup(cmd.Context(), c)
+		},
+	}
+	w.bind(cmd)
+	return cmd
+}
+
+// noPolicies fails while there is a policy: a manager may act on what is on the Nodes.
+func noPolicies(ctx context.Context, c client.Client) error {
+	var policies v1alpha1.RebootPolicyList
+	switch err := c.List(ctx, &policies); {
+	case apierrors.IsNotFound(err): // their kind is gone, too
+		return nil
+	case err != nil:
+		return fmt.Errorf("listing policies: %w", err)
+	case len(policies.Items) > 0:
+		return errors.New("nothing is removed while there are policies" + existing(policies.Items) +
+			". make undeploy removes them and the operator, and ends granted reboots before")
+	}
+	return nil
+}
+
+// cleanup cleans every node. One that fails keeps no other.
+func (w *writing) cleanup(ctx context.Context, c client.Client) error {
+	var nodes corev1.NodeList
+	if err := c.List(ctx, &nodes); err != nil {
+		return fmt.Errorf("listing nodes: %w", err)
+	}
+	var errs []error
+	for i := range nodes.Items {
+		node := &nodes.Items[i]
+		if clean(node.DeepCopy()) == "" {
+			continue
+		}
+		err := w.write(ctx, c, node, func(object client.Object) (string, bool, error) {
+			n, ok := object.(*corev1.Node)
+			if !ok {
+				return "", false, fmt.Errorf("%T is no node", object)
+			}
+			removed := clean(n)
+			return removed, removed != "", nil
+		})
+		if err == nil && w.dryRun != dryRunClient {
+			err = w.cleanStatus(ctx, c, node.Name)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// clean removes everything of the operator's from a Node, and says what that is and what it leaves. Empty: there is nothing.
+func clean(n *corev1.Node) string {
+	var removed []string
+	note := func(what string, names []string) {
+		if slices.Sort(names); len(names) > 0 {
+			removed = append(removed, what+" "+strings.Join(names, ", "))
+		}
+	}
+	note("annotations", without(n.Annotations))
+	note("labels", without(n.Labels))
+	var taints, conditions []string
+	n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool {
+		if t.Key != v1alpha1.TaintPending {
+			return false
+		}
+		taints = append(taints, t.Key)
+		return true
+	})
+	note("taint", taints)
+	n.Status.Conditions = slices.DeleteFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		if c.Type != v1alpha1.NodeRebootRequired && c.Type != v1alpha1.NodeRebootPermitted {
+			return false
+		}
+		conditions = append(conditions, string(c.Type))
+		return true
+	})
+	note("conditions", conditions)
+	if len(removed) == 0 {
+		return ""
+	}
+	text := "cleaned of " + strings.Join(removed, "; ")
+	if n.Spec.Unschedulable {
+		text += "; it stays cordoned: kubectl uncordon " + n.Name
+	}
+	return text
+}
+
+// without removes the keys that are the operator's, and returns them.
+func without(values map[string]string) []string {
+	var gone []string
+	maps.DeleteFunc(values, func(key, _ string) bool {
+		if !strings.HasPrefix(key, ours) {
+			return false
+		}
+		gone = append(gone, strings.TrimPrefix(key, ours))
+		return true
+	})
+	return gone
+}
+
+// cleanStatus removes the conditions, which are written apart from the rest of a Node.
+func (w *writing) cleanStatus(ctx context.Context, c client.Client, name string) error {
+	err := retry.RetryOnConflict(patience, func() error {
+		var n corev1.Node
+		if err := c.Get(ctx, client.ObjectKey{Name: name}, &n); err != nil {
+			return err
+		}
+		before := n.DeepCopy()
+		if clean(&n); len(n.Status.Conditions) == len(before.Status.Conditions) {
+			return nil
+		}
+		options := []client.SubResourcePatchOption{fieldOwner}
+		if w.dryRun == dryRunServer {
+			options = append(options, client.DryRunAll)
+		}
+		return c.Status().Patch(ctx, &n, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), options...)
+	})
+	if err != nil {
+		return fmt.Errorf("writing the conditions of node %q: %w", name, err)
+	}
+	return nil
+}

@@ -1,0 +1,59 @@
+package command_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
+)
+
+var _ = Describe("cleanup", Serial, func() {
+	const name = "left-behind"
+	BeforeEach(func() {
+		stopManager() // the operator is gone
+		DeferCleanup(func() { stopManager = startManager() })
+		n := fleettest.Node(name, "nobodys", fleettest.Annotated(v1alpha1.AnnotationPreflightReport, "{}"), fleettest.Annotated("example.com/mine", "stays"))
+		n.Labels[v1alpha1.LabelOSID] = "flatcar"
+		n.Spec.Unschedulable = true
+		n.Spec.Taints = []corev1.Taint{{Key: v1alpha1.TaintPending, Effect: corev1.TaintEffectPreferNoSchedule}, {Key: "example.com/mine", Effect: corev1.TaintEffectNoSchedule}}
+		Expect(api.Create(context.Background(), &n)).To(Succeed())
+		DeferCleanup(func() { Expect(api.Delete(context.Background(), node(name))).To(Succeed()) })
+		(&pool{}).patch(name, map[string]any{"status": map[string]any{"conditions": []any{
+			condition(corev1.NodeReady, "True", "KubeletReady"), condition(v1alpha1.NodeRebootRequired, "False", "UpToDate"),
+		}}}, "status")
+	})
+	kinds := func() (kinds []corev1.NodeConditionType) {
+		for _, c := range node(name).Status.Conditions {
+			kinds = append(kinds, c.Type)
+		}
+		return kinds
+	}
+
+	It("removes everything of the operator's from Nodes, leaves the rest, and names a cordon", func() {
+		const removed = "node/left-behind cleaned of annotations preflight-report; labels os-id; taint reboot-operator.io/reboot-pending; conditions RebootRequired; it stays cordoned: kubectl uncordon left-behind"
+		for _, how := range []string{"client", "server"} {
+			Expect(ok("cleanup", "--dry-run="+how)).To(Equal(removed + " (" + how + " dry run)\n"))
+			Expect(node(name).Annotations).To(HaveKey(v1alpha1.AnnotationPreflightReport))
+			Expect(kinds()).To(ContainElement(v1alpha1.NodeRebootRequired))
+		}
+		Expect(ok("cleanup")).To(Equal(removed + "\n"))
+		n := node(name)
+		Expect(n.Annotations).To(And(HaveKey("example.com/mine"), Not(HaveKey(v1alpha1.AnnotationPreflightReport))))
+		Expect(n.Labels).To(And(HaveKey(fleettest.PoolLabel), Not(HaveKey(v1alpha1.LabelOSID))))
+		Expect(n.Spec.Taints).To(ContainElement(HaveField("Key", "example.com/mine")))
+		Expect(n.Spec.Taints).NotTo(ContainElement(HaveField("Key", v1alpha1.TaintPending)))
+		Expect(n.Spec.Unschedulable).To(BeTrue())
+		Expect(kinds()).To(HaveExactElements(corev1.NodeReady))
+		Expect(ok("cleanup")).To(BeEmpty())
+	})
+
+	It("writes nothing while there is a policy", func() {
+		p := newPool(1, paused)
+		Expect(fails("cleanup")).To(And(ContainSubstring("nothing is removed while there are policies"), ContainSubstring(p.policy)))
+		Expect(node(name).Annotations).To(HaveKey(v1alpha1.AnnotationPreflightReport))
+	})
+})
