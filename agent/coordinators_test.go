@@ -151,9 +151,9 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.start(ctx)
 		m.shows(ctx, objectionOf, HavePrefix("Inhibited: "))
-		objection, err := v1alpha1.ParseObjection(m.node(ctx).Annotations)
+		report, err := v1alpha1.ParseAgentReport(m.node(ctx).Annotations)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(objection.All()).To(HaveExactElements(
+		Expect(report.Objection.All()).To(HaveExactElements(
 			HaveField("Reason", v1alpha1.ReasonInhibited), HaveField("Reason", v1alpha1.ReasonCoordinatorConflict)))
 	})
 

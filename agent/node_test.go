@@ -76,7 +76,8 @@ func phaseOf(node *corev1.Node) string {
 }
 
 func objectionOf(node *corev1.Node) string {
-	o, err := v1alpha1.ParseObjection(node.Annotations)
+	r, err := v1alpha1.ParseAgentReport(node.Annotations)
+	o := r.Objection
 	switch {
 	case err != nil:
 		return err.Error()

@@ -26,7 +26,8 @@ func (m *machine) asks(ctx context.Context, revision string) {
 
 // answerOf is what the agent says to that, in short; empty where it says nothing.
 func answerOf(node *corev1.Node) string {
-	r, err := v1alpha1.ParsePreflightReport(node.Annotations)
+	report, err := v1alpha1.ParseAgentReport(node.Annotations)
+	r := report.Preflight
 	switch {
 	case err != nil:
 		return err.Error()
@@ -143,7 +144,7 @@ var _ = Describe("The agent's look before a reboot", func() {
 		one, two := m.budget(ctx, "web-1", "web", 3), m.budget(ctx, "web-2", "web", 3)
 		m.asks(ctx, "r1")
 		m.shows(ctx, answerOf, Equal("r1, kept bare, guarded db, guarded web"))
-		Expect(m.node(ctx).Annotations[v1alpha1.AnnotationPreflightReport]).To(And(
+		Expect(m.node(ctx).Annotations[v1alpha1.AnnotationReport]).To(And(
 			ContainSubstring("drain.unmanagedPods is Block"), ContainSubstring("allows no eviction, even with every pod healthy"),
 			ContainSubstring(fmt.Sprintf("several PodDisruptionBudgets select the pod (%s, %s)", one.Name, two.Name))))
 

@@ -25,7 +25,7 @@ var (
 				"reboot-operator.io/reboot-required": "true", "reboot-operator.io/os-id": "flatcar", "reboot-operator.io/reboot-requested": nil,
 			},
 			"annotations": object{
-				"reboot-operator.io/objection": "{}", "reboot-operator.io/preflight-report": "{}",
+				"reboot-operator.io/report":           "{}",
 				"reboot-operator.io/reboot-requested": nil,
 			},
 		},

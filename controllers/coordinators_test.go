@@ -13,7 +13,7 @@ var _ = Describe("A host that locksmithd may reboot (behaviour 57)", func() {
 	It("is granted nothing until it is stopped, and holds no other up", func() {
 		f := makeFleet(2)
 		node, other := f.nodes[0], f.nodes[1]
-		f.annotate(node, v1alpha1.AnnotationObjection, objection.String())
+		f.annotate(node, v1alpha1.AnnotationReport, v1alpha1.AgentReport{Objection: &objection}.String())
 		f.need(f.nodes...)
 		p := f.policy("workers")
 		Eventually(f.reason).WithArguments(node).Should(Equal("False CoordinatorConflict"))
@@ -25,18 +25,18 @@ var _ = Describe("A host that locksmithd may reboot (behaviour 57)", func() {
 		Consistently(f.granted, "1s").Should(BeEmpty())
 
 		By("stopping locksmithd")
-		f.annotate(node, v1alpha1.AnnotationObjection, nil)
+		f.annotate(node, v1alpha1.AnnotationReport, nil)
 		Eventually(f.granted).Should(ConsistOf(node))
 
 		By("starting it again before the drain")
-		f.annotate(node, v1alpha1.AnnotationObjection, objection.String())
+		f.annotate(node, v1alpha1.AnnotationReport, v1alpha1.AgentReport{Objection: &objection}.String())
 		Eventually(f.granted).Should(BeEmpty())
 		Expect(f.grant(node).Reason).To(Equal(v1alpha1.ReasonCoordinatorConflict))
 	})
 
 	It("is granted its reboot where the policy says coordinators: Ignore", func() {
 		f := makeFleet(1)
-		f.annotate(f.nodes[0], v1alpha1.AnnotationObjection, objection.String())
+		f.annotate(f.nodes[0], v1alpha1.AnnotationReport, v1alpha1.AgentReport{Objection: &objection}.String())
 		f.need(f.nodes...)
 		f.policy("workers", func(s *v1alpha1.RebootPolicySpec) {
 			s.Reboot = &v1alpha1.Reboot{Coordinators: v1alpha1.CoordinatorsIgnore}

@@ -28,7 +28,7 @@ func (f *fleet) reply(name string, edit ...func(*v1alpha1.PreflightReport)) {
 	for _, e := range edit {
 		e(&r)
 	}
-	f.annotate(name, v1alpha1.AnnotationPreflightReport, r.String())
+	f.annotate(name, v1alpha1.AnnotationReport, v1alpha1.AgentReport{Preflight: &r}.String())
 }
 
 func onePod(name string) *v1alpha1.NamedPods {
@@ -127,7 +127,7 @@ var _ = Describe("Pods that keep their node", func() {
 	It("is told of nodes whatever somebody writes for their agents", func() {
 		f := makeFleet(2)
 		p := f.policy("workers", limit(0))
-		f.annotate(f.nodes[0], v1alpha1.AnnotationPreflightReport, `{"policy":"`+strings.Repeat("x", 40_000))
+		f.annotate(f.nodes[0], v1alpha1.AnnotationReport, `{"preflight":{"policy":"`+strings.Repeat("x", 40_000))
 		f.annotate(f.nodes[1], v1alpha1.AnnotationPreflight, "\"\x01")
 		f.need(f.nodes...)
 		Eventually(f.question).WithArguments(f.nodes[1]).Should(HaveField("Policy", p.Name))
@@ -135,7 +135,7 @@ var _ = Describe("Pods that keep their node", func() {
 			r.Kept = onePod(strings.Repeat("\x01ß", 900))
 			r.Kept.Count = 1 << 30
 		})
-		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False BudgetExhausted"))
+		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False RecordUnreadable"))
 		Eventually(f.reason).WithArguments(f.nodes[1]).Should(Equal("False UndrainablePod"))
 	})
 })

@@ -14,7 +14,7 @@ var _ = Describe("An update that rolls back (behaviour 27)", func() {
 		node, other := f.nodes[0], f.nodes[1]
 		const word = v1alpha1.ReasonUpdateNotApplied
 		objection := v1alpha1.Objection{Reason: word, Message: "2.0 rolls back"}
-		f.annotate(node, v1alpha1.AnnotationObjection, objection.String())
+		f.annotate(node, v1alpha1.AnnotationReport, v1alpha1.AgentReport{Objection: &objection}.String())
 		f.need(f.nodes...)
 		p := f.policy("workers")
 		Eventually(f.reason).WithArguments(node).Should(Equal("False UpdateNotApplied"))
@@ -25,15 +25,15 @@ var _ = Describe("An update that rolls back (behaviour 27)", func() {
 		Eventually(blocked).WithArguments(p.Name).Should(Equal(map[string]float64{"UpdateNotApplied": 1}))
 
 		By("taking back the grant that its agent has not begun to use")
-		f.annotate(node, v1alpha1.AnnotationObjection, nil)
+		f.annotate(node, v1alpha1.AnnotationReport, nil)
 		f.reboot(other)
 		Eventually(f.granted).Should(ConsistOf(node))
-		f.annotate(node, v1alpha1.AnnotationObjection, objection.String())
+		f.annotate(node, v1alpha1.AnnotationReport, v1alpha1.AgentReport{Objection: &objection}.String())
 		Eventually(func() v1alpha1.Reason { return f.grant(node).Reason }).Should(Equal(word))
 		Expect(f.grant(node).State).To(Equal(v1alpha1.GrantCancelled))
 
 		By("letting it go once the agent objects no more")
-		f.annotate(node, v1alpha1.AnnotationObjection, nil)
+		f.annotate(node, v1alpha1.AnnotationReport, nil)
 		Eventually(f.granted).Should(ConsistOf(node))
 		Eventually(blocked).WithArguments(p.Name).Should(BeEmpty())
 	})

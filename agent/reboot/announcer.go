@@ -171,16 +171,16 @@ var toSeeTo = map[v1alpha1.Reason]string{
 
 // objected tells an objection to which somebody has to see. One that stood before was told then.
 func (a *Announcer) objected(node *corev1.Node, before map[string]string) {
-	stood, err := v1alpha1.ParseObjection(before)
+	stood, err := v1alpha1.ParseAgentReport(before)
 	if err != nil {
-		stood = nil // what nobody can read has told nobody anything
+		stood = v1alpha1.AgentReport{} // what nobody can read has told nobody anything
 	}
-	stands, err := v1alpha1.ParseObjection(node.Annotations)
+	stands, err := v1alpha1.ParseAgentReport(node.Annotations)
 	if err != nil {
 		return // somebody else has written it since
 	}
-	for _, o := range stands.All() {
-		told := slices.ContainsFunc(stood.All(), func(s v1alpha1.Objection) bool { return s.Reason == o.Reason && s.Message == o.Message })
+	for _, o := range stands.Objection.All() {
+		told := slices.ContainsFunc(stood.Objection.All(), func(s v1alpha1.Objection) bool { return s.Reason == o.Reason && s.Message == o.Message })
 		if event := toSeeTo[o.Reason]; event != "" && !told {
 			a.warn(node, event, "Report", "%s", o.Message)
 		}

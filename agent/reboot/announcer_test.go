@@ -35,7 +35,7 @@ func TestObjected(t *testing.T) {
 		if len(all) == 0 {
 			return nil
 		}
-		return map[string]string{v1alpha1.AnnotationObjection: v1alpha1.JoinObjections(all).String()}
+		return map[string]string{v1alpha1.AnnotationReport: v1alpha1.AgentReport{Objection: v1alpha1.JoinObjections(all)}.String()}
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

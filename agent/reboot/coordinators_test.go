@@ -167,11 +167,11 @@ func (k keepingStatus) Patch(_ context.Context, object client.Object, patch clie
 // conflictOn is what the Node says of another coordinator.
 func conflictOn(t *testing.T, node *corev1.Node) string {
 	t.Helper()
-	objection, err := v1alpha1.ParseObjection(node.Annotations)
+	report, err := v1alpha1.ParseAgentReport(node.Annotations)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, o := range objection.All() {
+	for _, o := range report.Objection.All() {
 		if o.Reason == v1alpha1.ReasonCoordinatorConflict {
 			return o.Message
 		}

@@ -334,11 +334,15 @@ func TestLook_Report(t *testing.T) {
 	}
 	look := found(step.Settings{BlockingPods: []v1alpha1.BlockingPod{{}}}, now, drain.Findings{Blocking: pods, Kept: pods, Guarded: pods},
 		errors.New(strings.Repeat("<\xff", 1000)))
-	value := look.Report(asked, strings.Repeat("b", 64))
-	r, err := v1alpha1.ParsePreflightReport(map[string]string{v1alpha1.AnnotationPreflightReport: *value})
+	long := v1alpha1.Objection{Reason: v1alpha1.ReasonInhibited, Message: strings.Repeat("<", 512)}
+	value := v1alpha1.AgentReport{
+		Objection: v1alpha1.JoinObjections([]v1alpha1.Objection{long, long, long, long}), Preflight: look.Report(asked, strings.Repeat("b", 64)),
+	}.String()
+	read, err := v1alpha1.ParseAgentReport(map[string]string{v1alpha1.AnnotationReport: value})
 	if err != nil {
-		t.Fatalf("%d bytes: %v", len(*value), err)
+		t.Fatalf("%d bytes: %v", len(value), err)
 	}
+	r := read.Preflight
 	if r.Kept.Count != 300 || len(r.Kept.Pods) != v1alpha1.MaxNamedPods || len(r.Kept.Pods[0].Why) > v1alpha1.MaxPodReasonBytes {
 		t.Errorf("got %d of %d pods; %d bytes of why", len(r.Kept.Pods), r.Kept.Count, len(r.Kept.Pods[0].Why))
 	}

@@ -87,6 +87,10 @@ func (p *nodePatch) report(node *corev1.Node, r step.Report, now time.Time) bool
 		// Somebody may be writing another request just now: that one must not be removed.
 		p.Metadata.ResourceVersion = node.ResourceVersion
 	}
+	if _, reports := annotations[v1alpha1.AnnotationReport]; reports {
+		// A part of it may be as it was read, and another process of the agent may have written it since.
+		p.Metadata.ResourceVersion = node.ResourceVersion
+	}
 	return true
 }
 

@@ -88,6 +88,13 @@ func TestNodePatch_Report(t *testing.T) {
 			nodePatch{Metadata: patchMetadata{Labels: map[string]*string{"a": nil, "b": new("3"), "c": new("4")}}},
 			true,
 		},
+		"the agent's report is written only over the one that was read": {
+			step.Report{Annotations: map[string]*string{v1alpha1.AnnotationReport: new("{}")}},
+			nodePatch{Metadata: patchMetadata{
+				ResourceVersion: "7", Annotations: map[string]*string{v1alpha1.AnnotationReport: new("{}")},
+			}},
+			true,
+		},
 		"a request is removed only if nobody has changed it": {
 			step.Report{Annotations: map[string]*string{v1alpha1.AnnotationRebootRequested: nil}},
 			nodePatch{Metadata: patchMetadata{

@@ -54,8 +54,8 @@ func TestReconcile_WritesOnceThatLogindDoesNotSayWhoBlocks(t *testing.T) {
 		t.Errorf("%d looks, patches %q", logind.calls, api.patches)
 	}
 	const want = "logind cannot be asked who blocks a shutdown: logind answers org.freedesktop.DBus.Error.AccessDenied."
-	if !strings.Contains(api.node.Annotations[v1alpha1.AnnotationObjection], want) {
-		t.Errorf("the Node says %q", api.node.Annotations[v1alpha1.AnnotationObjection])
+	if !strings.Contains(api.node.Annotations[v1alpha1.AnnotationReport], want) {
+		t.Errorf("the Node says %q", api.node.Annotations[v1alpha1.AnnotationReport])
 	}
 }
 
@@ -77,7 +77,7 @@ func TestReconcile_WritesEachRefusalOnce(t *testing.T) {
 		}
 		clock.SetTime(clock.Now().Add(5*time.Minute + time.Second))
 	}
-	if says := api.node.Annotations[v1alpha1.AnnotationObjection]; !strings.Contains(says, "Rejected send message") {
+	if says := api.node.Annotations[v1alpha1.AnnotationReport]; !strings.Contains(says, "Rejected send message") {
 		t.Errorf("the Node says %q", says)
 	}
 }

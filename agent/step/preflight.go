@@ -52,7 +52,7 @@ func (o Observation) wantsLook() *v1alpha1.Preflight {
 
 // preflightReport is the answer to the manager. Known is false where what stands is kept: it is not known yet, or has not
 // settled before due; and once the reboot has begun, until its end.
-func preflightReport(o Observation) (value *string, known bool, due time.Time) {
+func preflightReport(o Observation) (value *v1alpha1.PreflightReport, known bool, due time.Time) {
 	asked, look := o.wantsLook(), o.Look
 	switch {
 	case o.UnderWay():
@@ -73,8 +73,8 @@ func preflightReport(o Observation) (value *string, known bool, due time.Time) {
 }
 
 // settles reports whether an answer may wait a little. The first one to a gate may not: nothing is granted without it.
-func (o Observation) settles(asked v1alpha1.Preflight, look Look, value *string) bool {
-	told := o.Told
+func (o Observation) settles(asked v1alpha1.Preflight, look Look, value *v1alpha1.PreflightReport) bool {
+	told := o.Told.Preflight
 	answered := told != nil && told.Policy == asked.Policy && told.Revision == asked.Revision && told.BootID == o.BootID
 	return answered || !look.Gated && value != nil
 }
@@ -85,9 +85,9 @@ func (o Observation) mayStart() bool {
 	return may
 }
 
-// Report is the answer as it stands on the Node. Nil: nothing has to be said.
-func (l Look) Report(asked v1alpha1.Preflight, bootID string) *string {
-	r := v1alpha1.PreflightReport{
+// Report is the answer as it is on the Node. Nil: nothing has to be reported.
+func (l Look) Report(asked v1alpha1.Preflight, bootID string) *v1alpha1.PreflightReport {
+	r := &v1alpha1.PreflightReport{
 		Policy: asked.Policy, Revision: asked.Revision, BootID: bootID,
 		Blocking: l.Blocking, Kept: l.Kept, Guarded: l.Guarded, Problem: l.Problem,
 	}
@@ -97,5 +97,5 @@ func (l Look) Report(asked v1alpha1.Preflight, bootID string) *string {
 	if r.Blocking == nil && r.Kept == nil && r.Guarded == nil && !l.Gated {
 		return nil
 	}
-	return new(r.String())
+	return r
 }

@@ -1,6 +1,7 @@
 package step
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -25,8 +26,7 @@ func sees(ago time.Duration, l Look) func(*Observation) {
 // hasSaid is what the agent has said before.
 func hasSaid(l Look) func(*Observation) {
 	return func(o *Observation) {
-		value := l.Report(asked, boot)
-		o.Told, _ = v1alpha1.ParsePreflightReport(map[string]string{v1alpha1.AnnotationPreflightReport: *value})
+		o.Told.Preflight = l.Report(asked, boot)
 	}
 }
 
@@ -70,7 +70,7 @@ func TestReportOf_Preflight(t *testing.T) {
 			}, sees(0, nothing)), `{"policy":"workers","revision":"r2","bootID":"boot-2"}`, lookEvery,
 		},
 		"nor has the first one in another boot": {
-			makeObservation(staged("1"), isAsked, hasSaid(migration), func(o *Observation) { o.Told.BootID = otherBoot }, sees(0, nothing)), head + "}", lookEvery,
+			makeObservation(staged("1"), isAsked, hasSaid(migration), func(o *Observation) { o.Told.Preflight.BootID = otherBoot }, sees(0, nothing)), head + "}", lookEvery,
 		},
 		"what is seen before one would begin is told at once": {
 			makeObservation(staged("1"), isAsked, hasSaid(nothing), sees(time.Hour, nothing), granted(1, v1alpha1.GrantActive), startsWith(migration)), blocking, lookEvery,
@@ -85,13 +85,13 @@ func TestReportOf_Preflight(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := ReportOf(tc.o)
-			value, known := r.Annotations[v1alpha1.AnnotationPreflightReport]
+			value, known, _ := preflightReport(tc.o)
 			got := ""
 			switch {
 			case known && value == nil:
 				got = "-"
 			case known:
-				got = *value
+				got = strings.TrimSuffix(strings.TrimPrefix(v1alpha1.AgentReport{Preflight: value}.String(), `{"preflight":`), "}")
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)

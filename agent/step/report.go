@@ -44,12 +44,9 @@ func ReportOf(o Observation) Report {
 	o.Labelled = o.Labelled && !byLabel
 	asks := Need(o)
 	asking := asks.Status == corev1.ConditionTrue
-	if value, known := objection(o, asking); known {
-		annotations[v1alpha1.AnnotationObjection] = value
-	}
-	report, known, settles := preflightReport(o)
+	report, known, settles := agentReport(o, asking)
 	if known {
-		annotations[v1alpha1.AnnotationPreflightReport] = report
+		annotations[v1alpha1.AnnotationReport] = report
 	}
 	labels := labels(o.OS, asking)
 	if byLabel {
@@ -82,19 +79,37 @@ func labels(os *OS, asking bool) map[string]*string {
 	return l
 }
 
+// agentReport is what the agent finds against a reboot. A part of which nothing is known now stays as it is on the Node. Known is
+// false where nothing is known of either. It may change at settles.
+func agentReport(o Observation, asking bool) (value *string, known bool, settles time.Time) {
+	objection, looked := objection(o, asking)
+	preflight, answered, settles := preflightReport(o)
+	r := o.Told
+	if looked {
+		r.Objection = objection
+	}
+	if answered {
+		r.Preflight = preflight
+	}
+	if r != (v1alpha1.AgentReport{}) {
+		value = new(r.String())
+	}
+	return value, looked || answered, settles
+}
+
 // objection is what the agent has against the host's going down, or what logind had; nil where there is nothing. Known is
 // false where nobody has looked: then what stands is kept.
-func objection(o Observation, asking bool) (value *string, known bool) {
+func objection(o Observation, asking bool) (value *v1alpha1.Objection, known bool) {
 	refused := o.Call.Refusals > 0 && o.Call.AcceptedAt.IsZero()
 	switch {
 	case o.InPhase(v1alpha1.PhaseRebooting):
-		return record([]v1alpha1.Objection{{Reason: v1alpha1.ReasonRebootRefused, Message: o.Call.Message}}), refused
+		return &v1alpha1.Objection{Reason: v1alpha1.ReasonRebootRefused, Message: o.Call.Message}, refused
 	case !asking && !o.InPhase(v1alpha1.PhaseDraining):
-		return record(atRest(o)), o.Coordinators.Known
+		return v1alpha1.JoinObjections(atRest(o)), o.Coordinators.Known
 	case !o.Inhibitors.Known, !o.Coordinators.Known:
 		return nil, false
 	}
-	return record(objections(o)), true
+	return v1alpha1.JoinObjections(objections(o)), true
 }
 
 // objections are the agent's, in the order of the checks. The agent knows no policy before it has a grant, so it tells
@@ -133,13 +148,6 @@ func withdrawn(grant v1alpha1.Grant, entry *v1alpha1.LedgerEntry) v1alpha1.Objec
 	}
 	return v1alpha1.Objection{Reason: v1alpha1.ReasonGrantWithdrawn, Message: fmt.Sprintf(
 		"The agent does not begin under grant %d: the ledger of policy %s %s. The manager cancels the grant.", grant.Seq, grant.Policy, why)}
-}
-
-func record(objections []v1alpha1.Objection) *string {
-	if len(objections) == 0 {
-		return nil
-	}
-	return new(v1alpha1.JoinObjections(objections).String())
 }
 
 // again is when a drain has lasted long enough to be told, or the host is looked at again.

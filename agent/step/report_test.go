@@ -1,6 +1,7 @@
 package step
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -25,7 +26,7 @@ func TestReportOf(t *testing.T) {
 		"nothing needed": {makeObservation(), Report{
 			Conditions:  []corev1.NodeCondition{Need(makeObservation())},
 			Labels:      map[string]*string{v1alpha1.LabelRebootRequired: nil},
-			Annotations: map[string]*string{v1alpha1.AnnotationObjection: nil, v1alpha1.AnnotationPreflightReport: nil},
+			Annotations: map[string]*string{v1alpha1.AnnotationReport: nil},
 		}},
 		"a need, and an operating system": {
 			makeObservation(staged("1"), func(o *Observation) { o.OS = &OS{ID: "flatcar", Version: "4459.2.0"} }),
@@ -35,7 +36,7 @@ func TestReportOf(t *testing.T) {
 					v1alpha1.LabelRebootRequired: new("true"), v1alpha1.LabelOSID: new("flatcar"),
 					v1alpha1.LabelOSVersion: new("4459.2.0"), v1alpha1.LabelOSGroup: nil,
 				},
-				Annotations: map[string]*string{v1alpha1.AnnotationObjection: nil, v1alpha1.AnnotationPreflightReport: nil},
+				Annotations: map[string]*string{v1alpha1.AnnotationReport: nil},
 				Again:       now.Add(time.Minute),
 			},
 		},
@@ -47,7 +48,7 @@ func TestReportOf(t *testing.T) {
 				},
 				Labels: map[string]*string{v1alpha1.LabelRebootRequired: nil},
 				Annotations: map[string]*string{
-					v1alpha1.AnnotationObjection: nil, v1alpha1.AnnotationPreflightReport: nil, v1alpha1.AnnotationRebootRequested: nil,
+					v1alpha1.AnnotationReport: nil, v1alpha1.AnnotationRebootRequested: nil,
 				},
 			},
 		},
@@ -121,11 +122,48 @@ func TestObjection(t *testing.T) {
 			if known {
 				got = ""
 				if value != nil {
-					got = *value
+					got = strings.TrimSuffix(strings.TrimPrefix(v1alpha1.AgentReport{Objection: value}.String(), `{"objection":`), "}")
 				}
 			}
 			if got != tc.want {
 				t.Errorf("objection = %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestAgentReport: a part of the report of which nothing is known now stays as it is on the Node.
+func TestAgentReport(t *testing.T) {
+	rival := v1alpha1.Objection{Reason: v1alpha1.ReasonCoordinatorConflict, Message: "Rival y."}
+	said := func(o *Observation) {
+		o.Told = v1alpha1.AgentReport{Objection: &v1alpha1.Objection{Reason: v1alpha1.ReasonInhibited, Message: "Before."}, Preflight: migration.Report(asked, boot)}
+	}
+	rivalled := func(o *Observation) { o.Coordinators.Found, o.Coordinators.Message = true, rival.Message }
+	unseen := func(o *Observation) { o.Coordinators = Coordinators{} }
+	before := makeObservation(said).Told
+	cases := map[string]struct {
+		o    Observation
+		want *v1alpha1.AgentReport
+	}{
+		"both parts are known":             {makeObservation(staged("1"), said, rivalled, isAsked, sees(time.Hour, protected)), &v1alpha1.AgentReport{Objection: &rival, Preflight: protected.Report(asked, boot)}},
+		"both are empty":                   {makeObservation(said), &v1alpha1.AgentReport{}},
+		"nobody has looked at the pods":    {makeObservation(staged("1"), said, rivalled, isAsked), &v1alpha1.AgentReport{Objection: &rival, Preflight: before.Preflight}},
+		"the pods are past being asked of": {makeObservation(said, rivalled, beingDrained), &v1alpha1.AgentReport{Objection: &rival, Preflight: before.Preflight}},
+		"nobody has looked at the host":    {makeObservation(staged("1"), said, unseen, isAsked, sees(time.Hour, protected)), &v1alpha1.AgentReport{Objection: before.Objection, Preflight: protected.Report(asked, boot)}},
+		"nobody has looked at either":      {makeObservation(said, unseen, beingDrained), nil},
+		"what cannot be read is replaced":  {makeObservation(staged("1"), rivalled, isAsked), &v1alpha1.AgentReport{Objection: &rival}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			want := map[string]*string{}
+			if tc.want != nil {
+				want[v1alpha1.AnnotationReport] = nil
+			}
+			if tc.want != nil && *tc.want != (v1alpha1.AgentReport{}) {
+				want[v1alpha1.AnnotationReport] = new(tc.want.String())
+			}
+			if diff := cmp.Diff(want, ReportOf(tc.o).Annotations); diff != "" {
+				t.Errorf("annotations (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -238,7 +238,7 @@ func TestRollback(t *testing.T) {
 			}
 			l.shows(makeGrant(l.seq+1, active, l.BootID))
 			_, begins := Next(l.Observation).(StartDrain)
-			objects := ReportOf(l.Observation).Annotations[v1alpha1.AnnotationObjection] != nil
+			objects := ReportOf(l.Observation).Annotations[v1alpha1.AnnotationReport] != nil
 			if begins == tc.stops || objects != tc.stops {
 				t.Errorf("begins: %v, objects: %v, want stops: %v", begins, objects, tc.stops)
 			}
@@ -265,7 +265,7 @@ func survived(o *Observation) {
 }
 
 func TestObjection_Rollback(t *testing.T) {
-	const told = `{"reason":"UpdateNotApplied","message":"The node was rebooted 2 times for version 2.0 and still runs 1.0: ` +
+	const told = `{"objection":{"reason":"UpdateNotApplied","message":"The node was rebooted 2 times for version 2.0 and still runs 1.0: ` +
 		`the update does not take effect, or rolls back. Repair it or hold it back; or, to try it again: ` +
 		`kubectl annotate node n1 reboot-operator.io/reboot-requested=\"why\""`
 	idle := func(o *Observation) { o.Engines, o.Engine = makeObservation().Engines, makeObservation().Engine }
@@ -273,15 +273,15 @@ func TestObjection_Rollback(t *testing.T) {
 		o    Observation
 		want string
 	}{
-		"an update that rolls back (behaviour 27)": {makeObservation(rolledBack), told + `}`},
+		"an update that rolls back (behaviour 27)": {makeObservation(rolledBack), told + `}}`},
 		"before what may be ignored": {
 			makeObservation(rolledBack, func(o *Observation) { o.Inhibitors.Message = "Blocked by x." }),
-			told + `,"also":[{"reason":"Inhibited","message":"Blocked by x."}]}`,
+			told + `,"also":[{"reason":"Inhibited","message":"Blocked by x."}]}}`,
 		},
 		"a need without a version that is there again, by its engine's words": {
-			makeObservation(survived), `{"reason":"UpdateNotApplied","message":"The node was rebooted 2 times for what sentinel reports, ` +
+			makeObservation(survived), `{"objection":{"reason":"UpdateNotApplied","message":"The node was rebooted 2 times for what sentinel reports, ` +
 				`and right after the boot it reports that again: /run/reboot-required exists on the host. Remove what causes it; or, to try it again: ` +
-				`kubectl annotate node n1 reboot-operator.io/reboot-requested=\"why\""}`,
+				`kubectl annotate node n1 reboot-operator.io/reboot-requested=\"why\""}}`,
 		},
 		"falls with the need":                                {makeObservation(rolledBack, idle), ""},
 		"falls with an unnamed need":                         {makeObservation(rolledBack, staged("")), ""},
@@ -291,7 +291,7 @@ func TestObjection_Rollback(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			if value := ReportOf(tc.o).Annotations[v1alpha1.AnnotationObjection]; value != nil {
+			if value := ReportOf(tc.o).Annotations[v1alpha1.AnnotationReport]; value != nil {
 				got = *value
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -308,7 +308,7 @@ func TestRollback_AnsweredRequestIsNoFurtherWord(t *testing.T) {
 	if value, removed := annotations[v1alpha1.AnnotationRebootRequested]; value != nil || !removed {
 		t.Error("the request is not removed")
 	}
-	if annotations[v1alpha1.AnnotationObjection] == nil {
+	if annotations[v1alpha1.AnnotationReport] == nil {
 		t.Error("the request that is answered still lifts the objection")
 	}
 }

@@ -26,14 +26,12 @@ const (
 	AnnotationGrant = "reboot-operator.io/grant"
 	// AnnotationProgress is what the agent does with the grant, a Progress.
 	AnnotationProgress = "reboot-operator.io/progress"
-	// AnnotationObjection is the agent's own reason why the node should not be rebooted now, an Objection.
-	AnnotationObjection = "reboot-operator.io/objection"
+	// AnnotationReport is what the agent finds against a reboot now, an AgentReport.
+	AnnotationReport = "reboot-operator.io/report"
 	// AnnotationHooks is the manager's: the phase of hooks that the node is in, a HookPhase.
 	AnnotationHooks = "reboot-operator.io/hooks"
 	// AnnotationPreflight is the manager's question which pods stand in the way of the node's reboot, a Preflight.
 	AnnotationPreflight = "reboot-operator.io/preflight"
-	// AnnotationPreflightReport is the agent's answer, a PreflightReport.
-	AnnotationPreflightReport = "reboot-operator.io/preflight-report"
 	// AnnotationPaused is an administrator's: the node is never chosen, and a grant is taken back until its drain begins. Every
 	// value but the empty one and "false" pauses; one other than "true" is the reason.
 	AnnotationPaused = "reboot-operator.io/paused"

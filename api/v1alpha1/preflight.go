@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"errors"
 	"fmt"
 	"hash/fnv"
 )
@@ -69,25 +70,20 @@ type NamedPod struct {
 	Why string `json:"why,omitempty"`
 }
 
-// String formats the answer as its annotation's value.
-func (r PreflightReport) String() string { return format(r) }
-
-// ParsePreflightReport reads the agent's answer. It returns nil, nil when there is none, and an error when it is not one of
-// ours: then nothing is known.
-func ParsePreflightReport(annotations map[string]string) (*PreflightReport, error) {
-	r, err := parse[PreflightReport](annotations, AnnotationPreflightReport)
-	if r == nil || err != nil {
-		return nil, err
+// validate refuses an answer that says nothing. Nil is valid.
+func (r *PreflightReport) validate() error {
+	if r == nil {
+		return nil
 	}
 	if r.Policy == "" || r.Revision == "" || r.BootID == "" {
-		return nil, fmt.Errorf("annotation %s: policy, revision and bootID must be set", AnnotationPreflightReport)
+		return errors.New("policy, revision and bootID must be set")
 	}
 	for _, pods := range []*NamedPods{r.Blocking, r.Kept, r.Guarded} {
 		if pods != nil && (len(pods.Pods) == 0 || len(pods.Pods) > MaxNamedPods || int(pods.Count) < len(pods.Pods)) {
-			return nil, fmt.Errorf("annotation %s: 1 to %d pods must be named, and count be at least as many", AnnotationPreflightReport, MaxNamedPods)
+			return fmt.Errorf("1 to %d pods must be named, and count be at least as many", MaxNamedPods)
 		}
 	}
-	return r, nil
+	return nil
 }
 
 // PodsRevision stands for what the spec says about pods: it is another one where the answer to a Preflight may be.

@@ -9,34 +9,34 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-func TestParsePreflightReport(t *testing.T) {
-	const head = `{"policy":"workers","revision":"r1","bootID":"b1"`
+func TestParseAgentReport_Preflight(t *testing.T) {
+	const head = `{"preflight":{"policy":"workers","revision":"r1","bootID":"b1"`
 	pods := func(count string, names int) string {
-		return head + `,"kept":{"count":` + count + `,"pods":[` + strings.TrimSuffix(strings.Repeat(`{"pod":"a/b"},`, names), ",") + `]}}`
+		return head + `,"kept":{"count":` + count + `,"pods":[` + strings.TrimSuffix(strings.Repeat(`{"pod":"a/b"},`, names), ",") + `]}}}`
 	}
-	const wrongPods = "annotation reboot-operator.io/preflight-report: 1 to 5 pods must be named, and count be at least as many"
+	const wrongPods = "annotation reboot-operator.io/report: 1 to 5 pods must be named, and count be at least as many"
 	cases := map[string]struct{ value, wantErr string }{
-		"nothing is in the way":             {head + "}", ""},
+		"nothing is in the way":             {head + "}}", ""},
 		"some pods of many":                 {pods("300", 5), ""},
-		"a field of a later release":        {head + `,"later":[1]}`, ""},
-		"no boot":                           {`{"policy":"workers","revision":"r1"}`, "annotation reboot-operator.io/preflight-report: policy, revision and bootID must be set"},
-		"no question":                       {`{"bootID":"b1"}`, "annotation reboot-operator.io/preflight-report: policy, revision and bootID must be set"},
-		"null":                              {"null", "annotation reboot-operator.io/preflight-report: null is no record"},
+		"a field of a later release":        {head + `,"later":[1]}}`, ""},
+		"no boot":                           {`{"preflight":{"policy":"workers","revision":"r1"}}`, "annotation reboot-operator.io/report: policy, revision and bootID must be set"},
+		"no question":                       {`{"preflight":{"bootID":"b1"}}`, "annotation reboot-operator.io/report: policy, revision and bootID must be set"},
+		"null":                              {"null", "annotation reboot-operator.io/report: null is no record"},
 		"pods that are in the way unnamed":  {pods("1", 0), wrongPods},
 		"more pods than are named":          {pods("6", 6), wrongPods},
 		"fewer than are named":              {pods("1", 2), wrongPods},
 		"a number that is negative":         {pods("-1", 1), wrongPods},
-		"a number that no integer can hold": {pods("9999999999", 1), "annotation reboot-operator.io/preflight-report: json: cannot unmarshal number 9999999999 into Go struct field NamedPods.kept.count of type int32"},
-		"more than a record has":            {head + `,"problem":"` + strings.Repeat("x", 20000) + `"}`, "annotation reboot-operator.io/preflight-report: 20063 bytes are too many"},
+		"a number that no integer can hold": {pods("9999999999", 1), "annotation reboot-operator.io/report: json: cannot unmarshal number 9999999999 into Go struct field NamedPods.preflight.kept.count of type int32"},
+		"more than a record has":            {head + `,"problem":"` + strings.Repeat("x", 40000) + `"}}`, "annotation reboot-operator.io/report: 40077 bytes are too many"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			r, err := v1alpha1.ParsePreflightReport(map[string]string{v1alpha1.AnnotationPreflightReport: tc.value})
+			r, err := v1alpha1.ParseAgentReport(map[string]string{v1alpha1.AnnotationReport: tc.value})
 			if err != nil {
 				got = err.Error()
 			}
-			if diff := cmp.Diff(tc.wantErr, got); diff != "" || (r == nil) != (err != nil) {
+			if diff := cmp.Diff(tc.wantErr, got); diff != "" || (r.Preflight == nil) != (err != nil) {
 				t.Errorf("%v (-want +got):\n%s", r, diff)
 			}
 		})

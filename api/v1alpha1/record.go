@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,9 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// maxRecordBytes bounds what is parsed from an annotation: a record is a few hundred bytes, and a handful of messages of
-// 512 bytes each, escaped, at the very most.
-const maxRecordBytes = 16384
+// maxRecordBytes bounds what is parsed from an annotation: a record is a few hundred bytes, and at the very most fifteen pods
+// and a handful of messages of 512 bytes each, escaped.
+const maxRecordBytes = 32768
 
 // maxPolicyBytes is the longest name that a RebootPolicy may have.
 const maxPolicyBytes = 63
@@ -100,6 +101,14 @@ type Update struct {
 	// VainReboots counts the confirmed reboots before this attempt, in a row, that were for Version, left Running as it was
 	// and did not end the need.
 	VainReboots int32 `json:"vainReboots,omitempty"`
+}
+
+// AgentReport is what the agent finds against a reboot of its node. Absent: nothing.
+type AgentReport struct {
+	// Objection is the agent's own reason. Absent: it has none.
+	Objection *Objection `json:"objection,omitempty"`
+	// Preflight is the answer to the manager's question about the pods of the node. Absent: it has not been given.
+	Preflight *PreflightReport `json:"preflight,omitempty"`
 }
 
 // Objection is the agent's own reason why the node should not be rebooted now.
@@ -260,24 +269,33 @@ func fits(bootID string, at metav1.Time, others ...*metav1.Time) error {
 	return nil
 }
 
-// ParseObjection reads the agent's objections. It returns nil, nil when there is none.
-func ParseObjection(annotations map[string]string) (*Objection, error) {
-	o, err := parse[Objection](annotations, AnnotationObjection)
-	if err != nil {
-		return nil, err
+// ParseAgentReport reads what the agent finds. It returns the zero AgentReport when there is none, and with an error when it is
+// not one of ours: then nothing is known.
+func ParseAgentReport(annotations map[string]string) (AgentReport, error) {
+	r, err := parse[AgentReport](annotations, AnnotationReport)
+	if r == nil || err != nil {
+		return AgentReport{}, err
 	}
+	if err := cmp.Or(r.Objection.validate(), r.Preflight.validate()); err != nil {
+		return AgentReport{}, fmt.Errorf("annotation %s: %w", AnnotationReport, err)
+	}
+	return *r, nil
+}
+
+// validate refuses an objection that no condition would take. Nil is valid.
+func (o *Objection) validate() error {
 	for _, one := range o.All() {
 		if one.Reason == "" {
-			return nil, fmt.Errorf("annotation %s: reason must be set", AnnotationObjection)
+			return errors.New("reason must be set")
 		}
 		if !one.Reason.IsWord() {
-			return nil, fmt.Errorf("annotation %s: the reason is no word", AnnotationObjection)
+			return errors.New("the reason is no word")
 		}
 	}
 	if o != nil && slices.ContainsFunc(o.Also, func(also Objection) bool { return len(also.Also) > 0 }) {
-		return nil, fmt.Errorf("annotation %s: a further objection has further ones", AnnotationObjection)
+		return errors.New("a further objection has further ones")
 	}
-	return o, nil
+	return nil
 }
 
 // String formats the grant as its annotation's value.
@@ -286,8 +304,8 @@ func (g Grant) String() string { return format(g) }
 // String formats the progress as its annotation's value.
 func (p Progress) String() string { return format(p) }
 
-// String formats the objection as its annotation's value.
-func (o Objection) String() string { return format(o) }
+// String formats the report as its annotation's value.
+func (r AgentReport) String() string { return format(r) }
 
 func parse[T any](annotations map[string]string, key string) (*T, error) {
 	value, ok := annotations[key]

@@ -99,8 +99,8 @@ func TestParseGrant(t *testing.T) {
 			wantErr: "annotation reboot-operator.io/grant: seq, bootID and policy must be set",
 		},
 		"a huge value is not even parsed": {
-			value:   strings.Repeat("[", 20000),
-			wantErr: "annotation reboot-operator.io/grant: 20000 bytes are too many",
+			value:   strings.Repeat("[", 40000),
+			wantErr: "annotation reboot-operator.io/grant: 40000 bytes are too many",
 		},
 	}
 	for name, tc := range cases {
@@ -196,47 +196,47 @@ func TestParseProgress(t *testing.T) {
 	}
 }
 
-func TestParseObjection(t *testing.T) {
+func TestParseAgentReport_Objection(t *testing.T) {
 	cases := map[string]struct {
 		value   string
 		want    *v1alpha1.Objection
 		wantErr string
 	}{
 		"an inhibitor": {
-			value: `{"reason":"Inhibited","message":"apt holds a block inhibitor"}`,
+			value: `{"objection":{"reason":"Inhibited","message":"apt holds a block inhibitor"}}`,
 			want:  &v1alpha1.Objection{Reason: v1alpha1.ReasonInhibited, Message: "apt holds a block inhibitor"},
 		},
 		"two objections": {
-			value: `{"reason":"Inhibited","message":"apt","also":[{"reason":"CoordinatorConflict","message":"locksmithd"}]}`,
+			value: `{"objection":{"reason":"Inhibited","message":"apt","also":[{"reason":"CoordinatorConflict","message":"locksmithd"}]}}`,
 			want: &v1alpha1.Objection{Reason: v1alpha1.ReasonInhibited, Message: "apt", Also: []v1alpha1.Objection{
 				{Reason: v1alpha1.ReasonCoordinatorConflict, Message: "locksmithd"},
 			}},
 		},
 		"a further one without a reason": {
-			value:   `{"reason":"Inhibited","also":[{"message":"because"}]}`,
-			wantErr: "annotation reboot-operator.io/objection: reason must be set",
+			value:   `{"objection":{"reason":"Inhibited","also":[{"message":"because"}]}}`,
+			wantErr: "annotation reboot-operator.io/report: reason must be set",
 		},
 		"one within a further one: as deep as a record is long, reading it would take hundreds of megabytes": {
-			value:   `{"reason":"Inhibited","also":[{"reason":"Inhibited","also":[{"reason":"Inhibited"}]}]}`,
-			wantErr: "annotation reboot-operator.io/objection: a further objection has further ones",
+			value:   `{"objection":{"reason":"Inhibited","also":[{"reason":"Inhibited","also":[{"reason":"Inhibited"}]}]}}`,
+			wantErr: "annotation reboot-operator.io/report: a further objection has further ones",
 		},
 		"a reason that no condition would take": {
-			value:   `{"reason":"Inhibited","also":[{"reason":"not now"}]}`,
-			wantErr: "annotation reboot-operator.io/objection: the reason is no word",
+			value:   `{"objection":{"reason":"Inhibited","also":[{"reason":"not now"}]}}`,
+			wantErr: "annotation reboot-operator.io/report: the reason is no word",
 		},
 		"no reason": {
-			value:   `{"message":"because"}`,
-			wantErr: "annotation reboot-operator.io/objection: reason must be set",
+			value:   `{"objection":{"message":"because"}}`,
+			wantErr: "annotation reboot-operator.io/report: reason must be set",
 		},
 		"not even JSON": {
 			value:   `true story`,
-			wantErr: "annotation reboot-operator.io/objection: invalid character 's' after top-level value",
+			wantErr: "annotation reboot-operator.io/report: invalid character 's' after top-level value",
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := v1alpha1.ParseObjection(map[string]string{v1alpha1.AnnotationObjection: tc.value})
-			compare(t, tc.want, got, tc.wantErr, err)
+			got, err := v1alpha1.ParseAgentReport(map[string]string{v1alpha1.AnnotationReport: tc.value})
+			compare(t, tc.want, got.Objection, tc.wantErr, err)
 		})
 	}
 }
@@ -248,23 +248,23 @@ func TestJoinObjections(t *testing.T) {
 		all  []v1alpha1.Objection
 		want string
 	}{
-		"one is written as ever": {[]v1alpha1.Objection{{Reason: "A", Message: "a"}}, `{"reason":"A","message":"a"}`},
+		"one is written as ever": {[]v1alpha1.Objection{{Reason: "A", Message: "a"}}, `{"objection":{"reason":"A","message":"a"}}`},
 		"the first is read by all": {
 			[]v1alpha1.Objection{{Reason: "A", Message: "a"}, {Reason: "B", Message: "b"}},
-			`{"reason":"A","message":"a","also":[{"reason":"B","message":"b"}]}`,
+			`{"objection":{"reason":"A","message":"a","also":[{"reason":"B","message":"b"}]}}`,
 		},
 		"three of the longest are read back": {[]v1alpha1.Objection{one, two, three}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			value := v1alpha1.JoinObjections(tc.all).String()
+			value := v1alpha1.AgentReport{Objection: v1alpha1.JoinObjections(tc.all)}.String()
 			if tc.want != "" && value != tc.want {
 				t.Errorf("written as %s, want %s", value, tc.want)
 			}
-			read, err := v1alpha1.ParseObjection(map[string]string{v1alpha1.AnnotationObjection: value})
+			read, err := v1alpha1.ParseAgentReport(map[string]string{v1alpha1.AnnotationReport: value})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tc.all, read.All()); diff != "" {
+			if diff := cmp.Diff(tc.all, read.Objection.All()); diff != "" {
 				t.Errorf("read back (-want +got):\n%s", diff)
 			}
 		})
@@ -327,12 +327,12 @@ func TestParse_NoAnnotations(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			grant, grantErr := v1alpha1.ParseGrant(annotations)
 			progress, progressErr := v1alpha1.ParseProgress(annotations)
-			objection, objectionErr := v1alpha1.ParseObjection(annotations)
+			report, reportErr := v1alpha1.ParseAgentReport(annotations)
 			hooks, hooksErr := v1alpha1.ParseHookPhase(annotations)
-			if grant != nil || progress != nil || objection != nil || hooks != nil {
-				t.Errorf("got %v, %v, %v, %v; want no record", grant, progress, objection, hooks)
+			if grant != nil || progress != nil || report != (v1alpha1.AgentReport{}) || hooks != nil {
+				t.Errorf("got %v, %v, %v, %v; want no record", grant, progress, report, hooks)
 			}
-			if err := errors.Join(grantErr, progressErr, objectionErr, hooksErr); err != nil {
+			if err := errors.Join(grantErr, progressErr, reportErr, hooksErr); err != nil {
 				t.Errorf("got %v; want no error", err)
 			}
 		})
@@ -385,18 +385,25 @@ func FuzzParseProgress(f *testing.F) {
 	})
 }
 
-func FuzzParseObjection(f *testing.F) {
-	f.Add(`{"reason":"Inhibited","message":"held by backup"}`)
-	f.Add(`{"reason":"A","message":"<","also":[{"reason":"B","message":"\ud800","also":[{"reason":"C"}]},{"reason":"D"}]}`)
-	f.Add(`{"reason":"A","also":[{}]}`)
-	f.Add(`{"reason":"a b","message":""}`)
+func FuzzParseAgentReport(f *testing.F) {
+	f.Add(`{"objection":{"reason":"Inhibited","message":"held by backup"}}`)
+	f.Add(`{"objection":{"reason":"A","message":"<","also":[{"reason":"B","message":"\ud800","also":[{"reason":"C"}]},{"reason":"D"}]}}`)
+	f.Add(`{"objection":{"reason":"A","also":[{}]}}`)
+	f.Add(`{"objection":{"reason":"a b","message":""}}`)
 	f.Fuzz(func(t *testing.T, value string) {
-		read := func(value string) (*v1alpha1.Objection, error) {
-			return v1alpha1.ParseObjection(map[string]string{v1alpha1.AnnotationObjection: value})
+		read := func(value string) (*v1alpha1.AgentReport, error) {
+			r, err := v1alpha1.ParseAgentReport(map[string]string{v1alpha1.AnnotationReport: value})
+			if err != nil {
+				return nil, err
+			}
+			return &r, nil
 		}
 		checkRoundTrip(t, read, value)
-		objection, _ := read(value)
-		for _, one := range objection.All() {
+		r, _ := read(value)
+		if r == nil {
+			return
+		}
+		for _, one := range r.Objection.All() {
 			if one.Reason == "" || len(one.Reason) > 64 || strings.ContainsAny(string(one.Reason), " \n\"\x00") {
 				t.Errorf("%q objects for the reason %q", value, one.Reason)
 			}

@@ -157,30 +157,34 @@ func TestReboots_Objection(t *testing.T) {
 			v1alpha1.ReasonNodeUnavailable, "the kubelet reports no boot ID: a reboot could not be proved",
 		},
 		"agent that objects (behaviour 46)": {
-			one(policy("workers"), needy("worker-1", annotated(v1alpha1.AnnotationObjection, `{"reason":"Inhibited","message":"dpkg: upgrading"}`))),
+			one(policy("workers"), needy("worker-1", objecting(`{"reason":"Inhibited","message":"dpkg: upgrading"}`))),
 			v1alpha1.ReasonInhibited, "dpkg: upgrading",
 		},
 		"agent whose update rolls back (behaviour 27)": {
-			one(policy("workers", ignoresInhibitors, ignoresCoordinators), needy("worker-1", annotated(v1alpha1.AnnotationObjection,
+			one(policy("workers", ignoresInhibitors, ignoresCoordinators), needy("worker-1", objecting(
 				`{"reason":"UpdateNotApplied","message":"2.0 rolls back"}`))),
 			v1alpha1.ReasonUpdateNotApplied, "2.0 rolls back",
 		},
 		"agent that is not the only one who reboots the host (behaviour 57)": {
-			one(policy("workers"), needy("worker-1", annotated(v1alpha1.AnnotationObjection, `{"reason":"CoordinatorConflict","message":"locksmithd is active"}`))),
+			one(policy("workers"), needy("worker-1", objecting(`{"reason":"CoordinatorConflict","message":"locksmithd is active"}`))),
 			v1alpha1.ReasonCoordinatorConflict, "locksmithd is active",
 		},
 		"second objection, where the first is ignored (behaviour 57)": {
-			one(policy("workers", ignoresInhibitors), needy("worker-1", annotated(v1alpha1.AnnotationObjection,
+			one(policy("workers", ignoresInhibitors), needy("worker-1", objecting(
 				`{"reason":"Inhibited","message":"dpkg","also":[{"reason":"CoordinatorConflict","message":"locksmithd is active"}]}`))),
 			v1alpha1.ReasonCoordinatorConflict, "locksmithd is active",
 		},
 		"coordinator that is ignored (behaviour 57)": {
 			situation: one(policy("workers", ignoresCoordinators), needy("worker-1",
-				annotated(v1alpha1.AnnotationObjection, `{"reason":"CoordinatorConflict","message":"locksmithd is active"}`))),
+				objecting(`{"reason":"CoordinatorConflict","message":"locksmithd is active"}`))),
 		},
 		"agent that objects in words nobody can read": {
-			one(policy("workers"), needy("worker-1", annotated(v1alpha1.AnnotationObjection, `{"message":"no"}`))),
-			v1alpha1.ReasonRecordUnreadable, "annotation reboot-operator.io/objection: reason must be set",
+			one(policy("workers"), needy("worker-1", objecting(`{"message":"no"}`))),
+			v1alpha1.ReasonRecordUnreadable, "annotation reboot-operator.io/report: reason must be set",
+		},
+		"agent that answers about pods what nobody can read": {
+			one(policy("workers", waitsForPods), needy("worker-1", annotated(v1alpha1.AnnotationReport, `{"preflight":{"bootID":"boot-1"}}`))),
+			v1alpha1.ReasonRecordUnreadable, "annotation reboot-operator.io/report: policy, revision and bootID must be set",
 		},
 		"progress that cannot be read": {
 			one(policy("workers"), needy("worker-1", annotated(v1alpha1.AnnotationProgress, `null`))),
@@ -250,7 +254,7 @@ func TestReboots_OrderOfChecks(t *testing.T) {
 		},
 		hosts: []*host{
 			needy("cp-1", controlPlane, notReady, label("zoo", "yes"), annotated(v1alpha1.AnnotationPaused, "true"),
-				annotated(v1alpha1.AnnotationObjection, `{"reason":"UpdateNotApplied","message":"2.0 rolls back","also":[`+
+				objecting(`{"reason":"UpdateNotApplied","message":"2.0 rolls back","also":[`+
 					`{"reason":"Inhibited","message":"dpkg: upgrading"},{"reason":"CoordinatorConflict","message":"locksmithd"}]}`),
 				annotated(v1alpha1.AnnotationProgress, `null`), grant(1, v1alpha1.GrantCancelled, cancelledAt(0, v1alpha1.ReasonAgentSilent))),
 			newHost("cp-2", controlPlane, notReady),
@@ -261,6 +265,15 @@ func TestReboots_OrderOfChecks(t *testing.T) {
 	}
 	workers, node := s.policies[0], s.hosts[0].node
 	replies(workers, blocking("default/migrate-1"), kept("default/bare", "unmanaged"))(s.hosts[0])
+	objectsBy := func(all ...v1alpha1.Objection) func() {
+		return func() {
+			report, _ := v1alpha1.ParseAgentReport(node.Annotations)
+			report.Objection = v1alpha1.JoinObjections(all)
+			annotate(node, v1alpha1.AnnotationReport, report.String())
+		}
+	}
+	inhibited := v1alpha1.Objection{Reason: v1alpha1.ReasonInhibited, Message: "dpkg: upgrading"}
+	conflict := v1alpha1.Objection{Reason: v1alpha1.ReasonCoordinatorConflict, Message: "locksmithd"}
 	steps := []struct {
 		want  v1alpha1.Reason
 		mends func()
@@ -274,13 +287,9 @@ func TestReboots_OrderOfChecks(t *testing.T) {
 		{v1alpha1.ReasonWindowClosed, func() { s.window = &window.State{Open: true, ClosesAt: evening.Add(minute)} }},
 		{v1alpha1.ReasonWindowTooShort, func() { s.window = nil }},
 		{v1alpha1.ReasonNodeUnavailable, func() { nodeCondition(corev1.NodeReady, corev1.ConditionTrue, 0)(s.hosts[0]) }},
-		{v1alpha1.ReasonUpdateNotApplied, func() {
-			annotate(node, v1alpha1.AnnotationObjection, `{"reason":"Inhibited","message":"dpkg: upgrading","also":[{"reason":"CoordinatorConflict","message":"locksmithd"}]}`)
-		}},
-		{v1alpha1.ReasonInhibited, func() {
-			annotate(node, v1alpha1.AnnotationObjection, `{"reason":"CoordinatorConflict","message":"locksmithd"}`)
-		}},
-		{v1alpha1.ReasonCoordinatorConflict, func() { delete(node.Annotations, v1alpha1.AnnotationObjection) }},
+		{v1alpha1.ReasonUpdateNotApplied, objectsBy(inhibited, conflict)},
+		{v1alpha1.ReasonInhibited, objectsBy(conflict)},
+		{v1alpha1.ReasonCoordinatorConflict, objectsBy()},
 		{v1alpha1.ReasonRecordUnreadable, func() { delete(node.Annotations, v1alpha1.AnnotationProgress) }},
 		{v1alpha1.ReasonBackingOff, func() { delete(node.Annotations, v1alpha1.AnnotationGrant) }},
 		{v1alpha1.ReasonUndrainablePod, func() { replies(workers, blocking("default/migrate-1"))(s.hosts[0]) }},

@@ -152,11 +152,11 @@ func TestReboots_FlightBeforeTheStart(t *testing.T) {
 			want: takenBack(v1alpha1.ReasonNodeUnavailable, "the node is not Ready: a reboot could not be proved; repair it first"),
 		},
 		"the agent objects (behaviour 46)": {
-			needs: true, node: []func(*host){active, annotated(v1alpha1.AnnotationObjection, `{"reason":"Inhibited","message":"dpkg"}`)},
+			needs: true, node: []func(*host){active, objecting(`{"reason":"Inhibited","message":"dpkg"}`)},
 			want: takenBack(v1alpha1.ReasonInhibited, "dpkg"),
 		},
 		"locksmithd has started since (behaviour 57)": {
-			needs: true, node: []func(*host){active, annotated(v1alpha1.AnnotationObjection, `{"reason":"CoordinatorConflict","message":"locksmithd"}`)},
+			needs: true, node: []func(*host){active, objecting(`{"reason":"CoordinatorConflict","message":"locksmithd"}`)},
 			want: takenBack(v1alpha1.ReasonCoordinatorConflict, "locksmithd"),
 		},
 		"the budget is used up by others since, which is no reason": {

@@ -44,21 +44,26 @@ func (h *host) answer(c *cluster) {
 	if err != nil || question == nil || c.policies[question.Policy] == nil {
 		return
 	}
-	r := v1alpha1.PreflightReport{
+	r := &v1alpha1.PreflightReport{
 		Policy: question.Policy, Revision: question.Revision, BootID: h.bootID(), Blocking: named(h.finds.blocking),
 		Kept: named(h.finds.kept), Guarded: named(h.finds.guarded),
 	}
-	value := r.String()
 	if none := r.Blocking == nil && r.Kept == nil && r.Guarded == nil; none && len(c.policies[question.Policy].Spec.BlockingPods()) == 0 {
-		value = ""
+		r = nil
 	}
-	if h.node.Annotations[v1alpha1.AnnotationPreflightReport] == value {
+	report, _ := v1alpha1.ParseAgentReport(h.node.Annotations)
+	report.Preflight = r
+	value := ""
+	if report != (v1alpha1.AgentReport{}) {
+		value = report.String()
+	}
+	if h.node.Annotations[v1alpha1.AnnotationReport] == value {
 		return
 	}
 	c.update(h, func(node *corev1.Node) {
-		annotate(node, v1alpha1.AnnotationPreflightReport, value)
+		annotate(node, v1alpha1.AnnotationReport, value)
 		if value == "" {
-			delete(node.Annotations, v1alpha1.AnnotationPreflightReport)
+			delete(node.Annotations, v1alpha1.AnnotationReport)
 		}
 	})
 }

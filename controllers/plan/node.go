@@ -136,12 +136,10 @@ func (n *Node) readRecord(annotations map[string]string) {
 	if n.Progress != nil {
 		n.Progress.Message = message.Shorten(maxMessage, n.Progress.Message)
 	}
-	var err error
 	n.Preflight = annotations[v1alpha1.AnnotationPreflight]
-	if n.Report, err = v1alpha1.ParsePreflightReport(annotations); err != nil {
-		n.Report = nil
-	}
-	if n.Objection, err = v1alpha1.ParseObjection(annotations); err != nil {
+	report, err := v1alpha1.ParseAgentReport(annotations)
+	n.Report, n.Objection = report.Preflight, report.Objection
+	if err != nil {
 		// An agent that objects in words we cannot read still objects.
 		n.Objection = &v1alpha1.Objection{Reason: v1alpha1.ReasonRecordUnreadable, Message: err.Error()}
 	}

@@ -36,7 +36,7 @@ func TestNodeOf(t *testing.T) {
 			needy("a", cp, cordoned, deleting, annotated(v1alpha1.AnnotationPaused, "true"), nodeCondition(corev1.NodeReady, corev1.ConditionUnknown, 0),
 				nodeCondition(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, minute), nodeCondition(v1alpha1.NodeRebootPermitted, corev1.ConditionTrue, 0),
 				tainted("karpenter.sh/disrupted", corev1.TaintEffectNoSchedule), tainted(v1alpha1.TaintPending, corev1.TaintEffectPreferNoSchedule),
-				grant(1, v1alpha1.GrantActive), progress(1, v1alpha1.PhaseDraining), annotated(v1alpha1.AnnotationObjection, `{"reason":"Inhibited","message":"dpkg"}`)).node,
+				grant(1, v1alpha1.GrantActive), progress(1, v1alpha1.PhaseDraining), objecting(`{"reason":"Inhibited","message":"dpkg"}`)).node,
 			plan.Node{
 				Name: "a", Labels: map[string]string{"node-role.kubernetes.io/master": ""}, ControlPlane: true, Deleting: true, Deleter: "Karpenter", Cordoned: true, Pending: true,
 				BootID: "a-boot-1", ReadySince: evening, Required: corev1.ConditionTrue, RequiredReason: v1alpha1.ReasonUpdateStaged,
@@ -61,14 +61,14 @@ func TestNodeOf(t *testing.T) {
 			plan.Node{Name: "a", Unreadable: `annotation reboot-operator.io/progress: unknown phase "Resting"`},
 		},
 		"both corrupt": {
-			bare(annotated(v1alpha1.AnnotationGrant, "["), annotated(v1alpha1.AnnotationProgress, strings.Repeat("x", 20000))),
-			plan.Node{Name: "a", Unreadable: "annotation reboot-operator.io/progress: 20000 bytes are too many"},
+			bare(annotated(v1alpha1.AnnotationGrant, "["), annotated(v1alpha1.AnnotationProgress, strings.Repeat("x", 40000))),
+			plan.Node{Name: "a", Unreadable: "annotation reboot-operator.io/progress: 40000 bytes are too many"},
 		},
 		"a corrupt objection objects": {
-			bare(annotated(v1alpha1.AnnotationObjection, "no")),
+			bare(annotated(v1alpha1.AnnotationReport, "no")),
 			plan.Node{Name: "a", Objection: &v1alpha1.Objection{
 				Reason:  v1alpha1.ReasonRecordUnreadable,
-				Message: "annotation reboot-operator.io/objection: invalid character 'o' in literal null (expecting 'u')",
+				Message: "annotation reboot-operator.io/report: invalid character 'o' in literal null (expecting 'u')",
 			}},
 		},
 	}
@@ -95,16 +95,16 @@ func bare(options ...func(*host)) *corev1.Node {
 // is told of it can be written: one node's agent must not stop the reboots of all.
 func FuzzNodeOf(f *testing.F) {
 	f.Add(`{"policy":"workers","seq":1,"bootID":"a-boot-1","state":"Active","at":null}`, `{"seq":1,"phase":"Draining","bootID":"a-boot-1"}`, "null", "true", "")
-	f.Add("", "[]", `{"reason":"Inhibited"}`, "failed: disk", "mended")
-	f.Add("", "", `{"reason":"a b","message":"\ud800","also":[{"reason":"`+strings.Repeat("x", 65)+`"}]}`, "false", strings.Repeat("x", 600))
+	f.Add("", "[]", `{"objection":{"reason":"Inhibited"}}`, "failed: disk", "mended")
+	f.Add("", "", `{"objection":{"reason":"a b","message":"\ud800","also":[{"reason":"`+strings.Repeat("x", 65)+`"}]}}`, "false", strings.Repeat("x", 600))
 	f.Add("", `{"seq":1,"phase":"Aborted","bootID":"a-boot-1","failures":1,"reason":"DrainTimedOut","message":"<"}`, "", "", "")
 	pods := `{"count":7,"pods":[{"pod":"a/b","why":"` + strings.Repeat("x", 600) + `"}]}`
-	f.Add(plan.Question(policy("workers", waitsForPods)), "", strings.TrimSuffix(plan.Question(policy("workers")), "}")+`,"bootID":"a-boot-1","kept":`+pods+`}`, "", "")
-	f.Add("", "", strings.TrimSuffix(plan.Question(policy("workers", waitsForPods)), "}")+`,"bootID":"a-boot-1","blocking":`+pods+`,"problem":"\ud800"}`, "", "")
+	f.Add(plan.Question(policy("workers", waitsForPods)), "", `{"preflight":`+strings.TrimSuffix(plan.Question(policy("workers")), "}")+`,"bootID":"a-boot-1","kept":`+pods+`}}`, "", "")
+	f.Add("", "", `{"preflight":`+strings.TrimSuffix(plan.Question(policy("workers", waitsForPods)), "}")+`,"bootID":"a-boot-1","blocking":`+pods+`,"problem":"\ud800"}}`, "", "")
 	f.Fuzz(func(t *testing.T, grant, progress, objection, answer, word string) {
 		h := needy("a", annotated(v1alpha1.AnnotationGrant, grant), annotated(v1alpha1.AnnotationProgress, progress),
-			annotated(v1alpha1.AnnotationObjection, objection), annotated(v1alpha1.AnnotationHooks, objection), annotated("x.io/hook", answer),
-			annotated(v1alpha1.AnnotationPreflight, grant), annotated(v1alpha1.AnnotationPreflightReport, objection))
+			annotated(v1alpha1.AnnotationReport, objection), annotated(v1alpha1.AnnotationHooks, objection), annotated("x.io/hook", answer),
+			annotated(v1alpha1.AnnotationPreflight, grant))
 		hooked := func(p *v1alpha1.RebootPolicy) {
 			p.Spec.Hooks = &v1alpha1.Hooks{Before: []v1alpha1.AnnotationKey{"x.io/hook"}}
 		}

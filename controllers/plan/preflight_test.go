@@ -23,7 +23,9 @@ func replies(p *v1alpha1.RebootPolicy, mods ...func(*v1alpha1.PreflightReport)) 
 		for _, m := range mods {
 			m(&r)
 		}
-		annotate(h.node, v1alpha1.AnnotationPreflightReport, r.String())
+		report, _ := v1alpha1.ParseAgentReport(h.node.Annotations)
+		report.Preflight = &r
+		annotate(h.node, v1alpha1.AnnotationReport, report.String())
 	}
 }
 
@@ -85,10 +87,6 @@ func TestReboots_Preflight(t *testing.T) {
 		},
 		"an answer of the boot before": {
 			policy: gated, option: replies(gated, func(r *v1alpha1.PreflightReport) { r.BootID = "boot-0" }),
-			reason: v1alpha1.ReasonGateUnreachable, message: unknown,
-		},
-		"an answer that nobody can read": {
-			policy: gated, option: func(h *host) { annotate(h.node, v1alpha1.AnnotationPreflightReport, "yes") },
 			reason: v1alpha1.ReasonGateUnreachable, message: unknown,
 		},
 		"a pod that the policy keeps": {

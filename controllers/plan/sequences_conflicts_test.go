@@ -20,14 +20,14 @@ func conflicts() map[string]sequence {
 				policy("workers"), policy("legacy", priority(1), selects("pool", "legacy"), atMost("2"), ignoresCoordinators),
 			},
 			hosts: []*host{
-				needy("worker-1", needsSince(2*time.Hour), annotated(v1alpha1.AnnotationObjection, locksmithd)), needy("worker-2"),
-				needy("legacy-1", label("pool", "legacy"), annotated(v1alpha1.AnnotationObjection, locksmithd)),
-				needy("legacy-2", label("pool", "legacy"), annotated(v1alpha1.AnnotationObjection, both)),
+				needy("worker-1", needsSince(2*time.Hour), objecting(locksmithd)), needy("worker-2"),
+				needy("legacy-1", label("pool", "legacy"), objecting(locksmithd)),
+				needy("legacy-2", label("pool", "legacy"), objecting(both)),
 			},
 			script: []act{
-				{10 * minute, "dpkg on legacy-2 is done", changes("legacy-2", says(v1alpha1.AnnotationObjection, locksmithd))},
+				{10 * minute, "dpkg on legacy-2 is done", changes("legacy-2", says(v1alpha1.AnnotationReport, reporting(locksmithd)))},
 				{20 * minute, "an administrator masks locksmithd on worker-1", changes("worker-1", func(_ *host, node *corev1.Node) {
-					delete(node.Annotations, v1alpha1.AnnotationObjection)
+					delete(node.Annotations, v1alpha1.AnnotationReport)
 				})},
 			},
 		},

@@ -136,6 +136,14 @@ func annotated(key, value string) func(*host) {
 	return func(h *host) { annotate(h.node, key, value) }
 }
 
+// objecting is a host whose agent has an objection, in JSON.
+func objecting(objection string) func(*host) {
+	return annotated(v1alpha1.AnnotationReport, reporting(objection))
+}
+
+// reporting is the report of an agent with nothing but an objection.
+func reporting(objection string) string { return `{"objection":` + objection + `}` }
+
 func bootID(id string) func(*host) { return func(h *host) { h.node.Status.NodeInfo.BootID = id } }
 
 func deleting(h *host) {

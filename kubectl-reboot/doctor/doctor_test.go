@@ -150,9 +150,9 @@ func TestExamine(t *testing.T) {
 		},
 		"locksmithd, and a need": {
 			func(c *installed) {
-				Annotated(v1alpha1.AnnotationObjection, v1alpha1.Objection{Reason: v1alpha1.ReasonInhibited, Message: "busy", Also: []v1alpha1.Objection{
+				Annotated(v1alpha1.AnnotationReport, v1alpha1.AgentReport{Objection: &v1alpha1.Objection{Reason: v1alpha1.ReasonInhibited, Message: "busy", Also: []v1alpha1.Objection{
 					{Reason: v1alpha1.ReasonCoordinatorConflict, Message: conflict},
-				}}.String())(&c.nodes[1])
+				}}}.String())(&c.nodes[1])
 			}, []string{"Coordinators Problem [n2] locksmithd is active"},
 		},
 		"no engine": {

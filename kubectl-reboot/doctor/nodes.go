@@ -15,9 +15,9 @@ import (
 // objects; one that does not says it in the message of RebootRequired.
 func coordinators(c Cluster) []Finding {
 	return c.byMessage(Problem, func(node *corev1.Node) (string, string) {
-		objection, err := v1alpha1.ParseObjection(node.Annotations)
+		report, err := v1alpha1.ParseAgentReport(node.Annotations)
 		if err == nil {
-			for _, o := range objection.All() {
+			for _, o := range report.Objection.All() {
 				if o.Reason == v1alpha1.ReasonCoordinatorConflict {
 					return o.Message, ""
 				}
