@@ -15,7 +15,7 @@ import (
 // addHostChanges makes the reconciler look at once when who keeps the host up, or who else may reboot it, may have changed. Every agent is always
 // connected to the bus for that, so it is this connection that readiness follows.
 func addHostChanges(mgr manager.Manager, r *reboot.Reconciler, o options, ready readiness) error {
-	changes := host.Changes{Connect: ready.bus.connect(host.SystemBus(o.bus)), Clock: clock.RealClock{}, Changed: r.Wake.Ring}
+	changes := host.Changes{Connect: ready.bus.connect(host.SystemBus(o.bus)), Clock: clock.RealClock{}, Changed: r.Wake.Trigger}
 	err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		return changes.Start(ctrl.LoggerInto(ctx, ctrl.Log))
 	}))

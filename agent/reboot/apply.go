@@ -36,7 +36,7 @@ func (r *Reconciler) apply(ctx context.Context, node *corev1.Node, o step.Observ
 		if err := r.Drains.run(ctx, *o.Record.Grant, next.Settings); err != nil {
 			return err
 		}
-		r.Wake.Ring()
+		r.Wake.Trigger()
 	case step.CallReboot:
 		if err := r.callReboot(ctx, node, o, next); err != nil {
 			return err
@@ -110,7 +110,7 @@ func (r *Reconciler) callReboot(ctx context.Context, node *corev1.Node, o step.O
 		r.observer.called(o.Record.Progress.Seq, step.Call{AcceptedAt: r.Clock.Now()})
 		ctrl.LoggerFrom(ctx).Info("Logind accepted the reboot", "seq", o.Record.Progress.Seq, "bootID", o.BootID)
 		r.Events.accepted(node, o)
-		r.Wake.Ring()
+		r.Wake.Trigger()
 		return nil
 	}
 	if errors.Is(ctx.Err(), context.Canceled) { // the agent is being stopped, maybe by the very reboot
@@ -120,7 +120,7 @@ func (r *Reconciler) callReboot(ctx context.Context, node *corev1.Node, o step.O
 	r.observer.called(o.Record.Progress.Seq, refused)
 	ctrl.LoggerFrom(ctx).Error(err, "Logind did not accept the reboot", "refusals", refused.Refusals)
 	r.Events.refused(node, refused.Message)
-	r.Wake.Ring()
+	r.Wake.Trigger()
 	return nil
 }
 

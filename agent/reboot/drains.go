@@ -77,7 +77,7 @@ func (d *Drains) progress(status drain.Status) {
 	}
 	d.last.Listed = true
 	if !slices.Equal(d.last.blocked, status.Blocked) {
-		d.wake.Ring()
+		d.wake.Trigger()
 	}
 	d.last.blocked, d.last.back, d.last.Waits = status.Blocked, status.Back, held(status.Blocked)
 	d.last.Message, d.last.Volumes = remaining(status), status.Volumes
@@ -105,7 +105,7 @@ func (d *Drains) ended(err error, stopped bool) {
 		end.Failures, end.FailedAt = d.last.Failures+1, d.clock.Now()
 	}
 	d.last.Drain = end
-	d.wake.Ring()
+	d.wake.Trigger()
 }
 
 // of is what is known about the drain for a grant.

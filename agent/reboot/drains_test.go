@@ -104,7 +104,7 @@ func TestDrains_EndOfADrain(t *testing.T) {
 				}
 				d.mustBe(t, 1, tc.want)
 				d.mustBe(t, 2, step.Drain{})
-				if len(d.wake.rings) != 1 {
+				if len(d.wake.triggers) != 1 {
 					t.Error("nobody was woken")
 				}
 			})
@@ -212,14 +212,14 @@ func TestDrains_WakeForOtherPodsInTheWay(t *testing.T) {
 		f.says = []drain.Status{{Remaining: 3}}
 		d.mustRun(t, 1)
 		d.mustBe(t, 1, step.Drain{State: step.DrainRunning, Listed: true, Message: "3 pods are left on the node.", Remaining: 3})
-		if len(d.wake.rings) != 0 {
+		if len(d.wake.triggers) != 0 {
 			t.Error("woken for pods that are leaving")
 		}
 		f.says = []drain.Status{{Remaining: 3, Blocked: blocked}}
 		d.mustRun(t, 2)
 		d.mustBe(t, 2, step.Drain{State: step.DrainRunning, Listed: true, Waits: "a/b (R)", Message: "3 pods are left on the node; in the way: a/b (why).", Remaining: 3})
-		if diff := cmp.Diff(blocked, d.of(2).blocked); diff != "" || len(d.wake.rings) != 1 {
-			t.Errorf("blocked, %d rings (-want +got):\n%s", len(d.wake.rings), diff)
+		if diff := cmp.Diff(blocked, d.of(2).blocked); diff != "" || len(d.wake.triggers) != 1 {
+			t.Errorf("blocked, %d rings (-want +got):\n%s", len(d.wake.triggers), diff)
 		}
 	})
 }

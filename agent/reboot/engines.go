@@ -28,7 +28,7 @@ func (r *Reports) Put(report engine.Report) {
 	r.mu.Lock()
 	r.last[report.Engine] = report
 	r.mu.Unlock()
-	r.wake.Ring()
+	r.wake.Trigger()
 }
 
 // Again is what makes an engine look once more. An engine that never asked for it is not asked.

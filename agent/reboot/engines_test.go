@@ -21,7 +21,7 @@ func TestReports_WaitForEachEngine(t *testing.T) {
 	if diff := cmp.Diff([]engine.Report{a, b}, r.heard()); diff != "" {
 		t.Errorf("heard (-want +got):\n%s", diff)
 	}
-	if len(wake.rings) != 1 {
+	if len(wake.triggers) != 1 {
 		t.Error("nobody was woken")
 	}
 }

@@ -89,7 +89,7 @@ func (l *Lookout) put(look step.Look) {
 	l.mu.Lock()
 	l.look = look
 	l.mu.Unlock()
-	l.wake.Ring()
+	l.wake.Trigger()
 }
 
 // of is what is known about a question.

@@ -110,7 +110,7 @@ func (w *nodeWriter) writeStatus(ctx context.Context, node *corev1.Node, patch *
 func (w *nodeWriter) wrote(node, after *corev1.Node) {
 	after.DeepCopyInto(node)
 	w.written, w.writtenAt = after, w.Clock.Now()
-	w.Wake.Ring()
+	w.Wake.Trigger()
 }
 
 // commit writes the progress past the point of no return.

@@ -353,11 +353,11 @@ func TestReconcile_WaitsForTheEndOfWhatItBegan(t *testing.T) {
 				if tc.phase == rebootingPhase {
 					api.node.Status.Conditions = append(api.node.Status.Conditions, step.ReportOf(makeObservation(goingDown)).Conditions[1:]...)
 				}
-				<-r.Wake.rings // what the engine has said
+				<-r.Wake.triggers // what the engine has said
 				if got, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || got != (ctrl.Result{}) || len(api.patches) > 0 {
 					t.Fatalf("%v, %v, patches %q", got, err, api.patches)
 				}
-				if len(r.Wake.rings) != 1 {
+				if len(r.Wake.triggers) != 1 {
 					t.Error("nobody wakes the agent")
 				}
 				if got, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || got.RequeueAfter != tc.until {

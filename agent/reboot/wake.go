@@ -10,21 +10,21 @@ import (
 
 // Wake lets what happens outside the API server (an engine's report, the end of a drain) cause a reconcile.
 type Wake struct {
-	node  string
-	rings chan event.GenericEvent
+	node     string
+	triggers chan event.GenericEvent
 }
 
-// NewWake makes a Wake for the agent of a node. Nobody has rung it yet.
-func NewWake(node string) Wake { return Wake{node: node, rings: make(chan event.GenericEvent, 1)} }
+// NewWake makes a Wake for the agent of a node. Nothing has triggered it yet.
+func NewWake(node string) Wake { return Wake{node: node, triggers: make(chan event.GenericEvent, 1)} }
 
-// Ring causes a reconcile that begins after now. It never blocks: a ring that nobody has heard yet stands for this one.
-func (w Wake) Ring() {
+// Trigger causes a reconcile that begins after now. It never blocks: one that is pending counts for this one.
+func (w Wake) Trigger() {
 	select {
-	case w.rings <- event.GenericEvent{Object: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.node}}}:
+	case w.triggers <- event.GenericEvent{Object: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.node}}}:
 	default:
 	}
 }
 
 func (w Wake) source() source.Source {
-	return source.Channel(w.rings, &handler.EnqueueRequestForObject{})
+	return source.Channel(w.triggers, &handler.EnqueueRequestForObject{})
 }

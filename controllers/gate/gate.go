@@ -42,13 +42,13 @@ type Evaluator struct {
 	woken    chan event.GenericEvent
 
 	mu    sync.Mutex
-	known map[question]*record
+	known map[target]*record
 }
 
-// question is all that an answer depends on: gates of several policies that agree in it are asked once.
-type question struct{ url, query, secret string }
+// target is all that an answer depends on: gates of several policies that agree in it are asked once.
+type target struct{ url, query, secret string }
 
-// record is what is known of one question.
+// record is what is known of one target.
 type record struct {
 	answer Answer
 	// since is when it began to say so, heard when it last did; zero: it has not been heard.
@@ -62,7 +62,7 @@ type record struct {
 // NewEvaluator makes one that knows nothing yet and asks each gate once in an interval.
 func NewEvaluator(asker Asker, clock clock.PassiveClock, interval time.Duration) *Evaluator {
 	return &Evaluator{
-		asker: asker, clock: clock, interval: interval, woken: make(chan event.GenericEvent, wakes), known: map[question]*record{},
+		asker: asker, clock: clock, interval: interval, woken: make(chan event.GenericEvent, wakes), known: map[target]*record{},
 	}
 }
 
@@ -79,7 +79,7 @@ func (e *Evaluator) Said(gates []v1alpha1.PrometheusGate) []v1alpha1.GateStatus 
 	now := e.clock.Now()
 	var said []v1alpha1.GateStatus
 	for _, g := range gates {
-		k := e.known[questionOf(g)]
+		k := e.known[targetOf(g)]
 		if k != nil && e.counts(k, now) {
 			said = append(said, v1alpha1.GateStatus{Name: g.Name, State: k.answer.State, Message: k.answer.Message, At: metav1.NewTime(k.since)})
 		}
@@ -104,7 +104,7 @@ func (e *Evaluator) Ask(ctx context.Context, policy string, gates []v1alpha1.Pro
 	e.forget(now)
 	var next time.Time
 	for _, g := range gates {
-		q := questionOf(g)
+		q := targetOf(g)
 		k := e.known[q]
 		if k == nil {
 			k = &record{policies: map[string]bool{}}
@@ -164,8 +164,8 @@ func (e *Evaluator) forget(now time.Time) {
 	}
 }
 
-func questionOf(g v1alpha1.PrometheusGate) question {
-	q := question{url: g.URL, query: g.Query}
+func targetOf(g v1alpha1.PrometheusGate) target {
+	q := target{url: g.URL, query: g.Query}
 	if g.SecretRef != nil {
 		q.secret = g.SecretRef.Name
 	}

@@ -54,11 +54,11 @@ type Notifier struct {
 	told    func(m Message, r Result, err error)
 	inbox   chan delivery
 	// idle has what workers without work ask.
-	idle chan question
+	idle chan idleWorker
 }
 
-// question is whether the worker of a Secret may end. The answer comes before it looks into its queue again.
-type question struct {
+// idleWorker asks whether the worker of a Secret may end. The answer comes before it looks into its queue again.
+type idleWorker struct {
 	secret string
 	answer chan<- bool
 }
@@ -73,7 +73,7 @@ type delivery struct {
 // New makes a notifier that reads the addresses for each message. It calls told once for each message and Secret, with an
 // error, free of credentials, where it was not delivered.
 func New(secrets secret.Reader, clock clock.WithTicker, told func(m Message, r Result, err error)) *Notifier {
-	return &Notifier{secrets: secrets, clock: clock, told: told, inbox: make(chan delivery, waiting), idle: make(chan question)}
+	return &Notifier{secrets: secrets, clock: clock, told: told, inbox: make(chan delivery, waiting), idle: make(chan idleWorker)}
 }
 
 // Notify puts a message into the queue of each Secret that wants it, and never waits.
@@ -150,7 +150,7 @@ func (n *Notifier) take(ctx context.Context, secret string, q <-chan delivery, a
 		}
 		over := make(chan bool, 1)
 		select {
-		case n.idle <- question{secret, over}:
+		case n.idle <- idleWorker{secret, over}:
 		case <-ctx.Done():
 			return delivery{}, false
 		}

@@ -16,7 +16,7 @@ const (
 	// Wait for the agent, or for time to pass.
 	Wait Action = "Wait"
 	// PublishGrant writes the grant on the Node.
-	PublishGrant Action = "Ring"
+	PublishGrant Action = "Publish"
 	// CancelGrant takes the grant back.
 	CancelGrant Action = "Cancel"
 	// BeginHooks labels the node for a phase of hooks, and removes stale answers.

@@ -38,14 +38,14 @@ func (r Request) IsWrite() bool {
 	return false
 }
 
-// Question is what Tally counts by.
-type Question struct{ User, As, Verb, Resource string }
+// RequestKind is what Tally counts by.
+type RequestKind struct{ User, As, Verb, Resource string }
 
 // Tally counts requests by user, verb and resource.
-func Tally(requests []Request) map[Question]int {
-	counts := map[Question]int{}
+func Tally(requests []Request) map[RequestKind]int {
+	counts := map[RequestKind]int{}
 	for _, r := range requests {
-		counts[Question{r.User, r.As, r.Verb, r.Resource}]++
+		counts[RequestKind{r.User, r.As, r.Verb, r.Resource}]++
 	}
 	return counts
 }

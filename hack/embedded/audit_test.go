@@ -44,7 +44,7 @@ func TestReadAudit(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
-	counts := map[Question]int{
+	counts := map[RequestKind]int{
 		{"agent", "system:node:n1", "patch", "nodes/status"}: 2,
 		{"agent", "", "watch", "pods"}:                       2,
 		{"agent", "", "get", "/livez?x"}:                     1,

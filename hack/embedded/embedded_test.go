@@ -231,7 +231,7 @@ func audited(t *testing.T, c *embedded.Cluster) {
 			t.Fatalf("alice may list pods: %v", err)
 		}
 	}
-	ask := embedded.Question{User: "admin", As: "alice", Verb: "list", Resource: "pods"}
+	ask := embedded.RequestKind{User: "admin", As: "alice", Verb: "list", Resource: "pods"}
 	if got := tally(t, c, begin, begin.Add(time.Hour))[ask]; got != 3 {
 		t.Errorf("counted %d requests, want 3", got)
 	}
@@ -240,7 +240,7 @@ func audited(t *testing.T, c *embedded.Cluster) {
 	}
 }
 
-func tally(t *testing.T, c *embedded.Cluster, from, to time.Time) map[embedded.Question]int {
+func tally(t *testing.T, c *embedded.Cluster, from, to time.Time) map[embedded.RequestKind]int {
 	t.Helper()
 	requests, err := c.Requests(from, to)
 	if err != nil {

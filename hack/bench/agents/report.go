@@ -71,12 +71,12 @@ const accounts = "system:serviceaccount:reboot-operator-system:reboot-operator-"
 // byUser are the requests of the operator's users.
 func (r result) byUser(o options) []figures.Row {
 	mine := slices.DeleteFunc(slices.Clone(r.requests), func(q embedded.Request) bool { return !strings.HasPrefix(q.User, accounts) })
-	counts := map[embedded.Question]int{}
+	counts := map[embedded.RequestKind]int{}
 	for question, n := range embedded.Tally(mine) {
 		question.As = ""
 		counts[question] += n
 	}
-	questions := slices.SortedFunc(maps.Keys(counts), func(a, b embedded.Question) int {
+	questions := slices.SortedFunc(maps.Keys(counts), func(a, b embedded.RequestKind) int {
 		return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(counts[b], counts[a]), cmp.Compare(a.Verb, b.Verb), cmp.Compare(a.Resource, b.Resource))
 	})
 	var rows []figures.Row

@@ -135,7 +135,7 @@ func (r injector) strikeClock(step schedule.Step) {
 	default:
 		m := r.busy(step.Target)
 		m.clock.offset.Add(int64(by))
-		m.ring()
+		m.wake()
 	}
 	r.count(step.Kind, 1)
 }
@@ -191,10 +191,10 @@ func (r injector) wipeStatus(step schedule.Step) {
 	})
 }
 
-func (m *machine) ring() {
+func (m *machine) wake() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.agent != nil {
-		m.agent.wake.Ring()
+		m.agent.wake.Trigger()
 	}
 }

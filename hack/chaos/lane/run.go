@@ -227,7 +227,7 @@ func (r *run) setClocks() error {
 	}
 	for _, m := range r.machines {
 		m.clock.offset.Store(int64(offset))
-		m.ring()
+		m.wake()
 	}
 	return nil
 }

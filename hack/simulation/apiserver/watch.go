@@ -41,7 +41,7 @@ func (s *Store) Resume(of Key, since int64) (*Watch, error) {
 			w.pending = append(w.pending, e)
 		}
 	}
-	w.ring()
+	w.wake()
 	return w, nil
 }
 
@@ -83,7 +83,7 @@ func (w *Watch) wants(key Key) bool {
 	return w.of.Kind == key.Kind && (w.of.Name == "" || w.of.Name == key.Name)
 }
 
-func (w *Watch) ring() {
+func (w *Watch) wake() {
 	select {
 	case w.rings <- struct{}{}:
 	default:
@@ -98,7 +98,7 @@ func (s *Store) publish(e Event) {
 	for _, of := range []Key{{Kind: e.Kind}, e.Key} {
 		for _, w := range s.watches[of] {
 			w.pending = append(w.pending, e)
-			w.ring()
+			w.wake()
 		}
 	}
 	if s.witness != nil {
