@@ -27,15 +27,21 @@ import (
 )
 
 var (
-	// built is the folder with the program, once a test needs it.
-	built string
+	// folder is where the program is built, and built whether it is.
+	folder string
+	built  bool
 	// server is the API server of all tests, once one needs it.
 	server *testenv.Environment
 )
 
 func TestMain(m *testing.M) {
+	var err error
+	if folder, err = os.MkdirTemp("", "manager"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	code := m.Run()
-	err := os.RemoveAll(built)
+	err = os.RemoveAll(folder)
 	if server != nil {
 		err = errors.Join(err, server.Stop())
 	}
@@ -46,20 +52,17 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// buildManager builds the program the way people run it, for all tests.
+// buildManager builds the program the way people run it, once for all tests.
 func buildManager(t *testing.T) string {
 	t.Helper()
-	if built == "" {
-		dir, err := os.MkdirTemp("", "manager")
-		if err != nil {
-			t.Fatal(err)
-		}
-		built = dir
-		if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, "manager"), ".").CombinedOutput(); err != nil {
+	program := filepath.Join(folder, "manager")
+	if !built {
+		if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".").CombinedOutput(); err != nil {
 			t.Fatalf("building the manager: %v\n%s", err, out)
 		}
+		built = true
 	}
-	return filepath.Join(built, "manager")
+	return program
 }
 
 func startServer(t *testing.T) *testenv.Environment {
