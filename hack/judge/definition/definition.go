@@ -11,6 +11,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
@@ -59,6 +60,7 @@ func (d *Definition) Refusal(ctx context.Context, before, after *v1alpha1.Reboot
 		return err
 	}
 	errs := validation.ValidateCustomResourceUpdate(nil, is, was, d.shape)
+	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, d.structural, is)...)
 	broken, _ := d.rules.Validate(ctx, nil, d.structural, is, was, celconfig.RuntimeCELCostBudget)
 	if errs = append(errs, broken...); len(errs) > 0 {
 		return errs.ToAggregate()

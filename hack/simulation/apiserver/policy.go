@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -88,7 +89,9 @@ func (s *Store) changePolicy(name, version, by string, change func(*v1alpha1.Reb
 	}
 	if !equality.Semantic.DeepEqual(before.Status, after.Status) { // nothing else here changes what the definition looks at
 		if err := s.definition.Refusal(context.Background(), before, after); err != nil {
-			return nil, apierrors.NewForbidden(resource(Policies), name, fmt.Errorf("the CustomResourceDefinition says: %w", err))
+			return nil, apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind("RebootPolicy").GroupKind(), name, field.ErrorList{
+				field.Invalid(field.NewPath("status"), name, fmt.Sprintf("the CustomResourceDefinition says: %v", err)),
+			})
 		}
 	}
 	written, _ := copied(s.replace(key, before, after, by)).(*v1alpha1.RebootPolicy)
