@@ -37,10 +37,10 @@ func TestNeedsRestarting_KeepsTheSentinelInStepWithDNF(t *testing.T) {
 		{"the need is over", "Reboot should not be necessary.\n", "0", false, nil},
 	} {
 		dnf := "#!/bin/sh\n[ \"$*\" = \"needs-restarting --reboothint\" ] || exit 3\ncat <<'END'\n" + step.says + "END\nexit " + step.code + "\n"
-		if err := os.WriteFile(filepath.Join(bin, "dnf"), []byte(dnf), 0o700); err != nil { //nolint:gosec // It is run.
+		if err := os.WriteFile(filepath.Join(bin, "dnf"), []byte(dnf), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", script) //nolint:gosec // It is the file's.
+		cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", script)
 		cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
 		if err := cmd.Run(); (err != nil) != step.fails {
 			t.Errorf("%s: %v", step.what, err)

@@ -182,7 +182,7 @@ func conflictOn(t *testing.T, node *corev1.Node) string {
 // warnings are those since the last time.
 func warnings(r *Reconciler) []string {
 	var all []string
-	for recorder := r.Events.recorder.EventRecorder.(*events.FakeRecorder); len(recorder.Events) > 0; { //nolint:forcetypeassert // makeReconciler made it
+	for recorder := r.Events.recorder.EventRecorder.(*events.FakeRecorder); len(recorder.Events) > 0; {
 		if event := <-recorder.Events; strings.HasPrefix(event, "Warning") {
 			all = append(all, event)
 		}

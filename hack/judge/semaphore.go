@@ -43,7 +43,7 @@ type slots struct{ held, limit int }
 var bounded = porcupine.Model{
 	Init: func() any { return slots{} },
 	Step: func(state, input, _ any) (bool, any) {
-		s, op := state.(slots), input.(operation) //nolint:forcetypeassert // what is put in below
+		s, op := state.(slots), input.(operation)
 		switch op.kind {
 		case "acquire":
 			return s.held < s.limit, slots{s.held + 1, s.limit}

@@ -92,7 +92,7 @@ func (r *run) addPod() {
 				OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: r.policy, UID: "chaos", Controller: new(true)}},
 			},
 			Spec: corev1.PodSpec{
-				NodeName: nodes[rand.IntN(len(nodes))], TerminationGracePeriodSeconds: &now, //nolint:gosec // where the scheduler likes
+				NodeName: nodes[rand.IntN(len(nodes))], TerminationGracePeriodSeconds: &now,
 				AutomountServiceAccountToken: new(false),
 				Containers:                   []corev1.Container{{Name: "app", Image: "app"}},
 				Tolerations:                  []corev1.Toleration{{Operator: corev1.TolerationOpExists}},

@@ -57,7 +57,7 @@ type Step struct {
 
 // Of draws the schedule of a seed. Each kind of fault has its turn: seeds in a row as many as there are kinds have them all.
 func Of(seed uint64) Schedule {
-	r := rand.New(rand.NewPCG(seed, 0x6368616f73)) //nolint:gosec // a schedule is to be drawn again
+	r := rand.New(rand.NewPCG(seed, 0x6368616f73))
 	kinds := Kinds()
 	turn := kinds[seed%uint64(len(kinds))]
 	s := Schedule{Seed: seed, Limit: 1 + r.IntN(4), Pods: 8 + r.IntN(6)}

@@ -34,14 +34,14 @@ type Wire struct {
 
 // New makes a wire on which all is well.
 func New(next http.RoundTripper) *Wire {
-	return &Wire{next: next, random: rand.New(rand.NewPCG(0, 0)), rates: map[schedule.Kind]float64{}, struck: map[schedule.Kind]int{}, watches: map[*body]bool{}} //nolint:gosec // faults are to be drawn again
+	return &Wire{next: next, random: rand.New(rand.NewPCG(0, 0)), rates: map[schedule.Kind]float64{}, struck: map[schedule.Kind]int{}, watches: map[*body]bool{}}
 }
 
 // Seed draws the faults of requests anew, and forgets the counts.
 func (w *Wire) Seed(seed uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.random = rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // faults are to be drawn again
+	w.random = rand.New(rand.NewPCG(seed, 1))
 	w.rates, w.struck = map[schedule.Kind]float64{}, map[schedule.Kind]int{}
 }
 
