@@ -50,7 +50,7 @@ func get(address string) *http.Response {
 }
 
 var _ = Describe("dashboard", func() {
-	It("is the status as a page, follows the fleet, asks the API server nothing again, and ends at an interrupt", func() {
+	It("is the status as a page, follows the fleet, and ends at an interrupt", func() {
 		p := newPool(2, paused)
 		address, end := browse(p.policy)
 		page, err := io.ReadAll(get(address).Body)
