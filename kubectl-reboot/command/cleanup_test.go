@@ -16,7 +16,7 @@ var _ = Describe("cleanup", Serial, func() {
 	BeforeEach(func() {
 		stopManager() // the operator is gone
 		DeferCleanup(func() { stopManager = startManager() })
-		n := fleettest.Node(name, "nobodys", fleettest.Annotated(v1alpha1.AnnotationPreflightReport, "{}"), fleettest.Annotated("example.com/mine", "stays"))
+		n := fleettest.Node(name, "nobodys", fleettest.Annotated(v1alpha1.AnnotationReport, "{}"), fleettest.Annotated("example.com/mine", "stays"))
 		n.Labels[v1alpha1.LabelOSID] = "flatcar"
 		n.Spec.Unschedulable = true
 		n.Spec.Taints = []corev1.Taint{{Key: v1alpha1.TaintPending, Effect: corev1.TaintEffectPreferNoSchedule}, {Key: "example.com/mine", Effect: corev1.TaintEffectNoSchedule}}
@@ -34,15 +34,15 @@ var _ = Describe("cleanup", Serial, func() {
 	}
 
 	It("removes everything of the operator's from Nodes, leaves the rest, and names a cordon", func() {
-		const removed = "node/left-behind cleaned of annotations preflight-report; labels os-id; taint reboot-operator.io/reboot-pending; conditions RebootRequired; it stays cordoned: kubectl uncordon left-behind"
+		const removed = "node/left-behind cleaned of annotations report; labels os-id; taint reboot-operator.io/reboot-pending; conditions RebootRequired; it stays cordoned: kubectl uncordon left-behind"
 		for _, how := range []string{"client", "server"} {
 			Expect(ok("cleanup", "--dry-run="+how)).To(Equal(removed + " (" + how + " dry run)\n"))
-			Expect(node(name).Annotations).To(HaveKey(v1alpha1.AnnotationPreflightReport))
+			Expect(node(name).Annotations).To(HaveKey(v1alpha1.AnnotationReport))
 			Expect(kinds()).To(ContainElement(v1alpha1.NodeRebootRequired))
 		}
 		Expect(ok("cleanup")).To(Equal(removed + "\n"))
 		n := node(name)
-		Expect(n.Annotations).To(And(HaveKey("example.com/mine"), Not(HaveKey(v1alpha1.AnnotationPreflightReport))))
+		Expect(n.Annotations).To(And(HaveKey("example.com/mine"), Not(HaveKey(v1alpha1.AnnotationReport))))
 		Expect(n.Labels).To(And(HaveKey(fleettest.PoolLabel), Not(HaveKey(v1alpha1.LabelOSID))))
 		Expect(n.Spec.Taints).To(ContainElement(HaveField("Key", "example.com/mine")))
 		Expect(n.Spec.Taints).NotTo(ContainElement(HaveField("Key", v1alpha1.TaintPending)))
@@ -54,6 +54,6 @@ var _ = Describe("cleanup", Serial, func() {
 	It("writes nothing while there is a policy", func() {
 		p := newPool(1, paused)
 		Expect(fails("cleanup")).To(And(ContainSubstring("nothing is removed while there are policies"), ContainSubstring(p.policy)))
-		Expect(node(name).Annotations).To(HaveKey(v1alpha1.AnnotationPreflightReport))
+		Expect(node(name).Annotations).To(HaveKey(v1alpha1.AnnotationReport))
 	})
 })
