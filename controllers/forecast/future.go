@@ -129,8 +129,9 @@ func (u *future) next(p plan.Plan) time.Time {
 // stays are the nodes that are left, and why. The planner reports it of all of them at once, at the last instant.
 func (u *future) stays() []Stay {
 	f := u.fleet
-	var left []*plan.Node
-	for _, w := range f.queues.rest(true) {
+	rest := f.queues.rest(true)
+	left := make([]*plan.Node, 0, len(rest))
+	for _, w := range rest {
 		left = append(left, w.node)
 	}
 	var stays []Stay

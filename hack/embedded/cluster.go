@@ -107,7 +107,7 @@ func (c *Cluster) start(ctx context.Context, options Options) error {
 
 // prepare makes the folders, the certificates and the administrator's kubeconfig.
 func (c *Cluster) prepare(port int) error {
-	if err := c.folders.make(); err != nil {
+	if err := c.makeFolders(); err != nil {
 		return err
 	}
 	c.Processes, c.auditLog = process.NewGroup(c.Dir), auditLog{folder: c.Dir}
@@ -196,7 +196,7 @@ func (c *Cluster) Stop() {
 		defer cancel()
 		c.Processes.Stop(ctx)
 	}
-	c.folders.remove()
+	c.removeFolders()
 }
 
 // EtcdAddress is where etcd listens, as a URL.

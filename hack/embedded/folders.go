@@ -27,9 +27,9 @@ type folders struct {
 	data string
 }
 
-// make makes Dir and the folder for etcd's data. It also removes those of starters that were killed: their
+// makeFolders makes Dir and the folder for etcd's data. It also removes those of starters that were killed: their
 // processes died with them, their files could not.
-func (f *folders) make() error {
+func (f *folders) makeFolders() error {
 	parent := memory
 	if _, err := os.Stat(memory); err != nil {
 		parent = os.TempDir()
@@ -51,7 +51,7 @@ func makeFolder(parent string) (string, error) {
 	return dir, nil
 }
 
-func (f *folders) remove() {
+func (f *folders) removeFolders() {
 	// What cannot be removed is swept by the next start.
 	_ = os.RemoveAll(f.data)
 	if !f.KeepFiles {
