@@ -159,6 +159,23 @@ var _ = Describe("Manager", func() {
 		Eventually(f.reason).WithArguments(left).Should(Equal("True Granted"))
 	})
 
+	It("starts the next reboot only after concurrency.spacing", func() {
+		f := makeFleet(2)
+		p := f.policy("workers", func(s *v1alpha1.RebootPolicySpec) { s.Concurrency.Spacing = &metav1.Duration{Duration: 10 * time.Minute} })
+		f.need(f.nodes...)
+		Eventually(f.granted).Should(HaveLen(1))
+		first, second := f.granted()[0], f.nodes[1]
+		if first == second {
+			second = f.nodes[0]
+		}
+		f.reboot(first)
+		Eventually(f.reason).WithArguments(second).Should(Equal("False Spacing"))
+		Expect(policyStatus(p).Grants).To(BeEmpty())
+		now.forward(11 * time.Minute)
+		f.annotate(second, "example.com/wakes", "true") // wakes the manager
+		Eventually(f.granted).Should(Equal([]string{second}))
+	})
+
 	It("counts a node that is not Ready against the limit (behaviour 18)", func() {
 		f := makeFleet(2)
 		f.status(f.nodes[1], map[string]any{"conditions": []any{cond(corev1.NodeReady, "Unknown", "NodeStatusUnknown")}})

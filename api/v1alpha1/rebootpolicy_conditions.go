@@ -76,6 +76,8 @@ const (
 	ReasonDomainBusy Reason = "DomainBusy"
 	// ReasonBudgetExhausted means maxUnavailable nodes are unavailable already.
 	ReasonBudgetExhausted Reason = "BudgetExhausted"
+	// ReasonSpacing means a rebooted node has been back in service for less than concurrency.spacing.
+	ReasonSpacing Reason = "Spacing"
 	// ReasonDryRun means all other checks pass, and the policy only reports.
 	ReasonDryRun Reason = "DryRun"
 )

@@ -38,6 +38,14 @@ func (s *RebootPolicySpec) TopologyKey() string {
 	return s.Concurrency.TopologyKey
 }
 
+// Spacing is how long after a rebooted node is back in service the next reboot may start. 0: at once.
+func (s *RebootPolicySpec) Spacing() time.Duration {
+	if s.Concurrency == nil {
+		return 0
+	}
+	return durationOr(s.Concurrency.Spacing, 0)
+}
+
 // SettleOrDefault is how long a rebooted node must stay Ready.
 func (s *RebootPolicySpec) SettleOrDefault() time.Duration {
 	return durationOr(s.Settle, DefaultSettle)

@@ -216,6 +216,15 @@ type Concurrency struct {
 	// +kubebuilder:validation:MaxLength=317
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$') && self.indexOf('/') <= 253",message="topologyKey must be a label key such as topology.kubernetes.io/zone"
 	TopologyKey string `json:"topologyKey,omitempty"`
+
+	// spacing is how long after a rebooted node is back in service the next reboot may start, such as 10m.
+	// Only answers of gates from within that time count.
+	// Absent: the next reboot starts at once.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(ms|s|m|h))+$') && duration(self) >= duration('1m') && duration(self) <= duration('168h')",message="spacing must be a duration of at least 1m and at most 168h, such as 10m or 2h"
+	Spacing *metav1.Duration `json:"spacing,omitempty"`
 }
 
 // InhibitorPolicy says what logind block inhibitors mean.

@@ -127,6 +127,19 @@ var _ = Describe("spec", func() {
 		)
 	})
 
+	Describe("concurrency.spacing", func() {
+		const sentence = "spacing must be a duration of at least 1m and at most 168h"
+		DescribeTable("accepts", accepts,
+			Entry("the shortest", "concurrency: {spacing: 1m}"),
+			Entry("the longest", "concurrency: {spacing: 168h}"),
+		)
+		DescribeTable("refuses", refuses,
+			Entry("less than answers of gates count", "concurrency: {spacing: 59s}", sentence),
+			Entry("more than a week", "concurrency: {spacing: 169h}", sentence),
+			Entry("a word", "concurrency: {spacing: a while}", sentence),
+		)
+	})
+
 	Describe("requests", func() {
 		DescribeTable("accepts", accepts,
 			Entry("none of it", "requests: {}"),

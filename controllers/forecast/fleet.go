@@ -64,7 +64,10 @@ func (f *fleet) fix(selected int) {
 		return
 	}
 	f.limit = int(limit)
-	f.Policy.Spec.Concurrency = &v1alpha1.Concurrency{TopologyKey: f.Policy.Spec.TopologyKey(), MaxUnavailable: new(intstr.FromInt32(limit))}
+	if f.Policy.Spec.Concurrency == nil {
+		f.Policy.Spec.Concurrency = &v1alpha1.Concurrency{}
+	}
+	f.Policy.Spec.Concurrency.MaxUnavailable = new(intstr.FromInt32(limit))
 }
 
 // clearGates takes gates that nobody has asked for clear: they are asked once a node waits for them. The state that one has now

@@ -132,6 +132,12 @@ func TestOf(t *testing.T) {
 			})),
 			nodes: []*plan.Node{needy("a"), needy("b", func(n *plan.Node) { n.Urgent = true })}, goes: []string{"b 0–6", "a 60–66"},
 		},
+		"each waits for the spacing after the one before": {
+			policy: policy(spec(func(s *v1alpha1.RebootPolicySpec) {
+				s.Concurrency = &v1alpha1.Concurrency{Spacing: &metav1.Duration{Duration: 10 * time.Minute}}
+			})),
+			nodes: []*plan.Node{needy("a"), needy("b"), needy("c")}, goes: []string{"a 0–6", "b 16–22", "c 32–38"},
+		},
 		"the policy has halted": {
 			policy: policy(func(p *v1alpha1.RebootPolicy) {
 				meta.SetStatusCondition(&p.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionHalted, Status: metav1.ConditionTrue, Message: "2 nodes failed"})

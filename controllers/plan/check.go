@@ -84,6 +84,7 @@ var turn = []check{
 	{v1alpha1.ReasonControlPlaneGuard, "no other control-plane node is down", controlPlaneGuard},
 	{v1alpha1.ReasonDomainBusy, "no other topology domain is being rebooted", domainBusy},
 	{v1alpha1.ReasonBudgetExhausted, "maxUnavailable has a place left", budgetExhausted},
+	{v1alpha1.ReasonSpacing, "the last rebooted node has been back for long enough", spaced},
 	{v1alpha1.ReasonDryRun, "the policy acts", reportsOnly},
 }
 

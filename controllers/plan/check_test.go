@@ -117,6 +117,15 @@ func TestReboots_Objection(t *testing.T) {
 			one(policy("workers", allowsUrgent, paused(nil, "")), needy("worker-1", urgently)),
 			v1alpha1.ReasonPaused, "policy workers is paused",
 		},
+		"another node is back for less than the spacing": {
+			one(policy("workers", spacing(10*minute), lastReboot(-4*minute)), needy("worker-1")),
+			v1alpha1.ReasonSpacing, "waiting for its turn: a node is back in service since Mon 2026-06-01 21:56:00 UTC, " +
+				"and the next reboot may start Mon 2026-06-01 22:06:00 UTC",
+		},
+		"another node is back for as long as the spacing": {
+			situation: one(policy("workers", spacing(10*minute), lastReboot(-10*minute)), needy("worker-1")),
+		},
+		"another node is back, and there is no spacing": {situation: one(policy("workers", lastReboot(-minute)), needy("worker-1"))},
 		"node that cluster-autoscaler is deleting": {
 			one(policy("workers"), needy("worker-1", tainted("ToBeDeletedByClusterAutoscaler", corev1.TaintEffectNoSchedule))),
 			v1alpha1.ReasonNodeUnavailable, "cluster-autoscaler is deleting the node",
@@ -298,7 +307,8 @@ func TestReboots_OrderOfChecks(t *testing.T) {
 		{v1alpha1.ReasonGateUnreachable, func() { s.gates = []v1alpha1.GateStatus{quiet("a")} }},
 		{v1alpha1.ReasonControlPlaneGuard, func() { nodeCondition(corev1.NodeReady, corev1.ConditionTrue, 0)(s.hosts[1]) }},
 		{v1alpha1.ReasonDomainBusy, func() { node.Labels["zone"] = "b" }},
-		{v1alpha1.ReasonBudgetExhausted, func() { atMost("2")(workers) }},
+		{v1alpha1.ReasonBudgetExhausted, func() { atMost("2")(workers); spacing(10 * minute)(workers); lastReboot(-minute)(workers) }},
+		{v1alpha1.ReasonSpacing, func() { workers.Spec.Concurrency.Spacing = nil }},
 		{v1alpha1.ReasonDryRun, func() { workers.Spec.Mode = v1alpha1.ModeEnforce }},
 	}
 	for i, step := range steps {

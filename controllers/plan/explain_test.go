@@ -59,7 +59,7 @@ func TestExplain(t *testing.T) {
 	}{
 		"a node that needs no reboot": {snapshot: one(policy("workers"), newHost("worker-1")).snapshot()},
 		"a node that is not there":    {snapshot: one(policy("workers"), needy("worker-2")).snapshot()},
-		"nothing objects":             {snapshot: one(policy("workers"), needy("worker-1")).snapshot(), passed: 23, due: true},
+		"nothing objects":             {snapshot: one(policy("workers"), needy("worker-1")).snapshot(), passed: 24, due: true},
 		"a closed window": {
 			snapshot: situation{policies: []*v1alpha1.RebootPolicy{policy("workers")}, hosts: hosts(needy, "worker-1"), window: closed}.snapshot(),
 			reason:   v1alpha1.ReasonWindowClosed, check: v1alpha1.ReasonWindowClosed, passed: 7, until: evening.Add(24 * time.Hour),
@@ -70,7 +70,7 @@ func TestExplain(t *testing.T) {
 		},
 		"a policy that only reports": {
 			snapshot: one(policy("workers", dryRun), needy("worker-1")).snapshot(),
-			reason:   v1alpha1.ReasonDryRun, check: v1alpha1.ReasonDryRun, passed: 22,
+			reason:   v1alpha1.ReasonDryRun, check: v1alpha1.ReasonDryRun, passed: 23,
 		},
 		"a check that objects for another reason than its own word": {
 			snapshot: situation{

@@ -37,6 +37,21 @@ func domains(key string) func(*v1alpha1.RebootPolicy) {
 	}
 }
 
+// spacing goes after atMost, which sets the whole of concurrency.
+func spacing(d time.Duration) func(*v1alpha1.RebootPolicy) {
+	return func(p *v1alpha1.RebootPolicy) {
+		if p.Spec.Concurrency == nil {
+			p.Spec.Concurrency = &v1alpha1.Concurrency{}
+		}
+		p.Spec.Concurrency.Spacing = &metav1.Duration{Duration: d}
+	}
+}
+
+// lastReboot is when the last node was back in service, counted from the evening.
+func lastReboot(d time.Duration) func(*v1alpha1.RebootPolicy) {
+	return func(p *v1alpha1.RebootPolicy) { p.Status.LastRebootAt = new(metav1.NewTime(evening.Add(d))) }
+}
+
 func selects(key, value string) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) {
 		p.Spec.NodeSelector = &v1alpha1.LabelSelector{MatchLabels: map[string]string{key: value}}

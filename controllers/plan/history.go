@@ -95,11 +95,13 @@ func lasted(from, to time.Time, most time.Duration) *metav1.Duration {
 // Run is the run after the plan, from the status before it, and whether it is over. Nil: there is none. What a run counts
 // is in the status, so that every leader goes on with it.
 func (p *Plan) Run(before v1alpha1.RebootPolicyStatus, now time.Time) (run *v1alpha1.RunStatus, over bool) {
-	over = len(p.Ledger()) == 0
+	none := len(p.Ledger()) == 0
+	// Between two reboots of one run the ledger may be empty for concurrency.spacing.
+	over = none && !slices.ContainsFunc(p.Blocked, func(b v1alpha1.BlockedNodes) bool { return b.Reason == v1alpha1.ReasonSpacing })
 	switch {
 	case before.Run != nil:
 		run = before.Run.DeepCopy()
-	case over:
+	case none:
 		return nil, true
 	default:
 		run = &v1alpha1.RunStatus{StartedAt: metav1.NewTime(now), Seq: before.Seq}

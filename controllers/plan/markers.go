@@ -52,7 +52,7 @@ func (d *draft) marks() []Mark {
 // for days, and is as good for pods as any other; nor does a node wait for a turn that never comes.
 func (d *draft) waitsForTurn(o *Objection) bool {
 	switch o.Reason {
-	case v1alpha1.ReasonBudgetExhausted, v1alpha1.ReasonDomainBusy, v1alpha1.ReasonControlPlaneGuard:
+	case v1alpha1.ReasonBudgetExhausted, v1alpha1.ReasonDomainBusy, v1alpha1.ReasonControlPlaneGuard, v1alpha1.ReasonSpacing:
 		return !d.dryRun() && d.limit > 0
 	}
 	return false

@@ -83,6 +83,7 @@ func drawPolicy(t *rapid.T, name string) *v1alpha1.RebootPolicy {
 		{"waits for pods", waitsForPods},
 		{"reboots anyway", rebootsAnyway},
 		{"allows urgent requests", allowsUrgent},
+		{"spacing", spacing(10 * minute)},
 		{"resume", resume("mended")},
 		{"deleted", func(p *v1alpha1.RebootPolicy) { p.DeletionTimestamp = &metav1.Time{Time: evening} }},
 	} {

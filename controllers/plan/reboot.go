@@ -56,6 +56,14 @@ type Flight struct {
 	Refused string
 }
 
+// backAt is when the rebooted node was back in service. Zero: it is not, or the grant ended in another way.
+func (t Flight) backAt() time.Time {
+	if t.Node == nil || !t.Node.Shows(t.Entry.Seq) || t.Node.Grant.State != v1alpha1.GrantFinished {
+		return time.Time{}
+	}
+	return t.Node.Grant.At.Time
+}
+
 // Rebooting tells whether the node has passed the point of no return.
 func (t Flight) Rebooting() bool {
 	return t.Node != nil && t.Node.In(t.Entry.Seq, v1alpha1.PhaseRebooting)

@@ -35,8 +35,12 @@ func TestPlan_Run(t *testing.T) {
 		"in progress":                        {one(policy("workers", inProgress, running), needy("worker-1")), run(time.Hour, 4, 2, 0), false},
 		"one is back, and the next one goes": {one(policy("workers", inProgress, running), back, needy("worker-2")), run(time.Hour, 4, 3, 0), false},
 		"the last one is back":               {one(policy("workers", inProgress, running), back), run(time.Hour, 4, 3, 0), true},
-		"the last one failed":                {one(policy("workers", inProgress, running), aborted), run(time.Hour, 4, 2, 1), true},
-		"the last one was deleted":           {one(policy("workers", inProgress, running)), run(time.Hour, 4, 2, 1), true},
+		"one is back, and the next one goes after the spacing": {
+			one(policy("workers", spacing(10*minute), inProgress, running), back, needy("worker-2")), run(time.Hour, 4, 3, 0), false,
+		},
+		"within the spacing, without a run": {one(policy("workers", spacing(10*minute), lastReboot(-minute)), needy("worker-1")), nil, true},
+		"the last one failed":               {one(policy("workers", inProgress, running), aborted), run(time.Hour, 4, 2, 1), true},
+		"the last one was deleted":          {one(policy("workers", inProgress, running)), run(time.Hour, 4, 2, 1), true},
 		"the grant was taken back before it began": {
 			one(policy("workers", inProgress, running), newHost("worker-1", grant(7, v1alpha1.GrantCancelled))), run(time.Hour, 4, 2, 0), true,
 		},

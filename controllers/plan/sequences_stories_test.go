@@ -56,6 +56,11 @@ func limits() map[string]sequence {
 			hosts:    hosts(needy, "worker-1 worker-2 worker-3 worker-4 worker-5"),
 			script:   []act{{minute, "an administrator lowers maxUnavailable to 1", edits("workers", atMost("1"))}},
 		},
+		"spacing": {
+			about:    "Two at a time, and ten minutes after each that is back: worker-3 and worker-4 wait for ten minutes after the later of the first two.",
+			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("2"), spacing(10*minute))},
+			hosts:    append(hosts(needy, "worker-1 worker-3 worker-4"), needy("worker-2", drains(6*minute), needsSince(2*time.Hour))),
+		},
 		"one-zone-at-a-time": {
 			about:    "Zone by zone in the order of their names, two at a time; the node without a zone comes last, and one that is not Ready makes no zone busy.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("3"), domains("zone"))},

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -43,6 +44,8 @@ type slots struct {
 	granted int
 	// domains are those in which nodes are being rebooted.
 	domains map[string]bool
+	// lastBack is when the last rebooted node was back in service. Zero: none was.
+	lastBack time.Time
 }
 
 func slotsOf(f *fleet, flights []Flight) *slots {
@@ -58,10 +61,15 @@ func slotsOf(f *fleet, flights []Flight) *slots {
 			s.used[n.Name] = why(n)
 		}
 	}
+	if last := f.Policy.Status.LastRebootAt; last != nil {
+		s.lastBack = last.Time
+	}
 	for _, t := range flights {
 		if t.Action != ReleaseEntry {
 			s.granted++
 			s.used[t.Entry.Node] = holdsGrant
+		} else if at := t.backAt(); at.After(s.lastBack) {
+			s.lastBack = at
 		}
 	}
 	for _, n := range f.orphans {
@@ -96,6 +104,20 @@ func budgetExhausted(v view, n *Node) *Objection {
 		return s.exhausted()
 	}
 	return nil
+}
+
+// spaced keeps a reboot from starting so soon after a rebooted node is back in service. The answers of gates that count are no
+// older than the least spacing, so they are from after that.
+func spaced(v view, _ *Node) *Objection {
+	spacing := v.Policy.Spec.Spacing()
+	until := v.slots.lastBack.Add(spacing)
+	if spacing == 0 || v.slots.lastBack.IsZero() || !v.Now.Before(until) {
+		return nil
+	}
+	o := objection(v1alpha1.ReasonSpacing, "waiting for its turn: a node is back in service since %s, and the next reboot may start %s",
+		instant(v.slots.lastBack), instant(until))
+	o.Until = until
+	return o
 }
 
 func (s *slots) exhausted() *Objection {
