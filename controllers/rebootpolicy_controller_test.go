@@ -161,7 +161,9 @@ var _ = Describe("Manager", func() {
 
 	It("starts the next reboot only after concurrency.spacing", func() {
 		f := makeFleet(2)
-		p := f.policy("workers", func(s *v1alpha1.RebootPolicySpec) { s.Concurrency.Spacing = &metav1.Duration{Duration: 10 * time.Minute} })
+		p := f.policy("workers", func(s *v1alpha1.RebootPolicySpec) {
+			s.Concurrency.Spacing = &metav1.Duration{Duration: 10 * time.Minute}
+		})
 		f.need(f.nodes...)
 		Eventually(f.granted).Should(HaveLen(1))
 		first, second := f.granted()[0], f.nodes[1]
