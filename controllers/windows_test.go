@@ -49,12 +49,6 @@ var _ = Describe("A window", func() {
 		Eventually(f.granted).Should(Equal([]string{idle}))
 	})
 
-	// closed has opened for the last time today.
-	closed := func(s *v1alpha1.RebootPolicySpec) {
-		start := time.Now().UTC().Add(12 * time.Hour)
-		s.Windows = []v1alpha1.Window{{Name: "later", Start: start.Format("15:04"), Duration: metav1.Duration{Duration: time.Hour}}}
-	}
-
 	It("that is closed lets a node go whose request is urgent, where the policy allows it", func() {
 		hook := startWebhook("told-of-requests")
 		f := makeFleet(2)
@@ -114,3 +108,9 @@ var _ = Describe("A window", func() {
 		Expect(f.granted()).To(BeEmpty())
 	})
 })
+
+// closed is a policy whose window opens in half a day.
+func closed(s *v1alpha1.RebootPolicySpec) {
+	start := time.Now().UTC().Add(12 * time.Hour)
+	s.Windows = []v1alpha1.Window{{Name: "later", Start: start.Format("15:04"), Duration: metav1.Duration{Duration: time.Hour}}}
+}

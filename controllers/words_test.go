@@ -40,11 +40,21 @@ var _ = Describe("A word of docs/words.md", func() {
 		return f, p
 	}
 
-	It("asks for a reboot: Reboot this node now", func(ctx SpecContext) {
+	It("asks for a reboot: Reboot this node", func(ctx SpecContext) {
 		f, p := waiting()
-		say(ctx, f, p, "Reboot this node now")
+		say(ctx, f, p, "Reboot this node")
 		Expect(f.get(f.nodes[0]).Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationRebootRequested, "firmware"))
 		f.status(f.nodes[0], map[string]any{"conditions": []any{cond(v1alpha1.NodeRebootRequired, "True", "Requested")}}) // its agent
+		Eventually(f.granted).Should(Equal(f.nodes))
+	})
+
+	It("asks for one that waits for no window: Reboot this node now", func(ctx SpecContext) {
+		f, p := waiting(closed, func(s *v1alpha1.RebootPolicySpec) {
+			s.Requests = &v1alpha1.Requests{Urgent: v1alpha1.UrgentRequestsAllow}
+		})
+		f.need(f.nodes...)
+		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False WindowClosed"))
+		say(ctx, f, p, "Reboot this node now")
 		Eventually(f.granted).Should(Equal(f.nodes))
 	})
 
