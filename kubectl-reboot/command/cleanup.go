@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
 // ours is how the operator's annotations, labels and taint on Nodes begin.
@@ -25,8 +26,8 @@ func cleanupCommand(s *Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cleanup",
 		Short: "Remove what the operator left on Nodes, once it is gone",
-		Long: `Remove what the operator left on Nodes, once it is gone: annotations, labels, conditions and the pending taint, those
-that administrators set included. It writes nothing while there are policies: make undeploy removes them and the operator. A cordon
+		Long: `Remove what the operator left on Nodes, once it is gone: annotations, those for autoscalers included, labels, conditions and
+the pending taint, and what administrators set of them. It writes nothing while there are policies: make undeploy removes them and the operator. A cordon
 stays, and is named: the operator may not have been the only one to want it.`,
 		Example: `  kubectl reboot cleanup --dry-run=client
   kubectl reboot cleanup`,
@@ -100,7 +101,8 @@ func clean(n *corev1.Node) string {
 			removed = append(removed, what+" "+strings.Join(names, ", "))
 		}
 	}
-	note("annotations", without(n.Annotations))
+	shields := autoscalers(n)
+	note("annotations", append(without(n.Annotations), shields...))
 	note("labels", without(n.Labels))
 	var taints, conditions []string
 	n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool {
@@ -127,6 +129,16 @@ func clean(n *corev1.Node) string {
 		text += "; it stays cordoned: kubectl uncordon " + n.Name
 	}
 	return text
+}
+
+// autoscalers removes the annotations that a grant has set to keep autoscalers off the node, and returns their keys.
+func autoscalers(n *corev1.Node) []string {
+	of := plan.NodeOf(n)
+	keys := of.Lower()
+	for _, key := range keys {
+		delete(n.Annotations, key)
+	}
+	return keys
 }
 
 // without removes the keys that are the operator's, and returns them.

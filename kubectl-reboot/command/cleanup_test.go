@@ -16,7 +16,9 @@ var _ = Describe("cleanup", Serial, func() {
 	BeforeEach(func() {
 		stopManager() // the operator is gone
 		DeferCleanup(func() { stopManager = startManager() })
-		n := fleettest.Node(name, "nobodys", fleettest.Annotated(v1alpha1.AnnotationReport, "{}"), fleettest.Annotated("example.com/mine", "stays"))
+		n := fleettest.Node(name, "nobodys", fleettest.Annotated(v1alpha1.AnnotationReport, "{}"), fleettest.Annotated("example.com/mine", "stays"),
+			fleettest.Annotated(v1alpha1.AnnotationScaleDownDisabled, "true"), fleettest.Annotated(v1alpha1.AnnotationDoNotDisrupt, "true"),
+			fleettest.Annotated(v1alpha1.AnnotationGrant, `{"policy":"gone","seq":7,"bootID":"b","state":"Finished","at":"2026-06-01T00:00:00Z","shields":["`+v1alpha1.AnnotationScaleDownDisabled+`"]}`))
 		n.Labels[v1alpha1.LabelOSID] = "flatcar"
 		n.Spec.Unschedulable = true
 		n.Spec.Taints = []corev1.Taint{{Key: v1alpha1.TaintPending, Effect: corev1.TaintEffectPreferNoSchedule}, {Key: "example.com/mine", Effect: corev1.TaintEffectNoSchedule}}
@@ -34,7 +36,7 @@ var _ = Describe("cleanup", Serial, func() {
 	}
 
 	It("removes everything of the operator's from Nodes, leaves the rest, and names a cordon", func() {
-		const removed = "node/left-behind cleaned of annotations report; labels os-id; taint reboot-operator.io/reboot-pending; conditions RebootRequired; it stays cordoned: kubectl uncordon left-behind"
+		const removed = "node/left-behind cleaned of annotations cluster-autoscaler.kubernetes.io/scale-down-disabled, grant, report; labels os-id; taint reboot-operator.io/reboot-pending; conditions RebootRequired; it stays cordoned: kubectl uncordon left-behind"
 		for _, how := range []string{"client", "server"} {
 			Expect(ok("cleanup", "--dry-run="+how)).To(Equal(removed + " (" + how + " dry run)\n"))
 			Expect(node(name).Annotations).To(HaveKey(v1alpha1.AnnotationReport))
@@ -42,7 +44,8 @@ var _ = Describe("cleanup", Serial, func() {
 		}
 		Expect(ok("cleanup")).To(Equal(removed + "\n"))
 		n := node(name)
-		Expect(n.Annotations).To(And(HaveKey("example.com/mine"), Not(HaveKey(v1alpha1.AnnotationReport))))
+		Expect(n.Annotations).To(And(HaveKey("example.com/mine"), HaveKey(v1alpha1.AnnotationDoNotDisrupt),
+			Not(HaveKey(v1alpha1.AnnotationReport)), Not(HaveKey(v1alpha1.AnnotationScaleDownDisabled))))
 		Expect(n.Labels).To(And(HaveKey(fleettest.PoolLabel), Not(HaveKey(v1alpha1.LabelOSID))))
 		Expect(n.Spec.Taints).To(ContainElement(HaveField("Key", "example.com/mine")))
 		Expect(n.Spec.Taints).NotTo(ContainElement(HaveField("Key", v1alpha1.TaintPending)))
