@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/internal/nodepatch"
 )
 
 // answering is an API server whose answer to a write is read into the object of the request, as JSON is: into the maps and
@@ -37,9 +39,9 @@ func (a answeringStatus) Patch(_ context.Context, object client.Object, _ client
 
 // The Nodes of a pass are those of the cache, which is everybody's.
 func TestPatchNode_LeavesTheCachedNodeAsItIs(t *testing.T) {
-	for name, patch := range map[string]*nodePatch{
-		"its metadata and status": newNodePatch("").annotate("a", "2"),
-		"its spec":                func() *nodePatch { p := newNodePatch(""); p.uncordon(); return p }(),
+	for name, patch := range map[string]*nodepatch.Patch{
+		"its metadata and status": nodepatch.New("").Annotate("a", "2"),
+		"its spec":                func() *nodepatch.Patch { p := nodepatch.New(""); p.Uncordon(); return p }(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			cached := &corev1.Node{ObjectMeta: metav1.ObjectMeta{

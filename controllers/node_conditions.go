@@ -15,6 +15,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/internal/nodepatch"
 )
 
 const (
@@ -66,11 +67,11 @@ func (w *nodeWriter) enough(s *state, written int) bool {
 func (w *nodeWriter) writeCondition(ctx context.Context, s *state, node *corev1.Node, d plan.Decision) error {
 	n := s.Nodes[s.index[d.Node]]
 	before := n.Permitted.DeepCopy()
-	patch := newNodePatch("")
+	patch := nodepatch.New("")
 	if d.Status == "" {
-		patch.removeCondition(v1alpha1.NodeRebootPermitted)
+		patch.RemoveCondition(v1alpha1.NodeRebootPermitted)
 	} else {
-		patch.condition(w.permitted(d, before))
+		patch.Condition(w.permitted(d, before))
 	}
 	w.writeFailed(patch, n, d.RebootFailed())
 	ask(patch, n.Preflight, d.Preflight)
@@ -89,23 +90,23 @@ func (w *nodeWriter) writeCondition(ctx context.Context, s *state, node *corev1.
 }
 
 // writeFailed brings condition RebootFailed up to date, in the write that reports why to people.
-func (w *nodeWriter) writeFailed(patch *nodePatch, n *plan.Node, d plan.Decision) {
+func (w *nodeWriter) writeFailed(patch *nodepatch.Patch, n *plan.Node, d plan.Decision) {
 	switch {
 	case d.Status != "":
-		patch.condition(w.condition(v1alpha1.NodeRebootFailed, d, n.Failed))
+		patch.Condition(w.condition(v1alpha1.NodeRebootFailed, d, n.Failed))
 	case n.Failed != nil:
-		patch.removeCondition(v1alpha1.NodeRebootFailed)
+		patch.RemoveCondition(v1alpha1.NodeRebootFailed)
 	}
 }
 
 // ask brings the question to the agent up to date, in the write that tells people why the node waits.
-func ask(patch *nodePatch, stands, question string) {
+func ask(patch *nodepatch.Patch, stands, question string) {
 	switch question {
 	case stands:
 	case "":
-		patch.remove(v1alpha1.AnnotationPreflight)
+		patch.RemoveAnnotation(v1alpha1.AnnotationPreflight)
 	default:
-		patch.annotate(v1alpha1.AnnotationPreflight, question)
+		patch.Annotate(v1alpha1.AnnotationPreflight, question)
 	}
 }
 
@@ -178,14 +179,15 @@ func (w *nodeWriter) writeMarks(ctx context.Context, s *state, marks []plan.Mark
 
 func (w *nodeWriter) writeMark(ctx context.Context, s *state, node *corev1.Node, m plan.Mark) error {
 	n := s.Nodes[s.index[m.Node]]
-	patch := newNodePatch(node.ResourceVersion)
+	patch := nodepatch.New(node.ResourceVersion)
 	if m.Unshield {
 		grant := *n.Grant
 		grant.Shields = nil
-		patch.annotate(v1alpha1.AnnotationGrant, grant.String()).unshield(n)
+		patch.Annotate(v1alpha1.AnnotationGrant, grant.String())
+		unshield(patch, n)
 	}
 	if n.Pending != m.Pending {
-		patch.taint(plan.WithPending(node.Spec.Taints, m.Pending))
+		patch.Taint(plan.WithPending(node.Spec.Taints, m.Pending))
 	}
 	return w.patchNode(ctx, s, node, patch)
 }

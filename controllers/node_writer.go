@@ -20,6 +20,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
+	"github.com/reboot-operator/reboot-operator/internal/nodepatch"
 )
 
 // nodeWriter writes Nodes: what is due about granted reboots, each a compare-and-swap, and, where they may wait, the condition
@@ -45,11 +46,12 @@ func (w *nodeWriter) publish(ctx context.Context, s *state, live *corev1.Node, n
 		return nil
 	}
 	grant.Need, grant.Shields = n.RequiredReason, n.Raise()
-	patch := newNodePatch(live.ResourceVersion).annotate(v1alpha1.AnnotationGrant, grant.String()).shield(n).
-		annotate(v1alpha1.AnnotationPreflight, plan.Question(s.Policy)).
-		condition(w.permitted(plan.Decision{
+	patch := nodepatch.New(live.ResourceVersion).Annotate(v1alpha1.AnnotationGrant, grant.String()).
+		Annotate(v1alpha1.AnnotationPreflight, plan.Question(s.Policy)).
+		Condition(w.permitted(plan.Decision{
 			Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonGranted, Message: plan.GrantedMessage(s.Policy.Name, t.Entry.Seq),
 		}, n.Permitted))
+	shield(patch, n)
 	endHooks(patch, n, t.Entry.Seq)
 	if err := w.patchNode(ctx, s, live, patch); err != nil {
 		return err
@@ -66,9 +68,10 @@ func (w *nodeWriter) cancel(ctx context.Context, s *state, live *corev1.Node, n 
 		return nil
 	}
 	grant.Reason, grant.Message = t.Reason, t.CancelMessage()
-	patch := newNodePatch(live.ResourceVersion).annotate(v1alpha1.AnnotationGrant, grant.String()).unshield(n)
+	patch := nodepatch.New(live.ResourceVersion).Annotate(v1alpha1.AnnotationGrant, grant.String())
+	unshield(patch, n)
 	if n.Permitted != nil {
-		patch.removeCondition(v1alpha1.NodeRebootPermitted)
+		patch.RemoveCondition(v1alpha1.NodeRebootPermitted)
 	}
 	endHooks(patch, n, t.Entry.Seq)
 	if err := w.patchNode(ctx, s, live, patch); err != nil {
@@ -86,22 +89,23 @@ func (w *nodeWriter) finish(ctx context.Context, s *state, live *corev1.Node, n 
 		return nil
 	}
 	grant.Need = n.Grant.Need
-	patch := newNodePatch(live.ResourceVersion).annotate(v1alpha1.AnnotationGrant, grant.String()).unshield(n)
+	patch := nodepatch.New(live.ResourceVersion).Annotate(v1alpha1.AnnotationGrant, grant.String())
+	unshield(patch, n)
 	if n.Preflight != "" {
-		patch.remove(v1alpha1.AnnotationPreflight)
+		patch.RemoveAnnotation(v1alpha1.AnnotationPreflight)
 	}
-	uncordon := n.Progress.Cordoned && live.Spec.Unschedulable && protocol.CordonIsAgents(live)
+	uncordon := n.Progress.Cordoned && protocol.CordonIsAgents(live)
 	if uncordon {
-		patch.uncordon()
+		patch.Uncordon()
 	}
 	if n.Pending {
-		patch.taint(plan.WithPending(live.Spec.Taints, false))
+		patch.Taint(plan.WithPending(live.Spec.Taints, false))
 	}
 	if patch.Spec == nil && n.Permitted != nil {
-		patch.removeCondition(v1alpha1.NodeRebootPermitted)
+		patch.RemoveCondition(v1alpha1.NodeRebootPermitted)
 	}
 	if patch.Spec == nil && n.Failed != nil {
-		patch.removeCondition(v1alpha1.NodeRebootFailed)
+		patch.RemoveCondition(v1alpha1.NodeRebootFailed)
 	}
 	endHooks(patch, n, t.Entry.Seq)
 	if err := w.patchNode(ctx, s, live, patch); err != nil {
@@ -122,10 +126,10 @@ var hookLabels = map[v1alpha1.HookStage]string{
 // stale answer can be taken for one of this phase.
 func (w *nodeWriter) beginHooks(ctx context.Context, s *state, live *corev1.Node, n *plan.Node, t plan.Flight) error {
 	phase := t.Begin(s.Policy, s.Now)
-	patch := newNodePatch(live.ResourceVersion)
+	patch := nodepatch.New(live.ResourceVersion)
 	endHooks(patch, n, math.MaxInt64)
 	removeAnswers(patch, n, phase.Hooks)
-	patch.annotate(v1alpha1.AnnotationHooks, phase.String()).label(hookLabels[t.Stage], "true")
+	patch.Annotate(v1alpha1.AnnotationHooks, phase.String()).Label(hookLabels[t.Stage], "true")
 	if err := w.patchNode(ctx, s, live, patch); err != nil {
 		return err
 	}
@@ -138,17 +142,17 @@ func (w *nodeWriter) beginHooks(ctx context.Context, s *state, live *corev1.Node
 
 // endHooks takes away what phases of hooks left on the node, up to that of an entry: labels, the phase and the answers. A
 // phase of a higher number is another policy's, which ends it by itself.
-func endHooks(patch *nodePatch, n *plan.Node, seq int64) {
+func endHooks(patch *nodepatch.Patch, n *plan.Node, seq int64) {
 	if n.Hooks != nil && n.Hooks.Seq > seq {
 		return
 	}
 	for _, label := range hookLabels {
 		if _, there := n.Labels[label]; there {
-			patch.label(label, nil)
+			patch.RemoveLabel(label)
 		}
 	}
 	if _, there := n.Annotations[v1alpha1.AnnotationHooks]; there {
-		patch.remove(v1alpha1.AnnotationHooks)
+		patch.RemoveAnnotation(v1alpha1.AnnotationHooks)
 	}
 	if n.Hooks == nil {
 		return
@@ -158,17 +162,17 @@ func endHooks(patch *nodePatch, n *plan.Node, seq int64) {
 
 // removeAnswers takes away what hooks have answered. A value that is no answer is kept: the key may be another program's,
 // which a policy has named by mistake.
-func removeAnswers(patch *nodePatch, n *plan.Node, hooks []v1alpha1.AnnotationKey) {
+func removeAnswers(patch *nodepatch.Patch, n *plan.Node, hooks []v1alpha1.AnnotationKey) {
 	for _, key := range hooks {
 		if plan.IsAnswer(n.Annotations[string(key)]) {
-			patch.remove(string(key))
+			patch.RemoveAnnotation(string(key))
 		}
 	}
 }
 
 // patchNode writes a Node and puts what came back into the state. What only the metadata and the status change goes to
 // the status endpoint, which takes both for a Node; spec goes to the main one.
-func (w *nodeWriter) patchNode(ctx context.Context, s *state, node *corev1.Node, p *nodePatch) error {
+func (w *nodeWriter) patchNode(ctx context.Context, s *state, node *corev1.Node, p *nodepatch.Patch) error {
 	written := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name}} // the answer is read into it, and node is the cache's
 	owner := client.FieldOwner(v1alpha1.FieldOwnerManager)
 	var err error

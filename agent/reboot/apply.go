@@ -9,6 +9,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/reboot-operator/reboot-operator/agent/step"
+	"github.com/reboot-operator/reboot-operator/internal/nodepatch"
 )
 
 // apply does one step. A step that writes the progress writes nothing else, on the very version of the Node it was decided
@@ -52,7 +53,7 @@ func (r *Reconciler) apply(ctx context.Context, node *corev1.Node, o step.Observ
 func (r *Reconciler) startDrain(ctx context.Context, node *corev1.Node, o step.Observation, next step.StartDrain) error {
 	r.observer.forget()
 	patch := progressPatch(node, next.Progress)
-	patch.Spec = &patchSpec{Unschedulable: new(true)}
+	patch.Cordon()
 	if err := r.writer.write(ctx, node, patch); err != nil {
 		return err
 	}
@@ -68,7 +69,7 @@ func (r *Reconciler) commitReboot(
 	ctx context.Context, node *corev1.Node, o step.Observation, next step.CommitReboot, report step.Report,
 ) error {
 	patch := progressPatch(node, next.Progress)
-	patch.report(node, report, o.Now)
+	addReport(patch, node, report, o.Now)
 	if err := r.writer.commit(ctx, node, patch); err != nil {
 		return err
 	}
@@ -88,7 +89,7 @@ func (r *Reconciler) abortDrain(ctx context.Context, node *corev1.Node, next ste
 			return err
 		}
 		if mine {
-			patch.Spec = &patchSpec{}
+			patch.Uncordon()
 		}
 	}
 	if err := r.writer.write(ctx, node, patch); err != nil {
@@ -126,8 +127,8 @@ func (r *Reconciler) callReboot(ctx context.Context, node *corev1.Node, o step.O
 
 // say writes what of the report the Node does not say yet.
 func (r *Reconciler) say(ctx context.Context, node *corev1.Node, o step.Observation, report step.Report) error {
-	patch := &nodePatch{}
-	if !patch.report(node, report, o.Now) {
+	patch := &nodepatch.Patch{}
+	if !addReport(patch, node, report, o.Now) {
 		return nil
 	}
 	annotations := node.Annotations

@@ -13,6 +13,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/nodepatch"
 )
 
 // writtenLasts is how long the agent's own write counts before a cache that is older. It is longer than a watch takes.
@@ -66,7 +67,7 @@ func (w *nodeWriter) cordoned(ctx context.Context) (bool, error) {
 	if err := w.Live.Get(ctx, client.ObjectKey{Name: w.Node}, node); err != nil {
 		return false, fmt.Errorf("reading whose cordon it is: %w", err)
 	}
-	return node.Spec.Unschedulable && protocol.CordonIsAgents(node), nil
+	return protocol.CordonIsAgents(node), nil
 }
 
 // confirm makes sure, past the cache, that the attempt still is past the point of no return: a process that has just started
@@ -88,7 +89,7 @@ func (w *nodeWriter) confirm(ctx context.Context, node *corev1.Node, o step.Obse
 }
 
 // write patches the Node itself. Afterwards node is as the write left it.
-func (w *nodeWriter) write(ctx context.Context, node *corev1.Node, patch *nodePatch) error {
+func (w *nodeWriter) write(ctx context.Context, node *corev1.Node, patch *nodepatch.Patch) error {
 	after := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.Node}}
 	if err := w.Client.Patch(ctx, after, patch, client.FieldOwner(v1alpha1.FieldOwnerAgent)); err != nil {
 		return fmt.Errorf("patching the Node: %w", err)
@@ -98,7 +99,7 @@ func (w *nodeWriter) write(ctx context.Context, node *corev1.Node, patch *nodePa
 }
 
 // writeStatus patches nodes/status, which takes labels and annotations too. Afterwards node is as the write left it.
-func (w *nodeWriter) writeStatus(ctx context.Context, node *corev1.Node, patch *nodePatch) error {
+func (w *nodeWriter) writeStatus(ctx context.Context, node *corev1.Node, patch *nodepatch.Patch) error {
 	after := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.Node}}
 	if err := w.Client.Status().Patch(ctx, after, patch, client.FieldOwner(v1alpha1.FieldOwnerAgent)); err != nil {
 		return fmt.Errorf("patching the status of the Node: %w", err)
@@ -114,7 +115,7 @@ func (w *nodeWriter) wrote(node, after *corev1.Node) {
 }
 
 // commit writes the progress past the point of no return.
-func (w *nodeWriter) commit(ctx context.Context, node *corev1.Node, patch *nodePatch) error {
+func (w *nodeWriter) commit(ctx context.Context, node *corev1.Node, patch *nodepatch.Patch) error {
 	if err := w.writeStatus(ctx, node, patch); err != nil {
 		return err
 	}

@@ -1,80 +1,33 @@
 package reboot
 
 import (
-	"encoding/json"
-	"fmt"
 	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/nodepatch"
 )
 
-// nodePatch is a strategic merge patch of a Node: it touches nothing that it does not name. With a resourceVersion it is
-// a compare-and-swap: the API server refuses it where the Node has changed since.
-type nodePatch struct {
-	Metadata patchMetadata `json:"metadata,omitzero"`
-	Spec     *patchSpec    `json:"spec,omitempty"`
-	Status   *patchStatus  `json:"status,omitempty"`
-}
-
-type patchMetadata struct {
-	ResourceVersion string             `json:"resourceVersion,omitempty"`
-	Annotations     map[string]*string `json:"annotations,omitempty"`
-	Labels          map[string]*string `json:"labels,omitempty"`
-}
-
-// patchSpec cordons with true and uncordons with nil, which removes the field.
-type patchSpec struct {
-	Unschedulable *bool `json:"unschedulable"`
-}
-
-// patchStatus sets conditions by their type. An answer that is withdrawn is a directive of the patch, and no condition.
-type patchStatus struct {
-	Conditions []any `json:"conditions,omitempty"`
-}
-
-// removal takes a condition away.
-func removal(kind corev1.NodeConditionType) any {
-	return map[string]any{"type": kind, "$patch": "delete"}
-}
-
-// Type implements client.Patch.
-func (p *nodePatch) Type() types.PatchType { return types.StrategicMergePatchType }
-
-// Data implements client.Patch.
-func (p *nodePatch) Data(client.Object) ([]byte, error) {
-	data, err := json.Marshal(p)
-	if err != nil {
-		return nil, fmt.Errorf("encoding a patch: %w", err)
-	}
-	return data, nil
-}
-
 // progressPatch writes the progress if nothing has changed on the Node since.
-func progressPatch(node *corev1.Node, progress v1alpha1.Progress) *nodePatch {
-	return &nodePatch{Metadata: patchMetadata{
-		ResourceVersion: node.ResourceVersion,
-		Annotations:     map[string]*string{v1alpha1.AnnotationProgress: new(progress.String())},
-	}}
+func progressPatch(node *corev1.Node, progress v1alpha1.Progress) *nodepatch.Patch {
+	return nodepatch.New(node.ResourceVersion).Annotate(v1alpha1.AnnotationProgress, progress.String())
 }
 
-// report adds what of a report the Node does not say yet, and tells whether there was anything.
-func (p *nodePatch) report(node *corev1.Node, r step.Report, now time.Time) bool {
+// addReport adds what of a report the Node does not say yet, and tells whether there was anything.
+func addReport(p *nodepatch.Patch, node *corev1.Node, r step.Report, now time.Time) bool {
 	conditions := changed(node.Status.Conditions, r.Conditions, now)
 	labels, annotations := differing(node.Labels, r.Labels), differing(node.Annotations, r.Annotations)
 	if len(conditions)+len(labels)+len(annotations) == 0 {
 		return false
 	}
 	if len(conditions) > 0 {
-		p.Status = &patchStatus{Conditions: conditions}
+		p.Status = &nodepatch.Status{Conditions: conditions}
 		if answered(node.Status.Conditions, r.Conditions) {
-			p.Status.Conditions = append(p.Status.Conditions, removal(v1alpha1.NodeRebootPermitted))
+			p.RemoveCondition(v1alpha1.NodeRebootPermitted)
 		}
 	}
 	p.Metadata.Labels = labels

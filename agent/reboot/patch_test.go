@@ -11,20 +11,22 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/nodepatch"
 )
 
-func TestNodePatch_Data(t *testing.T) {
+func TestProgressPatch(t *testing.T) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7"}}
 	progress := v1alpha1.Progress{Seq: 1, Phase: drainingPhase, BootID: boot, At: metav1.NewTime(now)}
 	cordon, uncordon := progressPatch(node, progress), progressPatch(node, progress)
-	cordon.Spec, uncordon.Spec = &patchSpec{Unschedulable: new(true)}, &patchSpec{}
+	cordon.Cordon()
+	uncordon.Uncordon()
 	const written = `{"metadata":{"resourceVersion":"7","annotations":{"reboot-operator.io/progress":` +
 		`"{\"seq\":1,\"phase\":\"Draining\",\"bootID\":\"boot-2\",\"cordoned\":false,\"at\":\"2026-11-21T22:00:00Z\"}"}}`
 	cases := map[string]struct {
-		patch *nodePatch
+		patch *nodepatch.Patch
 		want  string
 	}{
-		"nothing":                  {&nodePatch{}, `{}`},
+		"nothing":                  {&nodepatch.Patch{}, `{}`},
 		"a progress":               {progressPatch(node, progress), written + `}`},
 		"a progress and a cordon":  {cordon, written + `,"spec":{"unschedulable":true}}`},
 		"a progress and no cordon": {uncordon, written + `,"spec":{"unschedulable":null}}`},
@@ -42,7 +44,7 @@ func TestNodePatch_Data(t *testing.T) {
 	}
 }
 
-func TestNodePatch_Report(t *testing.T) {
+func TestAddReport(t *testing.T) {
 	earlier := metav1.NewTime(now.Add(-time.Hour))
 	stands := corev1.NodeCondition{
 		Type: v1alpha1.NodeRebootRequired, Status: corev1.ConditionTrue, Reason: "UpdateStaged", Message: "Staged.",
@@ -51,9 +53,9 @@ func TestNodePatch_Report(t *testing.T) {
 	want := func(status corev1.ConditionStatus, message string) corev1.NodeCondition {
 		return corev1.NodeCondition{Type: v1alpha1.NodeRebootRequired, Status: status, Reason: "UpdateStaged", Message: message}
 	}
-	at := func(c corev1.NodeCondition, heartbeat, transition metav1.Time) *patchStatus {
+	at := func(c corev1.NodeCondition, heartbeat, transition metav1.Time) *nodepatch.Status {
 		c.LastHeartbeatTime, c.LastTransitionTime = heartbeat, transition
-		return &patchStatus{Conditions: []any{c}}
+		return &nodepatch.Status{Conditions: []any{c}}
 	}
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
@@ -65,39 +67,39 @@ func TestNodePatch_Report(t *testing.T) {
 	}
 	cases := map[string]struct {
 		report step.Report
-		want   nodePatch
+		want   nodepatch.Patch
 		wrote  bool
 	}{
-		"nothing": {step.Report{}, nodePatch{}, false},
+		"nothing": {step.Report{}, nodepatch.Patch{}, false},
 		"what stands is not written again (behaviour 4)": {step.Report{
 			Conditions: []corev1.NodeCondition{want(corev1.ConditionTrue, "Staged.")},
 			Labels:     map[string]*string{"a": new("1"), "c": nil}, Annotations: map[string]*string{"d": nil},
-		}, nodePatch{}, false},
+		}, nodepatch.Patch{}, false},
 		"another message keeps the time of transition": {
 			step.Report{Conditions: []corev1.NodeCondition{want(corev1.ConditionTrue, "Staged again.")}},
-			nodePatch{Status: at(want(corev1.ConditionTrue, "Staged again."), metav1.NewTime(now), earlier)},
+			nodepatch.Patch{Status: at(want(corev1.ConditionTrue, "Staged again."), metav1.NewTime(now), earlier)},
 			true,
 		},
 		"another status moves it": {
 			step.Report{Conditions: []corev1.NodeCondition{want(corev1.ConditionUnknown, "Staged.")}},
-			nodePatch{Status: at(want(corev1.ConditionUnknown, "Staged."), metav1.NewTime(now), metav1.NewTime(now))},
+			nodepatch.Patch{Status: at(want(corev1.ConditionUnknown, "Staged."), metav1.NewTime(now), metav1.NewTime(now))},
 			true,
 		},
 		"labels change, come and go": {
 			step.Report{Labels: map[string]*string{"a": nil, "b": new("3"), "c": new("4")}},
-			nodePatch{Metadata: patchMetadata{Labels: map[string]*string{"a": nil, "b": new("3"), "c": new("4")}}},
+			nodepatch.Patch{Metadata: nodepatch.Metadata{Labels: map[string]*string{"a": nil, "b": new("3"), "c": new("4")}}},
 			true,
 		},
 		"the agent's report is written only over the one that was read": {
 			step.Report{Annotations: map[string]*string{v1alpha1.AnnotationReport: new("{}")}},
-			nodePatch{Metadata: patchMetadata{
+			nodepatch.Patch{Metadata: nodepatch.Metadata{
 				ResourceVersion: "7", Annotations: map[string]*string{v1alpha1.AnnotationReport: new("{}")},
 			}},
 			true,
 		},
 		"a request is removed only if nobody has changed it": {
 			step.Report{Annotations: map[string]*string{v1alpha1.AnnotationRebootRequested: nil}},
-			nodePatch{Metadata: patchMetadata{
+			nodepatch.Patch{Metadata: nodepatch.Metadata{
 				ResourceVersion: "7", Annotations: map[string]*string{v1alpha1.AnnotationRebootRequested: nil},
 			}},
 			true,
@@ -105,8 +107,8 @@ func TestNodePatch_Report(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			var got nodePatch
-			if wrote := got.report(node, tc.report, now); wrote != tc.wrote {
+			var got nodepatch.Patch
+			if wrote := addReport(&got, node, tc.report, now); wrote != tc.wrote {
 				t.Errorf("report = %v, want %v", wrote, tc.wrote)
 			}
 			data, err := got.Data(nil)
@@ -123,7 +125,7 @@ func TestNodePatch_Report(t *testing.T) {
 
 // The manager's answer goes with the question, in one write, and only then: a manager of an earlier release writes it again
 // until the reboot is confirmed, and the two would never come to an end.
-func TestNodePatch_ReportTakesTheAnswerAwayWithTheNeed(t *testing.T) {
+func TestAddReport_TakesTheAnswerAwayWithTheNeed(t *testing.T) {
 	condition := func(kind corev1.NodeConditionType, status corev1.ConditionStatus) corev1.NodeCondition {
 		return corev1.NodeCondition{Type: kind, Status: status}
 	}
@@ -147,8 +149,8 @@ func TestNodePatch_ReportTakesTheAnswerAwayWithTheNeed(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			var patch nodePatch
-			patch.report(&corev1.Node{Status: corev1.NodeStatus{Conditions: tc.have}}, step.Report{Conditions: tc.want}, now)
+			var patch nodepatch.Patch
+			addReport(&patch, &corev1.Node{Status: corev1.NodeStatus{Conditions: tc.have}}, step.Report{Conditions: tc.want}, now)
 			data, err := patch.Data(nil)
 			if err != nil {
 				t.Fatal(err)

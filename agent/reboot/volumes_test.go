@@ -11,6 +11,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/api/protocol"
+	"github.com/reboot-operator/reboot-operator/internal/nodepatch"
 )
 
 // conditionsOf leaves out what a patch takes away.
@@ -37,8 +38,8 @@ func TestReconcile_TellsTheWaitForVolumesOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		patch := &nodePatch{}
-		patch.report(api.node, step.ReportOf(o), o.Now)
+		patch := &nodepatch.Patch{}
+		addReport(patch, api.node, step.ReportOf(o), o.Now)
 		after := api.node.DeepCopy()
 		after.Status.Conditions = append(after.Status.Conditions, conditionsOf(patch.Status.Conditions)...)
 		r.Events.waits(after, o)

@@ -44,9 +44,13 @@ func TestCordonIsAgents(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{ManagedFields: tc.entries}}
+			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{ManagedFields: tc.entries}, Spec: corev1.NodeSpec{Unschedulable: true}}
 			if got := protocol.CordonIsAgents(node); got != tc.want {
 				t.Errorf("CordonIsAgents: %v", got)
+			}
+			node.Spec.Unschedulable = false
+			if protocol.CordonIsAgents(node) {
+				t.Error("a node that is not cordoned has the agent's cordon")
 			}
 		})
 	}

@@ -1,0 +1,112 @@
+// Package nodepatch is how the manager and the agent write a Node: a patch that touches nothing it does not name.
+package nodepatch
+
+import (
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Patch is a strategic merge patch of a Node. With a resourceVersion it is a compare-and-swap: the API server refuses it where the
+// Node has changed since. The zero value changes nothing.
+type Patch struct {
+	Metadata Metadata       `json:"metadata,omitzero"`
+	Spec     map[string]any `json:"spec,omitempty"`
+	Status   *Status        `json:"status,omitempty"`
+}
+
+var _ client.Patch = (*Patch)(nil)
+
+// Metadata are annotations and labels; nil removes one, and there need not be one.
+type Metadata struct {
+	ResourceVersion string             `json:"resourceVersion,omitempty"`
+	Annotations     map[string]*string `json:"annotations,omitempty"`
+	Labels          map[string]*string `json:"labels,omitempty"`
+}
+
+// Status sets conditions by their type. One that is removed is a directive of the patch, and no condition.
+type Status struct {
+	Conditions []any `json:"conditions,omitempty"`
+}
+
+// New is a patch of a Node of this version. Empty: of any.
+func New(resourceVersion string) *Patch {
+	return &Patch{Metadata: Metadata{ResourceVersion: resourceVersion}}
+}
+
+// Annotate sets an annotation.
+func (p *Patch) Annotate(key, value string) *Patch {
+	set(&p.Metadata.Annotations, key, &value)
+	return p
+}
+
+// RemoveAnnotation removes an annotation.
+func (p *Patch) RemoveAnnotation(key string) { set(&p.Metadata.Annotations, key, nil) }
+
+// Label sets a label.
+func (p *Patch) Label(key, value string) { set(&p.Metadata.Labels, key, &value) }
+
+// RemoveLabel removes a label.
+func (p *Patch) RemoveLabel(key string) { set(&p.Metadata.Labels, key, nil) }
+
+func set(values *map[string]*string, key string, value *string) {
+	if *values == nil {
+		*values = map[string]*string{}
+	}
+	(*values)[key] = value
+}
+
+// Condition sets a condition.
+func (p *Patch) Condition(c corev1.NodeCondition) *Patch {
+	p.condition(c)
+	return p
+}
+
+// RemoveCondition removes a condition.
+func (p *Patch) RemoveCondition(kind corev1.NodeConditionType) {
+	p.condition(map[string]any{"type": kind, "$patch": "delete"})
+}
+
+func (p *Patch) condition(c any) {
+	if p.Status == nil {
+		p.Status = &Status{}
+	}
+	p.Status.Conditions = append(p.Status.Conditions, c)
+}
+
+// Cordon makes the node unschedulable.
+func (p *Patch) Cordon() { p.spec("unschedulable", true) }
+
+// Uncordon makes the node schedulable.
+func (p *Patch) Uncordon() { p.spec("unschedulable", nil) }
+
+// Taint replaces all taints: their list has one owner, and no patch reaches into it.
+func (p *Patch) Taint(taints []corev1.Taint) {
+	if len(taints) == 0 {
+		p.spec("taints", nil)
+		return
+	}
+	p.spec("taints", taints)
+}
+
+func (p *Patch) spec(key string, value any) {
+	if p.Spec == nil {
+		p.Spec = map[string]any{}
+	}
+	p.Spec[key] = value
+}
+
+// Type implements client.Patch.
+func (p *Patch) Type() types.PatchType { return types.StrategicMergePatchType }
+
+// Data implements client.Patch.
+func (p *Patch) Data(client.Object) ([]byte, error) {
+	data, err := json.Marshal(p)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a patch: %w", err)
+	}
+	return data, nil
+}
