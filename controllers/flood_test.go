@@ -25,11 +25,12 @@ func reconciles() int { return int(sumOf("controller_runtime_reconcile_total", "
 // than nothing for ever where something waited then.
 func depth() int { return int(sumOf("workqueue_depth", "rebootpolicy")) }
 
-// atRest waits until nobody decides anything any more, and returns how much is left in the queues then.
+// atRest waits until nobody decides or asks anything any more, Events that lag behind included, and returns how much is left in the
+// queues then.
 func atRest() int {
 	GinkgoHelper()
-	seen := func() [2]int { return [2]int{reconciles(), depth()} }
-	Eventually(func(g Gomega) { g.Consistently(seen, "300ms").Should(Equal(seen())) }).Should(Succeed())
+	seen := func() [3]int { return [3]int{reconciles(), depth(), requests.len()} }
+	Eventually(func(g Gomega) { g.Consistently(seen, "1s").Should(Equal(seen())) }).Should(Succeed())
 	return depth()
 }
 
