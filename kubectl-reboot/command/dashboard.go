@@ -1,7 +1,9 @@
 package command
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -56,18 +58,28 @@ func serveDashboard(ctx context.Context, s *Session, names []string, port uint16
 	}
 	page := dashboard.NewServer(s.Clock)
 	server := &http.Server{Handler: page, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
-	served := make(chan struct{})
-	defer func() {
-		_ = server.Close() // and with it the listener
-		<-served
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	served := make(chan error, 1)
+	go func() {
+		defer stop()
+		served <- server.Serve(listener)
 	}()
+	err = followDashboard(ctx, stop, s, page, names, "http://"+listener.Addr().String()+page.Path())
+	_ = server.Close() // and with it the listener
+	if ended := <-served; !errors.Is(ended, http.ErrServerClosed) {
+		return fmt.Errorf("serving: %w", ended)
+	}
+	return err
+}
+
+// followDashboard renders the fleet whenever it changes, and prints the address with the first page.
+func followDashboard(ctx context.Context, stop func(), s *Session, page *dashboard.Server, names []string, address string) error {
 	view := dashboard.Options{Cluster: s.cluster(), Names: names, Zone: s.Zone, Live: true}
 	var before status.Status
 	var failed error
 	shown := false
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	err = watch(ctx, s, time.Minute, func(f fleet.Fleet, trouble string) {
+	err := watch(ctx, s, time.Minute, func(f fleet.Fleet, trouble string) {
 		v := dashboard.Of(f, view)
 		if shown {
 			view.Log = append(view.Log, v.Changes(before, s.Zone)...)
@@ -83,20 +95,10 @@ func serveDashboard(ctx context.Context, s *Session, names []string, port uint16
 		page.Show(rendered)
 		if !shown {
 			shown = true
-			go func() {
-				defer close(served)
-				_ = server.Serve(listener) // until it is closed
-			}()
-			s.Screen.Print("http://"+listener.Addr().String()+page.Path(), "Open this address in your browser. Ctrl-C ends.")
+			s.Screen.Print(address, "Open this address in your browser. Ctrl-C ends.")
 		}
 	})
-	if !shown {
-		close(served)
-	}
-	if failed != nil {
-		return failed
-	}
-	return err
+	return cmp.Or(failed, err)
 }
 
 // cluster names the cluster to people: the context and the API server.
