@@ -4,11 +4,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 )
-
-// controlPlane is the label of control-plane nodes.
-const controlPlane = "node-role.kubernetes.io/control-plane"
 
 // manyNodes is from how many nodes on one at a time would take very long.
 const manyNodes = 20
@@ -17,14 +15,14 @@ const manyNodes = 20
 func proposal(f fleet.Fleet) string {
 	workers := 0
 	for _, n := range f.Views() {
-		if _, ok := n.Labels[controlPlane]; !ok {
+		if !n.ControlPlane {
 			workers++
 		}
 	}
 	name, selector, nodes := "nodes", "", len(f.Views())
 	if workers > 0 && workers < nodes {
 		name, nodes = "workers", workers
-		selector = "  nodeSelector:\n    matchExpressions: [{key: " + controlPlane + ", operator: DoesNotExist}]\n"
+		selector = "  nodeSelector:\n    matchExpressions: [{key: " + plan.ControlPlaneLabels[0] + ", operator: DoesNotExist}]\n"
 	}
 	most := "1"
 	if nodes >= manyNodes {
