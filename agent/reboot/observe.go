@@ -85,7 +85,7 @@ func (v *observer) observe(ctx context.Context, node *corev1.Node) (step.Observa
 	if o.Asked, err = v1alpha1.ParsePreflight(node.Annotations); err != nil {
 		o.Asked = nil
 	}
-	if o.Told, err = v1alpha1.ParseAgentReport(node.Annotations); err != nil {
+	if o.Reported, err = v1alpha1.ParseAgentReport(node.Annotations); err != nil {
 		ctrl.LoggerFrom(ctx).V(1).Info("Replaces a report that cannot be read", "reason", err.Error())
 	}
 	o.Look = v.Lookout.of(o.Asked)

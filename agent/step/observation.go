@@ -45,8 +45,8 @@ type Observation struct {
 	Entry *v1alpha1.LedgerEntry
 	// Asked is what the manager asks about the pods of the node. Nil: nothing, or nobody can read it.
 	Asked *v1alpha1.Preflight
-	// Told is the agent's report as it is on the Node. Zero: there is none, or nobody can read it.
-	Told v1alpha1.AgentReport
+	// Reported is the agent's report as it is on the Node. Zero: there is none, or nobody can read it.
+	Reported v1alpha1.AgentReport
 	// Look is what is known of it.
 	Look Look
 	// StartLook is the agent's own look before it begins. The zero Look: it has not looked, because it may not begin yet.

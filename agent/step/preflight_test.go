@@ -26,7 +26,7 @@ func sees(ago time.Duration, l Look) func(*Observation) {
 // hasSaid is what the agent has said before.
 func hasSaid(l Look) func(*Observation) {
 	return func(o *Observation) {
-		o.Told.Preflight = l.Report(asked, boot)
+		o.Reported.Preflight = l.Report(asked, boot)
 	}
 }
 
@@ -70,7 +70,7 @@ func TestReportOf_Preflight(t *testing.T) {
 			}, sees(0, nothing)), `{"policy":"workers","revision":"r2","bootID":"boot-2"}`, lookEvery,
 		},
 		"nor has the first one in another boot": {
-			makeObservation(staged("1"), isAsked, hasSaid(migration), func(o *Observation) { o.Told.Preflight.BootID = otherBoot }, sees(0, nothing)), head + "}", lookEvery,
+			makeObservation(staged("1"), isAsked, hasSaid(migration), func(o *Observation) { o.Reported.Preflight.BootID = otherBoot }, sees(0, nothing)), head + "}", lookEvery,
 		},
 		"what is seen before one would begin is told at once": {
 			makeObservation(staged("1"), isAsked, hasSaid(nothing), sees(time.Hour, nothing), granted(1, v1alpha1.GrantActive), startsWith(migration)), blocking, lookEvery,

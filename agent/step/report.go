@@ -84,7 +84,7 @@ func labels(os *OS, asking bool) map[string]*string {
 func agentReport(o Observation, asking bool) (value *string, known bool, settles time.Time) {
 	objection, looked := objection(o, asking)
 	preflight, answered, settles := preflightReport(o)
-	r := o.Told
+	r := o.Reported
 	if looked {
 		r.Objection = objection
 	}

@@ -136,11 +136,11 @@ func TestObjection(t *testing.T) {
 func TestAgentReport(t *testing.T) {
 	rival := v1alpha1.Objection{Reason: v1alpha1.ReasonCoordinatorConflict, Message: "Rival y."}
 	said := func(o *Observation) {
-		o.Told = v1alpha1.AgentReport{Objection: &v1alpha1.Objection{Reason: v1alpha1.ReasonInhibited, Message: "Before."}, Preflight: migration.Report(asked, boot)}
+		o.Reported = v1alpha1.AgentReport{Objection: &v1alpha1.Objection{Reason: v1alpha1.ReasonInhibited, Message: "Before."}, Preflight: migration.Report(asked, boot)}
 	}
 	rivalled := func(o *Observation) { o.Coordinators.Found, o.Coordinators.Message = true, rival.Message }
 	unseen := func(o *Observation) { o.Coordinators = Coordinators{} }
-	before := makeObservation(said).Told
+	before := makeObservation(said).Reported
 	cases := map[string]struct {
 		o    Observation
 		want *v1alpha1.AgentReport
