@@ -27,9 +27,9 @@ const (
 	conditionsAtLeast = 2
 )
 
-// writeConditions brings RebootPermitted and RebootFailed up to date where status, reason or message differ; they permit nothing, so they
-// need no compare-and-swap: of the agent, which removes one when the need falls, the next pass hears. A node is not told what
-// holds for a moment, and one that refuses keeps no other waiting. It returns how long to wait before the rest.
+// writeConditions brings RebootPermitted and RebootFailed up to date where status, reason or message differ. They permit nothing, so
+// they need no compare-and-swap: where the agent removes one, because the need falls, the next pass sees it. What holds for a moment
+// only is not written, and a node that refuses keeps no other waiting. It returns how long to wait before the rest.
 func (w *nodeWriter) writeConditions(ctx context.Context, s *state, decisions []plan.Decision) (time.Duration, error) {
 	written := 0
 	for _, d := range decisions {
@@ -184,7 +184,7 @@ func (w *nodeWriter) writeMark(ctx context.Context, s *state, node *corev1.Node,
 		grant := *n.Grant
 		grant.Shields = nil
 		patch.Annotate(v1alpha1.AnnotationGrant, grant.String())
-		unshield(patch, n)
+		removeMarkers(patch, n)
 	}
 	if n.Pending != m.Pending {
 		patch.Taint(plan.WithPending(node.Spec.Taints, m.Pending))

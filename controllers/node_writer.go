@@ -51,7 +51,7 @@ func (w *nodeWriter) publish(ctx context.Context, s *state, live *corev1.Node, n
 		Condition(w.permitted(plan.Decision{
 			Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonGranted, Message: plan.GrantedMessage(s.Policy.Name, t.Entry.Seq),
 		}, n.Permitted))
-	shield(patch, n)
+	setMarkers(patch, n)
 	endHooks(patch, n, t.Entry.Seq)
 	if err := w.patchNode(ctx, s, live, patch); err != nil {
 		return err
@@ -69,7 +69,7 @@ func (w *nodeWriter) cancel(ctx context.Context, s *state, live *corev1.Node, n 
 	}
 	grant.Reason, grant.Message = t.Reason, t.CancelMessage()
 	patch := nodepatch.New(live.ResourceVersion).Annotate(v1alpha1.AnnotationGrant, grant.String())
-	unshield(patch, n)
+	removeMarkers(patch, n)
 	if n.Permitted != nil {
 		patch.RemoveCondition(v1alpha1.NodeRebootPermitted)
 	}
@@ -90,7 +90,7 @@ func (w *nodeWriter) finish(ctx context.Context, s *state, live *corev1.Node, n 
 	}
 	grant.Need = n.Grant.Need
 	patch := nodepatch.New(live.ResourceVersion).Annotate(v1alpha1.AnnotationGrant, grant.String())
-	unshield(patch, n)
+	removeMarkers(patch, n)
 	if n.Preflight != "" {
 		patch.RemoveAnnotation(v1alpha1.AnnotationPreflight)
 	}

@@ -91,7 +91,7 @@ func (d *draft) decision(n *Node) (Decision, bool) {
 	case d.held(n) || n.NeedsReboot():
 		return Decision{}, false
 	}
-	return Decision{Node: n.Name}, n.told()
+	return Decision{Node: n.Name}, n.showsAnswer()
 }
 
 // conflictDecision: the first of the rivals speaks for all of them.
@@ -100,7 +100,7 @@ func (d *draft) conflictDecision(n *Node, rivals []string) (Decision, bool) {
 		return Decision{}, false
 	}
 	if !n.NeedsReboot() {
-		return Decision{Node: n.Name}, n.told()
+		return Decision{Node: n.Name}, n.showsAnswer()
 	}
 	return Decision{Node: n.Name, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonPolicyConflict, Message: conflictMessage(rivals)}, true
 }
@@ -122,7 +122,7 @@ func Ungoverned(g Governor, nodes []*Node) []Decision {
 				Node: n.Name, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonNoPolicy,
 				Message: "no RebootPolicy selects this node" + g.unread(),
 			})
-		case n.told():
+		case n.showsAnswer():
 			decisions = append(decisions, Decision{Node: n.Name})
 		}
 	}

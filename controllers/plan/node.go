@@ -203,15 +203,15 @@ func (n *Node) Holds(e v1alpha1.LedgerEntry) bool {
 // atRest tells whether nothing is to be done or said about a node that is not held: it is in service, needs no reboot, and
 // carries nothing of one. Most nodes are, most of the time.
 func (n *Node) atRest() bool {
-	if n.NeedsReboot() || n.unavailable() || n.told() {
+	if n.NeedsReboot() || n.unavailable() || n.showsAnswer() {
 		return false
 	}
 	_, marked := n.mark(false)
 	return !marked
 }
 
-// told reports whether the node shows something of the manager that is for nodes that need a reboot.
-func (n *Node) told() bool { return n.Permitted != nil || n.Failed != nil || n.Preflight != "" }
+// showsAnswer reports whether the node shows something of the manager that is for nodes that need a reboot.
+func (n *Node) showsAnswer() bool { return n.Permitted != nil || n.Failed != nil || n.Preflight != "" }
 
 // failed tells whether the last attempt in this boot failed.
 func (n *Node) failed() bool {

@@ -101,8 +101,8 @@ func clean(n *corev1.Node) string {
 			removed = append(removed, what+" "+strings.Join(names, ", "))
 		}
 	}
-	shields := autoscalers(n)
-	note("annotations", append(without(n.Annotations), shields...))
+	markers := withoutMarkers(n)
+	note("annotations", append(without(n.Annotations), markers...))
 	note("labels", without(n.Labels))
 	var taints, conditions []string
 	n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool {
@@ -131,8 +131,8 @@ func clean(n *corev1.Node) string {
 	return text
 }
 
-// autoscalers removes the annotations that a grant has set to keep autoscalers off the node, and returns their keys.
-func autoscalers(n *corev1.Node) []string {
+// withoutMarkers removes the annotations that a grant has set to keep autoscalers off the node, and returns their keys.
+func withoutMarkers(n *corev1.Node) []string {
 	of := plan.NodeOf(n)
 	keys := of.Lower()
 	for _, key := range keys {
