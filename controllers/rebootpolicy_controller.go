@@ -265,7 +265,7 @@ func (r *RebootPolicyReconciler) applyFlights(ctx context.Context, s *state, p p
 
 // applyFlight does what is due about one granted reboot. It reads the Node live and decides again with it, because the
 // cache may lag; the write carries the resourceVersion of that reading. A grant is published by what the cache has, with its
-// resourceVersion: nothing else matters for it, and hardly ever is it not the newest.
+// resourceVersion: nothing else matters for it, and it is almost always the newest.
 func (r *RebootPolicyReconciler) applyFlight(ctx context.Context, s *state, p plan.Plan, t plan.Flight) error {
 	if t.Action == plan.PublishGrant {
 		err := r.nodes.publish(ctx, s, s.nodes[s.index[t.Entry.Node]], t.Node, t)

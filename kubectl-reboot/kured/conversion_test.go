@@ -144,7 +144,7 @@ func TestConvert_BadValuesAreOneSentence(t *testing.T) {
 		"--reboot-days=someday":    `--reboot-days "someday" is no day that kured knows, such as mon`,
 		"--reboot-days=7":          `--reboot-days "7" is no day that kured knows, such as mon`,
 		"--start-time=noon":        `--start-time "noon" is no time of day that kured knows, such as 22:00 or 10pm`,
-		"--start-time=23:59:59":    "--start-time 23:59:59 and --end-time 23:59:59 leave less than a minute a day, in which kured hardly ever looks: correct them first",
+		"--start-time=23:59:59":    "--start-time 23:59:59 and --end-time 23:59:59 leave less than a minute a day, in which kured almost never looks: correct them first",
 		"--time-zone=Mars/Olympus": `--time-zone "Mars/Olympus" is no zone, and kured does not start with it`,
 		"--prometheus-url=https://me:secret@p": "--prometheus-url holds a name or a password, which a policy may not: take them out and convert again, and put them into " +
 			"a Secret for secretRef of the gate",

@@ -44,7 +44,7 @@ func parseHours(start, end string) (hours, error) {
 		h.cut = true
 	}
 	if h.length() < minute*time.Second || h.from == day {
-		return h, fmt.Errorf("--start-time %s and --end-time %s leave less than a minute a day, in which kured hardly ever looks: correct them first", start, end)
+		return h, fmt.Errorf("--start-time %s and --end-time %s leave less than a minute a day, in which kured almost never looks: correct them first", start, end)
 	}
 	return h, nil
 }
