@@ -32,7 +32,7 @@ type announcer struct {
 // maxReason bounds, in bytes, what an event has of a reason that people wrote on a Node.
 const maxReason = 256
 
-func (a *announcer) granted(s *state, node *corev1.Node, n *plan.Node, t plan.Flight) {
+func (a *announcer) granted(s *state, node *corev1.Node, n *plan.Node, t plan.Reboot) {
 	a.observeGrant(s, n)
 	a.both(s, node, what{corev1.EventTypeNormal, v1alpha1.EventRebootGranted, "Grant"},
 		"policy %s grants node %s its reboot (number %d)", s.Policy.Name, node.Name, t.Entry.Seq)
@@ -43,7 +43,7 @@ func (a *announcer) granted(s *state, node *corev1.Node, n *plan.Node, t plan.Fl
 	}
 }
 
-func (a *announcer) cancelled(s *state, node *corev1.Node, t plan.Flight) {
+func (a *announcer) cancelled(s *state, node *corev1.Node, t plan.Reboot) {
 	if t.Reason == v1alpha1.ReasonHookTimedOut || t.Reason == v1alpha1.ReasonHookFailed {
 		a.failed(s, node.Name, "hook_failed", t.Message)
 		a.both(s, node, what{corev1.EventTypeWarning, string(t.Reason), "AwaitHooks"}, "node %s is not rebooted: %s", node.Name, t.Message)
@@ -52,7 +52,7 @@ func (a *announcer) cancelled(s *state, node *corev1.Node, t plan.Flight) {
 		"the grant of node %s is taken back (%s): %s", node.Name, t.Reason, t.Message)
 }
 
-func (a *announcer) finished(s *state, node *corev1.Node, n *plan.Node, t plan.Flight, uncordoned bool) {
+func (a *announcer) finished(s *state, node *corev1.Node, n *plan.Node, t plan.Reboot, uncordoned bool) {
 	observeReboot(s, n, t.Entry)
 	a.both(s, node, what{corev1.EventTypeNormal, v1alpha1.EventRebootSucceeded, "Finish"},
 		"node %s is back in service on boot %s", node.Name, n.BootID)

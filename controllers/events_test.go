@@ -173,7 +173,7 @@ func TestGranted_Urgently(t *testing.T) {
 		r.clock = clock.RealClock{}
 		s.Policy.Spec.Requests = &v1alpha1.Requests{Urgent: allows}
 		s.Nodes[0].Urgent, s.Nodes[0].UrgentReason = true, "CVE-2026-12345"
-		r.granted(s, s.nodes[0], s.Nodes[0], plan.Flight{})
+		r.granted(s, s.nodes[0], s.Nodes[0], plan.Reboot{})
 		if diff := cmp.Diff(want, emitted(recorder)); diff != "" {
 			t.Errorf("urgent requests: %q (-want +got):\n%s", allows, diff)
 		}
@@ -188,7 +188,7 @@ func TestFinished(t *testing.T) {
 	n.Grant = &v1alpha1.Grant{Need: v1alpha1.ReasonUpdateStaged}
 	n.Progress = &v1alpha1.Progress{DrainStartedAt: &began, At: at(130)}
 	n.MaintenanceSince, s.Now = at(200).Time, at(260).Time
-	r.finished(s, s.nodes[0], n, plan.Flight{Entry: v1alpha1.LedgerEntry{At: at(90)}}, true)
+	r.finished(s, s.nodes[0], n, plan.Reboot{Entry: v1alpha1.LedgerEntry{At: at(90)}}, true)
 	want := map[string]float64{"drain": 30, "reboot": 70, "settle": 60}
 	if diff := cmp.Diff(want, measured(t, "reboot_duration_seconds", t.Name(), "phase")); diff != "" {
 		t.Errorf("seconds (-want +got):\n%s", diff)

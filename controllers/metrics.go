@@ -30,7 +30,7 @@ var (
 	buildGauge   = gauge("build_info", "1, with the program's version.", "version", "goversion")
 
 	oldest  = newOldestPending()
-	flights = newFlightTimes()
+	reboots = newRebootTimes()
 
 	rebootsTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: prefix + "reboots_total", Help: "Reboots by result; engine is the reason the reboot was needed.",
@@ -49,7 +49,7 @@ var (
 )
 
 func init() {
-	metrics.Registry.MustRegister(nodesGauge, blockedGauge, limitGauge, openGauge, nextGauge, oldest, flights, haltedGauge, gateGauge,
+	metrics.Registry.MustRegister(nodesGauge, blockedGauge, limitGauge, openGauge, nextGauge, oldest, reboots, haltedGauge, gateGauge,
 		buildGauge, rebootsTotal, notificationsTotal, phaseSeconds, grantLatency)
 	buildGauge.WithLabelValues(Version, runtime.Version()).Set(1)
 }
@@ -87,7 +87,7 @@ func observe(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State) {
 	}
 	zero(name)
 	oldest.set(name, p.OldestPending)
-	flights.set(name, p.UnderWay())
+	reboots.set(name, p.UnderWay())
 }
 
 // zero makes a policy's counters: what begins at 1 is no increase to Prometheus, and a manager is new whenever its own node
@@ -136,7 +136,7 @@ func observeUngoverned(decisions []plan.Decision) {
 // forget drops the series of a policy that is gone.
 func forget(policy string) {
 	oldest.forget(policy)
-	flights.forget(policy)
+	reboots.forget(policy)
 	labels := prometheus.Labels{"policy": policy}
 	for _, g := range []*prometheus.GaugeVec{nodesGauge, blockedGauge, limitGauge, openGauge, nextGauge, haltedGauge, gateGauge} {
 		g.DeletePartialMatch(labels)
@@ -231,61 +231,61 @@ func (o *oldestPending) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// flightTimes reports, for each node that holds a grant and for no other, how long it has been in its phase and how long
+// rebootTimes reports, for each node that holds a grant and for no other, how long it has been in its phase and how long
 // it is overdue. Both are computed at the scrape: between two reconciles nothing happens but time.
-type flightTimes struct {
+type rebootTimes struct {
 	inProgress, overdue *prometheus.Desc
 
 	mu       sync.Mutex
-	byPolicy map[string]map[string]flightTime // by node
+	byPolicy map[string]map[string]rebootTime // by node
 }
 
-// flightTime is what is kept of a flight: the flight itself would keep the whole snapshot alive.
-type flightTime struct {
+// rebootTime is what is kept of a reboot: the reboot itself would keep the whole snapshot alive.
+type rebootTime struct {
 	phase           plan.Phase
 	since, failedAt time.Time
 	reason          v1alpha1.Reason
 }
 
-func newFlightTimes() *flightTimes {
-	return &flightTimes{
+func newRebootTimes() *rebootTimes {
+	return &rebootTimes{
 		inProgress: prometheus.NewDesc(prefix+"in_flight_seconds", "How long a node that holds a grant has been in its phase.",
 			[]string{"policy", "node", "phase"}, nil),
 		overdue: prometheus.NewDesc(prefix+"overdue_seconds", "How long a node that holds a grant is past its deadline; its slot is kept.",
 			[]string{"policy", "node", "reason"}, nil),
-		byPolicy: map[string]map[string]flightTime{},
+		byPolicy: map[string]map[string]rebootTime{},
 	}
 }
 
-// set takes in the flights of a plan; what is released already is none any more.
-func (m *flightTimes) set(policy string, flights []plan.Flight) {
-	byNode := make(map[string]flightTime, len(flights))
-	for _, t := range flights {
+// set takes in the reboots of a plan; what is released already is none any more.
+func (m *rebootTimes) set(policy string, reboots []plan.Reboot) {
+	byNode := make(map[string]rebootTime, len(reboots))
+	for _, t := range reboots {
 		if t.Node == nil || t.Action == plan.ReleaseEntry {
 			continue
 		}
 		phase, at := t.Phase()
-		byNode[t.Entry.Node] = flightTime{phase: phase, since: at, failedAt: t.FailedAt, reason: t.Reason}
+		byNode[t.Entry.Node] = rebootTime{phase: phase, since: at, failedAt: t.FailedAt, reason: t.Reason}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.byPolicy[policy] = byNode
 }
 
-func (m *flightTimes) forget(policy string) {
+func (m *rebootTimes) forget(policy string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.byPolicy, policy)
 }
 
 // Describe implements prometheus.Collector.
-func (m *flightTimes) Describe(descs chan<- *prometheus.Desc) {
+func (m *rebootTimes) Describe(descs chan<- *prometheus.Desc) {
 	descs <- m.inProgress
 	descs <- m.overdue
 }
 
 // Collect implements prometheus.Collector.
-func (m *flightTimes) Collect(out chan<- prometheus.Metric) {
+func (m *rebootTimes) Collect(out chan<- prometheus.Metric) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()

@@ -40,7 +40,7 @@ type nodeWriter struct {
 }
 
 // publish shows the Node its grant: permission and condition in one write.
-func (w *nodeWriter) publish(ctx context.Context, s *state, live *corev1.Node, n *plan.Node, t plan.Flight) error {
+func (w *nodeWriter) publish(ctx context.Context, s *state, live *corev1.Node, n *plan.Node, t plan.Reboot) error {
 	grant, ok := protocol.Publish(n.Record, t.Entry, s.Policy.Name, s.Now)
 	if !ok {
 		return nil
@@ -62,7 +62,7 @@ func (w *nodeWriter) publish(ctx context.Context, s *state, live *corev1.Node, n
 }
 
 // cancel takes the grant back on the Node first; the ledger entry goes once the agent cannot start any more.
-func (w *nodeWriter) cancel(ctx context.Context, s *state, live *corev1.Node, n *plan.Node, t plan.Flight) error {
+func (w *nodeWriter) cancel(ctx context.Context, s *state, live *corev1.Node, n *plan.Node, t plan.Reboot) error {
 	grant, ok := protocol.Cancel(n.Record, t.Entry, s.Policy.Name, s.Now)
 	if !ok {
 		return nil
@@ -83,7 +83,7 @@ func (w *nodeWriter) cancel(ctx context.Context, s *state, live *corev1.Node, n 
 }
 
 // finish puts the node back in service: the uncordon, the end of the grant and that of all it brought are one write.
-func (w *nodeWriter) finish(ctx context.Context, s *state, live *corev1.Node, n *plan.Node, t plan.Flight) error {
+func (w *nodeWriter) finish(ctx context.Context, s *state, live *corev1.Node, n *plan.Node, t plan.Reboot) error {
 	grant, ok := protocol.Finish(n.Record, t.Entry, s.Policy.Name, n.BootID, s.Now)
 	if !ok {
 		return nil
@@ -124,7 +124,7 @@ var hookLabels = map[v1alpha1.HookStage]string{
 
 // beginHooks labels the node, notes when the phase began, and removes the answers of earlier times, all in one write: no
 // stale answer can be taken for one of this phase.
-func (w *nodeWriter) beginHooks(ctx context.Context, s *state, live *corev1.Node, n *plan.Node, t plan.Flight) error {
+func (w *nodeWriter) beginHooks(ctx context.Context, s *state, live *corev1.Node, n *plan.Node, t plan.Reboot) error {
 	phase := t.Begin(s.Policy, s.Now)
 	patch := nodepatch.New(live.ResourceVersion)
 	endHooks(patch, n, math.MaxInt64)

@@ -210,10 +210,10 @@ func (r *RebootPolicyReconciler) converge(ctx context.Context, s *state) (plan.P
 	}
 	tried := map[string]plan.Action{}
 	for range maxRounds {
-		if r.applyFlights(ctx, s, plan.InProgress(s.Snapshot), tried) {
+		if r.applyReboots(ctx, s, plan.InProgress(s.Snapshot), tried) {
 			continue
 		}
-		p := plan.Reboots(s.Snapshot)
+		p := plan.Of(s.Snapshot)
 		if !p.LedgerChanges() {
 			s.slotWaits = false
 			return p, r.finalize(ctx, s, p)
@@ -233,23 +233,23 @@ func (r *RebootPolicyReconciler) converge(ctx context.Context, s *state) (plan.P
 		}
 		r.announce.observeReleases(s, p)
 	}
-	p := plan.Reboots(s.Snapshot)
+	p := plan.Of(s.Snapshot)
 	if p.LedgerChanges() { // unconfirmed, it must not be written with what is reported
 		return p, fmt.Errorf("deciding about policy %q: its nodes changed in each of %d rounds", s.Policy.Name, maxRounds)
 	}
 	return p, nil
 }
 
-// applyFlights writes what is due on Nodes, and tells whether it tried anything. A Node that refuses is not tried again
+// applyReboots writes what is due on Nodes, and tells whether it tried anything. A Node that refuses is not tried again
 // in this pass, and keeps nobody else waiting.
-func (r *RebootPolicyReconciler) applyFlights(ctx context.Context, s *state, p plan.Plan, tried map[string]plan.Action) bool {
+func (r *RebootPolicyReconciler) applyReboots(ctx context.Context, s *state, p plan.Plan, tried map[string]plan.Action) bool {
 	wrote := false
 	for _, t := range p.UnderWay() {
 		if !t.Action.WritesNode() || tried[t.Entry.Node] == t.Action {
 			continue
 		}
 		wrote, tried[t.Entry.Node] = true, t.Action
-		switch err := r.applyFlight(ctx, s, p, t); {
+		switch err := r.applyReboot(ctx, s, p, t); {
 		case apierrors.IsNotFound(err):
 			s.remove(t.Entry.Node)
 		case apierrors.IsConflict(err):
@@ -263,10 +263,10 @@ func (r *RebootPolicyReconciler) applyFlights(ctx context.Context, s *state, p p
 	return wrote
 }
 
-// applyFlight does what is due about one granted reboot. It reads the Node live and decides again with it, because the
+// applyReboot does what is due about one granted reboot. It reads the Node live and decides again with it, because the
 // cache may lag; the write carries the resourceVersion of that reading. A grant is published by what the cache has, with its
 // resourceVersion: nothing else matters for it, and it is almost always the newest.
-func (r *RebootPolicyReconciler) applyFlight(ctx context.Context, s *state, p plan.Plan, t plan.Flight) error {
+func (r *RebootPolicyReconciler) applyReboot(ctx context.Context, s *state, p plan.Plan, t plan.Reboot) error {
 	if t.Action == plan.PublishGrant {
 		err := r.nodes.publish(ctx, s, s.nodes[s.index[t.Entry.Node]], t.Node, t)
 		if !apierrors.IsConflict(err) {

@@ -52,7 +52,7 @@ func TestStatusOf_CanBeWrittenWhateverNodesSay(t *testing.T) {
 			nodes := rapid.SliceOfNDistinct(rapid.Custom(drawOddNode), 0, 5, func(n corev1.Node) string { return n.Name }).Draw(t, "nodes")
 			s := snapshot.Of(&policy, []v1alpha1.RebootPolicy{policy}, snapshot.Views(nodes), now)
 			after := policy.DeepCopy()
-			after.Status = statusOf(&policy, plan.Reboots(s), s.Window, now)
+			after.Status = statusOf(&policy, plan.Of(s), s.Window, now)
 			if err := crd.Refusal(t.Context(), &policy, after); err != nil {
 				t.Fatalf("the status cannot be written: %v", err)
 			}

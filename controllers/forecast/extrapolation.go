@@ -49,7 +49,7 @@ func (u *future) waiting() []*plan.Node {
 		rest = append(rest, w.node)
 	}
 	for _, name := range slices.Sorted(maps.Keys(u.fleet.shown)) {
-		if n := u.fleet.shown[name]; u.goes(n, u.objections[name]) {
+		if n := u.fleet.shown[name]; u.goes(n, u.blocked[name]) {
 			rest = append(rest, n)
 		}
 	}
@@ -57,7 +57,7 @@ func (u *future) waiting() []*plan.Node {
 }
 
 // goes reports whether a node's turn comes that the last plan looked at.
-func (u *future) goes(n *plan.Node, o *plan.Objection) bool {
+func (u *future) goes(n *plan.Node, o *plan.Blocked) bool {
 	f := u.fleet
 	governed := f.Governor.Govern(n.Labels).Policy == f.Policy.Name
 	return governed && n.NeedsReboot() && n.Ready && !u.reboots.underWay(n.Name) && !f.holds(n.Name) &&

@@ -124,7 +124,7 @@ func (f *fleet) write(p plan.Plan) {
 }
 
 // cancel takes a grant back, which the manager would do now; the agent is imagined to have ended its attempt.
-func (f *fleet) cancel(t plan.Flight) {
+func (f *fleet) cancel(t plan.Reboot) {
 	n := f.shown[t.Entry.Node]
 	n.Cordoned = n.Cordoned && (n.Progress == nil || !n.Progress.Cordoned)
 	n.Grant = &v1alpha1.Grant{

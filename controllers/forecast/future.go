@@ -19,8 +19,8 @@ type future struct {
 	end time.Time
 	// effort is what is left of it.
 	effort int
-	// objections are those of the last plan.
-	objections map[string]*plan.Objection
+	// blocked are those of the last plan.
+	blocked map[string]*plan.Blocked
 	// beyond reports that the horizon was reached while somebody still had a turn to wait for.
 	beyond bool
 }
@@ -67,7 +67,7 @@ func (u *future) plan() plan.Plan {
 	u.fleet.see(u.fleet.queues.front(u.reboots.room(), u.reboots.domains()))
 	u.effort -= roundEffort + len(u.fleet.Nodes)
 	var p plan.Plan
-	p, u.objections = plan.Objections(u.fleet.Snapshot)
+	p, u.blocked = plan.WithBlocked(u.fleet.Snapshot)
 	return p
 }
 
@@ -76,7 +76,7 @@ func (u *future) apply(p plan.Plan) (again bool) {
 	u.fleet.write(p)
 	u.reboots.ended = 0
 	again = len(p.Adopted) > 0 || p.LedgerChanges() && u.reboots.room() > 0
-	for _, t := range p.Flights {
+	for _, t := range p.Reboots {
 		again = u.reboots.follow(t) || again
 	}
 	for _, e := range p.Granted {
@@ -100,7 +100,7 @@ func (u *future) idle(p plan.Plan) bool {
 func (u *future) dismiss(p plan.Plan) bool {
 	open := p.Window == v1alpha1.WindowOpen || p.Window == v1alpha1.WindowAlways || p.Window == v1alpha1.WindowUrgent
 	dismissed, f := 0, u.fleet
-	for name, o := range u.objections {
+	for name, o := range u.blocked {
 		switch {
 		case f.shown[name] != nil || o.FallsWithOthers() || o.FallsWithTime() && (!open || o.Reason == v1alpha1.ReasonWindowTooShort):
 			continue
@@ -118,7 +118,7 @@ func (u *future) dismiss(p plan.Plan) bool {
 // next is the next instant at which the answer changes; zero: never.
 func (u *future) next(p plan.Plan) time.Time {
 	next := u.reboots.nextEnd()
-	for _, o := range u.objections {
+	for _, o := range u.blocked {
 		if o.FallsWithTime() {
 			return timing.Earliest(next, p.Next)
 		}
@@ -137,14 +137,14 @@ func (u *future) stays() []Stay {
 	var stays []Stay
 	if len(f.shown)+len(left) > 0 {
 		f.see(left)
-		p, objections := plan.Objections(f.Snapshot)
-		for name, o := range objections {
+		p, blocked := plan.WithBlocked(f.Snapshot)
+		for name, o := range blocked {
 			stays = append(stays, Stay{Node: name, Reason: o.Reason, Message: o.Message})
 		}
 		for _, e := range p.Granted { // the effort ended just before
 			u.reboots.started = append(u.reboots.started, u.reboots.expected(e.Node))
 		}
-		for _, t := range p.Flights {
+		for _, t := range p.Reboots {
 			if stuck(t) {
 				stays = append(stays, Stay{Node: t.Entry.Node, Reason: t.Reason, Message: t.Message})
 			}

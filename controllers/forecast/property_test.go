@@ -91,7 +91,7 @@ func TestOf_KeepsThePolicy(t *testing.T) {
 		s := drawSnapshot(t)
 		effort := rapid.SampledFrom([]forecast.Effort{20, 100, forecast.Thorough}).Draw(t, "effort")
 		f := forecast.Of(s, effort)
-		limit := int(plan.Reboots(s).Limit)
+		limit := int(plan.Of(s).Limit)
 		told, begun := map[string]bool{}, map[string]int{}
 		for i, r := range f.Reboots {
 			if told[r.Node] {

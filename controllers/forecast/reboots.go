@@ -35,7 +35,7 @@ type current struct {
 
 // follow takes in what the plan says of an entry of the ledger. It reports whether the manager would write something about it,
 // and plan again.
-func (r *reboots) follow(t plan.Flight) (again bool) {
+func (r *reboots) follow(t plan.Reboot) (again bool) {
 	f, name := r.fleet, t.Entry.Node
 	if own, ok := r.current[name]; ok && !own.foreign {
 		return false
@@ -59,12 +59,12 @@ func (r *reboots) follow(t plan.Flight) (again bool) {
 }
 
 // stuck reports whether the reboot keeps its slot until somebody does something.
-func stuck(t plan.Flight) bool {
+func stuck(t plan.Reboot) bool {
 	return !t.FailedAt.IsZero() || t.Action == plan.Wait && t.Reason == v1alpha1.ReasonRecordUnreadable
 }
 
 // givesUp reports whether the agent is about to end its drain, as the grant was taken back.
-func givesUp(t plan.Flight) bool {
+func givesUp(t plan.Reboot) bool {
 	g := t.Node.Grant
 	return g != nil && g.Seq == t.Entry.Seq && g.State == v1alpha1.GrantCancelled && !t.Rebooting()
 }

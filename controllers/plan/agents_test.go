@@ -54,7 +54,7 @@ func TestReboots_Agents(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := tc.situation.snapshot()
 			s.Agents = tc.agents
-			p := plan.Reboots(s)
+			p := plan.Of(s)
 			if diff := cmp.Diff(tc.missing, p.Agents.Nodes); diff != "" || int(p.Agents.Missing) != len(tc.missing) {
 				t.Errorf("missing (-want +got):\n%s", diff)
 			}

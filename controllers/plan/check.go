@@ -10,27 +10,27 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
-// Objection is why a node may not be rebooted now: THE reason, and a sentence a user can act on.
-type Objection struct {
+// Blocked is why a node may not be rebooted now: THE reason, and a sentence a user can act on.
+type Blocked struct {
 	Reason  v1alpha1.Reason
 	Message string
-	// Until is the instant at which the objection falls by itself; zero: it needs somebody to do something.
+	// Until is the instant at which it ends by itself; zero: it needs somebody to do something.
 	Until time.Time
 
-	// check is the word of the check that objects.
+	// check is the word of the check that blocks.
 	check v1alpha1.Reason
-	// shortLived objections fall within seconds; they are not written on nodes.
+	// shortLived: it ends within seconds, and is not written on nodes.
 	shortLived bool
 }
 
-// check is one step of the fixed order: it may have a reason why a node may not be rebooted now.
+// check is one step of the fixed order: it passes, or says why a node may not be rebooted now.
 type check struct {
-	// word is the check's in docs/reasons.md. Mostly it is the reason of every objection, too.
+	// word is the check's in docs/reasons.md. Mostly it is the reason of whatever it blocks, too.
 	word v1alpha1.Reason
-	// passed says for people what is well when there is no objection.
+	// passed says for people what is well where the check passes.
 	passed string
-	// objects is nil when the check has no objection.
-	objects func(v view, n *Node) *Objection
+	// blocks returns nil where the check passes.
+	blocks func(v view, n *Node) *Blocked
 }
 
 // view is what a check looks at beside the node. A check changes nothing of it.
@@ -41,7 +41,7 @@ type view struct {
 	slots *slots
 }
 
-// lasting are the checks that hold until the agent has begun, in their fixed order; the first objection is the reason.
+// lasting are the checks that hold until the agent has begun, in their fixed order; the first that blocks gives the reason.
 var lasting = []check{
 	{v1alpha1.ReasonNodePaused, "the node is not paused", nodePaused},
 	{v1alpha1.ReasonInvalid, "the policy's spec can be acted on", policyInvalid},
@@ -54,12 +54,12 @@ var lasting = []check{
 	{v1alpha1.ReasonUpdateNotApplied, "no update is known to roll back", agentSays(v1alpha1.ReasonUpdateNotApplied)},
 	{v1alpha1.ReasonInhibited, "nobody on the host inhibits a shutdown", agentSays(v1alpha1.ReasonInhibited)},
 	{v1alpha1.ReasonCoordinatorConflict, "nobody else may reboot the host", agentSays(v1alpha1.ReasonCoordinatorConflict)},
-	{v1alpha1.ReasonRecordUnreadable, "the agent's record can be read", agentObjects},
+	{v1alpha1.ReasonRecordUnreadable, "the agent's record can be read", agentBlocks},
 }
 
-// standing are the checks that take a grant back which the agent has not begun to use. A gate that is being asked for the
+// untilBegun are the checks that take a grant back which the agent has not begun to use. A gate that is being asked for the
 // first time does not: a new leader knows of no answer.
-var standing = append(slices.Clip(lasting),
+var untilBegun = append(slices.Clip(lasting),
 
 	check{v1alpha1.ReasonUndrainablePod, "no pod is known that can never be drained", undrainablePod},
 	check{v1alpha1.ReasonBlockingPod, "no pod of gates.blockingPods runs on the node", blockingPod},
@@ -67,9 +67,9 @@ var standing = append(slices.Clip(lasting),
 	check{v1alpha1.ReasonGateUnreachable, "every gate has answered", gateUnreachable},
 )
 
-// entry are the checks before a grant. What cannot be read is one check in two parts: of the progress a flight sees to.
+// beforeGrant are the checks before a grant. What cannot be read is one check in two parts: of the progress a reboot sees to.
 // Gates come last of those about one node: they are asked for nodes that nothing else holds back.
-var entry = append(slices.Clip(lasting),
+var beforeGrant = append(slices.Clip(lasting),
 
 	check{v1alpha1.ReasonRecordUnreadable, "the agent's record can be read", recordUnreadable},
 	check{v1alpha1.ReasonBackingOff, "no failed attempt holds the node back", backingOff},
@@ -88,10 +88,10 @@ var turn = []check{
 	{v1alpha1.ReasonDryRun, "the policy acts", reportsOnly},
 }
 
-// first is the objection of the first check that has one; nil: none has.
-func (v view) first(checks []check, n *Node) *Objection {
+// first is why the first check that does not pass blocks the node; nil: all pass.
+func (v view) first(checks []check, n *Node) *Blocked {
 	for _, c := range checks {
-		if o := c.objects(v, n); o != nil {
+		if o := c.blocks(v, n); o != nil {
 			o.check = c.word
 			return o
 		}
@@ -102,7 +102,7 @@ func (v view) first(checks []check, n *Node) *Objection {
 // maxPauseReason bounds, in bytes, what a node's pause says. That of a policy may be as long.
 const maxPauseReason = 256
 
-func nodePaused(_ view, n *Node) *Objection {
+func nodePaused(_ view, n *Node) *Blocked {
 	if !n.Paused {
 		return nil
 	}
@@ -110,22 +110,22 @@ func nodePaused(_ view, n *Node) *Objection {
 	if why != "" {
 		why = ": " + why
 	}
-	return objection(v1alpha1.ReasonNodePaused, "the node is paused%s; kubectl annotate node %s %s- goes on", why, n.Name, v1alpha1.AnnotationPaused)
+	return blocked(v1alpha1.ReasonNodePaused, "the node is paused%s; kubectl annotate node %s %s- goes on", why, n.Name, v1alpha1.AnnotationPaused)
 }
 
-func policyInvalid(v view, _ *Node) *Objection {
+func policyInvalid(v view, _ *Node) *Blocked {
 	if v.invalid != "" {
-		return objection(v1alpha1.ReasonInvalid, "policy %s: %s", v.name, v.invalid)
+		return blocked(v1alpha1.ReasonInvalid, "policy %s: %s", v.name, v.invalid)
 	}
 	return nil
 }
 
-func policyPaused(v view, _ *Node) *Objection {
+func policyPaused(v view, _ *Node) *Blocked {
 	pause := v.Policy.Spec.Pause
 	if !v.paused() {
 		return nil
 	}
-	o := objection(v1alpha1.ReasonPaused, "policy %s is paused", v.name)
+	o := blocked(v1alpha1.ReasonPaused, "policy %s is paused", v.name)
 	if pause.Until != nil {
 		o.Message += " until " + instant(pause.Until.Time)
 		o.Until = pause.End()
@@ -136,20 +136,20 @@ func policyPaused(v view, _ *Node) *Objection {
 	return o
 }
 
-func policyHalted(v view, _ *Node) *Objection {
+func policyHalted(v view, _ *Node) *Blocked {
 	if !v.halt.Halted {
 		return nil
 	}
-	return objection(v1alpha1.ReasonHalted, `policy %s halted after failures; kubectl annotate rebootpolicy %s %s="why" goes on`,
+	return blocked(v1alpha1.ReasonHalted, `policy %s halted after failures; kubectl annotate rebootpolicy %s %s="why" goes on`,
 		v.name, v.name, v1alpha1.AnnotationResume)
 }
 
-func blackout(v view, n *Node) *Objection {
+func blackout(v view, n *Node) *Blocked {
 	w := v.Window
 	if !w.Blackout || Urgent(v.Policy, n) {
 		return nil
 	}
-	o := objection(v1alpha1.ReasonBlackout, "blackout %s is in force%s", w.Name, opening(w.OpensAt))
+	o := blocked(v1alpha1.ReasonBlackout, "blackout %s is in force%s", w.Name, opening(w.OpensAt))
 	if w.BlackoutReason != "" {
 		o.Message += ": " + w.BlackoutReason
 	}
@@ -158,11 +158,11 @@ func blackout(v view, n *Node) *Objection {
 	return o
 }
 
-func windowClosed(v view, n *Node) *Objection {
+func windowClosed(v view, n *Node) *Blocked {
 	if v.Window.Open || Urgent(v.Policy, n) {
 		return nil
 	}
-	o := objection(v1alpha1.ReasonWindowClosed, "no window is open%s%s", opening(v.Window.OpensAt), notUrgent(v, n))
+	o := blocked(v1alpha1.ReasonWindowClosed, "no window is open%s%s", opening(v.Window.OpensAt), notUrgent(v, n))
 	o.Until = v.Window.OpensAt
 	return o
 }
@@ -188,35 +188,35 @@ func opening(at time.Time) string {
 	return "; the next reboot may start " + instant(at)
 }
 
-func nodeUnavailable(_ view, n *Node) *Objection {
+func nodeUnavailable(_ view, n *Node) *Blocked {
 	switch {
 	case n.Deleter != "":
-		return objection(v1alpha1.ReasonNodeUnavailable, "%s is deleting the node", n.Deleter)
+		return blocked(v1alpha1.ReasonNodeUnavailable, "%s is deleting the node", n.Deleter)
 	case n.Deleting:
-		return objection(v1alpha1.ReasonNodeUnavailable, "the node is being deleted")
+		return blocked(v1alpha1.ReasonNodeUnavailable, "the node is being deleted")
 	case !n.Ready:
-		return objection(v1alpha1.ReasonNodeUnavailable, "the node is not Ready: a reboot could not be proved; repair it first")
+		return blocked(v1alpha1.ReasonNodeUnavailable, "the node is not Ready: a reboot could not be proved; repair it first")
 	case n.BootID == "":
-		return objection(v1alpha1.ReasonNodeUnavailable, "the kubelet reports no boot ID: a reboot could not be proved")
+		return blocked(v1alpha1.ReasonNodeUnavailable, "the kubelet reports no boot ID: a reboot could not be proved")
 	}
 	return nil
 }
 
 // agentSays is the check for one of the agent's words; the agent says which of several comes first.
-func agentSays(word v1alpha1.Reason) func(v view, n *Node) *Objection {
-	return func(v view, n *Node) *Objection {
-		if o := agentObjects(v, n); o != nil && o.Reason == word {
+func agentSays(word v1alpha1.Reason) func(v view, n *Node) *Blocked {
+	return func(v view, n *Node) *Blocked {
+		if o := agentBlocks(v, n); o != nil && o.Reason == word {
 			return o
 		}
 		return nil
 	}
 }
 
-// agentObjects: the agent knows no policy before it has a grant, so it tells of what this policy may ignore too.
-func agentObjects(v view, n *Node) *Objection {
+// agentBlocks is what the agent objects to. The agent knows no policy before it has a grant, so it also reports what this policy may ignore.
+func agentBlocks(v view, n *Node) *Blocked {
 	for _, o := range n.Objection.All() {
 		if !ignores(v.Policy, o.Reason) {
-			return &Objection{Reason: o.Reason, Message: o.Message}
+			return &Blocked{Reason: o.Reason, Message: o.Message}
 		}
 	}
 	return nil
@@ -234,26 +234,26 @@ func ignores(policy *v1alpha1.RebootPolicy, reason v1alpha1.Reason) bool {
 	return false
 }
 
-func recordUnreadable(_ view, n *Node) *Objection {
+func recordUnreadable(_ view, n *Node) *Blocked {
 	switch {
 	case n.ProgressErr == nil:
 		return nil
 	case n.incredible:
-		return objection(v1alpha1.ReasonRecordUnreadable, "%s", n.Unreadable)
+		return blocked(v1alpha1.ReasonRecordUnreadable, "%s", n.Unreadable)
 	}
-	return objection(v1alpha1.ReasonRecordUnreadable, "%s; the agent repairs it, or: kubectl annotate node %s %s-",
+	return blocked(v1alpha1.ReasonRecordUnreadable, "%s; the agent repairs it, or: kubectl annotate node %s %s-",
 		n.Unreadable, n.Name, v1alpha1.AnnotationProgress)
 }
 
-func reportsOnly(v view, _ *Node) *Objection {
+func reportsOnly(v view, _ *Node) *Blocked {
 	if !v.dryRun() {
 		return nil
 	}
-	return objection(v1alpha1.ReasonDryRun, "would be rebooted now: policy %s only reports", v.name)
+	return blocked(v1alpha1.ReasonDryRun, "would be rebooted now: policy %s only reports", v.name)
 }
 
-func objection(reason v1alpha1.Reason, format string, args ...any) *Objection {
-	return &Objection{Reason: reason, Message: fmt.Sprintf(format, args...)}
+func blocked(reason v1alpha1.Reason, format string, args ...any) *Blocked {
+	return &Blocked{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
 // instant writes a time the way people read it in a status; it is absolute, so that a message does not change by itself.
@@ -307,23 +307,23 @@ func rebootTakes(history []v1alpha1.PastReboot) time.Duration {
 
 // windowTooShort keeps a reboot from being begun that would end after the window. A node that holds a grant keeps it: the
 // window was long enough then, and hooks may have taken their time since.
-func windowTooShort(v view, n *Node) *Objection {
+func windowTooShort(v view, n *Node) *Blocked {
 	closes := v.Window.ClosesAt
 	if closes.IsZero() || v.held(n) || Urgent(v.Policy, n) || !v.Now.Add(v.reserve).After(closes) {
 		return nil
 	}
-	return objection(v1alpha1.ReasonWindowTooShort, "no reboot is begun so shortly before the end: the window closes %s, "+
+	return blocked(v1alpha1.ReasonWindowTooShort, "no reboot is begun so shortly before the end: the window closes %s, "+
 		"and status.history tells how long a drain and a reboot take", instant(closes))
 }
 
-// FallsWithOthers tells whether the node waits for its turn alone: the objection is one of the last checks, which depend on
+// FallsWithOthers tells whether the node waits for its turn alone: it is blocked by one of the last checks, which depend on
 // what other nodes do.
-func (o *Objection) FallsWithOthers() bool {
+func (o *Blocked) FallsWithOthers() bool {
 	return slices.ContainsFunc(turn, func(c check) bool { return c.word == o.check })
 }
 
-// FallsWithTime tells whether the objection falls by itself. What is left of a window only shrinks, but the next window
+// FallsWithTime tells whether what blocks the node ends by itself. What is left of a window only shrinks, but the next window
 // comes.
-func (o *Objection) FallsWithTime() bool {
+func (o *Blocked) FallsWithTime() bool {
 	return !o.Until.IsZero() || o.Reason == v1alpha1.ReasonWindowTooShort
 }

@@ -25,8 +25,8 @@ func halted(p *v1alpha1.RebootPolicy) {
 
 func dryRun(p *v1alpha1.RebootPolicy) { p.Spec.Mode = v1alpha1.ModeDryRun }
 
-// TestReboots_Objection: each reason why a node that needs a reboot may not have it, in the words its users read.
-func TestReboots_Objection(t *testing.T) {
+// TestReboots_WhyBlocked: each reason why a node that needs a reboot may not have it, in the words its users read.
+func TestReboots_WhyBlocked(t *testing.T) {
 	soon, past := metav1.NewTime(evening.Add(time.Hour)), metav1.NewTime(evening)
 	closed := &window.State{OpensAt: evening.Add(24 * time.Hour)}
 	cases := map[string]struct {

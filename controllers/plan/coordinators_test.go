@@ -36,7 +36,7 @@ func TestAgentObjects_EveryCombination(t *testing.T) {
 				policy.Spec.Reboot.Coordinators = v1alpha1.CoordinatorsIgnore
 			}
 			t.Run(fmt.Sprintf("%v under %+v", tc.says, *policy.Spec.Reboot), func(t *testing.T) {
-				got := agentObjects(view{fleet: &fleet{Snapshot: Snapshot{Policy: policy}}}, node)
+				got := agentBlocks(view{fleet: &fleet{Snapshot: Snapshot{Policy: policy}}}, node)
 				switch {
 				case got == nil && want != "", got != nil && (got.Reason != want || got.Message != "because of "+string(want)):
 					t.Errorf("heard %v, want %q", got, want)

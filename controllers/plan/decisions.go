@@ -14,20 +14,20 @@ import (
 // is not published is still waiting: publishing it writes True.
 func (d *draft) decisions() []Decision {
 	var decisions []Decision
-	flying := map[string]bool{}
+	rebooting := map[string]bool{}
 	for _, t := range d.plan.UnderWay() {
-		flying[t.Entry.Node] = true
-		if is, ok := d.flying(t); ok {
+		rebooting[t.Entry.Node] = true
+		if is, ok := d.rebooting(t); ok {
 			decisions = append(decisions, is)
 		}
 	}
 	for _, n := range d.governed {
-		if is, ok := d.decision(n); ok && !flying[n.Name] {
+		if is, ok := d.decision(n); ok && !rebooting[n.Name] {
 			decisions = append(decisions, is)
 		}
 	}
 	for name, rivals := range d.conflicts {
-		if is, ok := d.conflictDecision(d.byName[name], rivals); ok && !flying[name] {
+		if is, ok := d.conflictDecision(d.byName[name], rivals); ok && !rebooting[name] {
 			decisions = append(decisions, is)
 		}
 	}
@@ -35,9 +35,9 @@ func (d *draft) decisions() []Decision {
 	return decisions
 }
 
-// flying is what a node that is being rebooted should report. What was asked about its pods stays, and is brought up to date until the agent
+// rebooting is what a node that is being rebooted should report. What was asked about its pods stays, and is brought up to date until the agent
 // has begun: it looks once more before that.
-func (d *draft) flying(t Flight) (Decision, bool) {
+func (d *draft) rebooting(t Reboot) (Decision, bool) {
 	is, ok := t.decision(d.name)
 	if !ok {
 		return is, false
@@ -50,7 +50,7 @@ func (d *draft) flying(t Flight) (Decision, bool) {
 }
 
 // decision is True from when the grant is published until the grant is over, or the agent has withdrawn the need for it.
-func (t Flight) decision(policy string) (Decision, bool) {
+func (t Reboot) decision(policy string) (Decision, bool) {
 	if t.Action == Wait && t.Reason == v1alpha1.ReasonWaitingForHook && !t.Rebooting() {
 		return Decision{Node: t.Entry.Node, Status: corev1.ConditionFalse, Reason: t.Reason, Message: t.Message}, true
 	}

@@ -13,7 +13,7 @@ import (
 type Result string
 
 const (
-	// Passed means the check has no objection.
+	// Passed means the check passes.
 	Passed Result = "Passed"
 	// Objects means the check has the reason why the node waits.
 	Objects Result = "Objects"
@@ -36,10 +36,10 @@ type Explanation struct {
 	// Decision is what condition RebootPermitted should be. An empty Status: there should be none, or the grant that is
 	// due writes it.
 	Decision Decision
-	// Until is the instant at which the objection falls by itself. Zero: none, or it needs somebody to do something.
+	// Until is the instant at which it ends by itself. Zero: none, or it needs somebody to do something.
 	Until time.Time
-	// Flight is the granted reboot. Nil: the node holds no grant.
-	Flight *Flight
+	// Reboot is the granted reboot. Nil: the node holds no grant.
+	Reboot *Reboot
 	// Due tells that nothing objects: the manager grants the reboot with its next look.
 	Due bool
 	// Checks is every check in its order. Nil: none was asked, as the node needs no reboot or holds a grant.
@@ -78,9 +78,9 @@ func Explain(s Snapshot, node string) Explanation {
 	}
 	d := newDraft(s)
 	d.complete()
-	e := Explanation{Decision: decisionFor(d.plan.Decisions, node), Flight: d.flightOf(node)}
+	e := Explanation{Decision: decisionFor(d.plan.Decisions, node), Reboot: d.rebootOf(node)}
 	switch o := d.waiting[node]; {
-	case e.Flight != nil:
+	case e.Reboot != nil:
 	case o != nil:
 		e.Until, e.Checks = o.Until, outcomes(o.check, o.Message)
 	case slices.ContainsFunc(d.plan.Granted, func(g v1alpha1.LedgerEntry) bool { return g.Node == node }):
@@ -108,7 +108,7 @@ func decisionFor(decisions []Decision, node string) Decision {
 
 // outcomes is the whole order with the one check that objects; an empty word: none does.
 func outcomes(objects v1alpha1.Reason, message string) []Outcome {
-	all := slices.CompactFunc(slices.Concat(before, entry, turn), func(a, b check) bool { return a.word == b.word })
+	all := slices.CompactFunc(slices.Concat(before, beforeGrant, turn), func(a, b check) bool { return a.word == b.word })
 	list, result := make([]Outcome, 0, len(all)), Passed
 	for _, c := range all {
 		switch {

@@ -35,7 +35,7 @@ func TestExplain_IsThePlan(t *testing.T) {
 					objecting++
 				}
 			}
-			if waits := e.Flight == nil && e.Decision.Status == corev1.ConditionFalse; waits != (objecting == 1) || objecting > 1 {
+			if waits := e.Reboot == nil && e.Decision.Status == corev1.ConditionFalse; waits != (objecting == 1) || objecting > 1 {
 				t.Fatalf("node %s: %d checks object, decision %+v\n%v", n.Name, objecting, e.Decision, s)
 			}
 		}

@@ -55,7 +55,7 @@ func TestExplain(t *testing.T) {
 		passed int
 		until  time.Time
 		due    bool
-		flight plan.Action
+		reboot plan.Action
 	}{
 		"a node that needs no reboot": {snapshot: one(policy("workers"), newHost("worker-1")).snapshot()},
 		"a node that is not there":    {snapshot: one(policy("workers"), needy("worker-2")).snapshot()},
@@ -91,21 +91,21 @@ func TestExplain(t *testing.T) {
 			reason:   v1alpha1.ReasonPolicyConflict, check: v1alpha1.ReasonPolicyConflict, passed: 1,
 		},
 		"a grant that is in the ledger and not on the node": {
-			snapshot: one(policy("workers", holding(7, entry("worker-1", 7))), needy("worker-1")).snapshot(), flight: plan.PublishGrant,
+			snapshot: one(policy("workers", holding(7, entry("worker-1", 7))), needy("worker-1")).snapshot(), reboot: plan.PublishGrant,
 		},
 		"a drain": {
 			snapshot: one(policy("workers", holding(7, entry("worker-1", 7))),
 				needy("worker-1", cordoned, grant(7, v1alpha1.GrantActive), progress(7, v1alpha1.PhaseDraining))).snapshot(),
-			reason: v1alpha1.ReasonGranted, flight: plan.Wait,
+			reason: v1alpha1.ReasonGranted, reboot: plan.Wait,
 		},
 		"hooks before the drain: the answer is no, and there are no checks": {
 			snapshot: one(policy("workers", hooked("example.com/a"), holding(7, entry("worker-1", 7))),
 				needy("worker-1", phase(7, v1alpha1.HooksBefore, 0))).snapshot(),
-			reason: v1alpha1.ReasonWaitingForHook, flight: plan.Wait,
+			reason: v1alpha1.ReasonWaitingForHook, reboot: plan.Wait,
 		},
 		"a grant that the ledger has lost": {
 			snapshot: one(policy("workers"), needy("worker-1", grant(7, v1alpha1.GrantActive), progress(7, v1alpha1.PhaseRebooting))).snapshot(),
-			flight:   plan.Wait,
+			reboot:   plan.Wait,
 		},
 		"a reboot that is over and still in the ledger": {
 			snapshot: one(policy("workers", holding(7, entry("worker-1", 7))), newHost("worker-1", grant(7, v1alpha1.GrantFinished))).snapshot(),
@@ -115,12 +115,12 @@ func TestExplain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := plan.Explain(tc.snapshot, "worker-1")
 			check, passed := objects(t, e.Checks)
-			var flight plan.Action
-			if e.Flight != nil {
-				flight = e.Flight.Action
+			var reboot plan.Action
+			if e.Reboot != nil {
+				reboot = e.Reboot.Action
 			}
-			got := []any{e.Decision.Reason, check, passed, e.Until, e.Due, flight}
-			if diff := cmp.Diff([]any{tc.reason, tc.check, tc.passed, tc.until, tc.due, tc.flight}, got); diff != "" {
+			got := []any{e.Decision.Reason, check, passed, e.Until, e.Due, reboot}
+			if diff := cmp.Diff([]any{tc.reason, tc.check, tc.passed, tc.until, tc.due, tc.reboot}, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

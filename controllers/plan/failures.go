@@ -30,7 +30,7 @@ type attempts struct {
 
 // halt counts the nodes that failed since the last success, or since an administrator resumed the policy. Once halted a
 // policy stays so until it is resumed.
-func (a attempts) halt(governed []*Node, flights []Flight) Halt {
+func (a attempts) halt(governed []*Node, reboots []Reboot) Halt {
 	if word, resumed := a.policy.Annotations[v1alpha1.AnnotationResume]; resumed {
 		return Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: " + message.Shorten(maxMessage, cmp.Or(word, "no reason given"))}
 	}
@@ -38,7 +38,7 @@ func (a attempts) halt(governed []*Node, flights []Flight) Halt {
 	if stands != nil && stands.Status == metav1.ConditionTrue {
 		return Halt{Halted: true, Reason: v1alpha1.ReasonTooManyFailures, Message: stands.Message}
 	}
-	failed := a.failedSince(a.countFrom(stands), governed, flights)
+	failed := a.failedSince(a.countFrom(stands), governed, reboots)
 	if most := a.policy.Spec.FailuresMaxOrDefault(); len(failed) >= int(most) {
 		return Halt{Halted: true, Reason: v1alpha1.ReasonTooManyFailures, Message: fmt.Sprintf(
 			"%s failed since the last success (failures.max is %d): %s", nodes(len(failed)), most, someOf(failed))}
@@ -77,7 +77,7 @@ func (a attempts) countFrom(stands *metav1.Condition) time.Time {
 
 // failedSince names the nodes that failed after an instant: an attempt that was given up, or a deadline overrun. Each node is
 // one failure, however much of its record says so.
-func (a attempts) failedSince(from time.Time, governed []*Node, flights []Flight) []string {
+func (a attempts) failedSince(from time.Time, governed []*Node, reboots []Reboot) []string {
 	reasons := map[string]v1alpha1.Reason{}
 	for _, n := range governed {
 		switch {
@@ -88,7 +88,7 @@ func (a attempts) failedSince(from time.Time, governed []*Node, flights []Flight
 			reasons[n.Name] = n.Progress.Reason
 		}
 	}
-	for _, t := range flights {
+	for _, t := range reboots {
 		if t.FailedAt.After(from) {
 			reasons[t.Entry.Node] = t.Reason
 		}
@@ -139,12 +139,12 @@ const (
 )
 
 // backingOff holds a node back after an attempt that failed: 5 minutes, doubling to 6 hours, until a reboot succeeds.
-func backingOff(v view, n *Node) *Objection {
+func backingOff(v view, n *Node) *Blocked {
 	until, why := v.attempts.backOff(n)
 	if !v.Now.Before(until) {
 		return nil
 	}
-	o := objection(v1alpha1.ReasonBackingOff, "%s; the next attempt is due %s", why, instant(until))
+	o := blocked(v1alpha1.ReasonBackingOff, "%s; the next attempt is due %s", why, instant(until))
 	o.Until = until
 	return o
 }

@@ -96,17 +96,17 @@ func newFleet(s Snapshot) *fleet {
 		f.invalid = err.Error()
 	}
 	f.invalid = cmp.Or(f.invalid, s.WindowInvalid, s.Governor.Invalid[f.name])
-	f.halt = f.attempts.halt(f.governed, f.flights())
+	f.halt = f.attempts.halt(f.governed, f.reboots())
 	return f
 }
 
-// flights are the granted reboots of the ledger, in its order.
-func (f *fleet) flights() []Flight {
-	flights := slices.Grow([]Flight(nil), len(f.entries))
+// reboots are the granted reboots of the ledger, in its order.
+func (f *fleet) reboots() []Reboot {
+	reboots := slices.Grow([]Reboot(nil), len(f.entries))
 	for _, e := range f.entries {
-		flights = append(flights, f.flight(e))
+		reboots = append(reboots, f.reboot(e))
 	}
-	return flights
+	return reboots
 }
 
 // paused reports whether the policy's pause is in force, and not ignored by spec.urgent.

@@ -15,39 +15,39 @@ func gate(results []v1alpha1.GateStatus, name string) *v1alpha1.GateStatus {
 	return &results[i]
 }
 
-// reachesGates reports whether all checks before the gates have passed. A nil objection means that all checks have.
-func (o *Objection) reachesGates() bool {
+// reachesGates reports whether all checks before the gates have passed. Nil: all checks have.
+func (o *Blocked) reachesGates() bool {
 	return o == nil || o.check == v1alpha1.ReasonAlertFiring || o.check == v1alpha1.ReasonGateUnreachable || o.FallsWithOthers()
 }
 
-func alertFiring(v view, _ *Node) *Objection {
+func alertFiring(v view, _ *Node) *Blocked {
 	for _, g := range v.Policy.Spec.PrometheusGates() {
 		if said := gate(v.Gates, g.Name); said != nil && said.State == v1alpha1.GateFiring {
-			return objection(v1alpha1.ReasonAlertFiring, "gate %s of policy %s: %s", g.Name, v.name, said.Message)
+			return blocked(v1alpha1.ReasonAlertFiring, "gate %s of policy %s: %s", g.Name, v.name, said.Message)
 		}
 	}
 	return nil
 }
 
 // gateUnreachable: who was asked and could not answer says no, unless the policy takes it for a yes.
-func gateUnreachable(v view, _ *Node) *Objection {
+func gateUnreachable(v view, _ *Node) *Blocked {
 	for _, g := range v.Policy.Spec.PrometheusGates() {
 		said := gate(v.Gates, g.Name)
 		if said != nil && said.State == v1alpha1.GateUnreachable && g.FailurePolicyOrDefault() != v1alpha1.GateFailureAllow {
-			return objection(v1alpha1.ReasonGateUnreachable, "gate %s of policy %s: %s", g.Name, v.name, said.Message)
+			return blocked(v1alpha1.ReasonGateUnreachable, "gate %s of policy %s: %s", g.Name, v.name, said.Message)
 		}
 	}
 	return nil
 }
 
 // gateUnknown also has a no for a gate that has not been asked yet, whatever its failurePolicy: the answer is on its way.
-func gateUnknown(v view, n *Node) *Objection {
+func gateUnknown(v view, n *Node) *Blocked {
 	if o := gateUnreachable(v, n); o != nil {
 		return o
 	}
 	for _, g := range v.Policy.Spec.PrometheusGates() {
 		if gate(v.Gates, g.Name) == nil {
-			o := objection(v1alpha1.ReasonGateUnreachable, "gate %s of policy %s has not been asked yet", g.Name, v.name)
+			o := blocked(v1alpha1.ReasonGateUnreachable, "gate %s of policy %s has not been asked yet", g.Name, v.name)
 			o.shortLived = true
 			return o
 		}

@@ -96,7 +96,7 @@ func TestReboots_Gates(t *testing.T) {
 			draining := one(policy("workers", gated(tc.gates...), holding(7, entry("worker-1", 7))),
 				needy("worker-1", grant(7, v1alpha1.GrantActive), progress(7, v1alpha1.PhaseDraining)))
 			inLedger.gates, onNode.gates, draining.gates = tc.said, tc.said, tc.said
-			actions := []plan.Action{inLedger.plan().Flights[0].Action, onNode.plan().Flights[0].Action, draining.plan().Flights[0].Action}
+			actions := []plan.Action{inLedger.plan().Reboots[0].Action, onNode.plan().Reboots[0].Action, draining.plan().Reboots[0].Action}
 			if diff := cmp.Diff([]plan.Action{tc.inLedger, tc.onNode, plan.Wait}, actions); diff != "" {
 				t.Errorf("in the ledger, on the node, and draining (-want +got):\n%s", diff)
 			}

@@ -87,8 +87,8 @@ func TestGovernor_Govern(t *testing.T) {
 	t.Run("what it has granted is seen to its end, by it alone", func(t *testing.T) {
 		drains := needy("worker-1", grant(1, v1alpha1.GrantActive), progress(1, v1alpha1.PhaseDraining))
 		s := situation{policies: []*v1alpha1.RebootPolicy{policy("workers", broken, holding(1, entry("worker-1", 1))), policy("others")}, hosts: []*host{drains}}
-		if p := s.plan(); len(p.Flights) != 1 || p.Flights[0].Action != plan.Wait || len(p.Ledger()) != 1 {
-			t.Errorf("workers: %+v", p.Flights)
+		if p := s.plan(); len(p.Reboots) != 1 || p.Reboots[0].Action != plan.Wait || len(p.Ledger()) != 1 {
+			t.Errorf("workers: %+v", p.Reboots)
 		}
 		slices.Reverse(s.policies)
 		if p := s.plan(); len(p.Ledger()) > 0 {

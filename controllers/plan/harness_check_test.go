@@ -147,7 +147,7 @@ func (c *cluster) checkIdempotent(name string, p plan.Plan) {
 	if c.random != nil {
 		return
 	}
-	if diff := cmp.Diff(p, plan.Reboots(c.snapshot(name)), planOptions...); diff != "" {
+	if diff := cmp.Diff(p, plan.Of(c.snapshot(name)), planOptions...); diff != "" {
 		c.broken("policy %s changes its mind (-before +after):\n%s", name, diff)
 	}
 }
@@ -157,7 +157,7 @@ func (c *cluster) checkMarks(name string) {
 	if c.random != nil {
 		return
 	}
-	if left := plan.Reboots(c.snapshot(name)).Marks; len(left) > 0 {
+	if left := plan.Of(c.snapshot(name)).Marks; len(left) > 0 {
 		c.broken("policy %s has marks left: %v", name, left)
 	}
 }
@@ -196,7 +196,7 @@ func (c *cluster) broken(format string, args ...any) {
 
 // overran tells whether an entry has overrun its deadline.
 func overran(p plan.Plan, e v1alpha1.LedgerEntry) bool {
-	return slices.ContainsFunc(p.Flights, func(t plan.Flight) bool {
+	return slices.ContainsFunc(p.Reboots, func(t plan.Reboot) bool {
 		return t.Entry.Node == e.Node && t.Entry.Seq == e.Seq && !t.FailedAt.IsZero()
 	})
 }

@@ -24,8 +24,8 @@ func (c *cluster) pass(name string) bool {
 	delete(c.woken, name)
 	tried := map[string]plan.Action{}
 	for range 8 {
-		p := plan.Reboots(c.snapshot(name))
-		wrote, alive := c.applyFlights(name, p, tried)
+		p := plan.Of(c.snapshot(name))
+		wrote, alive := c.applyReboots(name, p, tried)
 		if !alive {
 			return false
 		}
@@ -79,9 +79,9 @@ func (c *cluster) mayWrite(name string) bool {
 	return true
 }
 
-// applyFlights tells whether it tried anything, and whether the manager is still alive.
-func (c *cluster) applyFlights(name string, p plan.Plan, tried map[string]plan.Action) (wrote, alive bool) {
-	for _, t := range p.Flights {
+// applyReboots tells whether it tried anything, and whether the manager is still alive.
+func (c *cluster) applyReboots(name string, p plan.Plan, tried map[string]plan.Action) (wrote, alive bool) {
+	for _, t := range p.Reboots {
 		if !t.Action.WritesNode() || tried[t.Entry.Node] == t.Action {
 			continue
 		}
@@ -95,13 +95,13 @@ func (c *cluster) applyFlights(name string, p plan.Plan, tried map[string]plan.A
 		}
 		s := c.snapshot(name)
 		if t = p.Again(s, nodeNamed(s, t.Entry.Node), t.Entry); t.Action == tried[t.Entry.Node] {
-			c.applyFlight(name, t)
+			c.applyReboot(name, t)
 		}
 	}
 	return wrote, true
 }
 
-func (c *cluster) applyFlight(name string, t plan.Flight) {
+func (c *cluster) applyReboot(name string, t plan.Reboot) {
 	h, n := c.hosts[t.Entry.Node], t.Node
 	switch t.Action {
 	case plan.PublishGrant:
@@ -201,7 +201,7 @@ func endHooks(node *corev1.Node, seq int64) {
 }
 
 // permitted: an action that the protocol refuses would be tried again for ever.
-func (c *cluster) permitted(ok bool, t plan.Flight) {
+func (c *cluster) permitted(ok bool, t plan.Reboot) {
 	if !ok {
 		c.Fatalf("%s of %s is planned and the protocol does not permit it", t.Action, t.Entry.Node)
 	}

@@ -196,7 +196,7 @@ func TestReboots_WindowTooShort(t *testing.T) {
 func TestReboots_WindowTooShortTakesNothingBack(t *testing.T) {
 	s := one(policy("workers", holding(7, entry("a", 7))), needy("a", grant(7, v1alpha1.GrantActive)))
 	s.window = &window.State{Open: true, Name: "w", ClosesAt: evening.Add(minute), Next: evening.Add(minute)}
-	if p := s.plan(); p.Flights[0].Action != plan.Wait {
-		t.Errorf("the grant meets %s, %s", p.Flights[0].Action, p.Flights[0].Reason)
+	if p := s.plan(); p.Reboots[0].Action != plan.Wait {
+		t.Errorf("the grant meets %s, %s", p.Reboots[0].Action, p.Reboots[0].Reason)
 	}
 }

@@ -13,7 +13,7 @@ import (
 // hookBackOff keeps a node whose before-hooks say no from taking a slot again and again.
 const hookBackOff = 15 * time.Minute
 
-// runHooks tells whether every hook of a stage has said yes. While one has not, the flight begins the phase, waits, or is
+// runHooks tells whether every hook of a stage has said yes. While one has not, the reboot begins the phase, waits, or is
 // marked with the reason and the instant at which it failed.
 func (t *tracker) runHooks(stage v1alpha1.HookStage) (passed bool) {
 	hooks := t.f.Policy.Spec.HooksOrDefault()

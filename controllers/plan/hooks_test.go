@@ -99,9 +99,9 @@ func TestRunHooks(t *testing.T) {
 			policy.Spec.Hooks = &v1alpha1.Hooks{After: tc.keys}
 			f := &fleet{Snapshot: Snapshot{Now: began.Add(tc.later), Policy: policy}, name: "workers"}
 			node := &Node{BootID: "boot", Record: protocol.Record{Hooks: tc.phase}, Annotations: tc.answers}
-			flight := &tracker{f: f, Flight: Flight{Entry: v1alpha1.LedgerEntry{Seq: 7}, Node: node, Action: Wait}}
-			passed := flight.runHooks(v1alpha1.HooksAfter)
-			got := want{passed, flight.Action, flight.Reason, flight.Message, flight.FailedAt, flight.Until}
+			reboot := &tracker{f: f, Reboot: Reboot{Entry: v1alpha1.LedgerEntry{Seq: 7}, Node: node, Action: Wait}}
+			passed := reboot.runHooks(v1alpha1.HooksAfter)
+			got := want{passed, reboot.Action, reboot.Reason, reboot.Message, reboot.FailedAt, reboot.Until}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want,+got):\n%s", diff)
 			}

@@ -50,7 +50,7 @@ func (d *draft) marks() []Mark {
 
 // waitsForTurn reports whether all that keeps the node is that others come first. A node that something else keeps may wait
 // for days, and is as good for pods as any other; nor does a node wait for a turn that never comes.
-func (d *draft) waitsForTurn(o *Objection) bool {
+func (d *draft) waitsForTurn(o *Blocked) bool {
 	switch o.Reason {
 	case v1alpha1.ReasonBudgetExhausted, v1alpha1.ReasonDomainBusy, v1alpha1.ReasonControlPlaneGuard, v1alpha1.ReasonSpacing:
 		return !d.dryRun() && d.limit > 0

@@ -17,11 +17,11 @@ type Plan struct {
 	Limit int32
 	// Seq is the ledger's sequence number after this plan.
 	Seq int64
-	// Flights are the granted reboots and what is to be done about each, in the order of the ledger.
-	Flights []Flight
+	// Reboots are the granted reboots and what is to be done about each, in the order of the ledger.
+	Reboots []Reboot
 	// Unlisted are reboots under a grant that names this policy, on nodes that neither its ledger holds nor its selector: they are
-	// cancelled or finished like Flights, but take no slot and count as no failure. By node name.
-	Unlisted []Flight
+	// cancelled or finished like Reboots, but take no slot and count as no failure. By node name.
+	Unlisted []Reboot
 	// Granted and Adopted are new entries for the ledger; Adopted ones stand on Nodes already.
 	Granted, Adopted []v1alpha1.LedgerEntry
 	// Decisions say, for each node this policy answers for, what its condition RebootPermitted should be; by node name.
@@ -67,21 +67,21 @@ type Decision struct {
 	Preflight string
 }
 
-// Reboots decides about one policy.
-func Reboots(s Snapshot) Plan {
-	p, _ := Objections(s)
+// Of decides about one policy.
+func Of(s Snapshot) Plan {
+	p, _ := WithBlocked(s)
 	return p
 }
 
-// Objections is Reboots, and beside the plan why each node waits, by its name.
-func Objections(s Snapshot) (Plan, map[string]*Objection) {
+// WithBlocked is Of, and beside the plan why each node waits, by its name.
+func WithBlocked(s Snapshot) (Plan, map[string]*Blocked) {
 	d := newDraft(s)
 	d.complete()
 	return d.plan, d.waiting
 }
 
-// InProgress decides about the granted reboots alone: of the plan, it is the Flights, the Unlisted and what holds for all nodes.
-// It is little work beside Reboots, which also decides about every node that waits.
+// InProgress decides about the granted reboots alone: of the plan, it is the Reboots, the Unlisted and what holds for all nodes.
+// It is little work beside Of, which also decides about every node that waits.
 func InProgress(s Snapshot) Plan { return newDraft(s).plan }
 
 // draft is a plan in the making.
@@ -91,18 +91,18 @@ type draft struct {
 	plan  Plan
 	slots *slots
 	// waiting is why each node waits, by its name.
-	waiting map[string]*Objection
+	waiting map[string]*Blocked
 }
 
 // newDraft has decided about the granted reboots.
 func newDraft(s Snapshot) *draft {
 	f := newFleet(s)
-	d := &draft{fleet: f, waiting: map[string]*Objection{}, plan: Plan{
-		Limit: f.limit, Seq: s.Policy.Status.Seq, Flights: f.flights(),
+	d := &draft{fleet: f, waiting: map[string]*Blocked{}, plan: Plan{
+		Limit: f.limit, Seq: s.Policy.Status.Seq, Reboots: f.reboots(),
 		Window: f.windowState(), Halt: f.halt, Invalid: f.invalid, Conflicts: f.conflicts,
 	}}
 	for _, n := range f.unlisted {
-		d.plan.Unlisted = append(d.plan.Unlisted, f.flight(f.entry(n)))
+		d.plan.Unlisted = append(d.plan.Unlisted, f.reboot(f.entry(n)))
 	}
 	return d
 }
@@ -110,10 +110,10 @@ func newDraft(s Snapshot) *draft {
 // complete decides about the nodes that wait.
 func (d *draft) complete() {
 	d.adopt()
-	d.slots = slotsOf(d.fleet, d.plan.Flights)
+	d.slots = slotsOf(d.fleet, d.plan.Reboots)
 	d.grant()
 	if d.dryRun() {
-		d.slots = slotsOf(d.fleet, d.plan.Flights) // nobody took the slots that were given away
+		d.slots = slotsOf(d.fleet, d.plan.Reboots) // nobody took the slots that were given away
 	}
 	p := &d.plan
 	p.Holders = d.slots.holders()
@@ -126,13 +126,13 @@ func (d *draft) complete() {
 	p.Next = d.next()
 }
 
-// UnderWay are the Flights and the Unlisted.
-func (p *Plan) UnderWay() []Flight { return slices.Concat(p.Flights, p.Unlisted) }
+// UnderWay are the Reboots and the Unlisted.
+func (p *Plan) UnderWay() []Reboot { return slices.Concat(p.Reboots, p.Unlisted) }
 
 // Ledger is the list of entries after the plan.
 func (p *Plan) Ledger() []v1alpha1.LedgerEntry {
 	var ledger []v1alpha1.LedgerEntry
-	for _, t := range p.Flights {
+	for _, t := range p.Reboots {
 		if t.Action != ReleaseEntry {
 			ledger = append(ledger, t.Entry)
 		}
@@ -143,14 +143,14 @@ func (p *Plan) Ledger() []v1alpha1.LedgerEntry {
 
 // LedgerChanges tells whether the ledger differs after the plan.
 func (p *Plan) LedgerChanges() bool {
-	withdraws := func(t Flight) bool { return t.Action == WithdrawGrant }
-	return p.learned || len(p.Granted)+len(p.Adopted)+len(p.Released()) > 0 || slices.ContainsFunc(p.Flights, withdraws)
+	withdraws := func(t Reboot) bool { return t.Action == WithdrawGrant }
+	return p.learned || len(p.Granted)+len(p.Adopted)+len(p.Released()) > 0 || slices.ContainsFunc(p.Reboots, withdraws)
 }
 
-// Released are the flights whose entries leave the ledger.
-func (p *Plan) Released() []Flight {
-	var released []Flight
-	for _, t := range p.Flights {
+// Released are the reboots whose entries leave the ledger.
+func (p *Plan) Released() []Reboot {
+	var released []Reboot
+	for _, t := range p.Reboots {
 		if t.Action == ReleaseEntry {
 			released = append(released, t)
 		}
@@ -185,7 +185,7 @@ func (d *draft) grant() {
 		if !n.NeedsReboot() || d.held(n) {
 			continue
 		}
-		if o := sees.first(entry, n); o != nil {
+		if o := sees.first(beforeGrant, n); o != nil {
 			d.waiting[n.Name] = o
 			continue
 		}
@@ -209,8 +209,8 @@ func (d *draft) grant() {
 }
 
 // Again decides once more about one entry, by a newer reading of its node; nil: there is none. Whether the policy has halted,
-// which all nodes together say, is as the plan has it. The zero Flight: the ledger does not hold the entry.
-func (p *Plan) Again(s Snapshot, n *Node, e v1alpha1.LedgerEntry) Flight {
+// which all nodes together say, is as the plan has it. The zero Reboot: the ledger does not hold the entry.
+func (p *Plan) Again(s Snapshot, n *Node, e v1alpha1.LedgerEntry) Reboot {
 	s.Nodes = nil
 	if n != nil {
 		s.Nodes = []*Node{n}
@@ -219,19 +219,19 @@ func (p *Plan) Again(s Snapshot, n *Node, e v1alpha1.LedgerEntry) Flight {
 	f.halt = p.Halt
 	for _, held := range f.entries {
 		if held.Node == e.Node && held.Seq == e.Seq {
-			return f.flight(held)
+			return f.reboot(held)
 		}
 	}
 	for _, n := range f.unlisted {
 		if own := f.entry(n); own.Seq == e.Seq {
-			return f.flight(own)
+			return f.reboot(own)
 		}
 	}
-	return Flight{}
+	return Reboot{}
 }
 
-// flightOf is the flight of the node that is not over, also where the ledger has to take it back first.
-func (d *draft) flightOf(node string) *Flight {
+// rebootOf is the reboot of the node that is not over, also where the ledger has to take it back first.
+func (d *draft) rebootOf(node string) *Reboot {
 	for _, t := range d.plan.UnderWay() {
 		if t.Entry.Node == node && t.Action != ReleaseEntry {
 			return &t
@@ -239,7 +239,7 @@ func (d *draft) flightOf(node string) *Flight {
 	}
 	for _, n := range d.orphans {
 		if n.Name == node {
-			t := d.flight(d.entry(n))
+			t := d.reboot(d.entry(n))
 			return &t
 		}
 	}

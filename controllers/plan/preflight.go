@@ -27,7 +27,7 @@ func podCheckOf(policy *v1alpha1.RebootPolicy) podCheck {
 
 // requestFor is the annotation on a node that waits. An agent checks once its node's turn may come: while an earlier check
 // holds the node back, its pods come and go, and nobody needs the result.
-func (c podCheck) requestFor(o *Objection) string {
+func (c podCheck) requestFor(o *Blocked) string {
 	if slices.Contains(fromPodsOn, o.check) {
 		return c.annotation
 	}
@@ -37,7 +37,7 @@ func (c podCheck) requestFor(o *Objection) string {
 // fromPodsOn are the words of the checks from the first one on that looks at pods.
 var fromPodsOn = func() []v1alpha1.Reason {
 	var words []v1alpha1.Reason
-	for _, c := range slices.Concat(entry, turn) {
+	for _, c := range slices.Concat(beforeGrant, turn) {
 		if c.word == v1alpha1.ReasonUndrainablePod || len(words) > 0 {
 			words = append(words, c.word)
 		}
@@ -74,15 +74,15 @@ func Supposing(policy *v1alpha1.RebootPolicy, nodes []*Node) []*Node {
 
 // undrainablePod: a drain that must fail is not begun. Where a drain that takes too long ends in a reboot all the same,
 // pods that no eviction can remove are no reason to wait; see order.
-func undrainablePod(v view, n *Node) *Objection {
+func undrainablePod(v view, n *Node) *Blocked {
 	r, drain := v.pods.result(n), v.Policy.Spec.DrainOrDefault()
 	switch {
 	case r == nil:
 		return nil
 	case r.Kept != nil:
-		return objection(v1alpha1.ReasonUndrainablePod, "can never be drained: %s", named(r.Kept))
+		return blocked(v1alpha1.ReasonUndrainablePod, "can never be drained: %s", named(r.Kept))
 	case r.Guarded != nil && drain.OnTimeoutOrDefault() == v1alpha1.DrainTimeoutAbort:
-		return objection(v1alpha1.ReasonUndrainablePod, "cannot be drained: %s", named(r.Guarded))
+		return blocked(v1alpha1.ReasonUndrainablePod, "cannot be drained: %s", named(r.Guarded))
 	}
 	return nil
 }
@@ -93,25 +93,25 @@ func (c podCheck) guarded(n *Node) bool {
 	return r != nil && r.Guarded != nil
 }
 
-func blockingPod(v view, n *Node) *Objection {
+func blockingPod(v view, n *Node) *Blocked {
 	if r := v.pods.result(n); r != nil && r.Blocking != nil && len(v.Policy.Spec.BlockingPods()) > 0 {
-		return objection(v1alpha1.ReasonBlockingPod, "gates.blockingPods of policy %s waits for %s", v.name, named(r.Blocking))
+		return blocked(v1alpha1.ReasonBlockingPod, "gates.blockingPods of policy %s waits for %s", v.name, named(r.Blocking))
 	}
 	return nil
 }
 
 // blockingPodOrUnknown: before a grant, that nobody knows is a no, too. It takes no grant back: the agent looks again itself
 // before it begins.
-func blockingPodOrUnknown(v view, n *Node) *Objection {
+func blockingPodOrUnknown(v view, n *Node) *Blocked {
 	if o := blockingPod(v, n); o != nil || len(v.Policy.Spec.BlockingPods()) == 0 {
 		return o
 	}
 	switch r := v.pods.result(n); {
 	case r == nil:
-		return objection(v1alpha1.ReasonGateUnreachable, "the node's agent has not said yet whether pods of gates.blockingPods run on it; "+
+		return blocked(v1alpha1.ReasonGateUnreachable, "the node's agent has not said yet whether pods of gates.blockingPods run on it; "+
 			"where this stays, see whether the agent's pod runs")
 	case r.Problem != "":
-		return objection(v1alpha1.ReasonGateUnreachable, "the node's agent cannot tell whether pods of gates.blockingPods run on it: %s", r.Problem)
+		return blocked(v1alpha1.ReasonGateUnreachable, "the node's agent cannot tell whether pods of gates.blockingPods run on it: %s", r.Problem)
 	}
 	return nil
 }

@@ -162,9 +162,9 @@ func TestReboots_PreflightOfAGrant(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			flight := one(gated, tc.node).plan().Flights[0]
-			if flight.Action != tc.action || flight.Reason != tc.reason {
-				t.Errorf("got %s, %s, want %s, %s", flight.Action, flight.Reason, tc.action, tc.reason)
+			reboot := one(gated, tc.node).plan().Reboots[0]
+			if reboot.Action != tc.action || reboot.Reason != tc.reason {
+				t.Errorf("got %s, %s, want %s, %s", reboot.Action, reboot.Reason, tc.action, tc.reason)
 			}
 		})
 	}

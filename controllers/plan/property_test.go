@@ -37,7 +37,7 @@ func forAny(t *testing.T, property func(*rapid.T, situation, plan.Snapshot, plan
 		s := drawSituation(t)
 		snapshot := s.snapshot()
 		snapshot.Refused = drawRefused(t, snapshot.Policy.Status.Grants)
-		property(t, s, snapshot, plan.Reboots(snapshot))
+		property(t, s, snapshot, plan.Of(snapshot))
 	})
 }
 
@@ -117,9 +117,9 @@ func TestReboots_AnswersForEachNode(t *testing.T) {
 	})
 }
 
-func ledgerOf(flights []plan.Flight) []v1alpha1.LedgerEntry {
+func ledgerOf(reboots []plan.Reboot) []v1alpha1.LedgerEntry {
 	var entries []v1alpha1.LedgerEntry
-	for _, f := range flights {
+	for _, f := range reboots {
 		entries = append(entries, f.Entry)
 	}
 	return entries
@@ -149,7 +149,7 @@ func TestReboots_OrderOfNodesDoesNotMatter(t *testing.T) {
 		snapshot.Nodes = rapid.Permutation(snapshot.Nodes).Draw(t, "order")
 		policies := rapid.Permutation(s.policies).Draw(t, "order of policies")
 		snapshot.Governor = plan.NewGovernor(values(policies))
-		if diff := cmp.Diff(p, plan.Reboots(snapshot), planOptions...); diff != "" {
+		if diff := cmp.Diff(p, plan.Of(snapshot), planOptions...); diff != "" {
 			t.Fatalf("(-one order +another):\n%s\n%v", diff, s)
 		}
 	})
@@ -193,10 +193,10 @@ func TestReboots_TakesAwayWhatIsLeftOfAReboot(t *testing.T) {
 	})
 }
 
-// One flight alone is decided about as among all others; of an entry that the ledger does not hold nothing is said.
+// One reboot alone is decided about as among all others; of an entry that the ledger does not hold nothing is said.
 func TestAgain_DecidesAsAWholePlanDoes(t *testing.T) {
 	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
-		for _, want := range p.Flights {
+		for _, want := range p.Reboots {
 			if diff := cmp.Diff(want, p.Again(snapshot, nodeNamed(snapshot, want.Entry.Node), want.Entry), planOptions...); diff != "" {
 				t.Fatalf("%s (-plan +alone):\n%s\n%v", want.Entry.Node, diff, s)
 			}
@@ -220,7 +220,7 @@ func nodeNamed(s plan.Snapshot, name string) *plan.Node {
 // What a plan wants done, the protocol permits: else it would be tried again for ever.
 func TestReboots_WantsWhatTheProtocolPermits(t *testing.T) {
 	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
-		for _, f := range p.Flights {
+		for _, f := range p.Reboots {
 			ok := true
 			switch f.Action {
 			case plan.PublishGrant:
@@ -248,7 +248,7 @@ func TestReboots_NextIsAhead(t *testing.T) {
 		if !p.Next.IsZero() && !p.Next.After(snapshot.Now) {
 			t.Fatalf("next %v, now %v\n%v", p.Next, snapshot.Now, s)
 		}
-		for _, f := range p.Flights {
+		for _, f := range p.Reboots {
 			if f.Until.After(snapshot.Now) && (p.Next.IsZero() || p.Next.After(f.Until)) {
 				t.Fatalf("next %v, and %s changes %v\n%v", p.Next, f.Entry.Node, f.Until, s)
 			}
@@ -276,7 +276,7 @@ func TestReboots_NothingChangesBeforeNext(t *testing.T) {
 		grantedAt := cmp.FilterPath(func(path cmp.Path) bool {
 			return path.String() == "Granted.At" || strings.HasSuffix(path.String(), ".WithdrawnAt")
 		}, cmp.Ignore())
-		if diff := cmp.Diff(p, plan.Reboots(snapshot), append(planOptions, grantedAt)...); diff != "" {
+		if diff := cmp.Diff(p, plan.Of(snapshot), append(planOptions, grantedAt)...); diff != "" {
 			t.Fatalf("next %v, and by %v (-now +then):\n%s\n%v", p.Next, snapshot.Now, diff, s)
 		}
 	})

@@ -32,8 +32,8 @@ const (
 // WritesNode reports whether the action writes the Node.
 func (a Action) WritesNode() bool { return a != Wait && a != WithdrawGrant && a != ReleaseEntry }
 
-// Flight is one granted reboot: where it is, and what is to be done next about it.
-type Flight struct {
+// Reboot is one granted reboot: where it is, and what is to be done next about it.
+type Reboot struct {
 	Entry v1alpha1.LedgerEntry
 	// Node is nil when the Node object is gone.
 	Node   *Node
@@ -43,7 +43,7 @@ type Flight struct {
 	Message string
 	// Stage is the phase that BeginHooks begins.
 	Stage v1alpha1.HookStage
-	// FailedAt is when the flight overran its deadline; zero: it did not. The slot is kept all the same.
+	// FailedAt is when the reboot overran its deadline; zero: it did not. The slot is kept all the same.
 	FailedAt time.Time
 	// Until is the instant at which time alone changes the answer; zero: none.
 	Until time.Time
@@ -57,7 +57,7 @@ type Flight struct {
 }
 
 // backAt is when the rebooted node was back in service. Zero: it is not, or the grant ended in another way.
-func (t Flight) backAt() time.Time {
+func (t Reboot) backAt() time.Time {
 	if t.Node == nil || !t.Node.Shows(t.Entry.Seq) || t.Node.Grant.State != v1alpha1.GrantFinished {
 		return time.Time{}
 	}
@@ -65,15 +65,15 @@ func (t Flight) backAt() time.Time {
 }
 
 // Rebooting tells whether the node has passed the point of no return.
-func (t Flight) Rebooting() bool {
+func (t Reboot) Rebooting() bool {
 	return t.Node != nil && t.Node.In(t.Entry.Seq, v1alpha1.PhaseRebooting)
 }
 
 // begun tells whether the agent has used the grant.
-func (t Flight) begun() bool { return t.Node.Progress != nil && t.Node.Progress.Seq >= t.Entry.Seq }
+func (t Reboot) begun() bool { return t.Node.Progress != nil && t.Node.Progress.Seq >= t.Entry.Seq }
 
 // Begin is the phase that BeginHooks begins.
-func (t Flight) Begin(policy *v1alpha1.RebootPolicy, now time.Time) v1alpha1.HookPhase {
+func (t Reboot) Begin(policy *v1alpha1.RebootPolicy, now time.Time) v1alpha1.HookPhase {
 	return v1alpha1.HookPhase{
 		Policy: policy.Name, Seq: t.Entry.Seq, BootID: t.Node.BootID, Stage: t.Stage,
 		Hooks: policy.Spec.HooksOrDefault().Of(t.Stage), At: metav1.NewTime(now),
@@ -81,7 +81,7 @@ func (t Flight) Begin(policy *v1alpha1.RebootPolicy, now time.Time) v1alpha1.Hoo
 }
 
 // CancelMessage is what a grant that is cancelled says beside its reason.
-func (t Flight) CancelMessage() string { return message.Shorten(maxMessage, t.Message) }
+func (t Reboot) CancelMessage() string { return message.Shorten(maxMessage, t.Message) }
 
 // Phase is how far a granted reboot is, in one word: the same for people and for metrics.
 type Phase string
@@ -104,8 +104,8 @@ const (
 	PhaseAborted Phase = "Aborted"
 )
 
-// Phase is how far the flight is, and since when. The Node must be there.
-func (t Flight) Phase() (Phase, time.Time) {
+// Phase is how far the reboot is, and since when. The Node must be there.
+func (t Reboot) Phase() (Phase, time.Time) {
 	n := t.Node
 	p := n.Progress
 	switch {

@@ -30,7 +30,7 @@ func (r Refusal) text() string {
 // Refused returns how many nodes hold a slot while the API server refuses the write that is due, and a message about them.
 func (p *Plan) Refused() (nodes int, message string) {
 	var others []string
-	for _, t := range p.Flights {
+	for _, t := range p.Reboots {
 		switch {
 		case t.Refused == "":
 			continue
@@ -49,7 +49,7 @@ func (p *Plan) Refused() (nodes int, message string) {
 }
 
 // keepsSlot says for how long a node keeps its slot on which nothing can be written.
-func (t Flight) keepsSlot() string {
+func (t Reboot) keepsSlot() string {
 	switch {
 	case t.Action == WithdrawGrant:
 		return "the grant is withdrawn, and the slot is given back"

@@ -41,7 +41,7 @@ func TestPlan_ReportsRefusedWrites(t *testing.T) {
 			for node, answer := range tc.answers {
 				s.Refused[node] = plan.Refusal{Answer: answer, Since: evening}
 			}
-			p := plan.Reboots(s)
+			p := plan.Of(s)
 			nodes, message := p.Refused()
 			if diff := cmp.Diff([]any{tc.nodes, tc.want}, []any{nodes, message}); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -123,8 +123,8 @@ func TestReboots_GivesBackASlotThatNobodyCanUse(t *testing.T) {
 				s.Refused = map[string]plan.Refusal{"a": {Answer: "denied", Since: evening.Add(-tc.refused)}}
 			}
 			s.Unread = map[string]bool{"a": tc.unread}
-			got := plan.Reboots(s)
-			f := got.Flights[0]
+			got := plan.Of(s)
+			f := got.Reboots[0]
 			if diff := cmp.Diff(tc.want, step{f.Action, f.Reason, f.Until}); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -147,7 +147,7 @@ func TestReboots_BacksOffAfterAWithdrawnGrant(t *testing.T) {
 	p := policy("workers", holding(1, e))
 	s := one(p, needy("a")).snapshot()
 	s.Refused = map[string]plan.Refusal{"a": {Answer: "denied"}}
-	before := plan.Reboots(s)
+	before := plan.Of(s)
 	p.Status.Grants, p.Status.History = nil, before.History(nil, evening)
 	want := []v1alpha1.PastReboot{{
 		Node: "a", Seq: 1, Result: v1alpha1.RebootWithdrawn, Reason: v1alpha1.ReasonNodeWriteRefused, GrantedAt: e.At, EndedAt: metav1.NewTime(evening),
@@ -159,7 +159,7 @@ func TestReboots_BacksOffAfterAWithdrawnGrant(t *testing.T) {
 	for after, waits := range map[time.Duration]bool{30*minute - 1: true, 30 * minute: false} {
 		s := one(p, needy("a")).snapshot()
 		s.Now = evening.Add(after)
-		got := plan.Reboots(s)
+		got := plan.Of(s)
 		if waits == (len(got.Granted) > 0) || waits && (got.Blocked[0].Reason != v1alpha1.ReasonBackingOff || !got.Next.Equal(evening.Add(30*minute))) {
 			t.Errorf("after %s: granted %v, blocked %v, next %s", after, got.Granted, got.Blocked, got.Next)
 		}

@@ -40,7 +40,7 @@ func (s situation) snapshot() plan.Snapshot {
 	return snapshot
 }
 
-func (s situation) plan() plan.Plan { return plan.Reboots(s.snapshot()) }
+func (s situation) plan() plan.Plan { return plan.Of(s.snapshot()) }
 
 // one is a situation of one policy and its nodes.
 func one(p *v1alpha1.RebootPolicy, hosts ...*host) situation {

@@ -48,7 +48,7 @@ type slots struct {
 	lastBack time.Time
 }
 
-func slotsOf(f *fleet, flights []Flight) *slots {
+func slotsOf(f *fleet, reboots []Reboot) *slots {
 	asked := f.Policy.Spec.MaxUnavailableOrDefault()
 	s := &slots{
 		limit: int(f.limit), used: map[string]string{}, domains: map[string]bool{},
@@ -64,7 +64,7 @@ func slotsOf(f *fleet, flights []Flight) *slots {
 	if last := f.Policy.Status.LastRebootAt; last != nil {
 		s.lastBack = last.Time
 	}
-	for _, t := range flights {
+	for _, t := range reboots {
 		if t.Action != ReleaseEntry {
 			s.granted++
 			s.used[t.Entry.Node] = holdsGrant
@@ -76,7 +76,7 @@ func slotsOf(f *fleet, flights []Flight) *slots {
 		s.granted++
 		s.used[n.Name] = holdsGrant
 	}
-	dead := lost(flights)
+	dead := lost(reboots)
 	for name, why := range s.used {
 		if why == holdsGrant && !dead[name] {
 			s.domains[f.domain(f.byName[name])] = true
@@ -95,7 +95,7 @@ func (s *slots) take(node, domain string) {
 func (s *slots) hold(node string) bool { return s.used[node] == holdsGrant }
 
 // budgetExhausted keeps reboots within maxUnavailable. A node that is down already takes no new slot.
-func budgetExhausted(v view, n *Node) *Objection {
+func budgetExhausted(v view, n *Node) *Blocked {
 	s := v.slots
 	if s.granted >= s.limit || s.granted >= v1alpha1.MaxGrants {
 		return s.exhausted()
@@ -108,23 +108,23 @@ func budgetExhausted(v view, n *Node) *Objection {
 
 // spaced keeps a reboot from starting so soon after a rebooted node is back in service. The answers of gates that count are no
 // older than the least spacing, so they are from after that.
-func spaced(v view, _ *Node) *Objection {
+func spaced(v view, _ *Node) *Blocked {
 	spacing := v.Policy.Spec.Spacing()
 	until := v.slots.lastBack.Add(spacing)
 	if spacing == 0 || v.slots.lastBack.IsZero() || !v.Now.Before(until) {
 		return nil
 	}
-	o := objection(v1alpha1.ReasonSpacing, "waiting for its turn: a node is back in service since %s, and the next reboot may start %s",
+	o := blocked(v1alpha1.ReasonSpacing, "waiting for its turn: a node is back in service since %s, and the next reboot may start %s",
 		instant(v.slots.lastBack), instant(until))
 	o.Until = until
 	return o
 }
 
-func (s *slots) exhausted() *Objection {
+func (s *slots) exhausted() *Blocked {
 	if s.limit == 0 {
-		return objection(v1alpha1.ReasonBudgetExhausted, "maxUnavailable is 0: no node may be rebooted")
+		return blocked(v1alpha1.ReasonBudgetExhausted, "maxUnavailable is 0: no node may be rebooted")
 	}
-	return &Objection{Reason: v1alpha1.ReasonBudgetExhausted, Message: s.full}
+	return &Blocked{Reason: v1alpha1.ReasonBudgetExhausted, Message: s.full}
 }
 
 // holders says who uses the slots, for the policy's conditions.
@@ -159,9 +159,9 @@ func Domain(policy *v1alpha1.RebootPolicy, n *Node) string {
 }
 
 // lost are the nodes that did not come back in time from their reboot, or went down in their drain and did not end it in time.
-func lost(flights []Flight) map[string]bool {
+func lost(reboots []Reboot) map[string]bool {
 	names := map[string]bool{}
-	for _, t := range flights {
+	for _, t := range reboots {
 		down := t.Rebooting() || t.Node != nil && !t.Node.Ready
 		names[t.Entry.Node] = down && !t.FailedAt.IsZero()
 	}
@@ -170,13 +170,13 @@ func lost(flights []Flight) map[string]bool {
 
 // domainBusy keeps reboots within one domain at a time. A node that is down for reasons of its own, or did not come back,
 // makes no domain busy: it uses maxUnavailable, and would otherwise keep every other domain from ever being served.
-func domainBusy(v view, n *Node) *Objection {
+func domainBusy(v view, n *Node) *Blocked {
 	own := v.domain(n)
 	others := slices.DeleteFunc(slices.Collect(maps.Keys(v.slots.domains)), func(d string) bool { return d == own })
 	if len(others) == 0 {
 		return nil
 	}
-	return objection(v1alpha1.ReasonDomainBusy, "waiting for another domain: nodes with %s are being rebooted, and it is one domain at a time",
+	return blocked(v1alpha1.ReasonDomainBusy, "waiting for another domain: nodes with %s are being rebooted, and it is one domain at a time",
 		domainLabel(v.Policy.Spec.TopologyKey(), slices.Min(others)))
 }
 
@@ -189,7 +189,7 @@ func domainLabel(key, domain string) string {
 
 // controlPlaneGuard keeps a quorum: at most one control-plane node is ever granted, only while the others are Ready, and only
 // when all of them fall under one policy.
-func controlPlaneGuard(v view, n *Node) *Objection {
+func controlPlaneGuard(v view, n *Node) *Blocked {
 	if !n.ControlPlane {
 		return nil
 	}
@@ -199,11 +199,11 @@ func controlPlaneGuard(v view, n *Node) *Objection {
 		}
 		switch g := v.Governor.Govern(other.Labels); {
 		case v.held(other) || v.slots.hold(other.Name):
-			return objection(v1alpha1.ReasonControlPlaneGuard, "control-plane node %s is being rebooted", other.Name)
+			return blocked(v1alpha1.ReasonControlPlaneGuard, "control-plane node %s is being rebooted", other.Name)
 		case !other.Ready:
-			return objection(v1alpha1.ReasonControlPlaneGuard, "control-plane node %s is not Ready", other.Name)
+			return blocked(v1alpha1.ReasonControlPlaneGuard, "control-plane node %s is not Ready", other.Name)
 		case g.Policy != v.name:
-			return objection(v1alpha1.ReasonPolicyConflict, "all control-plane nodes must fall under one policy; %s does not fall under %s", other.Name, v.name)
+			return blocked(v1alpha1.ReasonPolicyConflict, "all control-plane nodes must fall under one policy; %s does not fall under %s", other.Name, v.name)
 		}
 	}
 	return nil

@@ -29,7 +29,7 @@ func (d *draft) count() (v1alpha1.NodeCounts, []v1alpha1.BlockedNodes) {
 			failed[n.Name] = true
 		}
 	}
-	for _, t := range d.plan.Flights {
+	for _, t := range d.plan.Reboots {
 		if t.Rebooting() && t.Action != ReleaseEntry {
 			c.Rebooting++
 		}
@@ -124,7 +124,7 @@ func (d *draft) next() time.Time {
 // waitsForGates reports whether a node needs what the gates say: nothing that is checked before them holds it back. Gates are
 // queried only then.
 func (d *draft) waitsForGates() bool {
-	if len(d.plan.Granted) > 0 || slices.ContainsFunc(d.plan.UnderWay(), func(t Flight) bool { return t.NeedsGates }) {
+	if len(d.plan.Granted) > 0 || slices.ContainsFunc(d.plan.UnderWay(), func(t Reboot) bool { return t.NeedsGates }) {
 		return true
 	}
 	for _, o := range d.waiting {

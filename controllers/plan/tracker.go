@@ -25,17 +25,17 @@ const (
 // tracker decides about one granted reboot.
 type tracker struct {
 	f *fleet
-	Flight
+	Reboot
 }
 
-// flight decides about one entry.
-func (f *fleet) flight(e v1alpha1.LedgerEntry) Flight {
-	t := tracker{f: f, Flight: Flight{Entry: e, Node: f.byName[e.Node], Action: Wait, Reason: v1alpha1.ReasonGranted}}
+// reboot decides about one entry.
+func (f *fleet) reboot(e v1alpha1.LedgerEntry) Reboot {
+	t := tracker{f: f, Reboot: Reboot{Entry: e, Node: f.byName[e.Node], Action: Wait, Reason: v1alpha1.ReasonGranted}}
 	t.track()
 	if t.Action.WritesNode() {
 		t.refuse()
 	}
-	return t.Flight
+	return t.Reboot
 }
 
 // track finds out how far the reboot is, and what is to be done next about it.
@@ -95,7 +95,7 @@ func (t *tracker) unpublished() string {
 	return why
 }
 
-// endReason says how a flight that is over has ended.
+// endReason says how a reboot that is over has ended.
 func endReason(n *Node, e v1alpha1.LedgerEntry) (v1alpha1.Reason, string) {
 	switch {
 	case n.In(e.Seq, v1alpha1.PhaseAborted):
@@ -135,27 +135,27 @@ func (t *tracker) awaitStart() {
 }
 
 // withdrawal is what takes back a grant that the agent has not begun to use. A drain that has begun is finished.
-func (t *tracker) withdrawal() *Objection {
+func (t *tracker) withdrawal() *Blocked {
 	n, e := t.Node, t.Entry
 	switch g := t.f.Governor.Govern(n.Labels); {
 	case e.WithdrawnAt != nil:
-		return objection(v1alpha1.ReasonGrantWithdrawn, "the ledger of policy %s has withdrawn the grant or had lost it, so no agent begins under it", t.f.name)
+		return blocked(v1alpha1.ReasonGrantWithdrawn, "the ledger of policy %s has withdrawn the grant or had lost it, so no agent begins under it", t.f.name)
 	case t.f.Policy.DeletionTimestamp != nil:
-		return objection(v1alpha1.ReasonCancelled, "policy %s is being deleted", t.f.name)
+		return blocked(v1alpha1.ReasonCancelled, "policy %s is being deleted", t.f.name)
 	case n.BootID != e.BootID:
-		return objection(v1alpha1.ReasonCancelled, "the node was rebooted by somebody else after the grant")
+		return blocked(v1alpha1.ReasonCancelled, "the node was rebooted by somebody else after the grant")
 	case !n.NeedsReboot():
-		return objection(v1alpha1.ReasonCancelled, "the node does not ask for a reboot any more")
+		return blocked(v1alpha1.ReasonCancelled, "the node does not ask for a reboot any more")
 	case g.Policy != t.f.name && len(g.Rivals) > 0:
-		return objection(v1alpha1.ReasonPolicyConflict, "policies %s select the node with the same priority", list(g.Rivals))
+		return blocked(v1alpha1.ReasonPolicyConflict, "policies %s select the node with the same priority", list(g.Rivals))
 	case g.Policy != t.f.name:
-		return objection(v1alpha1.ReasonNoPolicy, "policy %s does not govern the node any more", t.f.name)
+		return blocked(v1alpha1.ReasonNoPolicy, "policy %s does not govern the node any more", t.f.name)
 	case n.Shows(e.Seq) && n.Grant.At.Sub(t.f.Now) > clockAhead:
-		return objection(v1alpha1.ReasonRecordUnreadable, "the grant is of %s, more than an hour ahead", instant(n.Grant.At.Time))
+		return blocked(v1alpha1.ReasonRecordUnreadable, "the grant is of %s, more than an hour ahead", instant(n.Grant.At.Time))
 	case t.f.dryRun():
-		return objection(v1alpha1.ReasonDryRun, "policy %s only reports", t.f.name)
+		return blocked(v1alpha1.ReasonDryRun, "policy %s only reports", t.f.name)
 	}
-	return view{fleet: t.f}.first(standing, n)
+	return view{fleet: t.f}.first(untilBegun, n)
 }
 
 // awaitDrain: the agent drains, and ends the drain by itself when drain.timeout has passed.

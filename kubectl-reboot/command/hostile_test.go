@@ -137,7 +137,7 @@ var _ = Describe("What a node says is harmless to a terminal", func() {
 		p.waitsFor(p.nodes[0], hostile)
 		harmless("explain", p.nodes[0])
 		harmless("status", p.policy)
-		Expect(explained(p.nodes[0]).Flight.Drain).To(Equal(hostile), "programs get it as it is")
+		Expect(explained(p.nodes[0]).Reboot.Drain).To(Equal(hostile), "programs get it as it is")
 	})
 
 	It("in what request quotes", func() {

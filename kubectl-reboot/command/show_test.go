@@ -51,7 +51,7 @@ var _ = Describe("explain and status", func() {
 		ok("resume", p.policy)
 		says(first, "True Granted")
 		e = explained(first)
-		Expect([]any{e.Verdict, e.Flight.Phase, e.Manager}).To(HaveExactElements(explanation.InProgress, BeEquivalentTo("Granted"), BeNil()))
+		Expect([]any{e.Verdict, e.Reboot.Phase, e.Manager}).To(HaveExactElements(explanation.InProgress, BeEquivalentTo("Granted"), BeNil()))
 		p.needs(second)
 		says(second, "False BudgetExhausted")
 		e = explained(second)
@@ -59,7 +59,7 @@ var _ = Describe("explain and status", func() {
 		Expect(e.Places).To(Equal(first + " (holds a grant)"))
 
 		p.progresses(first, v1alpha1.PhaseDraining)
-		Expect(explained(first).Flight.Phase).To(BeEquivalentTo("Draining"))
+		Expect(explained(first).Reboot.Phase).To(BeEquivalentTo("Draining"))
 		p.progresses(first, v1alpha1.PhaseRebooting)
 		is := statusOf(p.policy)
 		Expect(is.InProgress).To(HaveExactElements(And(HaveField("Node", first), HaveField("Phase", BeEquivalentTo("Rebooting")))))
@@ -80,10 +80,10 @@ var _ = Describe("explain and status", func() {
 		p.progresses(p.nodes[0], v1alpha1.PhaseDraining)
 		p.waitsFor(p.nodes[0], report)
 
-		flight := explained(p.nodes[0]).Flight
-		Expect(flight.Drain).To(Equal(report))
-		Expect(flight.DrainUntil).To(BeTemporally("==", flight.Since.Add(20*time.Minute)))
-		Expect(flight.Until).To(BeTemporally("==", flight.Since.Add(30*time.Minute)))
+		reboot := explained(p.nodes[0]).Reboot
+		Expect(reboot.Drain).To(Equal(report))
+		Expect(reboot.DrainUntil).To(BeTemporally("==", reboot.Since.Add(20*time.Minute)))
+		Expect(reboot.Until).To(BeTemporally("==", reboot.Since.Add(30*time.Minute)))
 		Expect(ok("explain", p.nodes[0])).To(And(
 			ContainSubstring("\nDrain     "+report+"\n"), MatchRegexp(`(?m)^Times out .*, in (19m|20m)$`), MatchRegexp(`(?m)^Overdue   .*, in (29m|30m)$`)))
 		const note = `Draining +\d+s  times out in \w+, overdue in \w+: waits for default/db-0 \(PodDisruptionBudget db\)\.`

@@ -101,7 +101,7 @@ func tiles(f fleet.Fleet, p status.Policy, decisions []plan.Decision) []Tile {
 }
 
 // stateOf is the state of a node with a granted reboot.
-func stateOf(r fleet.Flight) State {
+func stateOf(r fleet.Reboot) State {
 	if r.Overdue {
 		return Failed
 	}

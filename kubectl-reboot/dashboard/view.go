@@ -91,7 +91,7 @@ type Attention struct{ Message, Command string }
 
 // Reboot is one granted reboot.
 type Reboot struct {
-	fleet.Flight
+	fleet.Reboot
 
 	Policy string
 	State  State
@@ -181,8 +181,8 @@ func (v *View) pool(f fleet.Fleet, p status.Policy, decided plan.Plan) Pool {
 	return pool
 }
 
-func (v *View) reboot(r fleet.Flight, policy string) Reboot {
-	shown := Reboot{Flight: r, Policy: policy, State: stateOf(r), Began: v.behind(r.Since), Ends: v.ahead(r.Until)}
+func (v *View) reboot(r fleet.Reboot, policy string) Reboot {
+	shown := Reboot{Reboot: r, Policy: policy, State: stateOf(r), Began: v.behind(r.Since), Ends: v.ahead(r.Until)}
 	switch {
 	case r.Overdue:
 		shown.Note, shown.Ends = string(r.Reason)+": "+r.Message, Instant{}

@@ -91,7 +91,7 @@ func advise(e *Explanation, free int64) Advice {
 		if a, ok := flies[e.Reason]; ok {
 			return a.about(e.Node, policy)
 		}
-		if e.Flight.Phase == fleet.Draining {
+		if e.Reboot.Phase == fleet.Draining {
 			return Advice{"nothing; what the drain waits for is shown by", "kubectl describe node NODE"}.about(e.Node, policy)
 		}
 		return Advice{Text: "nothing"}

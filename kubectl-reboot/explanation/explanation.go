@@ -50,7 +50,7 @@ type Explanation struct {
 	Places string `json:"places,omitempty"`
 	// Checks are all checks in their order. None: the node needs no reboot, or has its grant.
 	Checks   []Check       `json:"checks,omitempty"`
-	Flight   *fleet.Flight `json:"flight,omitempty"`
+	Reboot   *fleet.Reboot `json:"reboot,omitempty"`
 	Timeline []Moment      `json:"timeline,omitempty"`
 	Advice   Advice        `json:"advice"`
 	// Manager is what the manager has written on the node, where that is not what its planner says now.
@@ -107,10 +107,10 @@ func Of(f fleet.Fleet, name string) (Explanation, error) {
 		Node: name, At: f.Now, Reason: answer.Decision.Reason, Message: answer.Decision.Message, Until: answer.Until,
 		Need: needOf(object), Policy: policyOf(policy, f.Governor.Selecting(node.Labels)), Checks: checksOf(answer.Checks),
 	}
-	if answer.Flight != nil {
-		flight := f.FlightOf(*answer.Flight)
-		e.Flight, e.Reason, e.Message, e.Until = &flight, flight.Reason, flight.Message, flight.Until
-		if c := refusal(policy); c != nil && answer.Flight.Action.WritesNode() {
+	if answer.Reboot != nil {
+		reboot := f.RebootOf(*answer.Reboot)
+		e.Reboot, e.Reason, e.Message, e.Until = &reboot, reboot.Reason, reboot.Message, reboot.Until
+		if c := refusal(policy); c != nil && answer.Reboot.Action.WritesNode() {
 			e.Reason, e.Message = v1alpha1.ReasonNodeWriteRefused, c.Message
 		}
 	}
@@ -124,7 +124,7 @@ func Of(f fleet.Fleet, name string) (Explanation, error) {
 	if e.Reason == v1alpha1.ReasonBudgetExhausted {
 		e.Places = f.Plan(policy).Holders
 	}
-	e.Timeline, e.Advice, e.Manager = timeline(&e, node, answer.Flight), advise(&e, freePriority(f.Policies)), differs(answer, node)
+	e.Timeline, e.Advice, e.Manager = timeline(&e, node, answer.Reboot), advise(&e, freePriority(f.Policies)), differs(answer, node)
 	return e, nil
 }
 
@@ -148,7 +148,7 @@ func freePriority(policies []v1alpha1.RebootPolicy) int64 {
 
 func verdict(answer plan.Explanation, n *plan.Node) Verdict {
 	switch {
-	case answer.Flight != nil:
+	case answer.Reboot != nil:
 		return InProgress
 	case answer.Due:
 		return Due
@@ -209,7 +209,7 @@ func differs(answer plan.Explanation, n *plan.Node) *Said {
 		is = Said{Status: c.Status, Reason: c.Reason, Message: c.Message}
 	}
 	switch {
-	case answer.Flight != nil && want.Status == "":
+	case answer.Reboot != nil && want.Status == "":
 		return nil
 	case answer.Due && is.Status == "":
 		return nil

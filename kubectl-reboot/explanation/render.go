@@ -30,7 +30,7 @@ type Look struct {
 // Lines is the explanation for people: the answer first, then what it rests on.
 func (e Explanation) Lines(l Look) []string {
 	head := []string{e.headline(l)}
-	if e.Message != "" && (e.Flight == nil || !strings.EqualFold(e.Message, string(e.Flight.Phase))) {
+	if e.Message != "" && (e.Reboot == nil || !strings.EqualFold(e.Message, string(e.Reboot.Phase))) {
 		head = append(head, l.wrap("  ", e.Message)...)
 	}
 	blocks := [][]string{head, e.facts(l), e.checks(l), e.timeline(l), e.manager(l)}
@@ -44,7 +44,7 @@ func (e Explanation) Lines(l Look) []string {
 	return lines
 }
 
-// headlines are the answers; phaseOf says more of a flight.
+// headlines are the answers; phaseOf says more of a reboot.
 var headlines = map[Verdict]struct {
 	words string
 	style terminal.Style
@@ -60,7 +60,7 @@ var headlines = map[Verdict]struct {
 func (e Explanation) headline(l Look) string {
 	h := headlines[e.Verdict]
 	word := string(e.Reason)
-	if f := e.Flight; f != nil {
+	if f := e.Reboot; f != nil {
 		word = string(f.Phase) + " for " + moment.Span(e.At.Sub(f.Since))
 		if f.Overdue {
 			word, h.style = string(f.Reason)+", "+word, terminal.Bad
@@ -88,9 +88,9 @@ func (e Explanation) facts(l Look) []string {
 			fact(name, moment.At(t, e.At, l.Zone)+", "+moment.Until(t, e.At))
 		}
 	}
-	if e.Flight != nil {
-		fact("Drain", e.Flight.Drain)
-		at("Times out", e.Flight.DrainUntil)
+	if e.Reboot != nil {
+		fact("Drain", e.Reboot.Drain)
+		at("Times out", e.Reboot.DrainUntil)
 	}
 	at(e.untilWord(), e.Until)
 	fact("Do", e.Advice.Text)
@@ -100,14 +100,14 @@ func (e Explanation) facts(l Look) []string {
 	return lines
 }
 
-// untilWord is what comes at the end of a reason's time, or a flight's.
+// untilWord is what comes at the end of a reason's time, or a reboot's.
 func (e Explanation) untilWord() string {
 	switch {
-	case e.Flight == nil:
+	case e.Reboot == nil:
 		return "Until"
-	case e.Flight.Phase == fleet.Settling:
+	case e.Reboot.Phase == fleet.Settling:
 		return "Back"
-	case !e.Flight.DrainUntil.IsZero():
+	case !e.Reboot.DrainUntil.IsZero():
 		return "Overdue"
 	}
 	return "Deadline"

@@ -18,7 +18,7 @@ type Moment struct {
 }
 
 // timeline is what the node's record tells, first things first. What lies after the explanation's instant is to come.
-func timeline(e *Explanation, n *plan.Node, flight *plan.Flight) []Moment {
+func timeline(e *Explanation, n *plan.Node, reboot *plan.Reboot) []Moment {
 	var moments []Moment
 	tell := func(at time.Time, format string, args ...any) {
 		if !at.IsZero() {
@@ -28,15 +28,15 @@ func timeline(e *Explanation, n *plan.Node, flight *plan.Flight) []Moment {
 	if n.NeedsReboot() {
 		tell(n.RequiredSince, "needs a reboot: %s", n.RequiredReason)
 	}
-	tellGrant(tell, n, flight)
+	tellGrant(tell, n, reboot)
 	if h := n.Hooks; h != nil {
 		tell(h.At.Time, "hooks began, %s", map[v1alpha1.HookStage]string{v1alpha1.HooksBefore: "before the drain", v1alpha1.HooksAfter: "after the boot"}[h.Stage])
 	}
 	if n.Progress != nil {
-		tellProgress(tell, n, flight != nil)
+		tellProgress(tell, n, reboot != nil)
 	}
-	if e.Flight != nil {
-		tell(e.Flight.DrainUntil, "the drain times out")
+	if e.Reboot != nil {
+		tell(e.Reboot.DrainUntil, "the drain times out")
 	}
 	tell(e.Until, "%s", comes(e))
 	slices.SortStableFunc(moments, func(a, b Moment) int { return cmp.Compare(a.At.Unix(), b.At.Unix()) })
@@ -45,10 +45,10 @@ func timeline(e *Explanation, n *plan.Node, flight *plan.Flight) []Moment {
 
 type teller func(at time.Time, format string, args ...any)
 
-func tellGrant(tell teller, n *plan.Node, flight *plan.Flight) {
+func tellGrant(tell teller, n *plan.Node, reboot *plan.Reboot) {
 	g := n.Grant
-	if flight != nil && (g == nil || g.Seq != flight.Entry.Seq) {
-		tell(flight.Entry.At.Time, "chosen, number %d in the ledger", flight.Entry.Seq)
+	if reboot != nil && (g == nil || g.Seq != reboot.Entry.Seq) {
+		tell(reboot.Entry.At.Time, "chosen, number %d in the ledger", reboot.Entry.Seq)
 	}
 	if g == nil {
 		return
@@ -84,14 +84,14 @@ func tellProgress(tell teller, n *plan.Node, flying bool) {
 	}
 }
 
-// comes is what happens at the end of a flight's or a reason's time.
+// comes is what happens at the end of a reboot's or a reason's time.
 func comes(e *Explanation) string {
 	switch {
-	case e.Flight == nil:
+	case e.Reboot == nil:
 		return string(e.Reason) + " is over"
-	case e.Flight.Phase == fleet.Settling:
+	case e.Reboot.Phase == fleet.Settling:
 		return "back in service, if it stays Ready"
-	case !e.Flight.DrainUntil.IsZero():
+	case !e.Reboot.DrainUntil.IsZero():
 		return "overdue, unless the agent has reported how the drain ended"
 	}
 	return "times out"

@@ -69,7 +69,7 @@ func (f Fleet) Whole(node *corev1.Node) Fleet {
 }
 
 // Plan is what is decided about a policy.
-func (f Fleet) Plan(policy *v1alpha1.RebootPolicy) plan.Plan { return plan.Reboots(f.Snapshot(policy)) }
+func (f Fleet) Plan(policy *v1alpha1.RebootPolicy) plan.Plan { return plan.Of(f.Snapshot(policy)) }
 
 // Snapshot is what the manager would decide from; a nil policy stands for the nodes that none governs.
 func (f Fleet) Snapshot(policy *v1alpha1.RebootPolicy) plan.Snapshot {

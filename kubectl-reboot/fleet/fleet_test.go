@@ -14,8 +14,8 @@ import (
 	. "github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
 )
 
-// TestFlightOf: each phase, and since when.
-func TestFlightOf(t *testing.T) {
+// TestRebootOf: each phase, and since when.
+func TestRebootOf(t *testing.T) {
 	hooks := Annotated(v1alpha1.AnnotationHooks, v1alpha1.HookPhase{
 		Policy: "w", Seq: 7, BootID: "n1-boot-1", Stage: v1alpha1.HooksBefore, Hooks: []v1alpha1.AnnotationKey{"example.com/ok"}, At: Ago(50 * time.Second),
 	}.String())
@@ -60,16 +60,16 @@ func TestFlightOf(t *testing.T) {
 			p := Policy("w", append(tc.policy, Holds("n1", 7, time.Minute))...)
 			n := Node("n1", "w", append([]func(*corev1.Node){Needs(time.Hour)}, tc.node...)...)
 			f := fleet.New([]v1alpha1.RebootPolicy{p}, []corev1.Node{n}, Now)
-			flight := f.FlightOf(f.Plan(f.Policy("w")).Flights[0])
-			if got, want := []any{flight.Phase, Now.Sub(flight.Since)}, []any{tc.phase, tc.ago}; !cmp.Equal(got, want) {
+			reboot := f.RebootOf(f.Plan(f.Policy("w")).Reboots[0])
+			if got, want := []any{reboot.Phase, Now.Sub(reboot.Since)}, []any{tc.phase, tc.ago}; !cmp.Equal(got, want) {
 				t.Errorf("got %v, want %v", got, want)
 			}
 		})
 	}
 }
 
-// TestFlightOf_Draining: what the agent reports of its drain, and when drain.timeout ends it.
-func TestFlightOf_Draining(t *testing.T) {
+// TestRebootOf_Draining: what the agent reports of its drain, and when drain.timeout ends it.
+func TestRebootOf_Draining(t *testing.T) {
 	const waits, volumes = "The drain waits for default/db-0 (PodDisruptionBudget db).", "The pods have left. The reboot waits for disk."
 	is := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, message string) func(*corev1.Node) {
 		return Condition(kind, status, "why", time.Minute, message)
@@ -102,10 +102,10 @@ func TestFlightOf_Draining(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n := Node("n1", "w", append(tc.node, Needs(time.Hour), Granted("w", 7, began), Progressed(7, v1alpha1.PhaseDraining, began))...)
 			f := fleet.New([]v1alpha1.RebootPolicy{Policy("w", Holds("n1", 7, began))}, []corev1.Node{n}, Now.Add(tc.past))
-			flight := f.FlightOf(f.Plan(f.Policy("w")).Flights[0])
-			got := drain{report: flight.Drain}
-			if !flight.DrainUntil.IsZero() {
-				got.left = flight.DrainUntil.Sub(f.Now)
+			reboot := f.RebootOf(f.Plan(f.Policy("w")).Reboots[0])
+			got := drain{report: reboot.Drain}
+			if !reboot.DrainUntil.IsZero() {
+				got.left = reboot.DrainUntil.Sub(f.Now)
 			}
 			if got != tc.want {
 				t.Errorf("got %+v, want %+v", got, tc.want)
@@ -114,8 +114,8 @@ func TestFlightOf_Draining(t *testing.T) {
 	}
 	gone := Node("n1", "w", is(corev1.NodeDrained, corev1.ConditionTrue, volumes), Granted("w", 7, began), Progressed(7, v1alpha1.PhaseRebooting, time.Minute))
 	f := fleet.New([]v1alpha1.RebootPolicy{Policy("w", Holds("n1", 7, began))}, []corev1.Node{gone}, Now)
-	if flight := f.FlightOf(f.Plan(f.Policy("w")).Flights[0]); flight.Drain != "" || !flight.DrainUntil.IsZero() {
-		t.Errorf("a node that reboots still drains: %+v", flight)
+	if reboot := f.RebootOf(f.Plan(f.Policy("w")).Reboots[0]); reboot.Drain != "" || !reboot.DrainUntil.IsZero() {
+		t.Errorf("a node that reboots still drains: %+v", reboot)
 	}
 }
 
@@ -170,7 +170,7 @@ func TestFleet_Torn(t *testing.T) {
 	if !f.Torn() {
 		t.Error("the ledger has not the grant")
 	}
-	if e := plan.Explain(f.Snapshot(f.Policy("w")), "n1"); e.Flight == nil || f.FlightOf(*e.Flight).Phase != fleet.Granted {
+	if e := plan.Explain(f.Snapshot(f.Policy("w")), "n1"); e.Reboot == nil || f.RebootOf(*e.Reboot).Phase != fleet.Granted {
 		t.Errorf("its reboot is in progress all the same: %+v", e)
 	}
 }

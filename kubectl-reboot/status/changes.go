@@ -38,19 +38,19 @@ func (s Status) Changes(before Status, zone *time.Location) []string {
 // wentOn reports each node whose granted reboot went on, or is over.
 func (p Policy) wentOn(was Policy, report func(node, text string)) {
 	for _, t := range p.InProgress {
-		if text := went(was.flight(t.Node), t); text != "" {
+		if text := went(was.reboot(t.Node), t); text != "" {
 			report(t.Node, text)
 		}
 	}
 	for _, t := range was.InProgress {
-		if p.flight(t.Node).Node == "" {
+		if p.reboot(t.Node).Node == "" {
 			report(t.Node, p.landed(t.Node))
 		}
 	}
 }
 
-// went says how a flight went on; empty: it did not.
-func went(was, is fleet.Flight) string {
+// went says how a reboot went on; empty: it did not.
+func went(was, is fleet.Reboot) string {
 	switch {
 	case is.Overdue && !was.Overdue:
 		return string(is.Reason) + ": " + is.Message
@@ -109,10 +109,10 @@ func (s Status) policy(name string) Policy {
 	return Policy{}
 }
 
-// flight is that of a node; the zero one where there is none.
-func (p Policy) flight(node string) fleet.Flight {
-	if i := slices.IndexFunc(p.InProgress, func(t fleet.Flight) bool { return t.Node == node }); i >= 0 {
+// reboot is that of a node; the zero one where there is none.
+func (p Policy) reboot(node string) fleet.Reboot {
+	if i := slices.IndexFunc(p.InProgress, func(t fleet.Reboot) bool { return t.Node == node }); i >= 0 {
 		return p.InProgress[i]
 	}
-	return fleet.Flight{}
+	return fleet.Reboot{}
 }

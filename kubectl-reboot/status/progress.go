@@ -42,7 +42,7 @@ func (s Status) only(nodes map[string]bool) Status {
 	s.Policies = slices.Clone(s.Policies)
 	for i := range s.Policies {
 		p := &s.Policies[i]
-		p.InProgress = slices.DeleteFunc(slices.Clone(p.InProgress), func(t fleet.Flight) bool { return other(t.Node) })
+		p.InProgress = slices.DeleteFunc(slices.Clone(p.InProgress), func(t fleet.Reboot) bool { return other(t.Node) })
 		p.Due = slices.DeleteFunc(slices.Clone(p.Due), other)
 		p.Waiting = slices.Clone(p.Waiting)
 		for j := range p.Waiting {

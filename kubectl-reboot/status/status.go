@@ -40,7 +40,7 @@ type Policy struct {
 	CompletionAt time.Time `json:"completionAt,omitzero"`
 	// Unavailable says who uses up the limit.
 	Unavailable string         `json:"unavailable,omitempty"`
-	InProgress  []fleet.Flight `json:"inProgress,omitempty"`
+	InProgress  []fleet.Reboot `json:"inProgress,omitempty"`
 	// Waiting says why nodes wait, in the order of status.blocked.
 	Waiting []Waiting `json:"waiting,omitempty"`
 	// Due are the nodes against which nothing speaks: the manager grants their reboot with its next look.
@@ -97,12 +97,12 @@ func Of(f fleet.Fleet, names ...string) Status {
 
 func policyOf(f fleet.Fleet, policy *v1alpha1.RebootPolicy) Policy {
 	s := f.Snapshot(policy)
-	p := plan.Reboots(s)
+	p := plan.Of(s)
 	most := policy.Spec.MaxUnavailableOrDefault()
 	status := Policy{
 		Name: policy.Name, Mode: policy.Spec.ModeOrDefault(), MaxUnavailable: most.String(), Limit: p.Limit,
 		Window: windowOf(policy, p.Window, s.Window), Unavailable: p.Holders,
-		InProgress: flights(f, policy, p), Agents: policy.Status.Agents,
+		InProgress: reboots(f, policy, p), Agents: policy.Status.Agents,
 	}
 	status.Waiting = waiting(p.Decisions, status.InProgress)
 	for _, e := range p.Granted {
@@ -118,27 +118,27 @@ func policyOf(f fleet.Fleet, policy *v1alpha1.RebootPolicy) Policy {
 	return status
 }
 
-// flights are those that are not over, first granted first.
-func flights(f fleet.Fleet, policy *v1alpha1.RebootPolicy, p plan.Plan) []fleet.Flight {
-	var list []fleet.Flight
-	for _, t := range p.Flights {
+// reboots are those that are not over, first granted first.
+func reboots(f fleet.Fleet, policy *v1alpha1.RebootPolicy, p plan.Plan) []fleet.Reboot {
+	var list []fleet.Reboot
+	for _, t := range p.Reboots {
 		if t.Action != plan.ReleaseEntry {
-			list = append(list, f.FlightOf(t))
+			list = append(list, f.RebootOf(t))
 		}
 	}
 	for _, e := range p.Adopted {
-		if t := plan.Explain(f.Snapshot(policy), e.Node).Flight; t != nil {
-			list = append(list, f.FlightOf(*t))
+		if t := plan.Explain(f.Snapshot(policy), e.Node).Reboot; t != nil {
+			list = append(list, f.RebootOf(*t))
 		}
 	}
 	return list
 }
 
 // waiting leaves out those whose hooks run: they have their place already.
-func waiting(decisions []plan.Decision, inProgress []fleet.Flight) []Waiting {
+func waiting(decisions []plan.Decision, inProgress []fleet.Reboot) []Waiting {
 	var list []Waiting
 	for _, d := range decisions {
-		if d.Status != corev1.ConditionFalse || slices.ContainsFunc(inProgress, func(t fleet.Flight) bool { return t.Node == d.Node }) {
+		if d.Status != corev1.ConditionFalse || slices.ContainsFunc(inProgress, func(t fleet.Reboot) bool { return t.Node == d.Node }) {
 			continue
 		}
 		i := slices.IndexFunc(list, func(w Waiting) bool { return w.Reason == d.Reason })

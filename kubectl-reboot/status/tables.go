@@ -88,7 +88,7 @@ func (s Status) inProgress(l Look) []string {
 	rows := [][]terminal.Cell{terminal.Header("IN PROGRESS", "POLICY", "PHASE", ">FOR", "NOTE")}
 	for _, p := range s.Policies {
 		for _, t := range p.InProgress {
-			rows = append(rows, flightRow(t, p.Name, s.At))
+			rows = append(rows, rebootRow(t, p.Name, s.At))
 		}
 	}
 	if len(rows) == 1 {
@@ -97,8 +97,8 @@ func (s Status) inProgress(l Look) []string {
 	return l.Theme.Table(rows, l.Width)
 }
 
-// flightRow: the note says what the phase alone does not.
-func flightRow(t fleet.Flight, policy string, now time.Time) []terminal.Cell {
+// rebootRow: the note says what the phase alone does not.
+func rebootRow(t fleet.Reboot, policy string, now time.Time) []terminal.Cell {
 	style, note := phaseStyle[t.Phase], terminal.Cell{Text: t.Message, Style: terminal.Quiet}
 	switch {
 	case t.Overdue:
@@ -123,7 +123,7 @@ func flightRow(t fleet.Flight, policy string, now time.Time) []terminal.Cell {
 }
 
 // timesOut is when the phase times out. A drain does by drain.timeout, and is overdue where its agent has not reported that.
-func timesOut(t fleet.Flight, now time.Time) string {
+func timesOut(t fleet.Reboot, now time.Time) string {
 	switch {
 	case t.Until.IsZero():
 		return ""

@@ -23,8 +23,8 @@ const (
 	Aborted   = plan.PhaseAborted
 )
 
-// Flight is one granted reboot, for people.
-type Flight struct {
+// Reboot is one granted reboot, for people.
+type Reboot struct {
 	Node string `json:"node"`
 	// Number is the grant's.
 	Number int64 `json:"number"`
@@ -48,9 +48,9 @@ type Flight struct {
 // Shown are the conditions of a Node that people are shown beside those that decisions look at.
 var Shown = []corev1.NodeConditionType{corev1.NodeDrainInProgress, corev1.NodeDrained}
 
-// FlightOf is a granted reboot of a plan, for people. The Node must be there.
-func (f Fleet) FlightOf(t plan.Flight) Flight {
-	shown := Flight{
+// RebootOf is a granted reboot of a plan, for people. The Node must be there.
+func (f Fleet) RebootOf(t plan.Reboot) Reboot {
+	shown := Reboot{
 		Node: t.Entry.Node, Number: t.Entry.Seq, Reason: t.Reason, Message: t.Message, Until: t.Until, Overdue: !t.FailedAt.IsZero(),
 	}
 	shown.Phase, shown.Since = t.Phase()
@@ -61,7 +61,7 @@ func (f Fleet) FlightOf(t plan.Flight) Flight {
 }
 
 // drain is what the agent reports of a drain, and when drain.timeout ends it. Zero: it is over, or overdue.
-func (f Fleet) drain(t plan.Flight) (report string, until time.Time) {
+func (f Fleet) drain(t plan.Reboot) (report string, until time.Time) {
 	if t.FailedAt.IsZero() {
 		until = t.DrainUntil
 	}

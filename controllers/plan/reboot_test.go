@@ -14,8 +14,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
 
-// flightStep is what is to be done about a flight, for comparing.
-type flightStep struct {
+// rebootStep is what is to be done about a reboot, for comparing.
+type rebootStep struct {
 	Action   plan.Action
 	Reason   v1alpha1.Reason
 	Message  string
@@ -26,10 +26,10 @@ type flightStep struct {
 	DrainUntil time.Time
 }
 
-// The flight of these tables is number 5 of policy workers, of node worker-1.
-const flightSeq = 5
+// The reboot of these tables is number 5 of policy workers, of node worker-1.
+const rebootSeq = 5
 
-type flightCase struct {
+type rebootCase struct {
 	node    []func(*host)
 	policy  []func(*v1alpha1.RebootPolicy)
 	now     time.Duration
@@ -38,18 +38,18 @@ type flightCase struct {
 	gone    bool
 	madeFor types.UID // the Node that the ledger names
 	another *v1alpha1.RebootPolicy
-	want    flightStep
+	want    rebootStep
 }
 
-func (tc flightCase) flight(t *testing.T) plan.Flight {
+func (tc rebootCase) reboot(t *testing.T) plan.Reboot {
 	t.Helper()
 	machine := newHost
 	if tc.needs {
 		machine = needy
 	}
-	e := entry("worker-1", flightSeq)
+	e := entry("worker-1", rebootSeq)
 	e.NodeUID = tc.madeFor
-	s := one(policy("workers", append(tc.policy, holding(flightSeq, e))...))
+	s := one(policy("workers", append(tc.policy, holding(rebootSeq, e))...))
 	s.now, s.window = evening.Add(tc.now), tc.window
 	if !tc.gone {
 		s.hosts = []*host{machine("worker-1", tc.node...)}
@@ -58,21 +58,21 @@ func (tc flightCase) flight(t *testing.T) plan.Flight {
 		s.policies = append(s.policies, tc.another)
 	}
 	p := s.plan()
-	if len(p.Flights) != 1 {
-		t.Fatalf("flights: %+v", p.Flights)
+	if len(p.Reboots) != 1 {
+		t.Fatalf("reboots: %+v", p.Reboots)
 	}
-	return p.Flights[0]
+	return p.Reboots[0]
 }
 
 // uid is that of the Node.
 func uid(of types.UID) func(*host) { return func(h *host) { h.node.UID = of } }
 
-func testFlights(t *testing.T, cases map[string]flightCase) {
+func testReboots(t *testing.T, cases map[string]rebootCase) {
 	t.Helper()
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			f := tc.flight(t)
-			got := flightStep{f.Action, f.Reason, f.Message, f.Stage, f.FailedAt, f.Until, f.DrainUntil}
+			f := tc.reboot(t)
+			got := rebootStep{f.Action, f.Reason, f.Message, f.Stage, f.FailedAt, f.Until, f.DrainUntil}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -80,26 +80,26 @@ func testFlights(t *testing.T, cases map[string]flightCase) {
 	}
 }
 
-// TestReboots_FlightBeforeTheStart: until the agent begins, everything that speaks against the reboot still counts.
-func TestReboots_FlightBeforeTheStart(t *testing.T) {
-	active := grant(flightSeq, v1alpha1.GrantActive)
-	takenBack := func(reason v1alpha1.Reason, message string) flightStep {
-		return flightStep{Action: plan.CancelGrant, Reason: reason, Message: message}
+// TestReboots_BeforeTheStart: until the agent begins, everything that speaks against the reboot still counts.
+func TestReboots_BeforeTheStart(t *testing.T) {
+	active := grant(rebootSeq, v1alpha1.GrantActive)
+	takenBack := func(reason v1alpha1.Reason, message string) rebootStep {
+		return rebootStep{Action: plan.CancelGrant, Reason: reason, Message: message}
 	}
 	deleted := func(p *v1alpha1.RebootPolicy) { p.DeletionTimestamp = &metav1.Time{Time: evening} }
-	testFlights(t, map[string]flightCase{
+	testReboots(t, map[string]rebootCase{
 		"the node does not know of it yet": {
-			needs: true, want: flightStep{Action: plan.PublishGrant, Reason: v1alpha1.ReasonGranted},
+			needs: true, want: rebootStep{Action: plan.PublishGrant, Reason: v1alpha1.ReasonGranted},
 		},
 		"it is the very Node that the ledger names": {
-			needs: true, node: options(uid("1")), madeFor: "1", want: flightStep{Action: plan.PublishGrant, Reason: v1alpha1.ReasonGranted},
+			needs: true, node: options(uid("1")), madeFor: "1", want: rebootStep{Action: plan.PublishGrant, Reason: v1alpha1.ReasonGranted},
 		},
 		"the node shows an older grant": {
-			needs: true, node: []func(*host){grant(4, v1alpha1.GrantFinished)}, want: flightStep{Action: plan.PublishGrant, Reason: v1alpha1.ReasonGranted},
+			needs: true, node: []func(*host){grant(4, v1alpha1.GrantFinished)}, want: rebootStep{Action: plan.PublishGrant, Reason: v1alpha1.ReasonGranted},
 		},
 		"the agent has five minutes": {
 			needs: true, node: []func(*host){active}, now: 299 * time.Second,
-			want: flightStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "granted; the agent has not begun yet", Until: instantAfter(5 * minute)},
+			want: rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "granted; the agent has not begun yet", Until: instantAfter(5 * minute)},
 		},
 		"the agent is silent": {
 			needs: true, node: []func(*host){active}, now: 5 * minute,
@@ -161,15 +161,15 @@ func TestReboots_FlightBeforeTheStart(t *testing.T) {
 		},
 		"the budget is used up by others since, which is no reason": {
 			needs: true, node: []func(*host){active, cordoned},
-			want: flightStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "granted; the agent has not begun yet", Until: instantAfter(5 * minute)},
+			want: rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "granted; the agent has not begun yet", Until: instantAfter(5 * minute)},
 		},
 		"the node is in the middle of another policy's grant": {
 			needs: true, node: []func(*host){grant(3, v1alpha1.GrantActive, givenBy("old")), progress(3, v1alpha1.PhaseRebooting)},
-			want: flightStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "waits until grant 3 of policy old is over"},
+			want: rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "waits until grant 3 of policy old is over"},
 		},
 		"the progress cannot be read, and nobody has repaired it in time": {
 			needs: true, node: []func(*host){active, annotated(v1alpha1.AnnotationProgress, "?")}, now: time.Hour,
-			want: flightStep{
+			want: rebootStep{
 				Action: plan.Wait, Reason: v1alpha1.ReasonRebootTimedOut, FailedAt: instantAfter(time.Hour),
 				Message: "how far the reboot granted at Mon 2026-06-01 22:00:00 UTC is cannot be read, and nobody has repaired it in time: annotation " +
 					"reboot-operator.io/progress: invalid character '?' looking for beginning of value; its slot is kept: see to the machine and its agent; " +
@@ -177,46 +177,46 @@ func TestReboots_FlightBeforeTheStart(t *testing.T) {
 			},
 		},
 		"the agent is silent, whatever a grant of 2099 says": {
-			needs: true, node: []func(*host){grant(flightSeq, v1alpha1.GrantActive, grantedAt(73*365*24*time.Hour))},
+			needs: true, node: []func(*host){grant(rebootSeq, v1alpha1.GrantActive, grantedAt(73*365*24*time.Hour))},
 			want: takenBack(v1alpha1.ReasonRecordUnreadable, "the grant is of Thu 2099-05-14 22:00:00 UTC, more than an hour ahead"),
 		},
 		"the progress cannot be read: the agent may be anywhere": {
 			needs: true, node: []func(*host){active, annotated(v1alpha1.AnnotationProgress, "?")}, now: 59 * minute,
-			want: flightStep{
+			want: rebootStep{
 				Action: plan.Wait, Reason: v1alpha1.ReasonRecordUnreadable, Until: instantAfter(time.Hour),
 				Message: "annotation reboot-operator.io/progress: invalid character '?' looking for beginning of value; the slot is kept until the agent repairs it",
 			},
 		},
 		"the progress cannot be read, and the node was not told yet": {
 			needs: true, node: []func(*host){annotated(v1alpha1.AnnotationProgress, "?")},
-			want: flightStep{Action: plan.PublishGrant, Reason: v1alpha1.ReasonGranted},
+			want: rebootStep{Action: plan.PublishGrant, Reason: v1alpha1.ReasonGranted},
 		},
 	})
 }
 
-// TestReboots_FlightUnderWay: a drain that has begun is finished; only a new boot ID ends a reboot.
-func TestReboots_FlightUnderWay(t *testing.T) {
-	active := grant(flightSeq, v1alpha1.GrantActive)
+// TestReboots_UnderWay: a drain that has begun is finished; only a new boot ID ends a reboot.
+func TestReboots_UnderWay(t *testing.T) {
+	active := grant(rebootSeq, v1alpha1.GrantActive)
 	drains := func(mods ...func(*host)) []func(*host) {
-		return append([]func(*host){active, progress(flightSeq, v1alpha1.PhaseDraining)}, mods...)
+		return append([]func(*host){active, progress(rebootSeq, v1alpha1.PhaseDraining)}, mods...)
 	}
 	reboots := func(mods ...func(*host)) []func(*host) {
-		return append([]func(*host){active, progress(flightSeq, v1alpha1.PhaseRebooting)}, mods...)
+		return append([]func(*host){active, progress(rebootSeq, v1alpha1.PhaseRebooting)}, mods...)
 	}
-	draining := flightStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "draining", Until: instantAfter(30 * minute), DrainUntil: instantAfter(20 * minute)}
-	rebooting := flightStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "rebooting", Until: instantAfter(30 * minute)}
-	booted := flightStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "booted; waiting for the node to be Ready and for its agent", Until: instantAfter(30 * minute)}
+	draining := rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "draining", Until: instantAfter(30 * minute), DrainUntil: instantAfter(20 * minute)}
+	rebooting := rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "rebooting", Until: instantAfter(30 * minute)}
+	booted := rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "booted; waiting for the node to be Ready and for its agent", Until: instantAfter(30 * minute)}
 	timeouts := func(p *v1alpha1.RebootPolicy) {
 		p.Spec.Drain = &v1alpha1.Drain{Timeout: &metav1.Duration{Duration: time.Hour}}
 		p.Spec.Reboot = &v1alpha1.Reboot{Timeout: &metav1.Duration{Duration: 2 * time.Hour}}
 		p.Spec.Settle = &metav1.Duration{}
 	}
 	const years = 73 * 365 * 24 * time.Hour
-	noted := flightStep{
+	noted := rebootStep{
 		Action: plan.BeginHooks, Reason: v1alpha1.ReasonGranted, Stage: v1alpha1.HooksAfter, Message: "back, with a clock that is off: settling begins",
 	}
 	notReported := nodeCondition(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, 0)
-	testFlights(t, map[string]flightCase{
+	testReboots(t, map[string]rebootCase{
 		"draining": {node: drains(), want: draining},
 		"draining while the window closes (behaviour 36)":           {node: drains(), window: &window.State{}, want: draining},
 		"draining while the policy is paused (behaviour 22)":        {node: drains(), policy: []func(*v1alpha1.RebootPolicy){paused(nil, "")}, want: draining},
@@ -224,26 +224,26 @@ func TestReboots_FlightUnderWay(t *testing.T) {
 		"draining while another policy governs the node":            {node: drains(), another: policy("better", priority(1)), want: draining},
 		"draining, and rebooted by hand: the agent is going to say": {node: drains(bootID("worker-1-boot-2")), want: draining},
 		"draining under a grant that somebody removed":              {node: drains()[1:], want: draining},
-		"draining too long: told, and the slot is kept (behaviour 26)": {node: drains(), now: 30 * minute, want: flightStep{
+		"draining too long: told, and the slot is kept (behaviour 26)": {node: drains(), now: 30 * minute, want: rebootStep{
 			Action: plan.Wait, Reason: v1alpha1.ReasonDrainTimedOut, FailedAt: instantAfter(30 * minute), DrainUntil: instantAfter(20 * minute),
 			Message: "the drain began at Mon 2026-06-01 22:00:00 UTC and should have ended within 20m0s; " +
 				"its slot is kept until the agent answers: look at the agent's pod on this node",
 		}},
 		"draining, and its clock is a little behind": {
-			node: options(active, progress(flightSeq, v1alpha1.PhaseDraining, phaseAt(-5*minute))), now: minute,
-			want: flightStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "draining", Until: instantAfter(25 * minute), DrainUntil: instantAfter(15 * minute)},
+			node: options(active, progress(rebootSeq, v1alpha1.PhaseDraining, phaseAt(-5*minute))), now: minute,
+			want: rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "draining", Until: instantAfter(25 * minute), DrainUntil: instantAfter(15 * minute)},
 		},
 		"draining, and its clock is a day behind: it began after its grant": {
-			node: options(active, progress(flightSeq, v1alpha1.PhaseDraining, phaseAt(-24*time.Hour))), now: minute,
-			want: flightStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "draining", Until: instantAfter(35 * minute), DrainUntil: instantAfter(25 * minute)},
+			node: options(active, progress(rebootSeq, v1alpha1.PhaseDraining, phaseAt(-24*time.Hour))), now: minute,
+			want: rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "draining", Until: instantAfter(35 * minute), DrainUntil: instantAfter(25 * minute)},
 		},
 		"draining under a grant that somebody removed, and its clock is a day behind: it began after its entry": {
-			node: options(progress(flightSeq, v1alpha1.PhaseDraining, phaseAt(-24*time.Hour))), now: minute,
-			want: flightStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "draining", Until: instantAfter(35 * minute), DrainUntil: instantAfter(25 * minute)},
+			node: options(progress(rebootSeq, v1alpha1.PhaseDraining, phaseAt(-24*time.Hour))), now: minute,
+			want: rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "draining", Until: instantAfter(35 * minute), DrainUntil: instantAfter(25 * minute)},
 		},
 		"draining with a time-out of its own": {
 			node: drains(), policy: []func(*v1alpha1.RebootPolicy){timeouts}, now: 69 * minute,
-			want: flightStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "draining", Until: instantAfter(70 * minute), DrainUntil: instantAfter(time.Hour)},
+			want: rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "draining", Until: instantAfter(70 * minute), DrainUntil: instantAfter(time.Hour)},
 		},
 		"rebooting": {node: reboots(notReady), want: rebooting},
 		"rebooting, and Ready as if nothing happened (behaviour 63)": {node: reboots(), now: 29 * minute, want: rebooting},
@@ -251,23 +251,23 @@ func TestReboots_FlightUnderWay(t *testing.T) {
 		"rebooting, and the kubelet reports no boot ID":              {node: reboots(bootID("")), want: rebooting},
 		"up, and not Ready (behaviour 49)":                           {node: reboots(bootID("worker-1-boot-2"), notReady), want: booted},
 		"up, and the agent has not reported (behaviour 48)":          {node: reboots(bootID("worker-1-boot-2"), notReported), want: booted},
-		"not back in time: told, and the slot is kept (behaviours 26, 47)": {node: reboots(notReady), now: 30 * minute, want: flightStep{
+		"not back in time: told, and the slot is kept (behaviours 26, 47)": {node: reboots(notReady), now: 30 * minute, want: rebootStep{
 			Action: plan.Wait, Reason: v1alpha1.ReasonRebootTimedOut, FailedAt: instantAfter(30 * minute),
 			Message: "the node was sent to reboot at Mon 2026-06-01 22:00:00 UTC and was not back within 30m0s; " +
 				"its slot is kept: see to the machine; once it is proved off, deleting the Node frees the slot",
 		}},
-		"not down in time at all, Ready on the same boot (behaviour 47)": {node: reboots(), now: 30 * minute, want: flightStep{
+		"not down in time at all, Ready on the same boot (behaviour 47)": {node: reboots(), now: 30 * minute, want: rebootStep{
 			Action: plan.Wait, Reason: v1alpha1.ReasonRebootTimedOut, FailedAt: instantAfter(30 * minute),
 			Message: "the node was sent to reboot at Mon 2026-06-01 22:00:00 UTC and was not back within 30m0s; " +
 				"its slot is kept: see to the machine; once it is proved off, deleting the Node frees the slot",
 		}},
 		"rebooting, and its clock is a day behind: it may have drained for as long as it may": {
-			node: options(active, progress(flightSeq, v1alpha1.PhaseRebooting, phaseAt(-24*time.Hour)), notReady), now: minute,
-			want: flightStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "rebooting", Until: instantAfter(60 * minute)},
+			node: options(active, progress(rebootSeq, v1alpha1.PhaseRebooting, phaseAt(-24*time.Hour)), notReady), now: minute,
+			want: rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "rebooting", Until: instantAfter(60 * minute)},
 		},
 		"not back in time by a clock that is a day behind": {
-			node: options(active, progress(flightSeq, v1alpha1.PhaseRebooting, phaseAt(-24*time.Hour)), notReady), now: 60 * minute,
-			want: flightStep{
+			node: options(active, progress(rebootSeq, v1alpha1.PhaseRebooting, phaseAt(-24*time.Hour)), notReady), now: 60 * minute,
+			want: rebootStep{
 				Action: plan.Wait, Reason: v1alpha1.ReasonRebootTimedOut, FailedAt: instantAfter(60 * minute),
 				Message: "the node was sent to reboot at Mon 2026-06-01 22:30:00 UTC and was not back within 30m0s; " +
 					"its slot is kept: see to the machine; once it is proved off, deleting the Node frees the slot",
@@ -275,17 +275,17 @@ func TestReboots_FlightUnderWay(t *testing.T) {
 		},
 		"rebooting with a time-out of its own": {
 			node: reboots(notReady), policy: []func(*v1alpha1.RebootPolicy){timeouts}, now: time.Hour,
-			want: flightStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "rebooting", Until: instantAfter(2 * time.Hour)},
+			want: rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "rebooting", Until: instantAfter(2 * time.Hour)},
 		},
-		"back, and settles from Ready on (behaviour 24)": {node: reboots(rebooted(10*minute, 9*minute)), now: 10 * minute, want: flightStep{
+		"back, and settles from Ready on (behaviour 24)": {node: reboots(rebooted(10*minute, 9*minute)), now: 10 * minute, want: rebootStep{
 			Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Until: instantAfter(11 * minute),
 			Message: "back since Mon 2026-06-01 22:10:00 UTC, settling until Mon 2026-06-01 22:11:00 UTC",
 		}},
-		"back, and settles from the agent's report on": {node: reboots(rebooted(-time.Hour, 9*minute)), now: 9 * minute, want: flightStep{
+		"back, and settles from the agent's report on": {node: reboots(rebooted(-time.Hour, 9*minute)), now: 9 * minute, want: rebootStep{
 			Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Until: instantAfter(10 * minute),
 			Message: "back since Mon 2026-06-01 22:09:00 UTC, settling until Mon 2026-06-01 22:10:00 UTC",
 		}},
-		"back, and its clock is a little ahead": {node: reboots(rebooted(12*minute, 9*minute)), now: 10 * minute, want: flightStep{
+		"back, and its clock is a little ahead": {node: reboots(rebooted(12*minute, 9*minute)), now: 10 * minute, want: rebootStep{
 			Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Until: instantAfter(13 * minute),
 			Message: "back since Mon 2026-06-01 22:12:00 UTC, settling until Mon 2026-06-01 22:13:00 UTC",
 		}},
@@ -299,110 +299,110 @@ func TestReboots_FlightUnderWay(t *testing.T) {
 			node: reboots(rebooted(-170*minute, -170*minute)), now: 10 * minute, want: noted,
 		},
 		"and settles from then on, not longer": {
-			node: reboots(rebooted(190*minute, 190*minute), phase(flightSeq, v1alpha1.HooksAfter, 9*minute)), now: 10 * minute,
-			want: flightStep{Action: plan.FinishGrant, Reason: v1alpha1.ReasonGranted, Message: "back in service"},
+			node: reboots(rebooted(190*minute, 190*minute), phase(rebootSeq, v1alpha1.HooksAfter, 9*minute)), now: 10 * minute,
+			want: rebootStep{Action: plan.FinishGrant, Reason: v1alpha1.ReasonGranted, Message: "back in service"},
 		},
 		"and not shorter": {
-			node: reboots(rebooted(-170*minute, -170*minute), phase(flightSeq, v1alpha1.HooksAfter, 9*minute)), now: 10*minute - time.Second,
-			want: flightStep{
+			node: reboots(rebooted(-170*minute, -170*minute), phase(rebootSeq, v1alpha1.HooksAfter, 9*minute)), now: 10*minute - time.Second,
+			want: rebootStep{
 				Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Until: instantAfter(10 * minute),
 				Message: "back since Mon 2026-06-01 22:09:00 UTC, settling until Mon 2026-06-01 22:10:00 UTC",
 			},
 		},
 		"draining, by a clock that is in 2099, and it is not overdue yet": {
-			node: []func(*host){active, progress(flightSeq, v1alpha1.PhaseDraining, phaseAt(years))}, now: 34 * minute,
-			want: flightStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "draining", Until: instantAfter(35 * minute), DrainUntil: instantAfter(25 * minute)},
+			node: []func(*host){active, progress(rebootSeq, v1alpha1.PhaseDraining, phaseAt(years))}, now: 34 * minute,
+			want: rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "draining", Until: instantAfter(35 * minute), DrainUntil: instantAfter(25 * minute)},
 		},
 		"draining, by a clock that is in 2099": {
-			node: []func(*host){active, progress(flightSeq, v1alpha1.PhaseDraining, phaseAt(years))}, now: 35 * minute,
-			want: flightStep{
+			node: []func(*host){active, progress(rebootSeq, v1alpha1.PhaseDraining, phaseAt(years))}, now: 35 * minute,
+			want: rebootStep{
 				Action: plan.Wait, Reason: v1alpha1.ReasonDrainTimedOut, FailedAt: instantAfter(35 * minute), DrainUntil: instantAfter(25 * minute), Message: "the drain began at Mon 2026-06-01 22:05:00 UTC " +
 					"and should have ended within 20m0s; its slot is kept until the agent answers: look at the agent's pod on this node",
 			},
 		},
 		"draining, by a clock that was three hours ahead, which is now": {
-			node: []func(*host){active, progress(flightSeq, v1alpha1.PhaseDraining, phaseAt(180*minute))}, now: 181 * minute,
-			want: flightStep{
+			node: []func(*host){active, progress(rebootSeq, v1alpha1.PhaseDraining, phaseAt(180*minute))}, now: 181 * minute,
+			want: rebootStep{
 				Action: plan.Wait, Reason: v1alpha1.ReasonDrainTimedOut, FailedAt: instantAfter(35 * minute), DrainUntil: instantAfter(25 * minute), Message: "the drain began at Mon 2026-06-01 22:05:00 UTC " +
 					"and should have ended within 20m0s; its slot is kept until the agent answers: look at the agent's pod on this node",
 			},
 		},
 		"rebooting, by a clock that is in 2099": {
-			node: []func(*host){active, progress(flightSeq, v1alpha1.PhaseRebooting, phaseAt(years)), notReady}, now: time.Hour,
-			want: flightStep{
+			node: []func(*host){active, progress(rebootSeq, v1alpha1.PhaseRebooting, phaseAt(years)), notReady}, now: time.Hour,
+			want: rebootStep{
 				Action: plan.Wait, Reason: v1alpha1.ReasonRebootTimedOut, FailedAt: instantAfter(time.Hour), Message: "the node was sent to reboot at Mon 2026-06-01 22:30:00 UTC " +
 					"and was not back within 30m0s; its slot is kept: see to the machine; once it is proved off, deleting the Node frees the slot",
 			},
 		},
 		"rebooting, by a clock that is three hours behind, and it is not overdue yet": {
-			node: []func(*host){active, progress(flightSeq, v1alpha1.PhaseRebooting, phaseAt(-180*minute)), notReady}, now: 59 * minute,
-			want: flightStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "rebooting", Until: instantAfter(time.Hour)},
+			node: []func(*host){active, progress(rebootSeq, v1alpha1.PhaseRebooting, phaseAt(-180*minute)), notReady}, now: 59 * minute,
+			want: rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "rebooting", Until: instantAfter(time.Hour)},
 		},
 		"draining late, after an outage of half an hour": {
-			node: []func(*host){active, progress(flightSeq, v1alpha1.PhaseDraining, phaseAt(30*minute))}, now: 40 * minute,
-			want: flightStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "draining", Until: instantAfter(time.Hour), DrainUntil: instantAfter(50 * minute)},
+			node: []func(*host){active, progress(rebootSeq, v1alpha1.PhaseDraining, phaseAt(30*minute))}, now: 40 * minute,
+			want: rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "draining", Until: instantAfter(time.Hour), DrainUntil: instantAfter(50 * minute)},
 		},
 		"back and settled (behaviour 49)": {
 			node: reboots(rebooted(9*minute, 9*minute)), now: 10 * minute,
-			want: flightStep{Action: plan.FinishGrant, Reason: v1alpha1.ReasonGranted, Message: "back in service"},
+			want: rebootStep{Action: plan.FinishGrant, Reason: v1alpha1.ReasonGranted, Message: "back in service"},
 		},
 		"back late is back": {
 			node: reboots(rebooted(9*time.Hour, 9*time.Hour)), now: 10 * time.Hour,
-			want: flightStep{Action: plan.FinishGrant, Reason: v1alpha1.ReasonGranted, Message: "back in service"},
+			want: rebootStep{Action: plan.FinishGrant, Reason: v1alpha1.ReasonGranted, Message: "back in service"},
 		},
 		"back without a time to settle": {
 			node: reboots(rebooted(9*minute, 9*minute)), policy: []func(*v1alpha1.RebootPolicy){timeouts}, now: 9 * minute,
-			want: flightStep{Action: plan.FinishGrant, Reason: v1alpha1.ReasonGranted, Message: "back in service"},
+			want: rebootStep{Action: plan.FinishGrant, Reason: v1alpha1.ReasonGranted, Message: "back in service"},
 		},
 		"back, though somebody cancelled the grant by hand": {
-			node: append(reboots(rebooted(9*minute, 9*minute)), grant(flightSeq, v1alpha1.GrantCancelled)), now: 10 * minute,
-			want: flightStep{Action: plan.FinishGrant, Reason: v1alpha1.ReasonGranted, Message: "back in service"},
+			node: append(reboots(rebooted(9*minute, 9*minute)), grant(rebootSeq, v1alpha1.GrantCancelled)), now: 10 * minute,
+			want: rebootStep{Action: plan.FinishGrant, Reason: v1alpha1.ReasonGranted, Message: "back in service"},
 		},
 		"rebooting, and somebody removed the grant": {
-			node: reboots()[1:], want: flightStep{Action: plan.PublishGrant, Reason: v1alpha1.ReasonGranted, Message: "rebooting; the grant is missing"},
+			node: reboots()[1:], want: rebootStep{Action: plan.PublishGrant, Reason: v1alpha1.ReasonGranted, Message: "rebooting; the grant is missing"},
 		},
 	})
 }
 
-// TestReboots_FlightIsOver: when an entry leaves the ledger, and why it ended.
-func TestReboots_FlightIsOver(t *testing.T) {
-	released := func(reason v1alpha1.Reason, message string) flightStep {
-		return flightStep{Action: plan.ReleaseEntry, Reason: reason, Message: message}
+// TestReboots_Over: when an entry leaves the ledger, and why it ended.
+func TestReboots_Over(t *testing.T) {
+	released := func(reason v1alpha1.Reason, message string) rebootStep {
+		return rebootStep{Action: plan.ReleaseEntry, Reason: reason, Message: message}
 	}
-	testFlights(t, map[string]flightCase{
+	testReboots(t, map[string]rebootCase{
 		"the Node is deleted (behaviour 25)": {gone: true, want: released(v1alpha1.ReasonNodeGone, "the Node object was deleted")},
 		"the Node is deleted, and another one was registered: it has seen no number": {
 			node: options(uid("2")), madeFor: "1", needs: true,
 			want: released(v1alpha1.ReasonNodeGone, "the Node object was deleted, and another one was registered under its name"),
 		},
 		"another Node has the name, and a copy of the record": {
-			node: options(uid("2"), grant(flightSeq, v1alpha1.GrantActive), progress(flightSeq, v1alpha1.PhaseRebooting)), madeFor: "1",
+			node: options(uid("2"), grant(rebootSeq, v1alpha1.GrantActive), progress(rebootSeq, v1alpha1.PhaseRebooting)), madeFor: "1",
 			want: released(v1alpha1.ReasonNodeGone, "the Node object was deleted, and another one was registered under its name"),
 		},
 		"finished": {
-			node: []func(*host){grant(flightSeq, v1alpha1.GrantFinished), progress(flightSeq, v1alpha1.PhaseRebooting)},
+			node: []func(*host){grant(rebootSeq, v1alpha1.GrantFinished), progress(rebootSeq, v1alpha1.PhaseRebooting)},
 			want: released(v1alpha1.ReasonGranted, "back in service"),
 		},
 		"given up by the agent (behaviour 38)": {
 			node: []func(*host){
-				grant(flightSeq, v1alpha1.GrantActive), progress(flightSeq, v1alpha1.PhaseAborted, failed(1, v1alpha1.ReasonDrainTimedOut, "db-0 stays")),
+				grant(rebootSeq, v1alpha1.GrantActive), progress(rebootSeq, v1alpha1.PhaseAborted, failed(1, v1alpha1.ReasonDrainTimedOut, "db-0 stays")),
 			},
 			want: released(v1alpha1.ReasonDrainTimedOut, "db-0 stays"),
 		},
 		"given up by the agent, and the grant is gone": {
-			node: []func(*host){progress(flightSeq, v1alpha1.PhaseAborted, failed(1, v1alpha1.ReasonRecordUnreadable, "?"))},
+			node: []func(*host){progress(rebootSeq, v1alpha1.PhaseAborted, failed(1, v1alpha1.ReasonRecordUnreadable, "?"))},
 			want: released(v1alpha1.ReasonRecordUnreadable, "?"),
 		},
 		"taken back before the start": {
-			node: []func(*host){grant(flightSeq, v1alpha1.GrantCancelled, cancelledAt(0, v1alpha1.ReasonPaused)), progress(4, v1alpha1.PhaseAborted)},
+			node: []func(*host){grant(rebootSeq, v1alpha1.GrantCancelled, cancelledAt(0, v1alpha1.ReasonPaused)), progress(4, v1alpha1.PhaseAborted)},
 			want: released(v1alpha1.ReasonPaused, "the grant was taken back before the drain began"),
 		},
 		"another policy's grant of the same number": {
-			another: policy("better", priority(1)), node: options(grant(flightSeq, v1alpha1.GrantActive, givenBy("better")), progress(flightSeq, v1alpha1.PhaseRebooting)),
+			another: policy("better", priority(1)), node: options(grant(rebootSeq, v1alpha1.GrantActive, givenBy("better")), progress(rebootSeq, v1alpha1.PhaseRebooting)),
 			want: released(v1alpha1.ReasonCancelled, "a grant of policy better took its place"),
 		},
 		"replaced by a newer grant": {
-			node: []func(*host){grant(6, v1alpha1.GrantActive, givenBy("better")), progress(flightSeq, v1alpha1.PhaseRebooting)},
+			node: []func(*host){grant(6, v1alpha1.GrantActive, givenBy("better")), progress(rebootSeq, v1alpha1.PhaseRebooting)},
 			want: released(v1alpha1.ReasonCancelled, "a newer grant took its place"),
 		},
 	})
