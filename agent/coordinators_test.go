@@ -234,7 +234,7 @@ func (s *scenario) permitted(ctx context.Context, name string) string {
 	return ""
 }
 
-// told tells whether there is an event about a Node.
+// told reports whether there is an event about a Node.
 func (s *scenario) told(ctx context.Context, name, reason string) bool {
 	list := &eventsv1.EventList{}
 	if err := s.api.List(ctx, list); err != nil {

@@ -98,7 +98,7 @@ func isWrite(r *http.Request) bool {
 	return r.Method != http.MethodGet && !strings.Contains(r.URL.Path, "/events")
 }
 
-// count notes a write and tells whether it is the one that meets the fault.
+// count notes a write and reports whether it is the one that meets the fault.
 func (s *scenario) count(write string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -33,7 +33,7 @@ func driveRPMOSTree(r *reboot.Reconciler, o options, metrics *reboot.Metrics) ma
 	}
 }
 
-// isNews tells whether a round was left to the host, and the one before was not, or by another policy.
+// isNews reports whether a round was left to the host, and the one before was not, or by another policy.
 func isNews(round, last rpmostree.Round) bool {
 	return round.Outcome == rpmostree.OutcomeLeftToHost && (last.Outcome != round.Outcome || last.Policy != round.Policy)
 }

@@ -37,7 +37,7 @@ func (o *options) engineList() []string {
 	})
 }
 
-// isNamed tells whether --engines names an engine, or auto. An engine that nobody named may be absent.
+// isNamed reports whether --engines names an engine, or auto. An engine that nobody named may be absent.
 func (o *options) isNamed(name string) bool {
 	return slices.Contains(strings.Split(o.engines, ","), name)
 }

@@ -185,7 +185,7 @@ type applied struct {
 	generation    int64
 }
 
-// stands tells whether the DaemonSet still is what this write made of it.
+// stands reports whether the DaemonSet still is what this write made of it.
 func (a applied) stands(set *appsv1.DaemonSet, configuration []byte, labels map[string]string) bool {
 	if set == nil || set.UID != a.uid || set.Generation != a.generation || !bytes.Equal(configuration, a.configuration) {
 		return false

@@ -170,7 +170,7 @@ func (f *fleetReader) confirmReleased(ctx context.Context, s *state, p plan.Plan
 	return behind
 }
 
-// confirmAdopted asks the API server whether grants that a ledger takes back stand on their Nodes, and tells whether it knows
+// confirmAdopted asks the API server whether grants that a ledger takes back stand on their Nodes, and reports whether it knows
 // better than the cache: a leader that was held up sees grants as active that another one has ended and released meanwhile.
 func (f *fleetReader) confirmAdopted(ctx context.Context, s *state, p plan.Plan) (bool, error) {
 	behind := false

@@ -160,10 +160,10 @@ func estimate(s plan.Snapshot) *metav1.Time {
 // and with thousands of nodes the slot would wait for it longer than for all else that is decided.
 const estimatePace = 15 * time.Second
 
-// handsOver tells whether a plan gives a slot to a node that another one has given back.
+// handsOver reports whether a plan gives a slot to a node that another one has given back.
 func handsOver(p plan.Plan) bool { return len(p.Granted) > 0 && len(p.Released()) > 0 }
 
-// busy tells whether there is anything to estimate.
+// busy reports whether there is anything to estimate.
 func busy(status v1alpha1.RebootPolicyStatus) bool {
 	return status.Nodes.RebootRequired > 0 || len(status.Grants) > 0
 }

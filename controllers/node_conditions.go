@@ -56,7 +56,7 @@ func (w *nodeWriter) writeConditions(ctx context.Context, s *state, decisions []
 	return 0, nil
 }
 
-// enough tells whether a pass has written as many conditions, or marks, as it may.
+// enough reports whether a pass has written as many conditions, or marks, as it may.
 func (w *nodeWriter) enough(s *state, written int) bool {
 	if written < conditionsAtLeast || written >= conditionsPerPass {
 		return written >= conditionsPerPass
@@ -217,7 +217,7 @@ func (r *refusals) note(node string, now time.Time) {
 	(*r)[node] = now
 }
 
-// isRefusal tells whether the API server, or a webhook, will not have this very write. Others may fare better; not so where
+// isRefusal reports whether the API server, or a webhook, will not have this very write. Others may fare better; not so where
 // it is down, or has too much to do. A race that was lost is none: the next try may win.
 func isRefusal(err error) bool {
 	status, ok := errors.AsType[*apierrors.StatusError](err)

@@ -240,7 +240,7 @@ func (r *RebootPolicyReconciler) converge(ctx context.Context, s *state) (plan.P
 	return p, nil
 }
 
-// applyReboots writes what is due on Nodes, and tells whether it tried anything. A Node that refuses is not tried again
+// applyReboots writes what is due on Nodes, and reports whether it tried anything. A Node that refuses is not tried again
 // in this pass, and keeps nobody else waiting.
 func (r *RebootPolicyReconciler) applyReboots(ctx context.Context, s *state, p plan.Plan, tried map[string]plan.Action) bool {
 	wrote := false

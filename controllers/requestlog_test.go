@@ -20,7 +20,7 @@ type requestLog struct {
 	deaf   bool
 }
 
-// keep says whether requests are remembered from now on, or only counted.
+// keep reports whether requests are remembered from now on, or only counted.
 func (l *requestLog) keep(are bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

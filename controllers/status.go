@@ -49,7 +49,7 @@ func statusOf(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State, now ti
 	return status
 }
 
-// urgent tells whether two statuses differ in more than counts and agents, which may wait a little.
+// urgent reports whether two statuses differ in more than counts and agents, which may wait a little.
 func urgent(before, after v1alpha1.RebootPolicyStatus) bool {
 	after.Nodes, after.Blocked, after.Agents = before.Nodes, before.Blocked, before.Agents
 	before.Conditions, after.Conditions = withoutAgents(before.Conditions), withoutAgents(after.Conditions)

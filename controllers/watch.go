@@ -178,14 +178,14 @@ func (f *freedSlots) begin(policy string) {
 	delete(f.policies, policy)
 }
 
-// noted tells whether a policy was remembered since its last pass began.
+// noted reports whether a policy was remembered since its last pass began.
 func (f *freedSlots) noted(policy string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.policies[policy]
 }
 
-// freesSlot tells whether a node that shows an active grant is done with it, by all that its agent and its kubelet say. The
+// freesSlot reports whether a node that shows an active grant is done with it, by all that its agent and its kubelet say. The
 // manager's own write of the end is none of that.
 func freesSlot(node *corev1.Node, grant *v1alpha1.Grant) bool {
 	if grant == nil || grant.State != v1alpha1.GrantActive {

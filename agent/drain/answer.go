@@ -92,7 +92,7 @@ func judgeStatus(status metav1.Status) verdict {
 	}
 }
 
-// budgetRefused says whether the answer is a PodDisruptionBudget's: by its cause, or, for the 403 of servers before 1.37
+// budgetRefused reports whether the answer is a PodDisruptionBudget's: by its cause, or, for the 403 of servers before 1.37
 // that give no cause, by the object it is about.
 func budgetRefused(status metav1.Status) bool {
 	if hasCause(status, policyv1.DisruptionBudgetCause) {

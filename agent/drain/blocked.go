@@ -48,7 +48,7 @@ func left(entries []*entry) []Pod {
 	return pods
 }
 
-// blocked says whether the pod is in the way by itself, not just in the middle of going.
+// blocked reports whether the pod is in the way by itself, not just in the middle of going.
 func (p *progress) blocked(e *entry, now time.Time) (Pod, bool) {
 	switch {
 	case !e.deleted.IsZero():

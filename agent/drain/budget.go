@@ -50,7 +50,7 @@ func (b budget) covers(t target) bool {
 	return b.pods != nil && b.pods.Matches(labels.Set(t.labels))
 }
 
-// bars says whether the budget holds the pod back for as long as it does not change. A pod that is not ready may get round it.
+// bars reports whether the budget holds the pod back for as long as it does not change. A pod that is not ready may get round it.
 func (b budget) bars(e *entry) bool { return b.allowed == 0 && e.ready && b.covers(e.target) }
 
 // budgets are the PodDisruptionBudgets that are known.

@@ -34,7 +34,7 @@ func (f budgetFeed) follow(ctx context.Context) {
 	}
 }
 
-// watch follows one watch to its end; seen says whether it brought anything.
+// watch follows one watch to its end; seen reports whether it brought anything.
 func (f budgetFeed) watch(ctx context.Context) (seen bool, err error) {
 	w, err := f.Policy.watchBudgets(ctx, f.namespace)
 	if err != nil {

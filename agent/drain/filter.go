@@ -77,7 +77,7 @@ func (f filter) with(blocking []v1alpha1.BlockingPod) (filter, error) {
 	return f, nil
 }
 
-// blocks says whether the pod keeps its node: whoever made it, and until it has completed.
+// blocks reports whether the pod keeps its node: whoever made it, and until it has completed.
 func (f filter) blocks(pod *corev1.Pod, namespace labels.Set) bool {
 	return !completed(pod) && slices.ContainsFunc(f.blocking, func(r rule) bool { return r.selects(pod, namespace) })
 }
@@ -121,7 +121,7 @@ func (f filter) decide(pod *corev1.Pod, namespace labels.Set) decision {
 	return d
 }
 
-// stays says whether the pod is none of the drain's business, whatever the rules say. It looks nothing up: an owner that
+// stays reports whether the pod is none of the drain's business, whatever the rules say. It looks nothing up: an owner that
 // cannot be read must not change the answer, and a pod whose DaemonSet is gone is no pod to evict by guess (behaviours 37,
 // 40, 41).
 func (f filter) stays(pod *corev1.Pod) bool {
@@ -145,7 +145,7 @@ func ready(pod *corev1.Pod) bool {
 	})
 }
 
-// toleratesCordon says whether the scheduler puts the pod on a cordoned node like on any other.
+// toleratesCordon reports whether the scheduler puts the pod on a cordoned node like on any other.
 func toleratesCordon(pod *corev1.Pod) bool {
 	cordon := corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
 	return slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool {

@@ -60,10 +60,10 @@ func (r *run) followPods(ctx context.Context) {
 	}
 }
 
-// passes says whether an error of a read is worth another attempt. An answer that says no is none: fail closed.
+// passes reports whether an error of a read is worth another attempt. An answer that says no is none: fail closed.
 func passes(err error) bool { return judge(err).verdict == failed }
 
-// lists says whether the next step is a LIST.
+// lists reports whether the next step is a LIST.
 func (f *podFeed) lists() bool { return f.version == "" || f.stale }
 
 // step reads once. Nobody tells when a namespace gets other labels, and a watch of all namespaces would be dear on each node: they

@@ -30,7 +30,7 @@ const MaxMessageBytes = 256
 type Report struct {
 	// Engine is the name of the engine, for example "update-engine".
 	Engine string
-	// State says whether a reboot is needed.
+	// State reports whether a reboot is needed.
 	State State
 	// Reason is the reason of Node condition RebootRequired: UpdateStaged, UpToDate or EngineUnreachable.
 	Reason v1alpha1.Reason

@@ -46,7 +46,7 @@ func readCoordinator(hostRoot string) (*Coordinator, error) {
 
 var errReplaced = errors.New("it was replaced while it was read")
 
-// lookAt tells whether somebody holds the file as it is at this moment, and what it says then.
+// lookAt reports whether somebody holds the file as it is at this moment, and what it says then.
 func lookAt(root *os.Root) (held bool, content string, err error) {
 	// Opening a pipe would wait for its other end.
 	file, err := root.OpenFile(coordinatorFile, os.O_RDONLY|syscall.O_NONBLOCK, 0)

@@ -81,7 +81,7 @@ func (l Logind) BlockInhibitors(ctx context.Context) ([]Inhibitor, error) {
 	return blocking, err
 }
 
-// PreparingForShutdown tells whether the host is going down already: for a reboot, or for anything else.
+// PreparingForShutdown reports whether the host is going down already: for a reboot, or for anything else.
 func (l Logind) PreparingForShutdown(ctx context.Context) (bool, error) {
 	var preparing bool
 	err := l.manager(ctx, func(ctx context.Context, m manager) (err error) {

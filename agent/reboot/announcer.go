@@ -52,7 +52,7 @@ func (a *Announcer) notice(node *corev1.Node, o step.Observation, inTheWay []dra
 	}
 }
 
-// once tells whether a value is another one than last time.
+// once reports whether a value is another one than last time.
 func (a *Announcer) once(key, value string) bool {
 	last, told := a.told[key]
 	a.told[key] = value

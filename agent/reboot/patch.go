@@ -53,7 +53,7 @@ func removes(patch map[string]*string, key string) bool {
 	return found && value == nil
 }
 
-// answered tells whether the need falls, and the manager's answer to it is there still: it goes with the question, so that
+// answered reports whether the need falls, and the manager's answer to it is there still: it goes with the question, so that
 // nobody sees the one without the other, and the manager need not write for it.
 func answered(have, want []corev1.NodeCondition) bool {
 	stand, next := step.Observation{Conditions: have}, step.Observation{Conditions: want}

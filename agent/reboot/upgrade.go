@@ -15,7 +15,7 @@ import (
 
 // This file is for whoever makes the host upgrade itself beside the reconciler. It writes nothing.
 
-// HoldsUpgrades tells whether no upgrade of the host may begin now: while an attempt is under way or the node is paused,
+// HoldsUpgrades reports whether no upgrade of the host may begin now: while an attempt is under way or the node is paused,
 // and while nobody knows.
 func (r *Reconciler) HoldsUpgrades(ctx context.Context) bool {
 	node := &corev1.Node{}

@@ -21,14 +21,14 @@ type Observation struct {
 	BootID string
 	// Record is the Node's.
 	Record protocol.Record
-	// Unschedulable tells whether the node is cordoned, by whomever.
+	// Unschedulable reports whether the node is cordoned, by whomever.
 	Unschedulable bool
-	// Paused tells whether an administrator has paused the node.
+	// Paused reports whether an administrator has paused the node.
 	Paused bool
-	// Requested tells whether an administrator asks for a reboot, and RequestedWhy in which words.
+	// Requested reports whether an administrator asks for a reboot, and RequestedWhy in which words.
 	Requested    bool
 	RequestedWhy string
-	// Labelled tells whether somebody asks for a reboot by label, and LabelledWord in which word.
+	// Labelled reports whether somebody asks for a reboot by label, and LabelledWord in which word.
 	Labelled     bool
 	LabelledWord string
 	// Conditions are the Node's.
@@ -121,14 +121,14 @@ type Drain struct {
 	// Waits names the pods in the way of the drain that runs, and what holds each, in words that stay while they are the same
 	// pods. Empty: none is known to be.
 	Waits string
-	// Listed tells whether the drain that runs, or was stopped, has read which pods there are. Until then nobody was asked to
+	// Listed reports whether the drain that runs, or was stopped, has read which pods there are. Until then nobody was asked to
 	// leave, and Remaining says nothing.
 	Listed bool
 	// Failures counts the errors in a row.
 	Failures int
 	// FailedAt is when the last error came.
 	FailedAt time.Time
-	// Evicted tells whether a pod has left while this process drained.
+	// Evicted reports whether a pod has left while this process drained.
 	Evicted bool
 	// Deleted is how many pods rules with action Delete have removed while this process drained, and Remaining how many other
 	// pods that must go are left.

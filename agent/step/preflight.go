@@ -23,7 +23,7 @@ type Look struct {
 	// Blocking are the pods that keep the node, Kept those that the policy never lets go, and Guarded those that no eviction
 	// can remove. Nil: there are none.
 	Blocking, Kept, Guarded *v1alpha1.NamedPods
-	// Gated tells whether the policy has gates.blockingPods: then that there are none has to be said, too.
+	// Gated reports whether the policy has gates.blockingPods: then that there are none has to be said, too.
 	Gated bool
 	// Problem says why nobody knows. Empty: it is known.
 	Problem string

@@ -36,7 +36,7 @@ func CordonIsAgents(node *corev1.Node) bool {
 	return !others
 }
 
-// has tells whether a field of this name, wherever it is, belongs to the manager of an entry.
+// has reports whether a field of this name, wherever it is, belongs to the manager of an entry.
 func has(entry metav1.ManagedFieldsEntry, field string) bool {
 	return entry.FieldsV1 != nil && strings.Contains(string(entry.FieldsV1.GetRawBytes()), `"f:`+field+`"`)
 }

@@ -13,13 +13,13 @@ import (
 // that was released long ago.
 func (r Record) isOf(e v1alpha1.LedgerEntry) bool { return e.NodeUID == r.UID }
 
-// Busy tells whether the node is in the middle of an older grant. It is another policy's, under which the node was before
+// Busy reports whether the node is in the middle of an older grant. It is another policy's, under which the node was before
 // it came to this one. Nobody could finish that reboot if a newer grant took its place.
 func (r Record) Busy(seq int64) bool {
 	return r.Grant != nil && r.Grant.Seq < seq && r.progressSeq() < seq && r.Outstanding()
 }
 
-// unseen tells whether the node may still be shown grant seq.
+// unseen reports whether the node may still be shown grant seq.
 func (r Record) unseen(seq int64) bool { return r.GrantSeq() < seq && !r.Busy(seq) }
 
 // Publish shows the Node a grant that is in the ledger. Only if it is the very Node, has seen no grant as new, and has ended
@@ -46,7 +46,7 @@ func Finish(r Record, e v1alpha1.LedgerEntry, policy, bootID string, now time.Ti
 	return r.ended(e, policy, v1alpha1.GrantFinished, now), r.isOf(e) && unfinished && proved
 }
 
-// Releasable tells whether an entry may leave the ledger: the agent can never act on it again.
+// Releasable reports whether an entry may leave the ledger: the agent can never act on it again.
 func Releasable(r Record, e v1alpha1.LedgerEntry) bool {
 	switch {
 	case !r.isOf(e):
@@ -89,13 +89,13 @@ func Adopt(r Record, node string, now time.Time) v1alpha1.LedgerEntry {
 	return e
 }
 
-// Overtaken tells whether the node shows another policy's grant of the very number: each policy counts for itself, and a
+// Overtaken reports whether the node shows another policy's grant of the very number: each policy counts for itself, and a
 // node may move from one to the other. The entry can never be rung any more, and the progress is not its own.
 func Overtaken(r Record, e v1alpha1.LedgerEntry, policy string) bool {
 	return r.isOf(e) && r.Shows(e.Seq) && r.Grant.Policy != policy
 }
 
-// Gone tells whether the Node that an entry was made for was deleted and another one has its name, so that nobody can act on the
+// Gone reports whether the Node that an entry was made for was deleted and another one has its name, so that nobody can act on the
 // entry any more. Only a live reading that comes after that of the ledger proves it: one from before may be of a Node that is
 // older than the entry's.
 func Gone(r Record, e v1alpha1.LedgerEntry) bool { return !r.isOf(e) }

@@ -69,15 +69,15 @@ func (r Record) progressSeq() int64 {
 	return r.Progress.Seq
 }
 
-// Shows tells whether the record shows grant seq.
+// Shows reports whether the record shows grant seq.
 func (r Record) Shows(seq int64) bool { return r.Grant != nil && r.Grant.Seq == seq }
 
-// In tells whether the agent acts on grant seq and is in the given phase.
+// In reports whether the agent acts on grant seq and is in the given phase.
 func (r Record) In(seq int64, phase v1alpha1.Phase) bool {
 	return r.Progress != nil && r.Progress.Seq == seq && r.Progress.Phase == phase
 }
 
-// Outstanding tells whether the record may still lead to a reboot or holds the node cordoned: such a record must stand
+// Outstanding reports whether the record may still lead to a reboot or holds the node cordoned: such a record must stand
 // in a ledger.
 func (r Record) Outstanding() bool {
 	if r.Grant == nil {

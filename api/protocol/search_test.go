@@ -179,7 +179,7 @@ func (s *found) leads(w world, back []bool) bool {
 	return leads
 }
 
-// atRest tells whether nothing is granted and all nodes are in service.
+// atRest reports whether nothing is granted and all nodes are in service.
 func (w world) atRest() bool {
 	return w.ledgers[0].grants()+w.ledgers[1].grants() == 0 && (w.nodes[0]|w.nodes[1])&disturbed == 0
 }

@@ -12,7 +12,7 @@ import (
 
 // world is one state of the search: what the API server holds, and what each process believes it holds. A
 // resourceVersion serves one purpose only, to be compared with the newest one; so a reading carries one bit instead,
-// which says whether the object was written since. That keeps the number of states finite and small.
+// which reports whether the object was written since. That keeps the number of states finite and small.
 type world struct {
 	ledgers [2]ledger
 	nodes   [2]view
@@ -112,7 +112,7 @@ func (v view) withProgress(p v1alpha1.Progress) view {
 	return v.with(progSeq, int(p.Seq)).with(progPhase, index(phases[:], p.Phase)).with(progBoot, index(boots[:], p.BootID))
 }
 
-// in tells whether the Node shows an attempt under its number in one phase.
+// in reports whether the Node shows an attempt under its number in one phase.
 func (v view) in(phase v1alpha1.Phase) bool {
 	return v.get(progSeq) != 0 && phases[v.get(progPhase)] == phase
 }

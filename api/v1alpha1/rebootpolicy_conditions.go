@@ -4,15 +4,15 @@ import "regexp"
 
 // Condition types of a RebootPolicy.
 const (
-	// ConditionAccepted says whether the manager acts on the whole spec.
+	// ConditionAccepted reports whether the manager acts on the whole spec.
 	ConditionAccepted = "Accepted"
-	// ConditionWindowOpen says whether windows and blackouts allow a reboot to start now.
+	// ConditionWindowOpen reports whether windows and blackouts allow a reboot to start now.
 	ConditionWindowOpen = "WindowOpen"
 	// ConditionProgressing is True while a node holds a grant.
 	ConditionProgressing = "Progressing"
 	// ConditionHalted is True after failures.max nodes failed since the last success.
 	ConditionHalted = "Halted"
-	// ConditionAgentsReady says whether every node that is in service has an agent that works. Absent: not known yet.
+	// ConditionAgentsReady reports whether every node that is in service has an agent that works. Absent: not known yet.
 	ConditionAgentsReady = "AgentsReady"
 )
 

@@ -126,10 +126,10 @@ func (d Drain) VolumeDetachTimeoutOrDefault() time.Duration {
 // OnTimeoutOrDefault is what happens then.
 func (d Drain) OnTimeoutOrDefault() DrainTimeoutAction { return or(d.OnTimeout, DrainTimeoutAbort) }
 
-// EmptyDirDataOrDefault says whether pods with emptyDir volumes may go.
+// EmptyDirDataOrDefault reports whether pods with emptyDir volumes may go.
 func (d Drain) EmptyDirDataOrDefault() PodDisposal { return or(d.EmptyDirData, PodDisposalDelete) }
 
-// UnmanagedPodsOrDefault says whether pods without a controller may go.
+// UnmanagedPodsOrDefault reports whether pods without a controller may go.
 func (d Drain) UnmanagedPodsOrDefault() PodDisposal { return or(d.UnmanagedPods, PodDisposalBlock) }
 
 // ActionOrDefault is how the pods of the rule leave.

@@ -48,7 +48,7 @@ func (f fields) addCauses(err error) {
 	}
 }
 
-// has tells whether the field was seen, or something in it.
+// has reports whether the field was seen, or something in it.
 func (f fields) has(path string) bool {
 	return slices.ContainsFunc(slices.Collect(maps.Keys(f)), func(seen string) bool {
 		return seen == path || strings.HasPrefix(seen, path+".") || strings.HasPrefix(seen, path+"[")

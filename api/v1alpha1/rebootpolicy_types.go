@@ -62,7 +62,7 @@ type RebootPolicyList struct {
 	Items []RebootPolicy `json:"items"`
 }
 
-// Mode says whether a policy acts.
+// Mode reports whether a policy acts.
 // +kubebuilder:validation:Enum=Enforce;DryRun
 type Mode string
 

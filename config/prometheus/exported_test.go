@@ -100,7 +100,7 @@ func (m *monitored) exports(t *testing.T, where string, selector *node) {
 	}
 }
 
-// isReason tells whether the API has the reason: no run has all of them.
+// isReason reports whether the API has the reason: no run has all of them.
 func isReason(t *testing.T, value string) bool {
 	t.Helper()
 	source, err := os.ReadFile(filepath.Join("..", "..", "api", "v1alpha1", "rebootpolicy_conditions.go"))

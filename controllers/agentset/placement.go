@@ -23,7 +23,7 @@ type Placement struct {
 	Terms []corev1.NodeSelectorTerm
 }
 
-// Nowhere tells whether no node is asked for: there is no policy, and no attempt without one.
+// Nowhere reports whether no node is asked for: there is no policy, and no attempt without one.
 func (p Placement) Nowhere() bool { return !p.Everywhere && len(p.Terms) == 0 }
 
 // place is the union of what the policies select and of the nodes in the middle of an attempt. It also names the policies
@@ -64,7 +64,7 @@ func attempts(nodes []corev1.Node, selectors []labels.Selector) []corev1.NodeSel
 	return terms
 }
 
-// NeedsAgent tells whether the node must keep its agent whatever the policies say: it has a grant, or is in the middle of
+// NeedsAgent reports whether the node must keep its agent whatever the policies say: it has a grant, or is in the middle of
 // an attempt, or shows a record that cannot be read, and so may be.
 func NeedsAgent(node *corev1.Node) bool {
 	n := plan.NodeOf(node)

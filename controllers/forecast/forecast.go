@@ -51,7 +51,7 @@ type Reboot struct {
 	InProgress bool `json:"inProgress,omitempty"`
 }
 
-// Overruns tells whether the node is back in service only after the window in which its reboot starts.
+// Overruns reports whether the node is back in service only after the window in which its reboot starts.
 func (r Reboot) Overruns() bool { return !r.ClosesAt.IsZero() && r.EndsAt.After(r.ClosesAt) }
 
 // Stay is a node that needs a reboot and that the forecast leaves where it is.

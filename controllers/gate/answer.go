@@ -99,7 +99,7 @@ func unreachable(why string) Answer {
 
 var digits = regexp.MustCompile(`[0-9]+`)
 
-// same tells whether another answer is no news: a series that was named still blocks, or the same fails, whatever the
+// same reports whether another answer is no news: a series that was named still blocks, or the same fails, whatever the
 // numbers in the message. Thousands of waiting nodes have it in their conditions.
 func (a Answer) same(b Answer) bool {
 	switch {

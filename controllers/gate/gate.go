@@ -87,7 +87,7 @@ func (e *Evaluator) Said(gates []v1alpha1.PrometheusGate) []v1alpha1.GateStatus 
 	return said
 }
 
-// counts tells whether the last answer is fresh. One of the future has an age that nobody knows: the clock was set.
+// counts reports whether the last answer is fresh. One of the future has an age that nobody knows: the clock was set.
 func (e *Evaluator) counts(k *record, now time.Time) bool {
 	return !k.heard.IsZero() && !k.heard.After(now) && now.Sub(k.heard) < fresh*e.interval
 }

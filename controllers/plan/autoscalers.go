@@ -33,7 +33,7 @@ var shields = []string{v1alpha1.AnnotationScaleDownDisabled, v1alpha1.Annotation
 // Raised is the value of a shield, for cluster-autoscaler and Karpenter exactly this one.
 const Raised = "true"
 
-// IsShield tells whether the key of an annotation is a shield's.
+// IsShield reports whether the key of an annotation is a shield's.
 func IsShield(key string) bool { return slices.Contains(shields, key) }
 
 // Raise are the shields that a new grant sets: those that nobody else has set, to whatever value. One that an earlier grant

@@ -316,13 +316,13 @@ func windowTooShort(v view, n *Node) *Blocked {
 		"and status.history tells how long a drain and a reboot take", instant(closes))
 }
 
-// FallsWithOthers tells whether the node waits for its turn alone: it is blocked by one of the last checks, which depend on
+// FallsWithOthers reports whether the node waits for its turn alone: it is blocked by one of the last checks, which depend on
 // what other nodes do.
 func (o *Blocked) FallsWithOthers() bool {
 	return slices.ContainsFunc(turn, func(c check) bool { return c.word == o.check })
 }
 
-// FallsWithTime tells whether what blocks the node ends by itself. What is left of a window only shrinks, but the next window
+// FallsWithTime reports whether what blocks the node ends by itself. What is left of a window only shrinks, but the next window
 // comes.
 func (o *Blocked) FallsWithTime() bool {
 	return !o.Until.IsZero() || o.Reason == v1alpha1.ReasonWindowTooShort

@@ -15,7 +15,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// Halt says whether a policy has stopped by itself.
+// Halt reports whether a policy has stopped by itself.
 type Halt struct {
 	Halted  bool
 	Reason  v1alpha1.Reason

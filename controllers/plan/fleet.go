@@ -168,7 +168,7 @@ func (f *fleet) govern(n *Node, held bool) {
 	}
 }
 
-// answersFor tells whether this policy has to see an outstanding grant to its end: the policy that gave it, or where that
+// answersFor reports whether this policy has to see an outstanding grant to its end: the policy that gave it, or where that
 // is not known any more, the one that governs the node. Else the node would keep its place for ever.
 func (f *fleet) answersFor(n *Node, g Governance) bool {
 	if n.Grant != nil && (n.Grant.Policy == f.name || f.Governor.knows(n.Grant.Policy)) {
@@ -184,7 +184,7 @@ func (f *fleet) selects(n *Node) bool {
 	return err == nil && selector.Matches(labels.Set(n.Labels))
 }
 
-// held tells whether the node is in the middle of a reboot, under this policy or another.
+// held reports whether the node is in the middle of a reboot, under this policy or another.
 func (f *fleet) held(n *Node) bool { return n.Outstanding() || f.inEntry[n.Name] }
 
 func byName(a, b *Node) int { return cmp.Compare(a.Name, b.Name) }

@@ -43,7 +43,7 @@ func (c *cluster) check() {
 	}
 }
 
-// disrupted tells whether the workload of a node is disturbed by us.
+// disrupted reports whether the workload of a node is disturbed by us.
 func disrupted(n plan.Node) bool {
 	p, g := n.Progress, n.Grant
 	if p == nil || p.Phase == v1alpha1.PhaseAborted {
@@ -177,7 +177,7 @@ func (c *cluster) checkRest() {
 	}
 }
 
-// granted tells whether a ledger holds the node.
+// granted reports whether a ledger holds the node.
 func (c *cluster) granted(node string) bool {
 	for _, p := range c.policies {
 		if slices.ContainsFunc(p.Status.Grants, func(e v1alpha1.LedgerEntry) bool { return e.Node == node }) {
@@ -194,7 +194,7 @@ func (c *cluster) broken(format string, args ...any) {
 	c.Fatalf("The story so far:\n%s", c.String())
 }
 
-// overran tells whether an entry has overrun its deadline.
+// overran reports whether an entry has overrun its deadline.
 func overran(p plan.Plan, e v1alpha1.LedgerEntry) bool {
 	return slices.ContainsFunc(p.Reboots, func(t plan.Reboot) bool {
 		return t.Entry.Node == e.Node && t.Entry.Seq == e.Seq && !t.FailedAt.IsZero()

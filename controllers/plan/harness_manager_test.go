@@ -18,7 +18,7 @@ import (
 )
 
 // pass does what one Reconcile of the real manager does (controllers/rebootpolicy_controller.go): plan and write until a plan has
-// nothing left to do, and then report. In each round either Nodes are written, or the ledger. It tells whether it came to
+// nothing left to do, and then report. In each round either Nodes are written, or the ledger. It reports whether it came to
 // an end: like the real one it has eight rounds, and the events of its own writes bring the next pass.
 func (c *cluster) pass(name string) bool {
 	delete(c.woken, name)
@@ -79,7 +79,7 @@ func (c *cluster) mayWrite(name string) bool {
 	return true
 }
 
-// applyReboots tells whether it tried anything, and whether the manager is still alive.
+// applyReboots reports whether it tried anything, and whether the manager is still alive.
 func (c *cluster) applyReboots(name string, p plan.Plan, tried map[string]plan.Action) (wrote, alive bool) {
 	for _, t := range p.Reboots {
 		if !t.Action.WritesNode() || tried[t.Entry.Node] == t.Action {

@@ -13,7 +13,7 @@ import (
 // hookBackOff keeps a node whose before-hooks say no from taking a slot again and again.
 const hookBackOff = 15 * time.Minute
 
-// runHooks tells whether every hook of a stage has said yes. While one has not, the reboot begins the phase, waits, or is
+// runHooks reports whether every hook of a stage has said yes. While one has not, the reboot begins the phase, waits, or is
 // marked with the reason and the instant at which it failed.
 func (t *tracker) runHooks(stage v1alpha1.HookStage) (passed bool) {
 	hooks := t.f.Policy.Spec.HooksOrDefault()
@@ -90,7 +90,7 @@ const yes = "true"
 
 func refusal(value string) bool { return value == "false" || strings.HasPrefix(value, "failed") }
 
-// IsAnswer tells whether the value of an annotation may be the answer of a hook. Their keys are the users'.
+// IsAnswer reports whether the value of an annotation may be the answer of a hook. Their keys are the users'.
 func IsAnswer(value string) bool { return value == yes || refusal(value) }
 
 const (

@@ -159,7 +159,7 @@ func bootID(reported string) string {
 	return reported
 }
 
-// NeedsReboot tells whether the agent says so. Unknown is never a need.
+// NeedsReboot reports whether the agent says so. Unknown is never a need.
 func (n *Node) NeedsReboot() bool { return n.Required == corev1.ConditionTrue }
 
 // served reports whether the node was rebooted since it needs a reboot: the need has survived that, as where a sentinel does.
@@ -176,7 +176,7 @@ func (n *Node) WaitsSince() time.Time {
 	return n.RequiredSince
 }
 
-// unavailable tells whether the node is down for reasons of its own.
+// unavailable reports whether the node is down for reasons of its own.
 func (n *Node) unavailable() bool { return !n.Ready || n.Cordoned || n.Deleting }
 
 func isControlPlane(labels map[string]string) bool {
@@ -188,10 +188,10 @@ func isControlPlane(labels map[string]string) bool {
 	return false
 }
 
-// Unavailable tells whether the node is down for reasons of its own, and uses maxUnavailable.
+// Unavailable reports whether the node is down for reasons of its own, and uses maxUnavailable.
 func (n *Node) Unavailable() bool { return n.unavailable() }
 
-// Holds tells whether the node's record is the outstanding one of an entry that a ledger takes back.
+// Holds reports whether the node's record is the outstanding one of an entry that a ledger takes back.
 func (n *Node) Holds(e v1alpha1.LedgerEntry) bool {
 	if !n.Outstanding() {
 		return false
@@ -200,7 +200,7 @@ func (n *Node) Holds(e v1alpha1.LedgerEntry) bool {
 	return own.NodeUID == e.NodeUID && own.Seq == e.Seq && own.BootID == e.BootID
 }
 
-// atRest tells whether nothing is to be done or said about a node that is not held: it is in service, needs no reboot, and
+// atRest reports whether nothing is to be done or said about a node that is not held: it is in service, needs no reboot, and
 // carries nothing of one. Most nodes are, most of the time.
 func (n *Node) atRest() bool {
 	if n.NeedsReboot() || n.unavailable() || n.showsAnswer() {
@@ -213,19 +213,19 @@ func (n *Node) atRest() bool {
 // showsAnswer reports whether the node shows something of the manager that is for nodes that need a reboot.
 func (n *Node) showsAnswer() bool { return n.Permitted != nil || n.Failed != nil || n.Preflight != "" }
 
-// failed tells whether the last attempt in this boot failed.
+// failed reports whether the last attempt in this boot failed.
 func (n *Node) failed() bool {
 	p := n.Progress
 	return p != nil && p.Phase == v1alpha1.PhaseAborted && p.Failures > 0 && p.BootID == n.BootID
 }
 
-// Failing tells whether the record shows an attempt that was given up or taken back: such a node backs off, and may count as
+// Failing reports whether the record shows an attempt that was given up or taken back: such a node backs off, and may count as
 // a failure of the policy.
 func (n *Node) Failing() bool {
 	return n.Progress != nil && n.Progress.Phase == v1alpha1.PhaseAborted || n.Grant != nil && n.Grant.State == v1alpha1.GrantCancelled
 }
 
-// hookRefused tells whether the last grant was given back because of a before-hook.
+// hookRefused reports whether the last grant was given back because of a before-hook.
 func (n *Node) hookRefused() bool {
 	g := n.Grant
 	return g != nil && g.State == v1alpha1.GrantCancelled && g.BootID == n.BootID &&

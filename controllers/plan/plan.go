@@ -141,7 +141,7 @@ func (p *Plan) Ledger() []v1alpha1.LedgerEntry {
 	return append(ledger, p.Granted...)
 }
 
-// LedgerChanges tells whether the ledger differs after the plan.
+// LedgerChanges reports whether the ledger differs after the plan.
 func (p *Plan) LedgerChanges() bool {
 	withdraws := func(t Reboot) bool { return t.Action == WithdrawGrant }
 	return p.learned || len(p.Granted)+len(p.Adopted)+len(p.Released()) > 0 || slices.ContainsFunc(p.Reboots, withdraws)

@@ -64,12 +64,12 @@ func (t Reboot) backAt() time.Time {
 	return t.Node.Grant.At.Time
 }
 
-// Rebooting tells whether the node has passed the point of no return.
+// Rebooting reports whether the node has passed the point of no return.
 func (t Reboot) Rebooting() bool {
 	return t.Node != nil && t.Node.In(t.Entry.Seq, v1alpha1.PhaseRebooting)
 }
 
-// begun tells whether the agent has used the grant.
+// begun reports whether the agent has used the grant.
 func (t Reboot) begun() bool { return t.Node.Progress != nil && t.Node.Progress.Seq >= t.Entry.Seq }
 
 // Begin is the phase that BeginHooks begins.

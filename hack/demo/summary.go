@@ -72,7 +72,7 @@ func names(lead string, list []string) string {
 	return lead + strings.Join(list, ", ")
 }
 
-// kept tells whether every promise was kept.
+// kept reports whether every promise was kept.
 func (r result) kept() bool {
 	return !slices.ContainsFunc(r.checks(), func(c check) bool { return !c.kept })
 }

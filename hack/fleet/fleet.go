@@ -105,7 +105,7 @@ func (f *Fleet) Await(ctx context.Context, what string, ready func() bool) error
 	return nil
 }
 
-// all tells whether something is true of every node.
+// all reports whether something is true of every node.
 func (f *Fleet) all(is func(timeline.View) bool) bool {
 	ok := false
 	f.Recorder.Read(func(line *timeline.Timeline) {

@@ -176,7 +176,7 @@ func (h *Host) start(ctx context.Context, group *process.Group, program process.
 	}
 }
 
-// cutSince tells whether the power has been cut more often than so many times.
+// cutSince reports whether the power has been cut more often than so many times.
 func (h *Host) cutSince(cuts int) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

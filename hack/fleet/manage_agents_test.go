@@ -203,7 +203,7 @@ func (r *rollout) agents() map[string]string {
 	return agents
 }
 
-// replaced tells whether each node has another agent than before, which runs the image.
+// replaced reports whether each node has another agent than before, which runs the image.
 func (r *rollout) replaced(before map[string]string, image string) bool {
 	now := r.agents()
 	for node, was := range before {

@@ -62,7 +62,7 @@ func (p *Policy) Status(ctx context.Context) (v1alpha1.RebootPolicyStatus, error
 	return policy.Status, nil
 }
 
-// Finished tells whether every node has been rebooted and is back in service, and the manager's ledger is empty.
+// Finished reports whether every node has been rebooted and is back in service, and the manager's ledger is empty.
 func (p *Policy) Finished(ctx context.Context) bool {
 	if !p.fleet.all(func(v timeline.View) bool { return v.State == timeline.Back && !v.Needs }) {
 		return false

@@ -34,7 +34,7 @@ func (s *Server) Freeze() {
 	}
 }
 
-// stopped tells whether every thread is; one that is not yet may still answer.
+// stopped reports whether every thread is; one that is not yet may still answer.
 func (s *Server) stopped() bool {
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", s.running.Pid()))
 	if err != nil {

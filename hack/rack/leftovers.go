@@ -92,7 +92,7 @@ func orphans() map[string]cgroup {
 	return found
 }
 
-// starterIsGone tells whether the process that made something has ended; false for names that are not a rack's.
+// starterIsGone reports whether the process that made something has ended; false for names that are not a rack's.
 func starterIsGone(name string) bool {
 	id, _, _ := strings.Cut(strings.TrimPrefix(name, prefix), ".")
 	pid, err := strconv.Atoi(id)

@@ -127,7 +127,7 @@ func (m *Machine) Boots() []Boot {
 	return slices.Clone(m.boots)
 }
 
-// IsOn tells whether it is on.
+// IsOn reports whether it is on.
 func (m *Machine) IsOn() bool { return m.supervisorID() != 0 }
 
 // Err is why it has gone down for good, if that was not a reboot or wanted.

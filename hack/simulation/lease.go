@@ -27,7 +27,7 @@ type lease struct {
 
 func newLease() *lease { return &lease{changed: make(chan struct{})} }
 
-// acquire waits until the process holds the lease, and tells whether it does.
+// acquire waits until the process holds the lease, and reports whether it does.
 func (l *lease) acquire(ctx context.Context, p *process.Process, dice *process.Dice) bool {
 	for {
 		l.mu.Lock()
@@ -68,7 +68,7 @@ func (l *lease) lapse(p *process.Process, dice *process.Dice) {
 	}
 }
 
-// renew goes on holding the lease, and tells whether that could be: nobody else has it, and it has not run out.
+// renew goes on holding the lease, and reports whether that could be: nobody else has it, and it has not run out.
 func (l *lease) renew(p *process.Process) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -126,7 +126,7 @@ func unsettled(node *corev1.Node) (what []string) {
 	return what
 }
 
-// outstanding tells whether a grant may still be used, or nobody knows.
+// outstanding reports whether a grant may still be used, or nobody knows.
 func outstanding(node *corev1.Node) bool {
 	grant, err := v1alpha1.ParseGrant(node.Annotations)
 	if grant == nil || err != nil || grant.State != v1alpha1.GrantActive {

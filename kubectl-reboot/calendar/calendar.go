@@ -112,7 +112,7 @@ func (c *Calendar) add(s window.State, at time.Time, first bool) {
 	c.Entries = append(c.Entries, e)
 }
 
-// lasts tells whether an opening goes on at an instant.
+// lasts reports whether an opening goes on at an instant.
 func (e *Entry) lasts(at time.Time) bool {
 	return e != nil && e.Kind == Open && (e.To.IsZero() || at.Before(e.To))
 }

@@ -71,7 +71,7 @@ type Count struct {
 type Pool struct {
 	status.Policy
 
-	// Text says whether a reboot may start, and Until when that is over.
+	// Text reports whether a reboot may start, and Until when that is over.
 	Text     string
 	Until    Instant
 	Done     Instant

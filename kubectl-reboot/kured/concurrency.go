@@ -45,7 +45,7 @@ type owner struct {
 	Locks  []owner `json:"locks"`
 }
 
-// holder: a manifest out of the cluster carries the lock, which says whether kured is at work, or was paused by hand.
+// holder: a manifest out of the cluster carries the lock, which reports whether kured is at work, or was paused by hand.
 func holder(c *conversion) error {
 	value := c.kured.daemonSet.Annotations[c.flags.lockAnnotation]
 	if value == "" {

@@ -68,13 +68,13 @@ func (c *conversion) end() {
 	c.report.open = append(c.report.open, c.parsed.stray...)
 }
 
-// isSet tells whether a flag was set, to a value that is known.
+// isSet reports whether a flag was set, to a value that is known.
 func (c *conversion) isSet(name string) bool {
 	g := c.parsed.find(name)
 	return g != nil && g.hidden == ""
 }
 
-// isDefault tells whether a flag has the value it has when it is not set.
+// isDefault reports whether a flag has the value it has when it is not set.
 func (c *conversion) isDefault(name string) bool {
 	f := c.flags.set.Lookup(name)
 	return f.Value.String() == f.DefValue

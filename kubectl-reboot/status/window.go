@@ -34,7 +34,7 @@ func windowOf(policy *v1alpha1.RebootPolicy, state v1alpha1.WindowState, w windo
 	return s
 }
 
-// windowWords says whether a reboot may start, the most important word first: the end may be cut off.
+// windowWords reports whether a reboot may start, the most important word first: the end may be cut off.
 func (p Policy) windowWords(zone *time.Location, now time.Time) (string, terminal.Style) {
 	words, style := p.WindowText(func(t time.Time) string { return moment.At(t, now, zone) }), terminal.Wait
 	switch state := p.Window.State; {
@@ -51,7 +51,7 @@ func (p Policy) windowWords(zone *time.Location, now time.Time) (string, termina
 	return words, style
 }
 
-// WindowText says whether a reboot may start, and until when that is so, which write formats.
+// WindowText reports whether a reboot may start, and until when that is so, which write formats.
 func (p Policy) WindowText(write func(time.Time) string) string {
 	at, until := "", ""
 	if !p.Window.Until.IsZero() {

@@ -31,7 +31,7 @@ const (
 
 // Terminal is where progress is shown. Its methods may be called from any goroutine.
 type Terminal struct {
-	// Live tells whether lines can be drawn again in place.
+	// Live reports whether lines can be drawn again in place.
 	Live bool
 	// Theme paints.
 	Theme Theme

@@ -107,7 +107,7 @@ func (d daemon) upgrade(ctx context.Context, system dbus.ObjectPath) (string, er
 	return address, nil
 }
 
-// isAbsent tells whether nobody has rpm-ostree's name, nor can it be started.
+// isAbsent reports whether nobody has rpm-ostree's name, nor can it be started.
 func isAbsent(err error) bool {
 	return slices.Contains([]string{busDaemon + ".Error.ServiceUnknown", busDaemon + ".Error.NameHasNoOwner"}, host.ErrorName(err))
 }

@@ -72,7 +72,7 @@ func (t transaction) wait(ctx context.Context, limit <-chan time.Time) error {
 	}
 }
 
-// hear takes one signal and tells whether it is the end, and how it ended.
+// hear takes one signal and reports whether it is the end, and how it ended.
 func (t transaction) hear(signal *dbus.Signal) (ended bool, failure error) {
 	if !isOfTransaction(signal) {
 		return false, nil
@@ -91,7 +91,7 @@ func (t transaction) hear(signal *dbus.Signal) (ended bool, failure error) {
 	return false, nil
 }
 
-// isEnd tells whether a transaction that returned err needs no cancelling.
+// isEnd reports whether a transaction that returned err needs no cancelling.
 func isEnd(err error) bool {
 	_, failed := errors.AsType[*failedError](err)
 	return err == nil || failed || errors.Is(err, errJoined) || errors.Is(err, errHungUp)

@@ -53,7 +53,7 @@ func (w *watch) run(ctx context.Context) error {
 	}, w.ask)
 }
 
-// hear takes one signal and tells whether the deployments should be read.
+// hear takes one signal and reports whether the deployments should be read.
 func (w *watch) hear(ctx context.Context, signal *dbus.Signal) bool {
 	switch {
 	case signal == nil:

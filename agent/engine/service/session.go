@@ -34,7 +34,7 @@ func (s *session) run(ctx context.Context) error {
 		func(ctx context.Context, _ bool) (time.Duration, error) { return s.ask(ctx) })
 }
 
-// hear takes one signal and tells whether the service should be asked.
+// hear takes one signal and reports whether the service should be asked.
 func (s *session) hear(ctx context.Context, signal *dbus.Signal) bool {
 	switch {
 	case signal == nil:
@@ -47,7 +47,7 @@ func (s *session) hear(ctx context.Context, signal *dbus.Signal) bool {
 	return false
 }
 
-// hearStatus passes on what is news, and tells whether the service should be asked which of two words is the newer one.
+// hearStatus passes on what is news, and reports whether the service should be asked which of two words is the newer one.
 func (s *session) hearStatus(ctx context.Context, signal *dbus.Signal) bool {
 	member, ours := strings.CutPrefix(signal.Name, s.watch.Interface+".")
 	fromOwner := s.Owner != "" && signal.Sender == s.Owner

@@ -24,10 +24,10 @@ type unansweredError struct {
 func (e *unansweredError) Error() string { return fmt.Sprintf("calling %s: %v", e.method, e.cause) }
 func (e *unansweredError) Unwrap() error { return e.cause }
 
-// IsUnknownMethod tells whether a Call failed because the service is of a version without the method.
+// IsUnknownMethod reports whether a Call failed because the service is of a version without the method.
 func IsUnknownMethod(err error) bool { return host.ErrorName(err) == busDaemon+".Error.UnknownMethod" }
 
-// hasLeft tells whether a call failed because nobody has the name any more that it went to.
+// hasLeft reports whether a call failed because nobody has the name any more that it went to.
 func hasLeft(err error) bool {
 	return slices.Contains([]string{errNameHasOwner, busDaemon + ".Error.ServiceUnknown"}, host.ErrorName(err))
 }

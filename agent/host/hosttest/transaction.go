@@ -193,7 +193,7 @@ func (t *Transaction) admit(peer *dbus.Conn) error {
 	return err
 }
 
-// start tells whether this call started the work. Whoever comes after the end is told the end again.
+// start reports whether this call started the work. Whoever comes after the end is told the end again.
 func (t *Transaction) start(peer *dbus.Conn) bool {
 	t.daemon.called("Start")
 	t.mu.Lock()

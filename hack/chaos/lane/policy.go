@@ -10,7 +10,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// patchPolicy insists on a change of the policy, and tells whether there was one to change.
+// patchPolicy insists on a change of the policy, and reports whether there was one to change.
 func (r *run) patchPolicy(patch string) bool {
 	found := false
 	r.insist(r.ctx, func() error {

@@ -6,12 +6,12 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// quiet tells whether a Node shows nothing of a reboot.
+// quiet reports whether a Node shows nothing of a reboot.
 func quiet(node *corev1.Node, cordoned bool) bool {
 	return node.Spec.Unschedulable == cordoned && !needs(node) && settled(node)
 }
 
-// needs tells whether a Node asks for a reboot, or does not know.
+// needs reports whether a Node asks for a reboot, or does not know.
 func needs(node *corev1.Node) bool {
 	for _, c := range node.Status.Conditions {
 		if c.Type == v1alpha1.NodeRebootRequired && c.Status != corev1.ConditionFalse {
@@ -21,7 +21,7 @@ func needs(node *corev1.Node) bool {
 	return false
 }
 
-// settled tells whether a Node is in no attempt, and has no taint of one.
+// settled reports whether a Node is in no attempt, and has no taint of one.
 func settled(node *corev1.Node) bool {
 	grant, err := v1alpha1.ParseGrant(node.Annotations)
 	if err != nil || grant != nil && grant.State == v1alpha1.GrantActive {
@@ -39,7 +39,7 @@ func settled(node *corev1.Node) bool {
 	return progress == nil || progress.Phase == v1alpha1.PhaseAborted || grant != nil && (grant.Seq > progress.Seq || grant.Seq == progress.Seq && grant.State == v1alpha1.GrantFinished)
 }
 
-// attempted tells whether a Node is in an attempt.
+// attempted reports whether a Node is in an attempt.
 func attempted(node *corev1.Node) bool {
 	grant, err := v1alpha1.ParseGrant(node.Annotations)
 	return err == nil && grant != nil && grant.State == v1alpha1.GrantActive

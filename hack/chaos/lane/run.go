@@ -140,7 +140,7 @@ func (r *run) progress() int {
 	return begun + int(r.back.Load())
 }
 
-// done tells whether every machine has had its reboot, and every Node is as if nothing had been.
+// done reports whether every machine has had its reboot, and every Node is as if nothing had been.
 func (r *run) done() bool {
 	for _, m := range r.machines {
 		m.mu.Lock()

@@ -41,7 +41,7 @@ func (p *Process) Kill() {
 	p.Thaw()
 }
 
-// Alive tells whether it has not been killed.
+// Alive reports whether it has not been killed.
 func (p *Process) Alive() bool { return p.Context.Err() == nil }
 
 // Freeze stops the process, as SIGSTOP does, before its next request, answer or event.
@@ -63,7 +63,7 @@ func (p *Process) Thaw() {
 	}
 }
 
-// Pass waits while the process is stopped, and tells whether it lives.
+// Pass waits while the process is stopped, and reports whether it lives.
 func (p *Process) Pass() bool {
 	for {
 		p.mu.Lock()
@@ -79,7 +79,7 @@ func (p *Process) Pass() bool {
 	}
 }
 
-// Wait lets time pass, and tells whether the context lasted.
+// Wait lets time pass, and reports whether the context lasted.
 func Wait(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
