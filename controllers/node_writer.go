@@ -45,7 +45,7 @@ func (w *nodeWriter) publish(ctx context.Context, s *state, live *corev1.Node, n
 	if !ok {
 		return nil
 	}
-	grant.Need, grant.Shields = n.RequiredReason, n.Raise()
+	grant.Need, grant.Annotations = n.RequiredReason, n.AnnotationsToSet()
 	patch := nodepatch.New(live.ResourceVersion).Annotate(v1alpha1.AnnotationGrant, grant.String()).
 		Annotate(v1alpha1.AnnotationPreflight, plan.Question(s.Policy)).
 		Condition(w.permitted(plan.Decision{

@@ -47,8 +47,8 @@ type Grant struct {
 	Message string `json:"message,omitempty"`
 	// Need is the reason of RebootRequired for which it was given, for measuring.
 	Need Reason `json:"need,omitempty"`
-	// Shields are the annotations of autoscalers that were set with this grant and go with its end. Absent: none.
-	Shields []string `json:"shields,omitempty"`
+	// Annotations are the annotations of autoscalers that were set with this grant and go with its end. Absent: none.
+	Annotations []string `json:"annotations,omitempty"`
 }
 
 // Phase says how far an agent is with its grant.

@@ -269,8 +269,8 @@ func (in *Gates) DeepCopy() *Gates {
 func (in *Grant) DeepCopyInto(out *Grant) {
 	*out = *in
 	in.At.DeepCopyInto(&out.At)
-	if in.Shields != nil {
-		in, out := &in.Shields, &out.Shields
+	if in.Annotations != nil {
+		in, out := &in.Annotations, &out.Annotations
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// deleters are the taints by which an autoscaler says that it is deleting a node, and who says so. What
-// cluster-autoscaler only thinks of (DeletionCandidateOfClusterAutoscaler) is not among them: a shield stops it.
+// deleters are the taints that an autoscaler sets on a node which it is deleting, with the autoscaler's name.
+// DeletionCandidateOfClusterAutoscaler is not among them: the node is only considered, and an annotation prevents it.
 var deleters = map[string]string{
 	"ToBeDeletedByClusterAutoscaler": "cluster-autoscaler",
 	"karpenter.sh/disrupted":         "Karpenter",
@@ -26,40 +26,39 @@ func deleter(taints []corev1.Taint) string {
 	return ""
 }
 
-// shields are the annotations that keep autoscalers off a node while it is being rebooted: one that is drained is the best
-// victim of a scale-down.
-var shields = []string{v1alpha1.AnnotationScaleDownDisabled, v1alpha1.AnnotationDoNotDisrupt}
+// autoscalerAnnotations keep autoscalers from removing a node while it is being rebooted: a drained node looks unused.
+var autoscalerAnnotations = []string{v1alpha1.AnnotationScaleDownDisabled, v1alpha1.AnnotationDoNotDisrupt}
 
-// Raised is the value of a shield, for cluster-autoscaler and Karpenter exactly this one.
-const Raised = "true"
+// AutoscalerValue is the value of these annotations: cluster-autoscaler and Karpenter compare it exactly.
+const AutoscalerValue = "true"
 
-// IsShield reports whether the key of an annotation is a shield's.
-func IsShield(key string) bool { return slices.Contains(shields, key) }
+// IsAutoscalerAnnotation reports whether the key is that of an annotation for autoscalers.
+func IsAutoscalerAnnotation(key string) bool { return slices.Contains(autoscalerAnnotations, key) }
 
-// Raise are the shields that a new grant sets: those that nobody else has set, to whatever value. One that an earlier grant
-// left behind is still the manager's, and passes to the new grant.
-func (n *Node) Raise() []string {
-	left := n.Lower()
-	var raise []string
-	for _, key := range shields {
+// AnnotationsToSet are the autoscaler annotations that a new grant sets: those that nobody else has set, to any value. One
+// that an earlier grant left behind is still the manager's, and passes to the new grant.
+func (n *Node) AnnotationsToSet() []string {
+	left := n.AnnotationsToRemove()
+	var set []string
+	for _, key := range autoscalerAnnotations {
 		if _, there := n.Annotations[key]; !there || slices.Contains(left, key) {
-			raise = append(raise, key)
+			set = append(set, key)
 		}
 	}
-	return raise
+	return set
 }
 
-// Lower are the shields to take away when the grant that the node shows ends: those that it has set, and that nobody has
-// changed since. A grant that names anything else has been tampered with.
-func (n *Node) Lower() []string {
+// AnnotationsToRemove are the autoscaler annotations to remove when the grant that the node shows ends: those that it has
+// set, and that nobody has changed since. A grant that names any other annotation has been tampered with.
+func (n *Node) AnnotationsToRemove() []string {
 	if n.Grant == nil {
 		return nil
 	}
-	var lower []string
-	for _, key := range n.Grant.Shields {
-		if IsShield(key) && n.Annotations[key] == Raised {
-			lower = append(lower, key)
+	var remove []string
+	for _, key := range n.Grant.Annotations {
+		if IsAutoscalerAnnotation(key) && n.Annotations[key] == AutoscalerValue {
+			remove = append(remove, key)
 		}
 	}
-	return lower
+	return remove
 }

@@ -162,8 +162,8 @@ func (c *cluster) checkMarks(name string) {
 	}
 }
 
-// checkRest is what must hold in the end, too: who carries the taint waits for its turn or is on its way, and nobody is
-// shielded, or shows a failed reboot, whose grant is over.
+// checkRest is what must hold in the end, too: a node with the taint waits for its turn or is being rebooted, and no node
+// whose grant is over shows autoscaler annotations or a failed reboot.
 func (c *cluster) checkRest() {
 	for name, h := range c.hosts {
 		if h.node == nil {
@@ -171,7 +171,7 @@ func (c *cluster) checkRest() {
 		}
 		n, turn := h.view(), []v1alpha1.Reason{v1alpha1.ReasonBudgetExhausted, v1alpha1.ReasonDomainBusy, v1alpha1.ReasonControlPlaneGuard, v1alpha1.ReasonSpacing}
 		waits := n.Permitted != nil && slices.Contains(turn, v1alpha1.Reason(n.Permitted.Reason))
-		if held := n.Outstanding() || c.granted(name); n.Pending && !waits && !held || (len(n.Lower()) > 0 || n.Failed != nil) && !held {
+		if held := n.Outstanding() || c.granted(name); n.Pending && !waits && !held || (len(n.AnnotationsToRemove()) > 0 || n.Failed != nil) && !held {
 			c.broken("node %s is left with taints %v and annotations %v", name, h.node.Spec.Taints, h.node.Annotations)
 		}
 	}

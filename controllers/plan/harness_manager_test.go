@@ -107,12 +107,12 @@ func (c *cluster) applyReboot(name string, t plan.Reboot) {
 	case plan.PublishGrant:
 		grant, ok := protocol.Publish(n.Record, t.Entry, name, c.now)
 		c.permitted(ok, t)
-		grant.Shields = n.Raise()
+		grant.Annotations = n.AnnotationsToSet()
 		c.tell("%s rings %s, number %d", name, h.name, t.Entry.Seq)
 		c.update(h, func(node *corev1.Node) {
 			annotate(node, v1alpha1.AnnotationGrant, grant.String())
-			for _, key := range grant.Shields {
-				annotate(node, key, plan.Raised)
+			for _, key := range grant.Annotations {
+				annotate(node, key, plan.AutoscalerValue)
 			}
 			annotate(node, v1alpha1.AnnotationPreflight, plan.Question(c.policies[name]))
 			c.condition(node, v1alpha1.NodeRebootPermitted, corev1.ConditionTrue, v1alpha1.ReasonGranted, plan.GrantedMessage(name, t.Entry.Seq))
@@ -125,7 +125,7 @@ func (c *cluster) applyReboot(name string, t plan.Reboot) {
 		c.tell("%s takes the grant of %s back, %s: %s", name, h.name, t.Reason, t.Message)
 		c.update(h, func(node *corev1.Node) {
 			annotate(node, v1alpha1.AnnotationGrant, grant.String())
-			lower(node, n)
+			removeAnnotations(node, n)
 			removeCondition(node, v1alpha1.NodeRebootPermitted)
 			endHooks(node, t.Entry.Seq)
 		})
@@ -146,7 +146,7 @@ func (c *cluster) applyReboot(name string, t plan.Reboot) {
 		c.tell("%s puts %s back in service%s", name, h.name, map[bool]string{true: ", uncordoned", false: ""}[uncordon])
 		c.update(h, func(node *corev1.Node) {
 			annotate(node, v1alpha1.AnnotationGrant, grant.String())
-			lower(node, n)
+			removeAnnotations(node, n)
 			delete(node.Annotations, v1alpha1.AnnotationPreflight)
 			removeCondition(node, v1alpha1.NodeRebootPermitted)
 			node.Spec.Unschedulable = node.Spec.Unschedulable && !uncordon
@@ -157,9 +157,9 @@ func (c *cluster) applyReboot(name string, t plan.Reboot) {
 	}
 }
 
-// lower takes away the shields of the grant that the node shows.
-func lower(node *corev1.Node, n *plan.Node) {
-	for _, key := range n.Lower() {
+// removeAnnotations removes the autoscaler annotations of the grant that the node shows.
+func removeAnnotations(node *corev1.Node, n *plan.Node) {
+	for _, key := range n.AnnotationsToRemove() {
 		delete(node.Annotations, key)
 	}
 }
@@ -174,11 +174,11 @@ func (c *cluster) mark(name string, marks []plan.Mark) {
 		h := c.hosts[m.Node]
 		n := h.view()
 		c.update(h, func(node *corev1.Node) {
-			if m.Unshield {
+			if m.RemoveAnnotations {
 				grant := *n.Grant
-				grant.Shields = nil
+				grant.Annotations = nil
 				annotate(node, v1alpha1.AnnotationGrant, grant.String())
-				lower(node, &n)
+				removeAnnotations(node, &n)
 			}
 			node.Spec.Taints = plan.WithPending(node.Spec.Taints, m.Pending)
 		})

@@ -13,8 +13,8 @@ type Mark struct {
 	Node string
 	// Pending is whether the node should carry the pending taint.
 	Pending bool
-	// Unshield: the grant that the node shows is over, and its shields are still up.
-	Unshield bool
+	// RemoveAnnotations: the grant that the node shows is over, and its autoscaler annotations are still set.
+	RemoveAnnotations bool
 }
 
 // marks are the changes that are due, those first that come first. A node that is in the middle of a reboot keeps what it
@@ -59,8 +59,8 @@ func (d *draft) waitsForTurn(o *Blocked) bool {
 }
 
 func (n *Node) mark(pending bool) (m Mark, differs bool) {
-	m = Mark{Node: n.Name, Pending: pending, Unshield: n.Grant != nil && len(n.Grant.Shields) > 0}
-	return m, m.Unshield || n.Pending != pending
+	m = Mark{Node: n.Name, Pending: pending, RemoveAnnotations: n.Grant != nil && len(n.Grant.Annotations) > 0}
+	return m, m.RemoveAnnotations || n.Pending != pending
 }
 
 // UngovernedMarks are the changes that are due on nodes that no policy governs: they carry nothing.

@@ -17,7 +17,7 @@ const active, over = v1alpha1.GrantActive, v1alpha1.GrantFinished
 
 // TestReboots_Marks: who carries the pending taint, and who loses what a grant has left.
 func TestReboots_Marks(t *testing.T) {
-	shield := shielded(v1alpha1.AnnotationScaleDownDisabled)
+	annotation := withAnnotations(v1alpha1.AnnotationScaleDownDisabled)
 	on := func(name string) plan.Mark { return plan.Mark{Node: name, Pending: true} }
 	off := func(name string) plan.Mark { return plan.Mark{Node: name} }
 	closed := func(s situation) situation {
@@ -74,15 +74,15 @@ func TestReboots_Marks(t *testing.T) {
 		"a node of another policy": {
 			situation{policies: []*v1alpha1.RebootPolicy{policy("workers"), policy("other", priority(1))}, hosts: hosts(newHost, "a", pending)}, nil,
 		},
-		"shields of a grant that is over": {
-			one(policy("workers"), newHost("a", grant(1, over, shield))), []plan.Mark{{Node: "a", Unshield: true}},
+		"annotations of a grant that is over": {
+			one(policy("workers"), newHost("a", grant(1, over, annotation))), []plan.Mark{{Node: "a", RemoveAnnotations: true}},
 		},
-		"shields of an attempt that its agent gave up": {
-			one(policy("workers"), needy("a", pending, grant(1, active, shield), progress(1, v1alpha1.PhaseAborted, failed(1, v1alpha1.ReasonDrainTimedOut, "")))),
-			[]plan.Mark{{Node: "a", Unshield: true}},
+		"annotations of an attempt that its agent gave up": {
+			one(policy("workers"), needy("a", pending, grant(1, active, annotation), progress(1, v1alpha1.PhaseAborted, failed(1, v1alpha1.ReasonDrainTimedOut, "")))),
+			[]plan.Mark{{Node: "a", RemoveAnnotations: true}},
 		},
-		"shields of one whose entry is in the ledger still": {
-			one(policy("workers", atMost("0"), holding(1, entry("a", 1))), needy("a", grant(1, active, shield))), nil,
+		"annotations of one whose entry is still in the ledger": {
+			one(policy("workers", atMost("0"), holding(1, entry("a", 1))), needy("a", grant(1, active, annotation))), nil,
 		},
 	}
 	for name, tc := range cases {
@@ -96,7 +96,7 @@ func TestReboots_Marks(t *testing.T) {
 
 // A node that no policy governs carries nothing, unless it is on its way still.
 func TestUngovernedMarks(t *testing.T) {
-	shield := shielded(v1alpha1.AnnotationDoNotDisrupt)
+	annotation := withAnnotations(v1alpha1.AnnotationDoNotDisrupt)
 	gone := policy("workers")
 	gone.DeletionTimestamp = &metav1.Time{Time: evening}
 	for name, tc := range map[string]struct {
@@ -105,9 +105,9 @@ func TestUngovernedMarks(t *testing.T) {
 		want     []plan.Mark
 	}{
 		"nobody's":                          {nil, needy("a", pending), []plan.Mark{{Node: "a"}}},
-		"nobody's, with shields":            {nil, newHost("a", grant(1, over, shield)), []plan.Mark{{Node: "a", Unshield: true}}},
+		"nobody's, with annotations":        {nil, newHost("a", grant(1, over, annotation)), []plan.Mark{{Node: "a", RemoveAnnotations: true}}},
 		"nobody's, with nothing":            {nil, needy("a"), nil},
-		"nobody's, in the middle of it":     {nil, needy("a", pending, grant(1, active, shield)), nil},
+		"nobody's, in the middle of it":     {nil, needy("a", pending, grant(1, active, annotation)), nil},
 		"of a policy that is being deleted": {values([]*v1alpha1.RebootPolicy{gone}), needy("a", pending), []plan.Mark{{Node: "a"}}},
 		"somebody's":                        {values([]*v1alpha1.RebootPolicy{policy("workers")}), needy("a", pending), nil},
 		"of two":                            {values([]*v1alpha1.RebootPolicy{policy("a"), policy("b")}), needy("a", pending), nil},
@@ -153,37 +153,37 @@ func TestWithPending(t *testing.T) {
 	}
 }
 
-// An administrator's annotation is an administrator's, whatever it says; ours go with the grant, unless somebody has changed
+// An annotation that an administrator has set stays, whatever its value; ours go with the grant, unless somebody has changed
 // them since.
-func TestNode_Shields(t *testing.T) {
+func TestNode_AutoscalerAnnotations(t *testing.T) {
 	const scaleDown, disrupt = v1alpha1.AnnotationScaleDownDisabled, v1alpha1.AnnotationDoNotDisrupt
 	both := []string{scaleDown, disrupt}
 	for name, tc := range map[string]struct {
-		node         *host
-		raise, lower []string
+		node        *host
+		set, remove []string
 	}{
 		"a node of nobody's":       {newHost("a"), both, nil},
 		"an administrator's true":  {newHost("a", annotated(scaleDown, "true")), []string{disrupt}, nil},
 		"an administrator's false": {newHost("a", annotated(disrupt, "false")), []string{scaleDown}, nil},
-		"under a grant":            {newHost("a", grant(1, active, shielded(both...)), annotated(scaleDown, "true"), annotated(disrupt, "true")), both, both},
+		"under a grant":            {newHost("a", grant(1, active, withAnnotations(both...)), annotated(scaleDown, "true"), annotated(disrupt, "true")), both, both},
 		"under a grant, beside an administrator's": {
-			newHost("a", grant(1, active, shielded(disrupt)), annotated(scaleDown, "true"), annotated(disrupt, "true")), []string{disrupt}, []string{disrupt},
+			newHost("a", grant(1, active, withAnnotations(disrupt)), annotated(scaleDown, "true"), annotated(disrupt, "true")), []string{disrupt}, []string{disrupt},
 		},
 		"under a grant, and somebody changed it": {
-			newHost("a", grant(1, active, shielded(both...)), annotated(scaleDown, "false"), annotated(disrupt, "true")), []string{disrupt}, []string{disrupt},
+			newHost("a", grant(1, active, withAnnotations(both...)), annotated(scaleDown, "false"), annotated(disrupt, "true")), []string{disrupt}, []string{disrupt},
 		},
-		"under a grant, and somebody removed it": {newHost("a", grant(1, active, shielded(both...)), annotated(disrupt, "true")), both, []string{disrupt}},
-		"a grant that names what is no shield": {
-			newHost("a", grant(1, active, shielded("example.com/keep")), annotated("example.com/keep", "true")), both, nil,
+		"under a grant, and somebody removed it": {newHost("a", grant(1, active, withAnnotations(both...)), annotated(disrupt, "true")), both, []string{disrupt}},
+		"a grant that names another annotation": {
+			newHost("a", grant(1, active, withAnnotations("example.com/keep")), annotated("example.com/keep", "true")), both, nil,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := tc.node.view()
-			if diff := cmp.Diff(tc.raise, n.Raise(), cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("raise (-want +got):\n%s", diff)
+			if diff := cmp.Diff(tc.set, n.AnnotationsToSet(), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("to set (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(tc.lower, n.Lower(), cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("lower (-want +got):\n%s", diff)
+			if diff := cmp.Diff(tc.remove, n.AnnotationsToRemove(), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("to remove (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -170,12 +170,12 @@ func drawRecord(t *rapid.T, h *host) {
 		annotate(h.node, v1alpha1.AnnotationGrant, v1alpha1.Grant{
 			Policy: rapid.SampledFrom(append(somePolicies, "gone")).Draw(t, "by"), Seq: int64(rapid.IntRange(1, 6).Draw(t, "seq")),
 			BootID: drawBoot(t, h.name), At: drawInstant(t, "rung"),
-			State:   rapid.SampledFrom([]v1alpha1.GrantState{v1alpha1.GrantActive, v1alpha1.GrantCancelled, v1alpha1.GrantFinished}).Draw(t, "state"),
-			Reason:  rapid.SampledFrom([]v1alpha1.Reason{"", v1alpha1.ReasonAgentSilent, v1alpha1.ReasonHookFailed}).Draw(t, "reason"),
-			Shields: []string{v1alpha1.AnnotationDoNotDisrupt}[:rapid.IntRange(0, 1).Draw(t, "shields")],
+			State:       rapid.SampledFrom([]v1alpha1.GrantState{v1alpha1.GrantActive, v1alpha1.GrantCancelled, v1alpha1.GrantFinished}).Draw(t, "state"),
+			Reason:      rapid.SampledFrom([]v1alpha1.Reason{"", v1alpha1.ReasonAgentSilent, v1alpha1.ReasonHookFailed}).Draw(t, "reason"),
+			Annotations: []string{v1alpha1.AnnotationDoNotDisrupt}[:rapid.IntRange(0, 1).Draw(t, "annotations")],
 		}.String())
-		if oneIn(t, 2, "shielded") {
-			annotate(h.node, v1alpha1.AnnotationDoNotDisrupt, plan.Raised)
+		if oneIn(t, 2, "annotated") {
+			annotate(h.node, v1alpha1.AnnotationDoNotDisrupt, plan.AutoscalerValue)
 		}
 	}
 	switch rapid.IntRange(0, 5).Draw(t, "progress") {

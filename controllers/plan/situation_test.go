@@ -158,9 +158,9 @@ func tainted(key string, effect corev1.TaintEffect) func(*host) {
 // pending is a node with the pending taint.
 var pending = tainted(v1alpha1.TaintPending, corev1.TaintEffectPreferNoSchedule)
 
-// shielded is a grant that has set shields.
-func shielded(keys ...string) func(*v1alpha1.Grant) {
-	return func(g *v1alpha1.Grant) { g.Shields = keys }
+// withAnnotations is a grant that has set annotations for autoscalers.
+func withAnnotations(keys ...string) func(*v1alpha1.Grant) {
+	return func(g *v1alpha1.Grant) { g.Annotations = keys }
 }
 
 // nodeCondition sets a condition that has stood since an instant, counted from the evening.

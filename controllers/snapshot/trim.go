@@ -41,7 +41,7 @@ func Trim(node *corev1.Node, also ...corev1.NodeConditionType) *corev1.Node {
 	}
 	asked := asked(node.Annotations)
 	for key, value := range node.Annotations {
-		if strings.HasPrefix(key, v1alpha1.GroupVersion.Group+"/") || plan.IsAnswer(value) || plan.IsShield(key) || slices.Contains(asked, v1alpha1.AnnotationKey(key)) {
+		if strings.HasPrefix(key, v1alpha1.GroupVersion.Group+"/") || plan.IsAnswer(value) || plan.IsAutoscalerAnnotation(key) || slices.Contains(asked, v1alpha1.AnnotationKey(key)) {
 			if trimmed.Annotations == nil {
 				trimmed.Annotations = map[string]string{}
 			}

@@ -134,7 +134,7 @@ func clean(n *corev1.Node) string {
 // withoutMarkers removes the annotations that a grant has set to keep autoscalers off the node, and returns their keys.
 func withoutMarkers(n *corev1.Node) []string {
 	of := plan.NodeOf(n)
-	keys := of.Lower()
+	keys := of.AnnotationsToRemove()
 	for _, key := range keys {
 		delete(n.Annotations, key)
 	}

@@ -18,7 +18,7 @@ var _ = Describe("cleanup", Serial, func() {
 		DeferCleanup(func() { stopManager = startManager() })
 		n := fleettest.Node(name, "nobodys", fleettest.Annotated(v1alpha1.AnnotationReport, "{}"), fleettest.Annotated("example.com/mine", "stays"),
 			fleettest.Annotated(v1alpha1.AnnotationScaleDownDisabled, "true"), fleettest.Annotated(v1alpha1.AnnotationDoNotDisrupt, "true"),
-			fleettest.Annotated(v1alpha1.AnnotationGrant, `{"policy":"gone","seq":7,"bootID":"b","state":"Finished","at":"2026-06-01T00:00:00Z","shields":["`+v1alpha1.AnnotationScaleDownDisabled+`"]}`))
+			fleettest.Annotated(v1alpha1.AnnotationGrant, `{"policy":"gone","seq":7,"bootID":"b","state":"Finished","at":"2026-06-01T00:00:00Z","annotations":["`+v1alpha1.AnnotationScaleDownDisabled+`"]}`))
 		n.Labels[v1alpha1.LabelOSID] = "flatcar"
 		n.Spec.Unschedulable = true
 		n.Spec.Taints = []corev1.Taint{{Key: v1alpha1.TaintPending, Effect: corev1.TaintEffectPreferNoSchedule}, {Key: "example.com/mine", Effect: corev1.TaintEffectNoSchedule}}

@@ -10,7 +10,7 @@ import (
 var _ = Describe("Autoscalers", func() {
 	const scaleDown, disrupt = v1alpha1.AnnotationScaleDownDisabled, v1alpha1.AnnotationDoNotDisrupt
 	var f *fleet
-	shields := func(name string) map[string]string {
+	annotations := func(name string) map[string]string {
 		found := map[string]string{}
 		for _, key := range []string{scaleDown, disrupt} {
 			if value, there := f.get(name).Annotations[key]; there {
@@ -31,33 +31,33 @@ var _ = Describe("Autoscalers", func() {
 	}
 	nothing := func(string) {}
 
-	It("are kept off from the bell until the node is back, in the writes that are made anyway", func() {
+	It("are kept off from the grant until the node is back, in the writes that are made anyway", func() {
 		name, _ := begin(nothing)
-		Expect(shields(name)).To(Equal(both), "bell and shields are one write")
+		Expect(annotations(name)).To(Equal(both), "grant and annotations are one write")
 		f.start(name)
 		f.commit(name)
-		Expect(shields(name)).To(Equal(both))
+		Expect(annotations(name)).To(Equal(both))
 		f.boot(name, 2)
 		Eventually(func() v1alpha1.GrantState { return f.grant(name).State }).Should(Equal(v1alpha1.GrantFinished))
-		Expect(shields(name)).To(BeEmpty(), "and so are the end of the grant and theirs")
+		Expect(annotations(name)).To(BeEmpty(), "the end of the grant removes them in one write")
 	})
 
-	It("find an administrator's own word afterwards as it was before, and one that was given meanwhile", func() {
+	It("find an administrator's own annotation afterwards as it was before, and one that was set meanwhile", func() {
 		name, _ := begin(func(name string) { f.annotate(name, scaleDown, "true") })
-		Expect(f.grant(name).Shields).To(Equal([]string{disrupt}))
+		Expect(f.grant(name).Annotations).To(Equal([]string{disrupt}))
 		f.start(name)
 		f.annotate(name, disrupt, "because I say so")
 		f.commit(name)
 		f.boot(name, 2)
 		Eventually(func() v1alpha1.GrantState { return f.grant(name).State }).Should(Equal(v1alpha1.GrantFinished))
-		Expect(shields(name)).To(Equal(map[string]string{scaleDown: "true", disrupt: "because I say so"}))
+		Expect(annotations(name)).To(Equal(map[string]string{scaleDown: "true", disrupt: "because I say so"}))
 	})
 
 	It("may have the node back when the grant is taken back", func() {
 		name, _ := begin(nothing)
 		f.annotate(name, v1alpha1.AnnotationPaused, "true")
 		Eventually(f.granted).Should(BeEmpty())
-		Expect(shields(name)).To(BeEmpty())
+		Expect(annotations(name)).To(BeEmpty())
 	})
 
 	It("may have it back when the agent has given up", func() {
@@ -68,8 +68,8 @@ var _ = Describe("Autoscalers", func() {
 				func(p *v1alpha1.Progress) { p.Failures, p.Reason = 1, v1alpha1.ReasonDrainTimedOut })}},
 			"spec": map[string]any{"unschedulable": nil},
 		})
-		Eventually(shields).WithArguments(name).Should(BeEmpty())
-		Expect(f.grant(name).Shields).To(BeEmpty())
+		Eventually(annotations).WithArguments(name).Should(BeEmpty())
+		Expect(f.grant(name).Annotations).To(BeEmpty())
 		Expect(policyStatus(p).Grants).To(BeEmpty())
 	})
 
