@@ -17,8 +17,8 @@ import (
 // different from now on. Nodes are described by what an administrator sees on them.
 type transcript struct {
 	text strings.Builder
-	// deeds are told since the last record.
-	deeds []string
+	// events happened since the last record.
+	events []string
 	// told is the line of each policy, and seen the last line that was written of each policy and node.
 	told, seen map[string]string
 }
@@ -26,13 +26,13 @@ type transcript struct {
 func (t *transcript) String() string { return t.text.String() }
 
 func (t *transcript) tell(format string, args ...any) {
-	t.deeds = append(t.deeds, fmt.Sprintf(format, args...))
+	t.events = append(t.events, fmt.Sprintf(format, args...))
 }
 
 // record writes down one instant, if anything happened.
 func (t *transcript) record(c *cluster) {
-	lines := t.deeds
-	t.deeds = nil
+	lines := t.events
+	t.events = nil
 	show := func(name, line string) {
 		if t.seen[name] != line {
 			t.seen[name] = line

@@ -62,8 +62,8 @@ func (s *story) policy(by string, change func(*v1alpha1.RebootPolicy)) {
 	s.records = append(s.records, Record{At: s.now, Name: after.Name, By: by, Policy: after})
 }
 
-func host(name string, deed Deed) func(*story) {
-	return func(s *story) { s.records = append(s.records, Record{At: s.now, Name: name, Host: deed, Boot: name}) }
+func host(name string, event MachineEvent) func(*story) {
+	return func(s *story) { s.records = append(s.records, Record{At: s.now, Name: name, Host: event, Boot: name}) }
 }
 
 func spec(change func(*v1alpha1.RebootPolicySpec)) func(*story) {

@@ -21,7 +21,7 @@ const (
 	Machine = "machine"
 )
 
-// Record is one thing that happened: a revision of an object, or a deed of a machine. Revisions come in the order of the store.
+// Record is one thing that happened: a revision of an object, or an event of a machine. Revisions come in the order of the store.
 type Record struct {
 	// At is when. Where the feed has no times of its own, it is when the record was seen.
 	At time.Time
@@ -38,23 +38,23 @@ type Record struct {
 	Budget *policyv1.PodDisruptionBudget
 	Gone   bool
 	// Host is what a machine did, and Boot the boot that ended by that.
-	Host Deed
+	Host MachineEvent
 	Boot string
 }
 
-// Deed is what a machine did.
-type Deed string
+// MachineEvent is what a machine did.
+type MachineEvent string
 
-// The deeds of machines.
+// The events of machines.
 const (
 	// Staged: an update waits for a reboot.
-	Staged Deed = "staged an update"
+	Staged MachineEvent = "staged an update"
 	// Rebooted: the machine went down because logind was asked.
-	Rebooted Deed = "was rebooted"
+	Rebooted MachineEvent = "was rebooted"
 	// Lost: the machine went down by itself.
-	Lost Deed = "lost its power"
+	Lost MachineEvent = "lost its power"
 	// Scrapped: there is no such machine any more, and what waited on it never comes.
-	Scrapped Deed = "was scrapped"
+	Scrapped MachineEvent = "was scrapped"
 )
 
 // Rule is one of those that no history may break.

@@ -37,7 +37,7 @@ func (w admin) policy(name string) *v1alpha1.RebootPolicy {
 	return nil
 }
 
-func (w admin) editNode(name string, d Deed) bool {
+func (w admin) editNode(name string, d Fault) bool {
 	return w.changeNode(name, func(node *corev1.Node) {
 		switch d.What {
 		case RequestReboot:
@@ -65,7 +65,7 @@ func (w admin) changeNode(name string, change func(*corev1.Node)) bool {
 	})
 }
 
-func (w admin) editPolicy(name string, d Deed) bool {
+func (w admin) editPolicy(name string, d Fault) bool {
 	return w.store.Change(apiserver.Key{Kind: apiserver.Policies, Name: name}, judge.Admin, func(object client.Object) {
 		policy, _ := object.(*v1alpha1.RebootPolicy)
 		switch spec := &policy.Spec; d.What {

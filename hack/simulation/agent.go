@@ -37,7 +37,7 @@ func (m *machine) startAgent() {
 			m.agent, m.reports = nil, nil
 		}
 		m.mu.Unlock()
-		if mine && process.Wait(w.ctx, m.dice.Between(time.Second, time.Minute)) {
+		if mine && process.Wait(w.ctx, m.random.Between(time.Second, time.Minute)) {
 			m.startAgent()
 		}
 	})
@@ -50,12 +50,12 @@ func (m *machine) runAgent(p *process.Process) {
 	cache := process.NewCache(p, map[apiserver.Key]toolscache.TransformFunc{of: reboot.TrimNode})
 	shell := process.NewShell(p, w.scheme, cache)
 	wake := reboot.NewWake(m.name)
-	pods := &pods{world: w, agent: p, dice: w.dice("pods", m.name, p.Name)}
+	pods := &pods{world: w, agent: p, random: w.random("pods", m.name, p.Name)}
 	reports := reboot.NewReports(wake, engineName)
 	r := reboot.New(reboot.Config{
 		Node: m.name, BootIDFile: m.bootIDFile(), HostRoot: noHostRoot,
 		Client: process.NewClient(p, "reconcile", cache, false), Live: process.NewLive(p, "live"), Policies: process.NewLive(p, "policies"),
-		Logind: logind{m, p, w.dice("logind", m.name, p.Name)}, Coordinators: nobody{},
+		Logind: logind{m, p, w.random("logind", m.name, p.Name)}, Coordinators: nobody{},
 		Drains:  reboot.NewDrains(m.name, func(string) reboot.Drainer { return pods }, m.clock(), wake),
 		Lookout: reboot.NewLookout(m.name, pods, process.NewLive(p, "lookout"), m.clock(), wake),
 		Reports: reports, Wake: wake, Events: reboot.NewAnnouncer(process.Recorder{Counts: w.counts}), Clock: m.clock(),
@@ -65,7 +65,7 @@ func (m *machine) runAgent(p *process.Process) {
 		return
 	}
 	w.Go(func() {
-		if process.Wait(p.Context, m.dice.Between(0, 5*time.Second)) {
+		if process.Wait(p.Context, m.random.Between(0, 5*time.Second)) {
 			m.listen(p, reports)
 		}
 	})
@@ -80,19 +80,19 @@ func (nobody) Other(context.Context) (*host.Coordinator, error) { return nil, ni
 
 // pods are those of a node, as far as an agent hears of them: they take a while to leave.
 type pods struct {
-	world *World
-	agent *process.Process
-	dice  *process.Dice
+	world  *World
+	agent  *process.Process
+	random *process.Random
 }
 
 // Drain implements reboot.Drainer. Now and then it fails, may evict nothing, or never ends.
 func (p *pods) Drain(ctx context.Context, _ string, _ drain.Question, report func(drain.Status)) error {
 	report(drain.Status{Remaining: 1})
-	takes, stuck := p.dice.Between(0, p.world.script.Drain), p.world.isFoul() && p.dice.Chance(p.world.script.Stuck)
-	if stuck && p.dice.Chance(0.3) {
+	takes, stuck := p.random.Between(0, p.world.script.Drain), p.world.isFoul() && p.random.Chance(p.world.script.Stuck)
+	if stuck && p.random.Chance(0.3) {
 		return &drain.UndrainableError{Pods: []drain.Pod{{Namespace: "default", Name: "kept", Message: "it has no controller"}}}
 	}
-	if stuck && p.dice.Chance(0.3) {
+	if stuck && p.random.Chance(0.3) {
 		process.Wait(ctx, takes)
 		return errors.New("the watch of pods ended")
 	}

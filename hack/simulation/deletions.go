@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// alone is up to which number of a deed a Node is deleted and its machine stays, never the one at which none comes after it.
+	// alone is up to which number of a fault a Node is deleted and its machine stays, never the one at which none comes after it.
 	alone = 2
 	never = 5
 	// oldImage is the number at which the machine that comes instead has an old image, and soon an update.
@@ -24,7 +24,7 @@ const (
 
 // deleteNode deletes a Node. Its kubelet registers it anew, or the machine goes too and maybe another one comes. False: there
 // is none.
-func (w injector) deleteNode(m *machine, d Deed) bool {
+func (w injector) deleteNode(m *machine, d Fault) bool {
 	if !w.store.Delete(apiserver.Key{Kind: apiserver.Nodes, Name: m.name}, judge.Admin) {
 		return false
 	}
@@ -36,7 +36,7 @@ func (w injector) deleteNode(m *machine, d Deed) bool {
 		case !process.Wait(w.ctx, d.For), d.Number == never:
 		case d.Number > alone:
 			w.must(m.provide(w.ctx))
-			if process.Wait(w.ctx, m.dice.Between(0, 20*time.Minute)) && d.Number == oldImage {
+			if process.Wait(w.ctx, m.random.Between(0, 20*time.Minute)) && d.Number == oldImage {
 				m.stage()
 			}
 		default:
@@ -47,11 +47,11 @@ func (w injector) deleteNode(m *machine, d Deed) bool {
 }
 
 // deleteBusy deletes a Node as soon as its agent is at work within three days.
-func (w injector) deleteBusy(m *machine, d Deed) {
+func (w injector) deleteBusy(m *machine, d Fault) {
 	for range int(3 * day / busyLook) {
 		object, err := w.store.Get(apiserver.Key{Kind: apiserver.Nodes, Name: m.name})
 		if node, ok := object.(*corev1.Node); err == nil && ok && outstanding(node) && node.Annotations[v1alpha1.AnnotationProgress] != "" {
-			if process.Wait(w.ctx, m.dice.Between(0, 2*busyLook)) && w.deleteNode(m, d) {
+			if process.Wait(w.ctx, m.random.Between(0, 2*busyLook)) && w.deleteNode(m, d) {
 				w.counts.Add(string(DeleteBusy))
 			}
 			return
@@ -63,7 +63,7 @@ func (w injector) deleteBusy(m *machine, d Deed) {
 }
 
 // deletePolicy deletes a policy, and makes it again as it was in the beginning once it is gone. False: there is none.
-func (w injector) deletePolicy(as *v1alpha1.RebootPolicy, d Deed) bool {
+func (w injector) deletePolicy(as *v1alpha1.RebootPolicy, d Fault) bool {
 	if w.store.DeletePolicy(as.Name, metav1.Now().Rfc3339Copy(), judge.Admin) != nil {
 		return false
 	}

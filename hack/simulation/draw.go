@@ -25,7 +25,7 @@ var zones = []string{"UTC", "Europe/Berlin", "America/New_York", "Australia/Lord
 
 // Draw makes the script of a seed: a small cluster over weeks.
 func Draw(seed uint64) Script {
-	d := process.NewDice(seed, "script")
+	d := process.NewRandom(seed, "script")
 	s := Script{
 		Seed: seed, Pools: []string{"blue", "green"}, Begins: d.Between(0, 52*week), Faulty: d.Between(week, 3*week), Calm: 3 * week,
 		Foul: foul(d), Fair: process.Conditions{Latency: 20 * time.Millisecond, Lag: 500 * time.Millisecond, Gap: time.Second, Outrun: outrun},
@@ -37,18 +37,18 @@ func Draw(seed uint64) Script {
 		}})
 	}
 	s.Policies = drawPolicies(d)
-	s.Deeds = drawDeeds(d, &s)
+	s.Faults = drawFaults(d, &s)
 	return s
 }
 
-func pick[T any](d *process.Dice, from ...T) T { return from[d.Below(len(from))] }
+func pick[T any](d *process.Random, from ...T) T { return from[d.Below(len(from))] }
 
 // outrun is how often a kubelet's heartbeat comes between a read and its write, when all is well otherwise, too: more often than
 // ever on real machines.
 const outrun = 0.05
 
 // foul is how bad things are; in one seed of four requests are left alone, but for heartbeats.
-func foul(d *process.Dice) process.Conditions {
+func foul(d *process.Random) process.Conditions {
 	how := pick(d, 0, 0.3, 1, 3)
 	return process.Conditions{
 		Latency: d.Between(time.Millisecond, 2*time.Second), Lag: d.Between(time.Millisecond, 20*time.Second),
@@ -57,7 +57,7 @@ func foul(d *process.Dice) process.Conditions {
 }
 
 // drawPolicies makes one policy for all nodes, or one for each pool, maybe with one below for what they do not select.
-func drawPolicies(d *process.Dice) []*v1alpha1.RebootPolicy {
+func drawPolicies(d *process.Random) []*v1alpha1.RebootPolicy {
 	all := drawPolicy(d, "all")
 	if d.Chance(0.5) {
 		return []*v1alpha1.RebootPolicy{all}
@@ -67,7 +67,7 @@ func drawPolicies(d *process.Dice) []*v1alpha1.RebootPolicy {
 	return []*v1alpha1.RebootPolicy{all, blue}
 }
 
-func drawPolicy(d *process.Dice, name string) *v1alpha1.RebootPolicy {
+func drawPolicy(d *process.Random, name string) *v1alpha1.RebootPolicy {
 	policy := &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-of-" + name)}}
 	limit := pick(d, intstr.FromInt32(1), intstr.FromInt32(2), intstr.FromInt32(3), intstr.FromString("10%"), intstr.FromString("30%"), intstr.FromString("50%"))
 	policy.Spec.Concurrency = &v1alpha1.Concurrency{MaxUnavailable: &limit}
@@ -88,7 +88,7 @@ func drawPolicy(d *process.Dice, name string) *v1alpha1.RebootPolicy {
 
 // drawWindow makes one that is open once a day or on most days; many begin where clocks change. There are several: a node
 // that waits looks who keeps its host up once a minute, which is what a simulation would do most.
-func drawWindow(d *process.Dice, i int) v1alpha1.Window {
+func drawWindow(d *process.Random, i int) v1alpha1.Window {
 	w := v1alpha1.Window{
 		Name: fmt.Sprintf("w%d", i), TimeZone: pick(d, zones...), Duration: metav1.Duration{Duration: d.Between(20*time.Minute, 5*time.Hour).Truncate(time.Minute)},
 		Start: pick(d, "00:00", "01:59", "02:00", "02:15", "02:30", "03:00", "06:00", "09:30", "12:00", "16:00", "19:00", "22:00", "23:59"),

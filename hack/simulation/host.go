@@ -34,7 +34,7 @@ const (
 type machine struct {
 	world  *World
 	name   string
-	dice   *process.Dice
+	random *process.Random
 	folder string
 	labels map[string]string
 	// wrong is by how many nanoseconds the clock is.
@@ -54,7 +54,7 @@ type machine struct {
 
 func newMachine(w *World, script NodeScript) *machine {
 	return &machine{
-		world: w, name: script.Name, dice: w.dice("host", script.Name), folder: filepath.Join(w.folder, script.Name), running: 1, staged: 1, labels: script.Labels,
+		world: w, name: script.Name, random: w.random("host", script.Name), folder: filepath.Join(w.folder, script.Name), running: 1, staged: 1, labels: script.Labels,
 	}
 }
 
@@ -79,10 +79,10 @@ func (m *machine) boot(ctx context.Context) error {
 		return err
 	}
 	m.world.Go(func() {
-		if process.Wait(ctx, m.dice.Between(0, 10*time.Second)) {
-			m.join(id, m.dice.Chance(0.3))
+		if process.Wait(ctx, m.random.Between(0, 10*time.Second)) {
+			m.join(id, m.random.Chance(0.3))
 		}
-		if process.Wait(ctx, m.dice.Between(0, 20*time.Second)) && m.is(id) {
+		if process.Wait(ctx, m.random.Between(0, 20*time.Second)) && m.is(id) {
 			m.join(id, false)
 			m.startAgent()
 		}
@@ -133,7 +133,7 @@ func setReady(node *corev1.Node, status corev1.ConditionStatus, now metav1.Time)
 }
 
 // goDown ends the boot, and begins the next one after a while. False: it has ended already.
-func (m *machine) goDown(ctx context.Context, bootID string, deed judge.Deed, down time.Duration) bool {
+func (m *machine) goDown(ctx context.Context, bootID string, event judge.MachineEvent, down time.Duration) bool {
 	m.mu.Lock()
 	if !m.up || m.bootID() != bootID {
 		m.mu.Unlock()
@@ -141,7 +141,7 @@ func (m *machine) goDown(ctx context.Context, bootID string, deed judge.Deed, do
 	}
 	agent := m.halt()
 	m.mu.Unlock()
-	m.world.did(m.name, deed, bootID)
+	m.world.did(m.name, event, bootID)
 	kill(agent)
 	m.world.Go(func() {
 		if down > graceOfNodes && process.Wait(ctx, graceOfNodes) {
@@ -248,8 +248,8 @@ func (m *machine) listen(agent *process.Process, reports interface{ Put(engine.R
 // logind is what an agent asks for a reboot.
 type logind struct {
 	*machine
-	agent *process.Process
-	dice  *process.Dice
+	agent  *process.Process
+	random *process.Random
 }
 
 // BlockInhibitors implements reboot.Logind.
@@ -261,7 +261,7 @@ func (l logind) Reboot(context.Context, v1alpha1.InhibitorPolicy) error {
 	if !l.agent.Pass() {
 		return process.ErrDead
 	}
-	if !m.world.isCalm() && l.dice.Chance(0.1) {
+	if !m.world.isCalm() && l.random.Chance(0.1) {
 		return errors.New("the operation was refused")
 	}
 	m.mu.Lock()
@@ -273,7 +273,7 @@ func (l logind) Reboot(context.Context, v1alpha1.InhibitorPolicy) error {
 		return nil
 	}
 	m.leaving = true
-	id, shutdown, down := m.bootID(), m.dice.Between(time.Second, time.Minute), m.dice.Between(5*time.Second, m.world.script.Boot)
+	id, shutdown, down := m.bootID(), m.random.Between(time.Second, time.Minute), m.random.Between(5*time.Second, m.world.script.Boot)
 	m.world.Go(func() {
 		if process.Wait(m.world.ctx, shutdown) {
 			m.goDown(m.world.ctx, id, judge.Rebooted, down)

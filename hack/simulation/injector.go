@@ -13,20 +13,20 @@ import (
 // injector does to a world what its script says: what an administrator or chance would do.
 type injector struct{ admin }
 
-// perform does the deeds of the script, each at its time.
+// perform does the faults of the script, each at its time.
 func (w injector) perform() {
 	began := time.Now()
-	for _, deed := range w.script.Deeds {
-		if !process.Wait(w.ctx, time.Until(began.Add(deed.At))) {
+	for _, fault := range w.script.Faults {
+		if !process.Wait(w.ctx, time.Until(began.Add(fault.At))) {
 			return
 		}
-		w.do(deed)
+		w.do(fault)
 	}
 	process.Wait(w.ctx, time.Until(began.Add(w.script.Faulty)))
 }
 
-// do does a deed, and counts it where it struck: a machine that is down loses no power.
-func (w injector) do(d Deed) {
+// do does a fault, and counts it where it struck: a machine that is down loses no power.
+func (w injector) do(d Fault) {
 	switch d.What {
 	case Recordon:
 		w.Go(func() { w.recordon(w.script.Nodes[d.Target].Name, d.For) })
@@ -51,7 +51,7 @@ func (w injector) do(d Deed) {
 	}
 }
 
-func (w injector) strike(d Deed) bool {
+func (w injector) strike(d Fault) bool {
 	switch d.What {
 	case StageUpdate:
 		return w.machines[d.Target].stage()
@@ -83,7 +83,7 @@ func (w injector) strike(d Deed) bool {
 	return true
 }
 
-func (w injector) strikeAgent(m *machine, d Deed) bool {
+func (w injector) strikeAgent(m *machine, d Fault) bool {
 	m.mu.Lock()
 	p := m.agent
 	m.mu.Unlock()
@@ -131,11 +131,11 @@ func (w injector) recordon(name string, after time.Duration) {
 	for range int(day / recordonLook) {
 		object, err := w.store.Get(apiserver.Key{Kind: apiserver.Nodes, Name: name})
 		if node, ok := object.(*corev1.Node); err == nil && ok && cordonedBy(node, v1alpha1.FieldOwnerAgent) {
-			if !w.editNode(name, Deed{What: UncordonNode}) {
+			if !w.editNode(name, Fault{What: UncordonNode}) {
 				return // the operator was faster
 			}
 			process.Wait(w.ctx, after)
-			w.editNode(name, Deed{What: CordonNode})
+			w.editNode(name, Fault{What: CordonNode})
 			w.counts.Add(string(Recordon))
 			return
 		}

@@ -18,7 +18,7 @@ const largePools = 5
 // are. Faults strike a node about a fifth as often as in a small cluster, and what an administrator does to a node he undoes
 // within a day, or hundreds of cordons would stand in the end.
 func DrawLarge(seed uint64, nodes int) Script {
-	d := process.NewDice(seed, "large script")
+	d := process.NewRandom(seed, "large script")
 	s := Script{
 		Seed: seed, Pools: largePoolNames(nodes), Begins: d.Between(0, 52*week), Faulty: d.Between(2*week, 3*week), Calm: 3 * week,
 		Foul: largeFoul(d), Fair: process.Conditions{Latency: 20 * time.Millisecond, Lag: 500 * time.Millisecond, Gap: time.Second, Outrun: outrun},
@@ -33,7 +33,7 @@ func DrawLarge(seed uint64, nodes int) Script {
 	for _, name := range s.Pools {
 		s.Policies = append(s.Policies, drawLargePolicy(d, name))
 	}
-	s.Deeds = drawLargeDeeds(d, &s)
+	s.Faults = drawLargeFaults(d, &s)
 	return s
 }
 
@@ -47,13 +47,13 @@ func largePoolNames(nodes int) (names []string) {
 
 // largeFoul: a manager sends hundreds of times as many requests as in a small cluster, one after another. They are faster,
 // and it dies as often.
-func largeFoul(d *process.Dice) process.Conditions {
+func largeFoul(d *process.Random) process.Conditions {
 	foul := foul(d)
 	foul.Latency, foul.Crash = foul.Latency/10, foul.Crash/10
 	return foul
 }
 
-func drawLargePolicy(d *process.Dice, pool string) *v1alpha1.RebootPolicy {
+func drawLargePolicy(d *process.Random, pool string) *v1alpha1.RebootPolicy {
 	policy := drawPolicy(d, pool)
 	policy.Spec.NodeSelector = &v1alpha1.LabelSelector{MatchLabels: map[string]string{labelPool: pool}}
 	limit := pick(d, intstr.FromString("5%"), intstr.FromString("10%"), intstr.FromString("20%"), intstr.FromInt32(30))
@@ -63,13 +63,13 @@ func drawLargePolicy(d *process.Dice, pool string) *v1alpha1.RebootPolicy {
 	return policy
 }
 
-// drawLargeDeeds: the fleet gets two updates, and each node has installed one within an hour or two.
-func drawLargeDeeds(d *process.Dice, s *Script) []Deed {
-	drawn, nodes, policies := deeds{dice: d, within: s.Faulty}, len(s.Nodes), len(s.Policies)
+// drawLargeFaults: the fleet gets two updates, and each node has installed one within an hour or two.
+func drawLargeFaults(d *process.Random, s *Script) []Fault {
+	drawn, nodes, policies := drawing{random: d, within: s.Faulty}, len(s.Nodes), len(s.Policies)
 	for _, wave := range []time.Duration{0, s.Faulty / 2} {
 		begins, within := wave+d.Between(0, s.Faulty/2-day), d.Between(time.Minute, 2*time.Hour)
 		for i := range nodes {
-			drawn.add(Deed{At: begins + d.Between(0, within), What: StageUpdate, Target: i})
+			drawn.add(Fault{At: begins + d.Between(0, within), What: StageUpdate, Target: i})
 		}
 	}
 	times := float64(nodes) / 60
@@ -79,7 +79,7 @@ func drawLargeDeeds(d *process.Dice, s *Script) []Deed {
 	drawn.some(PausePolicy, 0.3, policies, time.Hour, day)
 	drawn.some(ResumePolicy, 0.3, policies, 0, 0)
 	for range drawn.times(0.3) {
-		drawn.add(Deed{At: d.Between(0, s.Faulty), What: SetLimit, Target: d.Below(policies), Number: 10 + d.Below(nodes/20)})
+		drawn.add(Fault{At: d.Between(0, s.Faulty), What: SetLimit, Target: d.Below(policies), Number: 10 + d.Below(nodes/20)})
 	}
 	drawn.some(EndHalt, 5, policies, 0, 0)
 	drawn.some(DeletePolicy, 0.2, policies, 0, 4*time.Hour)

@@ -28,7 +28,7 @@ type lease struct {
 func newLease() *lease { return &lease{changed: make(chan struct{})} }
 
 // acquire waits until the process holds the lease, and reports whether it does.
-func (l *lease) acquire(ctx context.Context, p *process.Process, dice *process.Dice) bool {
+func (l *lease) acquire(ctx context.Context, p *process.Process, random *process.Random) bool {
 	for {
 		l.mu.Lock()
 		left := time.Until(l.expires)
@@ -52,18 +52,18 @@ func (l *lease) acquire(ctx context.Context, p *process.Process, dice *process.D
 		case <-timer.C:
 		}
 		timer.Stop()
-		if !process.Wait(ctx, dice.Between(0, retryPeriod)) || !p.Pass() {
+		if !process.Wait(ctx, random.Between(0, retryPeriod)) || !p.Pass() {
 			return false
 		}
 	}
 }
 
 // lapse lets the lease run out, if the process holds it: it has died, or cannot renew it.
-func (l *lease) lapse(p *process.Process, dice *process.Dice) {
+func (l *lease) lapse(p *process.Process, random *process.Random) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.holder == p && l.expires.IsZero() {
-		l.expires = time.Now().Add(leaseDuration - dice.Between(0, retryPeriod))
+		l.expires = time.Now().Add(leaseDuration - random.Between(0, retryPeriod))
 		l.news()
 	}
 }

@@ -15,16 +15,16 @@ import (
 
 // replica is one of the managers' pods: it is begun again whenever its process ends.
 type replica struct {
-	world *World
-	name  string
-	dice  *process.Dice
+	world  *World
+	name   string
+	random *process.Random
 
 	process *process.Process
 }
 
 func newReplica(w *World, i int) *replica {
 	name := fmt.Sprintf("manager %d", i+1)
-	return &replica{world: w, name: name, dice: w.dice(name)}
+	return &replica{world: w, name: name, random: w.random(name)}
 }
 
 func (r *replica) run() {
@@ -35,8 +35,8 @@ func (r *replica) run() {
 		r.process = p
 		w.mu.Unlock()
 		r.runManager(p)
-		w.lease.lapse(p, r.dice)
-		process.Wait(w.ctx, r.dice.Between(time.Second, time.Minute))
+		w.lease.lapse(p, r.random)
+		process.Wait(w.ctx, r.random.Between(time.Second, time.Minute))
 	}
 }
 
@@ -56,7 +56,7 @@ func (r *replica) freeze(d time.Duration) bool {
 	}
 	p.Freeze()
 	held := w.lease.holds(p)
-	w.lease.lapse(p, r.dice)
+	w.lease.lapse(p, r.random)
 	w.Go(func() {
 		process.Wait(w.ctx, d)
 		p.Thaw()
@@ -67,7 +67,7 @@ func (r *replica) freeze(d time.Duration) bool {
 
 // renew is the next time that a leader tries to renew its lease after it could not: it ends where that fails.
 func (r *replica) renew(p *process.Process, held bool) {
-	if held && process.Wait(r.world.ctx, r.dice.Between(0, retryPeriod)) && !r.world.lease.renew(p) {
+	if held && process.Wait(r.world.ctx, r.random.Between(0, retryPeriod)) && !r.world.lease.renew(p) {
 		r.world.counts.Add("leaders that went on after their lease")
 		p.Kill()
 	}
@@ -79,7 +79,7 @@ func (r *replica) disconnect(d time.Duration) {
 	if p == nil || !w.lease.holds(p) {
 		return
 	}
-	w.lease.lapse(p, r.dice)
+	w.lease.lapse(p, r.random)
 	w.Go(func() {
 		process.Wait(w.ctx, min(d, renewDeadline))
 		if d >= renewDeadline {
@@ -107,7 +107,7 @@ func (r *replica) runManager(p *process.Process) {
 	}
 	lead := make(chan struct{})
 	w.Go(func() {
-		if w.lease.acquire(p.Context, p, r.dice) {
+		if w.lease.acquire(p.Context, p, r.random) {
 			close(lead)
 		}
 	})

@@ -18,8 +18,8 @@ type Script struct {
 	Nodes    []NodeScript
 	Pools    []string
 	Policies []*v1alpha1.RebootPolicy
-	// Deeds happen at their times, in their order.
-	Deeds []Deed
+	// Faults happen at their times, in their order.
+	Faults []Fault
 	// Foul are the conditions while things go wrong, Fair afterwards.
 	Foul, Fair process.Conditions
 	// Drain is how long a drain takes at most, Stuck how probable it is that it never ends, or can't begin.
@@ -37,10 +37,10 @@ type NodeScript struct {
 	Labels map[string]string
 }
 
-// What a deed is.
+// What is the kind of a fault.
 type What string
 
-// The deeds of administrators, machines and the world.
+// The faults: what administrators, machines and the world do.
 const (
 	StageUpdate What = "stage an update"
 	// DeleteNode deletes a Node: a Number of 1 or 2 the Node alone, which its kubelet registers anew; else the machine goes too.
@@ -78,8 +78,8 @@ const (
 	Enforce       What = "enforce"
 )
 
-// Deed happens to a node, a policy or a manager: Target is its number among its kind.
-type Deed struct {
+// Fault happens to a node, a policy or a manager: Target is its number among its kind.
+type Fault struct {
 	At     time.Duration
 	What   What
 	Target int

@@ -27,7 +27,7 @@ func (w *World) settle() (left []string) {
 	w.mu.Unlock()
 	for i := range w.script.Policies {
 		for _, what := range []What{ResumePolicy, Enforce} {
-			admin{w}.editPolicy(w.script.Policies[i].Name, Deed{What: what})
+			admin{w}.editPolicy(w.script.Policies[i].Name, Fault{What: what})
 		}
 	}
 	for _, n := range w.script.Nodes {
@@ -53,7 +53,7 @@ func (w *World) endHalts() {
 	policies, _ := w.store.List(apiserver.Policies)
 	for _, object := range policies {
 		if policy, ok := object.(*v1alpha1.RebootPolicy); ok && halted(policy) {
-			admin{w}.editPolicy(policy.Name, Deed{What: EndHalt})
+			admin{w}.editPolicy(policy.Name, Fault{What: EndHalt})
 		}
 	}
 }

@@ -98,7 +98,7 @@ func (s *seeds) live(t *testing.T) {
 // hundred worlds.
 const oftenEnough = 3
 
-// faults are those of requests and processes. All others are deeds of the scripts.
+// faults are those of requests and processes. All others are faults of the scripts.
 var faults = []string{
 	"requests while the API server was down", "heartbeats between a read and its write", "watches dropped", "watches compacted", "answers lost",
 	"writes that came late", "409 without a reason", "429", "500", "crashes between requests", "leaders that went on after their lease",
@@ -112,8 +112,8 @@ func (s *seeds) reach(t *testing.T, floor int) {
 	}
 	kinds := slices.Clone(faults)
 	for seed := range uint64(floor) {
-		for _, deed := range s.draw(seed).Deeds {
-			kinds = append(kinds, string(deed.What))
+		for _, fault := range s.draw(seed).Faults {
+			kinds = append(kinds, string(fault.What))
 		}
 	}
 	slices.Sort(kinds)

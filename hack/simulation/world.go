@@ -117,7 +117,9 @@ var crd = sync.OnceValues(func() (*definition.Definition, error) {
 // Go runs something that the world waits for in the end.
 func (w *World) Go(f func()) { w.running.Go(f) }
 
-func (w *World) dice(names ...string) *process.Dice { return process.NewDice(w.script.Seed, names...) }
+func (w *World) random(names ...string) *process.Random {
+	return process.NewRandom(w.script.Seed, names...)
+}
 
 // start begins the next life of a program.
 func (w *World) start(name string) *process.Process {
@@ -125,7 +127,7 @@ func (w *World) start(name string) *process.Process {
 	w.lives[name]++
 	life := strconv.Itoa(w.lives[name])
 	w.mu.Unlock()
-	return process.Start(w.ctx, name, func(lane string) *process.Dice { return w.dice(name, life, lane) }, w.store, w.weather, w.counts)
+	return process.Start(w.ctx, name, func(party string) *process.Random { return w.random(name, life, party) }, w.store, w.conditions, w.counts)
 }
 
 func (w *World) fail(err error) {
@@ -134,8 +136,8 @@ func (w *World) fail(err error) {
 	w.errs = append(w.errs, err)
 }
 
-// weather is foul until the faults end.
-func (w *World) weather() process.Conditions {
+// conditions is foul until the faults end.
+func (w *World) conditions() process.Conditions {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	conditions := w.script.Foul
@@ -195,8 +197,8 @@ func (w *World) witness(e apiserver.Event) {
 }
 
 // did notes what a host did, in which boot.
-func (w *World) did(name string, deed judge.Deed, boot string) {
-	w.record(judge.Record{At: time.Now(), Name: name, Host: deed, Boot: boot})
+func (w *World) did(name string, event judge.MachineEvent, boot string) {
+	w.record(judge.Record{At: time.Now(), Name: name, Host: event, Boot: boot})
 }
 
 func (w *World) record(r judge.Record) {

@@ -56,7 +56,7 @@ type run struct {
 	offset atomic.Int64
 
 	mu      sync.Mutex
-	deeds   []judge.Record
+	events  []judge.Record
 	cordons []cordon
 	removed map[string]bool
 	struck  map[schedule.Kind]int
@@ -183,10 +183,10 @@ func (r *run) fail(err error) {
 }
 
 // note keeps what a machine did, in which boot.
-func (r *run) note(machine int, deed judge.Deed, boot string) {
+func (r *run) note(machine int, event judge.MachineEvent, boot string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.deeds = append(r.deeds, judge.Record{At: time.Now(), Name: fmt.Sprintf("machine %d", machine), Host: deed, Boot: boot})
+	r.events = append(r.events, judge.Record{At: time.Now(), Name: fmt.Sprintf("machine %d", machine), Host: event, Boot: boot})
 }
 
 func (r *run) count(kind schedule.Kind, n int) {
@@ -265,8 +265,8 @@ func (r *run) judge(o *Outcome) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, deed := range r.deeds {
-		if deed.Host == judge.Rebooted {
+	for _, event := range r.events {
+		if event.Host == judge.Rebooted {
 			o.Reboots++
 		}
 	}
@@ -293,7 +293,7 @@ func (r *run) history(o *Outcome, present int64) []judge.Record {
 	for i := range h {
 		h[i].By = r.writer(&h[i])
 	}
-	return append(h, r.deeds...)
+	return append(h, r.events...)
 }
 
 // writer is who wrote a revision, where it was an administrator or the end of a machine. Every status of the operator has conditions.

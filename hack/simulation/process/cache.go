@@ -30,7 +30,7 @@ func NewCache(p *Process, transforms map[apiserver.Key]toolscache.TransformFunc)
 	c := &Cache{informers: map[apiserver.Kind]*informer{}}
 	for of, transform := range transforms {
 		c.informers[of.Kind] = &informer{
-			process: p, of: of, transform: transform, dice: p.dice("watch " + string(of.Kind)),
+			process: p, of: of, transform: transform, random: p.random("watch " + string(of.Kind)),
 			objects: map[string]client.Object{}, synced: make(chan struct{}), news: make(chan struct{}), called: make(chan struct{}, 1),
 		}
 	}

@@ -24,8 +24,8 @@ type Client struct {
 }
 
 // NewClient makes the client of one goroutine. Consistent: it reads its own writes.
-func NewClient(p *Process, lane string, cache *Cache, consistent bool) *Client {
-	return &Client{line: lineOf(p, lane), cache: cache, consistent: consistent}
+func NewClient(p *Process, party string, cache *Cache, consistent bool) *Client {
+	return &Client{line: lineOf(p, party), cache: cache, consistent: consistent}
 }
 
 // Get implements client.Reader.
@@ -128,7 +128,7 @@ type Live struct {
 }
 
 // NewLive makes the reader of one goroutine.
-func NewLive(p *Process, lane string) *Live { return &Live{line: lineOf(p, lane)} }
+func NewLive(p *Process, party string) *Live { return &Live{line: lineOf(p, party)} }
 
 // Get implements client.Reader.
 func (l *Live) Get(ctx context.Context, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {

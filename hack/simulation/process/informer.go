@@ -21,7 +21,7 @@ type informer struct {
 	process   *Process
 	of        apiserver.Key
 	transform toolscache.TransformFunc
-	dice      *Dice
+	random    *Random
 	synced    chan struct{}
 
 	mu      sync.Mutex
@@ -123,14 +123,14 @@ func (i *informer) run(ctx context.Context) {
 			return
 		case <-watch.Rings():
 		}
-		w := i.process.weather()
-		if i.dice.Chance(w.Drop) || w.Down {
+		w := i.process.conditions()
+		if i.random.Chance(w.Drop) || w.Down {
 			i.process.counts.Add("watches dropped")
 			watch.Close()
 			watch = i.reconnect(ctx, w)
 			continue
 		}
-		Wait(ctx, i.dice.Between(0, w.Lag))
+		Wait(ctx, i.random.Between(0, w.Lag))
 		if !i.process.Pass() {
 			watch.Close()
 			return
@@ -142,10 +142,10 @@ func (i *informer) run(ctx context.Context) {
 // reconnect goes on where the watch broke off, or lists.
 func (i *informer) reconnect(ctx context.Context, w Conditions) *apiserver.Watch {
 	for {
-		if !Wait(ctx, i.dice.Between(0, w.Gap)) || !i.process.Pass() {
+		if !Wait(ctx, i.random.Between(0, w.Gap)) || !i.process.Pass() {
 			return nil
 		}
-		if w = i.process.weather(); !w.Down {
+		if w = i.process.conditions(); !w.Down {
 			break
 		}
 	}
@@ -163,14 +163,14 @@ func (i *informer) reconnect(ctx context.Context, w Conditions) *apiserver.Watch
 // list takes all there is in the place of what was there. Nil: the process has ended meanwhile.
 func (i *informer) list(ctx context.Context) *apiserver.Watch {
 	for {
-		w := i.process.weather()
-		if !Wait(ctx, i.dice.Between(0, w.Latency)) || !i.process.Pass() {
+		w := i.process.conditions()
+		if !Wait(ctx, i.random.Between(0, w.Latency)) || !i.process.Pass() {
 			return nil
 		}
-		if !i.process.weather().Down {
+		if !i.process.conditions().Down {
 			break
 		}
-		if !Wait(ctx, i.dice.Between(0, w.Gap)) {
+		if !Wait(ctx, i.random.Between(0, w.Gap)) {
 			return nil
 		}
 	}

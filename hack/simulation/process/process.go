@@ -19,20 +19,20 @@ type Process struct {
 	// Context ends with the process.
 	Context context.Context //nolint:containedctx // it is the life itself
 
-	store   *apiserver.Store
-	weather Weather
-	dice    func(lane string) *Dice
-	counts  *Counts
-	kill    context.CancelCauseFunc
+	store      *apiserver.Store
+	conditions func() Conditions
+	random     func(party string) *Random
+	counts     *Counts
+	kill       context.CancelCauseFunc
 
 	mu     sync.Mutex
 	thawed chan struct{} // nil: it runs
 }
 
 // Start begins a life. Lives of one name are told apart by their number.
-func Start(ctx context.Context, name string, dice func(lane string) *Dice, store *apiserver.Store, weather Weather, counts *Counts) *Process {
+func Start(ctx context.Context, name string, random func(party string) *Random, store *apiserver.Store, conditions func() Conditions, counts *Counts) *Process {
 	ctx, kill := context.WithCancelCause(ctx)
-	return &Process{Name: name, Context: ctx, store: store, weather: weather, dice: dice, counts: counts, kill: kill}
+	return &Process{Name: name, Context: ctx, store: store, conditions: conditions, random: random, counts: counts, kill: kill}
 }
 
 // Kill ends the process where it stands. Nothing that it does from now on has an effect.

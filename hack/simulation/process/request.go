@@ -10,20 +10,20 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// line is how one party of a process sends requests: one at a time, with dice of its own.
+// line is how one party of a process sends requests: one at a time, with a random source of its own.
 type line struct {
 	*Process
-	dice *Dice
+	random *Random
 }
 
-func lineOf(p *Process, name string) line { return line{p, p.dice(name)} }
+func lineOf(p *Process, name string) line { return line{p, p.random(name)} }
 
 // request has an effect on the store, or has not; takes its time; and may be the last that the process does.
 func (l line) request(ctx context.Context, what string, writes bool, effect func() error) error {
-	w := l.weather()
+	w := l.conditions()
 	l.counts.Add("requests")
-	there, back := l.dice.Between(0, w.Latency), l.dice.Between(0, w.Latency)
-	crash, when := l.dice.Chance(w.Crash), l.dice.Below(2)
+	there, back := l.random.Between(0, w.Latency), l.random.Between(0, w.Latency)
+	crash, when := l.random.Chance(w.Crash), l.random.Below(2)
 	if crash && when == 0 {
 		l.crash()
 	}
@@ -66,18 +66,18 @@ func (l line) deliver(w Conditions, what string, writes bool, effect func() erro
 	case w.Down:
 		l.counts.Add("requests while the API server was down")
 		return fmt.Errorf("%s: connection refused", what)
-	case l.dice.Chance(w.Refused):
+	case l.random.Chance(w.Refused):
 		return l.refuse(what, writes)
-	case writes && l.dice.Chance(w.Outrun):
+	case writes && l.random.Chance(w.Outrun):
 		l.counts.Add("heartbeats between a read and its write")
 		return conflict(what)
-	case writes && l.dice.Chance(w.Late):
+	case writes && l.random.Chance(w.Late):
 		l.counts.Add("writes that came late")
 		l.late(effect)
 		return apierrors.NewTimeoutError(what, 0)
 	}
 	err := effect()
-	if err == nil && l.dice.Chance(w.Lost) {
+	if err == nil && l.random.Chance(w.Lost) {
 		l.counts.Add("answers lost")
 		return apierrors.NewTimeoutError(what, 0)
 	}
@@ -90,7 +90,7 @@ func (l line) refuse(what string, writes bool) error {
 	if writes {
 		kinds = 3
 	}
-	switch l.dice.Below(kinds) {
+	switch l.random.Below(kinds) {
 	case 0:
 		l.counts.Add("429")
 		return apierrors.NewTooManyRequests("too many requests", 1)
@@ -108,5 +108,5 @@ func conflict(what string) error {
 
 // late lets a write have its effect when nobody waits for it any more. It was on its way, so it outlives its process.
 func (l line) late(effect func() error) {
-	time.AfterFunc(l.dice.Between(time.Second, MostLate), func() { _ = effect() }) // nobody hears the answer
+	time.AfterFunc(l.random.Between(time.Second, MostLate), func() { _ = effect() }) // nobody hears the answer
 }

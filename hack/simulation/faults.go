@@ -9,20 +9,20 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/simulation/process"
 )
 
-// deeds are drawn in any order.
-type deeds struct {
-	dice *process.Dice
+// drawing draws faults, in any order.
+type drawing struct {
+	random *process.Random
 	// within is how long things go wrong.
 	within time.Duration
-	all    []Deed
+	all    []Fault
 }
 
-// drawDeeds fills the time in which things go wrong: needs every few days, and what else may happen.
-func drawDeeds(d *process.Dice, s *Script) []Deed {
-	drawn, nodes, policies := deeds{dice: d, within: s.Faulty}, len(s.Nodes), len(s.Policies)
+// drawFaults fills the time in which things go wrong: needs every few days, and what else may happen.
+func drawFaults(d *process.Random, s *Script) []Fault {
+	drawn, nodes, policies := drawing{random: d, within: s.Faulty}, len(s.Nodes), len(s.Policies)
 	for i := range s.Nodes {
 		for at := d.Between(0, 3*day); at < s.Faulty; at += d.Between(2*day, 10*day) {
-			drawn.add(Deed{At: at, What: StageUpdate, Target: i})
+			drawn.add(Fault{At: at, What: StageUpdate, Target: i})
 		}
 	}
 	drawn.some(CordonNode, 0.3, nodes, 0, 0)
@@ -45,7 +45,7 @@ func drawDeeds(d *process.Dice, s *Script) []Deed {
 }
 
 // ofNodes draws what strikes nodes and their agents, times as often as it does in a small cluster.
-func (all *deeds) ofNodes(times float64, nodes int) {
+func (all *drawing) ofNodes(times float64, nodes int) {
 	all.some(RequestReboot, 0.1*times, nodes, 0, 0)
 	all.some(Recordon, 0.5*times, nodes, 0, 2*time.Second)
 	all.some(Relabel, 0.2*times, nodes, 0, 0)
@@ -59,7 +59,7 @@ func (all *deeds) ofNodes(times float64, nodes int) {
 }
 
 // ofManagers draws what strikes managers and the API server.
-func (all *deeds) ofManagers() {
+func (all *drawing) ofManagers() {
 	all.some(KillManager, 0.5, managers, 0, 0)
 	all.some(FreezeManager, 1, managers, 5*time.Second, 70*time.Second)
 	all.some(FreezeManager, 0.3, managers, time.Minute, 2*time.Hour)
@@ -67,31 +67,31 @@ func (all *deeds) ofManagers() {
 	all.some(Compact, 1, 1, 0, 0)
 }
 
-func (all *deeds) add(d ...Deed) { all.all = append(all.all, d...) }
+func (all *drawing) add(d ...Fault) { all.all = append(all.all, d...) }
 
-// some draws deeds of a kind, so many a day.
-func (all *deeds) some(what What, perDay float64, targets int, least, most time.Duration) {
-	d := all.dice
+// some draws faults of a kind, so many a day.
+func (all *drawing) some(what What, perDay float64, targets int, least, most time.Duration) {
+	d := all.random
 	for range all.times(perDay) {
-		all.add(Deed{At: d.Between(0, all.within), What: what, Target: d.Below(targets), For: d.Between(least, most), Number: 1 + d.Below(5)})
+		all.add(Fault{At: d.Between(0, all.within), What: what, Target: d.Below(targets), For: d.Between(least, most), Number: 1 + d.Below(5)})
 	}
 }
 
-// pairs draws deeds that are undone, within a day.
-func (all *deeds) pairs(what, undo What, perDay float64, targets int) {
-	d := all.dice
+// pairs draws faults that are undone, within a day.
+func (all *drawing) pairs(what, undo What, perDay float64, targets int) {
+	d := all.random
 	for range all.times(perDay) {
 		at, target := d.Between(0, all.within), d.Below(targets)
-		all.add(Deed{At: at, What: what, Target: target}, Deed{At: at + d.Between(time.Minute, day), What: undo, Target: target})
+		all.add(Fault{At: at, What: what, Target: target}, Fault{At: at + d.Between(time.Minute, day), What: undo, Target: target})
 	}
 }
 
-func (all *deeds) times(perDay float64) int {
-	return int(math.Floor(perDay*all.within.Hours()/day.Hours())) + all.dice.Below(2)
+func (all *drawing) times(perDay float64) int {
+	return int(math.Floor(perDay*all.within.Hours()/day.Hours())) + all.random.Below(2)
 }
 
-// sorted are the deeds in the order of their times, as far as there is time for them.
-func (all *deeds) sorted() []Deed {
-	late := func(d Deed) bool { return d.At >= all.within }
-	return slices.SortedStableFunc(slices.Values(slices.DeleteFunc(all.all, late)), func(a, b Deed) int { return cmp.Compare(a.At, b.At) })
+// sorted are the faults in the order of their times, as far as there is time for them.
+func (all *drawing) sorted() []Fault {
+	late := func(d Fault) bool { return d.At >= all.within }
+	return slices.SortedStableFunc(slices.Values(slices.DeleteFunc(all.all, late)), func(a, b Fault) int { return cmp.Compare(a.At, b.At) })
 }

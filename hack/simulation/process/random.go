@@ -7,32 +7,32 @@ import (
 	"time"
 )
 
-// Dice are a source of chance. They may be thrown from several goroutines, but what is thrown is the same again only where
-// one goroutine does.
-type Dice struct {
+// Random is a seeded random source. Several goroutines may use it, but its numbers are reproducible only where one
+// goroutine does.
+type Random struct {
 	mu     sync.Mutex
 	random *rand.Rand
 }
 
-// NewDice makes the dice of one party, which its names tell from all others of the seed.
-func NewDice(seed uint64, names ...string) *Dice {
+// NewRandom makes the random source of one party. Its names make it different from all others of the seed.
+func NewRandom(seed uint64, names ...string) *Random {
 	hash := fnv.New64a()
 	for _, name := range names {
 		_, _ = hash.Write([]byte(name))
 		_, _ = hash.Write([]byte{0})
 	}
-	return &Dice{random: rand.New(rand.NewPCG(seed, hash.Sum64()))}
+	return &Random{random: rand.New(rand.NewPCG(seed, hash.Sum64()))}
 }
 
 // Chance is true with a probability.
-func (d *Dice) Chance(probability float64) bool {
+func (d *Random) Chance(probability float64) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.random.Float64() < probability
 }
 
 // Below is a number from 0 up to n, exclusive; 0 where n is.
-func (d *Dice) Below(n int) int {
+func (d *Random) Below(n int) int {
 	if n <= 0 {
 		return 0
 	}
@@ -42,7 +42,7 @@ func (d *Dice) Below(n int) int {
 }
 
 // Between is a time from least up to most. It is exact to the nanosecond, so that hardly anything happens at once.
-func (d *Dice) Between(least, most time.Duration) time.Duration {
+func (d *Random) Between(least, most time.Duration) time.Duration {
 	if most <= least {
 		return least
 	}

@@ -24,9 +24,6 @@ type Conditions struct {
 	Gap  time.Duration
 }
 
-// Weather tells the conditions of now.
-type Weather func() Conditions
-
 // MostLate is the longest after which a request that its sender has given up may still have its effect.
 const MostLate = 30 * time.Second
 
