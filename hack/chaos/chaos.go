@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/reboot-operator/reboot-operator/hack/chaos/lane"
 	"github.com/reboot-operator/reboot-operator/hack/chaos/schedule"
+	"github.com/reboot-operator/reboot-operator/hack/chaos/worker"
 	"github.com/reboot-operator/reboot-operator/hack/fleet"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
@@ -37,18 +37,18 @@ func (c *chaos) run(ctx context.Context) error {
 		return err
 	}
 	began := time.Now()
-	name := fmt.Sprintf("%d schedules in %d lanes", c.options.schedules, c.options.lanes)
+	name := fmt.Sprintf("%d schedules on %d workers", c.options.schedules, c.options.workers)
 	if c.options.only >= 0 {
 		c.screen.Print(schedule.Of(c.options.first).String())
 		name = fmt.Sprintf("seed %d", c.options.only)
 	}
 	c.result = newResult()
 	err := c.screen.Step(name, func() error {
-		var lanes sync.WaitGroup
-		for range c.options.lanes {
-			lanes.Go(func() { c.fail(c.lane(ctx)) })
+		var workers sync.WaitGroup
+		for range c.options.workers {
+			workers.Go(func() { c.fail(c.worker(ctx)) })
 		}
-		lanes.Wait()
+		workers.Wait()
 		return c.err
 	})
 	c.result.took = time.Since(began)
@@ -62,9 +62,9 @@ func (c *chaos) run(ctx context.Context) error {
 	return errors.Join(err, c.result.failure(floor))
 }
 
-// lane runs schedules on a control plane until there are no more.
-func (c *chaos) lane(ctx context.Context) error {
-	l, err := lane.Start(ctx)
+// worker runs schedules on a control plane until there are no more.
+func (c *chaos) worker(ctx context.Context) error {
+	l, err := worker.Start(ctx)
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (c *chaos) fail(err error) {
 	c.err = errors.Join(c.err, err)
 }
 
-func (c *chaos) add(o lane.Outcome) {
+func (c *chaos) add(o worker.Outcome) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.result.add(o)

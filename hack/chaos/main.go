@@ -16,7 +16,7 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/reboot-operator/reboot-operator/hack/chaos/lane"
+	"github.com/reboot-operator/reboot-operator/hack/chaos/worker"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
@@ -25,12 +25,12 @@ type options struct {
 	schedules uint64
 	first     uint64
 	only      int64
-	lanes     int
+	workers   int
 	keep      bool
 }
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == lane.ManagerCommand {
+	if len(os.Args) > 1 && os.Args[1] == worker.ManagerCommand {
 		os.Exit(manage(os.Args[2:]))
 	}
 	os.Exit(run())
@@ -42,13 +42,13 @@ func run() int {
 	flags.Uint64Var(&o.schedules, "schedules", 200, "How many schedules to run, of seeds in a row.")
 	flags.Uint64Var(&o.first, "first", 0, "The first seed.")
 	flags.Int64Var(&o.only, "seed", -1, "Replay this seed, once; it prints its schedule.")
-	flags.IntVar(&o.lanes, "lanes", 3, "How many control planes to use side by side.")
+	flags.IntVar(&o.workers, "workers", 3, "How many control planes to use side by side.")
 	flags.BoolVar(&o.keep, "keep", false, "Keep the logs.")
 	if err := flags.Parse(os.Args[1:]); err != nil {
 		return 1
 	}
 	if o.only >= 0 {
-		o.first, o.schedules, o.lanes = uint64(o.only), 1, 1
+		o.first, o.schedules, o.workers = uint64(o.only), 1, 1
 	}
 	klog.SetLogger(logr.Discard())
 	ctrl.SetLogger(logr.Discard())

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/reboot-operator/reboot-operator/controllers"
-	"github.com/reboot-operator/reboot-operator/hack/chaos/lane"
+	"github.com/reboot-operator/reboot-operator/hack/chaos/worker"
 	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
 )
 
@@ -32,7 +32,7 @@ func manage(args []string) int {
 }
 
 func startManager(args []string) error {
-	flags := flag.NewFlagSet(lane.ManagerCommand, flag.ContinueOnError)
+	flags := flag.NewFlagSet(worker.ManagerCommand, flag.ContinueOnError)
 	kubeconfig := flags.String("kubeconfig", "", "How to reach the API server.")
 	clock := flags.String("clock", "", "File with the offset of the clock.")
 	if err := flags.Parse(args); err != nil {
@@ -45,7 +45,7 @@ func startManager(args []string) error {
 	}
 	config.QPS = -1 // as ctrl.GetConfig has it
 	options := controllers.Options{
-		LeaderElect: true, MetricsAddr: "0", ProbeAddr: "0", Namespace: "default", Lease: lease, Clock: &lane.FileClock{Path: *clock},
+		LeaderElect: true, MetricsAddr: "0", ProbeAddr: "0", Namespace: "default", Lease: lease, Clock: &worker.FileClock{Path: *clock},
 	}
 	mgr, err := controllers.NewManager(config, options)
 	if err != nil {

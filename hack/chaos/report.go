@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/reboot-operator/reboot-operator/hack/chaos/lane"
 	"github.com/reboot-operator/reboot-operator/hack/chaos/schedule"
+	"github.com/reboot-operator/reboot-operator/hack/chaos/worker"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
@@ -15,7 +15,7 @@ import (
 type result struct {
 	schedules, reboots, grants, revisions, ticked int
 	violations                                    int
-	failed                                        []lane.Outcome
+	failed                                        []worker.Outcome
 	struck                                        map[schedule.Kind]int // faults, those of requests by request
 	hit                                           map[schedule.Kind]int // schedules with such a fault
 	took, converged, longest                      time.Duration
@@ -26,7 +26,7 @@ func newResult() result {
 	return result{struck: map[schedule.Kind]int{}, hit: map[schedule.Kind]int{}}
 }
 
-func (r *result) add(o lane.Outcome) {
+func (r *result) add(o worker.Outcome) {
 	r.schedules++
 	r.reboots += o.Reboots
 	r.grants += o.Grants
@@ -100,7 +100,7 @@ func (r *result) report(theme terminal.Theme) []string {
 }
 
 // violated tells of a schedule that failed.
-func violated(o lane.Outcome, theme terminal.Theme) []string {
+func violated(o worker.Outcome, theme terminal.Theme) []string {
 	lines := []string{"", theme.Paint(terminal.Bad, "  "+strings.ReplaceAll(o.Schedule.String(), "\n", "\n  "))}
 	for _, v := range o.Violations {
 		lines = append(lines, "    "+v.String())

@@ -165,7 +165,7 @@ func (w *Wire) Line(ctx context.Context) *Line {
 	return &Line{wire: w, ctx: ctx, end: end}
 }
 
-// Cut makes everything fail, at once and until Mend.
+// Cut makes everything fail, at once and until Restore.
 func (l *Line) Cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -180,8 +180,8 @@ func (l *Line) Haunt() {
 	l.dead = true
 }
 
-// Mend ends a cut.
-func (l *Line) Mend(ctx context.Context) {
+// Restore ends a cut.
+func (l *Line) Restore(ctx context.Context) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.cut = false

@@ -95,7 +95,7 @@ func TestWire_DropsWatches(t *testing.T) {
 	}
 }
 
-// TestLine_Cut ends what is under way and lets nothing through, until it is mended.
+// TestLine_Cut ends what is under way and lets nothing through, until it is restored.
 func TestLine_Cut(t *testing.T) {
 	url, carried := server(t)
 	line := wire.New(http.DefaultTransport).Line(t.Context())
@@ -115,7 +115,7 @@ func TestLine_Cut(t *testing.T) {
 	if n := carried.Load(); n != 1 {
 		t.Errorf("%d requests were carried out", n)
 	}
-	line.Mend(t.Context())
+	line.Restore(t.Context())
 	again, err := send(t, line, http.MethodGet, url)
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package lane
+package worker
 
 import (
 	"context"
@@ -76,7 +76,7 @@ func (m *machine) register(ctx context.Context) {
 		if gone {
 			return nil
 		}
-		_, err := m.run.lane.api.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
+		_, err := m.run.worker.api.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) {
 			return nil
 		}
@@ -103,7 +103,7 @@ func (m *machine) start(ctx context.Context) {
 	if m.gone || ctx.Err() != nil {
 		return
 	}
-	a, err := startAgent(ctx, m, m.name, m.run.lane.log)
+	a, err := startAgent(ctx, m, m.name, m.run.worker.log)
 	if err != nil {
 		m.run.fail(err)
 		return
@@ -197,7 +197,7 @@ func (m *machine) post(ctx context.Context, status corev1.ConditionStatus) {
 		if err != nil {
 			return err
 		}
-		_, err = m.run.lane.api.CoreV1().Nodes().Patch(ctx, name, types.StrategicMergePatchType, text, metav1.PatchOptions{}, "status")
+		_, err = m.run.worker.api.CoreV1().Nodes().Patch(ctx, name, types.StrategicMergePatchType, text, metav1.PatchOptions{}, "status")
 		if apierrors.IsNotFound(err) {
 			return nil // an administrator has deleted it
 		}

@@ -1,4 +1,4 @@
-package lane
+package worker
 
 import (
 	corev1 "k8s.io/api/core/v1"

@@ -1,4 +1,4 @@
-package lane
+package worker
 
 import (
 	"context"
@@ -69,7 +69,7 @@ func (a *agent) kill() {
 // startAgent puts an agent together as its main does, and runs it in the background. It outlives ctx.
 func startAgent(ctx context.Context, m *machine, node string, log logr.Logger) (*agent, error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	a := &agent{machine: m, line: m.run.lane.wire.Line(ctx), cancel: cancel, wake: reboot.NewWake(node), done: make(chan struct{})}
+	a := &agent{machine: m, line: m.run.worker.wire.Line(ctx), cancel: cancel, wake: reboot.NewWake(node), done: make(chan struct{})}
 	a.reports = reboot.NewReports(a.wake, engineName)
 	mgr, err := a.newManager(ctx, node, log)
 	if err != nil {

@@ -1,4 +1,4 @@
-package lane
+package worker
 
 import (
 	"errors"
@@ -23,10 +23,10 @@ type injector struct{ *run }
 func (r injector) strike(step schedule.Step) {
 	switch step.Kind {
 	case schedule.Conflict, schedule.TooMany, schedule.ServerError, schedule.AnswerLost:
-		r.lane.wire.Set(step.Kind, step.Rate)
-		r.after(step, func() { r.lane.wire.Set(step.Kind, 0) })
+		r.worker.wire.Set(step.Kind, step.Rate)
+		r.after(step, func() { r.worker.wire.Set(step.Kind, 0) })
 	case schedule.WatchesDropped:
-		r.count(step.Kind, r.lane.wire.DropWatches())
+		r.count(step.Kind, r.worker.wire.DropWatches())
 	case schedule.ManagerKilled, schedule.ManagerStopped, schedule.ManagerCutOff:
 		r.strikeManager(step)
 	case schedule.AgentKilled, schedule.AgentStopped:
@@ -51,7 +51,7 @@ func (r injector) after(step schedule.Step, end func()) {
 }
 
 func (r injector) strikeManager(step schedule.Step) {
-	replica := r.lane.replicas[step.Target%len(r.lane.replicas)]
+	replica := r.worker.replicas[step.Target%len(r.worker.replicas)]
 	p := replica.current()
 	if p == nil {
 		return
@@ -66,7 +66,7 @@ func (r injector) strikeManager(step schedule.Step) {
 		r.after(step, func() { _ = p.Signal(syscall.SIGCONT) })
 	default:
 		replica.line.Cut()
-		r.after(step, func() { replica.line.Mend(r.lane.life) })
+		r.after(step, func() { replica.line.Restore(r.worker.life) })
 	}
 	r.count(step.Kind, 1)
 }
@@ -98,7 +98,7 @@ func (r injector) strikeAgent(step schedule.Step) {
 }
 
 func (r injector) strikeServer(step schedule.Step) {
-	c := r.lane.cluster
+	c := r.worker.cluster
 	r.faults.Go(func() {
 		switch step.Kind {
 		case schedule.EtcdStopped:
@@ -106,14 +106,14 @@ func (r injector) strikeServer(step schedule.Step) {
 				return // another fault has just killed it
 			}
 			pause(r.ctx, 2*step.For)
-			r.lane.fail(c.Signal(embedded.Etcd, syscall.SIGCONT))
+			r.worker.fail(c.Signal(embedded.Etcd, syscall.SIGCONT))
 		case schedule.EtcdRestarted:
 			c.Kill(embedded.Etcd)
 			pause(r.ctx, step.For/2)
-			r.lane.fail(c.Revive(r.ctx, embedded.Etcd))
+			r.worker.fail(c.Revive(r.ctx, embedded.Etcd))
 		default:
 			c.Kill(embedded.KubeAPIServer)
-			r.lane.fail(c.Revive(r.ctx, embedded.KubeAPIServer))
+			r.worker.fail(c.Revive(r.ctx, embedded.KubeAPIServer))
 		}
 		r.count(step.Kind, 1)
 	})
@@ -130,7 +130,7 @@ func (r injector) strikeClock(step schedule.Step) {
 		r.offset.Add(int64(time.Hour))
 		r.failIf(r.setClocks())
 	case step.Target%2 == 0:
-		replica := r.lane.replicas[step.Target/2%len(r.lane.replicas)]
+		replica := r.worker.replicas[step.Target/2%len(r.worker.replicas)]
 		r.failIf(replica.clock.write(time.Duration(r.offset.Load()) + by))
 	default:
 		m := r.busy(step.Target)
@@ -171,16 +171,16 @@ func (r injector) strikePolicy(step schedule.Step) {
 func (r injector) wipeStatus(step schedule.Step) {
 	r.insist(r.ctx, func() error {
 		policy := &v1alpha1.RebootPolicy{}
-		if err := r.lane.objects.Get(r.ctx, client.ObjectKey{Name: r.policy}, policy); err != nil {
+		if err := r.worker.objects.Get(r.ctx, client.ObjectKey{Name: r.policy}, policy); err != nil {
 			return client.IgnoreNotFound(err)
 		}
 		all := policy.DeepCopy()
 		all.Status = v1alpha1.RebootPolicyStatus{}
-		if err := r.lane.objects.Status().Update(r.ctx, all); err == nil && policy.Status.Seq > 0 {
+		if err := r.worker.objects.Status().Update(r.ctx, all); err == nil && policy.Status.Seq > 0 {
 			r.fail(fmt.Errorf("the API server has let status.seq %d go", policy.Status.Seq))
 		}
 		policy.Status = v1alpha1.RebootPolicyStatus{Seq: policy.Status.Seq, Limit: policy.Status.Limit}
-		err := r.lane.objects.Status().Update(r.ctx, policy)
+		err := r.worker.objects.Status().Update(r.ctx, policy)
 		if apierrors.IsConflict(err) {
 			return err
 		}

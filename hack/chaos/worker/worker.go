@@ -1,5 +1,5 @@
-// Package lane runs schedules of faults, one after the other, on a control plane of its own with two managers.
-package lane
+// Package worker runs schedules of faults, one after the other, on a control plane of its own with two managers.
+package worker
 
 import (
 	"context"
@@ -27,8 +27,8 @@ import (
 // requestTimeout is how long an administrator or a kubelet waits for an API server that may be down.
 const requestTimeout = 2 * time.Second
 
-// Lane is one control plane, and the two managers on it.
-type Lane struct {
+// Worker is one control plane, and the two managers on it.
+type Worker struct {
 	cluster  *embedded.Cluster
 	api      kubernetes.Interface
 	objects  client.Client
@@ -38,7 +38,7 @@ type Lane struct {
 	log      logr.Logger
 	zones    map[string]*time.Location
 
-	life   context.Context //nolint:containedctx // its lines are mended in it
+	life   context.Context //nolint:containedctx // its lines are restored in it
 	cancel context.CancelFunc
 	group  sync.WaitGroup
 
@@ -46,14 +46,14 @@ type Lane struct {
 	err error
 }
 
-// Start starts a lane. Stop ends it.
-func Start(ctx context.Context) (*Lane, error) {
+// Start starts a worker. Stop ends it.
+func Start(ctx context.Context) (*Worker, error) {
 	cluster, err := embedded.Start(ctx, embedded.Options{Bare: true})
 	if err != nil {
 		return nil, err
 	}
 	life, cancel := context.WithCancel(ctx)
-	l := &Lane{cluster: cluster, life: life, cancel: cancel, world: newWorld()}
+	l := &Worker{cluster: cluster, life: life, cancel: cancel, world: newWorld()}
 	if err := l.start(life); err != nil {
 		l.Stop()
 		return nil, err
@@ -61,7 +61,7 @@ func Start(ctx context.Context) (*Lane, error) {
 	return l, nil
 }
 
-func (l *Lane) start(ctx context.Context) error {
+func (l *Worker) start(ctx context.Context) error {
 	if err := l.connect(); err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (l *Lane) start(ctx context.Context) error {
 }
 
 // connect makes the clients of administrators and kubelets, which no fault of the network reaches, and the wire of all others.
-func (l *Lane) connect() error {
+func (l *Worker) connect() error {
 	config := l.cluster.Config()
 	config.Timeout = requestTimeout
 	var err error
@@ -145,7 +145,7 @@ func zones() (map[string]*time.Location, error) {
 	return found, nil
 }
 
-func (l *Lane) fail(err error) {
+func (l *Worker) fail(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err == nil {
@@ -153,21 +153,21 @@ func (l *Lane) fail(err error) {
 	}
 }
 
-// Err is why nothing that the lane says is worth anything any more; nil while all is well.
-func (l *Lane) Err() error {
+// Err is why the results of the worker are invalid; nil: they are valid.
+func (l *Worker) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.err
 }
 
-// KeepLogs keeps the lane's folder after its end, and returns its name.
-func (l *Lane) KeepLogs() string {
+// KeepLogs keeps the worker's folder after its end, and returns its name.
+func (l *Worker) KeepLogs() string {
 	l.cluster.KeepFiles = true
 	return l.cluster.Dir
 }
 
-// Stop ends every process of the lane.
-func (l *Lane) Stop() {
+// Stop ends every process of the worker.
+func (l *Worker) Stop() {
 	l.cancel()
 	l.cluster.Stop()
 	l.group.Wait()

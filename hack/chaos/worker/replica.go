@@ -1,4 +1,4 @@
-package lane
+package worker
 
 import (
 	"context"
@@ -33,7 +33,7 @@ type replica struct {
 	process *process.Process
 }
 
-func newReplica(ctx context.Context, l *Lane, number int) (*replica, error) {
+func newReplica(ctx context.Context, l *Worker, number int) (*replica, error) {
 	line := l.wire.Line(ctx)
 	address, err := line.Serve(ctx, "http://api")
 	if err != nil {

@@ -1,4 +1,4 @@
-package lane
+package worker
 
 import (
 	"context"
@@ -42,7 +42,7 @@ func (r *run) populate() error {
 	}
 	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": r.policy}}
 	r.insist(r.ctx, func() error {
-		return ignoreExists(r.lane.objects.Create(r.ctx, &policyv1.PodDisruptionBudget{
+		return ignoreExists(r.worker.objects.Create(r.ctx, &policyv1.PodDisruptionBudget{
 			ObjectMeta: metav1.ObjectMeta{Name: r.policy, Namespace: metav1.NamespaceDefault},
 			Spec:       policyv1.PodDisruptionBudgetSpec{Selector: selector, MinAvailable: new(intstr.FromInt(r.schedule.MinAvailable))},
 		}))
@@ -56,7 +56,7 @@ func (r *run) populate() error {
 
 // createPolicy insists on a new policy, whoever is still in the way.
 func (r *run) createPolicy(limit int) {
-	r.insist(r.ctx, func() error { return ignoreExists(r.lane.objects.Create(r.ctx, r.newPolicy(limit))) })
+	r.insist(r.ctx, func() error { return ignoreExists(r.worker.objects.Create(r.ctx, r.newPolicy(limit))) })
 }
 
 func (r *run) newPolicy(limit int) *v1alpha1.RebootPolicy {
@@ -81,12 +81,12 @@ func (r *run) addPod() {
 	name := fmt.Sprintf("%s-%d", r.policy, r.created)
 	r.mu.Unlock()
 	r.insist(r.ctx, func() error {
-		nodes := r.lane.world.schedulable()
+		nodes := r.worker.world.schedulable()
 		if len(nodes) == 0 {
 			return errNowhere
 		}
 		now := int64(0)
-		_, err := r.lane.api.CoreV1().Pods(metav1.NamespaceDefault).Create(r.ctx, &corev1.Pod{
+		_, err := r.worker.api.CoreV1().Pods(metav1.NamespaceDefault).Create(r.ctx, &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{
 				Name: name, Labels: map[string]string{"app": r.policy},
 				OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: r.policy, UID: "chaos", Controller: new(true)}},
@@ -107,7 +107,7 @@ func (r *run) addPod() {
 		r.fail(err)
 	}
 	r.insist(r.ctx, func() error {
-		_, err := r.lane.api.CoreV1().Pods(metav1.NamespaceDefault).Patch(r.ctx, name, types.StrategicMergePatchType, status, metav1.PatchOptions{}, "status")
+		_, err := r.worker.api.CoreV1().Pods(metav1.NamespaceDefault).Patch(r.ctx, name, types.StrategicMergePatchType, status, metav1.PatchOptions{}, "status")
 		return client.IgnoreNotFound(err) // it may have been evicted already
 	})
 }
@@ -131,18 +131,18 @@ func (r *run) podSeen(pod *corev1.Pod, deleted bool) {
 func (r *run) wipe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	r.lane.world.begin(nil)
+	r.worker.world.begin(nil)
 	now := metav1.DeleteOptions{GracePeriodSeconds: new(int64)}
 	r.insist(ctx, func() error { return r.releasePolicy(ctx) })
 	for _, remove := range []func() error{
 		func() error {
-			return r.lane.api.CoreV1().Nodes().DeleteCollection(ctx, now, metav1.ListOptions{})
+			return r.worker.api.CoreV1().Nodes().DeleteCollection(ctx, now, metav1.ListOptions{})
 		},
 		func() error {
-			return r.lane.api.CoreV1().Pods(metav1.NamespaceDefault).DeleteCollection(ctx, now, metav1.ListOptions{})
+			return r.worker.api.CoreV1().Pods(metav1.NamespaceDefault).DeleteCollection(ctx, now, metav1.ListOptions{})
 		},
 		func() error {
-			return r.lane.api.PolicyV1().PodDisruptionBudgets(metav1.NamespaceDefault).DeleteCollection(ctx, now, metav1.ListOptions{})
+			return r.worker.api.PolicyV1().PodDisruptionBudgets(metav1.NamespaceDefault).DeleteCollection(ctx, now, metav1.ListOptions{})
 		},
 	} {
 		r.insist(ctx, remove)
@@ -151,34 +151,34 @@ func (r *run) wipe(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("wiping what a schedule left: %w", err)
 		}
-		r.lane.world.read(func(w *world) { empty = len(w.nodes) == 0 && len(w.pods) == 0 && w.policy == nil })
+		r.worker.world.read(func(w *world) { empty = len(w.nodes) == 0 && len(w.pods) == 0 && w.policy == nil })
 		if !empty {
 			pause(ctx, look)
 		}
 	}
-	return r.lane.Err()
+	return r.worker.Err()
 }
 
 // releasePolicy deletes the policy, and its finalizer with it.
 func (r *run) releasePolicy(ctx context.Context) error {
 	policy := &v1alpha1.RebootPolicy{}
-	if err := r.lane.objects.Get(ctx, client.ObjectKey{Name: r.policy}, policy); err != nil {
+	if err := r.worker.objects.Get(ctx, client.ObjectKey{Name: r.policy}, policy); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	if policy.DeletionTimestamp == nil {
-		if err := client.IgnoreNotFound(r.lane.objects.Delete(ctx, policy)); err != nil {
+		if err := client.IgnoreNotFound(r.worker.objects.Delete(ctx, policy)); err != nil {
 			return err
 		}
 	}
 	policy.Finalizers = nil
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
-	return client.IgnoreNotFound(r.lane.objects.Patch(ctx, policy, patch))
+	return client.IgnoreNotFound(r.worker.objects.Patch(ctx, policy, patch))
 }
 
 // removePods removes the pods of a machine that is gone, as the garbage collector of pods does.
 func (r *run) removePods(node string) {
 	var pods []*corev1.Pod
-	r.lane.world.read(func(w *world) {
+	r.worker.world.read(func(w *world) {
 		for _, pod := range w.pods {
 			if pod.Spec.NodeName == node {
 				pods = append(pods, pod)
@@ -195,7 +195,7 @@ func (r *run) removePods(node string) {
 
 // deletePod removes a pod for good; one that is gone already is what is wanted.
 func (r *run) deletePod(pod *corev1.Pod) error {
-	err := r.lane.api.CoreV1().Pods(pod.Namespace).Delete(r.ctx, pod.Name, metav1.DeleteOptions{
+	err := r.worker.api.CoreV1().Pods(pod.Namespace).Delete(r.ctx, pod.Name, metav1.DeleteOptions{
 		GracePeriodSeconds: new(int64), Preconditions: &metav1.Preconditions{UID: &pod.UID},
 	})
 	if apierrors.IsConflict(err) {

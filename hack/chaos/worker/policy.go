@@ -1,4 +1,4 @@
-package lane
+package worker
 
 import (
 	"fmt"
@@ -16,7 +16,7 @@ func (r *run) patchPolicy(patch string) bool {
 	r.insist(r.ctx, func() error {
 		policy := &v1alpha1.RebootPolicy{}
 		policy.Name = r.policy
-		err := r.lane.objects.Patch(r.ctx, policy, client.RawPatch(types.MergePatchType, []byte(patch)))
+		err := r.worker.objects.Patch(r.ctx, policy, client.RawPatch(types.MergePatchType, []byte(patch)))
 		found = err == nil
 		return client.IgnoreNotFound(err)
 	})
@@ -31,5 +31,5 @@ func (r *run) opening() (time.Time, error) {
 		return time.Time{}, fmt.Errorf("reading the window: %w", err)
 	}
 	y, m, d := r.schedule.Begins.AddDate(0, 0, 10).Date()
-	return time.Date(y, m, d, start.Hour(), start.Minute()+1, 0, 0, r.lane.zones[w.Zone]), nil
+	return time.Date(y, m, d, start.Hour(), start.Minute()+1, 0, 0, r.worker.zones[w.Zone]), nil
 }

@@ -1,4 +1,4 @@
-package lane
+package worker
 
 import (
 	"context"
@@ -42,7 +42,7 @@ type Outcome struct {
 
 // run is one schedule that is being run.
 type run struct {
-	lane     *Lane
+	worker   *Worker
 	schedule schedule.Schedule
 	dir      string
 	policy   string
@@ -65,14 +65,14 @@ type run struct {
 }
 
 // Run runs a schedule. An error means that it could not be run, or that nobody knows what happened.
-func (l *Lane) Run(ctx context.Context, s schedule.Schedule) (Outcome, error) {
+func (l *Worker) Run(ctx context.Context, s schedule.Schedule) (Outcome, error) {
 	dir, err := os.MkdirTemp(l.cluster.Dir, "machines-")
 	if err != nil {
 		return Outcome{}, fmt.Errorf("making the folder of the machines: %w", err)
 	}
-	defer func() { _ = os.RemoveAll(dir) }() // what is left goes with the lane
+	defer func() { _ = os.RemoveAll(dir) }() // what is left goes with the worker
 	r := &run{
-		lane: l, schedule: s, dir: dir, policy: fmt.Sprintf("s%d", s.Seed), removed: map[string]bool{}, struck: map[schedule.Kind]int{},
+		worker: l, schedule: s, dir: dir, policy: fmt.Sprintf("s%d", s.Seed), removed: map[string]bool{}, struck: map[schedule.Kind]int{},
 	}
 	if !s.Begins.IsZero() {
 		r.offset.Store(int64(time.Until(s.Begins)))
@@ -99,8 +99,8 @@ func (r *run) end() {
 }
 
 func (r *run) do(o *Outcome) error {
-	r.lane.wire.Seed(r.schedule.Seed)
-	r.lane.world.begin(r.podSeen)
+	r.worker.wire.Seed(r.schedule.Seed)
+	r.worker.world.begin(r.podSeen)
 	if err := r.populate(); err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (r *run) await(step schedule.Step) error {
 // progress counts drains that have begun and reboots that are over.
 func (r *run) progress() int {
 	begun := 0
-	r.lane.world.read(func(w *world) { begun = w.begun })
+	r.worker.world.read(func(w *world) { begun = w.begun })
 	return begun + int(r.back.Load())
 }
 
@@ -152,7 +152,7 @@ func (r *run) done() bool {
 	}
 	admins := r.cordoned()
 	done := false
-	r.lane.world.read(func(w *world) {
+	r.worker.world.read(func(w *world) {
 		done = w.policy != nil && w.policy.DeletionTimestamp == nil && len(w.policy.Status.Grants) == 0
 		for name, node := range w.nodes {
 			done = done && quiet(node, admins[name])
@@ -171,7 +171,7 @@ func (r *run) check() error {
 	case r.err != nil:
 		return r.err
 	}
-	return r.lane.Err()
+	return r.worker.Err()
 }
 
 func (r *run) fail(err error) {
@@ -220,7 +220,7 @@ func (r *run) admins() []string {
 // setClocks sets everybody's clock, and ends all jumps.
 func (r *run) setClocks() error {
 	offset := time.Duration(r.offset.Load())
-	for _, replica := range r.lane.replicas {
+	for _, replica := range r.worker.replicas {
 		if err := replica.clock.write(offset); err != nil {
 			return err
 		}
@@ -243,7 +243,7 @@ func (r *run) insist(ctx context.Context, write func() error) {
 func (r *run) judge(o *Outcome) {
 	var present int64
 	r.insist(r.ctx, func() error {
-		list, err := r.lane.api.CoreV1().Nodes().List(r.ctx, metav1.ListOptions{})
+		list, err := r.worker.api.CoreV1().Nodes().List(r.ctx, metav1.ListOptions{})
 		if err == nil {
 			_, err = fmt.Sscan(list.ResourceVersion, &present)
 		}
@@ -270,7 +270,7 @@ func (r *run) judge(o *Outcome) {
 			o.Reboots++
 		}
 	}
-	o.Struck = r.lane.wire.Struck()
+	o.Struck = r.worker.wire.Struck()
 	for kind, n := range r.struck {
 		o.Struck[kind] += n
 	}
@@ -280,7 +280,7 @@ func (r *run) judge(o *Outcome) {
 // them. Nil: the witness is not there yet.
 func (r *run) history(o *Outcome, present int64) []judge.Record {
 	var h []judge.Record
-	r.lane.world.read(func(w *world) {
+	r.worker.world.read(func(w *world) {
 		if w.revision >= lastOf(w.revisions) && (w.revision >= present || present == 0) || lastOf(w.revisions) >= present {
 			h, o.Grants, o.Revisions = slices.Clone(w.revisions), len(w.grants), len(w.revisions)
 		}

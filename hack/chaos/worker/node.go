@@ -1,4 +1,4 @@
-package lane
+package worker
 
 import (
 	"fmt"
@@ -15,7 +15,7 @@ import (
 // busy chooses a machine: rather one that is being drained or rebooted.
 func (r injector) busy(target int) *machine {
 	var names []string
-	r.lane.world.read(func(w *world) {
+	r.worker.world.read(func(w *world) {
 		for name, node := range w.nodes {
 			if !settled(node) {
 				names = append(names, name)
@@ -88,7 +88,7 @@ func (r injector) strikeNode(step schedule.Step) {
 
 func (r injector) deleteNode(name string) {
 	r.insist(r.ctx, func() error {
-		err := r.lane.api.CoreV1().Nodes().Delete(r.ctx, name, metav1.DeleteOptions{})
+		err := r.worker.api.CoreV1().Nodes().Delete(r.ctx, name, metav1.DeleteOptions{})
 		return client.IgnoreNotFound(err)
 	})
 	r.mu.Lock()
@@ -104,12 +104,12 @@ func (r injector) cordon(m *machine, step schedule.Step) {
 	if len(r.admins()) > 0 {
 		return // one is enough: it takes a slot
 	}
-	node, err := r.lane.api.CoreV1().Nodes().Get(r.ctx, name, metav1.GetOptions{})
+	node, err := r.worker.api.CoreV1().Nodes().Get(r.ctx, name, metav1.GetOptions{})
 	if err != nil || node.Spec.Unschedulable {
 		return
 	}
 	text := fmt.Sprintf(`{"metadata":{"resourceVersion":%q},"spec":{"unschedulable":true}}`, node.ResourceVersion)
-	node, err = r.lane.api.CoreV1().Nodes().Patch(r.ctx, name, types.StrategicMergePatchType, []byte(text), metav1.PatchOptions{FieldManager: "kubectl-cordon"})
+	node, err = r.worker.api.CoreV1().Nodes().Patch(r.ctx, name, types.StrategicMergePatchType, []byte(text), metav1.PatchOptions{FieldManager: "kubectl-cordon"})
 	if err != nil {
 		return // somebody was faster, and the administrator shrugs
 	}

@@ -1,4 +1,4 @@
-package lane
+package worker
 
 import (
 	"fmt"
@@ -31,8 +31,8 @@ func (r *run) heal(o *Outcome) error {
 	if err := r.setClocks(); err != nil {
 		return err
 	}
-	for _, replica := range r.lane.replicas {
-		replica.line.Mend(r.lane.life)
+	for _, replica := range r.worker.replicas {
+		replica.line.Restore(r.worker.life)
 	}
 	// A node that an administrator keeps cordoned takes a slot.
 	limit := r.schedule.Limit + len(r.admins())
@@ -66,7 +66,7 @@ func (r *run) heal(o *Outcome) error {
 // nothing times out.
 func (r *run) putOn(tick int) error {
 	resting := true
-	r.lane.world.read(func(w *world) {
+	r.worker.world.read(func(w *world) {
 		for _, node := range w.nodes {
 			resting = resting && !attempted(node)
 		}
@@ -97,7 +97,7 @@ func (r *run) unfinished() string {
 		m.mu.Unlock()
 	}
 	admins := r.cordoned()
-	r.lane.world.read(func(w *world) {
+	r.worker.world.read(func(w *world) {
 		if w.policy == nil {
 			b.WriteString("\n    there is no policy")
 		} else {
