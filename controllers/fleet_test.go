@@ -53,7 +53,8 @@ func (f *fleet) delete() {
 	}
 }
 
-// policy creates a policy over the pool that settles at once.
+// policy creates a policy over the pool that settles at once. It waits until the manager has read it: what happens to nodes next
+// would otherwise race with the policy, and nodes could be reported for a moment as selected by none.
 func (f *fleet) policy(name string, edit ...func(*v1alpha1.RebootPolicySpec)) *v1alpha1.RebootPolicy {
 	one := intstr.FromInt32(1)
 	p := &v1alpha1.RebootPolicy{
@@ -75,6 +76,7 @@ func (f *fleet) policy(name string, edit ...func(*v1alpha1.RebootPolicySpec)) *v
 			return apierrors.IsNotFound(api.Get(context.Background(), client.ObjectKeyFromObject(p), p))
 		}).Should(BeTrue(), "the policy goes once its nodes are gone")
 	})
+	Eventually(func() int64 { return policyStatus(p).ObservedGeneration }).Should(Equal(p.Generation), "the manager has read the policy")
 	return p
 }
 
