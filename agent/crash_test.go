@@ -222,7 +222,9 @@ func (s *scenario) describe(policy *v1alpha1.RebootPolicy, nodes []*crashedHost)
 func (s *scenario) watch(ctx context.Context) *feed.Feed {
 	api, err := client.NewWithWatch(s.config, client.Options{Scheme: s.api.Scheme()})
 	must(s.t, err)
-	seen, err := feed.Watch(ctx, api, []client.ListOption{client.MatchingLabels{"scenario": s.name}}, []client.ListOption{client.MatchingFields{"metadata.name": s.name}})
+	seen, err := feed.Watch(ctx, api,
+		feed.Kind{List: &corev1.NodeList{}, Options: []client.ListOption{client.MatchingLabels{"scenario": s.name}}},
+		feed.Kind{List: &v1alpha1.RebootPolicyList{}, Options: []client.ListOption{client.MatchingFields{"metadata.name": s.name}}})
 	must(s.t, err)
 	return seen
 }

@@ -177,7 +177,7 @@ func (s *site) awaitRest(ctx context.Context, w *witness, reboots int) {
 		Expect(s.node(ctx, m.Name).Spec.Unschedulable).To(BeFalse(), m.Name)
 	}
 	s.eventually(ctx, "every pod is back", func(g Gomega) { s.allPodsReady(ctx, g) })
-	w.testify()
+	w.testify(ctx)
 	w.phases()
 }
 

@@ -10,6 +10,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -38,7 +39,7 @@ var suites = []string{"bookworm", "bookworm", "trixie"}
 
 // site is a cluster of real nodes with the operator and a workload on it.
 type site struct {
-	client.Client
+	client.WithWatch
 	cluster *embedded.Cluster
 	rack    *rack.Rack
 	began   time.Time
@@ -77,7 +78,8 @@ func (s *site) startCluster(ctx context.Context) {
 	scheme := runtime.NewScheme()
 	Expect(v1alpha1.AddToScheme(scheme)).To(Succeed())
 	Expect(corev1.AddToScheme(scheme)).To(Succeed())
-	s.Client, err = client.New(s.cluster.Config(), client.Options{Scheme: scheme})
+	Expect(policyv1.AddToScheme(scheme)).To(Succeed())
+	s.WithWatch, err = client.NewWithWatch(s.cluster.Config(), client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 	s.tell("control plane up")
 }

@@ -5,130 +5,92 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/tools/cache"
-	watchtools "k8s.io/client-go/tools/watch"
+	policyv1 "k8s.io/api/policy/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/fleet"
 	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
+	"github.com/reboot-operator/reboot-operator/hack/judge"
+	"github.com/reboot-operator/reboot-operator/hack/judge/feed"
 )
 
-// witness watches a site by itself, from the begin of a reboot to its end, and is told nothing by the operator: nodes
-// through the fleet's recorder, and each revision of each pod.
+// witness watches a site by itself, from the begin of a reboot to its end, and takes nothing from the operator: nodes
+// through the fleet's recorder, and each revision of nodes, policies, the shop's pods and their budgets for the judge.
 type witness struct {
 	site  *site
 	nodes *fleet.Recorder
-
-	mu sync.Mutex
-	// ready are the pods of each workload, and whether they are.
-	ready map[string]map[types.UID]bool
-	// fewest are the fewest Ready pods there ever were of each workload.
-	fewest map[string]int
-	// graceful are the nodes whose kubelet has said that it ends its pods because the machine goes down.
-	graceful map[string]bool
+	feed  *feed.Feed
 }
-
-// floors are the fewest pods of each workload that its PodDisruptionBudget allows.
-var floors = map[string]int{"front": 3, "cart": 2}
 
 // witnessed starts one that sees all until the spec ends.
 func (s *site) witnessed() *witness {
 	GinkgoHelper()
 	ctx, cancel := context.WithCancel(context.Background())
 	DeferCleanup(cancel)
-	w := &witness{site: s, ready: map[string]map[types.UID]bool{}, fewest: map[string]int{}, graceful: map[string]bool{}}
-	core := s.cluster.Client().CoreV1()
+	w := &witness{site: s}
 	var err error
 	w.nodes, err = fleet.Record(ctx, s.cluster.Client())
 	Expect(err).NotTo(HaveOccurred())
-	pods, err := core.Pods("shop").List(ctx, metav1.ListOptions{})
+	shop := []client.ListOption{client.InNamespace("shop")}
+	w.feed, err = feed.Watch(ctx, s, feed.Kind{List: &corev1.NodeList{}}, feed.Kind{List: &v1alpha1.RebootPolicyList{}},
+		feed.Kind{List: &corev1.PodList{}, Options: shop}, feed.Kind{List: &policyv1.PodDisruptionBudgetList{}, Options: shop})
 	Expect(err).NotTo(HaveOccurred())
-	for _, pod := range pods.Items {
-		w.note(&pod, true)
-	}
-	w.count()
-	w.watch(ctx, pods.ResourceVersion, core.Pods("shop").Watch)
-	w.watch(ctx, pods.ResourceVersion, core.Nodes().Watch)
 	return w
 }
 
-// watch notes every revision after one.
-func (w *witness) watch(ctx context.Context, after string, open func(context.Context, metav1.ListOptions) (watch.Interface, error)) {
+// history is all that was seen, as soon as it has everything as it is now.
+func (w *witness) history(ctx context.Context) []judge.Record {
 	GinkgoHelper()
-	revisions, err := watchtools.NewRetryWatcherWithContext(ctx, after, &cache.ListWatch{WatchFuncWithContext: open})
-	Expect(err).NotTo(HaveOccurred())
-	go func() {
-		for event := range revisions.ResultChan() {
-			switch object := event.Object.(type) {
-			case *corev1.Pod:
-				w.note(object, event.Type != watch.Deleted)
-				w.count()
-			case *corev1.Node:
-				w.hear(object)
-			}
+	var seen []judge.Record
+	Eventually(func(g Gomega) {
+		var present []client.Object
+		var nodes corev1.NodeList
+		g.Expect(w.site.List(ctx, &nodes)).To(Succeed())
+		for i := range nodes.Items {
+			present = append(present, &nodes.Items[i])
 		}
-	}()
-}
-
-// hear notes what a kubelet says while its machine goes down in order.
-func (w *witness) hear(node *corev1.Node) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if strings.Contains(condition(node, corev1.NodeReady).Message, "node is shutting down") {
-		w.graceful[node.Name] = true
-	}
-}
-
-func (w *witness) note(pod *corev1.Pod, exists bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	app := pod.Labels["app"]
-	if w.ready[app] == nil {
-		w.ready[app] = map[types.UID]bool{}
-	}
-	w.ready[app][pod.UID] = exists && isReady(*pod)
-}
-
-func (w *witness) count() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for app, pods := range w.ready {
-		ready := 0
-		for _, is := range pods {
-			if is {
-				ready++
-			}
+		for _, pod := range w.site.pods(ctx, g, "shop") {
+			present = append(present, &pod)
 		}
-		if fewest, known := w.fewest[app]; !known || ready < fewest {
-			w.fewest[app] = ready
-		}
-	}
+		var err error
+		seen, err = w.feed.History(present...)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(seen).NotTo(BeNil())
+	}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+	return seen
 }
 
-// testify says what must have held at every moment: at most one node was unavailable, no budget was broken, and whoever
-// was rebooted went down in order.
-func (w *witness) testify() {
+// testify says what must have held at every moment: the judge finds nothing, at most one node was unavailable, and whoever was
+// rebooted went down in order.
+func (w *witness) testify(ctx context.Context) {
 	GinkgoHelper()
 	w.nodes.Read(func(line *timeline.Timeline) {
 		Expect(len(line.Peak().Nodes)).To(BeNumerically("<=", 1), "unavailable at once: %v", line.Peak().Nodes)
 	})
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	j := judge.New(judge.Options{TrueClocks: true, Semaphore: true})
+	graceful, revisions, budgets := map[string]bool{}, 0, 0
+	for _, r := range w.history(ctx) {
+		j.Take(r)
+		if revisions++; r.Budget != nil {
+			budgets++
+		}
+		if r.Node != nil && strings.Contains(condition(r.Node, corev1.NodeReady).Message, "node is shutting down") {
+			graceful[r.Name] = true
+		}
+	}
+	j.End(time.Now())
+	Expect(j.Violations()).To(BeEmpty())
 	for _, run := range w.runs() {
-		Expect(w.graceful).To(HaveKeyWithValue(run.Node, true), "its kubelet has ended its pods before the machine went down")
+		Expect(graceful).To(HaveKeyWithValue(run.Node, true), "its kubelet has ended its pods before the machine went down")
 	}
-	for app, floor := range floors {
-		Expect(w.fewest[app]).To(BeNumerically(">=", floor), "Ready pods of %s", app)
-	}
-	w.site.tell("at most 1 node unavailable at any moment; Ready pods never below front %d of 4, cart %d of 3", w.fewest["front"], w.fewest["cart"])
+	Expect(budgets).To(BeNumerically(">", 2), "evictions pass by the budgets")
+	w.site.tell("at most 1 node unavailable at any moment; the judge finds nothing in %d revisions, %d of budgets", revisions, budgets)
 }
 
 // phases tells how long each node took.

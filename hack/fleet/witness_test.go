@@ -30,7 +30,7 @@ func newWitness(t *testing.T, f *Fleet) *witness {
 	must(t, v1alpha1.AddToScheme(scheme))
 	api, err := client.NewWithWatch(f.Cluster.Config(), client.Options{Scheme: scheme})
 	must(t, err)
-	seen, err := feed.Watch(t.Context(), api, nil, nil)
+	seen, err := feed.Watch(t.Context(), api, feed.Kind{List: &corev1.NodeList{}}, feed.Kind{List: &v1alpha1.RebootPolicyList{}})
 	must(t, err)
 	return &witness{fleet: f, api: api, feed: seen}
 }

@@ -1,4 +1,4 @@
-// Package feed collects what a judge judges by watches of an API server: every revision of Nodes and RebootPolicies.
+// Package feed collects what a judge judges by watches of an API server: every revision of the objects that it watches.
 package feed
 
 import (
@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -26,16 +27,19 @@ type Feed struct {
 	err     error
 }
 
-// Watch collects the Nodes and the policies that options choose, those that are there and all later revisions, until ctx ends.
-func Watch(ctx context.Context, api client.WithWatch, nodes, policies []client.ListOption) (*Feed, error) {
+// Kind is one kind of objects to watch: Nodes, RebootPolicies, pods or PodDisruptionBudgets, and which of them.
+type Kind struct {
+	List    client.ObjectList
+	Options []client.ListOption
+}
+
+// Watch collects objects, those that are there and all later revisions, until ctx ends.
+func Watch(ctx context.Context, api client.WithWatch, kinds ...Kind) (*Feed, error) {
 	f := &Feed{}
-	for _, of := range []struct {
-		list    client.ObjectList
-		options []client.ListOption
-	}{{&corev1.NodeList{}, nodes}, {&v1alpha1.RebootPolicyList{}, policies}} {
-		events, err := api.Watch(ctx, of.list, of.options...)
+	for _, k := range kinds {
+		events, err := api.Watch(ctx, k.List, k.Options...)
 		if err != nil {
-			return nil, fmt.Errorf("watching %T: %w", of.list, err)
+			return nil, fmt.Errorf("watching %T: %w", k.List, err)
 		}
 		go func() {
 			for event := range events.ResultChan() {
@@ -61,6 +65,10 @@ func (f *Feed) take(event watch.Event) {
 		r.Node = object
 	case *v1alpha1.RebootPolicy:
 		r.Policy = object
+	case *corev1.Pod:
+		r.Pod = object
+	case *policyv1.PodDisruptionBudget:
+		r.Budget = object
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
