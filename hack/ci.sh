@@ -19,5 +19,5 @@ release() { # twice, and the same bits
   hack/release.sh v0.0.0-alpha.1 dist/first && hack/release.sh v0.0.0-alpha.1 dist/second && diff -r dist/first dist/second
 }
 step "release, dry run" release
-step "real nodes" hack/e2e/run.sh
+step "real nodes, with what the release is made of" env RELEASE="$PWD/dist/first" hack/e2e/run.sh
 finish

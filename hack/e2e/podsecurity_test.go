@@ -32,7 +32,7 @@ var _ = Describe("what runs on them", func() {
 
 	It("comes from images of one program each, with no shell, no setuid file and no package manager", func(ctx SpecContext) {
 		for _, name := range []string{"manager", "agent"} {
-			image := here.export(ctx, "ghcr.io/reboot-operator/"+name+":unreleased")
+			image := here.export(ctx, here.image(name))
 			Expect(image.Files).To(Equal(1), name)
 			Expect(image.Findings).To(BeEmpty(), name)
 		}

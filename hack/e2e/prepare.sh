@@ -71,6 +71,7 @@ for program in systemd-nspawn mmdebstrap ip nsenter unshare; do
 done
 
 hack/controlplane/build.sh
+[ -z "${RELEASE:-}" ] || hack/helm/build.sh
 
 # fresh FILE STAMP tells whether FILE was made from what STAMP says.
 fresh() { [ "$(cat "$1.stamp" 2>/dev/null)" = "$2" ]; }
@@ -104,9 +105,11 @@ done
 programs() {
   version=$(git describe --tags --always --dirty 2>/dev/null || echo dev)
   build() { CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w $3" "${@:4}" -o "$out/$1" "$2"; }
-  build manager . "-X github.com/reboot-operator/reboot-operator/controllers.Version=$version"
-  build agent ./agent "-X main.version=$version"
+  if [ -z "${RELEASE:-}" ]; then # else they are in its images
+    build manager . "-X github.com/reboot-operator/reboot-operator/controllers.Version=$version"
+    build agent ./agent "-X main.version=$version"
+  fi
   build update-engine ./hack/rack/updateengine ""
   build idle ./hack/rack/idle ""
 }
-step "manager and agent, and what stands in the rack" programs
+step "programs" programs

@@ -42,6 +42,8 @@ type site struct {
 	client.WithWatch
 	cluster *embedded.Cluster
 	rack    *rack.Rack
+	// release is what is installed. Nil: this checkout is.
+	release *release
 	began   time.Time
 }
 
@@ -49,6 +51,7 @@ type site struct {
 func build(ctx context.Context) *site {
 	GinkgoHelper()
 	s := &site{began: time.Now()}
+	s.release = published(s)
 	s.startCluster(ctx)
 	s.startRack(ctx)
 	s.eventually(ctx, "nodes Ready", func(g Gomega) {
@@ -56,7 +59,11 @@ func build(ctx context.Context) *site {
 			g.Expect(embedded.NodeIsReady(s.node(ctx, m.Name))).To(BeTrue(), m.Name)
 		}
 	})
-	Expect(s.cluster.Apply(ctx, filepath.Join(testenv.Root(), "config", "default"))).To(Succeed())
+	if s.release == nil {
+		Expect(s.cluster.Apply(ctx, filepath.Join(testenv.Root(), "config", "default"))).To(Succeed())
+	} else {
+		s.release.install(ctx)
+	}
 	workload, err := os.ReadFile("workload.yaml")
 	Expect(err).NotTo(HaveOccurred())
 	Expect(s.cluster.ApplyManifest(ctx, workload)).To(Succeed())
@@ -89,7 +96,7 @@ func (s *site) startRack(ctx context.Context) {
 	prepared := filepath.Join(testenv.Root(), "bin", "e2e")
 	var err error
 	s.rack, err = rack.Start(ctx, rack.Options{
-		Prepared: prepared, Suites: suites, Images: images(prepared),
+		Prepared: prepared, Suites: suites, Images: s.images(prepared),
 		Service: embedded.ServiceAddress, Server: s.cluster.Address(), Kubeconfig: s.kubeconfig,
 	})
 	Expect(err).NotTo(HaveOccurred())
@@ -100,16 +107,29 @@ func (s *site) startRack(ctx context.Context) {
 	s.tell("%d machines switched on", len(suites))
 }
 
-// images are what the machines' containerds hold: the Dockerfile's two, under the names in config, and one for everything else.
-func images(prepared string) []rack.Image {
+// images are what the machines' containerds hold: the operator's two, and one for everything else.
+func (s *site) images(prepared string) []rack.Image {
 	GinkgoHelper()
 	all := []rack.Image{{Name: "localhost/idle:1", Program: filepath.Join(prepared, "idle"), Entrypoint: []string{"/idle"}}}
-	for _, stage := range []string{"manager", "agent"} {
-		image, err := rack.ReadDockerfile(filepath.Join(testenv.Root(), "Dockerfile"), stage, "ghcr.io/reboot-operator/"+stage+":unreleased", prepared)
+	for _, name := range []string{"manager", "agent"} {
+		if s.release != nil {
+			all = append(all, rack.Image{Archive: filepath.Join(s.release.folder, name+".oci.tar")})
+			continue
+		}
+		image, err := rack.ReadDockerfile(filepath.Join(testenv.Root(), "Dockerfile"), name, s.image(name), prepared)
 		Expect(err).NotTo(HaveOccurred())
 		all = append(all, image)
 	}
 	return all
+}
+
+// image is the full name of one of the operator's images.
+func (s *site) image(name string) string {
+	tag := "unreleased"
+	if s.release != nil {
+		tag = s.release.version
+	}
+	return "ghcr.io/reboot-operator/" + name + ":" + tag
 }
 
 // kubeconfig is a node's, which knows the API server as pods do.

@@ -39,7 +39,12 @@ func TestRealNodes(t *testing.T) {
 // here is the site that all specs share.
 var here *site
 
-var _ = BeforeSuite(func(ctx context.Context) { here = build(ctx) })
+var _ = BeforeSuite(func(ctx context.Context) {
+	here = build(ctx)
+	if here.release != nil {
+		here.release.reboot(ctx)
+	}
+})
 
 // What there is to see when a spec fails.
 var _ = JustAfterEach(func(ctx context.Context) {

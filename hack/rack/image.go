@@ -18,6 +18,8 @@ import (
 
 // Image is a container image of one static program.
 type Image struct {
+	// Archive is one that exists, which is taken as it is. Empty: it is made of the fields below.
+	Archive string
 	// Name is its full name, with registry and tag.
 	Name string
 	// Program is the program's file on this machine. In the image it is /NAME.

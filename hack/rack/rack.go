@@ -121,24 +121,28 @@ func (r *Rack) fillGear(images []Image) error {
 		}
 	}
 	for i, image := range images {
-		if err := image.Write(filepath.Join(r.gear(), "images", strconv.Itoa(i)+".tar")); err != nil {
+		path, write := filepath.Join(r.gear(), "images", strconv.Itoa(i)+".tar"), image.Write
+		if image.Archive != "" {
+			write = func(path string) error { return copyFile(image.Archive, path) }
+		}
+		if err := write(path); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// copyFile makes a second name of a program, or a copy where that is another file system.
+// copyFile makes a second name of a file, or a copy where that is another file system.
 func copyFile(from, to string) error {
 	if os.Link(from, to) == nil {
 		return nil
 	}
 	program, err := os.ReadFile(from)
 	if err != nil {
-		return fmt.Errorf("copying a program: %w", err)
+		return fmt.Errorf("copying %s: %w", from, err)
 	}
 	if err := os.WriteFile(to, program, 0o755); err != nil {
-		return fmt.Errorf("copying a program: %w", err)
+		return fmt.Errorf("copying %s: %w", from, err)
 	}
 	return nil
 }
