@@ -31,7 +31,7 @@ const (
 	failBefore     fault = "fails before it is applied"
 	failAfter      fault = "is applied and answers with an error"
 	killAfter      fault = "is applied and the process is killed"
-	scenarioLimit        = 90 * time.Second
+	scenarioLimit        = 5 * time.Minute
 	scenarioMax          = 1 // maxUnavailable
 	crashNamespace       = "default"
 )
