@@ -34,7 +34,7 @@ var _ = Describe("An attempt", func() {
 		m.shows(ctx, needOf, Equal("True UpdateStaged"))
 		m.grant(ctx, 1, v1alpha1.GrantActive)
 		m.shows(ctx, phaseOf, Equal("1 Draining cordoned"))
-		m.tells(ctx, v1alpha1.EventEvictionBlocked)
+		m.emits(ctx, v1alpha1.EventEvictionBlocked)
 		return m
 	}
 
@@ -48,8 +48,8 @@ var _ = Describe("An attempt", func() {
 		node := m.node(ctx)
 		Expect(cordonOf(node)).To(Equal("schedulable"))
 		Expect(progressOf(node).Message).To(And(ContainSubstring("longer than 3s"), ContainSubstring("protected")))
-		m.tells(ctx, v1alpha1.EventDrainTimedOut)
-		m.tells(ctx, v1alpha1.EventDrainAborted)
+		m.emits(ctx, v1alpha1.EventDrainTimedOut)
+		m.emits(ctx, v1alpha1.EventDrainAborted)
 		Expect(m.eventsOf(ctx)).To(HaveKeyWithValue(v1alpha1.EventEvictionBlocked, 1))
 
 		By("counting the next failure with it")
@@ -66,8 +66,8 @@ var _ = Describe("An attempt", func() {
 		Expect(progressOf(m.node(ctx)).PodsForced).To(BeEquivalentTo(1), "the pod that is left")
 		Eventually(m.logind.Reboots).Should(Equal(1))
 		Expect(conditionOf(corev1.NodeDrained)(m.node(ctx))).To(Equal("True DrainTimedOut"))
-		m.tells(ctx, v1alpha1.EventDrainTimedOut)
-		m.tells(ctx, v1alpha1.EventRebooting)
+		m.emits(ctx, v1alpha1.EventDrainTimedOut)
+		m.emits(ctx, v1alpha1.EventRebooting)
 	})
 
 	It("counts the pods that it deletes past their budget, in the write that there is anyway", func(ctx SpecContext) {

@@ -55,7 +55,7 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.start(ctx)
 		m.shows(ctx, objectionOf, Equal(isActive))
-		m.tells(ctx, v1alpha1.EventCoordinatorConflict)
+		m.emits(ctx, v1alpha1.EventCoordinatorConflict)
 
 		By("looking again, at no cost")
 		writes, asked := len(m.requests.writes()), units.Asked()
@@ -79,7 +79,7 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 		m.shows(ctx, messageOf(v1alpha1.NodeRebootRequired), ContainSubstring(zincati))
 		m.shows(ctx, objectionOf, Equal("CoordinatorConflict: "+zincati))
-		m.tells(ctx, v1alpha1.EventCoordinatorConflict)
+		m.emits(ctx, v1alpha1.EventCoordinatorConflict)
 
 		By("turning it off in its configuration")
 		units.SetStatusText("zincati.service", "initialization complete, auto-updates logic disabled by configuration")
@@ -194,7 +194,7 @@ func TestCoordinatorConflict(t *testing.T) {
 				s.eventually(ctx, func() bool {
 					return strings.HasPrefix(s.permitted(ctx, host.name), "False CoordinatorConflict: locksmithd is active")
 				})
-				s.eventually(ctx, func() bool { return s.told(ctx, host.name, v1alpha1.EventCoordinatorConflict) })
+				s.eventually(ctx, func() bool { return s.emitted(ctx, host.name, v1alpha1.EventCoordinatorConflict) })
 				if host.reboots.Load() != 0 {
 					t.Error("rebooted beside locksmithd")
 				}
@@ -234,8 +234,8 @@ func (s *scenario) permitted(ctx context.Context, name string) string {
 	return ""
 }
 
-// told reports whether there is an event about a Node.
-func (s *scenario) told(ctx context.Context, name, reason string) bool {
+// emitted reports whether there is an event about a Node.
+func (s *scenario) emitted(ctx context.Context, name, reason string) bool {
 	list := &eventsv1.EventList{}
 	if err := s.api.List(ctx, list); err != nil {
 		return false

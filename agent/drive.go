@@ -23,7 +23,7 @@ func driveRPMOSTree(r *reboot.Reconciler, o options, metrics *reboot.Metrics) ma
 			Hold: func() bool { return r.HoldsUpgrades(ctx) },
 			Ended: func(round rpmostree.Round) {
 				if isNews(round, last) {
-					r.TellUpgradesLeft(ctx, round.Policy)
+					r.LogUpgradesLeft(ctx, round.Policy)
 				}
 				last = round
 			},

@@ -148,7 +148,7 @@ var _ = Describe("Engines by name", func() {
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 		Expect(m.engine.Emit(hosttest.NeedReboot("4593.1.0"))).To(Succeed())
 		m.shows(ctx, message, ContainSubstring("installed version 4593.1.0"))
-		told, written, asked := message(m.node(ctx)), len(m.requests.writes()), m.engine.StatusCalls()
+		before, written, asked := message(m.node(ctx)), len(m.requests.writes()), m.engine.StatusCalls()
 		m.engine.Stop()
 		Expect(m.engine.Start()).To(Succeed()) // It says 0.0.0 from now on.
 		Eventually(m.engine.StatusCalls).Should(BeNumerically(">", asked))
@@ -156,7 +156,7 @@ var _ = Describe("Engines by name", func() {
 		By("keeping it through a restart of the agent, too")
 		m.restart(ctx)
 		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "a mark")
-		m.shows(ctx, message, Equal(told+` An administrator asks for a reboot: "a mark".`))
+		m.shows(ctx, message, Equal(before+` An administrator asks for a reboot: "a mark".`))
 		Expect(m.requests.writes()).To(HaveLen(written + 1))
 	})
 

@@ -83,7 +83,7 @@ var _ = Describe("A flood", func() {
 		m.start(ctx)
 		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "please")
 		m.shows(ctx, needOf, Equal("True Requested"))
-		m.tells(ctx, v1alpha1.EventRebootRequired)
+		m.emits(ctx, v1alpha1.EventRebootRequired)
 		return m
 	}
 

@@ -30,7 +30,7 @@ var _ = Describe("The life of a reboot", func() {
 		By("rebooting once it is granted")
 		m.logind.OnReboot(func() {
 			defer GinkgoRecover()
-			m.tells(ctx, v1alpha1.EventDrained) // a host takes longer to go down than the event to arrive
+			m.emits(ctx, v1alpha1.EventDrained) // a host takes longer to go down than the event to arrive
 			m.boot(ctx)
 			m.start(ctx)
 		})
@@ -56,7 +56,7 @@ var _ = Describe("The life of a reboot", func() {
 		for _, reason := range []string{
 			v1alpha1.EventRebootRequired, v1alpha1.EventCordoned, v1alpha1.EventDraining, v1alpha1.EventDrained,
 		} {
-			m.tells(ctx, reason)
+			m.emits(ctx, reason)
 		}
 	})
 
@@ -66,7 +66,7 @@ var _ = Describe("The life of a reboot", func() {
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 		Expect(m.bus.SendNeedReboot()).To(Succeed())
 		m.shows(ctx, needOf, Equal("True UpdateStaged"))
-		m.tells(ctx, v1alpha1.EventRebootRequired)
+		m.emits(ctx, v1alpha1.EventRebootRequired)
 
 		By("letting repeats, heartbeats and a finished grant pass")
 		before := m.requests.len()

@@ -31,7 +31,7 @@ var _ = Describe("logind", func() {
 		m.shows(ctx, needOf, Equal("True UpdateStaged"))
 		m.grant(ctx, 1, v1alpha1.GrantActive)
 		m.shows(ctx, objectionOf, And(HavePrefix("RebootRefused: "), ContainSubstring("Permission denied")))
-		m.tells(ctx, v1alpha1.EventRebootRefused)
+		m.emits(ctx, v1alpha1.EventRebootRefused)
 		Expect(m.eventsOf(ctx)).NotTo(HaveKey(v1alpha1.EventRebooting))
 		Eventually(m.logind.Reboots).Should(BeNumerically(">", 1))
 		Expect(phaseOf(m.node(ctx))).To(Equal("1 Rebooting cordoned"))

@@ -76,7 +76,7 @@ var _ = Describe("The need for a reboot", func() {
 		Expect(m.bus.Broadcast(int64(0), 0.0, hosttest.OpUpdatedNeedReboot, "4593.1.0", int64(0))).To(Succeed())
 		m.shows(ctx, needOf, Equal("True UpdateStaged"))
 		written := len(m.requests.writes())
-		told := message(m.node(ctx))
+		before := message(m.node(ctx))
 
 		m.kill()
 		Expect(m.bus.Restart()).To(Succeed())
@@ -86,12 +86,12 @@ var _ = Describe("The need for a reboot", func() {
 		m.start(ctx)
 		Eventually(m.engine.StatusCalls).Should(BeNumerically(">", asked))
 		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "a mark")
-		m.shows(ctx, message, Equal(told+` An administrator asks for a reboot: "a mark".`))
+		m.shows(ctx, message, Equal(before+` An administrator asks for a reboot: "a mark".`))
 		Expect(m.requests.writes()).To(HaveLen(written+1), "the mark, and nothing about the need")
 
 		By("falling with the boot, even one that somebody else made (behaviour 50)")
 		m.change(ctx, func(node *corev1.Node) { delete(node.Annotations, v1alpha1.AnnotationRebootRequested) })
-		m.shows(ctx, message, Equal(told))
+		m.shows(ctx, message, Equal(before))
 		m.boot(ctx)
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("False UpToDate"))
@@ -133,9 +133,9 @@ var _ = Describe("The need for a reboot", func() {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("False UpToDate"))
-		label := func(word string) {
+		label := func(value string) {
 			m.change(ctx, func(node *corev1.Node) {
-				metav1.SetMetaDataLabel(&node.ObjectMeta, v1alpha1.LabelRebootRequested, word)
+				metav1.SetMetaDataLabel(&node.ObjectMeta, v1alpha1.LabelRebootRequested, value)
 			})
 		}
 		label("gpu-lost")

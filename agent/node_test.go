@@ -16,9 +16,9 @@ import (
 // What a Node says, each as one word for matchers.
 
 // shows polls the Node for a word.
-func (m *machine) shows(ctx context.Context, word func(*corev1.Node) string, matcher types.GomegaMatcher) {
+func (m *machine) shows(ctx context.Context, text func(*corev1.Node) string, matcher types.GomegaMatcher) {
 	GinkgoHelper()
-	Eventually(func() string { return word(m.node(ctx)) }).Should(matcher)
+	Eventually(func() string { return text(m.node(ctx)) }).Should(matcher)
 }
 
 func needOf(node *corev1.Node) string { return conditionOf(v1alpha1.NodeRebootRequired)(node) }
@@ -62,17 +62,17 @@ func phaseOf(node *corev1.Node) string {
 	if p == nil {
 		return ""
 	}
-	word := fmt.Sprintf("%d %s", p.Seq, p.Phase)
+	text := fmt.Sprintf("%d %s", p.Seq, p.Phase)
 	if p.Reason != "" {
-		word += " " + string(p.Reason)
+		text += " " + string(p.Reason)
 	}
 	if p.Cordoned {
-		word += " cordoned"
+		text += " cordoned"
 	}
 	if p.Failures > 0 {
-		word += fmt.Sprintf(" failures=%d", p.Failures)
+		text += fmt.Sprintf(" failures=%d", p.Failures)
 	}
-	return word
+	return text
 }
 
 func objectionOf(node *corev1.Node) string {
@@ -142,7 +142,7 @@ func (m *machine) up() map[string]float64 {
 	return up
 }
 
-func (m *machine) tells(ctx context.Context, reason string) {
+func (m *machine) emits(ctx context.Context, reason string) {
 	GinkgoHelper()
 	Eventually(func() map[string]int { return m.eventsOf(ctx) }).Should(HaveKey(reason))
 }

@@ -34,7 +34,7 @@ func answerOf(node *corev1.Node) string {
 	case r == nil:
 		return ""
 	}
-	words := []string{r.Revision}
+	parts := []string{r.Revision}
 	for _, kind := range []struct {
 		name string
 		pods *v1alpha1.NamedPods
@@ -44,13 +44,13 @@ func answerOf(node *corev1.Node) string {
 		}
 		for _, p := range kind.pods.Pods {
 			_, pod, _ := strings.Cut(p.Pod, node.Name+"-")
-			words = append(words, kind.name+" "+pod)
+			parts = append(parts, kind.name+" "+pod)
 		}
 	}
 	if r.Problem != "" {
-		words = append(words, "nobody knows")
+		parts = append(parts, "nobody knows")
 	}
-	return strings.Join(words, ", ")
+	return strings.Join(parts, ", ")
 }
 
 // budget covers the pods of an app; of so many pods it wants all healthy.

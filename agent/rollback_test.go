@@ -50,7 +50,7 @@ var _ = Describe("An update that rolls back (behaviour 27)", func() {
 		rebootsInVain()
 		asks("5000.1.0")
 		stopped("5000.1.0")
-		m.tells(ctx, v1alpha1.EventUpdateNotApplied)
+		m.emits(ctx, v1alpha1.EventUpdateNotApplied)
 
 		By("no third one, not even by a grant that was on its way, nor after a restart")
 		seq++
@@ -126,7 +126,7 @@ var _ = Describe("An update that rolls back (behaviour 27)", func() {
 		m.restart(ctx)
 		rebootsInVain()
 		stopped()
-		m.tells(ctx, v1alpha1.EventUpdateNotApplied)
+		m.emits(ctx, v1alpha1.EventUpdateNotApplied)
 
 		By("no third one, not even by a grant, nor after a restart or somebody else's reboot")
 		m.kill()

@@ -54,7 +54,7 @@ var _ = Describe("Volumes", func() {
 		waits(ctx, m)
 		Expect(messageOf(corev1.NodeDrained)(m.node(ctx))).To(And(
 			ContainSubstring("does not use %s any more", m.nameOf("data")), Not(ContainSubstring(string(m.nameOf("buffer"))))))
-		m.tells(ctx, v1alpha1.EventVolumesInUse)
+		m.emits(ctx, v1alpha1.EventVolumesInUse)
 
 		By("not being fooled by another volume that is let go")
 		m.usesVolumes(ctx, m.nameOf("data"))

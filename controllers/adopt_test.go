@@ -12,7 +12,7 @@ import (
 
 // A ledger takes back what stands on the Node itself: in the cache of a leader that was held up while another one led, grants
 // that are over are still active.
-func TestConverge_AdoptsWhatTheNodeItselfSays(t *testing.T) {
+func TestConverge_AdoptsWhatTheNodeItselfShows(t *testing.T) {
 	for name, tc := range map[string]struct {
 		over    bool
 		gone    bool

@@ -15,7 +15,7 @@ import (
 
 // Failures count from an administrator's word, also where the policy had not halted: then the condition's status stays as it is,
 // and its time moves all the same.
-func TestStatusOf_ResumesFromTheWordOn(t *testing.T) {
+func TestStatusOf_ResumesFromTheAnnotationOn(t *testing.T) {
 	before := time.Date(2026, 6, 1, 22, 0, 0, 0, time.UTC)
 	now := before.Add(time.Hour)
 	for name, tc := range map[string]struct {

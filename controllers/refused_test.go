@@ -327,7 +327,7 @@ func TestConverge_AdoptsBesideHeartbeats(t *testing.T) {
 }
 
 // That no policy governs a node is told again, too, where the Node has refused to hear it.
-func TestReconcile_TellsThatAnUngovernedNodeRefuses(t *testing.T) {
+func TestReconcile_ReportsThatAnUngovernedNodeRefuses(t *testing.T) {
 	s := newServer(t, 2*needy, clock.RealClock{})
 	s.policy.Spec.NodeSelector = &v1alpha1.LabelSelector{MatchLabels: map[string]string{"example.com/pool": "none"}}
 	unmarked := s.node(serverNode(2*slots, true, s.reconciler.Clock.Now()).Name)

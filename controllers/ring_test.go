@@ -50,7 +50,7 @@ func (l lagging) List() []any {
 }
 
 // The bell goes by the cache, and by the Node itself where the API server says that the cache is behind.
-func TestRing_ReadsTheNodeOnlyWhereTheCacheIsBehind(t *testing.T) {
+func TestPublish_ReadsTheNodeOnlyWhereTheCacheIsBehind(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*corev1.Node)
 		reads  int // of the node that is rung, before the bell and before the grant is taken back

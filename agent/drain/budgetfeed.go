@@ -40,7 +40,7 @@ func (f budgetFeed) watch(ctx context.Context) (seen bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	f.tell(ctx, func(p *progress, _ time.Time) error { p.budgets.forget(f.namespace); return nil })
+	f.send(ctx, func(p *progress, _ time.Time) error { p.budgets.forget(f.namespace); return nil })
 	err = consume(ctx, w, func(event watch.Event) error {
 		pdb, ok := event.Object.(*policyv1.PodDisruptionBudget)
 		if !ok {
@@ -51,7 +51,7 @@ func (f budgetFeed) watch(ctx context.Context) (seen bool, err error) {
 		if event.Type == watch.Deleted {
 			b = budget{}
 		}
-		f.tell(ctx, func(p *progress, now time.Time) error { p.budgetChanged(name, b, now); return nil })
+		f.send(ctx, func(p *progress, now time.Time) error { p.budgetChanged(name, b, now); return nil })
 		return nil
 	})
 	return seen, err

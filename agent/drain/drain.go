@@ -92,9 +92,9 @@ func (r *run) drain(ctx context.Context, report func(Status)) error {
 }
 
 // logBack tells, once for each pod, which ones are left alone because they come back.
-func logBack(ctx context.Context, back, told []Pod) {
+func logBack(ctx context.Context, back, logged []Pod) {
 	for _, pod := range back {
-		if !slices.Contains(told, pod) {
+		if !slices.Contains(logged, pod) {
 			logr.FromContextOrDiscard(ctx).Info("Left a pod on the node", "Pod", klog.KRef(pod.Namespace, pod.Name),
 				"uid", pod.UID, "reason", pod.Message)
 		}
@@ -123,8 +123,8 @@ func (r *run) await(ctx context.Context, p *progress, wake time.Time) error {
 	}
 }
 
-// tell hands a change to the drain, unless that has ended.
-func (r *run) tell(ctx context.Context, c change) {
+// send hands a change to the drain, unless that has ended.
+func (r *run) send(ctx context.Context, c change) {
 	select {
 	case r.changes <- c:
 	case <-ctx.Done():

@@ -64,11 +64,11 @@ var _ = Describe("Drain when the API server fails", func() {
 		w.kubelet.hold()
 		w.pods(ctx, "web")
 		w.budget(ctx, "one", 1)
-		asked, told := make(chan struct{}), make(chan struct{})
+		asked, answered := make(chan struct{}), make(chan struct{})
 		w.wire.tamper = func(r request, send sendFunc) (*http.Response, error) {
 			if r.what == "EVICT" {
 				close(asked)
-				<-told
+				<-answered
 				select {
 				case <-r.done:
 					return nil, errors.New("called back")
@@ -80,7 +80,7 @@ var _ = Describe("Drain when the API server fails", func() {
 		d := w.start(v1alpha1.Drain{})
 		Eventually(asked, soon).Should(BeClosed())
 		d.cancel()
-		close(told)
+		close(answered)
 		Expect(d.wait()).To(MatchError(context.Canceled))
 		Expect(w.get(ctx, "web").DeletionTimestamp).NotTo(BeNil())
 	})

@@ -83,7 +83,7 @@ func (r *run) look(ctx context.Context, once bool, report func(Findings)) error 
 	}
 	p := newProgress()
 	listed, followed := map[string]bool{}, map[string]bool{}
-	shown, told := Findings{}, false
+	shown, known := Findings{}, false
 	for {
 		for _, namespace := range p.namespaces((*entry).budgeted) {
 			if _, asked := listed[namespace]; !asked {
@@ -91,11 +91,11 @@ func (r *run) look(ctx context.Context, once bool, report func(Findings)) error 
 				r.group.Go(func() { r.listBudgets(ctx, namespace, listed) })
 			}
 		}
-		if f := p.findings(); p.listed && allListed(listed) && (!told || !f.equal(shown)) {
-			shown, told = f, true
+		if f := p.findings(); p.listed && allListed(listed) && (!known || !f.equal(shown)) {
+			shown, known = f, true
 			report(f)
 		}
-		if told && once {
+		if known && once {
 			return nil
 		}
 		for _, pod := range shown.Guarded {
@@ -117,14 +117,14 @@ func allListed(listed map[string]bool) bool {
 // listPods tells of the node's pods once.
 func (r *run) listPods(ctx context.Context) {
 	if err := r.podFeed().list(ctx); err != nil {
-		r.tell(ctx, func(*progress, time.Time) error { return err })
+		r.send(ctx, func(*progress, time.Time) error { return err })
 	}
 }
 
 // listBudgets tells of the PodDisruptionBudgets of one namespace, and notes that it has.
 func (r *run) listBudgets(ctx context.Context, namespace string, listed map[string]bool) {
 	list, err := r.Policy.budgets(ctx, namespace)
-	r.tell(ctx, func(p *progress, now time.Time) error {
+	r.send(ctx, func(p *progress, now time.Time) error {
 		if err != nil {
 			return fmt.Errorf("listing PodDisruptionBudgets of namespace %q: %w", namespace, err)
 		}

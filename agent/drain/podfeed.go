@@ -42,7 +42,7 @@ func (r *run) followPods(ctx context.Context) {
 		before, lists := feed.version, feed.lists()
 		err := feed.step(ctx)
 		if err != nil && !passes(err) {
-			r.tell(ctx, func(*progress, time.Time) error { return err })
+			r.send(ctx, func(*progress, time.Time) error { return err })
 			return
 		}
 		if !lists && feed.version != "" && feed.version != before {
@@ -54,7 +54,7 @@ func (r *run) followPods(ctx context.Context) {
 		attempts++
 		if err != nil && ctx.Err() == nil {
 			logr.FromContextOrDiscard(ctx).Error(err, "Reading the node's pods again later", "attempts", attempts)
-			r.tell(ctx, func(p *progress, _ time.Time) error { p.unreadable(err); return nil })
+			r.send(ctx, func(p *progress, _ time.Time) error { p.unreadable(err); return nil })
 		}
 		lifecycle.Sleep(ctx, r.Clock, backoff(attempts, rand.Float64()))
 	}
@@ -97,7 +97,7 @@ func (f *podFeed) list(ctx context.Context) error {
 		pods = append(pods, t)
 	}
 	f.version, f.stale = list.ResourceVersion, false
-	f.tell(ctx, func(p *progress, _ time.Time) error {
+	f.send(ctx, func(p *progress, _ time.Time) error {
 		first := !p.listed
 		p.replace(pods)
 		// Later than now, something may be evicted already: then such a pod is blocked, and people see it.
@@ -128,9 +128,9 @@ func (f *podFeed) handle(ctx context.Context, event watch.Event) error {
 		if err != nil {
 			return err
 		}
-		f.tell(ctx, func(p *progress, _ time.Time) error { p.put(t); return nil })
+		f.send(ctx, func(p *progress, _ time.Time) error { p.put(t); return nil })
 	case watch.Deleted:
-		f.tell(ctx, func(p *progress, _ time.Time) error { p.remove(pod.UID); return nil })
+		f.send(ctx, func(p *progress, _ time.Time) error { p.remove(pod.UID); return nil })
 	case watch.Bookmark, watch.Error:
 	}
 	f.version = pod.ResourceVersion

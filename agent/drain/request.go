@@ -19,8 +19,8 @@ import (
 // requestTimeout bounds one request. The API server itself may work on an eviction for 10 s.
 const requestTimeout = 30 * time.Second
 
-// lastWords is how long a request that is under way goes on after the drain has been told to end.
-const lastWords = 2 * time.Second
+// requestGrace is how long a request that is under way goes on after the drain has been told to end.
+const requestGrace = 2 * time.Second
 
 // ask sends the request for one pod and tells the answer.
 func (r *run) ask(ctx context.Context, t target) {
@@ -33,7 +33,7 @@ func (r *run) ask(ctx context.Context, t target) {
 	a := judge(err)
 	logr.FromContextOrDiscard(ctx).V(1).Info("Asked a pod to leave", "Pod", klog.KRef(t.Namespace, t.Name),
 		"uid", t.uid, "action", t.decision.action, "answer", a.message)
-	r.tell(ctx, func(p *progress, now time.Time) error {
+	r.send(ctx, func(p *progress, now time.Time) error {
 		if r.Evictions != nil {
 			r.Evictions(a.verdict.result(t.decision.action))
 		}
@@ -53,7 +53,7 @@ func (r *run) outlast(ctx context.Context) (request context.Context, over contex
 			return
 		case <-ctx.Done():
 		}
-		moment, end := context.WithTimeout(request, lastWords)
+		moment, end := context.WithTimeout(request, requestGrace)
 		defer end()
 		<-moment.Done()
 		over()

@@ -27,21 +27,21 @@ type Changes struct {
 	// Seen says that the engine was there, in this boot.
 	Seen bool
 
-	told bool
-	last Report
+	reported bool
+	last     Report
 	// asked is what Reachable took last. Nil: it has not been called.
 	asked *bool
 }
 
-// Tell takes what the engine says now.
-func (c *Changes) Tell(report Report, presence Presence) {
+// Update takes what the engine says now.
+func (c *Changes) Update(report Report, presence Presence) {
 	c.Seen = c.Seen || presence == Silent || presence == Answering
 	if c.Optional && !c.Seen && presence == Missing && report.State == Unknown {
 		report.State = Absent
 	}
 	c.reach(presence == Answering)
-	if !c.told || report != c.last {
-		c.told, c.last = true, report
+	if !c.reported || report != c.last {
+		c.reported, c.last = true, report
 		c.Report(report)
 	}
 }

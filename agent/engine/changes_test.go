@@ -7,40 +7,40 @@ import (
 )
 
 func TestChanges(t *testing.T) {
-	type said struct {
+	type input struct {
 		report   Report
 		presence Presence
 	}
 	needed, idle := Report{Engine: "e", State: Needed}, Report{Engine: "e", State: NotNeeded}
 	unknown, absent := Report{Engine: "e", State: Unknown, Message: "Gone."}, Report{Engine: "e", State: Absent, Message: "Gone."}
-	missing, silent, unclear := said{unknown, Missing}, said{unknown, Silent}, said{unknown, Unclear}
+	missing, silent, unclear := input{unknown, Missing}, input{unknown, Silent}, input{unknown, Unclear}
 	cases := map[string]struct {
 		optional, seen bool
-		says           []said
+		inputs         []input
 		want           []any
 	}{
 		"each change is told once (behaviour 4)": {
-			says: []said{{needed, Answering}, {needed, Answering}, {needed, Silent}, {needed, Missing}, missing, missing},
-			want: []any{true, needed, false, unknown},
+			inputs: []input{{needed, Answering}, {needed, Answering}, {needed, Silent}, {needed, Missing}, missing, missing},
+			want:   []any{true, needed, false, unknown},
 		},
-		"the first report is told even if it is zero": {says: []said{{}, {}}, want: []any{false, Report{}}},
+		"the first report is told even if it is zero": {inputs: []input{{}, {}}, want: []any{false, Report{}}},
 		"an engine that is named and missing is unknown": {
-			says: []said{unclear, missing, {idle, Answering}}, want: []any{false, unknown, true, idle},
+			inputs: []input{unclear, missing, {idle, Answering}}, want: []any{false, unknown, true, idle},
 		},
 		"one that nobody named is absent until it comes": {
-			optional: true, says: []said{missing, {idle, Answering}, missing}, want: []any{absent, true, idle, false, unknown},
+			optional: true, inputs: []input{missing, {idle, Answering}, missing}, want: []any{absent, true, idle, false, unknown},
 		},
 		"one that is there and cannot be asked is not absent": {
-			optional: true, says: []said{silent, missing}, want: []any{false, unknown},
+			optional: true, inputs: []input{silent, missing}, want: []any{false, unknown},
 		},
 		"one that nobody can look for is unknown, and no engine of this host yet": {
-			optional: true, says: []said{unclear, missing}, want: []any{unknown, absent},
+			optional: true, inputs: []input{unclear, missing}, want: []any{unknown, absent},
 		},
 		"one that was there earlier in this boot is not absent": {
-			optional: true, seen: true, says: []said{missing}, want: []any{false, unknown},
+			optional: true, seen: true, inputs: []input{missing}, want: []any{false, unknown},
 		},
 		"a need is a need, whoever told it": {
-			optional: true, says: []said{missing, {needed, Missing}, missing}, want: []any{absent, needed, absent},
+			optional: true, inputs: []input{missing, {needed, Missing}, missing}, want: []any{absent, needed, absent},
 		},
 	}
 	for name, tc := range cases {
@@ -50,8 +50,8 @@ func TestChanges(t *testing.T) {
 				Optional: tc.optional, Seen: tc.seen,
 				Report: func(r Report) { got = append(got, r) }, Reachable: func(up bool) { got = append(got, up) },
 			}
-			for _, s := range tc.says {
-				c.Tell(s.report, s.presence)
+			for _, s := range tc.inputs {
+				c.Update(s.report, s.presence)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("told (-want +got):\n%s", diff)

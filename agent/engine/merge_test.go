@@ -15,7 +15,7 @@ func TestMerge(t *testing.T) {
 		Engine: "update-engine", State: Needed, Reason: v1alpha1.ReasonUpdateStaged,
 		Version: "4001.0.0", Running: "4000.0.0", Message: "update_engine has installed version 4001.0.0.",
 	}
-	heard := Report{
+	broadcast := Report{
 		Engine: "update-engine", State: Needed, Reason: v1alpha1.ReasonUpdateStaged,
 		Until: time.Date(2026, 11, 24, 22, 0, 0, 0, time.UTC), Message: "A broadcast asks for a reboot.",
 	}
@@ -59,11 +59,11 @@ func TestMerge(t *testing.T) {
 			Engine: "sentinel", State: Needed, Reason: v1alpha1.ReasonSentinelPresent, Version: "4001.0.0",
 			Running: "4000.0.0", Message: "/run/reboot-required exists. update_engine has installed version 4001.0.0.",
 		}},
-		"a need that ends by itself beside a confirmed one does not": {[]Report{heard, sentinel}, Report{
+		"a need that ends by itself beside a confirmed one does not": {[]Report{broadcast, sentinel}, Report{
 			Engine: "update-engine", State: Needed, Reason: v1alpha1.ReasonUpdateStaged,
 			Message: "A broadcast asks for a reboot. /run/reboot-required exists.",
 		}},
-		"a need that ends by itself": {[]Report{upToDate, heard}, heard},
+		"a need that ends by itself": {[]Report{upToDate, broadcast}, broadcast},
 		"several that cannot be asked": {[]Report{gone, other}, Report{
 			Engine: "rpm-ostree", State: Unknown, Reason: v1alpha1.ReasonEngineUnreachable,
 			Message: "rpm-ostree is not on the bus. The bus is gone.",
@@ -95,7 +95,7 @@ func TestMerge_LeavesItsInputAlone(t *testing.T) {
 	}
 }
 
-func TestMerge_CutsWhatAllSay(t *testing.T) {
+func TestMerge_CutsLongMessages(t *testing.T) {
 	long := strings.Repeat("x", MaxMessageBytes)
 	got := Merge([]Report{{State: Needed, Message: long}, {State: Needed, Message: long + "y"}, {State: Unknown, Message: long + "z"}})
 	if len(got.Message) != 2*MaxMessageBytes || !strings.HasPrefix(got.Message, long+" "+long[1:len(long)-len("…")]) {

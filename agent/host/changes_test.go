@@ -14,8 +14,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 )
 
-// hearing starts Changes on a bus with a logind, and returns when it is subscribed: no change is under way then.
-func hearing(t *testing.T) (bus *hosttest.Bus, logind *hosttest.Logind, changes chan struct{}) {
+// watching starts Changes on a bus with a logind, and returns when it is subscribed: no change is under way then.
+func watching(t *testing.T) (bus *hosttest.Bus, logind *hosttest.Logind, changes chan struct{}) {
 	t.Helper()
 	bus = hosttest.StartFor(t)
 	logind, err := bus.StartLogind()
@@ -52,8 +52,8 @@ func expectOne(t *testing.T, logind *hosttest.Logind, changes chan struct{}) {
 	}
 }
 
-func TestChanges_AreHeardWhenALockIsTakenAndReleased(t *testing.T) {
-	_, logind, changes := hearing(t)
+func TestChanges_AreReceivedWhenALockIsTakenAndReleased(t *testing.T) {
+	_, logind, changes := watching(t)
 	logind.SetInhibitors(hosttest.BlockShutdown("apt", "upgrade"))
 	wait(t, changes)
 	logind.SetInhibitors()
@@ -61,7 +61,7 @@ func TestChanges_AreHeardWhenALockIsTakenAndReleased(t *testing.T) {
 }
 
 func TestChanges_OutlastTheBus(t *testing.T) {
-	bus, logind, changes := hearing(t)
+	bus, logind, changes := watching(t)
 	if err := bus.Restart(); err != nil {
 		t.Fatal(err)
 	}
@@ -73,8 +73,8 @@ func TestChanges_OutlastTheBus(t *testing.T) {
 	wait(t, changes)
 }
 
-func TestChanges_OfStrangersAndOtherPropertiesAreNotHeard(t *testing.T) {
-	bus, logind, changes := hearing(t)
+func TestChanges_OfStrangersAndOtherPropertiesAreIgnored(t *testing.T) {
+	bus, logind, changes := watching(t)
 	stranger, err := bus.Connect()
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +112,7 @@ func wait(t *testing.T, changes chan struct{}) {
 }
 
 func TestChanges_UnitsAndScheduledShutdownsAreDetected_Behaviour57(t *testing.T) {
-	bus, logind, changes := hearing(t)
+	bus, logind, changes := watching(t)
 	units, err := bus.StartUnits()
 	if err != nil {
 		t.Fatal(err)

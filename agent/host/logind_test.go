@@ -135,7 +135,7 @@ func TestLogind_ListsTheLocksThatForbidAReboot_Behaviour46(t *testing.T) {
 	}
 }
 
-func TestLogind_RefusesTheListByTheSameNameInOtherWords(t *testing.T) {
+func TestLogind_RefusesTheListByTheSameNameWithAnotherText(t *testing.T) {
 	const denied = "org.freedesktop.DBus.Error.AccessDenied"
 	server, client := startLogind(t)
 	server.FailListInhibitors(denied)

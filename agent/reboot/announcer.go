@@ -22,13 +22,13 @@ import (
 // that justifies its events.
 type Announcer struct {
 	recorder eventing.Recorder
-	// told holds the last value of those events that are emitted once for each value.
-	told map[string]string
+	// announced holds the last value of those events that are emitted once for each value.
+	announced map[string]string
 }
 
 // NewAnnouncer emits events through a recorder that acts as the node.
 func NewAnnouncer(recorder events.EventRecorder) *Announcer {
-	return &Announcer{recorder: eventing.Recorder{EventRecorder: recorder}, told: map[string]string{}}
+	return &Announcer{recorder: eventing.Recorder{EventRecorder: recorder}, announced: map[string]string{}}
 }
 
 // notice tells what is in the way by itself: an unreadable record once for each of its values, and the pods that hold up
@@ -54,9 +54,9 @@ func (a *Announcer) notice(node *corev1.Node, o step.Observation, inTheWay []dra
 
 // once reports whether a value is another one than last time.
 func (a *Announcer) once(key, value string) bool {
-	last, told := a.told[key]
-	a.told[key] = value
-	return !told || last != value
+	last, announced := a.announced[key]
+	a.announced[key] = value
+	return !announced || last != value
 }
 
 // evictionsBlocked leaves out the pods that a rule waits for.
@@ -89,16 +89,16 @@ func (a *Announcer) reported(ctx context.Context, node *corev1.Node, o step.Obse
 	ctrl.LoggerFrom(ctx).Info("Reported whether a reboot is needed", "status", after.Status,
 		"reason", after.Reason, "message", after.Message)
 	if after.Status == corev1.ConditionTrue {
-		a.tell(node, v1alpha1.EventRebootRequired, "Report", "%s: %s", after.Reason, after.Message)
+		a.event(node, v1alpha1.EventRebootRequired, "Report", "%s: %s", after.Reason, after.Message)
 	}
 }
 
 func (a *Announcer) begun(node *corev1.Node, o step.Observation, progress v1alpha1.Progress) {
 	policy := o.Record.Grant.Policy
 	if progress.Cordoned {
-		a.tell(node, v1alpha1.EventCordoned, "Cordon", "cordoned for the reboot granted by policy %s (number %d)", policy, progress.Seq)
+		a.event(node, v1alpha1.EventCordoned, "Cordon", "cordoned for the reboot granted by policy %s (number %d)", policy, progress.Seq)
 	}
-	a.tell(node, v1alpha1.EventDraining, "Drain", "draining for the reboot granted by policy %s (number %d), for at most %s",
+	a.event(node, v1alpha1.EventDraining, "Drain", "draining for the reboot granted by policy %s (number %d), for at most %s",
 		policy, progress.Seq, o.Settings().Drain.TimeoutOrDefault())
 }
 
@@ -106,7 +106,7 @@ func (a *Announcer) begun(node *corev1.Node, o step.Observation, progress v1alph
 func (a *Announcer) waits(node *corev1.Node, o step.Observation) {
 	before, after := o.Condition(corev1.NodeDrained), step.Observation{Conditions: node.Status.Conditions}.Condition(corev1.NodeDrained)
 	if after.Reason == v1alpha1.EventVolumesInUse && before.Reason != after.Reason {
-		a.tell(node, v1alpha1.EventVolumesInUse, "Drain", "%s", after.Message)
+		a.event(node, v1alpha1.EventVolumesInUse, "Drain", "%s", after.Message)
 	}
 }
 
@@ -123,7 +123,7 @@ func (a *Announcer) committed(node *corev1.Node, o step.Observation, progress v1
 	if o.Drain.Staying != "" {
 		note += "; " + o.Drain.Staying
 	}
-	a.tell(node, v1alpha1.EventDrained, "Drain", "%s", note)
+	a.event(node, v1alpha1.EventDrained, "Drain", "%s", note)
 }
 
 // aborted tells the end of an attempt, and what became of the cordon: node is as the write left it.
@@ -143,7 +143,7 @@ func (a *Announcer) aborted(node *corev1.Node, next step.AbortDrain, uncordoned 
 }
 
 func (a *Announcer) accepted(node *corev1.Node, o step.Observation) {
-	a.tell(node, v1alpha1.EventRebooting, "Reboot", "logind accepted the reboot (number %d) that ends boot %s", o.Record.Progress.Seq, o.BootID)
+	a.event(node, v1alpha1.EventRebooting, "Reboot", "logind accepted the reboot (number %d) that ends boot %s", o.Record.Progress.Seq, o.BootID)
 }
 
 func (a *Announcer) refused(node *corev1.Node, message string) {
@@ -155,7 +155,7 @@ func refusal(err error) string {
 	return engine.Shorten(fmt.Sprintf("The host was not rebooted: %v.", err))
 }
 
-func (a *Announcer) tell(node *corev1.Node, reason, action, note string, args ...any) {
+func (a *Announcer) event(node *corev1.Node, reason, action, note string, args ...any) {
 	a.recorder.Eventf(node, nil, corev1.EventTypeNormal, reason, action, note, args...)
 }
 
@@ -163,25 +163,25 @@ func (a *Announcer) warn(node *corev1.Node, reason, action, note string, args ..
 	a.recorder.Eventf(node, nil, corev1.EventTypeWarning, reason, action, note, args...)
 }
 
-// toSeeTo are the objections that do not fall by themselves, and their events.
-var toSeeTo = map[v1alpha1.Reason]string{
+// objectionEvents are the events of the objections that do not end by themselves.
+var objectionEvents = map[v1alpha1.Reason]string{
 	v1alpha1.ReasonUpdateNotApplied:    v1alpha1.EventUpdateNotApplied,
 	v1alpha1.ReasonCoordinatorConflict: v1alpha1.EventCoordinatorConflict,
 }
 
-// objected tells an objection to which somebody has to see. One that stood before was told then.
+// objected emits the event of an objection that needs somebody. One that was in the report before had its event then.
 func (a *Announcer) objected(node *corev1.Node, before map[string]string) {
-	stood, err := v1alpha1.ParseAgentReport(before)
+	earlier, err := v1alpha1.ParseAgentReport(before)
 	if err != nil {
-		stood = v1alpha1.AgentReport{} // what nobody can read has told nobody anything
+		earlier = v1alpha1.AgentReport{} // unreadable: nothing was reported
 	}
-	stands, err := v1alpha1.ParseAgentReport(node.Annotations)
+	current, err := v1alpha1.ParseAgentReport(node.Annotations)
 	if err != nil {
 		return // somebody else has written it since
 	}
-	for _, o := range stands.Objection.All() {
-		told := slices.ContainsFunc(stood.Objection.All(), func(s v1alpha1.Objection) bool { return s.Reason == o.Reason && s.Message == o.Message })
-		if event := toSeeTo[o.Reason]; event != "" && !told {
+	for _, o := range current.Objection.All() {
+		announced := slices.ContainsFunc(earlier.Objection.All(), func(s v1alpha1.Objection) bool { return s.Reason == o.Reason && s.Message == o.Message })
+		if event := objectionEvents[o.Reason]; event != "" && !announced {
 			a.warn(node, event, "Report", "%s", o.Message)
 		}
 	}

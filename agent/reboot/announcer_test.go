@@ -15,20 +15,20 @@ import (
 
 // TestObjected: an event follows the write that made the objection stand, and no other.
 func TestObjected(t *testing.T) {
-	told := v1alpha1.Objection{Reason: v1alpha1.ReasonUpdateNotApplied, Message: "Still at 1.0, not 2.0."}
+	rolledBack := v1alpha1.Objection{Reason: v1alpha1.ReasonUpdateNotApplied, Message: "Still at 1.0, not 2.0."}
 	other := v1alpha1.Objection{Reason: v1alpha1.ReasonUpdateNotApplied, Message: "Still at 1.0, not 2.1."}
 	inhibited := v1alpha1.Objection{Reason: v1alpha1.ReasonInhibited, Message: "Blocked by x."}
 	cases := map[string]struct {
 		before, after []v1alpha1.Objection
 		want          []string
 	}{
-		"it stands now":            {nil, []v1alpha1.Objection{told}, []string{told.Message}},
-		"it stands behind another": {[]v1alpha1.Objection{inhibited}, []v1alpha1.Objection{inhibited, told}, []string{told.Message}},
-		"it stood before":          {[]v1alpha1.Objection{told, inhibited}, []v1alpha1.Objection{told}, nil},
-		"it stood for another one": {[]v1alpha1.Objection{other}, []v1alpha1.Objection{told}, []string{told.Message}},
-		"it stands no more":        {[]v1alpha1.Objection{told}, nil, nil},
+		"it stands now":            {nil, []v1alpha1.Objection{rolledBack}, []string{rolledBack.Message}},
+		"it stands behind another": {[]v1alpha1.Objection{inhibited}, []v1alpha1.Objection{inhibited, rolledBack}, []string{rolledBack.Message}},
+		"it stood before":          {[]v1alpha1.Objection{rolledBack, inhibited}, []v1alpha1.Objection{rolledBack}, nil},
+		"it stood for another one": {[]v1alpha1.Objection{other}, []v1alpha1.Objection{rolledBack}, []string{rolledBack.Message}},
+		"it stands no more":        {[]v1alpha1.Objection{rolledBack}, nil, nil},
 		"somebody needs not see":   {nil, []v1alpha1.Objection{inhibited}, nil},
-		"nobody could read before": {[]v1alpha1.Objection{{}}, []v1alpha1.Objection{told}, []string{told.Message}},
+		"nobody could read before": {[]v1alpha1.Objection{{}}, []v1alpha1.Objection{rolledBack}, []string{rolledBack.Message}},
 		"nobody can read now":      {nil, []v1alpha1.Objection{{}}, nil},
 	}
 	annotations := func(all []v1alpha1.Objection) map[string]string {

@@ -44,7 +44,7 @@ func (r *Reconciler) apply(ctx context.Context, node *corev1.Node, o step.Observ
 		}
 	case step.Idle, step.Wait:
 	}
-	return r.say(ctx, node, o, d.Report)
+	return r.writeReport(ctx, node, o, d.Report)
 }
 
 // startDrain forgets what is known of earlier attempts, and does so before the write, whose answer may be lost: numbers begin
@@ -125,8 +125,8 @@ func (r *Reconciler) callReboot(ctx context.Context, node *corev1.Node, o step.O
 	return nil
 }
 
-// say writes what of the report the Node does not say yet.
-func (r *Reconciler) say(ctx context.Context, node *corev1.Node, o step.Observation, report step.Report) error {
+// writeReport writes what of the report the Node does not show yet.
+func (r *Reconciler) writeReport(ctx context.Context, node *corev1.Node, o step.Observation, report step.Report) error {
 	patch := &nodepatch.Patch{}
 	if !addReport(patch, node, report, o.Now) {
 		return nil

@@ -60,8 +60,8 @@ func TestReconcile_RemembersWhenItBeganADrain(t *testing.T) {
 	}
 }
 
-// TestReconcile_TellsWhichPodsStay: a drain is done where nothing is left but pods that come back, and its event names them.
-func TestReconcile_TellsWhichPodsStay(t *testing.T) {
+// TestReconcile_ReportsWhichPodsStay: a drain is done where nothing is left but pods that come back, and its event names them.
+func TestReconcile_ReportsWhichPodsStay(t *testing.T) {
 	cases := map[string]struct{ staying, want string }{
 		"none came back": {"", "Normal Drained drained (number 1)"},
 		"one did":        {"staying: a/b (why)", "Normal Drained drained (number 1); staying: a/b (why)"},
@@ -88,7 +88,7 @@ func TestReconcile_EndsADrainRegardlessThoughAWriteFailed(t *testing.T) {
 		r, api, _ := makeReconciler(t, protocol.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, drainingPhase, boot)})
 		r.Drains, r.Clock = d, testclock.NewFakePassiveClock(begun.Add(20*time.Minute))
 		api.policy.Spec.Drain = &v1alpha1.Drain{OnTimeout: v1alpha1.DrainTimeoutReboot}
-		f.says = []drain.Status{{Remaining: 2}}
+		f.statuses = []drain.Status{{Remaining: 2}}
 		d.mustRun(t, 1)
 		for _, api.patchErr = range []error{conflict, errAPI, nil} {
 			_, _ = r.Reconcile(t.Context(), ctrl.Request{})

@@ -89,8 +89,8 @@ func TestRival(t *testing.T) {
 	}
 }
 
-// TestReconcile_TellsOfAConflict: a warning for each change of what the Node says, and never before it says so (behaviour 57).
-func TestReconcile_TellsOfAConflict(t *testing.T) {
+// TestReconcile_ReportsAConflict: a warning for each change of what the Node says, and never before it says so (behaviour 57).
+func TestReconcile_ReportsAConflict(t *testing.T) {
 	r, api, _ := makeReconciler(t, protocol.Record{})
 	found := &coordinators{}
 	r.Client, r.Coordinators = keeping{api}, found
@@ -127,8 +127,8 @@ func TestReconcile_TellsOfAConflict(t *testing.T) {
 		if diff := cmp.Diff(next.want, reconcile()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", next.what, diff)
 		}
-		if stands := conflictOn(t, api.node) != ""; next.err == nil && stands != (next.other != nil) {
-			t.Errorf("%s: the Node says so: %t", next.what, stands)
+		if shown := conflictOn(t, api.node) != ""; next.err == nil && shown != (next.other != nil) {
+			t.Errorf("%s: the Node says so: %t", next.what, shown)
 		}
 	}
 }

@@ -18,12 +18,12 @@ import (
 
 // fakeDrainer says what it is told to say, and then ends with err; without a ready err it waits for the end of ctx.
 type fakeDrainer struct {
-	says []drain.Status
-	err  chan error
+	statuses []drain.Status
+	err      chan error
 }
 
 func (f *fakeDrainer) Drain(ctx context.Context, _ string, _ drain.Question, report func(drain.Status)) error {
-	for _, status := range f.says {
+	for _, status := range f.statuses {
 		report(status)
 	}
 	select {
@@ -133,16 +133,16 @@ func TestDrains_RememberThatAPodLeft(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *Drains, f *fakeDrainer) {
 		t.Helper()
 		kept := []volume.Use{{Name: "disk"}}
-		f.says = []drain.Status{{Remaining: 1}, {Evicted: 1, Volumes: kept}}
+		f.statuses = []drain.Status{{Remaining: 1}, {Evicted: 1, Volumes: kept}}
 		d.mustRun(t, 1)
 		f.err <- errors.New("no right")
 		synctest.Wait()
-		f.says = []drain.Status{{Volumes: kept}}
+		f.statuses = []drain.Status{{Volumes: kept}}
 		d.mustRun(t, 1)
 		f.err <- nil
 		synctest.Wait()
 		d.mustBe(t, 1, step.Drain{State: step.DrainDone, DoneAt: d.clock.Now(), Evicted: true, Volumes: kept})
-		f.says = nil
+		f.statuses = nil
 		d.mustRun(t, 2)
 		d.mustBe(t, 2, step.Drain{State: step.DrainRunning, Message: notRead})
 	})
@@ -152,13 +152,13 @@ func TestDrains_RememberThatAPodLeft(t *testing.T) {
 func TestDrains_CountPodsThatAreForced(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *Drains, f *fakeDrainer) {
 		t.Helper()
-		f.says = []drain.Status{{Remaining: 5}, {Remaining: 4, Deleted: 3, Deleting: 2}}
+		f.statuses = []drain.Status{{Remaining: 5}, {Remaining: 4, Deleted: 3, Deleting: 2}}
 		d.mustRun(t, 1)
 		d.mustBe(t, 1, step.Drain{State: step.DrainRunning, Listed: true, Message: "4 pods are left on the node.", Deleted: 3, Remaining: 2})
 		f.err <- errors.New("no right")
 		synctest.Wait()
 		d.mustBe(t, 1, step.Drain{State: step.DrainFailed, Message: "The last error was: no right.", Failures: 1, FailedAt: d.clock.Now(), Deleted: 3})
-		f.says = []drain.Status{{Remaining: 1}, {Deleted: 1}}
+		f.statuses = []drain.Status{{Remaining: 1}, {Deleted: 1}}
 		d.mustRun(t, 1)
 		f.err <- nil
 		synctest.Wait()
@@ -172,7 +172,7 @@ func TestDrains_Stop(t *testing.T) {
 		if err := d.stop(t.Context()); err != nil {
 			t.Errorf("stopping nothing: %v", err)
 		}
-		f.says = []drain.Status{{Remaining: 5, Evicted: 1, Deleted: 2, Blocked: []drain.Pod{{Namespace: "a", Name: "b", Reason: "R", Message: "why"}}}}
+		f.statuses = []drain.Status{{Remaining: 5, Evicted: 1, Deleted: 2, Blocked: []drain.Pod{{Namespace: "a", Name: "b", Reason: "R", Message: "why"}}}}
 		d.mustRun(t, 1)
 		if err := d.stop(t.Context()); err != nil {
 			t.Error(err)
@@ -183,7 +183,7 @@ func TestDrains_Stop(t *testing.T) {
 		}
 		d.mustRun(t, 1)
 		d.mustBe(t, 1, step.Drain{State: step.DrainRunning, Listed: true, Waits: "a/b (R)", Message: "5 pods are left on the node; in the way: a/b (why).", Evicted: true, Deleted: 4, Remaining: 5})
-		f.says = nil
+		f.statuses = nil
 		d.mustRun(t, 2)
 		d.mustBe(t, 1, step.Drain{})
 		d.mustBe(t, 2, step.Drain{State: step.DrainRunning, Message: notRead})
@@ -191,15 +191,15 @@ func TestDrains_Stop(t *testing.T) {
 }
 
 // A drain knows what is left once it has read the pods itself, whatever one before it knew.
-func TestDrains_TellWhyThePodsCannotBeRead(t *testing.T) {
+func TestDrains_ReportWhyThePodsCannotBeRead(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *Drains, f *fakeDrainer) {
 		t.Helper()
-		f.says = []drain.Status{{Remaining: 3}}
+		f.statuses = []drain.Status{{Remaining: 3}}
 		d.mustRun(t, 1)
-		f.says = []drain.Status{{Unread: "too busy"}}
+		f.statuses = []drain.Status{{Unread: "too busy"}}
 		d.mustRun(t, 1)
 		d.mustBe(t, 1, step.Drain{State: step.DrainRunning, Message: "The node's pods could not be read: too busy."})
-		f.says = append(f.says, drain.Status{Remaining: 2})
+		f.statuses = append(f.statuses, drain.Status{Remaining: 2})
 		d.mustRun(t, 1)
 		d.mustBe(t, 1, step.Drain{State: step.DrainRunning, Listed: true, Message: "2 pods are left on the node.", Remaining: 2})
 	})
@@ -209,13 +209,13 @@ func TestDrains_WakeForOtherPodsInTheWay(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *Drains, f *fakeDrainer) {
 		t.Helper()
 		blocked := []drain.Pod{{Namespace: "a", Name: "b", UID: "u", Reason: "R", Message: "why"}}
-		f.says = []drain.Status{{Remaining: 3}}
+		f.statuses = []drain.Status{{Remaining: 3}}
 		d.mustRun(t, 1)
 		d.mustBe(t, 1, step.Drain{State: step.DrainRunning, Listed: true, Message: "3 pods are left on the node.", Remaining: 3})
 		if len(d.wake.triggers) != 0 {
 			t.Error("woken for pods that are leaving")
 		}
-		f.says = []drain.Status{{Remaining: 3, Blocked: blocked}}
+		f.statuses = []drain.Status{{Remaining: 3, Blocked: blocked}}
 		d.mustRun(t, 2)
 		d.mustBe(t, 2, step.Drain{State: step.DrainRunning, Listed: true, Waits: "a/b (R)", Message: "3 pods are left on the node; in the way: a/b (why).", Remaining: 3})
 		if diff := cmp.Diff(blocked, d.of(2).blocked); diff != "" || len(d.wake.triggers) != 1 {
@@ -225,15 +225,15 @@ func TestDrains_WakeForOtherPodsInTheWay(t *testing.T) {
 }
 
 // A drain that is done tells which pods came back; the next one does not know of them.
-func TestDrains_TellWhichPodsStay(t *testing.T) {
+func TestDrains_ReportWhichPodsStay(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *Drains, f *fakeDrainer) {
 		t.Helper()
-		f.says = []drain.Status{{Remaining: 1}, {Evicted: 1, Back: []drain.Pod{{Namespace: "a", Name: "b", Message: "why"}}}}
+		f.statuses = []drain.Status{{Remaining: 1}, {Evicted: 1, Back: []drain.Pod{{Namespace: "a", Name: "b", Message: "why"}}}}
 		d.mustRun(t, 1)
 		f.err <- nil
 		synctest.Wait()
 		d.mustBe(t, 1, step.Drain{State: step.DrainDone, DoneAt: d.clock.Now(), Evicted: true, Staying: "staying: a/b (why)"})
-		f.says = nil
+		f.statuses = nil
 		d.mustRun(t, 1)
 		f.err <- nil
 		d.mustBe(t, 1, step.Drain{State: step.DrainDone, DoneAt: d.clock.Now(), Evicted: true})
@@ -256,7 +256,7 @@ func TestDrains_WaitsFor(t *testing.T) {
 		pod := drain.Pod{Namespace: "a", Name: "db-0", Reason: v1alpha1.EventEvictionBlocked, Budgets: "db", Message: "needs 3 healthy pods and has 3"}
 		again := pod
 		again.Message = "needs 3 healthy pods and has 2"
-		f.says = []drain.Status{{Remaining: 1, Blocked: []drain.Pod{pod}}}
+		f.statuses = []drain.Status{{Remaining: 1, Blocked: []drain.Pod{pod}}}
 		d.mustRun(t, 1)
 		first := d.of(1).Waits
 		d.progress(drain.Status{Remaining: 1, Blocked: []drain.Pod{again}})

@@ -41,7 +41,7 @@ func (r *Reports) Again(name string) engine.Again {
 
 // confirm returns once each engine that asks for a reboot has looked once more, or with an error where one did not in time.
 func (r *Reports) confirm(ctx context.Context) error {
-	for _, report := range r.heard() {
+	for _, report := range r.all() {
 		r.mu.Lock()
 		again := r.again[report.Engine]
 		r.mu.Unlock()
@@ -55,15 +55,15 @@ func (r *Reports) confirm(ctx context.Context) error {
 	return nil
 }
 
-// heard is what each engine says, in the order of their names here; nil until each of them has been heard, so that an
-// agent that starts does not withdraw a need for as long as the one that has it is silent.
-func (r *Reports) heard() []engine.Report {
+// all are the last reports of the engines, in the order of their names here; nil until each has reported, so that an
+// agent that starts does not withdraw a need until the engine that has it reports.
+func (r *Reports) all() []engine.Report {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	reports := make([]engine.Report, 0, len(r.names))
 	for _, name := range r.names {
-		report, heard := r.last[name]
-		if !heard {
+		report, all := r.last[name]
+		if !all {
 			return nil
 		}
 		reports = append(reports, report)

@@ -13,12 +13,12 @@ func TestReports_WaitForEachEngine(t *testing.T) {
 	r := NewReports(wake, "a", "b")
 	a, b := engine.Report{Engine: "a", State: engine.NotNeeded}, engine.Report{Engine: "b", State: engine.Needed, Message: "B."}
 	for _, report := range []engine.Report{b, a} {
-		if got := r.heard(); got != nil {
+		if got := r.all(); got != nil {
 			t.Errorf("before %s: %v", report.Engine, got)
 		}
 		r.Put(report)
 	}
-	if diff := cmp.Diff([]engine.Report{a, b}, r.heard()); diff != "" {
+	if diff := cmp.Diff([]engine.Report{a, b}, r.all()); diff != "" {
 		t.Errorf("heard (-want +got):\n%s", diff)
 	}
 	if len(wake.triggers) != 1 {

@@ -29,9 +29,9 @@ func remaining(status drain.Status) string {
 		left = "1 pod is left on the node"
 	}
 	if len(status.Blocked) > 0 {
-		left += "; in the way: " + message.List(status.Blocked, maxNamed, inWords)
+		left += "; in the way: " + message.List(status.Blocked, maxNamed, describe)
 	} else if len(status.Left) > 0 {
-		left += ": " + message.List(status.Left, maxNamed, inWords)
+		left += ": " + message.List(status.Left, maxNamed, describe)
 	}
 	if stay := staying(status.Back); stay != "" {
 		left += "; " + stay
@@ -44,14 +44,14 @@ func staying(back []drain.Pod) string {
 	if len(back) == 0 {
 		return ""
 	}
-	return "staying: " + message.List(back, maxNamed, inWords)
+	return "staying: " + message.List(back, maxNamed, describe)
 }
 
 // pods names pods and says why each is in the way.
-func pods(blocked []drain.Pod) string { return list(blocked, inWords) }
+func pods(blocked []drain.Pod) string { return list(blocked, describe) }
 
-// inWords names a pod, and says what there is to say of it.
-func inWords(p drain.Pod) string {
+// describe names a pod, and says what there is to say of it.
+func describe(p drain.Pod) string {
 	name := p.Namespace + "/" + p.Name
 	if p.Message == "" {
 		return name

@@ -82,8 +82,8 @@ func (w *nodeWriter) confirm(ctx context.Context, node *corev1.Node, o step.Obse
 	if err := w.Live.Get(ctx, client.ObjectKey{Name: w.Node}, live); err != nil {
 		return fmt.Errorf("confirming the reboot: %w", err)
 	}
-	if stands := live.Annotations[v1alpha1.AnnotationProgress]; stands != seen {
-		return fmt.Errorf("confirming the reboot: the cache shows progress %s, the API server %s", seen, stands)
+	if current := live.Annotations[v1alpha1.AnnotationProgress]; current != seen {
+		return fmt.Errorf("confirming the reboot: the cache shows progress %s, the API server %s", seen, current)
 	}
 	return nil
 }

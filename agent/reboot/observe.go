@@ -65,7 +65,7 @@ func (v *observer) observe(ctx context.Context, node *corev1.Node) (step.Observa
 		return step.Observation{}, err
 	}
 	why, requested := node.Annotations[v1alpha1.AnnotationRebootRequested]
-	word, labelled := node.Labels[v1alpha1.LabelRebootRequested]
+	value, labelled := node.Labels[v1alpha1.LabelRebootRequested]
 	o := step.Observation{
 		Now:           v.Clock.Now(),
 		Node:          v.Node,
@@ -77,11 +77,11 @@ func (v *observer) observe(ctx context.Context, node *corev1.Node) (step.Observa
 		Requested:     requested,
 		RequestedWhy:  why,
 		Labelled:      labelled,
-		LabelledWord:  word,
+		LabelValue:    value,
 		Conditions:    node.Status.Conditions,
 		OS:            v.os(ctx),
 	}
-	o.SetEngines(v.Reports.heard())
+	o.SetEngines(v.Reports.all())
 	if o.Asked, err = v1alpha1.ParsePreflight(node.Annotations); err != nil {
 		o.Asked = nil
 	}
@@ -120,7 +120,7 @@ func (v *observer) answer(ctx context.Context, o *step.Observation, ask step.Ask
 		o.StartLook = v.startLook(ctx, *o)
 	case step.AskEngines:
 		o.Confirmed = v.confirmed(ctx)
-		o.SetEngines(v.Reports.heard())
+		o.SetEngines(v.Reports.all())
 	case step.AskInhibitors:
 		o.Inhibitors = v.inhibitors(ctx)
 	case step.AskCoordinators:

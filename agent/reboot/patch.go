@@ -56,22 +56,22 @@ func removes(patch map[string]*string, key string) bool {
 // answered reports whether the need falls, and the manager's answer to it is there still: it goes with the question, so that
 // nobody sees the one without the other, and the manager need not write for it.
 func answered(have, want []corev1.NodeCondition) bool {
-	stand, next := step.Observation{Conditions: have}, step.Observation{Conditions: want}
-	falls := stand.Is(v1alpha1.NodeRebootRequired) && !next.Is(v1alpha1.NodeRebootRequired) && next.Condition(v1alpha1.NodeRebootRequired).Type != ""
-	return falls && stand.Condition(v1alpha1.NodeRebootPermitted).Type != ""
+	before, next := step.Observation{Conditions: have}, step.Observation{Conditions: want}
+	falls := before.Is(v1alpha1.NodeRebootRequired) && !next.Is(v1alpha1.NodeRebootRequired) && next.Condition(v1alpha1.NodeRebootRequired).Type != ""
+	return falls && before.Condition(v1alpha1.NodeRebootPermitted).Type != ""
 }
 
 // changed are the wanted conditions that are not there yet, with their times. The transition time moves with the status.
 func changed(have, want []corev1.NodeCondition, now time.Time) []any {
 	var conditions []any
 	for _, c := range want {
-		stands := step.Observation{Conditions: have}.Condition(c.Type)
-		if c.Status == stands.Status && c.Reason == stands.Reason && c.Message == stands.Message {
+		before := step.Observation{Conditions: have}.Condition(c.Type)
+		if c.Status == before.Status && c.Reason == before.Reason && c.Message == before.Message {
 			continue
 		}
 		c.LastHeartbeatTime, c.LastTransitionTime = metav1.NewTime(now), metav1.NewTime(now)
-		if c.Status == stands.Status {
-			c.LastTransitionTime = stands.LastTransitionTime
+		if c.Status == before.Status {
+			c.LastTransitionTime = before.LastTransitionTime
 		}
 		conditions = append(conditions, c)
 	}
@@ -82,8 +82,8 @@ func changed(have, want []corev1.NodeCondition, now time.Time) []any {
 func differing(have map[string]string, want map[string]*string) map[string]*string {
 	patch := map[string]*string{}
 	for key, value := range want {
-		stands, found := have[key]
-		if found != (value != nil) || found && stands != *value {
+		before, found := have[key]
+		if found != (value != nil) || found && before != *value {
 			patch[key] = value
 		}
 	}

@@ -46,7 +46,7 @@ func TestProgressPatch(t *testing.T) {
 
 func TestAddReport(t *testing.T) {
 	earlier := metav1.NewTime(now.Add(-time.Hour))
-	stands := corev1.NodeCondition{
+	before := corev1.NodeCondition{
 		Type: v1alpha1.NodeRebootRequired, Status: corev1.ConditionTrue, Reason: "UpdateStaged", Message: "Staged.",
 		LastHeartbeatTime: earlier, LastTransitionTime: earlier,
 	}
@@ -63,7 +63,7 @@ func TestAddReport(t *testing.T) {
 			Labels:          map[string]string{"a": "1", "b": "2"},
 			Annotations:     map[string]string{v1alpha1.AnnotationRebootRequested: "x"},
 		},
-		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{stands}},
+		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{before}},
 	}
 	cases := map[string]struct {
 		report step.Report

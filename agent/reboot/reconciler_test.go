@@ -290,7 +290,7 @@ func TestReconcile_CommitsWithItsConditionsInOneWrite(t *testing.T) {
 	}
 }
 
-func TestReconcile_ReadsThePolicyWhereItsWordCounts(t *testing.T) {
+func TestReconcile_ReadsThePolicyWhereItDecides(t *testing.T) {
 	r, api, _ := makeReconciler(t, protocol.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, drainingPhase, boot)})
 	hour := step.Settings{Drain: v1alpha1.Drain{Timeout: &metav1.Duration{Duration: time.Hour}}}
 	r.Drains.last = attempt{seq: 1, settings: hour, Drain: step.Drain{State: step.DrainRunning}}
@@ -394,12 +394,12 @@ func TestCallReboot_WhileTheAgentIsStopped(t *testing.T) {
 	}
 }
 
-// TestTell_FitsIntoAnEvent: the API server refuses longer notes.
-func TestTell_FitsIntoAnEvent(t *testing.T) {
+// TestEvent_IsCutToFit: the API server refuses longer notes.
+func TestEvent_IsCutToFit(t *testing.T) {
 	r, api, _ := makeReconciler(t, protocol.Record{})
 	recorder := events.NewFakeRecorder(2)
 	r.Events = NewAnnouncer(recorder)
-	r.Events.tell(api.node, "A", "Do", "%s", strings.Repeat("x", 2000))
+	r.Events.event(api.node, "A", "Do", "%s", strings.Repeat("x", 2000))
 	r.Events.warn(api.node, "A", "Do", "%s", strings.Repeat("x", 2000))
 	for range 2 {
 		if got := len(<-recorder.Events) - len("Warning A "); got > 1024 {
@@ -550,7 +550,7 @@ func TestReconcile_AbortLeavesAnAdministratorsCordon(t *testing.T) {
 		cordon     []metav1.ManagedFieldsEntry
 		uncordoned bool
 		uncordons  bool
-		tells      string
+		event      string
 	}{
 		"the agent's own":                   {cordonOf(v1alpha1.FieldOwnerAgent), false, true, "Cancelled, uncordoned (number 1)"},
 		"an administrator's":                {cordonOf("kubectl"), false, false, "Cancelled, the cordon was not the agent's and stays (number 1)"},
@@ -568,8 +568,8 @@ func TestReconcile_AbortLeavesAnAdministratorsCordon(t *testing.T) {
 			if got := strings.Contains(api.patches[0], "unschedulable"); got != tc.uncordons || !strings.Contains(api.patches[0], "Aborted") {
 				t.Errorf("wrote %s", api.patches[0])
 			}
-			if got := <-recorder.Events; !strings.Contains(got, tc.tells) {
-				t.Errorf("told %q, want %q", got, tc.tells)
+			if got := <-recorder.Events; !strings.Contains(got, tc.event) {
+				t.Errorf("told %q, want %q", got, tc.event)
 			}
 		})
 	}

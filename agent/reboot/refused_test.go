@@ -43,7 +43,7 @@ func makeGuarded(t *testing.T, record protocol.Record) (*Reconciler, *apiServer,
 }
 
 // A write rings for the next look: words that were new with each look would be written without end.
-func TestReconcile_WritesOnceThatLogindDoesNotSayWhoBlocks(t *testing.T) {
+func TestReconcile_WritesOnceThatLogindDoesNotNameWhoBlocks(t *testing.T) {
 	r, api, logind := makeGuarded(t, protocol.Record{})
 	for range 5 {
 		if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil {
@@ -77,7 +77,7 @@ func TestReconcile_WritesEachRefusalOnce(t *testing.T) {
 		}
 		clock.SetTime(clock.Now().Add(5*time.Minute + time.Second))
 	}
-	if says := api.node.Annotations[v1alpha1.AnnotationReport]; !strings.Contains(says, "Rejected send message") {
-		t.Errorf("the Node says %q", says)
+	if report := api.node.Annotations[v1alpha1.AnnotationReport]; !strings.Contains(report, "Rejected send message") {
+		t.Errorf("the Node says %q", report)
 	}
 }

@@ -58,16 +58,16 @@ func TestHoldsUpgrades_WhereNobodyKnows(t *testing.T) {
 	}
 }
 
-func TestTellUpgradesLeft(t *testing.T) {
+func TestLogUpgradesLeft(t *testing.T) {
 	r, api, _ := makeReconciler(t, protocol.Record{})
 	recorder := events.NewFakeRecorder(10)
 	r.Events = NewAnnouncer(recorder)
-	r.TellUpgradesLeft(t.Context(), "stage")
+	r.LogUpgradesLeft(t.Context(), "stage")
 	if got := <-recorder.Events; !strings.HasPrefix(got, "Warning UpgradesLeftToHost the host stages updates itself") || !strings.Contains(got, `"stage"`) {
 		t.Errorf("event %q", got)
 	}
 	api.getErr = errAPI
-	r.TellUpgradesLeft(t.Context(), "stage")
+	r.LogUpgradesLeft(t.Context(), "stage")
 	if len(recorder.Events) > 0 {
 		t.Errorf("event %q about a Node that nobody knows", <-recorder.Events)
 	}

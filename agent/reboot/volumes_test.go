@@ -26,7 +26,7 @@ func conditionsOf(patch []any) []corev1.NodeCondition {
 }
 
 // The first write that names the volumes brings the event, and so does going on without them.
-func TestReconcile_TellsTheWaitForVolumesOnce(t *testing.T) {
+func TestReconcile_EmitsTheWaitForVolumesOnce(t *testing.T) {
 	r, api, _ := makeReconciler(t, protocol.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, drainingPhase, boot)})
 	recorder := events.NewFakeRecorder(10)
 	r.Events = NewAnnouncer(recorder)

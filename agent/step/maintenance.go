@@ -41,12 +41,12 @@ func maintenance(o Observation) []corev1.NodeCondition {
 
 // drainProgress tells a drain that takes its time, and one that is done and waits for leave to reboot.
 func drainProgress(o Observation) []corev1.NodeCondition {
-	if o.Now.Before(o.toldFrom()) {
+	if o.Now.Before(o.reportedFrom()) {
 		return nil
 	}
 	switch o.Drain.State {
 	case DrainRunning:
-		message, _ := drainTold(o)
+		message, _ := drainReported(o)
 		return []corev1.NodeCondition{condition(corev1.NodeDrainInProgress, corev1.ConditionTrue, v1alpha1.EventDraining, message)}
 	case DrainDone:
 		return emptied(o)
@@ -55,17 +55,17 @@ func drainProgress(o Observation) []corev1.NodeCondition {
 	return nil
 }
 
-// drainTold is the message of a drain that runs, and when it may change; the zero time: at any time. The condition says when it
+// drainReported is the message of a drain that runs, and when it may change; the zero time: at any time. The condition says when it
 // was written last.
-func drainTold(o Observation) (message string, then time.Time) {
+func drainReported(o Observation) (message string, then time.Time) {
 	message = drains(o.Drain.Waits, o.Deadline(), o.Settings().Drain.OnTimeoutOrDefault())
-	stands := o.Condition(corev1.NodeDrainInProgress)
-	at := stands.LastHeartbeatTime.Time
+	shown := o.Condition(corev1.NodeDrainInProgress)
+	at := shown.LastHeartbeatTime.Time
 	then = at.Add(drainEvery)
-	if stands.Status != corev1.ConditionTrue || stands.Message == message || at.After(o.Now) || !o.Now.Before(then) {
+	if shown.Status != corev1.ConditionTrue || shown.Message == message || at.After(o.Now) || !o.Now.Before(then) {
 		return message, time.Time{}
 	}
-	return stands.Message, then
+	return shown.Message, then
 }
 
 // emptied tells that the drain is over. One that ended by its time-out says which pods were left; one whose volumes are
@@ -78,7 +78,7 @@ func emptied(o Observation) []corev1.NodeCondition {
 		reason, message = v1alpha1.EventDrainTimedOut, p.Message
 	case waits && o.InPhase(v1alpha1.PhaseDraining):
 		reason = v1alpha1.EventVolumesInUse
-		message, _ = volumesTold(o)
+		message, _ = volumesReported(o)
 	}
 	return []corev1.NodeCondition{
 		condition(corev1.NodeDrainInProgress, corev1.ConditionFalse, reason, message),
@@ -86,8 +86,8 @@ func emptied(o Observation) []corev1.NodeCondition {
 	}
 }
 
-// toldFrom is when the drain of the current attempt stops being a short one.
-func (o Observation) toldFrom() time.Time { return o.begun().Add(shortDrain) }
+// reportedFrom is when the drain of the current attempt stops being a short one.
+func (o Observation) reportedFrom() time.Time { return o.begun().Add(shortDrain) }
 
 // fallen are the conditions that are still True and have nothing to say any more. Absent ones stay absent.
 func (o Observation) fallen(reason string) []corev1.NodeCondition {

@@ -35,7 +35,7 @@ func makeObservation(changes ...func(*Observation)) Observation {
 		Inhibitors:   Inhibitors{Known: true},
 		Coordinators: Coordinators{Known: true},
 	}
-	hears(engine.Report{
+	engineReports(engine.Report{
 		Engine: "update-engine", State: engine.NotNeeded, Reason: v1alpha1.ReasonUpToDate, Message: "Nothing is staged.",
 	})(&o)
 	for _, change := range changes {
@@ -44,9 +44,9 @@ func makeObservation(changes ...func(*Observation)) Observation {
 	return o
 }
 
-// hears is what each of the engines says.
-func hears(reports ...engine.Report) func(*Observation) {
-	return func(o *Observation) { o.SetEngines(reports) }
+// engineReports is what each of the engines says.
+func engineReports(engineReports ...engine.Report) func(*Observation) {
+	return func(o *Observation) { o.SetEngines(engineReports) }
 }
 
 func granted(seq int64, state v1alpha1.GrantState) func(*Observation) {

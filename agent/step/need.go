@@ -21,23 +21,23 @@ const requestIntro = "An administrator asks for a reboot: "
 // Need is Node condition RebootRequired: an engine's need wins over an administrator's request, and the message tells
 // both, and which engines were heard. That nobody can be asked is Unknown, which is never a need.
 func Need(o Observation) corev1.NodeCondition {
-	heard := *o.Engine
+	report := *o.Engine
 	c := corev1.NodeCondition{
-		Type: v1alpha1.NodeRebootRequired, Status: corev1.ConditionFalse, Reason: string(heard.Reason),
+		Type: v1alpha1.NodeRebootRequired, Status: corev1.ConditionFalse, Reason: string(report.Reason),
 	}
 	switch {
-	case heard.State == engine.Needed:
+	case report.State == engine.Needed:
 		c.Status = corev1.ConditionTrue
 	case o.asked():
 		c.Status, c.Reason = corev1.ConditionTrue, string(v1alpha1.ReasonRequested)
-	case heard.State == engine.Unknown:
+	case report.State == engine.Unknown:
 		c.Status = corev1.ConditionUnknown
 	}
 	conflict := ""
 	if c.Status != corev1.ConditionTrue && o.Coordinators.Found {
 		conflict = o.Coordinators.Message // RebootPermitted shows it for a node that asks.
 	}
-	c.Message = sentences(heard.Message, conflict, labelled(o), origin(o), request(o))
+	c.Message = sentences(report.Message, conflict, labelled(o), origin(o), request(o))
 	return c
 }
 
@@ -60,7 +60,7 @@ func labelled(o Observation) string {
 	if !o.Labelled {
 		return ""
 	}
-	return fmt.Sprintf("Label %s asks for a reboot: %q.", v1alpha1.LabelRebootRequested, o.LabelledWord)
+	return fmt.Sprintf("Label %s asks for a reboot: %q.", v1alpha1.LabelRebootRequested, o.LabelValue)
 }
 
 // asked reports whether anybody asks for a reboot, by the annotation or the label.
@@ -73,6 +73,6 @@ func Clip(why string) string { return message.Shorten(maxWhyBytes, why) }
 // that led to it told the request: one that was made since is another one. MaintenanceInProgress is still True only until the
 // first report after the boot, so a request is removed once.
 func fulfilled(o Observation, request string) bool {
-	told := strings.Contains(o.Condition(v1alpha1.NodeRebootRequired).Message, request)
-	return request != "" && told && o.rebooted() && o.Is(corev1.NodeMaintenanceInProgress)
+	reported := strings.Contains(o.Condition(v1alpha1.NodeRebootRequired).Message, request)
+	return request != "" && reported && o.rebooted() && o.Is(corev1.NodeMaintenanceInProgress)
 }

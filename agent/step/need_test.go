@@ -54,21 +54,21 @@ func TestNeed(t *testing.T) {
 				`Staged. Heard in boot boot-2 from update-engine (asks for version 1). An administrator asks for a reboot: "new firmware".`),
 		},
 		"the engines in use are named, and no absent one": {
-			makeObservation(hears(stagedReport("1"), absent, sentinel)),
+			makeObservation(engineReports(stagedReport("1"), absent, sentinel)),
 			says(corev1.ConditionTrue, v1alpha1.ReasonUpdateStaged,
 				"Staged. Heard in boot boot-2 from update-engine (asks for version 1), sentinel."),
 		},
 		"an engine that vanished is no need, whatever the others say (behaviour 7)": {
-			makeObservation(hears(gone, sentinel)),
+			makeObservation(engineReports(gone, sentinel)),
 			says(corev1.ConditionUnknown, v1alpha1.ReasonEngineUnreachable,
 				"No bus. No file. Heard in boot boot-2 from update-engine, sentinel."),
 		},
 		"no engine is no need (behaviour 7)": {
-			makeObservation(hears(absent)),
+			makeObservation(engineReports(absent)),
 			says(corev1.ConditionUnknown, v1alpha1.ReasonEngineUnreachable, engine.Merge([]engine.Report{absent}).Message),
 		},
 		"no engine that can be asked, and a request": {
-			makeObservation(hears(gone), requesting("x")),
+			makeObservation(engineReports(gone), requesting("x")),
 			says(corev1.ConditionTrue, v1alpha1.ReasonRequested,
 				`No bus. Heard in boot boot-2 from update-engine. An administrator asks for a reboot: "x".`),
 		},
@@ -89,7 +89,7 @@ func TestNeed(t *testing.T) {
 
 // TestFulfilled: behaviour 13.
 func TestFulfilled(t *testing.T) {
-	told := with(v1alpha1.NodeRebootRequired, corev1.ConditionTrue, `Staged. An administrator asks for a reboot: "new firmware".`)
+	reported := with(v1alpha1.NodeRebootRequired, corev1.ConditionTrue, `Staged. An administrator asks for a reboot: "new firmware".`)
 	up := with(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, "")
 	label := with(v1alpha1.NodeRebootRequired, corev1.ConditionTrue, `Label reboot-operator.io/reboot-requested asks for a reboot: "a". Heard in boot boot-1 from sentinel.`)
 	cases := map[string]struct {
@@ -98,14 +98,14 @@ func TestFulfilled(t *testing.T) {
 	}{
 		"a label":                                     {makeObservation(labelling("a"), rebootedBefore, label, up), true},
 		"another word":                                {makeObservation(labelling("b"), rebootedBefore, label, up), false},
-		"a label beside an annotation":                {makeObservation(labelling("new"), rebootedBefore, told, up), false},
+		"a label beside an annotation":                {makeObservation(labelling("new"), rebootedBefore, reported, up), false},
 		"a label, and no boot":                        {makeObservation(labelling("a"), goingDown, label, up), false},
-		"the first report after the boot":             {makeObservation(requesting("new firmware"), rebootedBefore, told, up), true},
-		"without a request":                           {makeObservation(rebootedBefore, told, up), false},
-		"other words are another request":             {makeObservation(requesting("newer firmware"), rebootedBefore, told, up), false},
-		"a later report":                              {makeObservation(requesting("new firmware"), rebootedBefore, told), false},
-		"before the boot has ended":                   {makeObservation(requesting("new firmware"), goingDown, told, up), false},
-		"a reboot by somebody else is not the answer": {makeObservation(requesting("new firmware"), told, up), false},
+		"the first report after the boot":             {makeObservation(requesting("new firmware"), rebootedBefore, reported, up), true},
+		"without a request":                           {makeObservation(rebootedBefore, reported, up), false},
+		"other words are another request":             {makeObservation(requesting("newer firmware"), rebootedBefore, reported, up), false},
+		"a later report":                              {makeObservation(requesting("new firmware"), rebootedBefore, reported), false},
+		"before the boot has ended":                   {makeObservation(requesting("new firmware"), goingDown, reported, up), false},
+		"a reboot by somebody else is not the answer": {makeObservation(requesting("new firmware"), reported, up), false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -122,20 +122,20 @@ func stagedReport(version string) engine.Report {
 	}
 }
 
-func staged(version string) func(*Observation) { return hears(stagedReport(version)) }
+func staged(version string) func(*Observation) { return engineReports(stagedReport(version)) }
 
 func latched(version string) func(*Observation) {
 	r := stagedReport(version)
 	r.Until = now.Add(24 * time.Hour)
-	return hears(r)
+	return engineReports(r)
 }
 
 func requesting(why string) func(*Observation) {
 	return func(o *Observation) { o.Requested, o.RequestedWhy = true, why }
 }
 
-func labelling(word string) func(*Observation) {
-	return func(o *Observation) { o.Labelled, o.LabelledWord = true, word }
+func labelling(value string) func(*Observation) {
+	return func(o *Observation) { o.Labelled, o.LabelValue = true, value }
 }
 
 // FuzzRequest: whatever an administrator writes, the condition can be written, and the next process reads no engine's words

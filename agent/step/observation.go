@@ -29,8 +29,8 @@ type Observation struct {
 	Requested    bool
 	RequestedWhy string
 	// Labelled reports whether somebody asks for a reboot by label, and LabelledWord in which word.
-	Labelled     bool
-	LabelledWord string
+	Labelled   bool
+	LabelValue string
 	// Conditions are the Node's.
 	Conditions []corev1.NodeCondition
 	// Engines is what each update engine says, and Engine is what they say together. Nil: not heard yet.

@@ -44,17 +44,17 @@ func asks(heard engine.Report, again bool) string {
 	if heard.State != engine.Needed {
 		return ""
 	}
-	words := originAsks
+	text := originAsks
 	if again {
-		words += originAgain
+		text += originAgain
 	}
 	if !heard.Until.IsZero() {
-		words += originLatch + originUntil + heard.Until.Format(time.RFC3339)
+		text += originLatch + originUntil + heard.Until.Format(time.RFC3339)
 	}
 	if heard.Version != "" && !strings.ContainsAny(heard.Version, " ,()\t\n") {
-		words += originTarget + heard.Version
+		text += originTarget + heard.Version
 	}
-	return " (" + words + ")"
+	return " (" + text + ")"
 }
 
 // asksAgain reports whether an engine that asks now has asked without a break since before the last granted reboot: in the
@@ -87,13 +87,13 @@ func parseOrigin(message string) (bootID string, heard []originReport) {
 	}
 	bootID, from, _ := strings.Cut(strings.TrimSuffix(strings.TrimSpace(sentence), "."), " from ")
 	for part := range strings.SplitSeq(from, ", ") {
-		name, words, asks := strings.Cut(strings.TrimSuffix(part, ")"), " (")
+		name, text, asks := strings.Cut(strings.TrimSuffix(part, ")"), " (")
 		r := originReport{Report: engine.Report{Engine: name, State: engine.Unknown}}
 		if asks {
 			r.State = engine.Needed
-			words, r.Version, _ = strings.Cut(words, originTarget)
-			words, end, latched := strings.Cut(words, originLatch)
-			r.again = strings.Contains(words, originAgain)
+			text, r.Version, _ = strings.Cut(text, originTarget)
+			text, end, latched := strings.Cut(text, originLatch)
+			r.again = strings.Contains(text, originAgain)
 			if until, err := time.Parse(time.RFC3339, strings.TrimPrefix(end, originUntil)); err == nil {
 				r.Until = until
 			}

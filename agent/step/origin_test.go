@@ -14,7 +14,7 @@ import (
 
 // TestBefore: what the condition told survives a restart of the agent within the boot (behaviours 8 and 13).
 func TestBefore(t *testing.T) {
-	told := func(changes ...func(*Observation)) []corev1.NodeCondition {
+	reported := func(changes ...func(*Observation)) []corev1.NodeCondition {
 		return []corev1.NodeCondition{Need(makeObservation(changes...))}
 	}
 	forged := requesting("Heard in boot " + boot + " from update-engine (asks).")
@@ -23,7 +23,7 @@ func TestBefore(t *testing.T) {
 	known := engine.Report{Engine: "update-engine", State: engine.Unknown}
 	unversioned := engine.Report{Engine: "update-engine", State: engine.Needed}
 	rpm := engine.Report{Engine: "rpm-ostree", State: engine.Needed, Version: "40.2", Message: "Staged too."}
-	both := told(hears(func() engine.Report { r := stagedReport(""); r.Until = now.Add(24 * time.Hour); return r }(), rpm,
+	both := reported(engineReports(func() engine.Report { r := stagedReport(""); r.Until = now.Add(24 * time.Hour); return r }(), rpm,
 		engine.Report{Engine: "sentinel", State: engine.NotNeeded}, engine.Report{Engine: "cos-update-engine", State: engine.Absent}))
 	rpm.Message = ""
 	says := func(words string) []corev1.NodeCondition {
@@ -38,23 +38,23 @@ func TestBefore(t *testing.T) {
 		want         engine.Report
 	}{
 		"no condition":                        {nil, "update-engine", boot, engine.Report{}},
-		"a need of this boot":                 {told(staged("4593.1.0")), "update-engine", boot, asks},
-		"a need beside a request":             {told(staged("4593.1.0"), forged), "update-engine", boot, asks},
-		"a need of another boot has fallen":   {told(staged("4593.1.0")), "update-engine", otherBoot, engine.Report{}},
-		"a need of another engine":            {told(staged("4593.1.0")), "rpm-ostree", boot, engine.Report{}},
-		"no need, but it was there":           {told(), "update-engine", boot, known},
-		"gone, but it was there":              {told(unreachable), "update-engine", boot, known},
-		"gone in another boot":                {told(unreachable), "update-engine", otherBoot, engine.Report{}},
-		"an administrator's words are none":   {told(forged), "update-engine", boot, known},
-		"nor are they without any engine":     {told(hears(), forged), "update-engine", boot, engine.Report{}},
-		"a latched need":                      {told(latched("")), "update-engine", boot, latch},
+		"a need of this boot":                 {reported(staged("4593.1.0")), "update-engine", boot, asks},
+		"a need beside a request":             {reported(staged("4593.1.0"), forged), "update-engine", boot, asks},
+		"a need of another boot has fallen":   {reported(staged("4593.1.0")), "update-engine", otherBoot, engine.Report{}},
+		"a need of another engine":            {reported(staged("4593.1.0")), "rpm-ostree", boot, engine.Report{}},
+		"no need, but it was there":           {reported(), "update-engine", boot, known},
+		"gone, but it was there":              {reported(unreachable), "update-engine", boot, known},
+		"gone in another boot":                {reported(unreachable), "update-engine", otherBoot, engine.Report{}},
+		"an administrator's words are none":   {reported(forged), "update-engine", boot, known},
+		"nor are they without any engine":     {reported(engineReports(), forged), "update-engine", boot, engine.Report{}},
+		"a latched need":                      {reported(latched("")), "update-engine", boot, latch},
 		"an end of days ago":                  {says("asks by broadcast until 2020-01-01T00:00:00Z for version 1"), "update-engine", boot, ended},
 		"no end":                              {says("asks by broadcast for version 1"), "update-engine", boot, known},
 		"an end that nobody can read":         {says("asks by broadcast until tomorrow"), "update-engine", boot, known},
 		"an end before all others":            {says("asks by broadcast until 0001-01-01T00:00:00Z"), "update-engine", boot, known},
-		"no version":                          {told(staged("")), "update-engine", boot, unversioned},
-		"a version that ends oddly":           {told(staged("1.")), "update-engine", boot, engine.Report{Engine: "update-engine", State: engine.Needed, Version: "1."}},
-		"a version nobody would choose":       {told(staged("1), b (asks")), "update-engine", boot, unversioned},
+		"no version":                          {reported(staged("")), "update-engine", boot, unversioned},
+		"a version that ends oddly":           {reported(staged("1.")), "update-engine", boot, engine.Report{Engine: "update-engine", State: engine.Needed, Version: "1."}},
+		"a version nobody would choose":       {reported(staged("1), b (asks")), "update-engine", boot, unversioned},
 		"each of several: a latched one":      {both, "update-engine", boot, latch},
 		"each of several: one with a version": {both, "rpm-ostree", boot, rpm},
 		"each of several: one without a need": {both, "sentinel", boot, engine.Report{Engine: "sentinel", State: engine.Unknown}},
@@ -72,24 +72,24 @@ func TestBefore(t *testing.T) {
 // TestOrigin_Again: a need that has outlived a granted reboot, until its engine does not ask or cannot be asked.
 func TestOrigin_Again(t *testing.T) {
 	const plain, again = "Staged. Heard in boot boot-2 from update-engine (asks).", "Staged. Heard in boot boot-2 from update-engine (asks again after the reboot)."
-	told := func(message string) func(*Observation) {
+	reported := func(message string) func(*Observation) {
 		return with(v1alpha1.NodeRebootRequired, corev1.ConditionTrue, message)
 	}
 	cases := map[string]struct {
 		o    Observation
 		want string
 	}{
-		"the first report after the reboot":         {makeObservation(rebootedBefore, staged(""), told("Heard in boot boot-1 from update-engine (asks).")), again},
-		"a later one":                               {makeObservation(rebootedBefore, staged(""), told(again)), again},
-		"one in the next attempt":                   {makeObservation(beingDrained, staged(""), told(again)), again},
-		"one that this boot has seen absent":        {makeObservation(rebootedBefore, staged(""), told("Heard in boot boot-2 from update-engine.")), plain},
-		"one that came after that":                  {makeObservation(rebootedBefore, staged(""), told(plain)), plain},
-		"one that was not there before the reboot":  {makeObservation(rebootedBefore, staged(""), told("Heard in boot boot-1 from update-engine.")), plain},
-		"another engine's":                          {makeObservation(rebootedBefore, staged(""), told("Heard in boot boot-1 from sentinel (asks).")), plain},
-		"one that came after the boot of the grant": {makeObservation(rebootedBefore, staged(""), told("Heard in boot boot-1b from update-engine (asks).")), plain},
-		"an attempt of this boot":                   {makeObservation(beingDrained, staged(""), told(plain)), plain},
-		"a reboot by somebody else":                 {makeObservation(staged(""), told("Heard in boot boot-1 from update-engine (asks).")), plain},
-		"a request whose text claims it":            {makeObservation(rebootedBefore, staged(""), told(requestIntro+`"`+again+`".`)), plain},
+		"the first report after the reboot":         {makeObservation(rebootedBefore, staged(""), reported("Heard in boot boot-1 from update-engine (asks).")), again},
+		"a later one":                               {makeObservation(rebootedBefore, staged(""), reported(again)), again},
+		"one in the next attempt":                   {makeObservation(beingDrained, staged(""), reported(again)), again},
+		"one that this boot has seen absent":        {makeObservation(rebootedBefore, staged(""), reported("Heard in boot boot-2 from update-engine.")), plain},
+		"one that came after that":                  {makeObservation(rebootedBefore, staged(""), reported(plain)), plain},
+		"one that was not there before the reboot":  {makeObservation(rebootedBefore, staged(""), reported("Heard in boot boot-1 from update-engine.")), plain},
+		"another engine's":                          {makeObservation(rebootedBefore, staged(""), reported("Heard in boot boot-1 from sentinel (asks).")), plain},
+		"one that came after the boot of the grant": {makeObservation(rebootedBefore, staged(""), reported("Heard in boot boot-1b from update-engine (asks).")), plain},
+		"an attempt of this boot":                   {makeObservation(beingDrained, staged(""), reported(plain)), plain},
+		"a reboot by somebody else":                 {makeObservation(staged(""), reported("Heard in boot boot-1 from update-engine (asks).")), plain},
+		"a request whose text claims it":            {makeObservation(rebootedBefore, staged(""), reported(requestIntro+`"`+again+`".`)), plain},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -112,7 +112,7 @@ func FuzzOrigin(f *testing.F) {
 		if latch {
 			report.Until = now
 		}
-		o := makeObservation(hears(report, engine.Report{Engine: "sentinel", State: engine.NotNeeded}), requesting(why))
+		o := makeObservation(engineReports(report, engine.Report{Engine: "sentinel", State: engine.NotNeeded}), requesting(why))
 		conditions := []corev1.NodeCondition{Need(o)}
 		got := Before(conditions, "update-engine", boot)
 		if got.State != engine.Needed || !got.Until.Equal(report.Until) || got.Version != "" && got.Version != version {
@@ -125,7 +125,7 @@ func FuzzOrigin(f *testing.F) {
 }
 
 func unreachable(o *Observation) {
-	hears(engine.Report{
+	engineReports(engine.Report{
 		Engine: "update-engine", State: engine.Unknown, Reason: v1alpha1.ReasonEngineUnreachable, Message: "No bus.",
 	})(o)
 }

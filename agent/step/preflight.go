@@ -74,8 +74,8 @@ func preflightReport(o Observation) (value *v1alpha1.PreflightReport, known bool
 
 // settles reports whether an answer may wait a little. The first one to a gate may not: nothing is granted without it.
 func (o Observation) settles(asked v1alpha1.Preflight, look Look, value *v1alpha1.PreflightReport) bool {
-	told := o.Reported.Preflight
-	answered := told != nil && told.Policy == asked.Policy && told.Revision == asked.Revision && told.BootID == o.BootID
+	reported := o.Reported.Preflight
+	answered := reported != nil && reported.Policy == asked.Policy && reported.Revision == asked.Revision && reported.BootID == o.BootID
 	return answered || !look.Gated && value != nil
 }
 

@@ -23,8 +23,8 @@ func sees(ago time.Duration, l Look) func(*Observation) {
 	}
 }
 
-// hasSaid is what the agent has said before.
-func hasSaid(l Look) func(*Observation) {
+// hasAnswered is what the agent has said before.
+func hasAnswered(l Look) func(*Observation) {
 	return func(o *Observation) {
 		o.Reported.Preflight = l.Report(asked, boot)
 	}
@@ -63,17 +63,17 @@ func TestReportOf_Preflight(t *testing.T) {
 		"without a gate nobody waits for what is not known": {makeObservation(staged("1"), isAsked, sees(0, Look{Problem: "x"})), "-", lookEvery},
 		"what cannot go has to settle":                      {makeObservation(staged("1"), isAsked, sees(time.Second, protected)), "", 4 * time.Second},
 		"and is told then":                                  {makeObservation(staged("1"), isAsked, sees(5*time.Second, protected)), guarded, lookEvery},
-		"another answer has to settle":                      {makeObservation(staged("1"), isAsked, hasSaid(migration), sees(time.Second, nothing)), "", 4 * time.Second},
+		"another answer has to settle":                      {makeObservation(staged("1"), isAsked, hasAnswered(migration), sees(time.Second, nothing)), "", 4 * time.Second},
 		"the first answer to another question has not": {
-			makeObservation(staged("1"), hasSaid(migration), func(o *Observation) {
+			makeObservation(staged("1"), hasAnswered(migration), func(o *Observation) {
 				o.Asked = &v1alpha1.Preflight{Policy: "workers", Revision: "r2"}
 			}, sees(0, nothing)), `{"policy":"workers","revision":"r2","bootID":"boot-2"}`, lookEvery,
 		},
 		"nor has the first one in another boot": {
-			makeObservation(staged("1"), isAsked, hasSaid(migration), func(o *Observation) { o.Reported.Preflight.BootID = otherBoot }, sees(0, nothing)), head + "}", lookEvery,
+			makeObservation(staged("1"), isAsked, hasAnswered(migration), func(o *Observation) { o.Reported.Preflight.BootID = otherBoot }, sees(0, nothing)), head + "}", lookEvery,
 		},
 		"what is seen before one would begin is told at once": {
-			makeObservation(staged("1"), isAsked, hasSaid(nothing), sees(time.Hour, nothing), granted(1, v1alpha1.GrantActive), startsWith(migration)), blocking, lookEvery,
+			makeObservation(staged("1"), isAsked, hasAnswered(nothing), sees(time.Hour, nothing), granted(1, v1alpha1.GrantActive), startsWith(migration)), blocking, lookEvery,
 		},
 		"what was seen before does not count for the next grant": {
 			makeObservation(staged("1"), isAsked, granted(1, v1alpha1.GrantCancelled), sees(time.Hour, nothing), startsWith(migration)), head + "}", lookEvery,

@@ -154,14 +154,14 @@ func withdrawn(grant v1alpha1.Grant, entry *v1alpha1.LedgerEntry) v1alpha1.Objec
 func again(o Observation, asking bool) time.Time {
 	switch {
 	case o.InPhase(v1alpha1.PhaseDraining):
-		if told := o.toldFrom(); o.Now.Before(told) {
-			return told
+		if from := o.reportedFrom(); o.Now.Before(from) {
+			return from
 		}
 		if o.Drain.State == DrainRunning {
-			_, then := drainTold(o)
+			_, then := drainReported(o)
 			return then
 		}
-		_, then := volumesTold(o)
+		_, then := volumesReported(o)
 		return then
 	case asking && !o.InPhase(v1alpha1.PhaseRebooting):
 		return o.Now.Add(lookEvery)

@@ -15,7 +15,7 @@ import (
 func TestReportOf(t *testing.T) {
 	silent := func(o *Observation) { o.Engines, o.Engine = nil, nil }
 	up := with(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, "")
-	told := with(v1alpha1.NodeRebootRequired, corev1.ConditionTrue, request(makeObservation(requesting("x"))))
+	reported := with(v1alpha1.NodeRebootRequired, corev1.ConditionTrue, request(makeObservation(requesting("x"))))
 	cases := map[string]struct {
 		o    Observation
 		want Report
@@ -41,7 +41,7 @@ func TestReportOf(t *testing.T) {
 			},
 		},
 		"the first report after a boot answers the request (behaviour 13)": {
-			makeObservation(rebootedBefore, requesting("x"), told, up), Report{
+			makeObservation(rebootedBefore, requesting("x"), reported, up), Report{
 				Conditions: []corev1.NodeCondition{
 					Need(makeObservation()),
 					condition(corev1.NodeMaintenanceInProgress, corev1.ConditionFalse, v1alpha1.EventRebootSucceeded, ""),
@@ -135,22 +135,22 @@ func TestObjection(t *testing.T) {
 // TestAgentReport: a part of the report of which nothing is known now stays as it is on the Node.
 func TestAgentReport(t *testing.T) {
 	rival := v1alpha1.Objection{Reason: v1alpha1.ReasonCoordinatorConflict, Message: "Rival y."}
-	said := func(o *Observation) {
+	earlier := func(o *Observation) {
 		o.Reported = v1alpha1.AgentReport{Objection: &v1alpha1.Objection{Reason: v1alpha1.ReasonInhibited, Message: "Before."}, Preflight: migration.Report(asked, boot)}
 	}
 	rivalled := func(o *Observation) { o.Coordinators.Found, o.Coordinators.Message = true, rival.Message }
 	unseen := func(o *Observation) { o.Coordinators = Coordinators{} }
-	before := makeObservation(said).Reported
+	before := makeObservation(earlier).Reported
 	cases := map[string]struct {
 		o    Observation
 		want *v1alpha1.AgentReport
 	}{
-		"both parts are known":             {makeObservation(staged("1"), said, rivalled, isAsked, sees(time.Hour, protected)), &v1alpha1.AgentReport{Objection: &rival, Preflight: protected.Report(asked, boot)}},
-		"both are empty":                   {makeObservation(said), &v1alpha1.AgentReport{}},
-		"nobody has looked at the pods":    {makeObservation(staged("1"), said, rivalled, isAsked), &v1alpha1.AgentReport{Objection: &rival, Preflight: before.Preflight}},
-		"the pods are past being asked of": {makeObservation(said, rivalled, beingDrained), &v1alpha1.AgentReport{Objection: &rival, Preflight: before.Preflight}},
-		"nobody has looked at the host":    {makeObservation(staged("1"), said, unseen, isAsked, sees(time.Hour, protected)), &v1alpha1.AgentReport{Objection: before.Objection, Preflight: protected.Report(asked, boot)}},
-		"nobody has looked at either":      {makeObservation(said, unseen, beingDrained), nil},
+		"both parts are known":             {makeObservation(staged("1"), earlier, rivalled, isAsked, sees(time.Hour, protected)), &v1alpha1.AgentReport{Objection: &rival, Preflight: protected.Report(asked, boot)}},
+		"both are empty":                   {makeObservation(earlier), &v1alpha1.AgentReport{}},
+		"nobody has looked at the pods":    {makeObservation(staged("1"), earlier, rivalled, isAsked), &v1alpha1.AgentReport{Objection: &rival, Preflight: before.Preflight}},
+		"the pods are past being asked of": {makeObservation(earlier, rivalled, beingDrained), &v1alpha1.AgentReport{Objection: &rival, Preflight: before.Preflight}},
+		"nobody has looked at the host":    {makeObservation(staged("1"), earlier, unseen, isAsked, sees(time.Hour, protected)), &v1alpha1.AgentReport{Objection: before.Objection, Preflight: protected.Report(asked, boot)}},
+		"nobody has looked at either":      {makeObservation(earlier, unseen, beingDrained), nil},
 		"what cannot be read is replaced":  {makeObservation(staged("1"), rivalled, isAsked), &v1alpha1.AgentReport{Objection: &rival}},
 	}
 	for name, tc := range cases {
@@ -182,11 +182,11 @@ func TestMaintenance(t *testing.T) {
 	is := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason, message string) corev1.NodeCondition {
 		return corev1.NodeCondition{Type: kind, Status: status, Reason: reason, Message: message}
 	}
-	toldAgo := func(ago time.Duration) func(*Observation) {
+	reportedAgo := func(ago time.Duration) func(*Observation) {
 		return func(o *Observation) {
-			told := is(corev1.NodeDrainInProgress, corev1.ConditionTrue, "Draining", "before")
-			told.LastHeartbeatTime = metav1.NewTime(o.Now.Add(-ago))
-			o.Conditions = append(o.Conditions, told)
+			reported := is(corev1.NodeDrainInProgress, corev1.ConditionTrue, "Draining", "before")
+			reported.LastHeartbeatTime = metav1.NewTime(o.Now.Add(-ago))
+			o.Conditions = append(o.Conditions, reported)
 		}
 	}
 	forced := func(o *Observation) {
@@ -217,15 +217,15 @@ func TestMaintenance(t *testing.T) {
 				" The drain may take until "+deadline+"; then the node is rebooted with the pods that are left.")},
 		},
 		"what it waits for changes 10 seconds after the last write at the earliest": {
-			makeObservation(beingDrained, drainIs(Drain{State: DrainRunning, Waits: "a/db-1"}), toldAgo(10*time.Second-1)),
+			makeObservation(beingDrained, drainIs(Drain{State: DrainRunning, Waits: "a/db-1"}), reportedAgo(10*time.Second-1)),
 			[]corev1.NodeCondition{is(corev1.NodeDrainInProgress, yes, "Draining", "before")},
 		},
 		"and then it does": {
-			makeObservation(beingDrained, drainIs(Drain{State: DrainRunning, Waits: "a/db-1"}), toldAgo(10*time.Second)),
+			makeObservation(beingDrained, drainIs(Drain{State: DrainRunning, Waits: "a/db-1"}), reportedAgo(10*time.Second)),
 			[]corev1.NodeCondition{is(corev1.NodeDrainInProgress, yes, "Draining", "The drain waits for a/db-1."+until)},
 		},
 		"a write in the future keeps nothing": {
-			makeObservation(beingDrained, drainIs(Drain{State: DrainRunning, Waits: "a/db-1"}), toldAgo(-time.Hour)),
+			makeObservation(beingDrained, drainIs(Drain{State: DrainRunning, Waits: "a/db-1"}), reportedAgo(-time.Hour)),
 			[]corev1.NodeCondition{is(corev1.NodeDrainInProgress, yes, "Draining", "The drain waits for a/db-1."+until)},
 		},
 		"one that is done and waits": {makeObservation(beingDrained, drainIs(Drain{State: DrainDone})), []corev1.NodeCondition{

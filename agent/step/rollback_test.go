@@ -51,7 +51,7 @@ func TestUpdate(t *testing.T) {
 		"os-release without end":                   {makeObservation(system(long), staged("2.0")), &v1alpha1.Update{Version: "2.0"}},
 		"a need without a version that came anew":  {makeObservation(tried("", "1.0", 1), system("1.0"), staged("")), over1},
 		"the first time":                           {makeObservation(system("1.0"), staged("2.0")), named(0)},
-		"the engine knows better what runs":        {makeObservation(system("12"), hears(over("2.0", "1.0"))), named(0)},
+		"the engine knows better what runs":        {makeObservation(system("12"), engineReports(over("2.0", "1.0"))), named(0)},
 		"an agent that knew no such field":         {makeObservation(system("1.0"), staged("2.0"), rebootedBefore), named(0)},
 		"a reboot in vain":                         {makeObservation(tried("2.0", "1.0", 0), system("1.0"), staged("2.0")), named(1)},
 		"another one":                              {makeObservation(tried("2.0", "1.0", 1), system("1.0"), staged("2.0")), named(2)},
@@ -62,10 +62,10 @@ func TestUpdate(t *testing.T) {
 		"an attempt that was given up":             {makeObservation(tried("2.0", "1.0", 1), phase(abortedPhase, boot), system("1.0"), staged("2.0")), named(1)},
 		"a reboot by somebody else (behaviour 50)": {makeObservation(tried("2.0", "1.0", 1), phase(abortedPhase, otherBoot), system("1.0"), staged("2.0")), named(1)},
 		"that same, while it was being drained":    {makeObservation(tried("2.0", "1.0", 1), phase(drainingPhase, otherBoot), system("1.0"), staged("2.0")), named(1)},
-		"the first of several engines":             {makeObservation(hears(over("2.0", "1.0"), over("3.0", "9"))), named(0)},
-		"the first one with versions":              {makeObservation(hears(stagedReport(""), over("2.0", "1.0"), over("3.0", "9"))), named(0)},
+		"the first of several engines":             {makeObservation(engineReports(over("2.0", "1.0"), over("3.0", "9"))), named(0)},
+		"the first one with versions":              {makeObservation(engineReports(stagedReport(""), over("2.0", "1.0"), over("3.0", "9"))), named(0)},
 		"the one of several that was tried": {
-			makeObservation(tried("2.0", "1.0", 0), hears(over("3.0", "9"), over("2.0", "1.0"), over("4.0", "8"))), named(1),
+			makeObservation(tried("2.0", "1.0", 0), engineReports(over("3.0", "9"), over("2.0", "1.0"), over("4.0", "8"))), named(1),
 		},
 	}
 	for name, tc := range cases {
@@ -88,7 +88,7 @@ type looping struct {
 // hasReport lets the engine report from now on, and the agent write it.
 func hasReport(r engine.Report) func(*looping) {
 	return func(l *looping) {
-		hears(r)(&l.Observation)
+		engineReports(r)(&l.Observation)
 		reports(l)
 	}
 }
@@ -181,7 +181,7 @@ func givesUp(l *looping) {
 	l.Record.Progress = reread(l.T, progress)
 }
 
-func word(l *looping) {
+func asksAgain(l *looping) {
 	requesting("why")(&l.Observation)
 	reports(l)
 }
@@ -203,9 +203,9 @@ func TestRollback(t *testing.T) {
 		"a reboot by hand is none":                 {[]func(*looping){wants("2.0"), reboots, boots, boots}, false},
 		"a new version starts afresh":              {[]func(*looping){wants("2.0"), reboots, reboots, wants("2.1")}, false},
 		"and may loop as well":                     {[]func(*looping){wants("2.0"), reboots, reboots, wants("2.1"), reboots, reboots}, true},
-		"so does an administrator's word":          {[]func(*looping){wants("2.0"), reboots, reboots, word}, false},
-		"which is one reboot, and one more":        {[]func(*looping){wants("2.0"), reboots, reboots, word, reboots}, false},
-		"and then it is a loop again":              {[]func(*looping){wants("2.0"), reboots, reboots, word, reboots, reboots}, true},
+		"so does an administrator's word":          {[]func(*looping){wants("2.0"), reboots, reboots, asksAgain}, false},
+		"which is one reboot, and one more":        {[]func(*looping){wants("2.0"), reboots, reboots, asksAgain, reboots}, false},
+		"and then it is a loop again":              {[]func(*looping){wants("2.0"), reboots, reboots, asksAgain, reboots, reboots}, true},
 		"an update that is applied at last":        {[]func(*looping){wants("2.0"), reboots, upgrades("2.0")}, false},
 		"updates that are applied, one by one":     {[]func(*looping){wants("2.0"), upgrades("2.0"), wants("2.1"), upgrades("2.1"), wants("2.2"), upgrades("2.2")}, false},
 		"an update that falls back after a while":  {[]func(*looping){wants("2.0"), upgrades("2.0"), boots, runs("1.0")}, false},
@@ -224,11 +224,11 @@ func TestRollback(t *testing.T) {
 		"and starts afresh":                              {[]func(*looping){wants(""), reboots, rebootsWell, reboots}, false},
 		"as one does that was gone in between":           {[]func(*looping){wants(""), reboots, reboots, needsNothing, wants("")}, false},
 		"though somebody else reboots the host":          {[]func(*looping){wants(""), reboots, needsNothing, wants(""), boots, reboots, needsNothing, wants(""), boots}, false},
-		"a request starts it afresh":                     {[]func(*looping){wants(""), reboots, reboots, word}, false},
-		"which gives it two more":                        {[]func(*looping){wants(""), reboots, reboots, word, reboots}, false},
-		"and no third":                                   {[]func(*looping){wants(""), reboots, reboots, word, reboots, reboots}, true},
-		"requests alone are never in vain":               {[]func(*looping){word, reboots, word, reboots, word, reboots, word}, false},
-		"nor is a need that a request was rebooted with": {[]func(*looping){word, reboots, wants(""), reboots}, false},
+		"a request starts it afresh":                     {[]func(*looping){wants(""), reboots, reboots, asksAgain}, false},
+		"which gives it two more":                        {[]func(*looping){wants(""), reboots, reboots, asksAgain, reboots}, false},
+		"and no third":                                   {[]func(*looping){wants(""), reboots, reboots, asksAgain, reboots, reboots}, true},
+		"requests alone are never in vain":               {[]func(*looping){asksAgain, reboots, asksAgain, reboots, asksAgain, reboots, asksAgain}, false},
+		"nor is a need that a request was rebooted with": {[]func(*looping){asksAgain, reboots, wants(""), reboots}, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -257,7 +257,7 @@ func rolledBack(o *Observation) {
 // survived is a node whose sentinel is there again after two reboots.
 func survived(o *Observation) {
 	rolledBack(o)
-	hears(engine.Report{
+	engineReports(engine.Report{
 		Engine: "sentinel", State: engine.Needed, Reason: v1alpha1.ReasonSentinelPresent, Message: "/run/reboot-required exists on the host.",
 	})(o)
 	o.Record.Progress.Update.Version = ""
@@ -265,7 +265,7 @@ func survived(o *Observation) {
 }
 
 func TestObjection_Rollback(t *testing.T) {
-	const told = `{"objection":{"reason":"UpdateNotApplied","message":"The node was rebooted 2 times for version 2.0 and still runs 1.0: ` +
+	const report = `{"objection":{"reason":"UpdateNotApplied","message":"The node was rebooted 2 times for version 2.0 and still runs 1.0: ` +
 		`the update does not take effect, or rolls back. Repair it or hold it back; or, to try it again: ` +
 		`kubectl annotate node n1 reboot-operator.io/reboot-requested=\"why\""`
 	idle := func(o *Observation) { o.Engines, o.Engine = makeObservation().Engines, makeObservation().Engine }
@@ -273,10 +273,10 @@ func TestObjection_Rollback(t *testing.T) {
 		o    Observation
 		want string
 	}{
-		"an update that rolls back (behaviour 27)": {makeObservation(rolledBack), told + `}}`},
+		"an update that rolls back (behaviour 27)": {makeObservation(rolledBack), report + `}}`},
 		"before what may be ignored": {
 			makeObservation(rolledBack, func(o *Observation) { o.Inhibitors.Message = "Blocked by x." }),
-			told + `,"also":[{"reason":"Inhibited","message":"Blocked by x."}]}}`,
+			report + `,"also":[{"reason":"Inhibited","message":"Blocked by x."}]}}`,
 		},
 		"a need without a version that is there again, by its engine's words": {
 			makeObservation(survived), `{"objection":{"reason":"UpdateNotApplied","message":"The node was rebooted 2 times for what sentinel reports, ` +
@@ -301,7 +301,7 @@ func TestObjection_Rollback(t *testing.T) {
 	}
 }
 
-func TestRollback_AnsweredRequestIsNoFurtherWord(t *testing.T) {
+func TestRollback_AnsweredRequestIsNoFurtherRequest(t *testing.T) {
 	o := makeObservation(rolledBack, requesting("x"), with(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, ""),
 		with(v1alpha1.NodeRebootRequired, corev1.ConditionTrue, `An administrator asks for a reboot: "x".`))
 	annotations := ReportOf(o).Annotations
@@ -316,7 +316,7 @@ func TestRollback_AnsweredRequestIsNoFurtherWord(t *testing.T) {
 // The longest record of an update is far shorter than what is parsed of an annotation.
 func TestUpdate_Size(t *testing.T) {
 	worst := strings.Repeat("<", maxNameBytes)
-	o := makeObservation(beingDrained, hears(engine.Report{State: engine.Needed, Version: worst, Running: worst}))
+	o := makeObservation(beingDrained, engineReports(engine.Report{State: engine.Needed, Version: worst, Running: worst}))
 	p := *o.Record.Progress
 	p.Update, _ = o.update()
 	p.Message, p.BootID = strings.Repeat("<", engine.MaxMessageBytes), strings.Repeat("b", 64)

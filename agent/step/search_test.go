@@ -200,7 +200,7 @@ func progresses() []func(*Observation) {
 
 // unneeded is an engine that asks for nothing.
 func unneeded(o *Observation) {
-	hears(engine.Report{Engine: "update-engine", State: engine.NotNeeded, Reason: v1alpha1.ReasonUpToDate, Message: "Nothing is staged."})(o)
+	engineReports(engine.Report{Engine: "update-engine", State: engine.NotNeeded, Reason: v1alpha1.ReasonUpToDate, Message: "Nothing is staged."})(o)
 }
 
 func policies() []func(*Observation) {

@@ -26,7 +26,7 @@ func TestNext_AtRest(t *testing.T) {
 	paused := func(o *Observation) { o.Paused = true }
 	uncordoned := func(o *Observation) { o.Unschedulable = false }
 	noPolicy := func(o *Observation) { o.Policy = nil }
-	unknown := hears(engine.Report{Engine: "update-engine", State: engine.Unknown, Reason: v1alpha1.ReasonEngineUnreachable})
+	unknown := engineReports(engine.Report{Engine: "update-engine", State: engine.Unknown, Reason: v1alpha1.ReasonEngineUnreachable})
 	cases := map[string]struct {
 		o    Observation
 		want Step

@@ -38,17 +38,17 @@ func WaitedFor(o Observation) []corev1.UniqueVolumeName {
 // drainedAt is when the last pod left. Where this process had none left to evict, an earlier one had drained the node, and
 // its condition tells when: a wait goes on over a restart of the agent, and does not begin anew.
 func (o Observation) drainedAt() time.Time {
-	told := o.Condition(corev1.NodeDrained)
-	of := told.Status == corev1.ConditionTrue && !told.LastTransitionTime.Time.Before(o.Record.Last().At.Time)
+	shown := o.Condition(corev1.NodeDrained)
+	of := shown.Status == corev1.ConditionTrue && !shown.LastTransitionTime.Time.Before(o.Record.Last().At.Time)
 	if of && !o.Drain.Evicted {
-		return timing.Earliest(o.Drain.DoneAt, told.LastTransitionTime.Time)
+		return timing.Earliest(o.Drain.DoneAt, shown.LastTransitionTime.Time)
 	}
 	return o.Drain.DoneAt
 }
 
-// volumesTold is what people read while volumes are waited for. It is written once a minute at most, however quickly the
+// volumesReported is what people read while volumes are waited for. It is written once a minute at most, however quickly the
 // kubelet lets go of one after the other; a zero then means that it is up to date.
-func volumesTold(o Observation) (text string, then time.Time) {
+func volumesReported(o Observation) (text string, then time.Time) {
 	volumes := WaitedFor(o)
 	if len(volumes) == 0 {
 		return "", time.Time{}
@@ -59,10 +59,10 @@ func volumesTold(o Observation) (text string, then time.Time) {
 		text += " Some of these may be of pods that stay: " + o.Kept.Unread + "."
 	}
 	text = message.Shorten(message.MaxNoteBytes, text)
-	told := o.Condition(corev1.NodeDrained)
-	then = told.LastHeartbeatTime.Add(lookEvery)
-	if told.Reason == v1alpha1.EventVolumesInUse && told.Message != text && o.Now.Before(then) {
-		return told.Message, then
+	shown := o.Condition(corev1.NodeDrained)
+	then = shown.LastHeartbeatTime.Add(lookEvery)
+	if shown.Reason == v1alpha1.EventVolumesInUse && shown.Message != text && o.Now.Before(then) {
+		return shown.Message, then
 	}
 	return text, time.Time{}
 }

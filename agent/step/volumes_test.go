@@ -32,8 +32,8 @@ func waiting(timeout time.Duration) func(*Observation) {
 	return func(o *Observation) { o.Policy.Drain.VolumeDetachTimeout = &metav1.Duration{Duration: timeout} }
 }
 
-// told is the condition as the agent wrote it before.
-func told(reason, message string, transition, heartbeat time.Time) func(*Observation) {
+// reported is the condition as the agent wrote it before.
+func reported(reason, message string, transition, heartbeat time.Time) func(*Observation) {
 	return func(o *Observation) {
 		o.Conditions = append(o.Conditions, corev1.NodeCondition{
 			Type: corev1.NodeDrained, Status: corev1.ConditionTrue, Reason: reason, Message: message,
@@ -45,7 +45,7 @@ func told(reason, message string, transition, heartbeat time.Time) func(*Observa
 // Behaviour 42: the reboot waits for the volumes of evicted pods, up to a bound.
 func TestDetached_Behaviour42(t *testing.T) {
 	doneAt := now.Add(-time.Minute)
-	toldAt := func(at time.Time) func(*Observation) { return told(v1alpha1.EventVolumesInUse, "", at, at) }
+	reportedAt := func(at time.Time) func(*Observation) { return reported(v1alpha1.EventVolumesInUse, "", at, at) }
 	evicted := func(o *Observation) { o.Drain.Evicted = true }
 	cutShort := func(o *Observation) { o.Drain = Drain{State: DrainRunning} }
 	for name, tc := range map[string]struct {
@@ -68,16 +68,16 @@ func TestDetached_Behaviour42(t *testing.T) {
 		"and no longer than a volume":                   {makeObservation(hasDrained, using("disk"), unread, waiting(61*time.Second)), now.Add(time.Second)},
 		"it matters only while a volume is in question": {o: makeObservation(hasDrained, using("disk"), accountingFor("disk"), unread)},
 		"a new process goes on with the wait of the last": {
-			makeObservation(hasDrained, using("disk"), toldAt(now.Add(-3*time.Minute))), now.Add(2 * time.Minute),
+			makeObservation(hasDrained, using("disk"), reportedAt(now.Add(-3*time.Minute))), now.Add(2 * time.Minute),
 		},
-		"and does not begin it anew": {o: makeObservation(hasDrained, using("disk"), toldAt(begun))},
+		"and does not begin it anew": {o: makeObservation(hasDrained, using("disk"), reportedAt(begun))},
 		"unless it had a pod to evict": {
-			makeObservation(hasDrained, using("disk"), toldAt(now.Add(-3*time.Minute)), evicted), doneAt.Add(5 * time.Minute),
+			makeObservation(hasDrained, using("disk"), reportedAt(now.Add(-3*time.Minute)), evicted), doneAt.Add(5 * time.Minute),
 		},
 		"or the condition is of an earlier attempt": {
-			makeObservation(hasDrained, using("disk"), toldAt(begun.Add(-time.Second))), doneAt.Add(5 * time.Minute),
+			makeObservation(hasDrained, using("disk"), reportedAt(begun.Add(-time.Second))), doneAt.Add(5 * time.Minute),
 		},
-		"or later than this drain": {makeObservation(hasDrained, using("disk"), toldAt(now)), doneAt.Add(5 * time.Minute)},
+		"or later than this drain": {makeObservation(hasDrained, using("disk"), reportedAt(now)), doneAt.Add(5 * time.Minute)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			until, waits := detached(tc.o)
@@ -99,7 +99,7 @@ func TestDetached_Behaviour42(t *testing.T) {
 	}
 }
 
-func TestVolumesTold(t *testing.T) {
+func TestVolumesReported(t *testing.T) {
 	const one = left + " For at most 5m0s the reboot waits until the kubelet does not use disk any more (status.volumesInUse)."
 	minuteAgo, latest := now.Add(-time.Minute), now.Add(-time.Minute+1)
 	for name, tc := range map[string]struct {
@@ -118,18 +118,18 @@ func TestVolumesTold(t *testing.T) {
 			want: one + ` Some of these may be of pods that stay: reading claim "a/b": no.`,
 		},
 		"what has changed, once a minute": {
-			o: makeObservation(hasDrained, using("disk"), told("VolumesInUse", "before", begun, minuteAgo)), want: one,
+			o: makeObservation(hasDrained, using("disk"), reported("VolumesInUse", "before", begun, minuteAgo)), want: one,
 		},
 		"and what was told in between": {
-			o:    makeObservation(hasDrained, using("disk"), told("VolumesInUse", "before", begun, latest)),
+			o:    makeObservation(hasDrained, using("disk"), reported("VolumesInUse", "before", begun, latest)),
 			want: "before", then: now.Add(1),
 		},
-		"nothing new":             {o: makeObservation(hasDrained, using("disk"), told("VolumesInUse", one, begun, latest)), want: one},
-		"another reason is older": {o: makeObservation(hasDrained, using("disk"), told("Drained", left, begun, latest)), want: one},
+		"nothing new":             {o: makeObservation(hasDrained, using("disk"), reported("VolumesInUse", one, begun, latest)), want: one},
+		"another reason is older": {o: makeObservation(hasDrained, using("disk"), reported("Drained", left, begun, latest)), want: one},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.o.Policy.Drain.VolumeDetachTimeout = nil
-			message, then := volumesTold(tc.o)
+			message, then := volumesReported(tc.o)
 			if diff := cmp.Diff([]any{tc.want, tc.then}, []any{message, then}); diff != "" {
 				t.Errorf("(-want,+got):\n%s", diff)
 			}
@@ -139,13 +139,13 @@ func TestVolumesTold(t *testing.T) {
 		})
 	}
 	long := makeObservation(hasDrained, using(corev1.UniqueVolumeName(strings.Repeat("ä", 2000))))
-	if message, _ := volumesTold(long); len(message) > 1024 {
+	if message, _ := volumesReported(long); len(message) > 1024 {
 		t.Errorf("a message of %d bytes", len(message))
 	}
 }
 
 // The wait of a process that has just drained and that of the next end alike.
-func TestDrainedAt_IsWhatTheFirstProcessTold(t *testing.T) {
+func TestDrainedAt_IsWhatTheFirstProcessReported(t *testing.T) {
 	first := makeObservation(hasDrained, using("disk"))
 	conditions := maintenance(first)
 	for i := range conditions {

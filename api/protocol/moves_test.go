@@ -18,7 +18,7 @@ type model struct {
 	// Each of these takes one guard of the protocol away.
 	noNodeVersion, noLedgerVersion bool
 	alsoReleasable                 func(protocol.Record, v1alpha1.LedgerEntry) bool
-	ringsWhileBusy, renames        bool
+	publishesWhileBusy, renames    bool
 	noUID, believesGone            bool
 
 	// withdraws lets managers withdraw grants that the Node does not show, and adopt those that no ledger holds; and agents look
@@ -112,7 +112,7 @@ func (m model) manage(w world, i, p, n int, to emit) {
 		return
 	}
 	a := m.memory.manager(v&^(stale|checked), l, p, n, !m.noUID)
-	tell := func(does string, guard answer, clears view) {
+	record := func(does string, guard answer, clears view) {
 		if !guard.ok || v&stale != 0 && !m.noNodeVersion {
 			return
 		}
@@ -122,13 +122,13 @@ func (m model) manage(w world, i, p, n int, to emit) {
 		next.leaders[i].nodes[n] = written
 		to(move{"manager", i, does, n, seq, p}, next)
 	}
-	a.ring.ok = a.ring.ok || m.ringsWhileBusy && v.get(grantSeq) < seq
-	tell("rings", a.ring, 0)
+	a.publish.ok = a.publish.ok || m.publishesWhileBusy && v.get(grantSeq) < seq
+	record("publishes", a.publish, 0)
 	if m.renames {
 		a.cancel.grant.Policy = policyNames[p]
 	}
-	tell("cancels", a.cancel, 0)
-	tell("finishes", a.finish, disturbed)
+	record("cancels", a.cancel, 0)
+	record("finishes", a.finish, disturbed)
 	gone := a.gone && (m.memory.manager(w.nodes[n]&^stale, l, p, n, !m.noUID).gone || m.believesGone) // it looks once more
 	withdrawn := (a.withdrawn || m.noMark && a.unpublished) && (v&checked != 0 || m.noLook)
 	released := a.releasable || gone || withdrawn || m.alsoReleasable != nil && m.alsoReleasable(v.record(), l.of(n))
@@ -295,9 +295,9 @@ type step struct {
 }
 
 type managerAnswers struct {
-	ring, cancel, finish   answer
-	releasable, gone       bool
-	unpublished, withdrawn bool
+	publish, cancel, finish answer
+	releasable, gone        bool
+	unpublished, withdrawn  bool
 }
 
 type agentAnswers struct{ start, commit, abort step }
@@ -314,7 +314,7 @@ func (m *memory) manager(v view, l ledger, p, n int, named bool) managerAnswers 
 		if !named {
 			e.NodeUID = r.UID // the entry is for whichever Node has the name
 		}
-		a.ring.grant, a.ring.ok = protocol.Publish(r, e, policy, instant)
+		a.publish.grant, a.publish.ok = protocol.Publish(r, e, policy, instant)
 		a.cancel.grant, a.cancel.ok = protocol.Cancel(r, e, policy, instant)
 		a.finish.grant, a.finish.ok = protocol.Finish(r, e, policy, boots[v.get(boot)], instant)
 		a.releasable = protocol.Releasable(r, e) || protocol.Overtaken(r, e, policy)

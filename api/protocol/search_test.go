@@ -50,12 +50,12 @@ func (s *found) meet(w world, from int) {
 		return
 	}
 	w, hash := s.canonical(w)
-	place := s.place(w, hash)
-	if s.table[place] != 0 {
+	position := s.position(w, hash)
+	if s.table[position] != 0 {
 		return
 	}
 	s.worlds, s.from = append(s.worlds, w), append(s.from, uint32(from))
-	s.table[place] = uint32(len(s.worlds))
+	s.table[position] = uint32(len(s.worlds))
 	if 2*len(s.worlds) > len(s.table) {
 		s.grow()
 	}
@@ -82,8 +82,8 @@ func (s *found) canonical(w world) (world, uint64) {
 	return least, hash
 }
 
-// place is where the world stands in the table, or where it would.
-func (s *found) place(w world, hash uint64) int {
+// position is the index of the world in the table, or the one where it would be.
+func (s *found) position(w world, hash uint64) int {
 	mask := len(s.table) - 1
 	at := int(hash>>1) & mask
 	for s.table[at] != 0 && s.worlds[s.table[at]-1] != w {
@@ -95,7 +95,7 @@ func (s *found) place(w world, hash uint64) int {
 func (s *found) grow() {
 	s.table = make([]uint32, 2*len(s.table))
 	for i, w := range s.worlds {
-		s.table[s.place(w, w.hash())] = uint32(i + 1)
+		s.table[s.position(w, w.hash())] = uint32(i + 1)
 	}
 }
 
@@ -135,22 +135,22 @@ func (s *found) pathTo(i int) string {
 		way = append(way, s.worlds[i])
 	}
 	slices.Reverse(way)
-	at, told := s.model.start(), make([]string, 0, len(way))
+	at, moves := s.model.start(), make([]string, 0, len(way))
 	for _, to := range way {
-		told = append(told, s.step(&at, to))
+		moves = append(moves, s.step(&at, to))
 	}
-	return fmt.Sprintf("%s after %d steps:\n  %s", s.model.wrong(at), len(way), strings.Join(told, "\n  "))
+	return fmt.Sprintf("%s after %d steps:\n  %s", s.model.wrong(at), len(way), strings.Join(moves, "\n  "))
 }
 
 // step makes the move that leads to a world that differs from to in who is who at most.
 func (s *found) step(at *world, to world) string {
-	told, from := "", *at
+	text, from := "", *at
 	s.model.moves(from, func(m move, w world) {
-		if like, _ := s.canonical(w); like == to && told == "" {
-			told, *at = m.String(), w
+		if like, _ := s.canonical(w); like == to && text == "" {
+			text, *at = m.String(), w
 		}
 	})
-	return told
+	return text
 }
 
 // lost finds a world from which no way leads back to rest; -1: there is none.
@@ -174,7 +174,7 @@ func (s *found) leads(w world, back []bool) bool {
 	leads := false
 	s.model.moves(w, func(_ move, next world) {
 		next, hash := s.canonical(next)
-		leads = leads || back[s.table[s.place(next, hash)]-1]
+		leads = leads || back[s.table[s.position(next, hash)]-1]
 	})
 	return leads
 }

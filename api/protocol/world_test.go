@@ -182,11 +182,11 @@ func (w world) hash() uint64 {
 	views := func(v [2]view) uint64 { return uint64(v[0]) | uint64(v[1])<<32 }
 	ledgers := func(l [2]ledger) uint64 { return uint64(l[0]) | uint64(l[1])<<16 }
 	h := views(w.agents)
-	for _, word := range [...]uint64{
+	for _, field := range [...]uint64{
 		views(w.nodes), views(w.leaders[0].nodes), views(w.leaders[1].nodes),
 		ledgers(w.leaders[0].ledgers) | ledgers(w.leaders[1].ledgers)<<32, ledgers(w.ledgers),
 	} {
-		h = (h ^ h>>29 ^ word) * 0x9e3779b97f4a7c15
+		h = (h ^ h>>29 ^ field) * 0x9e3779b97f4a7c15
 	}
 	return h ^ h>>32
 }

@@ -22,9 +22,9 @@ type Reason string
 // reasonPattern is what a condition of the API allows, kept short enough for a status and a metric label.
 var reasonPattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]{0,63}$`)
 
-// IsWord refuses what a record may hold that somebody else has written: one reason that the API server does not accept would
+// IsValid refuses what a record may hold that somebody else has written: one reason that the API server does not accept would
 // keep a whole status from being written.
-func (r Reason) IsWord() bool { return reasonPattern.MatchString(string(r)) }
+func (r Reason) IsValid() bool { return reasonPattern.MatchString(string(r)) }
 
 // Why a node that needs a reboot may not have it now: the reason of Node condition RebootPermitted=False. The checks run
 // in the order of this list, and the first that does not pass gives the reason.

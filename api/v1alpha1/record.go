@@ -207,7 +207,7 @@ func ParseGrant(annotations map[string]string) (*Grant, error) {
 		return nil, fmt.Errorf("annotation %s: the name of the policy has more than %d bytes", AnnotationGrant, maxPolicyBytes)
 	}
 	for _, r := range []Reason{g.Reason, g.Need} {
-		if r != "" && !r.IsWord() {
+		if r != "" && !r.IsValid() {
 			return nil, fmt.Errorf("annotation %s: the reason is no word", AnnotationGrant)
 		}
 	}
@@ -232,7 +232,7 @@ func ParseProgress(annotations map[string]string) (*Progress, error) {
 	if p.Seq <= 0 || p.BootID == "" || p.Failures < 0 {
 		return nil, fmt.Errorf("annotation %s: seq and bootID must be set", AnnotationProgress)
 	}
-	if p.Reason != "" && !p.Reason.IsWord() {
+	if p.Reason != "" && !p.Reason.IsValid() {
 		return nil, fmt.Errorf("annotation %s: the reason is no word", AnnotationProgress)
 	}
 	if p.PodsForced < 0 {
@@ -288,7 +288,7 @@ func (o *Objection) validate() error {
 		if one.Reason == "" {
 			return errors.New("reason must be set")
 		}
-		if !one.Reason.IsWord() {
+		if !one.Reason.IsValid() {
 			return errors.New("the reason is no word")
 		}
 	}

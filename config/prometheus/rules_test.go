@@ -139,7 +139,7 @@ func TestRules_AreAllTested(t *testing.T) {
 }
 
 // Whoever is woken gets a summary, what to do, and a runbook.
-func TestRules_SayWhatToDo(t *testing.T) {
+func TestRules_DescribeWhatToDo(t *testing.T) {
 	const book = "https://github.com/reboot-operator/reboot-operator/blob/main/docs/runbooks.md#"
 	var names []string
 	for _, r := range readRules(t).rules() {

@@ -53,7 +53,7 @@ func record(state v1alpha1.GrantState, phase v1alpha1.Phase) map[string]string {
 	return annotations
 }
 
-func TestPlace(t *testing.T) {
+func TestPlacement(t *testing.T) {
 	deleting := policy("going", matching("pool", "a"))
 	deleting.DeletionTimestamp = &metav1.Time{}
 	broken := expressions(v1alpha1.LabelSelectorRequirement{Key: "pool", Operator: "Near"})

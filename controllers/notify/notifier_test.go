@@ -239,8 +239,8 @@ func TestNotifier_Errors(t *testing.T) {
 	}
 }
 
-// TestNotifier_EndsWithWhatItTells: a Secret that was told of once keeps nothing running.
-func TestNotifier_EndsWithWhatItTells(t *testing.T) {
+// TestNotifier_EndsWithWhatItSends: a Secret that was told of once keeps nothing running.
+func TestNotifier_EndsWithWhatItSends(t *testing.T) {
 	a := newReceiver(t)
 	const many = 100
 	s := secrets{}

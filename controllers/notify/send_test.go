@@ -52,8 +52,8 @@ func TestSend_OutlivesAPanic(t *testing.T) {
 	}
 }
 
-// TestSend_SaysNothingOfAnAddress: what is wrong with an address is said in sentences that do not depend on it.
-func TestSend_SaysNothingOfAnAddress(t *testing.T) {
+// TestSend_RevealsNothingOfAnAddress: what is wrong with an address is said in sentences that do not depend on it.
+func TestSend_RevealsNothingOfAnAddress(t *testing.T) {
 	const accepted = "the address cannot be used: it does not have the form of service %s, or that service did not accept it"
 	for name, tc := range map[string]struct{ address, want string }{
 		"a password that is not escaped":        {"smtp://ops:Pa%ss!9@mail.example.com:587/", errAddress.Error()},

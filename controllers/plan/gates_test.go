@@ -136,8 +136,8 @@ func TestReboots_WaitsForGates(t *testing.T) {
 	}
 }
 
-// TestReboots_GatesTold: status.gates changes with what gates say, and keeps since when they have.
-func TestReboots_GatesTold(t *testing.T) {
+// TestReboots_GatesReported: status.gates changes with what gates say, and keeps since when they have.
+func TestReboots_GatesReported(t *testing.T) {
 	const before, now = -time.Hour, time.Duration(0)
 	allow := "no answer within 10s; failurePolicy Allow lets reboots go on"
 	for name, tc := range map[string]struct {

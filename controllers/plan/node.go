@@ -123,7 +123,7 @@ func transition(c *corev1.NodeCondition) time.Time {
 // word is none where it could not be told on: a grant that names such a need could be read by nobody, and would be given
 // again and again.
 func word(reason string) v1alpha1.Reason {
-	if r := v1alpha1.Reason(reason); r.IsWord() {
+	if r := v1alpha1.Reason(reason); r.IsValid() {
 		return r
 	}
 	return ""

@@ -36,7 +36,7 @@ func transformed(t *testing.T, node *corev1.Node) *corev1.Node {
 	return object.(*corev1.Node)
 }
 
-func TestTransform_SaysWhatTrimSays(t *testing.T) {
+func TestTransform_ReturnsWhatTrimReturns(t *testing.T) {
 	if diff := cmp.Diff(snapshot.Trim(decoded("a")), transformed(t, decoded("a"))); diff != "" {
 		t.Errorf("(-trimmed +transformed):\n%s", diff)
 	}
@@ -49,7 +49,7 @@ func TestTransform_SaysWhatTrimSays(t *testing.T) {
 	}
 }
 
-func TestTrim_KeepsWhatAHookThatIsAskedSays(t *testing.T) {
+func TestTrim_KeepsTheAnswerOfAHookThatIsAsked(t *testing.T) {
 	node := decoded("a")
 	node.Annotations["example.com/a"], node.Annotations["example.com/b"] = "TRUE", "none"
 	node.Annotations[v1alpha1.AnnotationHooks] = v1alpha1.HookPhase{

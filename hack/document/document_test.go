@@ -57,7 +57,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-func TestErrorsAreTold(t *testing.T) {
+func TestErrorsAreReported(t *testing.T) {
 	if _, err := document.Blocks(write(t, "# One\n```sh\na\n")); err == nil {
 		t.Error("a fence that is not closed is taken")
 	}

@@ -54,7 +54,7 @@ func TestReadAudit(t *testing.T) {
 	}
 }
 
-func TestReadAudit_TellsOfALogItDoesNotUnderstand(t *testing.T) {
+func TestReadAudit_ReportsALogItDoesNotUnderstand(t *testing.T) {
 	if _, err := readAudit(strings.NewReader("no JSON\n"), time.Time{}, time.Time{}); err == nil {
 		t.Error("no error")
 	}

@@ -70,7 +70,7 @@ func tells(e Engine, report engine.Report) []string {
 }
 
 // What a machine does is what the agent's own engine understands, from the first boot to the second.
-func TestEngine_IsHeardByTheAgent(t *testing.T) {
+func TestEngine_IsReceivedByTheAgent(t *testing.T) {
 	for _, name := range EngineNames() {
 		t.Run(name, func(t *testing.T) {
 			h := switchedOn(t, engineNamed(t, name))

@@ -47,7 +47,7 @@ spec:
   selector: {matchLabels: {app: db}}
 `
 
-func TestPreflight_PodsThatKeepTheirNodesAreToldBeforeASlotIsSpent(t *testing.T) {
+func TestPreflight_PodsThatKeepTheirNodesAreReportedBeforeASlotIsSpent(t *testing.T) {
 	f := start(t, Options{Nodes: 3, Workload: []byte(kept)})
 	policy, err := f.ApplyPolicy(t.Context(), func(spec *v1alpha1.RebootPolicySpec) {
 		spec.Settle = &metav1.Duration{}

@@ -77,7 +77,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func TestLastWord(t *testing.T) {
+func TestLastLine(t *testing.T) {
 	const output = `fuzz: elapsed: 0s, gathering baseline coverage: 0/42 completed
 fuzz: elapsed: 3s, execs: 100 (33/sec), new interesting: 1 (total: 43)
 fuzz: elapsed: 5s, execs: 250 (75/sec), new interesting: 4 (total: 46)
@@ -91,7 +91,7 @@ PASS
 	}
 }
 
-func TestParseProfile_TellsOnceFromOften(t *testing.T) {
+func TestParseProfile_DistinguishesOnceFromOften(t *testing.T) {
 	profile := func(count string) blocks { return parseProfile("mode: count\na.go:1.2,3.4 2 " + count + "\n") }
 	if diff := cmp.Diff(blocks{"a.go:1.2,3.4 1": true}, profile("1")); diff != "" {
 		t.Errorf("once (-want +got):\n%s", diff)

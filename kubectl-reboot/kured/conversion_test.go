@@ -48,7 +48,7 @@ var unusual = map[string]string{
 	"skip-wait-for-delete-timeout": "1", "start-time": "5:00", "time-zone": "Europe/Berlin",
 }
 
-func TestConvert_EveryFlagIsTold(t *testing.T) {
+func TestConvert_EveryFlagIsReported(t *testing.T) {
 	newKuredFlags().set.VisitAll(func(f *flag.Flag) {
 		values := map[string]string{"the default": f.DefValue, "another": unusual[f.Name]}
 		if values["another"] == "" {
@@ -77,7 +77,7 @@ func TestConvert_EveryFlagIsTold(t *testing.T) {
 	})
 }
 
-func TestConvert_UnknownFlagsAreTold(t *testing.T) {
+func TestConvert_UnknownFlagsAreReported(t *testing.T) {
 	c, err := convert(makeInstallation("--period=1h", "--reboot-harder", "very", "--loud=yes", "-x", "--", "--concurrency=7"))
 	if err != nil {
 		t.Fatal(err)

@@ -52,7 +52,7 @@ func (e *Engine) Run(ctx context.Context, report func(engine.Report)) error {
 		Engine: Name, Folders: func() []string { return folders }, Period: period, Clock: e.Clock, Again: e.Again,
 		Look: func() {
 			seen := look(e.HostRoot, e.Cmdline, e.Optional)
-			changes.Tell(seen.report(), seen.presence())
+			changes.Update(seen.report(), seen.presence())
 		},
 	}
 	watch.Run(ctx)

@@ -103,7 +103,7 @@ func TestEngine_AnInstallIsNoNeed_Behaviour9(t *testing.T) {
 	}
 }
 
-func TestEngine_HearsSetStatusOfTheClient(t *testing.T) {
+func TestEngine_ReceivesSetStatusOfTheClient(t *testing.T) {
 	for name, platform := range platforms {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)
@@ -116,7 +116,7 @@ func TestEngine_HearsSetStatusOfTheClient(t *testing.T) {
 	}
 }
 
-func TestEngine_TellsErrorsAndDeferredUpdatesAsWhatTheyAre(t *testing.T) {
+func TestEngine_ReportsErrorsAndDeferredUpdatesAsWhatTheyAre(t *testing.T) {
 	h := newHarness(t)
 	e := h.startHost(hosttest.COSCurrent)
 	h.run()
@@ -277,7 +277,7 @@ func TestEngine_KeepsNeedAndVersionWhenUpdateEngineForgetsIt_Behaviour8(t *testi
 	}
 }
 
-func TestEngine_HearsAPlatformThatLearntTheAdvancedStatus_Behaviour10(t *testing.T) {
+func TestEngine_ReadsAPlatformWithTheAdvancedStatus_Behaviour10(t *testing.T) {
 	h := newHarness(t)
 	old := h.startHost(hosttest.COSBeforeAdvanced)
 	h.run()

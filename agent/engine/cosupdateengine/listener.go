@@ -26,11 +26,11 @@ func (l *listener) add(in input) {
 	if l.state.unreachable != "" {
 		presence = l.lost
 	}
-	l.changes.Tell(l.state.report(), presence)
+	l.changes.Update(l.state.report(), presence)
 }
 
-// Hear takes a StatusUpdateAdvanced, or a StatusUpdate where that is all there is.
-func (l *listener) Hear(member string, body []any, _ bool) error {
+// Receive takes a StatusUpdateAdvanced, or a StatusUpdate where that is all there is.
+func (l *listener) Receive(member string, body []any, _ bool) error {
 	switch {
 	case member == statusUpdateAdvanced:
 		return l.take(decodeAdvanced)(body)
@@ -58,9 +58,9 @@ func (l *listener) Lost(why string, presence engine.Presence) {
 
 func (l *listener) take(decode func(body []any) (status, error)) func(body []any) error {
 	return func(body []any) error {
-		told, err := decode(body)
+		received, err := decode(body)
 		if err == nil {
-			l.add(input{status: told})
+			l.add(input{status: received})
 		}
 		return err
 	}

@@ -43,15 +43,15 @@ func next(s state, in input) state {
 		s.unreachable = in.unreachable
 		return s
 	}
-	told := in.status
+	next := in.status
 	switch {
-	case s.status.needsReboot() && told.checks():
-		told = s.status
-	case s.status.needsReboot() && told.needsReboot():
+	case s.status.needsReboot() && next.checks():
+		next = s.status
+	case s.status.needsReboot() && next.needsReboot():
 		// A restarted engine still needs the reboot and has forgotten the version.
-		told.version = cmp.Or(told.version, s.status.version)
+		next.version = cmp.Or(next.version, s.status.version)
 	}
-	return state{status: told}
+	return state{status: next}
 }
 
 // report is what the state says to others.

@@ -163,15 +163,15 @@ func TestNeed(t *testing.T) {
 	}
 }
 
-func TestNeed_IsWhatTheEngineSaidLastBesideItsChecks(t *testing.T) {
-	told := []status{idle, checking, needUnnamed, need17800, need17900, installed, downloading, finalizing, failed, broken, deferred}
+func TestNeed_IsWhatTheEngineReportedLastBesideItsChecks(t *testing.T) {
+	all := []status{idle, checking, needUnnamed, need17800, need17900, installed, downloading, finalizing, failed, broken, deferred}
 	rapid.Check(t, func(t *rapid.T) {
 		s := resumed(engine.Report{})
 		want := false
 		for range rapid.IntRange(0, 20).Draw(t, "inputs") {
 			in := lost(gone)
 			if rapid.Bool().Draw(t, "reachable") {
-				in = says(rapid.SampledFrom(told).Draw(t, "status"))
+				in = says(rapid.SampledFrom(all).Draw(t, "status"))
 				want = in.status.needsReboot() || want && in.status == checking
 			}
 			s = next(s, in)

@@ -47,7 +47,7 @@ func TestEngine_ThatWasThereInThisBootIsNotAbsentForTheNextProcess_Behaviour7(t 
 	h.Expect(absent)
 }
 
-func TestEngine_TellsWhetherTheEngineIsReachable(t *testing.T) {
+func TestEngine_ReportsWhetherTheEngineIsReachable(t *testing.T) {
 	h := newHarness(t)
 	e := h.startHost(hosttest.COSCurrent)
 	h.run()

@@ -256,7 +256,7 @@ func TestWatch_LooksOnceMoreWhenItIsAsked(t *testing.T) {
 	})
 }
 
-func TestWatch_SaysOnceThatAFolderCannotBeWatched(t *testing.T) {
+func TestWatch_LogsOnceThatAFolderCannotBeWatched(t *testing.T) {
 	h := newHarness(t)
 	looks, complaints := 0, 0
 	logger := funcr.New(func(_, args string) {

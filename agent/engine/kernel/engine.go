@@ -54,7 +54,7 @@ func (e *Engine) Run(ctx context.Context, report func(engine.Report)) error {
 			if r.State == engine.Unknown {
 				presence = engine.Silent
 			}
-			changes.Tell(r, presence)
+			changes.Update(r, presence)
 		},
 	}
 	watch.Run(ctx)

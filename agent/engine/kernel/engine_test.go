@@ -58,7 +58,7 @@ func (h *harness) install(releases ...string) {
 	}
 }
 
-func TestEngine_HearsOfAKernelThatIsInstalledAndRemoved(t *testing.T) {
+func TestEngine_DetectsAKernelThatIsInstalledAndRemoved(t *testing.T) {
 	h := newHarness(t, "6.1.0-9-amd64")
 	h.install("6.1.0-9-amd64")
 	h.run()

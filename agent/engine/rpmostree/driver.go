@@ -55,14 +55,14 @@ func (d *Driver) Run(ctx context.Context) error {
 			logr.FromContextOrDiscard(ctx).Info("Stopped looking for upgrades", "engine", Name, "reason", fmt.Sprint(round.Err))
 			break
 		}
-		d.tell(ctx, round, last)
+		d.logRound(ctx, round, last)
 		last = round
 	}
 	return nil
 }
 
-// tell logs how a round ended: what is new at level 0.
-func (d *Driver) tell(ctx context.Context, round, last Round) {
+// logRound logs how a round ended: what is new at level 0.
+func (d *Driver) logRound(ctx context.Context, round, last Round) {
 	log := logr.FromContextOrDiscard(ctx).WithValues("engine", Name)
 	if round.Outcome == last.Outcome && round.Version == last.Version {
 		log = log.V(1)

@@ -227,7 +227,7 @@ func TestDriver_MetadataAloneIsNoUpgrade_Defect28(t *testing.T) {
 	d.next(Round{Outcome: OutcomeUpToDate}, "")
 }
 
-func TestDriver_TellsWhatFailedAndTriesAgainInTheNextPeriod(t *testing.T) {
+func TestDriver_LogsWhatFailedAndTriesAgainInTheNextPeriod(t *testing.T) {
 	d := newDrive(t)
 	d.ostree.OnUpgrade(func(*hosttest.Transaction) error { return errors.New("no space left on device") })
 	d.start()

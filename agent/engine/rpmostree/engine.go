@@ -92,5 +92,5 @@ func (m *memory) lost(why string, presence engine.Presence) { m.add(m.state.lost
 
 func (m *memory) add(s state, presence engine.Presence) {
 	m.state = s
-	m.changes.Tell(s.report(), presence)
+	m.changes.Update(s.report(), presence)
 }

@@ -25,7 +25,7 @@ func TestEngine_FirstDeploymentStagedAndNotBootedIsANeed_Behaviour11(t *testing.
 	h.Expect(staged402)
 }
 
-func TestEngine_HearsAnUpdateBeingStagedAndCleanedUp_Behaviour11(t *testing.T) {
+func TestEngine_DetectsAnUpdateBeingStagedAndCleanedUp_Behaviour11(t *testing.T) {
 	h := newHarness(t)
 	ostree := h.install(running)
 	h.start()
@@ -49,7 +49,7 @@ func TestEngine_LooksOnceMoreWhenItIsAsked_Behaviour3(t *testing.T) {
 	h.ExpectNow(upToDate)
 }
 
-func TestEngine_HearsOfDeploymentsFromTheOSObjectToo(t *testing.T) {
+func TestEngine_DetectsDeploymentsFromTheOSObjectToo(t *testing.T) {
 	h := newHarness(t)
 	ostree := h.install(running)
 	h.start()
@@ -298,7 +298,7 @@ func TestEngine_ANeedOutlivesAMalformedReply(t *testing.T) {
 	h.Expect(upToDate)
 }
 
-func TestEngine_AVersionThatIsNoneIsCountedAndTheNeedIsToldByItsCommit(t *testing.T) {
+func TestEngine_AMalformedVersionIsCountedAndTheNeedIsNamedByItsCommit(t *testing.T) {
 	h := newHarness(t)
 	h.install(hosttest.Deployment{Version: "40.2 (\n)", Staged: true, Checksum: strings.Repeat("ab", 32)}, running)
 	h.start()
@@ -330,7 +330,7 @@ func TestEngine_IgnoresStrangers(t *testing.T) {
 		"a change of the owner": {Sender: ":1.9", Path: "/org/freedesktop/DBus", Name: ownerChanged, Body: []any{busName, "", ":1.9"}, Sequence: 1},
 		"another signal":        {Sender: ":1.1", Path: sysrootPath, Name: "a.b.C", Body: body, Sequence: 1},
 	} {
-		if w.hear(t.Context(), signal) || w.Owner != ":1.1" {
+		if w.receive(t.Context(), signal) || w.Owner != ":1.1" {
 			t.Errorf("%s was taken for something", name)
 		}
 	}
@@ -339,7 +339,7 @@ func TestEngine_IgnoresStrangers(t *testing.T) {
 func TestEngine_IgnoresANilSignal_Behaviour5(t *testing.T) {
 	malformed := 0
 	w := watch{engine: &Engine{Malformed: func() { malformed++ }}}
-	if w.hear(t.Context(), nil) || malformed != 1 {
+	if w.receive(t.Context(), nil) || malformed != 1 {
 		t.Errorf("counted %d malformed signals, want 1 and nothing else to happen", malformed)
 	}
 }
@@ -375,7 +375,7 @@ func TestEngine_KeepsItsNeedThroughARestartOfTheBus_Behaviour6(t *testing.T) {
 	h.expectNothing(ostree)
 }
 
-func TestEngine_HearsOfADaemonThatAppears_Behaviour7(t *testing.T) {
+func TestEngine_DetectsADaemonThatAppears_Behaviour7(t *testing.T) {
 	h := newHarness(t)
 	h.start()
 	h.Expect(absent)
@@ -473,7 +473,7 @@ func TestEngine_StopsWhileItWaitsForTheBus_Behaviour58(t *testing.T) {
 	h.Until("the next try to be due", h.Clock.HasWaiters, 0)
 }
 
-func TestEngine_HearsOfAnUpdateWhoseSignalOvertakesAnOlderAnswer(t *testing.T) {
+func TestEngine_DetectsAnUpdateWhoseSignalOvertakesAnOlderAnswer(t *testing.T) {
 	h := newHarness(t)
 	ostree := h.install(running)
 	ostree.BeforeAnswer(func() { h.Must(ostree.Stage("40.2")) })
@@ -488,7 +488,7 @@ func TestEngine_ReadsOnceForABurstOfOccasions(t *testing.T) {
 	var again []bool
 	for _, sequence := range []dbus.Sequence{8, 9, 11, 13} {
 		signal := &dbus.Signal{Sender: ":1.1", Path: sysrootPath, Name: propertiesChanged, Body: body, Sequence: sequence}
-		again = append(again, w.hear(t.Context(), signal))
+		again = append(again, w.receive(t.Context(), signal))
 	}
 	if !slices.Equal(again, []bool{false, false, true, true}) {
 		t.Errorf("occasions before, during and after the read: %v", again)

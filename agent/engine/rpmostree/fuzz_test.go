@@ -10,8 +10,8 @@ import (
 
 const ownerChanged = busDaemon + ".NameOwnerChanged"
 
-// FuzzHear: whatever arrives on the bus, only the daemon and the bus itself are an occasion to read the deployments.
-func FuzzHear(f *testing.F) {
+// FuzzReceive: whatever arrives on the bus, only the daemon and the bus itself are an occasion to read the deployments.
+func FuzzReceive(f *testing.F) {
 	f.Add(":1.1", propertiesChanged, "Deployments", uint64(11), []byte{0, 1, 2})
 	f.Add(busDaemon, ownerChanged, "", uint64(11), []byte{3, 3, 3})
 	f.Add(busDaemon, ownerChanged, ":1.7", uint64(11), []byte{3, 3, 4})
@@ -25,7 +25,7 @@ func FuzzHear(f *testing.F) {
 			body = append(body, values[int(b)%len(values)])
 		}
 		w := watch{engine: &Engine{}, Link: service.Link{Owner: ":1.1", Found: 10}, read: 10}
-		again := w.hear(t.Context(), &dbus.Signal{Sender: sender, Name: name, Body: body, Sequence: dbus.Sequence(sequence)})
+		again := w.receive(t.Context(), &dbus.Signal{Sender: sender, Name: name, Body: body, Sequence: dbus.Sequence(sequence)})
 		if again && (sender != ":1.1" && sender != busDaemon || sequence <= 10) {
 			t.Errorf("reads again because of %q at %d", sender, sequence)
 		}

@@ -17,8 +17,8 @@ const shownChecksumBytes = 12
 
 // state is everything known about rpm-ostree.
 type state struct {
-	// said is what the deployments meant when they were read last. Zero: they have not been read.
-	said engine.Report
+	// latest is what the deployments meant when they were read last. Zero: they have not been read.
+	latest engine.Report
 	// unreachable is a sentence that says why they cannot be read. Empty: they could, last time.
 	unreachable string
 }
@@ -27,21 +27,21 @@ type state struct {
 func resumed(before engine.Report) state {
 	s := state{unreachable: "rpm-ostree has not been asked yet."}
 	if before.State == engine.Needed {
-		s.said = needed(deployment{version: before.Version})
+		s.latest = needed(deployment{version: before.Version})
 	}
 	return s
 }
 
 // read is the state after the deployments were read.
-func (s state) read(list []deployment) state { return state{said: judge(list)} }
+func (s state) read(list []deployment) state { return state{latest: judge(list)} }
 
 // lost is the state once rpm-ostree cannot be asked. A need stays: the deployment is on disk, whatever becomes of the
 // daemon.
-func (s state) lost(why string) state { return state{said: s.said, unreachable: why} }
+func (s state) lost(why string) state { return state{latest: s.latest, unreachable: why} }
 
 func (s state) report() engine.Report {
-	if s.unreachable == "" || s.said.State == engine.Needed {
-		return s.said
+	if s.unreachable == "" || s.latest.State == engine.Needed {
+		return s.latest
 	}
 	return unknown(s.unreachable)
 }

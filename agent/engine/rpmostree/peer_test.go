@@ -107,7 +107,7 @@ func server(t *testing.T, answer string) (socket string, told <-chan string) {
 	return socket, lines
 }
 
-func TestDialPeer_SaysWhoItIsInTheFirstLine(t *testing.T) {
+func TestDialPeer_AuthenticatesInTheFirstLine(t *testing.T) {
 	socket, told := server(t, "OK 0123456789abcdef0123456789abcdef\r\n")
 	peer, err := dialPeer(t.Context(), socket, make(chan *dbus.Signal, 1))
 	if err != nil {
@@ -146,7 +146,7 @@ func TestDialPeer_StopsWhileTheServerIsSilent_Behaviour58(t *testing.T) {
 	}
 }
 
-func TestDialPeer_TellsThatNobodyListens(t *testing.T) {
+func TestDialPeer_ReportsThatNobodyListens(t *testing.T) {
 	_, err := dialPeer(t.Context(), "/does/not/exist", make(chan *dbus.Signal, 1))
 	if err == nil || !strings.Contains(err.Error(), "no such file or directory") {
 		t.Errorf("error %v", err)

@@ -65,7 +65,7 @@ func TestEngine_ThatWasThereInThisBootIsNotAbsentForTheNextProcess_Behaviour7(t 
 	h.Expect(absent)
 }
 
-func TestEngine_TellsWhetherTheDaemonIsReachable(t *testing.T) {
+func TestEngine_ReportsWhetherTheDaemonIsReachable(t *testing.T) {
 	h := newHarness(t)
 	ostree := h.install(hosttest.Deployment{Version: "40.2", Staged: true}, running)
 	h.start()

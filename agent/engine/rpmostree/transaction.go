@@ -32,8 +32,8 @@ func (e *failedError) Error() string { return "rpm-ostree failed: " + e.text }
 type transaction struct {
 	peer    *dbus.Conn
 	signals <-chan *dbus.Signal
-	// tell takes what the transaction says of itself.
-	tell func(progress)
+	// progressed takes what the transaction says of itself.
+	progressed func(progress)
 	// malformed takes what cannot be read.
 	malformed func(error)
 }
@@ -65,15 +65,15 @@ func (t transaction) wait(ctx context.Context, limit <-chan time.Time) error {
 			if !open {
 				return errHungUp
 			}
-			if ended, err := t.hear(signal); ended {
+			if ended, err := t.receive(signal); ended {
 				return err
 			}
 		}
 	}
 }
 
-// hear takes one signal and reports whether it is the end, and how it ended.
-func (t transaction) hear(signal *dbus.Signal) (ended bool, failure error) {
+// receive takes one signal and reports whether it is the end, and how it ended.
+func (t transaction) receive(signal *dbus.Signal) (ended bool, failure error) {
 	if !isOfTransaction(signal) {
 		return false, nil
 	}
@@ -86,7 +86,7 @@ func (t transaction) hear(signal *dbus.Signal) (ended bool, failure error) {
 	case p.finished:
 		return true, &failedError{text: p.text}
 	case p.text != "":
-		t.tell(p)
+		t.progressed(p)
 	}
 	return false, nil
 }

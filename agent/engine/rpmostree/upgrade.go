@@ -96,7 +96,7 @@ func (d *Driver) transact(ctx context.Context, address string) error {
 		return fmt.Errorf("connecting to the transaction: %w", err)
 	}
 	defer func() { _ = peer.Close() }()
-	t := transaction{peer: peer, signals: signals, tell: d.progress(ctx), malformed: d.malformed(ctx)}
+	t := transaction{peer: peer, signals: signals, progressed: d.progress(ctx), malformed: d.malformed(ctx)}
 	err = t.run(ctx, limit.C())
 	if errors.Is(err, errOverdue) {
 		err = fmt.Errorf("%w: more than %s", err, d.Limit)

@@ -49,18 +49,18 @@ func (w *watch) run(ctx context.Context) error {
 		dbus.WithMatchInterface(propertiesInterface), dbus.WithMatchMember("PropertiesChanged"),
 	}
 	return w.Follow(ctx, service.Occasions{
-		Clock: w.engine.Clock, Again: w.engine.Again, Changed: w.staged, Rules: [][]dbus.MatchOption{rule}, Receive: w.hear,
+		Clock: w.engine.Clock, Again: w.engine.Again, Changed: w.staged, Rules: [][]dbus.MatchOption{rule}, Receive: w.receive,
 	}, w.ask)
 }
 
-// hear takes one signal and reports whether the deployments should be read.
-func (w *watch) hear(ctx context.Context, signal *dbus.Signal) bool {
+// receive takes one signal and reports whether the deployments should be read.
+func (w *watch) receive(ctx context.Context, signal *dbus.Signal) bool {
 	switch {
 	case signal == nil:
 		w.engine.malformed(ctx, errors.New("no signal"))
 		return false
 	case service.IsOwnerChange(signal):
-		return w.hearOwner(ctx, signal)
+		return w.receiveOwner(ctx, signal)
 	// Anybody could send such a signal straight to the agent, but not under the name of the daemon.
 	case w.Owner != "" && signal.Sender == w.Owner && signal.Name == propertiesChanged:
 		again, err := isOccasion(signal.Body)
@@ -72,9 +72,9 @@ func (w *watch) hear(ctx context.Context, signal *dbus.Signal) bool {
 	return false
 }
 
-// hearOwner takes the daemon's coming and going. A daemon that leaves is idle, and asking why would bring it back; one
+// receiveOwner takes the daemon's coming and going. A daemon that leaves is idle, and asking why would bring it back; one
 // that comes may have found other deployments on disk.
-func (w *watch) hearOwner(ctx context.Context, signal *dbus.Signal) bool {
+func (w *watch) receiveOwner(ctx context.Context, signal *dbus.Signal) bool {
 	if signal.Sequence < w.Found || len(signal.Body) != 3 {
 		return false
 	}

@@ -56,7 +56,7 @@ func (e *Engine) Run(ctx context.Context, report func(engine.Report)) error {
 		Folders: func() []string { return watched },
 		Look: func() {
 			seen := look(e.HostRoot, files)
-			changes.Tell(seen.report(), seen.presence())
+			changes.Update(seen.report(), seen.presence())
 		},
 		Period: period, Clock: e.Clock, Again: e.Again,
 	}

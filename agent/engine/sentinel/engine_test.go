@@ -95,7 +95,7 @@ func TestEngine_FindsTheFileAtTheStart_Behaviour12(t *testing.T) {
 	h.because("libc6")
 }
 
-func TestEngine_TellsThePackagesAsTheyAreAdded(t *testing.T) {
+func TestEngine_ReportsThePackagesAsTheyAreAdded(t *testing.T) {
 	h := newHarness(t)
 	h.write("run/reboot-required", "")
 	h.run()
@@ -120,7 +120,7 @@ func TestEngine_TheFileOfSUSEIsANeed_Behaviour12(t *testing.T) {
 	h.Expect(present)
 }
 
-func TestEngine_FilesThatAreNamedTakeThePlaceOfTheDefaults(t *testing.T) {
+func TestEngine_FilesThatAreNamedReplaceTheDefaults(t *testing.T) {
 	h := newHarness(t)
 	h.files = []string{"/var/lib/patches/reboot", "/run/please"}
 	h.write("run/reboot-required", "")

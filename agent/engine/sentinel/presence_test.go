@@ -51,7 +51,7 @@ func TestEngine_ThatNobodyNamedIsAbsentUntilRunIsMountedAndUnknownOnceItIsGone_B
 	}
 }
 
-func TestEngine_AFileInThePlaceOfRunIsUnknown(t *testing.T) {
+func TestEngine_AFileInsteadOfRunIsUnknown(t *testing.T) {
 	h := newHarness(t)
 	h.remove("run")
 	h.write("run", "")
@@ -68,7 +68,7 @@ func TestEngine_AHostThatIsNotThereIsUnknown(t *testing.T) {
 	h.Expect(noRun)
 }
 
-func TestEngine_TellsWhetherRunCanBeRead(t *testing.T) {
+func TestEngine_ReportsWhetherRunCanBeRead(t *testing.T) {
 	h := newHarness(t)
 	h.remove("run")
 	h.run()

@@ -30,25 +30,25 @@ type session struct {
 }
 
 func (s *session) run(ctx context.Context) error {
-	return s.Follow(ctx, Occasions{Clock: s.watch.Clock, Again: s.watch.Again, Rules: s.watch.rules(), Receive: s.hear},
+	return s.Follow(ctx, Occasions{Clock: s.watch.Clock, Again: s.watch.Again, Rules: s.watch.rules(), Receive: s.receive},
 		func(ctx context.Context, _ bool) (time.Duration, error) { return s.ask(ctx) })
 }
 
-// hear takes one signal and reports whether the service should be asked.
-func (s *session) hear(ctx context.Context, signal *dbus.Signal) bool {
+// receive takes one signal and reports whether the service should be asked.
+func (s *session) receive(ctx context.Context, signal *dbus.Signal) bool {
 	switch {
 	case signal == nil:
 		s.watch.malformed(ctx, errors.New("no signal"))
 	case IsOwnerChange(signal):
 		return signal.Sequence > s.Found
 	case signal.Path == s.watch.Path:
-		return s.hearStatus(ctx, signal)
+		return s.receiveStatus(ctx, signal)
 	}
 	return false
 }
 
-// hearStatus passes on what is news, and reports whether the service should be asked which of two words is the newer one.
-func (s *session) hearStatus(ctx context.Context, signal *dbus.Signal) bool {
+// receiveStatus passes on what is news, and reports whether the service should be asked which of two words is the newer one.
+func (s *session) receiveStatus(ctx context.Context, signal *dbus.Signal) bool {
 	member, ours := strings.CutPrefix(signal.Name, s.watch.Interface+".")
 	fromOwner := s.Owner != "" && signal.Sender == s.Owner
 	switch {
@@ -59,7 +59,7 @@ func (s *session) hearStatus(ctx context.Context, signal *dbus.Signal) bool {
 	case fromOwner && signal.Sequence < s.read:
 		return signal.Sequence > s.Found
 	}
-	if err := s.listener.Hear(member, signal.Body, fromOwner); err != nil {
+	if err := s.listener.Receive(member, signal.Body, fromOwner); err != nil {
 		s.watch.malformed(ctx, err)
 	}
 	return false

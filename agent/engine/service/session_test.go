@@ -17,7 +17,7 @@ import (
 // recorder writes down what it hears; a body that begins with an error is malformed.
 type recorder []string
 
-func (r *recorder) Hear(member string, body []any, fromOwner bool) error {
+func (r *recorder) Receive(member string, body []any, fromOwner bool) error {
 	if err, malformed := body[0].(error); malformed {
 		return err
 	}
@@ -64,7 +64,7 @@ func (f fails) Read(context.Context, Call) error {
 	return &unansweredError{method: "GetStatus", cause: f.cause}
 }
 
-func TestSession_Hear(t *testing.T) {
+func TestSession_Receive(t *testing.T) {
 	const owner, stranger = ":1.1", ":1.9"
 	status := dbus.Signal{
 		Sender: owner, Path: "/engine", Name: "org.example.Engine.Status", Body: []any{"idle"}, Sequence: 13,
@@ -80,13 +80,13 @@ func TestSession_Hear(t *testing.T) {
 	cases := map[string]struct {
 		signal    *dbus.Signal
 		ownerOnly bool
-		heard     []string
+		received  []string
 		asks      bool
 		malformed int
 	}{
-		"the owner's word": {signal: &status, heard: []string{"Status from the owner"}},
+		"the owner's word": {signal: &status, received: []string{"Status from the owner"}},
 		"a stranger's word": {
-			signal: but(func(s *dbus.Signal) { s.Sender = stranger }), heard: []string{"Status from a stranger"},
+			signal: but(func(s *dbus.Signal) { s.Sender = stranger }), received: []string{"Status from a stranger"},
 		},
 		"a stranger's word, where only the owner's counts": {
 			signal: but(func(s *dbus.Signal) { s.Sender = stranger }), ownerOnly: true,
@@ -110,16 +110,16 @@ func TestSession_Hear(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			var heard recorder
+			var received recorder
 			malformed := 0
 			s := session{Link: Link{Owner: owner, Found: 10}, read: 12, watch: Watch{
 				Path: "/engine", Interface: "org.example.Engine", Signals: []string{"Status"}, OwnerOnly: tc.ownerOnly,
 				Malformed: func() { malformed++ },
-			}, listener: &heard}
-			if asks := s.hear(t.Context(), tc.signal); asks != tc.asks {
+			}, listener: &received}
+			if asks := s.receive(t.Context(), tc.signal); asks != tc.asks {
 				t.Errorf("asks again: %v, want %v", asks, tc.asks)
 			}
-			if diff := cmp.Diff(tc.heard, []string(heard)); diff != "" {
+			if diff := cmp.Diff(tc.received, []string(received)); diff != "" {
 				t.Errorf("heard (-want +got):\n%s", diff)
 			}
 			if malformed != tc.malformed {
@@ -138,8 +138,8 @@ func TestSession_Ask(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	var heard recorder
-	s := session{Link: Link{Conn: conn, Name: name, Limit: callLimit}, watch: Watch{Name: name, Title: "The engine"}, listener: &heard}
+	var received recorder
+	s := session{Link: Link{Conn: conn, Name: name, Limit: callLimit}, watch: Watch{Name: name, Title: "The engine"}, listener: &received}
 	ask := func() {
 		t.Helper()
 		if _, err := s.ask(t.Context()); err != nil {
@@ -159,28 +159,28 @@ func TestSession_Ask(t *testing.T) {
 		fmt.Sprint(engine.Missing, " The engine is not on the system bus."), fmt.Sprint(engine.Silent, " The engine is not running."),
 		"asked",
 	}
-	if diff := cmp.Diff(want, heard); diff != "" {
+	if diff := cmp.Diff(want, received); diff != "" {
 		t.Errorf("heard (-want +got):\n%s", diff)
 	}
-	s.listener = leaves{&heard, conn, name}
+	s.listener = leaves{&received, conn, name}
 	ask()
-	if diff := cmp.Diff(want, heard); diff != "" {
+	if diff := cmp.Diff(want, received); diff != "" {
 		t.Errorf("it left between the look-up and the question, which NameOwnerChanged tells (-want +got):\n%s", diff)
 	}
 	if _, err := conn.RequestName(name, dbus.NameFlagDoNotQueue); err != nil {
 		t.Fatal(err)
 	}
-	s.listener = fails{&heard, syscall.EPIPE}
+	s.listener = fails{&received, syscall.EPIPE}
 	if _, err := s.ask(t.Context()); err == nil {
 		t.Error("a connection is of use that breaks as it is written to, before it reads that it has ended")
 	}
-	if diff := cmp.Diff(want, heard); diff != "" {
+	if diff := cmp.Diff(want, received); diff != "" {
 		t.Errorf("a broken connection is no silence of the service (-want +got):\n%s", diff)
 	}
-	s.listener = fails{&heard, context.DeadlineExceeded}
+	s.listener = fails{&received, context.DeadlineExceeded}
 	ask()
 	want = append(want, fmt.Sprint(engine.Silent, " The engine does not answer GetStatus: no reply in time."))
-	if diff := cmp.Diff(want, heard); diff != "" {
+	if diff := cmp.Diff(want, received); diff != "" {
 		t.Errorf("heard (-want +got):\n%s", diff)
 	}
 	_ = conn.Close()

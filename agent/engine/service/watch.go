@@ -25,9 +25,9 @@ const (
 
 // Listener makes something of a service's words. Its methods are called one after the other, never two at once.
 type Listener interface {
-	// Hear takes the body of a signal. fromOwner says that the service itself sent it. An error means the body is
+	// Receive takes the body of a signal. fromOwner says that the service itself sent it. An error means the body is
 	// malformed: it is counted, and nothing else happens.
-	Hear(member string, body []any, fromOwner bool) error
+	Receive(member string, body []any, fromOwner bool) error
 	// Read asks the service for its status and returns what the last call returned.
 	Read(ctx context.Context, call Call) error
 	// Lost takes a sentence that says why the service cannot be asked, and what is known of its presence: never Answering. It

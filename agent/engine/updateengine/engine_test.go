@@ -20,7 +20,7 @@ var unreachableBus = engine.Report{
 	Message: "The system bus cannot be reached.",
 }
 
-func TestEngine_HearsLocksmithctlSendNeedReboot_Behaviour1(t *testing.T) {
+func TestEngine_ReceivesNeedRebootOfLocksmithctl_Behaviour1(t *testing.T) {
 	h := newHarness(t)
 	h.startHost()
 	h.run()
@@ -289,7 +289,7 @@ func TestEngine_CountsAMalformedReply_Behaviour5(t *testing.T) {
 	h.ExpectAfter(30*time.Second, upToDate)
 }
 
-func TestEngine_StrictModeHearsTheEngineOnly(t *testing.T) {
+func TestEngine_StrictModeAcceptsTheEngineOnly(t *testing.T) {
 	h := newHarness(t)
 	h.engine.RequireEngineSender = true
 	h.engine.Before = overheard // By an agent that was not strict.

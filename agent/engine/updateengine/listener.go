@@ -31,24 +31,24 @@ func (l *listener) take(in input) {
 	if l.state.unreachable != "" {
 		presence = l.lost
 	}
-	l.changes.Tell(l.state.report(), presence)
+	l.changes.Update(l.state.report(), presence)
 }
 
-// Hear takes a StatusUpdate.
-func (l *listener) Hear(_ string, body []any, fromOwner bool) error {
-	heard, err := decode(body)
+// Receive takes a StatusUpdate.
+func (l *listener) Receive(_ string, body []any, fromOwner bool) error {
+	received, err := decode(body)
 	if err != nil {
 		return err
 	}
 	if fromOwner || !l.ownerOnly {
-		l.take(input{status: heard, fromEngine: fromOwner})
+		l.take(input{status: received, fromEngine: fromOwner})
 	}
 	return nil
 }
 
 // Read calls GetStatus.
 func (l *listener) Read(ctx context.Context, call service.Call) error {
-	return call(ctx, getStatus, func(body []any) error { return l.Hear(statusUpdate, body, true) })
+	return call(ctx, getStatus, func(body []any) error { return l.Receive(statusUpdate, body, true) })
 }
 
 // Lost says that update_engine cannot be asked.

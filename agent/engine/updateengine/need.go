@@ -84,15 +84,15 @@ func next(s state, in input) state {
 		s.unreachable = in.unreachable
 	case in.fromEngine:
 		s.unreachable = ""
-		return s.told(in.status)
+		return s.after(in.status)
 	case in.status.needsReboot():
 		return s.overheard(in.status, in.at)
 	}
 	return s
 }
 
-// told is the state after the engine itself said its status.
-func (s state) told(st status) state {
+// after is the state after the engine itself said its status.
+func (s state) after(st status) state {
 	switch {
 	case st.needsReboot():
 		// A restarted engine still needs the reboot and has forgotten the version.

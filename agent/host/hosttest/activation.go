@@ -14,8 +14,8 @@ import (
 type activation struct {
 	// script is what the daemon runs.
 	script string
-	// bell is the pipe.
-	bell *os.File
+	// starts is the pipe.
+	starts *os.File
 }
 
 // activatable makes name a service that the bus starts on demand. start is called for each such demand, one at a time; a
@@ -34,11 +34,11 @@ func (b *Bus) activatable(name string, start func() error) (*activation, error) 
 		return nil, fmt.Errorf("making the bell of %s: %w", name, err)
 	}
 	// Open for writing too: so it neither blocks nor ends when nobody rings.
-	bell, err := os.OpenFile(pipe, os.O_RDWR, 0)
+	starts, err := os.OpenFile(pipe, os.O_RDWR, 0)
 	if err != nil {
 		return nil, fmt.Errorf("opening the bell of %s: %w", name, err)
 	}
-	a := &activation{script: script, bell: bell}
+	a := &activation{script: script, starts: starts}
 	b.mu.Lock()
 	b.activations = append(b.activations, a)
 	b.mu.Unlock()
@@ -72,7 +72,7 @@ func (b *Bus) reload() error {
 func (a *activation) works(works bool) error {
 	script := "exit 1\n"
 	if works {
-		script = fmt.Sprintf("echo start >'%s'\n", a.bell.Name())
+		script = fmt.Sprintf("echo start >'%s'\n", a.starts.Name())
 	}
 	if err := os.WriteFile(a.script, []byte(script), 0o600); err != nil {
 		return fmt.Errorf("writing %s: %w", a.script, err)
@@ -83,7 +83,7 @@ func (a *activation) works(works bool) error {
 // answer starts the service at each ring, until the bell is closed. Where that fails the caller's call fails with it: the
 // daemon waits for the name for a while.
 func (a *activation) answer(start func() error) {
-	for rings := bufio.NewScanner(a.bell); rings.Scan(); {
+	for lines := bufio.NewScanner(a.starts); lines.Scan(); {
 		_ = start()
 	}
 }

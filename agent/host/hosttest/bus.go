@@ -199,7 +199,7 @@ func (b *Bus) deactivate() error {
 	defer b.mu.Unlock()
 	failures := make([]error, 0, len(b.activations))
 	for _, a := range b.activations {
-		failures = append(failures, a.bell.Close())
+		failures = append(failures, a.starts.Close())
 	}
 	b.activations = nil
 	return errors.Join(failures...)

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestCOSUpdateEngine_SpeaksProtobuf(t *testing.T) {
+func TestCOSUpdateEngine_UsesProtobuf(t *testing.T) {
 	bus := StartFor(t)
 	engine, err := bus.StartCOSUpdateEngine(COSCurrent)
 	must(t, err)
@@ -34,7 +34,7 @@ func TestCOSUpdateEngine_SpeaksProtobuf(t *testing.T) {
 	}
 }
 
-func TestCOSUpdateEngine_PlatformsDifferInHowTheyTellTheirStatus(t *testing.T) {
+func TestCOSUpdateEngine_PlatformsDifferInHowTheyReportTheirStatus(t *testing.T) {
 	const advanced, plain = cosInterface + ".StatusUpdateAdvanced", cosInterface + ".StatusUpdate"
 	cases := map[string]struct {
 		platform                COSPlatform

@@ -81,7 +81,7 @@ func TestSendNeedReboot_IsTheBroadcastOfLocksmithctl(t *testing.T) {
 	}
 }
 
-func TestUpdateEngine_ResetStatusTellsNobody(t *testing.T) {
+func TestUpdateEngine_ResetStatusEmitsNothing(t *testing.T) {
 	bus := StartFor(t)
 	engine, err := bus.StartUpdateEngine()
 	must(t, err)

@@ -63,7 +63,7 @@ type Logind struct {
 	unlisted   string
 	inhibitors []Inhibitor
 	onReboot   func()
-	deaf       bool
+	inert      bool
 	preparing  bool
 	scheduled  any
 	calls      []string
@@ -107,7 +107,7 @@ func (l *Logind) FailReboot(name, message string) {
 func (l *Logind) FailListInhibitors(name string) { l.set(func() { l.unlisted = name }) }
 
 // AcceptAndDoNothing makes accepted reboots leave no trace at all: no callback, no PreparingForShutdown.
-func (l *Logind) AcceptAndDoNothing(deaf bool) { l.set(func() { l.deaf = deaf }) }
+func (l *Logind) AcceptAndDoNothing(inert bool) { l.set(func() { l.inert = inert }) }
 
 // Hold lets calls of a method, such as ListInhibitors, wait until release is called, which happens once. Calls tells of them.
 func (l *Logind) Hold(method string) (release func()) {
@@ -267,7 +267,7 @@ func (l *Logind) goDown(counts func(Inhibitor) bool) *dbus.Error {
 		return namedError("org.freedesktop.login1.OperationInProgress", "There's already a shutdown or sleep operation in progress")
 	case slices.ContainsFunc(l.inhibitors, blocks):
 		return namedError("org.freedesktop.DBus.Error.AccessDenied", "Access denied due to active block inhibitor")
-	case l.deaf:
+	case l.inert:
 		return nil
 	}
 	l.preparing = true

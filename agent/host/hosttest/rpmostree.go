@@ -112,15 +112,15 @@ func (r *RPMOSTree) Activates(works bool) error { return r.activation.works(work
 func (r *RPMOSTree) SetDeployments(deployments ...Deployment) error {
 	r.set(func() { r.deployments = slices.Clone(deployments) })
 	return errors.Join(
-		r.tell(sysrootPath, sysrootInterface, "Deployments"),
-		r.tell(osPath, osInterface, "BootedDeployment", "DefaultDeployment", "RollbackDeployment"),
+		r.emitProperties(sysrootPath, sysrootInterface, "Deployments"),
+		r.emitProperties(osPath, osInterface, "BootedDeployment", "DefaultDeployment", "RollbackDeployment"),
 	)
 }
 
 // SetDeploymentsQuietly replaces the deployments, and of the daemon's objects only the OS tells of it.
 func (r *RPMOSTree) SetDeploymentsQuietly(deployments ...Deployment) error {
 	r.set(func() { r.deployments = slices.Clone(deployments) })
-	return r.tell(osPath, osInterface, "DefaultDeployment")
+	return r.emitProperties(osPath, osInterface, "DefaultDeployment")
 }
 
 // Stage puts a version first in the boot order, as an upgrade does, in the place of one that was staged before.
@@ -150,13 +150,13 @@ func (r *RPMOSTree) Deployments() []Deployment {
 // SetCachedUpdate says that the metadata of a version is known, as after `rpm-ostree upgrade --check`, and tells the bus.
 func (r *RPMOSTree) SetCachedUpdate(version string) error {
 	r.set(func() { r.cached = Deployment{Version: version}.properties() })
-	return r.tell(osPath, osInterface, "CachedUpdate", "HasCachedUpdateRpmDiff")
+	return r.emitProperties(osPath, osInterface, "CachedUpdate", "HasCachedUpdateRpmDiff")
 }
 
 // SetAutomaticUpdatePolicy changes what the host's own timer does: none, check, stage or apply.
 func (r *RPMOSTree) SetAutomaticUpdatePolicy(policy string) error {
 	r.set(func() { r.policy = policy })
-	return r.tell(sysrootPath, sysrootInterface, "AutomaticUpdatePolicy")
+	return r.emitProperties(sysrootPath, sysrootInterface, "AutomaticUpdatePolicy")
 }
 
 // GarbleDeployments makes property Deployments something else. A dbus.Variant is told as the property's value, any other
@@ -217,8 +217,8 @@ func (r *RPMOSTree) set(change func()) {
 
 func (r *RPMOSTree) called(method string) { r.set(func() { r.calls = append(r.calls, method) }) }
 
-// tell emits PropertiesChanged with what the properties are now. A daemon that is not running tells nobody.
-func (r *RPMOSTree) tell(path dbus.ObjectPath, iface string, names ...string) error {
+// emitProperties emits PropertiesChanged with what the properties are now. A daemon that is not running tells nobody.
+func (r *RPMOSTree) emitProperties(path dbus.ObjectPath, iface string, names ...string) error {
 	conn, err := r.connection()
 	if err != nil {
 		return nil //nolint:nilerr // it reads the disk when it starts

@@ -63,7 +63,7 @@ func TestRPMOSTree_IsStartedByACallAndLeavesWhenItIsIdle(t *testing.T) {
 	}
 }
 
-func TestRPMOSTree_FailsToStartAsTold(t *testing.T) {
+func TestRPMOSTree_FailsToStartOnRequest(t *testing.T) {
 	ostree, conn := installed(t)
 	must(t, ostree.Activates(false))
 	_, err := conn.Object(rpmostreeName, sysrootPath).GetProperty(sysrootInterface + ".Booted")
@@ -74,7 +74,7 @@ func TestRPMOSTree_FailsToStartAsTold(t *testing.T) {
 	read(t, conn, sysrootPath, sysrootInterface+".Booted")
 }
 
-func TestRPMOSTree_TellsItsDeploymentsAndThatTheyChange(t *testing.T) {
+func TestRPMOSTree_ReportsItsDeploymentsAndThatTheyChange(t *testing.T) {
 	ostree, conn := installed(t)
 	must(t, ostree.Start())
 	signals := make(chan *dbus.Signal, 16)
@@ -150,7 +150,7 @@ func TestTransaction_WantsTheIdentityInTheFirstLine(t *testing.T) {
 	}
 }
 
-func TestTransaction_TellsLatecomersTheEnd(t *testing.T) {
+func TestTransaction_SendsLatecomersTheEnd(t *testing.T) {
 	ostree, conn := installed(t)
 	ostree.OnUpgrade(func(*Transaction) error { return errors.New("no space left") })
 	var address string

@@ -107,7 +107,7 @@ func (r *RPMOSTree) begin(method, initiator string, work func(*Transaction) erro
 	}
 	r.transaction = t
 	r.mu.Unlock()
-	_ = r.tell(sysrootPath, sysrootInterface, "ActiveTransaction", "ActiveTransactionPath") // It is a hint.
+	_ = r.emitProperties(sysrootPath, sysrootInterface, "ActiveTransaction", "ActiveTransactionPath") // It is a hint.
 	go t.serve()
 	return t.address, nil
 }
@@ -138,7 +138,7 @@ func (r *RPMOSTree) done(t *Transaction) {
 	}
 	r.mu.Unlock()
 	if over {
-		_ = r.tell(sysrootPath, sysrootInterface, "ActiveTransaction", "ActiveTransactionPath") // It is a hint.
+		_ = r.emitProperties(sysrootPath, sysrootInterface, "ActiveTransaction", "ActiveTransactionPath") // It is a hint.
 	}
 }
 

@@ -13,7 +13,7 @@ func request(user, as, verb, resource string, code int) embedded.Request {
 	return embedded.Request{User: user, As: as, Verb: verb, Resource: resource, Code: code}
 }
 
-func TestCount_TellsAcceptedEvictionsFromRefusedOnes(t *testing.T) {
+func TestCount_DistinguishesAcceptedEvictionsFromRefusedOnes(t *testing.T) {
 	requests := []embedded.Request{
 		request(agents, "system:node:n1", "list", "pods", 200),
 		request(agents, "system:node:n1", "watch", "pods", 200),

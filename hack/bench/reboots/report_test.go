@@ -65,7 +65,7 @@ func TestReport_MarksEachGoalThatIsMissed(t *testing.T) {
 	}
 }
 
-func TestReport_SaysWhatEachRebootCosts(t *testing.T) {
+func TestReport_ShowsWhatEachRebootCosts(t *testing.T) {
 	figures := map[string]string{}
 	for _, row := range good().report(options{}).Tables[0].Rows {
 		figures[row.Cells[0]] = row.Cells[1]

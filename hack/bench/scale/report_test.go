@@ -82,7 +82,7 @@ func TestReport_HasACellForEachSize(t *testing.T) {
 	}
 }
 
-func TestWatchReport_TellsWhatOneWatchNeeds(t *testing.T) {
+func TestWatchReport_ShowsWhatOneWatchNeeds(t *testing.T) {
 	stages := []stage{
 		{name: "none", held: 100 << 20, cpu: time.Second},
 		{name: "kubelets", held: 300 << 20, cpu: 3 * time.Second, opening: 2 * time.Second},

@@ -48,7 +48,7 @@ func start(t *testing.T, g *process.Group, script string) *process.Process {
 
 func gone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
 
-func TestGroup_LogsWhatTheProgramSaysAndHowItEnded(t *testing.T) {
+func TestGroup_LogsWhatTheProgramPrintsAndHowItEnded(t *testing.T) {
 	g := process.NewGroup(t.TempDir())
 	defer g.Stop(t.Context())
 	p := start(t, g, `echo "$X"; echo no >&2; exit 3`)

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-func TestNow_TellsEventsFromTheRestOfTheHeap(t *testing.T) {
+func TestNow_DistinguishesEventsFromTheRestOfTheHeap(t *testing.T) {
 	s := sink{got: make(chan struct{})}
 	broadcaster := events.NewBroadcaster(s)
 	if err := broadcaster.StartRecordingToSinkWithContext(t.Context()); err != nil {
