@@ -59,7 +59,7 @@ func (m *machine) flooded(what string, one func(i int)) (decided int) {
 		What: what, Size: size, Took: took, Decisions: decided, Requests: m.requests.len() - asked, Before: before, After: after,
 	}
 	AddReportEntry("flood", flood.String())
-	Expect(footprint.Tell("floods", "agent", flood.Cells())).To(Succeed())
+	Expect(footprint.AddRow("floods", "agent", flood.Cells())).To(Succeed())
 	return decided
 }
 
@@ -156,7 +156,7 @@ var _ = Describe("A flood", func() {
 		allowed := burst + qps*int(time.Since(begin).Seconds()+2)
 		writes, events := len(m.requests.writes()), m.eventsOf(ctx)[v1alpha1.EventRebootRequired]
 		AddReportEntry("flood", fmt.Sprintf("%d needs that come and go in %s: %d writes, %d Events", size, time.Since(begin).Round(time.Millisecond), writes, events))
-		Expect(footprint.Tell("events", fmt.Sprintf("agent, %d needs that come and go", size), writes, events)).To(Succeed())
+		Expect(footprint.AddRow("events", fmt.Sprintf("agent, %d needs that come and go", size), writes, events)).To(Succeed())
 		Expect(writes).To(BeNumerically("<=", allowed))
 		Expect(events).To(BeNumerically("<=", writes))
 	})

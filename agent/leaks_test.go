@@ -127,7 +127,7 @@ var _ = Describe("An agent that goes through reboot after reboot", func() {
 		AddReportEntry("footprint", fmt.Sprintf("\n%d cycles: %s\n%d cycles: %s\n%d cycles: %s",
 			cycles/10, warm, cycles/10+cycles/2, half, cycles/10+cycles, after))
 		for at, f := range map[int]footprint.Footprint{cycles / 10: warm, cycles/10 + cycles/2: half, cycles/10 + cycles: after} {
-			Expect(footprint.Tell("cycles", "agent", at, f.Cells())).To(Succeed())
+			Expect(footprint.AddRow("cycles", "agent", at, f.Cells())).To(Succeed())
 		}
 	})
 })

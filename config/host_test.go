@@ -24,9 +24,9 @@ func TestNeedsRestarting_KeepsTheSentinelInStepWithDNF(t *testing.T) {
 	run, bin := t.TempDir(), t.TempDir()
 	script := strings.NewReplacer("$$", "$", "/run/", run+"/").Replace(command[1])
 	for _, step := range []struct {
-		what, says string
-		code       string
-		fails      bool
+		what, output string
+		code         string
+		fails        bool
 		// pkgs is what the list says then; nil: there is no file, and no list.
 		pkgs []string
 	}{
@@ -36,7 +36,7 @@ func TestNeedsRestarting_KeepsTheSentinelInStepWithDNF(t *testing.T) {
 		{"an error withdraws nothing", "", "1", true, []string{"glibc", "kernel"}},
 		{"the need is over", "Reboot should not be necessary.\n", "0", false, nil},
 	} {
-		dnf := "#!/bin/sh\n[ \"$*\" = \"needs-restarting --reboothint\" ] || exit 3\ncat <<'END'\n" + step.says + "END\nexit " + step.code + "\n"
+		dnf := "#!/bin/sh\n[ \"$*\" = \"needs-restarting --reboothint\" ] || exit 3\ncat <<'END'\n" + step.output + "END\nexit " + step.code + "\n"
 		if err := os.WriteFile(filepath.Join(bin, "dnf"), []byte(dnf), 0o700); err != nil {
 			t.Fatal(err)
 		}

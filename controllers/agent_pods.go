@@ -119,25 +119,25 @@ func (f *fleetReader) watchAgents(ctx context.Context, queue workqueue.TypedRate
 	if err != nil {
 		return fmt.Errorf("watching the agents' pods: %w", err)
 	}
-	tell := func(object any) { f.agentChanged(ctx, object, queue) }
+	enqueue := func(object any) { f.agentChanged(ctx, object, queue) }
 	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(object any, isInInitialList bool) {
 			if !isInInitialList {
-				tell(object)
+				enqueue(object)
 			}
 		},
 		UpdateFunc: func(before, after any) {
 			was, ok := before.(*corev1.Pod)
 			is, alsoOK := after.(*corev1.Pod)
 			if ok && alsoOK && (agentPodOf(was) != agentPodOf(is) || was.Spec.NodeName != is.Spec.NodeName) {
-				tell(after)
+				enqueue(after)
 			}
 		},
 		DeleteFunc: func(object any) {
 			if gone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
 				object = gone.Obj
 			}
-			tell(object)
+			enqueue(object)
 		},
 	})
 	if err != nil {

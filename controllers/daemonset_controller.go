@@ -122,7 +122,7 @@ func (r *DaemonSetReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ct
 	}
 	if step.Foreign != "" {
 		log.Info("Left a DaemonSet alone that is not the manager's", "reason", step.Foreign)
-		r.tell(o.Policies, step.Foreign)
+		r.reportTo(o.Policies, step.Foreign)
 	}
 	if err := r.apply(ctx, step, o.DaemonSet); err != nil {
 		if apierrors.IsConflict(err) {
@@ -130,7 +130,7 @@ func (r *DaemonSetReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ct
 			return ctrl.Result{RequeueAfter: conflictPause}, nil
 		}
 		if !errors.Is(err, context.Canceled) { // nothing is wrong with the agents when the manager ends
-			r.tell(o.Policies, err.Error())
+			r.reportTo(o.Policies, err.Error())
 		}
 		return ctrl.Result{}, err
 	}
@@ -159,8 +159,8 @@ func (r *DaemonSetReconciler) observe(ctx context.Context) (agentset.Observation
 	return o, nil
 }
 
-// tell says on every policy why its nodes have no agents, or have not the ones they should.
-func (r *DaemonSetReconciler) tell(policies []v1alpha1.RebootPolicy, why string) {
+// reportTo says on every policy why its nodes have no agents, or have not the ones they should.
+func (r *DaemonSetReconciler) reportTo(policies []v1alpha1.RebootPolicy, why string) {
 	for i := range policies {
 		r.Recorder.Eventf(&policies[i], nil, corev1.EventTypeWarning, v1alpha1.EventAgentsNotDeployed, "DeployAgents", "%s", why)
 	}
@@ -185,8 +185,8 @@ type applied struct {
 	generation    int64
 }
 
-// stands reports whether the DaemonSet still is what this write made of it.
-func (a applied) stands(set *appsv1.DaemonSet, configuration []byte, labels map[string]string) bool {
+// isCurrent reports whether the DaemonSet still is what this write made of it.
+func (a applied) isCurrent(set *appsv1.DaemonSet, configuration []byte, labels map[string]string) bool {
 	if set == nil || set.UID != a.uid || set.Generation != a.generation || !bytes.Equal(configuration, a.configuration) {
 		return false
 	}
@@ -203,7 +203,7 @@ func (r *DaemonSetReconciler) write(ctx context.Context, wanted *appsv1ac.Daemon
 	if err != nil {
 		return fmt.Errorf("encoding DaemonSet %q: %w", agentset.Name, err)
 	}
-	if r.applied.stands(set, configuration, wanted.Labels) {
+	if r.applied.isCurrent(set, configuration, wanted.Labels) {
 		return nil
 	}
 	if set != nil {

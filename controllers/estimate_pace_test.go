@@ -16,10 +16,10 @@ func TestEstimate_IsKeptForAWhileWhileSlotsChangeHands(t *testing.T) {
 	for name, tc := range map[string]struct {
 		passes time.Duration
 		edit   func(*server)
-		stands bool
+		kept   bool
 	}{
-		"a moment later":             {passes: time.Second, stands: true},
-		"just before it is too old":  {passes: estimatePace - time.Second, stands: true},
+		"a moment later":             {passes: time.Second, kept: true},
+		"just before it is too old":  {passes: estimatePace - time.Second, kept: true},
 		"once it is too old":         {passes: estimatePace},
 		"the policy was edited":      {passes: time.Second, edit: func(s *server) { s.policy.Generation++ }},
 		"there is none":              {passes: time.Second, edit: func(s *server) { s.policy.Status.EstimatedCompletionAt = nil }},
@@ -38,7 +38,7 @@ func TestEstimate_IsKeptForAWhileWhileSlotsChangeHands(t *testing.T) {
 			}
 			s.comeBack(t)
 			s.pass(t)
-			if got := s.policy.Status.EstimatedCompletionAt; got == nil || got.Equal(&far) != tc.stands {
+			if got := s.policy.Status.EstimatedCompletionAt; got == nil || got.Equal(&far) != tc.kept {
 				t.Errorf("the estimate is %v", got)
 			}
 		})

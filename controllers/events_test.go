@@ -30,8 +30,8 @@ func announcing(t *testing.T) (*announcer, *events.FakeRecorder, *state) {
 // emitted are types and reasons of the events.
 func emitted(recorder *events.FakeRecorder) (all []string) {
 	for len(recorder.Events) > 0 {
-		words := strings.SplitN(<-recorder.Events, " ", 3)
-		all = append(all, words[0]+" "+words[1])
+		parts := strings.SplitN(<-recorder.Events, " ", 3)
+		all = append(all, parts[0]+" "+parts[1])
 	}
 	return all
 }

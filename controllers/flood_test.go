@@ -79,7 +79,7 @@ var _ = Describe("A flood", func() {
 			What: what, Size: size(), Took: took, Decisions: decided, Requests: requests.len() - asked, Before: before, After: after,
 		}
 		AddReportEntry("flood", flood.String())
-		Expect(footprint.Tell("floods", "manager", flood.Cells())).To(Succeed())
+		Expect(footprint.AddRow("floods", "manager", flood.Cells())).To(Succeed())
 		return decided
 	}
 
@@ -142,7 +142,7 @@ var _ = Describe("A node that needs and does not need a reboot in turn", func() 
 			Eventually(func() []v1alpha1.LedgerEntry { return policyStatus(p).Grants }).Should(BeEmpty())
 		}
 		AddReportEntry("events", fmt.Sprintf("%d grants that were taken back: %d Events created", turns, created()-before))
-		Expect(footprint.Tell("events", fmt.Sprintf("manager, %d grants that are taken back", turns), "", created()-before)).To(Succeed())
+		Expect(footprint.AddRow("events", fmt.Sprintf("manager, %d grants that are taken back", turns), "", created()-before)).To(Succeed())
 		Expect(created()-before).To(BeNumerically("<=", 8), "granted and taken back, on the node and on the policy, and what is said once")
 	})
 })

@@ -29,15 +29,15 @@ var _ = Describe("A slot that is freed while many nodes are told why they wait",
 			Eventually(f.reason).WithArguments(name).Should(Equal("False BudgetExhausted"))
 			Eventually(f.taints).WithArguments(name).Should(ContainElement(v1alpha1.TaintPending + ":PreferNoSchedule"))
 		}
-		var told, toldBefore atomic.Int32
+		var explained, explainedBefore atomic.Int32
 		requests.meddleWith(func(r *http.Request) bool {
 			defer GinkgoRecover()
 			switch {
 			case r.Method != methodPatch:
 			case strings.Contains(r.URL.Path, "/nodes/"+goes+"/") || strings.HasSuffix(r.URL.Path, "/nodes/"+goes):
-				toldBefore.CompareAndSwap(0, told.Load())
+				explainedBefore.CompareAndSwap(0, explained.Load())
 			case strings.Contains(r.URL.Path, "/nodes/"):
-				if told.Add(1) == 1 {
+				if explained.Add(1) == 1 {
 					f.boot(goes, 2)
 				}
 			}
@@ -47,7 +47,7 @@ var _ = Describe("A slot that is freed while many nodes are told why they wait",
 		pause := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"pause":{}}}`))
 		Expect(api.Patch(context.Background(), p, pause)).To(Succeed())
 		Eventually(func() v1alpha1.GrantState { return f.grant(goes).State }).Should(Equal(v1alpha1.GrantFinished))
-		Expect(toldBefore.Load()).To(And(BeNumerically(">", 0), BeNumerically("<", waiting/2)))
+		Expect(explainedBefore.Load()).To(And(BeNumerically(">", 0), BeNumerically("<", waiting/2)))
 		Eventually(f.reason).WithArguments(last).Should(Equal("False Paused"), "the others are told all the same")
 	})
 })

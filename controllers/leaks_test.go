@@ -71,7 +71,7 @@ var _ = Describe("A machine that is rebooted again and again", func() {
 		AddReportEntry("footprint", fmt.Sprintf("\n%d reboots: %s\n%d reboots: %s\n%d reboots: %s",
 			cycles/10, warm, cycles/10+cycles/2, half, cycles/10+cycles, after))
 		for at, f := range map[int]footprint.Footprint{cycles / 10: warm, cycles/10 + cycles/2: half, cycles/10 + cycles: after} {
-			Expect(footprint.Tell("cycles", "manager", at, f.Cells())).To(Succeed())
+			Expect(footprint.AddRow("cycles", "manager", at, f.Cells())).To(Succeed())
 		}
 		Expect(policyStatus(p).Seq).To(BeEquivalentTo(cycles/10 + cycles/2*2))
 	})

@@ -125,10 +125,10 @@ func (l *ledgerWriter) patchPolicy(ctx context.Context, policy, before *v1alpha1
 // estimated is the estimate to write with a plan. The one that stands is good for a while where a slot changes hands; whatever
 // else there is to write moves it.
 func (l *ledgerWriter) estimated(s *state, p plan.Plan) *metav1.Time {
-	uid, stands := s.Policy.UID, s.Policy.Status.EstimatedCompletionAt
-	lasts := stands != nil && stands.After(s.Now) && s.Policy.Status.ObservedGeneration == s.Policy.Generation
+	uid, current := s.Policy.UID, s.Policy.Status.EstimatedCompletionAt
+	lasts := current != nil && current.After(s.Now) && s.Policy.Status.ObservedGeneration == s.Policy.Generation
 	if lasts && handsOver(p) && l.clock.Since(l.estimates[uid]) < estimatePace {
-		return stands
+		return current
 	}
 	l.estimates[uid] = l.clock.Now()
 	return estimate(s.Snapshot)
@@ -149,9 +149,9 @@ func estimate(s plan.Snapshot) *metav1.Time {
 		return nil
 	}
 	at = at.Add(estimateGrain - 1).Truncate(estimateGrain)
-	stands := s.Policy.Status.EstimatedCompletionAt
-	if stands != nil && stands.After(s.Now) && at.Sub(stands.Time).Abs() <= estimateGrain {
-		return stands
+	current := s.Policy.Status.EstimatedCompletionAt
+	if current != nil && current.After(s.Now) && at.Sub(current.Time).Abs() <= estimateGrain {
+		return current
 	}
 	return timeOrNil(at)
 }

@@ -100,9 +100,9 @@ func (w *nodeWriter) writeFailed(patch *nodepatch.Patch, n *plan.Node, d plan.De
 }
 
 // ask brings the question to the agent up to date, in the write that tells people why the node waits.
-func ask(patch *nodepatch.Patch, stands, question string) {
+func ask(patch *nodepatch.Patch, current, question string) {
 	switch question {
-	case stands:
+	case current:
 	case "":
 		patch.RemoveAnnotation(v1alpha1.AnnotationPreflight)
 	default:
@@ -110,11 +110,11 @@ func ask(patch *nodepatch.Patch, stands, question string) {
 	}
 }
 
-func same(stands *corev1.NodeCondition, d plan.Decision) bool {
-	if stands == nil {
+func same(current *corev1.NodeCondition, d plan.Decision) bool {
+	if current == nil {
 		return d.Status == ""
 	}
-	return stands.Status == d.Status && stands.Reason == string(d.Reason) && stands.Message == d.Message
+	return current.Status == d.Status && current.Reason == string(d.Reason) && current.Message == d.Message
 }
 
 // permitted makes the condition RebootPermitted of a decision.

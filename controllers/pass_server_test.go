@@ -215,8 +215,8 @@ func (s *server) Patch(_ context.Context, object client.Object, patch client.Pat
 	if err := json.Unmarshal(after, &node); err != nil {
 		return err
 	}
-	if stands := s.node(node.Name).ResourceVersion; node.ResourceVersion != stands {
-		return apierrors.NewConflict(corev1.Resource("nodes"), node.Name, fmt.Errorf("it is %s by now", stands))
+	if current := s.node(node.Name).ResourceVersion; node.ResourceVersion != current {
+		return apierrors.NewConflict(corev1.Resource("nodes"), node.Name, fmt.Errorf("it is %s by now", current))
 	}
 	s.version++
 	node.ResourceVersion = strconv.Itoa(s.version)

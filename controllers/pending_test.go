@@ -94,8 +94,8 @@ var _ = Describe("The pending taint", func() {
 		})
 		Expect(tainted).To(BeNumerically(">=", 0))
 		// The first write to the status of the one that goes was NoPolicy, the second is the bell.
-		bell := rung + 1 + slices.IndexFunc(writes[rung+1:], func(r string) bool { return strings.Contains(r, f.nodes[0]+"/status?") })
-		Expect(tainted).To(BeNumerically("<", bell), "%v", writes)
+		published := rung + 1 + slices.IndexFunc(writes[rung+1:], func(r string) bool { return strings.Contains(r, f.nodes[0]+"/status?") })
+		Expect(tainted).To(BeNumerically("<", published), "%v", writes)
 	})
 
 	It("goes when the window closes", func() {

@@ -183,7 +183,7 @@ func (r *RebootPolicyReconciler) gather(ctx context.Context, name string) (*stat
 		return nil, err
 	}
 	s.Snapshot = snapshot.Of(policy, policies, s.Nodes, r.Clock.Now())
-	s.Gates, s.Refused = r.Gates.Said(policy.Spec.PrometheusGates()), r.nodes.refusedWrites(policy)
+	s.Gates, s.Refused = r.Gates.Answers(policy.Spec.PrometheusGates()), r.nodes.refusedWrites(policy)
 	if s.Agents, err = r.fleet.agents.read(ctx); err != nil {
 		return nil, err
 	}

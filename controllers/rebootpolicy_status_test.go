@@ -20,7 +20,7 @@ func TestStatusOf_ResumesFromTheAnnotationOn(t *testing.T) {
 	now := before.Add(time.Hour)
 	for name, tc := range map[string]struct {
 		annotations map[string]string
-		stands      metav1.ConditionStatus
+		before      metav1.ConditionStatus
 		want        time.Time
 	}{
 		"halted":                      {map[string]string{v1alpha1.AnnotationResume: "mended"}, metav1.ConditionTrue, now},
@@ -29,7 +29,7 @@ func TestStatusOf_ResumesFromTheAnnotationOn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			policy := &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Annotations: tc.annotations}}
-			policy.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionHalted, Status: tc.stands, LastTransitionTime: metav1.NewTime(before)}}
+			policy.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionHalted, Status: tc.before, LastTransitionTime: metav1.NewTime(before)}}
 			p := plan.Plan{Halt: plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: mended"}}
 			got := meta.FindStatusCondition(statusOf(policy, p, window.State{}, now).Conditions, v1alpha1.ConditionHalted)
 			if diff := cmp.Diff(tc.want, got.LastTransitionTime.Time); diff != "" {

@@ -267,7 +267,7 @@ func TestReconcile_ManyThatRefuseKeepNobodyWaiting(t *testing.T) {
 		return apierrors.NewForbidden(corev1.Resource("nodes"), written, errors.New("a webhook says no"))
 	}
 	s.policy.Spec.Pause = &v1alpha1.Pause{Reason: "holidays"}
-	told := func() (nodes int) {
+	explained := func() (nodes int) {
 		for range 2 * needy / conditionsPerPass {
 			_, _ = s.reconciler.Reconcile(t.Context(), request(workers)) // some passes tell of those that refuse
 		}
@@ -278,12 +278,12 @@ func TestReconcile_ManyThatRefuseKeepNobodyWaiting(t *testing.T) {
 		}
 		return nodes
 	}
-	if got, want := told(), needy-len(refusing); got != want || asked > 2*len(refusing) {
+	if got, want := explained(), needy-len(refusing); got != want || asked > 2*len(refusing) {
 		t.Errorf("%d nodes are told, want %d; those that refuse were asked %d times", got, want, asked)
 	}
 	clear(refusing)
 	now.SetTime(now.Now().Add(refusedPause))
-	if got, want := told(), needy; got != want {
+	if got, want := explained(), needy; got != want {
 		t.Errorf("%d nodes are told once none refuses, want %d", got, want)
 	}
 }

@@ -17,14 +17,14 @@ type requestLog struct {
 	meddle func(*http.Request) (refuse bool)
 	// number is how many were seen beside watches, which end by themselves and are opened again; deaf: they are counted only.
 	number int
-	deaf   bool
+	off    bool
 }
 
 // keep reports whether requests are remembered from now on, or only counted.
 func (l *requestLog) keep(are bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.deaf = !are
+	l.off = !are
 }
 
 // len is how many requests beside watches were seen.
@@ -52,7 +52,7 @@ func (l *requestLog) wrap(next http.RoundTripper) http.RoundTripper {
 		if r.URL.Query().Get("watch") != "true" {
 			l.number++
 		}
-		if !l.deaf {
+		if !l.off {
 			l.seen = append(l.seen, r.Method+" "+r.URL.Path+"?"+r.URL.RawQuery)
 		}
 		if l.meddle != nil && l.meddle(r) {

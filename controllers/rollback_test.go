@@ -12,8 +12,8 @@ var _ = Describe("An update that rolls back (behaviour 27)", func() {
 	It("holds its node back, and no other, by one word in condition, status and metric", func() {
 		f := makeFleet(2)
 		node, other := f.nodes[0], f.nodes[1]
-		const word = v1alpha1.ReasonUpdateNotApplied
-		objection := v1alpha1.Objection{Reason: word, Message: "2.0 rolls back"}
+		const reason = v1alpha1.ReasonUpdateNotApplied
+		objection := v1alpha1.Objection{Reason: reason, Message: "2.0 rolls back"}
 		f.annotate(node, v1alpha1.AnnotationReport, v1alpha1.AgentReport{Objection: &objection}.String())
 		f.need(f.nodes...)
 		p := f.policy("workers")
@@ -21,7 +21,7 @@ var _ = Describe("An update that rolls back (behaviour 27)", func() {
 		Expect(f.condition(node, v1alpha1.NodeRebootPermitted).Message).To(Equal("2.0 rolls back"))
 		Eventually(f.granted).Should(ConsistOf(other))
 		Eventually(func() []v1alpha1.BlockedNodes { return policyStatus(p).Blocked }).Should(
-			ConsistOf(v1alpha1.BlockedNodes{Reason: word, Count: 1, Nodes: []string{node}}))
+			ConsistOf(v1alpha1.BlockedNodes{Reason: reason, Count: 1, Nodes: []string{node}}))
 		Eventually(blocked).WithArguments(p.Name).Should(Equal(map[string]float64{"UpdateNotApplied": 1}))
 
 		By("taking back the grant that its agent has not begun to use")
@@ -29,7 +29,7 @@ var _ = Describe("An update that rolls back (behaviour 27)", func() {
 		f.reboot(other)
 		Eventually(f.granted).Should(ConsistOf(node))
 		f.annotate(node, v1alpha1.AnnotationReport, v1alpha1.AgentReport{Objection: &objection}.String())
-		Eventually(func() v1alpha1.Reason { return f.grant(node).Reason }).Should(Equal(word))
+		Eventually(func() v1alpha1.Reason { return f.grant(node).Reason }).Should(Equal(reason))
 		Expect(f.grant(node).State).To(Equal(v1alpha1.GrantCancelled))
 
 		By("letting it go once the agent objects no more")

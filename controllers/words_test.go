@@ -21,14 +21,14 @@ import (
 
 // The words of docs/words.md are said with kubectl as they stand there, but for the names of node and policy.
 var _ = Describe("A word of docs/words.md", func() {
-	var words map[string]string
+	var commands map[string]string
 
-	BeforeEach(func() { words = blocksOf("sh") })
+	BeforeEach(func() { commands = blocksOf("sh") })
 
-	// say runs the one command under a heading.
-	say := func(ctx SpecContext, f *fleet, p *v1alpha1.RebootPolicy, heading string) {
+	// run runs the one command under a heading.
+	run := func(ctx SpecContext, f *fleet, p *v1alpha1.RebootPolicy, heading string) {
 		GinkgoHelper()
-		command := words[heading]
+		command := commands[heading]
 		Expect(strings.Count(command, "\n")).To(Equal(1), "%s: one command", heading)
 		shell(ctx, f.nodes[0], p.Name, command)
 	}
@@ -42,7 +42,7 @@ var _ = Describe("A word of docs/words.md", func() {
 
 	It("asks for a reboot: Reboot this node", func(ctx SpecContext) {
 		f, p := waiting()
-		say(ctx, f, p, "Reboot this node")
+		run(ctx, f, p, "Reboot this node")
 		Expect(f.get(f.nodes[0]).Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationRebootRequested, "firmware"))
 		f.status(f.nodes[0], map[string]any{"conditions": []any{cond(v1alpha1.NodeRebootRequired, "True", "Requested")}}) // its agent
 		Eventually(f.granted).Should(Equal(f.nodes))
@@ -54,7 +54,7 @@ var _ = Describe("A word of docs/words.md", func() {
 		})
 		f.need(f.nodes...)
 		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False WindowClosed"))
-		say(ctx, f, p, "Reboot this node now")
+		run(ctx, f, p, "Reboot this node now")
 		Eventually(f.granted).Should(Equal(f.nodes))
 	})
 
@@ -62,11 +62,11 @@ var _ = Describe("A word of docs/words.md", func() {
 		f, p := waiting()
 		f.need(f.nodes...)
 		Eventually(f.granted).Should(Equal(f.nodes))
-		say(ctx, f, p, "Pause this node")
+		run(ctx, f, p, "Pause this node")
 		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False NodePaused"))
 		Expect(f.condition(f.nodes[0], v1alpha1.NodeRebootPermitted).Message).To(HavePrefix("the node is paused: disk swap; "))
 		Eventually(reasonsOf).WithArguments(f.nodes[0]).Should(ContainElement("GrantCancelled"))
-		say(ctx, f, p, "Go on with this node")
+		run(ctx, f, p, "Go on with this node")
 		Eventually(f.granted).Should(Equal(f.nodes))
 	})
 
@@ -76,14 +76,14 @@ var _ = Describe("A word of docs/words.md", func() {
 		Eventually(f.granted).Should(Equal(f.nodes))
 		f.start(f.nodes[0])
 		Expect(f.get(f.nodes[0]).Spec.Unschedulable).To(BeTrue())
-		say(ctx, f, p, "Stop a drain")
+		run(ctx, f, p, "Stop a drain")
 		Expect(f.get(f.nodes[0]).Spec.Unschedulable).To(BeFalse())
 	})
 
 	It("holds all policies up: Stop everything", func(ctx SpecContext) {
 		f, p := waiting()
 		other := f.policy("others", func(s *v1alpha1.RebootPolicySpec) { s.Priority = -1 })
-		say(ctx, f, p, "Stop everything")
+		run(ctx, f, p, "Stop everything")
 		f.need(f.nodes...)
 		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False Paused"))
 		Eventually(windowOf).WithArguments(other).Should(Equal(v1alpha1.WindowPaused))
@@ -92,15 +92,15 @@ var _ = Describe("A word of docs/words.md", func() {
 	It("holds all nodes up with a reason and an end, and lets them go: Pause a policy, Go on with a policy (behaviour 22)", func(ctx SpecContext) {
 		f, p := waiting()
 		tomorrow := metav1.NewTime(time.Now().Add(24 * time.Hour).UTC().Truncate(time.Second))
-		words["Pause a policy"] = regexp.MustCompile(`20\d\d-[^"]*`).ReplaceAllString(words["Pause a policy"], tomorrow.Format(time.RFC3339))
-		say(ctx, f, p, "Pause a policy")
+		commands["Pause a policy"] = regexp.MustCompile(`20\d\d-[^"]*`).ReplaceAllString(commands["Pause a policy"], tomorrow.Format(time.RFC3339))
+		run(ctx, f, p, "Pause a policy")
 		f.need(f.nodes...)
 		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False Paused"))
 		Expect(f.condition(f.nodes[0], v1alpha1.NodeRebootPermitted).Message).To(And(
 			HaveSuffix(": Black Friday"), ContainSubstring(tomorrow.Format("until Mon 2006-01-02 15:04:05 UTC")),
 		))
 		Eventually(windowOf).WithArguments(p).Should(Equal(v1alpha1.WindowPaused))
-		say(ctx, f, p, "Go on with a policy")
+		run(ctx, f, p, "Go on with a policy")
 		Eventually(f.granted).Should(Equal(f.nodes))
 	})
 
@@ -117,7 +117,7 @@ var _ = Describe("A word of docs/words.md", func() {
 		})
 		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False Halted"))
 		Eventually(func() string { return haltOf(p) }).Should(Equal("True TooManyFailures"))
-		say(ctx, f, p, "Resume after failures")
+		run(ctx, f, p, "Resume after failures")
 		Eventually(func() string { return haltOf(p) }).Should(Equal("False Resumed"))
 		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False BackingOff"))
 		Eventually(func() map[string]string {
@@ -135,45 +135,45 @@ var _ = Describe("A word of docs/words.md", func() {
 			s.NodeSelector.MatchExpressions = line.NodeSelector.MatchExpressions
 		})
 		Eventually(func() int32 { return policyStatus(p).Nodes.Selected }).Should(Equal(int32(1)))
-		say(ctx, f, p, "Take a node out for good")
+		run(ctx, f, p, "Take a node out for good")
 		f.need(f.nodes...)
 		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False NoPolicy"))
 		Eventually(func() int32 { return policyStatus(p).Nodes.Selected }).Should(BeZero())
-		say(ctx, f, p, "Take it back in")
+		run(ctx, f, p, "Take it back in")
 		Eventually(f.granted).Should(Equal(f.nodes))
 	})
 
 	It("changes the mode: Show me first, Do it", func(ctx SpecContext) {
 		f, p := waiting()
-		say(ctx, f, p, "Show me first")
+		run(ctx, f, p, "Show me first")
 		f.need(f.nodes...)
 		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False DryRun"))
 		Expect(f.granted()).To(BeEmpty())
-		say(ctx, f, p, "Do it")
+		run(ctx, f, p, "Do it")
 		Eventually(f.granted).Should(Equal(f.nodes))
 	})
 })
 
 var _ = Describe("The words", func() {
 	It("are each said by a spec above, and those of the README are among them", func() {
-		words := blocksOf("sh")
+		commands := blocksOf("sh")
 		source, err := os.ReadFile("words_test.go")
 		Expect(err).NotTo(HaveOccurred())
-		for heading := range words {
-			Expect(string(source)).To(ContainSubstring(`say(ctx, f, p, "`+heading+`")`), "a word without a spec")
+		for heading := range commands {
+			Expect(string(source)).To(ContainSubstring(`run(ctx, f, p, "`+heading+`")`), "a word without a spec")
 		}
 		rows, err := document.Cells(filepath.Join(testenv.Root(), "README.md"))
 		Expect(err).NotTo(HaveOccurred())
-		var commands int
+		var shown int
 		for _, row := range rows {
 			if len(row) < 2 || !strings.HasPrefix(row[1], "`kubectl ") {
 				continue
 			}
 			command, _, _ := strings.Cut(row[1][1:], "`")
-			commands++
-			Expect(words).To(ContainElement(command+"\n"), "README says it otherwise")
+			shown++
+			Expect(commands).To(ContainElement(command+"\n"), "README says it otherwise")
 		}
-		Expect(commands).To(BeNumerically(">=", 5))
+		Expect(shown).To(BeNumerically(">=", 5))
 	})
 })
 

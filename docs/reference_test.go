@@ -26,12 +26,12 @@ import (
 
 // The lists of docs/reference.md have every word of the program, and no other.
 func TestReference(t *testing.T) {
-	words := contract(t)
+	constants := contract(t)
 	for heading, want := range map[string][]string{
-		"Conditions":             slices.Concat(words.of("NodeReboot"), words.of("Condition"), []string{"DrainInProgress", "Drained", "MaintenanceInProgress"}),
-		"Events":                 slices.Concat(words.of("Event"), reasonsOfEvents()),
+		"Conditions":             slices.Concat(constants.of("NodeReboot"), constants.of("Condition"), []string{"DrainInProgress", "Drained", "MaintenanceInProgress"}),
+		"Events":                 slices.Concat(constants.of("Event"), reasonsOfEvents()),
 		"Metrics":                allMetrics(t),
-		"Annotations and labels": slices.Concat(words.of("Annotation"), words.of("Label"), words.of("Taint"), words.of("Finalizer")),
+		"Annotations and labels": slices.Concat(constants.of("Annotation"), constants.of("Label"), constants.of("Taint"), constants.of("Finalizer")),
 		"Flags of the manager":   managerFlags(),
 		"Flags of the agent":     agentFlags(t),
 	} {

@@ -70,7 +70,7 @@ func claims(t *testing.T) []claim {
 func (c claim) expectShown(t *testing.T, shown string) {
 	t.Helper()
 	what, isAttempt := strings.CutPrefix(shown, "attempt: ")
-	folder, words, isTest := strings.Cut(strings.TrimPrefix(shown, "`"), "`: ")
+	folder, text, isTest := strings.Cut(strings.TrimPrefix(shown, "`"), "`: ")
 	target, isTarget := strings.CutPrefix(strings.Trim(shown, "`"), "make ")
 	switch {
 	case isAttempt:
@@ -78,8 +78,8 @@ func (c claim) expectShown(t *testing.T, shown string) {
 			t.Errorf("%q: of the attempt %q security-attempts.md says allowed %v", c.sentence, what, answers)
 		}
 	case isTest:
-		if !strings.Contains(tests(t, folder), words) {
-			t.Errorf("no test of %s has the words %q", folder, words)
+		if !strings.Contains(tests(t, folder), text) {
+			t.Errorf("no test of %s has the words %q", folder, text)
 		}
 	case isTarget:
 		if !strings.Contains(read(t, "Makefile"), "\n"+target+":") {

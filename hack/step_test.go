@@ -21,9 +21,9 @@ func TestStep_WhatIsSkippedIsNamedAtTheEnd(t *testing.T) {
 			command := exec.CommandContext(t.Context(), "bash", "-euc", ". ./step.sh; "+tc.script)
 			command.Env = append(os.Environ(), "NOT_SHOWN=", "TMPDIR="+folder)
 			output, err := command.CombinedOutput()
-			said := regexp.MustCompile(`after \d+ s`).ReplaceAllString(string(output), "after N s")
-			if err != nil || !strings.HasSuffix(said, "\n"+tc.want+"\n") {
-				t.Errorf("%v, got %q, want the end %q", err, said, tc.want)
+			got := regexp.MustCompile(`after \d+ s`).ReplaceAllString(string(output), "after N s")
+			if err != nil || !strings.HasSuffix(got, "\n"+tc.want+"\n") {
+				t.Errorf("%v, got %q, want the end %q", err, got, tc.want)
 			}
 			if left, _ := filepath.Glob(filepath.Join(folder, "*")); len(left) > 0 {
 				t.Errorf("left behind: %v", left)

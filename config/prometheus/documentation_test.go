@@ -36,8 +36,8 @@ func (m *monitored) runsTheDocumentation(t *testing.T) {
 	tools := t.TempDir()
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(tools, "kubectl-reboot"), "./kubectl-reboot")
 	build.Dir = testenv.Root()
-	if said, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, said)
+	if output, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, output)
 	}
 	var kinds strings.Builder
 	for _, k := range monitoringKinds {
@@ -82,7 +82,7 @@ func (m *monitored) shell(t *testing.T, tools, where, script string) {
 	command.Dir = testenv.Root()
 	path := []string{tools, filepath.Dir(m.Cluster.KubectlPath()), os.Getenv("PATH")}
 	command.Env = append(os.Environ(), "KUBECONFIG="+m.Cluster.Kubeconfig(), "PATH="+strings.Join(path, string(filepath.ListSeparator)))
-	if said, err := command.CombinedOutput(); err != nil {
-		t.Errorf("%s: %v\n%s%s", where, err, script, said)
+	if output, err := command.CombinedOutput(); err != nil {
+		t.Errorf("%s: %v\n%s%s", where, err, script, output)
 	}
 }

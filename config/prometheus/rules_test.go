@@ -77,8 +77,8 @@ func promtool(t *testing.T, dir string, args ...string) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), promserver.Program(t, "promtool"), args...)
 	command.Dir = dir
-	if said, err := command.CombinedOutput(); err != nil {
-		t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, said)
+	if output, err := command.CombinedOutput(); err != nil {
+		t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, output)
 	}
 }
 

@@ -26,9 +26,9 @@ type Placement struct {
 // Nowhere reports whether no node is asked for: there is no policy, and no attempt without one.
 func (p Placement) Nowhere() bool { return !p.Everywhere && len(p.Terms) == 0 }
 
-// place is the union of what the policies select and of the nodes in the middle of an attempt. It also names the policies
+// assign is the union of what the policies select and of the nodes in the middle of an attempt. It also names the policies
 // whose selector cannot be read.
-func place(policies []v1alpha1.RebootPolicy, nodes []corev1.Node) (p Placement, unreadable []string) {
+func assign(policies []v1alpha1.RebootPolicy, nodes []corev1.Node) (p Placement, unreadable []string) {
 	var selectors []labels.Selector
 	for i := range policies {
 		selector, err := policies[i].Spec.NodeSelector.Selector()

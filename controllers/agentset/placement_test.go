@@ -136,7 +136,7 @@ func TestPlacement(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, unreadable := place(tc.policies, tc.nodes)
+			got, unreadable := assign(tc.policies, tc.nodes)
 			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("placement (-want +got):\n%s", diff)
 			}

@@ -35,7 +35,7 @@ type Step struct {
 // Next decides. It fails only where the manifest is broken.
 func (t Template) Next(o Observation) (Step, error) {
 	set := o.DaemonSet
-	wanted, unreadable := place(o.Policies, o.Nodes)
+	wanted, unreadable := assign(o.Policies, o.Nodes)
 	step := Step{Held: unreadable}
 	switch {
 	case set != nil && set.Labels[ManagedBy] != Manager:

@@ -18,7 +18,7 @@ func TestNext(t *testing.T) {
 	broken := policy("broken", expressions(v1alpha1.LabelSelectorRequirement{Key: "pool", Operator: metav1.LabelSelectorOpIn}))
 	// made is the DaemonSet as the manager made it for some policies.
 	made := func(policies []v1alpha1.RebootPolicy) *appsv1.DaemonSet {
-		p, _ := place(policies, nil)
+		p, _ := assign(policies, nil)
 		set, err := template.DaemonSet(p)
 		if err != nil {
 			t.Fatal(err)

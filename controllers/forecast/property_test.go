@@ -92,12 +92,12 @@ func TestOf_KeepsThePolicy(t *testing.T) {
 		effort := rapid.SampledFrom([]forecast.Effort{20, 100, forecast.Thorough}).Draw(t, "effort")
 		f := forecast.Of(s, effort)
 		limit := int(plan.Of(s).Limit)
-		told, begun := map[string]bool{}, map[string]int{}
+		reported, begun := map[string]bool{}, map[string]int{}
 		for i, r := range f.Reboots {
-			if told[r.Node] {
+			if reported[r.Node] {
 				t.Fatalf("%s goes twice", r.Node)
 			}
-			told[r.Node] = true
+			reported[r.Node] = true
 			if r.EndsAt.Before(r.SettlesAt) || r.SettlesAt.Before(r.RebootsAt) || r.RebootsAt.Before(r.DrainsAt) || r.EndsAt.Before(f.At) {
 				t.Fatalf("its phases are no order: %+v", r)
 			}
@@ -118,13 +118,13 @@ func TestOf_KeepsThePolicy(t *testing.T) {
 			}
 		}
 		for _, stay := range f.Stays {
-			if told[stay.Node] {
+			if reported[stay.Node] {
 				t.Fatalf("%s is told twice", stay.Node)
 			}
-			told[stay.Node] = true
+			reported[stay.Node] = true
 		}
 		for _, n := range s.Nodes {
-			if n.NeedsReboot() && !told[n.Name] {
+			if n.NeedsReboot() && !reported[n.Name] {
 				t.Fatalf("nothing is told of %s: %+v", n.Name, f)
 			}
 		}

@@ -64,8 +64,8 @@ func TestCredentialsOf(t *testing.T) {
 			if got := r.Header.Get("Authorization"); got != tc.header {
 				t.Errorf("got %q, want %q", got, tc.header)
 			}
-			if said := c.redact("hunter2 is refused"); tc.header != "" && strings.Contains(said, "hunter2") {
-				t.Error(said)
+			if shown := c.redact("hunter2 is refused"); tc.header != "" && strings.Contains(shown, "hunter2") {
+				t.Error(shown)
 			}
 		})
 	}

@@ -52,9 +52,9 @@ type target struct{ url, query, secret string }
 type record struct {
 	answer Answer
 	// since is when it began to say so, heard when it last did; zero: it has not been heard.
-	since, heard time.Time
-	asked        time.Time
-	asking       bool
+	since, answered time.Time
+	asked           time.Time
+	asking          bool
 	// policies wait for it, by name.
 	policies map[string]bool
 }
@@ -69,27 +69,27 @@ func NewEvaluator(asker Asker, clock clock.PassiveClock, interval time.Duration)
 // Woken has an object with the name of a policy whenever one of its gates says something else than before.
 func (e *Evaluator) Woken() <-chan event.GenericEvent { return e.woken }
 
-// Said is what the gates said last; one is missing that has not been asked, or not lately.
-func (e *Evaluator) Said(gates []v1alpha1.PrometheusGate) []v1alpha1.GateStatus {
+// Answers is what the gates said last; one is missing that has not been asked, or not lately.
+func (e *Evaluator) Answers(gates []v1alpha1.PrometheusGate) []v1alpha1.GateStatus {
 	if e == nil {
 		return nil
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := e.clock.Now()
-	var said []v1alpha1.GateStatus
+	var answers []v1alpha1.GateStatus
 	for _, g := range gates {
 		k := e.known[targetOf(g)]
 		if k != nil && e.counts(k, now) {
-			said = append(said, v1alpha1.GateStatus{Name: g.Name, State: k.answer.State, Message: k.answer.Message, At: metav1.NewTime(k.since)})
+			answers = append(answers, v1alpha1.GateStatus{Name: g.Name, State: k.answer.State, Message: k.answer.Message, At: metav1.NewTime(k.since)})
 		}
 	}
-	return said
+	return answers
 }
 
 // counts reports whether the last answer is fresh. One of the future has an age that nobody knows: the clock was set.
 func (e *Evaluator) counts(k *record, now time.Time) bool {
-	return !k.heard.IsZero() && !k.heard.After(now) && now.Sub(k.heard) < fresh*e.interval
+	return !k.answered.IsZero() && !k.answered.After(now) && now.Sub(k.answered) < fresh*e.interval
 }
 
 // Ask has those gates of a policy asked that are due, and returns at once with the instant at which the next one is; zero:
@@ -138,7 +138,7 @@ func (e *Evaluator) ask(ctx context.Context, g v1alpha1.PrometheusGate, k *recor
 	if changed {
 		k.answer, k.since = answer, now
 	}
-	k.heard = now
+	k.answered = now
 	for policy := range k.policies {
 		if changed {
 			e.wake(policy)
@@ -158,7 +158,7 @@ func (e *Evaluator) wake(policy string) {
 // forget drops what nobody has asked for in a long time.
 func (e *Evaluator) forget(now time.Time) {
 	for q, k := range e.known {
-		if !k.asking && now.Sub(k.heard) >= forgotten*e.interval {
+		if !k.asking && now.Sub(k.answered) >= forgotten*e.interval {
 			delete(e.known, q)
 		}
 	}

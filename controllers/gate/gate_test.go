@@ -55,8 +55,8 @@ func (b *bench) answer(a Answer) {
 		b.t.Fatal("nobody asks")
 	}
 	b.server.answers <- a
-	heard := func(context.Context) (bool, error) { return !b.busy(), nil }
-	if err := wait.PollUntilContextTimeout(b.t.Context(), time.Millisecond, time.Minute, true, heard); err != nil {
+	isIdle := func(context.Context) (bool, error) { return !b.busy(), nil }
+	if err := wait.PollUntilContextTimeout(b.t.Context(), time.Millisecond, time.Minute, true, isIdle); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -94,9 +94,9 @@ func (b *bench) wakes() []string {
 	return names
 }
 
-func (b *bench) says(want ...v1alpha1.GateStatus) {
+func (b *bench) expect(want ...v1alpha1.GateStatus) {
 	b.t.Helper()
-	if diff := cmp.Diff(want, b.Said([]v1alpha1.PrometheusGate{up})); diff != "" {
+	if diff := cmp.Diff(want, b.Answers([]v1alpha1.PrometheusGate{up})); diff != "" {
 		b.t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -117,23 +117,23 @@ func fires(series string) Answer {
 // TestEvaluator: what it says, and whom it wakes, as answers come in.
 func TestEvaluator(t *testing.T) {
 	b := newBench(t)
-	b.says()
+	b.expect()
 	if next := b.ask("workers", up); next != Interval {
 		t.Errorf("looks again after %s", next)
 	}
-	b.says() // asked, and not answered
+	b.expect() // asked, and not answered
 	b.at(2 * time.Second)
 	b.answer(quiet)
-	b.says(status(v1alpha1.GateClear, "", 2*time.Second))
+	b.expect(status(v1alpha1.GateClear, "", 2*time.Second))
 	if diff := cmp.Diff([]string{"workers"}, b.wakes()); diff != "" {
 		t.Error(diff)
 	}
 
 	b.at(Interval)
 	b.ask("workers", up)
-	b.says(status(v1alpha1.GateClear, "", 2*time.Second)) // until the next answer, the last one counts
+	b.expect(status(v1alpha1.GateClear, "", 2*time.Second)) // until the next answer, the last one counts
 	b.answer(quiet)
-	b.says(status(v1alpha1.GateClear, "", 2*time.Second))
+	b.expect(status(v1alpha1.GateClear, "", 2*time.Second))
 	if woken := b.wakes(); len(woken) > 0 {
 		t.Errorf("the same again wakes %v", woken)
 	}
@@ -141,7 +141,7 @@ func TestEvaluator(t *testing.T) {
 	b.at(2 * Interval)
 	b.ask("workers", up)
 	b.answer(fires("x"))
-	b.says(status(v1alpha1.GateFiring, "x", 2*Interval))
+	b.expect(status(v1alpha1.GateFiring, "x", 2*Interval))
 	if diff := cmp.Diff([]string{"workers"}, b.wakes()); diff != "" {
 		t.Error(diff)
 	}
@@ -149,7 +149,7 @@ func TestEvaluator(t *testing.T) {
 	b.at(3 * Interval)
 	b.ask("workers", up)
 	b.answer(unreachable("no answer"))
-	b.says(status(v1alpha1.GateUnreachable, "no answer", 3*Interval)) // a failure counts at once
+	b.expect(status(v1alpha1.GateUnreachable, "no answer", 3*Interval)) // a failure counts at once
 }
 
 // TestEvaluator_AsksOnce: one question in an interval, however many policies and nodes wait.
@@ -188,12 +188,12 @@ func TestEvaluator_Questions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			edited := up
 			edit(&edited)
-			if said := b.Said([]v1alpha1.PrometheusGate{edited}); said != nil {
-				t.Errorf("the answer to another question counts: %v", said)
+			if answers := b.Answers([]v1alpha1.PrometheusGate{edited}); answers != nil {
+				t.Errorf("the answer to another question counts: %v", answers)
 			}
 			b.ask("workers", edited)
 			b.answer(fires("x"))
-			b.says(status(v1alpha1.GateClear, "", 0))
+			b.expect(status(v1alpha1.GateClear, "", 0))
 		})
 	}
 }
@@ -204,14 +204,14 @@ func TestEvaluator_Stale(t *testing.T) {
 	b.ask("workers", up)
 	b.answer(quiet)
 	b.at(2*Interval - 1)
-	b.says(status(v1alpha1.GateClear, "", 0))
+	b.expect(status(v1alpha1.GateClear, "", 0))
 	b.at(2 * Interval)
-	b.says()
+	b.expect()
 	b.at(-time.Second) // the clock was set back: nobody knows how old the answer is
-	b.says()
+	b.expect()
 	b.ask("workers", up)
 	b.answer(quiet)
-	b.says(status(v1alpha1.GateClear, "", -time.Second))
+	b.expect(status(v1alpha1.GateClear, "", -time.Second))
 }
 
 // TestEvaluator_SlowServer: nobody waits for a server that does not answer, and it is not asked again meanwhile.
@@ -222,7 +222,7 @@ func TestEvaluator_SlowServer(t *testing.T) {
 	b.ask("workers", up)
 	b.answer(unreachable("no answer within 10s"))
 	b.idle()
-	b.says(status(v1alpha1.GateUnreachable, "no answer within 10s", 10*Interval))
+	b.expect(status(v1alpha1.GateUnreachable, "no answer within 10s", 10*Interval))
 }
 
 // TestEvaluator_BoundsEachQuestion: a question lasts longer than the reconcile that asks it, and at most Timeout.

@@ -65,19 +65,19 @@ func testPassword(a *asker) {
 	t := a.t
 	f, ca, other := files{t, t.TempDir()}, newAuthority(t), newAuthority(t)
 	address := promserver.StartSecured(t, "", "", promserver.Security{Web: f.serving(ca.server(time.Now())) + users, Client: anybody()}).URL
-	a.says(address, none, "", mute, stranger)
-	a.says(address, none, "gone", mute, "Secret gone is missing in namespace default")
+	a.expect(address, none, "", mute, stranger)
+	a.expect(address, none, "gone", mute, "Secret gone is missing in namespace default")
 	a.keep("basic", "ca.crt", string(other.pem), "username", "reboot-operator", "password", password)
-	a.says(address, none, "basic", mute, stranger)
+	a.expect(address, none, "basic", mute, stranger)
 	a.keep("basic", "ca.crt", string(ca.pem))
-	a.says(address, none, "basic", mute, refused)
+	a.expect(address, none, "basic", mute, refused)
 	a.keep("basic", "ca.crt", string(ca.pem), "username", "reboot-operator", "password", "wrong")
-	a.says(address, none, "basic", mute, refused)
+	a.expect(address, none, "basic", mute, refused)
 	a.keep("basic", "ca.crt", string(ca.pem), "username", "reboot-operator", "password", password)
-	a.says(address, none, "basic", isClear, "")
-	a.says(strings.Replace(address, "https", "http", 1), none, "basic", mute, "the answer cannot be read: is this the API of a Prometheus server, and by the right one of http and https?")
+	a.expect(address, none, "basic", isClear, "")
+	a.expect(strings.Replace(address, "https", "http", 1), none, "basic", mute, "the answer cannot be read: is this the API of a Prometheus server, and by the right one of http and https?")
 	a.keep("basic", "ca.crt", string(ca.pem), "username", "reboot-operator")
-	a.says(address, none, "basic", mute, "Secret basic has one of the keys username and password: both belong together")
+	a.expect(address, none, "basic", mute, "Secret basic has one of the keys username and password: both belong together")
 }
 
 // testClientCertificate: a server that wants one.
@@ -93,14 +93,14 @@ func testClientCertificate(a *asker) {
 	web := f.serving(ca.server(time.Now())) + "  client_auth_type: RequireAndVerifyClientCert\n  client_ca_file: " + f.write("ca.crt", ca.pem) + "\n"
 	address := promserver.StartSecured(t, "", "", promserver.Security{Web: web, Client: anybody(pair)}).URL
 	a.keep("mutual", "ca.crt", string(ca.pem))
-	a.says(address, none, "mutual", mute, "tls: certificate required")
+	a.expect(address, none, "mutual", mute, "tls: certificate required")
 	a.keep("mutual", "ca.crt", string(ca.pem), "tls.crt", string(theirs), "tls.key", string(theirKey))
-	a.says(address, none, "mutual", mute, "tls: ")
+	a.expect(address, none, "mutual", mute, "tls: ")
 	a.keep("mutual", "ca.crt", string(ca.pem), "tls.crt", string(mine), "tls.key", string(key))
-	a.says(address, none, "mutual", isClear, "")
+	a.expect(address, none, "mutual", isClear, "")
 
 	old := f.serving(ca.server(time.Now().Add(-2 * time.Hour)))
-	a.says(promserver.StartSecured(t, "", "", promserver.Security{Web: old, Client: anybody()}).URL, none, "mutual", mute, "the server's certificate has expired or is not valid yet")
+	a.expect(promserver.StartSecured(t, "", "", promserver.Security{Web: old, Client: anybody()}).URL, none, "mutual", mute, "the server's certificate has expired or is not valid yet")
 }
 
 // testToken: a proxy in front of the server wants a token, as Prometheus has none of its own.
@@ -122,15 +122,15 @@ func testToken(a *asker) {
 	}))
 	t.Cleanup(front.Close)
 	a.keep("bearer", "token", "hunter2\n")
-	a.says(front.URL, none, "bearer", isClear, "")
+	a.expect(front.URL, none, "bearer", isClear, "")
 	a.keep("bearer", "token", "hunter3")
-	a.says(front.URL, none, "bearer", mute, "the server refuses: no entry with Bearer …")
-	a.says(front.URL, none, "", mute, "the server refuses: no entry with")
+	a.expect(front.URL, none, "bearer", mute, "the server refuses: no entry with Bearer …")
+	a.expect(front.URL, none, "", mute, "the server refuses: no entry with")
 
 	away := httptest.NewServer(http.RedirectHandler(front.URL, http.StatusTemporaryRedirect))
 	t.Cleanup(away.Close)
 	a.keep("bearer", "token", "hunter2")
-	a.says(away.URL, none, "bearer", mute, "the server redirects, which is not followed")
+	a.expect(away.URL, none, "bearer", mute, "the server redirects, which is not followed")
 }
 
 // testFailures: a server that is slow, gone, or not Prometheus.
@@ -138,7 +138,7 @@ func testFailures(a *asker) {
 	t := a.t
 	s := promserver.Start(t, "", "")
 	address := s.URL
-	a.says(address, none, "", isClear, "")
+	a.expect(address, none, "", isClear, "")
 	s.Freeze()
 	started := time.Now()
 	if got := a.ask(address, none, ""); got.Message != "no answer within 10s" {
@@ -148,20 +148,20 @@ func testFailures(a *asker) {
 		t.Errorf("waited %s", took)
 	}
 	s.Resume()
-	a.says(address, none, "", isClear, "")
+	a.expect(address, none, "", isClear, "")
 	s.Stop(t.Context())
-	a.says(address, none, "", mute, strings.TrimPrefix(address, "http://")+" cannot be reached: connect: connection refused")
-	a.says("http://prometheus.invalid", none, "", mute, "no such host")
+	a.expect(address, none, "", mute, strings.TrimPrefix(address, "http://")+" cannot be reached: connect: connection refused")
+	a.expect("http://prometheus.invalid", none, "", mute, "no such host")
 
 	endless := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintf(w, `{"status":"success","data":{"resultType":"string","result":[0,"%s"]}}`, strings.Repeat("x", largest))
 	}))
 	t.Cleanup(endless.Close)
-	a.says(endless.URL, none, "", mute, "the answer is longer than 4 MiB: let the query aggregate")
+	a.expect(endless.URL, none, "", mute, "the answer is longer than 4 MiB: let the query aggregate")
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }))
 	t.Cleanup(page.Close)
-	a.says(page.URL, none, "", mute, "the answer cannot be read: ")
+	a.expect(page.URL, none, "", mute, "the answer cannot be read: ")
 	odd := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"status":"success","data":null}`) }))
 	t.Cleanup(odd.Close)
-	a.says(odd.URL, none, "", mute, "the answer cannot be read: ")
+	a.expect(odd.URL, none, "", mute, "the answer cannot be read: ")
 }

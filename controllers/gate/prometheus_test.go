@@ -105,8 +105,8 @@ func (a *asker) ask(address, query, secret string) Answer {
 	return a.Ask(ctx, g)
 }
 
-// says asks until the answer is what it should be: the server scrapes ten times a second.
-func (a *asker) says(address, query, secret string, state v1alpha1.GateState, message string) {
+// expect asks until the answer is what it should be: the server scrapes ten times a second.
+func (a *asker) expect(address, query, secret string, state v1alpha1.GateState, message string) {
 	a.t.Helper()
 	var got Answer
 	right := func(context.Context) (bool, error) {
@@ -137,21 +137,21 @@ func testQueries(a *asker) {
 	}, target)).URL
 	const firing = v1alpha1.GateFiring
 	const alerts = `ALERTS{alertstate="firing"}`
-	a.says(address, "test_errors", "", firing, `test_errors{instance="`+target+`", job="test"} = 0`)
-	a.says(address, "test_errors > 2", "", isClear, "")
-	a.says(address, `count(ALERTS{alertname="RebootOperatorNodePending"})`, "", firing, "{} = 1") // the operator's own fires
-	a.says(address, alerts, "", isClear, "")                                                      // and does not count
+	a.expect(address, "test_errors", "", firing, `test_errors{instance="`+target+`", job="test"} = 0`)
+	a.expect(address, "test_errors > 2", "", isClear, "")
+	a.expect(address, `count(ALERTS{alertname="RebootOperatorNodePending"})`, "", firing, "{} = 1") // the operator's own fires
+	a.expect(address, alerts, "", isClear, "")                                                      // and does not count
 	errors.Set(3.5)
-	a.says(address+"/", "test_errors > 2", "", firing, `= 3.5`)
-	a.says(address, alerts, "", firing, `ALERTS{alertname="TooManyErrors", alertstate="firing", instance="`+target+`", job="test"} = 1`)
-	a.says(address, "test_errors[1m]", "", firing, "= 3.5")
-	a.says(address, "scalar(test_errors) > bool 2", "", firing, "the query = 1")
-	a.says(address, "scalar(test_errors) > bool 4", "", isClear, "")
-	a.says(address, "scalar(nothing)", "", mute, "NaN")
-	a.says(address, `"text"`, "", mute, "the query gives a string")
-	a.says(address, "test_errors >", "", mute, "the query is refused: ")
-	a.says(address, "rate(nothing)", "", mute, "the query is refused: ")
-	a.says(address+"/nowhere", "up", "", mute, "the server refuses: client error: 404")
+	a.expect(address+"/", "test_errors > 2", "", firing, `= 3.5`)
+	a.expect(address, alerts, "", firing, `ALERTS{alertname="TooManyErrors", alertstate="firing", instance="`+target+`", job="test"} = 1`)
+	a.expect(address, "test_errors[1m]", "", firing, "= 3.5")
+	a.expect(address, "scalar(test_errors) > bool 2", "", firing, "the query = 1")
+	a.expect(address, "scalar(test_errors) > bool 4", "", isClear, "")
+	a.expect(address, "scalar(nothing)", "", mute, "NaN")
+	a.expect(address, `"text"`, "", mute, "the query gives a string")
+	a.expect(address, "test_errors >", "", mute, "the query is refused: ")
+	a.expect(address, "rate(nothing)", "", mute, "the query is refused: ")
+	a.expect(address+"/nowhere", "up", "", mute, "the server refuses: client error: 404")
 	errors.Set(0)
-	a.says(address, "test_errors > 2", "", isClear, "")
+	a.expect(address, "test_errors > 2", "", isClear, "")
 }

@@ -51,7 +51,7 @@ const (
 type Notifier struct {
 	secrets secret.Reader
 	clock   clock.WithTicker
-	told    func(m Message, r Result, err error)
+	done    func(m Message, r Result, err error)
 	inbox   chan delivery
 	// idle has what workers without work ask.
 	idle chan idleWorker
@@ -72,8 +72,8 @@ type delivery struct {
 
 // New makes a notifier that reads the addresses for each message. It calls told once for each message and Secret, with an
 // error, free of credentials, where it was not delivered.
-func New(secrets secret.Reader, clock clock.WithTicker, told func(m Message, r Result, err error)) *Notifier {
-	return &Notifier{secrets: secrets, clock: clock, told: told, inbox: make(chan delivery, waiting), idle: make(chan idleWorker)}
+func New(secrets secret.Reader, clock clock.WithTicker, done func(m Message, r Result, err error)) *Notifier {
+	return &Notifier{secrets: secrets, clock: clock, done: done, inbox: make(chan delivery, waiting), idle: make(chan idleWorker)}
 }
 
 // Notify puts a message into the queue of each Secret that wants it, and never waits.
@@ -89,7 +89,7 @@ func (n *Notifier) enqueue(q chan<- delivery, d delivery) {
 	select {
 	case q <- d:
 	default:
-		n.told(d.Message, Dropped, fmt.Errorf("Secret %s: %d messages wait already for its services", d.secret, waiting)) //nolint:staticcheck // Secret is a kind
+		n.done(d.Message, Dropped, fmt.Errorf("Secret %s: %d messages wait already for its services", d.secret, waiting)) //nolint:staticcheck // Secret is a kind
 	}
 }
 
@@ -181,11 +181,11 @@ func (n *Notifier) deliver(ctx context.Context, d delivery) {
 	for attempt := 0; ; attempt++ {
 		err := n.try(ctx, d, taken)
 		if err == nil {
-			n.told(d.Message, Sent, nil)
+			n.done(d.Message, Sent, nil)
 			return
 		}
 		if attempt == len(pauses) {
-			n.told(d.Message, Failed, fmt.Errorf("the services of Secret %s were not told %q: %w", d.secret, firstLine(d.Text), err))
+			n.done(d.Message, Failed, fmt.Errorf("the services of Secret %s were not told %q: %w", d.secret, firstLine(d.Text), err))
 			return
 		}
 		ctrl.LoggerFrom(ctx).Info("Could not deliver a notification, trying again", "secret", d.secret, "event", d.Event, "reason", err.Error())

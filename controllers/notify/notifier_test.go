@@ -102,8 +102,8 @@ func newBench(t *testing.T, s secrets) *bench {
 	return b
 }
 
-// tell has services of these Secrets told.
-func (b *bench) tell(event v1alpha1.NotifyEvent, text string, names ...string) {
+// send has services of these Secrets told.
+func (b *bench) send(event v1alpha1.NotifyEvent, text string, names ...string) {
 	to := make([]v1alpha1.Notification, len(names))
 	for i, name := range names {
 		to[i].SecretRef.Name = name
@@ -125,12 +125,12 @@ func (b *bench) end(result Result, sentence string) {
 	b.t.Helper()
 	select {
 	case o := <-b.ended:
-		said := ""
+		got := ""
 		if o.err != nil {
-			said = o.err.Error()
+			got = o.err.Error()
 		}
-		if o.result != result || !strings.Contains(said, sentence) || strings.Contains(said, "s3cr3t") {
-			b.t.Errorf("%s %q, want %s %q", o.result, said, result, sentence)
+		if o.result != result || !strings.Contains(got, sentence) || strings.Contains(got, "s3cr3t") {
+			b.t.Errorf("%s %q, want %s %q", o.result, got, result, sentence)
 		}
 	case <-time.After(time.Minute):
 		b.t.Fatalf("the message does not end, want %s", result)
@@ -141,7 +141,7 @@ func (b *bench) end(result Result, sentence string) {
 func TestNotifier_Delivers(t *testing.T) {
 	a, c := newReceiver(t), newReceiver(t)
 	b := newBench(t, secrets{"two": a.address() + "\n" + c.address() + "\n", "one": a.address()})
-	b.tell(v1alpha1.NotifyStarted, "first", "two")
+	b.send(v1alpha1.NotifyStarted, "first", "two")
 	a.expect(t, "first")
 	c.expect(t, "first")
 	b.end(Sent, "")
@@ -157,10 +157,10 @@ func TestNotifier_Delivers(t *testing.T) {
 func TestNotifier_GroupsFailures(t *testing.T) {
 	a := newReceiver(t)
 	b := newBench(t, secrets{"one": a.address()})
-	b.tell(v1alpha1.NotifyFailed, "n1 failed", "one")
-	b.tell(v1alpha1.NotifyFailed, "n2 failed", "one")
-	b.tell(v1alpha1.NotifyFinished, "done", "one")
-	b.tell(v1alpha1.NotifyFailed, "n3 failed", "one")
+	b.send(v1alpha1.NotifyFailed, "n1 failed", "one")
+	b.send(v1alpha1.NotifyFailed, "n2 failed", "one")
+	b.send(v1alpha1.NotifyFinished, "done", "one")
+	b.send(v1alpha1.NotifyFailed, "n3 failed", "one")
 	b.Notify([]v1alpha1.Notification{{SecretRef: v1alpha1.SecretReference{Name: "one"}}}, Message{Event: v1alpha1.NotifyFailed, Policy: "databases", Text: "db1 failed"})
 	for len(b.inbox) > 0 {
 		<-time.After(time.Millisecond)
@@ -179,7 +179,7 @@ func TestNotifier_TriesAgain(t *testing.T) {
 	good, bad := newReceiver(t), newReceiver(t)
 	bad.code = http.StatusInternalServerError
 	b := newBench(t, secrets{"both": good.address() + "\n" + bad.address()})
-	b.tell(v1alpha1.NotifyHalted, "help", "both")
+	b.send(v1alpha1.NotifyHalted, "help", "both")
 	good.expect(t, "help")
 	for _, pause := range pauses {
 		bad.expect(t, "help")
@@ -202,7 +202,7 @@ func TestNotifier_Hangs(t *testing.T) {
 	b := newBench(t, secrets{"hung": "generic://" + hung.Listener.Addr().String() + "/s3cr3t?disabletls=yes", "one": a.address()})
 	started := time.Now()
 	for i := range 3 * waiting {
-		b.tell(v1alpha1.NotifyStarted, strconv.Itoa(i), "hung")
+		b.send(v1alpha1.NotifyStarted, strconv.Itoa(i), "hung")
 	}
 	if took := time.Since(started); took > time.Second {
 		t.Errorf("Notify waited %s", took)
@@ -211,7 +211,7 @@ func TestNotifier_Hangs(t *testing.T) {
 	for len(b.inbox) > 0 {
 		<-time.After(time.Millisecond)
 	}
-	b.tell(v1alpha1.NotifyStarted, "for the other", "one")
+	b.send(v1alpha1.NotifyStarted, "for the other", "one")
 	a.expect(t, "for the other")
 }
 
@@ -230,7 +230,7 @@ func TestNotifier_Errors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, tc.secrets)
-			b.tell(v1alpha1.NotifyStarted, "hello", "x")
+			b.send(v1alpha1.NotifyStarted, "hello", "x")
 			for _, pause := range pauses {
 				b.step(pause)
 			}
@@ -250,13 +250,13 @@ func TestNotifier_EndsWithWhatItSends(t *testing.T) {
 		s[names[i]] = a.address()
 	}
 	b := newBench(t, s)
-	b.tell(v1alpha1.NotifyStarted, "first", names[0])
+	b.send(v1alpha1.NotifyStarted, "first", names[0])
 	b.end(Sent, "")
 	<-a.got
 	before := runtime.NumGoroutine()
 	for range 2 {
 		for _, name := range names {
-			b.tell(v1alpha1.NotifyStarted, "again", name)
+			b.send(v1alpha1.NotifyStarted, "again", name)
 			b.end(Sent, "")
 			<-a.got
 		}
@@ -274,12 +274,12 @@ func TestNotifier_LosesNothingBetweenWorkers(t *testing.T) {
 	b := newBench(t, secrets{"one": a.address()})
 	for i := range 300 {
 		first, second := strconv.Itoa(2*i), strconv.Itoa(2*i+1)
-		b.tell(v1alpha1.NotifyStarted, first, "one")
+		b.send(v1alpha1.NotifyStarted, first, "one")
 		a.expect(t, first)
 		if i%2 == 0 {
 			b.end(Sent, "")
 		}
-		b.tell(v1alpha1.NotifyStarted, second, "one")
+		b.send(v1alpha1.NotifyStarted, second, "one")
 		a.expect(t, second)
 		b.end(Sent, "")
 		if i%2 == 1 {

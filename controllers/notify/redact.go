@@ -18,8 +18,8 @@ const (
 	shortest = 3
 )
 
-// words are what may be secret in a part of an address, where only some of the part is in an error.
-var words = regexp.MustCompile(`[A-Za-z0-9]+`)
+// tokens are what may be secret in a part of an address, where only some of the part is in an error.
+var tokens = regexp.MustCompile(`[A-Za-z0-9]+`)
 
 // redact takes every part of the address out of an error: tokens stand in paths, in queries and in place of hosts. The
 // scheme stays. A longer part goes before a shorter one, which may be within it and would leave the rest of it to be read.
@@ -40,7 +40,7 @@ func partsOf(address string) []string {
 	for _, part := range rawPartsOf(address) {
 		for _, form := range formsOf(part) {
 			parts = append(parts, form)
-			parts = append(parts, words.FindAllString(form, -1)...)
+			parts = append(parts, tokens.FindAllString(form, -1)...)
 		}
 	}
 	return parts

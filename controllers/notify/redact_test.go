@@ -4,7 +4,7 @@ import "testing"
 
 // TestRedact_LeavesNothingOfTheAddress: neither as it stands in the Secret, nor as a library writes it.
 func TestRedact_LeavesNothingOfTheAddress(t *testing.T) {
-	for name, tc := range map[string]struct{ address, said, want string }{
+	for name, tc := range map[string]struct{ address, text, want string }{
 		"the whole of it": {
 			"smtp://ops:Pa%25ss!9@mail.example.com:587/", "sending to smtp://ops:Pa%25ss!9@mail.example.com:587/ failed", "sending to … failed",
 		},
@@ -49,7 +49,7 @@ func TestRedact_LeavesNothingOfTheAddress(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := redact(tc.said, tc.address); got != tc.want {
+			if got := redact(tc.text, tc.address); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})

@@ -103,13 +103,13 @@ func TestSend_BeginsNothingTooLate(t *testing.T) {
 // TestNotifier_GivesEachServiceItsOwnTime: services that never answer take none of it from the one after them, which is told once.
 func TestNotifier_GivesEachServiceItsOwnTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		never, told := make(chan struct{}), 0
+		never, sent := make(chan struct{}), 0
 		wire(func(q *http.Request) error {
 			if q.URL.Host == "dead" {
 				<-never
 				return nil
 			}
-			told++
+			sent++
 			return nil
 		}).use(t)
 		defer synctest.Wait()
@@ -125,8 +125,8 @@ func TestNotifier_GivesEachServiceItsOwnTime(t *testing.T) {
 		if o := <-ended; o.result != Failed || !strings.HasSuffix(o.err.Error(), want) {
 			t.Errorf("%s: %v, want it to end with %q", o.result, o.err, want)
 		}
-		if told != 1 {
-			t.Errorf("the service that answers was told %d times", told)
+		if sent != 1 {
+			t.Errorf("the service that answers was told %d times", sent)
 		}
 	})
 }

@@ -25,8 +25,8 @@ type Blocked struct {
 
 // check is one step of the fixed order: it passes, or says why a node may not be rebooted now.
 type check struct {
-	// word is the check's in docs/reasons.md. Mostly it is the reason of whatever it blocks, too.
-	word v1alpha1.Reason
+	// reason is the check's in docs/reasons.md. Mostly it is the reason of whatever it blocks, too.
+	reason v1alpha1.Reason
 	// passed says for people what is well where the check passes.
 	passed string
 	// blocks returns nil where the check passes.
@@ -51,9 +51,9 @@ var lasting = []check{
 	{v1alpha1.ReasonWindowClosed, "a window is open, or there are none", windowClosed},
 	{v1alpha1.ReasonWindowTooShort, "the window is open long enough", windowTooShort},
 	{v1alpha1.ReasonNodeUnavailable, "the node is Ready and reports its boot", nodeUnavailable},
-	{v1alpha1.ReasonUpdateNotApplied, "no update is known to roll back", agentSays(v1alpha1.ReasonUpdateNotApplied)},
-	{v1alpha1.ReasonInhibited, "nobody on the host inhibits a shutdown", agentSays(v1alpha1.ReasonInhibited)},
-	{v1alpha1.ReasonCoordinatorConflict, "nobody else may reboot the host", agentSays(v1alpha1.ReasonCoordinatorConflict)},
+	{v1alpha1.ReasonUpdateNotApplied, "no update is known to roll back", agentReports(v1alpha1.ReasonUpdateNotApplied)},
+	{v1alpha1.ReasonInhibited, "nobody on the host inhibits a shutdown", agentReports(v1alpha1.ReasonInhibited)},
+	{v1alpha1.ReasonCoordinatorConflict, "nobody else may reboot the host", agentReports(v1alpha1.ReasonCoordinatorConflict)},
 	{v1alpha1.ReasonRecordUnreadable, "the agent's record can be read", agentBlocks},
 }
 
@@ -92,7 +92,7 @@ var turn = []check{
 func (v view) first(checks []check, n *Node) *Blocked {
 	for _, c := range checks {
 		if o := c.blocks(v, n); o != nil {
-			o.check = c.word
+			o.check = c.reason
 			return o
 		}
 	}
@@ -202,10 +202,10 @@ func nodeUnavailable(_ view, n *Node) *Blocked {
 	return nil
 }
 
-// agentSays is the check for one of the agent's words; the agent says which of several comes first.
-func agentSays(word v1alpha1.Reason) func(v view, n *Node) *Blocked {
+// agentReports is the check for one of the agent's words; the agent says which of several comes first.
+func agentReports(reason v1alpha1.Reason) func(v view, n *Node) *Blocked {
 	return func(v view, n *Node) *Blocked {
-		if o := agentBlocks(v, n); o != nil && o.Reason == word {
+		if o := agentBlocks(v, n); o != nil && o.Reason == reason {
 			return o
 		}
 		return nil
@@ -319,7 +319,7 @@ func windowTooShort(v view, n *Node) *Blocked {
 // FallsWithOthers reports whether the node waits for its turn alone: it is blocked by one of the last checks, which depend on
 // what other nodes do.
 func (o *Blocked) FallsWithOthers() bool {
-	return slices.ContainsFunc(turn, func(c check) bool { return c.word == o.check })
+	return slices.ContainsFunc(turn, func(c check) bool { return c.reason == o.check })
 }
 
 // FallsWithTime reports whether what blocks the node ends by itself. What is left of a window only shrinks, but the next window

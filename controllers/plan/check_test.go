@@ -285,7 +285,7 @@ func TestReboots_OrderOfChecks(t *testing.T) {
 	conflict := v1alpha1.Objection{Reason: v1alpha1.ReasonCoordinatorConflict, Message: "locksmithd"}
 	steps := []struct {
 		want  v1alpha1.Reason
-		mends func()
+		fixes func()
 	}{
 		{v1alpha1.ReasonPolicyConflict, func() { delete(node.Labels, "zoo") }},
 		{v1alpha1.ReasonNodePaused, func() { delete(node.Annotations, v1alpha1.AnnotationPaused) }},
@@ -325,7 +325,7 @@ func TestReboots_OrderOfChecks(t *testing.T) {
 		if check, passed := objects(t, plan.Explain(s.snapshot(), "cp-1").Checks); check != step.want || passed != i+1 {
 			t.Errorf("explained as %q after %d checks, want %q after %d", check, passed, step.want, i+1)
 		}
-		step.mends()
+		step.fixes()
 	}
 	s.hosts[0].read = nil
 	if p := s.plan(); len(p.Granted) != 1 || p.Granted[0].Node != "cp-1" {

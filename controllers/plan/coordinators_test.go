@@ -12,7 +12,7 @@ import (
 func TestAgentObjects_EveryCombination(t *testing.T) {
 	const inhibited, conflict, other = v1alpha1.ReasonInhibited, v1alpha1.ReasonCoordinatorConflict, v1alpha1.Reason("Other")
 	for _, tc := range []struct {
-		says []v1alpha1.Reason
+		reasons []v1alpha1.Reason
 		// what is heard where the policy respects both, ignores inhibitors, ignores coordinators, ignores both.
 		want [4]v1alpha1.Reason
 	}{
@@ -25,7 +25,7 @@ func TestAgentObjects_EveryCombination(t *testing.T) {
 		{[]v1alpha1.Reason{inhibited, conflict, other}, [4]v1alpha1.Reason{inhibited, conflict, inhibited, other}},
 		{[]v1alpha1.Reason{other}, [4]v1alpha1.Reason{other, other, other, other}},
 	} {
-		node := &Node{Objection: v1alpha1.JoinObjections(objectionsOf(tc.says))}
+		node := &Node{Objection: v1alpha1.JoinObjections(objectionsOf(tc.reasons))}
 		for i, want := range tc.want {
 			policy := &v1alpha1.RebootPolicy{}
 			policy.Spec.Reboot = &v1alpha1.Reboot{}
@@ -35,7 +35,7 @@ func TestAgentObjects_EveryCombination(t *testing.T) {
 			if i&2 != 0 {
 				policy.Spec.Reboot.Coordinators = v1alpha1.CoordinatorsIgnore
 			}
-			t.Run(fmt.Sprintf("%v under %+v", tc.says, *policy.Spec.Reboot), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%v under %+v", tc.reasons, *policy.Spec.Reboot), func(t *testing.T) {
 				got := agentBlocks(view{fleet: &fleet{Snapshot: Snapshot{Policy: policy}}}, node)
 				switch {
 				case got == nil && want != "", got != nil && (got.Reason != want || got.Message != "because of "+string(want)):

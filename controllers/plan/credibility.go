@@ -91,12 +91,12 @@ func (n numbers) credible(number int64) bool {
 
 // credibleFrom is the next instant at which one that the node's clock has said is not too far ahead any more; zero: none is.
 func (n *Node) credibleFrom(now time.Time) time.Time {
-	said := [...]time.Time{n.ReadySince, n.MaintenanceSince, n.believedFrom.Add(clockOff), {}}
+	reported := [...]time.Time{n.ReadySince, n.MaintenanceSince, n.believedFrom.Add(clockOff), {}}
 	if n.Progress != nil {
-		said[3] = n.Progress.At.Time
+		reported[3] = n.Progress.At.Time
 	}
 	var next time.Time
-	for _, at := range said {
+	for _, at := range reported {
 		if from := at.Add(-clockOff); from.After(now) && (next.IsZero() || from.Before(next)) {
 			next = from
 		}

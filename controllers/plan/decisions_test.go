@@ -13,8 +13,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
-// stands is a condition RebootPermitted from before.
-var stands = nodeCondition(v1alpha1.NodeRebootPermitted, corev1.ConditionFalse, 0)
+// shown is a condition RebootPermitted from before.
+var shown = nodeCondition(v1alpha1.NodeRebootPermitted, corev1.ConditionFalse, 0)
 
 // TestReboots_Decisions: which nodes a policy answers for, and what it says. Where there is no decision, the condition
 // stays as it is.
@@ -41,10 +41,10 @@ func TestReboots_Decisions(t *testing.T) {
 			one(policy("workers"), newHost("a", nodeCondition(v1alpha1.NodeRebootRequired, corev1.ConditionUnknown, 0))), nil,
 		},
 		"a condition that has nothing to say any more is removed": {
-			one(policy("workers"), newHost("a", stands)), []plan.Decision{{Node: "a"}},
+			one(policy("workers"), newHost("a", shown)), []plan.Decision{{Node: "a"}},
 		},
 		"a node that is granted now is answered by the grant": {one(policy("workers"), needy("a")), nil},
-		"a node whose grant is due gets its answer by it":     {one(policy("workers", holding(1, entry("a", 1))), needy("a", stands)), nil},
+		"a node whose grant is due gets its answer by it":     {one(policy("workers", holding(1, entry("a", 1))), needy("a", shown)), nil},
 		"a node that is rung": {
 			one(policy("workers", holding(1, entry("a", 1))), needy("a", grant(1, active))), []plan.Decision{granted},
 		},
@@ -52,7 +52,7 @@ func TestReboots_Decisions(t *testing.T) {
 			one(policy("workers", holding(1, entry("a", 1))), newHost("a", grant(1, active), progress(1, v1alpha1.PhaseRebooting))), nil,
 		},
 		"a node that reboots, and whose agent has left the answer there": {
-			one(policy("workers", holding(1, entry("a", 1))), newHost("a", stands, grant(1, active), progress(1, v1alpha1.PhaseRebooting))), []plan.Decision{granted},
+			one(policy("workers", holding(1, entry("a", 1))), newHost("a", shown, grant(1, active), progress(1, v1alpha1.PhaseRebooting))), []plan.Decision{granted},
 		},
 		"a node that is not back in time": {
 			one(policy("workers", holding(1, entry("a", 1))), newHost("a", grant(1, active, grantedAt(-time.Hour)), progress(1, v1alpha1.PhaseRebooting, phaseAt(-time.Hour)))),
@@ -76,18 +76,18 @@ func TestReboots_Decisions(t *testing.T) {
 			one(policy("workers", paused(nil, ""), holding(1, entry("a", 1))), needy("a", grant(1, active))), nil,
 		},
 		"an entry that is about to be released": {
-			one(policy("workers", holding(1, entry("a", 1))), newHost("a", stands, grant(1, v1alpha1.GrantFinished))), nil,
+			one(policy("workers", holding(1, entry("a", 1))), newHost("a", shown, grant(1, v1alpha1.GrantFinished))), nil,
 		},
 		"an entry without a Node":     {one(policy("workers", holding(1, entry("a", 1)))), nil},
-		"a grant that is found again": {one(policy("workers"), needy("a", stands, grant(1, active))), nil},
+		"a grant that is found again": {one(policy("workers"), needy("a", shown, grant(1, active))), nil},
 		"a node that another policy reboots": {
 			situation{
 				policies: []*v1alpha1.RebootPolicy{policy("workers"), policy("other", selects("pool", "other"))},
-				hosts:    []*host{needy("a", stands, grant(1, active, givenBy("other")))},
+				hosts:    []*host{needy("a", shown, grant(1, active, givenBy("other")))},
 			}, nil,
 		},
 		"a node of another policy": {
-			situation{policies: []*v1alpha1.RebootPolicy{policy("workers"), policy("other", priority(1))}, hosts: hosts(needy, "a", stands)}, nil,
+			situation{policies: []*v1alpha1.RebootPolicy{policy("workers"), policy("other", priority(1))}, hosts: hosts(needy, "a", shown)}, nil,
 		},
 		"a conflict, told by the first of the rivals": {situation{policies: rivals, hosts: hosts(needy, "a")}, []plan.Decision{conflict}},
 		"a conflict is not told by the second": {
@@ -109,7 +109,7 @@ func TestReboots_Decisions(t *testing.T) {
 			[]plan.Decision{{Node: "a", Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonWaitingForHook, Message: `waiting until each is "true": example.com/a`}},
 		},
 		"a conflict about a node that needs nothing":          {situation{policies: rivals, hosts: hosts(newHost, "a")}, nil},
-		"a conflict about a node that needs nothing any more": {situation{policies: rivals, hosts: hosts(newHost, "a", stands)}, []plan.Decision{{Node: "a"}}},
+		"a conflict about a node that needs nothing any more": {situation{policies: rivals, hosts: hosts(newHost, "a", shown)}, []plan.Decision{{Node: "a"}}},
 		"a conflict about a node that reboots is told when it is back": {
 			situation{
 				policies: []*v1alpha1.RebootPolicy{policy("workers", holding(1, entry("a", 1))), policy("zoo")},
@@ -131,7 +131,7 @@ func TestUngoverned(t *testing.T) {
 	s := situation{
 		policies: []*v1alpha1.RebootPolicy{policy("web", selects("pool", "web")), policy("rival", selects("pool", "web")), policy("db", selects("pool", "db"))},
 		hosts: []*host{
-			needy("waits"), newHost("in-service"), newHost("told", stands), needy("governed", label("pool", "db")),
+			needy("waits"), newHost("in-service"), newHost("told", shown), needy("governed", label("pool", "db")),
 			needy("disputed", label("pool", "web")), needy("reboots", grant(1, v1alpha1.GrantActive)),
 		},
 	}.snapshot()

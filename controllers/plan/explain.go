@@ -48,8 +48,8 @@ type Explanation struct {
 
 // before are the questions that are asked before any policy's checks.
 var before = []check{
-	{word: v1alpha1.ReasonNoPolicy, passed: "a policy selects the node"},
-	{word: v1alpha1.ReasonPolicyConflict, passed: "one policy has the highest priority"},
+	{reason: v1alpha1.ReasonNoPolicy, passed: "a policy selects the node"},
+	{reason: v1alpha1.ReasonPolicyConflict, passed: "one policy has the highest priority"},
 }
 
 // Responsible is the policy whose plan answers for a node: the one that holds it in its ledger or has given it a grant,
@@ -108,17 +108,17 @@ func decisionFor(decisions []Decision, node string) Decision {
 
 // outcomes is the whole order with the one check that objects; an empty word: none does.
 func outcomes(objects v1alpha1.Reason, message string) []Outcome {
-	all := slices.CompactFunc(slices.Concat(before, beforeGrant, turn), func(a, b check) bool { return a.word == b.word })
+	all := slices.CompactFunc(slices.Concat(before, beforeGrant, turn), func(a, b check) bool { return a.reason == b.reason })
 	list, result := make([]Outcome, 0, len(all)), Passed
 	for _, c := range all {
 		switch {
-		case c.word == objects:
-			list = append(list, Outcome{Check: c.word, Result: Objects, Message: message})
+		case c.reason == objects:
+			list = append(list, Outcome{Check: c.reason, Result: Objects, Message: message})
 			result = NotReached
 		case result == Passed:
-			list = append(list, Outcome{Check: c.word, Result: Passed, Message: c.passed})
+			list = append(list, Outcome{Check: c.reason, Result: Passed, Message: c.passed})
 		default:
-			list = append(list, Outcome{Check: c.word, Result: NotReached})
+			list = append(list, Outcome{Check: c.reason, Result: NotReached})
 		}
 	}
 	return list

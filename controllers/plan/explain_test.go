@@ -24,15 +24,15 @@ func ungoverned(s situation) plan.Snapshot {
 // objects is the check that objects, and how many passed before it; every later one must not have been reached.
 func objects(t *testing.T, checks []plan.Outcome) (v1alpha1.Reason, int) {
 	t.Helper()
-	var word v1alpha1.Reason
+	var check v1alpha1.Reason
 	passed := 0
 	for _, c := range checks {
 		want := plan.Passed
 		switch {
-		case word != "":
+		case check != "":
 			want = plan.NotReached
 		case c.Result == plan.Objects:
-			word, want = c.Check, plan.Objects
+			check, want = c.Check, plan.Objects
 		default:
 			passed++
 		}
@@ -40,7 +40,7 @@ func objects(t *testing.T, checks []plan.Outcome) (v1alpha1.Reason, int) {
 			t.Errorf("%s: %s %q, want %s", c.Check, c.Result, c.Message, want)
 		}
 	}
-	return word, passed
+	return check, passed
 }
 
 // TestExplain: what is told of worker-1, in the words of the plan.

@@ -31,19 +31,19 @@ type attempts struct {
 // halt counts the nodes that failed since the last success, or since an administrator resumed the policy. Once halted a
 // policy stays so until it is resumed.
 func (a attempts) halt(governed []*Node, reboots []Reboot) Halt {
-	if word, resumed := a.policy.Annotations[v1alpha1.AnnotationResume]; resumed {
-		return Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: " + message.Shorten(maxMessage, cmp.Or(word, "no reason given"))}
+	if value, resumed := a.policy.Annotations[v1alpha1.AnnotationResume]; resumed {
+		return Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: " + message.Shorten(maxMessage, cmp.Or(value, "no reason given"))}
 	}
-	stands := meta.FindStatusCondition(a.policy.Status.Conditions, v1alpha1.ConditionHalted)
-	if stands != nil && stands.Status == metav1.ConditionTrue {
-		return Halt{Halted: true, Reason: v1alpha1.ReasonTooManyFailures, Message: stands.Message}
+	current := meta.FindStatusCondition(a.policy.Status.Conditions, v1alpha1.ConditionHalted)
+	if current != nil && current.Status == metav1.ConditionTrue {
+		return Halt{Halted: true, Reason: v1alpha1.ReasonTooManyFailures, Message: current.Message}
 	}
-	failed := a.failedSince(a.countFrom(stands), governed, reboots)
+	failed := a.failedSince(a.countFrom(current), governed, reboots)
 	if most := a.policy.Spec.FailuresMaxOrDefault(); len(failed) >= int(most) {
 		return Halt{Halted: true, Reason: v1alpha1.ReasonTooManyFailures, Message: fmt.Sprintf(
 			"%s failed since the last success (failures.max is %d): %s", nodes(len(failed)), most, someOf(failed))}
 	}
-	return quiet(stands)
+	return quiet(current)
 }
 
 // nodes counts nodes in words.
@@ -55,22 +55,22 @@ func nodes(n int) string {
 }
 
 // quiet keeps the word of an administrator who resumed, because failures count from there.
-func quiet(stands *metav1.Condition) Halt {
-	if stands != nil && stands.Reason == string(v1alpha1.ReasonResumed) {
-		return Halt{Reason: v1alpha1.ReasonResumed, Message: stands.Message}
+func quiet(current *metav1.Condition) Halt {
+	if current != nil && current.Reason == string(v1alpha1.ReasonResumed) {
+		return Halt{Reason: v1alpha1.ReasonResumed, Message: current.Message}
 	}
 	return Halt{Reason: v1alpha1.ReasonHealthy}
 }
 
 // countFrom is the instant from which failures count.
-func (a attempts) countFrom(stands *metav1.Condition) time.Time {
+func (a attempts) countFrom(current *metav1.Condition) time.Time {
 	var from time.Time
 	// One in the future would hide every failure until then; the clock of the leader before may be a little ahead.
 	if at := a.policy.Status.LastRebootAt; at != nil && at.Sub(a.now) <= clockOff {
 		from = at.Time
 	}
-	if stands != nil && stands.Reason == string(v1alpha1.ReasonResumed) && stands.LastTransitionTime.After(from) {
-		from = stands.LastTransitionTime.Time
+	if current != nil && current.Reason == string(v1alpha1.ReasonResumed) && current.LastTransitionTime.After(from) {
+		from = current.LastTransitionTime.Time
 	}
 	return from
 }

@@ -33,7 +33,7 @@ func TestReboots_Halt(t *testing.T) {
 		s.now = evening.Add(after)
 		return s
 	}
-	stands := func(is bool, reason v1alpha1.Reason, message string, since time.Duration) func(*v1alpha1.RebootPolicy) {
+	halted := func(is bool, reason v1alpha1.Reason, message string, since time.Duration) func(*v1alpha1.RebootPolicy) {
 		c := metav1.Condition{Type: v1alpha1.ConditionHalted, Status: metav1.ConditionFalse, Reason: string(reason), Message: message}
 		if is {
 			c.Status = metav1.ConditionTrue
@@ -79,17 +79,17 @@ func TestReboots_Halt(t *testing.T) {
 			haltedBy("1 node failed since the last success (failures.max is 1): a (DrainTimedOut)"),
 		},
 		"and a resume holds when the node is granted anew": {
-			one(workers(most(1), stands(false, v1alpha1.ReasonResumed, "resumed: mended", -minute)),
+			one(workers(most(1), halted(false, v1alpha1.ReasonResumed, "resumed: mended", -minute)),
 				needy("a", grant(2, v1alpha1.GrantActive), drainFailed(24*time.Hour))),
 			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: mended"},
 		},
 		"and when the day has passed": {
-			later(24*time.Hour, one(workers(most(1), stands(false, v1alpha1.ReasonResumed, "resumed: mended", 0)),
+			later(24*time.Hour, one(workers(most(1), halted(false, v1alpha1.ReasonResumed, "resumed: mended", 0)),
 				needy("a", grant(1, v1alpha1.GrantActive, grantedAt(-minute)), drainFailed(24*time.Hour)))),
 			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: mended"},
 		},
 		"and a resume after the grant is one after the failure": {
-			one(workers(most(1), stands(false, v1alpha1.ReasonResumed, "resumed: mended", 0)),
+			one(workers(most(1), halted(false, v1alpha1.ReasonResumed, "resumed: mended", 0)),
 				needy("a", grant(1, v1alpha1.GrantActive, grantedAt(-minute)), drainFailed(24*time.Hour))),
 			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: mended"},
 		},
@@ -138,14 +138,14 @@ func TestReboots_Halt(t *testing.T) {
 		},
 		"a Node that is gone": {one(workers(most(1), holding(5, entry("a", 5)))), healthy},
 		"halted stays halted, in the words it halted with": {
-			one(workers(stands(true, v1alpha1.ReasonTooManyFailures, "2 nodes failed", 0)), needy("a")), haltedBy("2 nodes failed"),
+			one(workers(halted(true, v1alpha1.ReasonTooManyFailures, "2 nodes failed", 0)), needy("a")), haltedBy("2 nodes failed"),
 		},
 		"an administrator resumes": {
-			one(workers(stands(true, v1alpha1.ReasonTooManyFailures, "2 nodes failed", 0), resume("mended")), needy("a", drainFailed(0)), needy("b", drainFailed(0))),
+			one(workers(halted(true, v1alpha1.ReasonTooManyFailures, "2 nodes failed", 0), resume("mended")), needy("a", drainFailed(0)), needy("b", drainFailed(0))),
 			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: mended"},
 		},
 		"an administrator resumes without a reason: the shell takes the word away, so it must be heard": {
-			one(workers(stands(true, v1alpha1.ReasonTooManyFailures, "2 nodes failed", 0), resume("")), needy("a")),
+			one(workers(halted(true, v1alpha1.ReasonTooManyFailures, "2 nodes failed", 0), resume("")), needy("a")),
 			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: no reason given"},
 		},
 		"an administrator resumes with more words than a status holds": {
@@ -153,19 +153,19 @@ func TestReboots_Halt(t *testing.T) {
 			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: " + strings.Repeat("x", 509) + "…"},
 		},
 		"resumed, and failures before that do not count": {
-			one(workers(most(1), stands(false, v1alpha1.ReasonResumed, "resumed: mended", -minute), succeeded(-time.Hour)), needy("a", drainFailed(-2*minute))),
+			one(workers(most(1), halted(false, v1alpha1.ReasonResumed, "resumed: mended", -minute), succeeded(-time.Hour)), needy("a", drainFailed(-2*minute))),
 			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: mended"},
 		},
 		"resumed, and failed again": {
-			one(workers(most(1), stands(false, v1alpha1.ReasonResumed, "resumed: mended", -3*minute)), needy("a", drainFailed(-2*minute))),
+			one(workers(most(1), halted(false, v1alpha1.ReasonResumed, "resumed: mended", -3*minute)), needy("a", drainFailed(-2*minute))),
 			haltedBy("1 node failed since the last success (failures.max is 1): a (DrainTimedOut)"),
 		},
 		"resumed, and a success since, and failed again": {
-			one(workers(most(1), stands(false, v1alpha1.ReasonResumed, "resumed: mended", -5*minute), succeeded(-3*minute)), needy("a", drainFailed(-2*minute))),
+			one(workers(most(1), halted(false, v1alpha1.ReasonResumed, "resumed: mended", -5*minute), succeeded(-3*minute)), needy("a", drainFailed(-2*minute))),
 			haltedBy("1 node failed since the last success (failures.max is 1): a (DrainTimedOut)"),
 		},
 		"resumed, and a success since, and failed between the two": {
-			one(workers(most(1), stands(false, v1alpha1.ReasonResumed, "resumed: mended", -5*minute), succeeded(-3*minute)), needy("a", drainFailed(-4*minute))),
+			one(workers(most(1), halted(false, v1alpha1.ReasonResumed, "resumed: mended", -5*minute), succeeded(-3*minute)), needy("a", drainFailed(-4*minute))),
 			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: mended"},
 		},
 		"a success in the future hides no failure": {
@@ -196,7 +196,7 @@ func TestReboots_Halt(t *testing.T) {
 			haltedBy("1 node failed since the last success (failures.max is 1): a (HookFailed)"),
 		},
 		"healthy until now, and the first failures": {
-			one(workers(most(1), stands(false, v1alpha1.ReasonHealthy, "", 0)), needy("a", drainFailed(-2*minute))),
+			one(workers(most(1), halted(false, v1alpha1.ReasonHealthy, "", 0)), needy("a", drainFailed(-2*minute))),
 			haltedBy("1 node failed since the last success (failures.max is 1): a (DrainTimedOut)"),
 		},
 	}

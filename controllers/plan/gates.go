@@ -22,8 +22,8 @@ func (o *Blocked) reachesGates() bool {
 
 func alertFiring(v view, _ *Node) *Blocked {
 	for _, g := range v.Policy.Spec.PrometheusGates() {
-		if said := gate(v.Gates, g.Name); said != nil && said.State == v1alpha1.GateFiring {
-			return blocked(v1alpha1.ReasonAlertFiring, "gate %s of policy %s: %s", g.Name, v.name, said.Message)
+		if answer := gate(v.Gates, g.Name); answer != nil && answer.State == v1alpha1.GateFiring {
+			return blocked(v1alpha1.ReasonAlertFiring, "gate %s of policy %s: %s", g.Name, v.name, answer.Message)
 		}
 	}
 	return nil
@@ -32,9 +32,9 @@ func alertFiring(v view, _ *Node) *Blocked {
 // gateUnreachable: who was asked and could not answer says no, unless the policy takes it for a yes.
 func gateUnreachable(v view, _ *Node) *Blocked {
 	for _, g := range v.Policy.Spec.PrometheusGates() {
-		said := gate(v.Gates, g.Name)
-		if said != nil && said.State == v1alpha1.GateUnreachable && g.FailurePolicyOrDefault() != v1alpha1.GateFailureAllow {
-			return blocked(v1alpha1.ReasonGateUnreachable, "gate %s of policy %s: %s", g.Name, v.name, said.Message)
+		answer := gate(v.Gates, g.Name)
+		if answer != nil && answer.State == v1alpha1.GateUnreachable && g.FailurePolicyOrDefault() != v1alpha1.GateFailureAllow {
+			return blocked(v1alpha1.ReasonGateUnreachable, "gate %s of policy %s: %s", g.Name, v.name, answer.Message)
 		}
 	}
 	return nil

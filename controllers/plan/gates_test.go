@@ -26,28 +26,28 @@ func gated(names ...string) func(*v1alpha1.RebootPolicy) {
 	}
 }
 
-// told is what the policy's status says of its gates.
-func told(gates ...v1alpha1.GateStatus) func(*v1alpha1.RebootPolicy) {
+// reported is what the policy's status says of its gates.
+func reported(gates ...v1alpha1.GateStatus) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) { p.Status.Gates = gates }
 }
 
-// said is what a gate said at an instant counted from the evening.
-func said(name string, state v1alpha1.GateState, message string, since time.Duration) v1alpha1.GateStatus {
+// answer is what a gate said at an instant counted from the evening.
+func answer(name string, state v1alpha1.GateState, message string, since time.Duration) v1alpha1.GateStatus {
 	return v1alpha1.GateStatus{Name: name, State: state, Message: message, At: metav1.NewTime(evening.Add(since))}
 }
 
-func quiet(name string) v1alpha1.GateStatus  { return said(name, v1alpha1.GateClear, "", 0) }
-func firing(name string) v1alpha1.GateStatus { return said(name, v1alpha1.GateFiring, "up = 0", 0) }
+func quiet(name string) v1alpha1.GateStatus  { return answer(name, v1alpha1.GateClear, "", 0) }
+func firing(name string) v1alpha1.GateStatus { return answer(name, v1alpha1.GateFiring, "up = 0", 0) }
 func unreachable(name string) v1alpha1.GateStatus {
-	return said(name, v1alpha1.GateUnreachable, "no answer within 10s", 0)
+	return answer(name, v1alpha1.GateUnreachable, "no answer within 10s", 0)
 }
 
 // TestReboots_Gates: what gates say before a grant, and what they do to one that the agent has not begun.
 func TestReboots_Gates(t *testing.T) {
 	const unasked, alert, mute = "gate a of policy workers has not been asked yet", "gate a of policy workers: up = 0", "gate a of policy workers: no answer within 10s"
 	cases := map[string]struct {
-		gates []string
-		said  []v1alpha1.GateStatus
+		gates  []string
+		answer []v1alpha1.GateStatus
 		// before is the objection to a grant; empty: it is given.
 		before  v1alpha1.Reason
 		message string
@@ -58,11 +58,11 @@ func TestReboots_Gates(t *testing.T) {
 		"not asked yet":               {[]string{"a"}, nil, v1alpha1.ReasonGateUnreachable, unasked, plan.Wait, plan.Wait},
 		"not asked yet, and may fail": {[]string{"a?"}, nil, v1alpha1.ReasonGateUnreachable, unasked, plan.Wait, plan.Wait},
 		"another was asked":           {[]string{"a"}, []v1alpha1.GateStatus{quiet("b")}, v1alpha1.ReasonGateUnreachable, unasked, plan.Wait, plan.Wait},
-		"clear":                       {gates: []string{"a"}, said: []v1alpha1.GateStatus{quiet("a")}, inLedger: plan.PublishGrant, onNode: plan.Wait},
+		"clear":                       {gates: []string{"a"}, answer: []v1alpha1.GateStatus{quiet("a")}, inLedger: plan.PublishGrant, onNode: plan.Wait},
 		"firing":                      {[]string{"a"}, []v1alpha1.GateStatus{firing("a")}, v1alpha1.ReasonAlertFiring, alert, plan.CancelGrant, plan.CancelGrant},
 		"firing, and may fail":        {[]string{"a?"}, []v1alpha1.GateStatus{firing("a")}, v1alpha1.ReasonAlertFiring, alert, plan.CancelGrant, plan.CancelGrant},
 		"unreachable":                 {[]string{"a"}, []v1alpha1.GateStatus{unreachable("a")}, v1alpha1.ReasonGateUnreachable, mute, plan.CancelGrant, plan.CancelGrant},
-		"unreachable, and may fail":   {gates: []string{"a?"}, said: []v1alpha1.GateStatus{unreachable("a")}, inLedger: plan.PublishGrant, onNode: plan.Wait},
+		"unreachable, and may fail":   {gates: []string{"a?"}, answer: []v1alpha1.GateStatus{unreachable("a")}, inLedger: plan.PublishGrant, onNode: plan.Wait},
 		"one of two fires": {
 			[]string{"b", "a"}, []v1alpha1.GateStatus{quiet("b"), firing("a")}, v1alpha1.ReasonAlertFiring, alert, plan.CancelGrant, plan.CancelGrant,
 		},
@@ -76,7 +76,7 @@ func TestReboots_Gates(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			before := one(policy("workers", gated(tc.gates...)), needy("worker-1"))
-			before.gates = tc.said
+			before.gates = tc.answer
 			p := before.plan()
 			if p.WaitsForGates != (len(tc.gates) > 0) {
 				t.Errorf("waits for gates: %t", p.WaitsForGates)
@@ -95,7 +95,7 @@ func TestReboots_Gates(t *testing.T) {
 			onNode := one(policy("workers", gated(tc.gates...), holding(7, entry("worker-1", 7))), needy("worker-1", grant(7, v1alpha1.GrantActive)))
 			draining := one(policy("workers", gated(tc.gates...), holding(7, entry("worker-1", 7))),
 				needy("worker-1", grant(7, v1alpha1.GrantActive), progress(7, v1alpha1.PhaseDraining)))
-			inLedger.gates, onNode.gates, draining.gates = tc.said, tc.said, tc.said
+			inLedger.gates, onNode.gates, draining.gates = tc.answer, tc.answer, tc.answer
 			actions := []plan.Action{inLedger.plan().Reboots[0].Action, onNode.plan().Reboots[0].Action, draining.plan().Reboots[0].Action}
 			if diff := cmp.Diff([]plan.Action{tc.inLedger, tc.onNode, plan.Wait}, actions); diff != "" {
 				t.Errorf("in the ledger, on the node, and draining (-want +got):\n%s", diff)
@@ -141,28 +141,28 @@ func TestReboots_GatesReported(t *testing.T) {
 	const before, now = -time.Hour, time.Duration(0)
 	allow := "no answer within 10s; failurePolicy Allow lets reboots go on"
 	for name, tc := range map[string]struct {
-		gate             string
-		told, said, want []v1alpha1.GateStatus
+		gate                   string
+		reported, answer, want []v1alpha1.GateStatus
 	}{
 		"not asked yet":         {gate: "a"},
 		"the first answer":      {"a", nil, []v1alpha1.GateStatus{quiet("a")}, []v1alpha1.GateStatus{quiet("a")}},
-		"the same again":        {"a", []v1alpha1.GateStatus{said("a", v1alpha1.GateFiring, "up = 0", before)}, []v1alpha1.GateStatus{firing("a")}, []v1alpha1.GateStatus{said("a", v1alpha1.GateFiring, "up = 0", before)}},
-		"another state":         {"a", []v1alpha1.GateStatus{said("a", v1alpha1.GateFiring, "up = 0", before)}, []v1alpha1.GateStatus{quiet("a")}, []v1alpha1.GateStatus{quiet("a")}},
-		"another message":       {"a", []v1alpha1.GateStatus{said("a", v1alpha1.GateFiring, "x", before)}, []v1alpha1.GateStatus{firing("a")}, []v1alpha1.GateStatus{firing("a")}},
-		"a new leader":          {"a", []v1alpha1.GateStatus{said("a", v1alpha1.GateFiring, "up = 0", before)}, nil, []v1alpha1.GateStatus{said("a", v1alpha1.GateFiring, "up = 0", before)}},
-		"a gate that is gone":   {"a", []v1alpha1.GateStatus{said("b", v1alpha1.GateFiring, "up = 0", before)}, nil, nil},
+		"the same again":        {"a", []v1alpha1.GateStatus{answer("a", v1alpha1.GateFiring, "up = 0", before)}, []v1alpha1.GateStatus{firing("a")}, []v1alpha1.GateStatus{answer("a", v1alpha1.GateFiring, "up = 0", before)}},
+		"another state":         {"a", []v1alpha1.GateStatus{answer("a", v1alpha1.GateFiring, "up = 0", before)}, []v1alpha1.GateStatus{quiet("a")}, []v1alpha1.GateStatus{quiet("a")}},
+		"another message":       {"a", []v1alpha1.GateStatus{answer("a", v1alpha1.GateFiring, "x", before)}, []v1alpha1.GateStatus{firing("a")}, []v1alpha1.GateStatus{firing("a")}},
+		"a new leader":          {"a", []v1alpha1.GateStatus{answer("a", v1alpha1.GateFiring, "up = 0", before)}, nil, []v1alpha1.GateStatus{answer("a", v1alpha1.GateFiring, "up = 0", before)}},
+		"a gate that is gone":   {"a", []v1alpha1.GateStatus{answer("b", v1alpha1.GateFiring, "up = 0", before)}, nil, nil},
 		"a failure that counts": {"a", nil, []v1alpha1.GateStatus{unreachable("a")}, []v1alpha1.GateStatus{unreachable("a")}},
-		"one that does not":     {"a?", nil, []v1alpha1.GateStatus{unreachable("a")}, []v1alpha1.GateStatus{said("a", v1alpha1.GateUnreachable, allow, now)}},
+		"one that does not":     {"a?", nil, []v1alpha1.GateStatus{unreachable("a")}, []v1alpha1.GateStatus{answer("a", v1alpha1.GateUnreachable, allow, now)}},
 		"one that does not, again": {
 			"a?",
-			[]v1alpha1.GateStatus{said("a", v1alpha1.GateUnreachable, allow, before)},
+			[]v1alpha1.GateStatus{answer("a", v1alpha1.GateUnreachable, allow, before)},
 			[]v1alpha1.GateStatus{unreachable("a")},
-			[]v1alpha1.GateStatus{said("a", v1alpha1.GateUnreachable, allow, before)},
+			[]v1alpha1.GateStatus{answer("a", v1alpha1.GateUnreachable, allow, before)},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := one(policy("workers", gated(tc.gate), told(tc.told...)), needy("worker-1"), newHost("worker-2", notReady))
-			s.gates = tc.said
+			s := one(policy("workers", gated(tc.gate), reported(tc.reported...)), needy("worker-1"), newHost("worker-2", notReady))
+			s.gates = tc.answer
 			if diff := cmp.Diff(tc.want, s.plan().Gates); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

@@ -157,7 +157,7 @@ func (h *host) begin(c *cluster) {
 	if !ok || !protocol.Listed(h.record(), h.entry(c, h.record().Grant)) || c.now.Before(h.record().Grant.At.Add(h.reacts)) || h.declines(c) {
 		return
 	}
-	c.tell("%s begins to drain", h.name)
+	c.add("%s begins to drain", h.name)
 	if progress.Cordoned {
 		h.cordonedBy = byAgent
 	}
@@ -188,7 +188,7 @@ func (h *host) drain(c *cluster) {
 func (h *host) abort(c *cluster, reason v1alpha1.Reason, message string, failed bool) {
 	own := h.record().Progress.Cordoned
 	progress, _ := protocol.Abort(h.record(), h.bootID(), reason, message, failed, c.now)
-	c.tell("%s gives up its drain, %s: %s", h.name, reason, message)
+	c.add("%s gives up its drain, %s: %s", h.name, reason, message)
 	c.update(h, func(node *corev1.Node) {
 		annotate(node, v1alpha1.AnnotationProgress, progress.String())
 		node.Spec.Unschedulable = node.Spec.Unschedulable && !own
@@ -197,7 +197,7 @@ func (h *host) abort(c *cluster, reason v1alpha1.Reason, message string, failed 
 
 // goDown passes the point of no return. Only a host whose grant stands in a ledger may.
 func (h *host) goDown(c *cluster, progress v1alpha1.Progress) {
-	c.tell("%s is drained and goes down", h.name)
+	c.add("%s is drained and goes down", h.name)
 	c.update(h, func(node *corev1.Node) {
 		annotate(node, v1alpha1.AnnotationProgress, progress.String())
 		c.condition(node, corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, v1alpha1.EventRebooting, "")
@@ -216,12 +216,12 @@ func (h *host) comeBack(c *cluster) {
 	if h.node == nil {
 		return
 	}
-	c.tell("%s is up again", h.name)
+	c.add("%s is up again", h.name)
 	c.update(h, func(node *corev1.Node) {
 		node.Status.NodeInfo.BootID = h.bootID()
 		c.condition(node, corev1.NodeReady, corev1.ConditionTrue, "", "")
 		if h.asks != "" {
-			h.say(c, node)
+			h.publish(c, node)
 			return
 		}
 		if !h.silent {
@@ -229,7 +229,7 @@ func (h *host) comeBack(c *cluster) {
 			removeCondition(node, v1alpha1.NodeRebootPermitted)
 			delete(node.Annotations, v1alpha1.AnnotationRebootRequested)
 		}
-		if stands := conditionOf(node, corev1.NodeMaintenanceInProgress); stands != nil && !h.silent {
+		if current := conditionOf(node, corev1.NodeMaintenanceInProgress); current != nil && !h.silent {
 			c.condition(node, corev1.NodeMaintenanceInProgress, corev1.ConditionFalse, v1alpha1.EventRebootSucceeded, "")
 		}
 	})

@@ -72,7 +72,7 @@ func (c *cluster) views() []*plan.Node {
 // mayWrite is false when the manager dies before a write, in one of fifty in the random orders. The next one goes on.
 func (c *cluster) mayWrite(name string) bool {
 	if c.chance(50) {
-		c.tell("the manager dies before a write, another one takes over")
+		c.add("the manager dies before a write, another one takes over")
 		c.woken[name] = true
 		return false
 	}
@@ -108,7 +108,7 @@ func (c *cluster) applyReboot(name string, t plan.Reboot) {
 		grant, ok := protocol.Publish(n.Record, t.Entry, name, c.now)
 		c.permitted(ok, t)
 		grant.Annotations = n.AnnotationsToSet()
-		c.tell("%s rings %s, number %d", name, h.name, t.Entry.Seq)
+		c.add("%s rings %s, number %d", name, h.name, t.Entry.Seq)
 		c.update(h, func(node *corev1.Node) {
 			annotate(node, v1alpha1.AnnotationGrant, grant.String())
 			for _, key := range grant.Annotations {
@@ -122,7 +122,7 @@ func (c *cluster) applyReboot(name string, t plan.Reboot) {
 		grant, ok := protocol.Cancel(n.Record, t.Entry, name, c.now)
 		c.permitted(ok, t)
 		grant.Reason, grant.Message = t.Reason, t.CancelMessage()
-		c.tell("%s takes the grant of %s back, %s: %s", name, h.name, t.Reason, t.Message)
+		c.add("%s takes the grant of %s back, %s: %s", name, h.name, t.Reason, t.Message)
 		c.update(h, func(node *corev1.Node) {
 			annotate(node, v1alpha1.AnnotationGrant, grant.String())
 			removeAnnotations(node, n)
@@ -130,7 +130,7 @@ func (c *cluster) applyReboot(name string, t plan.Reboot) {
 			endHooks(node, t.Entry.Seq)
 		})
 	case plan.BeginHooks:
-		c.tell("%s asks the hooks of %s: %s", name, h.name, t.Stage)
+		c.add("%s asks the hooks of %s: %s", name, h.name, t.Stage)
 		phase := t.Begin(c.policies[name], c.now)
 		c.update(h, func(node *corev1.Node) {
 			endHooks(node, math.MaxInt64)
@@ -143,7 +143,7 @@ func (c *cluster) applyReboot(name string, t plan.Reboot) {
 		grant, ok := protocol.Finish(n.Record, t.Entry, name, n.BootID, c.now)
 		c.permitted(ok, t)
 		uncordon := n.Progress.Cordoned && n.Cordoned && h.cordonedBy == byAgent
-		c.tell("%s puts %s back in service%s", name, h.name, map[bool]string{true: ", uncordoned", false: ""}[uncordon])
+		c.add("%s puts %s back in service%s", name, h.name, map[bool]string{true: ", uncordoned", false: ""}[uncordon])
 		c.update(h, func(node *corev1.Node) {
 			annotate(node, v1alpha1.AnnotationGrant, grant.String())
 			removeAnnotations(node, n)
@@ -210,13 +210,13 @@ func (c *cluster) permitted(ok bool, t plan.Reboot) {
 // writeLedger PUTs the status: grants, adoptions and releases together.
 func (c *cluster) writeLedger(name string, p plan.Plan) {
 	for _, t := range p.Released() {
-		c.tell("%s releases %s, number %d (%s: %s)", name, t.Entry.Node, t.Entry.Seq, t.Reason, t.Message)
+		c.add("%s releases %s, number %d (%s: %s)", name, t.Entry.Node, t.Entry.Seq, t.Reason, t.Message)
 	}
 	for _, e := range p.Adopted {
-		c.tell("%s finds the grant of %s again, number %d", name, e.Node, e.Seq)
+		c.add("%s finds the grant of %s again, number %d", name, e.Node, e.Seq)
 	}
 	for _, e := range p.Granted {
-		c.tell("%s grants %s a reboot, number %d", name, e.Node, e.Seq)
+		c.add("%s grants %s a reboot, number %d", name, e.Node, e.Seq)
 	}
 	c.checkGrants(name, p)
 	c.putStatus(name, p)
@@ -256,7 +256,7 @@ func (c *cluster) finalize(name string, p plan.Plan) {
 		c.lost[name], c.room[name] = false, len(p.Ledger()) // what was found again is allowed
 	}
 	c.due[name] = p.Next
-	c.told[name] = policyLine(p)
+	c.shown[name] = policyLine(p)
 	policy := c.policies[name]
 	if _, resumed := policy.Annotations[v1alpha1.AnnotationResume]; resumed {
 		c.edit(name, func(p *v1alpha1.RebootPolicy) { delete(p.Annotations, v1alpha1.AnnotationResume) })
@@ -266,7 +266,7 @@ func (c *cluster) finalize(name string, p plan.Plan) {
 		if c.woken[name] {
 			return // a race was lost
 		}
-		c.tell("policy %s is gone", name)
+		c.add("policy %s is gone", name)
 		delete(c.policies, name)
 		delete(c.due, name)
 		delete(c.woken, name)
@@ -276,12 +276,12 @@ func (c *cluster) finalize(name string, p plan.Plan) {
 
 // decide writes a decision where it differs from what stands.
 func (c *cluster) decide(h *host, d plan.Decision) {
-	stands := conditionOf(h.node, v1alpha1.NodeRebootPermitted)
-	told := stands == nil && d.Status == "" ||
-		stands != nil && stands.Status == d.Status && stands.Reason == string(d.Reason) && stands.Message == d.Message
+	current := conditionOf(h.node, v1alpha1.NodeRebootPermitted)
+	shown := current == nil && d.Status == "" ||
+		current != nil && current.Status == d.Status && current.Reason == string(d.Reason) && current.Message == d.Message
 	failed, should := conditionOf(h.node, v1alpha1.NodeRebootFailed), d.RebootFailed()
-	told = told && (failed != nil) == (should.Status != "")
-	if told && h.node.Annotations[v1alpha1.AnnotationPreflight] == d.Preflight {
+	shown = shown && (failed != nil) == (should.Status != "")
+	if shown && h.node.Annotations[v1alpha1.AnnotationPreflight] == d.Preflight {
 		return
 	}
 	c.update(h, func(node *corev1.Node) {
@@ -313,11 +313,11 @@ func (c *cluster) condition(
 	node *corev1.Node, kind corev1.NodeConditionType, status corev1.ConditionStatus, reason v1alpha1.Reason, message string,
 ) {
 	next := corev1.NodeCondition{Type: kind, Status: status, Reason: string(reason), Message: message, LastTransitionTime: c.at()}
-	if stands := conditionOf(node, kind); stands != nil {
-		if stands.Status == status {
-			next.LastTransitionTime = stands.LastTransitionTime
+	if current := conditionOf(node, kind); current != nil {
+		if current.Status == status {
+			next.LastTransitionTime = current.LastTransitionTime
 		}
-		*stands = next
+		*current = next
 		return
 	}
 	node.Status.Conditions = append(node.Status.Conditions, next)

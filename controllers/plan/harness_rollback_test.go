@@ -59,17 +59,17 @@ func (h *host) starts(c *cluster) (v1alpha1.Progress, bool) {
 
 // report writes what the agent has to say, if that is new.
 func (h *host) report(c *cluster) {
-	said := h.node.DeepCopy()
-	h.say(c, said)
-	if !equality.Semantic.DeepEqual(h.node, said) {
-		c.update(h, func(node *corev1.Node) { h.say(c, node) })
+	reported := h.node.DeepCopy()
+	h.publish(c, reported)
+	if !equality.Semantic.DeepEqual(h.node, reported) {
+		c.update(h, func(node *corev1.Node) { h.publish(c, node) })
 	}
 }
 
-func (h *host) say(c *cluster, node *corev1.Node) {
+func (h *host) publish(c *cluster, node *corev1.Node) {
 	r := agentstep.ReportOf(h.observation(c, node))
-	for _, said := range r.Conditions {
-		c.condition(node, said.Type, said.Status, v1alpha1.Reason(said.Reason), said.Message)
+	for _, reported := range r.Conditions {
+		c.condition(node, reported.Type, reported.Status, v1alpha1.Reason(reported.Reason), reported.Message)
 	}
 	for key, value := range r.Annotations {
 		if value == nil {

@@ -113,7 +113,7 @@ func relabel(key, value string) func(*host, *corev1.Node) {
 	return func(_ *host, node *corev1.Node) { node.Labels = map[string]string{key: value} }
 }
 
-func says(key, value string) func(*host, *corev1.Node) {
+func sets(key, value string) func(*host, *corev1.Node) {
 	return func(_ *host, node *corev1.Node) { annotate(node, key, value) }
 }
 
@@ -143,8 +143,8 @@ func resume(why string) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) { p.Annotations = map[string]string{v1alpha1.AnnotationResume: why} }
 }
 
-// gatesSay is what the gates of a policy say from then on; none: they were not asked lately.
-func gatesSay(name string, gates ...v1alpha1.GateStatus) func(*cluster) {
+// gatesAnswer is what the gates of a policy say from then on; none: they were not asked lately.
+func gatesAnswer(name string, gates ...v1alpha1.GateStatus) func(*cluster) {
 	return func(c *cluster) {
 		c.gates[name] = gates
 		c.wakePolicy(name)

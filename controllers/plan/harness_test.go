@@ -33,7 +33,7 @@ type sequence struct {
 // act is something that happens from outside.
 type act struct {
 	after time.Duration
-	says  string
+	what  string
 	does  func(c *cluster)
 }
 
@@ -99,7 +99,7 @@ func newCluster(t tester, s sequence, random *rand.Rand) *cluster {
 		tester: t, now: evening, end: evening.Add(s.lasts), random: random,
 		policies: map[string]*v1alpha1.RebootPolicy{}, hosts: map[string]*host{}, script: slices.Clone(s.script),
 		woken: map[string]bool{}, due: map[string]time.Time{}, gates: map[string][]v1alpha1.GateStatus{}, lost: map[string]bool{}, room: map[string]int{},
-		transcript: transcript{told: map[string]string{}, seen: map[string]string{}},
+		transcript: transcript{shown: map[string]string{}, seen: map[string]string{}},
 	}
 	if s.lasts == 0 {
 		c.end = evening.AddDate(0, 0, 7)
@@ -116,7 +116,7 @@ func newCluster(t tester, s sequence, random *rand.Rand) *cluster {
 
 func (c *cluster) round() {
 	for len(c.script) > 0 && !c.now.Before(evening.Add(c.script[0].after)) {
-		c.tell("-- %s", c.script[0].says)
+		c.add("-- %s", c.script[0].what)
 		c.script[0].does(c)
 		c.script = c.script[1:]
 	}

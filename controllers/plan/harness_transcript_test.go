@@ -19,13 +19,13 @@ type transcript struct {
 	text strings.Builder
 	// events happened since the last record.
 	events []string
-	// told is the line of each policy, and seen the last line that was written of each policy and node.
-	told, seen map[string]string
+	// shown is the line of each policy, and seen the last line that was written of each policy and node.
+	shown, seen map[string]string
 }
 
 func (t *transcript) String() string { return t.text.String() }
 
-func (t *transcript) tell(format string, args ...any) {
+func (t *transcript) add(format string, args ...any) {
 	t.events = append(t.events, fmt.Sprintf(format, args...))
 }
 
@@ -39,9 +39,9 @@ func (t *transcript) record(c *cluster) {
 			lines = append(lines, fmt.Sprintf("| %-10s %s", name, line))
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(t.told)) {
+	for _, name := range slices.Sorted(maps.Keys(t.shown)) {
 		if c.policies[name] != nil {
-			show(name, t.told[name])
+			show(name, t.shown[name])
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.hosts)) {

@@ -101,7 +101,7 @@ func (n *Node) readConditions(conditions []corev1.NodeCondition) {
 		case corev1.NodeReady:
 			n.Ready, n.ReadySince = c.Status == corev1.ConditionTrue, transition(c)
 		case v1alpha1.NodeRebootRequired:
-			n.Required, n.RequiredReason, n.RequiredSince = c.Status, word(c.Reason), transition(c)
+			n.Required, n.RequiredReason, n.RequiredSince = c.Status, validReason(c.Reason), transition(c)
 		case v1alpha1.NodeRebootPermitted:
 			n.Permitted = c
 		case v1alpha1.NodeRebootFailed:
@@ -120,9 +120,9 @@ func transition(c *corev1.NodeCondition) time.Time {
 	return time.Time{}
 }
 
-// word is none where it could not be told on: a grant that names such a need could be read by nobody, and would be given
+// validReason is none where it could not be told on: a grant that names such a need could be read by nobody, and would be given
 // again and again.
-func word(reason string) v1alpha1.Reason {
+func validReason(reason string) v1alpha1.Reason {
 	if r := v1alpha1.Reason(reason); r.IsValid() {
 		return r
 	}

@@ -101,7 +101,7 @@ func FuzzNodeOf(f *testing.F) {
 	pods := `{"count":7,"pods":[{"pod":"a/b","why":"` + strings.Repeat("x", 600) + `"}]}`
 	f.Add(plan.Question(policy("workers", waitsForPods)), "", `{"preflight":`+strings.TrimSuffix(plan.Question(policy("workers")), "}")+`,"bootID":"a-boot-1","kept":`+pods+`}}`, "", "")
 	f.Add("", "", `{"preflight":`+strings.TrimSuffix(plan.Question(policy("workers", waitsForPods)), "}")+`,"bootID":"a-boot-1","blocking":`+pods+`,"problem":"\ud800"}}`, "", "")
-	f.Fuzz(func(t *testing.T, grant, progress, objection, answer, word string) {
+	f.Fuzz(func(t *testing.T, grant, progress, objection, answer, value string) {
 		h := needy("a", annotated(v1alpha1.AnnotationGrant, grant), annotated(v1alpha1.AnnotationProgress, progress),
 			annotated(v1alpha1.AnnotationReport, objection), annotated(v1alpha1.AnnotationHooks, objection), annotated("x.io/hook", answer),
 			annotated(v1alpha1.AnnotationPreflight, grant))
@@ -110,7 +110,7 @@ func FuzzNodeOf(f *testing.F) {
 		}
 		for _, s := range []situation{
 			one(policy("workers"), h), one(policy("workers", holding(1, entry("a", 1))), h),
-			one(policy("workers", hooked, holding(1, entry("a", 1))), h), one(policy("workers", resume(word)), h),
+			one(policy("workers", hooked, holding(1, entry("a", 1))), h), one(policy("workers", resume(value)), h),
 			one(policy("workers", waitsForPods), h),
 		} {
 			p := s.plan()

@@ -36,13 +36,13 @@ func (c podCheck) requestFor(o *Blocked) string {
 
 // fromPodsOn are the words of the checks from the first one on that looks at pods.
 var fromPodsOn = func() []v1alpha1.Reason {
-	var words []v1alpha1.Reason
+	var reasons []v1alpha1.Reason
 	for _, c := range slices.Concat(beforeGrant, turn) {
-		if c.word == v1alpha1.ReasonUndrainablePod || len(words) > 0 {
-			words = append(words, c.word)
+		if c.reason == v1alpha1.ReasonUndrainablePod || len(reasons) > 0 {
+			reasons = append(reasons, c.reason)
 		}
 	}
-	return words
+	return reasons
 }()
 
 // result is the agent's answer to the request, in this boot. Nil: there is none, and nothing is known.

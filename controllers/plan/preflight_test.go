@@ -173,9 +173,9 @@ func TestReboots_PreflightOfAGrant(t *testing.T) {
 // TestReboots_Question: which agents are asked to look at their pods.
 func TestReboots_Question(t *testing.T) {
 	workers, question := policy("workers"), plan.Question(policy("workers"))
-	stale := says(v1alpha1.AnnotationPreflight, "stale")
+	stale := sets(v1alpha1.AnnotationPreflight, "stale")
 	const active = v1alpha1.GrantActive
-	told := func(h *host) { stale(h, h.node) }
+	answered := func(h *host) { stale(h, h.node) }
 	cases := map[string]struct {
 		situation situation
 		want      string
@@ -184,10 +184,10 @@ func TestReboots_Question(t *testing.T) {
 		"one that would be rebooted in a dry run":  {one(policy("workers", dryRun), needy("worker-1")), question},
 		"none while something else holds it back":  {one(policy("workers", paused(nil, "")), needy("worker-1")), ""},
 		"none while it backs off":                  {one(workers, needy("worker-1", grant(1, v1alpha1.GrantCancelled, cancelledAt(-minute, v1alpha1.ReasonAgentSilent)))), ""},
-		"none that needs no reboot any more":       {one(workers, newHost("worker-1", told)), ""},
-		"none that nobody governs":                 {one(policy("workers", selects("pool", "web")), newHost("worker-1", told)), "stale"},
-		"one that may begin, after an edit":        {one(policy("workers", holding(7, entry("worker-1", 7))), needy("worker-1", grant(7, active), told)), question},
-		"the one that has begun is left as it was": {one(policy("workers", holding(7, entry("worker-1", 7))), needy("worker-1", grant(7, active), progress(7, v1alpha1.PhaseDraining), told)), "stale"},
+		"none that needs no reboot any more":       {one(workers, newHost("worker-1", answered)), ""},
+		"none that nobody governs":                 {one(policy("workers", selects("pool", "web")), newHost("worker-1", answered)), "stale"},
+		"one that may begin, after an edit":        {one(policy("workers", holding(7, entry("worker-1", 7))), needy("worker-1", grant(7, active), answered)), question},
+		"the one that has begun is left as it was": {one(policy("workers", holding(7, entry("worker-1", 7))), needy("worker-1", grant(7, active), progress(7, v1alpha1.PhaseDraining), answered)), "stale"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -97,21 +97,21 @@ func drawRolloutAct(t *rapid.T, after time.Duration) act {
 			e.does(p)
 		}
 	}
-	var says strings.Builder
+	var what strings.Builder
 	for _, e := range edits {
-		says.WriteString("; " + e.says)
+		what.WriteString("; " + e.what)
 	}
 	switch rapid.IntRange(0, 5).Draw(t, "kind") {
 	case 4:
 		return act{after, "somebody deletes workers", ifThere("workers", deletePolicy("workers"))}
 	case 5:
-		return act{after, "somebody makes workers anew" + says.String(), create("workers", does)}
+		return act{after, "somebody makes workers anew" + what.String(), create("workers", does)}
 	}
-	return act{after, "somebody edits workers" + says.String(), onPolicy("workers", does)}
+	return act{after, "somebody edits workers" + what.String(), onPolicy("workers", does)}
 }
 
 type specEdit struct {
-	says string
+	what string
 	does func(*v1alpha1.RebootPolicy)
 }
 

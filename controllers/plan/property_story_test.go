@@ -89,7 +89,7 @@ func drawAct(t *rapid.T, s sequence) act {
 	node := s.hosts[rapid.IntRange(0, len(s.hosts)-1).Draw(t, "node")].name
 	name := s.policies[rapid.IntRange(0, len(s.policies)-1).Draw(t, "policy")].Name
 	acts := []struct {
-		says string
+		what string
 		does func(*cluster)
 	}{
 		{"pauses " + node, changes(node, pause)},
@@ -107,8 +107,8 @@ func drawAct(t *rapid.T, s sequence) act {
 			}
 		}},
 		{"deletes " + node, deleteNode(node)},
-		{"lets a hook of " + node + " say yes", changes(node, says("example.com/a", "true"))},
-		{"lets a hook of " + node + " say no", changes(node, says("example.com/a", "false"))},
+		{"lets a hook of " + node + " say yes", changes(node, sets("example.com/a", "true"))},
+		{"lets a hook of " + node + " say no", changes(node, sets("example.com/a", "false"))},
 		{"removes the grant of " + node, changes(node, func(_ *host, n *corev1.Node) {
 			if disrupted(plan.NodeOf(n)) { // else it is a node that looks as if it rebooted still
 				delete(n.Annotations, v1alpha1.AnnotationGrant)
@@ -126,7 +126,7 @@ func drawAct(t *rapid.T, s sequence) act {
 		{"loses the status of " + name, ifThere(name, loseStatus(name))},
 	}
 	a := acts[rapid.IntRange(0, len(acts)-1).Draw(t, "act")]
-	return act{after: minutes(t, 0, 4*60, "after"), says: "somebody " + a.says, does: a.does}
+	return act{after: minutes(t, 0, 4*60, "after"), what: "somebody " + a.what, does: a.does}
 }
 
 func onPolicy(name string, change func(*v1alpha1.RebootPolicy)) func(*cluster) {

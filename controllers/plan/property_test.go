@@ -183,11 +183,11 @@ func TestReboots_TakesAwayWhatIsLeftOfAReboot(t *testing.T) {
 			if n.NeedsReboot() || n.Unavailable() || n.Outstanding() || inLedger || n.ControlPlane {
 				continue
 			}
-			said := slices.ContainsFunc(p.Decisions, func(d plan.Decision) bool { return d.Node == name }) ||
+			reported := slices.ContainsFunc(p.Decisions, func(d plan.Decision) bool { return d.Node == name }) ||
 				slices.ContainsFunc(p.Marks, func(m plan.Mark) bool { return m.Node == name })
 			carries := n.Permitted != nil || n.Failed != nil || n.Preflight != "" || n.Pending || n.Grant != nil && len(n.Grant.Annotations) > 0
-			if said != carries {
-				t.Fatalf("node %s: it carries something: %t, and something is said of it: %t\n%v", name, carries, said, s)
+			if reported != carries {
+				t.Fatalf("node %s: it carries something: %t, and something is said of it: %t\n%v", name, carries, reported, s)
 			}
 		}
 	})

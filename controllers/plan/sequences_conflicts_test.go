@@ -25,7 +25,7 @@ func conflicts() map[string]sequence {
 				needy("legacy-2", label("pool", "legacy"), objecting(both)),
 			},
 			script: []act{
-				{10 * minute, "dpkg on legacy-2 is done", changes("legacy-2", says(v1alpha1.AnnotationReport, reporting(locksmithd)))},
+				{10 * minute, "dpkg on legacy-2 is done", changes("legacy-2", sets(v1alpha1.AnnotationReport, reporting(locksmithd)))},
 				{20 * minute, "an administrator masks locksmithd on worker-1", changes("worker-1", func(_ *host, node *corev1.Node) {
 					delete(node.Annotations, v1alpha1.AnnotationReport)
 				})},

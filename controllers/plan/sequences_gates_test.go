@@ -14,10 +14,10 @@ func gates() map[string]sequence {
 			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("2"), gated("errors"))},
 			hosts:    []*host{needy("worker-1", needsSince(5*time.Hour)), needy("worker-2", slow(4*minute), needsSince(4*time.Hour)), needy("worker-3")},
 			script: []act{
-				{minute, "the gate is asked, and is clear", gatesSay("workers", quiet("errors"))},
-				{2 * minute, "the gate fires", gatesSay("workers", firing("errors"))},
-				{20 * minute, "Prometheus is down", gatesSay("workers", unreachable("errors"))},
-				{40 * minute, "the gate is clear again", gatesSay("workers", quiet("errors"))},
+				{minute, "the gate is asked, and is clear", gatesAnswer("workers", quiet("errors"))},
+				{2 * minute, "the gate fires", gatesAnswer("workers", firing("errors"))},
+				{20 * minute, "Prometheus is down", gatesAnswer("workers", unreachable("errors"))},
+				{40 * minute, "the gate is clear again", gatesAnswer("workers", quiet("errors"))},
 			},
 		},
 	}

@@ -134,8 +134,8 @@ func owners() map[string]sequence {
 				needy("db-2", label("pool", "db")),
 			},
 			script: []act{
-				{2 * minute, "the backup of db-2 is done", changes("db-2", says("example.com/backup", "true"))},
-				{10 * minute, "the check of db-2 is done", changes("db-2", says("example.com/backup", "true"))},
+				{2 * minute, "the backup of db-2 is done", changes("db-2", sets("example.com/backup", "true"))},
+				{10 * minute, "the check of db-2 is done", changes("db-2", sets("example.com/backup", "true"))},
 			},
 		},
 		"hooks-of-two-policies": {
@@ -150,8 +150,8 @@ func owners() map[string]sequence {
 					annotated("example.com/backup", "true")),
 			},
 			script: []act{
-				{2 * minute, "the backup of db-1 is done again", changes("db-1", says("example.com/backup", "true"))},
-				{10 * minute, "the check of db-1 is done", changes("db-1", says("example.com/backup", "true"))},
+				{2 * minute, "the backup of db-1 is done again", changes("db-1", sets("example.com/backup", "true"))},
+				{10 * minute, "the check of db-1 is done", changes("db-1", sets("example.com/backup", "true"))},
 			},
 		},
 		"policy-deleted-in-progress": {
@@ -243,9 +243,9 @@ func clocks() map[string]sequence {
 			})},
 			hosts: []*host{needy("worker-1", needsSince(3*time.Hour)), needy("worker-2"), newHost("worker-3")},
 			script: []act{
-				{10 * minute, "somebody asks for worker-2, urgently", changes("worker-2", says(v1alpha1.AnnotationRebootRequested, "urgent: CVE-2026-12345"))},
+				{10 * minute, "somebody asks for worker-2, urgently", changes("worker-2", sets(v1alpha1.AnnotationRebootRequested, "urgent: CVE-2026-12345"))},
 				{20 * minute, "an administrator pauses the policy", edits("workers", paused(nil, "incident"))},
-				{21 * minute, "somebody asks for worker-1, urgently", changes("worker-1", says(v1alpha1.AnnotationRebootRequested, "urgent: CVE-2026-12345"))},
+				{21 * minute, "somebody asks for worker-1, urgently", changes("worker-1", sets(v1alpha1.AnnotationRebootRequested, "urgent: CVE-2026-12345"))},
 				{30 * minute, "an administrator ends the pause", edits("workers", func(p *v1alpha1.RebootPolicy) { p.Spec.Pause = nil })},
 			},
 			lasts: time.Hour,
@@ -303,7 +303,7 @@ func troubles() map[string]sequence {
 			hosts:    append(hosts(needy, "worker-2"), needy("worker-1", needsSince(2*time.Hour), rollsBack("2.0"))),
 			script: []act{
 				{time.Hour, "the engine of worker-1 asks for version 2.1", asksFor("worker-1", "2.1")},
-				{2 * time.Hour, "an administrator asks for a reboot of worker-1", changes("worker-1", says(v1alpha1.AnnotationRebootRequested, "mended"))},
+				{2 * time.Hour, "an administrator asks for a reboot of worker-1", changes("worker-1", sets(v1alpha1.AnnotationRebootRequested, "mended"))},
 			},
 			lasts: 4 * time.Hour,
 		},
@@ -368,11 +368,11 @@ func people() map[string]sequence {
 			})},
 			hosts: []*host{needy("worker-1", needsSince(2*time.Hour), annotated("example.com/backup", "true")), needy("worker-2")},
 			script: []act{
-				{minute, "the backup of worker-1 fails", changes("worker-1", says("example.com/backup", "failed: no space left"))},
-				{2 * minute, "the backup of worker-2 is done", changes("worker-2", says("example.com/backup", "true"))},
-				{10 * minute, "the check of worker-2 is done", changes("worker-2", says("example.com/check", "true"))},
-				{20 * minute, "the backup of worker-1 is done", changes("worker-1", says("example.com/backup", "true"))},
-				{3 * time.Hour, "the check of worker-1 is done at last", changes("worker-1", says("example.com/check", "true"))},
+				{minute, "the backup of worker-1 fails", changes("worker-1", sets("example.com/backup", "failed: no space left"))},
+				{2 * minute, "the backup of worker-2 is done", changes("worker-2", sets("example.com/backup", "true"))},
+				{10 * minute, "the check of worker-2 is done", changes("worker-2", sets("example.com/check", "true"))},
+				{20 * minute, "the backup of worker-1 is done", changes("worker-1", sets("example.com/backup", "true"))},
+				{3 * time.Hour, "the check of worker-1 is done at last", changes("worker-1", sets("example.com/check", "true"))},
 			},
 		},
 		"admin-cordons-during-reboot": {

@@ -134,16 +134,16 @@ func matchesSegments(t *rapid.T, got window.State, now time.Time, segments []seg
 			break
 		}
 	}
-	told, other := got.OpensAt, got.ClosesAt
+	reported, other := got.OpensAt, got.ClosesAt
 	if current.Open {
-		told, other = other, told
+		reported, other = other, reported
 	}
 	switch {
 	case !other.IsZero():
 		t.Fatalf("At(%v) = %+v, which tells both or the wrong one", now, got)
-	case turns.IsZero() && !told.IsZero() && told.Before(end):
+	case turns.IsZero() && !reported.IsZero() && reported.Before(end):
 		t.Fatalf("At(%v) = %+v, but nothing opens or closes before %v", now, got, end)
-	case !turns.IsZero() && !told.Equal(turns):
+	case !turns.IsZero() && !reported.Equal(turns):
 		t.Fatalf("At(%v) = %+v, but it turns at %v", now, got, turns)
 	}
 }

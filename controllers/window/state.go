@@ -69,7 +69,7 @@ func (s Schedule) regular(now time.Time) State {
 func (s Schedule) closed(state State, now, next time.Time) State {
 	opening := s.opening(now)
 	state.OpensAt = inSight(now, opening)
-	state.Next = timing.Earliest(next, told(now, opening))
+	state.Next = timing.Earliest(next, visibleAt(now, opening))
 	return state
 }
 
@@ -77,7 +77,7 @@ func (s Schedule) closed(state State, now, next time.Time) State {
 func open(state State, now, closing, next time.Time) State {
 	state.Open = true
 	state.ClosesAt = inSight(now, closing)
-	state.Next = timing.Earliest(next, told(now, closing))
+	state.Next = timing.Earliest(next, visibleAt(now, closing))
 	return state
 }
 
@@ -89,8 +89,8 @@ func inSight(now, instant time.Time) time.Time {
 	return instant
 }
 
-// told is when the instant changes the state: as it comes, or already as it comes in sight.
-func told(now, instant time.Time) time.Time {
+// visibleAt is when the instant changes the state: as it comes, or already as it comes in sight.
+func visibleAt(now, instant time.Time) time.Time {
 	if instant.After(now.Add(horizon)) {
 		return instant.Add(-horizon)
 	}

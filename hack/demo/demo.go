@@ -41,8 +41,8 @@ type demo struct {
 	limit  int
 	// began and ended are when the reboots were asked for, and done.
 	began, ended time.Time
-	// told is how many changes have been printed.
-	told int
+	// printed is how many changes have been printed.
+	printed int
 }
 
 // run is the whole of it. Everything it started has ended when it returns.
@@ -143,9 +143,9 @@ func (d *demo) draw() {
 	var changes []timeline.Change
 	d.fleet.Recorder.Read(func(line *timeline.Timeline) {
 		s.views, s.unavailable, s.peak = line.Views(), len(line.Unavailable()), len(line.Peak().Nodes)
-		changes = line.Changes(d.told)
+		changes = line.Changes(d.printed)
 	})
-	d.told += len(changes)
+	d.printed += len(changes)
 	if d.screen.Live {
 		width, height := d.screen.Size()
 		d.screen.Draw(s.table(d.screen.Theme, width, height))
@@ -158,7 +158,7 @@ func (d *demo) draw() {
 
 // skipStory leaves out what happened before the reboots were asked for.
 func (d *demo) skipStory() {
-	d.fleet.Recorder.Read(func(line *timeline.Timeline) { d.told = len(line.Changes(0)) })
+	d.fleet.Recorder.Read(func(line *timeline.Timeline) { d.printed = len(line.Changes(0)) })
 }
 
 // keep leaves everything running until the user has seen enough.

@@ -46,33 +46,33 @@ func acts(engines []engine) []string {
 	return lines
 }
 
-// told are the words of those of its agents that have named the update, by node.
-func (e engine) told(views []timeline.View) map[string]string {
-	told := map[string]string{}
+// reported are the words of those of its agents that have named the update, by node.
+func (e engine) reported(views []timeline.View) map[string]string {
+	reported := map[string]string{}
 	for _, v := range views {
-		missing := func(word string) bool { return !strings.Contains(v.Said, word) }
-		if slices.Contains(e.nodes, v.Node) && !slices.ContainsFunc(e.Tells, missing) {
-			told[v.Node] = v.Said
+		missing := func(part string) bool { return !strings.Contains(v.Report, part) }
+		if slices.Contains(e.nodes, v.Node) && !slices.ContainsFunc(e.Reports, missing) {
+			reported[v.Node] = v.Report
 		}
 	}
-	return told
+	return reported
 }
 
-// said is what an agent has said of the update, the first that did.
-func (e engine) said(views []timeline.View) string {
-	told := e.told(views)
+// report is what an agent has said of the update, the first that did.
+func (e engine) report(views []timeline.View) string {
+	reported := e.reported(views)
 	for _, node := range e.nodes {
-		if words, ok := told[node]; ok {
-			return words
+		if text, ok := reported[node]; ok {
+			return text
 		}
 	}
 	return "no agent has named the update"
 }
 
-// heard is the promise that every agent names the update.
-func (e engine) heard(views []timeline.View) check {
-	told := e.told(views)
-	deaf := slices.DeleteFunc(slices.Clone(e.nodes), func(node string) bool { return told[node] != "" })
-	return check{len(deaf) == 0, fmt.Sprintf("%d of %d agents heard %s%s: %s", len(told), len(e.nodes), e.Name,
-		names(", but not ", deaf), e.said(views))}
+// detected is the promise that every agent names the update.
+func (e engine) detected(views []timeline.View) check {
+	reported := e.reported(views)
+	silent := slices.DeleteFunc(slices.Clone(e.nodes), func(node string) bool { return reported[node] != "" })
+	return check{len(silent) == 0, fmt.Sprintf("%d of %d agents heard %s%s: %s", len(reported), len(e.nodes), e.Name,
+		names(", but not ", silent), e.report(views))}
 }

@@ -50,19 +50,19 @@ const staged = "rpm-ostree has staged version 42 (8fdcdc1f9af3); it runs after a
 
 func ostree(nodes ...string) engine {
 	return engine{nodes: nodes, Engine: fleet.Engine{
-		Name: "rpm-ostree", Act: "rpm-ostree upgrade, which stages 42", Tells: []string{"version 42", "8fdcdc1f9af3"},
+		Name: "rpm-ostree", Act: "rpm-ostree upgrade, which stages 42", Reports: []string{"version 42", "8fdcdc1f9af3"},
 	}}
 }
 
-// deaf is an engine that no agent has heard.
-func deaf(nodes ...string) engine {
-	return engine{nodes: nodes, Engine: fleet.Engine{Name: "sentinel", Act: "touch /run/reboot-required", Tells: []string{"exists"}}}
+// silent is an engine that no agent has heard.
+func silent(nodes ...string) engine {
+	return engine{nodes: nodes, Engine: fleet.Engine{Name: "sentinel", Act: "touch /run/reboot-required", Reports: []string{"exists"}}}
 }
 
 // everyState has one node in each state.
 func everyState() snapshot {
 	return snapshot{
-		began: began, now: at(75.25), engines: []engine{ostree("node-1", "node-6"), deaf("node-2")}, limit: 2, unavailable: 3, peak: 3,
+		began: began, now: at(75.25), engines: []engine{ostree("node-1", "node-6"), silent("node-2")}, limit: 2, unavailable: 3, peak: 3,
 		pods: map[string]int{"node-1": 3, "node-2": 1, "node-5": 10, "node-6": 11},
 		views: []timeline.View{
 			{Node: "node-1", State: timeline.Back, Why: "boot 8e1f2a90", Since: at(4), Reboots: 1},
@@ -70,7 +70,7 @@ func everyState() snapshot {
 			{Node: "node-3", State: timeline.Rebooting, Why: "down", Since: at(74)},
 			{Node: "node-4", State: timeline.Settling, Why: "up again, boot 1c9d0011", Since: at(75)},
 			{Node: "node-5", State: timeline.Granted, Why: "it is this node's turn", Since: at(75.2)},
-			{Node: "node-6", State: timeline.Waiting, Why: budget, Since: at(0.5), Said: staged},
+			{Node: "node-6", State: timeline.Waiting, Why: budget, Since: at(0.5), Report: staged},
 			{Node: "node-7", State: timeline.UpToDate, Why: "no agent yet", Since: at(-3)},
 			{Node: "node-8", State: timeline.Unavailable, Why: "cordoned", Since: at(70)},
 		},
@@ -105,7 +105,7 @@ func TestTable(t *testing.T) {
 
 func TestActs(t *testing.T) {
 	many := []string{"node-2", "node-4", "node-5", "node-6", "node-7", "node-8", "node-9"}
-	golden(t, "acts", slices.Concat(acts([]engine{ostree("node-1", "node-2", "node-3")}), acts([]engine{ostree("node-1", "node-3"), deaf(many...)})))
+	golden(t, "acts", slices.Concat(acts([]engine{ostree("node-1", "node-2", "node-3")}), acts([]engine{ostree("node-1", "node-3"), silent(many...)})))
 }
 
 func TestEnginesOf(t *testing.T) {
@@ -136,7 +136,7 @@ func happy() result {
 		began: began, ended: at(9.9), limit: 1, peak: timeline.Peak{Nodes: []string{"node-2"}, At: at(5)},
 		engines: []engine{ostree("node-1", "node-2")},
 		views: []timeline.View{
-			{Node: "node-1", State: timeline.Back, Reboots: 1, Said: staged}, {Node: "node-2", State: timeline.Back, Reboots: 1, Said: staged},
+			{Node: "node-1", State: timeline.Back, Reboots: 1, Report: staged}, {Node: "node-2", State: timeline.Back, Reboots: 1, Report: staged},
 		},
 		runs: []timeline.Run{
 			{Node: "node-1", Needed: at(0), Granted: at(0.2), Drain: at(0.3), Reboot: at(1.5), Up: at(3.6), Done: at(4.7)},
@@ -156,8 +156,8 @@ func happy() result {
 func TestSummary(t *testing.T) {
 	broken := happy()
 	broken.err = errTimeout
-	broken.views = []timeline.View{{Node: "node-1", Reboots: 2, Cordoned: true, Said: staged}, {Node: "node-2"}, {Node: "node-3", Reboots: 1, Said: "version 42"}}
-	broken.engines = []engine{ostree("node-1", "node-2"), deaf("node-3")}
+	broken.views = []timeline.View{{Node: "node-1", Reboots: 2, Cordoned: true, Report: staged}, {Node: "node-2"}, {Node: "node-3", Reboots: 1, Report: "version 42"}}
+	broken.engines = []engine{ostree("node-1", "node-2"), silent("node-3")}
 	broken.peak.Nodes = []string{"node-1", "node-3"}
 	broken.runs = broken.runs[:1]
 	cases := map[string]struct {
@@ -185,7 +185,7 @@ func TestResult_EachPromiseCounts(t *testing.T) {
 		"a node never rebooted":        func(r *result) { r.views[1].Reboots = 0 },
 		"a node rebooted twice":        func(r *result) { r.views[0].Reboots = 2 },
 		"the limit was passed":         func(r *result) { r.peak.Nodes = []string{"node-1", "node-2"} },
-		"an agent heard of no version": func(r *result) { r.views[0].Said = "a reboot is needed" },
+		"an agent heard of no version": func(r *result) { r.views[0].Report = "a reboot is needed" },
 		"somebody is left cordoned":    func(r *result) { r.views[0].Cordoned = true },
 		"it did not end by itself":     func(r *result) { r.err = errTimeout },
 	}

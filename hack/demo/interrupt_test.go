@@ -58,14 +58,14 @@ func childrenOf(t *testing.T, pid int) []process {
 }
 
 // awaitLine reads what the demo prints up to a line with this text in it, or to the end, and returns all of it.
-func awaitLine(lines *bufio.Scanner, text string) (said []string) {
+func awaitLine(lines *bufio.Scanner, text string) (printed []string) {
 	for lines.Scan() {
-		said = append(said, lines.Text())
+		printed = append(printed, lines.Text())
 		if strings.Contains(lines.Text(), text) {
 			break
 		}
 	}
-	return said
+	return printed
 }
 
 // expectNothingLeft checks that the demo of this process ID has ended its processes and removed its files.
@@ -101,12 +101,12 @@ func TestRun_AnInterruptLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := bufio.NewScanner(stdout)
-	said := awaitLine(lines, "draining")
+	printed := awaitLine(lines, "draining")
 	pid := demo.Process.Pid
 	children := childrenOf(t, pid)
 	// etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok, 2 managers, 2 agents, 2 dbus-daemons.
 	if len(children) < 10 {
-		t.Errorf("only %d processes run: %v\n%s", len(children), children, strings.Join(said, "\n"))
+		t.Errorf("only %d processes run: %v\n%s", len(children), children, strings.Join(printed, "\n"))
 	}
 	interrupted := time.Now()
 	if err := demo.Process.Signal(os.Interrupt); err != nil {
@@ -144,20 +144,20 @@ func TestMake_ATerminationLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := bufio.NewScanner(stdout)
-	said := awaitLine(lines, "etcd and kube-apiserver")
+	printed := awaitLine(lines, "etcd and kube-apiserver")
 	demos := childrenOf(t, run.Process.Pid)
 	if len(demos) != 1 || demos[0].name != "demo" {
 		_ = syscall.Kill(-run.Process.Pid, syscall.SIGTERM)
-		t.Fatalf("make has children %v, want the demo alone\n%s", demos, strings.Join(said, "\n"))
+		t.Fatalf("make has children %v, want the demo alone\n%s", demos, strings.Join(printed, "\n"))
 	}
 	children := childrenOf(t, demos[0].pid)
 	if err := run.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	said = awaitLine(lines, "everything has been stopped")
+	printed = awaitLine(lines, "everything has been stopped")
 	_ = run.Wait() // That it was terminated is no news.
-	if len(said) == 0 || !strings.Contains(said[len(said)-1], "everything has been stopped") {
-		t.Errorf("last words: %s", strings.Join(said, "\n"))
+	if len(printed) == 0 || !strings.Contains(printed[len(printed)-1], "everything has been stopped") {
+		t.Errorf("last words: %s", strings.Join(printed, "\n"))
 	}
 	expectNothingLeft(t, demos[0].pid, children)
 }

@@ -51,7 +51,7 @@ func (r result) checks() []check {
 	once := len(r.views) - len(twice) - len(never)
 	var checks []check
 	for _, e := range r.engines {
-		checks = append(checks, e.heard(r.views))
+		checks = append(checks, e.detected(r.views))
 	}
 	checks = append(checks, []check{
 		{len(twice)+len(never) == 0, fmt.Sprintf("%d of %d nodes rebooted exactly once%s%s", once, len(r.views),

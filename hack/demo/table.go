@@ -57,7 +57,7 @@ func (s snapshot) table(theme terminal.Theme, width, height int) []string {
 	shown, rest := s.choose(max(1, height-7-len(s.engines)))
 	lines := []string{"", s.bar(theme, width)}
 	for _, e := range s.engines {
-		lines = append(lines, "  "+terminal.Cut(e.Name+": "+e.said(s.views), width-2))
+		lines = append(lines, "  "+terminal.Cut(e.Name+": "+e.report(s.views), width-2))
 	}
 	lines = append(lines, "", theme.Paint(terminal.Quiet, s.header(width)))
 	for _, v := range shown {

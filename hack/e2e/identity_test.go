@@ -28,5 +28,5 @@ func (s *site) testifyIdentities(since time.Time) {
 	for _, m := range s.rack.Machines {
 		Expect(writers).To(HaveKey(m.Name))
 	}
-	s.tell("agents wrote as their Nodes and nobody was refused anything: %v", writers)
+	s.logf("agents wrote as their Nodes and nobody was refused anything: %v", writers)
 }

@@ -27,7 +27,7 @@ var _ = Describe("what runs on them", func() {
 		warnings := here.wouldMind(ctx, operator, "restricted")
 		Expect(warnings).To(ContainElement(HavePrefix(agents + "-")))
 		Expect(warnings).NotTo(ContainElement(ContainSubstring("manager")))
-		here.tell("Pod Security: a privileged pod is refused in shop; restricted would mind the agents only")
+		here.logf("Pod Security: a privileged pod is refused in shop; restricted would mind the agents only")
 	})
 
 	It("comes from images of one program each, with no shell, no setuid file and no package manager", func(ctx SpecContext) {
@@ -36,16 +36,16 @@ var _ = Describe("what runs on them", func() {
 			Expect(image.Files).To(Equal(1), name)
 			Expect(image.Findings).To(BeEmpty(), name)
 		}
-		here.tell("images: one program each, nothing else")
+		here.logf("images: one program each, nothing else")
 	})
 })
 
 // wouldMind is what the API server says of a namespace's pods, were a level enforced. Nothing is changed.
 func (s *site) wouldMind(ctx context.Context, name, level string) []string {
 	GinkgoHelper()
-	var heard warnings
+	var received warnings
 	config := rest.CopyConfig(s.cluster.Config())
-	config.WarningHandlerWithContext = &heard
+	config.WarningHandlerWithContext = &received
 	client, err := kubernetes.NewForConfig(config)
 	Expect(err).NotTo(HaveOccurred())
 	namespace, err := client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
@@ -53,7 +53,7 @@ func (s *site) wouldMind(ctx context.Context, name, level string) []string {
 	namespace.Labels["pod-security.kubernetes.io/enforce"] = level
 	_, err = client.CoreV1().Namespaces().Update(ctx, namespace, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
 	Expect(err).NotTo(HaveOccurred())
-	return heard
+	return received
 }
 
 // warnings are those that the API server has sent. One request at a time is made with it.

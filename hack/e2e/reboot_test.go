@@ -29,7 +29,7 @@ var _ = Describe("three machines", Ordered, func() {
 			images[m.Name], boots[m.Name] = here.node(ctx, m.Name).Status.NodeInfo.OSImage, len(m.Boots())
 		}
 		w := here.witnessed()
-		here.tell("update_engine installs an update on each machine")
+		here.logf("update_engine installs an update on each machine")
 		for _, m := range here.rack.Machines {
 			Expect(m.InstallUpdate()).To(Succeed())
 		}
@@ -50,7 +50,7 @@ var _ = Describe("three machines", Ordered, func() {
 		boots := len(here.machine(node).Boots())
 		here.startSlowPod(ctx, node)
 		w := here.witnessed()
-		here.tell("update_engine installs an update on %s", node)
+		here.logf("update_engine installs an update on %s", node)
 		Expect(here.machine(node).InstallUpdate()).To(Succeed())
 		here.eventually(ctx, "the drain waits for a pod that takes its time", func(g Gomega) {
 			g.Expect(here.pods(ctx, g, "slow")).To(ContainElement(HaveField("DeletionTimestamp", Not(BeNil()))))
@@ -78,7 +78,7 @@ var _ = Describe("three machines", Ordered, func() {
 			here.inhibit(ctx, m)
 		}
 		w := here.witnessed()
-		here.tell("update_engine installs an update on each machine")
+		here.logf("update_engine installs an update on each machine")
 		for _, m := range here.rack.Machines {
 			Expect(m.InstallUpdate()).To(Succeed())
 		}
@@ -95,7 +95,7 @@ var _ = Describe("three machines", Ordered, func() {
 			_, err := m.Run(ctx, "systemctl", "stop", "backup")
 			Expect(err).NotTo(HaveOccurred())
 		}
-		here.tell("the backups have ended")
+		here.logf("the backups have ended")
 		here.awaitRest(ctx, w, 3)
 	})
 
@@ -105,7 +105,7 @@ var _ = Describe("three machines", Ordered, func() {
 		here.adapt(ctx, `{"reboot":{"timeout":"10s"}}`)
 		here.machine(dead).Unplug()
 		w := here.witnessed()
-		here.tell("update_engine installs an update on %s, which will not come up again", dead)
+		here.logf("update_engine installs an update on %s, which will not come up again", dead)
 		Expect(here.machine(dead).InstallUpdate()).To(Succeed())
 		here.eventually(ctx, "it is down", func(g Gomega) { g.Expect(here.machine(dead).IsOn()).To(BeFalse()) })
 		Expect(here.machine(next).InstallUpdate()).To(Succeed())
@@ -123,7 +123,7 @@ var _ = Describe("three machines", Ordered, func() {
 		Expect(permitted.Reason).To(Equal(string(v1alpha1.ReasonBudgetExhausted)), "%s: %s", next, permitted.Message)
 		Expect(here.machine(next).Boots()).To(HaveLen(boots), "%s stays up", next)
 		here.machine(dead).PlugIn()
-		here.tell("somebody switches it on")
+		here.logf("somebody switches it on")
 		here.awaitRest(ctx, w, 2)
 	})
 })

@@ -64,10 +64,10 @@ kind: RebootPolicy
 metadata: {name: first}
 spec: {}
 EOF`)
-	r.site.tell("update_engine installs an update on node-1")
+	r.site.logf("update_engine installs an update on node-1")
 	Expect(r.site.machine("node-1").InstallUpdate()).To(Succeed())
 	r.run(ctx, "kubectl wait rebootpolicy first --for=jsonpath='{.status.history[0].result}'=Succeeded --timeout=2m")
-	r.site.tell("from helm install to the first reboot by a policy: %s", seconds(time.Since(r.began)))
+	r.site.logf("from helm install to the first reboot by a policy: %s", seconds(time.Since(r.began)))
 	Expect(r.run(ctx, "kubectl reboot history")).To(ContainSubstring("node-1"))
 	r.run(ctx, "kubectl delete rebootpolicy first")
 }
@@ -75,7 +75,7 @@ EOF`)
 // run runs one line of a shell in the release's folder, and returns what it printed.
 func (r *release) run(ctx context.Context, line string) string {
 	GinkgoHelper()
-	r.site.tell("$ %s", line)
+	r.site.logf("$ %s", line)
 	bin := filepath.Join(testenv.Root(), "bin")
 	shell := exec.CommandContext(ctx, "sh", "-ec", line)
 	shell.Dir = r.folder

@@ -18,7 +18,7 @@ func (s *site) show(ctx context.Context) {
 		"get events -A --sort-by=.lastTimestamp",
 	} {
 		output, err := s.cluster.Kubectl(ctx, nil, strings.Fields(args)...)
-		s.tell("kubectl %s: %v\n%s", args, err, output)
+		s.logf("kubectl %s: %v\n%s", args, err, output)
 	}
 	for _, m := range s.rack.Machines {
 		// The pattern is well formed, so there is no error.
@@ -26,7 +26,7 @@ func (s *site) show(ctx context.Context) {
 		for _, path := range append(logs, filepath.Join(m.Folder(), "console.log")) {
 			text, err := os.ReadFile(path)
 			lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-			s.tell("%s: %v\n%s", path, err, strings.Join(lines[max(0, len(lines)-logEnd):], "\n"))
+			s.logf("%s: %v\n%s", path, err, strings.Join(lines[max(0, len(lines)-logEnd):], "\n"))
 		}
 	}
 }

@@ -88,7 +88,7 @@ func (s *site) startCluster(ctx context.Context) {
 	Expect(policyv1.AddToScheme(scheme)).To(Succeed())
 	s.WithWatch, err = client.NewWithWatch(s.cluster.Config(), client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
-	s.tell("control plane up")
+	s.logf("control plane up")
 }
 
 func (s *site) startRack(ctx context.Context) {
@@ -102,9 +102,9 @@ func (s *site) startRack(ctx context.Context) {
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() {
 		Expect(s.rack.Stop()).To(Succeed())
-		s.tell("everything taken down")
+		s.logf("everything taken down")
 	})
-	s.tell("%d machines switched on", len(suites))
+	s.logf("%d machines switched on", len(suites))
 }
 
 // images are what the machines' containerds hold: the operator's two, and one for everything else.
@@ -148,8 +148,8 @@ func (s *site) kubeconfig(node string) ([]byte, error) {
 	return clientcmd.Write(*config)
 }
 
-// tell prints what has happened, with its time since the start.
-func (s *site) tell(format string, args ...any) {
+// logf prints what has happened, with its time since the start.
+func (s *site) logf(format string, args ...any) {
 	fmt.Fprintf(os.Stdout, "  %6.1f s  %s\n", time.Since(s.began).Seconds(), fmt.Sprintf(format, args...))
 }
 
@@ -162,7 +162,7 @@ func (s *site) eventually(ctx context.Context, what string, holds func(Gomega)) 
 		}
 		holds(g)
 	}).WithContext(ctx).WithTimeout(patience).Should(Succeed(), what)
-	s.tell("%s", what)
+	s.logf("%s", what)
 }
 
 // node reads a node. One that is not there yet is empty.

@@ -49,7 +49,7 @@ var _ = BeforeSuite(func(ctx context.Context) {
 // What there is to see when a spec fails.
 var _ = JustAfterEach(func(ctx context.Context) {
 	if CurrentSpecReport().Failed() {
-		here.tell("FAILED: %s", CurrentSpecReport().LeafNodeText)
+		here.logf("FAILED: %s", CurrentSpecReport().LeafNodeText)
 		here.show(context.WithoutCancel(ctx))
 	}
 })

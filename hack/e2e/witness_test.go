@@ -90,14 +90,14 @@ func (w *witness) testify(ctx context.Context) {
 		Expect(graceful).To(HaveKeyWithValue(run.Node, true), "its kubelet has ended its pods before the machine went down")
 	}
 	Expect(budgets).To(BeNumerically(">", 2), "evictions pass by the budgets")
-	w.site.tell("at most 1 node unavailable at any moment; the judge finds nothing in %d revisions, %d of budgets", revisions, budgets)
+	w.site.logf("at most 1 node unavailable at any moment; the judge finds nothing in %d revisions, %d of budgets", revisions, budgets)
 }
 
 // phases tells how long each node took.
 func (w *witness) phases() {
 	for _, run := range w.runs() {
 		p := run.Phases()
-		w.site.tell("%s: drain %s, reboot %s, settle %s", run.Node, seconds(p.Drain), seconds(p.Reboot), seconds(p.Settle))
+		w.site.logf("%s: drain %s, reboot %s, settle %s", run.Node, seconds(p.Drain), seconds(p.Reboot), seconds(p.Settle))
 	}
 }
 

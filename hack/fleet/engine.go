@@ -19,8 +19,8 @@ type Engine struct {
 	Name string
 	// Act says what somebody does on each machine to stage an update.
 	Act string
-	// Tells are the words that an agent which has heard of that update says on its Node.
-	Tells []string
+	// Reports are the words that an agent which has heard of that update says on its Node.
+	Reports []string
 
 	// release is os-release before the reboot, and upgraded after it.
 	release, upgraded string
@@ -72,24 +72,24 @@ func engines() []Engine {
 	return []Engine{
 		{
 			Name: updateengine.Name, Act: "locksmithctl send-need-reboot",
-			Tells:   []string{"StatusUpdate broadcast asks for a reboot"},
+			Reports: []string{"StatusUpdate broadcast asks for a reboot"},
 			release: flatcar, upgraded: flatcar, install: installUpdateEngine,
 		},
 		{
 			Name: cosupdateengine.Name, Act: "update_engine has installed " + cosAfter,
-			Tells:   []string{cosAfter},
+			Reports: []string{cosAfter},
 			release: fmt.Sprintf(cos, cosBefore), upgraded: fmt.Sprintf(cos, cosAfter),
 			systemd: hosttest.SystemdBefore257, install: installCOS,
 		},
 		{
 			Name: rpmostree.Name, Act: "rpm-ostree upgrade, which stages " + ostreeAfter,
-			Tells:   []string{ostreeAfter, hosttest.Commit(ostreeAfter)[:12]},
+			Reports: []string{ostreeAfter, hosttest.Commit(ostreeAfter)[:12]},
 			release: fmt.Sprintf(coreOS, ostreeBefore), upgraded: fmt.Sprintf(coreOS, ostreeAfter),
 			systemd: hosttest.SystemdBefore257, install: installRPMOSTree,
 		},
 		{
 			Name: sentinel.Name, Act: "apt-get upgrade, which leaves /run/reboot-required",
-			Tells:   rebootPackages,
+			Reports: rebootPackages,
 			release: debian, upgraded: debian,
 			systemd: hosttest.SystemdBefore257, install: installSentinel,
 		},

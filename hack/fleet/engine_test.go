@@ -44,9 +44,9 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// hear runs the agent's engine on a machine, as a new process of the agent does, and returns the run and what it says
+// receive runs the agent's engine on a machine, as a new process of the agent does, and returns the run and what it says
 // first.
-func hear(t *testing.T, h *Host) (*enginetest.Run, engine.Report) {
+func receive(t *testing.T, h *Host) (*enginetest.Run, engine.Report) {
 	t.Helper()
 	run, bus := enginetest.New(t), host.SystemBus(h.Bus.Address())
 	run.Start(map[string]engine.Engine{
@@ -58,15 +58,15 @@ func hear(t *testing.T, h *Host) (*enginetest.Run, engine.Report) {
 	return run, <-run.Reports
 }
 
-// tells are which of the engine's words a report has.
-func tells(e Engine, report engine.Report) []string {
-	var told []string
-	for _, word := range e.Tells {
-		if strings.Contains(report.Message, word) {
-			told = append(told, word)
+// found are which of the engine's words a report has.
+func found(e Engine, report engine.Report) []string {
+	var matched []string
+	for _, part := range e.Reports {
+		if strings.Contains(report.Message, part) {
+			matched = append(matched, part)
 		}
 	}
-	return told
+	return matched
 }
 
 // What a machine does is what the agent's own engine understands, from the first boot to the second.
@@ -74,19 +74,19 @@ func TestEngine_IsReceivedByTheAgent(t *testing.T) {
 	for _, name := range EngineNames() {
 		t.Run(name, func(t *testing.T) {
 			h := switchedOn(t, engineNamed(t, name))
-			run, report := hear(t, h)
+			run, report := receive(t, h)
 			if report.State != engine.NotNeeded {
 				t.Fatalf("before anything is staged: %+v", report)
 			}
 			must(t, h.updates.stage())
-			for len(tells(h.Engine, report)) < len(h.Engine.Tells) { // The list of packages may come a moment later.
+			for len(found(h.Engine, report)) < len(h.Engine.Reports) { // The list of packages may come a moment later.
 				report = <-run.Reports
 			}
 			if report.State != engine.Needed {
 				t.Errorf("with an update staged: %+v", report)
 			}
 			must(t, h.boot())
-			if _, report = hear(t, h); report.State != engine.NotNeeded {
+			if _, report = receive(t, h); report.State != engine.NotNeeded {
 				t.Errorf("after the reboot: %+v", report)
 			}
 		})
@@ -132,7 +132,7 @@ func TestHost_EmptiesRunAtABoot(t *testing.T) {
 func TestHost_LetsRPMOSTreeLeaveAsIdle(t *testing.T) {
 	h := switchedOn(t, engineNamed(t, rpmostree.Name))
 	daemon := h.updates.(*ostreeUpdates).daemon
-	run, _ := hear(t, h) // The agent's call starts it.
+	run, _ := receive(t, h) // The agent's call starts it.
 	h.idle()
 	must(t, h.updates.stage()) // The upgrade starts it again.
 	if report := <-run.Reports; report.State != engine.Needed {

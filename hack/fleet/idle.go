@@ -8,18 +8,18 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
 )
 
-// told is what an agent has said of its engine.
-type told struct{ reports, needs bool }
+// report is what an agent has said of its engine.
+type report struct{ reports, needs bool }
 
 // letIdle lets update engines leave that do so when nobody has called them for a while. On these machines nobody has once
 // the agent has told what it read, which is sooner than the minute that it takes elsewhere.
 func (f *Fleet) letIdle(ctx context.Context) {
-	last := map[string]told{}
+	last := map[string]report{}
 	_ = wait.PollUntilContextCancel(ctx, readyPoll, true, func(context.Context) (bool, error) {
 		var views []timeline.View
 		f.Recorder.Read(func(line *timeline.Timeline) { views = line.Views() })
 		for _, v := range views {
-			now := told{v.Reports, v.Needs}
+			now := report{v.Reports, v.Needs}
 			if h := f.kubelet.hosts[v.Node]; h != nil && now != last[v.Node] {
 				h.idle()
 			}

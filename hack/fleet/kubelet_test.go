@@ -112,8 +112,8 @@ func (s *stage) create(name, program string, edit ...func(*corev1.Pod)) {
 	s.must(err)
 }
 
-// said is what the pod's processes have said, as one line.
-func (s *stage) said(name string) string {
+// log is what the pod's processes have said, as one line.
+func (s *stage) log(name string) string {
 	text, err := os.ReadFile(filepath.Join(s.cluster.Dir, name+".log"))
 	if err != nil {
 		return ""
@@ -125,11 +125,11 @@ func TestKubelet(t *testing.T) {
 	s := newStage(t)
 	const start = "node-1 starts"
 	s.create("agent", agentProgram)
-	s.until("the agent to run", func() bool { return s.said("agent") == start && len(s.kubelet.of(agentProgram)) == 1 })
+	s.until("the agent to run", func() bool { return s.log("agent") == start && len(s.kubelet.of(agentProgram)) == 1 })
 
 	before := s.kubelet.of(agentProgram)[0]
 	s.must(s.host.reboot(t.Context(), 100*time.Millisecond))
-	s.until("the agent to run again", func() bool { return s.said("agent") == start+", "+start })
+	s.until("the agent to run again", func() bool { return s.log("agent") == start+", "+start })
 	if before.Alive() || !strings.Contains(before.ExitError().Error(), "signal: killed") {
 		t.Errorf("a power cut leaves the agent %v", before.ExitError())
 	}
@@ -148,7 +148,7 @@ func TestKubelet(t *testing.T) {
 		return apierrors.IsNotFound(err)
 	})
 	// The pod goes after its process has: its token, which dies with it, is good for the process' last words.
-	if got, want := s.said("agent"), start+", "+start+", asked to end"; got != want || len(s.kubelet.of(agentProgram)) != 0 {
+	if got, want := s.log("agent"), start+", "+start+", asked to end"; got != want || len(s.kubelet.of(agentProgram)) != 0 {
 		t.Errorf("the agent said %q, want %q; %d still run", got, want, len(s.kubelet.of(agentProgram)))
 	}
 
@@ -157,7 +157,7 @@ func TestKubelet(t *testing.T) {
 		pod.Spec.Containers[0].Args = []string{`echo "on $NODE_NAME"; kubectl auth whoami -o "jsonpath={.status.userInfo.username}"; echo; echo "$0" >"$HOME/$(basename "$TMPDIR")"; cat "$HOME"/*; sleep 600`, "wrote"}
 	})
 	const did = "on node-1, system:serviceaccount:others:agent, wrote"
-	s.until("the script to run", func() bool { return s.said("script") == did })
+	s.until("the script to run", func() bool { return s.log("script") == did })
 
 	s.create("manager", managerProgram)
 	const want = "on node-1: manager ended: exit status 2\n  bad flag\n  bad flag\n  bad flag\n  bad flag"

@@ -83,10 +83,10 @@ fuzz: elapsed: 3s, execs: 100 (33/sec), new interesting: 1 (total: 43)
 fuzz: elapsed: 5s, execs: 250 (75/sec), new interesting: 4 (total: 46)
 PASS
 `
-	if diff := cmp.Diff("250 runs; 4 of 46 inputs are new", lastWord(output)); diff != "" {
+	if diff := cmp.Diff("250 runs; 4 of 46 inputs are new", lastLine(output)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got := lastWord("PASS\n"); got != "Go has not told how it went" {
+	if got := lastLine("PASS\n"); got != "Go has not told how it went" {
 		t.Errorf("made %q of nothing", got)
 	}
 }

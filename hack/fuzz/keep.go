@@ -103,8 +103,8 @@ func covered(ctx context.Context, folder, function, input string) (blocks, error
 	profile := filepath.Join(folder, "profile")
 	test := exec.CommandContext(ctx, filepath.Join(folder, "test"), "-test.run=^"+function+"$/^"+input+"$", "-test.coverprofile="+profile)
 	test.Dir = folder
-	if said, err := test.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("%w: %s", err, said)
+	if output, err := test.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("%w: %s", err, output)
 	}
 	text, err := os.ReadFile(profile)
 	return parseProfile(string(text)), err

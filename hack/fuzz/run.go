@@ -39,17 +39,17 @@ func fuzz(ctx context.Context, t target, each time.Duration) (found string, err 
 	if err != nil {
 		return string(output), fmt.Errorf("%s failed", t)
 	}
-	return lastWord(string(output)), nil
+	return lastLine(string(output)), nil
 }
 
-var word = regexp.MustCompile(`(?m)^fuzz: elapsed: .* execs: (\d+) .* new interesting: (\d+) \(total: (\d+)\)$`)
+var progressLine = regexp.MustCompile(`(?m)^fuzz: elapsed: .* execs: (\d+) .* new interesting: (\d+) \(total: (\d+)\)$`)
 
-// lastWord is how many inputs were run and found, as Go tells at the end.
-func lastWord(output string) string {
-	words := word.FindAllStringSubmatch(output, -1)
-	if len(words) == 0 {
+// lastLine is how many inputs were run and found, as Go tells at the end.
+func lastLine(output string) string {
+	lines := progressLine.FindAllStringSubmatch(output, -1)
+	if len(lines) == 0 {
 		return "Go has not told how it went"
 	}
-	last := words[len(words)-1]
+	last := lines[len(lines)-1]
 	return fmt.Sprintf("%s runs; %s of %s inputs are new", last[1], last[2], last[3])
 }

@@ -46,7 +46,7 @@ func TestAssemble(t *testing.T) {
 	for name, tc := range map[string]struct {
 		dockerfile, programs string
 		status               int
-		says                 []string
+		output               []string
 	}{
 		"one program each": {dockerfile, folder, 0, []string{"manager.tar: 1 layers, 1 files, 0 findings", "agent.tar: 1 layers, 1 files, 0 findings"}},
 		"not built":        {dockerfile, t.TempDir(), 1, []string{"no such file"}},
@@ -55,8 +55,8 @@ func TestAssemble(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
 			status := assemble(tc.dockerfile, tc.programs, &out)
-			for _, says := range tc.says {
-				if status != tc.status || !strings.Contains(out.String(), says) {
+			for _, output := range tc.output {
+				if status != tc.status || !strings.Contains(out.String(), output) {
 					t.Errorf("status %d: %s", status, out.String())
 				}
 			}
@@ -77,7 +77,7 @@ func TestRun(t *testing.T) {
 	for name, tc := range map[string]struct {
 		paths  []string
 		status int
-		says   string
+		output string
 	}{
 		"nothing":      {nil, 3, "NOT SCANNED"},
 		"clean":        {[]string{clean}, 0, "clean.tar: 1 layers, 1 files, 0 findings"},
@@ -86,7 +86,7 @@ func TestRun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			if status := run(tc.paths, &out); status != tc.status || !strings.Contains(out.String(), tc.says) {
+			if status := run(tc.paths, &out); status != tc.status || !strings.Contains(out.String(), tc.output) {
 				t.Errorf("status %d: %s", status, out.String())
 			}
 		})

@@ -28,13 +28,13 @@ var began = time.Date(2000, time.March, 26, 0, 0, 0, 0, time.UTC)
 type story struct {
 	now     time.Time
 	records []Record
-	stands  *v1alpha1.RebootPolicy
+	current *v1alpha1.RebootPolicy
 	nodes   map[string]*corev1.Node
 }
 
-// tell makes a story of a policy p and two nodes a and b, of which the limit allows one.
-func tell(steps ...func(*story)) *story {
-	s := &story{now: began, nodes: map[string]*corev1.Node{}, stands: &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p"}}}
+// play makes a story of a policy p and two nodes a and b, of which the limit allows one.
+func play(steps ...func(*story)) *story {
+	s := &story{now: began, nodes: map[string]*corev1.Node{}, current: &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p"}}}
 	s.policy(Admin, func(*v1alpha1.RebootPolicy) {})
 	for _, name := range []string{"a", "b"} {
 		s.nodes[name] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -56,9 +56,9 @@ func (s *story) node(name, by string, change func(*corev1.Node)) {
 
 func (s *story) policy(by string, change func(*v1alpha1.RebootPolicy)) {
 	s.now = s.now.Add(time.Second)
-	after := s.stands.DeepCopy()
+	after := s.current.DeepCopy()
 	change(after)
-	s.stands = after
+	s.current = after
 	s.records = append(s.records, Record{At: s.now, Name: after.Name, By: by, Policy: after})
 }
 
@@ -142,8 +142,8 @@ func wiped(by string) func(*story) {
 // policyGone takes the policy away; policyAnew makes another one of its name.
 func policyGone(s *story) {
 	s.now = s.now.Add(time.Second)
-	s.records = append(s.records, Record{At: s.now, Name: "p", By: manager, Policy: s.stands, Gone: true})
-	s.stands = &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "another"}}
+	s.records = append(s.records, Record{At: s.now, Name: "p", By: manager, Policy: s.current, Gone: true})
+	s.current = &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "another"}}
 }
 
 func policyAnew(s *story) { s.policy(Admin, func(*v1alpha1.RebootPolicy) {}) }
@@ -281,7 +281,7 @@ func reboot(name string, seq int64) func(*story) {
 // judged is a judge who has heard a story.
 func judged(steps ...func(*story)) *Judge {
 	j := New(Options{TrueClocks: true, Semaphore: true})
-	for _, r := range tell(steps...).records {
+	for _, r := range play(steps...).records {
 		j.Take(r)
 	}
 	return j

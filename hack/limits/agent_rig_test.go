@@ -111,12 +111,12 @@ func (h *host) asks() {
 	h.shows(v1alpha1.NodeRebootRequired, "True")
 }
 
-func (h *host) shows(kind corev1.NodeConditionType, word string) {
+func (h *host) shows(kind corev1.NodeConditionType, want string) {
 	h.t.Helper()
-	until(h.t, fmt.Sprintf("%s of %s to be %s", kind, h.name, word), func() bool {
+	until(h.t, fmt.Sprintf("%s of %s to be %s", kind, h.name, want), func() bool {
 		for _, c := range h.node().Status.Conditions {
 			if c.Type == kind {
-				return strings.HasPrefix(fmt.Sprintf("%s %s", c.Status, c.Reason), word)
+				return strings.HasPrefix(fmt.Sprintf("%s %s", c.Status, c.Reason), want)
 			}
 		}
 		return false

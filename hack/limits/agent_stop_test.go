@@ -23,9 +23,9 @@ var patient = v1alpha1.Drain{VolumeDetachTimeout: &metav1.Duration{Duration: tim
 // agentPhases brings an agent into a phase and returns while it is in it.
 var agentPhases = map[string]func(h *host){
 	"it waits for an API server that accepts and says nothing": func(h *host) {
-		address, heard := mute(h.t, "tcp", "127.0.0.1:0")
+		address, connected := mute(h.t, "tcp", "127.0.0.1:0")
 		h.startAt("http://"+address, h.bus.Address())
-		<-heard
+		<-connected
 	},
 	"the list of its Node hangs": func(h *host) {
 		h.front.hold(watch("nodes"))
@@ -34,9 +34,9 @@ var agentPhases = map[string]func(h *host){
 	},
 	"the bus accepts and says nothing": func(h *host) {
 		bus := filepath.Join(h.t.TempDir(), "bus")
-		_, heard := mute(h.t, "unix", bus)
+		_, connected := mute(h.t, "unix", bus)
 		h.startAt(h.front.URL, "unix:path="+bus)
-		<-heard
+		<-connected
 	},
 	"nothing needs to be done": func(h *host) {
 		h.engine.SetStatus(hosttest.Idle())
@@ -180,7 +180,7 @@ func TestAgent_EndsWithinFiveSecondsInEveryPhase_Behaviour58(t *testing.T) {
 }
 
 // mute accepts connections and says nothing; heard is closed with the first one.
-func mute(t *testing.T, network, address string) (at string, heard <-chan struct{}) {
+func mute(t *testing.T, network, address string) (at string, connected <-chan struct{}) {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), network, address)
 	must(t, err)

@@ -22,9 +22,9 @@ type managerPhase struct {
 
 var managerPhases = []managerPhase{
 	{name: "it waits for an API server that accepts and says nothing", reach: func(s *site) {
-		address, heard := mute(s.t, "tcp", "127.0.0.1:0")
+		address, connected := mute(s.t, "tcp", "127.0.0.1:0")
 		s.startAt("http://" + address)
-		<-heard
+		<-connected
 	}},
 	{name: "the first list of Nodes hangs", reach: func(s *site) {
 		s.front.hold(watch("nodes"))
@@ -76,16 +76,16 @@ var managerPhases = []managerPhase{
 		s.labelled(v1alpha1.LabelBeforeReboot)
 	}},
 	{name: "a gate's Prometheus accepts and says nothing", reach: func(s *site) {
-		address, heard := mute(s.t, "tcp", "127.0.0.1:0")
+		address, connected := mute(s.t, "tcp", "127.0.0.1:0")
 		s.needy()
 		s.start()
 		s.policy(func(spec *v1alpha1.RebootPolicySpec) {
 			spec.Gates = &v1alpha1.Gates{Prometheus: []v1alpha1.PrometheusGate{{Name: "mute", URL: "http://" + address, Query: "up"}}}
 		})
-		<-heard
+		<-connected
 	}},
 	{name: "a service that is to be told accepts and says nothing", reach: func(s *site) {
-		address, heard := mute(s.t, "tcp", "127.0.0.1:0")
+		address, connected := mute(s.t, "tcp", "127.0.0.1:0")
 		s.create(&corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: s.name, Name: "mute"}, StringData: map[string]string{"url": "generic://" + address + "/?disabletls=yes"},
 		})
@@ -94,7 +94,7 @@ var managerPhases = []managerPhase{
 		s.policy(func(spec *v1alpha1.RebootPolicySpec) {
 			spec.Notify = []v1alpha1.Notification{{SecretRef: v1alpha1.SecretReference{Name: "mute"}}}
 		})
-		<-heard
+		<-connected
 	}},
 	{name: "the renewal of the Lease hangs", keeps: "its own", reach: func(s *site) {
 		s.start()

@@ -24,7 +24,7 @@ func ends(t *testing.T, program, phase string, p *process.Process) {
 	begin := time.Now()
 	p.Stop(ctx)
 	took := time.Since(begin)
-	must(t, footprint.Tell("stops", program, phase, fmt.Sprintf("%.1f s", took.Seconds())))
+	must(t, footprint.AddRow("stops", program, phase, fmt.Sprintf("%.1f s", took.Seconds())))
 	if took > stopLimit {
 		t.Errorf("%s took %s to end while %s: %v", program, took.Round(10*time.Millisecond), phase, p.ExitError())
 	}

@@ -83,8 +83,8 @@ func (s *Server) awaitReady(t testing.TB) {
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
-	said, err := os.ReadFile(s.Log)
-	t.Fatalf("Prometheus does not become ready. It says (%v):\n%s", err, said)
+	output, err := os.ReadFile(s.Log)
+	t.Fatalf("Prometheus does not become ready. It says (%v):\n%s", err, output)
 }
 
 // API asks an endpoint below /api/v1 and reads `data` of its answer. The error has Prometheus' own words.

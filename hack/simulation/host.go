@@ -104,11 +104,11 @@ func (m *machine) join(bootID string, starting bool) {
 	}
 	if m.is(bootID) {
 		m.world.register(m)
-		m.say(bootID, status)
+		m.reportReady(bootID, status)
 	}
 }
 
-func (m *machine) say(bootID string, ready corev1.ConditionStatus) {
+func (m *machine) reportReady(bootID string, ready corev1.ConditionStatus) {
 	m.world.store.Change(apiserver.Key{Kind: apiserver.Nodes, Name: m.name}, kubelet, func(object client.Object) {
 		node, _ := object.(*corev1.Node)
 		node.Status.NodeInfo.BootID = bootID
@@ -146,7 +146,7 @@ func (m *machine) goDown(ctx context.Context, bootID string, event judge.Machine
 	m.world.Go(func() {
 		if down > graceOfNodes && process.Wait(ctx, graceOfNodes) {
 			if m.currentBoot() == bootID { // or another machine has come under its name
-				m.say(bootID, corev1.ConditionUnknown)
+				m.reportReady(bootID, corev1.ConditionUnknown)
 			}
 			down -= graceOfNodes
 		}

@@ -156,12 +156,12 @@ func cpuTime(t *testing.T) time.Duration {
 }
 
 // live runs one world in a bubble of its own. What it finds is told outside: a bubble that fails ends its test.
-func live(t *testing.T, script Script, tell func(judge.Record), figures *Figures) {
+func live(t *testing.T, script Script, record func(judge.Record), figures *Figures) {
 	t.Helper()
 	folder := t.TempDir()
 	var result Result
 	var err error
-	synctest.Test(t, func(t *testing.T) { result, err = Run(t.Context(), script, folder, tell) })
+	synctest.Test(t, func(t *testing.T) { result, err = Run(t.Context(), script, folder, record) })
 	if err != nil {
 		t.Errorf("seed %d: %v", script.Seed, err)
 	}

@@ -45,10 +45,10 @@ type World struct {
 	errs  []error
 
 	// judging is apart: the store calls the judge.
-	judging sync.Mutex
-	judge   *judge.Judge
-	tell    func(judge.Record)
-	reboots int
+	judging  sync.Mutex
+	judge    *judge.Judge
+	onRecord func(judge.Record)
+	reboots  int
 }
 
 // Result is how a world went.
@@ -64,9 +64,9 @@ type Result struct {
 
 // Run lives through a script, in a bubble of testing/synctest. The folder is for the files of the hosts. Tell, where there is
 // one, hears of all that happens.
-func Run(ctx context.Context, script Script, folder string, tell func(judge.Record)) (Result, error) {
+func Run(ctx context.Context, script Script, folder string, record func(judge.Record)) (Result, error) {
 	process.Wait(ctx, script.Begins)
-	w, end, err := newWorld(ctx, script, folder, tell)
+	w, end, err := newWorld(ctx, script, folder, record)
 	if err != nil {
 		return Result{}, err
 	}
@@ -87,7 +87,7 @@ func Run(ctx context.Context, script Script, folder string, tell func(judge.Reco
 	return result, errors.Join(w.errs...)
 }
 
-func newWorld(ctx context.Context, script Script, folder string, tell func(judge.Record)) (*World, func(), error) {
+func newWorld(ctx context.Context, script Script, folder string, record func(judge.Record)) (*World, func(), error) {
 	scheme, err := controllers.Scheme()
 	if err != nil {
 		return nil, nil, err
@@ -99,7 +99,7 @@ func newWorld(ctx context.Context, script Script, folder string, tell func(judge
 	ctx, end := context.WithCancel(ctx)
 	w := &World{
 		script: script, folder: folder, scheme: scheme, counts: &process.Counts{}, lease: newLease(), ctx: ctx,
-		lives: map[string]int{}, judge: judge.New(judge.Options{TrueClocks: true}), tell: tell,
+		lives: map[string]int{}, judge: judge.New(judge.Options{TrueClocks: true}), onRecord: record,
 	}
 	w.store = apiserver.New(policies, w.witness)
 	return w, end, nil
@@ -208,8 +208,8 @@ func (w *World) record(r judge.Record) {
 		w.reboots++
 	}
 	w.judge.Take(r)
-	if w.tell != nil {
-		w.tell(r)
+	if w.onRecord != nil {
+		w.onRecord(r)
 	}
 }
 

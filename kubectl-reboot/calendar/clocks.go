@@ -34,7 +34,7 @@ func (c *Calendar) noteClocks(windows []v1alpha1.Window, from time.Time) {
 		}
 		seen[name] = true
 		for _, j := range jumps(zone, from, until) {
-			changes = append(changes, Entry{Kind: ClockChange, From: j.at, TimeZone: name, Notes: []string{j.words()}})
+			changes = append(changes, Entry{Kind: ClockChange, From: j.at, TimeZone: name, Notes: []string{j.note()}})
 			for i := range c.Entries {
 				if e := &c.Entries[i]; e.Kind == Open && e.TimeZone == name {
 					e.note(j, starts[e.Names[0]])
@@ -57,11 +57,11 @@ func (e *Entry) note(j jump, start string) {
 		e.Notes = append(e.Notes, start+" comes twice: it begins with the first")
 	}
 	if e.From.Before(j.at) && j.at.Before(e.To) {
-		e.Notes = append(e.Notes, j.words())
+		e.Notes = append(e.Notes, j.note())
 	}
 }
 
-func (j jump) words() string {
+func (j jump) note() string {
 	before, after := j.at.Add(-time.Second).In(j.zone).Format("MST"), j.at.In(j.zone).Format("MST")
 	if j.by > 0 {
 		return fmt.Sprintf("clocks go forward %s (%s → %s)", moment.Length(j.by), before, after)

@@ -98,7 +98,7 @@ var _ = Describe("What a node says is harmless to a terminal", func() {
 	It("in history", func() {
 		p := newPool(1)
 		p.needsHostilely(p.nodes[0])
-		says(p.nodes[0], "True Granted")
+		expectPermitted(p.nodes[0], "True Granted")
 		p.givesUp(p.nodes[0])
 		Eventually(func() []v1alpha1.PastReboot { return p.get().Status.History }).Should(HaveLen(1))
 		harmless("history", p.nodes[0])
@@ -112,7 +112,7 @@ var _ = Describe("What a node says is harmless to a terminal", func() {
 		const check = "example.com/check"
 		p := newPool(1, fleettest.Spec(func(s *v1alpha1.RebootPolicySpec) { s.Hooks = &v1alpha1.Hooks{After: []v1alpha1.AnnotationKey{check}} }))
 		p.needs(p.nodes[0])
-		says(p.nodes[0], "True Granted")
+		expectPermitted(p.nodes[0], "True Granted")
 		p.progresses(p.nodes[0], v1alpha1.PhaseDraining)
 		p.progresses(p.nodes[0], v1alpha1.PhaseRebooting)
 		p.boots(p.nodes[0])
@@ -132,7 +132,7 @@ var _ = Describe("What a node says is harmless to a terminal", func() {
 	It("in what its drain waits for", func() {
 		p := newPool(1)
 		p.needs(p.nodes[0])
-		says(p.nodes[0], "True Granted")
+		expectPermitted(p.nodes[0], "True Granted")
 		p.progresses(p.nodes[0], v1alpha1.PhaseDraining)
 		p.waitsFor(p.nodes[0], hostile)
 		harmless("explain", p.nodes[0])
@@ -143,9 +143,9 @@ var _ = Describe("What a node says is harmless to a terminal", func() {
 	It("in what request quotes", func() {
 		p := newPool(1, paused)
 		p.annotates(p.nodes[0], v1alpha1.AnnotationRebootRequested, hostile)
-		said := ok("request", p.nodes[0], "--reason=why")
-		Expect(said).To(ContainSubstring("reboot already requested (" + shown))
-		Expect(controls.FindAllString(said, -1)).To(BeEmpty(), "%q", said)
+		output := ok("request", p.nodes[0], "--reason=why")
+		Expect(output).To(ContainSubstring("reboot already requested (" + shown))
+		Expect(controls.FindAllString(output, -1)).To(BeEmpty(), "%q", output)
 	})
 
 	It("in errors", func() {
@@ -164,7 +164,7 @@ var _ = Describe("A clock that shows the year 9999", func() {
 		last := metav1.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 		p := newPool(1)
 		p.needs(p.nodes[0])
-		says(p.nodes[0], "True Granted")
+		expectPermitted(p.nodes[0], "True Granted")
 		g, err := v1alpha1.ParseGrant(node(p.nodes[0]).Annotations)
 		Expect(err).NotTo(HaveOccurred())
 		p.annotates(p.nodes[0], v1alpha1.AnnotationProgress, v1alpha1.Progress{

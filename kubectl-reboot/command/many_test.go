@@ -121,7 +121,7 @@ var _ = Describe("pause --all", func() {
 		p := newPool(2)
 		p.needs(p.nodes[0])
 		p.needs(p.nodes[1])
-		says(p.nodes[0], "True Granted")
+		expectPermitted(p.nodes[0], "True Granted")
 		p.progresses(p.nodes[0], v1alpha1.PhaseRebooting)
 		out, done := begin("pause", "--all", "--wait")
 		Eventually(out.String).Should(And(ContainSubstring("  "+p.nodes[0]+": Rebooting\n"), ContainSubstring("  1 of 2 done, 1 in progress, 1 Paused\n")))
@@ -147,12 +147,12 @@ var _ = Describe("request --wait", func() {
 		out, done := begin("request", "--all", "--reason=why", "--wait")
 		Eventually(out.String).Should(ContainSubstring("  0 of 2 done\n"), "the agents have not answered")
 		p.needs(p.nodes[0])
-		says(p.nodes[0], "True Granted")
+		expectPermitted(p.nodes[0], "True Granted")
 		p.needs(p.nodes[1])
 		Eventually(out.String).Should(And(ContainSubstring("  "+p.nodes[0]+": Granted\n"), ContainSubstring("  0 of 2 done, 1 in progress, 1 BudgetExhausted\n")))
 		for i, name := range p.nodes {
 			Eventually(out.String).Should(ContainSubstring("  " + name + ": Granted\n"))
-			says(name, "True Granted")
+			expectPermitted(name, "True Granted")
 			p.progresses(name, v1alpha1.PhaseDraining)
 			Eventually(out.String).Should(ContainSubstring("  " + name + ": Granted → Draining\n"))
 			p.progresses(name, v1alpha1.PhaseRebooting)
@@ -184,7 +184,7 @@ var _ = Describe("abort", func() {
 		name := p.nodes[0]
 		Expect(ok("abort", name)).To(Equal("node/" + name + " is not draining\n"))
 		p.needs(name)
-		says(name, "True Granted")
+		expectPermitted(name, "True Granted")
 		Expect(fails("abort", name)).To(ContainSubstring("has not begun to drain: kubectl reboot pause node/" + name + " takes the grant back"))
 
 		p.progresses(name, v1alpha1.PhaseDraining)
@@ -203,7 +203,7 @@ var _ = Describe("abort", func() {
 		p := newPool(1)
 		name := p.nodes[0]
 		p.needs(name)
-		says(name, "True Granted")
+		expectPermitted(name, "True Granted")
 		n := node(name)
 		g, err := v1alpha1.ParseGrant(n.Annotations)
 		Expect(err).NotTo(HaveOccurred())

@@ -99,7 +99,7 @@ func (p *pool) needs(name string) {
 }
 
 // waits until the manager has said on the node what is expected.
-func says(name, want string) {
+func expectPermitted(name, want string) {
 	GinkgoHelper()
 	Eventually(func() string {
 		for _, c := range node(name).Status.Conditions {

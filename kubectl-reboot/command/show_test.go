@@ -43,17 +43,17 @@ var _ = Describe("explain and status", func() {
 		Expect(explained(first).Verdict).To(Equal(explanation.NoNeed))
 
 		p.needs(first)
-		says(first, "False Paused")
+		expectPermitted(first, "False Paused")
 		e := explained(first)
-		Expect([]any{e.Verdict, e.Reason, e.Manager, e.Policy.Name}).To(Equal([]any{explanation.Waiting, v1alpha1.ReasonPaused, (*explanation.Said)(nil), p.policy}))
+		Expect([]any{e.Verdict, e.Reason, e.Manager, e.Policy.Name}).To(Equal([]any{explanation.Waiting, v1alpha1.ReasonPaused, (*explanation.Condition)(nil), p.policy}))
 		Expect(statusOf(p.policy).Window.State).To(Equal(v1alpha1.WindowPaused))
 
 		ok("resume", p.policy)
-		says(first, "True Granted")
+		expectPermitted(first, "True Granted")
 		e = explained(first)
 		Expect([]any{e.Verdict, e.Reboot.Phase, e.Manager}).To(HaveExactElements(explanation.InProgress, BeEquivalentTo("Granted"), BeNil()))
 		p.needs(second)
-		says(second, "False BudgetExhausted")
+		expectPermitted(second, "False BudgetExhausted")
 		e = explained(second)
 		Expect(e.Reason).To(Equal(v1alpha1.ReasonBudgetExhausted))
 		Expect(e.Places).To(Equal(first + " (holds a grant)"))
@@ -67,7 +67,7 @@ var _ = Describe("explain and status", func() {
 		Expect(is.Nodes).To(Equal(status.Nodes{Selected: 2, Reporting: 2, Pending: 2, InProgress: 1, Waiting: 1}))
 
 		p.boots(first)
-		says(second, "True Granted")
+		expectPermitted(second, "True Granted")
 		Expect(explained(first).Verdict).To(Equal(explanation.NoNeed))
 		Expect(statusOf(p.policy).Nodes.UpToDate).To(Equal(1))
 	})
@@ -76,7 +76,7 @@ var _ = Describe("explain and status", func() {
 		const report = "The drain waits for default/db-0 (PodDisruptionBudget db)."
 		p := newPool(1)
 		p.needs(p.nodes[0])
-		says(p.nodes[0], "True Granted")
+		expectPermitted(p.nodes[0], "True Granted")
 		p.progresses(p.nodes[0], v1alpha1.PhaseDraining)
 		p.waitsFor(p.nodes[0], report)
 
@@ -96,7 +96,7 @@ var _ = Describe("explain and status", func() {
 	It("show text, and YAML", func() {
 		p := newPool(1, paused)
 		p.needs(p.nodes[0])
-		says(p.nodes[0], "False Paused")
+		expectPermitted(p.nodes[0], "False Paused")
 		Expect(ok("explain", "node/"+p.nodes[0])).To(And(
 			HavePrefix(p.nodes[0]+" waits: Paused\n  policy "+p.policy+" is paused: test\n"),
 			ContainSubstring("  ✗ Paused "), ContainSubstring("  · Halted "), Not(ContainSubstring("\x1b"))))
@@ -120,7 +120,7 @@ var _ = Describe("explain and status", func() {
 	It("tell when the manager lags behind, or is down", Serial, func() {
 		p := newPool(1, paused)
 		p.needs(p.nodes[0])
-		says(p.nodes[0], "False Paused")
+		expectPermitted(p.nodes[0], "False Paused")
 		stopManager()
 		DeferCleanup(func() { stopManager = startManager() })
 		ok("resume", p.policy)
@@ -175,7 +175,7 @@ var _ = Describe("history", func() {
 		p := newPool(1)
 		Expect(ok("history", p.nodes[0])).To(Equal("No policy remembers a reboot of " + p.nodes[0] + "; each remembers its last 20.\n"))
 		p.needs(p.nodes[0])
-		says(p.nodes[0], "True Granted")
+		expectPermitted(p.nodes[0], "True Granted")
 		p.progresses(p.nodes[0], v1alpha1.PhaseDraining)
 		p.progresses(p.nodes[0], v1alpha1.PhaseRebooting)
 		p.boots(p.nodes[0])

@@ -21,9 +21,9 @@ var (
 
 // find reads the node or the policy that an argument means: node/NAME, rbp/NAME, or a name that only one of them has.
 func find(ctx context.Context, c client.Client, argument string) (client.Object, error) {
-	kind, name, said := strings.Cut(argument, "/")
+	kind, name, qualified := strings.Cut(argument, "/")
 	switch {
-	case !said:
+	case !qualified:
 		return findBare(ctx, c, argument)
 	case slices.Contains(nodeKinds, kind):
 		return get(ctx, c, &corev1.Node{}, name)

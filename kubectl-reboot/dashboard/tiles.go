@@ -48,15 +48,15 @@ func (s State) Text() string {
 type Tile struct {
 	Node  string
 	State State
-	// Word is the phase, or the reason for which the node waits, and Message its sentence. Empty: the state says it all.
-	Word, Message string
+	// Reason is the phase, or the reason for which the node waits, and Message its sentence. Empty: the state says it all.
+	Reason, Message string
 }
 
 // Label is the tile for those who do not see it.
 func (t Tile) Label() string {
 	label := t.Node + ": " + t.State.Text()
-	if t.Word != "" && !strings.EqualFold(t.Word, string(t.State)) {
-		label += ", " + t.Word
+	if t.Reason != "" && !strings.EqualFold(t.Reason, string(t.State)) {
+		label += ", " + t.Reason
 	}
 	return label
 }
@@ -73,11 +73,11 @@ func tiles(f fleet.Fleet, p status.Policy, decisions []plan.Decision) []Tile {
 	}
 	for _, w := range p.Waiting {
 		for _, name := range w.Nodes {
-			known[name] = Tile{State: Waiting, Word: string(w.Reason), Message: why[name].Message}
+			known[name] = Tile{State: Waiting, Reason: string(w.Reason), Message: why[name].Message}
 		}
 	}
 	for _, r := range p.InProgress {
-		t := Tile{State: stateOf(r), Word: string(r.Phase), Message: r.Message}
+		t := Tile{State: stateOf(r), Reason: string(r.Phase), Message: r.Message}
 		if r.Drain != "" {
 			t.Message = r.Drain
 		}

@@ -74,7 +74,7 @@ func (o operator) runs(pods corev1.PodSpec) bool {
 	return slices.ContainsFunc(pods.Containers, func(c corev1.Container) bool {
 		image, _, _ := strings.Cut(path.Base(c.Image), "@")
 		image, _, _ = strings.Cut(image, ":")
-		isProgram := func(word string) bool { return slices.Contains(o.images, path.Base(word)) }
+		isProgram := func(arg string) bool { return slices.Contains(o.images, path.Base(arg)) }
 		return slices.Contains(o.images, image) || slices.ContainsFunc(c.Command, isProgram) || slices.ContainsFunc(c.Args, isProgram)
 	})
 }

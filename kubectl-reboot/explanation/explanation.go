@@ -54,7 +54,7 @@ type Explanation struct {
 	Timeline []Moment      `json:"timeline,omitempty"`
 	Advice   Advice        `json:"advice"`
 	// Manager is what the manager has written on the node, where that is not what its planner says now.
-	Manager *Said `json:"manager,omitempty"`
+	Manager *Condition `json:"manager,omitempty"`
 }
 
 // Need is what the agent says: the node's condition RebootRequired.
@@ -88,8 +88,8 @@ type Check struct {
 	Message string `json:"message,omitempty"`
 }
 
-// Said is what condition RebootPermitted says; an empty Status: nothing.
-type Said struct {
+// Condition is what condition RebootPermitted says; an empty Status: nothing.
+type Condition struct {
 	Status  corev1.ConditionStatus `json:"status,omitempty"`
 	Reason  string                 `json:"reason,omitempty"`
 	Message string                 `json:"message,omitempty"`
@@ -203,10 +203,10 @@ func checksOf(outcomes []plan.Outcome) []Check {
 }
 
 // differs is what the manager has written, unless it is what its planner says now or a write of it is due anyway.
-func differs(answer plan.Explanation, n *plan.Node) *Said {
-	is, want := Said{}, answer.Decision
+func differs(answer plan.Explanation, n *plan.Node) *Condition {
+	is, want := Condition{}, answer.Decision
 	if c := n.Permitted; c != nil {
-		is = Said{Status: c.Status, Reason: c.Reason, Message: c.Message}
+		is = Condition{Status: c.Status, Reason: c.Reason, Message: c.Message}
 	}
 	switch {
 	case answer.Reboot != nil && want.Status == "":

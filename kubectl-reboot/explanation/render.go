@@ -46,7 +46,7 @@ func (e Explanation) Lines(l Look) []string {
 
 // headlines are the answers; phaseOf says more of a reboot.
 var headlines = map[Verdict]struct {
-	words string
+	text  string
 	style terminal.Style
 }{
 	NoNeed:     {"needs no reboot", terminal.Good},
@@ -59,17 +59,17 @@ var headlines = map[Verdict]struct {
 
 func (e Explanation) headline(l Look) string {
 	h := headlines[e.Verdict]
-	word := string(e.Reason)
+	suffix := string(e.Reason)
 	if f := e.Reboot; f != nil {
-		word = string(f.Phase) + " for " + moment.Span(e.At.Sub(f.Since))
+		suffix = string(f.Phase) + " for " + moment.Span(e.At.Sub(f.Since))
 		if f.Overdue {
-			word, h.style = string(f.Reason)+", "+word, terminal.Bad
+			suffix, h.style = string(f.Reason)+", "+suffix, terminal.Bad
 		}
 	}
-	if word != "" {
-		word = ": " + l.Theme.Paint(terminal.Strong, word)
+	if suffix != "" {
+		suffix = ": " + l.Theme.Paint(terminal.Strong, suffix)
 	}
-	return l.Theme.Paint(terminal.Strong, e.Node) + " " + l.Theme.Paint(h.style, h.words) + word
+	return l.Theme.Paint(terminal.Strong, e.Node) + " " + l.Theme.Paint(h.style, h.text) + suffix
 }
 
 // facts are what the answer rests on, each with its name.
@@ -80,8 +80,8 @@ func (e Explanation) facts(l Look) []string {
 			lines = append(lines, l.named(name, text)...)
 		}
 	}
-	fact("Policy", e.Policy.words())
-	fact("Needs", e.Need.words(e.At, l.Zone))
+	fact("Policy", e.Policy.text())
+	fact("Needs", e.Need.text(e.At, l.Zone))
 	fact("Places", e.Places)
 	at := func(name string, t time.Time) {
 		if !t.IsZero() {
@@ -92,7 +92,7 @@ func (e Explanation) facts(l Look) []string {
 		fact("Drain", e.Reboot.Drain)
 		at("Times out", e.Reboot.DrainUntil)
 	}
-	at(e.untilWord(), e.Until)
+	at(e.untilLabel(), e.Until)
 	fact("Do", e.Advice.Text)
 	if e.Advice.Command != "" {
 		lines = append(lines, strings.Repeat(" ", indent)+l.Theme.Paint(terminal.Strong, e.Advice.Command))
@@ -100,8 +100,8 @@ func (e Explanation) facts(l Look) []string {
 	return lines
 }
 
-// untilWord is what comes at the end of a reason's time, or a reboot's.
-func (e Explanation) untilWord() string {
+// untilLabel is what comes at the end of a reason's time, or a reboot's.
+func (e Explanation) untilLabel() string {
 	switch {
 	case e.Reboot == nil:
 		return "Until"
@@ -113,7 +113,7 @@ func (e Explanation) untilWord() string {
 	return "Deadline"
 }
 
-func (p *Policy) words() string {
+func (p *Policy) text() string {
 	if p == nil {
 		return "none selects the node"
 	}
@@ -128,19 +128,19 @@ func (p *Policy) words() string {
 	return text
 }
 
-func (n Need) words(now time.Time, zone *time.Location) string {
+func (n Need) text(now time.Time, zone *time.Location) string {
 	since := fmt.Sprintf(" since %s, %s ago", moment.At(n.Since, now, zone), moment.Span(now.Sub(n.Since)))
-	said := n.Reason
+	text := n.Reason
 	if n.Message != "" {
-		said += ", " + n.Message
+		text += ", " + n.Message
 	}
 	switch n.Status {
 	case corev1.ConditionTrue:
-		return "a reboot" + since + ": " + said
+		return "a reboot" + since + ": " + text
 	case corev1.ConditionFalse:
-		return "none" + since + ": " + said
+		return "none" + since + ": " + text
 	case corev1.ConditionUnknown:
-		return "unknown" + since + ": " + said
+		return "unknown" + since + ": " + text
 	}
 	return "unknown: no agent has ever reported from this node"
 }
@@ -209,11 +209,11 @@ func (e Explanation) manager(l Look) []string {
 	if e.Manager == nil {
 		return nil
 	}
-	said := "nothing: condition RebootPermitted is not there"
+	text := "nothing: condition RebootPermitted is not there"
 	if e.Manager.Status != "" {
-		said = fmt.Sprintf("RebootPermitted=%s, %s: %s", e.Manager.Status, e.Manager.Reason, e.Manager.Message)
+		text = fmt.Sprintf("RebootPermitted=%s, %s: %s", e.Manager.Status, e.Manager.Reason, e.Manager.Message)
 	}
-	lines := l.wrap(l.Theme.Paint(terminal.Bad, "!")+" ", "the manager's last word on this node is another: "+said)
+	lines := l.wrap(l.Theme.Paint(terminal.Bad, "!")+" ", "the manager's last word on this node is another: "+text)
 	lines = append(lines, l.wrap("  ", "It follows within seconds while it runs. If this stays, see whether it does:")...)
 	return append(lines, "  "+l.Theme.Paint(terminal.Strong, managerPods))
 }

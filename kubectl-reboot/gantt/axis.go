@@ -53,10 +53,10 @@ func axisOf(t timetable.Timetable, left, width float64) (axis, float64) {
 	for _, s := range a.stretches {
 		sum += s.to.Sub(s.from)
 	}
-	spare, x := room-leastWidth*n, left
+	rest, x := room-leastWidth*n, left
 	for i := range a.stretches {
 		s := &a.stretches[i]
-		s.x, s.width = x, leastWidth+spare*float64(s.to.Sub(s.from))/float64(max(sum, 1))
+		s.x, s.width = x, leastWidth+rest*float64(s.to.Sub(s.from))/float64(max(sum, 1))
 		x += s.width + gapWidth
 	}
 	return a, max(x-gapWidth-start, 0)

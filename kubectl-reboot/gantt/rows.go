@@ -20,8 +20,8 @@ type bar struct {
 // row is one node, or several one after the other.
 type row struct {
 	label string
-	// tells is what a pointer on it is told.
-	tells string
+	// title is what a pointer on it is told.
+	title string
 	bars  []bar
 }
 
@@ -41,7 +41,7 @@ func rows(reboots []forecast.Reboot, zone *time.Location) []row {
 }
 
 func single(r forecast.Reboot, zone *time.Location) row {
-	return row{label: r.Node, tells: r.Node + ": " + between(r.StartsAt, r.EndsAt, zone), bars: []bar{
+	return row{label: r.Node, title: r.Node + ": " + between(r.StartsAt, r.EndsAt, zone), bars: []bar{
 		{"before", r.StartsAt, r.DrainsAt}, {"drain", r.DrainsAt, r.RebootsAt}, {"reboot", r.RebootsAt, r.SettlesAt}, {"settle", r.SettlesAt, r.EndsAt},
 	}}
 }
@@ -55,7 +55,7 @@ func several(some []forecast.Reboot, zone *time.Location) row {
 	first, last := some[0], some[len(some)-1]
 	all := row{
 		label: fmt.Sprintf("%d: %s …", len(some), first.Node),
-		tells: fmt.Sprintf("%d nodes, %s to %s: %s", len(some), first.Node, last.Node, between(first.StartsAt, last.EndsAt, zone)),
+		title: fmt.Sprintf("%d nodes, %s to %s: %s", len(some), first.Node, last.Node, between(first.StartsAt, last.EndsAt, zone)),
 	}
 	for _, s := range join(spans) {
 		all.bars = append(all.bars, bar{"several", s.from, s.to})

@@ -103,11 +103,11 @@ func text(s string) string {
 	}, terminal.Harmless(s)))
 }
 
-func (p *picture) rect(class string, x, y, width, height float64, tells string) {
-	if tells != "" {
-		tells = "<title>" + text(tells) + "</title>"
+func (p *picture) rect(class string, x, y, width, height float64, title string) {
+	if title != "" {
+		title = "<title>" + text(title) + "</title>"
 	}
-	p.printf(`<rect class="%s" x="%.1f" y="%.1f" width="%.1f" height="%.1f">%s</rect>`, class, x, y, width, height, tells)
+	p.printf(`<rect class="%s" x="%.1f" y="%.1f" width="%.1f" height="%.1f">%s</rect>`, class, x, y, width, height, title)
 }
 
 func (p *picture) text(class string, x, y float64, what string) {
@@ -125,17 +125,17 @@ func (p *picture) head() {
 
 func (p *picture) legend() {
 	x := 16.0
-	legend := []struct{ class, says string }{{"drain", "drain"}, {"reboot", "reboot"}, {"settle", "settle"}, {"open", "window"}}
+	legend := []struct{ class, label string }{{"drain", "drain"}, {"reboot", "reboot"}, {"settle", "settle"}, {"open", "window"}}
 	switch {
 	case len(p.rows) == 0:
 		legend = nil
 	case p.shared:
-		legend = []struct{ class, says string }{{"several", "nodes one after the other"}, {"open", "window"}}
+		legend = []struct{ class, label string }{{"several", "nodes one after the other"}, {"open", "window"}}
 	}
 	for _, l := range legend {
 		p.rect(l.class, x, 55, 12, 10, "")
-		p.text("quiet", x+17, 64, l.says)
-		x += 36 + 6.2*float64(len(l.says))
+		p.text("quiet", x+17, 64, l.label)
+		x += 36 + 6.2*float64(len(l.label))
 	}
 	p.text("quiet", x, 64, "times in "+p.table.At.In(p.zone).Format("MST"))
 }
@@ -191,17 +191,17 @@ func latest(a, b time.Time) time.Time {
 
 // gap is the hours before a stretch in which nobody is rebooted.
 func (p *picture) gap(from time.Time, after stretch) {
-	class, says := "shut", "closed"
+	class, label := "shut", "closed"
 	for _, e := range p.table.Calendar {
 		if e.Kind == calendar.Blackout && e.From.Before(after.from) && (e.To.IsZero() || e.To.After(from)) {
-			class, says = "freeze", "blackout "+strings.Join(e.Names, ", ")
+			class, label = "freeze", "blackout "+strings.Join(e.Names, ", ")
 		}
 	}
-	says += ", " + moment.Span(after.from.Sub(from))
+	label += ", " + moment.Span(after.from.Sub(from))
 	x := after.x - gapWidth
-	p.rect(class, x, top, gapWidth, p.bottom-top, says)
+	p.rect(class, x, top, gapWidth, p.bottom-top, label)
 	if most := int((p.bottom - top) / 6.5); most >= len([]rune("closed, 1d")) {
-		p.printf(`<text class="quiet" transform="translate(%.1f %.1f) rotate(90)">%s</text>`, x+gapWidth/2-4, top+4, text(terminal.Cut(says, most)))
+		p.printf(`<text class="quiet" transform="translate(%.1f %.1f) rotate(90)">%s</text>`, x+gapWidth/2-4, top+4, text(terminal.Cut(label, most)))
 	}
 }
 
@@ -212,7 +212,7 @@ func (p *picture) line(class string, x, from, to float64) {
 func (p *picture) bars() {
 	for i, r := range p.rows {
 		y := top + rowHeight*float64(i)
-		p.printf("<g><title>%s</title>", text(r.tells))
+		p.printf("<g><title>%s</title>", text(r.title))
 		p.text("end", leftEdge-10, y+13, terminal.Cut(r.label, labelRunes))
 		for _, b := range r.bars {
 			from, there := p.axis.at(b.from)

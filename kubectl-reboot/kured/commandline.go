@@ -27,34 +27,34 @@ type given struct {
 }
 
 // parse reads the words as kured's own parser does: --flag=value, --flag value, and a boolean without a value.
-func (p *parsed) parse(words []string) error {
-	for len(words) > 0 {
-		word := words[0]
-		words = words[1:]
-		if word == "--" {
-			p.arguments(words)
+func (p *parsed) parse(args []string) error {
+	for len(args) > 0 {
+		arg := args[0]
+		args = args[1:]
+		if arg == "--" {
+			p.arguments(args)
 			return nil
 		}
-		if !strings.HasPrefix(word, "-") {
-			p.arguments([]string{word})
+		if !strings.HasPrefix(arg, "-") {
+			p.arguments([]string{arg})
 			continue
 		}
-		rest, err := p.parseFlag(word, words)
+		rest, err := p.parseFlag(arg, args)
 		if err != nil {
 			return err
 		}
-		words = rest
+		args = rest
 	}
 	return nil
 }
 
 // parseFlag takes one flag, and its value from the rest where it stands there.
-func (p *parsed) parseFlag(word string, rest []string) ([]string, error) {
-	name, value, hasValue := strings.Cut(strings.TrimPrefix(word, "--"), "=")
+func (p *parsed) parseFlag(arg string, rest []string) ([]string, error) {
+	name, value, hasValue := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
 	f := p.flags.set.Lookup(name)
 	switch {
 	case f == nil:
-		return p.unknown(word, hasValue, rest), nil
+		return p.unknown(arg, hasValue, rest), nil
 	case hasValue:
 	case isSwitch(f):
 		value = "true"
@@ -71,19 +71,19 @@ func isSwitch(f *flag.Flag) bool {
 	return ok && b.IsBoolFlag()
 }
 
-func (p *parsed) arguments(words []string) {
-	for _, word := range words {
-		p.stray = append(p.stray, line{what: strconv.Quote(word), how: "an argument, which kured ignores: was it meant for a flag?"})
+func (p *parsed) arguments(args []string) {
+	for _, arg := range args {
+		p.stray = append(p.stray, line{what: strconv.Quote(arg), how: "an argument, which kured ignores: was it meant for a flag?"})
 	}
 }
 
 // unknown takes the word after a flag for its value, unless that is a flag itself.
-func (p *parsed) unknown(word string, hasValue bool, rest []string) []string {
+func (p *parsed) unknown(arg string, hasValue bool, rest []string) []string {
 	if !hasValue && len(rest) > 0 && !strings.HasPrefix(rest[0], "-") {
-		word += " " + rest[0]
+		arg += " " + rest[0]
 		rest = rest[1:]
 	}
-	p.stray = append(p.stray, line{what: word, how: "no flag that this program knows of kured: look up what it does in yours"})
+	p.stray = append(p.stray, line{what: arg, how: "no flag that this program knows of kured: look up what it does in yours"})
 	return rest
 }
 

@@ -28,7 +28,7 @@ func concurrency(c *conversion) error {
 			longest = ", the longest there is"
 		}
 		c.policy.Spec.Settle = &metav1.Duration{Duration: settle}
-		c.carried("lock-release-delay", fmt.Sprintf("settle: %s%s. The node stays cordoned meanwhile; kured put it back in service first", brief(settle), longest))
+		c.carried("lock-release-delay", fmt.Sprintf("settle: %s%s. The node stays cordoned meanwhile; kured put it back in service first", short(settle), longest))
 	} else {
 		c.unneeded("lock-release-delay", "it asks for no delay; here a rebooted node stays Ready for 60s before the next goes")
 	}
@@ -80,8 +80,8 @@ func wholeSeconds(d time.Duration) time.Duration {
 	return (d + time.Second - 1).Truncate(time.Second)
 }
 
-// brief writes a duration without the zeros at its end.
-func brief(d time.Duration) string {
+// short writes a duration without the zeros at its end.
+func short(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
 		text = strings.TrimSuffix(text, "0s")

@@ -18,7 +18,7 @@ type conversion struct {
 	// comments stand above the fields of the spec, by their names.
 	comments map[string][]string
 	report   report
-	told     map[string]bool
+	reported map[string]bool
 }
 
 // convert makes a policy that does what the kured does, as far as a policy can.
@@ -27,13 +27,13 @@ func convert(k *installation) (*conversion, error) {
 		return nil, errors.New("a shell script starts kured, and scripts are not read: in a copy of the manifest, put kured and its flags into command, and convert that")
 	}
 	p := &parsed{flags: newKuredFlags()}
-	if err := p.parse(k.words); err != nil {
+	if err := p.parse(k.args); err != nil {
 		return nil, err
 	}
 	if err := p.takeEnvironment(k); err != nil {
 		return nil, err
 	}
-	c := &conversion{kured: k, parsed: p, flags: p.flags, comments: map[string][]string{}, told: map[string]bool{}}
+	c := &conversion{kured: k, parsed: p, flags: p.flags, comments: map[string][]string{}, reported: map[string]bool{}}
 	c.begin()
 	for _, step := range []func(*conversion) error{
 		nodeSelector, concurrency, schedule, drain, blockingPods, alerts, detect, reboot, carryElsewhere,
@@ -55,7 +55,7 @@ func (c *conversion) begin() {
 // end tells what no step has told, so that nothing is ever dropped in silence.
 func (c *conversion) end() {
 	for _, g := range c.parsed.given {
-		if !c.told[g.name] {
+		if !c.reported[g.name] {
 			c.unconverted(g.name, "this program knows the flag and does nothing with it")
 		}
 	}
@@ -115,7 +115,7 @@ func (c *conversion) unconverted(name, why string) {
 
 // note leaves a flag whose value is not known to end, but for the one that is always from outside the manifest.
 func (c *conversion) note(part *[]line, name, how string) {
-	c.told[name] = true
+	c.reported[name] = true
 	if g := c.parsed.find(name); g == nil || g.hidden == "" || name == nodeID {
 		*part = append(*part, line{c.written(name), how})
 	}

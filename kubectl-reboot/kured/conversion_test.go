@@ -15,13 +15,13 @@ import (
 )
 
 // makeInstallation is a kured of the newest version with these words on its command line.
-func makeInstallation(words ...string) *installation {
+func makeInstallation(args ...string) *installation {
 	k := &installation{}
 	k.daemonSet = appsv1.DaemonSet{}
 	k.daemonSet.Name, k.daemonSet.Namespace = "kured", "kube-system"
 	k.daemonSet.Spec.Template.Spec = corev1.PodSpec{
 		Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
-		Containers:  []corev1.Container{{Name: "kured", Image: "ghcr.io/kubereboot/kured:1.23.0", Command: append([]string{"/usr/bin/kured"}, words...)}},
+		Containers:  []corev1.Container{{Name: "kured", Image: "ghcr.io/kubereboot/kured:1.23.0", Command: append([]string{"/usr/bin/kured"}, args...)}},
 	}
 	k.findContainer()
 	return k
@@ -63,8 +63,8 @@ func TestConvert_EveryFlagIsReported(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				told := slices.ContainsFunc(c.report.notes(), func(note string) bool { return strings.Contains(note, "--"+f.Name+"=") })
-				if !told {
+				reported := slices.ContainsFunc(c.report.notes(), func(note string) bool { return strings.Contains(note, "--"+f.Name+"=") })
+				if !reported {
 					t.Errorf("nothing is told of --%s=%s: %q", f.Name, value, c.report.notes())
 				}
 				for _, l := range c.report.open {
@@ -119,13 +119,13 @@ func TestConvert_GrantsNothingAtFirst(t *testing.T) {
 
 // What cannot be said in a policy must not make it laxer unsaid: kured would never have rebooted here.
 func TestConvert_NeverStaysNever(t *testing.T) {
-	for name, words := range map[string][]string{
+	for name, args := range map[string][]string{
 		"no day":                        {"--reboot-days="},
 		"every pod blocks":              {"--blocking-pod-selector=a=b", "--blocking-pod-selector="},
 		"no day, and hours at midnight": {"--reboot-days=", "--start-time=22:00", "--end-time=4:00"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, err := convert(makeInstallation(words...))
+			c, err := convert(makeInstallation(args...))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -137,7 +137,7 @@ func TestConvert_NeverStaysNever(t *testing.T) {
 }
 
 func TestConvert_BadValuesAreOneSentence(t *testing.T) {
-	for word, want := range map[string]string{
+	for arg, want := range map[string]string{
 		"--drain-timeout=soon":     `--drain-timeout is "soon", with which kured does not start: parse error`,
 		"--concurrency=many":       `--concurrency is "many", with which kured does not start: parse error`,
 		"--alert-filter-regexp=(":  "--alert-filter-regexp is \"(\", with which kured does not start: error parsing regexp: missing closing ): `(`",
@@ -156,8 +156,8 @@ func TestConvert_BadValuesAreOneSentence(t *testing.T) {
 		"--drain-pod-selector=rank>3":               `--drain-pod-selector "rank>3": a policy cannot compare numbers: rank>3`,
 		"--blocking-pod-selector=a,b,c,d,e,f,g,h,i": `--blocking-pod-selector "a,b,c,d,e,f,g,h,i": it has 9 expressions; a policy takes 8`,
 	} {
-		t.Run(word, func(t *testing.T) {
-			if _, err := convert(makeInstallation(word)); err == nil || err.Error() != want {
+		t.Run(arg, func(t *testing.T) {
+			if _, err := convert(makeInstallation(arg)); err == nil || err.Error() != want {
 				t.Errorf("got  %v\nwant %s", err, want)
 			}
 		})

@@ -40,9 +40,9 @@ func carrySentinel(c *conversion, flag, file string) {
 
 // testedFile is the file of a command that does nothing but test for it, as kured's default once was.
 func testedFile(command string) (string, bool) {
-	words := strings.Fields(command)
-	if len(words) == 3 && path.Base(words[0]) == "test" && (words[1] == "-f" || words[1] == "-e") {
-		return words[2], true
+	args := strings.Fields(command)
+	if len(args) == 3 && path.Base(args[0]) == "test" && (args[1] == "-f" || args[1] == "-e") {
+		return args[2], true
 	}
 	return "", false
 }

@@ -72,15 +72,15 @@ func specFields(spec v1alpha1.RebootPolicySpec) (map[string]any, error) {
 		return nil, fmt.Errorf("writing the spec: %w", err)
 	}
 	if spec.Settle != nil {
-		fields["settle"] = brief(spec.Settle.Duration)
+		fields["settle"] = short(spec.Settle.Duration)
 	}
 	if drain, ok := fields["drain"].(map[string]any); ok && spec.Drain.Timeout != nil {
-		drain["timeout"] = brief(spec.Drain.Timeout.Duration)
+		drain["timeout"] = short(spec.Drain.Timeout.Duration)
 	}
 	if windows, ok := fields["windows"].([]any); ok {
 		for i := range windows {
 			if window, ok := windows[i].(map[string]any); ok {
-				window["duration"] = brief(spec.Windows[i].Duration.Duration)
+				window["duration"] = short(spec.Windows[i].Duration.Duration)
 			}
 		}
 	}

@@ -47,7 +47,7 @@ func drainTimeout(c *conversion, d *v1alpha1.Drain) {
 		timeout, how = longestDrain, ", the longest there is"
 	}
 	d.Timeout = &metav1.Duration{Duration: wholeSeconds(timeout)}
-	c.carried("drain-timeout", fmt.Sprintf("drain.timeout: %s%s", brief(d.Timeout.Duration), how))
+	c.carried("drain-timeout", fmt.Sprintf("drain.timeout: %s%s", short(d.Timeout.Duration), how))
 }
 
 func gracePeriod(c *conversion, d *v1alpha1.Drain) {

@@ -39,7 +39,7 @@ func blockingPods(c *conversion) error {
 		}
 		gatesOf(c).BlockingPods = append(gatesOf(c).BlockingPods, v1alpha1.BlockingPod{PodSelector: selector})
 	}
-	if c.parsed.find("blocking-pod-selector") != nil && !c.told["blocking-pod-selector"] {
+	if c.parsed.find("blocking-pod-selector") != nil && !c.reported["blocking-pod-selector"] {
 		c.carried("blocking-pod-selector", "gates.blockingPods")
 	}
 	return nil

@@ -60,7 +60,7 @@ func (h hours) length() time.Duration {
 func (h hours) describe(windows []v1alpha1.Window) string {
 	each := make([]string, len(windows))
 	for i, w := range windows {
-		each[i] = fmt.Sprintf("%s from %s for %s", w.Name, w.Start, brief(w.Duration.Duration))
+		each[i] = fmt.Sprintf("%s from %s for %s", w.Name, w.Start, short(w.Duration.Duration))
 	}
 	how := "windows: " + strings.Join(each, ", ")
 	switch {

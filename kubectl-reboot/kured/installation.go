@@ -18,7 +18,7 @@ const program = "kured"
 type installation struct {
 	daemonSet appsv1.DaemonSet
 	container corev1.Container
-	words     []string // the command line after the program, variables filled in
+	args      []string // the command line after the program, variables filled in
 	scripted  bool     // kured's flags stand in a shell script
 }
 
@@ -40,7 +40,7 @@ func (k *installation) findContainer() bool {
 	for _, looks := range []func(corev1.Container) bool{namesProgram, runsScript, hasImage} {
 		if i := slices.IndexFunc(containers, looks); i >= 0 {
 			k.container = containers[i]
-			k.readWords()
+			k.readArgs()
 			return true
 		}
 	}
@@ -49,7 +49,7 @@ func (k *installation) findContainer() bool {
 
 func commandLine(c corev1.Container) []string { return slices.Concat(c.Command, c.Args) }
 
-func isProgram(word string) bool { return path.Base(word) == program }
+func isProgram(arg string) bool { return path.Base(arg) == program }
 
 // namesProgram: kured is a word of the command line, behind a wrapper such as tini perhaps.
 func namesProgram(c corev1.Container) bool {
@@ -70,42 +70,42 @@ func hasImage(c corev1.Container) bool {
 	return strings.Contains(name, program)
 }
 
-// readWords takes the words after the program. Kubernetes fills in $(NAME) before the program sees them.
-func (k *installation) readWords() {
-	words := commandLine(k.container)
+// readArgs takes the words after the program. Kubernetes fills in $(NAME) before the program sees them.
+func (k *installation) readArgs() {
+	args := commandLine(k.container)
 	known := k.variables()
-	for i := range words {
-		words[i] = expand(words[i], known.values)
+	for i := range args {
+		args[i] = expand(args[i], known.values)
 	}
-	if i := slices.IndexFunc(words, isProgram); i >= 0 {
-		k.words = words[i+1:]
+	if i := slices.IndexFunc(args, isProgram); i >= 0 {
+		k.args = args[i+1:]
 		return
 	}
-	if k.scripted = slices.ContainsFunc(words, startsProgram); k.scripted {
+	if k.scripted = slices.ContainsFunc(args, startsProgram); k.scripted {
 		return
 	}
-	k.words = words
+	k.args = args
 }
 
 // expand fills in $(NAME) as Kubernetes does: unknown names stay as they are, and $$ is a dollar sign.
-func expand(word string, values map[string]string) string {
+func expand(arg string, values map[string]string) string {
 	var out strings.Builder
-	for word != "" {
-		before, after, found := strings.Cut(word, "$")
+	for arg != "" {
+		before, after, found := strings.Cut(arg, "$")
 		out.WriteString(before)
 		if !found {
 			break
 		}
-		word = after
+		arg = after
 		name, rest, closed := strings.Cut(strings.TrimPrefix(after, "("), ")")
 		value, known := values[name]
 		switch {
 		case strings.HasPrefix(after, "$"):
 			out.WriteByte('$')
-			word = after[1:]
+			arg = after[1:]
 		case strings.HasPrefix(after, "(") && closed && known:
 			out.WriteString(value)
-			word = rest
+			arg = rest
 		default:
 			out.WriteByte('$')
 		}

@@ -8,13 +8,13 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	words := []string{
+	args := []string{
 		"--period", "30m", "--force-reboot", "--annotate-nodes=false", "--concurrency=2", "--concurrency=0x3", "stray",
 		"--reboot-days=mon,tue", "--reboot-days", "wed", "--blocking-pod-selector=a=b,c=d", "--blocking-pod-selector=e=f",
 	}
-	k := makeInstallation(words...)
+	k := makeInstallation(args...)
 	p := &parsed{flags: newKuredFlags()}
-	if err := p.parse(k.words); err != nil {
+	if err := p.parse(k.args); err != nil {
 		t.Fatal(err)
 	}
 	got := map[string]any{
@@ -81,7 +81,7 @@ func TestEnvironment_Sources(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := []any{c.flags.concurrency, brief(c.flags.drainTimeout), c.flags.zone, c.flags.lockAnnotation}
+	got := []any{c.flags.concurrency, short(c.flags.drainTimeout), c.flags.zone, c.flags.lockAnnotation}
 	if diff := cmp.Diff([]any{1, "2h", "UTC", "example.com/$(LOCK)/$(NOBODY)"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -121,7 +121,7 @@ func TestFindContainer(t *testing.T) {
 			if !k.findContainer() {
 				t.Fatal("not found")
 			}
-			if diff := cmp.Diff(tc.want, append([]string(nil), k.words...)); diff != "" {
+			if diff := cmp.Diff(tc.want, append([]string(nil), k.args...)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

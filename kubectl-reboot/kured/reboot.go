@@ -34,13 +34,13 @@ func rebootCommand(c *conversion) {
 }
 
 func isPlainReboot(command string) bool {
-	words := strings.Fields(command)
-	if len(words) == 0 {
+	args := strings.Fields(command)
+	if len(args) == 0 {
 		return false
 	}
-	words[0] = path.Base(words[0])
+	args[0] = path.Base(args[0])
 	return slices.ContainsFunc([][]string{{"systemctl", "reboot"}, {"reboot"}, {"shutdown", "-r", "now"}}, func(plain []string) bool {
-		return slices.Equal(words, plain)
+		return slices.Equal(args, plain)
 	})
 }
 

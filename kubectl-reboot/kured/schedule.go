@@ -40,14 +40,14 @@ func schedule(c *conversion) error {
 
 // carryHours reports what became of all flags of the schedule that are set, or of none.
 func carryHours(c *conversion, how string) {
-	told := false
+	reported := false
 	for _, name := range []string{"start-time", "end-time", "reboot-days", "time-zone"} {
 		if c.isSet(name) {
 			c.carried(name, how)
-			told = true
+			reported = true
 		}
 	}
-	if !told {
+	if !reported {
 		c.report.carried = append(c.report.carried, line{"--reboot-days, --start-time and --end-time are not set", how})
 	}
 }
@@ -61,7 +61,7 @@ func commentNights(c *conversion, hours hours, windows []v1alpha1.Window, everyD
 		"kured asks for the weekday of this very moment: the hours before midnight and those after it each stand by",
 		"themselves, on the same days. If you meant nights that begin on these days, one window says so:",
 		fmt.Sprintf("{name: nights, days: [%s], start: %q, duration: %s, timeZone: %s}",
-			joinDays(windows[0].Days), windows[0].Start, brief(hours.length()), windows[0].TimeZoneOrDefault()),
+			joinDays(windows[0].Days), windows[0].Start, short(hours.length()), windows[0].TimeZoneOrDefault()),
 	}
 	c.report.open = append(c.report.open, line{
 		"the hours cross midnight",

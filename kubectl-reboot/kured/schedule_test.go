@@ -18,8 +18,8 @@ import (
 func TestSchedule(t *testing.T) {
 	weekend := []v1alpha1.Day{"Sat", "Sun"}
 	for name, tc := range map[string]struct {
-		words []string
-		want  []v1alpha1.Window
+		args []string
+		want []v1alpha1.Window
 	}{
 		"the defaults are always":           {nil, nil},
 		"and so is the chart's last minute": {[]string{"--start-time=0:00", "--end-time=23:59"}, nil},
@@ -35,7 +35,7 @@ func TestSchedule(t *testing.T) {
 		"evenings": {[]string{"--start-time=22:00", "--end-time=0:00", "--reboot-days=sa,su"}, []v1alpha1.Window{makeWindow("before-midnight", weekend, "22:00", "2h", "")}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, err := convert(makeInstallation(tc.words...))
+			c, err := convert(makeInstallation(tc.args...))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -108,13 +108,13 @@ func TestSchedule_IsKureds(t *testing.T) {
 		zone := rapid.SampledFrom([]string{"UTC", "Europe/Berlin"}).Draw(t, "zone")
 		days := rapid.SliceOfNDistinct(rapid.IntRange(0, 6), 1, 7, rapid.ID[int]).Draw(t, "days")
 		start, end := drawTime(t, "start"), drawTime(t, "end")
-		words := []string{"--time-zone=" + zone, "--start-time=" + clockTime(start), "--end-time=" + clockTime(end)}
+		args := []string{"--time-zone=" + zone, "--start-time=" + clockTime(start), "--end-time=" + clockTime(end)}
 		var weekdays []time.Weekday
 		for _, d := range days {
-			words = append(words, fmt.Sprintf("--reboot-days=%d", d))
+			args = append(args, fmt.Sprintf("--reboot-days=%d", d))
 			weekdays = append(weekdays, time.Weekday(d))
 		}
-		c, err := convert(makeInstallation(words...))
+		c, err := convert(makeInstallation(args...))
 		if err != nil {
 			if !strings.Contains(err.Error(), "less than a minute a day") {
 				t.Fatal(err)

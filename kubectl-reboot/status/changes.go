@@ -16,21 +16,21 @@ import (
 func (s Status) Changes(before Status, zone *time.Location) []string {
 	clock := s.At.In(zone).Format("Mon 15:04:05")
 	var lines []string
-	tell := func(subject, text string) { lines = append(lines, clock+"  "+subject+": "+text) }
+	add := func(subject, text string) { lines = append(lines, clock+"  "+subject+": "+text) }
 	for _, p := range s.Policies {
 		was := before.policy(p.Name)
-		p.wentOn(was, tell)
+		p.wentOn(was, add)
 		if is := p.summary(zone); is != was.summary(zone) {
-			tell("policy "+p.Name, is+p.expected(s.At, zone))
+			add("policy "+p.Name, is+p.expected(s.At, zone))
 		}
 	}
 	for _, p := range before.Policies {
 		if s.policy(p.Name).Name == "" {
-			tell("policy "+p.Name, "deleted")
+			add("policy "+p.Name, "deleted")
 		}
 	}
 	if is := strings.Join(s.Ungoverned, ", "); is != "" && is != strings.Join(before.Ungoverned, ", ") {
-		tell("no policy", "selects "+some(s.Ungoverned))
+		add("no policy", "selects "+some(s.Ungoverned))
 	}
 	return lines
 }

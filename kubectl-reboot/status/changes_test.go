@@ -29,7 +29,7 @@ func TestChanges(t *testing.T) {
 	held, idle := Policy("w", Weeknights, Holds("n1", 7, -night)), Policy("w", Weeknights)
 	n2 := Node("n2", "w", Needs(time.Hour))
 	steps := []struct {
-		says   string
+		what   string
 		status status.Status
 		want   []string
 	}{
@@ -68,7 +68,7 @@ func TestChanges(t *testing.T) {
 	var before status.Status
 	for _, step := range steps {
 		if diff := cmp.Diff(step.want, step.status.Changes(before, time.UTC)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", step.says, diff)
+			t.Errorf("%s (-want +got):\n%s", step.what, diff)
 		}
 		before = step.status
 	}

@@ -31,13 +31,13 @@ func (s Status) policies(l Look) []string {
 }
 
 func (p Policy) row(l Look, now time.Time) []terminal.Cell {
-	words, style := p.windowWords(l.Zone, now)
+	text, style := p.windowCell(l.Zone, now)
 	row := []terminal.Cell{
 		{Text: p.Name, Style: terminal.Strong},
 		number(int(p.Limit), terminal.Plain), number(p.Nodes.Selected, terminal.Plain), p.agents(),
 		number(p.Nodes.Pending, terminal.Wait), number(p.Nodes.InProgress, terminal.Busy), number(p.Nodes.Failed, terminal.Bad),
 		p.done(func(at time.Time) string { return moment.Span(at.Sub(now)) }),
-		{Text: words, Style: style},
+		{Text: text, Style: style},
 	}
 	if l.Wide {
 		row = slices.Insert(row, 1, terminal.Cell{Text: string(p.Mode)}, terminal.Cell{Text: p.MaxUnavailable, Right: true}, number(p.Nodes.Reporting, terminal.Plain))

@@ -34,9 +34,9 @@ func windowOf(policy *v1alpha1.RebootPolicy, state v1alpha1.WindowState, w windo
 	return s
 }
 
-// windowWords reports whether a reboot may start, the most important word first: the end may be cut off.
-func (p Policy) windowWords(zone *time.Location, now time.Time) (string, terminal.Style) {
-	words, style := p.WindowText(func(t time.Time) string { return moment.At(t, now, zone) }), terminal.Wait
+// windowCell reports whether a reboot may start, the most important word first: the end may be cut off.
+func (p Policy) windowCell(zone *time.Location, now time.Time) (string, terminal.Style) {
+	text, style := p.WindowText(func(t time.Time) string { return moment.At(t, now, zone) }), terminal.Wait
 	switch state := p.Window.State; {
 	case p.Mode == v1alpha1.ModeDryRun:
 		style = terminal.Quiet
@@ -46,9 +46,9 @@ func (p Policy) windowWords(zone *time.Location, now time.Time) (string, termina
 		style = terminal.Good
 	}
 	if at := p.Window.Until; !at.IsZero() {
-		words += ", " + moment.Until(at, now)
+		text += ", " + moment.Until(at, now)
 	}
-	return words, style
+	return text, style
 }
 
 // WindowText reports whether a reboot may start, and until when that is so, which write formats.
@@ -58,27 +58,27 @@ func (p Policy) WindowText(write func(time.Time) string) string {
 		at = write(p.Window.Until)
 		until = " until " + at
 	}
-	var words string
+	var text string
 	switch state := p.Window.State; {
 	case state == v1alpha1.WindowHalted:
-		words = "halted"
+		text = "halted"
 	case state == v1alpha1.WindowPaused:
-		words = "paused" + until
+		text = "paused" + until
 	case state == v1alpha1.WindowUrgent:
-		words = "urgent" + until
+		text = "urgent" + until
 	case p.Window.Blackout:
-		words = "blackout " + p.Window.Name + until
+		text = "blackout " + p.Window.Name + until
 	case state == v1alpha1.WindowAlways:
-		words = "always open" + until
+		text = "always open" + until
 	case state == v1alpha1.WindowOpen:
-		words = "open" + until
+		text = "open" + until
 	case at == "":
-		words = "closed, none opens in 400 days"
+		text = "closed, none opens in 400 days"
 	default:
-		words = "opens " + at
+		text = "opens " + at
 	}
 	if p.Mode == v1alpha1.ModeDryRun {
-		return "dry run; " + words
+		return "dry run; " + text
 	}
-	return words
+	return text
 }

@@ -86,14 +86,14 @@ func Wrap(text string, width int) []string {
 	}
 	var lines []string
 	line := ""
-	for word := range strings.FieldsSeq(part(text)) {
+	for field := range strings.FieldsSeq(part(text)) {
 		switch {
 		case line == "":
-			line = word
-		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) <= width:
-			line += " " + word
+			line = field
+		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(field) <= width:
+			line += " " + field
 		default:
-			lines, line = append(lines, line), word
+			lines, line = append(lines, line), field
 		}
 	}
 	return append(lines, line)

@@ -107,20 +107,20 @@ func (b *bench) rest(ctx context.Context) error {
 func (b *bench) signals(ctx context.Context) error {
 	for i := range b.options.signals {
 		host := b.fleet.Hosts[i%len(b.fleet.Hosts)]
-		took, err := b.tell(ctx, host, hosttest.NeedReboot(fmt.Sprintf("4230.2.%d", i+1)), timeline.Waiting)
+		took, err := b.broadcast(ctx, host, hosttest.NeedReboot(fmt.Sprintf("4230.2.%d", i+1)), timeline.Waiting)
 		if err != nil {
 			return err
 		}
-		b.result.heard = append(b.result.heard, took)
-		if _, err := b.tell(ctx, host, hosttest.Idle(), timeline.UpToDate); err != nil {
+		b.result.detected = append(b.result.detected, took)
+		if _, err := b.broadcast(ctx, host, hosttest.Idle(), timeline.UpToDate); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// tell broadcasts a status, and returns how long it took until the Node showed what follows from it.
-func (b *bench) tell(ctx context.Context, host *fleet.Host, status hosttest.Status, want timeline.State) (time.Duration, error) {
+// broadcast broadcasts a status, and returns how long it took until the Node showed what follows from it.
+func (b *bench) broadcast(ctx context.Context, host *fleet.Host, status hosttest.Status, want timeline.State) (time.Duration, error) {
 	engine := host.UpdateEngine()
 	if engine == nil {
 		return 0, errors.New("the machine has no update_engine")

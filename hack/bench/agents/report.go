@@ -29,8 +29,8 @@ type result struct {
 	program int64
 	// requests are all that anybody asked at rest.
 	requests []embedded.Request
-	// heard are the times from a signal to the Node's condition.
-	heard []time.Duration
+	// detected are the times from a signal to the Node's condition.
+	detected []time.Duration
 }
 
 // report is the result as tables.
@@ -57,8 +57,8 @@ func (r result) report(o options) figures.Report {
 				figures.Judged("program", fmt.Sprintf("%.1f MB", float64(r.program)/1e6), r.program < goalProgram, fmt.Sprintf("below %d MB", goalProgram/1_000_000)),
 				figures.Judged("requests of all agents at rest, beside watches", strconv.Itoa(others), others == 0, "none"),
 				figures.Figure("watches begun anew, by each agent in an hour", r.hourly(watches, o, o.nodes)),
-				figures.Figure("from D-Bus signal to RebootRequired: median", figures.Milliseconds(figures.Quantile(r.heard, 0.5))),
-				figures.Figure("the same: longest", figures.Milliseconds(figures.Quantile(r.heard, 1))),
+				figures.Figure("from D-Bus signal to RebootRequired: median", figures.Milliseconds(figures.Quantile(r.detected, 0.5))),
+				figures.Figure("the same: longest", figures.Milliseconds(figures.Quantile(r.detected, 1))),
 			}},
 			{Title: fmt.Sprintf("Requests at rest, scaled from %s to an hour", o.rest), Columns: []string{">in an hour", "who", "verb", "what"}, Rows: r.byUser(o)},
 		},

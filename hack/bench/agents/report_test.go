@@ -24,7 +24,7 @@ func good() result {
 			{User: accounts + "manager", Verb: "update", Resource: "leases"},
 			{User: "system:kube-scheduler", Verb: "list", Resource: "pods"},
 		},
-		heard: []time.Duration{30 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond},
+		detected: []time.Duration{30 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond},
 	}
 }
 

@@ -28,7 +28,7 @@ type rig struct {
 	*fleet.Fleet
 	screen *terminal.Terminal
 	// ours is drained by the operator, theirs by kubectl; spare has the managers.
-	ours, theirs, spare string
+	ours, theirs, other string
 	// kubeconfig is that of drainer.
 	kubeconfig string
 }
@@ -45,7 +45,7 @@ func newRig(ctx context.Context, screen *terminal.Terminal) (*rig, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &rig{Fleet: f, screen: screen, ours: f.Hosts[0].Name, theirs: f.Hosts[1].Name, spare: f.Hosts[2].Name}
+	r := &rig{Fleet: f, screen: screen, ours: f.Hosts[0].Name, theirs: f.Hosts[1].Name, other: f.Hosts[2].Name}
 	if err := screen.Step("managers on a node of their own", func() error { return r.prepare(ctx) }); err != nil {
 		f.Stop()
 		return nil, err
@@ -62,7 +62,7 @@ func (r *rig) prepare(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	apart := fmt.Sprintf(`{"spec":{"template":{"spec":{"nodeSelector":{"kubernetes.io/hostname":%q}}}}}`, r.spare)
+	apart := fmt.Sprintf(`{"spec":{"template":{"spec":{"nodeSelector":{"kubernetes.io/hostname":%q}}}}}`, r.other)
 	for _, args := range [][]string{
 		{"-n=reboot-operator-system", "patch", "deployment", "reboot-operator-manager", "-p=" + apart},
 		{"-n=reboot-operator-system", "rollout", "status", "deployment", "reboot-operator-manager", "--timeout=60s"},

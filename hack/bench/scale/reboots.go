@@ -49,7 +49,7 @@ func (r *reboots) run(ctx context.Context) error {
 		return fmt.Errorf("listing nodes: %w", err)
 	}
 	for i := range list.Items {
-		r.nodes[list.Items[i].Name] = r.stand(&list.Items[i])
+		r.nodes[list.Items[i].Name] = r.before(&list.Items[i])
 	}
 	// The API server ends the watch of one who is slow, as this process may be while thousands of nodes begin to need a reboot.
 	changes, err := watchtools.NewRetryWatcherWithContext(ctx, list.ResourceVersion, &cache.ListWatch{
@@ -70,8 +70,8 @@ func (r *reboots) run(ctx context.Context) error {
 	return r.follow(ctx, changes, len(list.Items))
 }
 
-// stand is what was done about a node before.
-func (r *reboots) stand(node *corev1.Node) *numbers {
+// before is what was done about a node before.
+func (r *reboots) before(node *corev1.Node) *numbers {
 	if grant, err := v1alpha1.ParseGrant(node.Annotations); err == nil && grant != nil {
 		return &numbers{grant.Seq, grant.Seq, grant.Seq}
 	}

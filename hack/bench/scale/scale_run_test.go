@@ -10,8 +10,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// tell runs a step and tells of it in the log of the test.
-func tell(t *testing.T) stepper {
+// logSteps runs a step and tells of it in the log of the test.
+func logSteps(t *testing.T) stepper {
 	t.Helper()
 	return func(name string, run func() error) error {
 		from := time.Now()
@@ -27,9 +27,9 @@ func TestParts(t *testing.T) {
 		testenv.NotShown(t, "make controlplane builds the API server")
 	}
 	const nodes = 20
-	err := inLab(t.Context(), tell(t), func(l *lab) error {
+	err := inLab(t.Context(), logSteps(t), func(l *lab) error {
 		m := &options{nodes: []int{nodes}, reboots: nodes, slots: 2, down: 100 * time.Millisecond, rest: time.Second}
-		sizes, err := m.measure(t.Context(), l, tell(t))
+		sizes, err := m.measure(t.Context(), l, logSteps(t))
 		if err != nil {
 			return err
 		}
@@ -49,7 +49,7 @@ func TestParts(t *testing.T) {
 			}
 		}
 		o := &watchOptions{agents: nodes, rest: time.Second, changes: 5}
-		stages, err := o.measure(t.Context(), l, tell(t))
+		stages, err := o.measure(t.Context(), l, logSteps(t))
 		if err != nil {
 			return err
 		}

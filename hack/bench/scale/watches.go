@@ -54,8 +54,8 @@ type stage struct {
 	// cpu is what it uses in a minute of heartbeats alone, and change for one change of a policy on top of that.
 	cpu, change time.Duration
 	// beats is how many heartbeats there were each second, and told how many changes the watches of this stage brought in a minute.
-	beats float64
-	told  int64
+	beats    float64
+	received int64
 }
 
 // watched measures the API server of a lab, stage after stage.
@@ -133,7 +133,7 @@ func (w *watched) look(ctx context.Context, s *stage) error {
 	if s.held, err = w.collect(ctx); err != nil {
 		return err
 	}
-	beaten, told := w.beats.written.Load(), w.told()
+	beaten, received := w.beats.written.Load(), w.received()
 	used, err := w.spent(func() error { return w.lab.pause(ctx, w.options.rest) })
 	if err != nil {
 		return err
@@ -141,7 +141,7 @@ func (w *watched) look(ctx context.Context, s *stage) error {
 	minutes := w.options.rest.Minutes()
 	s.cpu = time.Duration(float64(used) / minutes)
 	s.beats = float64(w.beats.written.Load()-beaten) / (minutes * 60)
-	s.told = int64(float64(w.told()-told) / minutes)
+	s.received = int64(float64(w.received()-received) / minutes)
 	if s.memory, err = w.server.Memory(); err != nil {
 		return err
 	}
@@ -157,8 +157,8 @@ func (w *watched) look(ctx context.Context, s *stage) error {
 	return nil
 }
 
-// told is how many changes those were told of who opened their watches last.
-func (w *watched) told() int64 {
+// received is how many changes those were told of who opened their watches last.
+func (w *watched) received() int64 {
 	if w.agents == nil {
 		return 0
 	}

@@ -127,7 +127,7 @@ func (a *agent) newManager(ctx context.Context, node string, log logr.Logger) (m
 		Reports: a.reports, Wake: a.wake, Events: reboot.NewAnnouncer(mgr.GetEventRecorder(v1alpha1.FieldOwnerAgent)), Clock: wall,
 	})
 	return mgr, errors.Join(r.SetupWithManager(ctx, mgr), mgr.Add(manager.RunnableFunc(func(context.Context) error {
-		a.machine.tell(a)
+		a.machine.report(a)
 		return nil
 	})))
 }

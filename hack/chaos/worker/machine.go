@@ -121,8 +121,8 @@ func (m *machine) kill() {
 	}
 }
 
-// tell has the engine report to an agent.
-func (m *machine) tell(a *agent) {
+// report has the engine report to an agent.
+func (m *machine) report(a *agent) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	a.reports.Put(report(m.running, m.needed))

@@ -85,13 +85,13 @@ func pods(draining corev1.NodeCondition) string {
 func whyNot(node *corev1.Node, required corev1.NodeCondition) string {
 	permitted := condition(node, v1alpha1.NodeRebootPermitted)
 	if permitted.Reason == "" {
-		return required.Reason + ": " + said(required)
+		return required.Reason + ": " + reportOf(required)
 	}
 	return strings.TrimSuffix(permitted.Reason+": "+permitted.Message, ": ")
 }
 
-// said is what an agent says for people: without the last sentence, which is for the agent itself after a restart.
-func said(required corev1.NodeCondition) string {
+// reportOf is what an agent says for people: without the last sentence, which is for the agent itself after a restart.
+func reportOf(required corev1.NodeCondition) string {
 	message, _, _ := strings.Cut(required.Message, " Heard in boot ")
 	return message
 }

@@ -25,8 +25,8 @@ type View struct {
 	Cordoned bool
 	// Needs is condition RebootRequired=True; Reports is that the condition is there at all.
 	Needs, Reports bool
-	// Said is what the agent said when it needed a reboot last. Empty: it has needed none.
-	Said string
+	// Report is what the agent said when it needed a reboot last. Empty: it has needed none.
+	Report string
 }
 
 // Change is one node's step from one state to the next.
@@ -80,7 +80,7 @@ func (t *Timeline) Observe(at time.Time, node *corev1.Node) {
 	n.view.Cordoned = node.Spec.Unschedulable
 	n.view.Reports, n.view.Needs = required.Type != "", required.Status == corev1.ConditionTrue
 	if n.view.Needs {
-		n.view.Said = said(required)
+		n.view.Report = reportOf(required)
 	}
 	n.available = isAvailable(node)
 	t.step(at, n, node)

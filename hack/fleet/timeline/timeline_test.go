@@ -112,8 +112,8 @@ func TestLook(t *testing.T) {
 	}
 }
 
-// tell lets things happen to one node one by one, a second apart, from a time on.
-func tell(line *Timeline, n *corev1.Node, from int, changes ...change) {
+// play lets things happen to one node one by one, a second apart, from a time on.
+func play(line *Timeline, n *corev1.Node, from int, changes ...change) {
 	for i, c := range changes {
 		c(n)
 		line.Observe(at(from+i), n)
@@ -122,7 +122,7 @@ func tell(line *Timeline, n *corev1.Node, from int, changes ...change) {
 
 func TestTimeline_Run(t *testing.T) {
 	var line Timeline
-	tell(&line, node("n1"), 0,
+	play(&line, node("n1"), 0,
 		upToDate, needs, grant(v1alpha1.GrantActive),
 		func(n *corev1.Node) { progress("Draining")(n); cordoned(n) },
 		progress("Rebooting"), down,
@@ -138,7 +138,7 @@ func TestTimeline_Run(t *testing.T) {
 	if diff := cmp.Diff(phases, line.Runs()[0].Phases()); diff != "" {
 		t.Errorf("phases (-want +got):\n%s", diff)
 	}
-	views := []View{{Node: "n1", State: Back, Why: "boot boot-two", Since: at(8), Reboots: 1, Reports: true, Said: "version 4."}}
+	views := []View{{Node: "n1", State: Back, Why: "boot boot-two", Since: at(8), Reboots: 1, Reports: true, Report: "version 4."}}
 	if diff := cmp.Diff(views, line.Views()); diff != "" {
 		t.Errorf("views (-want +got):\n%s", diff)
 	}
@@ -156,9 +156,9 @@ func TestTimeline_Run(t *testing.T) {
 func TestTimeline_AnAbortedDrainIsMeasuredFromItsSecondStart(t *testing.T) {
 	var line Timeline
 	n := node("n1", needs, grant(v1alpha1.GrantActive))
-	tell(&line, n, 0, progress("Draining"), progress("Aborted"))
+	play(&line, n, 0, progress("Draining"), progress("Aborted"))
 	delete(n.Annotations, v1alpha1.AnnotationProgress)
-	tell(&line, n, 100,
+	play(&line, n, 100,
 		grant(v1alpha1.GrantActive), progress("Draining"), progress("Rebooting"), boot("boot-two"), upToDate,
 		grant(v1alpha1.GrantFinished))
 	want := []Run{{Node: "n1", Needed: at(0), Granted: at(100), Drain: at(101), Reboot: at(102), Up: at(103), Done: at(105)}}

@@ -10,8 +10,8 @@ import (
 // FiguresVariable names the file that Tell appends to; `make limits` makes tables of it.
 const FiguresVariable = "FIGURES"
 
-// Tell appends a row to a table of docs/limits.md, where `make limits` asks for it.
-func Tell(table string, cells ...any) error {
+// AddRow appends a row to a table of docs/limits.md, where `make limits` asks for it.
+func AddRow(table string, cells ...any) error {
 	path := os.Getenv(FiguresVariable)
 	if path == "" {
 		return nil

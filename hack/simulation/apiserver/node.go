@@ -45,7 +45,7 @@ func merge(before *corev1.Node, patch []byte) (after *corev1.Node, version strin
 	if err := json.Unmarshal(patch, &asked); err != nil {
 		return nil, "", fmt.Errorf("reading the patch: %w", err)
 	}
-	stands, err := runtime.DefaultUnstructuredConverter.ToUnstructured(before)
+	current, err := runtime.DefaultUnstructuredConverter.ToUnstructured(before)
 	if err != nil {
 		return nil, "", fmt.Errorf("encoding the Node: %w", err)
 	}
@@ -53,7 +53,7 @@ func merge(before *corev1.Node, patch []byte) (after *corev1.Node, version strin
 	if err != nil {
 		return nil, "", fmt.Errorf("reading how a Node is patched: %w", err)
 	}
-	merged, err := strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta(stands, asked, schema)
+	merged, err := strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta(current, asked, schema)
 	if err != nil {
 		return nil, "", fmt.Errorf("merging the patch: %w", err)
 	}

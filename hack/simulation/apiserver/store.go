@@ -181,11 +181,11 @@ func (s *Store) remove(key Key, before client.Object, by string) {
 }
 
 // checkVersion is optimistic concurrency: an empty version is content with any.
-func checkVersion(key Key, stands client.Object, version string) error {
-	if version == "" || version == stands.GetResourceVersion() {
+func checkVersion(key Key, current client.Object, version string) error {
+	if version == "" || version == current.GetResourceVersion() {
 		return nil
 	}
-	return apierrors.NewConflict(resource(key.Kind), key.Name, fmt.Errorf("it is at %s by now, not %s", stands.GetResourceVersion(), version))
+	return apierrors.NewConflict(resource(key.Kind), key.Name, fmt.Errorf("it is at %s by now, not %s", current.GetResourceVersion(), version))
 }
 
 func copied(object client.Object) client.Object {

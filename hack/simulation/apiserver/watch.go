@@ -13,9 +13,9 @@ const maxLog = 4096
 
 // Watch is a stream of revisions. What has come in and was not taken yet waits on the server's side.
 type Watch struct {
-	store *Store
-	of    Key
-	rings chan struct{}
+	store   *Store
+	of      Key
+	changed chan struct{}
 
 	pending []Event
 }
@@ -52,8 +52,8 @@ func (s *Store) Compact() {
 	s.log, s.compacted = nil, s.revision
 }
 
-// Rings tells that there is something to take.
-func (w *Watch) Rings() <-chan struct{} { return w.rings }
+// Changed tells that there is something to take.
+func (w *Watch) Changed() <-chan struct{} { return w.changed }
 
 // Take takes what has come in.
 func (w *Watch) Take() []Event {
@@ -74,7 +74,7 @@ func (w *Watch) Close() {
 }
 
 func (s *Store) open(of Key) *Watch {
-	w := &Watch{store: s, of: of, rings: make(chan struct{}, 1)}
+	w := &Watch{store: s, of: of, changed: make(chan struct{}, 1)}
 	s.watches[of] = append(s.watches[of], w)
 	return w
 }
@@ -85,7 +85,7 @@ func (w *Watch) wants(key Key) bool {
 
 func (w *Watch) wake() {
 	select {
-	case w.rings <- struct{}{}:
+	case w.changed <- struct{}{}:
 	default:
 	}
 }

@@ -75,11 +75,11 @@ func (c *Cache) Get(ctx context.Context, key client.ObjectKey, object client.Obj
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	stands, ok := i.objects[key.Name]
+	current, ok := i.objects[key.Name]
 	if !ok {
 		return apierrors.NewNotFound(schema.GroupResource{Resource: string(i.of.Kind)}, key.Name)
 	}
-	return into(object, stands)
+	return into(object, current)
 }
 
 // List implements client.Reader: copies, unless nobody wants them.

@@ -51,7 +51,7 @@ func (i *informer) AddEventHandlerWithOptions(h toolscache.ResourceEventHandler,
 	i.mu.Lock()
 	i.handlers = append(i.handlers, h)
 	for _, object := range i.inOrder() {
-		i.tell(func() { h.OnAdd(object, true) })
+		i.notify(func() { h.OnAdd(object, true) })
 	}
 	i.mu.Unlock()
 	return registration{i}, nil
@@ -84,8 +84,8 @@ type registration struct{ *informer }
 // HasSyncedChecker implements toolscache.ResourceEventHandlerRegistration; nobody asks.
 func (registration) HasSyncedChecker() toolscache.DoneChecker { return nil }
 
-// tell lets handlers be called, in order and beside the watch: they may read the cache. The lock is held.
-func (i *informer) tell(call func()) {
+// notify lets handlers be called, in order and beside the watch: they may read the cache. The lock is held.
+func (i *informer) notify(call func()) {
 	i.calls = append(i.calls, call)
 	select {
 	case i.called <- struct{}{}:
@@ -121,7 +121,7 @@ func (i *informer) run(ctx context.Context) {
 		case <-ctx.Done():
 			watch.Close()
 			return
-		case <-watch.Rings():
+		case <-watch.Changed():
 		}
 		w := i.process.conditions()
 		if i.random.Chance(w.Drop) || w.Down {
@@ -240,11 +240,11 @@ func (i *informer) apply(name string, object client.Object) {
 	for _, h := range i.handlers {
 		switch {
 		case object == nil && before != nil:
-			i.tell(func() { h.OnDelete(before) })
+			i.notify(func() { h.OnDelete(before) })
 		case object != nil && before == nil:
-			i.tell(func() { h.OnAdd(object, false) })
+			i.notify(func() { h.OnAdd(object, false) })
 		case object != nil:
-			i.tell(func() { h.OnUpdate(before, object) })
+			i.notify(func() { h.OnUpdate(before, object) })
 		}
 	}
 	i.mu.Unlock()
