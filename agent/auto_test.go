@@ -78,7 +78,7 @@ var _ = Describe("Engines that are found", func() {
 		file := mount(m)
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("False UpToDate"))
-		// As Flatcar's postinst does it, and slightly before update_engine says so.
+		// As Flatcar's postinst does it, and slightly before update_engine reports it.
 		Expect(os.WriteFile(file, nil, 0o600)).To(Succeed())
 		m.shows(ctx, needOf, Equal("True SentinelPresent"))
 		Expect(m.engine.Emit(hosttest.NeedReboot("4593.1.0"))).To(Succeed())

@@ -95,7 +95,7 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("True UpdateStaged"))
-		Eventually(func() string { // Nothing tells when the agent has subscribed.
+		Eventually(func() string { // Nothing reports when the agent has subscribed.
 			units.Set("rebootmgr.service", "active")
 			return objectionOf(m.node(ctx))
 		}).Should(HavePrefix("CoordinatorConflict: rebootmgr is active"))

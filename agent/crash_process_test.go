@@ -51,7 +51,7 @@ func (p *process) start(ctx context.Context) {
 		return
 	}
 	p.s.wg.Go(func() {
-		// A process that is killed cannot say good-bye, so its error says nothing.
+		// A process that is killed cannot say good-bye, so its error reports nothing.
 		_ = mgr.Start(life)
 	})
 }

@@ -187,7 +187,7 @@ func (s *scenario) done(ctx context.Context, policy *v1alpha1.RebootPolicy, node
 	return true
 }
 
-// answered: the node needs nothing any more, or waits for somebody to mend its update.
+// answered: the node needs nothing any more, or waits for somebody to fix its update.
 func (s *scenario) answered(node *corev1.Node) bool {
 	permitted := conditionOf(v1alpha1.NodeRebootPermitted)(node)
 	if s.rollsBack {

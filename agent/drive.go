@@ -12,7 +12,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/reboot"
 )
 
-// driveRPMOSTree makes rpm-ostree upgrade the host. What it stages is heard by the engine, as if anybody had.
+// driveRPMOSTree makes rpm-ostree upgrade the host. What it stages is received by the engine, as if anybody had.
 func driveRPMOSTree(r *reboot.Reconciler, o options, metrics *reboot.Metrics) manager.RunnableFunc {
 	return func(ctx context.Context) error {
 		ctx = ctrl.LoggerInto(ctx, ctrl.Log)

@@ -20,11 +20,11 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/reboot"
 )
 
-// enginesAuto stands for each engine of engineNames that is found on the host, but for kernel: that one compares names, and
+// enginesAuto represents each engine of engineNames that is found on the host, but for kernel: that one compares names, and
 // the boot loader may know better.
 const enginesAuto = "auto"
 
-// engineNames are the engines that --engines knows, in the order in which they are told.
+// engineNames are the engines that --engines knows, in the order in which they are reported.
 var engineNames = []string{updateengine.Name, cosupdateengine.Name, rpmostree.Name, bootc.Name, sentinel.Name, kernel.Name}
 
 // kernelRelease is the running kernel's, and kernelCmdline its command line; a container sees the host's.
@@ -73,7 +73,7 @@ func newEngine(name string, o options, metrics *reboot.Metrics, before engine.Re
 	}
 }
 
-// runEngine runs an engine once the Node is known, which tells what was reported before a restart.
+// runEngine runs an engine once the Node is known, which reports what was reported before a restart.
 func runEngine(name string, r *reboot.Reconciler, o options, metrics *reboot.Metrics) manager.RunnableFunc {
 	return func(ctx context.Context) error {
 		before, err := r.Before(ctx, name)

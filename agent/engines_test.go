@@ -150,7 +150,7 @@ var _ = Describe("Engines by name", func() {
 		m.shows(ctx, message, ContainSubstring("installed version 4593.1.0"))
 		before, written, asked := message(m.node(ctx)), len(m.requests.writes()), m.engine.StatusCalls()
 		m.engine.Stop()
-		Expect(m.engine.Start()).To(Succeed()) // It says 0.0.0 from now on.
+		Expect(m.engine.Start()).To(Succeed()) // It reports 0.0.0 from now on.
 		Eventually(m.engine.StatusCalls).Should(BeNumerically(">", asked))
 
 		By("keeping it through a restart of the agent, too")

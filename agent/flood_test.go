@@ -63,7 +63,7 @@ func (m *machine) flooded(what string, one func(i int)) (decided int) {
 	return decided
 }
 
-// rests waits until the agent has decided about all it has heard.
+// rests waits until the agent has decided about all it has received.
 func (m *machine) rests() {
 	GinkgoHelper()
 	last := -1
@@ -76,7 +76,7 @@ func (m *machine) rests() {
 
 var _ = Describe("A flood", func() {
 	// timed is how many decisions are made by the minute while a flood lasts for minutes: an agent that asks for a reboot looks
-	// again at what no signal tells of.
+	// again at what no signal reports.
 	const timed = 10
 	asking := func(ctx SpecContext) *machine {
 		m := measured(ctx, v1alpha1.RebootPolicySpec{})

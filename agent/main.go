@@ -1,4 +1,4 @@
-// The agent says on its Node whether the host needs a reboot, and drains and reboots it when the manager grants that. The
+// The agent reports on its Node whether the host needs a reboot, and drains and reboots it when the manager grants that. The
 // manager, which decides about the whole cluster, is in the root folder.
 package main
 

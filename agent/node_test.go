@@ -13,7 +13,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// What a Node says, each as one word for matchers.
+// What a Node reports, each as one word for matchers.
 
 // shows polls the Node for a word.
 func (m *machine) shows(ctx context.Context, text func(*corev1.Node) string, matcher types.GomegaMatcher) {
@@ -98,7 +98,7 @@ func annotationOf(key string) func(*corev1.Node) string {
 	return func(node *corev1.Node) string { return node.Annotations[key] }
 }
 
-// eventsOf lists the reasons of the events on the Node, each with how often it stands there.
+// eventsOf lists the reasons of the events on the Node, each with how often it is there.
 func (m *machine) eventsOf(ctx context.Context) map[string]int {
 	GinkgoHelper()
 	list := &eventsv1.EventList{}

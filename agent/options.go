@@ -76,7 +76,7 @@ func parse(args []string, env func(string) string, usage io.Writer) (options, er
 
 func (o *options) flags(env func(string) string) *flag.FlagSet {
 	flags := flag.NewFlagSet("agent", flag.ContinueOnError)
-	flags.SetOutput(io.Discard) // an error is told in one line, without the usage after it
+	flags.SetOutput(io.Discard) // an error is reported in one line, without the usage after it
 	flags.StringVar(&o.node, "node-name", env("NODE_NAME"), "Name of the Node this host is (default $NODE_NAME).")
 	flags.StringVar(&o.engines, "engines", enginesAuto, "Update engines to read, a comma-separated list of "+strings.Join(engineNames, ", ")+" and auto: each but kernel that is on the host, whenever it comes.")
 	flags.BoolVar(&o.requireEngineSender, "require-engine-sender", false, "Ignore a StatusUpdate signal of anybody but the update engine, the canonical test signal among them.")
@@ -104,7 +104,7 @@ func (o *options) addSentinelFile(path string) error {
 	return nil
 }
 
-// check says in one sentence what cannot work.
+// check reports in one sentence what cannot work.
 func (o *options) check() error {
 	if o.node == "" {
 		return errors.New("--node-name is needed where NODE_NAME is not set: the name of the Node this host is")

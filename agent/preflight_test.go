@@ -24,7 +24,7 @@ func (m *machine) asks(ctx context.Context, revision string) {
 	m.annotate(ctx, v1alpha1.AnnotationPreflight, v1alpha1.Preflight{Policy: m.policy.Name, Revision: revision}.String())
 }
 
-// answerOf is what the agent says to that, in short; empty where it says nothing.
+// answerOf is what the agent reports to that, in short; empty where it reports nothing.
 func answerOf(node *corev1.Node) string {
 	report, err := v1alpha1.ParseAgentReport(node.Annotations)
 	r := report.Preflight
@@ -91,7 +91,7 @@ var _ = Describe("The agent's look before a reboot", func() {
 	// waiting is a machine that needs a reboot and has no grant.
 	waiting := func(ctx SpecContext, spec v1alpha1.RebootPolicySpec) *machine {
 		m := newMachine(ctx, spec)
-		m.hurry = newHurriedClock() // findings have to settle before they are told
+		m.hurry = newHurriedClock() // findings have to settle before they are reported
 		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("True UpdateStaged"))

@@ -65,7 +65,7 @@ type exchange struct {
 	// Method and URL are the request's.
 	Method string
 	URL    url.URL
-	// Code is the answer's; Message says why where it is a refusal.
+	// Code is the answer's; Message states why where it is a refusal.
 	Code    int
 	Message string
 }

@@ -21,7 +21,7 @@ import (
 type request struct{ method, path, body string }
 
 // tryEverything sends every verb of every resource that the API server serves, subresources too, in the operator's own
-// namespace and in kube-system, and by name on both nodes and on the agents' pods. It tells how many there were, and which
+// namespace and in kube-system, and by name on both nodes and on the agents' pods. It reports how many there were, and which
 // of them were neither 401 nor 403: those that authorization let through, whatever came of them.
 func (c *cluster) tryEverything(ctx context.Context, a *actor) (tried, refused int, through []string) {
 	GinkgoHelper()

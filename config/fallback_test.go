@@ -64,7 +64,7 @@ var _ = Describe("identity serviceaccount (config/overlays/rbac-fallback) (behav
 		Entry("reading a namespace", attempt(getNamespace)),
 		Entry("reading the claim of an own pod", getClaim("data-n1")),
 		Entry("reading the volume of an own pod", getVolume("data-n1")),
-		// What remains open before Kubernetes 1.36, as the overlay's kustomization says.
+		// What remains open before Kubernetes 1.36, as the overlay's kustomization specifies.
 		Entry("reading the claim of another node's pod", getClaim("data-n2")),
 		Entry("reading the volume of another node's pod", getVolume("data-n2")),
 		Entry("evicting another node's pod", evictPodOf("n2")),

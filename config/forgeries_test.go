@@ -139,7 +139,7 @@ func deleteNode(name string) attempt {
 	}
 }
 
-// heartbeatOf renews the Lease by which a kubelet says that it lives.
+// heartbeatOf renews the Lease by which a kubelet reports that it lives.
 func heartbeatOf(node string) attempt {
 	return func(ctx context.Context, c kubernetes.Interface) error {
 		_, err := c.CoordinationV1().Leases(corev1.NamespaceNodeLease).Update(ctx, &coordinationv1.Lease{

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestNeedsRestarting runs the service's command with a dnf that says what dnf 4 and 5 do: the file that engine sentinel detects
+// TestNeedsRestarting runs the service's command with a dnf that states what dnf 4 and 5 do: the file that engine sentinel detects
 // is kept in step, and an error changes nothing.
 func TestNeedsRestarting_KeepsTheSentinelInStepWithDNF(t *testing.T) {
 	unit, err := os.ReadFile(filepath.Join("host", "needs-restarting.service"))
@@ -27,7 +27,7 @@ func TestNeedsRestarting_KeepsTheSentinelInStepWithDNF(t *testing.T) {
 		what, output string
 		code         string
 		fails        bool
-		// pkgs is what the list says then; nil: there is no file, and no list.
+		// pkgs is what the list reports then; nil: there is no file, and no list.
 		pkgs []string
 	}{
 		{"nothing is needed", "No core libraries or services have been updated since boot-up.\nReboot should not be necessary.\n", "0", false, nil},

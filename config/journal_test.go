@@ -84,7 +84,7 @@ func rowOf(cells ...string) string {
 	return "| " + strings.Join(cells, " | ") + " |\n"
 }
 
-// The page that is generated says what the API server answered in this very run.
+// The page that is generated states what the API server answered in this very run.
 var _ = ReportAfterSuite("docs/security-attempts.md", func(report Report) {
 	if !report.SuiteSucceeded || len(report.SuiteConfig.FocusStrings) > 0 || report.SuiteConfig.LabelFilter != "" {
 		return // not everything was tried

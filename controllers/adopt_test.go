@@ -10,7 +10,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// A ledger takes back what stands on the Node itself: in the cache of a leader that was held up while another one led, grants
+// A ledger takes back what is on the Node itself: in the cache of a leader that was held up while another one led, grants
 // that are over are still active.
 func TestConverge_AdoptsWhatTheNodeItselfShows(t *testing.T) {
 	for name, tc := range map[string]struct {

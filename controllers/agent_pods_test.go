@@ -88,7 +88,7 @@ func agentIs(namespace, node string, ready bool) {
 	Expect(api.Status().Update(context.Background(), pod)).To(Succeed())
 }
 
-// agentsOf is what a policy's status says of agents: how many, condition AgentsReady, and which are missing.
+// agentsOf is what a policy's status reports of agents: how many, condition AgentsReady, and which are missing.
 func agentsOf(p *v1alpha1.RebootPolicy) string {
 	status := policyStatus(p)
 	c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionAgentsReady)

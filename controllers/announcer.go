@@ -151,7 +151,7 @@ func (a *announcer) worsened(before, after *v1alpha1.RebootPolicy, kind string, 
 	}
 }
 
-// what an event says: its type, its reason and what the manager was doing.
+// what an event reports: its type, its reason and what the manager was doing.
 type what struct{ kind, reason, action string }
 
 // both emits an event on the Node and one on the policy, each related to the other. In all versions of both, so that what is

@@ -159,7 +159,7 @@ func (r *DaemonSetReconciler) observe(ctx context.Context) (agentset.Observation
 	return o, nil
 }
 
-// reportTo says on every policy why its nodes have no agents, or have not the ones they should.
+// reportTo reports on every policy why its nodes have no agents, or have not the ones they should.
 func (r *DaemonSetReconciler) reportTo(policies []v1alpha1.RebootPolicy, why string) {
 	for i := range policies {
 		r.Recorder.Eventf(&policies[i], nil, corev1.EventTypeWarning, v1alpha1.EventAgentsNotDeployed, "DeployAgents", "%s", why)

@@ -12,7 +12,7 @@ import (
 // A slot that goes from one node to the next does not wait for a forecast of the whole fleet each time.
 func TestEstimate_IsKeptForAWhileWhileSlotsChangeHands(t *testing.T) {
 	now := clocktesting.NewFakePassiveClock(time.Date(2026, 11, 23, 20, 0, 0, 0, time.UTC))
-	far := metav1.NewTime(now.Now().Add(1000 * time.Hour)) // no forecast says so
+	far := metav1.NewTime(now.Now().Add(1000 * time.Hour)) // no forecast reports it
 	for name, tc := range map[string]struct {
 		passes time.Duration
 		edit   func(*server)

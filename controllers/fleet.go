@@ -27,9 +27,9 @@ type state struct {
 	nodes []*corev1.Node
 	// index is where a Node is, in nodes and in the snapshot, by its name.
 	index map[string]int
-	// slotWaits tells that a slot is being handed over: what explains gives way to it.
+	// slotWaits reports that a slot is being handed over: what explains gives way to it.
 	slotWaits bool
-	// listed tells that the Nodes were listed live.
+	// listed reports that the Nodes were listed live.
 	listed bool
 	// refused is what single Nodes did not take. It keeps nothing else from being done.
 	refused error
@@ -170,7 +170,7 @@ func (f *fleetReader) confirmReleased(ctx context.Context, s *state, p plan.Plan
 	return behind
 }
 
-// confirmAdopted asks the API server whether grants that a ledger takes back stand on their Nodes, and reports whether it knows
+// confirmAdopted asks the API server whether grants that a ledger takes back are on their Nodes, and reports whether it knows
 // better than the cache: a leader that was held up sees grants as active that another one has ended and released meanwhile.
 func (f *fleetReader) confirmAdopted(ctx context.Context, s *state, p plan.Plan) (bool, error) {
 	behind := false

@@ -155,7 +155,7 @@ func (f *fleet) patch(name string, patch map[string]any, sub ...string) {
 	ExpectWithOffset(2, err).NotTo(HaveOccurred())
 }
 
-// need: the agent says that the node needs a reboot.
+// need: the agent reports that the node needs a reboot.
 func (f *fleet) need(names ...string) {
 	for _, name := range names {
 		f.status(name, map[string]any{"conditions": []any{cond(v1alpha1.NodeRebootRequired, "True", "UpdateStaged")}})

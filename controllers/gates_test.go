@@ -46,7 +46,7 @@ func startGateServer() *gateServer {
 	return g
 }
 
-// open puts a proxy before the server, until the end of the spec, and waits until Prometheus knows of no errors.
+// open puts a proxy before the server, until the end of the spec, and waits until Prometheus has no errors.
 func (g *gateServer) open() {
 	GinkgoHelper()
 	g.errors.Set(0)

@@ -19,7 +19,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers"
 )
 
-// What one node's record says costs that node its turn, and the policy neither its status nor a slot.
+// What one node's record reports costs that node its turn, and the policy neither its status nor a slot.
 var _ = Describe("A record that says what cannot be", func() {
 	forged := func(policy, node string, seq int64, at string) string {
 		return fmt.Sprintf(`{"policy":%q,"seq":%d,"bootID":%q,"state":"Active"%s}`, policy, seq, bootID(node, 1), at)
@@ -195,7 +195,7 @@ func isPatchable(n corev1.Node) bool {
 	})
 }
 
-// isNamed reports whether the status says of the node that it is held up, or that the manager cannot write to it.
+// isNamed reports whether the status reports of the node that it is held up, or that the manager cannot write to it.
 func isNamed(s v1alpha1.RebootPolicyStatus, node string) bool {
 	progressing := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionProgressing)
 	return slices.ContainsFunc(s.Blocked, func(b v1alpha1.BlockedNodes) bool { return slices.Contains(b.Nodes, node) }) ||

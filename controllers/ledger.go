@@ -134,7 +134,7 @@ func (l *ledgerWriter) estimated(s *state, p plan.Plan) *metav1.Time {
 	return estimate(s.Snapshot)
 }
 
-// estimateGrain is what an estimate is rounded up to. One that is off by no more stays as it is told: people look at it, and it
+// estimateGrain is what an estimate is rounded up to. One that is off by no more stays as it is reported: people look at it, and it
 // should not move with every reboot that takes a second more.
 const estimateGrain = time.Minute
 

@@ -103,8 +103,8 @@ func zero(policy string) {
 	}
 }
 
-// needs are the reasons for which the engines ask. otherNeed stands in metrics for every other one: the reason is what a Node
-// says, and each value would be a series.
+// needs are the reasons for which the engines ask. otherNeed is in metrics for every other one: the reason is what a Node
+// reports, and each value would be a series.
 var needs = [...]v1alpha1.Reason{v1alpha1.ReasonUpdateStaged, v1alpha1.ReasonSentinelPresent, v1alpha1.ReasonRequested}
 
 const otherNeed v1alpha1.Reason = "Other"
@@ -162,7 +162,7 @@ func observeReboot(s *state, n *plan.Node, e v1alpha1.LedgerEntry) {
 func countFailure(s *state, node, result string) {
 	need := v1alpha1.Reason("")
 	if i, ok := s.index[node]; ok {
-		need = s.Nodes[i].RequiredReason // a grant that was never shown has told nobody what it was for
+		need = s.Nodes[i].RequiredReason // a grant that was never shown has shown nobody what it was for
 		if g := s.Nodes[i].Grant; g != nil && g.Need != "" {
 			need = g.Need
 		}

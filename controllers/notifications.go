@@ -21,7 +21,7 @@ import (
 // named is how many nodes a message names.
 const named = 10
 
-// NewNotifier tells services of spec.notify, with Secrets of the operator's namespace. What cannot be told becomes an event.
+// NewNotifier notifies the services of spec.notify, with Secrets of the operator's namespace. What cannot be told becomes an event.
 // The clock is what it waits by.
 func NewNotifier(mgr ctrl.Manager, recorder events.EventRecorder, o Options, clock clock.WithTicker) (*notify.Notifier, error) {
 	secrets := secret.Reader{Reader: mgr.GetAPIReader(), Namespace: o.Namespace}
@@ -37,26 +37,26 @@ func NewNotifier(mgr ctrl.Manager, recorder events.EventRecorder, o Options, clo
 	return n, nil
 }
 
-// notificationFailed says on a policy what could not be told.
+// notificationFailed reports on a policy what could not be reported.
 func notificationFailed(recorder events.EventRecorder, policy, why string) {
 	about := &corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "RebootPolicy", Name: policy}
 	recorder.Eventf(about, nil, corev1.EventTypeWarning, v1alpha1.EventNotificationFailed, "Notify", "%s", why)
 }
 
-// notify tells what was written; nobody where the policy says nobody.
+// notify sends what was written; to nobody where the policy names nobody.
 func (a *announcer) notify(policy *v1alpha1.RebootPolicy, event v1alpha1.NotifyEvent, text string) {
 	if a.notifier != nil {
 		a.notifier.Notify(policy.Spec.Notify, notify.Message{Event: event, Policy: policy.Name, Text: text})
 	}
 }
 
-// failed counts and tells of a reboot that failed.
+// failed counts and reports a reboot that failed.
 func (a *announcer) failed(s *state, node, result, message string) {
 	countFailure(s, node, result)
 	a.notify(s.Policy, v1alpha1.NotifyFailed, fmt.Sprintf("Policy %s: the reboot of node %s failed (%s): %s", s.Policy.Name, node, result, message))
 }
 
-// notifyRun tells of a run that begins or ends, and of a halt, with a status that was written.
+// notifyRun reports a run that begins or ends, and of a halt, with a status that was written.
 func (a *announcer) notifyRun(before, after *v1alpha1.RebootPolicy, p plan.Plan, now time.Time) {
 	switch was, is := before.Status.Run, after.Status.Run; {
 	case was == nil && is != nil:
@@ -97,7 +97,7 @@ func started(policy string, p plan.Plan) string {
 	return fmt.Sprintf("Policy %s begins to reboot nodes, at most %d at once. %d need it: %s.", policy, p.Limit, len(nodes), some(nodes))
 }
 
-// finished says how the run went, from what the status has kept of it.
+// finished states how the run went, from what the status has kept of it.
 func finished(policy *v1alpha1.RebootPolicy, p plan.Plan, run *v1alpha1.RunStatus, now time.Time) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "Policy %s is done: %d nodes were rebooted in %s", policy.Name, run.Rebooted, now.Sub(run.StartedAt.Time).Round(time.Second))

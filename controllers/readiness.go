@@ -17,8 +17,8 @@ import (
 // errNotListed is why a manager is not ready. What the API server answers instead is in its log.
 var errNotListed = errors.New("the API server has not listed Nodes and RebootPolicies yet; the manager's log says why")
 
-// readiness says yes once the manager has read what it decides about, and from then on: managers that may not read it do not
-// take the place of others that can. A standby reads it, too. It implements manager.Runnable.
+// readiness approves once the manager has read what it decides about, and from then on: managers that may not read it do not
+// replaces others that can. A standby reads it, too. It implements manager.Runnable.
 type readiness struct {
 	lifecycle.Listed
 
@@ -28,7 +28,7 @@ type readiness struct {
 // Start is called once, and ends with the first lists.
 func (r readiness) Start(ctx context.Context) error {
 	for _, kind := range []client.Object{&corev1.Node{}, &v1alpha1.RebootPolicy{}} {
-		// A kind that is not served is no error here: who watches it says so, and gives up in time.
+		// A kind that is not served is no error here: who watches it reports it, and gives up in time.
 		err := wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
 			_, err := r.cache.GetInformer(ctx, kind)
 			return err == nil, nil

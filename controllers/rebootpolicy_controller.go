@@ -58,9 +58,9 @@ type RebootPolicyReconciler struct {
 	Clock clock.PassiveClock
 	// Gates ask for spec.gates.prometheus. Nil: nobody does, and policies with such gates grant nothing.
 	Gates *gate.Evaluator
-	// Notifier tells services of spec.notify. Nil: nobody is told.
+	// Notifier notifies the services of spec.notify. Nil: nobody is notified.
 	Notifier *notify.Notifier
-	// AgentNamespace is where the agents' pods are. Empty: nobody knows, and nothing is said about them.
+	// AgentNamespace is where the agents' pods are. Empty: nobody knows, and nothing is reported about them.
 	AgentNamespace string
 	// Paces are how long what is not urgent waits. The zero value: the defaults.
 	Paces Paces
@@ -85,7 +85,7 @@ func (r *RebootPolicyReconciler) assemble() {
 	}
 }
 
-// Reconcile brings one policy and its nodes one step on: gather, decide, apply, report. The empty name stands for the
+// Reconcile brings one policy and its nodes one step on: gather, decide, apply, report. The empty name represents the
 // nodes that no policy selects.
 func (r *RebootPolicyReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	r.fleet.freed.begin(req.Name)
@@ -311,7 +311,7 @@ func (r *RebootPolicyReconciler) finalize(ctx context.Context, s *state, p plan.
 	return r.ledger.release(ctx, s)
 }
 
-// report tells what was decided: conditions on the nodes, the status where the ledger did not change it already, and marks.
+// report reports what was decided: conditions on the nodes, the status where the ledger did not change it already, and marks.
 func (r *RebootPolicyReconciler) report(ctx context.Context, s *state, p plan.Plan) error {
 	later, err := r.nodes.writeConditions(ctx, s, p.Decisions)
 	if err != nil {

@@ -147,7 +147,7 @@ func TestReconcile_ANodeThatRefusesKeepsNobodyWaiting(t *testing.T) {
 	}
 }
 
-// reported is what a policy says of its granted reboots, in its condition and in the metric.
+// reported is what a policy specifies of its granted reboots, in its condition and in the metric.
 type reported struct {
 	Reason  v1alpha1.Reason
 	Message string
@@ -242,7 +242,7 @@ func TestReconcile_ReportsAGrantedRebootThatCannotBeWritten(t *testing.T) {
 			step(time.Second, apierrors.NewInternalError(errors.New("etcd has no leader")), first)
 			step(time.Minute, apierrors.NewBadRequest("request 3"), refused("request 3"))
 			step(0, nil, fine)
-			// The answer to a write that was accepted in the end says nothing of the next one.
+			// The answer to a write that was accepted in the end reports nothing of the next one.
 			paused := s.node(e.Node)
 			paused.Annotations[v1alpha1.AnnotationPaused] = "true"
 			s.put(t, paused)
@@ -288,7 +288,7 @@ func TestReconcile_ManyThatRefuseKeepNobodyWaiting(t *testing.T) {
 	}
 }
 
-// A new leader goes by the Nodes themselves until its ledger has what stands on them: that its first write failed is no reason
+// A new leader goes by the Nodes themselves until its ledger has what is on them: that its first write failed is no reason
 // to believe the cache.
 func TestReconcile_ListsLiveUntilTheLedgerKnows(t *testing.T) {
 	s := newServer(t, 2*needy, clock.RealClock{})
@@ -326,7 +326,7 @@ func TestConverge_AdoptsBesideHeartbeats(t *testing.T) {
 	}
 }
 
-// That no policy governs a node is told again, too, where the Node has refused to hear it.
+// That no policy governs a node is reported again, too, where the Node has refused the write.
 func TestReconcile_ReportsThatAnUngovernedNodeRefuses(t *testing.T) {
 	s := newServer(t, 2*needy, clock.RealClock{})
 	s.policy.Spec.NodeSelector = &v1alpha1.LabelSelector{MatchLabels: map[string]string{"example.com/pool": "none"}}

@@ -37,7 +37,7 @@ func TestConverge_MarksGiveWayToASlotThatWaits(t *testing.T) {
 	}
 }
 
-// lagging is a cache that has not heard of what happened to one Node, or that it is gone.
+// lagging is a cache that has not detected what happened to one Node, or that it is gone.
 type lagging struct {
 	nodeStore
 
@@ -49,7 +49,7 @@ func (l lagging) List() []any {
 	return append(objects, l.old)
 }
 
-// The bell goes by the cache, and by the Node itself where the API server says that the cache is behind.
+// Publishing relies on the cache, and by the Node itself where the API server reports that the cache is behind.
 func TestPublish_ReadsTheNodeOnlyWhereTheCacheIsBehind(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*corev1.Node)

@@ -105,7 +105,7 @@ func accepted(p plan.Plan) metav1.Condition {
 	return condition(v1alpha1.ConditionAccepted, true, v1alpha1.ReasonAccepted, "the whole spec is in force")
 }
 
-// conflicts names one node, so that the message says what to look at and stays short.
+// conflicts names one node, so that the message states what to look at and stays short.
 func conflicts(rivals map[string][]string) string {
 	nodes := make([]string, 0, len(rivals))
 	for node := range rivals {
@@ -130,7 +130,7 @@ func windowOpen(spec *v1alpha1.RebootPolicySpec, w window.State) metav1.Conditio
 	return condition(v1alpha1.ConditionWindowOpen, true, v1alpha1.ReasonWindowOpen, "window "+w.Name+" is open")
 }
 
-// urgentMessage says until when the policy is urgent, what it ignores, and why.
+// urgentMessage reports until when the policy is urgent, what it ignores, and why.
 func urgentMessage(spec *v1alpha1.RebootPolicySpec) string {
 	ignored := make([]string, len(spec.Urgent.Ignore))
 	for i, what := range spec.Urgent.Ignore {

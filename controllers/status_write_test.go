@@ -23,7 +23,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// One Node that says what a status cannot hold would keep the whole policy from going on: its ledger could not be written.
+// One Node that states what a status cannot hold would keep the whole policy from going on: its ledger could not be written.
 func TestStatusOf_CanBeWrittenWhateverNodesReport(t *testing.T) {
 	for name, value := range map[string]string{"rapid.seed": "1", "rapid.nofailfile": "true"} { // the same cases in each run
 		if err := flag.Set(name, value); err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// The words of docs/words.md are said with kubectl as they stand there, but for the names of node and policy.
+// The words of docs/words.md are run with kubectl as they are there, but for the names of node and policy.
 var _ = Describe("A word of docs/words.md", func() {
 	var commands map[string]string
 

@@ -10,7 +10,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// attempted says in which sections of security-attempts.md the attempts of a section of security.md stand.
+// attempted reports in which sections of security-attempts.md the attempts of a section of security.md stand.
 var attempted = map[string][]string{
 	"A stolen token of an agent":    {"The agent's token of node n1"},
 	"On Kubernetes 1.30 to 1.35":    {"The agent's token of node n1 in the fallback"},
@@ -27,7 +27,7 @@ type claim struct {
 	shown []string
 }
 
-// Each sentence of docs/security.md names what shows it: an attempt that was answered as the sentence says, a test, or a
+// Each sentence of docs/security.md names what shows it: an attempt that was answered as the sentence specifies, a test, or a
 // target of make.
 func TestSecurity_IsShown(t *testing.T) {
 	all := claims(t)
@@ -90,7 +90,7 @@ func (c claim) expectShown(t *testing.T, shown string) {
 	}
 }
 
-// answersTo tells how an attempt was answered, of whoever tried; "who, what" is one of them only.
+// answersTo reports how an attempt was answered, of whoever tried; "who, what" is one of them only.
 func answersTo(t *testing.T, what string, sections []string) (allowed map[bool]bool) {
 	t.Helper()
 	allowed = map[bool]bool{}

@@ -18,12 +18,12 @@ import (
 type verdict int
 
 const (
-	// accepted: the pod goes; the watch will tell when it is gone.
+	// accepted: the pod goes; the watch will report when it is gone.
 	accepted verdict = iota
 	// gone: there is no pod of that name and UID. The watch has the last word: admission for nodes reads a cache of its own,
 	// which may not know the newest pods yet, and answers 404 for them.
 	gone
-	// refused: a PodDisruptionBudget says no.
+	// refused: a PodDisruptionBudget refuses.
 	refused
 	// crowded: several PodDisruptionBudgets select the pod, which the eviction API does not support.
 	crowded

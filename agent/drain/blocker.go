@@ -8,7 +8,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// blockerMessage is said of a pod that came between the look before the cordon and the cordon.
+// blockerMessage is reported of a pod that came between the look before the cordon and the cordon.
 const blockerMessage = "gates.blockingPods lets it keep its node until it has completed"
 
 // blockers are the pods that keep their node.

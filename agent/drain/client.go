@@ -31,7 +31,7 @@ type Client struct {
 	parameters   runtime.ParameterCodec
 }
 
-// NewClient makes the client of the identity that config names. It speaks protobuf, and its limits of the rate are of all its
+// NewClient makes the client of the identity that config names. It uses protobuf, and its limits of the rate are of all its
 // requests together.
 func NewClient(config *rest.Config) (*Client, error) {
 	scheme := runtime.NewScheme()

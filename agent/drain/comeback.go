@@ -9,7 +9,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// This file says which pods stay because they come back. A cordon keeps no pod off the node that tolerates its taint, or whose
+// This file states which pods stay because they come back. A cordon keeps no pod off the node that tolerates its taint, or whose
 // controller names the node: the replacement of one that was evicted finds the emptiest node there is, and would be evicted
 // again until the drain's time is over. Nothing else than the pod's own controller can end that.
 
@@ -33,7 +33,7 @@ func newComebacks() comebacks {
 	return comebacks{next: map[types.UID]int{}, rounds: map[types.UID]int{}, staying: map[types.UID]Pod{}}
 }
 
-// comesBack says why no eviction rids the node of a pod of some round; "" where one may, or where none is asked for anyway: a
+// comesBack states why no eviction rids the node of a pod of some round; "" where one may, or where none is asked for anyway: a
 // rule that waits until it has completed is a promise to the pod, and that the policy never lets it go is one to people.
 func (t target) comesBack(round int) string {
 	asks := t.decision.action == v1alpha1.DrainEvict || t.decision.action == v1alpha1.DrainDelete

@@ -15,7 +15,7 @@ import (
 
 // Drainer empties nodes. Its clients should not limit their own rate: the drain has at most 10 requests under way.
 type Drainer struct {
-	// Pods acts as the node: it lists and watches its pods, evicts them, and deletes them where a rule says so.
+	// Pods acts as the node: it lists and watches its pods, evicts them, and deletes them where a rule requires it.
 	Pods *Client
 	// Policy acts as the agent: it watches PodDisruptionBudgets, and gets Namespaces where a rule selects by them.
 	Policy *Client
@@ -54,7 +54,7 @@ type run struct {
 	filter  filter
 	changes chan change
 	group   sync.WaitGroup
-	// looks tells that nothing is evicted, so that a pod which must stay ends nothing.
+	// looks reports that nothing is evicted, so that a pod which must stay ends nothing.
 	looks bool
 }
 

@@ -52,7 +52,7 @@ var _ = Describe("Drain when the API server fails", func() {
 		d := w.start(v1alpha1.Drain{})
 		Eventually(w.counted, soon, polling).Should(Equal(map[string]int{"error": 1}))
 		Eventually(w.terminating, soon, polling).Should(ConsistOf(ContainSubstring("terminating until")))
-		// The back-off is over long before the pod counts as stuck, which the drain says after it looked at what to send.
+		// The back-off is over long before the pod counts as stuck, which the drain reports after it looked at what to send.
 		c.SetTime(w.get(ctx, "web").DeletionTimestamp.Add(stuckAfter))
 		Eventually(w.status, soon, polling).Should(HaveField("Blocked", ConsistOf(HaveField("Reason", drain.ReasonStuckTerminating))))
 		w.kubelet.release(ctx)

@@ -63,7 +63,7 @@ type entry struct {
 	sentAt   int       // the change of budgets that was the last when the request was sent
 }
 
-// waits says that nothing is to be sent for the pod: only the watch brings it forward.
+// waits reports that nothing is to be sent for the pod: only the watch brings it forward.
 func (e *entry) waits() bool {
 	return e.accepted || !e.deleted.IsZero() || e.decision.undrainable != "" ||
 		e.decision.action == v1alpha1.DrainWaitCompleted

@@ -21,7 +21,7 @@ type decision struct {
 	order int32
 	// gracePeriod, in seconds, goes with the request. 0: the pod's own.
 	gracePeriod int64
-	// undrainable says why the policy never lets the pod go; "" where it does.
+	// undrainable states why the policy never lets the pod go; "" where it does.
 	undrainable string
 }
 
@@ -102,7 +102,7 @@ func compileRule(r v1alpha1.DrainRule, fallback *int64) (rule, error) {
 	return rule{pods: pods, namespaces: namespaces, action: r.ActionOrDefault(), order: r.Order, graceCap: seconds}, nil
 }
 
-// decide says what becomes of a pod. namespace is the labels of its namespace, which matter only if f.namespaces.
+// decide states what becomes of a pod. namespace is the labels of its namespace, which matter only if f.namespaces.
 func (f filter) decide(pod *corev1.Pod, namespace labels.Set) decision {
 	if f.stays(pod) {
 		return decision{action: v1alpha1.DrainSkip}
@@ -113,7 +113,7 @@ func (f filter) decide(pod *corev1.Pod, namespace labels.Set) decision {
 		return d
 	}
 	if pod.DeletionTimestamp != nil {
-		// It goes already: whatever the policy says, nothing is left to ask for, only to wait for.
+		// It goes already: whatever the policy specifies, nothing is left to ask for, only to wait for.
 		return d
 	}
 	d.gracePeriod = capped(pod.Spec.TerminationGracePeriodSeconds, r.graceCap)
@@ -167,7 +167,7 @@ func (f filter) match(pod *corev1.Pod, namespace labels.Set) rule {
 	return rule{action: v1alpha1.DrainEvict, graceCap: f.graceCap}
 }
 
-// objection says why the policy never lets the pod go; "" where it does. It holds for rules with action Delete too: that
+// objection states why the policy never lets the pod go; "" where it does. It holds for rules with action Delete too: that
 // action goes round a PodDisruptionBudget, not round the promise to keep data.
 func (f filter) objection(pod *corev1.Pod) string {
 	if f.unmanaged == v1alpha1.PodDisposalBlock && metav1.GetControllerOfNoCopy(pod) == nil {

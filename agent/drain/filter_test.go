@@ -12,7 +12,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// podWrapper builds pods for the tables: a running pod of a ReplicaSet with 30 s of grace, unless a case says otherwise.
+// podWrapper builds pods for the tables: a running pod of a ReplicaSet with 30 s of grace, unless a case reports otherwise.
 type podWrapper struct{ pod corev1.Pod }
 
 func makePod(name string) *podWrapper {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// kubelet plays the kubelet of one node: it removes pods that are being deleted, unless it is told to hold them.
+// kubelet plays the kubelet of one node: it removes pods that are being deleted, unless it is asked to hold them.
 type kubelet struct {
 	mu      sync.Mutex
 	holding bool

@@ -12,9 +12,9 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// Question is what a policy says about the pods of a node.
+// Question is what a policy specifies about the pods of a node.
 type Question struct {
-	// Drain says which pods would have to go, and how.
+	// Drain states which pods would have to go, and how.
 	Drain v1alpha1.Drain
 	// Blocking selects the pods that keep their node. Nil: none does.
 	Blocking []v1alpha1.BlockingPod
@@ -32,7 +32,7 @@ func (q Question) compile(self types.NamespacedName) (filter, error) {
 type Findings struct {
 	// Blocking are those that a question selects and that have not completed. They have no Message.
 	Blocking []Pod
-	// Kept are those that the policy never lets go: a Drain would evict nothing and say so.
+	// Kept are those that the policy never lets go: a Drain would evict nothing and report it.
 	Kept []Pod
 	// Guarded are those that the API server would never let go, whatever becomes of the other pods, or of which that is not known
 	// because the status of their budget is not current.
@@ -53,7 +53,7 @@ func (d *Drainer) Look(ctx context.Context, node string, q Question) (Findings, 
 
 // Follow looks until ctx ends, and calls report with the first findings and whenever they change, from the goroutine that
 // called Follow. Beside what Look costs it watches the node's pods, and the budgets of those namespaces in which one holds a
-// pod back for ever: so it hears of what would mend that. A budget that begins to is heard of by the next Look. Where a selector
+// pod back for ever: so it detects what would fix that. A budget that begins to is detected by the next Look. Where a selector
 // asks for the labels of namespaces it lists the pods and gets the namespaces anew whenever a watch ends, after five minutes. It
 // returns ctx's error, wrapped, or why it cannot go on.
 func (d *Drainer) Follow(ctx context.Context, node string, q Question, report func(Findings)) error {
@@ -114,14 +114,14 @@ func allListed(listed map[string]bool) bool {
 	return !slices.Contains(slices.Collect(maps.Values(listed)), false)
 }
 
-// listPods tells of the node's pods once.
+// listPods reports the node's pods once.
 func (r *run) listPods(ctx context.Context) {
 	if err := r.podFeed().list(ctx); err != nil {
 		r.send(ctx, func(*progress, time.Time) error { return err })
 	}
 }
 
-// listBudgets tells of the PodDisruptionBudgets of one namespace, and notes that it has.
+// listBudgets reports the PodDisruptionBudgets of one namespace, and notes that it has.
 func (r *run) listBudgets(ctx context.Context, namespace string, listed map[string]bool) {
 	list, err := r.Policy.budgets(ctx, namespace)
 	r.send(ctx, func(p *progress, now time.Time) error {

@@ -22,7 +22,7 @@ func (p *progress) order() int32 {
 	return lowest
 }
 
-// next says which pods to send a request for now, and when to look again. A zero wake means not before something changes.
+// next states which pods to send a request for now, and when to look again. A zero wake means not before something changes.
 func (p *progress) next(now time.Time) (send []target, wake time.Time) {
 	if len(p.entries) == 0 {
 		return nil, p.asking.patience(now)

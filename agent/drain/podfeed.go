@@ -16,7 +16,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
 )
 
-// podFeed is where the run stands in the stream of the node's pods.
+// podFeed is where the run is in the stream of the node's pods.
 type podFeed struct {
 	*run
 	selector   string
@@ -60,13 +60,13 @@ func (r *run) followPods(ctx context.Context) {
 	}
 }
 
-// passes reports whether an error of a read is worth another attempt. An answer that says no is none: fail closed.
+// passes reports whether an error of a read is worth another attempt. An answer that refuses is none: fail closed.
 func passes(err error) bool { return judge(err).verdict == failed }
 
 // lists reports whether the next step is a LIST.
 func (f *podFeed) lists() bool { return f.version == "" || f.stale }
 
-// step reads once. Nobody tells when a namespace gets other labels, and a watch of all namespaces would be dear on each node: they
+// step reads once. Nobody reports when a namespace gets other labels, and a watch of all namespaces would be dear on each node: they
 // are read anew when the watch of the pods has ended.
 func (f *podFeed) step(ctx context.Context) error {
 	if f.lists() {

@@ -19,7 +19,7 @@ const (
 	denialsAllowed = 2
 )
 
-// progress is the state of a drain. It does nothing: it takes changes in, and says what to do next.
+// progress is the state of a drain. It does nothing: it takes changes in, and states what to do next.
 type progress struct {
 	listed    bool
 	unread    string // why the last LIST failed, while there has been none that did not
@@ -141,7 +141,7 @@ func (p *progress) answered(uid types.UID, a answer, now time.Time, jitter float
 		p.passOn(e, now)
 	}
 	if a.verdict == failed && e.refusal != none {
-		return nil // it says nothing about the budgets
+		return nil // it reports nothing about the budgets
 	}
 	e.message, e.refusal = a.message, refusalOf(a.verdict)
 	if e.refusal == bySeveralBudgets {

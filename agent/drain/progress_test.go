@@ -263,7 +263,7 @@ func TestAnswered_Delays(t *testing.T) {
 	}
 }
 
-// What a rule with action Delete removes is counted once for each pod, whichever is heard first: the answer or the end.
+// What a rule with action Delete removes is counted once for each pod, whichever is received first: the answer or the end.
 func TestTook(t *testing.T) {
 	left, going, evicted := makeTarget("left", action(v1alpha1.DrainDelete)), makeTarget("going", action(v1alpha1.DrainDelete)), makeTarget("evicted")
 	no := makeTarget("refused", action(v1alpha1.DrainDelete))

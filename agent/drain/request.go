@@ -19,7 +19,7 @@ import (
 // requestTimeout bounds one request. The API server itself may work on an eviction for 10 s.
 const requestTimeout = 30 * time.Second
 
-// requestGrace is how long a request that is under way goes on after the drain has been told to end.
+// requestGrace is how long a request that is under way goes on after the drain has been asked to end.
 const requestGrace = 2 * time.Second
 
 // ask sends the request for one pod and tells the answer.
@@ -61,7 +61,7 @@ func (r *run) outlast(ctx context.Context) (request context.Context, over contex
 	return request, over
 }
 
-// request is an eviction or, where a rule says so, a deletion of exactly this pod, not of its name. With MaxRetries(0)
+// request is an eviction or, where a rule requires it, a deletion of exactly this pod, not of its name. With MaxRetries(0)
 // client-go does not sleep on a Retry-After by itself, where nobody would see it.
 func (r *run) request(t target) *rest.Request {
 	options := &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(t.uid))}

@@ -17,7 +17,7 @@ const ReasonStuckTerminating = "StuckTerminating"
 
 // Pod is a pod in the way of a drain. Reason is one of EvictionBlocked (a PodDisruptionBudget, or a request that keeps
 // failing), UndrainablePod (the policy), WaitCompleted (a rule waits for it) and StuckTerminating. Message is for people,
-// in the API server's words where it said no. Budgets names the PodDisruptionBudgets that hold the pod back, as far as they
+// in the API server's words where it refused. Budgets names the PodDisruptionBudgets that hold the pod back, as far as they
 // are known.
 type Pod struct {
 	Namespace, Name string
@@ -33,10 +33,10 @@ func comparePods(a, b Pod) int {
 // Status is how far a drain is: Remaining pods must still go, Evicted have gone since this Drain call began, and Blocked,
 // sorted by namespace and name, are those of Remaining that do not go by themselves. Volumes are those that pods which stay
 // use: the node may go on using them. Deleted is how many pods a rule with action Delete has removed since the call began,
-// Deleting how many of them are among Remaining. Unread says why nobody knows any of this yet: the pods could not be read so
+// Deleting how many of them are among Remaining. Unread states why nobody knows any of this yet: the pods could not be read so
 // far. Empty: they were. Back, sorted like Blocked and without a Reason, are pods that came back to the node after they had been
 // asked to leave: they stay, and the drain does not wait for them. Left are the pods that Remaining counts, without a Reason: first
-// those that are terminating, the one with the longest grace period first, with a Message that says until when they may take.
+// those that are terminating, the one with the longest grace period first, with a Message that reports until when they may take.
 type Status struct {
 	Remaining, Evicted int
 	Deleted, Deleting  int
@@ -52,7 +52,7 @@ func (s Status) equal(other Status) bool {
 		slices.Equal(s.Volumes, other.Volumes) && slices.Equal(s.Left, other.Left) && slices.Equal(s.Blocked, other.Blocked) && slices.Equal(s.Back, other.Back)
 }
 
-// UndrainableError says that Pods can never be evicted under the policy. Nothing was evicted.
+// UndrainableError reports that Pods can never be evicted under the policy. Nothing was evicted.
 type UndrainableError struct{ Pods []Pod }
 
 // Error names all the pods.

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// This file says which pods are asked for again because a budget changed.
+// This file states which pods are asked for again because a budget changed.
 
 // budgetChanged takes in a budget's new value and wakes the pods it frees: those it does not cover any more, and as many of
 // the others as it allows. While it allows nothing, back-off brings nothing either: the pods are asked for again when it

@@ -14,17 +14,17 @@ const (
 	Answering
 )
 
-// Changes passes on what changes of what an engine says, and nothing twice.
+// Changes passes on what changes of what an engine reports, and nothing twice.
 type Changes struct {
 	// Report takes the first report and each one that differs from the one before. Required.
 	Report func(Report)
-	// Reachable takes whether the engine can be asked, at first and on each change, before the report that says so.
+	// Reachable takes whether the engine can be asked, at first and on each change, before the report that depends on it.
 	// Optional.
 	Reachable func(bool)
-	// Optional says that nobody named the engine: until it was there once it is told as Absent, and not as Unknown, while it
+	// Optional reports that nobody named the engine: until it was there once it is reported as Absent, and not as Unknown, while it
 	// is Missing, and Reachable is not called.
 	Optional bool
-	// Seen says that the engine was there, in this boot.
+	// Seen reports that the engine was there, in this boot.
 	Seen bool
 
 	reported bool
@@ -33,7 +33,7 @@ type Changes struct {
 	asked *bool
 }
 
-// Update takes what the engine says now.
+// Update takes what the engine reports now.
 func (c *Changes) Update(report Report, presence Presence) {
 	c.Seen = c.Seen || presence == Silent || presence == Answering
 	if c.Optional && !c.Seen && presence == Missing && report.State == Unknown {

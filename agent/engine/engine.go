@@ -1,4 +1,4 @@
-// Package engine is what the agent knows of update engines: whatever on the host installs an operating-system update and
+// Package engine is what the agent knows about update engines: whatever on the host installs an operating-system update and
 // then needs a reboot. Each engine is a package below this one; Merge makes one answer for the node out of theirs.
 package engine
 
@@ -9,7 +9,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// State is what an engine says about a reboot.
+// State is what an engine reports about a reboot.
 type State string
 
 const (
@@ -26,7 +26,7 @@ const (
 // MaxMessageBytes is the most bytes the Message of one engine's Report holds.
 const MaxMessageBytes = 256
 
-// Report is what one engine says. Two equal reports (==) say the same, so an unchanged report causes no write.
+// Report is what one engine reports. Two equal reports (==) say the same, so an unchanged report causes no write.
 type Report struct {
 	// Engine is the name of the engine, for example "update-engine".
 	Engine string
@@ -37,14 +37,14 @@ type Report struct {
 	// Version is the version staged, or the commit of one that has none. Empty: unknown, or none is staged.
 	Version string
 	// Running is what Version is to replace, in the engine's own words: another text after each update that took effect. It
-	// comes with a need only. Empty: the engine cannot tell, and os-release does.
+	// comes with a need only. Empty: the engine cannot determine, and os-release does.
 	Running string
 	// Until is when the need ends by itself, in whole seconds of UTC: it was received in a broadcast, and the engine itself does
 	// not confirm it. Such a need is in no status that could be read again: it has to be handed back to the engine when the
 	// agent restarts within a boot. Zero: the engine asks for the reboot itself, or there is no need.
 	Until time.Time
 	// Message is a sentence for people that names the engine: valid UTF-8 of at most MaxMessageBytes bytes, free of times,
-	// counters and connection names, so that it changes only when what it says does.
+	// counters and connection names, so that it changes only when what it reports does.
 	Message string
 }
 

@@ -13,7 +13,7 @@ import (
 // maxMergedBytes bounds the message of all engines together.
 const maxMergedBytes = 2 * MaxMessageBytes
 
-// Merge makes one need for the node out of what its engines report; absent ones say nothing. Any need wins, and the message
+// Merge makes one need for the node out of what its engines report; absent ones report nothing. Any need wins, and the message
 // tells all of them. Where there is none, one engine that cannot be asked is enough to make it Unknown: it may have one.
 func Merge(reports []Report) Report {
 	of := func(state State) []Report {

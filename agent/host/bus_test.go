@@ -36,7 +36,7 @@ func receive[T any](t *testing.T, what string, values <-chan T) T {
 	}
 }
 
-// silentBus accepts connections and says nothing.
+// silentBus accepts connections and reports nothing.
 func silentBus(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "s")

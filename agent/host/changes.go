@@ -23,7 +23,7 @@ const (
 
 var errConnectionBroke = errors.New("the connection to the bus broke")
 
-// coordinatorsEvery is how often it is worth looking who else may reboot the host where no signal says so: a configuration file
+// coordinatorsEvery is how often it is worth looking who else may reboot the host where no signal reports it: a configuration file
 // changes without one.
 const coordinatorsEvery = 5 * time.Minute
 

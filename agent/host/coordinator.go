@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// The file in which an update coordinator says, as long as it holds an exclusive flock on it, that it is the one who reboots
+// The file in which an update coordinator reports, as long as it holds an exclusive flock on it, that it is the one who reboots
 // the host. Flatcar and CoreOS show it at a login. What a coordinator that has ended leaves behind is unlocked, and means
 // nothing: locksmithd never removes it.
 // https://github.com/flatcar/locksmith: CHANGELOG.md (v0.5.0), pkg/coordinatorconf, pkg/filelock
@@ -46,7 +46,7 @@ func readCoordinator(hostRoot string) (*Coordinator, error) {
 
 var errReplaced = errors.New("it was replaced while it was read")
 
-// lookAt reports whether somebody holds the file as it is at this moment, and what it says then.
+// lookAt reports whether somebody holds the file as it is at this moment, and what it reports then.
 func lookAt(root *os.Root) (held bool, content string, err error) {
 	// Opening a pipe would wait for its other end.
 	file, err := root.OpenFile(coordinatorFile, os.O_RDONLY|syscall.O_NONBLOCK, 0)

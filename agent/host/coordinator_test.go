@@ -140,7 +140,7 @@ func TestCoordinators_TheFileIsAskedToo_Behaviour57(t *testing.T) {
 	if diff := cmp.Diff(&Coordinator{Name: "fluo"}, other); diff != "" || err != nil {
 		t.Errorf("%v, (-want +got):\n%s", err, diff)
 	}
-	// What is found is told, whatever else cannot be found out.
+	// What is found is reported, whatever else cannot be found out.
 	units.Fail("org.freedesktop.DBus.Error.AccessDenied", "Nobody asks me")
 	if other, err = coordinators.Other(t.Context()); other == nil || err == nil {
 		t.Errorf("found %v, %v", other, err)

@@ -80,7 +80,7 @@ var rebooters = []rebooter{
 }
 
 // Other is somebody else who may reboot the host: a scheduled shutdown before the programs of the table, and these before
-// whoever holds coordinator.conf. Nil: nobody. An error says what could not be found out; where somebody is found all the
+// whoever holds coordinator.conf. Nil: nobody. An error states what could not be found out; where somebody is found all the
 // same, he is returned with it.
 func (c Coordinators) Other(ctx context.Context) (*Coordinator, error) {
 	found, err := c.onBus(ctx)

@@ -48,7 +48,7 @@ type Inhibitor struct {
 	Mode string
 }
 
-// RefusedError means that no reboot has been started: logind said no, or a block inhibitor is held.
+// RefusedError means that no reboot has been started: logind refused, or a block inhibitor is held.
 type RefusedError struct {
 	// Name of the D-Bus error, for example org.freedesktop.DBus.Error.AccessDenied.
 	Name string
@@ -164,7 +164,7 @@ func (m manager) canReboot(ctx context.Context, inhibitors v1alpha1.InhibitorPol
 	switch answer {
 	case "yes":
 		return nil
-	case "inhibitor-blocked": // Newer systemd says so instead of yes while a block inhibitor is held.
+	case "inhibitor-blocked": // Newer systemd reports it instead of yes while a block inhibitor is held.
 		if inhibitors == v1alpha1.InhibitorsIgnore {
 			return nil
 		}

@@ -13,7 +13,7 @@ import (
 
 // OSRelease names the operating system of the host.
 type OSRelease struct {
-	// ID of os-release(5), for example flatcar. "linux" where it is not set, as that page says.
+	// ID of os-release(5), for example flatcar. "linux" where it is not set, as that page specifies.
 	ID string
 	// Version is VERSION_ID, or VERSION without one. Empty: a rolling release.
 	Version string
@@ -102,7 +102,7 @@ func parseAssignments(content string) map[string]string {
 	return values
 }
 
-// isName tells a shell variable's name from a comment or a stray line.
+// isName distinguishes a shell variable's name from a comment or a stray line.
 func isName(key string) bool {
 	return key != "" && !strings.ContainsFunc(key, func(r rune) bool { return !isAlphanumeric(r) && r != '_' })
 }

@@ -85,7 +85,7 @@ func TestCoordinators_ProgramsThatRebootTheirHost_Behaviour57(t *testing.T) {
 	}
 }
 
-// Zincati that is turned off in its configuration goes on running, and says so in its unit's status.
+// Zincati that is turned off in its configuration goes on running, and reports it in its unit's status.
 func TestCoordinators_ZincatiThatIsTurnedOff_Behaviour57(t *testing.T) {
 	_, units, coordinators := startUnits(t)
 	units.Set("zincati.service", "active")
@@ -134,7 +134,7 @@ func TestCoordinators_WhatCannotBeReadIsNotANo_Behaviour57(t *testing.T) {
 			if err != nil && strings.Contains(err.Error(), coordinators.HostRoot) {
 				t.Errorf("%q names the container's path", err)
 			}
-			// What is found is told, whatever else cannot be found out.
+			// What is found is reported, whatever else cannot be found out.
 			units.Set("zincati.service", "active")
 			if got, err := coordinators.Other(t.Context()); got == nil || got.Name != "Zincati" {
 				t.Errorf("found %v, %v", got, err)

@@ -48,14 +48,14 @@ func scheduled(ctx context.Context, conn *dbus.Conn, root string) (*Coordinator,
 	return &Coordinator{Name: is.Type, At: time.UnixMicro(int64(is.USec)).UTC(), By: scheduledBy(root)}, nil
 }
 
-// maxByBytes bounds what of the message to all users is told on.
+// maxByBytes bounds what of the message to all users is passed on.
 const maxByBytes = 64
 
-// scheduledBy is who scheduled the shutdown, as far as the file says. Systemd before 256 writes no UID.
+// scheduledBy is who scheduled the shutdown, as far as the file specifies. Systemd before 256 writes no UID.
 func scheduledBy(root string) string {
 	content, err := readBelow(root, scheduledFile)
 	if err != nil {
-		return "" // It is an extra: the property says that there is one.
+		return "" // It is an extra: the property reports that there is one.
 	}
 	values := parseAssignments(content)
 	var by []string

@@ -17,7 +17,7 @@ const (
 	systemdUnitInterface    = "org.freedesktop.systemd1.Unit"
 )
 
-// Names of the D-Bus errors that say that there is no such unit in memory, and that no systemd is on the bus.
+// Names of the D-Bus errors that report that there is no such unit in memory, and that no systemd is on the bus.
 const (
 	errNoSuchUnit     = "org.freedesktop.systemd1.NoSuchUnit"
 	errServiceUnknown = "org.freedesktop.DBus.Error.ServiceUnknown"
@@ -37,7 +37,7 @@ func unitIsActive(ctx context.Context, conn *dbus.Conn, unit string) (bool, erro
 	return state != "inactive" && state != "failed", nil
 }
 
-// unitProperty is a property of a unit that is a string. An error that systemd answers is told by its name alone: the text
+// unitProperty is a property of a unit that is a string. An error that systemd answers is reported by its name alone: the text
 // would be another one with each look.
 func unitProperty(ctx context.Context, conn *dbus.Conn, unit, iface, name string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)

@@ -31,7 +31,7 @@ func NewAnnouncer(recorder events.EventRecorder) *Announcer {
 	return &Announcer{recorder: eventing.Recorder{EventRecorder: recorder}, announced: map[string]string{}}
 }
 
-// notice tells what is in the way by itself: an unreadable record once for each of its values, and the pods that hold up
+// notice reports what is in the way by itself: an unreadable record once for each of its values, and the pods that hold up
 // a drain once for each set of them.
 func (a *Announcer) notice(node *corev1.Node, o step.Observation, inTheWay []drain.Pod) {
 	for key, err := range map[string]error{
@@ -102,7 +102,7 @@ func (a *Announcer) begun(node *corev1.Node, o step.Observation, progress v1alph
 		policy, progress.Seq, o.Settings().Drain.TimeoutOrDefault())
 }
 
-// waits tells which volumes a drained node waits for, once for each wait: the condition tells what was told last.
+// waits reports which volumes a drained node waits for, once for each wait: the condition shows what was reported last.
 func (a *Announcer) waits(node *corev1.Node, o step.Observation) {
 	before, after := o.Condition(corev1.NodeDrained), step.Observation{Conditions: node.Status.Conditions}.Condition(corev1.NodeDrained)
 	if after.Reason == v1alpha1.EventVolumesInUse && before.Reason != after.Reason {

@@ -8,9 +8,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// background does one thing at a time, until it is told to do another one, or nothing.
+// background does one thing at a time, until it is asked to do another one, or nothing.
 type background struct {
-	// name is the logger's, and says in errors what was ordered.
+	// name is the logger's, and reports in errors what was ordered.
 	name   string
 	orders chan order
 }

@@ -15,7 +15,7 @@ type HostCoordinators interface {
 	Other(ctx context.Context) (*host.Coordinator, error)
 }
 
-// rival says who else may reboot the host, or that nobody could find out. Empty: nobody.
+// rival names who else may reboot the host, or that nobody could find out. Empty: nobody.
 func rival(other *host.Coordinator, err error) string {
 	switch {
 	case other == nil && err == nil:
@@ -37,7 +37,7 @@ func rival(other *host.Coordinator, err error) string {
 		name, v1alpha1.CoordinatorAdvice)
 }
 
-// by says who scheduled a shutdown. Empty: nobody knows.
+// by names who scheduled a shutdown. Empty: nobody knows.
 func by(who string) string {
 	if who == "" {
 		return ""

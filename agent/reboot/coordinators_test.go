@@ -89,7 +89,7 @@ func TestRival(t *testing.T) {
 	}
 }
 
-// TestReconcile_ReportsAConflict: a warning for each change of what the Node says, and never before it says so (behaviour 57).
+// TestReconcile_ReportsAConflict: a warning for each change of what the Node reports, and never before it reports it (behaviour 57).
 func TestReconcile_ReportsAConflict(t *testing.T) {
 	r, api, _ := makeReconciler(t, protocol.Record{})
 	found := &coordinators{}
@@ -164,7 +164,7 @@ func (k keepingStatus) Patch(_ context.Context, object client.Object, patch clie
 	return k.patch("status", object, patch)
 }
 
-// conflictOn is what the Node says of another coordinator.
+// conflictOn is what the Node reports of another coordinator.
 func conflictOn(t *testing.T, node *corev1.Node) string {
 	t.Helper()
 	report, err := v1alpha1.ParseAgentReport(node.Annotations)

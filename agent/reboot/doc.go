@@ -1,4 +1,4 @@
-// Package reboot is the agent's core: it says on the Node whether the host needs a reboot, and acts on the manager's
+// Package reboot is the agent's core: it reports on the Node whether the host needs a reboot, and acts on the manager's
 // grant. One reconcile observes, decides and applies:
 //
 //	Node, host, logind, engines, drain ──► Observation ──► Next (pure) ──► Step ──► one write, one call or nothing

@@ -16,7 +16,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// fakeDrainer says what it is told to say, and then ends with err; without a ready err it waits for the end of ctx.
+// fakeDrainer states what it is asked to say, and then ends with err; without a ready err it waits for the end of ctx.
 type fakeDrainer struct {
 	statuses []drain.Status
 	err      chan error
@@ -224,7 +224,7 @@ func TestDrains_WakeForOtherPodsInTheWay(t *testing.T) {
 	})
 }
 
-// A drain that is done tells which pods came back; the next one does not know of them.
+// A drain that is done reports which pods came back; the next one does not know of them.
 func TestDrains_ReportWhichPodsStay(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *Drains, f *fakeDrainer) {
 		t.Helper()
@@ -249,7 +249,7 @@ func TestDrains_OrderEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// What a condition says of the pods in the way stays while they are the same pods, whatever the API server says of them.
+// What a condition reports of the pods in the way stays while they are the same pods, whatever the API server reports of them.
 func TestDrains_WaitsFor(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *Drains, f *fakeDrainer) {
 		t.Helper()

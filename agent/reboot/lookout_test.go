@@ -23,7 +23,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// looker finds what it is told to find.
+// looker finds what it is asked to find.
 type looker struct {
 	// mu guards the others where a test changes its mind behind the back of one who waits.
 	mu    sync.Mutex

@@ -14,15 +14,15 @@ import (
 // maxNamed is how many pods or inhibitors a message names.
 const maxNamed = 3
 
-// notRead is said of a drain that has not heard yet which pods there are.
+// notRead is reported of a drain that does not know yet which pods there are.
 const notRead = "The node's pods have not been read yet."
 
-// unreadable says why a drain does not know yet which pods there are.
+// unreadable states why a drain does not know yet which pods there are.
 func unreadable(why string) string {
 	return engine.Shorten(fmt.Sprintf("The node's pods could not be read: %s.", why))
 }
 
-// remaining says which pods a drain waits for: where none is in the way by itself, those that take longest.
+// remaining states which pods a drain waits for: where none is in the way by itself, those that take longest.
 func remaining(status drain.Status) string {
 	left := fmt.Sprintf("%d pods are left on the node", status.Remaining)
 	if status.Remaining == 1 {
@@ -47,10 +47,10 @@ func staying(back []drain.Pod) string {
 	return "staying: " + message.List(back, maxNamed, describe)
 }
 
-// pods names pods and says why each is in the way.
+// pods names pods and states why each is in the way.
 func pods(blocked []drain.Pod) string { return list(blocked, describe) }
 
-// describe names a pod, and says what there is to say of it.
+// describe names a pod, and states what there is to say of it.
 func describe(p drain.Pod) string {
 	name := p.Namespace + "/" + p.Name
 	if p.Message == "" {
@@ -59,7 +59,7 @@ func describe(p drain.Pod) string {
 	return fmt.Sprintf("%s (%s)", name, p.Message)
 }
 
-// maxHeld bounds, in bytes, what a condition says of the pods in the way, so that its message has room for the deadline.
+// maxHeld bounds, in bytes, what a condition reports of the pods in the way, so that its message has room for the deadline.
 const maxHeld = 512
 
 // held names the pods in the way of a drain and what holds each. It leaves out what changes while the pods are the same, such
@@ -84,7 +84,7 @@ func inhibited(blocking []host.Inhibitor) string {
 	return engine.Shorten("A shutdown of the host is blocked by " + who)
 }
 
-// unasked says why nobody knows who blocks a shutdown, in the same words each time for the same cause: a refusal's own text
+// unasked states why nobody knows who blocks a shutdown, in the same words each time for the same cause: a refusal's own text
 // names the connection, which is another one with each look, and each change of these words is written to the Node.
 func unasked(err error) string {
 	why := err.Error()

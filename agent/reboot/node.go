@@ -26,7 +26,7 @@ func TrimNode(object any) (any, error) {
 }
 
 // ofInterest drops updates that change nothing the agent decides by: the kubelet's heartbeats above all. The agent's own
-// words are of interest, so that one that somebody removed is said again.
+// words are of interest, so that one that somebody removed is reported again.
 func ofInterest() builder.Predicates {
 	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*corev1.Node)

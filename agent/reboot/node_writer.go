@@ -71,7 +71,7 @@ func (w *nodeWriter) cordoned(ctx context.Context) (bool, error) {
 }
 
 // confirm makes sure, past the cache, that the attempt still is past the point of no return: a process that has just started
-// may see an old Node. For the one that has written it the API server's answer says so, and nobody else writes the progress.
+// may see an old Node. For the one that has written it the API server's answer reports it, and nobody else writes the progress.
 // Compared is what is written, not what was read of it: a later release may have written a field that this one does not know.
 func (w *nodeWriter) confirm(ctx context.Context, node *corev1.Node, o step.Observation) error {
 	seen := node.Annotations[v1alpha1.AnnotationProgress]

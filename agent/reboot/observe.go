@@ -16,7 +16,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// observer finds out what a decision takes, and owns what this process knows of it besides the Node and the host.
+// observer finds out what a decision takes, and owns what this process knows about it besides the Node and the host.
 type observer struct {
 	*Config
 
@@ -215,7 +215,7 @@ type looked struct {
 	step.Look
 }
 
-// grantID tells grants apart: those of two policies may have the same number.
+// grantID distinguishes grants: those of two policies may have the same number.
 type grantID struct {
 	policy string
 	seq    int64

@@ -117,7 +117,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, edi
 	return nil
 }
 
-// Reconcile observes, decides and applies. The request says nothing new: there is one Node.
+// Reconcile observes, decides and applies. The request reports nothing new: there is one Node.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	node, err := r.writer.node(ctx)
 	if apierrors.IsNotFound(err) {
@@ -159,7 +159,7 @@ func until(d step.Decision, now time.Time) time.Duration {
 }
 
 // Before is what an engine had reported in this boot, when an earlier process of the agent ran. Zero: it had not been
-// heard. A state other than Needed is Unknown.
+// received. A state other than Needed is Unknown.
 func (r *Reconciler) Before(ctx context.Context, name string) (engine.Report, error) {
 	bootID, err := host.BootID(r.BootIDFile)
 	if err != nil {

@@ -353,7 +353,7 @@ func TestReconcile_WaitsForTheEndOfWhatItBegan(t *testing.T) {
 				if tc.phase == rebootingPhase {
 					api.node.Status.Conditions = append(api.node.Status.Conditions, step.ReportOf(makeObservation(goingDown)).Conditions[1:]...)
 				}
-				<-r.Wake.triggers // what the engine has said
+				<-r.Wake.triggers // what the engine has reported
 				if got, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || got != (ctrl.Result{}) || len(api.patches) > 0 {
 					t.Fatalf("%v, %v, patches %q", got, err, api.patches)
 				}

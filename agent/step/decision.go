@@ -6,7 +6,7 @@ import "github.com/reboot-operator/reboot-operator/api/v1alpha1"
 type Decision struct {
 	// Next is the step.
 	Next Step
-	// Report is what the Node says when the step is done.
+	// Report is what the Node states when the step is done.
 	Report Report
 	// Inspect is the manager's question about the pods of the node, while its answer is wanted. Nil: nobody needs to look.
 	Inspect *v1alpha1.Preflight

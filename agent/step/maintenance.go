@@ -16,7 +16,7 @@ const (
 	down    = "The host is being rebooted."
 )
 
-// shortDrain is how long a drain may last untold: one that is over by then is told by its end alone.
+// shortDrain is how long a drain may last before it is reported: one that is over by then is reported by its end alone.
 const shortDrain = 2 * time.Second
 
 // drainEvery is how often what a drain waits for may change in its condition: pods that block it one after the other cost a
@@ -55,7 +55,7 @@ func drainProgress(o Observation) []corev1.NodeCondition {
 	return nil
 }
 
-// drainReported is the message of a drain that runs, and when it may change; the zero time: at any time. The condition says when it
+// drainReported is the message of a drain that runs, and when it may change; the zero time: at any time. The condition states when it
 // was written last.
 func drainReported(o Observation) (message string, then time.Time) {
 	message = drains(o.Drain.Waits, o.Deadline(), o.Settings().Drain.OnTimeoutOrDefault())
@@ -68,7 +68,7 @@ func drainReported(o Observation) (message string, then time.Time) {
 	return shown.Message, then
 }
 
-// emptied tells that the drain is over. One that ended by its time-out says which pods were left; one whose volumes are
+// emptied reports that the drain is over. One that ended by its time-out states which pods were left; one whose volumes are
 // waited for names them.
 func emptied(o Observation) []corev1.NodeCondition {
 	reason, message := v1alpha1.EventDrained, left
@@ -106,7 +106,7 @@ func condition(kind corev1.NodeConditionType, status corev1.ConditionStatus, rea
 	return corev1.NodeCondition{Type: kind, Status: status, Reason: reason, Message: message}
 }
 
-// drains says what a drain that runs waits for, until when, and what follows then. The time is absolute, so that the message
+// drains states what a drain that runs waits for, until when, and what follows then. The time is absolute, so that the message
 // does not change by itself.
 func drains(waits string, deadline time.Time, then v1alpha1.DrainTimeoutAction) string {
 	what, follows := leaving, "the node is uncordoned and backs off"

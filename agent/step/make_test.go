@@ -44,7 +44,7 @@ func makeObservation(changes ...func(*Observation)) Observation {
 	return o
 }
 
-// engineReports is what each of the engines says.
+// engineReports is what each of the engines reports.
 func engineReports(engineReports ...engine.Report) func(*Observation) {
 	return func(o *Observation) { o.SetEngines(engineReports) }
 }

@@ -19,7 +19,7 @@ const maxWhyBytes = 128
 const requestIntro = "An administrator asks for a reboot: "
 
 // Need is Node condition RebootRequired: an engine's need wins over an administrator's request, and the message tells
-// both, and which engines were heard. That nobody can be asked is Unknown, which is never a need.
+// both, and which engines were received. That nobody can be asked is Unknown, which is never a need.
 func Need(o Observation) corev1.NodeCondition {
 	report := *o.Engine
 	c := corev1.NodeCondition{

@@ -33,12 +33,12 @@ type Observation struct {
 	LabelValue string
 	// Conditions are the Node's.
 	Conditions []corev1.NodeCondition
-	// Engines is what each update engine says, and Engine is what they say together. Nil: not heard yet.
+	// Engines is what each update engine reports, and Engine is what they report together. Nil: not received yet.
 	Engines []engine.Report
 	Engine  *engine.Report
 	// OS describes the host for selectors. Nil: unreadable.
 	OS *OS
-	// Policy is what the granting policy says. Nil: not needed now, gone or unreadable.
+	// Policy is what the granting policy specifies. Nil: not needed now, gone or unreadable.
 	Policy *Settings
 	// Entry is the entry for the node in the ledger of that policy, read live with it. Nil: there is none, or the ledger was not
 	// read.
@@ -85,15 +85,15 @@ type OS struct{ ID, Version, Group string }
 
 // Settings are the parts of a RebootPolicy an agent acts on.
 type Settings struct {
-	// Drain says how pods leave.
+	// Drain states how pods leave.
 	Drain v1alpha1.Drain
-	// Reboot says how the host is rebooted.
+	// Reboot states how the host is rebooted.
 	Reboot v1alpha1.Reboot
 	// BlockingPods select the pods that keep the node. Nil: none does.
 	BlockingPods []v1alpha1.BlockingPod
 }
 
-// DrainState says how far a drain is.
+// DrainState states how far a drain is.
 type DrainState string
 
 const (
@@ -116,13 +116,13 @@ const (
 type Drain struct {
 	// State is none, Running, Done, Undrainable, Failed or Stopped.
 	State DrainState
-	// Message says which pods are in the way, or what the error was. Empty: nothing is known to be in the way.
+	// Message states which pods are in the way, or what the error was. Empty: nothing is known to be in the way.
 	Message string
 	// Waits names the pods in the way of the drain that runs, and what holds each, in words that stay while they are the same
 	// pods. Empty: none is known to be.
 	Waits string
 	// Listed reports whether the drain that runs, or was stopped, has read which pods there are. Until then nobody was asked to
-	// leave, and Remaining says nothing.
+	// leave, and Remaining reports nothing.
 	Listed bool
 	// Failures counts the errors in a row.
 	Failures int
@@ -149,7 +149,7 @@ func (d Drain) knows() bool {
 type Kept struct {
 	// Names are the kubelet's.
 	Names []corev1.UniqueVolumeName
-	// Unread says which claims could not be looked up, and why. Empty: all of them were.
+	// Unread states which claims could not be looked up, and why. Empty: all of them were.
 	Unread string
 }
 
@@ -157,7 +157,7 @@ type Kept struct {
 type Inhibitors struct {
 	// Known is false while logind was not asked.
 	Known bool
-	// Message names the block inhibitors, or says that logind could not be asked: unknown is never a yes. Empty: none.
+	// Message names the block inhibitors, or reports that logind could not be asked: unknown is never a yes. Empty: none.
 	Message string
 }
 
@@ -167,7 +167,7 @@ type Coordinators struct {
 	Known bool
 	// Found reports whether there is one. False: there is none, or nobody could find out.
 	Found bool
-	// Message names one of them, or says that they could not be looked for: unknown is never a no. Empty: there is none.
+	// Message names one of them, or reports that they could not be looked for: unknown is never a no. Empty: there is none.
 	Message string
 }
 
@@ -219,7 +219,7 @@ func (o Observation) rebooted() bool {
 	return p != nil && p.Phase == v1alpha1.PhaseRebooting && p.BootID != o.BootID
 }
 
-// Settings are the policy's, or what a policy that says nothing means.
+// Settings are the policy's, or what a policy that specifies nothing means.
 func (o Observation) Settings() Settings {
 	if o.Policy == nil {
 		return Settings{}

@@ -11,7 +11,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// The last of an engine's words in condition RebootRequired is its origin: which engines were heard, in which boot, and
+// The last of an engine's words in condition RebootRequired is its origin: which engines were received, in which boot, and
 // which of them ask for a reboot. It is read by people, and by the next process of the agent: an engine may not repeat what
 // it said, may have forgotten the version, or may be gone. In another boot all of that has fallen.
 //
@@ -25,7 +25,7 @@ const (
 	originTarget = " for version "
 )
 
-// origin is that sentence; empty where no engine was heard.
+// origin is that sentence; empty where no engine was received.
 func origin(o Observation) string {
 	var from []string
 	for _, r := range o.Engines {
@@ -39,7 +39,7 @@ func origin(o Observation) string {
 	return fmt.Sprintf(originIntro+"%s from %s.", o.BootID, strings.Join(from, ", "))
 }
 
-// asks is what an origin tells of one engine behind its name. A version that could be mistaken for more is left out.
+// asks is what an origin reports one engine behind its name. A version that could be mistaken for more is left out.
 func asks(heard engine.Report, again bool) string {
 	if heard.State != engine.Needed {
 		return ""
@@ -70,7 +70,7 @@ func (o Observation) asksAgain(name string) bool {
 	return false
 }
 
-// originReport is what an origin says of one engine.
+// originReport is what an origin reports of one engine.
 type originReport struct {
 	engine.Report
 	// again: the need has outlived a granted reboot.
@@ -106,7 +106,7 @@ func parseOrigin(message string) (bootID string, heard []originReport) {
 	return bootID, heard
 }
 
-// Before is what an engine had reported in this boot, as its Node's condition still tells. Zero: it had not been heard.
+// Before is what an engine had reported in this boot, as its Node's condition still shows. Zero: it had not been received.
 func Before(conditions []corev1.NodeCondition, name, bootID string) engine.Report {
 	message := Observation{Conditions: conditions}.Condition(v1alpha1.NodeRebootRequired).Message
 	in, heard := parseOrigin(message)

@@ -9,7 +9,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// lookSettles is how long findings must have stood before they are told in place of others: a pod that is replaced leaves
+// lookSettles is how long findings must have stood before they are reported in place of others: a pod that is replaced leaves
 // its budget without a spare one for a moment, and what comes and goes by the second is nobody's business.
 const lookSettles = 5 * time.Second
 
@@ -23,9 +23,9 @@ type Look struct {
 	// Blocking are the pods that keep the node, Kept those that the policy never lets go, and Guarded those that no eviction
 	// can remove. Nil: there are none.
 	Blocking, Kept, Guarded *v1alpha1.NamedPods
-	// Gated reports whether the policy has gates.blockingPods: then that there are none has to be said, too.
+	// Gated reports whether the policy has gates.blockingPods: then that there are none has to be reported, too.
 	Gated bool
-	// Problem says why nobody knows. Empty: it is known.
+	// Problem states why nobody knows. Empty: it is known.
 	Problem string
 }
 
@@ -50,7 +50,7 @@ func (o Observation) wantsLook() *v1alpha1.Preflight {
 	return o.Asked
 }
 
-// preflightReport is the answer to the manager. Known is false where what stands is kept: it is not known yet, or has not
+// preflightReport is the answer to the manager. Known is false where what is there is kept: it is not known yet, or has not
 // settled before due; and once the reboot has begun, until its end.
 func preflightReport(o Observation) (value *v1alpha1.PreflightReport, known bool, due time.Time) {
 	asked, look := o.wantsLook(), o.Look

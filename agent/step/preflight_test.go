@@ -23,7 +23,7 @@ func sees(ago time.Duration, l Look) func(*Observation) {
 	}
 }
 
-// hasAnswered is what the agent has said before.
+// hasAnswered is what the agent has reported before.
 func hasAnswered(l Look) func(*Observation) {
 	return func(o *Observation) {
 		o.Reported.Preflight = l.Report(asked, boot)
@@ -41,7 +41,7 @@ var (
 	lost      = Look{Gated: true, Problem: "listing pods: forbidden"}
 )
 
-// TestReportOf_Preflight: what the manager is told about the pods, and when.
+// TestReportOf_Preflight: what the agent answers about the pods, and when.
 func TestReportOf_Preflight(t *testing.T) {
 	const (
 		head     = `{"policy":"workers","revision":"r1","bootID":"boot-2"`
@@ -50,7 +50,7 @@ func TestReportOf_Preflight(t *testing.T) {
 	)
 	cases := map[string]struct {
 		o     Observation
-		want  string // "-": what stands goes; "": what stands is kept
+		want  string // "-": what is there goes; "": what is there is kept
 		again time.Duration
 	}{
 		"nobody asks":                                       {makeObservation(staged("1"), sees(0, migration)), "-", lookEvery},

@@ -12,10 +12,10 @@ import (
 )
 
 // lookEvery is how often a node that asks for a reboot looks who keeps the host up, and who else reboots it, beside when
-// the host tells of a change. It costs no request.
+// the host reports a change. It costs no request.
 const lookEvery = time.Minute
 
-// Report is what the agent says on its Node beside the progress: everything that goes into one patch of nodes/status.
+// Report is what the agent reports on its Node beside the progress: everything that goes into one patch of nodes/status.
 type Report struct {
 	// Conditions by type; the others stay as they are. Times are set when they are written.
 	Conditions []corev1.NodeCondition
@@ -26,7 +26,7 @@ type Report struct {
 	Again time.Time
 }
 
-// ReportOf is what there is to say. Before the engines are heard that is how far an attempt is and no more, so that the
+// ReportOf is what there is to say. Before the engines are received that is how far an attempt is and no more, so that the
 // first report after a boot is one write.
 func ReportOf(o Observation) Report {
 	if o.Engine == nil && o.UnderWay() {
@@ -98,7 +98,7 @@ func agentReport(o Observation, asking bool) (value *string, known bool, settles
 }
 
 // objection is what the agent has against the host's going down, or what logind had; nil where there is nothing. Known is
-// false where nobody has looked: then what stands is kept.
+// false where nobody has looked: then what is there is kept.
 func objection(o Observation, asking bool) (value *v1alpha1.Objection, known bool) {
 	refused := o.Call.Refusals > 0 && o.Call.AcceptedAt.IsZero()
 	switch {
@@ -150,7 +150,7 @@ func withdrawn(grant v1alpha1.Grant, entry *v1alpha1.LedgerEntry) v1alpha1.Objec
 		"The agent does not begin under grant %d: the ledger of policy %s %s. The manager cancels the grant.", grant.Seq, grant.Policy, why)}
 }
 
-// again is when a drain has lasted long enough to be told, or the host is looked at again.
+// again is when a drain has lasted long enough to be reported, or the host is looked at again.
 func again(o Observation, asking bool) time.Time {
 	switch {
 	case o.InPhase(v1alpha1.PhaseDraining):

@@ -61,7 +61,7 @@ func nameOf(text string) string {
 	return text
 }
 
-// isNamed reports whether the versions alone tell that a reboot changed nothing.
+// isNamed reports whether the versions alone report that a reboot changed nothing.
 func isNamed(u *v1alpha1.Update) bool { return u.Version != "" && u.Running != "" }
 
 // vainReboots continues the row of the last attempt: it goes on while the same update is asked for over the same system.

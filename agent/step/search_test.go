@@ -13,7 +13,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// TestNext_Safety looks at what Next says of every combination of everything it looks at.
+// TestNext_Safety looks at what Next reports of every combination of everything it looks at.
 func TestNext_Safety(t *testing.T) {
 	seen := map[string]int{}
 	for o := range everything() {

@@ -110,7 +110,7 @@ func (o Observation) mayBegin() bool {
 	return o.mayStart() && o.Record.ProgressErr == nil && !o.Paused && o.asks() && !o.inVain() && o.Policy != nil && protocol.Listed(o.Record, o.Entry)
 }
 
-// asks reports whether the host needs a reboot in this boot, as far as its engines have been heard in it.
+// asks reports whether the host needs a reboot in this boot, as far as its engines have been received in it.
 func (o Observation) asks() bool { return o.Engine != nil && Need(o).Status == corev1.ConditionTrue }
 
 // draining looks for a reason to stop first, then at the drain.
@@ -165,7 +165,7 @@ func drainNow(o Observation) Step {
 	return RunDrain{Settings: *o.Policy}
 }
 
-// timedOut gives up, or goes on with the pods that are left where the policy says so: those that a drain has asked to
+// timedOut gives up, or goes on with the pods that are left where the policy requires it: those that a drain has asked to
 // leave, and be it one that was stopped for this very step. Where there is none, because it fails, because its process died
 // or because the pods could never be read, nobody knows what is left.
 func timedOut(o Observation, commit v1alpha1.Progress) Step {

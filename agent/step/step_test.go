@@ -299,7 +299,7 @@ func TestAbortOnlyEndsADrain(t *testing.T) {
 	}
 }
 
-// check compares what Next says. The steps are a closed set: their marker is called here, where it can be.
+// check compares what Next reports. The steps are a closed set: their marker is called here, where it can be.
 func check(t *testing.T, cases map[string]struct {
 	o    Observation
 	want Step

@@ -27,7 +27,7 @@ func detached(o Observation) (until time.Time, waits bool) {
 }
 
 // WaitedFor are the volumes in use that no pod which stays accounts for: a volume whose claim cannot be read is waited for,
-// too. None where volumes are not waited for at all: the drain was not brought to its end, or the policy says so.
+// too. None where volumes are not waited for at all: the drain was not brought to its end, or the policy requires it.
 func WaitedFor(o Observation) []corev1.UniqueVolumeName {
 	if o.Drain.State != DrainDone || o.Settings().Drain.VolumeDetachTimeoutOrDefault() == 0 {
 		return nil
@@ -36,7 +36,7 @@ func WaitedFor(o Observation) []corev1.UniqueVolumeName {
 }
 
 // drainedAt is when the last pod left. Where this process had none left to evict, an earlier one had drained the node, and
-// its condition tells when: a wait goes on over a restart of the agent, and does not begin anew.
+// its condition reports when: a wait goes on over a restart of the agent, and does not begin anew.
 func (o Observation) drainedAt() time.Time {
 	shown := o.Condition(corev1.NodeDrained)
 	of := shown.Status == corev1.ConditionTrue && !shown.LastTransitionTime.Time.Before(o.Record.Last().At.Time)

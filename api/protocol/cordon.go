@@ -16,7 +16,7 @@ const ownerAncient = "ancient-changes"
 // CordonIsAgents reports whether the node is cordoned, and by managedFields whether the cordon is still the agent's own. An
 // administrator who uncordons the node and cordons it again owns the field from then on, and the node stays cordoned. The agent writes the cordon together with
 // its progress: where the one write is still in its name and the other field is not, somebody has taken the cordon over,
-// whoever has it now. Otherwise what has become ancient says nothing about who: where nobody else has the field, and without
+// whoever has it now. Otherwise what has become ancient reports nothing about who: where nobody else has the field, and without
 // managedFields, the record's word counts. So an administrator's cordon is taken for the agent's only where both have become
 // ancient, or where his has once the node is past the point of no return.
 func CordonIsAgents(node *corev1.Node) bool {

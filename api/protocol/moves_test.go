@@ -264,14 +264,14 @@ func (m model) act(w world, n int, to emit) {
 	write("aborts", a.abort, 0, disturbed)
 }
 
-// rebooted is the world with a host up again on a new boot; its kubelet has said so, its agent has read nothing yet.
+// rebooted is the world with a host up again on a new boot; its kubelet has reported it, its agent has read nothing yet.
 func (w world) rebooted(n int) world {
 	w.writeNode(n, w.nodes[n].with(boot, w.nodes[n].get(boot)+1))
 	w.agents[n] = 0
 	return w
 }
 
-// registeredAnew is the world with a Node that has forgotten everything but what its kubelet says of the host.
+// registeredAnew is the world with a Node that has forgotten everything but what its kubelet reports of the host.
 func (w world) registeredAnew(n int) world {
 	w.writeNode(n, view(0).with(boot, w.nodes[n].get(boot))|reborn)
 	return w

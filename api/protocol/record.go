@@ -30,9 +30,9 @@ type Record struct {
 	Progress *v1alpha1.Progress
 	// Hooks is the phase of hooks that the node is in, whichever policy's. One that cannot be read begins again.
 	Hooks *v1alpha1.HookPhase
-	// GrantErr says why the grant cannot be read: there is no permission. Nil: it can, or there is none.
+	// GrantErr states why the grant cannot be read: there is no permission. Nil: it can, or there is none.
 	GrantErr error
-	// ProgressErr says why the progress cannot be read: the agent may be anywhere. Nil: it can, or there is none.
+	// ProgressErr states why the progress cannot be read: the agent may be anywhere. Nil: it can, or there is none.
 	ProgressErr error
 }
 

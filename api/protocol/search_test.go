@@ -9,12 +9,12 @@ import (
 )
 
 // found is a search: the worlds in the order in which they were met, breadth first, and from which each was met. Managers
-// are alike, and nodes are: of the worlds that differ only in who is who, one stands for all.
+// are alike, and nodes are: of the worlds that differ only in who is who, one represents all.
 type found struct {
 	model  model
 	worlds []world
 	from   []uint32
-	// wrong tells that something is wrong with the last world.
+	// wrong reports that something is wrong with the last world.
 	wrong bool
 
 	// table finds a world by its hash: the index of each, counted from 1, at the first free place from its hash on.
@@ -62,7 +62,7 @@ func (s *found) meet(w world, from int) {
 	s.wrong = s.model.wrong(w) != ""
 }
 
-// canonical is the one world that stands for all that differ from it in who is who, and its hash: the least of theirs.
+// canonical is the one world that represents all that differ from it in who is who, and its hash: the least of theirs.
 func (s *found) canonical(w world) (world, uint64) {
 	least, hash := w, w.hash()
 	consider := func(other world) {
@@ -99,7 +99,7 @@ func (s *found) grow() {
 	}
 }
 
-// wrong says what must never be, or nothing.
+// wrong states what must never be, or nothing.
 func (m model) wrong(w world) string {
 	down := 0
 	for n := range m.nodes {
@@ -125,10 +125,10 @@ func (m model) wrong(w world) string {
 	return ""
 }
 
-// path tells how the last world was reached, and what is wrong with it.
+// path reports how the last world was reached, and what is wrong with it.
 func (s *found) path() string { return s.pathTo(len(s.worlds) - 1) }
 
-// pathTo tells how a world was reached. It goes the way from the start, so that everybody keeps his name.
+// pathTo reports how a world was reached. It goes the way from the start, so that everybody keeps his name.
 func (s *found) pathTo(i int) string {
 	var way []world
 	for ; i > 0; i = int(s.from[i]) {

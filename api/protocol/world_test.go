@@ -60,7 +60,7 @@ var (
 	phases      = [...]v1alpha1.Phase{v1alpha1.PhaseDraining, v1alpha1.PhaseRebooting, v1alpha1.PhaseAborted}
 	policyNames = [...]string{"policy-0", "policy-1"}
 	boots       = [...]string{"", "boot-1", "boot-2", "boot-3"}
-	// uids are of a Node, and of the one that was registered anew in its place.
+	// uids are of a Node, and of the one that was registered anew instead.
 	uids = [...]types.UID{"uid-1", "uid-2"}
 	// instant is the time of every write of the search: no guard of the protocol looks at a clock.
 	instant = time.Unix(0, 0)

@@ -2,7 +2,7 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// DrainTimeoutAction says what happens when a drain takes too long.
+// DrainTimeoutAction states what happens when a drain takes too long.
 // +kubebuilder:validation:Enum=Abort;Reboot
 type DrainTimeoutAction string
 
@@ -13,7 +13,7 @@ const (
 	DrainTimeoutReboot DrainTimeoutAction = "Reboot"
 )
 
-// PodDisposal says what happens to pods that lose something by leaving.
+// PodDisposal states what happens to pods that lose something by leaving.
 // +kubebuilder:validation:Enum=Delete;Block
 type PodDisposal string
 
@@ -24,7 +24,7 @@ const (
 	PodDisposalBlock PodDisposal = "Block"
 )
 
-// DrainAction says how a pod leaves the node.
+// DrainAction states how a pod leaves the node.
 // +kubebuilder:validation:Enum=Evict;WaitCompleted;Skip;Delete
 type DrainAction string
 

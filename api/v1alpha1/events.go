@@ -29,7 +29,7 @@ const (
 	// EventAlertFiring and EventGateUnreachable are on policies: a gate of theirs blocks reboots.
 	EventAlertFiring     = "AlertFiring"
 	EventGateUnreachable = "GateUnreachable"
-	// EventNotificationFailed is on policies: a service of spec.notify could not be told.
+	// EventNotificationFailed is on policies: a service of spec.notify could not be notified.
 	EventNotificationFailed = "NotificationFailed"
 	// EventAgentsNotDeployed is on policies: with --manage-agents the manager may not or cannot write the agents' DaemonSet.
 	EventAgentsNotDeployed = "AgentsNotDeployed"

@@ -77,7 +77,7 @@ type BlockingPod struct {
 	NamespaceSelector *LabelSelector `json:"namespaceSelector,omitempty"`
 }
 
-// GateFailurePolicy says what a gate that cannot be asked means.
+// GateFailurePolicy states what a gate that cannot be asked means.
 // +kubebuilder:validation:Enum=Block;Allow
 type GateFailurePolicy string
 
@@ -150,12 +150,12 @@ type GateStatus struct {
 	// state is Clear, Firing or Unreachable.
 	// +required
 	State GateState `json:"state"`
-	// message names a series that blocks, with its value at that time, or says why the gate could not be asked.
+	// message names a series that blocks, with its value at that time, or states why the gate could not be asked.
 	// Absent: it is clear.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
-	// at is since when the gate has said so.
+	// at is since when the gate has reported it.
 	// +required
 	At metav1.Time `json:"at"`
 }

@@ -33,7 +33,7 @@ type PastReboot struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Reason Reason `json:"reason,omitempty"`
-	// message says more about a reason why not.
+	// message reports more about a reason why not.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`

@@ -9,14 +9,14 @@ import (
 // Conditions this project keeps on a Node, beside the standard ones of KEP-5683 (corev1.NodeDrainInProgress,
 // corev1.NodeDrained, corev1.NodeMaintenanceInProgress).
 const (
-	// NodeRebootRequired is written by the agent. True: the node needs a reboot, the reason says why and the message
+	// NodeRebootRequired is written by the agent. True: the node needs a reboot, the reason states why and the message
 	// names the version. False: it does not. Unknown: the update engine cannot be asked.
 	NodeRebootRequired corev1.NodeConditionType = "RebootRequired"
 	// NodeRebootPermitted is written by the manager, and only on nodes that need a reboot. True: granted. False: the
 	// reason is THE reason why not now.
 	NodeRebootPermitted corev1.NodeConditionType = "RebootPermitted"
 	// NodeRebootFailed is written by the manager, for health controllers. True: the machine did not come back from its reboot
-	// in time, and the reason says so. Absent: it did, or the node is not being rebooted.
+	// in time, and the reason reports it. Absent: it did, or the node is not being rebooted.
 	NodeRebootFailed corev1.NodeConditionType = "RebootFailed"
 )
 
@@ -30,12 +30,12 @@ const (
 	AnnotationReport = "reboot-operator.io/report"
 	// AnnotationHooks is the manager's: the phase of hooks that the node is in, a HookPhase.
 	AnnotationHooks = "reboot-operator.io/hooks"
-	// AnnotationPreflight is the manager's question which pods stand in the way of the node's reboot, a Preflight.
+	// AnnotationPreflight is the manager's question which pods are in the way of the node's reboot, a Preflight.
 	AnnotationPreflight = "reboot-operator.io/preflight"
 	// AnnotationPaused is an administrator's: the node is never chosen, and a grant is taken back until its drain begins. Every
 	// value but the empty one and "false" pauses; one other than "true" is the reason.
 	AnnotationPaused = "reboot-operator.io/paused"
-	// AnnotationRebootRequested is an administrator's: it asks for a reboot and says why. A reason that begins with UrgentPrefix
+	// AnnotationRebootRequested is an administrator's: it asks for a reboot and gives the reason. A reason that begins with UrgentPrefix
 	// makes the request urgent. The agent removes it after one confirmed reboot.
 	AnnotationRebootRequested = "reboot-operator.io/reboot-requested"
 )
@@ -54,7 +54,7 @@ const (
 // other node the scheduler takes this one.
 const TaintPending = "reboot-operator.io/reboot-pending"
 
-// AnnotationResume on a RebootPolicy is an administrator's: it ends a halt and says why. The manager removes it.
+// AnnotationResume on a RebootPolicy is an administrator's: it ends a halt and gives the reason. The manager removes it.
 const AnnotationResume = "reboot-operator.io/resume"
 
 // Finalizer keeps a RebootPolicy that has grants until they are finished or cancelled.
@@ -65,7 +65,7 @@ const Finalizer = "reboot-operator.io/grants"
 const LabelRebootRequested = AnnotationRebootRequested
 
 // RebootRequested reports whether somebody asks for a reboot of the node, by the annotation or the label, and why. The annotation
-// comes first: it says more.
+// comes first: it reports more.
 func RebootRequested(node *corev1.Node) (why string, requested bool) {
 	if why, requested = node.Annotations[AnnotationRebootRequested]; !requested {
 		why, requested = node.Labels[LabelRebootRequested]

@@ -45,7 +45,7 @@ type Notification struct {
 	Events []NotifyEvent `json:"events,omitempty"`
 }
 
-// Wants reports whether the service is told of an event.
+// Wants reports whether the service is notified of an event.
 func (n Notification) Wants(event NotifyEvent) bool {
 	return len(n.Events) == 0 || slices.Contains(n.Events, event)
 }

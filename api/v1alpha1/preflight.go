@@ -9,16 +9,16 @@ import (
 const (
 	// MaxNamedPods is how many pods of one kind a PreflightReport names.
 	MaxNamedPods = 5
-	// MaxPodReasonBytes bounds what a PreflightReport says of one pod.
+	// MaxPodReasonBytes bounds what a PreflightReport reports of one pod.
 	MaxPodReasonBytes = 256
 )
 
-// Preflight is the manager's question to the agent of a node whose turn may come: which pods stand in the way of its reboot?
+// Preflight is the manager's question to the agent of a node whose turn may come: which pods are in the way of its reboot?
 // The agent reads the policy for it. It stands until the reboot is over, or until something else keeps the node waiting.
 type Preflight struct {
 	// Policy is the RebootPolicy that governs the node.
 	Policy string `json:"policy"`
-	// Revision stands for what the policy says about pods: an answer to another one is stale. Only the manager knows how it is
+	// Revision represents what the policy specifies about pods: an answer to another one is stale. Only the manager knows how it is
 	// made.
 	Revision string `json:"revision"`
 }
@@ -35,7 +35,7 @@ func ParsePreflight(annotations map[string]string) (*Preflight, error) {
 	return p, err
 }
 
-// PreflightReport is the agent's answer to a Preflight. Where the policy has no gates.blockingPods, and nothing stands in
+// PreflightReport is the agent's answer to a Preflight. Where the policy has no gates.blockingPods, and nothing is in
 // the way, there is none.
 type PreflightReport struct {
 	// Policy and Revision are those of the question.
@@ -50,7 +50,7 @@ type PreflightReport struct {
 	// Guarded are the pods that no eviction can remove: by a PodDisruptionBudget that allows none even with every pod healthy,
 	// by one whose status is not current, or by two of them. A drain would end by its time-out. Absent: none.
 	Guarded *NamedPods `json:"guarded,omitempty"`
-	// Problem says why the agent does not know. Absent: it does.
+	// Problem states why the agent does not know. Absent: it does.
 	Problem string `json:"problem,omitempty"`
 }
 
@@ -70,7 +70,7 @@ type NamedPod struct {
 	Why string `json:"why,omitempty"`
 }
 
-// validate refuses an answer that says nothing. Nil is valid.
+// validate refuses an answer that reports nothing. Nil is valid.
 func (r *PreflightReport) validate() error {
 	if r == nil {
 		return nil
@@ -86,7 +86,7 @@ func (r *PreflightReport) validate() error {
 	return nil
 }
 
-// PodsRevision stands for what the spec says about pods: it is another one where the answer to a Preflight may be.
+// PodsRevision represents what the spec specifies about pods: it is another one where the answer to a Preflight may be.
 func (s *RebootPolicySpec) PodsRevision() string {
 	drain := s.DrainOrDefault()
 	hash := fnv.New64a()

@@ -16,7 +16,7 @@ const (
 	ConditionAgentsReady = "AgentsReady"
 )
 
-// Reason is one word that says why. It is the same in condition, event, metric label and plan.
+// Reason is one word for the cause. It is the same in condition, event, metric label and plan.
 type Reason string
 
 // reasonPattern is what a condition of the API allows, kept short enough for a status and a metric label.
@@ -120,9 +120,9 @@ const (
 	ReasonAgentSilent Reason = "AgentSilent"
 	// ReasonGrantWithdrawn means the policy's ledger does not hold the grant that the Node shows, or holds it as withdrawn.
 	ReasonGrantWithdrawn Reason = "GrantWithdrawn"
-	// ReasonHookTimedOut means a hook did not say yes within hooks.timeout.
+	// ReasonHookTimedOut means a hook did not approve within hooks.timeout.
 	ReasonHookTimedOut Reason = "HookTimedOut"
-	// ReasonHookFailed means a hook said no.
+	// ReasonHookFailed means a hook refused.
 	ReasonHookFailed Reason = "HookFailed"
 	// ReasonNodeGone means the Node was deleted.
 	ReasonNodeGone Reason = "NodeGone"

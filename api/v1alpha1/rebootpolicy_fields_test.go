@@ -75,7 +75,7 @@ func specFields() fields {
 	return found
 }
 
-// crdSchema is what the CRD knows of a RebootPolicy.
+// crdSchema is what the CRD has a RebootPolicy.
 func crdSchema() schema {
 	GinkgoHelper()
 	text, err := os.ReadFile(filepath.Join(testenv.Root(), "config", "crd", "bases", "reboot-operator.io_rebootpolicies.yaml"))

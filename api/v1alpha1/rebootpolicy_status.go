@@ -42,7 +42,7 @@ type RebootPolicyStatus struct {
 	// +optional
 	Agents *AgentsStatus `json:"agents,omitempty"`
 
-	// blocked says why nodes wait, by reason: those that need somebody first, then the most frequent.
+	// blocked states why nodes wait, by reason: those that need somebody first, then the most frequent.
 	// +optional
 	// +listType=map
 	// +listMapKey=reason
@@ -154,7 +154,7 @@ type AgentsStatus struct {
 	Nodes []string `json:"nodes,omitempty"`
 }
 
-// BlockedNodes says why nodes wait.
+// BlockedNodes states why nodes wait.
 type BlockedNodes struct {
 	// reason is the same word as in the nodes' condition RebootPermitted.
 	// +required

@@ -83,7 +83,7 @@ type RebootPolicySpec struct {
 	NodeSelector *LabelSelector `json:"nodeSelector,omitempty"`
 
 	// priority decides which policy governs a node that several policies select: the one with the highest priority.
-	// If two have the same priority, the node is not rebooted, and condition Accepted of both policies reports the conflict.
+	// If two have the same priority, the node is not rebooted, and condition Accepted of both policies specify the conflict.
 	// Absent: 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=-1000000
@@ -227,7 +227,7 @@ type Concurrency struct {
 	Spacing *metav1.Duration `json:"spacing,omitempty"`
 }
 
-// InhibitorPolicy says what logind block inhibitors mean.
+// InhibitorPolicy states what logind block inhibitors mean.
 // +kubebuilder:validation:Enum=Respect;Ignore
 type InhibitorPolicy string
 
@@ -238,7 +238,7 @@ const (
 	InhibitorsIgnore InhibitorPolicy = "Ignore"
 )
 
-// CoordinatorPolicy says what it means that somebody else on the host may reboot it.
+// CoordinatorPolicy states what it means that somebody else on the host may reboot it.
 // +kubebuilder:validation:Enum=Respect;Ignore
 type CoordinatorPolicy string
 
@@ -249,7 +249,7 @@ const (
 	CoordinatorsIgnore CoordinatorPolicy = "Ignore"
 )
 
-// Reboot says how the node is rebooted.
+// Reboot states how the node is rebooted.
 type Reboot struct {
 	// timeout is how long a node may take from the point of no return until it is Ready on a new boot ID.
 	// After that, the node counts as failed and keeps its slot.

@@ -35,7 +35,7 @@ var _ = Describe("spec", func() {
 	}
 	refuses := func(ctx SpecContext, spec, sentence string) {
 		err := tryCreate(ctx, "p", spec)
-		// Kubernetes 1.30 says it in other words, and without the unit.
+		// Kubernetes 1.30 reports it in other words, and without the unit.
 		older := strings.TrimSuffix(strings.Replace(sentence, "may not be more than", "may not be longer than", 1), " bytes")
 		Expect(err).To(And(Satisfy(apierrors.IsInvalid), MatchError(Or(ContainSubstring(sentence), ContainSubstring(older)))))
 		refused.addCauses(err)
@@ -420,7 +420,7 @@ var _ = Describe("spec", func() {
 		)
 	})
 
-	// It runs last: the entries above say what is accepted and refused.
+	// It runs last: the entries above state what is accepted and refused.
 	It("has an entry that is accepted and one that is refused for each field", func() {
 		if suite, _ := GinkgoConfiguration(); len(suite.FocusStrings)+len(suite.SkipStrings)+len(suite.FocusFiles) > 0 || suite.LabelFilter != "" {
 			Skip("not all entries ran")

@@ -17,7 +17,7 @@ const maxRecordBytes = 32768
 // maxPolicyBytes is the longest name that a RebootPolicy may have.
 const maxPolicyBytes = 63
 
-// GrantState says what a grant still permits.
+// GrantState states what a grant still permits.
 type GrantState string
 
 const (
@@ -41,9 +41,9 @@ type Grant struct {
 	State GrantState `json:"state"`
 	// At is when the state was written.
 	At metav1.Time `json:"at"`
-	// Reason says why a grant was cancelled.
+	// Reason states why a grant was cancelled.
 	Reason Reason `json:"reason,omitempty"`
-	// Message is a sentence for people that goes with Reason, at most 512 bytes. Absent: the reason says all.
+	// Message is a sentence for people that goes with Reason, at most 512 bytes. Absent: the reason reports all.
 	Message string `json:"message,omitempty"`
 	// Need is the reason of RebootRequired for which it was given, for measuring.
 	Need Reason `json:"need,omitempty"`
@@ -51,7 +51,7 @@ type Grant struct {
 	Annotations []string `json:"annotations,omitempty"`
 }
 
-// Phase says how far an agent is with its grant.
+// Phase states how far an agent is with its grant.
 type Phase string
 
 const (
@@ -73,7 +73,7 @@ type Progress struct {
 	BootID string `json:"bootID"`
 	// Cordoned is true only if the agent itself cordoned the node.
 	Cordoned bool `json:"cordoned"`
-	// Reason says why an attempt was aborted, or that a drain timed out and the reboot goes on regardless.
+	// Reason states why an attempt was aborted, or that a drain timed out and the reboot goes on regardless.
 	Reason Reason `json:"reason,omitempty"`
 	// Message is a sentence for people, at most 512 bytes.
 	Message string `json:"message,omitempty"`
@@ -115,7 +115,7 @@ type AgentReport struct {
 type Objection struct {
 	// Reason is one of the reasons of RebootPermitted, such as Inhibited.
 	Reason Reason `json:"reason"`
-	// Message is a sentence for people that says who objects and what to do.
+	// Message is a sentence for people that names who objects and what to do.
 	Message string `json:"message"`
 	// Also are further objections, in the order of the checks, for the manager whose policy ignores this one. Absent: none.
 	Also []Objection `json:"also,omitempty"`

@@ -339,7 +339,7 @@ func TestParse_NoAnnotations(t *testing.T) {
 	}
 }
 
-// Behaviour 23: any value pauses but the empty one and "false", and says why.
+// Behaviour 23: any value pauses but the empty one and "false", and gives the reason.
 func TestNodePause(t *testing.T) {
 	for value, want := range map[string]struct {
 		reason string
@@ -423,7 +423,7 @@ func FuzzParseHookPhase(f *testing.F) {
 	})
 }
 
-// checkRoundTrip fails the test unless the value is either an error or a record that can be written: what it says does
+// checkRoundTrip fails the test unless the value is either an error or a record that can be written: what it reports does
 // not change on the way. A record that escaping made too long cannot be read back.
 func checkRoundTrip[T any, P interface {
 	*T

@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// UrgentRequestPolicy says what an urgent request for a reboot means.
+// UrgentRequestPolicy states what an urgent request for a reboot means.
 // +kubebuilder:validation:Enum=Allow;Refuse
 type UrgentRequestPolicy string
 

@@ -13,7 +13,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// monitoringKinds stand for the Prometheus operator's: they take anything.
+// monitoringKinds represent the Prometheus operator's: they take anything.
 var monitoringKinds = []struct{ kind, plural string }{
 	{"ServiceMonitor", "servicemonitors"}, {"PodMonitor", "podmonitors"}, {"PrometheusRule", "prometheusrules"},
 }

@@ -14,7 +14,7 @@ import (
 const (
 	// Name is the DaemonSet's, made by hand or by the manager: there is one.
 	Name = "reboot-operator-agent"
-	// ManagedBy is the label that tells the two apart, ...
+	// ManagedBy is the label that distinguishes the two,...
 	ManagedBy = "app.kubernetes.io/managed-by"
 	// Manager ... by this value. Whoever puts it on a DaemonSet made by hand hands that over.
 	Manager = "reboot-operator-manager"

@@ -15,7 +15,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
-// Placement says where agents run. The zero value is nowhere.
+// Placement reports where agents run. The zero value is nowhere.
 type Placement struct {
 	// Everywhere is every node; there are no terms then.
 	Everywhere bool
@@ -88,7 +88,7 @@ func (p Placement) normal() Placement {
 	return p
 }
 
-// text tells terms apart, and orders them for people: by key.
+// text distinguishes terms, and orders them for people: by key.
 func text(t corev1.NodeSelectorTerm) string {
 	var b strings.Builder
 	for _, r := range slices.Concat(t.MatchExpressions, t.MatchFields) {

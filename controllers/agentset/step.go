@@ -26,7 +26,7 @@ type Step struct {
 	Apply *appsv1ac.DaemonSetApplyConfiguration
 	// Delete: nobody needs agents any more.
 	Delete bool
-	// Foreign says why the manager may not do what it should, and what to do about it; empty: it may.
+	// Foreign states why the manager may not do what it should, and what to do about it; empty: it may.
 	Foreign string
 	// Held are the policies whose selector cannot be read. Because of them no node loses its agent.
 	Held []string

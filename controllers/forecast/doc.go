@@ -1,4 +1,4 @@
-// Package forecast says when each node will be rebooted, and when all are done. It runs the planner of controllers/plan
+// Package forecast states when each node will be rebooted, and when all are done. It runs the planner of controllers/plan
 // forward: what a plan grants is imagined to take as long as reboots of the policy have taken so far, and the planner is asked
 // again at the next instant at which anything changes. Nothing is stepped through by the clock.
 //

@@ -48,7 +48,7 @@ func (d Durations) expected(node string, now time.Time, in window.State) Reboot 
 // underWay is the reboot on a node that was granted earlier: as far as it is, and as it is expected to go on from now.
 func (d Durations) underWay(n *plan.Node, granted, now time.Time) Reboot {
 	p := n.Progress
-	granted = timing.Earliest(granted, now) // what has been has been by now, whatever a node's clock says
+	granted = timing.Earliest(granted, now) // what has been has been by now, whatever a node's clock reports
 	r := Reboot{Node: n.Name, InProgress: true, StartsAt: granted, DrainsAt: later(granted.Add(d.Before.Duration), now)}
 	r.RebootsAt = later(r.DrainsAt.Add(d.Drain.Duration), now)
 	r.SettlesAt = later(r.RebootsAt.Add(d.Reboot.Duration), now)

@@ -56,7 +56,7 @@ func fleetOf(s plan.Snapshot) *fleet {
 	return f
 }
 
-// fix makes the policy say in figures what it says of the whole fleet, which the planner does not see; and lets it act.
+// fix makes the policy say in figures what it reports of the whole fleet, which the planner does not see; and lets it act.
 func (f *fleet) fix(selected int) {
 	f.Policy.Spec.Mode = v1alpha1.ModeEnforce
 	limit, err := plan.Limit(f.Policy.Spec.MaxUnavailableOrDefault(), selected)
@@ -133,7 +133,7 @@ func (f *fleet) cancel(t plan.Reboot) {
 	n.Progress = nil
 }
 
-// serve puts a node back in service: it is up on a new boot, and its record says how long that took.
+// serve puts a node back in service: it is up on a new boot, and its record states how long that took.
 func (f *fleet) serve(n *plan.Node, r Reboot) {
 	n.Cordoned = n.Cordoned && (n.Progress == nil || !n.Progress.Cordoned)
 	if n.Grant != nil && n.Progress != nil {

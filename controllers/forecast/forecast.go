@@ -15,20 +15,20 @@ type Forecast struct {
 	Policy string `json:"policy"`
 	// At is the instant from which it looks ahead.
 	At time.Time `json:"at"`
-	// DryRun tells that the policy only reports: it is what it would do.
+	// DryRun reports that the policy only reports: it is what it would do.
 	DryRun    bool      `json:"dryRun,omitempty"`
 	Durations Durations `json:"durations"`
 	// Reboots are those in progress and those to come, in the order in which they start.
 	Reboots []Reboot `json:"reboots"`
 	// Stays are the nodes that need a reboot and will have none until somebody does something, by name.
 	Stays []Stay `json:"stays,omitempty"`
-	// CompletionAt is when the last of Reboots is back in service. Zero: there is none, or Unknown says why.
+	// CompletionAt is when the last of Reboots is back in service. Zero: there is none, or Unknown gives the reason.
 	CompletionAt time.Time `json:"completionAt,omitzero"`
-	// Unknown says why nobody knows when all is done. Empty: it is known, or nothing is to be done.
+	// Unknown states why nobody knows when all is done. Empty: it is known, or nothing is to be done.
 	Unknown string `json:"unknown,omitempty"`
 	// Window is the one that is open, or opens next. Nil: the policy is always open, or never.
 	Window *Window `json:"window,omitempty"`
-	// FinishesInWindow tells that all Reboots end before that window closes.
+	// FinishesInWindow reports that all Reboots end before that window closes.
 	FinishesInWindow bool `json:"finishesInWindow"`
 	// Extrapolated is how many of the last Reboots go by the pace of those before them. 0: each comes from a plan.
 	Extrapolated int `json:"extrapolated,omitempty"`
@@ -47,7 +47,7 @@ type Reboot struct {
 	// Window is the window in which it starts, and ClosesAt when that closes. Empty and zero: in progress, or there are no windows.
 	Window   string    `json:"window,omitempty"`
 	ClosesAt time.Time `json:"closesAt,omitzero"`
-	// InProgress tells that it has been granted.
+	// InProgress reports that it has been granted.
 	InProgress bool `json:"inProgress,omitempty"`
 }
 
@@ -57,7 +57,7 @@ func (r Reboot) Overruns() bool { return !r.ClosesAt.IsZero() && r.EndsAt.After(
 // Stay is a node that needs a reboot and that the forecast leaves where it is.
 type Stay struct {
 	Node string `json:"node"`
-	// Reason and Message are why, as the planner says it once nothing else is left to wait for.
+	// Reason and Message are why, as the planner specifies it once nothing else is left to wait for.
 	Reason  v1alpha1.Reason `json:"reason"`
 	Message string          `json:"message"`
 }

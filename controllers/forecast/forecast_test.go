@@ -248,7 +248,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestOf_Gates: a gate that nobody has asked yet is taken for clear, and one that says no keeps everybody.
+// TestOf_Gates: a gate that nobody has asked yet is taken for clear, and one that refuses keeps everybody.
 // TestOf_Clocks: times of a node that is being rebooted, by a clock that is years off, move nothing: neither is the forecast beyond what
 // can be written, nor does the reboot begin in the future.
 func TestOf_Clocks(t *testing.T) {

@@ -23,7 +23,7 @@ type queue struct {
 // waiting is one node in a queue.
 type waiting struct {
 	node *plan.Node
-	// left tells that the node has been granted, or is looked at in each round now; parked, that it has no turn to wait for.
+	// left reports that the node has been granted, or is looked at in each round now; parked, that it has no turn to wait for.
 	left, parked bool
 }
 

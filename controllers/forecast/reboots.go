@@ -33,7 +33,7 @@ type current struct {
 	foreign bool
 }
 
-// follow takes in what the plan says of an entry of the ledger. It reports whether the manager would write something about it,
+// follow takes in what the plan reports of an entry of the ledger. It reports whether the manager would write something about it,
 // and plan again.
 func (r *reboots) follow(t plan.Reboot) (again bool) {
 	f, name := r.fleet, t.Entry.Node

@@ -20,7 +20,7 @@ const ownAlerts = "RebootOperator"
 // longest is the longest message, in bytes; a status takes 1024.
 const longest = 900
 
-// Answer is what a gate says.
+// Answer is what a gate reports.
 type Answer struct {
 	State v1alpha1.GateState
 	// Message names a series that blocks, or why the gate could not be asked. Empty: clear.
@@ -79,7 +79,7 @@ func own(metric model.Metric) bool {
 	return strings.HasPrefix(string(metric[model.AlertNameLabel]), ownAlerts)
 }
 
-// blockedBy tells of the first series; the others are in the server.
+// blockedBy reports the first series; the others are in the server.
 func blockedBy(values map[string]string) Answer {
 	if len(values) == 0 {
 		return Answer{State: v1alpha1.GateClear}

@@ -71,7 +71,7 @@ func TestAnswerOf(t *testing.T) {
 	}
 }
 
-// TestAnswer_Same: nodes are told again only of what is news.
+// TestAnswer_Same: a node is written again only with what is new.
 func TestAnswer_Same(t *testing.T) {
 	quiet, a, b := answerOf(model.Vector{}), alert("A", "n1"), alert("A", "n2")
 	worse := alert("A", "n1")

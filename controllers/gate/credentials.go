@@ -22,14 +22,14 @@ const (
 	keyKey      = corev1.TLSPrivateKeyKey
 )
 
-// credentials are what one Secret says; the zero value says nothing.
+// credentials are what one Secret reports; the zero value reports nothing.
 type credentials struct {
 	token, username, password string
 	basic                     bool
 	tls                       *tls.Config
 }
 
-// credentialsOf reads a Secret, or says which key of it cannot be used. No error has any of its content.
+// credentialsOf reads a Secret, or states which key of it cannot be used. No error has any of its content.
 func credentialsOf(secret *corev1.Secret) (credentials, error) {
 	c := credentials{tls: &tls.Config{MinVersion: tls.VersionTLS12}}
 	if secret == nil {

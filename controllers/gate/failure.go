@@ -12,7 +12,7 @@ import (
 	promv1 "github.com/prometheus/client_golang/api/prometheus/v1"
 )
 
-// why says in one sentence why a server could not be asked. The credentials are in no part of it.
+// why reports in one sentence why a server could not be asked. The credentials are in no part of it.
 func why(err error) string {
 	var api *promv1.Error
 	var slow net.Error

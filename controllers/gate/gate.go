@@ -51,7 +51,7 @@ type target struct{ url, query, secret string }
 // record is what is known of one target.
 type record struct {
 	answer Answer
-	// since is when it began to say so, heard when it last did; zero: it has not been heard.
+	// since is when it began to report it, received when it last did; zero: it has not been received.
 	since, answered time.Time
 	asked           time.Time
 	asking          bool
@@ -66,7 +66,7 @@ func NewEvaluator(asker Asker, clock clock.PassiveClock, interval time.Duration)
 	}
 }
 
-// Woken has an object with the name of a policy whenever one of its gates says something else than before.
+// Woken has an object with the name of a policy whenever one of its gates reports something else than before.
 func (e *Evaluator) Woken() <-chan event.GenericEvent { return e.woken }
 
 // Answers is what the gates said last; one is missing that has not been asked, or not lately.

@@ -16,7 +16,7 @@ import (
 
 var start = time.Date(2026, 6, 1, 22, 0, 0, 0, time.UTC)
 
-// testServer answers when the test says so.
+// testServer answers when the test reports it.
 type testServer struct {
 	asked   chan context.Context
 	answers chan Answer
@@ -46,7 +46,7 @@ func newBench(t *testing.T) *bench {
 // at sets the clock.
 func (b *bench) at(after time.Duration) { b.clock.SetTime(start.Add(after)) }
 
-// answer lets the server answer the one question it was asked, and waits until it has been heard.
+// answer lets the server answer the one question it was asked, and waits until it has been received.
 func (b *bench) answer(a Answer) {
 	b.t.Helper()
 	select {
@@ -114,7 +114,7 @@ func fires(series string) Answer {
 	return Answer{State: v1alpha1.GateFiring, Message: series, series: []string{series}}
 }
 
-// TestEvaluator: what it says, and whom it wakes, as answers come in.
+// TestEvaluator: what it reports, and whom it wakes, as answers come in.
 func TestEvaluator(t *testing.T) {
 	b := newBench(t)
 	b.expect()
@@ -198,7 +198,7 @@ func TestEvaluator_Questions(t *testing.T) {
 	}
 }
 
-// TestEvaluator_Stale: what was not heard lately is not known, whatever the clock does.
+// TestEvaluator_Stale: what was not received lately is not known, whatever the clock does.
 func TestEvaluator_Stale(t *testing.T) {
 	b := newBench(t)
 	b.ask("workers", up)

@@ -67,7 +67,7 @@ func (p *Prometheus) Ask(ctx context.Context, gate v1alpha1.PrometheusGate) Answ
 }
 
 // ofStores are the warnings that are not about the query. Thanos, and Prometheus with remote storage, leave out what a store
-// that is down has, and say so in this way only; in which order they name several is chance.
+// that is down has, and report it in this way only; in which order they name several is chance.
 func ofStores(warnings []string) []string {
 	return slices.DeleteFunc(slices.Clone(warnings), func(w string) bool { return strings.HasPrefix(w, "PromQL ") })
 }

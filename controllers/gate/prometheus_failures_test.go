@@ -22,7 +22,7 @@ const (
 
 	// none is a query without a result.
 	none = "up == 0"
-	// stranger is what Go says of a certificate that nobody it trusts has signed.
+	// stranger is what Go reports of a certificate that nobody it trusts has signed.
 	stranger = "x509: certificate signed by unknown authority"
 	refused  = "the server refuses: client error: 401"
 

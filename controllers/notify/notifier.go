@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// waiting is how many messages may wait for one Secret's services; those beyond are lost, which is told.
+	// waiting is how many messages may wait for one Secret's services; those beyond are lost, which is reported.
 	waiting = 64
-	// Grouping is how long a failure waits for others that are told with it.
+	// Grouping is how long a failure waits for others that are reported with it.
 	Grouping = 15 * time.Second
 	// keyURL is the key of a Secret with the addresses.
 	keyURL = "url"
@@ -216,7 +216,7 @@ func (n *Notifier) try(ctx context.Context, d delivery, taken map[string]bool) e
 	return errors.Join(errs...)
 }
 
-// addresses are read anew for each attempt: a Secret that is mended meanwhile counts.
+// addresses are read anew for each attempt: a Secret that is fixed meanwhile counts.
 func (n *Notifier) addresses(ctx context.Context, secret string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()

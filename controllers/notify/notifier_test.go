@@ -22,7 +22,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/secret"
 )
 
-// receiver is a webhook over HTTP that says what it has got.
+// receiver is a webhook over HTTP that states what it has got.
 type receiver struct {
 	*httptest.Server
 
@@ -137,7 +137,7 @@ func (b *bench) end(result Result, sentence string) {
 	}
 }
 
-// TestNotifier_Delivers: every service that wants it is told once, in order.
+// TestNotifier_Delivers: every service that wants it gets it once, in order.
 func TestNotifier_Delivers(t *testing.T) {
 	a, c := newReceiver(t), newReceiver(t)
 	b := newBench(t, secrets{"two": a.address() + "\n" + c.address() + "\n", "one": a.address()})
@@ -215,7 +215,7 @@ func TestNotifier_Hangs(t *testing.T) {
 	a.expect(t, "for the other")
 }
 
-// TestNotifier_Errors: what is wrong is said, and none of the address.
+// TestNotifier_Errors: what is wrong is reported, and none of the address.
 func TestNotifier_Errors(t *testing.T) {
 	for name, tc := range map[string]struct {
 		secrets  secrets
@@ -239,7 +239,7 @@ func TestNotifier_Errors(t *testing.T) {
 	}
 }
 
-// TestNotifier_EndsWithWhatItSends: a Secret that was told of once keeps nothing running.
+// TestNotifier_EndsWithWhatItSends: a Secret that was used once keeps nothing running.
 func TestNotifier_EndsWithWhatItSends(t *testing.T) {
 	a := newReceiver(t)
 	const many = 100

@@ -14,14 +14,14 @@ import (
 const (
 	// longest is the longest error that an event takes beside its other words, in bytes.
 	longest = 300
-	// shortest is the shortest part of an address that is looked for in an error, in bytes; less stands in any word.
+	// shortest is the shortest part of an address that is looked for in an error, in bytes; less is in any word.
 	shortest = 3
 )
 
 // tokens are what may be secret in a part of an address, where only some of the part is in an error.
 var tokens = regexp.MustCompile(`[A-Za-z0-9]+`)
 
-// redact takes every part of the address out of an error: tokens stand in paths, in queries and in place of hosts. The
+// redact takes every part of the address out of an error: tokens are in paths, in queries and in place of hosts. The
 // scheme stays. A longer part goes before a shorter one, which may be within it and would leave the rest of it to be read.
 func redact(text, address string) string {
 	parts := partsOf(address)
@@ -46,7 +46,7 @@ func partsOf(address string) []string {
 	return parts
 }
 
-// rawPartsOf an address are the whole of it, its userinfo, password, path and query, and what stands between separators.
+// rawPartsOf an address are the whole of it, its userinfo, password, path and query, and what is between separators.
 func rawPartsOf(address string) []string {
 	_, rest, found := strings.Cut(address, "://")
 	if !found {
@@ -60,7 +60,7 @@ func rawPartsOf(address string) []string {
 	return append(parts, strings.FieldsFunc(rest, func(r rune) bool { return strings.ContainsRune("/?#@:&=", r) })...)
 }
 
-// formsOf are the ways in which a part may stand in an error: as in the address, unescaped, escaped anew as a library does it
+// formsOf are the ways in which a part may be in an error: as in the address, unescaped, escaped anew as a library does it
 // for each place, and quoted.
 func formsOf(part string) []string {
 	plain := []string{part}

@@ -2,7 +2,7 @@ package notify
 
 import "testing"
 
-// TestRedact_LeavesNothingOfTheAddress: neither as it stands in the Secret, nor as a library writes it.
+// TestRedact_LeavesNothingOfTheAddress: neither as it is in the Secret, nor as a library writes it.
 func TestRedact_LeavesNothingOfTheAddress(t *testing.T) {
 	for name, tc := range map[string]struct{ address, text, want string }{
 		"the whole of it": {

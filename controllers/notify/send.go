@@ -13,7 +13,7 @@ import (
 // Timeout is how long a service may take to accept a message.
 const Timeout = 10 * time.Second
 
-// What is said of an address that has no service, and of a panic in a service's code, whose own words may hold the address.
+// What is reported of an address that has no service, and of a panic in a service's code, whose own words may hold the address.
 var (
 	errScheme  = errors.New("the address cannot be used: shoutrrr has no service of its scheme")
 	errAddress = errors.New("the address cannot be used: it does not have the form of its service")
@@ -22,7 +22,7 @@ var (
 
 // send gives one message to the service of one address. The error has no part of the address, which holds credentials.
 func send(ctx context.Context, address, title, text string) error {
-	if ctx.Err() != nil { // a message that nobody waits for would be told again as one that was not delivered
+	if ctx.Err() != nil { // a message that nobody waits for would be reported again as one that was not delivered
 		return context.Cause(ctx)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, Timeout, fmt.Errorf("no answer within %s", Timeout))
@@ -57,7 +57,7 @@ func give(address, title, text string) (err error) {
 	return nil
 }
 
-// unusable says why an address has no service. The words of shoutrrr hold the address itself, so none of them is told.
+// unusable states why an address has no service. The words of shoutrrr hold the address itself, so none of them is reported.
 func unusable(service types.Service, err error) error {
 	switch {
 	case errors.Is(err, router.ErrUnknownService):

@@ -15,7 +15,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/secret"
 )
 
-// wire stands in for the network, for the services that shoutrrr asks by the default client.
+// wire is in for the network, for the services that shoutrrr asks by the default client.
 type wire func(*http.Request) error
 
 func (w wire) RoundTrip(q *http.Request) (*http.Response, error) {
@@ -25,7 +25,7 @@ func (w wire) RoundTrip(q *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Request: q}, nil
 }
 
-// use puts the wire in the place of the network until the test ends. It waits for as long as the test wants.
+// use puts the wire instead of the network until the test ends. It waits for as long as the test wants.
 func (w wire) use(t *testing.T) {
 	t.Helper()
 	transport, timeout := http.DefaultClient.Transport, http.DefaultClient.Timeout
@@ -33,7 +33,7 @@ func (w wire) use(t *testing.T) {
 	t.Cleanup(func() { http.DefaultClient.Transport, http.DefaultClient.Timeout = transport, timeout })
 }
 
-// TestSend_OutlivesAPanic: an address on which a service panics costs its own message, and no word of it is told.
+// TestSend_OutlivesAPanic: an address on which a service panics costs its own message, and no word of it is reported.
 func TestSend_OutlivesAPanic(t *testing.T) {
 	wire(func(q *http.Request) error { panic("no way to " + q.URL.String()) }).use(t)
 	for name, tc := range map[string]struct {
@@ -52,7 +52,7 @@ func TestSend_OutlivesAPanic(t *testing.T) {
 	}
 }
 
-// TestSend_RevealsNothingOfAnAddress: what is wrong with an address is said in sentences that do not depend on it.
+// TestSend_RevealsNothingOfAnAddress: what is wrong with an address is reported in sentences that do not depend on it.
 func TestSend_RevealsNothingOfAnAddress(t *testing.T) {
 	const accepted = "the address cannot be used: it does not have the form of service %s, or that service did not accept it"
 	for name, tc := range map[string]struct{ address, want string }{
@@ -100,7 +100,7 @@ func TestSend_BeginsNothingTooLate(t *testing.T) {
 	})
 }
 
-// TestNotifier_GivesEachServiceItsOwnTime: services that never answer take none of it from the one after them, which is told once.
+// TestNotifier_GivesEachServiceItsOwnTime: services that never answer take none of it from the one after them, which is notified once.
 func TestNotifier_GivesEachServiceItsOwnTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		never, sent := make(chan struct{}), 0

@@ -16,7 +16,7 @@ const agentGrace = 30 * time.Second
 
 // Agents is what the pods of the agents report.
 type Agents struct {
-	// Unknown says why the pods cannot be read. Empty: Pods has all of them.
+	// Unknown states why the pods cannot be read. Empty: Pods has all of them.
 	Unknown string
 	// Pods are by node; of several on one node, one that is Ready.
 	Pods map[string]AgentPod
@@ -41,7 +41,7 @@ type agentCount struct {
 	missedAt time.Time
 }
 
-// add counts a node. Its agent works where it has reported whether a reboot is needed and its pod is Ready: a report alone says
+// add counts a node. Its agent works where it has reported whether a reboot is needed and its pod is Ready: a report alone reports
 // little, because it outlives its agent.
 func (c *agentCount) add(n *Node, held bool) {
 	reports := n.Required == corev1.ConditionTrue || n.Required == corev1.ConditionFalse

@@ -68,7 +68,7 @@ func TestReboots_Agents(t *testing.T) {
 	}
 }
 
-// two are nodes a and b, both up to date; b otherwise where options say so.
+// two are nodes a and b, both up to date; b otherwise where options report it.
 func two(options ...func(*host)) situation {
 	return one(policy("workers"), newHost("a"), newHost("b", options...))
 }

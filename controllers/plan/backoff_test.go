@@ -60,7 +60,7 @@ func TestReboots_BackOffOfAClockThatIsOff(t *testing.T) {
 	}
 }
 
-// A node whose before-hooks said no gives its slot to others for a quarter of an hour.
+// A node whose before-hooks refused gives its slot to others for a quarter of an hour.
 func TestReboots_HookBackOff(t *testing.T) {
 	s := one(policy("workers", failuresMax(3)),
 		needy("worker-1", grant(1, v1alpha1.GrantCancelled, cancelledAt(0, v1alpha1.ReasonHookFailed), because("example.com/a: failed: no disk"))),

@@ -23,11 +23,11 @@ type Blocked struct {
 	shortLived bool
 }
 
-// check is one step of the fixed order: it passes, or says why a node may not be rebooted now.
+// check is one step of the fixed order: it passes, or states why a node may not be rebooted now.
 type check struct {
 	// reason is the check's in docs/reasons.md. Mostly it is the reason of whatever it blocks, too.
 	reason v1alpha1.Reason
-	// passed says for people what is well where the check passes.
+	// passed reports for people what is well where the check passes.
 	passed string
 	// blocks returns nil where the check passes.
 	blocks func(v view, n *Node) *Blocked
@@ -58,7 +58,7 @@ var lasting = []check{
 }
 
 // untilBegun are the checks that take a grant back which the agent has not begun to use. A gate that is being asked for the
-// first time does not: a new leader knows of no answer.
+// first time does not: a new leader has no answer.
 var untilBegun = append(slices.Clip(lasting),
 
 	check{v1alpha1.ReasonUndrainablePod, "no pod is known that can never be drained", undrainablePod},
@@ -99,7 +99,7 @@ func (v view) first(checks []check, n *Node) *Blocked {
 	return nil
 }
 
-// maxPauseReason bounds, in bytes, what a node's pause says. That of a policy may be as long.
+// maxPauseReason bounds, in bytes, what a node's pause reports. That of a policy may be as long.
 const maxPauseReason = 256
 
 func nodePaused(_ view, n *Node) *Blocked {
@@ -173,7 +173,7 @@ func Urgent(policy *v1alpha1.RebootPolicy, n *Node) bool {
 	return n.Urgent && policy.Spec.AllowsUrgentRequests()
 }
 
-// notUrgent says why an urgent request waits like any other.
+// notUrgent states why an urgent request waits like any other.
 func notUrgent(v view, n *Node) string {
 	if !n.Urgent {
 		return ""
@@ -202,7 +202,7 @@ func nodeUnavailable(_ view, n *Node) *Blocked {
 	return nil
 }
 
-// agentReports is the check for one of the agent's words; the agent says which of several comes first.
+// agentReports is the check for one of the agent's words; the agent states which of several comes first.
 func agentReports(reason v1alpha1.Reason) func(v view, n *Node) *Blocked {
 	return func(v view, n *Node) *Blocked {
 		if o := agentBlocks(v, n); o != nil && o.Reason == reason {

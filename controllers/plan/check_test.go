@@ -253,8 +253,8 @@ func TestReboots_WhyBlocked(t *testing.T) {
 	}
 }
 
-// TestReboots_OrderOfChecks begins with a node against which everything speaks, and takes one objection away at a time.
-// The order is the one of docs/reasons.md: users rely on which of several reasons is told.
+// TestReboots_OrderOfChecks begins with a node that every check blocks, and takes one objection away at a time.
+// The order is the one of docs/reasons.md: users rely on which of several reasons is reported.
 func TestReboots_OrderOfChecks(t *testing.T) {
 	controlPlane := label(plan.ControlPlaneLabels[0], "")
 	s := situation{

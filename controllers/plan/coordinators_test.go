@@ -8,12 +8,12 @@ import (
 )
 
 // TestAgentObjects_EveryCombination: whatever the agent has to say and whatever the policy ignores, the first objection
-// that is not ignored is heard (behaviour 57).
+// that is not ignored is received (behaviour 57).
 func TestAgentObjects_EveryCombination(t *testing.T) {
 	const inhibited, conflict, other = v1alpha1.ReasonInhibited, v1alpha1.ReasonCoordinatorConflict, v1alpha1.Reason("Other")
 	for _, tc := range []struct {
 		reasons []v1alpha1.Reason
-		// what is heard where the policy respects both, ignores inhibitors, ignores coordinators, ignores both.
+		// what is received where the policy respects both, ignores inhibitors, ignores coordinators, ignores both.
 		want [4]v1alpha1.Reason
 	}{
 		{nil, [4]v1alpha1.Reason{}},

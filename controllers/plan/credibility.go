@@ -29,8 +29,8 @@ func believed(at, earliest, latest time.Time) time.Time {
 	return at
 }
 
-// incredible says why the record of a node that the ledger does not hold is not believed, and until when; empty: it is believed.
-// An outstanding grant of the future is: its agent acts on it, so it has to stand in a ledger, which gives it a time.
+// incredible states why the record of a node that the ledger does not hold is not believed, and until when; empty: it is believed.
+// An outstanding grant of the future is: its agent acts on it, so it has to be in a ledger, which gives it a time.
 func (f *fleet) incredible(n *Node) (why string, until time.Time) {
 	latest := f.Now.Add(clockAhead)
 	switch g, p := n.Grant, n.Progress; {
@@ -89,7 +89,7 @@ func (n numbers) credible(number int64) bool {
 	return near(i-1) || near(i+1)
 }
 
-// credibleFrom is the next instant at which one that the node's clock has said is not too far ahead any more; zero: none is.
+// credibleFrom is the next instant at which one that the node's clock has reported is not too far ahead any more; zero: none is.
 func (n *Node) credibleFrom(now time.Time) time.Time {
 	reported := [...]time.Time{n.ReadySince, n.MaintenanceSince, n.believedFrom.Add(clockOff), {}}
 	if n.Progress != nil {
@@ -104,7 +104,7 @@ func (n *Node) credibleFrom(now time.Time) time.Time {
 	return next
 }
 
-// disbelieved is the node with a record that says nothing but that it cannot be read.
+// disbelieved is the node with a record that reports nothing but that it cannot be read.
 func (n *Node) disbelieved(why string, until time.Time) *Node {
 	other := *n
 	other.Unreadable = fmt.Sprintf("%s; kubectl annotate node %s %s- %s- %s- removes it",

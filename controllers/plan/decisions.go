@@ -10,7 +10,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// decisions says what condition RebootPermitted should be on each node this policy answers for. A node whose grant
+// decisions states what condition RebootPermitted should be on each node this policy answers for. A node whose grant
 // is not published is still waiting: publishing it writes True.
 func (d *draft) decisions() []Decision {
 	var decisions []Decision
@@ -68,7 +68,7 @@ func (t Reboot) decision(policy string) (Decision, bool) {
 }
 
 // RebootFailed is what condition RebootFailed of the node should be: True while its machine is not back in time from a granted
-// reboot, as the condition RebootPermitted says. An empty Status: there should be none.
+// reboot, as the condition RebootPermitted specifies. An empty Status: there should be none.
 func (d Decision) RebootFailed() Decision {
 	if d.Status != corev1.ConditionTrue || d.Reason != v1alpha1.ReasonRebootTimedOut {
 		return Decision{Node: d.Node}
@@ -94,7 +94,7 @@ func (d *draft) decision(n *Node) (Decision, bool) {
 	return Decision{Node: n.Name}, n.showsAnswer()
 }
 
-// conflictDecision: the first of the rivals speaks for all of them.
+// conflictDecision: the first of the rivals answers for all of them.
 func (d *draft) conflictDecision(n *Node, rivals []string) (Decision, bool) {
 	if rivals[0] != d.name || d.held(n) {
 		return Decision{}, false

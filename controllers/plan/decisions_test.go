@@ -16,7 +16,7 @@ import (
 // shown is a condition RebootPermitted from before.
 var shown = nodeCondition(v1alpha1.NodeRebootPermitted, corev1.ConditionFalse, 0)
 
-// TestReboots_Decisions: which nodes a policy answers for, and what it says. Where there is no decision, the condition
+// TestReboots_Decisions: which nodes a policy answers for, and what it reports. Where there is no decision, the condition
 // stays as it is.
 func TestReboots_Decisions(t *testing.T) {
 	const active = v1alpha1.GrantActive
@@ -126,7 +126,7 @@ func TestReboots_Decisions(t *testing.T) {
 	}
 }
 
-// TestUngoverned: what nodes hear that no policy selects.
+// TestUngoverned: what is reported on nodes that no policy selects.
 func TestUngoverned(t *testing.T) {
 	s := situation{
 		policies: []*v1alpha1.RebootPolicy{policy("web", selects("pool", "web")), policy("rival", selects("pool", "web")), policy("db", selects("pool", "db"))},

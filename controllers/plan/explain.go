@@ -27,7 +27,7 @@ type Outcome struct {
 	Check v1alpha1.Reason
 	// Result is Passed, Objects or NotReached.
 	Result Result
-	// Message says what is well, or what objects. Empty: not reached.
+	// Message states what is well, or what objects. Empty: not reached.
 	Message string
 }
 
@@ -40,7 +40,7 @@ type Explanation struct {
 	Until time.Time
 	// Reboot is the granted reboot. Nil: the node holds no grant.
 	Reboot *Reboot
-	// Due tells that nothing objects: the manager grants the reboot with its next look.
+	// Due reports that nothing objects: the manager grants the reboot with its next look.
 	Due bool
 	// Checks is every check in its order. Nil: none was asked, as the node needs no reboot or holds a grant.
 	Checks []Outcome

@@ -43,7 +43,7 @@ func objects(t *testing.T, checks []plan.Outcome) (v1alpha1.Reason, int) {
 	return check, passed
 }
 
-// TestExplain: what is told of worker-1, in the words of the plan.
+// TestExplain: what is explained of worker-1, in the words of the plan.
 func TestExplain(t *testing.T) {
 	closed := &window.State{OpensAt: evening.Add(24 * time.Hour)}
 	cp, other := label(plan.ControlPlaneLabels[0], ""), label("pool", "other")
@@ -184,7 +184,7 @@ func TestResponsible(t *testing.T) {
 	}
 }
 
-// TestGovernor_Selecting: all that select the node are told, who wins first.
+// TestGovernor_Selecting: all that select the node are reported, who wins first.
 func TestGovernor_Selecting(t *testing.T) {
 	s := situation{policies: []*v1alpha1.RebootPolicy{policy("b"), policy("a"), policy("db", selects("pool", "db"), priority(10)), policy("web", selects("pool", "web"))}}
 	want := []plan.Selection{{Policy: "db", Priority: 10}, {Policy: "a"}, {Policy: "b"}}

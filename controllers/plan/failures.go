@@ -76,7 +76,7 @@ func (a attempts) countFrom(current *metav1.Condition) time.Time {
 }
 
 // failedSince names the nodes that failed after an instant: an attempt that was given up, or a deadline overrun. Each node is
-// one failure, however much of its record says so.
+// one failure, however much of its record reports it.
 func (a attempts) failedSince(from time.Time, governed []*Node, reboots []Reboot) []string {
 	reasons := map[string]v1alpha1.Reason{}
 	for _, n := range governed {

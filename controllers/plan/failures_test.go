@@ -18,7 +18,7 @@ func failuresMax(n int32) func(*v1alpha1.RebootPolicy) {
 }
 
 // TestReboots_Halt: a policy stops by itself when failures.max nodes have failed since the last success, and goes on when
-// an administrator says so.
+// an administrator requests it.
 func TestReboots_Halt(t *testing.T) {
 	drainFailed := func(at time.Duration) func(*host) {
 		return progress(1, v1alpha1.PhaseAborted, phaseAt(at), failed(1, v1alpha1.ReasonDrainTimedOut, "db-0 stays"))

@@ -26,7 +26,7 @@ type Snapshot struct {
 	Window window.State
 	// Schedule tells it at any other instant; no plan looks at it, a forecast does.
 	Schedule window.Schedule
-	// WindowInvalid says what is wrong with windows or blackouts; then nothing is granted.
+	// WindowInvalid states what is wrong with windows or blackouts; then nothing is granted.
 	WindowInvalid string
 	// Gates are what the policy's gates said last. One that is missing has not been asked, or not lately.
 	Gates []v1alpha1.GateStatus
@@ -45,8 +45,8 @@ type fleet struct {
 	// byName are the nodes that are asked for by their names: those in the ledger, with a grant that is outstanding, and in
 	// conflicts. Of thousands they are few.
 	byName map[string]*Node
-	// governed are the nodes this policy governs, without those at rest and in no order: there may be thousands, and what is said
-	// of them is put in order once it is known to be said.
+	// governed are the nodes this policy governs, without those at rest and in no order: there may be thousands, and what is reported
+	// of them is put in order once it is known to be reported.
 	governed []*Node
 	// selected is how many nodes this policy governs, with those at rest, and agents counts their agents.
 	selected int
@@ -66,7 +66,7 @@ type fleet struct {
 	numbers numbers
 	// limit is maxUnavailable in nodes.
 	limit int32
-	// invalid says what is wrong with the spec; admission should have refused it, and nothing is granted. Empty: nothing is.
+	// invalid states what is wrong with the spec; admission should have refused it, and nothing is granted. Empty: nothing is.
 	invalid string
 	halt    Halt
 	// reserve is how much of a window has to be left to begin a reboot.

@@ -29,7 +29,7 @@ func alertFiring(v view, _ *Node) *Blocked {
 	return nil
 }
 
-// gateUnreachable: who was asked and could not answer says no, unless the policy takes it for a yes.
+// gateUnreachable: who was asked and could not answer refuses, unless the policy takes it for a yes.
 func gateUnreachable(v view, _ *Node) *Blocked {
 	for _, g := range v.Policy.Spec.PrometheusGates() {
 		answer := gate(v.Gates, g.Name)

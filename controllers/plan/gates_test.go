@@ -26,7 +26,7 @@ func gated(names ...string) func(*v1alpha1.RebootPolicy) {
 	}
 }
 
-// reported is what the policy's status says of its gates.
+// reported is what the policy's status reports of its gates.
 func reported(gates ...v1alpha1.GateStatus) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) { p.Status.Gates = gates }
 }

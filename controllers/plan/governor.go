@@ -19,7 +19,7 @@ type Governor struct {
 	names map[string]bool
 	// given is the highest number in the ledger of any policy.
 	given int64
-	// Invalid says, by policy, what is wrong with a selector. Such a policy governs no node: what it says can cost no other
+	// Invalid reports, by policy, what is wrong with a selector. Such a policy governs no node: what it reports can cost no other
 	// policy a node. It reports itself as not accepted.
 	Invalid map[string]string
 }
@@ -52,7 +52,7 @@ func NewGovernor(policies []v1alpha1.RebootPolicy) Governor {
 	return g
 }
 
-// Governance says who governs one node. Without a policy and without rivals nobody does.
+// Governance names who governs one node. Without a policy and without rivals nobody does.
 type Governance struct {
 	// Policy governs the node; empty when there is none or a conflict.
 	Policy string

@@ -152,7 +152,7 @@ func (c *cluster) checkIdempotent(name string, p plan.Plan) {
 	}
 }
 
-// checkMarks: once they are written there are none to write, and who is not held carries what its condition says.
+// checkMarks: once they are written there are none to write, and who is not held carries what its condition reports.
 func (c *cluster) checkMarks(name string) {
 	if c.random != nil {
 		return

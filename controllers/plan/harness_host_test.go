@@ -28,7 +28,7 @@ type host struct {
 	// silent agents do nothing at all. failDrains is how many drains are going to fail. A lost host never comes back.
 	silent, lost bool
 	failDrains   int
-	// asks is what the engine of a host that rolls back asks for; empty: the host does as it is told.
+	// asks is what the engine of a host that rolls back asks for; empty: the host does as it should.
 	asks string
 
 	// finds is what the agent finds among the pods of the node: namespace/name of those of each kind.
@@ -195,7 +195,7 @@ func (h *host) abort(c *cluster, reason v1alpha1.Reason, message string, failed 
 	})
 }
 
-// goDown passes the point of no return. Only a host whose grant stands in a ledger may.
+// goDown passes the point of no return. Only a host whose grant is in a ledger may.
 func (h *host) goDown(c *cluster, progress v1alpha1.Progress) {
 	c.add("%s is drained and goes down", h.name)
 	c.update(h, func(node *corev1.Node) {

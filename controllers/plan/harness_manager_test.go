@@ -243,7 +243,7 @@ func (c *cluster) putStatus(name string, p plan.Plan) {
 	c.policies[name] = after
 }
 
-// finalize reports: conditions on nodes, then the status, then an administrator's word to resume is heard.
+// finalize reports: conditions on nodes, then the status, then an administrator's annotation to resume is handled.
 func (c *cluster) finalize(name string, p plan.Plan) {
 	c.checkIdempotent(name, p)
 	for _, d := range p.Decisions {
@@ -274,7 +274,7 @@ func (c *cluster) finalize(name string, p plan.Plan) {
 	}
 }
 
-// decide writes a decision where it differs from what stands.
+// decide writes a decision where it differs from what is there.
 func (c *cluster) decide(h *host, d plan.Decision) {
 	current := conditionOf(h.node, v1alpha1.NodeRebootPermitted)
 	shown := current == nil && d.Status == "" ||

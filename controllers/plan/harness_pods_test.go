@@ -38,7 +38,7 @@ func runs(name string, options ...func(*host)) func(*cluster) {
 	}
 }
 
-// answer is the agent's part: it says what it finds where it is asked, and nothing where nothing has to be said.
+// answer is the agent's part: it states what it finds where it is asked, and nothing where nothing has to be reported.
 func (h *host) answer(c *cluster) {
 	question, err := v1alpha1.ParsePreflight(h.node.Annotations)
 	if err != nil || question == nil || c.policies[question.Policy] == nil {

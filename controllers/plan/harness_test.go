@@ -55,7 +55,7 @@ type cluster struct {
 
 	// woken are the policies that an event asks the manager to look at, and due is when time alone does.
 	woken map[string]bool
-	// touched tells that a Node was written, which its agent looks at.
+	// touched reports that a Node was written, which its agent looks at.
 	touched bool
 	due     map[string]time.Time
 	// gates are what gates say, by policy.

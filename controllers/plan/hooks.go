@@ -10,10 +10,10 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
-// hookBackOff keeps a node whose before-hooks say no from taking a slot again and again.
+// hookBackOff keeps a node whose before-hooks refuse from taking a slot again and again.
 const hookBackOff = 15 * time.Minute
 
-// runHooks reports whether every hook of a stage has said yes. While one has not, the reboot begins the phase, waits, or is
+// runHooks reports whether every hook of a stage has approved. While one has not, the reboot begins the phase, waits, or is
 // marked with the reason and the instant at which it failed.
 func (t *tracker) runHooks(stage v1alpha1.HookStage) (passed bool) {
 	hooks := t.f.Policy.Spec.HooksOrDefault()
@@ -57,7 +57,7 @@ func (t *tracker) awaitHooks(waiting, refused []string, deadline time.Time) {
 	}
 }
 
-// beforeHooks run before the grant is published, so the agent knows nothing of the grant yet. A hook that says no, or nothing in time,
+// beforeHooks run before the grant is published, so the agent knows nothing of the grant yet. A hook that refuses, or nothing in time,
 // gives the slot back.
 func (t *tracker) beforeHooks() (passed bool) {
 	if t.runHooks(v1alpha1.HooksBefore) {
@@ -69,7 +69,7 @@ func (t *tracker) beforeHooks() (passed bool) {
 	return false
 }
 
-// answers sorts out the hooks that have not said yes. A value that is no answer is reported: nothing else says why it does not count.
+// answers sorts out the hooks that have not approved. A value that is no answer is reported: nothing else states why it does not count.
 func answers(annotations map[string]string, keys []v1alpha1.AnnotationKey) (waiting, refused []string) {
 	for _, key := range keys {
 		switch value, there := annotations[string(key)]; {
@@ -96,6 +96,6 @@ func IsAnswer(value string) bool { return value == yes || refusal(value) }
 const (
 	// maxAnswer bounds, in bytes, what one hook may put into a condition's message.
 	maxAnswer = 128
-	// maxMessage bounds, in bytes, what a record says.
+	// maxMessage bounds, in bytes, what a record reports.
 	maxMessage = 512
 )

@@ -66,7 +66,7 @@ type Node struct {
 	Preflight string
 	Report    *v1alpha1.PreflightReport
 
-	// Unreadable says what is wrong with an annotation of the record that cannot be parsed; empty when all is well.
+	// Unreadable states what is wrong with an annotation of the record that cannot be parsed; empty when all is well.
 	Unreadable string
 	// incredible: the record has a number that no policy has given, or a time of the future, which is believed from an instant on.
 	incredible   bool
@@ -159,7 +159,7 @@ func bootID(reported string) string {
 	return reported
 }
 
-// NeedsReboot reports whether the agent says so. Unknown is never a need.
+// NeedsReboot reports whether the agent reports it. Unknown is never a need.
 func (n *Node) NeedsReboot() bool { return n.Required == corev1.ConditionTrue }
 
 // served reports whether the node was rebooted since it needs a reboot: the need has survived that, as where a sentinel does.

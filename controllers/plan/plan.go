@@ -22,7 +22,7 @@ type Plan struct {
 	// Unlisted are reboots under a grant that names this policy, on nodes that neither its ledger holds nor its selector: they are
 	// cancelled or finished like Reboots, but take no slot and count as no failure. By node name.
 	Unlisted []Reboot
-	// Granted and Adopted are new entries for the ledger; Adopted ones stand on Nodes already.
+	// Granted and Adopted are new entries for the ledger; Adopted ones are on Nodes already.
 	Granted, Adopted []v1alpha1.LedgerEntry
 	// Decisions say, for each node this policy answers for, what its condition RebootPermitted should be; by node name.
 	Decisions []Decision
@@ -36,13 +36,13 @@ type Plan struct {
 	// Agents is what is known of the nodes' agents. Nil: nothing yet.
 	Agents *AgentsReport
 	Halt   Halt
-	// Invalid says what is wrong with the spec; then nothing is granted.
+	// Invalid states what is wrong with the spec; then nothing is granted.
 	Invalid string
 	// Conflicts are nodes that this policy and its rivals select, by node name.
 	Conflicts map[string][]string
-	// Holders says who uses the budget.
+	// Holders names who uses the budget.
 	Holders string
-	// WaitsForGates tells that nothing but gates, or a turn, keeps a node: they must be asked.
+	// WaitsForGates reports that nothing but gates, or a turn, keeps a node: they must be asked.
 	WaitsForGates bool
 	// Gates are what status.gates should be.
 	Gates []v1alpha1.GateStatus
@@ -51,7 +51,7 @@ type Plan struct {
 	// Next is the instant at which time alone changes the answer; zero: never.
 	Next time.Time
 
-	// learned: Seq has grown by what stands on Nodes, and the ledger must know before more can be adopted.
+	// learned: Seq has grown by what is on Nodes, and the ledger must know before more can be adopted.
 	learned bool
 }
 
@@ -177,7 +177,7 @@ func (d *draft) adopt() {
 	}
 }
 
-// grant chooses among the nodes that need a reboot, and says why each other one waits.
+// grant chooses among the nodes that need a reboot, and states why each other one waits.
 func (d *draft) grant() {
 	sees := view{fleet: d.fleet, slots: d.slots}
 	var candidates []*Node

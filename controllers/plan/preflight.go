@@ -10,7 +10,7 @@ import (
 )
 
 // Question is what the agents of a policy's nodes are asked before a slot is spent, as the value of its annotation. It
-// changes with what the policy says about pods, and with nothing else.
+// changes with what the policy specifies about pods, and with nothing else.
 func Question(policy *v1alpha1.RebootPolicy) string { return podCheckOf(policy).annotation }
 
 // podCheck is the check that a policy's agents make of the pods of their nodes.

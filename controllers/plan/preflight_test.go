@@ -15,7 +15,7 @@ import (
 // unasked leaves what agents are asked to the tests of this file.
 var unasked = cmpopts.IgnoreFields(plan.Decision{}, "Preflight")
 
-// replies is what the agent of a node has said to the question of a policy, in this boot; mods say otherwise.
+// replies is what the agent of a node has reported to the question of a policy, in this boot; mods say otherwise.
 func replies(p *v1alpha1.RebootPolicy, mods ...func(*v1alpha1.PreflightReport)) func(*host) {
 	question, _ := v1alpha1.ParsePreflight(map[string]string{v1alpha1.AnnotationPreflight: plan.Question(p)})
 	return func(h *host) {
@@ -202,7 +202,7 @@ func TestReboots_Question(t *testing.T) {
 	}
 }
 
-// TestQuestion: it is another one when the policy says something else about pods, and only then.
+// TestQuestion: it is another one when the policy specifies something else about pods, and only then.
 func TestQuestion(t *testing.T) {
 	db := v1alpha1.LabelSelector{MatchLabels: map[string]string{"app": "db", "tier": "data"}}
 	drain := func(d v1alpha1.Drain) *v1alpha1.RebootPolicy {

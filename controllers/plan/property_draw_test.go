@@ -24,7 +24,7 @@ var (
 // oneIn is true once in n times; it shrinks to false.
 func oneIn(t *rapid.T, n int, label string) bool { return rapid.IntRange(0, n-1).Draw(t, label) == n-1 }
 
-// drawInstant draws an instant of the last hour, or one that a clock has said which is ahead.
+// drawInstant draws an instant of the last hour, or one that a clock has reported which is ahead.
 func drawInstant(t *rapid.T, label string) metav1.Time {
 	if oneIn(t, 16, "clock ahead") {
 		return metav1.NewTime(evening.Add(30 * time.Minute))
@@ -51,7 +51,7 @@ func drawSituation(t *rapid.T) situation {
 	return s
 }
 
-// drawWindow draws a state that holds for a while: windows tell what changes next, and are closed or open until then.
+// drawWindow draws a state that holds for a while: windows report what changes next, and are closed or open until then.
 func drawWindow(t *rapid.T) *window.State {
 	changes := evening.Add(time.Duration(rapid.IntRange(1, 20).Draw(t, "changes")) * time.Minute)
 	w := window.State{Open: oneIn(t, 2, "open"), Next: changes}

@@ -16,7 +16,7 @@ import (
 
 // TestStories plays random stories: fleets in which agents are slow, silent or fail, hosts are lost, people change
 // whatever they may at any time, managers die and lose races. What must hold is checked at every instant; and in the
-// end each node that still needs a reboot says why it waits, or is on its way.
+// end each node that still needs a reboot states why it waits, or is on its way.
 func TestStories(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawStory(t)

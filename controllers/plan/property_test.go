@@ -155,7 +155,7 @@ func TestReboots_OrderOfNodesDoesNotMatter(t *testing.T) {
 	})
 }
 
-// Every node is counted, also those at rest, of which a plan says nothing else.
+// Every node is counted, also those at rest, of which a plan reports nothing else.
 func TestReboots_CountsEveryNodeItGoverns(t *testing.T) {
 	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
 		var want v1alpha1.NodeCounts
@@ -175,7 +175,7 @@ func TestReboots_CountsEveryNodeItGoverns(t *testing.T) {
 	})
 }
 
-// A node that is in service and needs no reboot is told of exactly where it still carries something of one.
+// A node that is in service and needs no reboot is notified of exactly where it still carries something of one.
 func TestReboots_TakesAwayWhatIsLeftOfAReboot(t *testing.T) {
 	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
 		for name, n := range governed(snapshot) {
@@ -193,7 +193,7 @@ func TestReboots_TakesAwayWhatIsLeftOfAReboot(t *testing.T) {
 	})
 }
 
-// One reboot alone is decided about as among all others; of an entry that the ledger does not hold nothing is said.
+// One reboot alone is decided about as among all others; of an entry that the ledger does not hold nothing is reported.
 func TestAgain_DecidesAsAWholePlanDoes(t *testing.T) {
 	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
 		for _, want := range p.Reboots {
@@ -257,7 +257,7 @@ func TestReboots_NextIsAhead(t *testing.T) {
 }
 
 // Until Next, time changes nothing: who sleeps until then misses nothing. Without Next, the plan holds until something else
-// changes. What may go with the time is when new entries say that they were granted, or withdrawn; and a halt lasts by the condition that is
+// changes. What may go with the time is when new entries report that they were granted, or withdrawn; and a halt lasts by the condition that is
 // written of it.
 func TestReboots_NothingChangesBeforeNext(t *testing.T) {
 	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {

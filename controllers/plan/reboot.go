@@ -80,7 +80,7 @@ func (t Reboot) Begin(policy *v1alpha1.RebootPolicy, now time.Time) v1alpha1.Hoo
 	}
 }
 
-// CancelMessage is what a grant that is cancelled says beside its reason.
+// CancelMessage is what a grant that is cancelled reports beside its reason.
 func (t Reboot) CancelMessage() string { return message.Shorten(maxMessage, t.Message) }
 
 // Phase is how far a granted reboot is, in one word: the same for people and for metrics.
@@ -109,7 +109,7 @@ func (t Reboot) Phase() (Phase, time.Time) {
 	n := t.Node
 	p := n.Progress
 	switch {
-	case t.Action == BeginHooks: // what stands on the node is of an earlier phase
+	case t.Action == BeginHooks: // what is on the node is of an earlier phase
 		return PhaseHooks, t.Entry.At.Time
 	case n.Hooks != nil && n.Hooks.Seq == t.Entry.Seq && hooked(t.Reason):
 		return PhaseHooks, n.Hooks.At.Time

@@ -80,7 +80,7 @@ func testReboots(t *testing.T, cases map[string]rebootCase) {
 	}
 }
 
-// TestReboots_BeforeTheStart: until the agent begins, everything that speaks against the reboot still counts.
+// TestReboots_BeforeTheStart: until the agent begins, everything that blocks the reboot still counts.
 func TestReboots_BeforeTheStart(t *testing.T) {
 	active := grant(rebootSeq, v1alpha1.GrantActive)
 	takenBack := func(reason v1alpha1.Reason, message string) rebootStep {

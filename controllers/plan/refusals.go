@@ -48,7 +48,7 @@ func (p *Plan) Refused() (nodes int, message string) {
 	return nodes, message
 }
 
-// keepsSlot says for how long a node keeps its slot on which nothing can be written.
+// keepsSlot reports for how long a node keeps its slot on which nothing can be written.
 func (t Reboot) keepsSlot() string {
 	switch {
 	case t.Action == WithdrawGrant:

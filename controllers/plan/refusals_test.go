@@ -140,7 +140,7 @@ func TestReboots_GivesBackASlotThatNobodyCanUse(t *testing.T) {
 	}
 }
 
-// A node whose grant could not be published backs off, and others go before it. Its history says so to every leader, and to people.
+// A node whose grant could not be published backs off, and others go before it. Its history reports it to every leader, and to people.
 func TestReboots_BacksOffAfterAWithdrawnGrant(t *testing.T) {
 	e := entry("a", 1)
 	e.WithdrawnAt = &metav1.Time{Time: evening}

@@ -35,7 +35,7 @@ const holdsGrant = "holds a grant"
 // slots are those of maxUnavailable, while nodes are chosen: how many nodes may still go down.
 type slots struct {
 	limit int
-	// full says that every slot is taken. It names no node: who holds the slots changes with every reboot, and the message
+	// full reports that every slot is taken. It names no node: who holds the slots changes with every reboot, and the message
 	// would with it, on every waiting node. The policy's status names them.
 	full string
 	// used are the nodes that are down or going down: in the ledger, adopted, or unavailable for reasons of their own.
@@ -127,7 +127,7 @@ func (s *slots) exhausted() *Blocked {
 	return &Blocked{Reason: v1alpha1.ReasonBudgetExhausted, Message: s.full}
 }
 
-// holders says who uses the slots, for the policy's conditions.
+// holders names who uses the slots, for the policy's conditions.
 func (s *slots) holders() string {
 	names := make([]string, 0, len(s.used))
 	for name, why := range s.used {

@@ -135,7 +135,7 @@ func (d *draft) waitsForGates() bool {
 	return false
 }
 
-// allowed is told of a gate that cannot be asked, where the policy lets reboots go on all the same.
+// allowed is reported of a gate that cannot be asked, where the policy lets reboots go on all the same.
 const allowed = "; failurePolicy Allow lets reboots go on"
 
 // gates is what status.gates should be: nothing while no node waits for them. A gate that is being queried for the first time

@@ -86,7 +86,7 @@ func (t *tracker) refuse() {
 	}
 }
 
-// unpublished says why a grant was withdrawn that the node has never shown. A new leader does not know the answer.
+// unpublished states why a grant was withdrawn that the node has never shown. A new leader does not know the answer.
 func (t *tracker) unpublished() string {
 	why := "the API server refused what the manager wrote on the Node"
 	if answer := t.f.Refused[t.Entry.Node].text(); answer != "" {
@@ -95,7 +95,7 @@ func (t *tracker) unpublished() string {
 	return why
 }
 
-// endReason says how a reboot that is over has ended.
+// endReason states how a reboot that is over has ended.
 func endReason(n *Node, e v1alpha1.LedgerEntry) (v1alpha1.Reason, string) {
 	switch {
 	case n.In(e.Seq, v1alpha1.PhaseAborted):
@@ -108,7 +108,7 @@ func endReason(n *Node, e v1alpha1.LedgerEntry) (v1alpha1.Reason, string) {
 	return v1alpha1.ReasonGranted, "back in service"
 }
 
-// awaitStart: the agent has not acted yet, so everything that speaks against the reboot still counts.
+// awaitStart: the agent has not acted yet, so everything that blocks the reboot still counts.
 func (t *tracker) awaitStart() {
 	n, rung := t.Node, t.Node.Shows(t.Entry.Seq)
 	o := t.withdrawal()
@@ -218,7 +218,7 @@ func (t *tracker) settle() {
 	}
 }
 
-// published is when the agent was given its grant: the grant says so, and the ledger says by when it was due.
+// published is when the agent was given its grant: the grant reports it, and the ledger reports by when it was due.
 func (t *tracker) published() time.Time {
 	granted, hooks := t.Entry.At.Time, t.f.Policy.Spec.HooksOrDefault()
 	if !t.Node.Shows(t.Entry.Seq) {

@@ -57,7 +57,7 @@ func Trim(node *corev1.Node, also ...corev1.NodeConditionType) *corev1.Node {
 	return trimmed
 }
 
-// asked are the hooks that the node is asked for: what they say counts, also where it is no answer.
+// asked are the hooks that the node is asked for: what they report counts, also where it is no answer.
 func asked(annotations map[string]string) []v1alpha1.AnnotationKey {
 	if phase, err := v1alpha1.ParseHookPhase(annotations); err == nil && phase != nil {
 		return phase.Hooks

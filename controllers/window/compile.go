@@ -63,7 +63,7 @@ func compileBlackout(b v1alpha1.Blackout, zones zones) (span, error) {
 	return newSpan(b.Name, b.Reason, from, to, zone), nil
 }
 
-// names are the names seen so far. State tells windows and blackouts apart by them.
+// names are the names seen so far. State distinguishes windows and blackouts by them.
 type names map[string]bool
 
 func (n names) add(name string) error {

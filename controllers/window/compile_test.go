@@ -88,7 +88,7 @@ func lasting(d time.Duration) option {
 	return func(w *v1alpha1.Window) { w.Duration = metav1.Duration{Duration: d} }
 }
 
-// A window and a blackout of the same name are told apart by State.Blackout.
+// A window and a blackout of the same name are distinguished by State.Blackout.
 func TestCompile_WindowAndBlackoutMayShareAName(t *testing.T) {
 	compile(t, edited(named("freeze")), blackout("freeze", "2026-01-01", "2026-01-02", ""))
 }

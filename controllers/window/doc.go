@@ -1,4 +1,4 @@
-// Package window tells when reboots may start: it resolves the windows and blackouts of a RebootPolicy for an instant.
+// Package window reports when reboots may start: it resolves the windows and blackouts of a RebootPolicy for an instant.
 //
 // It is pure. [Compile] loads time zones, once for each policy; [Schedule.At] is a function of the instant alone, so a
 // clock that jumps, a new leader and an edited policy all get the same answer for the same instant.
@@ -25,7 +25,7 @@
 // # Time zones
 //
 // There is no cron expression here: the cron libraries lose or repeat runs when clocks change, and some never return
-// for a date that a zone skipped. [time.Date] does not help either, as it does not say which side of a gap or overlap
+// for a date that a zone skipped. [time.Date] does not help either, as it does not state which side of a gap or overlap
 // it picks. The resolver needs only the offset of a zone and how long it holds.
 //
 // The rules of zones come from $ZONEINFO, the system's zoneinfo, or the copy embedded by time/tzdata, in this order.

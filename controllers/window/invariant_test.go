@@ -14,8 +14,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
 
-// TestAt_KeepsItsPromises compares At with itself, over centuries and with durations of any length: what a state says
-// of an instant ahead is what the state at that instant says, and nothing changes before.
+// TestAt_KeepsItsPromises compares At with itself, over centuries and with durations of any length: what a state reports
+// of an instant ahead is what the state at that instant reports, and nothing changes before.
 func TestAt_KeepsItsPromises(t *testing.T) { rapid.Check(t, keepsPromises) }
 
 func FuzzKeepsPromises(f *testing.F) {

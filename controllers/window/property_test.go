@@ -35,7 +35,7 @@ func (s scenario) String() string {
 }
 
 // drawScenario draws mostly what is hard: spans around a clock change, and starts near the time of day of the change.
-// Before 1973 there were offsets that are no whole minutes, which the oracle cannot tell.
+// Before 1973 there were offsets that are no whole minutes, which the oracle cannot determine.
 func drawScenario(t *rapid.T) scenario {
 	zone := rapid.SampledFrom(zones).Draw(t, "zone")
 	location, err := time.LoadLocation(zone)

@@ -6,7 +6,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// Below, the zero time stands for never.
+// Below, the zero time represents never.
 
 // blackoutAt is the index of the first blackout in force at t, or how many there are.
 func (s Schedule) blackoutAt(t time.Time) int {

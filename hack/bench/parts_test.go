@@ -34,7 +34,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// The documentation is generated under the parts' names, and their flags are told apart by them.
+// The documentation is generated under the parts' names, and their flags are distinguished by them.
 func TestParts_HaveNamesThatTheirFlagsBeginWith(t *testing.T) {
 	flags := flag.NewFlagSet("", flag.ContinueOnError)
 	prefixes := map[string]bool{}

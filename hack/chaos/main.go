@@ -1,5 +1,5 @@
 // Chaos runs the operator on real API servers under seeded schedules of faults, and has an independent witness judge each:
-// `make chaos`. docs/chaos.md tells what is done and what holds.
+// `make chaos`. docs/chaos.md reports what is done and what holds.
 package main
 
 import (

@@ -99,7 +99,7 @@ func (r *result) report(theme terminal.Theme) []string {
 	return lines
 }
 
-// violated tells of a schedule that failed.
+// violated reports a schedule that failed.
 func violated(o worker.Outcome, theme terminal.Theme) []string {
 	lines := []string{"", theme.Paint(terminal.Bad, "  "+strings.ReplaceAll(o.Schedule.String(), "\n", "\n  "))}
 	for _, v := range o.Violations {

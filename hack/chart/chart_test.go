@@ -145,7 +145,7 @@ func TestChart_Values(t *testing.T) {
 	}
 }
 
-// What cannot work is refused with a sentence that says what to do.
+// What cannot work is refused with a sentence that states what to do.
 func TestChart_Refuses(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -186,7 +186,7 @@ func workingDirectory() string {
 	return dir
 }
 
-// failed keeps the logs and says where they are.
+// failed keeps the logs and reports where they are.
 func (d *demo) failed(err error) error {
 	d.fleet.Cluster.KeepFiles = true
 	return fmt.Errorf("%w\nlogs are in %s", err, d.fleet.Cluster.Dir)

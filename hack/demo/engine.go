@@ -33,7 +33,7 @@ func enginesOf(hosts []*fleet.Host) []engine {
 	return engines
 }
 
-// acts say what somebody does on which machines.
+// acts state what somebody does on which machines.
 func acts(engines []engine) []string {
 	var lines []string
 	for _, e := range engines {
@@ -58,7 +58,7 @@ func (e engine) reported(views []timeline.View) map[string]string {
 	return reported
 }
 
-// report is what an agent has said of the update, the first that did.
+// report is what an agent has reported of the update, the first that did.
 func (e engine) report(views []timeline.View) string {
 	reported := e.reported(views)
 	for _, node := range e.nodes {

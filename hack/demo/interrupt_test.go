@@ -84,7 +84,7 @@ func expectNothingLeft(t *testing.T, pid int, children []process) {
 	}
 }
 
-// An interrupt in the middle of a reboot ends every process, removes every file and is told by the exit code.
+// An interrupt in the middle of a reboot ends every process, removes every file and is reported by the exit code.
 func TestRun_AnInterruptLeavesNothing(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

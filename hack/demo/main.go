@@ -39,7 +39,7 @@ func run(args []string) int {
 		fmt.Fprintf(os.Stderr, "demo: %v\n", err)
 		return exitUsage
 	}
-	// The libraries' own logs say nothing that the demo does not.
+	// The libraries' own logs report nothing that the demo does not.
 	klog.SetLogger(logr.Discard())
 	ctrl.SetLogger(logr.Discard())
 	ctx, cancel := interruptible(context.Background())

@@ -56,7 +56,7 @@ func parse(args []string, out io.Writer) (options, error) {
 	return o, o.check(flags.Args())
 }
 
-// check says in one sentence what cannot work.
+// check reports in one sentence what cannot work.
 func (o options) check(args []string) error {
 	switch limit, err := o.limit(); {
 	case len(args) > 0:

@@ -69,7 +69,7 @@ func (s snapshot) table(theme terminal.Theme, width, height int) []string {
 	return append(lines, "")
 }
 
-// bar tells how far the whole is.
+// bar reports how far the whole is.
 func (s snapshot) bar(theme terminal.Theme, width int) string {
 	back := s.back()
 	full := barWidth * back / max(1, len(s.views))
@@ -140,7 +140,7 @@ var interest = []timeline.State{
 	timeline.Back, timeline.Waiting, timeline.UpToDate,
 }
 
-// choose leaves the least interesting nodes out where there are more than rows. What is left out is told in one line.
+// choose leaves the least interesting nodes out where there are more than rows. What is left out is reported in one line.
 func (s snapshot) choose(rows int) (shown []timeline.View, rest string) {
 	if len(s.views) <= rows {
 		return s.views, ""

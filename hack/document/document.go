@@ -1,4 +1,4 @@
-// Package document reads the documentation as a program does, so that tests can hold it to what it says.
+// Package document reads the documentation as a program does, so that tests can hold it to what it reports.
 package document
 
 import (
@@ -13,7 +13,7 @@ type Block struct {
 	Heading string
 	// Language is the word after the fence, such as sh or yaml.
 	Language string
-	// Text is what stands between the fences, without the indentation of the first fence.
+	// Text is what is between the fences, without the indentation of the first fence.
 	Text string
 }
 

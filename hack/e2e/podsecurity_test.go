@@ -40,7 +40,7 @@ var _ = Describe("what runs on them", func() {
 	})
 })
 
-// wouldMind is what the API server says of a namespace's pods, were a level enforced. Nothing is changed.
+// wouldMind is what the API server reports of a namespace's pods, were a level enforced. Nothing is changed.
 func (s *site) wouldMind(ctx context.Context, name, level string) []string {
 	GinkgoHelper()
 	var received warnings

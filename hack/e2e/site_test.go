@@ -153,7 +153,7 @@ func (s *site) logf(format string, args ...any) {
 	fmt.Fprintf(os.Stdout, "  %6.1f s  %s\n", time.Since(s.began).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// eventually waits until something holds, tells when it does, and gives up when a machine has failed.
+// eventually waits until something holds, reports when it does, and gives up when a machine has failed.
 func (s *site) eventually(ctx context.Context, what string, holds func(Gomega)) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {

@@ -38,7 +38,7 @@ func (s *site) startSlowPod(ctx context.Context, node string) {
 	})
 }
 
-// endSlowPod tells it the second time, and sees to it that no other takes its place.
+// endSlowPod tells it the second time, and sees to it that no other replaces it.
 func (s *site) endSlowPod(ctx context.Context, node string) {
 	GinkgoHelper()
 	_, err := s.cluster.Kubectl(ctx, nil, "delete", "namespace", "slow", "--wait=false")

@@ -66,7 +66,7 @@ func (w *witness) history(ctx context.Context) []judge.Record {
 	return seen
 }
 
-// testify says what must have held at every moment: the judge finds nothing, at most one node was unavailable, and whoever was
+// testify states what must have held at every moment: the judge finds nothing, at most one node was unavailable, and whoever was
 // rebooted went down in order.
 func (w *witness) testify(ctx context.Context) {
 	GinkgoHelper()
@@ -93,7 +93,7 @@ func (w *witness) testify(ctx context.Context) {
 	w.site.logf("at most 1 node unavailable at any moment; the judge finds nothing in %d revisions, %d of budgets", revisions, budgets)
 }
 
-// phases tells how long each node took.
+// phases reports how long each node took.
 func (w *witness) phases() {
 	for _, run := range w.runs() {
 		p := run.Phases()

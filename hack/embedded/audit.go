@@ -23,7 +23,7 @@ type Request struct {
 	Verb string
 	// Resource is the plural name, with "/subresource" where there is one; for what is no resource, the path.
 	Resource string
-	// Namespace and Name say which object. Empty where the request names none.
+	// Namespace and Name state which object. Empty where the request names none.
 	Namespace, Name string
 	// Code is the HTTP status.
 	Code int

@@ -31,12 +31,12 @@ const (
 	never = 240 * time.Hour
 )
 
-// Options says how to start a cluster. The zero value is a good choice.
+// Options states how to start a cluster. The zero value is a good choice.
 type Options struct {
 	// Assets is the folder with the programs. Empty: KUBEBUILDER_ASSETS, else bin/k8s of the repository.
 	Assets string
 	// KubeletGrace is how long a node's kubelet may be silent before the node is not Ready: for nodes that have one. Zero: there
-	// are only simulated nodes, and the simulation says when one is down.
+	// are only simulated nodes, and the simulation states when one is down.
 	KubeletGrace time.Duration
 	// ServerOnly starts etcd and the API server, and no controller: nodes and pods are what is written of them.
 	ServerOnly bool
@@ -45,7 +45,7 @@ type Options struct {
 	// Bare leaves out the scheduler, kwok and the audit log, and of the controllers all but those that account
 	// PodDisruptionBudgets and make ServiceAccounts: nodes and pods are the caller's to play.
 	Bare bool
-	// Step runs one named step of the start, and may tell how it goes. Nil: just runs it.
+	// Step runs one named step of the start, and may report how it goes. Nil: just runs it.
 	Step func(name string, run func() error) error
 }
 

@@ -3,5 +3,5 @@
 // (package rack). It is up in a few seconds and leaves nothing behind.
 //
 // It is as strict as a real cluster where that matters here: Node and RBAC authorisation, NodeRestriction, client
-// certificates, tokens bound to pods, and an audit log that says exactly who asked for what.
+// certificates, tokens bound to pods, and an audit log that reports exactly who asked for what.
 package embedded

@@ -17,11 +17,11 @@ import (
 )
 
 // Machine is the hardware and the kubelet of a simulated node: it goes down, and comes back with a new boot ID. To the
-// API server it is the node itself, so the audit log tells its writes from everybody else's.
+// API server it is the node itself, so the audit log distinguishes its writes from everybody else's.
 type Machine struct {
 	// Node is the node's name.
 	Node string
-	// BootIDFile stands for /proc/sys/kernel/random/boot_id.
+	// BootIDFile represents /proc/sys/kernel/random/boot_id.
 	BootIDFile string
 
 	client kubernetes.Interface

@@ -19,7 +19,7 @@ const (
 	// fakeNode and its value are the annotation by which kwok knows the nodes that it simulates.
 	fakeNode      = "kwok.x-k8s.io/node"
 	fakeNodeValue = "fake"
-	// claim is the annotation of a pod that a process stands for.
+	// claim is the annotation of a pod that a process represents.
 	claim = "embedded.reboot-operator.io/process"
 	// tokenLife is longer than anybody keeps an embedded cluster running: nobody rotates these tokens.
 	tokenLife = 7 * 24 * time.Hour
@@ -52,7 +52,7 @@ func NodeIsReady(node *corev1.Node) bool {
 	return false
 }
 
-// ClaimPod says that a process stands for the pod: when the pod is deleted it stays, as with a kubelet, until whoever runs
+// ClaimPod reports that a process represents the pod: when the pod is deleted it stays, as with a kubelet, until whoever runs
 // the process deletes it with a grace period of 0.
 func (c *Cluster) ClaimPod(ctx context.Context, pod *corev1.Pod) error {
 	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:"true"}}}`, pod.UID, claim)

@@ -25,7 +25,7 @@ type Asked struct {
 type Line struct {
 	// Program is agent or manager.
 	Program string
-	// Verb and Resource say what was asked.
+	// Verb and Resource state what was asked.
 	Verb, Resource string
 	// Count is how often.
 	Count int

@@ -17,9 +17,9 @@ import (
 type Engine struct {
 	// Name is the engine's name in the agent's --engines, whose auto finds it.
 	Name string
-	// Act says what somebody does on each machine to stage an update.
+	// Act states what somebody does on each machine to stage an update.
 	Act string
-	// Reports are the words that an agent which has heard of that update says on its Node.
+	// Reports are the words that an agent which has detected that update reports on its Node.
 	Reports []string
 
 	// release is os-release before the reboot, and upgraded after it.
@@ -42,7 +42,7 @@ type idler interface {
 	idle()
 }
 
-// DefaultEngine is the engine of machines of which nobody has said which they have.
+// DefaultEngine is the engine of machines of which nobody has reported which they have.
 const DefaultEngine = updateengine.Name
 
 // EngineNames are the engines that can be simulated.
@@ -54,7 +54,7 @@ func EngineNames() []string {
 	return names
 }
 
-// ParseEngines reads a comma-separated list of names. An error says which names there are.
+// ParseEngines reads a comma-separated list of names. An error states which names there are.
 func ParseEngines(list string) ([]Engine, error) {
 	all := engines()
 	var named []Engine

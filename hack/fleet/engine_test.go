@@ -44,7 +44,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// receive runs the agent's engine on a machine, as a new process of the agent does, and returns the run and what it says
+// receive runs the agent's engine on a machine, as a new process of the agent does, and returns the run and what it reports
 // first.
 func receive(t *testing.T, h *Host) (*enginetest.Run, engine.Report) {
 	t.Helper()

@@ -22,7 +22,7 @@ const (
 	patience = 2 * time.Minute
 )
 
-// Options says what fleet to simulate.
+// Options states what fleet to simulate.
 type Options struct {
 	// Nodes is how many machines there are.
 	Nodes int
@@ -38,11 +38,11 @@ type Options struct {
 	// Shipped: the programs are built as the images have them, by `make build`, which compiles more. Else they are only
 	// stripped, and share what has been compiled for their caller.
 	Shipped bool
-	// Metrics: the managers and agents serve them, as their manifests say; MetricsTargets says where.
+	// Metrics: the managers and agents serve them, as their manifests say; MetricsTargets reports where.
 	Metrics bool
 	// RebootDuration is how long a machine is down.
 	RebootDuration time.Duration
-	// Step runs one named step of the start, and may tell how it goes. Nil: just runs it.
+	// Step runs one named step of the start, and may report how it goes. Nil: just runs it.
 	Step func(name string, run func() error) error
 
 	// cluster is an empty cluster to live in, which is left empty. Nil: a new one, which ends with the fleet.

@@ -74,7 +74,7 @@ func (s *hooked) await(what string, done func() bool) {
 	s.must(s.fleet.Await(s.Context(), what, done))
 }
 
-// manifests are files of docs/hooks, changed as their users are told to: the work is this test's.
+// manifests are files of docs/hooks, changed as their users are asked to: the work is this test's.
 func (s *hooked) manifests(names ...string) []byte {
 	s.Helper()
 	var all []string
@@ -168,7 +168,7 @@ func (s *hooked) list() []corev1.Pod {
 	return pods.Items
 }
 
-// pods says which hooks' pods there are, and where.
+// pods states which hooks' pods there are, and where.
 func (s *hooked) pods() string {
 	s.Helper()
 	var found []string
@@ -178,7 +178,7 @@ func (s *hooked) pods() string {
 	return strings.Join(found, ", ")
 }
 
-// kill ends the process of a hook's pod, as a container that crashes, and tells when.
+// kill ends the process of a hook's pod, as a container that crashes, and reports when.
 func (s *hooked) kill(hook string) time.Time {
 	s.Helper()
 	for _, pod := range s.list() {

@@ -123,7 +123,7 @@ func (s *hooked) traces(node string) string {
 	return strings.Join(left, ", ")
 }
 
-// event reports whether somebody was told of the node, with this text in it.
+// event reports whether somebody was notified of the node, with this text in it.
 func (s *hooked) event(node, reason, text string) bool {
 	events, err := s.fleet.Cluster.Client().EventsV1().Events("").List(s.Context(), metav1.ListOptions{})
 	s.must(err)

@@ -20,7 +20,7 @@ import (
 type Host struct {
 	// Name is the node's.
 	Name string
-	// Root stands for the machine's root file system.
+	// Root represents the machine's root file system.
 	Root string
 	// Bus is its system bus.
 	Bus *hosttest.Bus
@@ -152,7 +152,7 @@ func (h *Host) restorePower() {
 	close(h.powered)
 }
 
-// start starts a program once the power is on, and tells how often the power had been cut by then.
+// start starts a program once the power is on, and reports how often the power had been cut by then.
 func (h *Host) start(ctx context.Context, group *process.Group, program process.Program) (*process.Process, int, error) {
 	for {
 		h.mu.Lock()

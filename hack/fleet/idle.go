@@ -8,11 +8,11 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
 )
 
-// report is what an agent has said of its engine.
+// report is what an agent has reported of its engine.
 type report struct{ reports, needs bool }
 
 // letIdle lets update engines leave that do so when nobody has called them for a while. On these machines nobody has once
-// the agent has told what it read, which is sooner than the minute that it takes elsewhere.
+// the agent has reported what it read, which is sooner than the minute that it takes elsewhere.
 func (f *Fleet) letIdle(ctx context.Context) {
 	last := map[string]report{}
 	_ = wait.PollUntilContextCancel(ctx, readyPoll, true, func(context.Context) (bool, error) {

@@ -18,7 +18,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
 )
 
-// obedient stands for the agent. It says what happens to it, and takes its time to end.
+// obedient represents the agent. It states what happens to it, and takes its time to end.
 const obedient = `#!/bin/sh
 echo "$NODE_NAME starts"
 trap 'sleep 0.5; echo asked to end; exit 0' TERM
@@ -30,7 +30,7 @@ echo "bad flag"
 exit 2
 `
 
-// others is a namespace whose pods say what they run.
+// others is a namespace whose pods state what they run.
 const others = "others"
 
 // stage is one machine with a kubelet that runs a script as the agent.
@@ -112,7 +112,7 @@ func (s *stage) create(name, program string, edit ...func(*corev1.Pod)) {
 	s.must(err)
 }
 
-// log is what the pod's processes have said, as one line.
+// log is what the pod's processes have reported, as one line.
 func (s *stage) log(name string) string {
 	text, err := os.ReadFile(filepath.Join(s.cluster.Dir, name+".log"))
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
 )
 
-// rolledWorkload is a shop that nobody may disturb, so that drains last until the test says otherwise; and a policy that
+// rolledWorkload is a shop that nobody may disturb, so that drains last until the test reports otherwise; and a policy that
 // only looks, so that the manager brings agents before the test begins.
 const rolledWorkload = `
 apiVersion: apps/v1
@@ -71,7 +71,7 @@ func newRollout(t *testing.T) *rollout {
 	return r
 }
 
-// story says what happened, where the test has failed.
+// story states what happened, where the test has failed.
 func (r *rollout) story() {
 	if r.Failed() {
 		r.fleet.Recorder.Read(func(line *timeline.Timeline) {

@@ -53,7 +53,7 @@ func (f *Fleet) ApplyPolicy(ctx context.Context, adapt func(*v1alpha1.RebootPoli
 	})
 }
 
-// Status reads what the manager says.
+// Status reads what the manager reports.
 func (p *Policy) Status(ctx context.Context) (v1alpha1.RebootPolicyStatus, error) {
 	var policy v1alpha1.RebootPolicy
 	if err := p.client.Get(ctx, types.NamespacedName{Name: p.Name}, &policy); err != nil {

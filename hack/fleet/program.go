@@ -17,7 +17,7 @@ const (
 	agentProgram   = "agent"
 )
 
-// programOf is the process that stands for the first container of a pod: with its arguments and environment, and then
+// programOf is the process that represents the first container of a pod: with its arguments and environment, and then
 // those that say where things are on this machine.
 func programOf(pod *corev1.Pod, programs, kubeconfig, metrics string, host *Host) (process.Program, error) {
 	container := pod.Spec.Containers[0]
@@ -44,7 +44,7 @@ func programOf(pod *corev1.Pod, programs, kubeconfig, metrics string, host *Host
 	return program, nil
 }
 
-// commandOf is the process that stands for the first container of a pod that says what it runs. It finds the API server and
+// commandOf is the process that represents the first container of a pod that states what it runs. It finds the API server and
 // kubectl, and has a folder to write to, as in its image.
 func commandOf(pod *corev1.Pod, home, kubeconfig, tools string) (process.Program, error) {
 	container := pod.Spec.Containers[0]

@@ -25,7 +25,7 @@ func field(name, path string) corev1.EnvVar {
 	return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}}
 }
 
-// What says where things are on this machine comes last, so that it wins over the pod's own arguments.
+// What reports where things are on this machine comes last, so that it wins over the pod's own arguments.
 func TestProgramOf(t *testing.T) {
 	bus := hosttest.StartFor(t)
 	host := &Host{Name: "node-1", Root: "/r", Bus: bus, machine: &embedded.Machine{BootIDFile: "/r/boot_id"}}
@@ -72,7 +72,7 @@ func TestProgramOf(t *testing.T) {
 	}
 }
 
-// A pod that says what it runs runs just that, and finds what its image would have.
+// A pod that states what it runs runs just that, and finds what its image would have.
 func TestCommandOf(t *testing.T) {
 	t.Setenv("PATH", "/usr/bin")
 	script := pod("hook", field("NODE_NAME", "spec.nodeName"), field("HOST_IP", "status.hostIP"))

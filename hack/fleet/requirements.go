@@ -78,7 +78,7 @@ func InstallBus(ctx context.Context) error {
 	return fmt.Errorf("installing dbus-daemon: %w", failed)
 }
 
-// run runs a program; what it says is told only in an error.
+// run runs a program; what it reports is reported only in an error.
 func run(command *exec.Cmd) error {
 	output, err := command.CombinedOutput()
 	if err != nil {

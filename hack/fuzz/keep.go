@@ -14,7 +14,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// prefix tells inputs that were chosen from those that Go keeps because they failed, which stay.
+// prefix distinguishes inputs that were chosen from those that Go keeps because they failed, which stay.
 const prefix = "kept-"
 
 // keepAll chooses inputs for all targets.

@@ -12,7 +12,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// fuzzAll runs all targets, also after one that fails, and tells how it goes.
+// fuzzAll runs all targets, also after one that fails, and reports how it goes.
 func fuzzAll(ctx context.Context, targets []target, each time.Duration) error {
 	var failed []error
 	for i, t := range targets {
@@ -29,7 +29,7 @@ func fuzzAll(ctx context.Context, targets []target, each time.Duration) error {
 	return errors.Join(failed...)
 }
 
-// fuzz runs one target and tells what was found. What makes it fail is kept in the repository by Go itself.
+// fuzz runs one target and reports what was found. What makes it fail is kept in the repository by Go itself.
 func fuzz(ctx context.Context, t target, each time.Duration) (found string, err error) {
 	// Go would spend a minute on making each large input that it finds smaller, and run nothing meanwhile.
 	test := exec.CommandContext(ctx, "go", "test", "./"+t.folder, "-run=^$", "-fuzz=^"+t.name+"$", "-fuzztime="+each.String(), "-fuzzminimizetime=1s")

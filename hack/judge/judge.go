@@ -17,9 +17,9 @@ const Slack = time.Minute + 30*time.Second
 // requests is how often a node may be rebooted while one request is there: once for it, and once for what came before.
 const requests = 2
 
-// Options say what the judge may rely on.
+// Options state what the judge may rely on.
 type Options struct {
-	// TrueClocks: the managers' clocks are those of the records, so an entry of a ledger is as old as it says.
+	// TrueClocks: the managers' clocks are those of the records, so an entry of a ledger is as old as it specifies.
 	TrueClocks bool
 	// Semaphore: porcupine searches the whole history of grants in the end. Only for short histories and limits in numbers.
 	Semaphore bool
@@ -37,7 +37,7 @@ type Judge struct {
 	// governed is how many nodes each policy governs; disrupted are those that are, by policy.
 	governed  map[string]int
 	disrupted map[string]map[string]*node
-	// committed are the boots that an agent may end, and until when: zero as long as its Node says so.
+	// committed are the boots that an agent may end, and until when: zero as long as its Node reports it.
 	committed map[string]time.Time
 	pods      map[string]*corev1.Pod // by UID
 	budgets   map[string]*budget
@@ -105,7 +105,7 @@ func (j *Judge) rebooted(r Record) {
 	}
 }
 
-// End is how things are when everything should have been done. Left says what is not, in the feed's own words.
+// End is how things are when everything should have been done. Left states what is not, in the feed's own words.
 func (j *Judge) End(at time.Time, left ...string) {
 	j.now = Record{At: at}
 	for _, what := range left {

@@ -24,7 +24,7 @@ const (
 // began is a Sunday on which clocks in Berlin go from 2 to 3 o'clock, which is 1 o'clock here.
 var began = time.Date(2000, time.March, 26, 0, 0, 0, 0, time.UTC)
 
-// story is a history that is being told.
+// story is a history that is being reported.
 type story struct {
 	now     time.Time
 	records []Record
@@ -278,7 +278,7 @@ func reboot(name string, seq int64) func(*story) {
 	return all(host(name, Staged), grant(name, seq), drains(name, seq), commits(name, seq), host(name, Rebooted), finishes(name, seq), released(name))
 }
 
-// judged is a judge who has heard a story.
+// judged is a judge who has received a story.
 func judged(steps ...func(*story)) *Judge {
 	j := New(Options{TrueClocks: true, Semaphore: true})
 	for _, r := range play(steps...).records {

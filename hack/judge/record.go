@@ -1,5 +1,5 @@
 // Package judge finds in a history what may never happen: what every revision of Nodes, policies, pods and
-// PodDisruptionBudgets says, and what the machines really did. It is pure and takes a history record by record, from memory,
+// PodDisruptionBudgets reports, and what the machines really did. It is pure and takes a history record by record, from memory,
 // from a watch or from etcd. It shares no decision with the operator: it counts nodes, limits and windows by itself.
 package judge
 

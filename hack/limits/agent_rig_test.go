@@ -105,7 +105,7 @@ func (h *host) startAt(server, bus string) {
 	h.t.Cleanup(h.agent.Kill)
 }
 
-// asks waits until the Node tells of the need.
+// asks waits until the Node reports the need.
 func (h *host) asks() {
 	h.t.Helper()
 	h.shows(v1alpha1.NodeRebootRequired, "True")

@@ -179,7 +179,7 @@ func TestAgent_EndsWithinFiveSecondsInEveryPhase_Behaviour58(t *testing.T) {
 	}
 }
 
-// mute accepts connections and says nothing; heard is closed with the first one.
+// mute accepts connections and reports nothing; received is closed with the first one.
 func mute(t *testing.T, network, address string) (at string, connected <-chan struct{}) {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), network, address)

@@ -16,7 +16,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// front stands between one program and the API server, and can leave requests without an answer.
+// front is between one program and the API server, and can leave requests without an answer.
 type front struct {
 	*httptest.Server
 
@@ -69,7 +69,7 @@ func (f *front) hold(which func(*http.Request) bool) {
 	f.holds = which
 }
 
-// everything is each request; request is those of a method to paths that end, or hold, what is said.
+// everything is each request; request is those of a method to paths that end, or hold, what is reported.
 func everything(*http.Request) bool { return true }
 
 func request(method, part string) func(*http.Request) bool {

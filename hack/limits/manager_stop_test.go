@@ -16,7 +16,7 @@ import (
 type managerPhase struct {
 	name  string
 	reach func(s *site)
-	// keeps says whose the Lease is afterwards. Empty: it was given back, or never taken.
+	// keeps reports whose the Lease is afterwards. Empty: it was given back, or never taken.
 	keeps string
 }
 
@@ -30,7 +30,7 @@ var managerPhases = []managerPhase{
 		s.front.hold(watch("nodes"))
 		s.start()
 		s.front.waits(s.t)
-		s.elected() // meanwhile: who is told to end in the middle of that cannot know whether it has become leader
+		s.elected() // meanwhile: who is asked to end in the middle of that cannot know whether it has become leader
 	}},
 	{name: "the election hangs", reach: func(s *site) {
 		s.front.hold(request(http.MethodGet, "/leases/"))

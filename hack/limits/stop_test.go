@@ -10,7 +10,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/limits/footprint"
 )
 
-// stopLimit is within which a program that is told to end has to be gone.
+// stopLimit is within which a program that is asked to end has to be gone.
 const stopLimit = 5 * time.Second
 
 // ends sends SIGTERM to a program in a phase, and measures how long it takes.

@@ -20,7 +20,7 @@ import (
 type Server struct {
 	// URL is where its HTTP API is, without a path.
 	URL string
-	// Log is the file with what it says.
+	// Log is the file with what it reports.
 	Log string
 
 	client  *http.Client
@@ -69,7 +69,7 @@ func StartSecured(t testing.TB, dir, config string, security Security) *Server {
 	return s
 }
 
-// awaitReady returns once the server says that it is ready, or does not know us.
+// awaitReady returns once the server reports that it is ready, or does not know us.
 func (s *Server) awaitReady(t testing.TB) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

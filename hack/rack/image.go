@@ -116,7 +116,7 @@ func (i Image) layer() ([]byte, error) {
 	return a.end()
 }
 
-// descriptor says where something is in the layout.
+// descriptor reports where something is in the layout.
 type descriptor struct {
 	MediaType   string            `json:"mediaType"`
 	Digest      string            `json:"digest"`

@@ -68,7 +68,7 @@ func (m *Machine) BootID() (string, error) {
 	return string(bytes.TrimSpace(text)), nil
 }
 
-// Run runs a program in the machine, as a login would, and returns what it says.
+// Run runs a program in the machine, as a login would, and returns what it reports.
 func (m *Machine) Run(ctx context.Context, args ...string) (string, error) {
 	leader, err := m.leader()
 	if err != nil {

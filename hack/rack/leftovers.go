@@ -18,7 +18,7 @@ const (
 	// usual 128, and they are all root's.
 	watches     = "/proc/sys/fs/inotify/max_user_instances"
 	wantWatches = 1024
-	// watchesBefore is the file in a rack's folder that says how many there were.
+	// watchesBefore is the file in a rack's folder that states how many there were.
 	watchesBefore = "inotify-max-user-instances"
 	// goneLimit is how long machines whose rack has died have to end.
 	goneLimit = 40 * time.Second

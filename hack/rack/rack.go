@@ -17,13 +17,13 @@ const (
 	prefix = "reboot-rack."
 	// haltLimit is how long machines have to go down in order when the rack is taken down.
 	haltLimit = 30 * time.Second
-	// haltAgain is how soon a machine that is still on is told again.
+	// haltAgain is how soon a machine that is still on is reported again.
 	haltAgain = 5 * time.Second
 	// halt is the signal to PID 1 that powers a machine off, SIGRTMIN+4 of the C library.
 	halt = syscall.Signal(38)
 )
 
-// Options says what rack to set up.
+// Options states what rack to set up.
 type Options struct {
 	// Prepared is the folder that hack/e2e/prepare.sh has filled.
 	Prepared string

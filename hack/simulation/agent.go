@@ -78,7 +78,7 @@ type nobody struct{}
 // Other implements reboot.HostCoordinators.
 func (nobody) Other(context.Context) (*host.Coordinator, error) { return nil, nil }
 
-// pods are those of a node, as far as an agent hears of them: they take a while to leave.
+// pods are those of a node, as far as an agent detects them: they take a while to leave.
 type pods struct {
 	world  *World
 	agent  *process.Process

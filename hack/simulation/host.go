@@ -25,7 +25,7 @@ import (
 
 const (
 	kubelet = "kubelet"
-	// graceOfNodes is how long a kubelet may be silent before the node controller says that its node is Unknown.
+	// graceOfNodes is how long a kubelet may be silent before the node controller reports that its node is Unknown.
 	graceOfNodes = 40 * time.Second
 	engineName   = "update-engine"
 )
@@ -96,7 +96,7 @@ func (m *machine) is(bootID string) bool {
 	return m.up && m.bootID() == bootID
 }
 
-// join is what a kubelet says when it has begun. It registers its Node where there is none.
+// join is what a kubelet states when it has begun. It registers its Node where there is none.
 func (m *machine) join(bootID string, starting bool) {
 	status := corev1.ConditionTrue
 	if starting {
@@ -235,7 +235,7 @@ func (m *machine) report() engine.Report {
 	return r
 }
 
-// listen lets an agent hear what the engine says, from now on.
+// listen lets an agent receive what the engine reports, from now on.
 func (m *machine) listen(agent *process.Process, reports interface{ Put(engine.Report) }) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

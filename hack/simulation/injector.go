@@ -10,7 +10,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/simulation/process"
 )
 
-// injector does to a world what its script says: what an administrator or chance would do.
+// injector does to a world what its script reports: what an administrator or chance would do.
 type injector struct{ admin }
 
 // perform does the faults of the script, each at its time.

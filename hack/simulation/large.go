@@ -16,7 +16,7 @@ const largePools = 5
 
 // DrawLarge makes the script of a large cluster, over weeks: pools of hundreds of nodes that are updated in waves, as fleets
 // are. Faults strike a node about a fifth as often as in a small cluster, and what an administrator does to a node he undoes
-// within a day, or hundreds of cordons would stand in the end.
+// within a day, or hundreds of cordons would be in the end.
 func DrawLarge(seed uint64, nodes int) Script {
 	d := process.NewRandom(seed, "large script")
 	s := Script{

@@ -7,7 +7,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/simulation/process"
 )
 
-// Script is all that happens to a cluster, as a seed says. What the operator does about it is not in it.
+// Script is all that happens to a cluster, as a seed specifies. What the operator does about it is not in it.
 type Script struct {
 	Seed uint64
 	// Begins is how long after the beginning of 2000 (UTC), which is when virtual time begins.
@@ -44,7 +44,7 @@ type What string
 const (
 	StageUpdate What = "stage an update"
 	// DeleteNode deletes a Node: a Number of 1 or 2 the Node alone, which its kubelet registers anew; else the machine goes too.
-	// Another one comes in its place, unless the Number is 5.
+	// Another one comes instead, unless the Number is 5.
 	DeleteNode   What = "delete a node"
 	DeleteBusy   What = "delete a node in mid-drain or mid-reboot"
 	DeletePolicy What = "delete a policy"

@@ -66,7 +66,7 @@ func release(node *corev1.Node) {
 	}
 }
 
-// left tells what is not well.
+// left reports what is not well.
 func (w *World) left() (left []string) {
 	add := func(format string, args ...any) { left = append(left, fmt.Sprintf(format, args...)) }
 	for _, m := range w.machines {
@@ -101,7 +101,7 @@ func (w *World) left() (left []string) {
 	return left
 }
 
-// unsettled tells what a node shows that is not over.
+// unsettled reports what a node shows that is not over.
 func unsettled(node *corev1.Node) (what []string) {
 	for _, c := range node.Status.Conditions {
 		switch {

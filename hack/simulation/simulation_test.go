@@ -23,7 +23,7 @@ const (
 	atMost = 24 * time.Second
 	// fewNodes is how large a large world is there.
 	fewNodes = 300
-	// progress is after how many worlds a longer run says how far it is.
+	// progress is after how many worlds a longer run states how far it is.
 	progress = 100
 )
 
@@ -181,7 +181,7 @@ func number(variable string, fallback int) int {
 	return fallback
 }
 
-// write keeps the figures where FIGURES says.
+// write keeps the figures where FIGURES reports.
 func write(t *testing.T, text string) {
 	t.Helper()
 	if path := os.Getenv("FIGURES"); path != "" {

@@ -63,7 +63,7 @@ type Result struct {
 }
 
 // Run lives through a script, in a bubble of testing/synctest. The folder is for the files of the hosts. Tell, where there is
-// one, hears of all that happens.
+// one, detects all that happens.
 func Run(ctx context.Context, script Script, folder string, record func(judge.Record)) (Result, error) {
 	process.Wait(ctx, script.Begins)
 	w, end, err := newWorld(ctx, script, folder, record)

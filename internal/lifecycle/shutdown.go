@@ -13,7 +13,7 @@ import (
 
 // Run runs a manager until ctx ends, and returns its error. After that it returns within limit, whether the manager has ended or
 // not, and then the process is to end, too. There are two cases in which it has not. Until the first lists of its caches are
-// answered a manager does not hear that it is to end (controller-runtime 0.25): it has done nothing yet, and is left at once.
+// answered a manager does not notice that it has to end (controller-runtime 0.25): it has done nothing yet, and is left at once.
 // And an API server that does not answer keeps it from giving back its Lease, which then runs out by itself.
 func Run(ctx context.Context, mgr manager.Manager, limit time.Duration) error {
 	began := make(Listed)

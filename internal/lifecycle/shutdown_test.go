@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// stubborn is a manager of which a test says what it does.
+// stubborn is a manager of which a test states what it does.
 type stubborn struct {
 	manager.Manager
 

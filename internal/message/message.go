@@ -25,7 +25,7 @@ func Shorten(limit int, text string) string {
 	return text[:end] + ellipsis
 }
 
-// List names the first few of things, and says how many more there are.
+// List names the first few of things, and states how many more there are.
 func List[T any](things []T, most int, name func(T) string) string {
 	named := things[:min(len(things), most)]
 	names := make([]string, 0, len(named))

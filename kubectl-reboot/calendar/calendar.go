@@ -28,9 +28,9 @@ const (
 // Calendar is what is to come for one policy.
 type Calendar struct {
 	Policy string `json:"policy"`
-	// Always tells that the policy has no windows: it is open but for its blackouts.
+	// Always reports that the policy has no windows: it is open but for its blackouts.
 	Always bool `json:"always,omitempty"`
-	// Invalid says what is wrong with the windows or blackouts; then nothing opens.
+	// Invalid states what is wrong with the windows or blackouts; then nothing opens.
 	Invalid string  `json:"invalid,omitempty"`
 	Entries []Entry `json:"entries"`
 }
@@ -38,7 +38,7 @@ type Calendar struct {
 // Entry is one stretch of time, or the instant at which clocks change.
 type Entry struct {
 	Kind Kind `json:"kind"`
-	// From is in it. Begun tells that it began earlier, at an instant that nobody asked for.
+	// From is in it. Begun reports that it began earlier, at an instant that nobody asked for.
 	From  time.Time `json:"from"`
 	Begun bool      `json:"begun,omitempty"`
 	// To is not in it. Zero: there is no end within 400 days, or it is an instant.
@@ -49,7 +49,7 @@ type Entry struct {
 	TimeZone string `json:"timeZone,omitempty"`
 	// Reason is the one written with a blackout.
 	Reason string `json:"reason,omitempty"`
-	// Notes say what clock changes do to it.
+	// Notes state what clock changes do to it.
 	Notes []string `json:"notes,omitempty"`
 }
 

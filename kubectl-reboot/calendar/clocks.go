@@ -46,7 +46,7 @@ func (c *Calendar) noteClocks(windows []v1alpha1.Window, from time.Time) {
 	slices.SortStableFunc(c.Entries, byTime)
 }
 
-// note says what a jump does to a window: to its start, or to the hours at which it ends.
+// note states what a jump does to a window: to its start, or to the hours at which it ends.
 func (e *Entry) note(j jump, start string) {
 	reads := e.From.In(j.zone).Format("15:04")
 	switch {

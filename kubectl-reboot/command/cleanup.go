@@ -93,7 +93,7 @@ func (w *writing) cleanup(ctx context.Context, c client.Client) error {
 	return errors.Join(errs...)
 }
 
-// clean removes everything of the operator's from a Node, and says what that is and what it leaves. Empty: there is nothing.
+// clean removes everything of the operator's from a Node, and states what that is and what it leaves. Empty: there is nothing.
 func clean(n *corev1.Node) string {
 	var removed []string
 	note := func(what string, names []string) {

@@ -73,7 +73,7 @@ var _ = Describe("Completion", func() {
 	})
 })
 
-// completed is ok, but for what cobra says of completion on standard error.
+// completed is ok, but for what cobra reports of completion on standard error.
 func completed(args []string) string {
 	GinkgoHelper()
 	stdout, _, err := run(args)

@@ -52,7 +52,7 @@ func harmless(args ...string) {
 	Expect(controls.FindAllString(themes.ReplaceAllString(painted, ""), -1)).To(BeEmpty(), "%q", painted)
 }
 
-// needsHostilely: the agent says in hostile words why the node needs a reboot.
+// needsHostilely: the agent reports in hostile words why the node needs a reboot.
 func (p *pool) needsHostilely(name string) {
 	GinkgoHelper()
 	c := condition(v1alpha1.NodeRebootRequired, "True", "UpdateStaged")

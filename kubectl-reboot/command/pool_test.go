@@ -92,13 +92,13 @@ func (p *pool) patch(name string, patch map[string]any, sub ...string) {
 	Expect(api.Patch(context.Background(), object, raw, client.FieldOwner(v1alpha1.FieldOwnerAgent))).To(Succeed())
 }
 
-// needs: the agent says that the node needs a reboot.
+// needs: the agent reports that the node needs a reboot.
 func (p *pool) needs(name string) {
 	GinkgoHelper()
 	p.patch(name, map[string]any{"status": map[string]any{"conditions": []any{condition(v1alpha1.NodeRebootRequired, "True", "UpdateStaged")}}}, "status")
 }
 
-// waits until the manager has said on the node what is expected.
+// waits until the manager has reported on the node what is expected.
 func expectPermitted(name, want string) {
 	GinkgoHelper()
 	Eventually(func() string {

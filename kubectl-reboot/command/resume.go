@@ -81,7 +81,7 @@ func (r resumption) policy(p *v1alpha1.RebootPolicy) (string, bool, error) {
 	return r.done(ended, left, halted != "" && halt), len(ended) > 0, nil
 }
 
-// done says what was ended, and what is left.
+// done states what was ended, and what is left.
 func (r resumption) done(ended, left []string, haltEnded bool) string {
 	text := "resumed: "
 	switch {
@@ -138,7 +138,7 @@ func (r resumption) node(n *corev1.Node) (string, bool, error) {
 	return "resumed" + r.unwritten(), true, nil
 }
 
-// unwritten says that the end of a pause has no place for a reason.
+// unwritten reports that the end of a pause has no place for a reason.
 func (r resumption) unwritten() string {
 	if r.reason == "" {
 		return ""

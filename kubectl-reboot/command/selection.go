@@ -30,7 +30,7 @@ func (s *selection) bind(cmd *cobra.Command, everything client.ObjectList, all s
 // named reports whether the arguments alone are meant.
 func (s *selection) named() bool { return s.selector == "" && !s.all }
 
-// arguments wants exactly one way to say what is meant.
+// arguments wants exactly one way to state what is meant.
 func (s *selection) arguments(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {

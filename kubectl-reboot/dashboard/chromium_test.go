@@ -32,7 +32,7 @@ type tab struct {
 	mu      sync.Mutex
 	id      int
 	answers map[int]chan reply
-	// problems is what the console says, dialogs that opened and scripts that failed, and asked what was requested.
+	// problems is what the console reports, dialogs that opened and scripts that failed, and asked what was requested.
 	problems, asked []string
 }
 

@@ -48,7 +48,7 @@ func (s State) Text() string {
 type Tile struct {
 	Node  string
 	State State
-	// Reason is the phase, or the reason for which the node waits, and Message its sentence. Empty: the state says it all.
+	// Reason is the phase, or the reason for which the node waits, and Message its sentence. Empty: the state reports it all.
 	Reason, Message string
 }
 

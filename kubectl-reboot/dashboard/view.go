@@ -242,7 +242,7 @@ func (v View) Time(at time.Time) string { return at.In(v.Zone).Format("Mon 2006-
 // Title is the title of the page.
 func (v View) Title() string { return cmp.Or(v.Cluster, "reboots") + ": " + v.Headline() }
 
-// reporting reports whether an agent says of a node whether it needs a reboot.
+// reporting reports whether an agent reports of a node whether it needs a reboot.
 func reporting(n *plan.Node) bool {
 	return n.Required == corev1.ConditionTrue || n.Required == corev1.ConditionFalse
 }

@@ -63,7 +63,7 @@ type Finding struct {
 	Check   Check  `json:"check"`
 	Level   Level  `json:"level"`
 	Message string `json:"message"`
-	// Command fixes it, or shows more. Empty: the message says what to do.
+	// Command fixes it, or shows more. Empty: the message states what to do.
 	Command string `json:"command,omitempty"`
 	// Nodes are those it is about. Empty: it is about the whole cluster.
 	Nodes []string `json:"nodes,omitempty"`
@@ -85,7 +85,7 @@ type Cluster struct {
 	Budgets []policyv1.PodDisruptionBudget
 	// Missing are the rights that a ServiceAccount of the operator should have and has not.
 	Missing []Right
-	// Unread says why something could not be read, by the check that needs it.
+	// Unread states why something could not be read, by the check that needs it.
 	Unread map[Check]string
 }
 

@@ -208,7 +208,7 @@ type Right struct {
 	In string
 }
 
-// NeededRights are the rights without which manager and agents do nothing. They stand for the roles that have them: a role
+// NeededRights are the rights without which manager and agents do nothing. They represent the roles that have them: a role
 // that is not bound lacks all of its rights.
 func (c Cluster) NeededRights() []Right {
 	const own = "reboot-operator.io"

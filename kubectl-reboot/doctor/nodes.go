@@ -12,7 +12,7 @@ import (
 )
 
 // coordinators finds the nodes whose agents report another program that may reboot the host. An agent that asks for a reboot
-// objects; one that does not says it in the message of RebootRequired.
+// objects; one that does not reports it in the message of RebootRequired.
 func coordinators(c Cluster) []Finding {
 	return c.byMessage(Problem, func(node *corev1.Node) (string, string) {
 		report, err := v1alpha1.ParseAgentReport(node.Annotations)
@@ -113,7 +113,7 @@ func clocks(c Cluster) []Finding {
 	return found
 }
 
-// beside says how far a clock is from another one.
+// beside states how far a clock is from another one.
 func beside(d time.Duration) string {
 	if d < 0 {
 		return (-d).Round(time.Second).String() + " behind"

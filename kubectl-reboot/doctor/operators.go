@@ -13,7 +13,7 @@ import (
 type operator struct {
 	name   string
 	images []string
-	// level is Warning for one that reboots nodes only where it is told to.
+	// level is Warning for one that reboots nodes only where it is asked to.
 	level Level
 	// first is what to do before it is deleted. Empty: nothing.
 	first string

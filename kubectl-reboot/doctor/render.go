@@ -17,7 +17,7 @@ type Look struct {
 // indent is the width of a mark and of a check's name.
 const indent = 16
 
-// marks are what stands before a finding.
+// marks are what is there before a finding.
 var marks = map[Level]struct {
 	mark  string
 	style terminal.Style

@@ -22,7 +22,7 @@ const (
 	allPods     = "kubectl get pods -A --field-selector spec.nodeName=NODE"
 )
 
-// waits is the advice for each reason to wait. NODE and POLICY stand for their names.
+// waits is the advice for each reason to wait. NODE and POLICY represent their names.
 var waits = map[v1alpha1.Reason]Advice{
 	v1alpha1.ReasonNoPolicy:            {"create a policy that selects the node, or fix a nodeSelector", "kubectl get rebootpolicies"},
 	v1alpha1.ReasonPolicyConflict:      {"let one policy select it, and all control-plane nodes; or raise the priority of one", "kubectl edit rbp POLICY"},

@@ -46,18 +46,18 @@ type Explanation struct {
 	Until  time.Time `json:"until,omitzero"`
 	Need   Need      `json:"need"`
 	Policy *Policy   `json:"policy,omitempty"`
-	// Places says who uses up maxUnavailable, where that is what the node waits for.
+	// Places names who uses up maxUnavailable, where that is what the node waits for.
 	Places string `json:"places,omitempty"`
 	// Checks are all checks in their order. None: the node needs no reboot, or has its grant.
 	Checks   []Check       `json:"checks,omitempty"`
 	Reboot   *fleet.Reboot `json:"reboot,omitempty"`
 	Timeline []Moment      `json:"timeline,omitempty"`
 	Advice   Advice        `json:"advice"`
-	// Manager is what the manager has written on the node, where that is not what its planner says now.
+	// Manager is what the manager has written on the node, where that is not what its planner reports now.
 	Manager *Condition `json:"manager,omitempty"`
 }
 
-// Need is what the agent says: the node's condition RebootRequired.
+// Need is what the agent reports: the node's condition RebootRequired.
 type Need struct {
 	// Status is True, False or Unknown; empty where no agent has ever reported.
 	Status  corev1.ConditionStatus `json:"status,omitempty"`
@@ -84,11 +84,11 @@ type Other struct {
 type Check struct {
 	Name   v1alpha1.Reason `json:"name"`
 	Result plan.Result     `json:"result"`
-	// Message says what is well, or what objects.
+	// Message states what is well, or what objects.
 	Message string `json:"message,omitempty"`
 }
 
-// Condition is what condition RebootPermitted says; an empty Status: nothing.
+// Condition is what condition RebootPermitted reports; an empty Status: nothing.
 type Condition struct {
 	Status  corev1.ConditionStatus `json:"status,omitempty"`
 	Reason  string                 `json:"reason,omitempty"`
@@ -202,7 +202,7 @@ func checksOf(outcomes []plan.Outcome) []Check {
 	return checks
 }
 
-// differs is what the manager has written, unless it is what its planner says now or a write of it is due anyway.
+// differs is what the manager has written, unless it is what its planner reports now or a write of it is due anyway.
 func differs(answer plan.Explanation, n *plan.Node) *Condition {
 	is, want := Condition{}, answer.Decision
 	if c := n.Permitted; c != nil {

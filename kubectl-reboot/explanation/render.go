@@ -23,7 +23,7 @@ type Look struct {
 	Theme terminal.Theme
 	// Width is the terminal's, at which text is wrapped; 0: a pipe, nothing is.
 	Width int
-	// Zone is in which instants are told.
+	// Zone is in which instants are reported.
 	Zone *time.Location
 }
 
@@ -44,7 +44,7 @@ func (e Explanation) Lines(l Look) []string {
 	return lines
 }
 
-// headlines are the answers; phaseOf says more of a reboot.
+// headlines are the answers; phaseOf reports more of a reboot.
 var headlines = map[Verdict]struct {
 	text  string
 	style terminal.Style
@@ -204,7 +204,7 @@ func (e Explanation) timeline(l Look) []string {
 	return lines
 }
 
-// manager says where the manager's word differs.
+// manager reports where the manager's word differs.
 func (e Explanation) manager(l Look) []string {
 	if e.Manager == nil {
 		return nil

@@ -57,7 +57,7 @@ func (f Fleet) Node(name string) (*corev1.Node, *plan.Node) {
 // Views are all nodes as decisions look at them, by name.
 func (f Fleet) Views() []*plan.Node { return f.views }
 
-// Whole puts a node as the API server has it in the place of the one of its name that was trimmed for decisions.
+// Whole puts a node as the API server has it instead of the one of its name that was trimmed for decisions.
 func (f Fleet) Whole(node *corev1.Node) Fleet {
 	f.nodes = slices.Clone(f.nodes)
 	for i := range f.nodes {
@@ -71,7 +71,7 @@ func (f Fleet) Whole(node *corev1.Node) Fleet {
 // Plan is what is decided about a policy.
 func (f Fleet) Plan(policy *v1alpha1.RebootPolicy) plan.Plan { return plan.Of(f.Snapshot(policy)) }
 
-// Snapshot is what the manager would decide from; a nil policy stands for the nodes that none governs.
+// Snapshot is what the manager would decide from; a nil policy represents the nodes that none governs.
 func (f Fleet) Snapshot(policy *v1alpha1.RebootPolicy) plan.Snapshot {
 	return snapshot.Of(policy, f.Policies, f.views, f.Now)
 }
@@ -112,7 +112,7 @@ func silent(nodes []*plan.Node) (n int) {
 // Ungoverned is what is decided about the nodes that no policy governs.
 func (f Fleet) Ungoverned() []plan.Decision { return plan.Ungoverned(f.Governor, f.views) }
 
-// Torn tells that a grant stands on a node and in no ledger. That is seldom so, and often seen where policies and nodes are
+// Torn reports that a grant is on a node and in no ledger. That is seldom so, and often seen where policies and nodes are
 // watched apart: one is newer than the other.
 func (f Fleet) Torn() bool {
 	return slices.ContainsFunc(f.Policies, func(p v1alpha1.RebootPolicy) bool { return len(f.Plan(&p).Adopted) > 0 })

@@ -144,7 +144,7 @@ func TestFleet(t *testing.T) {
 	}
 }
 
-// TestFleet_Next: the earliest change of any policy counts, wherever it stands in the list.
+// TestFleet_Next: the earliest change of any policy counts, wherever it is in the list.
 func TestFleet_Next(t *testing.T) {
 	early := Spec(func(s *v1alpha1.RebootPolicySpec) {
 		s.Windows = []v1alpha1.Window{{Name: "early", Start: "18:00", Duration: metav1.Duration{Duration: time.Hour}}}

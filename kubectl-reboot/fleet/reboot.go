@@ -41,7 +41,7 @@ type Reboot struct {
 	Drain string `json:"drain,omitempty"`
 	// DrainUntil is when drain.timeout ends the drain. Zero: none is under way, or it is over or overdue.
 	DrainUntil time.Time `json:"drainUntil,omitzero"`
-	// Overdue tells that a deadline has passed; the slot is kept.
+	// Overdue reports that a deadline has passed; the slot is kept.
 	Overdue bool `json:"overdue,omitempty"`
 }
 

@@ -33,7 +33,7 @@ type axis struct {
 	stretches []stretch
 	// now is the left edge, where it is in a gap before the first stretch.
 	now time.Time
-	// cut tells that there is more than is drawn.
+	// cut reports that there is more than is drawn.
 	cut bool
 }
 

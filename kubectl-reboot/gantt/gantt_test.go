@@ -165,7 +165,7 @@ func TestSVG_StaysReadable(t *testing.T) {
 	}
 }
 
-// TestFigure: the picture for a page has no style sheet of its own and does not repeat what the page says.
+// TestFigure: the picture for a page has no style sheet of its own and does not repeat what the page reports.
 func TestFigure(t *testing.T) {
 	figure := gantt.Figure(pictures()["in-progress"].table(), berlin(t))
 	selfContained(t, figure)

@@ -50,7 +50,7 @@ type picture struct {
 	zone  *time.Location
 	axis  axis
 	rows  []row
-	// shared tells that several nodes share a row.
+	// shared reports that several nodes share a row.
 	shared bool
 	// width, bottom and height are of the whole, of the rows' end, and of the whole again.
 	width, bottom, height float64

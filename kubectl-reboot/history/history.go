@@ -54,7 +54,7 @@ type Look struct {
 	Width int
 	// Wide shows the grant, too.
 	Wide bool
-	// Zone is in which instants are told.
+	// Zone is in which instants are reported.
 	Zone *time.Location
 }
 

@@ -22,7 +22,7 @@ type given struct {
 	name string
 	// texts are how, as it was written: --period=1h, or KURED_PERIOD=1h; a list may have several.
 	texts []string
-	// hidden says why the value is not known; empty: it is.
+	// hidden states why the value is not known; empty: it is.
 	hidden string
 }
 
@@ -48,7 +48,7 @@ func (p *parsed) parse(args []string) error {
 	return nil
 }
 
-// parseFlag takes one flag, and its value from the rest where it stands there.
+// parseFlag takes one flag, and its value from the rest where it is there.
 func (p *parsed) parseFlag(arg string, rest []string) ([]string, error) {
 	name, value, hasValue := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
 	f := p.flags.set.Lookup(name)
@@ -87,7 +87,7 @@ func (p *parsed) unknown(arg string, hasValue bool, rest []string) []string {
 	return rest
 }
 
-// assign sets a flag, or says in one sentence why kured would not start with this value.
+// assign sets a flag, or reports in one sentence why kured would not start with this value.
 func (p *parsed) assign(f *flag.Flag, by, value string) error {
 	if err := f.Value.Set(value); err != nil {
 		return fmt.Errorf("%s is %q, with which kured does not start: %w", by, value, err)

@@ -52,7 +52,7 @@ func (c *conversion) begin() {
 	c.comments["mode"] = []string{"Decides and reports, reboots nothing. Enforce, once kured is gone and the report's last part is settled."}
 }
 
-// end tells what no step has told, so that nothing is ever dropped in silence.
+// end reports what no step has reported, so that nothing is ever dropped in silence.
 func (c *conversion) end() {
 	for _, g := range c.parsed.given {
 		if !c.reported[g.name] {
@@ -94,7 +94,7 @@ func (c *conversion) written(name string) string {
 	return fmt.Sprintf("--%s is not set, which is %s", name, c.flags.set.Lookup(name).DefValue)
 }
 
-// carried, unneeded and unconverted tell what became of a flag. The first two are silent about one that is not set.
+// carried, unneeded and unconverted report what became of a flag. The first two are silent about one that is not set.
 func (c *conversion) carried(name, how string) { c.note(&c.report.carried, name, how) }
 
 func (c *conversion) unneeded(name, why string) {

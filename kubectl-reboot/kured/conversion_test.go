@@ -27,7 +27,7 @@ func makeInstallation(args ...string) *installation {
 	return k
 }
 
-// notes are everything a report says, each thing with its part of the report.
+// notes are everything a report reports, each thing with its part of the report.
 func (r *report) notes() []string {
 	var notes []string
 	for part, lines := range map[string][]line{"carried": r.carried, "unneeded": r.unneeded, "open": r.open} {
@@ -117,7 +117,7 @@ func TestConvert_GrantsNothingAtFirst(t *testing.T) {
 	}
 }
 
-// What cannot be said in a policy must not make it laxer unsaid: kured would never have rebooted here.
+// What cannot be reported in a policy must not make it laxer unsaid: kured would never have rebooted here.
 func TestConvert_NeverStaysNever(t *testing.T) {
 	for name, args := range map[string][]string{
 		"no day":                        {"--reboot-days="},

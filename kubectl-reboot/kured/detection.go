@@ -8,10 +8,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// sentinelEngine is who hears of the need wherever kured looked for a file or ran a command.
+// sentinelEngine is who detects the need wherever kured looked for a file or ran a command.
 const sentinelEngine = "the agent's engine sentinel watches it"
 
-// detect: who says that a host needs a reboot. That is the agent's business, and no policy's.
+// detect: who reports that a host needs a reboot. That is the agent's business, and no policy's.
 func detect(c *conversion) error {
 	file := hostPath(c, c.flags.sentinel)
 	if command := c.flags.sentinelCommand; command != "" {

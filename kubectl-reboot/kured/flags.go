@@ -39,10 +39,10 @@ type kuredFlags struct {
 	skipWaitForDeleted int
 }
 
-// signalReboot is SIGRTMIN+5, by which systemd is told to reboot.
+// signalReboot is SIGRTMIN+5, by which systemd is asked to reboot.
 const signalReboot = 34 + 5
 
-// defaultSentinel is where Debian and others say that they want a reboot.
+// defaultSentinel is where Debian and others report that they want a reboot.
 const defaultSentinel = "/var/run/reboot-required"
 
 // newKuredFlags are the flags of kured 1.23 with their defaults. Those of 1.15 and later are among them.

@@ -19,9 +19,9 @@ const (
 type hours struct {
 	from, to  int
 	overnight bool
-	// cut tells that the last second, which kured includes, is left out.
+	// cut reports that the last second, which kured includes, is left out.
 	cut bool
-	// rounded tells that 23:59 was taken for the end of the day.
+	// rounded reports that 23:59 was taken for the end of the day.
 	rounded bool
 }
 

@@ -19,7 +19,7 @@ type installation struct {
 	daemonSet appsv1.DaemonSet
 	container corev1.Container
 	args      []string // the command line after the program, variables filled in
-	scripted  bool     // kured's flags stand in a shell script
+	scripted  bool     // kured's flags are in a shell script
 }
 
 // where names the DaemonSet, in one line whatever the manifest calls it.

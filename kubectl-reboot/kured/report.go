@@ -8,7 +8,7 @@ import (
 // line is one thing of kured's and what became of it.
 type line struct{ what, how string }
 
-// report says what became of everything that a kured was told.
+// report states what became of everything that a kured was reported.
 type report struct {
 	carried, unneeded, open []line
 }

@@ -29,7 +29,7 @@ func windowZone(c *conversion) (string, error) {
 	return name, nil
 }
 
-// localZone is the container's: UTC, unless its variable TZ or a file of the host says otherwise.
+// localZone is the container's: UTC, unless its variable TZ or a file of the host reports otherwise.
 func localZone(c *conversion) string {
 	name := strings.TrimPrefix(c.kured.variables().values["TZ"], ":")
 	if _, err := time.LoadLocation(name); err == nil && zoneName.MatchString(name) {

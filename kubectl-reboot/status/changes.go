@@ -11,7 +11,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
 )
 
-// Changes tells what is new since an earlier status, a line for each policy whose counts or window changed and for each
+// Changes reports what is new since an earlier status, a line for each policy whose counts or window changed and for each
 // node that went on. Before the zero Status everything is new.
 func (s Status) Changes(before Status, zone *time.Location) []string {
 	clock := s.At.In(zone).Format("Mon 15:04:05")
@@ -49,7 +49,7 @@ func (p Policy) wentOn(was Policy, report func(node, text string)) {
 	}
 }
 
-// went says how a reboot went on; empty: it did not.
+// went states how a reboot went on; empty: it did not.
 func went(was, is fleet.Reboot) string {
 	switch {
 	case is.Overdue && !was.Overdue:
@@ -62,7 +62,7 @@ func went(was, is fleet.Reboot) string {
 	return string(was.Phase) + " → " + string(is.Phase)
 }
 
-// landed says how the reboot of a node ended that is no longer in progress.
+// landed states how the reboot of a node ended that is no longer in progress.
 func (p Policy) landed(node string) string {
 	i := slices.IndexFunc(p.Waiting, func(w Waiting) bool { return slices.Contains(w.Nodes, node) })
 	switch {
@@ -93,7 +93,7 @@ func (p Policy) summary(zone *time.Location) string {
 		p.Nodes.UpToDate, p.Nodes.Selected, p.Nodes.InProgress, waiting, p.Nodes.Failed, p.WindowText(func(t time.Time) string { return t.In(zone).Format("Mon 2006-01-02 15:04 MST") }))
 }
 
-// expected says when all is to be done. It moves with every minute that something takes longer, and is no change by itself.
+// expected states when all is to be done. It moves with every minute that something takes longer, and is no change by itself.
 func (p Policy) expected(now time.Time, zone *time.Location) string {
 	if p.CompletionAt.IsZero() {
 		return ""

@@ -22,7 +22,7 @@ type Look struct {
 	Width int
 	// Wide shows more columns and every name.
 	Wide bool
-	// Zone is in which instants are told.
+	// Zone is in which instants are reported.
 	Zone *time.Location
 }
 
@@ -58,7 +58,7 @@ func apart(blocks [][]string) [][]string {
 	return list
 }
 
-// bar tells how far the whole is.
+// bar reports how far the whole is.
 func (s Status) bar(l Look) string {
 	var sum Nodes
 	for _, p := range s.Policies {

@@ -38,12 +38,12 @@ type Policy struct {
 	// CompletionAt is when the last pending node is expected back, those left out that wait for a person. Zero: nothing is
 	// pending, or nobody can know.
 	CompletionAt time.Time `json:"completionAt,omitzero"`
-	// Unavailable says who uses up the limit.
+	// Unavailable names who uses up the limit.
 	Unavailable string         `json:"unavailable,omitempty"`
 	InProgress  []fleet.Reboot `json:"inProgress,omitempty"`
-	// Waiting says why nodes wait, in the order of status.blocked.
+	// Waiting states why nodes wait, in the order of status.blocked.
 	Waiting []Waiting `json:"waiting,omitempty"`
-	// Due are the nodes against which nothing speaks: the manager grants their reboot with its next look.
+	// Due are the nodes against which nothing uses: the manager grants their reboot with its next look.
 	Due     []string `json:"due,omitempty"`
 	Notices []Notice `json:"notices,omitempty"`
 	// Agents is how many nodes have an agent that works, as the manager sees it. Nil: it does not say.

@@ -97,7 +97,7 @@ func (s Status) inProgress(l Look) []string {
 	return l.Theme.Table(rows, l.Width)
 }
 
-// rebootRow: the note says what the phase alone does not.
+// rebootRow: the note states what the phase alone does not.
 func rebootRow(t fleet.Reboot, policy string, now time.Time) []terminal.Cell {
 	style, note := phaseStyle[t.Phase], terminal.Cell{Text: t.Message, Style: terminal.Quiet}
 	switch {
@@ -108,7 +108,7 @@ func rebootRow(t fleet.Reboot, policy string, now time.Time) []terminal.Cell {
 	case strings.EqualFold(t.Message, string(t.Phase)):
 		note.Text = timesOut(t, now)
 		if t.Drain != "" {
-			note.Text += ": " + strings.TrimPrefix(t.Drain, "The drain ") // which the phase says already
+			note.Text += ": " + strings.TrimPrefix(t.Drain, "The drain ") // which the phase reports already
 		}
 	case !t.Until.IsZero():
 		note.Text += "; " + timesOut(t, now)

@@ -99,7 +99,7 @@ func Wrap(text string, width int) []string {
 	return append(lines, line)
 }
 
-// Crop leaves out the last of more lines than there is room for, and says so.
+// Crop leaves out the last of more lines than there is room for, and reports it.
 func Crop(lines []string, height int) []string {
 	height = max(height, 1)
 	if len(lines) <= height {

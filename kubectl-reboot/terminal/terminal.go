@@ -78,7 +78,7 @@ func (t *Terminal) Print(lines ...string) {
 	fmt.Fprint(t.out, strings.Join(lines, "\n")+"\n")
 }
 
-// Draw draws lines in the place of those drawn before. Only on a live terminal.
+// Draw draws lines instead of those drawn before. Only on a live terminal.
 func (t *Terminal) Draw(lines []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -109,7 +109,7 @@ func (t *Terminal) Close() {
 	}
 }
 
-// Step runs one step of a start and tells how long it takes.
+// Step runs one step of a start and reports how long it takes.
 func (t *Terminal) Step(name string, run func() error) error {
 	began := t.clock.Now()
 	done := make(chan struct{})

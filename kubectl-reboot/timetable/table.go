@@ -19,7 +19,7 @@ type Look struct {
 	Width int
 	// Wide shows each phase, and what a node waits for now.
 	Wide bool
-	// Zone is in which instants are told.
+	// Zone is in which instants are reported.
 	Zone *time.Location
 }
 
@@ -84,7 +84,7 @@ func (t Timetable) stays() [][]terminal.Cell {
 	return rows
 }
 
-// Verdict says in one sentence when all is done, and whether that is inside the window.
+// Verdict reports in one sentence when all is done, and whether that is inside the window.
 func (t Timetable) Verdict(zone *time.Location) string {
 	switch {
 	case t.Unknown != "":
@@ -117,7 +117,7 @@ func (t Timetable) inside(zone *time.Location) string {
 	return fmt.Sprintf("; will not finish inside %s, which closes %s", window, closes)
 }
 
-// notes say what the forecast rests on.
+// notes state what the forecast rests on.
 func (t Timetable) notes() []string {
 	var notes []string
 	if t.DryRun {

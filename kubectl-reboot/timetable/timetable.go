@@ -25,7 +25,7 @@ type Timetable struct {
 	Silent int `json:"silent,omitempty"`
 	// Calendar is the windows and blackouts from now until all is done.
 	Calendar []calendar.Entry `json:"calendar"`
-	// Always tells that the policy has no windows.
+	// Always reports that the policy has no windows.
 	Always bool `json:"always,omitempty"`
 }
 

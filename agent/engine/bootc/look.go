@@ -92,7 +92,7 @@ func (h host) ostreeStaged(content []byte) (*deployment, error) {
 	return &d, nil
 }
 
-// ostreeDeployment adds what /sysroot says, where it is mounted.
+// ostreeDeployment adds what /sysroot reports, where it is mounted.
 func (h host) ostreeDeployment(stateroot, name string) deployment {
 	d := deployment{id: name}
 	checksum, _, _ := strings.Cut(name, ".")

@@ -18,15 +18,15 @@ type deployment struct {
 	image string
 	// digest of the image's manifest, such as sha256:…. Empty: unknown.
 	digest string
-	// locked says that a shutdown leaves it out until somebody unlocks it.
+	// locked reports that a shutdown leaves it out until somebody unlocks it.
 	locked bool
 }
 
 // observation is what a look found.
 type observation struct {
-	// unreadable says what cannot be read, and why. Empty: everything was.
+	// unreadable states what cannot be read, and why. Empty: everything was.
 	unreadable string
-	// missing says that the host is none of bootc's.
+	// missing reports that the host is none of bootc's.
 	missing bool
 	// booted is what runs. Its zero: it is not known.
 	booted deployment
@@ -45,7 +45,7 @@ func (o observation) presence() engine.Presence {
 	return engine.Answering
 }
 
-// report is what the observation says to others.
+// report is what the observation reports to others.
 func (o observation) report() engine.Report {
 	switch {
 	case o.missing:

@@ -1,4 +1,4 @@
-// Package cosupdateengine hears from update_engine of Container-Optimized OS, org.chromium.UpdateEngine on the system
+// Package cosupdateengine receives from update_engine of Container-Optimized OS, org.chromium.UpdateEngine on the system
 // bus, whether an update waits for a reboot. It reads the status and listens to it; it never asks for an update, a reset
 // or a reboot.
 package cosupdateengine
@@ -36,7 +36,7 @@ type Engine struct {
 	// Clock times the polls and the pauses before connecting again. Required.
 	Clock clock.Clock
 	// Before is what this engine had reported when the agent was restarted within the same boot: a need in it stands until
-	// update_engine says otherwise. Zero: nothing, as after a boot.
+	// update_engine reports otherwise. Zero: nothing, as after a boot.
 	Before engine.Report
 	// Optional tells a host that has not had an update_engine in this boot as Absent: nobody named it.
 	Optional bool

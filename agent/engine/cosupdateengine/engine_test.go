@@ -88,7 +88,7 @@ func TestEngine_AnInstallIsNoNeed_Behaviour9(t *testing.T) {
 	install := hosttest.COSStatus{Op: hosttest.COSUpdatedNeedReboot, Version: "17800.147.54", IsInstall: true}
 	for name, platform := range map[string]hosttest.COSPlatform{
 		"current": hosttest.COSCurrent,
-		// Its plain StatusUpdate says NEED_REBOOT and does not tell that it is about an install.
+		// Its plain StatusUpdate reports NEED_REBOOT and does not report that it is about an install.
 		"transitional": hosttest.COSTransitional,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -267,7 +267,7 @@ func TestEngine_KeepsNeedAndVersionWhenUpdateEngineForgetsIt_Behaviour8(t *testi
 			h.Expect(needed17800)
 			calls := e.StatusCalls()
 			e.Stop()
-			h.Must(e.Start()) // It says NEED_REBOOT with version 0.0.0.0 now.
+			h.Must(e.Start()) // It reports NEED_REBOOT with version 0.0.0.0 now.
 			h.Until("the status to be read again", func() bool { return e.StatusCalls() > calls }, 0)
 			h.expectNothing()
 			// That need is still the engine's to take back.

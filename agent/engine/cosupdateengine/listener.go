@@ -7,14 +7,14 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/engine/service"
 )
 
-// listener keeps the state across connections and tells what changes.
+// listener keeps the state across connections and reports what changes.
 type listener struct {
 	state   state
 	changes engine.Changes
 	// lost is what is known of the engine's presence while it cannot be asked.
 	lost engine.Presence
-	// plain says that the platform has only GetStatus and StatusUpdate. Where it has both, these must not count: they do
-	// not tell an update from an install of downloadable content.
+	// plain reports that the platform has only GetStatus and StatusUpdate. Where it has both, these must not count: they do
+	// not distinguish an update from an install of downloadable content.
 	plain bool
 }
 
@@ -50,7 +50,7 @@ func (l *listener) Read(ctx context.Context, call service.Call) error {
 	return err
 }
 
-// Lost says that update_engine cannot be asked.
+// Lost reports that update_engine cannot be asked.
 func (l *listener) Lost(why string, presence engine.Presence) {
 	l.lost = presence
 	l.add(input{unreachable: why})

@@ -8,20 +8,20 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// title is what people call the service: Flatcar's has the same name and may be told of beside it.
+// title is what people call the service: Flatcar's has the same name and may be reported beside it.
 const title = "COS update_engine"
 
 // state is everything known about update_engine.
 type state struct {
 	// status it told last; that of an idle engine before it told any.
 	status status
-	// unreachable is a sentence that says why the engine cannot be asked. Empty: it answered last time.
+	// unreachable is a sentence that states why the engine cannot be asked. Empty: it answered last time.
 	unreachable string
 }
 
-// input is one thing that was heard.
+// input is one thing that was received.
 type input struct {
-	// unreachable says that the engine could not be asked, and why; nothing else counts then.
+	// unreachable reports that the engine could not be asked, and why; nothing else counts then.
 	unreachable string
 	status      status
 }
@@ -35,9 +35,9 @@ func resumed(before engine.Report) state {
 	return s
 }
 
-// next is the state after one more thing was heard. A need falls when the engine says something else, and not before: it
+// next is the state after one more thing was received. A need falls when the engine reports something else, and not before: it
 // is in the boot loader, not in the engine's process, and outlives the engine and the bus. That the engine checks for a newer
-// update says nothing about the one that is staged.
+// update reports nothing about the one that is staged.
 func next(s state, in input) state {
 	if in.unreachable != "" {
 		s.unreachable = in.unreachable
@@ -54,7 +54,7 @@ func next(s state, in input) state {
 	return state{status: next}
 }
 
-// report is what the state says to others.
+// report is what the state reports to others.
 func (s state) report() engine.Report {
 	r := engine.Report{Engine: Name, State: engine.NotNeeded, Reason: v1alpha1.ReasonUpToDate}
 	switch {
@@ -78,7 +78,7 @@ func (s status) what() string {
 	return "version " + s.version
 }
 
-// noNeed says why there is no need: the rest of a sentence about the engine.
+// noNeed states why there is no need: the rest of a sentence about the engine.
 func (s status) noNeed() string {
 	switch s.operation {
 	case opError:

@@ -10,7 +10,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// The things that can be told.
+// The things that can be reported.
 var (
 	idle        = status{}
 	needUnnamed = status{operation: opUpdatedNeedReboot}

@@ -94,7 +94,7 @@ func (s *status) set(number protowire.Number, value []byte) error {
 		version, err := updatestatus.Version(string(text))
 		s.version = version
 		return err
-	default: // The others say nothing about a reboot.
+	default: // The others report nothing about a reboot.
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 type operation int32
 
 const (
-	// The first and the last one. What lies between them and is not named here says only that nothing is staged: a download
+	// The first and the last one. What lies between them and is not named here reports only that nothing is staged: a download
 	// overwrites what was.
 	opError               operation = -1
 	opIdle                operation = 0
@@ -22,7 +22,7 @@ const (
 	opUpdatedButDeferred  operation = 12
 )
 
-// isKnown tells an operation from a number that says nothing, which is no evidence that a need has gone.
+// isKnown distinguishes an operation from a number that reports nothing, which is no evidence that a need has gone.
 func (o operation) isKnown() bool { return opError <= o && o <= opUpdatedButDeferred }
 
 // parseOperation reads an operation as GetStatus spells it.
@@ -44,7 +44,7 @@ type status struct {
 	operation operation
 	// version staged or on its way. Empty: unknown.
 	version string
-	// install says that downloadable content (DLC) goes through the operations and the system's own image does not: that
+	// install reports that downloadable content (DLC) goes through the operations and the system's own image does not: that
 	// never needs a reboot.
 	install bool
 	// attemptError is the error code of the last attempt. 0: none, or unknown.
@@ -54,10 +54,10 @@ type status struct {
 func (s status) needsReboot() bool { return s.operation == opUpdatedNeedReboot && !s.install }
 
 // checks reports whether update_engine asks its server for an update of the system. With repeated updates on it does so
-// while one waits for its reboot, which it says again afterwards.
+// while one waits for its reboot, which it reports again afterwards.
 func (s status) checks() bool { return s.operation == opCheckingForUpdate && !s.install }
 
-// decodePlain reads the body of GetStatus and StatusUpdate, which cannot tell installs and errors.
+// decodePlain reads the body of GetStatus and StatusUpdate, which cannot distinguish installs and errors.
 func decodePlain(body []any) (status, error) {
 	decoded, err := updatestatus.Decode(body)
 	if err != nil {

@@ -31,7 +31,7 @@ type TB interface {
 	Context() context.Context
 }
 
-// Run is an engine that runs, and what it says.
+// Run is an engine that runs, and what it reports.
 type Run struct {
 	// Clock is the engine's.
 	Clock *clocktesting.FakeClock

@@ -10,7 +10,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// notifier tells that something changed in folders, and not what.
+// notifier reports that something changed in folders, and not what.
 type notifier struct {
 	// changed holds one value from a change until somebody takes it.
 	changed chan struct{}

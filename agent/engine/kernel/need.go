@@ -15,7 +15,7 @@ type observation struct {
 	installed []release
 }
 
-// report is what the observation says to others. A need is a kernel of the running one's flavour that is newer. That there
+// report is what the observation reports to others. A need is a kernel of the running one's flavour that is newer. That there
 // are older ones only is none: the running one may come from elsewhere, and would again after a reboot.
 func (o observation) report() engine.Report {
 	newest, found := newest(o.installed, o.running.flavour)

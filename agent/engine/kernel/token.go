@@ -37,7 +37,7 @@ func compareTokens(a, b token) int {
 	return cmp.Compare(a.text, b.text)
 }
 
-// parseSegment reads what stands between two separators, and tells which words of the flavour's name it has; empty ones
+// parseSegment reads what is between two separators, and reports which words of the flavour's name it has; empty ones
 // are none. A number within a word belongs to the word, as in amd64 or v8, except where it is known to count something.
 func parseSegment(segment string) (tokens []token, flavour []string) {
 	if strings.Trim(segment, digits) == "" {

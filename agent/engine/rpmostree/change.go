@@ -8,7 +8,7 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// occasions are the properties whose change may change what boots next. They are read again then: what a signal says of
+// occasions are the properties whose change may change what boots next. They are read again then: what a signal reports of
 // them is not used. CachedUpdate is not among them.
 var occasions = map[string][]string{
 	sysrootInterface: {"Deployments", "Booted"},

@@ -21,17 +21,17 @@ type deployment struct {
 	version string
 	// checksum of the commit. Empty: unknown.
 	checksum string
-	// serial tells deployments of one commit apart, such as those that differ in kernel arguments alone.
+	// serial distinguishes deployments of one commit, such as those that differ in kernel arguments alone.
 	serial int32
-	// booted says that the host runs it.
+	// booted reports that the host runs it.
 	booted bool
-	// staged says that it is written into the boot loader by the shutdown only.
+	// staged reports that it is written into the boot loader by the shutdown only.
 	staged bool
-	// locked says that the shutdown leaves it out until somebody, such as Zincati, calls FinalizeDeployment.
+	// locked reports that the shutdown leaves it out until somebody, such as Zincati, calls FinalizeDeployment.
 	locked bool
 }
 
-// decodeDeployments reads the property: the deployments in boot order, the one that boots next first. ignored tells of
+// decodeDeployments reads the property: the deployments in boot order, the one that boots next first. ignored reports
 // versions and checksums that are none; they are left out, because a need without a name is a need all the same.
 func decodeDeployments(value dbus.Variant) (list []deployment, ignored, err error) {
 	entries, ok := value.Value().([]map[string]dbus.Variant)

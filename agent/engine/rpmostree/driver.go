@@ -46,7 +46,7 @@ type Driver struct {
 }
 
 // Run drives until ctx ends, and then returns nil. A transaction that is under way then is cancelled: without its driver it
-// would have no deadline. What goes wrong is told, and tried again in the next round.
+// would have no deadline. What goes wrong is reported, and tried again in the next round.
 func (d *Driver) Run(ctx context.Context) error {
 	var last Round
 	for wait := rand.N(d.Period/10 + 1); lifecycle.Sleep(ctx, d.Clock, wait); wait = d.Period + rand.N(d.Period/10+1) {

@@ -19,7 +19,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 )
 
-// What the driver of these tests is told. The limit is far from anything that passes while a test waits for something else.
+// What the driver of these tests is configured with. The limit is far from anything that passes while a test waits for something else.
 const (
 	period = time.Hour
 	limit  = 1000 * time.Hour

@@ -1,4 +1,4 @@
-// Package rpmostree hears from rpm-ostree, org.projectatomic.rpmostree1 on the system bus, whether the host boots another
+// Package rpmostree receives from rpm-ostree, org.projectatomic.rpmostree1 on the system bus, whether the host boots another
 // deployment next than the one it runs. Engine only reads; Driver, which is a choice of its own, makes rpm-ostree upgrade.
 package rpmostree
 
@@ -28,7 +28,7 @@ type Engine struct {
 	// Clock times the polls and the pauses before connecting again. Required.
 	Clock clock.WithTicker
 	// Before is what this engine had reported when the agent was restarted within the same boot: a need in it stands until
-	// rpm-ostree says otherwise. Zero: nothing, as after a boot.
+	// rpm-ostree reports otherwise. Zero: nothing, as after a boot.
 	Before engine.Report
 	// Optional tells a host that has not had an rpm-ostree in this boot as Absent: nobody named it.
 	Optional bool

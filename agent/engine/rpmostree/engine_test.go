@@ -430,7 +430,7 @@ func TestEngine_RestartedAgentKeepsItsNeedUntilTheDaemonDeniesIt(t *testing.T) {
 	h.ExpectAfter(time.Minute, upToDate)
 }
 
-// allReachable takes what the engine has said so far of being able to ask.
+// allReachable takes what the engine has reported so far of being able to ask.
 func (h *harness) allReachable() []bool {
 	var all []bool
 	for len(h.Reachable) > 0 {

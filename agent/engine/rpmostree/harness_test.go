@@ -106,7 +106,7 @@ func (h *harness) log(args string) {
 	}
 }
 
-// settle returns once everything that the daemon said so far has been taken in. The bus and the Engine keep the order of
+// settle returns once everything that the daemon reported so far has been taken in. The bus and the Engine keep the order of
 // signals, so a mark, which is malformed, counted and logged, comes after all of them.
 func (h *harness) settle(ostree *hosttest.RPMOSTree) {
 	h.t.Helper()
@@ -116,14 +116,14 @@ func (h *harness) settle(ostree *hosttest.RPMOSTree) {
 	h.Malformed.Add(-1)
 }
 
-// expectNothing checks that what the daemon said so far made no report.
+// expectNothing checks that what the daemon reported so far made no report.
 func (h *harness) expectNothing(ostree *hosttest.RPMOSTree) {
 	h.t.Helper()
 	h.settle(ostree)
 	h.ExpectNoReport()
 }
 
-// exit lets the daemon leave because it is idle, and returns when the Engine has heard of it.
+// exit lets the daemon leave because it is idle, and returns when the Engine has detected it.
 func (h *harness) exit(ostree *hosttest.RPMOSTree) {
 	h.t.Helper()
 	left := h.left.Load()

@@ -10,7 +10,7 @@ import (
 )
 
 // This file decides, and does nothing else. What counts is what boots next. CachedUpdate does not: that the metadata of
-// an update is known says nothing of what is on disk.
+// an update is known reports nothing of what is on disk.
 
 // shownChecksumBytes is how much of a checksum people get to see.
 const shownChecksumBytes = 12
@@ -19,7 +19,7 @@ const shownChecksumBytes = 12
 type state struct {
 	// latest is what the deployments meant when they were read last. Zero: they have not been read.
 	latest engine.Report
-	// unreachable is a sentence that says why they cannot be read. Empty: they could, last time.
+	// unreachable is a sentence that states why they cannot be read. Empty: they could, last time.
 	unreachable string
 }
 
@@ -105,7 +105,7 @@ func (d deployment) String() string {
 // commit is what people get to see of the checksum. Empty: unknown.
 func (d deployment) commit() string { return d.checksum[:min(len(d.checksum), shownChecksumBytes)] }
 
-// id tells a deployment from every other one of the host: layered packages make another commit of the same version, and
+// id distinguishes a deployment from every other one of the host: layered packages make another commit of the same version, and
 // kernel arguments another deployment of the same commit. Empty: unknown.
 func (d deployment) id() string {
 	switch commit := d.commit(); {

@@ -47,7 +47,7 @@ func socketOf(address, root string) (string, error) {
 	return "", fmt.Errorf("address %.128q names no socket", address)
 }
 
-// dialPeer connects to a socket behind which one program speaks D-Bus, and no bus. signals gets what it emits; it is
+// dialPeer connects to a socket behind which one program uses D-Bus, and no bus. signals gets what it emits; it is
 // closed with the connection, which outlives ctx.
 func dialPeer(ctx context.Context, socket string, signals chan<- *dbus.Signal) (*dbus.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialLimit)
@@ -83,7 +83,7 @@ func greetPeer(socket net.Conn, signals chan<- *dbus.Signal) (*dbus.Conn, error)
 	return peer, peer.Auth(nil)
 }
 
-// authenticate says who this process is in the very first line and returns the server's name for itself. godbus leaves
+// authenticate names who this process is in the very first line and returns the server's name for itself. godbus leaves
 // the identity out and sends an empty one when it is asked for it. GLib, which rpm-ostree serves with, never asks up to
 // the one of RHEL 9, and in some releases after it hangs up on an empty identity.
 func authenticate(socket net.Conn) (string, error) {
@@ -133,8 +133,8 @@ func readAuthLine(socket io.Reader) (string, error) {
 	return "", errors.New("a line without end")
 }
 
-// authenticated is a socket on which all of that has been said. godbus cannot be kept from saying it once more, so it is
-// played the server's part, out of script, and what it says is dropped.
+// authenticated is a socket on which all of that has been reported. godbus cannot be kept from saying it once more, so it is
+// played the server's part, out of script, and what it reports is dropped.
 type authenticated struct {
 	net.Conn
 	script *bytes.Reader
@@ -149,7 +149,7 @@ func (a *authenticated) Read(p []byte) (int, error) {
 	return a.Conn.Read(p)
 }
 
-// Write drops what is said up to BEGIN.
+// Write drops what is reported up to BEGIN.
 func (a *authenticated) Write(p []byte) (int, error) {
 	if !a.begun {
 		a.begun = string(p) == "BEGIN\r\n"

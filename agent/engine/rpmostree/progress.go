@@ -10,20 +10,20 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
-// maxTextBytes is how much of what a transaction says is passed on.
+// maxTextBytes is how much of what a transaction reports is passed on.
 const maxTextBytes = 256
 
-// progress is one thing a transaction says of itself.
+// progress is one thing a transaction reports of itself.
 type progress struct {
-	// text is a line for people; valid UTF-8 of at most maxTextBytes. Of an end that failed it says why.
+	// text is a line for people; valid UTF-8 of at most maxTextBytes. Of an end that failed it gives the reason.
 	text string
 	// percent of the step that text names. 0: it has just begun, or nobody knows.
 	percent uint32
-	// finished says that this was the end, succeeded how.
+	// finished reports that this was the end, succeeded how.
 	finished, succeeded bool
 }
 
-// decodeProgress reads a signal of interface Transaction. Signals that say nothing for people are zero.
+// decodeProgress reads a signal of interface Transaction. Signals that report nothing for people are zero.
 func decodeProgress(name string, body []any) (p progress, err error) {
 	member, _ := strings.CutPrefix(name, transactionInterface+".")
 	ok := true
@@ -74,7 +74,7 @@ func pair[A, B any](values []any) (a A, b B, ok bool) {
 	return a, b, aOK && bOK
 }
 
-// isOfTransaction tells a transaction's signals from any other.
+// isOfTransaction distinguishes a transaction's signals from any other.
 func isOfTransaction(signal *dbus.Signal) bool {
 	return signal != nil && strings.HasPrefix(signal.Name, transactionInterface+".")
 }

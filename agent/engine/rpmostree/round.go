@@ -15,9 +15,9 @@ const (
 	// else was faster.
 	OutcomeBusy Outcome = "Busy"
 	// OutcomeLocked means nothing was done because a deployment is staged and locked: somebody else, such as Zincati,
-	// drives this host, and an upgrade would take its place.
+	// drives this host, and an upgrade would replace it.
 	OutcomeLocked Outcome = "Locked"
-	// OutcomeHeld means nothing was done because Hold said so.
+	// OutcomeHeld means nothing was done because Hold required it.
 	OutcomeHeld Outcome = "Held"
 	// OutcomeAbsent means nothing was done because there is no rpm-ostree on this host.
 	OutcomeAbsent Outcome = "Absent"
@@ -25,7 +25,7 @@ const (
 	OutcomeFailed Outcome = "Failed"
 )
 
-// Round is what the Driver tells of a round.
+// Round is what the Driver reports of a round.
 type Round struct {
 	// Outcome is how it ended.
 	Outcome Outcome
@@ -33,6 +33,6 @@ type Round struct {
 	Version string
 	// Policy is rpm-ostree's AutomaticUpdatePolicy, with OutcomeLeftToHost: valid UTF-8 of at most 32 bytes.
 	Policy string
-	// Err says what went wrong, with OutcomeFailed.
+	// Err states what went wrong, with OutcomeFailed.
 	Err error
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/engine/folder"
 )
 
-// stagedFiles are the host's files that say which deployment is staged, and that it is locked. What they hold is the daemon's
+// stagedFiles are the host's files that state which deployment is staged, and that it is locked. What they hold is the daemon's
 // to read.
 var stagedFiles = [...]string{"run/ostree/staged-deployment", "run/ostree/staged-deployment-locked"}
 

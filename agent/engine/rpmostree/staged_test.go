@@ -8,7 +8,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 )
 
-// bootc and ostree stage deployments without the daemon, which has left as idle: no signal tells of it.
+// bootc and ostree stage deployments without the daemon, which has left as idle: no signal reports it.
 func TestEngine_DetectsWhatIsStagedWithoutTheDaemonAtOnce_Behaviour11(t *testing.T) {
 	h := newHarness(t)
 	h.engine.HostRoot = t.TempDir()

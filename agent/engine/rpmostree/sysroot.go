@@ -27,7 +27,7 @@ type sysroot struct {
 	deployments []deployment
 }
 
-// objection says why nothing may be done now, if something speaks against it. An unknown policy does: whatever it is, the
+// objection states why nothing may be done now, if something prevents it. An unknown policy does: whatever it is, the
 // host has one.
 func (s sysroot) objection() (Round, bool) {
 	switch s.policy {

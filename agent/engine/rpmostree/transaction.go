@@ -19,7 +19,7 @@ const (
 var (
 	// errJoined means that somebody else began the same transaction first, and runs it.
 	errJoined = errors.New("the transaction is somebody else's")
-	// errHungUp is a transaction's connection that broke before the end was told.
+	// errHungUp is a transaction's connection that broke before the end was reported.
 	errHungUp = errors.New("rpm-ostree hung up before the end")
 )
 
@@ -32,7 +32,7 @@ func (e *failedError) Error() string { return "rpm-ostree failed: " + e.text }
 type transaction struct {
 	peer    *dbus.Conn
 	signals <-chan *dbus.Signal
-	// progressed takes what the transaction says of itself.
+	// progressed takes what the transaction reports of itself.
 	progressed func(progress)
 	// malformed takes what cannot be read.
 	malformed func(error)

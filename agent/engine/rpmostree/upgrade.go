@@ -25,7 +25,7 @@ func (d *Driver) round(ctx context.Context) Round {
 	return round
 }
 
-// try looks at the host and, if nothing speaks against it, upgrades it. Its connection is its own: a bus that restarts
+// try looks at the host and, if nothing prevents it, upgrades it. Its connection is its own: a bus that restarts
 // costs one round at most.
 func (d *Driver) try(ctx context.Context) (Round, error) {
 	if d.Hold != nil && d.Hold() {
@@ -53,7 +53,7 @@ func (d *Driver) try(ctx context.Context) (Round, error) {
 
 // upgrade runs one Upgrade to its end. That alone looks for an upgrade, downloads and stages it. AutomaticUpdateTrigger
 // with mode check, and then CachedUpdate, would be no better a check: of a host that is based on a container image
-// CachedUpdate tells nothing.
+// CachedUpdate reports nothing.
 func (d *Driver) upgrade(ctx context.Context, ostree daemon, system dbus.ObjectPath) (Round, error) {
 	address, err := ostree.upgrade(ctx, system)
 	if err != nil {
@@ -74,7 +74,7 @@ func (d *Driver) upgrade(ctx context.Context, ostree daemon, system dbus.ObjectP
 	return after.result(), nil
 }
 
-// refused tells a transaction that was faster from a refusal of another kind. GLib's name for the former is a number.
+// refused distinguishes a transaction that was faster from a refusal of another kind. GLib's name for the former is a number.
 func refused(ctx context.Context, ostree daemon, refusal error) (Round, error) {
 	if now, err := ostree.sysroot(ctx); err == nil && now.transaction != "" {
 		return Round{Outcome: OutcomeBusy}, nil
@@ -114,7 +114,7 @@ func (d *Driver) unregister(ctx context.Context, ostree daemon) {
 	}
 }
 
-// progress logs what a transaction says of itself, little of it at level 0.
+// progress logs what a transaction reports of itself, little of it at level 0.
 func (d *Driver) progress(ctx context.Context) func(progress) {
 	var last time.Time
 	return func(p progress) {

@@ -115,7 +115,7 @@ func (w *watch) ask(ctx context.Context, signalled bool) (time.Duration, error) 
 	return pollInterval, nil
 }
 
-// unanswered tells a daemon that does not answer from a connection that broke.
+// unanswered distinguishes a daemon that does not answer from a connection that broke.
 func (w *watch) unanswered(ctx context.Context, err error, signalled bool) (time.Duration, error) {
 	if ctx.Err() != nil || host.IsBroken(err) && !errors.Is(err, errMalformed) {
 		return 0, err
@@ -128,7 +128,7 @@ func (w *watch) unanswered(ctx context.Context, err error, signalled bool) (time
 	case isAbsent(err) && signalled:
 		return firstRetry, nil // It left between its word and the question.
 	case isAbsent(err):
-		why, presence, wait = "rpm-ostree is not on the system bus.", engine.Missing, pollInterval // NameOwnerChanged tells when it comes.
+		why, presence, wait = "rpm-ostree is not on the system bus.", engine.Missing, pollInterval // NameOwnerChanged reports when it comes.
 	case errors.Is(err, errMalformed):
 		w.engine.malformed(ctx, err)
 		why = "rpm-ostree tells its deployments in a way that cannot be read."

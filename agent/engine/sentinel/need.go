@@ -13,9 +13,9 @@ import (
 type observation struct {
 	// files are those that ask for a reboot, at least one.
 	files []string
-	// unreadable says why folder, which should hold one of them, cannot be read. Empty: all of them were.
+	// unreadable states why folder, which should hold one of them, cannot be read. Empty: all of them were.
 	unreadable, folder string
-	// missing says that it is unreadable because there is no such folder.
+	// missing reports that it is unreadable because there is no such folder.
 	missing bool
 	// present are those of the files that exist.
 	present []string
@@ -23,7 +23,7 @@ type observation struct {
 	packages []string
 }
 
-// report is what the observation says to others. Its content is for people; only that the file exists counts.
+// report is what the observation reports to others. Its content is for people; only that the file exists counts.
 func (o observation) report() engine.Report {
 	switch {
 	case o.unreadable != "":
@@ -42,7 +42,7 @@ func (o observation) report() engine.Report {
 	}
 }
 
-// none says that none of the files exists.
+// none reports that none of the files exists.
 func none(files []string) string {
 	last := len(files) - 1
 	if last == 0 {

@@ -33,7 +33,7 @@ type Link struct {
 
 	// Owner is the unique name behind Name. Empty: nobody has it.
 	Owner string
-	// Found is when the bus said so, just before the service is read. What was signalled before Found is older than what the
+	// Found is when the bus reported it, just before the service is read. What was signalled before Found is older than what the
 	// service answers.
 	Found dbus.Sequence
 }
@@ -46,7 +46,7 @@ type Occasions struct {
 	Again engine.Again
 	// Changed is another occasion, of no signal. Optional.
 	Changed <-chan struct{}
-	// Rules select the signals to receive, beside the one that says that the owner of the name changed.
+	// Rules select the signals to receive, beside the one that reports that the owner of the name changed.
 	Rules [][]dbus.MatchOption
 	// Receive takes one signal, which may be nil, and reports whether the service should be read. Required.
 	Receive func(ctx context.Context, signal *dbus.Signal) bool
@@ -124,7 +124,7 @@ func (l *Link) FindOwner(ctx context.Context) error {
 	return nil
 }
 
-// IsOwnerChange reports whether the bus says that the name has another owner. Anybody could send a signal of this name straight
+// IsOwnerChange reports whether the bus reports that the name has another owner. Anybody could send a signal of this name straight
 // to the agent, but not under the name of the bus.
 func IsOwnerChange(signal *dbus.Signal) bool {
 	return signal.Sender == busDaemon && signal.Name == ownerChanged

@@ -65,14 +65,14 @@ func (s *session) receiveStatus(ctx context.Context, signal *dbus.Signal) bool {
 	return false
 }
 
-// ask finds out who the service is and what it says, and returns when to ask again. An error means that the connection
+// ask finds out who the service is and what it reports, and returns when to ask again. An error means that the connection
 // is of no more use; that the service does not answer is something learnt.
 func (s *session) ask(ctx context.Context) (time.Duration, error) {
 	if err := s.FindOwner(ctx); err != nil {
 		return 0, err
 	}
 	if s.Owner == "" {
-		return PollInterval, s.ownerless(ctx) // NameOwnerChanged says when it comes.
+		return PollInterval, s.ownerless(ctx) // NameOwnerChanged reports when it comes.
 	}
 	err := s.listener.Read(ctx, s.call)
 	switch {
@@ -94,7 +94,7 @@ func (s *session) ask(ctx context.Context) (time.Duration, error) {
 	return retryInterval, nil
 }
 
-// leftUnanswered reports whether the service that was asked has gone without an answer: the bus says of both that there was no
+// leftUnanswered reports whether the service that was asked has gone without an answer: the bus reports of both that there was no
 // reply. Another look may find that nobody has the name, or another process.
 func (s *session) leftUnanswered(ctx context.Context, err error) (bool, error) {
 	if host.ErrorName(err) != errNoReply {
@@ -105,7 +105,7 @@ func (s *session) leftUnanswered(ctx context.Context, err error) (bool, error) {
 	return s.Owner != asked, err
 }
 
-// ownerless says that nobody has the name. A service that the bus could start is installed all the same; it is not started.
+// ownerless reports that nobody has the name. A service that the bus could start is installed all the same; it is not started.
 func (s *session) ownerless(ctx context.Context) error {
 	var startable []string
 	err := limited(ctx, s.Conn.BusObject(), busDaemon+".ListActivatableNames").Store(&startable)

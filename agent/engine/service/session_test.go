@@ -14,7 +14,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 )
 
-// recorder writes down what it hears; a body that begins with an error is malformed.
+// recorder writes down what it receives; a body that begins with an error is malformed.
 type recorder []string
 
 func (r *recorder) Receive(member string, body []any, fromOwner bool) error {

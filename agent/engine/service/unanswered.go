@@ -16,7 +16,7 @@ import (
 // unansweredError is a call that gave no status.
 type unansweredError struct {
 	method string
-	// malformed says that there was an answer.
+	// malformed reports that there was an answer.
 	malformed bool
 	cause     error
 }
@@ -38,7 +38,7 @@ func isBroken(err error) bool {
 	return ok && !failed.malformed && host.IsBroken(failed.cause)
 }
 
-// unanswered says that the service is there and has told no status.
+// unanswered reports that the service is there and has reported no status.
 func (s *session) unanswered(ctx context.Context, err error) {
 	failed, ok := errors.AsType[*unansweredError](err)
 	if ok && failed.malformed {

@@ -1,4 +1,4 @@
-// Package service hears one service on the system bus, such as update_engine: through its restarts and the bus's, and
+// Package service follows one service on the system bus, such as update_engine: through its restarts and the bus's, and
 // through the absence of both. What its words mean is the Listener's business.
 package service
 
@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// PollInterval is how often a service is read without any occasion: what withdraws a need may tell nobody.
+	// PollInterval is how often a service is read without any occasion: what withdraws a need may notify nobody.
 	PollInterval = 5 * time.Minute
 	// retryInterval is how soon it is read again after it did not answer.
 	retryInterval = 30 * time.Second
@@ -25,12 +25,12 @@ const (
 
 // Listener makes something of a service's words. Its methods are called one after the other, never two at once.
 type Listener interface {
-	// Receive takes the body of a signal. fromOwner says that the service itself sent it. An error means the body is
+	// Receive takes the body of a signal. fromOwner reports that the service itself sent it. An error means the body is
 	// malformed: it is counted, and nothing else happens.
 	Receive(member string, body []any, fromOwner bool) error
 	// Read asks the service for its status and returns what the last call returned.
 	Read(ctx context.Context, call Call) error
-	// Lost takes a sentence that says why the service cannot be asked, and what is known of its presence: never Answering. It
+	// Lost takes a sentence that states why the service cannot be asked, and what is known of its presence: never Answering. It
 	// stands until the next Read that succeeds.
 	Lost(why string, presence engine.Presence)
 }
@@ -47,11 +47,11 @@ type Watch struct {
 	Title string
 	// Name is its name on the bus.
 	Name string
-	// Path is the object that speaks for it.
+	// Path is the object of the service.
 	Path dbus.ObjectPath
 	// Interface of the object.
 	Interface string
-	// Signals are the members of the interface to hear.
+	// Signals are the members of the interface to receive.
 	Signals []string
 	// OwnerOnly leaves out signals that the service did not send itself.
 	OwnerOnly bool
@@ -65,7 +65,7 @@ type Watch struct {
 	Malformed func()
 }
 
-// Run hears and reads the service until ctx ends. The service is read whenever it appears, and every PollInterval.
+// Run receives and reads the service until ctx ends. The service is read whenever it appears, and every PollInterval.
 func (w Watch) Run(ctx context.Context, l Listener) {
 	last := ""
 	broken := func(err error) {

@@ -1,4 +1,4 @@
-// Package updateengine hears from update_engine of Flatcar and CoreOS, com.coreos.update1 on the system bus, whether an
+// Package updateengine receives from update_engine of Flatcar and CoreOS, com.coreos.update1 on the system bus, whether an
 // update waits for a reboot. It reads GetStatus and listens to StatusUpdate; it never calls AttemptUpdate or ResetStatus.
 package updateengine
 
@@ -36,7 +36,7 @@ type Engine struct {
 	// canonical test signal (locksmithctl send-need-reboot) comes from a stranger; so may a forged one.
 	RequireEngineSender bool
 	// Before is what this engine had reported when the agent was restarted within the same boot: a need in it stands until
-	// update_engine says otherwise, or until its end. Zero: nothing, as after a boot.
+	// update_engine reports otherwise, or until its end. Zero: nothing, as after a boot.
 	Before engine.Report
 	// Optional tells a host that has not had an update_engine in this boot as Absent: nobody named it.
 	Optional bool

@@ -250,7 +250,7 @@ func TestEngine_KeepsNeedAndVersionWhenUpdateEngineForgetsIt_Behaviour8(t *testi
 	h.Expect(needed4001)
 	calls := e.StatusCalls()
 	e.Stop()
-	h.Must(e.Start()) // It says NEED_REBOOT with version 0.0.0 now.
+	h.Must(e.Start()) // It reports NEED_REBOOT with version 0.0.0 now.
 	h.Until("the status to be read again", func() bool { return e.StatusCalls() > calls }, 0)
 	h.expectNothing()
 	// That need is still the engine's to take back.

@@ -26,7 +26,7 @@ func footprintNow(t *testing.T) footprint {
 	return footprint{runtime.NumGoroutine(), len(files), memory.HeapAlloc}
 }
 
-// Ten thousand broadcasts are absorbed one by one, without growth, and what comes after them is heard.
+// Ten thousand broadcasts are absorbed one by one, without growth, and what comes after them is received.
 func TestEngine_AbsorbsAFloodOfBroadcasts(t *testing.T) {
 	const flood = 10_000
 	if testing.Short() {

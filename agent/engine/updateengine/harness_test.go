@@ -91,7 +91,7 @@ func (h *harness) resetStatus() {
 	h.Must(conn.Object(busName, objectPath).Call("com.coreos.update1.Manager.ResetStatus", 0).Err)
 }
 
-// impostor is a service that owns update_engine's name and answers GetStatus as the test says.
+// impostor is a service that owns update_engine's name and answers GetStatus as the test specifies.
 func (h *harness) impostor(answer func() (any, *dbus.Error)) *dbus.Conn {
 	h.t.Helper()
 	conn, err := h.bus.Connect()

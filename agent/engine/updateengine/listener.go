@@ -9,9 +9,9 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/engine/service"
 )
 
-// listener keeps the state across connections and tells what changes.
+// listener keeps the state across connections and reports what changes.
 type listener struct {
-	// ownerOnly leaves out what a stranger says.
+	// ownerOnly leaves out what a stranger reports.
 	ownerOnly bool
 
 	clock   clock.PassiveClock
@@ -51,7 +51,7 @@ func (l *listener) Read(ctx context.Context, call service.Call) error {
 	return call(ctx, getStatus, func(body []any) error { return l.Receive(statusUpdate, body, true) })
 }
 
-// Lost says that update_engine cannot be asked.
+// Lost reports that update_engine cannot be asked.
 func (l *listener) Lost(why string, presence engine.Presence) {
 	l.lost = presence
 	l.take(input{unreachable: why})

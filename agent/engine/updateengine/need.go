@@ -10,15 +10,15 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// This file decides, and does nothing else: what has been heard so far and one more thing heard make what is known now.
+// This file decides, and does nothing else: what has been received so far and one more thing received make what is known now.
 //
-//	           a stranger says                 the engine says
+//	           a stranger reports                 the engine reports
 //	           NEED_REBOOT       anything else      NEED_REBOOT    anything else
 //	none       latched           none               confirmed      none
 //	latched    latched           latched            confirmed      latched
 //	confirmed  confirmed         confirmed          confirmed      none
 //
-// As long as the engine has not been at NEED_REBOOT, its status says nothing about a need that somebody else announced. That is
+// As long as the engine has not been at NEED_REBOOT, its status reports nothing about a need that somebody else announced. That is
 // why a latched need outlives the engine's IDLE. It ends by itself after latchLasts: a real need is in the engine's status, which
 // is read every few minutes and whenever the engine comes back, and confirms it.
 
@@ -32,7 +32,7 @@ type need int
 const (
 	// none: nobody asked for a reboot.
 	none need = iota
-	// latched: a broadcast asked for one, and the engine has not said so itself.
+	// latched: a broadcast asked for one, and the engine has not reported it itself.
 	latched
 	// confirmed: the engine itself asked for one.
 	confirmed
@@ -45,18 +45,18 @@ type state struct {
 	version string
 	// until is when a latched need ends. Zero: the need is not latched.
 	until time.Time
-	// unreachable is a sentence that says why the engine cannot be asked. Empty: it answered last time.
+	// unreachable is a sentence that states why the engine cannot be asked. Empty: it answered last time.
 	unreachable string
 }
 
-// input is one thing that was heard.
+// input is one thing that was received.
 type input struct {
 	// at is when.
 	at time.Time
-	// unreachable says that the engine could not be asked, and why; nothing else counts then.
+	// unreachable reports that the engine could not be asked, and why; nothing else counts then.
 	unreachable string
 	status      status
-	// fromEngine says that the status is the word of the owner of the engine's name: its reply or its broadcast.
+	// fromEngine reports that the status is the word of the owner of the engine's name: its reply or its broadcast.
 	fromEngine bool
 }
 
@@ -73,7 +73,7 @@ func resumed(before engine.Report, now time.Time) state {
 	return s
 }
 
-// next is the state after one more thing was heard.
+// next is the state after one more thing was received.
 func next(s state, in input) state {
 	if s.need == latched && !in.at.Before(s.until) {
 		s.need, s.version, s.until = none, "", time.Time{}
@@ -115,7 +115,7 @@ func (s state) overheard(st status, at time.Time) state {
 	return s
 }
 
-// report is what the state says to others.
+// report is what the state reports to others.
 func (s state) report() engine.Report {
 	r := engine.Report{
 		Engine: Name, State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged,

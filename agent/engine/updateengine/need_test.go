@@ -11,7 +11,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// The things that can be heard.
+// The things that can be received.
 var (
 	idle        = status{operation: opIdle}
 	needUnnamed = status{operation: opUpdatedNeedReboot}
@@ -219,7 +219,7 @@ func TestNeed(t *testing.T) {
 	}
 }
 
-// inputs draws anything that can be heard.
+// inputs draws anything that can be received.
 func inputs() *rapid.Generator[input] {
 	return rapid.Custom(func(t *rapid.T) input {
 		if rapid.IntRange(0, 4).Draw(t, "lost") == 0 {

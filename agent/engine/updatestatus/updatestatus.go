@@ -41,7 +41,7 @@ func Decode(body []any) (Status, error) {
 // the Node.
 const maxVersionBytes = 64
 
-// Version reads a version field. It returns "" for what update_engine says while it knows none: 0.0.0, or 0.0.0.0 on
+// Version reads a version field. It returns "" for what update_engine reports while it knows none: 0.0.0, or 0.0.0.0 on
 // Chromium OS. Text that is no version is an error.
 func Version(text string) (string, error) {
 	if text == "" || text == "0.0.0" || text == "0.0.0.0" {

@@ -7,7 +7,7 @@ import (
 )
 
 // SendNeedReboot does what `locksmithctl send-need-reboot` does: on a connection of its own, and so under a name that is
-// not update_engine's, it broadcasts one StatusUpdate that says a reboot is needed. update_engine knows nothing of it.
+// not update_engine's, it broadcasts one StatusUpdate that reports a reboot is needed. update_engine knows nothing of it.
 func (b *Bus) SendNeedReboot() error {
 	return b.Broadcast(NeedReboot("").body()...)
 }

@@ -29,7 +29,7 @@ const maxSocketPath = 107
 type Bus struct {
 	// dir holds the socket and the configuration.
 	dir string
-	// owned says that dir was made by Start and goes with Stop.
+	// owned reports that dir was made by Start and goes with Stop.
 	owned bool
 	// address is that of a bus that somebody else runs. Empty: ours.
 	address string

@@ -28,7 +28,7 @@ func Coordinate(root, content string) (*Coordinator, error) {
 	return c, c.Write(content)
 }
 
-// Write changes what the file says, as locksmithd does it: another file that is locked already takes its name.
+// Write changes what the file reports, as locksmithd does it: another file that is locked already takes its name.
 func (c *Coordinator) Write(content string) error {
 	draft := c.path + ".draft"
 	file, err := locked(draft)

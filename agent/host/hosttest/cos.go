@@ -46,7 +46,7 @@ func (o COSOp) text() string {
 	return "UPDATE_STATUS_" + names[o]
 }
 
-// cosNoVersion is what COS' update_engine says before it knows one, and after it has forgotten it.
+// cosNoVersion is what COS' update_engine reports before it knows one, and after it has forgotten it.
 const cosNoVersion = "0.0.0.0"
 
 // COSStatus is what matters of update_engine.StatusResult.
@@ -61,7 +61,7 @@ type COSStatus struct {
 	Version string
 	// Size of the download in bytes.
 	Size int64
-	// IsInstall says that downloadable content is being installed, and no update of the system.
+	// IsInstall reports that downloadable content is being installed, and no update of the system.
 	IsInstall bool
 	// LastAttemptError is an error code of update_engine; 0 means none.
 	LastAttemptError int32
@@ -99,7 +99,7 @@ func (s COSStatus) body() []any {
 	return Status{LastChecked: s.LastChecked, Progress: s.Progress, Op: s.Op.text(), Version: s.Version, Size: s.Size}.body()
 }
 
-// COSPlatform is a generation of COS, told apart by how its update_engine tells its status.
+// COSPlatform is a generation of COS, distinguished by how its update_engine reports its status.
 type COSPlatform int
 
 const (
@@ -276,7 +276,7 @@ func (e *COSUpdateEngine) overrideStatus(op int32) *dbus.Error {
 	return nil
 }
 
-// resetStatus forgets a staged update and tells nobody.
+// resetStatus forgets a staged update and notifies nobody.
 func (e *COSUpdateEngine) resetStatus() *dbus.Error {
 	e.SetStatus(COSStatus{Version: cosNoVersion})
 	return nil

@@ -26,7 +26,7 @@ func TestCOSUpdateEngine_UsesProtobuf(t *testing.T) {
 	if diff := cmp.Diff([]byte(want), got); diff != "" {
 		t.Errorf("message (-want +got):\n%s", diff)
 	}
-	// proto3 leaves out what is zero, so an idle engine says next to nothing.
+	// proto3 leaves out what is zero, so an idle engine reports next to nothing.
 	engine.SetStatus(COSStatus{})
 	must(t, conn.Object(cosName, cosPath).Call(cosInterface+".GetStatusAdvanced", 0).Store(&got))
 	if len(got) > 0 {

@@ -17,11 +17,11 @@ type Deployment struct {
 	Version string
 	// Checksum of the commit. Empty: Commit(Version).
 	Checksum string
-	// Booted says that the host runs it.
+	// Booted reports that the host runs it.
 	Booted bool
-	// Staged says that it is written into the boot loader at shutdown only.
+	// Staged reports that it is written into the boot loader at shutdown only.
 	Staged bool
-	// Locked says that the shutdown leaves it out until somebody finalizes it. Only staged deployments can be.
+	// Locked reports that the shutdown leaves it out until somebody finalizes it. Only staged deployments can be.
 	Locked bool
 }
 

@@ -24,7 +24,7 @@ const (
 	OpReportingErrorEvent = "UPDATE_STATUS_REPORTING_ERROR_EVENT"
 )
 
-// noVersion is what update_engine says before it knows one, and after it has forgotten it.
+// noVersion is what update_engine reports before it knows one, and after it has forgotten it.
 const noVersion = "0.0.0"
 
 // Status is the body of GetStatus and StatusUpdate, in the order of the wire.
@@ -122,7 +122,7 @@ func (e *UpdateEngine) FailStatus(name, message string) {
 	e.failure = namedError(name, message)
 }
 
-// GarbleStatus makes GetStatus answer with a body of other types than the interface says, or right again.
+// GarbleStatus makes GetStatus answer with a body of other types than the interface specifies, or right again.
 func (e *UpdateEngine) GarbleStatus(garbled bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -143,7 +143,7 @@ func (e *UpdateEngine) AttemptUpdateCalls() int {
 	return e.attempts
 }
 
-// OnAttempt says what an AttemptUpdate does beside being counted. It must not wait for the engine.
+// OnAttempt states what an AttemptUpdate does beside being counted. It must not wait for the engine.
 func (e *UpdateEngine) OnAttempt(attempt func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -170,7 +170,7 @@ func (e *UpdateEngine) getStatus() (lastChecked, progress, op, version, size any
 	return s.LastChecked, s.Progress, s.Op, s.Version, s.Size, e.failure
 }
 
-// resetStatus forgets a staged update and, like the real one, tells nobody.
+// resetStatus forgets a staged update and, like the real one, notifies nobody.
 func (e *UpdateEngine) resetStatus() *dbus.Error {
 	e.SetStatus(Idle())
 	return nil

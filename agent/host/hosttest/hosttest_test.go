@@ -20,7 +20,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// listen connects to the bus and hears every StatusUpdate.
+// listen connects to the bus and receives every StatusUpdate.
 func listen(t *testing.T, bus *Bus) (*dbus.Conn, <-chan *dbus.Signal) {
 	t.Helper()
 	conn, err := bus.Connect()

@@ -18,7 +18,7 @@ const (
 	logindInterface = "org.freedesktop.login1.Manager"
 )
 
-// Systemd is a generation of logind, told apart by what it makes of block inhibitors.
+// Systemd is a generation of logind, distinguished by what it makes of block inhibitors.
 type Systemd int
 
 const (
@@ -109,7 +109,7 @@ func (l *Logind) FailListInhibitors(name string) { l.set(func() { l.unlisted = n
 // AcceptAndDoNothing makes accepted reboots leave no trace at all: no callback, no PreparingForShutdown.
 func (l *Logind) AcceptAndDoNothing(inert bool) { l.set(func() { l.inert = inert }) }
 
-// Hold lets calls of a method, such as ListInhibitors, wait until release is called, which happens once. Calls tells of them.
+// Hold lets calls of a method, such as ListInhibitors, wait until release is called, which happens once. Calls reports them.
 func (l *Logind) Hold(method string) (release func()) {
 	gate := make(chan struct{})
 	l.set(func() { l.held = map[string]chan struct{}{method: gate} })
@@ -130,7 +130,7 @@ func (l *Logind) called(method string, args ...any) {
 	}
 }
 
-// SetInhibitors replaces the locks, and tells of it as the real one does.
+// SetInhibitors replaces the locks, and reports it as the real one does.
 func (l *Logind) SetInhibitors(inhibitors ...Inhibitor) {
 	l.set(func() { l.inhibitors = slices.Clone(inhibitors) })
 	what := make([]string, 0, len(inhibitors))
@@ -138,7 +138,7 @@ func (l *Logind) SetInhibitors(inhibitors ...Inhibitor) {
 		what = append(what, i.What)
 	}
 	changed := map[string]dbus.Variant{"BlockInhibited": dbus.MakeVariant(strings.Join(what, ":"))}
-	_ = l.EmitChanged(logindInterface, changed, []string{}) // A logind that is stopped tells nobody.
+	_ = l.EmitChanged(logindInterface, changed, []string{}) // A logind that is stopped notifies nobody.
 }
 
 // EmitChanged broadcasts PropertiesChanged with any body, fit or not.
@@ -163,7 +163,7 @@ type Scheduled struct {
 // unscheduled is its value while nothing is scheduled.
 var unscheduled = Scheduled{USec: math.MaxUint64}
 
-// Schedule changes what ScheduledShutdown says, which may be of any type, and tells of it as the real one does. Nil: nothing is
+// Schedule changes what ScheduledShutdown reports, which may be of any type, and reports it as the real one does. Nil: nothing is
 // scheduled any more.
 func (l *Logind) Schedule(value any) {
 	if value == nil {
@@ -171,7 +171,7 @@ func (l *Logind) Schedule(value any) {
 	}
 	l.set(func() { l.scheduled = value })
 	changed := map[string]dbus.Variant{"ScheduledShutdown": dbus.MakeVariant(value)}
-	_ = l.EmitChanged(logindInterface, changed, []string{}) // A logind that is stopped tells nobody.
+	_ = l.EmitChanged(logindInterface, changed, []string{}) // A logind that is stopped notifies nobody.
 }
 
 // Calls lists the calls so far in order, for example CanReboot(), RebootWithFlags(0x1), Reboot(false), ListInhibitors().

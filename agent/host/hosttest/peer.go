@@ -93,7 +93,7 @@ func (s *scriptedAuth) Read(p []byte) (int, error) {
 	return s.Conn.Read(p)
 }
 
-// Write swallows what godbus says up to BEGIN.
+// Write swallows what godbus reports up to BEGIN.
 func (s *scriptedAuth) Write(p []byte) (int, error) {
 	if !s.begun {
 		s.begun = string(p) == "BEGIN\r\n"

@@ -21,7 +21,7 @@ const (
 )
 
 // RPMOSTree is a fake rpm-ostree daemon. The bus starts it when somebody calls it. Unlike the real one it does not leave
-// by itself after a minute: Exit says when.
+// by itself after a minute: Exit states when.
 type RPMOSTree struct {
 	service    service
 	activation *activation
@@ -44,7 +44,7 @@ type RPMOSTree struct {
 	transaction *Transaction
 }
 
-// InstallRPMOSTree makes rpm-ostree activatable on the bus of a host that runs the first of the deployments which says so.
+// InstallRPMOSTree makes rpm-ostree activatable on the bus of a host that runs the first of the deployments which reports it.
 // The daemon is not running yet.
 func (b *Bus) InstallRPMOSTree(deployments ...Deployment) (*RPMOSTree, error) {
 	r := &RPMOSTree{
@@ -68,7 +68,7 @@ func (r *RPMOSTree) Start() error {
 	return err
 }
 
-// Exit takes the daemon off the bus if it is idle, as it goes by itself after a minute; false says that a client or a
+// Exit takes the daemon off the bus if it is idle, as it goes by itself after a minute; false reports that a client or a
 // transaction keeps it.
 func (r *RPMOSTree) Exit() bool {
 	r.mu.Lock()
@@ -117,13 +117,13 @@ func (r *RPMOSTree) SetDeployments(deployments ...Deployment) error {
 	)
 }
 
-// SetDeploymentsQuietly replaces the deployments, and of the daemon's objects only the OS tells of it.
+// SetDeploymentsQuietly replaces the deployments, and of the daemon's objects only the OS reports it.
 func (r *RPMOSTree) SetDeploymentsQuietly(deployments ...Deployment) error {
 	r.set(func() { r.deployments = slices.Clone(deployments) })
 	return r.emitProperties(osPath, osInterface, "DefaultDeployment")
 }
 
-// Stage puts a version first in the boot order, as an upgrade does, in the place of one that was staged before.
+// Stage puts a version first in the boot order, as an upgrade does, instead of one that was staged before.
 func (r *RPMOSTree) Stage(version string) error {
 	kept := slices.DeleteFunc(r.Deployments(), func(d Deployment) bool { return d.Staged })
 	return r.SetDeployments(append([]Deployment{{Version: version, Staged: true}}, kept...)...)
@@ -147,7 +147,7 @@ func (r *RPMOSTree) Deployments() []Deployment {
 	return slices.Clone(r.deployments)
 }
 
-// SetCachedUpdate says that the metadata of a version is known, as after `rpm-ostree upgrade --check`, and tells the bus.
+// SetCachedUpdate reports that the metadata of a version is known, as after `rpm-ostree upgrade --check`, and notifies the bus.
 func (r *RPMOSTree) SetCachedUpdate(version string) error {
 	r.set(func() { r.cached = Deployment{Version: version}.properties() })
 	return r.emitProperties(osPath, osInterface, "CachedUpdate", "HasCachedUpdateRpmDiff")
@@ -159,7 +159,7 @@ func (r *RPMOSTree) SetAutomaticUpdatePolicy(policy string) error {
 	return r.emitProperties(sysrootPath, sysrootInterface, "AutomaticUpdatePolicy")
 }
 
-// GarbleDeployments makes property Deployments something else. A dbus.Variant is told as the property's value, any other
+// GarbleDeployments makes property Deployments something else. A dbus.Variant is reported as the property's value, any other
 // value as the whole reply. Nil: right again.
 func (r *RPMOSTree) GarbleDeployments(value any) { r.set(func() { r.garbled = value }) }
 
@@ -168,7 +168,7 @@ func (r *RPMOSTree) FailReads(name, message string) {
 	r.set(func() { r.failure = namedError(name, message) })
 }
 
-// BeforeAnswer is called once, when the next read of a property has its answer and before it is sent: what the daemon says
+// BeforeAnswer is called once, when the next read of a property has its answer and before it is sent: what the daemon reports
 // meanwhile overtakes an answer that is older.
 func (r *RPMOSTree) BeforeAnswer(hook func()) { r.set(func() { r.late = hook }) }
 
@@ -217,7 +217,7 @@ func (r *RPMOSTree) set(change func()) {
 
 func (r *RPMOSTree) called(method string) { r.set(func() { r.calls = append(r.calls, method) }) }
 
-// emitProperties emits PropertiesChanged with what the properties are now. A daemon that is not running tells nobody.
+// emitProperties emits PropertiesChanged with what the properties are now. A daemon that is not running notifies nobody.
 func (r *RPMOSTree) emitProperties(path dbus.ObjectPath, iface string, names ...string) error {
 	conn, err := r.connection()
 	if err != nil {

@@ -17,7 +17,7 @@ const (
 	systemdServiceInterface = "org.freedesktop.systemd1.Service"
 )
 
-// Units is a fake systemd: what it knows of its units, and nothing that it does to them.
+// Units is a fake systemd: what it knows about its units, and nothing that it does to them.
 type Units struct {
 	service service
 
@@ -43,14 +43,14 @@ func (u *Units) Start() error {
 // Stop takes systemd off the bus.
 func (u *Units) Stop() { u.service.stop() }
 
-// Set changes a unit as SetSilently does, and tells of it as the real one does.
+// Set changes a unit as SetSilently does, and reports it as the real one does.
 func (u *Units) Set(unit string, state any) {
 	u.SetSilently(unit, state)
 	changed := map[string]dbus.Variant{"ActiveState": dbus.MakeVariant(fmt.Sprint(state))}
 	_ = u.emit(unitPath(unit), "org.freedesktop.DBus.Properties.PropertiesChanged", systemdUnitInterface, changed, []string{})
 }
 
-// ChangeFiles tells that units were enabled, disabled, masked or unmasked.
+// ChangeFiles reports that units were enabled, disabled, masked or unmasked.
 func (u *Units) ChangeFiles() error {
 	return u.emit(systemdPath, systemdManagerInterface+".UnitFilesChanged")
 }
@@ -64,7 +64,7 @@ func (u *Units) emit(path dbus.ObjectPath, name string, body ...any) error {
 	return emit(conn, path, name, body)
 }
 
-// SetSilently changes what ActiveState of a unit such as locksmithd.service says: active, activating, deactivating, inactive, failed, or
+// SetSilently changes what ActiveState of a unit such as locksmithd.service reports: active, activating, deactivating, inactive, failed, or
 // anything else, of any type. Nil: the unit is not loaded.
 func (u *Units) SetSilently(unit string, state any) {
 	u.mu.Lock()
@@ -72,7 +72,7 @@ func (u *Units) SetSilently(unit string, state any) {
 	u.states[unit] = state
 }
 
-// SetStatusText changes what StatusText of a service says, which is of any type; a service that has said nothing has an empty one.
+// SetStatusText changes what StatusText of a service reports, which is of any type; a service that has reported nothing has an empty one.
 func (u *Units) SetStatusText(unit string, text any) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -94,7 +94,7 @@ func (u *Units) Asked() int {
 	return u.asked
 }
 
-// export puts up the manager, and an object below it that stands for every unit.
+// export puts up the manager, and an object below it that represents every unit.
 func (u *Units) export(conn *dbus.Conn) error {
 	if err := conn.ExportMethodTable(map[string]any{"GetUnit": u.getUnit}, systemdPath, systemdManagerInterface); err != nil {
 		return err

@@ -47,10 +47,10 @@ func (t *Transaction) Cancelled() <-chan struct{} { return t.cancelled }
 // Message tells one line of text.
 func (t *Transaction) Message(text string) { t.Emit("Message", text) }
 
-// Percent tells how far a step has got.
+// Percent reports how far a step has got.
 func (t *Transaction) Percent(text string, percent uint32) { t.Emit("PercentProgress", text, percent) }
 
-// Download tells how many objects of how many have been fetched.
+// Download reports how many objects of how many have been fetched.
 func (t *Transaction) Download(fetched, requested uint32) {
 	type pair struct{ A, B uint32 }
 	t.Emit("DownloadProgress", struct{ Start, Elapsed uint64 }{1, 1}, pair{}, struct{ A, B, C uint32 }{},

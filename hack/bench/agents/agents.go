@@ -103,7 +103,7 @@ func (b *bench) rest(ctx context.Context) error {
 	return err
 }
 
-// signals has the engines say that a reboot is needed, and take it back, one machine after the other.
+// signals has the engines report that a reboot is needed, and take it back, one machine after the other.
 func (b *bench) signals(ctx context.Context) error {
 	for i := range b.options.signals {
 		host := b.fleet.Hosts[i%len(b.fleet.Hosts)]

@@ -12,7 +12,7 @@ type measured struct {
 	// took is the time from the cordon to the end: the agent's point of no return, kubectl's exit.
 	took  time.Duration
 	asked asked
-	// ended tells that it was not waited for: it takes longer.
+	// ended reports that it was not waited for: it takes longer.
 	ended bool
 }
 

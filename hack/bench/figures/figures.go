@@ -13,7 +13,7 @@ import (
 type Part struct {
 	// Name is what --only knows it by, one lower-case word.
 	Name string
-	// About says what is measured, for people who choose.
+	// About states what is measured, for people who choose.
 	About string
 	// Run measures, step by step on the screen.
 	Run func(ctx context.Context, screen *terminal.Terminal) (Report, error)
@@ -21,7 +21,7 @@ type Part struct {
 
 // Report is what a part found out.
 type Report struct {
-	// Setting says in whole sentences what was measured on: what the reader has to know to measure the same.
+	// Setting reports in whole sentences what was measured on: what the reader has to know to measure the same.
 	Setting string
 	// Tables are the figures.
 	Tables []Table
@@ -43,9 +43,9 @@ type Table struct {
 type Row struct {
 	// Cells are shown as they are.
 	Cells []string
-	// Goal says what is wanted. Empty: nothing is, the row is for comparison.
+	// Goal states what is wanted. Empty: nothing is, the row is for comparison.
 	Goal string
-	// Missed tells that the goal is not met.
+	// Missed reports that the goal is not met.
 	Missed bool
 }
 

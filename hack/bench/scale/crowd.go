@@ -26,7 +26,7 @@ const watchLife = 2 * time.Hour
 // informer of client-go does that selects one by metadata.name: a kubelet's, and an agent's.
 type crowd struct {
 	clients []*corev1client.CoreV1Client
-	// events is how many changes all of them have been told of.
+	// events is how many changes all of them have been notified of.
 	events atomic.Int64
 	failed atomic.Pointer[error]
 }
@@ -68,7 +68,7 @@ func alone(config *rest.Config) (*corev1client.CoreV1Client, error) {
 	return client, nil
 }
 
-// open opens all watches, which end with ctx, and returns when each has told of its node.
+// open opens all watches, which end with ctx, and returns when each has reported of its node.
 func (c *crowd) open(ctx context.Context) error {
 	var group errgroup.Group
 	group.SetLimit(2 * writers)

@@ -43,7 +43,7 @@ type lab struct {
 	nodes    int
 }
 
-// stepper runs a named step, and tells how it goes.
+// stepper runs a named step, and reports how it goes.
 type stepper func(name string, run func() error) error
 
 // inLab runs something with an API server of its own.

@@ -115,7 +115,7 @@ func (m *managed) startBare(ctx context.Context, s *size) (*process.Process, err
 	}, func(p *process.Process) bool { return strings.Contains(p.Tail(5), "synced") })
 }
 
-// startManager starts the manager as its Deployment does, and returns when the policy's status knows of all nodes.
+// startManager starts the manager as its Deployment does, and returns when the policy's status has all nodes.
 func (m *managed) startManager(ctx context.Context, s *size) (*process.Process, error) {
 	from := m.lab.clock.Now()
 	p, err := m.start(ctx, &s.manager, process.Program{

@@ -20,7 +20,7 @@ const (
 	annotationProbe = "bench.example.com/probe"
 )
 
-// probe measures, until ctx ends, how long it takes from the start of a write to a Node until a watch tells of it: the least
+// probe measures, until ctx ends, how long it takes from the start of a write to a Node until a watch reports it: the least
 // that anybody can do who reads a watch and writes. The node is one that needs no reboot.
 func (l *lab) probe(ctx context.Context) (took []time.Duration, err error) {
 	nodes, name := l.kube.CoreV1().Nodes(), nodeName(l.nodes-1)

@@ -25,7 +25,7 @@ type reboots struct {
 	lab  *lab
 	down time.Duration
 
-	// freed is when an agent had said that all is well after the boot, finished when the manager had confirmed it, and granted
+	// freed is when an agent had reported that all is well after the boot, finished when the manager had confirmed it, and granted
 	// when the bell had rung: all as this process saw it in a watch.
 	freed, finished, granted []time.Time
 

@@ -157,7 +157,7 @@ func (w *watched) look(ctx context.Context, s *stage) error {
 	return nil
 }
 
-// received is how many changes those were told of who opened their watches last.
+// received is how many changes those were notified of who opened their watches last.
 func (w *watched) received() int64 {
 	if w.agents == nil {
 		return 0
@@ -190,7 +190,7 @@ func (w *watched) changePolicy(ctx context.Context) error {
 	return nil
 }
 
-// collect has the API server collect its garbage, and tells what it holds after that.
+// collect has the API server collect its garbage, and reports what it holds after that.
 func (w *watched) collect(ctx context.Context) (int64, error) {
 	profile, err := w.lab.kube.Discovery().RESTClient().Get().AbsPath("/debug/pprof/heap").Param("gc", "1").Param("debug", "1").DoRaw(ctx)
 	if err != nil {

@@ -6,13 +6,13 @@ type Kind string
 
 // The kinds of faults.
 const (
-	// ManagerKilled is SIGKILL to a manager; another process takes its place.
+	// ManagerKilled is SIGKILL to a manager; another process replaces it.
 	ManagerKilled Kind = "manager killed"
 	// ManagerStopped is SIGSTOP to a manager for longer than its Lease, then SIGCONT.
 	ManagerStopped Kind = "manager stopped beyond its lease"
 	// ManagerCutOff drops every request of a manager.
 	ManagerCutOff Kind = "manager cut off"
-	// AgentKilled ends an agent in the middle of whatever it does; another takes its place.
+	// AgentKilled ends an agent in the middle of whatever it does; another replaces it.
 	AgentKilled Kind = "agent killed"
 	// AgentStopped holds an agent at its next request, answer or call of its host, then lets it go on.
 	AgentStopped Kind = "agent stopped"

@@ -11,7 +11,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/chaos/schedule"
 )
 
-// answers are what an API server says of each kind.
+// answers are what an API server reports of each kind.
 var answers = map[schedule.Kind]metav1.Status{
 	schedule.Conflict: {
 		Code: http.StatusConflict, Reason: metav1.StatusReasonConflict,

@@ -59,7 +59,7 @@ func (w *Wire) Struck() map[schedule.Kind]int {
 	return maps.Clone(w.struck)
 }
 
-// DropWatches cuts every watch, and tells how many there were.
+// DropWatches cuts every watch, and reports how many there were.
 func (w *Wire) DropWatches() int {
 	w.mu.Lock()
 	var cut []*body

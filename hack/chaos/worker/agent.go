@@ -44,7 +44,7 @@ type agent struct {
 	done    chan struct{}
 }
 
-// kill ends the agent where it is: nothing it does from now on has an effect. A manager of controller-runtime that is told to
+// kill ends the agent where it is: nothing it does from now on has an effect. A manager of controller-runtime that is asked to
 // end while it starts spins for ever, so one that has not started may still read, and is told so then.
 func (a *agent) kill() {
 	select {
@@ -162,7 +162,7 @@ type alone struct{}
 // Other implements reboot.HostCoordinators.
 func (alone) Other(context.Context) (*host.Coordinator, error) { return nil, nil }
 
-// report is what the engine says of a machine.
+// report is what the engine reports of a machine.
 func report(running int, needed bool) engine.Report {
 	r := engine.Report{Engine: engineName, State: engine.NotNeeded, Reason: v1alpha1.ReasonUpToDate, Message: "Nothing is staged."}
 	if needed {

@@ -86,7 +86,7 @@ func (r *run) putOn(tick int) error {
 	return nil
 }
 
-// unfinished says what is not done.
+// unfinished states what is not done.
 func (r *run) unfinished() string {
 	var b strings.Builder
 	for _, m := range r.machines {

@@ -39,7 +39,7 @@ type machine struct {
 	needed bool
 	// running counts the updates that took effect.
 	running int
-	// down: logind has said yes, until it is up again. gone: for good.
+	// down: logind has approved, until it is up again. gone: for good.
 	down, gone bool
 	agent      *agent
 }
@@ -96,7 +96,7 @@ func (m *machine) registerAnew(ctx context.Context) {
 	m.post(ctx, status)
 }
 
-// start starts an agent for the machine, in the place of one that has ended.
+// start starts an agent for the machine, instead of one that has ended.
 func (m *machine) start(ctx context.Context) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -185,7 +185,7 @@ func (m *machine) powerCycle(ctx context.Context) {
 	m.start(ctx)
 }
 
-// post writes what a kubelet says: Ready or not, and in which boot.
+// post writes what a kubelet reports: Ready or not, and in which boot.
 func (m *machine) post(ctx context.Context, status corev1.ConditionStatus) {
 	m.run.insist(ctx, func() error {
 		m.mu.Lock()

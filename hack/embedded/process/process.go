@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// Program says what to start.
+// Program states what to start.
 type Program struct {
 	// Name is how people call it; its output goes to NAME.log.
 	Name string
@@ -49,7 +49,7 @@ func (p *Process) Alive() bool {
 	}
 }
 
-// ExitError says how the process ended, with the last lines of its log; nil while it runs.
+// ExitError states how the process ended, with the last lines of its log; nil while it runs.
 func (p *Process) ExitError() error {
 	if p.Alive() {
 		return nil

@@ -91,7 +91,7 @@ func TestGroup_KeepsTheTerminalsInterruptFromItsPrograms(t *testing.T) {
 	}
 }
 
-// A container's processes end with its first; so do those of a program that stands for one.
+// A container's processes end with its first; so do those of a program that represents one.
 func TestGroup_AProgramsOwnProgramsEndWithIt(t *testing.T) {
 	for name, end := range map[string]func(p *process.Process){
 		"killed":          func(p *process.Process) { p.Kill() },

@@ -32,7 +32,7 @@ const (
 	Unavailable State = "unavailable"
 )
 
-// look tells what a node is doing and why, from one revision of it alone.
+// look reports what a node is doing and why, from one revision of it alone.
 func look(node *corev1.Node) (State, string) {
 	grant, err := v1alpha1.ParseGrant(node.Annotations)
 	if err != nil {
@@ -74,7 +74,7 @@ func underGrant(node *corev1.Node, grant *v1alpha1.Grant, progress *v1alpha1.Pro
 	return Settling, "up again, boot " + short(node.Status.NodeInfo.BootID)
 }
 
-// pods says what the drain waits for; the condition comes only with a drain that takes a while.
+// pods states what the drain waits for; the condition comes only with a drain that takes a while.
 func pods(draining corev1.NodeCondition) string {
 	if draining.Status != corev1.ConditionTrue {
 		return "pods are leaving"
@@ -90,7 +90,7 @@ func whyNot(node *corev1.Node, required corev1.NodeCondition) string {
 	return strings.TrimSuffix(permitted.Reason+": "+permitted.Message, ": ")
 }
 
-// reportOf is what an agent says for people: without the last sentence, which is for the agent itself after a restart.
+// reportOf is what an agent reports for people: without the last sentence, which is for the agent itself after a restart.
 func reportOf(required corev1.NodeCondition) string {
 	message, _, _ := strings.Cut(required.Message, " Heard in boot ")
 	return message

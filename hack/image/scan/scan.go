@@ -17,7 +17,7 @@ import (
 type Finding struct {
 	// Path is the file's, in the image.
 	Path string
-	// Why says what is wrong with it.
+	// Why states what is wrong with it.
 	Why string
 }
 
@@ -103,7 +103,7 @@ func (i *Image) scan(layer *tar.Reader) error {
 	}
 }
 
-// judge says everything that is wrong with a file.
+// judge reports everything that is wrong with a file.
 func judge(file *tar.Header) []string {
 	const setuid, setgid, anybodyWrites, executable = 0o4000, 0o2000, 0o002, 0o111
 	var why []string

@@ -64,7 +64,7 @@ func inUse(prefix string) int64 {
 	return int64(bytes)
 }
 
-// allOf is what a record stands for, in bytes: an allocation is sampled the more likely the larger it is.
+// allOf is what a record represents, in bytes: an allocation is sampled the more likely the larger it is.
 func allOf(r *runtime.MemProfileRecord) float64 {
 	if r.InUseObjects() == 0 {
 		return 0

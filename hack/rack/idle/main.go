@@ -1,5 +1,5 @@
 // This is what pods in the rack run, and what holds their namespaces: it waits for SIGTERM, then as long as its argument
-// says or for a second one, and ends.
+// reports or for a second one, and ends.
 package main
 
 import (

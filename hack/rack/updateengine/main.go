@@ -1,4 +1,4 @@
-// This is update_engine of a machine in the rack: a service on the machine's own system bus. It speaks Flatcar's interface,
+// This is update_engine of a machine in the rack: a service on the machine's own system bus. It uses Flatcar's interface,
 // installs an update when AttemptUpdate is called, and the machine runs that after its next boot.
 package main
 

@@ -150,7 +150,7 @@ func (s *Store) Delete(key Key, by string) bool {
 	return there
 }
 
-// replace puts a new version in the place of an old one, unless nothing has changed.
+// replace puts a new version instead of an old one, unless nothing has changed.
 func (s *Store) replace(key Key, before, after client.Object, by string) client.Object {
 	if equality.Semantic.DeepEqual(before, after) {
 		return before

@@ -27,7 +27,7 @@ func (s *Store) Watch(of Key) (w *Watch, listed []client.Object, revision int64)
 	return s.open(of), s.list(of), s.revision
 }
 
-// Resume watches from a revision on. An error says that it is compacted: list again.
+// Resume watches from a revision on. An error reports that it is compacted: list again.
 func (s *Store) Resume(of Key, since int64) (*Watch, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,7 +52,7 @@ func (s *Store) Compact() {
 	s.log, s.compacted = nil, s.revision
 }
 
-// Changed tells that there is something to take.
+// Changed reports that there is something to take.
 func (w *Watch) Changed() <-chan struct{} { return w.changed }
 
 // Take takes what has come in.

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Conditions say how requests and watches fare. Probabilities are for each request, or each delivery of a watch.
+// Conditions state how requests and watches fare. Probabilities are for each request, or each delivery of a watch.
 type Conditions struct {
 	// Latency is the longest that a request takes, there and back; Lag the longest that a watch is behind.
 	Latency, Lag time.Duration
@@ -15,7 +15,7 @@ type Conditions struct {
 	// Refused requests end with an error and have no effect; Lost ones have it, and the answer is lost; Late ones have it
 	// after their sender has given up.
 	Refused, Lost, Late float64
-	// Outrun writes find that a kubelet's heartbeat came between: they have no effect, and of heartbeats nobody is told.
+	// Outrun writes find that a kubelet's heartbeat came between: they have no effect, and of heartbeats nobody is notified.
 	Outrun float64
 	// Crash ends the process before or after a request.
 	Crash float64

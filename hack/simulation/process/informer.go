@@ -46,7 +46,7 @@ func (i *informer) HasSynced() bool {
 	}
 }
 
-// AddEventHandlerWithOptions implements cache.Informer. Who comes late is told of all there is.
+// AddEventHandlerWithOptions implements cache.Informer. Who comes late is notified of all there is.
 func (i *informer) AddEventHandlerWithOptions(h toolscache.ResourceEventHandler, _ toolscache.HandlerOptions) (toolscache.ResourceEventHandlerRegistration, error) {
 	i.mu.Lock()
 	i.handlers = append(i.handlers, h)
@@ -160,7 +160,7 @@ func (i *informer) reconnect(ctx context.Context, w Conditions) *apiserver.Watch
 	return watch
 }
 
-// list takes all there is in the place of what was there. Nil: the process has ended meanwhile.
+// list takes all there is instead of what was there. Nil: the process has ended meanwhile.
 func (i *informer) list(ctx context.Context) *apiserver.Watch {
 	for {
 		w := i.process.conditions()

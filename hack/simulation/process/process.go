@@ -29,7 +29,7 @@ type Process struct {
 	thawed chan struct{} // nil: it runs
 }
 
-// Start begins a life. Lives of one name are told apart by their number.
+// Start begins a life. Lives of one name are distinguished by their number.
 func Start(ctx context.Context, name string, random func(party string) *Random, store *apiserver.Store, conditions func() Conditions, counts *Counts) *Process {
 	ctx, kill := context.WithCancelCause(ctx)
 	return &Process{Name: name, Context: ctx, store: store, conditions: conditions, random: random, counts: counts, kill: kill}

@@ -2,7 +2,7 @@ package process
 
 import "k8s.io/apimachinery/pkg/runtime"
 
-// Recorder counts events, by nothing: what they say is tested elsewhere.
+// Recorder counts events, by nothing: what they report is tested elsewhere.
 type Recorder struct{ Counts *Counts }
 
 // Eventf implements events.EventRecorder.

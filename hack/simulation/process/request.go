@@ -108,5 +108,5 @@ func conflict(what string) error {
 
 // late lets a write have its effect when nobody waits for it any more. It was on its way, so it outlives its process.
 func (l line) late(effect func() error) {
-	time.AfterFunc(l.random.Between(time.Second, MostLate), func() { _ = effect() }) // nobody hears the answer
+	time.AfterFunc(l.random.Between(time.Second, MostLate), func() { _ = effect() }) // nobody receives the answer
 }
