@@ -83,7 +83,7 @@ type RebootPolicySpec struct {
 	NodeSelector *LabelSelector `json:"nodeSelector,omitempty"`
 
 	// priority decides which policy governs a node that several policies select: the one with the highest priority.
-	// If two have the same priority, the node is not rebooted, and condition Accepted of both policies specify the conflict.
+	// If two have the same priority, the node is not rebooted, and condition Accepted of both policies reports the conflict.
 	// Absent: 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=-1000000
