@@ -16,7 +16,7 @@ import (
 
 // Goals.
 const (
-	goalMemory  = 25 << 20
+	goalMemory  = 32 << 20
 	goalProgram = 30_000_000
 )
 

@@ -39,7 +39,7 @@ func cells(table figures.Table) [][]string {
 func TestReport(t *testing.T) {
 	tables := good().report(minute).Tables
 	want := [][]string{
-		{"largest agent at rest", "25.0 MiB, 8.0 MiB of it its own"},
+		{"largest agent at rest", "32.0 MiB, 8.0 MiB of it its own"},
 		{"the most that any agent has held since it started", "30.0 MiB"},
 		{"program", "30.0 MB"},
 		{"requests of all agents at rest, beside watches", "0"},
