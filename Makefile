@@ -56,6 +56,10 @@ manifests: ## Generate the CustomResourceDefinition, and what the chart has of c
 	@$(CONTROLLER_GEN) crd paths=./api/... output:crd:artifacts:config=config/crd/bases
 	@go run ./hack/chart
 
+.PHONY: picture
+picture: ## Write docs/demo.svg: what make demo shows, as a picture that moves.
+	@$(MAKE) --no-print-directory demo ARGS=--picture=docs/demo.svg
+
 .PHONY: fmt
 fmt: ## Format the Go code.
 	@$(GOLANGCI_LINT) fmt

@@ -43,6 +43,7 @@ type demo struct {
 	began, ended time.Time
 	// printed is how many changes have been printed.
 	printed int
+	film    film
 }
 
 // run is the whole of it. Everything it started has ended when it returns.
@@ -69,6 +70,11 @@ func (d *demo) run(ctx context.Context) (err error) {
 		return context.Cause(ctx)
 	}
 	d.screen.Print(result.summary(d.screen.Theme)...)
+	if d.options.picture != "" {
+		if err := d.film.write(d.options.picture); err != nil {
+			return err
+		}
+	}
 	if d.options.keep {
 		d.keep(ctx)
 	}
@@ -146,6 +152,7 @@ func (d *demo) draw() {
 		changes = line.Changes(d.printed)
 	})
 	d.printed += len(changes)
+	d.film.add(s.elapsed(), s.table(terminal.Theme{Color: true}, filmWidth, filmHeight))
 	if d.screen.Live {
 		width, height := d.screen.Size()
 		d.screen.Draw(s.table(d.screen.Theme, width, height))

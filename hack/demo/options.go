@@ -22,6 +22,7 @@ type options struct {
 	rebootDuration time.Duration
 	timeout        time.Duration
 	keep           bool
+	picture        string
 }
 
 const usage = `Reboots a simulated cluster, for real: etcd, kube-apiserver, controllers, the manager and one agent per node.
@@ -40,6 +41,7 @@ func parse(args []string, out io.Writer) (options, error) {
 	flags.DurationVar(&o.rebootDuration, "reboot-duration", 2*time.Second, "How long a machine is down.")
 	flags.DurationVar(&o.timeout, "timeout", 5*time.Minute, "Give up when the reboots take longer.")
 	flags.BoolVar(&o.keep, "keep", false, "Leave the cluster running until Ctrl-C, and print its KUBECONFIG.")
+	flags.StringVar(&o.picture, "picture", "", "Write what the terminal showed to this file, as an SVG that moves.")
 	err := flags.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
 		fmt.Fprint(out, usage)
