@@ -111,12 +111,17 @@ func expectPermitted(name, want string) {
 	}).Should(Equal(want))
 }
 
-// progresses: the agent is in a phase of its grant.
+// progresses: the agent is in a phase of its grant, which the manager writes to the node after the policy's status.
 func (p *pool) progresses(name string, phase v1alpha1.Phase) {
 	GinkgoHelper()
-	n := node(name)
-	g, err := v1alpha1.ParseGrant(n.Annotations)
-	Expect(err).NotTo(HaveOccurred())
+	var n *corev1.Node
+	var g *v1alpha1.Grant
+	Eventually(func() (*v1alpha1.Grant, error) {
+		var err error
+		n = node(name)
+		g, err = v1alpha1.ParseGrant(n.Annotations)
+		return g, err
+	}).ShouldNot(BeNil())
 	progress := v1alpha1.Progress{Seq: g.Seq, Phase: phase, BootID: n.Status.NodeInfo.BootID, Cordoned: true, At: metav1.Now()}
 	p.patch(name, map[string]any{
 		"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationProgress: progress.String()}},
