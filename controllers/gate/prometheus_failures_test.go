@@ -144,7 +144,7 @@ func testFailures(a *asker) {
 	if got := a.ask(address, none, ""); got.Message != "no answer within 10s" {
 		t.Errorf("a slow server: %+v", got)
 	}
-	if took := time.Since(started); took < Timeout-time.Second || took > Timeout+5*time.Second {
+	if took := time.Since(started); took < Timeout-time.Second || took > Timeout+time.Minute {
 		t.Errorf("waited %s", took)
 	}
 	s.Resume()

@@ -113,7 +113,7 @@ func (a *asker) expect(address, query, secret string, state v1alpha1.GateState, 
 		got = a.ask(address, query, secret)
 		return got.State == state && strings.Contains(got.Message, message), nil
 	}
-	if err := wait.PollUntilContextTimeout(a.t.Context(), 50*time.Millisecond, 10*time.Second, true, right); err != nil {
+	if err := wait.PollUntilContextTimeout(a.t.Context(), 50*time.Millisecond, time.Minute, true, right); err != nil {
 		a.t.Fatalf("got %s %q, want %s %q", got.State, got.Message, state, message)
 	}
 }
