@@ -29,7 +29,7 @@ var _ = Describe("The agents of a policy", func() {
 		now.forward(time.Minute) // a pod that was made just now is given time
 		Eventually(agentsOf).WithArguments(p).Should(Equal("2/3 False AgentsMissing " + f.nodes[2]))
 		Eventually(notesOf).WithArguments(p.Name).Should(ContainElement(HavePrefix("AgentsMissing: 1 of 3 nodes have no agent that works")))
-		Expect(labelsOf("reboot_operator_nodes", p.Name, "state")).To(ContainElement("agent_missing"))
+		Eventually(labelsOf).WithArguments("reboot_operator_nodes", p.Name, "state").Should(ContainElement("agent_missing"))
 
 		agentIs(namespace, f.nodes[2], true)
 		Eventually(agentsOf).WithArguments(p).Should(Equal("3/3 True AgentsReady "))

@@ -32,6 +32,7 @@ var _ = Describe("The estimate of a policy", func() {
 			Expect(api.Get(context.Background(), client.ObjectKeyFromObject(p), &policy)).To(Succeed())
 			return policy.ResourceVersion
 		}
+		atRest() // counts that were put off have been written
 		Consistently(version, "2s").Should(Equal(version()))
 
 		for range f.nodes {

@@ -8,6 +8,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -39,6 +40,7 @@ var _ = Describe("A slot that is freed while many nodes are told why they wait",
 			case strings.Contains(r.URL.Path, "/nodes/"):
 				if explained.Add(1) == 1 {
 					f.boot(goes, 2)
+					Eventually(f.cachedBoot).WithArguments(goes).Should(Equal(bootID(goes, 2)), "the manager sees the boot")
 				}
 			}
 			return false
@@ -51,3 +53,10 @@ var _ = Describe("A slot that is freed while many nodes are told why they wait",
 		Eventually(f.reason).WithArguments(last).Should(Equal("False Paused"), "the others are told all the same")
 	})
 })
+
+// cachedBoot is the boot of a node as the manager has it in its cache.
+func (f *fleet) cachedBoot(name string) string {
+	var node corev1.Node
+	Expect(requests.cache.Get(context.Background(), client.ObjectKey{Name: name}, &node)).To(Succeed())
+	return node.Status.NodeInfo.BootID
+}

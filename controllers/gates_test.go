@@ -165,7 +165,7 @@ var _ = Describe("A gate that asks Prometheus", Ordered, ContinueOnFailure, func
 		p := slow.policy("workers", server.gate())
 		slow.need(slow.nodes...)
 		other.need(other.nodes...)
-		Eventually(server.asked.Load).Should(BeEquivalentTo(1))
+		Eventually(server.asked.Load).ShouldNot(BeZero())
 		started := time.Now()
 		other.policy("workers")
 		Eventually(other.granted).Should(HaveLen(1))
@@ -220,9 +220,10 @@ var _ = Describe("A gate that asks Prometheus", Ordered, ContinueOnFailure, func
 		}
 		before, asked, started := requests.count(), server.asked.Load(), time.Now()
 		Eventually(server.asked.Load).Should(BeNumerically(">=", asked+3))
-		Expect(time.Since(started)).To(BeNumerically(">", 2*gateInterval), "three answers in less than two intervals")
 		server.errors.Set(9)
 		Eventually(server.asked.Load).Should(BeNumerically(">=", asked+6))
+		// Of six questions the first may have been on its way, for a while; one for each policy would take half as long.
+		Expect(time.Since(started)).To(BeNumerically(">", 3*gateInterval))
 		Expect(requests.count()-before).To(BeNumerically("<=", int(server.asked.Load()-asked)+4), "a Secret is read for each question; of each policy, counts that had been put off may be written")
 	})
 })

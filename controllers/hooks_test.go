@@ -173,12 +173,15 @@ var _ = Describe("Hooks", func() {
 	It("keep the node cordoned, and its slot, when an after-hook says nothing in time (behaviour 52)", func() {
 		f = makeFleet(1)
 		name := f.nodes[0]
-		p := f.policy("workers", hooks(2*time.Second))
+		p := f.policy("workers", hooks(time.Hour))
 		f.need(name)
 		Eventually(labels).Should(HaveKey(v1alpha1.LabelBeforeReboot))
 		f.annotate(name, before, "true")
 		Eventually(f.granted).Should(HaveLen(1))
 		f.reboot(name)
+		Eventually(labels).Should(HaveKey(v1alpha1.LabelAfterReboot))
+		now.forward(2 * time.Hour)
+		f.annotate(name, "example.com/wakes", "true") // wakes the manager
 		Eventually(f.reason).WithArguments(name).Should(Equal("True HookTimedOut"))
 		Eventually(reasonsOf).WithArguments(name).Should(ContainElement("HookTimedOut"))
 		Eventually(failures).WithArguments(p.Name).Should(Equal(map[string]float64{"UpdateStaged hook_failed": 1}))

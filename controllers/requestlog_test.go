@@ -7,10 +7,14 @@ import (
 	"sync"
 
 	. "github.com/onsi/ginkgo/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // requestLog notes what a client asks of the API server.
 type requestLog struct {
+	// cache is what the client's manager has read.
+	cache client.Reader
+
 	mu   sync.Mutex
 	seen []string
 	// meddle is called with each request before it is sent, to come in between, and to refuse it; nil: nobody does.

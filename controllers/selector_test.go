@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -52,17 +53,26 @@ func editCRD(ctx context.Context, edit func(*unstructured.Unstructured)) (restor
 	GinkgoHelper()
 	crd := &unstructured.Unstructured{}
 	crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
-	Expect(api.Get(ctx, client.ObjectKey{Name: "rebootpolicies." + v1alpha1.GroupVersion.Group}, crd)).To(Succeed())
+	key := client.ObjectKey{Name: "rebootpolicies." + v1alpha1.GroupVersion.Group}
+	Expect(api.Get(ctx, key, crd)).To(Succeed())
 	spec := crd.DeepCopy().Object["spec"]
+	// The API server writes the definition's status meanwhile.
+	update := func(ctx context.Context, edit func()) {
+		GinkgoHelper()
+		Expect(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+			if err := api.Get(ctx, key, crd); err != nil {
+				return err
+			}
+			edit()
+			return api.Update(ctx, crd)
+		})).To(Succeed())
+	}
 	restore = func() {
 		GinkgoHelper()
-		Expect(api.Get(context.Background(), client.ObjectKeyFromObject(crd), crd)).To(Succeed())
-		crd.Object["spec"] = spec
-		Expect(api.Update(context.Background(), crd)).To(Succeed())
+		update(context.Background(), func() { crd.Object["spec"] = spec })
 	}
 	DeferCleanup(restore)
-	edit(crd)
-	Expect(api.Update(ctx, crd)).To(Succeed())
+	update(ctx, func() { edit(crd) })
 	return restore
 }
 

@@ -70,6 +70,7 @@ func startManager(log *requestLog, agents ...string) func() {
 	namespace := strings.Join(agents, "")
 	mgr, err := controllers.NewManager(config, controllers.Options{MetricsAddr: "0", ProbeAddr: "0", Namespace: namespace})
 	Expect(err).NotTo(HaveOccurred())
+	log.cache = mgr.GetCache()
 	r := &controllers.RebootPolicyReconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("manager"), Clock: now,
 		Gates:          gate.NewEvaluator(impatient{&gate.Prometheus{Secrets: secret.Reader{Reader: mgr.GetAPIReader(), Namespace: "default"}}}, clock.RealClock{}, gateInterval),
