@@ -242,7 +242,7 @@ type rebootTimes struct {
 
 // rebootTime is what is kept of a reboot: the reboot itself would keep the whole snapshot alive.
 type rebootTime struct {
-	phase           plan.Phase
+	phase           plan.RebootPhase
 	since, failedAt time.Time
 	reason          v1alpha1.Reason
 }

@@ -35,9 +35,9 @@ func (p *progress) status(now time.Time) Status {
 }
 
 // left lists the pods that must go. Those that end last come first: nobody is in their way, and yet the drain may be too long.
-func left(entries []*entry) []Pod {
+func left(entries []*podState) []Pod {
 	pods := make([]Pod, 0, len(entries))
-	last := func(a, b *entry) int { return b.deleted.Compare(a.deleted) }
+	last := func(a, b *podState) int { return b.deleted.Compare(a.deleted) }
 	for _, e := range slices.SortedStableFunc(slices.Values(entries), last) {
 		message := ""
 		if !e.deleted.IsZero() {
@@ -49,7 +49,7 @@ func left(entries []*entry) []Pod {
 }
 
 // blocked reports whether the pod is in the way by itself, not just in the middle of going.
-func (p *progress) blocked(e *entry, now time.Time) (Pod, bool) {
+func (p *progress) blocked(e *podState, now time.Time) (Pod, bool) {
 	switch {
 	case !e.deleted.IsZero():
 		return e.pod(ReasonStuckTerminating, fmt.Sprintf("still there after its grace period, which ended at %s",

@@ -51,7 +51,7 @@ func (b budget) covers(t target) bool {
 }
 
 // bars reports whether the budget holds the pod back for as long as it does not change. A pod that is not ready may get round it.
-func (b budget) bars(e *entry) bool { return b.allowed == 0 && e.ready && b.covers(e.target) }
+func (b budget) bars(e *podState) bool { return b.allowed == 0 && e.ready && b.covers(e.target) }
 
 // budgets are the PodDisruptionBudgets that are known.
 type budgets struct {
@@ -102,19 +102,19 @@ func (b *budgets) of(t target) string {
 
 // freed reports whether a budget that covers the pod has allowed something since the request that was refused was sent. Then
 // the change overtook the refusal, and no other may come.
-func (b *budgets) freed(e *entry) bool {
+func (b *budgets) freed(e *podState) bool {
 	return slices.ContainsFunc(b.covering(e.target), func(name types.NamespacedName) bool {
 		return b.known[name].changed > e.sentAt && b.known[name].allowed > 0
 	})
 }
 
 // barred reports whether a budget is known that holds the pod back for as long as it does not change.
-func (b *budgets) barred(e *entry) bool {
+func (b *budgets) barred(e *podState) bool {
 	return slices.ContainsFunc(b.covering(e.target), func(name types.NamespacedName) bool { return b.known[name].bars(e) })
 }
 
 // guard is why no eviction can remove the pod, however well all the others are, or why that is not known; "" where one may.
-func (b *budgets) guard(e *entry) string {
+func (b *budgets) guard(e *podState) string {
 	if !e.budgeted() {
 		return ""
 	}

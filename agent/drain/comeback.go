@@ -74,7 +74,7 @@ func (c comebacks) round(t target) int {
 }
 
 // goes takes in that a pod is going or gone. Only of those that the drain has asked is a replacement one that comes back.
-func (c comebacks) goes(e *entry) {
+func (c comebacks) goes(e *podState) {
 	if e != nil && e.asked && e.controller != "" {
 		c.next[e.controller] = max(c.next[e.controller], c.rounds[e.uid]+1)
 	}

@@ -32,7 +32,7 @@ type Drainer struct {
 // that called Drain. It returns nil then; *UndrainableError before anything is evicted where the policy never lets some
 // pod go, or such a pod is to keep its node; ctx's error, wrapped, when ctx ends; and any other error when going on would be a guess: a right is missing, or
 // a rule cannot be read. All its goroutines have ended when it returns. It remembers nothing: call it again after a crash.
-func (d *Drainer) Drain(ctx context.Context, node string, q Question, report func(Status)) error {
+func (d *Drainer) Drain(ctx context.Context, node string, q PodRules, report func(Status)) error {
 	f, err := q.compile(d.Self)
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func (r *run) drain(ctx context.Context, report func(Status)) error {
 			p.sent(t.uid, now)
 			r.group.Go(func() { r.ask(ctx, t) })
 		}
-		for _, namespace := range p.namespaces((*entry).held) {
+		for _, namespace := range p.namespaces((*podState).held) {
 			if !budgets[namespace] {
 				budgets[namespace] = true
 				r.group.Go(func() { budgetFeed{r, namespace}.follow(ctx) })

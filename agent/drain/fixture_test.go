@@ -242,7 +242,7 @@ func (w *world) start(spec v1alpha1.Drain, blocking ...v1alpha1.BlockingPod) *ru
 	r := &running{cancel: cancel, done: make(chan error, 1)}
 	go func() {
 		defer GinkgoRecover()
-		r.done <- w.drainer.Drain(ctx, w.node, drain.Question{Drain: spec, Blocking: blocking}, func(s drain.Status) {
+		r.done <- w.drainer.Drain(ctx, w.node, drain.PodRules{Drain: spec, Blocking: blocking}, func(s drain.Status) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			// Which pods are left changes more often than the rest, and just when is chance.

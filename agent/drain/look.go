@@ -12,15 +12,15 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// Question is what a policy specifies about the pods of a node.
-type Question struct {
+// PodRules is what a policy specifies about the pods of a node.
+type PodRules struct {
 	// Drain states which pods would have to go, and how.
 	Drain v1alpha1.Drain
 	// Blocking selects the pods that keep their node. Nil: none does.
 	Blocking []v1alpha1.BlockingPod
 }
 
-func (q Question) compile(self types.NamespacedName) (filter, error) {
+func (q PodRules) compile(self types.NamespacedName) (filter, error) {
 	f, err := compile(q.Drain, self)
 	if err != nil {
 		return filter{}, err
@@ -30,7 +30,7 @@ func (q Question) compile(self types.NamespacedName) (filter, error) {
 
 // Findings are the pods that speak against a reboot, each list by namespace and name.
 type Findings struct {
-	// Blocking are those that a question selects and that have not completed. They have no Message.
+	// Blocking are those that a rule selects and that have not completed. They have no Message.
 	Blocking []Pod
 	// Kept are those that the policy never lets go: a Drain would evict nothing and report it.
 	Kept []Pod
@@ -45,7 +45,7 @@ func (f Findings) equal(other Findings) bool {
 
 // Look looks once. It costs one LIST of the node's pods, one of the PodDisruptionBudgets of each namespace that has pods
 // which they could hold back, and one GET of each namespace where a selector asks for its labels.
-func (d *Drainer) Look(ctx context.Context, node string, q Question) (Findings, error) {
+func (d *Drainer) Look(ctx context.Context, node string, q PodRules) (Findings, error) {
 	var found Findings
 	err := d.look(ctx, node, q, true, func(f Findings) { found = f })
 	return found, err
@@ -56,11 +56,11 @@ func (d *Drainer) Look(ctx context.Context, node string, q Question) (Findings, 
 // pod back for ever: so it detects what would fix that. A budget that begins to is detected by the next Look. Where a selector
 // asks for the labels of namespaces it lists the pods and gets the namespaces anew whenever a watch ends, after five minutes. It
 // returns ctx's error, wrapped, or why it cannot go on.
-func (d *Drainer) Follow(ctx context.Context, node string, q Question, report func(Findings)) error {
+func (d *Drainer) Follow(ctx context.Context, node string, q PodRules, report func(Findings)) error {
 	return d.look(ctx, node, q, false, report)
 }
 
-func (d *Drainer) look(ctx context.Context, node string, q Question, once bool, report func(Findings)) error {
+func (d *Drainer) look(ctx context.Context, node string, q PodRules, once bool, report func(Findings)) error {
 	f, err := q.compile(d.Self)
 	if err != nil {
 		return err
@@ -85,7 +85,7 @@ func (r *run) look(ctx context.Context, once bool, report func(Findings)) error 
 	listed, followed := map[string]bool{}, map[string]bool{}
 	shown, known := Findings{}, false
 	for {
-		for _, namespace := range p.namespaces((*entry).budgeted) {
+		for _, namespace := range p.namespaces((*podState).budgeted) {
 			if _, asked := listed[namespace]; !asked {
 				listed[namespace] = false
 				r.group.Go(func() { r.listBudgets(ctx, namespace, listed) })

@@ -19,8 +19,8 @@ func (w *world) follow(blocking v1alpha1.BlockingPod) (found func() []drain.Pod)
 	last, done := atomic.Pointer[drain.Findings]{}, make(chan error, 1)
 	last.Store(&drain.Findings{})
 	go func() {
-		question := drain.Question{Blocking: []v1alpha1.BlockingPod{blocking}}
-		done <- w.drainer.Follow(ctx, w.node, question, func(f drain.Findings) { last.Store(&f) })
+		rules := drain.PodRules{Blocking: []v1alpha1.BlockingPod{blocking}}
+		done <- w.drainer.Follow(ctx, w.node, rules, func(f drain.Findings) { last.Store(&f) })
 	}()
 	DeferCleanup(func() {
 		cancel()

@@ -27,7 +27,7 @@ func (p *progress) next(now time.Time) (send []target, wake time.Time) {
 	if len(p.entries) == 0 {
 		return nil, p.asking.patience(now)
 	}
-	var ready []*entry
+	var ready []*podState
 	order, free := p.order(), parallel-len(p.asking)
 	for uid, e := range p.entries {
 		if stuck := e.deleted.Add(stuckAfter); !e.deleted.IsZero() && stuck.After(now) {
@@ -42,7 +42,7 @@ func (p *progress) next(now time.Time) (send []target, wake time.Time) {
 		}
 	}
 	// First those that have waited longest; those never asked for have the zero time.
-	slices.SortFunc(ready, func(a, b *entry) int {
+	slices.SortFunc(ready, func(a, b *podState) int {
 		return cmp.Or(a.due.Compare(b.due), byName(a, b))
 	})
 	for _, e := range ready[:min(len(ready), max(free, 0))] {

@@ -23,7 +23,7 @@ const (
 type progress struct {
 	listed    bool
 	unread    string // why the last LIST failed, while there has been none that did not
-	entries   map[types.UID]*entry
+	entries   map[types.UID]*podState
 	left      int                // how many entries have gone
 	deleted   map[types.UID]bool // the pods that a rule with action Delete has removed; they may be gone
 	asking    requests
@@ -35,7 +35,7 @@ type progress struct {
 
 func newProgress() *progress {
 	return &progress{
-		entries: map[types.UID]*entry{}, deleted: map[types.UID]bool{}, asking: requests{},
+		entries: map[types.UID]*podState{}, deleted: map[types.UID]bool{}, asking: requests{},
 		budgets: budgets{known: map[types.NamespacedName]budget{}}, staying: volumes{}, blocking: blockers{}, comebacks: newComebacks(),
 	}
 }
@@ -86,7 +86,7 @@ func (p *progress) put(t target) {
 	}
 	e := p.entries[t.uid]
 	if e == nil {
-		e = &entry{}
+		e = &podState{}
 		p.entries[t.uid] = e
 	}
 	if e.ready && !t.ready && e.refusal == byBudget {
@@ -170,7 +170,7 @@ func (p *progress) done(now time.Time) bool {
 }
 
 // namespaces lists those of the pods that must go and that are such.
-func (p *progress) namespaces(such func(*entry) bool) []string {
+func (p *progress) namespaces(such func(*podState) bool) []string {
 	namespaces := map[string]bool{}
 	for _, e := range p.entries {
 		if such(e) {
@@ -181,8 +181,8 @@ func (p *progress) namespaces(such func(*entry) bool) []string {
 }
 
 // sorted is the pods in the order people see them in.
-func (p *progress) sorted() []*entry {
-	entries := make([]*entry, 0, len(p.entries))
+func (p *progress) sorted() []*podState {
+	entries := make([]*podState, 0, len(p.entries))
 	for _, e := range p.entries {
 		entries = append(entries, e)
 	}

@@ -47,7 +47,7 @@ func (p *progress) wake(namespace string, b budget, now time.Time) {
 }
 
 // passOn has others asked for where a pod was woken for a place in a budget and did not take it.
-func (p *progress) passOn(e *entry, now time.Time) {
+func (p *progress) passOn(e *podState, now time.Time) {
 	for _, name := range p.budgets.covering(e.target) {
 		p.wake(name.Namespace, p.budgets.known[name], now)
 	}

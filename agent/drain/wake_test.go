@@ -105,7 +105,7 @@ func TestBudgetsWanted(t *testing.T) {
 	s := begin(t, makeTarget("a"), makeTarget("b", inNamespace("shop")), makeTarget("c", inNamespace("idle")),
 		makeTarget("d", inNamespace("crowd"))).sent("a", "b", "c", "d")
 	s.answered(0, no, "a", "b").answered(0, yes, "c").answered(0, answer{verdict: crowded}, "d")
-	if diff := cmp.Diff([]string{"crowd", "default", "shop"}, s.p.namespaces((*entry).held)); diff != "" {
+	if diff := cmp.Diff([]string{"crowd", "default", "shop"}, s.p.namespaces((*podState).held)); diff != "" {
 		t.Errorf("budgetsWanted (-want +got):\n%s", diff)
 	}
 }

@@ -66,7 +66,7 @@ func (r *Reconciler) startDrain(ctx context.Context, node *corev1.Node, o step.O
 
 // commitReboot writes the conditions of the new phase together with it.
 func (r *Reconciler) commitReboot(
-	ctx context.Context, node *corev1.Node, o step.Observation, next step.CommitReboot, report step.Report,
+	ctx context.Context, node *corev1.Node, o step.Observation, next step.CommitReboot, report step.NodeStatus,
 ) error {
 	patch := progressPatch(node, next.Progress)
 	addReport(patch, node, report, o.Now)
@@ -126,7 +126,7 @@ func (r *Reconciler) callReboot(ctx context.Context, node *corev1.Node, o step.O
 }
 
 // writeReport writes what of the report the Node does not show yet.
-func (r *Reconciler) writeReport(ctx context.Context, node *corev1.Node, o step.Observation, report step.Report) error {
+func (r *Reconciler) writeReport(ctx context.Context, node *corev1.Node, o step.Observation, report step.NodeStatus) error {
 	patch := &nodepatch.Patch{}
 	if !addReport(patch, node, report, o.Now) {
 		return nil

@@ -2,7 +2,7 @@
 // grant. One reconcile observes, decides and applies:
 //
 //	Node, host, logind, engines, drain ──► Observation ──► Next (pure) ──► Step ──► one write, one call or nothing
-//	                                            └────────► ReportOf (pure) ──► one patch of nodes/status, or none
+//	                                            └────────► NodeStatusOf (pure) ► one patch of nodes/status, or none
 //
 // An attempt is the progress annotation, and nothing else: a process that was killed anywhere goes on from there.
 //

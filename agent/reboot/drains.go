@@ -16,7 +16,7 @@ import (
 
 // Drainer empties a node; package drain has the one there is.
 type Drainer interface {
-	Drain(ctx context.Context, node string, q drain.Question, report func(drain.Status)) error
+	Drain(ctx context.Context, node string, q drain.PodRules, report func(drain.Status)) error
 }
 
 // Drains runs the drain of the current attempt in the background, one at a time. What it knows dies with the process:
@@ -62,7 +62,7 @@ func (d *Drains) begin(ctx context.Context, grant v1alpha1.Grant, settings step.
 	d.last.State, d.last.Message, d.last.settings, d.last.blocked, d.last.back = step.DrainRunning, notRead, settings, nil, nil
 	d.last.Listed, d.last.Remaining, d.last.Waits = false, 0, ""
 	return func() {
-		err := d.drainer(grant.Policy).Drain(ctx, d.node, question(settings), d.progress)
+		err := d.drainer(grant.Policy).Drain(ctx, d.node, podRules(settings), d.progress)
 		d.ended(err, ctx.Err() != nil)
 	}
 }

@@ -22,7 +22,7 @@ type fakeDrainer struct {
 	err      chan error
 }
 
-func (f *fakeDrainer) Drain(ctx context.Context, _ string, _ drain.Question, report func(drain.Status)) error {
+func (f *fakeDrainer) Drain(ctx context.Context, _ string, _ drain.PodRules, report func(drain.Status)) error {
 	for _, status := range f.statuses {
 		report(status)
 	}

@@ -20,8 +20,8 @@ import (
 
 // Looker looks at the pods of a node; package drain has the one there is.
 type Looker interface {
-	Look(ctx context.Context, node string, q drain.Question) (drain.Findings, error)
-	Follow(ctx context.Context, node string, q drain.Question, report func(drain.Findings)) error
+	Look(ctx context.Context, node string, q drain.PodRules) (drain.Findings, error)
+	Follow(ctx context.Context, node string, q drain.PodRules, report func(drain.Findings)) error
 }
 
 // Lookout looks at the node's pods in the background, as long as the manager asks. While nobody asks it does nothing.
@@ -69,13 +69,13 @@ func (l *Lookout) follow(ctx context.Context, policy string) (failed step.Look, 
 		return failed, err
 	}
 	s := settingsOf(asking)
-	err = l.looker.Follow(ctx, l.node, question(s), func(f drain.Findings) { l.put(found(s, l.clock.Now(), f, nil)) })
+	err = l.looker.Follow(ctx, l.node, podRules(s), func(f drain.Findings) { l.put(found(s, l.clock.Now(), f, nil)) })
 	return found(s, l.clock.Now(), drain.Findings{}, err), err
 }
 
 // once looks for oneself, now. Where that finds something, the look in the background begins anew: it may have missed it.
 func (l *Lookout) once(ctx context.Context, s step.Settings) step.Look {
-	findings, err := l.looker.Look(ctx, l.node, question(s))
+	findings, err := l.looker.Look(ctx, l.node, podRules(s))
 	look := found(s, l.clock.Now(), findings, err)
 	if look.Objects(s) {
 		l.mu.Lock()
@@ -128,9 +128,9 @@ func (l *Lookout) forget(asked *v1alpha1.Preflight) {
 	l.asked, l.again, l.look = asked, false, step.Look{}
 }
 
-// question is what a policy makes one look for.
-func question(s step.Settings) drain.Question {
-	return drain.Question{Drain: s.Drain, Blocking: s.BlockingPods}
+// podRules is what a policy makes one look for.
+func podRules(s step.Settings) drain.PodRules {
+	return drain.PodRules{Drain: s.Drain, Blocking: s.BlockingPods}
 }
 
 // found is a look under a policy that has come to an end.

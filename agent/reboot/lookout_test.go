@@ -30,16 +30,16 @@ type looker struct {
 	finds drain.Findings
 	err   error
 	// asked are the questions that came.
-	asked []drain.Question
+	asked []drain.PodRules
 	// news are further findings, of one who follows.
 	news chan drain.Findings
 }
 
-func (l *looker) Look(_ context.Context, _ string, q drain.Question) (drain.Findings, error) {
+func (l *looker) Look(_ context.Context, _ string, q drain.PodRules) (drain.Findings, error) {
 	return l.answer(q)
 }
 
-func (l *looker) answer(q drain.Question) (drain.Findings, error) {
+func (l *looker) answer(q drain.PodRules) (drain.Findings, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.asked = append(l.asked, q)
@@ -52,7 +52,7 @@ func (l *looker) becomes(finds drain.Findings, err error) {
 	l.finds, l.err = finds, err
 }
 
-func (l *looker) Follow(ctx context.Context, _ string, q drain.Question, report func(drain.Findings)) error {
+func (l *looker) Follow(ctx context.Context, _ string, q drain.PodRules, report func(drain.Findings)) error {
 	finds, err := l.answer(q)
 	if err != nil {
 		return err

@@ -18,7 +18,7 @@ func progressPatch(node *corev1.Node, progress v1alpha1.Progress) *nodepatch.Pat
 }
 
 // addReport adds what of a report the Node does not say yet, and reports whether there was anything.
-func addReport(p *nodepatch.Patch, node *corev1.Node, r step.Report, now time.Time) bool {
+func addReport(p *nodepatch.Patch, node *corev1.Node, r step.NodeStatus, now time.Time) bool {
 	conditions := changed(node.Status.Conditions, r.Conditions, now)
 	labels, annotations := differing(node.Labels, r.Labels), differing(node.Annotations, r.Annotations)
 	if len(conditions)+len(labels)+len(annotations) == 0 {

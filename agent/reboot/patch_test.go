@@ -66,39 +66,39 @@ func TestAddReport(t *testing.T) {
 		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{before}},
 	}
 	cases := map[string]struct {
-		report step.Report
+		report step.NodeStatus
 		want   nodepatch.Patch
 		wrote  bool
 	}{
-		"nothing": {step.Report{}, nodepatch.Patch{}, false},
-		"what stands is not written again (behaviour 4)": {step.Report{
+		"nothing": {step.NodeStatus{}, nodepatch.Patch{}, false},
+		"what stands is not written again (behaviour 4)": {step.NodeStatus{
 			Conditions: []corev1.NodeCondition{want(corev1.ConditionTrue, "Staged.")},
 			Labels:     map[string]*string{"a": new("1"), "c": nil}, Annotations: map[string]*string{"d": nil},
 		}, nodepatch.Patch{}, false},
 		"another message keeps the time of transition": {
-			step.Report{Conditions: []corev1.NodeCondition{want(corev1.ConditionTrue, "Staged again.")}},
+			step.NodeStatus{Conditions: []corev1.NodeCondition{want(corev1.ConditionTrue, "Staged again.")}},
 			nodepatch.Patch{Status: at(want(corev1.ConditionTrue, "Staged again."), metav1.NewTime(now), earlier)},
 			true,
 		},
 		"another status moves it": {
-			step.Report{Conditions: []corev1.NodeCondition{want(corev1.ConditionUnknown, "Staged.")}},
+			step.NodeStatus{Conditions: []corev1.NodeCondition{want(corev1.ConditionUnknown, "Staged.")}},
 			nodepatch.Patch{Status: at(want(corev1.ConditionUnknown, "Staged."), metav1.NewTime(now), metav1.NewTime(now))},
 			true,
 		},
 		"labels change, come and go": {
-			step.Report{Labels: map[string]*string{"a": nil, "b": new("3"), "c": new("4")}},
+			step.NodeStatus{Labels: map[string]*string{"a": nil, "b": new("3"), "c": new("4")}},
 			nodepatch.Patch{Metadata: nodepatch.Metadata{Labels: map[string]*string{"a": nil, "b": new("3"), "c": new("4")}}},
 			true,
 		},
 		"the agent's report is written only over the one that was read": {
-			step.Report{Annotations: map[string]*string{v1alpha1.AnnotationReport: new("{}")}},
+			step.NodeStatus{Annotations: map[string]*string{v1alpha1.AnnotationReport: new("{}")}},
 			nodepatch.Patch{Metadata: nodepatch.Metadata{
 				ResourceVersion: "7", Annotations: map[string]*string{v1alpha1.AnnotationReport: new("{}")},
 			}},
 			true,
 		},
 		"a request is removed only if nobody has changed it": {
-			step.Report{Annotations: map[string]*string{v1alpha1.AnnotationRebootRequested: nil}},
+			step.NodeStatus{Annotations: map[string]*string{v1alpha1.AnnotationRebootRequested: nil}},
 			nodepatch.Patch{Metadata: nodepatch.Metadata{
 				ResourceVersion: "7", Annotations: map[string]*string{v1alpha1.AnnotationRebootRequested: nil},
 			}},
@@ -150,7 +150,7 @@ func TestAddReport_TakesTheAnswerAwayWithTheNeed(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var patch nodepatch.Patch
-			addReport(&patch, &corev1.Node{Status: corev1.NodeStatus{Conditions: tc.have}}, step.Report{Conditions: tc.want}, now)
+			addReport(&patch, &corev1.Node{Status: corev1.NodeStatus{Conditions: tc.have}}, step.NodeStatus{Conditions: tc.want}, now)
 			data, err := patch.Data(nil)
 			if err != nil {
 				t.Fatal(err)

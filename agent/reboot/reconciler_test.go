@@ -154,7 +154,7 @@ var (
 func TestReconcile(t *testing.T) {
 	rebootingNow := protocol.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, rebootingPhase, boot)}
 	maintained := func(r *Reconciler, api *apiServer) {
-		api.node.Status.Conditions = append(api.node.Status.Conditions, step.ReportOf(makeObservation(goingDown)).Conditions[1:]...)
+		api.node.Status.Conditions = append(api.node.Status.Conditions, step.NodeStatusOf(makeObservation(goingDown)).Conditions[1:]...)
 	}
 	cases := map[string]struct {
 		record  protocol.Record
@@ -351,7 +351,7 @@ func TestReconcile_WaitsForTheEndOfWhatItBegan(t *testing.T) {
 				r.Drains = d
 				d.last = attempt{seq: 1, Drain: tc.last}
 				if tc.phase == rebootingPhase {
-					api.node.Status.Conditions = append(api.node.Status.Conditions, step.ReportOf(makeObservation(goingDown)).Conditions[1:]...)
+					api.node.Status.Conditions = append(api.node.Status.Conditions, step.NodeStatusOf(makeObservation(goingDown)).Conditions[1:]...)
 				}
 				<-r.Wake.triggers // what the engine has reported
 				if got, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || got != (ctrl.Result{}) || len(api.patches) > 0 {
@@ -410,7 +410,7 @@ func TestEvent_IsCutToFit(t *testing.T) {
 
 func TestReconciler_Before(t *testing.T) {
 	r, api, _ := makeReconciler(t, protocol.Record{})
-	api.node.Status.Conditions = step.ReportOf(makeObservation(staged("1"))).Conditions
+	api.node.Status.Conditions = step.NodeStatusOf(makeObservation(staged("1"))).Conditions
 	got, err := r.Before(t.Context(), "update-engine")
 	want := engine.Report{Engine: "update-engine", State: engine.Needed, Version: "1"}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {

@@ -39,7 +39,7 @@ func TestReconcile_EmitsTheWaitForVolumesOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		patch := &nodepatch.Patch{}
-		addReport(patch, api.node, step.ReportOf(o), o.Now)
+		addReport(patch, api.node, step.NodeStatusOf(o), o.Now)
 		after := api.node.DeepCopy()
 		after.Status.Conditions = append(after.Status.Conditions, conditionsOf(patch.Status.Conditions)...)
 		r.Events.waits(after, o)

@@ -7,7 +7,7 @@ type Decision struct {
 	// Next is the step.
 	Next Step
 	// Report is what the Node states when the step is done.
-	Report Report
+	Report NodeStatus
 	// Inspect is the manager's question about the pods of the node, while its answer is wanted. Nil: nobody needs to look.
 	Inspect *v1alpha1.Preflight
 	// KeepsDraining reports whether a drain that runs goes on: while the attempt is neither committed nor aborted.
@@ -23,6 +23,6 @@ func Decide(o Observation) Decision {
 	case RunDrain, Wait:
 		d.KeepsDraining = o.InPhase(v1alpha1.PhaseDraining)
 	}
-	d.Report = ReportOf(o)
+	d.Report = NodeStatusOf(o)
 	return d
 }

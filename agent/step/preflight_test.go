@@ -41,8 +41,8 @@ var (
 	lost      = Look{Gated: true, Problem: "listing pods: forbidden"}
 )
 
-// TestReportOf_Preflight: what the agent answers about the pods, and when.
-func TestReportOf_Preflight(t *testing.T) {
+// TestNodeStatusOf_Preflight: what the agent answers about the pods, and when.
+func TestNodeStatusOf_Preflight(t *testing.T) {
 	const (
 		head     = `{"policy":"workers","revision":"r1","bootID":"boot-2"`
 		blocking = head + `,"blocking":{"count":1,"pods":[{"pod":"default/migrate-1","why":"why"}]}}`
@@ -84,7 +84,7 @@ func TestReportOf_Preflight(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := ReportOf(tc.o)
+			r := NodeStatusOf(tc.o)
 			value, known, _ := preflightReport(tc.o)
 			got := ""
 			switch {

@@ -15,8 +15,8 @@ import (
 // the host reports a change. It costs no request.
 const lookEvery = time.Minute
 
-// Report is what the agent reports on its Node beside the progress: everything that goes into one patch of nodes/status.
-type Report struct {
+// NodeStatus is what the agent reports on its Node beside the progress: everything that goes into one patch of nodes/status.
+type NodeStatus struct {
 	// Conditions by type; the others stay as they are. Times are set when they are written.
 	Conditions []corev1.NodeCondition
 	// Labels and Annotations by key; nil removes one, the others stay as they are.
@@ -26,14 +26,14 @@ type Report struct {
 	Again time.Time
 }
 
-// ReportOf is what there is to say. Before the engines are received that is how far an attempt is and no more, so that the
+// NodeStatusOf is what there is to say. Before the engines are received that is how far an attempt is and no more, so that the
 // first report after a boot is one write.
-func ReportOf(o Observation) Report {
+func NodeStatusOf(o Observation) NodeStatus {
 	if o.Engine == nil && o.UnderWay() {
-		return Report{Conditions: maintenance(o), Again: again(o, true)}
+		return NodeStatus{Conditions: maintenance(o), Again: again(o, true)}
 	}
 	if o.Engine == nil {
-		return Report{}
+		return NodeStatus{}
 	}
 	annotations := map[string]*string{}
 	byAnnotation, byLabel := fulfilled(o, request(o)), fulfilled(o, labelled(o))
@@ -52,7 +52,7 @@ func ReportOf(o Observation) Report {
 	if byLabel {
 		labels[v1alpha1.LabelRebootRequested] = nil
 	}
-	return Report{
+	return NodeStatus{
 		Conditions:  append([]corev1.NodeCondition{asks}, maintenance(o)...),
 		Labels:      labels,
 		Annotations: annotations,

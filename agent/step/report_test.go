@@ -12,25 +12,25 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-func TestReportOf(t *testing.T) {
+func TestNodeStatusOf(t *testing.T) {
 	silent := func(o *Observation) { o.Engines, o.Engine = nil, nil }
 	up := with(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, "")
 	reported := with(v1alpha1.NodeRebootRequired, corev1.ConditionTrue, request(makeObservation(requesting("x"))))
 	cases := map[string]struct {
 		o    Observation
-		want Report
+		want NodeStatus
 	}{
-		"nothing before the engines are heard":       {makeObservation(silent, requesting("x")), Report{}},
-		"nothing after a boot before they are heard": {makeObservation(silent, rebootedBefore, up), Report{}},
-		"how far an attempt is, though":              {makeObservation(silent, goingDown), Report{Conditions: maintenance(makeObservation(goingDown))}},
-		"nothing needed": {makeObservation(), Report{
+		"nothing before the engines are heard":       {makeObservation(silent, requesting("x")), NodeStatus{}},
+		"nothing after a boot before they are heard": {makeObservation(silent, rebootedBefore, up), NodeStatus{}},
+		"how far an attempt is, though":              {makeObservation(silent, goingDown), NodeStatus{Conditions: maintenance(makeObservation(goingDown))}},
+		"nothing needed": {makeObservation(), NodeStatus{
 			Conditions:  []corev1.NodeCondition{Need(makeObservation())},
 			Labels:      map[string]*string{v1alpha1.LabelRebootRequired: nil},
 			Annotations: map[string]*string{v1alpha1.AnnotationReport: nil},
 		}},
 		"a need, and an operating system": {
 			makeObservation(staged("1"), func(o *Observation) { o.OS = &OS{ID: "flatcar", Version: "4459.2.0"} }),
-			Report{
+			NodeStatus{
 				Conditions: []corev1.NodeCondition{Need(makeObservation(staged("1")))},
 				Labels: map[string]*string{
 					v1alpha1.LabelRebootRequired: new("true"), v1alpha1.LabelOSID: new("flatcar"),
@@ -41,7 +41,7 @@ func TestReportOf(t *testing.T) {
 			},
 		},
 		"the first report after a boot answers the request (behaviour 13)": {
-			makeObservation(rebootedBefore, requesting("x"), reported, up), Report{
+			makeObservation(rebootedBefore, requesting("x"), reported, up), NodeStatus{
 				Conditions: []corev1.NodeCondition{
 					Need(makeObservation()),
 					condition(corev1.NodeMaintenanceInProgress, corev1.ConditionFalse, v1alpha1.EventRebootSucceeded, ""),
@@ -55,8 +55,8 @@ func TestReportOf(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, ReportOf(tc.o)); diff != "" {
-				t.Errorf("ReportOf (-want +got):\n%s", diff)
+			if diff := cmp.Diff(tc.want, NodeStatusOf(tc.o)); diff != "" {
+				t.Errorf("NodeStatusOf (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -162,7 +162,7 @@ func TestAgentReport(t *testing.T) {
 			if tc.want != nil && *tc.want != (v1alpha1.AgentReport{}) {
 				want[v1alpha1.AnnotationReport] = new(tc.want.String())
 			}
-			if diff := cmp.Diff(want, ReportOf(tc.o).Annotations); diff != "" {
+			if diff := cmp.Diff(want, NodeStatusOf(tc.o).Annotations); diff != "" {
 				t.Errorf("annotations (-want +got):\n%s", diff)
 			}
 		})

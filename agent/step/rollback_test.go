@@ -238,7 +238,7 @@ func TestRollback(t *testing.T) {
 			}
 			l.shows(makeGrant(l.seq+1, active, l.BootID))
 			_, begins := Next(l.Observation).(StartDrain)
-			objects := ReportOf(l.Observation).Annotations[v1alpha1.AnnotationReport] != nil
+			objects := NodeStatusOf(l.Observation).Annotations[v1alpha1.AnnotationReport] != nil
 			if begins == tc.stops || objects != tc.stops {
 				t.Errorf("begins: %v, objects: %v, want stops: %v", begins, objects, tc.stops)
 			}
@@ -291,7 +291,7 @@ func TestObjection_Rollback(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			if value := ReportOf(tc.o).Annotations[v1alpha1.AnnotationReport]; value != nil {
+			if value := NodeStatusOf(tc.o).Annotations[v1alpha1.AnnotationReport]; value != nil {
 				got = *value
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -304,7 +304,7 @@ func TestObjection_Rollback(t *testing.T) {
 func TestRollback_AnsweredRequestIsNoFurtherRequest(t *testing.T) {
 	o := makeObservation(rolledBack, requesting("x"), with(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, ""),
 		with(v1alpha1.NodeRebootRequired, corev1.ConditionTrue, `An administrator asks for a reboot: "x".`))
-	annotations := ReportOf(o).Annotations
+	annotations := NodeStatusOf(o).Annotations
 	if value, removed := annotations[v1alpha1.AnnotationRebootRequested]; value != nil || !removed {
 		t.Error("the request is not removed")
 	}

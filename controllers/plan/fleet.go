@@ -75,7 +75,8 @@ type fleet struct {
 	attempts attempts
 }
 
-func newFleet(s Snapshot) *fleet {
+// newFleet is the fleet of a snapshot. A nil halt is computed from all nodes of the snapshot.
+func newFleet(s Snapshot, halt *Halt) *fleet {
 	f := &fleet{
 		Snapshot: s, name: s.Policy.Name, entries: s.Policy.Status.Grants,
 		reserve: Reserve(s.Policy), pods: podCheckOf(s.Policy), attempts: attempts{policy: s.Policy, now: s.Now},
@@ -96,7 +97,10 @@ func newFleet(s Snapshot) *fleet {
 		f.invalid = err.Error()
 	}
 	f.invalid = cmp.Or(f.invalid, s.WindowInvalid, s.Governor.Invalid[f.name])
-	f.halt = f.attempts.halt(f.governed, f.reboots())
+	if halt == nil {
+		halt = new(f.attempts.halt(f.governed, f.reboots()))
+	}
+	f.halt = *halt
 	return f
 }
 

@@ -67,7 +67,7 @@ func (h *host) report(c *cluster) {
 }
 
 func (h *host) publish(c *cluster, node *corev1.Node) {
-	r := agentstep.ReportOf(h.observation(c, node))
+	r := agentstep.NodeStatusOf(h.observation(c, node))
 	for _, reported := range r.Conditions {
 		c.condition(node, reported.Type, reported.Status, v1alpha1.Reason(reported.Reason), reported.Message)
 	}

@@ -96,7 +96,7 @@ type draft struct {
 
 // newDraft has decided about the granted reboots.
 func newDraft(s Snapshot) *draft {
-	f := newFleet(s)
+	f := newFleet(s, nil)
 	d := &draft{fleet: f, waiting: map[string]*Blocked{}, plan: Plan{
 		Limit: f.limit, Seq: s.Policy.Status.Seq, Reboots: f.reboots(),
 		Window: f.windowState(), Halt: f.halt, Invalid: f.invalid, Conflicts: f.conflicts,
@@ -215,8 +215,7 @@ func (p *Plan) Again(s Snapshot, n *Node, e v1alpha1.LedgerEntry) Reboot {
 	if n != nil {
 		s.Nodes = []*Node{n}
 	}
-	f := newFleet(s)
-	f.halt = p.Halt
+	f := newFleet(s, &p.Halt)
 	for _, held := range f.entries {
 		if held.Node == e.Node && held.Seq == e.Seq {
 			return f.reboot(held)

@@ -71,7 +71,7 @@ type Queue struct {
 // Queues are the queues of the policy's domains, in the order in which plans choose among domains. The Nodes are those of
 // the snapshot.
 func Queues(s Snapshot) []Queue {
-	f := newFleet(s)
+	f := newFleet(s, nil)
 	waiting := slices.DeleteFunc(slices.Clone(f.governed), func(n *Node) bool { return !n.NeedsReboot() || f.held(n) })
 	f.order(waiting)
 	var queues []Queue

@@ -83,29 +83,29 @@ func (t Reboot) Begin(policy *v1alpha1.RebootPolicy, now time.Time) v1alpha1.Hoo
 // CancelMessage is what a grant that is cancelled reports beside its reason.
 func (t Reboot) CancelMessage() string { return message.Shorten(maxMessage, t.Message) }
 
-// Phase is how far a granted reboot is, in one word: the same for people and for metrics.
-type Phase string
+// RebootPhase is how far a granted reboot is, in one word: the same for people and for metrics.
+type RebootPhase string
 
 // The phases, in the order in which a reboot goes through them.
 const (
 	// PhaseGranted means it is in the ledger, and the agent has not begun.
-	PhaseGranted Phase = "Granted"
+	PhaseGranted RebootPhase = "Granted"
 	// PhaseHooks means that before the drain or after the boot, hooks are waited for.
-	PhaseHooks Phase = "Hooks"
+	PhaseHooks RebootPhase = "Hooks"
 	// PhaseDraining means the node is cordoned and its pods are leaving.
-	PhaseDraining Phase = "Draining"
+	PhaseDraining RebootPhase = "Draining"
 	// PhaseRebooting means the agent has passed the point of no return.
-	PhaseRebooting Phase = "Rebooting"
+	PhaseRebooting RebootPhase = "Rebooting"
 	// PhaseBooted means the boot ID is new, and the node is not Ready or its agent has not reported.
-	PhaseBooted Phase = "Booted"
+	PhaseBooted RebootPhase = "Booted"
 	// PhaseSettling means the node is back and must stay so for spec.settle.
-	PhaseSettling Phase = "Settling"
+	PhaseSettling RebootPhase = "Settling"
 	// PhaseAborted means the attempt is over without a reboot; the ledger follows.
-	PhaseAborted Phase = "Aborted"
+	PhaseAborted RebootPhase = "Aborted"
 )
 
 // Phase is how far the reboot is, and since when. The Node must be there.
-func (t Reboot) Phase() (Phase, time.Time) {
+func (t Reboot) Phase() (RebootPhase, time.Time) {
 	n := t.Node
 	p := n.Progress
 	switch {

@@ -8,18 +8,18 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
 )
 
-// report is what an agent has reported of its engine.
-type report struct{ reports, needs bool }
+// engineState is what an agent has reported of its engine.
+type engineState struct{ reports, needs bool }
 
 // letIdle lets update engines leave that do so when nobody has called them for a while. On these machines nobody has once
 // the agent has reported what it read, which is sooner than the minute that it takes elsewhere.
 func (f *Fleet) letIdle(ctx context.Context) {
-	last := map[string]report{}
+	last := map[string]engineState{}
 	_ = wait.PollUntilContextCancel(ctx, readyPoll, true, func(context.Context) (bool, error) {
 		var views []timeline.View
 		f.Recorder.Read(func(line *timeline.Timeline) { views = line.Views() })
 		for _, v := range views {
-			now := report{v.Reports, v.Needs}
+			now := engineState{v.Reports, v.Needs}
 			if h := f.kubelet.hosts[v.Node]; h != nil && now != last[v.Node] {
 				h.idle()
 			}

@@ -21,7 +21,7 @@ type policy struct {
 	selects labels.Selector
 	limits  []limit
 	// entries are all that its ledger has ever had, by attempt.
-	entries map[string]*entry
+	entries map[string]*trackedEntry
 	grants  semaphore
 }
 
@@ -34,8 +34,8 @@ type limit struct {
 	counted bool
 }
 
-// entry is one of a ledger, since it was seen first.
-type entry struct {
+// trackedEntry is one of a ledger, since it was seen first.
+type trackedEntry struct {
 	index int64
 	at    time.Time
 	boot  string
@@ -48,7 +48,7 @@ type entry struct {
 func (j *Judge) takePolicy(r Record) {
 	p := j.policies[r.Name]
 	if p == nil {
-		p = &policy{entries: map[string]*entry{}}
+		p = &policy{entries: map[string]*trackedEntry{}}
 		j.policies[r.Name] = p
 	}
 	before := p.last
@@ -96,7 +96,7 @@ func (j *Judge) grants(r Record, p *policy, before *v1alpha1.RebootPolicy) {
 			j.inTime(r, from, e)
 		}
 		if known == nil {
-			p.entries[who] = &entry{index: j.index, at: r.At, boot: e.BootID, life: r.Policy.UID}
+			p.entries[who] = &trackedEntry{index: j.index, at: r.At, boot: e.BootID, life: r.Policy.UID}
 			continue
 		}
 		known.life, known.boot = r.Policy.UID, e.BootID

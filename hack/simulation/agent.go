@@ -86,7 +86,7 @@ type pods struct {
 }
 
 // Drain implements reboot.Drainer. Now and then it fails, may evict nothing, or never ends.
-func (p *pods) Drain(ctx context.Context, _ string, _ drain.Question, report func(drain.Status)) error {
+func (p *pods) Drain(ctx context.Context, _ string, _ drain.PodRules, report func(drain.Status)) error {
 	report(drain.Status{Remaining: 1})
 	takes, stuck := p.random.Between(0, p.world.script.Drain), p.world.isFoul() && p.random.Chance(p.world.script.Stuck)
 	if stuck && p.random.Chance(0.3) {
@@ -106,12 +106,12 @@ func (p *pods) Drain(ctx context.Context, _ string, _ drain.Question, report fun
 }
 
 // Look implements reboot.Looker: nothing is in the way.
-func (p *pods) Look(context.Context, string, drain.Question) (drain.Findings, error) {
+func (p *pods) Look(context.Context, string, drain.PodRules) (drain.Findings, error) {
 	return drain.Findings{}, nil
 }
 
 // Follow implements reboot.Looker.
-func (p *pods) Follow(ctx context.Context, _ string, _ drain.Question, report func(drain.Findings)) error {
+func (p *pods) Follow(ctx context.Context, _ string, _ drain.PodRules, report func(drain.Findings)) error {
 	report(drain.Findings{})
 	<-ctx.Done()
 	return ctx.Err()

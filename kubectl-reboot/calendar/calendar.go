@@ -31,12 +31,12 @@ type Calendar struct {
 	// Always reports that the policy has no windows: it is open but for its blackouts.
 	Always bool `json:"always,omitempty"`
 	// Invalid states what is wrong with the windows or blackouts; then nothing opens.
-	Invalid string  `json:"invalid,omitempty"`
-	Entries []Entry `json:"entries"`
+	Invalid string   `json:"invalid,omitempty"`
+	Entries []Period `json:"entries"`
 }
 
-// Entry is one stretch of time, or the instant at which clocks change.
-type Entry struct {
+// Period is one stretch of time, or the instant at which clocks change.
+type Period struct {
 	Kind Kind `json:"kind"`
 	// From is in it. Begun reports that it began earlier, at an instant that nobody asked for.
 	From  time.Time `json:"from"`
@@ -55,7 +55,7 @@ type Entry struct {
 
 // Of walks through the next openings of a policy, from an instant on.
 func Of(policy *v1alpha1.RebootPolicy, from time.Time, next int) Calendar {
-	c := Calendar{Policy: policy.Name, Always: len(policy.Spec.Windows) == 0, Entries: []Entry{}}
+	c := Calendar{Policy: policy.Name, Always: len(policy.Spec.Windows) == 0, Entries: []Period{}}
 	schedule, err := window.Of(&policy.Spec)
 	if err != nil {
 		c.Invalid = err.Error()
@@ -88,7 +88,7 @@ func (c *Calendar) walk(schedule window.Schedule, from time.Time, next int) {
 
 // add takes a state in, as an entry or as more of the last one.
 func (c *Calendar) add(s window.State, at time.Time, first bool) {
-	e := Entry{From: at.UTC(), Begun: first}
+	e := Period{From: at.UTC(), Begun: first}
 	switch {
 	case s.Open:
 		e.Kind, e.To = Open, s.ClosesAt
@@ -113,11 +113,11 @@ func (c *Calendar) add(s window.State, at time.Time, first bool) {
 }
 
 // lasts reports whether an opening goes on at an instant.
-func (e *Entry) lasts(at time.Time) bool {
+func (e *Period) lasts(at time.Time) bool {
 	return e != nil && e.Kind == Open && (e.To.IsZero() || at.Before(e.To))
 }
 
-func (c *Calendar) last() *Entry {
+func (c *Calendar) last() *Period {
 	if len(c.Entries) == 0 {
 		return nil
 	}
@@ -148,11 +148,11 @@ func zonesOf(spec *v1alpha1.RebootPolicySpec) zones {
 	return z
 }
 
-func (z zones) of(e *Entry) string {
+func (z zones) of(e *Period) string {
 	if len(e.Names) == 0 {
 		return ""
 	}
 	return z[e.Kind][e.Names[0]]
 }
 
-func byTime(a, b Entry) int { return cmp.Or(a.From.Compare(b.From), cmp.Compare(a.Kind, b.Kind)) }
+func byTime(a, b Period) int { return cmp.Or(a.From.Compare(b.From), cmp.Compare(a.Kind, b.Kind)) }

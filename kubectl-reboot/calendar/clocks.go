@@ -24,7 +24,7 @@ func (c *Calendar) noteClocks(windows []v1alpha1.Window, from time.Time) {
 	}
 	starts := map[string]string{}
 	seen := map[string]bool{}
-	var changes []Entry
+	var changes []Period
 	for _, w := range windows {
 		starts[w.Name] = w.Start
 		name := w.TimeZoneOrDefault()
@@ -34,7 +34,7 @@ func (c *Calendar) noteClocks(windows []v1alpha1.Window, from time.Time) {
 		}
 		seen[name] = true
 		for _, j := range jumps(zone, from, until) {
-			changes = append(changes, Entry{Kind: ClockChange, From: j.at, TimeZone: name, Notes: []string{j.note()}})
+			changes = append(changes, Period{Kind: ClockChange, From: j.at, TimeZone: name, Notes: []string{j.note()}})
 			for i := range c.Entries {
 				if e := &c.Entries[i]; e.Kind == Open && e.TimeZone == name {
 					e.note(j, starts[e.Names[0]])
@@ -47,7 +47,7 @@ func (c *Calendar) noteClocks(windows []v1alpha1.Window, from time.Time) {
 }
 
 // note states what a jump does to a window: to its start, or to the hours at which it ends.
-func (e *Entry) note(j jump, start string) {
+func (e *Period) note(j jump, start string) {
 	reads := e.From.In(j.zone).Format("15:04")
 	switch {
 	case e.Begun:

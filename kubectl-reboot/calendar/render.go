@@ -46,7 +46,7 @@ func (c Calendar) Lines(l Look, now time.Time) []string {
 // styles are how the kinds look.
 var styles = map[Kind]terminal.Style{Open: terminal.Good, Blackout: terminal.Bad, ClockChange: terminal.Wait}
 
-func (e Entry) row(l Look, now time.Time) []terminal.Cell {
+func (e Period) row(l Look, now time.Time) []terminal.Cell {
 	zone, err := time.LoadLocation(e.TimeZone)
 	if err != nil || e.TimeZone == "" {
 		zone = l.Zone
@@ -69,7 +69,7 @@ func (e Entry) row(l Look, now time.Time) []terminal.Cell {
 }
 
 // utc is the entry in UTC, the same for everybody.
-func (e Entry) utc() string {
+func (e Period) utc() string {
 	from := e.From.UTC().Format("Mon 15:04")
 	if e.Begun {
 		from = "now"
@@ -80,7 +80,7 @@ func (e Entry) utc() string {
 	return from + " – " + e.To.UTC().Format("Mon 15:04")
 }
 
-func (e Entry) span(now time.Time) string {
+func (e Period) span(now time.Time) string {
 	if e.To.IsZero() {
 		return ""
 	}
@@ -91,9 +91,9 @@ func (e Entry) span(now time.Time) string {
 	return moment.Length(e.To.Sub(from).Truncate(time.Minute))
 }
 
-func (e Entry) away(now time.Time) string { return moment.Span(e.From.Sub(now)) }
+func (e Period) away(now time.Time) string { return moment.Span(e.From.Sub(now)) }
 
-func (e Entry) what() string {
+func (e Period) what() string {
 	names, notes := strings.Join(e.Names, ", "), strings.Join(e.Notes, "; ")
 	switch {
 	case e.Kind == ClockChange:

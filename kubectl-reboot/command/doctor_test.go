@@ -36,7 +36,7 @@ func found(user func(*call), args ...string) map[doctor.Check][]doctor.Finding {
 	stdout, stderr, err := run(append([]string{"doctor", "-o", "json"}, args...), user)
 	Expect(err).To(HaveOccurred())
 	Expect(stderr).To(MatchRegexp(`^error: \d+ of the findings are problems\n$`))
-	var report doctor.Report
+	var report doctor.Diagnosis
 	Expect(json.Unmarshal([]byte(stdout), &report)).To(Succeed())
 	by := map[doctor.Check][]doctor.Finding{}
 	for _, f := range report.Findings {

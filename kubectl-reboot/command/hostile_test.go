@@ -103,7 +103,7 @@ var _ = Describe("What a node says is harmless to a terminal", func() {
 		Eventually(func() []v1alpha1.PastReboot { return p.get().Status.History }).Should(HaveLen(1))
 		harmless("history", p.nodes[0])
 		harmless("explain", p.nodes[0])
-		var entries []history.Entry
+		var entries []history.Attempt
 		Expect(json.Unmarshal([]byte(ok("history", p.nodes[0], "-o", "json")), &entries)).To(Succeed())
 		Expect(entries).To(HaveExactElements(HaveField("Message", hostile)))
 	})

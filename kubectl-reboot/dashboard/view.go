@@ -58,7 +58,7 @@ type View struct {
 	Attend   []Attention
 	Progress []Reboot
 	Waits    []Wait
-	History  []history.Entry
+	History  []history.Attempt
 }
 
 // Count is how many nodes are in a state.

@@ -89,8 +89,8 @@ type Cluster struct {
 	Unread map[Check]string
 }
 
-// Report is all that was found.
-type Report struct {
+// Diagnosis is all that was found.
+type Diagnosis struct {
 	At       time.Time `json:"at"`
 	Findings []Finding `json:"findings"`
 }
@@ -115,8 +115,8 @@ var checks = []struct {
 }
 
 // Examine makes every check. A check that misses something it needs is Unchecked.
-func Examine(c Cluster) Report {
-	r := Report{At: c.Fleet.Now, Findings: []Finding{}}
+func Examine(c Cluster) Diagnosis {
+	r := Diagnosis{At: c.Fleet.Now, Findings: []Finding{}}
 	for _, k := range checks {
 		found := k.find(c)
 		if why := c.Unread[k.check]; why != "" {
@@ -134,7 +134,7 @@ func Examine(c Cluster) Report {
 const letLook = "kubectl create clusterrolebinding reboot-doctor --clusterrole=reboot-operator-doctor --user=USER"
 
 // About keeps what concerns one node: what is about it, and what is about the whole cluster.
-func (r Report) About(node string) Report {
+func (r Diagnosis) About(node string) Diagnosis {
 	r.Findings = slices.DeleteFunc(slices.Clone(r.Findings), func(f Finding) bool {
 		return len(f.Nodes) > 0 && !slices.Contains(f.Nodes, node)
 	})
@@ -142,7 +142,7 @@ func (r Report) About(node string) Report {
 }
 
 // Bad is how many findings are no mere warnings.
-func (r Report) Bad() int {
+func (r Diagnosis) Bad() int {
 	bad := 0
 	for _, f := range r.Findings {
 		if f.Level != Warning {

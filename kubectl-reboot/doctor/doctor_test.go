@@ -74,7 +74,7 @@ func budget(healthy, expected int32) policyv1.PodDisruptionBudget {
 	}
 }
 
-func (c *installed) examine() doctor.Report {
+func (c *installed) examine() doctor.Diagnosis {
 	c.Fleet = fleet.New(c.policies, c.nodes, Now)
 	return doctor.Examine(c.Cluster)
 }

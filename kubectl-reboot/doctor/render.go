@@ -26,7 +26,7 @@ var marks = map[Level]struct {
 }
 
 // Lines is the report for people: every check, what is wrong with the command that goes on from there, and the sum.
-func (r Report) Lines(l Look) []string {
+func (r Diagnosis) Lines(l Look) []string {
 	var lines []string
 	for _, k := range checks {
 		well := true
@@ -64,7 +64,7 @@ func (f Finding) lines(l Look) []string {
 }
 
 // sum is the last line.
-func (r Report) sum() string {
+func (r Diagnosis) sum() string {
 	bad := r.Bad()
 	if bad == 0 && len(r.Findings) == 0 {
 		return "Nothing is wrong."

@@ -10,7 +10,7 @@ import (
 )
 
 // Phase is how far a granted reboot is, in the planner's word.
-type Phase = plan.Phase
+type Phase = plan.RebootPhase
 
 // The phases, in the order in which a reboot goes through them.
 const (

@@ -89,7 +89,7 @@ func busy(t timetable.Timetable) []stretch {
 }
 
 // lastEnd is when the last reboot ends that starts in an opening; zero: none starts.
-func lastEnd(t timetable.Timetable, e calendar.Entry) time.Time {
+func lastEnd(t timetable.Timetable, e calendar.Period) time.Time {
 	var last time.Time
 	for _, r := range t.Reboots {
 		if !r.StartsAt.Before(e.From) && (e.To.IsZero() || r.StartsAt.Before(e.To)) && r.EndsAt.After(last) {

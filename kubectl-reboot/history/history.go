@@ -15,31 +15,31 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
-// Entry is one reboot that is over, or an attempt, and the policy that remembers it.
-type Entry struct {
+// Attempt is one reboot that is over, or an attempt, and the policy that remembers it.
+type Attempt struct {
 	Policy string `json:"policy"`
 	v1alpha1.PastReboot
 }
 
 // Of is what all policies remember of the nodes that are named, or of all of them, the newest last. Each policy remembers at
 // most 20 reboots, whichever nodes they were of.
-func Of(policies []v1alpha1.RebootPolicy, nodes ...string) []Entry {
-	entries := []Entry{}
+func Of(policies []v1alpha1.RebootPolicy, nodes ...string) []Attempt {
+	entries := []Attempt{}
 	for i := range policies {
 		for _, past := range policies[i].Status.History {
 			if len(nodes) == 0 || slices.Contains(nodes, past.Node) {
-				entries = append(entries, Entry{Policy: policies[i].Name, PastReboot: past})
+				entries = append(entries, Attempt{Policy: policies[i].Name, PastReboot: past})
 			}
 		}
 	}
-	slices.SortStableFunc(entries, func(a, b Entry) int {
+	slices.SortStableFunc(entries, func(a, b Attempt) int {
 		return cmp.Or(a.over().Compare(b.over()), cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Seq, b.Seq))
 	})
 	return entries
 }
 
 // over is when it ended, or where that is not known, when it was granted.
-func (e Entry) over() time.Time {
+func (e Attempt) over() time.Time {
 	if e.EndedAt.IsZero() {
 		return e.GrantedAt.Time
 	}
@@ -59,7 +59,7 @@ type Look struct {
 }
 
 // Lines is the history for people.
-func Lines(entries []Entry, l Look, nodes ...string) []string {
+func Lines(entries []Attempt, l Look, nodes ...string) []string {
 	if len(entries) == 0 {
 		of := "any node"
 		if len(nodes) > 0 {
@@ -83,7 +83,7 @@ var styles = map[v1alpha1.RebootResult]terminal.Style{
 	v1alpha1.RebootWithdrawn: terminal.Wait,
 }
 
-func (e Entry) row(l Look) []terminal.Cell {
+func (e Attempt) row(l Look) []terminal.Cell {
 	ended := "never"
 	if !e.EndedAt.IsZero() {
 		ended = moment.Exact(e.EndedAt.Time, l.Zone)
@@ -111,7 +111,7 @@ func length(d *metav1.Duration) terminal.Cell {
 }
 
 // What is why it was made, what changed and how many pods did not leave in order, or why it was not made.
-func (e Entry) What() string {
+func (e Attempt) What() string {
 	var parts []string
 	if e.Reason != "" {
 		parts = append(parts, string(e.Reason))

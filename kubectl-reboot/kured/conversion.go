@@ -17,7 +17,7 @@ type conversion struct {
 	policy v1alpha1.RebootPolicy
 	// comments stand above the fields of the spec, by their names.
 	comments map[string][]string
-	report   report
+	report   outcomes
 	reported map[string]bool
 }
 

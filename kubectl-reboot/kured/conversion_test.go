@@ -28,7 +28,7 @@ func makeInstallation(args ...string) *installation {
 }
 
 // notes are everything a report reports, each thing with its part of the report.
-func (r *report) notes() []string {
+func (r *outcomes) notes() []string {
 	var notes []string
 	for part, lines := range map[string][]line{"carried": r.carried, "unneeded": r.unneeded, "open": r.open} {
 		for _, l := range lines {

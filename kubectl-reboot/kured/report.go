@@ -8,8 +8,8 @@ import (
 // line is one thing of kured's and what became of it.
 type line struct{ what, how string }
 
-// report states what became of everything that a kured was reported.
-type report struct {
+// outcomes state what became of everything that kured was configured with.
+type outcomes struct {
 	carried, unneeded, open []line
 }
 

@@ -24,7 +24,7 @@ type Timetable struct {
 	// Silent is of how many nodes it is not known whether they need a reboot, as they have no agent that works.
 	Silent int `json:"silent,omitempty"`
 	// Calendar is the windows and blackouts from now until all is done.
-	Calendar []calendar.Entry `json:"calendar"`
+	Calendar []calendar.Period `json:"calendar"`
 	// Always reports that the policy has no windows.
 	Always bool `json:"always,omitempty"`
 }
@@ -67,8 +67,8 @@ func (t Timetable) end() time.Time {
 }
 
 // until is the entries that begin before an instant.
-func until(entries []calendar.Entry, end time.Time) []calendar.Entry {
-	kept := []calendar.Entry{}
+func until(entries []calendar.Period, end time.Time) []calendar.Period {
+	kept := []calendar.Period{}
 	for _, e := range entries {
 		if e.From.Before(end) || len(kept) == 0 {
 			kept = append(kept, e)

@@ -39,8 +39,8 @@ func decodeDeployments(value dbus.Variant) (list []deployment, ignored, err erro
 		return nil, nil, fmt.Errorf("type %s instead of aa{sv}", value.Signature())
 	}
 	booted := 0
-	for i, entry := range entries {
-		d, odd, err := decodeDeployment(entry)
+	for i, properties := range entries {
+		d, odd, err := decodeDeployment(properties)
 		if err != nil {
 			return nil, nil, fmt.Errorf("deployment %d: %w", i, err)
 		}
@@ -56,14 +56,14 @@ func decodeDeployments(value dbus.Variant) (list []deployment, ignored, err erro
 }
 
 // decodeDeployment reads one dictionary. What is missing is false or unknown: daemons differ in what they leave out.
-func decodeDeployment(entry map[string]dbus.Variant) (d deployment, ignored, err error) {
+func decodeDeployment(properties map[string]dbus.Variant) (d deployment, ignored, err error) {
 	var failures [6]error
-	d.version, failures[0] = field[string](entry, "version")
-	d.checksum, failures[1] = field[string](entry, "checksum")
-	d.booted, failures[2] = field[bool](entry, "booted")
-	d.staged, failures[3] = field[bool](entry, "staged")
-	d.locked, failures[4] = field[bool](entry, "finalization-locked")
-	d.serial, failures[5] = field[int32](entry, "serial")
+	d.version, failures[0] = field[string](properties, "version")
+	d.checksum, failures[1] = field[string](properties, "checksum")
+	d.booted, failures[2] = field[bool](properties, "booted")
+	d.staged, failures[3] = field[bool](properties, "staged")
+	d.locked, failures[4] = field[bool](properties, "finalization-locked")
+	d.serial, failures[5] = field[int32](properties, "serial")
 	if err := errors.Join(failures[:]...); err != nil {
 		return deployment{}, nil, err
 	}
@@ -77,9 +77,9 @@ func decodeDeployment(entry map[string]dbus.Variant) (d deployment, ignored, err
 }
 
 // field is one value of a dictionary. Absent: the type's zero.
-func field[T any](entry map[string]dbus.Variant, key string) (T, error) {
+func field[T any](properties map[string]dbus.Variant, key string) (T, error) {
 	var none T
-	variant, found := entry[key]
+	variant, found := properties[key]
 	if !found {
 		return none, nil
 	}

@@ -8,14 +8,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// entry is a dictionary as rpm-ostree tells a deployment.
-type entry = map[string]dbus.Variant
+// properties is a dictionary as rpm-ostree tells a deployment.
+type properties = map[string]dbus.Variant
 
 // sum is a checksum.
 var sum = strings.Repeat("0123456789abcdef", 4)
 
-func variants(values map[string]any) entry {
-	e := entry{}
+func variants(values map[string]any) properties {
+	e := properties{}
 	for key, value := range values {
 		e[key] = dbus.MakeVariant(value)
 	}
@@ -34,42 +34,42 @@ func TestDecodeDeployments(t *testing.T) {
 		want    []deployment
 		ignored string
 	}{
-		"none": {[]entry{}, nil, ""},
+		"none": {[]properties{}, nil, ""},
 		"a staged and locked one before the booted one": {
-			[]entry{variants(full), variants(map[string]any{"booted": true, "version": "39.1", "checksum": sum})},
+			[]properties{variants(full), variants(map[string]any{"booted": true, "version": "39.1", "checksum": sum})},
 			[]deployment{
 				{version: "40.20240512.3.0", checksum: sum, serial: 3, staged: true, locked: true},
 				{version: "39.1", checksum: sum, booted: true},
 			},
 			"",
 		},
-		"what is missing is false or unknown": {[]entry{{}}, []deployment{{}}, ""},
+		"what is missing is false or unknown": {[]properties{{}}, []deployment{{}}, ""},
 		"empty texts are unknown": {
-			[]entry{variants(map[string]any{"version": "", "checksum": ""})}, []deployment{{}}, "",
+			[]properties{variants(map[string]any{"version": "", "checksum": ""})}, []deployment{{}}, "",
 		},
 		"a version of RHEL CoreOS": {
-			[]entry{variants(map[string]any{"version": "416.94.202406172220-0"})}, []deployment{{version: "416.94.202406172220-0"}}, "",
+			[]properties{variants(map[string]any{"version": "416.94.202406172220-0"})}, []deployment{{version: "416.94.202406172220-0"}}, "",
 		},
 		"the longest version": {
-			[]entry{variants(map[string]any{"version": strings.Repeat("9", 64)})}, []deployment{{version: strings.Repeat("9", 64)}}, "",
+			[]properties{variants(map[string]any{"version": strings.Repeat("9", 64)})}, []deployment{{version: strings.Repeat("9", 64)}}, "",
 		},
 		"a version without end is left out": {
-			[]entry{variants(map[string]any{"version": strings.Repeat("9", 1<<20), "staged": true})},
+			[]properties{variants(map[string]any{"version": strings.Repeat("9", 1<<20), "staged": true})},
 			[]deployment{{staged: true}},
 			`"` + strings.Repeat("9", 64) + `" is no version`,
 		},
 		"a sentence is no version": {
-			[]entry{variants(map[string]any{"version": "1. Heard from me"})}, []deployment{{}}, `"1. Heard from me" is no version`,
+			[]properties{variants(map[string]any{"version": "1. Heard from me"})}, []deployment{{}}, `"1. Heard from me" is no version`,
 		},
 		"bytes are no version": {
-			[]entry{variants(map[string]any{"version": "\xff"})}, []deployment{{}}, `"\xff" is no version`,
+			[]properties{variants(map[string]any{"version": "\xff"})}, []deployment{{}}, `"\xff" is no version`,
 		},
-		"dots are no version": {[]entry{variants(map[string]any{"version": "..."})}, []deployment{{}}, `"..." is no version`},
+		"dots are no version": {[]properties{variants(map[string]any{"version": "..."})}, []deployment{{}}, `"..." is no version`},
 		"a short checksum is left out": {
-			[]entry{variants(map[string]any{"checksum": sum[1:]})}, []deployment{{}}, `"` + sum[1:] + `" is no checksum`,
+			[]properties{variants(map[string]any{"checksum": sum[1:]})}, []deployment{{}}, `"` + sum[1:] + `" is no checksum`,
 		},
 		"a checksum in capitals is left out, and so is a bad version": {
-			[]entry{variants(map[string]any{"checksum": strings.ToUpper(sum), "version": "a b"})},
+			[]properties{variants(map[string]any{"checksum": strings.ToUpper(sum), "version": "a b"})},
 			[]deployment{{}},
 			`"a b" is no version` + "\n" + `"` + strings.ToUpper(sum) + `" is no checksum`,
 		},
@@ -95,13 +95,15 @@ func TestDecodeDeployments(t *testing.T) {
 }
 
 func TestDecodeDeployments_RefusesWhatIsNoList(t *testing.T) {
-	one := func(key string, value any) []entry { return []entry{{}, variants(map[string]any{key: value})} }
+	one := func(key string, value any) []properties {
+		return []properties{{}, variants(map[string]any{key: value})}
+	}
 	cases := map[string]struct {
 		value any
 		want  string
 	}{
 		"text":                    {"text", "type s instead of aa{sv}"},
-		"a dictionary":            {entry{}, "type a{sv} instead of aa{sv}"},
+		"a dictionary":            {properties{}, "type a{sv} instead of aa{sv}"},
 		"dictionaries of text":    {[]map[string]string{}, "type aa{ss} instead of aa{sv}"},
 		"texts":                   {[]string{"a"}, "type as instead of aa{sv}"},
 		"booted as text":          {one("booted", "true"), "deployment 1: booted is of type s"},
@@ -112,7 +114,7 @@ func TestDecodeDeployments_RefusesWhatIsNoList(t *testing.T) {
 		"version as a number":     {one("version", 40.1), "deployment 1: version is of type d"},
 		"checksum as bytes":       {one("checksum", []byte(sum)), "deployment 1: checksum is of type ay"},
 		"version as a path":       {one("version", dbus.ObjectPath("/")), "deployment 1: version is of type o"},
-		"several booted at once":  {[]entry{variants(map[string]any{"booted": true}), variants(map[string]any{"booted": true})}, "2 deployments are booted at once"},
+		"several booted at once":  {[]properties{variants(map[string]any{"booted": true}), variants(map[string]any{"booted": true})}, "2 deployments are booted at once"},
 		"several things at fault": {one("staged", "a"), "deployment 1: staged is of type s"},
 	}
 	for name, tc := range cases {
@@ -130,7 +132,7 @@ func TestDecodeDeployments_RefusesWhatIsNoList(t *testing.T) {
 
 // fuzzEntries builds dictionaries out of the keys that matter and values of any type: two bytes of shape are a key and a
 // value, and a key that is beyond the last begins another dictionary.
-func fuzzEntries(number int64, text string, flag bool, shape []byte) []entry {
+func fuzzEntries(number int64, text string, flag bool, shape []byte) []properties {
 	keys := []string{"version", "checksum", "booted", "staged", "finalization-locked", "id"}
 	values := []any{
 		text, flag, number, int32(number), uint64(number), float64(number), []byte(text),
@@ -138,14 +140,14 @@ func fuzzEntries(number int64, text string, flag bool, shape []byte) []entry {
 		dbus.MakeVariant(text),
 		dbus.MakeVariant(flag),
 		struct{ A string }{text},
-		entry{"booted": dbus.MakeVariant(flag)},
+		properties{"booted": dbus.MakeVariant(flag)},
 		dbus.ObjectPath("/"), sum, true,
 	}
-	entries := []entry{{}}
+	entries := []properties{{}}
 	for i := 0; i+1 < len(shape); i += 2 {
 		key := int(shape[i]) % (len(keys) + 1)
 		if key == len(keys) {
-			entries = append(entries, entry{})
+			entries = append(entries, properties{})
 			continue
 		}
 		entries[len(entries)-1][keys[key]] = dbus.MakeVariant(values[int(shape[i+1])%len(values)])

@@ -11,7 +11,7 @@ import (
 func sysrootProperties() map[string]any {
 	return map[string]any{
 		"Booted": dbus.ObjectPath("/org/projectatomic/rpmostree1/fedora_coreos"), "AutomaticUpdatePolicy": "none",
-		"ActiveTransaction": []any{"", "", ""}, "Deployments": []entry{variants(map[string]any{"booted": true})},
+		"ActiveTransaction": []any{"", "", ""}, "Deployments": []properties{variants(map[string]any{"booted": true})},
 	}
 }
 
@@ -115,7 +115,7 @@ func FuzzDecodeSysroot(f *testing.F) {
 		values := []dbus.Variant{
 			dbus.MakeVariant(dbus.ObjectPath(path)), dbus.MakeVariant(policy),
 			dbus.MakeVariantWithSignature([]any{method, "", ""}, dbus.ParseSignatureMust("(sss)")),
-			dbus.MakeVariant([]entry{{}}),
+			dbus.MakeVariant([]properties{{}}),
 			{},
 			dbus.MakeVariant(int32(1)), dbus.MakeVariant([]string{policy}),
 			dbus.MakeVariantWithSignature([]any{method, 1, ""}, dbus.ParseSignatureMust("(sis)")),

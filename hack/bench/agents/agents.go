@@ -48,7 +48,7 @@ func New(flags *flag.FlagSet) figures.Part {
 	flags.DurationVar(&o.rest, "agents-rest", time.Minute, "How long to watch what is asked at rest.")
 	return figures.Part{
 		Name: "agents", About: "the agent: memory, size, requests at rest, time from D-Bus signal to condition",
-		Run: func(ctx context.Context, screen *terminal.Terminal) (figures.Report, error) {
+		Run: func(ctx context.Context, screen *terminal.Terminal) (figures.Result, error) {
 			b := &bench{options: o, screen: screen}
 			err := b.run(ctx)
 			return b.result.report(o), err

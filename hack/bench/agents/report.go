@@ -34,7 +34,7 @@ type result struct {
 }
 
 // report is the result as tables.
-func (r result) report(o options) figures.Report {
+func (r result) report(o options) figures.Result {
 	watches, others := 0, 0
 	for _, q := range r.requests {
 		switch {
@@ -45,7 +45,7 @@ func (r result) report(o options) figures.Report {
 			others++
 		}
 	}
-	return figures.Report{
+	return figures.Result{
 		Setting: fmt.Sprintf("%d simulated nodes under a paused policy, at rest for %s, then %d signals of update_engine that a reboot is needed, one "+
 			"machine after the other; from each signal to the revision of the Node with RebootRequired=True, as a watch brings it. The "+
 			"program is stripped, as in the image.", o.nodes, o.rest, o.signals),

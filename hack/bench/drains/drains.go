@@ -25,10 +25,10 @@ func New(flags *flag.FlagSet) figures.Part {
 	enough := flags.Int("drains-enough", 5, "kubectl is ended once it has taken so many times as long as the operator. 0: it is not.")
 	return figures.Part{
 		Name: "drains", About: "a node emptied by the operator and by kubectl: wall time, API requests",
-		Run: func(ctx context.Context, screen *terminal.Terminal) (figures.Report, error) {
+		Run: func(ctx context.Context, screen *terminal.Terminal) (figures.Result, error) {
 			rig, err := newRig(ctx, screen)
 			if err != nil {
-				return figures.Report{}, err
+				return figures.Result{}, err
 			}
 			defer rig.Stop()
 			pairs, err := rig.measure(ctx, pods, *enough)

@@ -12,8 +12,8 @@ import (
 const tightRatio = 3
 
 // report is what was measured as tables.
-func report(pairs []pair) figures.Report {
-	r := figures.Report{
+func report(pairs []pair) figures.Result {
+	r := figures.Result{
 		Setting: fmt.Sprintf("One node's pods, Deployments of %d, move to another node. A pod is gone 1, 2 or 3 s after its eviction, "+
 			"by its Deployment; its replacement is Ready %s after it was bound to a node. Tight budgets allow one pod of each Deployment "+
 			"to be away. kubectl moves the same pods back in the same run. Time is from the cordon to the agent's point of no return, or "+

@@ -8,7 +8,7 @@ import (
 )
 
 // Draw shows the report in a terminal of so many columns; 0: lines are not cut.
-func (r Report) Draw(theme terminal.Theme, width int) []string {
+func (r Result) Draw(theme terminal.Theme, width int) []string {
 	lines := []string{""}
 	for _, sentence := range append([]string{r.Setting}, r.Notes...) {
 		for _, line := range terminal.Wrap(sentence, width) {

@@ -16,11 +16,11 @@ type Part struct {
 	// About states what is measured, for people who choose.
 	About string
 	// Run measures, step by step on the screen.
-	Run func(ctx context.Context, screen *terminal.Terminal) (Report, error)
+	Run func(ctx context.Context, screen *terminal.Terminal) (Result, error)
 }
 
-// Report is what a part found out.
-type Report struct {
+// Result is what a part found out.
+type Result struct {
 	// Setting reports in whole sentences what was measured on: what the reader has to know to measure the same.
 	Setting string
 	// Tables are the figures.
@@ -58,7 +58,7 @@ func Judged(name, measured string, met bool, goal string) Row {
 }
 
 // Missed counts the goals that are not met.
-func (r Report) Missed() int {
+func (r Result) Missed() int {
 	n := 0
 	for _, t := range r.Tables {
 		for _, row := range t.Rows {

@@ -12,8 +12,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
-func report() Report {
-	return Report{
+func report() Result {
+	return Result{
 		Setting: "Two nodes.",
 		Tables: []Table{
 			{Columns: []string{"figure", "measured"}, Rows: []Row{

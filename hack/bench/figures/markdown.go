@@ -12,7 +12,7 @@ import (
 const lineWidth = 140
 
 // Markdown is the report for a document, under the command that made it.
-func (r Report) Markdown(command string) string {
+func (r Result) Markdown(command string) string {
 	var b strings.Builder
 	paragraph := func(text string) { b.WriteString(strings.Join(terminal.Wrap(text, lineWidth), "\n") + "\n") }
 	paragraph(fmt.Sprintf("`%s`: %s", command, r.Setting))

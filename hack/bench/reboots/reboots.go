@@ -51,7 +51,7 @@ func New(flags *flag.FlagSet) figures.Part {
 	flags.DurationVar(&o.down, "reboots-down", 5*time.Second, "How long a machine is down.")
 	return figures.Part{
 		Name: "reboots", About: "a rolling reboot, one node at a time: overhead, API requests, memory",
-		Run: func(ctx context.Context, screen *terminal.Terminal) (figures.Report, error) {
+		Run: func(ctx context.Context, screen *terminal.Terminal) (figures.Result, error) {
 			b := &bench{options: o, screen: screen}
 			err := b.run(ctx)
 			return b.result.report(o), err

@@ -55,8 +55,8 @@ func (r result) handovers() (fromService, fromReady []time.Duration) {
 func (r result) each(n int) float64 { return float64(n) / float64(max(1, len(r.runs))) }
 
 // report is the result as tables.
-func (r result) report(o options) figures.Report {
-	return figures.Report{
+func (r result) report(o options) figures.Result {
+	return figures.Result{
 		Setting: fmt.Sprintf("%d simulated nodes of %d pods each, limit 1, machines that are down for %s, settle 0s, on the embedded control plane; "+
 			"everything is real but the machines. Requests are counted from the API server's audit log; memory is the largest "+
 			"resident set seen in any process meanwhile, freshly started agents among them.", o.nodes, o.pods, o.down),

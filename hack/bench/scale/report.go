@@ -20,12 +20,12 @@ const goalHandover = 250 * time.Millisecond
 var goalMemory = map[int]int64{5000: 130 << 20, 15000: 260 << 20}
 
 // report is one table of all sizes, a row for each figure.
-func report(o *options, sizes []size) figures.Report {
+func report(o *options, sizes []size) figures.Result {
 	columns := []string{""}
 	for _, s := range sizes {
 		columns = append(columns, fmt.Sprintf(">%d nodes", s.nodes))
 	}
-	return figures.Report{
+	return figures.Result{
 		Setting: fmt.Sprintf("kube-apiserver and etcd alone; Nodes of about 15 kB (JSON, without managedFields) as real clusters have them, fifty images each, "+
 			"whose kubelets write their status every %s; Leases of kubelets, which the manager does not see, are left out. One policy for all nodes, limit %d, `settle: 0s`; "+
 			"%d of the nodes are rebooted, by agents that need no time, on machines that are down for %s. At rest for %s.",

@@ -22,7 +22,7 @@ func good(nodes int) size {
 	}
 }
 
-func missed(r figures.Report) string {
+func missed(r figures.Result) string {
 	var names []string
 	for _, t := range r.Tables {
 		for _, row := range t.Rows {

@@ -39,7 +39,7 @@ func New(flags *flag.FlagSet) figures.Part {
 	flags.DurationVar(&o.rest, "scale-rest", 30*time.Second, "How long to watch the manager at rest.")
 	return figures.Part{
 		Name: "scale", About: "the manager on thousands of nodes: memory, CPU, requests, and how fast slots change hands",
-		Run: func(ctx context.Context, screen *terminal.Terminal) (figures.Report, error) {
+		Run: func(ctx context.Context, screen *terminal.Terminal) (figures.Result, error) {
 			var sizes []size
 			err := inLab(ctx, screen.Step, func(l *lab) (err error) {
 				sizes, err = o.measure(ctx, l, screen.Step)

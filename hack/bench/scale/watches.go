@@ -31,7 +31,7 @@ func NewWatches(flags *flag.FlagSet) figures.Part {
 	flags.IntVar(&o.changes, "watches-changes", 100, "How many times to change a policy.")
 	return figures.Part{
 		Name: "watches", About: "what the watches of thousands of agents cost the API server",
-		Run: func(ctx context.Context, screen *terminal.Terminal) (figures.Report, error) {
+		Run: func(ctx context.Context, screen *terminal.Terminal) (figures.Result, error) {
 			var stages []stage
 			err := inLab(ctx, screen.Step, func(l *lab) (err error) {
 				stages, err = o.measure(ctx, l, screen.Step)

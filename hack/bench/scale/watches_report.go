@@ -9,7 +9,7 @@ import (
 )
 
 // watchReport is what the API server needs in each stage, and what of it is one watch's.
-func watchReport(o *watchOptions, stages []stage) figures.Report {
+func watchReport(o *watchOptions, stages []stage) figures.Result {
 	columns := []string{"watches"}
 	for _, s := range stages {
 		columns = append(columns, ">"+s.name)
@@ -32,7 +32,7 @@ func watchReport(o *watchOptions, stages []stage) figures.Report {
 			func(_, b stage) string { return each(b.reopening) }),
 		stageRow(stages, "CPU for one change of a policy", func(s stage) string { return microseconds(s.change) }, nil),
 	}
-	return figures.Report{
+	return figures.Result{
 		Setting: fmt.Sprintf("kube-apiserver and etcd alone, %d Nodes as in part scale, with their heartbeats. An agent opens one watch, of its own Node "+
 			"(`metadata.name=…`), and none of policies or pods: a policy it reads when it needs it, and pods are watched during a drain. That is the very watch that each kubelet has, "+
 			"so kubelets' watches are the yardstick: first none, then %d of them, then as many of agents, each over a connection of its own. At rest for %s.",

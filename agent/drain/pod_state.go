@@ -50,8 +50,8 @@ func refusalOf(v verdict) refusal {
 	return none
 }
 
-// entry is a pod that must go, and how far it is.
-type entry struct {
+// podState is a pod that must go, and how far it is.
+type podState struct {
 	target
 	asked    bool // a request was sent
 	accepted bool // the API server took the request; the watch tells the rest
@@ -64,25 +64,25 @@ type entry struct {
 }
 
 // waits reports that nothing is to be sent for the pod: only the watch brings it forward.
-func (e *entry) waits() bool {
+func (e *podState) waits() bool {
 	return e.accepted || !e.deleted.IsZero() || e.decision.undrainable != "" ||
 		e.decision.action == v1alpha1.DrainWaitCompleted
 }
 
-func (e *entry) pod(reason, message string) Pod {
+func (e *podState) pod(reason, message string) Pod {
 	return Pod{Namespace: e.Namespace, Name: e.Name, UID: e.uid, Reason: reason, Message: message}
 }
 
 // held reports whether a budget holds the pod back: those of its namespace are worth a watch.
-func (e *entry) held() bool { return e.refusal != none }
+func (e *podState) held() bool { return e.refusal != none }
 
 // budgeted reports whether the API server would ask PodDisruptionBudgets before it lets the pod go: not for one that has not
 // started, and not for a deletion.
-func (e *entry) budgeted() bool {
+func (e *podState) budgeted() bool {
 	return !e.pending && e.deleted.IsZero() && e.decision.undrainable == "" && e.decision.action == v1alpha1.DrainEvict
 }
 
-func byName(a, b *entry) int {
+func byName(a, b *podState) int {
 	return cmp.Or(compareNames(a.NamespacedName, b.NamespacedName), cmp.Compare(a.uid, b.uid))
 }
 
