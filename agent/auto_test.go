@@ -39,7 +39,7 @@ var _ = Describe("Engines that are found", func() {
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 		Expect(message(m.node(ctx))).To(HaveSuffix("from update-engine."))
 		Expect(m.up()).To(Equal(map[string]float64{"update-engine": 1}))
-		_, err := m.bus.StartCOSUpdateEngine(hosttest.COSCurrent)
+		_, err := hosttest.StartCOSUpdateEngine(m.bus, hosttest.COSCurrent)
 		Expect(err).NotTo(HaveOccurred())
 		m.shows(ctx, message, HaveSuffix("from update-engine, cos-update-engine."))
 		Expect(m.up()).To(Equal(map[string]float64{"update-engine": 1, "cos-update-engine": 1}))
@@ -95,7 +95,7 @@ var _ = Describe("Engines that are found", func() {
 
 	It("each keep their need and version when the agent restarts and none of them confirms it (behaviours 8, 11, 13)", func(ctx SpecContext) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
-		ostree, err := m.bus.InstallRPMOSTree(hosttest.Deployment{Version: "40.1", Booted: true})
+		ostree, err := hosttest.InstallRPMOSTree(m.bus, hosttest.Deployment{Version: "40.1", Booted: true})
 		Expect(err).NotTo(HaveOccurred())
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("False UpToDate"))

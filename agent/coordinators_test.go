@@ -27,7 +27,7 @@ const (
 // runsUnits puts a systemd on the machine's bus.
 func (m *machine) runsUnits() *hosttest.Units {
 	GinkgoHelper()
-	units, err := m.bus.StartUnits()
+	units, err := hosttest.StartUnits(m.bus)
 	Expect(err).NotTo(HaveOccurred())
 	return units
 }
@@ -184,7 +184,7 @@ func TestCoordinatorConflict(t *testing.T) {
 			before := client.MergeFrom(rbp.DeepCopy())
 			rbp.Spec.Reboot = &v1alpha1.Reboot{Coordinators: policy}
 			must(t, api.Patch(ctx, rbp, before))
-			units, err := host.bus.StartUnits()
+			units, err := hosttest.StartUnits(host.bus)
 			must(t, err)
 			units.Set(locksmithUnit, "active")
 			manager := s.process("manager", s.newManager)

@@ -20,7 +20,7 @@ var _ = Describe("Driving rpm-ostree", func() {
 		GinkgoHelper()
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
 		m.engine.Stop()
-		ostree, err := m.bus.InstallRPMOSTree(hosttest.Deployment{Version: "40.1", Booted: true})
+		ostree, err := hosttest.InstallRPMOSTree(m.bus, hosttest.Deployment{Version: "40.1", Booted: true})
 		Expect(err).NotTo(HaveOccurred())
 		folder := filepath.Dir(strings.TrimPrefix(m.bus.Address(), "unix:path="))
 		Expect(os.MkdirAll(filepath.Join(m.root, filepath.Dir(folder)), 0o755)).To(Succeed())

@@ -68,7 +68,7 @@ var _ = Describe("Engines by name", func() {
 
 	DescribeTable("hear COS' update_engine of each generation (behaviours 9, 10)", func(ctx SpecContext, platform hosttest.COSPlatform) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
-		cos, err := m.bus.StartCOSUpdateEngine(platform)
+		cos, err := hosttest.StartCOSUpdateEngine(m.bus, platform)
 		Expect(err).NotTo(HaveOccurred())
 		m.start(ctx, "--engines=cos-update-engine")
 		m.shows(ctx, needOf, Equal("False UpToDate"))
@@ -89,7 +89,7 @@ var _ = Describe("Engines by name", func() {
 
 	It("hear from COS no need in an install of downloadable content (behaviour 9)", func(ctx SpecContext) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
-		cos, err := m.bus.StartCOSUpdateEngine(hosttest.COSCurrent)
+		cos, err := hosttest.StartCOSUpdateEngine(m.bus, hosttest.COSCurrent)
 		Expect(err).NotTo(HaveOccurred())
 		cos.SetStatus(hosttest.COSStatus{Op: hosttest.COSUpdatedNeedReboot, IsInstall: true})
 		m.start(ctx, "--engines=cos-update-engine")
@@ -99,7 +99,7 @@ var _ = Describe("Engines by name", func() {
 	It("hear from rpm-ostree what boots next: neither metadata nor a locked deployment (behaviour 11)", func(ctx SpecContext) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
 		booted := hosttest.Deployment{Version: "40.1", Booted: true}
-		ostree, err := m.bus.InstallRPMOSTree(booted)
+		ostree, err := hosttest.InstallRPMOSTree(m.bus, booted)
 		Expect(err).NotTo(HaveOccurred())
 		m.start(ctx, "--engines=rpm-ostree")
 		m.shows(ctx, needOf, Equal("False UpToDate"))

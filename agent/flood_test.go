@@ -107,10 +107,10 @@ var _ = Describe("A flood", func() {
 
 	It("of progress that update engines make is absorbed", func(ctx SpecContext) {
 		m := measured(ctx, v1alpha1.RebootPolicySpec{})
-		cos, err := m.bus.StartCOSUpdateEngine(hosttest.COSCurrent)
+		cos, err := hosttest.StartCOSUpdateEngine(m.bus, hosttest.COSCurrent)
 		Expect(err).NotTo(HaveOccurred())
 		booted := hosttest.Deployment{Version: "40.1", Booted: true}
-		ostree, err := m.bus.InstallRPMOSTree(booted)
+		ostree, err := hosttest.InstallRPMOSTree(m.bus, booted)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(ostree.Start()).To(Succeed())
 		m.start(ctx, "--engines=update-engine,cos-update-engine,rpm-ostree")

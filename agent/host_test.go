@@ -60,9 +60,9 @@ func newMachine(ctx context.Context, spec v1alpha1.RebootPolicySpec) *machine {
 	m := &machine{name: fmt.Sprintf("n%d", machines.Add(1)), root: GinkgoT().TempDir(), stop: func() {}, tune: func(*rest.Config) {}}
 	m.bus = hosttest.StartFor(GinkgoT())
 	var err error
-	m.engine, err = m.bus.StartUpdateEngine()
+	m.engine, err = hosttest.StartUpdateEngine(m.bus)
 	Expect(err).NotTo(HaveOccurred())
-	m.logind, err = m.bus.StartLogind()
+	m.logind, err = hosttest.StartLogind(m.bus)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(os.Mkdir(filepath.Join(m.root, "etc"), 0o755)).To(Succeed())
 	Expect(m.runs("4459.2.0 (odd)")).To(Succeed())

@@ -18,7 +18,7 @@ import (
 func watching(t *testing.T) (bus *hosttest.Bus, logind *hosttest.Logind, changes chan struct{}) {
 	t.Helper()
 	bus = hosttest.StartFor(t)
-	logind, err := bus.StartLogind()
+	logind, err := hosttest.StartLogind(bus)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func wait(t *testing.T, changes chan struct{}) {
 
 func TestChanges_UnitsAndScheduledShutdownsAreDetected_Behaviour57(t *testing.T) {
 	bus, logind, changes := watching(t)
-	units, err := bus.StartUnits()
+	units, err := hosttest.StartUnits(bus)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ var locksmithd = &Coordinator{Name: "locksmithd", Unit: "locksmithd.service"}
 func startUnits(t *testing.T) (*hosttest.Bus, *hosttest.Units, Coordinators) {
 	t.Helper()
 	bus := hosttest.StartFor(t)
-	units, err := bus.StartUnits()
+	units, err := hosttest.StartUnits(bus)
 	must(t, err)
 	return bus, units, Coordinators{Connect: SystemBus(bus.Address()), HostRoot: t.TempDir()}
 }

@@ -20,7 +20,7 @@ const (
 func startLogind(t *testing.T) (*hosttest.Logind, Logind) {
 	t.Helper()
 	bus := hosttest.StartFor(t)
-	logind, err := bus.StartLogind()
+	logind, err := hosttest.StartLogind(bus)
 	must(t, err)
 	return logind, Logind{Connect: SystemBus(bus.Address())}
 }
@@ -283,7 +283,7 @@ func TestLogind_NoReplyIsNoRefusal(t *testing.T) {
 
 func TestLogind_WorksAgainAfterARestartOfTheBus(t *testing.T) {
 	bus := hosttest.StartFor(t)
-	server, err := bus.StartLogind()
+	server, err := hosttest.StartLogind(bus)
 	must(t, err)
 	client := Logind{Connect: SystemBus(bus.Address())}
 	_, err = client.BlockInhibitors(t.Context())

@@ -12,7 +12,7 @@ import (
 
 func TestCoordinators_AScheduledShutdown_Behaviour57(t *testing.T) {
 	bus, units, coordinators := startUnits(t)
-	logind, err := bus.StartLogind()
+	logind, err := hosttest.StartLogind(bus)
 	must(t, err)
 	at := time.Date(2026, 11, 23, 2, 0, 0, 0, time.UTC)
 	usec := uint64(at.UnixMicro())

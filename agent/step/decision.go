@@ -16,7 +16,7 @@ type Decision struct {
 
 // Decide is the agent's decision.
 func Decide(o Observation) Decision {
-	d := Decision{Next: Next(o), Inspect: o.wantsLook()}
+	d := Decision{Next: Next(o), Inspect: wantsLook(o)}
 	switch next := d.Next.(type) {
 	case CommitReboot:
 		o.Record.Progress = &next.Progress

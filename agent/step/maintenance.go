@@ -34,14 +34,14 @@ func maintenance(o Observation) []corev1.NodeCondition {
 	case o.InPhase(v1alpha1.PhaseDraining):
 		return drainProgress(o)
 	case o.rebooted():
-		return o.fallen(v1alpha1.EventRebootSucceeded)
+		return fallen(o, v1alpha1.EventRebootSucceeded)
 	}
-	return o.fallen(v1alpha1.EventDrainAborted)
+	return fallen(o, v1alpha1.EventDrainAborted)
 }
 
 // drainProgress tells a drain that takes its time, and one that is done and waits for leave to reboot.
 func drainProgress(o Observation) []corev1.NodeCondition {
-	if o.Now.Before(o.reportedFrom()) {
+	if o.Now.Before(reportedFrom(o)) {
 		return nil
 	}
 	switch o.Drain.State {
@@ -87,10 +87,10 @@ func emptied(o Observation) []corev1.NodeCondition {
 }
 
 // reportedFrom is when the drain of the current attempt stops being a short one.
-func (o Observation) reportedFrom() time.Time { return o.begun().Add(shortDrain) }
+func reportedFrom(o Observation) time.Time { return o.begun().Add(shortDrain) }
 
 // fallen are the conditions that are still True and have nothing to say any more. Absent ones stay absent.
-func (o Observation) fallen(reason string) []corev1.NodeCondition {
+func fallen(o Observation, reason string) []corev1.NodeCondition {
 	var conditions []corev1.NodeCondition
 	for _, kind := range []corev1.NodeConditionType{
 		corev1.NodeDrainInProgress, corev1.NodeDrained, corev1.NodeMaintenanceInProgress,

@@ -63,9 +63,6 @@ func labelled(o Observation) string {
 	return fmt.Sprintf("Label %s asks for a reboot: %q.", v1alpha1.LabelRebootRequested, o.LabelValue)
 }
 
-// asked reports whether anybody asks for a reboot, by the annotation or the label.
-func (o Observation) asked() bool { return o.Requested || o.Labelled }
-
 // Clip bounds an administrator's words.
 func Clip(why string) string { return message.Shorten(maxWhyBytes, why) }
 

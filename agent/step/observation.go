@@ -240,3 +240,6 @@ func (o Observation) begun() time.Time {
 	}
 	return o.Record.Last().At.Time
 }
+
+// asked reports whether anybody asks for a reboot, by the annotation or the label.
+func (o Observation) asked() bool { return o.Requested || o.Labelled }

@@ -30,7 +30,7 @@ func origin(o Observation) string {
 	var from []string
 	for _, r := range o.Engines {
 		if r.State != engine.Absent {
-			from = append(from, r.Engine+asks(r, o.asksAgain(r.Engine)))
+			from = append(from, r.Engine+asks(r, asksAgain(o, r.Engine)))
 		}
 	}
 	if len(from) == 0 {
@@ -60,7 +60,7 @@ func asks(heard engine.Report, again bool) string {
 // asksAgain reports whether an engine that asks now has asked without a break since before the last granted reboot: in the
 // boot that ended, and in the first report of each boot after it. An engine that did not ask in between has a new need. The
 // condition shows both; no clock is compared, because a boot may set the host's.
-func (o Observation) asksAgain(name string) bool {
+func asksAgain(o Observation, name string) bool {
 	bootID, heard := parseOrigin(o.Condition(v1alpha1.NodeRebootRequired).Message)
 	for _, r := range heard {
 		if r.Engine == name && r.State == engine.Needed {

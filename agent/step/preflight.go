@@ -43,7 +43,7 @@ func (l Look) Lasts(s Settings, now time.Time) bool {
 
 // wantsLook is the manager's question where its answer is wanted: while the node asks for a reboot that has not begun. Nil:
 // nobody needs to look.
-func (o Observation) wantsLook() *v1alpha1.Preflight {
+func wantsLook(o Observation) *v1alpha1.Preflight {
 	if o.Engine == nil || o.UnderWay() || Need(o).Status != corev1.ConditionTrue {
 		return nil
 	}
@@ -53,34 +53,34 @@ func (o Observation) wantsLook() *v1alpha1.Preflight {
 // preflightReport is the answer to the manager. Known is false where what is there is kept: it is not known yet, or has not
 // settled before due; and once the reboot has begun, until its end.
 func preflightReport(o Observation) (value *v1alpha1.PreflightReport, known bool, due time.Time) {
-	asked, look := o.wantsLook(), o.Look
+	asked, look := wantsLook(o), o.Look
 	switch {
 	case o.UnderWay():
 		return nil, false, time.Time{}
 	case asked == nil:
 		return nil, true, time.Time{}
-	case o.mayStart() && !o.StartLook.At.IsZero():
+	case mayStart(o) && !o.StartLook.At.IsZero():
 		look = o.StartLook
 	}
 	if look.At.IsZero() {
 		return nil, false, time.Time{}
 	}
 	value = look.Report(*asked, o.BootID)
-	if settled := look.At.Add(lookSettles); !o.mayStart() && o.settles(*asked, look, value) && o.Now.Before(settled) {
+	if settled := look.At.Add(lookSettles); !mayStart(o) && settles(o, *asked, look, value) && o.Now.Before(settled) {
 		return nil, false, settled
 	}
 	return value, true, time.Time{}
 }
 
 // settles reports whether an answer may wait a little. The first one to a gate may not: nothing is granted without it.
-func (o Observation) settles(asked v1alpha1.Preflight, look Look, value *v1alpha1.PreflightReport) bool {
+func settles(o Observation, asked v1alpha1.Preflight, look Look, value *v1alpha1.PreflightReport) bool {
 	reported := o.Reported.Preflight
 	answered := reported != nil && reported.Policy == asked.Policy && reported.Revision == asked.Revision && reported.BootID == o.BootID
 	return answered || !look.Gated && value != nil
 }
 
 // mayStart reports whether the agent looks, or has looked, because it may begin.
-func (o Observation) mayStart() bool {
+func mayStart(o Observation) bool {
 	_, may := protocol.Start(o.Record, o.BootID, true, o.Now)
 	return may
 }

@@ -116,7 +116,7 @@ func objection(o Observation, asking bool) (value *v1alpha1.Objection, known boo
 // them all: the manager knows which of them its policy ignores.
 func objections(o Observation) []v1alpha1.Objection {
 	var all []v1alpha1.Objection
-	if u, from := o.update(); u != nil && u.VainReboots >= maxVainReboots {
+	if u, from := updateAsked(o); u != nil && u.VainReboots >= maxVainReboots {
 		all = append(all, notApplied(o.Node, *u, from))
 	}
 	if m := o.Inhibitors.Message; m != "" {
@@ -125,7 +125,7 @@ func objections(o Observation) []v1alpha1.Objection {
 	if m := o.Coordinators.Message; m != "" {
 		all = append(all, v1alpha1.Objection{Reason: v1alpha1.ReasonCoordinatorConflict, Message: m})
 	}
-	if o.mayStart() && o.Policy != nil && !protocol.Listed(o.Record, o.Entry) {
+	if mayStart(o) && o.Policy != nil && !protocol.Listed(o.Record, o.Entry) {
 		all = append(all, withdrawn(*o.Record.Grant, o.Entry))
 	}
 	return all
@@ -154,7 +154,7 @@ func withdrawn(grant v1alpha1.Grant, entry *v1alpha1.LedgerEntry) v1alpha1.Objec
 func again(o Observation, asking bool) time.Time {
 	switch {
 	case o.InPhase(v1alpha1.PhaseDraining):
-		if from := o.reportedFrom(); o.Now.Before(from) {
+		if from := reportedFrom(o); o.Now.Before(from) {
 			return from
 		}
 		if o.Drain.State == DrainRunning {

@@ -19,13 +19,13 @@ const (
 	maxNameBytes = 128
 )
 
-// update is what an attempt that began now would be to apply, and the report that asks for it. Where several engines ask, it
+// updateAsked is what an attempt that began now would be to apply, and the report that asks for it. Where several engines ask, it
 // is the one with the most reboots in vain, else one with both versions, else the first. Nil: no engine asks.
-func (o Observation) update() (*v1alpha1.Update, engine.Report) {
+func updateAsked(o Observation) (*v1alpha1.Update, engine.Report) {
 	var update *v1alpha1.Update
 	var from engine.Report
 	for _, r := range o.Engines {
-		u := o.updateOf(r)
+		u := updateOf(o, r)
 		if u == nil {
 			continue
 		}
@@ -38,7 +38,7 @@ func (o Observation) update() (*v1alpha1.Update, engine.Report) {
 
 // updateOf is what one engine asks for. Nil: nothing. A need that was only overheard may be a test signal. With both versions
 // an update is the same one whenever it is asked for; without, a need is the same one only if it has outlived the reboot.
-func (o Observation) updateOf(r engine.Report) *v1alpha1.Update {
+func updateOf(o Observation, r engine.Report) *v1alpha1.Update {
 	if r.State != engine.Needed || !r.Until.IsZero() {
 		return nil
 	}
@@ -47,7 +47,7 @@ func (o Observation) updateOf(r engine.Report) *v1alpha1.Update {
 		running = o.OS.Version
 	}
 	u := &v1alpha1.Update{Version: nameOf(r.Version), Running: nameOf(running)}
-	if !o.asked() && (isNamed(u) || o.asksAgain(r.Engine)) { // a request starts afresh
+	if !o.asked() && (isNamed(u) || asksAgain(o, r.Engine)) { // a request starts afresh
 		u.VainReboots = vainReboots(o.Record.Last(), o.BootID, *u)
 	}
 	return u
@@ -79,8 +79,8 @@ func vainReboots(last v1alpha1.Progress, bootID string, u v1alpha1.Update) int32
 }
 
 // inVain reports whether another reboot would be one too many.
-func (o Observation) inVain() bool {
-	u, _ := o.update()
+func inVain(o Observation) bool {
+	u, _ := updateAsked(o)
 	return u != nil && u.VainReboots >= maxVainReboots
 }
 

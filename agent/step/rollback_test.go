@@ -70,7 +70,7 @@ func TestUpdate(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, _ := tc.o.update()
+			got, _ := updateAsked(tc.o)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("update (-want +got):\n%s", diff)
 			}
@@ -181,7 +181,7 @@ func givesUp(l *looping) {
 	l.Record.Progress = reread(l.T, progress)
 }
 
-func asksAgain(l *looping) {
+func requestsReboot(l *looping) {
 	requesting("why")(&l.Observation)
 	reports(l)
 }
@@ -203,9 +203,9 @@ func TestRollback(t *testing.T) {
 		"a reboot by hand is none":                 {[]func(*looping){wants("2.0"), reboots, boots, boots}, false},
 		"a new version starts afresh":              {[]func(*looping){wants("2.0"), reboots, reboots, wants("2.1")}, false},
 		"and may loop as well":                     {[]func(*looping){wants("2.0"), reboots, reboots, wants("2.1"), reboots, reboots}, true},
-		"so does an administrator's word":          {[]func(*looping){wants("2.0"), reboots, reboots, asksAgain}, false},
-		"which is one reboot, and one more":        {[]func(*looping){wants("2.0"), reboots, reboots, asksAgain, reboots}, false},
-		"and then it is a loop again":              {[]func(*looping){wants("2.0"), reboots, reboots, asksAgain, reboots, reboots}, true},
+		"so does an administrator's word":          {[]func(*looping){wants("2.0"), reboots, reboots, requestsReboot}, false},
+		"which is one reboot, and one more":        {[]func(*looping){wants("2.0"), reboots, reboots, requestsReboot, reboots}, false},
+		"and then it is a loop again":              {[]func(*looping){wants("2.0"), reboots, reboots, requestsReboot, reboots, reboots}, true},
 		"an update that is applied at last":        {[]func(*looping){wants("2.0"), reboots, upgrades("2.0")}, false},
 		"updates that are applied, one by one":     {[]func(*looping){wants("2.0"), upgrades("2.0"), wants("2.1"), upgrades("2.1"), wants("2.2"), upgrades("2.2")}, false},
 		"an update that falls back after a while":  {[]func(*looping){wants("2.0"), upgrades("2.0"), boots, runs("1.0")}, false},
@@ -224,11 +224,11 @@ func TestRollback(t *testing.T) {
 		"and starts afresh":                              {[]func(*looping){wants(""), reboots, rebootsWell, reboots}, false},
 		"as one does that was gone in between":           {[]func(*looping){wants(""), reboots, reboots, needsNothing, wants("")}, false},
 		"though somebody else reboots the host":          {[]func(*looping){wants(""), reboots, needsNothing, wants(""), boots, reboots, needsNothing, wants(""), boots}, false},
-		"a request starts it afresh":                     {[]func(*looping){wants(""), reboots, reboots, asksAgain}, false},
-		"which gives it two more":                        {[]func(*looping){wants(""), reboots, reboots, asksAgain, reboots}, false},
-		"and no third":                                   {[]func(*looping){wants(""), reboots, reboots, asksAgain, reboots, reboots}, true},
-		"requests alone are never in vain":               {[]func(*looping){asksAgain, reboots, asksAgain, reboots, asksAgain, reboots, asksAgain}, false},
-		"nor is a need that a request was rebooted with": {[]func(*looping){asksAgain, reboots, wants(""), reboots}, false},
+		"a request starts it afresh":                     {[]func(*looping){wants(""), reboots, reboots, requestsReboot}, false},
+		"which gives it two more":                        {[]func(*looping){wants(""), reboots, reboots, requestsReboot, reboots}, false},
+		"and no third":                                   {[]func(*looping){wants(""), reboots, reboots, requestsReboot, reboots, reboots}, true},
+		"requests alone are never in vain":               {[]func(*looping){requestsReboot, reboots, requestsReboot, reboots, requestsReboot, reboots, requestsReboot}, false},
+		"nor is a need that a request was rebooted with": {[]func(*looping){requestsReboot, reboots, wants(""), reboots}, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -318,7 +318,7 @@ func TestUpdate_Size(t *testing.T) {
 	worst := strings.Repeat("<", maxNameBytes)
 	o := makeObservation(beingDrained, engineReports(engine.Report{State: engine.Needed, Version: worst, Running: worst}))
 	p := *o.Record.Progress
-	p.Update, _ = o.update()
+	p.Update, _ = updateAsked(o)
 	p.Message, p.BootID = strings.Repeat("<", engine.MaxMessageBytes), strings.Repeat("b", 64)
 	if p.Update == nil || len(p.String()) > 4096 {
 		t.Errorf("%d bytes: %s", len(p.String()), p)

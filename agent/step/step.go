@@ -91,7 +91,7 @@ func Next(o Observation) Step {
 // before it begins the engines are asked once more: one that was reset may have sent no signal.
 func resting(o Observation) Step {
 	switch {
-	case !o.mayStart(), o.Paused, !o.asks(), o.inVain():
+	case !mayStart(o), o.Paused, !o.asks(), inVain(o):
 		return Idle{}
 	case o.Policy == nil, !protocol.Listed(o.Record, o.Entry), o.StartLook.At.IsZero():
 		return Wait{Until: o.Now.Add(policyRetry)}
@@ -101,13 +101,13 @@ func resting(o Observation) Step {
 		return Wait{Until: o.Now.Add(confirmRetry)}
 	}
 	progress, _ := protocol.Start(o.Record, o.BootID, !o.Unschedulable, o.Now)
-	progress.Update, _ = o.update()
+	progress.Update, _ = updateAsked(o)
 	return StartDrain{Progress: progress}
 }
 
 // mayBegin reports whether nothing but the node's pods can keep the agent from beginning.
 func (o Observation) mayBegin() bool {
-	return o.mayStart() && o.Record.ProgressErr == nil && !o.Paused && o.asks() && !o.inVain() && o.Policy != nil && protocol.Listed(o.Record, o.Entry)
+	return mayStart(o) && o.Record.ProgressErr == nil && !o.Paused && o.asks() && !inVain(o) && o.Policy != nil && protocol.Listed(o.Record, o.Entry)
 }
 
 // asks reports whether the host needs a reboot in this boot, as far as its engines have been received in it.

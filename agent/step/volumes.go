@@ -16,7 +16,7 @@ import (
 // host goes, and their pods can start elsewhere. It looks again sooner where a volume may turn out to be one of a pod that
 // stays.
 func detached(o Observation) (until time.Time, waits bool) {
-	until = o.drainedAt().Add(o.Settings().Drain.VolumeDetachTimeoutOrDefault())
+	until = drainedAt(o).Add(o.Settings().Drain.VolumeDetachTimeoutOrDefault())
 	if len(WaitedFor(o)) == 0 || !o.Now.Before(until) {
 		return time.Time{}, false
 	}
@@ -37,7 +37,7 @@ func WaitedFor(o Observation) []corev1.UniqueVolumeName {
 
 // drainedAt is when the last pod left. Where this process had none left to evict, an earlier one had drained the node, and
 // its condition reports when: a wait goes on over a restart of the agent, and does not begin anew.
-func (o Observation) drainedAt() time.Time {
+func drainedAt(o Observation) time.Time {
 	shown := o.Condition(corev1.NodeDrained)
 	of := shown.Status == corev1.ConditionTrue && !shown.LastTransitionTime.Time.Before(o.Record.Last().At.Time)
 	if of && !o.Drain.Evicted {

@@ -153,7 +153,7 @@ func TestDrainedAt_IsWhatTheFirstProcessReported(t *testing.T) {
 	}
 	next := makeObservation(hasDrained, using("disk"), func(o *Observation) { o.Now = now.Add(time.Minute) })
 	next.Conditions, next.Drain.DoneAt = conditions, next.Now
-	if got := next.drainedAt(); !got.Equal(first.Now) {
+	if got := drainedAt(next); !got.Equal(first.Now) {
 		t.Errorf("drained at %s, told at %s", got, first.Now)
 	}
 	if c := next.Condition(corev1.NodeDrained); c.Reason != v1alpha1.EventVolumesInUse {

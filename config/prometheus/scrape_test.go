@@ -98,7 +98,7 @@ func discover(t *testing.T, f *fleet.Fleet, m monitor) string {
 	selects, port := podsOf(t, f, m)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		found := []target{}
-		for _, at := range f.MetricsTargets() {
+		for _, at := range fleet.MetricsTargets(f) {
 			if !selects.Matches(labels.Set(at.Pod.Labels)) || !has(at.Pod, port) {
 				continue
 			}

@@ -10,7 +10,7 @@ import (
 
 // testifyIdentities looks at the API server's audit log: since an instant every write of an agent was made as a Node, each
 // of the nodes made some, and the operator was refused nothing.
-func (s *site) testifyIdentities(since time.Time) {
+func testifyIdentities(s *site, since time.Time) {
 	GinkgoHelper()
 	requests, err := s.cluster.Requests(since, time.Now())
 	Expect(err).NotTo(HaveOccurred())

@@ -24,7 +24,7 @@ var _ = Describe("what runs on them", func() {
 			}}},
 		}
 		Expect(here.Create(ctx, pod)).To(MatchError(ContainSubstring(`violates PodSecurity "restricted:latest": privileged`)))
-		warnings := here.wouldMind(ctx, operator, "restricted")
+		warnings := wouldMind(ctx, here, operator, "restricted")
 		Expect(warnings).To(ContainElement(HavePrefix(agents + "-")))
 		Expect(warnings).NotTo(ContainElement(ContainSubstring("manager")))
 		here.logf("Pod Security: a privileged pod is refused in shop; restricted would mind the agents only")
@@ -32,7 +32,7 @@ var _ = Describe("what runs on them", func() {
 
 	It("comes from images of one program each, with no shell, no setuid file and no package manager", func(ctx SpecContext) {
 		for _, name := range []string{"manager", "agent"} {
-			image := here.export(ctx, here.image(name))
+			image := export(ctx, here, here.image(name))
 			Expect(image.Files).To(Equal(1), name)
 			Expect(image.Findings).To(BeEmpty(), name)
 		}
@@ -41,7 +41,7 @@ var _ = Describe("what runs on them", func() {
 })
 
 // wouldMind is what the API server reports of a namespace's pods, were a level enforced. Nothing is changed.
-func (s *site) wouldMind(ctx context.Context, name, level string) []string {
+func wouldMind(ctx context.Context, s *site, name, level string) []string {
 	GinkgoHelper()
 	var received warnings
 	config := rest.CopyConfig(s.cluster.Config())
@@ -64,7 +64,7 @@ func (w *warnings) HandleWarningHeaderWithContext(_ context.Context, _ int, _, t
 }
 
 // export looks into an image as the first machine's containerd has it.
-func (s *site) export(ctx context.Context, name string) scan.Image {
+func export(ctx context.Context, s *site, name string) scan.Image {
 	GinkgoHelper()
 	const archive = "/var/tmp/image.tar"
 	m := s.rack.Machines[0]

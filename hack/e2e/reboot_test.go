@@ -28,7 +28,7 @@ var _ = Describe("three machines", Ordered, func() {
 		for _, m := range here.rack.Machines {
 			images[m.Name], boots[m.Name] = here.node(ctx, m.Name).Status.NodeInfo.OSImage, len(m.Boots())
 		}
-		w := here.witnessed()
+		w := witnessed(here)
 		here.logf("update_engine installs an update on each machine")
 		for _, m := range here.rack.Machines {
 			Expect(m.InstallUpdate()).To(Succeed())
@@ -42,31 +42,31 @@ var _ = Describe("three machines", Ordered, func() {
 			Expect(here.events(ctx, Default, m.Name, "Rebooted")).To(
 				ContainElement(fmt.Sprintf("Node %s has been rebooted, boot id: %s", m.Name, node.Status.NodeInfo.BootID)), "the kubelet's own word")
 		}
-		here.testifyIdentities(began)
+		testifyIdentities(here, began)
 	})
 
 	It("go on draining when the agents are rolled in mid-drain, with the slot they had", func(ctx SpecContext) {
 		const node = "node-2"
 		boots := len(here.machine(node).Boots())
-		here.startSlowPod(ctx, node)
-		w := here.witnessed()
+		startSlowPod(ctx, here, node)
+		w := witnessed(here)
 		here.logf("update_engine installs an update on %s", node)
 		Expect(here.machine(node).InstallUpdate()).To(Succeed())
 		here.eventually(ctx, "the drain waits for a pod that takes its time", func(g Gomega) {
 			g.Expect(here.pods(ctx, g, "slow")).To(ContainElement(HaveField("DeletionTimestamp", Not(BeNil()))))
 		})
-		began := here.draining(ctx, node)
-		agentsBefore := here.agents(ctx)
+		began := draining(ctx, here, node)
+		agentsBefore := agentUIDs(ctx, here)
 		_, err := here.cluster.Kubectl(ctx, nil, "rollout", "restart", "daemonset", "-n", operator, agents)
 		Expect(err).NotTo(HaveOccurred())
 		here.eventually(ctx, "every agent is another one", func(g Gomega) {
 			g.Expect(here.pods(ctx, g, operator)).To(And(HaveLen(2+len(suites)), HaveEach(Satisfy(isReady))))
-			for node, agent := range here.agents(ctx) {
+			for node, agent := range agentUIDs(ctx, here) {
 				g.Expect(agent).NotTo(Equal(agentsBefore[node]), "the agent of "+node)
 			}
 		})
-		Expect(here.draining(ctx, node)).To(Equal(began), "the new agent goes on where the old one was")
-		here.endSlowPod(ctx, node)
+		Expect(draining(ctx, here, node)).To(Equal(began), "the new agent goes on where the old one was")
+		endSlowPod(ctx, here, node)
 		here.awaitRest(ctx, w, 1)
 		Expect(here.machine(node).Boots()).To(HaveLen(boots + 1))
 	})
@@ -77,7 +77,7 @@ var _ = Describe("three machines", Ordered, func() {
 		for _, m := range here.rack.Machines {
 			here.inhibit(ctx, m)
 		}
-		w := here.witnessed()
+		w := witnessed(here)
 		here.logf("update_engine installs an update on each machine")
 		for _, m := range here.rack.Machines {
 			Expect(m.InstallUpdate()).To(Succeed())
@@ -104,7 +104,7 @@ var _ = Describe("three machines", Ordered, func() {
 		boots := len(here.machine(next).Boots())
 		here.adapt(ctx, `{"reboot":{"timeout":"10s"}}`)
 		here.machine(dead).Unplug()
-		w := here.witnessed()
+		w := witnessed(here)
 		here.logf("update_engine installs an update on %s, which will not come up again", dead)
 		Expect(here.machine(dead).InstallUpdate()).To(Succeed())
 		here.eventually(ctx, "it is down", func(g Gomega) { g.Expect(here.machine(dead).IsOn()).To(BeFalse()) })

@@ -30,7 +30,7 @@ spec:
 `
 
 // startSlowPod runs one on a node.
-func (s *site) startSlowPod(ctx context.Context, node string) {
+func startSlowPod(ctx context.Context, s *site, node string) {
 	GinkgoHelper()
 	Expect(s.cluster.ApplyManifest(ctx, fmt.Appendf(nil, slowPod, node))).To(Succeed())
 	s.eventually(ctx, "a slow pod runs on "+node, func(g Gomega) {
@@ -39,7 +39,7 @@ func (s *site) startSlowPod(ctx context.Context, node string) {
 }
 
 // endSlowPod tells it the second time, and sees to it that no other replaces it.
-func (s *site) endSlowPod(ctx context.Context, node string) {
+func endSlowPod(ctx context.Context, s *site, node string) {
 	GinkgoHelper()
 	_, err := s.cluster.Kubectl(ctx, nil, "delete", "namespace", "slow", "--wait=false")
 	Expect(err).NotTo(HaveOccurred())
@@ -48,7 +48,7 @@ func (s *site) endSlowPod(ctx context.Context, node string) {
 }
 
 // draining is what the agent of a node in mid-drain has written.
-func (s *site) draining(ctx context.Context, name string) v1alpha1.Progress {
+func draining(ctx context.Context, s *site, name string) v1alpha1.Progress {
 	GinkgoHelper()
 	node := s.node(ctx, name)
 	Expect(node.Spec.Unschedulable).To(BeTrue())
@@ -60,8 +60,8 @@ func (s *site) draining(ctx context.Context, name string) v1alpha1.Progress {
 	return *progress
 }
 
-// agents are the UIDs of the agents' pods, by node.
-func (s *site) agents(ctx context.Context) map[string]string {
+// agentUIDs are the UIDs of the agents' pods, by node.
+func agentUIDs(ctx context.Context, s *site) map[string]string {
 	GinkgoHelper()
 	found := map[string]string{}
 	for _, pod := range s.pods(ctx, Default, operator) {

@@ -29,7 +29,7 @@ type witness struct {
 }
 
 // witnessed starts one that sees all until the spec ends.
-func (s *site) witnessed() *witness {
+func witnessed(s *site) *witness {
 	GinkgoHelper()
 	ctx, cancel := context.WithCancel(context.Background())
 	DeferCleanup(cancel)

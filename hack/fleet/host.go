@@ -78,7 +78,7 @@ func (h *Host) startBus() (err error) {
 	if h.updates, err = h.Engine.install(h); err != nil {
 		return err
 	}
-	if h.logind, err = h.Bus.StartLogind(); err != nil {
+	if h.logind, err = hosttest.StartLogind(h.Bus); err != nil {
 		return err
 	}
 	h.logind.SetSystemd(h.Engine.systemd)

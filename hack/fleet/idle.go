@@ -13,7 +13,7 @@ type engineState struct{ reports, needs bool }
 
 // letIdle lets update engines leave that do so when nobody has called them for a while. On these machines nobody has once
 // the agent has reported what it read, which is sooner than the minute that it takes elsewhere.
-func (f *Fleet) letIdle(ctx context.Context) {
+func letIdle(ctx context.Context, f *Fleet) {
 	last := map[string]engineState{}
 	_ = wait.PollUntilContextCancel(ctx, readyPoll, true, func(context.Context) (bool, error) {
 		var views []timeline.View

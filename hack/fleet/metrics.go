@@ -21,7 +21,7 @@ type MetricsTarget struct {
 }
 
 // MetricsTargets are those of the pods that run now, with Options.Metrics.
-func (f *Fleet) MetricsTargets() []MetricsTarget {
+func MetricsTargets(f *Fleet) []MetricsTarget {
 	f.kubelet.mu.Lock()
 	defer f.kubelet.mu.Unlock()
 	return slices.Collect(maps.Values(f.kubelet.targets))

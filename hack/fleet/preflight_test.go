@@ -58,12 +58,12 @@ func TestPreflight_PodsThatKeepTheirNodesAreReportedBeforeASlotIsSpent(t *testin
 	must(t, err)
 	waits := func(node string, reason v1alpha1.Reason) {
 		t.Helper()
-		must(t, f.Await(t.Context(), node+" to wait: "+string(reason), func() bool { return f.permittedReason(t, node) == reason }))
+		must(t, f.Await(t.Context(), node+" to wait: "+string(reason), func() bool { return permittedReason(t, f, node) == reason }))
 	}
 	rebooted := func(nodes ...string) {
 		t.Helper()
 		for _, node := range nodes {
-			must(t, f.Await(t.Context(), node+" to be back", func() bool { return f.rebootsOf(node) == 1 }))
+			must(t, f.Await(t.Context(), node+" to be back", func() bool { return rebootsOf(f, node) == 1 }))
 		}
 	}
 	remove := func(args ...string) {
@@ -93,11 +93,11 @@ func TestPreflight_PodsThatKeepTheirNodesAreReportedBeforeASlotIsSpent(t *testin
 	remove("delete", "poddisruptionbudget", "db")
 	rebooted("node-1")
 	must(t, f.Await(t.Context(), "all to be back", func() bool { return policy.Finished(t.Context()) }))
-	f.expectRights(t)
+	expectRights(t, f)
 }
 
 // permittedReason is why a node is not rebooted now.
-func (f *Fleet) permittedReason(t *testing.T, node string) v1alpha1.Reason {
+func permittedReason(t *testing.T, f *Fleet, node string) v1alpha1.Reason {
 	t.Helper()
 	object, err := f.Cluster.Client().CoreV1().Nodes().Get(t.Context(), node, metav1.GetOptions{})
 	must(t, err)
@@ -110,7 +110,7 @@ func (f *Fleet) permittedReason(t *testing.T, node string) v1alpha1.Reason {
 }
 
 // rebootsOf counts the reboots of a node that is back in service.
-func (f *Fleet) rebootsOf(node string) int {
+func rebootsOf(f *Fleet, node string) int {
 	for _, v := range f.views() {
 		if v.Node == node && !v.Cordoned {
 			return v.Reboots

@@ -8,7 +8,7 @@ import (
 
 // expectRights fails where the operator's programs asked for what their roles do not allow, so that no role is too narrow;
 // config's tests see that none is too wide.
-func (f *Fleet) expectRights(t *testing.T) {
+func expectRights(t *testing.T, f *Fleet) {
 	t.Helper()
 	requests, err := f.Cluster.Requests(f.begun, time.Now())
 	must(t, err)

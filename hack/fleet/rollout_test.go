@@ -92,7 +92,7 @@ func TestRollout_OfTheAgentsInMidDrainReleasesNoSlotAndUncordonsNobody_Behaviour
 
 	kubectl("delete", "poddisruptionbudget", "db", "--namespace=default")
 	await("both to be back", func() bool { return policy.Finished(t.Context()) })
-	f.expectRights(t)
+	expectRights(t, f)
 	f.Recorder.Read(func(line *timeline.Timeline) {
 		if peak := line.Peak().Nodes; len(peak) != 1 {
 			t.Errorf("%v were unavailable at once", peak)

@@ -16,7 +16,7 @@ type flatcarUpdates struct {
 }
 
 func installUpdateEngine(h *Host) (updates, error) {
-	engine, err := h.Bus.StartUpdateEngine()
+	engine, err := hosttest.StartUpdateEngine(h.Bus)
 	return &flatcarUpdates{h.Bus, engine}, err
 }
 
@@ -35,7 +35,7 @@ const cosBefore, cosAfter = "18867.199.42", "18867.294.7"
 type cosUpdates struct{ engine *hosttest.COSUpdateEngine }
 
 func installCOS(h *Host) (updates, error) {
-	engine, err := h.Bus.StartCOSUpdateEngine(hosttest.COSCurrent)
+	engine, err := hosttest.StartCOSUpdateEngine(h.Bus, hosttest.COSCurrent)
 	return &cosUpdates{engine}, err
 }
 
@@ -54,7 +54,7 @@ const ostreeBefore, ostreeAfter = "42.20250410.3.0", "42.20250512.3.1"
 type ostreeUpdates struct{ daemon *hosttest.RPMOSTree }
 
 func installRPMOSTree(h *Host) (updates, error) {
-	daemon, err := h.Bus.InstallRPMOSTree(hosttest.Deployment{Version: ostreeBefore, Booted: true})
+	daemon, err := hosttest.InstallRPMOSTree(h.Bus, hosttest.Deployment{Version: ostreeBefore, Booted: true})
 	return &ostreeUpdates{daemon}, err
 }
 

@@ -37,10 +37,10 @@ func newHost(t *testing.T, name string, drain v1alpha1.Drain) *host {
 	t.Helper()
 	h := &host{t: t, name: name, root: t.TempDir(), bus: hosttest.StartFor(t), front: newFront(t)}
 	var err error
-	h.engine, err = h.bus.StartUpdateEngine()
+	h.engine, err = hosttest.StartUpdateEngine(h.bus)
 	must(t, err)
 	h.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
-	h.logind, err = h.bus.StartLogind()
+	h.logind, err = hosttest.StartLogind(h.bus)
 	must(t, err)
 	must(t, os.Mkdir(filepath.Join(h.root, "etc"), 0o755))
 	must(t, os.WriteFile(filepath.Join(h.root, "etc", "os-release"), []byte("ID=flatcar\nVERSION_ID=1\n"), 0o600))

@@ -75,7 +75,7 @@ func serveDashboard(ctx context.Context, s *Session, names []string, port uint16
 
 // followDashboard renders the fleet whenever it changes, and prints the address with the first page.
 func followDashboard(ctx context.Context, stop func(), s *Session, page *dashboard.Server, names []string, address string) error {
-	view := dashboard.Options{Cluster: s.cluster(), Names: names, Zone: s.Zone, Live: true}
+	view := dashboard.Options{Cluster: clusterName(s), Names: names, Zone: s.Zone, Live: true}
 	var before status.Status
 	var failed error
 	shown := false
@@ -101,8 +101,8 @@ func followDashboard(ctx context.Context, stop func(), s *Session, page *dashboa
 	return cmp.Or(failed, err)
 }
 
-// cluster names the cluster to people: the context and the API server.
-func (s *Session) cluster() string {
+// clusterName names the cluster to people: the context and the API server.
+func clusterName(s *Session) string {
 	loader := s.Config.ToRawKubeConfigLoader()
 	raw, err := loader.RawConfig()
 	if err != nil {

@@ -105,7 +105,7 @@ func readCluster(ctx context.Context, s *Session) (doctor.Cluster, error) {
 	list(&budgets, "PodDisruptionBudgets", []doctor.Check{doctor.Budgets})
 	is.Leases, is.Budgets = leases.Items, budgets.Items
 	readRights(ctx, c, &is)
-	if err := s.readVersion(&is); err != nil {
+	if err := readVersion(s, &is); err != nil {
 		is.Unread[doctor.Version], is.Unread[doctor.Clocks] = err.Error(), err.Error()
 	}
 	return is, nil
@@ -133,7 +133,7 @@ func readRights(ctx context.Context, c client.Client, is *doctor.Cluster) {
 }
 
 // readVersion asks the API server for its version, and reads its clock from the answer.
-func (s *Session) readVersion(is *doctor.Cluster) error {
+func readVersion(s *Session, is *doctor.Cluster) error {
 	config, err := s.restConfig()
 	if err != nil {
 		return err

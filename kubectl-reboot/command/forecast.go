@@ -61,7 +61,7 @@ func showForecast(ctx context.Context, s *Session, names []string, o output) err
 		for i := range names {
 			names[i] = bare(names[i])
 		}
-		page, err := dashboard.Render(dashboard.Of(f, dashboard.Options{Cluster: s.cluster(), Names: names, Zone: s.Zone}))
+		page, err := dashboard.Render(dashboard.Of(f, dashboard.Options{Cluster: clusterName(s), Names: names, Zone: s.Zone}))
 		if err != nil {
 			return err
 		}

@@ -21,7 +21,7 @@ type Progress struct {
 
 // ProgressOf is how far these nodes are. done reports whether one that no granted reboot disrupts has nothing left to do.
 func ProgressOf(f fleet.Fleet, nodes map[string]bool, done func(name string) bool) Progress {
-	p := Progress{Status: Of(f).only(nodes), Nodes: len(nodes)}
+	p := Progress{Status: onlyNodes(Of(f), nodes), Nodes: len(nodes)}
 	busy := map[string]bool{}
 	for _, policy := range p.Status.Policies {
 		for _, t := range policy.InProgress {
@@ -36,8 +36,8 @@ func ProgressOf(f fleet.Fleet, nodes map[string]bool, done func(name string) boo
 	return p
 }
 
-// only leaves out what is not about these nodes.
-func (s Status) only(nodes map[string]bool) Status {
+// onlyNodes leaves out what is not about these nodes.
+func onlyNodes(s Status, nodes map[string]bool) Status {
 	other := func(name string) bool { return !nodes[name] }
 	s.Policies = slices.Clone(s.Policies)
 	for i := range s.Policies {

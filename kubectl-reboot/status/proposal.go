@@ -41,7 +41,7 @@ spec:
 }
 
 // proposed is the proposal for people, as a command.
-func (s Status) proposed() []string {
+func proposed(s Status) []string {
 	if s.Proposal == "" {
 		return nil
 	}

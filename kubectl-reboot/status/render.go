@@ -33,13 +33,13 @@ func (s Status) Lines(l Look) []string {
 		if s.Silent > 0 {
 			none = "No RebootPolicy, and no node is known to need a reboot."
 		}
-		return slices.Concat(apart([][]string{{none}, s.proposed()})...)
+		return slices.Concat(apart([][]string{{none}, proposed(s)})...)
 	}
 	var blocks [][]string
 	if l.Width > 0 {
 		blocks = append(blocks, []string{s.bar(l)})
 	}
-	blocks = append(blocks, s.policies(l), s.inProgress(l), s.waiting(l), s.notices(l), s.proposed())
+	blocks = append(blocks, s.policies(l), s.inProgress(l), s.waiting(l), s.notices(l), proposed(s))
 	return slices.Concat(apart(blocks)...)
 }
 

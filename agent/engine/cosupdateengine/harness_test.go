@@ -40,7 +40,7 @@ func newHarness(t *testing.T) *harness {
 // startHost puts an idle update_engine on the bus. Whatever the test does, nobody may make it do anything.
 func (h *harness) startHost(platform hosttest.COSPlatform) *hosttest.COSUpdateEngine {
 	h.t.Helper()
-	e, err := h.bus.StartCOSUpdateEngine(platform)
+	e, err := hosttest.StartCOSUpdateEngine(h.bus, platform)
 	h.Must(err)
 	h.t.Cleanup(func() {
 		if n := e.DrivingCalls(); n != 0 {

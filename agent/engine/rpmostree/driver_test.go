@@ -48,7 +48,7 @@ func newDrive(t *testing.T, deployments ...hosttest.Deployment) *drive {
 		deployments = []hosttest.Deployment{running}
 	}
 	var err error
-	d.ostree, err = d.bus.InstallRPMOSTree(deployments...)
+	d.ostree, err = hosttest.InstallRPMOSTree(d.bus, deployments...)
 	d.Must(err)
 	d.driver = &Driver{
 		Connect: host.SystemBus(d.bus.Address()), Clock: d.Clock, Period: period, Limit: limit,

@@ -78,7 +78,7 @@ func newHarness(t *testing.T) *harness {
 // install puts an rpm-ostree on the host that is not running yet.
 func (h *harness) install(deployments ...hosttest.Deployment) *hosttest.RPMOSTree {
 	h.t.Helper()
-	ostree, err := h.bus.InstallRPMOSTree(deployments...)
+	ostree, err := hosttest.InstallRPMOSTree(h.bus, deployments...)
 	h.Must(err)
 	h.t.Cleanup(func() {
 		if calls := ostree.Calls(); len(calls) > 0 {

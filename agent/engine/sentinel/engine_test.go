@@ -202,7 +202,7 @@ func TestLook_ReadsTheBeginningOfALongList(t *testing.T) {
 func TestEngine_BesideUpdateEngineIsOneNeedWithBothReasons(t *testing.T) {
 	h := newHarness(t)
 	bus := hosttest.StartFor(t)
-	flatcar, err := bus.StartUpdateEngine()
+	flatcar, err := hosttest.StartUpdateEngine(bus)
 	h.Must(err)
 	flatcar.SetStatus(hosttest.NeedReboot("4001.0.0"))
 	h.write("run/reboot-required", "") // Flatcar's postinst makes it too.

@@ -41,7 +41,7 @@ func newHarness(t *testing.T) *harness {
 // startHost puts an idle update_engine on the bus. Whatever the test does, nobody may ask it to update.
 func (h *harness) startHost() *hosttest.UpdateEngine {
 	h.t.Helper()
-	e, err := h.bus.StartUpdateEngine()
+	e, err := hosttest.StartUpdateEngine(h.bus)
 	h.Must(err)
 	h.t.Cleanup(func() {
 		if n := e.AttemptUpdateCalls(); n != 0 {

@@ -126,7 +126,7 @@ type COSUpdateEngine struct {
 }
 
 // StartCOSUpdateEngine puts an idle update_engine of COS on the bus.
-func (b *Bus) StartCOSUpdateEngine(platform COSPlatform) (*COSUpdateEngine, error) {
+func StartCOSUpdateEngine(b *Bus, platform COSPlatform) (*COSUpdateEngine, error) {
 	e := &COSUpdateEngine{service: service{bus: b, name: cosName}, platform: platform, status: COSStatus{Version: cosNoVersion}}
 	return e, e.Start()
 }

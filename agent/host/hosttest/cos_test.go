@@ -10,7 +10,7 @@ import (
 
 func TestCOSUpdateEngine_UsesProtobuf(t *testing.T) {
 	bus := StartFor(t)
-	engine, err := bus.StartCOSUpdateEngine(COSCurrent)
+	engine, err := StartCOSUpdateEngine(bus, COSCurrent)
 	must(t, err)
 	engine.SetStatus(COSStatus{
 		LastChecked: 1_700_000_000, Progress: 0.5, Op: COSUpdatedNeedReboot, Version: "17800.147.54", Size: 201337,
@@ -48,7 +48,7 @@ func TestCOSUpdateEngine_PlatformsDifferInHowTheyReportTheirStatus(t *testing.T)
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			bus := StartFor(t)
-			engine, err := bus.StartCOSUpdateEngine(tc.platform)
+			engine, err := StartCOSUpdateEngine(bus, tc.platform)
 			must(t, err)
 			conn, err := bus.Connect()
 			must(t, err)

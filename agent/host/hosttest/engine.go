@@ -63,7 +63,7 @@ type UpdateEngine struct {
 }
 
 // StartUpdateEngine puts an idle update_engine on the bus.
-func (b *Bus) StartUpdateEngine() (*UpdateEngine, error) {
+func StartUpdateEngine(b *Bus) (*UpdateEngine, error) {
 	e := &UpdateEngine{service: service{bus: b, name: engineName}, status: Idle()}
 	return e, e.Start()
 }

@@ -53,7 +53,7 @@ func status(t *testing.T, conn *dbus.Conn) Status {
 
 func TestSendNeedReboot_IsTheBroadcastOfLocksmithctl(t *testing.T) {
 	bus := StartFor(t)
-	_, err := bus.StartUpdateEngine()
+	_, err := StartUpdateEngine(bus)
 	must(t, err)
 	conn, signals := listen(t, bus)
 	must(t, bus.SendNeedReboot())
@@ -83,7 +83,7 @@ func TestSendNeedReboot_IsTheBroadcastOfLocksmithctl(t *testing.T) {
 
 func TestUpdateEngine_ResetStatusEmitsNothing(t *testing.T) {
 	bus := StartFor(t)
-	engine, err := bus.StartUpdateEngine()
+	engine, err := StartUpdateEngine(bus)
 	must(t, err)
 	conn, signals := listen(t, bus)
 	must(t, engine.Emit(NeedReboot("4001.0.0")))
@@ -102,7 +102,7 @@ func TestUpdateEngine_ResetStatusEmitsNothing(t *testing.T) {
 
 func TestUpdateEngine_RestartKeepsTheNeedAndForgetsTheVersion(t *testing.T) {
 	bus := StartFor(t)
-	engine, err := bus.StartUpdateEngine()
+	engine, err := StartUpdateEngine(bus)
 	must(t, err)
 	engine.SetStatus(NeedReboot("4001.0.0"))
 	must(t, bus.Restart())
@@ -136,7 +136,7 @@ func TestLogind_GenerationsTreatBlockInhibitorsAsSystemdDoes(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			bus := StartFor(t)
-			logind, err := bus.StartLogind()
+			logind, err := StartLogind(bus)
 			must(t, err)
 			logind.SetSystemd(tc.systemd)
 			logind.SetInhibitors(tc.lock)
@@ -166,7 +166,7 @@ func TestLogind_GenerationsTreatBlockInhibitorsAsSystemdDoes(t *testing.T) {
 
 func TestLogind_CallsBackOnceForAnAcceptedReboot(t *testing.T) {
 	bus := StartFor(t)
-	logind, err := bus.StartLogind()
+	logind, err := StartLogind(bus)
 	must(t, err)
 	down := make(chan struct{}, 2)
 	logind.OnReboot(func() { down <- struct{}{} })

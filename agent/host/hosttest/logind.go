@@ -71,7 +71,7 @@ type Logind struct {
 }
 
 // StartLogind puts a logind on the bus, the current systemd's.
-func (b *Bus) StartLogind() (*Logind, error) {
+func StartLogind(b *Bus) (*Logind, error) {
 	l := &Logind{service: service{bus: b, name: logindName}, answer: "yes", scheduled: unscheduled}
 	return l, l.Start()
 }

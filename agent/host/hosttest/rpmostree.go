@@ -46,7 +46,7 @@ type RPMOSTree struct {
 
 // InstallRPMOSTree makes rpm-ostree activatable on the bus of a host that runs the first of the deployments which reports it.
 // The daemon is not running yet.
-func (b *Bus) InstallRPMOSTree(deployments ...Deployment) (*RPMOSTree, error) {
+func InstallRPMOSTree(b *Bus, deployments ...Deployment) (*RPMOSTree, error) {
 	r := &RPMOSTree{
 		service: service{bus: b, name: rpmostreeName}, deployments: slices.Clone(deployments), policy: "none",
 		clients: map[string]string{},

@@ -19,7 +19,7 @@ import (
 func installed(t *testing.T) (*RPMOSTree, *dbus.Conn) {
 	t.Helper()
 	bus := StartFor(t)
-	ostree, err := bus.InstallRPMOSTree(Deployment{Version: "40.1", Booted: true})
+	ostree, err := InstallRPMOSTree(bus, Deployment{Version: "40.1", Booted: true})
 	must(t, err)
 	conn, err := bus.Connect()
 	must(t, err)

@@ -29,7 +29,7 @@ type Units struct {
 }
 
 // StartUnits puts a systemd on the bus that has no unit loaded.
-func (b *Bus) StartUnits() (*Units, error) {
+func StartUnits(b *Bus) (*Units, error) {
 	u := &Units{service: service{bus: b, name: systemdName}, states: map[string]any{}, texts: map[string]any{}}
 	return u, u.Start()
 }

@@ -34,7 +34,7 @@ func run() error {
 		return err
 	}
 	attempts := make(chan struct{}, 1)
-	engine, err := hosttest.Join(systemBus).StartUpdateEngine()
+	engine, err := hosttest.StartUpdateEngine(hosttest.Join(systemBus))
 	if err != nil {
 		return err
 	}
