@@ -14,31 +14,34 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/simulation/apiserver"
 )
 
-// admin is who edits the objects of a world.
-type admin struct{ *World }
+// admin is who edits the objects of a world. The pools are those that a node may be in.
+type admin struct {
+	store *apiserver.Store
+	pools []string
+}
 
 // wipeStatus takes from a status all that the API server lets go. False: there is no policy.
-func (w admin) wipeStatus(name string) bool {
-	policy := w.policy(name)
+func (a admin) wipeStatus(name string) bool {
+	policy := a.policy(name)
 	if policy == nil {
 		return false
 	}
 	policy.Status = v1alpha1.RebootPolicyStatus{Seq: policy.Status.Seq, Limit: policy.Status.Limit}
-	_, err := w.store.PutPolicyStatus(policy, judge.Admin)
+	_, err := a.store.PutPolicyStatus(policy, judge.Admin)
 	return err == nil
 }
 
 // policy is one as it is now; nil: there is none.
-func (w admin) policy(name string) *v1alpha1.RebootPolicy {
-	object, err := w.store.Get(apiserver.Key{Kind: apiserver.Policies, Name: name})
+func (a admin) policy(name string) *v1alpha1.RebootPolicy {
+	object, err := a.store.Get(apiserver.Key{Kind: apiserver.Policies, Name: name})
 	if policy, ok := object.(*v1alpha1.RebootPolicy); err == nil && ok {
 		return policy
 	}
 	return nil
 }
 
-func (w admin) editNode(name string, d Fault) bool {
-	return w.changeNode(name, func(node *corev1.Node) {
+func (a admin) editNode(name string, d Fault) bool {
+	return a.changeNode(name, func(node *corev1.Node) {
 		switch d.What {
 		case RequestReboot:
 			metav1.SetMetaDataAnnotation(&node.ObjectMeta, v1alpha1.AnnotationRebootRequested, "because")
@@ -47,8 +50,8 @@ func (w admin) editNode(name string, d Fault) bool {
 		case UncordonNode:
 			node.Spec.Unschedulable = false
 		case Relabel:
-			at := slices.Index(w.script.Pools, node.Labels[labelPool])
-			metav1.SetMetaDataLabel(&node.ObjectMeta, labelPool, w.script.Pools[(at+d.Number)%len(w.script.Pools)])
+			at := slices.Index(a.pools, node.Labels[labelPool])
+			metav1.SetMetaDataLabel(&node.ObjectMeta, labelPool, a.pools[(at+d.Number)%len(a.pools)])
 		case PauseNode:
 			metav1.SetMetaDataAnnotation(&node.ObjectMeta, v1alpha1.AnnotationPaused, "true")
 		case ResumeNode:
@@ -58,15 +61,15 @@ func (w admin) editNode(name string, d Fault) bool {
 	})
 }
 
-func (w admin) changeNode(name string, change func(*corev1.Node)) bool {
-	return w.store.Change(apiserver.Key{Kind: apiserver.Nodes, Name: name}, judge.Admin, func(object client.Object) {
+func (a admin) changeNode(name string, change func(*corev1.Node)) bool {
+	return a.store.Change(apiserver.Key{Kind: apiserver.Nodes, Name: name}, judge.Admin, func(object client.Object) {
 		node, _ := object.(*corev1.Node)
 		change(node)
 	})
 }
 
-func (w admin) editPolicy(name string, d Fault) bool {
-	return w.store.Change(apiserver.Key{Kind: apiserver.Policies, Name: name}, judge.Admin, func(object client.Object) {
+func (a admin) editPolicy(name string, d Fault) bool {
+	return a.store.Change(apiserver.Key{Kind: apiserver.Policies, Name: name}, judge.Admin, func(object client.Object) {
 		policy, _ := object.(*v1alpha1.RebootPolicy)
 		switch spec := &policy.Spec; d.What {
 		case SetLimit:

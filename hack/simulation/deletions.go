@@ -24,19 +24,19 @@ const (
 
 // deleteNode deletes a Node. Its kubelet registers it anew, or the machine goes too and maybe another one comes. False: there
 // is none.
-func (w injector) deleteNode(m *machine, d Fault) bool {
-	if !w.store.Delete(apiserver.Key{Kind: apiserver.Nodes, Name: m.name}, judge.Admin) {
+func (i injector) deleteNode(m *machine, d Fault) bool {
+	if !i.store.Delete(apiserver.Key{Kind: apiserver.Nodes, Name: m.name}, judge.Admin) {
 		return false
 	}
 	if d.Number > alone {
 		m.scrap()
 	}
-	w.Go(func() {
+	i.background(func() {
 		switch {
-		case !process.Wait(w.ctx, d.For), d.Number == never:
+		case !process.Wait(i.ctx, d.For), d.Number == never:
 		case d.Number > alone:
-			w.must(m.provide(w.ctx))
-			if process.Wait(w.ctx, m.random.Between(0, 20*time.Minute)) && d.Number == oldImage {
+			i.must(m.provide(i.ctx))
+			if process.Wait(i.ctx, m.random.Between(0, 20*time.Minute)) && d.Number == oldImage {
 				m.stage()
 			}
 		default:
@@ -47,32 +47,32 @@ func (w injector) deleteNode(m *machine, d Fault) bool {
 }
 
 // deleteBusy deletes a Node as soon as its agent is at work within three days.
-func (w injector) deleteBusy(m *machine, d Fault) {
+func (i injector) deleteBusy(m *machine, d Fault) {
 	for range int(3 * day / busyLook) {
-		object, err := w.store.Get(apiserver.Key{Kind: apiserver.Nodes, Name: m.name})
+		object, err := i.store.Get(apiserver.Key{Kind: apiserver.Nodes, Name: m.name})
 		if node, ok := object.(*corev1.Node); err == nil && ok && outstanding(node) && node.Annotations[v1alpha1.AnnotationProgress] != "" {
-			if process.Wait(w.ctx, m.random.Between(0, 2*busyLook)) && w.deleteNode(m, d) {
-				w.counts.Add(string(DeleteBusy))
+			if process.Wait(i.ctx, m.random.Between(0, 2*busyLook)) && i.deleteNode(m, d) {
+				i.counts.Add(string(DeleteBusy))
 			}
 			return
 		}
-		if !process.Wait(w.ctx, busyLook) || w.isCalm() {
+		if !process.Wait(i.ctx, busyLook) || i.conditions.isCalm() {
 			return
 		}
 	}
 }
 
 // deletePolicy deletes a policy, and makes it again as it was in the beginning once it is gone. False: there is none.
-func (w injector) deletePolicy(as *v1alpha1.RebootPolicy, d Fault) bool {
-	if w.store.DeletePolicy(as.Name, metav1.Now().Rfc3339Copy(), judge.Admin) != nil {
+func (i injector) deletePolicy(as *v1alpha1.RebootPolicy, d Fault) bool {
+	if i.store.DeletePolicy(as.Name, metav1.Now().Rfc3339Copy(), judge.Admin) != nil {
 		return false
 	}
-	w.Go(func() {
-		for wait := d.For; process.Wait(w.ctx, wait); wait = time.Minute {
-			object, err := w.store.Get(apiserver.Key{Kind: apiserver.Policies, Name: as.Name})
+	i.background(func() {
+		for wait := d.For; process.Wait(i.ctx, wait); wait = time.Minute {
+			object, err := i.store.Get(apiserver.Key{Kind: apiserver.Policies, Name: as.Name})
 			switch {
 			case err != nil:
-				w.makePolicy(as)
+				i.makePolicy(as)
 				return
 			case object.GetDeletionTimestamp() == nil:
 				return // somebody else was faster

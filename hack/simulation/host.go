@@ -261,7 +261,7 @@ func (l logind) Reboot(context.Context, v1alpha1.InhibitorPolicy) error {
 	if !l.agent.Pass() {
 		return process.ErrDead
 	}
-	if !m.world.isCalm() && l.random.Chance(0.1) {
+	if !m.world.conditions.isCalm() && l.random.Chance(0.1) {
 		return errors.New("the operation was refused")
 	}
 	m.mu.Lock()

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"context"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,79 +12,102 @@ import (
 )
 
 // injector does to a world what its script reports: what an administrator or chance would do.
-type injector struct{ admin }
+type injector struct {
+	admin    admin
+	ctx      context.Context //nolint:containedctx // it is as long as the world
+	script   Script
+	store    *apiserver.Store
+	machines []*machine
+	replicas []*replica
+	counts   *process.Counts
+	// conditions are those of all requests.
+	conditions *conditions
+	// background runs what the world waits for in the end, must notes an error that may not happen, and makePolicy creates a
+	// policy of the script.
+	background func(func())
+	must       func(error)
+	makePolicy func(*v1alpha1.RebootPolicy)
+}
+
+// newInjector is the injector of a world whose machines and managers have been made.
+func newInjector(w *World) injector {
+	return injector{
+		admin: w.admin, ctx: w.ctx, script: w.script, store: w.store, machines: w.machines, replicas: w.replicas, counts: w.counts,
+		conditions: w.conditions, background: w.Go, must: w.must, makePolicy: w.makePolicy,
+	}
+}
 
 // perform does the faults of the script, each at its time.
-func (w injector) perform() {
+func (i injector) perform() {
 	began := time.Now()
-	for _, fault := range w.script.Faults {
-		if !process.Wait(w.ctx, time.Until(began.Add(fault.At))) {
+	for _, fault := range i.script.Faults {
+		if !process.Wait(i.ctx, time.Until(began.Add(fault.At))) {
 			return
 		}
-		w.do(fault)
+		i.do(fault)
 	}
-	process.Wait(w.ctx, time.Until(began.Add(w.script.Faulty)))
+	process.Wait(i.ctx, time.Until(began.Add(i.script.Faulty)))
 }
 
 // do does a fault, and counts it where it struck: a machine that is down loses no power.
-func (w injector) do(d Fault) {
+func (i injector) do(d Fault) {
 	switch d.What {
 	case Recordon:
-		w.Go(func() { w.recordon(w.script.Nodes[d.Target].Name, d.For) })
+		i.background(func() { i.recordon(i.script.Nodes[d.Target].Name, d.For) })
 		return
 	case DeleteBusy:
-		w.Go(func() { w.deleteBusy(w.machines[d.Target], d) })
+		i.background(func() { i.deleteBusy(i.machines[d.Target], d) })
 		return
 	case DeleteBusyPolicy:
-		as := w.script.Policies[d.Target]
-		w.Go(func() { w.onceBusy(as.Name, d.What, func() bool { return w.deletePolicy(as, d) }) })
+		as := i.script.Policies[d.Target]
+		i.background(func() { i.onceBusy(as.Name, d.What, func() bool { return i.deletePolicy(as, d) }) })
 		return
 	case WipeBusyStatus:
-		name := w.script.Policies[d.Target].Name
-		w.Go(func() {
-			w.onceBusy(name, d.What, func() bool { return process.Wait(w.ctx, d.For) && w.wipeStatus(name) })
+		name := i.script.Policies[d.Target].Name
+		i.background(func() {
+			i.onceBusy(name, d.What, func() bool { return process.Wait(i.ctx, d.For) && i.admin.wipeStatus(name) })
 		})
 		return
 	default:
 	}
-	if w.strike(d) {
-		w.counts.Add(string(d.What))
+	if i.strike(d) {
+		i.counts.Add(string(d.What))
 	}
 }
 
-func (w injector) strike(d Fault) bool {
+func (i injector) strike(d Fault) bool {
 	switch d.What {
 	case StageUpdate:
-		return w.machines[d.Target].stage()
+		return i.machines[d.Target].stage()
 	case LosePower:
-		return w.machines[d.Target].losePower(w.ctx, d.For)
+		return i.machines[d.Target].losePower(i.ctx, d.For)
 	case DeleteNode:
-		return w.deleteNode(w.machines[d.Target], d)
+		return i.deleteNode(i.machines[d.Target], d)
 	case DeletePolicy:
-		return w.deletePolicy(w.script.Policies[d.Target], d)
+		return i.deletePolicy(i.script.Policies[d.Target], d)
 	case WipeStatus:
-		return w.wipeStatus(w.script.Policies[d.Target].Name)
+		return i.admin.wipeStatus(i.script.Policies[d.Target].Name)
 	case JumpClock:
-		w.machines[d.Target].wrong.Store(int64(d.For))
+		i.machines[d.Target].wrong.Store(int64(d.For))
 	case KillAgent, FreezeAgent:
-		return w.strikeAgent(w.machines[d.Target], d)
+		return i.strikeAgent(i.machines[d.Target], d)
 	case KillManager:
-		return kill(w.replicas[d.Target].now())
+		return kill(i.replicas[d.Target].now())
 	case FreezeManager:
-		return w.replicas[d.Target].freeze(d.For)
+		return i.replicas[d.Target].freeze(d.For)
 	case Outage:
-		w.outage(d.For)
+		i.outage(d.For)
 	case Compact:
-		w.store.Compact()
+		i.store.Compact()
 	case SetLimit, PausePolicy, ResumePolicy, EndHalt, DryRun, Enforce:
-		return w.editPolicy(w.script.Policies[d.Target].Name, d)
+		return i.admin.editPolicy(i.script.Policies[d.Target].Name, d)
 	default:
-		return w.editNode(w.script.Nodes[d.Target].Name, d)
+		return i.admin.editNode(i.script.Nodes[d.Target].Name, d)
 	}
 	return true
 }
 
-func (w injector) strikeAgent(m *machine, d Fault) bool {
+func (i injector) strikeAgent(m *machine, d Fault) bool {
 	m.mu.Lock()
 	p := m.agent
 	m.mu.Unlock()
@@ -94,8 +118,8 @@ func (w injector) strikeAgent(m *machine, d Fault) bool {
 		return false
 	}
 	p.Freeze()
-	w.Go(func() {
-		process.Wait(w.ctx, d.For)
+	i.background(func() {
+		process.Wait(i.ctx, d.For)
 		p.Thaw()
 	})
 	return true
@@ -111,35 +135,31 @@ func kill(p *process.Process) bool {
 }
 
 // outage lets no request through for a while. A leader that cannot renew its lease ends.
-func (w injector) outage(d time.Duration) {
-	w.mu.Lock()
-	w.down++
-	w.mu.Unlock()
-	for _, r := range w.replicas {
+func (i injector) outage(d time.Duration) {
+	i.conditions.cut()
+	for _, r := range i.replicas {
 		r.disconnect(d)
 	}
-	w.Go(func() {
-		process.Wait(w.ctx, d)
-		w.mu.Lock()
-		w.down--
-		w.mu.Unlock()
+	i.background(func() {
+		process.Wait(i.ctx, d)
+		i.conditions.restore()
 	})
 }
 
 // recordon takes over the agent's cordon of a node, as soon as there is one within a day.
-func (w injector) recordon(name string, after time.Duration) {
+func (i injector) recordon(name string, after time.Duration) {
 	for range int(day / recordonLook) {
-		object, err := w.store.Get(apiserver.Key{Kind: apiserver.Nodes, Name: name})
+		object, err := i.store.Get(apiserver.Key{Kind: apiserver.Nodes, Name: name})
 		if node, ok := object.(*corev1.Node); err == nil && ok && cordonedBy(node, v1alpha1.FieldOwnerAgent) {
-			if !w.editNode(name, Fault{What: UncordonNode}) {
+			if !i.admin.editNode(name, Fault{What: UncordonNode}) {
 				return // the operator was faster
 			}
-			process.Wait(w.ctx, after)
-			w.editNode(name, Fault{What: CordonNode})
-			w.counts.Add(string(Recordon))
+			process.Wait(i.ctx, after)
+			i.admin.editNode(name, Fault{What: CordonNode})
+			i.counts.Add(string(Recordon))
 			return
 		}
-		if !process.Wait(w.ctx, recordonLook) || w.isCalm() {
+		if !process.Wait(i.ctx, recordonLook) || i.conditions.isCalm() {
 			return
 		}
 	}
@@ -153,15 +173,15 @@ func cordonedBy(node *corev1.Node, who string) bool {
 }
 
 // onceBusy strikes a policy as soon as it has granted something within three days.
-func (w injector) onceBusy(name string, what What, strike func() bool) {
+func (i injector) onceBusy(name string, what What, strike func() bool) {
 	for range int(3 * day / busyLook) {
-		if policy := w.policy(name); policy != nil && len(policy.Status.Grants) > 0 {
+		if policy := i.admin.policy(name); policy != nil && len(policy.Status.Grants) > 0 {
 			if strike() {
-				w.counts.Add(string(what))
+				i.counts.Add(string(what))
 			}
 			return
 		}
-		if !process.Wait(w.ctx, busyLook) || w.isCalm() {
+		if !process.Wait(i.ctx, busyLook) || i.conditions.isCalm() {
 			return
 		}
 	}

@@ -22,16 +22,14 @@ const (
 
 // settle ends the faults and waits until all is well, and stays so. It returns what is not in the end.
 func (w *World) settle() (left []string) {
-	w.mu.Lock()
-	w.calm = true
-	w.mu.Unlock()
+	w.conditions.calmDown()
 	for i := range w.script.Policies {
 		for _, what := range []What{ResumePolicy, Enforce} {
-			admin{w}.editPolicy(w.script.Policies[i].Name, Fault{What: what})
+			w.admin.editPolicy(w.script.Policies[i].Name, Fault{What: what})
 		}
 	}
 	for _, n := range w.script.Nodes {
-		admin{w}.changeNode(n.Name, release)
+		w.admin.changeNode(n.Name, release)
 	}
 	well := time.Duration(0)
 	for passed := time.Duration(0); passed < w.script.Calm && well < rest; passed += look {
@@ -53,7 +51,7 @@ func (w *World) endHalts() {
 	policies, _ := w.store.List(apiserver.Policies)
 	for _, object := range policies {
 		if policy, ok := object.(*v1alpha1.RebootPolicy); ok && halted(policy) {
-			admin{w}.editPolicy(policy.Name, Fault{What: EndHalt})
+			w.admin.editPolicy(policy.Name, Fault{What: EndHalt})
 		}
 	}
 }

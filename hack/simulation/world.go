@@ -30,8 +30,11 @@ type World struct {
 	folder string
 	scheme *runtime.Scheme
 	store  *apiserver.Store
+	admin  admin
 	counts *process.Counts
-	lease  *lease
+	// conditions are those of all requests.
+	conditions *conditions
+	lease      *lease
 
 	ctx      context.Context //nolint:containedctx // it is as long as the world
 	running  sync.WaitGroup
@@ -40,8 +43,6 @@ type World struct {
 
 	mu    sync.Mutex
 	lives map[string]int
-	calm  bool
-	down  int
 	errs  []error
 
 	// judging is apart: the store calls the judge.
@@ -62,8 +63,8 @@ type Result struct {
 	Faults map[string]int
 }
 
-// Run lives through a script, in a bubble of testing/synctest. The folder is for the files of the hosts. Tell, where there is
-// one, detects all that happens.
+// Run lives through a script, in a bubble of testing/synctest. The folder is for the files of the hosts. record, where it
+// is not nil, receives all that happens.
 func Run(ctx context.Context, script Script, folder string, record func(judge.Record)) (Result, error) {
 	process.Wait(ctx, script.Begins)
 	w, end, err := newWorld(ctx, script, folder, record)
@@ -72,7 +73,7 @@ func Run(ctx context.Context, script Script, folder string, record func(judge.Re
 	}
 	began := time.Now()
 	w.begin()
-	injector{admin{w}}.perform()
+	newInjector(w).perform()
 	ended := time.Now()
 	left := w.settle()
 	w.judging.Lock()
@@ -99,9 +100,10 @@ func newWorld(ctx context.Context, script Script, folder string, record func(jud
 	ctx, end := context.WithCancel(ctx)
 	w := &World{
 		script: script, folder: folder, scheme: scheme, counts: &process.Counts{}, lease: newLease(), ctx: ctx,
-		lives: map[string]int{}, judge: judge.New(judge.Options{TrueClocks: true}), onRecord: record,
+		conditions: &conditions{foul: script.Foul, fair: script.Fair}, lives: map[string]int{}, judge: judge.New(judge.Options{TrueClocks: true}), onRecord: record,
 	}
 	w.store = apiserver.New(policies, w.witness)
+	w.admin = admin{store: w.store, pools: script.Pools}
 	return w, end, nil
 }
 
@@ -127,7 +129,7 @@ func (w *World) start(name string) *process.Process {
 	w.lives[name]++
 	life := strconv.Itoa(w.lives[name])
 	w.mu.Unlock()
-	return process.Start(w.ctx, name, func(party string) *process.Random { return w.random(name, life, party) }, w.store, w.conditions, w.counts)
+	return process.Start(w.ctx, name, func(party string) *process.Random { return w.random(name, life, party) }, w.store, w.conditions.now, w.counts)
 }
 
 func (w *World) fail(err error) {
@@ -135,26 +137,6 @@ func (w *World) fail(err error) {
 	defer w.mu.Unlock()
 	w.errs = append(w.errs, err)
 }
-
-// conditions is foul until the faults end.
-func (w *World) conditions() process.Conditions {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	conditions := w.script.Foul
-	if w.calm {
-		conditions = w.script.Fair
-	}
-	conditions.Down = w.down > 0
-	return conditions
-}
-
-func (w *World) isCalm() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.calm
-}
-
-func (w *World) isFoul() bool { return !w.isCalm() }
 
 // begin makes the objects and lets everybody start.
 func (w *World) begin() {
