@@ -23,7 +23,7 @@ func (m *machine) shows(ctx context.Context, text func(*corev1.Node) string, mat
 
 func needOf(node *corev1.Node) string { return conditionOf(v1alpha1.NodeRebootRequired)(node) }
 
-// conditionOf tells status and reason of a condition; empty where it is absent.
+// conditionOf returns status and reason of a condition; empty where it is absent.
 func conditionOf(kind corev1.NodeConditionType) func(*corev1.Node) string {
 	return func(node *corev1.Node) string {
 		for _, c := range node.Status.Conditions {
@@ -53,7 +53,7 @@ func progressOf(node *corev1.Node) *v1alpha1.Progress {
 	return p
 }
 
-// phaseOf tells seq, phase, reason, whose cordon and the failures of the progress; empty where there is none.
+// phaseOf returns seq, phase, reason, whose cordon and the failures of the progress; empty where there is none.
 func phaseOf(node *corev1.Node) string {
 	p, err := v1alpha1.ParseProgress(node.Annotations)
 	if err != nil {
@@ -112,7 +112,7 @@ func (m *machine) eventsOf(ctx context.Context) map[string]int {
 	return reasons
 }
 
-// notesOf lists what the events of a reason on the Node say.
+// notesOf lists what the events of a reason on the Node contain.
 func (m *machine) notesOf(ctx context.Context, reason string) []string {
 	GinkgoHelper()
 	list := &eventsv1.EventList{}

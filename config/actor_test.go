@@ -131,7 +131,7 @@ func (e *exchange) verb(named bool, query url.Values) string {
 	}[e.Method]
 }
 
-// by is what refused, told from its words; who allowed is nobody's to tell.
+// by is what refused, by its words; who allowed is not known.
 func (e *exchange) by() string {
 	switch {
 	case e.Code == http.StatusUnauthorized:

@@ -16,7 +16,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// What is not true, or not for the one who writes it to say.
+// What is not true, or not for the one who writes it to claim.
 var (
 	forgedGrant = annotated("reboot-operator.io/grant",
 		`{"policy":"p","seq":9,"bootID":"b1","state":"Active","at":"2026-11-21T00:00:00Z"}`)

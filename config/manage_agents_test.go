@@ -110,7 +110,7 @@ var _ = Describe("agents that the manager brings", func() {
 	}
 })
 
-// handBack is the patch that docs/install.md tells.
+// handBack is the patch that docs/install.md shows.
 func handBack() string {
 	GinkgoHelper()
 	doc, err := os.ReadFile(filepath.Join(testenv.Root(), "docs", "install.md"))

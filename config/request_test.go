@@ -11,7 +11,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// docs/controllers/request.yaml does what docs/controllers.md reports.
+// docs/controllers/request.yaml does what docs/controllers.md describes.
 var _ = Describe("a controller that may only ask for reboots", func() {
 	It("writes the label, and nothing else of a Node", func(ctx SpecContext) {
 		_, err := shipped.kubectl(ctx, "apply", "-f", filepath.Join(testenv.Root(), "docs", "controllers", "request.yaml"))

@@ -48,7 +48,7 @@ type cluster struct {
 	agents     map[string]*corev1.Pod // by node
 }
 
-// shipped has config/default, for all specs that leave nothing behind of which others would receive. It has policy p.
+// shipped has config/default, for all specs that leave nothing behind that would disturb others. It has policy p.
 var shipped *cluster
 
 var _ = BeforeSuite(func(ctx SpecContext) {

@@ -39,7 +39,7 @@ type DaemonSetReconciler struct {
 	Live client.Reader
 	// Recorder emits events on policies.
 	Recorder events.EventRecorder
-	// Template is what the flags say about the DaemonSet.
+	// Template is what the flags report about the DaemonSet.
 	Template agentset.Template
 
 	// applied is what this process wrote last. It only ever saves a PATCH that would change nothing.

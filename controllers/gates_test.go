@@ -72,7 +72,7 @@ func (g *gateServer) open() {
 	}).Should(Equal(1))
 }
 
-// gate asks whether there are errors; edits say otherwise.
+// gate asks whether there are errors; edits change that.
 func (g *gateServer) gate(edit ...func(*v1alpha1.PrometheusGate)) func(*v1alpha1.RebootPolicySpec) {
 	gate := v1alpha1.PrometheusGate{
 		Name: "errors", URL: g.url, Query: "test_errors > 2", SecretRef: &v1alpha1.SecretReference{Name: "prometheus"},

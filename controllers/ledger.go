@@ -122,7 +122,7 @@ func (l *ledgerWriter) patchPolicy(ctx context.Context, policy, before *v1alpha1
 	return nil
 }
 
-// estimated is the estimate to write with a plan. The one that stands is good for a while where a slot changes hands; whatever
+// estimated is the estimate to write with a plan. The one that is there is kept for a while where a slot changes hands; whatever
 // else there is to write moves it.
 func (l *ledgerWriter) estimated(s *state, p plan.Plan) *metav1.Time {
 	uid, current := s.Policy.UID, s.Policy.Status.EstimatedCompletionAt

@@ -99,7 +99,7 @@ func (w *nodeWriter) writeFailed(patch *nodepatch.Patch, n *plan.Node, d plan.De
 	}
 }
 
-// ask brings the question to the agent up to date, in the write that tells people why the node waits.
+// ask brings the question to the agent up to date, in the write that reports why the node waits.
 func ask(patch *nodepatch.Patch, current, question string) {
 	switch question {
 	case current:

@@ -21,7 +21,7 @@ import (
 // named is how many nodes a message names.
 const named = 10
 
-// NewNotifier notifies the services of spec.notify, with Secrets of the operator's namespace. What cannot be told becomes an event.
+// NewNotifier notifies the services of spec.notify, with Secrets of the operator's namespace. What cannot be delivered becomes an event.
 // The clock is what it waits by.
 func NewNotifier(mgr ctrl.Manager, recorder events.EventRecorder, o Options, clock clock.WithTicker) (*notify.Notifier, error) {
 	secrets := secret.Reader{Reader: mgr.GetAPIReader(), Namespace: o.Namespace}

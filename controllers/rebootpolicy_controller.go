@@ -35,7 +35,7 @@ const reconcileTimeout = time.Minute
 const conflictPause, listPause = 50 * time.Millisecond, time.Second
 
 // errorPause and errorPauseMax space passes that end with an error. Time goes on meanwhile: windows open and close, and what
-// gates said grows old.
+// gates reported grows old.
 const errorPause, errorPauseMax = 50 * time.Millisecond, 30 * time.Second
 
 // farAhead is the longest delay that is asked for: the next opening may be centuries away.
@@ -65,7 +65,7 @@ type RebootPolicyReconciler struct {
 	// Paces are how long what is not urgent waits. The zero value: the defaults.
 	Paces Paces
 
-	// fleet reads, nodes and ledger write, each what it is named after; both writers have announce tell of what they have written.
+	// fleet reads, nodes and ledger write, each what it is named after; both writers have announce report what they have written.
 	fleet    fleetReader
 	nodes    nodeWriter
 	ledger   ledgerWriter

@@ -17,7 +17,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
-// statusOf is the status of a policy after a plan. It is pure: the plan, the windows and the instant say it all.
+// statusOf is the status of a policy after a plan. It is pure: the plan, the windows and the instant are all it needs.
 func statusOf(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State, now time.Time) v1alpha1.RebootPolicyStatus {
 	status := *policy.Status.DeepCopy()
 	status.ObservedGeneration = policy.Generation

@@ -1,4 +1,4 @@
-// Package docs_test does what the documentation reports, on a real API server.
+// Package docs_test does what the documentation describes, on a real API server.
 package docs_test
 
 import (

@@ -46,7 +46,7 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// The record that docs/design.md tells has every annotation that the API names on a Node.
+// The record that docs/design.md describes has every annotation that the API names on a Node.
 func TestDesign_HasTheRecord(t *testing.T) {
 	record := read(t, "docs/design.md")
 	for _, key := range contract(t).of("Annotation") {

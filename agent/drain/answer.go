@@ -42,7 +42,7 @@ type answer struct {
 	verdict verdict
 	// message is for people; "" when accepted.
 	message string
-	// retryAfter is how long the server wants to be left alone. 0: it did not say.
+	// retryAfter is how long the server wants to be left alone. 0: not given.
 	retryAfter time.Duration
 }
 

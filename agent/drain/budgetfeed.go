@@ -13,7 +13,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
 )
 
-// budgetFeed tells a run the PodDisruptionBudgets of one namespace.
+// budgetFeed sends a run the PodDisruptionBudgets of one namespace.
 type budgetFeed struct {
 	*run
 	namespace string

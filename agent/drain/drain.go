@@ -21,7 +21,7 @@ type Drainer struct {
 	Policy *Client
 	// Self is the agent's own pod, which is never evicted. Empty: unknown.
 	Self types.NamespacedName
-	// Clock tells the time and wakes the drain.
+	// Clock gives the time and wakes the drain.
 	Clock clock.WithTicker
 	// Evictions, where set, is called once for each answered request, from the goroutine that called Drain. The result is
 	// evicted, deleted (accepted by a rule with action Delete), blocked, gone or error.
@@ -91,7 +91,7 @@ func (r *run) drain(ctx context.Context, report func(Status)) error {
 	return nil
 }
 
-// logBack tells, once for each pod, which ones are left alone because they come back.
+// logBack logs, once for each pod, which ones are left alone because they come back.
 func logBack(ctx context.Context, back, logged []Pod) {
 	for _, pod := range back {
 		if !slices.Contains(logged, pod) {

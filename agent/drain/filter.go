@@ -121,7 +121,7 @@ func (f filter) decide(pod *corev1.Pod, namespace labels.Set) decision {
 	return d
 }
 
-// stays reports whether the pod is none of the drain's business, whatever the rules say. It looks nothing up: an owner that
+// stays reports whether the pod is none of the drain's business, whatever the rules are. It looks nothing up: an owner that
 // cannot be read must not change the answer, and a pod whose DaemonSet is gone is no pod to evict by guess (behaviours 37,
 // 40, 41).
 func (f filter) stays(pod *corev1.Pod) bool {

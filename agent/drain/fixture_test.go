@@ -65,7 +65,7 @@ func newWorld(ctx context.Context) *world {
 	return w
 }
 
-// stopClock puts a clock in that stands still: what happens then was not brought about by a back-off.
+// stopClock puts a clock in that does not move: what happens then was not brought about by a back-off.
 func (w *world) stopClock() *clocktesting.FakeClock {
 	c := clocktesting.NewFakeClock(time.Now())
 	w.drainer.Clock = c

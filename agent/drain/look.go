@@ -28,7 +28,7 @@ func (q PodRules) compile(self types.NamespacedName) (filter, error) {
 	return f.with(q.Blocking)
 }
 
-// Findings are the pods that speak against a reboot, each list by namespace and name.
+// Findings are the pods that prevent a reboot, each list by namespace and name.
 type Findings struct {
 	// Blocking are those that a rule selects and that have not completed. They have no Message.
 	Blocking []Pod

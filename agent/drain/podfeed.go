@@ -33,7 +33,7 @@ func (r *run) podFeed() *podFeed {
 	}
 }
 
-// followPods tells the drain every pod of the node, now and later: one LIST, one WATCH from there. A WATCH that ends goes
+// followPods sends the drain every pod of the node, now and later: one LIST, one WATCH from there. A WATCH that ends goes
 // on where it was; one that is too old begins again with a LIST, and so does each one where the labels of namespaces matter. It
 // ends with ctx, or with an error that ends the drain.
 func (r *run) followPods(ctx context.Context) {
@@ -82,7 +82,7 @@ func (f *podFeed) step(ctx context.Context) error {
 	return err
 }
 
-// list tells the drain all pods of the node.
+// list sends the drain all pods of the node.
 func (f *podFeed) list(ctx context.Context) error {
 	list, err := f.Pods.pods(ctx, f.selector)
 	if err != nil {

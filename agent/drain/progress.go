@@ -60,7 +60,7 @@ func (p *progress) replace(pods []target) {
 	}
 }
 
-// unreadable takes in that the pods could not be read. Once they have been, what is known of them stands.
+// unreadable takes in that the pods could not be read. Once they have been, what is known of them stays.
 func (p *progress) unreadable(err error) {
 	if !p.listed {
 		p.unread = err.Error()

@@ -218,7 +218,7 @@ func TestDone(t *testing.T) {
 	})
 }
 
-// What is known of the pods once they have been read stands, though they cannot be read again.
+// What is known of the pods once they have been read stays, though they cannot be read again.
 func TestUnreadable(t *testing.T) {
 	p := newProgress()
 	p.unreadable(errors.New("too busy"))

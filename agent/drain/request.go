@@ -22,7 +22,7 @@ const requestTimeout = 30 * time.Second
 // requestGrace is how long a request that is under way goes on after the drain has been asked to end.
 const requestGrace = 2 * time.Second
 
-// ask sends the request for one pod and tells the answer.
+// ask sends the request for one pod and sends on the answer.
 func (r *run) ask(ctx context.Context, t target) {
 	request, over := r.outlast(ctx)
 	err := r.request(t).Timeout(requestTimeout).MaxRetries(0).Do(request).Error()

@@ -27,7 +27,7 @@ func (p *progress) budgetChanged(name types.NamespacedName, next budget, now tim
 	p.wake(name.Namespace, next, now)
 }
 
-// wake has pods that the budget held back asked for again: as many as it allows, less those that took a place since it said
+// wake has pods that the budget held back asked for again: as many as it allows, less those that took a slot since it said
 // so, or may take one. More would only earn refusals. A pod that was let go before needs no place any more, though it may be
 // on the node for long.
 func (p *progress) wake(namespace string, b budget, now time.Time) {

@@ -19,14 +19,14 @@ const (
 	NotNeeded State = "NotNeeded"
 	// Unknown means the engine cannot be asked: it is unreachable, or gone since it was last seen. It is never a need.
 	Unknown State = "Unknown"
-	// Absent means an engine that nobody named is not on this host, and has not been in this boot: it has no say.
+	// Absent means an engine that nobody named is not on this host, and has not been in this boot: it does not count.
 	Absent State = "Absent"
 )
 
 // MaxMessageBytes is the most bytes the Message of one engine's Report holds.
 const MaxMessageBytes = 256
 
-// Report is what one engine reports. Two equal reports (==) say the same, so an unchanged report causes no write.
+// Report is what one engine reports. Two equal reports (==) have the same content, so an unchanged report causes no write.
 type Report struct {
 	// Engine is the name of the engine, for example "update-engine".
 	Engine string

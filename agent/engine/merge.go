@@ -14,7 +14,7 @@ import (
 const maxMergedBytes = 2 * MaxMessageBytes
 
 // Merge makes one need for the node out of what its engines report; absent ones report nothing. Any need wins, and the message
-// tells all of them. Where there is none, one engine that cannot be asked is enough to make it Unknown: it may have one.
+// lists all of them. Where there is none, one engine that cannot be asked is enough to make it Unknown: it may have one.
 func Merge(reports []Report) Report {
 	of := func(state State) []Report {
 		return slices.DeleteFunc(slices.Clone(reports), func(r Report) bool { return r.State != state })
@@ -31,7 +31,7 @@ func Merge(reports []Report) Report {
 	return nobody(of(Absent))
 }
 
-// join tells reports of one state as one: the first gives the names, all give the message, and so do others. A need ends by
+// join merges reports of one state as one: the first gives the names, all give the message, and so do others. A need ends by
 // itself only if no engine confirms any.
 func join(reports, others []Report) Report {
 	joined := reports[0]

@@ -12,7 +12,7 @@ import (
 const maxErrorNameBytes = 255
 
 // ErrorName is the D-Bus name of an error that somebody answered, such as org.freedesktop.DBus.Error.AccessDenied: it may be
-// told on, as the text of the error may not, which holds connection names and process IDs. An answer by what is no name is
+// passed on, as the text of the error may not, which holds connection names and process IDs. An answer by what is no name is
 // org.freedesktop.DBus.Error.Failed. Empty: nobody answered.
 func ErrorName(err error) string {
 	name, answered := answerName(err)

@@ -109,7 +109,7 @@ func FuzzLogind(f *testing.F) {
 	})
 }
 
-// FuzzErrorName: whatever name an error has, what is told on is a name of D-Bus.
+// FuzzErrorName: whatever name an error has, what is passed on is a name of D-Bus.
 func FuzzErrorName(f *testing.F) {
 	for _, name := range []string{"org.freedesktop.DBus.Error.AccessDenied", "", "a b", "\xff", strings.Repeat("a", 256)} {
 		f.Add(name)
@@ -125,7 +125,7 @@ func FuzzErrorName(f *testing.F) {
 	})
 }
 
-// FuzzRefused: whatever error logind answers with, it can be told.
+// FuzzRefused: whatever error logind answers with, it can be reported.
 func FuzzRefused(f *testing.F) {
 	f.Add("org.freedesktop.DBus.Error.AccessDenied", "Permission denied", true)
 	f.Add("org.freedesktop.DBus.Error.NoReply", "", false)

@@ -56,7 +56,7 @@ type RefusedError struct {
 	Message string
 }
 
-// Error tells name and message.
+// Error is name and message.
 func (e *RefusedError) Error() string {
 	if e.Message == "" {
 		return "logind refused: " + e.Name

@@ -28,7 +28,7 @@ type Supervisor struct {
 	Connect Connect
 	// Clock measures the pauses. Required.
 	Clock clock.Clock
-	// Broken is told each time a connection could not be made, or a session ended, and why. Required.
+	// Broken is called each time a connection could not be made, or a session ended, and why. Required.
 	Broken func(error)
 }
 

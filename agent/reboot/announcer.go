@@ -126,7 +126,7 @@ func (a *Announcer) committed(node *corev1.Node, o step.Observation, progress v1
 	a.event(node, v1alpha1.EventDrained, "Drain", "%s", note)
 }
 
-// aborted tells the end of an attempt, and what became of the cordon: node is as the write left it.
+// aborted announces the end of an attempt, and what became of the cordon: node is as the write left it.
 func (a *Announcer) aborted(node *corev1.Node, next step.AbortDrain, uncordoned bool) {
 	p := next.Progress
 	if p.Reason == v1alpha1.ReasonDrainTimedOut {
@@ -150,7 +150,7 @@ func (a *Announcer) refused(node *corev1.Node, message string) {
 	a.recorder.Eventf(eventing.Node(node), nil, corev1.EventTypeWarning, v1alpha1.EventRebootRefused, "Reboot", "%s", message)
 }
 
-// refusal is what logind, or the way to it, said.
+// refusal is what logind, or the way to it, answered.
 func refusal(err error) string {
 	return engine.Shorten(fmt.Sprintf("The host was not rebooted: %v.", err))
 }

@@ -40,7 +40,7 @@ func TestReconcile_KnowsNothingOfANewAttempt(t *testing.T) {
 	}
 }
 
-// TestReconcile_RemembersWhenItBeganADrain: by the reading of a clock that nobody sets, of which String tells, and for no drain
+// TestReconcile_RemembersWhenItBeganADrain: by the reading of a clock that nobody sets, which String shows, and for no drain
 // but this one.
 func TestReconcile_RemembersWhenItBeganADrain(t *testing.T) {
 	r, api, _ := makeReconciler(t, protocol.Record{Grant: makeGrant(1, active, boot)})

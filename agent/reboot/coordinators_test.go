@@ -133,7 +133,7 @@ func TestReconcile_ReportsAConflict(t *testing.T) {
 	}
 }
 
-// keeping is an apiServer that does what patches of a Node's status say.
+// keeping is an apiServer that does what patches of a Node's status set.
 type keeping struct{ *apiServer }
 
 func (k keeping) Status() client.SubResourceWriter {

@@ -16,7 +16,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// fakeDrainer states what it is asked to say, and then ends with err; without a ready err it waits for the end of ctx.
+// fakeDrainer states what it is asked to report, and then ends with err; without a ready err it waits for the end of ctx.
 type fakeDrainer struct {
 	statuses []drain.Status
 	err      chan error

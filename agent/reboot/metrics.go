@@ -49,7 +49,7 @@ func (m *Metrics) EngineUp(engine string) func(up bool) {
 	}
 }
 
-// Malformed counts what an engine said and nobody can read.
+// Malformed counts what an engine sent and nobody can read.
 func (m *Metrics) Malformed(engine string) func() { return m.malformed.WithLabelValues(engine).Inc }
 
 // BuildInfo is a metric that names a version. It has the labels of the manager's metric of the same name.

@@ -20,7 +20,7 @@ import (
 type observer struct {
 	*Config
 
-	// policy is what the granting policy said last.
+	// policy is what the granting policy reported last.
 	policy remembered
 	// claims are those of the drained node that were looked up.
 	claims claims
@@ -226,7 +226,7 @@ func idOf(grant *v1alpha1.Grant) grantID { return grantID{grant.Policy, grant.Se
 // policyLasts is how long what was read for a write holds for what follows it. Longer than that nothing follows at once.
 const policyLasts = 5 * time.Second
 
-// remembered is what a policy said last, for one grant, and when that was.
+// remembered is what a policy reported last, for one grant, and when that was.
 type remembered struct {
 	grant grantID
 	at    time.Time

@@ -17,7 +17,7 @@ func progressPatch(node *corev1.Node, progress v1alpha1.Progress) *nodepatch.Pat
 	return nodepatch.New(node.ResourceVersion).Annotate(v1alpha1.AnnotationProgress, progress.String())
 }
 
-// addReport adds what of a report the Node does not say yet, and reports whether there was anything.
+// addReport adds what of a report the Node does not show yet, and reports whether there was anything.
 func addReport(p *nodepatch.Patch, node *corev1.Node, r step.NodeStatus, now time.Time) bool {
 	conditions := changed(node.Status.Conditions, r.Conditions, now)
 	labels, annotations := differing(node.Labels, r.Labels), differing(node.Annotations, r.Annotations)

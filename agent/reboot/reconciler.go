@@ -61,7 +61,7 @@ type Config struct {
 	Drains *Drains
 	// Lookout looks at the node's pods before that.
 	Lookout *Lookout
-	// Reports holds what the engines say.
+	// Reports holds what the engines report.
 	Reports *Reports
 	// Wake is the one that Drains and Reports ring.
 	Wake Wake

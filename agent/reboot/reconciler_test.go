@@ -103,7 +103,7 @@ func (l *logind) Reboot(context.Context, v1alpha1.InhibitorPolicy) error {
 	return l.err
 }
 
-// makeReconciler acts on a Node with a record, of which the engine has nothing new to say: it asks for a reboot where there is
+// makeReconciler acts on a Node with a record, of which the engine has nothing new to report: it asks for a reboot where there is
 // nothing but a grant.
 func makeReconciler(t *testing.T, record protocol.Record) (*Reconciler, *apiServer, *logind) {
 	t.Helper()
@@ -504,7 +504,7 @@ func TestSettings_AreReadForAWriteAndHoldForWhatFollowsItAtOnce(t *testing.T) {
 	}
 }
 
-// TestReconcile_GoesByThePolicyAtThePointOfNoReturn: what it said when the drain began counts no more.
+// TestReconcile_GoesByThePolicyAtThePointOfNoReturn: what it was when the drain began counts no more.
 func TestReconcile_GoesByThePolicyAtThePointOfNoReturn(t *testing.T) {
 	r, api, _ := makeReconciler(t, protocol.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, drainingPhase, boot)})
 	r.observer.policy = remembered{grantID{"workers", 1}, now, step.Settings{Reboot: v1alpha1.Reboot{Coordinators: v1alpha1.CoordinatorsIgnore}}}
@@ -541,7 +541,7 @@ func TestConfirm(t *testing.T) {
 }
 
 // An administrator may take the cordon over while the node is drained: he uncordons it and cordons it again, faster than the
-// cache tells.
+// cache shows.
 func TestReconcile_AbortLeavesAnAdministratorsCordon(t *testing.T) {
 	cordonOf := func(manager string) []metav1.ManagedFieldsEntry {
 		return []metav1.ManagedFieldsEntry{{Manager: manager, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:unschedulable":{}}}`)}}

@@ -71,7 +71,7 @@ func TestReconcile_WritesEachRefusalOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		// The first write tells besides that the host is about to go down, before the first answer.
+		// The first write also reports that the host is about to go down, before the first answer.
 		if logind.calls != asked || len(api.patches) != asked+1 {
 			t.Errorf("asked %d times, want %d; patches %q", logind.calls, asked, api.patches)
 		}

@@ -37,7 +37,7 @@ func holdsUpgrades(node *corev1.Node, bootID string) bool {
 	return o.Record.GrantErr != nil || o.Record.ProgressErr != nil || granted || o.UnderWay() || v1alpha1.NodeIsPaused(node.Annotations)
 }
 
-// LogUpgradesLeft tells by an event that the host upgrades itself by a policy of its own, and that nobody else does.
+// LogUpgradesLeft emits an event that the host upgrades itself by a policy of its own, and that nobody else does.
 func (r *Reconciler) LogUpgradesLeft(ctx context.Context, policy string) {
 	node := &corev1.Node{}
 	if err := r.Client.Get(ctx, client.ObjectKey{Name: r.Node}, node); err != nil {

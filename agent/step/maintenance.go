@@ -9,7 +9,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// What the conditions tell people.
+// What the conditions show to people.
 const (
 	leaving = "Pods are leaving the node."
 	left    = "The pods that must leave the node before a reboot have left."
@@ -39,7 +39,7 @@ func maintenance(o Observation) []corev1.NodeCondition {
 	return fallen(o, v1alpha1.EventDrainAborted)
 }
 
-// drainProgress tells a drain that takes its time, and one that is done and waits for leave to reboot.
+// drainProgress reports a drain that takes its time, and one that is done and waits for leave to reboot.
 func drainProgress(o Observation) []corev1.NodeCondition {
 	if o.Now.Before(reportedFrom(o)) {
 		return nil
@@ -89,7 +89,7 @@ func emptied(o Observation) []corev1.NodeCondition {
 // reportedFrom is when the drain of the current attempt stops being a short one.
 func reportedFrom(o Observation) time.Time { return o.begun().Add(shortDrain) }
 
-// fallen are the conditions that are still True and have nothing to say any more. Absent ones stay absent.
+// fallen are the conditions that are still True and have nothing to report any more. Absent ones stay absent.
 func fallen(o Observation, reason string) []corev1.NodeCondition {
 	var conditions []corev1.NodeCondition
 	for _, kind := range []corev1.NodeConditionType{

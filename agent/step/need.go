@@ -12,13 +12,13 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
-// maxWhyBytes bounds how much of an administrator's words is told on.
+// maxWhyBytes bounds how much of an administrator's words is passed on.
 const maxWhyBytes = 128
 
 // requestIntro is what an administrator's words follow, the only ones in the message that are nobody's of ours.
 const requestIntro = "An administrator asks for a reboot: "
 
-// Need is Node condition RebootRequired: an engine's need wins over an administrator's request, and the message tells
+// Need is Node condition RebootRequired: an engine's need wins over an administrator's request, and the message names
 // both, and which engines were received. That nobody can be asked is Unknown, which is never a need.
 func Need(o Observation) corev1.NodeCondition {
 	report := *o.Engine
@@ -46,7 +46,7 @@ func sentences(all ...string) string {
 	return strings.Join(slices.DeleteFunc(all, func(s string) bool { return s == "" }), " ")
 }
 
-// request tells an administrator's request; empty where there is none.
+// request describes an administrator's request; empty where there is none.
 func request(o Observation) string {
 	if !o.Requested {
 		return ""
@@ -54,7 +54,7 @@ func request(o Observation) string {
 	return fmt.Sprintf(requestIntro+"%q.", Clip(o.RequestedWhy))
 }
 
-// labelled tells a request by label; empty where there is none. A label's value is one word, so nothing in it can be taken for
+// labelled describes a request by label; empty where there is none. A label's value is one word, so nothing in it can be taken for
 // the origin that follows.
 func labelled(o Observation) string {
 	if !o.Labelled {
@@ -67,7 +67,7 @@ func labelled(o Observation) string {
 func Clip(why string) string { return message.Shorten(maxWhyBytes, why) }
 
 // fulfilled reports whether the reboot that just ended was the answer to the request of this sentence. It was if the condition
-// that led to it told the request: one that was made since is another one. MaintenanceInProgress is still True only until the
+// that led to it reported the request: one that was made since is another one. MaintenanceInProgress is still True only until the
 // first report after the boot, so a request is removed once.
 func fulfilled(o Observation, request string) bool {
 	reported := strings.Contains(o.Condition(v1alpha1.NodeRebootRequired).Message, request)

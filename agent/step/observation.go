@@ -175,7 +175,7 @@ type Coordinators struct {
 type Call struct {
 	// AcceptedAt is when logind accepted. Zero: it did not, or was not asked.
 	AcceptedAt time.Time
-	// Refusals counts the refusals in a row, RefusedAt is when the last one came, and Message what it said.
+	// Refusals counts the refusals in a row, RefusedAt is when the last one came, and Message what it was.
 	Refusals  int
 	RefusedAt time.Time
 	Message   string

@@ -13,7 +13,7 @@ import (
 
 // The last of an engine's words in condition RebootRequired is its origin: which engines were received, in which boot, and
 // which of them ask for a reboot. It is read by people, and by the next process of the agent: an engine may not repeat what
-// it said, may have forgotten the version, or may be gone. In another boot all of that has fallen.
+// it reported, may have forgotten the version, or may be gone. In another boot all of that has fallen.
 //
 //	Heard in boot 0d9f… from update-engine (asks by broadcast until 2026-11-24T22:00:00Z for version 4593.1.0), sentinel (asks again after the reboot), rpm-ostree.
 const (
@@ -78,7 +78,7 @@ type originReport struct {
 }
 
 // parseOrigin reads the origin in the message of the condition. An engine that does not ask is Unknown: nobody knows what
-// else it said. So is one whose need has no end that can be read: it must not last for ever.
+// else it reported. So is one whose need has no end that can be read: it must not last for ever.
 func parseOrigin(message string) (bootID string, heard []originReport) {
 	message, _, _ = strings.Cut(message, requestIntro)
 	_, sentence, found := strings.Cut(message, originIntro)

@@ -12,7 +12,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// TestBefore: what the condition told survives a restart of the agent within the boot (behaviours 8 and 13).
+// TestBefore: what the condition showed survives a restart of the agent within the boot (behaviours 8 and 13).
 func TestBefore(t *testing.T) {
 	reported := func(changes ...func(*Observation)) []corev1.NodeCondition {
 		return []corev1.NodeCondition{Need(makeObservation(changes...))}

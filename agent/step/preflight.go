@@ -9,14 +9,14 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// lookSettles is how long findings must have stood before they are reported in place of others: a pod that is replaced leaves
+// lookSettles is how long findings must have lasted before they are reported in place of others: a pod that is replaced leaves
 // its budget without a spare one for a moment, and what comes and goes by the second is nobody's business.
 const lookSettles = 5 * time.Second
 
 // LookRetry is how soon a look that failed is tried again.
 const LookRetry = 30 * time.Second
 
-// Look is what is known of the pods that speak against a reboot.
+// Look is what is known of the pods that prevent a reboot.
 type Look struct {
 	// At is since when this is known. Zero: nobody has looked yet.
 	At time.Time

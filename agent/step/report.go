@@ -112,7 +112,7 @@ func objection(o Observation, asking bool) (value *v1alpha1.Objection, known boo
 	return v1alpha1.JoinObjections(objections(o)), true
 }
 
-// objections are the agent's, in the order of the checks. The agent knows no policy before it has a grant, so it tells
+// objections are the agent's, in the order of the checks. The agent knows no policy before it has a grant, so it reports
 // them all: the manager knows which of them its policy ignores.
 func objections(o Observation) []v1alpha1.Objection {
 	var all []v1alpha1.Objection

@@ -186,7 +186,7 @@ func requestsReboot(l *looping) {
 	reports(l)
 }
 
-// noOSRelease is a host that does not tell its version.
+// noOSRelease is a host without a known version.
 func noOSRelease(l *looping) { l.OS = nil }
 
 // TestRollback (behaviour 27): whether the host would be rebooted once more after what has happened.

@@ -88,7 +88,7 @@ func permitted(o Observation) bool {
 
 func late(o Observation) bool { return !o.Now.Before(begun.Add(o.Policy.Drain.TimeoutOrDefault())) }
 
-// everything is the product of all values that Next tells apart.
+// everything is the product of all values that Next distinguishes.
 func everything() iter.Seq[Observation] {
 	variants := [][]func(*Observation){
 		grants(), progresses(), policies(),

@@ -60,7 +60,7 @@ type AbortDrain struct {
 	Uncordon bool
 }
 
-// RepairRecord replaces an unreadable progress. Whose cordon there is nobody can tell, so it stays.
+// RepairRecord replaces an unreadable progress. Whose cordon there is nobody knows, so it stays.
 type RepairRecord struct{ Progress v1alpha1.Progress }
 
 func (Idle) step()         {}

@@ -128,7 +128,7 @@ type PrometheusGate struct {
 	SecretRef *SecretReference `json:"secretRef,omitempty"`
 }
 
-// GateState is what a gate said last.
+// GateState is what a gate reported last.
 // +kubebuilder:validation:Enum=Clear;Firing;Unreachable
 type GateState string
 
@@ -141,7 +141,7 @@ const (
 	GateUnreachable GateState = "Unreachable"
 )
 
-// GateStatus is what one gate of gates.prometheus said last.
+// GateStatus is what one gate of gates.prometheus reported last.
 type GateStatus struct {
 	// name of the gate.
 	// +required

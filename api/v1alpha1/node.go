@@ -108,7 +108,7 @@ func PauseReason(annotations map[string]string) string {
 // and in the message of RebootRequired.
 const CoordinatorAdvice = "or set spec.reboot.coordinators: Ignore"
 
-// FieldOwnerAgent is the field manager of the agent's writes, so that a cordon can be told from an administrator's.
+// FieldOwnerAgent is the field manager of the agent's writes, so that a cordon can be distinguished from an administrator's.
 const FieldOwnerAgent = "reboot-operator-agent"
 
 // FieldOwnerManager is the field manager of the manager's writes.

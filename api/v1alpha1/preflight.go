@@ -14,7 +14,7 @@ const (
 )
 
 // Preflight is the manager's question to the agent of a node whose turn may come: which pods are in the way of its reboot?
-// The agent reads the policy for it. It stands until the reboot is over, or until something else keeps the node waiting.
+// The agent reads the policy for it. It stays until the reboot is over, or until something else keeps the node waiting.
 type Preflight struct {
 	// Policy is the RebootPolicy that governs the node.
 	Policy string `json:"policy"`

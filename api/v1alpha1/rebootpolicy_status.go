@@ -76,7 +76,7 @@ type RebootPolicyStatus struct {
 	// +optional
 	Window *WindowStatus `json:"window,omitempty"`
 
-	// gates are what the gates of gates.prometheus said last.
+	// gates are what the gates of gates.prometheus reported last.
 	// Absent: no node waits for them, so they are not asked.
 	// +optional
 	// +listType=map
@@ -216,11 +216,11 @@ const (
 	WindowOpen WindowState = "Open"
 	// WindowClosed means no window is open, or a blackout is in force.
 	WindowClosed WindowState = "Closed"
-	// WindowPaused means the policy is paused, whatever the windows say.
+	// WindowPaused means the policy is paused, regardless of the windows.
 	WindowPaused WindowState = "Paused"
 	// WindowUrgent means reboots may start under spec.urgent.
 	WindowUrgent WindowState = "Urgent"
-	// WindowHalted means the policy halted after failures, whatever the windows say.
+	// WindowHalted means the policy halted after failures, regardless of the windows.
 	WindowHalted WindowState = "Halted"
 )
 

@@ -82,7 +82,7 @@ func (d dashboard) expressions() map[string]string {
 	return all
 }
 
-// node is a part of an expression, as Prometheus' /api/v1/parse_query tells it.
+// node is a part of an expression, as Prometheus' /api/v1/parse_query returns it.
 type node struct {
 	Type     string
 	Name     string

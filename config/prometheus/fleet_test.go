@@ -44,7 +44,7 @@ spec:
 // scraped is true while both managers and both agents are, and no other.
 const scraped = `count(up{job=~"reboot-operator-.*"} == 1) == 4 and count(up{job=~"reboot-operator-.*"}) == 4`
 
-// monitored is a fleet, and a Prometheus that scrapes it as the monitors say and evaluates the rules.
+// monitored is a fleet, and a Prometheus that scrapes it as the monitors specify and evaluates the rules.
 type monitored struct {
 	*fleet.Fleet
 
@@ -52,7 +52,7 @@ type monitored struct {
 	begun  time.Time
 }
 
-// A Prometheus scrapes managers and agents as the monitors say, while two nodes are rebooted, one of them too slowly. All
+// A Prometheus scrapes managers and agents as the monitors specify, while two nodes are rebooted, one of them too slowly. All
 // that rules and dashboard ask for is there.
 func TestFleet(t *testing.T) {
 	m := startMonitored(t)

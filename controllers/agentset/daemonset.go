@@ -27,9 +27,9 @@ const (
 // PodLabels are on the agents' pods, and on no others.
 var PodLabels = map[string]string{"app.kubernetes.io/name": product, "app.kubernetes.io/component": container}
 
-// Template is what the flags say about the DaemonSet.
+// Template is what the flags report about the DaemonSet.
 type Template struct {
-	// Manifest is the DaemonSet as YAML: all that the other fields do not say.
+	// Manifest is the DaemonSet as YAML: all that the other fields do not set.
 	Manifest string
 	// Namespace is where it goes.
 	Namespace string

@@ -56,7 +56,7 @@ func fleetOf(s plan.Snapshot) *fleet {
 	return f
 }
 
-// fix makes the policy say in figures what it reports of the whole fleet, which the planner does not see; and lets it act.
+// fix makes the policy give in figures what it reports of the whole fleet, which the planner does not see; and lets it act.
 func (f *fleet) fix(selected int) {
 	f.Policy.Spec.Mode = v1alpha1.ModeEnforce
 	limit, err := plan.Limit(f.Policy.Spec.MaxUnavailableOrDefault(), selected)

@@ -14,7 +14,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
-// ownAlerts is how the names of this operator's alert rules begin. They tell of nodes that wait, so they may not keep them.
+// ownAlerts is how the names of this operator's alert rules begin. They are about nodes that wait, so they may not keep them.
 const ownAlerts = "RebootOperator"
 
 // longest is the longest message, in bytes; a status takes 1024.
@@ -29,7 +29,7 @@ type Answer struct {
 	series []string
 }
 
-// answerOf turns a result into an answer. Any series blocks, and any number but 0. What can say neither yes nor no is a
+// answerOf turns a result into an answer. Any series blocks, and any number but 0. What means neither yes nor no is a
 // mistake in the query, and taken for a gate that cannot be asked.
 func answerOf(result model.Value) Answer {
 	var series map[string]string

@@ -18,7 +18,7 @@ func secret(keysAndValues ...string) *corev1.Secret {
 	return s
 }
 
-// TestCredentialsOf: what a Secret may hold, and which sentence names the key that is wrong. None tells a value.
+// TestCredentialsOf: what a Secret may hold, and which sentence names the key that is wrong. None reveals a value.
 func TestCredentialsOf(t *testing.T) {
 	ca := newAuthority(t)
 	certificate, key := ca.client("reboot-operator")

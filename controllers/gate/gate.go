@@ -34,7 +34,7 @@ type Asker interface {
 	Ask(ctx context.Context, gate v1alpha1.PrometheusGate) Answer
 }
 
-// Evaluator remembers what gates said last, and has them asked. A nil one asks nobody and has no answers.
+// Evaluator remembers what gates reported last, and has them asked. A nil one asks nobody and has no answers.
 type Evaluator struct {
 	asker    Asker
 	clock    clock.PassiveClock
@@ -69,7 +69,7 @@ func NewEvaluator(asker Asker, clock clock.PassiveClock, interval time.Duration)
 // Woken has an object with the name of a policy whenever one of its gates reports something else than before.
 func (e *Evaluator) Woken() <-chan event.GenericEvent { return e.woken }
 
-// Answers is what the gates said last; one is missing that has not been asked, or not lately.
+// Answers is what the gates reported last; one is missing that has not been asked, or not lately.
 func (e *Evaluator) Answers(gates []v1alpha1.PrometheusGate) []v1alpha1.GateStatus {
 	if e == nil {
 		return nil

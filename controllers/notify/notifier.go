@@ -28,7 +28,7 @@ const (
 // pauses are between attempts to deliver a message; after the last one it is given up.
 var pauses = []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute}
 
-// Message is one thing to tell.
+// Message is one thing to send.
 type Message struct {
 	Event v1alpha1.NotifyEvent
 	// Policy is whose nodes it is about, by name.
@@ -70,7 +70,7 @@ type delivery struct {
 	secret string
 }
 
-// New makes a notifier that reads the addresses for each message. It calls told once for each message and Secret, with an
+// New makes a notifier that reads the addresses for each message. It calls done once for each message and Secret, with an
 // error, free of credentials, where it was not delivered.
 func New(secrets secret.Reader, clock clock.WithTicker, done func(m Message, r Result, err error)) *Notifier {
 	return &Notifier{secrets: secrets, clock: clock, done: done, inbox: make(chan delivery, waiting), idle: make(chan idleWorker)}
@@ -119,7 +119,7 @@ func (n *Notifier) Start(ctx context.Context) error {
 	}
 }
 
-// work delivers one after the other, until nothing waits in its queue. Failures wait a little, and are told together.
+// work delivers one after the other, until nothing waits in its queue. Failures wait a little, and are sent together.
 func (n *Notifier) work(ctx context.Context, secret string, q <-chan delivery) {
 	var ahead *delivery
 	for {
@@ -175,7 +175,7 @@ func gather(d delivery, q <-chan delivery) (delivery, *delivery) {
 	}
 }
 
-// deliver tries until every service has taken the message, or gives up. A service that has taken it is not told again.
+// deliver tries until every service has taken the message, or gives up. A service that has taken it does not get it again.
 func (n *Notifier) deliver(ctx context.Context, d delivery) {
 	taken := map[string]bool{}
 	for attempt := 0; ; attempt++ {

@@ -102,7 +102,7 @@ func newBench(t *testing.T, s secrets) *bench {
 	return b
 }
 
-// send has services of these Secrets told.
+// send has services of these Secrets notified.
 func (b *bench) send(event v1alpha1.NotifyEvent, text string, names ...string) {
 	to := make([]v1alpha1.Notification, len(names))
 	for i, name := range names {

@@ -87,7 +87,7 @@ func TestSend_LeavesNothingBehind(t *testing.T) {
 	})
 }
 
-// TestSend_BeginsNothingTooLate: what nobody waits for any more is not sent, since it would count as not told.
+// TestSend_BeginsNothingTooLate: what nobody waits for any more is not sent, since it would count as not sent.
 func TestSend_BeginsNothingTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wire(func(*http.Request) error { t.Error("the service was told"); return nil }).use(t)

@@ -7,7 +7,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// TestAgentObjects_EveryCombination: whatever the agent has to say and whatever the policy ignores, the first objection
+// TestAgentObjects_EveryCombination: whatever the agent has to report and whatever the policy ignores, the first objection
 // that is not ignored is received (behaviour 57).
 func TestAgentObjects_EveryCombination(t *testing.T) {
 	const inhibited, conflict, other = v1alpha1.ReasonInhibited, v1alpha1.ReasonCoordinatorConflict, v1alpha1.Reason("Other")

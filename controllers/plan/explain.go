@@ -71,7 +71,7 @@ func Responsible(policies []v1alpha1.RebootPolicy, g Governor, n *Node) string {
 }
 
 // Explain answers for one node, from the snapshot of the policy that is responsible for it, or one without a policy. The
-// zero Explanation: there is nothing to say, as the node needs no reboot or is not in the snapshot.
+// zero Explanation: there is nothing to report, as the node needs no reboot or is not in the snapshot.
 func Explain(s Snapshot, node string) Explanation {
 	if s.Policy == nil {
 		return ungoverned(decisionFor(Ungoverned(s.Governor, s.Nodes), node))

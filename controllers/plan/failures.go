@@ -108,7 +108,7 @@ func (a attempts) failedAfter(n *Node, from time.Time) bool {
 
 // ended is when the last attempt of a node ended: by the node's own clock; or, where that is off, at the earliest and the latest
 // by the manager's. A failure in the future would outlive every resume, and hold its node back for longer than any other; one of
-// before its grant would count for nothing, and hold it back not at all. What tells is the grant and not the time of now: the
+// before its grant would count for nothing, and hold it back not at all. What counts is the grant and not the time of now: the
 // answer must not change once the future has come.
 func (a attempts) ended(n *Node) (earliest, latest time.Time) {
 	at, g, longest := n.Progress.At.Time, n.Grant, longestDrain(a.policy)

@@ -24,11 +24,11 @@ type Snapshot struct {
 	Nodes []*Node
 	// Window is the state of the policy's windows at Now.
 	Window window.State
-	// Schedule tells it at any other instant; no plan looks at it, a forecast does.
+	// Schedule gives it at any other instant; no plan looks at it, a forecast does.
 	Schedule window.Schedule
 	// WindowInvalid states what is wrong with windows or blackouts; then nothing is granted.
 	WindowInvalid string
-	// Gates are what the policy's gates said last. One that is missing has not been asked, or not lately.
+	// Gates are what the policy's gates reported last. One that is missing has not been asked, or not lately.
 	Gates []v1alpha1.GateStatus
 	// Agents are the pods of the agents. Nil: nobody has read them yet.
 	Agents *Agents
@@ -163,7 +163,7 @@ func (f *fleet) add(n *Node) {
 	}
 }
 
-// govern counts a node that this policy governs, and takes in one of which there may be more to say.
+// govern counts a node that this policy governs, and takes in one of which there may be more to report.
 func (f *fleet) govern(n *Node, held bool) {
 	f.selected++
 	f.agents.add(n, held)

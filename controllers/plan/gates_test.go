@@ -42,7 +42,7 @@ func unreachable(name string) v1alpha1.GateStatus {
 	return answer(name, v1alpha1.GateUnreachable, "no answer within 10s", 0)
 }
 
-// TestReboots_Gates: what gates say before a grant, and what they do to one that the agent has not begun.
+// TestReboots_Gates: what gates report before a grant, and what they do to one that the agent has not begun.
 func TestReboots_Gates(t *testing.T) {
 	const unasked, alert, mute = "gate a of policy workers has not been asked yet", "gate a of policy workers: up = 0", "gate a of policy workers: no answer within 10s"
 	cases := map[string]struct {
@@ -136,7 +136,7 @@ func TestReboots_WaitsForGates(t *testing.T) {
 	}
 }
 
-// TestReboots_GatesReported: status.gates changes with what gates say, and keeps since when they have.
+// TestReboots_GatesReported: status.gates changes with what gates report, and keeps since when they have.
 func TestReboots_GatesReported(t *testing.T) {
 	const before, now = -time.Hour, time.Duration(0)
 	allow := "no answer within 10s; failurePolicy Allow lets reboots go on"

@@ -12,7 +12,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
-// Who has cordoned a node, as managedFields tell on a real one.
+// Who has cordoned a node, as managedFields show on a real one.
 const (
 	byAgent = "its agent"
 	byAdmin = "an administrator"

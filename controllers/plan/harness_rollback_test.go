@@ -57,7 +57,7 @@ func (h *host) starts(c *cluster) (v1alpha1.Progress, bool) {
 	return start.Progress, ok
 }
 
-// report writes what the agent has to say, if that is new.
+// report writes what the agent has to report, if that is new.
 func (h *host) report(c *cluster) {
 	reported := h.node.DeepCopy()
 	h.publish(c, reported)

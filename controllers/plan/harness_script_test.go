@@ -81,7 +81,7 @@ func ignoresCoordinators(p *v1alpha1.RebootPolicy) {
 	p.Spec.Reboot = &v1alpha1.Reboot{Coordinators: v1alpha1.CoordinatorsIgnore}
 }
 
-// hosts are machines by name, each with what the options say.
+// hosts are machines by name, each with what the options set.
 func hosts(machine func(string, ...func(*host)) *host, names string, options ...func(*host)) []*host {
 	var list []*host
 	for name := range strings.FieldsSeq(names) {

@@ -58,7 +58,7 @@ type cluster struct {
 	// touched reports that a Node was written, which its agent looks at.
 	touched bool
 	due     map[string]time.Time
-	// gates are what gates say, by policy.
+	// gates are what gates report, by policy.
 	gates map[string][]v1alpha1.GateStatus
 	// lost are the policies whose ledger was lost and is not found again.
 	lost map[string]bool

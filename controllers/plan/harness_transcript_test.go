@@ -13,7 +13,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
-// transcript tells a story to a person at three in the morning: when, what was done, and then, behind a bar, what is
+// transcript is a story to a person at three in the morning: when, what was done, and then, behind a bar, what is
 // different from now on. Nodes are described by what an administrator sees on them.
 type transcript struct {
 	text strings.Builder

@@ -46,9 +46,9 @@ type Node struct {
 	Maintenance      bool
 	MaintenanceSince time.Time
 
-	// Permitted is the manager's own condition as it stands; nil when there is none.
+	// Permitted is the manager's own condition as it is; nil when there is none.
 	Permitted *corev1.NodeCondition
-	// Failed is the manager's condition RebootFailed as it stands; nil when there is none.
+	// Failed is the manager's condition RebootFailed as it is; nil when there is none.
 	Failed *corev1.NodeCondition
 
 	Paused bool
@@ -61,7 +61,7 @@ type Node struct {
 	// Annotations hold the answers of hooks, and the reason of a pause.
 	Annotations map[string]string
 
-	// Preflight is the manager's question about pods as it stands; empty when there is none. Report is the agent's answer to
+	// Preflight is the manager's question about pods as it is; empty when there is none. Report is the agent's answer to
 	// one. An answer that cannot be read is none.
 	Preflight string
 	Report    *v1alpha1.PreflightReport
@@ -120,7 +120,7 @@ func transition(c *corev1.NodeCondition) time.Time {
 	return time.Time{}
 }
 
-// validReason is none where it could not be told on: a grant that names such a need could be read by nobody, and would be given
+// validReason is empty where it could not be passed on: a grant that names such a need could be read by nobody, and would be given
 // again and again.
 func validReason(reason string) v1alpha1.Reason {
 	if r := v1alpha1.Reason(reason); r.IsValid() {
@@ -200,7 +200,7 @@ func (n *Node) Holds(e v1alpha1.LedgerEntry) bool {
 	return own.NodeUID == e.NodeUID && own.Seq == e.Seq && own.BootID == e.BootID
 }
 
-// atRest reports whether nothing is to be done or said about a node that is not held: it is in service, needs no reboot, and
+// atRest reports whether nothing is to be done or reported about a node that is not held: it is in service, needs no reboot, and
 // carries nothing of one. Most nodes are, most of the time.
 func (n *Node) atRest() bool {
 	if n.NeedsReboot() || n.unavailable() || n.showsAnswer() {

@@ -24,7 +24,7 @@ type Plan struct {
 	Unlisted []Reboot
 	// Granted and Adopted are new entries for the ledger; Adopted ones are on Nodes already.
 	Granted, Adopted []v1alpha1.LedgerEntry
-	// Decisions say, for each node this policy answers for, what its condition RebootPermitted should be; by node name.
+	// Decisions are, for each node this policy answers for, what its condition RebootPermitted should be; by node name.
 	Decisions []Decision
 	// Marks are due changes of what nodes show schedulers and autoscalers, those first that come first.
 	Marks []Mark
@@ -209,7 +209,7 @@ func (d *draft) grant() {
 }
 
 // Again decides once more about one entry, by a newer reading of its node; nil: there is none. Whether the policy has halted,
-// which all nodes together say, is as the plan has it. The zero Reboot: the ledger does not hold the entry.
+// which all nodes together decide, is as the plan has it. The zero Reboot: the ledger does not hold the entry.
 func (p *Plan) Again(s Snapshot, n *Node, e v1alpha1.LedgerEntry) Reboot {
 	s.Nodes = nil
 	if n != nil {

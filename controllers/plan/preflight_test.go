@@ -15,7 +15,7 @@ import (
 // unasked leaves what agents are asked to the tests of this file.
 var unasked = cmpopts.IgnoreFields(plan.Decision{}, "Preflight")
 
-// replies is what the agent of a node has reported to the question of a policy, in this boot; mods say otherwise.
+// replies is what the agent of a node has reported to the question of a policy, in this boot; mods change that.
 func replies(p *v1alpha1.RebootPolicy, mods ...func(*v1alpha1.PreflightReport)) func(*host) {
 	question, _ := v1alpha1.ParsePreflight(map[string]string{v1alpha1.AnnotationPreflight: plan.Question(p)})
 	return func(h *host) {
@@ -248,7 +248,7 @@ func TestReboots_DrainableFirst(t *testing.T) {
 	}
 }
 
-// TestReboots_HostileReport: whatever somebody writes for the agent, what is told fits into a status and a grant.
+// TestReboots_HostileReport: whatever somebody writes for the agent, what is reported fits into a status and a grant.
 func TestReboots_HostileReport(t *testing.T) {
 	p := policy("workers")
 	long := strings.Repeat("\x01ß", 500)

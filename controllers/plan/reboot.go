@@ -38,7 +38,7 @@ type Reboot struct {
 	// Node is nil when the Node object is gone.
 	Node   *Node
 	Action Action
-	// Reason and Message say where it is, or why it is cancelled.
+	// Reason and Message describe where it is, or why it is cancelled.
 	Reason  v1alpha1.Reason
 	Message string
 	// Stage is the phase that BeginHooks begins.

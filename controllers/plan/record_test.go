@@ -10,7 +10,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// answers are what the guards say about a record, and entry 5 for boot worker-1-boot-1.
+// answers are what the guards report about a record, and entry 5 for boot worker-1-boot-1.
 type answers struct {
 	Publish, Cancel, Finish, Releasable, Outstanding bool
 	Next                                             int64

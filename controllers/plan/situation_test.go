@@ -60,7 +60,7 @@ func entry(node string, seq int64) v1alpha1.LedgerEntry {
 	return v1alpha1.LedgerEntry{Node: node, Seq: seq, BootID: node + "-boot-1", At: metav1.NewTime(evening)}
 }
 
-// grant is what the manager has shown the node: policy workers, this boot, now; mods say otherwise.
+// grant is what the manager has shown the node: policy workers, this boot, now; mods change that.
 func grant(seq int64, state v1alpha1.GrantState, mods ...func(*v1alpha1.Grant)) func(*host) {
 	return func(h *host) {
 		g := v1alpha1.Grant{Policy: "workers", Seq: seq, BootID: h.name + "-boot-1", State: state, At: metav1.NewTime(evening)}
@@ -71,7 +71,7 @@ func grant(seq int64, state v1alpha1.GrantState, mods ...func(*v1alpha1.Grant)) 
 	}
 }
 
-// progress is what the agent has made of it: this boot, now, cordoned by the agent; mods say otherwise.
+// progress is what the agent has made of it: this boot, now, cordoned by the agent; mods change that.
 func progress(seq int64, phase v1alpha1.Phase, mods ...func(*v1alpha1.Progress)) func(*host) {
 	return func(h *host) {
 		p := v1alpha1.Progress{Seq: seq, Phase: phase, BootID: h.name + "-boot-1", At: metav1.NewTime(evening)}
@@ -83,7 +83,7 @@ func progress(seq int64, phase v1alpha1.Phase, mods ...func(*v1alpha1.Progress))
 }
 
 // phase is the phase of hooks that the node is in, since an instant counted from the evening: policy workers asks
-// example.com/a in this boot, before the drain, or in the next one, after it; mods say otherwise.
+// example.com/a in this boot, before the drain, or in the next one, after it; mods change that.
 func phase(seq int64, stage v1alpha1.HookStage, since time.Duration, mods ...func(*v1alpha1.HookPhase)) func(*host) {
 	return func(h *host) {
 		boot := map[v1alpha1.HookStage]string{v1alpha1.HooksBefore: "-boot-1", v1alpha1.HooksAfter: "-boot-2"}[stage]
@@ -163,7 +163,7 @@ func withAnnotations(keys ...string) func(*v1alpha1.Grant) {
 	return func(g *v1alpha1.Grant) { g.Annotations = keys }
 }
 
-// nodeCondition sets a condition that has stood since an instant, counted from the evening.
+// nodeCondition sets a condition that has lasted since an instant, counted from the evening.
 func nodeCondition(kind corev1.NodeConditionType, status corev1.ConditionStatus, since time.Duration) func(*host) {
 	return func(h *host) {
 		removeCondition(h.node, kind)

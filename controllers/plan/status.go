@@ -121,7 +121,7 @@ func (d *draft) next() time.Time {
 	return next
 }
 
-// waitsForGates reports whether a node needs what the gates say: nothing that is checked before them holds it back. Gates are
+// waitsForGates reports whether a node needs what the gates report: nothing that is checked before them holds it back. Gates are
 // queried only then.
 func (d *draft) waitsForGates() bool {
 	if len(d.plan.Granted) > 0 || slices.ContainsFunc(d.plan.UnderWay(), func(t Reboot) bool { return t.NeedsGates }) {

@@ -10,7 +10,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
 
-// TestReboots_Window: what a person did is told before the hours.
+// TestReboots_Window: what a person did is reported before the hours.
 func TestReboots_Window(t *testing.T) {
 	soon, past := metav1.NewTime(evening.Add(time.Hour)), metav1.NewTime(evening)
 	open, closed := window.State{Open: true}, window.State{}

@@ -7,7 +7,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// horizon is how far ahead State tells openings and closings. What lies beyond is told when it comes nearer.
+// horizon is how far ahead State reports openings and closings. What lies beyond is reported when it comes nearer.
 const horizon = 400 * 24 * time.Hour
 
 // State is what the windows and blackouts say at one instant, until Next. All instants are in UTC.
@@ -30,7 +30,7 @@ type State struct {
 	// Urgent is whether it is open under spec.urgent.
 	Urgent bool
 	// Next is the next instant at which anything above changes. Zero: nothing does, as far as 400 days of look-ahead
-	// tell.
+	// report.
 	Next time.Time
 }
 

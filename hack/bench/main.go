@@ -1,6 +1,6 @@
 // The benchmark measures the operator on simulated fleets: `make bench`. It has parts, which can be run alone; each prints
 // its figures beside the goals and, with --docs, puts them into a document. The exit code is 0 where a goal is missed, too,
-// unless --strict reports otherwise: figures of a busy machine are no failure.
+// unless --strict is set: figures of a busy machine are no failure.
 package main
 
 import (

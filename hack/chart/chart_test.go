@@ -19,7 +19,7 @@ import (
 // object is a manifest; what names it is its kind, namespace and name.
 type object map[string]any
 
-// Everything generated is what its sources say now.
+// Everything generated is what its sources hold now.
 func TestChart_IsUpToDate(t *testing.T) {
 	t.Parallel()
 	files, err := generate(testenv.Root())

@@ -54,7 +54,7 @@ func ostree(nodes ...string) engine {
 	}}
 }
 
-// silent is an engine that no agent has received.
+// silent is an engine that no agent has reported.
 func silent(nodes ...string) engine {
 	return engine{nodes: nodes, Engine: fleet.Engine{Name: "sentinel", Act: "touch /run/reboot-required", Reports: []string{"exists"}}}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
-// result is everything the summary tells.
+// result is everything the summary shows.
 type result struct {
 	began, ended time.Time
 	views        []timeline.View

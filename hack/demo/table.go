@@ -165,7 +165,7 @@ func (s snapshot) choose(rows int) (shown []timeline.View, rest string) {
 	return shown, fmt.Sprintf("and %d more: %s", len(sorted)-rows, strings.Join(parts, ", "))
 }
 
-// line tells one change, for a pipe.
+// line formats one change, for a pipe.
 func line(theme terminal.Theme, began time.Time, nameWidth int, c timeline.Change) string {
 	l := looks[c.To]
 	return fmt.Sprintf("  %8s  %s  %s  %s", terminal.Seconds(c.At.Sub(began)), terminal.Fit(c.Node, nameWidth),

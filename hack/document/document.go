@@ -1,4 +1,4 @@
-// Package document reads the documentation as a program does, so that tests can hold it to what it reports.
+// Package document reads the documentation as a program does, so that tests can hold it to what it describes.
 package document
 
 import (
@@ -9,7 +9,7 @@ import (
 
 // Block is a fenced block of code.
 type Block struct {
-	// Heading is the heading it stands under, without the number signs.
+	// Heading is the heading it is under, without the number signs.
 	Heading string
 	// Language is the word after the fence, such as sh or yaml.
 	Language string

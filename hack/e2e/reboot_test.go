@@ -161,7 +161,7 @@ func (s *site) bootIDs() map[string]string {
 }
 
 // awaitRest waits until so many machines have been rebooted and everything is as it was: no grant, no cordon, no need, every
-// pod Ready. Then the witness uses.
+// pod Ready. Then the witness is asked.
 func (s *site) awaitRest(ctx context.Context, w *witness, reboots int) {
 	GinkgoHelper()
 	s.eventually(ctx, fmt.Sprintf("%d rebooted and in service", reboots), func(g Gomega) {

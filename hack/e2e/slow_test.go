@@ -10,7 +10,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// slowPod is a pod that needs a quarter of an hour to end, unless it is told twice.
+// slowPod is a pod that needs a quarter of an hour to end, unless it is asked twice.
 const slowPod = `
 apiVersion: v1
 kind: Namespace
@@ -38,7 +38,7 @@ func startSlowPod(ctx context.Context, s *site, node string) {
 	})
 }
 
-// endSlowPod tells it the second time, and sees to it that no other replaces it.
+// endSlowPod asks it the second time, and sees to it that no other replaces it.
 func endSlowPod(ctx context.Context, s *site, node string) {
 	GinkgoHelper()
 	_, err := s.cluster.Kubectl(ctx, nil, "delete", "namespace", "slow", "--wait=false")

@@ -38,7 +38,7 @@ type Options struct {
 	// Shipped: the programs are built as the images have them, by `make build`, which compiles more. Else they are only
 	// stripped, and share what has been compiled for their caller.
 	Shipped bool
-	// Metrics: the managers and agents serve them, as their manifests say; MetricsTargets reports where.
+	// Metrics: the managers and agents serve them, as their manifests specify; MetricsTargets reports where.
 	Metrics bool
 	// RebootDuration is how long a machine is down.
 	RebootDuration time.Duration

@@ -18,7 +18,7 @@ const (
 )
 
 // programOf is the process that represents the first container of a pod: with its arguments and environment, and then
-// those that say where things are on this machine.
+// those that name where things are on this machine.
 func programOf(pod *corev1.Pod, programs, kubeconfig, metrics string, host *Host) (process.Program, error) {
 	container := pod.Spec.Containers[0]
 	env, err := environment(pod, container.Env)

@@ -37,7 +37,7 @@ func build(ctx context.Context, shipped bool) (string, error) {
 }
 
 // BuildControlPlane builds the control plane's programs where they are missing or of another version, which takes minutes
-// and is told on standard output. With KUBEBUILDER_ASSETS they are the user's to bring.
+// and is passed on standard output. With KUBEBUILDER_ASSETS they are the user's to bring.
 func BuildControlPlane(ctx context.Context) error {
 	if dir := os.Getenv("KUBEBUILDER_ASSETS"); dir != "" {
 		if _, err := os.Stat(filepath.Join(dir, "kwok")); err != nil {
@@ -55,7 +55,7 @@ func BuildControlPlane(ctx context.Context) error {
 	return nil
 }
 
-// InstallBus makes sure that there is a dbus-daemon: root on Debian and its likes gets the package, others are told its
+// InstallBus makes sure that there is a dbus-daemon: root on Debian and its likes gets the package, others get its
 // name.
 func InstallBus(ctx context.Context) error {
 	if _, err := exec.LookPath("dbus-daemon"); err == nil {

@@ -20,7 +20,7 @@ func installUpdateEngine(h *Host) (updates, error) {
 	return &flatcarUpdates{h.Bus, engine}, err
 }
 
-// stage broadcasts what `locksmithctl send-need-reboot` does; update_engine itself has nothing.
+// stage broadcasts what `locksmithctl send-need-reboot` does; update_engine itself is not involved.
 func (u *flatcarUpdates) stage() error { return u.bus.SendNeedReboot() }
 
 func (u *flatcarUpdates) boot() error {

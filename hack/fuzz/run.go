@@ -44,7 +44,7 @@ func fuzz(ctx context.Context, t target, each time.Duration) (found string, err 
 
 var progressLine = regexp.MustCompile(`(?m)^fuzz: elapsed: .* execs: (\d+) .* new interesting: (\d+) \(total: (\d+)\)$`)
 
-// lastLine is how many inputs were run and found, as Go tells at the end.
+// lastLine is how many inputs were run and found, as Go prints at the end.
 func lastLine(output string) string {
 	lines := progressLine.FindAllStringSubmatch(output, -1)
 	if len(lines) == 0 {

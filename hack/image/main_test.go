@@ -34,7 +34,7 @@ func archive(t *testing.T, file tar.Header, content []byte) []byte {
 	return text.Bytes()
 }
 
-// TestAssemble: the images of this repository are one program each, and a Dockerfile that cannot be followed is reported to be so.
+// TestAssemble: the images of this repository are one program each, and a Dockerfile that cannot be followed is reported.
 func TestAssemble(t *testing.T) {
 	folder := t.TempDir()
 	for _, program := range []string{"manager", "agent"} {

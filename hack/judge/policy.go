@@ -181,7 +181,7 @@ func (j *Judge) governs(n *corev1.Node) string {
 	return names[0]
 }
 
-// selection is what a policy selects: everything where it does not say, nothing where it is not there or being deleted.
+// selection is what a policy selects: everything where it names none, nothing where it is not there or being deleted.
 func selection(p *v1alpha1.RebootPolicy) labels.Selector {
 	if p == nil || p.DeletionTimestamp != nil {
 		return labels.Nothing()

@@ -69,7 +69,7 @@ func (f *front) hold(which func(*http.Request) bool) {
 	f.holds = which
 }
 
-// everything is each request; request is those of a method to paths that end, or hold, what is reported.
+// everything is each request; request is those of a method to paths that end, or hold, what is given.
 func everything(*http.Request) bool { return true }
 
 func request(method, part string) func(*http.Request) bool {

@@ -30,7 +30,7 @@ type Image struct {
 	Entrypoint []string
 	// Arch is what the program was built for. Empty: this machine's.
 	Arch string
-	// Labels say where it is from.
+	// Labels name where it is from.
 	Labels map[string]string
 }
 

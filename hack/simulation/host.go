@@ -96,7 +96,7 @@ func (m *machine) is(bootID string) bool {
 	return m.up && m.bootID() == bootID
 }
 
-// join is what a kubelet states when it has begun. It registers its Node where there is none.
+// join is what a kubelet does when it has begun. It registers its Node where there is none.
 func (m *machine) join(bootID string, starting bool) {
 	status := corev1.ConditionTrue
 	if starting {
@@ -210,7 +210,7 @@ func (m *machine) losePower(ctx context.Context, down time.Duration) bool {
 	return m.goDown(ctx, m.currentBoot(), judge.Lost, down)
 }
 
-// stage is an update that is installed; the engine tells the agent. False: the machine is down, or going down.
+// stage is an update that is installed; the engine notifies the agent. False: the machine is down, or going down.
 func (m *machine) stage() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

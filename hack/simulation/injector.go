@@ -11,7 +11,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/simulation/process"
 )
 
-// injector does to a world what its script reports: what an administrator or chance would do.
+// injector does to a world what its script specifies: what an administrator or chance would do.
 type injector struct {
 	admin    admin
 	ctx      context.Context //nolint:containedctx // it is as long as the world

@@ -155,7 +155,7 @@ func cpuTime(t *testing.T) time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// live runs one world in a bubble of its own. What it finds is told outside: a bubble that fails ends its test.
+// live runs one world in a bubble of its own. What it finds is reported outside: a bubble that fails ends its test.
 func live(t *testing.T, script Script, record func(judge.Record), figures *Figures) {
 	t.Helper()
 	folder := t.TempDir()
@@ -181,7 +181,7 @@ func number(variable string, fallback int) int {
 	return fallback
 }
 
-// write keeps the figures where FIGURES reports.
+// write keeps the figures in the file that FIGURES names.
 func write(t *testing.T, text string) {
 	t.Helper()
 	if path := os.Getenv("FIGURES"); path != "" {
@@ -192,7 +192,7 @@ func write(t *testing.T, text string) {
 }
 
 // TestSimulation_Replays: a seed has the same script again, and its story begins the same. How far it goes on the same is Go's
-// order of goroutines, and is only told.
+// order of goroutines, and is only logged.
 func TestSimulation_Replays(t *testing.T) {
 	if diff := cmp.Diff(Draw(3), Draw(3)); diff != "" {
 		t.Errorf("the script is another one:\n%s", diff)

@@ -9,7 +9,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/judge"
 )
 
-// line tells a record to people.
+// line formats a record to people.
 func line(r judge.Record) string {
 	at := r.At.UTC().Format("2006-01-02 15:04:05.000")
 	switch {

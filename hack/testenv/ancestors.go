@@ -12,7 +12,7 @@ const (
 	PrefixSUC       = "upgrade.cattle.io/" // system-upgrade-controller's
 )
 
-// MarkByAncestors puts everything on a Node that earlier operators say with when a reboot is wanted, allowed and under way:
+// MarkByAncestors puts everything on a Node by which earlier operators show when a reboot is wanted, allowed and under way:
 // the worst of each at once. The node is not cordoned.
 func MarkByAncestors(node *corev1.Node) {
 	if node.Annotations == nil {

@@ -7,7 +7,7 @@ import (
 	"net/http"
 )
 
-// Probe is what the kubelet gets to detect a program's probe: the status and the text of the answer; without one, the error.
+// Probe is what the kubelet gets from a program's probe: the status and the text of the answer; without one, the error.
 func Probe(ctx context.Context, address, path string) string {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, http.NoBody)
 	if err != nil {

@@ -19,7 +19,7 @@ type Kind string
 const (
 	// Open means reboots may start.
 	Open Kind = "Open"
-	// Blackout means none may, whatever the windows say.
+	// Blackout means none may, regardless of the windows.
 	Blackout Kind = "Blackout"
 	// ClockChange means the clocks of a zone jump.
 	ClockChange Kind = "ClockChange"

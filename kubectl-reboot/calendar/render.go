@@ -17,7 +17,7 @@ type Look struct {
 	Width int
 	// Wide shows how long and how far off, too.
 	Wide bool
-	// Zone is in which instants are reported that no zone of the policy's belongs to.
+	// Zone is the one in which instants are shown that no zone of the policy's belongs to.
 	Zone *time.Location
 }
 

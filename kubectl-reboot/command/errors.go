@@ -19,7 +19,7 @@ func each(err error) []error {
 	return []error{err}
 }
 
-// explained adds what to do to errors whose words alone do not say it.
+// explained adds what to do to errors whose text alone does not explain it.
 func explained(err error) error {
 	var status apierrors.APIStatus
 	switch {

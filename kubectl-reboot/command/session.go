@@ -32,7 +32,7 @@ type Session struct {
 	Config *genericclioptions.ConfigFlags
 	// Clock is the only source of time.
 	Clock clock.WithTicker
-	// Zone is in which instants are reported.
+	// Zone is the one in which instants are shown.
 	Zone *time.Location
 	// Screen is what Out is: a terminal, or a pipe.
 	Screen *terminal.Terminal

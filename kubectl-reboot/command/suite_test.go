@@ -116,7 +116,7 @@ type call struct {
 	name       string
 }
 
-// run calls the plugin as the administrator, in a pipe; edits say otherwise.
+// run calls the plugin as the administrator, in a pipe; edits change that.
 func run(args []string, edits ...func(*call)) (stdout, stderr string, err error) {
 	var out, errOut bytes.Buffer
 	c := &call{kubeconfig: admin, context: context.Background, in: &bytes.Buffer{}, out: &out, screen: terminal.Pipe(&out), name: "kubectl-reboot"}

@@ -103,7 +103,7 @@ func (w *watcher) start(ctx context.Context) error {
 		}
 	}
 	go func() {
-		// It ends with the context and has no error of its own to tell.
+		// It ends with the context and has no error of its own to report.
 		_ = w.cache.Start(ctx)
 	}()
 	w.cache.WaitForCacheSync(ctx)

@@ -83,7 +83,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case rest == "":
 		page, _ := s.current()
 		h.Set("Content-Type", "text/html; charset=utf-8")
-		_, _ = io.WriteString(w, page.HTML) // the browser has gone: nobody is left to detect it
+		_, _ = io.WriteString(w, page.HTML) // the browser has gone: nobody is left to receive it
 	case rest == "events":
 		s.stream(w, r)
 	default:

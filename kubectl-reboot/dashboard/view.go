@@ -1,5 +1,5 @@
 // Package dashboard is the fleet as a page for a browser: nodes as tiles, policies, what waits for what, the forecast and the
-// history. The page stands still in a file, or follows the fleet from a server on this machine.
+// history. The page does not change in a file, or follows the fleet from a server on this machine.
 package dashboard
 
 import (
@@ -96,7 +96,7 @@ type Reboot struct {
 	Policy string
 	State  State
 	Began  Instant
-	// Note is what the phase alone does not say, and Ends its deadline, or the end of settling.
+	// Note is what the phase alone does not show, and Ends its deadline, or the end of settling.
 	Note string
 	Ends Instant
 }

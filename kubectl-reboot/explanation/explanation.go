@@ -22,7 +22,7 @@ type Verdict string
 const (
 	// NoNeed means nothing asks for a reboot.
 	NoNeed Verdict = "NoNeed"
-	// Unknown means nobody can say whether a reboot is needed.
+	// Unknown means nobody knows whether a reboot is needed.
 	Unknown Verdict = "Unknown"
 	// Unanswered means somebody has requested a reboot, and the agent has not answered.
 	Unanswered Verdict = "Unanswered"

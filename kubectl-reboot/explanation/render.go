@@ -23,7 +23,7 @@ type Look struct {
 	Theme terminal.Theme
 	// Width is the terminal's, at which text is wrapped; 0: a pipe, nothing is.
 	Width int
-	// Zone is in which instants are reported.
+	// Zone is the one in which instants are shown.
 	Zone *time.Location
 }
 

@@ -17,7 +17,7 @@ type Moment struct {
 	What string    `json:"what"`
 }
 
-// timeline is what the node's record tells, first things first. What lies after the explanation's instant is to come.
+// timeline is what the node's record shows, first things first. What lies after the explanation's instant is to come.
 func timeline(e *Explanation, n *plan.Node, reboot *plan.Reboot) []Moment {
 	var moments []Moment
 	add := func(at time.Time, format string, args ...any) {

@@ -20,7 +20,7 @@ type bar struct {
 // row is one node, or several one after the other.
 type row struct {
 	label string
-	// title is what a pointer on it is reported.
+	// title is what a pointer on it shows.
 	title string
 	bars  []bar
 }

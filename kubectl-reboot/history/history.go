@@ -54,7 +54,7 @@ type Look struct {
 	Width int
 	// Wide shows the grant, too.
 	Wide bool
-	// Zone is in which instants are reported.
+	// Zone is the one in which instants are shown.
 	Zone *time.Location
 }
 

@@ -117,7 +117,7 @@ func TestConvert_GrantsNothingAtFirst(t *testing.T) {
 	}
 }
 
-// What cannot be reported in a policy must not make it laxer unsaid: kured would never have rebooted here.
+// What a policy cannot express must not make it laxer in silence: kured would never have rebooted here.
 func TestConvert_NeverStaysNever(t *testing.T) {
 	for name, args := range map[string][]string{
 		"no day":                        {"--reboot-days="},

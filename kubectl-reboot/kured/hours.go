@@ -72,7 +72,7 @@ func (h hours) describe(windows []v1alpha1.Window) string {
 	return how
 }
 
-// windows say the same as the hours on the days. None: always open.
+// windows are the same as the hours on the days. None: always open.
 func (h hours) windows(days []v1alpha1.Day, zone string) []v1alpha1.Window {
 	everyDay := len(days) == len(week)
 	if everyDay {

@@ -16,7 +16,7 @@ const (
 	listTaints   = "kubectl get nodes -o custom-columns=NODE:.metadata.name,TAINTS:.spec.taints[*].key"
 )
 
-// nodeSelector: kured reboots the nodes its pods run on, and where they run the DaemonSet's template reports.
+// nodeSelector: kured reboots the nodes its pods run on, and where they run the DaemonSet's template specifies.
 func nodeSelector(c *conversion) error {
 	pod := c.kured.daemonSet.Spec.Template.Spec
 	selector := &v1alpha1.LabelSelector{}

@@ -1,6 +1,6 @@
 package kured
 
-// carryElsewhere reports flags whose values report nothing to a policy.
+// carryElsewhere reports flags whose values mean nothing to a policy.
 func carryElsewhere(c *conversion) error {
 	for _, f := range elsewhere {
 		if f.open {

@@ -22,7 +22,7 @@ type Look struct {
 	Width int
 	// Wide shows more columns and every name.
 	Wide bool
-	// Zone is in which instants are reported.
+	// Zone is the one in which instants are shown.
 	Zone *time.Location
 }
 
@@ -43,7 +43,7 @@ func (s Status) Lines(l Look) []string {
 	return slices.Concat(apart(blocks)...)
 }
 
-// apart puts an empty line between blocks that have something to say.
+// apart puts an empty line between blocks that have content.
 func apart(blocks [][]string) [][]string {
 	var list [][]string
 	for _, block := range blocks {

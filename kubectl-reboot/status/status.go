@@ -43,10 +43,10 @@ type Policy struct {
 	InProgress  []fleet.Reboot `json:"inProgress,omitempty"`
 	// Waiting states why nodes wait, in the order of status.blocked.
 	Waiting []Waiting `json:"waiting,omitempty"`
-	// Due are the nodes against which nothing uses: the manager grants their reboot with its next look.
+	// Due are the nodes that nothing blocks: the manager grants their reboot with its next look.
 	Due     []string `json:"due,omitempty"`
 	Notices []Notice `json:"notices,omitempty"`
-	// Agents is how many nodes have an agent that works, as the manager sees it. Nil: it does not say.
+	// Agents is how many nodes have an agent that works, as the manager sees it. Nil: it does not report it.
 	Agents *v1alpha1.AgentsStatus `json:"agents,omitempty"`
 
 	governed []*plan.Node

@@ -13,7 +13,7 @@ import (
 // before they add anything of their own. Line is the last thing that happens to a line and passes the theme's sequences
 // alone, so that a text which went around those three can have a colour at most.
 
-// Harmless is a text that tells a terminal nothing but what to show and where lines end: other control characters (C0, DEL,
+// Harmless is a text that makes a terminal do nothing but what to show and where lines end: other control characters (C0, DEL,
 // C1) and those that turn the direction of letters are shown as U+FFFD, each in one column. So are bytes that are no UTF-8.
 func Harmless(text string) string { return strings.Map(harmless, text) }
 
@@ -41,7 +41,7 @@ func Escaped(json string) string {
 	return b.String()
 }
 
-// part is a harmless text that is part of a line: it ends none, or it could tell of nodes in lines of its own.
+// part is a harmless text that is part of a line: it ends none, or it could report nodes in lines of its own.
 func part(text string) string { return Harmless(blanks.Replace(text)) }
 
 var blanks = strings.NewReplacer("\n", " ", "\t", " ", "\r", " ")

@@ -16,7 +16,7 @@ import (
 const (
 	// frame is how often what moves is drawn again.
 	frame = 100 * time.Millisecond
-	// defaultWidth and defaultHeight are those of a terminal that does not tell.
+	// defaultWidth and defaultHeight are those of a terminal of unknown size.
 	defaultWidth, defaultHeight = 80, 24
 	// stepWidth is how wide the name of a step may be.
 	stepWidth = 52

@@ -19,7 +19,7 @@ type Look struct {
 	Width int
 	// Wide shows each phase, and what a node waits for now.
 	Wide bool
-	// Zone is in which instants are reported.
+	// Zone is the one in which instants are shown.
 	Zone *time.Location
 }
 

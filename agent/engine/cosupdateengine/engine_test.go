@@ -13,7 +13,7 @@ import (
 
 var unreachableBus = unknown("The system bus cannot be reached.")
 
-// platforms is every way in which a COS tells its status.
+// platforms is every way in which a COS reports its status.
 var platforms = map[string]hosttest.COSPlatform{
 	"current":         hosttest.COSCurrent,
 	"transitional":    hosttest.COSTransitional,

@@ -13,7 +13,7 @@ const title = "COS update_engine"
 
 // state is everything known about update_engine.
 type state struct {
-	// status it told last; that of an idle engine before it told any.
+	// status it reported last; that of an idle engine before it reported any.
 	status status
 	// unreachable is a sentence that states why the engine cannot be asked. Empty: it answered last time.
 	unreachable string
@@ -92,7 +92,7 @@ func (s status) noNeed() string {
 	}
 }
 
-// code tells the error code of the last attempt where there is one.
+// code returns the error code of the last attempt where there is one.
 func (s status) code() string {
 	if s.attemptError == 0 {
 		return ""

@@ -1,4 +1,4 @@
-// Package folder notices what happens in folders of the host: at once where inotify tells, and after a while where it
+// Package folder notices what happens in folders of the host: at once where inotify works, and after a while where it
 // cannot. A folder may be missing, come, go, or be replaced by another one, as when something is mounted over it.
 package folder
 

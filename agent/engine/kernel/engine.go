@@ -1,5 +1,5 @@
 // Package kernel finds out whether a newer kernel is installed than the one that runs, for hosts that leave no word of
-// it. It compares names: the boot loader has the last say, so this engine is off unless it is named.
+// it. It compares names: the boot loader decides in the end, so this engine is off unless it is named.
 package kernel
 
 import (
@@ -25,7 +25,7 @@ type Engine struct {
 	// HostRoot is where the host's file system is mounted; its /usr/lib/modules and /boot are enough. Required; "/" is
 	// this one.
 	HostRoot string
-	// ReleaseFile tells the release of the running kernel: /proc/sys/kernel/osrelease. Required.
+	// ReleaseFile holds the release of the running kernel: /proc/sys/kernel/osrelease. Required.
 	ReleaseFile string
 	// Clock times the looks that nothing gave occasion for. Required.
 	Clock clock.WithTicker

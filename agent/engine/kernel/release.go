@@ -14,7 +14,7 @@ type release struct {
 	version []string
 	// build is all that follows.
 	build []token
-	// flavour tells kernels that are no successors of each other. Empty: there is only one kind.
+	// flavour distinguishes kernels that are no successors of each other. Empty: there is only one kind.
 	flavour string
 }
 

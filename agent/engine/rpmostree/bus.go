@@ -72,7 +72,7 @@ func (d daemon) sysroot(ctx context.Context) (sysroot, error) {
 	return s, nil
 }
 
-// reloaded is the same after everything that the daemon has been told was taken in, the end of a transaction too.
+// reloaded is the same after everything that the daemon was sent has been taken in, the end of a transaction too.
 func (d daemon) reloaded(ctx context.Context) (sysroot, error) {
 	if err := d.call(ctx, sysrootPath, sysrootInterface+".Reload", 0).Err; err != nil {
 		return sysroot{}, fmt.Errorf("reloading Sysroot of rpm-ostree: %w", err)

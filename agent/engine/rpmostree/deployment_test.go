@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// properties is a dictionary as rpm-ostree tells a deployment.
+// properties is a dictionary as rpm-ostree reports a deployment.
 type properties = map[string]dbus.Variant
 
 // sum is a checksum.

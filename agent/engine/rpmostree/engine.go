@@ -27,10 +27,10 @@ type Engine struct {
 	HostRoot string
 	// Clock times the polls and the pauses before connecting again. Required.
 	Clock clock.WithTicker
-	// Before is what this engine had reported when the agent was restarted within the same boot: a need in it stands until
+	// Before is what this engine had reported when the agent was restarted within the same boot: a need in it lasts until
 	// rpm-ostree reports otherwise. Zero: nothing, as after a boot.
 	Before engine.Report
-	// Optional tells a host that has not had an rpm-ostree in this boot as Absent: nobody named it.
+	// Optional reports a host that has not had an rpm-ostree in this boot as Absent: nobody named it.
 	Optional bool
 	// Again makes the engine look once more. Optional.
 	Again engine.Again

@@ -85,7 +85,7 @@ func FuzzSocketOf(f *testing.F) {
 	})
 }
 
-// server answers the first connection to a socket with a text and returns the socket, and what it is told meanwhile.
+// server answers the first connection to a socket with a text and returns the socket, and what it receives meanwhile.
 func server(t *testing.T, answer string) (socket string, told <-chan string) {
 	t.Helper()
 	socket = filepath.Join(t.TempDir(), "s")

@@ -12,7 +12,7 @@ import (
 // errNotBooted is a host whose running system is none of rpm-ostree's.
 var errNotBooted = errors.New("rpm-ostree names no system that this host was booted from")
 
-// maxPolicyBytes is several times what any policy has; an unknown one is told on.
+// maxPolicyBytes is several times what any policy has; an unknown one is passed on.
 const maxPolicyBytes = 32
 
 // sysroot is what the Driver has to know before it does something.
@@ -52,7 +52,7 @@ func (s sysroot) result() Round {
 	return Round{Outcome: OutcomeUpToDate}
 }
 
-// decodeSysroot reads the properties. All have to be there: what is not known may speak against doing anything.
+// decodeSysroot reads the properties. All have to be there: what is not known may prevent doing anything.
 func decodeSysroot(values map[string]dbus.Variant) (sysroot, error) {
 	booted, bootedOK := values["Booted"].Value().(dbus.ObjectPath)
 	policy, policyOK := values["AutomaticUpdatePolicy"].Value().(string)

@@ -90,7 +90,7 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// maxListBytes is more than a message can tell.
+// maxListBytes is more than a message can hold.
 const maxListBytes = 8 << 10
 
 // readList reads the beginning of a list of packages, whole lines only. The list is an extra: without one, or with one

@@ -7,7 +7,7 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// listening takes any body and counts whose words it heard.
+// listening takes any body and counts whose signals it received.
 type listening struct {
 	recorder
 	owners, strangers int
@@ -22,7 +22,7 @@ func (l *listening) Receive(_ string, _ []any, fromOwner bool) error {
 	return nil
 }
 
-// FuzzReceive: whatever arrives on the bus, nobody is heard as the service, or as the bus, who is not.
+// FuzzReceive: whatever arrives on the bus, nobody is taken for the service, or as the bus, who is not.
 func FuzzReceive(f *testing.F) {
 	f.Add(":1.1", "/engine", "org.example.Engine.Status", uint64(11), false)
 	f.Add(":1.9", "/engine", "org.example.Engine.Status", uint64(11), true)

@@ -31,7 +31,7 @@ type Listener interface {
 	// Read asks the service for its status and returns what the last call returned.
 	Read(ctx context.Context, call Call) error
 	// Lost takes a sentence that states why the service cannot be asked, and what is known of its presence: never Answering. It
-	// stands until the next Read that succeeds.
+	// stays until the next Read that succeeds.
 	Lost(why string, presence engine.Presence)
 }
 

@@ -35,10 +35,10 @@ type Engine struct {
 	// RequireEngineSender ignores a StatusUpdate of anybody but update_engine. By default each counts, because the
 	// canonical test signal (locksmithctl send-need-reboot) comes from a stranger; so may a forged one.
 	RequireEngineSender bool
-	// Before is what this engine had reported when the agent was restarted within the same boot: a need in it stands until
+	// Before is what this engine had reported when the agent was restarted within the same boot: a need in it lasts until
 	// update_engine reports otherwise, or until its end. Zero: nothing, as after a boot.
 	Before engine.Report
-	// Optional tells a host that has not had an update_engine in this boot as Absent: nobody named it.
+	// Optional reports a host that has not had an update_engine in this boot as Absent: nobody named it.
 	Optional bool
 	// Again makes the engine look once more. Optional.
 	Again engine.Again

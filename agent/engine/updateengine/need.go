@@ -91,7 +91,7 @@ func next(s state, in input) state {
 	return s
 }
 
-// after is the state after the engine itself said its status.
+// after is the state after the engine itself sent its status.
 func (s state) after(st status) state {
 	switch {
 	case st.needsReboot():

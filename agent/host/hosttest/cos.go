@@ -94,7 +94,7 @@ func (s COSStatus) message() []byte {
 	return b
 }
 
-// body is the status as GetStatus and StatusUpdate tell it, which know nothing of installs and errors.
+// body is the status as GetStatus and StatusUpdate report it, which know nothing of installs and errors.
 func (s COSStatus) body() []any {
 	return Status{LastChecked: s.LastChecked, Progress: s.Progress, Op: s.Op.text(), Version: s.Version, Size: s.Size}.body()
 }

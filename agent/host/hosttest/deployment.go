@@ -38,7 +38,7 @@ func (d Deployment) checksum() string {
 	return Commit(d.Version)
 }
 
-// properties is the dictionary the real one tells, as far as somebody may look into it.
+// properties is the dictionary the real one reports, as far as somebody may look into it.
 func (d Deployment) properties() map[string]dbus.Variant {
 	commit := map[string]dbus.Variant{"ostree.linux": dbus.MakeVariant("6.8.9-300.fc40.x86_64")}
 	p := map[string]dbus.Variant{

@@ -52,7 +52,7 @@ func BlockShutdown(who, why string) Inhibitor {
 // callerUID is the uid of whoever calls the fake: a test and its agent are one process.
 func callerUID() uint32 { return uint32(os.Getuid()) }
 
-// Logind is a fake logind. It accepts every reboot until it is told otherwise, and by itself does nothing about it.
+// Logind is a fake logind. It accepts every reboot until a test changes that, and by itself does nothing about it.
 type Logind struct {
 	service service
 

@@ -107,7 +107,7 @@ func (r *RPMOSTree) stop() {
 // Activates chooses whether the bus can start the daemon from now on, or fails to.
 func (r *RPMOSTree) Activates(works bool) error { return r.activation.works(works) }
 
-// SetDeployments replaces the deployments and, if the daemon is running, tells the bus of it, as after
+// SetDeployments replaces the deployments and, if the daemon is running, notifies the bus, as after
 // `rpm-ostree cleanup` or `rpm-ostree rollback`.
 func (r *RPMOSTree) SetDeployments(deployments ...Deployment) error {
 	r.set(func() { r.deployments = slices.Clone(deployments) })

@@ -34,7 +34,7 @@ type Transaction struct {
 	result []any
 }
 
-// OnUpgrade chooses what an upgrade does once it has been started; its error is what Finished tells. Nil, as at the start:
+// OnUpgrade chooses what an upgrade does once it has been started; its error is what Finished reports. Nil, as at the start:
 // there is no upgrade.
 func (r *RPMOSTree) OnUpgrade(work func(*Transaction) error) { r.set(func() { r.upgrade = work }) }
 
@@ -44,7 +44,7 @@ func (r *RPMOSTree) BeforeUpgrade(hook func()) { r.set(func() { r.before = hook 
 // Cancelled is closed once somebody has cancelled the transaction.
 func (t *Transaction) Cancelled() <-chan struct{} { return t.cancelled }
 
-// Message tells one line of text.
+// Message sends one line of text.
 func (t *Transaction) Message(text string) { t.Emit("Message", text) }
 
 // Percent reports how far a step has got.
@@ -193,7 +193,7 @@ func (t *Transaction) admit(peer *dbus.Conn) error {
 	return err
 }
 
-// start reports whether this call started the work. Whoever comes after the end is told the end again.
+// start reports whether this call started the work. Whoever comes after the end gets the end again.
 func (t *Transaction) start(peer *dbus.Conn) bool {
 	t.daemon.called("Start")
 	t.mu.Lock()

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// managerUser is who the manager is, so that its requests can be told from everybody else's.
+	// managerUser is who the manager is, so that its requests can be distinguished from everybody else's.
 	managerUser = "reboot-operator-manager"
 	// startLimit is how long a program may take to read all nodes, and a reboot from the need to its confirmation.
 	startLimit, rebootLimit = 2 * time.Minute, 10 * time.Second

@@ -53,7 +53,7 @@ type stage struct {
 	memory process.Memory
 	// cpu is what it uses in a minute of heartbeats alone, and change for one change of a policy on top of that.
 	cpu, change time.Duration
-	// beats is how many heartbeats there were each second, and told how many changes the watches of this stage brought in a minute.
+	// beats is how many heartbeats there were each second, and received how many changes the watches of this stage brought in a minute.
 	beats    float64
 	received int64
 }

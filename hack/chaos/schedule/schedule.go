@@ -124,7 +124,7 @@ func (s *Schedule) drawWindow(r *rand.Rand, turn Kind) {
 	s.Begins, _ = time.Parse(time.RFC3339, t.begins) // constants, which a test parses
 }
 
-// String is the schedule as a failure tells it.
+// String is the schedule as a failure reports it.
 func (s Schedule) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "seed %d: %d of %d nodes need a reboot, at most %d at once; %d pods, at least %d available", s.Seed, len(s.Needs),

@@ -40,7 +40,7 @@ func send(t *testing.T, through http.RoundTripper, method, url string) (*http.Re
 	return through.RoundTrip(req)
 }
 
-// TestWire_Fails in each way that is asked for, and tells so: what is refused is not carried out, what is lost is.
+// TestWire_Fails in each way that is asked for, and reports it: what is refused is not carried out, what is lost is.
 func TestWire_Fails(t *testing.T) {
 	cases := map[schedule.Kind]struct {
 		code    int

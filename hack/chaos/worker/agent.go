@@ -45,7 +45,7 @@ type agent struct {
 }
 
 // kill ends the agent where it is: nothing it does from now on has an effect. A manager of controller-runtime that is asked to
-// end while it starts spins for ever, so one that has not started may still read, and is told so then.
+// end while it starts spins for ever, so one that has not started may still read, and gets that answer then.
 func (a *agent) kill() {
 	select {
 	case <-a.started:

@@ -16,7 +16,7 @@ import (
 
 var errNowhere = errors.New("no node takes pods")
 
-// injector does to a run what its schedule reports.
+// injector does to a run what its schedule specifies.
 type injector struct{ *run }
 
 // strike begins a fault; what lasts ends by itself in the background.

@@ -39,7 +39,7 @@ type machine struct {
 	needed bool
 	// running counts the updates that took effect.
 	running int
-	// down: logind has approved, until it is up again. gone: for good.
+	// down: logind has accepted, until it is up again. gone: for good.
 	down, gone bool
 	agent      *agent
 }

@@ -23,7 +23,7 @@ type world struct {
 	draining map[string]int64
 	// grants counts entries of ledgers by their seq.
 	grants map[int64]bool
-	// pod is told each revision of a pod, and whether it is gone for good.
+	// pod gets each revision of a pod, and whether it is gone for good.
 	pod func(pod *corev1.Pod, deleted bool)
 }
 

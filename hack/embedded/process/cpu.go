@@ -12,7 +12,7 @@ import (
 const tick = time.Second / 100
 
 // CPU is the CPU time the process has used since it was started, in all its threads. It is read from /proc, so only Linux
-// can tell.
+// can measure.
 func (p *Process) CPU() (time.Duration, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.Pid()))
 	if err != nil {

@@ -17,7 +17,7 @@ type Memory struct {
 	Peak int64
 }
 
-// Memory reads what the process holds in memory now. It is read from /proc, so only Linux can tell.
+// Memory reads what the process holds in memory now. It is read from /proc, so it works on Linux only.
 func (p *Process) Memory() (Memory, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Pid()))
 	if err != nil {

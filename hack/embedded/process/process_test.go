@@ -157,7 +157,7 @@ func until(t *testing.T, what string, done func() bool) {
 	}
 }
 
-// endedOrZombie also takes a process that nobody has waited for: whose child it became is not ours to say.
+// endedOrZombie also takes a process that nobody has waited for: whose child it became is not known here.
 func endedOrZombie(pid int) bool {
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	return err != nil || strings.Contains(string(text), ") Z ")

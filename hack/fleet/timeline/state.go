@@ -112,5 +112,5 @@ func isReady(node *corev1.Node) bool {
 // isAvailable is the users' view: the node runs pods and takes new ones.
 func isAvailable(node *corev1.Node) bool { return isReady(node) && !node.Spec.Unschedulable }
 
-// short is enough of a boot ID for people to tell two apart.
+// short is enough of a boot ID for people to distinguish two.
 func short(bootID string) string { return bootID[:min(8, len(bootID))] }

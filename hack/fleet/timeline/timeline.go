@@ -25,7 +25,7 @@ type View struct {
 	Cordoned bool
 	// Needs is condition RebootRequired=True; Reports is that the condition is there at all.
 	Needs, Reports bool
-	// Report is what the agent said when it needed a reboot last. Empty: it has needed none.
+	// Report is what the agent reported when it needed a reboot last. Empty: it has needed none.
 	Report string
 }
 

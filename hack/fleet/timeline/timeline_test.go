@@ -19,7 +19,7 @@ func at(seconds int) time.Time { return begin.Add(time.Duration(seconds) * time.
 // change is one thing that happens to a node.
 type change func(*corev1.Node)
 
-// node is Ready, on boot "boot-one", and was told everything in changes.
+// node is Ready, on boot "boot-one", and was given everything in changes.
 func node(name string, changes ...change) *corev1.Node {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{}}}
 	n.Status.NodeInfo.BootID = "boot-one"

@@ -21,7 +21,7 @@ func (l *Log) Write(line []byte) (int, error) {
 	return l.To.Write(line)
 }
 
-// Times is how often something is done: what an environment variable reports, or few.
+// Times is how often something is done: what an environment variable sets, or few.
 func Times(variable string, few int) int {
 	if n, err := strconv.Atoi(os.Getenv(variable)); err == nil {
 		return n

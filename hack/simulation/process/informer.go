@@ -222,7 +222,7 @@ func (i *informer) saw(revision int64) {
 	i.news = make(chan struct{})
 }
 
-// apply puts one object into the cache, or takes it out, and tells the handlers.
+// apply puts one object into the cache, or takes it out, and calls the handlers.
 func (i *informer) apply(name string, object client.Object) {
 	if object != nil {
 		object = i.transformed(object)

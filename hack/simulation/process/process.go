@@ -35,7 +35,7 @@ func Start(ctx context.Context, name string, random func(party string) *Random, 
 	return &Process{Name: name, Context: ctx, store: store, conditions: conditions, random: random, counts: counts, kill: kill}
 }
 
-// Kill ends the process where it stands. Nothing that it does from now on has an effect.
+// Kill ends the process where it is. Nothing that it does from now on has an effect.
 func (p *Process) Kill() {
 	p.kill(ErrDead)
 	p.Thaw()

@@ -93,7 +93,7 @@ func Node(name, pool string, options ...func(*corev1.Node)) corev1.Node {
 	return n
 }
 
-// Condition sets a condition that has stood for so long.
+// Condition sets a condition that has lasted for so long.
 func Condition(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason string, ago time.Duration, message ...string) func(*corev1.Node) {
 	return func(n *corev1.Node) {
 		c := corev1.NodeCondition{Type: kind, Status: status, Reason: reason, LastTransitionTime: Ago(ago)}
