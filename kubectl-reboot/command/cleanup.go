@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -114,7 +115,8 @@ func clean(n *corev1.Node) string {
 	})
 	note("taint", taints)
 	n.Status.Conditions = slices.DeleteFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
-		if !slices.Contains([]corev1.NodeConditionType{v1alpha1.NodeRebootRequired, v1alpha1.NodeRebootPermitted, v1alpha1.NodeRebootFailed}, c.Type) {
+		if !slices.Contains([]corev1.NodeConditionType{v1alpha1.NodeRebootRequired, v1alpha1.NodeRebootPermitted, v1alpha1.NodeRebootFailed}, c.Type) &&
+			!isAgents(n, c.Type) {
 			return false
 		}
 		conditions = append(conditions, string(c.Type))
@@ -129,6 +131,29 @@ func clean(n *corev1.Node) string {
 		text += "; it stays cordoned: kubectl uncordon " + n.Name
 	}
 	return text
+}
+
+// isAgents reports whether the agent has written a condition of KEP-5683 and nobody else: any maintenance may write these, and only
+// the managed fields say who did.
+func isAgents(n *corev1.Node, kind corev1.NodeConditionType) bool {
+	if !slices.Contains([]corev1.NodeConditionType{corev1.NodeDrainInProgress, corev1.NodeDrained, corev1.NodeMaintenanceInProgress}, kind) {
+		return false
+	}
+	var writers []string
+	for _, m := range n.ManagedFields {
+		var fields struct {
+			Status struct {
+				Conditions map[string]any `json:"f:conditions"`
+			} `json:"f:status"`
+		}
+		if m.FieldsV1 == nil || json.Unmarshal(m.FieldsV1.GetRawBytes(), &fields) != nil {
+			continue // what cannot be read is nobody's
+		}
+		if _, ok := fields.Status.Conditions[fmt.Sprintf(`k:{"type":%q}`, kind)]; ok {
+			writers = append(writers, m.Manager)
+		}
+	}
+	return slices.Equal(writers, []string{v1alpha1.FieldOwnerAgent})
 }
 
 // withoutMarkers removes the annotations that a grant has set to keep autoscalers off the node, and returns their keys.

@@ -6,6 +6,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
@@ -26,7 +27,11 @@ var _ = Describe("cleanup", Serial, func() {
 		DeferCleanup(func() { Expect(api.Delete(context.Background(), node(name))).To(Succeed()) })
 		(&pool{}).patch(name, map[string]any{"status": map[string]any{"conditions": []any{
 			condition(corev1.NodeReady, "True", "KubeletReady"), condition(v1alpha1.NodeRebootRequired, "False", "UpToDate"),
+			condition(corev1.NodeDrained, "False", "RebootSucceeded"),
 		}}}, "status")
+		others := node(name)
+		others.Status.Conditions = append(others.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeMaintenanceInProgress, Status: corev1.ConditionFalse, Reason: "Theirs"})
+		Expect(api.Status().Update(context.Background(), others, client.FieldOwner("maintainer"))).To(Succeed())
 	})
 	kinds := func() (kinds []corev1.NodeConditionType) {
 		for _, c := range node(name).Status.Conditions {
@@ -36,7 +41,7 @@ var _ = Describe("cleanup", Serial, func() {
 	}
 
 	It("removes everything of the operator's from Nodes, leaves the rest, and names a cordon", func() {
-		const removed = "node/left-behind cleaned of annotations cluster-autoscaler.kubernetes.io/scale-down-disabled, grant, report; labels os-id; taint reboot-operator.io/reboot-pending; conditions RebootRequired; it stays cordoned: kubectl uncordon left-behind"
+		const removed = "node/left-behind cleaned of annotations cluster-autoscaler.kubernetes.io/scale-down-disabled, grant, report; labels os-id; taint reboot-operator.io/reboot-pending; conditions Drained, RebootRequired; it stays cordoned: kubectl uncordon left-behind"
 		for _, how := range []string{"client", "server"} {
 			Expect(ok("cleanup", "--dry-run="+how)).To(Equal(removed + " (" + how + " dry run)\n"))
 			Expect(node(name).Annotations).To(HaveKey(v1alpha1.AnnotationReport))
@@ -50,7 +55,7 @@ var _ = Describe("cleanup", Serial, func() {
 		Expect(n.Spec.Taints).To(ContainElement(HaveField("Key", "example.com/mine")))
 		Expect(n.Spec.Taints).NotTo(ContainElement(HaveField("Key", v1alpha1.TaintPending)))
 		Expect(n.Spec.Unschedulable).To(BeTrue())
-		Expect(kinds()).To(HaveExactElements(corev1.NodeReady))
+		Expect(kinds()).To(HaveExactElements(corev1.NodeReady, corev1.NodeMaintenanceInProgress), "one of KEP-5683 that somebody else has written is theirs")
 		Expect(ok("cleanup")).To(BeEmpty())
 	})
 
