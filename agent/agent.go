@@ -68,6 +68,7 @@ func newAgent(ctx context.Context, config *rest.Config, o options, metrics *rebo
 	r := reboot.New(reboot.Config{
 		Node:         o.node,
 		BootIDFile:   o.bootIDFile,
+		UptimeFile:   o.uptimeFile,
 		HostRoot:     o.hostRoot,
 		Client:       mgr.GetClient(),
 		Live:         mgr.GetAPIReader(),

@@ -88,6 +88,7 @@ func (m *machine) boot(ctx context.Context) {
 	m.kill()
 	m.boots.Add(1)
 	Expect(os.WriteFile(m.bootIDFile(), []byte(m.bootID()+"\n"), 0o600)).To(Succeed())
+	m.upFor(time.Minute)
 	m.engine.SetStatus(hosttest.Idle())
 	Expect(m.logind.Start()).To(Succeed())
 	m.heartbeat(ctx)
@@ -95,6 +96,16 @@ func (m *machine) boot(ctx context.Context) {
 
 func (m *machine) bootID() string     { return fmt.Sprintf("%s-boot-%d", m.name, m.boots.Load()) }
 func (m *machine) bootIDFile() string { return filepath.Join(m.root, "boot_id") }
+
+// upFor sets how long the host has been up, at once for whoever reads it.
+func (m *machine) upFor(uptime time.Duration) {
+	GinkgoHelper()
+	next := m.uptimeFile() + ".next"
+	Expect(os.WriteFile(next, fmt.Appendf(nil, "%.2f 0.00\n", uptime.Seconds()), 0o600)).To(Succeed())
+	Expect(os.Rename(next, m.uptimeFile())).To(Succeed())
+}
+
+func (m *machine) uptimeFile() string { return filepath.Join(m.root, "uptime") }
 
 // heartbeat is the kubelet's: Ready, with the boot ID.
 func (m *machine) heartbeat(ctx context.Context) {
@@ -118,6 +129,7 @@ func (m *machine) start(ctx context.Context, flags ...string) {
 		"--boot-id-file=" + m.bootIDFile(), "--health-probe-bind-address=0",
 	}, flags...), func(string) string { return "" }, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
+	o.uptimeFile = m.uptimeFile()
 	if m.hurried {
 		o.renewAfter, o.patience = 3*time.Second, time.Second
 	}

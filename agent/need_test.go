@@ -128,6 +128,35 @@ var _ = Describe("The need for a reboot", func() {
 		m.shows(ctx, needOf, Equal("True UpdateStaged"))
 	})
 
+	It("is a long uptime, until a reboot has ended it", func(ctx SpecContext) {
+		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
+		m.upFor(24*time.Hour - time.Second)
+		m.annotate(ctx, v1alpha1.AnnotationMaxUptime, "24h0m0s")
+		m.start(ctx)
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+
+		By("being found as time goes on, without a change on the Node")
+		m.upFor(24 * time.Hour)
+		m.shows(ctx, needOf, Equal("True MaxUptime"))
+		Expect(message(m.node(ctx))).To(ContainSubstring("The node has been up for longer than 24h0m0s"))
+
+		By("ending with a longer maximum, and with none")
+		m.annotate(ctx, v1alpha1.AnnotationMaxUptime, "48h0m0s")
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+		m.annotate(ctx, v1alpha1.AnnotationMaxUptime, "24h0m0s")
+		m.shows(ctx, needOf, Equal("True MaxUptime"))
+		m.change(ctx, func(node *corev1.Node) { delete(node.Annotations, v1alpha1.AnnotationMaxUptime) })
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+
+		By("ending with the reboot")
+		m.annotate(ctx, v1alpha1.AnnotationMaxUptime, "24h0m0s")
+		m.shows(ctx, needOf, Equal("True MaxUptime"))
+		m.rebootsByLogind(ctx)
+		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+		Expect(m.logind.Reboots()).To(Equal(1))
+	})
+
 	It("is another controller's, by label, until one reboot has answered it", func(ctx SpecContext) {
 		labelled := func(node *corev1.Node) bool { return node.Labels[v1alpha1.LabelRebootRequested] != "" }
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})

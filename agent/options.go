@@ -46,6 +46,7 @@ type options struct {
 	identity            string
 	probes              string
 	metrics             string
+	uptimeFile          string        // no flag: a container sees the host's
 	renewAfter          time.Duration // this and the next three are no flags: see readiness
 	patience            time.Duration
 	clock               clock.Clock // what it decides by, and looks at pods
@@ -56,7 +57,7 @@ type options struct {
 
 // parse reads the command line and the environment. flag.ErrHelp: the usage was asked for, and is written to usage.
 func parse(args []string, env func(string) string, usage io.Writer) (options, error) {
-	o := options{renewAfter: renewAfter, patience: patience, clock: clock.RealClock{}, self: types.NamespacedName{Namespace: env("POD_NAMESPACE"), Name: env("POD_NAME")}}
+	o := options{uptimeFile: "/proc/uptime", renewAfter: renewAfter, patience: patience, clock: clock.RealClock{}, self: types.NamespacedName{Namespace: env("POD_NAMESPACE"), Name: env("POD_NAME")}}
 	flags := o.flags(env)
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {

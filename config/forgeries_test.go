@@ -35,7 +35,7 @@ var (
 	owned   = object{"metadata": object{"ownerReferences": owner}}
 	granted = object{
 		"metadata": object{"annotations": object{
-			"reboot-operator.io/grant": "{}", "reboot-operator.io/preflight": "{}",
+			"reboot-operator.io/grant": "{}", "reboot-operator.io/preflight": "{}", "reboot-operator.io/max-uptime": "720h",
 			"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true", "karpenter.sh/do-not-disrupt": "true",
 		}},
 		"status": conditioned("RebootPermitted")["status"],

@@ -105,7 +105,7 @@ func zero(policy string) {
 
 // needs are the reasons for which the engines ask. otherNeed is in metrics for every other one: the reason is what a Node
 // reports, and each value would be a series.
-var needs = [...]v1alpha1.Reason{v1alpha1.ReasonUpdateStaged, v1alpha1.ReasonSentinelPresent, v1alpha1.ReasonRequested}
+var needs = [...]v1alpha1.Reason{v1alpha1.ReasonUpdateStaged, v1alpha1.ReasonSentinelPresent, v1alpha1.ReasonRequested, v1alpha1.ReasonMaxUptime}
 
 const otherNeed v1alpha1.Reason = "Other"
 

@@ -10,7 +10,8 @@ import (
 func TestEngineLabel_IsOneOfTheKnownReasons(t *testing.T) {
 	for need, want := range map[v1alpha1.Reason]string{
 		v1alpha1.ReasonUpdateStaged: "UpdateStaged", v1alpha1.ReasonSentinelPresent: "SentinelPresent", v1alpha1.ReasonRequested: "Requested",
-		"MadeUp7f3a": "Other", v1alpha1.ReasonUpToDate: "Other", "": "Other",
+		v1alpha1.ReasonMaxUptime: "MaxUptime",
+		"MadeUp7f3a":             "Other", v1alpha1.ReasonUpToDate: "Other", "": "Other",
 	} {
 		if got := engineLabel(need); got != want {
 			t.Errorf("the engine of need %q is %q, want %q", need, got, want)

@@ -74,7 +74,7 @@ func (w *nodeWriter) writeCondition(ctx context.Context, s *state, node *corev1.
 		patch.Condition(w.permitted(d, before))
 	}
 	w.writeFailed(patch, n, d.RebootFailed())
-	ask(patch, n.Preflight, d.Preflight)
+	annotate(patch, v1alpha1.AnnotationPreflight, n.Preflight, d.Preflight)
 	err := w.patchNode(ctx, s, node, patch)
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -99,14 +99,14 @@ func (w *nodeWriter) writeFailed(patch *nodepatch.Patch, n *plan.Node, d plan.De
 	}
 }
 
-// ask brings the question to the agent up to date, in the write that reports why the node waits.
-func ask(patch *nodepatch.Patch, current, question string) {
-	switch question {
-	case current:
+// annotate makes an annotation have a value, as far as it differs. Empty: there is none.
+func annotate(patch *nodepatch.Patch, key, before, after string) {
+	switch after {
+	case before:
 	case "":
-		patch.RemoveAnnotation(v1alpha1.AnnotationPreflight)
+		patch.RemoveAnnotation(key)
 	default:
-		patch.Annotate(v1alpha1.AnnotationPreflight, question)
+		patch.Annotate(key, after)
 	}
 }
 
@@ -146,9 +146,9 @@ func (w *nodeWriter) mark(ctx context.Context, s *state, p plan.Plan) {
 	s.putOff(later)
 }
 
-// writeMarks sets and removes the pending taint, and takes away what grants that are over have left. Taints are one list
-// with many writers, so each write carries the resourceVersion of what it was made from; who loses a race comes again. It
-// returns how long to wait before the rest. As many are written at once as conditions, and for the same reason.
+// writeMarks sets and removes the pending taint and how long nodes may be up, and removes what grants that are over have left.
+// Taints are one list with many writers, so each write carries the resourceVersion of what it was made from; who loses a race
+// comes again. It returns how long to wait before the rest. As many are written at once as conditions, and for the same reason.
 func (w *nodeWriter) writeMarks(ctx context.Context, s *state, marks []plan.Mark) (time.Duration, error) {
 	var later time.Duration
 	var errs []error
@@ -186,6 +186,7 @@ func (w *nodeWriter) writeMark(ctx context.Context, s *state, node *corev1.Node,
 		patch.Annotate(v1alpha1.AnnotationGrant, grant.String())
 		removeMarkers(patch, n)
 	}
+	annotate(patch, v1alpha1.AnnotationMaxUptime, n.MaxUptime(), m.MaxUptime)
 	if n.Pending != m.Pending {
 		patch.Taint(plan.WithPending(node.Spec.Taints, m.Pending))
 	}

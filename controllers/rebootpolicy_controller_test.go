@@ -159,6 +159,21 @@ var _ = Describe("Manager", func() {
 		Eventually(f.reason).WithArguments(left).Should(Equal("True Granted"))
 	})
 
+	It("writes on each node how long it may be up under requests.maxUptime, while a policy says so", func() {
+		f := makeFleet(2)
+		maximum := func(name string) string { return f.get(name).Annotations[v1alpha1.AnnotationMaxUptime] }
+		p := f.policy("workers", func(s *v1alpha1.RebootPolicySpec) {
+			s.Requests = &v1alpha1.Requests{MaxUptime: &metav1.Duration{Duration: 720 * time.Hour}}
+		})
+		for _, name := range f.nodes {
+			Eventually(maximum).WithArguments(name).Should(Equal(p.Spec.MaxUptimeOf(name).String()))
+		}
+		f.edit(p, func(s *v1alpha1.RebootPolicySpec) { s.Requests = nil })
+		for _, name := range f.nodes {
+			Eventually(maximum).WithArguments(name).Should(BeEmpty())
+		}
+	})
+
 	It("starts the next reboot only after concurrency.spacing", func() {
 		f := makeFleet(2)
 		p := f.policy("workers", func(s *v1alpha1.RebootPolicySpec) {

@@ -82,6 +82,7 @@ func (v *observer) observe(ctx context.Context, node *corev1.Node) (step.Observa
 		OS:            v.os(ctx),
 	}
 	o.SetEngines(v.Reports.all())
+	o.MaxUptime, o.Uptime = v.uptime(ctx, node)
 	if o.Asked, err = v1alpha1.ParsePreflight(node.Annotations); err != nil {
 		o.Asked = nil
 	}
@@ -127,6 +128,19 @@ func (v *observer) answer(ctx context.Context, o *step.Observation, ask step.Ask
 		o.Coordinators = v.coordinators(ctx)
 	case step.AskNothing:
 	}
+}
+
+// uptime is how long the node may be up, and how long it has been. An uptime that cannot be read is 0: no reason for a reboot.
+func (v *observer) uptime(ctx context.Context, node *corev1.Node) (most, is time.Duration) {
+	most = v1alpha1.ParseMaxUptime(node.Annotations)
+	if most == 0 {
+		return 0, 0
+	}
+	is, err := host.Uptime(v.UptimeFile)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot compare the uptime with its maximum", "maximum", most)
+	}
+	return most, is
 }
 
 // os describes the host. What it runs is no secret of the agent's process: it may be read again at any time.

@@ -45,6 +45,8 @@ type Config struct {
 	Node string
 	// BootIDFile is the host's, such as /proc/sys/kernel/random/boot_id.
 	BootIDFile string
+	// UptimeFile says how long the host has been up: /proc/uptime.
+	UptimeFile string
 	// HostRoot is where the host's file system is mounted.
 	HostRoot string
 	// Client acts as the node. It reads the Node from a cache.

@@ -18,8 +18,8 @@ const maxWhyBytes = 128
 // requestIntro is what an administrator's words follow, the only ones in the message that are nobody's of ours.
 const requestIntro = "An administrator asks for a reboot: "
 
-// Need is Node condition RebootRequired: an engine's need wins over an administrator's request, and the message names
-// both, and which engines were received. That nobody can be asked is Unknown, which is never a need.
+// Need is Node condition RebootRequired: an engine's need wins over an administrator's request, that one over the uptime, and the
+// message has all of them, and which engines reported. That nobody can be asked is Unknown, which is never a need.
 func Need(o Observation) corev1.NodeCondition {
 	report := *o.Engine
 	c := corev1.NodeCondition{
@@ -30,6 +30,8 @@ func Need(o Observation) corev1.NodeCondition {
 		c.Status = corev1.ConditionTrue
 	case o.asked():
 		c.Status, c.Reason = corev1.ConditionTrue, string(v1alpha1.ReasonRequested)
+	case o.upTooLong():
+		c.Status, c.Reason = corev1.ConditionTrue, string(v1alpha1.ReasonMaxUptime)
 	case report.State == engine.Unknown:
 		c.Status = corev1.ConditionUnknown
 	}
@@ -37,7 +39,7 @@ func Need(o Observation) corev1.NodeCondition {
 	if c.Status != corev1.ConditionTrue && o.Coordinators.Found {
 		conflict = o.Coordinators.Message // RebootPermitted shows it for a node that asks.
 	}
-	c.Message = sentences(report.Message, conflict, labelled(o), origin(o), request(o))
+	c.Message = sentences(report.Message, conflict, uptime(o), labelled(o), origin(o), request(o))
 	return c
 }
 
@@ -61,6 +63,14 @@ func labelled(o Observation) string {
 		return ""
 	}
 	return fmt.Sprintf("Label %s asks for a reboot: %q.", v1alpha1.LabelRebootRequested, o.LabelValue)
+}
+
+// uptime is the sentence about a node that has been up for too long; empty where it has not. It stays the same as time goes on.
+func uptime(o Observation) string {
+	if !o.upTooLong() {
+		return ""
+	}
+	return fmt.Sprintf("The node has been up for longer than %s, its maximum under spec.requests.maxUptime of its policy.", o.MaxUptime)
 }
 
 // Clip bounds an administrator's words.

@@ -18,6 +18,8 @@ func TestNeed(t *testing.T) {
 		return corev1.NodeCondition{Type: v1alpha1.NodeRebootRequired, Status: state, Reason: string(reason), Message: message}
 	}
 	const upToDate = "Nothing is staged. Heard in boot boot-2 from update-engine."
+	const longUp = "Nothing is staged. The node has been up for longer than 24h0m0s, its maximum under spec.requests.maxUptime of its policy. " +
+		"Heard in boot boot-2 from update-engine."
 	sentinel := engine.Report{Engine: "sentinel", State: engine.NotNeeded, Reason: v1alpha1.ReasonUpToDate, Message: "No file."}
 	gone := engine.Report{Engine: "update-engine", State: engine.Unknown, Reason: v1alpha1.ReasonEngineUnreachable, Message: "No bus."}
 	absent := engine.Report{Engine: "rpm-ostree", State: engine.Absent, Message: "Not here."}
@@ -66,6 +68,31 @@ func TestNeed(t *testing.T) {
 		"no engine is no need (behaviour 7)": {
 			makeObservation(engineReports(absent)),
 			says(corev1.ConditionUnknown, v1alpha1.ReasonEngineUnreachable, engine.Merge([]engine.Report{absent}).Message),
+		},
+		"an uptime at its maximum": {
+			makeObservation(up(24*time.Hour, 24*time.Hour)),
+			says(corev1.ConditionTrue, v1alpha1.ReasonMaxUptime, longUp),
+		},
+		"an uptime beyond it, in the same words": {
+			makeObservation(up(1000*time.Hour, 24*time.Hour)),
+			says(corev1.ConditionTrue, v1alpha1.ReasonMaxUptime, longUp),
+		},
+		"an uptime below its maximum":    {makeObservation(up(24*time.Hour-1, 24*time.Hour)), says(corev1.ConditionFalse, v1alpha1.ReasonUpToDate, upToDate)},
+		"an uptime without a maximum":    {makeObservation(up(1000*time.Hour, 0)), says(corev1.ConditionFalse, v1alpha1.ReasonUpToDate, upToDate)},
+		"an uptime that nobody can read": {makeObservation(up(0, 24*time.Hour)), says(corev1.ConditionFalse, v1alpha1.ReasonUpToDate, upToDate)},
+		"a long uptime, and an update": {
+			makeObservation(up(24*time.Hour, 24*time.Hour), staged("1")),
+			says(corev1.ConditionTrue, v1alpha1.ReasonUpdateStaged, "Staged. The node has been up for longer than 24h0m0s, its maximum under spec.requests.maxUptime of its policy. "+
+				"Heard in boot boot-2 from update-engine (asks for version 1)."),
+		},
+		"a long uptime, and a request": {
+			makeObservation(up(24*time.Hour, 24*time.Hour), requesting("x")),
+			says(corev1.ConditionTrue, v1alpha1.ReasonRequested, longUp+` An administrator asks for a reboot: "x".`),
+		},
+		"a long uptime, and no engine that can be asked": {
+			makeObservation(up(24*time.Hour, 24*time.Hour), engineReports(gone)),
+			says(corev1.ConditionTrue, v1alpha1.ReasonMaxUptime,
+				"No bus. The node has been up for longer than 24h0m0s, its maximum under spec.requests.maxUptime of its policy. Heard in boot boot-2 from update-engine."),
 		},
 		"no engine that can be asked, and a request": {
 			makeObservation(engineReports(gone), requesting("x")),
@@ -132,6 +159,11 @@ func latched(version string) func(*Observation) {
 
 func requesting(why string) func(*Observation) {
 	return func(o *Observation) { o.Requested, o.RequestedWhy = true, why }
+}
+
+// up is how long the host is up, and how long it may be.
+func up(is, most time.Duration) func(*Observation) {
+	return func(o *Observation) { o.Uptime, o.MaxUptime = is, most }
 }
 
 func labelling(value string) func(*Observation) {

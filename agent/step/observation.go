@@ -28,9 +28,13 @@ type Observation struct {
 	// Requested reports whether an administrator asks for a reboot, and RequestedWhy in which words.
 	Requested    bool
 	RequestedWhy string
-	// Labelled reports whether somebody asks for a reboot by label, and LabelledWord in which word.
+	// Labelled reports whether somebody asks for a reboot by label, and LabelValue is its value.
 	Labelled   bool
 	LabelValue string
+	// MaxUptime is how long the node may be up. 0: for ever.
+	MaxUptime time.Duration
+	// Uptime is how long the host has been up, by its kernel's clock that nobody sets. 0: unknown, or not asked for.
+	Uptime time.Duration
 	// Conditions are the Node's.
 	Conditions []corev1.NodeCondition
 	// Engines is what each update engine reports, and Engine is what they report together. Nil: not received yet.
@@ -243,3 +247,14 @@ func (o Observation) begun() time.Time {
 
 // asked reports whether anybody asks for a reboot, by the annotation or the label.
 func (o Observation) asked() bool { return o.Requested || o.Labelled }
+
+// upTooLong reports whether the node has been up for as long as it may be. Unknown is no.
+func (o Observation) upTooLong() bool { return o.MaxUptime > 0 && o.Uptime >= o.MaxUptime }
+
+// dueAt is when the node has been up for as long as it may be. Zero: it has been, or never, or that is unknown.
+func (o Observation) dueAt() time.Time {
+	if o.Uptime <= 0 || o.MaxUptime == 0 || o.upTooLong() {
+		return time.Time{}
+	}
+	return o.Now.Add(o.MaxUptime - o.Uptime)
+}

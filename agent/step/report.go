@@ -56,7 +56,7 @@ func NodeStatusOf(o Observation) NodeStatus {
 		Conditions:  append([]corev1.NodeCondition{asks}, maintenance(o)...),
 		Labels:      labels,
 		Annotations: annotations,
-		Again:       timing.Earliest(again(o, asking), settles),
+		Again:       timing.Earliest(again(o, asking), settles, o.dueAt()),
 	}
 }
 

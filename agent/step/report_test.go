@@ -290,3 +290,23 @@ func TestAgain(t *testing.T) {
 		})
 	}
 }
+
+// A node at rest is looked at again when it has been up for long enough, and not before.
+func TestNodeStatusOf_LooksAgainWhenTheUptimeReachesItsMaximum(t *testing.T) {
+	cases := map[string]struct {
+		is, most time.Duration
+		want     time.Time
+	}{
+		"in an hour":                   {23 * time.Hour, 24 * time.Hour, now.Add(time.Hour)},
+		"there is no maximum":          {23 * time.Hour, 0, time.Time{}},
+		"the uptime is unknown":        {0, 24 * time.Hour, time.Time{}},
+		"it asks, each minute as ever": {24 * time.Hour, 24 * time.Hour, now.Add(time.Minute)},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := NodeStatusOf(makeObservation(up(tc.is, tc.most))).Again; !got.Equal(tc.want) {
+				t.Errorf("again = %s, want %s", got, tc.want)
+			}
+		})
+	}
+}

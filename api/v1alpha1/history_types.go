@@ -29,7 +29,7 @@ type PastReboot struct {
 	// +required
 	// +kubebuilder:validation:MaxLength=16
 	Result RebootResult `json:"result"`
-	// reason is who asked for a reboot that succeeded (UpdateStaged, SentinelPresent, Requested), or why one was not made.
+	// reason is who asked for a reboot that succeeded (UpdateStaged, SentinelPresent, Requested, MaxUptime), or why one was not made.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Reason Reason `json:"reason,omitempty"`

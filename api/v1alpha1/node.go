@@ -32,6 +32,8 @@ const (
 	AnnotationHooks = "reboot-operator.io/hooks"
 	// AnnotationPreflight is the manager's question which pods are in the way of the node's reboot, a Preflight.
 	AnnotationPreflight = "reboot-operator.io/preflight"
+	// AnnotationMaxUptime is the manager's: how long this node may be up before it needs a reboot, a duration such as 683h12m0s.
+	AnnotationMaxUptime = "reboot-operator.io/max-uptime"
 	// AnnotationPaused is an administrator's: the node is never chosen, and a grant is taken back until its drain begins. Every
 	// value but the empty one and "false" pauses; one other than "true" is the reason.
 	AnnotationPaused = "reboot-operator.io/paused"

@@ -98,6 +98,8 @@ const (
 	ReasonSentinelPresent Reason = "SentinelPresent"
 	// ReasonRequested means somebody asked, by annotation or label reboot-operator.io/reboot-requested.
 	ReasonRequested Reason = "Requested"
+	// ReasonMaxUptime means the node has been up for longer than requests.maxUptime allows.
+	ReasonMaxUptime Reason = "MaxUptime"
 	// ReasonUpToDate means nothing asks for a reboot.
 	ReasonUpToDate Reason = "UpToDate"
 	// ReasonEngineUnreachable means no update engine could be asked: unknown, which is never a need.

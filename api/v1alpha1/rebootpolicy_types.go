@@ -109,7 +109,7 @@ type RebootPolicySpec struct {
 	// +optional
 	Urgent *Urgent `json:"urgent,omitempty"`
 
-	// requests configures what requests for a reboot may do, such as {urgent: Allow}.
+	// requests configures what asks for a reboot beside updates, such as {urgent: Allow, maxUptime: 720h}.
 	// Absent: the defaults of its fields.
 	// +optional
 	Requests *Requests `json:"requests,omitempty"`

@@ -167,7 +167,7 @@ func (f *fleet) add(n *Node) {
 func (f *fleet) govern(n *Node, held bool) {
 	f.selected++
 	f.agents.add(n, held)
-	if held || !n.atRest() {
+	if held || !n.atRest(f.maxUptime(n)) {
 		f.governed = append(f.governed, n)
 	}
 }

@@ -181,6 +181,10 @@ func (c *cluster) mark(name string, marks []plan.Mark) {
 				removeAnnotations(node, &n)
 			}
 			node.Spec.Taints = plan.WithPending(node.Spec.Taints, m.Pending)
+			delete(node.Annotations, v1alpha1.AnnotationMaxUptime)
+			if m.MaxUptime != "" {
+				annotate(node, v1alpha1.AnnotationMaxUptime, m.MaxUptime)
+			}
 		})
 	}
 }

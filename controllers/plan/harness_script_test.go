@@ -67,7 +67,19 @@ func drainTimeout(d time.Duration) func(*v1alpha1.RebootPolicy) {
 }
 
 func allowsUrgent(p *v1alpha1.RebootPolicy) {
-	p.Spec.Requests = &v1alpha1.Requests{Urgent: v1alpha1.UrgentRequestsAllow}
+	requestsOf(p).Urgent = v1alpha1.UrgentRequestsAllow
+}
+
+// maxUptime lets nodes be up for a month.
+func maxUptime(p *v1alpha1.RebootPolicy) {
+	requestsOf(p).MaxUptime = &metav1.Duration{Duration: 720 * time.Hour}
+}
+
+func requestsOf(p *v1alpha1.RebootPolicy) *v1alpha1.Requests {
+	if p.Spec.Requests == nil {
+		p.Spec.Requests = &v1alpha1.Requests{}
+	}
+	return p.Spec.Requests
 }
 
 // urgently is a node with an urgent request.

@@ -8,9 +8,11 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// Mark is what has to change of what a Node shows schedulers and autoscalers.
+// Mark is what has to change of what a Node shows schedulers, autoscalers and its agent, whether it has a grant or not.
 type Mark struct {
 	Node string
+	// MaxUptime is what annotation max-uptime should be. Empty: there should be none.
+	MaxUptime string
 	// Pending is whether the node should carry the pending taint.
 	Pending bool
 	// RemoveAnnotations: the grant that the node shows is over, and its autoscaler annotations are still set.
@@ -22,22 +24,22 @@ type Mark struct {
 func (d *draft) marks() []Mark {
 	var due []*Node
 	marks := map[string]Mark{}
-	add := func(n *Node, pending bool) {
-		if m, differs := n.mark(pending); differs {
+	add := func(n *Node, pending bool, maxUptime string) {
+		if m, differs := n.mark(pending, maxUptime); differs {
 			due, marks[n.Name] = append(due, n), m
 		}
 	}
 	for _, n := range d.governed {
 		switch o := d.waiting[n.Name]; {
 		case o != nil:
-			add(n, d.waitsForTurn(o))
+			add(n, d.waitsForTurn(o), d.maxUptime(n))
 		case !d.held(n) && !d.slots.hold(n.Name):
-			add(n, false)
+			add(n, false, d.maxUptime(n))
 		}
 	}
 	for name, rivals := range d.conflicts {
 		if n := d.byName[name]; rivals[0] == d.name && !d.held(n) {
-			add(n, false)
+			add(n, false, "")
 		}
 	}
 	d.order(due)
@@ -58,10 +60,21 @@ func (d *draft) waitsForTurn(o *Blocked) bool {
 	return false
 }
 
-func (n *Node) mark(pending bool) (m Mark, differs bool) {
-	m = Mark{Node: n.Name, Pending: pending, RemoveAnnotations: n.Grant != nil && len(n.Grant.Annotations) > 0}
-	return m, m.RemoveAnnotations || n.Pending != pending
+// maxUptime is what annotation max-uptime of a governed node should be.
+func (f *fleet) maxUptime(n *Node) string {
+	if most := f.Policy.Spec.MaxUptimeOf(n.Name); most > 0 {
+		return most.String()
+	}
+	return ""
 }
+
+func (n *Node) mark(pending bool, maxUptime string) (m Mark, differs bool) {
+	m = Mark{Node: n.Name, Pending: pending, MaxUptime: maxUptime, RemoveAnnotations: n.Grant != nil && len(n.Grant.Annotations) > 0}
+	return m, m.RemoveAnnotations || n.Pending != pending || n.MaxUptime() != maxUptime
+}
+
+// MaxUptime is annotation max-uptime as it is on the Node. Empty: there is none.
+func (n *Node) MaxUptime() string { return n.Annotations[v1alpha1.AnnotationMaxUptime] }
 
 // UngovernedMarks are the changes that are due on nodes that no policy governs: they carry nothing.
 func UngovernedMarks(g Governor, nodes []*Node) []Mark {
@@ -70,7 +83,7 @@ func UngovernedMarks(g Governor, nodes []*Node) []Mark {
 		if at := g.Govern(n.Labels); at.Policy != "" || len(at.Rivals) > 0 || n.Outstanding() {
 			continue
 		}
-		if m, differs := n.mark(false); differs {
+		if m, differs := n.mark(false, ""); differs {
 			marks = append(marks, m)
 		}
 	}

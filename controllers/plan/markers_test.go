@@ -74,6 +74,16 @@ func TestReboots_Marks(t *testing.T) {
 		"a node of another policy": {
 			situation{policies: []*v1alpha1.RebootPolicy{policy("workers"), policy("other", priority(1))}, hosts: hosts(newHost, "a", pending)}, nil,
 		},
+		"how long a node may be up": {one(policy("workers", maxUptime), newHost("a")), []plan.Mark{{Node: "a", MaxUptime: monthOfA}}},
+		"how long one may be up that waits for its turn": {
+			one(policy("workers", maxUptime), needy("a", upFor(monthOfA)), needy("b")), []plan.Mark{{Node: "b", Pending: true, MaxUptime: monthOfB}},
+		},
+		"nodes that carry it already":         {one(policy("workers", maxUptime), newHost("a", upFor(monthOfA))), nil},
+		"another maximum than before":         {one(policy("workers", maxUptime), newHost("a", upFor("24h0m0s"))), []plan.Mark{{Node: "a", MaxUptime: monthOfA}}},
+		"no maximum any more":                 {one(policy("workers"), newHost("a", upFor(monthOfA))), []plan.Mark{off("a")}},
+		"a policy that only reports":          {one(policy("workers", maxUptime, dryRun), newHost("a")), []plan.Mark{{Node: "a", MaxUptime: monthOfA}}},
+		"a granted node keeps its maximum":    {one(policy("workers", holding(1, entry("a", 1))), needy("a", upFor(monthOfA), grant(1, active))), nil},
+		"a maximum of two policies is none's": {situation{policies: rivals, hosts: hosts(newHost, "a", upFor(monthOfA))}, []plan.Mark{off("a")}},
 		"annotations of a grant that is over": {
 			one(policy("workers"), newHost("a", grant(1, over, annotation))), []plan.Mark{{Node: "a", RemoveAnnotations: true}},
 		},
@@ -107,6 +117,7 @@ func TestUngovernedMarks(t *testing.T) {
 		"nobody's":                          {nil, needy("a", pending), []plan.Mark{{Node: "a"}}},
 		"nobody's, with annotations":        {nil, newHost("a", grant(1, over, annotation)), []plan.Mark{{Node: "a", RemoveAnnotations: true}}},
 		"nobody's, with nothing":            {nil, needy("a"), nil},
+		"nobody's, with a maximum uptime":   {nil, newHost("a", upFor(monthOfA)), []plan.Mark{{Node: "a"}}},
 		"nobody's, in the middle of it":     {nil, needy("a", pending, grant(1, active, annotation)), nil},
 		"of a policy that is being deleted": {values([]*v1alpha1.RebootPolicy{gone}), needy("a", pending), []plan.Mark{{Node: "a"}}},
 		"somebody's":                        {values([]*v1alpha1.RebootPolicy{policy("workers")}), needy("a", pending), nil},
@@ -188,3 +199,9 @@ func TestNode_AutoscalerAnnotations(t *testing.T) {
 		})
 	}
 }
+
+// monthOfA and monthOfB are how long two nodes may be up under maxUptime: 720 hours less a share of the last 72, which the first
+// 32 bits of the SHA-256 of their names say.
+const monthOfA, monthOfB = "663h1m16s", "702h31m23s"
+
+func upFor(most string) func(*host) { return annotated(v1alpha1.AnnotationMaxUptime, most) }

@@ -58,7 +58,7 @@ type Node struct {
 	Objection    *v1alpha1.Objection
 	protocol.Record
 
-	// Annotations hold the answers of hooks, and the reason of a pause.
+	// Annotations hold the answers of hooks, the reason of a pause, and how long the node may be up.
 	Annotations map[string]string
 
 	// Preflight is the manager's question about pods as it is; empty when there is none. Report is the agent's answer to
@@ -200,13 +200,13 @@ func (n *Node) Holds(e v1alpha1.LedgerEntry) bool {
 	return own.NodeUID == e.NodeUID && own.Seq == e.Seq && own.BootID == e.BootID
 }
 
-// atRest reports whether nothing is to be done or reported about a node that is not held: it is in service, needs no reboot, and
-// carries nothing of one. Most nodes are, most of the time.
-func (n *Node) atRest() bool {
+// atRest reports whether nothing is to be done or written about a node that is not held: it is in service, needs no reboot, and
+// carries nothing of one, but for how long it may be up. Most nodes are, most of the time.
+func (n *Node) atRest(maxUptime string) bool {
 	if n.NeedsReboot() || n.unavailable() || n.showsAnswer() {
 		return false
 	}
-	_, marked := n.mark(false)
+	_, marked := n.mark(false, maxUptime)
 	return !marked
 }
 

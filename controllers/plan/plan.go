@@ -26,7 +26,7 @@ type Plan struct {
 	Granted, Adopted []v1alpha1.LedgerEntry
 	// Decisions are, for each node this policy answers for, what its condition RebootPermitted should be; by node name.
 	Decisions []Decision
-	// Marks are due changes of what nodes show schedulers and autoscalers, those first that come first.
+	// Marks are due changes of what nodes show schedulers, autoscalers and their agents, those first that come first.
 	Marks []Mark
 
 	// Window is windows, pause and halt in one word.

@@ -185,7 +185,8 @@ func TestReboots_TakesAwayWhatIsLeftOfAReboot(t *testing.T) {
 			}
 			reported := slices.ContainsFunc(p.Decisions, func(d plan.Decision) bool { return d.Node == name }) ||
 				slices.ContainsFunc(p.Marks, func(m plan.Mark) bool { return m.Node == name })
-			carries := n.Permitted != nil || n.Failed != nil || n.Preflight != "" || n.Pending || n.Grant != nil && len(n.Grant.Annotations) > 0
+			carries := n.Permitted != nil || n.Failed != nil || n.Preflight != "" || n.Pending || n.Grant != nil && len(n.Grant.Annotations) > 0 ||
+				v1alpha1.ParseMaxUptime(n.Annotations) != snapshot.Policy.Spec.MaxUptimeOf(name)
 			if reported != carries {
 				t.Fatalf("node %s: it carries something: %t, and something is said of it: %t\n%v", name, carries, reported, s)
 			}
