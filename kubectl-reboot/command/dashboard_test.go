@@ -76,6 +76,11 @@ var _ = Describe("dashboard", func() {
 	})
 
 	It("shows only the policies that are named, and those must be there", func() {
+		named, other := newPool(1), newPool(1)
+		address, _ := browse(named.policy)
+		page, err := io.ReadAll(get(address).Body)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(string(page)).To(And(ContainSubstring(named.nodes[0]), Not(ContainSubstring(other.nodes[0])), Not(ContainSubstring(other.policy))))
 		Expect(fails("dashboard", "nowhere")).To(ContainSubstring(`there is no policy "nowhere"`))
 	})
 })

@@ -52,6 +52,9 @@ func TestProposal(t *testing.T) {
 			}
 		})
 	}
+	if text := status.Of(fleet.New(nil, nil, Now)).Proposal; text != "" {
+		t.Errorf("there are no nodes, and it proposes\n%s", text)
+	}
 	if text := status.Of(fleet.New([]v1alpha1.RebootPolicy{Policy("w")}, nodes(0, 1), Now)).Proposal; text != "" {
 		t.Errorf("there is a policy, and it proposes\n%s", text)
 	}

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/reboot-operator/reboot-operator/hack/chaos/schedule"
+	"github.com/reboot-operator/reboot-operator/hack/chaos/worker"
+)
+
+// A run of many schedules proves nothing where one kind of fault has hardly struck.
+func TestResult_FailsWhereAFaultHasHardlyStruck(t *testing.T) {
+	const least = 3
+	r, rare := newResult(), schedule.Kinds()[1]
+	for i := range least {
+		struck := map[schedule.Kind]int{}
+		for _, kind := range schedule.Kinds() {
+			struck[kind] = 1
+		}
+		if i == 0 {
+			struck[rare] = 0
+		}
+		r.add(worker.Outcome{Struck: struck})
+	}
+	err := r.failure(least)
+	if err == nil || strings.Count(err.Error(), "has struck") != 1 || !strings.Contains(err.Error(), string(rare)) {
+		t.Errorf("without enough of %q: %v", rare, err)
+	}
+	if err := r.failure(least - 1); err != nil {
+		t.Errorf("with as many of each as wanted: %v", err)
+	}
+}
