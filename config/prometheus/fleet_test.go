@@ -74,7 +74,7 @@ func startMonitored(t *testing.T) *monitored {
 		t.Fatal(err)
 	}
 	f, err := fleet.Start(t.Context(), fleet.Options{
-		Nodes: 2, Engines: engines, RebootDuration: 3 * time.Second, Workload: []byte(workload), Metrics: true,
+		Nodes: 2, Engines: engines, RebootDuration: 6 * time.Second, Workload: []byte(workload), Metrics: true,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -153,21 +153,26 @@ func (m *monitored) query(t *testing.T, query string) []promserver.Sample {
 }
 
 func (m *monitored) areScraped(t *testing.T) {
-	var got []string
-	for _, s := range m.query(t, `up{job=~"reboot-operator-.*"}`) {
-		instance := s.Metric["instance"]
-		if s.Metric["job"] == "reboot-operator-manager" {
-			instance = "a manager's"
-		}
-		got = append(got, fmt.Sprint(s.Metric["job"], " ", instance, " ", s.Value[1], " pod ", s.Metric["pod"] != ""))
-	}
-	slices.Sort(got)
 	want := []string{
 		"reboot-operator-agent node-1 1 pod false", "reboot-operator-agent node-2 1 pod false",
 		"reboot-operator-manager a manager's 1 pod true", "reboot-operator-manager a manager's 1 pod true",
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
+	var got []string
+	// A scrape that takes longer than a second is none.
+	err := m.Await(t.Context(), "all to be scraped at once", func() bool {
+		got = nil
+		for _, s := range m.query(t, `up{job=~"reboot-operator-.*"}`) {
+			instance := s.Metric["instance"]
+			if s.Metric["job"] == "reboot-operator-manager" {
+				instance = "a manager's"
+			}
+			got = append(got, fmt.Sprint(s.Metric["job"], " ", instance, " ", s.Value[1], " pod ", s.Metric["pod"] != ""))
+		}
+		slices.Sort(got)
+		return slices.Equal(got, want)
+	})
+	if err != nil {
+		t.Errorf("%v: got %q, want %q", err, got, want)
 	}
 	if found := m.query(t, `{job="reboot-operator-agent",__name__=~"go_.*|process_.*"}`); len(found) > 0 {
 		t.Errorf("the agents are asked for more than their own: %v", found)
@@ -184,17 +189,20 @@ func (m *monitored) refusesStrangers(t *testing.T) {
 			LastError string
 		}
 	}
-	if err := m.server.API(t.Context(), "targets", nil, &found); err != nil {
-		t.Fatal(err)
-	}
-	refused := 0
-	for _, target := range found.ActiveTargets {
-		if target.Labels["job"] == "stranger" && strings.Contains(target.LastError, "403 Forbidden") {
-			refused++
+	err := m.Await(t.Context(), "a refusal", func() bool {
+		found.ActiveTargets = nil
+		if err := m.server.API(t.Context(), "targets", nil, &found); err != nil {
+			t.Fatal(err)
 		}
-	}
-	if refused == 0 {
-		t.Errorf("nobody was refused: %+v", found)
+		for _, target := range found.ActiveTargets {
+			if target.Labels["job"] == "stranger" && strings.Contains(target.LastError, "403 Forbidden") {
+				return true
+			}
+		}
+		return false
+	})
+	if err != nil {
+		t.Errorf("%v: %+v", err, found)
 	}
 }
 
