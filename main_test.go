@@ -94,10 +94,10 @@ func TestBadFlagIsOneClearLine(t *testing.T) {
 			[]string{"--manage-agents", "--agent-image=x", "--leader-elect=false"}, "manager: --namespace is needed outside a pod",
 		},
 		"an image for nobody": {
-			[]string{"--namespace=x", "--agent-image=x"}, "manager: --agent-image says nothing without --manage-agents",
+			[]string{"--namespace=x", "--agent-image=x"}, "manager: --agent-image has no effect without --manage-agents",
 		},
 		"arguments for nobody": {
-			[]string{"--namespace=x", "--agent-arg=--engines=kernel"}, "manager: --agent-arg says nothing without --manage-agents",
+			[]string{"--namespace=x", "--agent-arg=--engines=kernel"}, "manager: --agent-arg has no effect without --manage-agents",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -188,7 +188,7 @@ func TestReadyOnceListed(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "life", func() bool { return testenv.Probe(t.Context(), address, "/healthz") == "200 ok" })
-	if got, want := testenv.Probe(t.Context(), address, "/readyz/listed"), "the manager's log says why"; !strings.HasPrefix(got, "500 ") || !strings.Contains(got, want) {
+	if got, want := testenv.Probe(t.Context(), address, "/readyz/listed"), "see the manager's log"; !strings.HasPrefix(got, "500 ") || !strings.Contains(got, want) {
 		t.Errorf("/readyz/listed: %s, want %q", got, want)
 	}
 	if got := testenv.Probe(t.Context(), address, "/readyz"); !strings.HasPrefix(got, "500 ") {

@@ -151,7 +151,7 @@ func (o *options) checkDrive() error {
 	case o.driveTimeout <= 0:
 		return fmt.Errorf("--rpm-ostree-drive-timeout %s is not above zero", o.driveTimeout)
 	case o.drive && !slices.Contains(o.engineList(), rpmostree.Name):
-		return fmt.Errorf("--rpm-ostree-drive needs %s among --engines, or auto: nobody would hear of what it stages", rpmostree.Name)
+		return fmt.Errorf("--rpm-ostree-drive needs %s among --engines, or auto: nothing would detect what it stages", rpmostree.Name)
 	}
 	return nil
 }

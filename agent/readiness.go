@@ -52,7 +52,7 @@ func (r readiness) add(mgr manager.Manager) error {
 }
 
 // errNotListed is why an agent is not ready. What the API server answers instead is in its log, and nobody else's business.
-var errNotListed = errors.New("the API server has not listed this agent's Node yet; the agent's log says why")
+var errNotListed = errors.New("the API server has not listed this agent's Node yet; see the agent's log")
 
 // link is a connection that should always be open.
 type link struct {
@@ -87,7 +87,7 @@ func (l *link) check(*http.Request) error {
 	if l.open > 0 || !l.lost.IsZero() && l.clock.Since(l.lost) < l.patience {
 		return nil
 	}
-	return fmt.Errorf("no connection to %s; the agent's log says why", l.to)
+	return fmt.Errorf("no connection to %s; see the agent's log", l.to)
 }
 
 // connect follows the connections that it opens.

@@ -76,7 +76,7 @@ var _ = Describe("An update that rolls back (behaviour 27)", func() {
 		stopped("5000.2.0")
 
 		By("an administrator's word")
-		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "the disk is mended")
+		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "the disk is replaced")
 		m.shows(ctx, objectionOf, BeEmpty())
 		rebootsInVain()
 		Expect(m.node(ctx).Annotations).NotTo(HaveKey(v1alpha1.AnnotationRebootRequested))

@@ -52,7 +52,7 @@ var _ = Describe("agents that the manager brings", func() {
 				Expect(c.agentSet().Labels).To(HaveKeyWithValue("app.kubernetes.io/part-of", want.Labels["app.kubernetes.io/part-of"]))
 			})
 
-			It("are mended", func(ctx SpecContext) {
+			It("are repaired", func(ctx SpecContext) {
 				patch := []byte(`{"spec":{"updateStrategy":{"type":"OnDelete","rollingUpdate":null}}}`)
 				_, err := c.admin.AppsV1().DaemonSets(namespace).Patch(ctx, agentAccount, types.MergePatchType, patch, metav1.PatchOptions{})
 				Expect(err).NotTo(HaveOccurred())
@@ -73,7 +73,7 @@ var _ = Describe("agents that the manager brings", func() {
 			},
 				Entry("not a DaemonSet of another name", applyDaemonSet(namespace, "miner")),
 				Entry("not one of that name elsewhere", applyDaemonSet("kube-system", agentAccount)),
-				Entry("not one whose name the request does not tell", attempt(createDaemonSet)),
+				Entry("not one whose name the request does not give", attempt(createDaemonSet)),
 				Entry("no look at the others in its namespace", attempt(listDaemonSets)),
 				Entry("no pod by itself", attempt(createPod)),
 				Entry("no token of the agents", attempt(createToken)),

@@ -45,7 +45,7 @@ func (a *agentPods) read(ctx context.Context) (*plan.Agents, error) {
 	case agentsAwaited:
 		return nil, nil
 	case agentsOverdue:
-		return &plan.Agents{Unknown: fmt.Sprintf("the manager could not list the agents' pods in namespace %s, and its log says why", a.namespace)}, nil
+		return &plan.Agents{Unknown: fmt.Sprintf("the manager could not list the agents' pods in namespace %s, see its log", a.namespace)}, nil
 	}
 	if a.known != nil && !a.changed.Swap(false) {
 		return a.known, nil

@@ -50,7 +50,7 @@ var _ = Describe("The agents of a policy", func() {
 		DeferCleanup(startManager(log, namespace))
 		Eventually(agentsOf).WithArguments(p).Should(Equal("1/1 Unknown AgentsUnknown "))
 		Expect(meta.FindStatusCondition(policyStatus(p).Conditions, v1alpha1.ConditionAgentsReady).Message).To(
-			HaveSuffix("could not list the agents' pods in namespace " + namespace + ", and its log says why"))
+			HaveSuffix("could not list the agents' pods in namespace " + namespace + ", see its log"))
 	})
 })
 

@@ -155,7 +155,7 @@ var _ = Describe("Hooks", func() {
 		f.annotate(name, before, "failed: no space left")
 		Eventually(f.reason).WithArguments(name).Should(Equal("False BackingOff"))
 		Expect(f.condition(name, v1alpha1.NodeRebootPermitted).Message).To(
-			HavePrefix("the last attempt failed (HookFailed): a hook said no: " + before + ": failed: no space left; the next attempt is due "))
+			HavePrefix("the last attempt failed (HookFailed): a hook refused: " + before + ": failed: no space left; the next attempt is due "))
 		Expect(policyStatus(p).Grants).To(BeEmpty())
 		Eventually(failures).WithArguments(p.Name).Should(Equal(map[string]float64{"UpdateStaged hook_failed": 1}))
 		Expect(labels()).NotTo(HaveKey(v1alpha1.LabelBeforeReboot))

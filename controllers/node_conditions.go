@@ -83,7 +83,7 @@ func (w *nodeWriter) writeCondition(ctx context.Context, s *state, node *corev1.
 		return err
 	}
 	if d.Status != "" && (before == nil || before.Reason != string(d.Reason)) {
-		ctrl.LoggerFrom(ctx).V(1).Info("Told a node why", "Node", klog.KObj(node), "status", d.Status, "reason", d.Reason)
+		ctrl.LoggerFrom(ctx).V(1).Info("Reported to a node why", "Node", klog.KObj(node), "status", d.Status, "reason", d.Reason)
 		w.announce.explained(s, node, d)
 	}
 	return nil

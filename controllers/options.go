@@ -119,9 +119,9 @@ func (o *Options) Complete() error {
 func (o *Options) checkAgents() error {
 	switch {
 	case !o.ManageAgents && o.AgentImage != "":
-		return errors.New("--agent-image says nothing without --manage-agents: the agents' DaemonSet names its own")
+		return errors.New("--agent-image has no effect without --manage-agents: the agents' DaemonSet names its own")
 	case !o.ManageAgents && len(o.AgentArgs) > 0:
-		return errors.New("--agent-arg says nothing without --manage-agents: the agents' DaemonSet has its own")
+		return errors.New("--agent-arg has no effect without --manage-agents: the agents' DaemonSet has its own")
 	case o.ManageAgents && o.AgentImage == "":
 		return errors.New("--agent-image is needed with --manage-agents: what the agents' DaemonSet is to run")
 	case o.ManageAgents && o.Namespace == "":

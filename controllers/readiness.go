@@ -15,7 +15,7 @@ import (
 )
 
 // errNotListed is why a manager is not ready. What the API server answers instead is in its log.
-var errNotListed = errors.New("the API server has not listed Nodes and RebootPolicies yet; the manager's log says why")
+var errNotListed = errors.New("the API server has not listed Nodes and RebootPolicies yet; see the manager's log")
 
 // readiness approves once the manager has read what it decides about, and from then on: managers that may not read it do not
 // replaces others that can. A standby reads it, too. It implements manager.Runnable.

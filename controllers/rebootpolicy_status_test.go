@@ -23,14 +23,14 @@ func TestStatusOf_ResumesFromTheAnnotationOn(t *testing.T) {
 		before      metav1.ConditionStatus
 		want        time.Time
 	}{
-		"halted":                      {map[string]string{v1alpha1.AnnotationResume: "mended"}, metav1.ConditionTrue, now},
-		"not halted":                  {map[string]string{v1alpha1.AnnotationResume: "mended"}, metav1.ConditionFalse, now},
+		"halted":                      {map[string]string{v1alpha1.AnnotationResume: "fixed"}, metav1.ConditionTrue, now},
+		"not halted":                  {map[string]string{v1alpha1.AnnotationResume: "fixed"}, metav1.ConditionFalse, now},
 		"the word was heard long ago": {nil, metav1.ConditionFalse, before},
 	} {
 		t.Run(name, func(t *testing.T) {
 			policy := &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Annotations: tc.annotations}}
 			policy.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionHalted, Status: tc.before, LastTransitionTime: metav1.NewTime(before)}}
-			p := plan.Plan{Halt: plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: mended"}}
+			p := plan.Plan{Halt: plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: fixed"}}
 			got := meta.FindStatusCondition(statusOf(policy, p, window.State{}, now).Conditions, v1alpha1.ConditionHalted)
 			if diff := cmp.Diff(tc.want, got.LastTransitionTime.Time); diff != "" {
 				t.Errorf("failures count from (-want +got):\n%s", diff)

@@ -168,9 +168,9 @@ func (m manager) canReboot(ctx context.Context, inhibitors v1alpha1.InhibitorPol
 		if inhibitors == v1alpha1.InhibitorsIgnore {
 			return nil
 		}
-		return &RefusedError{Name: errBlockedByInhibitor, Message: "CanReboot says " + answer}
+		return &RefusedError{Name: errBlockedByInhibitor, Message: "CanReboot returns " + answer}
 	default:
-		return &RefusedError{Name: logindInterface + ".CanReboot", Message: fmt.Sprintf("CanReboot says %q", answer)}
+		return &RefusedError{Name: logindInterface + ".CanReboot", Message: fmt.Sprintf("CanReboot returns %q", answer)}
 	}
 }
 

@@ -180,12 +180,12 @@ func TestLogind_OnlyAClearYesIsAPermission(t *testing.T) {
 		inhibitors v1alpha1.InhibitorPolicy
 		want       *RefusedError
 	}{
-		"no":                          {respect, &RefusedError{unclear, `CanReboot says "no"`}},
-		"na":                          {ignore, &RefusedError{unclear, `CanReboot says "na"`}},
-		"challenge":                   {respect, &RefusedError{unclear, `CanReboot says "challenge"`}},
-		"":                            {respect, &RefusedError{unclear, `CanReboot says ""`}},
-		"inhibitor-blocked":           {respect, &RefusedError{locked, "CanReboot says inhibitor-blocked"}},
-		"challenge-inhibitor-blocked": {ignore, &RefusedError{unclear, `CanReboot says "challenge-inhibitor-blocked"`}},
+		"no":                          {respect, &RefusedError{unclear, `CanReboot returns "no"`}},
+		"na":                          {ignore, &RefusedError{unclear, `CanReboot returns "na"`}},
+		"challenge":                   {respect, &RefusedError{unclear, `CanReboot returns "challenge"`}},
+		"":                            {respect, &RefusedError{unclear, `CanReboot returns ""`}},
+		"inhibitor-blocked":           {respect, &RefusedError{locked, "CanReboot returns inhibitor-blocked"}},
+		"challenge-inhibitor-blocked": {ignore, &RefusedError{unclear, `CanReboot returns "challenge-inhibitor-blocked"`}},
 	}
 	for answer, tc := range cases {
 		t.Run(answer, func(t *testing.T) {

@@ -31,7 +31,7 @@ func (c *claims) kept(ctx context.Context, live client.Reader, o step.Observatio
 	for _, use := range o.Drain.Volumes {
 		name, err := c.volumeOf(ctx, live, use)
 		if err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Cannot tell which volume a pod that stays uses")
+			ctrl.LoggerFrom(ctx).Error(err, "Cannot determine which volume a pod that stays uses")
 			kept.Unread = engine.Shorten(err.Error())
 			continue
 		}

@@ -41,7 +41,7 @@ func holdsUpgrades(node *corev1.Node, bootID string) bool {
 func (r *Reconciler) LogUpgradesLeft(ctx context.Context, policy string) {
 	node := &corev1.Node{}
 	if err := r.Client.Get(ctx, client.ObjectKey{Name: r.Node}, node); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Cannot tell whose upgrades these are")
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot determine whose upgrades these are")
 		return
 	}
 	r.Events.warn(node, v1alpha1.EventUpgradesLeftToHost, "Upgrade", "the host stages updates itself, by rpm-ostreed-automatic.timer: its "+

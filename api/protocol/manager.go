@@ -14,7 +14,7 @@ import (
 func (r Record) isOf(e v1alpha1.LedgerEntry) bool { return e.NodeUID == r.UID }
 
 // Busy reports whether the node is in the middle of an older grant. It is another policy's, under which the node was before
-// it came to this one. Nobody could finish that reboot if a newer grant took its place.
+// it came to this one. Nobody could finish that reboot if a newer grant replaced it.
 func (r Record) Busy(seq int64) bool {
 	return r.Grant != nil && r.Grant.Seq < seq && r.progressSeq() < seq && r.Outstanding()
 }

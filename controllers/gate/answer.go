@@ -52,14 +52,14 @@ func answerOf(result model.Value) Answer {
 		switch {
 		case v.Value == 0:
 		case math.IsNaN(float64(v.Value)):
-			return unreachable("the query gives NaN, which says neither yes nor no: ask for a vector, without scalar()")
+			return unreachable("the query gives NaN, which is neither yes nor no: ask for a vector, without scalar()")
 		default:
 			series = map[string]string{"the query": v.Value.String()}
 		}
 	case nil:
 		return unreachable("the server's answer has no result")
 	default:
-		return unreachable(fmt.Sprintf("the query gives a %s, which says neither yes nor no: ask for a vector", result.Type()))
+		return unreachable(fmt.Sprintf("the query gives a %s, which is neither yes nor no: ask for a vector", result.Type()))
 	}
 	return blockedBy(series)
 }

@@ -20,7 +20,7 @@ func why(err error) string {
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &slow) && slow.Timeout():
 		return fmt.Sprintf("no answer within %s", Timeout)
 	case strings.Contains(err.Error(), `unexpected value type "string"`): // the library reads no strings
-		return "the query gives a string, which says neither yes nor no: ask for a vector"
+		return "the query gives a string, which is neither yes nor no: ask for a vector"
 	case errors.As(err, &api):
 		return refusal(api)
 	case strings.Contains(err.Error(), "error found in #"): // its decoder has no type for them

@@ -185,7 +185,7 @@ func (n *Notifier) deliver(ctx context.Context, d delivery) {
 			return
 		}
 		if attempt == len(pauses) {
-			n.done(d.Message, Failed, fmt.Errorf("the services of Secret %s were not told %q: %w", d.secret, firstLine(d.Text), err))
+			n.done(d.Message, Failed, fmt.Errorf("the services of Secret %s were not sent %q: %w", d.secret, firstLine(d.Text), err))
 			return
 		}
 		ctrl.LoggerFrom(ctx).Info("Could not deliver a notification, trying again", "secret", d.secret, "event", d.Event, "reason", err.Error())

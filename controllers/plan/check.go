@@ -83,7 +83,7 @@ var beforeGrant = append(slices.Clip(lasting),
 var turn = []check{
 	{v1alpha1.ReasonControlPlaneGuard, "no other control-plane node is down", controlPlaneGuard},
 	{v1alpha1.ReasonDomainBusy, "no other topology domain is being rebooted", domainBusy},
-	{v1alpha1.ReasonBudgetExhausted, "maxUnavailable has a place left", budgetExhausted},
+	{v1alpha1.ReasonBudgetExhausted, "maxUnavailable has a slot left", budgetExhausted},
 	{v1alpha1.ReasonSpacing, "the last rebooted node has been back for long enough", spaced},
 	{v1alpha1.ReasonDryRun, "the policy acts", reportsOnly},
 }
@@ -313,7 +313,7 @@ func windowTooShort(v view, n *Node) *Blocked {
 		return nil
 	}
 	return blocked(v1alpha1.ReasonWindowTooShort, "no reboot is begun so shortly before the end: the window closes %s, "+
-		"and status.history tells how long a drain and a reboot take", instant(closes))
+		"and status.history shows how long a drain and a reboot take", instant(closes))
 }
 
 // FallsWithOthers reports whether the node waits for its turn alone: it is blocked by one of the last checks, which depend on

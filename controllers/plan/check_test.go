@@ -35,7 +35,7 @@ func TestReboots_WhyBlocked(t *testing.T) {
 		reason  v1alpha1.Reason
 		message string
 	}{
-		"nothing speaks against it": {situation: one(policy("workers"), needy("worker-1"))},
+		"nothing blocks it": {situation: one(policy("workers"), needy("worker-1"))},
 		"paused node (behaviour 23)": {
 			one(policy("workers"), needy("worker-1", annotated(v1alpha1.AnnotationPaused, "true"))),
 			v1alpha1.ReasonNodePaused, "the node is paused; kubectl annotate node worker-1 reboot-operator.io/paused- goes on",
@@ -329,6 +329,6 @@ func TestReboots_OrderOfChecks(t *testing.T) {
 	}
 	s.hosts[0].read = nil
 	if p := s.plan(); len(p.Granted) != 1 || p.Granted[0].Node != "cp-1" {
-		t.Errorf("nothing speaks against it any more, and granted are %v; decisions %v", p.Granted, p.Decisions)
+		t.Errorf("nothing blocks it any more, and granted are %v; decisions %v", p.Granted, p.Decisions)
 	}
 }

@@ -79,19 +79,19 @@ func TestReboots_Halt(t *testing.T) {
 			haltedBy("1 node failed since the last success (failures.max is 1): a (DrainTimedOut)"),
 		},
 		"and a resume holds when the node is granted anew": {
-			one(workers(most(1), halted(false, v1alpha1.ReasonResumed, "resumed: mended", -minute)),
+			one(workers(most(1), halted(false, v1alpha1.ReasonResumed, "resumed: fixed", -minute)),
 				needy("a", grant(2, v1alpha1.GrantActive), drainFailed(24*time.Hour))),
-			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: mended"},
+			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: fixed"},
 		},
 		"and when the day has passed": {
-			later(24*time.Hour, one(workers(most(1), halted(false, v1alpha1.ReasonResumed, "resumed: mended", 0)),
+			later(24*time.Hour, one(workers(most(1), halted(false, v1alpha1.ReasonResumed, "resumed: fixed", 0)),
 				needy("a", grant(1, v1alpha1.GrantActive, grantedAt(-minute)), drainFailed(24*time.Hour)))),
-			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: mended"},
+			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: fixed"},
 		},
 		"and a resume after the grant is one after the failure": {
-			one(workers(most(1), halted(false, v1alpha1.ReasonResumed, "resumed: mended", 0)),
+			one(workers(most(1), halted(false, v1alpha1.ReasonResumed, "resumed: fixed", 0)),
 				needy("a", grant(1, v1alpha1.GrantActive, grantedAt(-minute)), drainFailed(24*time.Hour))),
-			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: mended"},
+			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: fixed"},
 		},
 		"a clock that is a day behind: it failed after its grant, and after what came before that": {
 			one(workers(most(1), succeeded(-2*minute)), needy("a", grant(1, v1alpha1.GrantActive, grantedAt(-minute)), drainFailed(-24*time.Hour))),
@@ -141,8 +141,8 @@ func TestReboots_Halt(t *testing.T) {
 			one(workers(halted(true, v1alpha1.ReasonTooManyFailures, "2 nodes failed", 0)), needy("a")), haltedBy("2 nodes failed"),
 		},
 		"an administrator resumes": {
-			one(workers(halted(true, v1alpha1.ReasonTooManyFailures, "2 nodes failed", 0), resume("mended")), needy("a", drainFailed(0)), needy("b", drainFailed(0))),
-			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: mended"},
+			one(workers(halted(true, v1alpha1.ReasonTooManyFailures, "2 nodes failed", 0), resume("fixed")), needy("a", drainFailed(0)), needy("b", drainFailed(0))),
+			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: fixed"},
 		},
 		"an administrator resumes without a reason: the shell takes the word away, so it must be heard": {
 			one(workers(halted(true, v1alpha1.ReasonTooManyFailures, "2 nodes failed", 0), resume("")), needy("a")),
@@ -153,20 +153,20 @@ func TestReboots_Halt(t *testing.T) {
 			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: " + strings.Repeat("x", 509) + "…"},
 		},
 		"resumed, and failures before that do not count": {
-			one(workers(most(1), halted(false, v1alpha1.ReasonResumed, "resumed: mended", -minute), succeeded(-time.Hour)), needy("a", drainFailed(-2*minute))),
-			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: mended"},
+			one(workers(most(1), halted(false, v1alpha1.ReasonResumed, "resumed: fixed", -minute), succeeded(-time.Hour)), needy("a", drainFailed(-2*minute))),
+			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: fixed"},
 		},
 		"resumed, and failed again": {
-			one(workers(most(1), halted(false, v1alpha1.ReasonResumed, "resumed: mended", -3*minute)), needy("a", drainFailed(-2*minute))),
+			one(workers(most(1), halted(false, v1alpha1.ReasonResumed, "resumed: fixed", -3*minute)), needy("a", drainFailed(-2*minute))),
 			haltedBy("1 node failed since the last success (failures.max is 1): a (DrainTimedOut)"),
 		},
 		"resumed, and a success since, and failed again": {
-			one(workers(most(1), halted(false, v1alpha1.ReasonResumed, "resumed: mended", -5*minute), succeeded(-3*minute)), needy("a", drainFailed(-2*minute))),
+			one(workers(most(1), halted(false, v1alpha1.ReasonResumed, "resumed: fixed", -5*minute), succeeded(-3*minute)), needy("a", drainFailed(-2*minute))),
 			haltedBy("1 node failed since the last success (failures.max is 1): a (DrainTimedOut)"),
 		},
 		"resumed, and a success since, and failed between the two": {
-			one(workers(most(1), halted(false, v1alpha1.ReasonResumed, "resumed: mended", -5*minute), succeeded(-3*minute)), needy("a", drainFailed(-4*minute))),
-			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: mended"},
+			one(workers(most(1), halted(false, v1alpha1.ReasonResumed, "resumed: fixed", -5*minute), succeeded(-3*minute)), needy("a", drainFailed(-4*minute))),
+			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: fixed"},
 		},
 		"a success in the future hides no failure": {
 			one(workers(most(1), succeeded(time.Hour)), needy("a", drainFailed(-2*minute))),

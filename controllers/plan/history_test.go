@@ -178,7 +178,7 @@ func TestReboots_WindowTooShort(t *testing.T) {
 			got := refusals(p)
 			closes := evening.Add(tc.left).UTC().Format("Mon 2006-01-02 15:04:05 UTC")
 			want := map[string]string{"a": "WindowTooShort: no reboot is begun so shortly before the end: the window closes " + closes +
-				", and status.history tells how long a drain and a reboot take"}
+				", and status.history shows how long a drain and a reboot take"}
 			if !tc.short {
 				want = nil
 			}

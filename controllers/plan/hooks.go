@@ -46,11 +46,11 @@ func (t *tracker) asked(stage v1alpha1.HookStage, keys []v1alpha1.AnnotationKey)
 func (t *tracker) awaitHooks(waiting, refused []string, deadline time.Time) {
 	switch {
 	case len(refused) > 0:
-		t.Reason, t.Message, t.Until = v1alpha1.ReasonHookFailed, "a hook said no: "+list(refused), time.Time{}
+		t.Reason, t.Message, t.Until = v1alpha1.ReasonHookFailed, "a hook refused: "+list(refused), time.Time{}
 		t.FailedAt = t.Node.Hooks.At.Time
 	case !t.f.Now.Before(deadline):
 		t.Reason, t.FailedAt, t.Until = v1alpha1.ReasonHookTimedOut, deadline, time.Time{}
-		t.Message = fmt.Sprintf("hooks have not said yes by %s: %s", instant(deadline), list(waiting))
+		t.Message = fmt.Sprintf("hooks have not approved by %s: %s", instant(deadline), list(waiting))
 	default:
 		t.Reason, t.Until = v1alpha1.ReasonWaitingForHook, deadline
 		t.Message = "waiting until each is \"true\": " + list(waiting)

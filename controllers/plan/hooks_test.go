@@ -75,7 +75,7 @@ func TestRunHooks(t *testing.T) {
 			keys: keys[:1], phase: phase, answers: map[string]string{"example.com/a": ""}, later: time.Hour,
 			want: want{
 				Action: Wait, Reason: v1alpha1.ReasonHookTimedOut, Failed: began.Add(time.Hour),
-				Message: `hooks have not said yes by Sat 2026-11-21 03:00:00 UTC: example.com/a (is "", which is no answer: only "true", "false" and "failed: why" are)`,
+				Message: `hooks have not approved by Sat 2026-11-21 03:00:00 UTC: example.com/a (is "", which is no answer: only "true", "false" and "failed: why" are)`,
 			},
 		},
 		"all have answered": {
@@ -83,11 +83,11 @@ func TestRunHooks(t *testing.T) {
 		},
 		"one says no": {
 			keys: keys, phase: phase, answers: map[string]string{"example.com/a": "true", "example.com/b": "failed: disk full"},
-			want: want{Action: Wait, Reason: v1alpha1.ReasonHookFailed, Message: "a hook said no: example.com/b: failed: disk full", Failed: began},
+			want: want{Action: Wait, Reason: v1alpha1.ReasonHookFailed, Message: "a hook refused: example.com/b: failed: disk full", Failed: began},
 		},
 		"nothing in time": {keys: keys, phase: phase, later: time.Hour, want: want{
 			Action: Wait, Reason: v1alpha1.ReasonHookTimedOut, Failed: began.Add(time.Hour),
-			Message: "hooks have not said yes by Sat 2026-11-21 03:00:00 UTC: example.com/a, example.com/b",
+			Message: "hooks have not approved by Sat 2026-11-21 03:00:00 UTC: example.com/a, example.com/b",
 		}},
 		"a late yes counts": {
 			keys: keys[:1], phase: phase, answers: map[string]string{"example.com/a": "true"}, later: 2 * time.Hour,

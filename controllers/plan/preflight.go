@@ -108,10 +108,10 @@ func blockingPodOrUnknown(v view, n *Node) *Blocked {
 	}
 	switch r := v.pods.result(n); {
 	case r == nil:
-		return blocked(v1alpha1.ReasonGateUnreachable, "the node's agent has not said yet whether pods of gates.blockingPods run on it; "+
+		return blocked(v1alpha1.ReasonGateUnreachable, "the node's agent has not reported yet whether pods of gates.blockingPods run on it; "+
 			"where this stays, see whether the agent's pod runs")
 	case r.Problem != "":
-		return blocked(v1alpha1.ReasonGateUnreachable, "the node's agent cannot tell whether pods of gates.blockingPods run on it: %s", r.Problem)
+		return blocked(v1alpha1.ReasonGateUnreachable, "the node's agent cannot determine whether pods of gates.blockingPods run on it: %s", r.Problem)
 	}
 	return nil
 }

@@ -48,7 +48,7 @@ func guarded(pod, why string) func(*v1alpha1.PreflightReport) {
 // TestReboots_Preflight: what a node's agent has found among its pods, and what that means. An empty reason: it is granted.
 func TestReboots_Preflight(t *testing.T) {
 	const (
-		unknown = "the node's agent has not said yet whether pods of gates.blockingPods run on it; " +
+		unknown = "the node's agent has not reported yet whether pods of gates.blockingPods run on it; " +
 			"where this stays, see whether the agent's pod runs"
 		allowsNone = "PodDisruptionBudget db allows no disruption"
 	)
@@ -74,7 +74,7 @@ func TestReboots_Preflight(t *testing.T) {
 		},
 		"the agent cannot tell": {
 			policy: gated, option: replies(gated, func(r *v1alpha1.PreflightReport) { r.Problem = "listing pods: forbidden" }),
-			reason: v1alpha1.ReasonGateUnreachable, message: "the node's agent cannot tell whether pods of gates.blockingPods run on it: listing pods: forbidden",
+			reason: v1alpha1.ReasonGateUnreachable, message: "the node's agent cannot determine whether pods of gates.blockingPods run on it: listing pods: forbidden",
 		},
 		"the agent cannot tell and no gate asks": {
 			policy: plain, option: replies(plain, func(r *v1alpha1.PreflightReport) { r.Problem = "listing pods: forbidden" }),

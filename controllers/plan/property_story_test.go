@@ -100,8 +100,8 @@ func drawAct(t *rapid.T, s sequence) act {
 		{"moves " + node + " to pool y", changes(node, relabel("pool", "y"))},
 		{"reboots " + node + " by hand", func(c *cluster) { c.hosts[node].comeBack(c) }},
 		{"kills the agent of " + node, func(c *cluster) { c.hosts[node].silent = true }},
-		{"mends the agent of " + node, func(c *cluster) { c.hosts[node].silent = false; c.touched = true }},
-		{"mends " + node, func(c *cluster) {
+		{"repairs the agent of " + node, func(c *cluster) { c.hosts[node].silent = false; c.touched = true }},
+		{"repairs " + node, func(c *cluster) {
 			if h := c.hosts[node]; h.down {
 				h.lost, h.backAt = false, c.now
 			}
@@ -118,7 +118,7 @@ func drawAct(t *rapid.T, s sequence) act {
 		{"limits " + name + " to 3", onPolicy(name, atMost("3"))},
 		{"pauses " + name, onPolicy(name, paused(nil, ""))},
 		{"goes on with " + name, onPolicy(name, func(p *v1alpha1.RebootPolicy) { p.Spec.Pause = nil })},
-		{"resumes " + name, onPolicy(name, resume("mended"))},
+		{"resumes " + name, onPolicy(name, resume("fixed"))},
 		{"dry-runs " + name, onPolicy(name, dryRun)},
 		{"enforces " + name, onPolicy(name, func(p *v1alpha1.RebootPolicy) { p.Spec.Mode = v1alpha1.ModeEnforce })},
 		{"gives " + name + " priority 1", onPolicy(name, priority(1))},

@@ -36,20 +36,20 @@ func TestReboots_AskHooks(t *testing.T) {
 		},
 		"before the grant is published, somebody said no": {
 			needs: true, policy: asks, node: options(phase(5, v1alpha1.HooksBefore, 0), annotated("example.com/a", "false")),
-			want: rebootStep{Action: plan.CancelGrant, Reason: v1alpha1.ReasonHookFailed, Message: "a hook said no: example.com/a: false"},
+			want: rebootStep{Action: plan.CancelGrant, Reason: v1alpha1.ReasonHookFailed, Message: "a hook refused: example.com/a: false"},
 		},
 		"before the grant is published, somebody said no in many words": {
 			needs: true, policy: asks, node: options(phase(5, v1alpha1.HooksBefore, 0), annotated("example.com/a", "failed: "+strings.Repeat("ä", 100))),
 			want: rebootStep{
 				Action: plan.CancelGrant, Reason: v1alpha1.ReasonHookFailed,
-				Message: "a hook said no: example.com/a: failed: " + strings.Repeat("ä", 58) + "…",
+				Message: "a hook refused: example.com/a: failed: " + strings.Repeat("ä", 58) + "…",
 			},
 		},
 		"before the grant is published, nothing in time": {
 			needs: true, policy: asks, node: options(phase(5, v1alpha1.HooksBefore, 0)), now: time.Hour,
 			want: rebootStep{
 				Action: plan.CancelGrant, Reason: v1alpha1.ReasonHookTimedOut,
-				Message: "hooks have not said yes by Mon 2026-06-01 23:00:00 UTC: example.com/a",
+				Message: "hooks have not approved by Mon 2026-06-01 23:00:00 UTC: example.com/a",
 			},
 		},
 		"before the grant is published, and the window closes meanwhile (behaviour 35)": {
@@ -74,7 +74,7 @@ func TestReboots_AskHooks(t *testing.T) {
 			policy: asks, node: back(phase(5, v1alpha1.HooksAfter, 10*minute)), now: 70 * minute,
 			want: rebootStep{
 				Action: plan.Wait, Reason: v1alpha1.ReasonHookTimedOut, FailedAt: instantAfter(70 * minute),
-				Message: "hooks have not said yes by Mon 2026-06-01 23:10:00 UTC: example.com/a",
+				Message: "hooks have not approved by Mon 2026-06-01 23:10:00 UTC: example.com/a",
 			},
 		},
 	})

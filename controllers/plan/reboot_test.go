@@ -399,11 +399,11 @@ func TestReboots_Over(t *testing.T) {
 		},
 		"another policy's grant of the same number": {
 			another: policy("better", priority(1)), node: options(grant(rebootSeq, v1alpha1.GrantActive, givenBy("better")), progress(rebootSeq, v1alpha1.PhaseRebooting)),
-			want: released(v1alpha1.ReasonCancelled, "a grant of policy better took its place"),
+			want: released(v1alpha1.ReasonCancelled, "a grant of policy better replaced it"),
 		},
 		"replaced by a newer grant": {
 			node: []func(*host){grant(6, v1alpha1.GrantActive, givenBy("better")), progress(rebootSeq, v1alpha1.PhaseRebooting)},
-			want: released(v1alpha1.ReasonCancelled, "a newer grant took its place"),
+			want: released(v1alpha1.ReasonCancelled, "a newer grant replaced it"),
 		},
 	})
 }

@@ -36,14 +36,14 @@ func pods() map[string]sequence {
 		},
 		"undrainable-pod": {
 			about: "worker-1 has a pod that no eviction can remove, worker-2 one that nobody would create again: no slot is spent on them, " +
-				"until the budget and the policy are mended. The question is another one then.",
+				"until the budget and the policy are fixed. The question is another one then.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers")},
 			hosts: []*host{
 				needy("worker-1", needsSince(5*time.Hour), guards("default/db-0"), slow(time.Second)),
 				needy("worker-2", needsSince(4*time.Hour), keeps("default/bare")), needy("worker-3"),
 			},
 			script: []act{
-				{20 * minute, "an administrator mends the budget", runs("worker-1")},
+				{20 * minute, "an administrator fixes the budget", runs("worker-1")},
 				{30 * minute, "an administrator lets unmanaged pods go", func(c *cluster) {
 					runs("worker-2")(c)
 					c.edit("workers", func(p *v1alpha1.RebootPolicy) {
@@ -62,7 +62,7 @@ func pods() map[string]sequence {
 			),
 		},
 		"every-node-is-blocked": {
-			about:    "Every node has a pod that keeps it: the policy says so, and waits.",
+			about:    "Every node has a pod that keeps it: the policy reports it, and waits.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", waitsForPods)},
 			hosts: slices.Concat(
 				hosts(needy, "worker-1 worker-2", blockedBy("default/migrate-1")), hosts(needy, "worker-3", keeps("default/bare")),

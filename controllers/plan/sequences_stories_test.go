@@ -30,7 +30,7 @@ func limits() map[string]sequence {
 			},
 		},
 		"limit-3": {
-			about:    "Seven nodes, three at a time; a slow drain keeps its own place only (behaviour 15).",
+			about:    "Seven nodes, three at a time; a slow drain keeps its own slot only (behaviour 15).",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("3"))},
 			hosts: slices.Concat(
 				hosts(needy, "worker-1 worker-3 worker-4 worker-5 worker-6 worker-7"), hosts(needy, "worker-2", drains(15*minute)),
@@ -70,10 +70,10 @@ func limits() map[string]sequence {
 			),
 		},
 		"unavailable-node-uses-budget": {
-			about:    "worker-3 is not Ready for reasons of its own, and uses the budget up until it is mended (behaviour 18).",
+			about:    "worker-3 is not Ready for reasons of its own, and uses the budget up until it is fixed (behaviour 18).",
 			policies: []*v1alpha1.RebootPolicy{policy("workers")},
 			hosts:    append(hosts(needy, "worker-1 worker-2"), newHost("worker-3", notReady)),
-			script: []act{{10 * minute, "somebody mends worker-3", func(c *cluster) {
+			script: []act{{10 * minute, "somebody repairs worker-3", func(c *cluster) {
 				c.update(c.hosts["worker-3"], func(node *corev1.Node) {
 					c.condition(node, corev1.NodeReady, corev1.ConditionTrue, "", "")
 				})
@@ -92,7 +92,7 @@ func limits() map[string]sequence {
 func owners() map[string]sequence {
 	return map[string]sequence{
 		"conflict": {
-			about: "Two policies of one priority select worker-2: it waits and says so, until one is raised (behaviour 21).",
+			about: "Two policies of one priority select worker-2: it waits and reports it, until one has a higher priority (behaviour 21).",
 			policies: []*v1alpha1.RebootPolicy{
 				policy("blue", selects("blue", "yes")), policy("green", selects("green", "yes")),
 			},
@@ -264,14 +264,14 @@ func clocks() map[string]sequence {
 func troubles() map[string]sequence {
 	return map[string]sequence{
 		"node-lost": {
-			about: "worker-1 never comes back: it fails after 30 minutes, its place stays taken, the policy goes on with the other. " +
-				"Two hours later somebody mends the machine (behaviours 26, 47).",
+			about: "worker-1 never comes back: it fails after 30 minutes, its slot stays taken, the policy goes on with the other. " +
+				"Two hours later somebody repairs the machine (behaviours 26, 47).",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("2"))},
 			hosts:    append(hosts(needy, "worker-2 worker-3 worker-4"), needy("worker-1", needsSince(2*time.Hour), func(h *host) { h.lost = true })),
-			script:   []act{{2 * time.Hour, "somebody mends the machine of worker-1", func(c *cluster) { c.hosts["worker-1"].backAt = c.now }}},
+			script:   []act{{2 * time.Hour, "somebody repairs the machine of worker-1", func(c *cluster) { c.hosts["worker-1"].backAt = c.now }}},
 		},
 		"node-deleted-mid-reboot": {
-			about:    "The Node of worker-1 is deleted while the machine is down: its place is free (behaviour 25).",
+			about:    "The Node of worker-1 is deleted while the machine is down: its slot is free (behaviour 25).",
 			policies: []*v1alpha1.RebootPolicy{policy("workers")},
 			hosts:    append(hosts(needy, "worker-2"), needy("worker-1", needsSince(2*time.Hour), func(h *host) { h.lost = true })),
 			script:   []act{{10 * minute, "an administrator deletes Node worker-1", deleteNode("worker-1")}},
@@ -287,14 +287,14 @@ func troubles() map[string]sequence {
 			policies: []*v1alpha1.RebootPolicy{policy("workers")},
 			hosts: append(hosts(needy, "worker-1 worker-2", needsSince(2*time.Hour), func(h *host) { h.failDrains = 1 }),
 				needy("worker-3", drains(10*minute))),
-			script: []act{{time.Hour, "an administrator resumes the policy", edits("workers", resume("the budget of db is mended"))}},
+			script: []act{{time.Hour, "an administrator resumes the policy", edits("workers", resume("the budget of db is fixed"))}},
 		},
 		"agent-silent": {
 			about: "The agent of worker-1 is dead: its grant is taken back after 5 minutes, for 15; worker-2 goes. " +
 				"The second time the agent lives.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers")},
 			hosts:    append(hosts(needy, "worker-2"), needy("worker-1", needsSince(2*time.Hour), func(h *host) { h.silent = true })),
-			script:   []act{{18 * minute, "somebody mends the agent of worker-1", func(c *cluster) { c.hosts["worker-1"].silent = false }}},
+			script:   []act{{18 * minute, "somebody repairs the agent of worker-1", func(c *cluster) { c.hosts["worker-1"].silent = false }}},
 		},
 		"update-rolls-back": {
 			about: "worker-1 boots what it ran before, and asks for the same version again: two reboots, and no third. " +
@@ -303,7 +303,7 @@ func troubles() map[string]sequence {
 			hosts:    append(hosts(needy, "worker-2"), needy("worker-1", needsSince(2*time.Hour), rollsBack("2.0"))),
 			script: []act{
 				{time.Hour, "the engine of worker-1 asks for version 2.1", asksFor("worker-1", "2.1")},
-				{2 * time.Hour, "an administrator asks for a reboot of worker-1", changes("worker-1", sets(v1alpha1.AnnotationRebootRequested, "mended"))},
+				{2 * time.Hour, "an administrator asks for a reboot of worker-1", changes("worker-1", sets(v1alpha1.AnnotationRebootRequested, "repaired"))},
 			},
 			lasts: 4 * time.Hour,
 		},
@@ -317,7 +317,7 @@ func troubles() map[string]sequence {
 			lasts:  time.Hour,
 		},
 		"agent-dies-draining": {
-			about: "The agent of worker-1 dies while it drains: the place stays taken, and is told to have failed after 30 minutes. " +
+			about: "The agent of worker-1 dies while it drains: the slot stays taken, and is reported to have failed after 30 minutes. " +
 				"A new agent goes on where the old one stopped (behaviour 48).",
 			policies: []*v1alpha1.RebootPolicy{policy("workers")},
 			hosts:    append(hosts(needy, "worker-2"), needy("worker-1", needsSince(2*time.Hour))),
@@ -344,7 +344,7 @@ func people() map[string]sequence {
 			},
 		},
 		"dry-run": {
-			about: "A dry run says who would go now and who would wait; then it is meant.",
+			about: "A dry run reports who would go now and who would wait; then it is meant.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", func(p *v1alpha1.RebootPolicy) {
 				p.Spec.Mode = v1alpha1.ModeDryRun
 			})},
@@ -361,7 +361,7 @@ func people() map[string]sequence {
 			script:   []act{{30 * minute, "an administrator uncordons worker-2", changes("worker-2", uncordon)}},
 		},
 		"hooks": {
-			about: "A backup is asked before the drain: its old yes does not count, and its no gives the slot back for a quarter of an hour. " +
+			about: "A backup is asked before the drain: its old approval does not count, and a refusal gives the slot back for a quarter of an hour. " +
 				"A check is asked after the boot: until it says yes the node stays cordoned and keeps its slot (behaviours 49, 51, 52).",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", func(p *v1alpha1.RebootPolicy) {
 				p.Spec.Hooks = &v1alpha1.Hooks{Before: []v1alpha1.AnnotationKey{"example.com/backup"}, After: []v1alpha1.AnnotationKey{"example.com/check"}}

@@ -47,7 +47,7 @@ func (t *tracker) track() {
 		t.Node, t.Action, t.Reason = nil, ReleaseEntry, v1alpha1.ReasonNodeGone
 		t.Message = "the Node object was deleted, and another one was registered under its name"
 	case protocol.Overtaken(n.Record, e, t.f.name) && t.f.Governor.knows(n.Grant.Policy):
-		t.Action, t.Reason, t.Message = ReleaseEntry, v1alpha1.ReasonCancelled, "a grant of policy "+n.Grant.Policy+" took its place"
+		t.Action, t.Reason, t.Message = ReleaseEntry, v1alpha1.ReasonCancelled, "a grant of policy "+n.Grant.Policy+" replaced it"
 	case protocol.Releasable(n.Record, e):
 		t.Action = ReleaseEntry
 		t.Reason, t.Message = endReason(n, e)
@@ -103,7 +103,7 @@ func endReason(n *Node, e v1alpha1.LedgerEntry) (v1alpha1.Reason, string) {
 	case n.Shows(e.Seq) && n.Grant.State == v1alpha1.GrantCancelled:
 		return n.Grant.Reason, "the grant was taken back before the drain began"
 	case n.GrantSeq() > e.Seq:
-		return v1alpha1.ReasonCancelled, "a newer grant took its place"
+		return v1alpha1.ReasonCancelled, "a newer grant replaced it"
 	}
 	return v1alpha1.ReasonGranted, "back in service"
 }

@@ -73,6 +73,6 @@ func (e engine) report(views []timeline.View) string {
 func (e engine) detected(views []timeline.View) check {
 	reported := e.reported(views)
 	silent := slices.DeleteFunc(slices.Clone(e.nodes), func(node string) bool { return reported[node] != "" })
-	return check{len(silent) == 0, fmt.Sprintf("%d of %d agents heard %s%s: %s", len(reported), len(e.nodes), e.Name,
+	return check{len(silent) == 0, fmt.Sprintf("%d of %d agents detected %s%s: %s", len(reported), len(e.nodes), e.Name,
 		names(", but not ", silent), e.report(views))}
 }

@@ -56,7 +56,7 @@ var _ = Describe("explain and status", func() {
 		expectPermitted(second, "False BudgetExhausted")
 		e = explained(second)
 		Expect(e.Reason).To(Equal(v1alpha1.ReasonBudgetExhausted))
-		Expect(e.Places).To(Equal(first + " (holds a grant)"))
+		Expect(e.Slots).To(Equal(first + " (holds a grant)"))
 
 		p.progresses(first, v1alpha1.PhaseDraining)
 		Expect(explained(first).Reboot.Phase).To(BeEquivalentTo("Draining"))
@@ -128,10 +128,10 @@ var _ = Describe("explain and status", func() {
 		e := explained(p.nodes[0])
 		Expect(e.Verdict).To(Equal(explanation.Due))
 		Expect(e.Manager).To(HaveField("Reason", "Paused"))
-		Expect(ok("explain", p.nodes[0])).To(ContainSubstring("! the manager's last word on this node is another: RebootPermitted=False, Paused: "))
+		Expect(ok("explain", p.nodes[0])).To(ContainSubstring("! the manager last reported something else on this node: RebootPermitted=False, Paused: "))
 		Expect(ok("status", p.policy)).To(And(
 			ContainSubstring("! the manager has not taken in the last change of policy "+p.policy),
-			ContainSubstring("! nothing speaks against "+p.nodes[0]+": the manager grants at once")))
+			ContainSubstring("! nothing blocks "+p.nodes[0]+": the manager grants at once")))
 	})
 })
 

@@ -44,7 +44,7 @@ func findBare(ctx context.Context, c client.Client, name string) (client.Object,
 	}
 	switch {
 	case nodeErr == nil && policyErr == nil:
-		return nil, fmt.Errorf("there are a node and a policy %q: say node/%s or rbp/%s", name, name, name)
+		return nil, fmt.Errorf("there are a node and a policy %q: use node/%s or rbp/%s", name, name, name)
 	case nodeErr == nil:
 		return node, nil
 	case policyErr == nil:

@@ -141,7 +141,7 @@ var _ = Describe("pause and resume", func() {
 		Expect(api.Create(context.Background(), twin)).To(Succeed())
 		DeferCleanup(func() { Expect(api.Delete(context.Background(), twin)).To(Succeed()) })
 		Expect(fails("pause", p.policy)).
-			To(Equal("error: there are a node and a policy \"" + p.policy + "\": say node/" + p.policy + " or rbp/" + p.policy + "\n"))
+			To(Equal("error: there are a node and a policy \"" + p.policy + "\": use node/" + p.policy + " or rbp/" + p.policy + "\n"))
 		Expect(fails("pause", "nowhere")).To(Equal("error: there is no node and no policy \"nowhere\"\n"))
 		Expect(fails("pause", "pod/x")).To(Equal("error: \"pod/x\" is neither node/NAME nor rbp/NAME\n"))
 		Expect(ok("pause", "node/"+p.policy)).To(Equal("node/" + p.policy + " paused\n"))

@@ -94,7 +94,7 @@ func clocks(c Cluster) []Finding {
 	}
 	var found []Finding
 	if d := c.Fleet.Now.Sub(c.ServerTime); d > ahead || d < -ahead {
-		found = append(found, Finding{Level: Warning, Message: fmt.Sprintf("the clock of this machine is %s that of the API server: what kubectl reboot says of times is off", beside(d))})
+		found = append(found, Finding{Level: Warning, Message: fmt.Sprintf("the clock of this machine is %s that of the API server: the times that kubectl reboot shows are off", beside(d))})
 	}
 	for i := range c.Leases {
 		lease := &c.Leases[i]

@@ -97,7 +97,7 @@ func advise(e *Explanation, free int64) Advice {
 		return Advice{Text: "nothing"}
 	case Unknown, Unanswered:
 	}
-	return Advice{"see whether the agent runs and what it says", agentPods}.about(e.Node, policy)
+	return Advice{"see whether the agent runs and what it logs", agentPods}.about(e.Node, policy)
 }
 
 // about fills in the names.

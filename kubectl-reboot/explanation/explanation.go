@@ -46,8 +46,8 @@ type Explanation struct {
 	Until  time.Time `json:"until,omitzero"`
 	Need   Need      `json:"need"`
 	Policy *Policy   `json:"policy,omitempty"`
-	// Places names who uses up maxUnavailable, where that is what the node waits for.
-	Places string `json:"places,omitempty"`
+	// Slots names who uses up maxUnavailable, where that is what the node waits for.
+	Slots string `json:"slots,omitempty"`
 	// Checks are all checks in their order. None: the node needs no reboot, or has its grant.
 	Checks   []Check       `json:"checks,omitempty"`
 	Reboot   *fleet.Reboot `json:"reboot,omitempty"`
@@ -122,7 +122,7 @@ func Of(f fleet.Fleet, name string) (Explanation, error) {
 		e.Verdict, e.Reason, e.Message = Unanswered, "", requestOf(object, why)
 	}
 	if e.Reason == v1alpha1.ReasonBudgetExhausted {
-		e.Places = f.Plan(policy).Holders
+		e.Slots = f.Plan(policy).Holders
 	}
 	e.Timeline, e.Advice, e.Manager = timeline(&e, node, answer.Reboot), advise(&e, freePriority(f.Policies)), differs(answer, node)
 	return e, nil

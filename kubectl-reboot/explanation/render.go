@@ -50,7 +50,7 @@ var headlines = map[Verdict]struct {
 	style terminal.Style
 }{
 	NoNeed:     {"needs no reboot", terminal.Good},
-	Unknown:    {"may need a reboot, nobody can say", terminal.Wait},
+	Unknown:    {"may need a reboot, which is not known", terminal.Wait},
 	Unanswered: {"was asked to reboot, and its agent has not answered", terminal.Wait},
 	Waiting:    {"waits", terminal.Wait},
 	Due:        {"is next: nothing objects", terminal.Good},
@@ -82,7 +82,7 @@ func (e Explanation) facts(l Look) []string {
 	}
 	fact("Policy", e.Policy.text())
 	fact("Needs", e.Need.text(e.At, l.Zone))
-	fact("Places", e.Places)
+	fact("Slots", e.Slots)
 	at := func(name string, t time.Time) {
 		if !t.IsZero() {
 			fact(name, moment.At(t, e.At, l.Zone)+", "+moment.Until(t, e.At))
@@ -213,7 +213,7 @@ func (e Explanation) manager(l Look) []string {
 	if e.Manager.Status != "" {
 		text = fmt.Sprintf("RebootPermitted=%s, %s: %s", e.Manager.Status, e.Manager.Reason, e.Manager.Message)
 	}
-	lines := l.wrap(l.Theme.Paint(terminal.Bad, "!")+" ", "the manager's last word on this node is another: "+text)
+	lines := l.wrap(l.Theme.Paint(terminal.Bad, "!")+" ", "the manager last reported something else on this node: "+text)
 	lines = append(lines, l.wrap("  ", "It follows within seconds while it runs. If this stays, see whether it does:")...)
 	return append(lines, "  "+l.Theme.Paint(terminal.Strong, managerPods))
 }

@@ -33,7 +33,7 @@ func concurrency(c *conversion) error {
 		c.unneeded("lock-release-delay", "it asks for no delay; here a rebooted node stays Ready for 60s before the next goes")
 	}
 	for _, name := range []string{"ds-name", "ds-namespace", "lock-annotation"} {
-		c.unneeded(name, "there is no lock: who may reboot stands in the policy's status.grants")
+		c.unneeded(name, "there is no lock: who may reboot is in the policy's status.grants")
 	}
 	c.unneeded("lock-ttl", "no lock is left behind: a Node that is deleted frees its slot. One that does not come back keeps it and is reported, until you repair it or delete the Node")
 	return holder(c)

@@ -79,7 +79,7 @@ func notices(policy *v1alpha1.RebootPolicy, p plan.Plan, s *Policy, now time.Tim
 	}
 	note(Deleting, policy.DeletionTimestamp != nil, fmt.Sprintf("policy %s is being deleted: it stays until its grants are over", name), "")
 	note(ManagerLags, policy.Status.ObservedGeneration < policy.Generation, "the manager has not taken in the last change of policy "+name+"; if this stays, it may not run", LookAtManager)
-	note(ManagerLags, len(s.Due) > 0, fmt.Sprintf("nothing speaks against %s: the manager grants at once; if this stays, it may not run", some(s.Due)), LookAtManager)
+	note(ManagerLags, len(s.Due) > 0, fmt.Sprintf("nothing blocks %s: the manager grants at once; if this stays, it may not run", some(s.Due)), LookAtManager)
 	return list
 }
 

@@ -388,7 +388,7 @@ func TestEngine_StartsADaemonThatFailsToStartLessAndLessOften(t *testing.T) {
 	ostree := h.install(running)
 	h.Must(ostree.Activates(false))
 	h.start()
-	h.Expect(cannotAsk("rpm-ostree does not tell its deployments: org.freedesktop.DBus.Error.Spawn.ChildExited."))
+	h.Expect(cannotAsk("rpm-ostree does not report its deployments: org.freedesktop.DBus.Error.Spawn.ChildExited."))
 	pause := 30 * time.Second
 	for tries := range int64(7) {
 		h.Until("the next try to be due", h.Clock.HasWaiters, 0)
@@ -409,7 +409,7 @@ func TestEngine_ReportsThatItMayNotAsk(t *testing.T) {
 	ostree := h.install(running)
 	ostree.FailReads("org.freedesktop.DBus.Error.AccessDenied", `Rejected send message, sender=":1.5" (uid=65532 pid=7)`)
 	h.start()
-	h.Expect(cannotAsk("rpm-ostree does not tell its deployments: org.freedesktop.DBus.Error.AccessDenied."))
+	h.Expect(cannotAsk("rpm-ostree does not report its deployments: org.freedesktop.DBus.Error.AccessDenied."))
 	ostree.FailReads("", "")
 	h.Until("the next try to be due", h.Clock.HasWaiters, 0)
 	h.Clock.Step(30 * time.Second)

@@ -55,7 +55,7 @@ func TestEngine_ThatNobodyNamedAndThatFailsToStartIsNotAbsent_Behaviour7(t *test
 	h.engine.Optional = true
 	h.Must(h.install(running).Activates(false))
 	h.start()
-	h.Expect(cannotAsk("rpm-ostree does not tell its deployments: org.freedesktop.DBus.Error.Spawn.ChildExited."))
+	h.Expect(cannotAsk("rpm-ostree does not report its deployments: org.freedesktop.DBus.Error.Spawn.ChildExited."))
 }
 
 func TestEngine_ThatWasThereInThisBootIsNotAbsentForTheNextProcess_Behaviour7(t *testing.T) {

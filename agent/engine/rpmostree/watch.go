@@ -123,7 +123,7 @@ func (w *watch) unanswered(ctx context.Context, err error, signalled bool) (time
 	logr.FromContextOrDiscard(ctx).V(1).Info("Asked in vain", "engine", Name, "reason", err.Error())
 	w.failures++
 	wait := timing.Backoff(w.failures, firstRetry, pollInterval)
-	why, presence := "rpm-ostree does not tell its deployments: no reply in time.", engine.Silent
+	why, presence := "rpm-ostree does not report its deployments: no reply in time.", engine.Silent
 	switch {
 	case isAbsent(err) && signalled:
 		return firstRetry, nil // It left between its word and the question.
@@ -131,9 +131,9 @@ func (w *watch) unanswered(ctx context.Context, err error, signalled bool) (time
 		why, presence, wait = "rpm-ostree is not on the system bus.", engine.Missing, pollInterval // NameOwnerChanged reports when it comes.
 	case errors.Is(err, errMalformed):
 		w.engine.malformed(ctx, err)
-		why = "rpm-ostree tells its deployments in a way that cannot be read."
+		why = "rpm-ostree reports its deployments in a way that cannot be read."
 	case host.ErrorName(err) != "":
-		why = fmt.Sprintf("rpm-ostree does not tell its deployments: %s.", host.ErrorName(err))
+		why = fmt.Sprintf("rpm-ostree does not report its deployments: %s.", host.ErrorName(err))
 	}
 	w.memory.lost(why, presence)
 	return wait, nil
