@@ -58,7 +58,7 @@ var _ = Describe("An attempt", func() {
 		Expect(m.logind.Reboots()).To(BeZero())
 	})
 
-	It("goes on regardless where the policy says so", func(ctx SpecContext) {
+	It("goes on regardless where the policy requires it", func(ctx SpecContext) {
 		spec := *hasty.DeepCopy()
 		spec.Drain.OnTimeout = v1alpha1.DrainTimeoutReboot
 		m := draining(ctx, spec)
@@ -210,7 +210,7 @@ var _ = Describe("An attempt", func() {
 		m.shows(ctx, phaseOf, Equal("3 Draining cordoned"))
 	})
 
-	It("is begun by the agent, as its field manager tells", func(ctx SpecContext) {
+	It("is begun by the agent, as its field manager shows", func(ctx SpecContext) {
 		m := draining(ctx, patient)
 		Expect(cordonedBy(m.node(ctx))).To(ContainElement(v1alpha1.FieldOwnerAgent))
 	})

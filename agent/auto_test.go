@@ -73,7 +73,7 @@ var _ = Describe("Engines that are found", func() {
 		Expect(m.up()).To(Equal(map[string]float64{"sentinel": 1}))
 	})
 
-	It("make one need of update_engine's and the file's, both told (behaviour 12)", func(ctx SpecContext) {
+	It("make one need of update_engine's and the file's, both reported (behaviour 12)", func(ctx SpecContext) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
 		file := mount(m)
 		m.start(ctx)

@@ -48,7 +48,7 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 	const isActive = "CoordinatorConflict: locksmithd is active on this host and may reboot it at any time: " +
 		"systemctl mask --now locksmithd.service on the host, or set spec.reboot.coordinators: Ignore."
 
-	It("is locksmithd, which is told before a grant is given, by an event too, until it is stopped", func(ctx SpecContext) {
+	It("is locksmithd, which is reported before a grant is given, by an event too, until it is stopped", func(ctx SpecContext) {
 		m := newMachine(ctx, spec(""))
 		units := m.runsUnits()
 		units.Set(locksmithUnit, "active")
@@ -121,7 +121,7 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 		Expect(m.logind.Reboots()).To(BeZero())
 	})
 
-	It("is locksmithd, and the policy says that this is nothing", func(ctx SpecContext) {
+	It("is locksmithd, and the policy ignores it", func(ctx SpecContext) {
 		m := newMachine(ctx, spec(v1alpha1.CoordinatorsIgnore))
 		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.runsUnits().Set(locksmithUnit, "active")
@@ -144,7 +144,7 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 		m.shows(ctx, objectionOf, BeEmpty())
 	})
 
-	It("is told beside an inhibitor, for a policy that ignores that", func(ctx SpecContext) {
+	It("is reported beside an inhibitor, for a policy that ignores that", func(ctx SpecContext) {
 		m := newMachine(ctx, spec(""))
 		m.runsUnits().Set(locksmithUnit, "active")
 		m.logind.SetInhibitors(hosttest.BlockShutdown("packagekit", "Transaction in progress"))

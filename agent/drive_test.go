@@ -29,7 +29,7 @@ var _ = Describe("Driving rpm-ostree", func() {
 	}
 	flags := []string{"--rpm-ostree-drive", "--rpm-ostree-drive-period=20ms", "--rpm-ostree-drive-timeout=1h"}
 
-	It("stages an upgrade through the host's folder of transactions, and the need is heard (behaviour 11)", func(ctx SpecContext) {
+	It("stages an upgrade through the host's folder of transactions, and the need is detected (behaviour 11)", func(ctx SpecContext) {
 		m, ostree := drives(ctx)
 		ostree.OnUpgrade(func(tx *hosttest.Transaction) error {
 			tx.Percent("Receiving objects", 50)
@@ -52,7 +52,7 @@ var _ = Describe("Driving rpm-ostree", func() {
 		Eventually(ostree.Calls).Should(ContainElement("Upgrade"))
 	})
 
-	It("leaves it to the host's own timer where that stages updates, and says so once", func(ctx SpecContext) {
+	It("leaves it to the host's own timer where that stages updates, and reports it once", func(ctx SpecContext) {
 		m, ostree := drives(ctx)
 		Expect(ostree.SetAutomaticUpdatePolicy("stage")).To(Succeed())
 		m.start(ctx, flags...)

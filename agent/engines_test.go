@@ -15,7 +15,7 @@ import (
 var _ = Describe("Engines by name", func() {
 	message := messageOf(v1alpha1.NodeRebootRequired)
 
-	It("hear the host's reboot-required file, and lose the need with it (behaviour 12)", func(ctx SpecContext) {
+	It("detect the host's reboot-required file, and lose the need with it (behaviour 12)", func(ctx SpecContext) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
 		run := filepath.Join(m.root, "run")
 		Expect(os.Mkdir(run, 0o755)).To(Succeed())
@@ -66,7 +66,7 @@ var _ = Describe("Engines by name", func() {
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 	})
 
-	DescribeTable("hear COS' update_engine of each generation (behaviours 9, 10)", func(ctx SpecContext, platform hosttest.COSPlatform) {
+	DescribeTable("detect COS' update_engine of each generation (behaviours 9, 10)", func(ctx SpecContext, platform hosttest.COSPlatform) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
 		cos, err := hosttest.StartCOSUpdateEngine(m.bus, platform)
 		Expect(err).NotTo(HaveOccurred())
@@ -87,7 +87,7 @@ var _ = Describe("Engines by name", func() {
 		Entry("before GetStatusAdvanced", hosttest.COSBeforeAdvanced),
 	)
 
-	It("hear from COS no need in an install of downloadable content (behaviour 9)", func(ctx SpecContext) {
+	It("detect no need of COS in an install of downloadable content (behaviour 9)", func(ctx SpecContext) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
 		cos, err := hosttest.StartCOSUpdateEngine(m.bus, hosttest.COSCurrent)
 		Expect(err).NotTo(HaveOccurred())
@@ -96,7 +96,7 @@ var _ = Describe("Engines by name", func() {
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 	})
 
-	It("hear from rpm-ostree what boots next: neither metadata nor a locked deployment (behaviour 11)", func(ctx SpecContext) {
+	It("detect what rpm-ostree boots next: neither metadata nor a locked deployment (behaviour 11)", func(ctx SpecContext) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
 		booted := hosttest.Deployment{Version: "40.1", Booted: true}
 		ostree, err := hosttest.InstallRPMOSTree(m.bus, booted)
@@ -118,7 +118,7 @@ var _ = Describe("Engines by name", func() {
 		Expect(message(m.node(ctx))).To(ContainSubstring("version 40.2 (" + hosttest.Commit("40.2")[:12] + ")"))
 	})
 
-	It("tell the packages that asked for the reboot (behaviour 12)", func(ctx SpecContext) {
+	It("report the packages that asked for the reboot (behaviour 12)", func(ctx SpecContext) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
 		run := filepath.Join(m.root, "run")
 		Expect(os.Mkdir(run, 0o755)).To(Succeed())
@@ -160,7 +160,7 @@ var _ = Describe("Engines by name", func() {
 		Expect(m.requests.writes()).To(HaveLen(written + 1))
 	})
 
-	It("make one need of two reasons on one host, both told (behaviour 12)", func(ctx SpecContext) {
+	It("make one need of two reasons on one host, both reported (behaviour 12)", func(ctx SpecContext) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
 		run := filepath.Join(m.root, "run")
 		Expect(os.Mkdir(run, 0o755)).To(Succeed())
@@ -171,7 +171,7 @@ var _ = Describe("Engines by name", func() {
 		Expect(message(m.node(ctx))).To(And(ContainSubstring("4593.1.0"), ContainSubstring("reboot-required")))
 	})
 
-	It("say so where rpm-ostree is not on the host, and ask for nothing (behaviour 25)", func(ctx SpecContext) {
+	It("report it where rpm-ostree is not on the host, and ask for nothing (behaviour 25)", func(ctx SpecContext) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
 		m.start(ctx, "--engines=rpm-ostree")
 		m.shows(ctx, needOf, Equal("Unknown EngineUnreachable"))

@@ -87,7 +87,7 @@ var _ = Describe("A flood", func() {
 		return m
 	}
 
-	It("of what logind tells is decided about in fewer passes than there are signals", func(ctx SpecContext) {
+	It("of what logind signals is decided about in fewer passes than there are signals", func(ctx SpecContext) {
 		m := asking(ctx)
 		size := footprint.Times("FLOOD", 200)
 		decided := m.flooded("signals of logind about inhibitors", func(int) { m.logind.SetInhibitors() })

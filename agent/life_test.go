@@ -83,7 +83,7 @@ var _ = Describe("The life of a reboot", func() {
 		Expect(m.requests.writes()).To(HaveLen(3), "up to date, need, new words")
 	})
 
-	It("says again what somebody removed (defect 13)", func(ctx SpecContext) {
+	It("writes again what somebody removed (defect 13)", func(ctx SpecContext) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("False UpToDate"))

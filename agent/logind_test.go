@@ -22,7 +22,7 @@ var _ = Describe("logind", func() {
 	}
 	lock := hosttest.BlockShutdown("packagekit", "Transaction in progress")
 
-	It("refuses, and that is told, retried and not called a reboot (behaviour 45)", func(ctx SpecContext) {
+	It("refuses, and that is reported, retried and not called a reboot (behaviour 45)", func(ctx SpecContext) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
 		m.hurry = newHurriedClock() // to the retries
 		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
@@ -43,7 +43,7 @@ var _ = Describe("logind", func() {
 		Expect(objectionOf(m.node(ctx))).To(BeEmpty())
 	})
 
-	It("is inhibited, which is told before a grant is given (behaviour 46)", func(ctx SpecContext) {
+	It("is inhibited, which is reported before a grant is given (behaviour 46)", func(ctx SpecContext) {
 		m := newMachine(ctx, spec(v1alpha1.InhibitorsRespect))
 		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.logind.SetInhibitors(lock)
@@ -98,7 +98,7 @@ var _ = Describe("logind", func() {
 		Expect(m.logind.Reboots()).To(Equal(called + 1))
 	})
 
-	It("is inhibited, and the policy says that this is nothing", func(ctx SpecContext) {
+	It("is inhibited, and the policy ignores it", func(ctx SpecContext) {
 		m := newMachine(ctx, spec(v1alpha1.InhibitorsIgnore))
 		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.logind.SetInhibitors(lock)
@@ -109,7 +109,7 @@ var _ = Describe("logind", func() {
 		Expect(m.logind.Calls()).To(ContainElement("RebootWithFlags(0x10)"))
 	})
 
-	It("does not say who blocks, in other words each time, and that is written once", func(ctx SpecContext) {
+	It("does not name who blocks, with another text each time, and that is written once", func(ctx SpecContext) {
 		m := newMachine(ctx, spec(v1alpha1.InhibitorsRespect))
 		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.logind.FailListInhibitors("org.freedesktop.DBus.Error.AccessDenied")

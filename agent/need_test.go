@@ -49,7 +49,7 @@ var _ = Describe("The need for a reboot", func() {
 		Expect(m.logind.Reboots()).To(BeZero())
 	})
 
-	It("is heard after nonsense on the bus (behaviour 5)", func(ctx SpecContext) {
+	It("is received after nonsense on the bus (behaviour 5)", func(ctx SpecContext) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("False UpToDate"))

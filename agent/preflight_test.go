@@ -102,7 +102,7 @@ var _ = Describe("The agent's look before a reboot", func() {
 		Expect(api.Status().Update(ctx, pod)).To(Succeed())
 	}
 
-	It("names the pods that block, and says when they have completed", func(ctx SpecContext) {
+	It("names the pods that block, and reports when they have completed", func(ctx SpecContext) {
 		m := waiting(ctx, gated)
 		done := m.pod(ctx, "migration", m.owner("ReplicaSet"))
 		complete(ctx, done)
@@ -135,7 +135,7 @@ var _ = Describe("The agent's look before a reboot", func() {
 		m.shows(ctx, answerOf, Equal("r2, blocking migration"))
 	})
 
-	It("names the pods that no drain could remove, and says when they can go", func(ctx SpecContext) {
+	It("names the pods that no drain could remove, and reports when they can go", func(ctx SpecContext) {
 		m := waiting(ctx, v1alpha1.RebootPolicySpec{})
 		bare := m.pod(ctx, "bare", nil)
 		m.pod(ctx, "db", m.owner("ReplicaSet"))
@@ -177,7 +177,7 @@ var _ = Describe("The agent's look before a reboot", func() {
 		m.shows(ctx, answerOf, BeEmpty())
 	})
 
-	It("does not begin while a pod is in the way, and tells the manager, though a minute ago there was none", func(ctx SpecContext) {
+	It("does not begin while a pod is in the way, and reports it to the manager, though a minute ago there was none", func(ctx SpecContext) {
 		m := waiting(ctx, gated)
 		m.asks(ctx, "r1")
 		m.shows(ctx, answerOf, Equal("r1"))
@@ -231,7 +231,7 @@ var _ = Describe("The agent's look before a reboot", func() {
 		Expect(m.requests.writes()).To(HaveLen(before+1), "the mark")
 	})
 
-	It("says after a restart what it said before, and writes it once", func(ctx SpecContext) {
+	It("reports after a restart what it reported before, and writes it once", func(ctx SpecContext) {
 		m := waiting(ctx, gated)
 		m.pod(ctx, "migration", m.owner("ReplicaSet"))
 		m.asks(ctx, "r1")
@@ -245,7 +245,7 @@ var _ = Describe("The agent's look before a reboot", func() {
 		Expect(m.requests.writes()).To(HaveLen(before+1), "the mark")
 	})
 
-	It("takes back what it said when no reboot is needed any more, in the same write", func(ctx SpecContext) {
+	It("takes back what it reported when no reboot is needed any more, in the same write", func(ctx SpecContext) {
 		m := waiting(ctx, gated)
 		m.pod(ctx, "migration", m.owner("ReplicaSet"))
 		m.asks(ctx, "r1")

@@ -79,7 +79,7 @@ func TestLink(t *testing.T) {
 }
 
 var _ = Describe("The agent's probes", func() {
-	It("say that it lives, and is not ready before it has read its Node", func(ctx SpecContext) {
+	It("report that it lives, and is not ready before it has read its Node", func(ctx SpecContext) {
 		const nodes = "/api/v1/nodes"
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
 		at := probedAt(ctx)
@@ -97,7 +97,7 @@ var _ = Describe("The agent's probes", func() {
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 	})
 
-	It("say that it is not ready while it has lost its rights, and ready when it has them again", func(ctx SpecContext) {
+	It("report that it is not ready while it has lost its rights, and ready when it has them again", func(ctx SpecContext) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
 		m.hurried, m.tune = true, func(config *rest.Config) { config.Impersonate.UserName = m.name }
 		bind := grantAgent(ctx, m.name)
@@ -115,7 +115,7 @@ var _ = Describe("The agent's probes", func() {
 		Eventually(testenv.Probe, "2m").WithArguments(ctx, at, "/readyz").Should(Equal("200 ok"))
 	})
 
-	It("say the same of an API server that is away", func(ctx SpecContext) {
+	It("report the same of an API server that is away", func(ctx SpecContext) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
 		var away atomic.Bool
 		m.hurried, m.tune = true, func(config *rest.Config) {
@@ -137,7 +137,7 @@ var _ = Describe("The agent's probes", func() {
 		Eventually(testenv.Probe, "2m").WithArguments(ctx, at, "/readyz").Should(Equal("200 ok"))
 	})
 
-	It("say the same of the host's bus", func(ctx SpecContext) {
+	It("report the same of the host's bus", func(ctx SpecContext) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
 		m.hurried = true
 		at := probedAt(ctx)

@@ -10,7 +10,7 @@ import (
 )
 
 var _ = Describe("A record that cannot be read", func() {
-	DescribeTable("is no permission, told once for each of its values",
+	DescribeTable("is no permission, reported once for each of its values",
 		func(ctx SpecContext, grant string) {
 			m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
 			m.annotate(ctx, v1alpha1.AnnotationGrant, grant)

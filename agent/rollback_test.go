@@ -13,7 +13,7 @@ import (
 )
 
 var _ = Describe("An update that rolls back (behaviour 27)", func() {
-	It("is tried twice; a new version and an administrator's word start afresh", func(ctx SpecContext) {
+	It("is tried twice; a new version and an administrator's request start afresh", func(ctx SpecContext) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
 		m.rebootsByLogind(ctx)
 		m.start(ctx)

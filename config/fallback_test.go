@@ -38,7 +38,7 @@ var _ = Describe("identity serviceaccount (config/overlays/rbac-fallback) (behav
 		}
 	})
 
-	It("tells the agent so", func() {
+	It("refuses the agent", func() {
 		Expect(c.agents["n1"].Spec.Containers[0].Args).To(ContainElement("--identity=serviceaccount"))
 	})
 
@@ -76,7 +76,7 @@ var _ = Describe("identity serviceaccount (config/overlays/rbac-fallback) (behav
 		Entry("a progress that is not true, on the own node", patchNode("n1", forgedProgress)),
 	)
 
-	DescribeTable("refuses, with a sentence that says why", func(ctx SpecContext, as string, try attempt, why any) {
+	DescribeTable("refuses, with a sentence that gives the reason", func(ctx SpecContext, as string, try attempt, why any) {
 		expectRefused(try(ctx, who[as]), why)
 		keep(sectionFallback, as, who[as])
 	},

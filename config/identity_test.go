@@ -84,7 +84,7 @@ var _ = Describe("identity node (constrained impersonation) (behaviour 55)", con
 		// What a kubelet may, and so whoever has the token: it is the same machine's.
 		Entry("a progress that is not true, on the own node", node1, patchNode("n1", forgedProgress)),
 		Entry("another boot ID of the own node", node1, patchNode("n1", forgedBoot, "status")),
-		Entry("an administrator's word on the own node", node1, patchNode("n1", forgedRequest)),
+		Entry("an administrator's request on the own node", node1, patchNode("n1", forgedRequest)),
 		Entry("reading its policy", itself, attempt(getPolicy)),
 		Entry("reading PodDisruptionBudgets", itself, attempt(listBudgets)),
 		Entry("reading a namespace", itself, attempt(getNamespace)),

@@ -89,7 +89,7 @@ var _ = Describe("agents that the manager brings", func() {
 				c.keepEverything(ctx, sectionManageAgents, "manager", manager, "(get|create|update|patch|delete) pods|pods/|daemonsets.* in kube-system|serviceaccounts")
 			})
 
-			It("are the user's again by the words of docs/install.md", func(ctx SpecContext) {
+			It("are the user's again by the commands of docs/install.md", func(ctx SpecContext) {
 				body := `{"apiVersion":"reboot-operator.io/v1alpha1","kind":"RebootPolicy","metadata":{"name":"p"},` +
 					`"spec":{"nodeSelector":{"matchLabels":{"pool":"a"}}}}`
 				Expect(c.admin.Discovery().RESTClient().Post().AbsPath(path.Dir(policyPath)).

@@ -107,7 +107,7 @@ var _ = Describe("the manager's token", Ordered, ContinueOnFailure, func() {
 		polSpec     = "the manager may not change spec, labels or ownerReferences of a RebootPolicy"
 	)
 
-	DescribeTable("refuses, with a sentence that says why", func(ctx SpecContext, try attempt, why any) {
+	DescribeTable("refuses, with a sentence that gives the reason", func(ctx SpecContext, try attempt, why any) {
 		expectRefused(try(ctx, it), why)
 		keep(sectionManager, manager, it)
 	},

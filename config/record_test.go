@@ -70,7 +70,7 @@ var _ = Describe("the record on Nodes", Ordered, ContinueOnFailure, func() {
 		Entry("taking a broken progress away", admin, patchNode("n4", annotated(v1alpha1.AnnotationProgress, nil))),
 	)
 
-	DescribeTable("refuses, with a sentence that says why", func(ctx SpecContext, as string, try attempt, verb string) {
+	DescribeTable("refuses, with a sentence that gives the reason", func(ctx SpecContext, as string, try attempt, verb string) {
 		Expect(try(ctx, who[as])).To(And(Satisfy(apierrors.IsForbidden),
 			MatchError(ContainSubstring("it takes verb "+verb+" on noderecords.reboot-operator.io"))))
 		keep(sectionRecord, as, who[as])

@@ -34,7 +34,7 @@ var _ = Describe("A host that locksmithd may reboot (behaviour 57)", func() {
 		Expect(f.grant(node).Reason).To(Equal(v1alpha1.ReasonCoordinatorConflict))
 	})
 
-	It("is granted its reboot where the policy says coordinators: Ignore", func() {
+	It("is granted its reboot where the policy has coordinators: Ignore", func() {
 		f := makeFleet(1)
 		f.annotate(f.nodes[0], v1alpha1.AnnotationReport, v1alpha1.AgentReport{Objection: &objection}.String())
 		f.need(f.nodes...)

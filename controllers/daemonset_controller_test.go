@@ -157,7 +157,7 @@ var _ = Describe("With --manage-agents", func() {
 		Expect(a.get().ResourceVersion).To(Equal(before.ResourceVersion))
 	})
 
-	It("leaves a DaemonSet alone that it did not make, says so on the policy, and takes it over when told to", func() {
+	It("leaves a DaemonSet alone that it did not make, reports it on the policy, and takes it over when asked to", func() {
 		a := bringAgents("registry/agent:1")
 		a.byHand()
 		before := a.get()
@@ -190,7 +190,7 @@ var _ = Describe("With --manage-agents", func() {
 		Eventually(a.nodes).Should(Equal([]string{"example.com/pool In [a];", "example.com/pool In [b];"}))
 	})
 
-	It("says on the policy what the API server refuses, and tries again", func() {
+	It("reports on the policy what the API server refuses, and tries again", func() {
 		a := &agents{namespace: "agents-nowhere"}
 		a.start("registry/agent:1")
 		p := createPolicy("p", nil)

@@ -112,7 +112,7 @@ var _ = Describe("A flood", func() {
 		Expect(decided).To(BeNumerically("<=", size()))
 	})
 
-	It("of Events is heard by nobody", func() {
+	It("of Events wakes nobody", func() {
 		f := waiting(1)
 		decided := flooded("Events about a node", func(i int) {
 			Expect(api.Create(context.Background(), &eventsv1.Event{

@@ -15,8 +15,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-var _ = Describe("A slot that is freed while many nodes are told why they wait", func() {
-	It("does not wait until all have been told", func() {
+var _ = Describe("A slot that is freed while many nodes are updated with why they wait", func() {
+	It("does not wait until all have been updated", func() {
 		const waiting = 60
 		f := makeFleet(waiting + 1)
 		p := f.policy("workers")

@@ -178,7 +178,7 @@ var _ = Describe("A gate that asks Prometheus", Ordered, ContinueOnFailure, func
 		Eventually(slow.granted).Should(HaveLen(1))
 	})
 
-	It("says which Secret is missing, and takes it from the next question on", func() {
+	It("reports which Secret is missing, and takes it from the next question on", func() {
 		f := makeFleet(1)
 		p := f.policy("workers", server.gate(func(g *v1alpha1.PrometheusGate) { g.SecretRef.Name = "late" }))
 		f.need(f.nodes...)
@@ -193,7 +193,7 @@ var _ = Describe("A gate that asks Prometheus", Ordered, ContinueOnFailure, func
 		Eventually(f.granted).Should(HaveLen(1))
 	})
 
-	It("lets reboots go on where the policy says so of a server that cannot be asked, and says that", func() {
+	It("lets reboots go on where the policy allows it for a server that cannot be asked, and reports that", func() {
 		f := makeFleet(2)
 		p := f.policy("workers", server.gate(func(g *v1alpha1.PrometheusGate) {
 			g.FailurePolicy, g.SecretRef.Name = v1alpha1.GateFailureAllow, "nowhere"
@@ -203,7 +203,7 @@ var _ = Describe("A gate that asks Prometheus", Ordered, ContinueOnFailure, func
 		Expect(gateState(p)).To(Equal("Unreachable Secret nowhere is missing in namespace default; failurePolicy Allow lets reboots go on"))
 	})
 
-	It("is asked once, however many nodes and policies wait, and writes nothing while it says the same", func() {
+	It("is asked once, however many nodes and policies wait, and writes nothing while its answer is the same", func() {
 		server.fire(7)
 		a, b := makeFleet(10), makeFleet(10)
 		p := a.policy("workers", server.gate())

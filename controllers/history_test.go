@@ -17,7 +17,7 @@ var _ = Describe("The history", func() {
 		return ContainElement(gstruct.MatchFields(gstruct.IgnoreExtras, gstruct.Fields{"PodsForced": Equal(pods)}))
 	}
 
-	It("tells how many pods did not leave in order, as the agent tells it", func() {
+	It("records how many pods did not leave in order, as the agent reports it", func() {
 		f := makeFleet(1)
 		p := f.policy("workers")
 		f.need(f.nodes[0])

@@ -124,7 +124,7 @@ var _ = Describe("Hooks", func() {
 		Eventually(func() v1alpha1.GrantState { return f.grant(name).State }).Should(Equal(v1alpha1.GrantFinished))
 	})
 
-	It("remove answers and nothing else, and say what is no answer (behaviour 51)", func() {
+	It("remove answers and nothing else, and report what is no answer (behaviour 51)", func() {
 		f = makeFleet(1)
 		name, others := f.nodes[0], `{"csi.example.com":"volumes of n1"}`
 		f.annotate(name, before, others)
@@ -146,7 +146,7 @@ var _ = Describe("Hooks", func() {
 		Expect(annotations()).NotTo(HaveKey(before))
 	})
 
-	It("give the slot back when a before-hook says no", func() {
+	It("give the slot back when a before-hook refuses", func() {
 		f = makeFleet(1)
 		name := f.nodes[0]
 		p := f.policy("workers", hooks(time.Hour))
@@ -162,7 +162,7 @@ var _ = Describe("Hooks", func() {
 		Eventually(reasonsOf).WithArguments(name).Should(ContainElements("HookFailed", "GrantCancelled"))
 	})
 
-	It("give the slot back when a before-hook says nothing in time", func() {
+	It("give the slot back when a before-hook does not answer in time", func() {
 		f = makeFleet(1)
 		f.policy("workers", hooks(time.Second))
 		f.need(f.nodes[0])
@@ -170,7 +170,7 @@ var _ = Describe("Hooks", func() {
 		Eventually(reasonsOf).WithArguments(f.nodes[0]).Should(ContainElement("HookTimedOut"))
 	})
 
-	It("keep the node cordoned, and its slot, when an after-hook says nothing in time (behaviour 52)", func() {
+	It("keep the node cordoned, and its slot, when an after-hook does not answer in time (behaviour 52)", func() {
 		f = makeFleet(1)
 		name := f.nodes[0]
 		p := f.policy("workers", hooks(time.Hour))

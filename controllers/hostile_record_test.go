@@ -20,7 +20,7 @@ import (
 )
 
 // What one node's record reports costs that node its turn, and the policy neither its status nor a slot.
-var _ = Describe("A record that says what cannot be", func() {
+var _ = Describe("A record with impossible content", func() {
 	forged := func(policy, node string, seq int64, at string) string {
 		return fmt.Sprintf(`{"policy":%q,"seq":%d,"bootID":%q,"state":"Active"%s}`, policy, seq, bootID(node, 1), at)
 	}
@@ -55,7 +55,7 @@ var _ = Describe("A record that says what cannot be", func() {
 		Expect(policyStatus(p).History[0].EndedAt.Time).To(BeTemporally("~", time.Now(), time.Minute))
 	})
 
-	DescribeTable("is overdue when the manager's clock says so", func(year int) {
+	DescribeTable("is overdue when the manager's clock reports it", func(year int) {
 		minute := &metav1.Duration{Duration: time.Minute}
 		f := makeFleet(3)
 		p := f.policy("workers", limit(2), func(s *v1alpha1.RebootPolicySpec) {

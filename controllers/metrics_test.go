@@ -13,7 +13,7 @@ import (
 )
 
 var _ = Describe("Metrics", func() {
-	It("name a node while it holds a grant and no longer, and say how overdue it is (behaviour 26)", func() {
+	It("name a node while it holds a grant and no longer, and show how overdue it is (behaviour 26)", func() {
 		f := makeFleet(2)
 		p := f.policy("workers", func(s *v1alpha1.RebootPolicySpec) {
 			s.Reboot = &v1alpha1.Reboot{Timeout: &metav1.Duration{Duration: time.Second}}

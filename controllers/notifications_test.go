@@ -55,8 +55,8 @@ func notifies(name string, events ...v1alpha1.NotifyEvent) func(*v1alpha1.Reboot
 	}
 }
 
-var _ = Describe("A service that is told", func() {
-	It("hears of a run once at its begin and once at its end, whoever leads", func() {
+var _ = Describe("A service that is notified", func() {
+	It("is notified of a run once at its begin and once at its end, whoever leads", func() {
 		hook := startWebhook("told-of-runs")
 		f := makeFleet(3)
 		f.need(f.nodes[:2]...)
@@ -87,7 +87,7 @@ var _ = Describe("A service that is told", func() {
 		Consistently(hook.messages, "1s").Should(HaveLen(2))
 	})
 
-	It("holds no reboot up that cannot be told, and an event says so", func() {
+	It("that cannot be notified holds no reboot up, and an event reports it", func() {
 		var waiting atomic.Int32
 		hung := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			waiting.Add(1)
@@ -107,7 +107,7 @@ var _ = Describe("A service that is told", func() {
 		Eventually(f.granted).Should(BeEmpty())
 	})
 
-	It("hears of a halt, and of what failed", func() {
+	It("is notified of a halt, and of what failed", func() {
 		hook := startWebhook("told-of-halts")
 		f := makeFleet(1)
 		one := int32(1)

@@ -79,7 +79,7 @@ var _ = Describe("The pending taint", func() {
 		Expect(f.taints(f.nodes[2])).To(ContainElement(theirs))
 	})
 
-	It("is there before the bell rings", func() {
+	It("is there before the grant is published", func() {
 		f := makeFleet(2)
 		f.need(f.nodes...)
 		for _, name := range f.nodes {

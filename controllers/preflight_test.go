@@ -44,7 +44,7 @@ func waitsForPods(s *v1alpha1.RebootPolicySpec) {
 }
 
 var _ = Describe("Pods that keep their node", func() {
-	It("lets other nodes go first, and says the same word everywhere", func() {
+	It("lets other nodes go first, and has the same reason everywhere", func() {
 		f := makeFleet(2)
 		p := f.policy("workers", waitsForPods)
 		Eventually(func() string { return acceptedReason(p) }).Should(Equal("Accepted"))
@@ -87,7 +87,7 @@ var _ = Describe("Pods that keep their node", func() {
 		Expect(policyStatus(p).Nodes.Failed).To(BeZero())
 	})
 
-	It("believes no answer to what the policy said before, and asks again only where it says something else about pods", func() {
+	It("believes no answer to what the policy was before, and asks again only where it has something else about pods", func() {
 		f := makeFleet(1)
 		p := f.policy("workers", limit(0))
 		f.need(f.nodes...)
@@ -124,7 +124,7 @@ var _ = Describe("Pods that keep their node", func() {
 		Expect(writes() - before).To(Equal(2))
 	})
 
-	It("is told of nodes whatever somebody writes for their agents", func() {
+	It("reports nodes whatever somebody writes for their agents", func() {
 		f := makeFleet(2)
 		p := f.policy("workers", limit(0))
 		f.annotate(f.nodes[0], v1alpha1.AnnotationReport, `{"preflight":{"policy":"`+strings.Repeat("x", 40_000))

@@ -24,7 +24,7 @@ import (
 var _ = Describe("Manager", func() {
 	ctx := context.Background()
 
-	It("reboots three nodes strictly in turn, and tells the others why they wait (behaviours 14, 49, 59)", func() {
+	It("reboots three nodes strictly in turn, and reports to the others why they wait (behaviours 14, 49, 59)", func() {
 		f := makeFleet(3)
 		p := f.policy("workers")
 		f.need(f.nodes...)
@@ -239,7 +239,7 @@ var _ = Describe("Manager", func() {
 		Expect(f.granted()).To(BeEmpty())
 	})
 
-	It("does not reboot a node that two policies of one priority select, and says so (behaviour 21)", func() {
+	It("does not reboot a node that two policies of one priority select, and reports it (behaviour 21)", func() {
 		f := makeFleet(1)
 		a, b := f.policy("a"), f.policy("b")
 		f.need(f.nodes[0])
@@ -253,7 +253,7 @@ var _ = Describe("Manager", func() {
 		Eventually(func() string { return acceptedReason(a) }).Should(Equal("Accepted"))
 	})
 
-	It("says NoPolicy on a node that needs a reboot and that nobody selects", func() {
+	It("reports NoPolicy on a node that needs a reboot and that nobody selects", func() {
 		f := makeFleet(1)
 		f.need(f.nodes[0])
 		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False NoPolicy"))
@@ -264,7 +264,7 @@ var _ = Describe("Manager", func() {
 		Eventually(f.granted).Should(HaveLen(1))
 	})
 
-	It("grants nothing in DryRun and says who would go", func() {
+	It("grants nothing in DryRun and reports who would go", func() {
 		f := makeFleet(2)
 		p := f.policy("workers", func(s *v1alpha1.RebootPolicySpec) { s.Mode = v1alpha1.ModeDryRun })
 		f.need(f.nodes...)
@@ -273,7 +273,7 @@ var _ = Describe("Manager", func() {
 		Expect(policyStatus(p).Grants).To(BeEmpty())
 	})
 
-	It("halts after failures.max failed nodes, and goes on when an administrator says so", func() {
+	It("halts after failures.max failed nodes, and goes on when an administrator resumes it", func() {
 		f := makeFleet(3)
 		one := int32(1)
 		p := f.policy("workers", func(s *v1alpha1.RebootPolicySpec) { s.Failures = &v1alpha1.Failures{Max: &one} })
@@ -307,7 +307,7 @@ var _ = Describe("Manager", func() {
 		Eventually(reasonsOf).WithArguments(p.Name).Should(ContainElements("Halted", "Resumed"))
 	})
 
-	It("takes a grant annotation it cannot read for no permission, says so, and heals it (behaviour 54)", func() {
+	It("takes a grant annotation it cannot read for no permission, reports it, and repairs it (behaviour 54)", func() {
 		f := makeFleet(1)
 		f.annotate(f.nodes[0], v1alpha1.AnnotationGrant, "{not json")
 		f.policy("workers")

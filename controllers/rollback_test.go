@@ -9,7 +9,7 @@ import (
 )
 
 var _ = Describe("An update that rolls back (behaviour 27)", func() {
-	It("holds its node back, and no other, by one word in condition, status and metric", func() {
+	It("holds its node back, and no other, by one reason in condition, status and metric", func() {
 		f := makeFleet(2)
 		node, other := f.nodes[0], f.nodes[1]
 		const reason = v1alpha1.ReasonUpdateNotApplied

@@ -17,7 +17,7 @@ import (
 )
 
 var _ = Describe("A nodeSelector that nobody can evaluate", func() {
-	It("is refused at apply; stored before that, it takes no node of another policy and says so", func(ctx SpecContext) {
+	It("is refused at apply; stored before that, it takes no node of another policy and reports it", func(ctx SpecContext) {
 		f := makeFleet(1)
 		f.policy("workers")
 		broken := &v1alpha1.RebootPolicy{

@@ -40,7 +40,7 @@ var _ = Describe("A reboot that goes another way", func() {
 		f.status(name, map[string]any{"conditions": []any{cond(corev1.NodeReady, status, "Kubelet")}})
 	}
 
-	It("and takes too long is told in condition, event and metric, and keeps its slot (behaviour 26)", func() {
+	It("and takes too long is reported in condition, event and metric, and keeps its slot (behaviour 26)", func() {
 		f, p, down, waits := goesDown()
 		ready(f, down, "Unknown")
 		Eventually(f.reason).WithArguments(down).Should(Equal("True RebootTimedOut"))

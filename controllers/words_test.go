@@ -20,7 +20,7 @@ import (
 )
 
 // The words of docs/words.md are run with kubectl as they are there, but for the names of node and policy.
-var _ = Describe("A word of docs/words.md", func() {
+var _ = Describe("A command of docs/words.md", func() {
 	var commands map[string]string
 
 	BeforeEach(func() { commands = blocksOf("sh") })
@@ -154,8 +154,8 @@ var _ = Describe("A word of docs/words.md", func() {
 	})
 })
 
-var _ = Describe("The words", func() {
-	It("are each said by a spec above, and those of the README are among them", func() {
+var _ = Describe("The commands", func() {
+	It("are each run by a spec above, and those of the README are among them", func() {
 		commands := blocksOf("sh")
 		source, err := os.ReadFile("words_test.go")
 		Expect(err).NotTo(HaveOccurred())

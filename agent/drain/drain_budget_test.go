@@ -22,7 +22,7 @@ var _ = Describe("Drain under PodDisruptionBudgets", func() {
 		w.stopClock() // so that nothing is woken by a back-off
 	})
 
-	It("waits, says why, and wakes as many pods as the budget then allows (behaviour 38)", func(ctx context.Context) {
+	It("waits, reports why, and wakes as many pods as the budget then allows (behaviour 38)", func(ctx context.Context) {
 		w.budget(ctx, "web", 0)
 		w.pods(ctx, "web-1", "web-2", "web-3")
 		d := w.start(v1alpha1.Drain{})
@@ -39,7 +39,7 @@ var _ = Describe("Drain under PodDisruptionBudgets", func() {
 		Expect(w.counted()).To(Equal(map[string]int{"blocked": 3, "evicted": 3}))
 	})
 
-	It("gives a budget's next place to a pod that waits, not to one that takes its time to end (behaviour 38)", func(ctx context.Context) {
+	It("gives a budget's next free eviction to a pod that waits, not to one that takes its time to end (behaviour 38)", func(ctx context.Context) {
 		w.budget(ctx, "web", 0)
 		w.pods(ctx, "web-1", "web-2", "web-3")
 		w.kubelet.hold()

@@ -60,7 +60,7 @@ var _ = Describe("Drain when the API server fails", func() {
 		Expect(w.wire.counts()["EVICT"]).To(Equal(1))
 	})
 
-	It("does not call an eviction back that is under way when it is told to end: its place in the budget would be lost (behaviour 64)", func(ctx context.Context) {
+	It("does not call an eviction back that is under way when it is asked to end: its eviction in the budget would be lost (behaviour 64)", func(ctx context.Context) {
 		w.kubelet.hold()
 		w.pods(ctx, "web")
 		w.budget(ctx, "one", 1)
@@ -116,7 +116,7 @@ var _ = Describe("Drain when the API server fails", func() {
 		Expect(w.wire.counts()).To(Equal(map[string]int{"LIST pods": 2, "WATCH pods": 1, "EVICT": 1}))
 	})
 
-	It("says why it cannot read the pods until it can", func(ctx context.Context) {
+	It("reports why it cannot read the pods until it can", func(ctx context.Context) {
 		w.kubelet.hold()
 		w.pods(ctx, "web")
 		answers := make(chan struct{})
@@ -176,8 +176,8 @@ var _ = Describe("Drain when the API server fails", func() {
 			Expect(d.wait()).To(Succeed())
 			Expect(w.wire.counts()).To(And(HaveKeyWithValue("LIST pods", 2), HaveKeyWithValue("WATCH pods", 2)))
 		},
-		Entry("told by the answer", answerWith),
-		Entry("told by an event", eventWith),
+		Entry("reported by the answer", answerWith),
+		Entry("reported by an event", eventWith),
 	)
 
 	Context("closed (behaviour 40)", func() {

@@ -96,7 +96,7 @@ var _ = Describe("Drain", func() {
 		Expect(w.left(ctx)).To(ConsistOf("migration", "everywhere", "web"))
 	})
 
-	It("evicts them when the policy says Delete", func(ctx context.Context) {
+	It("evicts them when the policy has Delete", func(ctx context.Context) {
 		w.pod(ctx, "alone", bare)
 		Expect(w.start(v1alpha1.Drain{UnmanagedPods: v1alpha1.PodDisposalDelete}).wait()).To(Succeed())
 		Expect(w.left(ctx)).To(BeEmpty())
@@ -199,7 +199,7 @@ var _ = Describe("Drain", func() {
 		Expect(d.wait()).To(Succeed())
 	})
 
-	It("only waits for pods that terminate already, and says when one is stuck", func(ctx context.Context) {
+	It("only waits for pods that terminate already, and reports when one is stuck", func(ctx context.Context) {
 		w.kubelet.hold()
 		c := w.stopClock()
 		w.pods(ctx, "slow")

@@ -99,7 +99,7 @@ var _ = Describe("status, the ledger", func() {
 		Entry("a negative limit", "1", int32(1), nil, func(s *status) { s.Limit = -1 }, "should be greater than or equal to 0"),
 	)
 
-	It("refuses a limit above 1 where the spec says nothing", func(ctx SpecContext) {
+	It("refuses a limit above 1 where the spec sets none", func(ctx SpecContext) {
 		policy := &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{GenerateName: "ledger-"}}
 		Expect(admin.Create(ctx, policy)).To(Succeed())
 		DeferCleanup(func(ctx context.Context) error { return admin.Delete(ctx, policy) })

@@ -72,7 +72,7 @@ var _ = Describe("three machines", Ordered, func() {
 	})
 
 	// Systemd 252 lets root pass the inhibitors of root, 257 does not: the agent does on neither.
-	It("wait while somebody holds an inhibitor on each, say who, and reboot when they are released", func(ctx SpecContext) {
+	It("wait while somebody holds an inhibitor on each, report who, and reboot when they are released", func(ctx SpecContext) {
 		before := here.bootIDs()
 		for _, m := range here.rack.Machines {
 			here.inhibit(ctx, m)
@@ -99,7 +99,7 @@ var _ = Describe("three machines", Ordered, func() {
 		here.awaitRest(ctx, w, 3)
 	})
 
-	It("leave the others up when one does not come back, tell it, and go on when it does", func(ctx SpecContext) {
+	It("leave the others up when one does not come back, report it, and go on when it does", func(ctx SpecContext) {
 		const dead, next = "node-1", "node-2"
 		boots := len(here.machine(next).Boots())
 		here.adapt(ctx, `{"reboot":{"timeout":"10s"}}`)

@@ -82,7 +82,7 @@ var _ = Describe("doctor", Serial, func() {
 		Expect(stdout).To(And(MatchRegexp(`(?m)^✗ Operators +kured runs as daemonset default/kured`), HavePrefix("✓ Version\n")))
 	})
 
-	It("says what it may not read, and does not call that well", func() {
+	It("reports what it may not read, and does not call that well", func() {
 		applyUserRoles()
 		newPool(1)
 		by := found(as("doctor-viewer", "reboot-operator-fleet-viewer"))

@@ -77,7 +77,7 @@ func (p *pool) givesUp(name string) {
 	p.annotates(name, v1alpha1.AnnotationProgress, progress.String())
 }
 
-var _ = Describe("What a node says is harmless to a terminal", func() {
+var _ = Describe("What a node reports is harmless to a terminal", func() {
 	It("in explain", func() {
 		p := newPool(1, paused)
 		p.needsHostilely(p.nodes[0])

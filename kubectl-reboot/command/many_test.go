@@ -50,7 +50,7 @@ var _ = Describe("A command for many", func() {
 		Expect(ok("resume", "-l", byLabel)).To(Equal("node/" + p.nodes[0] + " resumed\nnode/" + p.nodes[1] + " resumed\n"))
 	})
 
-	It("refuses what says nothing, or two things", func() {
+	It("refuses what is empty, or two things", func() {
 		p := newPool(1, paused)
 		Expect(fails("pause")).To(HavePrefix("error: pause wants a policy or a node, -l or --all: "))
 		for _, args := range [][]string{{"-l", "a=b", "--all"}, {p.nodes[0], "--all"}, {p.nodes[0], "-l", "a=b"}} {

@@ -37,7 +37,7 @@ func statusOf(policy string) status.Policy {
 }
 
 var _ = Describe("explain and status", func() {
-	It("say what the manager says, through the life of a reboot", func() {
+	It("show what the manager reports, through the life of a reboot", func() {
 		p := newPool(2, paused)
 		first, second := p.nodes[0], p.nodes[1]
 		Expect(explained(first).Verdict).To(Equal(explanation.NoNeed))
@@ -109,7 +109,7 @@ var _ = Describe("explain and status", func() {
 		Expect(fails("status", "-o", "xml")).To(Equal("error: --output \"xml\" must be one of json, yaml, wide\n"))
 	})
 
-	It("tell that a request was made, when, and that no agent has answered it", func() {
+	It("show that a request was made, when, and that no agent has answered it", func() {
 		p := newPool(1)
 		ok("request", p.nodes[0], "--reason=firmware")
 		e := explained(p.nodes[0])
@@ -117,7 +117,7 @@ var _ = Describe("explain and status", func() {
 		Expect(e.Message).To(MatchRegexp(`^requested at \w{3} \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC \(firmware\), not yet answered by the agent$`))
 	})
 
-	It("tell when the manager lags behind, or is down", Serial, func() {
+	It("report when the manager lags behind, or is down", Serial, func() {
 		p := newPool(1, paused)
 		p.needs(p.nodes[0])
 		expectPermitted(p.nodes[0], "False Paused")
@@ -136,7 +136,7 @@ var _ = Describe("explain and status", func() {
 })
 
 var _ = Describe("forecast", func() {
-	It("says who goes when, and who stays", func() {
+	It("shows who goes when, and who stays", func() {
 		p := newPool(3, func(p *v1alpha1.RebootPolicy) {
 			fleettest.Weeknights(p)
 			w := &p.Spec.Windows[0] // it never opens while the test runs
@@ -175,7 +175,7 @@ var _ = Describe("forecast", func() {
 })
 
 var _ = Describe("history", func() {
-	It("tells how the last reboots of a node ended", func() {
+	It("shows how the last reboots of a node ended", func() {
 		p := newPool(1)
 		Expect(ok("history", p.nodes[0])).To(Equal("No policy remembers a reboot of " + p.nodes[0] + "; each remembers its last 20.\n"))
 		p.needs(p.nodes[0])
@@ -274,7 +274,7 @@ var _ = Describe("status --watch", func() {
 		Expect(out.String()).To(MatchRegexp(`\x1b\[[0-9]+A`), "the cursor goes up")
 	})
 
-	It("says when the API server cannot be reached any more, and goes on", func() {
+	It("reports when the API server cannot be reached any more, and goes on", func() {
 		p := newPool(1, paused)
 		var out output
 		var down atomic.Bool

@@ -135,7 +135,7 @@ var _ = Describe("pause and resume", func() {
 		Expect(ok("resume", p.nodes[0])).To(HaveSuffix(" is not paused\n"))
 	})
 
-	It("tells a node from a policy", func() {
+	It("distinguishes a node from a policy", func() {
 		p := newPool(1)
 		twin := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: p.policy}}
 		Expect(api.Create(context.Background(), twin)).To(Succeed())
@@ -148,7 +148,7 @@ var _ = Describe("pause and resume", func() {
 		Expect(ok("pause", "rebootpolicy/"+p.policy)).To(HavePrefix("rebootpolicy.reboot-operator.io/" + p.policy + " paused"))
 	})
 
-	It("end a halt with the annotation, which the manager hears", func() {
+	It("end a halt with the annotation, which the manager handles", func() {
 		p := newPool(1, fleettest.Spec(func(s *v1alpha1.RebootPolicySpec) { s.Failures = &v1alpha1.Failures{Max: new(int32(1))} }))
 		halt(p)
 		Expect(ok("status", p.policy)).To(And(ContainSubstring("halted"), ContainSubstring(`kubectl reboot resume rbp/`+p.policy+` --halt --reason=`)))
@@ -159,7 +159,7 @@ var _ = Describe("pause and resume", func() {
 		}).Should(Equal("False resumed: disk replaced"))
 	})
 
-	It("say where a reason is written nowhere", func() {
+	It("report where a reason is written nowhere", func() {
 		p := newPool(1, paused)
 		Expect(ok("resume", p.policy, "--reason=why")).To(HaveSuffix(" resumed: no longer paused (test), without the reason: only the end of a halt has one\n"))
 	})
