@@ -25,7 +25,7 @@ func watchReport(o *watchOptions, stages []stage) figures.Result {
 		stageRow(stages, "CPU in a minute of heartbeats", func(s stage) string { return figures.Seconds(s.cpu) },
 			func(a, b stage) string { return each(b.cpu - a.cpu) }),
 		stageRow(stages, "heartbeats in a second", func(s stage) string { return fmt.Sprintf("%.1f", s.beats) }, nil),
-		stageRow(stages, "changes they are told of in a minute", func(s stage) string { return strconv.FormatInt(s.received, 10) }, nil),
+		stageRow(stages, "changes they are notified of in a minute", func(s stage) string { return strconv.FormatInt(s.received, 10) }, nil),
 		stageRow(stages, "CPU to open them, connections and all", func(s stage) string { return figures.Seconds(s.opening) },
 			func(_, b stage) string { return each(b.opening) }),
 		stageRow(stages, "CPU to open them again, every 5 to 10 minutes", func(s stage) string { return figures.Seconds(s.reopening) },
