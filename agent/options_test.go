@@ -115,24 +115,24 @@ func TestRun_BadFlags(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no node":                   {nil, "--node-name is needed where NODE_NAME is not set: the name of the Node this host is"},
-		"no name of a node":         {[]string{"--node-name=N_1"}, `--node-name "N_1" is no name of a Node: a lowercase RFC 1123 subdomain`},
-		"an unknown flag":           {[]string{"--bogus"}, "flag provided but not defined: -bogus"},
-		"a flag without value":      {[]string{"--node-name"}, "flag needs an argument: -node-name"},
-		"an argument":               {[]string{"--node-name=n1", "now"}, `unexpected argument "now"`},
-		"an unknown identity":       {[]string{"--node-name=n1", "--identity=me"}, `--identity "me" is neither node nor serviceaccount`},
-		"no bus address":            {[]string{"--node-name=n1", "--dbus-address=/run/x"}, `--dbus-address "/run/x" is no D-Bus address`},
-		"no transport":              {[]string{"--node-name=n1", "--dbus-address=:x"}, `--dbus-address ":x" is no D-Bus address`},
-		"a relative root":           {[]string{"--node-name=n1", "--host-root=host"}, `--host-root "host" is not an absolute path`},
-		"a relative boot ID":        {[]string{"--node-name=n1", "--boot-id-file=b"}, `--boot-id-file "b" is not an absolute path`},
-		"an unknown engine":         {[]string{"--node-name=n1", "--engines=apt"}, `--engines: there is no engine "apt"; there are auto, update-engine, cos-update-engine, rpm-ostree, bootc, sentinel, kernel`},
-		"no engine":                 {[]string{"--node-name=n1", "--engines="}, `--engines: there is no engine ""; there are auto, update-engine, cos-update-engine, rpm-ostree, bootc, sentinel, kernel`},
-		"an engine twice":           {[]string{"--node-name=n1", "--engines=sentinel,sentinel"}, "--engines: sentinel is named twice"},
-		"auto twice":                {[]string{"--node-name=n1", "--engines=auto,kernel,auto"}, "--engines: auto is named twice"},
-		"no period":                 {[]string{"--node-name=n1", "--rpm-ostree-drive-period=0s"}, "--rpm-ostree-drive-period 0s is not above zero"},
-		"no time":                   {[]string{"--node-name=n1", "--rpm-ostree-drive-timeout=-1h"}, "--rpm-ostree-drive-timeout -1h0m0s is not above zero"},
-		"driving what nobody hears": {[]string{"--node-name=n1", "--rpm-ostree-drive", "--engines=sentinel"}, "--rpm-ostree-drive needs rpm-ostree among --engines, or auto"},
-		"a bad log level":           {[]string{"--node-name=n1", "--zap-log-level=loud"}, `invalid value "loud" for flag -zap-log-level`},
+		"no node":                     {nil, "--node-name is needed where NODE_NAME is not set: the name of the Node this host is"},
+		"no name of a node":           {[]string{"--node-name=N_1"}, `--node-name "N_1" is no name of a Node: a lowercase RFC 1123 subdomain`},
+		"an unknown flag":             {[]string{"--bogus"}, "flag provided but not defined: -bogus"},
+		"a flag without value":        {[]string{"--node-name"}, "flag needs an argument: -node-name"},
+		"an argument":                 {[]string{"--node-name=n1", "now"}, `unexpected argument "now"`},
+		"an unknown identity":         {[]string{"--node-name=n1", "--identity=me"}, `--identity "me" is neither node nor serviceaccount`},
+		"no bus address":              {[]string{"--node-name=n1", "--dbus-address=/run/x"}, `--dbus-address "/run/x" is no D-Bus address`},
+		"no transport":                {[]string{"--node-name=n1", "--dbus-address=:x"}, `--dbus-address ":x" is no D-Bus address`},
+		"a relative root":             {[]string{"--node-name=n1", "--host-root=host"}, `--host-root "host" is not an absolute path`},
+		"a relative boot ID":          {[]string{"--node-name=n1", "--boot-id-file=b"}, `--boot-id-file "b" is not an absolute path`},
+		"an unknown engine":           {[]string{"--node-name=n1", "--engines=apt"}, `--engines: there is no engine "apt"; there are auto, update-engine, cos-update-engine, rpm-ostree, bootc, sentinel, kernel`},
+		"no engine":                   {[]string{"--node-name=n1", "--engines="}, `--engines: there is no engine ""; there are auto, update-engine, cos-update-engine, rpm-ostree, bootc, sentinel, kernel`},
+		"an engine twice":             {[]string{"--node-name=n1", "--engines=sentinel,sentinel"}, "--engines: sentinel is named twice"},
+		"auto twice":                  {[]string{"--node-name=n1", "--engines=auto,kernel,auto"}, "--engines: auto is named twice"},
+		"no period":                   {[]string{"--node-name=n1", "--rpm-ostree-drive-period=0s"}, "--rpm-ostree-drive-period 0s is not above zero"},
+		"no time":                     {[]string{"--node-name=n1", "--rpm-ostree-drive-timeout=-1h"}, "--rpm-ostree-drive-timeout -1h0m0s is not above zero"},
+		"driving what nobody detects": {[]string{"--node-name=n1", "--rpm-ostree-drive", "--engines=sentinel"}, "--rpm-ostree-drive needs rpm-ostree among --engines, or auto"},
+		"a bad log level":             {[]string{"--node-name=n1", "--zap-log-level=loud"}, `invalid value "loud" for flag -zap-log-level`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -153,7 +153,7 @@ func TestRun_Help(t *testing.T) {
 	}
 	for _, name := range []string{"-node-name", "-kubeconfig", "-zap-log-level", "-require-engine-sender"} {
 		if !strings.Contains(stderr.String(), name) {
-			t.Errorf("the usage does not tell of %s", name)
+			t.Errorf("the usage does not mention %s", name)
 		}
 	}
 	if _, err := parse([]string{"-h"}, func(string) string { return "" }, &stderr); !errors.Is(err, flag.ErrHelp) {

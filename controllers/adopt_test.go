@@ -18,7 +18,7 @@ func TestConverge_AdoptsWhatTheNodeItselfShows(t *testing.T) {
 		gone    bool
 		adopted bool
 	}{
-		"the grant stands: the status was lost":            {adopted: true},
+		"the grant is there: the status was lost":          {adopted: true},
 		"the grant is over: another leader has seen to it": {over: true},
 		"the Node is gone: nobody acts on its grant":       {gone: true},
 	} {

@@ -23,9 +23,9 @@ func TestStatusOf_ResumesFromTheAnnotationOn(t *testing.T) {
 		before      metav1.ConditionStatus
 		want        time.Time
 	}{
-		"halted":                      {map[string]string{v1alpha1.AnnotationResume: "fixed"}, metav1.ConditionTrue, now},
-		"not halted":                  {map[string]string{v1alpha1.AnnotationResume: "fixed"}, metav1.ConditionFalse, now},
-		"the word was heard long ago": {nil, metav1.ConditionFalse, before},
+		"halted":                              {map[string]string{v1alpha1.AnnotationResume: "fixed"}, metav1.ConditionTrue, now},
+		"not halted":                          {map[string]string{v1alpha1.AnnotationResume: "fixed"}, metav1.ConditionFalse, now},
+		"the annotation was handled long ago": {nil, metav1.ConditionFalse, before},
 	} {
 		t.Run(name, func(t *testing.T) {
 			policy := &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Annotations: tc.annotations}}

@@ -100,7 +100,7 @@ func TestReconcile_ANodeThatRefusesKeepsNobodyWaiting(t *testing.T) {
 		refuses func(*server) string
 		lasts   bool // each pass asks it again
 	}{
-		"to hear why it waits":      {refuses: func(*server) string { return waits }},
+		"to show why it waits":      {refuses: func(*server) string { return waits }},
 		"to be put back in service": {refuses: func(s *server) string { return s.policy.Status.Grants[0].Node }, lasts: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -116,14 +116,14 @@ func TestReconcile_ANodeThatRefusesKeepsNobodyWaiting(t *testing.T) {
 			s.policy.Spec.Pause = &v1alpha1.Pause{Reason: "holidays"}
 			result, err := s.reconciler.Reconcile(t.Context(), request(workers))
 			if err != nil || result.RequeueAfter != conditionsPause {
-				t.Errorf("others are told after %s (%v), want %s", result.RequeueAfter, err, conditionsPause)
+				t.Errorf("others are reported after %s (%v), want %s", result.RequeueAfter, err, conditionsPause)
 			}
 			for range 2 * needy / conditionsPerPass {
 				result, err = s.reconciler.Reconcile(t.Context(), request(workers))
 			}
 			again := apierrors.IsForbidden(err) || result.RequeueAfter > 0 && result.RequeueAfter <= errorPauseMax
 			if tc.lasts && !again {
-				t.Errorf("once all others are told, the next pass comes after %s (%v)", result.RequeueAfter, err)
+				t.Errorf("once all others are reported, the next pass comes after %s (%v)", result.RequeueAfter, err)
 			}
 			var untold []string
 			for i := range needy {
@@ -138,10 +138,10 @@ func TestReconcile_ANodeThatRefusesKeepsNobodyWaiting(t *testing.T) {
 				want = nil // it holds its slot
 			}
 			if diff := cmp.Diff(want, untold); diff != "" {
-				t.Errorf("not told that the policy is paused (-want +got):\n%s", diff)
+				t.Errorf("not reported that the policy is paused (-want +got):\n%s", diff)
 			}
 			if s.policy.Status.Window.State != v1alpha1.WindowPaused {
-				t.Errorf("the status says %s", s.policy.Status.Window.State)
+				t.Errorf("the status shows %s", s.policy.Status.Window.State)
 			}
 		})
 	}
@@ -279,12 +279,12 @@ func TestReconcile_ManyThatRefuseKeepNobodyWaiting(t *testing.T) {
 		return nodes
 	}
 	if got, want := explained(), needy-len(refusing); got != want || asked > 2*len(refusing) {
-		t.Errorf("%d nodes are told, want %d; those that refuse were asked %d times", got, want, asked)
+		t.Errorf("%d nodes are reported, want %d; those that refuse were asked %d times", got, want, asked)
 	}
 	clear(refusing)
 	now.SetTime(now.Now().Add(refusedPause))
 	if got, want := explained(), needy; got != want {
-		t.Errorf("%d nodes are told once none refuses, want %d", got, want)
+		t.Errorf("%d nodes are reported once none refuses, want %d", got, want)
 	}
 }
 

@@ -27,7 +27,7 @@ func TestConverge_MarksGiveWayToASlotThatWaits(t *testing.T) {
 	s.comeBack(t)
 	s.pass(t)
 	if most := 2 + conditionsAtLeast; len(s.written) > most || s.rung.IsZero() {
-		t.Errorf("%d Nodes were written until the bell had rung, want at most %d: %v", len(s.written), most, s.written)
+		t.Errorf("%d Nodes were written until the grant was published, want at most %d: %v", len(s.written), most, s.written)
 	}
 	for range needy / conditionsPerPass {
 		s.pass(t)

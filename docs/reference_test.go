@@ -152,7 +152,7 @@ func allMetrics(t *testing.T) []string {
 	t.Helper()
 	manager, ok := metrics.Registry.(prometheus.Collector)
 	if !ok {
-		t.Fatal("the registry does not say what it has")
+		t.Fatal("the registry does not contain what it has")
 	}
 	agent := prometheus.NewRegistry()
 	reboot.NewMetrics(agent)
@@ -206,7 +206,7 @@ func firstCells(t *testing.T, guide, heading string) []string {
 		_, code, _ := strings.Cut(row[0], "`")
 		cells = append(cells, strings.TrimSuffix(code, "`"))
 		if row[len(row)-1] == "" && heading != "Conditions" {
-			t.Errorf("nothing is said of %s", row[0])
+			t.Errorf("nothing is reported of %s", row[0])
 		}
 	}
 	return cells

@@ -75,7 +75,7 @@ func (c claim) expectShown(t *testing.T, shown string) {
 	switch {
 	case isAttempt:
 		if answers := answersTo(t, what, attempted[c.heading]); !answers[c.can] || answers[!c.can] {
-			t.Errorf("%q: of the attempt %q security-attempts.md says allowed %v", c.sentence, what, answers)
+			t.Errorf("%q: of the attempt %q security-attempts.md shows allowed %v", c.sentence, what, answers)
 		}
 	case isTest:
 		if !strings.Contains(tests(t, folder), text) {

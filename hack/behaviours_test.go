@@ -53,7 +53,7 @@ func expectTest(t *testing.T, number int, shown string) {
 	}
 	_, numbers, _ := strings.Cut(strings.ToLower(name), "behaviour")
 	if !slices.Contains(regexp.MustCompile(`\d+`).FindAllString(numbers, -1), strconv.Itoa(number)) {
-		t.Errorf("%q does not tell behaviour %d", name, number)
+		t.Errorf("%q does not name behaviour %d", name, number)
 	}
 	if !testNames(t, folder)[name] {
 		t.Errorf("package %s has no test %q", folder, name)

@@ -41,7 +41,7 @@ func TestJudge(t *testing.T) {
 			err:  apierrors.NewConflict(pods, "web", errors.New("another UID")),
 			want: answer{verdict: gone, message: `Operation cannot be fulfilled on pods "web": another UID`},
 		},
-		"429 of a budget speaks the server's words": {
+		"429 of a budget has the server's text": {
 			err:  withCause(apierrors.NewTooManyRequests(violates, 0), policyv1.DisruptionBudgetCause, needs),
 			want: answer{verdict: refused, message: needs},
 		},

@@ -71,7 +71,7 @@ func TestComebacks(t *testing.T) {
 			},
 			back: []Pod{back("fresh", comesBackTolerant)},
 		},
-		"one that is gone is not told any more": {
+		"one that is gone is not reported any more": {
 			script: func(t *testing.T) *script {
 				s := begin(t, old).leave(old).come(fresh)
 				s.p.remove("fresh")

@@ -95,7 +95,7 @@ func TestDecide(t *testing.T) {
 		"behaviour 37: a DaemonSet's pod stays": {
 			pod: makePod("cni").owner("apps/v1", "DaemonSet"), want: stays,
 		},
-		"behaviour 40: the owner reference alone tells, so nothing can fail: another group's DaemonSet": {
+		"behaviour 40: the owner reference alone decides, so nothing can fail: another group's DaemonSet": {
 			pod: makePod("cni").owner("apps.kruise.io/v1alpha1", "DaemonSet"), want: stays,
 		},
 		"a DaemonSet that owns but does not control does not keep the pod": {

@@ -19,11 +19,11 @@ func TestChanges(t *testing.T) {
 		inputs         []input
 		want           []any
 	}{
-		"each change is told once (behaviour 4)": {
+		"each change is reported once (behaviour 4)": {
 			inputs: []input{{needed, Answering}, {needed, Answering}, {needed, Silent}, {needed, Missing}, missing, missing},
 			want:   []any{true, needed, false, unknown},
 		},
-		"the first report is told even if it is zero": {inputs: []input{{}, {}}, want: []any{false, Report{}}},
+		"the first report is reported even if it is zero": {inputs: []input{{}, {}}, want: []any{false, Report{}}},
 		"an engine that is named and missing is unknown": {
 			inputs: []input{unclear, missing, {idle, Answering}}, want: []any{false, unknown, true, idle},
 		},
@@ -39,7 +39,7 @@ func TestChanges(t *testing.T) {
 		"one that was there earlier in this boot is not absent": {
 			optional: true, seen: true, inputs: []input{missing}, want: []any{false, unknown},
 		},
-		"a need is a need, whoever told it": {
+		"a need is a need, whoever reported it": {
 			optional: true, inputs: []input{missing, {needed, Missing}, missing}, want: []any{absent, needed, absent},
 		},
 	}
@@ -54,7 +54,7 @@ func TestChanges(t *testing.T) {
 				c.Update(s.report, s.presence)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("told (-want +got):\n%s", diff)
+				t.Errorf("reported (-want +got):\n%s", diff)
 			}
 		})
 	}

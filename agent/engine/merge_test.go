@@ -41,9 +41,9 @@ func TestMerge(t *testing.T) {
 		reports []Report
 		want    Report
 	}{
-		"one engine speaks for itself":                  {[]Report{staged}, staged},
+		"one engine alone": {[]Report{staged}, staged},
 		"a need wins over an engine that needs nothing": {[]Report{upToDate, staged}, staged},
-		"a need wins over one that cannot be asked, which is told": {[]Report{gone, staged}, Report{
+		"a need wins over one that cannot be asked, which is reported": {[]Report{gone, staged}, Report{
 			Engine: "update-engine", State: Needed, Reason: v1alpha1.ReasonUpdateStaged, Version: "4001.0.0", Running: "4000.0.0",
 			Message: "update_engine has installed version 4001.0.0. rpm-ostree is not on the bus.",
 		}},
@@ -55,7 +55,7 @@ func TestMerge(t *testing.T) {
 			Engine: "update-engine", State: NotNeeded, Reason: v1alpha1.ReasonUpToDate,
 			Message: "Nothing is staged. The file does not exist.",
 		}},
-		"several needs are one, and all are told (behaviour 12)": {[]Report{sentinel, staged, upToDate}, Report{
+		"several needs are one, and all are reported (behaviour 12)": {[]Report{sentinel, staged, upToDate}, Report{
 			Engine: "sentinel", State: Needed, Reason: v1alpha1.ReasonSentinelPresent, Version: "4001.0.0",
 			Running: "4000.0.0", Message: "/run/reboot-required exists. update_engine has installed version 4001.0.0.",
 		}},
@@ -68,9 +68,9 @@ func TestMerge(t *testing.T) {
 			Engine: "rpm-ostree", State: Unknown, Reason: v1alpha1.ReasonEngineUnreachable,
 			Message: "rpm-ostree is not on the bus. The bus is gone.",
 		}},
-		"the same sentence is told once": {[]Report{gone, gone}, gone},
-		"an absent engine has no say":    {[]Report{never, upToDate, nowhere}, upToDate},
-		"nor beside one that vanished":   {[]Report{never, gone}, gone},
+		"the same sentence is reported once": {[]Report{gone, gone}, gone},
+		"an absent engine has no say":        {[]Report{never, upToDate, nowhere}, upToDate},
+		"nor beside one that vanished":       {[]Report{never, gone}, gone},
 		"no engine at all is unknown, never up to date (behaviour 7)": {[]Report{never, nowhere}, Report{
 			State: Unknown, Reason: v1alpha1.ReasonEngineUnreachable,
 			Message: "No update engine is found on this host; looked for cos-update-engine, sentinel. Mount the host's /run/dbus " +

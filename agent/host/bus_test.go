@@ -195,7 +195,7 @@ func TestSupervisor_StartsOverAfterASessionThatLasted(t *testing.T) {
 		clock.Step(time.Minute)
 		end <- errors.New("it broke")
 		if err := receive(t, "the news", broken); err.Error() != "it broke" {
-			t.Errorf("told %v", err)
+			t.Errorf("reported %v", err)
 		}
 		receive(t, "the end of the connection", conn.Context().Done())
 		for !clock.HasWaiters() {
@@ -208,6 +208,6 @@ func TestSupervisor_StartsOverAfterASessionThatLasted(t *testing.T) {
 	end <- nil
 	receive(t, "the supervisor's end", done)
 	if len(broken) > 0 {
-		t.Errorf("the stop was told as a break: %v", <-broken)
+		t.Errorf("the stop was notified as a break: %v", <-broken)
 	}
 }

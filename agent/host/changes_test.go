@@ -107,7 +107,7 @@ func wait(t *testing.T, changes chan struct{}) {
 	select {
 	case <-changes:
 	case <-time.After(time.Minute):
-		t.Fatal("the change was not heard")
+		t.Fatal("the change was not received")
 	}
 }
 

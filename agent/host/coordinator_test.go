@@ -192,7 +192,7 @@ func FuzzParseCoordinator(f *testing.F) {
 	f.Add("NAME=\"a\\b\"\nSTATE='disabled'\n#")
 	f.Fuzz(func(t *testing.T, content string) {
 		if c := parseCoordinator(content); c != nil && c.Name != "" && !isCoordinatorName(c.Name) {
-			t.Errorf("%q is told as a name", c.Name)
+			t.Errorf("%q is reported as a name", c.Name)
 		}
 	})
 }

@@ -117,10 +117,10 @@ func FuzzErrorName(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name string) {
 		got := ErrorName(dbus.Error{Name: name})
 		if got == "" || len(got) > 255 || strings.ContainsFunc(got, func(r rune) bool { return r <= ' ' || r > '~' }) {
-			t.Errorf("%q is told as %q", name, got)
+			t.Errorf("%q is reported as %q", name, got)
 		}
 		if again := ErrorName(dbus.Error{Name: got}); again != got {
-			t.Errorf("%q is told as %q", got, again)
+			t.Errorf("%q is reported as %q", got, again)
 		}
 	})
 }
@@ -138,7 +138,7 @@ func FuzzRefused(f *testing.F) {
 		if err := refused(answer); err == nil {
 			t.Errorf("%#v is no error", answer)
 		} else if words := err.Error(); utf8.ValidString(name) && utf8.ValidString(text) && !utf8.ValidString(words) {
-			t.Errorf("%#v is told as %q", answer, words)
+			t.Errorf("%#v is reported as %q", answer, words)
 		}
 	})
 }

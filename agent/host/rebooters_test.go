@@ -56,7 +56,7 @@ func TestCoordinators_ProgramsThatRebootTheirHost_Behaviour57(t *testing.T) {
 		"dnf-automatic by its defaults":        {dnf, none, ""},
 		"transactional-update by its defaults": {transactional, none, "transactional-update"},
 		"transactional-update by systemd":      {transactional, files{"etc/transactional-update.conf": "REBOOT_METHOD=systemd"}, "transactional-update"},
-		"transactional-update leaves it to whoever hears of /run/reboot-required": {
+		"transactional-update leaves it to whoever detects /run/reboot-required": {
 			transactional, files{"etc/transactional-update.conf": "REBOOT_METHOD=systemd\nREBOOT_METHOD=kured"}, "",
 		},
 		"transactional-update, a snippet of the vendor's": {

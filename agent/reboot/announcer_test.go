@@ -22,11 +22,11 @@ func TestObjected(t *testing.T) {
 		before, after []v1alpha1.Objection
 		want          []string
 	}{
-		"it stands now":            {nil, []v1alpha1.Objection{rolledBack}, []string{rolledBack.Message}},
-		"it stands behind another": {[]v1alpha1.Objection{inhibited}, []v1alpha1.Objection{inhibited, rolledBack}, []string{rolledBack.Message}},
-		"it stood before":          {[]v1alpha1.Objection{rolledBack, inhibited}, []v1alpha1.Objection{rolledBack}, nil},
-		"it stood for another one": {[]v1alpha1.Objection{other}, []v1alpha1.Objection{rolledBack}, []string{rolledBack.Message}},
-		"it stands no more":        {[]v1alpha1.Objection{rolledBack}, nil, nil},
+		"it is there now":          {nil, []v1alpha1.Objection{rolledBack}, []string{rolledBack.Message}},
+		"it is behind another":     {[]v1alpha1.Objection{inhibited}, []v1alpha1.Objection{inhibited, rolledBack}, []string{rolledBack.Message}},
+		"it was there before":      {[]v1alpha1.Objection{rolledBack, inhibited}, []v1alpha1.Objection{rolledBack}, nil},
+		"another one was there":    {[]v1alpha1.Objection{other}, []v1alpha1.Objection{rolledBack}, []string{rolledBack.Message}},
+		"it is gone":               {[]v1alpha1.Objection{rolledBack}, nil, nil},
 		"somebody needs not see":   {nil, []v1alpha1.Objection{inhibited}, nil},
 		"nobody could read before": {[]v1alpha1.Objection{{}}, []v1alpha1.Objection{rolledBack}, []string{rolledBack.Message}},
 		"nobody can read now":      {nil, []v1alpha1.Objection{{}}, nil},

@@ -128,7 +128,7 @@ func TestReconcile_ReportsAConflict(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", next.what, diff)
 		}
 		if shown := conflictOn(t, api.node) != ""; next.err == nil && shown != (next.other != nil) {
-			t.Errorf("%s: the Node says so: %t", next.what, shown)
+			t.Errorf("%s: the Node shows so: %t", next.what, shown)
 		}
 	}
 }

@@ -19,7 +19,7 @@ func TestReports_WaitForEachEngine(t *testing.T) {
 		r.Put(report)
 	}
 	if diff := cmp.Diff([]engine.Report{a, b}, r.all()); diff != "" {
-		t.Errorf("heard (-want +got):\n%s", diff)
+		t.Errorf("received (-want +got):\n%s", diff)
 	}
 	if len(wake.triggers) != 1 {
 		t.Error("nobody was woken")

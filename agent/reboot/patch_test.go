@@ -71,7 +71,7 @@ func TestAddReport(t *testing.T) {
 		wrote  bool
 	}{
 		"nothing": {step.NodeStatus{}, nodepatch.Patch{}, false},
-		"what stands is not written again (behaviour 4)": {step.NodeStatus{
+		"what is there is not written again (behaviour 4)": {step.NodeStatus{
 			Conditions: []corev1.NodeCondition{want(corev1.ConditionTrue, "Staged.")},
 			Labels:     map[string]*string{"a": new("1"), "c": nil}, Annotations: map[string]*string{"d": nil},
 		}, nodepatch.Patch{}, false},

@@ -569,7 +569,7 @@ func TestReconcile_AbortLeavesAnAdministratorsCordon(t *testing.T) {
 				t.Errorf("wrote %s", api.patches[0])
 			}
 			if got := <-recorder.Events; !strings.Contains(got, tc.event) {
-				t.Errorf("told %q, want %q", got, tc.event)
+				t.Errorf("reported %q, want %q", got, tc.event)
 			}
 		})
 	}

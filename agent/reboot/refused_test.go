@@ -55,7 +55,7 @@ func TestReconcile_WritesOnceThatLogindDoesNotNameWhoBlocks(t *testing.T) {
 	}
 	const want = "logind cannot be asked who blocks a shutdown: logind answers org.freedesktop.DBus.Error.AccessDenied."
 	if !strings.Contains(api.node.Annotations[v1alpha1.AnnotationReport], want) {
-		t.Errorf("the Node says %q", api.node.Annotations[v1alpha1.AnnotationReport])
+		t.Errorf("the Node shows %q", api.node.Annotations[v1alpha1.AnnotationReport])
 	}
 }
 
@@ -78,6 +78,6 @@ func TestReconcile_WritesEachRefusalOnce(t *testing.T) {
 		clock.SetTime(clock.Now().Add(5*time.Minute + time.Second))
 	}
 	if report := api.node.Annotations[v1alpha1.AnnotationReport]; !strings.Contains(report, "Rejected send message") {
-		t.Errorf("the Node says %q", report)
+		t.Errorf("the Node shows %q", report)
 	}
 }

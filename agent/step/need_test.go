@@ -50,7 +50,7 @@ func TestNeed(t *testing.T) {
 			says(corev1.ConditionTrue, v1alpha1.ReasonRequested,
 				`Nothing is staged. Label reboot-operator.io/reboot-requested asks for a reboot: "gpu-lost". Heard in boot boot-2 from update-engine.`),
 		},
-		"an update and a request are both told": {
+		"an update and a request are both reported": {
 			makeObservation(staged("1"), requesting("new firmware")),
 			says(corev1.ConditionTrue, v1alpha1.ReasonUpdateStaged,
 				`Staged. Heard in boot boot-2 from update-engine (asks for version 1). An administrator asks for a reboot: "new firmware".`),
@@ -188,7 +188,7 @@ func FuzzRequest(f *testing.F) {
 			t.Errorf("more than one line: %q", asked.Message)
 		}
 		if bootID, heard := parseOrigin(asked.Message); bootID != boot || len(heard) != 1 || heard[0].State != engine.Unknown {
-			t.Errorf("%q was heard as %v of boot %q", asked.Message, heard, bootID)
+			t.Errorf("%q was received as %v of boot %q", asked.Message, heard, bootID)
 		}
 	})
 }

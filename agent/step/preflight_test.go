@@ -57,12 +57,12 @@ func TestNodeStatusOf_Preflight(t *testing.T) {
 		"no reboot is needed any more":                      {makeObservation(isAsked, sees(0, migration)), "-", 0},
 		"nobody has looked yet":                             {makeObservation(staged("1"), isAsked), "", lookEvery},
 		"the first answer to a gate":                        {makeObservation(staged("1"), isAsked, sees(0, migration)), blocking, lookEvery},
-		"a gate hears of nothing, too":                      {makeObservation(staged("1"), isAsked, sees(0, nothing)), head + "}", lookEvery},
-		"a gate hears that nobody knows":                    {makeObservation(staged("1"), isAsked, sees(0, lost)), head + `,"problem":"listing pods: forbidden"}`, lookEvery},
+		"a gate gets nothing, too":                          {makeObservation(staged("1"), isAsked, sees(0, nothing)), head + "}", lookEvery},
+		"a gate gets that nobody knows":                     {makeObservation(staged("1"), isAsked, sees(0, lost)), head + `,"problem":"listing pods: forbidden"}`, lookEvery},
 		"without a gate nothing is no news":                 {makeObservation(staged("1"), isAsked, sees(0, Look{})), "-", lookEvery},
 		"without a gate nobody waits for what is not known": {makeObservation(staged("1"), isAsked, sees(0, Look{Problem: "x"})), "-", lookEvery},
 		"what cannot go has to settle":                      {makeObservation(staged("1"), isAsked, sees(time.Second, protected)), "", 4 * time.Second},
-		"and is told then":                                  {makeObservation(staged("1"), isAsked, sees(5*time.Second, protected)), guarded, lookEvery},
+		"and is reported then":                              {makeObservation(staged("1"), isAsked, sees(5*time.Second, protected)), guarded, lookEvery},
 		"another answer has to settle":                      {makeObservation(staged("1"), isAsked, hasAnswered(migration), sees(time.Second, nothing)), "", 4 * time.Second},
 		"the first answer to another question has not": {
 			makeObservation(staged("1"), hasAnswered(migration), func(o *Observation) {
@@ -72,15 +72,15 @@ func TestNodeStatusOf_Preflight(t *testing.T) {
 		"nor has the first one in another boot": {
 			makeObservation(staged("1"), isAsked, hasAnswered(migration), func(o *Observation) { o.Reported.Preflight.BootID = otherBoot }, sees(0, nothing)), head + "}", lookEvery,
 		},
-		"what is seen before one would begin is told at once": {
+		"what is seen before one would begin is reported at once": {
 			makeObservation(staged("1"), isAsked, hasAnswered(nothing), sees(time.Hour, nothing), granted(1, v1alpha1.GrantActive), startsWith(migration)), blocking, lookEvery,
 		},
 		"what was seen before does not count for the next grant": {
 			makeObservation(staged("1"), isAsked, granted(1, v1alpha1.GrantCancelled), sees(time.Hour, nothing), startsWith(migration)), head + "}", lookEvery,
 		},
-		"what was said stands while the drain runs":  {makeObservation(staged("1"), isAsked, beingDrained, sees(0, nothing)), "", 0},
-		"and while the host goes down":               {makeObservation(staged("1"), isAsked, goingDown, sees(0, nothing)), "", 0},
-		"the first report after the boot removes it": {makeObservation(isAsked, rebootedBefore, sees(0, nothing)), "-", 0},
+		"what was reported stays while the drain runs": {makeObservation(staged("1"), isAsked, beingDrained, sees(0, nothing)), "", 0},
+		"and while the host goes down":                 {makeObservation(staged("1"), isAsked, goingDown, sees(0, nothing)), "", 0},
+		"the first report after the boot removes it":   {makeObservation(isAsked, rebootedBefore, sees(0, nothing)), "-", 0},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

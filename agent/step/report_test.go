@@ -20,9 +20,9 @@ func TestNodeStatusOf(t *testing.T) {
 		o    Observation
 		want NodeStatus
 	}{
-		"nothing before the engines are heard":       {makeObservation(silent, requesting("x")), NodeStatus{}},
-		"nothing after a boot before they are heard": {makeObservation(silent, rebootedBefore, up), NodeStatus{}},
-		"how far an attempt is, though":              {makeObservation(silent, goingDown), NodeStatus{Conditions: maintenance(makeObservation(goingDown))}},
+		"nothing before the engines have reported":       {makeObservation(silent, requesting("x")), NodeStatus{}},
+		"nothing after a boot before they have reported": {makeObservation(silent, rebootedBefore, up), NodeStatus{}},
+		"how far an attempt is, though":                  {makeObservation(silent, goingDown), NodeStatus{Conditions: maintenance(makeObservation(goingDown))}},
 		"nothing needed": {makeObservation(), NodeStatus{
 			Conditions:  []corev1.NodeCondition{Need(makeObservation())},
 			Labels:      map[string]*string{v1alpha1.LabelRebootRequired: nil},
@@ -110,8 +110,8 @@ func TestObjection(t *testing.T) {
 		"nor of what has begun: it goes on":         {makeObservation(beingDrained, unlisted), true, ""},
 		"falls when the drained node is free":       {makeObservation(beingDrained), true, ""},
 		"a refusal (behaviour 45)":                  {makeObservation(refused, goingDown), true, `{"reason":"RebootRefused","message":"No."}`},
-		"a refusal stands until logind has spoken":  {makeObservation(goingDown), true, kept},
-		"a refusal stands until the boot ends":      {makeObservation(refused, accepted, goingDown), true, kept},
+		"a refusal stays until logind has answered": {makeObservation(goingDown), true, kept},
+		"a refusal stays until the boot ends":       {makeObservation(refused, accepted, goingDown), true, kept},
 		"a refusal falls with the boot":             {makeObservation(refused, rebootedBefore), false, ""},
 		"an inhibitor is none past the drain's end": {makeObservation(blocked, goingDown), true, kept},
 	}
@@ -201,7 +201,7 @@ func TestMaintenance(t *testing.T) {
 		want []corev1.NodeCondition
 	}{
 		"at rest, absent ones stay absent":  {makeObservation(), nil},
-		"a short drain is not told":         {makeObservation(beingDrained, drainIs(Drain{State: DrainRunning}), early), nil},
+		"a short drain is not reported":     {makeObservation(beingDrained, drainIs(Drain{State: DrainRunning}), early), nil},
 		"a drain that has not begun is not": {makeObservation(beingDrained), nil},
 		"a longer drain is": {
 			makeObservation(beingDrained, drainIs(Drain{State: DrainRunning})),
@@ -277,8 +277,8 @@ func TestAgain(t *testing.T) {
 	}{
 		"never at rest": {makeObservation(), false, time.Time{}},
 		"each minute while a grant is waited for":     {makeObservation(), true, now.Add(time.Minute)},
-		"when a drain is long enough to be told":      {makeObservation(beingDrained, func(o *Observation) { o.Now = begun }), true, begun.Add(2 * time.Second)},
-		"not once it is told":                         {makeObservation(beingDrained), true, time.Time{}},
+		"when a drain is long enough to be reported":  {makeObservation(beingDrained, func(o *Observation) { o.Now = begun }), true, begun.Add(2 * time.Second)},
+		"not once it is reported":                     {makeObservation(beingDrained), true, time.Time{}},
 		"not past the point of no return":             {makeObservation(goingDown), true, time.Time{}},
 		"after a boot that did not meet all the need": {makeObservation(rebootedBefore), true, now.Add(time.Minute)},
 	}

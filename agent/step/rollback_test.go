@@ -38,7 +38,7 @@ func TestUpdate(t *testing.T) {
 		want *v1alpha1.Update
 	}{
 		"nothing is asked for":                     {makeObservation(system("1.0")), nil},
-		"nobody has been heard":                    {makeObservation(system("1.0"), func(o *Observation) { o.Engines, o.Engine = nil, nil }), nil},
+		"no engine has reported":                   {makeObservation(system("1.0"), func(o *Observation) { o.Engines, o.Engine = nil, nil }), nil},
 		"an administrator alone asks":              {makeObservation(system("1.0"), requesting("x")), nil},
 		"an engine that cannot be asked":           {makeObservation(system("1.0"), unreachable), nil},
 		"a need without a version":                 {makeObservation(system("1.0"), staged("")), over1},

@@ -43,7 +43,7 @@ func TestNext_AtRest(t *testing.T) {
 		"no policy is asked for without a grant":                                               {makeObservation(noPolicy), Idle{}},
 		"an aborted attempt is not begun again":                                                {makeObservation(staged(""), granted(1, active), inPhase(1, abortedPhase)), Idle{}},
 		"an aborted attempt makes way for the next":                                            {makeObservation(staged(""), granted(2, active), inPhase(1, abortedPhase)), StartDrain{begin2}},
-		"an agent that has just started hears first why":                                       {makeObservation(staged(""), granted(1, active), func(o *Observation) { o.Engines, o.Engine = nil, nil }), Idle{}},
+		"an agent that has just started reports the reason first":                              {makeObservation(staged(""), granted(1, active), func(o *Observation) { o.Engines, o.Engine = nil, nil }), Idle{}},
 		"engines that did not answer once more are asked again": {
 			makeObservation(staged(""), granted(1, active), func(o *Observation) { o.Confirmed = false }), Wait{now.Add(confirmRetry)},
 		},
@@ -152,7 +152,7 @@ func TestNext_Draining(t *testing.T) {
 			makeObservation(beingDrained, lateButReboot),
 			aborts(v1alpha1.ReasonDrainTimedOut, "The drain took longer than 5m0s.", 1),
 		},
-		"too long, and the pods could never be read: never regardless, and the cause is told": {
+		"too long, and the pods could never be read: never regardless, and the cause is reported": {
 			makeObservation(beingDrained, lateButReboot, drainIs(Drain{State: DrainRunning, Message: "The node's pods could not be read: too busy."})),
 			aborts(v1alpha1.ReasonDrainTimedOut, "The drain took longer than 5m0s. The node's pods could not be read: too busy.", 1),
 		},

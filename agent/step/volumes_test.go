@@ -120,7 +120,7 @@ func TestVolumesReported(t *testing.T) {
 		"what has changed, once a minute": {
 			o: makeObservation(hasDrained, using("disk"), reported("VolumesInUse", "before", begun, minuteAgo)), want: one,
 		},
-		"and what was told in between": {
+		"and what was reported in between": {
 			o:    makeObservation(hasDrained, using("disk"), reported("VolumesInUse", "before", begun, latest)),
 			want: "before", then: now.Add(1),
 		},
@@ -154,7 +154,7 @@ func TestDrainedAt_IsWhatTheFirstProcessReported(t *testing.T) {
 	next := makeObservation(hasDrained, using("disk"), func(o *Observation) { o.Now = now.Add(time.Minute) })
 	next.Conditions, next.Drain.DoneAt = conditions, next.Now
 	if got := drainedAt(next); !got.Equal(first.Now) {
-		t.Errorf("drained at %s, told at %s", got, first.Now)
+		t.Errorf("drained at %s, reported at %s", got, first.Now)
 	}
 	if c := next.Condition(corev1.NodeDrained); c.Reason != v1alpha1.EventVolumesInUse {
 		t.Errorf("condition %+v", c)

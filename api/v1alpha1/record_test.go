@@ -121,7 +121,7 @@ func TestParseProgress(t *testing.T) {
 			value: `{"seq":7,"phase":"Draining","bootID":"b1","cordoned":true,"at":"2026-11-21T12:00:00Z"}`,
 			want:  &v1alpha1.Progress{Seq: 7, Phase: v1alpha1.PhaseDraining, BootID: "b1", Cordoned: true, At: noon},
 		},
-		"an abort with all it tells": {
+		"an abort with all its fields": {
 			value: `{"seq":7,"phase":"Aborted","bootID":"b1","cordoned":false,"reason":"DrainTimedOut","message":"pod db-0 is left",` +
 				`"at":"2026-11-21T12:00:00Z","failures":2,"drainStartedAt":"2026-11-21T12:00:00Z"}`,
 			want: &v1alpha1.Progress{

@@ -119,13 +119,13 @@ func TestOf_KeepsThePolicy(t *testing.T) {
 		}
 		for _, stay := range f.Stays {
 			if reported[stay.Node] {
-				t.Fatalf("%s is told twice", stay.Node)
+				t.Fatalf("%s is reported twice", stay.Node)
 			}
 			reported[stay.Node] = true
 		}
 		for _, n := range s.Nodes {
 			if n.NeedsReboot() && !reported[n.Name] {
-				t.Fatalf("nothing is told of %s: %+v", n.Name, f)
+				t.Fatalf("nothing is reported of %s: %+v", n.Name, f)
 			}
 		}
 	})

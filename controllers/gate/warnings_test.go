@@ -20,7 +20,7 @@ func TestPrometheus_AnIncompleteAnswerIsNotClear(t *testing.T) {
 	}{
 		"nothing blocks":                  {`[]`, `"warnings": []`, v1alpha1.GateClear, ""},
 		"nothing blocks in what is there": {`[]`, warning, v1alpha1.GateUnreachable, "the answer may be incomplete: no StoreAPIs matched"},
-		"several are down, told in one order": {
+		"several are down, reported in one order": {
 			`[]`, `"warnings": ["store b is down", "PromQL warning: a", "store a is down"]`, v1alpha1.GateUnreachable, "the answer may be incomplete: store a is down",
 		},
 		"what is said about the query itself": {

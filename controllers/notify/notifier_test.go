@@ -188,7 +188,7 @@ func TestNotifier_TriesAgain(t *testing.T) {
 	bad.expect(t, "help")
 	b.end(Failed, `the services of Secret both were not told "help": service 2: `)
 	if len(good.got) > 0 {
-		t.Error("the good one was told twice")
+		t.Error("the good one was notified twice")
 	}
 }
 
@@ -287,7 +287,7 @@ func TestNotifier_LosesNothingBetweenWorkers(t *testing.T) {
 	}
 	select {
 	case o := <-b.ended:
-		t.Errorf("what nobody told ended, too: %+v", o)
+		t.Errorf("what nobody reported ended, too: %+v", o)
 	default:
 	}
 }

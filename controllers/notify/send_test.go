@@ -90,7 +90,7 @@ func TestSend_LeavesNothingBehind(t *testing.T) {
 // TestSend_BeginsNothingTooLate: what nobody waits for any more is not sent, since it would count as not sent.
 func TestSend_BeginsNothingTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		wire(func(*http.Request) error { t.Error("the service was told"); return nil }).use(t)
+		wire(func(*http.Request) error { t.Error("the service was notified"); return nil }).use(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if err := send(ctx, "generic://host/hook", "title", "text"); !errors.Is(err, context.Canceled) {
@@ -126,7 +126,7 @@ func TestNotifier_GivesEachServiceItsOwnTime(t *testing.T) {
 			t.Errorf("%s: %v, want it to end with %q", o.result, o.err, want)
 		}
 		if sent != 1 {
-			t.Errorf("the service that answers was told %d times", sent)
+			t.Errorf("the service that answers was notified %d times", sent)
 		}
 	})
 }

@@ -191,7 +191,7 @@ func TestReboots_Strays(t *testing.T) {
 			newHost("a", label("pool", "db"), grant(7, active, grantedAt(-time.Hour)), progress(7, v1alpha1.PhaseRebooting, phaseAt(-50*minute)), rebooted(-40*minute, -40*minute)),
 			step{plan.FinishGrant, v1alpha1.ReasonGranted},
 		},
-		"a reboot that does not end is told of": {
+		"a reboot that does not end is reported": {
 			newHost("a", label("pool", "db"), grant(7, active, grantedAt(-time.Hour)), progress(7, v1alpha1.PhaseRebooting, phaseAt(-50*minute)), notReady),
 			step{plan.Wait, v1alpha1.ReasonRebootTimedOut},
 		},

@@ -90,7 +90,7 @@ func TestReboots_NoBackOff(t *testing.T) {
 		"an attempt that was cancelled":               progress(1, v1alpha1.PhaseAborted, failed(0, v1alpha1.ReasonCancelled, "")),
 		"a failure in an earlier boot (behaviour 50)": progress(1, v1alpha1.PhaseAborted, failed(3, v1alpha1.ReasonDrainTimedOut, ""), otherBoot),
 		"a silent agent, a quarter of an hour ago":    grant(1, v1alpha1.GrantCancelled, cancelledAt(-15*time.Minute, v1alpha1.ReasonAgentSilent)),
-		"a before-hook that said no in an earlier boot": grant(1, v1alpha1.GrantCancelled, cancelledAt(-minute, v1alpha1.ReasonHookFailed),
+		"a before-hook that refused in an earlier boot": grant(1, v1alpha1.GrantCancelled, cancelledAt(-minute, v1alpha1.ReasonHookFailed),
 			func(g *v1alpha1.Grant) { g.BootID = "another" }),
 		"a reboot that is finished": func(h *host) {
 			grant(1, v1alpha1.GrantFinished)(h)

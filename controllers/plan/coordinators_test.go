@@ -39,7 +39,7 @@ func TestAgentObjects_EveryCombination(t *testing.T) {
 				got := agentBlocks(view{fleet: &fleet{Snapshot: Snapshot{Policy: policy}}}, node)
 				switch {
 				case got == nil && want != "", got != nil && (got.Reason != want || got.Message != "because of "+string(want)):
-					t.Errorf("heard %v, want %q", got, want)
+					t.Errorf("received %v, want %q", got, want)
 				}
 			})
 		}

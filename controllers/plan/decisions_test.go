@@ -89,8 +89,8 @@ func TestReboots_Decisions(t *testing.T) {
 		"a node of another policy": {
 			situation{policies: []*v1alpha1.RebootPolicy{policy("workers"), policy("other", priority(1))}, hosts: hosts(needy, "a", shown)}, nil,
 		},
-		"a conflict, told by the first of the rivals": {situation{policies: rivals, hosts: hosts(needy, "a")}, []plan.Decision{conflict}},
-		"a conflict is not told by the second": {
+		"a conflict, reported by the first of the rivals": {situation{policies: rivals, hosts: hosts(needy, "a")}, []plan.Decision{conflict}},
+		"a conflict is not reported by the second": {
 			situation{policies: []*v1alpha1.RebootPolicy{rivals[1], rivals[0]}, hosts: hosts(needy, "a")}, nil,
 		},
 		"a conflict about a node that a third policy reboots": {
@@ -110,7 +110,7 @@ func TestReboots_Decisions(t *testing.T) {
 		},
 		"a conflict about a node that needs nothing":          {situation{policies: rivals, hosts: hosts(newHost, "a")}, nil},
 		"a conflict about a node that needs nothing any more": {situation{policies: rivals, hosts: hosts(newHost, "a", shown)}, []plan.Decision{{Node: "a"}}},
-		"a conflict about a node that reboots is told when it is back": {
+		"a conflict about a node that reboots is reported when it is back": {
 			situation{
 				policies: []*v1alpha1.RebootPolicy{policy("workers", holding(1, entry("a", 1))), policy("zoo")},
 				hosts:    []*host{needy("a", grant(1, active), progress(1, v1alpha1.PhaseDraining))},

@@ -95,7 +95,7 @@ func TestReboots_OneDomainAtATime(t *testing.T) {
 			[]string{"b"},
 			map[string]string{"a": "NodePaused: the node is paused; kubectl annotate node a reboot-operator.io/paused- goes on"},
 		},
-		"a dry run tells the same": {
+		"a dry run reports the same": {
 			one(zoned(dryRun), needy("a", in("x")...), needy("b", in("y")...)), nil,
 			map[string]string{"a": "DryRun: would be rebooted now: policy workers only reports", "b": busy("zone=x")},
 		},

@@ -144,7 +144,7 @@ func TestReboots_Halt(t *testing.T) {
 			one(workers(halted(true, v1alpha1.ReasonTooManyFailures, "2 nodes failed", 0), resume("fixed")), needy("a", drainFailed(0)), needy("b", drainFailed(0))),
 			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: fixed"},
 		},
-		"an administrator resumes without a reason: the shell takes the word away, so it must be heard": {
+		"an administrator resumes without a reason: the shell drops the value, so it must count": {
 			one(workers(halted(true, v1alpha1.ReasonTooManyFailures, "2 nodes failed", 0), resume("")), needy("a")),
 			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: no reason given"},
 		},
@@ -175,21 +175,21 @@ func TestReboots_Halt(t *testing.T) {
 		"a success by the clock of a leader that was a little ahead": {
 			one(workers(most(1), succeeded(minute)), needy("a", drainFailed(-2*minute))), healthy,
 		},
-		"a before-hook said no": {
+		"a before-hook refused": {
 			one(workers(most(1)), needy("a", grant(5, v1alpha1.GrantCancelled, cancelledAt(-minute, v1alpha1.ReasonHookFailed)))),
 			haltedBy("1 node failed since the last success (failures.max is 1): a (HookFailed)"),
 		},
-		"a drain failed and then a before-hook said no: that is one node": {
+		"a drain failed and then a before-hook refused: that is one node": {
 			one(workers(), needy("a", drainFailed(-time.Hour), grant(5, v1alpha1.GrantCancelled, cancelledAt(-minute, v1alpha1.ReasonHookTimedOut)))), healthy,
 		},
 		"a cancelled grant whose agent drains on all the same: that is one node": {
 			one(workers(holding(5, entry("a", 5))), needy("a", grant(5, v1alpha1.GrantCancelled, cancelledAt(-time.Hour, v1alpha1.ReasonHookFailed)),
 				progress(5, v1alpha1.PhaseDraining, phaseAt(-time.Hour)))), healthy,
 		},
-		"a before-hook said no, and a success since": {
+		"a before-hook refused, and a success since": {
 			one(workers(most(1), succeeded(-minute)), needy("a", grant(5, v1alpha1.GrantCancelled, cancelledAt(-2*minute, v1alpha1.ReasonHookFailed)))), healthy,
 		},
-		"an after-hook said no": {
+		"an after-hook refused": {
 			one(workers(most(1), hooked("example.com/a"), holding(5, entry("a", 5))), newHost("a", grant(5, v1alpha1.GrantActive, grantedAt(-time.Hour)),
 				progress(5, v1alpha1.PhaseRebooting, phaseAt(-time.Hour)), rebooted(-40*minute, -40*minute),
 				phase(5, v1alpha1.HooksAfter, -30*minute), annotated("example.com/a", "failed: no disk"))),

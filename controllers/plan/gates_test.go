@@ -130,7 +130,7 @@ func TestReboots_WaitsForGates(t *testing.T) {
 				t.Errorf("waits for gates: %t, want %t", p.WaitsForGates, tc.want)
 			}
 			if !tc.want && p.Gates != nil {
-				t.Errorf("tells %v", p.Gates)
+				t.Errorf("reports %v", p.Gates)
 			}
 		})
 	}

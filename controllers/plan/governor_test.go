@@ -44,7 +44,7 @@ func TestGovernor_Govern(t *testing.T) {
 		"a higher priority that does not select the node does not matter": {
 			[]*v1alpha1.RebootPolicy{policy("all"), policy("web", selects("pool", "web"), priority(10))}, db, plan.Governance{Policy: "all"},
 		},
-		"a tie is a conflict, told in the order of names": {
+		"a tie is a conflict, reported in the order of names": {
 			[]*v1alpha1.RebootPolicy{policy("c"), policy("a"), policy("b", priority(-1))}, db, plan.Governance{Rivals: []string{"a", "c"}},
 		},
 		"the ends of the range of priorities": {

@@ -15,7 +15,7 @@ func TestAgentObjects(t *testing.T) {
 		"an inhibitor objects by default":               {v1alpha1.ReasonInhibited, "", true},
 		"an inhibitor objects where it is respected":    {v1alpha1.ReasonInhibited, v1alpha1.InhibitorsRespect, true},
 		"an inhibitor is ignored where the policy says": {v1alpha1.ReasonInhibited, v1alpha1.InhibitorsIgnore, false},
-		"another objection stands all the same":         {v1alpha1.ReasonUndrainablePod, v1alpha1.InhibitorsIgnore, true},
+		"another objection stays all the same":          {v1alpha1.ReasonUndrainablePod, v1alpha1.InhibitorsIgnore, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			policy := &v1alpha1.RebootPolicy{}

@@ -69,8 +69,8 @@ func TestReboots_Marks(t *testing.T) {
 		"a node that an inhibitor blocks": {
 			one(policy("workers"), needy("a"), needy("b", pending, objecting(`{"reason":"Inhibited"}`))), []plan.Mark{off("b")},
 		},
-		"two policies select it, told by the first of them": {situation{policies: rivals, hosts: hosts(needy, "a", pending)}, []plan.Mark{off("a")}},
-		"and not by the second":                             {situation{policies: []*v1alpha1.RebootPolicy{rivals[1], rivals[0]}, hosts: hosts(needy, "a", pending)}, nil},
+		"two policies select it, reported by the first of them": {situation{policies: rivals, hosts: hosts(needy, "a", pending)}, []plan.Mark{off("a")}},
+		"and not by the second":                                 {situation{policies: []*v1alpha1.RebootPolicy{rivals[1], rivals[0]}, hosts: hosts(needy, "a", pending)}, nil},
 		"a node of another policy": {
 			situation{policies: []*v1alpha1.RebootPolicy{policy("workers"), policy("other", priority(1))}, hosts: hosts(newHost, "a", pending)}, nil,
 		},

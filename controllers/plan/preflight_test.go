@@ -72,11 +72,11 @@ func TestReboots_Preflight(t *testing.T) {
 			policy: gated, option: replies(gated, blocking("a/1", "a/2"), func(r *v1alpha1.PreflightReport) { r.Blocking.Count = 40 }),
 			reason: v1alpha1.ReasonBlockingPod, message: "gates.blockingPods of policy workers waits for a/1, a/2 and 38 more",
 		},
-		"the agent cannot tell": {
+		"the agent does not know": {
 			policy: gated, option: replies(gated, func(r *v1alpha1.PreflightReport) { r.Problem = "listing pods: forbidden" }),
 			reason: v1alpha1.ReasonGateUnreachable, message: "the node's agent cannot determine whether pods of gates.blockingPods run on it: listing pods: forbidden",
 		},
-		"the agent cannot tell and no gate asks": {
+		"the agent does not know and no gate asks": {
 			policy: plain, option: replies(plain, func(r *v1alpha1.PreflightReport) { r.Problem = "listing pods: forbidden" }),
 		},
 		"an answer about what the policy said before": {

@@ -188,7 +188,7 @@ func TestReboots_TakesAwayWhatIsLeftOfAReboot(t *testing.T) {
 			carries := n.Permitted != nil || n.Failed != nil || n.Preflight != "" || n.Pending || n.Grant != nil && len(n.Grant.Annotations) > 0 ||
 				v1alpha1.ParseMaxUptime(n.Annotations) != snapshot.Policy.Spec.MaxUptimeOf(name)
 			if reported != carries {
-				t.Fatalf("node %s: it carries something: %t, and something is said of it: %t\n%v", name, carries, reported, s)
+				t.Fatalf("node %s: it carries something: %t, and something is reported of it: %t\n%v", name, carries, reported, s)
 			}
 		}
 	})

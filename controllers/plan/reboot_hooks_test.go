@@ -34,11 +34,11 @@ func TestReboots_AskHooks(t *testing.T) {
 			needs: true, policy: asks, node: options(phase(5, v1alpha1.HooksBefore, 0), yes),
 			want: rebootStep{Action: plan.PublishGrant, Reason: v1alpha1.ReasonGranted},
 		},
-		"before the grant is published, somebody said no": {
+		"before the grant is published, somebody refused": {
 			needs: true, policy: asks, node: options(phase(5, v1alpha1.HooksBefore, 0), annotated("example.com/a", "false")),
 			want: rebootStep{Action: plan.CancelGrant, Reason: v1alpha1.ReasonHookFailed, Message: "a hook refused: example.com/a: false"},
 		},
-		"before the grant is published, somebody said no in many words": {
+		"before the grant is published, somebody refused in many words": {
 			needs: true, policy: asks, node: options(phase(5, v1alpha1.HooksBefore, 0), annotated("example.com/a", "failed: "+strings.Repeat("ä", 100))),
 			want: rebootStep{
 				Action: plan.CancelGrant, Reason: v1alpha1.ReasonHookFailed,

@@ -187,7 +187,7 @@ func TestReboots_BeforeTheStart(t *testing.T) {
 				Message: "annotation reboot-operator.io/progress: invalid character '?' looking for beginning of value; the slot is kept until the agent repairs it",
 			},
 		},
-		"the progress cannot be read, and the node was not told yet": {
+		"the progress cannot be read, and the node does not show it yet": {
 			needs: true, node: []func(*host){annotated(v1alpha1.AnnotationProgress, "?")},
 			want: rebootStep{Action: plan.PublishGrant, Reason: v1alpha1.ReasonGranted},
 		},
@@ -224,7 +224,7 @@ func TestReboots_UnderWay(t *testing.T) {
 		"draining while another policy governs the node":            {node: drains(), another: policy("better", priority(1)), want: draining},
 		"draining, and rebooted by hand: the agent is going to say": {node: drains(bootID("worker-1-boot-2")), want: draining},
 		"draining under a grant that somebody removed":              {node: drains()[1:], want: draining},
-		"draining too long: told, and the slot is kept (behaviour 26)": {node: drains(), now: 30 * minute, want: rebootStep{
+		"draining too long: reported, and the slot is kept (behaviour 26)": {node: drains(), now: 30 * minute, want: rebootStep{
 			Action: plan.Wait, Reason: v1alpha1.ReasonDrainTimedOut, FailedAt: instantAfter(30 * minute), DrainUntil: instantAfter(20 * minute),
 			Message: "the drain began at Mon 2026-06-01 22:00:00 UTC and should have ended within 20m0s; " +
 				"its slot is kept until the agent answers: look at the agent's pod on this node",
@@ -251,7 +251,7 @@ func TestReboots_UnderWay(t *testing.T) {
 		"rebooting, and the kubelet reports no boot ID":              {node: reboots(bootID("")), want: rebooting},
 		"up, and not Ready (behaviour 49)":                           {node: reboots(bootID("worker-1-boot-2"), notReady), want: booted},
 		"up, and the agent has not reported (behaviour 48)":          {node: reboots(bootID("worker-1-boot-2"), notReported), want: booted},
-		"not back in time: told, and the slot is kept (behaviours 26, 47)": {node: reboots(notReady), now: 30 * minute, want: rebootStep{
+		"not back in time: reported, and the slot is kept (behaviours 26, 47)": {node: reboots(notReady), now: 30 * minute, want: rebootStep{
 			Action: plan.Wait, Reason: v1alpha1.ReasonRebootTimedOut, FailedAt: instantAfter(30 * minute),
 			Message: "the node was sent to reboot at Mon 2026-06-01 22:00:00 UTC and was not back within 30m0s; " +
 				"its slot is kept: see to the machine; once it is proved off, deleting the Node frees the slot",

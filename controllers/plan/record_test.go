@@ -109,7 +109,7 @@ func TestRecord_TwoPolicies(t *testing.T) {
 		t.Errorf("cancelled in the name of %s, whose ledger would not know it any more", got.Policy)
 	}
 	if _, ok := protocol.Publish(n.Record, e, "second", evening); ok {
-		t.Error("a second bell")
+		t.Error("a second grant")
 	}
 }
 

@@ -56,7 +56,7 @@ func TestTrim_KeepsTheAnswerOfAHookThatIsAsked(t *testing.T) {
 		Policy: "workers", Seq: 1, BootID: "one", Stage: v1alpha1.HooksBefore, Hooks: []v1alpha1.AnnotationKey{"example.com/a"}, At: metav1.Now(),
 	}.String()
 	if _, asked := snapshot.Trim(node).Annotations["example.com/a"]; !asked {
-		t.Error("what the hook says is dropped, though it is no answer that people should be told of")
+		t.Error("what the hook shows is dropped, though it is no answer that people should be reported of")
 	}
 	if _, kept := snapshot.Trim(node).Annotations["example.com/b"]; kept {
 		t.Error("what nobody asks for is kept")

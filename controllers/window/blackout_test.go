@@ -69,7 +69,7 @@ func TestAt_Blackouts(t *testing.T) {
 				OpensAt: at("2026-06-12 00:00"), Next: at("2026-06-05 00:00"),
 			},
 		},
-		"of several the first in the list tells its name": {
+		"of several the first in the list gives its name": {
 			blackouts: overlapping, now: "2026-06-06 00:00",
 			want: window.State{
 				Always: true, Name: "late", Blackout: true, BlackoutReason: "because of late",

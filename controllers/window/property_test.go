@@ -140,7 +140,7 @@ func matchesSegments(t *rapid.T, got window.State, now time.Time, segments []seg
 	}
 	switch {
 	case !other.IsZero():
-		t.Fatalf("At(%v) = %+v, which tells both or the wrong one", now, got)
+		t.Fatalf("At(%v) = %+v, which reports both or the wrong one", now, got)
 	case turns.IsZero() && !reported.IsZero() && reported.Before(end):
 		t.Fatalf("At(%v) = %+v, but nothing opens or closes before %v", now, got, end)
 	case !turns.IsZero() && !reported.Equal(turns):

@@ -71,7 +71,7 @@ func TestAt(t *testing.T) {
 			windows: several, now: "2026-06-01 09:30",
 			want: window.State{Open: true, Name: "b", ClosesAt: at("2026-06-01 14:00"), Next: at("2026-06-01 10:00")},
 		},
-		"the first in the list tells its name": {
+		"the first in the list gives its name": {
 			windows: several, now: "2026-06-01 10:30",
 			want: window.State{Open: true, Name: "a", ClosesAt: at("2026-06-01 14:00"), Next: at("2026-06-01 13:00")},
 		},

@@ -49,7 +49,7 @@ func TestAt_Union(t *testing.T) {
 			"2026-01-01 00:00", "2026-01-02 00:00",
 			[]open{{from: "2026-01-01 06:00", to: "2026-01-01 06:00:01.5"}},
 		},
-		"windows that overlap are told by the first in the list (behaviour 33)": {
+		"windows that overlap are reported by the first in the list (behaviour 33)": {
 			[]v1alpha1.Window{
 				daily("10:00", "3h", "UTC", named("a"), on("Mon")), daily("09:00", "2h", "UTC", named("b"), on("Mon")),
 			},

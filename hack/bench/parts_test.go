@@ -40,7 +40,7 @@ func TestParts_HaveNamesThatTheirFlagsBeginWith(t *testing.T) {
 	prefixes := map[string]bool{}
 	for _, p := range parts(flags) {
 		if p.Name == "" || p.About == "" || p.Run == nil || prefixes[p.Name] {
-			t.Errorf("part %q says too little, or there are two of it", p.Name)
+			t.Errorf("part %q has too little text, or there are two of it", p.Name)
 		}
 		prefixes[p.Name] = true
 	}

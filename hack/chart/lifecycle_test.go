@@ -39,7 +39,7 @@ func TestChart_InstallUpgradeUninstall(t *testing.T) {
 	notes := helm(t, flags("install", "rebooter", chart, "--create-namespace", "--values="+file(t, "policies: {workers: {mode: DryRun}, others: }"))...)
 	for _, want := range []string{"reboot-operator v1.2.3 for Kubernetes v1.3", "act as their node.", "kubectl get pods -n ops", "kubectl label namespace ops pod-security.kubernetes.io/enforce=privileged"} {
 		if !strings.Contains(notes, want) {
-			t.Errorf("the notes do not say %q:\n%s", want, notes)
+			t.Errorf("the notes do not contain %q:\n%s", want, notes)
 		}
 	}
 	if got, want := kubectl("get", "daemonset", "-n", "ops", "reboot-operator-agent", image), "ghcr.io/reboot-operator/agent:v1.2.3 96Mi"; got != want {

@@ -185,7 +185,7 @@ func TestResult_EachPromiseCounts(t *testing.T) {
 		"a node never rebooted":        func(r *result) { r.views[1].Reboots = 0 },
 		"a node rebooted twice":        func(r *result) { r.views[0].Reboots = 2 },
 		"the limit was passed":         func(r *result) { r.peak.Nodes = []string{"node-1", "node-2"} },
-		"an agent heard of no version": func(r *result) { r.views[0].Report = "a reboot is needed" },
+		"an agent detected no version": func(r *result) { r.views[0].Report = "a reboot is needed" },
 		"somebody is left cordoned":    func(r *result) { r.views[0].Cordoned = true },
 		"it did not end by itself":     func(r *result) { r.err = errTimeout },
 	}
@@ -194,7 +194,7 @@ func TestResult_EachPromiseCounts(t *testing.T) {
 			r := happy()
 			breaks(&r)
 			if r.kept() {
-				t.Error("all promises are said to be kept")
+				t.Error("all promises are reported to be kept")
 			}
 		})
 	}

@@ -31,7 +31,7 @@ func TestHooks(t *testing.T) {
 			t.Errorf("pods %q, want %q", got, want)
 		}
 		if n := s.node(one); n.Spec.Unschedulable || n.Annotations[v1alpha1.AnnotationGrant] != "" {
-			t.Errorf("cordoned %t, grant %q: a hook still has to say yes", n.Spec.Unschedulable, n.Annotations[v1alpha1.AnnotationGrant])
+			t.Errorf("cordoned %t, grant %q: a hook still has to approve", n.Spec.Unschedulable, n.Annotations[v1alpha1.AnnotationGrant])
 		}
 	})
 	t.Run("a hook that is started again does not work again", func(t *testing.T) {
@@ -67,7 +67,7 @@ func TestHooks(t *testing.T) {
 		s := s.in(t)
 		s.await("the node to back off", func() bool { return s.reason(two) == "False BackingOff" })
 		if message := s.permitted(two).Message; !strings.Contains(message, before+": failed: no space left on device;") {
-			t.Errorf("the node says %q", message)
+			t.Errorf("the node shows %q", message)
 		}
 		s.await("its event", func() bool { return s.event(two, "HookFailed", "failed: no space left on device") })
 		s.await("the slot and every trace to be gone", func() bool { return s.grants() == 0 && s.traces(two) == "" })

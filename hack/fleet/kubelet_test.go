@@ -149,7 +149,7 @@ func TestKubelet(t *testing.T) {
 	})
 	// The pod goes after its process has: its token, which dies with it, is good for the process' last words.
 	if got, want := s.log("agent"), start+", "+start+", asked to end"; got != want || len(s.kubelet.of(agentProgram)) != 0 {
-		t.Errorf("the agent said %q, want %q; %d still run", got, want, len(s.kubelet.of(agentProgram)))
+		t.Errorf("the agent reported %q, want %q; %d still run", got, want, len(s.kubelet.of(agentProgram)))
 	}
 
 	s.create("script", "any", func(pod *corev1.Pod) {

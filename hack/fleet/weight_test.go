@@ -21,7 +21,7 @@ func checkWeight(t *testing.T, f *Fleet) {
 	program, err := os.Stat(filepath.Join(shippedBin(), agentProgram))
 	must(t, err)
 	if program.Size() > agentBytes {
-		t.Errorf("the agent's program has %d bytes, at most %d are wanted: go list -deps ./agent tells what is new", program.Size(), agentBytes)
+		t.Errorf("the agent's program has %d bytes, at most %d are wanted: go list -deps ./agent reports what is new", program.Size(), agentBytes)
 	}
 	must(t, f.Await(t.Context(), "the agents to be at rest", func() bool {
 		for _, agent := range f.Agents() {

@@ -410,7 +410,7 @@ func TestJudge_End(t *testing.T) {
 		"a node is left cordoned":            {[]func(*story){host("a", Staged), grant("a", 1), drains("a", 1), commits("a", 1), host("a", Rebooted)}, nil, []Rule{Rest, Rest, Rest}},
 		"an administrator's cordon may stay": {[]func(*story){cordons("a", Admin, true)}, nil, nil},
 		"an update still waits":              {[]func(*story){host("a", Staged)}, nil, []Rule{Need}},
-		"a request still stands":             {[]func(*story){asksFor("a")}, nil, []Rule{Need}},
+		"a request is still there":           {[]func(*story){asksFor("a")}, nil, []Rule{Need}},
 		"a node is left tainted":             {[]func(*story){tainted("a")}, nil, []Rule{Rest}},
 		"an entry is left":                   {[]func(*story){grant("a", 1)}, nil, []Rule{Rest}},
 		"a machine that leaves is done":      {[]func(*story){host("a", Staged), host("a", Scrapped)}, nil, nil},

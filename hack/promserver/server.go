@@ -84,7 +84,7 @@ func (s *Server) awaitReady(t testing.TB) {
 		}
 	}
 	output, err := os.ReadFile(s.Log)
-	t.Fatalf("Prometheus does not become ready. It says (%v):\n%s", err, output)
+	t.Fatalf("Prometheus does not become ready. It shows (%v):\n%s", err, output)
 }
 
 // API asks an endpoint below /api/v1 and reads `data` of its answer. The error has Prometheus' own words.

@@ -89,7 +89,7 @@ func TestRelease(t *testing.T) {
 		}
 		want := fmt.Sprintf("uri: https://github.com/reboot-operator/reboot-operator/releases/download/v1.2.3/%s\n    sha256: %x\n", name, sha256.Sum256(files[name]))
 		if !strings.Contains(krew, want) {
-			t.Errorf("reboot.yaml does not say\n%sbut\n%s", want, krew)
+			t.Errorf("reboot.yaml does not contain\n%sbut\n%s", want, krew)
 		}
 	}
 	if diff := cmp.Diff(9, len(files)); diff != "" {
@@ -113,7 +113,7 @@ func unpack(t *testing.T, packed []byte) map[string]string {
 			t.Fatal(err)
 		}
 		if header.ModTime.Unix() != 0 || header.Uid != 0 || header.Uname != "" {
-			t.Errorf("%s says when and by whom: %+v", header.Name, header)
+			t.Errorf("%s shows when and by whom: %+v", header.Name, header)
 		}
 		text, err := io.ReadAll(archive)
 		if err != nil {

@@ -42,7 +42,7 @@ func TestRun_ReturnsInTimeWhateverTheManagerDoes_Behaviour58(t *testing.T) {
 		"ends by itself": {
 			start: func(context.Context, *stubborn) error { return broken }, want: "broken",
 		},
-		"ends when told": {
+		"ends when asked": {
 			start: func(ctx context.Context, s *stubborn) error {
 				s.fill(ctx)
 				<-ctx.Done()
@@ -67,7 +67,7 @@ func TestRun_ReturnsInTimeWhateverTheManagerDoes_Behaviour58(t *testing.T) {
 			},
 			takes: 5 * time.Second, want: "not everything has ended within 2s",
 		},
-		"does not hear before its caches are filled": {
+		"does not notice before its caches are filled": {
 			start: func(context.Context, *stubborn) error {
 				<-time.After(time.Hour)
 				return nil

@@ -65,7 +65,7 @@ func TestConvert_EveryFlagIsReported(t *testing.T) {
 				}
 				reported := slices.ContainsFunc(c.report.notes(), func(note string) bool { return strings.Contains(note, "--"+f.Name+"=") })
 				if !reported {
-					t.Errorf("nothing is told of --%s=%s: %q", f.Name, value, c.report.notes())
+					t.Errorf("nothing is reported of --%s=%s: %q", f.Name, value, c.report.notes())
 				}
 				for _, l := range c.report.open {
 					if strings.Contains(l.how, "does nothing with it") {

@@ -52,7 +52,7 @@ func TestGuide_HasEveryFlag(t *testing.T) {
 		}
 		got[strings.TrimPrefix(name, "--")] = strings.Trim(cells[1], "`")
 		if cells[2] == "" {
-			t.Errorf("nothing is said of %s", name)
+			t.Errorf("nothing is reported of %s", name)
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -79,7 +79,7 @@ func TestZone(t *testing.T) {
 			}
 			assumed := slices.ContainsFunc(c.report.open, func(l line) bool { return strings.Contains(l.how, "UTC is assumed") })
 			if want := tc.zone == "Local" && tc.want == "" && tc.variable != ":UTC"; assumed != want {
-				t.Errorf("UTC is said to be assumed: %t, want %t", assumed, want)
+				t.Errorf("UTC is reported to be assumed: %t, want %t", assumed, want)
 			}
 		})
 	}

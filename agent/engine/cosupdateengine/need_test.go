@@ -64,8 +64,8 @@ func TestNeed(t *testing.T) {
 		inputs []input
 		want   engine.Report
 	}{
-		"nothing heard yet is unknown": {want: unknown("COS update_engine has not been asked yet.")},
-		"an idle engine needs nothing": {inputs: []input{says(idle)}, want: upToDate},
+		"nothing received yet is unknown": {want: unknown("COS update_engine has not been asked yet.")},
+		"an idle engine needs nothing":    {inputs: []input{says(idle)}, want: upToDate},
 		"operation 6 is a need (behaviour 9)": {
 			inputs: []input{says(need17800)}, want: needed17800,
 		},
@@ -124,16 +124,16 @@ func TestNeed(t *testing.T) {
 		"an engine that is gone is unknown, not up to date (behaviour 7)": {
 			inputs: []input{says(idle), lost(gone)}, want: absent,
 		},
-		"a failed attempt is told as what it is": {
+		"a failed attempt is reported as what it is": {
 			inputs: []input{says(failed)},
 			want: notNeeded("COS update_engine reports that its last attempt failed (REPORTING_ERROR_EVENT, error code 37); " +
 				"no update waits for a reboot."),
 		},
-		"an error is told as what it is": {
+		"an error is reported as what it is": {
 			inputs: []input{says(broken)},
 			want:   notNeeded("COS update_engine reports an error (ERROR); no update waits for a reboot."),
 		},
-		"a deferred update is no need, and told": {
+		"a deferred update is no need, and reported": {
 			inputs: []input{says(deferred)},
 			want:   notNeeded("COS update_engine has deferred version 17900.1.2 (UPDATED_BUT_DEFERRED); a reboot would not apply it."),
 		},

@@ -36,11 +36,11 @@ func TestReport(t *testing.T) {
 		installed []string
 		want      engine.Report
 	}{
-		"the newest one runs":             {"6.1.0-10-amd64", []string{"6.1.0-9-amd64", "6.1.0-10-amd64"}, upToDate("6.1.0-10-amd64")},
-		"a newer one is installed":        {"6.1.0-9-amd64", []string{"6.1.0-10-amd64", "6.1.0-9-amd64"}, needs("6.1.0-10-amd64", "6.1.0-9-amd64")},
-		"the newest of several is told":   {"6.1.0-8-amd64", []string{"6.1.0-9-amd64", "6.1.0-11-amd64", "6.1.0-10-amd64"}, needs("6.1.0-11-amd64", "6.1.0-8-amd64")},
-		"the running one was removed":     {"6.1.0-9-amd64", []string{"6.1.0-10-amd64"}, needs("6.1.0-10-amd64", "6.1.0-9-amd64")},
-		"another flavour is no successor": {"6.1.0-9-amd64", []string{"6.1.0-9-amd64", "6.1.0-10-cloud-amd64"}, upToDate("6.1.0-9-amd64")},
+		"the newest one runs":               {"6.1.0-10-amd64", []string{"6.1.0-9-amd64", "6.1.0-10-amd64"}, upToDate("6.1.0-10-amd64")},
+		"a newer one is installed":          {"6.1.0-9-amd64", []string{"6.1.0-10-amd64", "6.1.0-9-amd64"}, needs("6.1.0-10-amd64", "6.1.0-9-amd64")},
+		"the newest of several is reported": {"6.1.0-8-amd64", []string{"6.1.0-9-amd64", "6.1.0-11-amd64", "6.1.0-10-amd64"}, needs("6.1.0-11-amd64", "6.1.0-8-amd64")},
+		"the running one was removed":       {"6.1.0-9-amd64", []string{"6.1.0-10-amd64"}, needs("6.1.0-10-amd64", "6.1.0-9-amd64")},
+		"another flavour is no successor":   {"6.1.0-9-amd64", []string{"6.1.0-9-amd64", "6.1.0-10-cloud-amd64"}, upToDate("6.1.0-9-amd64")},
 		"within a flavour": {
 			"6.1.0-9-cloud-amd64",
 			[]string{"6.1.0-9-cloud-amd64", "6.1.0-10-cloud-amd64", "6.1.0-11-amd64"},

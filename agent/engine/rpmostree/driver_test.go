@@ -190,7 +190,7 @@ func TestDriver_UpgradesAndStages(t *testing.T) {
 	d.calls("RegisterClient", "Upgrade", "Start", "Reload", "UnregisterClient")
 	d.Until("the daemon to be idle", d.ostree.Exit, 0)
 	if n := d.logged("Staged an upgrade of the host"); n != 1 {
-		t.Errorf("told %d times that an upgrade was staged", n)
+		t.Errorf("reported %d times that an upgrade was staged", n)
 	}
 }
 
@@ -216,7 +216,7 @@ func TestDriver_FindsNoUpgrade(t *testing.T) {
 		d.next(Round{Outcome: OutcomeUpToDate}, "")
 	}
 	if n := d.logged("Found no upgrade of the host"); n != 1 {
-		t.Errorf("told %d times, want the first time only", n)
+		t.Errorf("reported %d times, want the first time only", n)
 	}
 }
 
@@ -353,7 +353,7 @@ func TestDriver_LeavesUpgradesToTheHostsOwnTimer(t *testing.T) {
 			d.next(Round{Outcome: OutcomeLeftToHost, Policy: policy}, "")
 			d.calls()
 			if n := d.logged(fmt.Sprintf(`"policy"=%q`, policy)); n != 1 {
-				t.Errorf("told %d times, want the first time only", n)
+				t.Errorf("reported %d times, want the first time only", n)
 			}
 			d.Must(d.ostree.SetAutomaticUpdatePolicy("check"))
 			d.next(Round{Outcome: OutcomeUpToDate}, "")
@@ -410,7 +410,7 @@ func TestDriver_LogsProgressNowAndThen(t *testing.T) {
 		`"step"="Downloading 2 of 3 objects" "percent"=66`,
 	} {
 		if n := d.logged(text); n != 1 {
-			t.Errorf("%s was told %d times", text, n)
+			t.Errorf("%s was notified %d times", text, n)
 		}
 	}
 	if n := d.logged("Upgrading the host"); n != 3 {
@@ -484,7 +484,7 @@ func TestDriver_IsQuietOnAHostWithoutRPMOSTree_Behaviour25(t *testing.T) {
 		d.next(Round{Outcome: OutcomeAbsent}, "")
 	}
 	if n := d.logged("Left the host alone"); n != 1 || d.logged("failed") != 0 {
-		t.Errorf("told %d times, want the first time only, and no failure", n)
+		t.Errorf("reported %d times, want the first time only, and no failure", n)
 	}
 }
 
@@ -502,7 +502,7 @@ func TestDriver_CancelsItsTransactionWhenItIsStopped_Behaviour58(t *testing.T) {
 	stop()
 	<-cancelled
 	if len(d.rounds) > 0 {
-		t.Errorf("told of a round that was stopped: %+v", <-d.rounds)
+		t.Errorf("reported of a round that was stopped: %+v", <-d.rounds)
 	}
 	d.Until("the daemon to be idle", d.ostree.Exit, 0)
 }

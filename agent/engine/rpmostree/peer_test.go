@@ -116,7 +116,7 @@ func TestDialPeer_AuthenticatesInTheFirstLine(t *testing.T) {
 	_ = peer.Close()
 	got := <-told
 	if !strings.HasPrefix(got, "\x00AUTH EXTERNAL 3") || !strings.HasSuffix(got, "\r\nBEGIN\r\n") || strings.Count(got, "\r\n") != 2 {
-		t.Errorf("said %q", got)
+		t.Errorf("reported %q", got)
 	}
 }
 

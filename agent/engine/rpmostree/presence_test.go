@@ -39,7 +39,7 @@ func TestEngine_ThatNobodyNamedIsAbsentUntilTheBusCanStartIt_Behaviour7(t *testi
 	never.State = engine.Absent
 	h.Expect(never)
 	if len(h.Reachable) > 0 {
-		t.Error("an engine that was never there is said to be up or down")
+		t.Error("an engine that was never there is reported to be up or down")
 	}
 	ostree := h.install(running)
 	h.pollIsDue()
@@ -94,6 +94,6 @@ func TestEngine_ThatNobodyNamedIsUnknownWithoutABusAndAbsentOnceThereIsOne_Behav
 	never.State = engine.Absent
 	h.ExpectAfter(time.Minute, never)
 	if len(h.Reachable) > 0 {
-		t.Error("an engine that was never there is said to be up or down")
+		t.Error("an engine that was never there is reported to be up or down")
 	}
 }

@@ -40,10 +40,10 @@ func FuzzReceive(f *testing.F) {
 			t.Errorf("asks again because of %q at %d", sender, sequence)
 		}
 		if received.owners > 0 && (sender != ":1.1" || sequence < 10) || received.strangers > 0 && (ownerOnly || sender == ":1.1") {
-			t.Errorf("heard %+v from %q at %d", received, sender, sequence)
+			t.Errorf("received %+v from %q at %d", received, sender, sequence)
 		}
 		if received.owners+received.strangers > 0 && (path != "/engine" || !strings.HasSuffix(name, ".Status")) {
-			t.Errorf("heard %s of %s", name, path)
+			t.Errorf("received %s of %s", name, path)
 		}
 	})
 }

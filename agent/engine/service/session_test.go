@@ -120,7 +120,7 @@ func TestSession_Receive(t *testing.T) {
 				t.Errorf("asks again: %v, want %v", asks, tc.asks)
 			}
 			if diff := cmp.Diff(tc.received, []string(received)); diff != "" {
-				t.Errorf("heard (-want +got):\n%s", diff)
+				t.Errorf("received (-want +got):\n%s", diff)
 			}
 			if malformed != tc.malformed {
 				t.Errorf("%d malformed, want %d", malformed, tc.malformed)
@@ -160,12 +160,12 @@ func TestSession_Ask(t *testing.T) {
 		"asked",
 	}
 	if diff := cmp.Diff(want, received); diff != "" {
-		t.Errorf("heard (-want +got):\n%s", diff)
+		t.Errorf("received (-want +got):\n%s", diff)
 	}
 	s.listener = leaves{&received, conn, name}
 	ask()
 	if diff := cmp.Diff(want, received); diff != "" {
-		t.Errorf("it left between the look-up and the question, which NameOwnerChanged tells (-want +got):\n%s", diff)
+		t.Errorf("it left between the look-up and the question, which NameOwnerChanged reports (-want +got):\n%s", diff)
 	}
 	if _, err := conn.RequestName(name, dbus.NameFlagDoNotQueue); err != nil {
 		t.Fatal(err)
@@ -181,7 +181,7 @@ func TestSession_Ask(t *testing.T) {
 	ask()
 	want = append(want, fmt.Sprint(engine.Silent, " The engine does not answer GetStatus: no reply in time."))
 	if diff := cmp.Diff(want, received); diff != "" {
-		t.Errorf("heard (-want +got):\n%s", diff)
+		t.Errorf("received (-want +got):\n%s", diff)
 	}
 	_ = conn.Close()
 	if _, err := s.ask(t.Context()); err == nil {
@@ -194,7 +194,7 @@ func TestWhy(t *testing.T) {
 		err  error
 		want string
 	}{
-		"a D-Bus error is told by its name alone": {
+		"a D-Bus error is reported by its name alone": {
 			&unansweredError{method: "GetStatus", cause: dbus.Error{Name: "org.example.No", Body: []any{"pid=7"}}},
 			"does not answer GetStatus: org.example.No.",
 		},

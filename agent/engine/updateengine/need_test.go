@@ -84,8 +84,8 @@ func TestNeed(t *testing.T) {
 		inputs []input
 		want   engine.Report
 	}{
-		"nothing heard yet is unknown": {inputs: nil, want: unknownBefore},
-		"an idle engine needs nothing": {inputs: []input{engineSays(idle)}, want: upToDate},
+		"nothing received yet is unknown": {inputs: nil, want: unknownBefore},
+		"an idle engine needs nothing":    {inputs: []input{engineSays(idle)}, want: upToDate},
 		"an engine that downloads needs nothing yet, and stages no version": {
 			inputs: []input{engineSays(downloading)}, want: upToDate,
 		},
@@ -121,7 +121,7 @@ func TestNeed(t *testing.T) {
 		"a latched need outlives the engine": {
 			inputs: []input{engineSays(idle), strangerSays(needUnnamed), lost(gone)}, want: overheard,
 		},
-		"a need is heard without any engine": {
+		"a need is received without any engine": {
 			inputs: []input{lost(gone), strangerSays(needUnnamed)}, want: overheard,
 		},
 		"a latched need falls when the engine comes to NEED_REBOOT and leaves it": {
@@ -136,7 +136,7 @@ func TestNeed(t *testing.T) {
 		"a stranger cannot unsay a need of a stranger": {
 			inputs: []input{engineSays(idle), strangerSays(needUnnamed), strangerSays(idle)}, want: overheard,
 		},
-		"a stranger's version is told": {
+		"a stranger's version is reported": {
 			inputs: []input{engineSays(idle), strangerSays(need4001)}, want: overheard4001,
 		},
 		"a stranger's second version is not": {

@@ -44,7 +44,7 @@ func TestEngine_ThatNobodyNamedIsAbsentUntilItComesAndUnknownOnceItIsGone_Behavi
 	never.State = engine.Absent
 	h.Expect(never)
 	if len(h.Reachable) > 0 {
-		t.Error("an engine that was never there is said to be up or down")
+		t.Error("an engine that was never there is reported to be up or down")
 	}
 	e := h.startHost()
 	h.Expect(upToDate)
@@ -104,6 +104,6 @@ func TestEngine_ThatNobodyNamedIsUnknownWithoutABusAndAbsentOnceThereIsOne_Behav
 	never.State = engine.Absent
 	h.ExpectAfter(time.Minute, never)
 	if len(h.Reachable) > 0 {
-		t.Error("an engine that was never there is said to be up or down")
+		t.Error("an engine that was never there is reported to be up or down")
 	}
 }

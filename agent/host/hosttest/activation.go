@@ -31,12 +31,12 @@ func (b *Bus) activatable(name string, start func() error) (*activation, error) 
 		return nil, fmt.Errorf("making %s activatable: %w", name, err)
 	}
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		return nil, fmt.Errorf("making the bell of %s: %w", name, err)
+		return nil, fmt.Errorf("making the pipe of %s: %w", name, err)
 	}
 	// Open for writing too: so it neither blocks nor ends when nobody rings.
 	starts, err := os.OpenFile(pipe, os.O_RDWR, 0)
 	if err != nil {
-		return nil, fmt.Errorf("opening the bell of %s: %w", name, err)
+		return nil, fmt.Errorf("opening the pipe of %s: %w", name, err)
 	}
 	a := &activation{script: script, starts: starts}
 	b.mu.Lock()

@@ -30,7 +30,7 @@ func TestCOSUpdateEngine_UsesProtobuf(t *testing.T) {
 	engine.SetStatus(COSStatus{})
 	must(t, conn.Object(cosName, cosPath).Call(cosInterface+".GetStatusAdvanced", 0).Store(&got))
 	if len(got) > 0 {
-		t.Errorf("an idle engine says %x", got)
+		t.Errorf("an idle engine shows %x", got)
 	}
 }
 

@@ -67,10 +67,10 @@ func TestWire_Fails(t *testing.T) {
 				t.Errorf("code %d (%v), carried out %d times, want %d and %d", code, err, carried.Load(), want.code, want.carried)
 			}
 			if kind != "" && w.Struck()[kind] != 1 {
-				t.Errorf("it says it struck %v", w.Struck())
+				t.Errorf("it shows it struck %v", w.Struck())
 			}
 			if kind == schedule.TooMany && resp.Header.Get("Retry-After") == "" {
-				t.Error("nothing says when to try again")
+				t.Error("nothing shows when to try again")
 			}
 		})
 	}
