@@ -24,8 +24,8 @@ const (
 	locksmithConf = "NAME=locksmithd\nSTRATEGY=reboot\nSTATE=running"
 )
 
-// runsUnits puts a systemd on the machine's bus.
-func (m *machine) runsUnits() *hosttest.Units {
+// runUnits puts a systemd on the machine's bus.
+func runUnits(m *machine) *hosttest.Units {
 	GinkgoHelper()
 	units, err := hosttest.StartUnits(m.bus)
 	Expect(err).NotTo(HaveOccurred())
@@ -33,7 +33,7 @@ func (m *machine) runsUnits() *hosttest.Units {
 }
 
 // looks makes the agent look before its minute is over.
-func (m *machine) looks(ctx context.Context) {
+func looks(ctx context.Context, m *machine) {
 	GinkgoHelper()
 	m.annotate(ctx, v1alpha1.GroupVersion.Group+"/look", time.Now().String())
 }
@@ -50,7 +50,7 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 
 	It("is locksmithd, which is reported before a grant is given, by an event too, until it is stopped", func(ctx SpecContext) {
 		m := newMachine(ctx, spec(""))
-		units := m.runsUnits()
+		units := runUnits(m)
 		units.Set(locksmithUnit, "active")
 		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.start(ctx)
@@ -59,19 +59,19 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 
 		By("looking again, at no cost")
 		writes, asked := len(m.requests.writes()), units.Asked()
-		m.looks(ctx)
+		looks(ctx, m)
 		Eventually(units.Asked).Should(BeNumerically(">", asked))
 		Expect(m.requests.writes()).To(HaveLen(writes))
 
 		units.Set(locksmithUnit, "inactive")
-		m.looks(ctx)
+		looks(ctx, m)
 		m.shows(ctx, objectionOf, BeEmpty())
 		Expect(m.eventsOf(ctx)).To(HaveKeyWithValue(v1alpha1.EventCoordinatorConflict, 1))
 	})
 
 	It("is reported before the host needs anything: by the condition, and by one event", func(ctx SpecContext) {
 		m := newMachine(ctx, spec(""))
-		units := m.runsUnits()
+		units := runUnits(m)
 		units.Set("zincati.service", "active")
 		m.start(ctx)
 		const zincati = "Zincati is active on this host and may reboot it at any time: " +
@@ -83,7 +83,7 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 
 		By("turning it off in its configuration")
 		units.SetStatusText("zincati.service", "initialization complete, auto-updates logic disabled by configuration")
-		m.looks(ctx)
+		looks(ctx, m)
 		m.shows(ctx, objectionOf, BeEmpty())
 		m.shows(ctx, messageOf(v1alpha1.NodeRebootRequired), Not(ContainSubstring("Zincati")))
 		Expect(m.eventsOf(ctx)).To(HaveKeyWithValue(v1alpha1.EventCoordinatorConflict, 1))
@@ -91,7 +91,7 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 
 	It("is detected by signal: a unit that starts, a shutdown that is scheduled, at no cost while nothing is", func(ctx SpecContext) {
 		m := newMachine(ctx, spec(""))
-		units := m.runsUnits()
+		units := runUnits(m)
 		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("True UpdateStaged"))
@@ -111,7 +111,7 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 	It("starts while the node is drained: the reboot waits, and is given up in the end", func(ctx SpecContext) {
 		m := newMachine(ctx, spec(v1alpha1.CoordinatorsRespect))
 		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
-		m.runsUnits().Set(locksmithUnit, "activating")
+		runUnits(m).Set(locksmithUnit, "activating")
 		m.start(ctx)
 		m.grant(ctx, 1, v1alpha1.GrantActive)
 		m.shows(ctx, conditionOf(corev1.NodeDrained), Equal("True Drained"))
@@ -124,7 +124,7 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 	It("is locksmithd, and the policy ignores it", func(ctx SpecContext) {
 		m := newMachine(ctx, spec(v1alpha1.CoordinatorsIgnore))
 		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
-		m.runsUnits().Set(locksmithUnit, "active")
+		runUnits(m).Set(locksmithUnit, "active")
 		m.rebootsByLogind(ctx)
 		m.start(ctx)
 		m.grant(ctx, 1, v1alpha1.GrantActive)
@@ -140,13 +140,13 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 		m.start(ctx)
 		m.shows(ctx, objectionOf, HavePrefix("CoordinatorConflict: fluo holds /run/update-engine/coordinator.conf on this host"))
 		other.End()
-		m.looks(ctx)
+		looks(ctx, m)
 		m.shows(ctx, objectionOf, BeEmpty())
 	})
 
 	It("is reported beside an inhibitor, for a policy that ignores that", func(ctx SpecContext) {
 		m := newMachine(ctx, spec(""))
-		m.runsUnits().Set(locksmithUnit, "active")
+		runUnits(m).Set(locksmithUnit, "active")
 		m.logind.SetInhibitors(hosttest.BlockShutdown("packagekit", "Transaction in progress"))
 		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.start(ctx)
@@ -159,7 +159,7 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 
 	It("cannot be asked after, and unknown is not a no", func(ctx SpecContext) {
 		m := newMachine(ctx, spec(""))
-		m.runsUnits().Fail("org.freedesktop.DBus.Error.AccessDenied", "Permission denied")
+		runUnits(m).Fail("org.freedesktop.DBus.Error.AccessDenied", "Permission denied")
 		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.start(ctx)
 		m.shows(ctx, objectionOf, And(HavePrefix("CoordinatorConflict: Who else may reboot this host is unknown"), ContainSubstring("systemd answers org.freedesktop.DBus.Error.AccessDenied.")))

@@ -38,20 +38,20 @@ func reconciles() (sum int) {
 }
 
 // flooded measures what a flood leaves behind, after a tenth of it: nothing, and nothing is asked of the API server.
-func (m *machine) flooded(what string, one func(i int)) (decided int) {
+func flooded(m *machine, what string, one func(i int)) (decided int) {
 	GinkgoHelper()
 	size := footprint.Times("FLOOD", 200)
 	for i := range size / 10 {
 		one(i)
 	}
-	m.rests()
+	rests(m)
 	before, began, asked := now(), reconciles(), m.requests.len()
 	begin := time.Now()
 	for i := range size {
 		one(size + i)
 	}
 	took := time.Since(begin)
-	m.rests()
+	rests(m)
 	decided = reconciles() - began
 	after := stays(before, allowedHeap)
 	Expect(m.requests.len()-asked).To(BeNumerically("<=", 2), "watches that end by themselves are opened again; nothing else is asked")
@@ -64,7 +64,7 @@ func (m *machine) flooded(what string, one func(i int)) (decided int) {
 }
 
 // rests waits until the agent has decided about all it has received.
-func (m *machine) rests() {
+func rests(m *machine) {
 	GinkgoHelper()
 	last := -1
 	Eventually(func() bool {
@@ -90,14 +90,14 @@ var _ = Describe("A flood", func() {
 	It("of what logind signals is decided about in fewer passes than there are signals", func(ctx SpecContext) {
 		m := asking(ctx)
 		size := footprint.Times("FLOOD", 200)
-		decided := m.flooded("signals of logind about inhibitors", func(int) { m.logind.SetInhibitors() })
+		decided := flooded(m, "signals of logind about inhibitors", func(int) { m.logind.SetInhibitors() })
 		Expect(decided).To(BeNumerically("<=", size))
 
 		By("not listening to what it does not need")
 		conn, err := m.bus.Connect()
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(conn.Close)
-		decided = m.flooded("signals PrepareForShutdown, and properties that anybody else changes", func(i int) {
+		decided = flooded(m, "signals PrepareForShutdown, and properties that anybody else changes", func(i int) {
 			Expect(conn.Emit("/org/freedesktop/login1", "org.freedesktop.login1.Manager.PrepareForShutdown", i%2 == 0)).To(Succeed())
 			Expect(conn.Emit("/org/freedesktop/login1", "org.freedesktop.DBus.Properties.PropertiesChanged",
 				"org.freedesktop.login1.Manager", map[string]dbus.Variant{"BlockInhibited": dbus.MakeVariant("")}, []string{})).To(Succeed())
@@ -115,13 +115,13 @@ var _ = Describe("A flood", func() {
 		Expect(ostree.Start()).To(Succeed())
 		m.start(ctx, "--engines=update-engine,cos-update-engine,rpm-ostree")
 		m.shows(ctx, needOf, Equal("False UpToDate"))
-		m.flooded("signals of update_engine", func(i int) {
+		flooded(m, "signals of update_engine", func(i int) {
 			Expect(m.engine.Emit(hosttest.Status{Op: hosttest.OpDownloading, Version: "4001.0.0", Size: 1 << 20, Progress: float64(i%100) / 100})).To(Succeed())
 		})
-		m.flooded("signals of COS' update_engine", func(i int) {
+		flooded(m, "signals of COS' update_engine", func(i int) {
 			Expect(cos.Emit(hosttest.COSStatus{Op: hosttest.COSDownloading, Version: "17800.147.54", Size: int64(i)})).To(Succeed())
 		})
-		m.flooded("signals of rpm-ostree", func(int) { Expect(ostree.SetDeployments(booted)).To(Succeed()) })
+		flooded(m, "signals of rpm-ostree", func(int) { Expect(ostree.SetDeployments(booted)).To(Succeed()) })
 
 		By("hearing what comes after")
 		Expect(m.engine.Emit(hosttest.NeedReboot("4593.1.0"))).To(Succeed())
@@ -130,12 +130,12 @@ var _ = Describe("A flood", func() {
 
 	It("of heartbeats, and of labels that are nobody's business, is not even looked at (behaviours 4, 56)", func(ctx SpecContext) {
 		m := asking(ctx)
-		Expect(m.flooded("heartbeats", func(int) { m.heartbeat(ctx) })).To(BeNumerically("<=", timed))
-		Expect(m.flooded("changes of the Node's labels", func(i int) {
+		Expect(flooded(m, "heartbeats", func(int) { m.heartbeat(ctx) })).To(BeNumerically("<=", timed))
+		Expect(flooded(m, "changes of the Node's labels", func(i int) {
 			m.change(ctx, func(node *corev1.Node) { node.Labels["example.com/flood"] = strconv.Itoa(i) })
 		})).To(BeNumerically("<=", timed))
 		other := newMachine(ctx, v1alpha1.RebootPolicySpec{})
-		Expect(m.flooded("changes of another Node", func(i int) {
+		Expect(flooded(m, "changes of another Node", func(i int) {
 			other.change(ctx, func(node *corev1.Node) { node.Labels["example.com/flood"] = strconv.Itoa(i) })
 		})).To(BeNumerically("<=", timed))
 	})
@@ -152,7 +152,7 @@ var _ = Describe("A flood", func() {
 		}
 		Expect(m.engine.Emit(hosttest.NeedReboot("6000.0.0"))).To(Succeed())
 		m.shows(ctx, messageOf(v1alpha1.NodeRebootRequired), ContainSubstring("6000.0.0"))
-		m.rests()
+		rests(m)
 		allowed := burst + qps*int(time.Since(begin).Seconds()+2)
 		writes, events := len(m.requests.writes()), m.eventsOf(ctx)[v1alpha1.EventRebootRequired]
 		AddReportEntry("flood", fmt.Sprintf("%d needs that come and go in %s: %d writes, %d Events", size, time.Since(begin).Round(time.Millisecond), writes, events))

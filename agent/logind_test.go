@@ -119,7 +119,7 @@ var _ = Describe("logind", func() {
 			m.annotate(ctx, v1alpha1.AnnotationRebootRequested, fmt.Sprintf("mark %d.", mark))
 			m.shows(ctx, messageOf(v1alpha1.NodeRebootRequired), ContainSubstring("mark %d.", mark))
 		}
-		m.rests()
+		rests(m)
 		Expect(m.requests.writes()).To(HaveLen(6), "the need, and each mark")
 
 		By("saying it again")

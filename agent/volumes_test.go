@@ -24,10 +24,10 @@ var _ = Describe("Volumes", func() {
 	// that stays a claim of NFS besides, which no kubelet ever lists.
 	serving := func(ctx SpecContext, spec v1alpha1.RebootPolicySpec) *machine {
 		m := newMachine(ctx, spec)
-		m.pod(ctx, "db", m.owner("StatefulSet"), m.claim(ctx, "data", m.disk("data")))
+		m.pod(ctx, "db", m.owner("StatefulSet"), claimOf(ctx, m, "data", diskOf(m, "data")))
 		nfs := corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Server: "nfs.example.com", Path: "/"}}
-		m.pod(ctx, "logs", m.owner("DaemonSet"), m.claim(ctx, "buffer", m.disk("buffer")), m.claim(ctx, "archive", nfs))
-		m.usesVolumes(ctx, m.nameOf("data"), m.nameOf("buffer"))
+		m.pod(ctx, "logs", m.owner("DaemonSet"), claimOf(ctx, m, "buffer", diskOf(m, "buffer")), claimOf(ctx, m, "archive", nfs))
+		usesVolumes(ctx, m, volumeNameOf(m, "data"), volumeNameOf(m, "buffer"))
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 		Expect(m.bus.SendNeedReboot()).To(Succeed())
@@ -53,26 +53,26 @@ var _ = Describe("Volumes", func() {
 		isEvicted(ctx, m)
 		waits(ctx, m)
 		Expect(messageOf(corev1.NodeDrained)(m.node(ctx))).To(And(
-			ContainSubstring("does not use %s any more", m.nameOf("data")), Not(ContainSubstring(string(m.nameOf("buffer"))))))
+			ContainSubstring("does not use %s any more", volumeNameOf(m, "data")), Not(ContainSubstring(string(volumeNameOf(m, "buffer"))))))
 		m.emits(ctx, v1alpha1.EventVolumesInUse)
 
 		By("not being fooled by another volume that is let go")
-		m.usesVolumes(ctx, m.nameOf("data"))
+		usesVolumes(ctx, m, volumeNameOf(m, "data"))
 		waits(ctx, m)
 
 		By("going on when the kubelet has let go")
-		m.usesVolumes(ctx, m.nameOf("buffer"))
+		usesVolumes(ctx, m, volumeNameOf(m, "buffer"))
 		m.shows(ctx, phaseOf, Equal("1 Rebooting cordoned"))
 		Expect(m.eventsOf(ctx)).To(HaveKeyWithValue(v1alpha1.EventVolumesInUse, 1))
 		Expect(m.requests.of("/persistentvolume")).To(ConsistOf(
-			m.reads("persistentvolumeclaims", "buffer"), m.reads("persistentvolumes", "buffer"),
-			m.reads("persistentvolumeclaims", "archive"), m.reads("persistentvolumes", "archive"),
+			readsOf(m, "persistentvolumeclaims", "buffer"), readsOf(m, "persistentvolumes", "buffer"),
+			readsOf(m, "persistentvolumeclaims", "archive"), readsOf(m, "persistentvolumes", "archive"),
 		), "each is asked for once, and none of the database")
 	})
 
 	It("that stay need no question while the kubelet uses none (behaviour 42)", func(ctx SpecContext) {
 		m := serving(ctx, patient)
-		m.usesVolumes(ctx)
+		usesVolumes(ctx, m)
 		m.grant(ctx, 1, v1alpha1.GrantActive)
 		m.shows(ctx, phaseOf, Equal("1 Rebooting cordoned"))
 		Expect(m.requests.of("/persistentvolume")).To(BeEmpty())
@@ -89,7 +89,7 @@ var _ = Describe("Volumes", func() {
 		waits(ctx, m)
 		Expect(conditionIn(m.node(ctx), corev1.NodeDrained).LastTransitionTime).To(Equal(before), "from which the time counts")
 		Expect(m.eventsOf(ctx)).To(HaveKeyWithValue(v1alpha1.EventVolumesInUse, 1))
-		m.usesVolumes(ctx, m.nameOf("buffer"))
+		usesVolumes(ctx, m, volumeNameOf(m, "buffer"))
 		m.shows(ctx, phaseOf, Equal("1 Rebooting cordoned"))
 	})
 
@@ -100,24 +100,24 @@ var _ = Describe("Volumes", func() {
 		m.grant(ctx, 1, v1alpha1.GrantActive)
 		m.shows(ctx, phaseOf, Equal("1 Rebooting cordoned"))
 		Eventually(func() []string { return m.notesOf(ctx, v1alpha1.EventVolumesInUse) }).Should(ContainElement(
-			"the reboot goes on after 1s, though the kubelet still uses " + string(m.nameOf("data"))))
+			"the reboot goes on after 1s, though the kubelet still uses " + string(volumeNameOf(m, "data"))))
 	})
 
 	It("of claims that cannot be read are waited for like those of evicted pods (behaviour 42)", func(ctx SpecContext) {
 		m := serving(ctx, patient)
 		m.requests.forbid("/api/v1/namespaces/default/persistentvolumeclaims", 0)
-		m.usesVolumes(ctx, m.nameOf("buffer"))
+		usesVolumes(ctx, m, volumeNameOf(m, "buffer"))
 		m.grant(ctx, 1, v1alpha1.GrantActive)
 		waits(ctx, m)
 		Expect(messageOf(corev1.NodeDrained)(m.node(ctx))).To(And(
-			ContainSubstring(string(m.nameOf("buffer"))), ContainSubstring("Some of these may be of pods that stay: reading claim")))
-		m.usesVolumes(ctx)
+			ContainSubstring(string(volumeNameOf(m, "buffer"))), ContainSubstring("Some of these may be of pods that stay: reading claim")))
+		usesVolumes(ctx, m)
 		m.shows(ctx, phaseOf, Equal("1 Rebooting cordoned"))
 	})
 })
 
 // usesVolumes is the kubelet's word.
-func (m *machine) usesVolumes(ctx context.Context, volumes ...corev1.UniqueVolumeName) {
+func usesVolumes(ctx context.Context, m *machine, volumes ...corev1.UniqueVolumeName) {
 	GinkgoHelper()
 	node := m.node(ctx)
 	before := node.DeepCopy()
@@ -125,17 +125,17 @@ func (m *machine) usesVolumes(ctx context.Context, volumes ...corev1.UniqueVolum
 	Expect(api.Status().Patch(ctx, node, client.MergeFrom(before))).To(Succeed())
 }
 
-// disk is a volume that the kubelet calls nameOf.
-func (m *machine) disk(name string) corev1.PersistentVolumeSource {
+// diskOf is a volume that the kubelet calls nameOf.
+func diskOf(m *machine, name string) corev1.PersistentVolumeSource {
 	return corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com", VolumeHandle: m.name + "-" + name}}
 }
 
-func (m *machine) nameOf(disk string) corev1.UniqueVolumeName {
+func volumeNameOf(m *machine, disk string) corev1.UniqueVolumeName {
 	return corev1.UniqueVolumeName("kubernetes.io/csi/disk.example.com^" + m.name + "-" + disk)
 }
 
-// claim makes a claim and its volume, as the volume controller leaves them, for a pod.
-func (m *machine) claim(ctx context.Context, name string, source corev1.PersistentVolumeSource) corev1.Volume {
+// claimOf makes a claim and its volume, as the volume controller leaves them, for a pod.
+func claimOf(ctx context.Context, m *machine, name string, source corev1.PersistentVolumeSource) corev1.Volume {
 	GinkgoHelper()
 	name = m.name + "-" + name
 	modes, size := []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}, corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
@@ -158,8 +158,8 @@ func (m *machine) claim(ctx context.Context, name string, source corev1.Persiste
 	}}
 }
 
-// reads is the request for a claim or a volume.
-func (m *machine) reads(resource, name string) string {
+// readsOf is the request for a claim or a volume.
+func readsOf(m *machine, resource, name string) string {
 	path := "/api/v1/" + resource + "/"
 	if resource == "persistentvolumeclaims" {
 		path = "/api/v1/namespaces/default/" + resource + "/"

@@ -23,7 +23,7 @@ type request struct{ method, path, body string }
 // tryEverything sends every verb of every resource that the API server serves, subresources too, in the operator's own
 // namespace and in kube-system, and by name on both nodes and on the agents' pods. It reports how many there were, and which
 // of them were neither 401 nor 403: those that authorization let through, whatever came of them.
-func (c *cluster) tryEverything(ctx context.Context, a *actor) (tried, refused int, through []string) {
+func tryEverything(ctx context.Context, c *cluster, a *actor) (tried, refused int, through []string) {
 	GinkgoHelper()
 	_, lists, err := c.admin.Discovery().ServerGroupsAndResources()
 	Expect(err).To(Or(BeNil(), Satisfy(discovery.IsGroupDiscoveryFailedError)))
@@ -32,7 +32,7 @@ func (c *cluster) tryEverything(ctx context.Context, a *actor) (tried, refused i
 		for i := range list.APIResources {
 			for _, r := range requestsOf(list.GroupVersion, &list.APIResources[i]) {
 				tried++
-				if c.isLetThrough(ctx, a, r) {
+				if isLetThrough(ctx, c, a, r) {
 					seen[a.last.request()] = true
 					continue
 				}
@@ -43,7 +43,7 @@ func (c *cluster) tryEverything(ctx context.Context, a *actor) (tried, refused i
 	return tried, refused, slices.Sorted(maps.Keys(seen))
 }
 
-func (c *cluster) isLetThrough(ctx context.Context, a *actor, r request) bool {
+func isLetThrough(ctx context.Context, c *cluster, a *actor, r request) bool {
 	GinkgoHelper()
 	if r.method == http.MethodPut { // what is there is put there again, so that nothing is refused for what it leaves out
 		if current, err := c.admin.Discovery().RESTClient().Get().RequestURI(r.path).DoRaw(ctx); err == nil {
@@ -133,9 +133,9 @@ func requestFor(verb, folder, name, subresource, kind string) request {
 }
 
 // keepEverything tries everything and leaves in the report what was let through. Nothing of that may match never.
-func (c *cluster) keepEverything(ctx context.Context, section, who string, a *actor, never string) {
+func keepEverything(ctx context.Context, c *cluster, section, who string, a *actor, never string) {
 	GinkgoHelper()
-	tried, refused, through := c.tryEverything(ctx, a)
+	tried, refused, through := tryEverything(ctx, c, a)
 	Expect(tried).To(BeNumerically(">", 500))
 	Expect(through).NotTo(ContainElement(MatchRegexp(never)))
 	row := rowOf(who, fmt.Sprintf("%d requests, %d refused", tried, refused), cmp.Or(summary(through), "nothing"))

@@ -153,9 +153,9 @@ var _ = Describe("identity serviceaccount (config/overlays/rbac-fallback) (behav
 	})
 
 	It("holds for every verb of every resource", func(ctx SpecContext) {
-		c.keepEverything(ctx, sectionFallback, agent, who[agent], mighty+`|^(update|patch|delete).*(n2|rebootpolicies)`)
-		c.keepEverything(ctx, sectionFallback, unbound, who[unbound], mighty+`|^(update|patch|delete).*(nodes|pods|rebootpolicies)`)
-		c.keepEverything(ctx, sectionFallback, node, who[node], ".")
+		keepEverything(ctx, c, sectionFallback, agent, who[agent], mighty+`|^(update|patch|delete).*(n2|rebootpolicies)`)
+		keepEverything(ctx, c, sectionFallback, unbound, who[unbound], mighty+`|^(update|patch|delete).*(nodes|pods|rebootpolicies)`)
+		keepEverything(ctx, c, sectionFallback, node, who[node], ".")
 	})
 
 	It("holds for whatever a wider role would allow", func(ctx SpecContext) {

@@ -74,7 +74,7 @@ func conditioned(kind string) object {
 }
 
 // createNodeWithRecord makes node n4: cordoned, with hooks that run, and with annotations of others.
-func (c *cluster) createNodeWithRecord(ctx context.Context) {
+func createNodeWithRecord(ctx context.Context, c *cluster) {
 	GinkgoHelper()
 	node := makeNode("n4")
 	node.Spec.Unschedulable = true
@@ -100,7 +100,7 @@ func labelled(key string, value any) object {
 const mountedSecret = "mounted"
 
 // createMountedSecret makes a Secret and a pod on node n1 that mounts it, so that the kubelet of n1 may read it.
-func (c *cluster) createMountedSecret(ctx context.Context) {
+func createMountedSecret(ctx context.Context, c *cluster) {
 	GinkgoHelper()
 	_, err := c.admin.CoreV1().Secrets(namespace).Create(ctx, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: mountedSecret},

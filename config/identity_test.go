@@ -169,10 +169,10 @@ var _ = Describe("identity node (constrained impersonation) (behaviour 55)", con
 	)
 
 	It("holds for every verb of every resource", func(ctx SpecContext) {
-		shipped.keepEverything(ctx, sectionAgent, node1, who[node1], mighty+"|n2|rebootpolicies|list|watch")
-		shipped.keepEverything(ctx, sectionAgent, itself, who[itself], mighty+"|nodes|pods|^(update|patch|delete)")
-		shipped.keepEverything(ctx, sectionAgent, node2, who[node2], ".")
-		shipped.keepEverything(ctx, sectionAgent, unbound, who[unbound], ".")
-		shipped.keepEverything(ctx, sectionAgent, nobody, who[nobody], mighty+"|nodes|pods|^(update|patch|delete)")
+		keepEverything(ctx, shipped, sectionAgent, node1, who[node1], mighty+"|n2|rebootpolicies|list|watch")
+		keepEverything(ctx, shipped, sectionAgent, itself, who[itself], mighty+"|nodes|pods|^(update|patch|delete)")
+		keepEverything(ctx, shipped, sectionAgent, node2, who[node2], ".")
+		keepEverything(ctx, shipped, sectionAgent, unbound, who[unbound], ".")
+		keepEverything(ctx, shipped, sectionAgent, nobody, who[nobody], mighty+"|nodes|pods|^(update|patch|delete)")
 	})
 })

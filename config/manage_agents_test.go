@@ -86,7 +86,7 @@ var _ = Describe("agents that the manager brings", func() {
 				manager := c.as(token, "")
 				Expect(applyDaemonSet(namespace, agentAccount)(ctx, manager)).To(Succeed())
 				keepAs(sectionManageAgents, "manager", "the agents' DaemonSet, with any image and as root on every node", manager, "")
-				c.keepEverything(ctx, sectionManageAgents, "manager", manager, "(get|create|update|patch|delete) pods|pods/|daemonsets.* in kube-system|serviceaccounts")
+				keepEverything(ctx, c, sectionManageAgents, "manager", manager, "(get|create|update|patch|delete) pods|pods/|daemonsets.* in kube-system|serviceaccounts")
 			})
 
 			It("are the user's again by the commands of docs/install.md", func(ctx SpecContext) {

@@ -168,7 +168,7 @@ var _ = Describe("the manager's token", Ordered, ContinueOnFailure, func() {
 	)
 
 	It("holds for every verb of every resource", func(ctx SpecContext) {
-		shipped.keepEverything(ctx, sectionManager, manager, it, strings.ReplaceAll(mighty, "secrets", "secrets.* in kube-system|(list|watch|create|update|patch|delete).* secrets")+"|^(get|create|update|patch) pods|pods/|^delete|daemonsets")
+		keepEverything(ctx, shipped, sectionManager, manager, it, strings.ReplaceAll(mighty, "secrets", "secrets.* in kube-system|(list|watch|create|update|patch|delete).* secrets")+"|^(get|create|update|patch) pods|pods/|^delete|daemonsets")
 	})
 })
 

@@ -34,12 +34,12 @@ var _ = Describe("the record on Nodes", Ordered, ContinueOnFailure, func() {
 		nodes := func(resource string, verbs ...string) rbacv1.PolicyRule {
 			return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{resource}, Verbs: verbs}
 		}
-		shipped.createClusterRole(ctx, "detector", nodes("nodes", "get"), nodes("nodes/status", "patch"))
-		shipped.createClusterRole(ctx, "autoscaler", nodes("nodes", "get", "create", "update", "patch"))
+		createClusterRole(ctx, shipped, "detector", nodes("nodes", "get"), nodes("nodes/status", "patch"))
+		createClusterRole(ctx, shipped, "autoscaler", nodes("nodes", "get", "create", "update", "patch"))
 		who = map[string]*actor{
-			detector: shipped.accountWith(ctx, "detector"), autoscaler: shipped.accountWith(ctx, "autoscaler"),
-			operator: shipped.accountWith(ctx, operator), editor: shipped.accountWith(ctx, editor),
-			admin: shipped.accountWith(ctx, admin),
+			detector: accountWith(ctx, shipped, "detector"), autoscaler: accountWith(ctx, shipped, "autoscaler"),
+			operator: accountWith(ctx, shipped, operator), editor: accountWith(ctx, shipped, editor),
+			admin: accountWith(ctx, shipped, admin),
 		}
 		// From here on roles and policies have arrived in the API server.
 		expectAllowed(ctx, who[detector], patchNode("n4", conditioned("KernelDeadlock"), "status"))
@@ -119,7 +119,7 @@ var _ = Describe("the record on Nodes", Ordered, ContinueOnFailure, func() {
 	})
 })
 
-func (c *cluster) createClusterRole(ctx context.Context, name string, rules ...rbacv1.PolicyRule) {
+func createClusterRole(ctx context.Context, c *cluster, name string, rules ...rbacv1.PolicyRule) {
 	GinkgoHelper()
 	_, err := c.admin.RbacV1().ClusterRoles().Create(ctx, &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules,
@@ -128,7 +128,7 @@ func (c *cluster) createClusterRole(ctx context.Context, name string, rules ...r
 }
 
 // accountWith is the token of a ServiceAccount that has the ClusterRole.
-func (c *cluster) accountWith(ctx context.Context, role string) *actor {
+func accountWith(ctx context.Context, c *cluster, role string) *actor {
 	GinkgoHelper()
 	accounts := c.admin.CoreV1().ServiceAccounts(metav1.NamespaceDefault)
 	_, err := accounts.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: role}}, metav1.CreateOptions{})

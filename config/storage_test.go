@@ -12,9 +12,9 @@ import (
 )
 
 // createDatabase puts a pod on the node that uses two volumes: of claim data-n1, and of one that lives with the pod.
-func (c *cluster) createDatabase(ctx context.Context, node string) {
+func createDatabase(ctx context.Context, c *cluster, node string) {
 	GinkgoHelper()
-	claim, scratch := c.createVolume(ctx, "data-"+node), c.createVolume(ctx, "db-"+node+"-scratch")
+	claim, scratch := createVolume(ctx, c, "data-"+node), createVolume(ctx, c, "db-"+node+"-scratch")
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "db-" + node},
 		Spec: corev1.PodSpec{
@@ -34,7 +34,7 @@ func (c *cluster) createDatabase(ctx context.Context, node string) {
 }
 
 // createVolume does what the volume controller would: it makes a claim and a volume of one name, bound to each other.
-func (c *cluster) createVolume(ctx context.Context, name string) *corev1.PersistentVolumeClaim {
+func createVolume(ctx context.Context, c *cluster, name string) *corev1.PersistentVolumeClaim {
 	GinkgoHelper()
 	modes, size := []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
 	claim, err := c.admin.CoreV1().PersistentVolumeClaims(namespace).Create(ctx, &corev1.PersistentVolumeClaim{

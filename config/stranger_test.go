@@ -44,6 +44,6 @@ var _ = Describe("the token of any other pod", Ordered, ContinueOnFailure, func(
 	)
 
 	It("holds for every verb of every resource", func(ctx SpecContext) {
-		shipped.keepEverything(ctx, sectionStranger, pod, it, `^\S+ ([^s]|s[^e])|^[^c]`) // but selfsubjectreviews and their likes
+		keepEverything(ctx, shipped, sectionStranger, pod, it, `^\S+ ([^s]|s[^e])|^[^c]`) // but selfsubjectreviews and their likes
 	})
 })

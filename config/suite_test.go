@@ -55,8 +55,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	SetDefaultEventuallyTimeout(time.Minute) // as long as it may take on a machine that does much else
 	shipped = start(ctx, "config/default")
 	shipped.createPolicy(ctx)
-	shipped.createMountedSecret(ctx)
-	shipped.createNodeWithRecord(ctx)
+	createMountedSecret(ctx, shipped)
+	createNodeWithRecord(ctx, shipped)
 })
 
 // start starts an API server, applies the folder, and puts an agent's pod and a database on each of the nodes n1 and n2.
@@ -67,7 +67,7 @@ func start(ctx context.Context, folder string) *cluster {
 		_, err := c.admin.CoreV1().Nodes().Create(ctx, makeNode(name), metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		c.agents[name] = c.createAgent(ctx, name)
-		c.createDatabase(ctx, name)
+		createDatabase(ctx, c, name)
 	}
 	return c
 }

@@ -40,7 +40,7 @@ var _ = Describe("A slot that is freed while many nodes are updated with why the
 			case strings.Contains(r.URL.Path, "/nodes/"):
 				if explained.Add(1) == 1 {
 					f.boot(goes, 2)
-					Eventually(f.cachedBoot).WithArguments(goes).Should(Equal(bootID(goes, 2)), "the manager sees the boot")
+					Eventually(cachedBoot).WithArguments(f, goes).Should(Equal(bootID(goes, 2)), "the manager sees the boot")
 				}
 			}
 			return false
@@ -55,7 +55,7 @@ var _ = Describe("A slot that is freed while many nodes are updated with why the
 })
 
 // cachedBoot is the boot of a node as the manager has it in its cache.
-func (f *fleet) cachedBoot(name string) string {
+func cachedBoot(f *fleet, name string) string {
 	var node corev1.Node
 	Expect(requests.cache.Get(context.Background(), client.ObjectKey{Name: name}, &node)).To(Succeed())
 	return node.Status.NodeInfo.BootID

@@ -95,7 +95,7 @@ var _ = Describe("Hooks", func() {
 		f.policy("new", hooks(time.Hour), func(s *v1alpha1.RebootPolicySpec) {
 			s.Priority, s.Hooks.Before = 1, []v1alpha1.AnnotationKey{after}
 		})
-		Eventually(f.phase).WithArguments(name).Should(HaveField("Policy", f.pool+"-new"))
+		Eventually(hookPhase).WithArguments(f, name).Should(HaveField("Policy", f.pool+"-new"))
 		Expect(annotations()).NotTo(HaveKey(after))
 		Expect(labels()).To(HaveKey(v1alpha1.LabelBeforeReboot))
 		f.annotate(name, before, "true")
@@ -192,8 +192,8 @@ var _ = Describe("Hooks", func() {
 	})
 })
 
-// phase is the phase of hooks that the node is in.
-func (f *fleet) phase(name string) v1alpha1.HookPhase {
+// hookPhase is the phase of hooks that the node is in.
+func hookPhase(f *fleet, name string) v1alpha1.HookPhase {
 	h, err := v1alpha1.ParseHookPhase(f.get(name).Annotations)
 	Expect(err).NotTo(HaveOccurred())
 	if h == nil {

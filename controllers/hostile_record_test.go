@@ -139,7 +139,7 @@ var _ = Describe("A record with impossible content", func() {
 		drawn := make([]corev1.Node, len(odd))
 		for i, name := range odd {
 			drawn[i] = controllers.OddNode.Example(len(odd)*seed + i)
-			f.becomes(name, drawn[i], p.Name)
+			becomes(f, name, drawn[i], p.Name)
 		}
 		f.need(others...)
 		Eventually(func() (left []string) {
@@ -165,7 +165,7 @@ var _ = Describe("A record with impossible content", func() {
 })
 
 // becomes makes the node an odd one that needs a reboot, with records about this policy and this node's boot.
-func (f *fleet) becomes(name string, odd corev1.Node, policy string) {
+func becomes(f *fleet, name string, odd corev1.Node, policy string) {
 	actual := strings.NewReplacer("workers", policy, "boot-", "boot-"+name+"-")
 	annotations := map[string]any{}
 	for key, value := range odd.Annotations {

@@ -24,7 +24,7 @@ type trip struct {
 }
 
 // trips plays on to the end and keeps the reboots of one policy, in the order in which they started.
-func (c *cluster) trips(name string) []trip {
+func trips(c *cluster, name string) []trip {
 	var trips []trip
 	at := map[string]int{}
 	look := func() {
@@ -79,7 +79,7 @@ func (s *foreseen) play(t tester) (forecast.Forecast, []trip) {
 	}
 	f := forecast.Of(c.snapshot("workers"), forecast.Thorough)
 	c.end = later(f.CompletionAt, c.now).Add(26 * time.Hour)
-	return f, c.trips("workers")
+	return f, trips(c, "workers")
 }
 
 // TestForecast_OfAnyFleet draws fleets, windows and the instant of the forecast. Where every node takes as long as those before

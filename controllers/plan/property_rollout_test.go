@@ -26,7 +26,7 @@ func TestRollouts(t *testing.T) {
 		s := drawRollout(t)
 		c := play(t, s, rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0)))
 		c.checkRest()
-		fresh := play(t, sequence{policies: c.lastPolicies(), hosts: s.hosts, lasts: s.lasts}, nil)
+		fresh := play(t, sequence{policies: lastPolicies(c), hosts: s.hosts, lasts: s.lasts}, nil)
 		for name, h := range c.hosts {
 			n, want := h.view(), fresh.hosts[name].view()
 			switch {
@@ -46,7 +46,7 @@ func TestRollouts(t *testing.T) {
 }
 
 // lastPolicies are the policies as they are in the end, as if they were applied to an empty cluster.
-func (c *cluster) lastPolicies() []*v1alpha1.RebootPolicy {
+func lastPolicies(c *cluster) []*v1alpha1.RebootPolicy {
 	var last []*v1alpha1.RebootPolicy
 	for _, p := range c.policies {
 		fresh := policy(p.Name)

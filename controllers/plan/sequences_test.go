@@ -38,7 +38,7 @@ func TestSequences(t *testing.T) {
 				t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 					other := play(t, s, rand.New(rand.NewPCG(seed, 0)))
 					other.checkRest()
-					if diff := cmp.Diff(c.outcome(), other.outcome()); diff != "" {
+					if diff := cmp.Diff(outcome(c), outcome(other)); diff != "" {
 						t.Fatalf("ends in another way (-default +seed):\n%s\n%s", diff, other.String())
 					}
 				})
@@ -62,7 +62,7 @@ func seeds() []uint64 {
 }
 
 // outcome is how each node ends.
-func (c *cluster) outcome() map[string]string {
+func outcome(c *cluster) map[string]string {
 	ends := map[string]string{}
 	for name, h := range c.hosts {
 		ends[name] = "deleted"
