@@ -151,7 +151,7 @@ func drawHost(t *rapid.T, name string) *host {
 		{6, "is blocked", replies(policy("workers", waitsForPods), blocking("default/migrate-1"))},
 		{6, "is not blocked", replies(policy("workers", waitsForPods))},
 		{10, "asked", annotated(v1alpha1.AnnotationPreflight, plan.Question(policy("workers")))},
-		{10, "failed", nodeCondition(v1alpha1.NodeRebootFailed, corev1.ConditionTrue, 0)},
+		{4, "failed", nodeCondition(v1alpha1.NodeRebootFailed, corev1.ConditionTrue, 0)},
 		{5, "told", nodeCondition(v1alpha1.NodeRebootPermitted, corev1.ConditionFalse, 0)},
 	} {
 		if oneIn(t, o.in, o.label) {

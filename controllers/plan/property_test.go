@@ -187,6 +187,9 @@ func TestReboots_TakesAwayWhatIsLeftOfAReboot(t *testing.T) {
 				slices.ContainsFunc(p.Marks, func(m plan.Mark) bool { return m.Node == name })
 			carries := n.Permitted != nil || n.Failed != nil || n.Preflight != "" || n.Pending || n.Grant != nil && len(n.Grant.Annotations) > 0 ||
 				v1alpha1.ParseMaxUptime(n.Annotations) != snapshot.Policy.Spec.MaxUptimeOf(name)
+			if i := slices.IndexFunc(p.Decisions, func(d plan.Decision) bool { return d.Node == name }); i >= 0 && p.Decisions[i].RebootFailed().Status != "" {
+				t.Fatalf("node %s shows a failed reboot for ever\n%v", name, s)
+			}
 			if reported != carries {
 				t.Fatalf("node %s: it carries something: %t, and something is reported of it: %t\n%v", name, carries, reported, s)
 			}
