@@ -13,18 +13,30 @@ import (
 const near = 6 * 24 * time.Hour
 
 // At is an instant as somebody reads it at now: 22:00 CET today, Tue 04:00 CET within the week, else with its date.
-func At(t, now time.Time, zone *time.Location) string {
+func At(t, now time.Time, zone *time.Location) string { return at(t, now, zone, "15:04 MST") }
+
+// Ends are the two ends of a span: the first as At writes it, the second as somebody reads it at the first. Where both are in
+// one minute they have seconds.
+func Ends(from, to, now time.Time, zone *time.Location) (first, second string) {
+	clock := "15:04 MST"
+	if from.Truncate(time.Minute).Equal(to.Truncate(time.Minute)) {
+		clock = "15:04:05 MST"
+	}
+	return at(from, now, zone, clock), at(to, from, zone, clock)
+}
+
+func at(t, now time.Time, zone *time.Location, clock string) string {
 	t, now = t.In(zone), now.In(zone)
 	away := t.Sub(now).Abs()
 	switch {
 	case away < near && t.YearDay() == now.YearDay():
-		return t.Format("15:04 MST")
+		return t.Format(clock)
 	case away < near:
-		return t.Format("Mon 15:04 MST")
+		return t.Format("Mon " + clock)
 	case t.Year() == now.Year():
-		return t.Format("Mon 2 Jan 15:04 MST")
+		return t.Format("Mon 2 Jan " + clock)
 	}
-	return t.Format("Mon 2 Jan 2006 15:04 MST")
+	return t.Format("Mon 2 Jan 2006 " + clock)
 }
 
 // Exact is an instant to the second, with its date and zone.

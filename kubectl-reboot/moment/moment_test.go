@@ -33,6 +33,25 @@ func TestAt(t *testing.T) {
 	}
 }
 
+func TestEnds_HaveSecondsWithinOneMinute(t *testing.T) {
+	now := time.Date(2026, 11, 23, 16, 48, 0, 0, time.UTC)
+	start := time.Date(2026, 11, 23, 22, 0, 5, 0, time.UTC)
+	for took, want := range map[time.Duration]string{
+		40 * time.Second:             "22:00:05 UTC to 22:00:45 UTC",
+		time.Minute:                  "22:00 UTC to 22:01 UTC",
+		56 * time.Second:             "22:00 UTC to 22:01 UTC",
+		2*time.Hour + 40*time.Second: "22:00 UTC to Tue 00:00 UTC",
+	} {
+		from, to := moment.Ends(start, start.Add(took), now, time.UTC)
+		if got := from + " to " + to; got != want {
+			t.Errorf("%s: %q, want %q", took, got, want)
+		}
+	}
+	if from, to := moment.Ends(start.AddDate(0, 0, 1), start.AddDate(0, 0, 1), now, time.UTC); from != "Tue 22:00:05 UTC" || to != "22:00:05 UTC" {
+		t.Errorf("tomorrow: %q to %q", from, to)
+	}
+}
+
 func TestSpanAndUntil(t *testing.T) {
 	now := time.Date(2026, 11, 23, 16, 48, 0, 0, time.UTC)
 	cases := map[time.Duration]struct{ span, until string }{

@@ -54,7 +54,8 @@ func (t Timetable) rows(l Look) [][]terminal.Cell {
 }
 
 func (t Timetable) row(r forecast.Reboot, l Look) []terminal.Cell {
-	starts := terminal.Cell{Text: moment.At(r.StartsAt, t.At, l.Zone)}
+	from, to := moment.Ends(r.StartsAt, r.EndsAt, t.At, l.Zone)
+	starts, ends := terminal.Cell{Text: from}, terminal.Cell{Text: to}
 	window := terminal.Cell{Text: r.Window, Style: terminal.Quiet}
 	switch {
 	case r.InProgress:
@@ -62,7 +63,6 @@ func (t Timetable) row(r forecast.Reboot, l Look) []terminal.Cell {
 	case r.Overruns():
 		window = terminal.Cell{Text: r.Window + ", ends " + moment.Span(r.EndsAt.Sub(r.ClosesAt)) + " after it closes", Style: terminal.Wait}
 	}
-	ends := terminal.Cell{Text: moment.At(r.EndsAt, r.StartsAt, l.Zone)}
 	if !l.Wide {
 		return []terminal.Cell{{Text: r.Node}, starts, ends, window}
 	}
