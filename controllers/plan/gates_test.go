@@ -38,6 +38,7 @@ func answer(name string, state v1alpha1.GateState, message string, since time.Du
 
 func quiet(name string) v1alpha1.GateStatus  { return answer(name, v1alpha1.GateClear, "", 0) }
 func firing(name string) v1alpha1.GateStatus { return answer(name, v1alpha1.GateFiring, "up = 0", 0) }
+
 func unreachable(name string) v1alpha1.GateStatus {
 	return answer(name, v1alpha1.GateUnreachable, "no answer within 10s", 0)
 }
