@@ -51,7 +51,7 @@ var _ = Describe("Metrics", func() {
 		Eventually(f.granted).Should(HaveLen(1))
 		f.reboot(f.nodes[0])
 		Eventually(countOf).WithArguments("reboot_operator_reboots_total", p.Name, "succeeded").Should(BeEquivalentTo(1))
-		Expect(engines()).To(HaveEach(BeElementOf("UpdateStaged", "SentinelPresent", "Requested", "Other")))
+		Expect(engines()).To(HaveEach(BeElementOf("UpdateStaged", "SentinelPresent", "Requested", "MaxUptime", "Other")))
 	})
 
 	It("count the nodes that no policy selects", func() {
