@@ -23,11 +23,12 @@ var _ = Describe("An attempt", func() {
 		return spec
 	}
 	patient := policy(func(*v1alpha1.Drain, *v1alpha1.Reboot) {})
-	hasty := policy(func(d *v1alpha1.Drain, _ *v1alpha1.Reboot) { d.Timeout = &metav1.Duration{Duration: 3 * time.Second} })
+	hasty := policy(func(d *v1alpha1.Drain, _ *v1alpha1.Reboot) { d.Timeout = &metav1.Duration{Duration: 30 * time.Second} })
 
-	// draining is a machine whose drain waits for a pod that its budget protects.
+	// draining is a machine whose drain waits for a pod that its budget protects, and has no time-out before the spec lets time pass.
 	draining := func(ctx SpecContext, spec v1alpha1.RebootPolicySpec) *machine {
 		m := newMachine(ctx, spec)
+		m.held = newHeldClock()
 		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.protectedPod(ctx)
 		m.start(ctx)
@@ -40,21 +41,22 @@ var _ = Describe("An attempt", func() {
 
 	It("is given up when a budget blocks for longer than drain.timeout (behaviour 38)", func(ctx SpecContext) {
 		m := draining(ctx, hasty)
-		m.shows(ctx, conditionOf(corev1.NodeDrainInProgress), Equal("True Draining"))
-		Expect(messageOf(corev1.NodeDrainInProgress)(m.node(ctx))).To(MatchRegexp(
+		m.showsMeanwhile(ctx, 2*time.Second, conditionOf(corev1.NodeDrainInProgress), Equal("True Draining"))
+		m.showsMeanwhile(ctx, 2*time.Second, messageOf(corev1.NodeDrainInProgress), MatchRegexp(
 			`^The drain waits for default/[^ ]*protected[^ ]* \(PodDisruptionBudget %s\)\. The drain may take until \w+ \S+ \d\d:\d\d:\d\d UTC; then the node is uncordoned and backs off\.$`, m.name))
-		m.shows(ctx, phaseOf, Equal("1 Aborted DrainTimedOut failures=1"))
+		m.showsMeanwhile(ctx, 30*time.Second, phaseOf, Equal("1 Aborted DrainTimedOut failures=1"))
 		m.shows(ctx, conditionOf(corev1.NodeDrainInProgress), Equal("False DrainAborted"))
 		node := m.node(ctx)
 		Expect(cordonOf(node)).To(Equal("schedulable"))
-		Expect(progressOf(node).Message).To(And(ContainSubstring("longer than 3s"), ContainSubstring("protected")))
+		Expect(progressOf(node).Message).To(And(ContainSubstring("longer than 30s"), ContainSubstring("protected")))
 		m.emits(ctx, v1alpha1.EventDrainTimedOut)
 		m.emits(ctx, v1alpha1.EventDrainAborted)
 		Expect(m.eventsOf(ctx)).To(HaveKeyWithValue(v1alpha1.EventEvictionBlocked, 1))
 
 		By("counting the next failure with it")
 		m.grant(ctx, 2, v1alpha1.GrantActive)
-		m.shows(ctx, phaseOf, Equal("2 Aborted DrainTimedOut failures=2"))
+		m.shows(ctx, phaseOf, Equal("2 Draining cordoned failures=1"))
+		m.showsMeanwhile(ctx, 30*time.Second, phaseOf, Equal("2 Aborted DrainTimedOut failures=2"))
 		Expect(m.logind.Reboots()).To(BeZero())
 	})
 
@@ -62,7 +64,7 @@ var _ = Describe("An attempt", func() {
 		spec := *hasty.DeepCopy()
 		spec.Drain.OnTimeout = v1alpha1.DrainTimeoutReboot
 		m := draining(ctx, spec)
-		m.shows(ctx, phaseOf, Equal("1 Rebooting DrainTimedOut cordoned"))
+		m.showsMeanwhile(ctx, 30*time.Second, phaseOf, Equal("1 Rebooting DrainTimedOut cordoned"))
 		Expect(progressOf(m.node(ctx)).PodsForced).To(BeEquivalentTo(1), "the pod that is left")
 		Eventually(m.logind.Reboots).Should(Equal(1))
 		Expect(conditionOf(corev1.NodeDrained)(m.node(ctx))).To(Equal("True DrainTimedOut"))
@@ -91,6 +93,7 @@ var _ = Describe("An attempt", func() {
 	It("never goes on where the drain fails, not even after its time (behaviour 40)", func(ctx SpecContext) {
 		spec := *hasty.DeepCopy()
 		spec.Drain.OnTimeout = v1alpha1.DrainTimeoutReboot
+		spec.Drain.Timeout.Duration = 3 * time.Second
 		m := newMachine(ctx, spec)
 		m.requests.forbid("/api/v1/pods", 1) // the look before the drain is the one
 		m.start(ctx)

@@ -109,13 +109,16 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 	})
 
 	It("starts while the node is drained: the reboot waits, and is given up in the end", func(ctx SpecContext) {
-		m := newMachine(ctx, spec(v1alpha1.CoordinatorsRespect))
+		policy := spec(v1alpha1.CoordinatorsRespect)
+		policy.Drain.Timeout.Duration = 30 * time.Second
+		m := newMachine(ctx, policy)
+		m.held = newHeldClock()
 		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		runUnits(m).Set(locksmithUnit, "activating")
 		m.start(ctx)
 		m.grant(ctx, 1, v1alpha1.GrantActive)
-		m.shows(ctx, conditionOf(corev1.NodeDrained), Equal("True Drained"))
-		m.shows(ctx, phaseOf, Equal("1 Aborted CoordinatorConflict failures=1"))
+		m.showsMeanwhile(ctx, 2*time.Second, conditionOf(corev1.NodeDrained), Equal("True Drained"))
+		m.showsMeanwhile(ctx, 30*time.Second, phaseOf, Equal("1 Aborted CoordinatorConflict failures=1"))
 		Expect(progressOf(m.node(ctx)).Message).To(ContainSubstring("locksmithd is active"))
 		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
 		Expect(m.logind.Reboots()).To(BeZero())

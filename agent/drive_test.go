@@ -59,7 +59,8 @@ var _ = Describe("Driving rpm-ostree", func() {
 		notes := func() []string { return m.notesOf(ctx, v1alpha1.EventUpgradesLeftToHost) }
 		Eventually(notes).Should(ConsistOf(ContainSubstring(`AutomaticUpdatePolicy is "stage"`)))
 		// Events of one kind about one version of a Node are a series, of which the first text is kept.
-		m.annotate(ctx, "example.com/changed", "yes")
+		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "a mark")
+		m.shows(ctx, messageOf(v1alpha1.NodeRebootRequired), ContainSubstring("a mark"))
 		reads := ostree.Reads()
 		Eventually(ostree.Reads).Should(BeNumerically(">", reads+20), "several more rounds")
 		Expect(ostree.SetAutomaticUpdatePolicy("apply")).To(Succeed())

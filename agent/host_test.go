@@ -40,10 +40,12 @@ type machine struct {
 	requests requests
 	// tune changes how the agent reaches the API server.
 	tune func(*rest.Config)
-	// hurried: the agent's watch is renewed every three seconds, and its links may be down for one.
+	// hurried: the agent's watch is renewed every three seconds, and its links may be down for five.
 	hurried bool
 	// hurry, where set, is the clock of the agent and of its queue.
 	hurry *hurriedClock
+	// held, where set, is the clock of the agent, whose queue is hurried.
+	held *heldClock
 	// registry has the metrics of the agent that was started last.
 	registry *prometheus.Registry
 
@@ -131,10 +133,13 @@ func (m *machine) start(ctx context.Context, flags ...string) {
 	Expect(err).NotTo(HaveOccurred())
 	o.uptimeFile = m.uptimeFile()
 	if m.hurried {
-		o.renewAfter, o.patience = 3*time.Second, time.Second
+		o.renewAfter, o.patience = 3*time.Second, 5*time.Second
 	}
 	if m.hurry != nil {
 		o.clock, o.queue = m.hurry, append(o.queue, m.hurry.queue)
+	}
+	if m.held != nil {
+		o.clock, o.queue = m.held, append(o.queue, newHurriedClock().queue)
 	}
 	config := rest.CopyConfig(cluster)
 	config.Wrap(m.requests.count)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
@@ -40,3 +41,24 @@ type hurriedQueue struct {
 func (q hurriedQueue) AddAfter(item reconcile.Request, d time.Duration) {
 	q.TypedRateLimitingInterface.AddAfter(item, d/hurry)
 }
+
+// heldClock moves only when a spec passes time: for specs that have to see what a time-out ends.
+type heldClock struct {
+	clock.RealClock
+
+	held atomic.Pointer[time.Time]
+}
+
+func newHeldClock() *heldClock {
+	c, now := &heldClock{}, time.Now()
+	c.held.Store(&now)
+	return c
+}
+
+func (c *heldClock) pass(d time.Duration) {
+	moved := c.Now().Add(d)
+	c.held.Store(&moved)
+}
+
+func (c *heldClock) Now() time.Time                  { return *c.held.Load() }
+func (c *heldClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }

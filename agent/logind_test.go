@@ -54,13 +54,16 @@ var _ = Describe("logind", func() {
 	})
 
 	It("is inhibited once the node is drained, and the reboot waits, and is given up in the end", func(ctx SpecContext) {
-		m := newMachine(ctx, spec(v1alpha1.InhibitorsRespect))
+		policy := spec(v1alpha1.InhibitorsRespect)
+		policy.Drain.Timeout.Duration = 30 * time.Second
+		m := newMachine(ctx, policy)
+		m.held = newHeldClock()
 		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.logind.SetInhibitors(lock)
 		m.start(ctx)
 		m.grant(ctx, 1, v1alpha1.GrantActive)
-		m.shows(ctx, conditionOf(corev1.NodeDrained), Equal("True Drained"))
-		m.shows(ctx, phaseOf, Equal("1 Aborted Inhibited failures=1"))
+		m.showsMeanwhile(ctx, 2*time.Second, conditionOf(corev1.NodeDrained), Equal("True Drained"))
+		m.showsMeanwhile(ctx, 30*time.Second, phaseOf, Equal("1 Aborted Inhibited failures=1"))
 		Expect(progressOf(m.node(ctx)).Message).To(ContainSubstring("packagekit"))
 		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
 		m.shows(ctx, conditionOf(corev1.NodeDrained), Equal("False DrainAborted"))

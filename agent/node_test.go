@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -19,6 +20,15 @@ import (
 func (m *machine) shows(ctx context.Context, text func(*corev1.Node) string, matcher types.GomegaMatcher) {
 	GinkgoHelper()
 	Eventually(func() string { return text(m.node(ctx)) }).Should(matcher)
+}
+
+// showsMeanwhile is shows while time passes on the held clock, so much in each second.
+func (m *machine) showsMeanwhile(ctx context.Context, passes time.Duration, word func(*corev1.Node) string, matcher types.GomegaMatcher) {
+	GinkgoHelper()
+	Eventually(func() string {
+		m.held.pass(passes)
+		return word(m.node(ctx))
+	}).WithPolling(time.Second).Should(matcher)
 }
 
 func needOf(node *corev1.Node) string { return conditionOf(v1alpha1.NodeRebootRequired)(node) }
