@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -191,6 +192,28 @@ var _ = Describe("Manager", func() {
 		now.forward(11 * time.Minute)
 		f.annotate(second, "example.com/wakes", "true") // wakes the manager
 		Eventually(f.granted).Should(Equal([]string{second}))
+	})
+
+	It("lets a later ring start only after the earlier one and its soak", func() {
+		f := makeFleet(2)
+		canary, other := f.nodes[1], f.nodes[0]
+		f.patch(canary, map[string]any{"metadata": map[string]any{"labels": map[string]any{"ring": "canary"}}})
+		f.policy("workers", func(s *v1alpha1.RebootPolicySpec) {
+			s.Concurrency.MaxUnavailable = new(intstr.FromInt32(2))
+			s.Order = []v1alpha1.Ring{{
+				Name: "canary", Soak: &metav1.Duration{Duration: 10 * time.Minute},
+				NodeSelector: v1alpha1.LabelSelector{MatchLabels: map[string]string{"ring": "canary"}},
+			}}
+		})
+		f.need(canary)
+		Eventually(f.granted).Should(Equal([]string{canary}))
+		f.need(other)
+		Eventually(f.reason).WithArguments(other).Should(Equal("False RingWaits"))
+		f.reboot(canary)
+		Eventually(func() string { return f.condition(other, v1alpha1.NodeRebootPermitted).Message }).Should(ContainSubstring(canary + " is back in service since"))
+		now.forward(11 * time.Minute)
+		f.annotate(other, "example.com/wakes", "true") // wakes the manager
+		Eventually(f.granted).Should(Equal([]string{other}))
 	})
 
 	It("counts a node that is not Ready against the limit (behaviour 18)", func() {

@@ -62,6 +62,8 @@ const (
 	ReasonRecordUnreadable Reason = "RecordUnreadable"
 	// ReasonBackingOff means an earlier attempt failed and the next one is not due.
 	ReasonBackingOff Reason = "BackingOff"
+	// ReasonRingWaits means nodes of an earlier ring of spec.order are not done.
+	ReasonRingWaits Reason = "RingWaits"
 	// ReasonUndrainablePod means a pod on the node can never be drained.
 	ReasonUndrainablePod Reason = "UndrainablePod"
 	// ReasonBlockingPod means a pod of gates.blockingPods runs on the node.

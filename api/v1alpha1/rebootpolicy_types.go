@@ -118,6 +118,18 @@ type RebootPolicySpec struct {
 	// +optional
 	Concurrency *Concurrency `json:"concurrency,omitempty"`
 
+	// order splits the nodes into rings, which reboot one after the other: at most 10.
+	// A node is in the first ring whose nodeSelector matches it.
+	// The nodes that match none come last.
+	// A node waits with reason RingWaits until the nodes of all earlier rings are done.
+	// Example: [{name: canary, nodeSelector: {matchLabels: {stage: canary}}, soak: 24h}].
+	// Absent or empty: all nodes are equal.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=10
+	Order []Ring `json:"order,omitempty"`
+
 	// windows are the hours in which reboots may start.
 	// Several windows form a union.
 	// A reboot in progress when a window closes is finished.

@@ -1,15 +1,17 @@
 package forecast
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
 
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
 // extrapolate continues the queues where the effort has ended: each of the slots that were used at once goes to the next node
-// as it gets free, while a window is open for long enough, one domain after the other. It returns how many nodes it continued.
+// as it gets free, while a window is open for long enough, one domain and one ring after the other. It returns how many nodes it continued.
 func (u *future) extrapolate() int {
 	if u.effort > 0 || u.beyond {
 		return 0
@@ -21,13 +23,22 @@ func (u *future) extrapolate() int {
 	f, r := u.fleet, &u.reboots
 	rest, slots, reserve := u.waiting(), r.slots(), plan.Reserve(f.Policy)
 	r.started = slices.Grow(r.started, len(rest))
-	before, domain := len(r.started), ""
+	before, domain, ring := len(r.started), "", 0
+	if len(rest) > 0 {
+		f.Now, ring = u.afterRings(rest[0]), f.rings.Of(rest[0])
+	}
 	for i, n := range rest {
 		at := later(slots[0], f.Now)
+		if limit, ok := f.rings.Limit(f.rings.Of(n)); ok && 0 < limit && limit < len(slots) {
+			at = later(slots[len(slots)-limit], at)
+		}
 		if is := plan.Domain(f.Policy, n); is != domain && i > 0 {
 			at = later(slots[len(slots)-1], at)
 		}
-		domain = plan.Domain(f.Policy, n)
+		if is := f.rings.Of(n); is != ring {
+			at = later(slots[len(slots)-1], f.Now).Add(f.rings.Soak(ring))
+		}
+		domain, ring = plan.Domain(f.Policy, n), f.rings.Of(n)
 		if at = f.opening(at, u.end, reserve); at.IsZero() {
 			u.beyond = true
 			break
@@ -42,6 +53,23 @@ func (u *future) extrapolate() int {
 	return len(r.started) - before
 }
 
+// afterRings is when the first node may start at the earliest: once the reboots in progress of earlier rings are done, and soaked.
+func (u *future) afterRings(n *plan.Node) time.Time {
+	f, at := u.fleet, u.fleet.Now
+	ring := f.rings.Of(n)
+	for _, other := range f.shown {
+		if earlier := f.rings.Of(other); earlier < ring && other.Grant != nil && other.Grant.State == v1alpha1.GrantFinished && !other.Paused {
+			at = later(at, other.Grant.At.Add(f.rings.Soak(earlier)))
+		}
+	}
+	for name, t := range u.reboots.current {
+		if earlier := f.rings.Of(f.shown[name]); earlier < ring {
+			at = later(at, t.EndsAt.Add(f.rings.Soak(earlier)))
+		}
+	}
+	return at
+}
+
 // waiting are those whose turn comes: the queues, and then those that wait for an hour of their own or for their quorum.
 func (u *future) waiting() []*plan.Node {
 	var rest []*plan.Node
@@ -53,7 +81,26 @@ func (u *future) waiting() []*plan.Node {
 			rest = append(rest, n)
 		}
 	}
+	rings, stranded := u.fleet.rings, u.strandedIn()
+	slices.SortStableFunc(rest, func(a, b *plan.Node) int { return cmp.Compare(rings.Of(a), rings.Of(b)) })
+	if i := slices.IndexFunc(rest, func(n *plan.Node) bool { return rings.Of(n) > stranded }); i >= 0 {
+		return rest[:i]
+	}
 	return rest
+}
+
+// strandedIn is the first ring with a node that waits for a person, and that later rings wait for.
+func (u *future) strandedIn() int {
+	first := len(u.fleet.Policy.Spec.Order)
+	for ring := range u.fleet.stranded {
+		first = min(first, ring)
+	}
+	for name, n := range u.fleet.shown {
+		if o := u.blocked[name]; o != nil && !n.Paused && !u.goes(n, o) {
+			first = min(first, u.fleet.rings.Of(n))
+		}
+	}
+	return first
 }
 
 // goes reports whether a node's turn comes that the last plan looked at.

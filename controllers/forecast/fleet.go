@@ -24,6 +24,11 @@ type fleet struct {
 	// shown are the nodes outside the queues that the planner looks at in each round: those that are being rebooted or
 	// unavailable, that back off, or of whose quorum it takes care.
 	shown map[string]*plan.Node
+	// rings are those of spec.order. Of each, the planner is shown one node that soaks, the one that does so longest, and one that
+	// waits for a person: so it sees what later rings wait for.
+	rings    plan.Rings
+	soaking  map[int]string
+	stranded map[int]bool
 	// conflicts are nodes that need a reboot and that no policy governs because several would.
 	conflicts map[string][]string
 }
@@ -31,16 +36,23 @@ type fleet struct {
 // fleetOf begins with what is.
 func fleetOf(s plan.Snapshot) *fleet {
 	s.Nodes = plan.Supposing(s.Policy, s.Nodes)
-	f := &fleet{Snapshot: s, queues: queuesOf(plan.Queues(s)), shown: map[string]*plan.Node{}, conflicts: map[string][]string{}}
+	f := &fleet{
+		Snapshot: s, queues: queuesOf(plan.Queues(s)), shown: map[string]*plan.Node{}, conflicts: map[string][]string{},
+		soaking: map[int]string{}, stranded: map[int]bool{},
+	}
+	if rings, err := plan.RingsOf(s.Policy); err == nil { // otherwise nothing is granted
+		f.rings = rings
+	}
 	held := map[string]bool{}
 	for _, e := range s.Policy.Status.Grants {
 		held[e.Node] = true
 	}
-	selected := 0
+	selected, members := 0, map[int]int{}
 	for _, n := range s.Nodes {
 		g := s.Governor.Govern(n.Labels)
 		if g.Policy == s.Policy.Name {
 			selected++
+			members[f.rings.Of(n)]++
 		}
 		if len(g.Rivals) > 0 && n.NeedsReboot() {
 			f.conflicts[n.Name] = g.Rivals
@@ -49,15 +61,29 @@ func fleetOf(s plan.Snapshot) *fleet {
 			f.show(n)
 		}
 	}
+	f.soak(s)
 	f.Policy = s.Policy.DeepCopy()
-	f.fix(selected)
+	f.fix(selected, members)
 	f.clearGates()
 	f.Nodes, f.Window = nil, window.State{}
 	return f
 }
 
+// soak shows the planner what soaks already.
+func (f *fleet) soak(s plan.Snapshot) {
+	if len(s.Policy.Spec.Order) == 0 {
+		return
+	}
+	for ring, n := range plan.Soaking(s) {
+		if f.shown[n.Name] == nil {
+			f.soaking[ring] = n.Name
+		}
+		f.show(n)
+	}
+}
+
 // fix makes the policy give in figures what it reports of the whole fleet, which the planner does not see; and lets it act.
-func (f *fleet) fix(selected int) {
+func (f *fleet) fix(selected int, members map[int]int) {
 	f.Policy.Spec.Mode = v1alpha1.ModeEnforce
 	limit, err := plan.Limit(f.Policy.Spec.MaxUnavailableOrDefault(), selected)
 	if err != nil {
@@ -68,6 +94,15 @@ func (f *fleet) fix(selected int) {
 		f.Policy.Spec.Concurrency = &v1alpha1.Concurrency{}
 	}
 	f.Policy.Spec.Concurrency.MaxUnavailable = new(intstr.FromInt32(limit))
+	for i := range f.Policy.Spec.Order {
+		ring := &f.Policy.Spec.Order[i]
+		if ring.MaxUnavailable == nil {
+			continue
+		}
+		if limit, err := plan.Limit(*ring.MaxUnavailable, members[i]); err == nil {
+			ring.MaxUnavailable = new(intstr.FromInt32(limit))
+		}
+	}
 }
 
 // clearGates takes gates that nobody has asked for clear: they are asked once a node waits for them. The state that one has now
@@ -147,10 +182,26 @@ func (f *fleet) serve(n *plan.Node, r Reboot) {
 	n.Ready, n.Maintenance, n.ReadySince, n.MaintenanceSince = true, false, r.SettlesAt, r.SettlesAt
 }
 
-// retire lets the planner look away from a node that is back in service, unless it is of the control plane or somebody else
-// keeps it cordoned.
+// retire lets the planner look away from a node that is back in service, unless it is of the control plane, somebody else keeps it
+// cordoned, or it is the last of its ring to soak.
 func (f *fleet) retire(n *plan.Node) {
-	if n != nil && !n.NeedsReboot() && !n.ControlPlane && !n.Unavailable() {
-		delete(f.shown, n.Name)
+	if n == nil || n.NeedsReboot() || n.ControlPlane || n.Unavailable() {
+		return
 	}
+	leaves := n.Name
+	if ring := f.rings.Of(n); f.rings.Soak(ring) > 0 && n.Grant != nil {
+		leaves, f.soaking[ring] = f.soaking[ring], n.Name
+	}
+	delete(f.shown, leaves)
+}
+
+// strand sets a node aside that waits for a person.
+func (f *fleet) strand(name string) {
+	n := f.queues.node(name)
+	if ring := f.rings.Of(n); f.rings.Waited(ring) && !n.Paused && !f.stranded[ring] {
+		f.stranded[ring] = true
+		f.show(n)
+		return
+	}
+	f.queues.park(name)
 }

@@ -44,6 +44,16 @@ func zones(p *v1alpha1.RebootPolicy) {
 }
 
 // weeknights is a window of six hours, from 22:00 in Berlin.
+// rings are two, of the nodes with their names as label ring: the first one node at a time, and with a soak of half an hour.
+func rings(p *v1alpha1.RebootPolicy) {
+	p.Spec.Order = []v1alpha1.Ring{
+		{Name: "canary", MaxUnavailable: new(intstr.FromString("50%")), Soak: &metav1.Duration{Duration: 30 * minute}}, {Name: "later"},
+	}
+	for i := range p.Spec.Order {
+		p.Spec.Order[i].NodeSelector.MatchLabels = map[string]string{"ring": p.Spec.Order[i].Name}
+	}
+}
+
 func weeknights(p *v1alpha1.RebootPolicy) {
 	p.Spec.Windows = append(p.Spec.Windows, v1alpha1.Window{
 		Name: "weeknights", Days: []v1alpha1.Day{"Mon", "Tue", "Wed", "Thu"}, Start: "22:00",

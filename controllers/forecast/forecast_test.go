@@ -68,6 +68,7 @@ func TestOf(t *testing.T) {
 		n.Objection = &v1alpha1.Objection{Reason: v1alpha1.ReasonInhibited, Message: "backup"}
 	}
 	active := v1alpha1.GrantActive
+	canary, later := labelled("ring", "canary"), labelled("ring", "later")
 	waitsForPods := policy(spec(func(s *v1alpha1.RebootPolicySpec) {
 		s.Gates = &v1alpha1.Gates{BlockingPods: []v1alpha1.BlockingPod{{}}}
 	}))
@@ -137,6 +138,21 @@ func TestOf(t *testing.T) {
 				s.Concurrency = &v1alpha1.Concurrency{Spacing: &metav1.Duration{Duration: 10 * time.Minute}}
 			})),
 			nodes: []*plan.Node{needy("a"), needy("b"), needy("c")}, goes: []string{"a 0–6", "b 16–22", "c 32–38"},
+		},
+		"ring after ring, each within its limit, and after the soak of the one before": {
+			policy: policy(atMost("2"), rings), nodes: []*plan.Node{needy("a"), needy("b", later), needy("c", later), needy("d", canary), needy("e", canary)},
+			goes: []string{"d 0–6", "e 6–12", "b 42–48", "c 42–48", "a 48–54"},
+		},
+		"a ring that soaks already": {
+			policy: policy(rings), nodes: []*plan.Node{needy("a"), needy("b", canary, content, granted("workers", 1, v1alpha1.GrantFinished, 10*minute))},
+			goes: []string{"a 20–26"},
+		},
+		"what waits for a person keeps later rings waiting": {
+			policy: policy(rings), nodes: []*plan.Node{needy("a"), needy("b", later), needy("c", canary, inhibited), needy("d", canary, inhibited)},
+			stays: []string{"a RingWaits", "b RingWaits", "c Inhibited", "d Inhibited"}, unknown: "RingWaits: waiting for ring canary: 2 nodes left, first c (Inhibited); a paused node is not waited for",
+		},
+		"unless a person has paused it": {
+			policy: policy(rings), nodes: []*plan.Node{needy("a"), needy("c", canary, inhibited, paused)}, goes: []string{"a 0–6"}, stays: []string{"c NodePaused"},
 		},
 		"the policy has halted": {
 			policy: policy(func(p *v1alpha1.RebootPolicy) {

@@ -107,7 +107,7 @@ func (u *future) dismiss(p plan.Plan) bool {
 		case o.FallsWithTime():
 			f.show(f.queues.node(name))
 		default:
-			f.queues.park(name)
+			f.strand(name)
 		}
 		dismissed++
 	}

@@ -40,6 +40,9 @@ func drawSnapshot(t *rapid.T) plan.Snapshot {
 	if oneIn(t, 3, "zones") {
 		zones(p)
 	}
+	if oneIn(t, 3, "rings") {
+		rings(p)
+	}
 	for i := range rapid.IntRange(0, 2).Draw(t, "windows") {
 		p.Spec.Windows = append(p.Spec.Windows, v1alpha1.Window{
 			Name: fmt.Sprint("w", i), Start: fmt.Sprintf("%02d:00", rapid.IntRange(0, 23).Draw(t, "hour")),
@@ -63,6 +66,8 @@ func drawSnapshot(t *rapid.T) plan.Snapshot {
 		}{
 			{2, "zone a", labelled("zone", "a")},
 			{2, "zone b", labelled("zone", "b")},
+			{3, "ring canary", labelled("ring", "canary")},
+			{3, "ring later", labelled("ring", "later")},
 			{6, "control plane", controlPlane},
 			{8, "paused", paused},
 			{12, "not Ready", notReady},
@@ -117,6 +122,7 @@ func TestOf_KeepsThePolicy(t *testing.T) {
 				t.Fatalf("%d down when %s starts, limit %d: %+v", down, r.Node, limit, f.Reboots)
 			}
 		}
+		checkRings(t, s, f)
 		for _, stay := range f.Stays {
 			if reported[stay.Node] {
 				t.Fatalf("%s is reported twice", stay.Node)
@@ -129,6 +135,32 @@ func TestOf_KeepsThePolicy(t *testing.T) {
 			}
 		}
 	})
+}
+
+// checkRings: no reboot starts before all those of earlier rings are back, and have been for the soak, or while one of them stays.
+func checkRings(t *rapid.T, s plan.Snapshot, f forecast.Forecast) {
+	rings, err := plan.RingsOf(s.Policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nodes := map[string]*plan.Node{}
+	for _, n := range s.Nodes {
+		nodes[n.Name] = n
+	}
+	for _, r := range f.Reboots {
+		ring := rings.Of(nodes[r.Node])
+		for _, other := range f.Reboots {
+			earlier := rings.Of(nodes[other.Node])
+			if !r.InProgress && earlier < ring && !nodes[other.Node].Paused && r.StartsAt.Before(other.EndsAt.Add(rings.Soak(earlier))) {
+				t.Fatalf("%+v starts while %+v of an earlier ring is not done", r, other)
+			}
+		}
+		for _, stay := range f.Stays {
+			if n := nodes[stay.Node]; !r.InProgress && rings.Of(n) < ring && !n.Paused {
+				t.Fatalf("%+v starts although %+v of an earlier ring stays", r, stay)
+			}
+		}
+	}
 }
 
 // over reports whether more are in progress from the start than the limit allows.

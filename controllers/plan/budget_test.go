@@ -31,12 +31,12 @@ func TestLimit(t *testing.T) {
 		"100% of 5000 is as much as a ledger holds": {maxUnavailable: intstr.FromString("100%"), selected: 5000, want: 1000},
 		"0% allows none":                            {maxUnavailable: intstr.FromString("0%"), selected: 10},
 		"25% of no node allows none":                {maxUnavailable: intstr.FromString("25%")},
-		"percentage above 100":                      {maxUnavailable: intstr.FromString("101%"), selected: 10, err: `spec.concurrency.maxUnavailable: "101%" is no percentage`},
-		"negative percentage":                       {maxUnavailable: intstr.FromString("-1%"), selected: 10, err: `spec.concurrency.maxUnavailable: "-1%" is no percentage`},
-		"number as a string":                        {maxUnavailable: intstr.FromString("5"), selected: 10, err: `spec.concurrency.maxUnavailable: "5" is no percentage`},
-		"two percent signs":                         {maxUnavailable: intstr.FromString("5%%"), selected: 10, err: `spec.concurrency.maxUnavailable: "5%%" is no percentage`},
-		"fraction":                                  {maxUnavailable: intstr.FromString("2.5%"), selected: 10, err: `spec.concurrency.maxUnavailable: "2.5%" is no percentage`},
-		"nothing":                                   {maxUnavailable: intstr.FromString(""), selected: 10, err: `spec.concurrency.maxUnavailable: "" is no percentage`},
+		"percentage above 100":                      {maxUnavailable: intstr.FromString("101%"), selected: 10, err: `"101%" is no percentage`},
+		"negative percentage":                       {maxUnavailable: intstr.FromString("-1%"), selected: 10, err: `"-1%" is no percentage`},
+		"number as a string":                        {maxUnavailable: intstr.FromString("5"), selected: 10, err: `"5" is no percentage`},
+		"two percent signs":                         {maxUnavailable: intstr.FromString("5%%"), selected: 10, err: `"5%%" is no percentage`},
+		"fraction":                                  {maxUnavailable: intstr.FromString("2.5%"), selected: 10, err: `"2.5%" is no percentage`},
+		"nothing":                                   {maxUnavailable: intstr.FromString(""), selected: 10, err: `"" is no percentage`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -39,6 +39,8 @@ type view struct {
 
 	// slots are those that are taken so far; nil except in the checks of turn.
 	slots *slots
+	// unfinished is what the node's ring waits for in an earlier one. Nil: nothing.
+	unfinished *Blocked
 }
 
 // lasting are the checks that hold until the agent has begun, in their fixed order; the first that blocks gives the reason.
@@ -73,6 +75,7 @@ var beforeGrant = append(slices.Clip(lasting),
 
 	check{v1alpha1.ReasonRecordUnreadable, "the agent's record can be read", recordUnreadable},
 	check{v1alpha1.ReasonBackingOff, "no failed attempt holds the node back", backingOff},
+	check{v1alpha1.ReasonRingWaits, "the earlier rings of spec.order are done, or there are none", ringWaits},
 	check{v1alpha1.ReasonUndrainablePod, "no pod is known that can never be drained", undrainablePod},
 	check{v1alpha1.ReasonBlockingPod, "no pod of gates.blockingPods runs on the node", blockingPodOrUnknown},
 	check{v1alpha1.ReasonAlertFiring, "no gate has a result", alertFiring},
@@ -316,9 +319,13 @@ func windowTooShort(v view, n *Node) *Blocked {
 		"and status.history shows how long a drain and a reboot take", instant(closes))
 }
 
-// FallsWithOthers reports whether the node waits for its turn alone: it is blocked by one of the last checks, which depend on
-// what other nodes do.
+// FallsWithOthers reports whether the node waits for other nodes alone: for its ring, or its turn.
 func (o *Blocked) FallsWithOthers() bool {
+	return o.check == v1alpha1.ReasonRingWaits || o.fallsWithTurn()
+}
+
+// fallsWithTurn reports whether it is blocked by one of the last checks, which depend on who was chosen first.
+func (o *Blocked) fallsWithTurn() bool {
 	return slices.ContainsFunc(turn, func(c check) bool { return c.reason == o.check })
 }
 

@@ -259,7 +259,7 @@ func TestReboots_OrderOfChecks(t *testing.T) {
 	controlPlane := label(plan.ControlPlaneLabels[0], "")
 	s := situation{
 		policies: []*v1alpha1.RebootPolicy{
-			policy("workers", atMost("many"), paused(nil, ""), halted, dryRun, gated("a"), waitsForPods), policy("zoo", selects("zoo", "yes")),
+			policy("workers", atMost("many"), paused(nil, ""), halted, dryRun, gated("a"), waitsForPods, inRings("zone", ring("b"))), policy("zoo", selects("zoo", "yes")),
 		},
 		hosts: []*host{
 			needy("cp-1", controlPlane, notReady, label("zoo", "yes"), annotated(v1alpha1.AnnotationPaused, "true"),
@@ -301,6 +301,7 @@ func TestReboots_OrderOfChecks(t *testing.T) {
 		{v1alpha1.ReasonCoordinatorConflict, objectsBy()},
 		{v1alpha1.ReasonRecordUnreadable, func() { delete(node.Annotations, v1alpha1.AnnotationProgress) }},
 		{v1alpha1.ReasonBackingOff, func() { delete(node.Annotations, v1alpha1.AnnotationGrant) }},
+		{v1alpha1.ReasonRingWaits, func() { workers.Spec.Order = nil }},
 		{v1alpha1.ReasonUndrainablePod, func() { replies(workers, blocking("default/migrate-1"))(s.hosts[0]) }},
 		{v1alpha1.ReasonBlockingPod, func() { replies(workers)(s.hosts[0]) }},
 		{v1alpha1.ReasonAlertFiring, func() { s.gates = nil }},

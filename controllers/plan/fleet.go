@@ -66,6 +66,8 @@ type fleet struct {
 	numbers numbers
 	// limit is maxUnavailable in nodes.
 	limit int32
+	// rings are those of spec.order.
+	rings ringed
 	// invalid states what is wrong with the spec; admission should have refused it, and nothing is granted. Empty: nothing is.
 	invalid string
 	halt    Halt
@@ -86,6 +88,11 @@ func newFleet(s Snapshot, halt *Halt) *fleet {
 	for _, e := range f.entries {
 		f.inEntry[e.Node] = true
 	}
+	if rings, err := ringedOf(s.Policy); err != nil {
+		f.invalid = err.Error()
+	} else {
+		f.rings = rings
+	}
 	for _, n := range s.Nodes {
 		f.add(n)
 	}
@@ -94,6 +101,9 @@ func newFleet(s Snapshot, halt *Halt) *fleet {
 	slices.SortFunc(f.unlisted, byName)
 	var err error
 	if f.limit, err = Limit(s.Policy.Spec.MaxUnavailableOrDefault(), f.selected); err != nil {
+		f.invalid = "spec.concurrency.maxUnavailable: " + err.Error()
+	}
+	if err := f.rings.scale(); err != nil {
 		f.invalid = err.Error()
 	}
 	f.invalid = cmp.Or(f.invalid, s.WindowInvalid, s.Governor.Invalid[f.name])
@@ -167,7 +177,7 @@ func (f *fleet) add(n *Node) {
 func (f *fleet) govern(n *Node, held bool) {
 	f.selected++
 	f.agents.add(n, held)
-	if held || !n.atRest(f.maxUptime(n)) {
+	if soaks := f.rings.add(n, f.Now); held || soaks || !n.atRest(f.maxUptime(n)) {
 		f.governed = append(f.governed, n)
 	}
 }

@@ -17,7 +17,7 @@ func gate(results []v1alpha1.GateStatus, name string) *v1alpha1.GateStatus {
 
 // reachesGates reports whether all checks before the gates have passed. Nil: all checks have.
 func (o *Blocked) reachesGates() bool {
-	return o == nil || o.check == v1alpha1.ReasonAlertFiring || o.check == v1alpha1.ReasonGateUnreachable || o.FallsWithOthers()
+	return o == nil || o.check == v1alpha1.ReasonAlertFiring || o.check == v1alpha1.ReasonGateUnreachable || o.fallsWithTurn()
 }
 
 func alertFiring(v view, _ *Node) *Blocked {

@@ -47,6 +47,31 @@ func spacing(d time.Duration) func(*v1alpha1.RebootPolicy) {
 	}
 }
 
+// inRings orders the nodes by the values of a label: a ring has the nodes with its name.
+func inRings(key string, rings ...v1alpha1.Ring) func(*v1alpha1.RebootPolicy) {
+	for i := range rings {
+		rings[i].NodeSelector.MatchLabels = map[string]string{key: rings[i].Name}
+	}
+	return func(p *v1alpha1.RebootPolicy) { p.Spec.Order = rings }
+}
+
+func ring(name string, options ...func(*v1alpha1.Ring)) v1alpha1.Ring {
+	r := v1alpha1.Ring{Name: name}
+	for _, o := range options {
+		o(&r)
+	}
+	return r
+}
+
+func soaks(d time.Duration) func(*v1alpha1.Ring) {
+	return func(r *v1alpha1.Ring) { r.Soak = &metav1.Duration{Duration: d} }
+}
+
+// ringAtMost is maxUnavailable of a ring as people write it.
+func ringAtMost(n string) func(*v1alpha1.Ring) {
+	return func(r *v1alpha1.Ring) { r.MaxUnavailable = new(intstr.Parse(n)) }
+}
+
 // lastReboot is when the last node was back in service, counted from the evening.
 func lastReboot(d time.Duration) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) { p.Status.LastRebootAt = new(metav1.NewTime(evening.Add(d))) }

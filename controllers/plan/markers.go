@@ -32,7 +32,7 @@ func (d *draft) marks() []Mark {
 	for _, n := range d.governed {
 		switch o := d.waiting[n.Name]; {
 		case o != nil:
-			add(n, d.waitsForTurn(o), d.maxUptime(n))
+			add(n, d.waitsForTurn(n, o), d.maxUptime(n))
 		case !d.held(n) && !d.slots.hold(n.Name):
 			add(n, false, d.maxUptime(n))
 		}
@@ -52,10 +52,10 @@ func (d *draft) marks() []Mark {
 
 // waitsForTurn reports whether all that keeps the node is that others come first. A node that something else keeps may wait
 // for days, and is as good for pods as any other; nor does a node wait for a turn that never comes.
-func (d *draft) waitsForTurn(o *Blocked) bool {
+func (d *draft) waitsForTurn(n *Node, o *Blocked) bool {
 	switch o.Reason {
 	case v1alpha1.ReasonBudgetExhausted, v1alpha1.ReasonDomainBusy, v1alpha1.ReasonControlPlaneGuard, v1alpha1.ReasonSpacing:
-		return !d.dryRun() && d.limit > 0
+		return !d.dryRun() && !d.slots.never(d.rings.Of(n))
 	}
 	return false
 }

@@ -180,8 +180,18 @@ func (d *draft) adopt() {
 // grant chooses among the nodes that need a reboot, and states why each other one waits.
 func (d *draft) grant() {
 	sees := view{fleet: d.fleet, slots: d.slots}
+	for i, ring := range d.byRing() {
+		d.grantAmong(ring, sees)
+		if sees.unfinished == nil && i < len(d.rings.order) {
+			sees.unfinished = d.unfinished(d.rings.order[i], ring)
+		}
+	}
+}
+
+// grantAmong chooses among the nodes of one ring.
+func (d *draft) grantAmong(ring []*Node, sees view) {
 	var candidates []*Node
-	for _, n := range d.governed {
+	for _, n := range ring {
 		if !n.NeedsReboot() || d.held(n) {
 			continue
 		}
@@ -195,7 +205,7 @@ func (d *draft) grant() {
 	for _, n := range candidates {
 		o := sees.first(turn, n)
 		if o == nil || o.check == v1alpha1.ReasonDryRun {
-			d.slots.take(n.Name, d.domain(n)) // also where the policy only reports: the next node is judged as if this one were down
+			d.slots.take(n.Name, d.rings.Of(n), d.domain(n)) // also where the policy only reports: the next node is judged as if this one were down
 		}
 		if o != nil {
 			d.waiting[n.Name] = o

@@ -92,6 +92,14 @@ func drawPolicy(t *rapid.T, name string) *v1alpha1.RebootPolicy {
 			change.does(p)
 		}
 	}
+	if oneIn(t, 3, "rings") {
+		drawRings(t, "0", "1", "2", "50%", "many")(p)
+	}
+	for _, node := range someNodes {
+		if oneIn(t, 8, "past") {
+			p.Status.History = append(p.Status.History, v1alpha1.PastReboot{Node: node, Result: v1alpha1.RebootSucceeded, EndedAt: drawInstant(t, "ended")})
+		}
+	}
 	if oneIn(t, 3, "hooks") {
 		keys := []v1alpha1.AnnotationKey{"example.com/a", "example.com/b"}
 		p.Spec.Hooks = &v1alpha1.Hooks{
@@ -115,6 +123,19 @@ func drawPolicy(t *rapid.T, name string) *v1alpha1.RebootPolicy {
 	}
 	p.Status.Limit = int32(rapid.IntRange(0, 3).Draw(t, "limit"))
 	return p
+}
+
+// drawRings orders nodes by their pools.
+func drawRings(t *rapid.T, limits ...string) func(*v1alpha1.RebootPolicy) {
+	var rings []v1alpha1.Ring
+	for _, name := range []string{"x", "y"}[:rapid.IntRange(1, 2).Draw(t, "rings")] {
+		r := ring(name, soaks(time.Duration(rapid.IntRange(0, 30).Draw(t, "soak"))*minute))
+		if oneIn(t, 2, "limit of the ring") {
+			ringAtMost(rapid.SampledFrom(limits).Draw(t, "at most"))(&r)
+		}
+		rings = append(rings, r)
+	}
+	return inRings("pool", rings...)
 }
 
 func drawHost(t *rapid.T, name string) *host {

@@ -8,6 +8,8 @@ import (
 // candidate is what decides when the turn of a node comes.
 type candidate struct {
 	node *Node
+	// ring is the number of its ring of spec.order.
+	ring int
 	// domain is that of the topologyKey; empty: the node has no such label, or there is no topologyKey.
 	domain string
 	// urgent: the policy allows its urgent request. down: the node is unavailable already. guarded: its drain could only end by its
@@ -19,7 +21,7 @@ type candidate struct {
 func (f *fleet) order(nodes []*Node) {
 	candidates := make([]candidate, len(nodes))
 	for i, n := range nodes {
-		candidates[i] = candidate{node: n, domain: f.domain(n), urgent: Urgent(f.Policy, n), served: n.served(), down: n.unavailable(), guarded: f.pods.guarded(n)}
+		candidates[i] = candidate{node: n, ring: f.rings.Of(n), domain: f.domain(n), urgent: Urgent(f.Policy, n), served: n.served(), down: n.unavailable(), guarded: f.pods.guarded(n)}
 	}
 	slices.SortFunc(candidates, compareCandidates)
 	for i, c := range candidates {
@@ -27,13 +29,13 @@ func (f *fleet) order(nodes []*Node) {
 	}
 }
 
-// compareCandidates puts urgent requests first, and then nodes that were not rebooted since they need it before those that were.
+// compareCandidates puts earlier rings first, then urgent requests, and then nodes that were not rebooted since they need it before those that were.
 // Domains have one order for all times, so that a fleet does not go to and fro between them; the nodes without the label come
 // last. Nodes that are down already come first, because they cost nobody anything; those whose drain could only end by its
 // time-out last, because they hold a slot longest. Then those that have waited longest, so that nobody starves; control planes
 // last among equals; then by name.
 func compareCandidates(a, b candidate) int {
-	if c := cmp.Or(compareBools(b.urgent, a.urgent), compareBools(a.served, b.served)); c != 0 {
+	if c := cmp.Or(cmp.Compare(a.ring, b.ring), compareBools(b.urgent, a.urgent), compareBools(a.served, b.served)); c != 0 {
 		return c
 	}
 	if c := cmp.Or(compareBools(a.domain == "", b.domain == ""), cmp.Compare(a.domain, b.domain)); c != 0 {
@@ -61,14 +63,16 @@ func compareBools(a, b bool) int {
 	return -1
 }
 
-// Queue is the nodes of one topology domain that need a reboot and hold no grant, in the order in which plans choose.
+// Queue is the nodes of one topology domain, in one ring, that need a reboot and hold no grant, in the order in which plans choose.
 type Queue struct {
+	// Ring is the number of the ring of spec.order. 0: the first, or there are none.
+	Ring int
 	// Domain is the value of the label topologyKey. Empty: the nodes without it, or there is no topologyKey.
 	Domain string
 	Nodes  []*Node
 }
 
-// Queues are the queues of the policy's domains, in the order in which plans choose among domains. The Nodes are those of
+// Queues are the queues of the policy's rings and their domains, in the order in which plans choose among them. The Nodes are those of
 // the snapshot.
 func Queues(s Snapshot) []Queue {
 	f := newFleet(s, nil)
@@ -76,9 +80,9 @@ func Queues(s Snapshot) []Queue {
 	f.order(waiting)
 	var queues []Queue
 	for _, n := range waiting {
-		domain := f.domain(n)
-		if last := len(queues) - 1; last < 0 || queues[last].Domain != domain {
-			queues = append(queues, Queue{Domain: domain})
+		ring, domain := f.rings.Of(n), f.domain(n)
+		if last := len(queues) - 1; last < 0 || queues[last].Ring != ring || queues[last].Domain != domain {
+			queues = append(queues, Queue{Ring: ring, Domain: domain})
 		}
 		q := &queues[len(queues)-1]
 		q.Nodes = append(q.Nodes, n)

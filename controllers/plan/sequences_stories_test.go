@@ -61,6 +61,24 @@ func limits() map[string]sequence {
 			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("2"), spacing(10*minute))},
 			hosts:    append(hosts(needy, "worker-1 worker-3 worker-4"), needy("worker-2", drains(6*minute), needsSince(2*time.Hour))),
 		},
+		"rings": {
+			about: "Ring canary first, one at a time, and half an hour of soak after its last; then ring staging; then the node that is in no ring.",
+			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("2"),
+				inRings("ring", ring("canary", ringAtMost("1"), soaks(30*minute)), ring("staging")))},
+			hosts: slices.Concat(
+				[]*host{needy("worker-0", needsSince(5*time.Hour))},
+				hosts(needy, "worker-1 worker-2", label("ring", "staging")), hosts(needy, "worker-3 worker-4", label("ring", "canary")),
+			),
+		},
+		"ring-with-a-stuck-node": {
+			about:    "worker-1 of ring canary is inhibited, and so the others wait, until somebody pauses it.",
+			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("2"), inRings("ring", ring("canary", soaks(30*minute))))},
+			hosts: []*host{
+				needy("worker-1", label("ring", "canary"), objecting(`{"reason":"Inhibited","message":"dpkg: upgrading"}`)),
+				needy("worker-2", label("ring", "canary")), needy("worker-3"),
+			},
+			script: []act{{time.Hour, "somebody pauses worker-1", changes("worker-1", pause)}},
+		},
 		"one-zone-at-a-time": {
 			about:    "Zone by zone in the order of their names, two at a time; the node without a zone comes last, and one that is not Ready makes no zone busy.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("3"), domains("zone"))},

@@ -21,7 +21,7 @@ func Limit(maxUnavailable intstr.IntOrString, selected int) (int32, error) {
 	}
 	percent, err := strconv.Atoi(strings.TrimSuffix(maxUnavailable.StrVal, "%"))
 	if err != nil || !strings.HasSuffix(maxUnavailable.StrVal, "%") || percent < 0 || percent > 100 {
-		return 0, fmt.Errorf("spec.concurrency.maxUnavailable: %q is no percentage", maxUnavailable.StrVal)
+		return 0, fmt.Errorf("%q is no percentage", maxUnavailable.StrVal)
 	}
 	if percent == 0 || selected == 0 {
 		return 0, nil
@@ -32,16 +32,24 @@ func Limit(maxUnavailable intstr.IntOrString, selected int) (int32, error) {
 // holdsGrant is why a node uses the budget that is being rebooted, by whichever policy.
 const holdsGrant = "holds a grant"
 
-// slots are those of maxUnavailable, while nodes are chosen: how many nodes may still go down.
-type slots struct {
+// share is how many nodes may still go down, of all or of one ring.
+type share struct {
 	limit int
-	// full reports that every slot is taken. It names no node: who holds the slots changes with every reboot, and the message
-	// would with it, on every waiting node. The policy's status names them.
-	full string
+	// full states that every slot is taken, and none that there is no slot. They name no node: who holds the slots changes with
+	// every reboot, and the message would with it, on every waiting node. The policy's status names them.
+	full, none string
 	// used are the nodes that are down or going down: in the ledger, adopted, or unavailable for reasons of their own.
 	used map[string]string
-	// granted is how many entries the ledger has.
+	// granted is how many of them are entries of the ledger.
 	granted int
+}
+
+// slots are those of maxUnavailable, while nodes are chosen.
+type slots struct {
+	share
+
+	// rings are the shares of the rings of spec.order that have a maxUnavailable of their own, by number.
+	rings map[int]*share
 	// domains are those in which nodes are being rebooted.
 	domains map[string]bool
 	// lastBack is when the last rebooted node was back in service. Zero: none was.
@@ -50,15 +58,22 @@ type slots struct {
 
 func slotsOf(f *fleet, reboots []Reboot) *slots {
 	asked := f.Policy.Spec.MaxUnavailableOrDefault()
-	s := &slots{
-		limit: int(f.limit), used: map[string]string{}, domains: map[string]bool{},
+	s := &slots{rings: map[int]*share{}, domains: map[string]bool{}, share: share{
+		limit: int(f.limit), used: map[string]string{}, none: "maxUnavailable is 0: no node may be rebooted",
 		full: fmt.Sprintf("waiting for its turn: at most %s of the nodes may be unavailable at once", asked.String()),
+	}}
+	for ring, limit := range f.rings.limits {
+		is := f.rings.order[ring]
+		s.rings[ring] = &share{
+			limit: limit, used: map[string]string{}, none: fmt.Sprintf("maxUnavailable of ring %s is 0: no node of it may be rebooted", is.Name),
+			full: fmt.Sprintf("waiting for its turn: at most %s of the nodes of ring %s may be unavailable at once", is.MaxUnavailable.String(), is.Name),
+		}
 	}
 	for _, n := range f.governed {
 		if n.Outstanding() {
-			s.used[n.Name] = holdsGrant
+			s.use(n.Name, f.rings.Of(n), holdsGrant)
 		} else if n.unavailable() {
-			s.used[n.Name] = why(n)
+			s.use(n.Name, f.rings.Of(n), why(n))
 		}
 	}
 	if last := f.Policy.Status.LastRebootAt; last != nil {
@@ -66,15 +81,13 @@ func slotsOf(f *fleet, reboots []Reboot) *slots {
 	}
 	for _, t := range reboots {
 		if t.Action != ReleaseEntry {
-			s.granted++
-			s.used[t.Entry.Node] = holdsGrant
+			s.grant(t.Entry.Node, f.rings.Of(t.Node))
 		} else if at := t.backAt(); at.After(s.lastBack) {
 			s.lastBack = at
 		}
 	}
 	for _, n := range f.orphans {
-		s.granted++
-		s.used[n.Name] = holdsGrant
+		s.grant(n.Name, f.rings.Of(n))
 	}
 	dead := lost(reboots)
 	for name, why := range s.used {
@@ -85,25 +98,51 @@ func slotsOf(f *fleet, reboots []Reboot) *slots {
 	return s
 }
 
+// of are the shares that a node of the ring takes from.
+func (s *slots) of(ring int) []*share {
+	if own := s.rings[ring]; own != nil {
+		return []*share{&s.share, own}
+	}
+	return []*share{&s.share}
+}
+
+// use counts a node that is down or going down.
+func (s *slots) use(node string, ring int, why string) {
+	for _, share := range s.of(ring) {
+		share.used[node] = why
+	}
+}
+
+// grant counts an entry of the ledger.
+func (s *slots) grant(node string, ring int) {
+	for _, share := range s.of(ring) {
+		share.granted++
+		share.used[node] = holdsGrant
+	}
+}
+
 // take gives the node a slot.
-func (s *slots) take(node, domain string) {
-	s.granted++
-	s.used[node], s.domains[domain] = holdsGrant, true
+func (s *slots) take(node string, ring int, domain string) {
+	s.grant(node, ring)
+	s.domains[domain] = true
+}
+
+// never reports whether nodes of the ring have no slot to wait for.
+func (s *slots) never(ring int) bool {
+	return slices.ContainsFunc(s.of(ring), func(share *share) bool { return share.limit == 0 })
 }
 
 // hold reports whether the node holds a slot under a grant, by whichever policy.
 func (s *slots) hold(node string) bool { return s.used[node] == holdsGrant }
 
-// budgetExhausted keeps reboots within maxUnavailable. A node that is down already takes no new slot.
+// budgetExhausted keeps reboots within maxUnavailable, of the policy and of the node's ring. A node that is down already takes no
+// new slot.
 func budgetExhausted(v view, n *Node) *Blocked {
-	s := v.slots
-	if s.granted >= s.limit || s.granted >= v1alpha1.MaxGrants {
-		return s.exhausted()
+	o := v.slots.exhausted(n)
+	if own := v.slots.rings[v.rings.Of(n)]; o == nil && own != nil {
+		o = own.exhausted(n)
 	}
-	if _, counted := s.used[n.Name]; !counted && len(s.used) >= s.limit {
-		return s.exhausted()
-	}
-	return nil
+	return o
 }
 
 // spaced keeps a reboot from starting so soon after a rebooted node is back in service. The answers of gates that count are no
@@ -120,9 +159,14 @@ func spaced(v view, _ *Node) *Blocked {
 	return o
 }
 
-func (s *slots) exhausted() *Blocked {
-	if s.limit == 0 {
-		return blocked(v1alpha1.ReasonBudgetExhausted, "maxUnavailable is 0: no node may be rebooted")
+// exhausted is why the node may not take of the share. Nil: it may.
+func (s *share) exhausted(n *Node) *Blocked {
+	_, counted := s.used[n.Name]
+	switch {
+	case s.granted < min(s.limit, v1alpha1.MaxGrants) && (counted || len(s.used) < s.limit):
+		return nil
+	case s.limit == 0:
+		return &Blocked{Reason: v1alpha1.ReasonBudgetExhausted, Message: s.none}
 	}
 	return &Blocked{Reason: v1alpha1.ReasonBudgetExhausted, Message: s.full}
 }

@@ -1,0 +1,253 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// Rings are those of spec.order. The nodes that none of them selects are in one more, the last.
+type Rings struct {
+	order     []v1alpha1.Ring
+	selectors []labels.Selector
+}
+
+// RingsOf reads the rings of a policy. The error names a selector that cannot be evaluated.
+func RingsOf(policy *v1alpha1.RebootPolicy) (Rings, error) {
+	var r Rings
+	for _, ring := range policy.Spec.Order {
+		selector, err := ring.NodeSelector.Selector()
+		if err != nil {
+			return Rings{}, fmt.Errorf("spec.order, ring %s: %w", ring.Name, err)
+		}
+		r.order, r.selectors = append(r.order, ring), append(r.selectors, selector)
+	}
+	return r, nil
+}
+
+// Of is the number of a node's ring, from 0 on. A node that is gone is in the last one.
+func (r Rings) Of(n *Node) int {
+	if n == nil {
+		return len(r.order)
+	}
+	for i, selector := range r.selectors {
+		if selector.Matches(labels.Set(n.Labels)) {
+			return i
+		}
+	}
+	return len(r.order)
+}
+
+// Soak is how long each rebooted node of a ring must be back in service before a later ring starts. 0: it need not.
+func (r Rings) Soak(ring int) time.Duration {
+	if ring >= len(r.order) {
+		return 0
+	}
+	return r.order[ring].SoakOrDefault()
+}
+
+// Waited reports whether other nodes wait for those of a ring.
+func (r Rings) Waited(ring int) bool { return ring < len(r.order) }
+
+// Limit is the most nodes of a ring that may be unavailable at once, where that is written as a number. ok: the ring has a limit.
+func (r Rings) Limit(ring int) (limit int, ok bool) {
+	if ring >= len(r.order) || r.order[ring].MaxUnavailable == nil {
+		return 0, false
+	}
+	return r.order[ring].MaxUnavailable.IntValue(), true
+}
+
+// ringed are the rings of a fleet.
+type ringed struct {
+	Rings
+
+	// selected is how many nodes of each ring the policy governs.
+	selected []int
+	// limits are maxUnavailable of the rings that have one, in nodes.
+	limits map[int]int
+	// back is when the policy put nodes back in service, by its history.
+	back map[string]time.Time
+}
+
+func ringedOf(policy *v1alpha1.RebootPolicy) (ringed, error) {
+	rings, err := RingsOf(policy)
+	if err != nil || len(rings.order) == 0 {
+		return ringed{}, err
+	}
+	r := ringed{Rings: rings, selected: make([]int, len(rings.order)+1), limits: map[int]int{}, back: map[string]time.Time{}}
+	for _, past := range policy.Status.History {
+		if past.Result == v1alpha1.RebootSucceeded {
+			r.back[past.Node] = past.EndedAt.Time
+		}
+	}
+	return r, nil
+}
+
+// scale reads maxUnavailable of each ring, once all nodes are counted.
+func (r *ringed) scale() error {
+	for i, ring := range r.order {
+		if ring.MaxUnavailable == nil {
+			continue
+		}
+		limit, err := Limit(*ring.MaxUnavailable, r.selected[i])
+		if err != nil {
+			return fmt.Errorf("spec.order, maxUnavailable of ring %s: %w", ring.Name, err)
+		}
+		r.limits[i] = int(limit)
+	}
+	return nil
+}
+
+// add counts a node, and reports whether it may keep later rings waiting although it is at rest.
+func (r *ringed) add(n *Node, now time.Time) (soaks bool) {
+	if len(r.order) == 0 {
+		return false
+	}
+	ring := r.Of(n)
+	r.selected[ring]++
+	soak, back := r.Soak(ring), r.backAt(n)
+	return soak > 0 && (n.incredible || !back.IsZero() && now.Before(back.Add(2*soak)))
+}
+
+// backAt is when the node was put back in service after its last granted reboot: its own record says so, or else the history.
+// Zero: it was not rebooted, as far as anybody knows.
+func (r *ringed) backAt(n *Node) time.Time {
+	if g := n.Grant; g != nil && g.State == v1alpha1.GrantFinished {
+		return g.At.Time
+	}
+	return r.back[n.Name]
+}
+
+// soaks is until when the node keeps later rings waiting after its reboot. The soak begins again where the node was not Ready in it.
+// down: the node is not Ready, and went down in its soak.
+func (r *ringed) soaks(n *Node, soak time.Duration) (until time.Time, down bool) {
+	back := r.backAt(n)
+	if back.IsZero() || soak == 0 {
+		return time.Time{}, false
+	}
+	until = back.Add(soak)
+	if n.ReadySince.After(back) && n.ReadySince.Before(until) {
+		return n.ReadySince.Add(soak), !n.Ready
+	}
+	return until, false
+}
+
+// byRing are the nodes that the policy governs, ring by ring.
+func (f *fleet) byRing() [][]*Node {
+	if len(f.rings.order) == 0 {
+		return [][]*Node{f.governed}
+	}
+	rings := make([][]*Node, len(f.rings.order)+1)
+	for _, n := range f.governed {
+		ring := f.rings.Of(n)
+		rings[ring] = append(rings[ring], n)
+	}
+	return rings
+}
+
+// ringWaits keeps a node waiting until all nodes of the earlier rings are done. Its message is the same for all nodes that wait.
+func ringWaits(v view, _ *Node) *Blocked {
+	if v.unfinished == nil {
+		return nil
+	}
+	o := *v.unfinished
+	return &o
+}
+
+// left is a node of a ring that is not done, and why.
+type left struct {
+	node   string
+	reason v1alpha1.Reason
+}
+
+// before puts those first that need a person, and then those that are being rebooted. The first one is named to all nodes that
+// wait, and so should change seldom.
+func (l left) before(other left) bool {
+	if a, b := l.rank(), other.rank(); a != b {
+		return a < b
+	}
+	return l.node < other.node
+}
+
+func (l left) rank() int {
+	switch {
+	case l.reason == v1alpha1.ReasonGranted:
+		return 1
+	case passes[l.reason]:
+		return 2
+	}
+	return 0
+}
+
+// unfinished is what later rings wait for in this one, once it is decided about its nodes. Nil: nothing. A node that a person has
+// paused keeps nobody waiting.
+func (d *draft) unfinished(ring v1alpha1.Ring, members []*Node) *Blocked {
+	var first left
+	var last *Node
+	var until time.Time
+	count, soak := 0, ring.SoakOrDefault()
+	for _, n := range members {
+		if n.Paused {
+			continue
+		}
+		ends, down := d.rings.soaks(n, soak)
+		is := left{n.Name, d.undone(n, down)}
+		switch {
+		case is.reason == "" && (ends.After(until) || ends.Equal(until) && last != nil && n.Name < last.Name):
+			last, until = n, ends
+		case is.reason == "":
+		default:
+			if count++; count == 1 || is.before(first) {
+				first = is
+			}
+		}
+	}
+	switch {
+	case count > 0:
+		return blocked(v1alpha1.ReasonRingWaits, "waiting for ring %s: %s left, first %s (%s); a paused node is not waited for",
+			ring.Name, nodes(count), first.node, first.reason)
+	case d.Now.Before(until):
+		o := blocked(v1alpha1.ReasonRingWaits, "waiting for ring %s: %s is back in service since %s, and its soak ends %s",
+			ring.Name, last.Name, instant(until.Add(-soak)), instant(until))
+		o.Until = until
+		return o
+	}
+	return nil
+}
+
+// Soaking is, for each ring, the node at rest that keeps later rings waiting longest after its reboot. The Nodes are those of the
+// snapshot.
+func Soaking(s Snapshot) map[int]*Node {
+	f, last := newFleet(s, nil), map[int]*Node{}
+	until := map[int]time.Time{}
+	for _, n := range f.governed {
+		ring := f.rings.Of(n)
+		if ends, _ := f.rings.soaks(n, f.rings.Soak(ring)); !n.Paused && !n.NeedsReboot() && ends.After(f.Now) && ends.After(until[ring]) {
+			last[ring], until[ring] = n, ends
+		}
+	}
+	return last
+}
+
+// undone is why the node is not back in service. Empty: it is, or needs no reboot.
+func (d *draft) undone(n *Node, down bool) v1alpha1.Reason {
+	switch o := d.waiting[n.Name]; {
+	case o != nil:
+		return o.Reason
+	case d.slots.hold(n.Name):
+		for _, t := range d.plan.Reboots {
+			if t.Entry.Node == n.Name {
+				return t.Reason
+			}
+		}
+		return v1alpha1.ReasonGranted
+	case n.NeedsReboot():
+		return v1alpha1.ReasonGranted // its last reboot has just ended, and did not end the need
+	case down:
+		return v1alpha1.ReasonNodeUnavailable
+	}
+	return ""
+}

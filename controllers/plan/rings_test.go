@@ -1,0 +1,245 @@
+package plan_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"pgregory.net/rapid"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+)
+
+// TestReboots_OneRingAfterTheOther: who is granted, and until when and why worker-1 waits, which is in no ring, behind ring canary.
+func TestReboots_OneRingAfterTheOther(t *testing.T) {
+	canary := label("ring", "canary")
+	in := func(mods ...func(*host)) []func(*host) { return append(mods, canary) }
+	back := func(ago time.Duration) func(*host) { return grant(5, v1alpha1.GrantFinished, grantedAt(-ago)) }
+	rings := func(mods ...func(*v1alpha1.Ring)) func(*v1alpha1.RebootPolicy) {
+		return inRings("ring", ring("canary", mods...), ring("early"))
+	}
+	hour := rings(soaks(time.Hour))
+	workers := func(mods ...func(*v1alpha1.RebootPolicy)) *v1alpha1.RebootPolicy {
+		return policy("workers", append([]func(*v1alpha1.RebootPolicy){atMost("3"), holding(9)}, mods...)...)
+	}
+	past := func(node string, ago time.Duration) func(*v1alpha1.RebootPolicy) {
+		return func(p *v1alpha1.RebootPolicy) {
+			p.Status.History = append(p.Status.History, v1alpha1.PastReboot{Node: node, Result: v1alpha1.RebootSucceeded, EndedAt: metav1.NewTime(evening.Add(-ago))})
+		}
+	}
+	left := func(which string) string {
+		return "waiting for ring canary: " + which + "; a paused node is not waited for"
+	}
+	paused := annotated(v1alpha1.AnnotationPaused, "true")
+	inhibited := objecting(`{"reason":"Inhibited","message":"dpkg"}`)
+	for name, tc := range map[string]struct {
+		policy  *v1alpha1.RebootPolicy
+		hosts   []*host
+		granted []string
+		waits   string
+		until   time.Duration
+	}{
+		"an earlier ring with nothing to do": {workers(rings()), []*host{newHost("c", canary)}, []string{"worker-1"}, "", 0},
+		"an earlier ring that begins now":    {workers(rings()), hosts(needy, "c d", canary), []string{"c", "d"}, left("2 nodes left, first c (Granted)"), 0},
+		"the ring between": {
+			workers(rings()),
+			[]*host{needy("e", label("ring", "early"))},
+			[]string{"e"},
+			"waiting for ring early: 1 node left, first e (Granted); a paused node is not waited for", 0,
+		},
+		"an urgent request passes no ring": {
+			workers(rings(), allowsUrgent), []*host{needy("c", canary), needy("worker-1", urgently)}, []string{"c"}, left("1 node left, first c (Granted)"), 0,
+		},
+		"a node that waits for a person is named first": {
+			workers(rings()), []*host{needy("c", canary), needy("d", in(inhibited)...)}, []string{"c"}, left("2 nodes left, first d (Inhibited)"), 0,
+		},
+		"a node that is down": {workers(rings()), []*host{needy("c", in(notReady)...)}, nil, left("1 node left, first c (NodeUnavailable)"), 0},
+		"a node that a person has paused is not waited for": {
+			workers(rings()), []*host{needy("c", in(paused, inhibited)...)}, []string{"worker-1"}, "", 0,
+		},
+		"a paused machine that did not come back": {
+			workers(rings(), holding(9, entry("c", 9))),
+			[]*host{newHost("c", in(notReady, paused, grant(9, v1alpha1.GrantActive), progress(9, v1alpha1.PhaseRebooting))...)},
+			[]string{"worker-1"},
+			"", 0,
+		},
+		"a machine that is being rebooted": {
+			workers(rings(), holding(9, entry("c", 9))),
+			[]*host{newHost("c", in(grant(9, v1alpha1.GrantActive), progress(9, v1alpha1.PhaseRebooting))...)},
+			nil, left("1 node left, first c (Granted)"), 0,
+		},
+		"the last of the ring is back, without a soak": {
+			workers(rings(), holding(9, entry("c", 9))),
+			[]*host{newHost("c", in(grant(9, v1alpha1.GrantFinished), progress(9, v1alpha1.PhaseRebooting))...)},
+			[]string{"worker-1"},
+			"", 0,
+		},
+		"the last that is back soaks longest": {
+			workers(hour),
+			[]*host{newHost("c", in(back(10*minute))...), newHost("d", in(back(20*minute))...)},
+			nil,
+			"waiting for ring canary: c is back in service since Mon 2026-06-01 21:50:00 UTC, and its soak ends Mon 2026-06-01 22:50:00 UTC", 50 * minute,
+		},
+		"the soak is over":                {workers(hour), []*host{newHost("c", in(back(time.Hour))...)}, []string{"worker-1"}, "", 0},
+		"a paused node does not soak":     {workers(hour), []*host{newHost("c", in(paused, back(minute))...)}, []string{"worker-1"}, "", 0},
+		"a node that nobody has rebooted": {workers(hour), []*host{newHost("c", in(notReady)...)}, []string{"worker-1"}, "", 0},
+		"the history knows what the record does not": {
+			workers(hour, past("c", 20*minute)),
+			[]*host{newHost("c", canary)},
+			nil,
+			"waiting for ring canary: c is back in service since Mon 2026-06-01 21:40:00 UTC, and its soak ends Mon 2026-06-01 22:40:00 UTC", 40 * minute,
+		},
+		"a node that goes down in its soak": {
+			workers(hour),
+			[]*host{newHost("c", in(back(3*time.Hour), nodeCondition(corev1.NodeReady, corev1.ConditionUnknown, -150*minute))...)},
+			nil, left("1 node left, first c (NodeUnavailable)"), 0,
+		},
+		"a node that goes down later": {
+			workers(hour),
+			[]*host{newHost("c", in(back(3*time.Hour), nodeCondition(corev1.NodeReady, corev1.ConditionUnknown, -minute))...)},
+			[]string{"worker-1"},
+			"", 0,
+		},
+		"the soak begins again once the node is Ready again": {
+			workers(hour),
+			[]*host{newHost("c", in(back(50*minute), nodeCondition(corev1.NodeReady, corev1.ConditionTrue, -5*minute))...)},
+			nil,
+			"waiting for ring canary: c is back in service since Mon 2026-06-01 21:55:00 UTC, and its soak ends Mon 2026-06-01 22:55:00 UTC", 55 * minute,
+		},
+		"a reboot in a future that nobody believes": {
+			workers(hour), []*host{newHost("c", in(back(-1000*time.Hour))...)}, []string{"worker-1"}, "", 0,
+		},
+		"the limit of the ring": {
+			workers(rings(ringAtMost("1"))), hosts(needy, "c d", canary), []string{"c"}, left("2 nodes left, first c (Granted)"), 0,
+		},
+		"half of the ring": {
+			workers(rings(ringAtMost("50%"))), hosts(needy, "a b c d", canary), []string{"a", "b"}, left("4 nodes left, first a (Granted)"), 0,
+		},
+		"a limit that cannot be read": {
+			workers(rings(ringAtMost("many"))), nil, nil, `policy workers: spec.order, maxUnavailable of ring canary: "many" is no percentage`, 0,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := one(tc.policy, tc.hosts...)
+			if len(s.hosts) == 0 || s.hosts[len(s.hosts)-1].name != "worker-1" {
+				s.hosts = append(s.hosts, needy("worker-1", needsSince(5*time.Hour)))
+			}
+			var granted []string
+			for _, e := range s.plan().Granted {
+				granted = append(granted, e.Node)
+			}
+			e := plan.Explain(s.snapshot(), "worker-1")
+			until := time.Duration(0)
+			if !e.Until.IsZero() {
+				until = e.Until.Sub(evening)
+			}
+			if diff := cmp.Diff([]any{tc.granted, tc.waits, tc.until}, []any{granted, e.Decision.Message, until}); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestReboots_LimitOfTheRing: why canary nodes wait for their turn, and whether they carry the pending taint meanwhile.
+func TestReboots_LimitOfTheRing(t *testing.T) {
+	canary := label("ring", "canary")
+	for name, tc := range map[string]struct {
+		atMost  string
+		hosts   []*host
+		message string
+		pending bool
+	}{
+		"one of the ring goes":                    {"1", hosts(needy, "a b", canary), "waiting for its turn: at most 1 of the nodes of ring canary may be unavailable at once", true},
+		"one of the ring is down":                 {"1", []*host{newHost("a", canary, notReady), needy("b", canary)}, "waiting for its turn: at most 1 of the nodes of ring canary may be unavailable at once", true},
+		"one of another ring is down":             {"1", []*host{newHost("a", notReady), needy("b", canary)}, "", false},
+		"one that is down itself uses no new one": {"1", []*host{needy("b", canary, cordoned)}, "", false},
+		"none ever goes":                          {"0", []*host{needy("b", canary)}, "maxUnavailable of ring canary is 0: no node of it may be rebooted", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := one(policy("workers", atMost("3"), inRings("ring", ring("canary", ringAtMost(tc.atMost)))), tc.hosts...).plan()
+			message, pending := "", false
+			for _, d := range p.Decisions {
+				if d.Node == "b" {
+					message = d.Message
+				}
+			}
+			for _, m := range p.Marks {
+				pending = pending || m.Node == "b" && m.Pending
+			}
+			if diff := cmp.Diff([]any{tc.message, tc.pending}, []any{message, pending}); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// ringOf is the number of a node's ring, found without the planner.
+func ringOf(p *v1alpha1.RebootPolicy, n *plan.Node) int {
+	for i, ring := range p.Spec.Order {
+		if ring.NodeSelector.MatchLabels["pool"] == n.Labels["pool"] {
+			return i
+		}
+	}
+	return len(p.Spec.Order)
+}
+
+// Whatever a cluster looks like, no node is granted while one of an earlier ring that is not paused needs a reboot, holds a grant
+// or soaks; and no ring has more nodes down than its limit because of a grant.
+func TestReboots_KeepsTheOrderOfRings(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := one(policy("workers", atMost("3"), holding(6), drawRings(t, "0", "1", "2", "50%")))
+		s.policies[0].Spec.Failures = &v1alpha1.Failures{Max: new(int32(9))}
+		for _, name := range someNodes {
+			s.hosts = append(s.hosts, drawHost(t, name))
+		}
+		snapshot := s.snapshot()
+		p, policy, nodes := plan.Of(snapshot), snapshot.Policy, governed(snapshot)
+		down, members := map[int]int{}, map[int]int{}
+		inLedger := map[string]bool{}
+		for _, e := range p.Ledger() {
+			inLedger[e.Node] = true
+		}
+		for name, n := range nodes {
+			ring := ringOf(policy, n)
+			members[ring]++
+			if inLedger[name] || n.Outstanding() || n.Unavailable() {
+				down[ring]++
+			}
+		}
+		for _, e := range p.Granted {
+			n := nodes[e.Node]
+			ring := ringOf(policy, n)
+			for name, other := range nodes {
+				earlier := ringOf(policy, other)
+				if earlier >= ring || other.Paused {
+					continue
+				}
+				soak := policy.Spec.Order[earlier].SoakOrDefault()
+				g := other.Grant
+				soaks := g != nil && g.State == v1alpha1.GrantFinished && g.At.Add(soak).After(snapshot.Now)
+				if other.NeedsReboot() || inLedger[name] || other.Outstanding() || soaks {
+					t.Fatalf("granted %s before %s of an earlier ring\n%v", e.Node, name, s)
+				}
+			}
+			if ring == len(policy.Spec.Order) || policy.Spec.Order[ring].MaxUnavailable == nil || n.Unavailable() {
+				continue
+			}
+			if limit := scaled(policy.Spec.Order[ring].MaxUnavailable, members[ring]); down[ring] > limit {
+				t.Fatalf("granted %s: %d of its ring are down, limit %d\n%v", e.Node, down[ring], limit, s)
+			}
+		}
+	})
+}
+
+// scaled is maxUnavailable in nodes, found without the planner.
+func scaled(maxUnavailable *intstr.IntOrString, members int) int {
+	if maxUnavailable.Type == intstr.Int {
+		return maxUnavailable.IntValue()
+	}
+	percent, _ := intstr.GetScaledValueFromIntOrPercent(maxUnavailable, 100, false)
+	return max(1, members*percent/100)
+}
