@@ -186,7 +186,7 @@ func TestNotifier_TriesAgain(t *testing.T) {
 		b.step(pause)
 	}
 	bad.expect(t, "help")
-	b.end(Failed, `the services of Secret both were not told "help": service 2: `)
+	b.end(Failed, `the services of Secret both were not sent "help": service 2: `)
 	if len(good.got) > 0 {
 		t.Error("the good one was notified twice")
 	}
