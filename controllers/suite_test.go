@@ -3,6 +3,7 @@ package controllers_test
 import (
 	"context"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -89,10 +90,20 @@ func startManager(log *requestLog, agents ...string) func() {
 	}
 }
 
+// questions are those to gates. A spec that locks it holds them back.
+var questions struct {
+	sync.RWMutex
+	open atomic.Int32
+}
+
 // impatient asks gates, and waits for a server for a second, not for ten.
 type impatient struct{ gate.Asker }
 
 func (i impatient) Ask(ctx context.Context, g v1alpha1.PrometheusGate) gate.Answer {
+	questions.open.Add(1)
+	defer questions.open.Add(-1)
+	questions.RLock()
+	defer questions.RUnlock()
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	return i.Asker.Ask(ctx, g)
