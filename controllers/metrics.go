@@ -249,7 +249,7 @@ type rebootTime struct {
 
 func newRebootTimes() *rebootTimes {
 	return &rebootTimes{
-		inProgress: prometheus.NewDesc(prefix+"in_flight_seconds", "How long a node that holds a grant has been in its phase.",
+		inProgress: prometheus.NewDesc(prefix+"reboot_phase_seconds", "How long a node that holds a grant has been in its phase.",
 			[]string{"policy", "node", "phase"}, nil),
 		overdue: prometheus.NewDesc(prefix+"overdue_seconds", "How long a node that holds a grant is past its deadline; its slot is kept.",
 			[]string{"policy", "node", "reason"}, nil),

@@ -18,7 +18,7 @@ var _ = Describe("Metrics", func() {
 		p := f.policy("workers", func(s *v1alpha1.RebootPolicySpec) {
 			s.Reboot = &v1alpha1.Reboot{Timeout: &metav1.Duration{Duration: time.Second}}
 		})
-		phases := func() []string { return labelsOf("reboot_operator_in_flight_seconds", p.Name, "node", "phase") }
+		phases := func() []string { return labelsOf("reboot_operator_reboot_phase_seconds", p.Name, "node", "phase") }
 		overdue := func() []string { return labelsOf("reboot_operator_overdue_seconds", p.Name, "node", "reason") }
 		f.need(f.nodes...)
 		Eventually(f.granted).Should(HaveLen(1))

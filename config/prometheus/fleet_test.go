@@ -118,7 +118,7 @@ func (m *monitored) reboots(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.awaitSample(t, `max_over_time(reboot_operator_evictions_total{result="blocked"}[10m]) > 0`)
-	m.awaitSample(t, `max_over_time(reboot_operator_in_flight_seconds{phase="Draining"}[10m])`)
+	m.awaitSample(t, `max_over_time(reboot_operator_reboot_phase_seconds{phase="Draining"}[10m])`)
 	if _, err := m.Cluster.Kubectl(t.Context(), nil, "delete", "poddisruptionbudget", "db", "--namespace=default"); err != nil {
 		t.Fatal(err)
 	}
