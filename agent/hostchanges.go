@@ -12,8 +12,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/reboot"
 )
 
-// addHostChanges makes the reconciler look at once when who keeps the host up, or who else may reboot it, may have changed. Every agent is always
-// connected to the bus for that, so it is this connection that readiness follows.
+// addHostChanges makes the reconciler look at the host at once when inhibitors, or other programs that may reboot it, may
+// have changed. Every agent is always connected to the bus for that, so readiness follows this connection.
 func addHostChanges(mgr manager.Manager, r *reboot.Reconciler, o options, ready readiness) error {
 	changes := host.Changes{Connect: ready.bus.connect(host.SystemBus(o.bus)), Clock: clock.RealClock{}, Changed: r.Wake.Trigger}
 	err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {

@@ -28,10 +28,11 @@ type Drainer struct {
 	Evictions func(result string)
 }
 
-// Drain evicts the pods of a node until none is left that must go, and calls report on each change, from the goroutine
-// that called Drain. It returns nil then; *UndrainableError before anything is evicted where the policy never lets some
-// pod go, or such a pod is to keep its node; ctx's error, wrapped, when ctx ends; and any other error when going on would be a guess: a right is missing, or
-// a rule cannot be read. All its goroutines have ended when it returns. It remembers nothing: call it again after a crash.
+// Drain evicts the pods of a node until none is left that must go, and then returns nil. It calls report on each change, from
+// the goroutine that called Drain. Where the policy never lets some pod go, or such a pod is to keep its node, it evicts
+// nothing and returns *UndrainableError. When ctx ends it returns ctx's error, wrapped. Any other error means that going on
+// would be a guess: a right is missing, or a rule cannot be read. All its goroutines have ended when it returns. It remembers
+// nothing: call it again after a crash.
 func (d *Drainer) Drain(ctx context.Context, node string, q PodRules, report func(Status)) error {
 	f, err := q.compile(d.Self)
 	if err != nil {

@@ -13,12 +13,13 @@ import (
 // managers.
 const ownerAncient = "ancient-changes"
 
-// CordonIsAgents reports whether the node is cordoned, and by managedFields whether the cordon is still the agent's own. An
-// administrator who uncordons the node and cordons it again owns the field from then on, and the node stays cordoned. The agent writes the cordon together with
-// its progress: where the one write is still in its name and the other field is not, somebody has taken the cordon over,
-// whoever has it now. Otherwise what has become ancient reports nothing about who: where nobody else has the field, and without
-// managedFields, the record's word counts. So an administrator's cordon is taken for the agent's only where both have become
-// ancient, or where his has once the node is past the point of no return.
+// CordonIsAgents reports whether the node is cordoned and the cordon is still the agent's own, by managedFields. An
+// administrator who uncordons the node and cordons it again owns the field from then on, and the node stays cordoned.
+//
+// The agent writes the cordon together with its progress. Where its progress is still in its name and the cordon is not,
+// somebody has taken the cordon over. An ancient entry names nobody: where nobody else has the field, and without
+// managedFields, the record on the Node decides. So an administrator's cordon is taken for the agent's only where both writes
+// have become ancient, or where the administrator's has and the node is past the point of no return.
 func CordonIsAgents(node *corev1.Node) bool {
 	if !node.Spec.Unschedulable {
 		return false

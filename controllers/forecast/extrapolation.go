@@ -11,7 +11,8 @@ import (
 )
 
 // extrapolate continues the queues where the effort has ended: each of the slots that were used at once goes to the next node
-// as it gets free, while a window is open for long enough, one domain and one ring after the other. It returns how many nodes it continued.
+// as it gets free, while a window is open for long enough, one domain and one ring after the other. It returns how many nodes
+// it continued.
 func (u *future) extrapolate() int {
 	if u.effort > 0 || u.beyond {
 		return 0

@@ -215,7 +215,8 @@ func agentReports(reason v1alpha1.Reason) func(v view, n *Node) *Blocked {
 	}
 }
 
-// agentBlocks is what the agent objects to. The agent knows no policy before it has a grant, so it also reports what this policy may ignore.
+// agentBlocks is what the agent objects to. The agent knows no policy before it has a grant, so it also reports what this
+// policy may ignore.
 func agentBlocks(v view, n *Node) *Blocked {
 	for _, o := range n.Objection.All() {
 		if !ignores(v.Policy, o.Reason) {

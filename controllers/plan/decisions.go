@@ -35,8 +35,8 @@ func (d *draft) decisions() []Decision {
 	return decisions
 }
 
-// rebooting is what a node that is being rebooted should report. What was asked about its pods stays, and is brought up to date until the agent
-// has begun: it looks once more before that.
+// rebooting is what a node that is being rebooted should report. The question about its pods stays, and is kept up to date
+// until the agent begins: the agent looks at the pods once more before that.
 func (d *draft) rebooting(t Reboot) (Decision, bool) {
 	is, ok := t.decision(d.name)
 	if !ok {

@@ -261,8 +261,8 @@ func TestReboots_NextIsAhead(t *testing.T) {
 }
 
 // Until Next, time changes nothing: who sleeps until then misses nothing. Without Next, the plan holds until something else
-// changes. What may go with the time is when new entries report that they were granted, or withdrawn; and a halt lasts by the condition that is
-// written of it.
+// changes. What may change with time is when new entries report that they were granted, or withdrawn. A halt lasts by the
+// condition that is written of it.
 func TestReboots_NothingChangesBeforeNext(t *testing.T) {
 	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
 		ahead := rapid.SampledFrom([]time.Duration{time.Second, minute, 10 * minute, time.Hour, 24 * time.Hour, 60 * 24 * time.Hour}).Draw(t, "ahead")

@@ -29,11 +29,11 @@ func (f *fleet) order(nodes []*Node) {
 	}
 }
 
-// compareCandidates puts earlier rings first, then urgent requests, and then nodes that were not rebooted since they need it before those that were.
-// Domains have one order for all times, so that a fleet does not go to and fro between them; the nodes without the label come
-// last. Nodes that are down already come first, because they cost nobody anything; those whose drain could only end by its
-// time-out last, because they hold a slot longest. Then those that have waited longest, so that nobody starves; control planes
-// last among equals; then by name.
+// compareCandidates puts earlier rings first, then urgent requests, and then nodes that were not rebooted since they need it
+// before those that were. Domains have one order for all times, so that a fleet does not go to and fro between them; the nodes
+// without the label come last. Nodes that are down already come first, because they cost nobody anything; those whose drain
+// could only end by its time-out last, because they hold a slot longest. Then those that have waited longest, so that nobody
+// starves; control planes last among equals; then by name.
 func compareCandidates(a, b candidate) int {
 	if c := cmp.Or(cmp.Compare(a.ring, b.ring), compareBools(b.urgent, a.urgent), compareBools(a.served, b.served)); c != 0 {
 		return c

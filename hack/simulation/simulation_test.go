@@ -27,9 +27,9 @@ const (
 	progress = 100
 )
 
-// TestSimulation lives through SEEDS seeds in a row from FIRST, which is 1, as many as SECONDS_AT_MOST allows; or through SEED alone, and prints its
-// story. NODES makes them large worlds of so many. It fails where the time allows fewer than SEEDS_AT_LEAST: a slow machine
-// shows less than the run promises.
+// TestSimulation lives through SEEDS seeds in a row from FIRST, which is 1, as many as SECONDS_AT_MOST allows; or through SEED
+// alone, and prints its story. NODES makes them large worlds of so many nodes. It fails where the time allows fewer than
+// SEEDS_AT_LEAST: a slow machine shows less than the run promises.
 func TestSimulation(t *testing.T) {
 	draw, nodes := Draw, number("NODES", 0)
 	if nodes > 0 {

@@ -64,8 +64,8 @@ func (u *Units) emit(path dbus.ObjectPath, name string, body ...any) error {
 	return emit(conn, path, name, body)
 }
 
-// SetSilently changes what ActiveState of a unit such as locksmithd.service reports: active, activating, deactivating, inactive, failed, or
-// anything else, of any type. Nil: the unit is not loaded.
+// SetSilently changes what ActiveState of a unit such as locksmithd.service reports: active, activating, deactivating,
+// inactive, failed, or anything else, of any type. Nil: the unit is not loaded.
 func (u *Units) SetSilently(unit string, state any) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package witness reads every revision of Nodes, pods, PodDisruptionBudgets and policies from etcd itself, by its gateway. No API server, cache or
-// client of the operator is between, so that an API server that is restarted leaves no gap.
+// Package witness reads every revision of Nodes, pods, PodDisruptionBudgets and policies from etcd itself, by its gateway. No
+// API server, cache or client of the operator is between, so that an API server that is restarted leaves no gap.
 package witness
 
 import (

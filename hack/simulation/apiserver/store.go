@@ -68,7 +68,8 @@ type Store struct {
 	watches   map[Key][]*Watch
 }
 
-// New makes an empty store, in which policies are what their definition lets them be. The witness, where there is one, sees each revision in its order while nobody else can write.
+// New makes an empty store, in which policies are what their definition lets them be. The witness, where there is one, sees
+// each revision in its order while nobody else can write.
 func New(definition *definition.Definition, witness func(Event)) *Store {
 	return &Store{definition: definition, witness: witness, objects: map[Key]client.Object{}, names: map[Kind][]string{}, watches: map[Key][]*Watch{}}
 }
