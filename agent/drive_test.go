@@ -38,7 +38,7 @@ var _ = Describe("Driving rpm-ostree", func() {
 		m.start(ctx, flags...)
 		m.shows(ctx, needOf, Equal("True UpdateStaged"))
 		Expect(messageOf(v1alpha1.NodeRebootRequired)(m.node(ctx))).To(And(
-			ContainSubstring("rpm-ostree has staged version 40.2 ("+hosttest.Commit("40.2")[:12]+")"), HaveSuffix("from rpm-ostree (asks for version 40.2).")))
+			ContainSubstring("rpm-ostree has staged version 40.2 ("+hosttest.Commit("40.2")[:12]+")"), HaveSuffix("by rpm-ostree (asks for version 40.2).")))
 	})
 
 	It("begins nothing while the node is paused", func(ctx SpecContext) {

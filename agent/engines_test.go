@@ -53,7 +53,7 @@ var _ = Describe("Engines by name", func() {
 			Expect(os.WriteFile(filepath.Join(m.root, file), nil, 0o600)).To(Succeed())
 		}
 		m.start(ctx)
-		m.shows(ctx, message, And(ContainSubstring("bootc has staged no deployment."), HaveSuffix("from update-engine, bootc, sentinel.")))
+		m.shows(ctx, message, And(ContainSubstring("bootc has staged no deployment."), HaveSuffix("by update-engine, bootc, sentinel.")))
 		staged, locked := filepath.Join(m.root, "run", "ostree", "staged-deployment"), filepath.Join(m.root, "run", "ostree", "staged-deployment-locked")
 		Expect(os.WriteFile(locked, nil, 0o600)).To(Succeed())
 		Expect(os.WriteFile(staged, deployment, 0o600)).To(Succeed())
@@ -139,7 +139,7 @@ var _ = Describe("Engines by name", func() {
 		Expect(os.WriteFile(filepath.Join(boot, "vmlinuz-"+strings.TrimSpace(string(running))), nil, 0o600)).To(Succeed())
 		m.start(ctx, "--engines=auto,kernel")
 		m.shows(ctx, needOf, Equal("False UpToDate"))
-		Expect(message(m.node(ctx))).To(And(ContainSubstring("no newer one"), HaveSuffix("from update-engine, kernel.")))
+		Expect(message(m.node(ctx))).To(And(ContainSubstring("no newer one"), HaveSuffix("by update-engine, kernel.")))
 	})
 
 	It("keep the version that update_engine forgets when it restarts (behaviour 8)", func(ctx SpecContext) {

@@ -109,7 +109,7 @@ var _ = Describe("An update that rolls back (behaviour 27)", func() {
 			seq++
 			m.grant(ctx, seq, v1alpha1.GrantActive)
 			m.shows(ctx, messageOf(v1alpha1.NodeRebootRequired), And(
-				ContainSubstring("Heard in boot %s-boot-%d from", m.name, boot), ContainSubstring("sentinel (asks again after the reboot)")))
+				ContainSubstring("Reported in boot %s-boot-%d by", m.name, boot), ContainSubstring("sentinel (asks again after the reboot)")))
 			Expect(m.logind.Reboots()).To(Equal(before + 1))
 			m.change(ctx, func(node *corev1.Node) { node.Spec.Unschedulable = false })
 		}
@@ -132,7 +132,7 @@ var _ = Describe("An update that rolls back (behaviour 27)", func() {
 		m.kill()
 		m.boot(ctx)
 		m.start(ctx)
-		m.shows(ctx, messageOf(v1alpha1.NodeRebootRequired), ContainSubstring("Heard in boot %s-boot-4 from", m.name))
+		m.shows(ctx, messageOf(v1alpha1.NodeRebootRequired), ContainSubstring("Reported in boot %s-boot-4 by", m.name))
 		seq++
 		m.grant(ctx, seq, v1alpha1.GrantActive)
 		m.restart(ctx)

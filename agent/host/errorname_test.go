@@ -23,7 +23,7 @@ func TestErrorName(t *testing.T) {
 		"a name":           {fmt.Errorf("asking: %w", dbus.Error{Name: "org.example.No_1", Body: []any{"pid 7"}}), "org.example.No_1"},
 		"logind refuses":   {fmt.Errorf("calling: %w", &RefusedError{Name: "org.example.No_1", Message: "pid 7"}), "org.example.No_1"},
 		"no name":          {dbus.Error{}, failed},
-		"a sentence":       {dbus.Error{Name: "org.example. Heard in boot 1"}, failed},
+		"a sentence":       {dbus.Error{Name: "org.example. Reported in boot 1"}, failed},
 		"not even UTF-8":   {dbus.Error{Name: "org.example.\xff"}, failed},
 		"an endless name":  {dbus.Error{Name: "org." + strings.Repeat("x", 252)}, failed},
 		"the longest name": {dbus.Error{Name: "org." + strings.Repeat("x", 251)}, "org." + strings.Repeat("x", 251)},

@@ -60,9 +60,9 @@ func TestReported(t *testing.T) {
 		return []corev1.NodeCondition{{Type: v1alpha1.NodeRebootRequired, Status: status, Reason: string(reason), Message: message}}
 	}
 	none := says(corev1.ConditionUnknown, v1alpha1.ReasonEngineUnreachable, "No update engine is found.")
-	one := says(corev1.ConditionFalse, v1alpha1.ReasonUpToDate, "Nothing is staged. Heard in boot b from sentinel.")
-	two := says(corev1.ConditionFalse, v1alpha1.ReasonUpToDate, "Nothing is staged. Heard in boot b from update-engine, sentinel.")
-	needed := says(corev1.ConditionTrue, v1alpha1.ReasonUpdateStaged, "An update is staged. Heard in boot b from update-engine (asks), sentinel.")
+	one := says(corev1.ConditionFalse, v1alpha1.ReasonUpToDate, "Nothing is staged. Reported in boot b by sentinel.")
+	two := says(corev1.ConditionFalse, v1alpha1.ReasonUpToDate, "Nothing is staged. Reported in boot b by update-engine, sentinel.")
+	needed := says(corev1.ConditionTrue, v1alpha1.ReasonUpdateStaged, "An update is staged. Reported in boot b by update-engine (asks), sentinel.")
 	recorder := events.NewFakeRecorder(10)
 	a := NewAnnouncer(recorder)
 	before := []corev1.NodeCondition(nil)

@@ -110,7 +110,7 @@ func makeReconciler(t *testing.T, record protocol.Record) (*Reconciler, *apiServ
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "n1", ResourceVersion: "10", Annotations: map[string]string{}},
 		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{
-			Type: v1alpha1.NodeRebootRequired, Status: corev1.ConditionFalse, Reason: "UpToDate", Message: "Nothing. Heard in boot boot-2 from e.",
+			Type: v1alpha1.NodeRebootRequired, Status: corev1.ConditionFalse, Reason: "UpToDate", Message: "Nothing. Reported in boot boot-2 by e.",
 		}}},
 	}
 	if record.Grant != nil {
@@ -139,7 +139,7 @@ func makeReconciler(t *testing.T, record protocol.Record) (*Reconciler, *apiServ
 	if record.Grant != nil && record.Progress == nil {
 		report = engine.Report{Engine: "e", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Message: "Staged."}
 		c := &node.Status.Conditions[0]
-		c.Status, c.Reason, c.Message = corev1.ConditionTrue, "UpdateStaged", "Staged. Heard in boot boot-2 from e (asks)."
+		c.Status, c.Reason, c.Message = corev1.ConditionTrue, "UpdateStaged", "Staged. Reported in boot boot-2 by e (asks)."
 		node.Labels = map[string]string{v1alpha1.LabelRebootRequired: "true"}
 	}
 	r.Reports.Put(report)

@@ -11,13 +11,14 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// The last of an engine's words in condition RebootRequired is its origin: which engines were received, in which boot, and
+// The last sentence of the engines in condition RebootRequired is its origin: which engines have reported, in which boot, and
 // which of them ask for a reboot. It is read by people, and by the next process of the agent: an engine may not repeat what
-// it reported, may have forgotten the version, or may be gone. In another boot all of that has fallen.
+// it reported, may have forgotten the version, or may be gone. In another boot none of that holds.
 //
-//	Heard in boot 0d9f… from update-engine (asks by broadcast until 2026-11-24T22:00:00Z for version 4593.1.0), sentinel (asks again after the reboot), rpm-ostree.
+//	Reported in boot 0d9f… by update-engine (asks by broadcast until 2026-11-24T22:00:00Z for version 4593.1.0),
+//	sentinel (asks again after the reboot), rpm-ostree.
 const (
-	originIntro  = "Heard in boot "
+	originIntro  = "Reported in boot "
 	originAsks   = "asks"
 	originAgain  = " again after the reboot"
 	originLatch  = " by broadcast"
@@ -25,7 +26,7 @@ const (
 	originTarget = " for version "
 )
 
-// origin is that sentence; empty where no engine was received.
+// origin is that sentence; empty where no engine has reported.
 func origin(o Observation) string {
 	var from []string
 	for _, r := range o.Engines {
@@ -36,23 +37,23 @@ func origin(o Observation) string {
 	if len(from) == 0 {
 		return ""
 	}
-	return fmt.Sprintf(originIntro+"%s from %s.", o.BootID, strings.Join(from, ", "))
+	return fmt.Sprintf(originIntro+"%s by %s.", o.BootID, strings.Join(from, ", "))
 }
 
-// asks is what an origin reports one engine behind its name. A version that could be mistaken for more is left out.
-func asks(heard engine.Report, again bool) string {
-	if heard.State != engine.Needed {
+// asks is what follows the name of an engine in an origin. A version that could be mistaken for more is left out.
+func asks(r engine.Report, again bool) string {
+	if r.State != engine.Needed {
 		return ""
 	}
 	text := originAsks
 	if again {
 		text += originAgain
 	}
-	if !heard.Until.IsZero() {
-		text += originLatch + originUntil + heard.Until.Format(time.RFC3339)
+	if !r.Until.IsZero() {
+		text += originLatch + originUntil + r.Until.Format(time.RFC3339)
 	}
-	if heard.Version != "" && !strings.ContainsAny(heard.Version, " ,()\t\n") {
-		text += originTarget + heard.Version
+	if r.Version != "" && !strings.ContainsAny(r.Version, " ,()\t\n") {
+		text += originTarget + r.Version
 	}
 	return " (" + text + ")"
 }
@@ -61,8 +62,8 @@ func asks(heard engine.Report, again bool) string {
 // boot that ended, and in the first report of each boot after it. An engine that did not ask in between has a new need. The
 // condition shows both; no clock is compared, because a boot may set the host's.
 func asksAgain(o Observation, name string) bool {
-	bootID, heard := parseOrigin(o.Condition(v1alpha1.NodeRebootRequired).Message)
-	for _, r := range heard {
+	bootID, reports := parseOrigin(o.Condition(v1alpha1.NodeRebootRequired).Message)
+	for _, r := range reports {
 		if r.Engine == name && r.State == engine.Needed {
 			return r.again || o.rebooted() && bootID == o.Record.Last().BootID
 		}
@@ -79,13 +80,13 @@ type originReport struct {
 
 // parseOrigin reads the origin in the message of the condition. An engine that does not ask is Unknown: nobody knows what
 // else it reported. So is one whose need has no end that can be read: it must not last for ever.
-func parseOrigin(message string) (bootID string, heard []originReport) {
+func parseOrigin(message string) (bootID string, reports []originReport) {
 	message, _, _ = strings.Cut(message, requestIntro)
 	_, sentence, found := strings.Cut(message, originIntro)
 	if !found {
 		return "", nil
 	}
-	bootID, from, _ := strings.Cut(strings.TrimSuffix(strings.TrimSpace(sentence), "."), " from ")
+	bootID, from, _ := strings.Cut(strings.TrimSuffix(strings.TrimSpace(sentence), "."), " by ")
 	for part := range strings.SplitSeq(from, ", ") {
 		name, text, asks := strings.Cut(strings.TrimSuffix(part, ")"), " (")
 		r := originReport{Report: engine.Report{Engine: name, State: engine.Unknown}}
@@ -101,16 +102,16 @@ func parseOrigin(message string) (bootID string, heard []originReport) {
 				r.Report = engine.Report{Engine: name, State: engine.Unknown}
 			}
 		}
-		heard = append(heard, r)
+		reports = append(reports, r)
 	}
-	return bootID, heard
+	return bootID, reports
 }
 
-// Before is what an engine had reported in this boot, as its Node's condition still shows. Zero: it had not been received.
+// Before is what an engine had reported in this boot, as its Node's condition still shows. Zero: it had not reported.
 func Before(conditions []corev1.NodeCondition, name, bootID string) engine.Report {
 	message := Observation{Conditions: conditions}.Condition(v1alpha1.NodeRebootRequired).Message
-	in, heard := parseOrigin(message)
-	for _, r := range heard {
+	in, reports := parseOrigin(message)
+	for _, r := range reports {
 		if in == bootID && r.Engine == name {
 			return r.Report
 		}

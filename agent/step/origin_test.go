@@ -17,7 +17,7 @@ func TestBefore(t *testing.T) {
 	reported := func(changes ...func(*Observation)) []corev1.NodeCondition {
 		return []corev1.NodeCondition{Need(makeObservation(changes...))}
 	}
-	forged := requesting("Heard in boot " + boot + " from update-engine (asks).")
+	forged := requesting("Reported in boot " + boot + " by update-engine (asks).")
 	asks := engine.Report{Engine: "update-engine", State: engine.Needed, Version: "4593.1.0"}
 	latch := engine.Report{Engine: "update-engine", State: engine.Needed, Until: now.Add(24 * time.Hour)}
 	known := engine.Report{Engine: "update-engine", State: engine.Unknown}
@@ -27,7 +27,7 @@ func TestBefore(t *testing.T) {
 		engine.Report{Engine: "sentinel", State: engine.NotNeeded}, engine.Report{Engine: "cos-update-engine", State: engine.Absent}))
 	rpm.Message = ""
 	says := func(words string) []corev1.NodeCondition {
-		return []corev1.NodeCondition{{Type: v1alpha1.NodeRebootRequired, Message: "Heard in boot " + boot + " from update-engine (" + words + ")."}}
+		return []corev1.NodeCondition{{Type: v1alpha1.NodeRebootRequired, Message: "Reported in boot " + boot + " by update-engine (" + words + ")."}}
 	}
 	ended := engine.Report{
 		Engine: "update-engine", State: engine.Needed, Version: "1", Until: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC),
@@ -71,7 +71,7 @@ func TestBefore(t *testing.T) {
 
 // TestOrigin_Again: a need that has outlived a granted reboot, until its engine does not ask or cannot be asked.
 func TestOrigin_Again(t *testing.T) {
-	const plain, again = "Staged. Heard in boot boot-2 from update-engine (asks).", "Staged. Heard in boot boot-2 from update-engine (asks again after the reboot)."
+	const plain, again = "Staged. Reported in boot boot-2 by update-engine (asks).", "Staged. Reported in boot boot-2 by update-engine (asks again after the reboot)."
 	reported := func(message string) func(*Observation) {
 		return with(v1alpha1.NodeRebootRequired, corev1.ConditionTrue, message)
 	}
@@ -79,16 +79,16 @@ func TestOrigin_Again(t *testing.T) {
 		o    Observation
 		want string
 	}{
-		"the first report after the reboot":         {makeObservation(rebootedBefore, staged(""), reported("Heard in boot boot-1 from update-engine (asks).")), again},
+		"the first report after the reboot":         {makeObservation(rebootedBefore, staged(""), reported("Reported in boot boot-1 by update-engine (asks).")), again},
 		"a later one":                               {makeObservation(rebootedBefore, staged(""), reported(again)), again},
 		"one in the next attempt":                   {makeObservation(beingDrained, staged(""), reported(again)), again},
-		"one that this boot has seen absent":        {makeObservation(rebootedBefore, staged(""), reported("Heard in boot boot-2 from update-engine.")), plain},
+		"one that this boot has seen absent":        {makeObservation(rebootedBefore, staged(""), reported("Reported in boot boot-2 by update-engine.")), plain},
 		"one that came after that":                  {makeObservation(rebootedBefore, staged(""), reported(plain)), plain},
-		"one that was not there before the reboot":  {makeObservation(rebootedBefore, staged(""), reported("Heard in boot boot-1 from update-engine.")), plain},
-		"another engine's":                          {makeObservation(rebootedBefore, staged(""), reported("Heard in boot boot-1 from sentinel (asks).")), plain},
-		"one that came after the boot of the grant": {makeObservation(rebootedBefore, staged(""), reported("Heard in boot boot-1b from update-engine (asks).")), plain},
+		"one that was not there before the reboot":  {makeObservation(rebootedBefore, staged(""), reported("Reported in boot boot-1 by update-engine.")), plain},
+		"another engine's":                          {makeObservation(rebootedBefore, staged(""), reported("Reported in boot boot-1 by sentinel (asks).")), plain},
+		"one that came after the boot of the grant": {makeObservation(rebootedBefore, staged(""), reported("Reported in boot boot-1b by update-engine (asks).")), plain},
 		"an attempt of this boot":                   {makeObservation(beingDrained, staged(""), reported(plain)), plain},
-		"a reboot by somebody else":                 {makeObservation(staged(""), reported("Heard in boot boot-1 from update-engine (asks).")), plain},
+		"a reboot by somebody else":                 {makeObservation(staged(""), reported("Reported in boot boot-1 by update-engine (asks).")), plain},
 		"a request whose text claims it":            {makeObservation(rebootedBefore, staged(""), reported(requestIntro+`"`+again+`".`)), plain},
 	}
 	for name, tc := range cases {
@@ -103,7 +103,7 @@ func TestOrigin_Again(t *testing.T) {
 // FuzzOrigin: whatever an engine and an administrator say, the next process reads of each engine what this one wrote.
 func FuzzOrigin(f *testing.F) {
 	f.Add("update_engine has installed an update.", "4593.1.0", true, "new firmware")
-	f.Add("", "1), sentinel (asks", false, "Heard in boot x from sentinel (asks).")
+	f.Add("", "1), sentinel (asks", false, "Reported in boot x by sentinel (asks).")
 	f.Fuzz(func(t *testing.T, message, version string, latch bool, why string) {
 		if strings.Contains(message, originIntro) || strings.Contains(message, requestIntro) {
 			t.Skip("no engine says so")

@@ -261,7 +261,7 @@ func survived(o *Observation) {
 		Engine: "sentinel", State: engine.Needed, Reason: v1alpha1.ReasonSentinelPresent, Message: "/run/reboot-required exists on the host.",
 	})(o)
 	o.Record.Progress.Update.Version = ""
-	with(v1alpha1.NodeRebootRequired, corev1.ConditionTrue, "Heard in boot "+otherBoot+" from sentinel (asks again after the reboot).")(o)
+	with(v1alpha1.NodeRebootRequired, corev1.ConditionTrue, "Reported in boot "+otherBoot+" by sentinel (asks again after the reboot).")(o)
 }
 
 func TestObjection_Rollback(t *testing.T) {

@@ -28,7 +28,7 @@ func TestNext_Safety(t *testing.T) {
 			must(t, o, "begins without knowing how to drain", o.Policy != nil)
 			must(t, o, "begins before the engines have answered once more", o.Confirmed)
 			must(t, o, "takes an administrator's cordon", !s.Progress.Cordoned || !o.Unschedulable)
-			must(t, o, "begins before it has heard what for", o.Engine != nil)
+			must(t, o, "begins before an engine has reported", o.Engine != nil)
 			must(t, o, "begins without a need in this boot", o.Engine.State == engine.Needed || o.Requested)
 			tried := o.Record.Last().Update
 			must(t, o, "reboots in vain a third time", tried == nil || tried.VainReboots == 0 || o.Requested)

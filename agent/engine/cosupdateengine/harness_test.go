@@ -71,7 +71,7 @@ func (h *harness) expectNothing() {
 	mark := h.mark.Load() + 1
 	message := protowire.AppendVarint(protowire.AppendTag(nil, 3, protowire.VarintType), uint64(firstMark+mark))
 	polls := 0
-	h.Until("the mark to be heard", func() bool {
+	h.Until("the mark to be received", func() bool {
 		// Once more now and then: before the Engine knows a new owner it drops what that reports, the mark too.
 		if polls%500 == 0 {
 			h.Must(h.host.EmitBody("StatusUpdateAdvanced", message))

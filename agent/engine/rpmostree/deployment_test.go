@@ -59,7 +59,7 @@ func TestDecodeDeployments(t *testing.T) {
 			`"` + strings.Repeat("9", 64) + `" is no version`,
 		},
 		"a sentence is no version": {
-			[]properties{variants(map[string]any{"version": "1. Heard from me"})}, []deployment{{}}, `"1. Heard from me" is no version`,
+			[]properties{variants(map[string]any{"version": "1. Reported by me"})}, []deployment{{}}, `"1. Reported by me" is no version`,
 		},
 		"bytes are no version": {
 			[]properties{variants(map[string]any{"version": "\xff"})}, []deployment{{}}, `"\xff" is no version`,

@@ -112,7 +112,7 @@ func (h *harness) settle(ostree *hosttest.RPMOSTree) {
 	h.t.Helper()
 	mark := h.mark.Load()
 	h.Must(ostree.EmitPropertiesChanged(slices.Repeat([]any{"mark"}, 40)...))
-	h.Until("the mark to be heard", func() bool { return h.mark.Load() > mark }, 0)
+	h.Until("the mark to be received", func() bool { return h.mark.Load() > mark }, 0)
 	h.Malformed.Add(-1)
 }
 

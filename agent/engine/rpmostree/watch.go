@@ -83,7 +83,7 @@ func (w *watch) receiveOwner(ctx context.Context, signal *dbus.Signal) bool {
 		return false
 	}
 	w.Owner = owner
-	logr.FromContextOrDiscard(ctx).V(1).Info("Heard of the daemon", "engine", Name, "running", owner != "")
+	logr.FromContextOrDiscard(ctx).V(1).Info("Detected the daemon", "engine", Name, "running", owner != "")
 	return owner != "" && signal.Sequence > w.read
 }
 

@@ -64,7 +64,7 @@ func (h *harness) settle() {
 	h.t.Helper()
 	mark := h.mark.Load() + 1
 	h.Must(h.bus.Broadcast(int64(0), float64(0), fmt.Sprintf("mark %d", mark), "", int64(0)))
-	h.Until("the mark to be heard", func() bool { return h.mark.Load() == mark }, 0)
+	h.Until("the mark to be received", func() bool { return h.mark.Load() == mark }, 0)
 	h.Malformed.Add(-1)
 }
 

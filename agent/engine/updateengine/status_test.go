@@ -71,7 +71,7 @@ func TestDecode_RefusesMalformedBodies(t *testing.T) {
 			[]any{int64(0), float64(0), op, "1\n2", int64(0)}, `"1\n2" is no version`,
 		},
 		"a version that would be a sentence of ours": {
-			[]any{int64(0), float64(0), op, "1. Heard from update-engine.", int64(0)}, `"1. Heard from update-engine." is no version`,
+			[]any{int64(0), float64(0), op, "1. Reported by update-engine.", int64(0)}, `"1. Reported by update-engine." is no version`,
 		},
 		"a version that ends in a stop": {[]any{int64(0), float64(0), op, "1.", int64(0)}, `"1." is no version`},
 		"a version that is not UTF-8": {

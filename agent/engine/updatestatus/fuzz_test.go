@@ -30,7 +30,7 @@ func FuzzDecode(f *testing.F) {
 }
 
 func FuzzVersion(f *testing.F) {
-	for _, text := range []string{"", "0.0.0.0", "4116.0.0+nightly-20241018-2100", "1. Heard in boot", "1.", strings.Repeat("9", 65), "1\n", "\xff", "1\u00a0"} {
+	for _, text := range []string{"", "0.0.0.0", "4116.0.0+nightly-20241018-2100", "1. Reported in boot", "1.", strings.Repeat("9", 65), "1\n", "\xff", "1\u00a0"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -18,7 +18,7 @@ const (
 	// images is what a kubelet reports at most (--node-status-max-images).
 	images = 50
 	// upToDate is the record that the last sentence of an agent's message is.
-	upToDate = "Flatcar Container Linux 4593.1.0 is up to date. Heard in boot %s from update-engine (asks by broadcast until 2026-11-24T22:00:00Z for version 4593.1.0), sentinel (asks)."
+	upToDate = "Flatcar Container Linux 4593.1.0 is up to date. Reported in boot %s by update-engine (asks by broadcast until 2026-11-24T22:00:00Z for version 4593.1.0), sentinel (asks)."
 )
 
 func nodeName(i int) string {

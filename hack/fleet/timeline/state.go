@@ -92,7 +92,7 @@ func whyNot(node *corev1.Node, required corev1.NodeCondition) string {
 
 // reportOf is what an agent reports for people: without the last sentence, which is for the agent itself after a restart.
 func reportOf(required corev1.NodeCondition) string {
-	message, _, _ := strings.Cut(required.Message, " Heard in boot ")
+	message, _, _ := strings.Cut(required.Message, " Reported in boot ")
 	return message
 }
 
