@@ -98,8 +98,12 @@ func (a *Announcer) begun(node *corev1.Node, o step.Observation, progress v1alph
 	if progress.Cordoned {
 		a.event(node, v1alpha1.EventCordoned, "Cordon", "cordoned for the reboot granted by policy %s (number %d)", policy, progress.Seq)
 	}
-	a.event(node, v1alpha1.EventDraining, "Drain", "draining for the reboot granted by policy %s (number %d), for at most %s",
-		policy, progress.Seq, o.Settings().Drain.TimeoutOrDefault())
+	spec, after := o.Settings().Drain, ""
+	if lead := spec.LeadTimeOrDefault(); lead > 0 {
+		after = fmt.Sprintf(", after drain.leadTime of %s", lead)
+	}
+	a.event(node, v1alpha1.EventDraining, "Drain", "draining for the reboot granted by policy %s (number %d), for at most %s%s",
+		policy, progress.Seq, spec.TimeoutOrDefault(), after)
 }
 
 // waits reports which volumes a drained node waits for, once for each wait: the condition shows what was reported last.

@@ -39,8 +39,11 @@ func maintenance(o Observation) []corev1.NodeCondition {
 	return fallen(o, v1alpha1.EventDrainAborted)
 }
 
-// drainProgress reports a drain that takes its time, and one that is done and waits for leave to reboot.
+// drainProgress reports the lead time, a drain that takes its time, and one that is done and waits for leave to reboot.
 func drainProgress(o Observation) []corev1.NodeCondition {
+	if o.leads() && o.Drain.State == DrainNone {
+		return []corev1.NodeCondition{condition(corev1.NodeDrainInProgress, corev1.ConditionTrue, v1alpha1.EventDraining, leading(o.evictsFrom()))}
+	}
 	if o.Now.Before(reportedFrom(o)) {
 		return nil
 	}
@@ -87,7 +90,7 @@ func emptied(o Observation) []corev1.NodeCondition {
 }
 
 // reportedFrom is when the drain of the current attempt stops being a short one.
-func reportedFrom(o Observation) time.Time { return o.begun().Add(shortDrain) }
+func reportedFrom(o Observation) time.Time { return o.evictsFrom().Add(shortDrain) }
 
 // fallen are the conditions that are still True and have nothing to report any more. Absent ones stay absent.
 func fallen(o Observation, reason string) []corev1.NodeCondition {
@@ -106,8 +109,15 @@ func condition(kind corev1.NodeConditionType, status corev1.ConditionStatus, rea
 	return corev1.NodeCondition{Type: kind, Status: status, Reason: reason, Message: message}
 }
 
-// drains states what a drain that runs waits for, until when, and what follows then. The time is absolute, so that the message
-// does not change by itself.
+// leading states until when the lead time lasts.
+func leading(until time.Time) string {
+	return fmt.Sprintf("The node is cordoned. Its pods are asked to leave from %s on (drain.leadTime).", instant(until))
+}
+
+// instant writes a time absolutely, so that a message does not change by itself.
+func instant(t time.Time) string { return t.UTC().Format("Mon 2006-01-02 15:04:05 UTC") }
+
+// drains states what a drain that runs waits for, until when, and what follows then.
 func drains(waits string, deadline time.Time, then v1alpha1.DrainTimeoutAction) string {
 	what, follows := leaving, "the node is uncordoned and backs off"
 	if waits != "" {
@@ -116,5 +126,5 @@ func drains(waits string, deadline time.Time, then v1alpha1.DrainTimeoutAction) 
 	if then == v1alpha1.DrainTimeoutReboot {
 		follows = "the node is rebooted with the pods that are left"
 	}
-	return fmt.Sprintf("%s The drain may take until %s; then %s.", what, deadline.UTC().Format("Mon 2006-01-02 15:04:05 UTC"), follows)
+	return fmt.Sprintf("%s The drain may take until %s; then %s.", what, instant(deadline), follows)
 }

@@ -67,6 +67,11 @@ func makeGrant(seq int64, state v1alpha1.GrantState, bootID string) *v1alpha1.Gr
 	return &v1alpha1.Grant{Policy: "workers", Seq: seq, BootID: bootID, State: state, At: metav1.NewTime(begun)}
 }
 
+// lead is drain.leadTime.
+func lead(d time.Duration) func(*Observation) {
+	return func(o *Observation) { o.Policy.Drain.LeadTime = &metav1.Duration{Duration: d} }
+}
+
 func inPhase(seq int64, phase v1alpha1.Phase) func(*Observation) {
 	return func(o *Observation) { o.Record.Progress = makeProgress(seq, phase, boot) }
 }

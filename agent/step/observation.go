@@ -231,9 +231,20 @@ func (o Observation) Settings() Settings {
 	return *o.Policy
 }
 
-// Deadline is when the drain of the current attempt has taken too long.
+// Deadline is when the drain of the current attempt has taken too long. drain.leadTime does not count.
 func (o Observation) Deadline() time.Time {
-	return o.begun().Add(o.Settings().Drain.TimeoutOrDefault())
+	return o.evictsFrom().Add(o.Settings().Drain.TimeoutOrDefault())
+}
+
+// evictsFrom is when the lead time of the current attempt ends: the first pod may be asked to leave. It counts from a recorded
+// instant, so an agent that was restarted meanwhile neither begins it again nor skips what is left of it.
+func (o Observation) evictsFrom() time.Time {
+	return o.begun().Add(o.Settings().Drain.LeadTimeOrDefault())
+}
+
+// leads reports whether the lead time of the current attempt is not over, as far as the policy is known.
+func (o Observation) leads() bool {
+	return o.InPhase(v1alpha1.PhaseDraining) && o.Settings().Drain.LeadTimeOrDefault() > 0 && o.Now.Before(o.evictsFrom())
 }
 
 // begun is when the drain of the current attempt began. The time of the record is that of the host's clock, which may be set

@@ -203,6 +203,13 @@ func TestMaintenance(t *testing.T) {
 		"at rest, absent ones stay absent":  {makeObservation(), nil},
 		"a short drain is not reported":     {makeObservation(beingDrained, drainIs(Drain{State: DrainRunning}), early), nil},
 		"a drain that has not begun is not": {makeObservation(beingDrained), nil},
+		"the lead time is, and until when it lasts": {
+			makeObservation(beingDrained, lead(7*time.Minute)), []corev1.NodeCondition{is(corev1.NodeDrainInProgress, yes, "Draining",
+				"The node is cordoned. Its pods are asked to leave from "+begun.Add(7*time.Minute).UTC().Format("Mon 2006-01-02 15:04:05 UTC")+" on (drain.leadTime).")},
+		},
+		"a short drain after it is not": {
+			makeObservation(beingDrained, lead(5*time.Minute-2*time.Second+1), drainIs(Drain{State: DrainRunning})), nil,
+		},
 		"a longer drain is": {
 			makeObservation(beingDrained, drainIs(Drain{State: DrainRunning})),
 			[]corev1.NodeCondition{is(corev1.NodeDrainInProgress, yes, "Draining", leaving+until)},

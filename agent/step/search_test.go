@@ -35,6 +35,7 @@ func TestNext_Safety(t *testing.T) {
 		case RunDrain:
 			seen["drain"]++
 			must(t, o, "drains out of phase", o.InPhase(drainingPhase) && permitted(o) && o.Unschedulable)
+			must(t, o, "drains in the lead time", o.Policy.Drain.LeadTime == nil || !o.Now.Before(begun.Add(o.Policy.Drain.LeadTime.Duration)) || o.Drain.State == DrainFailed)
 			must(t, o, "drains beside a drain", !slices.Contains([]DrainState{DrainRunning, DrainDone, DrainUndrainable}, o.Drain.State))
 		case CommitReboot:
 			seen["commit"]++
@@ -86,7 +87,9 @@ func permitted(o Observation) bool {
 	return o.Record.GrantErr == nil && g != nil && g.State == active && g.Seq == o.Record.Last().Seq
 }
 
-func late(o Observation) bool { return !o.Now.Before(begun.Add(o.Policy.Drain.TimeoutOrDefault())) }
+func late(o Observation) bool {
+	return !o.Now.Before(begun.Add(o.Policy.Drain.LeadTimeOrDefault() + o.Policy.Drain.TimeoutOrDefault()))
+}
 
 // everything is the product of all values that Next distinguishes.
 func everything() iter.Seq[Observation] {
@@ -221,6 +224,13 @@ func policies() []func(*Observation) {
 				})
 			}
 		}
+	}
+	for _, lead := range []time.Duration{time.Minute, time.Hour} {
+		changes = append(changes, func(o *Observation) {
+			o.Policy = &Settings{Drain: v1alpha1.Drain{
+				LeadTime: &metav1.Duration{Duration: lead}, Timeout: &metav1.Duration{Duration: time.Minute}, OnTimeout: v1alpha1.DrainTimeoutReboot,
+			}}
+		})
 	}
 	return changes
 }

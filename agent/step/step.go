@@ -150,11 +150,15 @@ func unpermitted(o Observation) Step {
 	return abort(o, v1alpha1.ReasonCancelled, "The manager took the grant back.", false)
 }
 
-// drainNow drains the node, once more where an earlier drain of the attempt died with its process, failed or was stopped.
+// drainNow drains the node after the lead time, once more where an earlier drain of the attempt died with its process, failed or
+// was stopped.
 func drainNow(o Observation) Step {
 	start := o.Now
-	if o.Drain.State == DrainFailed {
+	switch {
+	case o.Drain.State == DrainFailed:
 		start = o.Drain.FailedAt.Add(timing.Backoff(o.Drain.Failures, drainRetry, drainRetryMax))
+	case o.leads():
+		start = o.evictsFrom()
 	}
 	if o.Policy == nil {
 		start = o.Now.Add(policyRetry)

@@ -165,6 +165,26 @@ func TestNext_Draining(t *testing.T) {
 			aborts(v1alpha1.ReasonUndrainablePod, "a/b is bare.", 1),
 		},
 
+		"the lead time is waited for": {makeObservation(beingDrained, lead(7*time.Minute)), Wait{begun.Add(7 * time.Minute)}},
+		"its rest is, whichever process began it": {
+			makeObservation(beingDrained, lead(7*time.Minute), begunAt(-6*time.Minute)), Wait{now.Add(time.Minute)},
+		},
+		"once it is over, the drain is run": {makeObservation(beingDrained, lead(5*time.Minute)), RunDrain{Settings{Drain: v1alpha1.Drain{LeadTime: &metav1.Duration{Duration: 5 * time.Minute}}}}},
+		"no lead time, and the host's clock was set back: the drain is run": {
+			makeObservation(beingDrained, func(o *Observation) { o.Now = begun.Add(-time.Minute) }), RunDrain{},
+		},
+		"the time-out counts from the end of the lead time": {
+			makeObservation(beingDrained, running, late, lead(time.Minute)), Wait{begun.Add(6 * time.Minute)},
+		},
+		"cancelled in the lead time: given up": {
+			makeObservation(beingDrained, lead(time.Hour), granted(1, cancelled)),
+			aborts(v1alpha1.ReasonCancelled, "The manager took the grant back.", 0),
+		},
+		"uncordoned in the lead time: given up": {
+			makeObservation(beingDrained, lead(time.Hour), func(o *Observation) { o.Unschedulable = false }),
+			aborts(v1alpha1.ReasonUncordoned, "Somebody uncordoned the node while it was being drained.", 1),
+		},
+
 		"inhibited: waits (behaviour 46)": {makeObservation(beingDrained, done, inhibited), Wait{now.Add(15 * time.Second)}},
 		"inhibited: waits no longer than the drain may take": {
 			makeObservation(beingDrained, done, inhibited, settings(5*time.Minute+time.Second, "", "")), Wait{now.Add(time.Second)},

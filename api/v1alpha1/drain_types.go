@@ -57,6 +57,16 @@ type Drain struct {
 	// +optional
 	OnTimeout DrainTimeoutAction `json:"onTimeout,omitempty"`
 
+	// leadTime is how long a node is cordoned before the first pod is asked to leave, such as 2m.
+	// Load balancers, storage and others that watch nodes can use it to move away.
+	// timeout counts from its end.
+	// Absent: pods are asked to leave at once.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(ms|s|m|h))+$') && duration(self) <= duration('24h')",message="leadTime must be a duration of at most 24h, such as 30s or 2m"
+	LeadTime *metav1.Duration `json:"leadTime,omitempty"`
+
 	// gracePeriodSeconds caps the termination grace period of the pods.
 	// Absent: each pod's own.
 	// +optional

@@ -118,6 +118,9 @@ func (s *RebootPolicySpec) BlockingPods() []BlockingPod {
 // TimeoutOrDefault is how long the drain may take.
 func (d Drain) TimeoutOrDefault() time.Duration { return durationOr(d.Timeout, DefaultDrainTimeout) }
 
+// LeadTimeOrDefault is how long a node is cordoned before the first pod is asked to leave.
+func (d Drain) LeadTimeOrDefault() time.Duration { return durationOr(d.LeadTime, 0) }
+
 // VolumeDetachTimeoutOrDefault is how long to wait for the volumes of evicted pods to detach.
 func (d Drain) VolumeDetachTimeoutOrDefault() time.Duration {
 	return durationOr(d.VolumeDetachTimeout, DefaultDetachTimeout)

@@ -146,6 +146,11 @@ func (in *Drain) DeepCopyInto(out *Drain) {
 		*out = new(v1.Duration)
 		**out = **in
 	}
+	if in.LeadTime != nil {
+		in, out := &in.LeadTime, &out.LeadTime
+		*out = new(v1.Duration)
+		**out = **in
+	}
 	if in.GracePeriodSeconds != nil {
 		in, out := &in.GracePeriodSeconds, &out.GracePeriodSeconds
 		*out = new(int64)

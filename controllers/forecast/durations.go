@@ -22,6 +22,7 @@ const (
 type Durations struct {
 	// Before is from the grant to the drain, which is the hooks before the reboot. What no reboot has shown is taken for none.
 	Before metav1.Duration `json:"before"`
+	// Drain is from the cordon to the point of no return. At least drain.leadTime.
 	Drain  metav1.Duration `json:"drain"`
 	Reboot metav1.Duration `json:"reboot"`
 	// Settle is from the agent's first report to back in service, the hooks after the boot included. At least spec.settle.
@@ -80,10 +81,11 @@ func later(a, b time.Time) time.Time {
 }
 
 // Expect is the median of what the policy's reboots took, each phase by itself. Until one has succeeded it is what plan
-// assumes, two minutes of drain and three of reboot, and spec.settle.
+// assumes, drain.leadTime and two minutes of drain and three of reboot, and spec.settle.
 func Expect(policy *v1alpha1.RebootPolicy) Durations {
+	lead := policy.Spec.DrainOrDefault().LeadTimeOrDefault()
 	d := Durations{
-		Drain: metav1.Duration{Duration: assumedDrain}, Reboot: metav1.Duration{Duration: assumedReboot},
+		Drain: metav1.Duration{Duration: lead + assumedDrain}, Reboot: metav1.Duration{Duration: assumedReboot},
 		Settle: metav1.Duration{Duration: policy.Spec.SettleOrDefault()},
 	}
 	var before, drain, reboot, settle []time.Duration
@@ -96,7 +98,7 @@ func Expect(policy *v1alpha1.RebootPolicy) Durations {
 		before = append(before, max(0, past.EndedAt.Sub(past.GrantedAt.Time)-known))
 	}
 	if d.Measured = len(drain); d.Measured > 0 {
-		d.Before.Duration, d.Drain.Duration, d.Reboot.Duration = median(before), median(drain), median(reboot)
+		d.Before.Duration, d.Drain.Duration, d.Reboot.Duration = median(before), max(lead, median(drain)), median(reboot)
 		d.Settle.Duration = max(d.Settle.Duration, median(settle))
 	}
 	return d

@@ -36,6 +36,16 @@ func TestExpect(t *testing.T) {
 		"settle is at least what the spec says":   {[]v1alpha1.PastReboot{took(0, 30, 50, 5)}, [5]int{0, 30, 50, 60, 1}},
 		"clocks that disagree make nothing less":  {[]v1alpha1.PastReboot{took(-9, 30, 50, 70)}, [5]int{0, 30, 50, 70, 1}},
 	}
+	leads := policy(func(p *v1alpha1.RebootPolicy) {
+		p.Spec.Drain = &v1alpha1.Drain{LeadTime: &metav1.Duration{Duration: 10 * time.Minute}}
+	})
+	if d := forecast.Expect(leads); d.Drain.Duration != 12*time.Minute {
+		t.Errorf("with a lead time of 10m a drain is assumed to last %s", d.Drain.Duration)
+	}
+	leads.Status.History = []v1alpha1.PastReboot{took(0, 30, 50, 70)}
+	if d := forecast.Expect(leads); d.Drain.Duration != 10*time.Minute {
+		t.Errorf("no drain of the history had the lead time of 10m, and one is expected to last %s", d.Drain.Duration)
+	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			d := forecast.Expect(policy(func(p *v1alpha1.RebootPolicy) { p.Status.History = tc.history }))

@@ -286,24 +286,25 @@ func Reserve(policy *v1alpha1.RebootPolicy) time.Duration {
 		longest = max(longest, w.Duration.Duration)
 	}
 	drain, reboot := policy.Spec.DrainOrDefault(), policy.Spec.RebootOrDefault()
-	most := drain.TimeoutOrDefault() + drain.VolumeDetachTimeoutOrDefault() + reboot.TimeoutOrDefault()
-	takes := min(rebootTakes(policy.Status.History), most)
+	most := drain.LeadTimeOrDefault() + drain.TimeoutOrDefault() + drain.VolumeDetachTimeoutOrDefault() + reboot.TimeoutOrDefault()
+	takes := min(rebootTakes(policy.Status.History, drain.LeadTimeOrDefault()), most)
 	if longest > 0 {
 		takes = min(takes, longest/2)
 	}
 	return takes
 }
 
-// rebootTakes is what drain and reboot together last at most in nine cases of ten, by the policy's history.
-func rebootTakes(history []v1alpha1.PastReboot) time.Duration {
+// rebootTakes is what drain and reboot together last at most in nine cases of ten, by the policy's history. No drain is shorter
+// than the lead time, which the history may not show yet.
+func rebootTakes(history []v1alpha1.PastReboot, lead time.Duration) time.Duration {
 	var took []time.Duration
 	for _, past := range history {
 		if past.Result == v1alpha1.RebootSucceeded && past.Drain != nil && past.Reboot != nil {
-			took = append(took, past.Drain.Duration+past.Reboot.Duration)
+			took = append(took, max(past.Drain.Duration, lead)+past.Reboot.Duration)
 		}
 	}
 	if len(took) == 0 {
-		return assumedReboot
+		return lead + assumedReboot
 	}
 	slices.Sort(took)
 	return took[(len(took)*9+9)/10-1]

@@ -126,7 +126,7 @@ func (a attempts) ended(n *Node) (earliest, latest time.Time) {
 // longestDrain is how long after its grant a drain is over, one way or the other.
 func longestDrain(policy *v1alpha1.RebootPolicy) time.Duration {
 	spec := policy.Spec.DrainOrDefault()
-	return startTimeout + spec.TimeoutOrDefault() + spec.VolumeDetachTimeoutOrDefault()
+	return startTimeout + spec.LeadTimeOrDefault() + spec.TimeoutOrDefault() + spec.VolumeDetachTimeoutOrDefault()
 }
 
 const (

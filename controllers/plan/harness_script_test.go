@@ -91,6 +91,13 @@ func drainTimeout(d time.Duration) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) { p.Spec.Drain = &v1alpha1.Drain{Timeout: &metav1.Duration{Duration: d}} }
 }
 
+// leads is drain.leadTime.
+func leads(d time.Duration) func(*v1alpha1.RebootPolicy) {
+	return func(p *v1alpha1.RebootPolicy) {
+		p.Spec.Drain = &v1alpha1.Drain{LeadTime: &metav1.Duration{Duration: d}}
+	}
+}
+
 func allowsUrgent(p *v1alpha1.RebootPolicy) {
 	requestsOf(p).Urgent = v1alpha1.UrgentRequestsAllow
 }

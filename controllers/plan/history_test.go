@@ -158,17 +158,20 @@ func TestReboots_WindowTooShort(t *testing.T) {
 		left   time.Duration
 		short  bool
 	}{
-		"without windows, before a blackout, all the time-outs": {policy("workers", blackouts, remembers(took(9*time.Hour, 0))), 40 * minute, false},
-		"and no more than they":                                 {policy("workers", blackouts, remembers(took(9*time.Hour, 0))), 40*minute - time.Second, true},
-		"before the first reboot, five minutes":                 {policy("workers", open(4*time.Hour)), 5 * minute, false},
-		"before the first reboot, a second less":                {policy("workers", open(4*time.Hour)), 5*minute - time.Second, true},
-		"what the last reboot took":                             {policy("workers", open(4*time.Hour), remembers(took(20*minute, 10*minute))), 30 * minute, false},
-		"a second less than that":                               {policy("workers", open(4*time.Hour), remembers(took(20*minute, 10*minute))), 30*minute - time.Second, true},
-		"one slow reboot in ten is left out":                    {policy("workers", open(4*time.Hour), remembers(append(nine, took(time.Hour, 0))...)), 2 * minute, false},
-		"two in eleven count":                                   {policy("workers", open(4*time.Hour), remembers(append(nine, took(20*minute, 0), took(20*minute, 0))...)), 19 * minute, true},
-		"a drain that was given up counts nothing":              {policy("workers", open(4*time.Hour), remembers(v1alpha1.PastReboot{Result: v1alpha1.RebootAborted, Drain: lasts(time.Hour)})), 5 * minute, false},
-		"half of the longest window is always there":            {policy("workers", open(time.Hour), remembers(took(9*time.Hour, 0))), 30 * minute, false},
-		"and no more than half":                                 {policy("workers", open(time.Hour), remembers(took(9*time.Hour, 0))), 30*minute - time.Second, true},
+		"without windows, before a blackout, all the time-outs":   {policy("workers", blackouts, remembers(took(9*time.Hour, 0))), 40 * minute, false},
+		"and no more than they":                                   {policy("workers", blackouts, remembers(took(9*time.Hour, 0))), 40*minute - time.Second, true},
+		"before the first reboot, five minutes":                   {policy("workers", open(4*time.Hour)), 5 * minute, false},
+		"before the first reboot, a second less":                  {policy("workers", open(4*time.Hour)), 5*minute - time.Second, true},
+		"before the first reboot, the lead time and five minutes": {policy("workers", open(4*time.Hour), leads(10*minute)), 15 * minute, false},
+		"and a second less":                                       {policy("workers", open(4*time.Hour), leads(10*minute)), 15*minute - time.Second, true},
+		"a lead time that no reboot has had yet":                  {policy("workers", open(4*time.Hour), leads(10*minute), remembers(took(minute, 10*minute))), 20*minute - time.Second, true},
+		"what the last reboot took":                               {policy("workers", open(4*time.Hour), remembers(took(20*minute, 10*minute))), 30 * minute, false},
+		"a second less than that":                                 {policy("workers", open(4*time.Hour), remembers(took(20*minute, 10*minute))), 30*minute - time.Second, true},
+		"one slow reboot in ten is left out":                      {policy("workers", open(4*time.Hour), remembers(append(nine, took(time.Hour, 0))...)), 2 * minute, false},
+		"two in eleven count":                                     {policy("workers", open(4*time.Hour), remembers(append(nine, took(20*minute, 0), took(20*minute, 0))...)), 19 * minute, true},
+		"a drain that was given up counts nothing":                {policy("workers", open(4*time.Hour), remembers(v1alpha1.PastReboot{Result: v1alpha1.RebootAborted, Drain: lasts(time.Hour)})), 5 * minute, false},
+		"half of the longest window is always there":              {policy("workers", open(time.Hour), remembers(took(9*time.Hour, 0))), 30 * minute, false},
+		"and no more than half":                                   {policy("workers", open(time.Hour), remembers(took(9*time.Hour, 0))), 30*minute - time.Second, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

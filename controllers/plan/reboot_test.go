@@ -245,6 +245,13 @@ func TestReboots_UnderWay(t *testing.T) {
 			node: drains(), policy: []func(*v1alpha1.RebootPolicy){timeouts}, now: 69 * minute,
 			want: rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "draining", Until: instantAfter(70 * minute), DrainUntil: instantAfter(time.Hour)},
 		},
+		"cordoned, in the lead time: drain.timeout counts from its end": {
+			node: drains(), policy: []func(*v1alpha1.RebootPolicy){leads(2 * minute)}, now: minute,
+			want: rebootStep{
+				Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "cordoned; pods are asked to leave from Mon 2026-06-01 22:02:00 UTC on",
+				Until: instantAfter(32 * minute), DrainUntil: instantAfter(22 * minute),
+			},
+		},
 		"rebooting": {node: reboots(notReady), want: rebooting},
 		"rebooting, and Ready as if nothing happened (behaviour 63)": {node: reboots(), now: 29 * minute, want: rebooting},
 		"rebooting, and the need is gone (behaviour 19)":             {node: reboots(notReady), want: rebooting},

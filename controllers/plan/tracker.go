@@ -158,12 +158,16 @@ func (t *tracker) withdrawal() *Blocked {
 	return view{fleet: t.f}.first(untilBegun, n)
 }
 
-// awaitDrain: the agent drains, and ends the drain by itself when drain.timeout has passed.
+// awaitDrain: the agent drains after drain.leadTime, and ends the drain by itself when drain.timeout has passed since.
 func (t *tracker) awaitDrain() {
 	spec := t.f.Policy.Spec.DrainOrDefault()
-	timeout, patience := spec.TimeoutOrDefault(), max(silence, spec.VolumeDetachTimeoutOrDefault()+silence/2)
-	t.Message = "draining"
+	lead, patience := spec.LeadTimeOrDefault(), max(silence, spec.VolumeDetachTimeoutOrDefault()+silence/2)
+	timeout := lead + spec.TimeoutOrDefault()
 	began := t.began(startTimeout)
+	t.Message = "draining"
+	if lead > 0 {
+		t.Message = "cordoned; pods are asked to leave from " + instant(began.Add(lead)) + " on"
+	}
 	t.DrainUntil = began.Add(timeout)
 	t.overdue(t.DrainUntil.Add(patience), v1alpha1.ReasonDrainTimedOut, fmt.Sprintf(
 		"the drain began at %s and should have ended within %s; its slot is kept until the agent answers: look at the agent's pod on this node",
