@@ -63,3 +63,26 @@ func (c *FileClock) write(offset time.Duration) error {
 	}
 	return nil
 }
+
+// clocks are everybody's.
+type clocks struct {
+	// offset is how far all clocks are from the real one, but for those that have jumped; nanoseconds.
+	offset   atomic.Int64
+	replicas []*replica
+	machines []*machine
+}
+
+// write sets everybody's clock, and ends all jumps.
+func (c *clocks) write() error {
+	offset := time.Duration(c.offset.Load())
+	for _, replica := range c.replicas {
+		if err := replica.clock.write(offset); err != nil {
+			return err
+		}
+	}
+	for _, m := range c.machines {
+		m.clock.offset.Store(int64(offset))
+		m.wake()
+	}
+	return nil
+}

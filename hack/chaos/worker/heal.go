@@ -26,18 +26,18 @@ func (r *run) heal(o *Outcome) error {
 		if err != nil {
 			return err
 		}
-		r.offset.Store(int64(time.Until(open)))
+		r.clocks.offset.Store(int64(time.Until(open)))
 	}
-	if err := r.setClocks(); err != nil {
+	if err := r.clocks.write(); err != nil {
 		return err
 	}
 	for _, replica := range r.worker.replicas {
 		replica.line.Restore(r.worker.life)
 	}
 	// A node that an administrator keeps cordoned takes a slot.
-	limit := r.schedule.Limit + len(r.admins())
-	if !r.patchPolicy(fmt.Sprintf(`{"spec":{"pause":null,"concurrency":{"maxUnavailable":%d}}}`, limit)) {
-		r.createPolicy(limit)
+	limit := r.schedule.Limit + len(r.admin.keepsCordoned())
+	if !r.admin.patchPolicy(r.ctx, fmt.Sprintf(`{"spec":{"pause":null,"concurrency":{"maxUnavailable":%d}}}`, limit)) {
+		r.admin.createPolicy(r.ctx, limit)
 	}
 	tick := began.Add(calm)
 	for !r.done() {
@@ -73,16 +73,16 @@ func (r *run) putOn(tick int) error {
 	})
 	switch {
 	case !resting:
-		r.offset.Add(int64(retry))
+		r.clocks.offset.Add(int64(retry))
 	case r.schedule.Window != nil:
-		r.offset.Add(int64(24 * time.Hour))
+		r.clocks.offset.Add(int64(24 * time.Hour))
 	default:
-		r.offset.Add(int64(tick) * int64(backOff))
+		r.clocks.offset.Add(int64(tick) * int64(backOff))
 	}
-	if err := r.setClocks(); err != nil {
+	if err := r.clocks.write(); err != nil {
 		return err
 	}
-	r.patchPolicy(fmt.Sprintf(`{"metadata":{"annotations":{"chaos/tick":"%d"}}}`, tick))
+	r.admin.patchPolicy(r.ctx, fmt.Sprintf(`{"metadata":{"annotations":{"chaos/tick":"%d"}}}`, tick))
 	return nil
 }
 
@@ -96,7 +96,7 @@ func (r *run) unfinished() string {
 		}
 		m.mu.Unlock()
 	}
-	admins := r.cordoned()
+	admins := r.admin.cordoned()
 	r.worker.world.read(func(w *world) {
 		if w.policy == nil {
 			b.WriteString("\n    there is no policy")
@@ -114,4 +114,15 @@ func (r *run) unfinished() string {
 		}
 	})
 	return b.String()
+}
+
+// opening is when the window is open next, some days on, far from any change of clocks.
+func (r *run) opening() (time.Time, error) {
+	w := r.schedule.Window
+	start, err := time.Parse("15:04", w.Start)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("reading the window: %w", err)
+	}
+	y, m, d := r.schedule.Begins.AddDate(0, 0, 10).Date()
+	return time.Date(y, m, d, start.Hour(), start.Minute()+1, 0, 0, r.worker.zones[w.Zone]), nil
 }

@@ -1,8 +1,9 @@
 package worker
 
 import (
-	"errors"
+	"context"
 	"fmt"
+	"sync"
 	"syscall"
 	"time"
 
@@ -14,44 +15,63 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/embedded"
 )
 
-var errNowhere = errors.New("no node takes pods")
+// injector does to a control plane, its managers and machines what a schedule specifies.
+type injector struct {
+	ctx      context.Context //nolint:containedctx // the life of the schedule
+	limit    int
+	worker   *Worker
+	machines []*machine
+	clocks   *clocks
+	admin    *admin
+	pods     *workload
+	fail     func(error)
 
-// injector does to a run what its schedule specifies.
-type injector struct{ *run }
+	faults sync.WaitGroup
+	mu     sync.Mutex
+	struck map[schedule.Kind]int
+}
+
+// newInjector is the injector of a run whose machines have been made.
+func newInjector(r *run) *injector {
+	return &injector{
+		ctx: r.ctx, limit: r.schedule.Limit, worker: r.worker, machines: r.machines, clocks: r.clocks, admin: r.admin, pods: r.pods,
+		fail: r.fail, struck: map[schedule.Kind]int{},
+	}
+}
 
 // strike begins a fault; what lasts ends by itself in the background.
-func (r injector) strike(step schedule.Step) {
+func (i *injector) strike(step schedule.Step) {
 	switch step.Kind {
 	case schedule.Conflict, schedule.TooMany, schedule.ServerError, schedule.AnswerLost:
-		r.worker.wire.Set(step.Kind, step.Rate)
-		r.after(step, func() { r.worker.wire.Set(step.Kind, 0) })
+		i.worker.wire.Set(step.Kind, step.Rate)
+		i.after(step, func() { i.worker.wire.Set(step.Kind, 0) })
 	case schedule.WatchesDropped:
-		r.count(step.Kind, r.worker.wire.DropWatches())
+		i.count(step.Kind, i.worker.wire.DropWatches())
 	case schedule.ManagerKilled, schedule.ManagerStopped, schedule.ManagerCutOff:
-		r.strikeManager(step)
+		i.strikeManager(step)
 	case schedule.AgentKilled, schedule.AgentStopped:
-		r.strikeAgent(step)
+		i.strikeAgent(step)
 	case schedule.ServerRestarted, schedule.EtcdStopped, schedule.EtcdRestarted:
-		r.strikeServer(step)
+		i.strikeServer(step)
 	case schedule.ClockJumped, schedule.ClocksChanged:
-		r.strikeClock(step)
+		i.strikeClock(step)
 	case schedule.NodeDeleted, schedule.NodeRegisteredAnew, schedule.NodeRenamed, schedule.AdminCordons:
-		r.faults.Go(func() { r.strikeNode(step) })
+		i.faults.Go(func() { i.strikeNode(step) })
 	case schedule.PolicyEdited, schedule.PolicyPaused, schedule.PolicyRecreated, schedule.StatusWiped:
-		r.faults.Go(func() { r.strikePolicy(step) })
+		i.faults.Go(func() { i.strikePolicy(step) })
 	}
 }
 
 // after ends a fault when its time is over.
-func (r injector) after(step schedule.Step, end func()) {
-	r.faults.Go(func() {
-		pause(r.ctx, step.For)
+func (i *injector) after(step schedule.Step, end func()) {
+	i.faults.Go(func() {
+		pause(i.ctx, step.For)
 		end()
 	})
 }
 
-func (r injector) strikeManager(step schedule.Step) {
-	replica := r.worker.replicas[step.Target%len(r.worker.replicas)]
+func (i *injector) strikeManager(step schedule.Step) {
+	replica := i.worker.replicas[step.Target%len(i.worker.replicas)]
 	p := replica.current()
 	if p == nil {
 		return
@@ -63,138 +83,137 @@ func (r injector) strikeManager(step schedule.Step) {
 		if p.Signal(syscall.SIGSTOP) != nil {
 			return // it has ended meanwhile, and so it may before it goes on
 		}
-		r.after(step, func() { _ = p.Signal(syscall.SIGCONT) })
+		i.after(step, func() { _ = p.Signal(syscall.SIGCONT) })
 	default:
 		replica.line.Cut()
-		r.after(step, func() { replica.line.Restore(r.worker.life) })
+		i.after(step, func() { replica.line.Restore(i.worker.life) })
 	}
-	r.count(step.Kind, 1)
+	i.count(step.Kind, 1)
 }
 
-func (r injector) strikeAgent(step schedule.Step) {
-	m := r.busy(step.Target)
+func (i *injector) strikeAgent(step schedule.Step) {
+	m := i.busy(step.Target)
 	m.mu.Lock()
 	a := m.agent
 	m.mu.Unlock()
 	if a == nil {
 		return
 	}
-	r.count(step.Kind, 1)
+	i.count(step.Kind, 1)
 	if step.Kind == schedule.AgentStopped {
 		a.line.Hold()
-		r.after(step, a.line.Release)
+		i.after(step, a.line.Release)
 		return
 	}
 	m.kill()
-	r.faults.Go(func() {
-		pause(r.ctx, step.For/4)
+	i.faults.Go(func() {
+		pause(i.ctx, step.For/4)
 		m.mu.Lock()
 		up := !m.down && m.agent == nil
 		m.mu.Unlock()
 		if up {
-			m.start(r.ctx)
+			m.start(i.ctx)
 		}
 	})
 }
 
-func (r injector) strikeServer(step schedule.Step) {
-	c := r.worker.cluster
-	r.faults.Go(func() {
+func (i *injector) strikeServer(step schedule.Step) {
+	c := i.worker.cluster
+	i.faults.Go(func() {
 		switch step.Kind {
 		case schedule.EtcdStopped:
 			if c.Signal(embedded.Etcd, syscall.SIGSTOP) != nil {
 				return // another fault has just killed it
 			}
-			pause(r.ctx, 2*step.For)
-			r.worker.fail(c.Signal(embedded.Etcd, syscall.SIGCONT))
+			pause(i.ctx, 2*step.For)
+			i.worker.fail(c.Signal(embedded.Etcd, syscall.SIGCONT))
 		case schedule.EtcdRestarted:
 			c.Kill(embedded.Etcd)
-			pause(r.ctx, step.For/2)
-			r.worker.fail(c.Revive(r.ctx, embedded.Etcd))
+			pause(i.ctx, step.For/2)
+			i.worker.fail(c.Revive(i.ctx, embedded.Etcd))
 		default:
 			c.Kill(embedded.KubeAPIServer)
-			r.worker.fail(c.Revive(r.ctx, embedded.KubeAPIServer))
+			i.worker.fail(c.Revive(i.ctx, embedded.KubeAPIServer))
 		}
-		r.count(step.Kind, 1)
+		i.count(step.Kind, 1)
 	})
 }
 
 // strikeClock puts on or back the clock of one manager, of one agent, or of everybody.
-func (r injector) strikeClock(step schedule.Step) {
+func (i *injector) strikeClock(step schedule.Step) {
 	by := time.Hour
 	if step.Target%3 == 0 {
 		by = -time.Hour
 	}
 	switch {
 	case step.Kind == schedule.ClocksChanged:
-		r.offset.Add(int64(time.Hour))
-		r.failIf(r.setClocks())
+		i.clocks.offset.Add(int64(time.Hour))
+		i.failIf(i.clocks.write())
 	case step.Target%2 == 0:
-		replica := r.worker.replicas[step.Target/2%len(r.worker.replicas)]
-		r.failIf(replica.clock.write(time.Duration(r.offset.Load()) + by))
+		replica := i.worker.replicas[step.Target/2%len(i.worker.replicas)]
+		i.failIf(replica.clock.write(time.Duration(i.clocks.offset.Load()) + by))
 	default:
-		m := r.busy(step.Target)
+		m := i.busy(step.Target)
 		m.clock.offset.Add(int64(by))
 		m.wake()
 	}
-	r.count(step.Kind, 1)
+	i.count(step.Kind, 1)
 }
 
-func (r injector) failIf(err error) {
+// count counts faults that struck.
+func (i *injector) count(kind schedule.Kind, n int) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.struck[kind] += n
+}
+
+func (i *injector) failIf(err error) {
 	if err != nil {
-		r.fail(err)
+		i.fail(err)
 	}
 }
 
-func (r injector) strikePolicy(step schedule.Step) {
+func (i *injector) strikePolicy(step schedule.Step) {
 	switch step.Kind {
 	case schedule.PolicyEdited:
-		if r.patchPolicy(fmt.Sprintf(`{"spec":{"concurrency":{"maxUnavailable":%d}}}`, 1+step.Target%4)) {
-			r.count(step.Kind, 1)
+		if i.admin.patchPolicy(i.ctx, fmt.Sprintf(`{"spec":{"concurrency":{"maxUnavailable":%d}}}`, 1+step.Target%4)) {
+			i.count(step.Kind, 1)
 		}
 	case schedule.PolicyPaused:
-		if r.patchPolicy(`{"spec":{"pause":{"reason":"chaos"}}}`) {
-			r.count(step.Kind, 1)
-			r.after(step, func() { r.patchPolicy(`{"spec":{"pause":null}}`) })
+		if i.admin.patchPolicy(i.ctx, `{"spec":{"pause":{"reason":"chaos"}}}`) {
+			i.count(step.Kind, 1)
+			i.after(step, func() { i.admin.patchPolicy(i.ctx, `{"spec":{"pause":null}}`) })
 		}
 	case schedule.PolicyRecreated:
-		r.insist(r.ctx, func() error { return r.releasePolicy(r.ctx) })
-		pause(r.ctx, step.For/8)
-		r.createPolicy(r.schedule.Limit)
-		r.count(step.Kind, 1)
+		insist(i.ctx, func() error { return i.admin.releasePolicy(i.ctx) })
+		pause(i.ctx, step.For/8)
+		i.admin.createPolicy(i.ctx, i.limit)
+		i.count(step.Kind, 1)
 	default:
-		r.wipeStatus(step)
+		i.wipeStatus(step)
 	}
 }
 
 // wipeStatus removes the status. The API server refuses to let status.seq go, so what goes is everything else.
-func (r injector) wipeStatus(step schedule.Step) {
-	r.insist(r.ctx, func() error {
+func (i *injector) wipeStatus(step schedule.Step) {
+	insist(i.ctx, func() error {
 		policy := &v1alpha1.RebootPolicy{}
-		if err := r.worker.objects.Get(r.ctx, client.ObjectKey{Name: r.policy}, policy); err != nil {
+		if err := i.worker.objects.Get(i.ctx, client.ObjectKey{Name: i.admin.policy}, policy); err != nil {
 			return client.IgnoreNotFound(err)
 		}
 		all := policy.DeepCopy()
 		all.Status = v1alpha1.RebootPolicyStatus{}
-		if err := r.worker.objects.Status().Update(r.ctx, all); err == nil && policy.Status.Seq > 0 {
-			r.fail(fmt.Errorf("the API server has let status.seq %d go", policy.Status.Seq))
+		if err := i.worker.objects.Status().Update(i.ctx, all); err == nil && policy.Status.Seq > 0 {
+			i.fail(fmt.Errorf("the API server has let status.seq %d go", policy.Status.Seq))
 		}
 		policy.Status = v1alpha1.RebootPolicyStatus{Seq: policy.Status.Seq, Limit: policy.Status.Limit}
-		err := r.worker.objects.Status().Update(r.ctx, policy)
+		err := i.worker.objects.Status().Update(i.ctx, policy)
 		if apierrors.IsConflict(err) {
 			return err
 		}
 		if err == nil {
-			r.count(step.Kind, 1)
+			i.count(step.Kind, 1)
 		}
 		return client.IgnoreNotFound(err)
 	})
-}
-
-func (m *machine) wake() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.agent != nil {
-		m.agent.wake.Trigger()
-	}
 }

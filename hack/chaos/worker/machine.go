@@ -49,7 +49,7 @@ func newMachine(r *run, number int) (*machine, error) {
 		run: r, number: number, name: fmt.Sprintf("s%d-n%02d", r.schedule.Seed, number), boot: string(uuid.NewUUID()),
 		dir: filepath.Join(r.dir, fmt.Sprintf("machine-%02d", number)),
 	}
-	m.clock.offset.Store(r.offset.Load())
+	m.clock.offset.Store(r.clocks.offset.Load())
 	if err := os.MkdirAll(filepath.Join(m.dir, "etc"), 0o700); err != nil {
 		return nil, fmt.Errorf("making the root of a machine: %w", err)
 	}
@@ -66,7 +66,7 @@ func (m *machine) writeBoot() error {
 
 // register creates the machine's Node, as a kubelet does that finds none.
 func (m *machine) register(ctx context.Context) {
-	m.run.insist(ctx, func() error {
+	insist(ctx, func() error {
 		m.mu.Lock()
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.name, Labels: map[string]string{corev1.LabelHostname: m.name}}}
 		node.Status.NodeInfo.BootID = m.boot
@@ -118,6 +118,15 @@ func (m *machine) kill() {
 	if m.agent != nil {
 		m.agent.kill()
 		m.agent = nil
+	}
+}
+
+// wake has the agent look at the time again.
+func (m *machine) wake() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.agent != nil {
+		m.agent.wake.Trigger()
 	}
 }
 
@@ -187,7 +196,7 @@ func (m *machine) powerCycle(ctx context.Context) {
 
 // post writes what a kubelet reports: Ready or not, and in which boot.
 func (m *machine) post(ctx context.Context, status corev1.ConditionStatus) {
-	m.run.insist(ctx, func() error {
+	insist(ctx, func() error {
 		m.mu.Lock()
 		name, body := m.name, map[string]any{"status": map[string]any{
 			"conditions": []corev1.NodeCondition{m.ready(status)}, "nodeInfo": map[string]any{"bootID": m.boot},
@@ -214,5 +223,12 @@ func pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-time.After(d):
 	case <-ctx.Done():
+	}
+}
+
+// insist tries a write until it succeeds or ctx ends: whoever makes it would.
+func insist(ctx context.Context, write func() error) {
+	for ctx.Err() == nil && write() != nil {
+		pause(ctx, again)
 	}
 }

@@ -45,23 +45,19 @@ type run struct {
 	worker   *Worker
 	schedule schedule.Schedule
 	dir      string
-	policy   string
 	ctx      context.Context //nolint:containedctx // the life of the schedule, which its machines share
 	cancel   context.CancelFunc
 	machines []*machine
 	agents   sync.WaitGroup
-	faults   sync.WaitGroup
 	back     atomic.Int64
-	// offset is how far all clocks are from the real one, but for those that have jumped; nanoseconds.
-	offset atomic.Int64
+	clocks   *clocks
+	admin    *admin
+	pods     *workload
+	injector *injector // nil until the machines have been made
 
-	mu      sync.Mutex
-	events  []judge.Record
-	cordons []cordon
-	removed map[string]bool
-	struck  map[schedule.Kind]int
-	created int
-	err     error
+	mu     sync.Mutex
+	events []judge.Record
+	err    error
 }
 
 // Run runs a schedule. An error means that it could not be run, or that nobody knows what happened.
@@ -71,13 +67,7 @@ func (l *Worker) Run(ctx context.Context, s schedule.Schedule) (Outcome, error) 
 		return Outcome{}, fmt.Errorf("making the folder of the machines: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // what is left goes with the worker
-	r := &run{
-		worker: l, schedule: s, dir: dir, policy: fmt.Sprintf("s%d", s.Seed), removed: map[string]bool{}, struck: map[schedule.Kind]int{},
-	}
-	if !s.Begins.IsZero() {
-		r.offset.Store(int64(time.Until(s.Begins)))
-	}
-	r.ctx, r.cancel = context.WithCancel(ctx)
+	r := newRun(ctx, l, s, dir)
 	defer r.end()
 	o := Outcome{Schedule: s}
 	if err := r.do(&o); err != nil {
@@ -88,22 +78,39 @@ func (l *Worker) Run(ctx context.Context, s schedule.Schedule) (Outcome, error) 
 	return o, r.wipe(ctx)
 }
 
+func newRun(ctx context.Context, l *Worker, s schedule.Schedule, dir string) *run {
+	name := fmt.Sprintf("s%d", s.Seed)
+	r := &run{
+		worker: l, schedule: s, dir: dir, clocks: &clocks{replicas: l.replicas},
+		admin: &admin{api: l.api, objects: l.objects, policy: name, window: s.Window},
+	}
+	if !s.Begins.IsZero() {
+		r.clocks.offset.Store(int64(time.Until(s.Begins)))
+	}
+	r.ctx, r.cancel = context.WithCancel(ctx)
+	r.pods = &workload{ctx: r.ctx, api: l.api, world: l.world, name: name, group: &r.agents, fail: r.fail, removed: map[string]bool{}}
+	return r
+}
+
 // end ends the agents and all that is played.
 func (r *run) end() {
 	r.cancel()
 	for _, m := range r.machines {
 		m.kill()
 	}
-	r.faults.Wait()
+	if r.injector != nil {
+		r.injector.faults.Wait()
+	}
 	r.agents.Wait()
 }
 
 func (r *run) do(o *Outcome) error {
 	r.worker.wire.Seed(r.schedule.Seed)
-	r.worker.world.begin(r.podSeen)
+	r.worker.world.begin(r.pods.see)
 	if err := r.populate(); err != nil {
 		return err
 	}
+	r.injector = newInjector(r)
 	for _, n := range r.schedule.Needs {
 		r.machines[n].need()
 	}
@@ -111,9 +118,9 @@ func (r *run) do(o *Outcome) error {
 		if err := r.await(step); err != nil {
 			return err
 		}
-		injector{r}.strike(step)
+		r.injector.strike(step)
 	}
-	r.faults.Wait()
+	r.injector.faults.Wait()
 	return r.heal(o)
 }
 
@@ -150,7 +157,7 @@ func (r *run) done() bool {
 			return false
 		}
 	}
-	admins := r.cordoned()
+	admins := r.admin.cordoned()
 	done := false
 	r.worker.world.read(func(w *world) {
 		done = w.policy != nil && w.policy.DeletionTimestamp == nil && len(w.policy.Status.Grants) == 0
@@ -189,60 +196,10 @@ func (r *run) note(machine int, event judge.MachineEvent, boot string) {
 	r.events = append(r.events, judge.Record{At: time.Now(), Name: fmt.Sprintf("machine %d", machine), Host: event, Boot: boot})
 }
 
-func (r *run) count(kind schedule.Kind, n int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.struck[kind] += n
-}
-
-// cordoned are the nodes that an administrator has cordoned and not uncordoned.
-func (r *run) cordoned() map[string]bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	nodes := map[string]bool{}
-	for _, c := range r.cordons {
-		nodes[c.node] = c.on
-	}
-	return nodes
-}
-
-// admins are the nodes that stay cordoned.
-func (r *run) admins() []string {
-	var names []string
-	for name, on := range r.cordoned() {
-		if on {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-// setClocks sets everybody's clock, and ends all jumps.
-func (r *run) setClocks() error {
-	offset := time.Duration(r.offset.Load())
-	for _, replica := range r.worker.replicas {
-		if err := replica.clock.write(offset); err != nil {
-			return err
-		}
-	}
-	for _, m := range r.machines {
-		m.clock.offset.Store(int64(offset))
-		m.wake()
-	}
-	return nil
-}
-
-// insist tries a write until it succeeds or the schedule ends: whoever makes it would.
-func (r *run) insist(ctx context.Context, write func() error) {
-	for ctx.Err() == nil && write() != nil {
-		pause(ctx, again)
-	}
-}
-
 // judge lets the witness come to the present, and looks at all it has seen.
 func (r *run) judge(o *Outcome) {
 	var present int64
-	r.insist(r.ctx, func() error {
+	insist(r.ctx, func() error {
 		list, err := r.worker.api.CoreV1().Nodes().List(r.ctx, metav1.ListOptions{})
 		if err == nil {
 			_, err = fmt.Sscan(list.ResourceVersion, &present)
@@ -271,7 +228,7 @@ func (r *run) judge(o *Outcome) {
 		}
 	}
 	o.Struck = r.worker.wire.Struck()
-	for kind, n := range r.struck {
+	for kind, n := range r.injector.struck {
 		o.Struck[kind] += n
 	}
 }
@@ -296,14 +253,13 @@ func (r *run) history(o *Outcome, present int64) []judge.Record {
 	return append(h, r.events...)
 }
 
-// writer is who wrote a revision, where it was an administrator or the end of a machine. Every status of the operator has conditions.
+// writer is who wrote a revision, where it was an administrator or the end of a machine.
 func (r *run) writer(record *judge.Record) string {
 	switch {
-	case record.Policy != nil && (record.Gone || len(record.Policy.Status.Conditions) == 0),
-		record.Node != nil && slices.ContainsFunc(r.cordons, func(c cordon) bool { return c.revision == record.Revision && c.node == record.Name }):
-		return judge.Admin
-	case record.Pod != nil && r.removed[string(record.Pod.UID)]:
+	case record.Pod != nil && r.pods.gone(record.Pod):
 		return judge.Machine
+	case r.admin.wrote(record):
+		return judge.Admin
 	}
 	return ""
 }
@@ -313,11 +269,4 @@ func lastOf(revisions []judge.Record) int64 {
 		return 0
 	}
 	return revisions[len(revisions)-1].Revision
-}
-
-// cordon is what an administrator did to a node, in which revision: cordoned it, or else deleted it.
-type cordon struct {
-	revision int64
-	node     string
-	on       bool
 }

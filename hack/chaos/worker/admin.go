@@ -1,0 +1,155 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/chaos/schedule"
+	"github.com/reboot-operator/reboot-operator/hack/judge"
+)
+
+// tooMany failures to halt after.
+const tooMany = 1000
+
+// admin is who edits the policy of a schedule, and cordons and deletes nodes.
+type admin struct {
+	api     kubernetes.Interface
+	objects client.Client
+	policy  string
+	window  *schedule.Window
+
+	mu      sync.Mutex
+	cordons []cordon
+}
+
+// cordon is what an administrator did to a node, in which revision: cordoned it, or else deleted it.
+type cordon struct {
+	revision int64
+	node     string
+	on       bool
+}
+
+// createPolicy insists on a new policy, whoever is still in the way.
+func (a *admin) createPolicy(ctx context.Context, limit int) {
+	insist(ctx, func() error { return ignoreExists(a.objects.Create(ctx, a.newPolicy(limit))) })
+}
+
+func (a *admin) newPolicy(limit int) *v1alpha1.RebootPolicy {
+	week := &metav1.Duration{Duration: 168 * time.Hour}
+	policy := &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: a.policy}, Spec: v1alpha1.RebootPolicySpec{
+		Concurrency: &v1alpha1.Concurrency{MaxUnavailable: new(intstr.FromInt(limit))},
+		Settle:      &metav1.Duration{},
+		Drain:       &v1alpha1.Drain{Timeout: &metav1.Duration{Duration: 24 * time.Hour}},
+		Reboot:      &v1alpha1.Reboot{Timeout: week},
+		Failures:    &v1alpha1.Failures{Max: new(int32(tooMany))},
+	}}
+	if w := a.window; w != nil {
+		policy.Spec.Windows = []v1alpha1.Window{{Name: "night", Start: w.Start, Duration: metav1.Duration{Duration: w.Duration}, TimeZone: w.Zone}}
+	}
+	return policy
+}
+
+// patchPolicy insists on a change of the policy, and reports whether there was one to change.
+func (a *admin) patchPolicy(ctx context.Context, patch string) bool {
+	found := false
+	insist(ctx, func() error {
+		policy := &v1alpha1.RebootPolicy{}
+		policy.Name = a.policy
+		err := a.objects.Patch(ctx, policy, client.RawPatch(types.MergePatchType, []byte(patch)))
+		found = err == nil
+		return client.IgnoreNotFound(err)
+	})
+	return found
+}
+
+// releasePolicy deletes the policy, and its finalizer with it.
+func (a *admin) releasePolicy(ctx context.Context) error {
+	policy := &v1alpha1.RebootPolicy{}
+	if err := a.objects.Get(ctx, client.ObjectKey{Name: a.policy}, policy); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if policy.DeletionTimestamp == nil {
+		if err := client.IgnoreNotFound(a.objects.Delete(ctx, policy)); err != nil {
+			return err
+		}
+	}
+	policy.Finalizers = nil
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+	return client.IgnoreNotFound(a.objects.Patch(ctx, policy, patch))
+}
+
+// deleteNode insists on the end of a Node, and of a cordon with it.
+func (a *admin) deleteNode(ctx context.Context, name string) {
+	insist(ctx, func() error {
+		err := a.api.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{})
+		return client.IgnoreNotFound(err)
+	})
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.cordons = append(a.cordons, cordon{node: name})
+}
+
+// cordon cordons a node that is not cordoned: on one that is, kubectl writes nothing. It reports whether it did. One node is
+// enough: it takes a slot.
+func (a *admin) cordon(ctx context.Context, name string) (bool, error) {
+	if len(a.keepsCordoned()) > 0 {
+		return false, nil
+	}
+	node, err := a.api.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	if err != nil || node.Spec.Unschedulable {
+		return false, nil // an administrator whose command fails does not insist
+	}
+	text := fmt.Sprintf(`{"metadata":{"resourceVersion":%q},"spec":{"unschedulable":true}}`, node.ResourceVersion)
+	node, err = a.api.CoreV1().Nodes().Patch(ctx, name, types.StrategicMergePatchType, []byte(text), metav1.PatchOptions{FieldManager: "kubectl-cordon"})
+	if err != nil {
+		return false, nil // somebody was faster
+	}
+	var revision int64
+	_, err = fmt.Sscan(node.ResourceVersion, &revision)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.cordons = append(a.cordons, cordon{revision: revision, node: name, on: true})
+	return true, err
+}
+
+// cordoned are the nodes that the administrator has cordoned and not deleted.
+func (a *admin) cordoned() map[string]bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	nodes := map[string]bool{}
+	for _, c := range a.cordons {
+		nodes[c.node] = c.on
+	}
+	return nodes
+}
+
+// keepsCordoned are the nodes that stay cordoned.
+func (a *admin) keepsCordoned() []string {
+	var names []string
+	for name, on := range a.cordoned() {
+		if on {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// wrote reports whether a revision is the administrator's. Every status of the operator has conditions.
+func (a *admin) wrote(record *judge.Record) bool {
+	if record.Policy != nil {
+		return record.Gone || len(record.Policy.Status.Conditions) == 0
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return record.Node != nil && slices.ContainsFunc(a.cordons, func(c cordon) bool { return c.revision == record.Revision && c.node == record.Name })
+}
