@@ -97,6 +97,9 @@ func (a *announcer) policyEvents(before, after *v1alpha1.RebootPolicy) {
 	a.worsened(before, after, v1alpha1.ConditionWindowOpen, v1alpha1.ReasonUrgent, "Window")
 	a.worsened(before, after, v1alpha1.ConditionAccepted, v1alpha1.ReasonPolicyConflict, "Accept")
 	a.worsened(before, after, v1alpha1.ConditionProgressing, v1alpha1.ReasonNodeWriteRefused, "WriteNode")
+	if c := deadlineCame(before, after); c != nil {
+		a.recorder.Eventf(after, nil, corev1.EventTypeWarning, c.Reason, "WatchDeadlines", "%s", c.Message)
+	}
 	a.agentsEvent(before, after)
 }
 
@@ -140,6 +143,19 @@ func (a *announcer) agentsEvent(before, after *v1alpha1.RebootPolicy) {
 	case was && is.Status == metav1.ConditionTrue:
 		a.recorder.Eventf(after, nil, corev1.EventTypeNormal, v1alpha1.EventAgentsReady, "WatchAgents", "%s", is.Message)
 	}
+}
+
+// deadlineCame is condition DeadlineNear where a deadline of nodes has come near, or has passed. Nil: neither has.
+func deadlineCame(before, after *v1alpha1.RebootPolicy) *metav1.Condition {
+	was := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionDeadlineNear)
+	is := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionDeadlineNear)
+	switch {
+	case is == nil || is.Status != metav1.ConditionTrue:
+		return nil
+	case was != nil && (was.Reason == is.Reason || was.Reason == string(v1alpha1.ReasonDeadlinePassed)):
+		return nil
+	}
+	return is
 }
 
 // worsened emits a warning of a reason that a condition has now and did not have before.

@@ -162,6 +162,13 @@ func (f *fleet) need(names ...string) {
 	}
 }
 
+// needSince makes a node need a reboot since an instant.
+func (f *fleet) needSince(name string, since time.Time) {
+	needs := cond(v1alpha1.NodeRebootRequired, "True", "UpdateStaged")
+	needs["lastTransitionTime"] = since.UTC().Format(time.RFC3339)
+	f.status(name, map[string]any{"conditions": []any{needs}})
+}
+
 func (f *fleet) progress(name string, phase v1alpha1.Phase, edit ...func(*v1alpha1.Progress)) string {
 	g, node := f.grant(name), f.get(name)
 	p := v1alpha1.Progress{Seq: g.Seq, Phase: phase, BootID: node.Status.NodeInfo.BootID, Cordoned: true, At: metav1.Now()}

@@ -73,6 +73,12 @@ func observe(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State) {
 	if p.Agents != nil {
 		nodesGauge.WithLabelValues(name, "agent_missing").Set(float64(p.Agents.Missing))
 	}
+	var near, passed int32
+	if d := p.Deadlines; d != nil {
+		near, passed = d.Near, d.Passed
+	}
+	nodesGauge.WithLabelValues(name, "deadline_near").Set(float64(near))
+	nodesGauge.WithLabelValues(name, "deadline_passed").Set(float64(passed))
 	blockedGauge.DeletePartialMatch(prometheus.Labels{"policy": name})
 	for _, b := range p.Blocked {
 		blockedGauge.WithLabelValues(name, string(b.Reason)).Set(float64(b.Count))

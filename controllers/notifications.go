@@ -56,7 +56,7 @@ func (a *announcer) failed(s *state, node, result, message string) {
 	a.notify(s.Policy, v1alpha1.NotifyFailed, fmt.Sprintf("Policy %s: the reboot of node %s failed (%s): %s", s.Policy.Name, node, result, message))
 }
 
-// notifyRun reports a run that begins or ends, and of a halt, with a status that was written.
+// notifyRun reports a run that begins or ends, a halt, and deadlines that come near, with a status that was written.
 func (a *announcer) notifyRun(before, after *v1alpha1.RebootPolicy, p plan.Plan, now time.Time) {
 	switch was, is := before.Status.Run, after.Status.Run; {
 	case was == nil && is != nil:
@@ -77,6 +77,9 @@ func (a *announcer) notifyRun(before, after *v1alpha1.RebootPolicy, p plan.Plan,
 	}
 	if c := urgent(after); c != nil && urgent(before) == nil {
 		a.notify(after, v1alpha1.NotifyUrgent, fmt.Sprintf("Policy %s is %s", after.Name, c.Message))
+	}
+	if c := deadlineCame(before, after); c != nil {
+		a.notify(after, v1alpha1.NotifyDeadline, fmt.Sprintf("Policy %s: %s", after.Name, c.Message))
 	}
 	if !halted(before) && halted(after) {
 		a.notify(after, v1alpha1.NotifyHalted, fmt.Sprintf("Policy %s halted: %s", after.Name, p.Halt.Message))

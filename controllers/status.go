@@ -37,6 +37,9 @@ func statusOf(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State, now ti
 	if p.Agents != nil {
 		status.Agents = &p.Agents.AgentsStatus
 	}
+	if p.Deadlines == nil {
+		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionDeadlineNear)
+	}
 	for _, c := range conditions(&policy.Spec, p, w) {
 		c.ObservedGeneration = policy.Generation
 		c.LastTransitionTime = metav1.NewTime(now)
@@ -49,16 +52,21 @@ func statusOf(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State, now ti
 	return status
 }
 
-// urgent reports whether two statuses differ in more than counts and agents, which may wait a little.
+// urgent reports whether two statuses differ in more than counts, agents and which nodes are close to their deadline, which may wait
+// a little.
 func urgent(before, after v1alpha1.RebootPolicyStatus) bool {
 	after.Nodes, after.Blocked, after.Agents = before.Nodes, before.Blocked, before.Agents
-	before.Conditions, after.Conditions = withoutAgents(before.Conditions), withoutAgents(after.Conditions)
+	before.Conditions, after.Conditions = prompt(before.Conditions), prompt(after.Conditions)
 	return !equality.Semantic.DeepEqual(before, after)
 }
 
-func withoutAgents(conditions []metav1.Condition) []metav1.Condition {
+// prompt is what of the conditions is written at once.
+func prompt(conditions []metav1.Condition) []metav1.Condition {
 	conditions = slices.Clone(conditions)
 	meta.RemoveStatusCondition(&conditions, v1alpha1.ConditionAgentsReady)
+	if near := meta.FindStatusCondition(conditions, v1alpha1.ConditionDeadlineNear); near != nil {
+		near.Message = ""
+	}
 	return conditions
 }
 
@@ -91,6 +99,9 @@ func conditions(spec *v1alpha1.RebootPolicySpec, p plan.Plan, w window.State) []
 		list = append(list, metav1.Condition{
 			Type: v1alpha1.ConditionAgentsReady, Status: metav1.ConditionStatus(a.Status), Reason: string(a.Reason), Message: a.Message,
 		})
+	}
+	if d := p.Deadlines; d != nil {
+		list = append(list, condition(v1alpha1.ConditionDeadlineNear, d.Reason != v1alpha1.ReasonInTime, d.Reason, d.Message))
 	}
 	return list
 }

@@ -36,4 +36,7 @@ const (
 	// EventAgentsMissing and EventAgentsReady are on policies: nodes have no agent that works, and all have one again.
 	EventAgentsMissing = "AgentsMissing"
 	EventAgentsReady   = "AgentsReady"
+	// EventDeadlineNear and EventDeadlinePassed are on policies: nodes come close to spec.deadline, and are past it.
+	EventDeadlineNear   = "DeadlineNear"
+	EventDeadlinePassed = "DeadlinePassed"
 )

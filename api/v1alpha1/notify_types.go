@@ -7,7 +7,7 @@ import (
 )
 
 // NotifyEvent is an event that a service receives.
-// +kubebuilder:validation:Enum=Started;Finished;Failed;Halted;Urgent
+// +kubebuilder:validation:Enum=Started;Finished;Failed;Halted;Urgent;Deadline
 type NotifyEvent string
 
 const (
@@ -21,6 +21,8 @@ const (
 	NotifyHalted NotifyEvent = "Halted"
 	// NotifyUrgent means that reboots may start at hours that are forbidden otherwise, or that one was granted then.
 	NotifyUrgent NotifyEvent = "Urgent"
+	// NotifyDeadline means that nodes come close to spec.deadline, or are past it.
+	NotifyDeadline NotifyEvent = "Deadline"
 )
 
 // Notification is a service and the events that it receives.
@@ -37,11 +39,12 @@ type Notification struct {
 	// - Failed: reboots of nodes have failed.
 	// - Halted: the policy halted after failures.
 	// - Urgent: spec.urgent began, or a node has its grant by an urgent request.
+	// - Deadline: nodes come close to spec.deadline, or are past it.
 	// Absent: all of them.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=5
+	// +kubebuilder:validation:MaxItems=6
 	Events []NotifyEvent `json:"events,omitempty"`
 }
 

@@ -14,6 +14,8 @@ const (
 	ConditionHalted = "Halted"
 	// ConditionAgentsReady reports whether every node that is in service has an agent that works. Absent: not known yet.
 	ConditionAgentsReady = "AgentsReady"
+	// ConditionDeadlineNear reports whether nodes have needed a reboot for three quarters of spec.deadline. Absent: there is no deadline.
+	ConditionDeadlineNear = "DeadlineNear"
 )
 
 // Reason is one word for the cause. It is the same in condition, event, metric label and plan.
@@ -160,4 +162,10 @@ const (
 	ReasonAgentsMissing Reason = "AgentsMissing"
 	// ReasonAgentsUnknown means the pods of the agents cannot be read.
 	ReasonAgentsUnknown Reason = "AgentsUnknown"
+	// ReasonDeadlineNear means nodes have needed a reboot for three quarters of spec.deadline, and none is past it.
+	ReasonDeadlineNear Reason = "DeadlineNear"
+	// ReasonDeadlinePassed means nodes have needed a reboot for longer than spec.deadline.
+	ReasonDeadlinePassed Reason = "DeadlinePassed"
+	// ReasonInTime means no node has needed a reboot for three quarters of spec.deadline.
+	ReasonInTime Reason = "InTime"
 )

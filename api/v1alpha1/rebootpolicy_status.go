@@ -18,7 +18,7 @@ const MaxGrants = 1000
 // Only the manager writes it, always with the resourceVersion that it read.
 // The ledger in it (limit, seq, grants) keeps two leaders from exceeding the limit.
 type RebootPolicyStatus struct {
-	// conditions are Accepted, WindowOpen, Progressing, Halted and AgentsReady.
+	// conditions are Accepted, WindowOpen, Progressing, Halted, AgentsReady and DeadlineNear.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

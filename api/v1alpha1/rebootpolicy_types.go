@@ -148,6 +148,14 @@ type RebootPolicySpec struct {
 	// +kubebuilder:validation:MaxItems=100
 	Blackouts []Blackout `json:"blackouts,omitempty"`
 
+	// deadline is how soon a node that needs a reboot should have had it.
+	// Condition DeadlineNear reports nodes for which three quarters of that time have passed.
+	// Nodes that are past it go before the others, inside rings and limits.
+	// Example: {after: 336h}.
+	// Absent: there is none.
+	// +optional
+	Deadline *Deadline `json:"deadline,omitempty"`
+
 	// drain configures how pods leave the node.
 	// Absent: the defaults of its fields.
 	// +optional

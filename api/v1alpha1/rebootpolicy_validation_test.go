@@ -203,6 +203,23 @@ var _ = Describe("spec", func() {
 		)
 	})
 
+	Describe("deadline", func() {
+		const sentence = "after must be a duration of at least 1h and at most 8760h"
+		DescribeTable("accepts", accepts,
+			Entry("the shortest", "deadline: {after: 1h}"),
+			Entry("the longest, which only reports", "deadline: {after: 8760h, action: Report}"),
+		)
+		DescribeTable("refuses", refuses,
+			Entry("nothing", "deadline: {}", "spec.deadline.after: Required value"),
+			Entry("an action alone", "deadline: {action: Report}", "spec.deadline.after: Required value"),
+			Entry("less than an hour", "deadline: {after: 59m59s}", sentence),
+			Entry("more than a year", "deadline: {after: 8761h}", sentence),
+			Entry("a time below zero", "deadline: {after: -336h}", sentence),
+			Entry("days", "deadline: {after: 14d}", sentence),
+			Entry("an action nobody knows", "deadline: {after: 336h, action: Reboot}", `supported values: "Report"`),
+		)
+	})
+
 	Describe("concurrency.maxUnavailable", func() {
 		maxUnavailable := func(value string) string { return "concurrency: {maxUnavailable: " + value + "}" }
 		const sentence = "maxUnavailable must be a number of nodes from 0 to 1000, or a percentage from 0% to 100%"
@@ -396,7 +413,7 @@ var _ = Describe("spec", func() {
 	Describe("notify", func() {
 		DescribeTable("accepts", accepts,
 			Entry("everything", "notify: [{secretRef: {name: slack}}]"),
-			Entry("some of it", "notify: [{secretRef: {name: slack}, events: [Started, Finished, Failed, Halted]}, {secretRef: {name: pager}, events: [Halted]}]"),
+			Entry("some of it", "notify: [{secretRef: {name: slack}, events: [Started, Finished, Failed, Halted, Urgent, Deadline]}, {secretRef: {name: pager}, events: [Halted]}]"),
 		)
 		DescribeTable("refuses", refuses,
 			Entry("nobody", "notify: [{events: [Halted]}]", "secretRef: Required value"),

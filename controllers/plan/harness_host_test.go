@@ -73,9 +73,11 @@ func label(key, value string) func(*host) {
 	return func(h *host) { h.node.Labels[key] = value }
 }
 
-func needsSince(d time.Duration) func(*host) {
+func needsSince(d time.Duration) func(*host) { return needsAt(evening.Add(-d)) }
+
+func needsAt(at time.Time) func(*host) {
 	return func(h *host) {
-		conditionOf(h.node, v1alpha1.NodeRebootRequired).LastTransitionTime = metav1.NewTime(evening.Add(-d))
+		conditionOf(h.node, v1alpha1.NodeRebootRequired).LastTransitionTime = metav1.NewTime(at)
 	}
 }
 

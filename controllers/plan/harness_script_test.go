@@ -47,6 +47,13 @@ func spacing(d time.Duration) func(*v1alpha1.RebootPolicy) {
 	}
 }
 
+// deadline is how soon a node should have had its reboot.
+func deadline(after time.Duration) func(*v1alpha1.RebootPolicy) {
+	return func(p *v1alpha1.RebootPolicy) {
+		p.Spec.Deadline = &v1alpha1.Deadline{After: metav1.Duration{Duration: after}}
+	}
+}
+
 // inRings orders the nodes by the values of a label: a ring has the nodes with its name.
 func inRings(key string, rings ...v1alpha1.Ring) func(*v1alpha1.RebootPolicy) {
 	for i := range rings {

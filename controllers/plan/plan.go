@@ -35,7 +35,9 @@ type Plan struct {
 	Blocked []v1alpha1.BlockedNodes
 	// Agents is what is known of the nodes' agents. Nil: nothing yet.
 	Agents *AgentsReport
-	Halt   Halt
+	// Deadlines is what is known of the nodes' deadlines. Nil: the policy has none.
+	Deadlines *DeadlineReport
+	Halt      Halt
 	// Invalid states what is wrong with the spec; then nothing is granted.
 	Invalid string
 	// Conflicts are nodes that this policy and its rivals select, by node name.
@@ -120,7 +122,7 @@ func (d *draft) complete() {
 	p.Decisions, p.Marks = d.decisions(), d.marks()
 	p.Counts, p.Blocked = d.count()
 	p.Agents = d.agents.report(d.selected)
-	p.OldestPending = d.oldestPending()
+	p.Deadlines, p.OldestPending = d.deadlines(), d.oldestPending()
 	waits := d.waitsForGates()
 	p.WaitsForGates, p.Gates = waits && len(d.Policy.Spec.PrometheusGates()) > 0, d.gates(waits)
 	p.Next = d.next()

@@ -85,6 +85,7 @@ func drawPolicy(t *rapid.T, name string) *v1alpha1.RebootPolicy {
 		{"allows urgent requests", allowsUrgent},
 		{"has a maximum uptime", maxUptime},
 		{"spacing", spacing(10 * minute)},
+		{"deadline", deadline(130 * minute)},
 		{"resume", resume("fixed")},
 		{"deleted", func(p *v1alpha1.RebootPolicy) { p.DeletionTimestamp = &metav1.Time{Time: evening} }},
 	} {

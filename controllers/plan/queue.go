@@ -12,16 +12,19 @@ type candidate struct {
 	ring int
 	// domain is that of the topologyKey; empty: the node has no such label, or there is no topologyKey.
 	domain string
-	// urgent: the policy allows its urgent request. down: the node is unavailable already. guarded: its drain could only end by its
-	// time-out.
-	urgent, served, down, guarded bool
+	// urgent: the policy allows its urgent request. overdue: the node is past its deadline. down: it is unavailable already. guarded:
+	// its drain could only end by its time-out.
+	urgent, overdue, served, down, guarded bool
 }
 
 // order sorts nodes by their turns. There may be thousands: what two are compared by is computed once for each.
 func (f *fleet) order(nodes []*Node) {
 	candidates := make([]candidate, len(nodes))
 	for i, n := range nodes {
-		candidates[i] = candidate{node: n, ring: f.rings.Of(n), domain: f.domain(n), urgent: Urgent(f.Policy, n), served: n.served(), down: n.unavailable(), guarded: f.pods.guarded(n)}
+		candidates[i] = candidate{
+			node: n, ring: f.rings.Of(n), domain: f.domain(n), urgent: Urgent(f.Policy, n), overdue: f.overdue(n),
+			served: n.served(), down: n.unavailable(), guarded: f.pods.guarded(n),
+		}
 	}
 	slices.SortFunc(candidates, compareCandidates)
 	for i, c := range candidates {
@@ -29,13 +32,16 @@ func (f *fleet) order(nodes []*Node) {
 	}
 }
 
-// compareCandidates puts earlier rings first, then urgent requests, and then nodes that were not rebooted since they need it
-// before those that were. Domains have one order for all times, so that a fleet does not go to and fro between them; the nodes
-// without the label come last. Nodes that are down already come first, because they cost nobody anything; those whose drain
-// could only end by its time-out last, because they hold a slot longest. Then those that have waited longest, so that nobody
-// starves; control planes last among equals; then by name.
+// compareCandidates puts earlier rings first, then urgent requests, then nodes that are past their deadline, and then nodes that
+// were not rebooted since they need it before those that were. Domains have one order for all times, so that a fleet does not go
+// to and fro between them; the nodes without the label come last. Nodes that are down already come first, because they cost
+// nobody anything; those whose drain could only end by its time-out last, because they hold a slot longest. Then those that have
+// waited longest, so that nobody starves; control planes last among equals; then by name.
 func compareCandidates(a, b candidate) int {
-	if c := cmp.Or(cmp.Compare(a.ring, b.ring), compareBools(b.urgent, a.urgent), compareBools(a.served, b.served)); c != 0 {
+	if c := cmp.Or(cmp.Compare(a.ring, b.ring), compareBools(b.urgent, a.urgent)); c != 0 {
+		return c
+	}
+	if c := cmp.Or(compareBools(b.overdue, a.overdue), compareBools(a.served, b.served)); c != 0 {
 		return c
 	}
 	if c := cmp.Or(compareBools(a.domain == "", b.domain == ""), cmp.Compare(a.domain, b.domain)); c != 0 {

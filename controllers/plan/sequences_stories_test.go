@@ -61,6 +61,14 @@ func limits() map[string]sequence {
 			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("2"), spacing(10*minute))},
 			hosts:    append(hosts(needy, "worker-1 worker-3 worker-4"), needy("worker-2", drains(6*minute), needsSince(2*time.Hour))),
 		},
+		"deadline": {
+			about:    "A deadline of a day: worker-3 is past it and goes first, though its zone comes last.",
+			policies: []*v1alpha1.RebootPolicy{policy("workers", deadline(24*time.Hour), domains(corev1.LabelTopologyZone))},
+			hosts: slices.Concat(
+				hosts(needy, "worker-1 worker-2", label(corev1.LabelTopologyZone, "a"), needsSince(23*time.Hour)),
+				hosts(needy, "worker-3", label(corev1.LabelTopologyZone, "b"), needsSince(24*time.Hour)),
+			),
+		},
 		"rings": {
 			about: "Ring canary first, one at a time, and half an hour of soak after its last; then ring staging; then the node that is in no ring.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("2"),

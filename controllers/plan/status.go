@@ -100,6 +100,9 @@ func (d *draft) next() time.Time {
 	}
 	consider(d.Window.Next)
 	consider(d.agents.missedAt)
+	if deadlines := d.plan.Deadlines; deadlines != nil {
+		consider(deadlines.Next)
+	}
 	if closes := d.Window.ClosesAt; !closes.IsZero() {
 		consider(closes.Add(1 - d.reserve)) // the first instant at which the window is too short
 	}

@@ -43,9 +43,11 @@ type Explanation struct {
 	Reason  v1alpha1.Reason `json:"reason,omitempty"`
 	Message string          `json:"message,omitempty"`
 	// Until is when the reason falls by itself. Zero: it needs somebody to do something.
-	Until  time.Time `json:"until,omitzero"`
-	Need   Need      `json:"need"`
-	Policy *Policy   `json:"policy,omitempty"`
+	Until time.Time `json:"until,omitzero"`
+	Need  Need      `json:"need"`
+	// Deadline is when spec.deadline of the policy ends for the need. Zero: it has none.
+	Deadline time.Time `json:"deadline,omitzero"`
+	Policy   *Policy   `json:"policy,omitempty"`
 	// Slots names who uses up maxUnavailable, where that is what the node waits for.
 	Slots string `json:"slots,omitempty"`
 	// Checks are all checks in their order. None: the node needs no reboot, or has its grant.
@@ -106,6 +108,9 @@ func Of(f fleet.Fleet, name string) (Explanation, error) {
 	e := Explanation{
 		Node: name, At: f.Now, Reason: answer.Decision.Reason, Message: answer.Decision.Message, Until: answer.Until,
 		Need: needOf(object), Policy: policyOf(policy, f.Governor.Selecting(node.Labels)), Checks: checksOf(answer.Checks),
+	}
+	if policy != nil {
+		e.Deadline = plan.DueAt(policy, node)
 	}
 	if answer.Reboot != nil {
 		reboot := f.RebootOf(*answer.Reboot)

@@ -82,6 +82,7 @@ func (e Explanation) facts(l Look) []string {
 	}
 	fact("Policy", e.Policy.text())
 	fact("Needs", e.Need.text(e.At, l.Zone))
+	fact("Deadline", deadline(e.Deadline, e.At, l.Zone))
 	fact("Slots", e.Slots)
 	at := func(name string, t time.Time) {
 		if !t.IsZero() {
@@ -98,6 +99,17 @@ func (e Explanation) facts(l Look) []string {
 		lines = append(lines, strings.Repeat(" ", indent)+l.Theme.Paint(terminal.Strong, e.Advice.Command))
 	}
 	return lines
+}
+
+// deadline is the instant, and how far off it is or how long ago it was. Empty: there is none.
+func deadline(due, now time.Time, zone *time.Location) string {
+	switch {
+	case due.IsZero():
+		return ""
+	case due.After(now):
+		return moment.At(due, now, zone) + ", " + moment.Until(due, now)
+	}
+	return moment.At(due, now, zone) + ", " + moment.Span(now.Sub(due)) + " ago: the node is past it"
 }
 
 // untilLabel is what comes at the end of a reason's time, or a reboot's.

@@ -36,6 +36,7 @@ const (
 	AgentsNeeded Kind = "AgentsNeeded"
 	WriteRefused Kind = "WriteRefused"
 	Overdue      Kind = "Overdue"
+	DeadlineNear Kind = "DeadlineNear"
 	Deleting     Kind = "Deleting"
 	ManagerLags  Kind = "ManagerLags"
 )
@@ -76,6 +77,9 @@ func notices(policy *v1alpha1.RebootPolicy, p plan.Plan, s *Policy, now time.Tim
 	}
 	for _, t := range s.InProgress {
 		note(Overdue, t.Overdue, t.Node+": "+t.Message, "kubectl reboot explain "+t.Node)
+	}
+	if d := p.Deadlines; d != nil {
+		note(DeadlineNear, d.Reason != v1alpha1.ReasonInTime, fmt.Sprintf("policy %s: %s", name, d.Message), "kubectl reboot forecast "+name)
 	}
 	note(Deleting, policy.DeletionTimestamp != nil, fmt.Sprintf("policy %s is being deleted: it stays until its grants are over", name), "")
 	note(ManagerLags, policy.Status.ObservedGeneration < policy.Generation, "the manager has not taken in the last change of policy "+name+"; if this stays, it may not run", LookAtManager)

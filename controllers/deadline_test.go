@@ -1,0 +1,51 @@
+package controllers_test
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+var _ = Describe("A deadline", func() {
+	// deadlineOf is condition DeadlineNear of a policy.
+	deadlineOf := func(p *v1alpha1.RebootPolicy) string {
+		c := meta.FindStatusCondition(policyStatus(p).Conditions, v1alpha1.ConditionDeadlineNear)
+		if c == nil {
+			return "none"
+		}
+		return string(c.Status) + " " + c.Reason + ": " + c.Message
+	}
+
+	It("that comes near and passes is reported in condition, event, metric and notification", func() {
+		hook := startWebhook("told-of-deadlines")
+		f := makeFleet(2)
+		paused := func(s *v1alpha1.RebootPolicySpec) {
+			s.Pause, s.Deadline = &v1alpha1.Pause{}, &v1alpha1.Deadline{After: metav1.Duration{Duration: 4 * time.Hour}}
+		}
+		p := f.policy("workers", paused, notifies("told-of-deadlines", v1alpha1.NotifyDeadline))
+		nodes := func() map[string]float64 { return gaugesOf("reboot_operator_nodes", p.Name, "state") }
+		Expect(deadlineOf(p)).To(Equal("False InTime: no node has needed a reboot for three quarters of spec.deadline"))
+		f.needSince(f.nodes[0], now.Now().Add(-3*time.Hour-time.Minute))
+		Eventually(deadlineOf).WithArguments(p).Should(HavePrefix("True DeadlineNear: 1 node close to the deadline: " + f.nodes[0] + " by "))
+		Eventually(notesOf).WithArguments(p.Name).Should(ContainElement(HavePrefix("DeadlineNear: 1 node close to the deadline: " + f.nodes[0])))
+		Eventually(nodes).Should(And(HaveKeyWithValue("deadline_near", 1.0), HaveKeyWithValue("deadline_passed", 0.0)))
+		Eventually(hook.messages).Should(ConsistOf(HavePrefix("Policy " + p.Name + ": 1 node close to the deadline: " + f.nodes[0])))
+
+		By("passing it")
+		now.forward(time.Hour)
+		f.annotate(f.nodes[1], "example.com/wakes", "true") // wakes the manager
+		Eventually(deadlineOf).WithArguments(p).Should(HavePrefix("True DeadlinePassed: 1 node past the deadline, 0 close to it: " + f.nodes[0] + " since "))
+		Eventually(reasonsOf).WithArguments(p.Name).Should(ContainElement("DeadlinePassed"))
+		Eventually(nodes).Should(And(HaveKeyWithValue("deadline_near", 0.0), HaveKeyWithValue("deadline_passed", 1.0)))
+		Eventually(hook.messages).Should(ContainElement(HavePrefix("Policy " + p.Name + ": 1 node past the deadline")))
+
+		By("taking it out of the policy")
+		editPolicy(p, func(p *v1alpha1.RebootPolicy) { p.Spec.Deadline = nil })
+		Eventually(deadlineOf).WithArguments(p).Should(Equal("none"))
+	})
+})
