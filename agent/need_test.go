@@ -134,6 +134,7 @@ var _ = Describe("The need for a reboot", func() {
 		m.annotate(ctx, v1alpha1.AnnotationMaxUptime, "24h0m0s")
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("False UpToDate"))
+		m.shows(ctx, reportOf, ContainSubstring(`"bootedAt":"`)) // for the forecast
 
 		By("being found as time goes on, without a change on the Node")
 		m.upFor(24 * time.Hour)
@@ -147,6 +148,7 @@ var _ = Describe("The need for a reboot", func() {
 		m.shows(ctx, needOf, Equal("True MaxUptime"))
 		m.change(ctx, func(node *corev1.Node) { delete(node.Annotations, v1alpha1.AnnotationMaxUptime) })
 		m.shows(ctx, needOf, Equal("False UpToDate"))
+		m.shows(ctx, reportOf, BeEmpty())
 
 		By("ending with the reboot")
 		m.annotate(ctx, v1alpha1.AnnotationMaxUptime, "24h0m0s")

@@ -85,6 +85,9 @@ func phaseOf(node *corev1.Node) string {
 	return text
 }
 
+// reportOf is the agent's report as it is on the Node. Empty: there is none.
+func reportOf(node *corev1.Node) string { return node.Annotations[v1alpha1.AnnotationReport] }
+
 func objectionOf(node *corev1.Node) string {
 	r, err := v1alpha1.ParseAgentReport(node.Annotations)
 	o := r.Objection

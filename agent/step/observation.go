@@ -4,6 +4,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/volume"
@@ -261,6 +262,21 @@ func (o Observation) asked() bool { return o.Requested || o.Labelled }
 
 // upTooLong reports whether the node has been up for as long as it may be. Unknown is no.
 func (o Observation) upTooLong() bool { return o.MaxUptime > 0 && o.Uptime >= o.MaxUptime }
+
+// bootTolerance is by how much a reported boot may be off before it is reported anew: the clock of a host is set now and then.
+const bootTolerance = time.Minute
+
+// bootedAt is when the host booted. Nil: the uptime counts for nothing, or is unknown. What is reported stays while it is about right.
+func (o Observation) bootedAt() *metav1.Time {
+	if o.MaxUptime == 0 || o.Uptime <= 0 {
+		return nil
+	}
+	at := metav1.NewTime(o.Now.Add(-o.Uptime).Truncate(time.Second))
+	if reported := o.Reported.BootedAt; reported != nil && reported.Sub(at.Time).Abs() < bootTolerance {
+		return reported
+	}
+	return &at
+}
 
 // dueAt is when the node has been up for as long as it may be. Zero: it has been, or never, or that is unknown.
 func (o Observation) dueAt() time.Time {

@@ -152,6 +152,11 @@ func TestAgentReport(t *testing.T) {
 		"nobody has looked at the host":    {makeObservation(staged("1"), earlier, unseen, isAsked, sees(time.Hour, protected)), &v1alpha1.AgentReport{Objection: before.Objection, Preflight: protected.Report(asked, boot)}},
 		"nobody has looked at either":      {makeObservation(earlier, unseen, beingDrained), nil},
 		"what cannot be read is replaced":  {makeObservation(staged("1"), rivalled, isAsked), &v1alpha1.AgentReport{Objection: &rival}},
+		"the boot, where uptime counts":    {makeObservation(up(30*time.Hour, 720*time.Hour)), bootedAgo(30 * time.Hour)},
+		"a boot that is about right":       {makeObservation(up(30*time.Hour, 720*time.Hour), reportedBoot(30*time.Hour-59*time.Second), unseen, beingDrained), nil},
+		"a clock that was set":             {makeObservation(up(30*time.Hour, 720*time.Hour), reportedBoot(30*time.Hour-time.Minute), unseen, beingDrained), bootedAgo(30 * time.Hour)},
+		"another boot":                     {makeObservation(up(time.Minute, 720*time.Hour), reportedBoot(30*time.Hour), unseen, beingDrained), bootedAgo(time.Minute)},
+		"uptime counts no more":            {makeObservation(reportedBoot(30*time.Hour), unseen, beingDrained), &v1alpha1.AgentReport{}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -167,6 +172,14 @@ func TestAgentReport(t *testing.T) {
 			}
 		})
 	}
+}
+
+func bootedAgo(uptime time.Duration) *v1alpha1.AgentReport {
+	return &v1alpha1.AgentReport{BootedAt: new(metav1.NewTime(now.Add(-uptime)))}
+}
+
+func reportedBoot(uptime time.Duration) func(*Observation) {
+	return func(o *Observation) { o.Reported = *bootedAgo(uptime) }
 }
 
 func TestMaintenance(t *testing.T) {

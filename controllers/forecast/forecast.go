@@ -22,6 +22,8 @@ type Forecast struct {
 	Reboots []Reboot `json:"reboots"`
 	// Stays are the nodes that need a reboot and will have none until somebody does something, by name.
 	Stays []Stay `json:"stays,omitempty"`
+	// Due are the nodes that need no reboot yet and will within a year, because of their uptime, in the order in which they become due.
+	Due []Due `json:"due,omitempty"`
 	// CompletionAt is when the last of Reboots is back in service. Zero: there is none, or Unknown gives the reason.
 	CompletionAt time.Time `json:"completionAt,omitzero"`
 	// Unknown states why nobody knows when all is done. Empty: it is known, or nothing is to be done.
@@ -62,6 +64,13 @@ type Stay struct {
 	Message string          `json:"message"`
 }
 
+// Due is a node that needs no reboot yet, and will because of its uptime.
+type Due struct {
+	Node string `json:"node"`
+	// At is when it has been up for as long as it may be. From then on it waits for its turn like any other.
+	At time.Time `json:"at"`
+}
+
 // Window is a window by its limits.
 type Window struct {
 	// Name is that of the first window that is open. Empty: the policy has blackouts only.
@@ -95,6 +104,7 @@ func Of(s plan.Snapshot, effort Effort) Forecast {
 	}
 	f.Extrapolated = u.extrapolate()
 	f.Stays = u.stays()
+	f.Due = due(s, u.end)
 	f.Reboots = slices.Clip(u.reboots.started)
 	for _, r := range f.Reboots {
 		if r.EndsAt.After(f.CompletionAt) {

@@ -65,6 +65,8 @@ type Node struct {
 	// one. An answer that cannot be read is none.
 	Preflight string
 	Report    *v1alpha1.PreflightReport
+	// BootedAt is when the host booted, as the agent reports where annotation max-uptime is set. Zero: unknown.
+	BootedAt time.Time
 
 	// Unreadable states what is wrong with an annotation of the record that cannot be parsed; empty when all is well.
 	Unreadable string
@@ -139,6 +141,9 @@ func (n *Node) readRecord(annotations map[string]string) {
 	n.Preflight = annotations[v1alpha1.AnnotationPreflight]
 	report, err := v1alpha1.ParseAgentReport(annotations)
 	n.Report, n.Objection = report.Preflight, report.Objection
+	if report.BootedAt != nil {
+		n.BootedAt = report.BootedAt.Time
+	}
 	if err != nil {
 		// An agent that objects in words we cannot read still objects.
 		n.Objection = &v1alpha1.Objection{Reason: v1alpha1.ReasonRecordUnreadable, Message: err.Error()}

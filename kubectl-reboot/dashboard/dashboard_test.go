@@ -58,7 +58,9 @@ func busy() fleet.Fleet {
 		Node("worker-17", "workers", func(n *corev1.Node) { n.Status.Conditions = n.Status.Conditions[:1] }),
 		Node("edge-1", "edge", Needs(9*time.Hour)),
 		Node("edge-2", "edge", Needs(9*time.Hour), Granted("edge", 3, 4*time.Hour), Progressed(3, v1alpha1.PhaseRebooting, 4*time.Hour), NotReady),
-		Node("gpu-1", "gpu", Needs(9*time.Hour)), Node("gpu-2", "gpu"), Node("night-1", "night", Needs(time.Hour)), Node("night-2", "night", Needs(time.Hour)),
+		Node("gpu-1", "gpu", Needs(9*time.Hour)), Node("gpu-2", "gpu", Annotated(v1alpha1.AnnotationMaxUptime, "720h0m0s"),
+			Annotated(v1alpha1.AnnotationReport, v1alpha1.AgentReport{BootedAt: new(Ago(29 * 24 * time.Hour))}.String())),
+		Node("night-1", "night", Needs(time.Hour)), Node("night-2", "night", Needs(time.Hour)),
 		Node("stray-1", "none", Needs(time.Hour)),
 	}
 	for i := 7; i < 16; i++ {
@@ -102,7 +104,7 @@ func TestRender(t *testing.T) {
 		"nodes":     {"worker-04: draining", "worker-05: rebooting", "worker-06: settling", "worker-16: waiting, NodePaused", "edge-2: failed", "worker-17: not reporting", "worker-01: up to date"},
 		"progress":  {"default/db-0 (PodDisruptionBudget db)", "RebootTimedOut"},
 		"waiting":   {"BudgetExhausted", "NodePaused", "kubectl reboot resume node/worker-16", "NoPolicy", "stray-1"},
-		"forecast":  {"<svg", "night-1", "that stay until somebody does something"},
+		"forecast":  {"<svg", "night-1", "that stay until somebody does something", "1 that will need a reboot because of their uptime", "<strong>gpu-2</strong> Tue 2026-11-24"},
 		"history":   {"worker-01", "4459.2.0 → 4459.2.1", "Aborted"},
 		"log":       {"Draining → Rebooting"},
 	} {

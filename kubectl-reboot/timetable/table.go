@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/forecast"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
@@ -31,6 +32,9 @@ func (t Timetable) Lines(l Look) []string {
 	}
 	if len(t.Stays) > 0 {
 		lines = append(append(lines, l.Theme.Table(t.stays(), l.Width)...), "")
+	}
+	if len(t.Due) > 0 {
+		lines = append(append(lines, l.Theme.Table(t.due(l), l.Width)...), "")
 	}
 	lines = append(lines, terminal.Wrap(t.Verdict(l.Zone), l.Width)...)
 	for _, note := range t.notes() {
@@ -80,6 +84,20 @@ func (t Timetable) stays() [][]terminal.Cell {
 	rows := append(make([][]terminal.Cell, 0, 1+len(t.Stays)), terminal.Header("STAYS", "REASON", "WHY"))
 	for _, s := range t.Stays {
 		rows = append(rows, []terminal.Cell{{Text: s.Node}, {Text: string(s.Reason), Style: terminal.Wait}, {Text: s.Message}})
+	}
+	return rows
+}
+
+// due are the nodes that need no reboot yet.
+func (t Timetable) due(l Look) [][]terminal.Cell {
+	rows := append(make([][]terminal.Cell, 0, 1+len(t.Due)), terminal.Header("COMES DUE", "AT", ">IN", "BECAUSE OF"))
+	for _, d := range t.Due {
+		rows = append(rows, []terminal.Cell{
+			{Text: d.Node},
+			{Text: moment.At(d.At, t.At, l.Zone)},
+			{Text: moment.Span(d.At.Sub(t.At)), Right: true},
+			{Text: string(v1alpha1.ReasonMaxUptime), Style: terminal.Quiet},
+		})
 	}
 	return rows
 }
