@@ -86,8 +86,8 @@ version=$(go -C hack/controlplane list -m -f '{{.Version}}' k8s.io/kubernetes)
 stamp="kubelet $version, $(go env GOVERSION GOARCH | xargs)"
 fresh "$out/kubelet" "$stamp" || step "kubelet $version" kubelet "$version" "$stamp"
 
-# root SUITE makes a root file system with systemd, logind, containerd and the plugins for pods' networks.
-root_packages=systemd,systemd-sysv,dbus,libpam-systemd,util-linux,mount,iproute2,procps,containerd,runc,containernetworking-plugins
+# root SUITE makes a root file system with systemd, logind, containerd, the plugins for pods' networks, and unattended-upgrades.
+root_packages=systemd,systemd-sysv,dbus,libpam-systemd,util-linux,mount,iproute2,procps,containerd,runc,containernetworking-plugins,unattended-upgrades
 root() {
   rm -rf --one-file-system "$out/$1" "$out/$1.stamp"
   mmdebstrap --variant=minbase --include="$root_packages" \

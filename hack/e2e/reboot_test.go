@@ -18,8 +18,7 @@ import (
 
 var _ = Describe("three machines", Ordered, func() {
 	BeforeAll(func(ctx SpecContext) {
-		Expect(here.cluster.Apply(ctx, filepath.Join(testenv.Root(), "config", "samples", "minimal.yaml"))).To(Succeed())
-		here.adapt(ctx, `{"settle":"1s","reboot":{"timeout":"1m"}}`)
+		here.usePolicy(ctx)
 	})
 
 	It("reboot one at a time when update_engine has an update for each, and all is back", func(ctx SpecContext) {
@@ -139,6 +138,13 @@ func (s *site) inhibit(ctx context.Context, m *rack.Machine) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(locks).To(ContainSubstring("a backup is running"))
 	})
+}
+
+// usePolicy applies the smallest policy, with times that fit machines which boot in a second.
+func (s *site) usePolicy(ctx context.Context) {
+	GinkgoHelper()
+	Expect(s.cluster.Apply(ctx, filepath.Join(testenv.Root(), "config", "samples", "minimal.yaml"))).To(Succeed())
+	s.adapt(ctx, `{"settle":"1s","reboot":{"timeout":"1m"}}`)
 }
 
 // adapt changes fields of the policy's spec.

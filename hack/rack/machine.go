@@ -3,6 +3,7 @@ package rack
 import (
 	"bytes"
 	"embed"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -73,7 +74,16 @@ func (m *Machine) install(kubeconfig []byte) error {
 			return err
 		}
 	}
-	return m.installFiles()
+	return errors.Join(m.installFiles(), m.keepMounts())
+}
+
+// keepMounts keeps what the machine gets from outside mounted in a soft reboot, which unmounts all that nothing mounts again.
+func (m *Machine) keepMounts() error {
+	var errs []error
+	for _, unit := range []string{"opt-rack", "var-lib-containerd", "var-lib-kubelet"} {
+		errs = append(errs, m.write("etc/systemd/system/"+unit+".mount.d/keep.conf", []byte("[Unit]\nDefaultDependencies=no\n"), 0o644))
+	}
+	return errors.Join(errs...)
 }
 
 // installFiles writes the files that all machines have.

@@ -18,6 +18,9 @@ const (
 	staged = "/var/lib/update-engine/staged"
 	// release is what runs.
 	release = "/etc/os-release"
+	// booted exists once this boot runs what it runs. What is staged after that waits for the next boot, and a restart of the service
+	// or a soft reboot, which keep /run, are none.
+	booted = "/run/update-engine/booted"
 	// size is that of a download, in bytes.
 	size = 201337
 )
@@ -30,7 +33,8 @@ func main() {
 }
 
 func run() error {
-	if err := switchPartition(); err != nil {
+	waiting, err := boot()
+	if err != nil {
 		return err
 	}
 	attempts := make(chan struct{}, 1)
@@ -39,6 +43,11 @@ func run() error {
 		return err
 	}
 	defer engine.Stop()
+	if waiting != "" {
+		if err := engine.Emit(hosttest.NeedReboot(waiting)); err != nil {
+			return err
+		}
+	}
 	engine.OnAttempt(func() {
 		select {
 		case attempts <- struct{}{}:
@@ -86,8 +95,33 @@ func install(engine *hosttest.UpdateEngine) error {
 	return engine.Emit(hosttest.NeedReboot(version))
 }
 
-// switchPartition runs what was staged before this boot. A restart of the service within the boot would do so too: systemd
-// starts it once.
+// boot runs what was staged before this boot, once. It returns the version that is staged and waits for the next boot; empty:
+// none is.
+func boot() (waiting string, err error) {
+	_, err = os.Stat(booted)
+	if err == nil {
+		version, err := os.ReadFile(staged)
+		if err != nil && !os.IsNotExist(err) {
+			return "", fmt.Errorf("reading what is staged: %w", err)
+		}
+		return string(version), nil
+	}
+	if !os.IsNotExist(err) {
+		return "", fmt.Errorf("looking for a boot: %w", err)
+	}
+	if err := switchPartition(); err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(filepath.Dir(booted), 0o755); err != nil {
+		return "", fmt.Errorf("recording the boot: %w", err)
+	}
+	if err := os.WriteFile(booted, nil, 0o600); err != nil {
+		return "", fmt.Errorf("recording the boot: %w", err)
+	}
+	return "", nil
+}
+
+// switchPartition runs what is staged.
 func switchPartition() error {
 	version, err := os.ReadFile(staged)
 	if os.IsNotExist(err) {
