@@ -84,7 +84,7 @@ func createNodeWithRecord(ctx context.Context, c *cluster) {
 		v1alpha1.AnnotationHooks: `{"seq":9,"stage":"Before","hooks":["example.com/ok"]}`, "example.com/ok": "true",
 		"example.com/other": "x", "csi.volume.kubernetes.io/nodeid": "{}",
 	})
-	node.Labels[v1alpha1.LabelBeforeReboot] = "true"
+	node.Labels[v1alpha1.LabelBeforeReboot], node.Labels[v1alpha1.LabelExcludeFromLoadBalancers] = "true", v1alpha1.ExcludedByOperator
 	_, err := c.admin.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 }

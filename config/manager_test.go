@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
 // A stolen token of the manager: it grants every node, writes nothing of a Node or a policy that is not the
@@ -44,6 +46,8 @@ var _ = Describe("the manager's token", Ordered, ContinueOnFailure, func() {
 		Entry("a grant on any node, by the status, with the condition and the annotations of autoscalers", patchNode("n2", granted, "status")),
 		Entry("the taint of nodes that wait", patchNode("n2", tainted(pending("PreferNoSchedule")))),
 		Entry("taking that taint away", patchNode("n4", tainted())),
+		Entry("the label that keeps load balancers off a node, with its own value", patchNode("n2", labelled(v1alpha1.LabelExcludeFromLoadBalancers, "reboot-operator"), "status")),
+		Entry("taking that label away", patchNode("n4", labelled(v1alpha1.LabelExcludeFromLoadBalancers, nil))),
 		Entry("uncordoning any node", patchNode("n4", object{"spec": object{"unschedulable": nil}})),
 		Entry("asking hooks, whose last answers go", patchNode("n2", askedHooks, "status")),
 		Entry("the end of hooks, whose answers go", patchNode("n4", endedHooks, "status")),
@@ -123,6 +127,9 @@ var _ = Describe("the manager's token", Ordered, ContinueOnFailure, func() {
 		Entry("a label that schedules by role", patchNode("n2", forgedRole), labels),
 		Entry("a label that schedules by role, by the status", patchNode("n2", forgedRole, "status"), labels),
 		Entry("taking a label away", patchNode("n2", labelled("zone", nil)), labels),
+		Entry("the label that keeps load balancers off a node, with another value", patchNode("n2", labelled(v1alpha1.LabelExcludeFromLoadBalancers, "true")), labels),
+		Entry("changing that label", patchNode("n4", labelled(v1alpha1.LabelExcludeFromLoadBalancers, "true")), labels),
+		Entry("taking another's label that keeps load balancers off a node away", patchNode("n1", labelled(v1alpha1.LabelExcludeFromLoadBalancers, nil)), labels),
 		Entry("the agent's label", patchNode("n2", labelled("reboot-operator.io/reboot-required", "true")), orReport(labels)),
 		Entry("the agent's progress", patchNode("n2", forgedProgress), orReport(annotations)),
 		Entry("asking for a reboot in an administrator's name", patchNode("n2", forgedRequest), annotations),

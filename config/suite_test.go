@@ -25,6 +25,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
@@ -64,7 +65,11 @@ func start(ctx context.Context, folder string) *cluster {
 	GinkgoHelper()
 	c := startServer(ctx, folder)
 	for _, name := range []string{"n1", "n2"} {
-		_, err := c.admin.CoreV1().Nodes().Create(ctx, makeNode(name), metav1.CreateOptions{})
+		node := makeNode(name)
+		if name == "n1" {
+			node.Labels[v1alpha1.LabelExcludeFromLoadBalancers] = "mine"
+		}
+		_, err := c.admin.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		c.agents[name] = c.createAgent(ctx, name)
 		createDatabase(ctx, c, name)

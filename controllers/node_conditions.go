@@ -180,9 +180,9 @@ func (w *nodeWriter) writeMarks(ctx context.Context, s *state, marks []plan.Mark
 func (w *nodeWriter) writeMark(ctx context.Context, s *state, node *corev1.Node, m plan.Mark) error {
 	n := s.Nodes[s.index[m.Node]]
 	patch := nodepatch.New(node.ResourceVersion)
-	if m.RemoveAnnotations {
+	if m.RemoveAnnotations || m.RemoveExclusion {
 		grant := *n.Grant
-		grant.Annotations = nil
+		grant.Annotations, grant.Excluded = nil, false
 		patch.Annotate(v1alpha1.AnnotationGrant, grant.String())
 		removeMarkers(patch, n)
 	}

@@ -1,20 +1,30 @@
 package controllers
 
 import (
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/internal/nodepatch"
 )
 
-// setMarkers sets the annotations that keep autoscalers off the node; the grant that is written with it names them.
-func setMarkers(p *nodepatch.Patch, n *plan.Node) {
-	for _, key := range n.AnnotationsToSet() {
+// setMarkers sets what keeps autoscalers and load balancers off the node. The new grant, which is written with it, names it.
+func setMarkers(p *nodepatch.Patch, n *plan.Node, grant *v1alpha1.Grant) {
+	for _, key := range grant.Annotations {
 		p.Annotate(key, plan.AutoscalerValue)
+	}
+	switch {
+	case grant.Excluded:
+		p.Label(v1alpha1.LabelExcludeFromLoadBalancers, v1alpha1.ExcludedByOperator)
+	case n.RemovesExclusion():
+		p.RemoveLabel(v1alpha1.LabelExcludeFromLoadBalancers) // an earlier grant left it behind
 	}
 }
 
-// removeMarkers removes the annotations that the grant on the node names.
+// removeMarkers removes what the grant on the node has set.
 func removeMarkers(p *nodepatch.Patch, n *plan.Node) {
 	for _, key := range n.AnnotationsToRemove() {
 		p.RemoveAnnotation(key)
+	}
+	if n.RemovesExclusion() {
+		p.RemoveLabel(v1alpha1.LabelExcludeFromLoadBalancers)
 	}
 }

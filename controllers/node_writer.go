@@ -45,13 +45,13 @@ func (w *nodeWriter) publish(ctx context.Context, s *state, live *corev1.Node, n
 	if !ok {
 		return nil
 	}
-	grant.Need, grant.Annotations = n.RequiredReason, n.AnnotationsToSet()
+	grant.Need, grant.Annotations, grant.Excluded = n.RequiredReason, n.AnnotationsToSet(), n.SetsExclusion(s.Policy)
 	patch := nodepatch.New(live.ResourceVersion).Annotate(v1alpha1.AnnotationGrant, grant.String()).
 		Annotate(v1alpha1.AnnotationPreflight, plan.Question(s.Policy)).
 		Condition(w.permitted(plan.Decision{
 			Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonGranted, Message: plan.GrantedMessage(s.Policy.Name, t.Entry.Seq),
 		}, n.Permitted))
-	setMarkers(patch, n)
+	setMarkers(patch, n, &grant)
 	endHooks(patch, n, t.Entry.Seq)
 	if err := w.patchNode(ctx, s, live, patch); err != nil {
 		return err

@@ -51,6 +51,14 @@ const (
 	AnnotationDoNotDisrupt = "karpenter.sh/do-not-disrupt"
 )
 
+// LabelExcludeFromLoadBalancers on a Node keeps external load balancers off it. The manager sets it to ExcludedByOperator with a
+// grant, where nobody else has set it and the policy says so, and takes it away with the end of the grant, unless somebody has
+// changed it since; Grant.Excluded reports that it has set it. Load balancers compare no value: it shows people whose label it is.
+const (
+	LabelExcludeFromLoadBalancers = "node.kubernetes.io/exclude-from-external-load-balancers"
+	ExcludedByOperator            = "reboot-operator"
+)
+
 // TaintPending with effect PreferNoSchedule is the manager's, on nodes that wait for their turn while a window is open: a
 // pod that is evicted from one node should not hop onto the next to be rebooted. It evicts nobody, and where there is no
 // other node the scheduler takes this one.

@@ -49,6 +49,8 @@ type Grant struct {
 	Need Reason `json:"need,omitempty"`
 	// Annotations are the annotations of autoscalers that were set with this grant and go with its end. Absent: none.
 	Annotations []string `json:"annotations,omitempty"`
+	// Excluded reports whether the label that keeps load balancers off the node was set with this grant and goes with its end.
+	Excluded bool `json:"excluded,omitempty"`
 }
 
 // Phase states how far an agent is with its grant.

@@ -107,12 +107,18 @@ func (c *cluster) applyReboot(name string, t plan.Reboot) {
 	case plan.PublishGrant:
 		grant, ok := protocol.Publish(n.Record, t.Entry, name, c.now)
 		c.permitted(ok, t)
-		grant.Annotations = n.AnnotationsToSet()
+		grant.Annotations, grant.Excluded = n.AnnotationsToSet(), n.SetsExclusion(c.policies[name])
 		c.add("%s rings %s, number %d", name, h.name, t.Entry.Seq)
 		c.update(h, func(node *corev1.Node) {
 			annotate(node, v1alpha1.AnnotationGrant, grant.String())
 			for _, key := range grant.Annotations {
 				annotate(node, key, plan.AutoscalerValue)
+			}
+			if removeExclusion(node, n); grant.Excluded {
+				if node.Labels == nil {
+					node.Labels = map[string]string{}
+				}
+				node.Labels[v1alpha1.LabelExcludeFromLoadBalancers] = v1alpha1.ExcludedByOperator
 			}
 			annotate(node, v1alpha1.AnnotationPreflight, plan.Question(c.policies[name]))
 			c.condition(node, v1alpha1.NodeRebootPermitted, corev1.ConditionTrue, v1alpha1.ReasonGranted, plan.GrantedMessage(name, t.Entry.Seq))
@@ -126,6 +132,7 @@ func (c *cluster) applyReboot(name string, t plan.Reboot) {
 		c.update(h, func(node *corev1.Node) {
 			annotate(node, v1alpha1.AnnotationGrant, grant.String())
 			removeAnnotations(node, n)
+			removeExclusion(node, n)
 			removeCondition(node, v1alpha1.NodeRebootPermitted)
 			endHooks(node, t.Entry.Seq)
 		})
@@ -147,6 +154,7 @@ func (c *cluster) applyReboot(name string, t plan.Reboot) {
 		c.update(h, func(node *corev1.Node) {
 			annotate(node, v1alpha1.AnnotationGrant, grant.String())
 			removeAnnotations(node, n)
+			removeExclusion(node, n)
 			delete(node.Annotations, v1alpha1.AnnotationPreflight)
 			removeCondition(node, v1alpha1.NodeRebootPermitted)
 			node.Spec.Unschedulable = node.Spec.Unschedulable && !uncordon
@@ -164,6 +172,13 @@ func removeAnnotations(node *corev1.Node, n *plan.Node) {
 	}
 }
 
+// removeExclusion removes the label for load balancers of the grant that the node shows.
+func removeExclusion(node *corev1.Node, n *plan.Node) {
+	if n.RemovesExclusion() {
+		delete(node.Labels, v1alpha1.LabelExcludeFromLoadBalancers)
+	}
+}
+
 // mark writes what is due of the marks; a lost race leaves one of them to the next pass, which the event brings.
 func (c *cluster) mark(name string, marks []plan.Mark) {
 	for _, m := range marks {
@@ -174,11 +189,12 @@ func (c *cluster) mark(name string, marks []plan.Mark) {
 		h := c.hosts[m.Node]
 		n := h.view()
 		c.update(h, func(node *corev1.Node) {
-			if m.RemoveAnnotations {
+			if m.RemoveAnnotations || m.RemoveExclusion {
 				grant := *n.Grant
-				grant.Annotations = nil
+				grant.Annotations, grant.Excluded = nil, false
 				annotate(node, v1alpha1.AnnotationGrant, grant.String())
 				removeAnnotations(node, &n)
+				removeExclusion(node, &n)
 			}
 			node.Spec.Taints = plan.WithPending(node.Spec.Taints, m.Pending)
 			delete(node.Annotations, v1alpha1.AnnotationMaxUptime)

@@ -105,6 +105,11 @@ func leads(d time.Duration) func(*v1alpha1.RebootPolicy) {
 	}
 }
 
+// excludes takes nodes out of load balancers.
+func excludes(p *v1alpha1.RebootPolicy) {
+	p.Spec.Drain = &v1alpha1.Drain{LoadBalancers: v1alpha1.LoadBalancersExclude}
+}
+
 func allowsUrgent(p *v1alpha1.RebootPolicy) {
 	requestsOf(p).Urgent = v1alpha1.UrgentRequestsAllow
 }

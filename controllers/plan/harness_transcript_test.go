@@ -74,6 +74,7 @@ func (h *host) describe() string {
 		{n.Deleting, "being deleted"},
 		{n.Paused, "paused"},
 		{n.Pending, "reboot pending"},
+		{n.Labels[v1alpha1.LabelExcludeFromLoadBalancers] != "", "out of load balancers"},
 	} {
 		if mark.is {
 			parts = append(parts, mark.text)

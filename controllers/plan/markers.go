@@ -17,6 +17,8 @@ type Mark struct {
 	Pending bool
 	// RemoveAnnotations: the grant that the node shows is over, and its autoscaler annotations are still set.
 	RemoveAnnotations bool
+	// RemoveExclusion: the grant is over, and its label that keeps load balancers off the node is still set.
+	RemoveExclusion bool
 }
 
 // marks are the changes that are due, those first that come first. A node that is in the middle of a reboot keeps what it
@@ -69,8 +71,11 @@ func (f *fleet) maxUptime(n *Node) string {
 }
 
 func (n *Node) mark(pending bool, maxUptime string) (m Mark, differs bool) {
-	m = Mark{Node: n.Name, Pending: pending, MaxUptime: maxUptime, RemoveAnnotations: n.Grant != nil && len(n.Grant.Annotations) > 0}
-	return m, m.RemoveAnnotations || n.Pending != pending || n.MaxUptime() != maxUptime
+	m = Mark{Node: n.Name, Pending: pending, MaxUptime: maxUptime}
+	if g := n.Grant; g != nil {
+		m.RemoveAnnotations, m.RemoveExclusion = len(g.Annotations) > 0, g.Excluded
+	}
+	return m, m.RemoveAnnotations || m.RemoveExclusion || n.Pending != pending || n.MaxUptime() != maxUptime
 }
 
 // MaxUptime is annotation max-uptime as it is on the Node. Empty: there is none.

@@ -91,6 +91,12 @@ func TestReboots_Marks(t *testing.T) {
 			one(policy("workers"), needy("a", pending, grant(1, active, annotation), progress(1, v1alpha1.PhaseAborted, failed(1, v1alpha1.ReasonDrainTimedOut, "")))),
 			[]plan.Mark{{Node: "a", RemoveAnnotations: true}},
 		},
+		"the label for load balancers of a grant that is over": {
+			one(policy("workers"), newHost("a", grant(1, over, excluded))), []plan.Mark{{Node: "a", RemoveExclusion: true}},
+		},
+		"the label for load balancers of a grant that is not": {
+			one(policy("workers", holding(1, entry("a", 1))), needy("a", grant(1, active, excluded))), nil,
+		},
 		"annotations of one whose entry is still in the ledger": {
 			one(policy("workers", atMost("0"), holding(1, entry("a", 1))), needy("a", grant(1, active, annotation))), nil,
 		},
@@ -195,6 +201,33 @@ func TestNode_AutoscalerAnnotations(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.remove, n.AnnotationsToRemove(), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("to remove (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A label that somebody else has set stays, whatever its value; ours goes with the grant, unless somebody has changed it since.
+func TestNode_Exclusion(t *testing.T) {
+	const key, ours = v1alpha1.LabelExcludeFromLoadBalancers, v1alpha1.ExcludedByOperator
+	for name, tc := range map[string]struct {
+		node          *host
+		sets, removes bool
+	}{
+		"a node of nobody's":                     {newHost("a"), true, false},
+		"an administrator's":                     {newHost("a", label(key, "true")), false, false},
+		"an administrator's, with our value":     {newHost("a", label(key, ours)), false, false},
+		"under a grant":                          {newHost("a", grant(1, active, excluded), label(key, ours)), true, true},
+		"under a grant that has not set it":      {newHost("a", grant(1, active), label(key, ours)), false, false},
+		"under a grant, and somebody changed it": {newHost("a", grant(1, active, excluded), label(key, "")), false, false},
+		"under a grant, and somebody removed it": {newHost("a", grant(1, active, excluded)), true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := tc.node.view()
+			if sets := n.SetsExclusion(policy("workers", excludes)); sets != tc.sets || n.RemovesExclusion() != tc.removes {
+				t.Errorf("sets %t, removes %t", sets, n.RemovesExclusion())
+			}
+			if n.SetsExclusion(policy("workers")) {
+				t.Error("it is set though the policy keeps nodes in load balancers")
 			}
 		})
 	}

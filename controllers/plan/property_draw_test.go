@@ -197,6 +197,7 @@ func drawRecord(t *rapid.T, h *host) {
 			State:       rapid.SampledFrom([]v1alpha1.GrantState{v1alpha1.GrantActive, v1alpha1.GrantCancelled, v1alpha1.GrantFinished}).Draw(t, "state"),
 			Reason:      rapid.SampledFrom([]v1alpha1.Reason{"", v1alpha1.ReasonAgentSilent, v1alpha1.ReasonHookFailed}).Draw(t, "reason"),
 			Annotations: []string{v1alpha1.AnnotationDoNotDisrupt}[:rapid.IntRange(0, 1).Draw(t, "annotations")],
+			Excluded:    oneIn(t, 4, "excluded"),
 		}.String())
 		if oneIn(t, 2, "annotated") {
 			annotate(h.node, v1alpha1.AnnotationDoNotDisrupt, plan.AutoscalerValue)

@@ -69,6 +69,14 @@ func limits() map[string]sequence {
 				hosts(needy, "worker-3", label(corev1.LabelTopologyZone, "b"), needsSince(24*time.Hour)),
 			),
 		},
+		"out-of-load-balancers": {
+			about:    "Load balancers take a node out from its grant until it is back, or its attempt is over; worker-2 has an administrator's label, which stays.",
+			policies: []*v1alpha1.RebootPolicy{policy("workers", excludes)},
+			hosts: []*host{
+				needy("worker-1", drains(10*minute), needsSince(2*time.Hour)), needy("worker-2", label(v1alpha1.LabelExcludeFromLoadBalancers, "true")),
+			},
+			script: []act{{minute, "somebody uncordons worker-1", changes("worker-1", uncordon)}},
+		},
 		"rings": {
 			about: "Ring canary first, one at a time, and half an hour of soak after its last; then ring staging; then the node that is in no ring.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("2"),

@@ -163,6 +163,9 @@ func withAnnotations(keys ...string) func(*v1alpha1.Grant) {
 	return func(g *v1alpha1.Grant) { g.Annotations = keys }
 }
 
+// excluded is a grant that has set the label for load balancers.
+func excluded(g *v1alpha1.Grant) { g.Excluded = true }
+
 // nodeCondition sets a condition that has lasted since an instant, counted from the evening.
 func nodeCondition(kind corev1.NodeConditionType, status corev1.ConditionStatus, since time.Duration) func(*host) {
 	return func(h *host) {

@@ -27,7 +27,7 @@ func cleanupCommand(s *Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cleanup",
 		Short: "Remove what the operator left on Nodes, once it is gone",
-		Long: `Remove what the operator left on Nodes, once it is gone: annotations, those for autoscalers included, labels, conditions and
+		Long: `Remove what the operator left on Nodes, once it is gone: annotations and labels, those for autoscalers and load balancers included, conditions and
 the pending taint, and what administrators set of them. It writes nothing while there are policies: make undeploy removes them and the operator. A cordon
 stays, and is named: the operator may not have been the only one to want it.`,
 		Example: `  kubectl reboot cleanup --dry-run=client
@@ -102,9 +102,9 @@ func clean(n *corev1.Node) string {
 			removed = append(removed, what+" "+strings.Join(names, ", "))
 		}
 	}
-	markers := withoutMarkers(n)
+	markers, exclusion := withoutMarkers(n)
 	note("annotations", append(without(n.Annotations), markers...))
-	note("labels", without(n.Labels))
+	note("labels", append(without(n.Labels), exclusion...))
 	var taints, conditions []string
 	n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool {
 		if t.Key != v1alpha1.TaintPending {
@@ -156,14 +156,19 @@ func isAgents(n *corev1.Node, kind corev1.NodeConditionType) bool {
 	return slices.Equal(writers, []string{v1alpha1.FieldOwnerAgent})
 }
 
-// withoutMarkers removes the annotations that a grant has set to keep autoscalers off the node, and returns their keys.
-func withoutMarkers(n *corev1.Node) []string {
+// withoutMarkers removes the annotations and the label that a grant has set to keep autoscalers and load balancers off the node, and
+// returns their keys.
+func withoutMarkers(n *corev1.Node) (annotations, labels []string) {
 	of := plan.NodeOf(n)
-	keys := of.AnnotationsToRemove()
-	for _, key := range keys {
+	annotations = of.AnnotationsToRemove()
+	for _, key := range annotations {
 		delete(n.Annotations, key)
 	}
-	return keys
+	if of.RemovesExclusion() {
+		labels = []string{v1alpha1.LabelExcludeFromLoadBalancers}
+		delete(n.Labels, v1alpha1.LabelExcludeFromLoadBalancers)
+	}
+	return annotations, labels
 }
 
 // without removes the keys that are the operator's, and returns them.
