@@ -69,9 +69,10 @@ vet: ## Run go vet.
 	@go vet ./...
 
 .PHONY: lint
-lint: ## Run the linters of .golangci.yml, and API conventions of .golangci-api.yml.
+lint: ## Run the linters of .golangci.yml, of API conventions by .golangci-api.yml, and of the workflows.
 	@$(GOLANGCI_LINT) run
 	@$(TOOL) golangci-lint-kube-api-linter run --config .golangci-api.yml ./api/...
+	@$(TOOL) actionlint .github/workflows/*.yaml
 
 .PHONY: lint-fix
 lint-fix: ## Run the linters and mend what they can.
@@ -155,6 +156,10 @@ build-plugin: ## Build bin/kubectl-reboot alone, which runs on macOS and Windows
 .PHONY: docs
 docs: ## Build the documentation as a site, dist/site. Needs npm. SITE_BASE=/reboot-operator/ is the path below which it is served
 	@hack/site/build.sh
+
+.PHONY: links
+links: ## Check the links of the documentation to other sites. Needs the internet.
+	@EXTERNAL_LINKS=1 go test -count=1 -run '^TestExternalLinks$$' ./docs
 
 .PHONY: release
 release: ## Make everything that a release publishes, in dist/VERSION, from the tag that is checked out: images, manifests, chart, plugin.

@@ -16,17 +16,26 @@ var (
 	noAnchor = regexp.MustCompile(`[^a-z0-9 _-]`)
 )
 
+// pages are the project's, by their paths in the repository.
+func pages(t *testing.T) []string {
+	t.Helper()
+	var all []string
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/README.md"} {
+		found, err := filepath.Glob(filepath.Join(testenv.Root(), pattern))
+		if err != nil || len(found) == 0 {
+			t.Fatalf("there are no pages %s (%v)", pattern, err)
+		}
+		for _, path := range found {
+			page, _ := filepath.Rel(testenv.Root(), path)
+			all = append(all, page)
+		}
+	}
+	return all
+}
+
 // Every link of a page to another page, file or section leads there.
 func TestLinks(t *testing.T) {
-	pages := []string{"README.md", "CONTRIBUTING.md"}
-	below, err := filepath.Glob(filepath.Join(testenv.Root(), "docs", "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range below {
-		pages = append(pages, filepath.Join("docs", filepath.Base(path)))
-	}
-	for _, page := range pages {
+	for _, page := range pages(t) {
 		for _, m := range link.FindAllStringSubmatch(read(t, page), -1) {
 			if strings.Contains(m[1], "://") {
 				continue
