@@ -36,6 +36,10 @@ func (a *announcer) granted(s *state, node *corev1.Node, n *plan.Node, t plan.Re
 	a.observeGrant(s, n)
 	a.both(s, node, what{corev1.EventTypeNormal, v1alpha1.EventRebootGranted, "Grant"},
 		"policy %s grants node %s its reboot (number %d)", s.Policy.Name, node.Name, t.Entry.Seq)
+	if due := plan.IgnoresWindowsFrom(s.Policy, n); !due.IsZero() && !s.Window.Open && !plan.Urgent(s.Policy, n) {
+		a.both(s, node, what{corev1.EventTypeWarning, v1alpha1.EventDeadlinePassed, "Grant"},
+			"node %s is rebooted outside the windows: its deadline ended %s", node.Name, due.UTC().Format(time.RFC3339))
+	}
 	if plan.Urgent(s.Policy, n) {
 		text := fmt.Sprintf("node %s is rebooted whatever the hour, by an urgent request: %s", node.Name, message.Shorten(maxReason, n.UrgentReason))
 		a.both(s, node, what{corev1.EventTypeWarning, string(v1alpha1.ReasonUrgent), "Grant"}, "%s", text)

@@ -48,4 +48,20 @@ var _ = Describe("A deadline", func() {
 		editPolicy(p, func(p *v1alpha1.RebootPolicy) { p.Spec.Deadline = nil })
 		Eventually(deadlineOf).WithArguments(p).Should(Equal("none"))
 	})
+
+	It("that ignores windows lets a node go that is past it, and no other", func() {
+		f := makeFleet(2)
+		p := f.policy("workers", limit(2), closed, func(s *v1alpha1.RebootPolicySpec) {
+			s.Deadline = &v1alpha1.Deadline{After: metav1.Duration{Duration: 4 * time.Hour}, Action: v1alpha1.DeadlineIgnoresWindows}
+		})
+		late, early := f.nodes[0], f.nodes[1]
+		f.needSince(early, now.Now().Add(-time.Hour))
+		Eventually(f.reason).WithArguments(early).Should(Equal("False WindowClosed"))
+		f.needSince(late, now.Now().Add(-5*time.Hour))
+		Eventually(f.granted).Should(Equal([]string{late}))
+		for _, name := range []string{late, p.Name} {
+			Eventually(notesOf).WithArguments(name).Should(ContainElement(HavePrefix("DeadlinePassed: node " + late + " is rebooted outside the windows: its deadline ended ")))
+		}
+		Expect(f.reason(early)).To(Equal("False WindowClosed"))
+	})
 })

@@ -7,11 +7,15 @@ import (
 )
 
 // DeadlineAction is what changes for a node that is past its deadline.
-// +kubebuilder:validation:Enum=Report
+// +kubebuilder:validation:Enum=Report;IgnoreWindows
 type DeadlineAction string
 
-// DeadlineReports reports the node, and lets it go before the others.
-const DeadlineReports DeadlineAction = "Report"
+const (
+	// DeadlineReports reports the node, and lets it go before the others.
+	DeadlineReports DeadlineAction = "Report"
+	// DeadlineIgnoresWindows also lets it go outside the windows.
+	DeadlineIgnoresWindows DeadlineAction = "IgnoreWindows"
+)
 
 // Deadline is how soon a node that needs a reboot should have had it.
 type Deadline struct {
@@ -26,6 +30,7 @@ type Deadline struct {
 
 	// action is what changes for a node that is past its deadline. Such a node goes before the others in any case.
 	// - Report: nothing else.
+	// - IgnoreWindows: the node may be rebooted outside the windows. Blackouts count, and so does everything else.
 	// Absent: Report.
 	// +optional
 	Action DeadlineAction `json:"action,omitempty"`

@@ -151,7 +151,7 @@ type RebootPolicySpec struct {
 	// deadline is how soon a node that needs a reboot should have had it.
 	// Condition DeadlineNear reports nodes for which three quarters of that time have passed.
 	// Nodes that are past it go before the others, inside rings and limits.
-	// Example: {after: 336h}.
+	// Example: {after: 336h, action: IgnoreWindows}.
 	// Absent: there is none.
 	// +optional
 	Deadline *Deadline `json:"deadline,omitempty"`

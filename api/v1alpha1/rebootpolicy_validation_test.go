@@ -208,6 +208,7 @@ var _ = Describe("spec", func() {
 		DescribeTable("accepts", accepts,
 			Entry("the shortest", "deadline: {after: 1h}"),
 			Entry("the longest, which only reports", "deadline: {after: 8760h, action: Report}"),
+			Entry("one that passes windows", "deadline: {after: 336h, action: IgnoreWindows}"),
 		)
 		DescribeTable("refuses", refuses,
 			Entry("nothing", "deadline: {}", "spec.deadline.after: Required value"),
@@ -216,7 +217,7 @@ var _ = Describe("spec", func() {
 			Entry("more than a year", "deadline: {after: 8761h}", sentence),
 			Entry("a time below zero", "deadline: {after: -336h}", sentence),
 			Entry("days", "deadline: {after: 14d}", sentence),
-			Entry("an action nobody knows", "deadline: {after: 336h, action: Reboot}", `supported values: "Report"`),
+			Entry("an action nobody knows", "deadline: {after: 336h, action: Reboot}", `supported values: "Report", "IgnoreWindows"`),
 		)
 	})
 

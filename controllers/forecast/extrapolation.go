@@ -8,6 +8,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
 // extrapolate continues the queues where the effort has ended: each of the slots that were used at once goes to the next node
@@ -40,7 +41,7 @@ func (u *future) extrapolate() int {
 			at = later(slots[len(slots)-1], f.Now).Add(f.rings.Soak(ring))
 		}
 		domain, ring = plan.Domain(f.Policy, n), f.rings.Of(n)
-		if at = f.opening(at, u.end, reserve); at.IsZero() {
+		if at = f.opening(at, u.end, reserve, plan.IgnoresWindowsFrom(f.Policy, n)); at.IsZero() {
 			u.beyond = true
 			break
 		}
@@ -112,21 +113,27 @@ func (u *future) goes(n *plan.Node, o *plan.Blocked) bool {
 		(o == nil || o.FallsWithTime() || o.FallsWithOthers())
 }
 
-// opening is the first instant from t on at which a reboot may begin; zero: none before the end.
-func (f *fleet) opening(t, end time.Time, reserve time.Duration) time.Time {
+// opening is the first instant from t on at which a reboot may begin that ignores windows from an instant on, which is zero where it
+// does not. Zero: none before the end.
+func (f *fleet) opening(t, end time.Time, reserve time.Duration, ignores time.Time) time.Time {
 	if pause := f.Policy.Spec.Pause; pause != nil && pause.Until != nil && f.Policy.Spec.PausedAt(t) {
 		t = later(t, pause.Until.Time)
 	}
 	for !t.IsZero() && t.Before(end) {
 		f.Now = t
 		f.look()
+		ignored := !ignores.IsZero() && !t.Before(ignores)
 		switch w := f.Window; {
+		case ignored && w.Blackout:
+			t = w.Next
+		case ignored:
+			return t
 		case !w.Open:
-			t = w.OpensAt
+			t = timing.Earliest(w.OpensAt, ignores)
 		case w.ClosesAt.IsZero() || !t.Add(reserve).After(w.ClosesAt):
 			return t
 		default:
-			t = w.ClosesAt
+			t = timing.Earliest(w.ClosesAt, ignores)
 		}
 	}
 	return time.Time{}

@@ -37,7 +37,7 @@ type fleet struct {
 func fleetOf(s plan.Snapshot) *fleet {
 	s.Nodes = plan.Supposing(s.Policy, s.Nodes)
 	f := &fleet{
-		Snapshot: s, queues: queuesOf(plan.Queues(s)), shown: map[string]*plan.Node{}, conflicts: map[string][]string{},
+		Snapshot: s, queues: queuesOf(s.Policy, plan.Queues(s)), shown: map[string]*plan.Node{}, conflicts: map[string][]string{},
 		soaking: map[int]string{}, stranded: map[int]bool{},
 	}
 	if rings, err := plan.RingsOf(s.Policy); err == nil { // otherwise nothing is granted
@@ -114,6 +114,12 @@ func (f *fleet) clearGates() {
 			f.Gates = append(f.Gates, v1alpha1.GateStatus{Name: g.Name, State: v1alpha1.GateClear})
 		}
 	}
+}
+
+// ignoresWindows reports whether nodes past their deadline are rebooted outside the windows.
+func (f *fleet) ignoresWindows() bool {
+	d := f.Policy.Spec.Deadline
+	return d != nil && d.ActionOrDefault() == v1alpha1.DeadlineIgnoresWindows
 }
 
 // show has the planner look at a node in each round.

@@ -54,6 +54,18 @@ func rings(p *v1alpha1.RebootPolicy) {
 	}
 }
 
+// deadline is how soon a node should have had its reboot.
+func deadline(after time.Duration, action v1alpha1.DeadlineAction) func(*v1alpha1.RebootPolicy) {
+	return func(p *v1alpha1.RebootPolicy) {
+		p.Spec.Deadline = &v1alpha1.Deadline{After: metav1.Duration{Duration: after}, Action: action}
+	}
+}
+
+// since is for how long a node has needed its reboot.
+func since(d time.Duration) func(*plan.Node) {
+	return func(n *plan.Node) { n.RequiredSince = monday.Add(-d) }
+}
+
 func weeknights(p *v1alpha1.RebootPolicy) {
 	p.Spec.Windows = append(p.Spec.Windows, v1alpha1.Window{
 		Name: "weeknights", Days: []v1alpha1.Day{"Mon", "Tue", "Wed", "Thu"}, Start: "22:00",

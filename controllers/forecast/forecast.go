@@ -32,6 +32,8 @@ type Forecast struct {
 	Window *Window `json:"window,omitempty"`
 	// FinishesInWindow reports that all Reboots end before that window closes.
 	FinishesInWindow bool `json:"finishesInWindow"`
+	// MissesDeadline are the nodes, by name, that will not be back in service before spec.deadline ends for them, or have missed it.
+	MissesDeadline []string `json:"missesDeadline,omitempty"`
 	// Extrapolated is how many of the last Reboots go by the pace of those before them. 0: each comes from a plan.
 	Extrapolated int `json:"extrapolated,omitempty"`
 }
@@ -117,9 +119,32 @@ func Of(s plan.Snapshot, effort Effort) Forecast {
 	case len(f.Reboots) == 0 && len(f.Stays) > 0:
 		f.Unknown = foremost(f.Stays)
 	}
-	f.Window = upcoming(s.Schedule, s.Now)
+	f.Window, f.MissesDeadline = upcoming(s.Schedule, s.Now), missing(s, f.Reboots)
 	f.FinishesInWindow = !f.CompletionAt.IsZero() && (f.Window == nil || f.Window.ClosesAt.IsZero() || !f.CompletionAt.After(f.Window.ClosesAt))
 	return f
+}
+
+// missing are the nodes of the policy that need a reboot and have none that ends before their deadline.
+func missing(s plan.Snapshot, reboots []Reboot) []string {
+	if s.Policy.Spec.Deadline == nil {
+		return nil
+	}
+	back := make(map[string]time.Time, len(reboots))
+	for _, r := range reboots {
+		back[r.Node] = r.EndsAt
+	}
+	var names []string
+	for _, n := range s.Nodes {
+		due := plan.DueAt(s.Policy, n)
+		if due.IsZero() || s.Governor.Govern(n.Labels).Policy != s.Policy.Name {
+			continue
+		}
+		if at, ok := back[n.Name]; !ok || at.After(due) {
+			names = append(names, n.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // upcoming is the window that is open, or opens next.

@@ -154,6 +154,21 @@ func TestOf(t *testing.T) {
 		"unless a person has paused it": {
 			policy: policy(rings), nodes: []*plan.Node{needy("a"), needy("c", canary, inhibited, paused)}, goes: []string{"a 0–6"}, stays: []string{"c NodePaused"},
 		},
+		"a node past its deadline goes first, wherever it is": {
+			policy: policy(zones, deadline(2*time.Hour, "")), nodes: append(pool(9, labelled("zone", "a")), needy("z", since(115*minute), labelled("zone", "b"))),
+			goes: []string{"node-00001 0–6", "z 6–12", "node-00002 12–18", "node-00003 18–24", "node-00004 24–30", "node-00005 30–36", "node-00006 36–42", "node-00007 42–48", "node-00008 48–54", "node-00009 54–60"},
+		},
+		"at its deadline a node goes before the window opens, which is in an hour, and the others in it": {
+			policy: policy(weeknights, deadline(2*time.Hour, v1alpha1.DeadlineIgnoresWindows)), nodes: []*plan.Node{needy("a", since(minute)), needy("b", since(110*minute)), needy("c", since(3*time.Hour))},
+			goes: []string{"c 0–6", "b 10–16", "a 60–66"},
+		},
+		"but none does where that only reports": {
+			policy: policy(weeknights, deadline(2*time.Hour, v1alpha1.DeadlineReports)), nodes: []*plan.Node{needy("a", since(3*time.Hour))}, goes: []string{"a 60–66"},
+		},
+		"nor in a pause": {
+			policy: policy(weeknights, deadline(2*time.Hour, v1alpha1.DeadlineIgnoresWindows), spec(func(s *v1alpha1.RebootPolicySpec) { s.Pause = &v1alpha1.Pause{} })),
+			nodes:  []*plan.Node{needy("a", since(3*time.Hour))}, stays: []string{"a Paused"}, unknown: "Paused: policy workers is paused",
+		},
 		"the policy has halted": {
 			policy: policy(func(p *v1alpha1.RebootPolicy) {
 				meta.SetStatusCondition(&p.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionHalted, Status: metav1.ConditionTrue, Message: "2 nodes failed"})

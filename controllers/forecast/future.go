@@ -64,7 +64,7 @@ func (u *future) run() {
 const roundEffort = 4
 
 func (u *future) plan() plan.Plan {
-	u.fleet.see(u.fleet.queues.front(u.reboots.room(), u.reboots.domains()))
+	u.fleet.see(u.fleet.queues.front(u.fleet.Now, u.reboots.room(), u.reboots.domains()))
 	u.effort -= roundEffort + len(u.fleet.Nodes)
 	var p plan.Plan
 	p, u.blocked = plan.WithBlocked(u.fleet.Snapshot)
@@ -90,8 +90,9 @@ func (u *future) apply(p plan.Plan) (again bool) {
 // idle reports whether nothing can be granted any more, as far as the horizon: what is in progress is all there is.
 func (u *future) idle(p plan.Plan) bool {
 	spec, w := &u.fleet.Policy.Spec, u.fleet.Window
+	never := !w.Open && w.OpensAt.IsZero() && !u.fleet.ignoresWindows()
 	paused := spec.PausedAt(u.fleet.Now) && spec.Pause.End().IsZero()
-	return p.Invalid != "" || p.Halt.Halted || paused || !w.Open && w.OpensAt.IsZero()
+	return p.Invalid != "" || p.Halt.Halted || paused || never
 }
 
 // dismiss takes the nodes out of their queues that wait for something that nobody imagines to happen, and those that wait for an
@@ -120,7 +121,7 @@ func (u *future) next(p plan.Plan) time.Time {
 	next := u.reboots.nextEnd()
 	for _, o := range u.blocked {
 		if o.FallsWithTime() {
-			return timing.Earliest(next, p.Next)
+			return timing.Earliest(next, p.Next, u.fleet.queues.nextDue(u.fleet.Now))
 		}
 	}
 	return next

@@ -15,6 +15,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/forecast"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
 
 // TestMain makes the property tests draw the same cases in each run.
@@ -42,6 +43,9 @@ func drawSnapshot(t *rapid.T) plan.Snapshot {
 	}
 	if oneIn(t, 3, "rings") {
 		rings(p)
+	}
+	if oneIn(t, 3, "deadline") {
+		deadline(minutes(t, 0, 2000, "after"), rapid.SampledFrom([]v1alpha1.DeadlineAction{"", v1alpha1.DeadlineIgnoresWindows}).Draw(t, "action"))(p)
 	}
 	for i := range rapid.IntRange(0, 2).Draw(t, "windows") {
 		p.Spec.Windows = append(p.Spec.Windows, v1alpha1.Window{
@@ -73,6 +77,7 @@ func drawSnapshot(t *rapid.T) plan.Snapshot {
 			{12, "not Ready", notReady},
 			{12, "cordoned", cordoned},
 			{4, "content", content},
+			{3, "has waited long", since(minutes(t, 0, 1500, "since"))},
 		} {
 			if oneIn(t, o.in, o.label) {
 				o.option(nodes[i])
@@ -109,7 +114,7 @@ func TestOf_KeepsThePolicy(t *testing.T) {
 			if r.InProgress {
 				continue
 			}
-			if w := s.Schedule.At(r.StartsAt); !w.Open || r.StartsAt.Before(f.At) {
+			if w := s.Schedule.At(r.StartsAt); !w.Open && !passes(s, r, w) || r.StartsAt.Before(f.At) {
 				t.Fatalf("%s starts at %v: %+v", r.Node, r.StartsAt, w)
 			}
 			down := 1
@@ -133,6 +138,34 @@ func TestOf_KeepsThePolicy(t *testing.T) {
 			if n.NeedsReboot() && !reported[n.Name] {
 				t.Fatalf("nothing is reported of %s: %+v", n.Name, f)
 			}
+		}
+	})
+}
+
+// passes reports whether a reboot may start although no window is open: its node is past a deadline that ignores windows.
+func passes(s plan.Snapshot, r forecast.Reboot, w window.State) bool {
+	i := slices.IndexFunc(s.Nodes, func(n *plan.Node) bool { return n.Name == r.Node })
+	d := s.Policy.Spec.Deadline
+	return d != nil && d.Action == v1alpha1.DeadlineIgnoresWindows && !w.Blackout && !r.StartsAt.Before(s.Nodes[i].RequiredSince.Add(d.After.Duration))
+}
+
+// Exactly those nodes miss their deadline that are not back before it.
+func TestOf_ReportsWhoMissesTheDeadline(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawSnapshot(t)
+		f := forecast.Of(s, forecast.Thorough)
+		var want []string
+		for _, n := range s.Nodes {
+			if s.Policy.Spec.Deadline == nil || !n.NeedsReboot() {
+				continue
+			}
+			due := n.RequiredSince.Add(s.Policy.Spec.Deadline.After.Duration)
+			if !slices.ContainsFunc(f.Reboots, func(r forecast.Reboot) bool { return r.Node == n.Name && !r.EndsAt.After(due) }) {
+				want = append(want, n.Name)
+			}
+		}
+		if diff := cmp.Diff(want, f.MissesDeadline); diff != "" {
+			t.Fatalf("(-want +got):\n%s", diff)
 		}
 	})
 }

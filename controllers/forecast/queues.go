@@ -1,6 +1,10 @@
 package forecast
 
 import (
+	"slices"
+	"time"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
@@ -9,6 +13,8 @@ import (
 type queues struct {
 	all []*queue
 	at  map[string]*waiting
+	// due are those of all queues that have a deadline, those first that are past it first.
+	due []*waiting
 	// wide is how many more than there is room for the planner sees, after some in front were found to have no turn to wait for.
 	wide int
 }
@@ -23,27 +29,34 @@ type queue struct {
 // waiting is one node in a queue.
 type waiting struct {
 	node *plan.Node
+	// due is when its deadline ends. Zero: it has none.
+	due time.Time
 	// left reports that the node has been granted, or is looked at in each round now; parked, that it has no turn to wait for.
 	left, parked bool
 }
 
-func queuesOf(planned []plan.Queue) queues {
+func queuesOf(policy *v1alpha1.RebootPolicy, planned []plan.Queue) queues {
 	l := queues{at: map[string]*waiting{}}
 	for _, q := range planned {
 		own := &queue{domain: q.Domain, nodes: make([]*waiting, len(q.Nodes))}
 		nodes := make([]waiting, len(q.Nodes))
 		for i, n := range q.Nodes {
-			nodes[i].node = n
+			nodes[i].node, nodes[i].due = n, plan.DueAt(policy, n)
 			own.nodes[i], l.at[n.Name] = &nodes[i], &nodes[i]
+			if !nodes[i].due.IsZero() {
+				l.due = append(l.due, &nodes[i])
+			}
 		}
 		l.all = append(l.all, own)
 	}
+	slices.SortStableFunc(l.due, func(a, b *waiting) int { return a.due.Compare(b.due) })
 	return l
 }
 
 // front is what the planner has to see: as many as there is room for and one more, of each domain in which nodes are being
-// rebooted, and of the first that has any. The one more lets the planner report what the others wait for.
-func (l *queues) front(room int, busy map[string]bool) []*plan.Node {
+// rebooted, and of the first that has any; and as many of those that are past their deadline, wherever they are. The one more lets
+// the planner report what the others wait for.
+func (l *queues) front(now time.Time, room int, busy map[string]bool) []*plan.Node {
 	var front []*plan.Node
 	first := true
 	for _, q := range l.all {
@@ -54,7 +67,39 @@ func (l *queues) front(room int, busy map[string]bool) []*plan.Node {
 		front = q.take(front, room+1+l.wide)
 		first = first && len(front) == before
 	}
+	return l.overdue(front, now, room+1+l.wide)
+}
+
+// overdue adds nodes that are past their deadline and are not among the front.
+func (l *queues) overdue(front []*plan.Node, now time.Time, most int) []*plan.Node {
+	seen := make(map[*plan.Node]bool, len(front))
+	for _, n := range front {
+		seen[n] = true
+	}
+	for _, w := range l.due {
+		if w.due.After(now) || most == 0 {
+			break
+		}
+		if w.gone() {
+			continue
+		}
+		most--
+		if !seen[w.node] {
+			front = append(front, w.node)
+		}
+	}
 	return front
+}
+
+// nextDue is the next instant at which a node that waits reaches its deadline. Zero: none does.
+func (l *queues) nextDue(now time.Time) time.Time {
+	i, _ := slices.BinarySearchFunc(l.due, now, func(w *waiting, now time.Time) int { return w.due.Compare(now) })
+	for _, w := range l.due[i:] {
+		if w.due.After(now) && !w.gone() {
+			return w.due
+		}
+	}
+	return time.Time{}
 }
 
 func (q *queue) take(front []*plan.Node, most int) []*plan.Node {

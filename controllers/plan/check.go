@@ -8,6 +8,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/internal/message"
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
 // Blocked is why a node may not be rebooted now: THE reason, and a sentence a user can act on.
@@ -152,21 +153,32 @@ func blackout(v view, n *Node) *Blocked {
 	if !w.Blackout || Urgent(v.Policy, n) {
 		return nil
 	}
-	o := blocked(v1alpha1.ReasonBlackout, "blackout %s is in force%s", w.Name, opening(w.OpensAt))
+	o, until := blocked(v1alpha1.ReasonBlackout, "blackout %s is in force", w.Name), w.OpensAt
+	if v.ignoresWindows(n) && !w.Next.IsZero() {
+		o.Message += ", until " + instant(w.Next) + " or longer"
+		until = w.Next
+	} else {
+		o.Message += opening(until)
+	}
 	if w.BlackoutReason != "" {
 		o.Message += ": " + w.BlackoutReason
 	}
 	o.Message += notUrgent(v, n)
-	o.Until = w.OpensAt
+	o.Until = until
 	return o
 }
 
 func windowClosed(v view, n *Node) *Blocked {
-	if v.Window.Open || Urgent(v.Policy, n) {
+	if v.Window.Open || Urgent(v.Policy, n) || v.ignoresWindows(n) {
 		return nil
 	}
-	o := blocked(v1alpha1.ReasonWindowClosed, "no window is open%s%s", opening(v.Window.OpensAt), notUrgent(v, n))
-	o.Until = v.Window.OpensAt
+	opens, due := opening(v.Window.OpensAt), IgnoresWindowsFrom(v.Policy, n)
+	until := timing.Earliest(v.Window.OpensAt, due)
+	if !due.IsZero() && until.Equal(due) {
+		opens = "; this node may start " + instant(due) + ", at its deadline"
+	}
+	o := blocked(v1alpha1.ReasonWindowClosed, "no window is open%s%s", opens, notUrgent(v, n))
+	o.Until = until
 	return o
 }
 
@@ -314,7 +326,7 @@ func rebootTakes(history []v1alpha1.PastReboot, lead time.Duration) time.Duratio
 // window was long enough then, and hooks may have taken their time since.
 func windowTooShort(v view, n *Node) *Blocked {
 	closes := v.Window.ClosesAt
-	if closes.IsZero() || v.held(n) || Urgent(v.Policy, n) || !v.Now.Add(v.reserve).After(closes) {
+	if closes.IsZero() || v.held(n) || Urgent(v.Policy, n) || v.ignoresWindows(n) || !v.Now.Add(v.reserve).After(closes) {
 		return nil
 	}
 	return blocked(v1alpha1.ReasonWindowTooShort, "no reboot is begun so shortly before the end: the window closes %s, "+

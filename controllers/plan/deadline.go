@@ -26,6 +26,21 @@ func (f *fleet) overdue(n *Node) bool {
 	return !due.IsZero() && !f.Now.Before(due)
 }
 
+// IgnoresWindowsFrom is from when on windows do not count for the node: from the end of its deadline, where the policy ignores them
+// then. Zero: they always count.
+func IgnoresWindowsFrom(policy *v1alpha1.RebootPolicy, n *Node) time.Time {
+	if d := policy.Spec.Deadline; d == nil || d.ActionOrDefault() != v1alpha1.DeadlineIgnoresWindows {
+		return time.Time{}
+	}
+	return DueAt(policy, n)
+}
+
+// ignoresWindows reports whether windows do not count for the node now.
+func (f *fleet) ignoresWindows(n *Node) bool {
+	from := IgnoresWindowsFrom(f.Policy, n)
+	return !from.IsZero() && !f.Now.Before(from)
+}
+
 // DeadlineReport is what is known of the deadlines of a policy's nodes.
 type DeadlineReport struct {
 	// Near is how many nodes have needed a reboot for three quarters of the time that they have, Passed how many for all of it.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
 
 func TestReboots_ReportsDeadlines(t *testing.T) {
@@ -86,6 +87,57 @@ func TestReboots_OverdueNodesGoFirst(t *testing.T) {
 			p := one(policy("workers", atMost("2"), allowsUrgent, deadline(day), inRings("ring", ring("canary"))), tc.hosts...).plan()
 			if len(p.Granted) == 0 || p.Granted[0].Node != tc.want {
 				t.Errorf("granted %+v, want %s first", p.Granted, tc.want)
+			}
+		})
+	}
+}
+
+// TestReboots_IgnoresWindowsPastADeadline: a node that is past it passes windows, where the policy says so, and nothing else.
+func TestReboots_IgnoresWindowsPastADeadline(t *testing.T) {
+	const day = 24 * time.Hour
+	in := evening.Add
+	closed := window.State{OpensAt: in(5 * time.Hour), Next: in(5 * time.Hour)}
+	ends := window.State{Open: true, ClosesAt: in(minute), Next: in(minute)}
+	frozen := window.State{Blackout: true, Name: "freeze", OpensAt: in(5 * time.Hour), Next: in(2 * time.Hour)}
+	reports := policy("workers", deadline(day))
+	late := []func(*host){needsSince(day)}
+	for name, tc := range map[string]struct {
+		policy  *v1alpha1.RebootPolicy
+		window  window.State
+		node    []func(*host)
+		reason  v1alpha1.Reason
+		message string
+		next    time.Time
+	}{
+		"no window is open":                  {window: closed, node: late},
+		"what is left of a window":           {window: ends, node: late},
+		"not where the policy only reports":  {reports, closed, late, v1alpha1.ReasonWindowClosed, "no window is open; the next reboot may start Tue 2026-06-02 03:00:00 UTC", in(5 * time.Hour)},
+		"not a blackout":                     {nil, frozen, late, v1alpha1.ReasonBlackout, "blackout freeze is in force, until Tue 2026-06-02 00:00:00 UTC or longer", in(2 * time.Hour)},
+		"not before it ends":                 {nil, closed, []func(*host){needsSince(day - time.Hour)}, v1alpha1.ReasonWindowClosed, "no window is open; this node may start Mon 2026-06-01 23:00:00 UTC, at its deadline", in(time.Hour)},
+		"the window opens before it ends":    {nil, closed, []func(*host){needsSince(day - 6*time.Hour)}, v1alpha1.ReasonWindowClosed, "no window is open; the next reboot may start Tue 2026-06-02 03:00:00 UTC", in(5 * time.Hour)},
+		"not a pause":                        {policy("workers", deadline(day), ignoresWindows, paused(nil, "")), closed, late, v1alpha1.ReasonPaused, "policy workers is paused", in(5 * time.Hour)},
+		"not the pause of the node":          {nil, closed, append(late, annotated(v1alpha1.AnnotationPaused, "true")), v1alpha1.ReasonNodePaused, "the node is paused; kubectl annotate node a reboot-operator.io/paused- goes on", in(5 * time.Hour)},
+		"not the limit":                      {policy("workers", deadline(day), ignoresWindows, atMost("0")), closed, late, v1alpha1.ReasonBudgetExhausted, "maxUnavailable is 0: no node may be rebooted", in(5 * time.Hour)},
+		"not where the beginning is unknown": {nil, closed, []func(*host){needsAt(time.Time{})}, v1alpha1.ReasonWindowClosed, "no window is open; the next reboot may start Tue 2026-06-02 03:00:00 UTC", in(5 * time.Hour)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if tc.policy == nil {
+				tc.policy = policy("workers", deadline(day), ignoresWindows)
+			}
+			s := one(tc.policy, needy("a", tc.node...))
+			s.window = &tc.window
+			p := s.plan()
+			if tc.reason == "" {
+				if len(p.Granted) != 1 {
+					t.Fatalf("granted %+v, decided %+v", p.Granted, p.Decisions)
+				}
+				return
+			}
+			if len(p.Granted) > 0 || len(p.Decisions) != 1 || p.Decisions[0].Reason != tc.reason || p.Decisions[0].Message != tc.message {
+				t.Errorf("granted %+v, decided %+v, want %s: %s", p.Granted, p.Decisions, tc.reason, tc.message)
+			}
+			if !p.Next.Equal(tc.next) {
+				t.Errorf("next %v, want %v", p.Next, tc.next)
 			}
 		})
 	}

@@ -120,6 +120,12 @@ func drawForeseen(t *rapid.T) *foreseen {
 			Duration: metav1.Duration{Duration: minutes(t, 6, 50, "open")},
 		})
 	}
+	if oneIn(t, 3, "deadline") {
+		deadline(minutes(t, 100, 400, "after its need"))(p)
+		if oneIn(t, 2, "ignores windows") {
+			ignoresWindows(p)
+		}
+	}
 	s := &foreseen{after: minutes(t, 0, 90, "after"), sequence: sequence{policies: []*v1alpha1.RebootPolicy{p}}}
 	reboots := minutes(t, 1, 9, "reboot")
 	for i := range rapid.IntRange(1, 14).Draw(t, "nodes") {

@@ -54,6 +54,11 @@ func deadline(after time.Duration) func(*v1alpha1.RebootPolicy) {
 	}
 }
 
+// ignoresWindows goes after deadline.
+func ignoresWindows(p *v1alpha1.RebootPolicy) {
+	p.Spec.Deadline.Action = v1alpha1.DeadlineIgnoresWindows
+}
+
 // inRings orders the nodes by the values of a label: a ring has the nodes with its name.
 func inRings(key string, rings ...v1alpha1.Ring) func(*v1alpha1.RebootPolicy) {
 	for i := range rings {

@@ -93,6 +93,9 @@ func drawPolicy(t *rapid.T, name string) *v1alpha1.RebootPolicy {
 			change.does(p)
 		}
 	}
+	if p.Spec.Deadline != nil && oneIn(t, 2, "ignores windows") {
+		ignoresWindows(p)
+	}
 	if oneIn(t, 3, "rings") {
 		drawRings(t, "0", "1", "2", "50%", "many")(p)
 	}

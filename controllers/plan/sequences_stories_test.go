@@ -255,6 +255,18 @@ func clocks() map[string]sequence {
 			hosts:    append(hosts(needy, "worker-1", drains(150*minute)), needy("worker-2")),
 			lasts:    27 * time.Hour,
 		},
+		"deadline-ignores-windows": {
+			about: "A deadline of a day that ignores windows: the one of worker-1 ends at 22:10, in a blackout, and it goes at midnight, long before the " +
+				"window at noon; that of worker-2 at 00:30. worker-3 waits for the window, and its message says so.",
+			policies: []*v1alpha1.RebootPolicy{policy("workers", deadline(24*time.Hour), ignoresWindows, func(p *v1alpha1.RebootPolicy) {
+				p.Spec.Blackouts = []v1alpha1.Blackout{{Name: "month-end", From: "2026-06-01", To: "2026-06-02"}}
+				p.Spec.Windows = []v1alpha1.Window{{Name: "noon", Start: "12:00", Duration: metav1.Duration{Duration: time.Hour}}}
+			})},
+			hosts: []*host{
+				needy("worker-1", needsSince(24*time.Hour-10*minute)), needy("worker-2", needsSince(24*time.Hour-150*minute)), needy("worker-3"),
+			},
+			lasts: 15 * time.Hour,
+		},
 		"urgent": {
 			about: "The policy is paused in a blackout, and no window is open. It is urgent from 22:10 to 22:40, without all three: worker-1 and " +
 				"worker-2 go, one at a time as ever. worker-3 asks when too little time is left, and waits.",

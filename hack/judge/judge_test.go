@@ -92,6 +92,17 @@ func grantAfter(d time.Duration, name string, seq int64) func(*story) {
 	}
 }
 
+// needing makes a node need a reboot from now on.
+func needing(name string) func(*story) {
+	return func(s *story) {
+		s.node(name, agent, func(n *corev1.Node) {
+			n.Status.Conditions = []corev1.NodeCondition{
+				{Type: v1alpha1.NodeRebootRequired, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(s.now)},
+			}
+		})
+	}
+}
+
 func drains(name string, seq int64) func(*story) {
 	return func(s *story) {
 		s.node(name, agent, func(n *corev1.Node) {
@@ -328,6 +339,30 @@ func TestTake(t *testing.T) {
 			s.Blackouts = []v1alpha1.Blackout{{From: "2000-03-26", To: "2000-03-27"}}
 		}), passes(time.Hour), grant("a", 1)}, []Rule{Window}},
 	}
+	ignores := func(action v1alpha1.DeadlineAction) func(*story) {
+		return spec(func(s *v1alpha1.RebootPolicySpec) {
+			s.Deadline = &v1alpha1.Deadline{After: metav1.Duration{Duration: 24 * time.Hour}, Action: action}
+		})
+	}
+	late, day := v1alpha1.DeadlineIgnoresWindows, 24*time.Hour
+	hour := window("00:00", time.Hour, "UTC")
+	maps.Copy(cases, map[string]struct {
+		story []func(*story)
+		want  []Rule
+	}{
+		"a grant outside a window, past the deadline that ignores it": {[]func(*story){hour, ignores(late), passes(2 * time.Hour), needing("a"), passes(day), grant("a", 1)}, nil},
+		"right before the deadline":                                   {[]func(*story){hour, ignores(late), passes(2 * time.Hour), needing("a"), passes(day - 10*time.Second), grant("a", 1)}, []Rule{Window}},
+		"past a deadline that only reports":                           {[]func(*story){hour, ignores(v1alpha1.DeadlineReports), passes(2 * time.Hour), needing("a"), passes(day), grant("a", 1)}, []Rule{Window}},
+		"past a deadline, in a blackout": {[]func(*story){ignores(late), spec(func(s *v1alpha1.RebootPolicySpec) {
+			s.Blackouts = []v1alpha1.Blackout{{From: "2000-03-27", To: "2000-03-28"}}
+		}), passes(2 * time.Hour), needing("a"), passes(day), grant("a", 1)}, []Rule{Window}},
+		"the deadline of another node": {[]func(*story){hour, ignores(late), passes(2 * time.Hour), needing("b"), passes(day), grant("a", 1)}, []Rule{Window}},
+		"a need that counts from its last reboot": {[]func(*story){
+			hour, ignores(late), needing("a"), grant("a", 1), carries("a", 1), drains("a", 1), commits("a", 1), joins("a", "again"), finishes("a", 1),
+			released("a"), passes(day - time.Minute), grant("a", 2),
+		}, []Rule{Window}},
+		"a need that began anew a moment ago": {[]func(*story){hour, ignores(late), passes(2 * time.Hour), needing("a"), passes(day), needing("a"), grant("a", 1)}, nil},
+	})
 	staged := host("a", Staged)
 	maps.Copy(cases, map[string]struct {
 		story []func(*story)

@@ -22,6 +22,8 @@ type node struct {
 	governor string
 	// cordoned: the cordon that is there is an administrator's.
 	cordoned bool
+	// needs is since when it has needed a reboot.
+	needs needs
 	// asked counts the reboots while an administrator's request is there.
 	asked int
 	// now is the attempt it is in, and by the policy under which it is disrupted. Empty: it is not.
@@ -29,6 +31,28 @@ type node struct {
 	by  string
 	// carried are the grants it has shown, and when it did last.
 	carried map[string]time.Time
+}
+
+// needs is since when a node has needed a reboot, what that was before, and when it changed. Zero: it needed none.
+type needs struct {
+	since, before, changed time.Time
+}
+
+// take takes in what the node shows now. A need counts from a reboot that did not end it.
+func (n *needs) take(node *corev1.Node, at time.Time) {
+	var since time.Time
+	for _, c := range node.Status.Conditions {
+		if c.Type == v1alpha1.NodeRebootRequired && c.Status == corev1.ConditionTrue {
+			since = c.LastTransitionTime.Time
+		}
+	}
+	grant, err := v1alpha1.ParseGrant(node.Annotations)
+	if err == nil && grant != nil && grant.State == v1alpha1.GrantFinished && !since.IsZero() && !grant.At.Time.Before(since) {
+		since = grant.At.Time
+	}
+	if !since.Equal(n.since) {
+		n.since, n.before, n.changed = since, n.since, at
+	}
 }
 
 // isRequested reports whether somebody has requested a reboot.
@@ -103,6 +127,7 @@ func (j *Judge) takeNode(r Record) {
 	if grant, err := v1alpha1.ParseGrant(r.Node.Annotations); err == nil && grant != nil {
 		n.carried[grant.Policy+" "+key(r.Name, grant.Seq)] = r.At
 	}
+	n.needs.take(r.Node, r.At)
 	if !n.isRequested() {
 		n.asked = 0
 	}

@@ -135,7 +135,7 @@ func (j *Judge) inTime(r Record, from *v1alpha1.RebootPolicy, e v1alpha1.LedgerE
 		what = "in mode DryRun"
 	case spec.Pause != nil && (spec.Pause.Until == nil || at.Before(spec.Pause.Until.Time)):
 		what = "in a pause"
-	case !oracle.Open(spec.Windows, spec.Blackouts, at):
+	case !oracle.Open(spec.Windows, spec.Blackouts, at) && (!j.ignoresWindows(r, spec, e) || !oracle.Open(nil, spec.Blackouts, at)):
 		what = "outside of its windows"
 	case j.options.TrueClocks && (at.After(r.At) || r.At.Sub(at) > Slack):
 		what = "at another time than it says"
@@ -143,6 +143,17 @@ func (j *Judge) inTime(r Record, from *v1alpha1.RebootPolicy, e v1alpha1.LedgerE
 		return
 	}
 	j.accuse(Window, "policy %s grants %s at %s, %s", r.Name, key(e.Node, e.Seq), at.UTC().Format(time.RFC3339), what)
+}
+
+// ignoresWindows reports whether the node of an entry was past its deadline when the entry was made, and the policy ignores windows
+// then. What the node showed a moment ago counts, too: a manager may not have seen the change.
+func (j *Judge) ignoresWindows(r Record, spec *v1alpha1.RebootPolicySpec, e v1alpha1.LedgerEntry) bool {
+	n, d := j.nodes[e.Node], spec.Deadline
+	if n == nil || d == nil || d.Action != v1alpha1.DeadlineIgnoresWindows {
+		return false
+	}
+	passed := func(since time.Time) bool { return !since.IsZero() && !e.At.Time.Before(since.Add(d.After.Duration)) }
+	return passed(n.needs.since) || passed(n.needs.before) && r.At.Sub(n.needs.changed) <= Slack
 }
 
 // lists reports whether the ledger has the entry of an attempt, for this very Node.

@@ -37,6 +37,11 @@ func (t Timetable) Lines(l Look) []string {
 		lines = append(append(lines, l.Theme.Table(t.due(l), l.Width)...), "")
 	}
 	lines = append(lines, terminal.Wrap(t.Verdict(l.Zone), l.Width)...)
+	if late := t.late(); late != "" {
+		for _, line := range terminal.Wrap(late, l.Width) {
+			lines = append(lines, l.Theme.Paint(terminal.Bad, line))
+		}
+	}
 	for _, note := range t.notes() {
 		for _, line := range terminal.Wrap(note, l.Width) {
 			lines = append(lines, l.Theme.Paint(terminal.Quiet, line))
@@ -117,6 +122,20 @@ func (t Timetable) Verdict(zone *time.Location) string {
 		done += fmt.Sprintf(", but for %s", counted(n, "node that stays", "nodes that stay"))
 	}
 	return "Done " + done + t.inside(zone) + "."
+}
+
+// late names the nodes that miss their deadline, at most five of them. Empty: none does.
+func (t Timetable) late() string {
+	const most = 5
+	names := t.MissesDeadline
+	if len(names) == 0 {
+		return ""
+	}
+	text := strings.Join(names[:min(len(names), most)], ", ")
+	if more := len(names) - most; more > 0 {
+		text += fmt.Sprintf(", and %d more", more)
+	}
+	return fmt.Sprintf("%s spec.deadline: %s.", counted(len(names), "node misses", "nodes miss"), text)
 }
 
 func (t Timetable) inside(zone *time.Location) string {
