@@ -26,41 +26,25 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-var (
-	// folder is where the program is built, and built whether it is.
-	folder string
-	built  bool
-	// server is the API server of all tests, once one needs it.
-	server *testenv.Environment
-)
+// server is the API server of all tests, once one needs it.
+var server *testenv.Environment
 
 func TestMain(m *testing.M) {
-	var err error
-	if folder, err = os.MkdirTemp("", "manager"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
 	code := m.Run()
-	err = os.RemoveAll(folder)
 	if server != nil {
-		err = errors.Join(err, server.Stop())
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
+		if err := server.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
 	}
 	os.Exit(code)
 }
 
-// buildManager builds the program the way people run it, once for all tests.
 func buildManager(t *testing.T) string {
 	t.Helper()
-	program := filepath.Join(folder, "manager")
-	if !built {
-		if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".").CombinedOutput(); err != nil {
-			t.Fatalf("building the manager: %v\n%s", err, out)
-		}
-		built = true
+	program, err := testenv.Build(t.Context(), "manager")
+	if err != nil {
+		t.Fatal(err)
 	}
 	return program
 }

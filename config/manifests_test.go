@@ -47,17 +47,14 @@ var _ = Describe("config/default", func() {
 	It("passes flags that the programs know", func(ctx SpecContext) {
 		deployment, err := shipped.admin.AppsV1().Deployments(namespace).Get(ctx, "reboot-operator-manager", metav1.GetOptions{})
 		Expect(err).NotTo(HaveOccurred())
-		for folder, args := range map[string][]string{
-			".":       deployment.Spec.Template.Spec.Containers[0].Args,
-			"./agent": append(shipped.agents["n1"].Spec.Containers[0].Args, "--identity=serviceaccount", "--engines=auto,kernel", "--rpm-ostree-drive"),
+		for name, args := range map[string][]string{
+			"manager": deployment.Spec.Template.Spec.Containers[0].Args,
+			"agent":   append(shipped.agents["n1"].Spec.Containers[0].Args, "--identity=serviceaccount", "--engines=auto,kernel", "--rpm-ostree-drive"),
 		} {
-			program := filepath.Join(GinkgoT().TempDir(), "program")
-			build := exec.CommandContext(ctx, "go", "build", "-o", program, folder)
-			build.Dir = testenv.Root()
-			output, err := build.CombinedOutput()
-			Expect(err).NotTo(HaveOccurred(), string(output))
+			program, err := testenv.Build(ctx, name)
+			Expect(err).NotTo(HaveOccurred())
 			// Flags are read in order: one that nobody knows is an error before the help is reached.
-			output, err = exec.CommandContext(ctx, program, append(args, "--help")...).CombinedOutput()
+			output, err := exec.CommandContext(ctx, program, append(args, "--help")...).CombinedOutput()
 			Expect(err).NotTo(HaveOccurred(), string(output))
 		}
 	})

@@ -3,7 +3,6 @@ package docs_test
 
 import (
 	"context"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -235,11 +234,9 @@ func (c *cluster) hasMode(t *testing.T, want v1alpha1.Mode) {
 
 func buildPlugin(t *testing.T) string {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "kubectl-reboot")
-	build := exec.CommandContext(context.WithoutCancel(t.Context()), "go", "build", "-o", program, "./kubectl-reboot")
-	build.Dir = testenv.Root()
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building: %v\n%s", err, out)
+	program, err := testenv.Build(context.WithoutCancel(t.Context()), "kubectl-reboot")
+	if err != nil {
+		t.Fatal(err)
 	}
 	return program
 }

@@ -15,16 +15,20 @@ step "prometheus and promtool" hack/prometheus/build.sh
 step "helm" hack/helm/build.sh
 step "browser" hack/browser/build.sh
 export PROMETHEUS_REQUIRED=1 HELM_REQUIRED=1
-# Suites wait more than they compute: one more package than there are cores.
-tests() { go test -short -p $(($(nproc) + 1)) "$@"; }
+# Suites wait more than they compute: two more packages at once than there are cores. With the race detector they compute more:
+# one more package. The longest begin first, so that none of them runs alone in the end.
+packages=$(($(nproc) + 2))
+[ -z "${RACE:-}" ] || packages=$(($(nproc) + 1))
+longest=(./hack/fleet ./agent ./controllers ./config ./config/prometheus)
+tests() { go test -short -p "$packages" "$@"; }
 # With RACE=1, which `make ci` sets, what has goroutines runs with the race detector. What is pure has none.
 if [ -n "${RACE:-}" ]; then
-  concurrent=$(go list . ./agent/... ./controllers ./controllers/gate ./controllers/notify ./internal/... ./hack/embedded/... ./hack/fleet/... ./kubectl-reboot/command | grep -v /agent/step$)
+  concurrent=$(go list ./hack/fleet ./agent ./controllers . ./agent/... ./controllers/gate ./controllers/notify ./internal/... ./hack/embedded/... ./hack/fleet/... ./kubectl-reboot/command | grep -v /agent/step$)
   # shellcheck disable=SC2046,SC2086 # one word for each package
   step "tests, with the race detector" tests -race $concurrent
   # shellcheck disable=SC2046
-  step "tests of what has no goroutines" tests $(go list ./... | grep -vxF "$concurrent")
+  step "tests of what has no goroutines" tests $(go list "${longest[@]}" ./... | grep -vxF "$concurrent")
 else
-  step "tests" tests ./...
+  step "tests" tests "${longest[@]}" ./...
 fi
 finish

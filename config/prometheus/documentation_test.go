@@ -33,12 +33,11 @@ spec:
 
 // runsTheDocumentation runs the blocks of the two guides on the fleet, as an administrator who has the plugin.
 func (m *monitored) runsTheDocumentation(t *testing.T) {
-	tools := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(tools, "kubectl-reboot"), "./kubectl-reboot")
-	build.Dir = testenv.Root()
-	if output, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, output)
+	plugin, err := testenv.Build(t.Context(), "kubectl-reboot")
+	if err != nil {
+		t.Fatal(err)
 	}
+	tools := filepath.Dir(plugin)
 	var kinds strings.Builder
 	for _, k := range monitoringKinds {
 		fmt.Fprintf(&kinds, customResource, k.kind, k.plural)

@@ -25,12 +25,9 @@ func build(ctx context.Context, shipped bool) (string, error) {
 		command.Dir = testenv.Root()
 		return bin, run(command)
 	}
-	for program, folder := range map[string]string{managerProgram: ".", agentProgram: "./agent"} {
-		// Stripped as in the image. Compiled with no flags of its own it shares what has been compiled for its caller.
-		build := exec.CommandContext(ctx, "go", "build", "-ldflags=-s -w", "-o", filepath.Join(bin, program), folder)
-		build.Dir = testenv.Root()
-		if err := run(build); err != nil {
-			return "", fmt.Errorf("building the %s: %w", program, err)
+	for _, program := range []string{managerProgram, agentProgram} {
+		if _, err := testenv.Build(ctx, program); err != nil {
+			return "", err
 		}
 	}
 	return bin, nil

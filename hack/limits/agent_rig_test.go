@@ -95,7 +95,7 @@ func (h *host) startAt(server, bus string) {
 	h.t.Helper()
 	var err error
 	h.agent, err = processes.Start(process.Program{
-		Name: h.name, Path: filepath.Join(programs, "agent"),
+		Name: h.name, Path: agent,
 		Args: []string{
 			"--kubeconfig=" + kubeconfig(h.t, server), "--node-name=" + h.name, "--identity=serviceaccount", "--dbus-address=" + bus,
 			"--host-root=" + h.root, "--boot-id-file=" + h.bootIDFile(), "--health-probe-bind-address=127.0.0.1:0",

@@ -5,8 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -23,8 +21,9 @@ import (
 var (
 	env       *testenv.Environment
 	api       client.Client
-	programs  string
 	processes *process.Group
+	// manager and agent are the programs.
+	manager, agent string
 )
 
 func TestMain(m *testing.M) {
@@ -47,27 +46,26 @@ func run(m *testing.M) int {
 // start builds the programs as they ship and starts an API server.
 func start() (stop func(), err error) {
 	stop = func() {}
-	if programs, err = os.MkdirTemp("", "limits"); err != nil {
-		return stop, err
-	}
-	stop = func() { _ = os.RemoveAll(programs) }
-	for program, folder := range map[string]string{"manager": ".", "agent": "./agent"} {
-		build := exec.Command("go", "build", "-ldflags=-s -w", "-o", filepath.Join(programs, program), folder)
-		build.Dir = testenv.Root()
-		if output, err := build.CombinedOutput(); err != nil {
-			return stop, fmt.Errorf("building the %s: %w: %s", program, err, output)
+	for name, program := range map[string]*string{"manager": &manager, "agent": &agent} {
+		if *program, err = testenv.Build(context.Background(), name); err != nil {
+			return stop, err
 		}
 	}
+	folder, err := os.MkdirTemp("", "limits")
+	if err != nil {
+		return stop, err
+	}
+	stop = func() { _ = os.RemoveAll(folder) }
 	if env, err = testenv.Start(); err != nil {
 		return stop, err
 	}
-	processes = process.NewGroup(programs)
+	processes = process.NewGroup(folder)
 	stop = func() {
 		now, cancel := context.WithCancel(context.Background())
 		cancel()
 		processes.Stop(now)
 		_ = env.Stop()
-		_ = os.RemoveAll(programs)
+		_ = os.RemoveAll(folder)
 	}
 	api, err = client.New(env.Config, client.Options{Scheme: scheme.Scheme})
 	return stop, err

@@ -2,7 +2,6 @@ package limits
 
 import (
 	"context"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -83,7 +82,7 @@ func (s *site) startAt(server string) {
 	s.t.Helper()
 	var err error
 	s.manager, err = processes.Start(process.Program{
-		Name: s.name, Path: filepath.Join(programs, "manager"),
+		Name: s.name, Path: manager,
 		Args: []string{
 			"--kubeconfig=" + kubeconfig(s.t, server), "--namespace=" + s.name, "--metrics-bind-address=0", "--health-probe-bind-address=127.0.0.1:0",
 		},
