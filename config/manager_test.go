@@ -53,6 +53,7 @@ var _ = Describe("the manager's token", Ordered, ContinueOnFailure, func() {
 		Entry("the end of hooks, whose answers go", patchNode("n4", endedHooks, "status")),
 		Entry("its condition", patchNode("n2", conditioned("RebootPermitted"), "status")),
 		Entry("its other condition", patchNode("n2", conditioned("RebootFailed"), "status")),
+		Entry("the condition that announces a maintenance", patchNode("n2", conditioned("MaintenancePlanned"), "status")),
 		Entry("watching policies", attempt(watchPolicies)),
 		Entry("its finalizer on a policy", mergeIntoPolicy(`{"metadata":{"finalizers":["reboot-operator.io/grants"]}}`)),
 		Entry("taking the resume annotation from a policy", mergeIntoPolicy(`{"metadata":{"annotations":{"reboot-operator.io/resume":null}}}`)),
@@ -107,7 +108,7 @@ var _ = Describe("the manager's token", Ordered, ContinueOnFailure, func() {
 		meta        = "the manager may not change finalizers or ownerReferences"
 		spec        = "of the spec the manager may only remove the cordon"
 		status      = "of the status the manager may only change conditions"
-		conditions  = "the manager may only change its own conditions: RebootPermitted and RebootFailed"
+		conditions  = "the manager may only change its own conditions: RebootPermitted, RebootFailed and MaintenancePlanned"
 		polSpec     = "the manager may not change spec, labels or ownerReferences of a RebootPolicy"
 	)
 

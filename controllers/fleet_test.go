@@ -204,6 +204,7 @@ func (f *fleet) boot(name string, boot int) {
 	f.status(name, map[string]any{"nodeInfo": map[string]any{"bootID": bootID(name, boot)}})
 	f.status(name, map[string]any{"conditions": []any{
 		cond(corev1.NodeMaintenanceInProgress, "False", "Rebooted"), cond(v1alpha1.NodeRebootRequired, "False", "UpToDate"),
+		map[string]any{"type": corev1.NodeMaintenancePlanned, "$patch": "delete"},
 	}})
 }
 

@@ -34,7 +34,7 @@ func (w *nodeWriter) writeConditions(ctx context.Context, s *state, decisions []
 	written := 0
 	for _, d := range decisions {
 		i, ok := s.index[d.Node]
-		if !ok || d.ShortLived || same(s.Nodes[i].Permitted, d) && same(s.Nodes[i].Failed, d.RebootFailed()) && s.Nodes[i].Preflight == d.Preflight {
+		if !ok || d.ShortLived || same(s.Nodes[i].Permitted, d) && same(s.Nodes[i].Failed, d.RebootFailed()) && s.Nodes[i].Preflight == d.Preflight && !d.PlanOver {
 			continue
 		}
 		if wait := w.conditionRefusals.waits(d.Node, w.clock.Now()); wait > 0 {
@@ -74,6 +74,9 @@ func (w *nodeWriter) writeCondition(ctx context.Context, s *state, node *corev1.
 		patch.Condition(w.permitted(d, before))
 	}
 	w.writeFailed(patch, n, d.RebootFailed())
+	if d.PlanOver {
+		patch.RemoveCondition(corev1.NodeMaintenancePlanned)
+	}
 	annotate(patch, v1alpha1.AnnotationPreflight, n.Preflight, d.Preflight)
 	err := w.patchNode(ctx, s, node, patch)
 	if apierrors.IsNotFound(err) {
@@ -96,6 +99,17 @@ func (w *nodeWriter) writeFailed(patch *nodepatch.Patch, n *plan.Node, d plan.De
 		patch.Condition(w.condition(v1alpha1.NodeRebootFailed, d, n.Failed))
 	case n.Failed != nil:
 		patch.RemoveCondition(v1alpha1.NodeRebootFailed)
+	}
+}
+
+// announceMaintenance sets condition MaintenancePlanned with the first write on the Node that a grant brings, unless another program
+// has announced a maintenance of its own.
+func (w *nodeWriter) announceMaintenance(patch *nodepatch.Patch, s *state, n *plan.Node, t plan.Reboot) {
+	is := plan.Decision{
+		Status: corev1.ConditionTrue, Reason: v1alpha1.EventRebootGranted, Message: plan.GrantedMessage(s.Policy.Name, t.Entry.Seq),
+	}
+	if !n.PlannedByOthers && !t.Rebooting() {
+		patch.Condition(w.condition(corev1.NodeMaintenancePlanned, is, n.Planned))
 	}
 }
 

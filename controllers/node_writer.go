@@ -52,6 +52,7 @@ func (w *nodeWriter) publish(ctx context.Context, s *state, live *corev1.Node, n
 			Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonGranted, Message: plan.GrantedMessage(s.Policy.Name, t.Entry.Seq),
 		}, n.Permitted))
 	setMarkers(patch, n, &grant)
+	w.announceMaintenance(patch, s, n, t)
 	endHooks(patch, n, t.Entry.Seq)
 	if err := w.patchNode(ctx, s, live, patch); err != nil {
 		return err
@@ -72,6 +73,9 @@ func (w *nodeWriter) cancel(ctx context.Context, s *state, live *corev1.Node, n 
 	removeMarkers(patch, n)
 	if n.Permitted != nil {
 		patch.RemoveCondition(v1alpha1.NodeRebootPermitted)
+	}
+	if n.Planned != nil {
+		patch.RemoveCondition(corev1.NodeMaintenancePlanned)
 	}
 	endHooks(patch, n, t.Entry.Seq)
 	if err := w.patchNode(ctx, s, live, patch); err != nil {
@@ -107,6 +111,9 @@ func (w *nodeWriter) finish(ctx context.Context, s *state, live *corev1.Node, n 
 	if patch.Spec == nil && n.Failed != nil {
 		patch.RemoveCondition(v1alpha1.NodeRebootFailed)
 	}
+	if patch.Spec == nil && n.Planned != nil {
+		patch.RemoveCondition(corev1.NodeMaintenancePlanned)
+	}
 	endHooks(patch, n, t.Entry.Seq)
 	if err := w.patchNode(ctx, s, live, patch); err != nil {
 		return err
@@ -130,6 +137,9 @@ func (w *nodeWriter) beginHooks(ctx context.Context, s *state, live *corev1.Node
 	endHooks(patch, n, math.MaxInt64)
 	removeAnswers(patch, n, phase.Hooks)
 	patch.Annotate(v1alpha1.AnnotationHooks, phase.String()).Label(hookLabels[t.Stage], "true")
+	if t.Stage == v1alpha1.HooksBefore {
+		w.announceMaintenance(patch, s, n, t)
+	}
 	if err := w.patchNode(ctx, s, live, patch); err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ import (
 func TestReference(t *testing.T) {
 	constants := contract(t)
 	for heading, want := range map[string][]string{
-		"Conditions":             slices.Concat(constants.of("NodeReboot"), constants.of("Condition"), []string{"DrainInProgress", "Drained", "MaintenanceInProgress"}),
+		"Conditions":             slices.Concat(constants.of("NodeReboot"), constants.of("Condition"), []string{"DrainInProgress", "Drained", "MaintenanceInProgress", "MaintenancePlanned"}),
 		"Events":                 slices.Concat(constants.of("Event"), reasonsOfEvents()),
 		"Metrics":                allMetrics(t),
 		"Annotations and labels": slices.Concat(constants.of("Annotation"), constants.of("Label"), constants.of("Taint"), constants.of("Finalizer")),

@@ -29,6 +29,9 @@ func addReport(p *nodepatch.Patch, node *corev1.Node, r step.NodeStatus, now tim
 		if answered(node.Status.Conditions, r.Conditions) {
 			p.RemoveCondition(v1alpha1.NodeRebootPermitted)
 		}
+		if planOver(node.Status.Conditions, r.Conditions) {
+			p.RemoveCondition(corev1.NodeMaintenancePlanned)
+		}
 	}
 	p.Metadata.Labels = labels
 	if p.Metadata.Annotations == nil {
@@ -59,6 +62,14 @@ func answered(have, want []corev1.NodeCondition) bool {
 	before, next := step.Observation{Conditions: have}, step.Observation{Conditions: want}
 	falls := before.Is(v1alpha1.NodeRebootRequired) && !next.Is(v1alpha1.NodeRebootRequired) && next.Condition(v1alpha1.NodeRebootRequired).Type != ""
 	return falls && before.Condition(v1alpha1.NodeRebootPermitted).Type != ""
+}
+
+// planOver reports whether the maintenance is over that the manager has announced on the node: with MaintenanceInProgress, so that the
+// manager need not write for it.
+func planOver(have, want []corev1.NodeCondition) bool {
+	before, next := step.Observation{Conditions: have}, step.Observation{Conditions: want}
+	ends := before.Is(corev1.NodeMaintenanceInProgress) && next.Condition(corev1.NodeMaintenanceInProgress).Status == corev1.ConditionFalse
+	return ends && v1alpha1.IsPlanned(before.Condition(corev1.NodeMaintenancePlanned))
 }
 
 // changed are the wanted conditions that are not there yet, with their times. The transition time moves with the status.

@@ -162,6 +162,42 @@ func TestAddReport_TakesTheAnswerAwayWithTheNeed(t *testing.T) {
 	}
 }
 
+// What the manager has announced goes in the agent's first report after the reboot; another program's announcement stays.
+func TestAddReport_EndsThePlannedMaintenance(t *testing.T) {
+	is := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason string) corev1.NodeCondition {
+		return corev1.NodeCondition{Type: kind, Status: status, Reason: reason}
+	}
+	const yes, no = corev1.ConditionTrue, corev1.ConditionFalse
+	ours := is(corev1.NodeMaintenancePlanned, yes, v1alpha1.EventRebootGranted)
+	back := is(corev1.NodeMaintenanceInProgress, no, v1alpha1.EventRebootSucceeded)
+	cases := map[string]struct {
+		have []corev1.NodeCondition
+		want corev1.NodeCondition
+		away bool
+	}{
+		"the host is back": {[]corev1.NodeCondition{is(corev1.NodeMaintenanceInProgress, yes, ""), ours}, back, true},
+		"another program's announcement": {
+			[]corev1.NodeCondition{is(corev1.NodeMaintenanceInProgress, yes, ""), is(corev1.NodeMaintenancePlanned, yes, "Theirs")}, back, false,
+		},
+		"the host goes down": {[]corev1.NodeCondition{ours}, is(corev1.NodeMaintenanceInProgress, yes, v1alpha1.EventRebooting), false},
+		"the drain goes on":  {[]corev1.NodeCondition{ours}, is(corev1.NodeDrainInProgress, yes, v1alpha1.EventDraining), false},
+		"it was no reboot":   {[]corev1.NodeCondition{is(corev1.NodeMaintenanceInProgress, no, ""), ours}, back, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var patch nodepatch.Patch
+			addReport(&patch, &corev1.Node{Status: corev1.NodeStatus{Conditions: tc.have}}, step.NodeStatus{Conditions: []corev1.NodeCondition{tc.want}}, now)
+			data, err := patch.Data(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if away := strings.Contains(string(data), `{"$patch":"delete","type":"MaintenancePlanned"}`); away != tc.away {
+				t.Errorf("ends the planned maintenance: %t, want %t\n%s", away, tc.away, data)
+			}
+		})
+	}
+}
+
 func TestOfInterest(t *testing.T) {
 	labelled := func(key string) func(*corev1.Node) {
 		return func(n *corev1.Node) { n.Labels = map[string]string{key: "x"} }

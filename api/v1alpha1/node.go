@@ -7,7 +7,7 @@ import (
 )
 
 // Conditions this project keeps on a Node, beside the standard ones of KEP-5683 (corev1.NodeDrainInProgress,
-// corev1.NodeDrained, corev1.NodeMaintenanceInProgress).
+// corev1.NodeDrained, corev1.NodeMaintenanceInProgress, and corev1.NodeMaintenancePlanned, see IsPlanned).
 const (
 	// NodeRebootRequired is written by the agent. True: the node needs a reboot, the reason states why and the message
 	// names the version. False: it does not. Unknown: the update engine cannot be asked.
@@ -19,6 +19,13 @@ const (
 	// in time, and the reason reports it. Absent: it did, or the node is not being rebooted.
 	NodeRebootFailed corev1.NodeConditionType = "RebootFailed"
 )
+
+// IsPlanned reports whether a condition is the manager's corev1.NodeMaintenancePlanned, which announces a granted reboot to
+// others, such as storage. Any maintenance may write this condition: the reason shows that it is the manager's. The agent removes
+// it with its first report after the reboot, the manager where there is none.
+func IsPlanned(c corev1.NodeCondition) bool {
+	return c.Type == corev1.NodeMaintenancePlanned && c.Reason == EventRebootGranted
+}
 
 // Annotations on a Node. Each has one writer.
 const (

@@ -86,12 +86,18 @@ func (d *draft) decision(n *Node) (Decision, bool) {
 	switch o := d.waiting[n.Name]; {
 	case o != nil:
 		return Decision{
-			Node: n.Name, Status: corev1.ConditionFalse, Reason: o.Reason, Message: o.Message, ShortLived: o.shortLived, Preflight: d.pods.requestFor(o),
+			Node: n.Name, Status: corev1.ConditionFalse, Reason: o.Reason, Message: o.Message, ShortLived: o.shortLived, PlanOver: n.Planned != nil,
+			Preflight: d.pods.requestFor(o),
 		}, true
 	case d.held(n) || n.NeedsReboot():
 		return Decision{}, false
 	}
-	return Decision{Node: n.Name}, n.showsAnswer()
+	return n.noAnswer()
+}
+
+// noAnswer is that a node shows no answer any more, and whether it shows one.
+func (n *Node) noAnswer() (Decision, bool) {
+	return Decision{Node: n.Name, PlanOver: n.Planned != nil}, n.showsAnswer()
 }
 
 // conflictDecision: the first of the rivals answers for all of them.
@@ -100,9 +106,11 @@ func (d *draft) conflictDecision(n *Node, rivals []string) (Decision, bool) {
 		return Decision{}, false
 	}
 	if !n.NeedsReboot() {
-		return Decision{Node: n.Name}, n.showsAnswer()
+		return n.noAnswer()
 	}
-	return Decision{Node: n.Name, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonPolicyConflict, Message: conflictMessage(rivals)}, true
+	return Decision{
+		Node: n.Name, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonPolicyConflict, Message: conflictMessage(rivals), PlanOver: n.Planned != nil,
+	}, true
 }
 
 func conflictMessage(rivals []string) string {
@@ -120,10 +128,10 @@ func Ungoverned(g Governor, nodes []*Node) []Decision {
 		case n.NeedsReboot():
 			decisions = append(decisions, Decision{
 				Node: n.Name, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonNoPolicy,
-				Message: "no RebootPolicy selects this node" + g.unread(),
+				Message: "no RebootPolicy selects this node" + g.unread(), PlanOver: n.Planned != nil,
 			})
 		case n.showsAnswer():
-			decisions = append(decisions, Decision{Node: n.Name})
+			decisions = append(decisions, Decision{Node: n.Name, PlanOver: n.Planned != nil})
 		}
 	}
 	return decisions

@@ -233,6 +233,9 @@ func (h *host) comeBack(c *cluster) {
 		}
 		if current := conditionOf(node, corev1.NodeMaintenanceInProgress); current != nil && !h.silent {
 			c.condition(node, corev1.NodeMaintenanceInProgress, corev1.ConditionFalse, v1alpha1.EventRebootSucceeded, "")
+			if planned := conditionOf(node, corev1.NodeMaintenancePlanned); planned != nil && v1alpha1.IsPlanned(*planned) {
+				removeCondition(node, corev1.NodeMaintenancePlanned)
+			}
 		}
 	})
 }

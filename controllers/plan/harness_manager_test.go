@@ -122,6 +122,9 @@ func (c *cluster) applyReboot(name string, t plan.Reboot) {
 			}
 			annotate(node, v1alpha1.AnnotationPreflight, plan.Question(c.policies[name]))
 			c.condition(node, v1alpha1.NodeRebootPermitted, corev1.ConditionTrue, v1alpha1.ReasonGranted, plan.GrantedMessage(name, t.Entry.Seq))
+			if !n.PlannedByOthers && !t.Rebooting() {
+				c.condition(node, corev1.NodeMaintenancePlanned, corev1.ConditionTrue, v1alpha1.EventRebootGranted, "")
+			}
 			endHooks(node, t.Entry.Seq)
 		})
 	case plan.CancelGrant:
@@ -134,6 +137,9 @@ func (c *cluster) applyReboot(name string, t plan.Reboot) {
 			removeAnnotations(node, n)
 			removeExclusion(node, n)
 			removeCondition(node, v1alpha1.NodeRebootPermitted)
+			if n.Planned != nil {
+				removeCondition(node, corev1.NodeMaintenancePlanned)
+			}
 			endHooks(node, t.Entry.Seq)
 		})
 	case plan.BeginHooks:
@@ -301,7 +307,7 @@ func (c *cluster) decide(h *host, d plan.Decision) {
 		current != nil && current.Status == d.Status && current.Reason == string(d.Reason) && current.Message == d.Message
 	failed, should := conditionOf(h.node, v1alpha1.NodeRebootFailed), d.RebootFailed()
 	shown = shown && (failed != nil) == (should.Status != "")
-	if shown && h.node.Annotations[v1alpha1.AnnotationPreflight] == d.Preflight {
+	if shown && h.node.Annotations[v1alpha1.AnnotationPreflight] == d.Preflight && !d.PlanOver {
 		return
 	}
 	c.update(h, func(node *corev1.Node) {
@@ -310,6 +316,9 @@ func (c *cluster) decide(h *host, d plan.Decision) {
 			delete(node.Annotations, v1alpha1.AnnotationPreflight)
 		}
 		removeCondition(node, v1alpha1.NodeRebootFailed)
+		if d.PlanOver {
+			removeCondition(node, corev1.NodeMaintenancePlanned)
+		}
 		if should.Status != "" {
 			c.condition(node, v1alpha1.NodeRebootFailed, should.Status, should.Reason, should.Message)
 		}

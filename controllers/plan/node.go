@@ -46,6 +46,10 @@ type Node struct {
 	Maintenance      bool
 	MaintenanceSince time.Time
 
+	// Planned is condition MaintenancePlanned of the manager's as it is; nil when there is none. PlannedByOthers: another program
+	// has set it to True.
+	Planned         *corev1.NodeCondition
+	PlannedByOthers bool
 	// Permitted is the manager's own condition as it is; nil when there is none.
 	Permitted *corev1.NodeCondition
 	// Failed is the manager's condition RebootFailed as it is; nil when there is none.
@@ -110,6 +114,11 @@ func (n *Node) readConditions(conditions []corev1.NodeCondition) {
 			n.Failed = c
 		case corev1.NodeMaintenanceInProgress:
 			n.Maintenance, n.MaintenanceSince = c.Status == corev1.ConditionTrue, transition(c)
+		case corev1.NodeMaintenancePlanned:
+			if v1alpha1.IsPlanned(*c) {
+				n.Planned = c
+			}
+			n.PlannedByOthers = n.Planned == nil && c.Status == corev1.ConditionTrue
 		}
 	}
 }
@@ -216,7 +225,9 @@ func (n *Node) atRest(maxUptime string) bool {
 }
 
 // showsAnswer reports whether the node shows something of the manager that is for nodes that need a reboot.
-func (n *Node) showsAnswer() bool { return n.Permitted != nil || n.Failed != nil || n.Preflight != "" }
+func (n *Node) showsAnswer() bool {
+	return n.Permitted != nil || n.Failed != nil || n.Planned != nil || n.Preflight != ""
+}
 
 // failed reports whether the last attempt in this boot failed.
 func (n *Node) failed() bool {

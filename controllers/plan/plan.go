@@ -65,6 +65,8 @@ type Decision struct {
 	Message string
 	// ShortLived reports whether the answer changes within seconds: it is not written on the node.
 	ShortLived bool
+	// PlanOver reports that condition MaintenancePlanned has to go: no reboot of the node is granted any more.
+	PlanOver bool
 	// Preflight is what the node's agent should be asked about its pods: annotation preflight. Empty: nothing.
 	Preflight string
 }

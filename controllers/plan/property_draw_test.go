@@ -164,6 +164,8 @@ func drawHost(t *rapid.T, name string) *host {
 		{10, "objects", objecting(`{"reason":"Inhibited"}`)},
 		{10, "conflicts", objecting(`{"reason":"Inhibited","also":[{"reason":"CoordinatorConflict"}]}`)},
 		{4, "pending", pending},
+		{6, "announces a maintenance", announcing(v1alpha1.EventRebootGranted)},
+		{8, "has a maintenance of another program", announcing("Theirs")},
 		{4, "has a maximum uptime", upFor("700h0m0s")},
 		{6, "urgent", urgently},
 		{15, "being scaled down", tainted("ToBeDeletedByClusterAutoscaler", corev1.TaintEffectNoSchedule)},

@@ -185,7 +185,7 @@ func TestReboots_TakesAwayWhatIsLeftOfAReboot(t *testing.T) {
 			}
 			reported := slices.ContainsFunc(p.Decisions, func(d plan.Decision) bool { return d.Node == name }) ||
 				slices.ContainsFunc(p.Marks, func(m plan.Mark) bool { return m.Node == name })
-			carries := n.Permitted != nil || n.Failed != nil || n.Preflight != "" || n.Pending || n.Grant != nil && (len(n.Grant.Annotations) > 0 || n.Grant.Excluded) ||
+			carries := n.Permitted != nil || n.Failed != nil || n.Planned != nil || n.Preflight != "" || n.Pending || n.Grant != nil && (len(n.Grant.Annotations) > 0 || n.Grant.Excluded) ||
 				v1alpha1.ParseMaxUptime(n.Annotations) != snapshot.Policy.Spec.MaxUptimeOf(name)
 			if i := slices.IndexFunc(p.Decisions, func(d plan.Decision) bool { return d.Node == name }); i >= 0 && p.Decisions[i].RebootFailed().Status != "" {
 				t.Fatalf("node %s shows a failed reboot for ever\n%v", name, s)

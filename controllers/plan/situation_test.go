@@ -166,6 +166,16 @@ func withAnnotations(keys ...string) func(*v1alpha1.Grant) {
 // excluded is a grant that has set the label for load balancers.
 func excluded(g *v1alpha1.Grant) { g.Excluded = true }
 
+// announcing is a node with condition MaintenancePlanned, which is the manager's by its reason.
+func announcing(reason string) func(*host) {
+	return func(h *host) {
+		removeCondition(h.node, corev1.NodeMaintenancePlanned)
+		h.node.Status.Conditions = append(h.node.Status.Conditions, corev1.NodeCondition{
+			Type: corev1.NodeMaintenancePlanned, Status: corev1.ConditionTrue, Reason: reason,
+		})
+	}
+}
+
 // nodeCondition sets a condition that has lasted since an instant, counted from the evening.
 func nodeCondition(kind corev1.NodeConditionType, status corev1.ConditionStatus, since time.Duration) func(*host) {
 	return func(h *host) {

@@ -24,6 +24,7 @@ func Transform(also ...corev1.NodeConditionType) func(any) (any, error) {
 // decisive are the conditions that decisions look at.
 var decisive = []corev1.NodeConditionType{
 	corev1.NodeReady, v1alpha1.NodeRebootRequired, v1alpha1.NodeRebootPermitted, v1alpha1.NodeRebootFailed, corev1.NodeMaintenanceInProgress,
+	corev1.NodeMaintenancePlanned,
 }
 
 // Trim keeps what a decision looks at, about a seventh of a Node. Two versions of a Node that differ in a heartbeat

@@ -106,7 +106,7 @@ func unsettled(node *corev1.Node) (what []string) {
 		case c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue,
 			c.Type == v1alpha1.NodeRebootRequired && c.Status != corev1.ConditionFalse,
 			c.Type == v1alpha1.NodeRebootPermitted, c.Type == v1alpha1.NodeRebootFailed, c.Type == corev1.NodeMaintenanceInProgress && c.Status == corev1.ConditionTrue,
-			c.Type == corev1.NodeDrainInProgress && c.Status == corev1.ConditionTrue:
+			c.Type == corev1.NodeMaintenancePlanned, c.Type == corev1.NodeDrainInProgress && c.Status == corev1.ConditionTrue:
 			what = append(what, fmt.Sprintf("has %s=%s: %s %s", c.Type, c.Status, c.Reason, c.Message))
 		}
 	}

@@ -116,7 +116,7 @@ func clean(n *corev1.Node) string {
 	note("taint", taints)
 	n.Status.Conditions = slices.DeleteFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		if !slices.Contains([]corev1.NodeConditionType{v1alpha1.NodeRebootRequired, v1alpha1.NodeRebootPermitted, v1alpha1.NodeRebootFailed}, c.Type) &&
-			!isAgents(n, c.Type) {
+			!isAgents(n, c.Type) && !v1alpha1.IsPlanned(c) {
 			return false
 		}
 		conditions = append(conditions, string(c.Type))

@@ -27,7 +27,7 @@ var _ = Describe("cleanup", Serial, func() {
 		DeferCleanup(func() { Expect(api.Delete(context.Background(), node(name))).To(Succeed()) })
 		(&pool{}).patch(name, map[string]any{"status": map[string]any{"conditions": []any{
 			condition(corev1.NodeReady, "True", "KubeletReady"), condition(v1alpha1.NodeRebootRequired, "False", "UpToDate"),
-			condition(corev1.NodeDrained, "False", "RebootSucceeded"),
+			condition(corev1.NodeDrained, "False", "RebootSucceeded"), condition(corev1.NodeMaintenancePlanned, "True", "RebootGranted"),
 		}}}, "status")
 		others := node(name)
 		others.Status.Conditions = append(others.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeMaintenanceInProgress, Status: corev1.ConditionFalse, Reason: "Theirs"})
@@ -41,7 +41,7 @@ var _ = Describe("cleanup", Serial, func() {
 	}
 
 	It("removes everything of the operator's from Nodes, leaves the rest, and names a cordon", func() {
-		const removed = "node/left-behind cleaned of annotations cluster-autoscaler.kubernetes.io/scale-down-disabled, grant, report; labels node.kubernetes.io/exclude-from-external-load-balancers, os-id; taint reboot-operator.io/reboot-pending; conditions Drained, RebootRequired; it stays cordoned: kubectl uncordon left-behind"
+		const removed = "node/left-behind cleaned of annotations cluster-autoscaler.kubernetes.io/scale-down-disabled, grant, report; labels node.kubernetes.io/exclude-from-external-load-balancers, os-id; taint reboot-operator.io/reboot-pending; conditions Drained, MaintenancePlanned, RebootRequired; it stays cordoned: kubectl uncordon left-behind"
 		for _, how := range []string{"client", "server"} {
 			Expect(ok("cleanup", "--dry-run="+how)).To(Equal(removed + " (" + how + " dry run)\n"))
 			Expect(node(name).Annotations).To(HaveKey(v1alpha1.AnnotationReport))

@@ -181,6 +181,7 @@ func (r *reboots) reboot(ctx context.Context, node *corev1.Node, grant *v1alpha1
 			r.condition(corev1.NodeMaintenanceInProgress, corev1.ConditionFalse, "Rebooted", "the host has been rebooted"),
 			r.condition(v1alpha1.NodeRebootRequired, corev1.ConditionFalse, string(v1alpha1.ReasonUpToDate), fmt.Sprintf(upToDate, boot)),
 			map[string]any{"type": v1alpha1.NodeRebootPermitted, "$patch": "delete"},
+			map[string]any{"type": corev1.NodeMaintenancePlanned, "$patch": "delete"},
 		}},
 	}, "status")
 }
