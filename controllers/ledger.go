@@ -62,6 +62,54 @@ func (l *ledgerWriter) reportStatus(ctx context.Context, s *state, p plan.Plan) 
 	return 0, l.writeStatus(ctx, s, p)
 }
 
+// writeLedger writes the entries of a plan, with the resourceVersion it was made from: the ledger's compare-and-swap. Where the
+// ledger is another policy's, the history is written first: a crash in between loses no end of a reboot, and none counts twice.
+func (l *ledgerWriter) writeLedger(ctx context.Context, s *state, p plan.Plan) error {
+	if s.Ledger == nil {
+		return l.writeStatus(ctx, s, p)
+	}
+	if len(p.Released()) > 0 {
+		if err := l.writeHistory(ctx, s, p); err != nil {
+			return err
+		}
+	}
+	ledger := s.Ledger.DeepCopy()
+	ledger.Status.Limit, ledger.Status.Seq, ledger.Status.Grants = p.SharedLimit, p.Seq, p.Entries()
+	if err := l.put(ctx, s.Policy.UID, ledger); err != nil {
+		return err
+	}
+	s.Ledger = ledger
+	return nil
+}
+
+// writeHistory writes how reboots ended, and leaves the rest of the status to what is reported later.
+func (l *ledgerWriter) writeHistory(ctx context.Context, s *state, p plan.Plan) error {
+	after := s.Policy.DeepCopy()
+	status := &after.Status
+	if run, _ := p.Run(s.Policy.Status, s.Now); status.Run != nil {
+		status.Run = run
+	}
+	status.LastRebootAt, status.History = lastReboot(s.Policy, p, s.Now), p.History(status.History, s.Now)
+	if equality.Semantic.DeepEqual(s.Policy.Status, after.Status) {
+		return nil
+	}
+	if err := l.put(ctx, s.Policy.UID, after); err != nil {
+		return err
+	}
+	s.Policy = after
+	return nil
+}
+
+// put writes a status. Where somebody else wrote in between, everything that was planned from the old ledger is void.
+func (l *ledgerWriter) put(ctx context.Context, planned types.UID, policy *v1alpha1.RebootPolicy) error {
+	err := l.client.Status().Update(ctx, policy, client.FieldOwner(v1alpha1.FieldOwnerManager))
+	if err != nil {
+		l.adopted[planned] = l.adopted[planned] && !apierrors.IsConflict(err)
+		return fmt.Errorf("writing the status of policy %q: %w", policy.Name, err)
+	}
+	return nil
+}
+
 // writeStatus PUTs the whole status with the resourceVersion the plan was made from: the ledger's compare-and-swap.
 func (l *ledgerWriter) writeStatus(ctx context.Context, s *state, p plan.Plan) error {
 	before := s.Policy.DeepCopy()
@@ -70,12 +118,9 @@ func (l *ledgerWriter) writeStatus(ctx context.Context, s *state, p plan.Plan) e
 		status.EstimatedCompletionAt = l.estimated(s, p)
 	}
 	s.Policy.Status = status
-	err := l.client.Status().Update(ctx, s.Policy, client.FieldOwner(v1alpha1.FieldOwnerManager))
-	if err != nil {
+	if err := l.put(ctx, before.UID, s.Policy); err != nil {
 		s.Policy = before
-		// Somebody else wrote in between: everything that was planned from the old ledger is void.
-		l.adopted[before.UID] = l.adopted[before.UID] && !apierrors.IsConflict(err)
-		return fmt.Errorf("writing the status of policy %q: %w", before.Name, err)
+		return err
 	}
 	l.wrote[s.Policy.UID] = l.clock.Now()
 	l.announce.policyEvents(before, s.Policy)
@@ -95,15 +140,23 @@ func (l *ledgerWriter) consumeResume(ctx context.Context, s *state) error {
 	return l.patchPolicy(ctx, s.Policy, before)
 }
 
-// hold puts the finalizer on a policy that may grant, before its ledger can have an entry.
+// hold puts the finalizer on a policy that may grant, and on the one with its ledger, before that can have an entry.
 func (l *ledgerWriter) hold(ctx context.Context, s *state) error {
 	grants := s.Policy.Spec.ModeOrDefault() == v1alpha1.ModeEnforce && s.Policy.DeletionTimestamp == nil
-	if !grants || controllerutil.ContainsFinalizer(s.Policy, v1alpha1.Finalizer) {
+	if !grants {
 		return nil
 	}
-	before := s.Policy.DeepCopy()
-	controllerutil.AddFinalizer(s.Policy, v1alpha1.Finalizer)
-	return l.patchPolicy(ctx, s.Policy, before)
+	for _, policy := range []*v1alpha1.RebootPolicy{s.Policy, s.Ledger} {
+		if policy == nil || policy.DeletionTimestamp != nil || controllerutil.ContainsFinalizer(policy, v1alpha1.Finalizer) {
+			continue
+		}
+		before := policy.DeepCopy()
+		controllerutil.AddFinalizer(policy, v1alpha1.Finalizer)
+		if err := l.patchPolicy(ctx, policy, before); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // release takes the finalizer off a policy that is being deleted.

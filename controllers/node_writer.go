@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -41,7 +42,7 @@ type nodeWriter struct {
 
 // publish shows the Node its grant: permission and condition in one write.
 func (w *nodeWriter) publish(ctx context.Context, s *state, live *corev1.Node, n *plan.Node, t plan.Reboot) error {
-	grant, ok := protocol.Publish(n.Record, t.Entry, s.Policy.Name, s.Now)
+	grant, ok := protocol.Publish(n.Record, t.Entry, s.Holder().Name, s.Now)
 	if !ok {
 		return nil
 	}
@@ -64,7 +65,7 @@ func (w *nodeWriter) publish(ctx context.Context, s *state, live *corev1.Node, n
 
 // cancel takes the grant back on the Node first; the ledger entry goes once the agent cannot start any more.
 func (w *nodeWriter) cancel(ctx context.Context, s *state, live *corev1.Node, n *plan.Node, t plan.Reboot) error {
-	grant, ok := protocol.Cancel(n.Record, t.Entry, s.Policy.Name, s.Now)
+	grant, ok := protocol.Cancel(n.Record, t.Entry, s.Holder().Name, s.Now)
 	if !ok {
 		return nil
 	}
@@ -88,7 +89,7 @@ func (w *nodeWriter) cancel(ctx context.Context, s *state, live *corev1.Node, n 
 
 // finish puts the node back in service: the uncordon, the end of the grant and that of all it brought are one write.
 func (w *nodeWriter) finish(ctx context.Context, s *state, live *corev1.Node, n *plan.Node, t plan.Reboot) error {
-	grant, ok := protocol.Finish(n.Record, t.Entry, s.Policy.Name, n.BootID, s.Now)
+	grant, ok := protocol.Finish(n.Record, t.Entry, s.Holder().Name, n.BootID, s.Now)
 	if !ok {
 		return nil
 	}
@@ -198,13 +199,15 @@ func (w *nodeWriter) patchNode(ctx context.Context, s *state, node *corev1.Node,
 	return nil
 }
 
-// refusedWrites are the refused writes about the granted reboots of a policy, by node.
-func (w *nodeWriter) refusedWrites(policy *v1alpha1.RebootPolicy) map[string]plan.Refusal {
-	if w.refused[policy.UID] == nil {
-		w.refused[policy.UID] = map[string]plan.Refusal{}
+// refusedWrites are the refused writes about the granted reboots of a policy, by node, as far as its ledger still holds them.
+func (w *nodeWriter) refusedWrites(policy types.UID, ledger []v1alpha1.LedgerEntry) map[string]plan.Refusal {
+	if w.refused[policy] == nil {
+		w.refused[policy] = map[string]plan.Refusal{}
 	}
-	byNode := w.refused[policy.UID]
-	maps.DeleteFunc(byNode, func(node string, _ plan.Refusal) bool { return !holds(policy, node) })
+	byNode := w.refused[policy]
+	maps.DeleteFunc(byNode, func(node string, _ plan.Refusal) bool {
+		return !slices.ContainsFunc(ledger, func(e v1alpha1.LedgerEntry) bool { return e.Node == node })
+	})
 	return byNode
 }
 

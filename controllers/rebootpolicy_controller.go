@@ -183,7 +183,7 @@ func (r *RebootPolicyReconciler) gather(ctx context.Context, name string) (*stat
 		return nil, err
 	}
 	s.Snapshot = snapshot.Of(policy, policies, s.Nodes, r.Clock.Now())
-	s.Gates, s.Refused = r.Gates.Answers(policy.Spec.PrometheusGates()), r.nodes.refusedWrites(policy)
+	s.Gates, s.Refused = r.Gates.Answers(policy.Spec.PrometheusGates()), r.nodes.refusedWrites(policy.UID, s.Holder().Status.Grants)
 	if s.Agents, err = r.fleet.agents.read(ctx); err != nil {
 		return nil, err
 	}
@@ -228,7 +228,7 @@ func (r *RebootPolicyReconciler) converge(ctx context.Context, s *state) (plan.P
 		if len(p.Granted) > 0 {
 			r.nodes.mark(ctx, s, p) // before the grant is published: the pods go somewhere within a second
 		}
-		if err := r.ledger.writeStatus(ctx, s, p); err != nil {
+		if err := r.ledger.writeLedger(ctx, s, p); err != nil {
 			return p, err // somebody else's write in between throws the whole plan away
 		}
 		r.announce.observeReleases(s, p)
@@ -300,7 +300,7 @@ func (r *RebootPolicyReconciler) applyReboot(ctx context.Context, s *state, p pl
 // finalize lets a policy go that is being deleted and has no grant left. First the nodes lose what they carry for no
 // policy any more: the manager may be uninstalled next.
 func (r *RebootPolicyReconciler) finalize(ctx context.Context, s *state, p plan.Plan) error {
-	if s.Policy.DeletionTimestamp == nil || len(p.Ledger()) > 0 || !controllerutil.ContainsFinalizer(s.Policy, v1alpha1.Finalizer) {
+	if s.Policy.DeletionTimestamp == nil || len(p.Ledger())+len(p.Others) > 0 || !controllerutil.ContainsFinalizer(s.Policy, v1alpha1.Finalizer) {
 		return nil
 	}
 	later, err := r.nodes.writeMarks(ctx, s, plan.UngovernedMarks(s.Governor, s.Nodes))

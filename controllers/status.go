@@ -23,7 +23,10 @@ func statusOf(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State, now ti
 	status.ObservedGeneration = policy.Generation
 	status.Mode = policy.Spec.ModeOrDefault()
 	status.Nodes, status.Blocked = p.Counts, p.Blocked
-	status.Limit, status.Seq, status.Grants = p.Limit, p.Seq, p.Ledger()
+	status.Limit, status.Seq = p.Limit, p.Seq
+	if p.InLedgerOf == "" {
+		status.Grants = p.Entries()
+	}
 	if run, over := p.Run(policy.Status, now); !over {
 		status.Run = run
 	} else {
@@ -110,6 +113,8 @@ func accepted(p plan.Plan) metav1.Condition {
 	switch {
 	case p.Invalid != "":
 		return condition(v1alpha1.ConditionAccepted, false, v1alpha1.ReasonInvalid, p.Invalid)
+	case p.Unshared != "":
+		return condition(v1alpha1.ConditionAccepted, false, v1alpha1.ReasonSharedPolicyNotFound, "the policy "+p.Unshared)
 	case len(p.Conflicts) > 0:
 		return condition(v1alpha1.ConditionAccepted, false, v1alpha1.ReasonPolicyConflict, conflicts(p.Conflicts))
 	}
@@ -152,13 +157,21 @@ func urgentMessage(spec *v1alpha1.RebootPolicySpec) string {
 
 func progressing(p plan.Plan) metav1.Condition {
 	if n := len(p.Ledger()); n > 0 {
-		reason, message := v1alpha1.ReasonRebooting, fmt.Sprintf("%d of at most %d reboots under way%s", n, p.Limit, unavailable(p))
+		reason, message := v1alpha1.ReasonRebooting, fmt.Sprintf("%d of at most %d reboots under way%s%s", n, p.Limit, shared(p), unavailable(p))
 		if nodes, refused := p.Refused(); nodes > 0 {
 			reason, message = v1alpha1.ReasonNodeWriteRefused, refused+"; "+message
 		}
 		return condition(v1alpha1.ConditionProgressing, true, reason, message)
 	}
 	return condition(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonIdle, "no reboot is under way"+unavailable(p))
+}
+
+// shared reports how many slots of a limit that counts several policies are taken.
+func shared(p plan.Plan) string {
+	if p.SharedWith == nil {
+		return ""
+	}
+	return fmt.Sprintf("; policies %s have %d of at most %d together", strings.Join(p.SharedWith, ", "), len(p.Entries()), p.SharedLimit)
 }
 
 // unavailable names who uses up maxUnavailable.

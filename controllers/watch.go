@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -41,6 +42,7 @@ func (r *RebootPolicyReconciler) SetupWithManager(mgr ctrl.Manager, edit ...func
 		Named("rebootpolicy").
 		WithOptions(options).
 		Watches(&v1alpha1.RebootPolicy{}, handler.EnqueueRequestsFromMapFunc(r.fleet.allPolicies), policyChanges()).
+		Watches(&v1alpha1.RebootPolicy{}, r.fleet.slotFreed()).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.fleet.policiesOf), nodeChanges())
 	if r.Gates != nil {
 		watch = watch.WatchesRawSource(source.Channel(r.Gates.Woken(), &handler.EnqueueRequestForObject{}))
@@ -75,7 +77,43 @@ func (f *fleetReader) allPolicies(ctx context.Context, changed client.Object) []
 	return requests
 }
 
-// policiesOf: the policy that governs the node by its labels, its rivals, and the one whose grant the node carries.
+// slotFreed enqueues the policies whose nodes may wait for a slot of which another policy's entry has left the ledger.
+func (f *fleetReader) slotFreed() handler.EventHandler {
+	return handler.Funcs{UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		before, ok := e.ObjectOld.(*v1alpha1.RebootPolicy)
+		after, ok2 := e.ObjectNew.(*v1alpha1.RebootPolicy)
+		if !ok || !ok2 {
+			return
+		}
+		for _, name := range f.waitForSlot(ctx, before, after) {
+			queue.Add(request(name))
+		}
+	}}
+}
+
+// waitForSlot names the policies that one limit counts, where an entry has left its ledger; and the one with the ledger, where the
+// entry is of another policy, which may share it no longer.
+func (f *fleetReader) waitForSlot(ctx context.Context, before, after *v1alpha1.RebootPolicy) []string {
+	left := slices.DeleteFunc(slices.Clone(before.Status.Grants), func(e v1alpha1.LedgerEntry) bool {
+		return slices.ContainsFunc(after.Status.Grants, func(is v1alpha1.LedgerEntry) bool { return is.Node == e.Node && is.Seq == e.Seq })
+	})
+	if len(left) == 0 {
+		return nil
+	}
+	policies, err := f.policies(ctx)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Listed no policies for a free slot")
+		return nil
+	}
+	names := plan.NewGovernor(policies).SharedWith(after.Name)
+	if names == nil && slices.ContainsFunc(left, func(e v1alpha1.LedgerEntry) bool { return e.Policy != "" }) {
+		return []string{after.Name}
+	}
+	return names
+}
+
+// policiesOf: the policy that governs the node by its labels, those that share its limit, its rivals, and the one whose grant the
+// node carries.
 func (f *fleetReader) policiesOf(ctx context.Context, object client.Object) []reconcile.Request {
 	node, ok := object.(*corev1.Node)
 	if !ok {
@@ -87,7 +125,11 @@ func (f *fleetReader) policiesOf(ctx context.Context, object client.Object) []re
 		return nil
 	}
 	names := map[string]bool{}
-	g := plan.NewGovernor(policies).Govern(node.GetLabels())
+	governor := plan.NewGovernor(policies)
+	g := governor.Govern(node.GetLabels())
+	for _, shares := range governor.SharedWith(g.Policy) {
+		names[shares] = true
+	}
 	for _, rival := range g.Rivals {
 		names[rival] = true
 	}
@@ -101,8 +143,10 @@ func (f *fleetReader) policiesOf(ctx context.Context, object client.Object) []re
 		}
 	}
 	for i := range policies {
-		if holds(&policies[i], node.GetName()) {
-			names[policies[i].Name] = true
+		for _, e := range policies[i].Status.Grants {
+			if e.Node == node.GetName() {
+				names[governor.OwnerOf(policies[i].Name, e)] = true
+			}
 		}
 	}
 	requests := make([]reconcile.Request, 0, len(names))
@@ -110,15 +154,6 @@ func (f *fleetReader) policiesOf(ctx context.Context, object client.Object) []re
 		requests = append(requests, request(name))
 	}
 	return requests
-}
-
-func holds(policy *v1alpha1.RebootPolicy, node string) bool {
-	for _, e := range policy.Status.Grants {
-		if e.Node == node {
-			return true
-		}
-	}
-	return false
 }
 
 func request(name string) reconcile.Request {

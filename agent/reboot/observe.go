@@ -156,7 +156,7 @@ func (v *observer) os(ctx context.Context) *step.OS {
 }
 
 // settings reads the granting policy, live, where it counts now: before the write that begins an attempt, with the entry for
-// the node in its ledger, and before the write past the point of no return. What follows such a write at once, the drain and
+// the node in the ledger that the grant names, and before the write past the point of no return. What follows such a write at once, the drain and
 // the call of logind, goes by the policy of the write. While a drain runs it runs by the policy it began with; where the
 // policy cannot be read, an attempt that is under way goes on by what was read last, and none begins.
 func (v *observer) settings(ctx context.Context, o step.Observation) (*step.Settings, *v1alpha1.LedgerEntry) {
@@ -165,6 +165,10 @@ func (v *observer) settings(ctx context.Context, o step.Observation) (*step.Sett
 		return v.policy.of(grant), nil
 	}
 	policy, err := policyNamed(ctx, v.Policies, grant.Policy)
+	holder := policy
+	if err == nil && grant.LedgerName() != grant.Policy && !o.UnderWay() {
+		holder, err = policyNamed(ctx, v.Policies, grant.Ledger)
+	}
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot read the policy of the grant", "RebootPolicy", grant.Policy)
 		if !o.UnderWay() {
@@ -173,7 +177,7 @@ func (v *observer) settings(ctx context.Context, o step.Observation) (*step.Sett
 		return v.policy.of(grant), nil
 	}
 	v.policy = remembered{idOf(grant), o.Now, settingsOf(policy)}
-	return v.policy.of(grant), entryFor(v.Node, policy.Status.Grants)
+	return v.policy.of(grant), entryFor(v.Node, holder.Status.Grants)
 }
 
 func policyNamed(ctx context.Context, policies client.Reader, name string) (*v1alpha1.RebootPolicy, error) {

@@ -34,6 +34,8 @@ type apiServer struct {
 	client.Client
 	node   *corev1.Node
 	policy *v1alpha1.RebootPolicy
+	// limiting is the policy of that name. Nil: there is none.
+	limiting *v1alpha1.RebootPolicy
 	// getErr and patchErr are the answers where they are set; policyErr is that to reading the policy.
 	getErr, patchErr, policyErr error
 	// patches are all that came, by subresource.
@@ -45,6 +47,13 @@ type apiServer struct {
 func (a *apiServer) Get(_ context.Context, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
 	if policy, ok := object.(*v1alpha1.RebootPolicy); ok {
 		a.policyReads++
+		if key.Name == "limiting" {
+			if a.limiting == nil {
+				return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+			}
+			a.limiting.DeepCopyInto(policy)
+			return nil
+		}
 		if a.policyErr == nil {
 			a.policy.DeepCopyInto(policy)
 		}
@@ -151,6 +160,13 @@ var (
 	conflict = apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, "n1", errors.New("changed"))
 )
 
+// inLedgerOf is grant 1 of policy workers in another policy's ledger.
+func inLedgerOf(ledger string) *v1alpha1.Grant {
+	g := makeGrant(1, active, boot)
+	g.Ledger = ledger
+	return g
+}
+
 func TestReconcile(t *testing.T) {
 	rebootingNow := protocol.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, rebootingPhase, boot)}
 	maintained := func(r *Reconciler, api *apiServer) {
@@ -190,6 +206,21 @@ func TestReconcile(t *testing.T) {
 			record: protocol.Record{Grant: makeGrant(1, active, boot)},
 			change: func(_ *Reconciler, api *apiServer) { api.policy.Status.Grants[0].Node = "n2" },
 			want:   ctrl.Result{RequeueAfter: 30 * time.Second}, patches: 1,
+		},
+		"a grant begins where the ledger that it names has it": {
+			record: protocol.Record{Grant: inLedgerOf("limiting")},
+			change: func(_ *Reconciler, api *apiServer) {
+				api.limiting, api.policy = api.policy, &v1alpha1.RebootPolicy{}
+			},
+			want: ctrl.Result{RequeueAfter: time.Minute}, patches: 1,
+		},
+		"and not where its policy's own has it": {
+			record: protocol.Record{Grant: inLedgerOf("limiting")},
+			change: func(_ *Reconciler, api *apiServer) { api.limiting = &v1alpha1.RebootPolicy{} },
+			want:   ctrl.Result{RequeueAfter: 30 * time.Second}, patches: 1,
+		},
+		"nor where the ledger cannot be read, which is tried again": {
+			record: protocol.Record{Grant: inLedgerOf("limiting")}, want: ctrl.Result{RequeueAfter: 30 * time.Second},
 		},
 		"a policy that has spoken in this attempt counts on": {
 			record: protocol.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, drainingPhase, boot)},

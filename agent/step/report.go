@@ -148,7 +148,7 @@ func withdrawn(grant v1alpha1.Grant, entry *v1alpha1.LedgerEntry) v1alpha1.Objec
 		why = "holds it as withdrawn since " + entry.WithdrawnAt.UTC().Format(time.RFC3339)
 	}
 	return v1alpha1.Objection{Reason: v1alpha1.ReasonGrantWithdrawn, Message: fmt.Sprintf(
-		"The agent does not begin under grant %d: the ledger of policy %s %s. The manager cancels the grant.", grant.Seq, grant.Policy, why)}
+		"The agent does not begin under grant %d: the ledger of policy %s %s. The manager cancels the grant.", grant.Seq, grant.LedgerName(), why)}
 }
 
 // again is when a drain has lasted long enough to be reported, or the host is looked at again.

@@ -25,25 +25,25 @@ func (r Record) unseen(seq int64) bool { return r.GrantSeq() < seq && !r.Busy(se
 // Publish shows the Node a grant that is in the ledger. Only if it is the very Node, has seen no grant as new, and has ended
 // what it has seen. One that is withdrawn is published only where its agent has passed the point of no return: without it
 // the reboot could not be finished.
-func Publish(r Record, e v1alpha1.LedgerEntry, policy string, now time.Time) (v1alpha1.Grant, bool) {
+func Publish(r Record, e v1alpha1.LedgerEntry, ledger string, now time.Time) (v1alpha1.Grant, bool) {
 	holds := e.WithdrawnAt == nil || r.In(e.Seq, v1alpha1.PhaseRebooting)
-	return grantOf(e, policy, v1alpha1.GrantActive, now), holds && r.isOf(e) && r.unseen(e.Seq)
+	return grantOf(e, ledger, v1alpha1.GrantActive, now), holds && r.isOf(e) && r.unseen(e.Seq)
 }
 
 // Cancel takes the grant back. It is impossible past the point of no return, and where nobody knows whether that is past.
-func Cancel(r Record, e v1alpha1.LedgerEntry, policy string, now time.Time) (v1alpha1.Grant, bool) {
+func Cancel(r Record, e v1alpha1.LedgerEntry, ledger string, now time.Time) (v1alpha1.Grant, bool) {
 	active := r.Shows(e.Seq) && r.Grant.State == v1alpha1.GrantActive
 	stoppable := active && r.ProgressErr == nil && !r.In(e.Seq, v1alpha1.PhaseRebooting)
-	return r.ended(e, policy, v1alpha1.GrantCancelled, now), r.isOf(e) && (r.unseen(e.Seq) || stoppable)
+	return r.ended(e, ledger, v1alpha1.GrantCancelled, now), r.isOf(e) && (r.unseen(e.Seq) || stoppable)
 }
 
 // Finish ends a grant whose reboot is proved: the agent had passed the point of no return, and the node's boot ID is
 // another than then. Even a grant that somebody has set to Cancelled by hand since: the node is up, and must not stay
 // cordoned for ever.
-func Finish(r Record, e v1alpha1.LedgerEntry, policy, bootID string, now time.Time) (v1alpha1.Grant, bool) {
+func Finish(r Record, e v1alpha1.LedgerEntry, ledger, bootID string, now time.Time) (v1alpha1.Grant, bool) {
 	unfinished := r.Shows(e.Seq) && r.Grant.State != v1alpha1.GrantFinished
 	proved := r.In(e.Seq, v1alpha1.PhaseRebooting) && bootID != "" && r.Progress.BootID != bootID
-	return r.ended(e, policy, v1alpha1.GrantFinished, now), r.isOf(e) && unfinished && proved
+	return r.ended(e, ledger, v1alpha1.GrantFinished, now), r.isOf(e) && unfinished && proved
 }
 
 // Releasable reports whether an entry may leave the ledger: the agent can never act on it again.
@@ -89,10 +89,11 @@ func Adopt(r Record, node string, now time.Time) v1alpha1.LedgerEntry {
 	return e
 }
 
-// Overtaken reports whether the node shows another policy's grant of the very number: each policy counts for itself, and a
-// node may move from one to the other. The entry can never be rung any more, and the progress is not its own.
-func Overtaken(r Record, e v1alpha1.LedgerEntry, policy string) bool {
-	return r.isOf(e) && r.Shows(e.Seq) && r.Grant.Policy != policy
+// Overtaken reports whether the node shows a grant of the very number that is in another policy's ledger: each ledger counts for
+// itself, and a node may move from one to the other. The grant of the entry can never be published any more, and the progress is
+// not its own.
+func Overtaken(r Record, e v1alpha1.LedgerEntry, ledger string) bool {
+	return r.isOf(e) && r.Shows(e.Seq) && r.Grant.LedgerName() != ledger
 }
 
 // Gone reports whether the Node that an entry was made for was deleted and another one has its name, so that nobody can act on the
@@ -103,15 +104,22 @@ func Gone(r Record, e v1alpha1.LedgerEntry) bool { return !r.isOf(e) }
 // NextSeq is the sequence number of a new grant: above every number the ledger and the node have seen.
 func NextSeq(ledger int64, r Record) int64 { return max(ledger, r.Seen()) + 1 }
 
-func grantOf(e v1alpha1.LedgerEntry, policy string, state v1alpha1.GrantState, now time.Time) v1alpha1.Grant {
-	return v1alpha1.Grant{Policy: policy, Seq: e.Seq, BootID: e.BootID, State: state, At: metav1.NewTime(now)}
+// grantOf is the grant of an entry in the ledger of a policy. The policy that granted is another one where that one shares the
+// limit.
+func grantOf(e v1alpha1.LedgerEntry, ledger string, state v1alpha1.GrantState, now time.Time) v1alpha1.Grant {
+	g := v1alpha1.Grant{Policy: ledger, Seq: e.Seq, BootID: e.BootID, State: state, At: metav1.NewTime(now)}
+	if e.Policy != "" {
+		g.Policy, g.Ledger = e.Policy, ledger
+	}
+	return g
 }
 
-// ended is a grant that permits nothing any more. One that the node shows keeps the name of the policy that gave it, for by
-// that name its own ledger knows it.
-func (r Record) ended(e v1alpha1.LedgerEntry, policy string, state v1alpha1.GrantState, now time.Time) v1alpha1.Grant {
+// ended is a grant that permits nothing any more. One that the node shows keeps the names of the policy that gave it and of its
+// ledger, for by that name its own ledger knows it.
+func (r Record) ended(e v1alpha1.LedgerEntry, ledger string, state v1alpha1.GrantState, now time.Time) v1alpha1.Grant {
+	g := grantOf(e, ledger, state, now)
 	if r.Shows(e.Seq) {
-		policy = r.Grant.Policy
+		g.Policy, g.Ledger = r.Grant.Policy, r.Grant.Ledger
 	}
-	return grantOf(e, policy, state, now)
+	return g
 }

@@ -24,6 +24,10 @@ type model struct {
 	// withdraws lets managers withdraw grants that the Node does not show, and adopt those that no ledger holds; and agents look
 	// whether the ledger holds their grant. Without it agents begin unchecked, and nothing is withdrawn.
 	withdraws bool
+	// shared: the second policy, which has the second node, shares the limit of the first one, which has the first node. Its grants
+	// are in that one's ledger. ownLedger takes that away: it counts what is in both ledgers, and writes its own.
+	shared, ownLedger bool
+
 	// Each of these takes one guard of that away.
 	noMark, noLook, noCheck, adoptsUnmarked bool
 
@@ -63,7 +67,7 @@ func (m model) moves(w world, to emit) {
 				continue
 			}
 			for n := range m.nodes {
-				if w.leaders[i].nodes[n] != 0 {
+				if w.leaders[i].nodes[n] != 0 && m.sees(p, n) {
 					m.manage(w, i, p, n, to)
 				}
 			}
@@ -74,10 +78,31 @@ func (m model) moves(w world, to emit) {
 	}
 }
 
+// sees reports whether a manager finds entries of the node in the ledger, or gives some.
+func (m model) sees(ledger, n int) bool {
+	return !m.shared || m.ownLedger && ledger == n || !m.ownLedger && ledger == 0
+}
+
+// ledgers is how many of them have entries.
+func (m model) ledgers() int {
+	if m.shared && !m.ownLedger {
+		return 1
+	}
+	return m.policies
+}
+
+// policyOf is the policy that gives a grant of the node in the ledger.
+func (m model) policyOf(ledger, n int) int {
+	if m.shared {
+		return n
+	}
+	return ledger
+}
+
 // readings: a manager reads an object, or dies and forgets everything.
 func (m model) readings(w world, i int, to emit) {
 	b := w.leaders[i]
-	for p := range m.policies {
+	for p := range m.ledgers() {
 		if l := w.ledgers[p] | known; b.ledgers[p] != l {
 			next := w
 			next.leaders[i].learn(p, l)
@@ -111,7 +136,7 @@ func (m model) manage(w world, i, p, n int, to emit) {
 		m.give(w, i, p, n, to)
 		return
 	}
-	a := m.memory.manager(v&^(stale|checked), l, p, n, !m.noUID)
+	a := m.memory.manager(v&^(stale|checked), l, m.policyOf(p, n), p, n, !m.noUID)
 	record := func(does string, guard answer, clears view) {
 		if !guard.ok || v&stale != 0 && !m.noNodeVersion {
 			return
@@ -129,7 +154,7 @@ func (m model) manage(w world, i, p, n int, to emit) {
 	}
 	record("cancels", a.cancel, 0)
 	record("finishes", a.finish, disturbed)
-	gone := a.gone && (m.memory.manager(w.nodes[n]&^stale, l, p, n, !m.noUID).gone || m.believesGone) // it looks once more
+	gone := a.gone && (m.memory.manager(w.nodes[n]&^stale, l, m.policyOf(p, n), p, n, !m.noUID).gone || m.believesGone) // it looks once more
 	withdrawn := (a.withdrawn || m.noMark && a.unpublished) && (v&checked != 0 || m.noLook)
 	released := a.releasable || gone || withdrawn || m.alsoReleasable != nil && m.alsoReleasable(v.record(), l.of(n))
 	if released && (l&stale == 0 || m.noLedgerVersion) {
@@ -153,7 +178,11 @@ func (m model) give(w world, i, p, n int, to emit) {
 		m.adopt(w, i, p, n, to)
 	}
 	seq := m.memory.nextSeq(l.seq(), v&^(stale|checked))
-	if l.grants() >= m.limit || l&stale != 0 && !m.noLedgerVersion || m.policies > 1 && v.record().Outstanding() {
+	granted := l.grants()
+	if m.ownLedger {
+		granted += w.leaders[i].ledgers[1-p].grants()
+	}
+	if granted >= m.limit || l&stale != 0 && !m.noLedgerVersion || m.policies > 1 && v.record().Outstanding() {
 		return
 	}
 	// Without the compare-and-swap both managers' entries end up in the ledger.
@@ -169,7 +198,7 @@ func (m model) give(w world, i, p, n int, to emit) {
 func (m model) adopt(w world, i, p, n int, to emit) {
 	v := w.leaders[i].nodes[n]
 	r := v.record()
-	if !r.Outstanding() || r.Grant == nil || v.get(grantPolicy) != p {
+	if !r.Outstanding() || r.Grant == nil || v.grantor().ledger != p {
 		return
 	}
 	e := protocol.Adopt(r, "n", instant)
@@ -226,10 +255,10 @@ func (m model) agent(w world, n int, to emit) {
 	next := w
 	next.agents[n] = 0
 	to(move{"agent", n, "dies", -1, 0, 0}, next)
-	if ledger := w.ledgers[v.get(grantPolicy)]; m.withdraws && v&(checked|stale) == 0 && m.memory.listed(v, ledger, n) {
+	if ledger := w.ledgers[v.grantor().ledger]; m.withdraws && v&(checked|stale) == 0 && m.memory.listed(v, ledger, n) {
 		next := w
 		next.agents[n] = v | checked
-		to(move{"agent", n, "finds its grant in the ledger", -1, v.get(grantSeq), v.get(grantPolicy)}, next)
+		to(move{"agent", n, "finds its grant in the ledger", -1, v.get(grantSeq), v.grantor().policy}, next)
 	}
 	m.act(w, n, to)
 	// logind is asked by what the agent has read; the boot is the host's own, and never stale.
@@ -306,18 +335,22 @@ func newMemory() *memory {
 	return &memory{managers: map[uint32]managerAnswers{}, agents: map[uint32]agentAnswers{}, seqs: map[uint32]int{}}
 }
 
-func (m *memory) manager(v view, l ledger, p, n int, named bool) managerAnswers {
-	key := uint32(v) | uint32(l.entry(n)|p<<4|l.life(n)<<5|l.withdrawn(n)<<6)<<20
+// manager is what one makes of the node and its entry, which a policy has given, in a ledger.
+func (m *memory) manager(v view, l ledger, policy, p, n int, named bool) managerAnswers {
+	key := uint32(v) | uint32(l.entry(n)|p<<4|l.life(n)<<5|l.withdrawn(n)<<6|policy<<7)<<20
 	a, ok := m.managers[key]
 	if !ok {
-		r, e, policy := v.record(), l.of(n), policyNames[p]
+		r, e, holder := v.record(), l.of(n), policyNames[p]
+		if policy != p {
+			e.Policy = policyNames[policy]
+		}
 		if !named {
 			e.NodeUID = r.UID // the entry is for whichever Node has the name
 		}
-		a.publish.grant, a.publish.ok = protocol.Publish(r, e, policy, instant)
-		a.cancel.grant, a.cancel.ok = protocol.Cancel(r, e, policy, instant)
-		a.finish.grant, a.finish.ok = protocol.Finish(r, e, policy, boots[v.get(boot)], instant)
-		a.releasable = protocol.Releasable(r, e) || protocol.Overtaken(r, e, policy)
+		a.publish.grant, a.publish.ok = protocol.Publish(r, e, holder, instant)
+		a.cancel.grant, a.cancel.ok = protocol.Cancel(r, e, holder, instant)
+		a.finish.grant, a.finish.ok = protocol.Finish(r, e, holder, boots[v.get(boot)], instant)
+		a.releasable = protocol.Releasable(r, e) || protocol.Overtaken(r, e, holder)
 		a.gone = protocol.Gone(r, e)
 		a.unpublished, a.withdrawn = protocol.Unpublished(r, e), protocol.Withdrawn(r, e)
 		m.managers[key] = a

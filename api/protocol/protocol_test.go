@@ -19,6 +19,8 @@ var (
 	anew = model{policies: 1, leaders: 2, nodes: 1, limit: 1, grants: 3, anew: true}
 	// withdrawn has the managers withdraw grants that they could not publish, and adopt those that a stopped one publishes late.
 	withdrawn = model{policies: 1, leaders: 2, nodes: 2, limit: 1, grants: 2, withdraws: true}
+	// shared is twoManagers with a policy for each node, of which one shares the limit of the other.
+	shared = model{policies: 2, leaders: 2, nodes: 2, limit: 1, grants: 2, shared: true}
 	// oneManager is the same with two nodes, and small.
 	oneManager = model{policies: 1, leaders: 1, nodes: 2, limit: 1, grants: 2, byHand: true}
 )
@@ -38,6 +40,7 @@ func TestProtocol_KeepsTheLimit(t *testing.T) {
 		"a Node that is registered anew":                 {anew, 600_000},
 		"one manager, and hosts rebooted by hand":        {oneManager, 50_000},
 		"grants that cannot be published":                {withdrawn, 6_000_000},
+		"two policies that share one limit":              {shared, 1_000_000},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -83,6 +86,8 @@ func TestProtocol_NeedsEachGuard(t *testing.T) {
 		"mark: a grant is withdrawn in the ledger before its release": {withdrawn, func(m *model) { m.noMark = true }},
 		"look: a live reading after the mark does not show the grant": {withdrawn, func(m *model) { m.noLook = true }},
 		"check: the agent reads the ledger before it begins":          {withdrawn, func(m *model) { m.noCheck = true }},
+		"shared: two policies that share a limit write one ledger":    {shared, func(m *model) { m.ownLedger = true }},
+		"sharedcas: that ledger's resourceVersion":                    {shared, func(m *model) { m.noLedgerVersion = true }},
 		"adopt: a grant that has not begun is adopted as withdrawn":   {withdrawn, func(m *model) { m.adoptsUnmarked = true }},
 	}
 	for name, tc := range cases {
@@ -103,6 +108,7 @@ func TestProtocol_LeadsBack(t *testing.T) {
 		"one manager, and hosts rebooted by hand": oneManager,
 		"a Node that is registered anew":          {policies: 1, leaders: 1, nodes: 1, limit: 1, grants: 3, anew: true, byHand: true},
 		"grants that cannot be published":         {policies: 1, leaders: 2, nodes: 1, limit: 1, grants: 2, withdraws: true},
+		"two policies that share one limit":       {policies: 2, leaders: 1, nodes: 2, limit: 1, grants: 2, shared: true},
 		"two policies":                            {policies: 2, leaders: 1, nodes: 1, limit: 1, grants: 3, byHand: true},
 	}
 	for name, m := range cases {

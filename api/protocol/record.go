@@ -1,5 +1,6 @@
 // Package protocol is the record on a Node, and every move of the manager and the agent on it. A grant permits one reboot of
-// one node; while it is in the ledger of its policy, which is in the policy's status, it takes one slot.
+// one node; while it is in the ledger of its policy, which is in the policy's status, it takes one slot. A policy that shares the
+// limit of another one has its grants in that one's ledger, so that one compare-and-swap decides about both.
 //
 //  1. NextSeq: the manager writes a new entry into the ledger.
 //  2. Publish: the manager writes the grant annotation on the Node.

@@ -37,7 +37,9 @@ func search(m model, most int) *found {
 // elsewhere before, so that their numbers differ.
 func (m model) start() world {
 	var w world
-	w.ledgers[0] = ledger(m.policies - 1)
+	if !m.shared {
+		w.ledgers[0] = ledger(m.policies - 1)
+	}
 	for n := range m.nodes {
 		w.nodes[n] = freshlyMade
 	}
@@ -73,10 +75,11 @@ func (s *found) canonical(w world) (world, uint64) {
 	if s.model.leaders == 2 {
 		consider(w.withLeadersSwapped())
 	}
-	if s.model.nodes == 2 {
+	alike := s.model.nodes == 2 && !s.model.shared // otherwise each node has its own policy
+	if alike {
 		consider(w.withNodesSwapped())
 	}
-	if s.model.leaders == 2 && s.model.nodes == 2 {
+	if s.model.leaders == 2 && alike {
 		consider(w.withNodesSwapped().withLeadersSwapped())
 	}
 	return least, hash
@@ -119,10 +122,18 @@ func (m model) wrong(w world) string {
 			return fmt.Sprintf("node %d is past the point of no return, and its grant can never be finished", n)
 		}
 	}
-	if down > m.policies*m.limit {
+	if most := m.most(); down > most {
 		return fmt.Sprintf("%d nodes are disturbed", down)
 	}
 	return ""
+}
+
+// most is how many nodes may be disturbed: of each policy as many as its limit, or of both together where they share one.
+func (m model) most() int {
+	if m.shared {
+		return m.limit
+	}
+	return m.policies * m.limit
 }
 
 // path reports how the last world was reached, and what is wrong with it.

@@ -75,12 +75,30 @@ func index[T comparable](of []T, value T) int {
 	panic("a value outside the model")
 }
 
+// grantor is who gave a grant: a policy, and the one whose ledger has it, by their numbers.
+type grantor struct{ policy, ledger int }
+
+// grantors are those that a view can show: each policy with its own ledger, and the second one with that of the first.
+var grantors = [...]grantor{{0, 0}, {1, 1}, {1, 0}}
+
+// names are those in a grant.
+func (g grantor) names() (policy, ledger string) {
+	if g.ledger != g.policy {
+		ledger = policyNames[g.ledger]
+	}
+	return policyNames[g.policy], ledger
+}
+
+// grantor is who gave the grant that the Node shows.
+func (v view) grantor() grantor { return grantors[v.get(grantPolicy)] }
+
 func (v view) grant() *v1alpha1.Grant {
 	if v.get(grantSeq) == 0 {
 		return nil
 	}
+	policy, ledger := v.grantor().names()
 	return &v1alpha1.Grant{
-		Policy: policyNames[v.get(grantPolicy)], Seq: int64(v.get(grantSeq)), State: states[v.get(grantState)], BootID: boots[v.get(grantBoot)],
+		Policy: policy, Ledger: ledger, Seq: int64(v.get(grantSeq)), State: states[v.get(grantState)], BootID: boots[v.get(grantBoot)],
 		At: metav1.NewTime(instant),
 	}
 }
@@ -104,7 +122,8 @@ func (v view) record() protocol.Record {
 func (v view) life() int { return int(v>>18) & 1 }
 
 func (v view) withGrant(g v1alpha1.Grant) view {
-	v = v.with(grantSeq, int(g.Seq)).with(grantPolicy, index(policyNames[:], g.Policy))
+	from := grantor{index(policyNames[:], g.Policy), index(policyNames[:], g.LedgerName())}
+	v = v.with(grantSeq, int(g.Seq)).with(grantPolicy, index(grantors[:], from))
 	return v.with(grantState, index(states[:], g.State)).with(grantBoot, index(boots[:], g.BootID))
 }
 

@@ -40,6 +40,8 @@ const (
 	// ReasonInvalid means the spec has a value that admission should have refused, and the policy grants nothing. It is a reason
 	// of condition Accepted, too.
 	ReasonInvalid Reason = "Invalid"
+	// ReasonSharedPolicyNotFound means the policy of concurrency.shared does not exist, or is being deleted.
+	ReasonSharedPolicyNotFound Reason = "SharedPolicyNotFound"
 	// ReasonPaused means the policy is paused.
 	ReasonPaused Reason = "Paused"
 	// ReasonHalted means the policy halted after failures.

@@ -30,6 +30,22 @@ func (s *RebootPolicySpec) MaxUnavailableOrDefault() intstr.IntOrString {
 	return *s.Concurrency.MaxUnavailable
 }
 
+// Shared is the name of the policy whose limit counts. Empty: its own.
+func (s *RebootPolicySpec) Shared() string {
+	if s.Concurrency == nil {
+		return ""
+	}
+	return s.Concurrency.Shared
+}
+
+// OwnLimit is what limits the nodes of this policy beside the limit that it shares. Nil: nothing does.
+func (s *RebootPolicySpec) OwnLimit() *intstr.IntOrString {
+	if s.Shared() == "" {
+		return nil
+	}
+	return s.Concurrency.MaxUnavailable
+}
+
 // TopologyKey is the node label by which reboots keep to one domain at a time. Empty: no such rule.
 func (s *RebootPolicySpec) TopologyKey() string {
 	if s.Concurrency == nil {

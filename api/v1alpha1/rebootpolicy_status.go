@@ -49,7 +49,7 @@ type RebootPolicyStatus struct {
 	// +kubebuilder:validation:MaxItems=32
 	Blocked []BlockedNodes `json:"blocked,omitempty"`
 
-	// limit is maxUnavailable in nodes.
+	// limit is maxUnavailable in nodes: with concurrency.shared, the smaller one of that policy's and its own.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Limit int32 `json:"limit"`
@@ -61,6 +61,7 @@ type RebootPolicyStatus struct {
 	Seq int64 `json:"seq,omitempty"`
 
 	// grants is the ledger: one entry for each reboot that was granted and is not finished.
+	// Policies with concurrency.shared have theirs in the ledger of the policy that they name.
 	// +optional
 	// +listType=map
 	// +listMapKey=node
@@ -200,6 +201,11 @@ type LedgerEntry struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	OSVersion string `json:"osVersion,omitempty"`
+	// policy is the RebootPolicy that granted, where that one shares the limit of this one.
+	// Absent: this policy.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Policy string `json:"policy,omitempty"`
 	// withdrawnAt is when the manager withdrew the grant in this ledger: from then on no agent begins under it.
 	// Absent: the grant holds.
 	// +optional

@@ -33,7 +33,8 @@ import (
 // +kubebuilder:validation:XValidation:rule="!has(self.status) || !has(self.status.grants) || self.status.grants.all(g, g.seq <= self.status.?seq.orValue(0))",message="status.seq must be at least the seq of every grant"
 // +kubebuilder:validation:XValidation:rule="self.?status.?seq.orValue(0) >= oldSelf.?status.?seq.orValue(0)",message="status.seq never shrinks: it fences off a manager that acts on old state"
 // +kubebuilder:validation:XValidation:rule="!has(self.status) || !has(self.status.grants) || self.status.grants.size() <= self.status.?limit.orValue(0) || self.status.grants.all(g, g.seq <= oldSelf.?status.?seq.orValue(0))",message="no new grant while the ledger is at or over status.limit"
-// +kubebuilder:validation:XValidation:rule="self.?status.?limit.orValue(0) == oldSelf.?status.?limit.orValue(0) || (type(self.?spec.?concurrency.?maxUnavailable.orValue(1)) == int ? self.?status.?limit.orValue(0) <= self.?spec.?concurrency.?maxUnavailable.orValue(1) : true)",message="status.limit may not be raised above spec.concurrency.maxUnavailable"
+// +kubebuilder:validation:XValidation:rule="self.?status.?limit.orValue(0) == oldSelf.?status.?limit.orValue(0) || (type(self.?spec.?concurrency.?maxUnavailable.orValue(1)) == int ? self.?status.?limit.orValue(0) <= self.?spec.?concurrency.?maxUnavailable.orValue(1) : true) || (self.?spec.?concurrency.?shared.hasValue() && !self.?spec.?concurrency.?maxUnavailable.hasValue())",message="status.limit may not be raised above spec.concurrency.maxUnavailable"
+// +kubebuilder:validation:XValidation:rule="self.?spec.?concurrency.?shared.orValue(”) != self.metadata.name",message="spec.concurrency.shared must name another RebootPolicy"
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63",message="the name of a RebootPolicy may have at most 63 characters"
 type RebootPolicy struct {
 	metav1.TypeMeta `json:",inline"`
@@ -221,7 +222,7 @@ type Concurrency struct {
 	// A percentage rounds down, to at least 1.
 	// 0 and 0% allow none.
 	// Nodes that are unavailable for other reasons count: not Ready, cordoned by somebody else, or being deleted.
-	// Absent: 1.
+	// Absent: 1, or with shared the limit of that policy alone.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? (self >= 0 && self <= 1000) : self.matches('^(100|[1-9]?[0-9])%$')",message="maxUnavailable must be a number of nodes from 0 to 1000, or a percentage from 0% to 100%"
@@ -245,6 +246,18 @@ type Concurrency struct {
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(ms|s|m|h))+$') && duration(self) >= duration('1m') && duration(self) <= duration('168h')",message="spacing must be a duration of at least 1m and at most 168h, such as 10m or 2h"
 	Spacing *metav1.Duration `json:"spacing,omitempty"`
+
+	// shared is the name of another RebootPolicy whose maxUnavailable also limits the nodes of this policy, such as workers.
+	// That limit, also as a percentage, counts the nodes of both policies together.
+	// Only the limit is shared: windows, gates, pauses and halts of the other policy do not count.
+	// The other policy may not share a limit itself.
+	// While the other policy does not exist, or is being deleted, this policy grants nothing.
+	// A maxUnavailable of this policy limits its own nodes further.
+	// Absent: the limit counts the nodes of this policy, and of the policies that share it.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	Shared string `json:"shared,omitempty"`
 }
 
 // InhibitorPolicy states what logind block inhibitors mean.

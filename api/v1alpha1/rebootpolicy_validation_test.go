@@ -140,6 +140,20 @@ var _ = Describe("spec", func() {
 		)
 	})
 
+	Describe("concurrency.shared", func() {
+		DescribeTable("accepts", accepts,
+			Entry("another policy", "concurrency: {shared: workers}"),
+			Entry("a limit of its own beside it", "concurrency: {shared: workers-2, maxUnavailable: 1}"),
+		)
+		DescribeTable("refuses", refuses,
+			Entry("a name that no policy can have", "concurrency: {shared: Workers}", "spec.concurrency.shared"),
+			Entry("a name that is too long", "concurrency: {shared: "+strings.Repeat("w", 64)+"}", "spec.concurrency.shared: Too long"),
+		)
+		It("refuses the policy itself", func(ctx SpecContext) {
+			Expect(tryCreate(ctx, "workers", "concurrency: {shared: workers}")).To(MatchError(ContainSubstring("spec.concurrency.shared must name another RebootPolicy")))
+		})
+	})
+
 	Describe("order", func() {
 		const canary = "nodeSelector: {matchLabels: {stage: canary}}"
 		var names []string

@@ -33,6 +33,8 @@ const (
 type Grant struct {
 	// Policy is the RebootPolicy that granted.
 	Policy string `json:"policy"`
+	// Ledger is the RebootPolicy whose ledger has the grant, where the one that granted shares its limit. Empty: that one's own.
+	Ledger string `json:"ledger,omitempty"`
 	// Seq only grows, over all grants of a node.
 	Seq int64 `json:"seq"`
 	// BootID is the boot that may be ended.
@@ -208,7 +210,7 @@ func ParseGrant(annotations map[string]string) (*Grant, error) {
 	if g.Seq <= 0 || g.BootID == "" || g.Policy == "" {
 		return nil, fmt.Errorf("annotation %s: seq, bootID and policy must be set", AnnotationGrant)
 	}
-	if len(g.Policy) > maxPolicyBytes {
+	if len(g.Policy) > maxPolicyBytes || len(g.Ledger) > maxPolicyBytes {
 		return nil, fmt.Errorf("annotation %s: the name of the policy has more than %d bytes", AnnotationGrant, maxPolicyBytes)
 	}
 	for _, r := range []Reason{g.Reason, g.Need} {
@@ -302,6 +304,9 @@ func (o *Objection) validate() error {
 	}
 	return nil
 }
+
+// LedgerName is the policy whose ledger has the grant.
+func (g *Grant) LedgerName() string { return cmp.Or(g.Ledger, g.Policy) }
 
 // String formats the grant as its annotation's value.
 func (g Grant) String() string { return format(g) }

@@ -44,26 +44,30 @@ func fleetOf(s plan.Snapshot) *fleet {
 		f.rings = rings
 	}
 	held := map[string]bool{}
-	for _, e := range s.Policy.Status.Grants {
+	for _, e := range s.Holder().Status.Grants {
 		held[e.Node] = true
 	}
-	selected, members := 0, map[int]int{}
+	selected, others, members := 0, 0, map[int]int{}
+	with := s.Governor.SharedWith(s.Policy.Name)
 	for _, n := range s.Nodes {
 		g := s.Governor.Govern(n.Labels)
-		if g.Policy == s.Policy.Name {
+		counts := g.Policy == s.Policy.Name
+		if counts {
 			selected++
 			members[f.rings.Of(n)]++
+		} else if counts = slices.Contains(with, g.Policy); counts {
+			others++
 		}
 		if len(g.Rivals) > 0 && n.NeedsReboot() {
 			f.conflicts[n.Name] = g.Rivals
 		}
-		if held[n.Name] || n.ControlPlane || n.Outstanding() || n.Failing() || n.Unavailable() && g.Policy == s.Policy.Name {
+		if held[n.Name] || n.ControlPlane || n.Outstanding() || n.Failing() || n.Unavailable() && counts {
 			f.show(n)
 		}
 	}
 	f.soak(s)
-	f.Policy = s.Policy.DeepCopy()
-	f.fix(selected, members)
+	f.Policy, f.Ledger = s.Policy.DeepCopy(), s.Ledger.DeepCopy()
+	f.fix(selected, others, members)
 	f.clearGates()
 	f.Nodes, f.Window = nil, window.State{}
 	return f
@@ -82,18 +86,28 @@ func (f *fleet) soak(s plan.Snapshot) {
 	}
 }
 
-// fix makes the policy give in figures what it reports of the whole fleet, which the planner does not see; and lets it act.
-func (f *fleet) fix(selected int, members map[int]int) {
+// fix makes the policy give in figures what it reports of the whole fleet, which the planner does not see; and lets it act. The others
+// are nodes of policies that share the limit.
+func (f *fleet) fix(selected, others int, members map[int]int) {
 	f.Policy.Spec.Mode = v1alpha1.ModeEnforce
-	limit, err := plan.Limit(f.Policy.Spec.MaxUnavailableOrDefault(), selected)
+	own, holder := f.Policy.Spec.OwnLimit(), &f.Holder().Spec
+	limit, err := plan.Limit(holder.MaxUnavailableOrDefault(), selected+others)
 	if err != nil {
 		return
 	}
 	f.limit = int(limit)
-	if f.Policy.Spec.Concurrency == nil {
-		f.Policy.Spec.Concurrency = &v1alpha1.Concurrency{}
+	if holder.Concurrency == nil {
+		holder.Concurrency = &v1alpha1.Concurrency{}
 	}
-	f.Policy.Spec.Concurrency.MaxUnavailable = new(intstr.FromInt32(limit))
+	holder.Concurrency.MaxUnavailable = new(intstr.FromInt32(limit))
+	if f.Ledger != nil && own != nil {
+		limit, err := plan.Limit(*own, selected)
+		if err != nil {
+			return
+		}
+		f.limit = min(f.limit, int(limit))
+		f.Policy.Spec.Concurrency.MaxUnavailable = new(intstr.FromInt32(limit))
+	}
 	for i := range f.Policy.Spec.Order {
 		ring := &f.Policy.Spec.Order[i]
 		if ring.MaxUnavailable == nil {
@@ -148,15 +162,31 @@ func (f *fleet) look() {
 	}
 }
 
-// holds reports whether the ledger of the policy has an entry of the node.
+// holds reports whether the ledger has an entry of the policy for the node.
 func (f *fleet) holds(node string) bool {
-	return slices.ContainsFunc(f.Policy.Status.Grants, func(e v1alpha1.LedgerEntry) bool { return e.Node == node })
+	return slices.ContainsFunc(f.entries(), func(e v1alpha1.LedgerEntry) bool { return e.Node == node })
+}
+
+// entries are those of the policy in its ledger.
+func (f *fleet) entries() []v1alpha1.LedgerEntry {
+	holder := f.Holder()
+	return slices.DeleteFunc(slices.Clone(holder.Status.Grants), func(e v1alpha1.LedgerEntry) bool {
+		return f.Governor.OwnerOf(holder.Name, e) != f.Policy.Name
+	})
+}
+
+// drop takes all entries of the node out of the ledger.
+func (f *fleet) drop(node string) {
+	status := &f.Holder().Status
+	status.Grants = slices.DeleteFunc(status.Grants, func(e v1alpha1.LedgerEntry) bool { return e.Node == node })
 }
 
 // write imagines the status that the manager writes after a plan, as far as the planner reads it.
 func (f *fleet) write(p plan.Plan) {
 	status := &f.Policy.Status
-	status.Seq, status.Limit, status.Grants, status.History = p.Seq, p.Limit, p.Ledger(), p.History(status.History, f.Now)
+	status.Seq, status.Limit, status.History = p.Seq, p.Limit, p.History(status.History, f.Now)
+	ledger := &f.Holder().Status
+	ledger.Seq, ledger.Grants = p.Seq, p.Entries()
 	if p.Halt.Halted {
 		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
 			Type: v1alpha1.ConditionHalted, Status: metav1.ConditionTrue, Reason: string(p.Halt.Reason), Message: p.Halt.Message,

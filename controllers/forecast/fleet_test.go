@@ -109,6 +109,7 @@ func pool(size int, options ...func(*plan.Node)) []*plan.Node {
 
 func snapshotOf(p *v1alpha1.RebootPolicy, nodes []*plan.Node, rivals ...v1alpha1.RebootPolicy) plan.Snapshot {
 	s := plan.Snapshot{Now: monday, Policy: p, Governor: plan.NewGovernor(append(rivals, *p)), Nodes: nodes}
+	s.Ledger = s.Governor.LedgerOf(p, append(rivals, *p))
 	schedule, err := window.Of(&p.Spec)
 	if err != nil {
 		s.WindowInvalid = err.Error()

@@ -61,6 +61,19 @@ func booted(ago time.Duration) func(*plan.Node) {
 	}
 }
 
+// sharing makes the limit of policy limiting count, and none beside it.
+func sharing(p *v1alpha1.RebootPolicy) {
+	p.Spec.Concurrency = &v1alpha1.Concurrency{Shared: "limiting"}
+}
+
+// limiting is a policy of other nodes.
+func limiting(options ...func(*v1alpha1.RebootPolicy)) *v1alpha1.RebootPolicy {
+	p := policy(options...)
+	p.Name, p.Spec.NodeSelector = "limiting", &v1alpha1.LabelSelector{MatchLabels: map[string]string{"pool": "other"}}
+	p.Spec.Priority = 1
+	return p
+}
+
 // TestOf: who goes when, and who stays, without a window. A reboot that nobody has measured takes five minutes and the settle
 // of one minute.
 func TestOf(t *testing.T) {
@@ -256,6 +269,24 @@ func TestOf(t *testing.T) {
 			goes:   []string{"b 0–6", "a 6–12"},
 		},
 		"the Node is deleted": {policy: policy(holds("gone", 7, minute)), nodes: []*plan.Node{needy("b")}, goes: []string{"b 0–6"}},
+		"a policy whose limit it shares has a reboot in progress": {
+			policy: policy(sharing), rivals: []v1alpha1.RebootPolicy{*limiting(holds("c", 7, 2*minute))},
+			nodes: []*plan.Node{
+				needy("a"), needy("b"), needy("c", labelled("pool", "other"), granted("limiting", 7, active, 2*minute), progressed(7, v1alpha1.PhaseDraining, 2*minute, 0)),
+			},
+			goes: []string{"a 4–10", "b 10–16"},
+		},
+		"its own reboot is in the ledger of the policy whose limit it shares": {
+			policy: policy(sharing), rivals: []v1alpha1.RebootPolicy{*limiting(holds("a", 7, 2*minute), func(p *v1alpha1.RebootPolicy) { p.Status.Grants[0].Policy = "workers" })},
+			nodes: []*plan.Node{
+				needy("a", granted("workers", 7, active, 2*minute), func(n *plan.Node) { n.Grant.Ledger = "limiting" }, progressed(7, v1alpha1.PhaseDraining, 2*minute, 0)), needy("b"),
+			},
+			goes: []string{"a -2–4", "b 4–10"},
+		},
+		"the policy whose limit it shares is not there": {
+			policy: policy(sharing), nodes: []*plan.Node{needy("a")}, stays: []string{"a SharedPolicyNotFound"},
+			unknown: "SharedPolicyNotFound: policy workers shares the limit of policy limiting, which does not exist: create it, or correct spec.concurrency.shared",
+		},
 		"another policy reboots one of the control plane": {
 			policy: policy(atMost("3"), spec(func(s *v1alpha1.RebootPolicySpec) { s.Priority = 1 })), rivals: []v1alpha1.RebootPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "all"}}},
 			nodes: []*plan.Node{

@@ -92,7 +92,7 @@ func (u *future) idle(p plan.Plan) bool {
 	spec, w := &u.fleet.Policy.Spec, u.fleet.Window
 	never := !w.Open && w.OpensAt.IsZero() && !u.fleet.ignoresWindows()
 	paused := spec.PausedAt(u.fleet.Now) && spec.Pause.End().IsZero()
-	return p.Invalid != "" || p.Halt.Halted || paused || never
+	return p.Invalid != "" || p.Unshared != "" || p.Halt.Halted || paused || never
 }
 
 // dismiss takes the nodes out of their queues that wait for something that nobody imagines to happen, and those that wait for an

@@ -118,6 +118,7 @@ func (r *reboots) end() {
 		f.serve(n, t.Reboot)
 		if t.foreign {
 			n.Record = protocol.Record{}
+			f.drop(name)
 			f.retire(n)
 			continue
 		}
@@ -137,7 +138,7 @@ func (r *reboots) nextEnd() time.Time {
 
 // room is how many nodes may be granted at once at most.
 func (r *reboots) room() int {
-	return max(0, r.fleet.limit-len(r.fleet.Policy.Status.Grants)+r.ended)
+	return max(0, r.fleet.limit-len(r.fleet.Holder().Status.Grants)+r.ended)
 }
 
 // domains are those in which nodes are being rebooted.
@@ -146,7 +147,7 @@ func (r *reboots) domains() map[string]bool {
 	for name := range r.current {
 		busy[plan.Domain(policy, r.fleet.shown[name])] = true
 	}
-	for _, e := range policy.Status.Grants {
+	for _, e := range r.fleet.entries() {
 		if n := r.fleet.shown[e.Node]; n != nil {
 			busy[plan.Domain(policy, n)] = true
 		}
@@ -169,7 +170,7 @@ func (r *reboots) slots() []time.Time {
 
 // forget removes those in progress: how they end is known.
 func (r *reboots) forget() {
-	status := &r.fleet.Policy.Status
+	status := &r.fleet.Holder().Status
 	status.Grants = slices.DeleteFunc(status.Grants, func(e v1alpha1.LedgerEntry) bool { return r.underWay(e.Node) })
 	for name := range r.current {
 		delete(r.fleet.shown, name)

@@ -48,6 +48,7 @@ type view struct {
 var lasting = []check{
 	{v1alpha1.ReasonNodePaused, "the node is not paused", nodePaused},
 	{v1alpha1.ReasonInvalid, "the policy's spec can be acted on", policyInvalid},
+	{v1alpha1.ReasonSharedPolicyNotFound, "the policy whose limit counts is there", sharedPolicyNotFound},
 	{v1alpha1.ReasonPaused, "the policy is not paused", policyPaused},
 	{v1alpha1.ReasonHalted, "the policy has not halted after failures", policyHalted},
 	{v1alpha1.ReasonBlackout, "no blackout is in force", blackout},

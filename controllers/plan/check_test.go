@@ -289,7 +289,8 @@ func TestReboots_OrderOfChecks(t *testing.T) {
 	}{
 		{v1alpha1.ReasonPolicyConflict, func() { delete(node.Labels, "zoo") }},
 		{v1alpha1.ReasonNodePaused, func() { delete(node.Annotations, v1alpha1.AnnotationPaused) }},
-		{v1alpha1.ReasonInvalid, func() { atMost("1")(workers); domains("zone")(workers) }},
+		{v1alpha1.ReasonInvalid, func() { atMost("1")(workers); sharing("nobody")(workers) }},
+		{v1alpha1.ReasonSharedPolicyNotFound, func() { atMost("1")(workers); domains("zone")(workers) }},
 		{v1alpha1.ReasonPaused, func() { workers.Spec.Pause = nil }},
 		{v1alpha1.ReasonHalted, func() { workers.Status.Conditions = nil }},
 		{v1alpha1.ReasonBlackout, func() { s.window = &window.State{} }},

@@ -56,8 +56,8 @@ var before = []check{
 // or else the one that governs it, or the first of its rivals. Empty: none.
 func Responsible(policies []v1alpha1.RebootPolicy, g Governor, n *Node) string {
 	for i := range policies {
-		if slices.ContainsFunc(policies[i].Status.Grants, func(e v1alpha1.LedgerEntry) bool { return e.Node == n.Name }) {
-			return policies[i].Name
+		if e := slices.IndexFunc(policies[i].Status.Grants, func(e v1alpha1.LedgerEntry) bool { return e.Node == n.Name }); e >= 0 {
+			return g.OwnerOf(policies[i].Name, policies[i].Status.Grants[e])
 		}
 	}
 	if n.Grant != nil && n.Outstanding() && g.knows(n.Grant.Policy) {

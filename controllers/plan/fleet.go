@@ -17,6 +17,8 @@ type Snapshot struct {
 	Now time.Time
 	// Policy is the policy to decide about; its status is the ledger as last read.
 	Policy *v1alpha1.RebootPolicy
+	// Ledger is the policy whose ledger has the entries of this one, as LedgerOf finds it. Nil: its own.
+	Ledger *v1alpha1.RebootPolicy
 	// Governor knows every policy of the cluster.
 	Governor Governor
 	// Nodes are all nodes of the cluster, in any order: a node may be in the ledger and selected by another policy by now. They
@@ -55,17 +57,20 @@ type fleet struct {
 	conflicts map[string][]string
 	// controlPlane are all control-plane nodes of the cluster, by name.
 	controlPlane []*Node
-	// entries is the ledger, and orphans the nodes with a grant that is outstanding and that the ledger has lost.
+	// entries are those of this policy in its ledger, and orphans the nodes with a grant that is outstanding and that the ledger has lost.
 	entries []v1alpha1.LedgerEntry
 	inEntry map[string]bool
 	orphans []*Node
+	// limited is what else the limit counts.
+	limited limited
 	// unlisted are nodes with an outstanding grant that names this policy, in no ledger of its own, which it does not select. It
 	// sees each to its end, and none of them costs it a slot.
 	unlisted []*Node
 	// numbers are those that records may have.
 	numbers numbers
-	// limit is maxUnavailable in nodes.
+	// limit is maxUnavailable in nodes, of the policy whose limit counts. own is that of this policy, where it has one beside that.
 	limit int32
+	own   *int32
 	// rings are those of spec.order.
 	rings ringed
 	// invalid states what is wrong with the spec; admission should have refused it, and nothing is granted. Empty: nothing is.
@@ -80,11 +85,12 @@ type fleet struct {
 // newFleet is the fleet of a snapshot. A nil halt is computed from all nodes of the snapshot.
 func newFleet(s Snapshot, halt *Halt) *fleet {
 	f := &fleet{
-		Snapshot: s, name: s.Policy.Name, entries: s.Policy.Status.Grants,
+		Snapshot: s, name: s.Policy.Name, limited: limitedOf(s),
 		reserve: Reserve(s.Policy), pods: podCheckOf(s.Policy), attempts: attempts{policy: s.Policy, now: s.Now},
 		numbers: numbersOf(s), agents: agentCount{agents: s.Agents, now: s.Now},
 		byName: map[string]*Node{}, conflicts: map[string][]string{}, inEntry: map[string]bool{},
 	}
+	f.entries = f.limited.own
 	for _, e := range f.entries {
 		f.inEntry[e.Node] = true
 	}
@@ -99,14 +105,13 @@ func newFleet(s Snapshot, halt *Halt) *fleet {
 	slices.SortFunc(f.controlPlane, byName)
 	slices.SortFunc(f.orphans, func(a, b *Node) int { return cmp.Or(cmp.Compare(f.entry(a).Seq, f.entry(b).Seq), byName(a, b)) })
 	slices.SortFunc(f.unlisted, byName)
-	var err error
-	if f.limit, err = Limit(s.Policy.Spec.MaxUnavailableOrDefault(), f.selected); err != nil {
+	if err := f.scale(); err != nil {
 		f.invalid = "spec.concurrency.maxUnavailable: " + err.Error()
 	}
 	if err := f.rings.scale(); err != nil {
 		f.invalid = err.Error()
 	}
-	f.invalid = cmp.Or(f.invalid, s.WindowInvalid, s.Governor.Invalid[f.name])
+	f.invalid = cmp.Or(f.invalid, s.WindowInvalid, s.Governor.Invalid[f.name], s.Governor.chained[f.name])
 	if halt == nil {
 		halt = new(f.attempts.halt(f.governed, f.reboots()))
 	}
@@ -157,13 +162,15 @@ func (f *fleet) add(n *Node) {
 	switch {
 	case g.Policy == f.name:
 		f.govern(n, held)
+	case f.limited.counts(g.Policy):
+		f.limited.add(n, f.Governor.inLedger[n.Name])
 	case slices.Contains(g.Rivals, f.name):
 		f.byName[n.Name], f.conflicts[n.Name] = n, g.Rivals
 	}
 	if n.ControlPlane {
 		f.controlPlane = append(f.controlPlane, n)
 	}
-	if !n.Outstanding() || f.inEntry[n.Name] || !f.answersFor(n, g) {
+	if !n.Outstanding() || f.inEntry[n.Name] || f.limited.holds(n.Name) || f.inOtherLedger(n) || !f.answersFor(n, g) {
 		return
 	}
 	if g.Policy == f.name || f.selects(n) {
@@ -199,7 +206,9 @@ func (f *fleet) selects(n *Node) bool {
 }
 
 // held reports whether the node is in the middle of a reboot, under this policy or another.
-func (f *fleet) held(n *Node) bool { return n.Outstanding() || f.inEntry[n.Name] }
+func (f *fleet) held(n *Node) bool {
+	return n.Outstanding() || f.inEntry[n.Name] || f.limited.holds(n.Name)
+}
 
 func byName(a, b *Node) int { return cmp.Compare(a.Name, b.Name) }
 
@@ -207,6 +216,7 @@ func byName(a, b *Node) int { return cmp.Compare(a.Name, b.Name) }
 // no deadline could count from it.
 func (f *fleet) entry(n *Node) v1alpha1.LedgerEntry {
 	e := n.Entry(n.Name)
+	e.Policy = f.limited.tag(f.name)
 	if e.At.Sub(f.Now) > clockAhead {
 		e.At = metav1.NewTime(f.Now)
 	}

@@ -19,6 +19,13 @@ type Governor struct {
 	names map[string]bool
 	// given is the highest number in the ledger of any policy.
 	given int64
+	// shares are the policies whose limit counts for others, by the names of these; only those that can be used.
+	shares map[string]string
+	// unshared is why a policy has no limit to share although it names one, by its name: the other one is not there, or shares itself.
+	unshared, chained map[string]string
+	// entries are those of all ledgers, and inLedger the nodes in any of them.
+	entries  map[listed]bool
+	inLedger map[string]bool
 	// Invalid reports, by policy, what is wrong with a selector. Such a policy governs no node: what it reports can cost no other
 	// policy a node. It reports itself as not accepted.
 	Invalid map[string]string
@@ -32,10 +39,17 @@ type rule struct {
 
 // NewGovernor compiles the selectors of all policies. Policies that are being deleted govern nothing any more.
 func NewGovernor(policies []v1alpha1.RebootPolicy) Governor {
-	g := Governor{names: map[string]bool{}, Invalid: map[string]string{}}
+	g := Governor{
+		names: map[string]bool{}, Invalid: map[string]string{}, shares: map[string]string{}, unshared: map[string]string{}, chained: map[string]string{},
+		entries: map[listed]bool{}, inLedger: map[string]bool{},
+	}
 	for i := range policies {
 		p := &policies[i]
 		g.names[p.Name], g.given = true, max(g.given, p.Status.Seq)
+		g.share(p, policies)
+		for _, e := range p.Status.Grants {
+			g.entries[listed{p.Name, e.Node, e.Seq}], g.inLedger[e.Node] = true, true
+		}
 		if p.DeletionTimestamp != nil {
 			continue
 		}

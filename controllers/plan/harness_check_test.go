@@ -1,10 +1,11 @@
 package plan_test
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -62,11 +63,20 @@ func (c *cluster) listed(node string, seq int64) bool {
 	return false
 }
 
+// shares reports whether the limit of a policy counts the nodes of another one.
+func (c *cluster) shares(by, name string) bool {
+	p, with := c.policies[by], c.policies[name]
+	return p != nil && with != nil && p.Spec.Shared() == name && with.DeletionTimestamp == nil && with.Spec.Shared() == ""
+}
+
 // limit is what the spec allows now, counted without the planner.
 func (c *cluster) limit(name string) int {
 	governor, selected := c.governor(), 0
 	for _, h := range c.hosts {
-		if h.node != nil && governor.Govern(h.node.Labels).Policy == name {
+		if h.node == nil {
+			continue
+		}
+		if by := governor.Govern(h.node.Labels).Policy; by == name || c.shares(by, name) {
 			selected++
 		}
 	}
@@ -86,24 +96,28 @@ func (c *cluster) limit(name string) int {
 
 // checkGrants: new grants may not take more nodes down than the limit, counting those that are down for other reasons.
 func (c *cluster) checkGrants(name string, p plan.Plan) {
+	holder := cmp.Or(p.InLedgerOf, name)
 	governor, before := c.governor(), map[string]bool{}
 	for host, h := range c.hosts {
-		if h.node == nil || governor.Govern(h.node.Labels).Policy != name {
+		if h.node == nil {
+			continue
+		}
+		if by := governor.Govern(h.node.Labels).Policy; by != holder && !c.shares(by, holder) {
 			continue
 		}
 		if n := h.view(); !n.Ready || n.Cordoned || n.Deleting {
 			before[host] = true
 		}
 	}
-	for _, e := range append(p.Ledger()[:len(p.Ledger())-len(p.Granted):len(p.Ledger())], p.Adopted...) {
+	for _, e := range slices.Concat(p.Ledger()[:len(p.Ledger())-len(p.Granted)], p.Adopted, p.Others) {
 		before[e.Node] = true
 	}
 	after := maps.Clone(before)
 	for _, e := range p.Granted {
 		after[e.Node] = true
 	}
-	if len(after) > len(before) && len(after) > c.limit(name) {
-		c.broken("policy %s takes %d nodes down and may %d", name, len(after), c.limit(name))
+	if len(after) > len(before) && len(after) > c.limit(holder) {
+		c.broken("policy %s takes %d nodes down and may %d", name, len(after), c.limit(holder))
 	}
 	c.checkDomains(name, p)
 	if len(p.Granted) > 0 && c.policies[name].DeletionTimestamp != nil {
@@ -137,7 +151,8 @@ func (c *cluster) checkStatus(before, after *v1alpha1.RebootPolicy) {
 	if is.Seq < was.Seq {
 		c.broken("status.seq never shrinks")
 	}
-	if most := after.Spec.MaxUnavailableOrDefault(); is.Limit != was.Limit && most.Type == intstr.Int && is.Limit > most.IntVal {
+	own := after.Spec.Shared() == "" || after.Spec.OwnLimit() != nil
+	if most := after.Spec.MaxUnavailableOrDefault(); own && is.Limit != was.Limit && most.Type == intstr.Int && is.Limit > most.IntVal {
 		c.broken("status.limit may not be raised above spec.concurrency.maxUnavailable")
 	}
 }
@@ -147,7 +162,7 @@ func (c *cluster) checkIdempotent(name string, p plan.Plan) {
 	if c.random != nil {
 		return
 	}
-	if diff := cmp.Diff(p, plan.Of(c.snapshot(name)), planOptions...); diff != "" {
+	if diff := gocmp.Diff(p, plan.Of(c.snapshot(name)), planOptions...); diff != "" {
 		c.broken("policy %s changes its mind (-before +after):\n%s", name, diff)
 	}
 }

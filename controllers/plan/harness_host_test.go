@@ -109,10 +109,10 @@ func (h *host) record() protocol.Record {
 
 // entry is what the agent reads in the ledger of the policy that a grant names. Nil: there is no entry for the node.
 func (h *host) entry(c *cluster, grant *v1alpha1.Grant) *v1alpha1.LedgerEntry {
-	if grant == nil || c.policies[grant.Policy] == nil {
+	if grant == nil || c.policies[grant.LedgerName()] == nil {
 		return nil
 	}
-	for _, e := range c.policies[grant.Policy].Status.Grants {
+	for _, e := range c.policies[grant.LedgerName()].Status.Grants {
 		if e.Node == h.name {
 			return &e
 		}

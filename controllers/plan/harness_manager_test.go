@@ -50,6 +50,7 @@ func (c *cluster) pass(name string) bool {
 
 func (c *cluster) snapshot(name string) plan.Snapshot {
 	s := plan.Snapshot{Now: c.now, Policy: c.policies[name].DeepCopy(), Governor: c.governor(), Nodes: c.views()}
+	s.Ledger = s.Governor.LedgerOf(s.Policy, c.all()).DeepCopy()
 	schedule, err := window.Of(&s.Policy.Spec)
 	if err != nil {
 		s.WindowInvalid = err.Error()
@@ -102,10 +103,10 @@ func (c *cluster) applyReboots(name string, p plan.Plan, tried map[string]plan.A
 }
 
 func (c *cluster) applyReboot(name string, t plan.Reboot) {
-	h, n := c.hosts[t.Entry.Node], t.Node
+	h, n, holder := c.hosts[t.Entry.Node], t.Node, c.snapshot(name).Holder().Name
 	switch t.Action {
 	case plan.PublishGrant:
-		grant, ok := protocol.Publish(n.Record, t.Entry, name, c.now)
+		grant, ok := protocol.Publish(n.Record, t.Entry, holder, c.now)
 		c.permitted(ok, t)
 		grant.Annotations, grant.Excluded = n.AnnotationsToSet(), n.SetsExclusion(c.policies[name])
 		c.add("%s rings %s, number %d", name, h.name, t.Entry.Seq)
@@ -128,7 +129,7 @@ func (c *cluster) applyReboot(name string, t plan.Reboot) {
 			endHooks(node, t.Entry.Seq)
 		})
 	case plan.CancelGrant:
-		grant, ok := protocol.Cancel(n.Record, t.Entry, name, c.now)
+		grant, ok := protocol.Cancel(n.Record, t.Entry, holder, c.now)
 		c.permitted(ok, t)
 		grant.Reason, grant.Message = t.Reason, t.CancelMessage()
 		c.add("%s takes the grant of %s back, %s: %s", name, h.name, t.Reason, t.Message)
@@ -153,7 +154,7 @@ func (c *cluster) applyReboot(name string, t plan.Reboot) {
 			annotate(node, v1alpha1.AnnotationHooks, phase.String())
 		})
 	case plan.FinishGrant:
-		grant, ok := protocol.Finish(n.Record, t.Entry, name, n.BootID, c.now)
+		grant, ok := protocol.Finish(n.Record, t.Entry, holder, n.BootID, c.now)
 		c.permitted(ok, t)
 		uncordon := n.Progress.Cordoned && n.Cordoned && h.cordonedBy == byAgent
 		c.add("%s puts %s back in service%s", name, h.name, map[bool]string{true: ", uncordoned", false: ""}[uncordon])
@@ -246,13 +247,25 @@ func (c *cluster) writeLedger(name string, p plan.Plan) {
 	}
 	c.checkGrants(name, p)
 	c.putStatus(name, p)
+	if len(p.Released()) == 0 {
+		return
+	}
+	// The event of a slot that is free wakes all whose nodes wait for it.
+	for _, shares := range append(c.governor().SharedWith(name), p.InLedgerOf) {
+		if shares != name {
+			c.wakePolicy(shares)
+		}
+	}
 }
 
 func (c *cluster) putStatus(name string, p plan.Plan) {
 	before := c.policies[name]
 	after := before.DeepCopy()
 	s := &after.Status
-	s.Limit, s.Seq, s.Grants, s.History, s.Gates = p.Limit, p.Seq, p.Ledger(), p.History(s.History, c.now), p.Gates
+	s.Limit, s.Seq, s.History, s.Gates = p.Limit, max(s.Seq, p.Seq), p.History(s.History, c.now), p.Gates
+	if p.InLedgerOf == "" {
+		s.Grants = p.Entries()
+	}
 	for _, t := range p.Released() {
 		if t.Node != nil && t.Node.Grant != nil && t.Node.Grant.State == v1alpha1.GrantFinished && t.Node.Grant.Seq == t.Entry.Seq {
 			s.LastRebootAt = &t.Node.Grant.At
@@ -267,6 +280,23 @@ func (c *cluster) putStatus(name string, p plan.Plan) {
 	})
 	c.checkStatus(before, after)
 	c.policies[name] = after
+	switch {
+	case p.InLedgerOf == "":
+	case c.chance(20):
+		c.add("the manager dies between the history and the ledger, another one takes over")
+		c.woken[name] = true
+	default:
+		c.putShared(p)
+	}
+}
+
+// putShared writes the entries into another policy's ledger.
+func (c *cluster) putShared(p plan.Plan) {
+	before := c.policies[p.InLedgerOf]
+	after := before.DeepCopy()
+	after.Status.Limit, after.Status.Seq, after.Status.Grants = p.SharedLimit, p.Seq, p.Entries()
+	c.checkStatus(before, after)
+	c.policies[p.InLedgerOf] = after
 }
 
 // finalize reports: conditions on nodes, then the status, then an administrator's annotation to resume is handled.
@@ -287,7 +317,7 @@ func (c *cluster) finalize(name string, p plan.Plan) {
 	if _, resumed := policy.Annotations[v1alpha1.AnnotationResume]; resumed {
 		c.edit(name, func(p *v1alpha1.RebootPolicy) { delete(p.Annotations, v1alpha1.AnnotationResume) })
 	}
-	if policy.DeletionTimestamp != nil && len(p.Ledger()) == 0 {
+	if policy.DeletionTimestamp != nil && len(p.Ledger())+len(p.Others) == 0 {
 		c.mark(name, plan.UngovernedMarks(c.governor(), c.views()))
 		if c.woken[name] {
 			return // a race was lost

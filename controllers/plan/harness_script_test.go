@@ -59,6 +59,16 @@ func ignoresWindows(p *v1alpha1.RebootPolicy) {
 	p.Spec.Deadline.Action = v1alpha1.DeadlineIgnoresWindows
 }
 
+// sharing makes the limit of another policy count. It goes after atMost, which sets the whole of concurrency.
+func sharing(with string) func(*v1alpha1.RebootPolicy) {
+	return func(p *v1alpha1.RebootPolicy) {
+		if p.Spec.Concurrency == nil {
+			p.Spec.Concurrency = &v1alpha1.Concurrency{}
+		}
+		p.Spec.Concurrency.Shared = with
+	}
+}
+
 // inRings orders the nodes by the values of a label: a ring has the nodes with its name.
 func inRings(key string, rings ...v1alpha1.Ring) func(*v1alpha1.RebootPolicy) {
 	for i := range rings {
@@ -197,6 +207,13 @@ func deletePolicy(name string) func(*cluster) {
 	return func(c *cluster) {
 		at := c.at()
 		c.edit(name, func(p *v1alpha1.RebootPolicy) { p.DeletionTimestamp = &at })
+	}
+}
+
+func applies(p *v1alpha1.RebootPolicy) func(*cluster) {
+	return func(c *cluster) {
+		c.policies[p.Name] = p.DeepCopy()
+		c.wakeAll()
 	}
 }
 

@@ -182,16 +182,19 @@ func (c *cluster) wake(node *corev1.Node) {
 	if node == nil {
 		return
 	}
-	g := c.governor().Govern(node.Labels)
-	for _, name := range append(g.Rivals, g.Policy) {
+	governor := c.governor()
+	g := governor.Govern(node.Labels)
+	for _, name := range slices.Concat(g.Rivals, []string{g.Policy}, governor.SharedWith(g.Policy)) {
 		c.wakePolicy(name)
 	}
 	if grant, err := v1alpha1.ParseGrant(node.Annotations); err == nil && grant != nil {
 		c.wakePolicy(grant.Policy)
 	}
 	for name, p := range c.policies {
-		if slices.ContainsFunc(p.Status.Grants, func(e v1alpha1.LedgerEntry) bool { return e.Node == node.Name }) {
-			c.wakePolicy(name)
+		for _, e := range p.Status.Grants {
+			if e.Node == node.Name {
+				c.wakePolicy(governor.OwnerOf(name, e))
+			}
 		}
 	}
 }
@@ -216,12 +219,15 @@ func (c *cluster) wakeAll() {
 	}
 }
 
-func (c *cluster) governor() plan.Governor {
+func (c *cluster) governor() plan.Governor { return plan.NewGovernor(c.all()) }
+
+// all are the policies by name.
+func (c *cluster) all() []v1alpha1.RebootPolicy {
 	policies := make([]v1alpha1.RebootPolicy, 0, len(c.policies))
 	for _, name := range slices.Sorted(maps.Keys(c.policies)) {
 		policies = append(policies, *c.policies[name])
 	}
-	return plan.NewGovernor(policies)
+	return policies
 }
 
 func (c *cluster) at() metav1.Time { return metav1.NewTime(c.now) }

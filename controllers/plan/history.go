@@ -17,16 +17,27 @@ const maxHistoryBytes, pastBytes = 8 << 10, 320
 
 // History is the policy's history after the plan: what was is followed by what ends with it, and the oldest goes first.
 func (p *Plan) History(before []v1alpha1.PastReboot, now time.Time) []v1alpha1.PastReboot {
-	history := slices.Clone(before)
-	for _, t := range p.Released() {
-		if past := t.past(now); past != nil {
-			history = append(history, *past)
-		}
-	}
+	history := slices.Concat(before, p.ended(before, now))
 	for len(history) > v1alpha1.MaxHistory || size(history) > maxHistoryBytes {
 		history = history[1:]
 	}
 	return history
+}
+
+// ended is how reboots ended whose entries leave the ledger, without those that the history has: where the ledger is another policy's,
+// the history is written first.
+func (p *Plan) ended(before []v1alpha1.PastReboot, now time.Time) []v1alpha1.PastReboot {
+	var ended []v1alpha1.PastReboot
+	for _, t := range p.Released() {
+		past := t.past(now)
+		if past == nil || slices.ContainsFunc(before, func(b v1alpha1.PastReboot) bool {
+			return b.Node == past.Node && b.Seq == past.Seq && b.GrantedAt.Time.Equal(past.GrantedAt.Time)
+		}) {
+			continue
+		}
+		ended = append(ended, *past)
+	}
+	return ended
 }
 
 func size(history []v1alpha1.PastReboot) int {
@@ -106,12 +117,10 @@ func (p *Plan) Run(before v1alpha1.RebootPolicyStatus, now time.Time) (run *v1al
 	default:
 		run = &v1alpha1.RunStatus{StartedAt: metav1.NewTime(now), Seq: before.Seq}
 	}
-	for _, t := range p.Released() {
-		switch past := t.past(now); {
-		case past == nil:
-		case past.Result == v1alpha1.RebootSucceeded:
+	for _, past := range p.ended(before.History, now) {
+		if past.Result == v1alpha1.RebootSucceeded {
 			run.Rebooted++
-		default:
+		} else {
 			run.Failed++
 		}
 	}

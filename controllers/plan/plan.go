@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -13,10 +14,20 @@ import (
 
 // Plan is everything decided about one policy from one snapshot.
 type Plan struct {
-	// Limit is maxUnavailable in nodes.
+	// Limit is maxUnavailable in nodes: the smaller one where the policy shares a limit and has one of its own.
 	Limit int32
+	// SharedLimit is that of the ledger's policy, in nodes of all policies that share it.
+	SharedLimit int32
+	// SharedWith are the policies that the limit counts, with this one, in order. Nil: this one alone.
+	SharedWith []string
+	// Unshared is why the policy has no limit to share. Empty: it has one, or needs none.
+	Unshared string
 	// Seq is the ledger's sequence number after this plan.
 	Seq int64
+	// InLedgerOf is the policy whose ledger has the entries. Empty: it is this one's own.
+	InLedgerOf string
+	// Others are entries of other policies in the same ledger.
+	Others []v1alpha1.LedgerEntry
 	// Reboots are the granted reboots and what is to be done about each, in the order of the ledger.
 	Reboots []Reboot
 	// Unlisted are reboots under a grant that names this policy, on nodes that neither its ledger holds nor its selector: they are
@@ -102,9 +113,16 @@ type draft struct {
 func newDraft(s Snapshot) *draft {
 	f := newFleet(s, nil)
 	d := &draft{fleet: f, waiting: map[string]*Blocked{}, plan: Plan{
-		Limit: f.limit, Seq: s.Policy.Status.Seq, Reboots: f.reboots(),
+		Limit: f.limit, SharedLimit: f.sharedLimit(), SharedWith: f.limited.with, Unshared: f.Governor.unshared[f.name],
+		Seq: s.Policy.Status.Seq, Others: f.limited.others, Reboots: f.reboots(),
 		Window: f.windowState(), Halt: f.halt, Invalid: f.invalid, Conflicts: f.conflicts,
 	}}
+	if f.own != nil {
+		d.plan.Limit = min(f.limit, *f.own)
+	}
+	if s.Ledger != nil {
+		d.plan.InLedgerOf, d.plan.Seq = s.Ledger.Name, max(d.plan.Seq, s.Ledger.Status.Seq)
+	}
 	for _, n := range f.unlisted {
 		d.plan.Unlisted = append(d.plan.Unlisted, f.reboot(f.entry(n)))
 	}
@@ -133,7 +151,17 @@ func (d *draft) complete() {
 // UnderWay are the Reboots and the Unlisted.
 func (p *Plan) UnderWay() []Reboot { return slices.Concat(p.Reboots, p.Unlisted) }
 
-// Ledger is the list of entries after the plan.
+// Entries are all of the ledger after the plan, also of other policies: in one order, whichever policy's plan it is.
+func (p *Plan) Entries() []v1alpha1.LedgerEntry {
+	if len(p.Others) == 0 {
+		return p.Ledger()
+	}
+	entries := slices.Concat(p.Others, p.Ledger())
+	slices.SortStableFunc(entries, func(a, b v1alpha1.LedgerEntry) int { return cmp.Compare(a.Seq, b.Seq) })
+	return entries
+}
+
+// Ledger is the list of the policy's entries after the plan.
 func (p *Plan) Ledger() []v1alpha1.LedgerEntry {
 	var ledger []v1alpha1.LedgerEntry
 	for _, t := range p.Reboots {
@@ -167,11 +195,11 @@ func (p *Plan) Released() []Reboot {
 // does not fit is adopted once the ledger has learned its number, and counts against the budget until then.
 func (d *draft) adopt() {
 	p := &d.plan
-	before, entries := p.Seq, len(d.entries)-len(p.Released())
+	before, entries := p.Seq, len(p.Others)+len(d.entries)-len(p.Released())
 	for _, n := range d.orphans {
 		e := d.entry(n)
 		p.Seq = max(p.Seq, e.Seq)
-		if e.Seq > before && entries >= int(p.Limit) || entries >= v1alpha1.MaxGrants {
+		if e.Seq > before && entries >= int(p.SharedLimit) || entries >= v1alpha1.MaxGrants {
 			p.learned = p.learned || e.Seq > before
 			continue
 		}
@@ -218,6 +246,7 @@ func (d *draft) grantAmong(ring []*Node, sees view) {
 		d.plan.Seq = protocol.NextSeq(d.plan.Seq, n.Record)
 		d.plan.Granted = append(d.plan.Granted, v1alpha1.LedgerEntry{
 			Node: n.Name, NodeUID: n.UID, Seq: d.plan.Seq, BootID: n.BootID, At: metav1.NewTime(d.Now), OSVersion: n.Labels[v1alpha1.LabelOSVersion],
+			Policy: d.limited.tag(d.name),
 		})
 	}
 }

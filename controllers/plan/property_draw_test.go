@@ -66,6 +66,12 @@ func drawWindow(t *rapid.T) *window.State {
 func drawPolicy(t *rapid.T, name string) *v1alpha1.RebootPolicy {
 	p := policy(name, atMost(rapid.SampledFrom([]string{"1", "2", "3", "0", "25%", "50%", "0%", "many"}).Draw(t, "maxUnavailable")))
 	p.Spec.Priority = int32(rapid.IntRange(0, 2).Draw(t, "priority"))
+	if oneIn(t, 4, "shares") {
+		sharing(rapid.SampledFrom(somePolicies).Draw(t, "shares with"))(p)
+		if oneIn(t, 2, "no limit of its own") {
+			p.Spec.Concurrency.MaxUnavailable = nil
+		}
+	}
 	if oneIn(t, 3, "domains") {
 		domains("pool")(p)
 	}
@@ -116,6 +122,9 @@ func drawPolicy(t *rapid.T, name string) *v1alpha1.RebootPolicy {
 			e := v1alpha1.LedgerEntry{Node: node, Seq: int64(rapid.IntRange(1, 6).Draw(t, "seq")), BootID: drawBoot(t, node), At: drawInstant(t, "granted")}
 			if oneIn(t, 8, "withdrawn") {
 				e.WithdrawnAt = &e.At
+			}
+			if oneIn(t, 6, "of a policy that shares the limit") {
+				e.Policy = rapid.SampledFrom(somePolicies).Draw(t, "granted by")
 			}
 			p.Status.Grants = append(p.Status.Grants, e)
 			p.Status.Seq = max(p.Status.Seq, e.Seq)

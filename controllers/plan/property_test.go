@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"cmp"
 	"flag"
 	"os"
 	"slices"
@@ -8,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
@@ -52,16 +53,27 @@ func governed(s plan.Snapshot) map[string]*plan.Node {
 	return nodes
 }
 
+// counted are the nodes that the limit counts, by name: those of all policies that share it.
+func counted(s plan.Snapshot, p plan.Plan) map[string]*plan.Node {
+	nodes := governed(s)
+	for _, n := range s.Nodes {
+		if slices.Contains(p.SharedWith, s.Governor.Govern(n.Labels).Policy) {
+			nodes[n.Name] = n
+		}
+	}
+	return nodes
+}
+
 // Whatever a cluster looks like, a plan never grants over the limit, counting the nodes that are unavailable for other
 // reasons; and grants nothing to a node that must not have it (behaviours 15, 18, 20).
 func TestReboots_NeverGrantsOverTheLimit(t *testing.T) {
 	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
 		used := map[string]bool{}
-		for _, e := range p.Ledger()[:len(p.Ledger())-len(p.Granted)] {
+		for _, e := range append(p.Ledger()[:len(p.Ledger())-len(p.Granted)], p.Others...) {
 			used[e.Node] = true
 		}
 		nodes := governed(snapshot)
-		for name, n := range nodes {
+		for name, n := range counted(snapshot, p) {
 			used[name] = used[name] || !n.Ready || n.Cordoned || n.Deleting || n.Outstanding()
 		}
 		down := 0
@@ -70,7 +82,7 @@ func TestReboots_NeverGrantsOverTheLimit(t *testing.T) {
 				down++
 			}
 		}
-		seq := snapshot.Policy.Status.Seq
+		seq := max(snapshot.Policy.Status.Seq, snapshot.Holder().Status.Seq)
 		for _, e := range p.Granted {
 			n, ok := nodes[e.Node]
 			if !ok || !n.NeedsReboot() || !n.Ready || n.Deleting || n.Paused || n.Objection != nil || n.Outstanding() || n.Seen() >= e.Seq ||
@@ -84,11 +96,14 @@ func TestReboots_NeverGrantsOverTheLimit(t *testing.T) {
 				down++
 			}
 		}
-		if len(p.Granted) > 0 && len(p.Ledger()) > int(p.Limit) {
-			t.Fatalf("%d entries, limit %d\n%v", len(p.Ledger()), p.Limit, s)
+		if len(p.Granted) > 0 && (len(p.Ledger()) > int(p.Limit) || len(p.Entries()) > int(p.SharedLimit)) {
+			t.Fatalf("%d entries of %d, limit %d of %d\n%v", len(p.Ledger()), len(p.Entries()), p.Limit, p.SharedLimit, s)
 		}
-		if slices.ContainsFunc(p.Granted, func(e v1alpha1.LedgerEntry) bool { return !used[e.Node] }) && down > int(p.Limit) {
-			t.Fatalf("%d nodes down, limit %d\n%v", down, p.Limit, s)
+		if slices.ContainsFunc(p.Granted, func(e v1alpha1.LedgerEntry) bool { return !used[e.Node] }) && down > int(p.SharedLimit) {
+			t.Fatalf("%d nodes down, limit %d\n%v", down, p.SharedLimit, s)
+		}
+		if limit := snapshot.Policy.Spec.Shared(); len(p.Granted) > 0 && cmp.Or(limit, snapshot.Policy.Name) != snapshot.Holder().Name {
+			t.Fatalf("granted in the ledger of %s, and the limit of %s counts\n%v", snapshot.Holder().Name, limit, s)
 		}
 	})
 }
@@ -109,12 +124,17 @@ func TestReboots_AnswersForEachNode(t *testing.T) {
 			}
 		}
 		for name, n := range governed(snapshot) {
-			away := n.Outstanding() // under another policy, or not adopted yet
+			away := n.Outstanding() || inALedger(snapshot, name) // under another policy, or not adopted yet
 			if n.NeedsReboot() && decisions[name]+entries[name] == 0 && !away {
 				t.Fatalf("no answer for %s\n%v", name, s)
 			}
 		}
 	})
+}
+
+// inALedger reports whether the policy's ledger, or the one that it shares, has an entry for the node, whoever has granted.
+func inALedger(s plan.Snapshot, node string) bool {
+	return slices.ContainsFunc(slices.Concat(s.Policy.Status.Grants, s.Holder().Status.Grants), func(e v1alpha1.LedgerEntry) bool { return e.Node == node })
 }
 
 func ledgerOf(reboots []plan.Reboot) []v1alpha1.LedgerEntry {
@@ -149,7 +169,7 @@ func TestReboots_OrderOfNodesDoesNotMatter(t *testing.T) {
 		snapshot.Nodes = rapid.Permutation(snapshot.Nodes).Draw(t, "order")
 		policies := rapid.Permutation(s.policies).Draw(t, "order of policies")
 		snapshot.Governor = plan.NewGovernor(values(policies))
-		if diff := cmp.Diff(p, plan.Of(snapshot), planOptions...); diff != "" {
+		if diff := gocmp.Diff(p, plan.Of(snapshot), planOptions...); diff != "" {
 			t.Fatalf("(-one order +another):\n%s\n%v", diff, s)
 		}
 	})
@@ -169,7 +189,7 @@ func TestReboots_CountsEveryNodeItGoverns(t *testing.T) {
 			}
 		}
 		got := v1alpha1.NodeCounts{Selected: p.Counts.Selected, Reporting: p.Counts.Reporting, RebootRequired: p.Counts.RebootRequired}
-		if diff := cmp.Diff(want, got); diff != "" {
+		if diff := gocmp.Diff(want, got); diff != "" {
 			t.Fatalf("(-counted one by one +plan):\n%s\n%v", diff, s)
 		}
 	})
@@ -179,8 +199,7 @@ func TestReboots_CountsEveryNodeItGoverns(t *testing.T) {
 func TestReboots_TakesAwayWhatIsLeftOfAReboot(t *testing.T) {
 	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
 		for name, n := range governed(snapshot) {
-			inLedger := slices.ContainsFunc(snapshot.Policy.Status.Grants, func(e v1alpha1.LedgerEntry) bool { return e.Node == name })
-			if n.NeedsReboot() || n.Unavailable() || n.Outstanding() || inLedger || n.ControlPlane {
+			if n.NeedsReboot() || n.Unavailable() || n.Outstanding() || inALedger(snapshot, name) || n.ControlPlane {
 				continue
 			}
 			reported := slices.ContainsFunc(p.Decisions, func(d plan.Decision) bool { return d.Node == name }) ||
@@ -201,7 +220,7 @@ func TestReboots_TakesAwayWhatIsLeftOfAReboot(t *testing.T) {
 func TestAgain_DecidesAsAWholePlanDoes(t *testing.T) {
 	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
 		for _, want := range p.Reboots {
-			if diff := cmp.Diff(want, p.Again(snapshot, nodeNamed(snapshot, want.Entry.Node), want.Entry), planOptions...); diff != "" {
+			if diff := gocmp.Diff(want, p.Again(snapshot, nodeNamed(snapshot, want.Entry.Node), want.Entry), planOptions...); diff != "" {
 				t.Fatalf("%s (-plan +alone):\n%s\n%v", want.Entry.Node, diff, s)
 			}
 			missing := want.Entry
@@ -277,10 +296,10 @@ func TestReboots_NothingChangesBeforeNext(t *testing.T) {
 			snapshot.Policy = snapshot.Policy.DeepCopy()
 			snapshot.Policy.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionHalted, Status: metav1.ConditionTrue, Message: p.Halt.Message}}
 		}
-		grantedAt := cmp.FilterPath(func(path cmp.Path) bool {
+		grantedAt := gocmp.FilterPath(func(path gocmp.Path) bool {
 			return path.String() == "Granted.At" || strings.HasSuffix(path.String(), ".WithdrawnAt")
-		}, cmp.Ignore())
-		if diff := cmp.Diff(p, plan.Of(snapshot), append(planOptions, grantedAt)...); diff != "" {
+		}, gocmp.Ignore())
+		if diff := gocmp.Diff(p, plan.Of(snapshot), append(planOptions, grantedAt)...); diff != "" {
 			t.Fatalf("next %v, and by %v (-now +then):\n%s\n%v", p.Next, snapshot.Now, diff, s)
 		}
 	})

@@ -56,6 +56,38 @@ func limits() map[string]sequence {
 			hosts:    hosts(needy, "worker-1 worker-2 worker-3 worker-4 worker-5"),
 			script:   []act{{minute, "an administrator lowers maxUnavailable to 1", edits("workers", atMost("1"))}},
 		},
+		"shared-limit": {
+			about: "Two pools share the limit 2 of policy workers: never more than two of the six nodes are down. Policy gpu lets one of its own nodes go at a time.",
+			policies: []*v1alpha1.RebootPolicy{
+				policy("workers", atMost("2"), selects("pool", "cpu")), policy("gpu", atMost("1"), selects("pool", "gpu"), sharing("workers")),
+			},
+			hosts: slices.Concat(hosts(needy, "worker-1 worker-2 worker-3", label("pool", "cpu")), hosts(needy, "gpu-1 gpu-2 gpu-3", label("pool", "gpu"))),
+		},
+		"shared-limit-set-and-removed": {
+			about: "Policy gpu begins to share the limit 1 of workers while a node of each drains: the next one goes once both are back. It is given a limit of " +
+				"its own again while its node holds the slot, and grants more only once that has ended.",
+			policies: []*v1alpha1.RebootPolicy{
+				policy("workers", selects("pool", "cpu")), policy("gpu", selects("pool", "gpu")),
+			},
+			hosts: slices.Concat(hosts(needy, "worker-1 worker-2", label("pool", "cpu")),
+				hosts(needy, "gpu-1 gpu-2 gpu-3 gpu-4", label("pool", "gpu"), drains(5*minute))),
+			script: []act{
+				{minute, "an administrator makes policy gpu share the limit of workers", edits("gpu", sharing("workers"))},
+				{25 * minute, "an administrator gives policy gpu a limit of its own, 2", edits("gpu", atMost("2"))},
+			},
+		},
+		"shared-limit-deleted": {
+			about: "The policy whose limit is shared is deleted while both have a node that drains, and stays until the node of the other one is back. " +
+				"The other one grants nothing more until the policy is there again.",
+			policies: []*v1alpha1.RebootPolicy{
+				policy("workers", atMost("2"), selects("pool", "cpu")), policy("gpu", atMost("1"), selects("pool", "gpu"), sharing("workers")),
+			},
+			hosts: slices.Concat(hosts(needy, "worker-1", label("pool", "cpu")), hosts(needy, "gpu-1 gpu-2", label("pool", "gpu"), drains(5*minute))),
+			script: []act{
+				{minute, "an administrator deletes policy workers", deletePolicy("workers")},
+				{30 * minute, "an administrator makes policy workers again, with limit 1", applies(policy("workers", selects("pool", "cpu")))},
+			},
+		},
 		"spacing": {
 			about:    "Two at a time, and ten minutes after each that is back: worker-3 and worker-4 wait for ten minutes after the later of the first two.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("2"), spacing(10*minute))},

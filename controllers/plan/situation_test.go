@@ -34,6 +34,7 @@ func (s situation) snapshot() plan.Snapshot {
 		policies[i] = *p
 	}
 	snapshot.Governor = plan.NewGovernor(policies)
+	snapshot.Ledger = snapshot.Governor.LedgerOf(snapshot.Policy, policies)
 	for _, h := range s.hosts {
 		snapshot.Nodes = append(snapshot.Nodes, new(h.view()))
 	}

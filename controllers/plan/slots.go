@@ -48,6 +48,8 @@ type share struct {
 type slots struct {
 	share
 
+	// own is the share of the policy, where it has a maxUnavailable beside the limit that it shares. Nil: it has none.
+	own *share
 	// rings are the shares of the rings of spec.order that have a maxUnavailable of their own, by number.
 	rings map[int]*share
 	// domains are those in which nodes are being rebooted.
@@ -57,11 +59,16 @@ type slots struct {
 }
 
 func slotsOf(f *fleet, reboots []Reboot) *slots {
-	asked := f.Policy.Spec.MaxUnavailableOrDefault()
 	s := &slots{rings: map[int]*share{}, domains: map[string]bool{}, share: share{
 		limit: int(f.limit), used: map[string]string{}, none: "maxUnavailable is 0: no node may be rebooted",
-		full: fmt.Sprintf("waiting for its turn: at most %s of the nodes may be unavailable at once", asked.String()),
+		full: fmt.Sprintf("waiting for its turn: at most %s of the nodes%s may be unavailable at once", f.limited.most.String(), f.limited.of()),
 	}}
+	if f.own != nil {
+		s.own = &share{
+			limit: int(*f.own), used: map[string]string{}, none: "maxUnavailable is 0: no node may be rebooted",
+			full: fmt.Sprintf("waiting for its turn: at most %s of the nodes of policy %s may be unavailable at once", f.Policy.Spec.OwnLimit().String(), f.name),
+		}
+	}
 	for ring, limit := range f.rings.limits {
 		is := f.rings.order[ring]
 		s.rings[ring] = &share{
@@ -69,6 +76,7 @@ func slotsOf(f *fleet, reboots []Reboot) *slots {
 			full: fmt.Sprintf("waiting for its turn: at most %s of the nodes of ring %s may be unavailable at once", is.MaxUnavailable.String(), is.Name),
 		}
 	}
+	f.limited.take(&s.share)
 	for _, n := range f.governed {
 		if n.Outstanding() {
 			s.use(n.Name, f.rings.Of(n), holdsGrant)
@@ -91,8 +99,8 @@ func slotsOf(f *fleet, reboots []Reboot) *slots {
 	}
 	dead := lost(reboots)
 	for name, why := range s.used {
-		if why == holdsGrant && !dead[name] {
-			s.domains[f.domain(f.byName[name])] = true
+		if n := f.byName[name]; n != nil && why == holdsGrant && !dead[name] {
+			s.domains[f.domain(n)] = true
 		}
 	}
 	return s
@@ -100,10 +108,14 @@ func slotsOf(f *fleet, reboots []Reboot) *slots {
 
 // of are the shares that a node of the ring takes from.
 func (s *slots) of(ring int) []*share {
-	if own := s.rings[ring]; own != nil {
-		return []*share{&s.share, own}
+	all := []*share{&s.share}
+	if s.own != nil {
+		all = []*share{s.own, &s.share}
 	}
-	return []*share{&s.share}
+	if own := s.rings[ring]; own != nil {
+		all = append(all, own)
+	}
+	return all
 }
 
 // use counts a node that is down or going down.
@@ -138,11 +150,15 @@ func (s *slots) hold(node string) bool { return s.used[node] == holdsGrant }
 // budgetExhausted keeps reboots within maxUnavailable, of the policy and of the node's ring. A node that is down already takes no
 // new slot.
 func budgetExhausted(v view, n *Node) *Blocked {
-	o := v.slots.exhausted(n)
-	if own := v.slots.rings[v.rings.Of(n)]; o == nil && own != nil {
-		o = own.exhausted(n)
+	if o := v.otherLedger(); o != nil {
+		return o
 	}
-	return o
+	for _, share := range v.slots.of(v.rings.Of(n)) {
+		if o := share.exhausted(n); o != nil {
+			return o
+		}
+	}
+	return nil
 }
 
 // spaced keeps a reboot from starting so soon after a rebooted node is back in service. The answers of gates that count are no

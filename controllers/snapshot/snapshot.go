@@ -61,7 +61,7 @@ func Of(policy *v1alpha1.RebootPolicy, policies []v1alpha1.RebootPolicy, nodes [
 	if policy != nil {
 		s.Schedule, s.WindowInvalid = scheduleOf(policy)
 		s.Window = s.Schedule.At(now)
-		s.Gates = policy.Status.Gates
+		s.Gates, s.Ledger = policy.Status.Gates, s.Governor.LedgerOf(policy, policies)
 	}
 	return s
 }

@@ -1,0 +1,174 @@
+package plan_test
+
+import (
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+)
+
+// grantedFor is an entry of a policy that shares the ledger.
+func grantedFor(policy string, e v1alpha1.LedgerEntry) v1alpha1.LedgerEntry {
+	e.Policy = policy
+	return e
+}
+
+// TestShared_Limit: a policy that shares a limit grants in the other one's ledger, and what both have down counts together: granted,
+// not Ready, cordoned, and in a ledger that the spec named before. A limit that cannot be shared grants nothing, with its reason.
+func TestShared_Limit(t *testing.T) {
+	gpu := func(options ...func(*v1alpha1.RebootPolicy)) *v1alpha1.RebootPolicy {
+		p := policy("gpu", selects("pool", "gpu"), sharing("workers"))
+		for _, o := range options {
+			o(p)
+		}
+		return p
+	}
+	workers := func(options ...func(*v1alpha1.RebootPolicy)) *v1alpha1.RebootPolicy {
+		p := policy("workers", selects("pool", "cpu"))
+		for _, o := range options {
+			o(p)
+		}
+		return p
+	}
+	both := func(first, second *v1alpha1.RebootPolicy, more ...*v1alpha1.RebootPolicy) []*v1alpha1.RebootPolicy {
+		return append([]*v1alpha1.RebootPolicy{first, second}, more...)
+	}
+	gpus, cpus := hosts(needy, "gpu-1 gpu-2", label("pool", "gpu")), hosts(newHost, "cpu-1 cpu-2", label("pool", "cpu"))
+	type want struct {
+		granted []string
+		ledger  string
+		limit   int32
+		shared  int32
+		reason  v1alpha1.Reason
+		message string
+	}
+	const together = "waiting for its turn: at most 1 of the nodes of policies gpu, workers together may be unavailable at once"
+	cases := map[string]struct {
+		policies []*v1alpha1.RebootPolicy
+		hosts    []*host
+		want     want
+	}{
+		"nothing is down": {both(gpu(), workers()), gpus, want{
+			[]string{"gpu-1"},
+			"workers", 1, 1, v1alpha1.ReasonBudgetExhausted,
+			together,
+		}},
+		"half of the nodes of both": {both(gpu(), workers(atMost("50%"))), append(gpus, cpus...), want{[]string{"gpu-1", "gpu-2"}, "workers", 2, 2, "", ""}},
+		"a limit of its own": {both(gpu(atMost("1"), sharing("workers")), workers(atMost("2"))), gpus, want{
+			[]string{"gpu-1"},
+			"workers", 1, 2,
+			v1alpha1.ReasonBudgetExhausted, "waiting for its turn: at most 1 of the nodes of policy gpu may be unavailable at once",
+		}},
+		"the other one has granted": {both(gpu(), workers(holding(1, entry("cpu-1", 1)))), append(gpus, cpus...), want{
+			nil, "workers", 1, 1,
+			v1alpha1.ReasonBudgetExhausted, together,
+		}},
+		"a node of the other one is cordoned": {both(gpu(), workers()), append(gpus, newHost("cpu-1", label("pool", "cpu"), cordoned)), want{
+			nil, "workers", 1, 1,
+			v1alpha1.ReasonBudgetExhausted, together,
+		}},
+		"the one with the limit counts the others": {
+			both(workers(selects("pool", "gpu"), holding(1, grantedFor("gpu", entry("cpu-1", 1)))), gpu(selects("pool", "cpu"))),
+			append(gpus, cpus...),
+			want{nil, "", 1, 1, v1alpha1.ReasonBudgetExhausted, together},
+		},
+		"the one with the limit counts what others were granted before": {
+			both(workers(selects("pool", "gpu")), gpu(selects("pool", "cpu"), holding(1, entry("cpu-1", 1)))),
+			append(gpus, cpus...),
+			want{nil, "", 1, 1, v1alpha1.ReasonBudgetExhausted, together},
+		},
+		"an entry from before it shared": {both(gpu(holding(1, entry("gpu-2", 1))), workers(atMost("2"))), gpus, want{
+			nil, "", 1, 1, v1alpha1.ReasonBudgetExhausted,
+			"waiting for its turn: reboots that policy gpu was granted in the ledger of policy gpu have to end before spec.concurrency counts as it is now",
+		}},
+		"an entry in the ledger that it shared before": {
+			both(policy("gpu", selects("pool", "gpu"), atMost("2")), workers(holding(1, grantedFor("gpu", entry("gpu-2", 1))))), gpus,
+			want{
+				nil, "workers", 2, 0, v1alpha1.ReasonBudgetExhausted,
+				"waiting for its turn: reboots that policy gpu was granted in the ledger of policy workers have to end before spec.concurrency counts as it is now",
+			},
+		},
+		"the other one is paused, only reports and has halted": {both(gpu(), workers(paused(nil, ""), dryRun, halted)), gpus[:1], want{[]string{"gpu-1"}, "workers", 1, 1, "", ""}},
+		"no such policy": {[]*v1alpha1.RebootPolicy{gpu()}, gpus, want{
+			nil, "", 1, 1, v1alpha1.ReasonSharedPolicyNotFound,
+			"policy gpu shares the limit of policy workers, which does not exist: create it, or correct spec.concurrency.shared",
+		}},
+		"one that is being deleted": {
+			both(gpu(), workers(func(p *v1alpha1.RebootPolicy) { p.DeletionTimestamp = new(metav1.NewTime(evening)) })), gpus,
+			want{nil, "", 1, 1, v1alpha1.ReasonSharedPolicyNotFound, "policy gpu shares the limit of policy workers, which is being deleted: correct spec.concurrency.shared"},
+		},
+		"one that shares itself": {both(gpu(), workers(sharing("others")), policy("others", selects("pool", "x"))), gpus, want{
+			nil, "", 1, 1, v1alpha1.ReasonInvalid,
+			"policy gpu: spec.concurrency.shared: policy workers shares the limit of policy others itself; name a policy that does not",
+		}},
+		"one that shares this one": {both(gpu(), workers(sharing("gpu"))), gpus, want{
+			nil, "", 1, 1, v1alpha1.ReasonInvalid,
+			"policy gpu: spec.concurrency.shared: policy workers shares the limit of policy gpu itself; name a policy that does not",
+		}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := situation{policies: tc.policies, hosts: tc.hosts}.plan()
+			got := want{ledger: p.InLedgerOf, limit: p.Limit, shared: p.SharedLimit}
+			for _, e := range p.Granted {
+				got.granted = append(got.granted, e.Node)
+				if tagged := e.Policy == "gpu"; tagged != (p.InLedgerOf != "") {
+					t.Errorf("entry %+v in the ledger of %q", e, p.InLedgerOf)
+				}
+			}
+			for _, d := range p.Decisions {
+				if d.Reason != v1alpha1.ReasonGranted && d.Reason != "" {
+					got.reason, got.message = d.Reason, d.Message
+				}
+			}
+			if diff := gocmp.Diff(tc.want, got, gocmp.AllowUnexported(want{})); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestShared_Owner: whoever granted sees an entry to its end, whose ledger it is in; an entry of a policy that is gone is seen to its
+// end by the policy with the ledger.
+func TestShared_Owner(t *testing.T) {
+	workers := policy("workers", selects("pool", "cpu"), atMost("3"), holding(3, entry("cpu-1", 1), grantedFor("gpu", entry("gpu-1", 2)), grantedFor("gone", entry("cpu-2", 3))))
+	gpu := policy("gpu", selects("pool", "gpu"), sharing("workers"))
+	hosts := append(hosts(needy, "gpu-1", label("pool", "gpu")), hosts(needy, "cpu-1 cpu-2", label("pool", "cpu"))...)
+	for _, tc := range []struct {
+		policies      []*v1alpha1.RebootPolicy
+		reboots, rest []string
+	}{
+		{[]*v1alpha1.RebootPolicy{workers, gpu}, []string{"cpu-1", "cpu-2"}, []string{"gpu-1"}},
+		{[]*v1alpha1.RebootPolicy{gpu, workers}, []string{"gpu-1"}, []string{"cpu-1", "cpu-2"}},
+	} {
+		p := situation{policies: tc.policies, hosts: hosts}.plan()
+		var reboots, rest []string
+		for _, r := range p.Reboots {
+			reboots = append(reboots, r.Entry.Node)
+		}
+		for _, e := range p.Others {
+			rest = append(rest, e.Node)
+		}
+		if diff := gocmp.Diff([][]string{tc.reboots, tc.rest}, [][]string{reboots, rest}); diff != "" {
+			t.Errorf("%s: reboots and entries of others (-want +got):\n%s", tc.policies[0].Name, diff)
+		}
+		if diff := gocmp.Diff(workers.Status.Grants, p.Entries()); diff != "" {
+			t.Errorf("%s: the ledger (-want +got):\n%s", tc.policies[0].Name, diff)
+		}
+		for _, policy := range []string{"workers", "gpu"} {
+			node := map[string]string{"workers": "cpu-1", "gpu": "gpu-1"}[policy]
+			s := situation{policies: tc.policies, hosts: hosts}.snapshot()
+			all := []v1alpha1.RebootPolicy{*tc.policies[0], *tc.policies[1]}
+			for _, n := range s.Nodes {
+				if n.Name == node {
+					if got := plan.Responsible(all, s.Governor, n); got != policy {
+						t.Errorf("responsible for %s is %q", node, got)
+					}
+				}
+			}
+		}
+	}
+}

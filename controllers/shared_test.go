@@ -1,0 +1,101 @@
+package controllers_test
+
+import (
+	"slices"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// sharing makes the limit of another policy count, and none beside it.
+func sharing(p *v1alpha1.RebootPolicy) func(*v1alpha1.RebootPolicySpec) {
+	return func(s *v1alpha1.RebootPolicySpec) { s.Concurrency = &v1alpha1.Concurrency{Shared: p.Name} }
+}
+
+var _ = Describe("Two policies that share a limit", func() {
+	It("reboot one node at a time between them, in one ledger", func() {
+		cpus, gpus := makeFleet(2), makeFleet(2)
+		workers := cpus.policy("workers")
+		gpu := gpus.policy("gpu", sharing(workers))
+		cpus.need(cpus.nodes...)
+		gpus.need(gpus.nodes...)
+		all := slices.Concat(cpus.nodes, gpus.nodes)
+		granted := func() []string { return append(cpus.granted(), gpus.granted()...) }
+		fleetOf := func(name string) *fleet {
+			if slices.Contains(cpus.nodes, name) {
+				return cpus
+			}
+			return gpus
+		}
+		for len(all) > 0 {
+			Eventually(granted).Should(HaveLen(1))
+			name := granted()[0]
+			all = slices.DeleteFunc(all, func(node string) bool { return node == name })
+			for _, other := range all {
+				Eventually(fleetOf(other).reason).WithArguments(other).Should(Equal("False BudgetExhausted"))
+			}
+			Expect(granted()).To(ConsistOf(name))
+			Expect(policyStatus(gpu).Grants).To(BeEmpty())
+			entries := policyStatus(workers).Grants
+			Expect(entries).To(HaveLen(1))
+			grant := fleetOf(name).grant(name)
+			Expect(grant.LedgerName()).To(Equal(workers.Name))
+			if fleetOf(name) == gpus {
+				Expect([]string{entries[0].Policy, grant.Policy}).To(HaveEach(gpu.Name))
+			} else {
+				Expect([]string{entries[0].Policy, grant.Ledger}).To(HaveEach(""))
+			}
+			fleetOf(name).reboot(name)
+			Eventually(func() v1alpha1.GrantState { return fleetOf(name).grant(name).State }).Should(Equal(v1alpha1.GrantFinished))
+		}
+		history := func(p *v1alpha1.RebootPolicy) (nodes []string) {
+			for _, past := range policyStatus(p).History {
+				nodes = append(nodes, past.Node)
+			}
+			return nodes
+		}
+		Eventually(history).WithArguments(gpu).Should(ConsistOf(gpus.nodes))
+		Eventually(history).WithArguments(workers).Should(ConsistOf(cpus.nodes))
+		Eventually(policyStatus).WithArguments(workers).Should(HaveField("Grants", BeEmpty()))
+		Eventually(func() *v1alpha1.RunStatus { return policyStatus(gpu).Run }).Should(BeNil())
+	})
+
+	It("grant nothing where the one with the limit is not there, and go on once it is", func() {
+		cpus, gpus := makeFleet(1), makeFleet(1)
+		named := &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: cpus.pool + "-workers"}}
+		gpu := gpus.policy("gpu", sharing(named))
+		gpus.need(gpus.nodes...)
+		Eventually(gpus.reason).WithArguments(gpus.nodes[0]).Should(Equal("False SharedPolicyNotFound"))
+		Eventually(func() string {
+			c := meta.FindStatusCondition(policyStatus(gpu).Conditions, v1alpha1.ConditionAccepted)
+			return string(c.Status) + " " + c.Reason
+		}).Should(Equal("False SharedPolicyNotFound"))
+		cpus.policy("workers")
+		Eventually(gpus.granted).Should(HaveLen(1))
+	})
+
+	It("keep the policy with the ledger until the nodes of the other one are back", func(ctx SpecContext) {
+		cpus, gpus := makeFleet(1), makeFleet(1)
+		workers := cpus.policy("workers")
+		gpus.policy("gpu", sharing(workers))
+		gpus.need(gpus.nodes...)
+		Eventually(gpus.granted).Should(HaveLen(1))
+		gpus.start(gpus.nodes[0])
+		gpus.commit(gpus.nodes[0])
+		Expect(api.Delete(ctx, workers)).To(Succeed())
+		Eventually(func() *metav1.Time {
+			Expect(api.Get(ctx, client.ObjectKeyFromObject(workers), workers)).To(Succeed())
+			return workers.DeletionTimestamp
+		}).ShouldNot(BeNil())
+		Expect(workers.Status.Grants).To(HaveLen(1))
+		gpus.boot(gpus.nodes[0], 2)
+		Eventually(func() v1alpha1.GrantState { return gpus.grant(gpus.nodes[0]).State }).Should(Equal(v1alpha1.GrantFinished))
+		Eventually(func() bool { return apierrors.IsNotFound(api.Get(ctx, client.ObjectKeyFromObject(workers), workers)) }).Should(BeTrue())
+	})
+})
