@@ -34,7 +34,7 @@ import (
 // +kubebuilder:validation:XValidation:rule="self.?status.?seq.orValue(0) >= oldSelf.?status.?seq.orValue(0)",message="status.seq never shrinks: it fences off a manager that acts on old state"
 // +kubebuilder:validation:XValidation:rule="!has(self.status) || !has(self.status.grants) || self.status.grants.size() <= self.status.?limit.orValue(0) || self.status.grants.all(g, g.seq <= oldSelf.?status.?seq.orValue(0))",message="no new grant while the ledger is at or over status.limit"
 // +kubebuilder:validation:XValidation:rule="self.?status.?limit.orValue(0) == oldSelf.?status.?limit.orValue(0) || (type(self.?spec.?concurrency.?maxUnavailable.orValue(1)) == int ? self.?status.?limit.orValue(0) <= self.?spec.?concurrency.?maxUnavailable.orValue(1) : true) || (self.?spec.?concurrency.?shared.hasValue() && !self.?spec.?concurrency.?maxUnavailable.hasValue())",message="status.limit may not be raised above spec.concurrency.maxUnavailable"
-// +kubebuilder:validation:XValidation:rule="self.?spec.?concurrency.?shared.orValue(”) != self.metadata.name",message="spec.concurrency.shared must name another RebootPolicy"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec) || !has(self.spec.concurrency) || !has(self.spec.concurrency.shared) || self.spec.concurrency.shared != self.metadata.name",message="spec.concurrency.shared must name another RebootPolicy"
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63",message="the name of a RebootPolicy may have at most 63 characters"
 type RebootPolicy struct {
 	metav1.TypeMeta `json:",inline"`
