@@ -156,7 +156,7 @@ var _ = Describe("Engines by name", func() {
 		By("keeping it through a restart of the agent, too")
 		m.restart(ctx)
 		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "a mark")
-		m.shows(ctx, message, Equal(before+` An administrator asks for a reboot: "a mark".`))
+		m.shows(ctx, message, Equal(`An administrator asks for a reboot: "a mark". `+before))
 		Expect(m.requests.writes()).To(HaveLen(written + 1))
 	})
 

@@ -59,7 +59,7 @@ func (a *announcer) cancelled(s *state, node *corev1.Node, t plan.Reboot) {
 func (a *announcer) finished(s *state, node *corev1.Node, n *plan.Node, t plan.Reboot, uncordoned bool) {
 	observeReboot(s, n, t.Entry)
 	a.both(s, node, what{corev1.EventTypeNormal, v1alpha1.EventRebootSucceeded, "Finish"},
-		"node %s is back in service on boot %s", node.Name, n.BootID)
+		"node %s is back in service", node.Name)
 	if uncordoned {
 		a.recorder.Eventf(eventing.Node(node), nil, corev1.EventTypeNormal, v1alpha1.EventUncordoned, "Uncordon", "uncordoned after the reboot (number %d)", t.Entry.Seq)
 	}

@@ -196,7 +196,10 @@ func TestFinished(t *testing.T) {
 	if diff := cmp.Diff(map[string]float64{"succeeded": 1}, measured(t, "reboots_total", t.Name(), "result")); diff != "" {
 		t.Errorf("results (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"Normal RebootSucceeded", "Normal RebootSucceeded", "Normal Uncordoned"}, emitted(recorder)); diff != "" {
+	if text, want := <-recorder.Events, "Normal RebootSucceeded node "+s.nodes[0].Name+" is back in service"; text != want {
+		t.Errorf("event %q, want %q", text, want)
+	}
+	if diff := cmp.Diff([]string{"Normal RebootSucceeded", "Normal Uncordoned"}, emitted(recorder)); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }

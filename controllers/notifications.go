@@ -82,7 +82,8 @@ func (a *announcer) notifyRun(before, after *v1alpha1.RebootPolicy, p plan.Plan,
 		a.notify(after, v1alpha1.NotifyDeadline, fmt.Sprintf("Policy %s: %s", after.Name, c.Message))
 	}
 	if !halted(before) && halted(after) {
-		a.notify(after, v1alpha1.NotifyHalted, fmt.Sprintf("Policy %s halted: %s", after.Name, p.Halt.Message))
+		a.notify(after, v1alpha1.NotifyHalted, fmt.Sprintf("Policy %s halted: %s", after.Name,
+			meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionHalted).Message))
 	}
 }
 

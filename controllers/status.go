@@ -43,7 +43,7 @@ func statusOf(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State, now ti
 	if p.Deadlines == nil {
 		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionDeadlineNear)
 	}
-	for _, c := range conditions(&policy.Spec, p, w) {
+	for _, c := range conditions(policy, p, w) {
 		c.ObservedGeneration = policy.Generation
 		c.LastTransitionTime = metav1.NewTime(now)
 		meta.SetStatusCondition(&status.Conditions, c)
@@ -96,8 +96,8 @@ func lastReboot(policy *v1alpha1.RebootPolicy, p plan.Plan, now time.Time) *meta
 	return last
 }
 
-func conditions(spec *v1alpha1.RebootPolicySpec, p plan.Plan, w window.State) []metav1.Condition {
-	list := []metav1.Condition{accepted(p), windowOpen(spec, w), progressing(p), halted(p)}
+func conditions(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State) []metav1.Condition {
+	list := []metav1.Condition{accepted(p), windowOpen(&policy.Spec, w), progressing(p), halted(policy.Name, p)}
 	if a := p.Agents; a != nil {
 		list = append(list, metav1.Condition{
 			Type: v1alpha1.ConditionAgentsReady, Status: metav1.ConditionStatus(a.Status), Reason: string(a.Reason), Message: a.Message,
@@ -182,8 +182,13 @@ func unavailable(p plan.Plan) string {
 	return "; unavailable: " + p.Holders
 }
 
-func halted(p plan.Plan) metav1.Condition {
-	return condition(v1alpha1.ConditionHalted, p.Halt.Halted, p.Halt.Reason, p.Halt.Message)
+// halted names who failed, and the one command that goes on.
+func halted(policy string, p plan.Plan) metav1.Condition {
+	text := p.Halt.Message
+	if p.Halt.Halted {
+		text += plan.ResumeHint(policy)
+	}
+	return condition(v1alpha1.ConditionHalted, p.Halt.Halted, p.Halt.Reason, text)
 }
 
 // maxConditionBytes is far below what the API server takes for a message; one that is longer would keep the whole status from

@@ -89,7 +89,7 @@ func (a *Announcer) reported(ctx context.Context, node *corev1.Node, o step.Obse
 	ctrl.LoggerFrom(ctx).Info("Reported whether a reboot is needed", "status", after.Status,
 		"reason", after.Reason, "message", after.Message)
 	if after.Status == corev1.ConditionTrue {
-		a.event(node, v1alpha1.EventRebootRequired, "Report", "%s: %s", after.Reason, after.Message)
+		a.event(node, v1alpha1.EventRebootRequired, "Report", "%s: %s", after.Reason, step.WithoutOrigin(after.Message))
 	}
 }
 
@@ -147,7 +147,7 @@ func (a *Announcer) aborted(node *corev1.Node, next step.AbortDrain, uncordoned 
 }
 
 func (a *Announcer) accepted(node *corev1.Node, o step.Observation) {
-	a.event(node, v1alpha1.EventRebooting, "Reboot", "logind accepted the reboot (number %d) that ends boot %s", o.Record.Progress.Seq, o.BootID)
+	a.event(node, v1alpha1.EventRebooting, "Reboot", "logind accepted the reboot (number %d)", o.Record.Progress.Seq)
 }
 
 func (a *Announcer) refused(node *corev1.Node, message string) {

@@ -39,21 +39,21 @@ func TestNeed(t *testing.T) {
 		},
 		"a request": {
 			makeObservation(requesting("new firmware")),
-			says(corev1.ConditionTrue, v1alpha1.ReasonRequested, upToDate+` An administrator asks for a reboot: "new firmware".`),
+			says(corev1.ConditionTrue, v1alpha1.ReasonRequested, `An administrator asks for a reboot: "new firmware". `+upToDate),
 		},
 		"a request without words": {
 			makeObservation(requesting("")),
-			says(corev1.ConditionTrue, v1alpha1.ReasonRequested, upToDate+` An administrator asks for a reboot: "".`),
+			says(corev1.ConditionTrue, v1alpha1.ReasonRequested, `An administrator asks for a reboot: "". `+upToDate),
 		},
 		"a request by label": {
 			makeObservation(labelling("gpu-lost")),
 			says(corev1.ConditionTrue, v1alpha1.ReasonRequested,
-				`Nothing is staged. Label reboot-operator.io/reboot-requested asks for a reboot: "gpu-lost". Reported in boot boot-2 by update-engine.`),
+				`Label reboot-operator.io/reboot-requested asks for a reboot: "gpu-lost". Nothing is staged. Reported in boot boot-2 by update-engine.`),
 		},
 		"an update and a request are both reported": {
 			makeObservation(staged("1"), requesting("new firmware")),
 			says(corev1.ConditionTrue, v1alpha1.ReasonUpdateStaged,
-				`Staged. Reported in boot boot-2 by update-engine (asks for version 1). An administrator asks for a reboot: "new firmware".`),
+				`An administrator asks for a reboot: "new firmware". Staged. Reported in boot boot-2 by update-engine (asks for version 1).`),
 		},
 		"the engines in use are named, and no absent one": {
 			makeObservation(engineReports(stagedReport("1"), absent, sentinel)),
@@ -87,7 +87,7 @@ func TestNeed(t *testing.T) {
 		},
 		"a long uptime, and a request": {
 			makeObservation(up(24*time.Hour, 24*time.Hour), requesting("x")),
-			says(corev1.ConditionTrue, v1alpha1.ReasonRequested, longUp+` An administrator asks for a reboot: "x".`),
+			says(corev1.ConditionTrue, v1alpha1.ReasonRequested, `An administrator asks for a reboot: "x". `+longUp),
 		},
 		"a long uptime, and no engine that can be asked": {
 			makeObservation(up(24*time.Hour, 24*time.Hour), engineReports(gone)),
@@ -97,12 +97,12 @@ func TestNeed(t *testing.T) {
 		"no engine that can be asked, and a request": {
 			makeObservation(engineReports(gone), requesting("x")),
 			says(corev1.ConditionTrue, v1alpha1.ReasonRequested,
-				`No bus. Reported in boot boot-2 by update-engine. An administrator asks for a reboot: "x".`),
+				`An administrator asks for a reboot: "x". No bus. Reported in boot boot-2 by update-engine.`),
 		},
 		"long words are cut at the end of a character": {
 			makeObservation(requesting(strings.Repeat("x", 127) + "ß")),
 			says(corev1.ConditionTrue, v1alpha1.ReasonRequested,
-				upToDate+` An administrator asks for a reboot: "`+strings.Repeat("x", 125)+`…".`),
+				`An administrator asks for a reboot: "`+strings.Repeat("x", 125)+`…". `+upToDate),
 		},
 	}
 	for name, tc := range cases {
@@ -116,7 +116,7 @@ func TestNeed(t *testing.T) {
 
 // TestFulfilled: behaviour 13.
 func TestFulfilled(t *testing.T) {
-	reported := with(v1alpha1.NodeRebootRequired, corev1.ConditionTrue, `Staged. An administrator asks for a reboot: "new firmware".`)
+	reported := with(v1alpha1.NodeRebootRequired, corev1.ConditionTrue, `An administrator asks for a reboot: "new firmware". Staged.`)
 	up := with(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, "")
 	label := with(v1alpha1.NodeRebootRequired, corev1.ConditionTrue, `Label reboot-operator.io/reboot-requested asks for a reboot: "a". Reported in boot boot-1 by sentinel.`)
 	cases := map[string]struct {

@@ -2,6 +2,7 @@ package step
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -81,8 +82,7 @@ type originReport struct {
 // parseOrigin reads the origin in the message of the condition. An engine that does not ask is Unknown: nobody knows what
 // else it reported. So is one whose need has no end that can be read: it must not last for ever.
 func parseOrigin(message string) (bootID string, reports []originReport) {
-	message, _, _ = strings.Cut(message, requestIntro)
-	_, sentence, found := strings.Cut(message, originIntro)
+	_, sentence, found := strings.Cut(afterRequest(message), originIntro)
 	if !found {
 		return "", nil
 	}
@@ -105,6 +105,26 @@ func parseOrigin(message string) (bootID string, reports []originReport) {
 		reports = append(reports, r)
 	}
 	return bootID, reports
+}
+
+// WithoutOrigin is a message of condition RebootRequired without its origin, for those who need no boot ID.
+func WithoutOrigin(message string) string {
+	rest := afterRequest(message)
+	before, _, _ := strings.Cut(rest, originIntro)
+	return strings.TrimSpace(strings.TrimSuffix(message, rest) + before)
+}
+
+// afterRequest is what follows an administrator's request, which comes first and is quoted: its words are no origin.
+func afterRequest(message string) string {
+	rest, requested := strings.CutPrefix(message, requestIntro)
+	if !requested {
+		return message
+	}
+	quoted, err := strconv.QuotedPrefix(rest)
+	if err != nil {
+		return "" // It is not what this agent writes.
+	}
+	return rest[len(quoted):]
 }
 
 // Before is what an engine had reported in this boot, as its Node's condition still shows. Zero: it had not reported.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -22,6 +23,11 @@ type Halt struct {
 	Message string
 }
 
+// ResumeHint follows who failed in condition Halted: the one command after which the policy goes on.
+func ResumeHint(policy string) string {
+	return fmt.Sprintf(`; fix them, then kubectl annotate rebootpolicy %s %s="what was fixed" goes on`, policy, v1alpha1.AnnotationResume)
+}
+
 // attempts are those to reboot nodes under one policy, and what follows where they failed.
 type attempts struct {
 	policy *v1alpha1.RebootPolicy
@@ -36,7 +42,7 @@ func (a attempts) halt(governed []*Node, reboots []Reboot) Halt {
 	}
 	current := meta.FindStatusCondition(a.policy.Status.Conditions, v1alpha1.ConditionHalted)
 	if current != nil && current.Status == metav1.ConditionTrue {
-		return Halt{Halted: true, Reason: v1alpha1.ReasonTooManyFailures, Message: current.Message}
+		return Halt{Halted: true, Reason: v1alpha1.ReasonTooManyFailures, Message: strings.TrimSuffix(current.Message, ResumeHint(a.policy.Name))}
 	}
 	failed := a.failedSince(a.countFrom(current), governed, reboots)
 	if most := a.policy.Spec.FailuresMaxOrDefault(); len(failed) >= int(most) {

@@ -61,6 +61,9 @@ func TestReboots_Halt(t *testing.T) {
 		"one failed, two may": {
 			one(workers(), needy("a", drainFailed(-minute)), needy("b")), healthy,
 		},
+		"halted, as the condition has it, without the command": {
+			one(workers(halted(true, v1alpha1.ReasonTooManyFailures, "1 node failed"+plan.ResumeHint("workers"), -minute)), needy("a")), haltedBy("1 node failed"),
+		},
 		"two failed": {
 			one(workers(), needy("b", drainFailed(-minute)), needy("a", drainFailed(-time.Hour)), needy("c")),
 			haltedBy("2 nodes failed since the last success (failures.max is 2): a (DrainTimedOut), b (DrainTimedOut)"),

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
 func resumeCommand(s *Session) *cobra.Command {
@@ -117,7 +118,8 @@ func haltOf(p *v1alpha1.RebootPolicy) string {
 	if !meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionHalted) {
 		return ""
 	}
-	return described("halted", meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionHalted).Message)
+	halted := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionHalted)
+	return described("halted", strings.TrimSuffix(halted.Message, plan.ResumeHint(p.Name)))
 }
 
 func described(what, why string) string {

@@ -2,6 +2,7 @@ package explanation
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -140,11 +141,14 @@ func (p *Policy) text() string {
 	return text
 }
 
+// bootID is where an agent's report names the boot, which is for the agent itself.
+var bootID = regexp.MustCompile(`Reported in boot \S+ by `)
+
 func (n Need) text(now time.Time, zone *time.Location) string {
 	since := fmt.Sprintf(" since %s, %s ago", moment.At(n.Since, now, zone), moment.Span(now.Sub(n.Since)))
 	text := n.Reason
 	if n.Message != "" {
-		text += ", " + n.Message
+		text += ", " + bootID.ReplaceAllString(n.Message, "Reported by ")
 	}
 	switch n.Status {
 	case corev1.ConditionTrue:

@@ -61,6 +61,10 @@ func TestLines(t *testing.T) {
 		policies []v1alpha1.RebootPolicy
 		nodes    []corev1.Node
 	}{
+		"requested": {policies(Policy("w", Weeknights)), []corev1.Node{
+			Node("n1", "w", Condition(v1alpha1.NodeRebootRequired, corev1.ConditionTrue, "Requested", time.Hour,
+				`An administrator asks for a reboot: "firmware". Nothing is staged. Reported in boot 0d9f3c1e-3f0e-4c59-8a54-2d1a5e0a3b77 by update-engine, sentinel.`)),
+		}},
 		"window-closed": {policies(Policy("w", Weeknights), everything), []corev1.Node{
 			needy(permitted(corev1.ConditionFalse, v1alpha1.ReasonWindowClosed, "no window is open; the next reboot may start Mon 2026-11-23 21:00:00 UTC")),
 		}},
