@@ -132,7 +132,7 @@ func policyPaused(v view, _ *Node) *Blocked {
 	}
 	o := blocked(v1alpha1.ReasonPaused, "policy %s is paused", v.name)
 	if pause.Until != nil {
-		o.Message += " until " + instant(pause.Until.Time)
+		o.Message += " until " + v.instant(pause.Until.Time)
 		o.Until = pause.End()
 	}
 	if pause.Reason != "" {
@@ -156,10 +156,10 @@ func blackout(v view, n *Node) *Blocked {
 	}
 	o, until := blocked(v1alpha1.ReasonBlackout, "blackout %s is in force", w.Name), w.OpensAt
 	if v.ignoresWindows(n) && !w.Next.IsZero() {
-		o.Message += ", until " + instant(w.Next) + " or longer"
+		o.Message += ", until " + v.instant(w.Next) + " or longer"
 		until = w.Next
 	} else {
-		o.Message += opening(until)
+		o.Message += v.opening(until)
 	}
 	if w.BlackoutReason != "" {
 		o.Message += ": " + w.BlackoutReason
@@ -173,10 +173,10 @@ func windowClosed(v view, n *Node) *Blocked {
 	if v.Window.Open || Urgent(v.Policy, n) || v.ignoresWindows(n) {
 		return nil
 	}
-	opens, due := opening(v.Window.OpensAt), IgnoresWindowsFrom(v.Policy, n)
+	opens, due := v.opening(v.Window.OpensAt), IgnoresWindowsFrom(v.Policy, n)
 	until := timing.Earliest(v.Window.OpensAt, due)
 	if !due.IsZero() && until.Equal(due) {
-		opens = "; this node may start " + instant(due) + ", at its deadline"
+		opens = "; this node may start " + v.instant(due) + ", at its deadline"
 	}
 	o := blocked(v1alpha1.ReasonWindowClosed, "no window is open%s%s", opens, notUrgent(v, n))
 	o.Until = until
@@ -197,11 +197,11 @@ func notUrgent(v view, n *Node) string {
 	return fmt.Sprintf("; the request is urgent, but policy %s does not allow that: spec.requests.urgent is not Allow", v.name)
 }
 
-func opening(at time.Time) string {
+func (v view) opening(at time.Time) string {
 	if at.IsZero() {
 		return "; none opens within a year"
 	}
-	return "; the next reboot may start " + instant(at)
+	return "; the next reboot may start " + v.instant(at)
 }
 
 func nodeUnavailable(_ view, n *Node) *Blocked {
@@ -273,8 +273,14 @@ func blocked(reason v1alpha1.Reason, format string, args ...any) *Blocked {
 	return &Blocked{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// instant writes a time the way people read it in a status; it is absolute, so that a message does not change by itself.
-func instant(t time.Time) string { return t.UTC().Format("Mon 2006-01-02 15:04:05 UTC") }
+// instant writes a time the way people read it in a status, in the zone of the policy's first window; it is absolute, so that a
+// message does not change by itself.
+func (s Snapshot) instant(t time.Time) string { return written(t.In(s.Schedule.Zone())) }
+
+// instant writes a time of a record, whose policy may be any.
+func instant(t time.Time) string { return written(t.UTC()) }
+
+func written(t time.Time) string { return t.Format("Mon 2006-01-02 15:04:05 MST") }
 
 func list(names []string) string { return strings.Join(names, ", ") }
 
@@ -331,7 +337,7 @@ func windowTooShort(v view, n *Node) *Blocked {
 		return nil
 	}
 	return blocked(v1alpha1.ReasonWindowTooShort, "no reboot is begun so shortly before the end: the window closes %s, "+
-		"and status.history shows how long a drain and a reboot take", instant(closes))
+		"and status.history shows how long a drain and a reboot take", v.instant(closes))
 }
 
 // FallsWithOthers reports whether the node waits for other nodes alone: for its ring, or its turn.

@@ -334,3 +334,34 @@ func TestReboots_OrderOfChecks(t *testing.T) {
 		t.Errorf("nothing blocks it any more, and granted are %v; decisions %v", p.Granted, p.Decisions)
 	}
 }
+
+// TestReboots_TimesAreInThePolicysZone: whatever people read of a policy is in the zone of its first window.
+func TestReboots_TimesAreInThePolicysZone(t *testing.T) {
+	in := func(zone string) window.Schedule {
+		t.Helper()
+		schedule, err := window.Compile([]v1alpha1.Window{
+			{Name: "nights", Start: "22:00", Duration: metav1.Duration{Duration: 6 * time.Hour}, TimeZone: zone}, {Name: "noon", Start: "12:00", Duration: metav1.Duration{Duration: time.Hour}},
+		}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return schedule
+	}
+	for name, tc := range map[string]struct {
+		schedule window.Schedule
+		want     string
+	}{
+		"of its first window":          {in("Europe/Berlin"), "no window is open; the next reboot may start Wed 2026-06-03 00:00:00 CEST"},
+		"one without an abbreviation":  {in("America/Sao_Paulo"), "no window is open; the next reboot may start Tue 2026-06-02 19:00:00 -03"},
+		"UTC, where the window has it": {in(""), "no window is open; the next reboot may start Tue 2026-06-02 22:00:00 UTC"},
+		"UTC, without windows":         {window.Schedule{}, "no window is open; the next reboot may start Tue 2026-06-02 22:00:00 UTC"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := one(policy("workers"), needy("worker-1")).snapshot()
+			s.Schedule, s.Window = tc.schedule, window.State{OpensAt: evening.Add(24 * time.Hour)}
+			if got := plan.Explain(s, "worker-1").Decision.Message; got != tc.want {
+				t.Errorf("message %q, want %q", got, tc.want)
+			}
+		})
+	}
+}

@@ -94,7 +94,7 @@ func (d *draft) deadlines() *DeadlineReport {
 		if !d.Now.Before(n.due) {
 			word = "since"
 		}
-		named = append(named, fmt.Sprintf("%s %s %s", n.name, word, instant(n.due)))
+		named = append(named, fmt.Sprintf("%s %s %s", n.name, word, d.instant(n.due)))
 	}
 	r.Reason, r.Message = v1alpha1.ReasonDeadlineNear, nodes(int(r.Near))+" close to the deadline"
 	if r.Passed > 0 {

@@ -150,7 +150,7 @@ func backingOff(v view, n *Node) *Blocked {
 	if !v.Now.Before(until) {
 		return nil
 	}
-	o := blocked(v1alpha1.ReasonBackingOff, "%s; the next attempt is due %s", why, instant(until))
+	o := blocked(v1alpha1.ReasonBackingOff, "%s; the next attempt is due %s", why, v.instant(until))
 	o.Until = until
 	return o
 }

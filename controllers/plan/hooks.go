@@ -50,7 +50,7 @@ func (t *tracker) awaitHooks(waiting, refused []string, deadline time.Time) {
 		t.FailedAt = t.Node.Hooks.At.Time
 	case !t.f.Now.Before(deadline):
 		t.Reason, t.FailedAt, t.Until = v1alpha1.ReasonHookTimedOut, deadline, time.Time{}
-		t.Message = fmt.Sprintf("hooks have not approved by %s: %s", instant(deadline), list(waiting))
+		t.Message = fmt.Sprintf("hooks have not approved by %s: %s", t.f.instant(deadline), list(waiting))
 	default:
 		t.Reason, t.Until = v1alpha1.ReasonWaitingForHook, deadline
 		t.Message = "waiting until each is \"true\": " + list(waiting)

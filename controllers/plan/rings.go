@@ -211,7 +211,7 @@ func (d *draft) unfinished(ring v1alpha1.Ring, members []*Node) *Blocked {
 			ring.Name, nodes(count), first.node, first.reason)
 	case d.Now.Before(until):
 		o := blocked(v1alpha1.ReasonRingWaits, "waiting for ring %s: %s is back in service since %s, and its soak ends %s",
-			ring.Name, last.Name, instant(until.Add(-soak)), instant(until))
+			ring.Name, last.Name, d.instant(until.Add(-soak)), d.instant(until))
 		o.Until = until
 		return o
 	}

@@ -170,7 +170,7 @@ func spaced(v view, _ *Node) *Blocked {
 		return nil
 	}
 	o := blocked(v1alpha1.ReasonSpacing, "waiting for its turn: a node is back in service since %s, and the next reboot may start %s",
-		instant(v.slots.lastBack), instant(until))
+		v.instant(v.slots.lastBack), v.instant(until))
 	o.Until = until
 	return o
 }

@@ -151,7 +151,7 @@ func (t *tracker) withdrawal() *Blocked {
 	case g.Policy != t.f.name:
 		return blocked(v1alpha1.ReasonNoPolicy, "policy %s does not govern the node any more", t.f.name)
 	case n.Shows(e.Seq) && n.Grant.At.Sub(t.f.Now) > clockAhead:
-		return blocked(v1alpha1.ReasonRecordUnreadable, "the grant is of %s, more than an hour ahead", instant(n.Grant.At.Time))
+		return blocked(v1alpha1.ReasonRecordUnreadable, "the grant is of %s, more than an hour ahead", t.f.instant(n.Grant.At.Time))
 	case t.f.dryRun():
 		return blocked(v1alpha1.ReasonDryRun, "policy %s only reports", t.f.name)
 	}
@@ -166,12 +166,12 @@ func (t *tracker) awaitDrain() {
 	began := t.began(startTimeout)
 	t.Message = "draining"
 	if lead > 0 {
-		t.Message = "cordoned; pods are asked to leave from " + instant(began.Add(lead)) + " on"
+		t.Message = "cordoned; pods are asked to leave from " + t.f.instant(began.Add(lead)) + " on"
 	}
 	t.DrainUntil = began.Add(timeout)
 	t.overdue(t.DrainUntil.Add(patience), v1alpha1.ReasonDrainTimedOut, fmt.Sprintf(
 		"the drain began at %s and should have ended within %s; its slot is kept until the agent answers: look at the agent's pod on this node",
-		instant(began), timeout))
+		t.f.instant(began), timeout))
 }
 
 // awaitRepair: the agent may be anywhere, so its slot is kept as long as that of a reboot; then it is overdue as one.
@@ -180,7 +180,7 @@ func (t *tracker) awaitRepair() {
 	granted := t.published()
 	t.overdue(granted.Add(longestDrain(t.f.Policy)+t.f.Policy.Spec.RebootOrDefault().TimeoutOrDefault()), v1alpha1.ReasonRebootTimedOut, fmt.Sprintf(
 		"how far the reboot granted at %s is cannot be read, and nobody has repaired it in time: %s; its slot is kept: see to the machine and "+
-			"its agent; once it is proved off, deleting the Node frees the slot", instant(granted), t.Node.Unreadable))
+			"its agent; once it is proved off, deleting the Node frees the slot", t.f.instant(granted), t.Node.Unreadable))
 }
 
 // awaitBoot: past the point of no return. Only a new boot ID ends it: not readiness, and not an agent that starts. A grant
@@ -204,7 +204,7 @@ func (t *tracker) awaitBoot() {
 	sent := t.began(longestDrain(t.f.Policy))
 	t.overdue(sent.Add(timeout), v1alpha1.ReasonRebootTimedOut, fmt.Sprintf(
 		"the node was sent to reboot at %s and was not back within %s; its slot is kept: see to the machine; once it is proved off, deleting the Node frees the slot",
-		instant(sent), timeout))
+		t.f.instant(sent), timeout))
 }
 
 // settle: the node is up again and its agent has reported; it must stay so for spec.settle. The agent's first report
@@ -216,7 +216,7 @@ func (t *tracker) settle() {
 		return
 	}
 	t.Until = since.Add(t.f.Policy.Spec.SettleOrDefault())
-	t.Message = "back since " + instant(since) + ", settling until " + instant(t.Until)
+	t.Message = "back since " + t.f.instant(since) + ", settling until " + t.f.instant(t.Until)
 	if !t.f.Now.Before(t.Until) && t.runHooks(v1alpha1.HooksAfter) {
 		t.Action, t.Until, t.Message = FinishGrant, time.Time{}, "back in service"
 	}

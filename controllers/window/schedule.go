@@ -2,6 +2,7 @@ package window
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
@@ -14,6 +15,14 @@ type Schedule struct {
 	blackouts []span
 	// urgency is the schedule of spec.urgent. Nil: there is none.
 	urgency *urgency
+}
+
+// Zone is the time zone in which people read the policy's times: that of its first window. UTC where it has none.
+func (s Schedule) Zone() *time.Location {
+	if len(s.rules) == 0 {
+		return time.UTC
+	}
+	return s.rules[0].clock.zone
 }
 
 // Compile checks windows and blackouts and loads their zones. No windows: always open. The API server has refused most
