@@ -124,7 +124,7 @@ var _ = Describe("A service that is notified", func() {
 			"spec": map[string]any{"unschedulable": nil},
 		})
 		Eventually(hook.messages).Should(ConsistOf(
-			"Policy "+p.Name+": the reboot of node "+f.nodes[0]+" failed (aborted): DrainTimedOut: db-0 stays", 
+			"Policy "+p.Name+": the reboot of node "+f.nodes[0]+" failed (aborted): DrainTimedOut: db-0 stays",
 			"Policy "+p.Name+" halted: 1 node failed since the last success (failures.max is 1): "+f.nodes[0]+" (DrainTimedOut); fix them, then "+
 				"kubectl annotate rebootpolicy "+p.Name+` reboot-operator.io/resume="what was fixed" goes on`))
 	})
