@@ -39,7 +39,7 @@ help: ## Show this help.
 		/^##@/ {printf "\n\033[1m%s\033[0m\n", substr($$0, 5)} \
 		/^[a-z0-9-]+:.*##/ {printf "  \033[36m%-16s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-# A program of its own and in make's place, so that it ends in order when make is told to end.
+# A program of its own and in make's place, so that it ends in order when make is asked to end.
 .PHONY: demo
 demo: ## Reboot a simulated cluster, everything real but the machines. ENGINE=rpm-ostree NODES=5 MAX_UNAVAILABLE=1 KEEP=1
 	@go build -o bin/demo ./hack/demo
@@ -75,7 +75,7 @@ lint: ## Run the linters of .golangci.yml, of API conventions by .golangci-api.y
 	@$(TOOL) actionlint .github/workflows/*.yaml
 
 .PHONY: lint-fix
-lint-fix: ## Run the linters and mend what they can.
+lint-fix: ## Run the linters and fix what they can.
 	@$(GOLANGCI_LINT) run --fix
 
 .PHONY: verify
@@ -129,7 +129,7 @@ soak: ## Run simulation, chaos and the fuzz targets from a new first seed, which
 	@FUZZTIME=$(FUZZTIME) exec hack/soak.sh
 
 .PHONY: simulation
-simulation: ## Live through weeks of faults in virtual time, seed by seed. SEEDS=2000 SECONDS_AT_MOST=3600 NODES=5000; SEED=42 tells the story of one
+simulation: ## Live through weeks of faults in virtual time, seed by seed. SEEDS=2000 SECONDS_AT_MOST=3600 NODES=5000; SEED=42 prints the story of one
 	@NODES=$(NODES) SEED=$(SEED) exec hack/simulation/run.sh
 
 .PHONY: fuzz

@@ -57,7 +57,7 @@ var _ = Describe("A record that cannot be read", func() {
 		Expect(m.engine.Emit(hosttest.Idle())).To(Succeed())
 		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "a mark")
 		m.shows(ctx, needOf, Equal("True Requested"))
-		Expect(cordonOf(m.node(ctx))).To(Equal("cordoned"), "nobody can tell whose it is")
+		Expect(cordonOf(m.node(ctx))).To(Equal("cordoned"), "nobody knows whose it is")
 		Expect(m.logind.Reboots()).To(BeZero())
 	})
 

@@ -68,7 +68,7 @@ func keep(section, who string, a *actor) {
 
 func keepAs(section, who, what string, a *actor, by string) {
 	GinkgoHelper()
-	Expect(by).NotTo(HavePrefix("unknown"), "what refused is told from its words")
+	Expect(by).NotTo(HavePrefix("unknown"), "what refused is known by its words")
 	answer, refused := "allowed", 0
 	if a.last.Code >= 400 {
 		answer, refused = fmt.Sprintf("refused, %d", a.last.Code), 1

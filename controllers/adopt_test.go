@@ -52,7 +52,7 @@ func TestConverge_AdoptsWhatTheNodeItselfShows(t *testing.T) {
 	}
 }
 
-// A Node that is registered anew is another one, whatever its name: the ledger gives its slot to the next, and nobody rings there
+// A Node that is registered anew is another one, whatever its name: the ledger gives its slot to the next, and no grant is published there
 // for the old entry. Where it is the cache that shows an older Node, the entry stays.
 func TestConverge_KnowsANodeByItsUID(t *testing.T) {
 	for name, tc := range map[string]struct {

@@ -22,12 +22,12 @@ var _ = Describe("A deadline", func() {
 	}
 
 	It("that comes near and passes is reported in condition, event, metric and notification", func() {
-		hook := startWebhook("told-of-deadlines")
+		hook := startWebhook("notified-of-deadlines")
 		f := makeFleet(2)
 		paused := func(s *v1alpha1.RebootPolicySpec) {
 			s.Pause, s.Deadline = &v1alpha1.Pause{}, &v1alpha1.Deadline{After: metav1.Duration{Duration: 4 * time.Hour}}
 		}
-		p := f.policy("workers", paused, notifies("told-of-deadlines", v1alpha1.NotifyDeadline))
+		p := f.policy("workers", paused, notifies("notified-of-deadlines", v1alpha1.NotifyDeadline))
 		nodes := func() map[string]float64 { return gaugesOf("reboot_operator_nodes", p.Name, "state") }
 		Expect(deadlineOf(p)).To(Equal("False InTime: no node has needed a reboot for three quarters of spec.deadline"))
 		f.needSince(f.nodes[0], now.Now().Add(-3*time.Hour-time.Minute))

@@ -50,7 +50,7 @@ var _ = Describe("A slot that is freed while many nodes are updated with why the
 		Expect(api.Patch(context.Background(), p, pause)).To(Succeed())
 		Eventually(func() v1alpha1.GrantState { return f.grant(goes).State }).Should(Equal(v1alpha1.GrantFinished))
 		Expect(explainedBefore.Load()).To(And(BeNumerically(">", 0), BeNumerically("<", waiting/2)))
-		Eventually(f.reason).WithArguments(last).Should(Equal("False Paused"), "the others are told all the same")
+		Eventually(f.reason).WithArguments(last).Should(Equal("False Paused"), "the others are updated all the same")
 	})
 })
 

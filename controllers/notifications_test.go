@@ -57,13 +57,13 @@ func notifies(name string, events ...v1alpha1.NotifyEvent) func(*v1alpha1.Reboot
 
 var _ = Describe("A service that is notified", func() {
 	It("is notified of a run once at its begin and once at its end, whoever leads", func() {
-		hook := startWebhook("told-of-runs")
+		hook := startWebhook("notified-of-runs")
 		f := makeFleet(3)
 		f.need(f.nodes[:2]...)
 		for _, name := range f.nodes[:2] {
 			Eventually(f.reason).WithArguments(name).Should(Equal("False NoPolicy"))
 		}
-		p := f.policy("workers", notifies("told-of-runs"))
+		p := f.policy("workers", notifies("notified-of-runs"))
 		Eventually(f.granted).Should(HaveLen(1))
 		Eventually(hook.messages).Should(ConsistOf(And(
 			HavePrefix("Policy "+p.Name+" begins to reboot nodes, at most 1 at once. 2 need it: "), ContainSubstring(f.nodes[0]), ContainSubstring(f.nodes[1]))))
@@ -108,10 +108,10 @@ var _ = Describe("A service that is notified", func() {
 	})
 
 	It("is notified of a halt, and of what failed", func() {
-		hook := startWebhook("told-of-halts")
+		hook := startWebhook("notified-of-halts")
 		f := makeFleet(1)
 		one := int32(1)
-		p := f.policy("workers", notifies("told-of-halts", v1alpha1.NotifyHalted, v1alpha1.NotifyFailed),
+		p := f.policy("workers", notifies("notified-of-halts", v1alpha1.NotifyHalted, v1alpha1.NotifyFailed),
 			func(s *v1alpha1.RebootPolicySpec) { s.Failures = &v1alpha1.Failures{Max: &one} })
 		f.need(f.nodes[0])
 		Eventually(f.granted).Should(HaveLen(1))

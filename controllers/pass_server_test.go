@@ -40,9 +40,9 @@ type server struct {
 	cache   nodeStore
 	policy  *v1alpha1.RebootPolicy
 	version int
-	// rung is when a bell rang last; read are the Nodes that were read live since the last pass began, and written those that
-	// were written before that bell.
-	rung          time.Time
+	// published is when a grant was published last; read are the Nodes that were read live since the last pass began, and written those that
+	// were written before that.
+	published     time.Time
 	read, written []string
 	// fault, where set, is what becomes of a write to an object. Nil: it is carried out.
 	fault func(name string) error
@@ -120,7 +120,7 @@ func (s *server) node(name string) *corev1.Node {
 
 func (s *server) pass(t testing.TB) {
 	t.Helper()
-	s.read, s.written, s.rung = nil, nil, time.Time{}
+	s.read, s.written, s.published = nil, nil, time.Time{}
 	if _, err := s.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: workers}}); err != nil {
 		t.Fatal(err)
 	}
@@ -221,11 +221,11 @@ func (s *server) Patch(_ context.Context, object client.Object, patch client.Pat
 	s.version++
 	node.ResourceVersion = strconv.Itoa(s.version)
 	node.DeepCopyInto(object.(*corev1.Node))
-	if s.rung.IsZero() {
+	if s.published.IsZero() {
 		s.written = append(s.written, node.Name)
 	}
 	if grant, err := v1alpha1.ParseGrant(node.Annotations); err == nil && grant != nil && grant.State == v1alpha1.GrantActive {
-		s.rung = time.Now()
+		s.published = time.Now()
 	}
 	return s.nodes.Update(&node)
 }

@@ -89,12 +89,12 @@ var _ = Describe("The pending taint", func() {
 		Eventually(f.granted).Should(Equal(f.nodes[:1]))
 		writes := requests.matching(methodPatch, "/nodes/"+f.pool)
 		tainted := slices.IndexFunc(writes, func(r string) bool { return strings.Contains(r, f.nodes[1]+"?") })
-		rung := slices.IndexFunc(writes, func(r string) bool {
+		first := slices.IndexFunc(writes, func(r string) bool {
 			return strings.Contains(r, f.nodes[0]+"/status?")
 		})
 		Expect(tainted).To(BeNumerically(">=", 0))
-		// The first write to the status of the one that goes was NoPolicy, the second is the bell.
-		published := rung + 1 + slices.IndexFunc(writes[rung+1:], func(r string) bool { return strings.Contains(r, f.nodes[0]+"/status?") })
+		// The first write to the status of the one that goes was NoPolicy, the second is the grant.
+		published := first + 1 + slices.IndexFunc(writes[first+1:], func(r string) bool { return strings.Contains(r, f.nodes[0]+"/status?") })
 		Expect(tainted).To(BeNumerically("<", published), "%v", writes)
 	})
 

@@ -41,7 +41,7 @@ const errorPause, errorPauseMax = 50 * time.Millisecond, 30 * time.Second
 // farAhead is the longest delay that is asked for: the next opening may be centuries away.
 const farAhead = 30 * 24 * time.Hour
 
-// maxRounds is how many plans one pass makes: finish, ledger, publish, and one that finds nothing left, with room to spare.
+// maxRounds is how many plans one pass makes: finish, ledger, publish, and one that finds nothing left; twice that, for safety.
 const maxRounds = 8
 
 // RebootPolicyReconciler decides about one policy at a time. It has one worker, because a decision about the limit looks

@@ -37,7 +37,7 @@ var _ = Describe("Manager", func() {
 					Eventually(f.reason).WithArguments(other).Should(Equal("False BudgetExhausted"))
 				}
 			}
-			Expect(f.reason(name)).To(Equal("True Granted"), "bell and condition are one write")
+			Expect(f.reason(name)).To(Equal("True Granted"), "grant and condition are one write")
 			f.reboot(name)
 			Eventually(func() v1alpha1.GrantState { return f.grant(name).State }).Should(Equal(v1alpha1.GrantFinished))
 			Expect(f.get(name).Spec.Unschedulable).To(BeFalse())

@@ -269,7 +269,7 @@ func TestReconcile_ManyThatRefuseKeepNobodyWaiting(t *testing.T) {
 	s.policy.Spec.Pause = &v1alpha1.Pause{Reason: "holidays"}
 	explained := func() (nodes int) {
 		for range 2 * needy / conditionsPerPass {
-			_, _ = s.reconciler.Reconcile(t.Context(), request(workers)) // some passes tell of those that refuse
+			_, _ = s.reconciler.Reconcile(t.Context(), request(workers)) // some passes report those that refuse
 		}
 		for _, object := range s.nodes.List() {
 			if c := permittedOf(object.(*corev1.Node)); c != nil && c.Reason == string(v1alpha1.ReasonPaused) {

@@ -19,7 +19,7 @@ type requestLog struct {
 	seen []string
 	// meddle is called with each request before it is sent, to come in between, and to refuse it; nil: nobody does.
 	meddle func(*http.Request) (refuse bool)
-	// number is how many were seen beside watches, which end by themselves and are opened again; deaf: they are counted only.
+	// number is how many were seen beside watches, which end by themselves and are opened again; off: they are counted only.
 	number int
 	off    bool
 }

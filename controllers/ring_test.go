@@ -26,7 +26,7 @@ func TestConverge_MarksGiveWayToASlotThatWaits(t *testing.T) {
 	last := unmark()
 	s.comeBack(t)
 	s.pass(t)
-	if most := 2 + conditionsAtLeast; len(s.written) > most || s.rung.IsZero() {
+	if most := 2 + conditionsAtLeast; len(s.written) > most || s.published.IsZero() {
 		t.Errorf("%d Nodes were written until the grant was published, want at most %d: %v", len(s.written), most, s.written)
 	}
 	for range needy / conditionsPerPass {
@@ -49,11 +49,11 @@ func (l lagging) List() []any {
 	return append(objects, l.old)
 }
 
-// Publishing relies on the cache, and by the Node itself where the API server reports that the cache is behind.
+// Publishing relies on the cache, and on the Node itself where the API server reports that the cache is behind.
 func TestPublish_ReadsTheNodeOnlyWhereTheCacheIsBehind(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*corev1.Node)
-		reads  int // of the node that is rung, before the bell and before the grant is taken back
+		reads  int // of the node that gets the grant, before it is published and before it is taken back
 		want   v1alpha1.GrantState
 	}{
 		"the cache is not behind":       {want: v1alpha1.GrantActive},

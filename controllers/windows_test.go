@@ -50,12 +50,12 @@ var _ = Describe("A window", func() {
 	})
 
 	It("that is closed lets a node go whose request is urgent, where the policy allows it", func() {
-		hook := startWebhook("told-of-requests")
+		hook := startWebhook("notified-of-requests")
 		f := makeFleet(2)
 		urgent := func(s *v1alpha1.RebootPolicySpec) {
 			s.Requests = &v1alpha1.Requests{Urgent: v1alpha1.UrgentRequestsAllow}
 		}
-		p := f.policy("workers", limit(2), closed, urgent, notifies("told-of-requests", v1alpha1.NotifyUrgent))
+		p := f.policy("workers", limit(2), closed, urgent, notifies("notified-of-requests", v1alpha1.NotifyUrgent))
 		f.need(f.nodes...)
 		for _, name := range f.nodes {
 			Eventually(f.reason).WithArguments(name).Should(Equal("False WindowClosed"))
@@ -71,9 +71,9 @@ var _ = Describe("A window", func() {
 	})
 
 	It("that is closed lets nodes go while the policy is urgent, and counts again when that ends", func() {
-		hook := startWebhook("told-of-urgency")
+		hook := startWebhook("notified-of-urgency")
 		f := makeFleet(2)
-		p := f.policy("workers", closed, notifies("told-of-urgency", v1alpha1.NotifyUrgent))
+		p := f.policy("workers", closed, notifies("notified-of-urgency", v1alpha1.NotifyUrgent))
 		f.need(f.nodes...)
 		for _, name := range f.nodes {
 			Eventually(f.reason).WithArguments(name).Should(Equal("False WindowClosed"))

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Looks for what the tests need beside Go: a real dbus-daemon, and a C compiler for the race detector. On Debian and its
-# likes root gets the packages; everybody else is told which.
+# likes root gets the packages; everybody else gets their names.
 set -euo pipefail
 
 missing=()

@@ -27,7 +27,7 @@ step "known vulnerabilities" hack/vulncheck.sh
 step "programs" make --no-print-directory build
 step "bills of materials" hack/sbom.sh
 step "the same bits from two builds" hack/reproducible.sh
-go build -o bin/image ./hack/image # go run would tell another status
+go build -o bin/image ./hack/image # go run would exit with another status
 step "images: setuid files, shells, package managers in what the Dockerfile adds" bin/image --programs=bin
 # shellcheck disable=SC2046 # one word for each archive
 step "the same in whole images, with their base (docker save IMG -o dist/NAME.tar)" bin/image $(ls dist/*.tar 2>/dev/null)

@@ -54,7 +54,7 @@ func refusalOf(v verdict) refusal {
 type podState struct {
 	target
 	asked    bool // a request was sent
-	accepted bool // the API server took the request; the watch tells the rest
+	accepted bool // the API server took the request; the watch reports the rest
 	attempts int  // requests in a row that were not accepted
 	denials  int  // of these, the last ones that were answered 403
 	refusal  refusal

@@ -104,7 +104,7 @@ func TestReadCoordinator_WhatIsNoFileIsUnknown_Behaviour57(t *testing.T) {
 func makeFile(path string) string {
 	folder := filepath.Dir(path)
 	_ = os.Remove(folder)
-	_ = os.WriteFile(folder+".file", nil, 0o600) // The rename that follows tells.
+	_ = os.WriteFile(folder+".file", nil, 0o600) // The rename that follows shows it.
 	return folder + ".file"
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // apply does one step. A step that writes the progress writes nothing else, on the very version of the Node it was decided
-// on; every other one leaves room for the report. Each write rings Wake, because there may be more to do after it; so does
+// on; every other one leaves room for the report. Each write triggers Wake, because there may be more to do after it; so does
 // what is begun and written nowhere, because it has to end in time.
 func (r *Reconciler) apply(ctx context.Context, node *corev1.Node, o step.Observation, d step.Decision) error {
 	if !d.KeepsDraining {

@@ -34,7 +34,7 @@ type Drains struct {
 }
 
 // NewDrains makes the Drains of a node; they begin when the manager they are added to does. A drainer is made for each
-// drain, with the name of the policy for which its evictions count. Wake is rung when a drain ends, and when other pods
+// drain, with the name of the policy for which its evictions count. Wake is triggered when a drain ends, and when other pods
 // are in its way than before.
 func NewDrains(node string, drainer func(policy string) Drainer, clock clock.PassiveClock, wake Wake) *Drains {
 	return &Drains{background: newBackground("drain"), node: node, drainer: drainer, clock: clock, wake: wake}

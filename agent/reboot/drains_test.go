@@ -219,7 +219,7 @@ func TestDrains_WakeForOtherPodsInTheWay(t *testing.T) {
 		d.mustRun(t, 2)
 		d.mustBe(t, 2, step.Drain{State: step.DrainRunning, Listed: true, Waits: "a/b (R)", Message: "3 pods are left on the node; in the way: a/b (why).", Remaining: 3})
 		if diff := cmp.Diff(blocked, d.of(2).blocked); diff != "" || len(d.wake.triggers) != 1 {
-			t.Errorf("blocked, %d rings (-want +got):\n%s", len(d.wake.triggers), diff)
+			t.Errorf("blocked, %d triggers (-want +got):\n%s", len(d.wake.triggers), diff)
 		}
 	})
 }

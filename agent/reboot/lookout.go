@@ -41,7 +41,7 @@ type Lookout struct {
 	look  step.Look
 }
 
-// NewLookout makes the Lookout of a node; it begins when the manager it is added to does. Wake is rung whenever something
+// NewLookout makes the Lookout of a node; it begins when the manager it is added to does. Wake is triggered whenever something
 // else is found than before.
 func NewLookout(node string, looker Looker, policies client.Reader, clock clock.Clock, wake Wake) *Lookout {
 	return &Lookout{background: newBackground("lookout"), node: node, looker: looker, policies: policies, clock: clock, wake: wake}

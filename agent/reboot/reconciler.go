@@ -65,7 +65,7 @@ type Config struct {
 	Lookout *Lookout
 	// Reports holds what the engines report.
 	Reports *Reports
-	// Wake is the one that Drains and Reports ring.
+	// Wake is the one that Drains and Reports trigger.
 	Wake Wake
 	// Events emits events as the node.
 	Events *Announcer

@@ -42,7 +42,7 @@ func makeGuarded(t *testing.T, record protocol.Record) (*Reconciler, *apiServer,
 	return r, api, logind
 }
 
-// A write rings for the next look: words that were new with each look would be written without end.
+// A write causes the next look: a message that changed with each look would be written without end.
 func TestReconcile_WritesOnceThatLogindDoesNotNameWhoBlocks(t *testing.T) {
 	r, api, logind := makeGuarded(t, protocol.Record{})
 	for range 5 {

@@ -10,7 +10,7 @@ import (
 )
 
 // lookSettles is how long findings must have lasted before they are reported in place of others: a pod that is replaced leaves
-// its budget without a spare one for a moment, and what comes and goes by the second is nobody's business.
+// its budget without a pod to lose for a moment, and findings that change by the second help nobody.
 const lookSettles = 5 * time.Second
 
 // LookRetry is how soon a look that failed is tried again.

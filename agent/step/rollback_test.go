@@ -123,7 +123,7 @@ func reread(t *testing.T, p v1alpha1.Progress) *v1alpha1.Progress {
 	return read
 }
 
-// reboots is a whole attempt, after which the same system runs as before and the words of an administrator are gone. The need
+// reboots is a whole attempt, after which the same system runs as before and the requests of an administrator are gone. The need
 // is there again in the first report.
 func reboots(l *looping) {
 	l.Helper()

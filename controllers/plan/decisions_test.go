@@ -45,7 +45,7 @@ func TestReboots_Decisions(t *testing.T) {
 		},
 		"a node that is granted now is answered by the grant": {one(policy("workers"), needy("a")), nil},
 		"a node whose grant is due gets its answer by it":     {one(policy("workers", holding(1, entry("a", 1))), needy("a", shown)), nil},
-		"a node that is rung": {
+		"a node with a grant": {
 			one(policy("workers", holding(1, entry("a", 1))), needy("a", grant(1, active))), []plan.Decision{granted},
 		},
 		"a node that reboots, and whose agent has withdrawn question and answer": {
@@ -131,13 +131,13 @@ func TestUngoverned(t *testing.T) {
 	s := situation{
 		policies: []*v1alpha1.RebootPolicy{policy("web", selects("pool", "web")), policy("rival", selects("pool", "web")), policy("db", selects("pool", "db"))},
 		hosts: []*host{
-			needy("waits"), newHost("in-service"), newHost("told", shown), needy("governed", label("pool", "db")),
+			needy("waits"), newHost("in-service"), newHost("shown", shown), needy("governed", label("pool", "db")),
 			needy("disputed", label("pool", "web")), needy("reboots", grant(1, v1alpha1.GrantActive)),
 		},
 	}.snapshot()
 	want := []plan.Decision{
 		{Node: "waits", Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonNoPolicy, Message: "no RebootPolicy selects this node"},
-		{Node: "told"},
+		{Node: "shown"},
 	}
 	if diff := cmp.Diff(want, plan.Ungoverned(s.Governor, s.Nodes)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -95,7 +95,7 @@ func bare(options ...func(*host)) *corev1.Node {
 // is reported of it can be written: one node's agent must not stop the reboots of all.
 func FuzzNodeOf(f *testing.F) {
 	f.Add(`{"policy":"workers","seq":1,"bootID":"a-boot-1","state":"Active","at":null}`, `{"seq":1,"phase":"Draining","bootID":"a-boot-1"}`, "null", "true", "")
-	f.Add("", "[]", `{"objection":{"reason":"Inhibited"}}`, "failed: disk", "mended")
+	f.Add("", "[]", `{"objection":{"reason":"Inhibited"}}`, "failed: disk", "repaired")
 	f.Add("", "", `{"objection":{"reason":"a b","message":"\ud800","also":[{"reason":"`+strings.Repeat("x", 65)+`"}]}}`, "false", strings.Repeat("x", 600))
 	f.Add("", `{"seq":1,"phase":"Aborted","bootID":"a-boot-1","failures":1,"reason":"DrainTimedOut","message":"<"}`, "", "", "")
 	pods := `{"count":7,"pods":[{"pod":"a/b","why":"` + strings.Repeat("x", 600) + `"}]}`

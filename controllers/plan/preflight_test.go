@@ -141,7 +141,7 @@ func TestReboots_Preflight(t *testing.T) {
 // TestReboots_PreflightOfAGrant: what a look at the pods means for a grant that the agent has not begun to use, or has.
 func TestReboots_PreflightOfAGrant(t *testing.T) {
 	gated := policy("workers", waitsForPods, holding(7, entry("worker-1", 7)))
-	rung := func(options ...func(*host)) *host {
+	published := func(options ...func(*host)) *host {
 		return needy("worker-1", append([]func(*host){grant(7, v1alpha1.GrantActive)}, options...)...)
 	}
 	cases := map[string]struct {
@@ -149,15 +149,15 @@ func TestReboots_PreflightOfAGrant(t *testing.T) {
 		action plan.Action
 		reason v1alpha1.Reason
 	}{
-		"a pod that blocks takes it back":          {rung(replies(gated, blocking("default/migrate-1"))), plan.CancelGrant, v1alpha1.ReasonBlockingPod},
-		"a pod that cannot go takes it back":       {rung(replies(gated, kept("default/bare", "unmanaged"))), plan.CancelGrant, v1alpha1.ReasonUndrainablePod},
+		"a pod that blocks takes it back":          {published(replies(gated, blocking("default/migrate-1"))), plan.CancelGrant, v1alpha1.ReasonBlockingPod},
+		"a pod that cannot go takes it back":       {published(replies(gated, kept("default/bare", "unmanaged"))), plan.CancelGrant, v1alpha1.ReasonUndrainablePod},
 		"a grant that was not shown is taken back": {needy("worker-1", replies(gated, blocking("default/migrate-1"))), plan.CancelGrant, v1alpha1.ReasonBlockingPod},
 		"an answer that is stale takes nothing back: the agent looks again": {
-			rung(replies(policy("workers"), blocking("default/migrate-1"))), plan.Wait, v1alpha1.ReasonGranted,
+			published(replies(policy("workers"), blocking("default/migrate-1"))), plan.Wait, v1alpha1.ReasonGranted,
 		},
-		"no answer takes nothing back": {rung(), plan.Wait, v1alpha1.ReasonGranted},
+		"no answer takes nothing back": {published(), plan.Wait, v1alpha1.ReasonGranted},
 		"a drain that has begun is finished": {
-			rung(progress(7, v1alpha1.PhaseDraining), replies(gated, blocking("default/migrate-1"))), plan.Wait, v1alpha1.ReasonGranted,
+			published(progress(7, v1alpha1.PhaseDraining), replies(gated, blocking("default/migrate-1"))), plan.Wait, v1alpha1.ReasonGranted,
 		},
 	}
 	for name, tc := range cases {

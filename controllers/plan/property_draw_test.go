@@ -188,7 +188,7 @@ func drawHost(t *rapid.T, name string) *host {
 		{6, "is not blocked", replies(policy("workers", waitsForPods))},
 		{10, "asked", annotated(v1alpha1.AnnotationPreflight, plan.Question(policy("workers")))},
 		{4, "failed", nodeCondition(v1alpha1.NodeRebootFailed, corev1.ConditionTrue, 0)},
-		{5, "told", nodeCondition(v1alpha1.NodeRebootPermitted, corev1.ConditionFalse, 0)},
+		{5, "reported", nodeCondition(v1alpha1.NodeRebootPermitted, corev1.ConditionFalse, 0)},
 	} {
 		if oneIn(t, o.in, o.label) {
 			o.option(h)
@@ -207,7 +207,7 @@ func drawRecord(t *rapid.T, h *host) {
 	default:
 		annotate(h.node, v1alpha1.AnnotationGrant, v1alpha1.Grant{
 			Policy: rapid.SampledFrom(append(somePolicies, "gone")).Draw(t, "by"), Seq: int64(rapid.IntRange(1, 6).Draw(t, "seq")),
-			BootID: drawBoot(t, h.name), At: drawInstant(t, "rung"),
+			BootID: drawBoot(t, h.name), At: drawInstant(t, "published"),
 			State:       rapid.SampledFrom([]v1alpha1.GrantState{v1alpha1.GrantActive, v1alpha1.GrantCancelled, v1alpha1.GrantFinished}).Draw(t, "state"),
 			Reason:      rapid.SampledFrom([]v1alpha1.Reason{"", v1alpha1.ReasonAgentSilent, v1alpha1.ReasonHookFailed}).Draw(t, "reason"),
 			Annotations: []string{v1alpha1.AnnotationDoNotDisrupt}[:rapid.IntRange(0, 1).Draw(t, "annotations")],

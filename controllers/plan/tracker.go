@@ -110,14 +110,14 @@ func endReason(n *Node, e v1alpha1.LedgerEntry) (v1alpha1.Reason, string) {
 
 // awaitStart: the agent has not acted yet, so everything that blocks the reboot still counts.
 func (t *tracker) awaitStart() {
-	n, rung := t.Node, t.Node.Shows(t.Entry.Seq)
+	n, published := t.Node, t.Node.Shows(t.Entry.Seq)
 	o := t.withdrawal()
 	t.NeedsGates = o.reachesGates()
 	if o != nil {
 		t.Action, t.Reason, t.Message = CancelGrant, o.Reason, o.Message
 		return
 	}
-	if !rung {
+	if !published {
 		if t.beforeHooks() {
 			t.Action = PublishGrant
 		}

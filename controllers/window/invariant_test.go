@@ -59,11 +59,11 @@ func broken(s window.Schedule, now time.Time, state window.State) string {
 	beyond := now.Add(400 * 24 * time.Hour)
 	switch {
 	case state.Open && !state.OpensAt.IsZero(), !state.Open && !state.ClosesAt.IsZero():
-		return "an instant is told that has passed"
+		return "an instant is reported that has passed"
 	case state.Open && state.Blackout, state.Blackout && state.Name == "", state.Always && !state.Open && !state.Blackout:
 		return "the parts contradict each other"
 	case state.OpensAt.After(beyond), state.ClosesAt.After(beyond):
-		return "an instant is told that is more than 400 days ahead"
+		return "an instant is reported that is more than 400 days ahead"
 	}
 	for name, turn := range map[string]time.Time{"OpensAt": state.OpensAt, "ClosesAt": state.ClosesAt} {
 		if turn.IsZero() {

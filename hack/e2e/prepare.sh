@@ -73,7 +73,7 @@ done
 hack/controlplane/build.sh
 [ -z "${RELEASE:-}" ] || hack/helm/build.sh
 
-# fresh FILE STAMP tells whether FILE was made from what STAMP says.
+# fresh FILE STAMP reports whether FILE was made from what STAMP names.
 fresh() { [ "$(cat "$1.stamp" 2>/dev/null)" = "$2" ]; }
 
 kubelet() {

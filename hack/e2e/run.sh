@@ -17,5 +17,5 @@ own=()
 if [ -e /sys/fs/cgroup/cgroup.controllers ] && [ -d /run/systemd/system ]; then
   own=(systemd-run --scope --quiet --collect --property=Delegate=yes --)
 fi
-# A program of its own and in this one's place, so that it takes everything down when it is told to end.
+# A program of its own and in this one's place, so that it takes everything down when it is asked to end.
 E2E=1 exec "${own[@]}" ../../bin/e2e/suite -ginkgo.timeout=10m "$@"

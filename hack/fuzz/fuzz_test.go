@@ -86,7 +86,7 @@ PASS
 	if diff := cmp.Diff("250 runs; 4 of 46 inputs are new", lastLine(output)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got := lastLine("PASS\n"); got != "Go has not told how it went" {
+	if got := lastLine("PASS\n"); got != "Go has reported no result" {
 		t.Errorf("made %q of nothing", got)
 	}
 }

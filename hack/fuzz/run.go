@@ -48,7 +48,7 @@ var progressLine = regexp.MustCompile(`(?m)^fuzz: elapsed: .* execs: (\d+) .* ne
 func lastLine(output string) string {
 	lines := progressLine.FindAllStringSubmatch(output, -1)
 	if len(lines) == 0 {
-		return "Go has not told how it went"
+		return "Go has reported no result"
 	}
 	last := lines[len(lines)-1]
 	return fmt.Sprintf("%s runs; %s of %s inputs are new", last[1], last[2], last[3])

@@ -101,7 +101,7 @@ func (j *Judge) podOf(name string, b *budget, r Record) {
 		what = "and leaves too few"
 	}
 	if what != "" {
-		j.accuse(Budget, "pod %s of budget %s goes %s: %d are available, %d went with their machines, %d must be; the budget's last revisions:\n      %s",
+		j.report(Budget, "pod %s of budget %s goes %s: %d are available, %d went with their machines, %d must be; the budget's last revisions:\n      %s",
 			r.Pod.Name, name, what, len(b.available), b.involuntary, b.minAvailable, strings.Join(b.history, "\n      "))
 	}
 }

@@ -73,7 +73,7 @@ func (j *Judge) Take(r Record) {
 	}
 }
 
-func (j *Judge) accuse(rule Rule, format string, args ...any) {
+func (j *Judge) report(rule Rule, format string, args ...any) {
 	j.found = append(j.found, Violation{At: j.now.At, Revision: j.now.Revision, Rule: rule, How: fmt.Sprintf(format, args...)})
 }
 
@@ -97,11 +97,11 @@ func (j *Judge) rebooted(r Record) {
 	deleted := !until.IsZero() // then its request and its staged update may be those of the Node before
 	switch {
 	case !committed || deleted && r.At.After(until):
-		j.accuse(Granted, "%s is rebooted and ends boot %s, which no record of a grant names", r.Name, r.Boot)
+		j.report(Granted, "%s is rebooted and ends boot %s, which no record of a grant names", r.Name, r.Boot)
 	case asked > requests:
-		j.accuse(Need, "%s is rebooted for the %d. time for one request", r.Name, asked)
+		j.report(Need, "%s is rebooted for the %d. time for one request", r.Name, asked)
 	case !j.staged[r.Name] && !requested && !deleted:
-		j.accuse(Need, "%s is rebooted and needs no reboot", r.Name)
+		j.report(Need, "%s is rebooted and needs no reboot", r.Name)
 	}
 }
 
@@ -109,15 +109,15 @@ func (j *Judge) rebooted(r Record) {
 func (j *Judge) End(at time.Time, left ...string) {
 	j.now = Record{At: at}
 	for _, what := range left {
-		j.accuse(Convergence, "%s", what)
+		j.report(Convergence, "%s", what)
 	}
 	j.found = append(j.found, j.LeftBehind(at)...)
 	for _, name := range slices.Sorted(maps.Keys(j.staged)) {
-		j.accuse(Need, "%s still needs its reboot", name)
+		j.report(Need, "%s still needs its reboot", name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(j.nodes)) {
 		if j.nodes[name].isRequested() {
-			j.accuse(Need, "node %s still has its request", name)
+			j.report(Need, "node %s still has its request", name)
 		}
 	}
 	if j.options.Semaphore {

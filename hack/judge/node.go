@@ -145,7 +145,7 @@ func (j *Judge) cordon(r Record, n *node, before *corev1.Node) {
 	case is:
 		n.cordoned = false
 	case n.cordoned:
-		j.accuse(Ownership, "%s uncordons node %s, which an administrator has cordoned", r.By, r.Name)
+		j.report(Ownership, "%s uncordons node %s, which an administrator has cordoned", r.By, r.Name)
 		n.cordoned = false
 	}
 }
@@ -161,7 +161,7 @@ func (j *Judge) follow(r Record, n *node) {
 		delete(j.committed, is.boot)
 	}
 	if was.disrupts && was.seq == is.seq && is.superseded && !was.superseded {
-		j.accuse(Ledger, "node %s is granted another reboot in the middle of number %d", r.Name, is.seq)
+		j.report(Ledger, "node %s is granted another reboot in the middle of number %d", r.Name, is.seq)
 	}
 	if was.disrupts && is.disrupts && was.seq == is.seq {
 		return
@@ -192,7 +192,7 @@ func (j *Judge) begins(r Record, n *node) {
 	j.disrupted[n.by][r.Name] = n
 	p, who := j.policies[n.by], key(r.Name, n.now.seq)
 	if p == nil {
-		j.accuse(Limit, "node %s begins %d for policy %q, which is not there", r.Name, n.now.seq, n.by)
+		j.report(Limit, "node %s begins %d for policy %q, which is not there", r.Name, n.now.seq, n.by)
 		return
 	}
 	p.grants.begun(who, j.index)
@@ -200,13 +200,13 @@ func (j *Judge) begins(r Record, n *node) {
 	taken := e != nil && e.taken
 	switch {
 	case p.last == nil && !taken:
-		j.accuse(Limit, "node %s begins %d for policy %s, which is gone", r.Name, n.now.seq, n.by)
+		j.report(Limit, "node %s begins %d for policy %s, which is gone", r.Name, n.now.seq, n.by)
 		return
 	case !taken && !p.lists(r.Name, n.now.seq, r.Node):
-		j.accuse(Ledger, "node %s, UID %s, begins %d of policy %s, whose ledger has %v", r.Name, r.Node.UID, n.now.seq, n.by, p.last.Status.Grants)
+		j.report(Ledger, "node %s, UID %s, begins %d of policy %s, whose ledger has %v", r.Name, r.Node.UID, n.now.seq, n.by, p.last.Status.Grants)
 	}
 	if boot := r.Node.Status.NodeInfo.BootID; e != nil && e.boot != "" && e.boot != boot {
-		j.accuse(Fence, "node %s, in boot %s, is disrupted under grant %d, which was given to boot %s", r.Name, boot, n.now.seq, e.boot)
+		j.report(Fence, "node %s, in boot %s, is disrupted under grant %d, which was given to boot %s", r.Name, boot, n.now.seq, e.boot)
 	}
 	j.count(n.by, p)
 }
@@ -222,6 +222,6 @@ func (j *Judge) count(by string, p *policy) {
 		}
 	}
 	if most := p.highest(oldest, since); len(names) > most {
-		j.accuse(Limit, "policy %s disrupts %v and may disrupt %d", by, names, most)
+		j.report(Limit, "policy %s disrupts %v and may disrupt %d", by, names, most)
 	}
 }

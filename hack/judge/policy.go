@@ -142,7 +142,7 @@ func (j *Judge) inTime(r Record, from *v1alpha1.RebootPolicy, e v1alpha1.LedgerE
 	default:
 		return
 	}
-	j.accuse(Window, "policy %s grants %s at %s, %s", r.Name, key(e.Node, e.Seq), at.UTC().Format(time.RFC3339), what)
+	j.report(Window, "policy %s grants %s at %s, %s", r.Name, key(e.Node, e.Seq), at.UTC().Format(time.RFC3339), what)
 }
 
 // ignoresWindows reports whether the node of an entry was past its deadline when the entry was made, and the policy ignores windows

@@ -84,7 +84,7 @@ var managerPhases = []managerPhase{
 		})
 		<-connected
 	}},
-	{name: "a service that is to be told accepts and says nothing", reach: func(s *site) {
+	{name: "a service that is to be notified accepts and answers nothing", reach: func(s *site) {
 		address, connected := mute(s.t, "tcp", "127.0.0.1:0")
 		s.create(&corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: s.name, Name: "mute"}, StringData: map[string]string{"url": "generic://" + address + "/?disabletls=yes"},

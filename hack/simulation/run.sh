@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Lives through SEEDS seeds, for at most SECONDS_AT_MOST, and writes the figures into docs/simulation.md; or through SEED alone,
-# and tells its story. NODES: in large worlds of so many; else in small ones.
+# and prints its story. NODES: in large worlds of so many; else in small ones.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 

@@ -17,7 +17,7 @@ func forecastCommand(s *Session) *cobra.Command {
 		Use:   "forecast [POLICY...]",
 		Short: "When each node will be rebooted, and when all is done",
 		Long: `When each node will be rebooted, and when all is done: the planner that the manager runs, run forward over the coming
-windows, with the durations that status.history has measured. What waits for a person or another system stays, and is told apart.
+windows, with the durations that status.history has measured. What waits for a person or another system stays, and is shown apart.
 A policy in mode DryRun is shown as if it acted.
 
 -o svg draws one policy over the coming windows, and -o html is the page of kubectl reboot dashboard, standing still. Both need

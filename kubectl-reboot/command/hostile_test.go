@@ -82,7 +82,7 @@ var _ = Describe("What a node reports is harmless to a terminal", func() {
 		p := newPool(1, paused)
 		p.needsHostilely(p.nodes[0])
 		harmless("explain", p.nodes[0])
-		Expect(explained(p.nodes[0]).Need.Message).To(Equal(hostile), "a program hears what the node says")
+		Expect(explained(p.nodes[0]).Need.Message).To(Equal(hostile), "a program receives what the node reports")
 		Expect(controls.FindAllString(ok("explain", p.nodes[0], "-o", "json"), -1)).To(BeEmpty())
 		var e explanation.Explanation
 		Expect(yaml.Unmarshal([]byte(ok("explain", p.nodes[0], "-o", "yaml")), &e)).To(Succeed())

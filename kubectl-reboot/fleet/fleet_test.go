@@ -30,7 +30,7 @@ func TestRebootOf(t *testing.T) {
 		ago    time.Duration
 	}{
 		"in the ledger alone": {phase: fleet.Granted, ago: time.Minute},
-		"told":                {node: []func(*corev1.Node){Granted("w", 7, 30*time.Second)}, phase: fleet.Granted, ago: time.Minute},
+		"published":           {node: []func(*corev1.Node){Granted("w", 7, 30*time.Second)}, phase: fleet.Granted, ago: time.Minute},
 		"hooks":               {policy: []func(*v1alpha1.RebootPolicy){hooked}, node: []func(*corev1.Node){hooks}, phase: fleet.Hooks, ago: 50 * time.Second},
 		"hooks that are about to begin": {
 			policy: []func(*v1alpha1.RebootPolicy){hooked}, node: []func(*corev1.Node){Annotated(v1alpha1.AnnotationHooks, `{"seq":7,"stage":"Before"}`)},

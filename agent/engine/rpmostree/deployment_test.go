@@ -83,11 +83,11 @@ func TestDecodeDeployments(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(deployment{})); diff != "" {
 				t.Errorf("deployments (-want +got):\n%s", diff)
 			}
-			told := ""
+			message := ""
 			if ignored != nil {
-				told = ignored.Error()
+				message = ignored.Error()
 			}
-			if diff := cmp.Diff(tc.ignored, told); diff != "" {
+			if diff := cmp.Diff(tc.ignored, message); diff != "" {
 				t.Errorf("ignored (-want +got):\n%s", diff)
 			}
 		})

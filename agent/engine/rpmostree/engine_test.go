@@ -188,7 +188,7 @@ func TestEngine_FindsWhatChangedWhileTheDaemonWasAway(t *testing.T) {
 			h.start()
 			h.Expect(upToDate)
 			h.exit(ostree)
-			h.Must(ostree.Stage("40.2")) // Nobody tells.
+			h.Must(ostree.Stage("40.2")) // No signal is sent.
 			h.ExpectNoReport()
 			tc.wake(h, ostree)
 			h.Expect(staged402)

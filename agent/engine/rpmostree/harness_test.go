@@ -128,7 +128,7 @@ func (h *harness) exit(ostree *hosttest.RPMOSTree) {
 	h.t.Helper()
 	left := h.left.Load()
 	h.Until("the daemon to be idle", ostree.Exit, 0)
-	h.Until("the engine to hear of it", func() bool { return h.left.Load() > left }, 0)
+	h.Until("the engine to detect it", func() bool { return h.left.Load() > left }, 0)
 }
 
 // stranger is a connection that is not the daemon's.

@@ -86,7 +86,7 @@ func FuzzSocketOf(f *testing.F) {
 }
 
 // server answers the first connection to a socket with a text and returns the socket, and what it receives meanwhile.
-func server(t *testing.T, answer string) (socket string, told <-chan string) {
+func server(t *testing.T, answer string) (socket string, received <-chan string) {
 	t.Helper()
 	socket = filepath.Join(t.TempDir(), "s")
 	listener, err := net.Listen("unix", socket)
@@ -108,13 +108,13 @@ func server(t *testing.T, answer string) (socket string, told <-chan string) {
 }
 
 func TestDialPeer_AuthenticatesInTheFirstLine(t *testing.T) {
-	socket, told := server(t, "OK 0123456789abcdef0123456789abcdef\r\n")
+	socket, received := server(t, "OK 0123456789abcdef0123456789abcdef\r\n")
 	peer, err := dialPeer(t.Context(), socket, make(chan *dbus.Signal, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
 	_ = peer.Close()
-	got := <-told
+	got := <-received
 	if !strings.HasPrefix(got, "\x00AUTH EXTERNAL 3") || !strings.HasSuffix(got, "\r\nBEGIN\r\n") || strings.Count(got, "\r\n") != 2 {
 		t.Errorf("reported %q", got)
 	}

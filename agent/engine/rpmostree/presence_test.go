@@ -14,7 +14,7 @@ func TestEngine_RunsOnWithoutRPMOSTree_Behaviour7(t *testing.T) {
 	h := newHarness(t)
 	h.start()
 	h.Expect(absent)
-	ostree := h.install(hosttest.Deployment{Version: "40.2", Staged: true}, running) // Installed, and nobody tells.
+	ostree := h.install(hosttest.Deployment{Version: "40.2", Staged: true}, running) // Installed, and no signal is sent.
 	h.pollIsDue()
 	h.Expect(staged402)
 	if n := ostree.Starts(); n != 1 {

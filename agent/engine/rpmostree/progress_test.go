@@ -26,21 +26,21 @@ func TestDecodeProgress(t *testing.T) {
 		body   []any
 		want   progress
 	}{
-		"the end":                        {"Finished", []any{true, ""}, progress{finished: true, succeeded: true}},
-		"an end that failed":             {"Finished", []any{false, "no space"}, progress{finished: true, text: "no space"}},
-		"a line of text":                 {"Message", []any{"Pulling"}, progress{text: "Pulling"}},
-		"a task":                         {"TaskBegin", []any{"Staging"}, progress{text: "Staging"}},
-		"a task's end says nothing":      {"TaskEnd", []any{"done"}, progress{}},
-		"a step":                         {"PercentProgress", []any{"Staging", uint32(7)}, progress{text: "Staging", percent: 7}},
-		"more than all of a step":        {"PercentProgress", []any{"Staging", uint32(1 << 31)}, progress{text: "Staging", percent: 100}},
-		"a step's end says nothing":      {"ProgressEnd", nil, progress{}},
-		"a download":                     {"DownloadProgress", download(uint32(2), uint32(3)), progress{text: "Downloading 2 of 3 objects", percent: 66}},
-		"a download of nothing":          {"DownloadProgress", download(uint32(0), uint32(0)), progress{text: "Downloading 0 of 0 objects"}},
-		"more than all of a download":    {"DownloadProgress", download(uint32(1<<32-1), uint32(1)), progress{text: "Downloading 4294967295 of 1 objects", percent: 100}},
-		"a signal of later says nothing": {"Weather", []any{"fine"}, progress{}},
-		"text without end is cut":        {"Message", []any{strings.Repeat("x", 1<<20)}, progress{text: strings.Repeat("x", 253) + "…"}},
-		"a character is not cut in two":  {"Message", []any{"x" + strings.Repeat("ä", 200)}, progress{text: "x" + strings.Repeat("ä", 126) + "…"}},
-		"bytes are replaced":             {"Message", []any{"a\xffb"}, progress{text: "a\uFFFDb"}},
+		"the end":                         {"Finished", []any{true, ""}, progress{finished: true, succeeded: true}},
+		"an end that failed":              {"Finished", []any{false, "no space"}, progress{finished: true, text: "no space"}},
+		"a line of text":                  {"Message", []any{"Pulling"}, progress{text: "Pulling"}},
+		"a task":                          {"TaskBegin", []any{"Staging"}, progress{text: "Staging"}},
+		"a task's end says nothing":       {"TaskEnd", []any{"done"}, progress{}},
+		"a step":                          {"PercentProgress", []any{"Staging", uint32(7)}, progress{text: "Staging", percent: 7}},
+		"more than all of a step":         {"PercentProgress", []any{"Staging", uint32(1 << 31)}, progress{text: "Staging", percent: 100}},
+		"a step's end says nothing":       {"ProgressEnd", nil, progress{}},
+		"a download":                      {"DownloadProgress", download(uint32(2), uint32(3)), progress{text: "Downloading 2 of 3 objects", percent: 66}},
+		"a download of nothing":           {"DownloadProgress", download(uint32(0), uint32(0)), progress{text: "Downloading 0 of 0 objects"}},
+		"more than all of a download":     {"DownloadProgress", download(uint32(1<<32-1), uint32(1)), progress{text: "Downloading 4294967295 of 1 objects", percent: 100}},
+		"a signal of later means nothing": {"Weather", []any{"fine"}, progress{}},
+		"text without end is cut":         {"Message", []any{strings.Repeat("x", 1<<20)}, progress{text: strings.Repeat("x", 253) + "…"}},
+		"a character is not cut in two":   {"Message", []any{"x" + strings.Repeat("ä", 200)}, progress{text: "x" + strings.Repeat("ä", 126) + "…"}},
+		"bytes are replaced":              {"Message", []any{"a\xffb"}, progress{text: "a\uFFFDb"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

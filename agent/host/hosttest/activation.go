@@ -10,7 +10,7 @@ import (
 )
 
 // activation is a service that the bus starts when somebody calls it, as systemd would. The service lives in the test
-// process, so what the daemon runs rings a bell there: it writes a line into a pipe.
+// process, so what the daemon runs writes a line into a pipe, which the test process reads.
 type activation struct {
 	// script is what the daemon runs.
 	script string
@@ -25,7 +25,7 @@ func (b *Bus) activatable(name string, start func() error) (*activation, error) 
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, fmt.Errorf("making %s activatable: %w", name, err)
 	}
-	script, pipe := filepath.Join(folder, name+".sh"), filepath.Join(folder, name+".bell")
+	script, pipe := filepath.Join(folder, name+".sh"), filepath.Join(folder, name+".pipe")
 	unit := fmt.Sprintf("[D-BUS Service]\nName=%s\nExec=/bin/sh \"%s\"\n", name, script)
 	if err := os.WriteFile(filepath.Join(folder, name+".service"), []byte(unit), 0o600); err != nil {
 		return nil, fmt.Errorf("making %s activatable: %w", name, err)
@@ -33,7 +33,7 @@ func (b *Bus) activatable(name string, start func() error) (*activation, error) 
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		return nil, fmt.Errorf("making the pipe of %s: %w", name, err)
 	}
-	// Open for writing too: so it neither blocks nor ends when nobody rings.
+	// Open for writing too: so it neither blocks nor ends when nobody writes.
 	starts, err := os.OpenFile(pipe, os.O_RDWR, 0)
 	if err != nil {
 		return nil, fmt.Errorf("opening the pipe of %s: %w", name, err)
@@ -68,7 +68,7 @@ func (b *Bus) reload() error {
 	return nil
 }
 
-// works chooses what the daemon runs from now on: the bell, or something that fails.
+// works chooses what the daemon runs from now on: what writes into the pipe, or something that fails.
 func (a *activation) works(works bool) error {
 	script := "exit 1\n"
 	if works {
@@ -80,7 +80,7 @@ func (a *activation) works(works bool) error {
 	return nil
 }
 
-// answer starts the service at each ring, until the bell is closed. Where that fails the caller's call fails with it: the
+// answer starts the service at each line, until the pipe is closed. Where that fails the caller's call fails with it: the
 // daemon waits for the name for a while.
 func (a *activation) answer(start func() error) {
 	for lines := bufio.NewScanner(a.starts); lines.Scan(); {

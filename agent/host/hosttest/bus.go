@@ -193,7 +193,7 @@ func (b *Bus) stop() error {
 	return nil
 }
 
-// deactivate closes the bells.
+// deactivate closes the pipes of activatable services.
 func (b *Bus) deactivate() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

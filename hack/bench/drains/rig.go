@@ -27,7 +27,7 @@ const (
 type rig struct {
 	*fleet.Fleet
 	screen *terminal.Terminal
-	// ours is drained by the operator, theirs by kubectl; spare has the managers.
+	// ours is drained by the operator, theirs by kubectl; other has the managers.
 	ours, theirs, other string
 	// kubeconfig is that of drainer.
 	kubeconfig string

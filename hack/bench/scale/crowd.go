@@ -103,7 +103,7 @@ func (c *crowd) follow(ctx context.Context, changes watch.Interface) {
 	for change := range changes.ResultChan() {
 		switch change.Type {
 		case watch.Bookmark:
-		case watch.Error: // and the end, which is told below
+		case watch.Error: // and the end, which is reported below
 		default:
 			c.events.Add(1)
 		}

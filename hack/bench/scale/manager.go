@@ -42,8 +42,8 @@ type size struct {
 	// nodes were rebooted.
 	atStart, atRest, loaded []embedded.Request
 	rest                    time.Duration
-	// handover is from the last word of one node's agent to the bell of the next one, afterFinish from the manager's
-	// confirmation to that bell, and write from any write to its watch in the meantime.
+	// handover is from the last report of one node's agent to the grant of the next one, afterFinish from the manager's
+	// confirmation to that grant, and write from any write to its watch in the meantime.
 	handover, afterFinish, write latency
 	reboots                      int
 	// took and cpu are the time and the manager's CPU time for all reboots, and end its memory after them.

@@ -26,7 +26,7 @@ type reboots struct {
 	down time.Duration
 
 	// freed is when an agent had reported that all is well after the boot, finished when the manager had confirmed it, and granted
-	// when the bell had rung: all as this process saw it in a watch.
+	// when the grant was published: all as this process saw it in a watch.
 	freed, finished, granted []time.Time
 
 	nodes map[string]*numbers

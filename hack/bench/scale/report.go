@@ -36,8 +36,8 @@ func report(o *options, sizes []size) figures.Result {
 		},
 		Notes: []string{
 			"A cache of whole nodes is the yardstick in the same run: a program that holds all Nodes in a cache of controller-runtime as they are, and does nothing with them.",
-			"A hand-over is from the last word of one node's agent after its boot to the bell of the node that gets the slot, as a watch tells of both: " +
-				"the manager confirms the one, writes the ledger and rings the other. Any write, from its start to its watch, is the yardstick for one such step.",
+			"A hand-over is from the last report of one node's agent after its boot to the grant of the node that gets the slot, as a watch shows both: " +
+				"the manager confirms the one, writes the ledger and publishes the other. Any write, from its start to its watch, is the yardstick for one such step.",
 			"A status of another manager's is not written anew for counts alone in the first 15 s: from the second size on the start takes as long, however soon the manager decides.",
 		},
 	}

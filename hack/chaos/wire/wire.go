@@ -173,8 +173,8 @@ func (l *Line) Cut() {
 	l.end()
 }
 
-// Haunt lets reads pass, and makes everything else fail from now on.
-func (l *Line) Haunt() {
+// ReadOnly lets reads pass, and makes everything else fail from now on.
+func (l *Line) ReadOnly() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.dead = true

@@ -184,11 +184,11 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// TestLine_Haunt lets who is dead read, and nothing else.
-func TestLine_Haunt(t *testing.T) {
+// TestLine_ReadOnly lets an agent that was killed read, and nothing else.
+func TestLine_ReadOnly(t *testing.T) {
 	url, carried := server(t)
 	line := wire.New(http.DefaultTransport).Line(t.Context())
-	line.Haunt()
+	line.ReadOnly()
 	resp, err := send(t, line, http.MethodGet, url)
 	if err != nil {
 		t.Fatal(err)

@@ -55,7 +55,7 @@ func (a *agent) kill() {
 		return
 	default:
 	}
-	a.line.Haunt()
+	a.line.ReadOnly()
 	go func() {
 		select {
 		case <-a.started:

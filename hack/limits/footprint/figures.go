@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// FiguresVariable names the file that Tell appends to; `make limits` makes tables of it.
+// FiguresVariable names the file that AddRow appends to; `make limits` makes tables of it.
 const FiguresVariable = "FIGURES"
 
 // AddRow appends a row to a table of docs/limits.md, where `make limits` asks for it.

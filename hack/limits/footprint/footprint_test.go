@@ -47,7 +47,7 @@ func TestNow_DistinguishesEventsFromTheRestOfTheHeap(t *testing.T) {
 	const many = 2000
 	for i := range many {
 		about := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: types.UID(time.Duration(i).String())}}
-		recorder.Eventf(about, nil, corev1.EventTypeNormal, "Reason", "Act", "a note of some length that is told again and again")
+		recorder.Eventf(about, nil, corev1.EventTypeNormal, "Reason", "Act", "a note of some length that is reported again and again")
 		<-s.got
 	}
 	after, err := Now()

@@ -58,17 +58,17 @@ func (i *informer) AddEventHandlerWithOptions(h toolscache.ResourceEventHandler,
 }
 
 // GetStore is what client-go's informers have beside: the manager looks at thousands of Nodes where they are.
-func (i *informer) GetStore() toolscache.Store { return shelf{of: i} }
+func (i *informer) GetStore() toolscache.Store { return itemStore{of: i} }
 
-// shelf lists the objects themselves. What else a Store has is not there, and panics.
-type shelf struct {
+// itemStore lists the objects themselves. What else a Store has is not there, and panics.
+type itemStore struct {
 	toolscache.Store
 
 	of *informer
 }
 
 // List implements toolscache.Store.
-func (s shelf) List() []any {
+func (s itemStore) List() []any {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
 	objects := s.of.inOrder()
