@@ -15,7 +15,7 @@ func conflicts() map[string]sequence {
 	return map[string]sequence{
 		"coordinator-conflict": {
 			about: "locksmithd is active on three hosts: worker-1 waits until it is stopped. Policy legacy does not mind, " +
-				"but hears of the inhibitor that legacy-2 has besides (behaviour 57).",
+				"but learns of the inhibitor that legacy-2 has besides (behaviour 57).",
 			policies: []*v1alpha1.RebootPolicy{
 				policy("workers"), policy("legacy", priority(1), selects("pool", "legacy"), atMost("2"), ignoresCoordinators),
 			},
