@@ -273,15 +273,6 @@ func blocked(reason v1alpha1.Reason, format string, args ...any) *Blocked {
 	return &Blocked{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// instant writes a time the way people read it in a status, in the zone of the policy's first window; it is absolute, so that a
-// message does not change by itself.
-func (s Snapshot) instant(t time.Time) string { return written(t.In(s.Schedule.Zone())) }
-
-// instant writes a time of a record, whose policy may be any.
-func instant(t time.Time) string { return written(t.UTC()) }
-
-func written(t time.Time) string { return t.Format("Mon 2006-01-02 15:04:05 MST") }
-
 func list(names []string) string { return strings.Join(names, ", ") }
 
 // someOf names the first few: an event has a kilobyte for its note, and a fleet thousands of names.
