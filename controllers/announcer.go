@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,7 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/notify"
@@ -195,12 +198,39 @@ func (a *announcer) observeGrant(s *state, n *plan.Node) {
 	grantLatency.Observe(since(free, a.clock.Now()))
 }
 
-// observeReleases notes when a slot became free, and counts the reboots that were given up.
-func (a *announcer) observeReleases(s *state, p plan.Plan) {
+// observeReleases notes when a slot became free, how old the ended needs were, and which reboots were given up. Each attempt that has
+// ended is one line in the log.
+func (a *announcer) observeReleases(ctx context.Context, s *state, p plan.Plan) {
 	for _, t := range p.Released() {
 		a.freed[s.Policy.Name] = s.Now
+		if age, ok := t.NeedAge(s.Now); ok {
+			needAge.WithLabelValues(s.Policy.Name).Observe(age.Seconds())
+		}
+		if past := t.Past(s.Now); past != nil {
+			logEnded(ctx, s.Policy, past, t.Entry)
+		}
 		if t.Node != nil && t.Node.Progress != nil && t.Node.Progress.Seq == t.Entry.Seq && t.Node.Progress.Phase == v1alpha1.PhaseAborted {
 			a.failed(s, t.Entry.Node, "aborted", string(t.Reason)+": "+t.Message)
 		}
 	}
+}
+
+// logEnded logs an attempt that has ended, for audits: the same keys for every result, empty where there is nothing.
+func logEnded(ctx context.Context, policy *v1alpha1.RebootPolicy, past *v1alpha1.PastReboot, e v1alpha1.LedgerEntry) {
+	at := func(t metav1.Time) string {
+		if t.IsZero() {
+			return ""
+		}
+		return t.UTC().Format(time.RFC3339)
+	}
+	lasted := func(d *metav1.Duration) string {
+		if d == nil {
+			return ""
+		}
+		return d.Duration.String()
+	}
+	ctrl.LoggerFrom(ctx).Info("Ended a reboot attempt", "RebootPolicy", klog.KObj(policy), "Node", klog.KRef("", past.Node), "seq", past.Seq,
+		"result", past.Result, "reason", past.Reason, "message", past.Message, "needSince", at(e.NeedSince), "grantedAt", at(past.GrantedAt),
+		"endedAt", at(past.EndedAt), "drain", lasted(past.Drain), "reboot", lasted(past.Reboot), "settle", lasted(past.Settle),
+		"fromVersion", past.FromVersion, "toVersion", past.ToVersion, "podsForced", past.PodsForced)
 }

@@ -63,5 +63,6 @@ var _ = Describe("A deadline", func() {
 			Eventually(notesOf).WithArguments(name).Should(ContainElement(HavePrefix("DeadlinePassed: node " + late + " is rebooted outside the windows: its deadline ended ")))
 		}
 		Expect(f.reason(early)).To(Equal("False WindowClosed"))
+		Expect(policyStatus(p).Grants).To(ConsistOf(HaveField("NeedSince.Time", BeTemporally("~", now.Now().Add(-5*time.Hour), 5*time.Minute))))
 	})
 })

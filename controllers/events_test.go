@@ -5,13 +5,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
@@ -201,5 +205,63 @@ func TestFinished(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"Normal RebootSucceeded", "Normal Uncordoned"}, emitted(recorder)); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+// TestObserveReleases: each attempt that has ended is one line in the log, and the age of the need is measured where a reboot ended it.
+func TestObserveReleases(t *testing.T) {
+	at := func(minute int) metav1.Time { return metav1.NewTime(time.Date(2026, 6, 1, 22, minute, 0, 0, time.UTC)) }
+	since, began := metav1.NewTime(at(0).Add(-48*time.Hour)), at(1)
+	entry := v1alpha1.LedgerEntry{Node: "n1", Seq: 7, BootID: "1", At: at(0), NeedSince: since, OSVersion: "1.0"}
+	back := func() *plan.Node {
+		return &plan.Node{
+			Name: "n1", Required: corev1.ConditionFalse, BootID: "2", MaintenanceSince: at(5).Time, Labels: map[string]string{v1alpha1.LabelOSVersion: "2.0"},
+			Record: protocol.Record{
+				Grant:    &v1alpha1.Grant{Policy: "p", Seq: 7, BootID: "1", State: v1alpha1.GrantFinished, At: at(6), Need: v1alpha1.ReasonUpdateStaged},
+				Progress: &v1alpha1.Progress{Seq: 7, BootID: "1", Phase: v1alpha1.PhaseRebooting, At: at(3), DrainStartedAt: &began},
+			},
+		}
+	}
+	aborted := back()
+	aborted.Required, aborted.BootID, aborted.Grant.State = corev1.ConditionTrue, "1", v1alpha1.GrantActive
+	aborted.Progress.Phase, aborted.Progress.Reason, aborted.Progress.Message = v1alpha1.PhaseAborted, v1alpha1.ReasonDrainTimedOut, "web-1 stays"
+	needsAgain, unknown, undisturbed := back(), entry, back()
+	needsAgain.Required = corev1.ConditionTrue
+	unknown.NeedSince = metav1.Time{}
+	undisturbed.Progress = nil
+	const common = `"level"=0 "msg"="Ended a reboot attempt" "RebootPolicy"={"name"="TestObserveReleases"} "Node"={"name"="n1"} "seq"=7 `
+	succeeded := func(needSince string) []string {
+		return []string{common + `"result"="Succeeded" "reason"="UpdateStaged" "message"="" "needSince"="` + needSince + `" "grantedAt"="2026-06-01T22:00:00Z" ` +
+			`"endedAt"="2026-06-01T22:06:00Z" "drain"="2m0s" "reboot"="2m0s" "settle"="1m0s" "fromVersion"="1.0" "toVersion"="2.0" "podsForced"=0`}
+	}
+	for name, tc := range map[string]struct {
+		node  *plan.Node
+		entry v1alpha1.LedgerEntry
+		lines []string
+		age   float64
+	}{
+		"a reboot that ends the need":    {back(), entry, succeeded("2026-05-30T22:00:00Z"), 48*3600 + 360},
+		"a reboot that does not end it":  {needsAgain, entry, succeeded("2026-05-30T22:00:00Z"), 0},
+		"of a need nobody knows since":   {back(), unknown, succeeded(""), 0},
+		"an attempt that disturbed none": {undisturbed, entry, nil, 0},
+		"a drain that was given up": {aborted, entry, []string{common + `"result"="Aborted" "reason"="DrainTimedOut" "message"="web-1 stays" ` +
+			`"needSince"="2026-05-30T22:00:00Z" "grantedAt"="2026-06-01T22:00:00Z" "endedAt"="2026-06-01T22:03:00Z" "drain"="2m0s" "reboot"="" "settle"="" ` +
+			`"fromVersion"="1.0" "toVersion"="" "podsForced"=0`}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, _, s := announcing(t)
+			r.freed = map[string]time.Time{}
+			s.Policy.Name, s.Now = "TestObserveReleases", at(6).Time
+			needAge.DeletePartialMatch(prometheus.Labels{"policy": s.Policy.Name})
+			var lines []string
+			ctx := logr.NewContext(t.Context(), funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{}))
+			r.observeReleases(ctx, s, plan.Plan{Reboots: []plan.Reboot{{Node: tc.node, Entry: tc.entry, Action: plan.ReleaseEntry}}})
+			if diff := cmp.Diff(tc.lines, lines); diff != "" {
+				t.Errorf("log (-want +got):\n%s", diff)
+			}
+			if got := measured(t, "need_age_seconds", s.Policy.Name, "policy")[s.Policy.Name]; got != tc.age {
+				t.Errorf("the age of the need: %v, want %v", got, tc.age)
+			}
+		})
 	}
 }

@@ -42,6 +42,10 @@ var (
 		Name: prefix + "reboot_duration_seconds", Help: "How long the phases of a reboot took: waiting, drain, reboot, settle.",
 		Buckets: []float64{1, 2, 5, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 3 * 3600, 12 * 3600, 48 * 3600},
 	}, []string{"policy", "phase"})
+	needAge = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: prefix + "need_age_seconds", Help: "How long nodes had needed the reboots that ended their needs.",
+		Buckets: []float64{600, 3600, 6 * 3600, 86400, 2 * 86400, 3 * 86400, 7 * 86400, 14 * 86400, 21 * 86400, 30 * 86400, 60 * 86400, 90 * 86400},
+	}, []string{"policy"})
 	grantLatency = prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name: prefix + "grant_latency_seconds", Help: "From the moment a slot was free and a node asked, to the node's grant.",
 		Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 60},
@@ -50,7 +54,7 @@ var (
 
 func init() {
 	metrics.Registry.MustRegister(nodesGauge, blockedGauge, limitGauge, openGauge, nextGauge, oldest, reboots, haltedGauge, gateGauge,
-		buildGauge, rebootsTotal, notificationsTotal, phaseSeconds, grantLatency)
+		buildGauge, rebootsTotal, notificationsTotal, phaseSeconds, needAge, grantLatency)
 	buildGauge.WithLabelValues(Version, runtime.Version()).Set(1)
 }
 
@@ -107,6 +111,7 @@ func zero(policy string) {
 	for _, phase := range []string{"waiting", "drain", "reboot", "settle"} {
 		phaseSeconds.WithLabelValues(policy, phase)
 	}
+	needAge.WithLabelValues(policy)
 }
 
 // needs are the reasons for which the engines ask. otherNeed is in metrics for every other one: the reason is what a Node
@@ -150,6 +155,7 @@ func forget(policy string) {
 	rebootsTotal.DeletePartialMatch(labels)
 	notificationsTotal.DeletePartialMatch(labels)
 	phaseSeconds.DeletePartialMatch(labels)
+	needAge.DeletePartialMatch(labels)
 }
 
 func observeReboot(s *state, n *plan.Node, e v1alpha1.LedgerEntry) {

@@ -231,7 +231,7 @@ func (r *RebootPolicyReconciler) converge(ctx context.Context, s *state) (plan.P
 		if err := r.ledger.writeLedger(ctx, s, p); err != nil {
 			return p, err // somebody else's write in between throws the whole plan away
 		}
-		r.announce.observeReleases(s, p)
+		r.announce.observeReleases(ctx, s, p)
 	}
 	p := plan.Of(s.Snapshot)
 	if p.LedgerChanges() { // unconfirmed, it must not be written with what is reported

@@ -196,6 +196,10 @@ type LedgerEntry struct {
 	// at is when the grant was given.
 	// +required
 	At metav1.Time `json:"at"`
+	// needSince is since when the node had waited for a reboot at that time.
+	// Absent: unknown.
+	// +optional
+	NeedSince metav1.Time `json:"needSince,omitempty,omitzero"`
 	// osVersion is label os-version of the node at that time.
 	// Absent: unknown.
 	// +optional

@@ -386,6 +386,7 @@ func (in *LabelSelectorRequirement) DeepCopy() *LabelSelectorRequirement {
 func (in *LedgerEntry) DeepCopyInto(out *LedgerEntry) {
 	*out = *in
 	in.At.DeepCopyInto(&out.At)
+	in.NeedSince.DeepCopyInto(&out.NeedSince)
 	if in.WithdrawnAt != nil {
 		in, out := &in.WithdrawnAt, &out.WithdrawnAt
 		*out = (*in).DeepCopy()

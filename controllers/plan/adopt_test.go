@@ -148,7 +148,9 @@ func TestPlan_Ledger(t *testing.T) {
 	).plan()
 	found := entry("d", 4)
 	found.WithdrawnAt = &metav1.Time{Time: evening}
-	if diff := cmp.Diff([]v1alpha1.LedgerEntry{entry("a", 1), entry("c", 3), found, entry("e", 5)}, p.Ledger()); diff != "" {
+	granted := entry("e", 5)
+	granted.NeedSince = metav1.NewTime(evening.Add(-time.Hour))
+	if diff := cmp.Diff([]v1alpha1.LedgerEntry{entry("a", 1), entry("c", 3), found, granted}, p.Ledger()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -29,7 +29,7 @@ func (p *Plan) History(before []v1alpha1.PastReboot, now time.Time) []v1alpha1.P
 func (p *Plan) ended(before []v1alpha1.PastReboot, now time.Time) []v1alpha1.PastReboot {
 	var ended []v1alpha1.PastReboot
 	for _, t := range p.Released() {
-		past := t.past(now)
+		past := t.Past(now)
 		if past == nil || slices.ContainsFunc(before, func(b v1alpha1.PastReboot) bool {
 			return b.Node == past.Node && b.Seq == past.Seq && b.GrantedAt.Time.Equal(past.GrantedAt.Time)
 		}) {
@@ -48,9 +48,9 @@ func size(history []v1alpha1.PastReboot) int {
 	return bytes
 }
 
-// past is what is remembered of a reboot that is over. Nil: the grant was taken back before it disturbed the node. Its end is
+// Past is what is remembered of a reboot that is over. Nil: the grant was taken back before it disturbed the node. Its end is
 // after its grant and not after now, whatever the node's clock reports.
-func (t Reboot) past(now time.Time) *v1alpha1.PastReboot {
+func (t Reboot) Past(now time.Time) *v1alpha1.PastReboot {
 	n, seq := t.Node, t.Entry.Seq
 	past := &v1alpha1.PastReboot{Node: t.Entry.Node, Seq: seq, GrantedAt: t.Entry.At, FromVersion: t.Entry.OSVersion}
 	switch {
@@ -92,6 +92,15 @@ func within(at, earliest, latest time.Time) time.Time {
 		return earliest
 	}
 	return at
+}
+
+// NeedAge is how long the need had lasted that a reboot which is over has ended. ok: it has ended one, and the beginning is known.
+func (t Reboot) NeedAge(now time.Time) (age time.Duration, ok bool) {
+	past := t.Past(now)
+	if past == nil || past.Result != v1alpha1.RebootSucceeded || t.Entry.NeedSince.IsZero() || t.Node.NeedsReboot() {
+		return 0, false
+	}
+	return max(0, past.EndedAt.Sub(t.Entry.NeedSince.Time)), true
 }
 
 // lasted is nil where the clocks of node and manager disagree by more than the phase lasted, and where it is longer than all

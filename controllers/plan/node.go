@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -188,6 +189,15 @@ func (n *Node) WaitsSince() time.Time {
 		return n.Grant.At.Time
 	}
 	return n.RequiredSince
+}
+
+// needSince is WaitsSince for the ledger. Zero: it is unknown, or of a clock that was never set.
+func (n *Node) needSince() metav1.Time {
+	since := n.WaitsSince()
+	if since.UTC().Year() < 2000 {
+		return metav1.Time{}
+	}
+	return metav1.NewTime(since)
 }
 
 // unavailable reports whether the node is down for reasons of its own.

@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -32,6 +33,29 @@ func TestReboots_ANodeThatWasServedGoesLast(t *testing.T) {
 			}
 			if diff := cmp.Diff([]string{tc.want}, got); diff != "" {
 				t.Errorf("granted (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestReboots_GrantsShowSinceWhenTheNodeNeedsIt: after the reboot nothing else does.
+func TestReboots_GrantsShowSinceWhenTheNodeNeedsIt(t *testing.T) {
+	for name, tc := range map[string]struct {
+		node *host
+		want time.Time
+	}{
+		"since it needs one":                 {needy("a", needsSince(time.Hour)), evening.Add(-time.Hour)},
+		"since a reboot that did not end it": {needy("a", needsSince(time.Hour), grant(5, v1alpha1.GrantFinished, grantedAt(-minute))), evening.Add(-minute)},
+		"nobody knows since when":            {needy("a", needsAt(time.Time{})), time.Time{}},
+		"its clock was never set":            {needy("a", needsAt(time.Unix(0, 0))), time.Time{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := one(policy("workers", holding(5)), tc.node).plan()
+			if len(p.Granted) != 1 {
+				t.Fatalf("granted %+v", p.Granted)
+			}
+			if got := p.Granted[0].NeedSince.Time; !got.Equal(tc.want) {
+				t.Errorf("since %v, want %v", got, tc.want)
 			}
 		})
 	}

@@ -245,8 +245,8 @@ func (d *draft) grantAmong(ring []*Node, sees view) {
 		}
 		d.plan.Seq = protocol.NextSeq(d.plan.Seq, n.Record)
 		d.plan.Granted = append(d.plan.Granted, v1alpha1.LedgerEntry{
-			Node: n.Name, NodeUID: n.UID, Seq: d.plan.Seq, BootID: n.BootID, At: metav1.NewTime(d.Now), OSVersion: n.Labels[v1alpha1.LabelOSVersion],
-			Policy: d.limited.tag(d.name),
+			Node: n.Name, NodeUID: n.UID, Seq: d.plan.Seq, BootID: n.BootID, At: metav1.NewTime(d.Now), NeedSince: n.needSince(),
+			OSVersion: n.Labels[v1alpha1.LabelOSVersion], Policy: d.limited.tag(d.name),
 		})
 	}
 }
