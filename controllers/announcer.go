@@ -120,6 +120,8 @@ func (a *announcer) gateEvents(before, after *v1alpha1.RebootPolicy) {
 		switch g.State {
 		case v1alpha1.GateFiring:
 			a.recorder.Eventf(after, nil, corev1.EventTypeWarning, v1alpha1.EventAlertFiring, "AskGate", "gate %s: %s", g.Name, g.Message)
+		case v1alpha1.GateNotReady:
+			a.recorder.Eventf(after, nil, corev1.EventTypeWarning, v1alpha1.EventObjectNotReady, "AskGate", "gate %s: %s", g.Name, g.Message)
 		case v1alpha1.GateUnreachable:
 			a.recorder.Eventf(after, nil, corev1.EventTypeWarning, v1alpha1.EventGateUnreachable, "AskGate", "gate %s: %s", g.Name, g.Message)
 		case v1alpha1.GateClear:

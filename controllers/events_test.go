@@ -146,7 +146,7 @@ func TestPolicyEvents_Urgent(t *testing.T) {
 
 // TestGateEvents: a gate that holds reboots up is a warning, once for each state; one that no longer does is none.
 func TestGateEvents(t *testing.T) {
-	const isClear, firing, unreachable = v1alpha1.GateClear, v1alpha1.GateFiring, v1alpha1.GateUnreachable
+	const isClear, firing, unreachable, notReady = v1alpha1.GateClear, v1alpha1.GateFiring, v1alpha1.GateUnreachable, v1alpha1.GateNotReady
 	with := func(state v1alpha1.GateState) *v1alpha1.RebootPolicy {
 		p := &v1alpha1.RebootPolicy{}
 		if state != "" {
@@ -157,12 +157,12 @@ func TestGateEvents(t *testing.T) {
 	r, recorder, _ := announcing(t)
 	var all []string
 	for _, states := range [][2]v1alpha1.GateState{
-		{"", isClear}, {isClear, firing}, {firing, firing}, {firing, unreachable}, {unreachable, isClear}, {isClear, ""},
+		{"", isClear}, {isClear, firing}, {firing, firing}, {firing, unreachable}, {unreachable, isClear}, {isClear, notReady}, {notReady, notReady}, {notReady, isClear}, {isClear, ""},
 	} {
 		r.gateEvents(with(states[0]), with(states[1]))
 		all = append(all, emitted(recorder)...)
 	}
-	if diff := cmp.Diff([]string{"Warning AlertFiring", "Warning GateUnreachable"}, all); diff != "" {
+	if diff := cmp.Diff([]string{"Warning AlertFiring", "Warning GateUnreachable", "Warning ObjectNotReady"}, all); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

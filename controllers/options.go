@@ -215,15 +215,23 @@ func SetupPolicies(mgr ctrl.Manager, o Options) error {
 	if now == nil {
 		now = clock.RealClock{}
 	}
+	gates, err := NewGates(mgr, o)
+	if err != nil {
+		return err
+	}
 	r := &RebootPolicyReconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: recorder, Clock: now,
-		Gates: NewGates(mgr, o), Notifier: notifier, AgentNamespace: o.Namespace,
+		Gates: gates, Notifier: notifier, AgentNamespace: o.Namespace,
 	}
 	return r.SetupWithManager(mgr)
 }
 
-// NewGates asks Prometheus servers, with Secrets of the operator's namespace.
-func NewGates(mgr ctrl.Manager, o Options) *gate.Evaluator {
+// NewGates asks Prometheus servers, with Secrets of the operator's namespace, and reads objects with the manager's rights.
+func NewGates(mgr ctrl.Manager, o Options) (*gate.Evaluator, error) {
 	secrets := secret.Reader{Reader: mgr.GetAPIReader(), Namespace: o.Namespace}
-	return gate.NewEvaluator(&gate.Prometheus{Secrets: secrets}, clock.RealClock{}, gate.Interval)
+	objects, err := gate.NewObjects(mgr.GetConfig())
+	if err != nil {
+		return nil, err
+	}
+	return gate.NewEvaluator(&gate.Prometheus{Secrets: secrets}, objects, clock.RealClock{}, gate.Interval), nil
 }

@@ -56,7 +56,7 @@ type RebootPolicyReconciler struct {
 	Recorder events.EventRecorder
 	// Clock is the only source of time.
 	Clock clock.PassiveClock
-	// Gates ask for spec.gates.prometheus. Nil: nobody does, and policies with such gates grant nothing.
+	// Gates ask for spec.gates.prometheus and spec.gates.objects. Nil: nobody does, and policies with such gates grant nothing.
 	Gates *gate.Evaluator
 	// Notifier notifies the services of spec.notify. Nil: nobody is notified.
 	Notifier *notify.Notifier
@@ -111,7 +111,7 @@ func (r *RebootPolicyReconciler) Reconcile(ctx context.Context, req ctrl.Request
 	observe(s.Policy, p, s.Window)
 	next := p.Next
 	if p.WaitsForGates {
-		next = timing.Earliest(next, r.Gates.Ask(ctx, s.Policy.Name, s.Policy.Spec.PrometheusGates()))
+		next = timing.Earliest(next, r.Gates.Ask(ctx, s.Policy))
 	}
 	wait := delay(r.Clock.Now(), next, s.later)
 	if s.refused != nil && (wait == 0 || wait > errorPauseMax) {
@@ -183,7 +183,8 @@ func (r *RebootPolicyReconciler) gather(ctx context.Context, name string) (*stat
 		return nil, err
 	}
 	s.Snapshot = snapshot.Of(policy, policies, s.Nodes, r.Clock.Now())
-	s.Gates, s.Refused = r.Gates.Answers(policy.Spec.PrometheusGates()), r.nodes.refusedWrites(policy.UID, s.Holder().Status.Grants)
+	s.Gates, s.GatesInvalid = r.Gates.Answers(&policy.Spec), r.Gates.Invalid(&policy.Spec)
+	s.Refused = r.nodes.refusedWrites(policy.UID, s.Holder().Status.Grants)
 	if s.Agents, err = r.fleet.agents.read(ctx); err != nil {
 		return nil, err
 	}

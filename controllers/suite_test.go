@@ -74,7 +74,7 @@ func startManager(log *requestLog, agents ...string) func() {
 	log.cache = mgr.GetCache()
 	r := &controllers.RebootPolicyReconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("manager"), Clock: now,
-		Gates:          gate.NewEvaluator(impatient{&gate.Prometheus{Secrets: secret.Reader{Reader: mgr.GetAPIReader(), Namespace: "default"}}}, clock.RealClock{}, gateInterval),
+		Gates:          newGates(mgr),
 		AgentNamespace: namespace, Paces: paces,
 	}
 	r.Notifier, err = controllers.NewNotifier(mgr, r.Recorder, controllers.Options{Namespace: "default"}, hurriedClock{})
@@ -96,10 +96,18 @@ var questions struct {
 	open atomic.Int32
 }
 
-// impatient asks gates, and waits for a server for a second, not for ten.
-type impatient struct{ gate.Asker }
+// newGates asks as main does, but oftener.
+func newGates(mgr ctrl.Manager) *gate.Evaluator {
+	objects, err := gate.NewObjects(mgr.GetConfig())
+	Expect(err).NotTo(HaveOccurred())
+	prometheus := &gate.Prometheus{Secrets: secret.Reader{Reader: mgr.GetAPIReader(), Namespace: "default"}}
+	return gate.NewEvaluator(impatient[v1alpha1.PrometheusGate]{prometheus}, impatient[v1alpha1.ObjectGate]{objects}, clock.RealClock{}, gateInterval)
+}
 
-func (i impatient) Ask(ctx context.Context, g v1alpha1.PrometheusGate) gate.Answer {
+// impatient asks gates, and waits for a server for a second, not for ten.
+type impatient[G any] struct{ gate.Asker[G] }
+
+func (i impatient[G]) Ask(ctx context.Context, g G) gate.Answer {
 	questions.open.Add(1)
 	defer questions.open.Add(-1)
 	questions.RLock()

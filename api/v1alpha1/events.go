@@ -26,8 +26,9 @@ const (
 	EventCoordinatorConflict = "CoordinatorConflict"
 	EventRecordUnreadable    = "RecordUnreadable"
 	EventUpdateNotApplied    = "UpdateNotApplied"
-	// EventAlertFiring and EventGateUnreachable are on policies: a gate of theirs blocks reboots.
+	// EventAlertFiring, EventObjectNotReady and EventGateUnreachable are on policies: a gate of theirs blocks reboots.
 	EventAlertFiring     = "AlertFiring"
+	EventObjectNotReady  = "ObjectNotReady"
 	EventGateUnreachable = "GateUnreachable"
 	// EventNotificationFailed is on policies: a service of spec.notify could not be notified.
 	EventNotificationFailed = "NotificationFailed"

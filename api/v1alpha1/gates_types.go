@@ -61,6 +61,14 @@ type Gates struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=20
 	Prometheus []PrometheusGate `json:"prometheus,omitempty"`
+
+	// objects are expressions that must be true of objects of the cluster.
+	// Example: [{apiVersion: ceph.rook.io/v1, kind: CephCluster, namespace: rook-ceph, name: rook-ceph, expression: "object.status.ceph.health == 'HEALTH_OK'"}].
+	// Absent: none.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=20
+	Objects []ObjectGate `json:"objects,omitempty"`
 }
 
 // BlockingPod selects pods that keep their node from being rebooted.
@@ -129,28 +137,31 @@ type PrometheusGate struct {
 }
 
 // GateState is what a gate reported last.
-// +kubebuilder:validation:Enum=Clear;Firing;Unreachable
+// +kubebuilder:validation:Enum=Clear;Firing;NotReady;Unreachable
 type GateState string
 
 const (
-	// GateClear means that the query has no result.
+	// GateClear means that the query has no result, or that the expression is true of every object.
 	GateClear GateState = "Clear"
-	// GateFiring means that it has one.
+	// GateFiring means that the query has a result.
 	GateFiring GateState = "Firing"
-	// GateUnreachable means that it is not known whether it has.
+	// GateNotReady means that the expression is false of an object.
+	GateNotReady GateState = "NotReady"
+	// GateUnreachable means that it is not known.
 	GateUnreachable GateState = "Unreachable"
 )
 
-// GateStatus is what one gate of gates.prometheus reported last.
+// GateStatus is what one gate of gates.prometheus or gates.objects reported last.
 type GateStatus struct {
-	// name of the gate.
+	// name of the gate; of gates.objects the kind and the object, such as CephCluster/rook-ceph.
 	// +required
-	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:MaxLength=330
 	Name string `json:"name"`
-	// state is Clear, Firing or Unreachable.
+	// state is Clear, Firing, NotReady or Unreachable.
 	// +required
 	State GateState `json:"state"`
-	// message names a series that blocks, with its value at that time, or states why the gate could not be asked.
+	// message names a series that blocks, with its value at that time, or an object of which the expression is false.
+	// Otherwise it states why the gate could not be asked.
 	// Absent: it is clear.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024

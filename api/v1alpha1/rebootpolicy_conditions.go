@@ -74,6 +74,8 @@ const (
 	ReasonBlockingPod Reason = "BlockingPod"
 	// ReasonAlertFiring means a query of gates.prometheus has a result.
 	ReasonAlertFiring Reason = "AlertFiring"
+	// ReasonObjectNotReady means an expression of gates.objects is false of an object.
+	ReasonObjectNotReady Reason = "ObjectNotReady"
 	// ReasonGateUnreachable means a gate could not be asked, or has not been asked yet.
 	ReasonGateUnreachable Reason = "GateUnreachable"
 	// ReasonControlPlaneGuard means another control-plane node is down or granted.

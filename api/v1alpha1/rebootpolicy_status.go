@@ -77,12 +77,12 @@ type RebootPolicyStatus struct {
 	// +optional
 	Window *WindowStatus `json:"window,omitempty"`
 
-	// gates are what the gates of gates.prometheus reported last.
+	// gates are what the gates of gates.prometheus and gates.objects reported last.
 	// Absent: no node waits for them, so they are not asked.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
-	// +kubebuilder:validation:MaxItems=20
+	// +kubebuilder:validation:MaxItems=40
 	Gates []GateStatus `json:"gates,omitempty"`
 
 	// lastRebootAt is when the last reboot was confirmed.

@@ -443,6 +443,9 @@ var _ = Describe("spec", func() {
 
 	Describe("hooks and gates", func() {
 		gate := func(fields string) string { return "gates: {prometheus: [{name: g, " + fields + "}]}" }
+		object := func(fields string) string {
+			return "gates: {objects: [{apiVersion: ceph.rook.io/v1, kind: CephCluster, namespace: rook-ceph, expression: object.status.ready, " + fields + "}]}"
+		}
 		const keySentence = "must be an annotation key such as example.com/backup-done"
 		const othersSentence = "keys of kubernetes.io, k8s.io, x-k8s.io and karpenter.sh belong to others, and an answer is removed: use a domain of yours, such as example.com/backup-done"
 		DescribeTable("accepts", accepts,
@@ -450,6 +453,8 @@ var _ = Describe("spec", func() {
 			Entry("hooks", "hooks: {before: [example.com/backup-done], after: [healthy], timeout: 1h}"),
 			Entry("the longest key", "hooks: {before: ["+strings.Repeat("d", 253)+"/"+strings.Repeat("k", 63)+"]}"),
 			Entry("a hook key of an ancestor's", "hooks: {before: [container-linux-update.v1.coreos.com/backup]}"),
+			Entry("a gate of one object", object("name: rook-ceph")),
+			Entry("a gate of several objects", object("selector: {}")),
 			Entry("gates", `gates: {blockingPods: [{podSelector: {matchLabels: {app: migration}}, namespaceSelector: {}}]}`),
 			Entry("a query", gate(`url: "https://prometheus.monitoring:9090", query: "up == 0", failurePolicy: Allow, secretRef: {name: token}`)),
 			Entry("a server below a path", gate(`url: "http://10.0.0.1:8080/select/0/prometheus/", query: up`)),
@@ -470,6 +475,11 @@ var _ = Describe("spec", func() {
 			Entry("a key below k8s.io", "hooks: {after: [nfd.node.k8s.io/a]}", othersSentence),
 			Entry("a key that the operator sets for an autoscaler", "hooks: {before: [karpenter.sh/do-not-disrupt]}", othersSentence),
 			Entry("no time for hooks", "hooks: {timeout: 0s}", "timeout must be a duration of more than 0 and at most 168h, such as 30m or 2h"),
+			Entry("a gate of no object", object(""), "give name for one object, or selector for several"),
+			Entry("a gate of one object and of several", object("name: a, selector: {}"), "give name for one object, or selector for several"),
+			Entry("a gate that is a Secret", `gates: {objects: [{apiVersion: v1, kind: Secret, namespace: a, name: b, expression: "true"}]}`, "a Secret cannot be a gate"),
+			Entry("a gate without an expression", `gates: {objects: [{apiVersion: v1, kind: Node, name: b, expression: ""}]}`, "spec.gates.objects[0].expression"),
+			Entry("a gate of a resource", `gates: {objects: [{apiVersion: v1, kind: nodes, name: b, expression: "true"}]}`, "spec.gates.objects[0].kind"),
 			Entry("every pod blocks", "gates: {blockingPods: [{podSelector: {}}]}", "podSelector must select something: give matchLabels or matchExpressions"),
 			Entry("a namespace selector of a gate that is not one", "gates: {blockingPods: [{podSelector: {matchLabels: {a: b}}, namespaceSelector: {matchExpressions: [{key: app, operator: In}]}}]}",
 				"matchExpressions need operator In or NotIn with values, or Exists or DoesNotExist without"),

@@ -123,9 +123,9 @@ func (f *fleet) fix(selected, others int, members map[int]int) {
 // it is expected to keep until somebody repairs it.
 func (f *fleet) clearGates() {
 	f.Gates = slices.Clone(f.Gates)
-	for _, g := range f.Policy.Spec.PrometheusGates() {
-		if !slices.ContainsFunc(f.Gates, func(known v1alpha1.GateStatus) bool { return known.Name == g.Name }) {
-			f.Gates = append(f.Gates, v1alpha1.GateStatus{Name: g.Name, State: v1alpha1.GateClear})
+	for _, name := range plan.GateNames(&f.Policy.Spec) {
+		if !slices.ContainsFunc(f.Gates, func(known v1alpha1.GateStatus) bool { return known.Name == name }) {
+			f.Gates = append(f.Gates, v1alpha1.GateStatus{Name: name, State: v1alpha1.GateClear})
 		}
 	}
 }

@@ -310,7 +310,6 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestOf_Gates: a gate that nobody has asked yet is taken for clear, and one that refuses keeps everybody.
 // TestOf_Clocks: times of a node that is being rebooted, by a clock that is years off, move nothing: neither is the forecast beyond what
 // can be written, nor does the reboot begin in the future.
 func TestOf_Clocks(t *testing.T) {
@@ -337,9 +336,13 @@ func TestOf_Clocks(t *testing.T) {
 	}
 }
 
+// TestOf_Gates: a gate that nobody has asked yet is taken for clear, and one that refuses keeps everybody.
 func TestOf_Gates(t *testing.T) {
 	gated := policy(weeknights, spec(func(s *v1alpha1.RebootPolicySpec) {
-		s.Gates = &v1alpha1.Gates{Prometheus: []v1alpha1.PrometheusGate{{Name: "slo", Query: "burn > 2"}}}
+		s.Gates = &v1alpha1.Gates{
+			Prometheus: []v1alpha1.PrometheusGate{{Name: "slo", Query: "burn > 2"}},
+			Objects:    []v1alpha1.ObjectGate{{Kind: "CephCluster", Name: "ceph"}},
+		}
 	}))
 	s := snapshotOf(gated, pool(2))
 	if goes, stays := outline(forecast.Of(s, forecast.Thorough)); len(goes) != 2 || len(stays) != 0 {
@@ -352,6 +355,10 @@ func TestOf_Gates(t *testing.T) {
 	}
 	if want := "AlertFiring: gate slo of policy workers: burn > 2 has 1 result"; f.Unknown != want {
 		t.Errorf("unknown %q, want %q", f.Unknown, want)
+	}
+	s.Gates = []v1alpha1.GateStatus{{Name: "CephCluster/ceph", State: v1alpha1.GateNotReady, Message: "CephCluster ceph: the expression is false"}}
+	if goes, stays := outline(forecast.Of(s, forecast.Thorough)); len(goes) != 0 || !slices.Equal(stays, []string{"node-00001 ObjectNotReady", "node-00002 ObjectNotReady"}) {
+		t.Errorf("not ready: goes %v, stays %v", goes, stays)
 	}
 }
 

@@ -23,10 +23,10 @@ const longest = 900
 // Answer is what a gate reports.
 type Answer struct {
 	State v1alpha1.GateState
-	// Message names a series that blocks, or why the gate could not be asked. Empty: clear.
+	// Message names a series or an object that blocks, or why the gate could not be asked. Empty: clear.
 	Message string
-	// series are all that block, in their order; the first one is in the message.
-	series []string
+	// blocking are all series or objects that block, in their order; the first one is in the message.
+	blocking []string
 }
 
 // answerOf turns a result into an answer. Any series blocks, and any number but 0. What means neither yes nor no is a
@@ -84,12 +84,12 @@ func blockedBy(values map[string]string) Answer {
 	if len(values) == 0 {
 		return Answer{State: v1alpha1.GateClear}
 	}
-	a := Answer{State: v1alpha1.GateFiring, series: make([]string, 0, len(values))}
+	a := Answer{State: v1alpha1.GateFiring, blocking: make([]string, 0, len(values))}
 	for name := range values {
-		a.series = append(a.series, name)
+		a.blocking = append(a.blocking, name)
 	}
-	slices.SortFunc(a.series, cmp.Compare[string])
-	a.Message = message.Shorten(longest, a.series[0]) + " = " + values[a.series[0]]
+	slices.SortFunc(a.blocking, cmp.Compare[string])
+	a.Message = message.Shorten(longest, a.blocking[0]) + " = " + values[a.blocking[0]]
 	return a
 }
 
@@ -99,14 +99,14 @@ func unreachable(why string) Answer {
 
 var digits = regexp.MustCompile(`[0-9]+`)
 
-// same reports whether another answer is no news: a series that was named still blocks, or the same fails, whatever the
+// same reports whether another answer is no news: a series or an object that was named still blocks, or the same fails, whatever the
 // numbers in the message. Thousands of waiting nodes have it in their conditions.
 func (a Answer) same(b Answer) bool {
 	switch {
 	case a.State != b.State:
 		return false
-	case a.State == v1alpha1.GateFiring:
-		_, found := slices.BinarySearch(b.series, a.series[0])
+	case len(a.blocking) > 0:
+		_, found := slices.BinarySearch(b.blocking, a.blocking[0])
 		return found
 	}
 	return digits.ReplaceAllString(a.Message, "0") == digits.ReplaceAllString(b.Message, "0")

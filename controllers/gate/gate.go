@@ -1,10 +1,12 @@
-// Package gate asks Prometheus the queries of spec.gates.prometheus. Each is asked at most once per Interval, however many
-// nodes and policies wait for it, only while somebody waits, and never in a reconcile's time: the answer wakes the policies.
+// Package gate asks Prometheus the queries of spec.gates.prometheus, and reads the objects of spec.gates.objects. Each is asked at
+// most once per Interval, however many nodes and policies wait for it, only while somebody waits, and never in a reconcile's time:
+// the answer wakes the policies.
 // Nothing here must outlive a crash: what is not known is a no until it has been asked again.
 package gate
 
 import (
 	"context"
+	"encoding/json"
 	"sync"
 	"time"
 
@@ -30,23 +32,32 @@ const (
 )
 
 // Asker asks one gate; it keeps to the context's deadline.
-type Asker interface {
-	Ask(ctx context.Context, gate v1alpha1.PrometheusGate) Answer
+type Asker[G any] interface {
+	Ask(ctx context.Context, gate G) Answer
 }
 
 // Evaluator remembers what gates reported last, and has them asked. A nil one asks nobody and has no answers.
 type Evaluator struct {
-	asker    Asker
-	clock    clock.PassiveClock
-	interval time.Duration
-	woken    chan event.GenericEvent
+	prometheus Asker[v1alpha1.PrometheusGate]
+	objects    Asker[v1alpha1.ObjectGate]
+	clock      clock.PassiveClock
+	interval   time.Duration
+	woken      chan event.GenericEvent
+	verdicts   verdicts
 
 	mu    sync.Mutex
 	known map[target]*record
 }
 
 // target is all that an answer depends on: gates of several policies that agree in it are asked once.
-type target struct{ url, query, secret string }
+type target struct{ url, query, secret, object string }
+
+// question is one gate of a policy, as it is asked.
+type question struct {
+	name   string
+	target target
+	ask    func(ctx context.Context) Answer
+}
 
 // record is what is known of one target.
 type record struct {
@@ -60,17 +71,20 @@ type record struct {
 }
 
 // NewEvaluator makes one that knows nothing yet and asks each gate once in an interval.
-func NewEvaluator(asker Asker, clock clock.PassiveClock, interval time.Duration) *Evaluator {
+func NewEvaluator(
+	prometheus Asker[v1alpha1.PrometheusGate], objects Asker[v1alpha1.ObjectGate], clock clock.PassiveClock, interval time.Duration,
+) *Evaluator {
 	return &Evaluator{
-		asker: asker, clock: clock, interval: interval, woken: make(chan event.GenericEvent, wakes), known: map[target]*record{},
+		prometheus: prometheus, objects: objects, clock: clock, interval: interval,
+		woken: make(chan event.GenericEvent, wakes), known: map[target]*record{},
 	}
 }
 
 // Woken has an object with the name of a policy whenever one of its gates reports something else than before.
 func (e *Evaluator) Woken() <-chan event.GenericEvent { return e.woken }
 
-// Answers is what the gates reported last; one is missing that has not been asked, or not lately.
-func (e *Evaluator) Answers(gates []v1alpha1.PrometheusGate) []v1alpha1.GateStatus {
+// Answers is what the gates of a policy reported last; one is missing that has not been asked, or not lately.
+func (e *Evaluator) Answers(policy *v1alpha1.RebootPolicySpec) []v1alpha1.GateStatus {
 	if e == nil {
 		return nil
 	}
@@ -78,10 +92,10 @@ func (e *Evaluator) Answers(gates []v1alpha1.PrometheusGate) []v1alpha1.GateStat
 	defer e.mu.Unlock()
 	now := e.clock.Now()
 	var answers []v1alpha1.GateStatus
-	for _, g := range gates {
-		k := e.known[targetOf(g)]
+	for _, q := range e.questions(policy) {
+		k := e.known[q.target]
 		if k != nil && e.counts(k, now) {
-			answers = append(answers, v1alpha1.GateStatus{Name: g.Name, State: k.answer.State, Message: k.answer.Message, At: metav1.NewTime(k.since)})
+			answers = append(answers, v1alpha1.GateStatus{Name: q.name, State: k.answer.State, Message: k.answer.Message, At: metav1.NewTime(k.since)})
 		}
 	}
 	return answers
@@ -94,7 +108,7 @@ func (e *Evaluator) counts(k *record, now time.Time) bool {
 
 // Ask has those gates of a policy asked that are due, and returns at once with the instant at which the next one is; zero:
 // there are none. Who still waits then asks again.
-func (e *Evaluator) Ask(ctx context.Context, policy string, gates []v1alpha1.PrometheusGate) time.Time {
+func (e *Evaluator) Ask(ctx context.Context, policy *v1alpha1.RebootPolicy) time.Time {
 	if e == nil {
 		return time.Time{}
 	}
@@ -103,17 +117,16 @@ func (e *Evaluator) Ask(ctx context.Context, policy string, gates []v1alpha1.Pro
 	now := e.clock.Now()
 	e.forget(now)
 	var next time.Time
-	for _, g := range gates {
-		q := targetOf(g)
-		k := e.known[q]
+	for _, q := range e.questions(&policy.Spec) {
+		k := e.known[q.target]
 		if k == nil {
 			k = &record{policies: map[string]bool{}}
-			e.known[q] = k
+			e.known[q.target] = k
 		}
-		k.policies[policy] = true
+		k.policies[policy.Name] = true
 		if due := k.asked.After(now) || now.Sub(k.asked) >= e.interval; due && !k.asking {
 			k.asked, k.asking = now, true
-			go e.ask(context.WithoutCancel(ctx), g, k)
+			go e.ask(context.WithoutCancel(ctx), q, k)
 		}
 		if at := k.asked.Add(e.interval); next.IsZero() || at.Before(next) {
 			next = at
@@ -123,12 +136,12 @@ func (e *Evaluator) Ask(ctx context.Context, policy string, gates []v1alpha1.Pro
 }
 
 // ask outlives the reconcile that wants to know, by Timeout at most.
-func (e *Evaluator) ask(ctx context.Context, g v1alpha1.PrometheusGate, k *record) {
+func (e *Evaluator) ask(ctx context.Context, q question, k *record) {
 	bounded, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
-	answer := e.asker.Ask(bounded, g)
+	answer := q.ask(bounded)
 	if answer.State == v1alpha1.GateUnreachable {
-		ctrl.LoggerFrom(ctx).Info("Could not ask a gate", "gate", g.Name, "reason", answer.Message)
+		ctrl.LoggerFrom(ctx).Info("Could not ask a gate", "gate", q.name, "reason", answer.Message)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -164,10 +177,21 @@ func (e *Evaluator) forget(now time.Time) {
 	}
 }
 
-func targetOf(g v1alpha1.PrometheusGate) target {
-	q := target{url: g.URL, query: g.Query}
-	if g.SecretRef != nil {
-		q.secret = g.SecretRef.Name
+// questions are those of the gates of a policy.
+func (e *Evaluator) questions(policy *v1alpha1.RebootPolicySpec) []question {
+	queries, objects := policy.PrometheusGates(), policy.ObjectGates()
+	all := make([]question, 0, len(queries)+len(objects))
+	for _, g := range queries {
+		t := target{url: g.URL, query: g.Query}
+		if g.SecretRef != nil {
+			t.secret = g.SecretRef.Name
+		}
+		all = append(all, question{g.Name, t, func(ctx context.Context) Answer { return e.prometheus.Ask(ctx, g) }})
 	}
-	return q
+	names := v1alpha1.ObjectGateNames(objects)
+	for i, g := range objects {
+		encoded, _ := json.Marshal(g) // it has no part that JSON cannot write
+		all = append(all, question{names[i], target{object: string(encoded)}, func(ctx context.Context) Answer { return e.objects.Ask(ctx, g) }})
+	}
+	return all
 }

@@ -17,12 +17,12 @@ import (
 var start = time.Date(2026, 6, 1, 22, 0, 0, 0, time.UTC)
 
 // testServer answers when the test reports it.
-type testServer struct {
+type testServer[G any] struct {
 	asked   chan context.Context
 	answers chan Answer
 }
 
-func (s *testServer) Ask(ctx context.Context, _ v1alpha1.PrometheusGate) Answer {
+func (s *testServer[G]) Ask(ctx context.Context, _ G) Answer {
 	s.asked <- ctx
 	return <-s.answers
 }
@@ -32,14 +32,15 @@ type bench struct {
 	*Evaluator
 
 	t      *testing.T
-	server *testServer
+	server *testServer[v1alpha1.PrometheusGate]
 	clock  *clocktesting.FakePassiveClock
 }
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	b := &bench{server: &testServer{asked: make(chan context.Context, 10), answers: make(chan Answer)}, t: t, clock: clocktesting.NewFakePassiveClock(start)}
-	b.Evaluator = NewEvaluator(b.server, b.clock, Interval)
+	asked, answers := make(chan context.Context, 10), make(chan Answer)
+	b := &bench{server: &testServer[v1alpha1.PrometheusGate]{asked, answers}, t: t, clock: clocktesting.NewFakePassiveClock(start)}
+	b.Evaluator = NewEvaluator(b.server, &testServer[v1alpha1.ObjectGate]{asked, answers}, b.clock, Interval)
 	return b
 }
 
@@ -81,7 +82,18 @@ func (b *bench) idle() {
 
 func (b *bench) ask(policy string, gates ...v1alpha1.PrometheusGate) time.Duration {
 	b.t.Helper()
-	return b.Ask(b.t.Context(), policy, gates).Sub(start)
+	return b.askAll(b.t.Context(), policy, v1alpha1.Gates{Prometheus: gates})
+}
+
+func (b *bench) askAll(ctx context.Context, name string, gates v1alpha1.Gates) time.Duration {
+	policy := &v1alpha1.RebootPolicy{Spec: v1alpha1.RebootPolicySpec{Gates: &gates}}
+	policy.Name = name
+	return b.Ask(ctx, policy).Sub(start)
+}
+
+// answersOf is what gates of Prometheus reported last.
+func (b *bench) answersOf(gates ...v1alpha1.PrometheusGate) []v1alpha1.GateStatus {
+	return b.Answers(&v1alpha1.RebootPolicySpec{Gates: &v1alpha1.Gates{Prometheus: gates}})
 }
 
 // wakes are the policies that are woken, each once.
@@ -96,7 +108,7 @@ func (b *bench) wakes() []string {
 
 func (b *bench) expect(want ...v1alpha1.GateStatus) {
 	b.t.Helper()
-	if diff := cmp.Diff(want, b.Answers([]v1alpha1.PrometheusGate{up})); diff != "" {
+	if diff := cmp.Diff(want, b.answersOf(up)); diff != "" {
 		b.t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -111,7 +123,7 @@ var (
 )
 
 func fires(series string) Answer {
-	return Answer{State: v1alpha1.GateFiring, Message: series, series: []string{series}}
+	return Answer{State: v1alpha1.GateFiring, Message: series, blocking: []string{series}}
 }
 
 // TestEvaluator: what it reports, and whom it wakes, as answers come in.
@@ -188,7 +200,7 @@ func TestEvaluator_Questions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			edited := up
 			edit(&edited)
-			if answers := b.Answers([]v1alpha1.PrometheusGate{edited}); answers != nil {
+			if answers := b.answersOf(edited); answers != nil {
 				t.Errorf("the answer to another question counts: %v", answers)
 			}
 			b.ask("workers", edited)
@@ -229,7 +241,7 @@ func TestEvaluator_SlowServer(t *testing.T) {
 func TestEvaluator_BoundsEachQuestion(t *testing.T) {
 	b := newBench(t)
 	reconcile, end := context.WithCancel(t.Context())
-	b.Ask(reconcile, "workers", []v1alpha1.PrometheusGate{up})
+	b.askAll(reconcile, "workers", v1alpha1.Gates{Prometheus: []v1alpha1.PrometheusGate{up}})
 	end()
 	question := <-b.server.asked
 	if question.Err() != nil {
@@ -254,4 +266,40 @@ func TestEvaluator_Forgets(t *testing.T) {
 	if len(b.known) != 1 {
 		t.Errorf("%d questions are remembered", len(b.known))
 	}
+}
+
+// TestEvaluator_Objects: a gate of objects is asked and reported like one of Prometheus, whatever else has its name.
+func TestEvaluator_Objects(t *testing.T) {
+	ceph := v1alpha1.ObjectGate{APIVersion: "ceph.rook.io/v1", Kind: "CephCluster", Namespace: "rook-ceph", Name: "a", Expression: "true"}
+	other := ceph
+	other.Namespace = "other"
+	gates := v1alpha1.Gates{Objects: []v1alpha1.ObjectGate{ceph}}
+	b := newBench(t)
+	b.askAll(t.Context(), "workers", gates)
+	b.askAll(t.Context(), "databases", gates)
+	notReady := Answer{State: v1alpha1.GateNotReady, Message: "a is not ready", blocking: []string{"a", "b"}}
+	b.answer(notReady)
+	if diff := cmp.Diff([]string{"databases", "workers"}, b.wakes()); diff != "" {
+		t.Error(diff)
+	}
+	expect := func(want ...v1alpha1.GateStatus) {
+		t.Helper()
+		both := v1alpha1.RebootPolicySpec{Gates: &v1alpha1.Gates{Objects: []v1alpha1.ObjectGate{ceph, other}}}
+		if diff := cmp.Diff(want, b.Answers(&both)); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+	first := v1alpha1.GateStatus{Name: "CephCluster/a", State: v1alpha1.GateNotReady, Message: "a is not ready", At: metav1.NewTime(start)}
+	expect(first)
+
+	b.at(Interval)
+	b.askAll(t.Context(), "workers", gates)
+	b.answer(Answer{State: v1alpha1.GateNotReady, Message: "0 is not ready", blocking: []string{"0", "a"}})
+	expect(first) // the object that was named is not ready still: no news
+	if woken := b.wakes(); len(woken) > 0 {
+		t.Errorf("the same again wakes %v", woken)
+	}
+	b.askAll(t.Context(), "workers", v1alpha1.Gates{Objects: []v1alpha1.ObjectGate{ceph, other}})
+	b.answer(Answer{State: v1alpha1.GateClear})
+	expect(first, v1alpha1.GateStatus{Name: "CephCluster/a#2", State: v1alpha1.GateClear, At: metav1.NewTime(start.Add(Interval))})
 }

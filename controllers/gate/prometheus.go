@@ -147,7 +147,7 @@ func (a *authorized) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	response.Body = &bounded{ReadCloser: response.Body, left: largest}
+	response.Body = &bounded{ReadCloser: response.Body, left: largest, tooLong: errTooLong}
 	return response, nil
 }
 
@@ -160,13 +160,14 @@ var errTooLong = errors.New("the answer is longer than 4 MiB: let the query aggr
 type bounded struct {
 	io.ReadCloser
 
-	left int
+	left    int
+	tooLong error
 }
 
 // Read is io.Reader's.
 func (b *bounded) Read(p []byte) (int, error) {
 	if b.left <= 0 {
-		return 0, errTooLong
+		return 0, b.tooLong
 	}
 	n, err := b.ReadCloser.Read(p[:min(len(p), b.left)])
 	b.left -= n

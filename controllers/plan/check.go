@@ -64,23 +64,23 @@ var lasting = []check{
 // untilBegun are the checks that take a grant back which the agent has not begun to use. A gate that is being asked for the
 // first time does not: a new leader has no answer.
 var untilBegun = append(slices.Clip(lasting),
-
 	check{v1alpha1.ReasonUndrainablePod, "no pod is known that can never be drained", undrainablePod},
 	check{v1alpha1.ReasonBlockingPod, "no pod of gates.blockingPods runs on the node", blockingPod},
-	check{v1alpha1.ReasonAlertFiring, "no gate has a result", alertFiring},
+	check{v1alpha1.ReasonAlertFiring, "no gate has a result", gateReports(v1alpha1.GateFiring, v1alpha1.ReasonAlertFiring)},
+	check{v1alpha1.ReasonObjectNotReady, "no expression of gates.objects is false", gateReports(v1alpha1.GateNotReady, v1alpha1.ReasonObjectNotReady)},
 	check{v1alpha1.ReasonGateUnreachable, "every gate has answered", gateUnreachable},
 )
 
 // beforeGrant are the checks before a grant. What cannot be read is one check in two parts: of the progress a reboot sees to.
 // Gates come last of those about one node: they are asked for nodes that nothing else holds back.
 var beforeGrant = append(slices.Clip(lasting),
-
 	check{v1alpha1.ReasonRecordUnreadable, "the agent's record can be read", recordUnreadable},
 	check{v1alpha1.ReasonBackingOff, "no failed attempt holds the node back", backingOff},
 	check{v1alpha1.ReasonRingWaits, "the earlier rings of spec.order are done, or there are none", ringWaits},
 	check{v1alpha1.ReasonUndrainablePod, "no pod is known that can never be drained", undrainablePod},
 	check{v1alpha1.ReasonBlockingPod, "no pod of gates.blockingPods runs on the node", blockingPodOrUnknown},
-	check{v1alpha1.ReasonAlertFiring, "no gate has a result", alertFiring},
+	check{v1alpha1.ReasonAlertFiring, "no gate has a result", gateReports(v1alpha1.GateFiring, v1alpha1.ReasonAlertFiring)},
+	check{v1alpha1.ReasonObjectNotReady, "no expression of gates.objects is false", gateReports(v1alpha1.GateNotReady, v1alpha1.ReasonObjectNotReady)},
 	check{v1alpha1.ReasonGateUnreachable, "every gate has answered", gateUnknown},
 )
 

@@ -259,7 +259,7 @@ func TestReboots_OrderOfChecks(t *testing.T) {
 	controlPlane := label(plan.ControlPlaneLabels[0], "")
 	s := situation{
 		policies: []*v1alpha1.RebootPolicy{
-			policy("workers", atMost("many"), paused(nil, ""), halted, dryRun, gated("a"), waitsForPods, inRings("zone", ring("b"))), policy("zoo", selects("zoo", "yes")),
+			policy("workers", atMost("many"), paused(nil, ""), halted, dryRun, gated("a"), gatedByObject, waitsForPods, inRings("zone", ring("b"))), policy("zoo", selects("zoo", "yes")),
 		},
 		hosts: []*host{
 			needy("cp-1", controlPlane, notReady, label("zoo", "yes"), annotated(v1alpha1.AnnotationPaused, "true"),
@@ -270,7 +270,7 @@ func TestReboots_OrderOfChecks(t *testing.T) {
 			newHost("worker-1", label("zone", "b"), grant(5, v1alpha1.GrantActive), progress(5, v1alpha1.PhaseRebooting)),
 		},
 		window: &window.State{Blackout: true, Name: "freeze"},
-		gates:  []v1alpha1.GateStatus{firing("a")},
+		gates:  []v1alpha1.GateStatus{firing("a"), notReadyObject(ceph)},
 	}
 	workers, node := s.policies[0], s.hosts[0].node
 	replies(workers, blocking("default/migrate-1"), kept("default/bare", "unmanaged"))(s.hosts[0])
@@ -305,8 +305,9 @@ func TestReboots_OrderOfChecks(t *testing.T) {
 		{v1alpha1.ReasonRingWaits, func() { workers.Spec.Order = nil }},
 		{v1alpha1.ReasonUndrainablePod, func() { replies(workers, blocking("default/migrate-1"))(s.hosts[0]) }},
 		{v1alpha1.ReasonBlockingPod, func() { replies(workers)(s.hosts[0]) }},
-		{v1alpha1.ReasonAlertFiring, func() { s.gates = nil }},
-		{v1alpha1.ReasonGateUnreachable, func() { s.gates = []v1alpha1.GateStatus{quiet("a")} }},
+		{v1alpha1.ReasonAlertFiring, func() { s.gates = []v1alpha1.GateStatus{notReadyObject(ceph)} }},
+		{v1alpha1.ReasonObjectNotReady, func() { s.gates = nil }},
+		{v1alpha1.ReasonGateUnreachable, func() { s.gates = []v1alpha1.GateStatus{quiet("a"), quiet(ceph)} }},
 		{v1alpha1.ReasonControlPlaneGuard, func() { nodeCondition(corev1.NodeReady, corev1.ConditionTrue, 0)(s.hosts[1]) }},
 		{v1alpha1.ReasonDomainBusy, func() { node.Labels["zone"] = "b" }},
 		{v1alpha1.ReasonBudgetExhausted, func() { atMost("2")(workers); spacing(10 * minute)(workers); lastReboot(-minute)(workers) }},

@@ -59,25 +59,25 @@ func TestExplain(t *testing.T) {
 	}{
 		"a node that needs no reboot": {snapshot: one(policy("workers"), newHost("worker-1")).snapshot()},
 		"a node that is not there":    {snapshot: one(policy("workers"), needy("worker-2")).snapshot()},
-		"nothing objects":             {snapshot: one(policy("workers"), needy("worker-1")).snapshot(), passed: 26, due: true},
+		"nothing objects":             {snapshot: one(policy("workers"), needy("worker-1")).snapshot(), passed: 27, due: true},
 		"a closed window": {
 			snapshot: situation{policies: []*v1alpha1.RebootPolicy{policy("workers")}, hosts: hosts(needy, "worker-1"), window: closed}.snapshot(),
 			reason:   v1alpha1.ReasonWindowClosed, check: v1alpha1.ReasonWindowClosed, passed: 8, until: evening.Add(24 * time.Hour),
 		},
 		"another node that is chosen first": {
 			snapshot: one(policy("workers"), needy("worker-0"), needy("worker-1")).snapshot(),
-			reason:   v1alpha1.ReasonBudgetExhausted, check: v1alpha1.ReasonBudgetExhausted, passed: 23,
+			reason:   v1alpha1.ReasonBudgetExhausted, check: v1alpha1.ReasonBudgetExhausted, passed: 24,
 		},
 		"a policy that only reports": {
 			snapshot: one(policy("workers", dryRun), needy("worker-1")).snapshot(),
-			reason:   v1alpha1.ReasonDryRun, check: v1alpha1.ReasonDryRun, passed: 25,
+			reason:   v1alpha1.ReasonDryRun, check: v1alpha1.ReasonDryRun, passed: 26,
 		},
 		"a check that objects for another reason than its own word": {
 			snapshot: situation{
 				policies: []*v1alpha1.RebootPolicy{policy("cp", selects("pool", "cp")), policy("other", selects("pool", "other"))},
 				hosts:    []*host{needy("worker-1", cp, label("pool", "cp")), newHost("worker-2", cp, other)},
 			}.snapshot(),
-			reason: v1alpha1.ReasonPolicyConflict, check: v1alpha1.ReasonControlPlaneGuard, passed: 21,
+			reason: v1alpha1.ReasonPolicyConflict, check: v1alpha1.ReasonControlPlaneGuard, passed: 22,
 		},
 		"no policy selects it": {
 			snapshot: ungoverned(one(policy("workers", selects("pool", "web")), needy("worker-1"))),

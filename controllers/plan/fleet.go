@@ -30,6 +30,8 @@ type Snapshot struct {
 	Schedule window.Schedule
 	// WindowInvalid states what is wrong with windows or blackouts; then nothing is granted.
 	WindowInvalid string
+	// GatesInvalid states which expression of gates.objects does not compile; then nothing is granted.
+	GatesInvalid string
 	// Gates are what the policy's gates reported last. One that is missing has not been asked, or not lately.
 	Gates []v1alpha1.GateStatus
 	// Agents are the pods of the agents. Nil: nobody has read them yet.
@@ -73,6 +75,8 @@ type fleet struct {
 	own   *int32
 	// rings are those of spec.order.
 	rings ringed
+	// gates are those that are asked.
+	gates []policyGate
 	// invalid states what is wrong with the spec; admission should have refused it, and nothing is granted. Empty: nothing is.
 	invalid string
 	halt    Halt
@@ -86,7 +90,7 @@ type fleet struct {
 func newFleet(s Snapshot, halt *Halt) *fleet {
 	f := &fleet{
 		Snapshot: s, name: s.Policy.Name, limited: limitedOf(s),
-		reserve: Reserve(s.Policy), pods: podCheckOf(s.Policy), attempts: attempts{policy: s.Policy, now: s.Now},
+		reserve: Reserve(s.Policy), gates: gatesOf(&s.Policy.Spec), pods: podCheckOf(s.Policy), attempts: attempts{policy: s.Policy, now: s.Now},
 		numbers: numbersOf(s), agents: agentCount{agents: s.Agents, now: s.Now},
 		byName: map[string]*Node{}, conflicts: map[string][]string{}, inEntry: map[string]bool{},
 	}
@@ -111,7 +115,7 @@ func newFleet(s Snapshot, halt *Halt) *fleet {
 	if err := f.rings.scale(); err != nil {
 		f.invalid = err.Error()
 	}
-	f.invalid = cmp.Or(f.invalid, s.WindowInvalid, s.Governor.Invalid[f.name], s.Governor.chained[f.name])
+	f.invalid = cmp.Or(f.invalid, s.WindowInvalid, s.GatesInvalid, s.Governor.Invalid[f.name], s.Governor.chained[f.name])
 	if halt == nil {
 		halt = new(f.attempts.halt(f.governed, f.reboots()))
 	}

@@ -6,6 +6,36 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
+// policyGate is one gate of a policy.
+type policyGate struct {
+	name string
+	// mayFail reports whether the gate is ignored while it cannot be asked.
+	mayFail bool
+}
+
+// gatesOf are the gates of a policy that are asked: of Prometheus, and then those of objects.
+func gatesOf(spec *v1alpha1.RebootPolicySpec) []policyGate {
+	queries, objects := spec.PrometheusGates(), spec.ObjectGates()
+	all := make([]policyGate, 0, len(queries)+len(objects))
+	for _, g := range queries {
+		all = append(all, policyGate{g.Name, g.FailurePolicyOrDefault() == v1alpha1.GateFailureAllow})
+	}
+	for _, name := range v1alpha1.ObjectGateNames(objects) {
+		all = append(all, policyGate{name: name})
+	}
+	return all
+}
+
+// GateNames are the names of the gates of a policy that are asked.
+func GateNames(spec *v1alpha1.RebootPolicySpec) []string {
+	gates := gatesOf(spec)
+	names := make([]string, len(gates))
+	for i, g := range gates {
+		names[i] = g.name
+	}
+	return names
+}
+
 // gate is the last result of one gate; nil: there is none yet.
 func gate(results []v1alpha1.GateStatus, name string) *v1alpha1.GateStatus {
 	i := slices.IndexFunc(results, func(g v1alpha1.GateStatus) bool { return g.Name == name })
@@ -17,24 +47,27 @@ func gate(results []v1alpha1.GateStatus, name string) *v1alpha1.GateStatus {
 
 // reachesGates reports whether all checks before the gates have passed. Nil: all checks have.
 func (o *Blocked) reachesGates() bool {
-	return o == nil || o.check == v1alpha1.ReasonAlertFiring || o.check == v1alpha1.ReasonGateUnreachable || o.fallsWithTurn()
+	return o == nil || o.check == v1alpha1.ReasonAlertFiring || o.check == v1alpha1.ReasonObjectNotReady ||
+		o.check == v1alpha1.ReasonGateUnreachable || o.fallsWithTurn()
 }
 
-func alertFiring(v view, _ *Node) *Blocked {
-	for _, g := range v.Policy.Spec.PrometheusGates() {
-		if answer := gate(v.Gates, g.Name); answer != nil && answer.State == v1alpha1.GateFiring {
-			return blocked(v1alpha1.ReasonAlertFiring, "gate %s of policy %s: %s", g.Name, v.name, answer.Message)
+// gateReports is the check for gates that report a state.
+func gateReports(state v1alpha1.GateState, reason v1alpha1.Reason) func(v view, _ *Node) *Blocked {
+	return func(v view, _ *Node) *Blocked {
+		for _, g := range v.gates {
+			if answer := gate(v.Gates, g.name); answer != nil && answer.State == state {
+				return blocked(reason, "gate %s of policy %s: %s", g.name, v.name, answer.Message)
+			}
 		}
+		return nil
 	}
-	return nil
 }
 
 // gateUnreachable: who was asked and could not answer refuses, unless the policy takes it for a yes.
 func gateUnreachable(v view, _ *Node) *Blocked {
-	for _, g := range v.Policy.Spec.PrometheusGates() {
-		answer := gate(v.Gates, g.Name)
-		if answer != nil && answer.State == v1alpha1.GateUnreachable && g.FailurePolicyOrDefault() != v1alpha1.GateFailureAllow {
-			return blocked(v1alpha1.ReasonGateUnreachable, "gate %s of policy %s: %s", g.Name, v.name, answer.Message)
+	for _, g := range v.gates {
+		if answer := gate(v.Gates, g.name); answer != nil && answer.State == v1alpha1.GateUnreachable && !g.mayFail {
+			return blocked(v1alpha1.ReasonGateUnreachable, "gate %s of policy %s: %s", g.name, v.name, answer.Message)
 		}
 	}
 	return nil
@@ -45,9 +78,9 @@ func gateUnknown(v view, n *Node) *Blocked {
 	if o := gateUnreachable(v, n); o != nil {
 		return o
 	}
-	for _, g := range v.Policy.Spec.PrometheusGates() {
-		if gate(v.Gates, g.Name) == nil {
-			o := blocked(v1alpha1.ReasonGateUnreachable, "gate %s of policy %s has not been asked yet", g.Name, v.name)
+	for _, g := range v.gates {
+		if gate(v.Gates, g.name) == nil {
+			o := blocked(v1alpha1.ReasonGateUnreachable, "gate %s of policy %s has not been asked yet", g.name, v.name)
 			o.shortLived = true
 			return o
 		}

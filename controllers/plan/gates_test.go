@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
@@ -24,6 +25,20 @@ func gated(names ...string) func(*v1alpha1.RebootPolicy) {
 			p.Spec.Gates.Prometheus = append(p.Spec.Gates.Prometheus, g)
 		}
 	}
+}
+
+// gatedByObject asks a gate of objects, CephCluster/ceph.
+func gatedByObject(p *v1alpha1.RebootPolicy) {
+	if p.Spec.Gates == nil {
+		p.Spec.Gates = &v1alpha1.Gates{}
+	}
+	p.Spec.Gates.Objects = []v1alpha1.ObjectGate{{APIVersion: "ceph.rook.io/v1", Kind: "CephCluster", Name: "ceph", Expression: "object.status.ready"}}
+}
+
+const ceph = "CephCluster/ceph"
+
+func notReadyObject(name string) v1alpha1.GateStatus {
+	return answer(name, v1alpha1.GateNotReady, "CephCluster ceph: the expression is false", 0)
 }
 
 // reported is what the policy's status reports of its gates.
@@ -105,6 +120,68 @@ func TestReboots_Gates(t *testing.T) {
 	}
 }
 
+// TestReboots_ObjectGates: a gate of objects counts as one of Prometheus does, and cannot be ignored.
+func TestReboots_ObjectGates(t *testing.T) {
+	cases := map[string]struct {
+		answer  []v1alpha1.GateStatus
+		reason  v1alpha1.Reason
+		message string
+		onNode  plan.Action
+	}{
+		"not asked yet":  {[]v1alpha1.GateStatus{quiet("a")}, v1alpha1.ReasonGateUnreachable, "gate CephCluster/ceph of policy workers has not been asked yet", plan.Wait},
+		"both are clear": {answer: []v1alpha1.GateStatus{quiet("a"), quiet(ceph)}, onNode: plan.Wait},
+		"an object is not ready": {
+			[]v1alpha1.GateStatus{quiet("a"), notReadyObject(ceph)},
+			v1alpha1.ReasonObjectNotReady,
+			"gate CephCluster/ceph of policy workers: CephCluster ceph: the expression is false", plan.CancelGrant,
+		},
+		"it cannot be read": {
+			[]v1alpha1.GateStatus{quiet("a"), unreachable(ceph)},
+			v1alpha1.ReasonGateUnreachable,
+			"gate CephCluster/ceph of policy workers: no answer within 10s", plan.CancelGrant,
+		},
+		"the other cannot be asked, and may fail": {
+			[]v1alpha1.GateStatus{unreachable("a"), notReadyObject(ceph)},
+			v1alpha1.ReasonObjectNotReady,
+			"gate CephCluster/ceph of policy workers: CephCluster ceph: the expression is false", plan.CancelGrant,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			before := one(policy("workers", gated("a?"), gatedByObject), needy("worker-1"))
+			before.gates = tc.answer
+			p := before.plan()
+			var got plan.Decision
+			if len(p.Decisions) > 0 {
+				got = p.Decisions[0]
+			}
+			if got.Reason != tc.reason || got.Message != tc.message || len(p.Granted) > 0 != (tc.reason == "") || !p.WaitsForGates {
+				t.Errorf("before a grant: %+v, granted %v, waits for gates %t", got, p.Granted, p.WaitsForGates)
+			}
+			onNode := one(policy("workers", gated("a?"), gatedByObject, holding(7, entry("worker-1", 7))), needy("worker-1", grant(7, v1alpha1.GrantActive)))
+			onNode.gates = tc.answer
+			if got := onNode.plan().Reboots[0].Action; got != tc.onNode {
+				t.Errorf("with a grant on the node: %s, want %s", got, tc.onNode)
+			}
+		})
+	}
+}
+
+// TestReboots_ExpressionInvalid: an expression that does not compile is a reason for every node, and takes unused grants back.
+func TestReboots_ExpressionInvalid(t *testing.T) {
+	s := one(policy("workers", gatedByObject), needy("worker-1"))
+	s.gates = []v1alpha1.GateStatus{quiet(ceph)}
+	snapshot := s.snapshot()
+	snapshot.GatesInvalid = "spec.gates.objects[0].expression does not compile: line 1, column 1: undeclared reference to 'objekt'"
+	p := plan.Of(snapshot)
+	if got := p.Decisions[0]; got.Reason != v1alpha1.ReasonInvalid || got.Message != "policy workers: "+snapshot.GatesInvalid || len(p.Granted) > 0 {
+		t.Errorf("%+v, granted %v", got, p.Granted)
+	}
+	if p.Invalid != snapshot.GatesInvalid {
+		t.Errorf("the policy reports %q", p.Invalid)
+	}
+}
+
 // TestReboots_WaitsForGates: nobody asks a gate for a node that something else keeps, or where none needs a reboot.
 func TestReboots_WaitsForGates(t *testing.T) {
 	closed := one(policy("workers", gated("a")), needy("worker-1"))
@@ -169,4 +246,20 @@ func TestReboots_GatesReported(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestReboots_GatesLetGo: nothing is granted unless each gate is clear, or may fail and cannot be asked.
+func TestReboots_GatesLetGo(t *testing.T) {
+	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
+		state := map[string]v1alpha1.GateState{}
+		for _, g := range snapshot.Gates {
+			state[g.Name] = g.State
+		}
+		for _, name := range plan.GateNames(&snapshot.Policy.Spec) {
+			mayFail := state[name] == v1alpha1.GateUnreachable && name == "may-fail"
+			if len(p.Granted) > 0 && state[name] != v1alpha1.GateClear && !mayFail {
+				t.Fatalf("granted %v although gate %s is %q\n%v", p.Granted, name, state[name], s)
+			}
+		}
+	})
 }

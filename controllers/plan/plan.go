@@ -144,7 +144,7 @@ func (d *draft) complete() {
 	p.Agents = d.agents.report(d.selected)
 	p.Deadlines, p.OldestPending = d.deadlines(), d.oldestPending()
 	waits := d.waitsForGates()
-	p.WaitsForGates, p.Gates = waits && len(d.Policy.Spec.PrometheusGates()) > 0, d.gates(waits)
+	p.WaitsForGates, p.Gates = waits && len(d.gates) > 0, d.gateStatus(waits)
 	p.Next = d.next()
 }
 

@@ -48,7 +48,24 @@ func drawSituation(t *rapid.T) situation {
 	if oneIn(t, 3, "window") {
 		s.window = drawWindow(t)
 	}
+	if oneIn(t, 4, "gates") {
+		s.gates = drawGates(t, s.policies[0])
+	}
 	return s
+}
+
+// drawGates gives a policy gates, and draws what some of them have reported.
+func drawGates(t *rapid.T, p *v1alpha1.RebootPolicy) []v1alpha1.GateStatus {
+	gated("must", "may-fail?")(p)
+	gatedByObject(p)
+	var reported []v1alpha1.GateStatus
+	states := []v1alpha1.GateState{v1alpha1.GateClear, v1alpha1.GateClear, v1alpha1.GateFiring, v1alpha1.GateNotReady, v1alpha1.GateUnreachable}
+	for _, name := range plan.GateNames(&p.Spec) {
+		if !oneIn(t, 5, "not asked") {
+			reported = append(reported, answer(name, rapid.SampledFrom(states).Draw(t, "state"), "why", 0))
+		}
+	}
+	return reported
 }
 
 // drawWindow draws a state that holds for a while: windows report what changes next, and are closed or open until then.

@@ -20,5 +20,18 @@ func gates() map[string]sequence {
 				{40 * minute, "the gate is clear again", gatesAnswer("workers", quiet("errors"))},
 			},
 		},
+		"object-gate": {
+			about: "Ceph has to be healthy before each reboot. It is not at first; once it is, worker-1 goes, and Ceph recovers from that for " +
+				"half an hour, in which worker-2 waits. The object cannot be read for a while, which is no yes.",
+			policies: []*v1alpha1.RebootPolicy{policy("workers", gatedByObject)},
+			hosts:    []*host{needy("worker-1", needsSince(5*time.Hour)), needy("worker-2")},
+			script: []act{
+				{minute, "Ceph is not healthy", gatesAnswer("workers", notReadyObject(ceph))},
+				{20 * minute, "Ceph is healthy", gatesAnswer("workers", quiet(ceph))},
+				{22 * minute, "Ceph is not healthy", gatesAnswer("workers", notReadyObject(ceph))},
+				{40 * minute, "the object cannot be read", gatesAnswer("workers", unreachable(ceph))},
+				{52 * minute, "Ceph is healthy", gatesAnswer("workers", quiet(ceph))},
+			},
+		},
 	}
 }

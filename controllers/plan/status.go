@@ -141,19 +141,19 @@ func (d *draft) waitsForGates() bool {
 // allowed is reported of a gate that cannot be asked, where the policy lets reboots go on all the same.
 const allowed = "; failurePolicy Allow lets reboots go on"
 
-// gates is what status.gates should be: nothing while no node waits for them. A gate that is being queried for the first time
+// gateStatus is what status.gates should be: nothing while no node waits for them. A gate that is being queried for the first time
 // since a leader took over keeps its status.
-func (d *draft) gates(waits bool) []v1alpha1.GateStatus {
+func (d *draft) gateStatus(waits bool) []v1alpha1.GateStatus {
 	if !waits {
 		return nil
 	}
 	var all []v1alpha1.GateStatus
-	for _, g := range d.Policy.Spec.PrometheusGates() {
-		before, last := gate(d.Policy.Status.Gates, g.Name), gate(d.Gates, g.Name)
+	for _, g := range d.gates {
+		before, last := gate(d.Policy.Status.Gates, g.name), gate(d.Gates, g.name)
 		switch {
 		case last != nil:
 			now := *last
-			if now.State == v1alpha1.GateUnreachable && g.FailurePolicyOrDefault() == v1alpha1.GateFailureAllow {
+			if now.State == v1alpha1.GateUnreachable && g.mayFail {
 				now.Message += allowed
 			}
 			if before != nil && before.State == now.State && before.Message == now.Message {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -61,9 +62,20 @@ func Of(policy *v1alpha1.RebootPolicy, policies []v1alpha1.RebootPolicy, nodes [
 	if policy != nil {
 		s.Schedule, s.WindowInvalid = scheduleOf(policy)
 		s.Window = s.Schedule.At(now)
-		s.Gates, s.Ledger = policy.Status.Gates, s.Governor.LedgerOf(policy, policies)
+		s.Gates, s.GatesInvalid = policy.Status.Gates, gatesInvalid(policy)
+		s.Ledger = s.Governor.LedgerOf(policy, policies)
 	}
 	return s
+}
+
+// gatesInvalid is what the manager reports of a spec that it cannot act on, where that may be about an expression: only the manager
+// compiles them.
+func gatesInvalid(policy *v1alpha1.RebootPolicy) string {
+	c := meta.FindStatusCondition(policy.Status.Conditions, v1alpha1.ConditionAccepted)
+	if len(policy.Spec.ObjectGates()) == 0 || c == nil || c.Reason != string(v1alpha1.ReasonInvalid) || c.ObservedGeneration != policy.Generation {
+		return ""
+	}
+	return c.Message
 }
 
 // scheduleOf resolves the policy's windows. What cannot be compiled is closed.

@@ -44,6 +44,7 @@ var waits = map[v1alpha1.Reason]Advice{
 	v1alpha1.ReasonBlockingPod:          {"wait until the pods that the message names have completed, or change spec.gates", allPods},
 	v1alpha1.ReasonBackingOff:           {"fix what made the last attempt fail, or wait for the next", "kubectl describe node NODE"},
 	v1alpha1.ReasonAlertFiring:          {"look at the alert, or fix the gate's query; the state of the gates is shown by", "kubectl describe rbp POLICY"},
+	v1alpha1.ReasonObjectNotReady:       {"look at the object that the message names, or fix the gate's expression; the state of the gates is shown by", "kubectl describe rbp POLICY"},
 	v1alpha1.ReasonGateUnreachable:      {"fix what the message names; the state of the gates is shown by", "kubectl describe rbp POLICY"},
 	v1alpha1.ReasonControlPlaneGuard:    {"wait, or fix the other control-plane node", "kubectl get nodes"},
 	v1alpha1.ReasonBudgetExhausted:      {"wait; the reboots in progress are shown by", "kubectl reboot status POLICY"},

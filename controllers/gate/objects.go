@@ -1,0 +1,207 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// page is how many objects are in memory at once, and mostObjects how many a selector may select.
+const page, mostObjects = 50, 1000
+
+// Objects reads objects live, and evaluates expressions about them. What is read is forgotten.
+type Objects struct {
+	discovery discovery.ServerResourcesInterfaceWithContext
+	objects   dynamic.Interface
+}
+
+// NewObjects reads with the rights of a client's configuration.
+func NewObjects(config *rest.Config) (*Objects, error) {
+	config = rest.CopyConfig(config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return limited{next} })
+	resources, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for gates: %w", err)
+	}
+	objects, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for gates: %w", err)
+	}
+	return &Objects{resources, objects}, nil
+}
+
+var errTooLarge = errors.New("the answer is longer than 4 MiB: select smaller objects")
+
+// limited bounds what is read of each answer.
+type limited struct{ next http.RoundTripper }
+
+// RoundTrip is http.RoundTripper's.
+func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := l.next.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	response.Body = &bounded{ReadCloser: response.Body, left: largest, tooLong: errTooLarge}
+	return response, nil
+}
+
+// Ask reads what the gate selects, now, and has an answer for every failure.
+func (o *Objects) Ask(ctx context.Context, gate v1alpha1.ObjectGate) Answer {
+	e, err := compile(gate.Expression)
+	if err != nil {
+		return unreachable("the expression does not compile: " + err.Error())
+	}
+	a, err := o.ask(ctx, gate, e)
+	if errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+		return unreachable(fmt.Sprintf("reading %s: no answer within %s", title(gate), Timeout))
+	}
+	if err != nil {
+		return unreachable(err.Error())
+	}
+	return a
+}
+
+func (o *Objects) ask(ctx context.Context, gate v1alpha1.ObjectGate, e *expression) (Answer, error) {
+	resource, err := o.resource(ctx, gate)
+	if err != nil {
+		return Answer{}, err
+	}
+	var notReady []string
+	count, token := 0, ""
+	for {
+		read, next, err := o.read(ctx, gate, resource, token)
+		if err != nil {
+			return Answer{}, failure(gate, resource, err)
+		}
+		if count += len(read); count > mostObjects {
+			return Answer{}, fmt.Errorf("more than %d of %s are selected: narrow the selector", mostObjects, title(gate))
+		}
+		for i := range read {
+			switch ready, err := e.eval(ctx, read[i].Object); {
+			case err != nil:
+				return Answer{}, fmt.Errorf("%s: %w", titleOf(&read[i]), err)
+			case !ready:
+				notReady = append(notReady, titleOf(&read[i]))
+			}
+		}
+		if token = next; token == "" {
+			return judged(gate, count, notReady), nil
+		}
+	}
+}
+
+// judged is the answer once all objects have been read. No object at all fulfils nothing.
+func judged(gate v1alpha1.ObjectGate, count int, notReady []string) Answer {
+	switch {
+	case count == 0:
+		return unreachable(fmt.Sprintf("no object is selected by %s: a gate needs at least one", title(gate)))
+	case len(notReady) == 0:
+		return Answer{State: v1alpha1.GateClear}
+	}
+	slices.Sort(notReady)
+	return Answer{State: v1alpha1.GateNotReady, Message: notReady[0] + ": the expression is false", blocking: notReady}
+}
+
+// read reads the one object, or the next page of those that are selected.
+func (o *Objects) read(ctx context.Context, gate v1alpha1.ObjectGate, resource *metav1.APIResource, token string) ([]unstructured.Unstructured, string, error) {
+	version, err := schema.ParseGroupVersion(gate.APIVersion)
+	if err != nil {
+		return nil, "", err
+	}
+	objects := o.objects.Resource(version.WithResource(resource.Name))
+	if gate.Selector == nil {
+		object, err := objects.Namespace(gate.Namespace).Get(ctx, gate.Name, metav1.GetOptions{})
+		if err != nil {
+			return nil, "", err
+		}
+		return []unstructured.Unstructured{*object}, "", nil
+	}
+	selector, err := gate.Selector.Selector()
+	if err != nil {
+		return nil, "", err
+	}
+	list, err := objects.Namespace(gate.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector.String(), Limit: page, Continue: token})
+	if err != nil {
+		return nil, "", err
+	}
+	return list.Items, list.GetContinue(), nil
+}
+
+// resource is what the API server calls the kind in its addresses. It is asked each time: the kind may be gone, or be new.
+func (o *Objects) resource(ctx context.Context, gate v1alpha1.ObjectGate) (*metav1.APIResource, error) {
+	list, err := o.discovery.ServerResourcesForGroupVersionWithContext(ctx, gate.APIVersion)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("looking for %s of %s: %w", gate.Kind, gate.APIVersion, err)
+	}
+	if list != nil {
+		for i := range list.APIResources {
+			if r := &list.APIResources[i]; r.Kind == gate.Kind && !strings.Contains(r.Name, "/") {
+				return r, scope(gate, r)
+			}
+		}
+	}
+	return nil, fmt.Errorf("the API server has no kind %s of %s", gate.Kind, gate.APIVersion)
+}
+
+func scope(gate v1alpha1.ObjectGate, r *metav1.APIResource) error {
+	switch {
+	case gate.Namespace != "" && !r.Namespaced:
+		return fmt.Errorf("%s of %s has no namespaces: remove namespace", gate.Kind, gate.APIVersion)
+	case gate.Namespace == "" && gate.Name != "" && r.Namespaced:
+		return fmt.Errorf("%s of %s is in a namespace: give it", gate.Kind, gate.APIVersion)
+	}
+	return nil
+}
+
+// failure states why objects could not be read, and what to do about it.
+func failure(gate v1alpha1.ObjectGate, resource *metav1.APIResource, err error) error {
+	verb := "get"
+	if gate.Selector != nil {
+		verb = "list"
+	}
+	group, _, found := strings.Cut(gate.APIVersion, "/")
+	if !found {
+		group = `""`
+	}
+	switch {
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("reading %s is forbidden: give a ClusterRole with verb %s, resource %s and API group %s the label %s=true",
+			title(gate), verb, resource.Name, group, v1alpha1.LabelAggregateToManager)
+	case apierrors.IsNotFound(err):
+		return fmt.Errorf("%s does not exist", title(gate))
+	}
+	return fmt.Errorf("reading %s: %w", title(gate), err)
+}
+
+// title names the object of a gate, or its objects.
+func title(gate v1alpha1.ObjectGate) string {
+	name := gate.Name
+	if gate.Selector != nil {
+		name = "*"
+	}
+	return named(gate.Kind, gate.Namespace, name)
+}
+
+func titleOf(object *unstructured.Unstructured) string {
+	return named(object.GetKind(), object.GetNamespace(), object.GetName())
+}
+
+func named(kind, namespace, name string) string {
+	if namespace != "" {
+		name = namespace + "/" + name
+	}
+	return kind + " " + name
+}

@@ -1,0 +1,181 @@
+package controllers_test
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/gate"
+)
+
+// diskKind is a kind that nobody but the gates of this file knows.
+const diskKind = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: disks.storage.example.com}
+spec:
+  group: storage.example.com
+  scope: Namespaced
+  names: {kind: Disk, plural: disks, singular: disk}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`
+
+func unstructuredOf(manifest string) *unstructured.Unstructured {
+	GinkgoHelper()
+	object := &unstructured.Unstructured{}
+	Expect(yaml.Unmarshal([]byte(manifest), &object.Object)).To(Succeed())
+	return object
+}
+
+// makeDisk makes a disk with a health, once the API server serves the kind, until the end of the spec.
+func makeDisk(name, health string) *unstructured.Unstructured {
+	GinkgoHelper()
+	disk := unstructuredOf(`{apiVersion: storage.example.com/v1, kind: Disk, metadata: {namespace: default, labels: {disk: "true"}}}`)
+	disk.SetName(name)
+	disk.Object["health"] = health
+	Eventually(func() error { return api.Create(context.Background(), disk.DeepCopy()) }).Should(Succeed())
+	DeferCleanup(func() { Expect(client.IgnoreNotFound(api.Delete(context.Background(), disk))).To(Succeed()) })
+	return disk
+}
+
+func setHealth(disk *unstructured.Unstructured, health string) {
+	GinkgoHelper()
+	before := disk.DeepCopy()
+	disk.Object["health"] = health
+	Expect(api.Patch(context.Background(), disk, client.MergeFrom(before))).To(Succeed())
+}
+
+// diskGate asks whether a disk is well; edits change that.
+func diskGate(name string, edit ...func(*v1alpha1.ObjectGate)) func(*v1alpha1.RebootPolicySpec) {
+	g := v1alpha1.ObjectGate{APIVersion: "storage.example.com/v1", Kind: "Disk", Namespace: "default", Name: name, Expression: "object.health == 'good'"}
+	for _, e := range edit {
+		e(&g)
+	}
+	return func(s *v1alpha1.RebootPolicySpec) { s.Gates = &v1alpha1.Gates{Objects: []v1alpha1.ObjectGate{g}} }
+}
+
+var _ = Describe("A gate of objects", Ordered, ContinueOnFailure, func() {
+	BeforeAll(func() {
+		kind := unstructuredOf(diskKind)
+		Expect(api.Create(context.Background(), kind)).To(Succeed())
+		DeferCleanup(func() { Expect(api.Delete(context.Background(), kind)).To(Succeed()) })
+	})
+
+	It("holds reboots up while its expression is false, and lets them go on when it is true", func() {
+		disk := makeDisk("sick", "bad")
+		f := makeFleet(2)
+		p := f.policy("workers", diskGate("sick"))
+		f.need(f.nodes...)
+		for _, name := range f.nodes {
+			Eventually(f.reason).WithArguments(name).Should(Equal("False ObjectNotReady"))
+			Expect(f.condition(name, v1alpha1.NodeRebootPermitted).Message).To(
+				Equal("gate Disk/sick of policy " + p.Name + ": Disk default/sick: the expression is false"))
+		}
+		Eventually(gateState).WithArguments(p).Should(Equal("NotReady Disk default/sick: the expression is false"))
+		Eventually(reasonsOf).WithArguments(p.Name).Should(ContainElement("ObjectNotReady"))
+		Expect(policyStatus(p).Grants).To(BeEmpty())
+		setHealth(disk, "good")
+		Eventually(f.granted).Should(HaveLen(1))
+
+		By("missing, once the first one is back")
+		first := f.granted()[0]
+		f.start(first)
+		Expect(api.Delete(context.Background(), disk)).To(Succeed())
+		Eventually(gateState).WithArguments(p).Should(Equal("Unreachable Disk default/sick does not exist"))
+		f.commit(first)
+		f.boot(first, 2)
+		Eventually(f.granted).Should(BeEmpty())
+		for _, name := range f.nodes {
+			if name != first {
+				Eventually(f.reason).WithArguments(name).Should(Equal("False GateUnreachable"))
+			}
+		}
+	})
+
+	It("wants each object that a selector selects, and one at least", func() {
+		f := makeFleet(1)
+		p := f.policy("workers", diskGate("", func(g *v1alpha1.ObjectGate) {
+			g.Namespace, g.Selector = "", &v1alpha1.LabelSelector{MatchLabels: map[string]string{"disk": "true"}}
+		}))
+		f.need(f.nodes...)
+		Eventually(gateState).WithArguments(p).Should(Equal("Unreachable no object is selected by Disk *: a gate needs at least one"))
+		second := makeDisk("b", "bad")
+		Eventually(gateState).WithArguments(p).Should(Equal("NotReady Disk default/b: the expression is false"))
+		first := makeDisk("a", "bad")
+		setHealth(second, "good")
+		Eventually(gateState).WithArguments(p).Should(Equal("NotReady Disk default/a: the expression is false"))
+		Expect(f.granted()).To(BeEmpty())
+		setHealth(first, "good")
+		Eventually(f.granted).Should(HaveLen(1))
+	})
+
+	It("reports an expression that does not compile on the policy, and reboots nothing by it", func() {
+		makeDisk("well", "good")
+		f := makeFleet(1)
+		p := f.policy("workers", diskGate("well", func(g *v1alpha1.ObjectGate) { g.Expression = "object.health = 'good'" }))
+		Eventually(func() string { return acceptedReason(p) }).Should(Equal("Invalid"))
+		Expect(policyStatus(p).Conditions).To(ContainElement(HaveField("Message",
+			HavePrefix("spec.gates.objects[0].expression does not compile: line 1, column 15: Syntax error"))))
+		f.need(f.nodes...)
+		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False Invalid"))
+		Expect(f.granted()).To(BeEmpty())
+		f.edit(p, func(s *v1alpha1.RebootPolicySpec) { s.Gates.Objects[0].Expression = "object.health == 'good'" })
+		Eventually(f.granted).Should(HaveLen(1))
+		Expect(acceptedReason(p)).To(Equal("Accepted"))
+	})
+
+	It("is a no while the API server does not answer, and no other policy waits for it", func() {
+		makeDisk("slow", "good")
+		slow, other := makeFleet(1), makeFleet(1)
+		questions.Lock()
+		release := sync.OnceFunc(questions.Unlock)
+		DeferCleanup(release)
+		slow.policy("workers", diskGate("slow"))
+		slow.need(slow.nodes...)
+		other.need(other.nodes...)
+		Eventually(questions.open.Load).ShouldNot(BeZero())
+		other.policy("workers")
+		Eventually(other.granted).Should(HaveLen(1))
+		Expect(questions.open.Load()).NotTo(BeZero(), "the question is open still")
+		Expect(slow.granted()).To(BeEmpty())
+		release()
+		Eventually(slow.granted).Should(HaveLen(1))
+	})
+
+	It("reports which right is missing, and takes it from the next question on", func() {
+		makeDisk("secret", "good")
+		config := rest.CopyConfig(env.Config)
+		config.Impersonate.UserName = "nobody-special"
+		objects, err := gate.NewObjects(config)
+		Expect(err).NotTo(HaveOccurred())
+		g := v1alpha1.ObjectGate{APIVersion: "storage.example.com/v1", Kind: "Disk", Namespace: "default", Name: "secret", Expression: "object.health == 'good'"}
+		ask := func() gate.Answer {
+			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+			defer cancel()
+			return objects.Ask(ctx, g)
+		}
+		Eventually(ask).Should(HaveField("Message", "reading Disk default/secret is forbidden: give a ClusterRole with verb get, resource disks and API group "+
+			"storage.example.com the label rbac.reboot-operator.io/aggregate-to-manager=true"))
+		role := unstructuredOf(`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: disks},
+			rules: [{apiGroups: [storage.example.com], resources: [disks], verbs: [get]}]}`)
+		binding := unstructuredOf(`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: disks},
+			roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: disks}, subjects: [{kind: User, name: nobody-special}]}`)
+		for _, object := range []client.Object{role, binding} {
+			Expect(api.Create(context.Background(), object)).To(Succeed())
+			DeferCleanup(func() { Expect(api.Delete(context.Background(), object)).To(Succeed()) })
+		}
+		Eventually(ask).Should(HaveField("State", v1alpha1.GateClear))
+	})
+})
