@@ -66,6 +66,10 @@ func TestShared_Limit(t *testing.T) {
 			nil, "workers", 1, 1,
 			v1alpha1.ReasonBudgetExhausted, together,
 		}},
+		"the other one has granted a node that is gone": {both(gpu(), workers(holding(1, entry("cpu-3", 1)))), gpus, want{
+			nil, "workers", 1, 1,
+			v1alpha1.ReasonBudgetExhausted, together,
+		}},
 		"a node of the other one is cordoned": {both(gpu(), workers()), append(gpus, newHost("cpu-1", label("pool", "cpu"), cordoned)), want{
 			nil, "workers", 1, 1,
 			v1alpha1.ReasonBudgetExhausted, together,
