@@ -82,8 +82,8 @@ var _ = Describe("Two policies that share a limit", func() {
 
 	It("keep the policy with the ledger until the nodes of the other one are back", func(ctx SpecContext) {
 		cpus, gpus := makeFleet(1), makeFleet(1)
-		workers := cpus.policy("workers")
-		gpus.policy("gpu", sharing(workers))
+		workers := cpus.policy("workers", func(s *v1alpha1.RebootPolicySpec) { s.Mode = v1alpha1.ModeDryRun })
+		gpu := gpus.policy("gpu", sharing(workers))
 		gpus.need(gpus.nodes...)
 		Eventually(gpus.granted).Should(HaveLen(1))
 		gpus.start(gpus.nodes[0])
@@ -96,6 +96,7 @@ var _ = Describe("Two policies that share a limit", func() {
 		Expect(workers.Status.Grants).To(HaveLen(1))
 		gpus.boot(gpus.nodes[0], 2)
 		Eventually(func() v1alpha1.GrantState { return gpus.grant(gpus.nodes[0]).State }).Should(Equal(v1alpha1.GrantFinished))
+		Eventually(func() []v1alpha1.PastReboot { return policyStatus(gpu).History }).Should(HaveLen(1))
 		Eventually(func() bool { return apierrors.IsNotFound(api.Get(ctx, client.ObjectKeyFromObject(workers), workers)) }).Should(BeTrue())
 	})
 })
