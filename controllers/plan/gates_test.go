@@ -250,7 +250,11 @@ func TestReboots_GatesReported(t *testing.T) {
 
 // TestReboots_GatesLetGo: nothing is granted unless each gate is clear, or may fail and cannot be asked.
 func TestReboots_GatesLetGo(t *testing.T) {
-	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawSituation(t)
+		s.gates = drawGates(t, s.policies[0])
+		snapshot := s.snapshot()
+		p := plan.Of(snapshot)
 		state := map[string]v1alpha1.GateState{}
 		for _, g := range snapshot.Gates {
 			state[g.Name] = g.State
