@@ -16,10 +16,10 @@ const externalLinks = "EXTERNAL_LINKS"
 
 // Every link of a page to another site leads somewhere.
 func TestExternalLinks(t *testing.T) {
+	t.Parallel()
 	if os.Getenv(externalLinks) == "" {
 		t.Skip("`make links` runs this")
 	}
-	t.Parallel()
 	from := map[string]string{}
 	for _, page := range pages(t) {
 		for _, m := range link.FindAllStringSubmatch(read(t, page), -1) {
