@@ -35,13 +35,13 @@ func TestParts(t *testing.T) {
 		}
 		s := sizes[0]
 		for what, wrong := range map[string]bool{
-			"the programs' memory":                         cmp.Or(s.manager.rested.Resident, s.bare.rested.Resident, s.end.Resident) == 0,
-			"their peaks":                                  s.manager.started.Peak < s.manager.started.Resident,
-			"slots that changed hands":                     s.handover.count != nodes/2-2 || s.handover.median <= 0,
-			"the API server's writes":                      s.write.median <= 0,
-			"a LIST at the start":                          count(s.atStart, isList) == 0,
-			"no work at rest":                              count(s.atRest, isWork) != 0,
-			"the Lease":                                    count(s.atRest, isLease) == 0 && count(s.atStart, isLease) == 0,
+			"the programs' memory":     cmp.Or(s.manager.rested.Resident, s.bare.rested.Resident, s.end.Resident) == 0,
+			"their peaks":              s.manager.started.Peak < s.manager.started.Resident,
+			"slots that changed hands": s.handover.count != nodes/2-2 || s.handover.median <= 0,
+			"the API server's writes":  s.write.median <= 0,
+			"a LIST at the start":      count(s.atStart, isList) == 0,
+			"no work at rest":          count(s.atRest, isWork) != 0,
+			"the Lease":                count(s.atRest, isLease) == 0 && count(s.atStart, isLease) == 0,
 			"a write for each ledger, grant, confirmation": count(s.loaded, isOurWrite) < 2*s.reboots,
 		} {
 			if wrong {
