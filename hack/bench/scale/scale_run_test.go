@@ -42,7 +42,7 @@ func TestParts(t *testing.T) {
 			"a LIST at the start":      count(s.atStart, isList) == 0,
 			"no work at rest":          count(s.atRest, isWork) != 0,
 			"the Lease":                count(s.atRest, isLease) == 0 && count(s.atStart, isLease) == 0,
-			"a write for each ledger, grant, confirmation": count(s.loaded, isOurWrite) < 2*s.reboots,
+			"its writes":               count(s.loaded, isOurWrite) < 2*s.reboots,
 		} {
 			if wrong {
 				t.Errorf("%s: %+v", what, fmt.Sprint(s))
