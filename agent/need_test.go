@@ -86,7 +86,7 @@ var _ = Describe("The need for a reboot", func() {
 		m.start(ctx)
 		Eventually(m.engine.StatusCalls).Should(BeNumerically(">", asked))
 		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "a mark")
-		m.shows(ctx, message, Equal(before+` An administrator asks for a reboot: "a mark".`))
+		m.shows(ctx, message, Equal(`An administrator asks for a reboot: "a mark". `+before))
 		Expect(m.requests.writes()).To(HaveLen(written+1), "the mark, and nothing about the need")
 
 		By("falling with the boot, even one that somebody else made (behaviour 50)")
