@@ -52,7 +52,7 @@ var _ = Describe("three machines", Ordered, func() {
 		here.logf("update_engine installs an update on %s", node)
 		Expect(here.machine(node).InstallUpdate()).To(Succeed())
 		here.eventually(ctx, "the drain waits for a pod that takes its time", func(g Gomega) {
-			g.Expect(here.pods(ctx, g, "slow")).To(ContainElement(HaveField("DeletionTimestamp", Not(BeNil()))))
+			g.Expect(here.pods(ctx, g, "slow-"+node)).To(ContainElement(HaveField("DeletionTimestamp", Not(BeNil()))))
 		})
 		began := draining(ctx, here, node)
 		agentsBefore := agentUIDs(ctx, here)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -174,10 +175,13 @@ func (s *site) node(ctx context.Context, name string) *corev1.Node {
 	return node
 }
 
+// pods are those that have not ended: what a kubelet has ended in a shutdown of its machine, and was not evicted before, stays.
 func (s *site) pods(ctx context.Context, g Gomega, namespace string) []corev1.Pod {
 	var list corev1.PodList
 	g.Expect(s.List(ctx, &list, client.InNamespace(namespace))).To(Succeed())
-	return list.Items
+	return slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool {
+		return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+	})
 }
 
 // allPodsReady holds when as many pods as are wanted are Ready: a new cluster has none of them yet.

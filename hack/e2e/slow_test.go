@@ -10,21 +10,22 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// slowPod is a pod that needs a quarter of an hour to end, unless it is asked twice.
+// slowPod is a pod that needs a quarter of an hour to end, unless it is asked twice. Its namespace is of its node alone, because a
+// namespace whose pods take their time is gone only long after them.
 const slowPod = `
 apiVersion: v1
 kind: Namespace
-metadata: {name: slow}
+metadata: {name: slow-%[1]s}
 ---
 apiVersion: apps/v1
 kind: Deployment
-metadata: {name: slow, namespace: slow}
+metadata: {name: slow, namespace: slow-%[1]s}
 spec:
   selector: {matchLabels: {app: slow}}
   template:
     metadata: {labels: {app: slow}}
     spec:
-      nodeSelector: {kubernetes.io/hostname: %s}
+      nodeSelector: {kubernetes.io/hostname: %[1]s}
       terminationGracePeriodSeconds: 900
       containers: [{name: slow, image: "localhost/idle:1", args: [15m]}]
 `
@@ -34,14 +35,14 @@ func startSlowPod(ctx context.Context, s *site, node string) {
 	GinkgoHelper()
 	Expect(s.cluster.ApplyManifest(ctx, fmt.Appendf(nil, slowPod, node))).To(Succeed())
 	s.eventually(ctx, "a slow pod runs on "+node, func(g Gomega) {
-		g.Expect(s.pods(ctx, g, "slow")).To(And(HaveLen(1), HaveEach(Satisfy(isReady))))
+		g.Expect(s.pods(ctx, g, "slow-"+node)).To(And(HaveLen(1), HaveEach(Satisfy(isReady))))
 	})
 }
 
 // endSlowPod asks it the second time, and sees to it that no other replaces it.
 func endSlowPod(ctx context.Context, s *site, node string) {
 	GinkgoHelper()
-	_, err := s.cluster.Kubectl(ctx, nil, "delete", "namespace", "slow", "--wait=false")
+	_, err := s.cluster.Kubectl(ctx, nil, "delete", "namespace", "slow-"+node, "--wait=false")
 	Expect(err).NotTo(HaveOccurred())
 	_, err = s.machine(node).Run(ctx, "pkill", "-TERM", "-f", "^/idle 15m")
 	Expect(err).NotTo(HaveOccurred())

@@ -3,6 +3,7 @@ package e2e_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -44,6 +45,17 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	if here.release != nil {
 		here.release.reboot(ctx)
 	}
+})
+
+// Each reboot makes the DaemonSet controller wait longer for the next agent on the node, because a kubelet refuses pods while its
+// machine goes down. It forgets that with another generation.
+var generation = 10
+
+var _ = BeforeEach(func(ctx context.Context) {
+	generation++
+	_, err := here.cluster.Kubectl(ctx, nil, "patch", "daemonset", "-n", operator, agents, "--type=merge",
+		"--patch", fmt.Sprintf(`{"spec":{"revisionHistoryLimit":%d}}`, generation))
+	Expect(err).NotTo(HaveOccurred())
 })
 
 // What there is to see when a spec fails.
