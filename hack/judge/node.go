@@ -26,7 +26,7 @@ type node struct {
 	needs needs
 	// asked counts the reboots while an administrator's request is there.
 	asked int
-	// now is the attempt it is in, and by the policy under which it is disrupted. Empty: it is not.
+	// now is the attempt it is in, and by the policy whose ledger it is disrupted under. Empty: it is not.
 	now attempt
 	by  string
 	// carried are the grants it has shown, and when it did last.
@@ -67,7 +67,8 @@ func (n *node) isRequested() bool {
 // attempt is what an agent does under a grant. It disrupts the node from the cordon on until the manager has finished the grant
 // or the agent has given up. A newer grant ends no drain: the agent has to.
 type attempt struct {
-	// policy is the grant's. Empty: there is no grant that can be read.
+	// ledger is the policy whose ledger has the grant, and policy the one that granted. Empty: there is no grant that can be read.
+	ledger   string
 	policy   string
 	seq      int64
 	boot     string
@@ -89,7 +90,7 @@ func attemptOf(n *corev1.Node) attempt {
 	}
 	a.disrupts = true
 	if grant, err := v1alpha1.ParseGrant(n.Annotations); err == nil && grant != nil {
-		a.policy, a.superseded = grant.Policy, grant.Seq > progress.Seq
+		a.ledger, a.policy, a.superseded = grant.LedgerName(), grant.Policy, grant.Seq > progress.Seq
 		finished := grant.Seq == progress.Seq && grant.State == v1alpha1.GrantFinished
 		a.disrupts = progress.Phase == v1alpha1.PhaseDraining || !a.superseded && !finished
 	}
@@ -125,7 +126,7 @@ func (j *Judge) takeNode(r Record) {
 		j.relimit()
 	}
 	if grant, err := v1alpha1.ParseGrant(r.Node.Annotations); err == nil && grant != nil {
-		n.carried[grant.Policy+" "+key(r.Name, grant.Seq)] = r.At
+		n.carried[grant.LedgerName()+" "+key(r.Name, grant.Seq)] = r.At
 	}
 	n.needs.take(r.Node, r.At)
 	if !n.isRequested() {
@@ -183,8 +184,8 @@ func (j *Judge) ends(name string, n *node, seq int64) {
 
 // begins: a node is disrupted from now on.
 func (j *Judge) begins(r Record, n *node) {
-	if n.by = n.now.policy; n.by == "" {
-		n.by = n.governor
+	if n.by = n.now.ledger; n.by == "" {
+		n.by = j.ledgerOf(n.governor)
 	}
 	if j.disrupted[n.by] == nil {
 		j.disrupted[n.by] = map[string]*node{}
@@ -208,20 +209,24 @@ func (j *Judge) begins(r Record, n *node) {
 	if boot := r.Node.Status.NodeInfo.BootID; e != nil && e.boot != "" && e.boot != boot {
 		j.report(Fence, "node %s, in boot %s, is disrupted under grant %d, which was given to boot %s", r.Name, boot, n.now.seq, e.boot)
 	}
-	j.count(n.by, p)
+	names := slices.Sorted(maps.Keys(j.disrupted[n.by]))
+	j.count(n.by, names, p, p.limits)
+	if granter := j.policies[n.now.policy]; granter != nil && granter != p {
+		names = slices.DeleteFunc(names, func(name string) bool { return j.nodes[name].now.policy != n.now.policy })
+		j.count(n.now.policy, names, p, granter.own)
+	}
 }
 
-// count compares the disrupted nodes of a policy with the highest limit that any of their grants can have been given under. A
-// limit that is lowered asks nobody back who holds a grant.
-func (j *Judge) count(by string, p *policy) {
+// count compares disrupted nodes, whose entries are in a ledger, with the highest limit of a policy that any of their grants can
+// have been given under. A limit that is lowered asks nobody back who holds a grant.
+func (j *Judge) count(by string, names []string, ledger *policy, limits []limit) {
 	oldest, since := j.index, j.now.At
-	names := slices.Sorted(maps.Keys(j.disrupted[by]))
 	for _, name := range names {
-		if e := p.entries[key(name, j.nodes[name].now.seq)]; e != nil && e.index < oldest {
+		if e := ledger.entries[key(name, j.nodes[name].now.seq)]; e != nil && e.index < oldest {
 			oldest, since = e.index, e.at
 		}
 	}
-	if most := p.highest(oldest, since); len(names) > most {
+	if most := highest(limits, oldest, since); len(names) > most {
 		j.report(Limit, "policy %s disrupts %v and may disrupt %d", by, names, most)
 	}
 }

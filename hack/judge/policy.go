@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -19,10 +20,21 @@ import (
 type policy struct {
 	last    *v1alpha1.RebootPolicy
 	selects labels.Selector
-	limits  []limit
+	// limits are those of its ledger: of its nodes, and of those whose policies share its limit. own are those of its nodes while it
+	// shares the limit of another policy.
+	limits, own []limit
+	// before are the revisions that another one has replaced, and when that was. A policy that shares a limit grants in the ledger of
+	// another one, and its manager may not have seen its last change.
+	before []revision
 	// entries are all that its ledger has ever had, by attempt.
 	entries map[string]*trackedEntry
 	grants  semaphore
+}
+
+// revision is one of a policy, until when.
+type revision struct {
+	*v1alpha1.RebootPolicy
+	until time.Time
 }
 
 // limit is how many nodes a policy lets be disrupted, and from when on.
@@ -55,6 +67,10 @@ func (j *Judge) takePolicy(r Record) {
 	if p.last = r.Policy; r.Gone {
 		p.last = nil
 	}
+	p.before = slices.DeleteFunc(p.before, func(v revision) bool { return r.At.Sub(v.until) > Slack })
+	if before != nil {
+		p.before = append(p.before, revision{before, r.At})
+	}
 	if before == nil || r.Gone || !before.DeletionTimestamp.Equal(r.Policy.DeletionTimestamp) || !equality.Semantic.DeepEqual(before.Spec, r.Policy.Spec) {
 		p.selects = selection(p.last)
 		for _, n := range j.nodes {
@@ -82,17 +98,22 @@ func (p *policy) lost(before []v1alpha1.LedgerEntry) {
 	}
 }
 
-// grants judges the entries that are new in a ledger. They were decided from the revision before: a compare-and-swap.
+// grants judges the entries that are new in a ledger. They were decided from the revision before: a compare-and-swap. Those of a
+// policy that shares the limit were decided from any that this one had a moment ago.
 func (j *Judge) grants(r Record, p *policy, before *v1alpha1.RebootPolicy) {
-	from := before
-	if from == nil {
-		from = r.Policy
+	own := before
+	if own == nil {
+		own = r.Policy
 	}
 	for _, e := range r.Policy.Status.Grants {
 		who := key(e.Node, e.Seq)
 		known := p.entries[who]
 		isNew := known == nil || known.life != r.Policy.UID
 		if isNew && !j.adopts(r, before, e) {
+			from := []*v1alpha1.RebootPolicy{own}
+			if e.Policy != "" {
+				from = j.lately(r, e.Policy)
+			}
 			j.inTime(r, from, e)
 		}
 		if known == nil {
@@ -116,33 +137,66 @@ func (j *Judge) adopts(r Record, before *v1alpha1.RebootPolicy, e v1alpha1.Ledge
 	return carried && (n.shows(r.Name, e.Seq) || r.At.Sub(shown) <= Slack)
 }
 
-func (n *node) shows(policy string, seq int64) bool {
+// shows reports whether the node shows a grant in the ledger of a policy.
+func (n *node) shows(ledger string, seq int64) bool {
 	if n.last == nil {
 		return false
 	}
 	grant, err := v1alpha1.ParseGrant(n.last.Annotations)
-	return err == nil && grant != nil && grant.Policy == policy && grant.Seq == seq
+	return err == nil && grant != nil && grant.LedgerName() == ledger && grant.Seq == seq
 }
 
-// inTime judges a new grant by the clock of the manager that gave it, which its entry shows.
-func (j *Judge) inTime(r Record, from *v1alpha1.RebootPolicy, e v1alpha1.LedgerEntry) {
+// lately are the revisions from which a policy may have granted in the ledger of another one.
+func (j *Judge) lately(r Record, name string) []*v1alpha1.RebootPolicy {
+	p := j.policies[name]
+	if p == nil {
+		return nil
+	}
+	var from []*v1alpha1.RebootPolicy
+	for _, v := range p.before {
+		if r.At.Sub(v.until) <= Slack {
+			from = append(from, v.RebootPolicy)
+		}
+	}
+	if p.last != nil {
+		from = append(from, p.last)
+	}
+	return from
+}
+
+// inTime judges a new grant by the clock of the manager that gave it, which its entry shows. One of the revisions from which it may
+// have been decided has to allow it.
+func (j *Judge) inTime(r Record, from []*v1alpha1.RebootPolicy, e v1alpha1.LedgerEntry) {
+	what := "by a policy that is not there"
+	for _, p := range from {
+		if what = j.forbids(r, p, e); what == "" {
+			break
+		}
+	}
+	if at := e.At.Time; what == "" && j.options.TrueClocks && (at.After(r.At) || r.At.Sub(at) > Slack) {
+		what = "at another time than it says"
+	}
+	if what != "" {
+		j.report(Window, "policy %s grants %s at %s, %s", cmp.Or(e.Policy, r.Name), key(e.Node, e.Seq), e.At.UTC().Format(time.RFC3339), what)
+	}
+}
+
+// forbids is why a policy does not allow a new grant. Empty: it does.
+func (j *Judge) forbids(r Record, from *v1alpha1.RebootPolicy, e v1alpha1.LedgerEntry) string {
 	at, spec := e.At.Time, &from.Spec
-	what := ""
 	switch {
 	case from.DeletionTimestamp != nil:
-		what = "while it is being deleted"
+		return "while it is being deleted"
 	case spec.ModeOrDefault() == v1alpha1.ModeDryRun:
-		what = "in mode DryRun"
+		return "in mode DryRun"
 	case spec.Pause != nil && (spec.Pause.Until == nil || at.Before(spec.Pause.Until.Time)):
-		what = "in a pause"
+		return "in a pause"
 	case !oracle.Open(spec.Windows, spec.Blackouts, at) && (!j.ignoresWindows(r, spec, e) || !oracle.Open(nil, spec.Blackouts, at)):
-		what = "outside of its windows"
-	case j.options.TrueClocks && (at.After(r.At) || r.At.Sub(at) > Slack):
-		what = "at another time than it says"
-	default:
-		return
+		return "outside of its windows"
+	case cmp.Or(spec.Shared(), from.Name) != r.Name:
+		return "in the ledger of another limit than its own"
 	}
-	j.report(Window, "policy %s grants %s at %s, %s", r.Name, key(e.Node, e.Seq), at.UTC().Format(time.RFC3339), what)
+	return ""
 }
 
 // ignoresWindows reports whether the node of an entry was past its deadline when the entry was made, and the policy ignores windows
@@ -204,25 +258,49 @@ func selection(p *v1alpha1.RebootPolicy) labels.Selector {
 	return s
 }
 
+// ledgerOf is the policy in whose ledger a policy grants.
+func (j *Judge) ledgerOf(name string) string {
+	if p := j.policies[name]; p != nil && p.last != nil {
+		return cmp.Or(p.last.Spec.Shared(), name)
+	}
+	return name
+}
+
 // relimit notes the limits of all policies, where they are others than before.
 func (j *Judge) relimit() {
-	for name, p := range j.policies {
-		l := limit{index: j.index, at: j.now.At}
-		if p.last != nil {
-			l.most, l.counted = allows(&p.last.Spec, j.governed[name])
+	governed := map[string]int{}
+	for name := range j.policies {
+		governed[name] += j.governed[name]
+		if ledger := j.ledgerOf(name); ledger != name {
+			governed[ledger] += j.governed[name]
 		}
-		if n := len(p.limits); n == 0 || p.limits[n-1].most != l.most {
-			p.limits = append(p.limits, l)
-			if j.options.Semaphore {
-				p.grants.limit(l.most, j.index)
+	}
+	for name, p := range j.policies {
+		is, own := limit{index: j.index, at: j.now.At}, limit{index: j.index, at: j.now.At, most: math.MaxInt}
+		if p.last != nil {
+			is.most, is.counted = allows(p.last.Spec.MaxUnavailableOrDefault(), governed[name])
+			if limit := p.last.Spec.OwnLimit(); limit != nil {
+				own.most, own.counted = allows(*limit, j.governed[name])
 			}
+		}
+		p.own = appendChanged(p.own, own)
+		before := len(p.limits)
+		if p.limits = appendChanged(p.limits, is); len(p.limits) > before && j.options.Semaphore {
+			p.grants.limit(is.most, j.index)
 		}
 	}
 }
 
+// appendChanged appends a limit that is another one than before.
+func appendChanged(limits []limit, l limit) []limit {
+	if n := len(limits); n > 0 && limits[n-1].most == l.most {
+		return limits
+	}
+	return append(limits, l)
+}
+
 // allows is how many of so many nodes may be disrupted, and whether they were counted for that.
-func allows(spec *v1alpha1.RebootPolicySpec, selected int) (most int, counted bool) {
-	allowed := spec.MaxUnavailableOrDefault()
+func allows(allowed intstr.IntOrString, selected int) (most int, counted bool) {
 	if allowed.Type == intstr.Int {
 		return allowed.IntValue(), false
 	}
@@ -233,12 +311,12 @@ func allows(spec *v1alpha1.RebootPolicySpec, selected int) (most int, counted bo
 	return max(1, selected*percent/100), true
 }
 
-// highest is the highest limit that was in force since a record.
-func (p *policy) highest(index int64, at time.Time) int {
+// highest is the highest of these limits that was in force since a record.
+func highest(limits []limit, index int64, at time.Time) int {
 	most := 0
-	for i, l := range p.limits {
-		if i+1 < len(p.limits) {
-			next := p.limits[i+1]
+	for i, l := range limits {
+		if i+1 < len(limits) {
+			next := limits[i+1]
 			if over := next.index <= index; over && (!l.counted || next.at.Before(at.Add(-Slack))) {
 				continue
 			}

@@ -56,7 +56,7 @@ func foul(d *process.Random) process.Conditions {
 	}
 }
 
-// drawPolicies makes one policy for all nodes, or one for each pool, maybe with one below for what they do not select.
+// drawPolicies makes one policy for all nodes, or one for a pool above it, which may share its limit.
 func drawPolicies(d *process.Random) []*v1alpha1.RebootPolicy {
 	all := drawPolicy(d, "all")
 	if d.Chance(0.5) {
@@ -64,6 +64,12 @@ func drawPolicies(d *process.Random) []*v1alpha1.RebootPolicy {
 	}
 	blue := drawPolicy(d, "blue")
 	blue.Spec.NodeSelector, blue.Spec.Priority = &v1alpha1.LabelSelector{MatchLabels: map[string]string{labelPool: "blue"}}, 10
+	if d.Chance(0.5) {
+		blue.Spec.Concurrency.Shared = all.Name
+	}
+	if d.Chance(0.5) && blue.Spec.Shared() != "" {
+		blue.Spec.Concurrency.MaxUnavailable = nil
+	}
 	return []*v1alpha1.RebootPolicy{all, blue}
 }
 

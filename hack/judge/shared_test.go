@@ -1,0 +1,100 @@
+package judge
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// sharing is policy q, with b of its pool, which shares the limit of p unless it is changed.
+func sharing(changes ...func(*v1alpha1.RebootPolicySpec)) func(*story) {
+	return func(s *story) {
+		s.now = s.now.Add(time.Second)
+		q := &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: "q"}, Spec: v1alpha1.RebootPolicySpec{
+			Priority: 1, NodeSelector: &v1alpha1.LabelSelector{MatchLabels: map[string]string{"pool": "q"}}, Concurrency: &v1alpha1.Concurrency{Shared: "p"},
+		}}
+		for _, change := range changes {
+			change(&q.Spec)
+		}
+		s.records = append(s.records, Record{At: s.now, Name: "q", By: Admin, Policy: q})
+	}
+}
+
+// granted is a grant of q in the ledger of p, and listed its entry.
+func granted(name string, seq int64) func(*story) {
+	return all(listed(name, seq), func(s *story) {
+		s.node(name, manager, func(n *corev1.Node) {
+			g := v1alpha1.Grant{Policy: "q", Ledger: "p", Seq: seq, BootID: name, State: v1alpha1.GrantActive, At: metav1.NewTime(s.now)}
+			metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationGrant, g.String())
+		})
+	})
+}
+
+func listed(name string, seq int64) func(*story) {
+	return func(s *story) {
+		s.policy(manager, func(p *v1alpha1.RebootPolicy) {
+			p.Status.Seq = seq
+			p.Status.Grants = append(p.Status.Grants, v1alpha1.LedgerEntry{Node: name, Seq: seq, BootID: name, At: metav1.NewTime(s.now), Policy: "q"})
+		})
+	}
+}
+
+func TestTake_SharedLimit(t *testing.T) {
+	paused := func(s *v1alpha1.RebootPolicySpec) { s.Pause = &v1alpha1.Pause{} }
+	alone := func(s *v1alpha1.RebootPolicySpec) { s.Concurrency = nil }
+	atMost := func(n int32) func(*v1alpha1.RebootPolicySpec) {
+		return func(s *v1alpha1.RebootPolicySpec) { s.Concurrency.MaxUnavailable = new(intstr.FromInt32(n)) }
+	}
+	mine := labelled("b", "q")
+	cases := map[string]struct {
+		story []func(*story)
+		want  []Rule
+	}{
+		"one after the other":        {[]func(*story){mine, sharing(), reboot("a", 1), granted("b", 2), drains("b", 2)}, nil},
+		"both at once":               {[]func(*story){mine, sharing(), grant("a", 1), granted("b", 2), drains("a", 1), drains("b", 2)}, []Rule{Limit}},
+		"both, and the limit is two": {[]func(*story){mine, sharing(), limitIs(intstr.FromInt32(2)), grant("a", 1), granted("b", 2), drains("a", 1), drains("b", 2)}, nil},
+		"a percentage of the nodes of both": {
+			[]func(*story){mine, sharing(), limitIs(intstr.FromString("100%")), grant("a", 1), granted("b", 2), drains("a", 1), drains("b", 2)}, nil,
+		},
+		"two, and its own limit is one": {
+			[]func(*story){labelled("a", "q"), mine, sharing(atMost(1)), limitIs(intstr.FromInt32(2)), granted("a", 1), granted("b", 2), drains("a", 1), drains("b", 2)},
+			[]Rule{Limit},
+		},
+		"two, and its own limit was two": {
+			[]func(*story){
+				labelled("a", "q"), mine, sharing(atMost(2)), limitIs(intstr.FromInt32(2)), granted("a", 1), granted("b", 2),
+				sharing(atMost(1)), drains("a", 1), drains("b", 2),
+			}, nil,
+		},
+		"in the ledger of a policy whose limit it does not share": {[]func(*story){mine, sharing(alone), granted("b", 1), drains("b", 1)}, []Rule{Window}},
+		"in its own ledger, and it shares another limit": {
+			[]func(*story){mine, sharing(), spec(func(s *v1alpha1.RebootPolicySpec) { s.Concurrency = &v1alpha1.Concurrency{Shared: "q"} }), grant("a", 1), drains("a", 1)}, []Rule{Window},
+		},
+		"of a policy that is not there":                 {[]func(*story){granted("b", 1), drains("b", 1)}, []Rule{Window}},
+		"in a pause of the other one":                   {[]func(*story){mine, sharing(), spec(paused), granted("b", 1), drains("b", 1)}, nil},
+		"in a pause":                                    {[]func(*story){mine, sharing(paused), granted("b", 1), drains("b", 1)}, []Rule{Window}},
+		"in a pause that its manager may not have seen": {[]func(*story){mine, sharing(), sharing(paused), granted("b", 1), drains("b", 1)}, nil},
+		"in a pause that its manager has seen":          {[]func(*story){mine, sharing(), sharing(paused), passes(2 * Slack), granted("b", 1), drains("b", 1)}, []Rule{Window}},
+		"back in the ledger that had lost it, in a pause": {
+			[]func(*story){mine, sharing(), granted("b", 1), policyGone, policyAnew, sharing(paused), passes(2 * Slack), listed("b", 1), drains("b", 1)}, nil,
+		},
+		"outside the ledger": {[]func(*story){mine, sharing(), granted("b", 1), wiped(manager), drains("b", 1)}, []Rule{Ledger}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var got []Rule
+			for _, v := range judged(tc.story...).Violations() {
+				got = append(got, v.Rule)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
