@@ -54,14 +54,6 @@ type ObjectGate struct {
 	Expression string `json:"expression"`
 }
 
-// ObjectGates are the expressions about objects that are checked before each grant.
-func (s *RebootPolicySpec) ObjectGates() []ObjectGate {
-	if s.Gates == nil {
-		return nil
-	}
-	return s.Gates.Objects
-}
-
 // ObjectGateNames are the names that gates of objects have in status, messages and metrics, in the order of the gates: kind and
 // object, such as CephCluster/rook-ceph, or Volume/* for several objects. A second gate of that name ends in #2. No gate of
 // gates.prometheus has such a name.

@@ -123,6 +123,14 @@ func (g PrometheusGate) FailurePolicyOrDefault() GateFailurePolicy {
 	return or(g.FailurePolicy, GateFailureBlock)
 }
 
+// ObjectGates are the expressions about objects that are checked before each grant.
+func (s *RebootPolicySpec) ObjectGates() []ObjectGate {
+	if s.Gates == nil {
+		return nil
+	}
+	return s.Gates.Objects
+}
+
 // BlockingPods select the pods that keep their node from being rebooted.
 func (s *RebootPolicySpec) BlockingPods() []BlockingPod {
 	if s.Gates == nil {
