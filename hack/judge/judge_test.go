@@ -298,6 +298,15 @@ func judged(steps ...func(*story)) *Judge {
 	return j
 }
 
+// broken are the rules that a story breaks, in their order.
+func broken(steps ...func(*story)) []Rule {
+	var rules []Rule
+	for _, v := range judged(steps...).Violations() {
+		rules = append(rules, v.Rule)
+	}
+	return rules
+}
+
 func TestTake(t *testing.T) {
 	window := func(start string, d time.Duration, zone string) func(*story) {
 		return spec(func(s *v1alpha1.RebootPolicySpec) {
@@ -424,11 +433,7 @@ func TestTake(t *testing.T) {
 	})
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			var got []Rule
-			for _, v := range judged(tc.story...).Violations() {
-				got = append(got, v.Rule)
-			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
+			if diff := cmp.Diff(tc.want, broken(tc.story...)); diff != "" {
 				t.Errorf("rules broken (-want +got):\n%s", diff)
 			}
 		})
