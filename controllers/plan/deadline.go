@@ -20,11 +20,8 @@ func DueAt(policy *v1alpha1.RebootPolicy, n *Node) time.Time {
 	return policy.Spec.Deadline.Ends(n.WaitsSince())
 }
 
-// overdue reports whether the node is past its deadline.
-func (f *fleet) overdue(n *Node) bool {
-	due := DueAt(f.Policy, n)
-	return !due.IsZero() && !f.Now.Before(due)
-}
+// reached reports whether an instant is known and has come.
+func reached(due, now time.Time) bool { return !due.IsZero() && !now.Before(due) }
 
 // IgnoresWindowsFrom is from when on windows do not count for the node: from the end of its deadline, where the policy ignores them
 // then. Zero: they always count.
@@ -36,10 +33,7 @@ func IgnoresWindowsFrom(policy *v1alpha1.RebootPolicy, n *Node) time.Time {
 }
 
 // ignoresWindows reports whether windows do not count for the node now.
-func (f *fleet) ignoresWindows(n *Node) bool {
-	from := IgnoresWindowsFrom(f.Policy, n)
-	return !from.IsZero() && !f.Now.Before(from)
-}
+func (v view) ignoresWindows(n *Node) bool { return reached(IgnoresWindowsFrom(v.Policy, n), v.Now) }
 
 // DeadlineReport is what is known of the deadlines of a policy's nodes.
 type DeadlineReport struct {

@@ -174,7 +174,7 @@ func (f *fleet) add(n *Node) {
 	if n.ControlPlane {
 		f.controlPlane = append(f.controlPlane, n)
 	}
-	if !n.Outstanding() || f.inEntry[n.Name] || f.limited.holds(n.Name) || f.inOtherLedger(n) || !f.answersFor(n, g) {
+	if !n.Outstanding() || f.inEntry[n.Name] || f.limited.holds(n.Name) || f.Governor.inOther(n, f.limited.ledger) || !f.answersFor(n, g) {
 		return
 	}
 	if g.Policy == f.name || f.selects(n) {
@@ -207,6 +207,30 @@ func (f *fleet) answersFor(n *Node, g Governance) bool {
 func (f *fleet) selects(n *Node) bool {
 	selector, err := f.Policy.Spec.NodeSelector.Selector()
 	return err == nil && selector.Matches(labels.Set(n.Labels))
+}
+
+// scale reads maxUnavailable, once all nodes are counted.
+func (f *fleet) scale() (err error) {
+	if f.limited.elsewhere {
+		f.limit, err = Limit(f.Policy.Spec.MaxUnavailableOrDefault(), f.selected)
+		return err
+	}
+	if f.limit, err = Limit(f.limited.most, f.selected+f.limited.selected); err != nil {
+		return err
+	}
+	if own := f.Policy.Spec.OwnLimit(); own != nil {
+		f.own = new(int32)
+		*f.own, err = Limit(*own, f.selected)
+	}
+	return err
+}
+
+// sharedLimit is the limit of the ledger: nobody changes one that the spec does not name any more.
+func (f *fleet) sharedLimit() int32 {
+	if f.Ledger != nil && f.limited.elsewhere {
+		return f.Ledger.Status.Limit
+	}
+	return f.limit
 }
 
 // held reports whether the node is in the middle of a reboot, under this policy or another.

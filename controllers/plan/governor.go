@@ -21,7 +21,8 @@ type Governor struct {
 	given int64
 	// shares are the policies whose limit counts for others, by the names of these; only those that can be used.
 	shares map[string]string
-	// unshared is why a policy has no limit to share although it names one, by its name: the other one is not there, or shares itself.
+	// unshared is why a policy has no limit to share although it names one, by its name: the other one is not there, or is being
+	// deleted. chained is the same where the other one shares a limit itself, which is an error of the spec.
 	unshared, chained map[string]string
 	// entries are those of all ledgers, and inLedger the nodes in any of them.
 	entries  map[listed]bool

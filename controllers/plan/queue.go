@@ -22,7 +22,7 @@ func (f *fleet) order(nodes []*Node) {
 	candidates := make([]candidate, len(nodes))
 	for i, n := range nodes {
 		candidates[i] = candidate{
-			node: n, ring: f.rings.Of(n), domain: f.domain(n), urgent: Urgent(f.Policy, n), overdue: f.overdue(n),
+			node: n, ring: f.rings.Of(n), domain: f.domain(n), urgent: Urgent(f.Policy, n), overdue: reached(DueAt(f.Policy, n), f.Now),
 			served: n.served(), down: n.unavailable(), guarded: f.pods.guarded(n),
 		}
 	}

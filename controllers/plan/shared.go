@@ -150,30 +150,6 @@ func (l *limited) add(n *Node, inLedger bool) {
 	}
 }
 
-// scale reads maxUnavailable, once all nodes are counted.
-func (f *fleet) scale() (err error) {
-	if f.limited.elsewhere {
-		f.limit, err = Limit(f.Policy.Spec.MaxUnavailableOrDefault(), f.selected)
-		return err
-	}
-	if f.limit, err = Limit(f.limited.most, f.selected+f.limited.selected); err != nil {
-		return err
-	}
-	if own := f.Policy.Spec.OwnLimit(); own != nil {
-		f.own = new(int32)
-		*f.own, err = Limit(*own, f.selected)
-	}
-	return err
-}
-
-// sharedLimit is the limit of the ledger: nobody changes one that the spec does not name any more.
-func (f *fleet) sharedLimit() int32 {
-	if f.Ledger != nil && f.limited.elsewhere {
-		return f.Ledger.Status.Limit
-	}
-	return f.limit
-}
-
 // sharedPolicyNotFound keeps a policy from granting that has no limit to share.
 func sharedPolicyNotFound(v view, _ *Node) *Blocked {
 	if why := v.Governor.unshared[v.name]; why != "" {
@@ -183,12 +159,12 @@ func sharedPolicyNotFound(v view, _ *Node) *Blocked {
 }
 
 // otherLedger keeps new entries out of every ledger until those in one that the spec does not name any more have ended.
-func (f *fleet) otherLedger() *Blocked {
-	if !f.limited.elsewhere {
+func (l *limited) otherLedger(policy string) *Blocked {
+	if !l.elsewhere {
 		return nil
 	}
 	return blocked(v1alpha1.ReasonBudgetExhausted, "waiting for its turn: reboots that policy %s was granted in the ledger of policy %s have to end "+
-		"before spec.concurrency counts as it is now", f.name, f.limited.ledger)
+		"before spec.concurrency counts as it is now", policy, l.ledger)
 }
 
 // of names the policies whose nodes one limit counts together. Empty: there is one.
@@ -199,19 +175,19 @@ func (l *limited) of() string {
 	return " of policies " + list(l.with) + " together"
 }
 
-// replaced reports whether somebody sees the grant that the node shows to its end: its policy, or another ledger of this one, which
+// replaced reports whether somebody sees the grant that the node shows to its end: another policy, or one with another ledger, which
 // has it.
-func (f *fleet) replaced(n *Node) bool {
-	if n.Grant.Policy == f.name {
-		return f.inOtherLedger(n)
+func (g Governor) replaced(n *Node, policy, ledger string) bool {
+	if n.Grant.Policy == policy {
+		return g.inOther(n, ledger)
 	}
-	return f.Governor.knows(n.Grant.Policy)
+	return g.knows(n.Grant.Policy)
 }
 
-// inOtherLedger reports whether a ledger other than the policy's has the grant that the node shows.
-func (f *fleet) inOtherLedger(n *Node) bool {
-	g := n.Grant
-	return g != nil && g.LedgerName() != f.limited.ledger && f.Governor.entries[listed{g.LedgerName(), n.Name, g.Seq}]
+// inOther reports whether another ledger has the grant that the node shows.
+func (g Governor) inOther(n *Node, ledger string) bool {
+	is := n.Grant
+	return is != nil && is.LedgerName() != ledger && g.entries[listed{is.LedgerName(), n.Name, is.Seq}]
 }
 
 // take counts what other policies have down, or are about to.

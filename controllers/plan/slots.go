@@ -150,7 +150,7 @@ func (s *slots) hold(node string) bool { return s.used[node] == holdsGrant }
 // budgetExhausted keeps reboots within maxUnavailable, of the policy and of the node's ring. A node that is down already takes no
 // new slot.
 func budgetExhausted(v view, n *Node) *Blocked {
-	if o := v.otherLedger(); o != nil {
+	if o := v.limited.otherLedger(v.name); o != nil {
 		return o
 	}
 	for _, share := range v.slots.of(v.rings.Of(n)) {

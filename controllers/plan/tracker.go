@@ -46,7 +46,7 @@ func (t *tracker) track() {
 	case protocol.Gone(n.Record, e):
 		t.Node, t.Action, t.Reason = nil, ReleaseEntry, v1alpha1.ReasonNodeGone
 		t.Message = "the Node object was deleted, and another one was registered under its name"
-	case protocol.Overtaken(n.Record, e, t.f.limited.ledger) && t.f.replaced(n):
+	case protocol.Overtaken(n.Record, e, t.f.limited.ledger) && t.f.Governor.replaced(n, t.f.name, t.f.limited.ledger):
 		t.Action, t.Reason, t.Message = ReleaseEntry, v1alpha1.ReasonCancelled, "a grant of policy "+n.Grant.Policy+" replaced it"
 	case protocol.Releasable(n.Record, e):
 		t.Action = ReleaseEntry
