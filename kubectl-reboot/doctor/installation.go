@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
 // Names and labels of what config deploys.
@@ -117,7 +118,7 @@ func agents(c Cluster) []Finding {
 	found := c.otherVersion(agent)
 	if missing := c.withoutAgent(); len(missing) > 0 && !unread {
 		found = append(found, Finding{
-			Level: Problem, Message: "no agent is Ready on " + some(missing) + ": whether they need a reboot is not known",
+			Level: Problem, Message: "no agent is Ready on " + terminal.Some(missing) + ": whether they need a reboot is not known",
 			Command: status.LookAtAgents, Nodes: missing,
 		})
 	}
@@ -160,7 +161,7 @@ func (c Cluster) otherVersion(agent *appsv1.DaemonSet) []Finding {
 	if len(old) > 0 {
 		old = sorted(old)
 		found = append(found, Finding{
-			Level: Warning, Message: fmt.Sprintf("the agents of %s do not run image %s of their DaemonSet; its rollout goes on, or is stuck", some(old), want),
+			Level: Warning, Message: fmt.Sprintf("the agents of %s do not run image %s of their DaemonSet; its rollout goes on, or is stuck", terminal.Some(old), want),
 			Command: fmt.Sprintf("kubectl rollout status -n %s daemonset/%s", agent.Namespace, agent.Name), Nodes: old,
 		})
 	}

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
 // coordinators finds the nodes whose agents report another program that may reboot the host. An agent that asks for a reboot
@@ -67,7 +68,7 @@ func (c Cluster) byMessage(level Level, about func(*corev1.Node) (message, comma
 		found[i].Nodes = append(found[i].Nodes, n.Name)
 	}
 	for i := range found {
-		found[i].Message = some(found[i].Nodes) + ": " + found[i].Message
+		found[i].Message = terminal.Some(found[i].Nodes) + ": " + found[i].Message
 	}
 	return found
 }

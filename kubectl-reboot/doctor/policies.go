@@ -11,6 +11,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/forecast"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
 // policies finds nodes that no policy selects or that several do, policies that select none, and what stops a policy.
@@ -27,7 +28,7 @@ func policies(c Cluster) []Finding {
 		}
 	}
 	if len(none) > 0 {
-		found = append(found, Finding{Level: Warning, Message: "no policy selects " + some(none) + ": never rebooted", Command: "kubectl get rebootpolicies", Nodes: none})
+		found = append(found, Finding{Level: Warning, Message: "no policy selects " + terminal.Some(none) + ": never rebooted", Command: "kubectl get rebootpolicies", Nodes: none})
 	}
 	found = append(found, c.conflicts()...)
 	s := status.Of(f)
@@ -70,7 +71,7 @@ func (c Cluster) conflicts() []Finding {
 		found[i].Nodes = append(found[i].Nodes, n.Name)
 	}
 	for i := range found {
-		found[i].Message += ": " + some(found[i].Nodes)
+		found[i].Message += ": " + terminal.Some(found[i].Nodes)
 	}
 	return found
 }
@@ -142,13 +143,4 @@ func gates(c Cluster) []Finding {
 		}
 	}
 	return found
-}
-
-// some names the first five.
-func some(names []string) string {
-	const most = 5
-	if len(names) <= most {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }

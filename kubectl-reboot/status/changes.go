@@ -9,6 +9,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
 // Changes reports what is new since an earlier status, a line for each policy whose counts or window changed and for each
@@ -30,7 +31,7 @@ func (s Status) Changes(before Status, zone *time.Location) []string {
 		}
 	}
 	if is := strings.Join(s.Ungoverned, ", "); is != "" && is != strings.Join(before.Ungoverned, ", ") {
-		add("no policy", "selects "+some(s.Ungoverned))
+		add("no policy", "selects "+terminal.Some(s.Ungoverned))
 	}
 	return lines
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
 // LookAtManager is the command that shows whether the manager runs.
@@ -83,7 +84,7 @@ func notices(policy *v1alpha1.RebootPolicy, p plan.Plan, s *Policy, now time.Tim
 	}
 	note(Deleting, policy.DeletionTimestamp != nil, fmt.Sprintf("policy %s is being deleted: it stays until its grants are over", name), "")
 	note(ManagerLags, policy.Status.ObservedGeneration < policy.Generation, "the manager has not taken in the last change of policy "+name+"; if this stays, it may not run", LookAtManager)
-	note(ManagerLags, len(s.Due) > 0, fmt.Sprintf("nothing blocks %s: the manager grants at once; if this stays, it may not run", some(s.Due)), LookAtManager)
+	note(ManagerLags, len(s.Due) > 0, fmt.Sprintf("nothing blocks %s: the manager grants at once; if this stays, it may not run", terminal.Some(s.Due)), LookAtManager)
 	return list
 }
 
@@ -93,13 +94,4 @@ func pauseMessage(policy *v1alpha1.RebootPolicy) string {
 		message += ": " + pause.Reason
 	}
 	return message
-}
-
-// some names the first five.
-func some(names []string) string {
-	const most = 5
-	if len(names) <= most {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }

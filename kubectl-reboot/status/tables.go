@@ -139,7 +139,7 @@ func (s Status) waiting(l Look) []string {
 		if len(nodes) == 0 {
 			return
 		}
-		names := some(nodes)
+		names := terminal.Some(nodes)
 		if l.Wide {
 			names = strings.Join(nodes, ", ")
 		}

@@ -66,3 +66,12 @@ func Seconds(d time.Duration) string {
 	}
 	return fmt.Sprintf("%dh%02dm", whole/time.Hour, whole%time.Hour/time.Minute)
 }
+
+// Some names the first five, and how many more there are.
+func Some(names []string) string {
+	const most = 5
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+}

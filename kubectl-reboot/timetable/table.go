@@ -124,18 +124,12 @@ func (t Timetable) Verdict(zone *time.Location) string {
 	return "Done " + done + t.inside(zone) + "."
 }
 
-// late names the nodes that miss their deadline, at most five of them. Empty: none does.
+// late names the nodes that miss their deadline. Empty: none does.
 func (t Timetable) late() string {
-	const most = 5
-	names := t.MissesDeadline
-	if len(names) == 0 {
+	if len(t.MissesDeadline) == 0 {
 		return ""
 	}
-	text := strings.Join(names[:min(len(names), most)], ", ")
-	if more := len(names) - most; more > 0 {
-		text += fmt.Sprintf(", and %d more", more)
-	}
-	return fmt.Sprintf("%s spec.deadline: %s.", counted(len(names), "node misses", "nodes miss"), text)
+	return fmt.Sprintf("%s spec.deadline: %s.", counted(len(t.MissesDeadline), "node misses", "nodes miss"), terminal.Some(t.MissesDeadline))
 }
 
 func (t Timetable) inside(zone *time.Location) string {
