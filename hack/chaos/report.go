@@ -13,13 +13,13 @@ import (
 
 // result is what many schedules have shown.
 type result struct {
-	schedules, reboots, grants, revisions, ticked int
-	violations                                    int
-	failed                                        []worker.Outcome
-	struck                                        map[schedule.Kind]int // faults, those of requests by request
-	hit                                           map[schedule.Kind]int // schedules with such a fault
-	took, converged, longest                      time.Duration
-	slowest                                       uint64
+	schedules, sharing, reboots, grants, revisions, ticked int
+	violations                                             int
+	failed                                                 []worker.Outcome
+	struck                                                 map[schedule.Kind]int // faults, those of requests by request
+	hit                                                    map[schedule.Kind]int // schedules with such a fault
+	took, converged, longest                               time.Duration
+	slowest                                                uint64
 }
 
 func newResult() result {
@@ -33,6 +33,9 @@ func (r *result) add(o worker.Outcome) {
 	r.revisions += o.Revisions
 	r.violations += len(o.Violations)
 	r.converged += o.Converged
+	if o.Schedule.Sharing {
+		r.sharing++
+	}
 	if o.Ticks > 0 {
 		r.ticked++
 	}
@@ -83,6 +86,7 @@ func (r *result) report(theme terminal.Theme) []string {
 	lines = append(lines,
 		"", theme.Paint(terminal.Quiet, "  RESULT"),
 		line("schedules", "%d of %d nodes", r.schedules, schedule.Nodes),
+		line("two policies with one limit in", "%d", r.sharing),
 		line("grants, reboots", "%d, %d", r.grants, r.reboots),
 		line("revisions seen by the witness", "%d", r.revisions),
 		line("after the last fault, mean", "%s", terminal.Seconds(mean)),

@@ -21,8 +21,10 @@ type Schedule struct {
 	Pods, MinAvailable int
 	// Needs are the machines, by number, that need a reboot at the start.
 	Needs []int
-	// Window is the policy's only one. Nil: always open.
+	// Window is the only one of each policy. Nil: always open.
 	Window *Window
+	// Sharing: a second policy governs every other machine, and shares the limit of the first one.
+	Sharing bool
 	// Begins is the time on all clocks at the start. Zero: the real time.
 	Begins time.Time
 	// Steps are the faults, in the order in which they strike.
@@ -78,6 +80,7 @@ func Of(seed uint64) Schedule {
 		s.Steps = append(s.Steps, drawStep(r, kind, len(s.Needs)))
 	}
 	slices.SortStableFunc(s.Steps, func(a, b Step) int { return a.After - b.After })
+	s.Sharing = r.IntN(4) == 0 // drawn last: without it, seeds are the same schedules
 	return s
 }
 
@@ -131,6 +134,9 @@ func (s Schedule) String() string {
 		Nodes, s.Limit, s.Pods, s.MinAvailable)
 	if w := s.Window; w != nil {
 		fmt.Fprintf(&b, "; window %s for %s in %s, from %s on", w.Start, w.Duration, w.Zone, s.Begins.Format(time.RFC3339))
+	}
+	if s.Sharing {
+		b.WriteString("; two policies share the limit")
 	}
 	for _, step := range s.Steps {
 		fmt.Fprintf(&b, "\n  after %2d begun or back, %3d ms: %s, whom %d, for %s", step.After, step.Delay.Milliseconds(), step.Kind, step.Target, step.For)

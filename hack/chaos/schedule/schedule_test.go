@@ -38,6 +38,20 @@ func TestOf_EveryKindHasItsTurn(t *testing.T) {
 	}
 }
 
+// TestOf_SomeShareALimit: about one schedule in four has two policies with one limit.
+func TestOf_SomeShareALimit(t *testing.T) {
+	const schedules = 200
+	sharing := 0
+	for seed := range uint64(schedules) {
+		if s := schedule.Of(seed); s.Sharing {
+			sharing++
+		}
+	}
+	if sharing < schedules/5 || sharing > schedules/3 {
+		t.Errorf("%d of %d schedules have two policies with one limit", sharing, schedules)
+	}
+}
+
 // TestOf_CanBeRun: what is drawn makes sense to who runs it.
 func TestOf_CanBeRun(t *testing.T) {
 	for seed := range uint64(2000) {

@@ -21,12 +21,16 @@ import (
 // tooMany failures to halt after.
 const tooMany = 1000
 
-// admin is who edits the policy of a schedule, and cordons and deletes nodes.
+// pool is the label of the second policy's nodes, where a schedule has two.
+const pool, second = "chaos/pool", "second"
+
+// admin is who edits the policies of a schedule, and cordons and deletes nodes.
 type admin struct {
 	api     kubernetes.Interface
 	objects client.Client
-	policy  string
-	window  *schedule.Window
+	// policies are their names. The second one, where there is one, shares the limit of the first.
+	policies []string
+	window   *schedule.Window
 
 	mu      sync.Mutex
 	cordons []cordon
@@ -40,31 +44,46 @@ type cordon struct {
 }
 
 // createPolicy insists on a new policy, whoever is still in the way.
-func (a *admin) createPolicy(ctx context.Context, limit int) {
-	insist(ctx, func() error { return ignoreExists(a.objects.Create(ctx, a.newPolicy(limit))) })
+func (a *admin) createPolicy(ctx context.Context, name string, limit int) {
+	insist(ctx, func() error { return ignoreExists(a.objects.Create(ctx, a.newPolicy(name, limit))) })
 }
 
-func (a *admin) newPolicy(limit int) *v1alpha1.RebootPolicy {
+func (a *admin) newPolicy(name string, limit int) *v1alpha1.RebootPolicy {
 	week := &metav1.Duration{Duration: 168 * time.Hour}
-	policy := &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: a.policy}, Spec: v1alpha1.RebootPolicySpec{
+	policy := &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.RebootPolicySpec{
 		Concurrency: &v1alpha1.Concurrency{MaxUnavailable: new(intstr.FromInt(limit))},
 		Settle:      &metav1.Duration{},
 		Drain:       &v1alpha1.Drain{Timeout: &metav1.Duration{Duration: 24 * time.Hour}},
 		Reboot:      &v1alpha1.Reboot{Timeout: week},
 		Failures:    &v1alpha1.Failures{Max: new(int32(tooMany))},
 	}}
+	if name != a.policies[0] {
+		policy.Spec.NodeSelector, policy.Spec.Priority = &v1alpha1.LabelSelector{MatchLabels: map[string]string{pool: second}}, 1
+		policy.Spec.Concurrency = &v1alpha1.Concurrency{Shared: a.policies[0]}
+	}
 	if w := a.window; w != nil {
 		policy.Spec.Windows = []v1alpha1.Window{{Name: "night", Start: w.Start, Duration: metav1.Duration{Duration: w.Duration}, TimeZone: w.Zone}}
 	}
 	return policy
 }
 
-// patchPolicy insists on a change of the policy, and reports whether there was one to change.
-func (a *admin) patchPolicy(ctx context.Context, patch string) bool {
+// heal insists that every policy is there, is not paused, and has the limit of the schedule.
+func (a *admin) heal(ctx context.Context, limit int) {
+	concurrency := fmt.Sprintf(`{"maxUnavailable":%d}`, limit)
+	for _, name := range a.policies {
+		if !a.patchPolicy(ctx, name, `{"spec":{"pause":null,"concurrency":`+concurrency+`}}`) {
+			a.createPolicy(ctx, name, limit)
+		}
+		concurrency = `{"maxUnavailable":null}`
+	}
+}
+
+// patchPolicy insists on a change of a policy, and reports whether there was one to change.
+func (a *admin) patchPolicy(ctx context.Context, name, patch string) bool {
 	found := false
 	insist(ctx, func() error {
 		policy := &v1alpha1.RebootPolicy{}
-		policy.Name = a.policy
+		policy.Name = name
 		err := a.objects.Patch(ctx, policy, client.RawPatch(types.MergePatchType, []byte(patch)))
 		found = err == nil
 		return client.IgnoreNotFound(err)
@@ -72,10 +91,10 @@ func (a *admin) patchPolicy(ctx context.Context, patch string) bool {
 	return found
 }
 
-// releasePolicy deletes the policy, and its finalizer with it.
-func (a *admin) releasePolicy(ctx context.Context) error {
+// releasePolicy deletes a policy, and its finalizer with it.
+func (a *admin) releasePolicy(ctx context.Context, name string) error {
 	policy := &v1alpha1.RebootPolicy{}
-	if err := a.objects.Get(ctx, client.ObjectKey{Name: a.policy}, policy); err != nil {
+	if err := a.objects.Get(ctx, client.ObjectKey{Name: name}, policy); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	if policy.DeletionTimestamp == nil {

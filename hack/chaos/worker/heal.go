@@ -35,10 +35,7 @@ func (r *run) heal(o *Outcome) error {
 		replica.line.Restore(r.worker.life)
 	}
 	// A node that an administrator keeps cordoned takes a slot.
-	limit := r.schedule.Limit + len(r.admin.keepsCordoned())
-	if !r.admin.patchPolicy(r.ctx, fmt.Sprintf(`{"spec":{"pause":null,"concurrency":{"maxUnavailable":%d}}}`, limit)) {
-		r.admin.createPolicy(r.ctx, limit)
-	}
+	r.admin.heal(r.ctx, r.schedule.Limit+len(r.admin.keepsCordoned()))
 	tick := began.Add(calm)
 	for !r.done() {
 		if err := r.check(); err != nil {
@@ -82,7 +79,9 @@ func (r *run) putOn(tick int) error {
 	if err := r.clocks.write(); err != nil {
 		return err
 	}
-	r.admin.patchPolicy(r.ctx, fmt.Sprintf(`{"metadata":{"annotations":{"chaos/tick":"%d"}}}`, tick))
+	for _, name := range r.admin.policies {
+		r.admin.patchPolicy(r.ctx, name, fmt.Sprintf(`{"metadata":{"annotations":{"chaos/tick":"%d"}}}`, tick))
+	}
 	return nil
 }
 
@@ -98,10 +97,13 @@ func (r *run) unfinished() string {
 	}
 	admins := r.admin.cordoned()
 	r.worker.world.read(func(w *world) {
-		if w.policy == nil {
-			b.WriteString("\n    there is no policy")
-		} else {
-			fmt.Fprintf(&b, "\n    policy: grants %v, limit %d, blocked %v, deleted %v", w.policy.Status.Grants, w.policy.Status.Limit, w.policy.Status.Blocked, w.policy.DeletionTimestamp)
+		for _, name := range r.admin.policies {
+			p := w.policies[name]
+			if p == nil {
+				fmt.Fprintf(&b, "\n    there is no policy %s", name)
+				continue
+			}
+			fmt.Fprintf(&b, "\n    policy %s: grants %v, limit %d, blocked %v, deleted %v", name, p.Status.Grants, p.Status.Limit, p.Status.Blocked, p.DeletionTimestamp)
 		}
 		for name, node := range w.nodes {
 			if quiet(node, admins[name]) {

@@ -174,31 +174,32 @@ func (i *injector) failIf(err error) {
 }
 
 func (i *injector) strikePolicy(step schedule.Step) {
+	name := i.admin.policies[step.Target/4%len(i.admin.policies)]
 	switch step.Kind {
 	case schedule.PolicyEdited:
-		if i.admin.patchPolicy(i.ctx, fmt.Sprintf(`{"spec":{"concurrency":{"maxUnavailable":%d}}}`, 1+step.Target%4)) {
+		if i.admin.patchPolicy(i.ctx, name, fmt.Sprintf(`{"spec":{"concurrency":{"maxUnavailable":%d}}}`, 1+step.Target%4)) {
 			i.count(step.Kind, 1)
 		}
 	case schedule.PolicyPaused:
-		if i.admin.patchPolicy(i.ctx, `{"spec":{"pause":{"reason":"chaos"}}}`) {
+		if i.admin.patchPolicy(i.ctx, name, `{"spec":{"pause":{"reason":"chaos"}}}`) {
 			i.count(step.Kind, 1)
-			i.after(step, func() { i.admin.patchPolicy(i.ctx, `{"spec":{"pause":null}}`) })
+			i.after(step, func() { i.admin.patchPolicy(i.ctx, name, `{"spec":{"pause":null}}`) })
 		}
 	case schedule.PolicyRecreated:
-		insist(i.ctx, func() error { return i.admin.releasePolicy(i.ctx) })
+		insist(i.ctx, func() error { return i.admin.releasePolicy(i.ctx, name) })
 		pause(i.ctx, step.For/8)
-		i.admin.createPolicy(i.ctx, i.limit)
+		i.admin.createPolicy(i.ctx, name, i.limit)
 		i.count(step.Kind, 1)
 	default:
-		i.wipeStatus(step)
+		i.wipeStatus(step.Kind, name)
 	}
 }
 
-// wipeStatus removes the status. The API server refuses to let status.seq go, so what goes is everything else.
-func (i *injector) wipeStatus(step schedule.Step) {
+// wipeStatus removes the status of a policy. The API server refuses to let status.seq go, so what goes is everything else.
+func (i *injector) wipeStatus(kind schedule.Kind, name string) {
 	insist(i.ctx, func() error {
 		policy := &v1alpha1.RebootPolicy{}
-		if err := i.worker.objects.Get(i.ctx, client.ObjectKey{Name: i.admin.policy}, policy); err != nil {
+		if err := i.worker.objects.Get(i.ctx, client.ObjectKey{Name: name}, policy); err != nil {
 			return client.IgnoreNotFound(err)
 		}
 		all := policy.DeepCopy()
@@ -212,7 +213,7 @@ func (i *injector) wipeStatus(step schedule.Step) {
 			return err
 		}
 		if err == nil {
-			i.count(step.Kind, 1)
+			i.count(kind, 1)
 		}
 		return client.IgnoreNotFound(err)
 	})

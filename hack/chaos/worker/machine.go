@@ -69,6 +69,9 @@ func (m *machine) register(ctx context.Context) {
 	insist(ctx, func() error {
 		m.mu.Lock()
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.name, Labels: map[string]string{corev1.LabelHostname: m.name}}}
+		if m.number%2 == 1 {
+			node.Labels[pool] = second
+		}
 		node.Status.NodeInfo.BootID = m.boot
 		node.Status.Conditions = []corev1.NodeCondition{m.ready(corev1.ConditionTrue)}
 		gone := m.gone

@@ -13,7 +13,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/chaos/schedule"
 )
 
-// populate makes the machines, the pods, their budget and the policy, and starts the agents.
+// populate makes the machines, the pods, their budget and the policies, and starts the agents.
 func (r *run) populate() error {
 	if err := r.clocks.write(); err != nil {
 		return err
@@ -28,17 +28,19 @@ func (r *run) populate() error {
 		m.register(r.ctx)
 		m.start(r.ctx)
 	}
-	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": r.admin.policy}}
+	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": r.pods.name}}
 	insist(r.ctx, func() error {
 		return ignoreExists(r.worker.objects.Create(r.ctx, &policyv1.PodDisruptionBudget{
-			ObjectMeta: metav1.ObjectMeta{Name: r.admin.policy, Namespace: metav1.NamespaceDefault},
+			ObjectMeta: metav1.ObjectMeta{Name: r.pods.name, Namespace: metav1.NamespaceDefault},
 			Spec:       policyv1.PodDisruptionBudgetSpec{Selector: selector, MinAvailable: new(intstr.FromInt(r.schedule.MinAvailable))},
 		}))
 	})
 	for range r.schedule.Pods {
 		r.pods.addPod()
 	}
-	r.admin.createPolicy(r.ctx, r.schedule.Limit)
+	for _, name := range r.admin.policies {
+		r.admin.createPolicy(r.ctx, name, r.schedule.Limit)
+	}
 	return r.check()
 }
 
@@ -48,7 +50,9 @@ func (r *run) wipe(ctx context.Context) error {
 	defer cancel()
 	r.worker.world.begin(nil)
 	now := metav1.DeleteOptions{GracePeriodSeconds: new(int64)}
-	insist(ctx, func() error { return r.admin.releasePolicy(ctx) })
+	for _, name := range r.admin.policies {
+		insist(ctx, func() error { return r.admin.releasePolicy(ctx, name) })
+	}
 	for _, remove := range []func() error{
 		func() error {
 			return r.worker.api.CoreV1().Nodes().DeleteCollection(ctx, now, metav1.ListOptions{})
@@ -66,7 +70,7 @@ func (r *run) wipe(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("wiping what a schedule left: %w", err)
 		}
-		r.worker.world.read(func(w *world) { empty = len(w.nodes) == 0 && len(w.pods) == 0 && w.policy == nil })
+		r.worker.world.read(func(w *world) { empty = len(w.nodes) == 0 && len(w.pods) == 0 && len(w.policies) == 0 })
 		if !empty {
 			pause(ctx, look)
 		}

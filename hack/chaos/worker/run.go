@@ -82,7 +82,10 @@ func newRun(ctx context.Context, l *Worker, s schedule.Schedule, dir string) *ru
 	name := fmt.Sprintf("s%d", s.Seed)
 	r := &run{
 		worker: l, schedule: s, dir: dir, clocks: &clocks{replicas: l.replicas},
-		admin: &admin{api: l.api, objects: l.objects, policy: name, window: s.Window},
+		admin: &admin{api: l.api, objects: l.objects, policies: []string{name}, window: s.Window},
+	}
+	if s.Sharing {
+		r.admin.policies = append(r.admin.policies, name+"-second")
 	}
 	if !s.Begins.IsZero() {
 		r.clocks.offset.Store(int64(time.Until(s.Begins)))
@@ -160,7 +163,11 @@ func (r *run) done() bool {
 	admins := r.admin.cordoned()
 	done := false
 	r.worker.world.read(func(w *world) {
-		done = w.policy != nil && w.policy.DeletionTimestamp == nil && len(w.policy.Status.Grants) == 0
+		done = true
+		for _, name := range r.admin.policies {
+			p := w.policies[name]
+			done = done && p != nil && p.DeletionTimestamp == nil && len(p.Status.Grants) == 0
+		}
 		for name, node := range w.nodes {
 			done = done && quiet(node, admins[name])
 		}

@@ -17,7 +17,7 @@ type world struct {
 	revisions []judge.Record
 	nodes     map[string]*corev1.Node
 	pods      map[string]*corev1.Pod // by UID
-	policy    *v1alpha1.RebootPolicy
+	policies  map[string]*v1alpha1.RebootPolicy
 	// begun counts drains that have begun.
 	begun    int
 	draining map[string]int64
@@ -28,7 +28,7 @@ type world struct {
 }
 
 func newWorld() *world {
-	w := &world{nodes: map[string]*corev1.Node{}, pods: map[string]*corev1.Pod{}}
+	w := &world{nodes: map[string]*corev1.Node{}, pods: map[string]*corev1.Pod{}, policies: map[string]*v1alpha1.RebootPolicy{}}
 	w.begin(nil)
 	return w
 }
@@ -53,9 +53,9 @@ func (w *world) see(r judge.Record) {
 	case r.Pod != nil:
 		w.pods[string(r.Pod.UID)] = r.Pod
 	case r.Policy != nil && r.Gone:
-		w.policy = nil
+		delete(w.policies, r.Name)
 	case r.Policy != nil:
-		w.policy = r.Policy
+		w.policies[r.Name] = r.Policy
 		for _, e := range r.Policy.Status.Grants {
 			w.grants[e.Seq] = true
 		}
