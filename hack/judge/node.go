@@ -24,6 +24,8 @@ type node struct {
 	cordoned bool
 	// needs is since when it has needed a reboot.
 	needs needs
+	// urgentUntil is when it last showed an urgent request that it shows no longer. Zero: it never did.
+	urgentUntil time.Time
 	// asked counts the reboots while an administrator's request is there.
 	asked int
 	// now is the attempt it is in, and by the policy whose ledger it is disrupted under. Empty: it is not.
@@ -62,6 +64,15 @@ func (n *node) isRequested() bool {
 	}
 	_, requested := v1alpha1.RebootRequested(n.last)
 	return requested
+}
+
+// isUrgent reports whether somebody has requested a reboot that is urgent.
+func (n *node) isUrgent() bool {
+	if n.last == nil {
+		return false
+	}
+	_, urgent := v1alpha1.UrgentlyRequested(n.last)
+	return urgent
 }
 
 // attempt is what an agent does under a grant. It disrupts the node from the cordon on until the manager has finished the grant
@@ -111,6 +122,9 @@ func (j *Judge) nodeOf(name string) *node {
 func (j *Judge) takeNode(r Record) {
 	n := j.nodeOf(r.Name)
 	before := n.last
+	if n.isUrgent() {
+		n.urgentUntil = r.At
+	}
 	if n.last = r.Node; r.Gone {
 		if n.now.committed && n.now.disrupts {
 			j.committed[n.now.boot] = r.At.Add(longestShutdown)

@@ -189,14 +189,41 @@ func (j *Judge) forbids(r Record, from *v1alpha1.RebootPolicy, e v1alpha1.Ledger
 		return "while it is being deleted"
 	case spec.ModeOrDefault() == v1alpha1.ModeDryRun:
 		return "in mode DryRun"
-	case spec.Pause != nil && (spec.Pause.Until == nil || at.Before(spec.Pause.Until.Time)):
+	case spec.Pause != nil && (spec.Pause.Until == nil || at.Before(spec.Pause.Until.Time)) && !ignores(spec.Urgent, v1alpha1.UrgentIgnoresPause, at):
 		return "in a pause"
-	case !oracle.Open(spec.Windows, spec.Blackouts, at) && (!j.ignoresWindows(r, spec, e) || !oracle.Open(nil, spec.Blackouts, at)):
+	case !j.isOpen(r, spec, e):
 		return "outside of its windows"
 	case cmp.Or(spec.Shared(), from.Name) != r.Name:
 		return "in the ledger of another limit than its own"
 	}
 	return ""
+}
+
+// isOpen reports whether an entry was made in a window and in no blackout, as far as those count for its node.
+func (j *Judge) isOpen(r Record, spec *v1alpha1.RebootPolicySpec, e v1alpha1.LedgerEntry) bool {
+	at, windows, blackouts := e.At.Time, spec.Windows, spec.Blackouts
+	if oracle.Open(windows, blackouts, at) || j.isUrgent(r, spec, e) {
+		return true
+	}
+	if ignores(spec.Urgent, v1alpha1.UrgentIgnoresWindows, at) || j.ignoresWindows(r, spec, e) {
+		windows = nil
+	}
+	if ignores(spec.Urgent, v1alpha1.UrgentIgnoresBlackouts, at) {
+		blackouts = nil
+	}
+	return oracle.Open(windows, blackouts, at)
+}
+
+// ignores reports whether something does not count under spec.urgent.
+func ignores(u *v1alpha1.Urgent, what v1alpha1.UrgentIgnore, at time.Time) bool {
+	return u != nil && at.Before(u.Until.Time) && slices.Contains(u.Ignore, what)
+}
+
+// isUrgent reports whether the node of an entry has an urgent request, or had one a moment ago, and the policy allows those.
+func (j *Judge) isUrgent(r Record, spec *v1alpha1.RebootPolicySpec, e v1alpha1.LedgerEntry) bool {
+	n := j.nodes[e.Node]
+	allowed := spec.Requests != nil && spec.Requests.Urgent == v1alpha1.UrgentRequestsAllow
+	return allowed && n != nil && (n.isUrgent() || !n.urgentUntil.IsZero() && r.At.Sub(n.urgentUntil) <= Slack)
 }
 
 // ignoresWindows reports whether the node of an entry was past its deadline when the entry was made, and the policy ignores windows

@@ -1,0 +1,90 @@
+package judge
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// requestsUrgently is somebody's request, which is urgent.
+func requestsUrgently(name string) func(*story) {
+	return func(s *story) {
+		s.node(name, Admin, func(n *corev1.Node) {
+			metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationRebootRequested, v1alpha1.UrgentPrefix+" CVE")
+		})
+	}
+}
+
+// withdraws takes a request away.
+func withdraws(name string) func(*story) {
+	return func(s *story) {
+		s.node(name, Admin, func(n *corev1.Node) { delete(n.Annotations, v1alpha1.AnnotationRebootRequested) })
+	}
+}
+
+// TestTake_Urgent: what spec.urgent and urgent requests ignore does not count, and everything else does.
+func TestTake_Urgent(t *testing.T) {
+	until := metav1.NewTime(began.Add(time.Hour))
+	urgent := func(ignore ...v1alpha1.UrgentIgnore) func(*story) {
+		return spec(func(s *v1alpha1.RebootPolicySpec) {
+			s.Urgent = &v1alpha1.Urgent{Until: until, Reason: "CVE", Ignore: ignore}
+		})
+	}
+	allows := func(p v1alpha1.UrgentRequestPolicy) func(*story) {
+		return spec(func(s *v1alpha1.RebootPolicySpec) { s.Requests = &v1alpha1.Requests{Urgent: p} })
+	}
+	closed := spec(func(s *v1alpha1.RebootPolicySpec) {
+		s.Windows = []v1alpha1.Window{{Name: "w", Start: "12:00", Duration: metav1.Duration{Duration: time.Hour}}}
+	})
+	frozen := spec(func(s *v1alpha1.RebootPolicySpec) {
+		s.Blackouts = []v1alpha1.Blackout{{From: "2000-03-26", To: "2000-03-27"}}
+	})
+	paused := spec(func(s *v1alpha1.RebootPolicySpec) { s.Pause = &v1alpha1.Pause{} })
+	dryRun := spec(func(s *v1alpha1.RebootPolicySpec) { s.Mode = v1alpha1.ModeDryRun })
+	const windows, blackouts, pause = v1alpha1.UrgentIgnoresWindows, v1alpha1.UrgentIgnoresBlackouts, v1alpha1.UrgentIgnoresPause
+	allow, a := allows(v1alpha1.UrgentRequestsAllow), grant("a", 1)
+	both := all(grant("a", 1), grant("b", 2), drains("a", 1), drains("b", 2))
+	cases := map[string]struct {
+		story []func(*story)
+		want  []Rule
+	}{
+		"outside the windows":                            {[]func(*story){closed, urgent(windows), a}, nil},
+		"outside the windows, which count":               {[]func(*story){closed, urgent(blackouts, pause), a}, []Rule{Window}},
+		"in a blackout":                                  {[]func(*story){frozen, urgent(blackouts), a}, nil},
+		"in a blackout, which counts":                    {[]func(*story){frozen, urgent(windows, pause), a}, []Rule{Window}},
+		"in a blackout outside the windows":              {[]func(*story){closed, frozen, urgent(windows, blackouts), a}, nil},
+		"in a blackout outside the windows, which count": {[]func(*story){closed, frozen, urgent(blackouts), a}, []Rule{Window}},
+		"in a pause":                                     {[]func(*story){paused, urgent(pause), a}, nil},
+		"in a pause, which counts":                       {[]func(*story){paused, urgent(windows, blackouts), a}, []Rule{Window}},
+		"after its end, outside the windows":             {[]func(*story){closed, urgent(windows), passes(time.Hour), a}, []Rule{Window}},
+		"after its end, in a blackout":                   {[]func(*story){frozen, urgent(blackouts), passes(time.Hour), a}, []Rule{Window}},
+		"after its end, in a pause":                      {[]func(*story){paused, urgent(pause), passes(time.Hour), a}, []Rule{Window}},
+		"decided before its end":                         {[]func(*story){closed, urgent(windows), passes(time.Hour), grantAfter(time.Minute, "a", 1)}, nil},
+		"in mode DryRun":                                 {[]func(*story){dryRun, urgent(windows, blackouts, pause), a}, []Rule{Window}},
+		"of a policy that is being deleted":              {[]func(*story){urgent(windows, blackouts, pause), policyDeleting, a}, []Rule{Window}},
+		"over the limit":                                 {[]func(*story){urgent(windows, blackouts, pause), both}, []Rule{Limit}},
+
+		"a request, outside the windows in a blackout":        {[]func(*story){closed, frozen, allow, requestsUrgently("a"), a}, nil},
+		"a request that the policy refuses":                   {[]func(*story){closed, allows(v1alpha1.UrgentRequestsRefuse), requestsUrgently("a"), a}, []Rule{Window}},
+		"a request where the policy says nothing":             {[]func(*story){closed, requestsUrgently("a"), a}, []Rule{Window}},
+		"a request that is not urgent":                        {[]func(*story){closed, allow, asksFor("a"), a}, []Rule{Window}},
+		"the request of another node":                         {[]func(*story){closed, allow, requestsUrgently("b"), a}, []Rule{Window}},
+		"a request in a pause":                                {[]func(*story){paused, allow, requestsUrgently("a"), a}, []Rule{Window}},
+		"a request that was withdrawn a moment ago":           {[]func(*story){closed, allow, requestsUrgently("a"), withdraws("a"), a}, nil},
+		"a request that was withdrawn long ago":               {[]func(*story){closed, allow, requestsUrgently("a"), withdraws("a"), passes(2 * Slack), a}, []Rule{Window}},
+		"a request of a node that never had any, a while ago": {[]func(*story){closed, allow, asksFor("a"), withdraws("a"), a}, []Rule{Window}},
+		"two requests, over the limit":                        {[]func(*story){allow, requestsUrgently("a"), requestsUrgently("b"), both}, []Rule{Limit}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, broken(tc.story...)); diff != "" {
+				t.Errorf("rules broken (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
