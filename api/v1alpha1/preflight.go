@@ -3,7 +3,6 @@ package v1alpha1
 import (
 	"errors"
 	"fmt"
-	"hash/fnv"
 )
 
 const (
@@ -84,14 +83,4 @@ func (r *PreflightReport) validate() error {
 		}
 	}
 	return nil
-}
-
-// PodsRevision represents what the spec specifies about pods: it is another one where the answer to a Preflight may be.
-func (s *RebootPolicySpec) PodsRevision() string {
-	drain := s.DrainOrDefault()
-	hash := fnv.New64a()
-	_, _ = hash.Write([]byte(format([]any{
-		drain.EmptyDirDataOrDefault(), drain.UnmanagedPodsOrDefault(), drain.Rules, s.BlockingPods(),
-	})))
-	return fmt.Sprintf("%016x", hash.Sum64())
 }

@@ -1,6 +1,9 @@
 package v1alpha1
 
 import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -102,6 +105,16 @@ func (s *RebootPolicySpec) HooksOrDefault() Hooks {
 // TimeoutOrDefault is how long each phase of hooks may take.
 func (h Hooks) TimeoutOrDefault() time.Duration { return durationOr(h.Timeout, DefaultHooksTimeout) }
 
+// HookStage is before the drain, or after the boot.
+type HookStage string
+
+const (
+	// HooksBefore run before the grant is shown to the node.
+	HooksBefore HookStage = "Before"
+	// HooksAfter run after the boot, while the node is still cordoned.
+	HooksAfter HookStage = "After"
+)
+
 // Of is the hooks of one stage.
 func (h Hooks) Of(stage HookStage) []AnnotationKey {
 	if stage == HooksBefore {
@@ -202,4 +215,13 @@ func (p *Pause) End() time.Time {
 		return time.Time{}
 	}
 	return p.Until.Time
+}
+
+// PodsRevision represents what the spec specifies about pods: it is another one where the answer to a Preflight may be.
+func (s *RebootPolicySpec) PodsRevision() string {
+	drain := s.DrainOrDefault()
+	hash := fnv.New64a()
+	// Numbers and strings: they can always be marshalled and written.
+	_ = json.NewEncoder(hash).Encode([]any{drain.EmptyDirDataOrDefault(), drain.UnmanagedPodsOrDefault(), drain.Rules, s.BlockingPods()})
+	return fmt.Sprintf("%016x", hash.Sum64())
 }

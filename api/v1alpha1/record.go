@@ -150,16 +150,6 @@ func (o *Objection) All() []Objection {
 	return all
 }
 
-// HookStage is before the drain, or after the boot.
-type HookStage string
-
-const (
-	// HooksBefore run before the grant is shown to the node.
-	HooksBefore HookStage = "Before"
-	// HooksAfter run after the boot, while the node is still cordoned.
-	HooksAfter HookStage = "After"
-)
-
 // HookPhase is the phase of hooks that a node is in. It begins with the removal of every stale answer. It names all that it
 // is for: an answer counts for this grant of this policy, in this boot, and for no other.
 type HookPhase struct {
