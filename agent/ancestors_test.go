@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
@@ -53,7 +54,7 @@ var _ = Describe("What other operators left on the Node", func() {
 		Expect(m.engine.Emit(hosttest.NeedReboot("4593.1.0"))).To(Succeed())
 		m.shows(ctx, needOf, Equal("True UpdateStaged"))
 		m.rebootsByLogind(ctx)
-		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.grant(ctx, 1, protocol.GrantActive)
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 		Expect(phaseOf(m.node(ctx))).To(Equal("1 Rebooting cordoned"))
 		Expect(m.logind.Reboots()).To(Equal(1))

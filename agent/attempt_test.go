@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -33,7 +34,7 @@ var _ = Describe("An attempt", func() {
 		m.protectedPod(ctx)
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("True UpdateStaged"))
-		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.grant(ctx, 1, protocol.GrantActive)
 		m.shows(ctx, phaseOf, Equal("1 Draining cordoned"))
 		m.emits(ctx, v1alpha1.EventEvictionBlocked)
 		return m
@@ -54,7 +55,7 @@ var _ = Describe("An attempt", func() {
 		Expect(m.eventsOf(ctx)).To(HaveKeyWithValue(v1alpha1.EventEvictionBlocked, 1))
 
 		By("counting the next failure with it")
-		m.grant(ctx, 2, v1alpha1.GrantActive)
+		m.grant(ctx, 2, protocol.GrantActive)
 		m.shows(ctx, phaseOf, Equal("2 Draining cordoned failures=1"))
 		m.showsMeanwhile(ctx, 30*time.Second, phaseOf, Equal("2 Aborted DrainTimedOut failures=2"))
 		Expect(m.logind.Reboots()).To(BeZero())
@@ -84,7 +85,7 @@ var _ = Describe("An attempt", func() {
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("True UpdateStaged"))
 		before := len(m.requests.writes())
-		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.grant(ctx, 1, protocol.GrantActive)
 		m.shows(ctx, phaseOf, Equal("1 Rebooting cordoned"))
 		Expect(progressOf(m.node(ctx)).PodsForced).To(BeEquivalentTo(1))
 		Expect(m.requests.writes()[before:]).To(HaveLen(4), "start, commit, an eviction and a deletion")
@@ -99,7 +100,7 @@ var _ = Describe("An attempt", func() {
 		m.start(ctx)
 		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "please")
 		m.shows(ctx, needOf, Equal("True Requested"))
-		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.grant(ctx, 1, protocol.GrantActive)
 		m.shows(ctx, phaseOf, Equal("1 Aborted DrainTimedOut failures=1"))
 		Expect(progressOf(m.node(ctx)).Message).To(ContainSubstring("forbidden"))
 		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
@@ -108,18 +109,18 @@ var _ = Describe("An attempt", func() {
 
 	It("ends when the manager takes the grant back, and is no failure", func(ctx SpecContext) {
 		m := draining(ctx, patient)
-		m.grant(ctx, 1, v1alpha1.GrantCancelled)
+		m.grant(ctx, 1, protocol.GrantCancelled)
 		m.shows(ctx, phaseOf, Equal("1 Aborted Cancelled"))
 		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
 
 		By("never being begun again by its own grant")
-		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.grant(ctx, 1, protocol.GrantActive)
 		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "a mark")
 		m.shows(ctx, messageOf(v1alpha1.NodeRebootRequired), ContainSubstring("a mark"))
 		Expect(phaseOf(m.node(ctx))).To(Equal("1 Aborted Cancelled"))
 
 		By("but by the next")
-		m.grant(ctx, 2, v1alpha1.GrantActive)
+		m.grant(ctx, 2, protocol.GrantActive)
 		m.shows(ctx, phaseOf, Equal("2 Draining cordoned"))
 	})
 
@@ -134,7 +135,7 @@ var _ = Describe("An attempt", func() {
 		m.protectedPod(ctx)
 		m.start(ctx)
 		m.annotate(ctx, v1alpha1.AnnotationPaused, "disk swap")
-		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.grant(ctx, 1, protocol.GrantActive)
 		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "a mark")
 		m.shows(ctx, needOf, Equal("True Requested"))
 		Expect(phaseOf(m.node(ctx))).To(BeEmpty())
@@ -152,9 +153,9 @@ var _ = Describe("An attempt", func() {
 		m.protectedPod(ctx)
 		m.start(ctx)
 		m.change(ctx, func(node *corev1.Node) { node.Spec.Unschedulable = true })
-		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.grant(ctx, 1, protocol.GrantActive)
 		m.shows(ctx, phaseOf, Equal("1 Draining"))
-		m.grant(ctx, 1, v1alpha1.GrantCancelled)
+		m.grant(ctx, 1, protocol.GrantCancelled)
 		m.shows(ctx, phaseOf, Equal("1 Aborted Cancelled"))
 		Expect(cordonOf(m.node(ctx))).To(Equal("cordoned"))
 		Expect(m.eventsOf(ctx)).NotTo(HaveKey(v1alpha1.EventCordoned))
@@ -169,7 +170,7 @@ var _ = Describe("An attempt", func() {
 			Expect(api.Patch(ctx, m.node(ctx), patch, client.FieldOwner(fmt.Sprintf("writer-%d", writers)))).To(Succeed())
 			return cordonedBy(m.node(ctx))
 		}).Should(Equal([]string{"ancient-changes"}))
-		m.grant(ctx, 1, v1alpha1.GrantCancelled)
+		m.grant(ctx, 1, protocol.GrantCancelled)
 		m.shows(ctx, phaseOf, Equal("1 Aborted Cancelled"))
 		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
 	})
@@ -177,15 +178,15 @@ var _ = Describe("An attempt", func() {
 	It("needs a grant for this very boot and a policy that is there", func(ctx SpecContext) {
 		m := newMachine(ctx, patient)
 		m.start(ctx)
-		m.annotate(ctx, v1alpha1.AnnotationGrant, v1alpha1.Grant{
-			Policy: m.policy.Name, Seq: 7, BootID: "another-boot", State: v1alpha1.GrantActive, At: metav1.Now(),
+		m.annotate(ctx, v1alpha1.AnnotationGrant, protocol.Grant{
+			Policy: m.policy.Name, Seq: 7, BootID: "another-boot", State: protocol.GrantActive, At: metav1.Now(),
 		}.String())
 		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "a mark")
 		m.shows(ctx, needOf, Equal("True Requested"))
 		Expect(phaseOf(m.node(ctx))).To(BeEmpty())
 
 		Expect(api.Delete(ctx, m.policy)).To(Succeed())
-		m.grant(ctx, 8, v1alpha1.GrantActive)
+		m.grant(ctx, 8, protocol.GrantActive)
 		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "another mark")
 		m.shows(ctx, messageOf(v1alpha1.NodeRebootRequired), ContainSubstring("another mark"))
 		Expect(phaseOf(m.node(ctx))).To(BeEmpty())
@@ -196,20 +197,20 @@ var _ = Describe("An attempt", func() {
 		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("True UpdateStaged"))
-		m.publish(ctx, 1, v1alpha1.GrantActive)
+		m.publish(ctx, 1, protocol.GrantActive)
 		m.shows(ctx, objectionOf, HavePrefix("GrantWithdrawn: The agent does not begin under grant 1: the ledger of policy "+m.name+" does not hold it."))
 
 		at := metav1.Now()
 		m.lists(ctx, v1alpha1.LedgerEntry{Node: m.name, NodeUID: m.node(ctx).UID, Seq: 2, At: at, WithdrawnAt: &at})
-		m.publish(ctx, 2, v1alpha1.GrantActive)
+		m.publish(ctx, 2, protocol.GrantActive)
 		m.shows(ctx, objectionOf, HavePrefix("GrantWithdrawn: The agent does not begin under grant 2: the ledger of policy "+m.name+" holds it as withdrawn since "))
 		Expect(phaseOf(m.node(ctx))).To(BeEmpty())
 		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
 
-		m.publish(ctx, 2, v1alpha1.GrantCancelled)
+		m.publish(ctx, 2, protocol.GrantCancelled)
 		m.shows(ctx, objectionOf, BeEmpty())
 		m.protectedPod(ctx)
-		m.grant(ctx, 3, v1alpha1.GrantActive)
+		m.grant(ctx, 3, protocol.GrantActive)
 		m.shows(ctx, phaseOf, Equal("3 Draining cordoned"))
 	})
 

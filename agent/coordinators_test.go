@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -116,7 +117,7 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		runUnits(m).Set(locksmithUnit, "activating")
 		m.start(ctx)
-		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.grant(ctx, 1, protocol.GrantActive)
 		m.showsMeanwhile(ctx, 2*time.Second, conditionOf(corev1.NodeDrained), Equal("True Drained"))
 		m.showsMeanwhile(ctx, 30*time.Second, phaseOf, Equal("1 Aborted CoordinatorConflict failures=1"))
 		Expect(progressOf(m.node(ctx)).Message).To(ContainSubstring("locksmithd is active"))
@@ -130,7 +131,7 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 		runUnits(m).Set(locksmithUnit, "active")
 		m.rebootsByLogind(ctx)
 		m.start(ctx)
-		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.grant(ctx, 1, protocol.GrantActive)
 		m.shows(ctx, conditionOf(corev1.NodeMaintenanceInProgress), Equal("False RebootSucceeded"))
 	})
 
@@ -154,7 +155,7 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.start(ctx)
 		m.shows(ctx, objectionOf, HavePrefix("Inhibited: "))
-		report, err := v1alpha1.ParseAgentReport(m.node(ctx).Annotations)
+		report, err := protocol.ParseAgentReport(m.node(ctx).Annotations)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(report.Objection.All()).To(HaveExactElements(
 			HaveField("Reason", v1alpha1.ReasonInhibited), HaveField("Reason", v1alpha1.ReasonCoordinatorConflict)))
@@ -166,7 +167,7 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.start(ctx)
 		m.shows(ctx, objectionOf, And(HavePrefix("CoordinatorConflict: Who else may reboot this host is unknown"), ContainSubstring("systemd answers org.freedesktop.DBus.Error.AccessDenied.")))
-		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.grant(ctx, 1, protocol.GrantActive)
 		m.shows(ctx, phaseOf, Equal("1 Aborted CoordinatorConflict failures=1"))
 	})
 })

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers"
 	"github.com/reboot-operator/reboot-operator/hack/judge"
@@ -176,8 +177,8 @@ func (s *scenario) done(ctx context.Context, policy *v1alpha1.RebootPolicy, node
 		if s.api.Get(ctx, client.ObjectKey{Name: m.name}, &node) != nil || node.Spec.Unschedulable || m.reboots.Load() < s.reboots() {
 			return false
 		}
-		g, err := v1alpha1.ParseGrant(node.Annotations)
-		if err != nil || g == nil || g.State != v1alpha1.GrantFinished {
+		g, err := protocol.ParseGrant(node.Annotations)
+		if err != nil || g == nil || g.State != protocol.GrantFinished {
 			return false
 		}
 		if !s.answered(&node) {

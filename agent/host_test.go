@@ -24,6 +24,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 	"github.com/reboot-operator/reboot-operator/agent/reboot"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -208,7 +209,7 @@ func (m *machine) annotate(ctx context.Context, key, value string) {
 }
 
 // grant publishes a grant that the ledger holds, as the manager does.
-func (m *machine) grant(ctx context.Context, seq int64, state v1alpha1.GrantState) {
+func (m *machine) grant(ctx context.Context, seq int64, state protocol.GrantState) {
 	GinkgoHelper()
 	m.lists(ctx, v1alpha1.LedgerEntry{Node: m.name, NodeUID: m.node(ctx).UID, Seq: seq, At: metav1.Now()})
 	m.publish(ctx, seq, state)
@@ -229,9 +230,9 @@ func (m *machine) lists(ctx context.Context, entries ...v1alpha1.LedgerEntry) {
 }
 
 // publish writes a grant on the Node, whatever the ledger holds.
-func (m *machine) publish(ctx context.Context, seq int64, state v1alpha1.GrantState) {
+func (m *machine) publish(ctx context.Context, seq int64, state protocol.GrantState) {
 	GinkgoHelper()
-	m.annotate(ctx, v1alpha1.AnnotationGrant, v1alpha1.Grant{
+	m.annotate(ctx, v1alpha1.AnnotationGrant, protocol.Grant{
 		Policy: m.policy.Name, Seq: seq, BootID: m.node(ctx).Status.NodeInfo.BootID, State: state, At: metav1.Now(),
 	}.String())
 }

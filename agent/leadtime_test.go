@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -20,7 +21,7 @@ var _ = Describe("The lead time of a drain", func() {
 		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.pod(ctx, "db", m.owner("ReplicaSet"))
 		m.start(ctx)
-		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.grant(ctx, 1, protocol.GrantActive)
 		m.shows(ctx, messageOf(corev1.NodeDrainInProgress), ContainSubstring("Its pods are asked to leave from "))
 		Expect(phaseOf(m.node(ctx))).To(Equal("1 Draining cordoned"))
 		return m
@@ -49,7 +50,7 @@ var _ = Describe("The lead time of a drain", func() {
 
 	It("ends with a grant that is taken back, and no pod has left", func(ctx SpecContext) {
 		m := leading(ctx)
-		m.grant(ctx, 1, v1alpha1.GrantCancelled)
+		m.grant(ctx, 1, protocol.GrantCancelled)
 		m.shows(ctx, phaseOf, Equal("1 Aborted Cancelled"))
 		m.shows(ctx, conditionOf(corev1.NodeDrainInProgress), Equal("False DrainAborted"))
 		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/limits/footprint"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
@@ -75,15 +76,15 @@ func (a *attempts) cycle(ctx context.Context) {
 	a.shows(ctx, objectionOf, BeEmpty())
 
 	a.seq++
-	a.grant(ctx, a.seq, v1alpha1.GrantActive)
+	a.grant(ctx, a.seq, protocol.GrantActive)
 	a.shows(ctx, phaseOf, Equal(fmt.Sprintf("%d Draining cordoned", a.seq)))
-	a.grant(ctx, a.seq, v1alpha1.GrantCancelled)
+	a.grant(ctx, a.seq, protocol.GrantCancelled)
 	a.shows(ctx, phaseOf, Equal(fmt.Sprintf("%d Aborted Cancelled", a.seq)))
 
 	a.allowEvictions(ctx)
 	a.seq++
 	reboots := a.logind.Reboots()
-	a.grant(ctx, a.seq, v1alpha1.GrantActive)
+	a.grant(ctx, a.seq, protocol.GrantActive)
 	a.shows(ctx, phaseOf, Equal(fmt.Sprintf("%d Rebooting cordoned", a.seq)))
 	Eventually(a.logind.Reboots).Should(Equal(reboots + 1))
 

@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -34,7 +35,7 @@ var _ = Describe("The life of a reboot", func() {
 			m.boot(ctx)
 			m.start(ctx)
 		})
-		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.grant(ctx, 1, protocol.GrantActive)
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 		node := m.node(ctx)
 		Expect(phaseOf(node)).To(Equal("1 Rebooting cordoned"))
@@ -74,7 +75,7 @@ var _ = Describe("The life of a reboot", func() {
 			Expect(m.bus.SendNeedReboot()).To(Succeed())
 			m.heartbeat(ctx)
 		}
-		m.grant(ctx, 1, v1alpha1.GrantFinished)
+		m.grant(ctx, 1, protocol.GrantFinished)
 
 		By("and speaking once there is something new, which comes after all of that")
 		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "new words")

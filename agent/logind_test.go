@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -29,7 +30,7 @@ var _ = Describe("logind", func() {
 		m.logind.FailReboot("org.freedesktop.DBus.Error.AccessDenied", "Permission denied")
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("True UpdateStaged"))
-		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.grant(ctx, 1, protocol.GrantActive)
 		m.shows(ctx, objectionOf, And(HavePrefix("RebootRefused: "), ContainSubstring("Permission denied")))
 		m.emits(ctx, v1alpha1.EventRebootRefused)
 		Expect(m.eventsOf(ctx)).NotTo(HaveKey(v1alpha1.EventRebooting))
@@ -61,7 +62,7 @@ var _ = Describe("logind", func() {
 		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.logind.SetInhibitors(lock)
 		m.start(ctx)
-		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.grant(ctx, 1, protocol.GrantActive)
 		m.showsMeanwhile(ctx, 2*time.Second, conditionOf(corev1.NodeDrained), Equal("True Drained"))
 		m.showsMeanwhile(ctx, 30*time.Second, phaseOf, Equal("1 Aborted Inhibited failures=1"))
 		Expect(progressOf(m.node(ctx)).Message).To(ContainSubstring("packagekit"))
@@ -77,7 +78,7 @@ var _ = Describe("logind", func() {
 		m.logind.FailReboot("org.freedesktop.DBus.Error.AccessDenied", "Permission denied")
 		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.start(ctx)
-		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.grant(ctx, 1, protocol.GrantActive)
 		m.shows(ctx, objectionOf, ContainSubstring("Permission denied"))
 		called := m.logind.Reboots()
 
@@ -107,7 +108,7 @@ var _ = Describe("logind", func() {
 		m.logind.SetInhibitors(lock)
 		m.rebootsByLogind(ctx)
 		m.start(ctx)
-		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.grant(ctx, 1, protocol.GrantActive)
 		m.shows(ctx, conditionOf(corev1.NodeMaintenanceInProgress), Equal("False RebootSucceeded"))
 		Expect(m.logind.Calls()).To(ContainElement("RebootWithFlags(0x10)"))
 	})
@@ -137,7 +138,7 @@ var _ = Describe("logind", func() {
 		m.logind.Stop()
 		m.start(ctx)
 		m.shows(ctx, objectionOf, HavePrefix("Inhibited: logind cannot be asked"))
-		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.grant(ctx, 1, protocol.GrantActive)
 		m.shows(ctx, phaseOf, Equal("1 Aborted Inhibited failures=1"))
 	})
 })

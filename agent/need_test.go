@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -41,7 +42,7 @@ var _ = Describe("The need for a reboot", func() {
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("True UpdateStaged"))
 		m.engine.SetStatus(hosttest.Idle()) // as after ResetStatus, which sends none
-		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.grant(ctx, 1, protocol.GrantActive)
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 		node := m.node(ctx)
 		Expect(cordonOf(node)).To(Equal("schedulable"))
@@ -154,7 +155,7 @@ var _ = Describe("The need for a reboot", func() {
 		m.annotate(ctx, v1alpha1.AnnotationMaxUptime, "24h0m0s")
 		m.shows(ctx, needOf, Equal("True MaxUptime"))
 		m.rebootsByLogind(ctx)
-		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.grant(ctx, 1, protocol.GrantActive)
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 		Expect(m.logind.Reboots()).To(Equal(1))
 	})
@@ -177,7 +178,7 @@ var _ = Describe("The need for a reboot", func() {
 		m.restart(ctx)
 		m.rebootsByLogind(ctx)
 		Expect(labelled(m.node(ctx))).To(BeTrue())
-		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.grant(ctx, 1, protocol.GrantActive)
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 		Expect(labelled(m.node(ctx))).To(BeFalse())
 
@@ -204,7 +205,7 @@ var _ = Describe("The need for a reboot", func() {
 
 		By("being removed with the first report after the boot")
 		m.rebootsByLogind(ctx)
-		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.grant(ctx, 1, protocol.GrantActive)
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 		Expect(m.node(ctx).Annotations).NotTo(HaveKey(v1alpha1.AnnotationRebootRequested))
 

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -56,16 +57,16 @@ func messageOf(kind corev1.NodeConditionType) func(*corev1.Node) string {
 	}
 }
 
-func progressOf(node *corev1.Node) *v1alpha1.Progress {
+func progressOf(node *corev1.Node) *protocol.Progress {
 	GinkgoHelper()
-	p, err := v1alpha1.ParseProgress(node.Annotations)
+	p, err := protocol.ParseProgress(node.Annotations)
 	Expect(err).NotTo(HaveOccurred())
 	return p
 }
 
 // phaseOf returns seq, phase, reason, whose cordon and the failures of the progress; empty where there is none.
 func phaseOf(node *corev1.Node) string {
-	p, err := v1alpha1.ParseProgress(node.Annotations)
+	p, err := protocol.ParseProgress(node.Annotations)
 	if err != nil {
 		return err.Error()
 	}
@@ -89,7 +90,7 @@ func phaseOf(node *corev1.Node) string {
 func reportOf(node *corev1.Node) string { return node.Annotations[v1alpha1.AnnotationReport] }
 
 func objectionOf(node *corev1.Node) string {
-	r, err := v1alpha1.ParseAgentReport(node.Annotations)
+	r, err := protocol.ParseAgentReport(node.Annotations)
 	o := r.Objection
 	switch {
 	case err != nil:

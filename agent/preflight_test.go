@@ -15,18 +15,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
 // asks is the manager's question about the pods of the node.
 func (m *machine) asks(ctx context.Context, revision string) {
 	GinkgoHelper()
-	m.annotate(ctx, v1alpha1.AnnotationPreflight, v1alpha1.Preflight{Policy: m.policy.Name, Revision: revision}.String())
+	m.annotate(ctx, v1alpha1.AnnotationPreflight, protocol.Preflight{Policy: m.policy.Name, Revision: revision}.String())
 }
 
 // answerOf is what the agent reports to that, in short; empty where it reports nothing.
 func answerOf(node *corev1.Node) string {
-	report, err := v1alpha1.ParseAgentReport(node.Annotations)
+	report, err := protocol.ParseAgentReport(node.Annotations)
 	r := report.Preflight
 	switch {
 	case err != nil:
@@ -37,7 +38,7 @@ func answerOf(node *corev1.Node) string {
 	parts := []string{r.Revision}
 	for _, kind := range []struct {
 		name string
-		pods *v1alpha1.NamedPods
+		pods *protocol.NamedPods
 	}{{"blocking", r.Blocking}, {"kept", r.Kept}, {"guarded", r.Guarded}} {
 		if kind.pods == nil {
 			continue
@@ -182,16 +183,16 @@ var _ = Describe("The agent's look before a reboot", func() {
 		m.asks(ctx, "r1")
 		m.shows(ctx, answerOf, Equal("r1"))
 		pod := m.pod(ctx, "migration", m.owner("ReplicaSet"))
-		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.grant(ctx, 1, protocol.GrantActive)
 		m.shows(ctx, answerOf, Equal("r1, blocking migration"))
 
 		By("the manager taking the grant back, and giving the next when the pod has gone")
-		m.grant(ctx, 1, v1alpha1.GrantCancelled)
+		m.grant(ctx, 1, protocol.GrantCancelled)
 		Expect(api.Delete(ctx, pod)).To(Succeed())
 		m.shows(ctx, answerOf, Equal("r1"))
 		Expect(phaseOf(m.node(ctx))).To(BeEmpty())
 		Expect(m.eventsOf(ctx)).NotTo(HaveKey(v1alpha1.EventCordoned))
-		m.grant(ctx, 2, v1alpha1.GrantActive)
+		m.grant(ctx, 2, protocol.GrantActive)
 		m.shows(ctx, phaseOf, Equal("2 Rebooting cordoned"))
 	})
 
@@ -199,7 +200,7 @@ var _ = Describe("The agent's look before a reboot", func() {
 		m := waiting(ctx, v1alpha1.RebootPolicySpec{})
 		m.pod(ctx, "bare", nil)
 		m.asks(ctx, "r1")
-		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.grant(ctx, 1, protocol.GrantActive)
 		m.shows(ctx, answerOf, Equal("r1, kept bare"))
 		Expect(phaseOf(m.node(ctx))).To(BeEmpty())
 		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
@@ -209,7 +210,7 @@ var _ = Describe("The agent's look before a reboot", func() {
 		m := waiting(ctx, gated)
 		m.requests.forbid("/api/v1/pods", 0)
 		m.asks(ctx, "r1")
-		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.grant(ctx, 1, protocol.GrantActive)
 		m.shows(ctx, answerOf, Equal("r1, nobody knows"))
 		Expect(phaseOf(m.node(ctx))).To(BeEmpty())
 	})

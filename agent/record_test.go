@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -36,7 +37,7 @@ var _ = Describe("A record that cannot be read", func() {
 		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.protectedPod(ctx)
 		m.start(ctx)
-		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.grant(ctx, 1, protocol.GrantActive)
 		m.emits(ctx, v1alpha1.EventEvictionBlocked)
 		m.annotate(ctx, v1alpha1.AnnotationGrant, "nonsense")
 		m.shows(ctx, phaseOf, Equal("1 Aborted RecordUnreadable failures=1"))
@@ -48,7 +49,7 @@ var _ = Describe("A record that cannot be read", func() {
 		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.protectedPod(ctx)
 		m.start(ctx)
-		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.grant(ctx, 1, protocol.GrantActive)
 		m.emits(ctx, v1alpha1.EventEvictionBlocked)
 		m.annotate(ctx, v1alpha1.AnnotationProgress, "nonsense")
 		m.shows(ctx, phaseOf, Equal("1 Aborted RecordUnreadable failures=1"))
@@ -74,7 +75,7 @@ var _ = Describe("A record that cannot be read", func() {
 		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.logind.AcceptAndDoNothing(true)
 		m.start(ctx)
-		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.grant(ctx, 1, protocol.GrantActive)
 		Eventually(m.logind.Reboots).Should(Equal(1))
 		m.annotate(ctx, v1alpha1.AnnotationProgress, "nonsense")
 		m.emits(ctx, v1alpha1.EventRecordUnreadable)

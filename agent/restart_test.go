@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -22,7 +23,7 @@ var _ = Describe("An agent that is killed", func() {
 	It("before it has begun, begins", func(ctx SpecContext) {
 		m := needing(ctx)
 		m.kill()
-		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.grant(ctx, 1, protocol.GrantActive)
 		m.start(ctx)
 		Eventually(m.logind.Reboots).Should(Equal(1))
 	})
@@ -32,7 +33,7 @@ var _ = Describe("An agent that is killed", func() {
 		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.protectedPod(ctx)
 		m.start(ctx)
-		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.grant(ctx, 1, protocol.GrantActive)
 		m.emits(ctx, v1alpha1.EventEvictionBlocked)
 		begun := progressOf(m.node(ctx)).At
 		m.restart(ctx)
@@ -47,10 +48,10 @@ var _ = Describe("An agent that is killed", func() {
 		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.protectedPod(ctx)
 		m.start(ctx)
-		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.grant(ctx, 1, protocol.GrantActive)
 		m.emits(ctx, v1alpha1.EventEvictionBlocked)
 		m.kill()
-		m.grant(ctx, 1, v1alpha1.GrantCancelled)
+		m.grant(ctx, 1, protocol.GrantCancelled)
 		m.start(ctx)
 		m.shows(ctx, phaseOf, Equal("1 Aborted Cancelled"))
 		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
@@ -61,7 +62,7 @@ var _ = Describe("An agent that is killed", func() {
 		m.engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.protectedPod(ctx)
 		m.start(ctx)
-		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.grant(ctx, 1, protocol.GrantActive)
 		m.emits(ctx, v1alpha1.EventEvictionBlocked)
 		m.boot(ctx)
 		m.start(ctx)
@@ -72,7 +73,7 @@ var _ = Describe("An agent that is killed", func() {
 	It("past the point of no return, asks logind (again) as long as the boot lasts (behaviours 47, 48, 63)", func(ctx SpecContext) {
 		m := needing(ctx)
 		m.logind.AcceptAndDoNothing(true)
-		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.grant(ctx, 1, protocol.GrantActive)
 		Eventually(m.logind.Reboots).Should(Equal(1))
 		m.restart(ctx)
 		Eventually(m.logind.Reboots).Should(Equal(2))
@@ -86,7 +87,7 @@ var _ = Describe("An agent that is killed", func() {
 		Expect(needOf(node)).To(Equal("True UpdateStaged"))
 
 		By("and a grant that is taken back now does not stop it")
-		m.grant(ctx, 1, v1alpha1.GrantCancelled)
+		m.grant(ctx, 1, protocol.GrantCancelled)
 		m.restart(ctx)
 		Eventually(m.logind.Reboots).Should(Equal(3))
 	})
@@ -94,7 +95,7 @@ var _ = Describe("An agent that is killed", func() {
 	It("by its own reboot, only reports", func(ctx SpecContext) {
 		m := needing(ctx)
 		m.rebootsByLogind(ctx)
-		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.grant(ctx, 1, protocol.GrantActive)
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 		m.restart(ctx)
 		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "a mark")
@@ -105,8 +106,8 @@ var _ = Describe("An agent that is killed", func() {
 
 	It("in a phase that only the Node remembers, asks logind", func(ctx SpecContext) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{})
-		m.annotate(ctx, v1alpha1.AnnotationProgress, v1alpha1.Progress{
-			Seq: 4, Phase: v1alpha1.PhaseRebooting, BootID: m.bootID(), At: metav1.Now(),
+		m.annotate(ctx, v1alpha1.AnnotationProgress, protocol.Progress{
+			Seq: 4, Phase: protocol.PhaseRebooting, BootID: m.bootID(), At: metav1.Now(),
 		}.String())
 		m.start(ctx)
 		Eventually(m.logind.Reboots).Should(Equal(1))

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -31,7 +32,7 @@ var _ = Describe("An update that rolls back (behaviour 27)", func() {
 			Expect(objectionOf(m.node(ctx))).To(BeEmpty())
 			before := m.logind.Reboots()
 			seq++
-			m.grant(ctx, seq, v1alpha1.GrantActive)
+			m.grant(ctx, seq, protocol.GrantActive)
 			Eventually(m.logind.Reboots).Should(Equal(before + 1))
 			m.shows(ctx, needOf, Equal("False UpToDate"))
 			m.change(ctx, func(node *corev1.Node) { node.Spec.Unschedulable = false })
@@ -54,13 +55,13 @@ var _ = Describe("An update that rolls back (behaviour 27)", func() {
 
 		By("no third one, not even by a grant that was on its way, nor after a restart")
 		seq++
-		m.grant(ctx, seq, v1alpha1.GrantActive)
+		m.grant(ctx, seq, protocol.GrantActive)
 		m.restart(ctx)
 		m.change(ctx, func(node *corev1.Node) { delete(node.Labels, v1alpha1.LabelRebootRequired) })
 		Eventually(func() map[string]string { return m.node(ctx).Labels }).Should(HaveKey(v1alpha1.LabelRebootRequired))
 		Expect(phaseOf(m.node(ctx))).To(Equal("2 Rebooting cordoned"))
 		Expect(m.logind.Reboots()).To(Equal(2))
-		m.grant(ctx, seq, v1alpha1.GrantCancelled)
+		m.grant(ctx, seq, protocol.GrantCancelled)
 
 		By("falling with the need")
 		Expect(m.engine.Emit(hosttest.Idle())).To(Succeed())
@@ -107,7 +108,7 @@ var _ = Describe("An update that rolls back (behaviour 27)", func() {
 			Expect(objectionOf(m.node(ctx))).To(BeEmpty())
 			before, boot := m.logind.Reboots(), m.boots.Load()+1
 			seq++
-			m.grant(ctx, seq, v1alpha1.GrantActive)
+			m.grant(ctx, seq, protocol.GrantActive)
 			m.shows(ctx, messageOf(v1alpha1.NodeRebootRequired), And(
 				ContainSubstring("Reported in boot %s-boot-%d by", m.name, boot), ContainSubstring("sentinel (asks again after the reboot)")))
 			Expect(m.logind.Reboots()).To(Equal(before + 1))
@@ -134,14 +135,14 @@ var _ = Describe("An update that rolls back (behaviour 27)", func() {
 		m.start(ctx)
 		m.shows(ctx, messageOf(v1alpha1.NodeRebootRequired), ContainSubstring("Reported in boot %s-boot-4 by", m.name))
 		seq++
-		m.grant(ctx, seq, v1alpha1.GrantActive)
+		m.grant(ctx, seq, protocol.GrantActive)
 		m.restart(ctx)
 		m.change(ctx, func(node *corev1.Node) { delete(node.Labels, v1alpha1.LabelRebootRequired) })
 		Eventually(func() map[string]string { return m.node(ctx).Labels }).Should(HaveKey(v1alpha1.LabelRebootRequired))
 		Expect(phaseOf(m.node(ctx))).To(Equal("2 Rebooting cordoned"))
 		stopped()
 		Expect(m.logind.Reboots()).To(Equal(2))
-		m.grant(ctx, seq, v1alpha1.GrantCancelled)
+		m.grant(ctx, seq, protocol.GrantCancelled)
 
 		By("going on when the need ends: one that comes later is another")
 		Expect(os.Remove(file)).To(Succeed())

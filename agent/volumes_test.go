@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -49,7 +50,7 @@ var _ = Describe("Volumes", func() {
 
 	It("of evicted pods are waited for by name, and those of pods that stay are not (behaviour 42)", func(ctx SpecContext) {
 		m := serving(ctx, patient)
-		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.grant(ctx, 1, protocol.GrantActive)
 		isEvicted(ctx, m)
 		waits(ctx, m)
 		Expect(messageOf(corev1.NodeDrained)(m.node(ctx))).To(And(
@@ -73,7 +74,7 @@ var _ = Describe("Volumes", func() {
 	It("that stay need no question while the kubelet uses none (behaviour 42)", func(ctx SpecContext) {
 		m := serving(ctx, patient)
 		usesVolumes(ctx, m)
-		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.grant(ctx, 1, protocol.GrantActive)
 		m.shows(ctx, phaseOf, Equal("1 Rebooting cordoned"))
 		Expect(m.requests.of("/persistentvolume")).To(BeEmpty())
 		Expect(m.eventsOf(ctx)).NotTo(HaveKey(v1alpha1.EventVolumesInUse))
@@ -81,7 +82,7 @@ var _ = Describe("Volumes", func() {
 
 	It("are waited for on, for the rest of the time, by an agent that was killed meanwhile (behaviours 42, 48)", func(ctx SpecContext) {
 		m := serving(ctx, patient)
-		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.grant(ctx, 1, protocol.GrantActive)
 		isEvicted(ctx, m)
 		waits(ctx, m)
 		before := conditionIn(m.node(ctx), corev1.NodeDrained).LastTransitionTime
@@ -97,7 +98,7 @@ var _ = Describe("Volumes", func() {
 		m := serving(ctx, v1alpha1.RebootPolicySpec{Drain: &v1alpha1.Drain{
 			VolumeDetachTimeout: &metav1.Duration{Duration: time.Second},
 		}})
-		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.grant(ctx, 1, protocol.GrantActive)
 		m.shows(ctx, phaseOf, Equal("1 Rebooting cordoned"))
 		Eventually(func() []string { return m.notesOf(ctx, v1alpha1.EventVolumesInUse) }).Should(ContainElement(
 			"the reboot goes on after 1s, though the kubelet still uses " + string(volumeNameOf(m, "data"))))
@@ -107,7 +108,7 @@ var _ = Describe("Volumes", func() {
 		m := serving(ctx, patient)
 		m.requests.forbid("/api/v1/namespaces/default/persistentvolumeclaims", 0)
 		usesVolumes(ctx, m, volumeNameOf(m, "buffer"))
-		m.grant(ctx, 1, v1alpha1.GrantActive)
+		m.grant(ctx, 1, protocol.GrantActive)
 		waits(ctx, m)
 		Expect(messageOf(corev1.NodeDrained)(m.node(ctx))).To(And(
 			ContainSubstring(string(volumeNameOf(m, "buffer"))), ContainSubstring("Some of these may be of pods that stay: reading claim")))

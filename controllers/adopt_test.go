@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/utils/clock"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -29,11 +30,11 @@ func TestConverge_AdoptsWhatTheNodeItselfShows(t *testing.T) {
 			s.cache = lagging{nodeStore: s.nodes, old: s.node(e.Node)}
 			if tc.over {
 				node := s.node(e.Node)
-				grant, err := v1alpha1.ParseGrant(node.Annotations)
+				grant, err := protocol.ParseGrant(node.Annotations)
 				if err != nil {
 					t.Fatal(err)
 				}
-				grant.State = v1alpha1.GrantFinished
+				grant.State = protocol.GrantFinished
 				node.Annotations[v1alpha1.AnnotationGrant] = grant.String()
 				s.put(t, node)
 			}
@@ -81,7 +82,7 @@ func TestConverge_KnowsANodeByItsUID(t *testing.T) {
 			if released != tc.released {
 				t.Errorf("released: %t, want %t: %v", released, tc.released, s.policy.Status.Grants)
 			}
-			if grant, err := v1alpha1.ParseGrant(s.node(held.Node).Annotations); err != nil || (grant != nil) != tc.behind {
+			if grant, err := protocol.ParseGrant(s.node(held.Node).Annotations); err != nil || (grant != nil) != tc.behind {
 				t.Errorf("the new Node, for which an entry was made: %t, has grant %+v (%v)", tc.behind, grant, err)
 			}
 		})

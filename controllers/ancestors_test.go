@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
@@ -48,7 +49,7 @@ var _ = Describe("What other operators left on a node", func() {
 		f.need(f.nodes[0])
 		Eventually(f.granted).Should(Equal(f.nodes))
 		f.reboot(f.nodes[0])
-		Eventually(func() v1alpha1.GrantState { return f.grant(f.nodes[0]).State }).Should(Equal(v1alpha1.GrantFinished))
+		Eventually(func() protocol.GrantState { return f.grant(f.nodes[0]).State }).Should(Equal(protocol.GrantFinished))
 		Expect(f.get(f.nodes[0]).Spec.Unschedulable).To(BeFalse())
 		Expect(left()).To(Equal(all))
 	})

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/notify"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
@@ -69,7 +70,7 @@ func (a *announcer) finished(s *state, node *corev1.Node, n *plan.Node, t plan.R
 }
 
 // hooksBegan names the hooks that are asked, for whoever wonders what the node waits for.
-func (a *announcer) hooksBegan(s *state, node *corev1.Node, phase v1alpha1.HookPhase) {
+func (a *announcer) hooksBegan(s *state, node *corev1.Node, phase protocol.HookPhase) {
 	asked := make([]string, len(phase.Hooks))
 	for i, key := range phase.Hooks {
 		asked[i] = string(key)
@@ -211,7 +212,7 @@ func (a *announcer) observeReleases(ctx context.Context, s *state, p plan.Plan) 
 		if past := t.Past(s.Now); past != nil {
 			logEnded(ctx, s.Policy, past, t.Entry)
 		}
-		if t.Node != nil && t.Node.Progress != nil && t.Node.Progress.Seq == t.Entry.Seq && t.Node.Progress.Phase == v1alpha1.PhaseAborted {
+		if t.Node != nil && t.Node.Progress != nil && t.Node.Progress.Seq == t.Entry.Seq && t.Node.Progress.Phase == protocol.PhaseAborted {
 			a.failed(s, t.Entry.Node, "aborted", string(t.Reason)+": "+t.Message)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -38,7 +39,7 @@ var _ = Describe("Autoscalers", func() {
 		f.commit(name)
 		Expect(annotations(name)).To(Equal(both))
 		f.boot(name, 2)
-		Eventually(func() v1alpha1.GrantState { return f.grant(name).State }).Should(Equal(v1alpha1.GrantFinished))
+		Eventually(func() protocol.GrantState { return f.grant(name).State }).Should(Equal(protocol.GrantFinished))
 		Expect(annotations(name)).To(BeEmpty(), "the end of the grant removes them in one write")
 	})
 
@@ -49,7 +50,7 @@ var _ = Describe("Autoscalers", func() {
 		f.annotate(name, disrupt, "because I say so")
 		f.commit(name)
 		f.boot(name, 2)
-		Eventually(func() v1alpha1.GrantState { return f.grant(name).State }).Should(Equal(v1alpha1.GrantFinished))
+		Eventually(func() protocol.GrantState { return f.grant(name).State }).Should(Equal(protocol.GrantFinished))
 		Expect(annotations(name)).To(Equal(map[string]string{scaleDown: "true", disrupt: "because I say so"}))
 	})
 
@@ -64,8 +65,8 @@ var _ = Describe("Autoscalers", func() {
 		name, p := begin(nothing)
 		f.start(name)
 		f.patch(name, map[string]any{
-			"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationProgress: f.progress(name, v1alpha1.PhaseAborted,
-				func(p *v1alpha1.Progress) { p.Failures, p.Reason = 1, v1alpha1.ReasonDrainTimedOut })}},
+			"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationProgress: f.progress(name, protocol.PhaseAborted,
+				func(p *protocol.Progress) { p.Failures, p.Reason = 1, v1alpha1.ReasonDrainTimedOut })}},
 			"spec": map[string]any{"unschedulable": nil},
 		})
 		Eventually(annotations).WithArguments(name).Should(BeEmpty())

@@ -4,16 +4,17 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
 var _ = Describe("A host that locksmithd may reboot (behaviour 57)", func() {
-	objection := v1alpha1.Objection{Reason: v1alpha1.ReasonCoordinatorConflict, Message: "locksmithd is active on this host"}
+	objection := protocol.Objection{Reason: v1alpha1.ReasonCoordinatorConflict, Message: "locksmithd is active on this host"}
 
 	It("is granted nothing until it is stopped, and holds no other up", func() {
 		f := makeFleet(2)
 		node, other := f.nodes[0], f.nodes[1]
-		f.annotate(node, v1alpha1.AnnotationReport, v1alpha1.AgentReport{Objection: &objection}.String())
+		f.annotate(node, v1alpha1.AnnotationReport, protocol.AgentReport{Objection: &objection}.String())
 		f.need(f.nodes...)
 		p := f.policy("workers")
 		Eventually(f.reason).WithArguments(node).Should(Equal("False CoordinatorConflict"))
@@ -29,14 +30,14 @@ var _ = Describe("A host that locksmithd may reboot (behaviour 57)", func() {
 		Eventually(f.granted).Should(ConsistOf(node))
 
 		By("starting it again before the drain")
-		f.annotate(node, v1alpha1.AnnotationReport, v1alpha1.AgentReport{Objection: &objection}.String())
+		f.annotate(node, v1alpha1.AnnotationReport, protocol.AgentReport{Objection: &objection}.String())
 		Eventually(f.granted).Should(BeEmpty())
 		Expect(f.grant(node).Reason).To(Equal(v1alpha1.ReasonCoordinatorConflict))
 	})
 
 	It("is granted its reboot where the policy has coordinators: Ignore", func() {
 		f := makeFleet(1)
-		f.annotate(f.nodes[0], v1alpha1.AnnotationReport, v1alpha1.AgentReport{Objection: &objection}.String())
+		f.annotate(f.nodes[0], v1alpha1.AnnotationReport, protocol.AgentReport{Objection: &objection}.String())
 		f.need(f.nodes...)
 		f.policy("workers", func(s *v1alpha1.RebootPolicySpec) {
 			s.Reboot = &v1alpha1.Reboot{Coordinators: v1alpha1.CoordinatorsIgnore}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -72,7 +73,7 @@ var _ = Describe("With --manage-agents", func() {
 		f.commit(f.nodes[0])
 		f.boot(f.nodes[0], 2)
 		Eventually(a.nodes).Should(Equal([]string{inPool}))
-		Expect(f.grant(f.nodes[0]).State).To(Equal(v1alpha1.GrantFinished))
+		Expect(f.grant(f.nodes[0]).State).To(Equal(protocol.GrantFinished))
 		Expect(policyStatus(p).Conditions).NotTo(BeEmpty())
 	})
 
@@ -134,7 +135,7 @@ var _ = Describe("With --manage-agents", func() {
 		f.need(f.nodes[0])
 		Eventually(f.granted).Should(HaveLen(1))
 		f.reboot(f.nodes[0])
-		Eventually(func() v1alpha1.GrantState { return f.grant(f.nodes[0]).State }).Should(Equal(v1alpha1.GrantFinished))
+		Eventually(func() protocol.GrantState { return f.grant(f.nodes[0]).State }).Should(Equal(protocol.GrantFinished))
 		f.annotate(f.nodes[0], "example.com/mark", "x")
 		editPolicy(p, func(p *v1alpha1.RebootPolicy) { p.Spec.Priority = 7 })
 		By("until something does: then once")

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -39,7 +40,7 @@ var _ = Describe("The estimate of a policy", func() {
 			var granted []string
 			Eventually(func() []string { granted = f.granted(); return granted }).Should(HaveLen(1))
 			f.reboot(granted[0])
-			Eventually(func() v1alpha1.GrantState { return f.grant(granted[0]).State }).Should(Equal(v1alpha1.GrantFinished))
+			Eventually(func() protocol.GrantState { return f.grant(granted[0]).State }).Should(Equal(protocol.GrantFinished))
 		}
 		Eventually(estimate).Should(BeNil(), "nothing is to come")
 	}, SpecTimeout(3*time.Minute))

@@ -189,8 +189,8 @@ func TestFinished(t *testing.T) {
 	r, recorder, s := announcing(t)
 	at := func(seconds int) metav1.Time { return metav1.NewTime(time.Unix(int64(seconds), 0)) }
 	n, began := s.Nodes[0], at(100)
-	n.Grant = &v1alpha1.Grant{Need: v1alpha1.ReasonUpdateStaged}
-	n.Progress = &v1alpha1.Progress{DrainStartedAt: &began, At: at(130)}
+	n.Grant = &protocol.Grant{Need: v1alpha1.ReasonUpdateStaged}
+	n.Progress = &protocol.Progress{DrainStartedAt: &began, At: at(130)}
 	n.MaintenanceSince, s.Now = at(200).Time, at(260).Time
 	r.finished(s, s.nodes[0], n, plan.Reboot{Entry: v1alpha1.LedgerEntry{At: at(90)}}, true)
 	want := map[string]float64{"drain": 30, "reboot": 70, "settle": 60}
@@ -217,14 +217,14 @@ func TestObserveReleases(t *testing.T) {
 		return &plan.Node{
 			Name: "n1", Required: corev1.ConditionFalse, BootID: "2", MaintenanceSince: at(5).Time, Labels: map[string]string{v1alpha1.LabelOSVersion: "2.0"},
 			Record: protocol.Record{
-				Grant:    &v1alpha1.Grant{Policy: "p", Seq: 7, BootID: "1", State: v1alpha1.GrantFinished, At: at(6), Need: v1alpha1.ReasonUpdateStaged},
-				Progress: &v1alpha1.Progress{Seq: 7, BootID: "1", Phase: v1alpha1.PhaseRebooting, At: at(3), DrainStartedAt: &began},
+				Grant:    &protocol.Grant{Policy: "p", Seq: 7, BootID: "1", State: protocol.GrantFinished, At: at(6), Need: v1alpha1.ReasonUpdateStaged},
+				Progress: &protocol.Progress{Seq: 7, BootID: "1", Phase: protocol.PhaseRebooting, At: at(3), DrainStartedAt: &began},
 			},
 		}
 	}
 	aborted := back()
-	aborted.Required, aborted.BootID, aborted.Grant.State = corev1.ConditionTrue, "1", v1alpha1.GrantActive
-	aborted.Progress.Phase, aborted.Progress.Reason, aborted.Progress.Message = v1alpha1.PhaseAborted, v1alpha1.ReasonDrainTimedOut, "web-1 stays"
+	aborted.Required, aborted.BootID, aborted.Grant.State = corev1.ConditionTrue, "1", protocol.GrantActive
+	aborted.Progress.Phase, aborted.Progress.Reason, aborted.Progress.Message = protocol.PhaseAborted, v1alpha1.ReasonDrainTimedOut, "web-1 stays"
 	needsAgain, unknown, undisturbed := back(), entry, back()
 	needsAgain.Required = corev1.ConditionTrue
 	unknown.NeedSince = metav1.Time{}

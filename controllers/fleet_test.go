@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -93,8 +94,8 @@ func (f *fleet) get(name string) *corev1.Node {
 	return &node
 }
 
-func (f *fleet) grant(name string) *v1alpha1.Grant {
-	g, err := v1alpha1.ParseGrant(f.get(name).Annotations)
+func (f *fleet) grant(name string) *protocol.Grant {
+	g, err := protocol.ParseGrant(f.get(name).Annotations)
 	Expect(err).NotTo(HaveOccurred())
 	return g
 }
@@ -103,7 +104,7 @@ func (f *fleet) grant(name string) *v1alpha1.Grant {
 func (f *fleet) granted() []string {
 	var names []string
 	for _, name := range f.nodes {
-		if g := f.grant(name); g != nil && g.State == v1alpha1.GrantActive {
+		if g := f.grant(name); g != nil && g.State == protocol.GrantActive {
 			names = append(names, name)
 		}
 	}
@@ -169,9 +170,9 @@ func (f *fleet) needSince(name string, since time.Time) {
 	f.status(name, map[string]any{"conditions": []any{needs}})
 }
 
-func (f *fleet) progress(name string, phase v1alpha1.Phase, edit ...func(*v1alpha1.Progress)) string {
+func (f *fleet) progress(name string, phase protocol.Phase, edit ...func(*protocol.Progress)) string {
 	g, node := f.grant(name), f.get(name)
-	p := v1alpha1.Progress{Seq: g.Seq, Phase: phase, BootID: node.Status.NodeInfo.BootID, Cordoned: true, At: metav1.Now()}
+	p := protocol.Progress{Seq: g.Seq, Phase: phase, BootID: node.Status.NodeInfo.BootID, Cordoned: true, At: metav1.Now()}
 	for _, e := range edit {
 		e(&p)
 	}
@@ -181,7 +182,7 @@ func (f *fleet) progress(name string, phase v1alpha1.Phase, edit ...func(*v1alph
 // start: the agent cordons and begins to drain.
 func (f *fleet) start(name string) {
 	node := f.get(name)
-	value := f.progress(name, v1alpha1.PhaseDraining, func(p *v1alpha1.Progress) { p.Cordoned = !node.Spec.Unschedulable })
+	value := f.progress(name, protocol.PhaseDraining, func(p *protocol.Progress) { p.Cordoned = !node.Spec.Unschedulable })
 	f.patch(name, map[string]any{
 		"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationProgress: value}},
 		"spec":     map[string]any{"unschedulable": true},
@@ -189,10 +190,10 @@ func (f *fleet) start(name string) {
 }
 
 // commit: the agent passes the point of no return.
-func (f *fleet) commit(name string, edit ...func(*v1alpha1.Progress)) {
-	before, err := v1alpha1.ParseProgress(f.get(name).Annotations)
+func (f *fleet) commit(name string, edit ...func(*protocol.Progress)) {
+	before, err := protocol.ParseProgress(f.get(name).Annotations)
 	Expect(err).NotTo(HaveOccurred())
-	value := f.progress(name, v1alpha1.PhaseRebooting, append(edit, func(p *v1alpha1.Progress) { p.Cordoned = before.Cordoned })...)
+	value := f.progress(name, protocol.PhaseRebooting, append(edit, func(p *protocol.Progress) { p.Cordoned = before.Cordoned })...)
 	f.patch(name, map[string]any{
 		"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationProgress: value}},
 		"status":   map[string]any{"conditions": []any{cond(corev1.NodeMaintenanceInProgress, "True", "Rebooting")}},

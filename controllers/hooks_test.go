@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -51,7 +52,7 @@ var _ = Describe("Hooks", func() {
 		Eventually(f.reason).WithArguments(name).Should(Equal("True WaitingForHook"))
 
 		f.annotate(name, after, "true")
-		Eventually(func() v1alpha1.GrantState { return f.grant(name).State }).Should(Equal(v1alpha1.GrantFinished))
+		Eventually(func() protocol.GrantState { return f.grant(name).State }).Should(Equal(protocol.GrantFinished))
 		Expect(f.get(name).Spec.Unschedulable).To(BeFalse())
 		Expect(labels()).NotTo(HaveKey(v1alpha1.LabelAfterReboot))
 		Expect(annotations()).NotTo(HaveKey(v1alpha1.AnnotationHooks))
@@ -121,7 +122,7 @@ var _ = Describe("Hooks", func() {
 		f.annotate(name, after, "true")
 		Consistently(func() bool { return f.get(name).Spec.Unschedulable }).Should(BeTrue())
 		f.annotate(name, before, "true")
-		Eventually(func() v1alpha1.GrantState { return f.grant(name).State }).Should(Equal(v1alpha1.GrantFinished))
+		Eventually(func() protocol.GrantState { return f.grant(name).State }).Should(Equal(protocol.GrantFinished))
 	})
 
 	It("remove answers and nothing else, and report what is no answer (behaviour 51)", func() {
@@ -188,16 +189,16 @@ var _ = Describe("Hooks", func() {
 		Expect(f.get(name).Spec.Unschedulable).To(BeTrue())
 		Expect(policyStatus(p).Grants).To(HaveLen(1))
 		f.annotate(name, after, "true")
-		Eventually(func() v1alpha1.GrantState { return f.grant(name).State }).Should(Equal(v1alpha1.GrantFinished))
+		Eventually(func() protocol.GrantState { return f.grant(name).State }).Should(Equal(protocol.GrantFinished))
 	})
 })
 
 // hookPhase is the phase of hooks that the node is in.
-func hookPhase(f *fleet, name string) v1alpha1.HookPhase {
-	h, err := v1alpha1.ParseHookPhase(f.get(name).Annotations)
+func hookPhase(f *fleet, name string) protocol.HookPhase {
+	h, err := protocol.ParseHookPhase(f.get(name).Annotations)
 	Expect(err).NotTo(HaveOccurred())
 	if h == nil {
-		return v1alpha1.HookPhase{}
+		return protocol.HookPhase{}
 	}
 	return *h
 }

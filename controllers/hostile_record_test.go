@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers"
 )
@@ -44,7 +45,7 @@ var _ = Describe("A record with impossible content", func() {
 		Eventually(f.granted).Should(HaveLen(1))
 		ahead := f.granted()[0]
 		f.start(ahead)
-		value := f.progress(ahead, v1alpha1.PhaseAborted, func(p *v1alpha1.Progress) {
+		value := f.progress(ahead, protocol.PhaseAborted, func(p *protocol.Progress) {
 			p.Failures, p.Reason, p.At = 1, v1alpha1.ReasonDrainTimedOut, metav1.NewTime(time.Date(2099, 1, 1, 0, 0, 0, 0, time.UTC))
 		})
 		f.patch(ahead, map[string]any{
@@ -64,10 +65,10 @@ var _ = Describe("A record with impossible content", func() {
 		drains, reboots, waits := f.nodes[0], f.nodes[1], f.nodes[2]
 		f.need(drains, reboots)
 		Eventually(f.granted).Should(HaveLen(2))
-		odd := func(p *v1alpha1.Progress) { p.At = metav1.Date(year, 1, 1, 0, 0, 0, 0, time.UTC) }
+		odd := func(p *protocol.Progress) { p.At = metav1.Date(year, 1, 1, 0, 0, 0, 0, time.UTC) }
 		f.start(reboots)
 		f.commit(reboots, odd)
-		f.annotate(drains, v1alpha1.AnnotationProgress, f.progress(drains, v1alpha1.PhaseDraining, odd))
+		f.annotate(drains, v1alpha1.AnnotationProgress, f.progress(drains, protocol.PhaseDraining, odd))
 		f.need(waits)
 		Eventually(f.reason).WithArguments(waits).Should(Equal("False BudgetExhausted"), "decided with what the other two show")
 		Expect([]string{f.reason(drains), f.reason(reboots)}).To(HaveEach("True Granted"), "not at once")
@@ -87,7 +88,7 @@ var _ = Describe("A record with impossible content", func() {
 		Eventually(f.granted).Should(HaveLen(2))
 		last := metav1.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 		f.start(f.nodes[0])
-		f.commit(f.nodes[0], func(p *v1alpha1.Progress) { p.At, p.DrainStartedAt = last, &last })
+		f.commit(f.nodes[0], func(p *protocol.Progress) { p.At, p.DrainStartedAt = last, &last })
 		hold(f, p)
 		Eventually(func() bool { return shows(policyStatus(p)) }).Should(BeTrue(), "the status is written")
 		Expect(policyStatus(p).EstimatedCompletionAt).To(HaveValue(HaveField("Time", BeTemporally("<", time.Now().Add(48*time.Hour)))))
@@ -97,7 +98,7 @@ var _ = Describe("A record with impossible content", func() {
 			Expect(api.Patch(context.Background(), p, client.RawPatch(types.MergePatchType, []byte(patch)))).To(Succeed())
 		}, func(s v1alpha1.RebootPolicyStatus) bool { return s.Window.State == v1alpha1.WindowPaused }),
 		Entry("of a halted policy", func(f *fleet, _ *v1alpha1.RebootPolicy) {
-			f.annotate(f.nodes[1], v1alpha1.AnnotationProgress, f.progress(f.nodes[1], v1alpha1.PhaseAborted, func(p *v1alpha1.Progress) {
+			f.annotate(f.nodes[1], v1alpha1.AnnotationProgress, f.progress(f.nodes[1], protocol.PhaseAborted, func(p *protocol.Progress) {
 				p.Failures, p.Reason, p.Cordoned = 1, v1alpha1.ReasonDrainTimedOut, false
 			}))
 		}, func(s v1alpha1.RebootPolicyStatus) bool {
@@ -110,7 +111,7 @@ var _ = Describe("A record with impossible content", func() {
 		p := f.policy("workers")
 		at := fmt.Sprintf(`,"at":%q`, metav1.Now().UTC().Format(time.RFC3339))
 		other.annotate(other.nodes[0], v1alpha1.AnnotationGrant, forged(p.Name, other.nodes[0], 7, at))
-		Eventually(func() v1alpha1.GrantState { return other.grant(other.nodes[0]).State }).Should(Equal(v1alpha1.GrantCancelled))
+		Eventually(func() protocol.GrantState { return other.grant(other.nodes[0]).State }).Should(Equal(protocol.GrantCancelled))
 		Expect(policyStatus(p).Seq).To(BeZero(), "the ledger has learned nothing of it")
 		f.need(f.nodes...)
 		Eventually(f.granted).Should(Equal(f.nodes))
@@ -121,7 +122,7 @@ var _ = Describe("A record with impossible content", func() {
 		f := makeFleet(3)
 		at := fmt.Sprintf(`,"at":%q`, metav1.Now().UTC().Format(time.RFC3339))
 		for i, name := range f.nodes[:2] {
-			g := v1alpha1.Grant{Policy: f.pool + "-workers", Seq: far + int64(i), BootID: "before", State: v1alpha1.GrantFinished, At: metav1.Now()}
+			g := protocol.Grant{Policy: f.pool + "-workers", Seq: far + int64(i), BootID: "before", State: protocol.GrantFinished, At: metav1.Now()}
 			f.annotate(name, v1alpha1.AnnotationGrant, g.String())
 		}
 		f.annotate(f.nodes[2], v1alpha1.AnnotationGrant, forged(f.pool+"-workers", f.nodes[2], 1<<60, at))
@@ -145,9 +146,9 @@ var _ = Describe("A record with impossible content", func() {
 		Eventually(func() (left []string) {
 			for _, name := range others {
 				switch g := f.grant(name); {
-				case g != nil && g.State == v1alpha1.GrantFinished:
+				case g != nil && g.State == protocol.GrantFinished:
 					continue
-				case g != nil && g.State == v1alpha1.GrantActive && g.BootID == f.get(name).Status.NodeInfo.BootID:
+				case g != nil && g.State == protocol.GrantActive && g.BootID == f.get(name).Status.NodeInfo.BootID:
 					f.reboot(name)
 				}
 				left = append(left, name)

@@ -4,6 +4,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -31,7 +32,7 @@ var _ = Describe("Load balancers", func() {
 		f.commit(name)
 		Expect(f.get(name).Labels).To(HaveKey(key))
 		f.boot(name, 2)
-		Eventually(func() v1alpha1.GrantState { return f.grant(name).State }).Should(Equal(v1alpha1.GrantFinished))
+		Eventually(func() protocol.GrantState { return f.grant(name).State }).Should(Equal(protocol.GrantFinished))
 		Expect(f.get(name).Labels).NotTo(HaveKey(key), "uncordon, end of the grant and of the label are one write")
 		Expect(f.get(name).Spec.Unschedulable).To(BeFalse())
 	})
@@ -54,8 +55,8 @@ var _ = Describe("Load balancers", func() {
 		name := begin(nil)
 		f.start(name)
 		f.patch(name, map[string]any{
-			"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationProgress: f.progress(name, v1alpha1.PhaseAborted,
-				func(p *v1alpha1.Progress) { p.Failures, p.Reason = 1, v1alpha1.ReasonDrainTimedOut })}},
+			"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationProgress: f.progress(name, protocol.PhaseAborted,
+				func(p *protocol.Progress) { p.Failures, p.Reason = 1, v1alpha1.ReasonDrainTimedOut })}},
 			"spec": map[string]any{"unschedulable": nil},
 		})
 		Eventually(func() map[string]string { return f.get(name).Labels }).ShouldNot(HaveKey(key))

@@ -5,6 +5,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -34,7 +35,7 @@ var _ = Describe("A planned maintenance", func() {
 		f.commit(name)
 		Expect(planned(name)).To(Equal("True RebootGranted"))
 		f.boot(name, 2)
-		Eventually(func() v1alpha1.GrantState { return f.grant(name).State }).Should(Equal(v1alpha1.GrantFinished))
+		Eventually(func() protocol.GrantState { return f.grant(name).State }).Should(Equal(protocol.GrantFinished))
 		Eventually(planned).WithArguments(name).Should(BeEmpty())
 	})
 
@@ -51,8 +52,8 @@ var _ = Describe("A planned maintenance", func() {
 		Eventually(f.granted).Should(HaveLen(1))
 		f.start(name)
 		f.patch(name, map[string]any{
-			"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationProgress: f.progress(name, v1alpha1.PhaseAborted,
-				func(p *v1alpha1.Progress) { p.Failures, p.Reason = 1, v1alpha1.ReasonDrainTimedOut })}},
+			"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationProgress: f.progress(name, protocol.PhaseAborted,
+				func(p *protocol.Progress) { p.Failures, p.Reason = 1, v1alpha1.ReasonDrainTimedOut })}},
 			"spec": map[string]any{"unschedulable": nil},
 		})
 		Eventually(planned).WithArguments(name).Should(BeEmpty())

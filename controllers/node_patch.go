@@ -1,13 +1,14 @@
 package controllers
 
 import (
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/internal/nodepatch"
 )
 
 // setMarkers sets what keeps autoscalers and load balancers off the node. The new grant, which is written with it, names it.
-func setMarkers(p *nodepatch.Patch, n *plan.Node, grant *v1alpha1.Grant) {
+func setMarkers(p *nodepatch.Patch, n *plan.Node, grant *protocol.Grant) {
 	for _, key := range grant.Annotations {
 		p.Annotate(key, plan.AutoscalerValue)
 	}

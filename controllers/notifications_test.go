@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -117,8 +118,8 @@ var _ = Describe("A service that is notified", func() {
 		Eventually(f.granted).Should(HaveLen(1))
 		f.start(f.nodes[0])
 		f.patch(f.nodes[0], map[string]any{
-			"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationProgress: f.progress(f.nodes[0], v1alpha1.PhaseAborted,
-				func(p *v1alpha1.Progress) {
+			"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationProgress: f.progress(f.nodes[0], protocol.PhaseAborted,
+				func(p *protocol.Progress) {
 					p.Failures, p.Reason, p.Message = 1, v1alpha1.ReasonDrainTimedOut, "db-0 stays"
 				})}},
 			"spec": map[string]any{"unschedulable": nil},

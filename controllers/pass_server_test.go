@@ -22,6 +22,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 )
@@ -136,7 +137,7 @@ func (s *server) touch(t testing.TB) {
 func (s *server) begin(t testing.TB, e v1alpha1.LedgerEntry) {
 	t.Helper()
 	node, at := s.node(e.Node), metav1.NewTime(s.reconciler.Clock.Now())
-	node.Annotations[v1alpha1.AnnotationProgress] = v1alpha1.Progress{Seq: e.Seq, Phase: v1alpha1.PhaseDraining, BootID: e.BootID, At: at}.String()
+	node.Annotations[v1alpha1.AnnotationProgress] = protocol.Progress{Seq: e.Seq, Phase: protocol.PhaseDraining, BootID: e.BootID, At: at}.String()
 	s.put(t, node)
 }
 
@@ -145,7 +146,7 @@ func (s *server) comeBack(t testing.TB) {
 	t.Helper()
 	e := s.policy.Status.Grants[0]
 	node := s.node(e.Node)
-	node.Annotations[v1alpha1.AnnotationProgress] = v1alpha1.Progress{Seq: e.Seq, Phase: v1alpha1.PhaseRebooting, BootID: e.BootID, At: metav1.NewTime(s.reconciler.Clock.Now())}.String()
+	node.Annotations[v1alpha1.AnnotationProgress] = protocol.Progress{Seq: e.Seq, Phase: protocol.PhaseRebooting, BootID: e.BootID, At: metav1.NewTime(s.reconciler.Clock.Now())}.String()
 	node.Status.NodeInfo.BootID = fmt.Sprintf("%08x-0000-4000-8000-%012x", 1, e.Seq)
 	s.put(t, node)
 }
@@ -224,7 +225,7 @@ func (s *server) Patch(_ context.Context, object client.Object, patch client.Pat
 	if s.published.IsZero() {
 		s.written = append(s.written, node.Name)
 	}
-	if grant, err := v1alpha1.ParseGrant(node.Annotations); err == nil && grant != nil && grant.State == v1alpha1.GrantActive {
+	if grant, err := protocol.ParseGrant(node.Annotations); err == nil && grant != nil && grant.State == protocol.GrantActive {
 		s.published = time.Now()
 	}
 	return s.nodes.Update(&node)

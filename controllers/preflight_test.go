@@ -7,12 +7,13 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
 // question is what the manager asks the node's agent; nil: nothing that one can read.
-func (f *fleet) question(name string) *v1alpha1.Preflight {
-	q, err := v1alpha1.ParsePreflight(f.get(name).Annotations)
+func (f *fleet) question(name string) *protocol.Preflight {
+	q, err := protocol.ParsePreflight(f.get(name).Annotations)
 	if err != nil {
 		return nil
 	}
@@ -20,22 +21,22 @@ func (f *fleet) question(name string) *v1alpha1.Preflight {
 }
 
 // reply is the agent's part: it answers what is asked, in the boot it is in.
-func (f *fleet) reply(name string, edit ...func(*v1alpha1.PreflightReport)) {
+func (f *fleet) reply(name string, edit ...func(*protocol.PreflightReport)) {
 	GinkgoHelper()
 	Eventually(f.question).WithArguments(name).ShouldNot(BeNil())
 	node, q := f.get(name), f.question(name)
-	r := v1alpha1.PreflightReport{Policy: q.Policy, Revision: q.Revision, BootID: node.Status.NodeInfo.BootID}
+	r := protocol.PreflightReport{Policy: q.Policy, Revision: q.Revision, BootID: node.Status.NodeInfo.BootID}
 	for _, e := range edit {
 		e(&r)
 	}
-	f.annotate(name, v1alpha1.AnnotationReport, v1alpha1.AgentReport{Preflight: &r}.String())
+	f.annotate(name, v1alpha1.AnnotationReport, protocol.AgentReport{Preflight: &r}.String())
 }
 
-func onePod(name string) *v1alpha1.NamedPods {
-	return &v1alpha1.NamedPods{Count: 1, Pods: []v1alpha1.NamedPod{{Pod: name}}}
+func onePod(name string) *protocol.NamedPods {
+	return &protocol.NamedPods{Count: 1, Pods: []protocol.NamedPod{{Pod: name}}}
 }
 
-func blocks(r *v1alpha1.PreflightReport) { r.Blocking = onePod("default/migrate-1") }
+func blocks(r *protocol.PreflightReport) { r.Blocking = onePod("default/migrate-1") }
 
 func waitsForPods(s *v1alpha1.RebootPolicySpec) {
 	s.Gates = &v1alpha1.Gates{BlockingPods: []v1alpha1.BlockingPod{{
@@ -93,7 +94,7 @@ var _ = Describe("Pods that keep their node", func() {
 		f.need(f.nodes...)
 		Eventually(f.question).WithArguments(f.nodes[0]).ShouldNot(BeNil())
 		first := f.question(f.nodes[0])
-		f.reply(f.nodes[0], func(r *v1alpha1.PreflightReport) { r.Kept = onePod("default/bare") })
+		f.reply(f.nodes[0], func(r *protocol.PreflightReport) { r.Kept = onePod("default/bare") })
 		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False UndrainablePod"))
 
 		By("an edit of something else")
@@ -131,7 +132,7 @@ var _ = Describe("Pods that keep their node", func() {
 		f.annotate(f.nodes[1], v1alpha1.AnnotationPreflight, "\"\x01")
 		f.need(f.nodes...)
 		Eventually(f.question).WithArguments(f.nodes[1]).Should(HaveField("Policy", p.Name))
-		f.reply(f.nodes[1], func(r *v1alpha1.PreflightReport) {
+		f.reply(f.nodes[1], func(r *protocol.PreflightReport) {
 			r.Kept = onePod(strings.Repeat("\x01ß", 900))
 			r.Kept.Count = 1 << 30
 		})

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -54,15 +55,15 @@ func TestPublish_ReadsTheNodeOnlyWhereTheCacheIsBehind(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*corev1.Node)
 		reads  int // of the node that gets the grant, before it is published and before it is taken back
-		want   v1alpha1.GrantState
+		want   protocol.GrantState
 	}{
-		"the cache is not behind":       {want: v1alpha1.GrantActive},
-		"something else has changed":    {change: func(n *corev1.Node) { n.Labels["example.com/a"] = "b" }, reads: 1, want: v1alpha1.GrantActive},
-		"it was cordoned":               {change: func(n *corev1.Node) { n.Spec.Unschedulable = true }, reads: 1, want: v1alpha1.GrantActive},
-		"it needs no reboot any more":   {change: func(n *corev1.Node) { n.Status.Conditions[1].Status = corev1.ConditionFalse }, reads: 2, want: v1alpha1.GrantCancelled},
-		"somebody else has rebooted it": {change: func(n *corev1.Node) { n.Status.NodeInfo.BootID = "another" }, reads: 2, want: v1alpha1.GrantCancelled},
+		"the cache is not behind":       {want: protocol.GrantActive},
+		"something else has changed":    {change: func(n *corev1.Node) { n.Labels["example.com/a"] = "b" }, reads: 1, want: protocol.GrantActive},
+		"it was cordoned":               {change: func(n *corev1.Node) { n.Spec.Unschedulable = true }, reads: 1, want: protocol.GrantActive},
+		"it needs no reboot any more":   {change: func(n *corev1.Node) { n.Status.Conditions[1].Status = corev1.ConditionFalse }, reads: 2, want: protocol.GrantCancelled},
+		"somebody else has rebooted it": {change: func(n *corev1.Node) { n.Status.NodeInfo.BootID = "another" }, reads: 2, want: protocol.GrantCancelled},
 		"an administrator has paused it": {
-			change: func(n *corev1.Node) { n.Annotations = map[string]string{v1alpha1.AnnotationPaused: "true"} }, reads: 2, want: v1alpha1.GrantCancelled,
+			change: func(n *corev1.Node) { n.Annotations = map[string]string{v1alpha1.AnnotationPaused: "true"} }, reads: 2, want: protocol.GrantCancelled,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -80,7 +81,7 @@ func TestPublish_ReadsTheNodeOnlyWhereTheCacheIsBehind(t *testing.T) {
 			if diff := cmp.Diff(append([]string{back}, slices.Repeat([]string{next}, tc.reads)...), s.read); diff != "" {
 				t.Errorf("read from the API server (-want +got):\n%s", diff)
 			}
-			grant, err := v1alpha1.ParseGrant(s.node(next).Annotations)
+			grant, err := protocol.ParseGrant(s.node(next).Annotations)
 			if err != nil || grant == nil || grant.State != tc.want {
 				t.Errorf("the grant is %+v (%v), want it %s", grant, err, tc.want)
 			}

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -39,7 +40,7 @@ var _ = Describe("Manager", func() {
 			}
 			Expect(f.reason(name)).To(Equal("True Granted"), "grant and condition are one write")
 			f.reboot(name)
-			Eventually(func() v1alpha1.GrantState { return f.grant(name).State }).Should(Equal(v1alpha1.GrantFinished))
+			Eventually(func() protocol.GrantState { return f.grant(name).State }).Should(Equal(protocol.GrantFinished))
 			Expect(f.get(name).Spec.Unschedulable).To(BeFalse())
 			Eventually(f.reason).WithArguments(name).Should(BeEmpty())
 		}
@@ -78,7 +79,7 @@ var _ = Describe("Manager", func() {
 		f.need(f.nodes[0])
 		Eventually(f.granted).Should(HaveLen(1))
 		f.reboot(f.nodes[0])
-		Eventually(func() v1alpha1.GrantState { return f.grant(f.nodes[0]).State }).Should(Equal(v1alpha1.GrantFinished))
+		Eventually(func() protocol.GrantState { return f.grant(f.nodes[0]).State }).Should(Equal(protocol.GrantFinished))
 		Expect(f.get(f.nodes[0]).Spec.Unschedulable).To(BeTrue())
 	})
 
@@ -96,7 +97,7 @@ var _ = Describe("Manager", func() {
 			Expect(api.Patch(ctx, node, client.MergeFrom(before), client.FieldOwner("kubectl"))).To(Succeed())
 		}
 		f.boot(f.nodes[0], 2)
-		Eventually(func() v1alpha1.GrantState { return f.grant(f.nodes[0]).State }).Should(Equal(v1alpha1.GrantFinished))
+		Eventually(func() protocol.GrantState { return f.grant(f.nodes[0]).State }).Should(Equal(protocol.GrantFinished))
 		Expect(f.get(f.nodes[0]).Spec.Unschedulable).To(BeTrue())
 	})
 
@@ -115,7 +116,7 @@ var _ = Describe("Manager", func() {
 		Eventually(reasonsOf).WithArguments(f.nodes[0]).Should(ContainElement("GrantCancelled"))
 		f.commit(f.nodes[1])
 		f.boot(f.nodes[1], 2)
-		Eventually(func() v1alpha1.GrantState { return f.grant(f.nodes[1]).State }).Should(Equal(v1alpha1.GrantFinished))
+		Eventually(func() protocol.GrantState { return f.grant(f.nodes[1]).State }).Should(Equal(protocol.GrantFinished))
 	})
 
 	It("releases a granted node whose need is withdrawn before it starts (behaviour 3)", func() {
@@ -124,7 +125,7 @@ var _ = Describe("Manager", func() {
 		f.need(f.nodes[0])
 		Eventually(f.granted).Should(HaveLen(1))
 		f.status(f.nodes[0], map[string]any{"conditions": []any{cond(v1alpha1.NodeRebootRequired, "False", "UpToDate")}})
-		Eventually(func() v1alpha1.GrantState { return f.grant(f.nodes[0]).State }).Should(Equal(v1alpha1.GrantCancelled))
+		Eventually(func() protocol.GrantState { return f.grant(f.nodes[0]).State }).Should(Equal(protocol.GrantCancelled))
 		Eventually(func() []v1alpha1.LedgerEntry { return policyStatus(p).Grants }).Should(BeEmpty())
 		Eventually(f.reason).WithArguments(f.nodes[0]).Should(BeEmpty())
 	})
@@ -244,7 +245,7 @@ var _ = Describe("Manager", func() {
 		Consistently(f.granted, "300ms").Should(Equal([]string{name}))
 		f.commit(name)
 		f.boot(name, 2)
-		Eventually(func() v1alpha1.GrantState { return f.grant(name).State }).Should(Equal(v1alpha1.GrantFinished))
+		Eventually(func() protocol.GrantState { return f.grant(name).State }).Should(Equal(protocol.GrantFinished))
 	})
 
 	It("keeps a policy that is being deleted until its last reboot is done, and grants nothing more", func() {
@@ -257,7 +258,7 @@ var _ = Describe("Manager", func() {
 		Expect(api.Delete(ctx, p)).To(Succeed())
 		f.commit(name)
 		f.boot(name, 2)
-		Eventually(func() v1alpha1.GrantState { return f.grant(name).State }).Should(Equal(v1alpha1.GrantFinished))
+		Eventually(func() protocol.GrantState { return f.grant(name).State }).Should(Equal(protocol.GrantFinished))
 		Eventually(func() error { return api.Get(ctx, client.ObjectKeyFromObject(p), p) }).ShouldNot(Succeed())
 		Expect(f.granted()).To(BeEmpty())
 	})
@@ -305,8 +306,8 @@ var _ = Describe("Manager", func() {
 		failed := f.granted()[0]
 		f.start(failed)
 		f.patch(failed, map[string]any{
-			"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationProgress: f.progress(failed, v1alpha1.PhaseAborted,
-				func(p *v1alpha1.Progress) { p.Failures, p.Reason = 1, v1alpha1.ReasonDrainTimedOut })}},
+			"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationProgress: f.progress(failed, protocol.PhaseAborted,
+				func(p *protocol.Progress) { p.Failures, p.Reason = 1, v1alpha1.ReasonDrainTimedOut })}},
 			"spec": map[string]any{"unschedulable": nil},
 		})
 		Eventually(func() bool {
@@ -367,7 +368,7 @@ var _ = Describe("Manager", func() {
 				"Message": And(HavePrefix("node "+refusing+" holds a slot since "), ContainSubstring("denied request: not this node")),
 			})))
 			f.reboot(name)
-			Eventually(func() v1alpha1.GrantState { return f.grant(name).State }).Should(Equal(v1alpha1.GrantFinished))
+			Eventually(func() protocol.GrantState { return f.grant(name).State }).Should(Equal(protocol.GrantFinished))
 		}
 		Eventually(func() []v1alpha1.LedgerEntry { return policyStatus(p).Grants }).Should(
 			HaveExactElements(HaveField("Node", refusing)), "its slot is kept")
@@ -404,7 +405,7 @@ var _ = Describe("Manager", func() {
 			name := f.granted()[0]
 			Expect(name).NotTo(Equal(refusing))
 			f.reboot(name)
-			Eventually(func() v1alpha1.GrantState { return f.grant(name).State }).Should(Equal(v1alpha1.GrantFinished))
+			Eventually(func() protocol.GrantState { return f.grant(name).State }).Should(Equal(protocol.GrantFinished))
 		}
 		Eventually(func() []v1alpha1.LedgerEntry { return policyStatus(p).Grants }).Should(BeEmpty())
 		Expect(policyStatus(p).History).To(ContainElement(And(HaveField("Node", refusing), HaveField("Result", v1alpha1.RebootWithdrawn),
@@ -414,11 +415,11 @@ var _ = Describe("Manager", func() {
 
 		By("a leader that was stopped, and goes on")
 		admit()
-		f.annotate(refusing, v1alpha1.AnnotationGrant, v1alpha1.Grant{
-			Policy: p.Name, Seq: withdrawn.Seq, BootID: withdrawn.BootID, State: v1alpha1.GrantActive, At: withdrawn.At,
+		f.annotate(refusing, v1alpha1.AnnotationGrant, protocol.Grant{
+			Policy: p.Name, Seq: withdrawn.Seq, BootID: withdrawn.BootID, State: protocol.GrantActive, At: withdrawn.At,
 		}.String())
-		Eventually(func() *v1alpha1.Grant { return f.grant(refusing) }).Should(And(
-			HaveField("Seq", withdrawn.Seq), HaveField("State", v1alpha1.GrantCancelled), HaveField("Reason", v1alpha1.ReasonGrantWithdrawn)))
+		Eventually(func() *protocol.Grant { return f.grant(refusing) }).Should(And(
+			HaveField("Seq", withdrawn.Seq), HaveField("State", protocol.GrantCancelled), HaveField("Reason", v1alpha1.ReasonGrantWithdrawn)))
 		Eventually(func() []v1alpha1.LedgerEntry { return policyStatus(p).Grants }).Should(BeEmpty())
 	})
 
@@ -443,7 +444,7 @@ var _ = Describe("Manager", func() {
 			Expect(len(policyStatus(p).Grants)).To(BeNumerically("<=", 2))
 			for _, name := range f.granted() {
 				f.reboot(name)
-				Eventually(func() v1alpha1.GrantState { return f.grant(name).State }).Should(Equal(v1alpha1.GrantFinished))
+				Eventually(func() protocol.GrantState { return f.grant(name).State }).Should(Equal(protocol.GrantFinished))
 				done++
 			}
 		}

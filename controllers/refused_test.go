@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/clock"
 	testclock "k8s.io/utils/clock/testing"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
@@ -344,7 +345,7 @@ func TestConverge_WritesNoLedgerThatIsNotConfirmed(t *testing.T) {
 	s := newServer(t, 2*needy, clock.RealClock{})
 	s.policy.Status.Grants = s.policy.Status.Grants[1:]
 	s.between = func(node *corev1.Node) {
-		grant, err := v1alpha1.ParseGrant(node.Annotations)
+		grant, err := protocol.ParseGrant(node.Annotations)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -426,10 +427,10 @@ func TestConverge_LooksAtANodeBeforeItsSlotIsGivenBack(t *testing.T) {
 	for name, tc := range map[string]struct {
 		published, unread bool
 		kept              bool
-		state             v1alpha1.GrantState // on the Node
+		state             protocol.GrantState // on the Node
 	}{
 		"nobody has seen the grant":    {},
-		"somebody may have seen it":    {published: true, state: v1alpha1.GrantCancelled},
+		"somebody may have seen it":    {published: true, state: protocol.GrantCancelled},
 		"the Node cannot be read live": {unread: true, kept: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -452,11 +453,11 @@ func TestConverge_LooksAtANodeBeforeItsSlotIsGivenBack(t *testing.T) {
 				t.Errorf("read live: %v", s.read)
 			}
 			kept := slices.ContainsFunc(s.policy.Status.Grants, func(in v1alpha1.LedgerEntry) bool { return in.Seq == held.Seq })
-			grant, err := v1alpha1.ParseGrant(s.node(held.Node).Annotations)
+			grant, err := protocol.ParseGrant(s.node(held.Node).Annotations)
 			if err != nil {
 				t.Fatal(err)
 			}
-			state := v1alpha1.GrantState("")
+			state := protocol.GrantState("")
 			if grant != nil {
 				state = grant.State
 			}
@@ -480,7 +481,7 @@ func TestConverge_AReasonOfANodeStopsNoPass(t *testing.T) {
 		s := newServer(t, 2*needy, clock.RealClock{})
 		e := s.policy.Status.Grants[0]
 		node := s.node(e.Node)
-		node.Annotations[v1alpha1.AnnotationProgress] = v1alpha1.Progress{Seq: e.Seq, Phase: v1alpha1.PhaseAborted, BootID: e.BootID, Reason: reason, At: e.At}.String()
+		node.Annotations[v1alpha1.AnnotationProgress] = protocol.Progress{Seq: e.Seq, Phase: protocol.PhaseAborted, BootID: e.BootID, Reason: reason, At: e.At}.String()
 		s.put(t, node)
 		s.pass(t)
 		if slices.ContainsFunc(s.policy.Status.Grants, func(in v1alpha1.LedgerEntry) bool { return in.Seq == e.Seq }) {

@@ -5,6 +5,7 @@ import (
 	. "github.com/onsi/gomega"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -13,8 +14,8 @@ var _ = Describe("An update that rolls back (behaviour 27)", func() {
 		f := makeFleet(2)
 		node, other := f.nodes[0], f.nodes[1]
 		const reason = v1alpha1.ReasonUpdateNotApplied
-		objection := v1alpha1.Objection{Reason: reason, Message: "2.0 rolls back"}
-		f.annotate(node, v1alpha1.AnnotationReport, v1alpha1.AgentReport{Objection: &objection}.String())
+		objection := protocol.Objection{Reason: reason, Message: "2.0 rolls back"}
+		f.annotate(node, v1alpha1.AnnotationReport, protocol.AgentReport{Objection: &objection}.String())
 		f.need(f.nodes...)
 		p := f.policy("workers")
 		Eventually(f.reason).WithArguments(node).Should(Equal("False UpdateNotApplied"))
@@ -28,9 +29,9 @@ var _ = Describe("An update that rolls back (behaviour 27)", func() {
 		f.annotate(node, v1alpha1.AnnotationReport, nil)
 		f.reboot(other)
 		Eventually(f.granted).Should(ConsistOf(node))
-		f.annotate(node, v1alpha1.AnnotationReport, v1alpha1.AgentReport{Objection: &objection}.String())
+		f.annotate(node, v1alpha1.AnnotationReport, protocol.AgentReport{Objection: &objection}.String())
 		Eventually(func() v1alpha1.Reason { return f.grant(node).Reason }).Should(Equal(reason))
-		Expect(f.grant(node).State).To(Equal(v1alpha1.GrantCancelled))
+		Expect(f.grant(node).State).To(Equal(protocol.GrantCancelled))
 
 		By("letting it go once the agent objects no more")
 		f.annotate(node, v1alpha1.AnnotationReport, nil)

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -52,7 +53,7 @@ var _ = Describe("Two policies that share a limit", func() {
 				Expect([]string{entries[0].Policy, grant.Ledger}).To(HaveEach(""))
 			}
 			fleetOf(name).reboot(name)
-			Eventually(func() v1alpha1.GrantState { return fleetOf(name).grant(name).State }).Should(Equal(v1alpha1.GrantFinished))
+			Eventually(func() protocol.GrantState { return fleetOf(name).grant(name).State }).Should(Equal(protocol.GrantFinished))
 		}
 		history := func(p *v1alpha1.RebootPolicy) (nodes []string) {
 			for _, past := range policyStatus(p).History {
@@ -95,7 +96,7 @@ var _ = Describe("Two policies that share a limit", func() {
 		}).ShouldNot(BeNil())
 		Expect(workers.Status.Grants).To(HaveLen(1))
 		gpus.boot(gpus.nodes[0], 2)
-		Eventually(func() v1alpha1.GrantState { return gpus.grant(gpus.nodes[0]).State }).Should(Equal(v1alpha1.GrantFinished))
+		Eventually(func() protocol.GrantState { return gpus.grant(gpus.nodes[0]).State }).Should(Equal(protocol.GrantFinished))
 		Eventually(func() []v1alpha1.PastReboot { return policyStatus(gpu).History }).Should(HaveLen(1))
 		Eventually(func() bool { return apierrors.IsNotFound(api.Get(ctx, client.ObjectKeyFromObject(workers), workers)) }).Should(BeTrue())
 	})

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -84,7 +85,7 @@ var _ = Describe("A reboot that goes another way", func() {
 		Eventually(f.granted).Should(HaveLen(1))
 		byHand := f.granted()[0]
 		f.boot(byHand, 2)
-		Eventually(func() v1alpha1.GrantState { return f.grant(byHand).State }).Should(Equal(v1alpha1.GrantCancelled))
+		Eventually(func() protocol.GrantState { return f.grant(byHand).State }).Should(Equal(protocol.GrantCancelled))
 		Eventually(f.reason).WithArguments(byHand).Should(BeEmpty())
 		Eventually(f.granted).Should(And(HaveLen(1), Not(ContainElement(byHand))))
 		Expect(reasonsOf(byHand)).NotTo(ContainElement("RebootSucceeded"))
@@ -115,7 +116,7 @@ var _ = Describe("A reboot that goes another way", func() {
 			Expect(seen[name]).To(BeFalse(), "%s is rebooted again before another was once", name)
 			seen[name] = true
 			survives(name)
-			Eventually(func() v1alpha1.GrantState { return f.grant(name).State }).ShouldNot(Equal(v1alpha1.GrantActive))
+			Eventually(func() protocol.GrantState { return f.grant(name).State }).ShouldNot(Equal(protocol.GrantActive))
 		}
 	})
 
@@ -143,10 +144,10 @@ var _ = Describe("A reboot that goes another way", func() {
 		f := makeFleet(1)
 		name, longAgo := f.nodes[0], metav1.NewTime(now.Now().Add(-2*time.Hour))
 		f.need(name)
-		f.annotate(name, v1alpha1.AnnotationGrant, v1alpha1.Grant{
-			Policy: f.pool + "-workers", Seq: 1, BootID: bootID(name, 1), State: v1alpha1.GrantCancelled, Reason: v1alpha1.ReasonHookFailed, At: longAgo,
+		f.annotate(name, v1alpha1.AnnotationGrant, protocol.Grant{
+			Policy: f.pool + "-workers", Seq: 1, BootID: bootID(name, 1), State: protocol.GrantCancelled, Reason: v1alpha1.ReasonHookFailed, At: longAgo,
 		}.String())
-		f.annotate(name, v1alpha1.AnnotationProgress, f.progress(name, v1alpha1.PhaseDraining, func(p *v1alpha1.Progress) { p.At = longAgo }))
+		f.annotate(name, v1alpha1.AnnotationProgress, f.progress(name, protocol.PhaseDraining, func(p *protocol.Progress) { p.At = longAgo }))
 		p := f.policy("workers")
 		Eventually(func() int32 { return policyStatus(p).Nodes.Failed }).Should(BeEquivalentTo(1))
 		Expect(policyStatus(p).Window.State).To(Equal(v1alpha1.WindowAlways), "failures.max is 2, and one node failed")

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
@@ -136,7 +137,7 @@ func (f *fleetReader) policiesOf(ctx context.Context, object client.Object) []re
 	if len(g.Rivals) == 0 {
 		names[g.Policy] = true
 	}
-	if grant, err := v1alpha1.ParseGrant(node.GetAnnotations()); err == nil && grant != nil {
+	if grant, err := protocol.ParseGrant(node.GetAnnotations()); err == nil && grant != nil {
 		names[grant.Policy] = true
 		if freesSlot(node, grant) {
 			f.freed.note(grant.Policy)
@@ -222,13 +223,13 @@ func (f *freedSlots) noted(policy string) bool {
 
 // freesSlot reports whether a node that shows an active grant is done with it, by all that its agent and its kubelet say. The
 // manager's own write of the end is none of that.
-func freesSlot(node *corev1.Node, grant *v1alpha1.Grant) bool {
-	if grant == nil || grant.State != v1alpha1.GrantActive {
+func freesSlot(node *corev1.Node, grant *protocol.Grant) bool {
+	if grant == nil || grant.State != protocol.GrantActive {
 		return false
 	}
 	if node.Status.NodeInfo.BootID != grant.BootID {
 		return true
 	}
-	progress, err := v1alpha1.ParseProgress(node.Annotations)
-	return err == nil && progress != nil && progress.Seq == grant.Seq && progress.Phase == v1alpha1.PhaseAborted
+	progress, err := protocol.ParseProgress(node.Annotations)
+	return err == nil && progress != nil && progress.Seq == grant.Seq && progress.Phase == protocol.PhaseAborted
 }

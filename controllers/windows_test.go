@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -39,7 +40,7 @@ var _ = Describe("A window", func() {
 		f.commit(begun)
 		f.boot(begun, 2)
 		Eventually(func() bool { return f.get(begun).Spec.Unschedulable }).Should(BeFalse())
-		Expect(f.grant(begun).State).To(Equal(v1alpha1.GrantFinished))
+		Expect(f.grant(begun).State).To(Equal(protocol.GrantFinished))
 		Eventually(func() []v1alpha1.LedgerEntry { return policyStatus(p).Grants }).Should(BeEmpty())
 		Expect(meta.FindStatusCondition(policyStatus(p).Conditions, v1alpha1.ConditionWindowOpen).Reason).To(Equal("WindowClosed"))
 

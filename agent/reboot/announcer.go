@@ -14,6 +14,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/drain"
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/step"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/internal/eventing"
 )
@@ -93,7 +94,7 @@ func (a *Announcer) reported(ctx context.Context, node *corev1.Node, o step.Obse
 	}
 }
 
-func (a *Announcer) begun(node *corev1.Node, o step.Observation, progress v1alpha1.Progress) {
+func (a *Announcer) begun(node *corev1.Node, o step.Observation, progress protocol.Progress) {
 	policy := o.Record.Grant.Policy
 	if progress.Cordoned {
 		a.event(node, v1alpha1.EventCordoned, "Cordon", "cordoned for the reboot granted by policy %s (number %d)", policy, progress.Seq)
@@ -114,7 +115,7 @@ func (a *Announcer) waits(node *corev1.Node, o step.Observation) {
 	}
 }
 
-func (a *Announcer) committed(node *corev1.Node, o step.Observation, progress v1alpha1.Progress) {
+func (a *Announcer) committed(node *corev1.Node, o step.Observation, progress protocol.Progress) {
 	if volumes := step.WaitedFor(o); len(volumes) > 0 {
 		a.warn(node, v1alpha1.EventVolumesInUse, "Drain", "the reboot goes on after %s, though the kubelet still uses %s",
 			o.Settings().Drain.VolumeDetachTimeoutOrDefault(), step.VolumeNames(volumes))
@@ -175,16 +176,16 @@ var objectionEvents = map[v1alpha1.Reason]string{
 
 // objected emits the event of an objection that needs somebody. One that was in the report before had its event then.
 func (a *Announcer) objected(node *corev1.Node, before map[string]string) {
-	earlier, err := v1alpha1.ParseAgentReport(before)
+	earlier, err := protocol.ParseAgentReport(before)
 	if err != nil {
-		earlier = v1alpha1.AgentReport{} // unreadable: nothing was reported
+		earlier = protocol.AgentReport{} // unreadable: nothing was reported
 	}
-	current, err := v1alpha1.ParseAgentReport(node.Annotations)
+	current, err := protocol.ParseAgentReport(node.Annotations)
 	if err != nil {
 		return // somebody else has written it since
 	}
 	for _, o := range current.Objection.All() {
-		announced := slices.ContainsFunc(earlier.Objection.All(), func(s v1alpha1.Objection) bool { return s.Reason == o.Reason && s.Message == o.Message })
+		announced := slices.ContainsFunc(earlier.Objection.All(), func(s protocol.Objection) bool { return s.Reason == o.Reason && s.Message == o.Message })
 		if event := objectionEvents[o.Reason]; event != "" && !announced {
 			a.warn(node, event, "Report", "%s", o.Message)
 		}

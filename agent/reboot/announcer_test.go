@@ -10,32 +10,33 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"github.com/reboot-operator/reboot-operator/agent/step"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
 // TestObjected: an event follows the write that made the objection stand, and no other.
 func TestObjected(t *testing.T) {
-	rolledBack := v1alpha1.Objection{Reason: v1alpha1.ReasonUpdateNotApplied, Message: "Still at 1.0, not 2.0."}
-	other := v1alpha1.Objection{Reason: v1alpha1.ReasonUpdateNotApplied, Message: "Still at 1.0, not 2.1."}
-	inhibited := v1alpha1.Objection{Reason: v1alpha1.ReasonInhibited, Message: "Blocked by x."}
+	rolledBack := protocol.Objection{Reason: v1alpha1.ReasonUpdateNotApplied, Message: "Still at 1.0, not 2.0."}
+	other := protocol.Objection{Reason: v1alpha1.ReasonUpdateNotApplied, Message: "Still at 1.0, not 2.1."}
+	inhibited := protocol.Objection{Reason: v1alpha1.ReasonInhibited, Message: "Blocked by x."}
 	cases := map[string]struct {
-		before, after []v1alpha1.Objection
+		before, after []protocol.Objection
 		want          []string
 	}{
-		"it is there now":          {nil, []v1alpha1.Objection{rolledBack}, []string{rolledBack.Message}},
-		"it is behind another":     {[]v1alpha1.Objection{inhibited}, []v1alpha1.Objection{inhibited, rolledBack}, []string{rolledBack.Message}},
-		"it was there before":      {[]v1alpha1.Objection{rolledBack, inhibited}, []v1alpha1.Objection{rolledBack}, nil},
-		"another one was there":    {[]v1alpha1.Objection{other}, []v1alpha1.Objection{rolledBack}, []string{rolledBack.Message}},
-		"it is gone":               {[]v1alpha1.Objection{rolledBack}, nil, nil},
-		"somebody needs not see":   {nil, []v1alpha1.Objection{inhibited}, nil},
-		"nobody could read before": {[]v1alpha1.Objection{{}}, []v1alpha1.Objection{rolledBack}, []string{rolledBack.Message}},
-		"nobody can read now":      {nil, []v1alpha1.Objection{{}}, nil},
+		"it is there now":          {nil, []protocol.Objection{rolledBack}, []string{rolledBack.Message}},
+		"it is behind another":     {[]protocol.Objection{inhibited}, []protocol.Objection{inhibited, rolledBack}, []string{rolledBack.Message}},
+		"it was there before":      {[]protocol.Objection{rolledBack, inhibited}, []protocol.Objection{rolledBack}, nil},
+		"another one was there":    {[]protocol.Objection{other}, []protocol.Objection{rolledBack}, []string{rolledBack.Message}},
+		"it is gone":               {[]protocol.Objection{rolledBack}, nil, nil},
+		"somebody needs not see":   {nil, []protocol.Objection{inhibited}, nil},
+		"nobody could read before": {[]protocol.Objection{{}}, []protocol.Objection{rolledBack}, []string{rolledBack.Message}},
+		"nobody can read now":      {nil, []protocol.Objection{{}}, nil},
 	}
-	annotations := func(all []v1alpha1.Objection) map[string]string {
+	annotations := func(all []protocol.Objection) map[string]string {
 		if len(all) == 0 {
 			return nil
 		}
-		return map[string]string{v1alpha1.AnnotationReport: v1alpha1.AgentReport{Objection: v1alpha1.JoinObjections(all)}.String()}
+		return map[string]string{v1alpha1.AnnotationReport: protocol.AgentReport{Objection: protocol.JoinObjections(all)}.String()}
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

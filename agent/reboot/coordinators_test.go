@@ -167,7 +167,7 @@ func (k keepingStatus) Patch(_ context.Context, object client.Object, patch clie
 // conflictOn is what the Node reports of another coordinator.
 func conflictOn(t *testing.T, node *corev1.Node) string {
 	t.Helper()
-	report, err := v1alpha1.ParseAgentReport(node.Annotations)
+	report, err := protocol.ParseAgentReport(node.Annotations)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/agent/drain"
 	"github.com/reboot-operator/reboot-operator/agent/step"
-	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 )
 
 // Drainer empties a node; package drain has the one there is.
@@ -52,7 +52,7 @@ type attempt struct {
 }
 
 // begin drains for a grant, once the drain before is over.
-func (d *Drains) begin(ctx context.Context, grant v1alpha1.Grant, settings step.Settings) (drain func()) {
+func (d *Drains) begin(ctx context.Context, grant protocol.Grant, settings step.Settings) (drain func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.last.seq != grant.Seq {
@@ -126,7 +126,7 @@ func (d *Drains) forget() {
 }
 
 // run begins the drain for a grant, after it has ended the one that runs.
-func (d *Drains) run(ctx context.Context, grant v1alpha1.Grant, settings step.Settings) error {
+func (d *Drains) run(ctx context.Context, grant protocol.Grant, settings step.Settings) error {
 	return d.order(ctx, func(ctx context.Context) func() { return d.begin(ctx, grant, settings) })
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/drain"
 	"github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/agent/volume"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -57,7 +58,7 @@ func inBubble(t *testing.T, test func(t *testing.T, d *Drains, f *fakeDrainer)) 
 func (d *Drains) mustRun(t *testing.T, seq int64) {
 	t.Helper()
 	settings := step.Settings{Drain: v1alpha1.Drain{OnTimeout: v1alpha1.DrainTimeoutReboot}}
-	if err := d.run(t.Context(), v1alpha1.Grant{Seq: seq}, settings); err != nil {
+	if err := d.run(t.Context(), protocol.Grant{Seq: seq}, settings); err != nil {
 		t.Fatal(err)
 	}
 	synctest.Wait()
@@ -244,7 +245,7 @@ func TestDrains_OrderEndsWithItsContext(t *testing.T) {
 	d := NewDrains("n1", nil, clock.RealClock{}, NewWake("n1"))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := d.run(ctx, v1alpha1.Grant{Seq: 1}, step.Settings{}); !errors.Is(err, context.Canceled) {
+	if err := d.run(ctx, protocol.Grant{Seq: 1}, step.Settings{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("run: %v", err)
 	}
 }

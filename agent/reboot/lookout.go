@@ -13,7 +13,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/drain"
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/step"
-	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
@@ -36,7 +36,7 @@ type Lookout struct {
 
 	mu sync.Mutex
 	// asked is what is being looked for; nil: nothing. again reports that the look is to begin anew all the same.
-	asked *v1alpha1.Preflight
+	asked *protocol.Preflight
 	again bool
 	look  step.Look
 }
@@ -48,7 +48,7 @@ func NewLookout(node string, looker Looker, policies client.Reader, clock clock.
 }
 
 // run looks until ctx ends. The policy is read once, and again after an error: another answer is asked for when it changes.
-func (l *Lookout) run(ctx context.Context, asked v1alpha1.Preflight) {
+func (l *Lookout) run(ctx context.Context, asked protocol.Preflight) {
 	for ctx.Err() == nil {
 		failed, err := l.follow(ctx, asked.Policy)
 		if ctx.Err() != nil {
@@ -93,7 +93,7 @@ func (l *Lookout) put(look step.Look) {
 }
 
 // of is what is known about a question.
-func (l *Lookout) of(asked *v1alpha1.Preflight) step.Look {
+func (l *Lookout) of(asked *protocol.Preflight) step.Look {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if asked == nil || l.asked == nil || *l.asked != *asked || l.again {
@@ -103,7 +103,7 @@ func (l *Lookout) of(asked *v1alpha1.Preflight) step.Look {
 }
 
 // ask looks for the answer to a question from now on, or no more where it is nil.
-func (l *Lookout) ask(ctx context.Context, asked *v1alpha1.Preflight) error {
+func (l *Lookout) ask(ctx context.Context, asked *protocol.Preflight) error {
 	l.mu.Lock()
 	same := !l.again && (l.asked == nil) == (asked == nil) && (asked == nil || *l.asked == *asked)
 	l.mu.Unlock()
@@ -122,7 +122,7 @@ func (l *Lookout) ask(ctx context.Context, asked *v1alpha1.Preflight) error {
 	return err
 }
 
-func (l *Lookout) forget(asked *v1alpha1.Preflight) {
+func (l *Lookout) forget(asked *protocol.Preflight) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.asked, l.again, l.look = asked, false, step.Look{}
@@ -145,14 +145,14 @@ func found(s step.Settings, at time.Time, f drain.Findings, err error) step.Look
 }
 
 // namedPods names the first few pods. Nil: there are none.
-func namedPods(pods []drain.Pod) *v1alpha1.NamedPods {
+func namedPods(pods []drain.Pod) *protocol.NamedPods {
 	if len(pods) == 0 {
 		return nil
 	}
-	list := &v1alpha1.NamedPods{Count: int32(len(pods))}
-	for _, p := range pods[:min(len(pods), v1alpha1.MaxNamedPods)] {
-		list.Pods = append(list.Pods, v1alpha1.NamedPod{
-			Pod: fmt.Sprintf("%s/%s", p.Namespace, p.Name), Why: message.Shorten(v1alpha1.MaxPodReasonBytes, p.Message),
+	list := &protocol.NamedPods{Count: int32(len(pods))}
+	for _, p := range pods[:min(len(pods), protocol.MaxNamedPods)] {
+		list.Pods = append(list.Pods, protocol.NamedPod{
+			Pod: fmt.Sprintf("%s/%s", p.Namespace, p.Name), Why: message.Shorten(protocol.MaxPodReasonBytes, p.Message),
 		})
 	}
 	return list

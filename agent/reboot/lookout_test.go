@@ -73,7 +73,7 @@ func somePod(name string) []drain.Pod {
 }
 
 // asked is what the manager asks in these tests.
-var asked = v1alpha1.Preflight{Policy: "workers", Revision: "r1"}
+var asked = protocol.Preflight{Policy: "workers", Revision: "r1"}
 
 // What the drain finds, and what is known of it then.
 var (
@@ -101,7 +101,7 @@ func onLookout(t *testing.T, test func(t *testing.T, l *Lookout, f *looker, api 
 	})
 }
 
-func (l *Lookout) mustAsk(t *testing.T, question *v1alpha1.Preflight) {
+func (l *Lookout) mustAsk(t *testing.T, question *protocol.Preflight) {
 	t.Helper()
 	if err := l.ask(t.Context(), question); err != nil {
 		t.Fatal(err)
@@ -109,7 +109,7 @@ func (l *Lookout) mustAsk(t *testing.T, question *v1alpha1.Preflight) {
 	synctest.Wait()
 }
 
-func (l *Lookout) mustKnow(t *testing.T, question v1alpha1.Preflight, want step.Look) {
+func (l *Lookout) mustKnow(t *testing.T, question protocol.Preflight, want step.Look) {
 	t.Helper()
 	synctest.Wait()
 	got := l.of(&question)
@@ -140,7 +140,7 @@ func TestLookout(t *testing.T) {
 			t.Helper()
 			f.finds = protects
 			l.mustAsk(t, &asked)
-			other := v1alpha1.Preflight{Policy: "workers", Revision: "r2"}
+			other := protocol.Preflight{Policy: "workers", Revision: "r2"}
 			l.mustKnow(t, other, step.Look{})
 			f.finds = drain.Findings{}
 			l.mustAsk(t, &other)
@@ -334,16 +334,16 @@ func TestLook_Report(t *testing.T) {
 	}
 	look := found(step.Settings{BlockingPods: []v1alpha1.BlockingPod{{}}}, now, drain.Findings{Blocking: pods, Kept: pods, Guarded: pods},
 		errors.New(strings.Repeat("<\xff", 1000)))
-	long := v1alpha1.Objection{Reason: v1alpha1.ReasonInhibited, Message: strings.Repeat("<", 512)}
-	value := v1alpha1.AgentReport{
-		Objection: v1alpha1.JoinObjections([]v1alpha1.Objection{long, long, long, long}), Preflight: look.Report(asked, strings.Repeat("b", 64)),
+	long := protocol.Objection{Reason: v1alpha1.ReasonInhibited, Message: strings.Repeat("<", 512)}
+	value := protocol.AgentReport{
+		Objection: protocol.JoinObjections([]protocol.Objection{long, long, long, long}), Preflight: look.Report(asked, strings.Repeat("b", 64)),
 	}.String()
-	read, err := v1alpha1.ParseAgentReport(map[string]string{v1alpha1.AnnotationReport: value})
+	read, err := protocol.ParseAgentReport(map[string]string{v1alpha1.AnnotationReport: value})
 	if err != nil {
 		t.Fatalf("%d bytes: %v", len(value), err)
 	}
 	r := read.Preflight
-	if r.Kept.Count != 300 || len(r.Kept.Pods) != v1alpha1.MaxNamedPods || len(r.Kept.Pods[0].Why) > v1alpha1.MaxPodReasonBytes {
+	if r.Kept.Count != 300 || len(r.Kept.Pods) != protocol.MaxNamedPods || len(r.Kept.Pods[0].Why) > protocol.MaxPodReasonBytes {
 		t.Errorf("got %d of %d pods; %d bytes of why", len(r.Kept.Pods), r.Kept.Count, len(r.Kept.Pods[0].Why))
 	}
 }

@@ -21,23 +21,23 @@ var (
 const (
 	boot, otherBoot = "boot-2", "boot-1"
 
-	active    = v1alpha1.GrantActive
-	cancelled = v1alpha1.GrantCancelled
+	active    = protocol.GrantActive
+	cancelled = protocol.GrantCancelled
 
-	drainingPhase  = v1alpha1.PhaseDraining
-	rebootingPhase = v1alpha1.PhaseRebooting
-	abortedPhase   = v1alpha1.PhaseAborted
+	drainingPhase  = protocol.PhaseDraining
+	rebootingPhase = protocol.PhaseRebooting
+	abortedPhase   = protocol.PhaseAborted
 )
 
 type volumeNameList = []corev1.UniqueVolumeName
 
-func makeGrant(seq int64, state v1alpha1.GrantState, bootID string) *v1alpha1.Grant {
-	return &v1alpha1.Grant{Policy: "workers", Seq: seq, BootID: bootID, State: state, At: metav1.NewTime(begun)}
+func makeGrant(seq int64, state protocol.GrantState, bootID string) *protocol.Grant {
+	return &protocol.Grant{Policy: "workers", Seq: seq, BootID: bootID, State: state, At: metav1.NewTime(begun)}
 }
 
-func makeProgress(seq int64, phase v1alpha1.Phase, bootID string) *v1alpha1.Progress {
+func makeProgress(seq int64, phase protocol.Phase, bootID string) *protocol.Progress {
 	at := metav1.NewTime(begun)
-	return &v1alpha1.Progress{Seq: seq, Phase: phase, BootID: bootID, Cordoned: true, At: at, DrainStartedAt: &at}
+	return &protocol.Progress{Seq: seq, Phase: phase, BootID: bootID, Cordoned: true, At: at, DrainStartedAt: &at}
 }
 
 // makeObservation is a node at rest that needs nothing, changed by each of changes in turn.

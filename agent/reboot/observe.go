@@ -51,7 +51,7 @@ func (v *observer) forget() {
 }
 
 // began takes in that this process has begun a drain.
-func (v *observer) began(progress v1alpha1.Progress) {
+func (v *observer) began(progress protocol.Progress) {
 	v.started = started{progress.String(), v.Clock.Now()}
 }
 
@@ -83,10 +83,10 @@ func (v *observer) observe(ctx context.Context, node *corev1.Node) (step.Observa
 	}
 	o.SetEngines(v.Reports.all())
 	o.MaxUptime, o.Uptime = v.uptime(ctx, node)
-	if o.Asked, err = v1alpha1.ParsePreflight(node.Annotations); err != nil {
+	if o.Asked, err = protocol.ParsePreflight(node.Annotations); err != nil {
 		o.Asked = nil
 	}
-	if o.Reported, err = v1alpha1.ParseAgentReport(node.Annotations); err != nil {
+	if o.Reported, err = protocol.ParseAgentReport(node.Annotations); err != nil {
 		ctrl.LoggerFrom(ctx).V(1).Info("Replaces a report that cannot be read", "reason", err.Error())
 	}
 	o.Look = v.Lookout.of(o.Asked)
@@ -239,7 +239,7 @@ type grantID struct {
 	seq    int64
 }
 
-func idOf(grant *v1alpha1.Grant) grantID { return grantID{grant.Policy, grant.Seq} }
+func idOf(grant *protocol.Grant) grantID { return grantID{grant.Policy, grant.Seq} }
 
 // policyLasts is how long what was read for a write holds for what follows it. Longer than that nothing follows at once.
 const policyLasts = 5 * time.Second
@@ -251,7 +251,7 @@ type remembered struct {
 	step.Settings
 }
 
-func (m remembered) of(grant *v1alpha1.Grant) *step.Settings {
+func (m remembered) of(grant *protocol.Grant) *step.Settings {
 	if m.grant != idOf(grant) {
 		return nil
 	}

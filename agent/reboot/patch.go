@@ -8,12 +8,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/agent/step"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/internal/nodepatch"
 )
 
 // progressPatch writes the progress if nothing has changed on the Node since.
-func progressPatch(node *corev1.Node, progress v1alpha1.Progress) *nodepatch.Patch {
+func progressPatch(node *corev1.Node, progress protocol.Progress) *nodepatch.Patch {
 	return nodepatch.New(node.ResourceVersion).Annotate(v1alpha1.AnnotationProgress, progress.String())
 }
 

@@ -10,13 +10,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/agent/step"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/internal/nodepatch"
 )
 
 func TestProgressPatch(t *testing.T) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7"}}
-	progress := v1alpha1.Progress{Seq: 1, Phase: drainingPhase, BootID: boot, At: metav1.NewTime(now)}
+	progress := protocol.Progress{Seq: 1, Phase: drainingPhase, BootID: boot, At: metav1.NewTime(now)}
 	cordon, uncordon := progressPatch(node, progress), progressPatch(node, progress)
 	cordon.Cordon()
 	uncordon.Uncordon()

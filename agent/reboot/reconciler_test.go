@@ -161,7 +161,7 @@ var (
 )
 
 // inLedgerOf is grant 1 of policy workers in another policy's ledger.
-func inLedgerOf(ledger string) *v1alpha1.Grant {
+func inLedgerOf(ledger string) *protocol.Grant {
 	g := makeGrant(1, active, boot)
 	g.Ledger = ledger
 	return g
@@ -366,7 +366,7 @@ func TestReconcile_StopsTheDrainFirst(t *testing.T) {
 // and so nothing wakes the agent; it would never notice that the drain takes too long, or that the host does not go down.
 func TestReconcile_WaitsForTheEndOfWhatItBegan(t *testing.T) {
 	cases := map[string]struct {
-		phase v1alpha1.Phase
+		phase protocol.Phase
 		last  step.Drain
 		until time.Duration
 	}{
@@ -500,7 +500,7 @@ func TestMetrics(t *testing.T) {
 func TestSettings_AreReadForAWriteAndHoldForWhatFollowsItAtOnce(t *testing.T) {
 	earlier := step.Settings{Drain: v1alpha1.Drain{Timeout: &metav1.Duration{Duration: time.Hour}}}
 	cases := map[string]struct {
-		phase v1alpha1.Phase
+		phase protocol.Phase
 		drain step.DrainState
 		call  step.Call
 		age   time.Duration

@@ -33,7 +33,7 @@ func (r *Reconciler) HoldsUpgrades(ctx context.Context) bool {
 // holdsUpgrades reads the record. An active grant counts in any boot: until it is finished the node is watched.
 func holdsUpgrades(node *corev1.Node, bootID string) bool {
 	o := step.Observation{BootID: bootID, Record: protocol.RecordOf(node)}
-	granted := o.Record.Grant != nil && o.Record.Grant.State == v1alpha1.GrantActive
+	granted := o.Record.Grant != nil && o.Record.Grant.State == protocol.GrantActive
 	return o.Record.GrantErr != nil || o.Record.ProgressErr != nil || granted || o.UnderWay() || v1alpha1.NodeIsPaused(node.Annotations)
 }
 

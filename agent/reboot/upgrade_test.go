@@ -12,8 +12,8 @@ import (
 )
 
 func TestHoldsUpgrades(t *testing.T) {
-	grant := func(state v1alpha1.GrantState, bootID string) string { return makeGrant(1, state, bootID).String() }
-	progress := func(phase v1alpha1.Phase, bootID string) string { return makeProgress(1, phase, bootID).String() }
+	grant := func(state protocol.GrantState, bootID string) string { return makeGrant(1, state, bootID).String() }
+	progress := func(phase protocol.Phase, bootID string) string { return makeProgress(1, phase, bootID).String() }
 	cases := map[string]struct {
 		annotations map[string]string
 		want        bool
@@ -21,11 +21,11 @@ func TestHoldsUpgrades(t *testing.T) {
 		"at rest":                        {nil, false},
 		"granted":                        {map[string]string{v1alpha1.AnnotationGrant: grant(active, boot)}, true},
 		"granted, and rebooted":          {map[string]string{v1alpha1.AnnotationGrant: grant(active, otherBoot)}, true},
-		"granted no more":                {map[string]string{v1alpha1.AnnotationGrant: grant(v1alpha1.GrantCancelled, boot)}, false},
-		"finished":                       {map[string]string{v1alpha1.AnnotationGrant: grant(v1alpha1.GrantFinished, otherBoot), v1alpha1.AnnotationProgress: progress(rebootingPhase, otherBoot)}, false},
+		"granted no more":                {map[string]string{v1alpha1.AnnotationGrant: grant(protocol.GrantCancelled, boot)}, false},
+		"finished":                       {map[string]string{v1alpha1.AnnotationGrant: grant(protocol.GrantFinished, otherBoot), v1alpha1.AnnotationProgress: progress(rebootingPhase, otherBoot)}, false},
 		"draining, whatever the grant":   {map[string]string{v1alpha1.AnnotationProgress: progress(drainingPhase, boot)}, true},
 		"rebooting, whatever the grant":  {map[string]string{v1alpha1.AnnotationProgress: progress(rebootingPhase, boot)}, true},
-		"aborted":                        {map[string]string{v1alpha1.AnnotationProgress: progress(v1alpha1.PhaseAborted, boot)}, false},
+		"aborted":                        {map[string]string{v1alpha1.AnnotationProgress: progress(protocol.PhaseAborted, boot)}, false},
 		"paused":                         {map[string]string{v1alpha1.AnnotationPaused: "true"}, true},
 		"paused for a reason":            {map[string]string{v1alpha1.AnnotationPaused: "disk swap"}, true},
 		"not paused":                     {map[string]string{v1alpha1.AnnotationPaused: "false"}, false},

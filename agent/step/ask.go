@@ -5,7 +5,6 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/api/protocol"
-	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
 // Ask is something that costs a request or a wait to find out, and is found out only where a decision depends on it.
@@ -58,7 +57,7 @@ func asksPolicy(o Observation) bool {
 	_, starts := protocol.Start(o.Record, o.BootID, true, o.Now)
 	_, commits := protocol.Commit(o.Record, o.BootID, o.Now)
 	calls := false
-	if o.InPhase(v1alpha1.PhaseRebooting) {
+	if o.InPhase(protocol.PhaseRebooting) {
 		_, calls = rebooting(o).(CallReboot)
 	}
 	return starts && !o.Paused || commits || calls
@@ -71,9 +70,9 @@ func asksVolumes(o Observation) bool { return o.Drain.State == DrainDone && len(
 // waits for a grant, and when it is drained.
 func asksHost(o Observation) bool {
 	switch {
-	case o.InPhase(v1alpha1.PhaseRebooting):
+	case o.InPhase(protocol.PhaseRebooting):
 		return false
-	case o.InPhase(v1alpha1.PhaseDraining):
+	case o.InPhase(protocol.PhaseDraining):
 		return o.Drain.State == DrainDone || !o.Now.Before(o.Deadline())
 	}
 	return o.Engine != nil && (o.Engine.State == engine.Needed || o.asked())

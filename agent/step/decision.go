@@ -1,6 +1,8 @@
 package step
 
-import "github.com/reboot-operator/reboot-operator/api/v1alpha1"
+import (
+	"github.com/reboot-operator/reboot-operator/api/protocol"
+)
 
 // Decision is what the agent does about an Observation.
 type Decision struct {
@@ -9,7 +11,7 @@ type Decision struct {
 	// Report is what the Node states when the step is done.
 	Report NodeStatus
 	// Inspect is the manager's question about the pods of the node, while its answer is wanted. Nil: nobody needs to look.
-	Inspect *v1alpha1.Preflight
+	Inspect *protocol.Preflight
 	// KeepsDraining reports whether a drain that runs goes on: while the attempt is neither committed nor aborted.
 	KeepsDraining bool
 }
@@ -21,7 +23,7 @@ func Decide(o Observation) Decision {
 	case CommitReboot:
 		o.Record.Progress = &next.Progress
 	case RunDrain, Wait:
-		d.KeepsDraining = o.InPhase(v1alpha1.PhaseDraining)
+		d.KeepsDraining = o.InPhase(protocol.PhaseDraining)
 	}
 	d.Report = NodeStatusOf(o)
 	return d

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -29,9 +30,9 @@ func maintenance(o Observation) []corev1.NodeCondition {
 	switch {
 	case o.Record.ProgressErr != nil:
 		return nil
-	case o.InPhase(v1alpha1.PhaseRebooting):
+	case o.InPhase(protocol.PhaseRebooting):
 		return append(emptied(o), condition(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, v1alpha1.EventRebooting, down))
-	case o.InPhase(v1alpha1.PhaseDraining):
+	case o.InPhase(protocol.PhaseDraining):
 		return drainProgress(o)
 	case o.rebooted():
 		return fallen(o, v1alpha1.EventRebootSucceeded)
@@ -79,7 +80,7 @@ func emptied(o Observation) []corev1.NodeCondition {
 	switch p := o.Record.Last(); {
 	case p.Reason == v1alpha1.ReasonDrainTimedOut:
 		reason, message = v1alpha1.EventDrainTimedOut, p.Message
-	case waits && o.InPhase(v1alpha1.PhaseDraining):
+	case waits && o.InPhase(protocol.PhaseDraining):
 		reason = v1alpha1.EventVolumesInUse
 		message, _ = volumesReported(o)
 	}

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -19,13 +20,13 @@ var (
 const boot, otherBoot = "boot-2", "boot-1"
 
 const (
-	active    = v1alpha1.GrantActive
-	cancelled = v1alpha1.GrantCancelled
-	finished  = v1alpha1.GrantFinished
+	active    = protocol.GrantActive
+	cancelled = protocol.GrantCancelled
+	finished  = protocol.GrantFinished
 
-	drainingPhase  = v1alpha1.PhaseDraining
-	rebootingPhase = v1alpha1.PhaseRebooting
-	abortedPhase   = v1alpha1.PhaseAborted
+	drainingPhase  = protocol.PhaseDraining
+	rebootingPhase = protocol.PhaseRebooting
+	abortedPhase   = protocol.PhaseAborted
 )
 
 // makeObservation is a node at rest that needs nothing, changed by each of changes in turn.
@@ -49,12 +50,12 @@ func engineReports(engineReports ...engine.Report) func(*Observation) {
 	return func(o *Observation) { o.SetEngines(engineReports) }
 }
 
-func granted(seq int64, state v1alpha1.GrantState) func(*Observation) {
+func granted(seq int64, state protocol.GrantState) func(*Observation) {
 	return func(o *Observation) { o.shows(makeGrant(seq, state, boot)) }
 }
 
 // shows puts a grant on the Node, which the ledger holds.
-func (o *Observation) shows(grant *v1alpha1.Grant) {
+func (o *Observation) shows(grant *protocol.Grant) {
 	o.Record.Grant, o.Entry = grant, &v1alpha1.LedgerEntry{Node: "n1", NodeUID: o.Record.UID, Seq: grant.Seq}
 }
 
@@ -63,8 +64,8 @@ func unlisted(o *Observation) { o.Entry = nil }
 
 func withdrawnGrant(o *Observation) { o.Entry.WithdrawnAt = &metav1.Time{Time: now} }
 
-func makeGrant(seq int64, state v1alpha1.GrantState, bootID string) *v1alpha1.Grant {
-	return &v1alpha1.Grant{Policy: "workers", Seq: seq, BootID: bootID, State: state, At: metav1.NewTime(begun)}
+func makeGrant(seq int64, state protocol.GrantState, bootID string) *protocol.Grant {
+	return &protocol.Grant{Policy: "workers", Seq: seq, BootID: bootID, State: state, At: metav1.NewTime(begun)}
 }
 
 // lead is drain.leadTime.
@@ -72,26 +73,26 @@ func lead(d time.Duration) func(*Observation) {
 	return func(o *Observation) { o.Policy.Drain.LeadTime = &metav1.Duration{Duration: d} }
 }
 
-func inPhase(seq int64, phase v1alpha1.Phase) func(*Observation) {
+func inPhase(seq int64, phase protocol.Phase) func(*Observation) {
 	return func(o *Observation) { o.Record.Progress = makeProgress(seq, phase, boot) }
 }
 
-func makeProgress(seq int64, phase v1alpha1.Phase, bootID string) *v1alpha1.Progress {
+func makeProgress(seq int64, phase protocol.Phase, bootID string) *protocol.Progress {
 	at := metav1.NewTime(begun)
-	return &v1alpha1.Progress{Seq: seq, Phase: phase, BootID: bootID, Cordoned: true, At: at, DrainStartedAt: &at}
+	return &protocol.Progress{Seq: seq, Phase: phase, BootID: bootID, Cordoned: true, At: at, DrainStartedAt: &at}
 }
 
 // beingDrained is a node in the middle of attempt 1.
 func beingDrained(o *Observation) {
-	granted(1, v1alpha1.GrantActive)(o)
-	inPhase(1, v1alpha1.PhaseDraining)(o)
+	granted(1, protocol.GrantActive)(o)
+	inPhase(1, protocol.PhaseDraining)(o)
 	o.Unschedulable = true
 }
 
 // goingDown is a node past the point of no return of attempt 1.
 func goingDown(o *Observation) {
 	beingDrained(o)
-	inPhase(1, v1alpha1.PhaseRebooting)(o)
+	inPhase(1, protocol.PhaseRebooting)(o)
 }
 
 // rebootedBefore is a node after the reboot of attempt 1.

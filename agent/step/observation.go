@@ -49,9 +49,9 @@ type Observation struct {
 	// read.
 	Entry *v1alpha1.LedgerEntry
 	// Asked is what the manager asks about the pods of the node. Nil: nothing, or nobody can read it.
-	Asked *v1alpha1.Preflight
+	Asked *protocol.Preflight
 	// Reported is the agent's report as it is on the Node. Zero: there is none, or nobody can read it.
-	Reported v1alpha1.AgentReport
+	Reported protocol.AgentReport
 	// Look is what is known of it.
 	Look Look
 	// StartLook is the agent's own look before it begins. The zero Look: it has not looked, because it may not begin yet.
@@ -202,26 +202,26 @@ func (o Observation) Condition(kind corev1.NodeConditionType) corev1.NodeConditi
 }
 
 // InPhase reports whether an attempt of this very boot is in a phase.
-func (o Observation) InPhase(phase v1alpha1.Phase) bool {
+func (o Observation) InPhase(phase protocol.Phase) bool {
 	p := o.Record.Progress
 	return p != nil && p.Phase == phase && p.BootID == o.BootID
 }
 
 // UnderWay reports whether an attempt of this very boot has neither failed nor succeeded yet.
 func (o Observation) UnderWay() bool {
-	return o.InPhase(v1alpha1.PhaseDraining) || o.InPhase(v1alpha1.PhaseRebooting)
+	return o.InPhase(protocol.PhaseDraining) || o.InPhase(protocol.PhaseRebooting)
 }
 
 // FollowsWrite reports whether the next step carries out what the write before it has decided: nothing has been drained, or
 // nobody asked to reboot, since.
 func (o Observation) FollowsWrite() bool {
-	return o.InPhase(v1alpha1.PhaseDraining) && o.Drain.State == DrainNone || o.InPhase(v1alpha1.PhaseRebooting) && o.Call == Call{}
+	return o.InPhase(protocol.PhaseDraining) && o.Drain.State == DrainNone || o.InPhase(protocol.PhaseRebooting) && o.Call == Call{}
 }
 
 // rebooted reports whether the last thing the agent did was to reboot the host.
 func (o Observation) rebooted() bool {
 	p := o.Record.Progress
-	return p != nil && p.Phase == v1alpha1.PhaseRebooting && p.BootID != o.BootID
+	return p != nil && p.Phase == protocol.PhaseRebooting && p.BootID != o.BootID
 }
 
 // Settings are the policy's, or what a policy that specifies nothing means.
@@ -245,7 +245,7 @@ func (o Observation) evictsFrom() time.Time {
 
 // leads reports whether the lead time of the current attempt is not over, as far as the policy is known.
 func (o Observation) leads() bool {
-	return o.InPhase(v1alpha1.PhaseDraining) && o.Settings().Drain.LeadTimeOrDefault() > 0 && o.Now.Before(o.evictsFrom())
+	return o.InPhase(protocol.PhaseDraining) && o.Settings().Drain.LeadTimeOrDefault() > 0 && o.Now.Before(o.evictsFrom())
 }
 
 // begun is when the drain of the current attempt began. The time of the record is that of the host's clock, which may be set

@@ -22,7 +22,7 @@ type Look struct {
 	At time.Time
 	// Blocking are the pods that keep the node, Kept those that the policy never lets go, and Guarded those that no eviction
 	// can remove. Nil: there are none.
-	Blocking, Kept, Guarded *v1alpha1.NamedPods
+	Blocking, Kept, Guarded *protocol.NamedPods
 	// Gated reports whether the policy has gates.blockingPods: then that there are none has to be reported, too.
 	Gated bool
 	// Problem states why nobody knows. Empty: it is known.
@@ -43,7 +43,7 @@ func (l Look) Lasts(s Settings, now time.Time) bool {
 
 // wantsLook is the manager's question where its answer is wanted: while the node asks for a reboot that has not begun. Nil:
 // nobody needs to look.
-func wantsLook(o Observation) *v1alpha1.Preflight {
+func wantsLook(o Observation) *protocol.Preflight {
 	if o.Engine == nil || o.UnderWay() || Need(o).Status != corev1.ConditionTrue {
 		return nil
 	}
@@ -52,7 +52,7 @@ func wantsLook(o Observation) *v1alpha1.Preflight {
 
 // preflightReport is the answer to the manager. Known is false where what is there is kept: it is not known yet, or has not
 // settled before due; and once the reboot has begun, until its end.
-func preflightReport(o Observation) (value *v1alpha1.PreflightReport, known bool, due time.Time) {
+func preflightReport(o Observation) (value *protocol.PreflightReport, known bool, due time.Time) {
 	asked, look := wantsLook(o), o.Look
 	switch {
 	case o.UnderWay():
@@ -73,7 +73,7 @@ func preflightReport(o Observation) (value *v1alpha1.PreflightReport, known bool
 }
 
 // settles reports whether an answer may wait a little. The first one to a gate may not: nothing is granted without it.
-func settles(o Observation, asked v1alpha1.Preflight, look Look, value *v1alpha1.PreflightReport) bool {
+func settles(o Observation, asked protocol.Preflight, look Look, value *protocol.PreflightReport) bool {
 	reported := o.Reported.Preflight
 	answered := reported != nil && reported.Policy == asked.Policy && reported.Revision == asked.Revision && reported.BootID == o.BootID
 	return answered || !look.Gated && value != nil
@@ -86,8 +86,8 @@ func mayStart(o Observation) bool {
 }
 
 // Report is the answer as it is on the Node. Nil: nothing has to be reported.
-func (l Look) Report(asked v1alpha1.Preflight, bootID string) *v1alpha1.PreflightReport {
-	r := &v1alpha1.PreflightReport{
+func (l Look) Report(asked protocol.Preflight, bootID string) *protocol.PreflightReport {
+	r := &protocol.PreflightReport{
 		Policy: asked.Policy, Revision: asked.Revision, BootID: bootID,
 		Blocking: l.Blocking, Kept: l.Kept, Guarded: l.Guarded, Problem: l.Problem,
 	}

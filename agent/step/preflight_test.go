@@ -7,11 +7,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
 // asked is what the manager asks in these tests.
-var asked = v1alpha1.Preflight{Policy: "workers", Revision: "r1"}
+var asked = protocol.Preflight{Policy: "workers", Revision: "r1"}
 
 func isAsked(o *Observation) { o.Asked = &asked }
 
@@ -30,8 +31,8 @@ func hasAnswered(l Look) func(*Observation) {
 	}
 }
 
-func namedPod(name string) *v1alpha1.NamedPods {
-	return &v1alpha1.NamedPods{Count: 1, Pods: []v1alpha1.NamedPod{{Pod: "default/" + name, Why: "why"}}}
+func namedPod(name string) *protocol.NamedPods {
+	return &protocol.NamedPods{Count: 1, Pods: []protocol.NamedPod{{Pod: "default/" + name, Why: "why"}}}
 }
 
 var (
@@ -66,17 +67,17 @@ func TestNodeStatusOf_Preflight(t *testing.T) {
 		"another answer has to settle":                      {makeObservation(staged("1"), isAsked, hasAnswered(migration), sees(time.Second, nothing)), "", 4 * time.Second},
 		"the first answer to another question has not": {
 			makeObservation(staged("1"), hasAnswered(migration), func(o *Observation) {
-				o.Asked = &v1alpha1.Preflight{Policy: "workers", Revision: "r2"}
+				o.Asked = &protocol.Preflight{Policy: "workers", Revision: "r2"}
 			}, sees(0, nothing)), `{"policy":"workers","revision":"r2","bootID":"boot-2"}`, lookEvery,
 		},
 		"nor has the first one in another boot": {
 			makeObservation(staged("1"), isAsked, hasAnswered(migration), func(o *Observation) { o.Reported.Preflight.BootID = otherBoot }, sees(0, nothing)), head + "}", lookEvery,
 		},
 		"what is seen before one would begin is reported at once": {
-			makeObservation(staged("1"), isAsked, hasAnswered(nothing), sees(time.Hour, nothing), granted(1, v1alpha1.GrantActive), startsWith(migration)), blocking, lookEvery,
+			makeObservation(staged("1"), isAsked, hasAnswered(nothing), sees(time.Hour, nothing), granted(1, protocol.GrantActive), startsWith(migration)), blocking, lookEvery,
 		},
 		"what was seen before does not count for the next grant": {
-			makeObservation(staged("1"), isAsked, granted(1, v1alpha1.GrantCancelled), sees(time.Hour, nothing), startsWith(migration)), head + "}", lookEvery,
+			makeObservation(staged("1"), isAsked, granted(1, protocol.GrantCancelled), sees(time.Hour, nothing), startsWith(migration)), head + "}", lookEvery,
 		},
 		"what was reported stays while the drain runs": {makeObservation(staged("1"), isAsked, beingDrained, sees(0, nothing)), "", 0},
 		"and while the host goes down":                 {makeObservation(staged("1"), isAsked, goingDown, sees(0, nothing)), "", 0},
@@ -91,7 +92,7 @@ func TestNodeStatusOf_Preflight(t *testing.T) {
 			case known && value == nil:
 				got = "-"
 			case known:
-				got = strings.TrimSuffix(strings.TrimPrefix(v1alpha1.AgentReport{Preflight: value}.String(), `{"preflight":`), "}")
+				got = strings.TrimSuffix(strings.TrimPrefix(protocol.AgentReport{Preflight: value}.String(), `{"preflight":`), "}")
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -132,9 +133,9 @@ func TestNext_StartLook(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := Next(makeObservation(staged("1"), granted(1, v1alpha1.GrantActive), tc.change))
+			got := Next(makeObservation(staged("1"), granted(1, protocol.GrantActive), tc.change))
 			if start, ok := got.(StartDrain); ok {
-				start.Progress = v1alpha1.Progress{}
+				start.Progress = protocol.Progress{}
 				got = start
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {

@@ -92,7 +92,7 @@ func agentReport(o Observation, asking bool) (value *string, known bool, settles
 		r.Preflight = preflight
 	}
 	r.BootedAt = o.bootedAt()
-	if r != (v1alpha1.AgentReport{}) {
+	if r != (protocol.AgentReport{}) {
 		value = new(r.String())
 	}
 	return value, looked || answered || r.BootedAt != o.Reported.BootedAt, settles
@@ -100,31 +100,31 @@ func agentReport(o Observation, asking bool) (value *string, known bool, settles
 
 // objection is what the agent has against the host's going down, or what logind had; nil where there is nothing. Known is
 // false where nobody has looked: then what is there is kept.
-func objection(o Observation, asking bool) (value *v1alpha1.Objection, known bool) {
+func objection(o Observation, asking bool) (value *protocol.Objection, known bool) {
 	refused := o.Call.Refusals > 0 && o.Call.AcceptedAt.IsZero()
 	switch {
-	case o.InPhase(v1alpha1.PhaseRebooting):
-		return &v1alpha1.Objection{Reason: v1alpha1.ReasonRebootRefused, Message: o.Call.Message}, refused
-	case !asking && !o.InPhase(v1alpha1.PhaseDraining):
-		return v1alpha1.JoinObjections(atRest(o)), o.Coordinators.Known
+	case o.InPhase(protocol.PhaseRebooting):
+		return &protocol.Objection{Reason: v1alpha1.ReasonRebootRefused, Message: o.Call.Message}, refused
+	case !asking && !o.InPhase(protocol.PhaseDraining):
+		return protocol.JoinObjections(atRest(o)), o.Coordinators.Known
 	case !o.Inhibitors.Known, !o.Coordinators.Known:
 		return nil, false
 	}
-	return v1alpha1.JoinObjections(objections(o)), true
+	return protocol.JoinObjections(objections(o)), true
 }
 
 // objections are the agent's, in the order of the checks. The agent knows no policy before it has a grant, so it reports
 // them all: the manager knows which of them its policy ignores.
-func objections(o Observation) []v1alpha1.Objection {
-	var all []v1alpha1.Objection
+func objections(o Observation) []protocol.Objection {
+	var all []protocol.Objection
 	if u, from := updateAsked(o); u != nil && u.VainReboots >= maxVainReboots {
 		all = append(all, notApplied(o.Node, *u, from))
 	}
 	if m := o.Inhibitors.Message; m != "" {
-		all = append(all, v1alpha1.Objection{Reason: v1alpha1.ReasonInhibited, Message: m})
+		all = append(all, protocol.Objection{Reason: v1alpha1.ReasonInhibited, Message: m})
 	}
 	if m := o.Coordinators.Message; m != "" {
-		all = append(all, v1alpha1.Objection{Reason: v1alpha1.ReasonCoordinatorConflict, Message: m})
+		all = append(all, protocol.Objection{Reason: v1alpha1.ReasonCoordinatorConflict, Message: m})
 	}
 	if mayStart(o) && o.Policy != nil && !protocol.Listed(o.Record, o.Entry) {
 		all = append(all, withdrawn(*o.Record.Grant, o.Entry))
@@ -134,27 +134,27 @@ func objections(o Observation) []v1alpha1.Objection {
 
 // atRest is what a node that needs no reboot has against one: somebody else who may reboot it all the same. That nobody
 // could find out delays nothing then.
-func atRest(o Observation) []v1alpha1.Objection {
+func atRest(o Observation) []protocol.Objection {
 	if !o.Coordinators.Found {
 		return nil
 	}
-	return []v1alpha1.Objection{{Reason: v1alpha1.ReasonCoordinatorConflict, Message: o.Coordinators.Message}}
+	return []protocol.Objection{{Reason: v1alpha1.ReasonCoordinatorConflict, Message: o.Coordinators.Message}}
 }
 
 // withdrawn is the objection to a grant that the Node shows and the ledger, whose entry for the node is given, does not hold.
-func withdrawn(grant v1alpha1.Grant, entry *v1alpha1.LedgerEntry) v1alpha1.Objection {
+func withdrawn(grant protocol.Grant, entry *v1alpha1.LedgerEntry) protocol.Objection {
 	why := "does not hold it"
 	if entry != nil && entry.Seq == grant.Seq && entry.WithdrawnAt != nil {
 		why = "holds it as withdrawn since " + entry.WithdrawnAt.UTC().Format(time.RFC3339)
 	}
-	return v1alpha1.Objection{Reason: v1alpha1.ReasonGrantWithdrawn, Message: fmt.Sprintf(
+	return protocol.Objection{Reason: v1alpha1.ReasonGrantWithdrawn, Message: fmt.Sprintf(
 		"The agent does not begin under grant %d: the ledger of policy %s %s. The manager cancels the grant.", grant.Seq, grant.LedgerName(), why)}
 }
 
 // again is when a drain has lasted long enough to be reported, or the host is looked at again.
 func again(o Observation, asking bool) time.Time {
 	switch {
-	case o.InPhase(v1alpha1.PhaseDraining):
+	case o.InPhase(protocol.PhaseDraining):
 		if from := reportedFrom(o); o.Now.Before(from) {
 			return from
 		}
@@ -164,7 +164,7 @@ func again(o Observation, asking bool) time.Time {
 		}
 		_, then := volumesReported(o)
 		return then
-	case asking && !o.InPhase(v1alpha1.PhaseRebooting):
+	case asking && !o.InPhase(protocol.PhaseRebooting):
 		return o.Now.Add(lookEvery)
 	}
 	return time.Time{}

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -122,7 +123,7 @@ func TestObjection(t *testing.T) {
 			if known {
 				got = ""
 				if value != nil {
-					got = strings.TrimSuffix(strings.TrimPrefix(v1alpha1.AgentReport{Objection: value}.String(), `{"objection":`), "}")
+					got = strings.TrimSuffix(strings.TrimPrefix(protocol.AgentReport{Objection: value}.String(), `{"objection":`), "}")
 				}
 			}
 			if got != tc.want {
@@ -134,29 +135,29 @@ func TestObjection(t *testing.T) {
 
 // TestAgentReport: a part of the report of which nothing is known now stays as it is on the Node.
 func TestAgentReport(t *testing.T) {
-	rival := v1alpha1.Objection{Reason: v1alpha1.ReasonCoordinatorConflict, Message: "Rival y."}
+	rival := protocol.Objection{Reason: v1alpha1.ReasonCoordinatorConflict, Message: "Rival y."}
 	earlier := func(o *Observation) {
-		o.Reported = v1alpha1.AgentReport{Objection: &v1alpha1.Objection{Reason: v1alpha1.ReasonInhibited, Message: "Before."}, Preflight: migration.Report(asked, boot)}
+		o.Reported = protocol.AgentReport{Objection: &protocol.Objection{Reason: v1alpha1.ReasonInhibited, Message: "Before."}, Preflight: migration.Report(asked, boot)}
 	}
 	rivalled := func(o *Observation) { o.Coordinators.Found, o.Coordinators.Message = true, rival.Message }
 	unseen := func(o *Observation) { o.Coordinators = Coordinators{} }
 	before := makeObservation(earlier).Reported
 	cases := map[string]struct {
 		o    Observation
-		want *v1alpha1.AgentReport
+		want *protocol.AgentReport
 	}{
-		"both parts are known":             {makeObservation(staged("1"), earlier, rivalled, isAsked, sees(time.Hour, protected)), &v1alpha1.AgentReport{Objection: &rival, Preflight: protected.Report(asked, boot)}},
-		"both are empty":                   {makeObservation(earlier), &v1alpha1.AgentReport{}},
-		"nobody has looked at the pods":    {makeObservation(staged("1"), earlier, rivalled, isAsked), &v1alpha1.AgentReport{Objection: &rival, Preflight: before.Preflight}},
-		"the pods are past being asked of": {makeObservation(earlier, rivalled, beingDrained), &v1alpha1.AgentReport{Objection: &rival, Preflight: before.Preflight}},
-		"nobody has looked at the host":    {makeObservation(staged("1"), earlier, unseen, isAsked, sees(time.Hour, protected)), &v1alpha1.AgentReport{Objection: before.Objection, Preflight: protected.Report(asked, boot)}},
+		"both parts are known":             {makeObservation(staged("1"), earlier, rivalled, isAsked, sees(time.Hour, protected)), &protocol.AgentReport{Objection: &rival, Preflight: protected.Report(asked, boot)}},
+		"both are empty":                   {makeObservation(earlier), &protocol.AgentReport{}},
+		"nobody has looked at the pods":    {makeObservation(staged("1"), earlier, rivalled, isAsked), &protocol.AgentReport{Objection: &rival, Preflight: before.Preflight}},
+		"the pods are past being asked of": {makeObservation(earlier, rivalled, beingDrained), &protocol.AgentReport{Objection: &rival, Preflight: before.Preflight}},
+		"nobody has looked at the host":    {makeObservation(staged("1"), earlier, unseen, isAsked, sees(time.Hour, protected)), &protocol.AgentReport{Objection: before.Objection, Preflight: protected.Report(asked, boot)}},
 		"nobody has looked at either":      {makeObservation(earlier, unseen, beingDrained), nil},
-		"what cannot be read is replaced":  {makeObservation(staged("1"), rivalled, isAsked), &v1alpha1.AgentReport{Objection: &rival}},
+		"what cannot be read is replaced":  {makeObservation(staged("1"), rivalled, isAsked), &protocol.AgentReport{Objection: &rival}},
 		"the boot, where uptime counts":    {makeObservation(up(30*time.Hour, 720*time.Hour)), bootedAgo(30 * time.Hour)},
 		"a boot that is about right":       {makeObservation(up(30*time.Hour, 720*time.Hour), reportedBoot(30*time.Hour-59*time.Second), unseen, beingDrained), nil},
 		"a clock that was set":             {makeObservation(up(30*time.Hour, 720*time.Hour), reportedBoot(30*time.Hour-time.Minute), unseen, beingDrained), bootedAgo(30 * time.Hour)},
 		"another boot":                     {makeObservation(up(time.Minute, 720*time.Hour), reportedBoot(30*time.Hour), unseen, beingDrained), bootedAgo(time.Minute)},
-		"uptime counts no more":            {makeObservation(reportedBoot(30*time.Hour), unseen, beingDrained), &v1alpha1.AgentReport{}},
+		"uptime counts no more":            {makeObservation(reportedBoot(30*time.Hour), unseen, beingDrained), &protocol.AgentReport{}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -164,7 +165,7 @@ func TestAgentReport(t *testing.T) {
 			if tc.want != nil {
 				want[v1alpha1.AnnotationReport] = nil
 			}
-			if tc.want != nil && *tc.want != (v1alpha1.AgentReport{}) {
+			if tc.want != nil && *tc.want != (protocol.AgentReport{}) {
 				want[v1alpha1.AnnotationReport] = new(tc.want.String())
 			}
 			if diff := cmp.Diff(want, NodeStatusOf(tc.o).Annotations); diff != "" {
@@ -174,8 +175,8 @@ func TestAgentReport(t *testing.T) {
 	}
 }
 
-func bootedAgo(uptime time.Duration) *v1alpha1.AgentReport {
-	return &v1alpha1.AgentReport{BootedAt: new(metav1.NewTime(now.Add(-uptime)))}
+func bootedAgo(uptime time.Duration) *protocol.AgentReport {
+	return &protocol.AgentReport{BootedAt: new(metav1.NewTime(now.Add(-uptime)))}
 }
 
 func reportedBoot(uptime time.Duration) func(*Observation) {

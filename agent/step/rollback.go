@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
@@ -21,8 +22,8 @@ const (
 
 // updateAsked is what an attempt that began now would be to apply, and the report that asks for it. Where several engines ask, it
 // is the one with the most reboots in vain, else one with both versions, else the first. Nil: no engine asks.
-func updateAsked(o Observation) (*v1alpha1.Update, engine.Report) {
-	var update *v1alpha1.Update
+func updateAsked(o Observation) (*protocol.Update, engine.Report) {
+	var update *protocol.Update
 	var from engine.Report
 	for _, r := range o.Engines {
 		u := updateOf(o, r)
@@ -38,7 +39,7 @@ func updateAsked(o Observation) (*v1alpha1.Update, engine.Report) {
 
 // updateOf is what one engine asks for. Nil: nothing. A need that was only overheard may be a test signal. With both versions
 // an update is the same one whenever it is asked for; without, a need is the same one only if it has outlived the reboot.
-func updateOf(o Observation, r engine.Report) *v1alpha1.Update {
+func updateOf(o Observation, r engine.Report) *protocol.Update {
 	if r.State != engine.Needed || !r.Until.IsZero() {
 		return nil
 	}
@@ -46,7 +47,7 @@ func updateOf(o Observation, r engine.Report) *v1alpha1.Update {
 	if running == "" && o.OS != nil {
 		running = o.OS.Version
 	}
-	u := &v1alpha1.Update{Version: nameOf(r.Version), Running: nameOf(running)}
+	u := &protocol.Update{Version: nameOf(r.Version), Running: nameOf(running)}
 	if !o.asked() && (isNamed(u) || asksAgain(o, r.Engine)) { // a request starts afresh
 		u.VainReboots = vainReboots(o.Record.Last(), o.BootID, *u)
 	}
@@ -62,16 +63,16 @@ func nameOf(text string) string {
 }
 
 // isNamed reports whether the versions alone report that a reboot changed nothing.
-func isNamed(u *v1alpha1.Update) bool { return u.Version != "" && u.Running != "" }
+func isNamed(u *protocol.Update) bool { return u.Version != "" && u.Running != "" }
 
 // vainReboots continues the row of the last attempt: it goes on while the same update is asked for over the same system.
 // An attempt that was given up carries it on; one whose boot has ended makes it longer. A reboot by somebody else does
 // neither: what it was for is unknown.
-func vainReboots(last v1alpha1.Progress, bootID string, u v1alpha1.Update) int32 {
+func vainReboots(last protocol.Progress, bootID string, u protocol.Update) int32 {
 	switch tried := last.Update; {
 	case tried == nil || tried.Version != u.Version || tried.Running != u.Running:
 		return 0
-	case last.Phase == v1alpha1.PhaseRebooting && last.BootID != bootID:
+	case last.Phase == protocol.PhaseRebooting && last.BootID != bootID:
 		return tried.VainReboots + 1
 	default:
 		return tried.VainReboots
@@ -85,14 +86,14 @@ func inVain(o Observation) bool {
 }
 
 // notApplied is the objection to it.
-func notApplied(node string, u v1alpha1.Update, from engine.Report) v1alpha1.Objection {
+func notApplied(node string, u protocol.Update, from engine.Report) protocol.Objection {
 	what := fmt.Sprintf("for version %s and still runs %s: the update does not take effect, or rolls back. Repair it or hold it back",
 		u.Version, u.Running)
 	if !isNamed(&u) {
 		what = fmt.Sprintf("for what %s reports, and right after the boot it reports that again: %s Remove what causes it",
 			from.Engine, message.Shorten(maxNameBytes, from.Message))
 	}
-	return v1alpha1.Objection{Reason: v1alpha1.ReasonUpdateNotApplied, Message: fmt.Sprintf(
+	return protocol.Objection{Reason: v1alpha1.ReasonUpdateNotApplied, Message: fmt.Sprintf(
 		"The node was rebooted %d times %s; or, to try it again: kubectl annotate node %s %s=\"why\"",
 		u.VainReboots, what, node, v1alpha1.AnnotationRebootRequested)}
 }

@@ -18,10 +18,10 @@ func TestUpdate(t *testing.T) {
 	tried := func(version, running string, vain int32) func(*Observation) {
 		return func(o *Observation) {
 			rebootedBefore(o)
-			o.Record.Progress.Update = &v1alpha1.Update{Version: version, Running: running, VainReboots: vain}
+			o.Record.Progress.Update = &protocol.Update{Version: version, Running: running, VainReboots: vain}
 		}
 	}
-	phase := func(p v1alpha1.Phase, bootID string) func(*Observation) {
+	phase := func(p protocol.Phase, bootID string) func(*Observation) {
 		return func(o *Observation) { o.Record.Progress.Phase, o.Record.Progress.BootID = p, bootID }
 	}
 	over := func(version, running string) engine.Report {
@@ -29,13 +29,13 @@ func TestUpdate(t *testing.T) {
 		r.Running = running
 		return r
 	}
-	named := func(vain int32) *v1alpha1.Update {
-		return &v1alpha1.Update{Version: "2.0", Running: "1.0", VainReboots: vain}
+	named := func(vain int32) *protocol.Update {
+		return &protocol.Update{Version: "2.0", Running: "1.0", VainReboots: vain}
 	}
-	long, over1 := strings.Repeat("1", 129), &v1alpha1.Update{Running: "1.0"}
+	long, over1 := strings.Repeat("1", 129), &protocol.Update{Running: "1.0"}
 	cases := map[string]struct {
 		o    Observation
-		want *v1alpha1.Update
+		want *protocol.Update
 	}{
 		"nothing is asked for":                     {makeObservation(system("1.0")), nil},
 		"no engine has reported":                   {makeObservation(system("1.0"), func(o *Observation) { o.Engines, o.Engine = nil, nil }), nil},
@@ -46,9 +46,9 @@ func TestUpdate(t *testing.T) {
 		"a version without end":                    {makeObservation(system("1.0"), staged(long)), over1},
 		"a version that JSON would change":         {makeObservation(system("1.0"), staged("2\xff")), over1},
 		"a version that was overheard only":        {makeObservation(system("1.0"), latched("2.0")), nil},
-		"a host without os-release":                {makeObservation(staged("2.0")), &v1alpha1.Update{Version: "2.0"}},
-		"a rolling release":                        {makeObservation(system(""), staged("2.0")), &v1alpha1.Update{Version: "2.0"}},
-		"os-release without end":                   {makeObservation(system(long), staged("2.0")), &v1alpha1.Update{Version: "2.0"}},
+		"a host without os-release":                {makeObservation(staged("2.0")), &protocol.Update{Version: "2.0"}},
+		"a rolling release":                        {makeObservation(system(""), staged("2.0")), &protocol.Update{Version: "2.0"}},
+		"os-release without end":                   {makeObservation(system(long), staged("2.0")), &protocol.Update{Version: "2.0"}},
 		"a need without a version that came anew":  {makeObservation(tried("", "1.0", 1), system("1.0"), staged("")), over1},
 		"the first time":                           {makeObservation(system("1.0"), staged("2.0")), named(0)},
 		"the engine knows better what runs":        {makeObservation(system("12"), engineReports(over("2.0", "1.0"))), named(0)},
@@ -114,9 +114,9 @@ func begins(l *looping) {
 	l.Record.Progress = reread(l.T, start.Progress)
 }
 
-func reread(t *testing.T, p v1alpha1.Progress) *v1alpha1.Progress {
+func reread(t *testing.T, p protocol.Progress) *protocol.Progress {
 	t.Helper()
-	read, err := v1alpha1.ParseProgress(map[string]string{v1alpha1.AnnotationProgress: p.String()})
+	read, err := protocol.ParseProgress(map[string]string{v1alpha1.AnnotationProgress: p.String()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +251,7 @@ func rolledBack(o *Observation) {
 	rebootedBefore(o)
 	staged("2.0")(o)
 	o.Node, o.OS = "n1", &OS{Version: "1.0"}
-	o.Record.Progress.Update = &v1alpha1.Update{Version: "2.0", Running: "1.0", VainReboots: 1}
+	o.Record.Progress.Update = &protocol.Update{Version: "2.0", Running: "1.0", VainReboots: 1}
 }
 
 // survived is a node whose sentinel is there again after two reboots.

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -167,7 +168,7 @@ func heldUps() []func(*Observation) {
 
 func grants() []func(*Observation) {
 	changes := []func(*Observation){none, func(o *Observation) { o.Record.GrantErr = errUnreadable }}
-	for _, state := range []v1alpha1.GrantState{active, cancelled, finished} {
+	for _, state := range []protocol.GrantState{active, cancelled, finished} {
 		for _, bootID := range []string{boot, otherBoot} {
 			for seq := range int64(3) {
 				changes = append(changes, func(o *Observation) { o.shows(makeGrant(seq+1, state, bootID)) })
@@ -179,7 +180,7 @@ func grants() []func(*Observation) {
 
 func progresses() []func(*Observation) {
 	changes := []func(*Observation){none, func(o *Observation) { o.Record.ProgressErr = errUnreadable }}
-	for _, phase := range []v1alpha1.Phase{drainingPhase, rebootingPhase, abortedPhase} {
+	for _, phase := range []protocol.Phase{drainingPhase, rebootingPhase, abortedPhase} {
 		for _, bootID := range []string{boot, otherBoot} {
 			for _, cordoned := range []bool{true, false} {
 				changes = append(changes, func(o *Observation) {

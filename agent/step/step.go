@@ -43,25 +43,25 @@ type Idle struct{}
 type Wait struct{ Until time.Time }
 
 // StartDrain writes the progress and cordons the node, in one compare-and-swap.
-type StartDrain struct{ Progress v1alpha1.Progress }
+type StartDrain struct{ Progress protocol.Progress }
 
 // RunDrain drains the node.
 type RunDrain struct{ Settings Settings }
 
 // CommitReboot writes the progress past the point of no return, in a compare-and-swap.
-type CommitReboot struct{ Progress v1alpha1.Progress }
+type CommitReboot struct{ Progress protocol.Progress }
 
 // CallReboot asks logind to reboot the host.
 type CallReboot struct{ Inhibitors v1alpha1.InhibitorPolicy }
 
 // AbortDrain stops the drain, then writes the progress and undoes the agent's own cordon, in one compare-and-swap.
 type AbortDrain struct {
-	Progress v1alpha1.Progress
+	Progress protocol.Progress
 	Uncordon bool
 }
 
 // RepairRecord replaces an unreadable progress. Whose cordon there is nobody knows, so it stays.
-type RepairRecord struct{ Progress v1alpha1.Progress }
+type RepairRecord struct{ Progress protocol.Progress }
 
 func (Idle) step()         {}
 func (Wait) step()         {}
@@ -77,9 +77,9 @@ func Next(o Observation) Step {
 	switch {
 	case o.Record.ProgressErr != nil:
 		return repair(o)
-	case o.Record.Last().Phase == v1alpha1.PhaseDraining:
+	case o.Record.Last().Phase == protocol.PhaseDraining:
 		return draining(o)
-	case o.InPhase(v1alpha1.PhaseRebooting):
+	case o.InPhase(protocol.PhaseRebooting):
 		return rebooting(o)
 	}
 	return resting(o)
@@ -172,7 +172,7 @@ func drainNow(o Observation) Step {
 // timedOut gives up, or goes on with the pods that are left where the policy requires it: those that a drain has asked to
 // leave, and be it one that was stopped for this very step. Where there is none, because it fails, because its process died
 // or because the pods could never be read, nobody knows what is left.
-func timedOut(o Observation, commit v1alpha1.Progress) Step {
+func timedOut(o Observation, commit protocol.Progress) Step {
 	spec := o.Settings().Drain
 	message := fmt.Sprintf("The drain took longer than %s. %s", spec.TimeoutOrDefault(), o.Drain.Message)
 	message = engine.Shorten(strings.TrimSpace(message))
@@ -185,7 +185,7 @@ func timedOut(o Observation, commit v1alpha1.Progress) Step {
 }
 
 // drained passes the point of no return unless the host is held up, or might be: unknown is never a yes.
-func drained(o Observation, commit v1alpha1.Progress) Step {
+func drained(o Observation, commit protocol.Progress) Step {
 	if until, waits := detached(o); waits {
 		return Wait{Until: until}
 	}
@@ -201,16 +201,16 @@ func drained(o Observation, commit v1alpha1.Progress) Step {
 
 // heldUp is why the host may not go down now under the policy, in the order of the checks: somebody keeps it up, or somebody
 // else reboots it too.
-func heldUp(o Observation) (why v1alpha1.Objection, held bool) {
+func heldUp(o Observation) (why protocol.Objection, held bool) {
 	reboot := o.Settings().Reboot
 	inhibitors, coordinators := o.Inhibitors, o.Coordinators
 	switch {
 	case reboot.InhibitorsOrDefault() != v1alpha1.InhibitorsIgnore && (!inhibitors.Known || inhibitors.Message != ""):
-		return v1alpha1.Objection{Reason: v1alpha1.ReasonInhibited, Message: inhibitors.Message}, true
+		return protocol.Objection{Reason: v1alpha1.ReasonInhibited, Message: inhibitors.Message}, true
 	case reboot.CoordinatorsOrDefault() != v1alpha1.CoordinatorsIgnore && (!coordinators.Known || coordinators.Message != ""):
-		return v1alpha1.Objection{Reason: v1alpha1.ReasonCoordinatorConflict, Message: coordinators.Message}, true
+		return protocol.Objection{Reason: v1alpha1.ReasonCoordinatorConflict, Message: coordinators.Message}, true
 	}
-	return v1alpha1.Objection{}, false
+	return protocol.Objection{}, false
 }
 
 // rebooting asks logind until this boot ends. A process that was killed in between asks again.
@@ -234,20 +234,20 @@ func rebooting(o Observation) Step {
 func repair(o Observation) Step {
 	grant := o.Record.Grant
 	if grant == nil {
-		grant = &v1alpha1.Grant{Seq: 1, BootID: o.BootID}
+		grant = &protocol.Grant{Seq: 1, BootID: o.BootID}
 	}
 	if grant.BootID == o.BootID && (o.Is(corev1.NodeMaintenanceInProgress) || o.Call != Call{}) {
 		return Idle{}
 	}
-	progress := v1alpha1.Progress{
+	progress := protocol.Progress{
 		Seq:     grant.Seq,
-		Phase:   v1alpha1.PhaseAborted,
+		Phase:   protocol.PhaseAborted,
 		BootID:  o.BootID,
 		Reason:  v1alpha1.ReasonRecordUnreadable,
 		Message: engine.Shorten(o.Record.ProgressErr.Error() + ". If the node is cordoned, the cordon was left alone."),
 		At:      metav1.NewTime(o.Now),
 	}
-	if grant.State == v1alpha1.GrantActive {
+	if grant.State == protocol.GrantActive {
 		progress.Failures = 1
 	}
 	return RepairRecord{Progress: progress}

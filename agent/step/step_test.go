@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -20,7 +21,7 @@ func TestNext_AtRest(t *testing.T) {
 	begin := makeProgress(1, drainingPhase, boot)
 	begin.At, begin.DrainStartedAt = metav1.NewTime(now), &metav1.Time{Time: now}
 	requested := *begin
-	begin.Update = &v1alpha1.Update{}
+	begin.Update = &protocol.Update{}
 	begin2 := *begin
 	begin2.Seq = 2
 	paused := func(o *Observation) { o.Paused = true }
@@ -54,13 +55,13 @@ func TestNext_AtRest(t *testing.T) {
 }
 
 func TestNext_Draining(t *testing.T) {
-	commit := func(change func(*v1alpha1.Progress)) Step {
+	commit := func(change func(*protocol.Progress)) Step {
 		p := makeProgress(1, rebootingPhase, boot)
 		p.At = metav1.NewTime(now)
 		change(p)
 		return CommitReboot{*p}
 	}
-	as := func(*v1alpha1.Progress) {}
+	as := func(*protocol.Progress) {}
 	settings := func(timeout time.Duration, onTimeout v1alpha1.DrainTimeoutAction, inhibitors v1alpha1.InhibitorPolicy) func(*Observation) {
 		return func(o *Observation) {
 			o.Policy.Drain.Timeout, o.Policy.Drain.OnTimeout = &metav1.Duration{Duration: timeout}, onTimeout
@@ -116,16 +117,16 @@ func TestNext_Draining(t *testing.T) {
 			makeObservation(beingDrained, running, late),
 			aborts(v1alpha1.ReasonDrainTimedOut, "The drain took longer than 5m0s. 1 pod is left.", 1),
 		},
-		"too long: regardless": {makeObservation(beingDrained, running, lateButReboot), commit(func(p *v1alpha1.Progress) {
+		"too long: regardless": {makeObservation(beingDrained, running, lateButReboot), commit(func(p *protocol.Progress) {
 			p.Reason, p.Message = v1alpha1.ReasonDrainTimedOut, "The drain took longer than 5m0s. 1 pod is left."
 		})},
 		"too long: regardless of pods that are left, which are counted": {
-			makeObservation(beingDrained, running, lateButReboot, forcing(2, 3)), commit(func(p *v1alpha1.Progress) {
+			makeObservation(beingDrained, running, lateButReboot, forcing(2, 3)), commit(func(p *protocol.Progress) {
 				p.Reason, p.Message, p.PodsForced = v1alpha1.ReasonDrainTimedOut, "The drain took longer than 5m0s. 1 pod is left.", 5
 			}),
 		},
 		"too long: regardless, though the drain was stopped for a write that failed": {
-			makeObservation(beingDrained, stopped, lateButReboot, forcing(2, 3)), commit(func(p *v1alpha1.Progress) {
+			makeObservation(beingDrained, stopped, lateButReboot, forcing(2, 3)), commit(func(p *protocol.Progress) {
 				p.Reason, p.Message, p.PodsForced = v1alpha1.ReasonDrainTimedOut, "The drain took longer than 5m0s. 1 pod is left.", 5
 			}),
 		},
@@ -135,7 +136,7 @@ func TestNext_Draining(t *testing.T) {
 		},
 		"one that was stopped in vain is run again": {makeObservation(beingDrained, stopped), RunDrain{}},
 		"pods that were deleted are counted": {
-			makeObservation(beingDrained, done, forcing(2, 0)), commit(func(p *v1alpha1.Progress) { p.PodsForced = 2 }),
+			makeObservation(beingDrained, done, forcing(2, 0)), commit(func(p *protocol.Progress) { p.PodsForced = 2 }),
 		},
 		"pods that are left are not where it is given up": {
 			makeObservation(beingDrained, running, late, forcing(2, 3)), forcedAbort(2, "The drain took longer than 5m0s. 1 pod is left."),
@@ -288,7 +289,7 @@ func TestNext_UnreadableProgress(t *testing.T) {
 	unreadable := func(o *Observation) { o.Record.Progress, o.Record.ProgressErr = nil, errUnreadable }
 	committed := with(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, "")
 	repaired := func(failures int32) Step {
-		return RepairRecord{v1alpha1.Progress{
+		return RepairRecord{protocol.Progress{
 			Seq: 1, Phase: abortedPhase, BootID: boot, Reason: v1alpha1.ReasonRecordUnreadable,
 			Message:  "annotation x: unreadable. If the node is cordoned, the cordon was left alone.",
 			At:       metav1.NewTime(now),

@@ -18,19 +18,19 @@ func Listed(record Record, entry *v1alpha1.LedgerEntry) bool {
 
 // Start is the progress that begins an attempt, and whether it may begin: only under an Active grant that names the
 // host's boot and whose seq is above every seq acted on before. The write goes with the cordon, in one compare-and-swap.
-func Start(record Record, bootID string, schedulable bool, now time.Time) (v1alpha1.Progress, bool) {
+func Start(record Record, bootID string, schedulable bool, now time.Time) (Progress, bool) {
 	grant, last := record.Grant, record.Last()
-	if grant == nil || grant.State != v1alpha1.GrantActive || grant.Seq <= last.Seq || grant.BootID != bootID {
-		return v1alpha1.Progress{}, false
+	if grant == nil || grant.State != GrantActive || grant.Seq <= last.Seq || grant.BootID != bootID {
+		return Progress{}, false
 	}
 	at := metav1.NewTime(now)
-	next := v1alpha1.Progress{
+	next := Progress{
 		Seq:    grant.Seq,
-		Phase:  v1alpha1.PhaseDraining,
+		Phase:  PhaseDraining,
 		BootID: bootID,
 		// The cordon of an attempt that this one takes over is still the agent's own. That of an earlier reboot is not:
 		// the manager undid it, and one that is there now is an administrator's.
-		Cordoned:       schedulable || (last.Phase == v1alpha1.PhaseDraining && last.Cordoned),
+		Cordoned:       schedulable || (last.Phase == PhaseDraining && last.Cordoned),
 		At:             at,
 		DrainStartedAt: &at,
 	}
@@ -42,16 +42,16 @@ func Start(record Record, bootID string, schedulable bool, now time.Time) (v1alp
 
 // Commit is the progress past the point of no return, and whether it may be passed: only out of Draining, in the boot the
 // attempt began in, while its own grant is still Active. Only after this write succeeded may logind be called.
-func Commit(record Record, bootID string, now time.Time) (v1alpha1.Progress, bool) {
+func Commit(record Record, bootID string, now time.Time) (Progress, bool) {
 	grant, last := record.Grant, record.Last()
-	if last.Phase != v1alpha1.PhaseDraining || last.BootID != bootID {
-		return v1alpha1.Progress{}, false
+	if last.Phase != PhaseDraining || last.BootID != bootID {
+		return Progress{}, false
 	}
-	if grant == nil || grant.State != v1alpha1.GrantActive || grant.Seq != last.Seq {
-		return v1alpha1.Progress{}, false
+	if grant == nil || grant.State != GrantActive || grant.Seq != last.Seq {
+		return Progress{}, false
 	}
 	next := last
-	next.Phase, next.At = v1alpha1.PhaseRebooting, metav1.NewTime(now)
+	next.Phase, next.At = PhaseRebooting, metav1.NewTime(now)
 	return next, true
 }
 
@@ -60,13 +60,13 @@ func Commit(record Record, bootID string, now time.Time) (v1alpha1.Progress, boo
 // failures; a boot that is not the attempt's ends the row.
 func Abort(
 	record Record, bootID string, reason v1alpha1.Reason, message string, failed bool, now time.Time,
-) (v1alpha1.Progress, bool) {
+) (Progress, bool) {
 	last := record.Last()
-	if last.Phase != v1alpha1.PhaseDraining {
-		return v1alpha1.Progress{}, false
+	if last.Phase != PhaseDraining {
+		return Progress{}, false
 	}
 	next := last
-	next.Phase, next.At, next.Cordoned = v1alpha1.PhaseAborted, metav1.NewTime(now), false
+	next.Phase, next.At, next.Cordoned = PhaseAborted, metav1.NewTime(now), false
 	next.Reason, next.Message = reason, message
 	switch {
 	case last.BootID != bootID:

@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	active    = v1alpha1.GrantActive
-	cancelled = v1alpha1.GrantCancelled
-	finished  = v1alpha1.GrantFinished
+	active    = GrantActive
+	cancelled = GrantCancelled
+	finished  = GrantFinished
 
-	drainingPhase  = v1alpha1.PhaseDraining
-	rebootingPhase = v1alpha1.PhaseRebooting
-	abortedPhase   = v1alpha1.PhaseAborted
+	drainingPhase  = PhaseDraining
+	rebootingPhase = PhaseRebooting
+	abortedPhase   = PhaseAborted
 )
 
 // now is the instant of every test, and begun is when the attempt began.
@@ -28,13 +28,13 @@ var (
 
 const boot, otherBoot = "boot-2", "boot-1"
 
-func makeGrant(seq int64, state v1alpha1.GrantState, bootID string) *v1alpha1.Grant {
-	return &v1alpha1.Grant{Policy: "workers", Seq: seq, BootID: bootID, State: state, At: metav1.NewTime(begun)}
+func makeGrant(seq int64, state GrantState, bootID string) *Grant {
+	return &Grant{Policy: "workers", Seq: seq, BootID: bootID, State: state, At: metav1.NewTime(begun)}
 }
 
-func makeProgress(seq int64, phase v1alpha1.Phase, bootID string) *v1alpha1.Progress {
+func makeProgress(seq int64, phase Phase, bootID string) *Progress {
 	at := metav1.NewTime(begun)
-	return &v1alpha1.Progress{Seq: seq, Phase: phase, BootID: bootID, Cordoned: true, At: at, DrainStartedAt: &at}
+	return &Progress{Seq: seq, Phase: phase, BootID: bootID, Cordoned: true, At: at, DrainStartedAt: &at}
 }
 
 // Only the entry of the very grant and Node lets an attempt begin, and only while it is not withdrawn.
@@ -62,12 +62,12 @@ func TestListed(t *testing.T) {
 
 func TestStart(t *testing.T) {
 	at := metav1.NewTime(now)
-	begins := func(seq int64, cordoned bool, failures int32) *v1alpha1.Progress {
-		return &v1alpha1.Progress{
+	begins := func(seq int64, cordoned bool, failures int32) *Progress {
+		return &Progress{
 			Seq: seq, Phase: drainingPhase, BootID: boot, Cordoned: cordoned, At: at, DrainStartedAt: &at, Failures: failures,
 		}
 	}
-	failed := func(bootID string) *v1alpha1.Progress {
+	failed := func(bootID string) *Progress {
 		p := makeProgress(1, abortedPhase, bootID)
 		p.Cordoned, p.Failures, p.Reason, p.Message = false, 3, v1alpha1.ReasonDrainTimedOut, "too long"
 		return p
@@ -75,7 +75,7 @@ func TestStart(t *testing.T) {
 	cases := map[string]struct {
 		record      Record
 		schedulable bool
-		want        *v1alpha1.Progress
+		want        *Progress
 	}{
 		"no grant":                              {Record{}, true, nil},
 		"a cancelled grant":                     {Record{Grant: makeGrant(1, cancelled, boot)}, true, nil},
@@ -111,7 +111,7 @@ func TestCommit(t *testing.T) {
 	committed.At = metav1.NewTime(now)
 	cases := map[string]struct {
 		record Record
-		want   *v1alpha1.Progress
+		want   *Progress
 	}{
 		"nothing begun":              {Record{Grant: makeGrant(1, active, boot)}, nil},
 		"a drain with its grant":     {Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, drainingPhase, boot)}, committed},
@@ -133,12 +133,12 @@ func TestCommit(t *testing.T) {
 }
 
 func TestAbort(t *testing.T) {
-	before := func(phase v1alpha1.Phase, bootID string) Record {
+	before := func(phase Phase, bootID string) Record {
 		p := makeProgress(1, phase, bootID)
 		p.Failures = 2
 		return Record{Progress: p}
 	}
-	aborted := func(bootID string, failures int32) *v1alpha1.Progress {
+	aborted := func(bootID string, failures int32) *Progress {
 		p := makeProgress(1, abortedPhase, bootID)
 		p.At, p.Cordoned, p.Failures = metav1.NewTime(now), false, failures
 		p.Reason, p.Message = v1alpha1.ReasonDrainTimedOut, "too long"
@@ -147,7 +147,7 @@ func TestAbort(t *testing.T) {
 	cases := map[string]struct {
 		record Record
 		failed bool
-		want   *v1alpha1.Progress
+		want   *Progress
 	}{
 		"nothing begun":                         {Record{}, true, nil},
 		"a failure lengthens the row":           {before(drainingPhase, boot), true, aborted(boot, 3)},
@@ -165,9 +165,9 @@ func TestAbort(t *testing.T) {
 }
 
 // compare takes nil for a transition that is not permitted.
-func compare(t *testing.T, want *v1alpha1.Progress, got v1alpha1.Progress, ok bool) {
+func compare(t *testing.T, want *Progress, got Progress, ok bool) {
 	t.Helper()
-	var permitted *v1alpha1.Progress
+	var permitted *Progress
 	if ok {
 		permitted = &got
 	}

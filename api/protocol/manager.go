@@ -25,25 +25,25 @@ func (r Record) unseen(seq int64) bool { return r.GrantSeq() < seq && !r.Busy(se
 // Publish shows the Node a grant that is in the ledger. Only if it is the very Node, has seen no grant as new, and has ended
 // what it has seen. One that is withdrawn is published only where its agent has passed the point of no return: without it
 // the reboot could not be finished.
-func Publish(r Record, e v1alpha1.LedgerEntry, ledger string, now time.Time) (v1alpha1.Grant, bool) {
-	holds := e.WithdrawnAt == nil || r.In(e.Seq, v1alpha1.PhaseRebooting)
-	return grantOf(e, ledger, v1alpha1.GrantActive, now), holds && r.isOf(e) && r.unseen(e.Seq)
+func Publish(r Record, e v1alpha1.LedgerEntry, ledger string, now time.Time) (Grant, bool) {
+	holds := e.WithdrawnAt == nil || r.In(e.Seq, PhaseRebooting)
+	return grantOf(e, ledger, GrantActive, now), holds && r.isOf(e) && r.unseen(e.Seq)
 }
 
 // Cancel takes the grant back. It is impossible past the point of no return, and where nobody knows whether that is past.
-func Cancel(r Record, e v1alpha1.LedgerEntry, ledger string, now time.Time) (v1alpha1.Grant, bool) {
-	active := r.Shows(e.Seq) && r.Grant.State == v1alpha1.GrantActive
-	stoppable := active && r.ProgressErr == nil && !r.In(e.Seq, v1alpha1.PhaseRebooting)
-	return r.ended(e, ledger, v1alpha1.GrantCancelled, now), r.isOf(e) && (r.unseen(e.Seq) || stoppable)
+func Cancel(r Record, e v1alpha1.LedgerEntry, ledger string, now time.Time) (Grant, bool) {
+	active := r.Shows(e.Seq) && r.Grant.State == GrantActive
+	stoppable := active && r.ProgressErr == nil && !r.In(e.Seq, PhaseRebooting)
+	return r.ended(e, ledger, GrantCancelled, now), r.isOf(e) && (r.unseen(e.Seq) || stoppable)
 }
 
 // Finish ends a grant whose reboot is proved: the agent had passed the point of no return, and the node's boot ID is
 // another than then. Even a grant that somebody has set to Cancelled by hand since: the node is up, and must not stay
 // cordoned for ever.
-func Finish(r Record, e v1alpha1.LedgerEntry, ledger, bootID string, now time.Time) (v1alpha1.Grant, bool) {
-	unfinished := r.Shows(e.Seq) && r.Grant.State != v1alpha1.GrantFinished
-	proved := r.In(e.Seq, v1alpha1.PhaseRebooting) && bootID != "" && r.Progress.BootID != bootID
-	return r.ended(e, ledger, v1alpha1.GrantFinished, now), r.isOf(e) && unfinished && proved
+func Finish(r Record, e v1alpha1.LedgerEntry, ledger, bootID string, now time.Time) (Grant, bool) {
+	unfinished := r.Shows(e.Seq) && r.Grant.State != GrantFinished
+	proved := r.In(e.Seq, PhaseRebooting) && bootID != "" && r.Progress.BootID != bootID
+	return r.ended(e, ledger, GrantFinished, now), r.isOf(e) && unfinished && proved
 }
 
 // Releasable reports whether an entry may leave the ledger: the agent can never act on it again.
@@ -51,18 +51,18 @@ func Releasable(r Record, e v1alpha1.LedgerEntry) bool {
 	switch {
 	case !r.isOf(e):
 		return false // see Gone
-	case r.In(e.Seq, v1alpha1.PhaseAborted):
+	case r.In(e.Seq, PhaseAborted):
 		return true
 	case r.ProgressErr != nil || r.Grant == nil || r.Grant.Seq < e.Seq:
 		return false
 	case r.Grant.Seq > e.Seq:
 		// A newer grant took the place of this one, which it does only when this one is over. Nobody may have noted that
 		// in the ledger, and the progress may still show the reboot.
-		return !r.In(e.Seq, v1alpha1.PhaseDraining)
-	case r.Grant.State == v1alpha1.GrantCancelled:
+		return !r.In(e.Seq, PhaseDraining)
+	case r.Grant.State == GrantCancelled:
 		return r.progressSeq() != e.Seq
 	default:
-		return r.Grant.State == v1alpha1.GrantFinished
+		return r.Grant.State == GrantFinished
 	}
 }
 
@@ -106,8 +106,8 @@ func NextSeq(ledger int64, r Record) int64 { return max(ledger, r.Seen()) + 1 }
 
 // grantOf is the grant of an entry in the ledger of a policy. The policy that granted is another one where that one shares the
 // limit.
-func grantOf(e v1alpha1.LedgerEntry, ledger string, state v1alpha1.GrantState, now time.Time) v1alpha1.Grant {
-	g := v1alpha1.Grant{Policy: ledger, Seq: e.Seq, BootID: e.BootID, State: state, At: metav1.NewTime(now)}
+func grantOf(e v1alpha1.LedgerEntry, ledger string, state GrantState, now time.Time) Grant {
+	g := Grant{Policy: ledger, Seq: e.Seq, BootID: e.BootID, State: state, At: metav1.NewTime(now)}
 	if e.Policy != "" {
 		g.Policy, g.Ledger = e.Policy, ledger
 	}
@@ -116,7 +116,7 @@ func grantOf(e v1alpha1.LedgerEntry, ledger string, state v1alpha1.GrantState, n
 
 // ended is a grant that permits nothing any more. One that the node shows keeps the names of the policy that gave it and of its
 // ledger, for by that name its own ledger knows it.
-func (r Record) ended(e v1alpha1.LedgerEntry, ledger string, state v1alpha1.GrantState, now time.Time) v1alpha1.Grant {
+func (r Record) ended(e v1alpha1.LedgerEntry, ledger string, state GrantState, now time.Time) Grant {
 	g := grantOf(e, ledger, state, now)
 	if r.Shows(e.Seq) {
 		g.Policy, g.Ledger = r.Grant.Policy, r.Grant.Ledger

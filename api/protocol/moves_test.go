@@ -262,7 +262,7 @@ func (m model) agent(w world, n int, to emit) {
 	}
 	m.act(w, n, to)
 	// logind is asked by what the agent has read; the boot is the host's own, and never stale.
-	committed := now.in(v1alpha1.PhaseRebooting) && v.in(v1alpha1.PhaseRebooting) && v.get(progSeq) == now.get(progSeq)
+	committed := now.in(protocol.PhaseRebooting) && v.in(protocol.PhaseRebooting) && v.get(progSeq) == now.get(progSeq)
 	if committed && v.get(progBoot) == now.get(boot) && now.get(boot) < lastBoot {
 		to(move{"agent", n, "reboots its host", -1, v.get(progSeq), 0}, w.rebooted(n))
 	}
@@ -314,12 +314,12 @@ type memory struct {
 }
 
 type answer struct {
-	grant v1alpha1.Grant
+	grant protocol.Grant
 	ok    bool
 }
 
 type step struct {
-	progress v1alpha1.Progress
+	progress protocol.Progress
 	ok       bool
 }
 

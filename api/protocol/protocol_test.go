@@ -69,7 +69,7 @@ func capped() int {
 func TestProtocol_NeedsEachGuard(t *testing.T) {
 	notRung := func(r protocol.Record, e v1alpha1.LedgerEntry) bool { return r.Grant == nil || r.Grant.Seq < e.Seq }
 	cancelled := func(r protocol.Record, e v1alpha1.LedgerEntry) bool {
-		return r.Grant != nil && r.Grant.Seq == e.Seq && r.Grant.State == v1alpha1.GrantCancelled
+		return r.Grant != nil && r.Grant.Seq == e.Seq && r.Grant.State == protocol.GrantCancelled
 	}
 	cases := map[string]struct {
 		model  model

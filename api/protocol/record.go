@@ -27,10 +27,10 @@ type Record struct {
 	// UID is that of the Node.
 	UID types.UID
 	// Grant is the manager's permission, and Progress is what the agent did with it.
-	Grant    *v1alpha1.Grant
-	Progress *v1alpha1.Progress
+	Grant    *Grant
+	Progress *Progress
 	// Hooks is the phase of hooks that the node is in, whichever policy's. One that cannot be read begins again.
-	Hooks *v1alpha1.HookPhase
+	Hooks *HookPhase
 	// GrantErr states why the grant cannot be read: there is no permission. Nil: it can, or there is none.
 	GrantErr error
 	// ProgressErr states why the progress cannot be read: the agent may be anywhere. Nil: it can, or there is none.
@@ -40,9 +40,9 @@ type Record struct {
 // RecordOf reads the record of a Node. It reads as far as it can: what cannot be read is no permission.
 func RecordOf(node *corev1.Node) Record {
 	r := Record{UID: node.UID}
-	r.Grant, r.GrantErr = v1alpha1.ParseGrant(node.Annotations)
-	r.Progress, r.ProgressErr = v1alpha1.ParseProgress(node.Annotations)
-	r.Hooks, _ = v1alpha1.ParseHookPhase(node.Annotations)
+	r.Grant, r.GrantErr = ParseGrant(node.Annotations)
+	r.Progress, r.ProgressErr = ParseProgress(node.Annotations)
+	r.Hooks, _ = ParseHookPhase(node.Annotations)
 	return r
 }
 
@@ -74,7 +74,7 @@ func (r Record) progressSeq() int64 {
 func (r Record) Shows(seq int64) bool { return r.Grant != nil && r.Grant.Seq == seq }
 
 // In reports whether the agent acts on grant seq and is in the given phase.
-func (r Record) In(seq int64, phase v1alpha1.Phase) bool {
+func (r Record) In(seq int64, phase Phase) bool {
 	return r.Progress != nil && r.Progress.Seq == seq && r.Progress.Phase == phase
 }
 
@@ -82,22 +82,22 @@ func (r Record) In(seq int64, phase v1alpha1.Phase) bool {
 // in a ledger.
 func (r Record) Outstanding() bool {
 	if r.Grant == nil {
-		return r.Progress != nil && r.Progress.Phase != v1alpha1.PhaseAborted
+		return r.Progress != nil && r.Progress.Phase != PhaseAborted
 	}
 	switch seq := r.Grant.Seq; r.Grant.State {
-	case v1alpha1.GrantActive:
-		return !r.In(seq, v1alpha1.PhaseAborted)
-	case v1alpha1.GrantCancelled:
-		return r.In(seq, v1alpha1.PhaseDraining) || r.In(seq, v1alpha1.PhaseRebooting)
-	case v1alpha1.GrantFinished:
+	case GrantActive:
+		return !r.In(seq, PhaseAborted)
+	case GrantCancelled:
+		return r.In(seq, PhaseDraining) || r.In(seq, PhaseRebooting)
+	case GrantFinished:
 	}
 	return false
 }
 
 // Last is the progress so far; a Node without one has acted on no seq.
-func (r Record) Last() v1alpha1.Progress {
+func (r Record) Last() Progress {
 	if r.Progress == nil {
-		return v1alpha1.Progress{}
+		return Progress{}
 	}
 	return *r.Progress
 }

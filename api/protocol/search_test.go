@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 )
 
 // found is a search: the worlds in the order in which they were met, breadth first, and from which each was met. Managers
@@ -118,7 +118,7 @@ func (m model) wrong(w world) string {
 		if !listed {
 			return fmt.Sprintf("node %d is disturbed outside the ledger", n)
 		}
-		if v.in(v1alpha1.PhaseRebooting) && (v.get(grantSeq) != v.get(progSeq) || v.grant().State == v1alpha1.GrantFinished) {
+		if v.in(protocol.PhaseRebooting) && (v.get(grantSeq) != v.get(progSeq) || v.grant().State == protocol.GrantFinished) {
 			return fmt.Sprintf("node %d is past the point of no return, and its grant can never be finished", n)
 		}
 	}

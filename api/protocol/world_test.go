@@ -56,8 +56,8 @@ func (v view) get(field int) int { return int(v>>field) & 3 }
 func (v view) with(field, value int) view { return v&^(3<<field) | view(value)<<field }
 
 var (
-	states      = [...]v1alpha1.GrantState{v1alpha1.GrantActive, v1alpha1.GrantCancelled, v1alpha1.GrantFinished}
-	phases      = [...]v1alpha1.Phase{v1alpha1.PhaseDraining, v1alpha1.PhaseRebooting, v1alpha1.PhaseAborted}
+	states      = [...]protocol.GrantState{protocol.GrantActive, protocol.GrantCancelled, protocol.GrantFinished}
+	phases      = [...]protocol.Phase{protocol.PhaseDraining, protocol.PhaseRebooting, protocol.PhaseAborted}
 	policyNames = [...]string{"policy-0", "policy-1"}
 	boots       = [...]string{"", "boot-1", "boot-2", "boot-3"}
 	// uids are of a Node, and of the one that was registered anew instead.
@@ -92,22 +92,22 @@ func (g grantor) names() (policy, ledger string) {
 // grantor is who gave the grant that the Node shows.
 func (v view) grantor() grantor { return grantors[v.get(grantPolicy)] }
 
-func (v view) grant() *v1alpha1.Grant {
+func (v view) grant() *protocol.Grant {
 	if v.get(grantSeq) == 0 {
 		return nil
 	}
 	policy, ledger := v.grantor().names()
-	return &v1alpha1.Grant{
+	return &protocol.Grant{
 		Policy: policy, Ledger: ledger, Seq: int64(v.get(grantSeq)), State: states[v.get(grantState)], BootID: boots[v.get(grantBoot)],
 		At: metav1.NewTime(instant),
 	}
 }
 
-func (v view) progress() *v1alpha1.Progress {
+func (v view) progress() *protocol.Progress {
 	if v.get(progSeq) == 0 {
 		return nil
 	}
-	return &v1alpha1.Progress{
+	return &protocol.Progress{
 		Seq: int64(v.get(progSeq)), Phase: phases[v.get(progPhase)], BootID: boots[v.get(progBoot)],
 		Cordoned: v&disturbed != 0, At: metav1.NewTime(instant),
 	}
@@ -121,18 +121,18 @@ func (v view) record() protocol.Record {
 // life is 1 for a Node that was registered anew.
 func (v view) life() int { return int(v>>18) & 1 }
 
-func (v view) withGrant(g v1alpha1.Grant) view {
+func (v view) withGrant(g protocol.Grant) view {
 	from := grantor{index(policyNames[:], g.Policy), index(policyNames[:], g.LedgerName())}
 	v = v.with(grantSeq, int(g.Seq)).with(grantPolicy, index(grantors[:], from))
 	return v.with(grantState, index(states[:], g.State)).with(grantBoot, index(boots[:], g.BootID))
 }
 
-func (v view) withProgress(p v1alpha1.Progress) view {
+func (v view) withProgress(p protocol.Progress) view {
 	return v.with(progSeq, int(p.Seq)).with(progPhase, index(phases[:], p.Phase)).with(progBoot, index(boots[:], p.BootID))
 }
 
 // in reports whether the Node shows an attempt under its number in one phase.
-func (v view) in(phase v1alpha1.Phase) bool {
+func (v view) in(phase protocol.Phase) bool {
 	return v.get(progSeq) != 0 && phases[v.get(progPhase)] == phase
 }
 

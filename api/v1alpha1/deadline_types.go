@@ -42,7 +42,7 @@ func (d *Deadline) ActionOrDefault() DeadlineAction { return or(d.Action, Deadli
 // Ends is when the deadline of a need ends that began at an instant. Zero: there is no deadline, or the instant is unknown. A clock
 // that shows a year before 2000 was never set.
 func (d *Deadline) Ends(began time.Time) time.Time {
-	if d == nil || began.UTC().Year() < firstYear {
+	if d == nil || began.UTC().Year() < FirstYear {
 		return time.Time{}
 	}
 	return began.Add(d.After.Duration)

@@ -211,7 +211,7 @@ func durationOr(d *metav1.Duration, fallback time.Duration) time.Duration {
 
 // End is when the pause ends by itself. Zero: it does not, or only beyond the year 9999, which JSON cannot write.
 func (p *Pause) End() time.Time {
-	if p.Until == nil || p.Until.UTC().Year() > lastYear {
+	if p.Until == nil || p.Until.UTC().Year() > LastYear {
 		return time.Time{}
 	}
 	return p.Until.Time

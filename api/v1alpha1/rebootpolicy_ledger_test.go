@@ -21,7 +21,7 @@ var _ = Describe("status, the ledger", func() {
 	grants := func(seqs ...int64) []v1alpha1.LedgerEntry {
 		var entries []v1alpha1.LedgerEntry
 		for _, seq := range seqs {
-			entries = append(entries, v1alpha1.LedgerEntry{Node: "n" + string(rune('0'+seq%10)), Seq: seq, BootID: "b", At: noon})
+			entries = append(entries, v1alpha1.LedgerEntry{Node: "n" + string(rune('0'+seq%10)), Seq: seq, BootID: "b", At: metav1.Now()})
 		}
 		return entries
 	}

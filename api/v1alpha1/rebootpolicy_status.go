@@ -8,6 +8,10 @@ import (
 // MaxBootIDBytes is the longest boot ID that a ledger takes.
 const MaxBootIDBytes = 64
 
+// FirstYear and LastYear bound the times of records: a clock that shows an earlier year was never set, and JSON cannot write a
+// later one.
+const FirstYear, LastYear = 2000, 9999
+
 // MaxHistory is the most reboots a policy remembers.
 const MaxHistory = 20
 

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -43,12 +44,12 @@ func node(name, pool string, annotations map[string]string) corev1.Node {
 	}}
 }
 
-func record(state v1alpha1.GrantState, phase v1alpha1.Phase) map[string]string {
+func record(state protocol.GrantState, phase protocol.Phase) map[string]string {
 	annotations := map[string]string{
-		v1alpha1.AnnotationGrant: v1alpha1.Grant{Policy: "p", Seq: 1, BootID: "b", State: state, At: metav1.Now()}.String(),
+		v1alpha1.AnnotationGrant: protocol.Grant{Policy: "p", Seq: 1, BootID: "b", State: state, At: metav1.Now()}.String(),
 	}
 	if phase != "" {
-		annotations[v1alpha1.AnnotationProgress] = v1alpha1.Progress{Seq: 1, Phase: phase, BootID: "b", At: metav1.Now()}.String()
+		annotations[v1alpha1.AnnotationProgress] = protocol.Progress{Seq: 1, Phase: phase, BootID: "b", At: metav1.Now()}.String()
 	}
 	return annotations
 }
@@ -70,7 +71,7 @@ func TestPlacement(t *testing.T) {
 		},
 		"one policy that selects everything makes all others say nothing": {
 			policies: []v1alpha1.RebootPolicy{policy("a", matching("pool", "a")), policy("b", &v1alpha1.LabelSelector{}), policy("c", broken)},
-			nodes:    []corev1.Node{node("n1", "z", record(v1alpha1.GrantActive, v1alpha1.PhaseDraining))},
+			nodes:    []corev1.Node{node("n1", "z", record(protocol.GrantActive, protocol.PhaseDraining))},
 			want:     Placement{Everywhere: true},
 		},
 		"labels and every operator, by key, and values in order": {
@@ -115,15 +116,15 @@ func TestPlacement(t *testing.T) {
 		"a node that no policy selects any more keeps its agent until its attempt is over": {
 			policies: []v1alpha1.RebootPolicy{policy("a", matching("pool", "a"))},
 			nodes: []corev1.Node{
-				node("inside", "a", record(v1alpha1.GrantActive, v1alpha1.PhaseDraining)),
+				node("inside", "a", record(protocol.GrantActive, protocol.PhaseDraining)),
 				node("waiting", "z", nil),
-				node("granted", "z", record(v1alpha1.GrantActive, "")),
-				node("draining", "z", record(v1alpha1.GrantActive, v1alpha1.PhaseDraining)),
-				node("rebooting", "z", record(v1alpha1.GrantActive, v1alpha1.PhaseRebooting)),
-				node("aborting", "z", record(v1alpha1.GrantCancelled, v1alpha1.PhaseDraining)),
-				node("aborted", "z", record(v1alpha1.GrantCancelled, v1alpha1.PhaseAborted)),
-				node("withdrawn", "z", record(v1alpha1.GrantCancelled, "")),
-				node("done", "z", record(v1alpha1.GrantFinished, v1alpha1.PhaseRebooting)),
+				node("granted", "z", record(protocol.GrantActive, "")),
+				node("draining", "z", record(protocol.GrantActive, protocol.PhaseDraining)),
+				node("rebooting", "z", record(protocol.GrantActive, protocol.PhaseRebooting)),
+				node("aborting", "z", record(protocol.GrantCancelled, protocol.PhaseDraining)),
+				node("aborted", "z", record(protocol.GrantCancelled, protocol.PhaseAborted)),
+				node("withdrawn", "z", record(protocol.GrantCancelled, "")),
+				node("done", "z", record(protocol.GrantFinished, protocol.PhaseRebooting)),
 				node("garbled", "z", map[string]string{v1alpha1.AnnotationProgress: "{"}),
 			},
 			want: Placement{Terms: []corev1.NodeSelectorTerm{
@@ -131,7 +132,7 @@ func TestPlacement(t *testing.T) {
 			}},
 		},
 		"an attempt whose policy was removed by force keeps its agent": {
-			nodes: []corev1.Node{node("n1", "a", record(v1alpha1.GrantActive, v1alpha1.PhaseDraining)), node("n2", "a", nil)},
+			nodes: []corev1.Node{node("n1", "a", record(protocol.GrantActive, protocol.PhaseDraining)), node("n2", "a", nil)},
 			want:  Placement{Terms: []corev1.NodeSelectorTerm{named("n1")}},
 		},
 	} {

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -52,7 +53,7 @@ func TestNext(t *testing.T) {
 		},
 		"the last policy takes it away": {Observation{DaemonSet: made(poolA)}, want{Delete: true}},
 		"but not from an attempt that outlives it": {
-			Observation{DaemonSet: made(poolA), Nodes: []corev1.Node{node("n1", "a", record(v1alpha1.GrantActive, v1alpha1.PhaseDraining))}},
+			Observation{DaemonSet: made(poolA), Nodes: []corev1.Node{node("n1", "a", record(protocol.GrantActive, protocol.PhaseDraining))}},
 			want{Nodes: in(named("n1"))},
 		},
 		"one that is being deleted is awaited": {Observation{Policies: poolA, DaemonSet: terminating}, want{}},

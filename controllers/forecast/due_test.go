@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/forecast"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
@@ -29,7 +30,7 @@ func TestOf_Due(t *testing.T) {
 		needy("booted-in-the-future", content, upFor(-100*365*day, "720h0m0s")),
 		needy("for-ever", content, upFor(2*day, "")),
 		needy("of-another", content, upFor(2*day, "720h0m0s"), labelled("pool", "other")),
-		needy("in-a-reboot", content, upFor(2*day, "720h0m0s"), granted("workers", 3, v1alpha1.GrantActive, minute)),
+		needy("in-a-reboot", content, upFor(2*day, "720h0m0s"), granted("workers", 3, protocol.GrantActive, minute)),
 	}
 	other := policy(spec(func(s *v1alpha1.RebootPolicySpec) {
 		s.Priority, s.NodeSelector = 1, &v1alpha1.LabelSelector{MatchLabels: map[string]string{"pool": "other"}}

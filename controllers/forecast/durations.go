@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
@@ -54,8 +55,8 @@ func (d Durations) underWay(n *plan.Node, granted, now time.Time) Reboot {
 	r.RebootsAt = later(r.DrainsAt.Add(d.Drain.Duration), now)
 	r.SettlesAt = later(r.RebootsAt.Add(d.Reboot.Duration), now)
 	switch {
-	case p == nil || p.Phase == v1alpha1.PhaseAborted:
-	case p.Phase == v1alpha1.PhaseDraining:
+	case p == nil || p.Phase == protocol.PhaseAborted:
+	case p.Phase == protocol.PhaseDraining:
 		r.DrainsAt = timing.Earliest(p.At.Time, now)
 		r.RebootsAt = later(r.DrainsAt.Add(d.Drain.Duration), now)
 		r.SettlesAt = r.RebootsAt.Add(d.Reboot.Duration)

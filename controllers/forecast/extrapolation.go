@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
@@ -60,7 +60,7 @@ func (u *future) afterRings(n *plan.Node) time.Time {
 	f, at := u.fleet, u.fleet.Now
 	ring := f.rings.Of(n)
 	for _, other := range f.shown {
-		if earlier := f.rings.Of(other); earlier < ring && other.Grant != nil && other.Grant.State == v1alpha1.GrantFinished && !other.Paused {
+		if earlier := f.rings.Of(other); earlier < ring && other.Grant != nil && other.Grant.State == protocol.GrantFinished && !other.Paused {
 			at = later(at, other.Grant.At.Add(f.rings.Soak(earlier)))
 		}
 	}

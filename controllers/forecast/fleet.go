@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
@@ -198,8 +199,8 @@ func (f *fleet) write(p plan.Plan) {
 func (f *fleet) cancel(t plan.Reboot) {
 	n := f.shown[t.Entry.Node]
 	n.Cordoned = n.Cordoned && (n.Progress == nil || !n.Progress.Cordoned)
-	n.Grant = &v1alpha1.Grant{
-		Policy: f.Policy.Name, Seq: t.Entry.Seq, BootID: n.BootID, State: v1alpha1.GrantCancelled, Reason: t.Reason, At: metav1.NewTime(f.Now),
+	n.Grant = &protocol.Grant{
+		Policy: f.Policy.Name, Seq: t.Entry.Seq, BootID: n.BootID, State: protocol.GrantCancelled, Reason: t.Reason, At: metav1.NewTime(f.Now),
 	}
 	n.Progress = nil
 }
@@ -209,10 +210,10 @@ func (f *fleet) serve(n *plan.Node, r Reboot) {
 	n.Cordoned = n.Cordoned && (n.Progress == nil || !n.Progress.Cordoned)
 	if n.Grant != nil && n.Progress != nil {
 		drains := metav1.NewTime(r.DrainsAt)
-		n.Progress = &v1alpha1.Progress{
-			Seq: n.Grant.Seq, Phase: v1alpha1.PhaseRebooting, BootID: n.BootID, At: metav1.NewTime(r.RebootsAt), DrainStartedAt: &drains,
+		n.Progress = &protocol.Progress{
+			Seq: n.Grant.Seq, Phase: protocol.PhaseRebooting, BootID: n.BootID, At: metav1.NewTime(r.RebootsAt), DrainStartedAt: &drains,
 		}
-		n.Grant = &v1alpha1.Grant{Policy: n.Grant.Policy, Seq: n.Grant.Seq, BootID: n.BootID, State: v1alpha1.GrantFinished, At: metav1.NewTime(f.Now)}
+		n.Grant = &protocol.Grant{Policy: n.Grant.Policy, Seq: n.Grant.Seq, BootID: n.BootID, State: protocol.GrantFinished, At: metav1.NewTime(f.Now)}
 	}
 	n.Required, n.BootID, n.Hooks = corev1.ConditionFalse, n.BootID+"+", nil
 	n.Ready, n.Maintenance, n.ReadySince, n.MaintenanceSince = true, false, r.SettlesAt, r.SettlesAt

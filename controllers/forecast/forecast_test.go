@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/forecast"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
@@ -39,16 +40,16 @@ func holds(node string, seq int64, ago time.Duration) func(*v1alpha1.RebootPolic
 	}
 }
 
-func granted(policy string, seq int64, state v1alpha1.GrantState, ago time.Duration) func(*plan.Node) {
+func granted(policy string, seq int64, state protocol.GrantState, ago time.Duration) func(*plan.Node) {
 	return func(n *plan.Node) {
-		n.Grant = &v1alpha1.Grant{Policy: policy, Seq: seq, BootID: n.Name + "-boot-1", State: state, At: metav1.NewTime(monday.Add(-ago))}
+		n.Grant = &protocol.Grant{Policy: policy, Seq: seq, BootID: n.Name + "-boot-1", State: state, At: metav1.NewTime(monday.Add(-ago))}
 	}
 }
 
-func progressed(seq int64, phase v1alpha1.Phase, ago time.Duration, failures int32) func(*plan.Node) {
+func progressed(seq int64, phase protocol.Phase, ago time.Duration, failures int32) func(*plan.Node) {
 	return func(n *plan.Node) {
-		n.Progress = &v1alpha1.Progress{
-			Seq: seq, Phase: phase, BootID: n.Name + "-boot-1", At: metav1.NewTime(monday.Add(-ago)), Failures: failures, Cordoned: phase != v1alpha1.PhaseAborted,
+		n.Progress = &protocol.Progress{
+			Seq: seq, Phase: phase, BootID: n.Name + "-boot-1", At: metav1.NewTime(monday.Add(-ago)), Failures: failures, Cordoned: phase != protocol.PhaseAborted,
 		}
 		n.Cordoned = n.Progress.Cordoned
 	}
@@ -78,17 +79,17 @@ func limiting(options ...func(*v1alpha1.RebootPolicy)) *v1alpha1.RebootPolicy {
 // of one minute.
 func TestOf(t *testing.T) {
 	inhibited := func(n *plan.Node) {
-		n.Objection = &v1alpha1.Objection{Reason: v1alpha1.ReasonInhibited, Message: "backup"}
+		n.Objection = &protocol.Objection{Reason: v1alpha1.ReasonInhibited, Message: "backup"}
 	}
-	active := v1alpha1.GrantActive
+	active := protocol.GrantActive
 	canary, later := labelled("ring", "canary"), labelled("ring", "later")
 	waitsForPods := policy(spec(func(s *v1alpha1.RebootPolicySpec) {
 		s.Gates = &v1alpha1.Gates{BlockingPods: []v1alpha1.BlockingPod{{}}}
 	}))
 	blocked := func(n *plan.Node) {
-		question, _ := v1alpha1.ParsePreflight(map[string]string{v1alpha1.AnnotationPreflight: plan.Question(waitsForPods)})
-		pods := &v1alpha1.NamedPods{Count: 1, Pods: []v1alpha1.NamedPod{{Pod: "default/migrate-1"}}}
-		n.Report = &v1alpha1.PreflightReport{Policy: question.Policy, Revision: question.Revision, BootID: n.BootID, Blocking: pods}
+		question, _ := protocol.ParsePreflight(map[string]string{v1alpha1.AnnotationPreflight: plan.Question(waitsForPods)})
+		pods := &protocol.NamedPods{Count: 1, Pods: []protocol.NamedPod{{Pod: "default/migrate-1"}}}
+		n.Report = &protocol.PreflightReport{Policy: question.Policy, Revision: question.Revision, BootID: n.BootID, Blocking: pods}
 	}
 	cases := map[string]struct {
 		policy *v1alpha1.RebootPolicy
@@ -137,7 +138,7 @@ func TestOf(t *testing.T) {
 		},
 		"the policy is paused, and what has begun finishes": {
 			policy: policy(holds("a", 7, 2*minute), spec(func(s *v1alpha1.RebootPolicySpec) { s.Pause = &v1alpha1.Pause{} })),
-			nodes:  []*plan.Node{needy("a", granted("workers", 7, active, 2*minute), progressed(7, v1alpha1.PhaseDraining, minute, 0)), needy("b")},
+			nodes:  []*plan.Node{needy("a", granted("workers", 7, active, 2*minute), progressed(7, protocol.PhaseDraining, minute, 0)), needy("b")},
 			goes:   []string{"a -2–5"}, stays: []string{"b Paused"},
 		},
 		"an urgent request goes before the window opens, and the other in it": {
@@ -157,7 +158,7 @@ func TestOf(t *testing.T) {
 			goes: []string{"d 0–6", "e 6–12", "b 42–48", "c 42–48", "a 48–54"},
 		},
 		"a ring that soaks already": {
-			policy: policy(rings), nodes: []*plan.Node{needy("a"), needy("b", canary, content, granted("workers", 1, v1alpha1.GrantFinished, 10*minute))},
+			policy: policy(rings), nodes: []*plan.Node{needy("a"), needy("b", canary, content, granted("workers", 1, protocol.GrantFinished, 10*minute))},
 			goes: []string{"a 20–26"},
 		},
 		"what waits for a person keeps later rings waiting": {
@@ -198,11 +199,11 @@ func TestOf(t *testing.T) {
 			stays: []string{"a Invalid"}, unknown: `Invalid: policy workers: window "w": start "25:00" must be a time of day as HH:MM, from 00:00 to 23:59`,
 		},
 		"one that backs off comes when its time has come": {
-			policy: policy(), nodes: []*plan.Node{needy("a", progressed(3, v1alpha1.PhaseAborted, minute, 2)), needy("b")},
+			policy: policy(), nodes: []*plan.Node{needy("a", progressed(3, protocol.PhaseAborted, minute, 2)), needy("b")},
 			goes: []string{"b 0–6", "a 9–15"},
 		},
 		"too many have failed": {
-			policy: policy(), nodes: []*plan.Node{needy("a", progressed(3, v1alpha1.PhaseAborted, minute, 1)), needy("b", progressed(4, v1alpha1.PhaseAborted, minute, 1)), needy("c")},
+			policy: policy(), nodes: []*plan.Node{needy("a", progressed(3, protocol.PhaseAborted, minute, 1)), needy("b", progressed(4, protocol.PhaseAborted, minute, 1)), needy("c")},
 			stays:   []string{"a Halted", "b Halted", "c Halted"},
 			unknown: `Halted: policy workers halted after failures; kubectl annotate rebootpolicy workers reboot-operator.io/resume="why" goes on`,
 		},
@@ -218,32 +219,32 @@ func TestOf(t *testing.T) {
 		},
 		"in the ledger alone": {policy: policy(holds("a", 7, 0)), nodes: []*plan.Node{needy("a")}, goes: []string{"a 0–6"}},
 		"lost by the ledger": {
-			policy: policy(), nodes: []*plan.Node{needy("a", granted("workers", 7, active, minute), progressed(7, v1alpha1.PhaseDraining, minute, 0)), needy("b")},
+			policy: policy(), nodes: []*plan.Node{needy("a", granted("workers", 7, active, minute), progressed(7, protocol.PhaseDraining, minute, 0)), needy("b")},
 			goes: []string{"a -1–5", "b 5–11"},
 		},
 		"a drain that takes longer than expected ends now": {
 			policy: policy(holds("a", 7, 9*minute)),
-			nodes:  []*plan.Node{needy("a", granted("workers", 7, active, 9*minute), progressed(7, v1alpha1.PhaseDraining, 9*minute, 0)), needy("b")},
+			nodes:  []*plan.Node{needy("a", granted("workers", 7, active, 9*minute), progressed(7, protocol.PhaseDraining, 9*minute, 0)), needy("b")},
 			goes:   []string{"a -9–4", "b 4–10"},
 		},
 		"rebooting": {
 			policy: policy(holds("a", 7, 3*minute)),
-			nodes:  []*plan.Node{needy("a", granted("workers", 7, active, 3*minute), progressed(7, v1alpha1.PhaseRebooting, minute, 0), notReady), needy("b")},
+			nodes:  []*plan.Node{needy("a", granted("workers", 7, active, 3*minute), progressed(7, protocol.PhaseRebooting, minute, 0), notReady), needy("b")},
 			goes:   []string{"a -3–3", "b 3–9"},
 		},
 		"settling": {
 			policy: policy(holds("a", 7, 6*minute)),
-			nodes:  []*plan.Node{needy("a", granted("workers", 7, active, 6*minute), progressed(7, v1alpha1.PhaseRebooting, 4*minute, 0), booted(minute/2)), needy("b")},
+			nodes:  []*plan.Node{needy("a", granted("workers", 7, active, 6*minute), progressed(7, protocol.PhaseRebooting, 4*minute, 0), booted(minute/2)), needy("b")},
 			goes:   []string{"a -6–0.5", "b 0.5–6.5"},
 		},
 		"settled": {
 			policy: policy(holds("a", 7, 6*minute)),
-			nodes:  []*plan.Node{needy("a", granted("workers", 7, active, 6*minute), progressed(7, v1alpha1.PhaseRebooting, 4*minute, 0), booted(2*minute)), needy("b")},
+			nodes:  []*plan.Node{needy("a", granted("workers", 7, active, 6*minute), progressed(7, protocol.PhaseRebooting, 4*minute, 0), booted(2*minute)), needy("b")},
 			goes:   []string{"a -6–0", "b 0–6"},
 		},
 		"did not come back": {
 			policy: policy(holds("a", 7, 40*minute)),
-			nodes:  []*plan.Node{needy("a", granted("workers", 7, active, 40*minute), progressed(7, v1alpha1.PhaseRebooting, 38*minute, 0), notReady), needy("b")},
+			nodes:  []*plan.Node{needy("a", granted("workers", 7, active, 40*minute), progressed(7, protocol.PhaseRebooting, 38*minute, 0), notReady), needy("b")},
 			stays:  []string{"a RebootTimedOut", "b BudgetExhausted"}, unknown: "RebootTimedOut: the node was sent to reboot at Mon 2026-11-23 19:22:00 UTC and was not back within 30m0s; its slot is kept: see to the machine; once it is proved off, deleting the Node frees the slot",
 		},
 		"its agent is dead": {
@@ -254,32 +255,32 @@ func TestOf(t *testing.T) {
 			policy: policy(atMost("2"), zones, holds("c", 7, 2*minute)),
 			nodes: []*plan.Node{
 				needy("a", labelled("zone", "a")), needy("b", labelled("zone", "b")),
-				needy("c", labelled("zone", "b"), granted("workers", 7, active, 2*minute), progressed(7, v1alpha1.PhaseDraining, 2*minute, 0)),
+				needy("c", labelled("zone", "b"), granted("workers", 7, active, 2*minute), progressed(7, protocol.PhaseDraining, 2*minute, 0)),
 			},
 			goes: []string{"c -2–4", "b 0–6", "a 6–12"},
 		},
 		"it has given up": {
 			policy: policy(holds("a", 7, 6*minute)),
-			nodes:  []*plan.Node{needy("a", granted("workers", 7, active, 6*minute), progressed(7, v1alpha1.PhaseAborted, minute, 1)), needy("b")},
+			nodes:  []*plan.Node{needy("a", granted("workers", 7, active, 6*minute), progressed(7, protocol.PhaseAborted, minute, 1)), needy("b")},
 			goes:   []string{"b 0–6", "a 6–12"},
 		},
 		"its drain is being taken back": {
 			policy: policy(holds("a", 7, 6*minute)),
-			nodes:  []*plan.Node{needy("a", granted("workers", 7, v1alpha1.GrantCancelled, minute), progressed(7, v1alpha1.PhaseDraining, 2*minute, 0)), needy("b")},
+			nodes:  []*plan.Node{needy("a", granted("workers", 7, protocol.GrantCancelled, minute), progressed(7, protocol.PhaseDraining, 2*minute, 0)), needy("b")},
 			goes:   []string{"b 0–6", "a 6–12"},
 		},
 		"the Node is deleted": {policy: policy(holds("gone", 7, minute)), nodes: []*plan.Node{needy("b")}, goes: []string{"b 0–6"}},
 		"a policy whose limit it shares has a reboot in progress": {
 			policy: policy(sharing), rivals: []v1alpha1.RebootPolicy{*limiting(holds("c", 7, 2*minute))},
 			nodes: []*plan.Node{
-				needy("a"), needy("b"), needy("c", labelled("pool", "other"), granted("limiting", 7, active, 2*minute), progressed(7, v1alpha1.PhaseDraining, 2*minute, 0)),
+				needy("a"), needy("b"), needy("c", labelled("pool", "other"), granted("limiting", 7, active, 2*minute), progressed(7, protocol.PhaseDraining, 2*minute, 0)),
 			},
 			goes: []string{"a 4–10", "b 10–16"},
 		},
 		"its own reboot is in the ledger of the policy whose limit it shares": {
 			policy: policy(sharing), rivals: []v1alpha1.RebootPolicy{*limiting(holds("a", 7, 2*minute), func(p *v1alpha1.RebootPolicy) { p.Status.Grants[0].Policy = "workers" })},
 			nodes: []*plan.Node{
-				needy("a", granted("workers", 7, active, 2*minute), func(n *plan.Node) { n.Grant.Ledger = "limiting" }, progressed(7, v1alpha1.PhaseDraining, 2*minute, 0)), needy("b"),
+				needy("a", granted("workers", 7, active, 2*minute), func(n *plan.Node) { n.Grant.Ledger = "limiting" }, progressed(7, protocol.PhaseDraining, 2*minute, 0)), needy("b"),
 			},
 			goes: []string{"a -2–4", "b 4–10"},
 		},
@@ -290,7 +291,7 @@ func TestOf(t *testing.T) {
 		"another policy reboots one of the control plane": {
 			policy: policy(atMost("3"), spec(func(s *v1alpha1.RebootPolicySpec) { s.Priority = 1 })), rivals: []v1alpha1.RebootPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "all"}}},
 			nodes: []*plan.Node{
-				needy("a", controlPlane, granted("all", 7, active, 2*minute), progressed(7, v1alpha1.PhaseDraining, 2*minute, 0)),
+				needy("a", controlPlane, granted("all", 7, active, 2*minute), progressed(7, protocol.PhaseDraining, 2*minute, 0)),
 				needy("b", controlPlane),
 			},
 			goes: []string{"b 4–10"},
@@ -321,8 +322,8 @@ func TestOf_Clocks(t *testing.T) {
 			s.Pause = &v1alpha1.Pause{Until: &metav1.Time{Time: time.Date(9999, 12, 31, 23, 59, 59, 0, time.FixedZone("", -12*60*60))}}
 		}),
 	} {
-		for phase, want := range map[v1alpha1.Phase]string{v1alpha1.PhaseDraining: "node-00001 -2–6", v1alpha1.PhaseRebooting: "node-00001 -2–4"} {
-			nodes := pool(1, granted("workers", 1, v1alpha1.GrantActive, 2*minute), progressed(1, phase, -last, 0))
+		for phase, want := range map[protocol.Phase]string{protocol.PhaseDraining: "node-00001 -2–6", protocol.PhaseRebooting: "node-00001 -2–4"} {
+			nodes := pool(1, granted("workers", 1, protocol.GrantActive, 2*minute), progressed(1, phase, -last, 0))
 			nodes[0].Progress.DrainStartedAt = &metav1.Time{Time: monday.Add(last)}
 			f := forecast.Of(snapshotOf(policy(paused, holds("node-00001", 1, 2*minute)), nodes), forecast.Thorough)
 			goes, _ := outline(f)

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/forecast"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
@@ -87,8 +88,8 @@ func drawSnapshot(t *rapid.T) plan.Snapshot {
 			seq++
 			ago, began := minutes(t, 20, 50, "granted"), minutes(t, 0, 19, "began")
 			holds(nodes[i].Name, seq, ago)(p)
-			granted("workers", seq, v1alpha1.GrantActive, ago)(nodes[i])
-			progressed(seq, rapid.SampledFrom([]v1alpha1.Phase{v1alpha1.PhaseDraining, v1alpha1.PhaseRebooting, v1alpha1.PhaseAborted}).Draw(t, "phase"), began, 1)(nodes[i])
+			granted("workers", seq, protocol.GrantActive, ago)(nodes[i])
+			progressed(seq, rapid.SampledFrom([]protocol.Phase{protocol.PhaseDraining, protocol.PhaseRebooting, protocol.PhaseAborted}).Draw(t, "phase"), began, 1)(nodes[i])
 		}
 	}
 	return snapshotOf(p, nodes)

@@ -66,7 +66,7 @@ func stuck(t plan.Reboot) bool {
 // givesUp reports whether the agent is about to end its drain, as the grant was taken back.
 func givesUp(t plan.Reboot) bool {
 	g := t.Node.Grant
-	return g != nil && g.Seq == t.Entry.Seq && g.State == v1alpha1.GrantCancelled && !t.Rebooting()
+	return g != nil && g.Seq == t.Entry.Seq && g.State == protocol.GrantCancelled && !t.Rebooting()
 }
 
 // start imagines a grant that the plan gives now.
@@ -88,8 +88,8 @@ func (r *reboots) begin(e v1alpha1.LedgerEntry, is Reboot) {
 	r.started = append(r.started, is)
 	n, at := r.fleet.shown[e.Node], metav1.NewTime(is.EndsAt)
 	cordoned := n.Progress != nil && n.Progress.Seq == e.Seq && n.Progress.Cordoned
-	n.Progress = &v1alpha1.Progress{Seq: e.Seq, Phase: v1alpha1.PhaseRebooting, BootID: n.BootID, At: at, Cordoned: cordoned}
-	n.Grant = &v1alpha1.Grant{Policy: r.fleet.Policy.Name, Seq: e.Seq, BootID: n.BootID, State: v1alpha1.GrantActive, At: at}
+	n.Progress = &protocol.Progress{Seq: e.Seq, Phase: protocol.PhaseRebooting, BootID: n.BootID, At: at, Cordoned: cordoned}
+	n.Grant = &protocol.Grant{Policy: r.fleet.Policy.Name, Seq: e.Seq, BootID: n.BootID, State: protocol.GrantActive, At: at}
 }
 
 // addForeign puts in progress what another policy has granted: it uses what this one has, or is of the same quorum.

@@ -10,13 +10,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
 // TestReboots_Adopt: outstanding grants that no ledger holds are found again, before anything is granted (behaviours 16, 61).
 func TestReboots_Adopt(t *testing.T) {
-	const active = v1alpha1.GrantActive
+	const active = protocol.GrantActive
 	two := atMost("2")
 	cases := map[string]struct {
 		situation situation
@@ -31,11 +32,11 @@ func TestReboots_Adopt(t *testing.T) {
 			adopted:   []v1alpha1.LedgerEntry{entry("a", 7)}, seq: 7,
 		},
 		"a reboot that the ledger has lost, of a node that does not ask any more": {
-			situation: one(policy("workers"), newHost("a", grant(7, active), progress(7, v1alpha1.PhaseRebooting)), needy("b")),
+			situation: one(policy("workers"), newHost("a", grant(7, active), progress(7, protocol.PhaseRebooting)), needy("b")),
 			adopted:   []v1alpha1.LedgerEntry{entry("a", 7)}, seq: 7,
 		},
 		"a cancelled grant under which the agent drains still": {
-			situation: one(policy("workers"), needy("a", grant(7, v1alpha1.GrantCancelled), progress(7, v1alpha1.PhaseDraining))),
+			situation: one(policy("workers"), needy("a", grant(7, protocol.GrantCancelled), progress(7, protocol.PhaseDraining))),
 			adopted:   []v1alpha1.LedgerEntry{entry("a", 7)}, seq: 7,
 		},
 		"the number after the adopted ones": {
@@ -55,15 +56,15 @@ func TestReboots_Adopt(t *testing.T) {
 		},
 		"a slot that is released in the same write": {
 			situation: one(policy("workers", holding(1, entry("z", 1))),
-				needy("a", grant(7, active)), newHost("z", grant(1, v1alpha1.GrantFinished))),
+				needy("a", grant(7, active)), newHost("z", grant(1, protocol.GrantFinished))),
 			adopted: []v1alpha1.LedgerEntry{entry("a", 7)}, seq: 7,
 		},
 		"not what the ledger holds, under whatever number": {
 			situation: one(policy("workers", holding(8, entry("a", 8))), needy("a", grant(7, active))), seq: 8,
 		},
 		"not what is over": {
-			situation: one(policy("workers"), newHost("a", grant(7, v1alpha1.GrantFinished), progress(7, v1alpha1.PhaseRebooting)),
-				newHost("b", grant(8, v1alpha1.GrantCancelled)), newHost("c", grant(9, active), progress(9, v1alpha1.PhaseAborted))),
+			situation: one(policy("workers"), newHost("a", grant(7, protocol.GrantFinished), progress(7, protocol.PhaseRebooting)),
+				newHost("b", grant(8, protocol.GrantCancelled)), newHost("c", grant(9, active), progress(9, protocol.PhaseAborted))),
 		},
 		"not what another policy has given": {
 			situation: situation{
@@ -86,7 +87,7 @@ func TestReboots_Adopt(t *testing.T) {
 			granted: []string{"b"}, seq: 1,
 		},
 		"nor where no policy does": {
-			situation: one(policy("workers", selects("pool", "web")), needy("a", grant(7, active), progress(7, v1alpha1.PhaseRebooting)), needy("b", label("pool", "web"))),
+			situation: one(policy("workers", selects("pool", "web")), needy("a", grant(7, active), progress(7, protocol.PhaseRebooting)), needy("b", label("pool", "web"))),
 			granted:   []string{"b"}, seq: 1,
 		},
 		"what it gave, while it is being deleted": {
@@ -98,7 +99,7 @@ func TestReboots_Adopt(t *testing.T) {
 			adopted:   []v1alpha1.LedgerEntry{entry("a", 7)}, seq: 7,
 		},
 		"not a progress of the future without a grant: its time says nothing": {
-			situation: one(policy("workers"), newHost("a", progress(7, v1alpha1.PhaseRebooting, phaseAt(24*time.Hour))), needy("b")),
+			situation: one(policy("workers"), newHost("a", progress(7, protocol.PhaseRebooting, phaseAt(24*time.Hour))), needy("b")),
 			granted:   []string{"b"}, seq: 1,
 		},
 		"what a policy gave that is not there any more": {
@@ -112,7 +113,7 @@ func TestReboots_Adopt(t *testing.T) {
 			},
 		},
 		"a reboot whose grant somebody removed": {
-			situation: one(policy("workers"), newHost("a", progress(7, v1alpha1.PhaseRebooting))),
+			situation: one(policy("workers"), newHost("a", progress(7, protocol.PhaseRebooting))),
 			adopted:   []v1alpha1.LedgerEntry{entry("a", 7)}, seq: 7,
 		},
 	}
@@ -143,8 +144,8 @@ func TestReboots_Adopt(t *testing.T) {
 // Ledger is what stays, then what is found again, then what is new; and never what is released.
 func TestPlan_Ledger(t *testing.T) {
 	p := one(policy("workers", atMost("9"), holding(3, entry("a", 1), entry("b", 2), entry("c", 3))),
-		needy("a", grant(1, v1alpha1.GrantActive)), newHost("b", grant(2, v1alpha1.GrantFinished)), needy("c", grant(3, v1alpha1.GrantActive)),
-		needy("d", grant(4, v1alpha1.GrantActive)), needy("e"),
+		needy("a", grant(1, protocol.GrantActive)), newHost("b", grant(2, protocol.GrantFinished)), needy("c", grant(3, protocol.GrantActive)),
+		needy("d", grant(4, protocol.GrantActive)), needy("e"),
 	).plan()
 	found := entry("d", 4)
 	found.WithdrawnAt = &metav1.Time{Time: evening}
@@ -159,7 +160,7 @@ func TestPlan_Ledger(t *testing.T) {
 func TestReboots_AdoptsNoMoreThanAStatusHolds(t *testing.T) {
 	s := one(policy("workers", holding(9)))
 	for i := range v1alpha1.MaxGrants + 1 {
-		s.hosts = append(s.hosts, needy(fmt.Sprintf("worker-%d", i), grant(9, v1alpha1.GrantActive)))
+		s.hosts = append(s.hosts, needy(fmt.Sprintf("worker-%d", i), grant(9, protocol.GrantActive)))
 	}
 	p := s.plan()
 	if len(p.Ledger()) != v1alpha1.MaxGrants {
@@ -174,7 +175,7 @@ func TestReboots_AdoptsNoMoreThanAStatusHolds(t *testing.T) {
 // TestReboots_Strays: a grant that names a policy on a node that is not its own is seen to its end by that policy, beside its
 // ledger; so a node that was given to another policy while the ledger was lost is not left cordoned.
 func TestReboots_Strays(t *testing.T) {
-	const active = v1alpha1.GrantActive
+	const active = protocol.GrantActive
 	type step struct {
 		Action plan.Action
 		Reason v1alpha1.Reason
@@ -187,14 +188,14 @@ func TestReboots_Strays(t *testing.T) {
 			needy("a", label("pool", "db"), grant(7, active)), step{plan.CancelGrant, v1alpha1.ReasonNoPolicy},
 		},
 		"a drain goes on": {
-			needy("a", label("pool", "db"), grant(7, active), progress(7, v1alpha1.PhaseDraining)), step{plan.Wait, v1alpha1.ReasonGranted},
+			needy("a", label("pool", "db"), grant(7, active), progress(7, protocol.PhaseDraining)), step{plan.Wait, v1alpha1.ReasonGranted},
 		},
 		"a reboot is finished": {
-			newHost("a", label("pool", "db"), grant(7, active, grantedAt(-time.Hour)), progress(7, v1alpha1.PhaseRebooting, phaseAt(-50*minute)), rebooted(-40*minute, -40*minute)),
+			newHost("a", label("pool", "db"), grant(7, active, grantedAt(-time.Hour)), progress(7, protocol.PhaseRebooting, phaseAt(-50*minute)), rebooted(-40*minute, -40*minute)),
 			step{plan.FinishGrant, v1alpha1.ReasonGranted},
 		},
 		"a reboot that does not end is reported": {
-			newHost("a", label("pool", "db"), grant(7, active, grantedAt(-time.Hour)), progress(7, v1alpha1.PhaseRebooting, phaseAt(-50*minute)), notReady),
+			newHost("a", label("pool", "db"), grant(7, active, grantedAt(-time.Hour)), progress(7, protocol.PhaseRebooting, phaseAt(-50*minute)), notReady),
 			step{plan.Wait, v1alpha1.ReasonRebootTimedOut},
 		},
 	} {
@@ -228,7 +229,7 @@ func TestReboots_Strays(t *testing.T) {
 func TestReboots_NumbersOfAFormerPolicy(t *testing.T) {
 	const far = 1 << 40
 	over := func(name string, seq int64) *host {
-		return needy(name, grant(seq, v1alpha1.GrantFinished, grantedAt(-2*time.Hour)))
+		return needy(name, grant(seq, protocol.GrantFinished, grantedAt(-2*time.Hour)))
 	}
 	for name, tc := range map[string]struct {
 		hosts   []*host

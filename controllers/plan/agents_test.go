@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
@@ -24,7 +25,7 @@ func TestReboots_Agents(t *testing.T) {
 	}
 	none := &plan.Agents{}
 	unread := &plan.Agents{Unknown: "pods is forbidden"}
-	flying := one(policy("workers", holding(1, entry("a", 1))), needy("a", grant(1, v1alpha1.GrantActive)), newHost("b"))
+	flying := one(policy("workers", holding(1, entry("a", 1))), needy("a", grant(1, protocol.GrantActive)), newHost("b"))
 	cases := map[string]struct {
 		situation situation
 		agents    *plan.Agents

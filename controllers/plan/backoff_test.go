@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -27,7 +28,7 @@ func TestReboots_BackOff(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := one(policy("workers"), needy("worker-1",
-				progress(1, v1alpha1.PhaseAborted, failed(tc.failures, v1alpha1.ReasonDrainTimedOut, "db-0 stays"))))
+				progress(1, protocol.PhaseAborted, failed(tc.failures, v1alpha1.ReasonDrainTimedOut, "db-0 stays"))))
 			s.now = evening.Add(tc.want - time.Second)
 			if p := s.plan(); len(p.Granted) != 0 || !p.Next.Equal(evening.Add(tc.want)) {
 				t.Errorf("a second before: granted %v, next %v", p.Granted, p.Next)
@@ -47,8 +48,8 @@ func TestReboots_BackOffOfAClockThatIsOff(t *testing.T) {
 	for name, off := range map[string]time.Duration{
 		"ahead by an hour": time.Hour, "ahead by a year": 365 * 24 * time.Hour, "behind by an hour": -time.Hour, "behind by twenty years": -20 * 365 * 24 * time.Hour,
 	} {
-		s := one(policy("workers"), needy("worker-1", grant(1, v1alpha1.GrantActive),
-			progress(1, v1alpha1.PhaseAborted, phaseAt(off), failed(1, v1alpha1.ReasonDrainTimedOut, ""))))
+		s := one(policy("workers"), needy("worker-1", grant(1, protocol.GrantActive),
+			progress(1, protocol.PhaseAborted, phaseAt(off), failed(1, v1alpha1.ReasonDrainTimedOut, ""))))
 		for after, want := range map[time.Duration]int{
 			minute: 0, longest + 5*time.Minute - time.Second: 0, longest + 5*time.Minute: 1, off.Abs() - minute: 1, off.Abs() + minute: 1,
 		} {
@@ -63,8 +64,8 @@ func TestReboots_BackOffOfAClockThatIsOff(t *testing.T) {
 // A node whose before-hooks refused gives its slot to others for a quarter of an hour.
 func TestReboots_HookBackOff(t *testing.T) {
 	s := one(policy("workers", failuresMax(3)),
-		needy("worker-1", grant(1, v1alpha1.GrantCancelled, cancelledAt(0, v1alpha1.ReasonHookFailed), because("example.com/a: failed: no disk"))),
-		needy("worker-2", grant(1, v1alpha1.GrantCancelled, cancelledAt(0, v1alpha1.ReasonHookTimedOut)))) // with no message
+		needy("worker-1", grant(1, protocol.GrantCancelled, cancelledAt(0, v1alpha1.ReasonHookFailed), because("example.com/a: failed: no disk"))),
+		needy("worker-2", grant(1, protocol.GrantCancelled, cancelledAt(0, v1alpha1.ReasonHookTimedOut)))) // with no message
 	s.now = evening.Add(14 * minute)
 	var got []string
 	p := s.plan()
@@ -85,16 +86,16 @@ func TestReboots_HookBackOff(t *testing.T) {
 
 // TestReboots_NoBackOff: what does not hold a node back.
 func TestReboots_NoBackOff(t *testing.T) {
-	otherBoot := func(p *v1alpha1.Progress) { p.BootID = "another" }
+	otherBoot := func(p *protocol.Progress) { p.BootID = "another" }
 	cases := map[string]func(*host){
-		"an attempt that was cancelled":               progress(1, v1alpha1.PhaseAborted, failed(0, v1alpha1.ReasonCancelled, "")),
-		"a failure in an earlier boot (behaviour 50)": progress(1, v1alpha1.PhaseAborted, failed(3, v1alpha1.ReasonDrainTimedOut, ""), otherBoot),
-		"a silent agent, a quarter of an hour ago":    grant(1, v1alpha1.GrantCancelled, cancelledAt(-15*time.Minute, v1alpha1.ReasonAgentSilent)),
-		"a before-hook that refused in an earlier boot": grant(1, v1alpha1.GrantCancelled, cancelledAt(-minute, v1alpha1.ReasonHookFailed),
-			func(g *v1alpha1.Grant) { g.BootID = "another" }),
+		"an attempt that was cancelled":               progress(1, protocol.PhaseAborted, failed(0, v1alpha1.ReasonCancelled, "")),
+		"a failure in an earlier boot (behaviour 50)": progress(1, protocol.PhaseAborted, failed(3, v1alpha1.ReasonDrainTimedOut, ""), otherBoot),
+		"a silent agent, a quarter of an hour ago":    grant(1, protocol.GrantCancelled, cancelledAt(-15*time.Minute, v1alpha1.ReasonAgentSilent)),
+		"a before-hook that refused in an earlier boot": grant(1, protocol.GrantCancelled, cancelledAt(-minute, v1alpha1.ReasonHookFailed),
+			func(g *protocol.Grant) { g.BootID = "another" }),
 		"a reboot that is finished": func(h *host) {
-			grant(1, v1alpha1.GrantFinished)(h)
-			progress(1, v1alpha1.PhaseRebooting, failed(2, "", ""), otherBoot)(h)
+			grant(1, protocol.GrantFinished)(h)
+			progress(1, protocol.PhaseRebooting, failed(2, "", ""), otherBoot)(h)
 		},
 	}
 	for name, option := range cases {

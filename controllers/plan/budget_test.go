@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
@@ -59,7 +60,7 @@ func names(entries []v1alpha1.LedgerEntry) []string {
 
 // TestReboots_Budget: who uses the budget, and who still gets a place.
 func TestReboots_Budget(t *testing.T) {
-	flying := []func(*host){grant(1, v1alpha1.GrantActive), progress(1, v1alpha1.PhaseRebooting)}
+	flying := []func(*host){grant(1, protocol.GrantActive), progress(1, protocol.PhaseRebooting)}
 	cases := map[string]struct {
 		situation situation
 		granted   []string
@@ -80,7 +81,7 @@ func TestReboots_Budget(t *testing.T) {
 		},
 		"more granted than the limit (behaviour 20)": {
 			one(policy("workers", holding(2, entry("a", 1), entry("b", 2))), newHost("a", flying...),
-				newHost("b", grant(2, v1alpha1.GrantActive), progress(2, v1alpha1.PhaseDraining)), needy("c")),
+				newHost("b", grant(2, protocol.GrantActive), progress(2, protocol.PhaseDraining)), needy("c")),
 			nil, "a (holds a grant), b (holds a grant)",
 		},
 		"a node that is not Ready for reasons of its own (behaviour 18)": {
@@ -106,7 +107,7 @@ func TestReboots_Budget(t *testing.T) {
 		"a node that another policy reboots": {
 			situation{
 				policies: []*v1alpha1.RebootPolicy{policy("workers"), policy("old", selects("pool", "old"))},
-				hosts:    []*host{needy("a", grant(7, v1alpha1.GrantActive, givenBy("old"))), needy("b")},
+				hosts:    []*host{needy("a", grant(7, protocol.GrantActive, givenBy("old"))), needy("b")},
 			},
 			nil, "a (holds a grant)",
 		},
@@ -130,7 +131,7 @@ func TestReboots_Budget(t *testing.T) {
 		},
 		"a node whose entry is released keeps its place until that is written": {
 			one(policy("workers", holding(1, entry("a", 1))),
-				needy("a", grant(1, v1alpha1.GrantActive), progress(1, v1alpha1.PhaseAborted)), needy("b")),
+				needy("a", grant(1, protocol.GrantActive), progress(1, protocol.PhaseAborted)), needy("b")),
 			[]string{"b"},
 			"b (holds a grant)",
 		},

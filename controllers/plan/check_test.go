@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
@@ -143,17 +144,17 @@ func TestReboots_WhyBlocked(t *testing.T) {
 			v1alpha1.ReasonNodeUnavailable, "the node is not Ready: a reboot could not be proved; repair it first",
 		},
 		"record with a number that would use up all there are": {
-			one(policy("workers"), needy("worker-1", grant(math.MaxInt64, v1alpha1.GrantActive))),
+			one(policy("workers"), needy("worker-1", grant(math.MaxInt64, protocol.GrantActive))),
 			v1alpha1.ReasonRecordUnreadable, "the record has number 9223372036854775807, which no policy has given; " +
 				"kubectl annotate node worker-1 reboot-operator.io/grant- reboot-operator.io/progress- reboot-operator.io/hooks- removes it",
 		},
 		"grant of the future that is over": {
-			one(policy("workers"), needy("worker-1", grant(1, v1alpha1.GrantCancelled, cancelledAt(24*time.Hour, v1alpha1.ReasonAgentSilent)))),
+			one(policy("workers"), needy("worker-1", grant(1, protocol.GrantCancelled, cancelledAt(24*time.Hour, v1alpha1.ReasonAgentSilent)))),
 			v1alpha1.ReasonRecordUnreadable, "the grant is of Tue 2026-06-02 22:00:00 UTC, more than an hour ahead; " +
 				"kubectl annotate node worker-1 reboot-operator.io/grant- reboot-operator.io/progress- reboot-operator.io/hooks- removes it",
 		},
 		"progress of the future, and no grant": {
-			one(policy("workers"), needy("worker-1", progress(1, v1alpha1.PhaseDraining, phaseAt(24*time.Hour)))),
+			one(policy("workers"), needy("worker-1", progress(1, protocol.PhaseDraining, phaseAt(24*time.Hour)))),
 			v1alpha1.ReasonRecordUnreadable, "the progress is of Tue 2026-06-02 22:00:00 UTC, more than an hour ahead; " +
 				"kubectl annotate node worker-1 reboot-operator.io/grant- reboot-operator.io/progress- reboot-operator.io/hooks- removes it",
 		},
@@ -204,15 +205,15 @@ func TestReboots_WhyBlocked(t *testing.T) {
 			situation: one(policy("workers"), needy("worker-1", annotated(v1alpha1.AnnotationGrant, `{"seq":-1}`))),
 		},
 		"attempt that failed a minute ago": {
-			one(policy("workers"), needy("worker-1", progress(1, v1alpha1.PhaseAborted, phaseAt(-time.Minute), failed(1, v1alpha1.ReasonDrainTimedOut, "db-0 stays")))),
+			one(policy("workers"), needy("worker-1", progress(1, protocol.PhaseAborted, phaseAt(-time.Minute), failed(1, v1alpha1.ReasonDrainTimedOut, "db-0 stays")))),
 			v1alpha1.ReasonBackingOff, "the last attempt failed (DrainTimedOut): db-0 stays; the next attempt is due Mon 2026-06-01 22:04:00 UTC",
 		},
 		"agent that was silent ten minutes ago": {
-			one(policy("workers"), needy("worker-1", grant(1, v1alpha1.GrantCancelled, cancelledAt(-10*time.Minute, v1alpha1.ReasonAgentSilent)))),
+			one(policy("workers"), needy("worker-1", grant(1, protocol.GrantCancelled, cancelledAt(-10*time.Minute, v1alpha1.ReasonAgentSilent)))),
 			v1alpha1.ReasonBackingOff, "the agent did not act on the last grant; the next attempt is due Mon 2026-06-01 22:05:00 UTC",
 		},
 		"grant that was taken back for another reason does not hold the node back": {
-			situation: one(policy("workers"), needy("worker-1", grant(1, v1alpha1.GrantCancelled, cancelledAt(-time.Minute, v1alpha1.ReasonPaused)))),
+			situation: one(policy("workers"), needy("worker-1", grant(1, protocol.GrantCancelled, cancelledAt(-time.Minute, v1alpha1.ReasonPaused)))),
 		},
 		"limit of 0": {
 			one(policy("workers", atMost("0")), needy("worker-1")),
@@ -265,24 +266,24 @@ func TestReboots_OrderOfChecks(t *testing.T) {
 			needy("cp-1", controlPlane, notReady, label("zoo", "yes"), annotated(v1alpha1.AnnotationPaused, "true"),
 				objecting(`{"reason":"UpdateNotApplied","message":"2.0 rolls back","also":[`+
 					`{"reason":"Inhibited","message":"dpkg: upgrading"},{"reason":"CoordinatorConflict","message":"locksmithd"}]}`),
-				annotated(v1alpha1.AnnotationProgress, `null`), grant(1, v1alpha1.GrantCancelled, cancelledAt(0, v1alpha1.ReasonAgentSilent))),
+				annotated(v1alpha1.AnnotationProgress, `null`), grant(1, protocol.GrantCancelled, cancelledAt(0, v1alpha1.ReasonAgentSilent))),
 			newHost("cp-2", controlPlane, notReady),
-			newHost("worker-1", label("zone", "b"), grant(5, v1alpha1.GrantActive), progress(5, v1alpha1.PhaseRebooting)),
+			newHost("worker-1", label("zone", "b"), grant(5, protocol.GrantActive), progress(5, protocol.PhaseRebooting)),
 		},
 		window: &window.State{Blackout: true, Name: "freeze"},
 		gates:  []v1alpha1.GateStatus{firing("a"), notReadyObject(ceph)},
 	}
 	workers, node := s.policies[0], s.hosts[0].node
 	replies(workers, blocking("default/migrate-1"), kept("default/bare", "unmanaged"))(s.hosts[0])
-	objectsBy := func(all ...v1alpha1.Objection) func() {
+	objectsBy := func(all ...protocol.Objection) func() {
 		return func() {
-			report, _ := v1alpha1.ParseAgentReport(node.Annotations)
-			report.Objection = v1alpha1.JoinObjections(all)
+			report, _ := protocol.ParseAgentReport(node.Annotations)
+			report.Objection = protocol.JoinObjections(all)
 			annotate(node, v1alpha1.AnnotationReport, report.String())
 		}
 	}
-	inhibited := v1alpha1.Objection{Reason: v1alpha1.ReasonInhibited, Message: "dpkg: upgrading"}
-	conflict := v1alpha1.Objection{Reason: v1alpha1.ReasonCoordinatorConflict, Message: "locksmithd"}
+	inhibited := protocol.Objection{Reason: v1alpha1.ReasonInhibited, Message: "dpkg: upgrading"}
+	conflict := protocol.Objection{Reason: v1alpha1.ReasonCoordinatorConflict, Message: "locksmithd"}
 	steps := []struct {
 		want  v1alpha1.Reason
 		fixes func()

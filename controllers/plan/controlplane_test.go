@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
@@ -33,7 +34,7 @@ func TestReboots_ControlPlane(t *testing.T) {
 			nil, v1alpha1.ReasonControlPlaneGuard, "control-plane node cp-1 is being rebooted",
 		},
 		"not while another is being rebooted": {
-			one(policy("all", nine, holding(1, entry("cp-2", 1))), needy("cp-1", cp), newHost("cp-2", cp, grant(1, v1alpha1.GrantActive))),
+			one(policy("all", nine, holding(1, entry("cp-2", 1))), needy("cp-1", cp), newHost("cp-2", cp, grant(1, protocol.GrantActive))),
 			nil, v1alpha1.ReasonControlPlaneGuard, "control-plane node cp-2 is being rebooted",
 		},
 		"not while another is not Ready": {

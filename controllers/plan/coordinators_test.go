@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -25,7 +26,7 @@ func TestAgentObjects_EveryCombination(t *testing.T) {
 		{[]v1alpha1.Reason{inhibited, conflict, other}, [4]v1alpha1.Reason{inhibited, conflict, inhibited, other}},
 		{[]v1alpha1.Reason{other}, [4]v1alpha1.Reason{other, other, other, other}},
 	} {
-		node := &Node{Objection: v1alpha1.JoinObjections(objectionsOf(tc.reasons))}
+		node := &Node{Objection: protocol.JoinObjections(objectionsOf(tc.reasons))}
 		for i, want := range tc.want {
 			policy := &v1alpha1.RebootPolicy{}
 			policy.Spec.Reboot = &v1alpha1.Reboot{}
@@ -46,10 +47,10 @@ func TestAgentObjects_EveryCombination(t *testing.T) {
 	}
 }
 
-func objectionsOf(reasons []v1alpha1.Reason) []v1alpha1.Objection {
-	var all []v1alpha1.Objection
+func objectionsOf(reasons []v1alpha1.Reason) []protocol.Objection {
+	var all []protocol.Objection
 	for _, r := range reasons {
-		all = append(all, v1alpha1.Objection{Reason: r, Message: "because of " + string(r)})
+		all = append(all, protocol.Objection{Reason: r, Message: "because of " + string(r)})
 	}
 	return all
 }

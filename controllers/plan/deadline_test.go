@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
@@ -38,7 +39,7 @@ func TestReboots_ReportsDeadlines(t *testing.T) {
 			},
 		},
 		"a paused node, and one that is being rebooted": {
-			[]*host{needy("a", needsSince(4*day), annotated(v1alpha1.AnnotationPaused, "disk")), needy("b", needsSince(4*day), grant(1, v1alpha1.GrantActive))},
+			[]*host{needy("a", needsSince(4*day), annotated(v1alpha1.AnnotationPaused, "disk")), needy("b", needsSince(4*day), grant(1, protocol.GrantActive))},
 			plan.DeadlineReport{
 				Passed: 2, Reason: passed,
 				Message: "2 nodes past the deadline, 0 close to it: a since Mon 2026-06-01 22:00:00 UTC, b since Mon 2026-06-01 22:00:00 UTC",
@@ -48,7 +49,7 @@ func TestReboots_ReportsDeadlines(t *testing.T) {
 			[]*host{needy("a", needsAt(time.Time{})), needy("b", needsAt(time.Unix(0, 0)))}, plan.DeadlineReport{Reason: v1alpha1.ReasonInTime},
 		},
 		"a need that has survived a reboot counts from that": {
-			[]*host{needy("a", needsSince(9*day), grant(5, v1alpha1.GrantFinished, grantedAt(-minute)))},
+			[]*host{needy("a", needsSince(9*day), grant(5, protocol.GrantFinished, grantedAt(-minute)))},
 			plan.DeadlineReport{Reason: v1alpha1.ReasonInTime, Next: evening.Add(3*day - minute)},
 		},
 	} {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
@@ -19,7 +20,7 @@ var shown = nodeCondition(v1alpha1.NodeRebootPermitted, corev1.ConditionFalse, 0
 // TestReboots_Decisions: which nodes a policy answers for, and what it reports. Where there is no decision, the condition
 // stays as it is.
 func TestReboots_Decisions(t *testing.T) {
-	const active = v1alpha1.GrantActive
+	const active = protocol.GrantActive
 	waits := plan.Decision{Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonPaused, Message: "policy workers is paused"}
 	on := func(node string, d plan.Decision) plan.Decision {
 		d.Node = node
@@ -49,13 +50,13 @@ func TestReboots_Decisions(t *testing.T) {
 			one(policy("workers", holding(1, entry("a", 1))), needy("a", grant(1, active))), []plan.Decision{granted},
 		},
 		"a node that reboots, and whose agent has withdrawn question and answer": {
-			one(policy("workers", holding(1, entry("a", 1))), newHost("a", grant(1, active), progress(1, v1alpha1.PhaseRebooting))), nil,
+			one(policy("workers", holding(1, entry("a", 1))), newHost("a", grant(1, active), progress(1, protocol.PhaseRebooting))), nil,
 		},
 		"a node that reboots, and whose agent has left the answer there": {
-			one(policy("workers", holding(1, entry("a", 1))), newHost("a", shown, grant(1, active), progress(1, v1alpha1.PhaseRebooting))), []plan.Decision{granted},
+			one(policy("workers", holding(1, entry("a", 1))), newHost("a", shown, grant(1, active), progress(1, protocol.PhaseRebooting))), []plan.Decision{granted},
 		},
 		"a node that is not back in time": {
-			one(policy("workers", holding(1, entry("a", 1))), newHost("a", grant(1, active, grantedAt(-time.Hour)), progress(1, v1alpha1.PhaseRebooting, phaseAt(-time.Hour)))),
+			one(policy("workers", holding(1, entry("a", 1))), newHost("a", grant(1, active, grantedAt(-time.Hour)), progress(1, protocol.PhaseRebooting, phaseAt(-time.Hour)))),
 			[]plan.Decision{{
 				Node: "a", Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonRebootTimedOut,
 				Message: "the node was sent to reboot at Mon 2026-06-01 21:00:00 UTC and was not back within 30m0s; " +
@@ -70,13 +71,13 @@ func TestReboots_Decisions(t *testing.T) {
 			}},
 		},
 		"a grant that is taken back permits nothing, even while the agent drains still": {
-			one(policy("workers", holding(1, entry("a", 1))), needy("a", grant(1, v1alpha1.GrantCancelled), progress(1, v1alpha1.PhaseDraining))), nil,
+			one(policy("workers", holding(1, entry("a", 1))), needy("a", grant(1, protocol.GrantCancelled), progress(1, protocol.PhaseDraining))), nil,
 		},
 		"a grant that is about to be taken back": {
 			one(policy("workers", paused(nil, ""), holding(1, entry("a", 1))), needy("a", grant(1, active))), nil,
 		},
 		"an entry that is about to be released": {
-			one(policy("workers", holding(1, entry("a", 1))), newHost("a", shown, grant(1, v1alpha1.GrantFinished))), nil,
+			one(policy("workers", holding(1, entry("a", 1))), newHost("a", shown, grant(1, protocol.GrantFinished))), nil,
 		},
 		"an entry without a Node":     {one(policy("workers", holding(1, entry("a", 1)))), nil},
 		"a grant that is found again": {one(policy("workers"), needy("a", shown, grant(1, active))), nil},
@@ -105,7 +106,7 @@ func TestReboots_Decisions(t *testing.T) {
 		},
 		"a node whose after-hooks are asked": {
 			one(policy("workers", hooked("example.com/a"), holding(1, entry("a", 1))), newHost("a", grant(1, active, grantedAt(-time.Hour)),
-				progress(1, v1alpha1.PhaseRebooting, phaseAt(-time.Hour)), rebooted(-40*minute, -40*minute), phase(1, v1alpha1.HooksAfter, 0))),
+				progress(1, protocol.PhaseRebooting, phaseAt(-time.Hour)), rebooted(-40*minute, -40*minute), phase(1, v1alpha1.HooksAfter, 0))),
 			[]plan.Decision{{Node: "a", Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonWaitingForHook, Message: `waiting until each is "true": example.com/a`}},
 		},
 		"a conflict about a node that needs nothing":          {situation{policies: rivals, hosts: hosts(newHost, "a")}, nil},
@@ -113,7 +114,7 @@ func TestReboots_Decisions(t *testing.T) {
 		"a conflict about a node that reboots is reported when it is back": {
 			situation{
 				policies: []*v1alpha1.RebootPolicy{policy("workers", holding(1, entry("a", 1))), policy("zoo")},
-				hosts:    []*host{needy("a", grant(1, active), progress(1, v1alpha1.PhaseDraining))},
+				hosts:    []*host{needy("a", grant(1, active), progress(1, protocol.PhaseDraining))},
 			}, []plan.Decision{granted},
 		},
 	}
@@ -132,7 +133,7 @@ func TestUngoverned(t *testing.T) {
 		policies: []*v1alpha1.RebootPolicy{policy("web", selects("pool", "web")), policy("rival", selects("pool", "web")), policy("db", selects("pool", "db"))},
 		hosts: []*host{
 			needy("waits"), newHost("in-service"), newHost("shown", shown), needy("governed", label("pool", "db")),
-			needy("disputed", label("pool", "web")), needy("reboots", grant(1, v1alpha1.GrantActive)),
+			needy("disputed", label("pool", "web")), needy("reboots", grant(1, protocol.GrantActive)),
 		},
 	}.snapshot()
 	want := []plan.Decision{
@@ -146,17 +147,17 @@ func TestUngoverned(t *testing.T) {
 
 // TestReboots_Counts: the numbers of status and metrics.
 func TestReboots_Counts(t *testing.T) {
-	const active = v1alpha1.GrantActive
+	const active = protocol.GrantActive
 	p := situation{
 		policies: []*v1alpha1.RebootPolicy{
 			policy("workers", atMost("5"), failuresMax(9), holding(4, entry("drains", 1), entry("late", 2), entry("back", 3), entry("gone", 4))),
 			policy("zoo", selects("zoo", "yes")),
 		},
 		hosts: []*host{
-			needy("drains", grant(1, active), progress(1, v1alpha1.PhaseDraining)),
-			newHost("late", grant(2, active, grantedAt(-time.Hour)), progress(2, v1alpha1.PhaseRebooting, phaseAt(-time.Hour)), notReady),
-			newHost("back", grant(3, v1alpha1.GrantFinished), progress(3, v1alpha1.PhaseRebooting)),
-			needy("next"), needy("failed", progress(1, v1alpha1.PhaseAborted, failed(1, v1alpha1.ReasonDrainTimedOut, ""))),
+			needy("drains", grant(1, active), progress(1, protocol.PhaseDraining)),
+			newHost("late", grant(2, active, grantedAt(-time.Hour)), progress(2, protocol.PhaseRebooting, phaseAt(-time.Hour)), notReady),
+			newHost("back", grant(3, protocol.GrantFinished), progress(3, protocol.PhaseRebooting)),
+			needy("next"), needy("failed", progress(1, protocol.PhaseAborted, failed(1, v1alpha1.ReasonDrainTimedOut, ""))),
 			newHost("broken", notReady), newHost("mute", nodeCondition(v1alpha1.NodeRebootRequired, corev1.ConditionUnknown, 0)),
 			newHost("bare", func(h *host) { h.node.Status.Conditions = h.node.Status.Conditions[:1] }),
 			needy("disputed", label("zoo", "yes")),
@@ -227,11 +228,11 @@ func TestReboots_OldestPending(t *testing.T) {
 			one(policy("workers"), needy("a", needsSince(5*time.Hour)), needy("b", needsSince(3*time.Hour)), needy("c")), evening.Add(-3 * time.Hour),
 		},
 		"not one that reboots": {
-			one(policy("workers", holding(1, entry("a", 1))), needy("a", needsSince(5*time.Hour), grant(1, v1alpha1.GrantActive)), needy("b")),
+			one(policy("workers", holding(1, entry("a", 1))), needy("a", needsSince(5*time.Hour), grant(1, protocol.GrantActive)), needy("b")),
 			evening.Add(-time.Hour),
 		},
 		"one that backs off": {
-			one(policy("workers"), needy("a", progress(1, v1alpha1.PhaseAborted, failed(1, v1alpha1.ReasonDrainTimedOut, "")))), evening.Add(-time.Hour),
+			one(policy("workers"), needy("a", progress(1, protocol.PhaseAborted, failed(1, v1alpha1.ReasonDrainTimedOut, "")))), evening.Add(-time.Hour),
 		},
 	}
 	for name, tc := range cases {

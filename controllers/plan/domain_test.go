@@ -7,12 +7,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
 func TestReboots_OneDomainAtATime(t *testing.T) {
-	flying := []func(*host){grant(1, v1alpha1.GrantActive), progress(1, v1alpha1.PhaseRebooting)}
+	flying := []func(*host){grant(1, protocol.GrantActive), progress(1, protocol.PhaseRebooting)}
 	in := func(zone string, more ...func(*host)) []func(*host) { return append(more, label("zone", zone)) }
 	zoned := func(mods ...func(*v1alpha1.RebootPolicy)) *v1alpha1.RebootPolicy {
 		return policy("workers", append([]func(*v1alpha1.RebootPolicy){atMost("3"), domains("zone")}, mods...)...)
@@ -59,25 +60,25 @@ func TestReboots_OneDomainAtATime(t *testing.T) {
 		},
 		"nor does one that did not come back": {
 			one(zoned(holding(1, entry("b", 1))), needy("a", in("x")...), newHost("b", in("y", notReady,
-				grant(1, v1alpha1.GrantActive, grantedAt(-time.Hour)), progress(1, v1alpha1.PhaseRebooting, phaseAt(-time.Hour)))...)),
+				grant(1, protocol.GrantActive, grantedAt(-time.Hour)), progress(1, protocol.PhaseRebooting, phaseAt(-time.Hour)))...)),
 			[]string{"a"},
 			nil,
 		},
 		"nor does one that went down in its drain": {
 			one(zoned(holding(1, entry("b", 1))), needy("a", in("x")...), newHost("b", in("y", notReady,
-				grant(1, v1alpha1.GrantActive, grantedAt(-time.Hour)), progress(1, v1alpha1.PhaseDraining, phaseAt(-time.Hour)))...)),
+				grant(1, protocol.GrantActive, grantedAt(-time.Hour)), progress(1, protocol.PhaseDraining, phaseAt(-time.Hour)))...)),
 			[]string{"a"},
 			nil,
 		},
 		"one that is up, and whose agent does not end its drain, does": {
 			one(zoned(holding(1, entry("b", 1))), needy("a", in("x")...), newHost("b", in("y",
-				grant(1, v1alpha1.GrantActive, grantedAt(-time.Hour)), progress(1, v1alpha1.PhaseDraining, phaseAt(-time.Hour)))...)),
+				grant(1, protocol.GrantActive, grantedAt(-time.Hour)), progress(1, protocol.PhaseDraining, phaseAt(-time.Hour)))...)),
 			nil,
 			map[string]string{"a": busy("zone=y")},
 		},
 		"an entry whose reboot is over keeps no domain busy": {
 			one(zoned(holding(1, entry("b", 1))), needy("a", in("x")...),
-				newHost("b", in("y", grant(1, v1alpha1.GrantFinished), progress(1, v1alpha1.PhaseRebooting))...)),
+				newHost("b", in("y", grant(1, protocol.GrantFinished), progress(1, protocol.PhaseRebooting))...)),
 			[]string{"a"},
 			nil,
 		},
@@ -86,7 +87,7 @@ func TestReboots_OneDomainAtATime(t *testing.T) {
 		},
 		"two domains are busy, since the key was set later: nobody else goes": {
 			one(zoned(holding(2, entry("a", 1), entry("b", 2))), needy("a", in("x", flying...)...),
-				needy("b", in("y", grant(2, v1alpha1.GrantActive))...), needy("c", in("x")...), needy("d", in("z")...)),
+				needy("b", in("y", grant(2, protocol.GrantActive))...), needy("c", in("x")...), needy("d", in("z")...)),
 			nil,
 			map[string]string{"c": busy("zone=y"), "d": busy("zone=x")},
 		},

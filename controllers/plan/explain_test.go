@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
@@ -95,7 +96,7 @@ func TestExplain(t *testing.T) {
 		},
 		"a drain": {
 			snapshot: one(policy("workers", holding(7, entry("worker-1", 7))),
-				needy("worker-1", cordoned, grant(7, v1alpha1.GrantActive), progress(7, v1alpha1.PhaseDraining))).snapshot(),
+				needy("worker-1", cordoned, grant(7, protocol.GrantActive), progress(7, protocol.PhaseDraining))).snapshot(),
 			reason: v1alpha1.ReasonGranted, reboot: plan.Wait,
 		},
 		"hooks before the drain: the answer is no, and there are no checks": {
@@ -104,11 +105,11 @@ func TestExplain(t *testing.T) {
 			reason: v1alpha1.ReasonWaitingForHook, reboot: plan.Wait,
 		},
 		"a grant that the ledger has lost": {
-			snapshot: one(policy("workers"), needy("worker-1", grant(7, v1alpha1.GrantActive), progress(7, v1alpha1.PhaseRebooting))).snapshot(),
+			snapshot: one(policy("workers"), needy("worker-1", grant(7, protocol.GrantActive), progress(7, protocol.PhaseRebooting))).snapshot(),
 			reboot:   plan.Wait,
 		},
 		"a reboot that is over and still in the ledger": {
-			snapshot: one(policy("workers", holding(7, entry("worker-1", 7))), newHost("worker-1", grant(7, v1alpha1.GrantFinished))).snapshot(),
+			snapshot: one(policy("workers", holding(7, entry("worker-1", 7))), newHost("worker-1", grant(7, protocol.GrantFinished))).snapshot(),
 		},
 	}
 	for name, tc := range cases {
@@ -166,9 +167,9 @@ func TestResponsible(t *testing.T) {
 		"who governs":                        {[]*v1alpha1.RebootPolicy{all, web}, newHost("worker-1"), "all"},
 		"the first of rivals":                {[]*v1alpha1.RebootPolicy{policy("b"), policy("a")}, newHost("worker-1"), "a"},
 		"who holds it in the ledger":         {[]*v1alpha1.RebootPolicy{all, held}, newHost("worker-1"), "held"},
-		"whose grant is outstanding":         {[]*v1alpha1.RebootPolicy{all, web}, newHost("worker-1", grant(7, v1alpha1.GrantActive, givenBy("web"))), "web"},
-		"a grant that is over does not bind": {[]*v1alpha1.RebootPolicy{all, web}, newHost("worker-1", grant(7, v1alpha1.GrantFinished, givenBy("web"))), "all"},
-		"a grant of a policy that is gone":   {[]*v1alpha1.RebootPolicy{all}, newHost("worker-1", grant(7, v1alpha1.GrantActive, gone)), "all"},
+		"whose grant is outstanding":         {[]*v1alpha1.RebootPolicy{all, web}, newHost("worker-1", grant(7, protocol.GrantActive, givenBy("web"))), "web"},
+		"a grant that is over does not bind": {[]*v1alpha1.RebootPolicy{all, web}, newHost("worker-1", grant(7, protocol.GrantFinished, givenBy("web"))), "all"},
+		"a grant of a policy that is gone":   {[]*v1alpha1.RebootPolicy{all}, newHost("worker-1", grant(7, protocol.GrantActive, gone)), "all"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

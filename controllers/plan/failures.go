@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
@@ -160,7 +161,7 @@ func (a attempts) backOff(n *Node) (until time.Time, why string) {
 	if past := a.last(n); past != nil && past.Result == v1alpha1.RebootWithdrawn {
 		return past.EndedAt.Add(refusedBackOff), lastFailed(past.Reason, past.Message)
 	}
-	if g := n.Grant; g != nil && g.State == v1alpha1.GrantCancelled && g.Reason == v1alpha1.ReasonAgentSilent {
+	if g := n.Grant; g != nil && g.State == protocol.GrantCancelled && g.Reason == v1alpha1.ReasonAgentSilent {
 		return g.At.Add(silentBackOff), "the agent did not act on the last grant"
 	}
 	if n.hookRefused() {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
@@ -21,7 +22,7 @@ func failuresMax(n int32) func(*v1alpha1.RebootPolicy) {
 // an administrator requests it.
 func TestReboots_Halt(t *testing.T) {
 	drainFailed := func(at time.Duration) func(*host) {
-		return progress(1, v1alpha1.PhaseAborted, phaseAt(at), failed(1, v1alpha1.ReasonDrainTimedOut, "db-0 stays"))
+		return progress(1, protocol.PhaseAborted, phaseAt(at), failed(1, v1alpha1.ReasonDrainTimedOut, "db-0 stays"))
 	}
 	allFailed := func(size int) (hosts []*host) {
 		for i := range size {
@@ -52,7 +53,7 @@ func TestReboots_Halt(t *testing.T) {
 	haltedBy := func(message string) plan.Halt {
 		return plan.Halt{Halted: true, Reason: v1alpha1.ReasonTooManyFailures, Message: message}
 	}
-	lateReboot := options(grant(5, v1alpha1.GrantActive, grantedAt(-time.Hour)), progress(5, v1alpha1.PhaseRebooting, phaseAt(-time.Hour)), notReady)
+	lateReboot := options(grant(5, protocol.GrantActive, grantedAt(-time.Hour)), progress(5, protocol.PhaseRebooting, phaseAt(-time.Hour)), notReady)
 	cases := map[string]struct {
 		situation situation
 		want      plan.Halt
@@ -78,33 +79,33 @@ func TestReboots_Halt(t *testing.T) {
 				"worker-3 (DrainTimedOut), worker-4 (DrainTimedOut), worker-5 (DrainTimedOut), and 2 more"),
 		},
 		"a clock that is a day ahead: it failed after its grant": {
-			one(workers(most(1)), needy("a", grant(1, v1alpha1.GrantActive, grantedAt(-minute)), drainFailed(24*time.Hour))),
+			one(workers(most(1)), needy("a", grant(1, protocol.GrantActive, grantedAt(-minute)), drainFailed(24*time.Hour))),
 			haltedBy("1 node failed since the last success (failures.max is 1): a (DrainTimedOut)"),
 		},
 		"and a resume holds when the node is granted anew": {
 			one(workers(most(1), halted(false, v1alpha1.ReasonResumed, "resumed: fixed", -minute)),
-				needy("a", grant(2, v1alpha1.GrantActive), drainFailed(24*time.Hour))),
+				needy("a", grant(2, protocol.GrantActive), drainFailed(24*time.Hour))),
 			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: fixed"},
 		},
 		"and when the day has passed": {
 			later(24*time.Hour, one(workers(most(1), halted(false, v1alpha1.ReasonResumed, "resumed: fixed", 0)),
-				needy("a", grant(1, v1alpha1.GrantActive, grantedAt(-minute)), drainFailed(24*time.Hour)))),
+				needy("a", grant(1, protocol.GrantActive, grantedAt(-minute)), drainFailed(24*time.Hour)))),
 			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: fixed"},
 		},
 		"and a resume after the grant is one after the failure": {
 			one(workers(most(1), halted(false, v1alpha1.ReasonResumed, "resumed: fixed", 0)),
-				needy("a", grant(1, v1alpha1.GrantActive, grantedAt(-minute)), drainFailed(24*time.Hour))),
+				needy("a", grant(1, protocol.GrantActive, grantedAt(-minute)), drainFailed(24*time.Hour))),
 			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: fixed"},
 		},
 		"a clock that is a day behind: it failed after its grant, and after what came before that": {
-			one(workers(most(1), succeeded(-2*minute)), needy("a", grant(1, v1alpha1.GrantActive, grantedAt(-minute)), drainFailed(-24*time.Hour))),
+			one(workers(most(1), succeeded(-2*minute)), needy("a", grant(1, protocol.GrantActive, grantedAt(-minute)), drainFailed(-24*time.Hour))),
 			haltedBy("1 node failed since the last success (failures.max is 1): a (DrainTimedOut)"),
 		},
 		"a clock that is a day behind, and a success since its grant": {
-			one(workers(most(1), succeeded(0)), needy("a", grant(1, v1alpha1.GrantActive, grantedAt(-minute)), drainFailed(-24*time.Hour))), healthy,
+			one(workers(most(1), succeeded(0)), needy("a", grant(1, protocol.GrantActive, grantedAt(-minute)), drainFailed(-24*time.Hour))), healthy,
 		},
 		"a node that failed many times is one node": {
-			one(workers(), needy("a", progress(1, v1alpha1.PhaseAborted, failed(9, v1alpha1.ReasonDrainTimedOut, "")))), healthy,
+			one(workers(), needy("a", progress(1, protocol.PhaseAborted, failed(9, v1alpha1.ReasonDrainTimedOut, "")))), healthy,
 		},
 		"a success since": {
 			one(workers(succeeded(-minute)), needy("a", drainFailed(-2*minute)), needy("b", drainFailed(-3*minute))), healthy,
@@ -116,7 +117,7 @@ func TestReboots_Halt(t *testing.T) {
 			one(workers(most(1)), newHost("a", drainFailed(-minute))), healthy,
 		},
 		"an attempt that was cancelled is no failure": {
-			one(workers(most(1)), needy("a", progress(1, v1alpha1.PhaseAborted, failed(0, v1alpha1.ReasonCancelled, "")))), healthy,
+			one(workers(most(1)), needy("a", progress(1, protocol.PhaseAborted, failed(0, v1alpha1.ReasonCancelled, "")))), healthy,
 		},
 		"a node of another policy": {
 			situation{
@@ -132,11 +133,11 @@ func TestReboots_Halt(t *testing.T) {
 			one(workers(most(1), holding(5, entry("a", 5)), succeeded(-minute)), newHost("a", lateReboot...)), healthy,
 		},
 		"a drain whose agent is dead": {
-			one(workers(most(1), holding(5, entry("a", 5))), needy("a", grant(5, v1alpha1.GrantActive, grantedAt(-time.Hour)), progress(5, v1alpha1.PhaseDraining, phaseAt(-time.Hour)))),
+			one(workers(most(1), holding(5, entry("a", 5))), needy("a", grant(5, protocol.GrantActive, grantedAt(-time.Hour)), progress(5, protocol.PhaseDraining, phaseAt(-time.Hour)))),
 			haltedBy("1 node failed since the last success (failures.max is 1): a (DrainTimedOut)"),
 		},
 		"a finished reboot that is not released, of a node that is not Ready again": {
-			one(workers(most(1), holding(5, entry("a", 5))), newHost("a", append(lateReboot[1:], grant(5, v1alpha1.GrantFinished), bootID("two"))...)),
+			one(workers(most(1), holding(5, entry("a", 5))), newHost("a", append(lateReboot[1:], grant(5, protocol.GrantFinished), bootID("two"))...)),
 			healthy,
 		},
 		"a Node that is gone": {one(workers(most(1), holding(5, entry("a", 5)))), healthy},
@@ -179,22 +180,22 @@ func TestReboots_Halt(t *testing.T) {
 			one(workers(most(1), succeeded(minute)), needy("a", drainFailed(-2*minute))), healthy,
 		},
 		"a before-hook refused": {
-			one(workers(most(1)), needy("a", grant(5, v1alpha1.GrantCancelled, cancelledAt(-minute, v1alpha1.ReasonHookFailed)))),
+			one(workers(most(1)), needy("a", grant(5, protocol.GrantCancelled, cancelledAt(-minute, v1alpha1.ReasonHookFailed)))),
 			haltedBy("1 node failed since the last success (failures.max is 1): a (HookFailed)"),
 		},
 		"a drain failed and then a before-hook refused: that is one node": {
-			one(workers(), needy("a", drainFailed(-time.Hour), grant(5, v1alpha1.GrantCancelled, cancelledAt(-minute, v1alpha1.ReasonHookTimedOut)))), healthy,
+			one(workers(), needy("a", drainFailed(-time.Hour), grant(5, protocol.GrantCancelled, cancelledAt(-minute, v1alpha1.ReasonHookTimedOut)))), healthy,
 		},
 		"a cancelled grant whose agent drains on all the same: that is one node": {
-			one(workers(holding(5, entry("a", 5))), needy("a", grant(5, v1alpha1.GrantCancelled, cancelledAt(-time.Hour, v1alpha1.ReasonHookFailed)),
-				progress(5, v1alpha1.PhaseDraining, phaseAt(-time.Hour)))), healthy,
+			one(workers(holding(5, entry("a", 5))), needy("a", grant(5, protocol.GrantCancelled, cancelledAt(-time.Hour, v1alpha1.ReasonHookFailed)),
+				progress(5, protocol.PhaseDraining, phaseAt(-time.Hour)))), healthy,
 		},
 		"a before-hook refused, and a success since": {
-			one(workers(most(1), succeeded(-minute)), needy("a", grant(5, v1alpha1.GrantCancelled, cancelledAt(-2*minute, v1alpha1.ReasonHookFailed)))), healthy,
+			one(workers(most(1), succeeded(-minute)), needy("a", grant(5, protocol.GrantCancelled, cancelledAt(-2*minute, v1alpha1.ReasonHookFailed)))), healthy,
 		},
 		"an after-hook refused": {
-			one(workers(most(1), hooked("example.com/a"), holding(5, entry("a", 5))), newHost("a", grant(5, v1alpha1.GrantActive, grantedAt(-time.Hour)),
-				progress(5, v1alpha1.PhaseRebooting, phaseAt(-time.Hour)), rebooted(-40*minute, -40*minute),
+			one(workers(most(1), hooked("example.com/a"), holding(5, entry("a", 5))), newHost("a", grant(5, protocol.GrantActive, grantedAt(-time.Hour)),
+				progress(5, protocol.PhaseRebooting, phaseAt(-time.Hour)), rebooted(-40*minute, -40*minute),
 				phase(5, v1alpha1.HooksAfter, -30*minute), annotated("example.com/a", "failed: no disk"))),
 			haltedBy("1 node failed since the last success (failures.max is 1): a (HookFailed)"),
 		},

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
@@ -108,9 +109,9 @@ func TestReboots_Gates(t *testing.T) {
 				t.Errorf("short-lived: %t", got.ShortLived)
 			}
 			inLedger := one(policy("workers", gated(tc.gates...), holding(7, entry("worker-1", 7))), needy("worker-1"))
-			onNode := one(policy("workers", gated(tc.gates...), holding(7, entry("worker-1", 7))), needy("worker-1", grant(7, v1alpha1.GrantActive)))
+			onNode := one(policy("workers", gated(tc.gates...), holding(7, entry("worker-1", 7))), needy("worker-1", grant(7, protocol.GrantActive)))
 			draining := one(policy("workers", gated(tc.gates...), holding(7, entry("worker-1", 7))),
-				needy("worker-1", grant(7, v1alpha1.GrantActive), progress(7, v1alpha1.PhaseDraining)))
+				needy("worker-1", grant(7, protocol.GrantActive), progress(7, protocol.PhaseDraining)))
 			inLedger.gates, onNode.gates, draining.gates = tc.answer, tc.answer, tc.answer
 			actions := []plan.Action{inLedger.plan().Reboots[0].Action, onNode.plan().Reboots[0].Action, draining.plan().Reboots[0].Action}
 			if diff := cmp.Diff([]plan.Action{tc.inLedger, tc.onNode, plan.Wait}, actions); diff != "" {
@@ -158,7 +159,7 @@ func TestReboots_ObjectGates(t *testing.T) {
 			if got.Reason != tc.reason || got.Message != tc.message || len(p.Granted) > 0 != (tc.reason == "") || !p.WaitsForGates {
 				t.Errorf("before a grant: %+v, granted %v, waits for gates %t", got, p.Granted, p.WaitsForGates)
 			}
-			onNode := one(policy("workers", gated("a?"), gatedByObject, holding(7, entry("worker-1", 7))), needy("worker-1", grant(7, v1alpha1.GrantActive)))
+			onNode := one(policy("workers", gated("a?"), gatedByObject, holding(7, entry("worker-1", 7))), needy("worker-1", grant(7, protocol.GrantActive)))
 			onNode.gates = tc.answer
 			if got := onNode.plan().Reboots[0].Action; got != tc.onNode {
 				t.Errorf("with a grant on the node: %s, want %s", got, tc.onNode)
@@ -196,10 +197,10 @@ func TestReboots_WaitsForGates(t *testing.T) {
 		"no node needs a reboot":          {one(policy("workers", gated("a")), newHost("worker-1")), false},
 		"the window is closed":            {closed, false},
 		"the node is paused":              {one(policy("workers", gated("a")), needy("worker-1", annotated(v1alpha1.AnnotationPaused, "true"))), false},
-		"the node backs off":              {one(policy("workers", gated("a")), needy("worker-1", progress(1, v1alpha1.PhaseAborted, failed(1, v1alpha1.ReasonDrainTimedOut, "")))), false},
+		"the node backs off":              {one(policy("workers", gated("a")), needy("worker-1", progress(1, protocol.PhaseAborted, failed(1, v1alpha1.ReasonDrainTimedOut, "")))), false},
 		"the policy only reports":         {dry, true},
-		"a grant that has not begun":      {one(policy("workers", gated("a"), holding(7, entry("worker-1", 7))), needy("worker-1", grant(7, v1alpha1.GrantActive))), true},
-		"a drain has begun, nobody waits": {one(policy("workers", gated("a"), holding(7, entry("worker-1", 7))), needy("worker-1", grant(7, v1alpha1.GrantActive), progress(7, v1alpha1.PhaseDraining))), false},
+		"a grant that has not begun":      {one(policy("workers", gated("a"), holding(7, entry("worker-1", 7))), needy("worker-1", grant(7, protocol.GrantActive))), true},
+		"a drain has begun, nobody waits": {one(policy("workers", gated("a"), holding(7, entry("worker-1", 7))), needy("worker-1", grant(7, protocol.GrantActive), progress(7, protocol.PhaseDraining))), false},
 		"another policy's node":           {one(policy("workers", gated("a"), selects("pool", "x")), needy("worker-1")), false},
 	} {
 		t.Run(name, func(t *testing.T) {

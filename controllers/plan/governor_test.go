@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
@@ -85,7 +86,7 @@ func TestGovernor_Govern(t *testing.T) {
 		}
 	})
 	t.Run("what it has granted is seen to its end, by it alone", func(t *testing.T) {
-		drains := needy("worker-1", grant(1, v1alpha1.GrantActive), progress(1, v1alpha1.PhaseDraining))
+		drains := needy("worker-1", grant(1, protocol.GrantActive), progress(1, protocol.PhaseDraining))
 		s := situation{policies: []*v1alpha1.RebootPolicy{policy("workers", broken, holding(1, entry("worker-1", 1))), policy("others")}, hosts: []*host{drains}}
 		if p := s.plan(); len(p.Reboots) != 1 || p.Reboots[0].Action != plan.Wait || len(p.Ledger()) != 1 {
 			t.Errorf("workers: %+v", p.Reboots)

@@ -8,6 +8,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
@@ -47,11 +48,11 @@ func (c *cluster) check() {
 // disrupted reports whether the workload of a node is disturbed by us.
 func disrupted(n plan.Node) bool {
 	p, g := n.Progress, n.Grant
-	if p == nil || p.Phase == v1alpha1.PhaseAborted {
+	if p == nil || p.Phase == protocol.PhaseAborted {
 		return false
 	}
-	over := g != nil && (g.Seq > p.Seq || g.Seq == p.Seq && g.State == v1alpha1.GrantFinished)
-	return p.Phase == v1alpha1.PhaseDraining || !over
+	over := g != nil && (g.Seq > p.Seq || g.Seq == p.Seq && g.State == protocol.GrantFinished)
+	return p.Phase == protocol.PhaseDraining || !over
 }
 
 func (c *cluster) listed(node string, seq int64) bool {

@@ -108,7 +108,7 @@ func (h *host) record() protocol.Record {
 }
 
 // entry is what the agent reads in the ledger of the policy that a grant names. Nil: there is no entry for the node.
-func (h *host) entry(c *cluster, grant *v1alpha1.Grant) *v1alpha1.LedgerEntry {
+func (h *host) entry(c *cluster, grant *protocol.Grant) *v1alpha1.LedgerEntry {
 	if grant == nil || c.policies[grant.LedgerName()] == nil {
 		return nil
 	}
@@ -128,7 +128,7 @@ func (h *host) timer(c *cluster) time.Time {
 	case h.node == nil || h.silent:
 		return time.Time{}
 	}
-	if p := h.record().Progress; p != nil && p.Phase == v1alpha1.PhaseDraining {
+	if p := h.record().Progress; p != nil && p.Phase == protocol.PhaseDraining {
 		return p.At.Add(h.drains)
 	}
 	if _, ok := protocol.Start(h.record(), h.bootID(), true, c.now); ok {
@@ -143,7 +143,7 @@ func (h *host) step(c *cluster) {
 	case h.down && !h.backAt.IsZero() && !c.now.Before(h.backAt):
 		h.comeBack(c)
 	case h.down || h.silent || h.node == nil:
-	case h.record().Progress != nil && h.record().Progress.Phase == v1alpha1.PhaseDraining:
+	case h.record().Progress != nil && h.record().Progress.Phase == protocol.PhaseDraining:
 		h.drain(c)
 	default:
 		if h.asks != "" {
@@ -198,7 +198,7 @@ func (h *host) abort(c *cluster, reason v1alpha1.Reason, message string, failed 
 }
 
 // goDown passes the point of no return. Only a host whose grant is in a ledger may.
-func (h *host) goDown(c *cluster, progress v1alpha1.Progress) {
+func (h *host) goDown(c *cluster, progress protocol.Progress) {
 	c.add("%s is drained and goes down", h.name)
 	c.update(h, func(node *corev1.Node) {
 		annotate(node, v1alpha1.AnnotationProgress, progress.String())

@@ -214,7 +214,7 @@ func (c *cluster) mark(name string, marks []plan.Mark) {
 
 // endHooks takes away what phases of hooks left on the node, up to that of an entry: the phase and the answers.
 func endHooks(node *corev1.Node, seq int64) {
-	phase, err := v1alpha1.ParseHookPhase(node.Annotations)
+	phase, err := protocol.ParseHookPhase(node.Annotations)
 	if phase != nil && phase.Seq > seq {
 		return
 	}
@@ -267,7 +267,7 @@ func (c *cluster) putStatus(name string, p plan.Plan) {
 		s.Grants = p.Entries()
 	}
 	for _, t := range p.Released() {
-		if t.Node != nil && t.Node.Grant != nil && t.Node.Grant.State == v1alpha1.GrantFinished && t.Node.Grant.Seq == t.Entry.Seq {
+		if t.Node != nil && t.Node.Grant != nil && t.Node.Grant.State == protocol.GrantFinished && t.Node.Grant.Seq == t.Entry.Seq {
 			s.LastRebootAt = &t.Node.Grant.At
 		}
 	}

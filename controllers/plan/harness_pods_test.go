@@ -3,6 +3,7 @@ package plan_test
 import (
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -40,21 +41,21 @@ func runs(name string, options ...func(*host)) func(*cluster) {
 
 // answer is the agent's part: it states what it finds where it is asked, and nothing where nothing has to be reported.
 func (h *host) answer(c *cluster) {
-	question, err := v1alpha1.ParsePreflight(h.node.Annotations)
+	question, err := protocol.ParsePreflight(h.node.Annotations)
 	if err != nil || question == nil || c.policies[question.Policy] == nil {
 		return
 	}
-	r := &v1alpha1.PreflightReport{
+	r := &protocol.PreflightReport{
 		Policy: question.Policy, Revision: question.Revision, BootID: h.bootID(), Blocking: named(h.finds.blocking),
 		Kept: named(h.finds.kept), Guarded: named(h.finds.guarded),
 	}
 	if none := r.Blocking == nil && r.Kept == nil && r.Guarded == nil; none && len(c.policies[question.Policy].Spec.BlockingPods()) == 0 {
 		r = nil
 	}
-	report, _ := v1alpha1.ParseAgentReport(h.node.Annotations)
+	report, _ := protocol.ParseAgentReport(h.node.Annotations)
 	report.Preflight = r
 	value := ""
-	if report != (v1alpha1.AgentReport{}) {
+	if report != (protocol.AgentReport{}) {
 		value = report.String()
 	}
 	if h.node.Annotations[v1alpha1.AnnotationReport] == value {
@@ -68,13 +69,13 @@ func (h *host) answer(c *cluster) {
 	})
 }
 
-func named(pods []string) *v1alpha1.NamedPods {
+func named(pods []string) *protocol.NamedPods {
 	if len(pods) == 0 {
 		return nil
 	}
-	list := &v1alpha1.NamedPods{Count: int32(len(pods))}
+	list := &protocol.NamedPods{Count: int32(len(pods))}
 	for _, pod := range pods {
-		list.Pods = append(list.Pods, v1alpha1.NamedPod{Pod: pod})
+		list.Pods = append(list.Pods, protocol.NamedPod{Pod: pod})
 	}
 	return list
 }

@@ -25,9 +25,9 @@ func asksFor(name, version string) func(*cluster) {
 
 // rebootedInVain is a host whose second reboot for a version is over, by number 1.
 func rebootedInVain(version string) func(*host) {
-	return annotated(v1alpha1.AnnotationProgress, v1alpha1.Progress{
-		Seq: 1, Phase: v1alpha1.PhaseRebooting, BootID: "the boot before", At: metav1.NewTime(evening.Add(-24 * time.Hour)),
-		Update: &v1alpha1.Update{Version: version, Running: "1.0", VainReboots: 1},
+	return annotated(v1alpha1.AnnotationProgress, protocol.Progress{
+		Seq: 1, Phase: protocol.PhaseRebooting, BootID: "the boot before", At: metav1.NewTime(evening.Add(-24 * time.Hour)),
+		Update: &protocol.Update{Version: version, Running: "1.0", VainReboots: 1},
 	}.String())
 }
 
@@ -48,7 +48,7 @@ func (h *host) observation(c *cluster, node *corev1.Node) agentstep.Observation 
 }
 
 // starts is the attempt that the agent begins, if it does.
-func (h *host) starts(c *cluster) (v1alpha1.Progress, bool) {
+func (h *host) starts(c *cluster) (protocol.Progress, bool) {
 	if h.asks == "" {
 		progress, ok := protocol.Start(h.record(), h.bootID(), !h.node.Spec.Unschedulable, c.now)
 		return progress, ok && !v1alpha1.NodeIsPaused(h.node.Annotations)

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
@@ -187,7 +188,7 @@ func (c *cluster) wake(node *corev1.Node) {
 	for _, name := range slices.Concat(g.Rivals, []string{g.Policy}, governor.SharedWith(g.Policy)) {
 		c.wakePolicy(name)
 	}
-	if grant, err := v1alpha1.ParseGrant(node.Annotations); err == nil && grant != nil {
+	if grant, err := protocol.ParseGrant(node.Annotations); err == nil && grant != nil {
 		c.wakePolicy(grant.Policy)
 	}
 	for name, p := range c.policies {

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
@@ -90,7 +91,7 @@ func (h *host) condition(n plan.Node) string {
 		return fmt.Sprintf("waits: %s, %s", permitted.Reason, permitted.Message)
 	case permitted != nil && permitted.Reason != string(v1alpha1.ReasonGranted):
 		return fmt.Sprintf("%s: %s", permitted.Reason, permitted.Message)
-	case disrupted(n) && n.Progress.Phase == v1alpha1.PhaseDraining:
+	case disrupted(n) && n.Progress.Phase == protocol.PhaseDraining:
 		return "drains"
 	case disrupted(n) && n.BootID == n.Progress.BootID:
 		return "reboots"

@@ -70,10 +70,10 @@ func (t Reboot) Past(now time.Time) *v1alpha1.PastReboot {
 	}
 	ends := func(at metav1.Time) metav1.Time { return metav1.NewTime(within(at.Time, t.Entry.At.Time, now)) }
 	switch {
-	case p.Phase == v1alpha1.PhaseAborted:
+	case p.Phase == protocol.PhaseAborted:
 		past.Result, past.Reason, past.Message, past.EndedAt = v1alpha1.RebootAborted, p.Reason, message.Shorten(maxMessage, p.Message), ends(p.At)
 		return past
-	case !n.Shows(seq) || n.Grant.State != v1alpha1.GrantFinished:
+	case !n.Shows(seq) || n.Grant.State != protocol.GrantFinished:
 		return nil
 	}
 	past.Result, past.Reason, past.EndedAt = v1alpha1.RebootSucceeded, n.Grant.Need, ends(n.Grant.At)

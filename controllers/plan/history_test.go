@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
@@ -23,14 +24,14 @@ func at(d time.Duration) metav1.Time { return metav1.NewTime(evening.Add(d)) }
 
 // TestPlan_History: what is remembered of a reboot when its entry leaves the ledger.
 func TestPlan_History(t *testing.T) {
-	drainedFrom := func(since time.Duration) func(*v1alpha1.Progress) {
-		return func(p *v1alpha1.Progress) { p.DrainStartedAt = new(at(since)) }
+	drainedFrom := func(since time.Duration) func(*protocol.Progress) {
+		return func(p *protocol.Progress) { p.DrainStartedAt = new(at(since)) }
 	}
-	forcing := func(pods int32) func(*v1alpha1.Progress) {
-		return func(p *v1alpha1.Progress) { p.PodsForced = pods }
+	forcing := func(pods int32) func(*protocol.Progress) {
+		return func(p *protocol.Progress) { p.PodsForced = pods }
 	}
-	needed := func(need v1alpha1.Reason) func(*v1alpha1.Grant) { return func(g *v1alpha1.Grant) { g.Need = need } }
-	finished := func(g *v1alpha1.Grant) { g.At = at(0) }
+	needed := func(need v1alpha1.Reason) func(*protocol.Grant) { return func(g *protocol.Grant) { g.Need = need } }
+	finished := func(g *protocol.Grant) { g.At = at(0) }
 	held := policy("workers", holding(7, v1alpha1.LedgerEntry{Node: "a", Seq: 7, BootID: "a-boot-1", At: at(-10 * minute), OSVersion: "1.0"}))
 	past := v1alpha1.PastReboot{Node: "a", Seq: 7, GrantedAt: at(-10 * minute), FromVersion: "1.0"}
 	with := func(change func(*v1alpha1.PastReboot)) []v1alpha1.PastReboot {
@@ -44,8 +45,8 @@ func TestPlan_History(t *testing.T) {
 	}{
 		"a reboot": {
 			one(held, newHost("a", label(v1alpha1.LabelOSVersion, "2.0"), rebooted(-3*minute, -2*minute),
-				grant(7, v1alpha1.GrantFinished, finished, needed(v1alpha1.ReasonUpdateStaged)),
-				progress(7, v1alpha1.PhaseRebooting, phaseAt(-6*minute), drainedFrom(-9*minute), forcing(3)))),
+				grant(7, protocol.GrantFinished, finished, needed(v1alpha1.ReasonUpdateStaged)),
+				progress(7, protocol.PhaseRebooting, phaseAt(-6*minute), drainedFrom(-9*minute), forcing(3)))),
 			with(func(p *v1alpha1.PastReboot) {
 				p.PodsForced = 3
 				p.Result, p.Reason, p.ToVersion, p.EndedAt = v1alpha1.RebootSucceeded, v1alpha1.ReasonUpdateStaged, "2.0", at(0)
@@ -53,8 +54,8 @@ func TestPlan_History(t *testing.T) {
 			}),
 		},
 		"a drain that was given up": {
-			one(held, needy("a", grant(7, v1alpha1.GrantActive), progress(7, v1alpha1.PhaseAborted, phaseAt(-minute), drainedFrom(-9*minute),
-				func(p *v1alpha1.Progress) { p.Reason, p.Message = v1alpha1.ReasonDrainTimedOut, "web-1 stays" }, forcing(math.MaxInt32)))),
+			one(held, needy("a", grant(7, protocol.GrantActive), progress(7, protocol.PhaseAborted, phaseAt(-minute), drainedFrom(-9*minute),
+				func(p *protocol.Progress) { p.Reason, p.Message = v1alpha1.ReasonDrainTimedOut, "web-1 stays" }, forcing(math.MaxInt32)))),
 			with(func(p *v1alpha1.PastReboot) {
 				p.PodsForced = math.MaxInt32
 				p.Result, p.Reason, p.Message = v1alpha1.RebootAborted, v1alpha1.ReasonDrainTimedOut, "web-1 stays"
@@ -67,34 +68,34 @@ func TestPlan_History(t *testing.T) {
 			}),
 		},
 		"a grant that was taken back before the drain disturbed nobody": {
-			one(held, needy("a", grant(7, v1alpha1.GrantCancelled))), nil,
+			one(held, needy("a", grant(7, protocol.GrantCancelled))), nil,
 		},
 		"clocks that disagree measure nothing": {
-			one(held, newHost("a", rebooted(-3*minute, -2*minute), grant(7, v1alpha1.GrantFinished, finished),
-				progress(7, v1alpha1.PhaseRebooting, phaseAt(minute), drainedFrom(2*minute)))),
+			one(held, newHost("a", rebooted(-3*minute, -2*minute), grant(7, protocol.GrantFinished, finished),
+				progress(7, protocol.PhaseRebooting, phaseAt(minute), drainedFrom(2*minute)))),
 			with(func(p *v1alpha1.PastReboot) {
 				p.Result, p.EndedAt, p.Settle = v1alpha1.RebootSucceeded, at(0), lasts(2*minute)
 			}),
 		},
 		"clocks that are years ahead measure nothing, and end nothing in the future": {
-			one(held, newHost("a", rebooted(-3*minute, 20*365*24*time.Hour), grant(7, v1alpha1.GrantFinished, grantedAt(time.Hour)),
-				progress(7, v1alpha1.PhaseRebooting, phaseAt(-6*minute), drainedFrom(-9*minute)))),
+			one(held, newHost("a", rebooted(-3*minute, 20*365*24*time.Hour), grant(7, protocol.GrantFinished, grantedAt(time.Hour)),
+				progress(7, protocol.PhaseRebooting, phaseAt(-6*minute), drainedFrom(-9*minute)))),
 			with(func(p *v1alpha1.PastReboot) {
 				p.Result, p.EndedAt, p.Drain = v1alpha1.RebootSucceeded, at(0), lasts(3*minute)
 			}),
 		},
 		"a drain that was given up by a clock that is years behind": {
-			one(held, needy("a", grant(7, v1alpha1.GrantActive), progress(7, v1alpha1.PhaseAborted, phaseAt(-20*365*24*time.Hour), drainedFrom(-20*365*24*time.Hour-8*minute)))),
+			one(held, needy("a", grant(7, protocol.GrantActive), progress(7, protocol.PhaseAborted, phaseAt(-20*365*24*time.Hour), drainedFrom(-20*365*24*time.Hour-8*minute)))),
 			with(func(p *v1alpha1.PastReboot) {
 				p.Result, p.EndedAt, p.Drain = v1alpha1.RebootAborted, at(-10*minute), lasts(8*minute)
 			}),
 		},
 		"a boot whose clock was hours ahead until it asked for the time": {
-			one(held, newHost("a", rebooted(-3*minute, 3*time.Hour), grant(7, v1alpha1.GrantFinished, finished), progress(7, v1alpha1.PhaseRebooting, phaseAt(-6*minute)))),
+			one(held, newHost("a", rebooted(-3*minute, 3*time.Hour), grant(7, protocol.GrantFinished, finished), progress(7, protocol.PhaseRebooting, phaseAt(-6*minute)))),
 			with(func(p *v1alpha1.PastReboot) { p.Result, p.EndedAt = v1alpha1.RebootSucceeded, at(0) }),
 		},
 		"a reboot that goes on is no history": {
-			one(held, newHost("a", grant(7, v1alpha1.GrantActive), progress(7, v1alpha1.PhaseRebooting))), nil,
+			one(held, newHost("a", grant(7, protocol.GrantActive), progress(7, protocol.PhaseRebooting))), nil,
 		},
 	}
 	for name, tc := range cases {
@@ -197,7 +198,7 @@ func TestReboots_WindowTooShort(t *testing.T) {
 
 // A node that holds a grant keeps it: the window was long enough when it was given.
 func TestReboots_WindowTooShortTakesNothingBack(t *testing.T) {
-	s := one(policy("workers", holding(7, entry("a", 7))), needy("a", grant(7, v1alpha1.GrantActive)))
+	s := one(policy("workers", holding(7, entry("a", 7))), needy("a", grant(7, protocol.GrantActive)))
 	s.window = &window.State{Open: true, Name: "w", ClosesAt: evening.Add(minute), Next: evening.Add(minute)}
 	if p := s.plan(); p.Reboots[0].Action != plan.Wait {
 		t.Errorf("the grant meets %s, %s", p.Reboots[0].Action, p.Reboots[0].Reason)

@@ -22,17 +22,17 @@ func TestRunHooks(t *testing.T) {
 		Until   time.Time
 	}
 	keys := []v1alpha1.AnnotationKey{"example.com/a", "example.com/b"}
-	phase := &v1alpha1.HookPhase{Policy: "workers", Seq: 7, BootID: "boot", Stage: v1alpha1.HooksAfter, Hooks: keys, At: metav1.NewTime(began)}
-	but := func(edit func(*v1alpha1.HookPhase)) *v1alpha1.HookPhase {
-		other := phase.DeepCopy()
-		edit(other)
-		return other
+	phase := &protocol.HookPhase{Policy: "workers", Seq: 7, BootID: "boot", Stage: v1alpha1.HooksAfter, Hooks: keys, At: metav1.NewTime(began)}
+	but := func(edit func(*protocol.HookPhase)) *protocol.HookPhase {
+		other := *phase
+		edit(&other)
+		return &other
 	}
 	both := map[string]string{"example.com/a": "true", "example.com/b": "true"}
 	begins := want{Action: BeginHooks, Reason: v1alpha1.ReasonWaitingForHook, Message: "hooks begin"}
 	for name, tc := range map[string]struct {
 		keys    []v1alpha1.AnnotationKey
-		phase   *v1alpha1.HookPhase
+		phase   *protocol.HookPhase
 		answers map[string]string
 		later   time.Duration
 		want    want
@@ -40,22 +40,22 @@ func TestRunHooks(t *testing.T) {
 		"no hooks":         {want: want{Passed: true, Action: Wait}},
 		"the phase begins": {keys: keys, answers: both, want: begins},
 		"a phase of an earlier grant begins again": {
-			keys: keys, answers: both, phase: but(func(h *v1alpha1.HookPhase) { h.Seq = 6 }), want: begins,
+			keys: keys, answers: both, phase: but(func(h *protocol.HookPhase) { h.Seq = 6 }), want: begins,
 		},
 		"a phase of the other stage is none": {
-			keys: keys, answers: both, phase: but(func(h *v1alpha1.HookPhase) { h.Stage = v1alpha1.HooksBefore }), want: begins,
+			keys: keys, answers: both, phase: but(func(h *protocol.HookPhase) { h.Stage = v1alpha1.HooksBefore }), want: begins,
 		},
 		"a phase of another policy with the same number is none": {
-			keys: keys, answers: both, phase: but(func(h *v1alpha1.HookPhase) { h.Policy = "others" }), want: begins,
+			keys: keys, answers: both, phase: but(func(h *protocol.HookPhase) { h.Policy = "others" }), want: begins,
 		},
 		"a phase that names no policy and no boot is not this one": {
-			keys: keys, answers: both, phase: &v1alpha1.HookPhase{Seq: 7, Stage: v1alpha1.HooksAfter, At: metav1.NewTime(began)}, want: begins,
+			keys: keys, answers: both, phase: &protocol.HookPhase{Seq: 7, Stage: v1alpha1.HooksAfter, At: metav1.NewTime(began)}, want: begins,
 		},
 		"a phase that began in an earlier boot begins again": {
-			keys: keys, answers: both, phase: but(func(h *v1alpha1.HookPhase) { h.BootID = "earlier" }), want: begins,
+			keys: keys, answers: both, phase: but(func(h *protocol.HookPhase) { h.BootID = "earlier" }), want: begins,
 		},
 		"a hook that the policy names since the phase began: its answer may be stale (behaviour 51)": {
-			keys: keys, answers: both, phase: but(func(h *v1alpha1.HookPhase) { h.Hooks = keys[:1] }), want: begins,
+			keys: keys, answers: both, phase: but(func(h *protocol.HookPhase) { h.Hooks = keys[:1] }), want: begins,
 		},
 		"a hook that the policy does not name any more is not waited for": {
 			keys: keys[:1], phase: phase, answers: map[string]string{"example.com/a": "true"}, want: want{Passed: true, Action: Wait},

@@ -3,6 +3,7 @@ package plan
 import (
 	"testing"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -21,12 +22,12 @@ func TestAgentObjects(t *testing.T) {
 			policy := &v1alpha1.RebootPolicy{}
 			policy.Spec.Reboot = &v1alpha1.Reboot{Inhibitors: tc.policy}
 			f := view{fleet: &fleet{Snapshot: Snapshot{Policy: policy}}}
-			got := agentBlocks(f, &Node{Objection: &v1alpha1.Objection{Reason: tc.reason, Message: "no"}})
+			got := agentBlocks(f, &Node{Objection: &protocol.Objection{Reason: tc.reason, Message: "no"}})
 			if (got != nil) != tc.want {
 				t.Errorf("objection = %v, want one: %t", got, tc.want)
 			}
-			second := v1alpha1.Objection{Reason: v1alpha1.ReasonUndrainablePod, Message: "also"}
-			both := agentBlocks(f, &Node{Objection: &v1alpha1.Objection{Reason: tc.reason, Message: "no", Also: []v1alpha1.Objection{second}}})
+			second := protocol.Objection{Reason: v1alpha1.ReasonUndrainablePod, Message: "also"}
+			both := agentBlocks(f, &Node{Objection: &protocol.Objection{Reason: tc.reason, Message: "no", Also: []protocol.Objection{second}}})
 			if want := (Blocked{Reason: second.Reason, Message: "also"}); got == nil && (both == nil || *both != want) {
 				t.Errorf("behind an ignored one: %v, want %v", both, want)
 			}

@@ -8,12 +8,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
 
-const active, over = v1alpha1.GrantActive, v1alpha1.GrantFinished
+const active, over = protocol.GrantActive, protocol.GrantFinished
 
 // TestReboots_Marks: who carries the pending taint, and who loses what a grant has left.
 func TestReboots_Marks(t *testing.T) {
@@ -88,7 +89,7 @@ func TestReboots_Marks(t *testing.T) {
 			one(policy("workers"), newHost("a", grant(1, over, annotation))), []plan.Mark{{Node: "a", RemoveAnnotations: true}},
 		},
 		"annotations of an attempt that its agent gave up": {
-			one(policy("workers"), needy("a", pending, grant(1, active, annotation), progress(1, v1alpha1.PhaseAborted, failed(1, v1alpha1.ReasonDrainTimedOut, "")))),
+			one(policy("workers"), needy("a", pending, grant(1, active, annotation), progress(1, protocol.PhaseAborted, failed(1, v1alpha1.ReasonDrainTimedOut, "")))),
 			[]plan.Mark{{Node: "a", RemoveAnnotations: true}},
 		},
 		"the label for load balancers of a grant that is over": {

@@ -6,13 +6,14 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
 
 // TestReboots_Next: the instant at which time alone changes the answer. The manager sleeps until then.
 func TestReboots_Next(t *testing.T) {
-	const active = v1alpha1.GrantActive
+	const active = protocol.GrantActive
 	in := evening.Add
 	until := func(d time.Duration) *metav1.Time { return &metav1.Time{Time: in(d)} }
 	flying := func(options ...func(*host)) situation {
@@ -56,26 +57,26 @@ func TestReboots_Next(t *testing.T) {
 		"a deadline ends":                   {one(policy("workers", paused(nil, ""), deadline(4*time.Hour)), needy("a", needsSince(3*time.Hour))), in(time.Hour)},
 		"a deadline is over":                {situation: one(policy("workers", paused(nil, ""), deadline(4*time.Hour)), needy("a", needsSince(4*time.Hour)))},
 		"an agent has not begun":            {flying(), in(5 * minute)},
-		"a drain is under way":              {flying(progress(1, v1alpha1.PhaseDraining)), in(30 * minute)},
-		"a drain is overdue":                {situation: flying(grant(1, active, grantedAt(-time.Hour)), progress(1, v1alpha1.PhaseDraining, phaseAt(-time.Hour)))},
-		"a reboot is under way":             {flying(progress(1, v1alpha1.PhaseRebooting, phaseAt(-minute))), in(29 * minute)},
-		"a reboot is overdue":               {situation: flying(grant(1, active, grantedAt(-time.Hour)), progress(1, v1alpha1.PhaseRebooting, phaseAt(-time.Hour)))},
-		"a node settles":                    {flying(progress(1, v1alpha1.PhaseRebooting), rebooted(-30*time.Second, -40*time.Second)), in(30 * time.Second)},
+		"a drain is under way":              {flying(progress(1, protocol.PhaseDraining)), in(30 * minute)},
+		"a drain is overdue":                {situation: flying(grant(1, active, grantedAt(-time.Hour)), progress(1, protocol.PhaseDraining, phaseAt(-time.Hour)))},
+		"a reboot is under way":             {flying(progress(1, protocol.PhaseRebooting, phaseAt(-minute))), in(29 * minute)},
+		"a reboot is overdue":               {situation: flying(grant(1, active, grantedAt(-time.Hour)), progress(1, protocol.PhaseRebooting, phaseAt(-time.Hour)))},
+		"a node settles":                    {flying(progress(1, protocol.PhaseRebooting), rebooted(-30*time.Second, -40*time.Second)), in(30 * time.Second)},
 		"a node backs off": {
-			one(policy("workers"), needy("a", progress(1, v1alpha1.PhaseAborted, failed(1, v1alpha1.ReasonDrainTimedOut, "")))), in(5 * minute),
+			one(policy("workers"), needy("a", progress(1, protocol.PhaseAborted, failed(1, v1alpha1.ReasonDrainTimedOut, "")))), in(5 * minute),
 		},
 		"an attempt failed by a clock that is ahead": {
-			one(policy("workers"), needy("a", progress(1, v1alpha1.PhaseAborted, phaseAt(30*minute), failed(1, v1alpha1.ReasonDrainTimedOut, "")))), in(25 * minute),
+			one(policy("workers"), needy("a", progress(1, protocol.PhaseAborted, phaseAt(30*minute), failed(1, v1alpha1.ReasonDrainTimedOut, "")))), in(25 * minute),
 		},
 		"a node is back, its kubelet's clock is ahead": {
-			one(policy("workers", atOnce, holding(1, entry("a", 1))), needy("a", grant(1, active), progress(1, v1alpha1.PhaseRebooting), rebooted(20*minute, 0))), in(15 * minute),
+			one(policy("workers", atOnce, holding(1, entry("a", 1))), needy("a", grant(1, active), progress(1, protocol.PhaseRebooting), rebooted(20*minute, 0))), in(15 * minute),
 		},
 		"a node is back, its agent's clock is ahead": {
-			one(policy("workers", atOnce, holding(1, entry("a", 1))), needy("a", grant(1, active), progress(1, v1alpha1.PhaseRebooting), rebooted(0, 20*minute))), in(15 * minute),
+			one(policy("workers", atOnce, holding(1, entry("a", 1))), needy("a", grant(1, active), progress(1, protocol.PhaseRebooting), rebooted(0, 20*minute))), in(15 * minute),
 		},
 		"the earliest of all": {
 			withWindow(one(policy("workers", atMost("9"), holding(1, entry("a", 1))), needy("a", grant(1, active)),
-				needy("b", progress(1, v1alpha1.PhaseAborted, phaseAt(-4*minute), failed(1, v1alpha1.ReasonDrainTimedOut, "")))),
+				needy("b", progress(1, protocol.PhaseAborted, phaseAt(-4*minute), failed(1, v1alpha1.ReasonDrainTimedOut, "")))),
 				window.State{Open: true, Next: in(time.Hour)}), in(minute),
 		},
 	}

@@ -60,7 +60,7 @@ type Node struct {
 	// Urgent: somebody asks for an urgent reboot, and UrgentReason is why.
 	Urgent       bool
 	UrgentReason string
-	Objection    *v1alpha1.Objection
+	Objection    *protocol.Objection
 	protocol.Record
 
 	// Annotations hold the answers of hooks, the reason of a pause, and how long the node may be up.
@@ -69,7 +69,7 @@ type Node struct {
 	// Preflight is the manager's question about pods as it is; empty when there is none. Report is the agent's answer to
 	// one. An answer that cannot be read is none.
 	Preflight string
-	Report    *v1alpha1.PreflightReport
+	Report    *protocol.PreflightReport
 	// BootedAt is when the host booted, as the agent reports where annotation max-uptime is set. Zero: unknown.
 	BootedAt time.Time
 
@@ -149,20 +149,20 @@ func (n *Node) readRecord(annotations map[string]string) {
 		n.Progress.Message = message.Shorten(maxMessage, n.Progress.Message)
 	}
 	n.Preflight = annotations[v1alpha1.AnnotationPreflight]
-	report, err := v1alpha1.ParseAgentReport(annotations)
+	report, err := protocol.ParseAgentReport(annotations)
 	n.Report, n.Objection = report.Preflight, report.Objection
 	if report.BootedAt != nil {
 		n.BootedAt = report.BootedAt.Time
 	}
 	if err != nil {
 		// An agent that objects in words we cannot read still objects.
-		n.Objection = &v1alpha1.Objection{Reason: v1alpha1.ReasonRecordUnreadable, Message: err.Error()}
+		n.Objection = &protocol.Objection{Reason: v1alpha1.ReasonRecordUnreadable, Message: err.Error()}
 	}
 	all := n.Objection.All()
 	for i := range all {
 		all[i].Message = message.Shorten(maxMessage, all[i].Message)
 	}
-	n.Objection = v1alpha1.JoinObjections(all)
+	n.Objection = protocol.JoinObjections(all)
 }
 
 // bootID is none where it is longer than a ledger takes: one entry that the API server refuses would keep the whole policy
@@ -180,7 +180,7 @@ func (n *Node) NeedsReboot() bool { return n.Required == corev1.ConditionTrue }
 // served reports whether the node was rebooted since it needs a reboot: the need has survived that, as where a sentinel does.
 func (n *Node) served() bool {
 	g := n.Grant
-	return g != nil && g.State == v1alpha1.GrantFinished && !g.At.Time.Before(n.RequiredSince)
+	return g != nil && g.State == protocol.GrantFinished && !g.At.Time.Before(n.RequiredSince)
 }
 
 // WaitsSince is since when the node has waited for a reboot: since it needs one, or since its last reboot did not end that.
@@ -242,18 +242,18 @@ func (n *Node) showsAnswer() bool {
 // failed reports whether the last attempt in this boot failed.
 func (n *Node) failed() bool {
 	p := n.Progress
-	return p != nil && p.Phase == v1alpha1.PhaseAborted && p.Failures > 0 && p.BootID == n.BootID
+	return p != nil && p.Phase == protocol.PhaseAborted && p.Failures > 0 && p.BootID == n.BootID
 }
 
 // Failing reports whether the record shows an attempt that was given up or taken back: such a node backs off, and may count as
 // a failure of the policy.
 func (n *Node) Failing() bool {
-	return n.Progress != nil && n.Progress.Phase == v1alpha1.PhaseAborted || n.Grant != nil && n.Grant.State == v1alpha1.GrantCancelled
+	return n.Progress != nil && n.Progress.Phase == protocol.PhaseAborted || n.Grant != nil && n.Grant.State == protocol.GrantCancelled
 }
 
 // hookRefused reports whether the last grant was given back because of a before-hook.
 func (n *Node) hookRefused() bool {
 	g := n.Grant
-	return g != nil && g.State == v1alpha1.GrantCancelled && g.BootID == n.BootID &&
+	return g != nil && g.State == protocol.GrantCancelled && g.BootID == n.BootID &&
 		(g.Reason == v1alpha1.ReasonHookFailed || g.Reason == v1alpha1.ReasonHookTimedOut)
 }

@@ -20,8 +20,8 @@ import (
 // TestNodeOf: what is read of a Node. Nothing in it can fail (behaviour 54).
 func TestNodeOf(t *testing.T) {
 	cp := label("node-role.kubernetes.io/master", "")
-	active := v1alpha1.Grant{Policy: "workers", Seq: 1, BootID: "a-boot-1", State: v1alpha1.GrantActive, At: metav1.NewTime(evening)}
-	draining := v1alpha1.Progress{Seq: 1, Phase: v1alpha1.PhaseDraining, BootID: "a-boot-1", At: metav1.NewTime(evening)}
+	active := protocol.Grant{Policy: "workers", Seq: 1, BootID: "a-boot-1", State: protocol.GrantActive, At: metav1.NewTime(evening)}
+	draining := protocol.Progress{Seq: 1, Phase: protocol.PhaseDraining, BootID: "a-boot-1", At: metav1.NewTime(evening)}
 	yesterday := evening.Add(-24 * time.Hour)
 	cases := map[string]struct {
 		node *corev1.Node
@@ -36,13 +36,13 @@ func TestNodeOf(t *testing.T) {
 			needy("a", cp, cordoned, deleting, annotated(v1alpha1.AnnotationPaused, "true"), nodeCondition(corev1.NodeReady, corev1.ConditionUnknown, 0),
 				nodeCondition(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, minute), nodeCondition(v1alpha1.NodeRebootPermitted, corev1.ConditionTrue, 0),
 				tainted("karpenter.sh/disrupted", corev1.TaintEffectNoSchedule), tainted(v1alpha1.TaintPending, corev1.TaintEffectPreferNoSchedule),
-				grant(1, v1alpha1.GrantActive), progress(1, v1alpha1.PhaseDraining), objecting(`{"reason":"Inhibited","message":"dpkg"}`)).node,
+				grant(1, protocol.GrantActive), progress(1, protocol.PhaseDraining), objecting(`{"reason":"Inhibited","message":"dpkg"}`)).node,
 			plan.Node{
 				Name: "a", Labels: map[string]string{"node-role.kubernetes.io/master": ""}, ControlPlane: true, Deleting: true, Deleter: "Karpenter", Cordoned: true, Pending: true,
 				BootID: "a-boot-1", ReadySince: evening, Required: corev1.ConditionTrue, RequiredReason: v1alpha1.ReasonUpdateStaged,
 				RequiredSince: evening.Add(-time.Hour), Maintenance: true, MaintenanceSince: evening.Add(minute),
 				Permitted: &corev1.NodeCondition{Type: v1alpha1.NodeRebootPermitted, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(evening)},
-				Paused:    true, Objection: &v1alpha1.Objection{Reason: v1alpha1.ReasonInhibited, Message: "dpkg"},
+				Paused:    true, Objection: &protocol.Objection{Reason: v1alpha1.ReasonInhibited, Message: "dpkg"},
 				Record: protocol.Record{Grant: &active, Progress: &draining},
 			},
 		},
@@ -66,7 +66,7 @@ func TestNodeOf(t *testing.T) {
 		},
 		"a corrupt objection objects": {
 			bare(annotated(v1alpha1.AnnotationReport, "no")),
-			plan.Node{Name: "a", Objection: &v1alpha1.Objection{
+			plan.Node{Name: "a", Objection: &protocol.Objection{
 				Reason:  v1alpha1.ReasonRecordUnreadable,
 				Message: "annotation reboot-operator.io/report: invalid character 'o' in literal null (expecting 'u')",
 			}},

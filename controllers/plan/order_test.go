@@ -7,13 +7,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 )
 
 // TestReboots_ANodeThatWasServedGoesLast: a need that survives the boot keeps the time at which it began. Such a node would else
 // go first for ever, and no other would have its turn.
 func TestReboots_ANodeThatWasServedGoesLast(t *testing.T) {
-	served := grant(5, v1alpha1.GrantFinished, grantedAt(-minute))
+	served := grant(5, protocol.GrantFinished, grantedAt(-minute))
 	long, inZone := needsSince(50*minute), func(name string) func(*host) { return label(corev1.LabelTopologyZone, name) }
 	for name, tc := range map[string]struct {
 		hosts []*host
@@ -21,7 +21,7 @@ func TestReboots_ANodeThatWasServedGoesLast(t *testing.T) {
 	}{
 		"behind one whose need is newer than the reboot": {[]*host{needy("a", long, served), needy("b", needsSince(0))}, "b"},
 		"though its zone comes first":                    {[]*host{needy("a", long, served, inZone("a")), needy("b", needsSince(0), inZone("b"))}, "b"},
-		"of two, the one that was served longer ago":     {[]*host{needy("a", long, served), needy("b", long, grant(5, v1alpha1.GrantFinished, grantedAt(-2*minute)))}, "b"},
+		"of two, the one that was served longer ago":     {[]*host{needy("a", long, served), needy("b", long, grant(5, protocol.GrantFinished, grantedAt(-2*minute)))}, "b"},
 		"but first if its request is urgent":             {[]*host{needy("a", long, served, urgently), needy("b", needsSince(0))}, "a"},
 		"but a need since its reboot is a new one":       {[]*host{needy("b", needsSince(minute/2), served), needy("c", needsSince(0))}, "b"},
 	} {
@@ -45,7 +45,7 @@ func TestReboots_GrantsShowSinceWhenTheNodeNeedsIt(t *testing.T) {
 		want time.Time
 	}{
 		"since it needs one":                 {needy("a", needsSince(time.Hour)), evening.Add(-time.Hour)},
-		"since a reboot that did not end it": {needy("a", needsSince(time.Hour), grant(5, v1alpha1.GrantFinished, grantedAt(-minute))), evening.Add(-minute)},
+		"since a reboot that did not end it": {needy("a", needsSince(time.Hour), grant(5, protocol.GrantFinished, grantedAt(-minute))), evening.Add(-minute)},
 		"nobody knows since when":            {needy("a", needsAt(time.Time{})), time.Time{}},
 		"its clock was never set":            {needy("a", needsAt(time.Unix(0, 0))), time.Time{}},
 	} {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
@@ -15,13 +16,13 @@ func Question(policy *v1alpha1.RebootPolicy) string { return podCheckOf(policy).
 
 // podCheck is the check that a policy's agents make of the pods of their nodes.
 type podCheck struct {
-	request v1alpha1.Preflight
+	request protocol.Preflight
 	// annotation is the request as the value of annotation preflight.
 	annotation string
 }
 
 func podCheckOf(policy *v1alpha1.RebootPolicy) podCheck {
-	request := v1alpha1.Preflight{Policy: policy.Name, Revision: policy.Spec.PodsRevision()}
+	request := protocol.Preflight{Policy: policy.Name, Revision: policy.Spec.PodsRevision()}
 	return podCheck{request: request, annotation: request.String()}
 }
 
@@ -46,9 +47,9 @@ var fromPodsOn = func() []v1alpha1.Reason {
 }()
 
 // result is the agent's answer to the request, in this boot. Nil: there is none, and nothing is known.
-func (c podCheck) result(n *Node) *v1alpha1.PreflightReport {
+func (c podCheck) result(n *Node) *protocol.PreflightReport {
 	r := n.Report
-	if r == nil || r.BootID != n.BootID || (v1alpha1.Preflight{Policy: r.Policy, Revision: r.Revision}) != c.request {
+	if r == nil || r.BootID != n.BootID || (protocol.Preflight{Policy: r.Policy, Revision: r.Revision}) != c.request {
 		return nil
 	}
 	return r
@@ -65,7 +66,7 @@ func Supposing(policy *v1alpha1.RebootPolicy, nodes []*Node) []*Node {
 	for i, n := range supposed {
 		if check.result(n) == nil {
 			other := *n
-			other.Report = &v1alpha1.PreflightReport{Policy: policy.Name, Revision: policy.Spec.PodsRevision(), BootID: n.BootID}
+			other.Report = &protocol.PreflightReport{Policy: policy.Name, Revision: policy.Spec.PodsRevision(), BootID: n.BootID}
 			supposed[i] = &other
 		}
 	}
@@ -117,7 +118,7 @@ func blockingPodOrUnknown(v view, n *Node) *Blocked {
 }
 
 // named names pods, each with why it is in the way.
-func named(pods *v1alpha1.NamedPods) string {
+func named(pods *protocol.NamedPods) string {
 	names := make([]string, 0, len(pods.Pods))
 	for _, p := range pods.Pods {
 		if p.Why != "" {

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
@@ -16,32 +17,32 @@ import (
 var unasked = cmpopts.IgnoreFields(plan.Decision{}, "Preflight")
 
 // replies is what the agent of a node has reported to the question of a policy, in this boot; mods change that.
-func replies(p *v1alpha1.RebootPolicy, mods ...func(*v1alpha1.PreflightReport)) func(*host) {
-	question, _ := v1alpha1.ParsePreflight(map[string]string{v1alpha1.AnnotationPreflight: plan.Question(p)})
+func replies(p *v1alpha1.RebootPolicy, mods ...func(*protocol.PreflightReport)) func(*host) {
+	question, _ := protocol.ParsePreflight(map[string]string{v1alpha1.AnnotationPreflight: plan.Question(p)})
 	return func(h *host) {
-		r := v1alpha1.PreflightReport{Policy: question.Policy, Revision: question.Revision, BootID: h.bootID()}
+		r := protocol.PreflightReport{Policy: question.Policy, Revision: question.Revision, BootID: h.bootID()}
 		for _, m := range mods {
 			m(&r)
 		}
-		report, _ := v1alpha1.ParseAgentReport(h.node.Annotations)
+		report, _ := protocol.ParseAgentReport(h.node.Annotations)
 		report.Preflight = &r
 		annotate(h.node, v1alpha1.AnnotationReport, report.String())
 	}
 }
 
-func blocking(pods ...string) func(*v1alpha1.PreflightReport) {
-	return func(r *v1alpha1.PreflightReport) { r.Blocking = named(pods) }
+func blocking(pods ...string) func(*protocol.PreflightReport) {
+	return func(r *protocol.PreflightReport) { r.Blocking = named(pods) }
 }
 
-func kept(pod, why string) func(*v1alpha1.PreflightReport) {
-	return func(r *v1alpha1.PreflightReport) {
-		r.Kept = &v1alpha1.NamedPods{Count: 1, Pods: []v1alpha1.NamedPod{{Pod: pod, Why: why}}}
+func kept(pod, why string) func(*protocol.PreflightReport) {
+	return func(r *protocol.PreflightReport) {
+		r.Kept = &protocol.NamedPods{Count: 1, Pods: []protocol.NamedPod{{Pod: pod, Why: why}}}
 	}
 }
 
-func guarded(pod, why string) func(*v1alpha1.PreflightReport) {
-	return func(r *v1alpha1.PreflightReport) {
-		r.Guarded = &v1alpha1.NamedPods{Count: 1, Pods: []v1alpha1.NamedPod{{Pod: pod, Why: why}}}
+func guarded(pod, why string) func(*protocol.PreflightReport) {
+	return func(r *protocol.PreflightReport) {
+		r.Guarded = &protocol.NamedPods{Count: 1, Pods: []protocol.NamedPod{{Pod: pod, Why: why}}}
 	}
 }
 
@@ -69,15 +70,15 @@ func TestReboots_Preflight(t *testing.T) {
 			reason: v1alpha1.ReasonBlockingPod, message: "gates.blockingPods of policy workers waits for default/migrate-1",
 		},
 		"more pods block than are named": {
-			policy: gated, option: replies(gated, blocking("a/1", "a/2"), func(r *v1alpha1.PreflightReport) { r.Blocking.Count = 40 }),
+			policy: gated, option: replies(gated, blocking("a/1", "a/2"), func(r *protocol.PreflightReport) { r.Blocking.Count = 40 }),
 			reason: v1alpha1.ReasonBlockingPod, message: "gates.blockingPods of policy workers waits for a/1, a/2 and 38 more",
 		},
 		"the agent does not know": {
-			policy: gated, option: replies(gated, func(r *v1alpha1.PreflightReport) { r.Problem = "listing pods: forbidden" }),
+			policy: gated, option: replies(gated, func(r *protocol.PreflightReport) { r.Problem = "listing pods: forbidden" }),
 			reason: v1alpha1.ReasonGateUnreachable, message: "the node's agent cannot determine whether pods of gates.blockingPods run on it: listing pods: forbidden",
 		},
 		"the agent does not know and no gate asks": {
-			policy: plain, option: replies(plain, func(r *v1alpha1.PreflightReport) { r.Problem = "listing pods: forbidden" }),
+			policy: plain, option: replies(plain, func(r *protocol.PreflightReport) { r.Problem = "listing pods: forbidden" }),
 		},
 		"an answer about what the policy said before": {
 			policy: gated, option: replies(plain), reason: v1alpha1.ReasonGateUnreachable, message: unknown,
@@ -86,7 +87,7 @@ func TestReboots_Preflight(t *testing.T) {
 			policy: gated, option: replies(policy("web", waitsForPods)), reason: v1alpha1.ReasonGateUnreachable, message: unknown,
 		},
 		"an answer of the boot before": {
-			policy: gated, option: replies(gated, func(r *v1alpha1.PreflightReport) { r.BootID = "boot-0" }),
+			policy: gated, option: replies(gated, func(r *protocol.PreflightReport) { r.BootID = "boot-0" }),
 			reason: v1alpha1.ReasonGateUnreachable, message: unknown,
 		},
 		"a pod that the policy keeps": {
@@ -105,7 +106,7 @@ func TestReboots_Preflight(t *testing.T) {
 			policy: anyway, option: replies(anyway, guarded("default/db-0", allowsNone)),
 		},
 		"a pod that could not be drained in the boot before": {
-			policy: plain, option: replies(plain, kept("default/bare", "unmanaged"), func(r *v1alpha1.PreflightReport) { r.BootID = "boot-0" }),
+			policy: plain, option: replies(plain, kept("default/bare", "unmanaged"), func(r *protocol.PreflightReport) { r.BootID = "boot-0" }),
 		},
 		"a pod that could not be drained under what the policy said before": {
 			policy: policy("workers", func(p *v1alpha1.RebootPolicy) {
@@ -142,7 +143,7 @@ func TestReboots_Preflight(t *testing.T) {
 func TestReboots_PreflightOfAGrant(t *testing.T) {
 	gated := policy("workers", waitsForPods, holding(7, entry("worker-1", 7)))
 	published := func(options ...func(*host)) *host {
-		return needy("worker-1", append([]func(*host){grant(7, v1alpha1.GrantActive)}, options...)...)
+		return needy("worker-1", append([]func(*host){grant(7, protocol.GrantActive)}, options...)...)
 	}
 	cases := map[string]struct {
 		node   *host
@@ -157,7 +158,7 @@ func TestReboots_PreflightOfAGrant(t *testing.T) {
 		},
 		"no answer takes nothing back": {published(), plan.Wait, v1alpha1.ReasonGranted},
 		"a drain that has begun is finished": {
-			published(progress(7, v1alpha1.PhaseDraining), replies(gated, blocking("default/migrate-1"))), plan.Wait, v1alpha1.ReasonGranted,
+			published(progress(7, protocol.PhaseDraining), replies(gated, blocking("default/migrate-1"))), plan.Wait, v1alpha1.ReasonGranted,
 		},
 	}
 	for name, tc := range cases {
@@ -174,7 +175,7 @@ func TestReboots_PreflightOfAGrant(t *testing.T) {
 func TestReboots_Question(t *testing.T) {
 	workers, question := policy("workers"), plan.Question(policy("workers"))
 	stale := sets(v1alpha1.AnnotationPreflight, "stale")
-	const active = v1alpha1.GrantActive
+	const active = protocol.GrantActive
 	answered := func(h *host) { stale(h, h.node) }
 	cases := map[string]struct {
 		situation situation
@@ -183,11 +184,11 @@ func TestReboots_Question(t *testing.T) {
 		"one that waits for its turn":              {one(policy("workers", atMost("0")), needy("worker-1")), question},
 		"one that would be rebooted in a dry run":  {one(policy("workers", dryRun), needy("worker-1")), question},
 		"none while something else holds it back":  {one(policy("workers", paused(nil, "")), needy("worker-1")), ""},
-		"none while it backs off":                  {one(workers, needy("worker-1", grant(1, v1alpha1.GrantCancelled, cancelledAt(-minute, v1alpha1.ReasonAgentSilent)))), ""},
+		"none while it backs off":                  {one(workers, needy("worker-1", grant(1, protocol.GrantCancelled, cancelledAt(-minute, v1alpha1.ReasonAgentSilent)))), ""},
 		"none that needs no reboot any more":       {one(workers, newHost("worker-1", answered)), ""},
 		"none that nobody governs":                 {one(policy("workers", selects("pool", "web")), newHost("worker-1", answered)), "stale"},
 		"one that may begin, after an edit":        {one(policy("workers", holding(7, entry("worker-1", 7))), needy("worker-1", grant(7, active), answered)), question},
-		"the one that has begun is left as it was": {one(policy("workers", holding(7, entry("worker-1", 7))), needy("worker-1", grant(7, active), progress(7, v1alpha1.PhaseDraining), answered)), "stale"},
+		"the one that has begun is left as it was": {one(policy("workers", holding(7, entry("worker-1", 7))), needy("worker-1", grant(7, active), progress(7, protocol.PhaseDraining), answered)), "stale"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

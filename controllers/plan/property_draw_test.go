@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
@@ -222,10 +223,10 @@ func drawRecord(t *rapid.T, h *host) {
 	case 2:
 		annotate(h.node, v1alpha1.AnnotationGrant, "?")
 	default:
-		annotate(h.node, v1alpha1.AnnotationGrant, v1alpha1.Grant{
+		annotate(h.node, v1alpha1.AnnotationGrant, protocol.Grant{
 			Policy: rapid.SampledFrom(append(somePolicies, "gone")).Draw(t, "by"), Seq: int64(rapid.IntRange(1, 6).Draw(t, "seq")),
 			BootID: drawBoot(t, h.name), At: drawInstant(t, "published"),
-			State:       rapid.SampledFrom([]v1alpha1.GrantState{v1alpha1.GrantActive, v1alpha1.GrantCancelled, v1alpha1.GrantFinished}).Draw(t, "state"),
+			State:       rapid.SampledFrom([]protocol.GrantState{protocol.GrantActive, protocol.GrantCancelled, protocol.GrantFinished}).Draw(t, "state"),
 			Reason:      rapid.SampledFrom([]v1alpha1.Reason{"", v1alpha1.ReasonAgentSilent, v1alpha1.ReasonHookFailed}).Draw(t, "reason"),
 			Annotations: []string{v1alpha1.AnnotationDoNotDisrupt}[:rapid.IntRange(0, 1).Draw(t, "annotations")],
 			Excluded:    oneIn(t, 4, "excluded"),
@@ -239,10 +240,10 @@ func drawRecord(t *rapid.T, h *host) {
 	case 2:
 		annotate(h.node, v1alpha1.AnnotationProgress, "?")
 	default:
-		annotate(h.node, v1alpha1.AnnotationProgress, v1alpha1.Progress{
+		annotate(h.node, v1alpha1.AnnotationProgress, protocol.Progress{
 			Seq: int64(rapid.IntRange(1, 6).Draw(t, "seq")), BootID: drawBoot(t, h.name), At: drawInstant(t, "began"),
-			Phase: rapid.SampledFrom([]v1alpha1.Phase{
-				v1alpha1.PhaseDraining, v1alpha1.PhaseRebooting, v1alpha1.PhaseAborted,
+			Phase: rapid.SampledFrom([]protocol.Phase{
+				protocol.PhaseDraining, protocol.PhaseRebooting, protocol.PhaseAborted,
 			}).Draw(t, "phase"),
 			Failures: int32(rapid.IntRange(0, 2).Draw(t, "failures")), Cordoned: true,
 		}.String())
@@ -259,7 +260,7 @@ func drawHooks(t *rapid.T, h *host) {
 	case 2:
 		annotate(h.node, v1alpha1.AnnotationHooks, "?")
 	case 3:
-		annotate(h.node, v1alpha1.AnnotationHooks, v1alpha1.HookPhase{
+		annotate(h.node, v1alpha1.AnnotationHooks, protocol.HookPhase{
 			Policy: rapid.SampledFrom(append(somePolicies, "", "gone")).Draw(t, "asked by"),
 			Seq:    int64(rapid.IntRange(1, 6).Draw(t, "seq")), BootID: drawBoot(t, h.name), At: drawInstant(t, "began"),
 			Stage: rapid.SampledFrom([]v1alpha1.HookStage{v1alpha1.HooksBefore, v1alpha1.HooksAfter}).Draw(t, "stage"),

@@ -5,6 +5,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
@@ -58,7 +59,7 @@ type Reboot struct {
 
 // backAt is when the rebooted node was back in service. Zero: it is not, or the grant ended in another way.
 func (t Reboot) backAt() time.Time {
-	if t.Node == nil || !t.Node.Shows(t.Entry.Seq) || t.Node.Grant.State != v1alpha1.GrantFinished {
+	if t.Node == nil || !t.Node.Shows(t.Entry.Seq) || t.Node.Grant.State != protocol.GrantFinished {
 		return time.Time{}
 	}
 	return t.Node.Grant.At.Time
@@ -66,15 +67,15 @@ func (t Reboot) backAt() time.Time {
 
 // Rebooting reports whether the node has passed the point of no return.
 func (t Reboot) Rebooting() bool {
-	return t.Node != nil && t.Node.In(t.Entry.Seq, v1alpha1.PhaseRebooting)
+	return t.Node != nil && t.Node.In(t.Entry.Seq, protocol.PhaseRebooting)
 }
 
 // begun reports whether the agent has used the grant.
 func (t Reboot) begun() bool { return t.Node.Progress != nil && t.Node.Progress.Seq >= t.Entry.Seq }
 
 // Begin is the phase that BeginHooks begins.
-func (t Reboot) Begin(policy *v1alpha1.RebootPolicy, now time.Time) v1alpha1.HookPhase {
-	return v1alpha1.HookPhase{
+func (t Reboot) Begin(policy *v1alpha1.RebootPolicy, now time.Time) protocol.HookPhase {
+	return protocol.HookPhase{
 		Policy: policy.Name, Seq: t.Entry.Seq, BootID: t.Node.BootID, Stage: t.Stage,
 		Hooks: policy.Spec.HooksOrDefault().Of(t.Stage), At: metav1.NewTime(now),
 	}
@@ -115,9 +116,9 @@ func (t Reboot) Phase() (RebootPhase, time.Time) {
 		return PhaseHooks, n.Hooks.At.Time
 	case p == nil || p.Seq != t.Entry.Seq:
 		return PhaseGranted, t.Entry.At.Time
-	case p.Phase == v1alpha1.PhaseDraining:
+	case p.Phase == protocol.PhaseDraining:
 		return PhaseDraining, p.At.Time
-	case p.Phase == v1alpha1.PhaseAborted:
+	case p.Phase == protocol.PhaseAborted:
 		return PhaseAborted, p.At.Time
 	case n.BootID == "" || n.BootID == p.BootID:
 		return PhaseRebooting, p.At.Time

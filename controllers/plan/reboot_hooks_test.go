@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
@@ -16,7 +17,7 @@ func TestReboots_AskHooks(t *testing.T) {
 	yes := annotated("example.com/a", "true")
 	back := func(mods ...func(*host)) []func(*host) {
 		return append([]func(*host){
-			grant(rebootSeq, v1alpha1.GrantActive), progress(rebootSeq, v1alpha1.PhaseRebooting), rebooted(9*minute, 9*minute),
+			grant(rebootSeq, protocol.GrantActive), progress(rebootSeq, protocol.PhaseRebooting), rebooted(9*minute, 9*minute),
 		}, mods...)
 	}
 	begins := func(stage v1alpha1.HookStage) rebootStep {

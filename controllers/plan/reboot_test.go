@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
@@ -82,7 +83,7 @@ func testReboots(t *testing.T, cases map[string]rebootCase) {
 
 // TestReboots_BeforeTheStart: until the agent begins, everything that blocks the reboot still counts.
 func TestReboots_BeforeTheStart(t *testing.T) {
-	active := grant(rebootSeq, v1alpha1.GrantActive)
+	active := grant(rebootSeq, protocol.GrantActive)
 	takenBack := func(reason v1alpha1.Reason, message string) rebootStep {
 		return rebootStep{Action: plan.CancelGrant, Reason: reason, Message: message}
 	}
@@ -95,7 +96,7 @@ func TestReboots_BeforeTheStart(t *testing.T) {
 			needs: true, node: options(uid("1")), madeFor: "1", want: rebootStep{Action: plan.PublishGrant, Reason: v1alpha1.ReasonGranted},
 		},
 		"the node shows an older grant": {
-			needs: true, node: []func(*host){grant(4, v1alpha1.GrantFinished)}, want: rebootStep{Action: plan.PublishGrant, Reason: v1alpha1.ReasonGranted},
+			needs: true, node: []func(*host){grant(4, protocol.GrantFinished)}, want: rebootStep{Action: plan.PublishGrant, Reason: v1alpha1.ReasonGranted},
 		},
 		"the agent has five minutes": {
 			needs: true, node: []func(*host){active}, now: 299 * time.Second,
@@ -164,7 +165,7 @@ func TestReboots_BeforeTheStart(t *testing.T) {
 			want: rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "granted; the agent has not begun yet", Until: instantAfter(5 * minute)},
 		},
 		"the node is in the middle of another policy's grant": {
-			needs: true, node: []func(*host){grant(3, v1alpha1.GrantActive, givenBy("old")), progress(3, v1alpha1.PhaseRebooting)},
+			needs: true, node: []func(*host){grant(3, protocol.GrantActive, givenBy("old")), progress(3, protocol.PhaseRebooting)},
 			want: rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "waits until grant 3 of policy old is over"},
 		},
 		"the progress cannot be read, and nobody has repaired it in time": {
@@ -177,7 +178,7 @@ func TestReboots_BeforeTheStart(t *testing.T) {
 			},
 		},
 		"the agent is silent, whatever a grant of 2099 says": {
-			needs: true, node: []func(*host){grant(rebootSeq, v1alpha1.GrantActive, grantedAt(73*365*24*time.Hour))},
+			needs: true, node: []func(*host){grant(rebootSeq, protocol.GrantActive, grantedAt(73*365*24*time.Hour))},
 			want: takenBack(v1alpha1.ReasonRecordUnreadable, "the grant is of Thu 2099-05-14 22:00:00 UTC, more than an hour ahead"),
 		},
 		"the progress cannot be read: the agent may be anywhere": {
@@ -196,12 +197,12 @@ func TestReboots_BeforeTheStart(t *testing.T) {
 
 // TestReboots_UnderWay: a drain that has begun is finished; only a new boot ID ends a reboot.
 func TestReboots_UnderWay(t *testing.T) {
-	active := grant(rebootSeq, v1alpha1.GrantActive)
+	active := grant(rebootSeq, protocol.GrantActive)
 	drains := func(mods ...func(*host)) []func(*host) {
-		return append([]func(*host){active, progress(rebootSeq, v1alpha1.PhaseDraining)}, mods...)
+		return append([]func(*host){active, progress(rebootSeq, protocol.PhaseDraining)}, mods...)
 	}
 	reboots := func(mods ...func(*host)) []func(*host) {
-		return append([]func(*host){active, progress(rebootSeq, v1alpha1.PhaseRebooting)}, mods...)
+		return append([]func(*host){active, progress(rebootSeq, protocol.PhaseRebooting)}, mods...)
 	}
 	draining := rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "draining", Until: instantAfter(30 * minute), DrainUntil: instantAfter(20 * minute)}
 	rebooting := rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "rebooting", Until: instantAfter(30 * minute)}
@@ -230,15 +231,15 @@ func TestReboots_UnderWay(t *testing.T) {
 				"its slot is kept until the agent answers: look at the agent's pod on this node",
 		}},
 		"draining, and its clock is a little behind": {
-			node: options(active, progress(rebootSeq, v1alpha1.PhaseDraining, phaseAt(-5*minute))), now: minute,
+			node: options(active, progress(rebootSeq, protocol.PhaseDraining, phaseAt(-5*minute))), now: minute,
 			want: rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "draining", Until: instantAfter(25 * minute), DrainUntil: instantAfter(15 * minute)},
 		},
 		"draining, and its clock is a day behind: it began after its grant": {
-			node: options(active, progress(rebootSeq, v1alpha1.PhaseDraining, phaseAt(-24*time.Hour))), now: minute,
+			node: options(active, progress(rebootSeq, protocol.PhaseDraining, phaseAt(-24*time.Hour))), now: minute,
 			want: rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "draining", Until: instantAfter(35 * minute), DrainUntil: instantAfter(25 * minute)},
 		},
 		"draining under a grant that somebody removed, and its clock is a day behind: it began after its entry": {
-			node: options(progress(rebootSeq, v1alpha1.PhaseDraining, phaseAt(-24*time.Hour))), now: minute,
+			node: options(progress(rebootSeq, protocol.PhaseDraining, phaseAt(-24*time.Hour))), now: minute,
 			want: rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "draining", Until: instantAfter(35 * minute), DrainUntil: instantAfter(25 * minute)},
 		},
 		"draining with a time-out of its own": {
@@ -269,11 +270,11 @@ func TestReboots_UnderWay(t *testing.T) {
 				"its slot is kept: see to the machine; once it is proved off, deleting the Node frees the slot",
 		}},
 		"rebooting, and its clock is a day behind: it may have drained for as long as it may": {
-			node: options(active, progress(rebootSeq, v1alpha1.PhaseRebooting, phaseAt(-24*time.Hour)), notReady), now: minute,
+			node: options(active, progress(rebootSeq, protocol.PhaseRebooting, phaseAt(-24*time.Hour)), notReady), now: minute,
 			want: rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "rebooting", Until: instantAfter(60 * minute)},
 		},
 		"not back in time by a clock that is a day behind": {
-			node: options(active, progress(rebootSeq, v1alpha1.PhaseRebooting, phaseAt(-24*time.Hour)), notReady), now: 60 * minute,
+			node: options(active, progress(rebootSeq, protocol.PhaseRebooting, phaseAt(-24*time.Hour)), notReady), now: 60 * minute,
 			want: rebootStep{
 				Action: plan.Wait, Reason: v1alpha1.ReasonRebootTimedOut, FailedAt: instantAfter(60 * minute),
 				Message: "the node was sent to reboot at Mon 2026-06-01 22:30:00 UTC and was not back within 30m0s; " +
@@ -317,36 +318,36 @@ func TestReboots_UnderWay(t *testing.T) {
 			},
 		},
 		"draining, by a clock that is in 2099, and it is not overdue yet": {
-			node: []func(*host){active, progress(rebootSeq, v1alpha1.PhaseDraining, phaseAt(years))}, now: 34 * minute,
+			node: []func(*host){active, progress(rebootSeq, protocol.PhaseDraining, phaseAt(years))}, now: 34 * minute,
 			want: rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "draining", Until: instantAfter(35 * minute), DrainUntil: instantAfter(25 * minute)},
 		},
 		"draining, by a clock that is in 2099": {
-			node: []func(*host){active, progress(rebootSeq, v1alpha1.PhaseDraining, phaseAt(years))}, now: 35 * minute,
+			node: []func(*host){active, progress(rebootSeq, protocol.PhaseDraining, phaseAt(years))}, now: 35 * minute,
 			want: rebootStep{
 				Action: plan.Wait, Reason: v1alpha1.ReasonDrainTimedOut, FailedAt: instantAfter(35 * minute), DrainUntil: instantAfter(25 * minute), Message: "the drain began at Mon 2026-06-01 22:05:00 UTC " +
 					"and should have ended within 20m0s; its slot is kept until the agent answers: look at the agent's pod on this node",
 			},
 		},
 		"draining, by a clock that was three hours ahead, which is now": {
-			node: []func(*host){active, progress(rebootSeq, v1alpha1.PhaseDraining, phaseAt(180*minute))}, now: 181 * minute,
+			node: []func(*host){active, progress(rebootSeq, protocol.PhaseDraining, phaseAt(180*minute))}, now: 181 * minute,
 			want: rebootStep{
 				Action: plan.Wait, Reason: v1alpha1.ReasonDrainTimedOut, FailedAt: instantAfter(35 * minute), DrainUntil: instantAfter(25 * minute), Message: "the drain began at Mon 2026-06-01 22:05:00 UTC " +
 					"and should have ended within 20m0s; its slot is kept until the agent answers: look at the agent's pod on this node",
 			},
 		},
 		"rebooting, by a clock that is in 2099": {
-			node: []func(*host){active, progress(rebootSeq, v1alpha1.PhaseRebooting, phaseAt(years)), notReady}, now: time.Hour,
+			node: []func(*host){active, progress(rebootSeq, protocol.PhaseRebooting, phaseAt(years)), notReady}, now: time.Hour,
 			want: rebootStep{
 				Action: plan.Wait, Reason: v1alpha1.ReasonRebootTimedOut, FailedAt: instantAfter(time.Hour), Message: "the node was sent to reboot at Mon 2026-06-01 22:30:00 UTC " +
 					"and was not back within 30m0s; its slot is kept: see to the machine; once it is proved off, deleting the Node frees the slot",
 			},
 		},
 		"rebooting, by a clock that is three hours behind, and it is not overdue yet": {
-			node: []func(*host){active, progress(rebootSeq, v1alpha1.PhaseRebooting, phaseAt(-180*minute)), notReady}, now: 59 * minute,
+			node: []func(*host){active, progress(rebootSeq, protocol.PhaseRebooting, phaseAt(-180*minute)), notReady}, now: 59 * minute,
 			want: rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "rebooting", Until: instantAfter(time.Hour)},
 		},
 		"draining late, after an outage of half an hour": {
-			node: []func(*host){active, progress(rebootSeq, v1alpha1.PhaseDraining, phaseAt(30*minute))}, now: 40 * minute,
+			node: []func(*host){active, progress(rebootSeq, protocol.PhaseDraining, phaseAt(30*minute))}, now: 40 * minute,
 			want: rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "draining", Until: instantAfter(time.Hour), DrainUntil: instantAfter(50 * minute)},
 		},
 		"back and settled (behaviour 49)": {
@@ -362,7 +363,7 @@ func TestReboots_UnderWay(t *testing.T) {
 			want: rebootStep{Action: plan.FinishGrant, Reason: v1alpha1.ReasonGranted, Message: "back in service"},
 		},
 		"back, though somebody cancelled the grant by hand": {
-			node: append(reboots(rebooted(9*minute, 9*minute)), grant(rebootSeq, v1alpha1.GrantCancelled)), now: 10 * minute,
+			node: append(reboots(rebooted(9*minute, 9*minute)), grant(rebootSeq, protocol.GrantCancelled)), now: 10 * minute,
 			want: rebootStep{Action: plan.FinishGrant, Reason: v1alpha1.ReasonGranted, Message: "back in service"},
 		},
 		"rebooting, and somebody removed the grant": {
@@ -383,33 +384,33 @@ func TestReboots_Over(t *testing.T) {
 			want: released(v1alpha1.ReasonNodeGone, "the Node object was deleted, and another one was registered under its name"),
 		},
 		"another Node has the name, and a copy of the record": {
-			node: options(uid("2"), grant(rebootSeq, v1alpha1.GrantActive), progress(rebootSeq, v1alpha1.PhaseRebooting)), madeFor: "1",
+			node: options(uid("2"), grant(rebootSeq, protocol.GrantActive), progress(rebootSeq, protocol.PhaseRebooting)), madeFor: "1",
 			want: released(v1alpha1.ReasonNodeGone, "the Node object was deleted, and another one was registered under its name"),
 		},
 		"finished": {
-			node: []func(*host){grant(rebootSeq, v1alpha1.GrantFinished), progress(rebootSeq, v1alpha1.PhaseRebooting)},
+			node: []func(*host){grant(rebootSeq, protocol.GrantFinished), progress(rebootSeq, protocol.PhaseRebooting)},
 			want: released(v1alpha1.ReasonGranted, "back in service"),
 		},
 		"given up by the agent (behaviour 38)": {
 			node: []func(*host){
-				grant(rebootSeq, v1alpha1.GrantActive), progress(rebootSeq, v1alpha1.PhaseAborted, failed(1, v1alpha1.ReasonDrainTimedOut, "db-0 stays")),
+				grant(rebootSeq, protocol.GrantActive), progress(rebootSeq, protocol.PhaseAborted, failed(1, v1alpha1.ReasonDrainTimedOut, "db-0 stays")),
 			},
 			want: released(v1alpha1.ReasonDrainTimedOut, "db-0 stays"),
 		},
 		"given up by the agent, and the grant is gone": {
-			node: []func(*host){progress(rebootSeq, v1alpha1.PhaseAborted, failed(1, v1alpha1.ReasonRecordUnreadable, "?"))},
+			node: []func(*host){progress(rebootSeq, protocol.PhaseAborted, failed(1, v1alpha1.ReasonRecordUnreadable, "?"))},
 			want: released(v1alpha1.ReasonRecordUnreadable, "?"),
 		},
 		"taken back before the start": {
-			node: []func(*host){grant(rebootSeq, v1alpha1.GrantCancelled, cancelledAt(0, v1alpha1.ReasonPaused)), progress(4, v1alpha1.PhaseAborted)},
+			node: []func(*host){grant(rebootSeq, protocol.GrantCancelled, cancelledAt(0, v1alpha1.ReasonPaused)), progress(4, protocol.PhaseAborted)},
 			want: released(v1alpha1.ReasonPaused, "the grant was taken back before the drain began"),
 		},
 		"another policy's grant of the same number": {
-			another: policy("better", priority(1)), node: options(grant(rebootSeq, v1alpha1.GrantActive, givenBy("better")), progress(rebootSeq, v1alpha1.PhaseRebooting)),
+			another: policy("better", priority(1)), node: options(grant(rebootSeq, protocol.GrantActive, givenBy("better")), progress(rebootSeq, protocol.PhaseRebooting)),
 			want: released(v1alpha1.ReasonCancelled, "a grant of policy better replaced it"),
 		},
 		"replaced by a newer grant": {
-			node: []func(*host){grant(6, v1alpha1.GrantActive, givenBy("better")), progress(rebootSeq, v1alpha1.PhaseRebooting)},
+			node: []func(*host){grant(6, protocol.GrantActive, givenBy("better")), progress(rebootSeq, protocol.PhaseRebooting)},
 			want: released(v1alpha1.ReasonCancelled, "a newer grant replaced it"),
 		},
 	})

@@ -19,8 +19,8 @@ type answers struct {
 // TestRecord: what the manager may do next, by what the Node shows. The search of api/protocol shows that it is safe;
 // this shows what it is.
 func TestRecord(t *testing.T) {
-	const active, cancelled, finished = v1alpha1.GrantActive, v1alpha1.GrantCancelled, v1alpha1.GrantFinished
-	const drains, reboots, aborted = v1alpha1.PhaseDraining, v1alpha1.PhaseRebooting, v1alpha1.PhaseAborted
+	const active, cancelled, finished = protocol.GrantActive, protocol.GrantCancelled, protocol.GrantFinished
+	const drains, reboots, aborted = protocol.PhaseDraining, protocol.PhaseRebooting, protocol.PhaseAborted
 	lost := annotated(v1alpha1.AnnotationProgress, "?")
 	cases := map[string]struct {
 		record []func(*host)
@@ -84,10 +84,10 @@ func TestRecord_Writes(t *testing.T) {
 	published, _ := protocol.Publish(protocol.Record{}, e, "workers", evening)
 	cancel, _ := protocol.Cancel(protocol.Record{}, e, "workers", evening)
 	finish, _ := protocol.Finish(protocol.Record{}, e, "workers", "", evening)
-	for state, got := range map[v1alpha1.GrantState]v1alpha1.Grant{
-		v1alpha1.GrantActive: published, v1alpha1.GrantCancelled: cancel, v1alpha1.GrantFinished: finish,
+	for state, got := range map[protocol.GrantState]protocol.Grant{
+		protocol.GrantActive: published, protocol.GrantCancelled: cancel, protocol.GrantFinished: finish,
 	} {
-		want := v1alpha1.Grant{Policy: "workers", Seq: 5, BootID: "worker-1-boot-1", State: state, At: metav1.NewTime(evening)}
+		want := protocol.Grant{Policy: "workers", Seq: 5, BootID: "worker-1-boot-1", State: state, At: metav1.NewTime(evening)}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
@@ -96,7 +96,7 @@ func TestRecord_Writes(t *testing.T) {
 
 // Two policies may give one number to one node, which moves between them. Then the first grant counts (behaviour 61).
 func TestRecord_TwoPolicies(t *testing.T) {
-	n, e := needy("worker-1", grant(5, v1alpha1.GrantActive, givenBy("first"))).view(), entry("worker-1", 5)
+	n, e := needy("worker-1", grant(5, protocol.GrantActive, givenBy("first"))).view(), entry("worker-1", 5)
 	for policy, want := range map[string]bool{"first": false, "second": true} {
 		if got := protocol.Overtaken(n.Record, e, policy); got != want {
 			t.Errorf("overtaken, for %s: %t", policy, got)
@@ -115,7 +115,7 @@ func TestRecord_TwoPolicies(t *testing.T) {
 
 // A new number is above all that the ledger and the node have seen (behaviour 61).
 func TestNextSeq(t *testing.T) {
-	shown := protocol.Record{Grant: &v1alpha1.Grant{Seq: 7}, Progress: &v1alpha1.Progress{Seq: 8}}
+	shown := protocol.Record{Grant: &protocol.Grant{Seq: 7}, Progress: &protocol.Progress{Seq: 8}}
 	for ledger, want := range map[int64]int64{0: 9, 8: 9, 9: 10} {
 		if got := protocol.NextSeq(ledger, shown); got != want {
 			t.Errorf("NextSeq(%d) = %d, want %d", ledger, got, want)

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
@@ -34,7 +35,7 @@ func TestPlan_ReportsRefusedWrites(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			hosts := []*host{needy("a"), needy("b"), needy("c")}
 			if tc.granted {
-				hosts[0] = needy("a", grant(1, v1alpha1.GrantActive))
+				hosts[0] = needy("a", grant(1, protocol.GrantActive))
 			}
 			s := one(policy("workers", atMost("3"), holding(3, a, b, c)), hosts...).snapshot()
 			s.Refused = map[string]plan.Refusal{}
@@ -53,7 +54,7 @@ func TestPlan_ReportsRefusedWrites(t *testing.T) {
 // A grant that cannot be published is withdrawn in the ledger after five minutes, and its slot is free once the Node, read again
 // after that, does not show it. One that the Node shows goes on as any other.
 func TestReboots_GivesBackASlotThatNobodyCanUse(t *testing.T) {
-	const active = v1alpha1.GrantActive
+	const active = protocol.GrantActive
 	type step struct {
 		Action plan.Action
 		Reason v1alpha1.Reason
@@ -95,11 +96,11 @@ func TestReboots_GivesBackASlotThatNobodyCanUse(t *testing.T) {
 			node: []func(*host){shown}, withdrawn: true, want: step{Action: plan.CancelGrant, Reason: v1alpha1.ReasonGrantWithdrawn}, marks: true,
 		},
 		"withdrawn, and its agent had begun before": {
-			node: []func(*host){shown, progress(1, v1alpha1.PhaseDraining)}, withdrawn: true,
+			node: []func(*host){shown, progress(1, protocol.PhaseDraining)}, withdrawn: true,
 			want: step{plan.Wait, v1alpha1.ReasonGranted, instantAfter(30 * minute)}, marks: true,
 		},
 		"withdrawn, past the point of no return, and somebody removed the grant": {
-			node: []func(*host){progress(1, v1alpha1.PhaseRebooting)}, withdrawn: true, want: step{Action: plan.PublishGrant, Reason: v1alpha1.ReasonGranted}, marks: true,
+			node: []func(*host){progress(1, protocol.PhaseRebooting)}, withdrawn: true, want: step{Action: plan.PublishGrant, Reason: v1alpha1.ReasonGranted}, marks: true,
 		},
 		"one that the Node shows cannot be withdrawn": {
 			node: []func(*host){shown, annotated(v1alpha1.AnnotationPaused, "true")}, refused: time.Hour,

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -115,7 +116,7 @@ func (r *ringed) add(n *Node, now time.Time) (soaks bool) {
 // backAt is when the node was put back in service after its last granted reboot: its own record says so, or else the history.
 // Zero: it was not rebooted, as far as anybody knows.
 func (r *ringed) backAt(n *Node) time.Time {
-	if g := n.Grant; g != nil && g.State == v1alpha1.GrantFinished {
+	if g := n.Grant; g != nil && g.State == protocol.GrantFinished {
 		return g.At.Time
 	}
 	return r.back[n.Name]

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"pgregory.net/rapid"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
@@ -18,7 +19,7 @@ import (
 func TestReboots_OneRingAfterTheOther(t *testing.T) {
 	canary := label("ring", "canary")
 	in := func(mods ...func(*host)) []func(*host) { return append(mods, canary) }
-	back := func(ago time.Duration) func(*host) { return grant(5, v1alpha1.GrantFinished, grantedAt(-ago)) }
+	back := func(ago time.Duration) func(*host) { return grant(5, protocol.GrantFinished, grantedAt(-ago)) }
 	rings := func(mods ...func(*v1alpha1.Ring)) func(*v1alpha1.RebootPolicy) {
 		return inRings("ring", ring("canary", mods...), ring("early"))
 	}
@@ -63,18 +64,18 @@ func TestReboots_OneRingAfterTheOther(t *testing.T) {
 		},
 		"a paused machine that did not come back": {
 			workers(rings(), holding(9, entry("c", 9))),
-			[]*host{newHost("c", in(notReady, paused, grant(9, v1alpha1.GrantActive), progress(9, v1alpha1.PhaseRebooting))...)},
+			[]*host{newHost("c", in(notReady, paused, grant(9, protocol.GrantActive), progress(9, protocol.PhaseRebooting))...)},
 			[]string{"worker-1"},
 			"", 0,
 		},
 		"a machine that is being rebooted": {
 			workers(rings(), holding(9, entry("c", 9))),
-			[]*host{newHost("c", in(grant(9, v1alpha1.GrantActive), progress(9, v1alpha1.PhaseRebooting))...)},
+			[]*host{newHost("c", in(grant(9, protocol.GrantActive), progress(9, protocol.PhaseRebooting))...)},
 			nil, left("1 node left, first c (Granted)"), 0,
 		},
 		"the last of the ring is back, without a soak": {
 			workers(rings(), holding(9, entry("c", 9))),
-			[]*host{newHost("c", in(grant(9, v1alpha1.GrantFinished), progress(9, v1alpha1.PhaseRebooting))...)},
+			[]*host{newHost("c", in(grant(9, protocol.GrantFinished), progress(9, protocol.PhaseRebooting))...)},
 			[]string{"worker-1"},
 			"", 0,
 		},
@@ -220,7 +221,7 @@ func TestReboots_KeepsTheOrderOfRings(t *testing.T) {
 				}
 				soak := policy.Spec.Order[earlier].SoakOrDefault()
 				g := other.Grant
-				soaks := g != nil && g.State == v1alpha1.GrantFinished && g.At.Add(soak).After(snapshot.Now)
+				soaks := g != nil && g.State == protocol.GrantFinished && g.At.Add(soak).After(snapshot.Now)
 				if other.NeedsReboot() || inLedger[name] || other.Outstanding() || soaks {
 					t.Fatalf("granted %s before %s of an earlier ring\n%v", e.Node, name, s)
 				}

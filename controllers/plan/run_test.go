@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -21,8 +22,8 @@ func TestPlan_Run(t *testing.T) {
 		return &v1alpha1.RunStatus{StartedAt: metav1.NewTime(evening.Add(-ago)), Seq: seq, Rebooted: rebooted, Failed: failed}
 	}
 	inProgress := holding(7, entry("worker-1", 7))
-	back := newHost("worker-1", grant(7, v1alpha1.GrantFinished), progress(7, v1alpha1.PhaseRebooting))
-	aborted := needy("worker-1", grant(7, v1alpha1.GrantActive), progress(7, v1alpha1.PhaseAborted, failed(1, v1alpha1.ReasonDrainTimedOut, "")))
+	back := newHost("worker-1", grant(7, protocol.GrantFinished), progress(7, protocol.PhaseRebooting))
+	aborted := needy("worker-1", grant(7, protocol.GrantActive), progress(7, protocol.PhaseAborted, failed(1, v1alpha1.ReasonDrainTimedOut, "")))
 	for name, tc := range map[string]struct {
 		situation situation
 		want      *v1alpha1.RunStatus
@@ -42,7 +43,7 @@ func TestPlan_Run(t *testing.T) {
 		"the last one failed":               {one(policy("workers", inProgress, running), aborted), run(time.Hour, 4, 2, 1), true},
 		"the last one was deleted":          {one(policy("workers", inProgress, running)), run(time.Hour, 4, 2, 1), true},
 		"the grant was taken back before it began": {
-			one(policy("workers", inProgress, running), newHost("worker-1", grant(7, v1alpha1.GrantCancelled))), run(time.Hour, 4, 2, 0), true,
+			one(policy("workers", inProgress, running), newHost("worker-1", grant(7, protocol.GrantCancelled))), run(time.Hour, 4, 2, 0), true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

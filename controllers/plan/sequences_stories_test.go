@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -390,7 +391,7 @@ func troubles() map[string]sequence {
 				"the grant is taken back, and worker-2 goes (behaviour 27).",
 			policies: []*v1alpha1.RebootPolicy{policy("workers")},
 			hosts: append(hosts(needy, "worker-2"), needy("worker-1", needsSince(2*time.Hour), slow(3*minute), rollsBack("2.1"),
-				grant(1, v1alpha1.GrantFinished, grantedAt(-3*time.Hour)), rebootedInVain("2.0"))),
+				grant(1, protocol.GrantFinished, grantedAt(-3*time.Hour)), rebootedInVain("2.0"))),
 			script: []act{{minute, "the engine of worker-1 asks for version 2.0", asksFor("worker-1", "2.0")}},
 			lasts:  time.Hour,
 		},

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
@@ -62,9 +63,9 @@ func entry(node string, seq int64) v1alpha1.LedgerEntry {
 }
 
 // grant is what the manager has shown the node: policy workers, this boot, now; mods change that.
-func grant(seq int64, state v1alpha1.GrantState, mods ...func(*v1alpha1.Grant)) func(*host) {
+func grant(seq int64, state protocol.GrantState, mods ...func(*protocol.Grant)) func(*host) {
 	return func(h *host) {
-		g := v1alpha1.Grant{Policy: "workers", Seq: seq, BootID: h.name + "-boot-1", State: state, At: metav1.NewTime(evening)}
+		g := protocol.Grant{Policy: "workers", Seq: seq, BootID: h.name + "-boot-1", State: state, At: metav1.NewTime(evening)}
 		for _, m := range mods {
 			m(&g)
 		}
@@ -73,9 +74,9 @@ func grant(seq int64, state v1alpha1.GrantState, mods ...func(*v1alpha1.Grant)) 
 }
 
 // progress is what the agent has made of it: this boot, now, cordoned by the agent; mods change that.
-func progress(seq int64, phase v1alpha1.Phase, mods ...func(*v1alpha1.Progress)) func(*host) {
+func progress(seq int64, phase protocol.Phase, mods ...func(*protocol.Progress)) func(*host) {
 	return func(h *host) {
-		p := v1alpha1.Progress{Seq: seq, Phase: phase, BootID: h.name + "-boot-1", At: metav1.NewTime(evening)}
+		p := protocol.Progress{Seq: seq, Phase: phase, BootID: h.name + "-boot-1", At: metav1.NewTime(evening)}
 		for _, m := range mods {
 			m(&p)
 		}
@@ -85,10 +86,10 @@ func progress(seq int64, phase v1alpha1.Phase, mods ...func(*v1alpha1.Progress))
 
 // phase is the phase of hooks that the node is in, since an instant counted from the evening: policy workers asks
 // example.com/a in this boot, before the drain, or in the next one, after it; mods change that.
-func phase(seq int64, stage v1alpha1.HookStage, since time.Duration, mods ...func(*v1alpha1.HookPhase)) func(*host) {
+func phase(seq int64, stage v1alpha1.HookStage, since time.Duration, mods ...func(*protocol.HookPhase)) func(*host) {
 	return func(h *host) {
 		boot := map[v1alpha1.HookStage]string{v1alpha1.HooksBefore: "-boot-1", v1alpha1.HooksAfter: "-boot-2"}[stage]
-		p := v1alpha1.HookPhase{
+		p := protocol.HookPhase{
 			Policy: "workers", Seq: seq, BootID: h.name + boot, Stage: stage,
 			Hooks: []v1alpha1.AnnotationKey{"example.com/a"}, At: metav1.NewTime(evening.Add(since)),
 		}
@@ -100,8 +101,8 @@ func phase(seq int64, stage v1alpha1.HookStage, since time.Duration, mods ...fun
 }
 
 // askedBy is another policy's phase, and asks other hooks.
-func askedBy(policy string, keys ...v1alpha1.AnnotationKey) func(*v1alpha1.HookPhase) {
-	return func(h *v1alpha1.HookPhase) { h.Policy, h.Hooks = policy, keys }
+func askedBy(policy string, keys ...v1alpha1.AnnotationKey) func(*protocol.HookPhase) {
+	return func(h *protocol.HookPhase) { h.Policy, h.Hooks = policy, keys }
 }
 
 // hooked asks the same hooks before the drain and after the boot.
@@ -109,28 +110,28 @@ func hooked(keys ...v1alpha1.AnnotationKey) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) { p.Spec.Hooks = &v1alpha1.Hooks{Before: keys, After: keys} }
 }
 
-func grantedAt(d time.Duration) func(*v1alpha1.Grant) {
-	return func(g *v1alpha1.Grant) { g.At = metav1.NewTime(evening.Add(d)) }
+func grantedAt(d time.Duration) func(*protocol.Grant) {
+	return func(g *protocol.Grant) { g.At = metav1.NewTime(evening.Add(d)) }
 }
 
-func cancelledAt(d time.Duration, reason v1alpha1.Reason) func(*v1alpha1.Grant) {
-	return func(g *v1alpha1.Grant) { g.At, g.Reason = metav1.NewTime(evening.Add(d)), reason }
+func cancelledAt(d time.Duration, reason v1alpha1.Reason) func(*protocol.Grant) {
+	return func(g *protocol.Grant) { g.At, g.Reason = metav1.NewTime(evening.Add(d)), reason }
 }
 
-func because(message string) func(*v1alpha1.Grant) {
-	return func(g *v1alpha1.Grant) { g.Message = message }
+func because(message string) func(*protocol.Grant) {
+	return func(g *protocol.Grant) { g.Message = message }
 }
 
-func givenBy(policy string) func(*v1alpha1.Grant) {
-	return func(g *v1alpha1.Grant) { g.Policy = policy }
+func givenBy(policy string) func(*protocol.Grant) {
+	return func(g *protocol.Grant) { g.Policy = policy }
 }
 
-func phaseAt(d time.Duration) func(*v1alpha1.Progress) {
-	return func(p *v1alpha1.Progress) { p.At = metav1.NewTime(evening.Add(d)) }
+func phaseAt(d time.Duration) func(*protocol.Progress) {
+	return func(p *protocol.Progress) { p.At = metav1.NewTime(evening.Add(d)) }
 }
 
-func failed(times int32, reason v1alpha1.Reason, message string) func(*v1alpha1.Progress) {
-	return func(p *v1alpha1.Progress) { p.Failures, p.Reason, p.Message = times, reason, message }
+func failed(times int32, reason v1alpha1.Reason, message string) func(*protocol.Progress) {
+	return func(p *protocol.Progress) { p.Failures, p.Reason, p.Message = times, reason, message }
 }
 
 func annotated(key, value string) func(*host) {
@@ -160,12 +161,12 @@ func tainted(key string, effect corev1.TaintEffect) func(*host) {
 var pending = tainted(v1alpha1.TaintPending, corev1.TaintEffectPreferNoSchedule)
 
 // withAnnotations is a grant that has set annotations for autoscalers.
-func withAnnotations(keys ...string) func(*v1alpha1.Grant) {
-	return func(g *v1alpha1.Grant) { g.Annotations = keys }
+func withAnnotations(keys ...string) func(*protocol.Grant) {
+	return func(g *protocol.Grant) { g.Annotations = keys }
 }
 
 // excluded is a grant that has set the label for load balancers.
-func excluded(g *v1alpha1.Grant) { g.Excluded = true }
+func excluded(g *protocol.Grant) { g.Excluded = true }
 
 // announcing is a node with condition MaintenancePlanned, which is the manager's by its reason.
 func announcing(reason string) func(*host) {

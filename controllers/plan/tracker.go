@@ -56,9 +56,9 @@ func (t *tracker) track() {
 		if !t.f.Unread[e.Node] {
 			t.Action = ReleaseEntry
 		}
-	case n.In(e.Seq, v1alpha1.PhaseRebooting):
+	case n.In(e.Seq, protocol.PhaseRebooting):
 		t.awaitBoot()
-	case n.In(e.Seq, v1alpha1.PhaseDraining):
+	case n.In(e.Seq, protocol.PhaseDraining):
 		t.awaitDrain()
 	case n.ProgressErr != nil && n.GrantSeq() >= e.Seq:
 		t.awaitRepair()
@@ -98,9 +98,9 @@ func (t *tracker) unpublished() string {
 // endReason states how a reboot that is over has ended.
 func endReason(n *Node, e v1alpha1.LedgerEntry) (v1alpha1.Reason, string) {
 	switch {
-	case n.In(e.Seq, v1alpha1.PhaseAborted):
+	case n.In(e.Seq, protocol.PhaseAborted):
 		return n.Progress.Reason, n.Progress.Message
-	case n.Shows(e.Seq) && n.Grant.State == v1alpha1.GrantCancelled:
+	case n.Shows(e.Seq) && n.Grant.State == protocol.GrantCancelled:
 		return n.Grant.Reason, "the grant was taken back before the drain began"
 	case n.GrantSeq() > e.Seq:
 		return v1alpha1.ReasonCancelled, "a newer grant replaced it"

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
@@ -60,7 +61,7 @@ func Trim(node *corev1.Node, also ...corev1.NodeConditionType) *corev1.Node {
 
 // asked are the hooks that the node is asked for: what they report counts, also where it is no answer.
 func asked(annotations map[string]string) []v1alpha1.AnnotationKey {
-	if phase, err := v1alpha1.ParseHookPhase(annotations); err == nil && phase != nil {
+	if phase, err := protocol.ParseHookPhase(annotations); err == nil && phase != nil {
 		return phase.Hooks
 	}
 	return nil

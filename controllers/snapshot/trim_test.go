@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 )
@@ -52,7 +53,7 @@ func TestTransform_ReturnsWhatTrimReturns(t *testing.T) {
 func TestTrim_KeepsTheAnswerOfAHookThatIsAsked(t *testing.T) {
 	node := decoded("a")
 	node.Annotations["example.com/a"], node.Annotations["example.com/b"] = "TRUE", "none"
-	node.Annotations[v1alpha1.AnnotationHooks] = v1alpha1.HookPhase{
+	node.Annotations[v1alpha1.AnnotationHooks] = protocol.HookPhase{
 		Policy: "workers", Seq: 1, BootID: "one", Stage: v1alpha1.HooksBefore, Hooks: []v1alpha1.AnnotationKey{"example.com/a"}, At: metav1.Now(),
 	}.String()
 	if _, asked := snapshot.Trim(node).Annotations["example.com/a"]; !asked {

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/embedded"
 	"github.com/reboot-operator/reboot-operator/hack/rack"
@@ -215,14 +216,14 @@ func condition(node *corev1.Node, kind corev1.NodeConditionType) corev1.NodeCond
 	return corev1.NodeCondition{}
 }
 
-func grantOf(g Gomega, node *corev1.Node) *v1alpha1.Grant {
-	grant, err := v1alpha1.ParseGrant(node.Annotations)
+func grantOf(g Gomega, node *corev1.Node) *protocol.Grant {
+	grant, err := protocol.ParseGrant(node.Annotations)
 	g.Expect(err).NotTo(HaveOccurred())
 	return grant
 }
 
-func progressOf(g Gomega, node *corev1.Node) *v1alpha1.Progress {
-	progress, err := v1alpha1.ParseProgress(node.Annotations)
+func progressOf(g Gomega, node *corev1.Node) *protocol.Progress {
+	progress, err := protocol.ParseProgress(node.Annotations)
 	g.Expect(err).NotTo(HaveOccurred())
 	return progress
 }

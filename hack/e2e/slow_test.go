@@ -7,7 +7,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 )
 
 // slowPod is a pod that needs a quarter of an hour to end, unless it is asked twice. Its namespace is of its node alone, because a
@@ -49,14 +49,14 @@ func endSlowPod(ctx context.Context, s *site, node string) {
 }
 
 // draining is what the agent of a node in mid-drain has written.
-func draining(ctx context.Context, s *site, name string) v1alpha1.Progress {
+func draining(ctx context.Context, s *site, name string) protocol.Progress {
 	GinkgoHelper()
 	node := s.node(ctx, name)
 	Expect(node.Spec.Unschedulable).To(BeTrue())
 	progress, grant := progressOf(Default, node), grantOf(Default, node)
 	Expect(progress).NotTo(BeNil())
-	Expect(progress.Phase).To(Equal(v1alpha1.PhaseDraining))
-	Expect(grant).To(And(HaveField("Seq", progress.Seq), HaveField("State", v1alpha1.GrantActive)))
+	Expect(progress.Phase).To(Equal(protocol.PhaseDraining))
+	Expect(grant).To(And(HaveField("Seq", progress.Seq), HaveField("State", protocol.GrantActive)))
 	Expect(s.policyStatus(ctx, Default).Grants).To(ConsistOf(And(HaveField("Node", name), HaveField("Seq", progress.Seq))))
 	return *progress
 }

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
 )
@@ -63,11 +64,11 @@ func TestRollout_OfTheAgentsInMidDrainReleasesNoSlotAndUncordonsNobody_Behaviour
 		}
 		return names
 	}
-	begun := func(node string) *v1alpha1.Progress {
+	begun := func(node string) *protocol.Progress {
 		t.Helper()
 		object, err := f.Cluster.Client().CoreV1().Nodes().Get(t.Context(), node, metav1.GetOptions{})
 		must(t, err)
-		progress, err := v1alpha1.ParseProgress(object.Annotations)
+		progress, err := protocol.ParseProgress(object.Annotations)
 		must(t, err)
 		return progress
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/judge"
 	"github.com/reboot-operator/reboot-operator/hack/judge/feed"
@@ -99,20 +100,20 @@ func early(history []judge.Record) (seen int, wrong []string) {
 
 // ended is how a node's attempt has ended before its time, where it is in one.
 func ended(node *corev1.Node) (wrong []string, attempt bool) {
-	grant, err := v1alpha1.ParseGrant(node.Annotations)
+	grant, err := protocol.ParseGrant(node.Annotations)
 	if err != nil {
 		return []string{fmt.Sprintf("%s: %v", node.Name, err)}, true
 	}
-	progress, err := v1alpha1.ParseProgress(node.Annotations)
+	progress, err := protocol.ParseProgress(node.Annotations)
 	if err != nil {
 		return []string{fmt.Sprintf("%s: %v", node.Name, err)}, true
 	}
 	switch {
-	case grant == nil || progress == nil || progress.Seq != grant.Seq || grant.State == v1alpha1.GrantFinished:
+	case grant == nil || progress == nil || progress.Seq != grant.Seq || grant.State == protocol.GrantFinished:
 		return nil, false
-	case grant.State == v1alpha1.GrantCancelled:
+	case grant.State == protocol.GrantCancelled:
 		return []string{fmt.Sprintf("%s: grant %d is cancelled in mid-attempt (%s)", node.Name, grant.Seq, grant.Reason)}, true
-	case progress.Phase == v1alpha1.PhaseAborted:
+	case progress.Phase == protocol.PhaseAborted:
 		return []string{fmt.Sprintf("%s: attempt %d is given up (%s)", node.Name, grant.Seq, progress.Reason)}, true
 	case !node.Spec.Unschedulable:
 		return []string{fmt.Sprintf("%s: uncordoned while %s", node.Name, progress.Phase)}, true
@@ -124,30 +125,30 @@ func TestEarly(t *testing.T) {
 	policy := func(grants ...v1alpha1.LedgerEntry) judge.Record {
 		return judge.Record{Name: "p", Policy: &v1alpha1.RebootPolicy{Status: v1alpha1.RebootPolicyStatus{Grants: grants}}}
 	}
-	node := func(boot string, state v1alpha1.GrantState, phase v1alpha1.Phase, cordoned bool) judge.Record {
+	node := func(boot string, state protocol.GrantState, phase protocol.Phase, cordoned bool) judge.Record {
 		n, at := &corev1.Node{}, metav1.Unix(1_000_000_000, 0)
 		n.Name, n.Spec.Unschedulable, n.Status.NodeInfo.BootID = "n", cordoned, boot
 		n.Annotations = map[string]string{
-			v1alpha1.AnnotationGrant:    v1alpha1.Grant{Policy: "p", Seq: 1, BootID: "1", State: state, Reason: "Why", At: at}.String(),
-			v1alpha1.AnnotationProgress: v1alpha1.Progress{Seq: 1, BootID: "1", Phase: phase, Cordoned: cordoned, Reason: "Why", At: at}.String(),
+			v1alpha1.AnnotationGrant:    protocol.Grant{Policy: "p", Seq: 1, BootID: "1", State: state, Reason: "Why", At: at}.String(),
+			v1alpha1.AnnotationProgress: protocol.Progress{Seq: 1, BootID: "1", Phase: phase, Cordoned: cordoned, Reason: "Why", At: at}.String(),
 		}
 		return judge.Record{Name: "n", Node: n}
 	}
 	entry := v1alpha1.LedgerEntry{Node: "n", Seq: 1, BootID: "1"}
-	drains := node("1", v1alpha1.GrantActive, v1alpha1.PhaseDraining, true)
+	drains := node("1", protocol.GrantActive, protocol.PhaseDraining, true)
 	for name, tc := range map[string]struct {
 		history []judge.Record
 		seen    int
 		want    []string
 	}{
 		"a whole reboot": {[]judge.Record{
-			policy(entry), drains, node("2", v1alpha1.GrantActive, v1alpha1.PhaseRebooting, true), policy(), node("2", v1alpha1.GrantFinished, v1alpha1.PhaseRebooting, false),
+			policy(entry), drains, node("2", protocol.GrantActive, protocol.PhaseRebooting, true), policy(), node("2", protocol.GrantFinished, protocol.PhaseRebooting, false),
 		}, 3, nil},
 		"nothing":                   {nil, 0, nil},
 		"a slot that is released":   {[]judge.Record{policy(entry), drains, policy()}, 2, []string{"n: slot 1 is released on boot 1"}},
-		"a grant that is cancelled": {[]judge.Record{node("1", v1alpha1.GrantCancelled, v1alpha1.PhaseDraining, true)}, 1, []string{"n: grant 1 is cancelled in mid-attempt (Why)"}},
-		"a drain that is given up":  {[]judge.Record{node("1", v1alpha1.GrantActive, v1alpha1.PhaseAborted, true)}, 1, []string{"n: attempt 1 is given up (Why)"}},
-		"a node that is uncordoned": {[]judge.Record{node("1", v1alpha1.GrantActive, v1alpha1.PhaseDraining, false)}, 1, []string{"n: uncordoned while Draining"}},
+		"a grant that is cancelled": {[]judge.Record{node("1", protocol.GrantCancelled, protocol.PhaseDraining, true)}, 1, []string{"n: grant 1 is cancelled in mid-attempt (Why)"}},
+		"a drain that is given up":  {[]judge.Record{node("1", protocol.GrantActive, protocol.PhaseAborted, true)}, 1, []string{"n: attempt 1 is given up (Why)"}},
+		"a node that is uncordoned": {[]judge.Record{node("1", protocol.GrantActive, protocol.PhaseDraining, false)}, 1, []string{"n: uncordoned while Draining"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			seen, wrong := early(tc.history)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -86,7 +87,7 @@ func grantAfter(d time.Duration, name string, seq int64) func(*story) {
 			p.Status.Grants = append(p.Status.Grants, v1alpha1.LedgerEntry{Node: name, Seq: seq, BootID: name, At: metav1.NewTime(s.now.Add(-d))})
 		})
 		s.node(name, manager, func(n *corev1.Node) {
-			g := v1alpha1.Grant{Policy: "p", Seq: seq, BootID: name, State: v1alpha1.GrantActive, At: metav1.NewTime(s.now)}
+			g := protocol.Grant{Policy: "p", Seq: seq, BootID: name, State: protocol.GrantActive, At: metav1.NewTime(s.now)}
 			metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationGrant, g.String())
 		})
 	}
@@ -106,7 +107,7 @@ func needing(name string) func(*story) {
 func drains(name string, seq int64) func(*story) {
 	return func(s *story) {
 		s.node(name, agent, func(n *corev1.Node) {
-			p := v1alpha1.Progress{Seq: seq, Phase: v1alpha1.PhaseDraining, BootID: name, Cordoned: true, At: metav1.NewTime(s.now)}
+			p := protocol.Progress{Seq: seq, Phase: protocol.PhaseDraining, BootID: name, Cordoned: true, At: metav1.NewTime(s.now)}
 			metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationProgress, p.String())
 			n.Spec.Unschedulable = true
 		})
@@ -116,9 +117,9 @@ func drains(name string, seq int64) func(*story) {
 func finishes(name string, seq int64) func(*story) {
 	return func(s *story) {
 		s.node(name, manager, func(n *corev1.Node) {
-			g := v1alpha1.Grant{Policy: "p", Seq: seq, BootID: name, State: v1alpha1.GrantFinished, At: metav1.NewTime(s.now)}
+			g := protocol.Grant{Policy: "p", Seq: seq, BootID: name, State: protocol.GrantFinished, At: metav1.NewTime(s.now)}
 			metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationGrant, g.String())
-			p := v1alpha1.Progress{Seq: seq, Phase: v1alpha1.PhaseRebooting, BootID: name, Cordoned: true, At: metav1.NewTime(s.now)}
+			p := protocol.Progress{Seq: seq, Phase: protocol.PhaseRebooting, BootID: name, Cordoned: true, At: metav1.NewTime(s.now)}
 			metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationProgress, p.String())
 			n.Spec.Unschedulable = false
 		})
@@ -167,7 +168,7 @@ func policyDeleting(s *story) {
 func commits(name string, seq int64) func(*story) {
 	return func(s *story) {
 		s.node(name, agent, func(n *corev1.Node) {
-			p := v1alpha1.Progress{Seq: seq, Phase: v1alpha1.PhaseRebooting, BootID: name, Cordoned: true, At: metav1.NewTime(s.now)}
+			p := protocol.Progress{Seq: seq, Phase: protocol.PhaseRebooting, BootID: name, Cordoned: true, At: metav1.NewTime(s.now)}
 			metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationProgress, p.String())
 		})
 	}
@@ -188,7 +189,7 @@ func carries(name string, seq int64) func(*story) { return carriesOf("p", name, 
 func carriesOf(policy, name string, seq int64) func(*story) {
 	return func(s *story) {
 		s.node(name, manager, func(n *corev1.Node) {
-			g := v1alpha1.Grant{Policy: policy, Seq: seq, BootID: name, State: v1alpha1.GrantActive, At: metav1.NewTime(s.now)}
+			g := protocol.Grant{Policy: policy, Seq: seq, BootID: name, State: protocol.GrantActive, At: metav1.NewTime(s.now)}
 			metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationGrant, g.String())
 		})
 	}
@@ -207,7 +208,7 @@ func released(name string) func(*story) {
 func aborts(name string, seq int64) func(*story) {
 	return func(s *story) {
 		s.node(name, agent, func(n *corev1.Node) {
-			p := v1alpha1.Progress{Seq: seq, Phase: v1alpha1.PhaseAborted, BootID: name, At: metav1.NewTime(s.now)}
+			p := protocol.Progress{Seq: seq, Phase: protocol.PhaseAborted, BootID: name, At: metav1.NewTime(s.now)}
 			metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationProgress, p.String())
 			n.Spec.Unschedulable = false
 		})

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -48,8 +49,8 @@ func (n *needs) take(node *corev1.Node, at time.Time) {
 			since = c.LastTransitionTime.Time
 		}
 	}
-	grant, err := v1alpha1.ParseGrant(node.Annotations)
-	if err == nil && grant != nil && grant.State == v1alpha1.GrantFinished && !since.IsZero() && !grant.At.Time.Before(since) {
+	grant, err := protocol.ParseGrant(node.Annotations)
+	if err == nil && grant != nil && grant.State == protocol.GrantFinished && !since.IsZero() && !grant.At.Time.Before(since) {
 		since = grant.At.Time
 	}
 	if !since.Equal(n.since) {
@@ -91,21 +92,21 @@ type attempt struct {
 }
 
 func attemptOf(n *corev1.Node) attempt {
-	progress, err := v1alpha1.ParseProgress(n.Annotations)
+	progress, err := protocol.ParseProgress(n.Annotations)
 	if err != nil || progress == nil {
 		return attempt{}
 	}
 	a := attempt{seq: progress.Seq, boot: progress.BootID}
-	if progress.Phase == v1alpha1.PhaseAborted {
+	if progress.Phase == protocol.PhaseAborted {
 		return a
 	}
 	a.disrupts = true
-	if grant, err := v1alpha1.ParseGrant(n.Annotations); err == nil && grant != nil {
+	if grant, err := protocol.ParseGrant(n.Annotations); err == nil && grant != nil {
 		a.ledger, a.policy, a.superseded = grant.LedgerName(), grant.Policy, grant.Seq > progress.Seq
-		finished := grant.Seq == progress.Seq && grant.State == v1alpha1.GrantFinished
-		a.disrupts = progress.Phase == v1alpha1.PhaseDraining || !a.superseded && !finished
+		finished := grant.Seq == progress.Seq && grant.State == protocol.GrantFinished
+		a.disrupts = progress.Phase == protocol.PhaseDraining || !a.superseded && !finished
 	}
-	a.committed = progress.Phase == v1alpha1.PhaseRebooting
+	a.committed = progress.Phase == protocol.PhaseRebooting
 	return a
 }
 
@@ -139,7 +140,7 @@ func (j *Judge) takeNode(r Record) {
 		j.govern(n)
 		j.relimit()
 	}
-	if grant, err := v1alpha1.ParseGrant(r.Node.Annotations); err == nil && grant != nil {
+	if grant, err := protocol.ParseGrant(r.Node.Annotations); err == nil && grant != nil {
 		n.carried[grant.LedgerName()+" "+key(r.Name, grant.Seq)] = r.At
 	}
 	n.needs.take(r.Node, r.At)

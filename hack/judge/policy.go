@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/judge/oracle"
 )
@@ -142,7 +143,7 @@ func (n *node) shows(ledger string, seq int64) bool {
 	if n.last == nil {
 		return false
 	}
-	grant, err := v1alpha1.ParseGrant(n.last.Annotations)
+	grant, err := protocol.ParseGrant(n.last.Annotations)
 	return err == nil && grant != nil && grant.LedgerName() == ledger && grant.Seq == seq
 }
 

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -30,7 +31,7 @@ func sharing(changes ...func(*v1alpha1.RebootPolicySpec)) func(*story) {
 func granted(name string, seq int64) func(*story) {
 	return all(listed(name, seq), func(s *story) {
 		s.node(name, manager, func(n *corev1.Node) {
-			g := v1alpha1.Grant{Policy: "q", Ledger: "p", Seq: seq, BootID: name, State: v1alpha1.GrantActive, At: metav1.NewTime(s.now)}
+			g := protocol.Grant{Policy: "q", Ledger: "p", Seq: seq, BootID: name, State: protocol.GrantActive, At: metav1.NewTime(s.now)}
 			metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationGrant, g.String())
 		})
 	})

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
 )
@@ -133,17 +134,17 @@ func (h *host) grant() {
 	policy.Status.Grants = []v1alpha1.LedgerEntry{{Node: h.name, NodeUID: node.UID, Seq: 1, BootID: h.bootID(1), At: metav1.Now()}}
 	must(h.t, api.Status().Update(h.t.Context(), policy))
 	before := node.DeepCopy()
-	metav1.SetMetaDataAnnotation(&node.ObjectMeta, v1alpha1.AnnotationGrant, v1alpha1.Grant{
-		Policy: h.name, Seq: 1, BootID: h.bootID(1), State: v1alpha1.GrantActive, At: metav1.Now(),
+	metav1.SetMetaDataAnnotation(&node.ObjectMeta, v1alpha1.AnnotationGrant, protocol.Grant{
+		Policy: h.name, Seq: 1, BootID: h.bootID(1), State: protocol.GrantActive, At: metav1.Now(),
 	}.String())
 	must(h.t, api.Patch(h.t.Context(), node, client.MergeFrom(before)))
 }
 
 // in waits for a phase of the progress.
-func (h *host) in(phase v1alpha1.Phase) {
+func (h *host) in(phase protocol.Phase) {
 	h.t.Helper()
 	until(h.t, fmt.Sprintf("%s to be %s", h.name, phase), func() bool {
-		p, err := v1alpha1.ParseProgress(h.node().Annotations)
+		p, err := protocol.ParseProgress(h.node().Annotations)
 		return err == nil && p != nil && p.Phase == phase
 	})
 }

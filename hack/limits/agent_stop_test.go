@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -95,7 +96,7 @@ var agentPhases = map[string]func(h *host){
 		h.start()
 		h.asks()
 		h.grant()
-		h.in(v1alpha1.PhaseDraining)
+		h.in(protocol.PhaseDraining)
 		h.front.hold(everything)
 		h.front.waits(h.t)
 	},
@@ -113,7 +114,7 @@ var agentPhases = map[string]func(h *host){
 		h.asks()
 		h.logind.SetInhibitors(hosttest.BlockShutdown("backup", "not now"))
 		h.grant()
-		h.in(v1alpha1.PhaseDraining)
+		h.in(protocol.PhaseDraining)
 		h.shows(corev1.NodeDrained, "True")
 	},
 	"logind does not say who blocks": func(h *host) {
@@ -143,7 +144,7 @@ var agentPhases = map[string]func(h *host){
 		h.start()
 		h.asks()
 		h.grant()
-		h.in(v1alpha1.PhaseRebooting)
+		h.in(protocol.PhaseRebooting)
 		h.called("RebootWithFlags")
 	},
 	"its first report after the boot hangs": func(h *host) {

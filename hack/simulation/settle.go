@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/judge"
 	"github.com/reboot-operator/reboot-operator/hack/simulation/apiserver"
@@ -126,12 +127,12 @@ func unsettled(node *corev1.Node) (what []string) {
 
 // outstanding reports whether a grant may still be used, or nobody knows.
 func outstanding(node *corev1.Node) bool {
-	grant, err := v1alpha1.ParseGrant(node.Annotations)
-	if grant == nil || err != nil || grant.State != v1alpha1.GrantActive {
+	grant, err := protocol.ParseGrant(node.Annotations)
+	if grant == nil || err != nil || grant.State != protocol.GrantActive {
 		return err != nil
 	}
-	progress, err := v1alpha1.ParseProgress(node.Annotations)
-	aborted := err == nil && progress != nil && progress.Seq == grant.Seq && progress.Phase == v1alpha1.PhaseAborted
+	progress, err := protocol.ParseProgress(node.Annotations)
+	aborted := err == nil && progress != nil && progress.Seq == grant.Seq && progress.Phase == protocol.PhaseAborted
 	return !aborted
 }
 

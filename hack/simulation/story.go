@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/judge"
 )
@@ -38,12 +39,12 @@ func node(r judge.Record) string {
 	for _, c := range r.Node.Status.Conditions {
 		fmt.Fprintf(&text, " %s=%s(%s)", c.Type, c.Status, c.Reason)
 	}
-	if grant, err := v1alpha1.ParseGrant(r.Node.Annotations); grant != nil {
+	if grant, err := protocol.ParseGrant(r.Node.Annotations); grant != nil {
 		fmt.Fprintf(&text, " grant %s#%d %s %s", grant.Policy, grant.Seq, grant.State, grant.At.UTC().Format(time.TimeOnly))
 	} else if err != nil {
 		fmt.Fprintf(&text, " grant %v", err)
 	}
-	if progress, err := v1alpha1.ParseProgress(r.Node.Annotations); progress != nil {
+	if progress, err := protocol.ParseProgress(r.Node.Annotations); progress != nil {
 		fmt.Fprintf(&text, " progress #%d %s cordoned %t %s", progress.Seq, progress.Phase, progress.Cordoned, progress.Reason)
 	} else if err != nil {
 		fmt.Fprintf(&text, " progress %v", err)

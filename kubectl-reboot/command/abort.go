@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 )
 
 func abortCommand(s *Session) *cobra.Command {
@@ -39,22 +39,22 @@ the reboot, and this writes nothing.`,
 
 // abortDrain takes back the cordon of an agent that drains. The write is refused if the agent has gone on by then.
 func abortDrain(n *corev1.Node) (string, bool, error) {
-	grant, err := v1alpha1.ParseGrant(n.Annotations)
+	grant, err := protocol.ParseGrant(n.Annotations)
 	if err != nil {
 		return "", false, err
 	}
-	progress, err := v1alpha1.ParseProgress(n.Annotations)
+	progress, err := protocol.ParseProgress(n.Annotations)
 	if err != nil {
 		return "", false, err
 	}
-	active := grant != nil && grant.State == v1alpha1.GrantActive
+	active := grant != nil && grant.State == protocol.GrantActive
 	begun := progress != nil && (grant == nil || progress.Seq == grant.Seq) && progress.BootID == n.Status.NodeInfo.BootID
 	switch {
-	case begun && progress.Phase == v1alpha1.PhaseRebooting:
+	case begun && progress.Phase == protocol.PhaseRebooting:
 		return "", false, errors.New("the drain is over, the node is being rebooted: nothing stops that")
 	case active && !begun:
 		return "", false, fmt.Errorf("the node has a grant and has not begun to drain: kubectl reboot pause node/%s takes the grant back", n.Name)
-	case !begun || progress.Phase != v1alpha1.PhaseDraining:
+	case !begun || progress.Phase != protocol.PhaseDraining:
 		return "is not draining", false, nil
 	case !n.Spec.Unschedulable:
 		return "drain already being stopped", false, nil

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/explanation"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
@@ -68,10 +69,10 @@ func (p *pool) annotates(name, key, value string) {
 // givesUp: the agent aborts its drain with hostile words.
 func (p *pool) givesUp(name string) {
 	GinkgoHelper()
-	g, err := v1alpha1.ParseGrant(node(name).Annotations)
+	g, err := protocol.ParseGrant(node(name).Annotations)
 	Expect(err).NotTo(HaveOccurred())
-	progress := v1alpha1.Progress{
-		Seq: g.Seq, Phase: v1alpha1.PhaseAborted, BootID: node(name).Status.NodeInfo.BootID, Failures: 1,
+	progress := protocol.Progress{
+		Seq: g.Seq, Phase: protocol.PhaseAborted, BootID: node(name).Status.NodeInfo.BootID, Failures: 1,
 		Reason: v1alpha1.ReasonDrainTimedOut, Message: hostile, At: metav1.Now(),
 	}
 	p.annotates(name, v1alpha1.AnnotationProgress, progress.String())
@@ -113,8 +114,8 @@ var _ = Describe("What a node reports is harmless to a terminal", func() {
 		p := newPool(1, fleettest.Spec(func(s *v1alpha1.RebootPolicySpec) { s.Hooks = &v1alpha1.Hooks{After: []v1alpha1.AnnotationKey{check}} }))
 		p.needs(p.nodes[0])
 		expectPermitted(p.nodes[0], "True Granted")
-		p.progresses(p.nodes[0], v1alpha1.PhaseDraining)
-		p.progresses(p.nodes[0], v1alpha1.PhaseRebooting)
+		p.progresses(p.nodes[0], protocol.PhaseDraining)
+		p.progresses(p.nodes[0], protocol.PhaseRebooting)
 		p.boots(p.nodes[0])
 		Eventually(func() map[string]string { return node(p.nodes[0]).Annotations }).Should(HaveKey(v1alpha1.AnnotationHooks))
 		p.annotates(p.nodes[0], check, hostile)
@@ -133,7 +134,7 @@ var _ = Describe("What a node reports is harmless to a terminal", func() {
 		p := newPool(1)
 		p.needs(p.nodes[0])
 		expectPermitted(p.nodes[0], "True Granted")
-		p.progresses(p.nodes[0], v1alpha1.PhaseDraining)
+		p.progresses(p.nodes[0], protocol.PhaseDraining)
 		p.waitsFor(p.nodes[0], hostile)
 		harmless("explain", p.nodes[0])
 		harmless("status", p.policy)
@@ -165,10 +166,10 @@ var _ = Describe("A clock that shows the year 9999", func() {
 		p := newPool(1)
 		p.needs(p.nodes[0])
 		expectPermitted(p.nodes[0], "True Granted")
-		g, err := v1alpha1.ParseGrant(node(p.nodes[0]).Annotations)
+		g, err := protocol.ParseGrant(node(p.nodes[0]).Annotations)
 		Expect(err).NotTo(HaveOccurred())
-		p.annotates(p.nodes[0], v1alpha1.AnnotationProgress, v1alpha1.Progress{
-			Seq: g.Seq, Phase: v1alpha1.PhaseRebooting, BootID: g.BootID, At: last, DrainStartedAt: &last,
+		p.annotates(p.nodes[0], v1alpha1.AnnotationProgress, protocol.Progress{
+			Seq: g.Seq, Phase: protocol.PhaseRebooting, BootID: g.BootID, At: last, DrainStartedAt: &last,
 		}.String())
 		until := `{"spec":{"pause":{"until":"9999-12-31T23:59:59-12:00"}}}`
 		Expect(api.Patch(context.Background(), p.get(), client.RawPatch(types.MergePatchType, []byte(until)))).To(Succeed())

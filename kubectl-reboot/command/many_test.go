@@ -8,6 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
@@ -122,7 +123,7 @@ var _ = Describe("pause --all", func() {
 		p.needs(p.nodes[0])
 		p.needs(p.nodes[1])
 		expectPermitted(p.nodes[0], "True Granted")
-		p.progresses(p.nodes[0], v1alpha1.PhaseRebooting)
+		p.progresses(p.nodes[0], protocol.PhaseRebooting)
 		out, done := begin("pause", "--all", "--wait")
 		Eventually(out.String).Should(And(ContainSubstring("  "+p.nodes[0]+": Rebooting\n"), ContainSubstring("  1 of 2 done, 1 in progress, 1 Paused\n")))
 		Expect(done).NotTo(Receive())
@@ -153,9 +154,9 @@ var _ = Describe("request --wait", func() {
 		for i, name := range p.nodes {
 			Eventually(out.String).Should(ContainSubstring("  " + name + ": Granted\n"))
 			expectPermitted(name, "True Granted")
-			p.progresses(name, v1alpha1.PhaseDraining)
+			p.progresses(name, protocol.PhaseDraining)
 			Eventually(out.String).Should(ContainSubstring("  " + name + ": Granted → Draining\n"))
-			p.progresses(name, v1alpha1.PhaseRebooting)
+			p.progresses(name, protocol.PhaseRebooting)
 			Expect(done).NotTo(Receive())
 			p.boots(name)
 			p.answered(name)
@@ -187,14 +188,14 @@ var _ = Describe("abort", func() {
 		expectPermitted(name, "True Granted")
 		Expect(fails("abort", name)).To(ContainSubstring("has not begun to drain: kubectl reboot pause node/" + name + " takes the grant back"))
 
-		p.progresses(name, v1alpha1.PhaseDraining)
+		p.progresses(name, protocol.PhaseDraining)
 		Expect(ok("abort", "node/"+name, "--dry-run=server")).To(Equal("node/" + name + " drain stopped (server dry run)\n"))
 		Expect(node(name).Spec.Unschedulable).To(BeTrue())
 		Expect(ok("abort", name)).To(Equal("node/" + name + " drain stopped\n"))
 		Expect(node(name).Spec.Unschedulable).To(BeFalse(), "that is what its agent stops at")
 		Expect(ok("abort", name)).To(Equal("node/" + name + " drain already being stopped\n"))
 
-		p.progresses(name, v1alpha1.PhaseRebooting)
+		p.progresses(name, protocol.PhaseRebooting)
 		Expect(fails("abort", name)).To(ContainSubstring("the drain is over, the node is being rebooted: nothing stops that"))
 		Expect(node(name).Spec.Unschedulable).To(BeTrue())
 	})
@@ -205,9 +206,9 @@ var _ = Describe("abort", func() {
 		p.needs(name)
 		expectPermitted(name, "True Granted")
 		n := node(name)
-		g, err := v1alpha1.ParseGrant(n.Annotations)
+		g, err := protocol.ParseGrant(n.Annotations)
 		Expect(err).NotTo(HaveOccurred())
-		progress := v1alpha1.Progress{Seq: g.Seq, Phase: v1alpha1.PhaseDraining, BootID: n.Status.NodeInfo.BootID, At: metav1.Now()}
+		progress := protocol.Progress{Seq: g.Seq, Phase: protocol.PhaseDraining, BootID: n.Status.NodeInfo.BootID, At: metav1.Now()}
 		p.patch(name, map[string]any{
 			"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationProgress: progress.String()}},
 			"spec":     map[string]any{"unschedulable": true},

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
 )
@@ -112,17 +113,17 @@ func expectPermitted(name, want string) {
 }
 
 // progresses: the agent is in a phase of its grant, which the manager writes to the node after the policy's status.
-func (p *pool) progresses(name string, phase v1alpha1.Phase) {
+func (p *pool) progresses(name string, phase protocol.Phase) {
 	GinkgoHelper()
 	var n *corev1.Node
-	var g *v1alpha1.Grant
-	Eventually(func() (*v1alpha1.Grant, error) {
+	var g *protocol.Grant
+	Eventually(func() (*protocol.Grant, error) {
 		var err error
 		n = node(name)
-		g, err = v1alpha1.ParseGrant(n.Annotations)
+		g, err = protocol.ParseGrant(n.Annotations)
 		return g, err
 	}).ShouldNot(BeNil())
-	progress := v1alpha1.Progress{Seq: g.Seq, Phase: phase, BootID: n.Status.NodeInfo.BootID, Cordoned: true, At: metav1.Now()}
+	progress := protocol.Progress{Seq: g.Seq, Phase: phase, BootID: n.Status.NodeInfo.BootID, Cordoned: true, At: metav1.Now()}
 	p.patch(name, map[string]any{
 		"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationProgress: progress.String()}},
 		"spec":     map[string]any{"unschedulable": true},

@@ -13,6 +13,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/explanation"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
@@ -58,9 +59,9 @@ var _ = Describe("explain and status", func() {
 		Expect(e.Reason).To(Equal(v1alpha1.ReasonBudgetExhausted))
 		Expect(e.Slots).To(Equal(first + " (holds a grant)"))
 
-		p.progresses(first, v1alpha1.PhaseDraining)
+		p.progresses(first, protocol.PhaseDraining)
 		Expect(explained(first).Reboot.Phase).To(BeEquivalentTo("Draining"))
-		p.progresses(first, v1alpha1.PhaseRebooting)
+		p.progresses(first, protocol.PhaseRebooting)
 		is := statusOf(p.policy)
 		Expect(is.InProgress).To(HaveExactElements(And(HaveField("Node", first), HaveField("Phase", BeEquivalentTo("Rebooting")))))
 		Expect(is.Waiting).To(HaveExactElements(status.Waiting{Reason: v1alpha1.ReasonBudgetExhausted, Nodes: []string{second}}))
@@ -77,7 +78,7 @@ var _ = Describe("explain and status", func() {
 		p := newPool(1)
 		p.needs(p.nodes[0])
 		expectPermitted(p.nodes[0], "True Granted")
-		p.progresses(p.nodes[0], v1alpha1.PhaseDraining)
+		p.progresses(p.nodes[0], protocol.PhaseDraining)
 		p.waitsFor(p.nodes[0], report)
 
 		reboot := explained(p.nodes[0]).Reboot
@@ -180,8 +181,8 @@ var _ = Describe("history", func() {
 		Expect(ok("history", p.nodes[0])).To(Equal("No policy remembers a reboot of " + p.nodes[0] + "; each remembers its last 20.\n"))
 		p.needs(p.nodes[0])
 		expectPermitted(p.nodes[0], "True Granted")
-		p.progresses(p.nodes[0], v1alpha1.PhaseDraining)
-		p.progresses(p.nodes[0], v1alpha1.PhaseRebooting)
+		p.progresses(p.nodes[0], protocol.PhaseDraining)
+		p.progresses(p.nodes[0], protocol.PhaseRebooting)
 		p.boots(p.nodes[0])
 		Eventually(func() []v1alpha1.PastReboot { return p.get().Status.History }).Should(HaveLen(1))
 		Expect(ok("history", "node/"+p.nodes[0])).To(MatchRegexp(`(?m)^` + p.nodes[0] + ` .* Succeeded .* ` + p.policy + ` +UpdateStaged`))
@@ -251,9 +252,9 @@ var _ = Describe("status --watch", func() {
 		Eventually(out.String).Should(ContainSubstring("; always open\n"))
 		p.needs(p.nodes[0])
 		Eventually(out.String).Should(ContainSubstring(p.nodes[0] + ": Granted\n"))
-		p.progresses(p.nodes[0], v1alpha1.PhaseDraining)
+		p.progresses(p.nodes[0], protocol.PhaseDraining)
 		Eventually(out.String).Should(ContainSubstring(p.nodes[0] + ": Granted → Draining\n"))
-		p.progresses(p.nodes[0], v1alpha1.PhaseRebooting)
+		p.progresses(p.nodes[0], protocol.PhaseRebooting)
 		Eventually(out.String).Should(ContainSubstring(p.nodes[0] + ": Draining → Rebooting\n"))
 		p.boots(p.nodes[0])
 		Eventually(out.String).Should(ContainSubstring(p.nodes[0] + ": back in service\n"))

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
 )
@@ -24,8 +25,8 @@ func halt(p *pool) {
 	GinkgoHelper()
 	p.needs(p.nodes[0])
 	n := node(p.nodes[0])
-	failed := v1alpha1.Progress{
-		Seq: 1, Phase: v1alpha1.PhaseAborted, BootID: n.Status.NodeInfo.BootID, Failures: 1, Reason: v1alpha1.ReasonDrainTimedOut, At: metav1.Now(),
+	failed := protocol.Progress{
+		Seq: 1, Phase: protocol.PhaseAborted, BootID: n.Status.NodeInfo.BootID, Failures: 1, Reason: v1alpha1.ReasonDrainTimedOut, At: metav1.Now(),
 	}
 	p.patch(n.Name, map[string]any{"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationProgress: failed.String()}}})
 	Eventually(func() bool { return meta.IsStatusConditionTrue(p.get().Status.Conditions, v1alpha1.ConditionHalted) }).Should(BeTrue())

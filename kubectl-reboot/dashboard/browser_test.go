@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/dashboard"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
@@ -41,7 +42,7 @@ func TestBrowser_Follows(t *testing.T) {
 	b.press("ArrowRight")
 	b.until(`document.activeElement.dataset.node === "n2"`)
 
-	s.Show(rendered(t, waiting(Granted("w", 7, 0), Progressed(7, v1alpha1.PhaseDraining, 0)), live))
+	s.Show(rendered(t, waiting(Granted("w", 7, 0), Progressed(7, protocol.PhaseDraining, 0)), live))
 	b.until(`document.querySelector("[data-node=n2]").classList.contains("draining") && document.querySelector("#progress").textContent.includes("n2") && document.querySelector("#waiting").textContent.includes("n3")`)
 	b.until(`document.activeElement.dataset.node === "n2" && document.querySelector("#waiting details").open && !document.getElementById("detail").hidden`)
 	b.until(`document.title.startsWith("prod: 0 of 3 up to date, 1 rebooting, 2 waiting")`)

@@ -23,6 +23,7 @@ import (
 	"k8s.io/utils/clock"
 	testingclock "k8s.io/utils/clock/testing"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/dashboard"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
@@ -50,16 +51,16 @@ func busy() fleet.Fleet {
 	}
 	nodes := []corev1.Node{
 		Node("worker-01", "workers"), Node("worker-02", "workers"), Node("worker-03", "workers"),
-		Node("worker-04", "workers", Needs(50*time.Hour), Granted("workers", 7, 9*time.Minute), Progressed(7, v1alpha1.PhaseDraining, 8*time.Minute),
+		Node("worker-04", "workers", Needs(50*time.Hour), Granted("workers", 7, 9*time.Minute), Progressed(7, protocol.PhaseDraining, 8*time.Minute),
 			Condition(corev1.NodeDrainInProgress, corev1.ConditionTrue, "Draining", 8*time.Minute, "The drain waits for default/db-0 (PodDisruptionBudget db). "+markup)),
-		Node("worker-05", "workers", Needs(49*time.Hour), Granted("workers", 8, 4*time.Minute), Progressed(8, v1alpha1.PhaseRebooting, 2*time.Minute)),
-		Node("worker-06", "workers", Granted("workers", 9, 6*time.Minute), Progressed(9, v1alpha1.PhaseRebooting, 4*time.Minute), Booted(30*time.Second)),
+		Node("worker-05", "workers", Needs(49*time.Hour), Granted("workers", 8, 4*time.Minute), Progressed(8, protocol.PhaseRebooting, 2*time.Minute)),
+		Node("worker-06", "workers", Granted("workers", 9, 6*time.Minute), Progressed(9, protocol.PhaseRebooting, 4*time.Minute), Booted(30*time.Second)),
 		Node("worker-16", "workers", Needs(time.Hour), Annotated(v1alpha1.AnnotationPaused, "true")),
 		Node("worker-17", "workers", func(n *corev1.Node) { n.Status.Conditions = n.Status.Conditions[:1] }),
 		Node("edge-1", "edge", Needs(9*time.Hour)),
-		Node("edge-2", "edge", Needs(9*time.Hour), Granted("edge", 3, 4*time.Hour), Progressed(3, v1alpha1.PhaseRebooting, 4*time.Hour), NotReady),
+		Node("edge-2", "edge", Needs(9*time.Hour), Granted("edge", 3, 4*time.Hour), Progressed(3, protocol.PhaseRebooting, 4*time.Hour), NotReady),
 		Node("gpu-1", "gpu", Needs(9*time.Hour)), Node("gpu-2", "gpu", Annotated(v1alpha1.AnnotationMaxUptime, "720h0m0s"),
-			Annotated(v1alpha1.AnnotationReport, v1alpha1.AgentReport{BootedAt: new(Ago(29 * 24 * time.Hour))}.String())),
+			Annotated(v1alpha1.AnnotationReport, protocol.AgentReport{BootedAt: new(Ago(29 * 24 * time.Hour))}.String())),
 		Node("night-1", "night", Needs(time.Hour)), Node("night-2", "night", Needs(time.Hour)),
 		Node("stray-1", "none", Needs(time.Hour)),
 	}

@@ -13,6 +13,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/doctor"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
@@ -150,7 +151,7 @@ func TestExamine(t *testing.T) {
 		},
 		"locksmithd, and a need": {
 			func(c *installed) {
-				Annotated(v1alpha1.AnnotationReport, v1alpha1.AgentReport{Objection: &v1alpha1.Objection{Reason: v1alpha1.ReasonInhibited, Message: "busy", Also: []v1alpha1.Objection{
+				Annotated(v1alpha1.AnnotationReport, protocol.AgentReport{Objection: &protocol.Objection{Reason: v1alpha1.ReasonInhibited, Message: "busy", Also: []protocol.Objection{
 					{Reason: v1alpha1.ReasonCoordinatorConflict, Message: conflict},
 				}}}.String())(&c.nodes[1])
 			}, []string{"Coordinators Problem [n2] locksmithd is active"},

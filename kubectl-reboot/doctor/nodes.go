@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
@@ -16,7 +17,7 @@ import (
 // objects; one that does not reports it in the message of RebootRequired.
 func coordinators(c Cluster) []Finding {
 	return c.byMessage(Problem, func(node *corev1.Node) (string, string) {
-		report, err := v1alpha1.ParseAgentReport(node.Annotations)
+		report, err := protocol.ParseAgentReport(node.Annotations)
 		if err == nil {
 			for _, o := range report.Objection.All() {
 				if o.Reason == v1alpha1.ReasonCoordinatorConflict {

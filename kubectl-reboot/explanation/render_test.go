@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/explanation"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
@@ -51,7 +52,7 @@ func TestLines(t *testing.T) {
 	needy := func(options ...func(*corev1.Node)) corev1.Node {
 		return Node("n1", "w", append([]func(*corev1.Node){Needs(50 * time.Hour)}, options...)...)
 	}
-	aborted := Progressed(6, v1alpha1.PhaseAborted, 2*time.Minute, func(p *v1alpha1.Progress) {
+	aborted := Progressed(6, protocol.PhaseAborted, 2*time.Minute, func(p *protocol.Progress) {
 		p.Failures, p.Reason, p.Message = 1, v1alpha1.ReasonDrainTimedOut, "pod shop/db-0: disruption budget shop/db allows none"
 		started := p.At
 		started.Time = started.Add(-20 * time.Minute)
@@ -73,19 +74,19 @@ func TestLines(t *testing.T) {
 		}},
 		"backing-off": {policies(Policy("w")), []corev1.Node{needy(aborted, permitted(corev1.ConditionFalse, v1alpha1.ReasonBackingOff, ""))}},
 		"draining": {policies(Policy("w", Holds("n1", 7, 3*time.Minute))), []corev1.Node{
-			needy(Granted("w", 7, 3*time.Minute), Progressed(7, v1alpha1.PhaseDraining, 150*time.Second), permitted(corev1.ConditionTrue, v1alpha1.ReasonGranted, "")),
+			needy(Granted("w", 7, 3*time.Minute), Progressed(7, protocol.PhaseDraining, 150*time.Second), permitted(corev1.ConditionTrue, v1alpha1.ReasonGranted, "")),
 		}},
 		"draining-blocked": {policies(Policy("w", Holds("n1", 7, 3*time.Minute))), []corev1.Node{
-			needy(Granted("w", 7, 3*time.Minute), Progressed(7, v1alpha1.PhaseDraining, 150*time.Second), permitted(corev1.ConditionTrue, v1alpha1.ReasonGranted, ""),
+			needy(Granted("w", 7, 3*time.Minute), Progressed(7, protocol.PhaseDraining, 150*time.Second), permitted(corev1.ConditionTrue, v1alpha1.ReasonGranted, ""),
 				Condition(corev1.NodeDrainInProgress, corev1.ConditionTrue, "Draining", 2*time.Minute,
 					"The drain waits for default/db-0 (PodDisruptionBudget db). The drain may take until Mon 2026-11-23 16:05:30 UTC; then the node is uncordoned and backs off.")),
 		}},
 		"settling": {policies(Policy("w", Holds("n1", 7, 3*time.Minute))), []corev1.Node{
-			Node("n1", "w", Granted("w", 7, 3*time.Minute), Progressed(7, v1alpha1.PhaseRebooting, 2*time.Minute), Booted(20*time.Second),
+			Node("n1", "w", Granted("w", 7, 3*time.Minute), Progressed(7, protocol.PhaseRebooting, 2*time.Minute), Booted(20*time.Second),
 				permitted(corev1.ConditionTrue, v1alpha1.ReasonGranted, "")),
 		}},
 		"overdue": {policies(Policy("w", Holds("n1", 7, 3*time.Hour))), []corev1.Node{
-			needy(Granted("w", 7, 3*time.Hour), Progressed(7, v1alpha1.PhaseRebooting, 2*time.Hour), NotReady, permitted(corev1.ConditionTrue, v1alpha1.ReasonRebootTimedOut, "")),
+			needy(Granted("w", 7, 3*time.Hour), Progressed(7, protocol.PhaseRebooting, 2*time.Hour), NotReady, permitted(corev1.ConditionTrue, v1alpha1.ReasonRebootTimedOut, "")),
 		}},
 		"write-refused": {policies(Policy("w", Holds("n1", 7, time.Minute), WriteRefused("node n1 holds a slot since Mon 2026-11-16 11:59:00 UTC, and the "+
 			"API server refuses what the manager writes about its reboot: denied"))), []corev1.Node{needy()}},

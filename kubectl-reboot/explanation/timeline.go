@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
@@ -54,26 +55,26 @@ func addGrant(add addMoment, n *plan.Node, reboot *plan.Reboot) {
 		return
 	}
 	switch g.State {
-	case v1alpha1.GrantActive:
+	case protocol.GrantActive:
 		add(g.At.Time, "granted by policy %s, number %d", g.Policy, g.Seq)
-	case v1alpha1.GrantCancelled:
+	case protocol.GrantCancelled:
 		add(g.At.Time, "grant %d was taken back: %s", g.Seq, g.Reason)
-	case v1alpha1.GrantFinished:
+	case protocol.GrantFinished:
 		add(g.At.Time, "back in service, grant %d of policy %s is over", g.Seq, g.Policy)
 	}
 }
 
 func addProgress(add addMoment, n *plan.Node, flying bool) {
 	p := n.Progress
-	if p.DrainStartedAt != nil && p.Phase != v1alpha1.PhaseDraining {
+	if p.DrainStartedAt != nil && p.Phase != protocol.PhaseDraining {
 		add(p.DrainStartedAt.Time, "drain began")
 	}
 	switch p.Phase {
-	case v1alpha1.PhaseDraining:
+	case protocol.PhaseDraining:
 		add(p.At.Time, "drain began")
-	case v1alpha1.PhaseAborted:
+	case protocol.PhaseAborted:
 		add(p.At.Time, "gave up: %s, %s (%d in a row)", p.Reason, p.Message, p.Failures)
-	case v1alpha1.PhaseRebooting:
+	case protocol.PhaseRebooting:
 		add(p.At.Time, "sent to reboot")
 		if flying && n.BootID != p.BootID && !n.Maintenance {
 			add(n.MaintenanceSince, "the agent reported after the boot")

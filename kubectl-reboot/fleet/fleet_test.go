@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
@@ -16,13 +17,13 @@ import (
 
 // TestRebootOf: each phase, and since when.
 func TestRebootOf(t *testing.T) {
-	hooks := Annotated(v1alpha1.AnnotationHooks, v1alpha1.HookPhase{
+	hooks := Annotated(v1alpha1.AnnotationHooks, protocol.HookPhase{
 		Policy: "w", Seq: 7, BootID: "n1-boot-1", Stage: v1alpha1.HooksBefore, Hooks: []v1alpha1.AnnotationKey{"example.com/ok"}, At: Ago(50 * time.Second),
 	}.String())
 	hooked := Spec(func(s *v1alpha1.RebootPolicySpec) {
 		s.Hooks = &v1alpha1.Hooks{Before: []v1alpha1.AnnotationKey{"example.com/ok"}}
 	})
-	rebooting := Progressed(7, v1alpha1.PhaseRebooting, 40*time.Second)
+	rebooting := Progressed(7, protocol.PhaseRebooting, 40*time.Second)
 	cases := map[string]struct {
 		policy []func(*v1alpha1.RebootPolicy)
 		node   []func(*corev1.Node)
@@ -36,9 +37,9 @@ func TestRebootOf(t *testing.T) {
 			policy: []func(*v1alpha1.RebootPolicy){hooked}, node: []func(*corev1.Node){Annotated(v1alpha1.AnnotationHooks, `{"seq":7,"stage":"Before"}`)},
 			phase: fleet.Hooks, ago: time.Minute,
 		},
-		"an earlier grant's past": {node: []func(*corev1.Node){Progressed(6, v1alpha1.PhaseAborted, time.Hour)}, phase: fleet.Granted, ago: time.Minute},
+		"an earlier grant's past": {node: []func(*corev1.Node){Progressed(6, protocol.PhaseAborted, time.Hour)}, phase: fleet.Granted, ago: time.Minute},
 		"draining": {
-			node: []func(*corev1.Node){Granted("w", 7, time.Minute), Progressed(7, v1alpha1.PhaseDraining, 50*time.Second)}, phase: fleet.Draining, ago: 50 * time.Second,
+			node: []func(*corev1.Node){Granted("w", 7, time.Minute), Progressed(7, protocol.PhaseDraining, 50*time.Second)}, phase: fleet.Draining, ago: 50 * time.Second,
 		},
 		"rebooting":             {node: []func(*corev1.Node){Granted("w", 7, time.Minute), rebooting}, phase: fleet.Rebooting, ago: 40 * time.Second},
 		"booted, and not Ready": {node: []func(*corev1.Node){Granted("w", 7, time.Minute), rebooting, Booted(9 * time.Second), NotReady}, phase: fleet.Booted, ago: 40 * time.Second},
@@ -100,7 +101,7 @@ func TestRebootOf_Draining(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			n := Node("n1", "w", append(tc.node, Needs(time.Hour), Granted("w", 7, began), Progressed(7, v1alpha1.PhaseDraining, began))...)
+			n := Node("n1", "w", append(tc.node, Needs(time.Hour), Granted("w", 7, began), Progressed(7, protocol.PhaseDraining, began))...)
 			f := fleet.New([]v1alpha1.RebootPolicy{Policy("w", Holds("n1", 7, began))}, []corev1.Node{n}, Now.Add(tc.past))
 			reboot := f.RebootOf(f.Plan(f.Policy("w")).Reboots[0])
 			got := drain{report: reboot.Drain}
@@ -112,7 +113,7 @@ func TestRebootOf_Draining(t *testing.T) {
 			}
 		})
 	}
-	gone := Node("n1", "w", is(corev1.NodeDrained, corev1.ConditionTrue, volumes), Granted("w", 7, began), Progressed(7, v1alpha1.PhaseRebooting, time.Minute))
+	gone := Node("n1", "w", is(corev1.NodeDrained, corev1.ConditionTrue, volumes), Granted("w", 7, began), Progressed(7, protocol.PhaseRebooting, time.Minute))
 	f := fleet.New([]v1alpha1.RebootPolicy{Policy("w", Holds("n1", 7, began))}, []corev1.Node{gone}, Now)
 	if reboot := f.RebootOf(f.Plan(f.Policy("w")).Reboots[0]); reboot.Drain != "" || !reboot.DrainUntil.IsZero() {
 		t.Errorf("a node that reboots still drains: %+v", reboot)

@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 	. "github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
@@ -70,7 +71,7 @@ func (p picture) table() timetable.Timetable {
 }
 
 func pictures() map[string]picture {
-	inProgress := Node("worker-000.example.com", "w", Needs(time.Hour), Granted("w", 7, 3*time.Minute), Progressed(7, v1alpha1.PhaseDraining, time.Minute))
+	inProgress := Node("worker-000.example.com", "w", Needs(time.Hour), Granted("w", 7, 3*time.Minute), Progressed(7, protocol.PhaseDraining, time.Minute))
 	stays := Node("worker-999.example.com", "w", Needs(time.Hour), Annotated(v1alpha1.AnnotationPaused, "true"))
 	autumn := time.Date(2026, 10, 24, 20, 0, 0, 0, time.UTC)
 	return map[string]picture{

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 	. "github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
@@ -25,7 +26,7 @@ func TestChanges(t *testing.T) {
 	granted := func(more ...func(*corev1.Node)) corev1.Node {
 		return Node("n1", "w", append(more, Needs(time.Hour), Granted("w", 7, -night))...)
 	}
-	draining, rebooting := Progressed(7, v1alpha1.PhaseDraining, -night), Progressed(7, v1alpha1.PhaseRebooting, -night)
+	draining, rebooting := Progressed(7, protocol.PhaseDraining, -night), Progressed(7, protocol.PhaseRebooting, -night)
 	held, idle := Policy("w", Weeknights, Holds("n1", 7, -night)), Policy("w", Weeknights)
 	n2 := Node("n2", "w", Needs(time.Hour))
 	steps := []struct {
@@ -43,7 +44,7 @@ func TestChanges(t *testing.T) {
 		}},
 		{"the drain", at(night, held, granted(draining), n2), []string{"Mon 21:48:00  n1: Granted → Draining"}},
 		{"midnight changes nothing", at(night+3*time.Hour-time.Second, Policy("w", Weeknights, Holds("n1", 7, -night-3*time.Hour)),
-			Node("n1", "w", Needs(time.Hour), Granted("w", 7, -night-3*time.Hour), Progressed(7, v1alpha1.PhaseDraining, -night-3*time.Hour)), n2), nil},
+			Node("n1", "w", Needs(time.Hour), Granted("w", 7, -night-3*time.Hour), Progressed(7, protocol.PhaseDraining, -night-3*time.Hour)), n2), nil},
 		{"the point of no return", at(night, held, granted(rebooting), n2), []string{
 			"Mon 21:48:00  n1: Draining → Rebooting",
 		}},
@@ -77,7 +78,7 @@ func TestChanges(t *testing.T) {
 // TestChanges_Landings: a reboot that ends otherwise than well, and what goes away.
 func TestChanges_Landings(t *testing.T) {
 	flying := at(0, Policy("w", Holds("n1", 7, 0)), Node("n1", "w", Needs(time.Hour), Granted("w", 7, 0)))
-	failed := Progressed(7, v1alpha1.PhaseAborted, 0, func(p *v1alpha1.Progress) { p.Failures, p.Reason = 1, v1alpha1.ReasonDrainTimedOut })
+	failed := Progressed(7, protocol.PhaseAborted, 0, func(p *protocol.Progress) { p.Failures, p.Reason = 1, v1alpha1.ReasonDrainTimedOut })
 	cases := map[string]struct {
 		after status.Status
 		want  string

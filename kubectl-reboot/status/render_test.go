@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 	. "github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
@@ -34,13 +35,13 @@ func busy() fleet.Fleet {
 	}
 	nodes := []corev1.Node{
 		Node("worker-01", "workers"), Node("worker-02", "workers"), Node("worker-03", "workers"),
-		Node("worker-04", "workers", Needs(50*time.Hour), Granted("workers", 7, -5*time.Hour-50*time.Minute), Progressed(7, v1alpha1.PhaseDraining, -5*time.Hour-50*time.Minute), Condition(corev1.NodeDrainInProgress, corev1.ConditionTrue, "Draining",
+		Node("worker-04", "workers", Needs(50*time.Hour), Granted("workers", 7, -5*time.Hour-50*time.Minute), Progressed(7, protocol.PhaseDraining, -5*time.Hour-50*time.Minute), Condition(corev1.NodeDrainInProgress, corev1.ConditionTrue, "Draining",
 			-5*time.Hour-50*time.Minute, "The drain waits for default/db-0 (PodDisruptionBudget db). The drain may take until Mon 2026-11-23 21:58:00 UTC; then the node is uncordoned and backs off.")),
-		Node("worker-05", "workers", Needs(49*time.Hour), Granted("workers", 8, -5*time.Hour), Progressed(8, v1alpha1.PhaseRebooting, -5*time.Hour-58*time.Minute)),
-		Node("worker-06", "workers", Granted("workers", 9, -5*time.Hour-55*time.Minute), Progressed(9, v1alpha1.PhaseRebooting, -5*time.Hour-57*time.Minute), Booted(-5*time.Hour-59*time.Minute-30*time.Second)),
+		Node("worker-05", "workers", Needs(49*time.Hour), Granted("workers", 8, -5*time.Hour), Progressed(8, protocol.PhaseRebooting, -5*time.Hour-58*time.Minute)),
+		Node("worker-06", "workers", Granted("workers", 9, -5*time.Hour-55*time.Minute), Progressed(9, protocol.PhaseRebooting, -5*time.Hour-57*time.Minute), Booted(-5*time.Hour-59*time.Minute-30*time.Second)),
 		Node("worker-16", "workers", Needs(time.Hour), Annotated(v1alpha1.AnnotationPaused, "true")),
 		Node("edge-1", "edge", Needs(9*time.Hour)),
-		Node("edge-2", "edge", Needs(9*time.Hour), Granted("edge", 3, 4*time.Hour), Progressed(3, v1alpha1.PhaseRebooting, 4*time.Hour), NotReady),
+		Node("edge-2", "edge", Needs(9*time.Hour), Granted("edge", 3, 4*time.Hour), Progressed(3, protocol.PhaseRebooting, 4*time.Hour), NotReady),
 		Node("control-plane-1", "control-plane", Needs(9*time.Hour)),
 		Node("gpu-1", "gpu", Needs(9*time.Hour)), Node("gpu-2", "gpu"), Node("lab-1", "lab", Needs(time.Hour)), Node("stray-1", "none", Needs(time.Hour)),
 	}

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 	. "github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
@@ -37,7 +38,7 @@ func needy(n int, options ...func(*corev1.Node)) []corev1.Node {
 
 // upFor is a node that needs no reboot and has been up for so long of 720 hours.
 func upFor(name string, uptime time.Duration) corev1.Node {
-	report := v1alpha1.AgentReport{BootedAt: new(Ago(uptime))}
+	report := protocol.AgentReport{BootedAt: new(Ago(uptime))}
 	return Node(name, "w", Annotated(v1alpha1.AnnotationMaxUptime, "720h0m0s"), Annotated(v1alpha1.AnnotationReport, report.String()))
 }
 
@@ -53,7 +54,7 @@ func timetableOf(now time.Time, nodes []corev1.Node, options ...func(*v1alpha1.R
 
 func TestLines(t *testing.T) {
 	inProgress := func() []corev1.Node {
-		return append(needy(3), Node("node-0", "w", Needs(time.Hour), Granted("w", 7, 3*time.Minute), Progressed(7, v1alpha1.PhaseDraining, time.Minute)))
+		return append(needy(3), Node("node-0", "w", Needs(time.Hour), Granted("w", 7, 3*time.Minute), Progressed(7, protocol.PhaseDraining, time.Minute)))
 	}
 	settles := func(d time.Duration) func(*v1alpha1.RebootPolicy) {
 		return Spec(func(s *v1alpha1.RebootPolicySpec) { s.Settle = &metav1.Duration{Duration: d} })

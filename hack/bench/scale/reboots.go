@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -72,7 +73,7 @@ func (r *reboots) run(ctx context.Context) error {
 
 // before is what was done about a node before.
 func (r *reboots) before(node *corev1.Node) *numbers {
-	if grant, err := v1alpha1.ParseGrant(node.Annotations); err == nil && grant != nil {
+	if grant, err := protocol.ParseGrant(node.Annotations); err == nil && grant != nil {
 		return &numbers{grant.Seq, grant.Seq, grant.Seq}
 	}
 	return &numbers{}
@@ -97,11 +98,11 @@ func (r *reboots) follow(ctx context.Context, changes watch.Interface, reboots i
 // observe notes what has happened to a node, and begins its reboot once it may.
 func (r *reboots) observe(ctx context.Context, node *corev1.Node) {
 	now, last := r.lab.clock.Now(), r.nodes[node.Name]
-	grant, err := v1alpha1.ParseGrant(node.Annotations)
+	grant, err := protocol.ParseGrant(node.Annotations)
 	if err != nil || grant == nil || last == nil {
 		return
 	}
-	if grant.State == v1alpha1.GrantActive && grant.Seq > last.granted {
+	if grant.State == protocol.GrantActive && grant.Seq > last.granted {
 		last.granted = grant.Seq
 		r.granted = append(r.granted, now)
 		go func() {
@@ -114,7 +115,7 @@ func (r *reboots) observe(ctx context.Context, node *corev1.Node) {
 		last.freed = grant.Seq
 		r.freed = append(r.freed, now)
 	}
-	if grant.State == v1alpha1.GrantFinished && grant.Seq > last.finished {
+	if grant.State == protocol.GrantFinished && grant.Seq > last.finished {
 		last.finished = grant.Seq
 		r.finished = append(r.finished, now)
 	}
@@ -146,8 +147,8 @@ func (r *reboots) need(ctx context.Context, nodes []corev1.Node) error {
 }
 
 // reboot is what an agent and its machine do with a grant: the same four writes, and time in between for the machine alone.
-func (r *reboots) reboot(ctx context.Context, node *corev1.Node, grant *v1alpha1.Grant) error {
-	progress := v1alpha1.Progress{Seq: grant.Seq, Phase: v1alpha1.PhaseDraining, BootID: grant.BootID, Cordoned: true, At: metav1.Now()}
+func (r *reboots) reboot(ctx context.Context, node *corev1.Node, grant *protocol.Grant) error {
+	progress := protocol.Progress{Seq: grant.Seq, Phase: protocol.PhaseDraining, BootID: grant.BootID, Cordoned: true, At: metav1.Now()}
 	record := func() map[string]any {
 		return map[string]any{"annotations": map[string]any{v1alpha1.AnnotationProgress: progress.String()}}
 	}
@@ -155,7 +156,7 @@ func (r *reboots) reboot(ctx context.Context, node *corev1.Node, grant *v1alpha1
 	if err != nil {
 		return err
 	}
-	progress.Phase = v1alpha1.PhaseRebooting
+	progress.Phase = protocol.PhaseRebooting
 	err = r.patch(ctx, node.Name, map[string]any{
 		"metadata": record(),
 		"status": map[string]any{"conditions": []any{

@@ -3,6 +3,7 @@ package worker
 import (
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -23,11 +24,11 @@ func needs(node *corev1.Node) bool {
 
 // settled reports whether a Node is in no attempt, and has no taint of one.
 func settled(node *corev1.Node) bool {
-	grant, err := v1alpha1.ParseGrant(node.Annotations)
-	if err != nil || grant != nil && grant.State == v1alpha1.GrantActive {
+	grant, err := protocol.ParseGrant(node.Annotations)
+	if err != nil || grant != nil && grant.State == protocol.GrantActive {
 		return false
 	}
-	progress, err := v1alpha1.ParseProgress(node.Annotations)
+	progress, err := protocol.ParseProgress(node.Annotations)
 	if err != nil {
 		return false
 	}
@@ -36,11 +37,11 @@ func settled(node *corev1.Node) bool {
 			return false
 		}
 	}
-	return progress == nil || progress.Phase == v1alpha1.PhaseAborted || grant != nil && (grant.Seq > progress.Seq || grant.Seq == progress.Seq && grant.State == v1alpha1.GrantFinished)
+	return progress == nil || progress.Phase == protocol.PhaseAborted || grant != nil && (grant.Seq > progress.Seq || grant.Seq == progress.Seq && grant.State == protocol.GrantFinished)
 }
 
 // attempted reports whether a Node is in an attempt.
 func attempted(node *corev1.Node) bool {
-	grant, err := v1alpha1.ParseGrant(node.Annotations)
-	return err == nil && grant != nil && grant.State == v1alpha1.GrantActive
+	grant, err := protocol.ParseGrant(node.Annotations)
+	return err == nil && grant != nil && grant.State == protocol.GrantActive
 }

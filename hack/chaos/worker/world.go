@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/judge"
 )
@@ -73,8 +74,8 @@ func (w *world) seeNode(r judge.Record) {
 		return
 	}
 	w.nodes[name] = r.Node
-	progress, err := v1alpha1.ParseProgress(r.Node.Annotations)
-	if err == nil && progress != nil && progress.Phase == v1alpha1.PhaseDraining && w.draining[name] != progress.Seq {
+	progress, err := protocol.ParseProgress(r.Node.Annotations)
+	if err == nil && progress != nil && progress.Phase == protocol.PhaseDraining && w.draining[name] != progress.Seq {
 		w.draining[name] = progress.Seq
 		w.begun++
 	}

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -34,15 +35,15 @@ const (
 
 // look reports what a node is doing and why, from one revision of it alone.
 func look(node *corev1.Node) (State, string) {
-	grant, err := v1alpha1.ParseGrant(node.Annotations)
+	grant, err := protocol.ParseGrant(node.Annotations)
 	if err != nil {
 		return Unavailable, err.Error()
 	}
-	progress, err := v1alpha1.ParseProgress(node.Annotations)
+	progress, err := protocol.ParseProgress(node.Annotations)
 	if err != nil {
 		return Unavailable, err.Error()
 	}
-	if grant != nil && grant.State == v1alpha1.GrantActive {
+	if grant != nil && grant.State == protocol.GrantActive {
 		return underGrant(node, grant, progress)
 	}
 	required := condition(node, v1alpha1.NodeRebootRequired)
@@ -57,14 +58,14 @@ func look(node *corev1.Node) (State, string) {
 	return UpToDate, cmp.Or(required.Message, required.Reason, "no agent yet")
 }
 
-func underGrant(node *corev1.Node, grant *v1alpha1.Grant, progress *v1alpha1.Progress) (State, string) {
+func underGrant(node *corev1.Node, grant *protocol.Grant, progress *protocol.Progress) (State, string) {
 	if progress == nil || progress.Seq != grant.Seq {
 		return Granted, "it is this node's turn"
 	}
 	switch {
-	case progress.Phase == v1alpha1.PhaseAborted:
+	case progress.Phase == protocol.PhaseAborted:
 		return Waiting, "aborted: " + string(progress.Reason)
-	case progress.Phase == v1alpha1.PhaseDraining:
+	case progress.Phase == protocol.PhaseDraining:
 		return Draining, pods(condition(node, corev1.NodeDrainInProgress))
 	case progress.BootID == node.Status.NodeInfo.BootID && isReady(node):
 		return Rebooting, "logind was asked"

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -37,15 +38,15 @@ func set(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason, m
 	}
 }
 
-func grant(state v1alpha1.GrantState) change {
+func grant(state protocol.GrantState) change {
 	return func(n *corev1.Node) {
-		n.Annotations[v1alpha1.AnnotationGrant] = v1alpha1.Grant{Policy: "p", Seq: 7, BootID: "boot-one", State: state, At: metav1.Now()}.String()
+		n.Annotations[v1alpha1.AnnotationGrant] = protocol.Grant{Policy: "p", Seq: 7, BootID: "boot-one", State: state, At: metav1.Now()}.String()
 	}
 }
 
-func progress(phase v1alpha1.Phase) change {
+func progress(phase protocol.Phase) change {
 	return func(n *corev1.Node) {
-		p := v1alpha1.Progress{Seq: 7, Phase: phase, BootID: "boot-one", Reason: v1alpha1.ReasonDrainTimedOut, At: metav1.Now()}
+		p := protocol.Progress{Seq: 7, Phase: phase, BootID: "boot-one", Reason: v1alpha1.ReasonDrainTimedOut, At: metav1.Now()}
 		n.Annotations[v1alpha1.AnnotationProgress] = p.String()
 	}
 }
@@ -70,7 +71,7 @@ func TestLook(t *testing.T) {
 		State State
 		Why   string
 	}
-	active := grant(v1alpha1.GrantActive)
+	active := grant(protocol.GrantActive)
 	cases := map[string]struct {
 		changes []change
 		want    answer
@@ -94,7 +95,7 @@ func TestLook(t *testing.T) {
 		"asked logind":         {[]change{needs, active, progress("Rebooting"), cordoned}, answer{Rebooting, "logind was asked"}},
 		"down":                 {[]change{needs, active, progress("Rebooting"), cordoned, down}, answer{Rebooting, "down"}},
 		"up again":             {[]change{needs, active, progress("Rebooting"), cordoned, boot("boot-two-long")}, answer{Settling, "up again, boot boot-two"}},
-		"in service again":     {[]change{upToDate, grant(v1alpha1.GrantFinished), progress("Rebooting"), boot("b")}, answer{UpToDate, "UpToDate"}},
+		"in service again":     {[]change{upToDate, grant(protocol.GrantFinished), progress("Rebooting"), boot("b")}, answer{UpToDate, "UpToDate"}},
 		"cordoned by somebody": {[]change{needs, cordoned}, answer{Unavailable, "cordoned"}},
 		"down by itself":       {[]change{needs, down}, answer{Unavailable, "not Ready"}},
 		"a broken record": {
@@ -123,12 +124,12 @@ func play(line *Timeline, n *corev1.Node, from int, changes ...change) {
 func TestTimeline_Run(t *testing.T) {
 	var line Timeline
 	play(&line, node("n1"), 0,
-		upToDate, needs, grant(v1alpha1.GrantActive),
+		upToDate, needs, grant(protocol.GrantActive),
 		func(n *corev1.Node) { progress("Draining")(n); cordoned(n) },
 		progress("Rebooting"), down,
 		func(n *corev1.Node) { up(n); boot("boot-two")(n) },
 		upToDate,
-		func(n *corev1.Node) { grant(v1alpha1.GrantFinished)(n); uncordoned(n) },
+		func(n *corev1.Node) { grant(protocol.GrantFinished)(n); uncordoned(n) },
 	)
 	want := []Run{{Node: "n1", Needed: at(1), Granted: at(2), Drain: at(3), Reboot: at(4), Up: at(6), Done: at(8)}}
 	if diff := cmp.Diff(want, line.Runs()); diff != "" {
@@ -155,12 +156,12 @@ func TestTimeline_Run(t *testing.T) {
 
 func TestTimeline_AnAbortedDrainIsMeasuredFromItsSecondStart(t *testing.T) {
 	var line Timeline
-	n := node("n1", needs, grant(v1alpha1.GrantActive))
+	n := node("n1", needs, grant(protocol.GrantActive))
 	play(&line, n, 0, progress("Draining"), progress("Aborted"))
 	delete(n.Annotations, v1alpha1.AnnotationProgress)
 	play(&line, n, 100,
-		grant(v1alpha1.GrantActive), progress("Draining"), progress("Rebooting"), boot("boot-two"), upToDate,
-		grant(v1alpha1.GrantFinished))
+		grant(protocol.GrantActive), progress("Draining"), progress("Rebooting"), boot("boot-two"), upToDate,
+		grant(protocol.GrantFinished))
 	want := []Run{{Node: "n1", Needed: at(0), Granted: at(100), Drain: at(101), Reboot: at(102), Up: at(103), Done: at(105)}}
 	if diff := cmp.Diff(want, line.Runs()); diff != "" {
 		t.Errorf("runs (-want +got):\n%s", diff)

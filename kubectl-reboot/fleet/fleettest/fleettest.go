@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -128,15 +129,15 @@ func Annotated(key, value string) func(*corev1.Node) {
 // Granted shows the node a grant of a policy, given so long ago.
 func Granted(policy string, seq int64, ago time.Duration) func(*corev1.Node) {
 	return func(n *corev1.Node) {
-		g := v1alpha1.Grant{Policy: policy, Seq: seq, BootID: boot(n.Name, 1), State: v1alpha1.GrantActive, At: Ago(ago), Need: v1alpha1.ReasonUpdateStaged}
+		g := protocol.Grant{Policy: policy, Seq: seq, BootID: boot(n.Name, 1), State: protocol.GrantActive, At: Ago(ago), Need: v1alpha1.ReasonUpdateStaged}
 		n.Annotations[v1alpha1.AnnotationGrant] = g.String()
 	}
 }
 
 // Progressed is how far the agent is with a grant, since so long ago; it cordoned the node.
-func Progressed(seq int64, phase v1alpha1.Phase, ago time.Duration, edit ...func(*v1alpha1.Progress)) func(*corev1.Node) {
+func Progressed(seq int64, phase protocol.Phase, ago time.Duration, edit ...func(*protocol.Progress)) func(*corev1.Node) {
 	return func(n *corev1.Node) {
-		p := v1alpha1.Progress{Seq: seq, Phase: phase, BootID: boot(n.Name, 1), Cordoned: phase != v1alpha1.PhaseAborted, At: Ago(ago)}
+		p := protocol.Progress{Seq: seq, Phase: phase, BootID: boot(n.Name, 1), Cordoned: phase != protocol.PhaseAborted, At: Ago(ago)}
 		for _, e := range edit {
 			e(&p)
 		}

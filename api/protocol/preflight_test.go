@@ -1,4 +1,4 @@
-package v1alpha1_test
+package protocol_test
 
 import (
 	"strings"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -32,7 +33,7 @@ func TestParseAgentReport_Preflight(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			r, err := v1alpha1.ParseAgentReport(map[string]string{v1alpha1.AnnotationReport: tc.value})
+			r, err := protocol.ParseAgentReport(map[string]string{v1alpha1.AnnotationReport: tc.value})
 			if err != nil {
 				got = err.Error()
 			}
@@ -44,13 +45,13 @@ func TestParseAgentReport_Preflight(t *testing.T) {
 }
 
 func TestParsePreflight(t *testing.T) {
-	want := v1alpha1.Preflight{Policy: "workers", Revision: "r1"}
-	got, err := v1alpha1.ParsePreflight(map[string]string{v1alpha1.AnnotationPreflight: want.String()})
+	want := protocol.Preflight{Policy: "workers", Revision: "r1"}
+	got, err := protocol.ParsePreflight(map[string]string{v1alpha1.AnnotationPreflight: want.String()})
 	if err != nil || *got != want {
 		t.Errorf("got %v, %v", got, err)
 	}
 	for _, value := range []string{"", "{}", `{"policy":"workers"}`, `{"revision":"r1"}`, "[]"} {
-		if p, err := v1alpha1.ParsePreflight(map[string]string{v1alpha1.AnnotationPreflight: value}); err == nil {
+		if p, err := protocol.ParsePreflight(map[string]string{v1alpha1.AnnotationPreflight: value}); err == nil {
 			t.Errorf("%s is read as %v", value, p)
 		}
 	}

@@ -1,4 +1,4 @@
-package v1alpha1
+package protocol
 
 import (
 	"cmp"
@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
 // maxRecordBytes bounds what is parsed from an annotation: a record is a few hundred bytes, and at the very most fifteen pods
@@ -44,11 +46,11 @@ type Grant struct {
 	// At is when the state was written.
 	At metav1.Time `json:"at"`
 	// Reason states why a grant was cancelled.
-	Reason Reason `json:"reason,omitempty"`
+	Reason v1alpha1.Reason `json:"reason,omitempty"`
 	// Message is a sentence for people that goes with Reason, at most 512 bytes. Absent: the reason reports all.
 	Message string `json:"message,omitempty"`
 	// Need is the reason of RebootRequired for which it was given, for measuring.
-	Need Reason `json:"need,omitempty"`
+	Need v1alpha1.Reason `json:"need,omitempty"`
 	// Annotations are the annotations of autoscalers that were set with this grant and go with its end. Absent: none.
 	Annotations []string `json:"annotations,omitempty"`
 	// Excluded reports whether the label that keeps load balancers off the node was set with this grant and goes with its end.
@@ -78,7 +80,7 @@ type Progress struct {
 	// Cordoned is true only if the agent itself cordoned the node.
 	Cordoned bool `json:"cordoned"`
 	// Reason states why an attempt was aborted, or that a drain timed out and the reboot goes on regardless.
-	Reason Reason `json:"reason,omitempty"`
+	Reason v1alpha1.Reason `json:"reason,omitempty"`
 	// Message is a sentence for people, at most 512 bytes.
 	Message string `json:"message,omitempty"`
 	// At is when this phase began.
@@ -121,7 +123,7 @@ type AgentReport struct {
 // Objection is the agent's own reason why the node should not be rebooted now.
 type Objection struct {
 	// Reason is one of the reasons of RebootPermitted, such as Inhibited.
-	Reason Reason `json:"reason"`
+	Reason v1alpha1.Reason `json:"reason"`
 	// Message is a sentence for people that names who objects and what to do.
 	Message string `json:"message"`
 	// Also are further objections, in the order of the checks, for the manager whose policy ignores this one. Absent: none.
@@ -160,24 +162,24 @@ type HookPhase struct {
 	// BootID is the boot in which it began: what was well then may not be after another boot.
 	BootID string `json:"bootID"`
 	// Stage is Before or After.
-	Stage HookStage `json:"stage"`
+	Stage v1alpha1.HookStage `json:"stage"`
 	// Hooks are the annotations that are asked. A hook that the policy names later has not been: its answer may be a stale one.
-	Hooks []AnnotationKey `json:"hooks,omitempty"`
+	Hooks []v1alpha1.AnnotationKey `json:"hooks,omitempty"`
 	// At is when it began.
 	At metav1.Time `json:"at"`
 }
 
 // ParseHookPhase reads the phase of hooks. It returns nil, nil when there is none.
 func ParseHookPhase(annotations map[string]string) (*HookPhase, error) {
-	h, err := parse[HookPhase](annotations, AnnotationHooks)
+	h, err := parse[HookPhase](annotations, v1alpha1.AnnotationHooks)
 	if h == nil || err != nil {
 		return nil, err
 	}
-	if h.Stage != HooksBefore && h.Stage != HooksAfter {
-		return nil, fmt.Errorf("annotation %s: unknown stage %.64q", AnnotationHooks, h.Stage)
+	if h.Stage != v1alpha1.HooksBefore && h.Stage != v1alpha1.HooksAfter {
+		return nil, fmt.Errorf("annotation %s: unknown stage %.64q", v1alpha1.AnnotationHooks, h.Stage)
 	}
 	if err := fits(h.BootID, h.At); err != nil {
-		return nil, fmt.Errorf("annotation %s: %w", AnnotationHooks, err)
+		return nil, fmt.Errorf("annotation %s: %w", v1alpha1.AnnotationHooks, err)
 	}
 	return h, nil
 }
@@ -188,28 +190,28 @@ func (h HookPhase) String() string { return format(h) }
 // ParseGrant reads the grant of a Node. It returns nil, nil when there is none, and an error when it is not one of
 // ours: then there is no permission.
 func ParseGrant(annotations map[string]string) (*Grant, error) {
-	g, err := parse[Grant](annotations, AnnotationGrant)
+	g, err := parse[Grant](annotations, v1alpha1.AnnotationGrant)
 	if g == nil || err != nil {
 		return nil, err
 	}
 	switch g.State {
 	case GrantActive, GrantCancelled, GrantFinished:
 	default:
-		return nil, fmt.Errorf("annotation %s: unknown state %.64q", AnnotationGrant, g.State)
+		return nil, fmt.Errorf("annotation %s: unknown state %.64q", v1alpha1.AnnotationGrant, g.State)
 	}
 	if g.Seq <= 0 || g.BootID == "" || g.Policy == "" {
-		return nil, fmt.Errorf("annotation %s: seq, bootID and policy must be set", AnnotationGrant)
+		return nil, fmt.Errorf("annotation %s: seq, bootID and policy must be set", v1alpha1.AnnotationGrant)
 	}
 	if len(g.Policy) > maxPolicyBytes || len(g.Ledger) > maxPolicyBytes {
-		return nil, fmt.Errorf("annotation %s: the name of the policy has more than %d bytes", AnnotationGrant, maxPolicyBytes)
+		return nil, fmt.Errorf("annotation %s: the name of the policy has more than %d bytes", v1alpha1.AnnotationGrant, maxPolicyBytes)
 	}
-	for _, r := range []Reason{g.Reason, g.Need} {
+	for _, r := range []v1alpha1.Reason{g.Reason, g.Need} {
 		if r != "" && !r.IsValid() {
-			return nil, fmt.Errorf("annotation %s: the reason is no word", AnnotationGrant)
+			return nil, fmt.Errorf("annotation %s: the reason is no word", v1alpha1.AnnotationGrant)
 		}
 	}
 	if err := fits(g.BootID, g.At); err != nil {
-		return nil, fmt.Errorf("annotation %s: %w", AnnotationGrant, err)
+		return nil, fmt.Errorf("annotation %s: %w", v1alpha1.AnnotationGrant, err)
 	}
 	return g, nil
 }
@@ -217,50 +219,47 @@ func ParseGrant(annotations map[string]string) (*Grant, error) {
 // ParseProgress reads the progress of a Node. It returns nil, nil when there is none, and an error when it is not one
 // of ours.
 func ParseProgress(annotations map[string]string) (*Progress, error) {
-	p, err := parse[Progress](annotations, AnnotationProgress)
+	p, err := parse[Progress](annotations, v1alpha1.AnnotationProgress)
 	if p == nil || err != nil {
 		return nil, err
 	}
 	switch p.Phase {
 	case PhaseDraining, PhaseRebooting, PhaseAborted:
 	default:
-		return nil, fmt.Errorf("annotation %s: unknown phase %.64q", AnnotationProgress, p.Phase)
+		return nil, fmt.Errorf("annotation %s: unknown phase %.64q", v1alpha1.AnnotationProgress, p.Phase)
 	}
 	if p.Seq <= 0 || p.BootID == "" || p.Failures < 0 {
-		return nil, fmt.Errorf("annotation %s: seq and bootID must be set", AnnotationProgress)
+		return nil, fmt.Errorf("annotation %s: seq and bootID must be set", v1alpha1.AnnotationProgress)
 	}
 	if p.Reason != "" && !p.Reason.IsValid() {
-		return nil, fmt.Errorf("annotation %s: the reason is no word", AnnotationProgress)
+		return nil, fmt.Errorf("annotation %s: the reason is no word", v1alpha1.AnnotationProgress)
 	}
 	if p.PodsForced < 0 {
-		return nil, fmt.Errorf("annotation %s: podsForced must not be negative", AnnotationProgress)
+		return nil, fmt.Errorf("annotation %s: podsForced must not be negative", v1alpha1.AnnotationProgress)
 	}
 	if p.Update != nil && p.Update.VainReboots < 0 {
-		return nil, fmt.Errorf("annotation %s: vainReboots must not be negative", AnnotationProgress)
+		return nil, fmt.Errorf("annotation %s: vainReboots must not be negative", v1alpha1.AnnotationProgress)
 	}
 	if err := fits(p.BootID, p.At, p.DrainStartedAt); err != nil {
-		return nil, fmt.Errorf("annotation %s: %w", AnnotationProgress, err)
+		return nil, fmt.Errorf("annotation %s: %w", v1alpha1.AnnotationProgress, err)
 	}
 	return p, nil
 }
-
-// firstYear is before every record: a clock that shows an earlier year was never set.
-const firstYear, lastYear = 2000, 9999
 
 // fits refuses what a status does not take: a ledger takes outstanding records back, and the API server refuses the whole status
 // for one entry that lacks its time, or has one that RFC 3339 cannot write. A clock that was never set is refused as well. How
 // far a time may be ahead is for the reader to judge: this package has no clock.
 func fits(bootID string, at metav1.Time, others ...*metav1.Time) error {
-	if len(bootID) > MaxBootIDBytes {
-		return fmt.Errorf("bootID has more than %d bytes", MaxBootIDBytes)
+	if len(bootID) > v1alpha1.MaxBootIDBytes {
+		return fmt.Errorf("bootID has more than %d bytes", v1alpha1.MaxBootIDBytes)
 	}
 	if at.IsZero() {
 		return errors.New("at must be set")
 	}
 	for _, t := range append(others, &at) {
 		// RFC 3339 has years of four digits, but an offset can move a time out of them.
-		if t != nil && (t.UTC().Year() < firstYear || t.UTC().Year() > lastYear) {
-			return fmt.Errorf("a time is before the year %d or beyond the year %d", firstYear, lastYear)
+		if t != nil && (t.UTC().Year() < v1alpha1.FirstYear || t.UTC().Year() > v1alpha1.LastYear) {
+			return fmt.Errorf("a time is before the year %d or beyond the year %d", v1alpha1.FirstYear, v1alpha1.LastYear)
 		}
 	}
 	return nil
@@ -269,12 +268,12 @@ func fits(bootID string, at metav1.Time, others ...*metav1.Time) error {
 // ParseAgentReport reads what the agent finds. It returns the zero AgentReport when there is none, and with an error when it is
 // not one of ours: then nothing is known.
 func ParseAgentReport(annotations map[string]string) (AgentReport, error) {
-	r, err := parse[AgentReport](annotations, AnnotationReport)
+	r, err := parse[AgentReport](annotations, v1alpha1.AnnotationReport)
 	if r == nil || err != nil {
 		return AgentReport{}, err
 	}
 	if err := cmp.Or(r.Objection.validate(), r.Preflight.validate()); err != nil {
-		return AgentReport{}, fmt.Errorf("annotation %s: %w", AnnotationReport, err)
+		return AgentReport{}, fmt.Errorf("annotation %s: %w", v1alpha1.AnnotationReport, err)
 	}
 	return *r, nil
 }

@@ -1,8 +1,10 @@
-package v1alpha1
+package protocol
 
 import (
 	"errors"
 	"fmt"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
 const (
@@ -27,9 +29,9 @@ func (p Preflight) String() string { return format(p) }
 
 // ParsePreflight reads the manager's question. It returns nil, nil when there is none.
 func ParsePreflight(annotations map[string]string) (*Preflight, error) {
-	p, err := parse[Preflight](annotations, AnnotationPreflight)
+	p, err := parse[Preflight](annotations, v1alpha1.AnnotationPreflight)
 	if err == nil && p != nil && (p.Policy == "" || p.Revision == "") {
-		return nil, fmt.Errorf("annotation %s: policy and revision must be set", AnnotationPreflight)
+		return nil, fmt.Errorf("annotation %s: policy and revision must be set", v1alpha1.AnnotationPreflight)
 	}
 	return p, err
 }

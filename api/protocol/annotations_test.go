@@ -1,4 +1,4 @@
-package v1alpha1_test
+package protocol_test
 
 import (
 	"errors"
@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -19,7 +20,7 @@ var noon = metav1.NewTime(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
 func TestParseGrant(t *testing.T) {
 	cases := map[string]struct {
 		value   string
-		want    *v1alpha1.Grant
+		want    *protocol.Grant
 		wantErr string
 	}{
 		"a reason that no status would take": {
@@ -52,11 +53,11 @@ func TestParseGrant(t *testing.T) {
 		},
 		"an active grant": {
 			value: `{"policy":"workers","seq":7,"bootID":"b1","state":"Active","at":"2026-11-21T12:00:00Z"}`,
-			want:  &v1alpha1.Grant{Policy: "workers", Seq: 7, BootID: "b1", State: v1alpha1.GrantActive, At: noon},
+			want:  &protocol.Grant{Policy: "workers", Seq: 7, BootID: "b1", State: protocol.GrantActive, At: noon},
 		},
 		"a field of a later release is passed over": {
 			value: `{"policy":"workers","seq":7,"bootID":"b1","state":"Finished","at":"2026-11-21T12:00:00Z","later":[1]}`,
-			want:  &v1alpha1.Grant{Policy: "workers", Seq: 7, BootID: "b1", State: v1alpha1.GrantFinished, At: noon},
+			want:  &protocol.Grant{Policy: "workers", Seq: 7, BootID: "b1", State: protocol.GrantFinished, At: noon},
 		},
 		"an empty value is no permission": {
 			value:   ``,
@@ -68,7 +69,7 @@ func TestParseGrant(t *testing.T) {
 		},
 		"a list is no permission": {
 			value:   `[]`,
-			wantErr: "annotation reboot-operator.io/grant: json: cannot unmarshal array into Go value of type v1alpha1.Grant",
+			wantErr: "annotation reboot-operator.io/grant: json: cannot unmarshal array into Go value of type protocol.Grant",
 		},
 		"text after the record is no permission": {
 			value:   `{"policy":"workers","seq":7,"bootID":"b1","state":"Active","at":"2026-11-21T12:00:00Z"} {}`,
@@ -105,8 +106,8 @@ func TestParseGrant(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := v1alpha1.ParseGrant(map[string]string{v1alpha1.AnnotationGrant: tc.value})
-			compare(t, tc.want, got, tc.wantErr, err)
+			got, err := protocol.ParseGrant(map[string]string{v1alpha1.AnnotationGrant: tc.value})
+			compareParsed(t, tc.want, got, tc.wantErr, err)
 		})
 	}
 }
@@ -114,24 +115,24 @@ func TestParseGrant(t *testing.T) {
 func TestParseProgress(t *testing.T) {
 	cases := map[string]struct {
 		value   string
-		want    *v1alpha1.Progress
+		want    *protocol.Progress
 		wantErr string
 	}{
 		"a drain": {
 			value: `{"seq":7,"phase":"Draining","bootID":"b1","cordoned":true,"at":"2026-11-21T12:00:00Z"}`,
-			want:  &v1alpha1.Progress{Seq: 7, Phase: v1alpha1.PhaseDraining, BootID: "b1", Cordoned: true, At: noon},
+			want:  &protocol.Progress{Seq: 7, Phase: protocol.PhaseDraining, BootID: "b1", Cordoned: true, At: noon},
 		},
 		"an abort with all its fields": {
 			value: `{"seq":7,"phase":"Aborted","bootID":"b1","cordoned":false,"reason":"DrainTimedOut","message":"pod db-0 is left",` +
 				`"at":"2026-11-21T12:00:00Z","failures":2,"drainStartedAt":"2026-11-21T12:00:00Z"}`,
-			want: &v1alpha1.Progress{
-				Seq: 7, Phase: v1alpha1.PhaseAborted, BootID: "b1", Reason: v1alpha1.ReasonDrainTimedOut,
+			want: &protocol.Progress{
+				Seq: 7, Phase: protocol.PhaseAborted, BootID: "b1", Reason: v1alpha1.ReasonDrainTimedOut,
 				Message: "pod db-0 is left", At: noon, Failures: 2, DrainStartedAt: &noon,
 			},
 		},
 		"pods that were forced": {
 			value: `{"seq":7,"phase":"Rebooting","bootID":"b1","at":"2026-11-21T12:00:00Z","podsForced":2147483647}`,
-			want:  &v1alpha1.Progress{Seq: 7, Phase: v1alpha1.PhaseRebooting, BootID: "b1", At: noon, PodsForced: math.MaxInt32},
+			want:  &protocol.Progress{Seq: 7, Phase: protocol.PhaseRebooting, BootID: "b1", At: noon, PodsForced: math.MaxInt32},
 		},
 		"fewer pods than none": {
 			value:   `{"seq":7,"phase":"Rebooting","bootID":"b1","podsForced":-1}`,
@@ -190,8 +191,8 @@ func TestParseProgress(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := v1alpha1.ParseProgress(map[string]string{v1alpha1.AnnotationProgress: tc.value})
-			compare(t, tc.want, got, tc.wantErr, err)
+			got, err := protocol.ParseProgress(map[string]string{v1alpha1.AnnotationProgress: tc.value})
+			compareParsed(t, tc.want, got, tc.wantErr, err)
 		})
 	}
 }
@@ -199,16 +200,16 @@ func TestParseProgress(t *testing.T) {
 func TestParseAgentReport_Objection(t *testing.T) {
 	cases := map[string]struct {
 		value   string
-		want    *v1alpha1.Objection
+		want    *protocol.Objection
 		wantErr string
 	}{
 		"an inhibitor": {
 			value: `{"objection":{"reason":"Inhibited","message":"apt holds a block inhibitor"}}`,
-			want:  &v1alpha1.Objection{Reason: v1alpha1.ReasonInhibited, Message: "apt holds a block inhibitor"},
+			want:  &protocol.Objection{Reason: v1alpha1.ReasonInhibited, Message: "apt holds a block inhibitor"},
 		},
 		"two objections": {
 			value: `{"objection":{"reason":"Inhibited","message":"apt","also":[{"reason":"CoordinatorConflict","message":"locksmithd"}]}}`,
-			want: &v1alpha1.Objection{Reason: v1alpha1.ReasonInhibited, Message: "apt", Also: []v1alpha1.Objection{
+			want: &protocol.Objection{Reason: v1alpha1.ReasonInhibited, Message: "apt", Also: []protocol.Objection{
 				{Reason: v1alpha1.ReasonCoordinatorConflict, Message: "locksmithd"},
 			}},
 		},
@@ -235,32 +236,32 @@ func TestParseAgentReport_Objection(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := v1alpha1.ParseAgentReport(map[string]string{v1alpha1.AnnotationReport: tc.value})
-			compare(t, tc.want, got.Objection, tc.wantErr, err)
+			got, err := protocol.ParseAgentReport(map[string]string{v1alpha1.AnnotationReport: tc.value})
+			compareParsed(t, tc.want, got.Objection, tc.wantErr, err)
 		})
 	}
 }
 
 func TestJoinObjections(t *testing.T) {
 	long := strings.Repeat("<", 512)
-	one, two, three := v1alpha1.Objection{Reason: "A", Message: long}, v1alpha1.Objection{Reason: "B", Message: long}, v1alpha1.Objection{Reason: "C", Message: long}
+	one, two, three := protocol.Objection{Reason: "A", Message: long}, protocol.Objection{Reason: "B", Message: long}, protocol.Objection{Reason: "C", Message: long}
 	for name, tc := range map[string]struct {
-		all  []v1alpha1.Objection
+		all  []protocol.Objection
 		want string
 	}{
-		"one is written as ever": {[]v1alpha1.Objection{{Reason: "A", Message: "a"}}, `{"objection":{"reason":"A","message":"a"}}`},
+		"one is written as ever": {[]protocol.Objection{{Reason: "A", Message: "a"}}, `{"objection":{"reason":"A","message":"a"}}`},
 		"the first is read by all": {
-			[]v1alpha1.Objection{{Reason: "A", Message: "a"}, {Reason: "B", Message: "b"}},
+			[]protocol.Objection{{Reason: "A", Message: "a"}, {Reason: "B", Message: "b"}},
 			`{"objection":{"reason":"A","message":"a","also":[{"reason":"B","message":"b"}]}}`,
 		},
-		"three of the longest are read back": {[]v1alpha1.Objection{one, two, three}, ""},
+		"three of the longest are read back": {[]protocol.Objection{one, two, three}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			value := v1alpha1.AgentReport{Objection: v1alpha1.JoinObjections(tc.all)}.String()
+			value := protocol.AgentReport{Objection: protocol.JoinObjections(tc.all)}.String()
 			if tc.want != "" && value != tc.want {
 				t.Errorf("written as %s, want %s", value, tc.want)
 			}
-			read, err := v1alpha1.ParseAgentReport(map[string]string{v1alpha1.AnnotationReport: value})
+			read, err := protocol.ParseAgentReport(map[string]string{v1alpha1.AnnotationReport: value})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -269,7 +270,7 @@ func TestJoinObjections(t *testing.T) {
 			}
 		})
 	}
-	if none := v1alpha1.JoinObjections(nil); none != nil || none.All() != nil {
+	if none := protocol.JoinObjections(nil); none != nil || none.All() != nil {
 		t.Errorf("no objections make %v, want none", none)
 	}
 }
@@ -277,18 +278,18 @@ func TestJoinObjections(t *testing.T) {
 func TestParseHookPhase(t *testing.T) {
 	cases := map[string]struct {
 		value   string
-		want    *v1alpha1.HookPhase
+		want    *protocol.HookPhase
 		wantErr string
 	}{
 		"before the drain": {
 			value: `{"policy":"workers","seq":7,"bootID":"b1","stage":"Before","hooks":["example.com/a"],"at":"2026-11-21T12:00:00Z"}`,
-			want: &v1alpha1.HookPhase{
+			want: &protocol.HookPhase{
 				Policy: "workers", Seq: 7, BootID: "b1", Stage: v1alpha1.HooksBefore, Hooks: []v1alpha1.AnnotationKey{"example.com/a"}, At: noon,
 			},
 		},
 		"by an older version": {
 			value: `{"seq":7,"stage":"After","at":"2026-11-21T12:00:00Z"}`,
-			want:  &v1alpha1.HookPhase{Seq: 7, Stage: v1alpha1.HooksAfter, At: noon},
+			want:  &protocol.HookPhase{Seq: 7, Stage: v1alpha1.HooksAfter, At: noon},
 		},
 		"as many of the longest keys as a policy may have": {value: longest().String(), want: longest()},
 		"a stage nobody knows": {
@@ -301,20 +302,20 @@ func TestParseHookPhase(t *testing.T) {
 		},
 		"not even JSON": {
 			value:   `true`,
-			wantErr: "annotation reboot-operator.io/hooks: json: cannot unmarshal bool into Go value of type v1alpha1.HookPhase",
+			wantErr: "annotation reboot-operator.io/hooks: json: cannot unmarshal bool into Go value of type protocol.HookPhase",
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := v1alpha1.ParseHookPhase(map[string]string{v1alpha1.AnnotationHooks: tc.value})
-			compare(t, tc.want, got, tc.wantErr, err)
+			got, err := protocol.ParseHookPhase(map[string]string{v1alpha1.AnnotationHooks: tc.value})
+			compareParsed(t, tc.want, got, tc.wantErr, err)
 		})
 	}
 }
 
 // longest is the longest phase there can be.
-func longest() *v1alpha1.HookPhase {
-	h := &v1alpha1.HookPhase{Policy: strings.Repeat("p", 253), Seq: 1 << 62, BootID: strings.Repeat("b", 64), Stage: v1alpha1.HooksBefore, At: noon}
+func longest() *protocol.HookPhase {
+	h := &protocol.HookPhase{Policy: strings.Repeat("p", 253), Seq: 1 << 62, BootID: strings.Repeat("b", 64), Stage: v1alpha1.HooksBefore, At: noon}
 	for i := range 20 {
 		h.Hooks = append(h.Hooks, v1alpha1.AnnotationKey(fmt.Sprintf("%02d%s/%s", i, strings.Repeat("d", 251), strings.Repeat("k", 63))))
 	}
@@ -325,11 +326,11 @@ func longest() *v1alpha1.HookPhase {
 func TestParse_NoAnnotations(t *testing.T) {
 	for name, annotations := range map[string]map[string]string{"no map": nil, "others only": {"example.com/a": "b"}} {
 		t.Run(name, func(t *testing.T) {
-			grant, grantErr := v1alpha1.ParseGrant(annotations)
-			progress, progressErr := v1alpha1.ParseProgress(annotations)
-			report, reportErr := v1alpha1.ParseAgentReport(annotations)
-			hooks, hooksErr := v1alpha1.ParseHookPhase(annotations)
-			if grant != nil || progress != nil || report != (v1alpha1.AgentReport{}) || hooks != nil {
+			grant, grantErr := protocol.ParseGrant(annotations)
+			progress, progressErr := protocol.ParseProgress(annotations)
+			report, reportErr := protocol.ParseAgentReport(annotations)
+			hooks, hooksErr := protocol.ParseHookPhase(annotations)
+			if grant != nil || progress != nil || report != (protocol.AgentReport{}) || hooks != nil {
 				t.Errorf("got %v, %v, %v, %v; want no record", grant, progress, report, hooks)
 			}
 			if err := errors.Join(grantErr, progressErr, reportErr, hooksErr); err != nil {
@@ -339,47 +340,25 @@ func TestParse_NoAnnotations(t *testing.T) {
 	}
 }
 
-// Behaviour 23: any value pauses but the empty one and "false", and gives the reason.
-func TestNodePause(t *testing.T) {
-	for value, want := range map[string]struct {
-		reason string
-		paused bool
-	}{
-		"true": {"", true}, " ": {"", true}, "disk swap": {"disk swap", true}, "yes": {"yes", true}, "True": {"True", true}, "falsehood": {"falsehood", true},
-		"false": {"", false}, "": {"", false},
-	} {
-		annotations := map[string]string{v1alpha1.AnnotationPaused: value}
-		if got := v1alpha1.NodeIsPaused(annotations); got != want.paused {
-			t.Errorf("NodeIsPaused(%q) = %v, want %v", value, got, want.paused)
-		}
-		if got := v1alpha1.PauseReason(annotations); got != want.reason {
-			t.Errorf("PauseReason(%q) = %q, want %q", value, got, want.reason)
-		}
-	}
-	if v1alpha1.NodeIsPaused(nil) {
-		t.Error("a node without annotations is paused")
-	}
-}
-
 func FuzzParseGrant(f *testing.F) {
-	f.Add(v1alpha1.Grant{Policy: "workers", Seq: 7, BootID: "b1", State: v1alpha1.GrantActive, At: noon}.String())
+	f.Add(protocol.Grant{Policy: "workers", Seq: 7, BootID: "b1", State: protocol.GrantActive, At: noon}.String())
 	f.Add(`null`)
 	f.Add(`{"seq":1,"state":"Active","bootID":"<","policy":"\ud800"}`)
 	f.Fuzz(func(t *testing.T, value string) {
-		read := func(value string) (*v1alpha1.Grant, error) {
-			return v1alpha1.ParseGrant(map[string]string{v1alpha1.AnnotationGrant: value})
+		read := func(value string) (*protocol.Grant, error) {
+			return protocol.ParseGrant(map[string]string{v1alpha1.AnnotationGrant: value})
 		}
 		checkRoundTrip(t, read, value)
 	})
 }
 
 func FuzzParseProgress(f *testing.F) {
-	f.Add(v1alpha1.Progress{Seq: 7, Phase: v1alpha1.PhaseDraining, BootID: "b1", At: noon, DrainStartedAt: &noon}.String())
+	f.Add(protocol.Progress{Seq: 7, Phase: protocol.PhaseDraining, BootID: "b1", At: noon, DrainStartedAt: &noon}.String())
 	f.Add(`[]`)
 	f.Add(`{"seq":9223372036854775807,"phase":"Aborted","bootID":"b","failures":-1}`)
 	f.Fuzz(func(t *testing.T, value string) {
-		read := func(value string) (*v1alpha1.Progress, error) {
-			return v1alpha1.ParseProgress(map[string]string{v1alpha1.AnnotationProgress: value})
+		read := func(value string) (*protocol.Progress, error) {
+			return protocol.ParseProgress(map[string]string{v1alpha1.AnnotationProgress: value})
 		}
 		checkRoundTrip(t, read, value)
 	})
@@ -391,8 +370,8 @@ func FuzzParseAgentReport(f *testing.F) {
 	f.Add(`{"objection":{"reason":"A","also":[{}]}}`)
 	f.Add(`{"objection":{"reason":"a b","message":""}}`)
 	f.Fuzz(func(t *testing.T, value string) {
-		read := func(value string) (*v1alpha1.AgentReport, error) {
-			r, err := v1alpha1.ParseAgentReport(map[string]string{v1alpha1.AnnotationReport: value})
+		read := func(value string) (*protocol.AgentReport, error) {
+			r, err := protocol.ParseAgentReport(map[string]string{v1alpha1.AnnotationReport: value})
 			if err != nil {
 				return nil, err
 			}
@@ -416,8 +395,8 @@ func FuzzParseHookPhase(f *testing.F) {
 	f.Add(`{"stage":"After","hooks":[null]}`)
 	f.Add(`{"seq":7,"stage":"Before","hooks":["\ud800"],"at":"0000-01-01T00:00:00Z"}`)
 	f.Fuzz(func(t *testing.T, value string) {
-		read := func(value string) (*v1alpha1.HookPhase, error) {
-			return v1alpha1.ParseHookPhase(map[string]string{v1alpha1.AnnotationHooks: value})
+		read := func(value string) (*protocol.HookPhase, error) {
+			return protocol.ParseHookPhase(map[string]string{v1alpha1.AnnotationHooks: value})
 		}
 		checkRoundTrip(t, read, value)
 	})
@@ -446,8 +425,8 @@ func checkRoundTrip[T any, P interface {
 	}
 }
 
-// compare fails the test unless value and error are as wanted; "" wants no error.
-func compare[T any](t *testing.T, want, got *T, wantErr string, err error) {
+// compareParsed fails the test unless value and error are as wanted; "" wants no error.
+func compareParsed[T any](t *testing.T, want, got *T, wantErr string, err error) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want,+got):\n%s", diff)
