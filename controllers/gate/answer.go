@@ -57,7 +57,7 @@ func answerOf(result model.Value) Answer {
 			series = map[string]string{"the query": v.Value.String()}
 		}
 	case nil:
-		return unreachable("the server's answer has no result")
+		return unreachable(unreadable)
 	default:
 		return unreachable(fmt.Sprintf("the query gives a %s, which is neither yes nor no: ask for a vector", result.Type()))
 	}

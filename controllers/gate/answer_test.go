@@ -54,7 +54,7 @@ func TestAnswerOf(t *testing.T) {
 			State: mute, Message: "the query gives NaN, which is neither yes nor no: ask for a vector, without scalar()",
 		}},
 		"a string":  {&model.String{Value: "x"}, Answer{State: mute, Message: "the query gives a string, which is neither yes nor no: ask for a vector"}},
-		"no result": {nil, Answer{State: mute, Message: "the server's answer has no result"}},
+		"no result": {nil, Answer{State: mute, Message: unreadable}},
 		"a label that is too long": {model.Vector{sample(1, "a", strings.Repeat("ä", 1000))}, Answer{
 			State: firing, Message: `{a="` + strings.Repeat("ä", 446) + "… = 1",
 		}},

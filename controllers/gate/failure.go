@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 
 	promv1 "github.com/prometheus/client_golang/api/prometheus/v1"
@@ -23,20 +24,21 @@ func why(err error) string {
 		return "the query gives a string, which is neither yes nor no: ask for a vector"
 	case errors.As(err, &api):
 		return refusal(api)
-	case strings.Contains(err.Error(), "error found in #"): // its decoder has no type for them
-		return unreadable
 	}
 	return broken(err)
 }
 
 const unreadable = "the answer cannot be read: is this the API of a Prometheus server, and by the right one of http and https?"
 
+// notOfTheAPI are what the library reports of a 400 or 422 that is not in the API's format. The API itself gives both a reason.
+var notOfTheAPI = []string{"client error: 400", "client error: 422"}
+
 // refusal is of a server that has answered.
 func refusal(err *promv1.Error) string {
-	switch err.Type {
-	case promv1.ErrBadData:
+	switch {
+	case err.Type == promv1.ErrBadData:
 		return "the query is refused: " + err.Msg
-	case promv1.ErrBadResponse:
+	case err.Type == promv1.ErrBadResponse, slices.Contains(notOfTheAPI, err.Msg):
 		return unreadable
 	default:
 		return "the server refuses: " + err.Msg

@@ -52,7 +52,7 @@ func (p *Prometheus) Ask(ctx context.Context, gate v1alpha1.PrometheusGate) Answ
 	if err != nil {
 		return unreachable(err.Error())
 	}
-	result, warnings, err := s.api.Query(ctx, gate.Query, time.Time{}, promv1.WithTimeout(Timeout))
+	result, warnings, _, err := s.api.Query(ctx, gate.Query, time.Time{}, promv1.WithTimeout(Timeout))
 	if err != nil {
 		return unreachable(s.credentials.redact(why(err)))
 	}
