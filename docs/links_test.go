@@ -58,9 +58,13 @@ func anchors(t *testing.T, page string) map[string]bool {
 	t.Helper()
 	all := map[string]bool{}
 	for _, m := range headline.FindAllStringSubmatch(read(t, page), -1) {
-		all[strings.ReplaceAll(noAnchor.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-")] = true
+		all[anchorOf(m[1])] = true
 	}
 	return all
+}
+
+func anchorOf(heading string) string {
+	return strings.ReplaceAll(noAnchor.ReplaceAllString(strings.ToLower(heading), ""), " ", "-")
 }
 
 // Every page is in the navigation of the site that make docs builds.

@@ -1,12 +1,16 @@
 package host
 
 import (
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
+	"github.com/reboot-operator/reboot-operator/hack/document"
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
 var locksmithd = &Coordinator{Name: "locksmithd", Unit: "locksmithd.service"}
@@ -99,5 +103,37 @@ func TestCoordinators_UnknownIsNotANo_Behaviour57(t *testing.T) {
 				t.Errorf("%q is another text with each look", err)
 			}
 		})
+	}
+}
+
+// docs/hosts.md lists each program in the order of the table, with its units, and with what its command sets.
+func TestRebooters_AreThoseOfTheDocs(t *testing.T) {
+	rows, err := document.Table(filepath.Join(testenv.Root(), "docs", "hosts.md"), "Who else reboots a host")
+	must(t, err)
+	type entry struct {
+		name  string
+		units []string
+	}
+	var want, got []entry
+	for _, r := range rebooters {
+		want = append(want, entry{r.name, r.units})
+	}
+	for i, row := range rows {
+		name, _, _ := strings.Cut(row[0], " (")
+		got = append(got, entry{name, regexp.MustCompile(`[\w-]+\.(?:service|timer)\b`).FindAllString(row[1], -1)})
+		code := regexp.MustCompile("`([^`]+)`").FindStringSubmatch(row[2])
+		if i >= len(rebooters) || code == nil {
+			continue
+		}
+		off := rebooters[i].off
+		if off == "" {
+			off = "systemctl mask --now " + rebooters[i].units[0]
+		}
+		if !strings.Contains(off, code[1]) {
+			t.Errorf("%s: the agent's command is %q, which has no %q", name, off, code[1])
+		}
+	}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(entry{})); diff != "" {
+		t.Errorf("(-agent +docs):\n%s", diff)
 	}
 }
