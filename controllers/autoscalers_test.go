@@ -1,8 +1,14 @@
 package controllers_test
 
 import (
+	"context"
+	"time"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -21,19 +27,54 @@ var _ = Describe("Autoscalers", func() {
 		return found
 	}
 	both := map[string]string{scaleDown: "true", disrupt: "true"}
-	begin := func(annotate func(name string)) (name string, p *v1alpha1.RebootPolicy) {
+	begin := func(annotate func(name string), edit ...func(*v1alpha1.RebootPolicySpec)) (name string, p *v1alpha1.RebootPolicy) {
 		f = makeFleet(1)
 		name = f.nodes[0]
 		annotate(name)
-		p = f.policy("workers")
+		p = f.policy("workers", edit...)
 		f.need(name)
 		Eventually(f.granted).Should(HaveLen(1))
 		return name, p
 	}
 	nothing := func(string) {}
+	noGrace := func(s *v1alpha1.RebootPolicySpec) { s.Autoscaler = &v1alpha1.Autoscaler{Grace: &metav1.Duration{}} }
 
-	It("are kept off from the grant until the node is back, in the writes that are made anyway", func() {
+	It("are kept off until the grace after the reboot has passed", func() {
+		name, p := begin(nothing)
+		f.reboot(name)
+		Eventually(func() protocol.GrantState { return f.grant(name).State }).Should(Equal(protocol.GrantFinished))
+		Expect(f.get(name).Spec.Unschedulable).To(BeFalse())
+		Expect(annotations(name)).To(Equal(both))
+		Expect(f.grant(name).Annotations).To(ConsistOf(scaleDown, disrupt))
+		now.forward(16 * time.Minute)
+		f.edit(p, func(s *v1alpha1.RebootPolicySpec) { s.Settle = &metav1.Duration{Duration: time.Second} }) // wakes the manager
+		Eventually(annotations).WithArguments(name).Should(BeEmpty())
+		Expect(f.grant(name).Annotations).To(BeEmpty())
+	})
+
+	It("are kept off by the next grant, which begins within the grace", func() {
 		name, _ := begin(nothing)
+		f.reboot(name)
+		Eventually(func() protocol.GrantState { return f.grant(name).State }).Should(Equal(protocol.GrantFinished))
+		f.need(name)
+		Eventually(func() int64 { return f.grant(name).Seq }).Should(BeEquivalentTo(2))
+		Expect(f.grant(name).Annotations).To(ConsistOf(scaleDown, disrupt))
+		Expect(annotations(name)).To(Equal(both))
+	})
+
+	It("may have the node back at once when no policy governs it any more", func() {
+		name, p := begin(nothing)
+		f.reboot(name)
+		Eventually(func() protocol.GrantState { return f.grant(name).State }).Should(Equal(protocol.GrantFinished))
+		Expect(api.Delete(context.Background(), p)).To(Succeed())
+		Eventually(annotations).WithArguments(name).Should(BeEmpty())
+		Eventually(func() bool {
+			return apierrors.IsNotFound(api.Get(context.Background(), client.ObjectKeyFromObject(p), p))
+		}).Should(BeTrue())
+	})
+
+	It("are kept off from the grant until the node is back, in the writes that are made anyway, without a grace", func() {
+		name, _ := begin(nothing, noGrace)
 		Expect(annotations(name)).To(Equal(both), "grant and annotations are one write")
 		f.start(name)
 		f.commit(name)
@@ -55,14 +96,14 @@ var _ = Describe("Autoscalers", func() {
 	})
 
 	It("may have the node back when the grant is taken back", func() {
-		name, _ := begin(nothing)
+		name, _ := begin(nothing, noGrace)
 		f.annotate(name, v1alpha1.AnnotationPaused, "true")
 		Eventually(f.granted).Should(BeEmpty())
 		Expect(annotations(name)).To(BeEmpty())
 	})
 
 	It("may have it back when the agent has given up", func() {
-		name, p := begin(nothing)
+		name, p := begin(nothing, noGrace)
 		f.start(name)
 		f.patch(name, map[string]any{
 			"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationProgress: f.progress(name, protocol.PhaseAborted,

@@ -195,10 +195,9 @@ func (w *nodeWriter) writeMark(ctx context.Context, s *state, node *corev1.Node,
 	n := s.Nodes[s.index[m.Node]]
 	patch := nodepatch.New(node.ResourceVersion)
 	if m.RemoveAnnotations || m.RemoveExclusion {
-		grant := *n.Grant
-		grant.Annotations, grant.Excluded = nil, false
+		grant := m.EndedGrant(n)
 		patch.Annotate(v1alpha1.AnnotationGrant, grant.String())
-		removeMarkers(patch, n)
+		removeMarkers(patch, n, grant)
 	}
 	annotate(patch, v1alpha1.AnnotationMaxUptime, n.MaxUptime(), m.MaxUptime)
 	if n.Pending != m.Pending {

@@ -1,6 +1,8 @@
 package controllers
 
 import (
+	"slices"
+
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
@@ -20,10 +22,13 @@ func setMarkers(p *nodepatch.Patch, n *plan.Node, grant *protocol.Grant) {
 	}
 }
 
-// removeMarkers removes what the grant on the node has set.
-func removeMarkers(p *nodepatch.Patch, n *plan.Node) {
+// removeMarkers removes what the grant on the node has set: of the annotations for autoscalers all that grant, which is written with
+// it and has ended, does not keep.
+func removeMarkers(p *nodepatch.Patch, n *plan.Node, grant protocol.Grant) {
 	for _, key := range n.AnnotationsToRemove() {
-		p.RemoveAnnotation(key)
+		if !slices.Contains(grant.Annotations, key) {
+			p.RemoveAnnotation(key)
+		}
 	}
 	if n.RemovesExclusion() {
 		p.RemoveLabel(v1alpha1.LabelExcludeFromLoadBalancers)

@@ -69,9 +69,9 @@ func (w *nodeWriter) cancel(ctx context.Context, s *state, live *corev1.Node, n 
 	if !ok {
 		return nil
 	}
-	grant.Reason, grant.Message = t.Reason, t.CancelMessage()
+	grant.Reason, grant.Message, grant.Annotations = t.Reason, t.CancelMessage(), n.AnnotationsToKeep(s.Policy)
 	patch := nodepatch.New(live.ResourceVersion).Annotate(v1alpha1.AnnotationGrant, grant.String())
-	removeMarkers(patch, n)
+	removeMarkers(patch, n, grant)
 	if n.Permitted != nil {
 		patch.RemoveCondition(v1alpha1.NodeRebootPermitted)
 	}
@@ -87,15 +87,16 @@ func (w *nodeWriter) cancel(ctx context.Context, s *state, live *corev1.Node, n 
 	return nil
 }
 
-// finish puts the node back in service: the uncordon, the end of the grant and that of all it brought are one write.
+// finish puts the node back in service: the uncordon, the end of the grant and that of all it brought, but for what is there for
+// autoscaler.grace, are one write.
 func (w *nodeWriter) finish(ctx context.Context, s *state, live *corev1.Node, n *plan.Node, t plan.Reboot) error {
 	grant, ok := protocol.Finish(n.Record, t.Entry, s.Holder().Name, n.BootID, s.Now)
 	if !ok {
 		return nil
 	}
-	grant.Need = n.Grant.Need
+	grant.Need, grant.Annotations = n.Grant.Need, n.AnnotationsToKeep(s.Policy)
 	patch := nodepatch.New(live.ResourceVersion).Annotate(v1alpha1.AnnotationGrant, grant.String())
-	removeMarkers(patch, n)
+	removeMarkers(patch, n, grant)
 	if n.Preflight != "" {
 		patch.RemoveAnnotation(v1alpha1.AnnotationPreflight)
 	}

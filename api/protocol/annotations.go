@@ -51,7 +51,8 @@ type Grant struct {
 	Message string `json:"message,omitempty"`
 	// Need is the reason of RebootRequired for which it was given, for measuring.
 	Need v1alpha1.Reason `json:"need,omitempty"`
-	// Annotations are the annotations of autoscalers that were set with this grant and go with its end. Absent: none.
+	// Annotations are the annotations of autoscalers that were set with this grant, or taken over from the one before, and are
+	// still to be removed: once autoscaler.grace has passed since its end. Absent: none.
 	Annotations []string `json:"annotations,omitempty"`
 	// Excluded reports whether the label that keeps load balancers off the node was set with this grant and goes with its end.
 	Excluded bool `json:"excluded,omitempty"`

@@ -49,8 +49,9 @@ const (
 	AnnotationRebootRequested = "reboot-operator.io/reboot-requested"
 )
 
-// Annotations of autoscalers on a Node. The manager sets each to "true" with a grant, where nobody else has set it, and takes
-// it away with the end of the grant, unless somebody has changed it since; Grant.Annotations lists the ones it has set.
+// Annotations of autoscalers on a Node. The manager sets each to "true" with a grant, where nobody else has set it, and removes
+// it when autoscaler.grace has passed since the end of the grant, unless somebody has changed it since; Grant.Annotations lists
+// the ones it has set.
 const (
 	// AnnotationScaleDownDisabled keeps cluster-autoscaler from deleting the node, which is empty while it is rebooted.
 	AnnotationScaleDownDisabled = "cluster-autoscaler.kubernetes.io/scale-down-disabled"

@@ -13,13 +13,14 @@ import (
 // Defaults of the spec. They are documented on the fields and applied by the accessors below, never written into
 // objects: what a user left out stays visibly left out.
 const (
-	DefaultTimeZone      = "UTC"
-	DefaultDrainTimeout  = 20 * time.Minute
-	DefaultRebootTimeout = 30 * time.Minute
-	DefaultSettle        = 60 * time.Second
-	DefaultFailuresMax   = 2
-	DefaultHooksTimeout  = time.Hour
-	DefaultDetachTimeout = 5 * time.Minute
+	DefaultTimeZone        = "UTC"
+	DefaultDrainTimeout    = 20 * time.Minute
+	DefaultRebootTimeout   = 30 * time.Minute
+	DefaultSettle          = 60 * time.Second
+	DefaultFailuresMax     = 2
+	DefaultHooksTimeout    = time.Hour
+	DefaultDetachTimeout   = 5 * time.Minute
+	DefaultAutoscalerGrace = 15 * time.Minute
 )
 
 // ModeOrDefault is the mode in force.
@@ -68,6 +69,14 @@ func (s *RebootPolicySpec) Spacing() time.Duration {
 // SettleOrDefault is how long a rebooted node must stay Ready.
 func (s *RebootPolicySpec) SettleOrDefault() time.Duration {
 	return durationOr(s.Settle, DefaultSettle)
+}
+
+// AutoscalerGraceOrDefault is how long a node keeps the annotations for autoscalers after its granted reboot has ended.
+func (s *RebootPolicySpec) AutoscalerGraceOrDefault() time.Duration {
+	if s.Autoscaler == nil {
+		return DefaultAutoscalerGrace
+	}
+	return durationOr(s.Autoscaler.Grace, DefaultAutoscalerGrace)
 }
 
 // FailuresMaxOrDefault is how many nodes may fail before the policy halts.

@@ -176,6 +176,11 @@ type RebootPolicySpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(ms|s|m|h))+$') && duration(self) <= duration('24h')",message="settle must be a duration of at most 24h, such as 90s or 5m"
 	Settle *metav1.Duration `json:"settle,omitempty"`
 
+	// autoscaler configures what keeps cluster-autoscaler and Karpenter from removing a node, such as {grace: 30m}.
+	// Absent: the defaults of its fields.
+	// +optional
+	Autoscaler *Autoscaler `json:"autoscaler,omitempty"`
+
 	// hooks are checks of your own before the drain and after the boot.
 	// Absent: none.
 	// +optional
@@ -307,6 +312,20 @@ type Reboot struct {
 	// Absent: Respect.
 	// +optional
 	Coordinators CoordinatorPolicy `json:"coordinators,omitempty"`
+}
+
+// Autoscaler configures what keeps cluster-autoscaler and Karpenter from removing a node that is being rebooted.
+type Autoscaler struct {
+	// grace is how long a node keeps the annotations for autoscalers after its granted reboot has ended, such as 30m.
+	// The node is empty then, and looks unused.
+	// It also counts from the end of an attempt without a reboot.
+	// 0s removes them with the uncordon.
+	// Absent: 15m.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(ms|s|m|h))+$') && duration(self) <= duration('24h')",message="grace must be a duration of at most 24h, such as 15m or 1h; 0s does not wait"
+	Grace *metav1.Duration `json:"grace,omitempty"`
 }
 
 // Failures configures when the policy halts by itself.

@@ -127,6 +127,21 @@ var _ = Describe("spec", func() {
 		)
 	})
 
+	Describe("autoscaler", func() {
+		const sentence = "grace must be a duration of at most 24h, such as 15m or 1h; 0s does not wait"
+		DescribeTable("accepts", accepts,
+			Entry("nothing", "autoscaler: {}"),
+			Entry("a grace", "autoscaler: {grace: 30m}"),
+			Entry("no grace", "autoscaler: {grace: 0s}"),
+			Entry("the longest", "autoscaler: {grace: 24h}"),
+		)
+		DescribeTable("refuses", refuses,
+			Entry("more than a day", "autoscaler: {grace: 25h}", sentence),
+			Entry("a grace that runs back", "autoscaler: {grace: -15m}", sentence),
+			Entry("a word", "autoscaler: {grace: a while}", sentence),
+		)
+	})
+
 	Describe("concurrency.spacing", func() {
 		const sentence = "spacing must be a duration of at least 1m and at most 168h"
 		DescribeTable("accepts", accepts,

@@ -2,9 +2,11 @@ package plan
 
 import (
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -26,7 +28,8 @@ func deleter(taints []corev1.Taint) string {
 	return ""
 }
 
-// autoscalerAnnotations keep autoscalers from removing a node while it is being rebooted: a drained node looks unused.
+// autoscalerAnnotations keep autoscalers from removing a node while it is being rebooted, and for autoscaler.grace after that: a
+// drained node looks unused until pods come back to it.
 var autoscalerAnnotations = []string{v1alpha1.AnnotationScaleDownDisabled, v1alpha1.AnnotationDoNotDisrupt}
 
 // AutoscalerValue is the value of these annotations: cluster-autoscaler and Karpenter compare it exactly.
@@ -48,7 +51,29 @@ func (n *Node) AnnotationsToSet() []string {
 	return set
 }
 
-// AnnotationsToRemove are the autoscaler annotations to remove when the grant that the node shows ends: those that it has
+// AnnotationsToKeep are the autoscaler annotations that stay when a grant under the policy ends, for its autoscaler.grace. None: they
+// are removed with the end.
+func (n *Node) AnnotationsToKeep(policy *v1alpha1.RebootPolicy) []string {
+	if policy.Spec.AutoscalerGraceOrDefault() == 0 {
+		return nil
+	}
+	return n.AnnotationsToRemove()
+}
+
+// annotationsUntil is until when the autoscaler annotations stay on a node whose grant is over. Zero: the grant has left none.
+func (f *fleet) annotationsUntil(n *Node) time.Time {
+	g := n.Grant
+	if g == nil || len(g.Annotations) == 0 {
+		return time.Time{}
+	}
+	ended := g.At.Time
+	if g.State == protocol.GrantActive && n.In(g.Seq, protocol.PhaseAborted) {
+		_, ended = f.attempts.ended(n)
+	}
+	return ended.Add(f.Policy.Spec.AutoscalerGraceOrDefault())
+}
+
+// AnnotationsToRemove are the autoscaler annotations to remove after the grant that the node shows has ended: those that it has
 // set, and that nobody has changed since. A grant that names any other annotation has been tampered with.
 func (n *Node) AnnotationsToRemove() []string {
 	if n.Grant == nil {

@@ -179,7 +179,7 @@ func (c *cluster) checkMarks(name string) {
 }
 
 // checkRest is what must hold in the end, too: a node with the taint waits for its turn or is being rebooted, and no node
-// whose grant is over shows autoscaler annotations or a failed reboot.
+// whose grant is over shows a failed reboot, or autoscaler annotations after their grace.
 func (c *cluster) checkRest() {
 	for name, h := range c.hosts {
 		if h.node == nil {
@@ -187,10 +187,19 @@ func (c *cluster) checkRest() {
 		}
 		n, turn := h.view(), []v1alpha1.Reason{v1alpha1.ReasonBudgetExhausted, v1alpha1.ReasonDomainBusy, v1alpha1.ReasonControlPlaneGuard, v1alpha1.ReasonSpacing}
 		waits := n.Permitted != nil && slices.Contains(turn, v1alpha1.Reason(n.Permitted.Reason))
-		if held := n.Outstanding() || c.granted(name); n.Pending && !waits && !held || (len(n.AnnotationsToRemove()) > 0 || n.RemovesExclusion() || n.Planned != nil || n.Failed != nil) && !held {
+		if held := n.Outstanding() || c.granted(name); n.Pending && !waits && !held || (len(n.AnnotationsToRemove()) > 0 && !c.inGrace(&n) || n.RemovesExclusion() || n.Planned != nil || n.Failed != nil) && !held {
 			c.broken("node %s is left with taints %v and annotations %v", name, h.node.Spec.Taints, h.node.Annotations)
 		}
 	}
+}
+
+// inGrace reports whether the story ends within the grace of the node's last grant.
+func (c *cluster) inGrace(n *plan.Node) bool {
+	policy, ended := c.policies[c.governor().Govern(n.Labels).Policy], n.Grant.At.Time
+	if p := n.Progress; p != nil && p.At.After(ended) {
+		ended = p.At.Time
+	}
+	return policy != nil && ended.Add(policy.Spec.AutoscalerGraceOrDefault()).After(c.end)
 }
 
 // granted reports whether a ledger holds the node.

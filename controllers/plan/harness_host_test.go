@@ -34,6 +34,9 @@ type host struct {
 	// finds is what the agent finds among the pods of the node: namespace/name of those of each kind.
 	finds finds
 
+	// showsAutoscalers: its line in a transcript reports whether autoscalers are kept from it.
+	showsAutoscalers bool
+
 	cordonedBy string
 	boots      int
 	// parsed is what the planner sees of read, which was the Node when it was parsed.

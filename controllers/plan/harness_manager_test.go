@@ -131,11 +131,11 @@ func (c *cluster) applyReboot(name string, t plan.Reboot) {
 	case plan.CancelGrant:
 		grant, ok := protocol.Cancel(n.Record, t.Entry, holder, c.now)
 		c.permitted(ok, t)
-		grant.Reason, grant.Message = t.Reason, t.CancelMessage()
+		grant.Reason, grant.Message, grant.Annotations = t.Reason, t.CancelMessage(), n.AnnotationsToKeep(c.policies[name])
 		c.add("%s takes the grant of %s back, %s: %s", name, h.name, t.Reason, t.Message)
 		c.update(h, func(node *corev1.Node) {
 			annotate(node, v1alpha1.AnnotationGrant, grant.String())
-			removeAnnotations(node, n)
+			removeAnnotations(node, n, grant)
 			removeExclusion(node, n)
 			removeCondition(node, v1alpha1.NodeRebootPermitted)
 			if n.Planned != nil {
@@ -156,11 +156,12 @@ func (c *cluster) applyReboot(name string, t plan.Reboot) {
 	case plan.FinishGrant:
 		grant, ok := protocol.Finish(n.Record, t.Entry, holder, n.BootID, c.now)
 		c.permitted(ok, t)
+		grant.Annotations = n.AnnotationsToKeep(c.policies[name])
 		uncordon := n.Progress.Cordoned && n.Cordoned && h.cordonedBy == byAgent
 		c.add("%s puts %s back in service%s", name, h.name, map[bool]string{true: ", uncordoned", false: ""}[uncordon])
 		c.update(h, func(node *corev1.Node) {
 			annotate(node, v1alpha1.AnnotationGrant, grant.String())
-			removeAnnotations(node, n)
+			removeAnnotations(node, n, grant)
 			removeExclusion(node, n)
 			delete(node.Annotations, v1alpha1.AnnotationPreflight)
 			removeCondition(node, v1alpha1.NodeRebootPermitted)
@@ -172,10 +173,12 @@ func (c *cluster) applyReboot(name string, t plan.Reboot) {
 	}
 }
 
-// removeAnnotations removes the autoscaler annotations of the grant that the node shows.
-func removeAnnotations(node *corev1.Node, n *plan.Node) {
+// removeAnnotations removes the autoscaler annotations of the grant that the node shows, but for those that its end keeps.
+func removeAnnotations(node *corev1.Node, n *plan.Node, end protocol.Grant) {
 	for _, key := range n.AnnotationsToRemove() {
-		delete(node.Annotations, key)
+		if !slices.Contains(end.Annotations, key) {
+			delete(node.Annotations, key)
+		}
 	}
 }
 
@@ -197,10 +200,9 @@ func (c *cluster) mark(name string, marks []plan.Mark) {
 		n := h.view()
 		c.update(h, func(node *corev1.Node) {
 			if m.RemoveAnnotations || m.RemoveExclusion {
-				grant := *n.Grant
-				grant.Annotations, grant.Excluded = nil, false
+				grant := m.EndedGrant(&n)
 				annotate(node, v1alpha1.AnnotationGrant, grant.String())
-				removeAnnotations(node, &n)
+				removeAnnotations(node, &n, grant)
 				removeExclusion(node, &n)
 			}
 			node.Spec.Taints = plan.WithPending(node.Spec.Taints, m.Pending)

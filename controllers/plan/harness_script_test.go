@@ -125,6 +125,13 @@ func excludes(p *v1alpha1.RebootPolicy) {
 	p.Spec.Drain = &v1alpha1.Drain{LoadBalancers: v1alpha1.LoadBalancersExclude}
 }
 
+// grace is how long autoscalers are kept from a node after its reboot.
+func grace(d time.Duration) func(*v1alpha1.RebootPolicy) {
+	return func(p *v1alpha1.RebootPolicy) {
+		p.Spec.Autoscaler = &v1alpha1.Autoscaler{Grace: &metav1.Duration{Duration: d}}
+	}
+}
+
 func allowsUrgent(p *v1alpha1.RebootPolicy) {
 	requestsOf(p).Urgent = v1alpha1.UrgentRequestsAllow
 }

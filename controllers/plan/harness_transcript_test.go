@@ -76,6 +76,7 @@ func (h *host) describe() string {
 		{n.Paused, "paused"},
 		{n.Pending, "reboot pending"},
 		{n.Labels[v1alpha1.LabelExcludeFromLoadBalancers] != "", "out of load balancers"},
+		{h.showsAutoscalers && n.Annotations[v1alpha1.AnnotationDoNotDisrupt] != "", "kept from autoscalers"},
 	} {
 		if mark.is {
 			parts = append(parts, mark.text)

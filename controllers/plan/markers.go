@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -15,10 +16,19 @@ type Mark struct {
 	MaxUptime string
 	// Pending is whether the node should carry the pending taint.
 	Pending bool
-	// RemoveAnnotations: the grant that the node shows is over, and its autoscaler annotations are still set.
+	// RemoveAnnotations: the grant that the node shows is over, autoscaler.grace has passed since, and its autoscaler annotations are
+	// still set.
 	RemoveAnnotations bool
 	// RemoveExclusion: the grant is over, and its label that keeps load balancers off the node is still set.
 	RemoveExclusion bool
+}
+
+// markers are what a node should show whose grant is over, or that has none.
+type markers struct {
+	pending   bool
+	maxUptime string
+	// keepsAnnotations: the autoscaler annotations that the grant has left stay for now.
+	keepsAnnotations bool
 }
 
 // marks are the changes that are due, those first that come first. A node that is in the middle of a reboot keeps what it
@@ -26,22 +36,23 @@ type Mark struct {
 func (d *draft) marks() []Mark {
 	var due []*Node
 	marks := map[string]Mark{}
-	add := func(n *Node, pending bool, maxUptime string) {
-		if m, differs := n.mark(pending, maxUptime); differs {
+	add := func(n *Node, should markers) {
+		if m, differs := n.mark(should); differs {
 			due, marks[n.Name] = append(due, n), m
 		}
 	}
 	for _, n := range d.governed {
-		switch o := d.waiting[n.Name]; {
-		case o != nil:
-			add(n, d.waitsForTurn(n, o), d.maxUptime(n))
-		case !d.held(n) && !d.slots.hold(n.Name):
-			add(n, false, d.maxUptime(n))
+		o := d.waiting[n.Name]
+		if o == nil && (d.held(n) || d.slots.hold(n.Name)) {
+			continue
 		}
+		add(n, markers{
+			pending: o != nil && d.waitsForTurn(n, o), maxUptime: d.maxUptime(n), keepsAnnotations: d.Now.Before(d.annotationsUntil(n)),
+		})
 	}
 	for name, rivals := range d.conflicts {
 		if n := d.byName[name]; rivals[0] == d.name && !d.held(n) {
-			add(n, false, "")
+			add(n, markers{})
 		}
 	}
 	d.order(due)
@@ -70,12 +81,25 @@ func (f *fleet) maxUptime(n *Node) string {
 	return ""
 }
 
-func (n *Node) mark(pending bool, maxUptime string) (m Mark, differs bool) {
-	m = Mark{Node: n.Name, Pending: pending, MaxUptime: maxUptime}
+// mark is what has to change on the node, and whether anything has.
+func (n *Node) mark(should markers) (m Mark, differs bool) {
+	m = Mark{Node: n.Name, Pending: should.pending, MaxUptime: should.maxUptime}
 	if g := n.Grant; g != nil {
-		m.RemoveAnnotations, m.RemoveExclusion = len(g.Annotations) > 0, g.Excluded
+		m.RemoveAnnotations, m.RemoveExclusion = len(g.Annotations) > 0 && !should.keepsAnnotations, g.Excluded
 	}
-	return m, m.RemoveAnnotations || m.RemoveExclusion || n.Pending != pending || n.MaxUptime() != maxUptime
+	return m, m.RemoveAnnotations || m.RemoveExclusion || n.Pending != should.pending || n.MaxUptime() != should.maxUptime
+}
+
+// EndedGrant is the grant that the node shows, which is over, without what the mark removes.
+func (m Mark) EndedGrant(n *Node) protocol.Grant {
+	grant := *n.Grant
+	if m.RemoveAnnotations {
+		grant.Annotations = nil
+	}
+	if m.RemoveExclusion {
+		grant.Excluded = false
+	}
+	return grant
 }
 
 // MaxUptime is annotation max-uptime as it is on the Node. Empty: there is none.
@@ -88,7 +112,7 @@ func UngovernedMarks(g Governor, nodes []*Node) []Mark {
 		if at := g.Govern(n.Labels); at.Policy != "" || len(at.Rivals) > 0 || n.Outstanding() {
 			continue
 		}
-		if m, differs := n.mark(false, ""); differs {
+		if m, differs := n.mark(markers{}); differs {
 			marks = append(marks, m)
 		}
 	}

@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -85,11 +86,36 @@ func TestReboots_Marks(t *testing.T) {
 		"a policy that only reports":          {one(policy("workers", maxUptime, dryRun), newHost("a")), []plan.Mark{{Node: "a", MaxUptime: monthOfA}}},
 		"a granted node keeps its maximum":    {one(policy("workers", holding(1, entry("a", 1))), needy("a", upFor(monthOfA), grant(1, active))), nil},
 		"a maximum of two policies is none's": {situation{policies: rivals, hosts: hosts(newHost, "a", upFor(monthOfA))}, []plan.Mark{off("a")}},
-		"annotations of a grant that is over": {
-			one(policy("workers"), newHost("a", grant(1, over, annotation))), []plan.Mark{{Node: "a", RemoveAnnotations: true}},
+		"annotations of a grant that ended before the grace": {
+			one(policy("workers"), newHost("a", grant(1, over, annotation, grantedAt(-15*minute)))), []plan.Mark{{Node: "a", RemoveAnnotations: true}},
+		},
+		"annotations of a grant that ended within the grace": {
+			one(policy("workers"), newHost("a", grant(1, over, annotation, grantedAt(-15*minute+time.Second)))), nil,
+		},
+		"annotations of a grant that was taken back within the grace": {
+			one(policy("workers"), newHost("a", grant(1, protocol.GrantCancelled, annotation, grantedAt(-minute)))), nil,
+		},
+		"annotations where the policy has another grace": {
+			one(policy("workers", grace(3*minute)), newHost("a", grant(1, over, annotation, grantedAt(-3*minute)))), []plan.Mark{{Node: "a", RemoveAnnotations: true}},
+		},
+		"annotations where the policy has no grace any more": {
+			one(policy("workers", grace(0)), newHost("a", grant(1, over, annotation))), []plan.Mark{{Node: "a", RemoveAnnotations: true}},
+		},
+		"annotations within the grace, of a node of two policies": {
+			situation{policies: rivals, hosts: hosts(newHost, "a", grant(1, over, annotation))}, []plan.Mark{{Node: "a", RemoveAnnotations: true}},
 		},
 		"annotations of an attempt that its agent gave up": {
-			one(policy("workers"), needy("a", pending, grant(1, active, annotation), progress(1, protocol.PhaseAborted, failed(1, v1alpha1.ReasonDrainTimedOut, "")))),
+			one(policy("workers"), needy("a", pending, grant(1, active, annotation, grantedAt(-30*minute)),
+				progress(1, protocol.PhaseAborted, phaseAt(-15*minute), failed(9, v1alpha1.ReasonDrainTimedOut, "")))),
+			[]plan.Mark{{Node: "a", RemoveAnnotations: true}},
+		},
+		"annotations of an attempt that its agent gave up within the grace": {
+			one(policy("workers"), needy("a", grant(1, active, annotation, grantedAt(-30*minute)),
+				progress(1, protocol.PhaseAborted, phaseAt(-14*minute), failed(9, v1alpha1.ReasonDrainTimedOut, "")))), nil,
+		},
+		"annotations of an attempt whose agent has a clock days ahead": {
+			one(policy("workers"), needy("a", pending, grant(1, active, annotation, grantedAt(-time.Hour)),
+				progress(1, protocol.PhaseAborted, phaseAt(48*time.Hour), failed(9, v1alpha1.ReasonDrainTimedOut, "")))),
 			[]plan.Mark{{Node: "a", RemoveAnnotations: true}},
 		},
 		"the label for load balancers of a grant that is over": {

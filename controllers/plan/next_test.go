@@ -65,6 +65,13 @@ func TestReboots_Next(t *testing.T) {
 		"a node backs off": {
 			one(policy("workers"), needy("a", progress(1, protocol.PhaseAborted, failed(1, v1alpha1.ReasonDrainTimedOut, "")))), in(5 * minute),
 		},
+		"autoscalers may have a node back": {
+			one(policy("workers"), newHost("a", grant(1, over, withAnnotations(v1alpha1.AnnotationDoNotDisrupt), grantedAt(-minute)))), in(14 * minute),
+		},
+		"autoscalers may have a node back that backs off": {
+			one(policy("workers", grace(3*minute)), needy("a", grant(1, active, withAnnotations(v1alpha1.AnnotationDoNotDisrupt), grantedAt(-minute)),
+				progress(1, protocol.PhaseAborted, failed(1, v1alpha1.ReasonDrainTimedOut, "")))), in(3 * minute),
+		},
 		"an attempt failed by a clock that is ahead": {
 			one(policy("workers"), needy("a", progress(1, protocol.PhaseAborted, phaseAt(30*minute), failed(1, v1alpha1.ReasonDrainTimedOut, "")))), in(25 * minute),
 		},

@@ -224,13 +224,13 @@ func (n *Node) Holds(e v1alpha1.LedgerEntry) bool {
 	return own.NodeUID == e.NodeUID && own.Seq == e.Seq && own.BootID == e.BootID
 }
 
-// atRest reports whether nothing is to be done or written about a node that is not held: it is in service, needs no reboot, and
-// carries nothing of one, but for how long it may be up. Most nodes are, most of the time.
+// atRest reports whether nothing is to be done or written about a node that is not held, now or later: it is in service, needs no
+// reboot, and carries nothing of one, but for how long it may be up. Most nodes are, most of the time.
 func (n *Node) atRest(maxUptime string) bool {
 	if n.NeedsReboot() || n.unavailable() || n.showsAnswer() {
 		return false
 	}
-	_, marked := n.mark(false, maxUptime)
+	_, marked := n.mark(markers{maxUptime: maxUptime})
 	return !marked
 }
 

@@ -108,6 +108,8 @@ func drawPolicy(t *rapid.T, name string) *v1alpha1.RebootPolicy {
 		{"reboots anyway", rebootsAnyway},
 		{"allows urgent requests", allowsUrgent},
 		{"has a maximum uptime", maxUptime},
+		{"no grace", grace(0)},
+		{"a short grace", grace(3 * minute)},
 		{"spacing", spacing(10 * minute)},
 		{"deadline", deadline(130 * minute)},
 		{"resume", resume("fixed")},

@@ -195,7 +195,8 @@ func TestReboots_CountsEveryNodeItGoverns(t *testing.T) {
 	})
 }
 
-// A node that is in service and needs no reboot is notified of exactly where it still carries something of one.
+// A node that is in service and needs no reboot is notified of exactly where it still carries something of one. Annotations for
+// autoscalers may stay for a while, and then there is an instant at which somebody looks again.
 func TestReboots_TakesAwayWhatIsLeftOfAReboot(t *testing.T) {
 	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
 		for name, n := range governed(snapshot) {
@@ -204,13 +205,31 @@ func TestReboots_TakesAwayWhatIsLeftOfAReboot(t *testing.T) {
 			}
 			reported := slices.ContainsFunc(p.Decisions, func(d plan.Decision) bool { return d.Node == name }) ||
 				slices.ContainsFunc(p.Marks, func(m plan.Mark) bool { return m.Node == name })
-			carries := n.Permitted != nil || n.Failed != nil || n.Planned != nil || n.Preflight != "" || n.Pending || n.Grant != nil && (len(n.Grant.Annotations) > 0 || n.Grant.Excluded) ||
+			annotated, inGrace := n.Grant != nil && len(n.Grant.Annotations) > 0, false
+			if annotated && !reported {
+				longest := snapshot.Policy.Spec.AutoscalerGraceOrDefault() + time.Hour // an attempt takes less than that hour
+				inGrace = !p.Next.IsZero() && !p.Next.After(n.Grant.At.Add(longest))
+			}
+			carries := n.Permitted != nil || n.Failed != nil || n.Planned != nil || n.Preflight != "" || n.Pending || annotated && !inGrace || n.Grant != nil && n.Grant.Excluded ||
 				v1alpha1.ParseMaxUptime(n.Annotations) != snapshot.Policy.Spec.MaxUptimeOf(name)
 			if i := slices.IndexFunc(p.Decisions, func(d plan.Decision) bool { return d.Node == name }); i >= 0 && p.Decisions[i].RebootFailed().Status != "" {
 				t.Fatalf("node %s shows a failed reboot for ever\n%v", name, s)
 			}
 			if reported != carries {
 				t.Fatalf("node %s: it carries something: %t, and something is reported of it: %t\n%v", name, carries, reported, s)
+			}
+		}
+	})
+}
+
+// Autoscalers may have a node back when its grace has passed, and not before.
+func TestReboots_KeepsAutoscalersAwayForTheGrace(t *testing.T) {
+	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
+		grace := snapshot.Policy.Spec.AutoscalerGraceOrDefault()
+		for _, m := range p.Marks {
+			g := nodeNamed(snapshot, m.Node).Grant
+			if _, governs := governed(snapshot)[m.Node]; m.RemoveAnnotations && governs && g.State != protocol.GrantActive && snapshot.Now.Before(g.At.Add(grace)) {
+				t.Fatalf("node %s loses its annotations %s after its grant ended\n%v", m.Node, snapshot.Now.Sub(g.At.Time), s)
 			}
 		}
 	})

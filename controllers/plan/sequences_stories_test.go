@@ -110,6 +110,19 @@ func limits() map[string]sequence {
 			},
 			script: []act{{minute, "somebody uncordons worker-1", changes("worker-1", uncordon)}},
 		},
+		"kept-from-autoscalers": {
+			about: "Autoscalers are kept from a node until 15 minutes after it is back, or after an attempt that was given up: worker-1 is granted " +
+				"its second reboot within that time, and keeps its annotations. worker-2 leaves its policy within it, and loses them at once.",
+			policies: []*v1alpha1.RebootPolicy{policy("workers", selects("pool", "x"))},
+			hosts: []*host{
+				needy("worker-1", label("pool", "x"), drains(4*minute), needsSince(2*time.Hour), showsAutoscalers),
+				needy("worker-2", label("pool", "x"), showsAutoscalers), needy("worker-3", label("pool", "x"), showsAutoscalers),
+			},
+			script: []act{
+				{minute, "somebody uncordons worker-1", changes("worker-1", uncordon)},
+				{10 * minute, "an administrator takes worker-2 out of the pool", changes("worker-2", relabel("pool", "y"))},
+			},
+		},
 		"rings": {
 			about: "Ring canary first, one at a time, and half an hour of soak after its last; then ring staging; then the node that is in no ring.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("2"),

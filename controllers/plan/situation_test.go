@@ -165,6 +165,9 @@ func withAnnotations(keys ...string) func(*protocol.Grant) {
 	return func(g *protocol.Grant) { g.Annotations = keys }
 }
 
+// showsAutoscalers is a host whose line in a transcript reports whether autoscalers are kept from it.
+func showsAutoscalers(h *host) { h.showsAutoscalers = true }
+
 // excluded is a grant that has set the label for load balancers.
 func excluded(g *protocol.Grant) { g.Excluded = true }
 

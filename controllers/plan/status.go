@@ -117,6 +117,9 @@ func (d *draft) next() time.Time {
 	}
 	for _, n := range d.governed {
 		consider(n.credibleFrom(d.Now))
+		if !d.held(n) {
+			consider(d.annotationsUntil(n))
+		}
 	}
 	for _, n := range d.byName {
 		consider(n.credibleFrom(d.Now))
