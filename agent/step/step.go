@@ -264,3 +264,28 @@ func abort(o Observation, reason v1alpha1.Reason, message string, failed bool) S
 
 // forced fits a number of pods into the record.
 func forced(pods int) int32 { return int32(min(max(pods, 0), math.MaxInt32)) }
+
+// Decision is what the agent does about an Observation.
+type Decision struct {
+	// Next is the step.
+	Next Step
+	// Report is what the Node states when the step is done.
+	Report NodeStatus
+	// Inspect is the manager's question about the pods of the node, while its answer is wanted. Nil: nobody needs to look.
+	Inspect *protocol.Preflight
+	// KeepsDraining reports whether a drain that runs goes on: while the attempt is neither committed nor aborted.
+	KeepsDraining bool
+}
+
+// Decide is the agent's decision.
+func Decide(o Observation) Decision {
+	d := Decision{Next: Next(o), Inspect: wantsLook(o)}
+	switch next := d.Next.(type) {
+	case CommitReboot:
+		o.Record.Progress = &next.Progress
+	case RunDrain, Wait:
+		d.KeepsDraining = o.InPhase(protocol.PhaseDraining)
+	}
+	d.Report = NodeStatusOf(o)
+	return d
+}

@@ -1,6 +1,8 @@
 package window
 
-import "time"
+import (
+	"time"
+)
 
 const (
 	// lookBehind is the most dates that can lie between today and the start of a window that is still open: its
@@ -75,3 +77,23 @@ func (w weeks) has(d date) bool {
 	n, last := d.weekOfMonth()
 	return w&(1<<n) != 0 || last && w&1 != 0
 }
+
+// span is a blackout of a policy, resolved: from is in it, to is not.
+type span struct {
+	name, reason string
+	from, to     time.Time
+}
+
+// newSpan resolves the dates by the clocks of the zone.
+func newSpan(name, reason string, from, to date, zone *time.Location) span {
+	c := clock{zone: zone}
+	return span{
+		name:   name,
+		reason: reason,
+		from:   time.Unix(c.first(from.at(0)), 0).UTC(),
+		to:     time.Unix(c.first(to.at(0)), 0).UTC(),
+	}
+}
+
+// holds is whether the blackout is in force at t.
+func (s span) holds(t time.Time) bool { return !t.Before(s.from) && t.Before(s.to) }

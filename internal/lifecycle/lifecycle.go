@@ -5,9 +5,12 @@ package lifecycle
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"time"
 
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
@@ -44,5 +47,41 @@ func within(ctx context.Context, limit time.Duration, ended <-chan error) error 
 		return err
 	case <-ctx.Done():
 		return fmt.Errorf("not everything has ended within %s", limit)
+	}
+}
+
+// Listed is closed when the caches are filled, and never opened again. It implements manager.Runnable.
+type Listed chan struct{}
+
+// Start is called once.
+func (l Listed) Start(context.Context) error {
+	close(l)
+	return nil
+}
+
+// NeedLeaderElection reports that it does not wait for the Lease: it is started right after the caches.
+func (l Listed) NeedLeaderElection() bool { return false }
+
+// Checker fails with an error until the caches are filled.
+func (l Listed) Checker(notListed error) healthz.Checker {
+	return func(*http.Request) error {
+		select {
+		case <-l:
+			return nil
+		default:
+			return notListed
+		}
+	}
+}
+
+// Sleep waits until the pause is over or ctx ends, and reports whether the pause is over.
+func Sleep(ctx context.Context, clock clock.Clock, pause time.Duration) bool {
+	timer := clock.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }

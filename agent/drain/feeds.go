@@ -8,9 +8,11 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
@@ -160,4 +162,69 @@ func (f *podFeed) target(ctx context.Context, pod *corev1.Pod) (target, error) {
 	}
 	t.decision, t.blocks = f.filter.decide(pod, namespace), f.filter.blocks(pod, namespace)
 	return t, nil
+}
+
+// consume hands the events of a watch on until it ends or one is an error.
+func consume(ctx context.Context, w watch.Interface, handle func(watch.Event) error) error {
+	defer w.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case event, ok := <-w.ResultChan():
+			if !ok {
+				return nil
+			}
+			if event.Type == watch.Error {
+				return apierrors.FromObject(event.Object)
+			}
+			if err := handle(event); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// budgetFeed sends a run the PodDisruptionBudgets of one namespace.
+type budgetFeed struct {
+	*run
+	namespace string
+}
+
+// follow watches them until ctx ends. Without a resource version a watch begins with all that there is, so no LIST is needed
+// and no version is ever too old. Errors end nothing: the back-off of the evictions is the net below.
+func (f budgetFeed) follow(ctx context.Context) {
+	for attempts := 1; ctx.Err() == nil; attempts++ {
+		seen, err := f.watch(ctx)
+		if seen {
+			attempts = 1
+		}
+		if err != nil && ctx.Err() == nil {
+			logr.FromContextOrDiscard(ctx).Error(err, "Watching PodDisruptionBudgets again later", "namespace", f.namespace)
+		}
+		lifecycle.Sleep(ctx, f.Clock, backoff(attempts, rand.Float64()))
+	}
+}
+
+// watch follows one watch to its end; seen reports whether it brought anything.
+func (f budgetFeed) watch(ctx context.Context) (seen bool, err error) {
+	w, err := f.Policy.watchBudgets(ctx, f.namespace)
+	if err != nil {
+		return false, err
+	}
+	f.send(ctx, func(p *progress, _ time.Time) error { p.budgets.forget(f.namespace); return nil })
+	err = consume(ctx, w, func(event watch.Event) error {
+		pdb, ok := event.Object.(*policyv1.PodDisruptionBudget)
+		if !ok {
+			return nil
+		}
+		seen = true
+		name, b := types.NamespacedName{Namespace: pdb.Namespace, Name: pdb.Name}, readBudget(pdb)
+		if event.Type == watch.Deleted {
+			b = budget{}
+		}
+		f.send(ctx, func(p *progress, now time.Time) error { p.budgetChanged(name, b, now); return nil })
+		return nil
+	})
+	return seen, err
 }
