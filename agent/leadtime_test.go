@@ -14,7 +14,7 @@ import (
 )
 
 var _ = Describe("The lead time of a drain", func() {
-	// leading is a machine with a pod, cordoned, whose clock stands still within a lead time of ten minutes.
+	// leading is a machine with a pod, cordoned, whose clock is stopped within a lead time of ten minutes.
 	leading := func(ctx SpecContext) *machine {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{Drain: &v1alpha1.Drain{LeadTime: &metav1.Duration{Duration: 10 * time.Minute}}})
 		m.held = newHeldClock()

@@ -63,7 +63,7 @@ var _ = Describe("Completion", func() {
 
 	It("by kubectl itself", func() {
 		if runtime.GOOS == "windows" {
-			Skip("a shell script stands for the plugin")
+			Skip("a shell script plays the plugin")
 		}
 		p := newPool(1, paused)
 		folder := install()

@@ -53,8 +53,8 @@ var waits = map[v1alpha1.Reason]Advice{
 	v1alpha1.ReasonDryRun:               {"let the policy act", `kubectl patch rbp POLICY --type=merge -p '{"spec":{"mode":"Enforce"}}'`},
 }
 
-// flies is the advice for what may keep a granted reboot; others need nothing.
-var flies = map[v1alpha1.Reason]Advice{
+// grantedAdvice is the advice for what may keep a granted reboot; others need nothing.
+var grantedAdvice = map[v1alpha1.Reason]Advice{
 	v1alpha1.ReasonRebootTimedOut:   {"look at the machine; once it is proved off and gone for good, its slot is freed by", "kubectl delete node NODE"},
 	v1alpha1.ReasonDrainTimedOut:    {"see whether the agent runs", agentPods},
 	v1alpha1.ReasonRecordUnreadable: {"see whether the agent runs: it repairs its record", agentPods},
@@ -91,7 +91,7 @@ func advise(e *Explanation, free int64) Advice {
 	case NoNeed:
 		return Advice{"nothing; a reboot without an update is asked for by", "kubectl reboot request NODE --reason=why"}.about(e.Node, policy)
 	case InProgress:
-		if a, ok := flies[e.Reason]; ok {
+		if a, ok := grantedAdvice[e.Reason]; ok {
 			return a.about(e.Node, policy)
 		}
 		if e.Reboot.Phase == fleet.Draining {

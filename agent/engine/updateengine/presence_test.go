@@ -74,7 +74,7 @@ func TestEngine_ReportsWhetherTheEngineIsReachable(t *testing.T) {
 	h.Must(e.Emit(hosttest.NeedReboot("4001.0.0")))
 	h.run()
 	h.Expect(needed4001)
-	e.Stop() // No report: the need stands.
+	e.Stop() // No report: the need stays.
 	h.Must(h.bus.Halt())
 	h.Must(h.bus.Restart())
 	h.Must(e.Start())
