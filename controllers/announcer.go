@@ -71,12 +71,8 @@ func (a *announcer) finished(s *state, node *corev1.Node, n *plan.Node, t plan.R
 
 // hooksBegan names the hooks that are asked, for whoever wonders what the node waits for.
 func (a *announcer) hooksBegan(s *state, node *corev1.Node, phase protocol.HookPhase) {
-	asked := make([]string, len(phase.Hooks))
-	for i, key := range phase.Hooks {
-		asked[i] = string(key)
-	}
 	a.both(s, node, what{corev1.EventTypeNormal, v1alpha1.EventWaitingForHook, "BeginHooks"},
-		"the %s-hooks of node %s are asked: %s", strings.ToLower(string(phase.Stage)), node.Name, strings.Join(asked, ", "))
+		"the %s-hooks of node %s are asked: %s", strings.ToLower(string(phase.Stage)), node.Name, joined(phase.Hooks))
 }
 
 // explained emits an event where the reason a node waits for needs somebody's attention.
@@ -109,6 +105,36 @@ func (a *announcer) policyEvents(before, after *v1alpha1.RebootPolicy) {
 		a.recorder.Eventf(after, nil, corev1.EventTypeWarning, c.Reason, "WatchDeadlines", "%s", c.Message)
 	}
 	a.agentsEvent(before, after)
+	a.runHookEvents(before, after)
+}
+
+// runHookEvents names the hooks of the run that are asked, and those that have refused or were silent for too long.
+func (a *announcer) runHookEvents(before, after *v1alpha1.RebootPolicy) {
+	was, is := runHooksOf(before), runHooksOf(after)
+	if is.Reason != "" && (is.Reason != was.Reason || is.Message != was.Message) {
+		a.recorder.Eventf(after, nil, corev1.EventTypeWarning, string(is.Reason), "AwaitHooks", "%s", is.Message)
+		a.notify(after, v1alpha1.NotifyFailed, fmt.Sprintf("Policy %s: %s", after.Name, is.Message))
+	}
+	if len(is.Asked) > 0 && is.Number != was.Number {
+		a.recorder.Eventf(after, nil, corev1.EventTypeNormal, v1alpha1.EventWaitingForHook, "BeginHooks", "the %s-hooks of the run are asked, number %d: %s",
+			strings.ToLower(string(is.Stage)), is.Number, joined(is.Asked))
+	}
+}
+
+// runHooksOf is how far the hooks of the policy's run are; the zero value: it has none.
+func runHooksOf(policy *v1alpha1.RebootPolicy) v1alpha1.RunHooks {
+	if run := policy.Status.Run; run != nil && run.Hooks != nil {
+		return *run.Hooks
+	}
+	return v1alpha1.RunHooks{}
+}
+
+func joined(keys []v1alpha1.AnnotationKey) string {
+	asked := make([]string, len(keys))
+	for i, key := range keys {
+		asked[i] = string(key)
+	}
+	return strings.Join(asked, ", ")
 }
 
 // gateEvents emits a warning for each gate that blocks now and did not, or blocked for another cause, in the status before.

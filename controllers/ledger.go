@@ -63,12 +63,18 @@ func (l *ledgerWriter) reportStatus(ctx context.Context, s *state, p plan.Plan) 
 }
 
 // writeLedger writes the entries of a plan, with the resourceVersion it was made from: the ledger's compare-and-swap. Where the
-// ledger is another policy's, the history is written first: a crash in between loses no end of a reboot, and none counts twice.
+// ledger is another policy's, the history is written first, and how far the run is: a crash in between loses no end of a reboot, and
+// none counts twice.
 func (l *ledgerWriter) writeLedger(ctx context.Context, s *state, p plan.Plan) error {
 	if s.Ledger == nil {
 		return l.writeStatus(ctx, s, p)
 	}
-	if len(p.Released()) > 0 {
+	switch {
+	case p.RunMoves():
+		if err := l.writeStatus(ctx, s, p); err != nil || !p.LedgerChanges() {
+			return err
+		}
+	case len(p.Released()) > 0:
 		if err := l.writeHistory(ctx, s, p); err != nil {
 			return err
 		}

@@ -26,6 +26,7 @@ var (
 	openGauge    = gauge("window_open", "1 while windows and blackouts allow a reboot to start.", "policy")
 	nextGauge    = gauge("window_next_transition_timestamp_seconds", "When the windows next open or close; 0: never.", "policy")
 	haltedGauge  = gauge("halted", "1 while the policy is halted after failures.", "policy")
+	runGauge     = gauge("run_hooks_waiting", "1 while hooks of a run have not approved, by stage; none while no hook is asked.", "policy", "stage")
 	gateGauge    = gauge("gate_up", "1 while the gate can be asked, else 0; none while nobody waits for it.", "policy", "gate")
 	buildGauge   = gauge("build_info", "1, with the program's version.", "version", "goversion")
 
@@ -54,7 +55,7 @@ var (
 
 func init() {
 	metrics.Registry.MustRegister(nodesGauge, blockedGauge, limitGauge, openGauge, nextGauge, oldest, reboots, haltedGauge, gateGauge,
-		buildGauge, rebootsTotal, notificationsTotal, phaseSeconds, needAge, grantLatency)
+		runGauge, buildGauge, rebootsTotal, notificationsTotal, phaseSeconds, needAge, grantLatency)
 	buildGauge.WithLabelValues(Version, runtime.Version()).Set(1)
 }
 
@@ -94,6 +95,10 @@ func observe(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State) {
 	gateGauge.DeletePartialMatch(prometheus.Labels{"policy": name})
 	for _, g := range p.Gates {
 		gateGauge.WithLabelValues(name, g.Name).Set(boolean(g.State != v1alpha1.GateUnreachable))
+	}
+	runGauge.DeletePartialMatch(prometheus.Labels{"policy": name})
+	if p.RunWaits != "" {
+		runGauge.WithLabelValues(name, string(p.RunHooks.Stage)).Set(1)
 	}
 	zero(name)
 	oldest.set(name, p.OldestPending)
@@ -149,7 +154,7 @@ func forget(policy string) {
 	oldest.forget(policy)
 	reboots.forget(policy)
 	labels := prometheus.Labels{"policy": policy}
-	for _, g := range []*prometheus.GaugeVec{nodesGauge, blockedGauge, limitGauge, openGauge, nextGauge, haltedGauge, gateGauge} {
+	for _, g := range []*prometheus.GaugeVec{nodesGauge, blockedGauge, limitGauge, openGauge, nextGauge, haltedGauge, gateGauge, runGauge} {
 		g.DeletePartialMatch(labels)
 	}
 	rebootsTotal.DeletePartialMatch(labels)

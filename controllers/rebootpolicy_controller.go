@@ -215,7 +215,7 @@ func (r *RebootPolicyReconciler) converge(ctx context.Context, s *state) (plan.P
 			continue
 		}
 		p := plan.Of(s.Snapshot)
-		if !p.LedgerChanges() {
+		if !p.StatusMoves() {
 			s.slotWaits = false
 			return p, r.finalize(ctx, s, p)
 		}
@@ -235,7 +235,7 @@ func (r *RebootPolicyReconciler) converge(ctx context.Context, s *state) (plan.P
 		r.announce.observeReleases(ctx, s, p)
 	}
 	p := plan.Of(s.Snapshot)
-	if p.LedgerChanges() { // unconfirmed, it must not be written with what is reported
+	if p.StatusMoves() { // unconfirmed, it must not be written with what is reported
 		return p, fmt.Errorf("deciding about policy %q: its nodes changed in each of %d rounds", s.Policy.Name, maxRounds)
 	}
 	return p, nil
@@ -298,10 +298,10 @@ func (r *RebootPolicyReconciler) applyReboot(ctx context.Context, s *state, p pl
 	return r.nodes.noteAnswer(s, t.Entry.Node, err)
 }
 
-// finalize lets a policy go that is being deleted and has no grant left. First the nodes lose what they carry for no
+// finalize lets a policy go that is being deleted, has no grant left and waits for no hook of its run. First the nodes lose what they carry for no
 // policy any more: the manager may be uninstalled next.
 func (r *RebootPolicyReconciler) finalize(ctx context.Context, s *state, p plan.Plan) error {
-	if s.Policy.DeletionTimestamp == nil || len(p.Ledger())+len(p.Others) > 0 || !controllerutil.ContainsFinalizer(s.Policy, v1alpha1.Finalizer) {
+	if s.Policy.DeletionTimestamp == nil || len(p.Ledger())+len(p.Others) > 0 || p.RunHooks != nil || !controllerutil.ContainsFinalizer(s.Policy, v1alpha1.Finalizer) {
 		return nil
 	}
 	later, err := r.nodes.writeMarks(ctx, s, plan.UngovernedMarks(s.Governor, s.Nodes))

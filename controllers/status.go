@@ -158,13 +158,13 @@ func urgentMessage(spec *v1alpha1.RebootPolicySpec) string {
 
 func progressing(p plan.Plan) metav1.Condition {
 	if n := len(p.Ledger()); n > 0 {
-		reason, message := v1alpha1.ReasonRebooting, fmt.Sprintf("%d of at most %d reboots under way%s%s", n, p.Limit, shared(p), unavailable(p))
+		reason, message := v1alpha1.ReasonRebooting, fmt.Sprintf("%d of at most %d reboots under way%s%s%s", n, p.Limit, shared(p), unavailable(p), hooks(p))
 		if nodes, refused := p.Refused(); nodes > 0 {
 			reason, message = v1alpha1.ReasonNodeWriteRefused, refused+"; "+message
 		}
 		return condition(v1alpha1.ConditionProgressing, true, reason, message)
 	}
-	return condition(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonIdle, "no reboot is under way"+unavailable(p))
+	return condition(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonIdle, "no reboot is under way"+unavailable(p)+hooks(p))
 }
 
 // shared reports how many slots of a limit that counts several policies are taken.
@@ -173,6 +173,14 @@ func shared(p plan.Plan) string {
 		return ""
 	}
 	return fmt.Sprintf("; policies %s have %d of at most %d together", strings.Join(p.SharedWith, ", "), len(p.Entries()), p.SharedLimit)
+}
+
+// hooks reports which hooks of the run are waited for.
+func hooks(p plan.Plan) string {
+	if p.RunWaits == "" {
+		return ""
+	}
+	return "; " + p.RunWaits
 }
 
 // unavailable names who uses up maxUnavailable.

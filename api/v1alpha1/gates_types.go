@@ -2,8 +2,8 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Hooks are checks of your own before the drain and after the boot.
-// For each phase the node gets a label, and earlier answers are removed.
+// Hooks are checks of your own before the drain and after the boot of each node, or before and after each run.
+// For each phase of a node it gets a label, and earlier answers are removed.
 // The reboot goes on when each annotation is "true".
 // The value "false", or one that begins with "failed", refuses at once.
 type Hooks struct {
@@ -23,7 +23,26 @@ type Hooks struct {
 	// +kubebuilder:validation:MaxItems=20
 	After []AnnotationKey `json:"after,omitempty"`
 
-	// timeout is how long each phase may take.
+	// runBefore are annotation keys of this policy that must answer before the first node of a run is granted.
+	// An answer begins with status.run.hooks.number, such as "7: true", and else is as that of other hooks.
+	// A refusal, or none in time, ends the run before it begins; the next may begin 15 minutes later.
+	// Example: [example.com/noout-set].
+	// Absent: none.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=20
+	RunBefore []AnnotationKey `json:"runBefore,omitempty"`
+
+	// runAfter are annotation keys of this policy that must answer when a run ends, also by a pause or a halt.
+	// The next run begins once they have.
+	// Example: [example.com/noout-unset].
+	// Absent: none.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=20
+	RunAfter []AnnotationKey `json:"runAfter,omitempty"`
+
+	// timeout is how long each phase may take, of a node or of a run.
 	// After that, the node counts as failed.
 	// Absent: 1h.
 	// +optional
@@ -35,7 +54,7 @@ type Hooks struct {
 
 // AnnotationKey is the key of an annotation, such as example.com/backup-done.
 // Keys of the operator, of Kubernetes and of autoscalers are refused, because other programs write them.
-// When a phase begins, the operator removes earlier answers.
+// When a phase of a node begins, the operator removes earlier answers.
 //
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=317

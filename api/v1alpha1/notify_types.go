@@ -54,8 +54,9 @@ func (n Notification) Wants(event NotifyEvent) bool {
 }
 
 // RunStatus is a run: from the first grant until no node holds a grant and none may be granted.
+// With hooks.runBefore or hooks.runAfter it also lasts while these are asked, and through soaks, spacing and gates.
 type RunStatus struct {
-	// startedAt is when the first grant was given.
+	// startedAt is when the first grant was given, or hooks.runBefore were asked.
 	// +required
 	StartedAt metav1.Time `json:"startedAt"`
 	// seq is status.seq before it: reboots with greater numbers belong to the run.
@@ -67,4 +68,8 @@ type RunStatus struct {
 	// failed is how many attempts ended otherwise.
 	// +required
 	Failed int32 `json:"failed"`
+	// hooks is how far hooks.runBefore and hooks.runAfter are.
+	// Absent: the run has none.
+	// +optional
+	Hooks *RunHooks `json:"hooks,omitempty"`
 }

@@ -86,6 +86,8 @@ const (
 	ReasonBudgetExhausted Reason = "BudgetExhausted"
 	// ReasonSpacing means a rebooted node has been back in service for less than concurrency.spacing.
 	ReasonSpacing Reason = "Spacing"
+	// ReasonRunHookWaits means hooks.runBefore of the run, or hooks.runAfter of the last one, have not approved.
+	ReasonRunHookWaits Reason = "RunHookWaits"
 	// ReasonDryRun means all other checks pass, and the policy only reports.
 	ReasonDryRun Reason = "DryRun"
 )

@@ -70,6 +70,7 @@ func fleetOf(s plan.Snapshot) *fleet {
 	f.Policy, f.Ledger = s.Policy.DeepCopy(), s.Ledger.DeepCopy()
 	f.fix(selected, others, members)
 	f.clearGates()
+	f.answerRunHooks()
 	f.Nodes, f.Window = nil, window.State{}
 	return f
 }
@@ -131,6 +132,24 @@ func (f *fleet) clearGates() {
 	}
 }
 
+// answerRunHooks takes hooks of runs for answered that will be asked, or that have not answered yet. One after the last run that has
+// refused, or was silent for too long, keeps the next run waiting until somebody repairs it.
+func (f *fleet) answerRunHooks() {
+	run := f.Policy.Status.Run
+	if f.Policy.Spec.Hooks != nil {
+		f.Policy.Spec.Hooks.RunBefore = nil
+	}
+	if run != nil && run.Hooks != nil && run.Hooks.Stage == v1alpha1.RunAfter && run.Hooks.Reason != "" {
+		return
+	}
+	if run != nil {
+		run.Hooks = nil
+	}
+	if f.Policy.Spec.Hooks != nil {
+		f.Policy.Spec.Hooks.RunAfter = nil
+	}
+}
+
 // ignoresWindows reports whether nodes past their deadline are rebooted outside the windows.
 func (f *fleet) ignoresWindows() bool {
 	d := f.Policy.Spec.Deadline
@@ -188,10 +207,21 @@ func (f *fleet) write(p plan.Plan) {
 	status.Seq, status.Limit, status.History = p.Seq, p.Limit, p.History(status.History, f.Now)
 	ledger := &f.Holder().Status
 	ledger.Seq, ledger.Grants = p.Seq, p.Entries()
+	f.writeRun(p)
 	if p.Halt.Halted {
 		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
 			Type: v1alpha1.ConditionHalted, Status: metav1.ConditionTrue, Reason: string(p.Halt.Reason), Message: p.Halt.Message,
 		})
+	}
+}
+
+// writeRun imagines how far the hooks of the run are. Once they are over, those of later runs answer.
+func (f *fleet) writeRun(p plan.Plan) {
+	if !p.RunMoves() {
+		return
+	}
+	if f.Policy.Status.Run.Hooks = p.RunHooks; p.RunHooks == nil {
+		f.answerRunHooks()
 	}
 }
 

@@ -67,6 +67,21 @@ func sharing(p *v1alpha1.RebootPolicy) {
 	p.Spec.Concurrency = &v1alpha1.Concurrency{Shared: "limiting"}
 }
 
+// runHooked asks a hook before each run, and one after it.
+func runHooked(p *v1alpha1.RebootPolicy) {
+	p.Spec.Hooks = &v1alpha1.Hooks{RunBefore: []v1alpha1.AnnotationKey{"example.com/noout-set"}, RunAfter: []v1alpha1.AnnotationKey{"example.com/noout-unset"}}
+}
+
+// asked is a stage of a run that has asked its hooks for ten minutes.
+func asked(stage v1alpha1.RunStage, reason v1alpha1.Reason) func(*v1alpha1.RebootPolicy) {
+	return func(p *v1alpha1.RebootPolicy) {
+		p.Status.Seq = 7
+		p.Status.Run = &v1alpha1.RunStatus{Hooks: &v1alpha1.RunHooks{
+			Stage: stage, Number: 7, Asked: []v1alpha1.AnnotationKey{"example.com/noout-unset"}, At: metav1.NewTime(monday.Add(-10 * time.Minute)), Reason: reason,
+		}}
+	}
+}
+
 // limiting is a policy of other nodes.
 func limiting(options ...func(*v1alpha1.RebootPolicy)) *v1alpha1.RebootPolicy {
 	p := policy(options...)
@@ -152,6 +167,24 @@ func TestOf(t *testing.T) {
 				s.Concurrency = &v1alpha1.Concurrency{Spacing: &metav1.Duration{Duration: 10 * time.Minute}}
 			})),
 			nodes: []*plan.Node{needy("a"), needy("b"), needy("c")}, goes: []string{"a 0–6", "b 16–22", "c 32–38"},
+		},
+		"hooks of a run are taken for answered": {
+			policy: policy(runHooked), nodes: []*plan.Node{needy("a"), needy("b")}, goes: []string{"a 0–6", "b 6–12"},
+		},
+		"hooks that have not answered yet, too": {
+			policy: policy(runHooked, asked(v1alpha1.RunAfter, "")), nodes: []*plan.Node{needy("a"), needy("b")}, goes: []string{"a 0–6", "b 6–12"},
+		},
+		"hooks after the last run that were silent for too long keep everybody": {
+			policy: policy(runHooked, asked(v1alpha1.RunAfter, v1alpha1.ReasonHookTimedOut)), nodes: []*plan.Node{needy("a"), needy("b")},
+			stays: []string{"a RunHookWaits", "b BudgetExhausted"}, unknown: "RunHookWaits: the last run is not over: hooks.runAfter of policy workers " +
+				"are asked since Mon 2026-11-23 19:50:00 UTC: waiting for example.com/noout-unset; this answers for one: " +
+				`kubectl annotate rebootpolicy workers example.com/noout-unset="7: true" --overwrite`,
+		},
+		"the run after one that did not begin waits, and goes": {
+			policy: policy(runHooked, asked(v1alpha1.RunAfter, v1alpha1.ReasonHookFailed), func(p *v1alpha1.RebootPolicy) {
+				p.Annotations = map[string]string{"example.com/noout-unset": "7: true"}
+			}),
+			nodes: []*plan.Node{needy("a"), needy("b")}, goes: []string{"a 5–11", "b 11–17"},
 		},
 		"ring after ring, each within its limit, and after the soak of the one before": {
 			policy: policy(atMost("2"), rings), nodes: []*plan.Node{needy("a"), needy("b", later), needy("c", later), needy("d", canary), needy("e", canary)},

@@ -90,6 +90,7 @@ var turn = []check{
 	{v1alpha1.ReasonDomainBusy, "no other topology domain is being rebooted", domainBusy},
 	{v1alpha1.ReasonBudgetExhausted, "maxUnavailable has a slot left", budgetExhausted},
 	{v1alpha1.ReasonSpacing, "the last rebooted node has been back for long enough", spaced},
+	{v1alpha1.ReasonRunHookWaits, "the hooks of the run have approved, or there are none", runHookWaits},
 	{v1alpha1.ReasonDryRun, "the policy acts", reportsOnly},
 }
 

@@ -312,7 +312,8 @@ func TestReboots_OrderOfChecks(t *testing.T) {
 		{v1alpha1.ReasonControlPlaneGuard, func() { nodeCondition(corev1.NodeReady, corev1.ConditionTrue, 0)(s.hosts[1]) }},
 		{v1alpha1.ReasonDomainBusy, func() { node.Labels["zone"] = "b" }},
 		{v1alpha1.ReasonBudgetExhausted, func() { atMost("2")(workers); spacing(10 * minute)(workers); lastReboot(-minute)(workers) }},
-		{v1alpha1.ReasonSpacing, func() { workers.Spec.Concurrency.Spacing = nil }},
+		{v1alpha1.ReasonSpacing, func() { workers.Spec.Concurrency.Spacing = nil; workers.Spec.Mode = ""; runHooked(workers) }},
+		{v1alpha1.ReasonRunHookWaits, func() { workers.Spec.Hooks = nil; dryRun(workers) }},
 		{v1alpha1.ReasonDryRun, func() { workers.Spec.Mode = v1alpha1.ModeEnforce }},
 	}
 	for i, step := range steps {

@@ -60,7 +60,7 @@ func TestExplain(t *testing.T) {
 	}{
 		"a node that needs no reboot": {snapshot: one(policy("workers"), newHost("worker-1")).snapshot()},
 		"a node that is not there":    {snapshot: one(policy("workers"), needy("worker-2")).snapshot()},
-		"nothing objects":             {snapshot: one(policy("workers"), needy("worker-1")).snapshot(), passed: 27, due: true},
+		"nothing objects":             {snapshot: one(policy("workers"), needy("worker-1")).snapshot(), passed: 28, due: true},
 		"a closed window": {
 			snapshot: situation{policies: []*v1alpha1.RebootPolicy{policy("workers")}, hosts: hosts(needy, "worker-1"), window: closed}.snapshot(),
 			reason:   v1alpha1.ReasonWindowClosed, check: v1alpha1.ReasonWindowClosed, passed: 8, until: evening.Add(24 * time.Hour),
@@ -71,7 +71,7 @@ func TestExplain(t *testing.T) {
 		},
 		"a policy that only reports": {
 			snapshot: one(policy("workers", dryRun), needy("worker-1")).snapshot(),
-			reason:   v1alpha1.ReasonDryRun, check: v1alpha1.ReasonDryRun, passed: 26,
+			reason:   v1alpha1.ReasonDryRun, check: v1alpha1.ReasonDryRun, passed: 27,
 		},
 		"a check that objects for another reason than its own word": {
 			snapshot: situation{

@@ -84,6 +84,8 @@ type fleet struct {
 	reserve  time.Duration
 	pods     podCheck
 	attempts attempts
+	// run is what the hooks of the run mean.
+	run runHooks
 }
 
 // newFleet is the fleet of a snapshot. A nil halt is computed from all nodes of the snapshot.
@@ -119,7 +121,7 @@ func newFleet(s Snapshot, halt *Halt) *fleet {
 	if halt == nil {
 		halt = new(f.attempts.halt(f.governed, f.reboots()))
 	}
-	f.halt = *halt
+	f.halt, f.run = *halt, f.runHooks()
 	return f
 }
 

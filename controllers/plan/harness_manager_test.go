@@ -32,7 +32,7 @@ func (c *cluster) pass(name string) bool {
 		if wrote {
 			continue
 		}
-		if !p.LedgerChanges() {
+		if !p.StatusMoves() {
 			c.finalize(name, p)
 			return true
 		}
@@ -268,6 +268,7 @@ func (c *cluster) putStatus(name string, p plan.Plan) {
 	if p.InLedgerOf == "" {
 		s.Grants = p.Entries()
 	}
+	c.putRun(name, before.Status, s, p)
 	for _, t := range p.Released() {
 		if t.Node != nil && t.Node.Grant != nil && t.Node.Grant.State == protocol.GrantFinished && t.Node.Grant.Seq == t.Entry.Seq {
 			s.LastRebootAt = &t.Node.Grant.At
@@ -283,12 +284,28 @@ func (c *cluster) putStatus(name string, p plan.Plan) {
 	c.checkStatus(before, after)
 	c.policies[name] = after
 	switch {
-	case p.InLedgerOf == "":
+	case p.InLedgerOf == "" || p.RunMoves() && !p.LedgerChanges():
 	case c.chance(20):
 		c.add("the manager dies between the history and the ledger, another one takes over")
 		c.woken[name] = true
 	default:
 		c.putShared(p)
+	}
+}
+
+// putRun writes the run, and reports how far its hooks are where that is new.
+func (c *cluster) putRun(name string, before v1alpha1.RebootPolicyStatus, s *v1alpha1.RebootPolicyStatus, p plan.Plan) {
+	run, over := p.Run(before, c.now)
+	if over {
+		run = nil
+	}
+	s.Run = run
+	switch {
+	case !p.RunMoves():
+	case p.RunHooks == nil:
+		c.add("the run of %s is over", name)
+	default:
+		c.add("the run of %s: %s, number %d, asks %v %s", name, p.RunHooks.Stage, p.RunHooks.Number, p.RunHooks.Asked, p.RunHooks.Message)
 	}
 }
 
@@ -319,7 +336,7 @@ func (c *cluster) finalize(name string, p plan.Plan) {
 	if _, resumed := policy.Annotations[v1alpha1.AnnotationResume]; resumed {
 		c.edit(name, func(p *v1alpha1.RebootPolicy) { delete(p.Annotations, v1alpha1.AnnotationResume) })
 	}
-	if policy.DeletionTimestamp != nil && len(p.Ledger())+len(p.Others) == 0 {
+	if policy.DeletionTimestamp != nil && len(p.Ledger())+len(p.Others) == 0 && p.RunHooks == nil {
 		c.mark(name, plan.UngovernedMarks(c.governor(), c.views()))
 		if c.woken[name] {
 			return // a race was lost
@@ -411,6 +428,9 @@ func policyLine(p plan.Plan) string {
 	}
 	if p.Counts.Failed > 0 {
 		parts = append(parts, fmt.Sprintf("failed: %d", p.Counts.Failed))
+	}
+	if p.RunWaits != "" {
+		parts = append(parts, p.RunWaits)
 	}
 	if p.Halt.Halted {
 		parts = append(parts, "HALTED: "+p.Halt.Message)

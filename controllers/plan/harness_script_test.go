@@ -1,6 +1,8 @@
 package plan_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -97,6 +99,17 @@ func ringAtMost(n string) func(*v1alpha1.Ring) {
 // lastReboot is when the last node was back in service, counted from the evening.
 func lastReboot(d time.Duration) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) { p.Status.LastRebootAt = new(metav1.NewTime(evening.Add(d))) }
+}
+
+// setNoout and unsetNoout are the hooks of runHooked.
+const setNoout, unsetNoout v1alpha1.AnnotationKey = "example.com/noout-set", "example.com/noout-unset"
+
+// runHooked asks a hook before each run, and one after it.
+func runHooked(p *v1alpha1.RebootPolicy) {
+	if p.Spec.Hooks == nil {
+		p.Spec.Hooks = &v1alpha1.Hooks{}
+	}
+	p.Spec.Hooks.RunBefore, p.Spec.Hooks.RunAfter = []v1alpha1.AnnotationKey{setNoout}, []v1alpha1.AnnotationKey{unsetNoout}
 }
 
 func selects(key, value string) func(*v1alpha1.RebootPolicy) {
@@ -233,6 +246,20 @@ func gatesAnswer(name string, gates ...v1alpha1.GateStatus) func(*cluster) {
 	return func(c *cluster) {
 		c.gates[name] = gates
 		c.wakePolicy(name)
+	}
+}
+
+// answersRun is what a hook answers, if it is asked.
+func answersRun(name string, key v1alpha1.AnnotationKey, answer string) func(*cluster) {
+	return func(c *cluster) {
+		if p := c.policies[name]; p != nil && p.Status.Run != nil && p.Status.Run.Hooks != nil && slices.Contains(p.Status.Run.Hooks.Asked, key) {
+			c.edit(name, func(p *v1alpha1.RebootPolicy) {
+				if p.Annotations == nil {
+					p.Annotations = map[string]string{}
+				}
+				p.Annotations[string(key)] = fmt.Sprintf("%d: %s", p.Status.Run.Hooks.Number, answer)
+			})
+		}
 	}
 }
 

@@ -117,11 +117,11 @@ func lasted(from, to time.Time, most time.Duration) *metav1.Duration {
 func (p *Plan) Run(before v1alpha1.RebootPolicyStatus, now time.Time) (run *v1alpha1.RunStatus, over bool) {
 	none := len(p.Ledger()) == 0
 	// Between two reboots of one run the ledger may be empty for concurrency.spacing.
-	over = none && !slices.ContainsFunc(p.Blocked, func(b v1alpha1.BlockedNodes) bool { return b.Reason == v1alpha1.ReasonSpacing })
+	over = none && p.RunHooks == nil && !slices.ContainsFunc(p.Blocked, func(b v1alpha1.BlockedNodes) bool { return b.Reason == v1alpha1.ReasonSpacing })
 	switch {
 	case before.Run != nil:
 		run = before.Run.DeepCopy()
-	case none:
+	case none && p.RunHooks == nil:
 		return nil, true
 	default:
 		run = &v1alpha1.RunStatus{StartedAt: metav1.NewTime(now), Seq: before.Seq}
@@ -132,6 +132,9 @@ func (p *Plan) Run(before v1alpha1.RebootPolicyStatus, now time.Time) (run *v1al
 		} else {
 			run.Failed++
 		}
+	}
+	if run.Hooks = p.RunHooks.DeepCopy(); run.Hooks != nil && run.Hooks.At.IsZero() {
+		run.Hooks.At = metav1.NewTime(now)
 	}
 	return run, over
 }

@@ -68,7 +68,7 @@ func (d *draft) marks() []Mark {
 func (d *draft) waitsForTurn(n *Node, o *Blocked) bool {
 	switch o.Reason {
 	case v1alpha1.ReasonBudgetExhausted, v1alpha1.ReasonDomainBusy, v1alpha1.ReasonControlPlaneGuard, v1alpha1.ReasonSpacing:
-		return !d.dryRun() && !d.slots.never(d.rings.Of(n))
+		return !d.dryRun() && d.run.waits == nil && !d.slots.never(d.rings.Of(n))
 	}
 	return false
 }

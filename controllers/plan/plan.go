@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
@@ -59,11 +60,18 @@ type Plan struct {
 	WaitsForGates bool
 	// Gates are what status.gates should be.
 	Gates []v1alpha1.GateStatus
+	// RunHooks is how far the run is after the plan, in status.run.hooks. Nil: no run with hooks goes on. A stage that begins has no
+	// instant yet.
+	RunHooks *v1alpha1.RunHooks
+	// RunWaits states which hooks of the run are waited for. Empty: none.
+	RunWaits string
 	// OldestPending is since when the longest-waiting node has needed its reboot; zero: none waits.
 	OldestPending time.Time
 	// Next is the instant at which time alone changes the answer; zero: never.
 	Next time.Time
 
+	// runMoves: RunHooks differ from those of the status.
+	runMoves bool
 	// learned: Seq has grown by what is on Nodes, and the ledger must know before more can be adopted.
 	learned bool
 }
@@ -134,10 +142,19 @@ func (d *draft) complete() {
 	d.adopt()
 	d.slots = slotsOf(d.fleet, d.plan.Reboots)
 	d.grant()
-	if d.dryRun() {
+	p := &d.plan
+	p.RunHooks = d.nextRun()
+	if d.dryRun() || d.run.waits != nil {
 		d.slots = slotsOf(d.fleet, d.plan.Reboots) // nobody took the slots that were given away
 	}
-	p := &d.plan
+	if before := d.Policy.Status.Run; before != nil {
+		p.runMoves = !equality.Semantic.DeepEqual(before.Hooks, p.RunHooks)
+	} else {
+		p.runMoves = p.RunHooks != nil
+	}
+	if p.RunHooks != nil && d.run.waits != nil {
+		p.RunWaits = d.run.waits.Message
+	}
 	p.Holders = d.slots.holders()
 	p.Decisions, p.Marks = d.decisions(), d.marks()
 	p.Counts, p.Blocked = d.count()
@@ -172,6 +189,13 @@ func (p *Plan) Ledger() []v1alpha1.LedgerEntry {
 	ledger = append(ledger, p.Adopted...)
 	return append(ledger, p.Granted...)
 }
+
+// StatusMoves reports whether the ledger, or how far the hooks of the run are, differs after the plan: either is written before the
+// next plan.
+func (p *Plan) StatusMoves() bool { return p.runMoves || p.LedgerChanges() }
+
+// RunMoves reports whether how far the hooks of the run are differs after the plan.
+func (p *Plan) RunMoves() bool { return p.runMoves }
 
 // LedgerChanges reports whether the ledger differs after the plan.
 func (p *Plan) LedgerChanges() bool {
@@ -236,8 +260,8 @@ func (d *draft) grantAmong(ring []*Node, sees view) {
 	d.order(candidates)
 	for _, n := range candidates {
 		o := sees.first(turn, n)
-		if o == nil || o.check == v1alpha1.ReasonDryRun {
-			d.slots.take(n.Name, d.rings.Of(n), d.domain(n)) // also where the policy only reports: the next node is judged as if this one were down
+		if o == nil || o.check == v1alpha1.ReasonDryRun || o.check == v1alpha1.ReasonRunHookWaits {
+			d.slots.take(n.Name, d.rings.Of(n), d.domain(n)) // also where it is not granted yet: the next node is judged as if this one were down
 		}
 		if o != nil {
 			d.waiting[n.Name] = o

@@ -81,6 +81,30 @@ func drawWindow(t *rapid.T) *window.State {
 	return &w
 }
 
+// drawRunHooks gives a policy hooks before or after its runs, and draws how far they are.
+func drawRunHooks(t *rapid.T, p *v1alpha1.RebootPolicy) {
+	runHooked(p)
+	switch rapid.IntRange(0, 3).Draw(t, "of") {
+	case 1:
+		p.Spec.Hooks.RunBefore = nil
+	case 2:
+		p.Spec.Hooks.RunAfter = nil
+	}
+	stages := []v1alpha1.RunStage{"", v1alpha1.RunBefore, v1alpha1.RunRunning, v1alpha1.RunIdle, v1alpha1.RunAfter}
+	stage := rapid.SampledFrom(stages).Draw(t, "stage")
+	if stage == "" {
+		return
+	}
+	asked := []v1alpha1.AnnotationKey{setNoout, unsetNoout}[:rapid.IntRange(1, 2).Draw(t, "asked")]
+	inRun(stage, -minutes(t, 0, 70, "since"), asked)(p)
+	if oneIn(t, 3, "failed") {
+		notBegun(p.Status.Run.Hooks)
+	}
+	for _, key := range asked {
+		answered(key, rapid.SampledFrom([]string{"7: true", "7: true", "6: true", "7: failed: why", "true", ""}).Draw(t, "answer"))(p)
+	}
+}
+
 func drawPolicy(t *rapid.T, name string) *v1alpha1.RebootPolicy {
 	p := policy(name, atMost(rapid.SampledFrom([]string{"1", "2", "3", "0", "25%", "50%", "0%", "many"}).Draw(t, "maxUnavailable")))
 	p.Spec.Priority = int32(rapid.IntRange(0, 2).Draw(t, "priority"))
@@ -136,6 +160,9 @@ func drawPolicy(t *rapid.T, name string) *v1alpha1.RebootPolicy {
 			Before: keys[:rapid.IntRange(0, 2).Draw(t, "before")], After: keys[:rapid.IntRange(0, 2).Draw(t, "after")],
 			Timeout: &metav1.Duration{Duration: 20 * time.Minute},
 		}
+	}
+	if oneIn(t, 4, "hooks of runs") {
+		drawRunHooks(t, p)
 	}
 	for _, node := range append(someNodes, "gone") {
 		if oneIn(t, 5, "entry") {

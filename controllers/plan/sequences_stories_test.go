@@ -132,6 +132,65 @@ func limits() map[string]sequence {
 				hosts(needy, "worker-1 worker-2", label("ring", "staging")), hosts(needy, "worker-3 worker-4", label("ring", "canary")),
 			),
 		},
+		"hooks-of-a-run": {
+			about: "noout is set before the first node goes, and unset after the last one. worker-3 needs a reboot before that has been answered, and " +
+				"waits; then noout is set again: the answers of the first run do not count.",
+			policies: []*v1alpha1.RebootPolicy{policy("workers", runHooked)},
+			hosts:    append(hosts(needy, "worker-1 worker-2"), newHost("worker-3")),
+			script: []act{
+				{minute, "noout is set", answersRun("workers", setNoout, "true")},
+				{30 * minute, "worker-3 asks for a reboot", asks("worker-3")},
+				{40 * minute, "noout is unset", answersRun("workers", unsetNoout, "true")},
+				{50 * minute, "noout is set", answersRun("workers", setNoout, "true")},
+				{time.Hour, "noout is unset", answersRun("workers", unsetNoout, "true")},
+			},
+			lasts: 3 * time.Hour,
+		},
+		"hooks-of-a-run-fail": {
+			about: "A hook before the run refuses; the ones after it are asked, and a quarter of an hour later those before the next run. They are " +
+				"silent for an hour. The hook after that run refuses, and is silent for an hour, until somebody answers for it.",
+			policies: []*v1alpha1.RebootPolicy{policy("workers", runHooked)},
+			hosts:    hosts(needy, "worker-1 worker-2"),
+			script: []act{
+				{minute, "noout cannot be set", answersRun("workers", setNoout, "failed: no quorum")},
+				{2 * minute, "noout is unset", answersRun("workers", unsetNoout, "true")},
+				{80 * minute, "noout cannot be unset", answersRun("workers", unsetNoout, "failed: no quorum")},
+				{180 * minute, "noout is unset", answersRun("workers", unsetNoout, "true")},
+				{200 * minute, "noout is set", answersRun("workers", setNoout, "true")},
+				{220 * minute, "noout is unset", answersRun("workers", unsetNoout, "true")},
+			},
+			lasts: 5 * time.Hour,
+		},
+		"hooks-of-a-run-soak": {
+			about: "A soak of two hours and a gate that closes for a while do not end the run, and noout stays set. A gate that stays closed for " +
+				"an hour does. A pause ends the next run, once the node that drains is back.",
+			policies: []*v1alpha1.RebootPolicy{policy("workers", runHooked, gated("errors"), inRings("ring", ring("canary", soaks(2*time.Hour))))},
+			hosts:    slices.Concat(hosts(needy, "worker-1", label("ring", "canary")), hosts(needy, "worker-2 worker-3 worker-4")),
+			script: []act{
+				{0, "the gate is clear", gatesAnswer("workers", quiet("errors"))},
+				{minute, "noout is set", answersRun("workers", setNoout, "true")},
+				{20 * minute, "the gate fires", gatesAnswer("workers", firing("errors"))},
+				{140 * minute, "the gate is clear", gatesAnswer("workers", quiet("errors"))},
+				{142 * minute, "the gate fires", gatesAnswer("workers", firing("errors"))},
+				{210 * minute, "noout is unset", answersRun("workers", unsetNoout, "true")},
+				{220 * minute, "the gate is clear", gatesAnswer("workers", quiet("errors"))},
+				{221 * minute, "noout is set", answersRun("workers", setNoout, "true")},
+				{222 * minute, "an administrator pauses the policy", edits("workers", paused(nil, "disk"))},
+				{240 * minute, "noout is unset", answersRun("workers", unsetNoout, "true")},
+			},
+			lasts: 5 * time.Hour,
+		},
+		"hooks-of-a-run-and-deletion": {
+			about: "The policy is deleted in mid-run. Its node comes back, and the hook after the run is asked; it is silent, and after an hour the " +
+				"policy goes.",
+			policies: []*v1alpha1.RebootPolicy{policy("workers", runHooked)},
+			hosts:    hosts(needy, "worker-1 worker-2"),
+			script: []act{
+				{minute, "noout is set", answersRun("workers", setNoout, "true")},
+				{2 * minute, "an administrator deletes the policy", deletePolicy("workers")},
+			},
+			lasts: 3 * time.Hour,
+		},
 		"ring-with-a-stuck-node": {
 			about:    "worker-1 of ring canary is inhibited, and so the others wait, until somebody pauses it.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("2"), inRings("ring", ring("canary", soaks(30*minute))))},

@@ -109,6 +109,7 @@ func (d *draft) next() time.Time {
 	if pause := d.Policy.Spec.Pause; pause != nil && pause.Until != nil {
 		consider(pause.Until.Time)
 	}
+	consider(d.run.until)
 	for _, t := range d.plan.UnderWay() {
 		consider(t.Until)
 	}

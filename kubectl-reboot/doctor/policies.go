@@ -52,7 +52,7 @@ func policies(c Cluster) []Finding {
 // levels are those of the notices that are findings. The others have a check of their own, or are over in a moment.
 var levels = map[status.Kind]Level{
 	status.Invalid: Problem, status.Halted: Problem, status.Paused: Warning, status.Urgent: Warning, status.WriteRefused: Problem, status.Overdue: Problem, status.Deleting: Warning,
-	status.DeadlineNear: Warning,
+	status.DeadlineNear: Warning, status.RunHooks: Warning,
 }
 
 // conflicts finds the nodes that several policies of the highest priority select.

@@ -50,6 +50,7 @@ var waits = map[v1alpha1.Reason]Advice{
 	v1alpha1.ReasonBudgetExhausted:      {"wait; the reboots in progress are shown by", "kubectl reboot status POLICY"},
 	v1alpha1.ReasonRingWaits:            {"wait, or fix the node that the message names; pausing that node lets later rings go on", "kubectl reboot status POLICY"},
 	v1alpha1.ReasonSpacing:              {"wait; the time between reboots is spec.concurrency.spacing of", "kubectl get rbp POLICY -o yaml"},
+	v1alpha1.ReasonRunHookWaits:         {"look at the hook that the message names, or answer for it; the run is shown by", "kubectl get rbp POLICY -o jsonpath={.status.run}"},
 	v1alpha1.ReasonDryRun:               {"let the policy act", `kubectl patch rbp POLICY --type=merge -p '{"spec":{"mode":"Enforce"}}'`},
 }
 

@@ -38,6 +38,7 @@ const (
 	WriteRefused Kind = "WriteRefused"
 	Overdue      Kind = "Overdue"
 	DeadlineNear Kind = "DeadlineNear"
+	RunHooks     Kind = "RunHooks"
 	Deleting     Kind = "Deleting"
 	ManagerLags  Kind = "ManagerLags"
 )
@@ -82,7 +83,8 @@ func notices(policy *v1alpha1.RebootPolicy, p plan.Plan, s *Policy, now time.Tim
 	if d := p.Deadlines; d != nil {
 		note(DeadlineNear, d.Reason != v1alpha1.ReasonInTime, fmt.Sprintf("policy %s: %s", name, d.Message), "kubectl reboot forecast "+name)
 	}
-	note(Deleting, policy.DeletionTimestamp != nil, fmt.Sprintf("policy %s is being deleted: it stays until its grants are over", name), "")
+	note(RunHooks, p.RunWaits != "", fmt.Sprintf("policy %s: %s", name, p.RunWaits), "kubectl get rbp "+name+" -o jsonpath={.status.run.hooks}")
+	note(Deleting, policy.DeletionTimestamp != nil, fmt.Sprintf("policy %s is being deleted: it stays until its grants and the hooks of its run are over", name), "")
 	note(ManagerLags, policy.Status.ObservedGeneration < policy.Generation, "the manager has not taken in the last change of policy "+name+"; if this stays, it may not run", LookAtManager)
 	note(ManagerLags, len(s.Due) > 0, fmt.Sprintf("nothing blocks %s: the manager grants at once; if this stays, it may not run", terminal.Some(s.Due)), LookAtManager)
 	return list

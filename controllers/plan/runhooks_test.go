@@ -1,0 +1,167 @@
+package plan_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"github.com/reboot-operator/reboot-operator/api/protocol"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+)
+
+// inRun is how far the run's hooks are, since an instant counted from the evening, with number 7; mods change that.
+func inRun(stage v1alpha1.RunStage, since time.Duration, asked []v1alpha1.AnnotationKey, mods ...func(*v1alpha1.RunHooks)) func(*v1alpha1.RebootPolicy) {
+	return func(p *v1alpha1.RebootPolicy) {
+		running(p)
+		p.Status.Seq = max(p.Status.Seq, 7)
+		p.Status.Run.Hooks = &v1alpha1.RunHooks{Stage: stage, Number: 7, Asked: asked, At: metav1.NewTime(evening.Add(since))}
+		for _, m := range mods {
+			m(p.Status.Run.Hooks)
+		}
+	}
+}
+
+func notBegun(h *v1alpha1.RunHooks) { h.Reason, h.Message = v1alpha1.ReasonHookFailed, "no quorum" }
+
+func answered(key v1alpha1.AnnotationKey, value string) func(*v1alpha1.RebootPolicy) {
+	return func(p *v1alpha1.RebootPolicy) {
+		if p.Annotations == nil {
+			p.Annotations = map[string]string{}
+		}
+		p.Annotations[string(key)] = value
+	}
+}
+
+func deleted(p *v1alpha1.RebootPolicy) { p.DeletionTimestamp = &metav1.Time{Time: evening} }
+
+// TestPlan_RunHooks: how far the hooks of a run are after a plan, and whether it grants.
+func TestPlan_RunHooks(t *testing.T) {
+	set, unset := []v1alpha1.AnnotationKey{setNoout}, []v1alpha1.AnnotationKey{unsetNoout}
+	before, after := inRun(v1alpha1.RunBefore, -minute, set), inRun(v1alpha1.RunAfter, -minute, unset)
+	// A stage that begins has no instant yet; its number is the next one.
+	begins := func(stage v1alpha1.RunStage, number int64, asked ...v1alpha1.AnnotationKey) *v1alpha1.RunHooks {
+		return &v1alpha1.RunHooks{Stage: stage, Number: number, Asked: asked}
+	}
+	is := func(stage v1alpha1.RunStage, asked []v1alpha1.AnnotationKey) *v1alpha1.RunHooks {
+		return &v1alpha1.RunHooks{Stage: stage, Number: 7, Asked: asked, At: metav1.NewTime(evening.Add(-minute))}
+	}
+	onlyAfter := func(p *v1alpha1.RebootPolicy) { p.Spec.Hooks = &v1alpha1.Hooks{RunAfter: unset} }
+	both := func(p *v1alpha1.RebootPolicy) { p.Spec.Hooks.RunBefore = append(p.Spec.Hooks.RunBefore, unsetNoout) }
+	inProgress := holding(7, entry("worker-1", 7))
+	for name, tc := range map[string]struct {
+		situation situation
+		want      *v1alpha1.RunHooks
+		granted   int
+	}{
+		"nobody needs a reboot":              {one(policy("workers", runHooked), newHost("worker-1")), nil, 0},
+		"a node would be granted":            {one(policy("workers", runHooked), needy("worker-1")), begins(v1alpha1.RunBefore, 1, set...), 0},
+		"a node waits for something else":    {one(policy("workers", runHooked, paused(nil, "")), needy("worker-1")), nil, 0},
+		"a node has no slot to wait for":     {one(policy("workers", atMost("0"), runHooked), needy("worker-1")), nil, 0},
+		"the policy only reports":            {one(policy("workers", runHooked, dryRun), needy("worker-1")), nil, 0},
+		"there are hooks after the run only": {one(policy("workers", onlyAfter), needy("worker-1")), begins(v1alpha1.RunRunning, 2), 1},
+		"a hook after the run is named in mid-run": {
+			one(policy("workers", inProgress, running, onlyAfter), needy("worker-1")), begins(v1alpha1.RunRunning, 8), 0,
+		},
+		"a hook before the run is named in mid-run": {
+			one(policy("workers", atMost("2"), inProgress, running, runHooked), needy("worker-1"), needy("worker-2")), begins(v1alpha1.RunBefore, 8, set...), 0,
+		},
+		"a hook before the run is asked":   {one(policy("workers", runHooked, before), needy("worker-1")), is(v1alpha1.RunBefore, set), 0},
+		"it has approved":                  {one(policy("workers", runHooked, before, answered(setNoout, "7: true")), needy("worker-1")), &v1alpha1.RunHooks{Stage: v1alpha1.RunRunning, Number: 7}, 1},
+		"it has approved of another run":   {one(policy("workers", runHooked, before, answered(setNoout, "6: true")), needy("worker-1")), is(v1alpha1.RunBefore, set), 0},
+		"it names a longer number":         {one(policy("workers", runHooked, before, answered(setNoout, "77: true")), needy("worker-1")), is(v1alpha1.RunBefore, set), 0},
+		"it names no run":                  {one(policy("workers", runHooked, before, answered(setNoout, "true")), needy("worker-1")), is(v1alpha1.RunBefore, set), 0},
+		"it has refused an earlier run":    {one(policy("workers", runHooked, before, answered(setNoout, "6: false")), needy("worker-1")), is(v1alpha1.RunBefore, set), 0},
+		"another one is named meanwhile":   {one(policy("workers", runHooked, both, before, answered(setNoout, "7: true")), needy("worker-1")), begins(v1alpha1.RunBefore, 8, setNoout, unsetNoout), 0},
+		"it is named no more":              {one(policy("workers", before), needy("worker-1")), &v1alpha1.RunHooks{Stage: v1alpha1.RunRunning, Number: 7}, 1},
+		"the policy is paused meanwhile":   {one(policy("workers", runHooked, before, paused(nil, "")), needy("worker-1")), begins(v1alpha1.RunAfter, 8, unset...), 0},
+		"the need is gone meanwhile":       {one(policy("workers", runHooked, before), newHost("worker-1")), begins(v1alpha1.RunAfter, 8, unset...), 0},
+		"the policy only reports now":      {one(policy("workers", runHooked, before, dryRun), needy("worker-1")), begins(v1alpha1.RunAfter, 8, unset...), 0},
+		"the policy is deleted meanwhile":  {one(policy("workers", runHooked, before, deleted), needy("worker-1")), begins(v1alpha1.RunAfter, 8, unset...), 0},
+		"no hook is named after the run":   {one(policy("workers", inRun(v1alpha1.RunIdle, -minute, nil)), newHost("worker-1")), nil, 0},
+		"a run whose policy has halted":    {one(policy("workers", runHooked, inRun(v1alpha1.RunIdle, -minute, nil), halted), needy("worker-1")), begins(v1alpha1.RunAfter, 8, unset...), 0},
+		"a run with a node that drains":    {one(policy("workers", inProgress, runHooked, inRun(v1alpha1.RunRunning, -minute, nil), paused(nil, "")), needy("worker-1", grant(7, protocol.GrantActive), progress(7, protocol.PhaseDraining))), is(v1alpha1.RunRunning, nil), 0},
+		"a run that waits for a slot":      {one(policy("workers", runHooked, inRun(v1alpha1.RunIdle, -minute, nil)), needy("worker-1"), newHost("worker-2", notReady)), is(v1alpha1.RunIdle, nil), 0},
+		"a run that waited for an hour":    {one(policy("workers", runHooked, inRun(v1alpha1.RunIdle, -time.Hour, nil)), needy("worker-1"), newHost("worker-2", notReady)), begins(v1alpha1.RunAfter, 8, unset...), 0},
+		"a run that waits for spacing":     {one(policy("workers", spacing(10*minute), lastReboot(-minute), runHooked, inRun(v1alpha1.RunRunning, -minute, nil)), needy("worker-1")), is(v1alpha1.RunRunning, nil), 0},
+		"a hook after the run is asked":    {one(policy("workers", runHooked, after), needy("worker-1")), is(v1alpha1.RunAfter, unset), 0},
+		"it has approved of its run":       {one(policy("workers", runHooked, after, answered(unsetNoout, "7: true")), needy("worker-1")), nil, 0},
+		"it is to approve a deleted one":   {one(policy("workers", runHooked, after, deleted)), is(v1alpha1.RunAfter, unset), 0},
+		"a deleted policy waits no longer": {one(policy("workers", runHooked, inRun(v1alpha1.RunAfter, -time.Hour, unset), deleted)), nil, 0},
+		"the next run may not begin yet": {
+			one(policy("workers", runHooked, inRun(v1alpha1.RunAfter, -minute, unset, notBegun), answered(unsetNoout, "7: true")), needy("worker-1")),
+			&v1alpha1.RunHooks{Stage: v1alpha1.RunAfter, Number: 7, Asked: unset, At: metav1.NewTime(evening.Add(-minute)), Reason: v1alpha1.ReasonHookFailed, Message: "no quorum"}, 0,
+		},
+		"the next run may begin": {
+			one(policy("workers", runHooked, inRun(v1alpha1.RunAfter, -15*minute, unset, notBegun), answered(unsetNoout, "7: true")), needy("worker-1")), nil, 0,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := tc.situation.plan()
+			if diff := cmp.Diff(tc.want, p.RunHooks, cmpopts.EquateEmpty()); diff != "" || len(p.Granted) != tc.granted {
+				t.Errorf("%d granted, want %d (-want +got):\n%s", len(p.Granted), tc.granted, diff)
+			}
+		})
+	}
+}
+
+// TestPlan_RunHooksOfEachPolicy: policies that share a limit have each its own run.
+func TestPlan_RunHooksOfEachPolicy(t *testing.T) {
+	workers := policy("workers", selects("pool", "cpu"), runHooked, inRun(v1alpha1.RunRunning, -minute, nil), holding(9, entry("worker-1", 9)))
+	gpu := policy("gpu", selects("pool", "gpu"), sharing("workers"), runHooked)
+	atMost("2")(workers)
+	s := situation{policies: []*v1alpha1.RebootPolicy{gpu, workers}, hosts: []*host{needy("worker-1", label("pool", "cpu")), needy("gpu-1", label("pool", "gpu"))}}
+	p := s.plan()
+	if want := (&v1alpha1.RunHooks{Stage: v1alpha1.RunBefore, Number: 10, Asked: []v1alpha1.AnnotationKey{setNoout}}); cmp.Diff(want, p.RunHooks) != "" || len(p.Granted) > 0 || p.LedgerChanges() {
+		t.Errorf("run %+v, granted %v", p.RunHooks, p.Granted)
+	}
+}
+
+// Whatever a cluster looks like, no node is granted before every hook before the run has approved of it, nor while hooks after the last
+// run are asked; and once a run has begun, its end asks the hooks after it.
+func TestReboots_NeverGrantsBeforeTheHooksOfTheRun(t *testing.T) {
+	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
+		hooks, run := snapshot.Policy.Spec.HooksOrDefault(), snapshot.Policy.Status.Run
+		approved := func(stage v1alpha1.RunStage, keys []v1alpha1.AnnotationKey) bool {
+			return run != nil && run.Hooks != nil && run.Hooks.Stage == stage && !slices.ContainsFunc(keys, func(key v1alpha1.AnnotationKey) bool {
+				return snapshot.Policy.Annotations[string(key)] != fmt.Sprint(run.Hooks.Number, ": true")
+			})
+		}
+		on := run != nil && run.Hooks != nil
+		goesOn := on && (run.Hooks.Stage == v1alpha1.RunRunning || run.Hooks.Stage == v1alpha1.RunIdle) || approved(v1alpha1.RunBefore, hooks.RunBefore)
+		if len(p.Granted) > 0 && !goesOn && (on || len(hooks.RunBefore) > 0) {
+			t.Fatalf("granted %v, and the hooks are %+v\n%v", p.Granted, run, s)
+		}
+		out := time.Duration(0)
+		if on {
+			out = snapshot.Now.Sub(run.Hooks.At.Time)
+		}
+		gaveUp := snapshot.Policy.DeletionTimestamp != nil && out >= hooks.TimeoutOrDefault()
+		if on && p.RunHooks == nil && len(hooks.RunAfter) > 0 && !approved(v1alpha1.RunAfter, hooks.RunAfter) && !gaveUp {
+			t.Fatalf("the run is over, and its hooks were %+v\n%v", run.Hooks, s)
+		}
+		if p.RunHooks != nil && p.RunHooks.Number > p.Seq || p.RunHooks == nil != (p.RunWaits == "") && p.RunWaits != "" {
+			t.Fatalf("run %+v, waits %q\n%v", p.RunHooks, p.RunWaits, s)
+		}
+	})
+}
+
+// TestPlan_RunHooksAreNamed: who waits is named, since when, and what goes on; an answer of a hook is shortened.
+func TestPlan_RunHooksAreNamed(t *testing.T) {
+	asked := inRun(v1alpha1.RunAfter, -minute, []v1alpha1.AnnotationKey{unsetNoout})
+	p := one(policy("workers", runHooked, asked, answered(unsetNoout, "7: failed: "+strings.Repeat("x", 1000))), newHost("worker-1")).plan()
+	want := "the last run is not over: hooks.runAfter of policy workers are asked since Mon 2026-06-01 21:59:00 UTC: waiting for example.com/noout-unset: failed: xx"
+	if !strings.HasPrefix(p.RunWaits, want) || len(p.RunWaits) > 512 {
+		t.Errorf("waits for %q", p.RunWaits)
+	}
+	if p.RunHooks.Reason != v1alpha1.ReasonHookFailed || len(p.RunHooks.Message) > 512 {
+		t.Errorf("hooks %+v", p.RunHooks)
+	}
+}
