@@ -23,7 +23,7 @@ func statusOf(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State, now ti
 	status := *policy.Status.DeepCopy()
 	status.ObservedGeneration = policy.Generation
 	status.Mode = policy.Spec.ModeOrDefault()
-	status.Nodes, status.Blocked = p.Counts, p.Blocked
+	status.Nodes, status.Blocked, status.Versions = p.Counts, p.Blocked, p.Versions
 	status.Limit, status.Seq = p.Limit, p.Seq
 	if p.InLedgerOf == "" {
 		status.Grants = p.Entries()
@@ -56,10 +56,10 @@ func statusOf(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State, now ti
 	return status
 }
 
-// urgent reports whether two statuses differ in more than counts, agents and which nodes are close to their deadline, which may wait
+// urgent reports whether two statuses differ in more than counts, versions, agents and which nodes are close to their deadline, which may wait
 // a little.
 func urgent(before, after v1alpha1.RebootPolicyStatus) bool {
-	after.Nodes, after.Blocked, after.Agents = before.Nodes, before.Blocked, before.Agents
+	after.Nodes, after.Blocked, after.Versions, after.Agents = before.Nodes, before.Blocked, before.Versions, before.Agents
 	before.Conditions, after.Conditions = prompt(before.Conditions), prompt(after.Conditions)
 	return !equality.Semantic.DeepEqual(before, after)
 }

@@ -95,7 +95,11 @@ func drawOddNode(t *rapid.T) corev1.Node {
 	reason := func() string { return quoted("reason", "", "HookFailed", "DrainTimedOut", "Word", "no word", long) }
 	n := corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: fmt.Sprintf("node-%d", rapid.IntRange(1, 9).Draw(t, "name")), UID: types.UID(draw("uid", "u1", "u2")),
-		Labels:      map[string]string{v1alpha1.LabelOSVersion: draw("version", "", "1.0", strings.Repeat("9", 63))},
+		Labels: map[string]string{
+			v1alpha1.LabelOSID:      draw("system", "", "flatcar", strings.Repeat("o", 63)),
+			v1alpha1.LabelOSGroup:   draw("channel", "", "stable", strings.Repeat("g", 63)),
+			v1alpha1.LabelOSVersion: draw("version", "", "1.0", "1.0_odd", strings.Repeat("9", 63)),
+		},
 		Annotations: map[string]string{},
 	}}
 	for _, a := range [][2]string{

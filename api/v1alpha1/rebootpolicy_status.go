@@ -53,6 +53,14 @@ type RebootPolicyStatus struct {
 	// +kubebuilder:validation:MaxItems=32
 	Blocked []BlockedNodes `json:"blocked,omitempty"`
 
+	// versions states which versions of their operating systems the nodes run, as their agents label them.
+	// Systems with the most nodes come first, at most 8.
+	// Absent: no node has labels os-id and os-version.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	Versions []SystemVersions `json:"versions,omitempty"`
+
 	// limit is maxUnavailable in nodes: with concurrency.shared, the smaller one of that policy's and its own.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -173,6 +181,52 @@ type BlockedNodes struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=5
 	Nodes []string `json:"nodes,omitempty"`
+}
+
+// SystemVersions states which versions of one operating system the nodes of a policy run.
+// Nodes of another update channel are counted apart.
+type SystemVersions struct {
+	// os is label os-id of the nodes, such as flatcar.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	OS string `json:"os"`
+	// group is label os-group of the nodes, the update channel, such as stable.
+	// Absent: the system has none.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Group string `json:"group,omitempty"`
+	// nodes is how many nodes run the system.
+	// +required
+	Nodes int32 `json:"nodes"`
+	// newest is the newest version that one of these nodes runs, such as 4593.1.0.
+	// Versions that consist of numbers between dots are compared number by number; others are listed only.
+	// Absent: no version consists of numbers.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Newest string `json:"newest,omitempty"`
+	// onNewest is how many nodes run it.
+	// +required
+	OnNewest int32 `json:"onNewest"`
+	// others are the other versions, the newest first and those that do not compare last, at most 5.
+	// +optional
+	// +listType=map
+	// +listMapKey=version
+	// +kubebuilder:validation:MaxItems=5
+	Others []VersionNodes `json:"others,omitempty"`
+}
+
+// VersionNodes counts the nodes that run one version.
+type VersionNodes struct {
+	// version is label os-version of the nodes.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	Version string `json:"version"`
+	// nodes is how many nodes run it.
+	// +required
+	Nodes int32 `json:"nodes"`
+	// withoutNeed is how many of them have not reported that they need a reboot: no update waits there for one.
+	// +required
+	WithoutNeed int32 `json:"withoutNeed"`
 }
 
 // LedgerEntry is one reboot that was granted and is not finished.

@@ -52,9 +52,10 @@ type fleet struct {
 	// governed are the nodes this policy governs, without those at rest and in no order: there may be thousands, and what is reported
 	// of them is put in order once it is known to be reported.
 	governed []*Node
-	// selected is how many nodes this policy governs, with those at rest, and agents counts their agents.
+	// selected is how many nodes this policy governs, with those at rest; agents counts their agents, and versions what they run.
 	selected int
 	agents   agentCount
+	versions versionCount
 	// conflicts are nodes that this policy and its rivals select, by node name.
 	conflicts map[string][]string
 	// controlPlane are all control-plane nodes of the cluster, by name.
@@ -190,6 +191,7 @@ func (f *fleet) add(n *Node) {
 func (f *fleet) govern(n *Node, held bool) {
 	f.selected++
 	f.agents.add(n, held)
+	f.versions.add(n)
 	if soaks := f.rings.add(n, f.Now); held || soaks || !n.atRest(f.maxUptime(n)) {
 		f.governed = append(f.governed, n)
 	}

@@ -45,6 +45,8 @@ type Plan struct {
 	Window  v1alpha1.WindowState
 	Counts  v1alpha1.NodeCounts
 	Blocked []v1alpha1.BlockedNodes
+	// Versions are what the nodes run.
+	Versions []v1alpha1.SystemVersions
 	// Agents is what is known of the nodes' agents. Nil: nothing yet.
 	Agents *AgentsReport
 	// Deadlines is what is known of the nodes' deadlines. Nil: the policy has none.
@@ -158,7 +160,7 @@ func (d *draft) complete() {
 	p.Holders = d.slots.holders()
 	p.Decisions, p.Marks = d.decisions(), d.marks()
 	p.Counts, p.Blocked = d.count()
-	p.Agents = d.agents.report(d.selected)
+	p.Versions, p.Agents = d.versions.report(), d.agents.report(d.selected)
 	p.Deadlines, p.OldestPending = d.deadlines(), d.oldestPending()
 	waits := d.waitsForGates()
 	p.WaitsForGates, p.Gates = waits && len(d.gates) > 0, d.gateStatus(waits)

@@ -39,7 +39,7 @@ func (s Status) Lines(l Look) []string {
 	if l.Width > 0 {
 		blocks = append(blocks, []string{s.bar(l)})
 	}
-	blocks = append(blocks, s.policies(l), s.inProgress(l), s.waiting(l), s.notices(l), proposed(s))
+	blocks = append(blocks, s.policies(l), s.inProgress(l), s.waiting(l), s.versions(l), s.notices(l), proposed(s))
 	return slices.Concat(apart(blocks)...)
 }
 

@@ -1,6 +1,7 @@
 package status_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 	_ "time/tzdata"
@@ -51,6 +52,31 @@ func busy() fleet.Fleet {
 	return fleet.New(policies, nodes, night)
 }
 
+// versions is a fleet of two channels, in which some nodes are behind and wait for nothing.
+func versions() fleet.Fleet {
+	var nodes []corev1.Node
+	add := func(number int, group, version string, options ...func(*corev1.Node)) {
+		for range number {
+			n := Node(fmt.Sprintf("n%02d", len(nodes)), "workers", options...)
+			n.Labels[v1alpha1.LabelOSID], n.Labels[v1alpha1.LabelOSVersion] = "flatcar", version
+			if group != "" {
+				n.Labels[v1alpha1.LabelOSGroup] = group
+			}
+			nodes = append(nodes, n)
+		}
+	}
+	add(31, "stable", "4593.1.0")
+	add(6, "stable", "4459.2.1", Needs(time.Hour))
+	add(1, "stable", "4459.2.1")
+	add(2, "stable", "4459.2.0")
+	for _, old := range []string{"3975.2.0", "3815.2.5", "3760.2.0", "3602.2.0"} {
+		add(1, "stable", old, Needs(time.Hour))
+	}
+	add(2, "beta", "4628.0.0")
+	add(1, "", "edge")
+	return fleet.New([]v1alpha1.RebootPolicy{Policy("workers", Weeknights), Policy("gpu")}, append(nodes, Node("gpu-1", "gpu")), Now)
+}
+
 func TestLines(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
@@ -82,6 +108,7 @@ func TestLines(t *testing.T) {
 		"colour":            {status.Of(busy()), status.Look{Width: 120, Theme: terminal.Theme{Color: true}}},
 		"one-policy":        {status.Of(busy(), "workers"), status.Look{Width: 80}},
 		"nothing-to-do":     {status.Of(quiet), status.Look{Width: 80}},
+		"versions":          {status.Of(versions()), status.Look{}},
 		"due":               {status.Of(due), status.Look{Width: 80}},
 		"agents-missing":    {status.Of(silent), status.Look{Width: 100}},
 		"write-refused":     {status.Of(refused), status.Look{Width: 100}},

@@ -48,6 +48,8 @@ type Policy struct {
 	Notices []Notice `json:"notices,omitempty"`
 	// Agents is how many nodes have an agent that works, as the manager sees it. Nil: it does not report it.
 	Agents *v1alpha1.AgentsStatus `json:"agents,omitempty"`
+	// Versions states which versions of their operating systems the nodes run, as status.versions does.
+	Versions []v1alpha1.SystemVersions `json:"versions,omitempty"`
 
 	governed []*plan.Node
 }
@@ -102,7 +104,7 @@ func policyOf(f fleet.Fleet, policy *v1alpha1.RebootPolicy) Policy {
 	status := Policy{
 		Name: policy.Name, Mode: policy.Spec.ModeOrDefault(), MaxUnavailable: most.String(), Limit: p.Limit,
 		Window: windowOf(policy, p.Window, s.Window), Unavailable: p.Holders,
-		InProgress: reboots(f, policy, p), Agents: policy.Status.Agents,
+		InProgress: reboots(f, policy, p), Agents: policy.Status.Agents, Versions: p.Versions,
 	}
 	status.Waiting = waiting(p.Decisions, status.InProgress)
 	for _, e := range p.Granted {

@@ -2,6 +2,7 @@ package status
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -156,4 +157,42 @@ func (s Status) waiting(l Look) []string {
 		return nil
 	}
 	return l.Theme.Table(rows, l.Width)
+}
+
+// versions are what the nodes run. A policy whose nodes report none has no row.
+func (s Status) versions(l Look) []string {
+	rows := [][]terminal.Cell{terminal.Header("SYSTEM", "POLICY", "NEWEST", ">ON IT", "OTHERS")}
+	for _, p := range s.Policies {
+		for _, v := range p.Versions {
+			rows = append(rows, []terminal.Cell{
+				{Text: strings.TrimSpace(v.OS + " " + v.Group)}, {Text: p.Name}, {Text: cmp.Or(v.Newest, "?")},
+				{Text: fmt.Sprintf("%d of %d", v.OnNewest, v.Nodes), Right: true}, {Text: others(v)},
+			})
+		}
+	}
+	if len(rows) == 1 {
+		return nil
+	}
+	return l.Theme.Table(rows, l.Width)
+}
+
+// others are the versions beside the newest, and how many of their nodes wait for no reboot: there the update has not been staged.
+func others(v v1alpha1.SystemVersions) string {
+	rest := v.Nodes - v.OnNewest
+	var parts []string
+	for _, o := range v.Others {
+		rest -= o.Nodes
+		part := fmt.Sprintf("%d on %s", o.Nodes, o.Version)
+		switch {
+		case o.WithoutNeed == o.Nodes:
+			part += " asked for nothing"
+		case o.WithoutNeed > 0:
+			part += fmt.Sprintf(" (%d asked for nothing)", o.WithoutNeed)
+		}
+		parts = append(parts, part)
+	}
+	if rest > 0 {
+		parts = append(parts, fmt.Sprintf("%d on others", rest))
+	}
+	return cmp.Or(strings.Join(parts, ", "), "none")
 }
