@@ -2,6 +2,11 @@ package kured
 
 import (
 	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+	_ "time/tzdata" // the zones, built in
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
@@ -76,4 +81,93 @@ func clockChanges(c *conversion, zone string) {
 			"zone " + zone, "a window lasts for its duration, also when clocks change: on such a day it may end an hour beside kured's",
 		})
 	}
+}
+
+// week is in the order in which kured numbers its days.
+var week = []v1alpha1.Day{"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"}
+
+// parseDays reads days in any of the ways that kured reads them: 0 to 6 from Sunday, su, sun, sunday. In the order of a
+// week that begins on Monday; empty where none is named.
+func parseDays(names []string) ([]v1alpha1.Day, error) {
+	var named [7]bool
+	for _, name := range names {
+		if name == "" {
+			continue
+		}
+		i, err := dayNumber(name)
+		if err != nil {
+			return nil, err
+		}
+		named[i] = true
+	}
+	var days []v1alpha1.Day
+	for i := range week {
+		if n := (i + 1) % len(week); named[n] {
+			days = append(days, week[n])
+		}
+	}
+	return days, nil
+}
+
+func dayNumber(name string) (int, error) {
+	if n, err := strconv.Atoi(name); err == nil && n >= 0 && n < len(week) {
+		return n, nil
+	}
+	for n := range week {
+		full := time.Weekday(n).String()
+		if lower := strings.ToLower(name); strings.EqualFold(name, full) || lower == strings.ToLower(full[:3]) || lower == strings.ToLower(full[:2]) {
+			return n, nil
+		}
+	}
+	return 0, fmt.Errorf("--reboot-days %q is no day that kured knows, such as mon", name)
+}
+
+func joinDays(days []v1alpha1.Day) string {
+	names := make([]string, len(days))
+	for i, d := range days {
+		names[i] = string(d)
+	}
+	return strings.Join(names, ", ")
+}
+
+// zoneName is what a RebootPolicy takes.
+var zoneName = regexp.MustCompile(`^[A-Z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$`)
+
+// windowZone is the zone of the windows; empty: UTC.
+func windowZone(c *conversion) (string, error) {
+	name := c.flags.zone
+	if name == "Local" {
+		return localZone(c), nil
+	}
+	if _, err := time.LoadLocation(name); err != nil {
+		return "", fmt.Errorf("--time-zone %q is no zone, and kured does not start with it", name)
+	}
+	if name == "" || name == "UTC" {
+		return "", nil
+	}
+	if !zoneName.MatchString(name) || len(name) > 64 {
+		return "", fmt.Errorf("--time-zone %q: a policy takes names such as Europe/Berlin; give the zone by such a name", name)
+	}
+	return name, nil
+}
+
+// localZone is the container's: UTC, unless its variable TZ or a file of the host reports otherwise.
+func localZone(c *conversion) string {
+	name := strings.TrimPrefix(c.kured.variables().values["TZ"], ":")
+	if _, err := time.LoadLocation(name); err == nil && zoneName.MatchString(name) {
+		c.report.carried = append(c.report.carried, line{"--time-zone=Local", "timeZone " + name + ", from the container's variable TZ"})
+		return utcIsAbsent(name)
+	}
+	c.report.open = append(c.report.open, line{
+		"--time-zone=Local",
+		"UTC is assumed, which is the zone of kured's image. If the pod has the host's /etc/localtime, give the windows its timeZone",
+	})
+	return ""
+}
+
+func utcIsAbsent(name string) string {
+	if name == "UTC" {
+		return ""
+	}
+	return name
 }
