@@ -95,7 +95,7 @@ var _ = Describe("status, the ledger", func() {
 			s.Grants, s.Seq = append(grants(11), grants(11)...), 11
 		}, "Duplicate value"),
 		Entry("a number that no grant ever has", "1", int32(1), nil, func(s *status) { s.Grants = grants(0) },
-			"status.grants[0].seq: Invalid value: 0: grants[0].seq in body should be greater than or equal to 1"),
+			"grants[0].seq: Invalid value: 0: grants[0].seq in body should be greater than or equal to 1"),
 		Entry("a negative limit", "1", int32(1), nil, func(s *status) { s.Limit = -1 }, "should be greater than or equal to 0"),
 	)
 
