@@ -134,13 +134,7 @@ simulation: ## Live through weeks of faults in virtual time, seed by seed. SEEDS
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME. FUZZTIME=30s ONLY=agent/host
-	@go build -o bin/fuzz ./hack/fuzz
-	@exec bin/fuzz --time=$(FUZZTIME) $(if $(ONLY),--only='$(ONLY)')
-
-.PHONY: fuzz-corpus
-fuzz-corpus: ## Choose inputs that were found for testdata/fuzz, where plain tests replay them. ONLY=agent/host
-	@go build -o bin/fuzz ./hack/fuzz
-	@exec bin/fuzz --keep $(if $(ONLY),--only='$(ONLY)')
+	@FUZZTIME=$(FUZZTIME) exec hack/fuzz.sh '$(ONLY)'
 
 ##@ Build
 

@@ -94,3 +94,31 @@ func contents(t *testing.T, path string) string {
 	}
 	return string(text)
 }
+
+// Inputs of a fuzz target that was renamed or moved would never be run again.
+func TestCorpora_BelongToTargets(t *testing.T) {
+	t.Parallel()
+	found := 0
+	for _, top := range []string{"agent", "api", "controllers", "hack", "internal", "kubectl-reboot"} {
+		err := filepath.WalkDir(filepath.Join(testenv.Root(), top), func(path string, entry os.DirEntry, err error) error {
+			if err != nil || !entry.IsDir() || !strings.HasSuffix(filepath.Dir(path), "/testdata/fuzz") {
+				return err
+			}
+			found++
+			tests, err := filepath.Glob(filepath.Join(path, "../../../*_test.go"))
+			if !slices.ContainsFunc(tests, func(test string) bool {
+				text, err := os.ReadFile(test)
+				return err == nil && strings.Contains(string(text), "\nfunc "+entry.Name()+"(")
+			}) {
+				t.Errorf("%s is of no target", path)
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	if found == 0 {
+		t.Error("no corpus was found")
+	}
+}

@@ -11,6 +11,5 @@ step "control plane" hack/controlplane/build.sh
 step "simulation" go test -count=1 -timeout=0 -run 'TestSimulation$' -v ./hack/simulation
 step "chaos, built" go build -o bin/chaos ./hack/chaos
 step "chaos" bin/chaos --first="$FIRST" --schedules="$SEEDS"
-step "fuzz targets, built" go build -o bin/fuzz ./hack/fuzz
-step "fuzz targets" bin/fuzz --time="${FUZZTIME:-30s}"
+step "fuzz targets" hack/fuzz.sh
 finish
