@@ -28,20 +28,27 @@ func Policies(ctx context.Context, reader client.Reader) ([]v1alpha1.RebootPolic
 	return policies.Items, nil
 }
 
-// Nodes lists all Nodes from the API server, trimmed as Trim does, in pages of one consistent revision. A cache has no pages:
-// it is listed without this.
+// Nodes lists all Nodes from the API server, trimmed as Trim does. A cache has no pages: it is listed without this.
 func Nodes(ctx context.Context, live client.Reader, also ...corev1.NodeConditionType) ([]corev1.Node, error) {
 	var all []corev1.Node
+	if err := EachNode(ctx, live, func(n *corev1.Node) { all = append(all, *Trim(n, also...)) }); err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// EachNode lists all Nodes from the API server in pages of one consistent revision, and hands over each of them.
+func EachNode(ctx context.Context, live client.Reader, take func(*corev1.Node)) error {
 	for token := ""; ; {
 		var nodes corev1.NodeList
 		if err := live.List(ctx, &nodes, client.Limit(page), client.Continue(token)); err != nil {
-			return nil, fmt.Errorf("listing nodes from the API server: %w", err)
+			return fmt.Errorf("listing nodes from the API server: %w", err)
 		}
 		for i := range nodes.Items {
-			all = append(all, *Trim(&nodes.Items[i], also...))
+			take(&nodes.Items[i])
 		}
 		if token = nodes.Continue; token == "" {
-			return all, nil
+			return nil
 		}
 	}
 }

@@ -20,6 +20,9 @@ const (
 	asWide = "wide"
 	asSVG  = "svg"
 	asHTML = "html"
+	// asTable is what is printed without -o, too.
+	asTable = "table"
+	asCSV   = "csv"
 )
 
 // output is flag -o of commands that show something of the plugin's own.

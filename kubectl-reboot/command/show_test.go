@@ -17,6 +17,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/explanation"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/report"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/timetable"
@@ -189,6 +190,29 @@ var _ = Describe("history", func() {
 		Expect(ok("history", p.nodes[0], "-o", "wide")).To(ContainSubstring("  NUMBER  "))
 		Expect(ok("history", p.nodes[0], "-o", "json")).To(ContainSubstring(`"policy": "` + p.policy + `"`))
 		Expect(ok("history")).To(ContainSubstring(p.nodes[0]))
+	})
+})
+
+var _ = Describe("report", func() {
+	It("has a row for each node of a policy, or of a selector", func() {
+		p, other := newPool(2, paused), newPool(1, paused)
+		p.needs(p.nodes[0])
+		p.patch(p.nodes[0], map[string]any{"status": map[string]any{"nodeInfo": map[string]any{"osImage": "Flatcar 4459.2.0", "kernelVersion": "6.12.51"}}}, "status")
+		text := ok("report", p.policy)
+		Expect(text).To(And(HavePrefix("NODE "), Not(ContainSubstring(other.nodes[0])),
+			MatchRegexp(`(?m)^`+p.nodes[0]+` +`+p.policy+` +Flatcar 4459.2.0 +6.12.51 +- .* 0 .* Paused$`), MatchRegexp(`(?m)^`+p.nodes[1]+` .* -$`)))
+		Expect(ok("report", "rbp/"+p.policy, "-o", "table")).To(Equal(text))
+		byLabel := fleettest.PoolLabel + "=" + p.policy
+		Expect(ok("report", "-l", byLabel)).To(Equal(text))
+		Expect(ok("report", "-l", byLabel, "-o", "csv")).To(And(HavePrefix("NODE,POLICY,OS,KERNEL,"), ContainSubstring("\n"+p.nodes[1]+","+p.policy+",,,")))
+		var rows []report.Row
+		Expect(json.Unmarshal([]byte(ok("report", p.policy, "-o", "json")), &rows)).To(Succeed())
+		Expect(rows).To(HaveExactElements(
+			And(HaveField("Node", p.nodes[0]), HaveField("OS", "Flatcar 4459.2.0"), HaveField("Reason", v1alpha1.ReasonPaused)), HaveField("Node", p.nodes[1])))
+		Expect(ok("report")).To(And(ContainSubstring(p.nodes[0]), ContainSubstring(other.nodes[0])))
+		Expect(fails("report", "nowhere")).To(HavePrefix("error: there is no policy \"nowhere\""))
+		Expect(fails("report", "-l", "a=b=c")).To(HavePrefix("error: --selector: "))
+		Expect(fails("report", "-o", "xml")).To(Equal("error: --output \"xml\" must be one of table, csv, json\n"))
 	})
 })
 

@@ -1,0 +1,91 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/report"
+)
+
+func reportCommand(s *Session) *cobra.Command {
+	var o output
+	selector := ""
+	cmd := &cobra.Command{
+		Use:   "report [POLICY...]",
+		Short: "What each node runs, since when it needs a reboot, and why it waits",
+		Long: `What each node runs, since when it needs a reboot, and why it waits: a row for each node, for audits and spreadsheets.
+Without names it is all nodes of the cluster, also those that no policy governs.`,
+		Example: `  kubectl reboot report
+  kubectl reboot report workers -o csv > workers.csv
+  kubectl reboot report -l pool=blue -o json`,
+		ValidArgsFunction: named(0, s.policyNames),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			return s.report(cmd.Context(), args, selector, o)
+		},
+	}
+	o.bind(cmd, asTable, asCSV, asJSON)
+	cmd.Flags().StringVarP(&selector, "selector", "l", "", "The nodes that these labels select, such as pool=blue,zone!=a.")
+	return cmd
+}
+
+func (s *Session) report(ctx context.Context, names []string, selector string, o output) error {
+	selects, err := labels.Parse(selector)
+	if err != nil {
+		return fmt.Errorf("--selector: %w", err)
+	}
+	f, err := s.wholeFleet(ctx)
+	if err != nil {
+		return err
+	}
+	policies, err := choose(f.Policies, names)
+	if err != nil {
+		return err
+	}
+	chosen := make([]string, 0, len(policies))
+	for i := range policies {
+		chosen = append(chosen, policies[i].Name)
+	}
+	rows := report.Of(f, func(policy string, of map[string]string) bool {
+		return selects.Matches(labels.Set(of)) && (len(names) == 0 || slices.Contains(chosen, policy))
+	})
+	if o.format == asCSV {
+		text, err := report.CSV(rows)
+		if err != nil {
+			return err
+		}
+		return s.put(text)
+	}
+	return s.print(o, rows, func() []string { return report.Lines(rows, s.Screen.Theme, s.width(), s.Zone) })
+}
+
+// wholeFleet is the fleet with what kubelets report about their hosts, which no decision looks at.
+func (s *Session) wholeFleet(ctx context.Context) (fleet.Fleet, error) {
+	c, err := s.client()
+	if err != nil {
+		return fleet.Fleet{}, err
+	}
+	policies, err := snapshot.Policies(ctx, c)
+	if err != nil {
+		return fleet.Fleet{}, err
+	}
+	var nodes []corev1.Node
+	err = snapshot.EachNode(ctx, c, func(n *corev1.Node) {
+		trimmed := snapshot.Trim(n)
+		trimmed.Status.NodeInfo = n.Status.NodeInfo
+		nodes = append(nodes, *trimmed)
+	})
+	if err != nil {
+		return fleet.Fleet{}, err
+	}
+	return fleet.New(policies, nodes, s.Clock.Now()), nil
+}

@@ -1,0 +1,130 @@
+// Package report is a row for each node: what it runs, since when it needs a reboot, until when it should have had it, and why it waits.
+package report
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/reboot-operator/reboot-operator/api/protocol"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
+)
+
+// Row is one node.
+type Row struct {
+	Node string `json:"node"`
+	// Policy governs the node. Empty: none, or several of one priority.
+	Policy string `json:"policy,omitempty"`
+	// OS and Kernel are what the kubelet reports, such as Ubuntu 24.04.1 LTS and 6.8.0-48-generic.
+	OS     string `json:"os,omitempty"`
+	Kernel string `json:"kernel,omitempty"`
+	// BootedAt is when the host booted, as its agent reports it. Zero: it does not, because no spec.requests.maxUptime asks for it.
+	BootedAt time.Time `json:"bootedAt,omitzero"`
+	// NeedsSince is since when the node has needed a reboot, or since its last one, where that did not end the need. Zero: it needs none.
+	NeedsSince time.Time `json:"needsSince,omitzero"`
+	// Days are the whole days since then. Nil: it needs none.
+	Days *int `json:"days,omitempty"`
+	// DeadlineAt is when spec.deadline ends for it. Zero: it needs no reboot, or there is no deadline.
+	DeadlineAt time.Time `json:"deadlineAt,omitzero"`
+	// LastRebootAt is when the operator last confirmed a reboot of it. Zero: neither the node nor a policy remembers one.
+	LastRebootAt time.Time `json:"lastRebootAt,omitzero"`
+	// Reason is why it waits, or how far its granted reboot is: the reason of condition RebootPermitted. Empty: it needs no reboot, or
+	// nothing blocks it.
+	Reason v1alpha1.Reason `json:"reason,omitempty"`
+}
+
+// Of is a row for each of the nodes that are wanted, by name.
+func Of(f fleet.Fleet, wanted func(policy string, labels map[string]string) bool) []Row {
+	reasons, last := map[string]v1alpha1.Reason{}, map[string]time.Time{}
+	for i := range f.Policies {
+		for _, d := range f.Plan(&f.Policies[i]).Decisions {
+			reasons[d.Node] = d.Reason
+		}
+		for _, past := range f.Policies[i].Status.History {
+			if past.Result == v1alpha1.RebootSucceeded {
+				last[past.Node] = later(last[past.Node], past.EndedAt.Time)
+			}
+		}
+	}
+	for _, d := range f.Ungoverned() {
+		reasons[d.Node] = d.Reason
+	}
+	rows := []Row{}
+	for _, n := range f.Views() {
+		policy := f.Governor.Govern(n.Labels).Policy
+		if !wanted(policy, n.Labels) {
+			continue
+		}
+		r := rowOf(f, n, f.Policy(policy))
+		r.Reason, r.LastRebootAt = reasons[n.Name], later(r.LastRebootAt, last[n.Name])
+		rows = append(rows, r)
+	}
+	return rows
+}
+
+// rowOf is what the node itself and the policy that governs it show. A nil policy: none does.
+func rowOf(f fleet.Fleet, n *plan.Node, policy *v1alpha1.RebootPolicy) Row {
+	node, _ := f.Node(n.Name)
+	r := Row{Node: n.Name, OS: node.Status.NodeInfo.OSImage, Kernel: node.Status.NodeInfo.KernelVersion, BootedAt: n.BootedAt}
+	if g := n.Grant; g != nil && g.State == protocol.GrantFinished {
+		r.LastRebootAt = g.At.Time
+	}
+	if n.NeedsReboot() && !n.WaitsSince().IsZero() {
+		r.NeedsSince = n.WaitsSince()
+		r.Days = new(max(0, int(f.Now.Sub(r.NeedsSince)/(24*time.Hour))))
+	}
+	if policy != nil {
+		r.Policy, r.DeadlineAt = policy.Name, plan.DueAt(policy, n)
+	}
+	return r
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// header is the first row of a table and of CSV.
+var header = []string{"NODE", "POLICY", "OS", "KERNEL", "BOOTED", "NEEDS SINCE", "DAYS", "DEADLINE", "LAST REBOOT", "REASON"}
+
+// cells are a row's, in the order of the header; empty where there is nothing.
+func (r Row) cells(at func(time.Time) string) []string {
+	when := func(t time.Time) string {
+		if t.IsZero() {
+			return ""
+		}
+		return at(t)
+	}
+	days := ""
+	if r.Days != nil {
+		days = strconv.Itoa(*r.Days)
+	}
+	return []string{
+		r.Node, r.Policy, r.OS, r.Kernel, when(r.BootedAt), when(r.NeedsSince), days, when(r.DeadlineAt), when(r.LastRebootAt), string(r.Reason),
+	}
+}
+
+// Lines is the report for people, cut to a width; 0: not.
+func Lines(rows []Row, theme terminal.Theme, width int, zone *time.Location) []string {
+	names := slices.Clone(header)
+	names[6] = ">" + names[6]
+	table := [][]terminal.Cell{terminal.Header(names...)}
+	for _, r := range rows {
+		var row []terminal.Cell
+		for i, text := range r.cells(func(t time.Time) string { return moment.Exact(t, zone) }) {
+			cell := terminal.Cell{Text: text, Right: i == 6}
+			if text == "" {
+				cell.Text, cell.Style = "-", terminal.Quiet
+			}
+			row = append(row, cell)
+		}
+		table = append(table, row)
+	}
+	return theme.Table(table, width)
+}
