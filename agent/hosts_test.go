@@ -164,14 +164,14 @@ func (w *walk) flatcar() {
 	w.has("locksmithd.service")
 	w.known = append(w.known, "update-engine.service")
 	w.conflict = "locksmithd is active"
-	w.does["systemctl start update-engine.service"] = func() { Expect(w.machine.engine.Start()).To(Succeed()) }
+	w.does["systemctl start update-engine.service"] = func() { Expect(w.engine.Start()).To(Succeed()) }
 	w.does["update_engine_client -check_for_update"] = func() {
 		w.write("run/reboot-required", "") // as the update's post-install does
-		Expect(w.machine.engine.Emit(hosttest.NeedReboot("4593.1.0"))).To(Succeed())
+		Expect(w.engine.Emit(hosttest.NeedReboot("4593.1.0"))).To(Succeed())
 	}
 	w.does["update_engine_client -status"] = func() {}
 	w.does["update_engine_client -reset_status && rm /run/reboot-required"] = func() {
-		w.machine.engine.SetStatus(hosttest.Idle()) // which no signal reports
+		w.engine.SetStatus(hosttest.Idle()) // which no signal reports
 		w.shell("rm /run/reboot-required")
 		w.kill()
 		w.start(context.Background()) // asks at once, not after the five minutes
