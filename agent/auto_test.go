@@ -101,8 +101,8 @@ var _ = Describe("Engines that are found", func() {
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 		Expect(m.bus.Broadcast(int64(0), 0.0, hosttest.OpUpdatedNeedReboot, "4593.1.0", int64(0))).To(Succeed())
 		Expect(ostree.Stage("40.2")).To(Succeed())
-		m.shows(ctx, message, MatchRegexp(`update-engine \(asks by broadcast until \S+ for version 4593\.1\.0\), rpm-ostree \(asks for version 40\.2\)\.$`))
-		_, asked, _ := strings.Cut(message(m.node(ctx)), "Reported in boot ")
+		m.shows(ctx, message, MatchRegexp(`update-engine \(asks by broadcast until [^)]+ UTC for version 4593\.1\.0\), rpm-ostree \(asks for version 40\.2\)\.$`))
+		_, asked, _ := strings.Cut(message(m.node(ctx)), "Reported by ")
 
 		m.kill()
 		ostree.Crash()

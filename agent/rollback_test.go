@@ -109,8 +109,9 @@ var _ = Describe("An update that rolls back (behaviour 27)", func() {
 			before, boot := m.logind.Reboots(), m.boots.Load()+1
 			seq++
 			m.grant(ctx, seq, protocol.GrantActive)
-			m.shows(ctx, messageOf(v1alpha1.NodeRebootRequired), And(
-				ContainSubstring("Reported in boot %s-boot-%d by", m.name, boot), ContainSubstring("sentinel (asks again after the reboot)")))
+			m.shows(ctx, annotationOf(v1alpha1.AnnotationEngines), And(
+				ContainSubstring("%s-boot-%d", m.name, boot), ContainSubstring(`{"name":"sentinel","asks":true,"again":true}`)))
+			Expect(messageOf(v1alpha1.NodeRebootRequired)(m.node(ctx))).To(HaveSuffix("sentinel (asks again after the reboot)."))
 			Expect(m.logind.Reboots()).To(Equal(before + 1))
 			m.change(ctx, func(node *corev1.Node) { node.Spec.Unschedulable = false })
 		}
@@ -133,7 +134,7 @@ var _ = Describe("An update that rolls back (behaviour 27)", func() {
 		m.kill()
 		m.boot(ctx)
 		m.start(ctx)
-		m.shows(ctx, messageOf(v1alpha1.NodeRebootRequired), ContainSubstring("Reported in boot %s-boot-4 by", m.name))
+		m.shows(ctx, annotationOf(v1alpha1.AnnotationEngines), ContainSubstring("%s-boot-4", m.name))
 		seq++
 		m.grant(ctx, seq, protocol.GrantActive)
 		m.restart(ctx)

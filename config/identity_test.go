@@ -26,6 +26,7 @@ var (
 			},
 			"annotations": object{
 				"reboot-operator.io/report":           "{}",
+				"reboot-operator.io/engines":          "{}",
 				"reboot-operator.io/reboot-requested": nil,
 			},
 		},

@@ -85,6 +85,7 @@ var _ = Describe("the record on Nodes", Ordered, ContinueOnFailure, func() {
 		Entry("taking label before-reboot away", detector, patchNode("n4", labelled(v1alpha1.LabelBeforeReboot, nil), "status"), "grant"),
 		Entry("a progress that is not true", detector, patchNode("n4", forgedProgress, "status"), "report"),
 		Entry("annotation report", detector, patchNode("n4", annotated(v1alpha1.AnnotationReport, "x"), "status"), "report"),
+		Entry("annotation engines", detector, patchNode("n4", annotated(v1alpha1.AnnotationEngines, "x"), "status"), "report"),
 		Entry("label reboot-required", detector, patchNode("n4", labelled(v1alpha1.LabelRebootRequired, "x"), "status"), "report"),
 		Entry("label os-id", detector, patchNode("n4", labelled(v1alpha1.LabelOSID, "x"), "status"), "report"),
 		Entry("label os-version", detector, patchNode("n4", labelled(v1alpha1.LabelOSVersion, "x"), "status"), "report"),

@@ -55,15 +55,15 @@ func TestObjected(t *testing.T) {
 	}
 }
 
-// TestReported: a need is an event, once; which engines there are, and which boot it is, is in the condition alone.
+// TestReported: a need is an event, once; which engines there are is in the condition alone.
 func TestReported(t *testing.T) {
 	says := func(status corev1.ConditionStatus, reason v1alpha1.Reason, message string) []corev1.NodeCondition {
 		return []corev1.NodeCondition{{Type: v1alpha1.NodeRebootRequired, Status: status, Reason: string(reason), Message: message}}
 	}
 	none := says(corev1.ConditionUnknown, v1alpha1.ReasonEngineUnreachable, "No update engine is found.")
-	one := says(corev1.ConditionFalse, v1alpha1.ReasonUpToDate, "Nothing is staged. Reported in boot b by sentinel.")
-	two := says(corev1.ConditionFalse, v1alpha1.ReasonUpToDate, "Nothing is staged. Reported in boot b by update-engine, sentinel.")
-	needed := says(corev1.ConditionTrue, v1alpha1.ReasonUpdateStaged, `An administrator asks for a reboot: "Reported in boot". `+"An update is staged. Reported in boot b by update-engine (asks), sentinel.")
+	one := says(corev1.ConditionFalse, v1alpha1.ReasonUpToDate, "Nothing is staged. Reported by sentinel.")
+	two := says(corev1.ConditionFalse, v1alpha1.ReasonUpToDate, "Nothing is staged. Reported by update-engine, sentinel.")
+	needed := says(corev1.ConditionTrue, v1alpha1.ReasonUpdateStaged, `An administrator asks for a reboot: "Reported by me". `+"An update is staged. Reported by update-engine (asks), sentinel.")
 	recorder := events.NewFakeRecorder(10)
 	a := NewAnnouncer(recorder)
 	before := []corev1.NodeCondition(nil)
@@ -77,7 +77,7 @@ func TestReported(t *testing.T) {
 	for event := range recorder.Events {
 		got = append(got, event)
 	}
-	want := []string{`Normal RebootRequired UpdateStaged: An administrator asks for a reboot: "Reported in boot". An update is staged.`}
+	want := []string{`Normal RebootRequired UpdateStaged: An administrator asks for a reboot: "Reported by me". An update is staged.`}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}

@@ -89,6 +89,9 @@ func (v *observer) observe(ctx context.Context, node *corev1.Node) (step.Observa
 	if o.Reported, err = protocol.ParseAgentReport(node.Annotations); err != nil {
 		ctrl.LoggerFrom(ctx).V(1).Info("Replaces a report that cannot be read", "reason", err.Error())
 	}
+	if o.Before, err = protocol.ParseEngines(node.Annotations); err != nil {
+		ctrl.LoggerFrom(ctx).V(1).Info("Replaces a record of the engines that cannot be read", "reason", err.Error())
+	}
 	o.Look = v.Lookout.of(o.Asked)
 
 	seq := o.Record.Last().Seq

@@ -23,6 +23,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/host"
 	"github.com/reboot-operator/reboot-operator/agent/step"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
@@ -175,7 +176,12 @@ func (r *Reconciler) Before(ctx context.Context, name string) (engine.Report, er
 	if err := r.Client.Get(ctx, client.ObjectKey{Name: r.Node}, node); client.IgnoreNotFound(err) != nil {
 		return engine.Report{}, fmt.Errorf("reading the Node: %w", err)
 	}
-	return step.Before(node.Status.Conditions, name, bootID), nil
+	before, err := protocol.ParseEngines(node.Annotations)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Info("Cannot read what the engines reported before", "reason", err.Error())
+		return engine.Report{}, nil // It is replaced with the first report.
+	}
+	return step.Before(before, name, bootID), nil
 }
 
 // Wake lets what happens outside the API server (an engine's report, the end of a drain) cause a reconcile.

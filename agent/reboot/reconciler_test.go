@@ -117,9 +117,11 @@ func (l *logind) Reboot(context.Context, v1alpha1.InhibitorPolicy) error {
 func makeReconciler(t *testing.T, record protocol.Record) (*Reconciler, *apiServer, *logind) {
 	t.Helper()
 	node := &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: "n1", ResourceVersion: "10", Annotations: map[string]string{}},
+		ObjectMeta: metav1.ObjectMeta{Name: "n1", ResourceVersion: "10", Annotations: map[string]string{
+			v1alpha1.AnnotationEngines: `{"bootID":"boot-2","reported":[{"name":"e"}]}`,
+		}},
 		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{
-			Type: v1alpha1.NodeRebootRequired, Status: corev1.ConditionFalse, Reason: "UpToDate", Message: "Nothing. Reported in boot boot-2 by e.",
+			Type: v1alpha1.NodeRebootRequired, Status: corev1.ConditionFalse, Reason: "UpToDate", Message: "Nothing. Reported by e.",
 		}}},
 	}
 	if record.Grant != nil {
@@ -148,8 +150,9 @@ func makeReconciler(t *testing.T, record protocol.Record) (*Reconciler, *apiServ
 	if record.Grant != nil && record.Progress == nil {
 		report = engine.Report{Engine: "e", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Message: "Staged."}
 		c := &node.Status.Conditions[0]
-		c.Status, c.Reason, c.Message = corev1.ConditionTrue, "UpdateStaged", "Staged. Reported in boot boot-2 by e (asks)."
+		c.Status, c.Reason, c.Message = corev1.ConditionTrue, "UpdateStaged", "Staged. Reported by e (asks)."
 		node.Labels = map[string]string{v1alpha1.LabelRebootRequired: "true"}
+		node.Annotations[v1alpha1.AnnotationEngines] = `{"bootID":"boot-2","reported":[{"name":"e","asks":true}]}`
 	}
 	r.Reports.Put(report)
 	return r, api, asked
@@ -441,11 +444,15 @@ func TestEvent_IsCutToFit(t *testing.T) {
 
 func TestReconciler_Before(t *testing.T) {
 	r, api, _ := makeReconciler(t, protocol.Record{})
-	api.node.Status.Conditions = step.NodeStatusOf(makeObservation(staged("1"))).Conditions
+	api.node.Annotations = map[string]string{v1alpha1.AnnotationEngines: *step.NodeStatusOf(makeObservation(staged("1"))).Annotations[v1alpha1.AnnotationEngines]}
 	got, err := r.Before(t.Context(), "update-engine")
 	want := engine.Report{Engine: "update-engine", State: engine.Needed, Version: "1"}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("Before: %v (-want +got):\n%s", err, diff)
+	}
+	api.node.Annotations[v1alpha1.AnnotationEngines] = `{"reported":1}`
+	if got, err := r.Before(t.Context(), "update-engine"); err != nil || got != (engine.Report{}) {
+		t.Errorf("a record that cannot be read: %v, %v", got, err)
 	}
 	api.getErr = apierrors.NewNotFound(schema.GroupResource{}, "n1")
 	if got, err := r.Before(t.Context(), "update-engine"); err != nil || got != (engine.Report{}) {

@@ -39,7 +39,7 @@ func Need(o Observation) corev1.NodeCondition {
 	if c.Status != corev1.ConditionTrue && o.Coordinators.Found {
 		conflict = o.Coordinators.Message // RebootPermitted shows it for a node that asks.
 	}
-	c.Message = sentences(request(o), labelled(o), report.Message, conflict, uptime(o), origin(o))
+	c.Message = sentences(request(o), labelled(o), report.Message, conflict, uptime(o), origin(reportedEngines(o)))
 	return c
 }
 

@@ -52,6 +52,9 @@ type Observation struct {
 	Asked *protocol.Preflight
 	// Reported is the agent's report as it is on the Node. Zero: there is none, or nobody can read it.
 	Reported protocol.AgentReport
+	// Before is what the engines have reported so far, as it is on the Node, maybe in an earlier boot. Nil: there is none, or nobody can
+	// read it.
+	Before *protocol.Engines
 	// Look is what is known of it.
 	Look Look
 	// StartLook is the agent's own look before it begins. The zero Look: it has not looked, because it may not begin yet.

@@ -48,6 +48,10 @@ func NodeStatusOf(o Observation) NodeStatus {
 	if known {
 		annotations[v1alpha1.AnnotationReport] = report
 	}
+	annotations[v1alpha1.AnnotationEngines] = nil
+	if engines := reportedEngines(o); engines != nil {
+		annotations[v1alpha1.AnnotationEngines] = new(engines.String())
+	}
 	labels := labels(o.OS, asking)
 	if byLabel {
 		labels[v1alpha1.LabelRebootRequested] = nil

@@ -17,6 +17,7 @@ func TestNodeStatusOf(t *testing.T) {
 	silent := func(o *Observation) { o.Engines, o.Engine = nil, nil }
 	up := with(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, "")
 	reported := with(v1alpha1.NodeRebootRequired, corev1.ConditionTrue, request(makeObservation(requesting("x"))))
+	const idle = `{"bootID":"boot-2","reported":[{"name":"update-engine"}]}`
 	cases := map[string]struct {
 		o    Observation
 		want NodeStatus
@@ -27,7 +28,7 @@ func TestNodeStatusOf(t *testing.T) {
 		"nothing needed": {makeObservation(), NodeStatus{
 			Conditions:  []corev1.NodeCondition{Need(makeObservation())},
 			Labels:      map[string]*string{v1alpha1.LabelRebootRequired: nil},
-			Annotations: map[string]*string{v1alpha1.AnnotationReport: nil},
+			Annotations: map[string]*string{v1alpha1.AnnotationReport: nil, v1alpha1.AnnotationEngines: new(idle)},
 		}},
 		"a need, and an operating system": {
 			makeObservation(staged("1"), func(o *Observation) { o.OS = &OS{ID: "flatcar", Version: "4459.2.0"} }),
@@ -37,8 +38,11 @@ func TestNodeStatusOf(t *testing.T) {
 					v1alpha1.LabelRebootRequired: new("true"), v1alpha1.LabelOSID: new("flatcar"),
 					v1alpha1.LabelOSVersion: new("4459.2.0"), v1alpha1.LabelOSGroup: nil,
 				},
-				Annotations: map[string]*string{v1alpha1.AnnotationReport: nil},
-				Again:       now.Add(time.Minute),
+				Annotations: map[string]*string{
+					v1alpha1.AnnotationReport:  nil,
+					v1alpha1.AnnotationEngines: new(`{"bootID":"boot-2","reported":[{"name":"update-engine","asks":true,"version":"1"}]}`),
+				},
+				Again: now.Add(time.Minute),
 			},
 		},
 		"the first report after a boot answers the request (behaviour 13)": {
@@ -49,7 +53,7 @@ func TestNodeStatusOf(t *testing.T) {
 				},
 				Labels: map[string]*string{v1alpha1.LabelRebootRequired: nil},
 				Annotations: map[string]*string{
-					v1alpha1.AnnotationReport: nil, v1alpha1.AnnotationRebootRequested: nil,
+					v1alpha1.AnnotationReport: nil, v1alpha1.AnnotationRebootRequested: nil, v1alpha1.AnnotationEngines: new(idle),
 				},
 			},
 		},
@@ -168,7 +172,9 @@ func TestAgentReport(t *testing.T) {
 			if tc.want != nil && *tc.want != (protocol.AgentReport{}) {
 				want[v1alpha1.AnnotationReport] = new(tc.want.String())
 			}
-			if diff := cmp.Diff(want, NodeStatusOf(tc.o).Annotations); diff != "" {
+			got := NodeStatusOf(tc.o).Annotations
+			delete(got, v1alpha1.AnnotationEngines)
+			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("annotations (-want +got):\n%s", diff)
 			}
 		})

@@ -100,7 +100,9 @@ func wants(version string) func(*looping) { return hasReport(stagedReport(versio
 func needsNothing(l *looping) { hasReport(makeObservation().Engines[0])(l) }
 
 // reports is the agent's write of condition RebootRequired.
-func reports(l *looping) { l.Conditions = []corev1.NodeCondition{Need(l.Observation)} }
+func reports(l *looping) {
+	l.Conditions, l.Before = []corev1.NodeCondition{Need(l.Observation)}, reportedEngines(l.Observation)
+}
 
 // begins is an attempt as far as its drain, by a record that has been through the API server.
 func begins(l *looping) {
@@ -261,7 +263,7 @@ func survived(o *Observation) {
 		Engine: "sentinel", State: engine.Needed, Reason: v1alpha1.ReasonSentinelPresent, Message: "/run/reboot-required exists on the host.",
 	})(o)
 	o.Record.Progress.Update.Version = ""
-	with(v1alpha1.NodeRebootRequired, corev1.ConditionTrue, "Reported in boot "+otherBoot+" by sentinel (asks again after the reboot).")(o)
+	reportedBefore(otherBoot, protocol.EngineRecord{Name: "sentinel", Asks: true, Again: true})(o)
 }
 
 func TestObjection_Rollback(t *testing.T) {

@@ -35,6 +35,8 @@ const (
 	AnnotationProgress = "reboot-operator.io/progress"
 	// AnnotationReport is what the agent finds against a reboot now, an AgentReport.
 	AnnotationReport = "reboot-operator.io/report"
+	// AnnotationEngines is what the agent's engines have reported, an Engines. It is for the agent's next process.
+	AnnotationEngines = "reboot-operator.io/engines"
 	// AnnotationHooks is the manager's: the phase of hooks that the node is in, a HookPhase.
 	AnnotationHooks = "reboot-operator.io/hooks"
 	// AnnotationPreflight is the manager's question which pods are in the way of the node's reboot, a Preflight.

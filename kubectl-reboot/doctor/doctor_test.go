@@ -145,8 +145,8 @@ func TestExamine(t *testing.T) {
 		"like kured":         {func(c *installed) { c.other("kured-exporter", "example.com/kured-exporter:1") }, nil},
 		"locksmithd, and no need": {
 			func(c *installed) {
-				unreported(corev1.ConditionFalse, "No update. "+conflict+" Reported in boot b1 by update-engine.")(&c.nodes[0])
-				unreported(corev1.ConditionFalse, "No update. "+conflict+" Reported in boot b2 by update-engine.")(&c.nodes[1])
+				unreported(corev1.ConditionFalse, "No update. "+conflict+" Reported by update-engine.")(&c.nodes[0])
+				unreported(corev1.ConditionFalse, "No update. "+conflict+" Reported by update-engine.")(&c.nodes[1])
 			}, []string{"Coordinators Problem [n1 n2] locksmithd is active"},
 		},
 		"locksmithd, and a need": {

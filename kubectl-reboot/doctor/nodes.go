@@ -60,8 +60,6 @@ func (c Cluster) byMessage(level Level, about func(*corev1.Node) (message, comma
 		if message == "" {
 			continue
 		}
-		// The boot in it makes each message another one.
-		message, _, _ = strings.Cut(message, " Reported in boot ")
 		i := slices.IndexFunc(found, func(f Finding) bool { return f.Message == message })
 		if i < 0 {
 			i, found = len(found), append(found, Finding{Level: level, Message: message, Command: command})

@@ -140,25 +140,11 @@ func (p *Policy) text() string {
 	return text
 }
 
-// withoutBootID is an agent's report without the boot that its last sentence names, which is for the agent itself.
-func withoutBootID(message string) string {
-	const boot = "Reported in boot "
-	at := strings.LastIndex(message, boot)
-	if at < 0 {
-		return message
-	}
-	_, engines, found := strings.Cut(message[at+len(boot):], " by ")
-	if !found {
-		return message
-	}
-	return message[:at] + "Reported by " + engines
-}
-
 func (n Need) text(now time.Time, zone *time.Location) string {
 	since := fmt.Sprintf(" since %s, %s ago", moment.At(n.Since, now, zone), moment.Span(now.Sub(n.Since)))
 	text := n.Reason
 	if n.Message != "" {
-		text += ", " + withoutBootID(n.Message)
+		text += ", " + n.Message
 	}
 	switch n.Status {
 	case corev1.ConditionTrue:

@@ -17,8 +17,9 @@ const (
 	labelReboots = "bench.example.com/reboots"
 	// images is what a kubelet reports at most (--node-status-max-images).
 	images = 50
-	// upToDate is the record that the last sentence of an agent's message is.
-	upToDate = "Flatcar Container Linux 4593.1.0 is up to date. Reported in boot %s by update-engine (asks by broadcast until 2026-11-24T22:00:00Z for version 4593.1.0), sentinel (asks)."
+	// upToDate is an agent's message, and engines its record.
+	upToDate = "Flatcar Container Linux 4593.1.0 is up to date. Reported by update-engine (asks by broadcast until Tue 2026-11-24 22:00:00 UTC for version 4593.1.0), sentinel (asks)."
+	engines  = `{"bootID":%q,"reported":[{"name":"update-engine","asks":true,"until":"2026-11-24T22:00:00Z","version":"4593.1.0"},{"name":"sentinel","asks":true}]}`
 )
 
 func nodeName(i int) string {
@@ -31,6 +32,7 @@ func nodeName(i int) string {
 func realNode(i int, reboots bool, now time.Time) *corev1.Node {
 	name, boot := nodeName(i), fmt.Sprintf("%08x-0000-4000-8000-000000000000", i)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels(name, i), Annotations: annotations(name, i)}}
+	node.Annotations[v1alpha1.AnnotationEngines] = fmt.Sprintf(engines, boot)
 	if reboots {
 		node.Labels[labelReboots] = "true"
 	}
@@ -40,7 +42,7 @@ func realNode(i int, reboots bool, now time.Time) *corev1.Node {
 	}
 	node.Status = corev1.NodeStatus{
 		Capacity: resources("16", "64837032Ki"), Allocatable: resources("15890m", "61822376Ki"),
-		Conditions: conditions(boot, metav1.NewTime(now)),
+		Conditions: conditions(metav1.NewTime(now)),
 		Addresses: []corev1.NodeAddress{
 			{Type: corev1.NodeInternalIP, Address: fmt.Sprintf("10.%d.%d.%d", i>>16, i>>8&255, i&255)},
 			{Type: corev1.NodeInternalDNS, Address: name},
@@ -109,7 +111,7 @@ var heartbeats = map[corev1.NodeConditionType][2]string{
 	corev1.NodeReady:          {"KubeletReady", "kubelet is posting ready status"},
 }
 
-func conditions(boot string, now metav1.Time) []corev1.NodeCondition {
+func conditions(now metav1.Time) []corev1.NodeCondition {
 	list := []corev1.NodeCondition{}
 	add := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason, message string) {
 		list = append(list, corev1.NodeCondition{
@@ -124,7 +126,7 @@ func conditions(boot string, now metav1.Time) []corev1.NodeCondition {
 	}
 	add(corev1.NodeNetworkUnavailable, corev1.ConditionFalse, "CiliumIsUp", "Cilium is running on this node")
 	add(corev1.NodeReady, corev1.ConditionTrue, heartbeats[corev1.NodeReady][0], heartbeats[corev1.NodeReady][1])
-	add(v1alpha1.NodeRebootRequired, corev1.ConditionFalse, string(v1alpha1.ReasonUpToDate), fmt.Sprintf(upToDate, boot))
+	add(v1alpha1.NodeRebootRequired, corev1.ConditionFalse, string(v1alpha1.ReasonUpToDate), upToDate)
 	return list
 }
 

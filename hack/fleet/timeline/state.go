@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
@@ -86,15 +87,9 @@ func pods(draining corev1.NodeCondition) string {
 func whyNot(node *corev1.Node, required corev1.NodeCondition) string {
 	permitted := condition(node, v1alpha1.NodeRebootPermitted)
 	if permitted.Reason == "" {
-		return required.Reason + ": " + reportOf(required)
+		return required.Reason + ": " + step.WithoutOrigin(required.Message)
 	}
 	return strings.TrimSuffix(permitted.Reason+": "+permitted.Message, ": ")
-}
-
-// reportOf is what an agent reports for people: without the last sentence, which is for the agent itself after a restart.
-func reportOf(required corev1.NodeCondition) string {
-	message, _, _ := strings.Cut(required.Message, " Reported in boot ")
-	return message
 }
 
 func condition(node *corev1.Node, kind corev1.NodeConditionType) corev1.NodeCondition {

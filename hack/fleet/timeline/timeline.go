@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -80,7 +81,7 @@ func (t *Timeline) Observe(at time.Time, node *corev1.Node) {
 	n.view.Cordoned = node.Spec.Unschedulable
 	n.view.Reports, n.view.Needs = required.Type != "", required.Status == corev1.ConditionTrue
 	if n.view.Needs {
-		n.view.Report = reportOf(required)
+		n.view.Report = step.WithoutOrigin(required.Message)
 	}
 	n.available = isAvailable(node)
 	t.step(at, n, node)

@@ -57,7 +57,7 @@ func uncordoned(n *corev1.Node) { n.Spec.Unschedulable = false }
 
 var (
 	upToDate = set(v1alpha1.NodeRebootRequired, corev1.ConditionFalse, "UpToDate", "")
-	needs    = set(v1alpha1.NodeRebootRequired, corev1.ConditionTrue, "UpdateStaged", "version 4. Reported in boot boot-one by x.")
+	needs    = set(v1alpha1.NodeRebootRequired, corev1.ConditionTrue, "UpdateStaged", "version 4. Reported by x.")
 	down     = set(corev1.NodeReady, corev1.ConditionUnknown, "NodeStatusUnknown", "")
 	up       = set(corev1.NodeReady, corev1.ConditionTrue, "KubeletReady", "")
 )
