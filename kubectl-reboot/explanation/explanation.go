@@ -39,6 +39,8 @@ type Explanation struct {
 	Node    string    `json:"node"`
 	At      time.Time `json:"at"`
 	Verdict Verdict   `json:"verdict"`
+	// Request is somebody's request for a reboot that is not answered by a reboot yet. Nil: there is none.
+	Request *Request `json:"request,omitempty"`
 	// Reason and Message are THE reason and its sentence, as in condition RebootPermitted.
 	Reason  v1alpha1.Reason `json:"reason,omitempty"`
 	Message string          `json:"message,omitempty"`
@@ -57,6 +59,14 @@ type Explanation struct {
 	Advice   Advice        `json:"advice"`
 	// Manager is what the manager has written on the node, where that is not what its planner reports now.
 	Manager *Condition `json:"manager,omitempty"`
+}
+
+// Request is a request by annotation or label.
+type Request struct {
+	// Reason is its text.
+	Reason string `json:"reason,omitempty"`
+	// At is when it was written. Zero: the API server does not know.
+	At time.Time `json:"at,omitzero"`
 }
 
 // Need is what the agent reports: the node's condition RebootRequired.
@@ -123,8 +133,9 @@ func Of(f fleet.Fleet, name string) (Explanation, error) {
 	if e.Verdict == NoNeed || e.Verdict == Unknown {
 		e.Reason, e.Message = v1alpha1.Reason(e.Need.Reason), e.Need.Message
 	}
-	if why, requested := v1alpha1.RebootRequested(object); requested && (e.Verdict == NoNeed || e.Verdict == Unknown) {
-		e.Verdict, e.Reason, e.Message = Unanswered, "", requestOf(object, why)
+	e.Request = requestOf(object)
+	if e.Request != nil && (e.Verdict == NoNeed || e.Verdict == Unknown) {
+		e.Verdict, e.Reason, e.Message = Unanswered, "", ""
 	}
 	if e.Reason == v1alpha1.ReasonBudgetExhausted {
 		e.Slots = f.Plan(policy).Holders
@@ -165,16 +176,20 @@ func verdict(answer plan.Explanation, n *plan.Node) Verdict {
 	return Unknown
 }
 
-// requestOf is a request as it was made. The API server remembers when an annotation or a label was written.
-func requestOf(node *corev1.Node, why string) string {
+// requestOf is a request as it was made; nil where there is none. The API server remembers when an annotation or a label was written.
+func requestOf(node *corev1.Node) *Request {
+	why, requested := v1alpha1.RebootRequested(node)
+	if !requested {
+		return nil
+	}
+	request := &Request{Reason: why}
 	field := []byte(`"f:` + v1alpha1.AnnotationRebootRequested + `"`)
-	at := ""
 	for _, entry := range node.ManagedFields {
 		if entry.Time != nil && entry.FieldsV1 != nil && bytes.Contains(entry.FieldsV1.GetRawBytes(), field) {
-			at = " at " + entry.Time.UTC().Format("Mon 2006-01-02 15:04:05 MST")
+			request.At = entry.Time.Time
 		}
 	}
-	return fmt.Sprintf("requested%s (%s), not yet answered by the agent", at, why)
+	return request
 }
 
 func needOf(node *corev1.Node) Need {

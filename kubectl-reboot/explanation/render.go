@@ -29,7 +29,11 @@ type Look struct {
 
 // Lines is the explanation for people: the answer first, then what it rests on.
 func (e Explanation) Lines(l Look) []string {
-	head := []string{e.headline(l)}
+	var head []string
+	if e.Request != nil {
+		head = l.wrap("", e.Node+" has a request for a reboot"+e.Request.text(e.At, l.Zone))
+	}
+	head = append(head, e.headline(l))
 	if e.Message != "" && (e.Reboot == nil || !strings.EqualFold(e.Message, string(e.Reboot.Phase))) {
 		head = append(head, l.wrap("  ", e.Message)...)
 	}
@@ -42,6 +46,17 @@ func (e Explanation) Lines(l Look) []string {
 		lines = append(lines, block...)
 	}
 	return lines
+}
+
+func (r *Request) text(now time.Time, zone *time.Location) string {
+	text := ""
+	if !r.At.IsZero() {
+		text = " of " + moment.At(r.At, now, zone) + ", " + moment.Span(now.Sub(r.At)) + " ago"
+	}
+	if r.Reason != "" {
+		text += fmt.Sprintf(": %q", r.Reason)
+	}
+	return text
 }
 
 // headlines are the answers; phaseOf reports more of a reboot.
@@ -181,7 +196,7 @@ func (e Explanation) checks(l Look) []string {
 			lines = append(lines, lead+l.Theme.Paint(terminal.Quiet, terminal.Fit(string(c.Name), name)+"  not reached"))
 			continue
 		}
-		text := terminal.Wrap(c.Message, max(0, l.Width-name-6))
+		text := terminal.Wrap(moment.Local(c.Message, l.Zone), max(0, l.Width-name-6))
 		lines = append(lines, lead+terminal.Fit(string(c.Name), name)+"  "+text[0])
 		for _, more := range text[1:] {
 			lines = append(lines, strings.Repeat(" ", name+6)+more)
@@ -232,7 +247,7 @@ func (e Explanation) manager(l Look) []string {
 
 // named is a fact: its name, and its text beside it.
 func (l Look) named(name, text string) []string {
-	lines := terminal.Wrap(text, max(0, l.Width-indent))
+	lines := terminal.Wrap(moment.Local(text, l.Zone), max(0, l.Width-indent))
 	for i, line := range lines {
 		lead := strings.Repeat(" ", indent)
 		if i == 0 {
@@ -245,7 +260,7 @@ func (l Look) named(name, text string) []string {
 
 // wrap puts the lead, which is two columns wide, before the first line and blanks before the others.
 func (l Look) wrap(lead, text string) []string {
-	lines := slices.Clone(terminal.Wrap(text, max(0, l.Width-2)))
+	lines := slices.Clone(terminal.Wrap(moment.Local(text, l.Zone), max(0, l.Width-2)))
 	for i, line := range lines {
 		if i > 0 {
 			lead = "  "

@@ -64,7 +64,7 @@ func TestLines(t *testing.T) {
 	}{
 		"requested": {policies(Policy("w", Weeknights)), []corev1.Node{
 			Node("n1", "w", Condition(v1alpha1.NodeRebootRequired, corev1.ConditionTrue, "Requested", time.Hour,
-				`An administrator asks for a reboot: "firmware". Nothing is staged. Reported by update-engine, sentinel.`)),
+				`An administrator asks for a reboot: "firmware". Nothing is staged. Reported by update-engine, sentinel.`), Annotated(v1alpha1.AnnotationRebootRequested, "firmware")),
 		}},
 		"window-closed": {policies(Policy("w", Weeknights), everything), []corev1.Node{
 			needy(permitted(corev1.ConditionFalse, v1alpha1.ReasonWindowClosed, "no window is open; the next reboot may start Mon 2026-11-23 22:00:00 CET")),

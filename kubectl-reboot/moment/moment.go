@@ -2,6 +2,7 @@
 package moment
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -42,6 +43,20 @@ func at(t, now time.Time, zone *time.Location, clock string) string {
 // Exact is an instant to the second, with its date and zone.
 func Exact(t time.Time, zone *time.Location) string {
 	return t.In(zone).Format("Mon 2006-01-02 15:04:05 MST")
+}
+
+// written is an instant as the manager and the agents write it in sentences, which stay the same whoever reads them.
+var written = regexp.MustCompile(`\b(?:[A-Z][a-z]{2} )?(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) UTC\b`)
+
+// Local is a sentence of the manager or an agent with its instants of UTC in a zone.
+func Local(sentence string, zone *time.Location) string {
+	return written.ReplaceAllStringFunc(sentence, func(instant string) string {
+		at, err := time.Parse(time.DateTime, written.FindStringSubmatch(instant)[1])
+		if err != nil {
+			return instant
+		}
+		return Exact(at, zone)
+	})
 }
 
 // Span is how long, in at most two units: 48s, 5m12s, 5h12m, 2d5h. It is never negative.

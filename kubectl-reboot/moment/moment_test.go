@@ -33,6 +33,24 @@ func TestAt(t *testing.T) {
 	}
 }
 
+func TestLocal(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for sentence, want := range map[string]string{
+		"The drain may take until Sat 2026-11-21 15:45:30 UTC; then it ends.": "The drain may take until Sat 2026-11-21 16:45:30 CET; then it ends.",
+		"scheduled for 2026-07-21 23:00:00 UTC: shutdown -c":                  "scheduled for Wed 2026-07-22 01:00:00 CEST: shutdown -c",
+		"may start Mon 2026-11-23 22:00:00 EST":                               "may start Mon 2026-11-23 22:00:00 EST",
+		"build 2026-11-21 99:45:30 UTC":                                       "build 2026-11-21 99:45:30 UTC",
+		"nothing":                                                             "nothing",
+	} {
+		if got := moment.Local(sentence, berlin); got != want {
+			t.Errorf("%q is %q, want %q", sentence, got, want)
+		}
+	}
+}
+
 func TestEnds_HaveSecondsWithinOneMinute(t *testing.T) {
 	now := time.Date(2026, 11, 23, 16, 48, 0, 0, time.UTC)
 	start := time.Date(2026, 11, 23, 22, 0, 5, 0, time.UTC)

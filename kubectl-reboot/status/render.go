@@ -97,7 +97,7 @@ func (s Status) notices(l Look) []string {
 	var lines []string
 	for _, p := range s.Policies {
 		for _, n := range p.Notices {
-			for i, line := range terminal.Wrap(n.Message, max(0, l.Width-2)) {
+			for i, line := range terminal.Wrap(moment.Local(n.Message, l.Zone), max(0, l.Width-2)) {
 				mark := "  "
 				if i == 0 {
 					mark = l.Theme.Paint(terminal.Bad, "!") + " "

@@ -89,7 +89,7 @@ func (s Status) inProgress(l Look) []string {
 	rows := [][]terminal.Cell{terminal.Header("IN PROGRESS", "POLICY", "PHASE", ">FOR", "NOTE")}
 	for _, p := range s.Policies {
 		for _, t := range p.InProgress {
-			rows = append(rows, rebootRow(t, p.Name, s.At))
+			rows = append(rows, rebootRow(t, p.Name, s.At, l.Zone))
 		}
 	}
 	if len(rows) == 1 {
@@ -99,7 +99,7 @@ func (s Status) inProgress(l Look) []string {
 }
 
 // rebootRow: the note states what the phase alone does not.
-func rebootRow(t fleet.Reboot, policy string, now time.Time) []terminal.Cell {
+func rebootRow(t fleet.Reboot, policy string, now time.Time, zone *time.Location) []terminal.Cell {
 	style, note := phaseStyle[t.Phase], terminal.Cell{Text: t.Message, Style: terminal.Quiet}
 	switch {
 	case t.Overdue:
@@ -114,6 +114,7 @@ func rebootRow(t fleet.Reboot, policy string, now time.Time) []terminal.Cell {
 	case !t.Until.IsZero():
 		note.Text += "; " + timesOut(t, now)
 	}
+	note.Text = moment.Local(note.Text, zone)
 	return []terminal.Cell{
 		{Text: t.Node},
 		{Text: policy},
