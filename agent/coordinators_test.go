@@ -103,7 +103,7 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 		units.Set("rebootmgr.service", "inactive")
 		m.shows(ctx, objectionOf, BeEmpty())
 		m.logind.Schedule(hosttest.Scheduled{Type: "reboot", USec: 1795399200_000_000})
-		m.shows(ctx, objectionOf, Equal("CoordinatorConflict: A shutdown of this host (reboot) is scheduled for 2026-11-23 02:00:00 UTC: "+
+		m.shows(ctx, objectionOf, Equal("CoordinatorConflict: A shutdown of this host (reboot) is scheduled for Mon 2026-11-23 02:00:00 UTC: "+
 			"shutdown -c on the host, or set spec.reboot.coordinators: Ignore."))
 		m.logind.Schedule(nil)
 		m.shows(ctx, objectionOf, BeEmpty())

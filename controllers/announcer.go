@@ -21,6 +21,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/internal/eventing"
 	"github.com/reboot-operator/reboot-operator/internal/message"
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
 // announcer emits events, counts and notifies. Every method of it is called after the write that justifies it.
@@ -42,7 +43,7 @@ func (a *announcer) granted(s *state, node *corev1.Node, n *plan.Node, t plan.Re
 		"policy %s grants node %s its reboot (number %d)", s.Policy.Name, node.Name, t.Entry.Seq)
 	if due := plan.IgnoresWindowsFrom(s.Policy, n); !due.IsZero() && !s.Window.Open && !plan.Urgent(s.Policy, n) {
 		a.both(s, node, what{corev1.EventTypeWarning, v1alpha1.EventDeadlinePassed, "Grant"},
-			"node %s is rebooted outside the windows: its deadline ended %s", node.Name, due.UTC().Format(time.RFC3339))
+			"node %s is rebooted outside the windows: its deadline ended %s", node.Name, timing.Instant(due.UTC()))
 	}
 	if plan.Urgent(s.Policy, n) {
 		text := fmt.Sprintf("node %s is rebooted whatever the hour, by an urgent request: %s", node.Name, message.Shorten(maxReason, n.UrgentReason))

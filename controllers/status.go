@@ -16,6 +16,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 	"github.com/reboot-operator/reboot-operator/internal/message"
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
 // statusOf is the status of a policy after a plan. It is pure: the plan, the windows and the instant are all it needs.
@@ -153,7 +154,7 @@ func urgentMessage(spec *v1alpha1.RebootPolicySpec) string {
 	for i, what := range spec.Urgent.Ignore {
 		ignored[i] = string(what)
 	}
-	return fmt.Sprintf("urgent until %s, without %s: %s", spec.Urgent.Until.UTC().Format(time.RFC3339), strings.Join(ignored, ", "), spec.Urgent.Reason)
+	return fmt.Sprintf("urgent until %s, without %s: %s", timing.Instant(spec.Urgent.Until.UTC()), strings.Join(ignored, ", "), spec.Urgent.Reason)
 }
 
 func progressing(p plan.Plan) metav1.Condition {

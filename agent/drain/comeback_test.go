@@ -55,7 +55,7 @@ func TestComebacks(t *testing.T) {
 				return begin(t, old).sent("old").come(makeTarget("old", of("rs"), deleted(-60)), fresh)
 			},
 			back:  []Pod{back("fresh", comesBackTolerant)},
-			waits: []Pod{blockedPod("old", "StuckTerminating", "still there after its grace period, which ended at 2027-01-15T07:59:00Z")},
+			waits: []Pod{blockedPod("old", "StuckTerminating", "still there after its grace period, which ended at Fri 2027-01-15 07:59:00 UTC")},
 		},
 		"and where a new LIST shows it first, and no more the one before": {
 			script: func(t *testing.T) *script {

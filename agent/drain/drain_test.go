@@ -207,11 +207,11 @@ var _ = Describe("Drain", func() {
 		ends := w.get(ctx, "slow").DeletionTimestamp.UTC()
 		d := w.start(v1alpha1.Drain{})
 		Eventually(w.status, soon, polling).Should(Equal(drain.Status{Remaining: 1}))
-		Expect(w.terminating()).To(Equal([]string{"slow: terminating until " + ends.Format("2006-01-02T15:04:05Z")}))
+		Expect(w.terminating()).To(Equal([]string{"slow: terminating until " + ends.Format("Mon 2006-01-02 15:04:05 UTC")}))
 		Eventually(c.HasWaiters, soon, polling).Should(BeTrue())
 		c.SetTime(ends.Add(stuckAfter))
 		Eventually(w.blocked, soon, polling).Should(Equal([]string{
-			"slow: StuckTerminating: still there after its grace period, which ended at " + ends.Format("2006-01-02T15:04:05Z"),
+			"slow: StuckTerminating: still there after its grace period, which ended at " + ends.Format("Mon 2006-01-02 15:04:05 UTC"),
 		}))
 		w.kubelet.release(ctx)
 		Expect(d.wait()).To(Succeed())

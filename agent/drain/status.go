@@ -11,6 +11,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/agent/volume"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
 // ReasonStuckTerminating is the reason of a Pod that is still there 30 s after its grace period: its kubelet is not done, or
@@ -99,7 +100,7 @@ func left(entries []*podState) []Pod {
 	for _, e := range slices.SortedStableFunc(slices.Values(entries), last) {
 		message := ""
 		if !e.deleted.IsZero() {
-			message = "terminating until " + e.deleted.UTC().Format(time.RFC3339)
+			message = "terminating until " + timing.Instant(e.deleted.UTC())
 		}
 		pods = append(pods, e.pod("", message))
 	}
@@ -111,7 +112,7 @@ func (p *progress) blocked(e *podState, now time.Time) (Pod, bool) {
 	switch {
 	case !e.deleted.IsZero():
 		return e.pod(ReasonStuckTerminating, fmt.Sprintf("still there after its grace period, which ended at %s",
-			e.deleted.UTC().Format(time.RFC3339))), !now.Before(e.deleted.Add(stuckAfter))
+			timing.Instant(e.deleted.UTC()))), !now.Before(e.deleted.Add(stuckAfter))
 	case e.decision.undrainable != "":
 		return e.pod(string(v1alpha1.ReasonUndrainablePod), e.decision.undrainable), true
 	case e.decision.action == v1alpha1.DrainWaitCompleted:

@@ -109,7 +109,7 @@ func TestStatus(t *testing.T) {
 		"then it is stuck": {
 			script: func(t *testing.T) *script { return begin(t, makeTarget("a", deleted(10))) },
 			now:    40, want: Status{Remaining: 1, Blocked: []Pod{blockedPod("a", "StuckTerminating",
-				"still there after its grace period, which ended at 2027-01-15T08:00:10Z")}},
+				"still there after its grace period, which ended at Fri 2027-01-15 08:00:10 UTC")}},
 		},
 		"a refused pod that goes after all is not blocked": {
 			script: func(t *testing.T) *script {
@@ -136,9 +136,9 @@ func TestStatus_Left(t *testing.T) {
 	s := begin(t, makeTarget("a"), makeTarget("b", deleted(10)), makeTarget("c", deleted(600)), makeTarget("d", deleted(10)),
 		makeTarget("e", action(v1alpha1.DrainSkip)), makeTarget("f", keeps("bare")))
 	want := []Pod{
-		blockedPod("c", "", "terminating until 2027-01-15T08:10:00Z"),
-		blockedPod("b", "", "terminating until 2027-01-15T08:00:10Z"),
-		blockedPod("d", "", "terminating until 2027-01-15T08:00:10Z"),
+		blockedPod("c", "", "terminating until Fri 2027-01-15 08:10:00 UTC"),
+		blockedPod("b", "", "terminating until Fri 2027-01-15 08:00:10 UTC"),
+		blockedPod("d", "", "terminating until Fri 2027-01-15 08:00:10 UTC"),
 		blockedPod("a", "", ""), blockedPod("f", "", ""),
 	}
 	before := s.p.status(at(0))

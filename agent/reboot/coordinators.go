@@ -8,6 +8,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/host"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
 // HostCoordinators are those who may reboot the host beside the agent; host.Coordinators are the real ones.
@@ -24,7 +25,7 @@ func rival(other *host.Coordinator, err error) string {
 		return engine.Shorten(fmt.Sprintf("Who else may reboot this host is unknown (fix that, %s): %v.", v1alpha1.CoordinatorAdvice, err))
 	case !other.At.IsZero():
 		return engine.Shorten(fmt.Sprintf("A shutdown of this host (%s) is scheduled for %s%s: shutdown -c on the host, %s.",
-			other.Name, other.At.UTC().Format("2006-01-02 15:04:05 UTC"), by(other.By), v1alpha1.CoordinatorAdvice))
+			other.Name, timing.Instant(other.At.UTC()), by(other.By), v1alpha1.CoordinatorAdvice))
 	case other.Unit != "":
 		off := cmp.Or(other.Off, "systemctl mask --now "+other.Unit)
 		return fmt.Sprintf("%s is active on this host and may reboot it at any time: %s on the host, %s.", other.Name, off, v1alpha1.CoordinatorAdvice)

@@ -54,12 +54,12 @@ func TestRival(t *testing.T) {
 		},
 		"a shutdown that somebody has scheduled": {
 			&host.Coordinator{Name: "reboot", At: now, By: `uid 0 "Upgraded"`}, nil,
-			`A shutdown of this host (reboot) is scheduled for 2026-11-21 22:00:00 UTC by uid 0 "Upgraded": shutdown -c on the host, ` +
+			`A shutdown of this host (reboot) is scheduled for Sat 2026-11-21 22:00:00 UTC by uid 0 "Upgraded": shutdown -c on the host, ` +
 				"or set spec.reboot.coordinators: Ignore.",
 		},
 		"a shutdown that is scheduled, and nobody knows by whom": {
 			&host.Coordinator{Name: "poweroff", At: now}, nil,
-			"A shutdown of this host (poweroff) is scheduled for 2026-11-21 22:00:00 UTC: shutdown -c on the host, " +
+			"A shutdown of this host (poweroff) is scheduled for Sat 2026-11-21 22:00:00 UTC: shutdown -c on the host, " +
 				"or set spec.reboot.coordinators: Ignore.",
 		},
 		"another coordinator": {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
 // What the conditions show to people.
@@ -115,8 +116,8 @@ func leading(until time.Time) string {
 	return fmt.Sprintf("The node is cordoned. Its pods are asked to leave from %s on (drain.leadTime).", instant(until))
 }
 
-// instant writes a time absolutely, so that a message does not change by itself.
-func instant(t time.Time) string { return t.UTC().Format("Mon 2006-01-02 15:04:05 UTC") }
+// instant writes a time for people.
+func instant(t time.Time) string { return timing.Instant(t.UTC()) }
 
 // drains states what a drain that runs waits for, until when, and what follows then.
 func drains(waits string, deadline time.Time, then v1alpha1.DrainTimeoutAction) string {

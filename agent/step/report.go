@@ -149,7 +149,7 @@ func atRest(o Observation) []protocol.Objection {
 func withdrawn(grant protocol.Grant, entry *v1alpha1.LedgerEntry) protocol.Objection {
 	why := "does not hold it"
 	if entry != nil && entry.Seq == grant.Seq && entry.WithdrawnAt != nil {
-		why = "holds it as withdrawn since " + entry.WithdrawnAt.UTC().Format(time.RFC3339)
+		why = "holds it as withdrawn since " + instant(entry.WithdrawnAt.Time)
 	}
 	return protocol.Objection{Reason: v1alpha1.ReasonGrantWithdrawn, Message: fmt.Sprintf(
 		"The agent does not begin under grant %d: the ledger of policy %s %s. The manager cancels the grant.", grant.Seq, grant.LedgerName(), why)}

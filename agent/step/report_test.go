@@ -108,7 +108,7 @@ func TestObjection(t *testing.T) {
 		},
 		"a grant that the ledger holds as withdrawn": {
 			makeObservation(granted(7, active), withdrawnGrant), true,
-			`{"reason":"GrantWithdrawn","message":"The agent does not begin under grant 7: the ledger of policy workers holds it as withdrawn since 2026-11-21T22:00:00Z. The manager cancels the grant."}`,
+			`{"reason":"GrantWithdrawn","message":"The agent does not begin under grant 7: the ledger of policy workers holds it as withdrawn since Sat 2026-11-21 22:00:00 UTC. The manager cancels the grant."}`,
 		},
 		"nothing while the ledger is not read":      {makeObservation(granted(7, active), unlisted, func(o *Observation) { o.Policy = nil }), true, ""},
 		"nor where the grant is of another boot":    {makeObservation(granted(7, active), unlisted, func(o *Observation) { o.Record.Grant.BootID = otherBoot }), true, ""},

@@ -23,3 +23,7 @@ func Backoff(failures int, first, limit time.Duration) time.Duration {
 	}
 	return first
 }
+
+// Instant writes a time for people, in its own zone: Mon 2006-01-02 15:04:05 UTC. It is absolute, so that a message does not change
+// by itself, and `kubectl reboot` shows one of UTC in the reader's zone.
+func Instant(t time.Time) string { return t.Format("Mon 2006-01-02 15:04:05 MST") }

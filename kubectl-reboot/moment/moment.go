@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
 // near is how far an instant may be for its weekday alone to name its day.
@@ -42,7 +44,7 @@ func at(t, now time.Time, zone *time.Location, clock string) string {
 
 // Exact is an instant to the second, with its date and zone.
 func Exact(t time.Time, zone *time.Location) string {
-	return t.In(zone).Format("Mon 2006-01-02 15:04:05 MST")
+	return timing.Instant(t.In(zone))
 }
 
 // written is an instant as the manager and the agents write it in sentences, which stay the same whoever reads them.

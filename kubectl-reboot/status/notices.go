@@ -12,6 +12,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
@@ -62,7 +63,7 @@ func notices(policy *v1alpha1.RebootPolicy, p plan.Plan, s *Policy, now time.Tim
 	note(Invalid, p.Invalid != "", fmt.Sprintf("policy %s cannot be acted on: %s", name, p.Invalid), "kubectl edit rbp "+name)
 	note(Halted, p.Halt.Halted, fmt.Sprintf("policy %s has halted: %s", name, p.Halt.Message), fmt.Sprintf(`kubectl reboot resume rbp/%s --halt --reason="what was fixed"`, name))
 	if u := policy.Spec.Urgent; u != nil {
-		note(Urgent, now.Before(u.Until.Time), fmt.Sprintf("policy %s is urgent until %s: %s", name, u.Until.UTC().Format(time.RFC3339), u.Reason),
+		note(Urgent, now.Before(u.Until.Time), fmt.Sprintf("policy %s is urgent until %s: %s", name, timing.Instant(u.Until.UTC()), u.Reason),
 			"kubectl patch rbp "+name+` --type merge -p '{"spec":{"urgent":null}}'`)
 	}
 	note(Paused, policy.Spec.PausedAt(now), pauseMessage(policy), "kubectl reboot resume rbp/"+name+" --pause")
