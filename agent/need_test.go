@@ -1,7 +1,6 @@
 package main
 
 import (
-	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -12,6 +11,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
 var _ = Describe("The need for a reboot", func() {
@@ -105,21 +105,16 @@ var _ = Describe("The need for a reboot", func() {
 		sent := time.Now().Truncate(time.Second)
 		Expect(m.bus.SendNeedReboot()).To(Succeed())
 		m.shows(ctx, needOf, Equal("True UpdateStaged"))
-		_, end, _ := strings.Cut(strings.TrimSuffix(message(m.node(ctx)), ")."), "(asks by broadcast until ")
-		until, err := time.Parse(time.RFC3339, end)
+		engines, err := protocol.ParseEngines(m.node(ctx).Annotations)
 		Expect(err).NotTo(HaveOccurred())
+		until := engines.Reported[0].Until.Time
 		Expect(until).To(And(BeTemporally(">=", sent.Add(24*time.Hour)), BeTemporally("<=", time.Now().Add(24*time.Hour))))
+		Expect(message(m.node(ctx))).To(ContainSubstring("(asks by broadcast until " + timing.Instant(until.UTC()) + ")"))
 
 		By("ending while no agent runs")
 		m.kill()
-		Eventually(func() error {
-			node := m.node(ctx)
-			for i := range node.Status.Conditions {
-				c := &node.Status.Conditions[i]
-				c.Message = strings.Replace(c.Message, end, sent.UTC().Format(time.RFC3339), 1)
-			}
-			return api.Status().Update(ctx, node)
-		}).Should(Succeed())
+		engines.Reported[0].Until = new(metav1.NewTime(sent))
+		m.annotate(ctx, v1alpha1.AnnotationEngines, engines.String())
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 		Expect(m.node(ctx).Labels).NotTo(HaveKey(v1alpha1.LabelRebootRequired))

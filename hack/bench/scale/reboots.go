@@ -176,11 +176,14 @@ func (r *reboots) reboot(ctx context.Context, node *corev1.Node, grant *protocol
 		return err
 	}
 	return r.patch(ctx, node.Name, map[string]any{
-		"metadata": map[string]any{"labels": map[string]any{v1alpha1.LabelRebootRequired: nil, v1alpha1.LabelOSVersion: "4593.2.0"}},
+		"metadata": map[string]any{
+			"labels":      map[string]any{v1alpha1.LabelRebootRequired: nil, v1alpha1.LabelOSVersion: "4593.2.0"},
+			"annotations": map[string]any{v1alpha1.AnnotationEngines: fmt.Sprintf(engines, boot)},
+		},
 		"status": map[string]any{"conditions": []any{
 			r.condition(corev1.NodeDrained, corev1.ConditionFalse, "Rebooted", "the host has been rebooted"),
 			r.condition(corev1.NodeMaintenanceInProgress, corev1.ConditionFalse, "Rebooted", "the host has been rebooted"),
-			r.condition(v1alpha1.NodeRebootRequired, corev1.ConditionFalse, string(v1alpha1.ReasonUpToDate), fmt.Sprintf(upToDate, boot)),
+			r.condition(v1alpha1.NodeRebootRequired, corev1.ConditionFalse, string(v1alpha1.ReasonUpToDate), upToDate),
 			map[string]any{"type": v1alpha1.NodeRebootPermitted, "$patch": "delete"},
 			map[string]any{"type": corev1.NodeMaintenancePlanned, "$patch": "delete"},
 		}},
