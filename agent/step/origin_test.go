@@ -109,6 +109,13 @@ func TestOrigin_Again(t *testing.T) {
 	}
 }
 
+// TestOrigin_Version: one that could be mistaken for more of the sentence is in the record alone.
+func TestOrigin_Version(t *testing.T) {
+	if got, want := Need(makeObservation(staged("1), b (asks"))).Message, "Staged. Reported by update-engine (asks)."; got != want {
+		t.Errorf("message %q, want %q", got, want)
+	}
+}
+
 // FuzzOrigin: whatever an engine and an administrator say, the next process reads of each engine what this one wrote.
 func FuzzOrigin(f *testing.F) {
 	f.Add("update_engine has installed an update.", "4593.1.0", true, "new firmware")
