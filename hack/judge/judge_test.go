@@ -368,7 +368,7 @@ func TestTake(t *testing.T) {
 		}), passes(2 * time.Hour), needing("a"), passes(day), grant("a", 1)}, []Rule{Window}},
 		"the deadline of another node": {[]func(*story){hour, ignores(late), passes(2 * time.Hour), needing("b"), passes(day), grant("a", 1)}, []Rule{Window}},
 		"a need that counts from its last reboot": {[]func(*story){
-			hour, ignores(late), needing("a"), grant("a", 1), carries("a", 1), drains("a", 1), commits("a", 1), joins("a", "again"), finishes("a", 1),
+			hour, ignores(late), needing("a"), passes(30 * time.Minute), grant("a", 1), carries("a", 1), drains("a", 1), commits("a", 1), joins("a", "again"), finishes("a", 1),
 			released("a"), passes(day - time.Minute), grant("a", 2),
 		}, []Rule{Window}},
 		"a need that began anew a moment ago": {[]func(*story){hour, ignores(late), passes(2 * time.Hour), needing("a"), passes(day), needing("a"), grant("a", 1)}, nil},
