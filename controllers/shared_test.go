@@ -1,13 +1,14 @@
 package controllers_test
 
 import (
+	"context"
 	"slices"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
@@ -89,15 +90,36 @@ var _ = Describe("Two policies that share a limit", func() {
 		Eventually(gpus.granted).Should(HaveLen(1))
 		gpus.start(gpus.nodes[0])
 		gpus.commit(gpus.nodes[0])
+		last := lastOf(ctx, workers)
 		Expect(api.Delete(ctx, workers)).To(Succeed())
-		Eventually(func() *metav1.Time {
-			Expect(api.Get(ctx, client.ObjectKeyFromObject(workers), workers)).To(Succeed())
-			return workers.DeletionTimestamp
-		}).ShouldNot(BeNil())
-		Expect(workers.Status.Grants).To(HaveLen(1))
+		Eventually(func() string {
+			return meta.FindStatusCondition(policyStatus(gpu).Conditions, v1alpha1.ConditionAccepted).Reason
+		}).Should(Equal("SharedPolicyNotFound"), "the manager has seen that it is being deleted")
+		Expect(policyStatus(workers).Grants).To(HaveLen(1))
 		gpus.boot(gpus.nodes[0], 2)
 		Eventually(func() protocol.GrantState { return gpus.grant(gpus.nodes[0]).State }).Should(Equal(protocol.GrantFinished))
 		Eventually(func() []v1alpha1.PastReboot { return policyStatus(gpu).History }).Should(HaveLen(1))
-		Eventually(func() bool { return apierrors.IsNotFound(api.Get(ctx, client.ObjectKeyFromObject(workers), workers)) }).Should(BeTrue())
+		var gone *v1alpha1.RebootPolicy
+		Eventually(last).Should(Receive(&gone))
+		Expect(gone.Status.Grants).To(BeEmpty(), "it goes once its ledger is empty")
 	})
 })
+
+// lastOf receives a policy as it was when it went.
+func lastOf(ctx context.Context, p *v1alpha1.RebootPolicy) <-chan *v1alpha1.RebootPolicy {
+	watching, err := client.NewWithWatch(env.Config, client.Options{Scheme: api.Scheme()})
+	Expect(err).NotTo(HaveOccurred())
+	events, err := watching.Watch(ctx, &v1alpha1.RebootPolicyList{}, client.MatchingFields{"metadata.name": p.Name})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(events.Stop)
+	last := make(chan *v1alpha1.RebootPolicy, 1)
+	go func() {
+		for event := range events.ResultChan() {
+			if policy, ok := event.Object.(*v1alpha1.RebootPolicy); ok && event.Type == watch.Deleted {
+				last <- policy
+				return
+			}
+		}
+	}()
+	return last
+}
