@@ -45,6 +45,7 @@ var _ = Describe("the manager's token", Ordered, ContinueOnFailure, func() {
 		Entry("a grant on any node, with or without a ledger", patchNode("n2", forgedGrant)),
 		Entry("a grant on any node, by the status, with the condition and the annotations of autoscalers", patchNode("n2", granted, "status")),
 		Entry("the taint of nodes that wait", patchNode("n2", tainted(pending("PreferNoSchedule")))),
+		Entry("the taint of nodes that wait for a pod", patchNode("n2", tainted(pending("NoSchedule")))),
 		Entry("taking that taint away", patchNode("n4", tainted())),
 		Entry("the label that keeps load balancers off a node, with its own value", patchNode("n2", labelled(v1alpha1.LabelExcludeFromLoadBalancers, "reboot-operator"), "status")),
 		Entry("taking that label away", patchNode("n4", labelled(v1alpha1.LabelExcludeFromLoadBalancers, nil))),

@@ -104,8 +104,8 @@ func (w *nodeWriter) finish(ctx context.Context, s *state, live *corev1.Node, n 
 	if uncordon {
 		patch.Uncordon()
 	}
-	if n.Pending {
-		patch.Taint(plan.WithPending(live.Spec.Taints, false))
+	if n.Pending != "" {
+		patch.Taint(plan.WithPending(live.Spec.Taints, ""))
 	}
 	if patch.Spec == nil && n.Permitted != nil {
 		patch.RemoveCondition(v1alpha1.NodeRebootPermitted)

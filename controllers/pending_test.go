@@ -123,6 +123,32 @@ var _ = Describe("The pending taint", func() {
 		Eventually(f.taints).WithArguments(waits[2]).ShouldNot(ContainElement(pending))
 	})
 
+	It("keeps new pods off a node that waits for one, until that has gone", func() {
+		const off = v1alpha1.TaintPending + ":NoSchedule"
+		f := makeFleet(2)
+		p := f.policy("workers", waitsForPods, func(s *v1alpha1.RebootPolicySpec) { s.Gates.BlockingPods[0].Meanwhile = corev1.TaintEffectNoSchedule })
+		f.taint(f.nodes[0], "example.com/dedicated")
+		f.need(f.nodes...)
+		f.reply(f.nodes[0], blocks)
+		f.reply(f.nodes[1], blocks)
+		Eventually(f.taints).WithArguments(f.nodes[0]).Should(ContainElements(theirs, off))
+		Expect(f.granted()).To(BeEmpty(), "it takes no slot")
+		Eventually(f.reason).WithArguments(f.nodes[1]).Should(Equal("False BlockingPod"))
+		Expect(f.taints(f.nodes[1])).NotTo(ContainElement(off), "no more of them than may be down")
+
+		By("the pod going")
+		f.reply(f.nodes[0])
+		Eventually(f.granted).Should(Equal(f.nodes[:1]))
+		Eventually(f.taints).WithArguments(f.nodes[0]).Should(And(ContainElements(theirs, pending), Not(ContainElement(off))), "pods of hooks may come")
+		Eventually(f.taints).WithArguments(f.nodes[1]).Should(ContainElement(off))
+
+		By("the policy going")
+		f.reboot(f.nodes[0])
+		Expect(api.Delete(context.Background(), p)).To(Succeed())
+		Eventually(f.taints).WithArguments(f.nodes[1]).ShouldNot(ContainElement(off))
+		Eventually(f.taints).WithArguments(f.nodes[0]).Should(And(ContainElement(theirs), Not(ContainElement(pending))))
+	})
+
 	It("is gone before the policy is", func() {
 		f, p, goes, waits := waiting(3)
 		Expect(api.Delete(context.Background(), p)).To(Succeed())

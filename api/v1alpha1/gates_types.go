@@ -1,6 +1,9 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // Hooks are checks of your own before the drain and after the boot of each node, or before and after each run.
 // For each phase of a node it gets a label, and earlier answers are removed.
@@ -102,6 +105,17 @@ type BlockingPod struct {
 	// Absent or empty: every namespace.
 	// +optional
 	NamespaceSelector *LabelSelector `json:"namespaceSelector,omitempty"`
+
+	// meanwhile is the effect of taint reboot-operator.io/reboot-pending on a node that waits for such a pod:
+	// - PreferNoSchedule: the scheduler puts a new pod on the node only where no other one fits.
+	// - NoSchedule: the scheduler puts no new pod on the node that does not tolerate the taint.
+	// Where several rules have one, NoSchedule applies.
+	// At most maxUnavailable nodes have it at a time.
+	// Example: {podSelector: {matchLabels: {app: batch}}, meanwhile: NoSchedule}.
+	// Absent: PreferNoSchedule.
+	// +optional
+	// +kubebuilder:validation:Enum=PreferNoSchedule;NoSchedule
+	Meanwhile corev1.TaintEffect `json:"meanwhile,omitempty"`
 }
 
 // GateFailurePolicy states what a gate that cannot be asked means.

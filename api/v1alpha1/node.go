@@ -69,9 +69,9 @@ const (
 	ExcludedByOperator            = "reboot-operator"
 )
 
-// TaintPending with effect PreferNoSchedule is the manager's, on nodes that wait for their turn while a window is open: a
-// pod that is evicted from one node should not hop onto the next to be rebooted. It evicts nobody, and where there is no
-// other node the scheduler takes this one.
+// TaintPending is the manager's while a window is open. With effect PreferNoSchedule it is on nodes that wait for their turn: a
+// pod that is evicted from one node should not hop onto the next to be rebooted. It evicts nobody, and where there is no other
+// node the scheduler takes this one. On nodes that wait for pods of gates.blockingPods, its effect is that of meanwhile.
 const TaintPending = "reboot-operator.io/reboot-pending"
 
 // AnnotationResume on a RebootPolicy is an administrator's: it ends a halt and gives the reason. The manager removes it.

@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
@@ -159,6 +160,17 @@ func (s *RebootPolicySpec) BlockingPods() []BlockingPod {
 		return nil
 	}
 	return s.Gates.BlockingPods
+}
+
+// MeanwhileOrDefault is the effect of the pending taint on nodes that wait for pods of gates.blockingPods. Empty: there is no rule.
+func (s *RebootPolicySpec) MeanwhileOrDefault() corev1.TaintEffect {
+	var strictest corev1.TaintEffect
+	for _, b := range s.BlockingPods() {
+		if effect := or(b.Meanwhile, corev1.TaintEffectPreferNoSchedule); strictest != corev1.TaintEffectNoSchedule {
+			strictest = effect
+		}
+	}
+	return strictest
 }
 
 // TimeoutOrDefault is how long the drain may take.

@@ -166,7 +166,7 @@ func (c *cluster) applyReboot(name string, t plan.Reboot) {
 			delete(node.Annotations, v1alpha1.AnnotationPreflight)
 			removeCondition(node, v1alpha1.NodeRebootPermitted)
 			node.Spec.Unschedulable = node.Spec.Unschedulable && !uncordon
-			node.Spec.Taints = plan.WithPending(node.Spec.Taints, false)
+			node.Spec.Taints = plan.WithPending(node.Spec.Taints, "")
 			endHooks(node, t.Entry.Seq)
 		})
 	case plan.Wait, plan.WithdrawGrant, plan.ReleaseEntry:

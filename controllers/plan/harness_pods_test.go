@@ -24,6 +24,12 @@ func waitsForPods(p *v1alpha1.RebootPolicy) {
 	p.Spec.Gates.BlockingPods = []v1alpha1.BlockingPod{{}}
 }
 
+// keepsPodsOff is a policy that keeps new pods off the nodes that wait for pods. One of its rules would only prefer other nodes.
+func keepsPodsOff(p *v1alpha1.RebootPolicy) {
+	waitsForPods(p)
+	p.Spec.Gates.BlockingPods = []v1alpha1.BlockingPod{{Meanwhile: corev1.TaintEffectNoSchedule}, {}}
+}
+
 // rebootsAnyway is a policy that goes on with the pods that are left when a drain takes too long.
 func rebootsAnyway(p *v1alpha1.RebootPolicy) {
 	p.Spec.Drain = &v1alpha1.Drain{OnTimeout: v1alpha1.DrainTimeoutReboot}

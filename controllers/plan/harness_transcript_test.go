@@ -74,7 +74,8 @@ func (h *host) describe() string {
 		{!n.Ready, "not Ready"},
 		{n.Deleting, "being deleted"},
 		{n.Paused, "paused"},
-		{n.Pending, "reboot pending"},
+		{n.Pending != "", "reboot pending"},
+		{n.Pending == corev1.TaintEffectNoSchedule, "no new pods"},
 		{n.Labels[v1alpha1.LabelExcludeFromLoadBalancers] != "", "out of load balancers"},
 		{h.showsAutoscalers && n.Annotations[v1alpha1.AnnotationDoNotDisrupt] != "", "kept from autoscalers"},
 	} {

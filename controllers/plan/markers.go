@@ -14,8 +14,8 @@ type Mark struct {
 	Node string
 	// MaxUptime is what annotation max-uptime should be. Empty: there should be none.
 	MaxUptime string
-	// Pending is whether the node should carry the pending taint.
-	Pending bool
+	// Pending is the effect that the pending taint should have. Empty: there should be none.
+	Pending corev1.TaintEffect
 	// RemoveAnnotations: the grant that the node shows is over, autoscaler.grace has passed since, and its autoscaler annotations are
 	// still set.
 	RemoveAnnotations bool
@@ -25,14 +25,14 @@ type Mark struct {
 
 // markers are what a node should show whose grant is over, or that has none.
 type markers struct {
-	pending   bool
+	pending   corev1.TaintEffect
 	maxUptime string
 	// keepsAnnotations: the autoscaler annotations that the grant has left stay for now.
 	keepsAnnotations bool
 }
 
 // marks are the changes that are due, those first that come first. A node that is in the middle of a reboot keeps what it
-// has: the write that ends the reboot takes it away and costs nothing.
+// has: the write that ends the reboot takes it away and costs nothing. But no taint may keep the pods of hooks off it.
 func (d *draft) marks() []Mark {
 	var due []*Node
 	marks := map[string]Mark{}
@@ -41,13 +41,21 @@ func (d *draft) marks() []Mark {
 			due, marks[n.Name] = append(due, n), m
 		}
 	}
+	repelling := d.repelling()
 	for _, n := range d.governed {
 		o := d.waiting[n.Name]
 		if o == nil && (d.held(n) || d.slots.hold(n.Name)) {
+			if n.Pending == corev1.TaintEffectNoSchedule {
+				due, marks[n.Name] = append(due, n), Mark{Node: n.Name, Pending: corev1.TaintEffectPreferNoSchedule, MaxUptime: n.MaxUptime()}
+			}
 			continue
 		}
+		should := repelling[n.Name]
+		if o != nil && d.waitsForTurn(n, o) {
+			should = corev1.TaintEffectPreferNoSchedule
+		}
 		add(n, markers{
-			pending: o != nil && d.waitsForTurn(n, o), maxUptime: d.maxUptime(n), keepsAnnotations: d.Now.Before(d.annotationsUntil(n)),
+			pending: should, maxUptime: d.maxUptime(n), keepsAnnotations: d.Now.Before(d.annotationsUntil(n)),
 		})
 	}
 	for name, rivals := range d.conflicts {
@@ -71,6 +79,34 @@ func (d *draft) waitsForTurn(n *Node, o *Blocked) bool {
 		return !d.dryRun() && d.run.waits == nil && !d.slots.never(d.rings.Of(n))
 	}
 	return false
+}
+
+// repelling are the effects of the pending taint on nodes that wait for pods of gates.blockingPods. Only as many nodes have it as
+// may be unavailable at once, those first that come first: all others are as good for pods as ever.
+func (d *draft) repelling() map[string]corev1.TaintEffect {
+	effect := d.Policy.Spec.MeanwhileOrDefault()
+	if effect == "" || d.dryRun() {
+		return nil
+	}
+	var blocked []*Node
+	for _, n := range d.governed {
+		if o := d.waiting[n.Name]; o != nil && o.Reason == v1alpha1.ReasonBlockingPod {
+			blocked = append(blocked, n)
+		}
+	}
+	d.order(blocked)
+	effects, repel := map[string]corev1.TaintEffect{}, map[*share]int{}
+	for _, n := range blocked {
+		shares := d.slots.of(d.rings.Of(n))
+		if slices.ContainsFunc(shares, func(s *share) bool { return repel[s] >= s.limit }) {
+			continue
+		}
+		for _, s := range shares {
+			repel[s]++
+		}
+		effects[n.Name] = effect
+	}
+	return effects
 }
 
 // maxUptime is what annotation max-uptime of a governed node should be.
@@ -119,16 +155,27 @@ func UngovernedMarks(g Governor, nodes []*Node) []Mark {
 	return marks
 }
 
-// WithPending are the taints of a Node with the pending taint, or without it; the others as they are.
-func WithPending(taints []corev1.Taint, pending bool) []corev1.Taint {
+// WithPending are the taints of a Node with the pending taint of an effect, or without it where that is empty; the others as they are.
+func WithPending(taints []corev1.Taint, effect corev1.TaintEffect) []corev1.Taint {
 	kept := slices.DeleteFunc(slices.Clone(taints), isPending)
-	if pending {
-		kept = append(kept, corev1.Taint{Key: v1alpha1.TaintPending, Effect: corev1.TaintEffectPreferNoSchedule})
+	if effect != "" {
+		kept = append(kept, corev1.Taint{Key: v1alpha1.TaintPending, Effect: effect})
 	}
 	return kept
 }
 
+// pending is the effect of the pending taint: NoSchedule where there are two. Empty: there is none.
+func pending(taints []corev1.Taint) corev1.TaintEffect {
+	var effect corev1.TaintEffect
+	for _, t := range taints {
+		if isPending(t) && effect != corev1.TaintEffectNoSchedule {
+			effect = t.Effect
+		}
+	}
+	return effect
+}
+
 // isPending goes by key and effect: the key with another effect is somebody else's doing.
 func isPending(t corev1.Taint) bool {
-	return t.Key == v1alpha1.TaintPending && t.Effect == corev1.TaintEffectPreferNoSchedule
+	return t.Key == v1alpha1.TaintPending && (t.Effect == corev1.TaintEffectPreferNoSchedule || t.Effect == corev1.TaintEffectNoSchedule)
 }

@@ -20,8 +20,13 @@ const active, over = protocol.GrantActive, protocol.GrantFinished
 // TestReboots_Marks: who carries the pending taint, and who loses what a grant has left.
 func TestReboots_Marks(t *testing.T) {
 	annotation := withAnnotations(v1alpha1.AnnotationScaleDownDisabled)
-	on := func(name string) plan.Mark { return plan.Mark{Node: name, Pending: true} }
+	on := func(name string) plan.Mark { return plan.Mark{Node: name, Pending: corev1.TaintEffectPreferNoSchedule} }
 	off := func(name string) plan.Mark { return plan.Mark{Node: name} }
+	noPods := func(name string) plan.Mark {
+		return plan.Mark{Node: name, Pending: corev1.TaintEffectNoSchedule}
+	}
+	gated, strict := policy("workers", waitsForPods), policy("workers", keepsPodsOff)
+	softly, strictly := replies(gated, blocking("default/migrate-1")), replies(strict, blocking("default/migrate-1"))
 	closed := func(s situation) situation {
 		s.window = &window.State{OpensAt: evening.AddDate(0, 0, 1)}
 		return s
@@ -76,9 +81,37 @@ func TestReboots_Marks(t *testing.T) {
 		"a node of another policy": {
 			situation{policies: []*v1alpha1.RebootPolicy{policy("workers"), policy("other", priority(1))}, hosts: hosts(newHost, "a", pending)}, nil,
 		},
-		"how long a node may be up": {one(policy("workers", maxUptime), newHost("a")), []plan.Mark{{Node: "a", MaxUptime: monthOfA}}},
+		"nodes that wait for pods, as many as may be down, the next ones first": {
+			one(policy("workers", atMost("2"), waitsForPods), needy("a", softly), needy("b", softly), needy("c", softly, needsSince(2*60*minute))),
+			[]plan.Mark{on("c"), on("a")},
+		},
+		"nodes that wait for pods under the strictest rule": {one(strict, needy("a", strictly), needy("b", strictly)), []plan.Mark{noPods("a")}},
+		"one that waits for pods has the taint of before":   {one(strict, needy("a", strictly, pending)), []plan.Mark{noPods("a")}},
+		"one that waits for pods has it already":            {one(strict, needy("a", strictly, podsOff)), nil},
+		"one that waits for pods, and others come first": {
+			one(strict, needy("a", strictly, podsOff), needy("b", strictly, needsSince(2*60*minute))), []plan.Mark{noPods("b"), off("a")},
+		},
+		"one that waits for pods under a rule that is softer now": {one(gated, needy("a", softly, podsOff)), []plan.Mark{on("a")}},
+		"one that waits for pods with both taints":                {one(gated, needy("a", softly, pending, podsOff)), []plan.Mark{on("a")}},
+		"one that does not wait for pods any more": {
+			one(strict, needy("a", grant(1, active)), needy("b", replies(strict), podsOff), needy("c")), []plan.Mark{on("b")},
+		},
+		"one of whose pods nothing is known":            {one(strict, needy("a", podsOff)), []plan.Mark{off("a")}},
+		"one that waits for pods, the window is closed": {closed(one(strict, needy("a", strictly, podsOff))), []plan.Mark{off("a")}},
+		"one that waits for pods, the policy is paused": {one(policy("workers", keepsPodsOff, paused(nil, "")), needy("a", strictly, podsOff)), []plan.Mark{off("a")}},
+		"one that waits for pods, the policy reports":   {one(policy("workers", keepsPodsOff, dryRun), needy("a", strictly, podsOff)), []plan.Mark{off("a")}},
+		"one that waits for pods, the limit is 0":       {one(policy("workers", keepsPodsOff, atMost("0")), needy("a", strictly)), nil},
+		"those that wait for pods, as their ring allows": {
+			one(policy("workers", atMost("3"), keepsPodsOff, inRings("ring", ring("x", ringAtMost("1")))),
+				needy("a", strictly, label("ring", "x")), needy("b", strictly, label("ring", "x"))), []plan.Mark{noPods("a")},
+		},
+		"a granted node lets the pods of hooks in": {
+			one(policy("workers", keepsPodsOff, holding(1, entry("a", 1))), needy("a", podsOff, grant(1, active))), []plan.Mark{on("a")},
+		},
+		"a node that gets its grant now lets them in, too": {one(strict, needy("a", replies(strict), podsOff)), []plan.Mark{on("a")}},
+		"how long a node may be up":                        {one(policy("workers", maxUptime), newHost("a")), []plan.Mark{{Node: "a", MaxUptime: monthOfA}}},
 		"how long one may be up that waits for its turn": {
-			one(policy("workers", maxUptime), needy("a", upFor(monthOfA)), needy("b")), []plan.Mark{{Node: "b", Pending: true, MaxUptime: monthOfB}},
+			one(policy("workers", maxUptime), needy("a", upFor(monthOfA)), needy("b")), []plan.Mark{{Node: "b", Pending: corev1.TaintEffectPreferNoSchedule, MaxUptime: monthOfB}},
 		},
 		"nodes that carry it already":         {one(policy("workers", maxUptime), newHost("a", upFor(monthOfA))), nil},
 		"another maximum than before":         {one(policy("workers", maxUptime), newHost("a", upFor("24h0m0s"))), []plan.Mark{{Node: "a", MaxUptime: monthOfA}}},
@@ -170,24 +203,28 @@ func TestWithPending(t *testing.T) {
 	now := metav1.NewTime(evening)
 	theirs := []corev1.Taint{
 		{Key: "dedicated", Value: "db", Effect: corev1.TaintEffectNoExecute, TimeAdded: &now},
-		{Key: v1alpha1.TaintPending, Value: "mine", Effect: corev1.TaintEffectNoSchedule},
+		{Key: v1alpha1.TaintPending, Value: "mine", Effect: corev1.TaintEffectNoExecute},
 	}
 	ours := corev1.Taint{Key: v1alpha1.TaintPending, Effect: corev1.TaintEffectPreferNoSchedule}
-	both := []corev1.Taint{theirs[0], theirs[1], ours}
+	strict := corev1.Taint{Key: v1alpha1.TaintPending, Effect: corev1.TaintEffectNoSchedule}
+	both, strictly := []corev1.Taint{theirs[0], theirs[1], ours}, []corev1.Taint{theirs[0], theirs[1], strict}
 	for name, tc := range map[string]struct {
-		have    []corev1.Taint
-		pending bool
-		want    []corev1.Taint
+		have   []corev1.Taint
+		effect corev1.TaintEffect
+		want   []corev1.Taint
 	}{
-		"on":                       {theirs, true, both},
-		"on again":                 {both, true, both},
-		"off":                      {[]corev1.Taint{theirs[0], ours, theirs[1]}, false, theirs},
-		"off again":                {theirs, false, theirs},
-		"off, and nothing is left": {[]corev1.Taint{ours}, false, nil},
+		"on":                       {theirs, ours.Effect, both},
+		"on again":                 {both, ours.Effect, both},
+		"stricter":                 {both, strict.Effect, strictly},
+		"softer":                   {strictly, ours.Effect, both},
+		"off":                      {[]corev1.Taint{theirs[0], ours, theirs[1]}, "", theirs},
+		"off, with both effects":   {[]corev1.Taint{theirs[0], ours, theirs[1], strict}, "", theirs},
+		"off again":                {theirs, "", theirs},
+		"off, and nothing is left": {[]corev1.Taint{ours}, "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			have := append([]corev1.Taint(nil), tc.have...)
-			if diff := cmp.Diff(tc.want, plan.WithPending(tc.have, tc.pending), cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(tc.want, plan.WithPending(tc.have, tc.effect), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(have, tc.have); diff != "" {

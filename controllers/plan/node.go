@@ -2,7 +2,6 @@ package plan
 
 import (
 	"cmp"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,8 +34,8 @@ type Node struct {
 	Deleter  string
 	Cordoned bool
 	BootID   string
-	// Pending: the node carries the pending taint.
-	Pending bool
+	// Pending is the effect of the pending taint: NoSchedule where there are two. Empty: the node carries none.
+	Pending corev1.TaintEffect
 
 	// Required is the agent's condition RebootRequired; empty when no agent reports.
 	Required       corev1.ConditionStatus
@@ -88,7 +87,7 @@ func NodeOf(node *corev1.Node) Node {
 		Labels:       node.Labels,
 		ControlPlane: isControlPlane(node.Labels),
 		Deleter:      deleter(node.Spec.Taints),
-		Pending:      slices.ContainsFunc(node.Spec.Taints, isPending),
+		Pending:      pending(node.Spec.Taints),
 		Cordoned:     node.Spec.Unschedulable,
 		BootID:       bootID(node.Status.NodeInfo.BootID),
 		Paused:       v1alpha1.NodeIsPaused(node.Annotations),

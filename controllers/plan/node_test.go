@@ -38,7 +38,7 @@ func TestNodeOf(t *testing.T) {
 				tainted("karpenter.sh/disrupted", corev1.TaintEffectNoSchedule), tainted(v1alpha1.TaintPending, corev1.TaintEffectPreferNoSchedule),
 				grant(1, protocol.GrantActive), progress(1, protocol.PhaseDraining), objecting(`{"reason":"Inhibited","message":"dpkg"}`)).node,
 			plan.Node{
-				Name: "a", Labels: map[string]string{"node-role.kubernetes.io/master": ""}, ControlPlane: true, Deleting: true, Deleter: "Karpenter", Cordoned: true, Pending: true,
+				Name: "a", Labels: map[string]string{"node-role.kubernetes.io/master": ""}, ControlPlane: true, Deleting: true, Deleter: "Karpenter", Cordoned: true, Pending: corev1.TaintEffectPreferNoSchedule,
 				BootID: "a-boot-1", ReadySince: evening, Required: corev1.ConditionTrue, RequiredReason: v1alpha1.ReasonUpdateStaged,
 				RequiredSince: evening.Add(-time.Hour), Maintenance: true, MaintenanceSince: evening.Add(minute),
 				Permitted: &corev1.NodeCondition{Type: v1alpha1.NodeRebootPermitted, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(evening)},

@@ -210,7 +210,7 @@ func TestReboots_TakesAwayWhatIsLeftOfAReboot(t *testing.T) {
 				longest := snapshot.Policy.Spec.AutoscalerGraceOrDefault() + time.Hour // an attempt takes less than that hour
 				inGrace = !p.Next.IsZero() && !p.Next.After(n.Grant.At.Add(longest))
 			}
-			carries := n.Permitted != nil || n.Failed != nil || n.Planned != nil || n.Preflight != "" || n.Pending || annotated && !inGrace || n.Grant != nil && n.Grant.Excluded ||
+			carries := n.Permitted != nil || n.Failed != nil || n.Planned != nil || n.Preflight != "" || n.Pending != "" || annotated && !inGrace || n.Grant != nil && n.Grant.Excluded ||
 				v1alpha1.ParseMaxUptime(n.Annotations) != snapshot.Policy.Spec.MaxUptimeOf(name)
 			if i := slices.IndexFunc(p.Decisions, func(d plan.Decision) bool { return d.Node == name }); i >= 0 && p.Decisions[i].RebootFailed().Status != "" {
 				t.Fatalf("node %s shows a failed reboot for ever\n%v", name, s)
@@ -231,6 +231,32 @@ func TestReboots_KeepsAutoscalersAwayForTheGrace(t *testing.T) {
 			if _, governs := governed(snapshot)[m.Node]; m.RemoveAnnotations && governs && g.State != protocol.GrantActive && snapshot.Now.Before(g.At.Add(grace)) {
 				t.Fatalf("node %s loses its annotations %s after its grant ended\n%v", m.Node, snapshot.Now.Sub(g.At.Time), s)
 			}
+		}
+	})
+}
+
+// New pods are kept off those nodes only that wait for pods, and off no more of them than may be down.
+func TestReboots_KeepsPodsOffAFewNodes(t *testing.T) {
+	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
+		after := map[string]corev1.TaintEffect{}
+		for name, n := range governed(snapshot) {
+			after[name] = n.Pending
+		}
+		for _, m := range p.Marks {
+			after[m.Node] = m.Pending
+		}
+		off := 0
+		for name := range governed(snapshot) {
+			if after[name] != corev1.TaintEffectNoSchedule {
+				continue
+			}
+			i := slices.IndexFunc(p.Decisions, func(d plan.Decision) bool { return d.Node == name })
+			if off++; i < 0 || p.Decisions[i].Reason != v1alpha1.ReasonBlockingPod {
+				t.Fatalf("node %s lets no pods in\n%v", name, s)
+			}
+		}
+		if off > int(p.Limit) {
+			t.Fatalf("%d nodes let no pods in, and %d may be down\n%v", off, p.Limit, s)
 		}
 	})
 }

@@ -169,7 +169,7 @@ func TestReboots_LimitOfTheRing(t *testing.T) {
 				}
 			}
 			for _, m := range p.Marks {
-				pending = pending || m.Node == "b" && m.Pending
+				pending = pending || m.Node == "b" && m.Pending != ""
 			}
 			if diff := cmp.Diff([]any{tc.message, tc.pending}, []any{message, pending}); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)

@@ -61,6 +61,18 @@ func pods() map[string]sequence {
 				hosts(needy, "worker-3 worker-4"),
 			),
 		},
+		"blocking-pods-keep-others-off": {
+			about: "Nodes that wait for pods attract no new ones, as many as may be down. When worker-1 lets go, worker-3 takes over its part; " +
+				"a granted node lets the pods of hooks in. Then the policy is paused.",
+			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("2"), keepsPodsOff)},
+			hosts: append(hosts(needy, "worker-2 worker-3", blockedBy("default/migrate-2")),
+				needy("worker-1", needsSince(5*time.Hour), blockedBy("default/migrate-1"))),
+			script: []act{
+				{20 * minute, "the migration on worker-1 is done", runs("worker-1")},
+				{40 * minute, "an administrator pauses the policy", edits("workers", paused(nil, ""))},
+			},
+			lasts: time.Hour,
+		},
 		"every-node-is-blocked": {
 			about:    "Every node has a pod that keeps it: the policy reports it, and waits.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", waitsForPods)},

@@ -157,8 +157,11 @@ func tainted(key string, effect corev1.TaintEffect) func(*host) {
 	return func(h *host) { h.node.Spec.Taints = append(h.node.Spec.Taints, corev1.Taint{Key: key, Effect: effect}) }
 }
 
-// pending is a node with the pending taint.
-var pending = tainted(v1alpha1.TaintPending, corev1.TaintEffectPreferNoSchedule)
+// pending is a node with the pending taint; podsOff is one whose taint keeps new pods off.
+var (
+	pending = tainted(v1alpha1.TaintPending, corev1.TaintEffectPreferNoSchedule)
+	podsOff = tainted(v1alpha1.TaintPending, corev1.TaintEffectNoSchedule)
+)
 
 // withAnnotations is a grant that has set annotations for autoscalers.
 func withAnnotations(keys ...string) func(*protocol.Grant) {
