@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes everything that a release publishes: release.sh VERSION FOLDER. It takes Go's modules and no other network, and makes
-# the same bits of the same commit whenever it runs.
+# the same bits of the same commit whenever it runs. TWICE=1 makes again, and compares, what no test of hack/release compares.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -14,22 +14,50 @@ trap 'rm -rf "$work"' EXIT
 rm -rf "$out"
 mkdir -p "$out"
 
-for platform in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64; do
-  target=build-plugin
-  [[ $platform != linux/* ]] || target=build
-  echo "building $platform"
-  GOOS=${platform%/*} GOARCH=${platform#*/} make --no-print-directory $target VERSION="$version" BIN="$work/${platform/\//_}"
-done
-for arch in amd64 arm64; do
-  BIN=$work/linux_$arch DIST=$work/sbom VERSION=$version hack/sbom.sh
-  for bill in "$work"/sbom/*; do mv "$bill" "$out/$(basename "$bill" .cdx.json)_linux_$arch.cdx.json"; done
-done
+# programs FOLDER PLATFORM...
+programs() {
+  local folder=$1 platform target
+  for platform in "${@:2}"; do
+    target=build-plugin
+    [[ $platform != linux/* ]] || target=build
+    echo "building $platform"
+    GOOS=${platform%/*} GOARCH=${platform#*/} make --no-print-directory $target VERSION="$version" BIN="$folder/${platform/\//_}"
+  done
+}
+# bills FOLDER-OF-PROGRAMS OUT ARCH...
+bills() {
+  local arch bill
+  for arch in "${@:3}"; do
+    BIN=$1/linux_$arch DIST=$work/sbom VERSION=$version hack/sbom.sh
+    for bill in "$work"/sbom/*; do mv "$bill" "$2/$(basename "$bill" .cdx.json)_linux_$arch.cdx.json"; done
+  done
+}
+# manifests OUT
+manifests() {
+  local ours=ghcr.io/reboot-operator
+  hack/manifest.sh config/default "$ours/manager:$version" "$ours/agent:$version" >"$1/install.yaml"
+  hack/manifest.sh config/overlays/rbac-fallback "$ours/manager:$version" "$ours/agent:$version" >"$1/install-rbac-fallback.yaml"
+}
 
+programs "$work" linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
+bills "$work" "$out" amd64 arm64
 echo "packing images, plugin and chart"
 go run ./hack/release --version="$version" --programs="$work" --out="$out"
-ours=ghcr.io/reboot-operator
-hack/manifest.sh config/default "$ours/manager:$version" "$ours/agent:$version" >"$out/install.yaml"
-hack/manifest.sh config/overlays/rbac-fallback "$ours/manager:$version" "$ours/agent:$version" >"$out/install-rbac-fallback.yaml"
+manifests "$out"
+
+if [ -n "${TWICE:-}" ]; then # one platform for each format of programs
+  echo "once more, to the same bits"
+  again=$work/again
+  mkdir -p "$again/out"
+  programs "$again/programs" linux/amd64 darwin/arm64 windows/amd64
+  bills "$again/programs" "$again/out" amd64
+  manifests "$again/out"
+  for made in "$again"/programs/*/* "$again"/out/*; do
+    first=$out/${made##*/}
+    [[ $made != */programs/* ]] || first=$work/${made#"$again/programs/"}
+    cmp "$first" "$made"
+  done
+fi
 
 last=$(git describe --tags --abbrev=0 --match='v*' HEAD^ 2>/dev/null || true)
 {
