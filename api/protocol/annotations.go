@@ -121,28 +121,6 @@ type AgentReport struct {
 	BootedAt *metav1.Time `json:"bootedAt,omitempty"`
 }
 
-// Engines is what the engines of the agent have reported, for the next process of the agent: an engine may not repeat what it
-// reported, may have forgotten the version, or may be gone. In another boot none of that holds. Absent: none has reported.
-type Engines struct {
-	// BootID is the boot in which they reported.
-	BootID string `json:"bootID"`
-	// Reported are the engines that the host has, in their order.
-	Reported []EngineRecord `json:"reported"`
-}
-
-// EngineRecord is what one engine has reported.
-type EngineRecord struct {
-	Name string `json:"name"`
-	// Asks reports whether it asks for a reboot.
-	Asks bool `json:"asks,omitempty"`
-	// Again reports whether it has asked since before the last granted reboot, which has not ended the need.
-	Again bool `json:"again,omitempty"`
-	// Until is when a need ends by itself that was received in a broadcast. Absent: it lasts.
-	Until *metav1.Time `json:"until,omitempty"`
-	// Version is what runs after the reboot. Absent: unknown.
-	Version string `json:"version,omitempty"`
-}
-
 // Objection is the agent's own reason why the node should not be rebooted now.
 type Objection struct {
 	// Reason is one of the reasons of RebootPermitted, such as Inhibited.
@@ -301,12 +279,6 @@ func ParseAgentReport(annotations map[string]string) (AgentReport, error) {
 	return *r, nil
 }
 
-// ParseEngines reads what the engines have reported. It returns nil, nil when there is none, and an error when it is not one of
-// ours: then nothing is known.
-func ParseEngines(annotations map[string]string) (*Engines, error) {
-	return parse[Engines](annotations, v1alpha1.AnnotationEngines)
-}
-
 // validate refuses an objection that no condition would take. Nil is valid.
 func (o *Objection) validate() error {
 	for _, one := range o.All() {
@@ -331,9 +303,6 @@ func (g Grant) String() string { return format(g) }
 
 // String formats the progress as its annotation's value.
 func (p Progress) String() string { return format(p) }
-
-// String formats what the engines have reported as its annotation's value.
-func (e Engines) String() string { return format(e) }
 
 // String formats the report as its annotation's value.
 func (r AgentReport) String() string { return format(r) }
