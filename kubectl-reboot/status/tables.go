@@ -166,8 +166,11 @@ func (s Status) versions(l Look) []string {
 	for _, p := range s.Policies {
 		for _, v := range p.Versions {
 			rows = append(rows, []terminal.Cell{
-				{Text: strings.TrimSpace(v.OS + " " + v.Group)}, {Text: p.Name}, {Text: cmp.Or(v.Newest, "?")},
-				{Text: fmt.Sprintf("%d of %d", v.OnNewest, v.Nodes), Right: true}, {Text: others(v)},
+				{Text: strings.TrimSpace(v.OS + " " + v.Group)},
+				{Text: p.Name},
+				{Text: cmp.Or(v.Newest, "?")},
+				{Text: fmt.Sprintf("%d of %d", v.OnNewest, v.Nodes), Right: true},
+				{Text: others(v)},
 			})
 		}
 	}
