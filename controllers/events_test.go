@@ -128,6 +128,31 @@ func TestPolicyEvents(t *testing.T) {
 	}
 }
 
+// TestPolicyEvents_HooksOfARun: once when they are asked, and once when one refuses.
+func TestPolicyEvents_HooksOfARun(t *testing.T) {
+	none := &v1alpha1.RebootPolicy{}
+	with := func(number int64, reason v1alpha1.Reason) *v1alpha1.RebootPolicy {
+		p := &v1alpha1.RebootPolicy{}
+		p.Status.Run = &v1alpha1.RunStatus{Hooks: &v1alpha1.RunHooks{
+			Stage: v1alpha1.RunAfter, Number: number, Asked: []v1alpha1.AnnotationKey{"example.com/noout-unset"}, Reason: reason,
+		}}
+		return p
+	}
+	r, recorder, _ := announcing(t)
+	for _, change := range [][2]*v1alpha1.RebootPolicy{
+		{none, with(7, "")},
+		{with(7, ""), with(7, "")},
+		{with(7, ""), with(7, v1alpha1.ReasonHookFailed)},
+		{with(7, v1alpha1.ReasonHookFailed), with(7, v1alpha1.ReasonHookFailed)},
+		{with(7, v1alpha1.ReasonHookFailed), none},
+	} {
+		r.policyEvents(change[0], change[1])
+	}
+	if diff := cmp.Diff([]string{"Normal WaitingForHook", "Warning HookFailed"}, emitted(recorder)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // TestPolicyEvents_Urgent: once when it begins, whether or not a window was open.
 func TestPolicyEvents_Urgent(t *testing.T) {
 	with := func(reason v1alpha1.Reason) *v1alpha1.RebootPolicy {

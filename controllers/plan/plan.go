@@ -6,7 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
@@ -149,11 +148,7 @@ func (d *draft) complete() {
 	if d.dryRun() || d.run.waits != nil {
 		d.slots = slotsOf(d.fleet, d.plan.Reboots) // nobody took the slots that were given away
 	}
-	if before := d.Policy.Status.Run; before != nil {
-		p.runMoves = !equality.Semantic.DeepEqual(before.Hooks, p.RunHooks)
-	} else {
-		p.runMoves = p.RunHooks != nil
-	}
+	p.runMoves = !sameStage(d.Policy.Status.Run, p.RunHooks)
 	if p.RunHooks != nil && d.run.waits != nil {
 		p.RunWaits = d.run.waits.Message
 	}

@@ -43,6 +43,7 @@ func (f *fleet) runHooks() runHooks {
 		return f.afterRun(r, after)
 	case v1alpha1.RunIdle:
 		return r
+	case v1alpha1.RunRunning:
 	}
 	return runHooks{is: is}
 }
@@ -231,4 +232,13 @@ func (d *draft) stageOf(is *v1alpha1.RunHooks) v1alpha1.RunStage {
 // mayPass reports whether what blocks the node ends without a person, but nobody knows when.
 func (o *Blocked) mayPass() bool {
 	return o.check == v1alpha1.ReasonBackingOff || o.check == v1alpha1.ReasonBlockingPod || o.reachesGates()
+}
+
+// sameStage reports whether a run is at a stage already, or neither is there.
+func sameStage(run *v1alpha1.RunStatus, is *v1alpha1.RunHooks) bool {
+	if run == nil || run.Hooks == nil || is == nil {
+		return (run == nil || run.Hooks == nil) && is == nil
+	}
+	was := run.Hooks
+	return was.Stage == is.Stage && was.Number == is.Number && was.At.Equal(&is.At) && was.Reason == is.Reason && was.Message == is.Message
 }

@@ -95,10 +95,17 @@ func TestLines(t *testing.T) {
 	refused := fleet.New([]v1alpha1.RebootPolicy{Policy("workers", Holds("n1", 1, time.Minute), WriteRefused("node n1 holds a slot since "+
 		"Mon 2026-11-16 12:00:00 UTC, and the API server refuses what the manager writes about its reboot: denied; 1 of at most 1 reboots under way"))},
 		[]corev1.Node{Node("n1", "workers", Needs(time.Hour))}, Now)
+	asked := fleet.New([]v1alpha1.RebootPolicy{Policy("workers", func(p *v1alpha1.RebootPolicy) {
+		p.Spec.Hooks = &v1alpha1.Hooks{RunAfter: []v1alpha1.AnnotationKey{"example.com/noout-unset"}}
+		p.Status.Run = &v1alpha1.RunStatus{Hooks: &v1alpha1.RunHooks{
+			Stage: v1alpha1.RunAfter, Number: 7, Asked: p.Spec.Hooks.RunAfter, At: metav1.NewTime(Now.Add(-time.Minute)),
+		}}
+	})}, []corev1.Node{Node("n1", "workers")}, Now)
 	cases := map[string]struct {
 		status status.Status
 		look   status.Look
 	}{
+		"hooks-of-a-run":    {status.Of(asked), status.Look{Width: 100}},
 		"paused-and-halted": {status.Of(both), status.Look{Width: 100}},
 		"conflict":          {status.Of(tie, "workers"), status.Look{Width: 100}},
 		"pipe":              {status.Of(busy()), status.Look{}},
