@@ -104,7 +104,7 @@ func (f *fleet) fail(r *runHooks, field string, waiting, refused []string) {
 
 // unanswered names the hooks that have not approved, since when they are asked, and what answers for one.
 func (f *fleet) unanswered(is *v1alpha1.RunHooks, what string, hooks []string) *Blocked {
-	key, _, _ := strings.Cut(hooks[0], ": ")
+	key, _, _ := strings.Cut(strings.ReplaceAll(hooks[0], ":", " "), " ")
 	return f.runWaits(`%s since %s: waiting for %s; this answers for one: kubectl annotate rebootpolicy %s %s="%s" --overwrite`,
 		what, f.instant(is.At.Time), someOf(hooks), f.name, key, RunAnswer(is, yes))
 }

@@ -161,6 +161,10 @@ func TestPlan_RunHooksAreNamed(t *testing.T) {
 	if !strings.HasPrefix(p.RunWaits, want) || len(p.RunWaits) > 512 {
 		t.Errorf("waits for %q", p.RunWaits)
 	}
+	odd := one(policy("workers", runHooked, asked, answered(unsetNoout, "7: maybe")), newHost("worker-1")).plan()
+	if want := `kubectl annotate rebootpolicy workers example.com/noout-unset="7: true" --overwrite`; !strings.HasSuffix(odd.RunWaits, want) || odd.RunHooks.Reason != "" {
+		t.Errorf("waits for %q, hooks %+v", odd.RunWaits, odd.RunHooks)
+	}
 	if p.RunHooks.Reason != v1alpha1.ReasonHookFailed || len(p.RunHooks.Message) > 512 {
 		t.Errorf("hooks %+v", p.RunHooks)
 	}
