@@ -17,6 +17,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
 // TestMain makes the property tests draw the same cases in each run, unless flags change that; so a failure needs no
@@ -31,11 +32,15 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// forAny checks a property of the plans of any situation.
+// forAny checks a property of the plans of any situation: of a fleet that is well, or of a cluster in any state.
 func forAny(t *testing.T, property func(*rapid.T, situation, plan.Snapshot, plan.Plan)) {
 	t.Helper()
 	rapid.Check(t, func(t *rapid.T) {
-		s := drawSituation(t)
+		draw := drawSituation
+		if oneIn(t, 2, "fleet") {
+			draw = drawFleet
+		}
+		s := draw(t)
 		snapshot := s.snapshot()
 		snapshot.Refused = drawRefused(t, snapshot.Policy.Status.Grants)
 		property(t, s, snapshot, plan.Of(snapshot))
@@ -329,12 +334,12 @@ func TestReboots_NextIsAhead(t *testing.T) {
 // condition that is written of it.
 func TestReboots_NothingChangesBeforeNext(t *testing.T) {
 	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
-		ahead := rapid.SampledFrom([]time.Duration{time.Second, minute, 10 * minute, time.Hour, 24 * time.Hour, 60 * 24 * time.Hour}).Draw(t, "ahead")
-		snapshot.Now = evening.Add(ahead)
-		if !p.Next.IsZero() && !snapshot.Now.Before(p.Next) {
-			snapshot.Now = p.Next.Add(-1)
+		ahead := rapid.SampledFrom([]time.Duration{time.Second, minute, 10 * minute, time.Hour, 24 * time.Hour}).Draw(t, "ahead")
+		last := evening.Add(60 * 24 * time.Hour)
+		if !p.Next.IsZero() {
+			last = p.Next.Add(-1)
 		}
-		if w := snapshot.Window.Next; !w.IsZero() && !snapshot.Now.Before(w) {
+		if w := snapshot.Window.Next; !w.IsZero() && !last.Before(w) {
 			t.Fatalf("next %v, and the windows change %v\n%v", p.Next, w, s)
 		}
 		if p.Halt.Halted {
@@ -344,8 +349,11 @@ func TestReboots_NothingChangesBeforeNext(t *testing.T) {
 		grantedAt := gocmp.FilterPath(func(path gocmp.Path) bool {
 			return path.String() == "Granted.At" || strings.HasSuffix(path.String(), ".WithdrawnAt")
 		}, gocmp.Ignore())
-		if diff := gocmp.Diff(p, plan.Of(snapshot), append(planOptions, grantedAt)...); diff != "" {
-			t.Fatalf("next %v, and by %v (-now +then):\n%s\n%v", p.Next, snapshot.Now, diff, s)
+		for _, then := range []time.Time{timing.Earliest(evening.Add(ahead), last), last} {
+			snapshot.Now = then
+			if diff := gocmp.Diff(p, plan.Of(snapshot), append(planOptions, grantedAt)...); diff != "" {
+				t.Fatalf("next %v, and by %v (-now +then):\n%s\n%v", p.Next, then, diff, s)
+			}
 		}
 	})
 }
