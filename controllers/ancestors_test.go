@@ -45,7 +45,7 @@ var _ = Describe("What other operators left on a node", func() {
 	It("does not hold up a reboot that is needed, and outlives it (behaviour 60)", func(ctx SpecContext) {
 		f := makeFleet(1)
 		left, all := marked(ctx, f, f.nodes[0])
-		f.policy("workers")
+		f.policy("workers", noGrace) // what the grant has set goes with the uncordon
 		f.need(f.nodes[0])
 		Eventually(f.granted).Should(Equal(f.nodes))
 		f.reboot(f.nodes[0])

@@ -14,6 +14,11 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
+// noGrace is a policy under which autoscalers may have a node back with its uncordon.
+func noGrace(s *v1alpha1.RebootPolicySpec) {
+	s.Autoscaler = &v1alpha1.Autoscaler{Grace: &metav1.Duration{}}
+}
+
 var _ = Describe("Autoscalers", func() {
 	const scaleDown, disrupt = v1alpha1.AnnotationScaleDownDisabled, v1alpha1.AnnotationDoNotDisrupt
 	var f *fleet
@@ -37,7 +42,6 @@ var _ = Describe("Autoscalers", func() {
 		return name, p
 	}
 	nothing := func(string) {}
-	noGrace := func(s *v1alpha1.RebootPolicySpec) { s.Autoscaler = &v1alpha1.Autoscaler{Grace: &metav1.Duration{}} }
 
 	It("are kept off until the grace after the reboot has passed", func() {
 		name, p := begin(nothing)
