@@ -71,7 +71,7 @@ vet: ## Run go vet.
 .PHONY: lint
 lint: ## Run the linters of .golangci.yml, of API conventions by .golangci-api.yml, and of the workflows.
 	@$(GOLANGCI_LINT) run
-	@$(TOOL) golangci-lint-kube-api-linter run --config .golangci-api.yml ./api/...
+	@$(TOOL) golangci-lint-kube-api-linter run --config .golangci-api.yml ./api/v1alpha1
 	@$(TOOL) actionlint .github/workflows/*.yaml
 
 .PHONY: lint-fix

@@ -161,7 +161,9 @@ func testFailures(a *asker) {
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }))
 	t.Cleanup(page.Close)
 	a.expect(page.URL, none, "", mute, "the answer cannot be read: ")
-	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no route", http.StatusUnprocessableEntity) }))
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "no route", http.StatusUnprocessableEntity)
+	}))
 	t.Cleanup(proxy.Close)
 	a.expect(proxy.URL, none, "", mute, "the answer cannot be read: ")
 	odd := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"status":"success","data":null}`) }))
