@@ -52,7 +52,7 @@ func TestPendingTaint_KeepsAnEvictedPodFromHoppingOntoTheNextNode(t *testing.T) 
 	h.hops("n2", "n1")
 	h.change("n3", cordoned(false))
 	h.change("n2", func(n *corev1.Node) {
-		n.Spec.Unschedulable, n.Spec.Taints = false, plan.WithPending(n.Spec.Taints, true)
+		n.Spec.Unschedulable, n.Spec.Taints = false, plan.WithPending(n.Spec.Taints, corev1.TaintEffectPreferNoSchedule)
 	})
 	h.hops("n1", "n3")
 
