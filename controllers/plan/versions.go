@@ -60,7 +60,10 @@ func (c *versionCount) report() []v1alpha1.SystemVersions {
 	for is, count := range c.counts {
 		bySystem[is.system] = append(bySystem[is.system], *count)
 	}
-	var all []v1alpha1.SystemVersions
+	if len(bySystem) == 0 {
+		return nil
+	}
+	all := make([]v1alpha1.SystemVersions, 0, len(bySystem))
 	for _, is := range slices.SortedFunc(maps.Keys(bySystem), func(a, b system) int {
 		return cmp.Or(cmp.Compare(a.os, b.os), cmp.Compare(a.group, b.group))
 	}) {

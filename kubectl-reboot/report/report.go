@@ -93,6 +93,9 @@ func later(a, b time.Time) time.Time {
 // header is the first row of a table and of CSV.
 var header = []string{"NODE", "POLICY", "OS", "KERNEL", "BOOTED", "NEEDS SINCE", "DAYS", "DEADLINE", "LAST REBOOT", "REASON"}
 
+// days is the column of numbers.
+const days = 6
+
 // cells are a row's, in the order of the header; empty where there is nothing.
 func (r Row) cells(at func(time.Time) string) []string {
 	when := func(t time.Time) string {
@@ -101,28 +104,28 @@ func (r Row) cells(at func(time.Time) string) []string {
 		}
 		return at(t)
 	}
-	days := ""
+	waits := ""
 	if r.Days != nil {
-		days = strconv.Itoa(*r.Days)
+		waits = strconv.Itoa(*r.Days)
 	}
 	return []string{
-		r.Node, r.Policy, r.OS, r.Kernel, when(r.BootedAt), when(r.NeedsSince), days, when(r.DeadlineAt), when(r.LastRebootAt), string(r.Reason),
+		r.Node, r.Policy, r.OS, r.Kernel, when(r.BootedAt), when(r.NeedsSince), waits, when(r.DeadlineAt), when(r.LastRebootAt), string(r.Reason),
 	}
 }
 
 // Lines is the report for people, cut to a width; 0: not.
 func Lines(rows []Row, theme terminal.Theme, width int, zone *time.Location) []string {
 	names := slices.Clone(header)
-	names[6] = ">" + names[6]
+	names[days] = ">" + names[days]
 	table := [][]terminal.Cell{terminal.Header(names...)}
 	for _, r := range rows {
-		var row []terminal.Cell
-		for i, text := range r.cells(func(t time.Time) string { return moment.Exact(t, zone) }) {
-			cell := terminal.Cell{Text: text, Right: i == 6}
+		cells := r.cells(func(t time.Time) string { return moment.Exact(t, zone) })
+		row := make([]terminal.Cell, len(cells))
+		for i, text := range cells {
+			row[i] = terminal.Cell{Text: text, Right: i == days}
 			if text == "" {
-				cell.Text, cell.Style = "-", terminal.Quiet
+				row[i].Text, row[i].Style = "-", terminal.Quiet
 			}
-			row = append(row, cell)
 		}
 		table = append(table, row)
 	}

@@ -182,8 +182,7 @@ func (s Status) versions(l Look) []string {
 
 // others are the versions beside the newest, and how many of their nodes wait for no reboot: there the update has not been staged.
 func others(v v1alpha1.SystemVersions) string {
-	rest := v.Nodes - v.OnNewest
-	var parts []string
+	rest, parts := v.Nodes-v.OnNewest, make([]string, 0, len(v.Others)+1)
 	for _, o := range v.Others {
 		rest -= o.Nodes
 		part := fmt.Sprintf("%d on %s", o.Nodes, o.Version)
