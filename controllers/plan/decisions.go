@@ -96,11 +96,6 @@ func (d *draft) decision(n *Node) (Decision, bool) {
 	return n.noAnswer()
 }
 
-// noAnswer is that a node shows no answer any more, and whether it shows one.
-func (n *Node) noAnswer() (Decision, bool) {
-	return Decision{Node: n.Name, PlanOver: n.Planned != nil}, n.showsAnswer()
-}
-
 // conflictDecision: the first of the rivals answers for all of them.
 func (d *draft) conflictDecision(n *Node, rivals []string) (Decision, bool) {
 	if rivals[0] != d.name || d.held(n) {
@@ -136,4 +131,82 @@ func Ungoverned(g Governor, nodes []*Node) []Decision {
 		}
 	}
 	return decisions
+}
+
+// marks are the changes that are due, those first that come first. A node that is in the middle of a reboot keeps what it
+// has: the write that ends the reboot takes it away and costs nothing. But no taint may keep the pods of hooks off it.
+func (d *draft) marks() []Mark {
+	var due []*Node
+	marks := map[string]Mark{}
+	add := func(n *Node, should markers) {
+		if m, differs := n.mark(should); differs {
+			due, marks[n.Name] = append(due, n), m
+		}
+	}
+	repelling := d.repelling()
+	for _, n := range d.governed {
+		o := d.waiting[n.Name]
+		if o == nil && (d.held(n) || d.slots.hold(n.Name)) {
+			if n.Pending == corev1.TaintEffectNoSchedule {
+				due, marks[n.Name] = append(due, n), Mark{Node: n.Name, Pending: corev1.TaintEffectPreferNoSchedule, MaxUptime: n.MaxUptime()}
+			}
+			continue
+		}
+		should := repelling[n.Name]
+		if o != nil && d.waitsForTurn(n, o) {
+			should = corev1.TaintEffectPreferNoSchedule
+		}
+		add(n, markers{
+			pending: should, maxUptime: d.maxUptime(n), keepsAnnotations: d.Now.Before(d.annotationsUntil(n)),
+		})
+	}
+	for name, rivals := range d.conflicts {
+		if n := d.byName[name]; rivals[0] == d.name && !d.held(n) {
+			add(n, markers{})
+		}
+	}
+	d.order(due)
+	list := make([]Mark, len(due))
+	for i, n := range due {
+		list[i] = marks[n.Name]
+	}
+	return list
+}
+
+// waitsForTurn reports whether all that keeps the node is that others come first. A node that something else keeps may wait
+// for days, and is as good for pods as any other; nor does a node wait for a turn that never comes.
+func (d *draft) waitsForTurn(n *Node, o *Blocked) bool {
+	switch o.Reason {
+	case v1alpha1.ReasonBudgetExhausted, v1alpha1.ReasonDomainBusy, v1alpha1.ReasonControlPlaneGuard, v1alpha1.ReasonSpacing:
+		return !d.dryRun() && d.run.waits == nil && !d.slots.never(d.rings.Of(n))
+	}
+	return false
+}
+
+// repelling are the effects of the pending taint on nodes that wait for pods of gates.blockingPods. Only as many nodes have it as
+// may be unavailable at once, those first that come first: all others are as good for pods as ever.
+func (d *draft) repelling() map[string]corev1.TaintEffect {
+	effect := d.Policy.Spec.MeanwhileOrDefault()
+	if effect == "" || d.dryRun() {
+		return nil
+	}
+	var blocked []*Node
+	for _, n := range d.governed {
+		if o := d.waiting[n.Name]; o != nil && o.Reason == v1alpha1.ReasonBlockingPod {
+			blocked = append(blocked, n)
+		}
+	}
+	d.order(blocked)
+	effects, repel := map[string]corev1.TaintEffect{}, map[*share]int{}
+	for _, n := range blocked {
+		shares := d.slots.of(d.rings.Of(n))
+		if slices.ContainsFunc(shares, func(s *share) bool { return repel[s] >= s.limit }) {
+			continue
+		}
+		for _, s := range shares {
+			repel[s]++
+		}
+		effects[n.Name] = effect
+	}
+	return effects
 }

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
@@ -135,6 +136,16 @@ func (f *fleet) reboots() []Reboot {
 	return reboots
 }
 
+// reboot decides about one entry.
+func (f *fleet) reboot(e v1alpha1.LedgerEntry) Reboot {
+	t := tracker{f: f, Reboot: Reboot{Entry: e, Node: f.byName[e.Node], Action: Wait, Reason: v1alpha1.ReasonGranted}}
+	t.track()
+	if t.Action.WritesNode() {
+		t.refuse()
+	}
+	return t.Reboot
+}
+
 // paused reports whether the policy's pause is in force, and not ignored by spec.urgent.
 func (f *fleet) paused() bool { return f.Policy.Spec.PausedAt(f.Now) }
 
@@ -256,3 +267,37 @@ func (f *fleet) entry(n *Node) v1alpha1.LedgerEntry {
 }
 
 func (f *fleet) domain(n *Node) string { return Domain(f.Policy, n) }
+
+// maxUptime is what annotation max-uptime of a governed node should be.
+func (f *fleet) maxUptime(n *Node) string {
+	if most := f.Policy.Spec.MaxUptimeOf(n.Name); most > 0 {
+		return most.String()
+	}
+	return ""
+}
+
+// annotationsUntil is until when the autoscaler annotations stay on a node whose grant is over. Zero: the grant has left none.
+func (f *fleet) annotationsUntil(n *Node) time.Time {
+	g := n.Grant
+	if g == nil || len(g.Annotations) == 0 {
+		return time.Time{}
+	}
+	ended := g.At.Time
+	if g.State == protocol.GrantActive && n.In(g.Seq, protocol.PhaseAborted) {
+		_, ended = f.attempts.ended(n)
+	}
+	return ended.Add(f.Policy.Spec.AutoscalerGraceOrDefault())
+}
+
+// byRing are the nodes that the policy governs, ring by ring.
+func (f *fleet) byRing() [][]*Node {
+	if len(f.rings.order) == 0 {
+		return [][]*Node{f.governed}
+	}
+	rings := make([][]*Node, len(f.rings.order)+1)
+	for _, n := range f.governed {
+		ring := f.rings.Of(n)
+		rings[ring] = append(rings[ring], n)
+	}
+	return rings
+}

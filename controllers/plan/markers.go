@@ -31,92 +31,6 @@ type markers struct {
 	keepsAnnotations bool
 }
 
-// marks are the changes that are due, those first that come first. A node that is in the middle of a reboot keeps what it
-// has: the write that ends the reboot takes it away and costs nothing. But no taint may keep the pods of hooks off it.
-func (d *draft) marks() []Mark {
-	var due []*Node
-	marks := map[string]Mark{}
-	add := func(n *Node, should markers) {
-		if m, differs := n.mark(should); differs {
-			due, marks[n.Name] = append(due, n), m
-		}
-	}
-	repelling := d.repelling()
-	for _, n := range d.governed {
-		o := d.waiting[n.Name]
-		if o == nil && (d.held(n) || d.slots.hold(n.Name)) {
-			if n.Pending == corev1.TaintEffectNoSchedule {
-				due, marks[n.Name] = append(due, n), Mark{Node: n.Name, Pending: corev1.TaintEffectPreferNoSchedule, MaxUptime: n.MaxUptime()}
-			}
-			continue
-		}
-		should := repelling[n.Name]
-		if o != nil && d.waitsForTurn(n, o) {
-			should = corev1.TaintEffectPreferNoSchedule
-		}
-		add(n, markers{
-			pending: should, maxUptime: d.maxUptime(n), keepsAnnotations: d.Now.Before(d.annotationsUntil(n)),
-		})
-	}
-	for name, rivals := range d.conflicts {
-		if n := d.byName[name]; rivals[0] == d.name && !d.held(n) {
-			add(n, markers{})
-		}
-	}
-	d.order(due)
-	list := make([]Mark, len(due))
-	for i, n := range due {
-		list[i] = marks[n.Name]
-	}
-	return list
-}
-
-// waitsForTurn reports whether all that keeps the node is that others come first. A node that something else keeps may wait
-// for days, and is as good for pods as any other; nor does a node wait for a turn that never comes.
-func (d *draft) waitsForTurn(n *Node, o *Blocked) bool {
-	switch o.Reason {
-	case v1alpha1.ReasonBudgetExhausted, v1alpha1.ReasonDomainBusy, v1alpha1.ReasonControlPlaneGuard, v1alpha1.ReasonSpacing:
-		return !d.dryRun() && d.run.waits == nil && !d.slots.never(d.rings.Of(n))
-	}
-	return false
-}
-
-// repelling are the effects of the pending taint on nodes that wait for pods of gates.blockingPods. Only as many nodes have it as
-// may be unavailable at once, those first that come first: all others are as good for pods as ever.
-func (d *draft) repelling() map[string]corev1.TaintEffect {
-	effect := d.Policy.Spec.MeanwhileOrDefault()
-	if effect == "" || d.dryRun() {
-		return nil
-	}
-	var blocked []*Node
-	for _, n := range d.governed {
-		if o := d.waiting[n.Name]; o != nil && o.Reason == v1alpha1.ReasonBlockingPod {
-			blocked = append(blocked, n)
-		}
-	}
-	d.order(blocked)
-	effects, repel := map[string]corev1.TaintEffect{}, map[*share]int{}
-	for _, n := range blocked {
-		shares := d.slots.of(d.rings.Of(n))
-		if slices.ContainsFunc(shares, func(s *share) bool { return repel[s] >= s.limit }) {
-			continue
-		}
-		for _, s := range shares {
-			repel[s]++
-		}
-		effects[n.Name] = effect
-	}
-	return effects
-}
-
-// maxUptime is what annotation max-uptime of a governed node should be.
-func (f *fleet) maxUptime(n *Node) string {
-	if most := f.Policy.Spec.MaxUptimeOf(n.Name); most > 0 {
-		return most.String()
-	}
-	return ""
-}
-
 // mark is what has to change on the node, and whether anything has.
 func (n *Node) mark(should markers) (m Mark, differs bool) {
 	m = Mark{Node: n.Name, Pending: should.pending, MaxUptime: should.maxUptime}
@@ -178,4 +92,82 @@ func pending(taints []corev1.Taint) corev1.TaintEffect {
 // isPending goes by key and effect: the key with another effect is somebody else's doing.
 func isPending(t corev1.Taint) bool {
 	return t.Key == v1alpha1.TaintPending && (t.Effect == corev1.TaintEffectPreferNoSchedule || t.Effect == corev1.TaintEffectNoSchedule)
+}
+
+// deleters are the taints that an autoscaler sets on a node which it is deleting, with the autoscaler's name.
+// DeletionCandidateOfClusterAutoscaler is not among them: the node is only considered, and an annotation prevents it.
+var deleters = map[string]string{
+	"ToBeDeletedByClusterAutoscaler": "cluster-autoscaler",
+	"karpenter.sh/disrupted":         "Karpenter",
+	"karpenter.sh/disruption":        "Karpenter", // before its v1
+}
+
+// deleter is the autoscaler that is deleting a node; empty: none is.
+func deleter(taints []corev1.Taint) string {
+	for _, t := range taints {
+		if name := deleters[t.Key]; name != "" {
+			return name
+		}
+	}
+	return ""
+}
+
+// autoscalerAnnotations keep autoscalers from removing a node while it is being rebooted, and for autoscaler.grace after that: a
+// drained node looks unused until pods come back to it.
+var autoscalerAnnotations = []string{v1alpha1.AnnotationScaleDownDisabled, v1alpha1.AnnotationDoNotDisrupt}
+
+// AutoscalerValue is the value of these annotations: cluster-autoscaler and Karpenter compare it exactly.
+const AutoscalerValue = "true"
+
+// IsAutoscalerAnnotation reports whether the key is that of an annotation for autoscalers.
+func IsAutoscalerAnnotation(key string) bool { return slices.Contains(autoscalerAnnotations, key) }
+
+// AnnotationsToSet are the autoscaler annotations that a new grant sets: those that nobody else has set, to any value. One
+// that an earlier grant left behind is still the manager's, and passes to the new grant.
+func (n *Node) AnnotationsToSet() []string {
+	left := n.AnnotationsToRemove()
+	var set []string
+	for _, key := range autoscalerAnnotations {
+		if _, there := n.Annotations[key]; !there || slices.Contains(left, key) {
+			set = append(set, key)
+		}
+	}
+	return set
+}
+
+// AnnotationsToKeep are the autoscaler annotations that stay when a grant under the policy ends, for its autoscaler.grace. None: they
+// are removed with the end.
+func (n *Node) AnnotationsToKeep(policy *v1alpha1.RebootPolicy) []string {
+	if policy.Spec.AutoscalerGraceOrDefault() == 0 {
+		return nil
+	}
+	return n.AnnotationsToRemove()
+}
+
+// AnnotationsToRemove are the autoscaler annotations to remove after the grant that the node shows has ended: those that it has
+// set, and that nobody has changed since. A grant that names any other annotation has been tampered with.
+func (n *Node) AnnotationsToRemove() []string {
+	if n.Grant == nil {
+		return nil
+	}
+	var remove []string
+	for _, key := range n.Grant.Annotations {
+		if IsAutoscalerAnnotation(key) && n.Annotations[key] == AutoscalerValue {
+			remove = append(remove, key)
+		}
+	}
+	return remove
+}
+
+// SetsExclusion reports whether a new grant of the policy sets the label that keeps load balancers off the node: where nobody else
+// has set it, to any value. One that an earlier grant left behind is still the manager's, and passes to the new grant.
+func (n *Node) SetsExclusion(policy *v1alpha1.RebootPolicy) bool {
+	_, there := n.Labels[v1alpha1.LabelExcludeFromLoadBalancers]
+	return policy.Spec.DrainOrDefault().ExcludesFromLoadBalancers() && (!there || n.RemovesExclusion())
+}
+
+// RemovesExclusion reports whether the label goes when the grant that the node shows ends: it has set it, and nobody has changed
+// it since.
+func (n *Node) RemovesExclusion() bool {
+	return n.Grant != nil && n.Grant.Excluded && n.Labels[v1alpha1.LabelExcludeFromLoadBalancers] == v1alpha1.ExcludedByOperator
 }

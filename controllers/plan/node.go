@@ -256,3 +256,8 @@ func (n *Node) hookRefused() bool {
 	return g != nil && g.State == protocol.GrantCancelled && g.BootID == n.BootID &&
 		(g.Reason == v1alpha1.ReasonHookFailed || g.Reason == v1alpha1.ReasonHookTimedOut)
 }
+
+// noAnswer is that a node shows no answer any more, and whether it shows one.
+func (n *Node) noAnswer() (Decision, bool) {
+	return Decision{Node: n.Name, PlanOver: n.Planned != nil}, n.showsAnswer()
+}

@@ -28,16 +28,6 @@ type tracker struct {
 	Reboot
 }
 
-// reboot decides about one entry.
-func (f *fleet) reboot(e v1alpha1.LedgerEntry) Reboot {
-	t := tracker{f: f, Reboot: Reboot{Entry: e, Node: f.byName[e.Node], Action: Wait, Reason: v1alpha1.ReasonGranted}}
-	t.track()
-	if t.Action.WritesNode() {
-		t.refuse()
-	}
-	return t.Reboot
-}
-
 // track finds out how far the reboot is, and what is to be done next about it.
 func (t *tracker) track() {
 	switch n, e := t.Node, t.Entry; {

@@ -90,3 +90,25 @@ func (s *Session) fleet(ctx context.Context) (fleet.Fleet, error) {
 	}
 	return fleet.New(policies, nodes, s.Clock.Now()), nil
 }
+
+// wholeFleet is the fleet with what kubelets report about their hosts, which no decision looks at.
+func (s *Session) wholeFleet(ctx context.Context) (fleet.Fleet, error) {
+	c, err := s.client()
+	if err != nil {
+		return fleet.Fleet{}, err
+	}
+	policies, err := snapshot.Policies(ctx, c)
+	if err != nil {
+		return fleet.Fleet{}, err
+	}
+	var nodes []corev1.Node
+	err = snapshot.EachNode(ctx, c, func(n *corev1.Node) {
+		trimmed := snapshot.Trim(n)
+		trimmed.Status.NodeInfo = n.Status.NodeInfo
+		nodes = append(nodes, *trimmed)
+	})
+	if err != nil {
+		return fleet.Fleet{}, err
+	}
+	return fleet.New(policies, nodes, s.Clock.Now()), nil
+}

@@ -6,11 +6,8 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
-	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/report"
 )
 
@@ -30,7 +27,7 @@ Without names it is all nodes of the cluster, also those that no policy governs.
 			if err := o.check(); err != nil {
 				return err
 			}
-			return s.report(cmd.Context(), args, selector, o)
+			return runReport(cmd.Context(), s, args, selector, o)
 		},
 	}
 	o.bind(cmd, asTable, asCSV, asJSON)
@@ -38,7 +35,7 @@ Without names it is all nodes of the cluster, also those that no policy governs.
 	return cmd
 }
 
-func (s *Session) report(ctx context.Context, names []string, selector string, o output) error {
+func runReport(ctx context.Context, s *Session, names []string, selector string, o output) error {
 	selects, err := labels.Parse(selector)
 	if err != nil {
 		return fmt.Errorf("--selector: %w", err)
@@ -66,26 +63,4 @@ func (s *Session) report(ctx context.Context, names []string, selector string, o
 		return s.put(text)
 	}
 	return s.print(o, rows, func() []string { return report.Lines(rows, s.Screen.Theme, s.width(), s.Zone) })
-}
-
-// wholeFleet is the fleet with what kubelets report about their hosts, which no decision looks at.
-func (s *Session) wholeFleet(ctx context.Context) (fleet.Fleet, error) {
-	c, err := s.client()
-	if err != nil {
-		return fleet.Fleet{}, err
-	}
-	policies, err := snapshot.Policies(ctx, c)
-	if err != nil {
-		return fleet.Fleet{}, err
-	}
-	var nodes []corev1.Node
-	err = snapshot.EachNode(ctx, c, func(n *corev1.Node) {
-		trimmed := snapshot.Trim(n)
-		trimmed.Status.NodeInfo = n.Status.NodeInfo
-		nodes = append(nodes, *trimmed)
-	})
-	if err != nil {
-		return fleet.Fleet{}, err
-	}
-	return fleet.New(policies, nodes, s.Clock.Now()), nil
 }
