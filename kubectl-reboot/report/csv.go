@@ -13,7 +13,7 @@ import (
 func CSV(rows []Row) (string, error) {
 	var b strings.Builder
 	w := csv.NewWriter(&b)
-	lines := [][]string{header}
+	lines := append(make([][]string, 0, 1+len(rows)), header)
 	for _, r := range rows {
 		cells := r.cells(func(t time.Time) string { return t.UTC().Format(time.RFC3339) })
 		for i := range cells {

@@ -117,7 +117,7 @@ func (r Row) cells(at func(time.Time) string) []string {
 func Lines(rows []Row, theme terminal.Theme, width int, zone *time.Location) []string {
 	names := slices.Clone(header)
 	names[days] = ">" + names[days]
-	table := [][]terminal.Cell{terminal.Header(names...)}
+	table := append(make([][]terminal.Cell, 0, 1+len(rows)), terminal.Header(names...))
 	for _, r := range rows {
 		cells := r.cells(func(t time.Time) string { return moment.Exact(t, zone) })
 		row := make([]terminal.Cell, len(cells))
