@@ -328,27 +328,6 @@ func (d *draft) undone(n *Node, down bool) v1alpha1.Reason {
 	return ""
 }
 
-// Again decides once more about one entry, by a newer reading of its node; nil: there is none. Whether the policy has halted,
-// which all nodes together decide, is as the plan has it. The zero Reboot: the ledger does not hold the entry.
-func (p *Plan) Again(s Snapshot, n *Node, e v1alpha1.LedgerEntry) Reboot {
-	s.Nodes = nil
-	if n != nil {
-		s.Nodes = []*Node{n}
-	}
-	f := newFleet(s, &p.Halt)
-	for _, held := range f.entries {
-		if held.Node == e.Node && held.Seq == e.Seq {
-			return f.reboot(held)
-		}
-	}
-	for _, n := range f.unlisted {
-		if own := f.entry(n); own.Seq == e.Seq {
-			return f.reboot(own)
-		}
-	}
-	return Reboot{}
-}
-
 // rebootOf is the reboot of the node that is not over, also where the ledger has to take it back first.
 func (d *draft) rebootOf(node string) *Reboot {
 	for _, t := range d.plan.UnderWay() {

@@ -133,3 +133,24 @@ func (t Reboot) Phase() (RebootPhase, time.Time) {
 func hooked(reason v1alpha1.Reason) bool {
 	return reason == v1alpha1.ReasonWaitingForHook || reason == v1alpha1.ReasonHookFailed || reason == v1alpha1.ReasonHookTimedOut
 }
+
+// Again decides once more about one entry, by a newer reading of its node; nil: there is none. Whether the policy has halted,
+// which all nodes together decide, is as the plan has it. The zero Reboot: the ledger does not hold the entry.
+func (p *Plan) Again(s Snapshot, n *Node, e v1alpha1.LedgerEntry) Reboot {
+	s.Nodes = nil
+	if n != nil {
+		s.Nodes = []*Node{n}
+	}
+	f := newFleet(s, &p.Halt)
+	for _, held := range f.entries {
+		if held.Node == e.Node && held.Seq == e.Seq {
+			return f.reboot(held)
+		}
+	}
+	for _, n := range f.unlisted {
+		if own := f.entry(n); own.Seq == e.Seq {
+			return f.reboot(own)
+		}
+	}
+	return Reboot{}
+}
