@@ -19,6 +19,15 @@ import (
 func TestReboots_Adopt(t *testing.T) {
 	const active = protocol.GrantActive
 	two := atMost("2")
+	// shared is a policy that had a ledger of its own until its number 9, and now shares the limit of another one, which is used up.
+	shared := func(ledger func(*v1alpha1.RebootPolicy)) situation {
+		return situation{
+			policies: []*v1alpha1.RebootPolicy{
+				policy("gpu", selects("pool", "gpu"), sharing("workers"), holding(9)), policy("workers", selects("pool", "cpu"), ledger),
+			},
+			hosts: []*host{needy("gpu-1", label("pool", "gpu"), grant(9, active, givenBy("gpu"))), newHost("cpu-1", label("pool", "cpu"))},
+		}
+	}
 	cases := map[string]struct {
 		situation situation
 		adopted   []v1alpha1.LedgerEntry
@@ -111,6 +120,13 @@ func TestReboots_Adopt(t *testing.T) {
 				policies: []*v1alpha1.RebootPolicy{policy("workers"), policy("other", priority(1))},
 				hosts:    []*host{needy("a", grant(7, active, givenBy("gone")))},
 			},
+		},
+		"what the policy numbered itself, and the ledger that it shares has not learned": {
+			situation: shared(holding(1, entry("cpu-1", 1))), seq: 9, learned: true,
+		},
+		"what the ledger that it shares has learned": {
+			situation: shared(holding(9, entry("cpu-1", 1))),
+			adopted:   []v1alpha1.LedgerEntry{grantedFor("gpu", entry("gpu-1", 9))}, seq: 9,
 		},
 		"a reboot whose grant somebody removed": {
 			situation: one(policy("workers"), newHost("a", progress(7, protocol.PhaseRebooting))),

@@ -216,7 +216,7 @@ func (p *Plan) Released() []Reboot {
 // does not fit is adopted once the ledger has learned its number, and counts against the budget until then.
 func (d *draft) adopt() {
 	p := &d.plan
-	before, entries := p.Seq, len(p.Others)+len(d.entries)-len(p.Released())
+	before, entries := d.Holder().Status.Seq, len(p.Others)+len(d.entries)-len(p.Released())
 	for _, n := range d.orphans {
 		e := d.entry(n)
 		p.Seq = max(p.Seq, e.Seq)
