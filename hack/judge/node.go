@@ -76,6 +76,15 @@ func (n *node) isUrgent() bool {
 	return urgent
 }
 
+// shows reports whether the node shows a grant in the ledger of a policy.
+func (n *node) shows(ledger string, seq int64) bool {
+	if n.last == nil {
+		return false
+	}
+	grant, err := protocol.ParseGrant(n.last.Annotations)
+	return err == nil && grant != nil && grant.LedgerName() == ledger && grant.Seq == seq
+}
+
 // attempt is what an agent does under a grant. It disrupts the node from the cordon on until the manager has finished the grant
 // or the agent has given up. A newer grant ends no drain: the agent has to.
 type attempt struct {

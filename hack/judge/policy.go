@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/judge/oracle"
 )
@@ -136,15 +135,6 @@ func (j *Judge) adopts(r Record, before *v1alpha1.RebootPolicy, e v1alpha1.Ledge
 	}
 	shown, carried := n.carried[r.Name+" "+key(e.Node, e.Seq)]
 	return carried && (n.shows(r.Name, e.Seq) || r.At.Sub(shown) <= Slack)
-}
-
-// shows reports whether the node shows a grant in the ledger of a policy.
-func (n *node) shows(ledger string, seq int64) bool {
-	if n.last == nil {
-		return false
-	}
-	grant, err := protocol.ParseGrant(n.last.Annotations)
-	return err == nil && grant != nil && grant.LedgerName() == ledger && grant.Seq == seq
 }
 
 // lately are the revisions from which a policy may have granted in the ledger of another one.
