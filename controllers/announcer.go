@@ -41,6 +41,7 @@ func (a *announcer) granted(s *state, node *corev1.Node, n *plan.Node, t plan.Re
 	a.observeGrant(s, n)
 	a.both(s, node, what{corev1.EventTypeNormal, v1alpha1.EventRebootGranted, "Grant"},
 		"policy %s grants node %s its reboot (number %d)", s.Policy.Name, node.Name, t.Entry.Seq)
+	a.notifyOfNode(s.Policy, node.Name, v1alpha1.NotifyRebooting, fmt.Sprintf("Policy %s: node %s is drained and rebooted", s.Policy.Name, node.Name))
 	if due := plan.IgnoresWindowsFrom(s.Policy, n); !due.IsZero() && !s.Window.Open && !plan.Urgent(s.Policy, n) {
 		a.both(s, node, what{corev1.EventTypeWarning, v1alpha1.EventDeadlinePassed, "Grant"},
 			"node %s is rebooted outside the windows: its deadline ended %s", node.Name, timing.Instant(due.UTC()))
@@ -48,7 +49,7 @@ func (a *announcer) granted(s *state, node *corev1.Node, n *plan.Node, t plan.Re
 	if plan.Urgent(s.Policy, n) {
 		text := fmt.Sprintf("node %s is rebooted whatever the hour, by an urgent request: %s", node.Name, message.Shorten(maxReason, n.UrgentReason))
 		a.both(s, node, what{corev1.EventTypeWarning, string(v1alpha1.ReasonUrgent), "Grant"}, "%s", text)
-		a.notify(s.Policy, v1alpha1.NotifyUrgent, fmt.Sprintf("Policy %s: %s", s.Policy.Name, text))
+		a.notifyOfNode(s.Policy, node.Name, v1alpha1.NotifyUrgent, fmt.Sprintf("Policy %s: %s", s.Policy.Name, text))
 	}
 }
 
@@ -65,6 +66,8 @@ func (a *announcer) finished(s *state, node *corev1.Node, n *plan.Node, t plan.R
 	observeReboot(s, n, t.Entry)
 	a.both(s, node, what{corev1.EventTypeNormal, v1alpha1.EventRebootSucceeded, "Finish"},
 		"node %s is back in service", node.Name)
+	a.notifyOfNode(s.Policy, node.Name, v1alpha1.NotifyBack, fmt.Sprintf("Policy %s: node %s is back in service after %s", s.Policy.Name, node.Name,
+		s.Now.Sub(t.Entry.At.Time).Round(time.Second)))
 	if uncordoned {
 		a.recorder.Eventf(eventing.Node(node), nil, corev1.EventTypeNormal, v1alpha1.EventUncordoned, "Uncordon", "uncordoned after the reboot (number %d)", t.Entry.Seq)
 	}

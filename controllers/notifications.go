@@ -45,15 +45,20 @@ func notificationFailed(recorder events.EventRecorder, policy, why string) {
 
 // notify sends what was written; to nobody where the policy names nobody.
 func (a *announcer) notify(policy *v1alpha1.RebootPolicy, event v1alpha1.NotifyEvent, text string) {
+	a.notifyOfNode(policy, "", event, text)
+}
+
+// notifyOfNode sends what was written about a node.
+func (a *announcer) notifyOfNode(policy *v1alpha1.RebootPolicy, node string, event v1alpha1.NotifyEvent, text string) {
 	if a.notifier != nil {
-		a.notifier.Notify(policy.Spec.Notify, notify.Message{Event: event, Policy: policy.Name, Text: text})
+		a.notifier.Notify(policy.Spec.Notify, notify.Message{Event: event, Policy: policy.Name, Node: node, Text: text})
 	}
 }
 
 // failed counts and reports a reboot that failed.
 func (a *announcer) failed(s *state, node, result, message string) {
 	countFailure(s, node, result)
-	a.notify(s.Policy, v1alpha1.NotifyFailed, fmt.Sprintf("Policy %s: the reboot of node %s failed (%s): %s", s.Policy.Name, node, result, message))
+	a.notifyOfNode(s.Policy, node, v1alpha1.NotifyFailed, fmt.Sprintf("Policy %s: the reboot of node %s failed (%s): %s", s.Policy.Name, node, result, message))
 }
 
 // notifyRun reports a run that begins or ends, a halt, and deadlines that come near, with a status that was written.

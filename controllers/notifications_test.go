@@ -2,6 +2,7 @@ package controllers_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -128,5 +129,19 @@ var _ = Describe("A service that is notified", func() {
 			"Policy "+p.Name+": the reboot of node "+f.nodes[0]+" failed (aborted): DrainTimedOut: db-0 stays",
 			"Policy "+p.Name+" halted: 1 node failed since the last success (failures.max is 1): "+f.nodes[0]+" (DrainTimedOut); fix them, then "+
 				"kubectl annotate rebootpolicy "+p.Name+` reboot-operator.io/resume="what was fixed" goes on`))
+	})
+
+	It("is notified of each node where it wants that, in words of the user's", func() {
+		hook := startWebhook("notified-of-nodes")
+		f := makeFleet(1)
+		f.need(f.nodes[0])
+		p := f.policy("workers", notifies("notified-of-nodes", v1alpha1.NotifyRebooting, v1alpha1.NotifyBack),
+			func(s *v1alpha1.RebootPolicySpec) { s.Notify[0].Template = "{event} {node}: {text}" })
+		Eventually(f.granted).Should(HaveLen(1))
+		rebooting := fmt.Sprintf("Rebooting %[1]s: Policy %[2]s: node %[1]s is drained and rebooted", f.nodes[0], p.Name)
+		Eventually(hook.messages).Should(ConsistOf(rebooting))
+		f.reboot(f.nodes[0])
+		Eventually(hook.messages).Should(ConsistOf(rebooting,
+			HavePrefix("Back %[1]s: Policy %[2]s: node %[1]s is back in service after ", f.nodes[0], p.Name)))
 	})
 })

@@ -7,7 +7,7 @@ import (
 )
 
 // NotifyEvent is an event that a service receives.
-// +kubebuilder:validation:Enum=Started;Finished;Failed;Halted;Urgent;Deadline
+// +kubebuilder:validation:Enum=Started;Finished;Failed;Halted;Urgent;Deadline;Rebooting;Back
 type NotifyEvent string
 
 const (
@@ -23,6 +23,10 @@ const (
 	NotifyUrgent NotifyEvent = "Urgent"
 	// NotifyDeadline means that nodes come close to spec.deadline, or are past it.
 	NotifyDeadline NotifyEvent = "Deadline"
+	// NotifyRebooting means that a node has its grant: its agent drains it and reboots it.
+	NotifyRebooting NotifyEvent = "Rebooting"
+	// NotifyBack means that a node is back in service after its reboot.
+	NotifyBack NotifyEvent = "Back"
 )
 
 // Notification is a service and the events that it receives.
@@ -40,17 +44,32 @@ type Notification struct {
 	// - Halted: the policy halted after failures.
 	// - Urgent: spec.urgent began, or a node has its grant by an urgent request.
 	// - Deadline: nodes come close to spec.deadline, or are past it.
-	// Absent: all of them.
+	// - Rebooting: a node has its grant, and is drained and rebooted.
+	// - Back: a node is back in service after its reboot.
+	// Absent: all but Rebooting and Back, of which there are as many as nodes.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=6
+	// +kubebuilder:validation:MaxItems=8
 	Events []NotifyEvent `json:"events,omitempty"`
+
+	// template is the text of each message, such as "[prod] {event} {node}: {text}".
+	// {text} is the text without a template, {event} is one of events, and {policy} is the name of the policy.
+	// {node} is the name of the node that the message is about, and empty where it is about the policy.
+	// Absent: the same as {text}.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([^{}]|[{](text|event|policy|node)[}])*$')",message="braces are for {text}, {event}, {policy} and {node}"
+	Template string `json:"template,omitempty"`
 }
 
 // Wants reports whether the service is notified of an event.
 func (n Notification) Wants(event NotifyEvent) bool {
-	return len(n.Events) == 0 || slices.Contains(n.Events, event)
+	if len(n.Events) == 0 {
+		return event != NotifyRebooting && event != NotifyBack
+	}
+	return slices.Contains(n.Events, event)
 }
 
 // RunStatus is a run: from the first grant until no node holds a grant and none may be granted.

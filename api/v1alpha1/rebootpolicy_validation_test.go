@@ -449,8 +449,12 @@ var _ = Describe("spec", func() {
 		DescribeTable("accepts", accepts,
 			Entry("everything", "notify: [{secretRef: {name: slack}}]"),
 			Entry("some of it", "notify: [{secretRef: {name: slack}, events: [Started, Finished, Failed, Halted, Urgent, Deadline]}, {secretRef: {name: pager}, events: [Halted]}]"),
+			Entry("each node, in words of the user's", `notify: [{secretRef: {name: slack}, events: [Rebooting, Back], template: "{event}: {node} of {policy} (100%), {text}"}]`),
 		)
 		DescribeTable("refuses", refuses,
+			Entry("a template with another word in braces", `notify: [{secretRef: {name: slack}, template: "{node} {reason}"}]`, "braces are for {text}, {event}, {policy} and {node}"),
+			Entry("a template of another language", `notify: [{secretRef: {name: slack}, template: "{{.Node}}"}]`, "braces are for {text}, {event}, {policy} and {node}"),
+			Entry("an empty template", `notify: [{secretRef: {name: slack}, template: ""}]`, "should be at least 1 chars long"),
 			Entry("nobody", "notify: [{events: [Halted]}]", "secretRef: Required value"),
 			Entry("a Secret without a name", `notify: [{secretRef: {name: ""}}]`, "should be at least 1 chars long"),
 			Entry("nothing", "notify: [{secretRef: {name: slack}, events: []}]", "should have at least 1 items"),

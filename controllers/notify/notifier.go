@@ -33,8 +33,18 @@ type Message struct {
 	Event v1alpha1.NotifyEvent
 	// Policy is whose nodes it is about, by name.
 	Policy string
+	// Node is the one that it is about. Empty: it is about the policy.
+	Node string
 	// Text is a sentence, or one per line.
 	Text string
+}
+
+// by is the message with the text that a template makes of it. Empty: it is the message.
+func (m Message) by(template string) Message {
+	if template != "" {
+		m.Text = strings.NewReplacer("{text}", m.Text, "{event}", string(m.Event), "{policy}", m.Policy, "{node}", m.Node).Replace(template)
+	}
+	return m
 }
 
 // Result is how a message ended.
@@ -80,7 +90,7 @@ func New(secrets secret.Reader, clock clock.WithTicker, done func(m Message, r R
 func (n *Notifier) Notify(to []v1alpha1.Notification, m Message) {
 	for _, t := range to {
 		if t.Wants(m.Event) {
-			n.enqueue(n.inbox, delivery{Message: m, secret: t.SecretRef.Name})
+			n.enqueue(n.inbox, delivery{Message: m.by(t.Template), secret: t.SecretRef.Name})
 		}
 	}
 }

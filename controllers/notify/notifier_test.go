@@ -152,6 +152,27 @@ func TestNotifier_Delivers(t *testing.T) {
 	b.end(Sent, "")
 }
 
+// TestNotifier_EachNode: who wants messages of each node names them, and may have words of his own; text in braces that a message
+// brings is no word.
+func TestNotifier_EachNode(t *testing.T) {
+	a := newReceiver(t)
+	b := newBench(t, secrets{"one": a.address(), "all": a.address()})
+	one, all := v1alpha1.SecretReference{Name: "one"}, v1alpha1.SecretReference{Name: "all"}
+	back := Message{Event: v1alpha1.NotifyBack, Policy: "workers", Node: "n1", Text: "{node} is back"}
+	b.Notify([]v1alpha1.Notification{
+		{SecretRef: all},
+		{SecretRef: one, Events: []v1alpha1.NotifyEvent{v1alpha1.NotifyBack}, Template: "[prod] {event} {node} of {policy}: {text}"},
+	}, back)
+	a.expect(t, "[prod] Back n1 of workers: {node} is back")
+	b.Notify([]v1alpha1.Notification{{SecretRef: one, Events: []v1alpha1.NotifyEvent{v1alpha1.NotifyBack}}}, back)
+	a.expect(t, "{node} is back")
+	b.end(Sent, "")
+	b.end(Sent, "")
+	if len(b.ended) > 0 {
+		t.Error("a service that names no events has got one of each node")
+	}
+}
+
 // TestNotifier_GroupsFailures: those of one policy in a quarter of a minute are one message, and what comes after them stays
 // after them.
 func TestNotifier_GroupsFailures(t *testing.T) {
