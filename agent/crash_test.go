@@ -233,7 +233,7 @@ func (s *scenario) watch(ctx context.Context) *feed.Feed {
 // judge judges all that was seen, as soon as the nodes and the policy are seen as they are now.
 func (s *scenario) judge(ctx context.Context, seen *feed.Feed, policy *v1alpha1.RebootPolicy, nodes []*crashedHost) {
 	s.t.Helper()
-	var history []judge.Record
+	var history []judge.Change
 	err := wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		present := []client.Object{&v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: policy.Name}}}
 		for _, m := range nodes {

@@ -45,9 +45,9 @@ func witnessed(s *site) *witness {
 }
 
 // history is all that was seen, as soon as it has everything as it is now.
-func (w *witness) history(ctx context.Context) []judge.Record {
+func (w *witness) history(ctx context.Context) []judge.Change {
 	GinkgoHelper()
-	var seen []judge.Record
+	var seen []judge.Change
 	Eventually(func(g Gomega) {
 		var present []client.Object
 		var nodes corev1.NodeList

@@ -50,7 +50,7 @@ func (w *witness) check(t *testing.T) {
 	for i := range policies.Items {
 		present = append(present, &policies.Items[i])
 	}
-	var history []judge.Record
+	var history []judge.Change
 	var failed error
 	must(t, w.fleet.Await(t.Context(), "the witness to see the present", func() bool {
 		history, failed = w.feed.History(present...)
@@ -75,7 +75,7 @@ func (w *witness) check(t *testing.T) {
 
 // early finds what the judge allows and an upgrade in mid-drain does not: between a grant and the reboot the node is not uncordoned,
 // the attempt not given up, and the slot not released. seen counts revisions of nodes in mid-attempt and entries of ledgers.
-func early(history []judge.Record) (seen int, wrong []string) {
+func early(history []judge.Change) (seen int, wrong []string) {
 	boots, ledgers := map[string]string{}, map[string][]v1alpha1.LedgerEntry{}
 	for _, r := range history {
 		if r.Node != nil {
@@ -122,33 +122,33 @@ func ended(node *corev1.Node) (wrong []string, attempt bool) {
 }
 
 func TestEarly(t *testing.T) {
-	policy := func(grants ...v1alpha1.LedgerEntry) judge.Record {
-		return judge.Record{Name: "p", Policy: &v1alpha1.RebootPolicy{Status: v1alpha1.RebootPolicyStatus{Grants: grants}}}
+	policy := func(grants ...v1alpha1.LedgerEntry) judge.Change {
+		return judge.Change{Name: "p", Policy: &v1alpha1.RebootPolicy{Status: v1alpha1.RebootPolicyStatus{Grants: grants}}}
 	}
-	node := func(boot string, state protocol.GrantState, phase protocol.Phase, cordoned bool) judge.Record {
+	node := func(boot string, state protocol.GrantState, phase protocol.Phase, cordoned bool) judge.Change {
 		n, at := &corev1.Node{}, metav1.Unix(1_000_000_000, 0)
 		n.Name, n.Spec.Unschedulable, n.Status.NodeInfo.BootID = "n", cordoned, boot
 		n.Annotations = map[string]string{
 			v1alpha1.AnnotationGrant:    protocol.Grant{Policy: "p", Seq: 1, BootID: "1", State: state, Reason: "Why", At: at}.String(),
 			v1alpha1.AnnotationProgress: protocol.Progress{Seq: 1, BootID: "1", Phase: phase, Cordoned: cordoned, Reason: "Why", At: at}.String(),
 		}
-		return judge.Record{Name: "n", Node: n}
+		return judge.Change{Name: "n", Node: n}
 	}
 	entry := v1alpha1.LedgerEntry{Node: "n", Seq: 1, BootID: "1"}
 	drains := node("1", protocol.GrantActive, protocol.PhaseDraining, true)
 	for name, tc := range map[string]struct {
-		history []judge.Record
+		history []judge.Change
 		seen    int
 		want    []string
 	}{
-		"a whole reboot": {[]judge.Record{
+		"a whole reboot": {[]judge.Change{
 			policy(entry), drains, node("2", protocol.GrantActive, protocol.PhaseRebooting, true), policy(), node("2", protocol.GrantFinished, protocol.PhaseRebooting, false),
 		}, 3, nil},
 		"nothing":                   {nil, 0, nil},
-		"a slot that is released":   {[]judge.Record{policy(entry), drains, policy()}, 2, []string{"n: slot 1 is released on boot 1"}},
-		"a grant that is cancelled": {[]judge.Record{node("1", protocol.GrantCancelled, protocol.PhaseDraining, true)}, 1, []string{"n: grant 1 is cancelled in mid-attempt (Why)"}},
-		"a drain that is given up":  {[]judge.Record{node("1", protocol.GrantActive, protocol.PhaseAborted, true)}, 1, []string{"n: attempt 1 is given up (Why)"}},
-		"a node that is uncordoned": {[]judge.Record{node("1", protocol.GrantActive, protocol.PhaseDraining, false)}, 1, []string{"n: uncordoned while Draining"}},
+		"a slot that is released":   {[]judge.Change{policy(entry), drains, policy()}, 2, []string{"n: slot 1 is released on boot 1"}},
+		"a grant that is cancelled": {[]judge.Change{node("1", protocol.GrantCancelled, protocol.PhaseDraining, true)}, 1, []string{"n: grant 1 is cancelled in mid-attempt (Why)"}},
+		"a drain that is given up":  {[]judge.Change{node("1", protocol.GrantActive, protocol.PhaseAborted, true)}, 1, []string{"n: attempt 1 is given up (Why)"}},
+		"a node that is uncordoned": {[]judge.Change{node("1", protocol.GrantActive, protocol.PhaseDraining, false)}, 1, []string{"n: uncordoned while Draining"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			seen, wrong := early(tc.history)

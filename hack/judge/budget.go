@@ -27,7 +27,7 @@ type budget struct {
 	history      []string
 }
 
-func (j *Judge) takeBudget(r Record) {
+func (j *Judge) takeBudget(r Change) {
 	name := r.Budget.Namespace + "/" + r.Budget.Name
 	if r.Gone {
 		delete(j.budgets, name)
@@ -67,7 +67,7 @@ func shown(revision int64, b *policyv1.PodDisruptionBudget) string {
 		b.Status.DesiredHealthy, b.Status.DisruptionsAllowed, slices.Sorted(maps.Keys(b.Status.DisruptedPods)))
 }
 
-func (j *Judge) takePod(r Record) {
+func (j *Judge) takePod(r Change) {
 	uid := string(r.Pod.UID)
 	if j.pods[uid] = r.Pod; r.Gone {
 		delete(j.pods, uid)
@@ -80,7 +80,7 @@ func (j *Judge) takePod(r Record) {
 	}
 }
 
-func (j *Judge) podOf(name string, b *budget, r Record) {
+func (j *Judge) podOf(name string, b *budget, r Change) {
 	uid := string(r.Pod.UID)
 	was, is := b.available[uid], !r.Gone && isAvailable(r.Pod)
 	delete(b.available, uid)

@@ -28,7 +28,7 @@ type Options struct {
 // Judge takes a history in, record by record. Make one with New.
 type Judge struct {
 	options  Options
-	now      Record
+	now      Change
 	index    int64 // of the record that is taken in
 	nodes    map[string]*node
 	policies map[string]*policy
@@ -56,7 +56,7 @@ func New(o Options) *Judge {
 func (j *Judge) Violations() []Violation { return j.found }
 
 // Take takes one record in.
-func (j *Judge) Take(r Record) {
+func (j *Judge) Take(r Change) {
 	j.now = r
 	j.index++
 	switch {
@@ -78,7 +78,7 @@ func (j *Judge) report(rule Rule, format string, args ...any) {
 }
 
 // takeHost follows what waits for a reboot, and what was rebooted.
-func (j *Judge) takeHost(r Record) {
+func (j *Judge) takeHost(r Change) {
 	if r.Host == Rebooted {
 		j.rebooted(r)
 	}
@@ -87,7 +87,7 @@ func (j *Judge) takeHost(r Record) {
 	}
 }
 
-func (j *Judge) rebooted(r Record) {
+func (j *Judge) rebooted(r Change) {
 	requested, asked := j.nodes[r.Name].isRequested(), 0
 	if requested {
 		j.nodes[r.Name].asked++
@@ -107,7 +107,7 @@ func (j *Judge) rebooted(r Record) {
 
 // End is how things are when everything should have been done. Left states what is not, in the feed's own words.
 func (j *Judge) End(at time.Time, left ...string) {
-	j.now = Record{At: at}
+	j.now = Change{At: at}
 	for _, what := range left {
 		j.report(Convergence, "%s", what)
 	}

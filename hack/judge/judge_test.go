@@ -28,7 +28,7 @@ var began = time.Date(2000, time.March, 26, 0, 0, 0, 0, time.UTC)
 // story is a history that is being reported.
 type story struct {
 	now     time.Time
-	records []Record
+	records []Change
 	current *v1alpha1.RebootPolicy
 	nodes   map[string]*corev1.Node
 }
@@ -52,7 +52,7 @@ func (s *story) node(name, by string, change func(*corev1.Node)) {
 	after := s.nodes[name].DeepCopy()
 	change(after)
 	s.nodes[name] = after
-	s.records = append(s.records, Record{At: s.now, Name: name, By: by, Node: after})
+	s.records = append(s.records, Change{At: s.now, Name: name, By: by, Node: after})
 }
 
 func (s *story) policy(by string, change func(*v1alpha1.RebootPolicy)) {
@@ -60,11 +60,11 @@ func (s *story) policy(by string, change func(*v1alpha1.RebootPolicy)) {
 	after := s.current.DeepCopy()
 	change(after)
 	s.current = after
-	s.records = append(s.records, Record{At: s.now, Name: after.Name, By: by, Policy: after})
+	s.records = append(s.records, Change{At: s.now, Name: after.Name, By: by, Policy: after})
 }
 
 func host(name string, event MachineEvent) func(*story) {
-	return func(s *story) { s.records = append(s.records, Record{At: s.now, Name: name, Host: event, Boot: name}) }
+	return func(s *story) { s.records = append(s.records, Change{At: s.now, Name: name, Host: event, Boot: name}) }
 }
 
 func spec(change func(*v1alpha1.RebootPolicySpec)) func(*story) {
@@ -134,7 +134,7 @@ func cordons(name, by string, on bool) func(*story) {
 func deleted(name string) func(*story) {
 	return func(s *story) {
 		s.now = s.now.Add(time.Second)
-		s.records = append(s.records, Record{At: s.now, Name: name, By: Admin, Node: s.nodes[name], Gone: true})
+		s.records = append(s.records, Change{At: s.now, Name: name, By: Admin, Node: s.nodes[name], Gone: true})
 		s.nodes[name] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	}
 }
@@ -154,7 +154,7 @@ func wiped(by string) func(*story) {
 // policyGone takes the policy away; policyAnew makes another one of its name.
 func policyGone(s *story) {
 	s.now = s.now.Add(time.Second)
-	s.records = append(s.records, Record{At: s.now, Name: "p", By: manager, Policy: s.current, Gone: true})
+	s.records = append(s.records, Change{At: s.now, Name: "p", By: manager, Policy: s.current, Gone: true})
 	s.current = &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "another"}}
 }
 
@@ -232,7 +232,7 @@ func another(s *story) {
 	p := &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: "q"}}
 	p.Spec.Priority = 1
 	p.Spec.NodeSelector = &v1alpha1.LabelSelector{MatchLabels: map[string]string{"pool": "q"}}
-	s.records = append(s.records, Record{At: s.now, Name: "q", By: Admin, Policy: p})
+	s.records = append(s.records, Change{At: s.now, Name: "q", By: Admin, Policy: p})
 }
 
 // budgeted is a PodDisruptionBudget that keeps two pods, and lets those go that are named.
@@ -244,14 +244,14 @@ func budgeted(leave ...string) func(*story) {
 		for _, pod := range leave {
 			b.Status.DisruptedPods[pod] = metav1.Time{}
 		}
-		s.records = append(s.records, Record{At: s.now, Budget: b})
+		s.records = append(s.records, Change{At: s.now, Budget: b})
 	}
 }
 
 func pods(ready corev1.ConditionStatus, uids ...string) func(*story) {
 	return func(s *story) {
 		for _, uid := range uids {
-			s.records = append(s.records, Record{At: s.now, Pod: podOf(uid, ready)})
+			s.records = append(s.records, Change{At: s.now, Pod: podOf(uid, ready)})
 		}
 	}
 }
@@ -259,7 +259,7 @@ func pods(ready corev1.ConditionStatus, uids ...string) func(*story) {
 // goes is the end of a pod.
 func goes(uid, by string) func(*story) {
 	return func(s *story) {
-		s.records = append(s.records, Record{At: s.now, By: by, Pod: podOf(uid, corev1.ConditionTrue), Gone: true})
+		s.records = append(s.records, Change{At: s.now, By: by, Pod: podOf(uid, corev1.ConditionTrue), Gone: true})
 	}
 }
 

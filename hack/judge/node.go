@@ -129,7 +129,7 @@ func (j *Judge) nodeOf(name string) *node {
 	return j.nodes[name]
 }
 
-func (j *Judge) takeNode(r Record) {
+func (j *Judge) takeNode(r Change) {
 	n := j.nodeOf(r.Name)
 	before := n.last
 	if n.isUrgent() {
@@ -161,7 +161,7 @@ func (j *Judge) takeNode(r Record) {
 }
 
 // cordon follows whose the cordon is that is there.
-func (j *Judge) cordon(r Record, n *node, before *corev1.Node) {
+func (j *Judge) cordon(r Change, n *node, before *corev1.Node) {
 	was := before != nil && before.Spec.Unschedulable
 	switch is := r.Node.Spec.Unschedulable; {
 	case is == was:
@@ -176,7 +176,7 @@ func (j *Judge) cordon(r Record, n *node, before *corev1.Node) {
 }
 
 // follow follows the attempts of a node, and judges each that begins.
-func (j *Judge) follow(r Record, n *node) {
+func (j *Judge) follow(r Change, n *node) {
 	was, is := n.now, attemptOf(r.Node)
 	n.now = is
 	switch {
@@ -207,7 +207,7 @@ func (j *Judge) ends(name string, n *node, seq int64) {
 }
 
 // begins: a node is disrupted from now on.
-func (j *Judge) begins(r Record, n *node) {
+func (j *Judge) begins(r Change, n *node) {
 	if n.by = n.now.ledger; n.by == "" {
 		n.by = j.ledgerOf(n.governor)
 	}

@@ -57,7 +57,7 @@ type trackedEntry struct {
 	taken bool
 }
 
-func (j *Judge) takePolicy(r Record) {
+func (j *Judge) takePolicy(r Change) {
 	p := j.policies[r.Name]
 	if p == nil {
 		p = &policy{entries: map[string]*trackedEntry{}}
@@ -100,7 +100,7 @@ func (p *policy) lost(before []v1alpha1.LedgerEntry) {
 
 // grants judges the entries that are new in a ledger. They were decided from the revision before: a compare-and-swap. Those of a
 // policy that shares the limit were decided from any that this one had a moment ago.
-func (j *Judge) grants(r Record, p *policy, before *v1alpha1.RebootPolicy) {
+func (j *Judge) grants(r Change, p *policy, before *v1alpha1.RebootPolicy) {
 	own := before
 	if own == nil {
 		own = r.Policy
@@ -125,7 +125,7 @@ func (j *Judge) grants(r Record, p *policy, before *v1alpha1.RebootPolicy) {
 }
 
 // adopts reports whether an entry is that of a grant which the node shows already: then the ledger had lost it.
-func (j *Judge) adopts(r Record, before *v1alpha1.RebootPolicy, e v1alpha1.LedgerEntry) bool {
+func (j *Judge) adopts(r Change, before *v1alpha1.RebootPolicy, e v1alpha1.LedgerEntry) bool {
 	if before != nil && e.Seq <= before.Status.Seq {
 		return true
 	}
@@ -138,7 +138,7 @@ func (j *Judge) adopts(r Record, before *v1alpha1.RebootPolicy, e v1alpha1.Ledge
 }
 
 // lately are the revisions from which a policy may have granted in the ledger of another one.
-func (j *Judge) lately(r Record, name string) []*v1alpha1.RebootPolicy {
+func (j *Judge) lately(r Change, name string) []*v1alpha1.RebootPolicy {
 	p := j.policies[name]
 	if p == nil {
 		return nil
@@ -157,7 +157,7 @@ func (j *Judge) lately(r Record, name string) []*v1alpha1.RebootPolicy {
 
 // inTime judges a new grant by the clock of the manager that gave it, which its entry shows. One of the revisions from which it may
 // have been decided has to allow it.
-func (j *Judge) inTime(r Record, from []*v1alpha1.RebootPolicy, e v1alpha1.LedgerEntry) {
+func (j *Judge) inTime(r Change, from []*v1alpha1.RebootPolicy, e v1alpha1.LedgerEntry) {
 	what := "by a policy that is not there"
 	for _, p := range from {
 		if what = j.forbids(r, p, e); what == "" {
@@ -173,7 +173,7 @@ func (j *Judge) inTime(r Record, from []*v1alpha1.RebootPolicy, e v1alpha1.Ledge
 }
 
 // forbids is why a policy does not allow a new grant. Empty: it does.
-func (j *Judge) forbids(r Record, from *v1alpha1.RebootPolicy, e v1alpha1.LedgerEntry) string {
+func (j *Judge) forbids(r Change, from *v1alpha1.RebootPolicy, e v1alpha1.LedgerEntry) string {
 	at, spec := e.At.Time, &from.Spec
 	switch {
 	case from.DeletionTimestamp != nil:
@@ -191,7 +191,7 @@ func (j *Judge) forbids(r Record, from *v1alpha1.RebootPolicy, e v1alpha1.Ledger
 }
 
 // isOpen reports whether an entry was made in a window and in no blackout, as far as those count for its node.
-func (j *Judge) isOpen(r Record, spec *v1alpha1.RebootPolicySpec, e v1alpha1.LedgerEntry) bool {
+func (j *Judge) isOpen(r Change, spec *v1alpha1.RebootPolicySpec, e v1alpha1.LedgerEntry) bool {
 	at, windows, blackouts := e.At.Time, spec.Windows, spec.Blackouts
 	if oracle.Open(windows, blackouts, at) || j.isUrgent(r, spec, e) {
 		return true
@@ -211,7 +211,7 @@ func ignores(u *v1alpha1.Urgent, what v1alpha1.UrgentIgnore, at time.Time) bool 
 }
 
 // isUrgent reports whether the node of an entry has an urgent request, or had one a moment ago, and the policy allows those.
-func (j *Judge) isUrgent(r Record, spec *v1alpha1.RebootPolicySpec, e v1alpha1.LedgerEntry) bool {
+func (j *Judge) isUrgent(r Change, spec *v1alpha1.RebootPolicySpec, e v1alpha1.LedgerEntry) bool {
 	n := j.nodes[e.Node]
 	allowed := spec.Requests != nil && spec.Requests.Urgent == v1alpha1.UrgentRequestsAllow
 	return allowed && n != nil && (n.isUrgent() || !n.urgentUntil.IsZero() && r.At.Sub(n.urgentUntil) <= Slack)
@@ -219,7 +219,7 @@ func (j *Judge) isUrgent(r Record, spec *v1alpha1.RebootPolicySpec, e v1alpha1.L
 
 // ignoresWindows reports whether the node of an entry was past its deadline when the entry was made, and the policy ignores windows
 // then. What the node showed a moment ago counts, too: a manager may not have seen the change.
-func (j *Judge) ignoresWindows(r Record, spec *v1alpha1.RebootPolicySpec, e v1alpha1.LedgerEntry) bool {
+func (j *Judge) ignoresWindows(r Change, spec *v1alpha1.RebootPolicySpec, e v1alpha1.LedgerEntry) bool {
 	n, d := j.nodes[e.Node], spec.Deadline
 	if n == nil || d == nil || d.Action != v1alpha1.DeadlineIgnoresWindows {
 		return false

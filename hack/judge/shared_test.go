@@ -23,7 +23,7 @@ func sharing(changes ...func(*v1alpha1.RebootPolicySpec)) func(*story) {
 		for _, change := range changes {
 			change(&q.Spec)
 		}
-		s.records = append(s.records, Record{At: s.now, Name: "q", By: Admin, Policy: q})
+		s.records = append(s.records, Change{At: s.now, Name: "q", By: Admin, Policy: q})
 	}
 }
 

@@ -36,7 +36,7 @@ func TestSimulation(t *testing.T) {
 		draw = func(seed uint64) Script { return DrawLarge(seed, nodes) }
 	}
 	if seed, err := strconv.ParseUint(os.Getenv("SEED"), 10, 64); err == nil {
-		live(t, draw(seed), func(r judge.Record) { fmt.Println(line(r)) }, &Figures{})
+		live(t, draw(seed), func(r judge.Change) { fmt.Println(line(r)) }, &Figures{})
 		return
 	}
 	s := seeds{
@@ -156,7 +156,7 @@ func cpuTime(t *testing.T) time.Duration {
 }
 
 // live runs one world in a bubble of its own. What it finds is reported outside: a bubble that fails ends its test.
-func live(t *testing.T, script Script, record func(judge.Record), figures *Figures) {
+func live(t *testing.T, script Script, record func(judge.Change), figures *Figures) {
 	t.Helper()
 	folder := t.TempDir()
 	var result Result
@@ -199,7 +199,7 @@ func TestSimulation_Replays(t *testing.T) {
 	}
 	var stories [2][]string
 	for i := range stories {
-		live(t, Draw(3), func(r judge.Record) { stories[i] = append(stories[i], line(r)) }, &Figures{})
+		live(t, Draw(3), func(r judge.Change) { stories[i] = append(stories[i], line(r)) }, &Figures{})
 	}
 	same := 0
 	for same < min(len(stories[0]), len(stories[1])) && stories[0][same] == stories[1][same] {

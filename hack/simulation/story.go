@@ -11,7 +11,7 @@ import (
 )
 
 // line formats a record to people.
-func line(r judge.Record) string {
+func line(r judge.Change) string {
 	at := r.At.UTC().Format("2006-01-02 15:04:05.000")
 	switch {
 	case r.Host != "":
@@ -33,7 +33,7 @@ func ledger(p *v1alpha1.RebootPolicy) string {
 	return text.String()
 }
 
-func node(r judge.Record) string {
+func node(r judge.Change) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "boot %s cordoned %t", r.Node.Status.NodeInfo.BootID, r.Node.Spec.Unschedulable)
 	for _, c := range r.Node.Status.Conditions {

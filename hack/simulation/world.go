@@ -48,7 +48,7 @@ type World struct {
 	// judging is apart: the store calls the judge.
 	judging  sync.Mutex
 	judge    *judge.Judge
-	onRecord func(judge.Record)
+	onRecord func(judge.Change)
 	reboots  int
 }
 
@@ -65,7 +65,7 @@ type Result struct {
 
 // Run lives through a script, in a bubble of testing/synctest. The folder is for the files of the hosts. record, where it
 // is not nil, receives all that happens.
-func Run(ctx context.Context, script Script, folder string, record func(judge.Record)) (Result, error) {
+func Run(ctx context.Context, script Script, folder string, record func(judge.Change)) (Result, error) {
 	process.Wait(ctx, script.Begins)
 	w, end, err := newWorld(ctx, script, folder, record)
 	if err != nil {
@@ -88,7 +88,7 @@ func Run(ctx context.Context, script Script, folder string, record func(judge.Re
 	return result, errors.Join(w.errs...)
 }
 
-func newWorld(ctx context.Context, script Script, folder string, record func(judge.Record)) (*World, func(), error) {
+func newWorld(ctx context.Context, script Script, folder string, record func(judge.Change)) (*World, func(), error) {
 	scheme, err := controllers.Scheme()
 	if err != nil {
 		return nil, nil, err
@@ -168,7 +168,7 @@ func (w *World) witness(e apiserver.Event) {
 	if gone {
 		object = e.Before
 	}
-	record := judge.Record{At: time.Now(), Name: e.Name, By: e.By, Gone: gone}
+	record := judge.Change{At: time.Now(), Name: e.Name, By: e.By, Gone: gone}
 	switch object := object.(type) {
 	case *corev1.Node:
 		record.Node = object
@@ -180,10 +180,10 @@ func (w *World) witness(e apiserver.Event) {
 
 // did notes what a host did, in which boot.
 func (w *World) did(name string, event judge.MachineEvent, boot string) {
-	w.record(judge.Record{At: time.Now(), Name: name, Host: event, Boot: boot})
+	w.record(judge.Change{At: time.Now(), Name: name, Host: event, Boot: boot})
 }
 
-func (w *World) record(r judge.Record) {
+func (w *World) record(r judge.Change) {
 	w.judging.Lock()
 	defer w.judging.Unlock()
 	if r.Host == judge.Rebooted {

@@ -9,9 +9,6 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
-// Phase is how far a granted reboot is, in the planner's word.
-type Phase = plan.RebootPhase
-
 // The phases, in the order in which a reboot goes through them.
 const (
 	Granted   = plan.PhaseGranted
@@ -28,7 +25,8 @@ type Reboot struct {
 	Node string `json:"node"`
 	// Number is the grant's.
 	Number int64 `json:"number"`
-	Phase  Phase `json:"phase"`
+	// Phase is how far it is, in the planner's word.
+	Phase plan.RebootPhase `json:"phase"`
 	// Since is when the phase began.
 	Since time.Time `json:"since"`
 	// Reason and Message are the planner's.

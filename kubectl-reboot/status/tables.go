@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
@@ -80,7 +81,7 @@ func number(n int, style terminal.Style) terminal.Cell {
 }
 
 // phaseStyle is how a phase looks.
-var phaseStyle = map[fleet.Phase]terminal.Style{
+var phaseStyle = map[plan.RebootPhase]terminal.Style{
 	fleet.Granted: terminal.Busy, fleet.Hooks: terminal.Wait, fleet.Draining: terminal.Busy, fleet.Rebooting: terminal.Away,
 	fleet.Booted: terminal.Away, fleet.Settling: terminal.Good, fleet.Aborted: terminal.Wait,
 }

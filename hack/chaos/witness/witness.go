@@ -40,15 +40,15 @@ const reconnect = 50 * time.Millisecond
 type Witness struct {
 	address string
 	next    int64
-	last    map[string]judge.Record // by key
-	seen    func(judge.Record)
+	last    map[string]judge.Change // by key
+	seen    func(judge.Change)
 	past    func(revision int64)
 }
 
 // New follows etcd at an address, a URL, from its first revision on. seen is called with each revision in its order, past
 // with the number of each batch when all of it was seen; both from one goroutine.
-func New(address string, seen func(judge.Record), past func(revision int64)) *Witness {
-	return &Witness{address: address, next: 1, last: map[string]judge.Record{}, seen: seen, past: past}
+func New(address string, seen func(judge.Change), past func(revision int64)) *Witness {
+	return &Witness{address: address, next: 1, last: map[string]judge.Change{}, seen: seen, past: past}
 }
 
 // Run follows until ctx ends, or until etcd no longer has what comes next: then the witness is worth nothing.
@@ -168,8 +168,8 @@ func (w *Witness) one(e event, revision int64) error {
 	return nil
 }
 
-func decode(key string, value []byte, revision int64) (judge.Record, error) {
-	r := judge.Record{At: time.Now(), Revision: revision}
+func decode(key string, value []byte, revision int64) (judge.Change, error) {
+	r := judge.Change{At: time.Now(), Revision: revision}
 	version := strconv.FormatInt(revision, 10)
 	if strings.HasPrefix(key, policies) {
 		r.Policy = &v1alpha1.RebootPolicy{}

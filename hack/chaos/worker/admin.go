@@ -164,7 +164,7 @@ func (a *admin) keepsCordoned() []string {
 }
 
 // wrote reports whether a revision is the administrator's. Every status of the operator has conditions.
-func (a *admin) wrote(record *judge.Record) bool {
+func (a *admin) wrote(record *judge.Change) bool {
 	if record.Policy != nil {
 		return record.Gone || len(record.Policy.Status.Conditions) == 0
 	}

@@ -56,7 +56,7 @@ type run struct {
 	injector *injector // nil until the machines have been made
 
 	mu     sync.Mutex
-	events []judge.Record
+	events []judge.Change
 	err    error
 }
 
@@ -200,7 +200,7 @@ func (r *run) fail(err error) {
 func (r *run) note(machine int, event judge.MachineEvent, boot string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.events = append(r.events, judge.Record{At: time.Now(), Name: fmt.Sprintf("machine %d", machine), Host: event, Boot: boot})
+	r.events = append(r.events, judge.Change{At: time.Now(), Name: fmt.Sprintf("machine %d", machine), Host: event, Boot: boot})
 }
 
 // judge lets the witness come to the present, and looks at all it has seen.
@@ -242,8 +242,8 @@ func (r *run) judge(o *Outcome) {
 
 // history is what was seen up to a revision and what has come after it, and then what the machines did: the witness is behind
 // them. Nil: the witness is not there yet.
-func (r *run) history(o *Outcome, present int64) []judge.Record {
-	var h []judge.Record
+func (r *run) history(o *Outcome, present int64) []judge.Change {
+	var h []judge.Change
 	r.worker.world.read(func(w *world) {
 		if w.revision >= lastOf(w.revisions) && (w.revision >= present || present == 0) || lastOf(w.revisions) >= present {
 			h, o.Grants, o.Revisions = slices.Clone(w.revisions), len(w.grants), len(w.revisions)
@@ -261,7 +261,7 @@ func (r *run) history(o *Outcome, present int64) []judge.Record {
 }
 
 // writer is who wrote a revision, where it was an administrator or the end of a machine.
-func (r *run) writer(record *judge.Record) string {
+func (r *run) writer(record *judge.Change) string {
 	switch {
 	case record.Pod != nil && r.pods.gone(record.Pod):
 		return judge.Machine
@@ -271,7 +271,7 @@ func (r *run) writer(record *judge.Record) string {
 	return ""
 }
 
-func lastOf(revisions []judge.Record) int64 {
+func lastOf(revisions []judge.Change) int64 {
 	if len(revisions) == 0 {
 		return 0
 	}

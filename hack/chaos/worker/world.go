@@ -15,7 +15,7 @@ import (
 type world struct {
 	mu        sync.Mutex
 	revision  int64
-	revisions []judge.Record
+	revisions []judge.Change
 	nodes     map[string]*corev1.Node
 	pods      map[string]*corev1.Pod // by UID
 	policies  map[string]*v1alpha1.RebootPolicy
@@ -42,7 +42,7 @@ func (w *world) begin(pod func(pod *corev1.Pod, deleted bool)) {
 	w.draining, w.grants = map[string]int64{}, map[int64]bool{}
 }
 
-func (w *world) see(r judge.Record) {
+func (w *world) see(r judge.Change) {
 	w.mu.Lock()
 	w.revisions = append(w.revisions, r)
 	pod := w.pod
@@ -67,7 +67,7 @@ func (w *world) see(r judge.Record) {
 	}
 }
 
-func (w *world) seeNode(r judge.Record) {
+func (w *world) seeNode(r judge.Change) {
 	name := r.Node.Name
 	if r.Gone {
 		delete(w.nodes, name)

@@ -23,7 +23,7 @@ import (
 // Feed is what was seen so far.
 type Feed struct {
 	mu      sync.Mutex
-	records []judge.Record
+	records []judge.Change
 	err     error
 }
 
@@ -58,7 +58,7 @@ func (f *Feed) take(event watch.Event) {
 	if !ok {
 		return
 	}
-	r := judge.Record{At: time.Now(), Name: object.GetName(), Gone: event.Type == watch.Deleted}
+	r := judge.Change{At: time.Now(), Name: object.GetName(), Gone: event.Type == watch.Deleted}
 	r.Revision, _ = strconv.ParseInt(object.GetResourceVersion(), 10, 64) // of a real API server it is a number
 	switch object := object.(type) {
 	case *corev1.Node:
@@ -77,17 +77,17 @@ func (f *Feed) take(event watch.Event) {
 
 // History is all that was seen, in the order of the store, as soon as it has the present revision of each object. Until then it is nil;
 // an error means that this never comes.
-func (f *Feed) History(present ...client.Object) ([]judge.Record, error) {
+func (f *Feed) History(present ...client.Object) ([]judge.Change, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, object := range present {
-		if !slices.ContainsFunc(f.records, func(r judge.Record) bool {
+		if !slices.ContainsFunc(f.records, func(r judge.Change) bool {
 			return r.Name == object.GetName() && strconv.FormatInt(r.Revision, 10) == object.GetResourceVersion()
 		}) {
 			return nil, f.err
 		}
 	}
 	records := slices.Clone(f.records)
-	slices.SortStableFunc(records, func(a, b judge.Record) int { return cmp.Compare(a.Revision, b.Revision) })
+	slices.SortStableFunc(records, func(a, b judge.Change) int { return cmp.Compare(a.Revision, b.Revision) })
 	return records, nil
 }

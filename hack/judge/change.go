@@ -21,8 +21,8 @@ const (
 	Machine = "machine"
 )
 
-// Record is one thing that happened: a revision of an object, or an event of a machine. Revisions come in the order of the store.
-type Record struct {
+// Change is one thing that happened: a revision of an object, or an event of a machine. Revisions come in the order of the store.
+type Change struct {
 	// At is when. Where the feed has no times of its own, it is when the record was seen.
 	At time.Time
 	// Revision is the store's number. 0: the feed has none.
