@@ -16,6 +16,7 @@ import (
 
 const (
 	longestDrain = 168 * time.Hour // drain.timeout
+	longestLead  = 24 * time.Hour  // drain.leadTime
 	longestGrace = 604800          // drain.gracePeriodSeconds
 	mostRules    = 50              // drain.rules
 )
@@ -35,7 +36,7 @@ func drain(c *conversion) error {
 		c.unneeded("force-reboot", "drain.onTimeout is Abort where nothing is said")
 	}
 	gracePeriod(c, d)
-	c.unconverted("drain-delay", "a drain begins at once; a hook in hooks.before can hold it up for as long as there is work")
+	leadTime(c, d)
 	c.unconverted("reboot-delay", "the reboot follows the drain; drain.volumeDetachTimeout waits for volumes, and a rule with action WaitCompleted for pods")
 	c.unconverted("skip-wait-for-delete-timeout", "a pod that does not end is waited for until drain.timeout; drain.onTimeout: Reboot goes on without it, a rule with action Skip does not wait at all")
 	return drainSelector(c, d)
@@ -51,6 +52,16 @@ func drainTimeout(c *conversion, d *v1alpha1.Drain) {
 	}
 	d.Timeout = &metav1.Duration{Duration: wholeSeconds(timeout)}
 	c.carried("drain-timeout", fmt.Sprintf("drain.timeout: %s%s", short(d.Timeout.Duration), how))
+}
+
+func leadTime(c *conversion, d *v1alpha1.Drain) {
+	lead := min(wholeSeconds(c.flags.drainDelay), longestLead)
+	if lead <= 0 {
+		c.unneeded("drain-delay", "a drain begins at once, where the policy says nothing")
+		return
+	}
+	d.LeadTime = &metav1.Duration{Duration: lead}
+	c.carried("drain-delay", fmt.Sprintf("drain.leadTime: %s. The node is cordoned meanwhile", short(lead)))
 }
 
 func gracePeriod(c *conversion, d *v1alpha1.Drain) {
