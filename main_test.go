@@ -8,12 +8,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -140,7 +142,12 @@ func TestSIGTERMReleasesTheLease_Behaviour58(t *testing.T) {
 		}
 		return *lease.Spec.HolderIdentity
 	}
-	eventually(t, "a leader", func() bool { return holder() != "" })
+	// The Lease alone is too early: the manager may not have read yet that it was given.
+	eventually(t, "a leader that knows it", func() bool {
+		var events corev1.EventList
+		err := api.List(t.Context(), &events, client.InNamespace("default"))
+		return err == nil && slices.ContainsFunc(events.Items, func(e corev1.Event) bool { return e.Reason == "LeaderElection" })
+	})
 	asked := time.Now()
 	if err := command.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
