@@ -145,8 +145,8 @@ func TestSIGTERMReleasesTheLease_Behaviour58(t *testing.T) {
 	// The Lease alone is too early: the manager may not have read yet that it was given.
 	eventually(t, "a leader that knows it", func() bool {
 		var events corev1.EventList
-		err := api.List(t.Context(), &events, client.InNamespace("default"))
-		return err == nil && slices.ContainsFunc(events.Items, func(e corev1.Event) bool { return e.Reason == "LeaderElection" })
+		h, err := holder(), api.List(t.Context(), &events, client.InNamespace("default"))
+		return err == nil && slices.ContainsFunc(events.Items, func(e corev1.Event) bool { return h != "" && e.Message == h+" became leader" })
 	})
 	asked := time.Now()
 	if err := command.Process.Signal(syscall.SIGTERM); err != nil {
