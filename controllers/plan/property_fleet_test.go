@@ -13,7 +13,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
 
-// A situation in which everything is drawn hardly ever grants anything. Half of those of forAny are fleets that are well: most
+// A situation in which everything is drawn seldom grants anything. Half of those of forAny are fleets that are well: most
 // nodes need a reboot and may have one, and a feature or two are set.
 
 // features are those that a fleet may have, each with what brings nodes into its reach.
@@ -74,6 +74,13 @@ var features = []struct {
 	{"hooks", func(_ *rapid.T, s *situation) { hooked("example.com/a")(s.policies[0]) }, func(s plan.Snapshot, _ *plan.Node) bool {
 		return len(s.Policy.Spec.HooksOrDefault().Before) > 0
 	}},
+	{"hooks of runs", func(t *rapid.T, s *situation) {
+		runHooked(s.policies[0])
+		if !oneIn(t, 4, "not asked") {
+			inRun(v1alpha1.RunBefore, -minute, []v1alpha1.AnnotationKey{setNoout}, func(h *v1alpha1.RunHooks) { h.Number = 1 })(s.policies[0])
+			answered(setNoout, rapid.SampledFrom([]string{"1: true", "1: true", "1: false", "0: true"}).Draw(t, "answer"))(s.policies[0])
+		}
+	}, func(s plan.Snapshot, _ *plan.Node) bool { return len(s.Policy.Spec.HooksOrDefault().RunBefore) > 0 }},
 	{"gates", func(t *rapid.T, s *situation) {
 		gated("must", "may-fail?")(s.policies[0])
 		gatedByObject(s.policies[0])
