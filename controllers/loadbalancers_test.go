@@ -18,7 +18,7 @@ var _ = Describe("Load balancers", func() {
 			f.patch(name, map[string]any{"metadata": map[string]any{"labels": labels}})
 		}
 		f.policy("workers", func(s *v1alpha1.RebootPolicySpec) {
-			s.Drain = &v1alpha1.Drain{LoadBalancers: v1alpha1.LoadBalancersExclude}
+			s.Drain = &v1alpha1.Drain{ExcludeFromLoadBalancers: true}
 		})
 		f.need(name)
 		Eventually(f.granted).Should(HaveLen(1))

@@ -39,17 +39,6 @@ const (
 	DrainDelete DrainAction = "Delete"
 )
 
-// LoadBalancerPolicy states whether external load balancers keep a node that is rebooted.
-// +kubebuilder:validation:Enum=Keep;Exclude
-type LoadBalancerPolicy string
-
-const (
-	// LoadBalancersKeep leaves that to the load balancers.
-	LoadBalancersKeep LoadBalancerPolicy = "Keep"
-	// LoadBalancersExclude labels the node, so that they take it out.
-	LoadBalancersExclude LoadBalancerPolicy = "Exclude"
-)
-
 // Drain configures how pods leave the node.
 // DaemonSet pods, mirror pods and completed pods stay.
 type Drain struct {
@@ -78,14 +67,14 @@ type Drain struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(ms|s|m|h))+$') && duration(self) <= duration('24h')",message="leadTime must be a duration of at most 24h, such as 30s or 2m"
 	LeadTime *metav1.Duration `json:"leadTime,omitempty"`
 
-	// loadBalancers configures external load balancers, such as those of Services of type LoadBalancer:
-	// - Keep: the node is not labelled.
-	// - Exclude: the node has label node.kubernetes.io/exclude-from-external-load-balancers from its grant until it is back in service.
-	// A label that somebody else has set stays as it is.
+	// excludeFromLoadBalancers takes a node out of external load balancers, such as those of Services of type LoadBalancer:
+	// - true: the node has label node.kubernetes.io/exclude-from-external-load-balancers from its grant until it is back in service.
+	// - false: the node is not labelled.
+	// A label that another program has set stays as it is.
 	// Use it with leadTime, so that load balancers have time.
-	// Absent: Keep.
+	// Absent: false.
 	// +optional
-	LoadBalancers LoadBalancerPolicy `json:"loadBalancers,omitempty"`
+	ExcludeFromLoadBalancers bool `json:"excludeFromLoadBalancers,omitempty"`
 
 	// gracePeriodSeconds caps the termination grace period of the pods.
 	// Absent: each pod's own.

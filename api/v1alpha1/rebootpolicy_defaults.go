@@ -179,9 +179,6 @@ func (d Drain) TimeoutOrDefault() time.Duration { return durationOr(d.Timeout, D
 // LeadTimeOrDefault is how long a node is cordoned before the first pod is asked to leave.
 func (d Drain) LeadTimeOrDefault() time.Duration { return durationOr(d.LeadTime, 0) }
 
-// ExcludesFromLoadBalancers reports whether load balancers are to take a node out that is rebooted.
-func (d Drain) ExcludesFromLoadBalancers() bool { return d.LoadBalancers == LoadBalancersExclude }
-
 // VolumeDetachTimeoutOrDefault is how long to wait for the volumes of evicted pods to detach.
 func (d Drain) VolumeDetachTimeoutOrDefault() time.Duration {
 	return durationOr(d.VolumeDetachTimeout, DefaultDetachTimeout)

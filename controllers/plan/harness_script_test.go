@@ -135,7 +135,7 @@ func leads(d time.Duration) func(*v1alpha1.RebootPolicy) {
 
 // excludes takes nodes out of load balancers.
 func excludes(p *v1alpha1.RebootPolicy) {
-	p.Spec.Drain = &v1alpha1.Drain{LoadBalancers: v1alpha1.LoadBalancersExclude}
+	p.Spec.Drain = &v1alpha1.Drain{ExcludeFromLoadBalancers: true}
 }
 
 // grace is how long autoscalers are kept from a node after its reboot.
