@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/api/protocol"
@@ -228,27 +227,14 @@ func rebooting(o Observation) Step {
 	return CallReboot{Inhibitors: o.Settings().Reboot.InhibitorsOrDefault()}
 }
 
-// repair ends an attempt of which nobody knows how far it is, so that the manager can have its slot back. Past the point
-// of no return it does nothing: the host may be going down, and the slot must stay taken. Without a grant it uses up the lowest
-// number, so that every grant to come is a new one.
+// repair ends an attempt whose progress cannot be read. After the point of no return it waits for the boot: condition
+// MaintenanceInProgress and this process show whether it was passed.
 func repair(o Observation) Step {
-	grant := o.Record.Grant
-	if grant == nil {
-		grant = &protocol.Grant{Seq: 1, BootID: o.BootID}
-	}
-	if grant.BootID == o.BootID && (o.Is(corev1.NodeMaintenanceInProgress) || o.Call != Call{}) {
+	committed := o.Is(corev1.NodeMaintenanceInProgress) || o.Call != Call{}
+	message := engine.Shorten(o.Record.ProgressErr.Error() + ". If the node is cordoned, the cordon was left alone.")
+	progress, ok := protocol.Repair(o.Record, o.BootID, message, committed, o.Now)
+	if !ok {
 		return Idle{}
-	}
-	progress := protocol.Progress{
-		Seq:     grant.Seq,
-		Phase:   protocol.PhaseAborted,
-		BootID:  o.BootID,
-		Reason:  v1alpha1.ReasonRecordUnreadable,
-		Message: engine.Shorten(o.Record.ProgressErr.Error() + ". If the node is cordoned, the cordon was left alone."),
-		At:      metav1.NewTime(o.Now),
-	}
-	if grant.State == protocol.GrantActive {
-		progress.Failures = 1
 	}
 	return RepairRecord{Progress: progress}
 }

@@ -17,10 +17,11 @@ func Listed(record Record, entry *v1alpha1.LedgerEntry) bool {
 }
 
 // Start is the progress that begins an attempt, and whether it may begin: only under an Active grant that names the
-// host's boot and whose seq is above every seq acted on before. The write goes with the cordon, in one compare-and-swap.
+// host's boot and whose seq is above every seq acted on before. A progress that cannot be read may be of a reboot: it is repaired
+// first. The write goes with the cordon, in one compare-and-swap.
 func Start(record Record, bootID string, schedulable bool, now time.Time) (Progress, bool) {
 	grant, last := record.Grant, record.Last()
-	if grant == nil || grant.State != GrantActive || grant.Seq <= last.Seq || grant.BootID != bootID {
+	if record.ProgressErr != nil || grant == nil || grant.State != GrantActive || grant.Seq <= last.Seq || grant.BootID != bootID {
 		return Progress{}, false
 	}
 	at := metav1.NewTime(now)
@@ -73,6 +74,27 @@ func Abort(
 		next.Failures = 0
 	case failed:
 		next.Failures++
+	}
+	return next, true
+}
+
+// Repair is the progress that replaces one that cannot be read, and whether it may be written: the attempt is over, so that the
+// manager gets its slot back. It may not where the agent may have committed the reboot in the boot of the grant: the host may be
+// going down. Without a grant it uses up the lowest number, so that every later grant is a new one. The cordon stays: nothing shows
+// whose it is.
+func Repair(record Record, bootID, message string, committed bool, now time.Time) (Progress, bool) {
+	grant := record.Grant
+	if grant == nil {
+		grant = &Grant{Seq: 1, BootID: bootID}
+	}
+	if record.ProgressErr == nil || committed && grant.BootID == bootID {
+		return Progress{}, false
+	}
+	next := Progress{
+		Seq: grant.Seq, Phase: PhaseAborted, BootID: bootID, Reason: v1alpha1.ReasonRecordUnreadable, Message: message, At: metav1.NewTime(now),
+	}
+	if grant.State == GrantActive {
+		next.Failures = 1
 	}
 	return next, true
 }

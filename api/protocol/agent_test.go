@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -82,6 +83,7 @@ func TestStart(t *testing.T) {
 		"a finished grant":                      {Record{Grant: makeGrant(1, finished, boot)}, true, nil},
 		"a grant for another boot":              {Record{Grant: makeGrant(1, active, otherBoot)}, true, nil},
 		"a grant begins the first attempt":      {Record{Grant: makeGrant(1, active, boot)}, true, begins(1, true, 0)},
+		"a progress that cannot be read":        {Record{Grant: makeGrant(1, active, boot), ProgressErr: errors.New("no JSON")}, true, nil},
 		"an administrator's cordon is not ours": {Record{Grant: makeGrant(1, active, boot)}, false, begins(1, false, 0)},
 		"a grant is used once":                  {Record{Grant: makeGrant(1, active, boot), Progress: failed(boot)}, true, nil},
 		"an old grant is not used":              {Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(2, abortedPhase, boot)}, true, nil},

@@ -28,6 +28,10 @@ type model struct {
 	// are in that one's ledger. ownLedger takes that away: it counts what is in both ledgers, and writes its own.
 	shared, ownLedger bool
 
+	// breaks lets somebody write over the progress at any time, so that nobody can read it. repairsCommitted takes away that the agent
+	// repairs nothing in the boot in which it may have called logind.
+	breaks, repairsCommitted bool
+
 	// Each of these takes one guard of that away.
 	noMark, noLook, noCheck, adoptsUnmarked bool
 
@@ -249,6 +253,11 @@ func (m model) agent(w world, n int, to emit) {
 	if m.anew && now.life() == 0 {
 		to(move{"somebody", n, "deletes the Node, and its kubelet registers it anew", -1, 0, 0}, w.registeredAnew(n))
 	}
+	if m.breaks && now.get(progSeq) != 0 && now&unreadable == 0 {
+		next := w
+		next.writeNode(n, now|unreadable)
+		to(move{"somebody", n, "writes over the progress", -1, 0, 0}, next)
+	}
 	if v == 0 {
 		return
 	}
@@ -274,7 +283,7 @@ func (m model) act(w world, n int, to emit) {
 	if v&stale != 0 && !m.noNodeVersion {
 		return
 	}
-	a := m.memory.agent(v&^(stale|checked), w.nodes[n].get(boot))
+	a := m.memory.agent(v&^(stale|checked), w.nodes[n].get(boot), !m.repairsCommitted)
 	a.start.ok = a.start.ok && (!m.withdraws || m.noCheck || v&checked != 0)
 	write := func(does string, guard step, set, unset view) {
 		if !guard.ok {
@@ -291,6 +300,17 @@ func (m model) act(w world, n int, to emit) {
 		write("commits", a.commit, 0, 0)
 	}
 	write("aborts", a.abort, 0, disturbed)
+	if v.committed() {
+		write("repairs", a.repair, 0, 0) // logind may have been called: the host still goes down
+	} else {
+		write("repairs", a.repair, 0, disturbed) // the cordon that stays uses maxUnavailable as any other
+	}
+}
+
+// committed reports whether the agent has passed the point of no return in this boot, as condition MaintenanceInProgress shows
+// beside the record.
+func (v view) committed() bool {
+	return v.in(protocol.PhaseRebooting) && v.get(progBoot) == v.get(boot)
 }
 
 // rebooted is the world with a host up again on a new boot; its kubelet has reported it, its agent has read nothing yet.
@@ -308,9 +328,9 @@ func (w world) registeredAnew(n int) world {
 
 // memory remembers what the shipped functions answered. They are pure, so each is asked once for each question.
 type memory struct {
-	managers map[uint32]managerAnswers
-	agents   map[uint32]agentAnswers
-	seqs     map[uint32]int
+	managers map[uint64]managerAnswers
+	agents   map[uint64]agentAnswers
+	seqs     map[uint64]int
 }
 
 type answer struct {
@@ -329,15 +349,15 @@ type managerAnswers struct {
 	unpublished, withdrawn  bool
 }
 
-type agentAnswers struct{ start, commit, abort step }
+type agentAnswers struct{ start, commit, abort, repair step }
 
 func newMemory() *memory {
-	return &memory{managers: map[uint32]managerAnswers{}, agents: map[uint32]agentAnswers{}, seqs: map[uint32]int{}}
+	return &memory{managers: map[uint64]managerAnswers{}, agents: map[uint64]agentAnswers{}, seqs: map[uint64]int{}}
 }
 
 // manager is what one makes of the node and its entry, which a policy has given, in a ledger.
 func (m *memory) manager(v view, l ledger, policy, p, n int, named bool) managerAnswers {
-	key := uint32(v) | uint32(l.entry(n)|p<<4|l.life(n)<<5|l.withdrawn(n)<<6|policy<<7)<<20
+	key := uint64(v) | uint64(l.entry(n)|p<<4|l.life(n)<<5|l.withdrawn(n)<<6|policy<<7)<<32
 	a, ok := m.managers[key]
 	if !ok {
 		r, e, holder := v.record(), l.of(n), policyNames[p]
@@ -358,14 +378,16 @@ func (m *memory) manager(v view, l ledger, policy, p, n int, named bool) manager
 	return a
 }
 
-func (m *memory) agent(v view, host int) agentAnswers {
-	key := uint32(v) | uint32(host)<<20
+// agent is what one makes of its Node. shown: condition MaintenanceInProgress keeps it from a repair.
+func (m *memory) agent(v view, host int, shown bool) agentAnswers {
+	key := uint64(v) | uint64(host)<<32
 	a, ok := m.agents[key]
 	if !ok {
 		r, id := v.record(), boots[host]
 		a.start.progress, a.start.ok = protocol.Start(r, id, true, instant)
 		a.commit.progress, a.commit.ok = protocol.Commit(r, id, instant)
 		a.abort.progress, a.abort.ok = protocol.Abort(r, id, v1alpha1.ReasonCancelled, "", false, instant)
+		a.repair.progress, a.repair.ok = protocol.Repair(r, id, "", shown && v.committed(), instant)
 		m.agents[key] = a
 	}
 	return a
@@ -373,7 +395,7 @@ func (m *memory) agent(v view, host int) agentAnswers {
 
 // listed is what the agent makes of a ledger that it reads, where it could begin otherwise.
 func (m *memory) listed(v view, l ledger, n int) bool {
-	if l.entrySeq(n) == 0 || !m.agent(v, v.get(grantBoot)).start.ok {
+	if l.entrySeq(n) == 0 || !m.agent(v, v.get(grantBoot), true).start.ok {
 		return false
 	}
 	e := l.of(n)
@@ -381,7 +403,7 @@ func (m *memory) listed(v view, l ledger, n int) bool {
 }
 
 func (m *memory) nextSeq(ledgerSeq int, v view) int {
-	key := uint32(v) | uint32(ledgerSeq)<<20
+	key := uint64(v) | uint64(ledgerSeq)<<32
 	seq, ok := m.seqs[key]
 	if !ok {
 		seq = int(protocol.NextSeq(int64(ledgerSeq), v.record()))

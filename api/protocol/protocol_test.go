@@ -21,12 +21,14 @@ var (
 	withdrawn = model{policies: 1, leaders: 2, nodes: 2, limit: 1, grants: 2, withdraws: true}
 	// shared is twoManagers with a policy for each node, of which one shares the limit of the other.
 	shared = model{policies: 2, leaders: 2, nodes: 2, limit: 1, grants: 2, shared: true}
+	// broken has somebody write over the progress at any time.
+	broken = model{policies: 1, leaders: 2, nodes: 1, limit: 1, grants: 2, breaks: true}
 	// oneManager is the same with two nodes, and small.
 	oneManager = model{policies: 1, leaders: 1, nodes: 2, limit: 1, grants: 2, byHand: true}
 )
 
 // TestProtocol_KeepsTheLimit searches every interleaving of the functions that ship: Publish, Cancel, Finish, Releasable, Withdrawn,
-// Adopt and NextSeq of the manager, Listed, Start, Commit and Abort of the agent. In no world is a node disturbed outside the ledger, or
+// Adopt and NextSeq of the manager, Listed, Start, Commit, Abort and Repair of the agent. In no world is a node disturbed outside the ledger, or
 // more nodes than the limit, or a node down that nobody could put back in service (behaviours 16, 17, 61).
 func TestProtocol_KeepsTheLimit(t *testing.T) {
 	cases := map[string]struct {
@@ -41,6 +43,7 @@ func TestProtocol_KeepsTheLimit(t *testing.T) {
 		"one manager, and hosts rebooted by hand":        {oneManager, 50_000},
 		"grants that cannot be published":                {withdrawn, 6_000_000},
 		"two policies that share one limit":              {shared, 1_000_000},
+		"a progress that nobody can read":                {broken, 300_000},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -67,7 +70,7 @@ func capped() int {
 // TestProtocol_NeedsEachGuard takes one guard away at a time. Then the search must find what breaks: else it could find
 // nothing at all.
 func TestProtocol_NeedsEachGuard(t *testing.T) {
-	notRung := func(r protocol.Record, e v1alpha1.LedgerEntry) bool { return r.Grant == nil || r.Grant.Seq < e.Seq }
+	unpublished := func(r protocol.Record, e v1alpha1.LedgerEntry) bool { return r.Grant == nil || r.Grant.Seq < e.Seq }
 	cancelled := func(r protocol.Record, e v1alpha1.LedgerEntry) bool {
 		return r.Grant != nil && r.Grant.Seq == e.Seq && r.Grant.State == protocol.GrantCancelled
 	}
@@ -77,7 +80,7 @@ func TestProtocol_NeedsEachGuard(t *testing.T) {
 	}{
 		"noderv: the Node's resourceVersion":                          {twoManagers, func(m *model) { m.noNodeVersion = true }},
 		"cas: the ledger's resourceVersion":                           {twoManagers, func(m *model) { m.noLedgerVersion = true }},
-		"order: a grant is cancelled on the Node before its release":  {twoManagers, func(m *model) { m.alsoReleasable = notRung }},
+		"order: a grant is cancelled on the Node before its release":  {twoManagers, func(m *model) { m.alsoReleasable = unpublished }},
 		"cancelwait: a release waits until the agent cannot start":    {twoManagers, func(m *model) { m.alsoReleasable = cancelled }},
 		"owner: a cancelled grant keeps its policy's name":            {twoPolicies, func(m *model) { m.renames = true }},
 		"uid: the ledger names the very Node":                         {anew, func(m *model) { m.noUID = true }},
@@ -88,6 +91,7 @@ func TestProtocol_NeedsEachGuard(t *testing.T) {
 		"check: the agent reads the ledger before it begins":          {withdrawn, func(m *model) { m.noCheck = true }},
 		"shared: two policies that share a limit write one ledger":    {shared, func(m *model) { m.ownLedger = true }},
 		"sharedcas: that ledger's resourceVersion":                    {shared, func(m *model) { m.noLedgerVersion = true }},
+		"repair: not where the host may be going down":                {broken, func(m *model) { m.repairsCommitted = true }},
 		"adopt: a grant that has not begun is adopted as withdrawn":   {withdrawn, func(m *model) { m.adoptsUnmarked = true }},
 	}
 	for name, tc := range cases {

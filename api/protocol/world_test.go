@@ -1,6 +1,7 @@
 package protocol_test
 
 import (
+	"errors"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,8 +46,10 @@ const (
 	reborn      = 1 << 18 // the Node was deleted, and registered anew
 	// checked is on readings alone. A manager's: live, and later than that of the ledger. An agent's: a later reading of the
 	// ledger let it begin.
-	checked     = 1 << 19
-	disturbed   = 1 << 14
+	checked   = 1 << 19
+	disturbed = 1 << 14
+	// unreadable: somebody wrote over the progress, so that nobody can read it. Its bits are what the agent did.
+	unreadable  = 1 << 20
 	lastBoot    = 3
 	freshlyMade = view(1 << boot)
 )
@@ -115,8 +118,16 @@ func (v view) progress() *protocol.Progress {
 
 // record is how both halves of the protocol read the Node.
 func (v view) record() protocol.Record {
-	return protocol.Record{Grant: v.grant(), Progress: v.progress(), UID: uids[v.life()]}
+	r := protocol.Record{Grant: v.grant(), UID: uids[v.life()]}
+	if v&unreadable != 0 {
+		r.ProgressErr = errUnreadable
+	} else {
+		r.Progress = v.progress()
+	}
+	return r
 }
+
+var errUnreadable = errors.New("no JSON")
 
 // life is 1 for a Node that was registered anew.
 func (v view) life() int { return int(v>>18) & 1 }
@@ -128,7 +139,7 @@ func (v view) withGrant(g protocol.Grant) view {
 }
 
 func (v view) withProgress(p protocol.Progress) view {
-	return v.with(progSeq, int(p.Seq)).with(progPhase, index(phases[:], p.Phase)).with(progBoot, index(boots[:], p.BootID))
+	return (v&^unreadable).with(progSeq, int(p.Seq)).with(progPhase, index(phases[:], p.Phase)).with(progBoot, index(boots[:], p.BootID))
 }
 
 // in reports whether the Node shows an attempt under its number in one phase.
