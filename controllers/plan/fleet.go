@@ -53,10 +53,9 @@ type fleet struct {
 	// governed are the nodes this policy governs, without those at rest and in no order: there may be thousands, and what is reported
 	// of them is put in order once it is known to be reported.
 	governed []*Node
-	// selected is how many nodes this policy governs, with those at rest; agents counts their agents, and versions what they run.
-	selected int
+	// selected are all nodes that this policy governs, with those at rest; agents counts their agents.
+	selected []*Node
 	agents   agentCount
-	versions versionCount
 	// conflicts are nodes that this policy and its rivals select, by node name.
 	conflicts map[string][]string
 	// controlPlane are all control-plane nodes of the cluster, by name.
@@ -96,7 +95,7 @@ func newFleet(s Snapshot, halt *Halt) *fleet {
 		Snapshot: s, name: s.Policy.Name, limited: limitedOf(s),
 		reserve: Reserve(s.Policy), gates: gatesOf(&s.Policy.Spec), pods: podCheckOf(s.Policy), attempts: attempts{policy: s.Policy, now: s.Now},
 		numbers: numbersOf(s), agents: agentCount{agents: s.Agents, now: s.Now},
-		byName: map[string]*Node{}, conflicts: map[string][]string{}, inEntry: map[string]bool{},
+		selected: make([]*Node, 0, len(s.Nodes)), byName: map[string]*Node{}, conflicts: map[string][]string{}, inEntry: map[string]bool{},
 	}
 	f.entries = f.limited.own
 	for _, e := range f.entries {
@@ -200,9 +199,8 @@ func (f *fleet) add(n *Node) {
 
 // govern counts a node that this policy governs, and takes in one of which there may be more to report.
 func (f *fleet) govern(n *Node, held bool) {
-	f.selected++
+	f.selected = append(f.selected, n)
 	f.agents.add(n, held)
-	f.versions.add(n)
 	if soaks := f.rings.add(n, f.Now); held || soaks || !n.atRest(f.maxUptime(n)) {
 		f.governed = append(f.governed, n)
 	}
@@ -227,15 +225,15 @@ func (f *fleet) selects(n *Node) bool {
 // scale reads maxUnavailable, once all nodes are counted.
 func (f *fleet) scale() (err error) {
 	if f.limited.elsewhere {
-		f.limit, err = Limit(f.Policy.Spec.MaxUnavailableOrDefault(), f.selected)
+		f.limit, err = Limit(f.Policy.Spec.MaxUnavailableOrDefault(), len(f.selected))
 		return err
 	}
-	if f.limit, err = Limit(f.limited.most, f.selected+f.limited.selected); err != nil {
+	if f.limit, err = Limit(f.limited.most, len(f.selected)+f.limited.selected); err != nil {
 		return err
 	}
 	if own := f.Policy.Spec.OwnLimit(); own != nil {
 		f.own = new(int32)
-		*f.own, err = Limit(*own, f.selected)
+		*f.own, err = Limit(*own, len(f.selected))
 	}
 	return err
 }

@@ -155,7 +155,7 @@ func (d *draft) complete() {
 	p.Holders = d.slots.holders()
 	p.Decisions, p.Marks = d.decisions(), d.marks()
 	p.Counts, p.Blocked = d.count()
-	p.Versions, p.Agents = d.versions.report(), d.agents.report(d.selected)
+	p.Versions, p.Agents = versionsOf(d.selected), d.agents.report(len(d.selected))
 	p.Deadlines, p.OldestPending = d.deadlines(), d.oldestPending()
 	waits := d.waitsForGates()
 	p.WaitsForGates, p.Gates = waits && len(d.gates) > 0, d.gateStatus(waits)

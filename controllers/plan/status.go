@@ -19,7 +19,7 @@ const maxNames = 5
 // count sums the plan up for status and metrics.
 func (d *draft) count() (v1alpha1.NodeCounts, []v1alpha1.BlockedNodes) {
 	c := v1alpha1.NodeCounts{
-		Selected: int32(d.selected), Reporting: int32(d.agents.reporting),
+		Selected: int32(len(d.selected)), Reporting: int32(d.agents.reporting),
 		Permitted: int32(len(d.plan.Ledger())), Unavailable: int32(len(d.slots.used)),
 	}
 	failed := map[string]bool{}

@@ -33,6 +33,15 @@ type versionCount struct {
 	of   *v1alpha1.VersionNodes
 }
 
+// versionsOf is what status.versions should be for these nodes.
+func versionsOf(nodes []*Node) []v1alpha1.SystemVersions {
+	var c versionCount
+	for _, n := range nodes {
+		c.add(n)
+	}
+	return c.report()
+}
+
 // add counts a node. One whose agent has not reported a version, or runs a system that has none, is left out.
 func (c *versionCount) add(n *Node) {
 	is := running{system{n.Labels[v1alpha1.LabelOSID], n.Labels[v1alpha1.LabelOSGroup]}, n.Labels[v1alpha1.LabelOSVersion]}
@@ -54,7 +63,7 @@ func (c *versionCount) add(n *Node) {
 	}
 }
 
-// report is what status.versions should be: systems with the most nodes first.
+// report lists the systems with the most nodes first.
 func (c *versionCount) report() []v1alpha1.SystemVersions {
 	bySystem := map[system][]v1alpha1.VersionNodes{}
 	for is, count := range c.counts {
