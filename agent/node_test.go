@@ -86,9 +86,7 @@ func phaseOf(node *corev1.Node) string {
 	return text
 }
 
-// reportOf is the agent's report as it is on the Node. Empty: there is none.
-func reportOf(node *corev1.Node) string { return node.Annotations[v1alpha1.AnnotationReport] }
-
+// objectionOf is the objection of the agent's report as it is on the Node.
 func objectionOf(node *corev1.Node) string {
 	r, err := protocol.ParseAgentReport(node.Annotations)
 	o := r.Objection

@@ -27,6 +27,7 @@ var (
 			"annotations": object{
 				"reboot-operator.io/report":           "{}",
 				"reboot-operator.io/engines":          "{}",
+				"reboot-operator.io/booted-at":        "2026-11-23T06:12:40Z",
 				"reboot-operator.io/reboot-requested": nil,
 			},
 		},

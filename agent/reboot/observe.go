@@ -82,7 +82,8 @@ func (v *observer) observe(ctx context.Context, node *corev1.Node) (step.Observa
 		OS:            v.os(ctx),
 	}
 	o.SetEngines(v.Reports.all())
-	o.MaxUptime, o.Uptime = v.uptime(ctx, node)
+	o.MaxUptime, o.BootedAt = v1alpha1.ParseMaxUptime(node.Annotations), v1alpha1.BootedAt(node.Annotations)
+	o.Uptime = v.uptime(ctx, o.MaxUptime)
 	if o.Asked, err = protocol.ParsePreflight(node.Annotations); err != nil {
 		o.Asked = nil
 	}
@@ -133,17 +134,13 @@ func (v *observer) answer(ctx context.Context, o *step.Observation, ask step.Ask
 	}
 }
 
-// uptime is how long the node may be up, and how long it has been. An uptime that cannot be read is 0: no reason for a reboot.
-func (v *observer) uptime(ctx context.Context, node *corev1.Node) (most, is time.Duration) {
-	most = v1alpha1.ParseMaxUptime(node.Annotations)
-	if most == 0 {
-		return 0, 0
-	}
-	is, err := host.Uptime(v.UptimeFile)
-	if err != nil {
+// uptime is how long the host has been up. One that cannot be read is 0: no reason for a reboot.
+func (v *observer) uptime(ctx context.Context, most time.Duration) time.Duration {
+	uptime, err := host.Uptime(v.UptimeFile)
+	if err != nil && most > 0 {
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot compare the uptime with its maximum", "maximum", most)
 	}
-	return most, is
+	return uptime
 }
 
 // os describes the host. What it runs is no secret of the agent's process: it may be read again at any time.

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/volume"
@@ -34,8 +33,10 @@ type Observation struct {
 	LabelValue string
 	// MaxUptime is how long the node may be up. 0: for ever.
 	MaxUptime time.Duration
-	// Uptime is how long the host has been up, by its kernel's clock that nobody sets. 0: unknown, or not asked for.
+	// Uptime is how long the host has been up, by its kernel's clock that nobody sets. 0: unknown.
 	Uptime time.Duration
+	// BootedAt is when the host booted as it is on the Node. Zero: it is not, or nobody can read it.
+	BootedAt time.Time
 	// Conditions are the Node's.
 	Conditions []corev1.NodeCondition
 	// Engines is what each update engine reports, and Engine is what they report together. Nil: not received yet.
@@ -269,16 +270,16 @@ func (o Observation) upTooLong() bool { return o.MaxUptime > 0 && o.Uptime >= o.
 // bootTolerance is by how much a reported boot may be off before it is reported anew: the clock of a host is set now and then.
 const bootTolerance = time.Minute
 
-// bootedAt is when the host booted. Nil: the uptime counts for nothing, or is unknown. What is reported stays while it is about right.
-func (o Observation) bootedAt() *metav1.Time {
-	if o.MaxUptime == 0 || o.Uptime <= 0 {
+// bootedAt is when the host booted. Nil: the uptime is unknown. What is reported stays while it is about right.
+func (o Observation) bootedAt() *string {
+	if o.Uptime <= 0 {
 		return nil
 	}
-	at := metav1.NewTime(o.Now.Add(-o.Uptime).Truncate(time.Second))
-	if reported := o.Reported.BootedAt; reported != nil && reported.Sub(at.Time).Abs() < bootTolerance {
-		return reported
+	at := o.Now.Add(-o.Uptime)
+	if o.BootedAt.Sub(at).Abs() < bootTolerance {
+		at = o.BootedAt
 	}
-	return &at
+	return new(at.UTC().Format(time.RFC3339))
 }
 
 // dueAt is when the node has been up for as long as it may be. Zero: it has been, or never, or that is unknown.

@@ -35,7 +35,7 @@ func NodeStatusOf(o Observation) NodeStatus {
 	if o.Engine == nil {
 		return NodeStatus{}
 	}
-	annotations := map[string]*string{}
+	annotations := map[string]*string{v1alpha1.AnnotationBootedAt: o.bootedAt()}
 	byAnnotation, byLabel := fulfilled(o, request(o)), fulfilled(o, labelled(o))
 	if byAnnotation {
 		annotations[v1alpha1.AnnotationRebootRequested] = nil
@@ -83,8 +83,7 @@ func labels(os *OS, asking bool) map[string]*string {
 	return l
 }
 
-// agentReport is what the agent finds against a reboot, and when the host booted. A part of which nothing is known now stays as it
-// is on the Node. Known is false where nothing new is known. It may change at settles.
+// agentReport is what the agent finds against a reboot. A part of which nothing is known now stays as it is on the Node. Known is false where nothing new is known. It may change at settles.
 func agentReport(o Observation, asking bool) (value *string, known bool, settles time.Time) {
 	objection, looked := objection(o, asking)
 	preflight, answered, settles := preflightReport(o)
@@ -95,11 +94,10 @@ func agentReport(o Observation, asking bool) (value *string, known bool, settles
 	if answered {
 		r.Preflight = preflight
 	}
-	r.BootedAt = o.bootedAt()
 	if r != (protocol.AgentReport{}) {
 		value = new(r.String())
 	}
-	return value, looked || answered || r.BootedAt != o.Reported.BootedAt, settles
+	return value, looked || answered, settles
 }
 
 // objection is what the agent has against the host's going down, or what logind had; nil where there is nothing. Known is

@@ -28,7 +28,7 @@ func TestNodeStatusOf(t *testing.T) {
 		"nothing needed": {makeObservation(), NodeStatus{
 			Conditions:  []corev1.NodeCondition{Need(makeObservation())},
 			Labels:      map[string]*string{v1alpha1.LabelRebootRequired: nil},
-			Annotations: map[string]*string{v1alpha1.AnnotationReport: nil, v1alpha1.AnnotationEngines: new(idle)},
+			Annotations: map[string]*string{v1alpha1.AnnotationReport: nil, v1alpha1.AnnotationBootedAt: nil, v1alpha1.AnnotationEngines: new(idle)},
 		}},
 		"a need, and an operating system": {
 			makeObservation(staged("1"), func(o *Observation) { o.OS = &OS{ID: "flatcar", Version: "4459.2.0"} }),
@@ -39,14 +39,14 @@ func TestNodeStatusOf(t *testing.T) {
 					v1alpha1.LabelOSVersion: new("4459.2.0"), v1alpha1.LabelOSGroup: nil,
 				},
 				Annotations: map[string]*string{
-					v1alpha1.AnnotationReport:  nil,
+					v1alpha1.AnnotationReport: nil, v1alpha1.AnnotationBootedAt: nil,
 					v1alpha1.AnnotationEngines: new(`{"bootID":"boot-2","reported":[{"name":"update-engine","asks":true,"version":"1"}]}`),
 				},
 				Again: now.Add(time.Minute),
 			},
 		},
 		"the first report after a boot answers the request (behaviour 13)": {
-			makeObservation(rebootedBefore, requesting("x"), reported, up), NodeStatus{
+			makeObservation(rebootedBefore, requesting("x"), reported, up, func(o *Observation) { o.Uptime = time.Minute }), NodeStatus{
 				Conditions: []corev1.NodeCondition{
 					Need(makeObservation()),
 					condition(corev1.NodeMaintenanceInProgress, corev1.ConditionFalse, v1alpha1.EventRebootSucceeded, ""),
@@ -54,6 +54,7 @@ func TestNodeStatusOf(t *testing.T) {
 				Labels: map[string]*string{v1alpha1.LabelRebootRequired: nil},
 				Annotations: map[string]*string{
 					v1alpha1.AnnotationReport: nil, v1alpha1.AnnotationRebootRequested: nil, v1alpha1.AnnotationEngines: new(idle),
+					v1alpha1.AnnotationBootedAt: new(now.Add(-time.Minute).UTC().Format(time.RFC3339)),
 				},
 			},
 		},
@@ -157,11 +158,6 @@ func TestAgentReport(t *testing.T) {
 		"nobody has looked at the host":    {makeObservation(staged("1"), earlier, unseen, isAsked, sees(time.Hour, protected)), &protocol.AgentReport{Objection: before.Objection, Preflight: protected.Report(asked, boot)}},
 		"nobody has looked at either":      {makeObservation(earlier, unseen, beingDrained), nil},
 		"what cannot be read is replaced":  {makeObservation(staged("1"), rivalled, isAsked), &protocol.AgentReport{Objection: &rival}},
-		"the boot, where uptime counts":    {makeObservation(up(30*time.Hour, 720*time.Hour)), bootedAgo(30 * time.Hour)},
-		"a boot that is about right":       {makeObservation(up(30*time.Hour, 720*time.Hour), reportedBoot(30*time.Hour-59*time.Second), unseen, beingDrained), nil},
-		"a clock that was set":             {makeObservation(up(30*time.Hour, 720*time.Hour), reportedBoot(30*time.Hour-time.Minute), unseen, beingDrained), bootedAgo(30 * time.Hour)},
-		"another boot":                     {makeObservation(up(time.Minute, 720*time.Hour), reportedBoot(30*time.Hour), unseen, beingDrained), bootedAgo(time.Minute)},
-		"uptime counts no more":            {makeObservation(reportedBoot(30*time.Hour), unseen, beingDrained), &protocol.AgentReport{}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -174,6 +170,7 @@ func TestAgentReport(t *testing.T) {
 			}
 			got := NodeStatusOf(tc.o).Annotations
 			delete(got, v1alpha1.AnnotationEngines)
+			delete(got, v1alpha1.AnnotationBootedAt)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("annotations (-want +got):\n%s", diff)
 			}
@@ -181,12 +178,32 @@ func TestAgentReport(t *testing.T) {
 	}
 }
 
-func bootedAgo(uptime time.Duration) *protocol.AgentReport {
-	return &protocol.AgentReport{BootedAt: new(metav1.NewTime(now.Add(-uptime)))}
-}
-
-func reportedBoot(uptime time.Duration) func(*Observation) {
-	return func(o *Observation) { o.Reported = *bootedAgo(uptime) }
+func TestNodeStatusOf_ReportsWhenTheHostBooted(t *testing.T) {
+	at := func(uptime time.Duration) *string { return new(now.Add(-uptime).UTC().Format(time.RFC3339)) }
+	reported := func(uptime time.Duration) func(*Observation) {
+		return func(o *Observation) {
+			o.BootedAt = v1alpha1.BootedAt(map[string]string{v1alpha1.AnnotationBootedAt: *at(uptime)})
+		}
+	}
+	day := up(24*time.Hour, 0)
+	cases := map[string]struct {
+		o    Observation
+		want *string
+	}{
+		"for the first time":         {makeObservation(day), at(24 * time.Hour)},
+		"unknown":                    {makeObservation(reported(24 * time.Hour)), nil},
+		"what is about right stays":  {makeObservation(day, reported(24*time.Hour-59*time.Second)), at(24*time.Hour - 59*time.Second)},
+		"a clock that was set":       {makeObservation(day, reported(24*time.Hour-time.Minute)), at(24 * time.Hour)},
+		"another boot":               {makeObservation(up(time.Minute, 0), reported(24*time.Hour)), at(time.Minute)},
+		"where uptime has a maximum": {makeObservation(up(24*time.Hour, 720*time.Hour)), at(24 * time.Hour)},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, NodeStatusOf(tc.o).Annotations[v1alpha1.AnnotationBootedAt]); diff != "" {
+				t.Errorf("booted at (-want +got):\n%s", diff)
+			}
+		})
+	}
 }
 
 func TestMaintenance(t *testing.T) {

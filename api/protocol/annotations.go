@@ -110,15 +110,12 @@ type Update struct {
 	VainReboots int32 `json:"vainReboots,omitempty"`
 }
 
-// AgentReport is what the agent finds against a reboot of its node, and since when it is up where that counts. Absent: nothing.
+// AgentReport is what the agent finds against a reboot of its node. Absent: nothing.
 type AgentReport struct {
 	// Objection is the agent's own reason. Absent: it has none.
 	Objection *Objection `json:"objection,omitempty"`
 	// Preflight is the answer to the manager's question about the pods of the node. Absent: it has not been given.
 	Preflight *PreflightReport `json:"preflight,omitempty"`
-	// BootedAt is when the host booted, as its clock has it, to the second. Absent: no AnnotationMaxUptime asks for it, or the uptime
-	// cannot be read.
-	BootedAt *metav1.Time `json:"bootedAt,omitempty"`
 }
 
 // Objection is the agent's own reason why the node should not be rebooted now.

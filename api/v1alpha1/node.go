@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -37,6 +38,8 @@ const (
 	AnnotationReport = "reboot-operator.io/report"
 	// AnnotationEngines is what the agent's engines have reported, an Engines. It is for the agent's next process.
 	AnnotationEngines = "reboot-operator.io/engines"
+	// AnnotationBootedAt is when the host booted, as the agent reports it: an instant such as 2026-11-23T06:12:40Z.
+	AnnotationBootedAt = "reboot-operator.io/booted-at"
 	// AnnotationHooks is the manager's: the phase of hooks that the node is in, a HookPhase.
 	AnnotationHooks = "reboot-operator.io/hooks"
 	// AnnotationPreflight is the manager's question which pods are in the way of the node's reboot, a Preflight.
@@ -50,6 +53,15 @@ const (
 	// makes the request urgent. The agent removes it after one confirmed reboot.
 	AnnotationRebootRequested = "reboot-operator.io/reboot-requested"
 )
+
+// BootedAt is when the host of a node booted, by AnnotationBootedAt. Zero: unknown.
+func BootedAt(annotations map[string]string) time.Time {
+	at, err := time.Parse(time.RFC3339, annotations[AnnotationBootedAt])
+	if err != nil {
+		return time.Time{}
+	}
+	return at
+}
 
 // Annotations of autoscalers on a Node. The manager sets each to "true" with a grant, where nobody else has set it, and removes
 // it when autoscaler.grace has passed since the end of the grant, unless somebody has changed it since; Grant.Annotations lists

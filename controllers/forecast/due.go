@@ -14,11 +14,11 @@ import (
 func due(s plan.Snapshot, end time.Time) []Due {
 	var all []Due
 	for _, n := range s.Nodes {
-		most := v1alpha1.ParseMaxUptime(n.Annotations)
-		if most == 0 || n.BootedAt.IsZero() || n.NeedsReboot() || n.Outstanding() || s.Governor.Govern(n.Labels).Policy != s.Policy.Name {
+		most, booted := v1alpha1.ParseMaxUptime(n.Annotations), v1alpha1.BootedAt(n.Annotations)
+		if most == 0 || booted.IsZero() || n.NeedsReboot() || n.Outstanding() || s.Governor.Govern(n.Labels).Policy != s.Policy.Name {
 			continue
 		}
-		at := n.BootedAt.Add(most)
+		at := booted.Add(most)
 		if at.Before(s.Now) {
 			at = s.Now
 		}

@@ -17,7 +17,7 @@ func TestOf_Due(t *testing.T) {
 	const day = 24 * time.Hour
 	upFor := func(is time.Duration, most string) func(*plan.Node) {
 		return func(n *plan.Node) {
-			n.BootedAt, n.Annotations = monday.Add(-is), map[string]string{v1alpha1.AnnotationMaxUptime: most}
+			n.Annotations = map[string]string{v1alpha1.AnnotationMaxUptime: most, v1alpha1.AnnotationBootedAt: monday.Add(-is).Format(time.RFC3339)}
 		}
 	}
 	nodes := []*plan.Node{
@@ -25,7 +25,7 @@ func TestOf_Due(t *testing.T) {
 		needy("sooner", content, upFor(29*day, "720h0m0s")),
 		needy("about-to-report", content, upFor(30*day+time.Second, "720h0m0s")),
 		needy("due", upFor(31*day, "720h0m0s")),
-		needy("not-reported", content, upFor(2*day, "720h0m0s"), func(n *plan.Node) { n.BootedAt = time.Time{} }),
+		needy("not-reported", content, upFor(2*day, "720h0m0s"), func(n *plan.Node) { delete(n.Annotations, v1alpha1.AnnotationBootedAt) }),
 		needy("beyond-a-year", content, upFor(0, "87600h0m0s")),
 		needy("booted-in-the-future", content, upFor(-100*365*day, "720h0m0s")),
 		needy("for-ever", content, upFor(2*day, "")),

@@ -62,15 +62,13 @@ type Node struct {
 	Objection    *protocol.Objection
 	protocol.Record
 
-	// Annotations hold the answers of hooks, the reason of a pause, and how long the node may be up.
+	// Annotations hold the answers of hooks, the reason of a pause, when the host booted and how long it may be up.
 	Annotations map[string]string
 
 	// Preflight is the manager's question about pods as it is; empty when there is none. Report is the agent's answer to
 	// one. An answer that cannot be read is none.
 	Preflight string
 	Report    *protocol.PreflightReport
-	// BootedAt is when the host booted, as the agent reports where annotation max-uptime is set. Zero: unknown.
-	BootedAt time.Time
 
 	// Unreadable states what is wrong with an annotation of the record that cannot be parsed; empty when all is well.
 	Unreadable string
@@ -150,9 +148,6 @@ func (n *Node) readRecord(annotations map[string]string) {
 	n.Preflight = annotations[v1alpha1.AnnotationPreflight]
 	report, err := protocol.ParseAgentReport(annotations)
 	n.Report, n.Objection = report.Preflight, report.Objection
-	if report.BootedAt != nil {
-		n.BootedAt = report.BootedAt.Time
-	}
 	if err != nil {
 		// An agent that objects in words we cannot read still objects.
 		n.Objection = &protocol.Objection{Reason: v1alpha1.ReasonRecordUnreadable, Message: err.Error()}

@@ -60,7 +60,7 @@ func busy() fleet.Fleet {
 		Node("edge-1", "edge", Needs(9*time.Hour)),
 		Node("edge-2", "edge", Needs(9*time.Hour), Granted("edge", 3, 4*time.Hour), Progressed(3, protocol.PhaseRebooting, 4*time.Hour), NotReady),
 		Node("gpu-1", "gpu", Needs(9*time.Hour)), Node("gpu-2", "gpu", Annotated(v1alpha1.AnnotationMaxUptime, "720h0m0s"),
-			Annotated(v1alpha1.AnnotationReport, protocol.AgentReport{BootedAt: new(Ago(29 * 24 * time.Hour))}.String())),
+			Annotated(v1alpha1.AnnotationBootedAt, Ago(29*24*time.Hour).UTC().Format(time.RFC3339))),
 		Node("night-1", "night", Needs(time.Hour)), Node("night-2", "night", Needs(time.Hour)),
 		Node("stray-1", "none", Needs(time.Hour)),
 	}

@@ -22,7 +22,7 @@ type Row struct {
 	// OS and Kernel are what the kubelet reports, such as Ubuntu 24.04.1 LTS and 6.8.0-48-generic.
 	OS     string `json:"os,omitempty"`
 	Kernel string `json:"kernel,omitempty"`
-	// BootedAt is when the host booted, as its agent reports it. Zero: it does not, because no spec.requests.maxUptime asks for it.
+	// BootedAt is when the host booted, as its agent reports it. Zero: it does not.
 	BootedAt time.Time `json:"bootedAt,omitzero"`
 	// NeedsSince is since when the node has needed a reboot, or since its last one, where that did not end the need. Zero: it needs none.
 	NeedsSince time.Time `json:"needsSince,omitzero"`
@@ -69,7 +69,7 @@ func Of(f fleet.Fleet, wanted func(policy string, labels map[string]string) bool
 // rowOf is what the node itself and the policy that governs it show. A nil policy: none does.
 func rowOf(f fleet.Fleet, n *plan.Node, policy *v1alpha1.RebootPolicy) Row {
 	node, _ := f.Node(n.Name)
-	r := Row{Node: n.Name, OS: node.Status.NodeInfo.OSImage, Kernel: node.Status.NodeInfo.KernelVersion, BootedAt: n.BootedAt}
+	r := Row{Node: n.Name, OS: node.Status.NodeInfo.OSImage, Kernel: node.Status.NodeInfo.KernelVersion, BootedAt: v1alpha1.BootedAt(n.Annotations)}
 	if g := n.Grant; g != nil && g.State == protocol.GrantFinished {
 		r.LastRebootAt = g.At.Time
 	}

@@ -42,10 +42,9 @@ func rows() []report.Row {
 			{Node: "n4", Seq: 2, Result: v1alpha1.RebootAborted, GrantedAt: Ago(3 * time.Hour), EndedAt: Ago(2 * time.Hour)},
 		}
 	}
-	booted := protocol.AgentReport{BootedAt: new(Ago(40 * 24 * time.Hour))}
 	flatcar := runs("Flatcar Container Linux by Kinvolk 4459.2.0 (Oklo)", "6.12.51-flatcar")
 	return report.Of(fleet.New([]v1alpha1.RebootPolicy{Policy("workers", deadline, remembers, Holds("n2", 5, time.Minute))}, []corev1.Node{
-		Node("n1", "workers", flatcar, Needs(50*time.Hour), finished(40*24*time.Hour), Annotated(v1alpha1.AnnotationReport, booted.String())),
+		Node("n1", "workers", flatcar, Needs(50*time.Hour), finished(40*24*time.Hour), Annotated(v1alpha1.AnnotationBootedAt, Ago(40*24*time.Hour).UTC().Format(time.RFC3339))),
 		Node("n2", "workers", flatcar, Needs(9*24*time.Hour), Granted("workers", 5, time.Minute)),
 		Node("n3", "workers", Needs(time.Hour), Annotated(v1alpha1.AnnotationPaused, "true")),
 		Node("n4", "workers", runs("Ubuntu 24.04.1 LTS", "6.8.0-48-generic"), finished(48*time.Hour)),

@@ -38,8 +38,7 @@ func needy(n int, options ...func(*corev1.Node)) []corev1.Node {
 
 // upFor is a node that needs no reboot and has been up for so long of 720 hours.
 func upFor(name string, uptime time.Duration) corev1.Node {
-	report := protocol.AgentReport{BootedAt: new(Ago(uptime))}
-	return Node(name, "w", Annotated(v1alpha1.AnnotationMaxUptime, "720h0m0s"), Annotated(v1alpha1.AnnotationReport, report.String()))
+	return Node(name, "w", Annotated(v1alpha1.AnnotationMaxUptime, "720h0m0s"), Annotated(v1alpha1.AnnotationBootedAt, Ago(uptime).UTC().Format(time.RFC3339)))
 }
 
 func freeze(s *v1alpha1.RebootPolicySpec) {
