@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
 func abortCommand(s *Session) *cobra.Command {
@@ -47,13 +48,18 @@ func abortDrain(n *corev1.Node) (string, bool, error) {
 	if err != nil {
 		return "", false, err
 	}
+	hooks, err := protocol.ParseHookPhase(n.Annotations)
+	if err != nil {
+		return "", false, err
+	}
+	asked := hooks != nil && hooks.Stage == v1alpha1.HooksBefore && hooks.BootID == n.Status.NodeInfo.BootID
 	active := grant != nil && grant.State == protocol.GrantActive
 	begun := progress != nil && (grant == nil || progress.Seq == grant.Seq) && progress.BootID == n.Status.NodeInfo.BootID
 	switch {
 	case begun && progress.Phase == protocol.PhaseRebooting:
 		return "", false, errors.New("the drain is over, the node is being rebooted: nothing stops that")
-	case active && !begun:
-		return "", false, fmt.Errorf("the node has a grant and has not begun to drain: kubectl reboot pause node/%s takes the grant back", n.Name)
+	case !begun && (active || asked):
+		return "", false, fmt.Errorf("the node has a slot and has not begun to drain: kubectl reboot pause node/%s takes the slot back", n.Name)
 	case !begun || progress.Phase != protocol.PhaseDraining:
 		return "is not draining", false, nil
 	case !n.Spec.Unschedulable:

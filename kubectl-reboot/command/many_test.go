@@ -6,6 +6,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
@@ -146,7 +147,7 @@ var _ = Describe("request --wait", func() {
 	It("reports progress until the nodes are back", func() {
 		p := newPool(2)
 		out, done := begin("request", "--all", "--reason=why", "--wait")
-		Eventually(out.String).Should(ContainSubstring("  0 of 2 done\n"), "the agents have not answered")
+		Eventually(out.String).Should(ContainSubstring("  0 of 2 done, 2 requested\n"), "the agents have not answered")
 		p.needs(p.nodes[0])
 		expectPermitted(p.nodes[0], "True Granted")
 		p.needs(p.nodes[1])
@@ -166,6 +167,25 @@ var _ = Describe("request --wait", func() {
 		Eventually(done).Should(Receive(BeNil()))
 	})
 
+	It("waits until the nodes are in service, and reports what keeps them out", func() {
+		p := newPool(1, paused)
+		name := p.nodes[0]
+		p.patch(name, map[string]any{"spec": map[string]any{"unschedulable": true}, "metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationRebootRequested: "why"}}})
+		p.patch(name, map[string]any{"status": map[string]any{"conditions": []any{condition(corev1.NodeReady, "False", "KubeletNotReady"), condition(v1alpha1.NodeRebootRequired, "Unknown", "NoEngine")}}}, "status")
+		out, done := begin("request", name, "--reason=why", "--wait")
+		Eventually(out.String).Should(HaveSuffix("  0 of 1 done, 1 requested\n"))
+		p.answered(name)
+		Eventually(out.String).Should(HaveSuffix("  0 of 1 done, 1 of unknown need\n"))
+		p.boots(name)
+		Eventually(out.String).Should(HaveSuffix("  0 of 1 done, 1 not Ready\n"))
+		p.patch(name, map[string]any{"status": map[string]any{"conditions": []any{condition(corev1.NodeReady, "True", "KubeletReady")}}}, "status")
+		Eventually(out.String).Should(HaveSuffix("  0 of 1 done, 1 cordoned\n"))
+		Expect(done).NotTo(Receive())
+		p.patch(name, map[string]any{"spec": map[string]any{"unschedulable": nil}})
+		Eventually(done).Should(Receive(BeNil()))
+		Expect(out.String()).To(HaveSuffix("  1 of 1 done\n"))
+	})
+
 	It("fails when its time is over, or a node is deleted", func() {
 		p := newPool(1, paused)
 		_, stderr, err := run([]string{"request", p.nodes[0], "--reason=why", "--wait", "--timeout=2s"})
@@ -173,7 +193,7 @@ var _ = Describe("request --wait", func() {
 		Expect(stderr).To(HavePrefix("error: --wait ended before "))
 
 		out, done := begin("request", p.nodes[0], "--reason=why", "--wait")
-		Eventually(out.String).Should(ContainSubstring("  0 of 1 done\n"))
+		Eventually(out.String).Should(ContainSubstring("  0 of 1 done, 1 requested\n"))
 		Expect(api.Delete(context.Background(), node(p.nodes[0]))).To(Succeed())
 		Eventually(done).Should(Receive(MatchError("--wait ended before all were done: deleted: node " + p.nodes[0])))
 	})
@@ -186,7 +206,7 @@ var _ = Describe("abort", func() {
 		Expect(ok("abort", name)).To(Equal("node/" + name + " is not draining\n"))
 		p.needs(name)
 		expectPermitted(name, "True Granted")
-		Expect(fails("abort", name)).To(ContainSubstring("has not begun to drain: kubectl reboot pause node/" + name + " takes the grant back"))
+		Expect(fails("abort", name)).To(ContainSubstring("has not begun to drain: kubectl reboot pause node/" + name + " takes the slot back"))
 
 		p.progresses(name, protocol.PhaseDraining)
 		Expect(ok("abort", "node/"+name, "--dry-run=server")).To(Equal("node/" + name + " drain stopped (server dry run)\n"))
@@ -198,6 +218,16 @@ var _ = Describe("abort", func() {
 		p.progresses(name, protocol.PhaseRebooting)
 		Expect(fails("abort", name)).To(ContainSubstring("the drain is over, the node is being rebooted: nothing stops that"))
 		Expect(node(name).Spec.Unschedulable).To(BeTrue())
+	})
+
+	It("names the way back where hooks are asked before the drain", func() {
+		p := newPool(1, fleettest.Spec(func(s *v1alpha1.RebootPolicySpec) {
+			s.Hooks = &v1alpha1.Hooks{Before: []v1alpha1.AnnotationKey{"example.com/backup-done"}}
+		}))
+		name := p.nodes[0]
+		p.needs(name)
+		Eventually(func() map[string]string { return node(name).Annotations }).Should(HaveKey(v1alpha1.AnnotationHooks))
+		Expect(fails("abort", name)).To(ContainSubstring("has not begun to drain: kubectl reboot pause node/" + name + " takes the slot back"))
 	})
 
 	It("leaves a cordon that was there before the drain", func() {

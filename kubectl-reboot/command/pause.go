@@ -50,7 +50,7 @@ With --all it is the emergency stop: no node of any policy begins. A pause that 
 	}
 	w.bind(cmd)
 	w.selection.bind(cmd, &v1alpha1.RebootPolicyList{}, "All policies.")
-	w.wait.bind(cmd, "none of the nodes is being drained or rebooted", undisrupted)
+	w.wait.bind(cmd, "none of the nodes is being drained or rebooted", notDisrupted)
 	cmd.Flags().StringVar(&reason, "reason", "", "Why: shown wherever the pause is reported.")
 	cmd.Flags().StringVar(&until, "until", "", "When the pause ends by itself: 2026-12-01T06:00:00+01:00, or 2h from now. Only for a policy.")
 	return cmd

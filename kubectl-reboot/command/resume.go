@@ -41,7 +41,7 @@ Without a flag it ends what is in force. A policy that is paused and halted need
 	}
 	w.bind(cmd)
 	w.selection.bind(cmd, &v1alpha1.RebootPolicyList{}, "All policies.")
-	w.wait.bind(cmd, "each of the nodes is in service and needs no reboot", upToDate)
+	w.wait.bind(cmd, "each of the nodes is in service and needs no reboot", notInService)
 	cmd.Flags().BoolVar(&r.pause, "pause", false, "End the pause, and no halt.")
 	cmd.Flags().BoolVar(&r.halt, "halt", false, "End the halt, and no pause. Only for a policy.")
 	cmd.Flags().StringVar(&r.reason, "reason", "", "What was repaired; the event of the halt's end shows it.")

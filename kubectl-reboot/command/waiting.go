@@ -21,12 +21,12 @@ import (
 type waiting struct {
 	on      bool
 	timeout time.Duration
-	// done reports whether a node that no granted reboot disrupts has nothing left to do.
-	done func(n *corev1.Node) bool
+	// left states what a node that no granted reboot disrupts is short of. Empty: nothing, it is done.
+	left func(n *corev1.Node) string
 }
 
-func (w *waiting) bind(cmd *cobra.Command, until string, done func(n *corev1.Node) bool) {
-	w.done = done
+func (w *waiting) bind(cmd *cobra.Command, until string, left func(n *corev1.Node) string) {
+	w.left = left
 	cmd.Flags().BoolVar(&w.on, "wait", false, "Report progress until "+until+".")
 	cmd.Flags().DurationVar(&w.timeout, "timeout", 0, "How long --wait waits; then it fails. 0: for ever.")
 }
@@ -43,20 +43,29 @@ func (w *waiting) check(format string) error {
 	return nil
 }
 
-// undisrupted is done for commands that begin no reboot.
-func undisrupted(*corev1.Node) bool { return true }
+// notDisrupted is for commands that begin no reboot: a node that nothing disrupts is done.
+func notDisrupted(*corev1.Node) string { return "" }
 
-// upToDate is done for commands after which nodes reboot.
-func upToDate(n *corev1.Node) bool {
-	if _, requested := v1alpha1.RebootRequested(n); requested {
-		return false
-	}
+// notInService is for commands after which nodes reboot: a node is done that needs no reboot, is Ready, and is not cordoned.
+func notInService(n *corev1.Node) string {
+	status := map[corev1.NodeConditionType]corev1.ConditionStatus{}
 	for _, c := range n.Status.Conditions {
-		if c.Type == v1alpha1.NodeRebootRequired {
-			return c.Status != corev1.ConditionTrue
-		}
+		status[c.Type] = c.Status
 	}
-	return true
+	_, requested := v1alpha1.RebootRequested(n)
+	switch {
+	case requested:
+		return "requested"
+	case status[v1alpha1.NodeRebootRequired] == corev1.ConditionTrue:
+		return "in need of a reboot"
+	case status[v1alpha1.NodeRebootRequired] == corev1.ConditionUnknown:
+		return "of unknown need"
+	case status[corev1.NodeReady] != corev1.ConditionTrue:
+		return "not Ready"
+	case n.Spec.Unschedulable:
+		return "cordoned"
+	}
+	return ""
 }
 
 // follow reports progress until all nodes of what was written are done. An end before that is an error.
@@ -84,10 +93,7 @@ func (w *waiting) follow(ctx context.Context, s *Session, written []client.Objec
 		if !current || err != nil {
 			return
 		}
-		is := status.ProgressOf(f, nodes, func(name string) bool {
-			n, _ := f.Node(name)
-			return n != nil && w.done(n)
-		})
+		is := status.ProgressOf(f, nodes, w.left)
 		if lines := is.Lines(before, s.Zone); len(lines) > 0 {
 			s.Screen.Print(s.Screen.Theme.Lines(lines)...)
 		}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 )
@@ -17,20 +19,40 @@ type Progress struct {
 	Status Status
 	// Nodes is how many they are, and Done how many have nothing left to do.
 	Nodes, Done int
+	// Left is how many of the others are short of what, where Status does not count them as waiting.
+	Left map[string]int
 }
 
-// ProgressOf is how far these nodes are. done reports whether one that no granted reboot disrupts has nothing left to do.
-func ProgressOf(f fleet.Fleet, nodes map[string]bool, done func(name string) bool) Progress {
-	p := Progress{Status: onlyNodes(Of(f), nodes), Nodes: len(nodes)}
-	busy := map[string]bool{}
+// ProgressOf is how far these nodes are. left states what one that no granted reboot disrupts is short of. Empty: it is done.
+func ProgressOf(f fleet.Fleet, nodes map[string]bool, left func(n *corev1.Node) string) Progress {
+	p := Progress{Status: onlyNodes(Of(f), nodes), Nodes: len(nodes), Left: map[string]int{}}
+	busy, counted := map[string]bool{}, map[string]bool{}
+	count := func(names []string) {
+		for _, name := range names {
+			counted[name] = true
+		}
+	}
 	for _, policy := range p.Status.Policies {
 		for _, t := range policy.InProgress {
 			busy[t.Node] = true
 		}
+		count(policy.Due)
+		for _, w := range policy.Waiting {
+			count(w.Nodes)
+		}
 	}
+	count(p.Status.Ungoverned)
 	for name := range nodes {
-		if !busy[name] && done(name) {
+		n, _ := f.Node(name)
+		if n == nil || busy[name] {
+			continue
+		}
+		what := left(n)
+		switch {
+		case what == "":
 			p.Done++
+		case !counted[name]:
+			p.Left[what]++
 		}
 	}
 	return p
@@ -92,6 +114,9 @@ func (p Progress) String() string {
 	}
 	for _, reason := range slices.Sorted(maps.Keys(waiting)) {
 		parts = append(parts, fmt.Sprintf("%d %s", waiting[reason], reason))
+	}
+	for _, what := range slices.Sorted(maps.Keys(p.Left)) {
+		parts = append(parts, fmt.Sprintf("%d %s", p.Left[what], what))
 	}
 	return strings.Join(parts, ", ")
 }
