@@ -1,6 +1,9 @@
 package v1alpha1
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+)
 
 // LabelAggregateToManager with value "true" on a ClusterRole gives its rights to the manager: gates of objects read with them.
 const LabelAggregateToManager = "rbac.reboot-operator.io/aggregate-to-manager"
@@ -58,13 +61,14 @@ type ObjectGate struct {
 // object, such as CephCluster/rook-ceph, or Volume/* for several objects. A second gate of that name ends in #2. No gate of
 // gates.prometheus has such a name.
 func ObjectGateNames(gates []ObjectGate) []string {
-	names, used := make([]string, len(gates)), make(map[string]int, len(gates))
-	for i, g := range gates {
-		names[i] = g.Kind + "/" + or(g.Name, "*")
-		used[names[i]]++
-		if n := used[names[i]]; n > 1 {
-			names[i] += "#" + strconv.Itoa(n)
+	names := make([]string, 0, len(gates))
+	for _, g := range gates {
+		name := g.Kind + "/" + or(g.Name, "*")
+		free := name
+		for n := 2; slices.Contains(names, free); n++ { // an object's own name may end in #2
+			free = name + "#" + strconv.Itoa(n)
 		}
+		names = append(names, free)
 	}
 	return names
 }
