@@ -1,5 +1,5 @@
 // Package reboots is the part of the benchmark that measures a rolling reboot, one node at a time: what it costs beyond the
-// drains and the reboots themselves, what it asks of the API server, and how much memory it needs.
+// drains and the reboots themselves, what it asks of the API server, and how much memory it needs; without rules, and with all.
 package reboots
 
 import (
@@ -7,14 +7,18 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"net/http/httptest"
+	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/clock"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/bench/figures"
+	"github.com/reboot-operator/reboot-operator/hack/bench/rules"
 	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
 	"github.com/reboot-operator/reboot-operator/hack/fleet"
 	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
@@ -40,7 +44,9 @@ type bench struct {
 	screen  *terminal.Terminal
 	clock   clock.RealClock
 	fleet   *fleet.Fleet
-	result  result
+	// server plays whom the rules ask. Nil: the policy has no rules.
+	server *httptest.Server
+	result result
 }
 
 // New is the part. Its flags are added to those of the program.
@@ -52,9 +58,14 @@ func New(flags *flag.FlagSet) figures.Part {
 	return figures.Part{
 		Name: "reboots", About: "a rolling reboot, one node at a time: overhead, API requests, memory",
 		Run: func(ctx context.Context, screen *terminal.Terminal) (figures.Result, error) {
-			b := &bench{options: o, screen: screen}
-			err := b.run(ctx)
-			return b.result.report(o), err
+			server := rules.Serve()
+			defer server.Close()
+			without, with := &bench{options: o, screen: screen}, &bench{options: o, screen: screen, server: server}
+			err := without.run(ctx)
+			if err == nil {
+				err = with.run(ctx)
+			}
+			return report(o, without.result, with.result), err
 		},
 	}
 }
@@ -64,9 +75,12 @@ func (b *bench) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	pods := workload(b.options)
+	if b.server != nil {
+		pods = slices.Concat(pods, []byte("---\n"), rules.Objects(b.server, 1))
+	}
 	b.fleet, err = fleet.Start(ctx, fleet.Options{
-		Nodes: b.options.nodes, Engines: engines, Workload: workload(b.options), RebootDuration: b.options.down,
-		Shipped: true, Step: b.screen.Step,
+		Nodes: b.options.nodes, Engines: engines, Workload: pods, RebootDuration: b.options.down, Shipped: true, Step: b.screen.Step,
 	})
 	if err != nil {
 		return err
@@ -75,24 +89,37 @@ func (b *bench) run(ctx context.Context) (err error) {
 	policy, err := b.fleet.ApplyPolicy(ctx, func(spec *v1alpha1.RebootPolicySpec) {
 		one := intstr.FromInt32(1)
 		spec.Concurrency, spec.Settle = &v1alpha1.Concurrency{MaxUnavailable: &one}, &metav1.Duration{}
+		if b.server != nil {
+			*spec = rules.Spec(b.server, 1, b.fleet.Hosts[0].Name)
+		}
+		b.result.spacing = spec.Spacing()
 	})
 	if err != nil {
 		return err
 	}
 	name := fmt.Sprintf("%d nodes of %d pods rebooted, one at a time", b.options.nodes, b.options.pods)
+	if b.server != nil {
+		name += ", with every rule"
+	}
 	return b.screen.Step(name, func() error { return b.reboot(ctx, policy) })
 }
 
 // reboot reboots every node once, and looks at the programs' memory meanwhile.
 func (b *bench) reboot(ctx context.Context, policy *fleet.Policy) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(b.options.nodes)*(b.options.down+patience))
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(b.options.nodes)*(b.options.down+patience+b.result.spacing))
 	defer cancel()
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	if b.server != nil {
+		go func() { fail(rules.Approve(ctx, b.fleet.Cluster.Config(), &corev1.NodeList{})) }()
+		go func() { fail(rules.Approve(ctx, b.fleet.Cluster.Config(), &v1alpha1.RebootPolicyList{})) }()
+	}
 	from := b.clock.Now()
 	if err := b.fleet.Stage(); err != nil {
 		return err
 	}
 	for !policy.Finished(ctx) {
-		if err := cmp.Or(b.fleet.Err(), ctx.Err()); err != nil {
+		if err := cmp.Or(b.fleet.Err(), context.Cause(ctx)); err != nil {
 			return err
 		}
 		b.result.agentMemory = largest(b.result.agentMemory, b.fleet.Agents())

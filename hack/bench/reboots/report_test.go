@@ -50,7 +50,7 @@ func TestReport_MarksEachGoalThatIsMissed(t *testing.T) {
 			r := good()
 			tc.miss(&r)
 			var missed []string
-			for _, table := range r.report(options{}).Tables {
+			for _, table := range report(options{}, r, good()).Tables {
 				for _, row := range table.Rows {
 					if row.Missed {
 						missed = append(missed, row.Cells[0])
@@ -66,7 +66,7 @@ func TestReport_MarksEachGoalThatIsMissed(t *testing.T) {
 
 func TestReport_ShowsWhatEachRebootCosts(t *testing.T) {
 	figures := map[string]string{}
-	for _, row := range good().report(options{}).Tables[0].Rows {
+	for _, row := range report(options{}, good(), good()).Tables[0].Rows {
 		figures[row.Cells[0]] = row.Cells[1]
 	}
 	want := map[string]string{

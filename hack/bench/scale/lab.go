@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http/httptest"
 	"os/exec"
 	"path/filepath"
 	"time"
@@ -12,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
@@ -20,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/bench/rules"
 	"github.com/reboot-operator/reboot-operator/hack/embedded"
 	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
@@ -111,6 +114,32 @@ func (l *lab) createPolicy(ctx context.Context, slots int) error {
 	return nil
 }
 
+// setRules gives that policy every rule but a pause between reboots. What maxUptime costs once, a write for each node, is done here, and
+// nothing is left of the reboots before.
+func (l *lab) setRules(ctx context.Context, server *httptest.Server, slots int) error {
+	if err := l.cluster.ApplyManifest(ctx, rules.Objects(server, slots)); err != nil {
+		return err
+	}
+	var policy v1alpha1.RebootPolicy
+	if err := l.policies.Get(ctx, client.ObjectKey{Name: policyName}, &policy); err != nil {
+		return fmt.Errorf("reading policy %s: %w", policyName, err)
+	}
+	policy.Spec = rules.Spec(server, slots, nodeName(0))
+	policy.Spec.Concurrency.Spacing = nil
+	if err := l.policies.Update(ctx, &policy); err != nil {
+		return fmt.Errorf("changing policy %s: %w", policyName, err)
+	}
+	return l.each(ctx, 0, l.nodes, func(ctx context.Context, i int) error {
+		patch := encode(map[string]any{"metadata": map[string]any{"annotations": map[string]any{
+			v1alpha1.AnnotationMaxUptime: policy.Spec.MaxUptimeOf(nodeName(i)).String(),
+			v1alpha1.AnnotationGrant:     nil, v1alpha1.AnnotationProgress: nil,
+			v1alpha1.AnnotationScaleDownDisabled: nil, v1alpha1.AnnotationDoNotDisrupt: nil,
+		}}})
+		_, err := l.kube.CoreV1().Nodes().Patch(ctx, nodeName(i), types.MergePatchType, patch, metav1.PatchOptions{})
+		return err
+	})
+}
+
 func protobuf(config *rest.Config) *rest.Config {
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
@@ -119,18 +148,26 @@ func protobuf(config *rest.Config) *rest.Config {
 
 // populate adds nodes until there are so many. The first of them are going to need reboots.
 func (l *lab) populate(ctx context.Context, nodes, reboots int) error {
+	from := l.nodes
+	l.nodes = max(l.nodes, nodes)
+	return l.each(ctx, from, nodes, func(ctx context.Context, i int) error {
+		_, err := l.kube.CoreV1().Nodes().Create(ctx, realNode(i, i < reboots, l.clock.Now()), metav1.CreateOptions{})
+		return err
+	})
+}
+
+// each writes each of the nodes in a range, several at once.
+func (l *lab) each(ctx context.Context, from, to int, write func(ctx context.Context, i int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(writers)
-	for i := l.nodes; i < nodes; i++ {
+	for i := from; i < to; i++ {
 		group.Go(func() error {
-			_, err := l.kube.CoreV1().Nodes().Create(ctx, realNode(i, i < reboots, l.clock.Now()), metav1.CreateOptions{})
-			if err != nil {
-				return fmt.Errorf("creating node %d: %w", i, err)
+			if err := write(ctx, i); err != nil {
+				return fmt.Errorf("writing node %d: %w", i, err)
 			}
 			return nil
 		})
 	}
-	l.nodes = max(l.nodes, nodes)
 	return group.Wait()
 }
 

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/bench/rules"
 	"github.com/reboot-operator/reboot-operator/hack/embedded"
 	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
 )
@@ -34,7 +35,9 @@ type program struct {
 
 // size is what was measured with one number of nodes.
 type size struct {
-	nodes         int
+	nodes int
+	// ruled reports that the policy has every rule.
+	ruled         bool
 	manager, bare program
 	// beats is how many heartbeats there were each second at rest.
 	beats float64
@@ -55,6 +58,7 @@ type size struct {
 type managed struct {
 	options *options
 	lab     *lab
+	ruled   bool
 	// paths of the programs, and the kubeconfig of both.
 	manager, barecache, kubeconfig string
 }
@@ -74,7 +78,7 @@ func (m *managed) prepare(ctx context.Context) (err error) {
 
 // measure measures with so many nodes, which is not fewer than before.
 func (m *managed) measure(ctx context.Context, nodes int, step stepper) (s size, err error) {
-	s = size{nodes: nodes, reboots: min(m.options.reboots, nodes/2), rest: m.options.rest}
+	s = size{nodes: nodes, ruled: m.ruled, reboots: min(m.options.reboots, nodes/2), rest: m.options.rest}
 	var bare, manager *process.Process
 	beating, stop := context.WithCancel(ctx)
 	beats := &kubelets{}
@@ -111,7 +115,7 @@ func (m *managed) measure(ctx context.Context, nodes int, step stepper) (s size,
 // startBare starts the yardstick, and returns when it has all nodes.
 func (m *managed) startBare(ctx context.Context, s *size) (*process.Process, error) {
 	return m.start(ctx, &s.bare, process.Program{
-		Name: fmt.Sprintf("barecache-%d", s.nodes), Path: m.barecache, Env: []string{"KUBECONFIG=" + m.kubeconfig},
+		Name: fmt.Sprintf("barecache-%d-%t", s.nodes, s.ruled), Path: m.barecache, Env: []string{"KUBECONFIG=" + m.kubeconfig},
 	}, func(p *process.Process) bool { return strings.Contains(p.Tail(5), "synced") })
 }
 
@@ -119,7 +123,7 @@ func (m *managed) startBare(ctx context.Context, s *size) (*process.Process, err
 func (m *managed) startManager(ctx context.Context, s *size) (*process.Process, error) {
 	from := m.lab.clock.Now()
 	p, err := m.start(ctx, &s.manager, process.Program{
-		Name: fmt.Sprintf("manager-%d", s.nodes), Path: m.manager,
+		Name: fmt.Sprintf("manager-%d-%t", s.nodes, s.ruled), Path: m.manager,
 		Args: []string{
 			"--kubeconfig=" + m.kubeconfig, "--namespace=" + namespace, "--leader-elect",
 			"--metrics-bind-address=127.0.0.1:0", "--metrics-secure=false", "--health-probe-bind-address=127.0.0.1:0",
@@ -127,7 +131,7 @@ func (m *managed) startManager(ctx context.Context, s *size) (*process.Process, 
 	}, func(*process.Process) bool {
 		var policy v1alpha1.RebootPolicy
 		err := m.lab.policies.Get(ctx, client.ObjectKey{Name: policyName}, &policy)
-		return err == nil && int(policy.Status.Nodes.Reporting) == s.nodes && len(policy.Status.Grants) == 0
+		return err == nil && policy.Status.ObservedGeneration == policy.Generation && int(policy.Status.Nodes.Reporting) == s.nodes && len(policy.Status.Grants) == 0
 	})
 	if err == nil {
 		s.atStart, err = m.asked(from)
@@ -200,6 +204,7 @@ func (m *managed) load(ctx context.Context, s *size, manager *process.Process) e
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) { writes, err = m.lab.probe(probing); return err })
 	group.Go(func() error { defer stop(); return r.run(ctx) })
+	group.Go(func() error { return rules.Approve(probing, m.lab.cluster.Config(), &v1alpha1.RebootPolicyList{}) })
 	if err := group.Wait(); err != nil {
 		return fmt.Errorf("%w\n%s", err, manager.Tail(5))
 	}

@@ -32,7 +32,7 @@ func nodeName(i int) string {
 func realNode(i int, reboots bool, now time.Time) *corev1.Node {
 	name, boot := nodeName(i), fmt.Sprintf("%08x-0000-4000-8000-000000000000", i)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels(name, i), Annotations: annotations(name, i)}}
-	node.Annotations[v1alpha1.AnnotationEngines] = fmt.Sprintf(engines, boot)
+	node.Annotations[v1alpha1.AnnotationEngines], node.Annotations[v1alpha1.AnnotationBootedAt] = fmt.Sprintf(engines, boot), now.UTC().Format(time.RFC3339)
 	if reboots {
 		node.Labels[labelReboots] = "true"
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/bench/rules"
 )
 
 // reboots plays the agents and the machines of the nodes that need a reboot, and notes when slots are freed and given. Its
@@ -87,6 +88,7 @@ func (r *reboots) follow(ctx context.Context, changes watch.Interface, reboots i
 			if !open || !isNode {
 				return cmp.Or(context.Cause(ctx), errors.New("the watch of nodes has ended"))
 			}
+			r.answer(ctx, node)
 			r.observe(ctx, node)
 		case <-ctx.Done():
 			return fmt.Errorf("rebooting %d nodes, %d of which are done: %w", reboots, len(r.finished), context.Cause(ctx))
@@ -119,6 +121,29 @@ func (r *reboots) observe(ctx context.Context, node *corev1.Node) {
 		last.finished = grant.Seq
 		r.finished = append(r.finished, now)
 	}
+}
+
+// answer writes what a hook and the agent answer that the manager asks.
+func (r *reboots) answer(ctx context.Context, node *corev1.Node) {
+	answers := map[string]any{}
+	if approval := rules.Approval(node); approval != "" {
+		answers[rules.Answer] = approval
+	}
+	if asked, err := protocol.ParsePreflight(node.Annotations); err == nil && asked != nil {
+		nothing := protocol.PreflightReport{Policy: asked.Policy, Revision: asked.Revision, BootID: node.Status.NodeInfo.BootID}
+		report := protocol.AgentReport{Preflight: &nothing}.String()
+		if node.Annotations[v1alpha1.AnnotationReport] != report {
+			answers[v1alpha1.AnnotationReport] = report
+		}
+	}
+	if len(answers) == 0 {
+		return
+	}
+	go func() {
+		if err := r.patch(ctx, node.Name, map[string]any{"metadata": map[string]any{"annotations": answers}}); err != nil && ctx.Err() == nil {
+			r.fail(err)
+		}
+	}()
 }
 
 func needs(node *corev1.Node) bool {
@@ -178,7 +203,7 @@ func (r *reboots) reboot(ctx context.Context, node *corev1.Node, grant *protocol
 	return r.patch(ctx, node.Name, map[string]any{
 		"metadata": map[string]any{
 			"labels":      map[string]any{v1alpha1.LabelRebootRequired: nil, v1alpha1.LabelOSVersion: "4593.2.0"},
-			"annotations": map[string]any{v1alpha1.AnnotationEngines: fmt.Sprintf(engines, boot)},
+			"annotations": map[string]any{v1alpha1.AnnotationEngines: fmt.Sprintf(engines, boot), v1alpha1.AnnotationBootedAt: metav1.Now().UTC().Format(time.RFC3339)},
 		},
 		"status": map[string]any{"conditions": []any{
 			r.condition(corev1.NodeDrained, corev1.ConditionFalse, "Rebooted", "the host has been rebooted"),

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/reboot-operator/reboot-operator/hack/bench/figures"
+	"github.com/reboot-operator/reboot-operator/hack/bench/rules"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
@@ -62,7 +63,17 @@ func (o *options) measure(ctx context.Context, l *lab, step stepper) (sizes []si
 		}
 		sizes = append(sizes, s)
 	}
-	return sizes, nil
+	server := rules.Serve()
+	defer server.Close()
+	m.ruled = true
+	if err := step("every rule set", func() error { return l.setRules(ctx, server, o.slots) }); err != nil {
+		return sizes, err
+	}
+	s, err := m.measure(ctx, l.nodes, step)
+	if err != nil {
+		return sizes, fmt.Errorf("with every rule: %w", err)
+	}
+	return append(sizes, s), nil
 }
 
 // parseSizes reads numbers of nodes, the smallest first: nodes are only ever added.

@@ -28,24 +28,25 @@ func TestParts(t *testing.T) {
 	}
 	const nodes = 20
 	err := inLab(t.Context(), logSteps(t), func(l *lab) error {
-		m := &options{nodes: []int{nodes}, reboots: nodes, slots: 2, down: 100 * time.Millisecond, rest: time.Second}
+		m := &options{nodes: []int{nodes}, reboots: nodes, slots: 2, down: 100 * time.Millisecond, rest: time.Second, settle: 2 * time.Second}
 		sizes, err := m.measure(t.Context(), l, logSteps(t))
 		if err != nil {
 			return err
 		}
-		s := sizes[0]
-		for what, wrong := range map[string]bool{
-			"the programs' memory":     cmp.Or(s.manager.rested.Resident, s.bare.rested.Resident, s.end.Resident) == 0,
-			"their peaks":              s.manager.started.Peak < s.manager.started.Resident,
-			"slots that changed hands": s.handover.count != nodes/2-2 || s.handover.median <= 0,
-			"the API server's writes":  s.write.median <= 0,
-			"a LIST at the start":      count(s.atStart, isList) == 0,
-			"no work at rest":          count(s.atRest, isWork) != 0,
-			"the Lease":                count(s.atRest, isLease) == 0 && count(s.atStart, isLease) == 0,
-			"its writes":               count(s.loaded, isOurWrite) < 2*s.reboots,
-		} {
-			if wrong {
-				t.Errorf("%s: %+v", what, fmt.Sprint(s))
+		for _, s := range sizes {
+			for what, wrong := range map[string]bool{
+				"the programs' memory":     cmp.Or(s.manager.rested.Resident, s.bare.rested.Resident, s.end.Resident) == 0,
+				"their peaks":              s.manager.started.Peak < s.manager.started.Resident,
+				"slots that changed hands": s.handover.count != nodes/2-2 || s.handover.median <= 0,
+				"the API server's writes":  s.write.median <= 0,
+				"a LIST at the start":      count(s.atStart, isList) == 0,
+				"no work at rest":          count(s.atRest, isWork) != 0,
+				"the Lease":                count(s.atRest, isLease) == 0 && count(s.atStart, isLease) == 0,
+				"its writes":               count(s.loaded, isOurWrite) < 2*s.reboots,
+			} {
+				if wrong {
+					t.Errorf("%s, every rule %t: %+v", what, s.ruled, fmt.Sprint(s.atRest))
+				}
 			}
 		}
 		o := &watchOptions{agents: nodes, rest: time.Second, changes: 5}
