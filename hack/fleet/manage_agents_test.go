@@ -6,11 +6,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
 	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
@@ -45,6 +47,11 @@ metadata: {name: look}
 spec: {mode: DryRun}
 `
 
+// path are the states of a reboot that nothing goes wrong with, in order.
+var path = []timeline.State{
+	timeline.UpToDate, timeline.Waiting, timeline.Granted, timeline.Draining, timeline.Rebooting, timeline.Settling, timeline.Back,
+}
+
 // rollout is a fleet of three machines whose agents are replaced while two of them drain.
 type rollout struct {
 	*testing.T
@@ -64,7 +71,7 @@ func newRollout(t *testing.T) *rollout {
 		two := intstr.FromInt32(2)
 		spec.Concurrency = &v1alpha1.Concurrency{MaxUnavailable: &two}
 		spec.Settle = &metav1.Duration{}
-		spec.Drain = heldUp()
+		spec.Drain = &v1alpha1.Drain{OnTimeout: v1alpha1.DrainTimeoutReboot} // with Abort a node would wait before its drain
 	})
 	r.must(err)
 	r.witness = newWitness(t, r.fleet)
@@ -92,6 +99,7 @@ func onNodes(names ...string) *v1alpha1.LabelSelector {
 func TestManageAgents_RolledInMidDrain_Behaviour64(t *testing.T) {
 	r := newRollout(t)
 	draining := r.drain()
+	begun := r.begun(draining)
 	before := r.agents()
 
 	// An upgrade: the managers are replaced, and the new leader replaces the agents.
@@ -100,7 +108,7 @@ func TestManageAgents_RolledInMidDrain_Behaviour64(t *testing.T) {
 	r.kubectl("patch", "deployment", "-n", namespace, "reboot-operator-manager", "--type=json", "-p",
 		`[{"op":"replace","path":"/spec/template/spec/containers/0/args","value":`+args+`}]`)
 	r.await("new agents on all nodes", func() bool { return r.replaced(before, "ghcr.io/reboot-operator/agent:next") })
-	r.stillDraining(draining)
+	r.stillDraining(draining, begun)
 
 	// A selector that lets go of a node that drains: its agent has to finish.
 	before = r.agents()
@@ -112,7 +120,7 @@ func TestManageAgents_RolledInMidDrain_Behaviour64(t *testing.T) {
 	r.await("new agents once more", func() bool {
 		return strings.Contains(r.affinity(), `"metadata.name","operator":"In","values":["`+left+`"]`) && r.replaced(before, "ghcr.io/reboot-operator/agent:next")
 	})
-	r.stillDraining(draining)
+	r.stillDraining(draining, begun)
 
 	r.finish()
 	r.await("the agent that nobody selects to go", func() bool { return r.agents()[left] == "" && len(r.agents()) == 2 })
@@ -137,8 +145,22 @@ func (r *rollout) drain() []v1alpha1.LedgerEntry {
 	return status.Grants
 }
 
-// stillDraining: the same two, under the same grants, cordoned.
-func (r *rollout) stillDraining(grants []v1alpha1.LedgerEntry) {
+// begun is when the drain of each node has begun.
+func (r *rollout) begun(grants []v1alpha1.LedgerEntry) map[string]string {
+	r.Helper()
+	began := map[string]string{}
+	for _, e := range grants {
+		node, err := r.fleet.Cluster.Client().CoreV1().Nodes().Get(r.Context(), e.Node, metav1.GetOptions{})
+		r.must(err)
+		progress, err := protocol.ParseProgress(node.Annotations)
+		r.must(err)
+		began[e.Node] = progress.DrainStartedAt.String()
+	}
+	return began
+}
+
+// stillDraining: the same two, under the same grants, cordoned, in the drain that has begun then.
+func (r *rollout) stillDraining(grants []v1alpha1.LedgerEntry, begun map[string]string) {
 	r.Helper()
 	status, err := r.policy.Status(r.Context())
 	r.must(err)
@@ -147,6 +169,9 @@ func (r *rollout) stillDraining(grants []v1alpha1.LedgerEntry) {
 	}
 	if got := r.in(timeline.Draining); len(got) != 2 {
 		r.Errorf("%v drain, want two nodes", got)
+	}
+	if diff := cmp.Diff(begun, r.begun(grants)); diff != "" {
+		r.Errorf("the drains began (-before +now):\n%s", diff)
 	}
 	r.witness.check(r.T)
 }
@@ -157,14 +182,20 @@ func (r *rollout) finish() {
 	r.kubectl("delete", "poddisruptionbudget", "-n", "default", "shop")
 	r.await("every node to be back", func() bool { return r.policy.Finished(r.Context()) })
 	r.witness.check(r.T)
+	expectRights(r.T, r.fleet)
 	r.fleet.Recorder.Read(func(line *timeline.Timeline) {
 		for _, v := range line.Views() {
 			if v.Reboots != 1 || v.Cordoned {
 				r.Errorf("%s was rebooted %d times and is cordoned: %t", v.Node, v.Reboots, v.Cordoned)
 			}
 		}
-		if peak := line.Peak(); len(peak.Nodes) > 2 {
-			r.Errorf("%v were unavailable at once, want two at most", peak.Nodes)
+		at := map[string]int{}
+		for _, c := range line.Changes(0) {
+			step := slices.Index(path, c.To)
+			if step < at[c.Node] {
+				r.Errorf("%s went from %s to %s: %s", c.Node, c.From, c.To, c.Why)
+			}
+			at[c.Node] = step
 		}
 	})
 }
@@ -181,13 +212,11 @@ func entries(grants []v1alpha1.LedgerEntry) []string {
 // in names the nodes in a state.
 func (r *rollout) in(state timeline.State) []string {
 	var names []string
-	r.fleet.Recorder.Read(func(line *timeline.Timeline) {
-		for _, v := range line.Views() {
-			if v.State == state {
-				names = append(names, v.Node)
-			}
+	for _, v := range r.fleet.views() {
+		if v.State == state {
+			names = append(names, v.Node)
 		}
-	})
+	}
 	return names
 }
 

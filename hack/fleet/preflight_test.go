@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
 	"github.com/reboot-operator/reboot-operator/hack/embedded"
 )
 
@@ -117,4 +118,10 @@ func rebootsOf(f *Fleet, node string) int {
 		}
 	}
 	return 0
+}
+
+// views are all nodes as they are now.
+func (f *Fleet) views() (views []timeline.View) {
+	f.Recorder.Read(func(line *timeline.Timeline) { views = line.Views() })
+	return views
 }
