@@ -8,14 +8,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -28,20 +25,6 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// server is the API server of all tests, once one needs it.
-var server *testenv.Environment
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if server != nil {
-		if err := server.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}
-	os.Exit(code)
-}
-
 func buildManager(t *testing.T) string {
 	t.Helper()
 	program, err := testenv.Build(t.Context(), "manager")
@@ -49,18 +32,6 @@ func buildManager(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return program
-}
-
-func startServer(t *testing.T) *testenv.Environment {
-	t.Helper()
-	if server == nil {
-		env, err := testenv.Start()
-		if err != nil {
-			t.Fatal(err)
-		}
-		server = env
-	}
-	return server
 }
 
 func TestBadFlagIsOneClearLine(t *testing.T) {
@@ -120,52 +91,9 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// Behaviour 58: the leader goes within seconds of SIGTERM, and leaves a Lease that the standby can take at once.
-func TestSIGTERMReleasesTheLease_Behaviour58(t *testing.T) {
-	env := startServer(t)
-	api, err := client.New(env.Config, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var stderr bytes.Buffer
-	command := exec.CommandContext(t.Context(), buildManager(t), "--namespace=default", "--metrics-bind-address=0",
-		"--health-probe-bind-address=0", "--kubeconfig="+kubeconfig(t, env.Config))
-	command.Stderr = &stderr
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	holder := func() string {
-		var lease coordinationv1.Lease
-		key := client.ObjectKey{Namespace: "default", Name: "reboot-operator-manager"}
-		if api.Get(t.Context(), key, &lease) != nil || lease.Spec.HolderIdentity == nil {
-			return ""
-		}
-		return *lease.Spec.HolderIdentity
-	}
-	// The Lease alone is too early: the manager may not have read yet that it was given.
-	eventually(t, "a leader that knows it", func() bool {
-		var events corev1.EventList
-		h, err := holder(), api.List(t.Context(), &events, client.InNamespace("default"))
-		return err == nil && slices.ContainsFunc(events.Items, func(e corev1.Event) bool { return h != "" && e.Message == h+" became leader" })
-	})
-	asked := time.Now()
-	if err := command.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if err := command.Wait(); err != nil {
-		t.Errorf("exit after SIGTERM: %v\n%s", err, stderr.String())
-	}
-	if took := time.Since(asked); took > 5*time.Second {
-		t.Errorf("stopping took %s", took)
-	}
-	if h := holder(); h != "" {
-		t.Errorf("the Lease is still held by %q", h)
-	}
-}
-
 // A manager is not ready before it has read what it decides about: a rollout of managers that may not read it leaves the old ones.
 func TestReadyOnceListed(t *testing.T) {
-	env := startServer(t)
+	env := testenv.StartFor(t)
 	port, err := embedded.FreePort(t.Context())
 	if err != nil {
 		t.Fatal(err)

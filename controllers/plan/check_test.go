@@ -219,14 +219,6 @@ func TestReboots_WhyBlocked(t *testing.T) {
 			one(policy("workers", atMost("0")), needy("worker-1")),
 			v1alpha1.ReasonBudgetExhausted, "maxUnavailable is 0: no node may be rebooted",
 		},
-		"limit that another node uses up (behaviour 18)": {
-			one(policy("workers"), needy("worker-1"), newHost("worker-2", notReady)),
-			v1alpha1.ReasonBudgetExhausted, "waiting for its turn: at most 1 of the nodes may be unavailable at once",
-		},
-		"limit in percent that another node uses up": {
-			one(policy("workers", atMost("50%")), needy("worker-1"), newHost("worker-2", cordoned)),
-			v1alpha1.ReasonBudgetExhausted, "waiting for its turn: at most 50% of the nodes may be unavailable at once",
-		},
 		"dry run": {
 			one(policy("workers", dryRun), needy("worker-1")),
 			v1alpha1.ReasonDryRun, "would be rebooted now: policy workers only reports",

@@ -30,21 +30,6 @@ func limits() map[string]sequence {
 				needy("worker-1"), needy("worker-2", needsSince(5*time.Hour)), needy("worker-3"), newHost("worker-4"),
 			},
 		},
-		"limit-3": {
-			about:    "Seven nodes, three at a time; a slow drain keeps its own slot only (behaviour 15).",
-			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("3"))},
-			hosts: slices.Concat(
-				hosts(needy, "worker-1 worker-3 worker-4 worker-5 worker-6 worker-7"), hosts(needy, "worker-2", drains(15*minute)),
-			),
-		},
-		"percent-25": {
-			about:    "A quarter of eleven nodes is two: a percentage rounds down (behaviour 15).",
-			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("25%"))},
-			hosts: slices.Concat(
-				hosts(needy, "worker-01 worker-02 worker-03 worker-04 worker-05"),
-				hosts(newHost, "worker-06 worker-07 worker-08 worker-09 worker-10 worker-11"),
-			),
-		},
 		"zero-percent": {
 			about:    "0% lets nobody go. 1% of three nodes is less than a node, and lets one go.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("0%"))},

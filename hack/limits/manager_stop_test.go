@@ -127,6 +127,9 @@ func TestManager_EndsWithinFiveSecondsInEveryPhase_Behaviour58(t *testing.T) {
 			if got := s.holder(); got != want {
 				t.Errorf("the Lease is held by %q, want %q", got, want)
 			}
+			if how := s.manager.ExitError().Error(); led != "" && want == "" && !strings.Contains(how, " ended: exit status 0\n") {
+				t.Errorf("it gave its Lease back, and %s", how)
+			}
 		})
 	}
 }
