@@ -125,7 +125,7 @@ versions: ## Run rights, CEL and a reboot on each supported minor version of Kub
 	@VERSIONS="$(VERSIONS)" hack/versions/run.sh
 
 .PHONY: soak
-soak: ## Run simulation, chaos and the fuzz targets from a new first seed, which is printed. FIRST=42 SECONDS_AT_MOST=3600 FUZZTIME=10m
+soak: ## Run simulation and chaos from a new first seed, which is printed, fuzz targets, limits and benchmarks. SECONDS_AT_MOST=3600 FUZZTIME=10m; SEED=42 replays one seed
 	@FUZZTIME=$(FUZZTIME) exec hack/soak.sh
 
 .PHONY: simulation
@@ -160,9 +160,9 @@ release: ## Make everything that a release publishes, in dist/VERSION, from the 
 	@hack/release.sh $(VERSION) dist/$(VERSION)
 
 .PHONY: clean
-clean: ## Remove what was built, but for what takes minutes: control plane, Prometheus, helm, machines.
+clean: ## Remove what was built, but for what takes minutes or npm: control planes, Prometheus, helm, machines, axe-core.
 	@rm -rf dist
-	@find bin -mindepth 1 -maxdepth 1 ! -name k8s ! -name versions ! -name prometheus ! -name helm ! -name e2e -exec rm -rf {} + 2>/dev/null || true
+	@find bin -mindepth 1 -maxdepth 1 ! -name k8s ! -name versions ! -name prometheus ! -name helm ! -name e2e ! -name browser -exec rm -rf {} + 2>/dev/null || true
 
 .PHONY: clean-all
 clean-all: ## Remove all that was built.

@@ -1,15 +1,24 @@
 #!/usr/bin/env bash
-# Simulation and chaos from a first seed that no run has had, and then each fuzz target: as long as wished. FIRST repeats a run;
-# `make simulation SEED=` and `make chaos SEED=` replay one seed.
+# Simulation and chaos from a first seed that no run has had, each fuzz target, limits and benchmarks: as long as wished. The figures of
+# simulation, limits and benchmarks go into docs. FIRST repeats a run; SEED replays one seed of simulation and chaos, and nothing else.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . hack/step.sh
 
-export FIRST=${FIRST:-$(date +%s)} SEEDS=${SEEDS:-2000} SECONDS_AT_MOST=${SECONDS_AT_MOST:-3600}
-echo "soak: the first seed is $FIRST; make soak FIRST=$FIRST repeats it"
 step "control plane" hack/controlplane/build.sh
-step "simulation" go test -count=1 -timeout=0 -run 'TestSimulation$' -v ./hack/simulation
 step "chaos, built" go build -o bin/chaos ./hack/chaos
+if [ -n "${SEED:-}" ]; then
+  step "simulation of seed $SEED" hack/simulation/run.sh
+  step "chaos of seed $SEED" bin/chaos --seed="$SEED"
+  finish
+  exit
+fi
+export FIRST=${FIRST:-$(date +%s)} SEEDS=${SEEDS:-2000} SEEDS_AT_LEAST=${SEEDS_AT_LEAST:-100}
+echo "soak: the first seed is $FIRST; make soak FIRST=$FIRST repeats it"
+step "simulation" hack/simulation/run.sh
 step "chaos" bin/chaos --first="$FIRST" --schedules="$SEEDS"
 step "fuzz targets" hack/fuzz.sh
+step "limits" hack/limits/limits.sh
+step "benchmarks, built" go build -o bin/bench ./hack/bench
+step "benchmarks" bin/bench --strict --docs=docs/benchmarks.md
 finish

@@ -20,15 +20,20 @@ export PROMETHEUS_REQUIRED=1 HELM_REQUIRED=1
 packages=$(($(nproc) + 2))
 [ -z "${RACE:-}" ] || packages=$(($(nproc) + 1))
 longest=(./hack/fleet ./agent ./controllers ./config ./config/prometheus)
-tests() { go test -short -p "$packages" "$@"; }
-# With RACE=1, which `make ci` sets, what has goroutines runs with the race detector. What is pure has none.
+# Lint has vetted all packages.
+tests() { go test -vet=off -p "$packages" "$@"; }
+# With RACE=1, which `make ci` sets, what has goroutines runs with the race detector. What is pure has none, and its searches run whole.
 if [ -n "${RACE:-}" ]; then
-  concurrent=$(go list ./hack/fleet ./agent ./controllers . ./agent/... ./controllers/gate ./controllers/notify ./internal/... ./hack/embedded/... ./hack/fleet/... ./kubectl-reboot/command | grep -v /agent/step$)
+  concurrent=$(go list ./hack/fleet ./agent ./controllers . ./agent/... ./controllers/gate ./controllers/notify ./internal/... ./hack/embedded/... \
+    ./hack/fleet/... ./hack/chaos/wire ./hack/simulation/... ./kubectl-reboot/command ./kubectl-reboot/dashboard ./kubectl-reboot/terminal | grep -v /agent/step$)
+  searches=$(go list ./api/protocol ./controllers/plan ./agent/step)
   # shellcheck disable=SC2046,SC2086 # one word for each package
-  step "tests, with the race detector" tests -race $concurrent
+  step "tests, with the race detector" tests -short -race $concurrent
   # shellcheck disable=SC2046
-  step "tests of what has no goroutines" tests $(go list "${longest[@]}" ./... | grep -vxF "$concurrent")
+  step "tests of what has no goroutines" tests -short $(go list "${longest[@]}" ./... | grep -vxF -e "$concurrent" -e "$searches")
+  # shellcheck disable=SC2086
+  step "searches, whole" tests $searches
 else
-  step "tests" tests "${longest[@]}" ./...
+  step "tests" tests -short "${longest[@]}" ./...
 fi
 finish

@@ -60,7 +60,7 @@ var _ = Describe("Drain when the API server fails", func() {
 		Expect(w.wire.counts()["EVICT"]).To(Equal(1))
 	})
 
-	It("does not call an eviction back that is under way when it is asked to end: its eviction in the budget would be lost (behaviour 64)", func(ctx context.Context) {
+	It("does not call an eviction back that is under way when it is asked to end: its eviction in the budget would be lost", func(ctx context.Context) {
 		w.kubelet.hold()
 		w.pods(ctx, "web")
 		w.budget(ctx, "one", 1)

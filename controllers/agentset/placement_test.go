@@ -113,7 +113,7 @@ func TestPlacement(t *testing.T) {
 			want:       Placement{Terms: []corev1.NodeSelectorTerm{term(in("pool", "a"))}},
 			unreadable: []string{"b", "c"},
 		},
-		"a node that no policy selects any more keeps its agent until its attempt is over": {
+		"a node that no policy selects any more keeps its agent until its attempt is over (behaviour 64)": {
 			policies: []v1alpha1.RebootPolicy{policy("a", matching("pool", "a"))},
 			nodes: []corev1.Node{
 				node("inside", "a", record(protocol.GrantActive, protocol.PhaseDraining)),

@@ -62,6 +62,7 @@ build() {
   printf '%3d s\n' "$(($(date +%s) - started))"
 }
 
+echo "  etcd and kwok are built from Go modules, once: about a minute on two cores"
 build etcd go.etcd.io/etcd/server/v3
 release kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver
 release kube-controller-manager k8s.io/kubernetes/cmd/kube-controller-manager

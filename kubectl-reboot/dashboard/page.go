@@ -60,12 +60,12 @@ func Render(v View) (Page, error) {
 			return Page{}, err
 		}
 		page.Sections[name] = html
-		parts = append(parts, part{name, template.HTML(html)}) //nolint:gosec // html/template has escaped it
+		parts = append(parts, part{name, template.HTML(html)}) // html/template has escaped it
 	}
 	var err error
 	page.HTML, err = execute("page", layout{
 		View: v, Sections: parts, Policy: Policy(),
-		Style: template.CSS(style()), Script: template.JS(pageScript), //nolint:gosec // both are constants
+		Style: template.CSS(style()), Script: template.JS(pageScript), // both are constants
 	})
 	return page, err
 }

@@ -176,7 +176,7 @@ func (v *View) pool(f fleet.Fleet, p status.Policy, decided plan.Plan) Pool {
 	pool.Text = p.WindowText(func(at time.Time) string { return moment.At(at, v.At, v.Zone) })
 	pool.Until, pool.Done = v.ahead(p.Window.Until), v.ahead(p.CompletionAt)
 	if len(pool.Forecast.Reboots) > 0 {
-		pool.Figure = template.HTML(gantt.Figure(pool.Forecast, v.Zone)) //nolint:gosec // gantt escapes what it writes
+		pool.Figure = template.HTML(gantt.Figure(pool.Forecast, v.Zone)) // gantt escapes what it writes
 	}
 	return pool
 }
