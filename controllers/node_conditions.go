@@ -195,7 +195,7 @@ func (w *nodeWriter) writeMark(ctx context.Context, s *state, node *corev1.Node,
 	n := s.Nodes[s.index[m.Node]]
 	patch := nodepatch.New(node.ResourceVersion)
 	if m.RemoveAnnotations || m.RemoveExclusion {
-		grant := m.EndedGrant(n)
+		grant := n.Grant.Without(m.RemoveAnnotations, m.RemoveExclusion)
 		patch.Annotate(v1alpha1.AnnotationGrant, grant.String())
 		removeMarkers(patch, n, grant)
 	}

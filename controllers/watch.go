@@ -137,10 +137,10 @@ func (f *fleetReader) policiesOf(ctx context.Context, object client.Object) []re
 	if len(g.Rivals) == 0 {
 		names[g.Policy] = true
 	}
-	if grant, err := protocol.ParseGrant(node.GetAnnotations()); err == nil && grant != nil {
-		names[grant.Policy] = true
-		if freesSlot(node, grant) {
-			f.freed.note(grant.Policy)
+	if r := protocol.RecordOf(node); r.Grant != nil {
+		names[r.Grant.Policy] = true
+		if r.Done(node.Status.NodeInfo.BootID) {
+			f.freed.note(r.Grant.Policy)
 		}
 	}
 	for i := range policies {
@@ -219,17 +219,4 @@ func (f *freedSlots) noted(policy string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.policies[policy]
-}
-
-// freesSlot reports whether a node that shows an active grant is done with it, by all that its agent and its kubelet say. The
-// manager's own write of the end is none of that.
-func freesSlot(node *corev1.Node, grant *protocol.Grant) bool {
-	if grant == nil || grant.State != protocol.GrantActive {
-		return false
-	}
-	if node.Status.NodeInfo.BootID != grant.BootID {
-		return true
-	}
-	progress, err := protocol.ParseProgress(node.Annotations)
-	return err == nil && progress != nil && progress.Seq == grant.Seq && progress.Phase == protocol.PhaseAborted
 }

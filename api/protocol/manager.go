@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -66,8 +67,14 @@ func Releasable(r Record, e v1alpha1.LedgerEntry) bool {
 	}
 }
 
-// Unpublished reports whether the node shows no trace of an entry's grant: then the grant can be withdrawn in the ledger alone.
-func Unpublished(r Record, e v1alpha1.LedgerEntry) bool {
+// Withdraw marks an entry as withdrawn in the ledger alone. It may only where the node shows no trace of the entry's grant.
+func Withdraw(r Record, e v1alpha1.LedgerEntry, now time.Time) (v1alpha1.LedgerEntry, bool) {
+	may := unpublished(r, e)
+	e.WithdrawnAt = &metav1.Time{Time: now}
+	return e, may
+}
+
+func unpublished(r Record, e v1alpha1.LedgerEntry) bool {
 	return r.isOf(e) && r.GrantSeq() < e.Seq && r.progressSeq() != e.Seq && r.ProgressErr == nil
 }
 
@@ -75,7 +82,7 @@ func Unpublished(r Record, e v1alpha1.LedgerEntry) bool {
 // live reading that comes after that of the ledger, which has the mark, proves it. A stopped leader may still publish the
 // grant: the agent reads the ledger after it has seen a grant and before it begins, and finds the mark, or no entry.
 func Withdrawn(r Record, e v1alpha1.LedgerEntry) bool {
-	return e.WithdrawnAt != nil && Unpublished(r, e)
+	return e.WithdrawnAt != nil && unpublished(r, e)
 }
 
 // Adopt is the entry with which a ledger takes back an outstanding record that it does not hold. One that the agent has not begun
@@ -101,6 +108,11 @@ func Overtaken(r Record, e v1alpha1.LedgerEntry, ledger string) bool {
 // older than the entry's.
 func Gone(r Record, e v1alpha1.LedgerEntry) bool { return !r.isOf(e) }
 
+// Enter is a new entry for a node, in a ledger whose highest number is given.
+func Enter(ledger int64, r Record, node, bootID string, now time.Time) v1alpha1.LedgerEntry {
+	return v1alpha1.LedgerEntry{Node: node, NodeUID: r.UID, Seq: NextSeq(ledger, r), BootID: bootID, At: metav1.NewTime(now)}
+}
+
 // NextSeq is the sequence number of a new grant: above every number the ledger and the node have seen.
 func NextSeq(ledger int64, r Record) int64 { return max(ledger, r.Seen()) + 1 }
 
@@ -110,6 +122,30 @@ func grantOf(e v1alpha1.LedgerEntry, ledger string, state GrantState, now time.T
 	g := Grant{Policy: ledger, Seq: e.Seq, BootID: e.BootID, State: state, At: metav1.NewTime(now)}
 	if e.Policy != "" {
 		g.Policy, g.Ledger = e.Policy, ledger
+	}
+	return g
+}
+
+// BeginHooks is the phase of hooks that an entry of a policy begins in this boot.
+func BeginHooks(
+	e v1alpha1.LedgerEntry, policy, bootID string, stage v1alpha1.HookStage, hooks []v1alpha1.AnnotationKey, now time.Time,
+) HookPhase {
+	return HookPhase{Policy: policy, Seq: e.Seq, BootID: bootID, Stage: stage, Hooks: hooks, At: metav1.NewTime(now)}
+}
+
+// Covers reports whether the phase is the same as another one, whenever each began, and asks all its hooks. False for nil.
+func (h *HookPhase) Covers(other HookPhase) bool {
+	return h != nil && h.Policy == other.Policy && h.Seq == other.Seq && h.BootID == other.BootID && h.Stage == other.Stage &&
+		!slices.ContainsFunc(other.Hooks, func(key v1alpha1.AnnotationKey) bool { return !slices.Contains(h.Hooks, key) })
+}
+
+// Without is a grant that is over, once its autoscaler annotations, or its label for load balancers, are removed from the Node.
+func (g Grant) Without(annotations, exclusion bool) Grant {
+	if annotations {
+		g.Annotations = nil
+	}
+	if exclusion {
+		g.Excluded = false
 	}
 	return g
 }

@@ -372,7 +372,8 @@ func (m *memory) manager(v view, l ledger, policy, p, n int, named bool) manager
 		a.finish.grant, a.finish.ok = protocol.Finish(r, e, holder, boots[v.get(boot)], instant)
 		a.releasable = protocol.Releasable(r, e) || protocol.Overtaken(r, e, holder)
 		a.gone = protocol.Gone(r, e)
-		a.unpublished, a.withdrawn = protocol.Unpublished(r, e), protocol.Withdrawn(r, e)
+		_, a.unpublished = protocol.Withdraw(r, e, instant)
+		a.withdrawn = protocol.Withdrawn(r, e)
 		m.managers[key] = a
 	}
 	return a
@@ -406,7 +407,7 @@ func (m *memory) nextSeq(ledgerSeq int, v view) int {
 	key := uint64(v) | uint64(ledgerSeq)<<32
 	seq, ok := m.seqs[key]
 	if !ok {
-		seq = int(protocol.NextSeq(int64(ledgerSeq), v.record()))
+		seq = int(protocol.Enter(int64(ledgerSeq), v.record(), "n", boots[v.get(boot)], instant).Seq)
 		m.seqs[key] = seq
 	}
 	return seq

@@ -27,8 +27,8 @@ var (
 	oneManager = model{policies: 1, leaders: 1, nodes: 2, limit: 1, grants: 2, byHand: true}
 )
 
-// TestProtocol_KeepsTheLimit searches every interleaving of the functions that ship: Publish, Cancel, Finish, Releasable, Withdrawn,
-// Adopt and NextSeq of the manager, Listed, Start, Commit, Abort and Repair of the agent. In no world is a node disturbed outside the ledger, or
+// TestProtocol_KeepsTheLimit searches every interleaving of the functions that ship: Publish, Cancel, Finish, Releasable, Withdraw,
+// Withdrawn, Adopt and Enter of the manager, Listed, Start, Commit, Abort and Repair of the agent. In no world is a node disturbed outside the ledger, or
 // more nodes than the limit, or a node down that nobody could put back in service (behaviours 16, 17, 61).
 func TestProtocol_KeepsTheLimit(t *testing.T) {
 	cases := map[string]struct {

@@ -2,7 +2,7 @@
 // one node; while it is in the ledger of its policy, which is in the policy's status, it takes one slot. A policy that shares the
 // limit of another one has its grants in that one's ledger, so that one compare-and-swap decides about both.
 //
-//  1. NextSeq: the manager writes a new entry into the ledger.
+//  1. Enter: the manager writes a new entry into the ledger.
 //  2. Publish: the manager writes the grant annotation on the Node.
 //  3. Listed, Start: the agent reads the ledger, cordons the node, and writes progress Draining.
 //  4. Commit: after the drain the agent writes progress Rebooting, and only then calls logind.
@@ -10,8 +10,9 @@
 //  6. Cancel, Abort: before Commit the manager takes the grant back, or the agent gives up. Repair: the agent replaces a progress
 //     that cannot be read.
 //  7. Releasable, Overtaken, Gone: the agent cannot act on the entry any more, so it leaves the ledger.
-//  8. Unpublished, Withdrawn: a grant that the API server keeps from the Node is withdrawn in the ledger.
+//  8. Withdraw, Withdrawn: a grant that the API server keeps from the Node is withdrawn in the ledger.
 //  9. Adopt: a ledger that has lost an outstanding grant takes it back.
+//  10. BeginHooks: before Publish and before Finish the manager asks the hooks. Grant.Without: it removes what a grant has left.
 //
 // Each write carries the resourceVersion of what the move was computed from. search_test.go searches every interleaving.
 package protocol
@@ -93,6 +94,13 @@ func (r Record) Outstanding() bool {
 	case GrantFinished:
 	}
 	return false
+}
+
+// Done reports whether a node that shows an active grant is done with it, by all that its agent and its kubelet report: it runs
+// another boot, or the agent has aborted. The manager has not written the end yet.
+func (r Record) Done(bootID string) bool {
+	g := r.Grant
+	return g != nil && g.State == GrantActive && (g.BootID != bootID || r.In(g.Seq, PhaseAborted))
 }
 
 // Last is the progress so far; a Node without one has acted on no seq.

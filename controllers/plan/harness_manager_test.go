@@ -200,7 +200,7 @@ func (c *cluster) mark(name string, marks []plan.Mark) {
 		n := h.view()
 		c.update(h, func(node *corev1.Node) {
 			if m.RemoveAnnotations || m.RemoveExclusion {
-				grant := m.EndedGrant(&n)
+				grant := n.Grant.Without(m.RemoveAnnotations, m.RemoveExclusion)
 				annotate(node, v1alpha1.AnnotationGrant, grant.String())
 				removeAnnotations(node, &n, grant)
 				removeExclusion(node, &n)

@@ -2,10 +2,10 @@ package plan
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
@@ -21,7 +21,7 @@ func (t *tracker) runHooks(stage v1alpha1.HookStage) (passed bool) {
 	if len(keys) == 0 {
 		return true
 	}
-	if !t.asked(stage, keys) {
+	if !t.inPhase(stage, keys) {
 		t.Action, t.Reason, t.Message = BeginHooks, v1alpha1.ReasonWaitingForHook, "hooks begin"
 		t.Stage, t.Until = stage, time.Time{}
 		return false
@@ -35,12 +35,11 @@ func (t *tracker) runHooks(stage v1alpha1.HookStage) (passed bool) {
 	return false
 }
 
-// asked reports whether the node is in this very phase, in which every hook has lost its stale answer. A phase in the future
-// would never time out.
-func (t *tracker) asked(stage v1alpha1.HookStage, keys []v1alpha1.AnnotationKey) bool {
+// inPhase reports whether the node is in this phase, in which every hook has lost its stale answer. A phase in the future would
+// never time out.
+func (t *tracker) inPhase(stage v1alpha1.HookStage, keys []v1alpha1.AnnotationKey) bool {
 	h := t.Node.Hooks
-	return h != nil && h.At.Sub(t.f.Now) <= clockAhead && h.Policy == t.f.name && h.Seq == t.Entry.Seq && h.BootID == t.Node.BootID && h.Stage == stage &&
-		!slices.ContainsFunc(keys, func(key v1alpha1.AnnotationKey) bool { return !slices.Contains(h.Hooks, key) })
+	return h.Covers(protocol.BeginHooks(t.Entry, t.f.name, t.Node.BootID, stage, keys, t.f.Now)) && h.At.Sub(t.f.Now) <= clockAhead
 }
 
 func (t *tracker) awaitHooks(waiting, refused []string, deadline time.Time) {

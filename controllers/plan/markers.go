@@ -5,7 +5,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -38,18 +37,6 @@ func (n *Node) mark(should markers) (m Mark, differs bool) {
 		m.RemoveAnnotations, m.RemoveExclusion = len(g.Annotations) > 0 && !should.keepsAnnotations, g.Excluded
 	}
 	return m, m.RemoveAnnotations || m.RemoveExclusion || n.Pending != should.pending || n.MaxUptime() != should.maxUptime
-}
-
-// EndedGrant is the grant that the node shows, which is over, without what the mark removes.
-func (m Mark) EndedGrant(n *Node) protocol.Grant {
-	grant := *n.Grant
-	if m.RemoveAnnotations {
-		grant.Annotations = nil
-	}
-	if m.RemoveExclusion {
-		grant.Excluded = false
-	}
-	return grant
 }
 
 // MaxUptime is annotation max-uptime as it is on the Node. Empty: there is none.

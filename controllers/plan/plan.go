@@ -6,7 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -264,11 +263,9 @@ func (d *draft) grantAmong(ring []*Node, sees view) {
 			d.waiting[n.Name] = o
 			continue
 		}
-		d.plan.Seq = protocol.NextSeq(d.plan.Seq, n.Record)
-		d.plan.Granted = append(d.plan.Granted, v1alpha1.LedgerEntry{
-			Node: n.Name, NodeUID: n.UID, Seq: d.plan.Seq, BootID: n.BootID, At: metav1.NewTime(d.Now), NeedSince: n.needSince(),
-			OSVersion: n.Labels[v1alpha1.LabelOSVersion], Policy: d.limited.tag(d.name),
-		})
+		e := protocol.Enter(d.plan.Seq, n.Record, n.Name, n.BootID, d.Now)
+		e.NeedSince, e.OSVersion, e.Policy = n.needSince(), n.Labels[v1alpha1.LabelOSVersion], d.limited.tag(d.name)
+		d.plan.Seq, d.plan.Granted = e.Seq, append(d.plan.Granted, e)
 	}
 }
 

@@ -304,7 +304,7 @@ func TestReboots_WantsWhatTheProtocolPermits(t *testing.T) {
 				_, ok = protocol.Finish(f.Node.Record, f.Entry, "workers", f.Node.BootID, evening)
 			case plan.Wait, plan.BeginHooks:
 			case plan.WithdrawGrant:
-				ok = protocol.Unpublished(f.Node.Record, f.Entry)
+				_, ok = protocol.Withdraw(f.Node.Record, f.Entry, f.Entry.At.Time)
 			case plan.ReleaseEntry:
 				ok = f.Node == nil || protocol.Releasable(f.Node.Record, f.Entry) || protocol.Overtaken(f.Node.Record, f.Entry, "workers") || protocol.Withdrawn(f.Node.Record, f.Entry)
 			}

@@ -3,8 +3,6 @@ package plan
 import (
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/internal/message"
@@ -75,10 +73,7 @@ func (t Reboot) begun() bool { return t.Node.Progress != nil && t.Node.Progress.
 
 // Begin is the phase that BeginHooks begins.
 func (t Reboot) Begin(policy *v1alpha1.RebootPolicy, now time.Time) protocol.HookPhase {
-	return protocol.HookPhase{
-		Policy: policy.Name, Seq: t.Entry.Seq, BootID: t.Node.BootID, Stage: t.Stage,
-		Hooks: policy.Spec.HooksOrDefault().Of(t.Stage), At: metav1.NewTime(now),
-	}
+	return protocol.BeginHooks(t.Entry, policy.Name, t.Node.BootID, t.Stage, policy.Spec.HooksOrDefault().Of(t.Stage), now)
 }
 
 // CancelMessage is what a grant that is cancelled reports beside its reason.

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
@@ -67,12 +65,13 @@ func (t *tracker) refuse() {
 		return
 	}
 	t.Refused = refusal.text()
-	if !protocol.Unpublished(t.Node.Record, t.Entry) {
+	withdrawn, ok := protocol.Withdraw(t.Node.Record, t.Entry, t.f.Now)
+	if !ok {
 		return
 	}
 	t.Until = refusal.Since.Add(publishTimeout)
 	if !t.f.Now.Before(t.Until) {
-		t.Action, t.Until, t.Entry.WithdrawnAt = WithdrawGrant, time.Time{}, &metav1.Time{Time: t.f.Now}
+		t.Action, t.Until, t.Entry = WithdrawGrant, time.Time{}, withdrawn
 	}
 }
 
@@ -245,7 +244,7 @@ func (t *tracker) backSince() time.Time {
 	if since.Sub(t.f.Now) <= clockOff && (!reported || t.published().Sub(since) <= clockOff) {
 		return since
 	}
-	if t.asked(v1alpha1.HooksAfter, nil) {
+	if t.inPhase(v1alpha1.HooksAfter, nil) {
 		return t.Node.Hooks.At.Time
 	}
 	return time.Time{}
