@@ -18,7 +18,7 @@ type Blocked struct {
 	// Until is the instant at which it ends by itself; zero: it needs somebody to do something.
 	Until time.Time
 
-	// check is the word of the check that blocks.
+	// check is the reason of the check that blocks; view.first sets it.
 	check v1alpha1.Reason
 	// shortLived: it ends within seconds, and is not written on nodes.
 	shortLived bool
@@ -98,8 +98,9 @@ var turn = []check{
 func (v view) first(checks []check, n *Node) *Blocked {
 	for _, c := range checks {
 		if o := c.blocks(v, n); o != nil {
-			o.check = c.reason
-			return o
+			is := *o
+			is.check = c.reason
+			return &is
 		}
 	}
 	return nil

@@ -137,13 +137,7 @@ func (r *ringed) soaks(n *Node, soak time.Duration) (until time.Time, down bool)
 }
 
 // ringWaits keeps a node waiting until all nodes of the earlier rings are done. Its message is the same for all nodes that wait.
-func ringWaits(v view, _ *Node) *Blocked {
-	if v.unfinished == nil {
-		return nil
-	}
-	o := *v.unfinished
-	return &o
-}
+func ringWaits(v view, _ *Node) *Blocked { return v.unfinished }
 
 // left is a node of a ring that is not done, and why.
 type left struct {

@@ -148,13 +148,7 @@ func words(keys []v1alpha1.AnnotationKey) []string {
 }
 
 // runHookWaits keeps the first nodes of a run waiting for its hooks, and those of the next run for the hooks after this one.
-func runHookWaits(v view, _ *Node) *Blocked {
-	if v.run.waits == nil {
-		return nil
-	}
-	o := *v.run.waits
-	return &o
-}
+func runHookWaits(v view, _ *Node) *Blocked { return v.run.waits }
 
 // nextRun is how far the run is after the plan, once nodes are chosen. A stage that begins has no instant: that of the write is its.
 func (d *draft) nextRun() *v1alpha1.RunHooks {
