@@ -259,7 +259,7 @@ type rebootTimes struct {
 
 // rebootTime is what is kept of a reboot: the reboot itself would keep the whole snapshot alive.
 type rebootTime struct {
-	phase           plan.RebootPhase
+	phase           plan.RebootState
 	since, failedAt time.Time
 	reason          v1alpha1.Reason
 }
@@ -281,7 +281,7 @@ func (m *rebootTimes) set(policy string, reboots []plan.Reboot) {
 		if t.Node == nil || t.Action == plan.ReleaseEntry {
 			continue
 		}
-		phase, at := t.Phase()
+		phase, at := t.State()
 		byNode[t.Entry.Node] = rebootTime{phase: phase, since: at, failedAt: t.FailedAt, reason: t.Reason}
 	}
 	m.mu.Lock()

@@ -48,7 +48,7 @@ func (w *nodeWriter) publish(ctx context.Context, s *state, live *corev1.Node, n
 	}
 	grant.Need, grant.Annotations, grant.Excluded = n.RequiredReason, n.AnnotationsToSet(), n.SetsExclusion(s.Policy)
 	patch := nodepatch.New(live.ResourceVersion).Annotate(v1alpha1.AnnotationGrant, grant.String()).
-		Annotate(v1alpha1.AnnotationPreflight, plan.Question(s.Policy)).
+		Annotate(v1alpha1.AnnotationPreflight, plan.PreflightOf(s.Policy)).
 		Condition(w.permitted(plan.Decision{
 			Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonGranted, Message: plan.GrantedMessage(s.Policy.Name, t.Entry.Seq),
 		}, n.Permitted))

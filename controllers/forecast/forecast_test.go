@@ -102,9 +102,9 @@ func TestOf(t *testing.T) {
 		s.Gates = &v1alpha1.Gates{BlockingPods: []v1alpha1.BlockingPod{{}}}
 	}))
 	blocked := func(n *plan.Node) {
-		question, _ := protocol.ParsePreflight(map[string]string{v1alpha1.AnnotationPreflight: plan.Question(waitsForPods)})
+		question, _ := protocol.ParsePreflight(map[string]string{v1alpha1.AnnotationPreflight: plan.PreflightOf(waitsForPods)})
 		pods := &protocol.NamedPods{Count: 1, Pods: []protocol.NamedPod{{Pod: "default/migrate-1"}}}
-		n.Report = &protocol.PreflightReport{Policy: question.Policy, Revision: question.Revision, BootID: n.BootID, Blocking: pods}
+		n.PreflightReport = &protocol.PreflightReport{Policy: question.Policy, Revision: question.Revision, BootID: n.BootID, Blocking: pods}
 	}
 	cases := map[string]struct {
 		policy *v1alpha1.RebootPolicy

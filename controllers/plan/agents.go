@@ -78,12 +78,12 @@ func (c *agentCount) miss(n *Node, changed time.Time) {
 }
 
 // report is what status.agents and condition AgentsReady should be; nil: not known yet, they stay as they are.
-func (c *agentCount) report(selected int) *AgentsReport {
+func (c *agentCount) report(selected int) *AgentsHealth {
 	if c.agents == nil {
 		return nil
 	}
 	slices.Sort(c.missing)
-	r := &AgentsReport{
+	r := &AgentsHealth{
 		AgentsStatus: v1alpha1.AgentsStatus{
 			Summary: fmt.Sprintf("%d/%d", c.working, selected),
 			Desired: int32(selected), Ready: int32(c.working), Missing: int32(len(c.missing)),
@@ -110,8 +110,8 @@ func (c *agentCount) report(selected int) *AgentsReport {
 	return r
 }
 
-// AgentsReport is what is known of the agents of a policy's nodes.
-type AgentsReport struct {
+// AgentsHealth is what is known of the agents of a policy's nodes.
+type AgentsHealth struct {
 	v1alpha1.AgentsStatus
 
 	// Status, Reason and Message are those of condition AgentsReady.

@@ -30,8 +30,8 @@ func IgnoresWindowsFrom(policy *v1alpha1.RebootPolicy, n *Node) time.Time {
 // ignoresWindows reports whether windows do not count for the node now.
 func (v view) ignoresWindows(n *Node) bool { return reached(IgnoresWindowsFrom(v.Policy, n), v.Now) }
 
-// DeadlineReport is what is known of the deadlines of a policy's nodes.
-type DeadlineReport struct {
+// DeadlinesHealth is what is known of the deadlines of a policy's nodes.
+type DeadlinesHealth struct {
 	// Near is how many nodes have needed a reboot for three quarters of the time that they have, Passed how many for all of it.
 	Near, Passed int32
 	// Reason and Message are those of condition DeadlineNear.

@@ -46,7 +46,7 @@ type Explanation struct {
 	Checks []Outcome
 }
 
-// before are the questions that are asked before any policy's checks.
+// before are the checks that come before those of any policy.
 var before = []check{
 	{reason: v1alpha1.ReasonNoPolicy, passed: "a policy selects the node"},
 	{reason: v1alpha1.ReasonPolicyConflict, passed: "one policy has the highest priority"},

@@ -140,7 +140,7 @@ func (f *fleet) reboot(e v1alpha1.LedgerEntry) Reboot {
 	t := tracker{f: f, Reboot: Reboot{Entry: e, Node: f.byName[e.Node], Action: Wait, Reason: v1alpha1.ReasonGranted}}
 	t.track()
 	if t.Action.WritesNode() {
-		t.refuse()
+		t.noteRefusal()
 	}
 	return t.Reboot
 }

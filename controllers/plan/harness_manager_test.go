@@ -121,7 +121,7 @@ func (c *cluster) applyReboot(name string, t plan.Reboot) {
 				}
 				node.Labels[v1alpha1.LabelExcludeFromLoadBalancers] = v1alpha1.ExcludedByOperator
 			}
-			annotate(node, v1alpha1.AnnotationPreflight, plan.Question(c.policies[name]))
+			annotate(node, v1alpha1.AnnotationPreflight, plan.PreflightOf(c.policies[name]))
 			c.condition(node, v1alpha1.NodeRebootPermitted, corev1.ConditionTrue, v1alpha1.ReasonGranted, plan.GrantedMessage(name, t.Entry.Seq))
 			if !n.PlannedByOthers && !t.Rebooting() {
 				c.condition(node, corev1.NodeMaintenancePlanned, corev1.ConditionTrue, v1alpha1.EventRebootGranted, "")

@@ -14,7 +14,7 @@ import (
 const hookBackOff = 15 * time.Minute
 
 // runHooks reports whether every hook of a stage has approved. While one has not, the reboot begins the phase, waits, or is
-// marked with the reason and the instant at which it failed.
+// failed, with the reason and the instant.
 func (t *tracker) runHooks(stage v1alpha1.HookStage) (passed bool) {
 	hooks := t.f.Policy.Spec.HooksOrDefault()
 	keys, phase := hooks.Of(stage), t.Node.Hooks
@@ -73,7 +73,7 @@ func answers(annotations map[string]string, keys []v1alpha1.AnnotationKey) (wait
 	for _, key := range keys {
 		switch value, there := annotations[string(key)]; {
 		case value == yes:
-		case refusal(value):
+		case isNo(value):
 			refused = append(refused, string(key)+": "+message.Shorten(maxAnswer, value))
 		case there:
 			waiting = append(waiting, fmt.Sprintf(`%s (is %q, which is no answer: only "true", "false" and "failed: why" are)`, key, message.Shorten(maxAnswer, value)))
@@ -87,10 +87,10 @@ func answers(annotations map[string]string, keys []v1alpha1.AnnotationKey) (wait
 // yes is the answer with which the reboot goes on.
 const yes = "true"
 
-func refusal(value string) bool { return value == "false" || strings.HasPrefix(value, "failed") }
+func isNo(value string) bool { return value == "false" || strings.HasPrefix(value, "failed") }
 
 // IsAnswer reports whether the value of an annotation may be the answer of a hook. Their keys are the users'.
-func IsAnswer(value string) bool { return value == yes || refusal(value) }
+func IsAnswer(value string) bool { return value == yes || isNo(value) }
 
 const (
 	// maxAnswer bounds, in bytes, what one hook may put into a condition's message.

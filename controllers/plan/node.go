@@ -65,10 +65,10 @@ type Node struct {
 	// Annotations hold the answers of hooks, the reason of a pause, when the host booted and how long it may be up.
 	Annotations map[string]string
 
-	// Preflight is the manager's question about pods as it is; empty when there is none. Report is the agent's answer to
+	// Preflight is the manager's question about pods as it is; empty when there is none. PreflightReport is the agent's answer to
 	// one. An answer that cannot be read is none.
-	Preflight string
-	Report    *protocol.PreflightReport
+	Preflight       string
+	PreflightReport *protocol.PreflightReport
 
 	// Unreadable states what is wrong with an annotation of the record that cannot be parsed; empty when all is well.
 	Unreadable string
@@ -147,7 +147,7 @@ func (n *Node) readRecord(annotations map[string]string) {
 	}
 	n.Preflight = annotations[v1alpha1.AnnotationPreflight]
 	report, err := protocol.ParseAgentReport(annotations)
-	n.Report, n.Objection = report.Preflight, report.Objection
+	n.PreflightReport, n.Objection = report.Preflight, report.Objection
 	if err != nil {
 		// An agent that objects in words we cannot read still objects.
 		n.Objection = &protocol.Objection{Reason: v1alpha1.ReasonRecordUnreadable, Message: err.Error()}

@@ -99,8 +99,8 @@ func FuzzNodeOf(f *testing.F) {
 	f.Add("", "", `{"objection":{"reason":"a b","message":"\ud800","also":[{"reason":"`+strings.Repeat("x", 65)+`"}]}}`, "false", strings.Repeat("x", 600))
 	f.Add("", `{"seq":1,"phase":"Aborted","bootID":"a-boot-1","failures":1,"reason":"DrainTimedOut","message":"<"}`, "", "", "")
 	pods := `{"count":7,"pods":[{"pod":"a/b","why":"` + strings.Repeat("x", 600) + `"}]}`
-	f.Add(plan.Question(policy("workers", waitsForPods)), "", `{"preflight":`+strings.TrimSuffix(plan.Question(policy("workers")), "}")+`,"bootID":"a-boot-1","kept":`+pods+`}}`, "", "")
-	f.Add("", "", `{"preflight":`+strings.TrimSuffix(plan.Question(policy("workers", waitsForPods)), "}")+`,"bootID":"a-boot-1","blocking":`+pods+`,"problem":"\ud800"}}`, "", "")
+	f.Add(plan.PreflightOf(policy("workers", waitsForPods)), "", `{"preflight":`+strings.TrimSuffix(plan.PreflightOf(policy("workers")), "}")+`,"bootID":"a-boot-1","kept":`+pods+`}}`, "", "")
+	f.Add("", "", `{"preflight":`+strings.TrimSuffix(plan.PreflightOf(policy("workers", waitsForPods)), "}")+`,"bootID":"a-boot-1","blocking":`+pods+`,"problem":"\ud800"}}`, "", "")
 	f.Fuzz(func(t *testing.T, grant, progress, objection, answer, value string) {
 		h := needy("a", annotated(v1alpha1.AnnotationGrant, grant), annotated(v1alpha1.AnnotationProgress, progress),
 			annotated(v1alpha1.AnnotationReport, objection), annotated(v1alpha1.AnnotationHooks, objection), annotated("x.io/hook", answer),

@@ -46,9 +46,9 @@ type Plan struct {
 	// Versions are what the nodes run.
 	Versions []v1alpha1.SystemVersions
 	// Agents is what is known of the nodes' agents. Nil: nothing yet.
-	Agents *AgentsReport
+	Agents *AgentsHealth
 	// Deadlines is what is known of the nodes' deadlines. Nil: the policy has none.
-	Deadlines *DeadlineReport
+	Deadlines *DeadlinesHealth
 	Halt      Halt
 	// Invalid states what is wrong with the spec; then nothing is granted.
 	Invalid string

@@ -10,9 +10,9 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
-// Question is what the agents of a policy's nodes are asked before a slot is spent, as the value of its annotation. It
+// PreflightOf is what the agents of a policy's nodes are asked before a slot is spent, as the value of its annotation. It
 // changes with what the policy specifies about pods, and with nothing else.
-func Question(policy *v1alpha1.RebootPolicy) string { return podCheckOf(policy).annotation }
+func PreflightOf(policy *v1alpha1.RebootPolicy) string { return podCheckOf(policy).annotation }
 
 // podCheck is the check that a policy's agents make of the pods of their nodes.
 type podCheck struct {
@@ -48,7 +48,7 @@ var fromPodsOn = func() []v1alpha1.Reason {
 
 // result is the agent's answer to the request, in this boot. Nil: there is none, and nothing is known.
 func (c podCheck) result(n *Node) *protocol.PreflightReport {
-	r := n.Report
+	r := n.PreflightReport
 	if r == nil || r.BootID != n.BootID || (protocol.Preflight{Policy: r.Policy, Revision: r.Revision}) != c.request {
 		return nil
 	}
@@ -66,7 +66,7 @@ func Supposing(policy *v1alpha1.RebootPolicy, nodes []*Node) []*Node {
 	for i, n := range supposed {
 		if check.result(n) == nil {
 			other := *n
-			other.Report = &protocol.PreflightReport{Policy: policy.Name, Revision: policy.Spec.PodsRevision(), BootID: n.BootID}
+			other.PreflightReport = &protocol.PreflightReport{Policy: policy.Name, Revision: policy.Spec.PodsRevision(), BootID: n.BootID}
 			supposed[i] = &other
 		}
 	}

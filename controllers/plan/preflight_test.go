@@ -18,7 +18,7 @@ var unasked = cmpopts.IgnoreFields(plan.Decision{}, "Preflight")
 
 // replies is what the agent of a node has reported to the question of a policy, in this boot; mods change that.
 func replies(p *v1alpha1.RebootPolicy, mods ...func(*protocol.PreflightReport)) func(*host) {
-	question, _ := protocol.ParsePreflight(map[string]string{v1alpha1.AnnotationPreflight: plan.Question(p)})
+	question, _ := protocol.ParsePreflight(map[string]string{v1alpha1.AnnotationPreflight: plan.PreflightOf(p)})
 	return func(h *host) {
 		r := protocol.PreflightReport{Policy: question.Policy, Revision: question.Revision, BootID: h.bootID()}
 		for _, m := range mods {
@@ -125,7 +125,7 @@ func TestReboots_Preflight(t *testing.T) {
 				tc.option(node)
 			}
 			p := one(tc.policy, node).plan()
-			want := []plan.Decision{{Node: "worker-1", Status: corev1.ConditionFalse, Reason: tc.reason, Message: tc.message, Preflight: plan.Question(tc.policy)}}
+			want := []plan.Decision{{Node: "worker-1", Status: corev1.ConditionFalse, Reason: tc.reason, Message: tc.message, Preflight: plan.PreflightOf(tc.policy)}}
 			if tc.reason == "" {
 				want = nil
 			}
@@ -173,7 +173,7 @@ func TestReboots_PreflightOfAGrant(t *testing.T) {
 
 // TestReboots_Question: which agents are asked to look at their pods.
 func TestReboots_Question(t *testing.T) {
-	workers, question := policy("workers"), plan.Question(policy("workers"))
+	workers, question := policy("workers"), plan.PreflightOf(policy("workers"))
 	stale := sets(v1alpha1.AnnotationPreflight, "stale")
 	const active = protocol.GrantActive
 	answered := func(h *host) { stale(h, h.node) }
@@ -227,7 +227,7 @@ func TestQuestion(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if same := plan.Question(tc.policy) == plan.Question(policy("workers")); same != tc.same {
+			if same := plan.PreflightOf(tc.policy) == plan.PreflightOf(policy("workers")); same != tc.same {
 				t.Errorf("the same question: %t, want %t", same, tc.same)
 			}
 		})

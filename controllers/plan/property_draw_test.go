@@ -236,7 +236,7 @@ func drawHost(t *rapid.T, name string) *host {
 		{6, "is blocked", replies(policy("workers", waitsForPods), blocking("default/migrate-1"))},
 		{6, "is blocked, and keeps others off", replies(policy("workers", keepsPodsOff), blocking("default/migrate-1"))},
 		{6, "is not blocked", replies(policy("workers", waitsForPods))},
-		{10, "asked", annotated(v1alpha1.AnnotationPreflight, plan.Question(policy("workers")))},
+		{10, "asked", annotated(v1alpha1.AnnotationPreflight, plan.PreflightOf(policy("workers")))},
 		{4, "failed", nodeCondition(v1alpha1.NodeRebootFailed, corev1.ConditionTrue, 0)},
 		{5, "reported", nodeCondition(v1alpha1.NodeRebootPermitted, corev1.ConditionFalse, 0)},
 	} {

@@ -40,7 +40,7 @@ type Reboot struct {
 	// Reason and Message describe where it is, or why it is cancelled.
 	Reason  v1alpha1.Reason
 	Message string
-	// Stage is the phase that BeginHooks begins.
+	// Stage is the one whose hooks BeginHooks asks.
 	Stage v1alpha1.HookStage
 	// FailedAt is when the reboot overran its deadline; zero: it did not. The slot is kept all the same.
 	FailedAt time.Time
@@ -71,7 +71,7 @@ func (t Reboot) Rebooting() bool {
 // begun reports whether the agent has used the grant.
 func (t Reboot) begun() bool { return t.Node.Progress != nil && t.Node.Progress.Seq >= t.Entry.Seq }
 
-// Begin is the phase that BeginHooks begins.
+// Begin is the phase of hooks that BeginHooks begins.
 func (t Reboot) Begin(policy *v1alpha1.RebootPolicy, now time.Time) protocol.HookPhase {
 	return protocol.BeginHooks(t.Entry, policy.Name, t.Node.BootID, t.Stage, policy.Spec.HooksOrDefault().Of(t.Stage), now)
 }
@@ -79,50 +79,50 @@ func (t Reboot) Begin(policy *v1alpha1.RebootPolicy, now time.Time) protocol.Hoo
 // CancelMessage is what a grant that is cancelled reports beside its reason.
 func (t Reboot) CancelMessage() string { return message.Shorten(maxMessage, t.Message) }
 
-// RebootPhase is how far a granted reboot is, in one word: the same for people and for metrics.
-type RebootPhase string
+// RebootState is how far a granted reboot is: the same in kubectl reboot and in the label phase of metrics.
+type RebootState string
 
-// The phases, in the order in which a reboot goes through them.
+// The states, in the order in which a reboot goes through them.
 const (
-	// PhaseGranted means it is in the ledger, and the agent has not begun.
-	PhaseGranted RebootPhase = "Granted"
-	// PhaseHooks means that before the drain or after the boot, hooks are waited for.
-	PhaseHooks RebootPhase = "Hooks"
-	// PhaseDraining means the node is cordoned and its pods are leaving.
-	PhaseDraining RebootPhase = "Draining"
-	// PhaseRebooting means the agent has passed the point of no return.
-	PhaseRebooting RebootPhase = "Rebooting"
-	// PhaseBooted means the boot ID is new, and the node is not Ready or its agent has not reported.
-	PhaseBooted RebootPhase = "Booted"
-	// PhaseSettling means the node is back and must stay so for spec.settle.
-	PhaseSettling RebootPhase = "Settling"
-	// PhaseAborted means the attempt is over without a reboot; the ledger follows.
-	PhaseAborted RebootPhase = "Aborted"
+	// StateGranted means it is in the ledger, and the agent has not begun.
+	StateGranted RebootState = "Granted"
+	// StateHooks means that before the drain or after the boot, hooks are waited for.
+	StateHooks RebootState = "Hooks"
+	// StateDraining means the node is cordoned and its pods are leaving.
+	StateDraining RebootState = "Draining"
+	// StateRebooting means the agent has passed the point of no return.
+	StateRebooting RebootState = "Rebooting"
+	// StateBooted means the boot ID is new, and the node is not Ready or its agent has not reported.
+	StateBooted RebootState = "Booted"
+	// StateSettling means the node is back and must stay so for spec.settle.
+	StateSettling RebootState = "Settling"
+	// StateAborted means the attempt is over without a reboot; the ledger follows.
+	StateAborted RebootState = "Aborted"
 )
 
-// Phase is how far the reboot is, and since when. The Node must be there.
-func (t Reboot) Phase() (RebootPhase, time.Time) {
+// State is how far the reboot is, and since when. The Node must be there.
+func (t Reboot) State() (RebootState, time.Time) {
 	n := t.Node
 	p := n.Progress
 	switch {
 	case t.Action == BeginHooks: // what is on the node is of an earlier phase
-		return PhaseHooks, t.Entry.At.Time
+		return StateHooks, t.Entry.At.Time
 	case n.Hooks != nil && n.Hooks.Seq == t.Entry.Seq && hooked(t.Reason):
-		return PhaseHooks, n.Hooks.At.Time
+		return StateHooks, n.Hooks.At.Time
 	case p == nil || p.Seq != t.Entry.Seq:
-		return PhaseGranted, t.Entry.At.Time
+		return StateGranted, t.Entry.At.Time
 	case p.Phase == protocol.PhaseDraining:
-		return PhaseDraining, p.At.Time
+		return StateDraining, p.At.Time
 	case p.Phase == protocol.PhaseAborted:
-		return PhaseAborted, p.At.Time
+		return StateAborted, p.At.Time
 	case n.BootID == "" || n.BootID == p.BootID:
-		return PhaseRebooting, p.At.Time
+		return StateRebooting, p.At.Time
 	case !n.Ready || n.Maintenance:
-		return PhaseBooted, p.At.Time
+		return StateBooted, p.At.Time
 	case n.MaintenanceSince.After(n.ReadySince):
-		return PhaseSettling, n.MaintenanceSince
+		return StateSettling, n.MaintenanceSince
 	}
-	return PhaseSettling, n.ReadySince
+	return StateSettling, n.ReadySince
 }
 
 func hooked(reason v1alpha1.Reason) bool {

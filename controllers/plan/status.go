@@ -174,7 +174,7 @@ func (d *draft) gateStatus(waits bool) []v1alpha1.GateStatus {
 }
 
 // deadlines is what condition DeadlineNear should be. Nil: there is no deadline, and no such condition.
-func (d *draft) deadlines() *DeadlineReport {
+func (d *draft) deadlines() *DeadlinesHealth {
 	deadline := d.Policy.Spec.Deadline
 	if deadline == nil {
 		return nil
@@ -184,7 +184,7 @@ func (d *draft) deadlines() *DeadlineReport {
 		due  time.Time
 	}
 	var listed []node
-	r := &DeadlineReport{Reason: v1alpha1.ReasonInTime, Message: "no node has needed a reboot for three quarters of spec.deadline"}
+	r := &DeadlinesHealth{Reason: v1alpha1.ReasonInTime, Message: "no node has needed a reboot for three quarters of spec.deadline"}
 	for _, n := range d.governed {
 		due := DueAt(d.Policy, n)
 		if due.IsZero() {

@@ -57,9 +57,9 @@ func (t *tracker) track() {
 	}
 }
 
-// refuse takes in that the API server refuses the write that is due, if it does. A grant that it has kept from being published
-// for long enough is withdrawn.
-func (t *tracker) refuse() {
+// noteRefusal records that the API server refuses the write that is due, if it does. A grant whose publication it has refused for
+// publishTimeout is withdrawn.
+func (t *tracker) noteRefusal() {
 	refusal, refused := t.f.Refused[t.Entry.Node]
 	if !refused {
 		return

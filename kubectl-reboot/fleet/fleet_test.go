@@ -27,7 +27,7 @@ func TestRebootOf(t *testing.T) {
 	cases := map[string]struct {
 		policy []func(*v1alpha1.RebootPolicy)
 		node   []func(*corev1.Node)
-		phase  plan.RebootPhase
+		phase  plan.RebootState
 		ago    time.Duration
 	}{
 		"in the ledger alone": {phase: fleet.Granted, ago: time.Minute},

@@ -11,13 +11,13 @@ import (
 
 // The phases, in the order in which a reboot goes through them.
 const (
-	Granted   = plan.PhaseGranted
-	Hooks     = plan.PhaseHooks
-	Draining  = plan.PhaseDraining
-	Rebooting = plan.PhaseRebooting
-	Booted    = plan.PhaseBooted
-	Settling  = plan.PhaseSettling
-	Aborted   = plan.PhaseAborted
+	Granted   = plan.StateGranted
+	Hooks     = plan.StateHooks
+	Draining  = plan.StateDraining
+	Rebooting = plan.StateRebooting
+	Booted    = plan.StateBooted
+	Settling  = plan.StateSettling
+	Aborted   = plan.StateAborted
 )
 
 // Reboot is one granted reboot, for people.
@@ -26,7 +26,7 @@ type Reboot struct {
 	// Number is the grant's.
 	Number int64 `json:"number"`
 	// Phase is how far it is, in the planner's word.
-	Phase plan.RebootPhase `json:"phase"`
+	Phase plan.RebootState `json:"phase"`
 	// Since is when the phase began.
 	Since time.Time `json:"since"`
 	// Reason and Message are the planner's.
@@ -51,7 +51,7 @@ func (f Fleet) RebootOf(t plan.Reboot) Reboot {
 	shown := Reboot{
 		Node: t.Entry.Node, Number: t.Entry.Seq, Reason: t.Reason, Message: t.Message, Until: t.Until, Overdue: !t.FailedAt.IsZero(),
 	}
-	shown.Phase, shown.Since = t.Phase()
+	shown.Phase, shown.Since = t.State()
 	if shown.Phase == Draining {
 		shown.Drain, shown.DrainUntil = f.drain(t)
 	}

@@ -81,7 +81,7 @@ func number(n int, style terminal.Style) terminal.Cell {
 }
 
 // phaseStyle is how a phase looks.
-var phaseStyle = map[plan.RebootPhase]terminal.Style{
+var phaseStyle = map[plan.RebootState]terminal.Style{
 	fleet.Granted: terminal.Busy, fleet.Hooks: terminal.Wait, fleet.Draining: terminal.Busy, fleet.Rebooting: terminal.Away,
 	fleet.Booted: terminal.Away, fleet.Settling: terminal.Good, fleet.Aborted: terminal.Wait,
 }
