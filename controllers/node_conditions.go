@@ -152,7 +152,7 @@ func (w *nodeWriter) condition(kind corev1.NodeConditionType, d plan.Decision, b
 // mark writes the marks of a plan. They permit nothing and forbid nothing: one that cannot be written keeps no reboot
 // waiting, and no instant at which time alone changes something.
 func (w *nodeWriter) mark(ctx context.Context, s *state, p plan.Plan) {
-	later, err := w.writeMarks(ctx, s, p.Marks)
+	later, err := w.writeMarks(ctx, s, p.Markers)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Did not mark all nodes for schedulers and autoscalers")
 		s.putOff(refusedPause)
@@ -163,7 +163,7 @@ func (w *nodeWriter) mark(ctx context.Context, s *state, p plan.Plan) {
 // writeMarks sets and removes the pending taint and how long nodes may be up, and removes what grants that are over have left.
 // Taints are one list with many writers, so each write carries the resourceVersion of what it was made from; who loses a race
 // comes again. It returns how long to wait before the rest. As many are written at once as conditions, and for the same reason.
-func (w *nodeWriter) writeMarks(ctx context.Context, s *state, marks []plan.Mark) (time.Duration, error) {
+func (w *nodeWriter) writeMarks(ctx context.Context, s *state, marks []plan.Markers) (time.Duration, error) {
 	var later time.Duration
 	var errs []error
 	written := 0
@@ -191,7 +191,7 @@ func (w *nodeWriter) writeMarks(ctx context.Context, s *state, marks []plan.Mark
 	return later, errors.Join(errs...)
 }
 
-func (w *nodeWriter) writeMark(ctx context.Context, s *state, node *corev1.Node, m plan.Mark) error {
+func (w *nodeWriter) writeMark(ctx context.Context, s *state, node *corev1.Node, m plan.Markers) error {
 	n := s.Nodes[s.index[m.Node]]
 	patch := nodepatch.New(node.ResourceVersion)
 	if m.RemoveAnnotations || m.RemoveExclusion {

@@ -153,7 +153,7 @@ func (r *RebootPolicyReconciler) reconcileUngoverned(ctx context.Context) (ctrl.
 	}
 	observeUngoverned(decisions)
 	s.putOff(later)
-	later, err = r.nodes.writeMarks(ctx, s, plan.UngovernedMarks(s.Governor, s.Nodes))
+	later, err = r.nodes.writeMarks(ctx, s, plan.UngovernedMarkers(s.Governor, s.Nodes))
 	s.putOff(later)
 	if err = errors.Join(err, s.refused); err != nil {
 		return ctrl.Result{}, err
@@ -304,7 +304,7 @@ func (r *RebootPolicyReconciler) finalize(ctx context.Context, s *state, p plan.
 	if s.Policy.DeletionTimestamp == nil || len(p.Ledger())+len(p.Others) > 0 || p.RunHooks != nil || !controllerutil.ContainsFinalizer(s.Policy, v1alpha1.Finalizer) {
 		return nil
 	}
-	later, err := r.nodes.writeMarks(ctx, s, plan.UngovernedMarks(s.Governor, s.Nodes))
+	later, err := r.nodes.writeMarks(ctx, s, plan.UngovernedMarkers(s.Governor, s.Nodes))
 	s.putOff(later)
 	if later > 0 || err != nil {
 		return err

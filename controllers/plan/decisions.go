@@ -133,42 +133,40 @@ func Ungoverned(g Governor, nodes []*Node) []Decision {
 	return decisions
 }
 
-// marks are the changes that are due, those first that come first. A node that is in the middle of a reboot keeps what it
-// has: the write that ends the reboot takes it away and costs nothing. But no taint may keep the pods of hooks off it.
-func (d *draft) marks() []Mark {
+// markers are those of nodes that should show something else, the nodes in order. A node that is in the middle of a reboot keeps what
+// it has: the write that ends the reboot removes it as well. But no taint may keep the pods of hooks off it.
+func (d *draft) markers() []Markers {
 	var due []*Node
-	marks := map[string]Mark{}
-	add := func(n *Node, should markers) {
-		if m, differs := n.mark(should); differs {
-			due, marks[n.Name] = append(due, n), m
+	byNode := map[string]Markers{}
+	add := func(n *Node, m Markers, differs bool) {
+		if differs {
+			due, byNode[n.Name] = append(due, n), m
 		}
 	}
 	repelling := d.repelling()
 	for _, n := range d.governed {
 		o := d.waiting[n.Name]
 		if o == nil && (d.held(n) || d.slots.hold(n.Name)) {
-			if n.Pending == corev1.TaintEffectNoSchedule {
-				due, marks[n.Name] = append(due, n), Mark{Node: n.Name, Pending: corev1.TaintEffectPreferNoSchedule, MaxUptime: n.MaxUptime()}
-			}
+			add(n, Markers{Node: n.Name, Pending: corev1.TaintEffectPreferNoSchedule, MaxUptime: n.MaxUptime()}, n.Pending == corev1.TaintEffectNoSchedule)
 			continue
 		}
-		should := repelling[n.Name]
+		pending := repelling[n.Name]
 		if o != nil && d.waitsForTurn(n, o) {
-			should = corev1.TaintEffectPreferNoSchedule
+			pending = corev1.TaintEffectPreferNoSchedule
 		}
-		add(n, markers{
-			pending: should, maxUptime: d.maxUptime(n), keepsAnnotations: d.Now.Before(d.annotationsUntil(n)),
-		})
+		m, differs := n.markers(pending, d.maxUptime(n), d.Now.Before(d.annotationsUntil(n)))
+		add(n, m, differs)
 	}
 	for name, rivals := range d.conflicts {
 		if n := d.byName[name]; rivals[0] == d.name && !d.held(n) {
-			add(n, markers{})
+			m, differs := n.markers("", "", false)
+			add(n, m, differs)
 		}
 	}
 	d.order(due)
-	list := make([]Mark, len(due))
+	list := make([]Markers, len(due))
 	for i, n := range due {
-		list[i] = marks[n.Name]
+		list[i] = byNode[n.Name]
 	}
 	return list
 }

@@ -173,8 +173,8 @@ func (c *cluster) checkMarks(name string) {
 	if c.random != nil {
 		return
 	}
-	if left := plan.Of(c.snapshot(name)).Marks; len(left) > 0 {
-		c.broken("policy %s has marks left: %v", name, left)
+	if left := plan.Of(c.snapshot(name)).Markers; len(left) > 0 {
+		c.broken("policy %s has markers left: %v", name, left)
 	}
 }
 

@@ -40,7 +40,7 @@ func (c *cluster) pass(name string) bool {
 			return false
 		}
 		if len(p.Granted) > 0 {
-			c.mark(name, p.Marks)
+			c.writeMarkers(name, p.Markers)
 		}
 		c.writeLedger(name, p)
 	}
@@ -189,9 +189,9 @@ func removeExclusion(node *corev1.Node, n *plan.Node) {
 	}
 }
 
-// mark writes what is due of the marks; a lost race leaves one of them to the next pass, which the event brings.
-func (c *cluster) mark(name string, marks []plan.Mark) {
-	for _, m := range marks {
+// writeMarkers writes those that are due; a lost race leaves one of them to the next pass, which the event brings.
+func (c *cluster) writeMarkers(name string, markers []plan.Markers) {
+	for _, m := range markers {
 		if c.chance(50) {
 			c.woken[name] = true
 			continue
@@ -325,7 +325,7 @@ func (c *cluster) finalize(name string, p plan.Plan) {
 		c.decide(c.hosts[d.Node], d)
 	}
 	c.putStatus(name, p)
-	c.mark(name, p.Marks)
+	c.writeMarkers(name, p.Markers)
 	c.checkMarks(name)
 	if c.lost[name] {
 		c.lost[name], c.room[name] = false, len(p.Ledger()) // what was found again is allowed
@@ -337,7 +337,7 @@ func (c *cluster) finalize(name string, p plan.Plan) {
 		c.edit(name, func(p *v1alpha1.RebootPolicy) { delete(p.Annotations, v1alpha1.AnnotationResume) })
 	}
 	if policy.DeletionTimestamp != nil && len(p.Ledger())+len(p.Others) == 0 && p.RunHooks == nil {
-		c.mark(name, plan.UngovernedMarks(c.governor(), c.views()))
+		c.writeMarkers(name, plan.UngovernedMarkers(c.governor(), c.views()))
 		if c.woken[name] {
 			return // a race was lost
 		}

@@ -134,7 +134,7 @@ func (c *cluster) round() {
 	for _, d := range plan.Ungoverned(c.governor(), c.views()) {
 		c.decide(c.hosts[d.Node], d)
 	}
-	c.mark("", plan.UngovernedMarks(c.governor(), c.views()))
+	c.writeMarkers("", plan.UngovernedMarkers(c.governor(), c.views()))
 	delete(c.woken, "")
 	for _, name := range shuffled(c, slices.Sorted(maps.Keys(c.hosts))) {
 		c.hosts[name].step(c)

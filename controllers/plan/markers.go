@@ -8,8 +8,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// Mark is what has to change of what a Node shows schedulers, autoscalers and its agent, whether it has a grant or not.
-type Mark struct {
+// Markers are what a Node should show schedulers, autoscalers and its agent, whether it has a grant or not.
+type Markers struct {
 	Node string
 	// MaxUptime is what annotation max-uptime should be. Empty: there should be none.
 	MaxUptime string
@@ -22,38 +22,31 @@ type Mark struct {
 	RemoveExclusion bool
 }
 
-// markers are what a node should show whose grant is over, or that has none.
-type markers struct {
-	pending   corev1.TaintEffect
-	maxUptime string
-	// keepsAnnotations: the autoscaler annotations that the grant has left stay for now.
-	keepsAnnotations bool
-}
-
-// mark is what has to change on the node, and whether anything has.
-func (n *Node) mark(should markers) (m Mark, differs bool) {
-	m = Mark{Node: n.Name, Pending: should.pending, MaxUptime: should.maxUptime}
+// markers are what a node should show whose grant is over, or that has none, and whether it shows anything else. keepsAnnotations: the
+// autoscaler annotations that the grant has left stay for now.
+func (n *Node) markers(pending corev1.TaintEffect, maxUptime string, keepsAnnotations bool) (m Markers, differs bool) {
+	m = Markers{Node: n.Name, Pending: pending, MaxUptime: maxUptime}
 	if g := n.Grant; g != nil {
-		m.RemoveAnnotations, m.RemoveExclusion = len(g.Annotations) > 0 && !should.keepsAnnotations, g.Excluded
+		m.RemoveAnnotations, m.RemoveExclusion = len(g.Annotations) > 0 && !keepsAnnotations, g.Excluded
 	}
-	return m, m.RemoveAnnotations || m.RemoveExclusion || n.Pending != should.pending || n.MaxUptime() != should.maxUptime
+	return m, m.RemoveAnnotations || m.RemoveExclusion || n.Pending != pending || n.MaxUptime() != maxUptime
 }
 
 // MaxUptime is annotation max-uptime as it is on the Node. Empty: there is none.
 func (n *Node) MaxUptime() string { return n.Annotations[v1alpha1.AnnotationMaxUptime] }
 
-// UngovernedMarks are the changes that are due on nodes that no policy governs: they carry nothing.
-func UngovernedMarks(g Governor, nodes []*Node) []Mark {
-	var marks []Mark
+// UngovernedMarkers are those of nodes that no policy governs and that show something: they should show nothing.
+func UngovernedMarkers(g Governor, nodes []*Node) []Markers {
+	var due []Markers
 	for _, n := range nodes {
 		if at := g.Govern(n.Labels); at.Policy != "" || len(at.Rivals) > 0 || n.Outstanding() {
 			continue
 		}
-		if m, differs := n.mark(markers{}); differs {
-			marks = append(marks, m)
+		if m, differs := n.markers("", "", false); differs {
+			due = append(due, m)
 		}
 	}
-	return marks
+	return due
 }
 
 // WithPending are the taints of a Node with the pending taint of an effect, or without it where that is empty; the others as they are.

@@ -224,8 +224,8 @@ func (n *Node) atRest(maxUptime string) bool {
 	if n.NeedsReboot() || n.unavailable() || n.showsAnswer() {
 		return false
 	}
-	_, marked := n.mark(markers{maxUptime: maxUptime})
-	return !marked
+	_, differs := n.markers("", maxUptime, false)
+	return !differs
 }
 
 // showsAnswer reports whether the node shows something of the manager that is for nodes that need a reboot.

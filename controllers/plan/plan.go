@@ -36,8 +36,8 @@ type Plan struct {
 	Granted, Adopted []v1alpha1.LedgerEntry
 	// Decisions are, for each node this policy answers for, what its condition RebootPermitted should be; by node name.
 	Decisions []Decision
-	// Marks are due changes of what nodes show schedulers, autoscalers and their agents, those first that come first.
-	Marks []Mark
+	// Markers are those of nodes that should show something else, in the order of the nodes' turns.
+	Markers []Markers
 
 	// Window is windows, pause and halt in one word.
 	Window  v1alpha1.WindowState
@@ -152,7 +152,7 @@ func (d *draft) complete() {
 		p.RunWaits = d.run.waits.Message
 	}
 	p.Holders = d.slots.holders()
-	p.Decisions, p.Marks = d.decisions(), d.marks()
+	p.Decisions, p.Markers = d.decisions(), d.markers()
 	p.Counts, p.Blocked = d.count()
 	p.Versions, p.Agents = versionsOf(d.selected), d.agents.report(len(d.selected))
 	p.Deadlines, p.OldestPending = d.deadlines(), d.oldestPending()

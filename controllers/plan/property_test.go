@@ -209,7 +209,7 @@ func TestReboots_TakesAwayWhatIsLeftOfAReboot(t *testing.T) {
 				continue
 			}
 			reported := slices.ContainsFunc(p.Decisions, func(d plan.Decision) bool { return d.Node == name }) ||
-				slices.ContainsFunc(p.Marks, func(m plan.Mark) bool { return m.Node == name })
+				slices.ContainsFunc(p.Markers, func(m plan.Markers) bool { return m.Node == name })
 			annotated, inGrace := n.Grant != nil && len(n.Grant.Annotations) > 0, false
 			if annotated && !reported {
 				longest := snapshot.Policy.Spec.AutoscalerGraceOrDefault() + time.Hour // an attempt takes less than that hour
@@ -231,7 +231,7 @@ func TestReboots_TakesAwayWhatIsLeftOfAReboot(t *testing.T) {
 func TestReboots_KeepsAutoscalersAwayForTheGrace(t *testing.T) {
 	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
 		grace := snapshot.Policy.Spec.AutoscalerGraceOrDefault()
-		for _, m := range p.Marks {
+		for _, m := range p.Markers {
 			g := nodeNamed(snapshot, m.Node).Grant
 			if _, governs := governed(snapshot)[m.Node]; m.RemoveAnnotations && governs && g.State != protocol.GrantActive && snapshot.Now.Before(g.At.Add(grace)) {
 				t.Fatalf("node %s loses its annotations %s after its grant ended\n%v", m.Node, snapshot.Now.Sub(g.At.Time), s)
@@ -247,7 +247,7 @@ func TestReboots_KeepsPodsOffAFewNodes(t *testing.T) {
 		for name, n := range governed(snapshot) {
 			after[name] = n.Pending
 		}
-		for _, m := range p.Marks {
+		for _, m := range p.Markers {
 			after[m.Node] = m.Pending
 		}
 		off := 0

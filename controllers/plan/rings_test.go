@@ -168,7 +168,7 @@ func TestReboots_LimitOfTheRing(t *testing.T) {
 					message = d.Message
 				}
 			}
-			for _, m := range p.Marks {
+			for _, m := range p.Markers {
 				pending = pending || m.Node == "b" && m.Pending != ""
 			}
 			if diff := cmp.Diff([]any{tc.message, tc.pending}, []any{message, pending}); diff != "" {
