@@ -1,9 +1,14 @@
 package plan
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
 // DueAt is when the deadline of the node's need ends. Zero: it needs no reboot, its policy has no deadline, or nobody knows when the
@@ -43,3 +48,56 @@ type DeadlinesHealth struct {
 
 // maxDeadlines is how many nodes condition DeadlineNear names.
 const maxDeadlines = 3
+
+// deadlines is what condition DeadlineNear should be. Nil: there is no deadline, and no such condition.
+func (d *draft) deadlines() *DeadlinesHealth {
+	deadline := d.Policy.Spec.Deadline
+	if deadline == nil {
+		return nil
+	}
+	type node struct {
+		name string
+		due  time.Time
+	}
+	var listed []node
+	r := &DeadlinesHealth{Reason: v1alpha1.ReasonInTime, Message: "no node has needed a reboot for three quarters of spec.deadline"}
+	for _, n := range d.governed {
+		due := DueAt(d.Policy, n)
+		if due.IsZero() {
+			continue
+		}
+		switch near := deadline.NearFrom(due); {
+		case d.Now.Before(near):
+			r.Next = timing.Earliest(r.Next, near)
+			continue
+		case d.Now.Before(due):
+			r.Next = timing.Earliest(r.Next, due)
+			r.Near++
+		default:
+			r.Passed++
+		}
+		listed = append(listed, node{n.Name, due})
+	}
+	if len(listed) == 0 {
+		return r
+	}
+	slices.SortFunc(listed, func(a, b node) int { return cmp.Or(a.due.Compare(b.due), cmp.Compare(a.name, b.name)) })
+	named := make([]string, 0, maxDeadlines)
+	for _, n := range listed[:min(len(listed), maxDeadlines)] {
+		word := "by"
+		if !d.Now.Before(n.due) {
+			word = "since"
+		}
+		named = append(named, fmt.Sprintf("%s %s %s", n.name, word, d.instant(n.due)))
+	}
+	r.Reason, r.Message = v1alpha1.ReasonDeadlineNear, nodes(int(r.Near))+" close to the deadline"
+	if r.Passed > 0 {
+		r.Reason = v1alpha1.ReasonDeadlinePassed
+		r.Message = fmt.Sprintf("%s past the deadline, %d close to it", nodes(int(r.Passed)), r.Near)
+	}
+	r.Message += ": " + strings.Join(named, ", ")
+	if more := len(listed) - len(named); more > 0 {
+		r.Message += fmt.Sprintf(", and %d more", more)
+	}
+	return r
+}

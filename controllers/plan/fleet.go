@@ -11,6 +11,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
 // Snapshot is everything a decision about one policy looks at, taken at one instant.
@@ -287,15 +288,8 @@ func (f *fleet) annotationsUntil(n *Node) time.Time {
 	return ended.Add(f.Policy.Spec.AutoscalerGraceOrDefault())
 }
 
-// byRing are the nodes that the policy governs, ring by ring.
-func (f *fleet) byRing() [][]*Node {
-	if len(f.rings.order) == 0 {
-		return [][]*Node{f.governed}
-	}
-	rings := make([][]*Node, len(f.rings.order)+1)
-	for _, n := range f.governed {
-		ring := f.rings.Of(n)
-		rings[ring] = append(rings[ring], n)
-	}
-	return rings
-}
+// instant writes a time the way people read it in a status, in the zone of the policy's first window.
+func (s Snapshot) instant(t time.Time) string { return timing.Instant(t.In(s.Schedule.Zone())) }
+
+// instant writes a time of a record, whose policy may be any.
+func instant(t time.Time) string { return timing.Instant(t.UTC()) }

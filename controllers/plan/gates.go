@@ -87,3 +87,46 @@ func gateUnknown(v view, n *Node) *Blocked {
 	}
 	return nil
 }
+
+// allowed is reported of a gate that cannot be asked, where the policy lets reboots go on all the same.
+const allowed = "; failurePolicy Allow lets reboots go on"
+
+// gateStatus is what status.gates should be: nothing while no node waits for them. A gate that is being queried for the first time
+// since a leader took over keeps its status.
+func (d *draft) gateStatus(waits bool) []v1alpha1.GateStatus {
+	if !waits {
+		return nil
+	}
+	var all []v1alpha1.GateStatus
+	for _, g := range d.gates {
+		before, last := gate(d.Policy.Status.Gates, g.name), gate(d.Gates, g.name)
+		switch {
+		case last != nil:
+			now := *last
+			if now.State == v1alpha1.GateUnreachable && g.mayFail {
+				now.Message += allowed
+			}
+			if before != nil && before.State == now.State && before.Message == now.Message {
+				now.At = before.At
+			}
+			all = append(all, now)
+		case before != nil:
+			all = append(all, *before)
+		}
+	}
+	return all
+}
+
+// waitsForGates reports whether a node needs what the gates report: nothing that is checked before them holds it back. Gates are
+// queried only then.
+func (d *draft) waitsForGates() bool {
+	if len(d.plan.Granted) > 0 || slices.ContainsFunc(d.plan.UnderWay(), func(t Reboot) bool { return t.NeedsGates }) {
+		return true
+	}
+	for _, o := range d.waiting {
+		if o.reachesGates() {
+			return true
+		}
+	}
+	return false
+}

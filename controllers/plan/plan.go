@@ -269,62 +269,6 @@ func (d *draft) grantAmong(ring []*Node, sees view) {
 	}
 }
 
-// unfinished is what later rings wait for in this one, once it is decided about its nodes. Nil: nothing. A node that a person has
-// paused keeps nobody waiting.
-func (d *draft) unfinished(ring v1alpha1.Ring, members []*Node) *Blocked {
-	var first left
-	var last *Node
-	var until time.Time
-	count, soak := 0, ring.SoakOrDefault()
-	for _, n := range members {
-		if n.Paused {
-			continue
-		}
-		ends, down := d.rings.soaks(n, soak)
-		is := left{n.Name, d.undone(n, down)}
-		switch {
-		case is.reason == "" && (ends.After(until) || ends.Equal(until) && last != nil && n.Name < last.Name):
-			last, until = n, ends
-		case is.reason == "":
-		default:
-			if count++; count == 1 || is.before(first) {
-				first = is
-			}
-		}
-	}
-	switch {
-	case count > 0:
-		return blocked(v1alpha1.ReasonRingWaits, "waiting for ring %s: %s left, first %s (%s); a paused node is not waited for",
-			ring.Name, nodes(count), first.node, first.reason)
-	case d.Now.Before(until):
-		o := blocked(v1alpha1.ReasonRingWaits, "waiting for ring %s: %s is back in service since %s, and its soak ends %s",
-			ring.Name, last.Name, d.instant(until.Add(-soak)), d.instant(until))
-		o.Until = until
-		return o
-	}
-	return nil
-}
-
-// undone is why the node is not back in service. Empty: it is, or needs no reboot.
-func (d *draft) undone(n *Node, down bool) v1alpha1.Reason {
-	switch o := d.waiting[n.Name]; {
-	case o != nil:
-		return o.Reason
-	case d.slots.hold(n.Name):
-		for _, t := range d.plan.Reboots {
-			if t.Entry.Node == n.Name {
-				return t.Reason
-			}
-		}
-		return v1alpha1.ReasonGranted
-	case n.NeedsReboot():
-		return v1alpha1.ReasonGranted // its last reboot has just ended, and did not end the need
-	case down:
-		return v1alpha1.ReasonNodeUnavailable
-	}
-	return ""
-}
-
 // rebootOf is the reboot of the node that is not over, also where the ledger has to take it back first.
 func (d *draft) rebootOf(node string) *Reboot {
 	for _, t := range d.plan.UnderWay() {

@@ -177,3 +177,72 @@ func Soaking(s Snapshot) map[int]*Node {
 	}
 	return last
 }
+
+// unfinished is what later rings wait for in this one, once it is decided about its nodes. Nil: nothing. A node that a person has
+// paused keeps nobody waiting.
+func (d *draft) unfinished(ring v1alpha1.Ring, members []*Node) *Blocked {
+	var first left
+	var last *Node
+	var until time.Time
+	count, soak := 0, ring.SoakOrDefault()
+	for _, n := range members {
+		if n.Paused {
+			continue
+		}
+		ends, down := d.rings.soaks(n, soak)
+		is := left{n.Name, d.undone(n, down)}
+		switch {
+		case is.reason == "" && (ends.After(until) || ends.Equal(until) && last != nil && n.Name < last.Name):
+			last, until = n, ends
+		case is.reason == "":
+		default:
+			if count++; count == 1 || is.before(first) {
+				first = is
+			}
+		}
+	}
+	switch {
+	case count > 0:
+		return blocked(v1alpha1.ReasonRingWaits, "waiting for ring %s: %s left, first %s (%s); a paused node is not waited for",
+			ring.Name, nodes(count), first.node, first.reason)
+	case d.Now.Before(until):
+		o := blocked(v1alpha1.ReasonRingWaits, "waiting for ring %s: %s is back in service since %s, and its soak ends %s",
+			ring.Name, last.Name, d.instant(until.Add(-soak)), d.instant(until))
+		o.Until = until
+		return o
+	}
+	return nil
+}
+
+// undone is why the node is not back in service. Empty: it is, or needs no reboot.
+func (d *draft) undone(n *Node, down bool) v1alpha1.Reason {
+	switch o := d.waiting[n.Name]; {
+	case o != nil:
+		return o.Reason
+	case d.slots.hold(n.Name):
+		for _, t := range d.plan.Reboots {
+			if t.Entry.Node == n.Name {
+				return t.Reason
+			}
+		}
+		return v1alpha1.ReasonGranted
+	case n.NeedsReboot():
+		return v1alpha1.ReasonGranted // its last reboot has just ended, and did not end the need
+	case down:
+		return v1alpha1.ReasonNodeUnavailable
+	}
+	return ""
+}
+
+// byRing are the nodes that the policy governs, ring by ring.
+func (f *fleet) byRing() [][]*Node {
+	if len(f.rings.order) == 0 {
+		return [][]*Node{f.governed}
+	}
+	rings := make([][]*Node, len(f.rings.order)+1)
+	for _, n := range f.governed {
+		ring := f.rings.Of(n)
+		rings[ring] = append(rings[ring], n)
+	}
+	return rings
+}

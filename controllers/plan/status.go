@@ -2,9 +2,7 @@ package plan
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -128,100 +126,4 @@ func (d *draft) next() time.Time {
 		consider(n.credibleFrom(d.Now))
 	}
 	return next
-}
-
-// waitsForGates reports whether a node needs what the gates report: nothing that is checked before them holds it back. Gates are
-// queried only then.
-func (d *draft) waitsForGates() bool {
-	if len(d.plan.Granted) > 0 || slices.ContainsFunc(d.plan.UnderWay(), func(t Reboot) bool { return t.NeedsGates }) {
-		return true
-	}
-	for _, o := range d.waiting {
-		if o.reachesGates() {
-			return true
-		}
-	}
-	return false
-}
-
-// allowed is reported of a gate that cannot be asked, where the policy lets reboots go on all the same.
-const allowed = "; failurePolicy Allow lets reboots go on"
-
-// gateStatus is what status.gates should be: nothing while no node waits for them. A gate that is being queried for the first time
-// since a leader took over keeps its status.
-func (d *draft) gateStatus(waits bool) []v1alpha1.GateStatus {
-	if !waits {
-		return nil
-	}
-	var all []v1alpha1.GateStatus
-	for _, g := range d.gates {
-		before, last := gate(d.Policy.Status.Gates, g.name), gate(d.Gates, g.name)
-		switch {
-		case last != nil:
-			now := *last
-			if now.State == v1alpha1.GateUnreachable && g.mayFail {
-				now.Message += allowed
-			}
-			if before != nil && before.State == now.State && before.Message == now.Message {
-				now.At = before.At
-			}
-			all = append(all, now)
-		case before != nil:
-			all = append(all, *before)
-		}
-	}
-	return all
-}
-
-// deadlines is what condition DeadlineNear should be. Nil: there is no deadline, and no such condition.
-func (d *draft) deadlines() *DeadlinesHealth {
-	deadline := d.Policy.Spec.Deadline
-	if deadline == nil {
-		return nil
-	}
-	type node struct {
-		name string
-		due  time.Time
-	}
-	var listed []node
-	r := &DeadlinesHealth{Reason: v1alpha1.ReasonInTime, Message: "no node has needed a reboot for three quarters of spec.deadline"}
-	for _, n := range d.governed {
-		due := DueAt(d.Policy, n)
-		if due.IsZero() {
-			continue
-		}
-		switch near := deadline.NearFrom(due); {
-		case d.Now.Before(near):
-			r.Next = timing.Earliest(r.Next, near)
-			continue
-		case d.Now.Before(due):
-			r.Next = timing.Earliest(r.Next, due)
-			r.Near++
-		default:
-			r.Passed++
-		}
-		listed = append(listed, node{n.Name, due})
-	}
-	if len(listed) == 0 {
-		return r
-	}
-	slices.SortFunc(listed, func(a, b node) int { return cmp.Or(a.due.Compare(b.due), cmp.Compare(a.name, b.name)) })
-	named := make([]string, 0, maxDeadlines)
-	for _, n := range listed[:min(len(listed), maxDeadlines)] {
-		word := "by"
-		if !d.Now.Before(n.due) {
-			word = "since"
-		}
-		named = append(named, fmt.Sprintf("%s %s %s", n.name, word, d.instant(n.due)))
-	}
-	r.Reason, r.Message = v1alpha1.ReasonDeadlineNear, nodes(int(r.Near))+" close to the deadline"
-	if r.Passed > 0 {
-		r.Reason = v1alpha1.ReasonDeadlinePassed
-		r.Message = fmt.Sprintf("%s past the deadline, %d close to it", nodes(int(r.Passed)), r.Near)
-	}
-	r.Message += ": " + strings.Join(named, ", ")
-	if more := len(listed) - len(named); more > 0 {
-		r.Message += fmt.Sprintf(", and %d more", more)
-	}
-	return r
 }

@@ -1,0 +1,112 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/timing"
+)
+
+func blackout(v view, n *Node) *Blocked {
+	w := v.Window
+	if !w.Blackout || Urgent(v.Policy, n) {
+		return nil
+	}
+	o, until := blocked(v1alpha1.ReasonBlackout, "blackout %s is in force", w.Name), w.OpensAt
+	if v.ignoresWindows(n) && !w.Next.IsZero() {
+		o.Message += ", until " + v.instant(w.Next) + " or longer"
+		until = w.Next
+	} else {
+		o.Message += v.opening(until)
+	}
+	if w.BlackoutReason != "" {
+		o.Message += ": " + w.BlackoutReason
+	}
+	o.Message += notUrgent(v, n)
+	o.Until = until
+	return o
+}
+
+func windowClosed(v view, n *Node) *Blocked {
+	if v.Window.Open || Urgent(v.Policy, n) || v.ignoresWindows(n) {
+		return nil
+	}
+	opens, due := v.opening(v.Window.OpensAt), IgnoresWindowsFrom(v.Policy, n)
+	until := timing.Earliest(v.Window.OpensAt, due)
+	if !due.IsZero() && until.Equal(due) {
+		opens = "; this node may start " + v.instant(due) + ", at its deadline"
+	}
+	o := blocked(v1alpha1.ReasonWindowClosed, "no window is open%s%s", opens, notUrgent(v, n))
+	o.Until = until
+	return o
+}
+
+// Urgent reports whether windows and blackouts do not count for the node: its reboot was requested as urgent, and the policy
+// allows that.
+func Urgent(policy *v1alpha1.RebootPolicy, n *Node) bool {
+	return n.Urgent && policy.Spec.AllowsUrgentRequests()
+}
+
+// notUrgent states why an urgent request waits like any other.
+func notUrgent(v view, n *Node) string {
+	if !n.Urgent {
+		return ""
+	}
+	return fmt.Sprintf("; the request is urgent, but policy %s does not allow that: spec.requests.urgent is not Allow", v.name)
+}
+
+func (v view) opening(at time.Time) string {
+	if at.IsZero() {
+		return "; none opens within a year"
+	}
+	return "; the next reboot may start " + v.instant(at)
+}
+
+// assumedReboot is what drain and reboot together are taken to last before the policy has seen one.
+const assumedReboot = 5 * time.Minute
+
+// Reserve is how much of a window has to be left to begin a reboot: what one takes, but at most all of its time-outs and half
+// of the longest window. Slow reboots, or a node whose clock is wrong, could otherwise keep the policy from ever making another
+// one, and so from ever learning better.
+func Reserve(policy *v1alpha1.RebootPolicy) time.Duration {
+	var longest time.Duration
+	for _, w := range policy.Spec.Windows {
+		longest = max(longest, w.Duration.Duration)
+	}
+	drain, reboot := policy.Spec.DrainOrDefault(), policy.Spec.RebootOrDefault()
+	most := drain.LeadTimeOrDefault() + drain.TimeoutOrDefault() + drain.VolumeDetachTimeoutOrDefault() + reboot.TimeoutOrDefault()
+	takes := min(rebootTakes(policy.Status.History, drain.LeadTimeOrDefault()), most)
+	if longest > 0 {
+		takes = min(takes, longest/2)
+	}
+	return takes
+}
+
+// rebootTakes is what drain and reboot together last at most in nine cases of ten, by the policy's history. No drain is shorter
+// than the lead time, which the history may not show yet.
+func rebootTakes(history []v1alpha1.PastReboot, lead time.Duration) time.Duration {
+	var took []time.Duration
+	for _, past := range history {
+		if past.Result == v1alpha1.RebootSucceeded && past.Drain != nil && past.Reboot != nil {
+			took = append(took, max(past.Drain.Duration, lead)+past.Reboot.Duration)
+		}
+	}
+	if len(took) == 0 {
+		return lead + assumedReboot
+	}
+	slices.Sort(took)
+	return took[(len(took)*9+9)/10-1]
+}
+
+// windowTooShort keeps a reboot from being begun that would end after the window. A node that holds a grant keeps it: the
+// window was long enough then, and hooks may have taken their time since.
+func windowTooShort(v view, n *Node) *Blocked {
+	closes := v.Window.ClosesAt
+	if closes.IsZero() || v.held(n) || Urgent(v.Policy, n) || v.ignoresWindows(n) || !v.Now.Add(v.reserve).After(closes) {
+		return nil
+	}
+	return blocked(v1alpha1.ReasonWindowTooShort, "no reboot is begun so shortly before the end: the window closes %s, "+
+		"and status.history shows how long a drain and a reboot take", v.instant(closes))
+}
