@@ -49,9 +49,9 @@ type DeadlinesHealth struct {
 // maxDeadlines is how many nodes condition DeadlineNear names.
 const maxDeadlines = 3
 
-// deadlines is what condition DeadlineNear should be. Nil: there is no deadline, and no such condition.
-func (d *draft) deadlines() *DeadlinesHealth {
-	deadline := d.Policy.Spec.Deadline
+// deadlinesOf is what condition DeadlineNear should be. Nil: there is no deadline, and no such condition.
+func deadlinesOf(f *fleet) *DeadlinesHealth {
+	deadline := f.Policy.Spec.Deadline
 	if deadline == nil {
 		return nil
 	}
@@ -61,16 +61,16 @@ func (d *draft) deadlines() *DeadlinesHealth {
 	}
 	var listed []node
 	r := &DeadlinesHealth{Reason: v1alpha1.ReasonInTime, Message: "no node has needed a reboot for three quarters of spec.deadline"}
-	for _, n := range d.governed {
-		due := DueAt(d.Policy, n)
+	for _, n := range f.governed {
+		due := DueAt(f.Policy, n)
 		if due.IsZero() {
 			continue
 		}
 		switch near := deadline.NearFrom(due); {
-		case d.Now.Before(near):
+		case f.Now.Before(near):
 			r.Next = timing.Earliest(r.Next, near)
 			continue
-		case d.Now.Before(due):
+		case f.Now.Before(due):
 			r.Next = timing.Earliest(r.Next, due)
 			r.Near++
 		default:
@@ -85,10 +85,10 @@ func (d *draft) deadlines() *DeadlinesHealth {
 	named := make([]string, 0, maxDeadlines)
 	for _, n := range listed[:min(len(listed), maxDeadlines)] {
 		word := "by"
-		if !d.Now.Before(n.due) {
+		if !f.Now.Before(n.due) {
 			word = "since"
 		}
-		named = append(named, fmt.Sprintf("%s %s %s", n.name, word, d.instant(n.due)))
+		named = append(named, fmt.Sprintf("%s %s %s", n.name, word, f.instant(n.due)))
 	}
 	r.Reason, r.Message = v1alpha1.ReasonDeadlineNear, nodes(int(r.Near))+" close to the deadline"
 	if r.Passed > 0 {

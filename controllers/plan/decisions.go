@@ -22,13 +22,13 @@ func (d *draft) decisions() []Decision {
 			decisions = append(decisions, is)
 		}
 	}
-	for _, n := range d.governed {
+	for _, n := range d.f.governed {
 		if is, ok := d.decision(n); ok && !rebooting[n.Name] {
 			decisions = append(decisions, is)
 		}
 	}
-	for name, rivals := range d.conflicts {
-		if is, ok := d.conflictDecision(d.byName[name], rivals); ok && !rebooting[name] {
+	for name, rivals := range d.f.conflicts {
+		if is, ok := d.conflictDecision(d.f.byName[name], rivals); ok && !rebooting[name] {
 			decisions = append(decisions, is)
 		}
 	}
@@ -39,13 +39,13 @@ func (d *draft) decisions() []Decision {
 // rebooting is what a node that is being rebooted should report. The question about its pods stays, and is kept up to date
 // until the agent begins: the agent looks at the pods once more before that.
 func (d *draft) rebooting(t Reboot) (Decision, bool) {
-	is, ok := t.decision(d.name)
+	is, ok := t.decision(d.f.name)
 	if !ok {
 		return is, false
 	}
 	is.Preflight = t.Node.Preflight
 	if !t.begun() {
-		is.Preflight = d.pods.annotation
+		is.Preflight = d.f.pods.annotation
 	}
 	return is, true
 }
@@ -88,9 +88,9 @@ func (d *draft) decision(n *Node) (Decision, bool) {
 	case o != nil:
 		return Decision{
 			Node: n.Name, Status: corev1.ConditionFalse, Reason: o.Reason, Message: o.Message, ShortLived: o.shortLived, PlanOver: n.Planned != nil,
-			Preflight: d.pods.requestFor(o),
+			Preflight: d.f.pods.requestFor(o),
 		}, true
-	case d.held(n) || n.NeedsReboot():
+	case d.f.held(n) || n.NeedsReboot():
 		return Decision{}, false
 	}
 	return n.noAnswer()
@@ -98,7 +98,7 @@ func (d *draft) decision(n *Node) (Decision, bool) {
 
 // conflictDecision: the first of the rivals answers for all of them.
 func (d *draft) conflictDecision(n *Node, rivals []string) (Decision, bool) {
-	if rivals[0] != d.name || d.held(n) {
+	if rivals[0] != d.f.name || d.f.held(n) {
 		return Decision{}, false
 	}
 	if !n.NeedsReboot() {

@@ -91,15 +91,12 @@ func gateUnknown(v view, n *Node) *Blocked {
 // allowed is reported of a gate that cannot be asked, where the policy lets reboots go on all the same.
 const allowed = "; failurePolicy Allow lets reboots go on"
 
-// gateStatus is what status.gates should be: nothing while no node waits for them. A gate that is being queried for the first time
+// gateStatus is what status.gates should be while a node waits for gates. A gate that is being queried for the first time
 // since a leader took over keeps its status.
-func (d *draft) gateStatus(waits bool) []v1alpha1.GateStatus {
-	if !waits {
-		return nil
-	}
+func gateStatus(f *fleet) []v1alpha1.GateStatus {
 	var all []v1alpha1.GateStatus
-	for _, g := range d.gates {
-		before, last := gate(d.Policy.Status.Gates, g.name), gate(d.Gates, g.name)
+	for _, g := range f.gates {
+		before, last := gate(f.Policy.Status.Gates, g.name), gate(f.Gates, g.name)
 		switch {
 		case last != nil:
 			now := *last
@@ -119,11 +116,11 @@ func (d *draft) gateStatus(waits bool) []v1alpha1.GateStatus {
 
 // waitsForGates reports whether a node needs what the gates report: nothing that is checked before them holds it back. Gates are
 // queried only then.
-func (d *draft) waitsForGates() bool {
-	if len(d.plan.Granted) > 0 || slices.ContainsFunc(d.plan.UnderWay(), func(t Reboot) bool { return t.NeedsGates }) {
+func waitsForGates(p *Plan, waiting map[string]*Blocked) bool {
+	if len(p.Granted) > 0 || slices.ContainsFunc(p.UnderWay(), func(t Reboot) bool { return t.NeedsGates }) {
 		return true
 	}
-	for _, o := range d.waiting {
+	for _, o := range waiting {
 		if o.reachesGates() {
 			return true
 		}

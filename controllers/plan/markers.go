@@ -152,9 +152,9 @@ func (n *Node) RemovesExclusion() bool {
 	return n.Grant != nil && n.Grant.Excluded && n.Labels[v1alpha1.LabelExcludeFromLoadBalancers] == v1alpha1.ExcludedByOperator
 }
 
-// markers are those of nodes that should show something else, the nodes in order. A node that is in the middle of a reboot keeps what
+// markersOf are those of nodes that should show something else, the nodes in order. A node that is in the middle of a reboot keeps what
 // it has: the write that ends the reboot removes it as well. But no taint may keep the pods of hooks off it.
-func (d *draft) markers() []Markers {
+func markersOf(d *draft) []Markers {
 	var due []*Node
 	byNode := map[string]Markers{}
 	add := func(n *Node, m Markers, differs bool) {
@@ -162,27 +162,27 @@ func (d *draft) markers() []Markers {
 			due, byNode[n.Name] = append(due, n), m
 		}
 	}
-	repelling := d.repelling()
-	for _, n := range d.governed {
+	effects := repelling(d)
+	for _, n := range d.f.governed {
 		o := d.waiting[n.Name]
-		if o == nil && (d.held(n) || d.slots.hold(n.Name)) {
+		if o == nil && (d.f.held(n) || d.slots.hold(n.Name)) {
 			add(n, Markers{Node: n.Name, Pending: corev1.TaintEffectPreferNoSchedule, MaxUptime: n.MaxUptime()}, n.Pending == corev1.TaintEffectNoSchedule)
 			continue
 		}
-		pending := repelling[n.Name]
-		if o != nil && d.waitsForTurn(n, o) {
+		pending := effects[n.Name]
+		if o != nil && waitsForTurn(d, n, o) {
 			pending = corev1.TaintEffectPreferNoSchedule
 		}
-		m, differs := n.markers(pending, d.maxUptime(n), d.Now.Before(d.annotationsUntil(n)))
+		m, differs := n.markers(pending, d.f.maxUptime(n), d.f.Now.Before(d.f.annotationsUntil(n)))
 		add(n, m, differs)
 	}
-	for name, rivals := range d.conflicts {
-		if n := d.byName[name]; rivals[0] == d.name && !d.held(n) {
+	for name, rivals := range d.f.conflicts {
+		if n := d.f.byName[name]; rivals[0] == d.f.name && !d.f.held(n) {
 			m, differs := n.markers("", "", false)
 			add(n, m, differs)
 		}
 	}
-	d.order(due)
+	d.f.order(due)
 	list := make([]Markers, len(due))
 	for i, n := range due {
 		list[i] = byNode[n.Name]
@@ -192,31 +192,31 @@ func (d *draft) markers() []Markers {
 
 // waitsForTurn reports whether all that keeps the node is that others come first. A node that something else keeps may wait
 // for days, and is as good for pods as any other; nor does a node wait for a turn that never comes.
-func (d *draft) waitsForTurn(n *Node, o *Blocked) bool {
+func waitsForTurn(d *draft, n *Node, o *Blocked) bool {
 	switch o.Reason {
 	case v1alpha1.ReasonBudgetExhausted, v1alpha1.ReasonDomainBusy, v1alpha1.ReasonControlPlaneGuard, v1alpha1.ReasonSpacing:
-		return !d.dryRun() && d.run.waits == nil && !d.slots.never(d.rings.Of(n))
+		return !d.f.dryRun() && d.f.run.waits == nil && !d.slots.never(d.f.rings.Of(n))
 	}
 	return false
 }
 
 // repelling are the effects of the pending taint on nodes that wait for pods of gates.blockingPods. Only as many nodes have it as
 // may be unavailable at once, those first that come first: all others are as good for pods as ever.
-func (d *draft) repelling() map[string]corev1.TaintEffect {
-	effect := d.Policy.Spec.MeanwhileOrDefault()
-	if effect == "" || d.dryRun() {
+func repelling(d *draft) map[string]corev1.TaintEffect {
+	effect := d.f.Policy.Spec.MeanwhileOrDefault()
+	if effect == "" || d.f.dryRun() {
 		return nil
 	}
 	var blocked []*Node
-	for _, n := range d.governed {
+	for _, n := range d.f.governed {
 		if o := d.waiting[n.Name]; o != nil && o.Reason == v1alpha1.ReasonBlockingPod {
 			blocked = append(blocked, n)
 		}
 	}
-	d.order(blocked)
+	d.f.order(blocked)
 	effects, repel := map[string]corev1.TaintEffect{}, map[*share]int{}
 	for _, n := range blocked {
-		shares := d.slots.of(d.rings.Of(n))
+		shares := d.slots.of(d.f.rings.Of(n))
 		if slices.ContainsFunc(shares, func(s *share) bool { return repel[s] >= s.limit }) {
 			continue
 		}

@@ -109,7 +109,7 @@ func InProgress(s Snapshot) Plan { return newDraft(s).plan }
 
 // draft is a plan in the making.
 type draft struct {
-	*fleet
+	f *fleet
 
 	plan  Plan
 	slots *slots
@@ -120,7 +120,7 @@ type draft struct {
 // newDraft has decided about the granted reboots.
 func newDraft(s Snapshot) *draft {
 	f := newFleet(s, nil)
-	d := &draft{fleet: f, waiting: map[string]*Blocked{}, plan: Plan{
+	d := &draft{f: f, waiting: map[string]*Blocked{}, plan: Plan{
 		Limit: f.limit, SharedLimit: f.sharedLimit(), SharedWith: f.limited.with, Unshared: f.Governor.unshared[f.name],
 		Seq: s.Policy.Status.Seq, Others: f.limited.others, Reboots: f.reboots(),
 		Window: f.windowState(), Halt: f.halt, Invalid: f.invalid, Conflicts: f.conflicts,
@@ -140,24 +140,25 @@ func newDraft(s Snapshot) *draft {
 // complete decides about the nodes that wait.
 func (d *draft) complete() {
 	d.adopt()
-	d.slots = slotsOf(d.fleet, d.plan.Reboots)
+	d.slots = slotsOf(d.f, d.plan.Reboots)
 	d.grant()
 	p := &d.plan
 	p.RunHooks = d.nextRun()
-	if d.dryRun() || d.run.waits != nil {
-		d.slots = slotsOf(d.fleet, d.plan.Reboots) // nobody took the slots that were given away
+	if d.f.dryRun() || d.f.run.waits != nil {
+		d.slots = slotsOf(d.f, d.plan.Reboots) // nobody took the slots that were given away
 	}
-	p.runMoves = !sameStage(d.Policy.Status.Run, p.RunHooks)
-	if p.RunHooks != nil && d.run.waits != nil {
-		p.RunWaits = d.run.waits.Message
+	p.runMoves = !sameStage(d.f.Policy.Status.Run, p.RunHooks)
+	if p.RunHooks != nil && d.f.run.waits != nil {
+		p.RunWaits = d.f.run.waits.Message
 	}
 	p.Holders = d.slots.holders()
-	p.Decisions, p.Markers = d.decisions(), d.markers()
+	p.Decisions, p.Markers = d.decisions(), markersOf(d)
 	p.Counts, p.Blocked = d.count()
-	p.Versions, p.Agents = versionsOf(d.selected), d.agents.report(len(d.selected))
-	p.Deadlines, p.OldestPending = d.deadlines(), d.oldestPending()
-	waits := d.waitsForGates()
-	p.WaitsForGates, p.Gates = waits && len(d.gates) > 0, d.gateStatus(waits)
+	p.Versions, p.Agents = versionsOf(d.f.selected), d.f.agents.report(len(d.f.selected))
+	p.Deadlines, p.OldestPending = deadlinesOf(d.f), d.oldestPending()
+	if waitsForGates(p, d.waiting) {
+		p.WaitsForGates, p.Gates = len(d.f.gates) > 0, gateStatus(d.f)
+	}
 	p.Next = d.next()
 }
 
@@ -215,27 +216,27 @@ func (p *Plan) Released() []Reboot {
 // does not fit is adopted once the ledger has learned its number, and counts against the budget until then.
 func (d *draft) adopt() {
 	p := &d.plan
-	before, entries := d.Holder().Status.Seq, len(p.Others)+len(d.entries)-len(p.Released())
-	for _, n := range d.orphans {
-		e := d.entry(n)
+	before, entries := d.f.Holder().Status.Seq, len(p.Others)+len(d.f.entries)-len(p.Released())
+	for _, n := range d.f.orphans {
+		e := d.f.entry(n)
 		p.Seq = max(p.Seq, e.Seq)
 		if e.Seq > before && entries >= int(p.SharedLimit) || entries >= v1alpha1.MaxGrants {
 			p.learned = p.learned || e.Seq > before
 			continue
 		}
 		entries++
-		e.WithdrawnAt = protocol.Adopt(n.Record, n.Name, d.Now).WithdrawnAt
+		e.WithdrawnAt = protocol.Adopt(n.Record, n.Name, d.f.Now).WithdrawnAt
 		p.Adopted = append(p.Adopted, e)
 	}
 }
 
 // grant chooses among the nodes that need a reboot, and states why each other one waits.
 func (d *draft) grant() {
-	sees := view{fleet: d.fleet, slots: d.slots}
-	for i, ring := range d.byRing() {
+	sees := view{fleet: d.f, slots: d.slots}
+	for i, ring := range d.f.rings.split(d.f.governed) {
 		d.grantAmong(ring, sees)
-		if sees.unfinished == nil && i < len(d.rings.order) {
-			sees.unfinished = d.unfinished(d.rings.order[i], ring)
+		if sees.unfinished == nil && i < len(d.f.rings.order) {
+			sees.unfinished = unfinished(d, d.f.rings.order[i], ring)
 		}
 	}
 }
@@ -244,7 +245,7 @@ func (d *draft) grant() {
 func (d *draft) grantAmong(ring []*Node, sees view) {
 	var candidates []*Node
 	for _, n := range ring {
-		if !n.NeedsReboot() || d.held(n) {
+		if !n.NeedsReboot() || d.f.held(n) {
 			continue
 		}
 		if o := sees.first(beforeGrant, n); o != nil {
@@ -253,18 +254,18 @@ func (d *draft) grantAmong(ring []*Node, sees view) {
 		}
 		candidates = append(candidates, n)
 	}
-	d.order(candidates)
+	d.f.order(candidates)
 	for _, n := range candidates {
 		o := sees.first(turn, n)
 		if o == nil || o.check == v1alpha1.ReasonDryRun || o.check == v1alpha1.ReasonRunHookWaits {
-			d.slots.take(n.Name, d.rings.Of(n), d.domain(n)) // also where it is not granted yet: the next node is judged as if this one were down
+			d.slots.take(n.Name, d.f.rings.Of(n), d.f.domain(n)) // also where it is not granted yet: the next node is judged as if this one were down
 		}
 		if o != nil {
 			d.waiting[n.Name] = o
 			continue
 		}
-		e := protocol.Enter(d.plan.Seq, n.Record, n.Name, n.BootID, d.Now)
-		e.NeedSince, e.OSVersion, e.Policy = n.needSince(), n.Labels[v1alpha1.LabelOSVersion], d.limited.tag(d.name)
+		e := protocol.Enter(d.plan.Seq, n.Record, n.Name, n.BootID, d.f.Now)
+		e.NeedSince, e.OSVersion, e.Policy = n.needSince(), n.Labels[v1alpha1.LabelOSVersion], d.f.limited.tag(d.f.name)
 		d.plan.Seq, d.plan.Granted = e.Seq, append(d.plan.Granted, e)
 	}
 }
@@ -276,9 +277,9 @@ func (d *draft) rebootOf(node string) *Reboot {
 			return &t
 		}
 	}
-	for _, n := range d.orphans {
+	for _, n := range d.f.orphans {
 		if n.Name == node {
-			t := d.reboot(d.entry(n))
+			t := d.f.reboot(d.f.entry(n))
 			return &t
 		}
 	}

@@ -180,7 +180,7 @@ func Soaking(s Snapshot) map[int]*Node {
 
 // unfinished is what later rings wait for in this one, once it is decided about its nodes. Nil: nothing. A node that a person has
 // paused keeps nobody waiting.
-func (d *draft) unfinished(ring v1alpha1.Ring, members []*Node) *Blocked {
+func unfinished(d *draft, ring v1alpha1.Ring, members []*Node) *Blocked {
 	var first left
 	var last *Node
 	var until time.Time
@@ -189,8 +189,8 @@ func (d *draft) unfinished(ring v1alpha1.Ring, members []*Node) *Blocked {
 		if n.Paused {
 			continue
 		}
-		ends, down := d.rings.soaks(n, soak)
-		is := left{n.Name, d.undone(n, down)}
+		ends, down := d.f.rings.soaks(n, soak)
+		is := left{n.Name, undone(d, n, down)}
 		switch {
 		case is.reason == "" && (ends.After(until) || ends.Equal(until) && last != nil && n.Name < last.Name):
 			last, until = n, ends
@@ -205,9 +205,9 @@ func (d *draft) unfinished(ring v1alpha1.Ring, members []*Node) *Blocked {
 	case count > 0:
 		return blocked(v1alpha1.ReasonRingWaits, "waiting for ring %s: %s left, first %s (%s); a paused node is not waited for",
 			ring.Name, nodes(count), first.node, first.reason)
-	case d.Now.Before(until):
+	case d.f.Now.Before(until):
 		o := blocked(v1alpha1.ReasonRingWaits, "waiting for ring %s: %s is back in service since %s, and its soak ends %s",
-			ring.Name, last.Name, d.instant(until.Add(-soak)), d.instant(until))
+			ring.Name, last.Name, d.f.instant(until.Add(-soak)), d.f.instant(until))
 		o.Until = until
 		return o
 	}
@@ -215,7 +215,7 @@ func (d *draft) unfinished(ring v1alpha1.Ring, members []*Node) *Blocked {
 }
 
 // undone is why the node is not back in service. Empty: it is, or needs no reboot.
-func (d *draft) undone(n *Node, down bool) v1alpha1.Reason {
+func undone(d *draft, n *Node, down bool) v1alpha1.Reason {
 	switch o := d.waiting[n.Name]; {
 	case o != nil:
 		return o.Reason
@@ -234,14 +234,11 @@ func (d *draft) undone(n *Node, down bool) v1alpha1.Reason {
 	return ""
 }
 
-// byRing are the nodes that the policy governs, ring by ring.
-func (f *fleet) byRing() [][]*Node {
-	if len(f.rings.order) == 0 {
-		return [][]*Node{f.governed}
-	}
-	rings := make([][]*Node, len(f.rings.order)+1)
-	for _, n := range f.governed {
-		ring := f.rings.Of(n)
+// split sorts nodes ring by ring.
+func (r Rings) split(nodes []*Node) [][]*Node {
+	rings := make([][]*Node, len(r.order)+1)
+	for _, n := range nodes {
+		ring := r.Of(n)
 		rings[ring] = append(rings[ring], n)
 	}
 	return rings

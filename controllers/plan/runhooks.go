@@ -152,7 +152,7 @@ func runHookWaits(v view, _ *Node) *Blocked { return v.run.waits }
 
 // nextRun is how far the run is after the plan, once nodes are chosen. A stage that begins has no instant: that of the write is its.
 func (d *draft) nextRun() *v1alpha1.RunHooks {
-	r, hooks := d.run, d.Policy.Spec.HooksOrDefault()
+	r, hooks := d.f.run, d.f.Policy.Spec.HooksOrDefault()
 	switch {
 	case r.over:
 		return nil
@@ -182,7 +182,7 @@ func (d *draft) ask(stage v1alpha1.RunStage, keys []v1alpha1.AnnotationKey) *v1a
 
 // askAfter ends the run. Without hooks to ask it is over at once, unless the next one has to wait because this one did not begin.
 func (d *draft) askAfter() *v1alpha1.RunHooks {
-	keys, is := d.Policy.Spec.HooksOrDefault().RunAfter, d.run.is
+	keys, is := d.f.Policy.Spec.HooksOrDefault().RunAfter, d.f.run.is
 	if len(keys) == 0 && is.Reason == "" {
 		return nil
 	}
@@ -204,19 +204,19 @@ func (d *draft) waitsForRun() bool {
 // stageOf is the stage that goes with what the nodes do, in a run that has begun. Soaks and spacing belong to it, as granted reboots do;
 // what else ends without anybody, such as a gate, may last for as long as hooks may take.
 func (d *draft) stageOf(is *v1alpha1.RunHooks) v1alpha1.RunStage {
-	if len(d.plan.Ledger())+len(d.orphans)+len(d.plan.Unlisted) > 0 {
+	if len(d.plan.Ledger())+len(d.f.orphans)+len(d.plan.Unlisted) > 0 {
 		return v1alpha1.RunRunning
 	}
 	stage := v1alpha1.RunAfter
-	if d.dryRun() {
+	if d.f.dryRun() {
 		return stage
 	}
-	for _, n := range d.governed {
+	for _, n := range d.f.governed {
 		switch o := d.waiting[n.Name]; {
 		case o == nil:
 		case o.check == v1alpha1.ReasonSpacing, o.check == v1alpha1.ReasonRingWaits && !o.Until.IsZero(), o.shortLived:
 			return v1alpha1.RunRunning
-		case o.mayPass() && !d.slots.never(d.rings.Of(n)) && (is.Stage != v1alpha1.RunIdle || d.Now.Before(d.run.until)):
+		case o.mayPass() && !d.slots.never(d.f.rings.Of(n)) && (is.Stage != v1alpha1.RunIdle || d.f.Now.Before(d.f.run.until)):
 			stage = v1alpha1.RunIdle
 		}
 	}

@@ -17,11 +17,11 @@ const maxNames = 5
 // count sums the plan up for status and metrics.
 func (d *draft) count() (v1alpha1.NodeCounts, []v1alpha1.BlockedNodes) {
 	c := v1alpha1.NodeCounts{
-		Selected: int32(len(d.selected)), Reporting: int32(d.agents.reporting),
+		Selected: int32(len(d.f.selected)), Reporting: int32(d.f.agents.reporting),
 		Permitted: int32(len(d.plan.Ledger())), Unavailable: int32(len(d.slots.used)),
 	}
 	failed := map[string]bool{}
-	for _, n := range d.governed {
+	for _, n := range d.f.governed {
 		if n.NeedsReboot() {
 			c.RebootRequired++
 		}
@@ -82,7 +82,7 @@ var passes = map[v1alpha1.Reason]bool{
 // oldestPending is since when the node has waited that has waited longest.
 func (d *draft) oldestPending() time.Time {
 	var oldest time.Time
-	for _, n := range d.governed {
+	for _, n := range d.f.governed {
 		if d.waiting[n.Name] != nil && (oldest.IsZero() || n.WaitsSince().Before(oldest)) {
 			oldest = n.WaitsSince()
 		}
@@ -94,36 +94,36 @@ func (d *draft) oldestPending() time.Time {
 func (d *draft) next() time.Time {
 	var next time.Time
 	consider := func(t time.Time) {
-		if t.After(d.Now) {
+		if t.After(d.f.Now) {
 			next = timing.Earliest(next, t)
 		}
 	}
-	consider(d.Window.Next)
-	consider(d.agents.missedAt)
+	consider(d.f.Window.Next)
+	consider(d.f.agents.missedAt)
 	if deadlines := d.plan.Deadlines; deadlines != nil {
 		consider(deadlines.Next)
 	}
-	if closes := d.Window.ClosesAt; !closes.IsZero() {
-		consider(closes.Add(1 - d.reserve)) // the first instant at which the window is too short
+	if closes := d.f.Window.ClosesAt; !closes.IsZero() {
+		consider(closes.Add(1 - d.f.reserve)) // the first instant at which the window is too short
 	}
-	if pause := d.Policy.Spec.Pause; pause != nil && pause.Until != nil {
+	if pause := d.f.Policy.Spec.Pause; pause != nil && pause.Until != nil {
 		consider(pause.Until.Time)
 	}
-	consider(d.run.until)
+	consider(d.f.run.until)
 	for _, t := range d.plan.UnderWay() {
 		consider(t.Until)
 	}
 	for _, o := range d.waiting {
 		consider(o.Until)
 	}
-	for _, n := range d.governed {
-		consider(n.credibleFrom(d.Now))
-		if !d.held(n) {
-			consider(d.annotationsUntil(n))
+	for _, n := range d.f.governed {
+		consider(n.credibleFrom(d.f.Now))
+		if !d.f.held(n) {
+			consider(d.f.annotationsUntil(n))
 		}
 	}
-	for _, n := range d.byName {
-		consider(n.credibleFrom(d.Now))
+	for _, n := range d.f.byName {
+		consider(n.credibleFrom(d.f.Now))
 	}
 	return next
 }
