@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
 // agentGrace is how long an agent may take to work after its pod changed or its node became Ready: a rollout of agents
@@ -72,8 +73,8 @@ func (c *agentCount) miss(n *Node, changed time.Time) {
 	switch {
 	case since.After(c.now) || !c.now.Before(due):
 		c.missing = append(c.missing, n.Name)
-	case c.missedAt.IsZero() || due.Before(c.missedAt):
-		c.missedAt = due
+	default:
+		c.missedAt = timing.Earliest(c.missedAt, due)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
 // What a Node shows is believed as far as it is possible by what no node can write: the ledgers, and the manager's own clock.
@@ -97,8 +98,8 @@ func (n *Node) credibleFrom(now time.Time) time.Time {
 	}
 	var next time.Time
 	for _, at := range reported {
-		if from := at.Add(-clockOff); from.After(now) && (next.IsZero() || from.Before(next)) {
-			next = from
+		if from := at.Add(-clockOff); from.After(now) {
+			next = timing.Earliest(next, from)
 		}
 	}
 	return next
@@ -110,7 +111,6 @@ func (n *Node) disbelieved(why string, until time.Time) *Node {
 	other.Unreadable = fmt.Sprintf("%s; kubectl annotate node %s %s- %s- %s- removes it",
 		why, n.Name, v1alpha1.AnnotationGrant, v1alpha1.AnnotationProgress, v1alpha1.AnnotationHooks)
 	other.Record = protocol.Record{ProgressErr: errors.New(why)}
-	other.incredible, other.believedFrom = true, until
 	other.incredible, other.believedFrom = true, until
 	return &other
 }

@@ -83,8 +83,8 @@ var passes = map[v1alpha1.Reason]bool{
 func (d *draft) oldestPending() time.Time {
 	var oldest time.Time
 	for _, n := range d.f.governed {
-		if d.waiting[n.Name] != nil && (oldest.IsZero() || n.WaitsSince().Before(oldest)) {
-			oldest = n.WaitsSince()
+		if d.waiting[n.Name] != nil {
+			oldest = timing.Earliest(oldest, n.WaitsSince())
 		}
 	}
 	return oldest
