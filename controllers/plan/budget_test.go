@@ -139,7 +139,7 @@ func TestReboots_Budget(t *testing.T) {
 		"five names at most": {
 			one(policy("workers", atMost("9")), hosts(needy, "f e d c b a")...),
 			[]string{"a", "b", "c", "d", "e", "f"},
-			"a (holds a grant), b (holds a grant), c (holds a grant), d (holds a grant), e (holds a grant), and 1 more",
+			"a (holds a grant), b (holds a grant), c (holds a grant), d (holds a grant), e (holds a grant) and 1 more",
 		},
 	}
 	for name, tc := range cases {

@@ -223,11 +223,7 @@ func list(names []string) string { return strings.Join(names, ", ") }
 
 // someOf names the first few: an event has a kilobyte for its note, and a fleet thousands of names.
 func someOf(names []string) string {
-	const most = 5
-	if len(names) <= most {
-		return list(names)
-	}
-	return fmt.Sprintf("%s, and %d more", list(names[:most]), len(names)-most)
+	return message.List(names, maxNames, func(name string) string { return name })
 }
 
 // FallsWithOthers reports whether the node waits for other nodes alone: for its ring, or its turn.

@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
@@ -82,22 +82,16 @@ func deadlinesOf(f *fleet) *DeadlinesHealth {
 		return r
 	}
 	slices.SortFunc(listed, func(a, b node) int { return cmp.Or(a.due.Compare(b.due), cmp.Compare(a.name, b.name)) })
-	named := make([]string, 0, maxDeadlines)
-	for _, n := range listed[:min(len(listed), maxDeadlines)] {
-		word := "by"
-		if !f.Now.Before(n.due) {
-			word = "since"
-		}
-		named = append(named, fmt.Sprintf("%s %s %s", n.name, word, f.instant(n.due)))
-	}
 	r.Reason, r.Message = v1alpha1.ReasonDeadlineNear, nodes(int(r.Near))+" close to the deadline"
 	if r.Passed > 0 {
 		r.Reason = v1alpha1.ReasonDeadlinePassed
 		r.Message = fmt.Sprintf("%s past the deadline, %d close to it", nodes(int(r.Passed)), r.Near)
 	}
-	r.Message += ": " + strings.Join(named, ", ")
-	if more := len(listed) - len(named); more > 0 {
-		r.Message += fmt.Sprintf(", and %d more", more)
-	}
+	r.Message += ": " + message.List(listed, maxDeadlines, func(n node) string {
+		if f.Now.Before(n.due) {
+			return n.name + " by " + f.instant(n.due)
+		}
+		return n.name + " since " + f.instant(n.due)
+	})
 	return r
 }

@@ -35,7 +35,7 @@ func TestReboots_ReportsDeadlines(t *testing.T) {
 			append(hosts(needy, "a b c", needsSince(3*day)), needy("d", needsSince(5*day)), needy("e", needsSince(4*day))), plan.DeadlinesHealth{
 				Near: 3, Passed: 2, Reason: passed, Next: evening.Add(day),
 				Message: "2 nodes past the deadline, 3 close to it: d since Sun 2026-05-31 22:00:00 UTC, " +
-					"e since Mon 2026-06-01 22:00:00 UTC, a by Tue 2026-06-02 22:00:00 UTC, and 2 more",
+					"e since Mon 2026-06-01 22:00:00 UTC, a by Tue 2026-06-02 22:00:00 UTC and 2 more",
 			},
 		},
 		"a paused node, and one that is being rebooted": {

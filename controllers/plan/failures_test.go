@@ -76,7 +76,7 @@ func TestReboots_Halt(t *testing.T) {
 		"more failed than anybody reads": {
 			one(workers(most(3)), allFailed(7)...),
 			haltedBy("7 nodes failed since the last success (failures.max is 3): worker-1 (DrainTimedOut), worker-2 (DrainTimedOut), " +
-				"worker-3 (DrainTimedOut), worker-4 (DrainTimedOut), worker-5 (DrainTimedOut), and 2 more"),
+				"worker-3 (DrainTimedOut), worker-4 (DrainTimedOut), worker-5 (DrainTimedOut) and 2 more"),
 		},
 		"a clock that is a day ahead: it failed after its grant": {
 			one(workers(most(1)), needy("a", grant(1, protocol.GrantActive, grantedAt(-minute)), drainFailed(24*time.Hour))),

@@ -11,7 +11,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// maxNames is how many nodes status names for one reason.
+// maxNames is how many names a status lists for one reason, and a message at all.
 const maxNames = 5
 
 // count sums the plan up for status and metrics.
