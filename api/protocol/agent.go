@@ -9,8 +9,8 @@ import (
 )
 
 // Listed reports whether a ledger lets an attempt begin under the record's grant: its entry for the node, nil where there is
-// none, is of this very grant and Node, and is not withdrawn. The agent reads the ledger live, after the grant: the manager
-// first marks an entry as withdrawn and then looks at the Node. So either the manager sees the grant, or the agent the mark.
+// none, is of this grant and Node, and is not withdrawn. The agent reads the ledger live, after the grant: the manager
+// first marks an entry as withdrawn and then looks at the Node. So either the manager sees the grant, or the agent sees withdrawnAt.
 func Listed(record Record, entry *v1alpha1.LedgerEntry) bool {
 	grant := record.Grant
 	return grant != nil && entry != nil && entry.Seq == grant.Seq && entry.NodeUID == record.UID && entry.WithdrawnAt == nil

@@ -12,8 +12,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// maxRecordBytes bounds what is parsed from an annotation: a record is a few hundred bytes, and at the very most fifteen pods
-// and a handful of messages of 512 bytes each, escaped.
+// maxRecordBytes bounds what is parsed from an annotation: a record is a few hundred bytes, and at most fifteen pods
+// and a few messages of 512 bytes each, escaped.
 const maxRecordBytes = 32768
 
 // maxPolicyBytes is the longest name that a RebootPolicy may have.

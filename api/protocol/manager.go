@@ -9,13 +9,13 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// isOf reports whether the record is of the very Node that an entry was made for. A Node that was deleted and registered again
+// isOf reports whether the record is of the Node that an entry was made for, by its UID. A Node that was deleted and registered again
 // has forgotten which numbers it has seen. By its name alone, a manager with an old ledger would publish the grant of an entry
 // that was released long ago.
 func (r Record) isOf(e v1alpha1.LedgerEntry) bool { return e.NodeUID == r.UID }
 
 // Busy reports whether the node is in the middle of an older grant. It is another policy's, under which the node was before
-// it came to this one. Nobody could finish that reboot if a newer grant replaced it.
+// it came to this one. That reboot could not be finished if a newer grant replaced it.
 func (r Record) Busy(seq int64) bool {
 	return r.Grant != nil && r.Grant.Seq < seq && r.progressSeq() < seq && r.Outstanding()
 }
@@ -23,7 +23,7 @@ func (r Record) Busy(seq int64) bool {
 // unseen reports whether the node may still be shown grant seq.
 func (r Record) unseen(seq int64) bool { return r.GrantSeq() < seq && !r.Busy(seq) }
 
-// Publish shows the Node a grant that is in the ledger. Only if it is the very Node, has seen no grant as new, and has ended
+// Publish shows the Node a grant that is in the ledger. Only if it is the Node of the entry, has seen no grant as new, and has ended
 // what it has seen. One that is withdrawn is published only where its agent has passed the point of no return: without it
 // the reboot could not be finished.
 func Publish(r Record, e v1alpha1.LedgerEntry, ledger string, now time.Time) (Grant, bool) {
@@ -31,7 +31,7 @@ func Publish(r Record, e v1alpha1.LedgerEntry, ledger string, now time.Time) (Gr
 	return grantOf(e, ledger, GrantActive, now), holds && r.isOf(e) && r.unseen(e.Seq)
 }
 
-// Cancel takes the grant back. It is impossible past the point of no return, and where nobody knows whether that is past.
+// Cancel takes the grant back. It is impossible past the point of no return, and where it is unknown whether that is past.
 func Cancel(r Record, e v1alpha1.LedgerEntry, ledger string, now time.Time) (Grant, bool) {
 	active := r.Shows(e.Seq) && r.Grant.State == GrantActive
 	stoppable := active && r.ProgressErr == nil && !r.In(e.Seq, PhaseRebooting)
@@ -39,8 +39,8 @@ func Cancel(r Record, e v1alpha1.LedgerEntry, ledger string, now time.Time) (Gra
 }
 
 // Finish ends a grant whose reboot is proved: the agent had passed the point of no return, and the node's boot ID is
-// another than then. Even a grant that somebody has set to Cancelled by hand since: the node is up, and must not stay
-// cordoned for ever.
+// another than then. Even a grant that was set to Cancelled by hand since: the node is up, and must not stay
+// cordoned.
 func Finish(r Record, e v1alpha1.LedgerEntry, ledger, bootID string, now time.Time) (Grant, bool) {
 	unfinished := r.Shows(e.Seq) && r.Grant.State != GrantFinished
 	proved := r.In(e.Seq, PhaseRebooting) && bootID != "" && r.Progress.BootID != bootID
@@ -57,8 +57,8 @@ func Releasable(r Record, e v1alpha1.LedgerEntry) bool {
 	case r.ProgressErr != nil || r.Grant == nil || r.Grant.Seq < e.Seq:
 		return false
 	case r.Grant.Seq > e.Seq:
-		// A newer grant took the place of this one, which it does only when this one is over. Nobody may have noted that
-		// in the ledger, and the progress may still show the reboot.
+		// A newer grant took the place of this one, which it does only when this one is over. The ledger may
+		// not show that yet, and the progress may still show the reboot.
 		return !r.In(e.Seq, PhaseDraining)
 	case r.Grant.State == GrantCancelled:
 		return r.progressSeq() != e.Seq
@@ -79,8 +79,8 @@ func unpublished(r Record, e v1alpha1.LedgerEntry) bool {
 }
 
 // Withdrawn reports whether an entry may leave the ledger because its grant was withdrawn before the node showed it. Only a
-// live reading that comes after that of the ledger, which has the mark, proves it. A stopped leader may still publish the
-// grant: the agent reads the ledger after it has seen a grant and before it begins, and finds the mark, or no entry.
+// live reading that comes after that of the ledger, which has withdrawnAt, proves it. A stopped leader may still publish the
+// grant: the agent reads the ledger after it has seen a grant and before it begins, and finds withdrawnAt, or no entry.
 func Withdrawn(r Record, e v1alpha1.LedgerEntry) bool {
 	return e.WithdrawnAt != nil && unpublished(r, e)
 }
@@ -96,14 +96,14 @@ func Adopt(r Record, node string, now time.Time) v1alpha1.LedgerEntry {
 	return e
 }
 
-// Overtaken reports whether the node shows a grant of the very number that is in another policy's ledger: each ledger counts for
+// Overtaken reports whether the node shows a grant of the same number that is in another policy's ledger: each ledger counts for
 // itself, and a node may move from one to the other. The grant of the entry can never be published any more, and the progress is
 // not its own.
 func Overtaken(r Record, e v1alpha1.LedgerEntry, ledger string) bool {
 	return r.isOf(e) && r.Shows(e.Seq) && r.Grant.LedgerName() != ledger
 }
 
-// Gone reports whether the Node that an entry was made for was deleted and another one has its name, so that nobody can act on the
+// Gone reports whether the Node that an entry was made for was deleted and another one has its name, so that no agent can act on the
 // entry any more. Only a live reading that comes after that of the ledger proves it: one from before may be of a Node that is
 // older than the entry's.
 func Gone(r Record, e v1alpha1.LedgerEntry) bool { return !r.isOf(e) }

@@ -14,9 +14,9 @@ import (
 const (
 	// Name is the DaemonSet's, made by hand or by the manager: there is one.
 	Name = "reboot-operator-agent"
-	// ManagedBy is the label that distinguishes the two,...
+	// ManagedBy is the label of a DaemonSet that a program manages.
 	ManagedBy = "app.kubernetes.io/managed-by"
-	// Manager ... by this value. Whoever puts it on a DaemonSet made by hand hands that over.
+	// Manager is its value on the DaemonSet that the manager owns. Set it by hand to hand over a DaemonSet to the manager.
 	Manager = "reboot-operator-manager"
 
 	partOf    = "app.kubernetes.io/part-of"

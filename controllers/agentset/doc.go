@@ -2,10 +2,10 @@
 //
 // It is pure: policies, nodes and the DaemonSet as it is go in, a Step comes out. A linter proves it.
 //
-// Agents run on the nodes that any policy selects, whoever governs them and in whatever mode: a node reports before it is
-// rebooted. Nothing takes an agent away from under an attempt. A policy that is being deleted counts until its finalizer
+// Agents run on the nodes that any policy selects, whichever policy governs them and in any mode: a node reports before it is
+// rebooted. An agent is not removed during an attempt. A policy that is being deleted counts until its finalizer
 // has gone, which waits for its grants; a node that no policy selects any more keeps its agent until its attempt has
-// ended, by name; a selector that cannot be read takes nobody's agent away.
+// ended, by name; because of a selector that cannot be read, no node loses its agent.
 //
 // A new image or a new selector changes the template, so the DaemonSet controller replaces the agents, a few at a time.
 // That needs no care here: an agent that is replaced in mid-drain changes nothing and is taken up by the next one. The

@@ -24,7 +24,7 @@ type Observation struct {
 type Step struct {
 	// Apply is what it should be; nil: leave it alone.
 	Apply *appsv1ac.DaemonSetApplyConfiguration
-	// Delete: nobody needs agents any more.
+	// Delete: no node needs an agent any more.
 	Delete bool
 	// Foreign states why the manager may not do what it should, and what to do about it; empty: it may.
 	Foreign string

@@ -121,8 +121,8 @@ func (f *fleet) fix(selected, others int, members map[int]int) {
 	}
 }
 
-// clearGates takes gates that nobody has asked for clear: they are asked once a node waits for them. The state that one has now
-// it is expected to keep until somebody repairs it.
+// clearGates assumes that gates which were not queried yet are clear: they are queried once a node waits for them. A gate is expected
+// to keep the state that it has now.
 func (f *fleet) clearGates() {
 	f.Gates = slices.Clone(f.Gates)
 	for _, name := range plan.GateNames(&f.Policy.Spec) {
@@ -132,8 +132,8 @@ func (f *fleet) clearGates() {
 	}
 }
 
-// answerRunHooks takes hooks of runs for answered that will be asked, or that have not answered yet. One after the last run that has
-// refused, or was silent for too long, keeps the next run waiting until somebody repairs it.
+// answerRunHooks assumes that hooks of runs approve. One after the last run that has refused, or has not answered in time, keeps the
+// next run waiting: it needs an action.
 func (f *fleet) answerRunHooks() {
 	run := f.Policy.Status.Run
 	if f.Policy.Spec.Hooks != nil {
@@ -225,7 +225,7 @@ func (f *fleet) writeRun(p plan.Plan) {
 	}
 }
 
-// cancel takes a grant back, which the manager would do now; the agent is imagined to have ended its attempt.
+// cancel takes a grant back, which the manager would do now; assumes that the agent has ended its attempt.
 func (f *fleet) cancel(t plan.Reboot) {
 	n := f.shown[t.Entry.Node]
 	n.Cordoned = n.Cordoned && (n.Progress == nil || !n.Progress.Cordoned)
@@ -249,8 +249,7 @@ func (f *fleet) serve(n *plan.Node, r Reboot) {
 	n.Ready, n.Maintenance, n.ReadySince, n.MaintenanceSince = true, false, r.SettlesAt, r.SettlesAt
 }
 
-// retire lets the planner look away from a node that is back in service, unless it is of the control plane, somebody else keeps it
-// cordoned, or it is the last of its ring to soak.
+// retire hides a node from the planner that is back in service, unless it is of the control plane, is cordoned for another reason, or it is the last of its ring to soak.
 func (f *fleet) retire(n *plan.Node) {
 	if n == nil || n.NeedsReboot() || n.ControlPlane || n.Unavailable() {
 		return

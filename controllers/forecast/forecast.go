@@ -20,13 +20,13 @@ type Forecast struct {
 	Durations Durations `json:"durations"`
 	// Reboots are those in progress and those to come, in the order in which they start.
 	Reboots []Reboot `json:"reboots"`
-	// Stays are the nodes that need a reboot and will have none until somebody does something, by name.
+	// Stays are the nodes that need a reboot and will have none without an action, by name.
 	Stays []Stay `json:"stays,omitempty"`
 	// Due are the nodes that need no reboot yet and will within a year, because of their uptime, in the order in which they become due.
 	Due []Due `json:"due,omitempty"`
 	// CompletionAt is when the last of Reboots is back in service. Zero: there is none, or Unknown gives the reason.
 	CompletionAt time.Time `json:"completionAt,omitzero"`
-	// Unknown states why nobody knows when all is done. Empty: it is known, or nothing is to be done.
+	// Unknown states why it is unknown when all is done. Empty: it is known, or nothing is to be done.
 	Unknown string `json:"unknown,omitempty"`
 	// Window is the one that is open, or opens next. Nil: the policy is always open, or never.
 	Window *Window `json:"window,omitempty"`
@@ -162,7 +162,7 @@ func upcoming(schedule window.Schedule, now time.Time) *Window {
 	return &w
 }
 
-// foremost is the reason of most of those that stay, in the words of the first of them.
+// foremost is the reason of most of those that stay, with the message of the first of them.
 func foremost(stays []Stay) string {
 	count := map[v1alpha1.Reason]int{}
 	most := stays[0]

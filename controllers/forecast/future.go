@@ -21,7 +21,7 @@ type future struct {
 	effort int
 	// blocked are those of the last plan.
 	blocked map[string]*plan.Blocked
-	// beyond reports that the horizon was reached while somebody still had a turn to wait for.
+	// beyond reports that the horizon was reached while a node still waited for its turn.
 	beyond bool
 }
 
@@ -95,9 +95,9 @@ func (u *future) idle(p plan.Plan) bool {
 	return p.Invalid != "" || p.Unshared != "" || p.Halt.Halted || paused || never
 }
 
-// dismiss takes the nodes out of their queues that wait for something that nobody imagines to happen, and those that wait for an
-// hour of their own. It reports whether it did: the plan is void then, as there are others behind them. What keeps the whole
-// policy is nobody's own.
+// dismiss takes the nodes out of their queues that wait for something that is not expected to happen, and those that wait for an
+// hour of their own. It reports whether it did: the plan is void then, as there are others behind them. What blocks the whole
+// policy is no reason of one node.
 func (u *future) dismiss(p plan.Plan) bool {
 	open := p.Window == v1alpha1.WindowOpen || p.Window == v1alpha1.WindowAlways || p.Window == v1alpha1.WindowUrgent
 	dismissed, f := 0, u.fleet

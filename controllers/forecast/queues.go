@@ -133,7 +133,7 @@ func (l *queues) leave(name string) {
 // park sets a node aside that has no turn to wait for.
 func (l *queues) park(name string) { l.at[name].parked = true }
 
-// widen looks at twice as many each time that some were in vain: a reason that holds for everybody is found soon.
+// widen looks at twice as many each time that some were in vain: a reason that holds for all nodes is found soon.
 func (l *queues) widen(dismissed int) {
 	if dismissed == 0 {
 		l.wide = 0

@@ -33,7 +33,7 @@ type current struct {
 	foreign bool
 }
 
-// follow takes in what the plan reports of an entry of the ledger. It reports whether the manager would write something about it,
+// follow records what the plan reports of an entry of the ledger. It reports whether the manager would write something about it,
 // and plan again.
 func (r *reboots) follow(t plan.Reboot) (again bool) {
 	f, name := r.fleet, t.Entry.Node
@@ -58,7 +58,7 @@ func (r *reboots) follow(t plan.Reboot) (again bool) {
 	return again
 }
 
-// stuck reports whether the reboot keeps its slot until somebody does something.
+// stuck reports whether the reboot keeps its slot until a person acts.
 func stuck(t plan.Reboot) bool {
 	return !t.FailedAt.IsZero() || t.Action == plan.Wait && t.Reason == v1alpha1.ReasonRecordUnreadable
 }

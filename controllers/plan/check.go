@@ -10,11 +10,11 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
-// Blocked is why a node may not be rebooted now: THE reason, and a sentence a user can act on.
+// Blocked is why a node may not be rebooted now: the reason, and a message a user can act on.
 type Blocked struct {
 	Reason  v1alpha1.Reason
 	Message string
-	// Until is the instant at which it ends by itself; zero: it needs somebody to do something.
+	// Until is the instant at which it ends by itself; zero: it needs an action.
 	Until time.Time
 
 	// check is the reason of the check that blocks; view.first sets it.
@@ -25,9 +25,9 @@ type Blocked struct {
 
 // check is one step of the fixed order: it passes, or states why a node may not be rebooted now.
 type check struct {
-	// reason is the check's in docs/reasons.md. Mostly it is the reason of whatever it blocks, too.
+	// reason is the check's in docs/reasons.md. Mostly the nodes that it blocks show the same one.
 	reason v1alpha1.Reason
-	// passed reports for people what is well where the check passes.
+	// passed is the message for people where the check passes.
 	passed string
 	// blocks returns nil where the check passes.
 	blocks func(v view, n *Node) *Blocked
@@ -70,7 +70,7 @@ var untilBegun = append(slices.Clip(lasting),
 	check{v1alpha1.ReasonGateUnreachable, "every gate has answered", gateUnreachable},
 )
 
-// beforeGrant are the checks before a grant. What cannot be read is one check in two parts: of the progress a reboot sees to.
+// beforeGrant are the checks before a grant. RecordUnreadable is one check in two parts: an unreadable progress blocks new grants alone.
 // Gates come last of those about one node: they are asked for nodes that nothing else holds back.
 var beforeGrant = append(slices.Clip(lasting),
 	check{v1alpha1.ReasonRecordUnreadable, "the agent's record can be read", recordUnreadable},
@@ -164,7 +164,7 @@ func nodeUnavailable(_ view, n *Node) *Blocked {
 	return nil
 }
 
-// agentReports is the check for one of the agent's words; the agent states which of several comes first.
+// agentReports is the check for one reason of the agent, which reports its reasons in the order of the checks.
 func agentReports(reason v1alpha1.Reason) func(v view, n *Node) *Blocked {
 	return func(v view, n *Node) *Blocked {
 		if o := agentBlocks(v, n); o != nil && o.Reason == reason {
@@ -174,7 +174,7 @@ func agentReports(reason v1alpha1.Reason) func(v view, n *Node) *Blocked {
 	}
 }
 
-// agentBlocks is what the agent objects to. The agent knows no policy before it has a grant, so it also reports what this
+// agentBlocks is the first reason of the agent that the policy does not ignore. The agent knows no policy before it has a grant, so it also reports what this
 // policy may ignore.
 func agentBlocks(v view, n *Node) *Blocked {
 	for _, o := range n.Objection.All() {

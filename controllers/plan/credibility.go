@@ -11,13 +11,13 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// What a Node shows is believed as far as it is possible by what no node can write: the ledgers, and the manager's own clock.
+// What a Node shows is checked against what no node can write: the ledgers, and the manager's own clock.
 
 const (
 	// clockOff is how far a node's clock may be off the manager's: from more than that nothing follows.
 	clockOff = 5 * time.Minute
-	// clockAhead is how far ahead a time may be. It is longer than clockOff, because a phase may begin late without anybody's
-	// clock being wrong: after an outage of the API server, for example.
+	// clockAhead is how far ahead a time may be. It is longer than clockOff, because a phase may begin late although all
+	// clocks are right: after an outage of the API server, for example.
 	clockAhead = time.Hour
 )
 
@@ -39,17 +39,17 @@ func (f *fleet) incredible(n *Node) (why string, until time.Time) {
 		return fmt.Sprintf("the record has number %d, which no policy has given", n.Seen()), time.Time{}
 	case g != nil && g.At.After(latest) && !n.Outstanding():
 		return fmt.Sprintf("the grant is of %s, more than an hour ahead", instant(g.At.Time)), g.At.Add(-clockAhead)
-	case p != nil && p.At.After(latest) && n.GrantSeq() < p.Seq: // else the grant's own time bounds it
+	case p != nil && p.At.After(latest) && n.GrantSeq() < p.Seq: // otherwise the grant's own time bounds it
 		return fmt.Sprintf("the progress is of %s, more than an hour ahead", instant(p.At.Time)), p.At.Add(-clockAhead)
 	}
 	return "", time.Time{}
 }
 
 const (
-	// mostNumbers is more than any policy ever counts to. A new number is above all that a node shows, so a node that shows one
-	// far above the ledgers' would take the whole policy with it.
+	// mostNumbers is more than any policy ever counts to. A new number is above all that a node shows: one node with a number far
+	// above the ledgers' would raise the numbers of the whole policy.
 	mostNumbers = 1 << 32
-	// lastNumber leaves room above it: where it is reached, no node takes the policy any further.
+	// lastNumber leaves room above it: no node raises the numbers beyond it.
 	lastNumber = 1 << 62
 )
 
@@ -105,7 +105,7 @@ func (n *Node) credibleFrom(now time.Time) time.Time {
 	return next
 }
 
-// disbelieved is the node with a record that reports nothing but that it cannot be read.
+// disbelieved is a copy of the node whose record counts as unreadable.
 func (n *Node) disbelieved(why string, until time.Time) *Node {
 	other := *n
 	other.Unreadable = fmt.Sprintf("%s; kubectl annotate node %s %s- %s- %s- removes it",

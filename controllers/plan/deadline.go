@@ -11,7 +11,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// DueAt is when the deadline of the node's need ends. Zero: it needs no reboot, its policy has no deadline, or nobody knows when the
+// DueAt is when the deadline of the node's need ends. Zero: it needs no reboot, its policy has no deadline, or it is unknown when the
 // need began.
 func DueAt(policy *v1alpha1.RebootPolicy, n *Node) time.Time {
 	if !n.NeedsReboot() {

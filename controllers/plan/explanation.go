@@ -15,19 +15,19 @@ type Result string
 const (
 	// Passed means the check passes.
 	Passed Result = "Passed"
-	// Objects means the check has the reason why the node waits.
+	// Objects means the check blocks the node.
 	Objects Result = "Objects"
-	// NotReached means an earlier check objected.
+	// NotReached means an earlier check blocks the node.
 	NotReached Result = "NotReached"
 )
 
 // Outcome is how one check of the fixed order went for one node.
 type Outcome struct {
-	// Check is the word that docs/reasons.md has for the check.
+	// Check is the check's reason in docs/reasons.md.
 	Check v1alpha1.Reason
 	// Result is Passed, Objects or NotReached.
 	Result Result
-	// Message states what is well, or what objects. Empty: not reached.
+	// Message states what is well, or what blocks the node. Empty: not reached.
 	Message string
 }
 
@@ -36,11 +36,11 @@ type Explanation struct {
 	// Decision is what condition RebootPermitted should be. An empty Status: there should be none, or the grant that is
 	// due writes it.
 	Decision Decision
-	// Until is the instant at which it ends by itself. Zero: none, or it needs somebody to do something.
+	// Until is the instant at which it ends by itself. Zero: none, or it needs an action.
 	Until time.Time
 	// Reboot is the granted reboot. Nil: the node holds no grant.
 	Reboot *Reboot
-	// Due reports that nothing objects: the manager grants the reboot with its next look.
+	// Due reports that no check blocks: the manager's next pass grants the reboot.
 	Due bool
 	// Checks is every check in its order. Nil: none was asked, as the node needs no reboot or holds a grant.
 	Checks []Outcome
@@ -53,7 +53,7 @@ var before = []check{
 }
 
 // Responsible is the policy whose plan answers for a node: the one that holds it in its ledger or has given it a grant,
-// or else the one that governs it, or the first of its rivals. Empty: none.
+// otherwise the one that governs it, or the first of its rivals. Empty: none.
 func Responsible(policies []v1alpha1.RebootPolicy, g Governor, n *Node) string {
 	for i := range policies {
 		if e := slices.IndexFunc(policies[i].Status.Grants, func(e v1alpha1.LedgerEntry) bool { return e.Node == n.Name }); e >= 0 {
@@ -91,7 +91,7 @@ func Explain(s Snapshot, node string) Explanation {
 	return e
 }
 
-// ungoverned explains a node that none governs, or several do, in the words that were decided.
+// ungoverned explains a node that no policy governs, or that several select.
 func ungoverned(d Decision) Explanation {
 	if d.Status != corev1.ConditionFalse {
 		return Explanation{Decision: d}
@@ -106,7 +106,7 @@ func decisionFor(decisions []Decision, node string) Decision {
 	return Decision{}
 }
 
-// outcomes is the whole order with the one check that objects; an empty word: none does.
+// outcomes is the whole order with the one check that blocks; empty: no check blocks.
 func outcomes(objects v1alpha1.Reason, message string) []Outcome {
 	all := slices.CompactFunc(slices.Concat(before, beforeGrant, turn), func(a, b check) bool { return a.reason == b.reason })
 	list, result := make([]Outcome, 0, len(all)), Passed

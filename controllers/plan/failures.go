@@ -17,7 +17,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// Halt reports whether a policy has stopped by itself.
+// Halt is what condition Halted of a policy should be.
 type Halt struct {
 	Halted  bool
 	Reason  v1alpha1.Reason
@@ -53,7 +53,7 @@ func (a attempts) halt(governed []*Node, reboots []Reboot) Halt {
 	return quiet(current)
 }
 
-// nodes counts nodes in words.
+// nodes is a number of nodes, for a message.
 func nodes(n int) string {
 	if n == 1 {
 		return "1 node"
@@ -61,7 +61,7 @@ func nodes(n int) string {
 	return fmt.Sprintf("%d nodes", n)
 }
 
-// quiet keeps the word of an administrator who resumed, because failures count from there.
+// quiet keeps reason Resumed and its message, because failures count from there.
 func quiet(current *metav1.Condition) Halt {
 	if current != nil && current.Reason == string(v1alpha1.ReasonResumed) {
 		return Halt{Reason: v1alpha1.ReasonResumed, Message: current.Message}

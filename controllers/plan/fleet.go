@@ -24,7 +24,7 @@ type Snapshot struct {
 	// Governor knows every policy of the cluster.
 	Governor Governor
 	// Nodes are all nodes of the cluster, in any order: a node may be in the ledger and selected by another policy by now. They
-	// are shared with other snapshots, and nobody changes them.
+	// are shared with other snapshots: do not change them.
 	Nodes []*Node
 	// Window is the state of the policy's windows at Now.
 	Window window.State
@@ -36,7 +36,7 @@ type Snapshot struct {
 	GatesInvalid string
 	// Gates are what the policy's gates reported last. One that is missing has not been asked, or not lately.
 	Gates []v1alpha1.GateStatus
-	// Agents are the pods of the agents. Nil: nobody has read them yet.
+	// Agents are the pods of the agents. Nil: they have not been read yet.
 	Agents *Agents
 	// Refused are the last answers of the API server to writes about granted reboots that it refused, by node.
 	Refused map[string]Refusal
@@ -49,7 +49,7 @@ type fleet struct {
 	Snapshot
 	name string
 	// byName are the nodes that are asked for by their names: those in the ledger, with a grant that is outstanding, and in
-	// conflicts. Of thousands they are few.
+	// conflicts. Only a few of several thousand nodes.
 	byName map[string]*Node
 	// governed are the nodes this policy governs, without those at rest and in no order: there may be thousands, and what is reported
 	// of them is put in order once it is known to be reported.
@@ -149,7 +149,7 @@ func (f *fleet) reboot(e v1alpha1.LedgerEntry) Reboot {
 // paused reports whether the policy's pause is in force, and not ignored by spec.urgent.
 func (f *fleet) paused() bool { return f.Policy.Spec.PausedAt(f.Now) }
 
-// windowState: what a person did comes before the hours.
+// windowState is status.window: a halt and a pause come before windows.
 func (f *fleet) windowState() v1alpha1.WindowState {
 	switch {
 	case f.halt.Halted:
@@ -198,7 +198,7 @@ func (f *fleet) add(n *Node) {
 	}
 }
 
-// govern counts a node that this policy governs, and takes in one of which there may be more to report.
+// govern counts a node that this policy governs, and keeps one of which there may be more to report.
 func (f *fleet) govern(n *Node, held bool) {
 	f.selected = append(f.selected, n)
 	f.agents.add(n, held)
@@ -208,7 +208,7 @@ func (f *fleet) govern(n *Node, held bool) {
 }
 
 // answersFor reports whether this policy has to see an outstanding grant to its end: the policy that gave it, or where that
-// is not known any more, the one that governs the node. Else the node would keep its place for ever.
+// is not known any more, the one that governs the node. Otherwise the node would never release its slot.
 func (f *fleet) answersFor(n *Node, g Governance) bool {
 	if n.Grant != nil && (n.Grant.Policy == f.name || f.Governor.knows(n.Grant.Policy)) {
 		return n.Grant.Policy == f.name
@@ -239,7 +239,7 @@ func (f *fleet) scale() (err error) {
 	return err
 }
 
-// sharedLimit is the limit of the ledger: nobody changes one that the spec does not name any more.
+// sharedLimit is the limit of the ledger. That of a ledger which the spec does not name any more stays as it is.
 func (f *fleet) sharedLimit() int32 {
 	if f.Ledger != nil && f.limited.elsewhere {
 		return f.Ledger.Status.Limit

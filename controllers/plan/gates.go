@@ -9,7 +9,7 @@ import (
 // policyGate is one gate of a policy.
 type policyGate struct {
 	name string
-	// mayFail reports whether the gate is ignored while it cannot be asked.
+	// mayFail reports whether the gate is ignored while it cannot answer.
 	mayFail bool
 }
 
@@ -63,7 +63,7 @@ func gateReports(state v1alpha1.GateState, reason v1alpha1.Reason) func(v view, 
 	}
 }
 
-// gateUnreachable: who was asked and could not answer refuses, unless the policy takes it for a yes.
+// gateUnreachable blocks where a gate was queried and could not answer, unless its failurePolicy is Allow.
 func gateUnreachable(v view, _ *Node) *Blocked {
 	for _, g := range v.gates {
 		if answer := gate(v.Gates, g.name); answer != nil && answer.State == v1alpha1.GateUnreachable && !g.mayFail {
@@ -73,7 +73,7 @@ func gateUnreachable(v view, _ *Node) *Blocked {
 	return nil
 }
 
-// gateUnknown also has a no for a gate that has not been asked yet, whatever its failurePolicy: the answer is on its way.
+// gateUnknown also blocks where a gate has not been queried yet, whatever its failurePolicy: its first query is under way.
 func gateUnknown(v view, n *Node) *Blocked {
 	if o := gateUnreachable(v, n); o != nil {
 		return o

@@ -67,7 +67,7 @@ func NewGovernor(policies []v1alpha1.RebootPolicy) Governor {
 	return g
 }
 
-// Governance names who governs one node. Without a policy and without rivals nobody does.
+// Governance names the policy of one node. Without a policy and without rivals no policy selects it.
 type Governance struct {
 	// Policy governs the node; empty when there is none or a conflict.
 	Policy string
@@ -118,7 +118,7 @@ func (g Governor) Govern(set map[string]string) Governance {
 
 func (g Governor) knows(policy string) bool { return g.names[policy] }
 
-// unread names the policies that might select a node, if anybody could evaluate their selectors.
+// unread names the policies whose selectors cannot be evaluated: they might select a node.
 func (g Governor) unread() string {
 	if len(g.Invalid) == 0 {
 		return ""

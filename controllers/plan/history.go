@@ -12,7 +12,7 @@ import (
 )
 
 // maxHistoryBytes bounds the history: it is written with every grant, and every watcher gets it. pastBytes is what one
-// entry has as JSON beside its words.
+// entry has as JSON beside its names and messages.
 const maxHistoryBytes, pastBytes = 8 << 10, 320
 
 // History is the policy's history after the plan: what was is followed by what ends with it, and the oldest goes first.
@@ -83,7 +83,7 @@ func (t Reboot) Past(now time.Time) *v1alpha1.PastReboot {
 	return past
 }
 
-// within is the instant, or the nearer of two that are known.
+// within clamps at to [earliest, latest].
 func within(at, earliest, latest time.Time) time.Time {
 	switch {
 	case at.After(latest):

@@ -69,7 +69,7 @@ func pending(taints []corev1.Taint) corev1.TaintEffect {
 	return effect
 }
 
-// isPending goes by key and effect: the key with another effect is somebody else's doing.
+// isPending goes by key and effect: the key with another effect belongs to another program.
 func isPending(t corev1.Taint) bool {
 	return t.Key == v1alpha1.TaintPending && (t.Effect == corev1.TaintEffectPreferNoSchedule || t.Effect == corev1.TaintEffectNoSchedule)
 }
@@ -102,7 +102,7 @@ const AutoscalerValue = "true"
 // IsAutoscalerAnnotation reports whether the key is that of an annotation for autoscalers.
 func IsAutoscalerAnnotation(key string) bool { return slices.Contains(autoscalerAnnotations, key) }
 
-// AnnotationsToSet are the autoscaler annotations that a new grant sets: those that nobody else has set, to any value. One
+// AnnotationsToSet are the autoscaler annotations that a new grant sets: those that no other program has set, to any value. One
 // that an earlier grant left behind is still the manager's, and passes to the new grant.
 func (n *Node) AnnotationsToSet() []string {
 	left := n.AnnotationsToRemove()
@@ -125,7 +125,7 @@ func (n *Node) AnnotationsToKeep(policy *v1alpha1.RebootPolicy) []string {
 }
 
 // AnnotationsToRemove are the autoscaler annotations to remove after the grant that the node shows has ended: those that it has
-// set, and that nobody has changed since. A grant that names any other annotation has been tampered with.
+// set, and that have not been changed since. A grant that names any other annotation has been tampered with.
 func (n *Node) AnnotationsToRemove() []string {
 	if n.Grant == nil {
 		return nil
@@ -139,15 +139,15 @@ func (n *Node) AnnotationsToRemove() []string {
 	return remove
 }
 
-// SetsExclusion reports whether a new grant of the policy sets the label that keeps load balancers off the node: where nobody else
+// SetsExclusion reports whether a new grant of the policy sets the label that keeps load balancers off the node: where no other program
 // has set it, to any value. One that an earlier grant left behind is still the manager's, and passes to the new grant.
 func (n *Node) SetsExclusion(policy *v1alpha1.RebootPolicy) bool {
 	_, there := n.Labels[v1alpha1.LabelExcludeFromLoadBalancers]
 	return policy.Spec.DrainOrDefault().ExcludeFromLoadBalancers && (!there || n.RemovesExclusion())
 }
 
-// RemovesExclusion reports whether the label goes when the grant that the node shows ends: it has set it, and nobody has changed
-// it since.
+// RemovesExclusion reports whether the label goes when the grant that the node shows ends: it has set it, and it has not been
+// changed since.
 func (n *Node) RemovesExclusion() bool {
 	return n.Grant != nil && n.Grant.Excluded && n.Labels[v1alpha1.LabelExcludeFromLoadBalancers] == v1alpha1.ExcludedByOperator
 }
@@ -190,8 +190,8 @@ func markersOf(d *draft) []Markers {
 	return list
 }
 
-// waitsForTurn reports whether all that keeps the node is that others come first. A node that something else keeps may wait
-// for days, and is as good for pods as any other; nor does a node wait for a turn that never comes.
+// waitsForTurn reports whether all that keeps the node is that others come first. A node that something else blocks may wait
+// for days, and stays open for pods; so does a node whose turn never comes.
 func waitsForTurn(d *draft, n *Node, o *Blocked) bool {
 	switch o.Reason {
 	case v1alpha1.ReasonBudgetExhausted, v1alpha1.ReasonDomainBusy, v1alpha1.ReasonControlPlaneGuard, v1alpha1.ReasonSpacing:
@@ -201,7 +201,7 @@ func waitsForTurn(d *draft, n *Node, o *Blocked) bool {
 }
 
 // repelling are the effects of the pending taint on nodes that wait for pods of gates.blockingPods. Only as many nodes have it as
-// may be unavailable at once, those first that come first: all others are as good for pods as ever.
+// may be unavailable at once, those first that come first: all others stay open for pods.
 func repelling(d *draft) map[string]corev1.TaintEffect {
 	effect := d.f.Policy.Spec.MeanwhileOrDefault()
 	if effect == "" || d.f.dryRun() {

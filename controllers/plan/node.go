@@ -12,8 +12,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
-// ControlPlaneLabels mark control-plane nodes, whatever their values: kubeadm's and everybody's since Kubernetes 1.20; the one
-// before; that of members of etcd on k3s and RKE2, which may be nothing else; RKE1's. Managed clusters have no such nodes.
+// ControlPlaneLabels are those of control-plane nodes, with any value: the common one since Kubernetes 1.20, the one before it, that
+// of etcd members on k3s and RKE2, which may have no other, and that of RKE1. Managed clusters have no such nodes.
 var ControlPlaneLabels = []string{
 	"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master",
 	"node-role.kubernetes.io/etcd", "node-role.kubernetes.io/controlplane",
@@ -29,7 +29,7 @@ type Node struct {
 	// Ready is condition Ready=True, and ReadySince its last transition. Unknown counts as not Ready.
 	Ready      bool
 	ReadySince time.Time
-	// Deleting is true on a Node that is being deleted, or that an autoscaler has marked for it: Deleter, empty otherwise.
+	// Deleting is true on a Node that is being deleted, or that an autoscaler is about to delete: Deleter, empty otherwise.
 	Deleting bool
 	Deleter  string
 	Cordoned bool
@@ -56,7 +56,7 @@ type Node struct {
 	Failed *corev1.NodeCondition
 
 	Paused bool
-	// Urgent: somebody asks for an urgent reboot, and UrgentReason is why.
+	// Urgent: the request for a reboot is urgent, and UrgentReason is why.
 	Urgent       bool
 	UrgentReason string
 	Objection    *protocol.Objection
@@ -121,7 +121,7 @@ func (n *Node) readConditions(conditions []corev1.NodeCondition) {
 	}
 }
 
-// transition is zero where the time is beyond what RFC 3339 can write: one of the year 10000 could be shown to nobody.
+// transition is zero where the time is beyond what RFC 3339 can write: no status takes one of the year 10000.
 func transition(c *corev1.NodeCondition) time.Time {
 	if t := c.LastTransitionTime.Time; t.UTC().Year() <= 9999 {
 		return t
@@ -129,8 +129,7 @@ func transition(c *corev1.NodeCondition) time.Time {
 	return time.Time{}
 }
 
-// validReason is empty where it could not be passed on: a grant that names such a need could be read by nobody, and would be given
-// again and again.
+// validReason is empty where a grant could not name it: a grant with such a need would be unreadable, and published again and again.
 func validReason(reason string) v1alpha1.Reason {
 	if r := v1alpha1.Reason(reason); r.IsValid() {
 		return r
@@ -149,7 +148,7 @@ func (n *Node) readRecord(annotations map[string]string) {
 	report, err := protocol.ParseAgentReport(annotations)
 	n.PreflightReport, n.Objection = report.Preflight, report.Objection
 	if err != nil {
-		// An agent that objects in words we cannot read still objects.
+		// An unreadable report blocks.
 		n.Objection = &protocol.Objection{Reason: v1alpha1.ReasonRecordUnreadable, Message: err.Error()}
 	}
 	all := n.Objection.All()
@@ -159,8 +158,7 @@ func (n *Node) readRecord(annotations map[string]string) {
 	n.Objection = protocol.JoinObjections(all)
 }
 
-// bootID is none where it is longer than a ledger takes: one entry that the API server refuses would keep the whole policy
-// from being written. Linux has 36 bytes.
+// bootID is empty where it is longer than a ledger takes: the API server would refuse the whole status for that entry. Linux has 36 bytes.
 func bootID(reported string) string {
 	if len(reported) > v1alpha1.MaxBootIDBytes {
 		return ""

@@ -39,7 +39,7 @@ type Plan struct {
 	// Markers are those of nodes that should show something else, in the order of the nodes' turns.
 	Markers []Markers
 
-	// Window is windows, pause and halt in one word.
+	// Window sums up windows, pause and halt.
 	Window  v1alpha1.WindowState
 	Counts  v1alpha1.NodeCounts
 	Blocked []v1alpha1.BlockedNodes
@@ -145,7 +145,7 @@ func (d *draft) complete() {
 	p := &d.plan
 	p.RunHooks = d.nextRun()
 	if d.f.dryRun() || d.f.run.waits != nil {
-		d.slots = slotsOf(d.f, d.plan.Reboots) // nobody took the slots that were given away
+		d.slots = slotsOf(d.f, d.plan.Reboots) // the slots that were given away are free again
 	}
 	p.runMoves = !sameStage(d.f.Policy.Status.Run, p.RunHooks)
 	if p.RunHooks != nil && d.f.run.waits != nil {

@@ -27,7 +27,7 @@ func podCheckOf(policy *v1alpha1.RebootPolicy) podCheck {
 }
 
 // requestFor is the annotation on a node that waits. An agent checks once its node's turn may come: while an earlier check
-// holds the node back, its pods come and go, and nobody needs the result.
+// holds the node back, its pods come and go, and the result is not needed.
 func (c podCheck) requestFor(o *Blocked) string {
 	if slices.Contains(fromPodsOn, o.check) {
 		return c.annotation
@@ -35,7 +35,7 @@ func (c podCheck) requestFor(o *Blocked) string {
 	return ""
 }
 
-// fromPodsOn are the words of the checks from the first one on that looks at pods.
+// fromPodsOn are the reasons of the checks from the first one on that looks at pods.
 var fromPodsOn = func() []v1alpha1.Reason {
 	var reasons []v1alpha1.Reason
 	for _, c := range slices.Concat(beforeGrant, turn) {
@@ -101,8 +101,8 @@ func blockingPod(v view, n *Node) *Blocked {
 	return nil
 }
 
-// blockingPodOrUnknown: before a grant, that nobody knows is a no, too. It takes no grant back: the agent looks again itself
-// before it begins.
+// blockingPodOrUnknown also blocks a new grant while the answer is unknown. An unknown answer takes no grant back: the agent looks
+// again before it begins.
 func blockingPodOrUnknown(v view, n *Node) *Blocked {
 	if o := blockingPod(v, n); o != nil || len(v.Policy.Spec.BlockingPods()) == 0 {
 		return o

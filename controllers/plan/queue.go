@@ -32,11 +32,18 @@ func (f *fleet) order(nodes []*Node) {
 	}
 }
 
-// compareCandidates puts earlier rings first, then urgent requests, then nodes that are past their deadline, and then nodes that
-// were not rebooted since they need it before those that were. Domains have one order for all times, so that a fleet does not go
-// to and fro between them; the nodes without the label come last. Nodes that are down already come first, because they cost
-// nobody anything; those whose drain could only end by its time-out last, because they hold a slot longest. Then those that have
-// waited longest, so that nobody starves; control planes last among equals; then by name.
+// compareCandidates orders nodes by these keys:
+//
+//  1. the ring, earlier ones first
+//  2. urgent requests
+//  3. nodes past their deadline
+//  4. nodes that were not rebooted since they need it
+//  5. the domain, always in the same order so that one is finished before the next; nodes without the label last
+//  6. nodes that are down already: their reboot costs no slot
+//  7. nodes whose drain can only end by its time-out last: they hold a slot longest
+//  8. the longest wait
+//  9. control-plane nodes last
+//  10. the name
 func compareCandidates(a, b candidate) int {
 	if c := cmp.Or(cmp.Compare(a.ring, b.ring), compareBools(b.urgent, a.urgent)); c != 0 {
 		return c

@@ -113,8 +113,8 @@ func (r *ringed) add(n *Node, now time.Time) (soaks bool) {
 	return soak > 0 && (n.incredible || !back.IsZero() && now.Before(back.Add(2*soak)))
 }
 
-// backAt is when the node was put back in service after its last granted reboot: its own record says so, or else the history.
-// Zero: it was not rebooted, as far as anybody knows.
+// backAt is when the node was put back in service after its last granted reboot: by its own record, otherwise by the history.
+// Zero: neither has a reboot of it.
 func (r *ringed) backAt(n *Node) time.Time {
 	if g := n.Grant; g != nil && g.State == protocol.GrantFinished {
 		return g.At.Time
@@ -179,7 +179,7 @@ func Soaking(s Snapshot) map[int]*Node {
 }
 
 // unfinished is what later rings wait for in this one, once it is decided about its nodes. Nil: nothing. A node that a person has
-// paused keeps nobody waiting.
+// paused keeps no other waiting.
 func unfinished(d *draft, ring v1alpha1.Ring, members []*Node) *Blocked {
 	var first left
 	var last *Node

@@ -92,7 +92,7 @@ func (f *fleet) afterRun(r runHooks, keys []v1alpha1.AnnotationKey) runHooks {
 	return r
 }
 
-// fail notes which hooks refused, or were silent for too long.
+// fail records which hooks refused, or did not answer in time.
 func (f *fleet) fail(r *runHooks, field string, waiting, refused []string) {
 	r.is.Reason = v1alpha1.ReasonHookTimedOut
 	text := fmt.Sprintf("%s have not approved by %s: %s", field, f.instant(r.until), someOf(waiting))
@@ -202,7 +202,7 @@ func (d *draft) waitsForRun() bool {
 }
 
 // stageOf is the stage that goes with what the nodes do, in a run that has begun. Soaks and spacing belong to it, as granted reboots do;
-// what else ends without anybody, such as a gate, may last for as long as hooks may take.
+// what else ends by itself, such as a gate, may last for as long as hooks may take.
 func (d *draft) stageOf(is *v1alpha1.RunHooks) v1alpha1.RunStage {
 	if len(d.plan.Ledger())+len(d.f.orphans)+len(d.plan.Unlisted) > 0 {
 		return v1alpha1.RunRunning
@@ -223,7 +223,7 @@ func (d *draft) stageOf(is *v1alpha1.RunHooks) v1alpha1.RunStage {
 	return stage
 }
 
-// mayPass reports whether what blocks the node ends without a person, but nobody knows when.
+// mayPass reports whether what blocks the node ends by itself, at an unknown time.
 func (o *Blocked) mayPass() bool {
 	return o.check == v1alpha1.ReasonBackingOff || o.check == v1alpha1.ReasonBlockingPod || o.reachesGates()
 }

@@ -175,8 +175,7 @@ func (l *limited) of() string {
 	return " of policies " + list(l.with) + " together"
 }
 
-// replaced reports whether somebody sees the grant that the node shows to its end: another policy, or one with another ledger, which
-// has it.
+// replaced reports whether another policy, or this one in another ledger, sees the grant that the node shows to its end.
 func (g Governor) replaced(n *Node, policy, ledger string) bool {
 	if n.Grant.Policy == policy {
 		return g.inOther(n, ledger)

@@ -45,7 +45,7 @@ func (d *draft) count() (v1alpha1.NodeCounts, []v1alpha1.BlockedNodes) {
 	return c, blocked[:min(len(blocked), maxBlocked)]
 }
 
-// maxBlocked is how many reasons a status holds. There are fewer, unless agents make up their own.
+// maxBlocked is how many reasons a status holds. There are fewer, unless agents report unknown reasons.
 const maxBlocked = 32
 
 func blockedBy(decisions []Decision) []v1alpha1.BlockedNodes {
@@ -71,7 +71,7 @@ func blockedBy(decisions []Decision) []v1alpha1.BlockedNodes {
 	return blocked
 }
 
-// passes are the reasons that need nobody: they end by themselves, or are what somebody has asked for. In the status they come
+// passes are the reasons that need no action: they end by themselves, or a person has asked for them. In the status they come
 // last, because `kubectl get` shows the first one only.
 var passes = map[v1alpha1.Reason]bool{
 	v1alpha1.ReasonNodePaused: true, v1alpha1.ReasonPaused: true, v1alpha1.ReasonBlackout: true, v1alpha1.ReasonWindowClosed: true,

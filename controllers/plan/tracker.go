@@ -173,7 +173,7 @@ func (t *tracker) awaitRepair() {
 }
 
 // awaitBoot: past the point of no return. Only a new boot ID ends it: not readiness, and not an agent that starts. A grant
-// that somebody has removed since is written again, for without it the reboot could not be finished.
+// that was removed since is written again: without it the reboot could not be finished.
 func (t *tracker) awaitBoot() {
 	n, p := t.Node, t.Node.Progress
 	if n.GrantSeq() < t.Entry.Seq {

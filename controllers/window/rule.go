@@ -40,7 +40,7 @@ func (r *rule) openUntil(t time.Time) time.Time {
 	return t
 }
 
-// nextStart is the first start after t. There is none only where a zone's history is not of this world.
+// nextStart is the first start after t. None: the zone data has no such time within 400 days.
 func (r *rule) nextStart(t time.Time) (time.Time, bool) {
 	today := dateOf(r.clock.read(t))
 	for d := today; d <= today+lookAhead; d++ {
@@ -95,5 +95,5 @@ func newSpan(name, reason string, from, to date, zone *time.Location) span {
 	}
 }
 
-// holds is whether the blackout is in force at t.
+// holds reports whether the blackout is in force at t.
 func (s span) holds(t time.Time) bool { return !t.Before(s.from) && t.Before(s.to) }

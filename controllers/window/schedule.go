@@ -8,7 +8,7 @@ import (
 )
 
 // Schedule is the windows and blackouts of one policy, checked and with their zones loaded. It never changes, so
-// goroutines may share it. The zero Schedule is closed for ever: who overlooks an error of Compile reboots nothing.
+// goroutines may share it. The zero Schedule never opens: a caller that overlooks an error of Compile reboots nothing.
 type Schedule struct {
 	compiled  bool
 	rules     []rule
@@ -66,7 +66,7 @@ func compileBlackouts(blackouts []v1alpha1.Blackout, zones zones) ([]span, error
 		if err != nil {
 			return nil, fmt.Errorf("blackout %q: %w", b.Name, err)
 		}
-		if s.from.Before(s.to) { // else its zone skipped all its dates
+		if s.from.Before(s.to) { // otherwise its zone skipped all its dates
 			spans = append(spans, s)
 		}
 	}

@@ -10,16 +10,16 @@ import (
 // horizon is how far ahead State reports openings and closings. What lies beyond is reported when it comes nearer.
 const horizon = 400 * 24 * time.Hour
 
-// State is what the windows and blackouts say at one instant, until Next. All instants are in UTC.
+// State is what the windows and blackouts permit at one instant, until Next. All instants are in UTC.
 type State struct {
-	// Open is whether a reboot may start.
+	// Open reports whether a reboot may start.
 	Open bool
-	// Always is whether the policy has no windows: it is open but for its blackouts.
+	// Always reports whether the policy has no windows: it is open but for its blackouts.
 	Always bool
-	// Name is the blackout in force or else the open window; where there are several, the first of the policy's list.
+	// Name is that of the blackout in force, otherwise of the open window; where there are several, the first of the policy's list.
 	// Empty: closed by no blackout, or open without windows.
 	Name string
-	// Blackout is whether a blackout is in force; BlackoutReason is the reason written with it.
+	// Blackout reports whether a blackout is in force; BlackoutReason is the reason written with it.
 	Blackout       bool
 	BlackoutReason string
 	// ClosesAt is the end of the union of windows that touch or overlap, or the blackout that cuts it. Zero: closed,
@@ -27,10 +27,9 @@ type State struct {
 	ClosesAt time.Time
 	// OpensAt is the next opening. Zero: open, or closed for 400 days and more.
 	OpensAt time.Time
-	// Urgent is whether it is open under spec.urgent.
+	// Urgent reports whether it is open under spec.urgent.
 	Urgent bool
-	// Next is the next instant at which anything above changes. Zero: nothing does, as far as 400 days of look-ahead
-	// report.
+	// Next is the next instant at which anything above changes. Zero: nothing does within 400 days.
 	Next time.Time
 }
 
