@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
 	"github.com/reboot-operator/reboot-operator/hack/embedded"
+	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
 )
 
 // kept are two pods that keep their nodes: one by a budget that allows nothing, one by a gate of the policy.
