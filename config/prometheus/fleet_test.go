@@ -69,12 +69,8 @@ func startMonitored(t *testing.T) *monitored {
 	t.Helper()
 	promserver.Program(t, "prometheus") // skips before anything is started
 	log.SetLogger(logr.Discard())
-	engines, err := fleet.ParseEngines(fleet.DefaultEngine)
-	if err != nil {
-		t.Fatal(err)
-	}
 	f, err := fleet.Start(t.Context(), fleet.Options{
-		Nodes: 2, Engines: engines, RebootDuration: 6 * time.Second, Workload: []byte(workload), Metrics: true,
+		Nodes: 2, RebootDuration: 6 * time.Second, Workload: []byte(workload), Metrics: true,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -26,7 +26,7 @@ const (
 type Options struct {
 	// Nodes is how many machines there are.
 	Nodes int
-	// Engines are what their updates come by: the first machine has the first, and so on, round and round. At least one.
+	// Engines are what their updates come by: the first machine has the first, and so on, round and round. None: DefaultEngine for all.
 	Engines []Engine
 	// Components are folders of config/components that are added to the manifests.
 	Components []string
@@ -75,6 +75,9 @@ type Fleet struct {
 // Start builds the operator's programs, starts a cluster and a fleet in it, and returns when every agent reports. When it
 // fails half-way, everything it started is gone.
 func Start(ctx context.Context, o Options) (*Fleet, error) {
+	if len(o.Engines) == 0 {
+		o.Engines = engines()[:1]
+	}
 	if o.Step == nil {
 		o.Step = func(_ string, run func() error) error { return run() }
 	}

@@ -56,13 +56,9 @@ func New(flags *flag.FlagSet) figures.Part {
 	}
 }
 
-func (b *bench) run(ctx context.Context) error {
-	engines, err := fleet.ParseEngines(fleet.DefaultEngine)
-	if err != nil {
-		return err
-	}
+func (b *bench) run(ctx context.Context) (err error) {
 	b.fleet, err = fleet.Start(ctx, fleet.Options{
-		Nodes: b.options.nodes, Engines: engines, Workload: []byte(empty), Shipped: true, Step: b.screen.Step,
+		Nodes: b.options.nodes, Workload: []byte(empty), Shipped: true, Step: b.screen.Step,
 	})
 	if err != nil {
 		return err

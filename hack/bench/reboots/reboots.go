@@ -71,16 +71,12 @@ func New(flags *flag.FlagSet) figures.Part {
 }
 
 func (b *bench) run(ctx context.Context) (err error) {
-	engines, err := fleet.ParseEngines(fleet.DefaultEngine)
-	if err != nil {
-		return err
-	}
 	pods := workload(b.options)
 	if b.server != nil {
 		pods = slices.Concat(pods, []byte("---\n"), rules.Objects(b.server, 1))
 	}
 	b.fleet, err = fleet.Start(ctx, fleet.Options{
-		Nodes: b.options.nodes, Engines: engines, Workload: pods, RebootDuration: b.options.down, Shipped: true, Step: b.screen.Step,
+		Nodes: b.options.nodes, Workload: pods, RebootDuration: b.options.down, Shipped: true, Step: b.screen.Step,
 	})
 	if err != nil {
 		return err

@@ -2,7 +2,6 @@ package rules
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -43,7 +42,8 @@ func Approve(ctx context.Context, config *rest.Config, list client.ObjectList) e
 		if approval == "" {
 			continue
 		}
-		if err := c.Patch(ctx, object, client.RawPatch(types.MergePatchType, annotation(Answer, approval))); client.IgnoreNotFound(err) != nil && ctx.Err() == nil {
+		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, Answer, approval)
+		if err := c.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch)); client.IgnoreNotFound(err) != nil && ctx.Err() == nil {
 			return fmt.Errorf("approving %s: %w", object.GetName(), err)
 		}
 	}
@@ -75,9 +75,4 @@ func Approval(node *corev1.Node) string {
 		return ""
 	}
 	return "true"
-}
-
-func annotation(key, value string) []byte {
-	patch, _ := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{key: value}}}) // it has no part that JSON cannot write
-	return patch
 }
