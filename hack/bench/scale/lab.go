@@ -146,12 +146,12 @@ func protobuf(config *rest.Config) *rest.Config {
 	return config
 }
 
-// populate adds nodes until there are so many. The first of them are going to need reboots.
+// populate adds nodes until there are so many, which have been up for a day. The first of them are going to need reboots.
 func (l *lab) populate(ctx context.Context, nodes, reboots int) error {
-	from := l.nodes
+	from, up := l.nodes, l.clock.Now().Add(-24*time.Hour)
 	l.nodes = max(l.nodes, nodes)
 	return l.each(ctx, from, nodes, func(ctx context.Context, i int) error {
-		_, err := l.kube.CoreV1().Nodes().Create(ctx, realNode(i, i < reboots, l.clock.Now()), metav1.CreateOptions{})
+		_, err := l.kube.CoreV1().Nodes().Create(ctx, realNode(i, i < reboots, up), metav1.CreateOptions{})
 		return err
 	})
 }
