@@ -19,7 +19,7 @@ step() {
 }
 
 attempts() {
-  hack/controlplane/build.sh && go test -count=1 ./config ./docs ./hack/image/... && sed -n '/^| token /,/^$/p' docs/security-attempts.md
+  hack/controlplane/build.sh && go test -count=1 ./config ./docs ./hack ./hack/release && sed -n '/^| token /,/^$/p' docs/security-attempts.md
 }
 
 step "attempts with stolen tokens, on the API server (docs/security-attempts.md)" attempts
@@ -27,10 +27,8 @@ step "known vulnerabilities" hack/vulncheck.sh
 step "programs" make --no-print-directory build
 step "bills of materials" hack/sbom.sh
 step "the same bits from two builds" hack/reproducible.sh
-go build -o bin/image ./hack/image # go run would exit with another status
-step "images: setuid files, shells, package managers in what the Dockerfile adds" bin/image --programs=bin
 # shellcheck disable=SC2046 # one word for each archive
-step "the same in whole images, with their base (docker save IMG -o dist/NAME.tar)" bin/image $(ls dist/*.tar 2>/dev/null)
+step "images of one program each: release archives, docker save IMG -o dist/NAME.tar" hack/scan.sh $(ls dist/*.tar dist/*/*.oci.tar 2>/dev/null)
 
 printf '\n== security\n'
 printf '%s\n' "${results[@]}"

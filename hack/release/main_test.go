@@ -10,6 +10,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,7 +18,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/reboot-operator/reboot-operator/hack/image/scan"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
@@ -60,9 +60,8 @@ func TestRelease(t *testing.T) {
 	}
 
 	for _, image := range []string{"manager.oci.tar", "agent.oci.tar"} {
-		got, err := scan.Archive(bytes.NewReader(files[image]))
-		if err != nil || got.Layers != 2 || got.Files != 2 || len(got.Findings) > 0 {
-			t.Errorf("%s: %+v, %v, want one program for each architecture", image, got, err)
+		if found, err := scan(t, files[image]); err != nil || strings.Count(found, "\n") != 2 {
+			t.Errorf("%s: %v, want one program for each architecture:\n%s", image, err, found)
 		}
 	}
 
@@ -120,5 +119,65 @@ func unpack(t *testing.T, packed []byte) map[string]string {
 			t.Fatal(err)
 		}
 		files[header.Name] = string(text)
+	}
+}
+
+// scan is hack/scan.sh, of one image.
+func scan(t *testing.T, image []byte) (string, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "image.tar")
+	if err := os.WriteFile(path, image, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	found, err := exec.CommandContext(t.Context(), filepath.Join(testenv.Root(), "hack", "scan.sh"), path).CombinedOutput()
+	return string(found), err
+}
+
+func tape(t *testing.T, content []byte, files ...tar.Header) []byte {
+	t.Helper()
+	var text bytes.Buffer
+	w := tar.NewWriter(&text)
+	for _, file := range files {
+		file.Size = int64(len(content))
+		err := w.WriteHeader(&file)
+		_, written := w.Write(content)
+		if err := errors.Join(err, written); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return text.Bytes()
+}
+
+// What cannot be read is never taken for clean.
+func TestScan_TakesOneProgramAndNothingElse(t *testing.T) {
+	program, layer := tar.Header{Name: "manager", Mode: 0o755}, tar.Header{Name: "blobs/sha256/a"}
+	capable := tar.Header{Name: "manager", Mode: 0o755, PAXRecords: map[string]string{"SCHILY.xattr.security.capability": "x"}}
+	cases := map[string]struct {
+		image []byte
+		ok    bool
+	}{
+		"one program":                {tape(t, tape(t, nil, program), layer), true},
+		"two layers":                 {tape(t, tape(t, nil, program), layer, tar.Header{Name: "blobs/sha256/b"}), true},
+		"a setuid program":           {tape(t, tape(t, nil, tar.Header{Name: "manager", Mode: 0o4755}), layer), false},
+		"file capabilities":          {tape(t, tape(t, nil, capable), layer), false},
+		"anybody may write it":       {tape(t, tape(t, nil, tar.Header{Name: "manager", Mode: 0o777}), layer), false},
+		"a shell beside it":          {tape(t, tape(t, nil, program, tar.Header{Name: "bin/sh", Mode: 0o755}), layer), false},
+		"a link to it":               {tape(t, tape(t, nil, tar.Header{Name: "bin/sh", Linkname: "/manager", Typeflag: tar.TypeSymlink, Mode: 0o777}), layer), false},
+		"another program":            {tape(t, tape(t, nil, tar.Header{Name: "busybox", Mode: 0o755}), layer), false},
+		"an empty layer":             {tape(t, tape(t, nil), layer), false},
+		"no layer":                   {tape(t, []byte("{}"), tar.Header{Name: "index.json"}), false},
+		"a layer that is cut off":    {tape(t, tape(t, nil, program)[:100], layer), false},
+		"an archive that is cut off": {tape(t, tape(t, nil, program), layer)[:700], false},
+		"no archive":                 {[]byte("x"), false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if found, err := scan(t, tc.image); (err == nil) != tc.ok {
+				t.Errorf("%v:\n%s", err, found)
+			}
+		})
 	}
 }

@@ -1,15 +1,11 @@
-package main
+package hack
 
 import (
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
 // The images are one program: nothing runs while they are put together, and nothing else is copied.
@@ -32,7 +28,7 @@ func TestDockerfile_FinalStagesAddOneProgram(t *testing.T) {
 // The user of the manager's image is the one that its Deployment asks for, so that the one does not hold without the other.
 func TestDockerfile_UsersAreThoseOfTheManifests(t *testing.T) {
 	for path, uid := range map[string]string{"config/manager/deployment.yaml": "65532", "config/agent/daemonset.yaml": "0"} {
-		if manifest := read(t, path); !strings.Contains(manifest, "runAsUser: "+uid+"\n") {
+		if manifest := contents(t, path); !strings.Contains(manifest, "runAsUser: "+uid+"\n") {
 			t.Errorf("%s asks for another user than %s", path, uid)
 		}
 	}
@@ -40,7 +36,7 @@ func TestDockerfile_UsersAreThoseOfTheManifests(t *testing.T) {
 
 // The programs are static, and built as `make build` builds them; hack/reproducible.sh compares their bits.
 func TestDockerfile_BuildsAsTheMakefileDoes(t *testing.T) {
-	dockerfile, makefile := strings.ReplaceAll(read(t, "Dockerfile"), "\\\n", ""), read(t, "Makefile")
+	dockerfile, makefile := strings.ReplaceAll(contents(t, "Dockerfile"), "\\\n", ""), contents(t, "Makefile")
 	for _, flag := range []string{"CGO_ENABLED=0", "-trimpath", "-buildvcs=false"} {
 		if !strings.Contains(dockerfile, flag) || !strings.Contains(makefile, flag) {
 			t.Errorf("%s is not in both", flag)
@@ -60,7 +56,7 @@ func TestDockerfile_BuildsAsTheMakefileDoes(t *testing.T) {
 func stages(t *testing.T) map[string][]string {
 	t.Helper()
 	all, current := map[string][]string{}, ""
-	for line := range strings.Lines(strings.ReplaceAll(read(t, "Dockerfile"), "\\\n", "")) {
+	for line := range strings.Lines(strings.ReplaceAll(contents(t, "Dockerfile"), "\\\n", "")) {
 		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
@@ -75,13 +71,4 @@ func stages(t *testing.T) map[string][]string {
 		all[current] = append(all[current], line)
 	}
 	return all
-}
-
-func read(t *testing.T, path string) string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(testenv.Root(), path))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
 }
