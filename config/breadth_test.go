@@ -15,6 +15,8 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
+
+	"github.com/reboot-operator/reboot-operator/hack/document"
 )
 
 // request is one verb on one resource in one place.
@@ -138,7 +140,7 @@ func keepEverything(ctx context.Context, c *cluster, section, who string, a *act
 	tried, refused, through := tryEverything(ctx, c, a)
 	Expect(tried).To(BeNumerically(">", 500))
 	Expect(through).NotTo(ContainElement(MatchRegexp(never)))
-	row := rowOf(who, fmt.Sprintf("%d requests, %d refused", tried, refused), cmp.Or(summary(through), "nothing"))
+	row := document.Row(who, fmt.Sprintf("%d requests, %d refused", tried, refused), cmp.Or(summary(through), "nothing"))
 	AddReportEntry(entryBreadth, kept{section, row, tried, refused}, ReportEntryVisibilityNever)
 }
 

@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/reboot-operator/reboot-operator/hack/document"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
@@ -73,15 +74,8 @@ func keepAs(section, who, what string, a *actor, by string) {
 	if a.last.Code >= 400 {
 		answer, refused = fmt.Sprintf("refused, %d", a.last.Code), 1
 	}
-	row := rowOf(who, what, "`"+a.last.request()+"`", answer, by)
+	row := document.Row(who, what, "`"+a.last.request()+"`", answer, by)
 	AddReportEntry(entryAttempt, kept{section, row, 1, refused}, ReportEntryVisibilityNever)
-}
-
-func rowOf(cells ...string) string {
-	for i, cell := range cells {
-		cells[i] = strings.ReplaceAll(cell, "|", `\|`)
-	}
-	return "| " + strings.Join(cells, " | ") + " |\n"
 }
 
 // The page that is generated states what the API server answered in this very run.
@@ -118,7 +112,7 @@ func renderPage(report Report) string {
 	tables := &strings.Builder{}
 	for _, s := range sections {
 		attempts, breadth := all[[2]string{s.heading, entryAttempt}], all[[2]string{s.heading, entryBreadth}]
-		summary = append(summary, rowOf(s.heading, attempts.figures(), breadth.figures()))
+		summary = append(summary, document.Row(s.heading, attempts.figures(), breadth.figures()))
 		fmt.Fprintf(tables, "\n## %s\n\n%s\n", s.heading, s.about)
 		table(tables, "| who | attempt | request | answer | by |", attempts.rows)
 		table(tables, "| who | every verb of every resource | let through |", breadth.rows)

@@ -18,6 +18,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/reboot-operator/reboot-operator/hack/bench/figures"
+	"github.com/reboot-operator/reboot-operator/hack/document"
 	"github.com/reboot-operator/reboot-operator/hack/fleet"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
@@ -92,7 +93,7 @@ func measure(ctx context.Context, screen *terminal.Terminal, all []figures.Part,
 		if o.docs == "" {
 			continue
 		}
-		if err := figures.Write(o.docs, p.Name, report.Markdown("make bench ARGS=--only="+p.Name)); err != nil {
+		if err := document.Edit(o.docs, p.Name, func(string) string { return report.Markdown("make bench ARGS=--only=" + p.Name) }); err != nil {
 			return missed, err
 		}
 	}

@@ -59,6 +59,9 @@ func (c *chaos) run(ctx context.Context) error {
 	if c.options.schedules >= enough {
 		floor = atLeast
 	}
+	if c.options.docs != "" && err == nil {
+		err = c.result.write(c.options.docs)
+	}
 	return errors.Join(err, c.result.failure(floor))
 }
 

@@ -27,6 +27,7 @@ type options struct {
 	only      int64
 	workers   int
 	keep      bool
+	docs      string
 }
 
 func main() {
@@ -44,6 +45,7 @@ func run() int {
 	flags.Int64Var(&o.only, "seed", -1, "Replay this seed, once; it prints its schedule.")
 	flags.IntVar(&o.workers, "workers", 3, "How many control planes to use side by side.")
 	flags.BoolVar(&o.keep, "keep", false, "Keep the logs.")
+	flags.StringVar(&o.docs, "docs", "", "The Markdown file that the figures are put into. Empty: none.")
 	if err := flags.Parse(os.Args[1:]); err != nil {
 		return 1
 	}

@@ -3,11 +3,13 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/reboot-operator/reboot-operator/hack/chaos/schedule"
 	"github.com/reboot-operator/reboot-operator/hack/chaos/worker"
+	"github.com/reboot-operator/reboot-operator/hack/document"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
@@ -71,36 +73,55 @@ func (r *result) failure(least int) error {
 	return errors.Join(errs...)
 }
 
-// report draws the result.
-func (r *result) report(theme terminal.Theme) []string {
-	line := func(name, format string, args ...any) string {
-		return fmt.Sprintf("  %-34s %s", name, fmt.Sprintf(format, args...))
-	}
+// rows are the result, by name.
+func (r *result) rows() [][]string {
 	mean := r.converged / time.Duration(max(1, r.schedules))
-	lines := []string{
-		"", theme.Paint(terminal.Quiet, "  FAULTS (SCHEDULES WITH THEM)"),
+	return [][]string{
+		{"schedules", fmt.Sprintf("%d of %d nodes", r.schedules, schedule.Nodes)},
+		{"two policies with one limit in", strconv.Itoa(r.sharing)},
+		{"grants, reboots", fmt.Sprintf("%d, %d", r.grants, r.reboots)},
+		{"revisions seen by the witness", strconv.Itoa(r.revisions)},
+		{"after the last fault, mean", terminal.Seconds(mean)},
+		{"after the last fault, longest", fmt.Sprintf("%s (seed %d)", terminal.Seconds(r.longest), r.slowest)},
+		{"schedules in which time was put on", strconv.Itoa(r.ticked)},
+		{"wall time", terminal.Seconds(r.took)},
+		{"violations", strconv.Itoa(r.violations)},
 	}
+}
+
+// faults are how often each kind of fault struck, and in how many schedules.
+func (r *result) faults() [][]string {
+	var rows [][]string
 	for _, kind := range schedule.Kinds() {
-		lines = append(lines, line(string(kind), "%d (%d)", r.struck[kind], r.hit[kind]))
+		rows = append(rows, []string{string(kind), fmt.Sprintf("%d (%d)", r.struck[kind], r.hit[kind])})
 	}
-	lines = append(lines,
-		"", theme.Paint(terminal.Quiet, "  RESULT"),
-		line("schedules", "%d of %d nodes", r.schedules, schedule.Nodes),
-		line("two policies with one limit in", "%d", r.sharing),
-		line("grants, reboots", "%d, %d", r.grants, r.reboots),
-		line("revisions seen by the witness", "%d", r.revisions),
-		line("after the last fault, mean", "%s", terminal.Seconds(mean)),
-		line("after the last fault, longest", "%s (seed %d)", terminal.Seconds(r.longest), r.slowest),
-		line("schedules in which time was put on", "%d", r.ticked),
-		line("wall time", "%s", terminal.Seconds(r.took)),
-		line("violations", "%d", r.violations),
-	)
+	return rows
+}
+
+// report draws the result.
+func (r *result) report(theme terminal.Theme) (lines []string) {
+	for _, part := range []struct {
+		title string
+		rows  [][]string
+	}{{"FAULTS (SCHEDULES WITH THEM)", r.faults()}, {"RESULT", r.rows()}} {
+		lines = append(lines, "", theme.Paint(terminal.Quiet, "  "+part.title))
+		for _, row := range part.rows {
+			lines = append(lines, fmt.Sprintf("  %-34s %s", row[0], row[1]))
+		}
+	}
 	for _, o := range r.failed { // once more, as the end of a log is what is read first
 		for _, v := range o.Violations {
 			lines = append(lines, theme.Paint(terminal.Bad, fmt.Sprintf("  seed %d: %s", o.Schedule.Seed, v)))
 		}
 	}
 	return lines
+}
+
+// write puts the result into the documentation.
+func (r *result) write(page string) error {
+	return document.Edit(page, "at length", func(string) string {
+		return document.Rows([]string{"result", ""}, r.rows()) + "\n" + document.Rows([]string{"fault", "times (schedules)"}, r.faults())
+	})
 }
 
 // violated reports a schedule that failed.

@@ -1,4 +1,5 @@
-// Package document reads the documentation as a program does, so that tests can hold it to what it describes.
+// Package document reads the documentation as a program does, so that tests can hold it to what it describes, and writes the
+// figures that were measured into it.
 package document
 
 import (

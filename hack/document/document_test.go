@@ -68,3 +68,31 @@ func TestErrorsAreReported(t *testing.T) {
 		t.Error("a missing file is taken for cells")
 	}
 }
+
+func TestEdit(t *testing.T) {
+	const begin, end = "<!-- x: written by make bench -->\n", "<!-- x: end -->\n"
+	cases := map[string]struct{ before, want string }{
+		"its section":     {"by hand\n" + begin + "\n| old |\n\n" + end + "too\n", "by hand\n" + begin + "\n| old |\nnew\n\n" + end + "too\n"},
+		"nothing yet":     {begin + end, begin + "\nnew\n\n" + end},
+		"no section":      {"# A\n", "# A\n"},
+		"no end":          {begin + "old\nby hand\n", begin + "old\nby hand\n"},
+		"of another name": {"<!-- xy: written -->\n<!-- xy: end -->\n", "<!-- xy: written -->\n<!-- xy: end -->\n"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			path := write(t, tc.before)
+			err := document.Edit(path, "x", func(old string) string { return old + "\nnew" })
+			got, failed := os.ReadFile(path)
+			if string(got) != tc.want || failed != nil || (err != nil) != (tc.before == tc.want) {
+				t.Errorf("%v, %v:\n%s", err, failed, got)
+			}
+		})
+	}
+}
+
+func TestRows(t *testing.T) {
+	want := "| a | b |\n|---:|---|\n| 1 | c\\|d |\n"
+	if diff := cmp.Diff(want, document.Rows([]string{">a", "b"}, [][]string{{"1", "c|d"}})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

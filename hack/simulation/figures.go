@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
+	"strconv"
 	"time"
+
+	"github.com/reboot-operator/reboot-operator/hack/document"
 )
 
 // Figures are what worlds came to.
@@ -41,23 +43,22 @@ var traffic = []string{"requests", "events"}
 
 // String is two tables in Markdown.
 func (f *Figures) String() string {
-	var text strings.Builder
-	fmt.Fprintf(&text, "| seeds | nodes | virtual time | CPU time | reboots | requests | faults | violations |\n|---|---|---|---|---|---|---|---|\n")
 	faults := 0
-	for what, n := range f.Counts {
-		if !slices.Contains(traffic, what) {
-			faults += n
-		}
-	}
-	fmt.Fprintf(&text, "| %d | %d | %.0f weeks | %.0f min | %d | %d | %d | %d |\n", f.Seeds, f.Nodes, f.Lasted.Hours()/week.Hours(), f.CPU.Minutes(), f.Reboots, f.Counts["requests"], faults, f.Violations)
-	fmt.Fprintf(&text, "\n| fault, or what else happened | times |\n|---|---|\n")
+	var times [][]string
 	kinds := slices.SortedFunc(maps.Keys(f.Counts), func(a, b string) int {
 		return cmp.Or(cmp.Compare(f.Counts[b], f.Counts[a]), cmp.Compare(a, b))
 	})
 	for _, what := range kinds {
 		if !slices.Contains(traffic, what) {
-			fmt.Fprintf(&text, "| %s | %d |\n", what, f.Counts[what])
+			faults += f.Counts[what]
+			times = append(times, []string{what, strconv.Itoa(f.Counts[what])})
 		}
 	}
-	return text.String()
+	weeks, minutes := fmt.Sprintf("%.0f weeks", f.Lasted.Hours()/week.Hours()), fmt.Sprintf("%.0f min", f.CPU.Minutes())
+	all := []string{
+		strconv.Itoa(f.Seeds), strconv.Itoa(f.Nodes), weeks, minutes, strconv.Itoa(f.Reboots), strconv.Itoa(f.Counts["requests"]),
+		strconv.Itoa(faults), strconv.Itoa(f.Violations),
+	}
+	return document.Rows([]string{"seeds", "nodes", "virtual time", "CPU time", "reboots", "requests", "faults", "violations"}, [][]string{all}) +
+		"\n" + document.Rows([]string{"fault, or what else happened", "times"}, times)
 }

@@ -7,13 +7,5 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 if [[ -n ${SEED:-} ]]; then
   exec env SEED="$SEED" go test -count=1 -timeout=0 -run 'TestSimulation$' -v ./hack/simulation
 fi
-figures=$(mktemp)
-trap 'rm -f "$figures"' EXIT
-export SEEDS=${SEEDS:-2000} SECONDS_AT_MOST=${SECONDS_AT_MOST:-3600} FIGURES=$figures
-go test -count=1 -timeout=0 -run 'TestSimulation$' -v ./hack/simulation
-size=${NODES:+large}
-awk -v figures="$figures" -v begin="<!-- figures of ${size:-small} worlds" '
-  index($0, begin) == 1 { print; print ""; while ((getline line < figures) > 0) print line; print ""; skip = 1; next }
-  /^<!-- end of figures/ { skip = 0 }
-  !skip { print }' docs/simulation.md >"$figures.md"
-mv "$figures.md" docs/simulation.md
+export SEEDS=${SEEDS:-2000} SECONDS_AT_MOST=${SECONDS_AT_MOST:-3600} FIGURES=$PWD/docs/simulation.md
+exec go test -count=1 -timeout=0 -run 'TestSimulation$' -v ./hack/simulation

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/reboot-operator/reboot-operator/hack/document"
 	"github.com/reboot-operator/reboot-operator/hack/judge"
 )
 
@@ -47,7 +48,15 @@ func TestSimulation(t *testing.T) {
 	if floor := number("SEEDS_AT_LEAST", 0); floor > 0 {
 		s.reach(t, floor)
 	}
-	write(t, s.figures.String())
+	if page := os.Getenv("FIGURES"); page != "" {
+		worlds := "small worlds"
+		if nodes > 0 {
+			worlds = "large worlds"
+		}
+		if err := document.Edit(page, worlds, func(string) string { return s.figures.String() }); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // TestSimulation_Large lives through one world of hundreds of nodes.
@@ -179,16 +188,6 @@ func number(variable string, fallback int) int {
 		return n
 	}
 	return fallback
-}
-
-// write keeps the figures in the file that FIGURES names.
-func write(t *testing.T, text string) {
-	t.Helper()
-	if path := os.Getenv("FIGURES"); path != "" {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Error(err)
-		}
-	}
 }
 
 // TestSimulation_Replays: a seed has the same script again, and its story begins the same. How far it goes on the same is Go's

@@ -2,7 +2,6 @@ package drains
 
 import (
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -37,17 +36,5 @@ func TestCount_DistinguishesAcceptedEvictionsFromRefusedOnes(t *testing.T) {
 	}
 	if got := count(requests, byUser("somebody")); got != (asked{gets: 1}) {
 		t.Errorf("somebody asked %+v", got)
-	}
-}
-
-func TestCordoned_IsTheFirstWriteOfANode(t *testing.T) {
-	at := time.Date(2026, 1, 1, 0, 0, 7, 0, time.UTC)
-	requests := []embedded.Request{
-		request("kubectl", "", "get", "nodes", 200), request("admin", "", "patch", "nodes", 200), request("kubectl", "", "patch", "nodes", 200),
-		request("kubectl", "", "patch", "nodes", 200),
-	}
-	requests[2].At = at
-	if got := cordoned(requests, "kubectl"); !got.Equal(at) {
-		t.Errorf("cordoned at %v, want %v", got, at)
 	}
 }

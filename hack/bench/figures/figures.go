@@ -1,13 +1,18 @@
-// Package figures is what a benchmark finds out, as data: parts that measure, and the tables that they come back with. It
-// draws them for a terminal and as Markdown, and puts the Markdown into a document in which people have written, too.
+// Package figures is what a benchmark finds out, as data: parts that measure, and the tables that they come back with.
 package figures
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 
+	"github.com/reboot-operator/reboot-operator/hack/document"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
+
+// lineWidth is how wide the lines of the documents are.
+const lineWidth = 140
 
 // Part is one of the things that are measured. It starts what it needs, and ends it.
 type Part struct {
@@ -70,12 +75,24 @@ func (r Result) Missed() int {
 	return n
 }
 
-func (t Table) hasGoals() bool {
-	return slices.ContainsFunc(t.Rows, func(r Row) bool { return r.Goal != "" })
+// cells are the table with two more columns where there are goals.
+func (t Table) cells() (columns []string, rows [][]string) {
+	columns = t.Columns
+	goals := slices.ContainsFunc(t.Rows, func(r Row) bool { return r.Goal != "" })
+	if goals {
+		columns = append(slices.Clip(columns), "goal", "met")
+	}
+	for _, r := range t.Rows {
+		cells := r.Cells
+		if goals {
+			cells = append(slices.Clip(cells), r.Goal, r.met())
+		}
+		rows = append(rows, cells)
+	}
+	return columns, rows
 }
 
-// verdict is a mark for a row with a goal.
-func (r Row) verdict() string {
+func (r Row) met() string {
 	switch {
 	case r.Goal == "":
 		return ""
@@ -83,4 +100,42 @@ func (r Row) verdict() string {
 		return "✗"
 	}
 	return "✓"
+}
+
+// Markdown is the report for a document, under the command that made it.
+func (r Result) Markdown(command string) string {
+	paragraph := func(text string) string { return strings.Join(terminal.Wrap(text, lineWidth), "\n") + "\n" }
+	var text strings.Builder
+	text.WriteString(paragraph(fmt.Sprintf("`%s`: %s", command, r.Setting)))
+	for _, t := range r.Tables {
+		if t.Title != "" {
+			text.WriteString("\n" + t.Title + ":\n")
+		}
+		text.WriteString("\n" + document.Rows(t.cells()))
+	}
+	for _, note := range r.Notes {
+		text.WriteString("\n" + paragraph(note))
+	}
+	return text.String()
+}
+
+// Draw shows the report in a terminal of so many columns; 0: lines are not cut.
+func (r Result) Draw(theme terminal.Theme, width int) []string {
+	lines := append([]string{""}, terminal.Wrap(r.Setting, width)...)
+	for _, t := range r.Tables {
+		columns, rows := t.cells()
+		cells := [][]terminal.Cell{terminal.Header(columns...)}
+		for _, row := range rows {
+			var line []terminal.Cell
+			for i, text := range row {
+				line = append(line, terminal.Cell{Text: text, Right: strings.HasPrefix(columns[i], ">")})
+			}
+			cells = append(cells, line)
+		}
+		lines = append(append(lines, "", theme.Paint(terminal.Strong, t.Title)), theme.Table(cells, width)...)
+	}
+	for _, note := range r.Notes {
+		lines = append(append(lines, ""), terminal.Wrap(note, width)...)
+	}
+	return append(lines, "")
 }

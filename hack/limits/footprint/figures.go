@@ -5,31 +5,21 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/reboot-operator/reboot-operator/hack/document"
 )
 
-// FiguresVariable names the file that AddRow appends to; `make limits` makes tables of it.
-const FiguresVariable = "FIGURES"
-
-// AddRow appends a row to a table of docs/limits.md, where `make limits` asks for it.
+// AddRow adds a row to a table of docs/limits.md, where `make limits` names the page.
 func AddRow(table string, cells ...any) error {
-	path := os.Getenv(FiguresVariable)
-	if path == "" {
+	page := os.Getenv("FIGURES")
+	if page == "" {
 		return nil
 	}
-	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-	if err != nil {
-		return fmt.Errorf("noting a figure: %w", err)
+	texts := make([]string, len(cells))
+	for i, cell := range cells {
+		texts[i] = fmt.Sprint(cell)
 	}
-	var row strings.Builder
-	row.WriteString(table + " |")
-	for _, cell := range cells {
-		fmt.Fprintf(&row, " %v |", cell)
-	}
-	_, err = fmt.Fprintln(file, row.String())
-	if closed := file.Close(); err == nil {
-		err = closed
-	}
-	return err
+	return document.Edit(page, table, func(rows string) string { return rows + "\n| " + strings.Join(texts, " | ") + " |" })
 }
 
 // Cells are a footprint in a table: goroutines, files, heap, events.
