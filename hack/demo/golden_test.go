@@ -4,7 +4,6 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -101,33 +100,6 @@ func TestTable(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestActs(t *testing.T) {
-	many := []string{"node-2", "node-4", "node-5", "node-6", "node-7", "node-8", "node-9"}
-	golden(t, "acts", slices.Concat(acts([]engine{ostree("node-1", "node-2", "node-3")}), acts([]engine{ostree("node-1", "node-3"), silent(many...)})))
-}
-
-func TestEnginesOf(t *testing.T) {
-	var hosts []*fleet.Host
-	for _, h := range [][2]string{{"node-1", "sentinel"}, {"node-2", "rpm-ostree"}, {"node-3", "sentinel"}} {
-		hosts = append(hosts, &fleet.Host{Name: h[0], Engine: fleet.Engine{Name: h[1]}})
-	}
-	var got []string
-	for _, e := range enginesOf(hosts) {
-		got = append(got, e.Name+" "+strings.Join(e.nodes, ","))
-	}
-	if diff := cmp.Diff([]string{"sentinel node-1,node-3", "rpm-ostree node-2"}, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
-func TestLine(t *testing.T) {
-	lines := []string{
-		line(terminal.Theme{}, began, 6, timeline.Change{At: at(0.04), Node: "node-1", From: timeline.UpToDate, To: timeline.Waiting, Why: budget}),
-		line(terminal.Theme{}, began, 6, timeline.Change{At: at(61), Node: "node-1", From: timeline.Waiting, To: timeline.Draining, Why: "pods are leaving"}),
-	}
-	golden(t, "pipe", lines)
 }
 
 // happy is a rollout of two nodes that went well.

@@ -2,13 +2,14 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
+	"maps"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
@@ -29,30 +31,11 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// process is a running process: its ID and its name.
-type process struct {
-	pid  int
-	name string
-}
-
-// childrenOf are the processes whose parent is pid.
-func childrenOf(t *testing.T, pid int) []process {
+func childrenOf(t *testing.T, pid int) map[int]string {
 	t.Helper()
-	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	children, err := process.Children(pid)
 	if err != nil {
 		t.Fatal(err)
-	}
-	var children []process
-	for _, path := range stats {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			continue // It has ended meanwhile.
-		}
-		open, shut := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
-		fields := strings.Fields(string(text[shut+1:]))
-		if id, err := strconv.Atoi(string(bytes.TrimSpace(text[:open]))); err == nil && fields[1] == strconv.Itoa(pid) {
-			children = append(children, process{id, string(text[open+1 : shut])})
-		}
 	}
 	return children
 }
@@ -69,11 +52,12 @@ func awaitLine(lines *bufio.Scanner, text string) (printed []string) {
 }
 
 // expectNothingLeft checks that the demo of this process ID has ended its processes and removed its files.
-func expectNothingLeft(t *testing.T, pid int, children []process) {
+func expectNothingLeft(t *testing.T, pid int, children map[int]string) {
 	t.Helper()
-	for _, child := range append(children, process{pid, "the demo"}) {
-		if err := syscall.Kill(child.pid, 0); !errors.Is(err, syscall.ESRCH) {
-			t.Errorf("%s (%d) is left", child.name, child.pid)
+	children[pid] = "the demo"
+	for id, name := range children {
+		if err := syscall.Kill(id, 0); !errors.Is(err, syscall.ESRCH) {
+			t.Errorf("%s (%d) is left", name, id)
 		}
 	}
 	for _, dir := range []string{os.TempDir(), "/dev/shm"} {
@@ -146,11 +130,12 @@ func TestMake_ATerminationLeavesNothing(t *testing.T) {
 	lines := bufio.NewScanner(stdout)
 	printed := awaitLine(lines, "etcd and kube-apiserver")
 	demos := childrenOf(t, run.Process.Pid)
-	if len(demos) != 1 || demos[0].name != "demo" {
+	pid := slices.Min(append(slices.Collect(maps.Keys(demos)), math.MaxInt))
+	if len(demos) != 1 || demos[pid] != "demo" {
 		_ = syscall.Kill(-run.Process.Pid, syscall.SIGTERM)
 		t.Fatalf("make has children %v, want the demo alone\n%s", demos, strings.Join(printed, "\n"))
 	}
-	children := childrenOf(t, demos[0].pid)
+	children := childrenOf(t, pid)
 	if err := run.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -159,5 +144,5 @@ func TestMake_ATerminationLeavesNothing(t *testing.T) {
 	if len(printed) == 0 || !strings.Contains(printed[len(printed)-1], "everything has been stopped") {
 		t.Errorf("last words: %s", strings.Join(printed, "\n"))
 	}
-	expectNothingLeft(t, demos[0].pid, children)
+	expectNothingLeft(t, pid, children)
 }

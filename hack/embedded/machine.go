@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -62,19 +61,6 @@ func (m *Machine) Up(ctx context.Context) error {
 		return err
 	}
 	return m.patch(ctx, m.ready(corev1.ConditionTrue, "KubeletReady", "kubelet is posting ready status"), bootID)
-}
-
-// PowerCycle takes the machine down and brings it up again after a while.
-func (m *Machine) PowerCycle(ctx context.Context, down time.Duration) error {
-	if err := m.Down(ctx); err != nil {
-		return err
-	}
-	select {
-	case <-m.clock.After(down):
-		return m.Up(ctx)
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 func (m *Machine) writeBootID(bootID string) error {

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/engine/cosupdateengine"
 	"github.com/reboot-operator/reboot-operator/agent/engine/enginetest"
@@ -88,93 +86,6 @@ func TestEngine_IsReceivedByTheAgent(t *testing.T) {
 			must(t, h.boot())
 			if _, report = receive(t, h); report.State != engine.NotNeeded {
 				t.Errorf("after the reboot: %+v", report)
-			}
-		})
-	}
-}
-
-func TestHost_BootsTheVersionThatWasStaged(t *testing.T) {
-	cases := map[string]string{
-		cosupdateengine.Name: "BUILD_ID=" + cosAfter,
-		rpmostree.Name:       "OSTREE_VERSION='" + ostreeAfter + "'",
-	}
-	for name, line := range cases {
-		t.Run(name, func(t *testing.T) {
-			h := switchedOn(t, engineNamed(t, name))
-			release := func() string {
-				text, err := os.ReadFile(filepath.Join(h.Root, "etc", "os-release"))
-				must(t, err)
-				return string(text)
-			}
-			if strings.Contains(release(), line) {
-				t.Errorf("%s runs before the reboot", line)
-			}
-			must(t, h.updates.stage())
-			must(t, h.boot())
-			if !strings.Contains(release(), line) {
-				t.Errorf("no %s after the reboot in\n%s", line, release())
-			}
-		})
-	}
-}
-
-func TestHost_EmptiesRunAtABoot(t *testing.T) {
-	h := switchedOn(t, engineNamed(t, updateengine.Name))
-	must(t, os.MkdirAll(filepath.Join(h.run(), "update-engine"), 0o700))
-	must(t, os.WriteFile(filepath.Join(h.run(), "reboot-required"), nil, 0o600))
-	must(t, h.boot())
-	left, err := os.ReadDir(h.run())
-	if err != nil || len(left) > 0 {
-		t.Errorf("left in /run: %v %v", left, err)
-	}
-}
-
-func TestHost_LetsRPMOSTreeLeaveAsIdle(t *testing.T) {
-	h := switchedOn(t, engineNamed(t, rpmostree.Name))
-	daemon := h.updates.(*ostreeUpdates).daemon
-	run, _ := receive(t, h) // The agent's call starts it.
-	h.idle()
-	must(t, h.updates.stage()) // The upgrade starts it again.
-	if report := <-run.Reports; report.State != engine.Needed {
-		t.Errorf("with an update staged: %+v", report)
-	}
-	h.idle()
-	conn, err := h.Bus.Connect()
-	must(t, err)
-	defer conn.Close()
-	var runs bool
-	must(t, conn.BusObject().Call("org.freedesktop.DBus.NameHasOwner", 0, "org.projectatomic.rpmostree1").Store(&runs))
-	if daemon.Starts() != 2 || runs {
-		t.Errorf("started %d times, want 2; runs still: %t", daemon.Starts(), runs)
-	}
-	run.ExpectNoReport()
-}
-
-func TestParseEngines(t *testing.T) {
-	cases := map[string]struct {
-		list  string
-		names []string
-		want  string
-	}{
-		"one":     {"sentinel", []string{"sentinel"}, ""},
-		"several": {"rpm-ostree,update-engine", []string{"rpm-ostree", "update-engine"}, ""},
-		"unknown": {"rpm-ostree,yum", nil, `there is no engine "yum" to simulate: there are update-engine, cos-update-engine, rpm-ostree, sentinel`},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			got, err := ParseEngines(tc.list)
-			if err != nil || tc.want != "" {
-				if err == nil || err.Error() != tc.want {
-					t.Errorf("error %v, want %s", err, tc.want)
-				}
-				return
-			}
-			var names []string
-			for _, e := range got {
-				names = append(names, e.Name)
-			}
-			if diff := cmp.Diff(tc.names, names); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -95,6 +95,10 @@ func (s *stage) until(what string, done func() bool) {
 	}
 }
 
+func field(name, path string) corev1.EnvVar {
+	return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}}
+}
+
 func (s *stage) create(name, program string, edit ...func(*corev1.Pod)) {
 	s.t.Helper()
 	pod := &corev1.Pod{

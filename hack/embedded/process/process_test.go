@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -16,26 +15,6 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
 )
-
-// starterEnv makes this test's own program a starter that is going to be killed: it is the folder for its log.
-const starterEnv = "PROCESS_TEST_STARTER"
-
-func TestMain(m *testing.M) {
-	if dir := os.Getenv(starterEnv); dir != "" {
-		starter(dir)
-	}
-	os.Exit(m.Run())
-}
-
-// starter starts a program, prints its process ID, and waits to be killed.
-func starter(dir string) {
-	p, err := process.NewGroup(dir).Start(process.Program{Name: "sleep", Path: "/bin/sleep", Args: []string{"600"}})
-	if err != nil {
-		panic(err)
-	}
-	println(p.Pid())
-	select {}
-}
 
 func start(t *testing.T, g *process.Group, script string) *process.Process {
 	t.Helper()
@@ -82,15 +61,6 @@ func TestGroup_StopAsksThenKills(t *testing.T) {
 	}
 }
 
-func TestGroup_KeepsTheTerminalsInterruptFromItsPrograms(t *testing.T) {
-	g := process.NewGroup(t.TempDir())
-	defer g.Stop(t.Context())
-	p := start(t, g, "sleep 600")
-	if id, err := syscall.Getpgid(p.Pid()); err != nil || id != p.Pid() {
-		t.Errorf("process group %d (%v), want its own, %d", id, err, p.Pid())
-	}
-}
-
 // A container's processes end with its first; so do those of a program that represents one.
 func TestGroup_AProgramsOwnProgramsEndWithIt(t *testing.T) {
 	for name, end := range map[string]func(p *process.Process){
@@ -115,36 +85,6 @@ func TestGroup_AProgramsOwnProgramsEndWithIt(t *testing.T) {
 			until(t, "the program's own program to end", func() bool { return endedOrZombie(pid) })
 		})
 	}
-}
-
-func TestGroup_AKilledStarterTakesItsProgramsAlong(t *testing.T) {
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	command := exec.CommandContext(t.Context(), self)
-	command.Env = append(os.Environ(), starterEnv+"="+t.TempDir())
-	stderr, err := command.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	text := make([]byte, 32)
-	n, err := stderr.Read(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(text[:n])))
-	if err != nil || gone(pid) {
-		t.Fatalf("no program runs: %q, %v", text[:n], err)
-	}
-	if err := command.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = command.Wait() // Its error is the kill.
-	until(t, "the program to end with its starter", func() bool { return endedOrZombie(pid) })
 }
 
 func until(t *testing.T, what string, done func() bool) {
