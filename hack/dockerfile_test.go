@@ -34,12 +34,14 @@ func TestDockerfile_UsersAreThoseOfTheManifests(t *testing.T) {
 	}
 }
 
-// The programs are static, and built as `make build` builds them; hack/reproducible.sh compares their bits.
+// The programs are static, and built as `make build` builds them, also for tests; hack/reproducible.sh compares their bits.
 func TestDockerfile_BuildsAsTheMakefileDoes(t *testing.T) {
 	dockerfile, makefile := strings.ReplaceAll(contents(t, "Dockerfile"), "\\\n", ""), contents(t, "Makefile")
-	for _, flag := range []string{"CGO_ENABLED=0", "-trimpath", "-buildvcs=false"} {
-		if !strings.Contains(dockerfile, flag) || !strings.Contains(makefile, flag) {
-			t.Errorf("%s is not in both", flag)
+	for _, flag := range []string{"CGO_ENABLED=0", "-trimpath", "-buildvcs=false", "-s -w"} {
+		for where, text := range map[string]string{"the Dockerfile": dockerfile, "the Makefile": makefile, "the tests' programs": contents(t, "hack/testenv/build.go")} {
+			if !strings.Contains(text, flag) {
+				t.Errorf("%s: no %s", where, flag)
+			}
 		}
 	}
 	flags := regexp.MustCompile(`-X (?:\S+/)?(controllers\.Version|main\.version)=`)

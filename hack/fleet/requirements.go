@@ -13,24 +13,20 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// shippedBin is apart, so that another fleet does not put other programs there meanwhile.
-func shippedBin() string { return filepath.Join(testenv.Root(), "bin", "shipped") }
-
-// build builds the manager and the agent into a folder of the repository, and returns that folder.
-func build(ctx context.Context, shipped bool) (string, error) {
-	bin := filepath.Join(testenv.Root(), "bin")
+// build builds the manager and the agent, and returns their folder.
+func build(ctx context.Context, shipped bool) (folder string, err error) {
+	one := testenv.BuildQuickly
 	if shipped {
-		bin = shippedBin()
-		command := exec.CommandContext(ctx, "make", "--no-print-directory", "build", "BIN="+bin)
-		command.Dir = testenv.Root()
-		return bin, run(command)
+		one = testenv.Build
 	}
 	for _, program := range []string{managerProgram, agentProgram} {
-		if _, err := testenv.Build(ctx, program); err != nil {
+		path, err := one(ctx, program)
+		if err != nil {
 			return "", err
 		}
+		folder = filepath.Dir(path)
 	}
-	return bin, nil
+	return folder, nil
 }
 
 // BuildControlPlane builds the control plane's programs where they are missing or of another version, which takes minutes

@@ -2,8 +2,9 @@ package fleet
 
 import (
 	"os"
-	"path/filepath"
 	"testing"
+
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
 const (
@@ -18,7 +19,7 @@ const (
 // checkWeight looks at the agent's program, and waits until the agents are at rest.
 func checkWeight(t *testing.T, f *Fleet) {
 	t.Helper()
-	program, err := os.Stat(filepath.Join(shippedBin(), agentProgram))
+	program, err := os.Stat(testenv.Shipped(agentProgram))
 	must(t, err)
 	if program.Size() > agentBytes {
 		t.Errorf("the agent's program has %d bytes, at most %d are wanted: go list -deps ./agent reports what is new", program.Size(), agentBytes)

@@ -4,21 +4,38 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 )
 
-// Build builds manager, agent or kubectl-reboot into bin, and returns the program's path. It is stripped as in the image. Compiled
-// with no flags of its own it shares what has been compiled for the tests, and where it is up to date nothing is done: suites share it.
+// Shipped is the path of a program that Build has built: apart from those that `make build` makes for people.
+func Shipped(program string) string { return path("shipped", program) }
+
+// Build builds manager, agent, kubectl-reboot, or the program of a folder, as it ships: with the flags of the Makefile and the
+// Dockerfile, but for the version. It returns the program's path. Where it is up to date nothing is done: suites share it.
 func Build(ctx context.Context, program string) (string, error) {
-	path, folder := filepath.Join(Root(), "bin", program), "./"+program
+	return build(ctx, "shipped", program, []string{"CGO_ENABLED=0"}, "-trimpath")
+}
+
+// BuildQuickly builds with no flags of its own, so that it shares what has been compiled already.
+func BuildQuickly(ctx context.Context, program string) (string, error) {
+	return build(ctx, "quick", program, nil)
+}
+
+func path(kind, program string) string {
+	return filepath.Join(Root(), "bin", kind, filepath.Base(program))
+}
+
+func build(ctx context.Context, kind, program string, env []string, flags ...string) (string, error) {
+	out, folder := path(kind, program), "./"+program
 	if program == "manager" {
 		folder = "."
 	}
-	build := exec.CommandContext(ctx, "go", "build", "-ldflags=-s -w", "-o", path, folder)
-	build.Dir = Root()
-	if output, err := build.CombinedOutput(); err != nil {
+	command := exec.CommandContext(ctx, "go", append(append([]string{"build", "-buildvcs=false", "-ldflags=-s -w", "-o", out}, flags...), folder)...)
+	command.Dir, command.Env = Root(), append(os.Environ(), env...)
+	if output, err := command.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building %s: %w: %s", program, err, bytes.TrimSpace(output))
 	}
-	return path, nil
+	return out, nil
 }

@@ -8,7 +8,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -150,7 +149,7 @@ func (b *bench) weigh() error {
 		}
 		b.result.peak = max(b.result.peak, m.Peak)
 	}
-	program, err := os.Stat(filepath.Join(testenv.Root(), "bin", "shipped", "agent"))
+	program, err := os.Stat(testenv.Shipped("agent"))
 	if err != nil {
 		return err // it names the file
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http/httptest"
-	"os/exec"
 	"path/filepath"
 	"time"
 
@@ -190,15 +189,4 @@ func (l *lab) pause(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// build builds a program of this module into the cluster's folder as the image has it.
-func (l *lab) build(ctx context.Context, name, folder string) (string, error) {
-	path := filepath.Join(l.cluster.Dir, name)
-	command := exec.CommandContext(ctx, "go", "build", "-ldflags=-s -w", "-o", path, folder)
-	command.Dir = testenv.Root()
-	if output, err := command.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building %s: %w: %s", folder, err, output)
-	}
-	return path, nil
 }

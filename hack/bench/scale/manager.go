@@ -13,6 +13,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/bench/rules"
 	"github.com/reboot-operator/reboot-operator/hack/embedded"
 	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
 const (
@@ -64,10 +65,10 @@ type managed struct {
 }
 
 func (m *managed) prepare(ctx context.Context) (err error) {
-	if m.manager, err = m.lab.build(ctx, "manager", "."); err != nil {
+	if m.manager, err = testenv.Build(ctx, "manager"); err != nil {
 		return err
 	}
-	if m.barecache, err = m.lab.build(ctx, "barecache", "./hack/bench/scale/barecache"); err != nil {
+	if m.barecache, err = testenv.Build(ctx, "hack/bench/scale/barecache"); err != nil {
 		return err
 	}
 	if m.kubeconfig, err = m.lab.cluster.UserKubeconfig(managerUser, "system:masters"); err != nil {
