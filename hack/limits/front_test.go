@@ -1,30 +1,24 @@
 package limits
 
 import (
-	"io"
 	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/reboot-operator/reboot-operator/hack/chaos/wire"
 )
 
 // front is between one program and the API server, and can leave requests without an answer.
 type front struct {
-	*httptest.Server
-
-	mu    sync.Mutex
-	holds func(*http.Request) bool
-	// held is closed when the first request is left without an answer.
-	held chan struct{}
-	once sync.Once
+	*wire.Line
+	URL  string
+	held <-chan struct{}
 }
 
 // newFront passes everything on, as an administrator.
@@ -32,41 +26,23 @@ func newFront(t *testing.T) *front {
 	t.Helper()
 	transport, err := rest.TransportFor(env.Config)
 	must(t, err)
-	target, err := url.Parse(env.Config.Host)
+	f := &front{Line: wire.New(transport).Line(t.Context())}
+	f.URL, err = f.Serve(t.Context(), env.Config.Host)
 	must(t, err)
-	proxy := &httputil.ReverseProxy{
-		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(target) },
-		Transport: transport, FlushInterval: -1,
-		ErrorHandler: func(http.ResponseWriter, *http.Request, error) {}, // the program has gone
-	}
-	f := &front{held: make(chan struct{})}
-	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if f.keeps(r) {
-			f.once.Do(func() { close(f.held) })
-			_, _ = io.Copy(io.Discard, r.Body) // without which nobody notices that the program has gone
-			<-r.Context().Done()
-			return
-		}
-		proxy.ServeHTTP(w, r)
-	}))
-	t.Cleanup(func() {
-		f.CloseClientConnections()
-		f.Close()
-	})
 	return f
 }
 
-func (f *front) keeps(r *http.Request) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.holds != nil && f.holds(r)
-}
-
 // hold leaves requests unanswered from now on; watches that stand go on.
-func (f *front) hold(which func(*http.Request) bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.holds = which
+func (f *front) hold(which func(*http.Request) bool) { f.held = f.Keep(which) }
+
+// waits is for the first request that is left without an answer.
+func (f *front) waits(t *testing.T) {
+	t.Helper()
+	select {
+	case <-f.held:
+	case <-time.After(30 * time.Second):
+		t.Fatal("nothing was asked that could be left without an answer")
+	}
 }
 
 // everything is each request; request is those of a method to paths that end, or hold, what is given.

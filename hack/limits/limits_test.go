@@ -90,13 +90,3 @@ func until(t *testing.T, what string, is func() bool) {
 		}
 	}
 }
-
-// waits is for for the first request that is left without an answer.
-func (f *front) waits(t *testing.T) {
-	t.Helper()
-	select {
-	case <-f.held:
-	case <-time.After(30 * time.Second):
-		t.Fatal("nothing was asked that could be left without an answer")
-	}
-}

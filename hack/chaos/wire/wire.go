@@ -155,6 +155,8 @@ type Line struct {
 	cut  bool
 	dead bool          // whose it is may read, and nothing else
 	held chan struct{} // closed when it is let go; nil: it is not held
+	kept func(*http.Request) bool
+	keep chan struct{} // closed when a request is kept
 	end  context.CancelFunc
 	ctx  context.Context //nolint:containedctx // the life of a line, which its requests share
 }
@@ -197,6 +199,30 @@ func (l *Line) Hold() {
 	}
 }
 
+// Keep leaves the requests that are chosen unanswered, until their client gives up; watches that stand go on. The channel is closed
+// with the first of them.
+func (l *Line) Keep(which func(*http.Request) bool) <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.kept, l.keep = which, make(chan struct{})
+	return l.keep
+}
+
+// keeps reports whether a request is left unanswered.
+func (l *Line) keeps(req *http.Request) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.kept == nil || !l.kept(req) {
+		return false
+	}
+	select {
+	case <-l.keep:
+	default:
+		close(l.keep)
+	}
+	return true
+}
+
 // Release lets go what is held.
 func (l *Line) Release() {
 	l.mu.Lock()
@@ -232,6 +258,11 @@ func (l *Line) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := l.Pass(); err != nil {
 		drainRequest(req)
 		return nil, err
+	}
+	if l.keeps(req) {
+		drainRequest(req)
+		<-req.Context().Done()
+		return nil, req.Context().Err()
 	}
 	l.mu.Lock()
 	ctx, refused := l.ctx, l.dead && req.Method != http.MethodGet
