@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 )
 
@@ -27,37 +26,6 @@ type budget struct {
 	history      []string
 }
 
-func (j *Judge) takeBudget(r Change) {
-	name := r.Budget.Namespace + "/" + r.Budget.Name
-	if r.Gone {
-		delete(j.budgets, name)
-		return
-	}
-	b := j.budgets[name]
-	if b == nil {
-		selects, err := metav1.LabelSelectorAsSelector(r.Budget.Spec.Selector)
-		if err != nil {
-			selects = labels.Nothing()
-		}
-		b = &budget{selects: selects, available: map[string]bool{}, leave: map[string]bool{}}
-		for uid, pod := range j.pods {
-			if b.covers(r.Budget.Namespace, pod) && isAvailable(pod) {
-				b.available[uid] = true
-			}
-		}
-		j.budgets[name] = b
-	}
-	b.minAvailable = int(r.Budget.Status.DesiredHealthy)
-	if least := r.Budget.Spec.MinAvailable; least != nil {
-		b.minAvailable = least.IntValue()
-	}
-	b.complete = b.complete || len(b.available) >= b.minAvailable
-	for pod := range r.Budget.Status.DisruptedPods {
-		b.leave[pod] = true
-	}
-	b.history = append(b.history[max(0, len(b.history)-recent+1):], shown(r.Revision, r.Budget))
-}
-
 func (b *budget) covers(namespace string, pod *corev1.Pod) bool {
 	return pod.Namespace == namespace && b.selects.Matches(labels.Set(pod.Labels))
 }
@@ -67,20 +35,8 @@ func shown(revision int64, b *policyv1.PodDisruptionBudget) string {
 		b.Status.DesiredHealthy, b.Status.DisruptionsAllowed, slices.Sorted(maps.Keys(b.Status.DisruptedPods)))
 }
 
-func (j *Judge) takePod(r Change) {
-	uid := string(r.Pod.UID)
-	if j.pods[uid] = r.Pod; r.Gone {
-		delete(j.pods, uid)
-	}
-	for _, name := range slices.Sorted(maps.Keys(j.budgets)) {
-		namespace, _, _ := strings.Cut(name, "/")
-		if b := j.budgets[name]; b.covers(namespace, r.Pod) {
-			j.podOf(name, b, r)
-		}
-	}
-}
-
-func (j *Judge) podOf(name string, b *budget, r Change) {
+// pod takes in what became of a pod that it covers. Empty: it is as it should be.
+func (b *budget) pod(name string, r Change) (broken string) {
 	uid := string(r.Pod.UID)
 	was, is := b.available[uid], !r.Gone && isAvailable(r.Pod)
 	delete(b.available, uid)
@@ -100,10 +56,11 @@ func (j *Judge) podOf(name string, b *budget, r Change) {
 	case b.complete && len(b.available)+b.involuntary < b.minAvailable:
 		what = "and leaves too few"
 	}
-	if what != "" {
-		j.report(Budget, "pod %s of budget %s goes %s: %d are available, %d went with their machines, %d must be; the budget's last revisions:\n      %s",
-			r.Pod.Name, name, what, len(b.available), b.involuntary, b.minAvailable, strings.Join(b.history, "\n      "))
+	if what == "" {
+		return ""
 	}
+	return fmt.Sprintf("pod %s of budget %s goes %s: %d are available, %d went with their machines, %d must be; the budget's last revisions:\n      %s",
+		r.Pod.Name, name, what, len(b.available), b.involuntary, b.minAvailable, strings.Join(b.history, "\n      "))
 }
 
 func isAvailable(pod *corev1.Pod) bool {

@@ -4,9 +4,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
@@ -102,6 +105,52 @@ func (j *Judge) rebooted(r Change) {
 		j.report(Need, "%s is rebooted for the %d. time for one request", r.Name, asked)
 	case !j.staged[r.Name] && !requested && !deleted:
 		j.report(Need, "%s is rebooted and needs no reboot", r.Name)
+	}
+}
+
+func (j *Judge) takeBudget(r Change) {
+	name := r.Budget.Namespace + "/" + r.Budget.Name
+	if r.Gone {
+		delete(j.budgets, name)
+		return
+	}
+	b := j.budgets[name]
+	if b == nil {
+		selects, err := metav1.LabelSelectorAsSelector(r.Budget.Spec.Selector)
+		if err != nil {
+			selects = labels.Nothing()
+		}
+		b = &budget{selects: selects, available: map[string]bool{}, leave: map[string]bool{}}
+		for uid, pod := range j.pods {
+			if b.covers(r.Budget.Namespace, pod) && isAvailable(pod) {
+				b.available[uid] = true
+			}
+		}
+		j.budgets[name] = b
+	}
+	b.minAvailable = int(r.Budget.Status.DesiredHealthy)
+	if least := r.Budget.Spec.MinAvailable; least != nil {
+		b.minAvailable = least.IntValue()
+	}
+	b.complete = b.complete || len(b.available) >= b.minAvailable
+	for pod := range r.Budget.Status.DisruptedPods {
+		b.leave[pod] = true
+	}
+	b.history = append(b.history[max(0, len(b.history)-recent+1):], shown(r.Revision, r.Budget))
+}
+
+func (j *Judge) takePod(r Change) {
+	uid := string(r.Pod.UID)
+	if j.pods[uid] = r.Pod; r.Gone {
+		delete(j.pods, uid)
+	}
+	for _, name := range slices.Sorted(maps.Keys(j.budgets)) {
+		namespace, _, _ := strings.Cut(name, "/")
+		if b := j.budgets[name]; b.covers(namespace, r.Pod) {
+			if broken := b.pod(name, r); broken != "" {
+				j.report(Budget, "%s", broken)
+			}
+		}
 	}
 }
 
