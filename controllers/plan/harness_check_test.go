@@ -1,129 +1,44 @@
 package plan_test
 
 import (
-	"cmp"
-	"maps"
 	"slices"
 
 	gocmp "github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/hack/judge"
 )
 
-// check is what must hold at every instant.
-func (c *cluster) check() {
-	controlPlanes := 0
-	for name, h := range c.hosts {
-		if h.node == nil {
-			continue
-		}
-		n := h.view()
-		if !disrupted(n) {
-			continue
-		}
-		if n.ControlPlane {
-			controlPlanes++
-		}
-		if !c.listed(name, n.Progress.Seq) {
-			c.broken("node %s is disrupted outside the ledger", name)
-		}
-	}
-	if controlPlanes > 1 {
-		c.broken("%d control-plane nodes are disrupted", controlPlanes)
-	}
-	for name, p := range c.policies {
-		if c.lost[name] {
-			continue
-		}
-		c.room[name] = max(c.limit(name), min(c.room[name], len(p.Status.Grants)))
-		if got := len(p.Status.Grants); got > c.room[name] {
-			c.broken("policy %s holds %d nodes and may hold %d", name, got, c.room[name])
-		}
+// take has the judge judge what is written, and whoever acts now writes it.
+func (c *cluster) take(r judge.Change) {
+	r.At, r.By = c.now, c.by
+	c.judge.Take(r)
+	if found := c.judge.Violations(); len(found) > c.found {
+		c.broken("%s", found[c.found])
 	}
 }
 
-// disrupted reports whether the workload of a node is disturbed by us.
-func disrupted(n plan.Node) bool {
-	p, g := n.Progress, n.Grant
-	if p == nil || p.Phase == protocol.PhaseAborted {
-		return false
-	}
-	over := g != nil && (g.Seq > p.Seq || g.Seq == p.Seq && g.State == protocol.GrantFinished)
-	return p.Phase == protocol.PhaseDraining || !over
-}
-
-func (c *cluster) listed(node string, seq int64) bool {
-	for name, p := range c.policies {
-		if c.lost[name] || slices.ContainsFunc(p.Status.Grants, func(e v1alpha1.LedgerEntry) bool { return e.Node == node && e.Seq == seq }) {
-			return true
-		}
-	}
-	return false
-}
-
-// shares reports whether the limit of a policy counts the nodes of another one.
-func (c *cluster) shares(by, name string) bool {
-	p, with := c.policies[by], c.policies[name]
-	return p != nil && with != nil && p.Spec.Shared() == name && with.DeletionTimestamp == nil && with.Spec.Shared() == ""
-}
-
-// limit is what the spec allows now, counted without the planner.
-func (c *cluster) limit(name string) int {
-	governor, selected := c.governor(), 0
+// checkControlPlane: at most one node of it is in an attempt.
+func (c *cluster) checkControlPlane() {
+	attempts := 0
 	for _, h := range c.hosts {
 		if h.node == nil {
 			continue
 		}
-		if by := governor.Govern(h.node.Labels).Policy; by == name || c.shares(by, name) {
-			selected++
+		if n := h.view(); n.ControlPlane && attempted(n) {
+			attempts++
 		}
 	}
-	allowed := c.policies[name].Spec.MaxUnavailableOrDefault()
-	if allowed.Type == intstr.Int {
-		return allowed.IntValue()
+	if attempts > 1 {
+		c.broken("%d control-plane nodes are disrupted", attempts)
 	}
-	percent, err := intstr.GetScaledValueFromIntOrPercent(&allowed, 100, false)
-	if err != nil {
-		return 0
-	}
-	if percent == 0 || selected == 0 {
-		return 0
-	}
-	return max(1, selected*percent/100)
 }
 
-// checkGrants: new grants may not take more nodes down than the limit, counting those that are down for other reasons.
-func (c *cluster) checkGrants(name string, p plan.Plan) {
-	holder := cmp.Or(p.InLedgerOf, name)
-	governor, before := c.governor(), map[string]bool{}
-	for host, h := range c.hosts {
-		if h.node == nil {
-			continue
-		}
-		if by := governor.Govern(h.node.Labels).Policy; by != holder && !c.shares(by, holder) {
-			continue
-		}
-		if n := h.view(); !n.Ready || n.Cordoned || n.Deleting {
-			before[host] = true
-		}
-	}
-	for _, e := range slices.Concat(p.Ledger()[:len(p.Ledger())-len(p.Granted)], p.Adopted, p.Others) {
-		before[e.Node] = true
-	}
-	after := maps.Clone(before)
-	for _, e := range p.Granted {
-		after[e.Node] = true
-	}
-	if len(after) > len(before) && len(after) > c.limit(holder) {
-		c.broken("policy %s takes %d nodes down and may %d", name, len(after), c.limit(holder))
-	}
-	c.checkDomains(name, p)
-	if len(p.Granted) > 0 && c.policies[name].DeletionTimestamp != nil {
-		c.broken("policy %s is being deleted and grants", name)
-	}
+// attempted reports whether a node is in an attempt, and its grant is not a newer one.
+func attempted(n plan.Node) bool {
+	return n.Outstanding() && n.Progress != nil && (n.Grant == nil || n.Grant.Seq == n.Progress.Seq)
 }
 
 // checkDomains: a new grant keeps to the domain of all that hold one, whatever happened to the policy or the labels before.

@@ -247,7 +247,7 @@ func (c *cluster) writeLedger(name string, p plan.Plan) {
 	for _, e := range p.Granted {
 		c.add("%s grants %s a reboot, number %d", name, e.Node, e.Seq)
 	}
-	c.checkGrants(name, p)
+	c.checkDomains(name, p)
 	c.putStatus(name, p)
 	if len(p.Released()) == 0 {
 		return
@@ -282,7 +282,7 @@ func (c *cluster) putStatus(name string, p plan.Plan) {
 		Type: v1alpha1.ConditionHalted, Status: status, Reason: string(p.Halt.Reason), Message: p.Halt.Message, LastTransitionTime: c.at(),
 	})
 	c.checkStatus(before, after)
-	c.policies[name] = after
+	c.put(after)
 	switch {
 	case p.InLedgerOf == "" || p.RunMoves() && !p.LedgerChanges():
 	case c.chance(20):
@@ -315,7 +315,7 @@ func (c *cluster) putShared(p plan.Plan) {
 	after := before.DeepCopy()
 	after.Status.Limit, after.Status.Seq, after.Status.Grants = p.SharedLimit, p.Seq, p.Entries()
 	c.checkStatus(before, after)
-	c.policies[p.InLedgerOf] = after
+	c.put(after)
 }
 
 // finalize reports: conditions on nodes, then the status, then an administrator's annotation to resume is handled.
@@ -327,9 +327,6 @@ func (c *cluster) finalize(name string, p plan.Plan) {
 	c.putStatus(name, p)
 	c.writeMarkers(name, p.Markers)
 	c.checkMarks(name)
-	if c.lost[name] {
-		c.lost[name], c.room[name] = false, len(p.Ledger()) // what was found again is allowed
-	}
 	c.due[name] = p.Next
 	c.shown[name] = policyLine(p)
 	policy := c.policies[name]
@@ -342,10 +339,7 @@ func (c *cluster) finalize(name string, p plan.Plan) {
 			return // a race was lost
 		}
 		c.add("policy %s is gone", name)
-		delete(c.policies, name)
-		delete(c.due, name)
-		delete(c.woken, name)
-		c.wakeAll()
+		c.remove(name)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/judge"
 )
 
 const minute = time.Minute
@@ -210,15 +211,17 @@ func sets(key, value string) func(*host, *corev1.Node) {
 
 func deleteNode(name string) func(*cluster) {
 	return func(c *cluster) {
-		c.wake(c.hosts[name].node)
-		c.hosts[name].node = nil
+		if node := c.hosts[name].node; node != nil {
+			c.wake(node)
+			c.hosts[name].node = nil
+			c.take(judge.Change{Name: name, Node: node, Gone: true})
+		}
 	}
 }
 
 // loseStatus empties a policy's status. Nobody watches it, so a new manager has to take over to see that.
 func loseStatus(name string) func(*cluster) {
 	return func(c *cluster) {
-		c.lost[name] = true
 		c.edit(name, func(p *v1alpha1.RebootPolicy) { p.Status = v1alpha1.RebootPolicyStatus{} })
 	}
 }
@@ -232,7 +235,7 @@ func deletePolicy(name string) func(*cluster) {
 
 func applies(p *v1alpha1.RebootPolicy) func(*cluster) {
 	return func(c *cluster) {
-		c.policies[p.Name] = p.DeepCopy()
+		c.put(p.DeepCopy())
 		c.wakeAll()
 	}
 }

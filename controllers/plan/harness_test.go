@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/hack/judge"
 )
 
 // evening is when every sequence begins: a Monday.
@@ -61,10 +63,10 @@ type cluster struct {
 	due     map[string]time.Time
 	// gates are what gates report, by policy.
 	gates map[string][]v1alpha1.GateStatus
-	// lost are the policies whose ledger was lost and is not found again.
-	lost map[string]bool
-	// room is how many entries a ledger may hold at most: its limit, or what it held when the limit was lowered.
-	room map[string]int
+	// judge judges what is written, by whoever acts now. found is how much of it was wrong in the beginning.
+	judge *judge.Judge
+	by    string
+	found int
 	// random shuffles who comes first, and lets writes fail; nil: the order of names, and all goes well.
 	random *rand.Rand
 
@@ -99,35 +101,37 @@ func newCluster(t tester, s sequence, random *rand.Rand) *cluster {
 	c := &cluster{
 		tester: t, now: evening, end: evening.Add(s.lasts), random: random,
 		policies: map[string]*v1alpha1.RebootPolicy{}, hosts: map[string]*host{}, script: slices.Clone(s.script),
-		woken: map[string]bool{}, due: map[string]time.Time{}, gates: map[string][]v1alpha1.GateStatus{}, lost: map[string]bool{}, room: map[string]int{},
+		woken: map[string]bool{}, due: map[string]time.Time{}, gates: map[string][]v1alpha1.GateStatus{},
+		judge: judge.New(judge.Options{TrueClocks: true, Exact: true}), by: judge.Admin, found: math.MaxInt,
 		transcript: transcript{shown: map[string]string{}, seen: map[string]string{}},
 	}
 	if s.lasts == 0 {
 		c.end = evening.AddDate(0, 0, 7)
 	}
 	for _, p := range s.policies {
-		c.policies[p.Name] = p.DeepCopy()
+		c.put(p.DeepCopy())
 		c.woken[p.Name] = true
 	}
 	for _, h := range s.hosts {
 		c.hosts[h.name] = h.clone()
+		c.take(judge.Change{Name: h.name, Node: c.hosts[h.name].node})
 	}
+	c.found = len(c.judge.Violations())
 	return c
 }
 
 func (c *cluster) round() {
+	c.by = judge.Admin
 	for len(c.script) > 0 && !c.now.Before(evening.Add(c.script[0].after)) {
 		c.add("-- %s", c.script[0].what)
 		c.script[0].does(c)
 		c.script = c.script[1:]
 	}
+	c.by = v1alpha1.FieldOwnerManager
 	for _, name := range shuffled(c, slices.Sorted(maps.Keys(c.policies))) {
 		if due := c.due[name]; c.woken[name] || !due.IsZero() && !c.now.Before(due) {
 			if !c.pass(name) && c.random == nil {
 				c.broken("eight rounds were not enough for policy %s", name)
-			}
-			if c.policies[name] != nil {
-				c.check()
 			}
 		}
 	}
@@ -136,9 +140,10 @@ func (c *cluster) round() {
 	}
 	c.writeMarkers("", plan.UngovernedMarkers(c.governor(), c.views()))
 	delete(c.woken, "")
+	c.by = v1alpha1.FieldOwnerAgent
 	for _, name := range shuffled(c, slices.Sorted(maps.Keys(c.hosts))) {
 		c.hosts[name].step(c)
-		c.check()
+		c.checkControlPlane()
 	}
 	c.record(c)
 }
@@ -176,6 +181,7 @@ func (c *cluster) update(h *host, change func(*corev1.Node)) {
 	}
 	h.node, c.touched = h.node.DeepCopy(), true
 	change(h.node)
+	c.take(judge.Change{Name: h.name, Node: h.node})
 	c.wake(h.node)
 }
 
@@ -210,7 +216,21 @@ func (c *cluster) wakePolicy(name string) {
 func (c *cluster) edit(name string, change func(*v1alpha1.RebootPolicy)) {
 	p := c.policies[name].DeepCopy()
 	change(p)
-	c.policies[name] = p
+	c.put(p)
+	c.wakeAll()
+}
+
+func (c *cluster) put(p *v1alpha1.RebootPolicy) {
+	c.policies[p.Name] = p
+	c.take(judge.Change{Name: p.Name, Policy: p})
+}
+
+// remove takes a policy away, with its finalizer.
+func (c *cluster) remove(name string) {
+	c.take(judge.Change{Name: name, Policy: c.policies[name], Gone: true})
+	delete(c.policies, name)
+	delete(c.due, name)
+	delete(c.woken, name)
 	c.wakeAll()
 }
 

@@ -93,11 +93,11 @@ func (h *host) condition(n plan.Node) string {
 		return fmt.Sprintf("waits: %s, %s", permitted.Reason, permitted.Message)
 	case permitted != nil && permitted.Reason != string(v1alpha1.ReasonGranted):
 		return fmt.Sprintf("%s: %s", permitted.Reason, permitted.Message)
-	case disrupted(n) && n.Progress.Phase == protocol.PhaseDraining:
+	case attempted(n) && n.Progress.Phase == protocol.PhaseDraining:
 		return "drains"
-	case disrupted(n) && n.BootID == n.Progress.BootID:
+	case attempted(n) && n.BootID == n.Progress.BootID:
 		return "reboots"
-	case disrupted(n):
+	case attempted(n):
 		return "is up on " + n.BootID
 	case n.Outstanding():
 		return "is granted a reboot"

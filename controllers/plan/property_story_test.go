@@ -110,7 +110,7 @@ func drawAct(t *rapid.T, s sequence) act {
 		{"lets a hook of " + node + " say yes", changes(node, sets("example.com/a", "true"))},
 		{"lets a hook of " + node + " say no", changes(node, sets("example.com/a", "false"))},
 		{"removes the grant of " + node, changes(node, func(_ *host, n *corev1.Node) {
-			if disrupted(plan.NodeOf(n)) { // else it is a node that looks as if it rebooted still
+			if attempted(plan.NodeOf(n)) { // else it is a node that looks as if it rebooted still
 				delete(n.Annotations, v1alpha1.AnnotationGrant)
 			}
 		})},

@@ -3,6 +3,7 @@ package plan_test
 import (
 	"cmp"
 	"flag"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -369,6 +370,7 @@ func TestReboots_ComesToAnEnd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSituation(t)
 		c := newCluster(t, sequence{policies: s.policies, hosts: s.hosts}, nil)
+		c.found = math.MaxInt // what follows from a state that breaks rules may break them
 		for _, p := range s.policies {
 			passes := 1
 			for ; !c.pass(p.Name); passes++ {

@@ -289,11 +289,7 @@ func owners() map[string]sequence {
 			policies: []*v1alpha1.RebootPolicy{policy("old", priority(1)), policy("new")},
 			hosts:    hosts(needy, "worker-1 worker-2"),
 			script: []act{{3 * minute, "somebody removes policy old with its finalizer", func(c *cluster) {
-				delete(c.policies, "old")
-				delete(c.due, "old")
-				delete(c.woken, "old")
-				c.lost["new"] = true
-				c.wakeAll()
+				c.remove("old")
 			}}},
 		},
 		"status-lost-and-adopted": {

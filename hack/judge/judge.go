@@ -10,12 +10,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
 // Slack is how old a decision may be when it takes effect: the time-out of a manager's pass, and a request that came late.
 const Slack = time.Minute + 30*time.Second
+
+// stale is how old the Nodes may be from which a manager grants: its watch of them may have ended.
+const stale = 5 * time.Minute
 
 // requests is how often a node may be rebooted while one request is there: once for it, and once for what came before.
 const requests = 2
@@ -24,6 +28,8 @@ const requests = 2
 type Options struct {
 	// TrueClocks: the managers' clocks are those of the records, so an entry of a ledger is as old as it specifies.
 	TrueClocks bool
+	// Exact: whoever decides knows everything as it is.
+	Exact bool
 	// Semaphore: porcupine searches the whole history of grants in the end. Only for short histories and limits in numbers.
 	Semaphore bool
 }
@@ -76,6 +82,14 @@ func (j *Judge) Take(r Change) {
 	}
 }
 
+// ago is how old may be what was decided from.
+func (j *Judge) ago(d time.Duration) time.Duration {
+	if j.options.Exact {
+		return 0
+	}
+	return d
+}
+
 func (j *Judge) report(rule Rule, format string, args ...any) {
 	j.found = append(j.found, Violation{At: j.now.At, Revision: j.now.Revision, Rule: rule, How: fmt.Sprintf(format, args...)})
 }
@@ -114,12 +128,12 @@ func (j *Judge) takeBudget(r Change) {
 		delete(j.budgets, name)
 		return
 	}
+	selects, err := metav1.LabelSelectorAsSelector(r.Budget.Spec.Selector)
+	if err != nil {
+		selects = labels.Nothing()
+	}
 	b := j.budgets[name]
-	if b == nil {
-		selects, err := metav1.LabelSelectorAsSelector(r.Budget.Spec.Selector)
-		if err != nil {
-			selects = labels.Nothing()
-		}
+	if b == nil || b.selects.String() != selects.String() {
 		b = &budget{selects: selects, available: map[string]bool{}, leave: map[string]bool{}}
 		for uid, pod := range j.pods {
 			if b.covers(r.Budget.Namespace, pod) && isAvailable(pod) {
@@ -129,7 +143,7 @@ func (j *Judge) takeBudget(r Change) {
 		j.budgets[name] = b
 	}
 	b.minAvailable = int(r.Budget.Status.DesiredHealthy)
-	if least := r.Budget.Spec.MinAvailable; least != nil {
+	if least := r.Budget.Spec.MinAvailable; least != nil && least.Type == intstr.Int {
 		b.minAvailable = least.IntValue()
 	}
 	b.complete = b.complete || len(b.available) >= b.minAvailable

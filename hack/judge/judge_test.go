@@ -39,7 +39,7 @@ func play(steps ...func(*story)) *story {
 	s.policy(Admin, func(*v1alpha1.RebootPolicy) {})
 	for _, name := range []string{"a", "b"} {
 		s.nodes[name] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		s.node(name, "kubelet", func(n *corev1.Node) { n.Status.NodeInfo.BootID = name })
+		joins(name, name)(s)
 	}
 	for _, step := range steps {
 		step(s)
@@ -97,9 +97,8 @@ func grantAfter(d time.Duration, name string, seq int64) func(*story) {
 func needing(name string) func(*story) {
 	return func(s *story) {
 		s.node(name, agent, func(n *corev1.Node) {
-			n.Status.Conditions = []corev1.NodeCondition{
-				{Type: v1alpha1.NodeRebootRequired, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(s.now)},
-			}
+			n.Status.Conditions = append(n.Status.Conditions[:1:1],
+				corev1.NodeCondition{Type: v1alpha1.NodeRebootRequired, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(s.now)})
 		})
 	}
 }
@@ -142,7 +141,10 @@ func deleted(name string) func(*story) {
 // joins is a boot of a Node that may have been deleted.
 func joins(name, boot string) func(*story) {
 	return func(s *story) {
-		s.node(name, "kubelet", func(n *corev1.Node) { n.Status.NodeInfo.BootID = boot })
+		s.node(name, "kubelet", func(n *corev1.Node) {
+			n.Status.NodeInfo.BootID = boot
+			n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+		})
 	}
 }
 
@@ -292,7 +294,11 @@ func reboot(name string, seq int64) func(*story) {
 
 // judged is a judge who has received a story.
 func judged(steps ...func(*story)) *Judge {
-	j := New(Options{TrueClocks: true, Semaphore: true})
+	return judgedBy(Options{TrueClocks: true, Semaphore: true}, steps...)
+}
+
+func judgedBy(o Options, steps ...func(*story)) *Judge {
+	j := New(o)
 	for _, r := range play(steps...).records {
 		j.Take(r)
 	}
@@ -300,9 +306,11 @@ func judged(steps ...func(*story)) *Judge {
 }
 
 // broken are the rules that a story breaks, in their order.
-func broken(steps ...func(*story)) []Rule {
+func broken(steps ...func(*story)) []Rule { return rulesOf(judged(steps...)) }
+
+func rulesOf(j *Judge) []Rule {
 	var rules []Rule
-	for _, v := range judged(steps...).Violations() {
+	for _, v := range j.Violations() {
 		rules = append(rules, v.Rule)
 	}
 	return rules
@@ -319,10 +327,10 @@ func TestTake(t *testing.T) {
 		want  []Rule
 	}{
 		"one after the other":                                   {[]func(*story){reboot("a", 1), reboot("b", 2)}, nil},
-		"two at once and the limit is one":                      {[]func(*story){host("a", Staged), grant("a", 1), grant("b", 2), drains("a", 1), drains("b", 2), commits("a", 1), host("a", Rebooted)}, []Rule{Limit}},
+		"two at once and the limit is one":                      {[]func(*story){host("a", Staged), grant("a", 1), grant("b", 2), drains("a", 1), drains("b", 2), commits("a", 1), host("a", Rebooted)}, []Rule{Unavailable, Limit}},
 		"nodes that nobody has granted anything":                {[]func(*story){drains("a", 1), drains("b", 2)}, []Rule{Ledger, Ledger, Limit}},
 		"two under a limit of two":                              {[]func(*story){limitIs(intstr.FromInt32(2)), grant("a", 1), grant("b", 2), drains("a", 1), drains("b", 2)}, nil},
-		"a percentage is rounded down, to one at least":         {[]func(*story){limitIs(intstr.FromString("99%")), grant("a", 1), grant("b", 2), drains("a", 1), drains("b", 2)}, []Rule{Limit}},
+		"a percentage is rounded down, to one at least":         {[]func(*story){limitIs(intstr.FromString("99%")), grant("a", 1), grant("b", 2), drains("a", 1), drains("b", 2)}, []Rule{Unavailable, Limit}},
 		"a limit that was lowered after the grants":             {[]func(*story){limitIs(intstr.FromInt32(2)), grant("a", 1), grant("b", 2), limitIs(intstr.FromInt32(1)), drains("a", 1), drains("b", 2)}, nil},
 		"a reboot without a need":                               {[]func(*story){grant("a", 1), drains("a", 1), commits("a", 1), host("a", Rebooted)}, []Rule{Need}},
 		"a second reboot for one need":                          {[]func(*story){reboot("a", 1), grant("a", 2), drains("a", 2), commits("a", 2), host("a", Rebooted)}, []Rule{Need}},
@@ -381,7 +389,7 @@ func TestTake(t *testing.T) {
 		"a Node that is deleted past the point of no return": {[]func(*story){staged, grant("a", 1), drains("a", 1), commits("a", 1), deleted("a"), host("a", Rebooted)}, nil},
 		"a Node that is deleted before it":                   {[]func(*story){staged, grant("a", 1), drains("a", 1), deleted("a"), host("a", Rebooted)}, []Rule{Granted}},
 		"a host that goes down long after its Node":          {[]func(*story){staged, grant("a", 1), drains("a", 1), commits("a", 1), deleted("a"), passes(time.Hour), host("a", Rebooted)}, []Rule{Granted}},
-		"a Node that is deleted disrupts nothing":            {[]func(*story){grant("a", 1), drains("a", 1), deleted("a"), grant("b", 2), drains("b", 2)}, nil},
+		"a Node that is deleted disrupts nothing":            {[]func(*story){grant("a", 1), drains("a", 1), deleted("a"), released("a"), grant("b", 2), drains("b", 2)}, nil},
 		"another host of the same name needs nothing":        {[]func(*story){staged, host("a", Scrapped), grant("a", 1), drains("a", 1), commits("a", 1), host("a", Rebooted)}, []Rule{Need}},
 		"a boot that the grant was given to":                 {[]func(*story){joins("a", "a"), ledger("a", 1, "a"), carries("a", 1), drains("a", 1)}, nil},
 		"another boot under the grant":                       {[]func(*story){joins("a", "a"), ledger("a", 1, "a"), deleted("a"), joins("a", "2"), carries("a", 1), drains("a", 1)}, []Rule{Fence}},
@@ -397,7 +405,7 @@ func TestTake(t *testing.T) {
 				s.policy(manager, func(p *v1alpha1.RebootPolicy) { p.Status.Grants[0].NodeUID = "another" })
 			}, drains("a", 1)}, []Rule{Ledger},
 		},
-		"a policy that is made anew has a limit":                   {[]func(*story){policyGone, policyAnew, grant("a", 1), grant("b", 2), drains("a", 1), drains("b", 2)}, []Rule{Limit}},
+		"a policy that is made anew has a limit":                   {[]func(*story){policyGone, policyAnew, grant("a", 1), grant("b", 2), drains("a", 1), drains("b", 2)}, []Rule{Unavailable, Limit}},
 		"a ledger takes a grant back after the window":             {[]func(*story){window("00:00", time.Hour, "UTC"), carries("a", 1), passes(2 * time.Hour), ledger("a", 1, "a")}, nil},
 		"a ledger has another number than the node after a window": {[]func(*story){window("00:00", time.Hour, "UTC"), carries("a", 1), passes(2 * time.Hour), ledger("a", 2, "a")}, []Rule{Window}},
 	})
@@ -408,21 +416,21 @@ func TestTake(t *testing.T) {
 		want  []Rule
 	}{
 		"half of two is one":               {[]func(*story){percent("50%"), grant("a", 1), drains("a", 1)}, nil},
-		"half of two is no more than one":  {[]func(*story){percent("50%"), grant("a", 1), grant("b", 2), drains("a", 1), drains("b", 2)}, []Rule{Limit}},
+		"half of two is no more than one":  {[]func(*story){percent("50%"), grant("a", 1), grant("b", 2), drains("a", 1), drains("b", 2)}, []Rule{Unavailable, Limit}},
 		"all of two is two":                {[]func(*story){percent("100%"), grant("a", 1), grant("b", 2), drains("a", 1), drains("b", 2)}, nil},
-		"0% is none":                       {[]func(*story){percent("0%"), grant("a", 1), drains("a", 1)}, []Rule{Limit}},
-		"a node that another policy has":   {[]func(*story){labelled("a", "q"), labelled("b", "q"), percent("100%"), passes(time.Hour), another, passes(time.Hour), grant("a", 1), drains("a", 1)}, []Rule{Limit}},
+		"0% is none":                       {[]func(*story){percent("0%"), grant("a", 1), drains("a", 1)}, []Rule{Unavailable, Limit}},
+		"a node that another policy has":   {[]func(*story){labelled("a", "q"), labelled("b", "q"), percent("100%"), passes(time.Hour), another, passes(time.Hour), grant("a", 1), drains("a", 1)}, []Rule{Governs, Unavailable, Limit}},
 		"a count of nodes that is not old": {[]func(*story){labelled("a", "q"), percent("100%"), another, grant("a", 1), grant("b", 2), drains("a", 1), drains("b", 2)}, nil},
 		"a limit that is lowered before a grant": {
-			[]func(*story){two, grant("a", 1), released("a"), drains("b", 9), aborts("b", 9), limitIs(intstr.FromInt32(1)), grant("b", 2), grant("a", 3), drains("b", 2), drains("a", 3)}, []Rule{Ledger, Limit},
+			[]func(*story){two, grant("a", 1), released("a"), drains("b", 9), aborts("b", 9), limitIs(intstr.FromInt32(1)), grant("b", 2), grant("a", 3), drains("b", 2), drains("a", 3)}, []Rule{Ledger, Unavailable, Limit},
 		},
 		"a slot that is given away before its holder is back": {
-			[]func(*story){grant("a", 1), drains("a", 1), released("a"), grant("b", 2), drains("b", 2)}, []Rule{Limit},
+			[]func(*story){grant("a", 1), drains("a", 1), released("a"), grant("b", 2), drains("b", 2)}, []Rule{Release, Limit},
 		},
 		"a drain under a newer grant goes on": {
-			[]func(*story){grant("a", 1), drains("a", 1), grant("a", 2), grant("b", 3), drains("b", 3)}, []Rule{Ledger, Limit},
+			[]func(*story){grant("a", 1), drains("a", 1), grant("a", 2), grant("b", 3), drains("b", 3)}, []Rule{Ledger, Unavailable, Limit},
 		},
-		"a grant that is taken back after a reboot": {[]func(*story){reboot("a", 1), grant("a", 2), grant("b", 3), drains("b", 3)}, nil},
+		"a grant that is taken back after a reboot": {[]func(*story){reboot("a", 1), grant("a", 2), released("a"), grant("b", 3), drains("b", 3)}, nil},
 		"an eviction that the budget allows":        {[]func(*story){budgeted(), pods("True", "1", "2", "3"), budgeted("1"), goes("1", "")}, nil},
 		"an eviction past the budget":               {[]func(*story){budgeted(), pods("True", "1", "2"), budgeted("1"), goes("1", "")}, []Rule{Budget}},
 		"a pod that is deleted instead":             {[]func(*story){budgeted(), pods("True", "1", "2", "3"), goes("1", "")}, []Rule{Budget}},
@@ -458,7 +466,7 @@ func TestJudge_End(t *testing.T) {
 		"a slot that was never free": {
 			[]func(*story){limitIs(intstr.FromInt32(2)), grant("a", 1), drains("a", 1), limitIs(intstr.FromInt32(1)), grant("b", 2), drains("b", 2), aborts("b", 2), released("b"), aborts("a", 1), released("a")},
 			nil,
-			[]Rule{Semaphore},
+			[]Rule{Unavailable, Semaphore},
 		},
 		"a limit that is lowered under grants": {
 			[]func(*story){limitIs(intstr.FromInt32(2)), grant("a", 1), grant("b", 2), limitIs(intstr.FromInt32(1)), drains("a", 1), drains("b", 2), aborts("b", 2), released("b"), aborts("a", 1), released("a")}, nil, nil,
@@ -469,11 +477,7 @@ func TestJudge_End(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			j := judged(tc.story...)
 			j.End(began.Add(time.Hour), tc.left...)
-			var got []Rule
-			for _, v := range j.Violations() {
-				got = append(got, v.Rule)
-			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
+			if diff := cmp.Diff(tc.want, rulesOf(j)); diff != "" {
 				t.Errorf("rules broken (-want +got):\n%s", diff)
 			}
 		})

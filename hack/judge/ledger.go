@@ -2,6 +2,7 @@ package judge
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -23,11 +24,16 @@ type trackedEntry struct {
 	taken bool
 }
 
-// lost notes which entries an administrator has taken away.
-func (p *policy) lost(before []v1alpha1.LedgerEntry) {
+// releases judges the entries that have left a ledger, and notes which an administrator has taken away.
+func (j *Judge) releases(r Change, p *policy, before []v1alpha1.LedgerEntry) {
 	for _, e := range before {
-		if p.last == nil || !slices.ContainsFunc(p.last.Status.Grants, func(is v1alpha1.LedgerEntry) bool { return is.Node == e.Node && is.Seq == e.Seq }) {
+		there := p.last != nil && slices.ContainsFunc(p.last.Status.Grants, func(is v1alpha1.LedgerEntry) bool { return is.Node == e.Node && is.Seq == e.Seq })
+		switch n := j.nodes[e.Node]; {
+		case there:
+		case r.By == Admin:
 			p.entries[key(e.Node, e.Seq)].taken = true
+		case n != nil && n.last != nil && n.last.UID == e.NodeUID && n.now.disrupts && n.now.seq == e.Seq && n.by == r.Name:
+			j.report(Release, "policy %s releases %s in mid-attempt: %s", r.Name, key(e.Node, e.Seq), n.last.Annotations[v1alpha1.AnnotationProgress])
 		}
 	}
 }
@@ -39,22 +45,59 @@ func (j *Judge) grants(r Change, p *policy, before *v1alpha1.RebootPolicy) {
 	if own == nil {
 		own = r.Policy
 	}
+	held, granted := map[string]bool{}, map[string]bool{}
 	for _, e := range r.Policy.Status.Grants {
 		who := key(e.Node, e.Seq)
 		known := p.entries[who]
 		isNew := known == nil || known.life != r.Policy.UID
 		if isNew && !j.adopts(r, before, e) {
+			granted[e.Node] = true
 			from := []*v1alpha1.RebootPolicy{own}
 			if e.Policy != "" {
 				from = j.lately(r, e.Policy)
 			}
 			j.inTime(r, from, e)
+			j.governs(r, e)
+		} else {
+			held[e.Node] = true
 		}
 		if known == nil {
 			p.entries[who] = &trackedEntry{index: j.index, at: r.At, boot: e.BootID, life: r.Policy.UID}
 			continue
 		}
 		known.life, known.boot = r.Policy.UID, e.BootID
+	}
+	j.room(r, p, held, granted)
+}
+
+// governs judges who gives a new grant: the policy that governs the node, or did a while ago.
+func (j *Judge) governs(r Change, e v1alpha1.LedgerEntry) {
+	by := cmp.Or(e.Policy, r.Name)
+	if n := j.nodes[e.Node]; n != nil {
+		until, formerly := n.formerly[by]
+		if n.governor == by || formerly && r.At.Sub(until) <= j.ago(stale) {
+			return
+		}
+	}
+	j.report(Governs, "policy %s grants %s, which it does not govern", by, key(e.Node, e.Seq))
+}
+
+// room judges whether new grants had room, beside the nodes whose entries are held and those that are down for other reasons, as
+// far as a manager has to know. A node that is down already takes no more of it.
+func (j *Judge) room(r Change, p *policy, held, granted map[string]bool) {
+	for name, n := range j.nodes {
+		known := r.At.Sub(n.turned) >= j.ago(stale)
+		if n.down && known && r.At.Sub(n.governed) >= j.ago(stale) && n.governor != "" && j.ledgerOf(n.governor) == r.Name {
+			held[name] = true
+		}
+		if n.down || !known {
+			delete(granted, name)
+		}
+	}
+	before := slices.Sorted(maps.Keys(held))
+	maps.Copy(held, granted)
+	if most := highest(p.limits, j.index, r.At, j.ago(stale)); len(held) > max(most, len(before)) {
+		j.report(Unavailable, "policy %s grants %v beside %v, and %d may be unavailable", r.Name, slices.Sorted(maps.Keys(granted)), before, most)
 	}
 }
 
@@ -67,8 +110,12 @@ func (j *Judge) adopts(r Change, before *v1alpha1.RebootPolicy, e v1alpha1.Ledge
 	if n == nil {
 		return false
 	}
+	by := n.shows(e.Seq)
+	if p := j.policies[by]; p != nil && p.last == nil {
+		return true // the policy was removed by force
+	}
 	shown, carried := n.carried[r.Name+" "+key(e.Node, e.Seq)]
-	return carried && (n.shows(r.Name, e.Seq) || r.At.Sub(shown) <= Slack)
+	return carried && (by == r.Name || r.At.Sub(shown) <= j.ago(Slack))
 }
 
 // lately are the revisions from which a policy may have granted in the ledger of another one.
@@ -79,7 +126,7 @@ func (j *Judge) lately(r Change, name string) []*v1alpha1.RebootPolicy {
 	}
 	var from []*v1alpha1.RebootPolicy
 	for _, v := range p.before {
-		if r.At.Sub(v.until) <= Slack {
+		if r.At.Sub(v.until) <= j.ago(Slack) {
 			from = append(from, v.RebootPolicy)
 		}
 	}
@@ -98,7 +145,7 @@ func (j *Judge) inTime(r Change, from []*v1alpha1.RebootPolicy, e v1alpha1.Ledge
 			break
 		}
 	}
-	if at := e.At.Time; what == "" && j.options.TrueClocks && (at.After(r.At) || r.At.Sub(at) > Slack) {
+	if at := e.At.Time; what == "" && j.options.TrueClocks && (at.After(r.At) || r.At.Sub(at) > j.ago(Slack)) {
 		what = "at another time than it says"
 	}
 	if what != "" {
@@ -148,7 +195,7 @@ func ignores(u *v1alpha1.Urgent, what v1alpha1.UrgentIgnore, at time.Time) bool 
 func (j *Judge) isUrgent(r Change, spec *v1alpha1.RebootPolicySpec, e v1alpha1.LedgerEntry) bool {
 	n := j.nodes[e.Node]
 	allowed := spec.Requests != nil && spec.Requests.Urgent == v1alpha1.UrgentRequestsAllow
-	return allowed && n != nil && (n.isUrgent() || !n.urgentUntil.IsZero() && r.At.Sub(n.urgentUntil) <= Slack)
+	return allowed && n != nil && (n.isUrgent() || !n.urgentUntil.IsZero() && r.At.Sub(n.urgentUntil) <= j.ago(Slack))
 }
 
 // ignoresWindows reports whether the node of an entry was past its deadline when the entry was made, and the policy ignores windows
@@ -159,7 +206,7 @@ func (j *Judge) ignoresWindows(r Change, spec *v1alpha1.RebootPolicySpec, e v1al
 		return false
 	}
 	passed := func(since time.Time) bool { return !since.IsZero() && !e.At.Time.Before(since.Add(d.After.Duration)) }
-	return passed(n.needs.since) || passed(n.needs.before) && r.At.Sub(n.needs.changed) <= Slack
+	return passed(n.needs.since) || passed(n.needs.before) && r.At.Sub(n.needs.changed) <= j.ago(Slack)
 }
 
 // lists reports whether the ledger has the entry of an attempt, for this very Node.

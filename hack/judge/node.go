@@ -19,8 +19,14 @@ const longestShutdown = 15 * time.Minute
 // node is what is known of one node.
 type node struct {
 	last *corev1.Node
-	// governor is the policy that selects it. Empty: none, or several.
+	// governor is the policy that selects it, and since when. Empty: none, or several.
 	governor string
+	governed time.Time
+	// formerly are the policies that have governed it, and until when.
+	formerly map[string]time.Time
+	// down reports whether it is unavailable, and turned since when it is that or is not.
+	down   bool
+	turned time.Time
 	// cordoned: the cordon that is there is an administrator's.
 	cordoned bool
 	// needs is since when it has needed a reboot.
@@ -67,6 +73,20 @@ func (n *node) isRequested() bool {
 	return requested
 }
 
+// isDown reports whether a node is not Ready, is cordoned, or is being deleted.
+func isDown(n *corev1.Node) bool {
+	ready := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+	return !ready || n.Spec.Unschedulable || n.DeletionTimestamp != nil
+}
+
+func (n *node) turn(down bool, at time.Time) {
+	if n.down != down {
+		n.down, n.turned = down, at
+	}
+}
+
 // isUrgent reports whether somebody has requested a reboot that is urgent.
 func (n *node) isUrgent() bool {
 	if n.last == nil {
@@ -76,13 +96,15 @@ func (n *node) isUrgent() bool {
 	return urgent
 }
 
-// shows reports whether the node shows a grant in the ledger of a policy.
-func (n *node) shows(ledger string, seq int64) bool {
+// shows is in whose ledger the grant of a number is that the node shows. Empty: it shows none.
+func (n *node) shows(seq int64) string {
 	if n.last == nil {
-		return false
+		return ""
 	}
-	grant, err := protocol.ParseGrant(n.last.Annotations)
-	return err == nil && grant != nil && grant.LedgerName() == ledger && grant.Seq == seq
+	if grant, err := protocol.ParseGrant(n.last.Annotations); err == nil && grant != nil && grant.Seq == seq {
+		return grant.LedgerName()
+	}
+	return ""
 }
 
 // attempt is what an agent does under a grant. It disrupts the node from the cordon on until the manager has finished the grant
@@ -124,7 +146,7 @@ func key(node string, seq int64) string { return fmt.Sprintf("%s/%d", node, seq)
 
 func (j *Judge) nodeOf(name string) *node {
 	if j.nodes[name] == nil {
-		j.nodes[name] = &node{carried: map[string]time.Time{}}
+		j.nodes[name] = &node{carried: map[string]time.Time{}, formerly: map[string]time.Time{}}
 	}
 	return j.nodes[name]
 }
@@ -141,6 +163,7 @@ func (j *Judge) takeNode(r Change) {
 		}
 		j.ends(r.Name, n, n.now.seq)
 		n.last, n.cordoned, n.asked, n.now = nil, false, 0, attempt{}
+		n.turn(false, r.At)
 		j.govern(n)
 		j.relimit()
 		return
@@ -152,6 +175,7 @@ func (j *Judge) takeNode(r Change) {
 	if grant, err := protocol.ParseGrant(r.Node.Annotations); err == nil && grant != nil {
 		n.carried[grant.LedgerName()+" "+key(r.Name, grant.Seq)] = r.At
 	}
+	n.turn(isDown(r.Node), r.At)
 	n.needs.take(r.Node, r.At)
 	if !n.isRequested() {
 		n.asked = 0
@@ -250,7 +274,7 @@ func (j *Judge) count(by string, names []string, ledger *policy, limits []limit)
 			oldest, since = e.index, e.at
 		}
 	}
-	if most := highest(limits, oldest, since); len(names) > most {
+	if most := highest(limits, oldest, since, j.ago(Slack)); len(names) > most {
 		j.report(Limit, "policy %s disrupts %v and may disrupt %d", by, names, most)
 	}
 }

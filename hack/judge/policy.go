@@ -54,7 +54,7 @@ func (j *Judge) takePolicy(r Change) {
 	if p.last = r.Policy; r.Gone {
 		p.last = nil
 	}
-	p.before = slices.DeleteFunc(p.before, func(v revision) bool { return r.At.Sub(v.until) > Slack })
+	p.before = slices.DeleteFunc(p.before, func(v revision) bool { return r.At.Sub(v.until) > j.ago(Slack) })
 	if before != nil {
 		p.before = append(p.before, revision{before, r.At})
 	}
@@ -68,8 +68,8 @@ func (j *Judge) takePolicy(r Change) {
 	if p.last != nil {
 		j.grants(r, p, before)
 	}
-	if before != nil && r.By == Admin {
-		p.lost(before.Status.Grants)
+	if before != nil {
+		j.releases(r, p, before.Status.Grants)
 	}
 	if j.options.Semaphore {
 		p.grants.ledger(p.last, j.index)
@@ -78,16 +78,19 @@ func (j *Judge) takePolicy(r Change) {
 
 // govern counts a node for the policy that governs it by now, and no longer for the one before.
 func (j *Judge) govern(n *node) {
-	j.governed[n.governor]--
+	before := n.governor
+	j.governed[before]--
 	n.governor = ""
 	if n.last != nil {
-		n.governor = j.governs(n.last)
+		n.governor = j.governorOf(n.last)
 	}
-	j.governed[n.governor]++
+	if j.governed[n.governor]++; n.governor != before {
+		n.formerly[before], n.governed = j.now.At, j.now.At
+	}
 }
 
-// governs is the policy with the highest priority that selects a node. Empty: none, or several.
-func (j *Judge) governs(n *corev1.Node) string {
+// governorOf is the policy with the highest priority that selects a node. Empty: none, or several.
+func (j *Judge) governorOf(n *corev1.Node) string {
 	var names []string
 	highest := int32(math.MinInt32)
 	for name, p := range j.policies {
@@ -170,13 +173,13 @@ func allows(allowed intstr.IntOrString, selected int) (most int, counted bool) {
 	return max(1, selected*percent/100), true
 }
 
-// highest is the highest of these limits that was in force since a record.
-func highest(limits []limit, index int64, at time.Time) int {
+// highest is the highest of these limits that was in force since a record, or where nodes were counted, a while before it.
+func highest(limits []limit, index int64, at time.Time, ago time.Duration) int {
 	most := 0
 	for i, l := range limits {
 		if i+1 < len(limits) {
 			next := limits[i+1]
-			if over := next.index <= index; over && (!l.counted || next.at.Before(at.Add(-Slack))) {
+			if over := next.index <= index; over && (!l.counted || !next.at.After(at.Add(-ago))) {
 				continue
 			}
 		}

@@ -58,7 +58,7 @@ func TestTake_SharedLimit(t *testing.T) {
 		want  []Rule
 	}{
 		"one after the other":        {[]func(*story){mine, sharing(), reboot("a", 1), granted("b", 2), drains("b", 2)}, nil},
-		"both at once":               {[]func(*story){mine, sharing(), grant("a", 1), granted("b", 2), drains("a", 1), drains("b", 2)}, []Rule{Limit}},
+		"both at once":               {[]func(*story){mine, sharing(), grant("a", 1), granted("b", 2), drains("a", 1), drains("b", 2)}, []Rule{Unavailable, Limit}},
 		"both, and the limit is two": {[]func(*story){mine, sharing(), limitIs(intstr.FromInt32(2)), grant("a", 1), granted("b", 2), drains("a", 1), drains("b", 2)}, nil},
 		"a percentage of the nodes of both": {
 			[]func(*story){mine, sharing(), limitIs(intstr.FromString("100%")), grant("a", 1), granted("b", 2), drains("a", 1), drains("b", 2)}, nil,
@@ -77,7 +77,7 @@ func TestTake_SharedLimit(t *testing.T) {
 		"in its own ledger, and it shares another limit": {
 			[]func(*story){mine, sharing(), spec(func(s *v1alpha1.RebootPolicySpec) { s.Concurrency = &v1alpha1.Concurrency{Shared: "q"} }), grant("a", 1), drains("a", 1)}, []Rule{Window},
 		},
-		"of a policy that is not there":                 {[]func(*story){granted("b", 1), drains("b", 1)}, []Rule{Window}},
+		"of a policy that is not there":                 {[]func(*story){granted("b", 1), drains("b", 1)}, []Rule{Window, Governs}},
 		"in a pause of the other one":                   {[]func(*story){mine, sharing(), spec(paused), granted("b", 1), drains("b", 1)}, nil},
 		"in a pause":                                    {[]func(*story){mine, sharing(paused), granted("b", 1), drains("b", 1)}, []Rule{Window}},
 		"in a pause that its manager may not have seen": {[]func(*story){mine, sharing(), sharing(paused), granted("b", 1), drains("b", 1)}, nil},

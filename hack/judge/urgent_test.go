@@ -67,7 +67,7 @@ func TestTake_Urgent(t *testing.T) {
 		"decided before its end":                         {[]func(*story){closed, urgent(windows), passes(time.Hour), grantAfter(time.Minute, "a", 1)}, nil},
 		"in mode DryRun":                                 {[]func(*story){dryRun, urgent(windows, blackouts, pause), a}, []Rule{Window}},
 		"of a policy that is being deleted":              {[]func(*story){urgent(windows, blackouts, pause), policyDeleting, a}, []Rule{Window}},
-		"over the limit":                                 {[]func(*story){urgent(windows, blackouts, pause), both}, []Rule{Limit}},
+		"over the limit":                                 {[]func(*story){urgent(windows, blackouts, pause), both}, []Rule{Unavailable, Limit}},
 
 		"a request, outside the windows in a blackout":        {[]func(*story){closed, frozen, allow, requestsUrgently("a"), a}, nil},
 		"a request that the policy refuses":                   {[]func(*story){closed, allows(v1alpha1.UrgentRequestsRefuse), requestsUrgently("a"), a}, []Rule{Window}},
@@ -78,7 +78,7 @@ func TestTake_Urgent(t *testing.T) {
 		"a request that was withdrawn a moment ago":           {[]func(*story){closed, allow, requestsUrgently("a"), withdraws("a"), a}, nil},
 		"a request that was withdrawn long ago":               {[]func(*story){closed, allow, requestsUrgently("a"), withdraws("a"), passes(2 * Slack), a}, []Rule{Window}},
 		"a request of a node that never had any, a while ago": {[]func(*story){closed, allow, asksFor("a"), withdraws("a"), a}, []Rule{Window}},
-		"two requests, over the limit":                        {[]func(*story){allow, requestsUrgently("a"), requestsUrgently("b"), both}, []Rule{Limit}},
+		"two requests, over the limit":                        {[]func(*story){allow, requestsUrgently("a"), requestsUrgently("b"), both}, []Rule{Unavailable, Limit}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,129 @@
+package judge
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// changes is a write of a kubelet.
+func changes(name string, change func(*corev1.Node)) func(*story) {
+	return func(s *story) { s.node(name, "kubelet", change) }
+}
+
+func notReady(n *corev1.Node) {
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}}
+}
+
+func deleting(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{} }
+
+// TestTake_Grant: to which nodes a grant may be given, beside which others, and when its entry may go.
+func TestTake_Grant(t *testing.T) {
+	two, late := limitIs(intstr.FromInt32(2)), passes(stale)
+	ofPool := spec(func(s *v1alpha1.RebootPolicySpec) {
+		s.NodeSelector = &v1alpha1.LabelSelector{MatchLabels: map[string]string{"pool": "p"}}
+	})
+	equal := sharing(func(s *v1alpha1.RebootPolicySpec) { s.Priority, s.Concurrency = 0, nil })
+	down, drain, a := changes("b", notReady), all(grant("a", 1), drains("a", 1)), grant("a", 1)
+	cases := map[string]struct {
+		story []func(*story)
+		want  []Rule
+		// exact is what is broken where whoever grants knows everything as it is. Nil: the same.
+		exact []Rule
+	}{
+		"a node that is not selected":                 {[]func(*story){ofPool, late, a}, []Rule{Governs}, nil},
+		"a node that is selected":                     {[]func(*story){labelled("a", "p"), ofPool, late, a}, nil, nil},
+		"a node of a policy with a higher priority":   {[]func(*story){labelled("a", "q"), another, late, a}, []Rule{Governs}, nil},
+		"a node that came to it a moment ago":         {[]func(*story){labelled("a", "q"), another, passes(time.Second), a}, nil, []Rule{Governs}},
+		"a node of two policies of the same priority": {[]func(*story){labelled("a", "q"), equal, late, a}, []Rule{Governs}, nil},
+		"a node that nobody knows":                    {[]func(*story){ledger("c", 1, "c")}, []Rule{Governs}, nil},
+
+		"beside a node that is not Ready":           {[]func(*story){down, late, a}, []Rule{Unavailable}, nil},
+		"beside one that is not Ready for a moment": {[]func(*story){down, passes(time.Second), a}, nil, []Rule{Unavailable}},
+		"beside one that was not Ready":             {[]func(*story){down, late, joins("b", "b"), a}, nil, nil},
+		"beside one that an administrator cordoned": {[]func(*story){cordons("b", Admin, true), late, a}, []Rule{Unavailable}, nil},
+		"beside one that is being deleted":          {[]func(*story){changes("b", deleting), late, a}, []Rule{Unavailable}, nil},
+		"beside one that is gone":                   {[]func(*story){down, late, deleted("b"), a}, nil, nil},
+		"beside one, and the limit is two":          {[]func(*story){two, down, late, a}, nil, nil},
+		"to the one that is down itself":            {[]func(*story){cordons("a", Admin, true), late, a}, nil, nil},
+		"beside one of another policy":              {[]func(*story){labelled("b", "q"), another, down, late, a}, nil, nil},
+		"beside one that shares the limit":          {[]func(*story){labelled("b", "q"), sharing(), down, late, a}, []Rule{Unavailable}, nil},
+		"beside one that holds a grant":             {[]func(*story){a, grant("b", 2)}, []Rule{Unavailable}, nil},
+
+		"an entry goes in mid-drain":                    {[]func(*story){drain, released("a")}, []Rule{Release}, nil},
+		"an entry goes past the point of no return":     {[]func(*story){drain, commits("a", 1), released("a")}, []Rule{Release}, nil},
+		"an entry goes with its policy in mid-drain":    {[]func(*story){drain, policyGone}, []Rule{Release}, nil},
+		"an entry goes before the drain":                {[]func(*story){a, released("a")}, nil, nil},
+		"an entry goes after a drain that was given up": {[]func(*story){drain, aborts("a", 1), released("a")}, nil, nil},
+		"an entry goes after its reboot":                {[]func(*story){drain, commits("a", 1), finishes("a", 1), released("a")}, nil, nil},
+		"an entry goes after its Node":                  {[]func(*story){drain, deleted("a"), joins("a", "2"), released("a")}, nil, nil},
+		"an administrator takes it away":                {[]func(*story){drain, wiped(Admin)}, nil, nil},
+
+		"a grant of a policy that is gone comes into its ledger": {[]func(*story){
+			sharing(func(s *v1alpha1.RebootPolicySpec) { s.Concurrency = nil }), carriesOf("q", "a", 1), ofPool, late,
+			func(s *story) {
+				q := s.records[slices.IndexFunc(s.records, func(r Change) bool { return r.Name == "q" })]
+				q.At, q.Gone = s.now, true
+				s.records = append(s.records, q)
+			}, passes(time.Hour), ledger("a", 1, "a"),
+		}, nil, nil},
+		"a grant of the future": {[]func(*story){grantAfter(-time.Minute, "a", 1)}, []Rule{Window}, nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, broken(tc.story...)); diff != "" {
+				t.Errorf("rules broken (-want +got):\n%s", diff)
+			}
+			if tc.exact == nil {
+				tc.exact = tc.want
+			}
+			if diff := cmp.Diff(tc.exact, rulesOf(judgedBy(Options{TrueClocks: true, Exact: true}, tc.story...))); diff != "" {
+				t.Errorf("rules broken, exactly (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestTake_Budget: a percentage, as the disruption controller has counted it, and another selector than before.
+func TestTake_Budget(t *testing.T) {
+	budget := func(keeps, app string, leave ...string) func(*story) {
+		return all(budgeted(leave...), func(s *story) {
+			b := s.records[len(s.records)-1].Budget
+			b.Spec.MinAvailable, b.Status.DesiredHealthy = new(intstr.Parse(keeps)), 2
+			b.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}
+		})
+	}
+	three := func(s *story) {
+		pods("True", "1", "2", "3")(s)
+		for _, r := range s.records[len(s.records)-3:] {
+			r.Pod.Labels = map[string]string{"app": "shop"}
+		}
+	}
+	ends := func(uid string) func(*story) {
+		return all(goes(uid, ""), func(s *story) { s.records[len(s.records)-1].Pod.Labels = map[string]string{"app": "shop"} })
+	}
+	cases := map[string]struct {
+		story []func(*story)
+		want  []Rule
+	}{
+		"half of three is two":              {[]func(*story){three, budget("50%", "shop", "1"), ends("1")}, nil},
+		"half of three is no less than two": {[]func(*story){three, budget("50%", "shop", "1", "2"), ends("1"), ends("2")}, []Rule{Budget}},
+		"of another app":                    {[]func(*story){three, budget("2", "bank"), ends("1")}, nil},
+		"of another app until a moment ago": {[]func(*story){three, budget("2", "bank"), budget("2", "shop"), ends("1")}, []Rule{Budget}},
+		"of this app until a moment ago":    {[]func(*story){three, budget("2", "shop"), budget("2", "bank"), ends("1")}, nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, broken(tc.story...)); diff != "" {
+				t.Errorf("rules broken (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
