@@ -148,14 +148,15 @@ func (m *machine) need() {
 		return
 	}
 	m.needed = true
-	m.run.note(m.number, judge.Staged, m.boot)
+	m.run.note(m.number, judge.Staged, m.boot, 0)
 	if m.agent != nil {
 		m.agent.reports.Put(report(m.running, true))
 	}
 }
 
-// goDown is logind's answer to an agent: the power goes soon.
+// goDown is logind's answer to an agent: the power goes soon. What the agent has written until it asked counts.
 func (m *machine) goDown(a *agent) error {
+	asked := m.run.present()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
@@ -165,18 +166,18 @@ func (m *machine) goDown(a *agent) error {
 		return nil
 	}
 	m.down = true
-	m.run.agents.Go(func() { m.powerCycle(m.run.ctx) })
+	m.run.agents.Go(func() { m.powerCycle(m.run.ctx, asked) })
 	return nil
 }
 
-func (m *machine) powerCycle(ctx context.Context) {
+func (m *machine) powerCycle(ctx context.Context, asked int64) {
 	pause(ctx, acceptance)
 	m.mu.Lock()
 	if m.gone {
 		m.mu.Unlock()
 		return
 	}
-	m.run.note(m.number, judge.Rebooted, m.boot)
+	m.run.note(m.number, judge.Rebooted, m.boot, asked)
 	if m.agent != nil {
 		m.agent.kill()
 		m.agent = nil

@@ -50,7 +50,7 @@ func (i *injector) strikeNode(step schedule.Step) {
 	switch step.Kind {
 	case schedule.NodeDeleted:
 		m.gone = true
-		m.run.note(m.number, judge.Scrapped, "")
+		m.run.note(m.number, judge.Scrapped, "", 0)
 	case schedule.NodeRenamed:
 		m.name = name + "-renamed"
 	default:

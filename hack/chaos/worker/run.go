@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -196,23 +197,30 @@ func (r *run) fail(err error) {
 	}
 }
 
-// note keeps what a machine did, in which boot.
-func (r *run) note(machine int, event judge.MachineEvent, boot string) {
+// note keeps what a machine did, in which boot, and after which revision at least.
+func (r *run) note(machine int, event judge.MachineEvent, boot string, revision int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.events = append(r.events, judge.Change{At: time.Now(), Name: fmt.Sprintf("machine %d", machine), Host: event, Boot: boot})
+	r.events = append(r.events, judge.Change{
+		At: time.Now(), Revision: max(revision, lastOf(r.events)), Name: fmt.Sprintf("machine %d", machine), Host: event, Boot: boot,
+	})
+}
+
+// present is the revision of the store by now.
+func (r *run) present() (revision int64) {
+	insist(r.ctx, func() error {
+		list, err := r.worker.api.CoreV1().Nodes().List(r.ctx, metav1.ListOptions{Limit: 1})
+		if err == nil {
+			_, err = fmt.Sscan(list.ResourceVersion, &revision)
+		}
+		return err
+	})
+	return revision
 }
 
 // judge lets the witness come to the present, and looks at all it has seen.
 func (r *run) judge(o *Outcome) {
-	var present int64
-	insist(r.ctx, func() error {
-		list, err := r.worker.api.CoreV1().Nodes().List(r.ctx, metav1.ListOptions{})
-		if err == nil {
-			_, err = fmt.Sscan(list.ResourceVersion, &present)
-		}
-		return err
-	})
+	present := r.present()
 	for h := r.history(o, present); r.check() == nil; h = r.history(o, present) {
 		j := judge.New(judge.Options{Semaphore: true})
 		for _, record := range h {
@@ -240,8 +248,8 @@ func (r *run) judge(o *Outcome) {
 	}
 }
 
-// history is what was seen up to a revision and what has come after it, and then what the machines did: the witness is behind
-// them. Nil: the witness is not there yet.
+// history is what was seen up to a revision and what has come after it, and what the machines did in between. Nil: the witness,
+// which is behind them, is not there yet.
 func (r *run) history(o *Outcome, present int64) []judge.Change {
 	var h []judge.Change
 	r.worker.world.read(func(w *world) {
@@ -257,7 +265,9 @@ func (r *run) history(o *Outcome, present int64) []judge.Change {
 	for i := range h {
 		h[i].By = r.writer(&h[i])
 	}
-	return append(h, r.events...)
+	h = append(h, r.events...)
+	slices.SortStableFunc(h, func(a, b judge.Change) int { return cmp.Compare(a.Revision, b.Revision) })
+	return h
 }
 
 // writer is who wrote a revision, where it was an administrator or the end of a machine.
