@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
-	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -18,10 +17,11 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/judge"
 )
 
-// few is how many small worlds a plain run of the tests lives through, for as long as atMost.
+// few is how many small worlds a plain run of the tests lives through, for as long as atMost, but always as many as fewest: in those
+// mostKinds of the faults happen.
 const (
-	few    = 12
-	atMost = 24 * time.Second
+	few, fewest, mostKinds = 12, 3, 25
+	atMost                 = 24 * time.Second
 	// fewNodes is how large a large world is there.
 	fewNodes = 300
 	// progress is after how many worlds a longer run states how far it is.
@@ -30,7 +30,7 @@ const (
 
 // TestSimulation lives through SEEDS seeds in a row from FIRST, which is 1, as many as SECONDS_AT_MOST allows; or through SEED
 // alone, and prints its story. NODES makes them large worlds of so many nodes. It fails where the time allows fewer than
-// SEEDS_AT_LEAST: a slow machine shows less than the run promises.
+// SEEDS_AT_LEAST, or a kind of fault hardly happens: a slow machine shows less than the run promises.
 func TestSimulation(t *testing.T) {
 	draw, nodes := Draw, number("NODES", 0)
 	if nodes > 0 {
@@ -45,8 +45,14 @@ func TestSimulation(t *testing.T) {
 		until: time.Now().Add(time.Duration(number("SECONDS_AT_MOST", int(atMost.Seconds()))) * time.Second),
 	}
 	s.live(t)
-	if floor := number("SEEDS_AT_LEAST", 0); floor > 0 {
-		s.reach(t, floor)
+	floor := number("SEEDS_AT_LEAST", 0)
+	switch lacks := s.figures.lacks(floor, 1); {
+	case floor > 0:
+		for _, what := range s.figures.lacks(floor, oftenEnough) {
+			t.Error(what)
+		}
+	case s.figures.Seeds >= fewest && len(lacks) > len(faults)+len(kinds)-mostKinds:
+		t.Errorf("fewer than %d kinds of faults: %q", mostKinds, lacks)
 	}
 	if page := os.Getenv("FIGURES"); page != "" {
 		worlds := "small worlds"
@@ -76,6 +82,7 @@ type seeds struct {
 	mu      sync.Mutex
 	next    uint64
 	left    int
+	taken   int
 	figures Figures
 }
 
@@ -108,28 +115,35 @@ func (s *seeds) live(t *testing.T) {
 const oftenEnough = 3
 
 // faults are those of requests and processes. All others are faults of the scripts.
-var faults = []string{
+var faults = []What{
 	"requests while the API server was down", "heartbeats between a read and its write", "watches dropped", "watches compacted", "answers lost",
 	"writes that came late", "409 without a reason", "429", "500", "crashes between requests", "leaders that went on after their lease",
 }
 
-// reach fails where fewer worlds were lived through than the floor, or a kind of fault has hardly happened.
-func (s *seeds) reach(t *testing.T, floor int) {
-	t.Helper()
-	if s.figures.Seeds < floor {
-		t.Errorf("%d seeds, want at least %d: give it more time (SECONDS_AT_MOST) or a machine with nothing beside it", s.figures.Seeds, floor)
+// lacks is what a run has not shown: fewer worlds than the floor, or kinds of faults that have not happened so often.
+func (f *Figures) lacks(floor, often int) (lacks []string) {
+	if f.Seeds < floor {
+		lacks = append(lacks, fmt.Sprintf("%d seeds, want at least %d: give it more time (SECONDS_AT_MOST) or a machine with nothing beside it", f.Seeds, floor))
 	}
-	kinds := slices.Clone(faults)
-	for seed := range uint64(floor) {
-		for _, fault := range s.draw(seed).Faults {
-			kinds = append(kinds, string(fault.What))
+	for _, kind := range append(faults, kinds...) {
+		if n := f.Counts[string(kind)]; n < often {
+			lacks = append(lacks, fmt.Sprintf("%q has happened %d times, want at least %d", kind, n, often))
 		}
 	}
-	slices.Sort(kinds)
-	for _, kind := range slices.Compact(kinds) {
-		if n := s.figures.Counts[kind]; n < oftenEnough {
-			t.Errorf("%q has happened %d times, want at least %d", kind, n, oftenEnough)
-		}
+	return lacks
+}
+
+func TestFigures_Lacks(t *testing.T) {
+	figures := Figures{Seeds: 100, Counts: map[string]int{}}
+	for _, kind := range append(faults, kinds...) {
+		figures.Counts[string(kind)] = oftenEnough
+	}
+	if lacks := figures.lacks(100, oftenEnough); lacks != nil {
+		t.Errorf("all is there, and it lacks %q", lacks)
+	}
+	figures.Seeds, figures.Counts["429"], figures.Counts[string(Compact)] = 99, oftenEnough-1, 0
+	if lacks := figures.lacks(100, oftenEnough); len(lacks) != 3 {
+		t.Errorf("a seed, a request's fault and a script's are missing, and it lacks %q", lacks)
 	}
 }
 
@@ -147,10 +161,10 @@ func (s *seeds) count(t *testing.T, one *Figures) {
 func (s *seeds) take() (seed uint64, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.left == 0 || !time.Now().Before(s.until) {
+	if s.left == 0 || s.taken >= fewest && !time.Now().Before(s.until) {
 		return 0, false
 	}
-	s.next, s.left = s.next+1, s.left-1
+	s.next, s.left, s.taken = s.next+1, s.left-1, s.taken+1
 	return s.next - 1, true
 }
 
