@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -31,6 +32,7 @@ type server interface {
 	patchNode(status bool, patch, by string) (client.Object, error)
 	putStatus(policy *v1alpha1.RebootPolicy, by string) (client.Object, error)
 	patchPolicy(patch, by string) (client.Object, error)
+	editLimit(limit string) (client.Object, error)
 	remove(object client.Object) error
 	// seen are the revisions of both kinds, each kind in the order of its watch.
 	seen(t *testing.T, last string) []string
@@ -57,6 +59,9 @@ func requests() (nodes, policies []request) {
 		return func(s server, version, outdated string) (client.Object, error) {
 			return s.patchPolicy(strings.NewReplacer("$VERSION", version, "$OUTDATED", outdated).Replace(patch), "manager")
 		}
+	}
+	edit := func(limit string) func(server, string, string) (client.Object, error) {
+		return func(s server, _, _ string) (client.Object, error) { return s.editLimit(limit) }
 	}
 	ledger := func(seq int64, outdated bool, entries ...v1alpha1.LedgerEntry) func(server, string, string) (client.Object, error) {
 		return func(s server, version, old string) (client.Object, error) {
@@ -108,6 +113,8 @@ func requests() (nodes, policies []request) {
 		{"two entries of one node", ledger(2, false, first, first)},
 		{"an empty ledger", ledger(1, false)},
 		{"an annotation on the policy", policy(`{"metadata":{"annotations":{"a":"1"}}}`)},
+		{"a limit", edit("50%")},
+		{"a limit that is none", edit("150%")},
 		{"a conflict on the policy", policy(`{"metadata":{"resourceVersion":"$OUTDATED","annotations":{"a":"2"}}}`)},
 		{"a finalizer", policy(`{"metadata":{"finalizers":["` + v1alpha1.Finalizer + `"]}}`)},
 		{"delete with a finalizer", remove(makePolicy())},
@@ -194,7 +201,7 @@ func answerOf(object client.Object, err error) string {
 			}
 		}
 	case *v1alpha1.RebootPolicy:
-		shown["status"], shown["selector"] = object.Status, object.Spec.NodeSelector
+		shown["status"], shown["spec"] = object.Status, object.Spec
 	}
 	text, err := json.Marshal(shown)
 	if err != nil {
@@ -242,6 +249,16 @@ func (s *simulated) putStatus(policy *v1alpha1.RebootPolicy, by string) (client.
 
 func (s *simulated) patchPolicy(patch, by string) (client.Object, error) {
 	return s.store.PatchPolicy(policyName, []byte(patch), by)
+}
+
+func (s *simulated) editLimit(limit string) (client.Object, error) {
+	key := apiserver.Key{Kind: apiserver.Policies, Name: policyName}
+	if !s.store.Change(key, "admin", func(object client.Object) {
+		object.(*v1alpha1.RebootPolicy).Spec.Concurrency = &v1alpha1.Concurrency{MaxUnavailable: new(intstr.Parse(limit))}
+	}) {
+		return nil, apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind("RebootPolicy").GroupKind(), policyName, nil)
+	}
+	return s.store.Get(key)
 }
 
 func (s *simulated) remove(object client.Object) error {
@@ -320,6 +337,10 @@ func (s *really) putStatus(policy *v1alpha1.RebootPolicy, by string) (client.Obj
 func (s *really) patchPolicy(patch, by string) (client.Object, error) {
 	policy := makePolicy()
 	return policy, s.client.Patch(context.Background(), policy, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(by))
+}
+
+func (s *really) editLimit(limit string) (client.Object, error) {
+	return s.patchPolicy(`{"spec":{"concurrency":{"maxUnavailable":"`+limit+`"}}}`, "admin")
 }
 
 func (s *really) remove(object client.Object) error {

@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -124,7 +125,8 @@ func (s *Store) Create(object client.Object, by string) error {
 }
 
 // Change lets somebody else than a client of the API write an object: a kubelet, or an administrator's kubectl. It is
-// written as it is left; a node with another cordon than before belongs to them. False: it is as it was, or not there.
+// written as it is left; a node with another cordon than before belongs to them. False: it is as it was, or not there, or the
+// definition of policies refuses it.
 func (s *Store) Change(key Key, by string, change func(client.Object)) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,6 +138,9 @@ func (s *Store) Change(key Key, by string, change func(client.Object)) bool {
 	change(after)
 	if policy, is := after.(*v1alpha1.RebootPolicy); is {
 		bumpGeneration(before, policy)
+		if was, _ := before.(*v1alpha1.RebootPolicy); s.definition.Refusal(context.Background(), was, policy) != nil {
+			return false
+		}
 	}
 	return s.replace(key, before, after, by) != before
 }
