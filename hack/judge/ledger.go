@@ -32,7 +32,7 @@ func (j *Judge) releases(r Change, p *policy, before []v1alpha1.LedgerEntry) {
 		case there:
 		case r.By == Admin:
 			p.entries[key(e.Node, e.Seq)].taken = true
-		case n != nil && n.last != nil && n.last.UID == e.NodeUID && n.now.disrupts && n.now.seq == e.Seq && n.by == r.Name:
+		case n != nil && n.last != nil && n.now.disrupts && n.now.seq == e.Seq && n.by == r.Name:
 			j.report(Release, "policy %s releases %s in mid-attempt: %s", r.Name, key(e.Node, e.Seq), n.last.Annotations[v1alpha1.AnnotationProgress])
 		}
 	}
