@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -16,6 +17,9 @@ import (
 var (
 	numbered = regexp.MustCompile(`(?m)^\d+\. (.+)$`)
 	inCode   = regexp.MustCompile("`([^`\n]+)`")
+	// items are whole numbered items, which may have several lines; identifier is a name of Go, or a method as Type.Name.
+	items      = regexp.MustCompile(`(?m)^\d+\. .+(\n {3}.+)*$`)
+	identifier = regexp.MustCompile(`^([A-Z]\w*\.)?[A-Za-z]\w*$`)
 )
 
 // The walks of docs/design.md name files, and functions that are declared in them. Each other file that the page names exists.
@@ -52,15 +56,70 @@ func TestDesign_WalksNameFunctions(t *testing.T) {
 	}
 }
 
-// functions are those that a file declares; a method is Type.Name.
-func functions(t *testing.T, path string) map[string]bool {
+// The section about what to add names functions, types, variables and constants that a file of the same step declares.
+func TestDesign_AdditionsNameDeclarations(t *testing.T) {
+	_, section, _ := strings.Cut(read(t, "docs/design.md"), "## Where to add something\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	checked := 0
+	for _, step := range items.FindAllString(section, -1) {
+		names, declared := inCode.FindAllStringSubmatch(step, -1), map[string]bool{}
+		for _, name := range names {
+			if strings.HasSuffix(name[1], ".go") {
+				maps.Copy(declared, functions(t, name[1]))
+				maps.Copy(declared, others(t, name[1]))
+			}
+		}
+		for _, name := range names {
+			if identifier.MatchString(name[1]) {
+				checked++
+				if !declared[name[1]] {
+					t.Errorf("no file of the step declares %q: %s", name[1], step)
+				}
+			}
+		}
+	}
+	if checked < 10 {
+		t.Errorf("only %d names are checked", checked)
+	}
+}
+
+// others are the types, variables and constants that a file declares.
+func others(t *testing.T, path string) map[string]bool {
+	t.Helper()
+	all := map[string]bool{}
+	for _, declaration := range parse(t, path).Decls {
+		group, ok := declaration.(*ast.GenDecl)
+		if !ok {
+			continue
+		}
+		for _, spec := range group.Specs {
+			switch s := spec.(type) {
+			case *ast.TypeSpec:
+				all[s.Name.Name] = true
+			case *ast.ValueSpec:
+				for _, name := range s.Names {
+					all[name.Name] = true
+				}
+			}
+		}
+	}
+	return all
+}
+
+func parse(t *testing.T, path string) *ast.File {
 	t.Helper()
 	parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join(testenv.Root(), path), nil, parser.SkipObjectResolution)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return parsed
+}
+
+// functions are those that a file declares; a method is Type.Name.
+func functions(t *testing.T, path string) map[string]bool {
+	t.Helper()
 	all := map[string]bool{}
-	for _, declaration := range parsed.Decls {
+	for _, declaration := range parse(t, path).Decls {
 		function, ok := declaration.(*ast.FuncDecl)
 		if !ok {
 			continue
