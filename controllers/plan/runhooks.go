@@ -160,7 +160,7 @@ func (d *draft) nextRun() *v1alpha1.RunHooks {
 		return d.ask(v1alpha1.RunBefore, hooks.RunBefore)
 	case r.asks == v1alpha1.RunAfter:
 		return d.askAfter()
-	case r.is == nil && len(d.plan.Ledger()) > 0 && len(hooks.RunBefore) == 0 && len(hooks.RunAfter) > 0:
+	case r.is == nil && len(d.plan.Ledger()) > 0 && len(hooks.RunAfter) > 0: // there are no hooks before it, or the status was lost
 		return d.ask(v1alpha1.RunRunning, nil)
 	case r.is == nil || r.is.Stage == v1alpha1.RunAfter:
 		return r.is

@@ -73,7 +73,10 @@ func TestPlan_RunHooks(t *testing.T) {
 		"a hook before the run is named in mid-run": {
 			one(policy("workers", atMost("2"), inProgress, running, runHooked), needy("worker-1"), needy("worker-2")), begins(v1alpha1.RunBefore, 8, set...), 0,
 		},
-		"a hook before the run is asked":   {one(policy("workers", runHooked, before), needy("worker-1")), is(v1alpha1.RunBefore, set), 0},
+		"a hook before the run is asked": {one(policy("workers", runHooked, before), needy("worker-1")), is(v1alpha1.RunBefore, set), 0},
+		"a status without the run, and nobody waits": {
+			one(policy("workers", inProgress, runHooked), needy("worker-1", grant(7, protocol.GrantActive), progress(7, protocol.PhaseDraining))), begins(v1alpha1.RunRunning, 8), 0,
+		},
 		"it has approved":                  {one(policy("workers", runHooked, before, answered(setNoout, "7: true")), needy("worker-1")), &v1alpha1.RunHooks{Stage: v1alpha1.RunRunning, Number: 7}, 1},
 		"it has approved of another run":   {one(policy("workers", runHooked, before, answered(setNoout, "6: true")), needy("worker-1")), is(v1alpha1.RunBefore, set), 0},
 		"it names a longer number":         {one(policy("workers", runHooked, before, answered(setNoout, "77: true")), needy("worker-1")), is(v1alpha1.RunBefore, set), 0},
@@ -146,6 +149,9 @@ func TestReboots_NeverGrantsBeforeTheHooksOfTheRun(t *testing.T) {
 		gaveUp := snapshot.Policy.DeletionTimestamp != nil && out >= hooks.TimeoutOrDefault()
 		if on && p.RunHooks == nil && len(hooks.RunAfter) > 0 && !approved(v1alpha1.RunAfter, hooks.RunAfter) && !gaveUp {
 			t.Fatalf("the run is over, and its hooks were %+v\n%v", run.Hooks, s)
+		}
+		if !on && p.RunHooks == nil && len(hooks.RunAfter) > 0 && len(p.Ledger()) > 0 {
+			t.Fatalf("%d reboots are under way, and nothing asks the hooks after their run\n%v", len(p.Ledger()), s)
 		}
 		if p.RunHooks != nil && p.RunHooks.Number > p.Seq || p.RunHooks == nil != (p.RunWaits == "") && p.RunWaits != "" {
 			t.Fatalf("run %+v, waits %q\n%v", p.RunHooks, p.RunWaits, s)
