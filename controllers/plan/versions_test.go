@@ -85,6 +85,21 @@ func TestVersions(t *testing.T) {
 	}
 }
 
+// TestVersions_WithoutNeed: where there are more versions than a status lists, those stay whose nodes have asked for nothing, the oldest first.
+func TestVersions_WithoutNeed(t *testing.T) {
+	runs := []string{"a - 1", "a - 2!", "a - 3"}
+	for version := range 9 {
+		runs = append(runs, fmt.Sprintf("a - 1%d!", version))
+	}
+	var got []string
+	for _, v := range fleetOf(runs...).plan().Versions[0].Others {
+		got = append(got, v.Version)
+	}
+	if diff := cmp.Diff([]string{"17", "16", "15", "3", "1"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // TestVersions_AreBounded: whatever agents report, the status stays small.
 func TestVersions_AreBounded(t *testing.T) {
 	var runs []string
@@ -98,7 +113,7 @@ func TestVersions_AreBounded(t *testing.T) {
 		t.Errorf("%d systems", len(got))
 	}
 	for _, s := range got {
-		if s.Newest != "19" || s.Nodes != 20 || len(s.Others) != 5 || s.Others[0].Version != "18" {
+		if s.Newest != "19" || s.Nodes != 20 || len(s.Others) != 5 || s.Others[0].Version != "4" {
 			t.Errorf("got %+v", s)
 		}
 	}
