@@ -27,7 +27,7 @@ type Blocked struct {
 type check struct {
 	// reason is the check's in docs/reasons.md. Mostly the nodes that it blocks show the same one.
 	reason v1alpha1.Reason
-	// passed is the message for people where the check passes.
+	// passed is the message for people where the check passes and nothing is ignored, see overruled.
 	passed string
 	// blocks returns nil where the check passes.
 	blocks func(v view, n *Node) *Blocked

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -79,12 +80,13 @@ func Explain(s Snapshot, node string) Explanation {
 	d := newDraft(s)
 	d.complete()
 	e := Explanation{Decision: decisionFor(d.plan.Decisions, node), Reboot: d.rebootOf(node)}
+	passed := func(c check) string { return cmp.Or(d.f.overruled(c.reason, node), c.passed) }
 	switch o := d.waiting[node]; {
 	case e.Reboot != nil:
 	case o != nil:
-		e.Until, e.Checks = o.Until, outcomes(o.check, o.Message)
+		e.Until, e.Checks = o.Until, outcomes(o.check, o.Message, passed)
 	case slices.ContainsFunc(d.plan.Granted, func(g v1alpha1.LedgerEntry) bool { return g.Node == node }):
-		e.Due, e.Checks = true, outcomes("", "")
+		e.Due, e.Checks = true, outcomes("", "", passed)
 	default:
 		return ungoverned(e.Decision)
 	}
@@ -96,7 +98,59 @@ func ungoverned(d Decision) Explanation {
 	if d.Status != corev1.ConditionFalse {
 		return Explanation{Decision: d}
 	}
-	return Explanation{Decision: d, Checks: outcomes(d.Reason, d.Message)}
+	return Explanation{Decision: d, Checks: outcomes(d.Reason, d.Message, func(c check) string { return c.passed })}
+}
+
+// overruled states of a check that passes what would block the node, by what that is ignored, and until when. Empty: nothing is ignored.
+func (f *fleet) overruled(reason v1alpha1.Reason, node string) string {
+	i := slices.IndexFunc(f.governed, func(n *Node) bool { return n.Name == node })
+	if i < 0 {
+		return ""
+	}
+	n, spec, w := f.governed[i], &f.Policy.Spec, f.Window
+	urgently := func(what string, ignores v1alpha1.UrgentIgnore) string {
+		if !spec.Urgent.Ignores(ignores, f.Now) {
+			return ""
+		}
+		return what + " until " + f.instant(spec.Urgent.Until.Time)
+	}
+	switch reason {
+	case v1alpha1.ReasonPaused:
+		if spec.Pause.InForce(f.Now) {
+			return urgently("the policy is paused; spec.urgent ignores that", v1alpha1.UrgentIgnoresPause)
+		}
+	case v1alpha1.ReasonBlackout:
+		if w.Blackout {
+			return "blackout " + w.Name + " is in force; " + f.ignoresHours(n)
+		}
+		return urgently("spec.urgent ignores blackouts", v1alpha1.UrgentIgnoresBlackouts)
+	case v1alpha1.ReasonWindowClosed, v1alpha1.ReasonWindowTooShort:
+		switch {
+		case !w.Open:
+			return "no window is open; " + f.ignoresHours(n)
+		case reason == v1alpha1.ReasonWindowTooShort && !w.ClosesAt.IsZero() && f.Now.Add(f.reserve).After(w.ClosesAt):
+			return "the window closes " + f.instant(w.ClosesAt) + "; " + f.ignoresHours(n)
+		}
+		return urgently("spec.urgent ignores windows", v1alpha1.UrgentIgnoresWindows)
+	default:
+		for _, o := range n.Objection.All() {
+			if o.Reason == reason && ignores(f.Policy, reason) {
+				return o.Message + "; spec.reboot." + ignoredBy[reason] + " ignores that"
+			}
+		}
+	}
+	return ""
+}
+
+// ignoredBy are the fields of spec.reboot that may ignore what an agent objects to.
+var ignoredBy = map[v1alpha1.Reason]string{v1alpha1.ReasonInhibited: "inhibitors", v1alpha1.ReasonCoordinatorConflict: "coordinators"}
+
+// ignoresHours states why windows or blackouts do not count for a node, and until when.
+func (f *fleet) ignoresHours(n *Node) string {
+	if Urgent(f.Policy, n) {
+		return "the urgent request ignores that until the node is rebooted"
+	}
+	return "spec.deadline ignores that since " + f.instant(IgnoresWindowsFrom(f.Policy, n)) + ", until the node is rebooted"
 }
 
 func decisionFor(decisions []Decision, node string) Decision {
@@ -106,8 +160,8 @@ func decisionFor(decisions []Decision, node string) Decision {
 	return Decision{}
 }
 
-// outcomes is the whole order with the one check that blocks; empty: no check blocks.
-func outcomes(objects v1alpha1.Reason, message string) []Outcome {
+// outcomes is the whole order with the one check that blocks; empty: no check blocks. passed is the message of a check that passes.
+func outcomes(objects v1alpha1.Reason, message string, passed func(check) string) []Outcome {
 	all := slices.CompactFunc(slices.Concat(before, beforeGrant, turn), func(a, b check) bool { return a.reason == b.reason })
 	list, result := make([]Outcome, 0, len(all)), Passed
 	for _, c := range all {
@@ -116,7 +170,7 @@ func outcomes(objects v1alpha1.Reason, message string) []Outcome {
 			list = append(list, Outcome{Check: c.reason, Result: Objects, Message: message})
 			result = NotReached
 		case result == Passed:
-			list = append(list, Outcome{Check: c.reason, Result: Passed, Message: c.passed})
+			list = append(list, Outcome{Check: c.reason, Result: Passed, Message: passed(c)})
 		default:
 			list = append(list, Outcome{Check: c.reason, Result: NotReached})
 		}

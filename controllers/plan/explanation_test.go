@@ -128,6 +128,58 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+// TestExplain_Ignored: what a check reports that passes because what would block is ignored.
+func TestExplain_Ignored(t *testing.T) {
+	until := evening.Add(time.Hour)
+	closed, freeze := &window.State{OpensAt: evening.Add(24 * time.Hour)}, &window.State{OpensAt: evening.Add(24 * time.Hour), Name: "freeze", Blackout: true}
+	for name, tc := range map[string]struct {
+		policy *v1alpha1.RebootPolicy
+		host   *host
+		window *window.State
+		want   map[v1alpha1.Reason]string
+	}{
+		"nothing is": {policy("workers"), needy("worker-1"), nil, map[v1alpha1.Reason]string{
+			v1alpha1.ReasonPaused: "the policy is not paused", v1alpha1.ReasonBlackout: "no blackout is in force", v1alpha1.ReasonWindowClosed: "a window is open, or there are none",
+		}},
+		"an urgent policy that is paused": {policy("workers", paused(nil, ""), urgent(until, "Pause", "Windows", "Blackouts")), needy("worker-1"), nil, map[v1alpha1.Reason]string{
+			v1alpha1.ReasonPaused:       "the policy is paused; spec.urgent ignores that until Mon 2026-06-01 23:00:00 UTC",
+			v1alpha1.ReasonBlackout:     "spec.urgent ignores blackouts until Mon 2026-06-01 23:00:00 UTC",
+			v1alpha1.ReasonWindowClosed: "spec.urgent ignores windows until Mon 2026-06-01 23:00:00 UTC",
+		}},
+		"an urgent policy that ignores no pause": {policy("workers", urgent(until, "Windows")), needy("worker-1"), nil, map[v1alpha1.Reason]string{
+			v1alpha1.ReasonPaused: "the policy is not paused", v1alpha1.ReasonBlackout: "no blackout is in force",
+		}},
+		"an urgent request in a blackout": {policy("workers", allowsUrgent), needy("worker-1", urgently), freeze, map[v1alpha1.Reason]string{
+			v1alpha1.ReasonBlackout:       "blackout freeze is in force; the urgent request ignores that until the node is rebooted",
+			v1alpha1.ReasonWindowClosed:   "no window is open; the urgent request ignores that until the node is rebooted",
+			v1alpha1.ReasonWindowTooShort: "no window is open; the urgent request ignores that until the node is rebooted",
+		}},
+		"an urgent request in a window": {policy("workers", allowsUrgent), needy("worker-1", urgently), nil, map[v1alpha1.Reason]string{
+			v1alpha1.ReasonBlackout: "no blackout is in force", v1alpha1.ReasonWindowClosed: "a window is open, or there are none",
+		}},
+		"a window that is about to close": {policy("workers", allowsUrgent), needy("worker-1", urgently), &window.State{Open: true, ClosesAt: evening.Add(minute)}, map[v1alpha1.Reason]string{
+			v1alpha1.ReasonWindowClosed:   "a window is open, or there are none",
+			v1alpha1.ReasonWindowTooShort: "the window closes Mon 2026-06-01 22:01:00 UTC; the urgent request ignores that until the node is rebooted",
+		}},
+		"a node past its deadline": {policy("workers", deadline(time.Hour), ignoresWindows), needy("worker-1", needsSince(2*time.Hour)), closed, map[v1alpha1.Reason]string{
+			v1alpha1.ReasonWindowClosed: "no window is open; spec.deadline ignores that since Mon 2026-06-01 21:00:00 UTC, until the node is rebooted",
+		}},
+		"an inhibitor that the policy ignores": {policy("workers", ignoresInhibitors), needy("worker-1", objecting(`{"reason":"Inhibited","message":"dpkg"}`)), nil, map[v1alpha1.Reason]string{
+			v1alpha1.ReasonInhibited: "dpkg; spec.reboot.inhibitors ignores that", v1alpha1.ReasonCoordinatorConflict: "nobody else may reboot the host",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := one(tc.policy, tc.host)
+			s.window = tc.window
+			for _, c := range plan.Explain(s.snapshot(), "worker-1").Checks {
+				if want, ok := tc.want[c.Check]; ok && (c.Message != want || c.Result != plan.Passed) {
+					t.Errorf("%s: %s %q, want %q", c.Check, c.Result, c.Message, want)
+				}
+			}
+		})
+	}
+}
+
 // TestExplain_Order: the checks run in the order of docs/reasons.md, and of the constants in api/v1alpha1.
 func TestExplain_Order(t *testing.T) {
 	var run []v1alpha1.Reason
