@@ -109,8 +109,9 @@ func (r *ringed) add(n *Node, now time.Time) (soaks bool) {
 	}
 	ring := r.Of(n)
 	r.selected[ring]++
-	soak, back := r.Soak(ring), r.backAt(n)
-	return soak > 0 && (n.incredible || !back.IsZero() && now.Before(back.Add(2*soak)))
+	soak := r.Soak(ring)
+	until, _ := r.soaks(n, soak)
+	return soak > 0 && (n.incredible || now.Before(until))
 }
 
 // backAt is when the node was put back in service after its last granted reboot: by its own record, otherwise by the history.
@@ -123,14 +124,14 @@ func (r *ringed) backAt(n *Node) time.Time {
 }
 
 // soaks is until when the node keeps later rings waiting after its reboot. The soak begins again where the node was not Ready in it.
-// down: the node is not Ready, and went down in its soak.
+// down: the node is not Ready, and went down in its soak. A Node shows only the last time that it became Ready, or was not any more: the
+// soak may have begun again before. So an interruption counts until twice the soak has passed since the reboot.
 func (r *ringed) soaks(n *Node, soak time.Duration) (until time.Time, down bool) {
 	back := r.backAt(n)
 	if back.IsZero() || soak == 0 {
 		return time.Time{}, false
 	}
-	until = back.Add(soak)
-	if n.ReadySince.After(back) && n.ReadySince.Before(until) {
+	if n.ReadySince.After(back) && n.ReadySince.Before(back.Add(2*soak)) {
 		return n.ReadySince.Add(soak), !n.Ready
 	}
 	return until, false

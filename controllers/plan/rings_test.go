@@ -105,6 +105,17 @@ func TestReboots_OneRingAfterTheOther(t *testing.T) {
 			[]string{"worker-1"},
 			"", 0,
 		},
+		"a node that goes down again while its soak goes on, which has begun anew": {
+			workers(hour),
+			[]*host{newHost("c", in(back(75*minute), nodeCondition(corev1.NodeReady, corev1.ConditionUnknown, -5*minute))...)},
+			nil, left("1 node left, first c (NodeUnavailable)"), 0,
+		},
+		"and is Ready again": {
+			workers(hour),
+			[]*host{newHost("c", in(back(75*minute), nodeCondition(corev1.NodeReady, corev1.ConditionTrue, -5*minute))...)},
+			nil,
+			"waiting for ring canary: c is back in service since Mon 2026-06-01 21:55:00 UTC, and its soak ends Mon 2026-06-01 22:55:00 UTC", 55 * minute,
+		},
 		"the soak begins again once the node is Ready again": {
 			workers(hour),
 			[]*host{newHost("c", in(back(50*minute), nodeCondition(corev1.NodeReady, corev1.ConditionTrue, -5*minute))...)},
