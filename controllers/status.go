@@ -82,7 +82,7 @@ func windowStatus(p plan.Plan, w window.State) *v1alpha1.WindowStatus {
 }
 
 func lastReboot(policy *v1alpha1.RebootPolicy, p plan.Plan, now time.Time) *metav1.Time {
-	last := policy.Status.LastRebootAt
+	last, believed := policy.Status.LastRebootAt, plan.LastReboot(policy, now)
 	for _, t := range p.Released() {
 		if t.Node == nil || t.Node.Grant == nil || t.Node.Grant.State != protocol.GrantFinished || t.Node.Grant.Seq != t.Entry.Seq {
 			continue
@@ -91,8 +91,8 @@ func lastReboot(policy *v1alpha1.RebootPolicy, p plan.Plan, now time.Time) *meta
 		if at.After(now) {
 			at = metav1.NewTime(now)
 		}
-		if last == nil || at.After(last.Time) {
-			last = &at
+		if at.After(believed) {
+			last, believed = &at, at.Time
 		}
 	}
 	return last

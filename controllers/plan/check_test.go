@@ -126,6 +126,14 @@ func TestReboots_WhyBlocked(t *testing.T) {
 		"another node is back for as long as the spacing": {
 			situation: one(policy("workers", spacing(10*minute), lastReboot(-10*minute)), needy("worker-1")),
 		},
+		"by the clock of a leader that was a little ahead": {
+			one(policy("workers", spacing(10*minute), lastReboot(4*minute)), needy("worker-1")),
+			v1alpha1.ReasonSpacing, "waiting for its turn: a node is back in service since Mon 2026-06-01 22:04:00 UTC, " +
+				"and the next reboot may start Mon 2026-06-01 22:14:00 UTC",
+		},
+		"by the clock of a leader that was a day ahead, which nobody believes": {
+			situation: one(policy("workers", spacing(10*minute), lastReboot(24*time.Hour)), needy("worker-1")),
+		},
 		"another node is back, and there is no spacing": {situation: one(policy("workers", lastReboot(-minute)), needy("worker-1"))},
 		"node that cluster-autoscaler is deleting": {
 			one(policy("workers"), needy("worker-1", tainted("ToBeDeletedByClusterAutoscaler", corev1.TaintEffectNoSchedule))),

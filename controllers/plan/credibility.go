@@ -30,6 +30,17 @@ func believed(at, earliest, latest time.Time) time.Time {
 	return at
 }
 
+// hasCome reports whether an instant that a manager has written has come, by as much as the clocks of two leaders may differ.
+func hasCome(at, now time.Time) bool { return at.Sub(now) <= clockOff }
+
+// LastReboot is when the operator last confirmed a reboot. Zero: it confirmed none, or the clock of the leader that wrote it was ahead.
+func LastReboot(policy *v1alpha1.RebootPolicy, now time.Time) time.Time {
+	if last := policy.Status.LastRebootAt; last != nil && hasCome(last.Time, now) {
+		return last.Time
+	}
+	return time.Time{}
+}
+
 // incredible states why the record of a node that the ledger does not hold is not believed, and until when; empty: it is believed.
 // An outstanding grant of the future is: its agent acts on it, so it has to be in a ledger, which gives it a time.
 func (f *fleet) incredible(n *Node) (why string, until time.Time) {

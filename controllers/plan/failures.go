@@ -71,13 +71,9 @@ func quiet(current *metav1.Condition) Halt {
 
 // countFrom is the instant from which failures count.
 func (a attempts) countFrom(current *metav1.Condition) time.Time {
-	var from time.Time
-	// One in the future would hide every failure until then; the clock of the leader before may be a little ahead.
-	if at := a.policy.Status.LastRebootAt; at != nil && at.Sub(a.now) <= clockOff {
-		from = at.Time
-	}
-	if current != nil && current.Reason == string(v1alpha1.ReasonResumed) && current.LastTransitionTime.After(from) {
-		from = current.LastTransitionTime.Time
+	from := LastReboot(a.policy, a.now) // one in the future would hide every failure until then
+	if at := resumedAt(current); at.After(from) {
+		from = at
 	}
 	return from
 }

@@ -102,7 +102,7 @@ func newFleet(s Snapshot, halt *Halt) *fleet {
 	for _, e := range f.entries {
 		f.inEntry[e.Node] = true
 	}
-	if rings, err := ringedOf(s.Policy); err != nil {
+	if rings, err := ringedOf(s.Policy, s.Now); err != nil {
 		f.invalid = err.Error()
 	} else {
 		f.rings = rings

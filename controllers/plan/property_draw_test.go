@@ -28,7 +28,7 @@ func oneIn(t *rapid.T, n int, label string) bool { return rapid.IntRange(0, n-1)
 // drawInstant draws an instant of the last hour, or one that a clock has reported which is ahead.
 func drawInstant(t *rapid.T, label string) metav1.Time {
 	if oneIn(t, 16, "clock ahead") {
-		return metav1.NewTime(evening.Add(30 * time.Minute))
+		return metav1.NewTime(evening.Add(rapid.SampledFrom([]time.Duration{30 * time.Minute, 26 * time.Hour}).Draw(t, "ahead")))
 	}
 	return metav1.NewTime(evening.Add(time.Duration(rapid.IntRange(-40, 1).Draw(t, label)) * time.Minute))
 }

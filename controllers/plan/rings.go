@@ -73,14 +73,14 @@ type ringed struct {
 	back map[string]time.Time
 }
 
-func ringedOf(policy *v1alpha1.RebootPolicy) (ringed, error) {
+func ringedOf(policy *v1alpha1.RebootPolicy, now time.Time) (ringed, error) {
 	rings, err := RingsOf(policy)
 	if err != nil || len(rings.order) == 0 {
 		return ringed{}, err
 	}
 	r := ringed{Rings: rings, selected: make([]int, len(rings.order)+1), limits: map[int]int{}, back: map[string]time.Time{}}
 	for _, past := range policy.Status.History {
-		if past.Result == v1alpha1.RebootSucceeded {
+		if past.Result == v1alpha1.RebootSucceeded && hasCome(past.EndedAt.Time, now) {
 			r.back[past.Node] = past.EndedAt.Time
 		}
 	}

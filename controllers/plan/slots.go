@@ -84,9 +84,7 @@ func slotsOf(f *fleet, reboots []Reboot) *slots {
 			s.use(n.Name, f.rings.Of(n), why(n))
 		}
 	}
-	if last := f.Policy.Status.LastRebootAt; last != nil {
-		s.lastBack = last.Time
-	}
+	s.lastBack = LastReboot(f.Policy, f.Now)
 	for _, t := range reboots {
 		if t.Action != ReleaseEntry {
 			s.grant(t.Entry.Node, f.rings.Of(t.Node))

@@ -110,6 +110,12 @@ func (d *draft) next() time.Time {
 		consider(pause.Until.Time)
 	}
 	consider(d.f.run.until)
+	if last := d.f.Policy.Status.LastRebootAt; last != nil {
+		consider(last.Add(-clockOff))
+	}
+	for _, past := range d.f.Policy.Status.History {
+		consider(past.EndedAt.Add(-clockOff))
+	}
 	for _, t := range d.plan.UnderWay() {
 		consider(t.Until)
 	}
