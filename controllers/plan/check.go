@@ -39,6 +39,8 @@ type view struct {
 
 	// slots are those that are taken so far; nil except in the checks of turn.
 	slots *slots
+	// ahead is the first node in the order that waits for another domain; nil: none does.
+	ahead *Node
 	// unfinished is what the node's ring waits for in an earlier one. Nil: nothing.
 	unfinished *Blocked
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"pgregory.net/rapid"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -96,6 +97,40 @@ func TestReboots_OneDomainAtATime(t *testing.T) {
 			[]string{"b"},
 			map[string]string{"a": "NodePaused: the node is paused; kubectl annotate node a reboot-operator.io/paused- goes on"},
 		},
+		"an urgent request in another domain: nobody else is granted before it": {
+			one(zoned(allowsUrgent, holding(1, entry("c", 1))), needy("a", in("x")...), needy("b", in("y", urgently)...), needy("c", in("x", flying...)...)),
+			nil,
+			map[string]string{
+				"a": "DomainBusy: waiting for its turn: b goes first (its request is urgent), once the nodes with zone=x that are being rebooted are back",
+				"b": busy("zone=x"),
+			},
+		},
+		"one past its deadline": {
+			one(zoned(deadline(24*time.Hour), holding(1, entry("c", 1))), needy("a", in("x")...), needy("b", in("y", needsSince(25*time.Hour))...), needy("c", in("x", flying...)...)),
+			nil,
+			map[string]string{
+				"a": "DomainBusy: waiting for its turn: b goes first (it is past its deadline), once the nodes with zone=x that are being rebooted are back",
+				"b": busy("zone=x"),
+			},
+		},
+		"one that was not rebooted since it needs it": {
+			one(zoned(holding(9, entry("c", 9))), needy("a", in("x", grant(5, protocol.GrantFinished))...), needy("b", in("y")...), needy("c", in("x", grant(9, protocol.GrantActive))...)),
+			nil,
+			map[string]string{
+				"a": "DomainBusy: waiting for its turn: b goes first (a was rebooted since it needs it), once the nodes with zone=x that are being rebooted are back",
+				"b": busy("zone=x"),
+			},
+		},
+		"two urgent requests: that of the busy domain is granted": {
+			one(zoned(allowsUrgent, holding(1, entry("c", 1))), needy("a", in("x", urgently)...), needy("b", in("y", urgently)...), needy("c", in("x", flying...)...)),
+			[]string{"a"},
+			map[string]string{"b": busy("zone=x")},
+		},
+		"an urgent request that waits for something else holds nobody": {
+			one(zoned(allowsUrgent, holding(1, entry("c", 1))), needy("a", in("x")...), needy("b", in("y", urgently, annotated(v1alpha1.AnnotationPaused, "true"))...), needy("c", in("x", flying...)...)),
+			[]string{"a"},
+			map[string]string{"b": "NodePaused: the node is paused; kubectl annotate node b reboot-operator.io/paused- goes on"},
+		},
 		"a dry run reports the same": {
 			one(zoned(dryRun), needy("a", in("x")...), needy("b", in("y")...)), nil,
 			map[string]string{"a": "DryRun: would be rebooted now: policy workers only reports", "b": busy("zone=x")},
@@ -117,6 +152,43 @@ func TestReboots_OneDomainAtATime(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Whatever a cluster looks like, no node is granted before one of the same ring that waits for another domain alone, and that is urgent
+// or past its deadline, where the node that is granted is not.
+func TestReboots_NoDomainPassesAnUrgentNode(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := one(policy("workers", atMost("3"), holding(6), domains("pool"), allowsUrgent, deadline(150*minute)))
+		if oneIn(t, 3, "rings") {
+			drawRings(t, "0", "1", "2", "50%")(s.policies[0])
+		}
+		for _, name := range someNodes {
+			s.hosts = append(s.hosts, drawHost(t, name))
+			if oneIn(t, 3, "entry") {
+				holding(6, entry(name, int64(rapid.IntRange(1, 6).Draw(t, "seq"))))(s.policies[0])
+			}
+		}
+		snapshot := s.snapshot()
+		p, nodes := plan.Of(snapshot), governed(snapshot)
+		rank := func(n *plan.Node) int {
+			due := plan.DueAt(snapshot.Policy, n)
+			switch {
+			case plan.Urgent(snapshot.Policy, n):
+				return 2
+			case !due.IsZero() && !snapshot.Now.Before(due):
+				return 1
+			}
+			return 0
+		}
+		for _, e := range p.Granted {
+			for _, d := range p.Decisions {
+				n, waits := nodes[e.Node], nodes[d.Node]
+				if d.Reason == v1alpha1.ReasonDomainBusy && waits != nil && ringOf(snapshot.Policy, waits) == ringOf(snapshot.Policy, n) && rank(waits) > rank(n) {
+					t.Fatalf("granted %s before %s: %s\n%v", e.Node, d.Node, d.Message, s)
+				}
+			}
+		}
+	})
 }
 
 // refusals are the reason and the message of each node that waits; nil: none does.

@@ -262,6 +262,9 @@ func (d *draft) grantAmong(ring []*Node, sees view) {
 		}
 		if o != nil {
 			d.waiting[n.Name] = o
+			if sees.ahead == nil && o.Reason == v1alpha1.ReasonDomainBusy {
+				sees.ahead = n
+			}
 			continue
 		}
 		e := protocol.Enter(d.plan.Seq, n.Record, n.Name, n.BootID, d.f.Now)

@@ -17,19 +17,29 @@ type candidate struct {
 	urgent, overdue, served, down, guarded bool
 }
 
+// candidate is what decides when the turn of a node comes.
+func (f *fleet) candidate(n *Node) candidate {
+	return candidate{
+		node: n, ring: f.rings.Of(n), domain: f.domain(n), urgent: Urgent(f.Policy, n), overdue: reached(DueAt(f.Policy, n), f.Now),
+		served: n.served(), down: n.unavailable(), guarded: f.pods.guarded(n),
+	}
+}
+
 // order sorts nodes by their turns. There may be thousands: what two are compared by is computed once for each.
 func (f *fleet) order(nodes []*Node) {
 	candidates := make([]candidate, len(nodes))
 	for i, n := range nodes {
-		candidates[i] = candidate{
-			node: n, ring: f.rings.Of(n), domain: f.domain(n), urgent: Urgent(f.Policy, n), overdue: reached(DueAt(f.Policy, n), f.Now),
-			served: n.served(), down: n.unavailable(), guarded: f.pods.guarded(n),
-		}
+		candidates[i] = f.candidate(n)
 	}
 	slices.SortFunc(candidates, compareCandidates)
 	for i, c := range candidates {
 		nodes[i] = c.node
 	}
+}
+
+// compareClasses orders nodes by the first four keys of compareCandidates.
+func compareClasses(a, b candidate) int {
+	return cmp.Or(cmp.Compare(a.ring, b.ring), compareBools(b.urgent, a.urgent), compareBools(b.overdue, a.overdue), compareBools(a.served, b.served))
 }
 
 // compareCandidates orders nodes by these keys:
@@ -45,10 +55,7 @@ func (f *fleet) order(nodes []*Node) {
 //  9. control-plane nodes last
 //  10. the name
 func compareCandidates(a, b candidate) int {
-	if c := cmp.Or(cmp.Compare(a.ring, b.ring), compareBools(b.urgent, a.urgent)); c != 0 {
-		return c
-	}
-	if c := cmp.Or(compareBools(b.overdue, a.overdue), compareBools(a.served, b.served)); c != 0 {
+	if c := compareClasses(a, b); c != 0 {
 		return c
 	}
 	if c := cmp.Or(compareBools(a.domain == "", b.domain == ""), cmp.Compare(a.domain, b.domain)); c != 0 {

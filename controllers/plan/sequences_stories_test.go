@@ -87,6 +87,17 @@ func limits() map[string]sequence {
 				hosts(needy, "worker-3", label(corev1.LabelTopologyZone, "b"), needsSince(24*time.Hour)),
 			),
 		},
+		"urgent-request-in-another-zone": {
+			about: "Two of zone a go at a time, one after the other, so the zone is never at rest. worker-9 of zone b is requested as urgent: nobody else of " +
+				"zone a is granted, worker-9 goes once those in progress are back, and then zone a goes on.",
+			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("2"), domains(corev1.LabelTopologyZone), allowsUrgent)},
+			hosts: slices.Concat(
+				hosts(needy, "worker-1 worker-3 worker-4 worker-5", label(corev1.LabelTopologyZone, "a")),
+				hosts(needy, "worker-2", label(corev1.LabelTopologyZone, "a"), drains(6*minute)),
+				hosts(needy, "worker-9", label(corev1.LabelTopologyZone, "b"), needsSince(time.Hour)),
+			),
+			script: []act{{minute, "somebody asks for worker-9, urgently", changes("worker-9", sets(v1alpha1.AnnotationRebootRequested, "urgent: CVE-2026-12345"))}},
+		},
 		"out-of-load-balancers": {
 			about:    "Load balancers take a node out from its grant until it is back, or its attempt is over; worker-2 has an administrator's label, which stays.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", excludes)},

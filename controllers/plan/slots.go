@@ -226,16 +226,33 @@ func lost(reboots []Reboot) map[string]bool {
 	return names
 }
 
-// domainBusy keeps reboots within one domain at a time. A node that is down for reasons of its own, or did not come back,
+// domainBusy keeps reboots within one domain at a time, and those who come first by more than their domain from being passed by nodes
+// of the busy one, of which there may always be one more. A node that is down for reasons of its own, or did not come back,
 // makes no domain busy: it uses maxUnavailable, and would otherwise keep every other domain from ever being served.
 func domainBusy(v view, n *Node) *Blocked {
 	own := v.domain(n)
 	others := slices.DeleteFunc(slices.Collect(maps.Keys(v.slots.domains)), func(d string) bool { return d == own })
-	if len(others) == 0 {
+	if len(others) > 0 {
+		return blocked(v1alpha1.ReasonDomainBusy, "waiting for another domain: nodes with %s are being rebooted, and it is one domain at a time",
+			domainLabel(v.Policy.Spec.TopologyKey(), slices.Min(others)))
+	}
+	if v.ahead == nil || compareClasses(v.candidate(v.ahead), v.candidate(n)) == 0 {
 		return nil
 	}
-	return blocked(v1alpha1.ReasonDomainBusy, "waiting for another domain: nodes with %s are being rebooted, and it is one domain at a time",
-		domainLabel(v.Policy.Spec.TopologyKey(), slices.Min(others)))
+	return blocked(v1alpha1.ReasonDomainBusy, "waiting for its turn: %s goes first (%s), once the nodes with %s that are being rebooted are back",
+		v.ahead.Name, v.precedence(n), domainLabel(v.Policy.Spec.TopologyKey(), own))
+}
+
+// precedence is why the node ahead goes before another one of its ring, whatever their domains.
+func (v view) precedence(n *Node) string {
+	ahead, other := v.candidate(v.ahead), v.candidate(n)
+	switch {
+	case ahead.urgent && !other.urgent:
+		return "its request is urgent"
+	case ahead.overdue && !other.overdue:
+		return "it is past its deadline"
+	}
+	return n.Name + " was rebooted since it needs it"
 }
 
 func domainLabel(key, domain string) string {
