@@ -42,7 +42,7 @@ func (u *future) extrapolate() int {
 		}
 		domain, ring = plan.Domain(f.Policy, n), f.rings.Of(n)
 		if at = f.opening(at, u.end, reserve, plan.IgnoresWindowsFrom(f.Policy, n)); at.IsZero() {
-			u.beyond = true
+			u.beyond = !f.pausedForGood()
 			break
 		}
 		f.Now = at
@@ -116,11 +116,12 @@ func (u *future) goes(n *plan.Node, o *plan.Blocked) bool {
 // opening is the first instant from t on at which a reboot may begin that ignores windows from an instant on, which is zero where it
 // does not. Zero: none before the end.
 func (f *fleet) opening(t, end time.Time, reserve time.Duration, ignores time.Time) time.Time {
-	if pause := f.Policy.Spec.Pause; pause != nil && pause.Until != nil && f.Policy.Spec.PausedAt(t) {
-		t = later(t, pause.Until.Time)
-	}
 	for !t.IsZero() && t.Before(end) {
 		f.Now = t
+		if f.Policy.Spec.PausedAt(t) { // spec.urgent may have ignored the pause until now
+			t = f.Policy.Spec.Pause.End()
+			continue
+		}
 		f.look()
 		ignored := !ignores.IsZero() && !t.Before(ignores)
 		switch w := f.Window; {

@@ -150,6 +150,11 @@ func (f *fleet) answerRunHooks() {
 	}
 }
 
+// pausedForGood reports whether the policy is paused until somebody ends that.
+func (f *fleet) pausedForGood() bool {
+	return f.Policy.Spec.PausedAt(f.Now) && f.Policy.Spec.Pause.End().IsZero()
+}
+
 // ignoresWindows reports whether nodes past their deadline are rebooted outside the windows.
 func (f *fleet) ignoresWindows() bool {
 	d := f.Policy.Spec.Deadline

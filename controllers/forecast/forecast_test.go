@@ -467,6 +467,10 @@ func TestOf_Extrapolates(t *testing.T) {
 	}
 	for name, p := range map[string]*v1alpha1.RebootPolicy{
 		"one at a time": policy(), "windows": policy(weeknights), "five": policy(weeknights, atMost("5")), "zones": policy(weeknights, atMost("7"), zones),
+		"an urgent policy that is paused again in the middle": policy(spec(func(s *v1alpha1.RebootPolicySpec) {
+			s.Pause = &v1alpha1.Pause{}
+			s.Urgent = &v1alpha1.Urgent{Until: metav1.NewTime(monday.Add(20 * time.Hour)), Ignore: []v1alpha1.UrgentIgnore{v1alpha1.UrgentIgnoresPause}}
+		})),
 		"windows that close in the middle of a turn": policy(weeknights, spec(func(s *v1alpha1.RebootPolicySpec) { s.Settle = &metav1.Duration{Duration: 2 * minute} })),
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -89,10 +89,9 @@ func (u *future) apply(p plan.Plan) (again bool) {
 
 // idle reports whether nothing can be granted any more, as far as the horizon: what is in progress is all there is.
 func (u *future) idle(p plan.Plan) bool {
-	spec, w := &u.fleet.Policy.Spec, u.fleet.Window
+	w := u.fleet.Window
 	never := !w.Open && w.OpensAt.IsZero() && !u.fleet.ignoresWindows()
-	paused := spec.PausedAt(u.fleet.Now) && spec.Pause.End().IsZero()
-	return p.Invalid != "" || p.Unshared != "" || p.Halt.Halted || paused || never
+	return p.Invalid != "" || p.Unshared != "" || p.Halt.Halted || u.fleet.pausedForGood() || never
 }
 
 // dismiss takes the nodes out of their queues that wait for something that is not expected to happen, and those that wait for an
