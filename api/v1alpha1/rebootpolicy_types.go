@@ -129,6 +129,7 @@ type RebootPolicySpec struct {
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=10
+	// +kubebuilder:validation:XValidation:rule="self.all(r, r.name == self[size(self) - 1].name || has(r.nodeSelector.matchLabels) && size(r.nodeSelector.matchLabels) > 0 || has(r.nodeSelector.matchExpressions) && size(r.nodeSelector.matchExpressions) > 0)",message="only the last ring may have an empty nodeSelector: it takes all nodes that are left"
 	Order []Ring `json:"order,omitempty"`
 
 	// windows are the hours in which reboots may start.

@@ -184,6 +184,8 @@ var _ = Describe("spec", func() {
 			Entry("ten", ten+"]"),
 		)
 		DescribeTable("refuses", refuses,
+			Entry("a ring after one that takes all nodes", "order: [{name: a, "+canary+"}, {name: all, nodeSelector: {}}, {name: b, "+canary+"}]", "only the last ring may have an empty nodeSelector"),
+			Entry("a ring after one with empty lists", "order: [{name: all, nodeSelector: {matchLabels: {}, matchExpressions: []}}, {name: b, "+canary+"}]", "only the last ring may have an empty nodeSelector"),
 			Entry("two of one name", "order: [{name: a, "+canary+"}, {name: a, "+canary+"}]", "Duplicate value"),
 			Entry("an empty name", "order: [{name: '', "+canary+"}]", "spec.order[0].name"),
 			Entry("no name", "order: [{"+canary+"}]", "spec.order[0].name: Required"),

@@ -164,10 +164,15 @@ func TestExamine(t *testing.T) {
 		"never reported": {
 			func(c *installed) { c.nodes[1].Status.Conditions = c.nodes[1].Status.Conditions[:1] }, []string{"Engines Problem [n2] no agent has ever reported"},
 		},
-		"no policy":          {func(c *installed) { c.policies = nil }, []string{"Policies Problem [] there is no RebootPolicy"}},
-		"no policy selects":  {func(c *installed) { c.nodes[0].Labels = nil }, []string{"Policies Warning [n1] no policy selects n1"}},
-		"two policies":       {func(c *installed) { c.policies = append(c.policies, everybody()) }, []string{"Policies Problem [n1 n2] policies rival, workers select the same nodes"}},
-		"an empty policy":    {func(c *installed) { c.policies = append(c.policies, Policy("gpu")) }, []string{"Policies Warning [] policy gpu governs no node"}},
+		"no policy":         {func(c *installed) { c.policies = nil }, []string{"Policies Problem [] there is no RebootPolicy"}},
+		"no policy selects": {func(c *installed) { c.nodes[0].Labels = nil }, []string{"Policies Warning [n1] no policy selects n1"}},
+		"two policies":      {func(c *installed) { c.policies = append(c.policies, everybody()) }, []string{"Policies Problem [n1 n2] policies rival, workers select the same nodes"}},
+		"an empty policy":   {func(c *installed) { c.policies = append(c.policies, Policy("gpu")) }, []string{"Policies Warning [] policy gpu governs no node"}},
+		"a ring without nodes": {
+			func(c *installed) {
+				c.policies[0].Spec.Order = []v1alpha1.Ring{{Name: "canary", NodeSelector: v1alpha1.LabelSelector{MatchLabels: map[string]string{"stage": "canary"}}}, {Name: "rest"}}
+			}, []string{"Policies Warning [] ring canary of policy workers has no node"},
+		},
 		"a policy in DryRun": {func(c *installed) { c.policies[0].Spec.Mode = v1alpha1.ModeDryRun }, []string{"Policies Warning [] policy workers is in mode DryRun"}},
 		"a pause":            {func(c *installed) { c.policies[0].Spec.Pause = &v1alpha1.Pause{} }, []string{"Policies Warning [] policy workers is paused"}},
 		"an urgent policy": {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/forecast"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
@@ -40,10 +41,34 @@ func policies(c Cluster) []Finding {
 		if p.Mode == v1alpha1.ModeDryRun {
 			found = append(found, Finding{Level: Warning, Message: "policy " + p.Name + " is in mode DryRun: it grants nothing", Command: fmt.Sprintf(`kubectl patch rbp %s --type=merge -p '{"spec":{"mode":"Enforce"}}'`, p.Name)})
 		}
+		found = append(found, c.emptyRings(f.Policy(p.Name))...)
 		for _, n := range p.Notices {
 			if level := levels[n.Kind]; level != "" {
 				found = append(found, Finding{Level: level, Message: n.Message, Command: n.Command})
 			}
+		}
+	}
+	return found
+}
+
+// emptyRings finds the rings of a policy that have no node: later rings do not wait for them.
+func (c Cluster) emptyRings(policy *v1alpha1.RebootPolicy) []Finding {
+	rings, err := plan.RingsOf(policy)
+	if err != nil {
+		return nil // the policy is Invalid
+	}
+	members := map[int]int{}
+	for _, n := range c.Fleet.Views() {
+		if c.Fleet.Governor.Govern(n.Labels).Policy == policy.Name {
+			members[rings.Of(n)]++
+		}
+	}
+	var found []Finding
+	for i, ring := range policy.Spec.Order {
+		if members[i] == 0 {
+			found = append(found, Finding{
+				Level: Warning, Message: fmt.Sprintf("ring %s of policy %s has no node: no later ring waits for it", ring.Name, policy.Name), Command: "kubectl edit rbp " + policy.Name,
+			})
 		}
 	}
 	return found
