@@ -13,6 +13,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
 // Random situations are small and dense: few names, numbers, boots and instants, so that things meet.
@@ -49,6 +50,9 @@ func drawSituation(t *rapid.T) situation {
 	if oneIn(t, 3, "window") {
 		s.window = drawWindow(t)
 	}
+	if u := s.policies[0].Spec.Urgent; u != nil && evening.Before(u.Until.Time) {
+		s.window = endsUrgently(s.window, u.Until.Time)
+	}
 	if oneIn(t, 4, "gates") {
 		s.gates = drawGates(t, s.policies[0])
 	}
@@ -79,6 +83,15 @@ func drawWindow(t *rapid.T) *window.State {
 	}
 	w.OpensAt, w.Blackout = changes, oneIn(t, 2, "blackout")
 	return &w
+}
+
+// endsUrgently is the state of windows in which spec.urgent ends.
+func endsUrgently(w *window.State, until time.Time) *window.State {
+	if w == nil {
+		w = &window.State{Open: true, Always: true}
+	}
+	w.Urgent, w.Next = w.Open, timing.Earliest(w.Next, until)
+	return w
 }
 
 // drawRunHooks gives a policy hooks before or after its runs, and draws how far they are.
@@ -143,6 +156,10 @@ func drawPolicy(t *rapid.T, name string) *v1alpha1.RebootPolicy {
 		if oneIn(t, 12, change.label) {
 			change.does(p)
 		}
+	}
+	if oneIn(t, 6, "urgent") {
+		ignored := []v1alpha1.UrgentIgnore{"Pause", "Windows", "Blackouts"}[:rapid.IntRange(1, 3).Draw(t, "ignored")]
+		urgent(evening.Add(minutes(t, -5, 5, "urgent until")), ignored...)(p)
 	}
 	if p.Spec.Deadline != nil && oneIn(t, 2, "ignores windows") {
 		ignoresWindows(p)
