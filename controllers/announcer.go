@@ -242,10 +242,22 @@ func (a *announcer) observeReleases(ctx context.Context, s *state, p plan.Plan) 
 		if past := t.Past(s.Now); past != nil {
 			logEnded(ctx, s.Policy, past, t.Entry)
 		}
+		if t.Reason == v1alpha1.ReasonNodeGoneInReboot {
+			a.lost(s, t)
+		}
 		if t.Node != nil && t.Node.Progress != nil && t.Node.Progress.Seq == t.Entry.Seq && t.Node.Progress.Phase == protocol.PhaseAborted {
 			a.failed(s, t.Entry.Node, "aborted", string(t.Reason)+": "+t.Message)
 		}
 	}
+}
+
+// lost reports a reboot that failed because its Node was deleted in it. One that was overdue before has been reported as timed out.
+func (a *announcer) lost(s *state, t plan.Reboot) {
+	if !s.Now.Before(t.Entry.RebootingAt.Add(s.Policy.Spec.RebootOrDefault().TimeoutOrDefault())) {
+		return
+	}
+	a.failed(s, t.Entry.Node, "lost", t.Message)
+	a.recorder.Eventf(policyReference(s.Policy), nil, corev1.EventTypeWarning, v1alpha1.EventRebootLost, "AwaitBoot", "node %s: %s", t.Entry.Node, t.Message)
 }
 
 // logEnded logs an attempt that has ended, for audits: the same keys for every result, empty where there is nothing.

@@ -109,7 +109,7 @@ func observe(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State) {
 // has been rebooted.
 func zero(policy string) {
 	for _, need := range append(needs[:], otherNeed) {
-		for _, result := range []string{"succeeded", "aborted", "timed_out", "hook_failed"} {
+		for _, result := range []string{"succeeded", "aborted", "timed_out", "lost", "hook_failed"} {
 			rebootsTotal.WithLabelValues(policy, engineLabel(need), result)
 		}
 	}

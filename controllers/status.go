@@ -57,12 +57,22 @@ func statusOf(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State, now ti
 	return status
 }
 
-// urgent reports whether two statuses differ in more than counts, versions, agents and which nodes are close to their deadline, which may wait
-// a little.
+// urgent reports whether two statuses differ in more than counts, versions, agents, which nodes are rebooting and which are close to their
+// deadline, which may wait a little.
 func urgent(before, after v1alpha1.RebootPolicyStatus) bool {
 	after.Nodes, after.Blocked, after.Versions, after.Agents = before.Nodes, before.Blocked, before.Versions, before.Agents
+	before.Grants, after.Grants = granted(before.Grants), granted(after.Grants)
 	before.Conditions, after.Conditions = prompt(before.Conditions), prompt(after.Conditions)
 	return !equality.Semantic.DeepEqual(before, after)
+}
+
+// granted is the ledger without how far the reboots are.
+func granted(grants []v1alpha1.LedgerEntry) []v1alpha1.LedgerEntry {
+	grants = slices.Clone(grants)
+	for i := range grants {
+		grants[i].RebootingAt = nil
+	}
+	return grants
 }
 
 // prompt is what of the conditions is written at once.

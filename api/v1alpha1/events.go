@@ -18,6 +18,7 @@ const (
 	EventRebootRefused       = "RebootRefused"
 	EventRebootSucceeded     = "RebootSucceeded"
 	EventRebootTimedOut      = "RebootTimedOut"
+	EventRebootLost          = "RebootLost"
 	EventUncordoned          = "Uncordoned"
 	EventWaitingForHook      = "WaitingForHook"
 	EventHalted              = "Halted"

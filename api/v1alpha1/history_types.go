@@ -50,8 +50,13 @@ type PastReboot struct {
 	// grantedAt is when the grant was given.
 	// +required
 	GrantedAt metav1.Time `json:"grantedAt"`
-	// endedAt is when the node was back in service, or the grant was withdrawn.
-	// Absent: it never was.
+	// ring is the ring of spec.order in which the node was when it was granted.
+	// Absent: in none.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Ring string `json:"ring,omitempty"`
+	// endedAt is when the node was back in service, the grant was withdrawn, or the manager saw that the Node was deleted.
+	// Absent: unknown.
 	// +optional
 	EndedAt metav1.Time `json:"endedAt,omitempty,omitzero"`
 	// podsForced is how many pods did not leave in order.

@@ -138,6 +138,8 @@ const (
 	ReasonHookFailed Reason = "HookFailed"
 	// ReasonNodeGone means the Node was deleted.
 	ReasonNodeGone Reason = "NodeGone"
+	// ReasonNodeGoneInReboot means the Node was deleted after the point of no return: the reboot counts as failed.
+	ReasonNodeGoneInReboot Reason = "NodeGoneInReboot"
 )
 
 // Reasons of the conditions of a RebootPolicy.

@@ -208,6 +208,7 @@ type SystemVersions struct {
 	// +required
 	OnNewest int32 `json:"onNewest"`
 	// others are the other versions, the newest first and those that do not compare last, at most 5.
+	// Of more, those with withoutNeed are listed, the oldest first.
 	// +optional
 	// +listType=map
 	// +listMapKey=version
@@ -272,6 +273,17 @@ type LedgerEntry struct {
 	// Absent: the grant holds.
 	// +optional
 	WithdrawnAt *metav1.Time `json:"withdrawnAt,omitempty"`
+	// rebootingAt is when the node passed the point of no return.
+	// It is also set while nobody can read how far the reboot is.
+	// If such a Node is deleted, its reboot counts as failed.
+	// Absent: the node is not rebooting yet.
+	// +optional
+	RebootingAt *metav1.Time `json:"rebootingAt,omitempty"`
+	// ring is the ring of spec.order in which the node was when it was granted.
+	// Absent: in none.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Ring string `json:"ring,omitempty"`
 }
 
 // WindowState is the state of the windows in one word.

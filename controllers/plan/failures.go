@@ -69,6 +69,39 @@ func quiet(current *metav1.Condition) Halt {
 	return Halt{Reason: v1alpha1.ReasonHealthy}
 }
 
+// lost are the nodes of a ring whose Nodes were deleted in their reboots, unless a node of the ring has come back since or an
+// administrator has resumed the policy since.
+func (a attempts) lost(ring string, reboots []Reboot) []string {
+	if _, resumed := a.policy.Annotations[v1alpha1.AnnotationResume]; resumed {
+		return nil
+	}
+	var names []string
+	resumedAt := resumedAt(meta.FindStatusCondition(a.policy.Status.Conditions, v1alpha1.ConditionHalted))
+	for _, past := range a.policy.Status.History {
+		switch {
+		case past.Ring != ring:
+		case past.Result == v1alpha1.RebootSucceeded:
+			names = nil
+		case past.Reason == v1alpha1.ReasonNodeGoneInReboot && past.EndedAt.After(resumedAt) && hasCome(past.EndedAt.Time, a.now):
+			names = append(names, past.Node)
+		}
+	}
+	for _, t := range reboots {
+		if t.Entry.Ring == ring && t.Reason == v1alpha1.ReasonNodeGoneInReboot {
+			names = append(names, t.Entry.Node)
+		}
+	}
+	return names
+}
+
+// resumedAt is when an administrator last resumed the policy. Zero: it was not resumed.
+func resumedAt(current *metav1.Condition) time.Time {
+	if current != nil && current.Reason == string(v1alpha1.ReasonResumed) {
+		return current.LastTransitionTime.Time
+	}
+	return time.Time{}
+}
+
 // countFrom is the instant from which failures count.
 func (a attempts) countFrom(current *metav1.Condition) time.Time {
 	from := LastReboot(a.policy, a.now) // one in the future would hide every failure until then
@@ -78,8 +111,8 @@ func (a attempts) countFrom(current *metav1.Condition) time.Time {
 	return from
 }
 
-// failedSince names the nodes that failed after an instant: an attempt that was given up, or a deadline overrun. Each node is
-// one failure, however much of its record reports it.
+// failedSince names the nodes that failed after an instant: an attempt that was given up, a deadline overrun, or a Node deleted in its
+// reboot. Each node is one failure, however much of its record reports it.
 func (a attempts) failedSince(from time.Time, governed []*Node, reboots []Reboot) []string {
 	reasons := map[string]v1alpha1.Reason{}
 	for _, n := range governed {
@@ -92,8 +125,13 @@ func (a attempts) failedSince(from time.Time, governed []*Node, reboots []Reboot
 		}
 	}
 	for _, t := range reboots {
-		if t.FailedAt.After(from) {
+		if t.FailedAt.After(from) || t.Reason == v1alpha1.ReasonNodeGoneInReboot {
 			reasons[t.Entry.Node] = t.Reason
+		}
+	}
+	for _, past := range a.policy.Status.History {
+		if past.Reason == v1alpha1.ReasonNodeGoneInReboot && past.EndedAt.After(from) && hasCome(past.EndedAt.Time, a.now) {
+			reasons[past.Node] = past.Reason
 		}
 	}
 	failed := make([]string, 0, len(reasons))

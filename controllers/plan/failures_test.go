@@ -2,12 +2,14 @@ package plan_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -16,6 +18,40 @@ import (
 
 func failuresMax(n int32) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) { p.Spec.Failures = &v1alpha1.Failures{Max: &n} }
+}
+
+// lost puts a reboot in whose course the Node was deleted into the history.
+func lost(node, ring string, ended time.Duration) func(*v1alpha1.RebootPolicy) {
+	return func(p *v1alpha1.RebootPolicy) {
+		p.Status.History = append(p.Status.History, v1alpha1.PastReboot{
+			Node: node, Ring: ring, Result: v1alpha1.RebootLost, Reason: v1alpha1.ReasonNodeGoneInReboot, EndedAt: at(ended),
+		})
+	}
+}
+
+// Whatever a cluster looks like, the ledger knows of each reboot that may be past the point of no return. Where its Node is deleted, that is
+// one failure at once, and none where the agent had not come so far.
+func TestReboots_ADeletedNodeFailsWhereItWasRebooting(t *testing.T) {
+	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
+		for _, r := range p.Reboots {
+			if r.Rebooting() && r.Action != plan.ReleaseEntry && r.Entry.RebootingAt == nil {
+				t.Fatalf("%s reboots, and the ledger does not know\n%v", r.Entry.Node, s)
+			}
+		}
+		if p.Halt.Halted || p.Halt.Reason == v1alpha1.ReasonResumed || snapshot.Ledger != nil || p.InLedgerOf != "" {
+			return
+		}
+		snapshot.Policy = snapshot.Policy.DeepCopy()
+		failuresMax(1)(snapshot.Policy)
+		snapshot.Policy.Status.History, snapshot.Policy.Status.Grants = nil, p.Ledger()
+		rebooting := slices.ContainsFunc(p.Ledger(), func(e v1alpha1.LedgerEntry) bool {
+			return e.RebootingAt != nil && snapshot.Governor.OwnerOf(snapshot.Policy.Name, e) == snapshot.Policy.Name
+		})
+		snapshot.Nodes = nil
+		if after := plan.Of(snapshot); after.Halt.Halted != rebooting {
+			t.Fatalf("every Node is deleted: halted %t, rebooting %t, ledger %+v\n%v", after.Halt.Halted, rebooting, p.Ledger(), s)
+		}
+	})
 }
 
 // TestReboots_Halt: a policy stops by itself when failures.max nodes have failed since the last success, and goes on when
@@ -53,6 +89,8 @@ func TestReboots_Halt(t *testing.T) {
 	haltedBy := func(message string) plan.Halt {
 		return plan.Halt{Halted: true, Reason: v1alpha1.ReasonTooManyFailures, Message: message}
 	}
+	goneInReboot := entry("a", 5)
+	goneInReboot.RebootingAt, goneInReboot.NodeUID = new(at(-10*minute)), "uid"
 	lateReboot := options(grant(5, protocol.GrantActive, grantedAt(-time.Hour)), progress(5, protocol.PhaseRebooting, phaseAt(-time.Hour)), notReady)
 	cases := map[string]struct {
 		situation situation
@@ -141,6 +179,22 @@ func TestReboots_Halt(t *testing.T) {
 			healthy,
 		},
 		"a Node that is gone": {one(workers(most(1), holding(5, entry("a", 5)))), healthy},
+		"a Node that is gone, which was past the point of no return": {
+			one(workers(most(1), holding(5, goneInReboot))), haltedBy("1 node failed since the last success (failures.max is 1): a (NodeGoneInReboot)"),
+		},
+		"one that is registered anew": {
+			one(workers(most(1), holding(5, goneInReboot)), newHost("a", uid("other"))), haltedBy("1 node failed since the last success (failures.max is 1): a (NodeGoneInReboot)"),
+		},
+		"a Node that was deleted in its reboot, by the history, and a failure": {
+			one(workers(lost("a", "", -minute)), needy("b", drainFailed(-minute))),
+			haltedBy("2 nodes failed since the last success (failures.max is 2): a (NodeGoneInReboot), b (DrainTimedOut)"),
+		},
+		"a Node that was deleted in its reboot, and a success since": {one(workers(most(1), lost("a", "", -2*minute), succeeded(-minute))), healthy},
+		"a Node that was deleted in its reboot, and resumed since": {
+			one(workers(most(1), lost("a", "", -2*minute), halted(false, v1alpha1.ReasonResumed, "resumed: fixed", -minute))),
+			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: fixed"},
+		},
+		"a Node that was deleted in its reboot, by the clock of a leader that was a day ahead": {one(workers(most(1), lost("a", "", 24*time.Hour))), healthy},
 		"halted stays halted, in the words it halted with": {
 			one(workers(halted(true, v1alpha1.ReasonTooManyFailures, "2 nodes failed", 0)), needy("a")), haltedBy("2 nodes failed"),
 		},

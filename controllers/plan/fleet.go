@@ -258,7 +258,7 @@ func byName(a, b *Node) int { return cmp.Compare(a.Name, b.Name) }
 // no deadline could count from it.
 func (f *fleet) entry(n *Node) v1alpha1.LedgerEntry {
 	e := n.Entry(n.Name)
-	e.Policy = f.limited.tag(f.name)
+	e.Policy, e.Ring = f.limited.tag(f.name), f.rings.name(n)
 	if e.At.Sub(f.Now) > clockAhead {
 		e.At = metav1.NewTime(f.Now)
 	}

@@ -182,6 +182,9 @@ func hosts(machine func(string, ...func(*host)) *host, names string, options ...
 	return list
 }
 
+// isLost is a host that does not come back from its reboot.
+func isLost(h *host) { h.lost = true }
+
 func drains(d time.Duration) func(*host) { return func(h *host) { h.drains = d } }
 
 // Scripts are made of these.

@@ -43,7 +43,7 @@ func (p *Plan) ended(before []v1alpha1.PastReboot, now time.Time) []v1alpha1.Pas
 func size(history []v1alpha1.PastReboot) int {
 	bytes := 0
 	for _, p := range history {
-		bytes += pastBytes + len(p.Node) + len(p.Reason) + len(p.Message) + len(p.FromVersion) + len(p.ToVersion)
+		bytes += pastBytes + len(p.Node) + len(p.Reason) + len(p.Message) + len(p.FromVersion) + len(p.ToVersion) + len(p.Ring)
 	}
 	return bytes
 }
@@ -52,10 +52,10 @@ func size(history []v1alpha1.PastReboot) int {
 // after its grant and not after now, whatever the node's clock reports.
 func (t Reboot) Past(now time.Time) *v1alpha1.PastReboot {
 	n, seq := t.Node, t.Entry.Seq
-	past := &v1alpha1.PastReboot{Node: t.Entry.Node, Seq: seq, GrantedAt: t.Entry.At, FromVersion: t.Entry.OSVersion}
+	past := &v1alpha1.PastReboot{Node: t.Entry.Node, Seq: seq, GrantedAt: t.Entry.At, FromVersion: t.Entry.OSVersion, Ring: t.Entry.Ring}
 	switch {
 	case n == nil:
-		past.Result, past.Reason, past.Message = v1alpha1.RebootLost, t.Reason, t.Message
+		past.Result, past.Reason, past.Message, past.EndedAt = v1alpha1.RebootLost, t.Reason, t.Message, metav1.NewTime(now)
 		return past
 	case protocol.Withdrawn(n.Record, t.Entry):
 		past.Result, past.Reason, past.Message, past.EndedAt = v1alpha1.RebootWithdrawn, t.Reason, message.Shorten(maxMessage, t.Message), metav1.NewTime(now)

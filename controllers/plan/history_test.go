@@ -64,7 +64,14 @@ func TestPlan_History(t *testing.T) {
 		},
 		"a Node that was deleted": {
 			one(held), with(func(p *v1alpha1.PastReboot) {
-				p.Result, p.Reason, p.Message = v1alpha1.RebootLost, v1alpha1.ReasonNodeGone, "the Node object was deleted"
+				p.Result, p.Reason, p.Message, p.EndedAt = v1alpha1.RebootLost, v1alpha1.ReasonNodeGone, "the Node object was deleted", at(0)
+			}),
+		},
+		"a Node that was deleted in its reboot": {
+			one(policy("workers", holding(7, v1alpha1.LedgerEntry{Node: "a", Seq: 7, BootID: "a-boot-1", At: at(-10 * minute), OSVersion: "1.0", RebootingAt: new(at(-5 * minute)), Ring: "canary"}))),
+			with(func(p *v1alpha1.PastReboot) {
+				p.Result, p.Reason, p.Ring, p.EndedAt = v1alpha1.RebootLost, v1alpha1.ReasonNodeGoneInReboot, "canary", at(0)
+				p.Message = "the Node object was deleted, after it was sent to reboot at Mon 2026-06-01 21:55:00 UTC and before it was back in service: see to the machine, or to what deletes Nodes"
 			}),
 		},
 		"a grant that was taken back before the drain disturbed nobody": {

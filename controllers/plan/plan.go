@@ -72,6 +72,8 @@ type Plan struct {
 
 	// runMoves: RunHooks differ from those of the status.
 	runMoves bool
+	// notes: another policy's ledger has to know how far a reboot is. The policy's own does with the next write of its status.
+	notes bool
 	// learned: Seq has grown by what is on Nodes, and the ledger must know before more can be adopted.
 	learned bool
 }
@@ -130,6 +132,9 @@ func newDraft(s Snapshot) *draft {
 	}
 	if s.Ledger != nil {
 		d.plan.InLedgerOf, d.plan.Seq = s.Ledger.Name, max(d.plan.Seq, s.Ledger.Status.Seq)
+	}
+	for i, t := range d.plan.Reboots {
+		d.plan.notes = d.plan.notes || s.Ledger != nil && (t.Entry.RebootingAt == nil) != (f.entries[i].RebootingAt == nil)
 	}
 	for _, n := range f.unlisted {
 		d.plan.Unlisted = append(d.plan.Unlisted, f.reboot(f.entry(n)))
@@ -197,7 +202,7 @@ func (p *Plan) RunMoves() bool { return p.runMoves }
 // LedgerChanges reports whether the ledger differs after the plan.
 func (p *Plan) LedgerChanges() bool {
 	withdraws := func(t Reboot) bool { return t.Action == WithdrawGrant }
-	return p.learned || len(p.Granted)+len(p.Adopted)+len(p.Released()) > 0 || slices.ContainsFunc(p.Reboots, withdraws)
+	return p.learned || p.notes || len(p.Granted)+len(p.Adopted)+len(p.Released()) > 0 || slices.ContainsFunc(p.Reboots, withdraws)
 }
 
 // Released are the reboots whose entries leave the ledger.
@@ -268,7 +273,7 @@ func (d *draft) grantAmong(ring []*Node, sees view) {
 			continue
 		}
 		e := protocol.Enter(d.plan.Seq, n.Record, n.Name, n.BootID, d.f.Now)
-		e.NeedSince, e.OSVersion, e.Policy = n.needSince(), n.Labels[v1alpha1.LabelOSVersion], d.f.limited.tag(d.f.name)
+		e.NeedSince, e.OSVersion, e.Policy, e.Ring = n.needSince(), n.Labels[v1alpha1.LabelOSVersion], d.f.limited.tag(d.f.name), d.f.rings.name(n)
 		d.plan.Seq, d.plan.Granted = e.Seq, append(d.plan.Granted, e)
 	}
 }

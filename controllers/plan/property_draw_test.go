@@ -169,7 +169,11 @@ func drawPolicy(t *rapid.T, name string) *v1alpha1.RebootPolicy {
 	}
 	for _, node := range someNodes {
 		if oneIn(t, 8, "past") {
-			p.Status.History = append(p.Status.History, v1alpha1.PastReboot{Node: node, Result: v1alpha1.RebootSucceeded, EndedAt: drawInstant(t, "ended")})
+			past := v1alpha1.PastReboot{Node: node, Ring: "x", Result: v1alpha1.RebootSucceeded, EndedAt: drawInstant(t, "ended")}
+			if oneIn(t, 4, "lost") {
+				past.Result, past.Reason = v1alpha1.RebootLost, v1alpha1.ReasonNodeGoneInReboot
+			}
+			p.Status.History = append(p.Status.History, past)
 		}
 	}
 	if oneIn(t, 3, "hooks") {
@@ -185,6 +189,9 @@ func drawPolicy(t *rapid.T, name string) *v1alpha1.RebootPolicy {
 	for _, node := range append(someNodes, "gone") {
 		if oneIn(t, 5, "entry") {
 			e := v1alpha1.LedgerEntry{Node: node, Seq: int64(rapid.IntRange(1, 6).Draw(t, "seq")), BootID: drawBoot(t, node), At: drawInstant(t, "granted")}
+			if oneIn(t, 3, "rebooting") {
+				e.RebootingAt, e.Ring = new(drawInstant(t, "rebooting since")), "x"
+			}
 			if oneIn(t, 8, "withdrawn") {
 				e.WithdrawnAt = &e.At
 			}

@@ -42,6 +42,14 @@ func (r Rings) Of(n *Node) int {
 	return len(r.order)
 }
 
+// name is that of a node's ring. Empty: it is in none.
+func (r Rings) name(n *Node) string {
+	if ring := r.Of(n); ring < len(r.order) {
+		return r.order[ring].Name
+	}
+	return ""
+}
+
 // Soak is how long each rebooted node of a ring must be back in service before a later ring starts. 0: it need not.
 func (r Rings) Soak(ring int) time.Duration {
 	if ring >= len(r.order) {
@@ -134,7 +142,7 @@ func (r *ringed) soaks(n *Node, soak time.Duration) (until time.Time, down bool)
 	if n.ReadySince.After(back) && n.ReadySince.Before(back.Add(2*soak)) {
 		return n.ReadySince.Add(soak), !n.Ready
 	}
-	return until, false
+	return back.Add(soak), false
 }
 
 // ringWaits keeps a node waiting until all nodes of the earlier rings are done. Its message is the same for all nodes that wait.
@@ -202,7 +210,11 @@ func unfinished(d *draft, ring v1alpha1.Ring, members []*Node) *Blocked {
 			}
 		}
 	}
+	lost := d.f.attempts.lost(ring.Name, d.plan.Reboots)
 	switch {
+	case len(lost) > 0:
+		return blocked(v1alpha1.ReasonRingWaits, `waiting for ring %s: Node %s was deleted in its reboot, and none of the ring has come back since; `+
+			`kubectl annotate rebootpolicy %s %s="why" goes on`, ring.Name, someOf(lost), d.f.name, v1alpha1.AnnotationResume)
 	case count > 0:
 		return blocked(v1alpha1.ReasonRingWaits, "waiting for ring %s: %s left, first %s (%s); a paused node is not waited for",
 			ring.Name, nodes(count), first.node, first.reason)

@@ -35,6 +35,8 @@ func TestReboots_OneRingAfterTheOther(t *testing.T) {
 	left := func(which string) string {
 		return "waiting for ring canary: " + which + "; a paused node is not waited for"
 	}
+	gone := `waiting for ring canary: Node c was deleted in its reboot, and none of the ring has come back since; ` +
+		`kubectl annotate rebootpolicy workers reboot-operator.io/resume="why" goes on`
 	paused := annotated(v1alpha1.AnnotationPaused, "true")
 	inhibited := objecting(`{"reason":"Inhibited","message":"dpkg"}`)
 	for name, tc := range map[string]struct {
@@ -126,6 +128,27 @@ func TestReboots_OneRingAfterTheOther(t *testing.T) {
 			workers(hour), []*host{newHost("c", in(back(-1000*time.Hour))...)}, []string{"worker-1"}, "", 0,
 		},
 		"a history of a future that nobody believes": {workers(hour, past("c", -26*time.Hour)), []*host{newHost("c", canary)}, []string{"worker-1"}, "", 0},
+		"a Node that was deleted in its reboot":      {workers(rings(), lost("c", "canary", -time.Hour)), nil, nil, gone, 0},
+		"a Node of the ring that is deleted in its reboot now": {
+			workers(rings(), holding(9, v1alpha1.LedgerEntry{Node: "c", Seq: 9, At: at(-time.Hour), RebootingAt: new(at(-time.Hour)), Ring: "canary"})), nil, nil, gone, 0,
+		},
+		"one that had not begun": {workers(rings(), holding(9, v1alpha1.LedgerEntry{Node: "c", Seq: 9, At: at(-time.Hour), Ring: "canary"})), nil, []string{"worker-1"}, "", 0},
+		"and another node of the ring has come back since": {
+			workers(rings(), lost("c", "canary", -time.Hour), func(p *v1alpha1.RebootPolicy) {
+				p.Status.History = append(p.Status.History, v1alpha1.PastReboot{Node: "d", Ring: "canary", Result: v1alpha1.RebootSucceeded, EndedAt: at(-minute)})
+			}),
+			nil,
+			[]string{"worker-1"}, "", 0,
+		},
+		"and an administrator resumes": {workers(rings(), lost("c", "canary", -time.Hour), resume("its disk broke")), nil, []string{"worker-1"}, "", 0},
+		"and has resumed": {
+			workers(rings(), lost("c", "canary", -time.Hour), func(p *v1alpha1.RebootPolicy) {
+				p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionHalted, Status: metav1.ConditionFalse, Reason: "Resumed", LastTransitionTime: at(-minute)}}
+			}),
+			nil,
+			[]string{"worker-1"}, "", 0,
+		},
+		"a Node of a later ring": {workers(rings(), lost("c", "", -time.Hour)), nil, []string{"worker-1"}, "", 0},
 		"the limit of the ring": {
 			workers(rings(ringAtMost("1"))), hosts(needy, "c d", canary), []string{"c"}, left("2 nodes left, first c (Granted)"), 0,
 		},

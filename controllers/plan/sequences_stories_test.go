@@ -87,6 +87,29 @@ func limits() map[string]sequence {
 				hosts(needy, "worker-3", label(corev1.LabelTopologyZone, "b"), needsSince(24*time.Hour)),
 			),
 		},
+		"nodes-deleted-in-their-reboots": {
+			about: "An update breaks machines, and a health check deletes the Node of each that is down for 5 minutes, long before reboot.timeout. Two are two " +
+				"failures, and the policy halts. worker-3 is deleted while it drains, which is none. An administrator resumes the policy.",
+			policies: []*v1alpha1.RebootPolicy{policy("workers")},
+			hosts: []*host{
+				needy("worker-1", isLost, needsSince(5*time.Hour)), needy("worker-3", drains(10*minute), needsSince(4*time.Hour)), needy("worker-2", isLost), needy("worker-4"), newHost("worker-5"),
+			},
+			script: []act{
+				{7 * minute, "the health check deletes Node worker-1", deleteNode("worker-1")},
+				{8 * minute, "an administrator deletes Node worker-3", deleteNode("worker-3")},
+				{15 * minute, "the health check deletes Node worker-2", deleteNode("worker-2")},
+				{time.Hour, "an administrator withdraws the update, and resumes the policy", edits("workers", resume("update withdrawn"))},
+			},
+		},
+		"canary-deleted-in-its-reboot": {
+			about:    "The Node of the one canary is deleted in its reboot, and registered no more. The nodes that are in no ring wait, until an administrator resumes the policy.",
+			policies: []*v1alpha1.RebootPolicy{policy("workers", inRings("ring", ring("canary", soaks(30*minute))))},
+			hosts:    append(hosts(needy, "worker-1"), needy("worker-9", label("ring", "canary"), isLost)),
+			script: []act{
+				{7 * minute, "the health check deletes Node worker-9", deleteNode("worker-9")},
+				{2 * time.Hour, "an administrator resumes the policy", edits("workers", resume("its disk broke"))},
+			},
+		},
 		"urgent-request-in-another-zone": {
 			about: "Two of zone a go at a time, one after the other, so the zone is never at rest. worker-9 of zone b is requested as urgent: nobody else of " +
 				"zone a is granted, worker-9 goes once those in progress are back, and then zone a goes on.",

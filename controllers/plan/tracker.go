@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
@@ -30,10 +32,9 @@ type tracker struct {
 func (t *tracker) track() {
 	switch n, e := t.Node, t.Entry; {
 	case n == nil:
-		t.Action, t.Reason, t.Message = ReleaseEntry, v1alpha1.ReasonNodeGone, "the Node object was deleted"
+		t.gone("the Node object was deleted")
 	case protocol.Gone(n.Record, e):
-		t.Node, t.Action, t.Reason = nil, ReleaseEntry, v1alpha1.ReasonNodeGone
-		t.Message = "the Node object was deleted, and another one was registered under its name"
+		t.gone("the Node object was deleted, and another one was registered under its name")
 	case protocol.Overtaken(n.Record, e, t.f.limited.ledger) && t.f.Governor.replaced(n, t.f.name, t.f.limited.ledger):
 		t.Action, t.Reason, t.Message = ReleaseEntry, v1alpha1.ReasonCancelled, "a grant of policy "+n.Grant.Policy+" replaced it"
 	case protocol.Releasable(n.Record, e):
@@ -54,6 +55,22 @@ func (t *tracker) track() {
 		t.Message = fmt.Sprintf("waits until grant %d of policy %s is over", n.Grant.Seq, n.Grant.Policy)
 	default:
 		t.awaitStart()
+	}
+}
+
+// gone releases the entry of a Node that was deleted. Nobody can prove any more whether its machine came up from a reboot that had begun.
+func (t *tracker) gone(how string) {
+	t.Node, t.Action, t.Reason, t.Message = nil, ReleaseEntry, v1alpha1.ReasonNodeGone, how
+	if at := t.Entry.RebootingAt; at != nil {
+		t.Reason = v1alpha1.ReasonNodeGoneInReboot
+		t.Message = fmt.Sprintf("%s, after it was sent to reboot at %s and before it was back in service: see to the machine, or to what deletes Nodes", how, t.f.instant(at.Time))
+	}
+}
+
+// rebooting records in the entry that the reboot may be past the point of no return: the entry outlives the Node.
+func (t *tracker) rebooting(since time.Time) {
+	if t.Entry.RebootingAt == nil {
+		t.Entry.RebootingAt = &metav1.Time{Time: since}
 	}
 }
 
@@ -153,7 +170,7 @@ func (t *tracker) awaitDrain() {
 	lead, patience := spec.LeadTimeOrDefault(), max(silence, spec.VolumeDetachTimeoutOrDefault()+silence/2)
 	timeout := lead + spec.TimeoutOrDefault()
 	began := t.began(startTimeout)
-	t.Message = "draining"
+	t.Entry.RebootingAt, t.Message = nil, "draining" // it is set where nobody could read the progress before
 	if lead > 0 {
 		t.Message = "cordoned; pods are asked to leave from " + t.f.instant(began.Add(lead)) + " on"
 	}
@@ -167,6 +184,7 @@ func (t *tracker) awaitDrain() {
 func (t *tracker) awaitRepair() {
 	t.Reason, t.Message = v1alpha1.ReasonRecordUnreadable, t.Node.Unreadable+"; the slot is kept until the agent repairs it"
 	granted := t.published()
+	t.rebooting(granted)
 	t.overdue(granted.Add(longestDrain(t.f.Policy)+t.f.Policy.Spec.RebootOrDefault().TimeoutOrDefault()), v1alpha1.ReasonRebootTimedOut, fmt.Sprintf(
 		"how far the reboot granted at %s is cannot be read, and nobody has repaired it in time: %s; its slot is kept: see to the machine and "+
 			"its agent; once it is proved off, deleting the Node frees the slot", t.f.instant(granted), t.Node.Unreadable))
@@ -175,7 +193,8 @@ func (t *tracker) awaitRepair() {
 // awaitBoot: past the point of no return. Only a new boot ID ends it: not readiness, and not an agent that starts. A grant
 // that was removed since is written again: without it the reboot could not be finished.
 func (t *tracker) awaitBoot() {
-	n, p := t.Node, t.Node.Progress
+	n, p, sent := t.Node, t.Node.Progress, t.began(longestDrain(t.f.Policy))
+	t.rebooting(sent)
 	if n.GrantSeq() < t.Entry.Seq {
 		t.Action, t.Message = PublishGrant, "rebooting; the grant is missing"
 		return
@@ -190,7 +209,6 @@ func (t *tracker) awaitBoot() {
 	if booted {
 		t.Message = "booted; waiting for the node to be Ready and for its agent"
 	}
-	sent := t.began(longestDrain(t.f.Policy))
 	t.overdue(sent.Add(timeout), v1alpha1.ReasonRebootTimedOut, fmt.Sprintf(
 		"the node was sent to reboot at %s and was not back within %s; its slot is kept: see to the machine; once it is proved off, deleting the Node frees the slot",
 		t.f.instant(sent), timeout))
