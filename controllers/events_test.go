@@ -233,6 +233,33 @@ func TestFinished(t *testing.T) {
 	}
 }
 
+// TestObserveReleases_Lost: a Node that is deleted in its reboot is a failure that is counted and reported, but for one that was overdue
+// before and has been.
+func TestObserveReleases_Lost(t *testing.T) {
+	now := time.Date(2026, 6, 1, 22, 0, 0, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		reason v1alpha1.Reason
+		since  time.Duration
+		counts map[string]float64
+		events []string
+	}{
+		"in time":                 {v1alpha1.ReasonNodeGoneInReboot, 5 * time.Minute, map[string]float64{"lost": 1}, []string{"Warning RebootLost"}},
+		"overdue":                 {v1alpha1.ReasonNodeGoneInReboot, 30 * time.Minute, map[string]float64{}, nil},
+		"before it was rebooting": {v1alpha1.ReasonNodeGone, 0, map[string]float64{}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, recorder, s := announcing(t)
+			r.freed, s.Now = map[string]time.Time{}, now
+			s.Policy.Name = t.Name()
+			e := v1alpha1.LedgerEntry{Node: "gone", Seq: 7, RebootingAt: &metav1.Time{Time: now.Add(-tc.since)}}
+			r.observeReleases(t.Context(), s, plan.Plan{Reboots: []plan.Reboot{{Entry: e, Action: plan.ReleaseEntry, Reason: tc.reason}}})
+			if diff := cmp.Diff([]any{tc.counts, tc.events}, []any{measured(t, "reboots_total", t.Name(), "result"), emitted(recorder)}); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // TestObserveReleases: each attempt that has ended is one line in the log, and the age of the need is measured where a reboot ended it.
 func TestObserveReleases(t *testing.T) {
 	at := func(minute int) metav1.Time { return metav1.NewTime(time.Date(2026, 6, 1, 22, minute, 0, 0, time.UTC)) }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
@@ -36,5 +37,49 @@ func TestStatusOf_ResumesFromTheAnnotationOn(t *testing.T) {
 				t.Errorf("failures count from (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestLastReboot: the last reboot is the latest, and any follows an instant by the clock of a leader that was a day ahead.
+func TestLastReboot(t *testing.T) {
+	now := time.Date(2026, 6, 1, 22, 0, 0, 0, time.UTC)
+	at := func(after time.Duration) *metav1.Time { return &metav1.Time{Time: now.Add(after)} }
+	for name, tc := range map[string]struct {
+		before, back, want *metav1.Time
+	}{
+		"the first":                       {nil, at(-time.Minute), at(-time.Minute)},
+		"a later one":                     {at(-time.Hour), at(-time.Minute), at(-time.Minute)},
+		"an earlier one":                  {at(0), at(-time.Minute), at(0)},
+		"a leader that is a little ahead": {at(4 * time.Minute), at(-time.Minute), at(4 * time.Minute)},
+		"a leader that was a day ahead":   {at(24 * time.Hour), at(-time.Minute), at(-time.Minute)},
+		"which nobody has followed":       {at(24 * time.Hour), nil, at(24 * time.Hour)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			policy, p := &v1alpha1.RebootPolicy{}, plan.Plan{}
+			policy.Status.LastRebootAt = tc.before
+			if tc.back != nil {
+				n := &plan.Node{Name: "n1", Record: protocol.Record{Grant: &protocol.Grant{Seq: 7, State: protocol.GrantFinished, At: *tc.back}}}
+				p.Reboots = []plan.Reboot{{Node: n, Entry: v1alpha1.LedgerEntry{Node: "n1", Seq: 7}, Action: plan.ReleaseEntry}}
+			}
+			if diff := cmp.Diff(tc.want, lastReboot(policy, p, now)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestUrgent: a grant is written at once; that a node is rebooting waits for other counts.
+func TestUrgent(t *testing.T) {
+	entry := v1alpha1.LedgerEntry{Node: "n1", Seq: 7}
+	before := v1alpha1.RebootPolicyStatus{Grants: []v1alpha1.LedgerEntry{entry}}
+	entry.RebootingAt = new(metav1.Now())
+	if urgent(before, v1alpha1.RebootPolicyStatus{Grants: []v1alpha1.LedgerEntry{entry}}) {
+		t.Error("a node that is rebooting is written at once")
+	}
+	if !urgent(v1alpha1.RebootPolicyStatus{}, before) {
+		t.Error("a grant waits")
+	}
+	if entry.RebootingAt == nil {
+		t.Error("the status that is written has lost it")
 	}
 }
