@@ -37,6 +37,9 @@ func TestReboots_ADeletedNodeFailsWhereItWasRebooting(t *testing.T) {
 			if r.Rebooting() && r.Action != plan.ReleaseEntry && r.Entry.RebootingAt == nil {
 				t.Fatalf("%s reboots, and the ledger does not know\n%v", r.Entry.Node, s)
 			}
+			if n := r.Node; n != nil && r.Action == plan.Wait && n.In(r.Entry.Seq, protocol.PhaseDraining) && r.Entry.RebootingAt != nil {
+				t.Fatalf("%s drains, and reboots by the ledger\n%v", n.Name, s)
+			}
 		}
 		if p.Halt.Halted || p.Halt.Reason == v1alpha1.ReasonResumed || snapshot.Ledger != nil || p.InLedgerOf != "" {
 			return
