@@ -6,6 +6,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
@@ -132,6 +133,20 @@ func TestShared_Limit(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestShared_Rebooting: another policy's ledger is written for it that a node is rebooting; the policy's own has it with its status.
+func TestShared_Rebooting(t *testing.T) {
+	hosts := []*host{newHost("gpu-1", label("pool", "gpu"), grant(2, protocol.GrantActive, givenBy("gpu"), func(g *protocol.Grant) { g.Ledger = "workers" }), progress(2, protocol.PhaseRebooting))}
+	workers := policy("workers", selects("pool", "cpu"), holding(2, grantedFor("gpu", entry("gpu-1", 2))))
+	p := situation{policies: []*v1alpha1.RebootPolicy{policy("gpu", selects("pool", "gpu"), sharing("workers")), workers}, hosts: hosts}.plan()
+	if e := p.Ledger()[0]; !p.LedgerChanges() || e.RebootingAt == nil {
+		t.Errorf("the shared ledger changes: %t, %+v", p.LedgerChanges(), e)
+	}
+	p = one(policy("workers", holding(2, entry("a", 2))), newHost("a", grant(2, protocol.GrantActive), progress(2, protocol.PhaseRebooting))).plan()
+	if e := p.Ledger()[0]; p.LedgerChanges() || e.RebootingAt == nil {
+		t.Errorf("the ledger changes: %t, %+v", p.LedgerChanges(), e)
 	}
 }
 
