@@ -81,7 +81,7 @@ func (a attempts) lost(ring string, reboots []Reboot) []string {
 		switch {
 		case past.Ring != ring:
 		case past.Result == v1alpha1.RebootSucceeded:
-			names = nil
+			names = names[:0]
 		case past.Reason == v1alpha1.ReasonNodeGoneInReboot && past.EndedAt.After(resumedAt) && hasCome(past.EndedAt.Time, a.now):
 			names = append(names, past.Node)
 		}

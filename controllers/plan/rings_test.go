@@ -138,7 +138,8 @@ func TestReboots_OneRingAfterTheOther(t *testing.T) {
 				p.Status.History = append(p.Status.History, v1alpha1.PastReboot{Node: "d", Ring: "canary", Result: v1alpha1.RebootSucceeded, EndedAt: at(-minute)})
 			}),
 			nil,
-			[]string{"worker-1"}, "", 0,
+			[]string{"worker-1"},
+			"", 0,
 		},
 		"and an administrator resumes": {workers(rings(), lost("c", "canary", -time.Hour), resume("its disk broke")), nil, []string{"worker-1"}, "", 0},
 		"and has resumed": {
@@ -146,7 +147,8 @@ func TestReboots_OneRingAfterTheOther(t *testing.T) {
 				p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionHalted, Status: metav1.ConditionFalse, Reason: "Resumed", LastTransitionTime: at(-minute)}}
 			}),
 			nil,
-			[]string{"worker-1"}, "", 0,
+			[]string{"worker-1"},
+			"", 0,
 		},
 		"a Node of a later ring": {workers(rings(), lost("c", "", -time.Hour)), nil, []string{"worker-1"}, "", 0},
 		"the limit of the ring": {
