@@ -15,6 +15,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/engine/kernel"
 	"github.com/reboot-operator/reboot-operator/agent/engine/rpmostree"
 	"github.com/reboot-operator/reboot-operator/agent/engine/sentinel"
+	"github.com/reboot-operator/reboot-operator/agent/engine/service"
+	"github.com/reboot-operator/reboot-operator/agent/engine/source"
 	"github.com/reboot-operator/reboot-operator/agent/engine/updateengine"
 	"github.com/reboot-operator/reboot-operator/agent/host"
 	"github.com/reboot-operator/reboot-operator/agent/reboot"
@@ -37,57 +39,53 @@ func (o *options) engineList() []string {
 	})
 }
 
-// isNamed reports whether --engines names an engine, or auto. An engine that nobody named may be absent.
+// isNamed reports whether --engines names an engine, or auto. An engine that is not named may be absent.
 func (o *options) isNamed(name string) bool {
 	return slices.Contains(strings.Split(o.engines, ","), name)
 }
 
 // newEngine makes an engine of engineNames. before is what it had reported when the agent was restarted within a boot.
 // reports make it look once more.
-func newEngine(name string, o options, metrics *reboot.Metrics, before engine.Report, reports *reboot.Reports) engine.Engine {
-	bus, wall, optional := host.SystemBus(o.bus), clock.RealClock{}, !o.isNamed(name)
-	malformed, reachable, again := metrics.Malformed(name), metrics.EngineUp(name), reports.Again(name)
+func newEngine(name string, o options, metrics *reboot.Metrics, before engine.Report, reports *reboot.Reports) source.Engine {
+	common := source.Options{
+		Clock: clock.RealClock{}, Optional: !o.isNamed(name), Again: reports.Again(name), Reachable: metrics.EngineUp(name),
+	}
+	bus := service.Bus{Options: common, Connect: host.SystemBus(o.bus), Before: before, Malformed: metrics.Malformed(name)}
 	switch name {
 	case cosupdateengine.Name:
-		return &cosupdateengine.Engine{
-			Connect: bus, Clock: wall, Before: before, Optional: optional, Again: again, Malformed: malformed, Reachable: reachable,
-		}
+		return &cosupdateengine.Engine{Bus: bus}
 	case rpmostree.Name:
-		return &rpmostree.Engine{
-			Connect: bus, HostRoot: o.hostRoot, Clock: wall, Before: before, Optional: optional, Again: again, Malformed: malformed, Reachable: reachable,
-		}
+		return &rpmostree.Engine{Bus: bus, HostRoot: o.hostRoot}
 	case bootc.Name:
-		return &bootc.Engine{
-			HostRoot: o.hostRoot, Cmdline: kernelCmdline, Optional: optional, Clock: wall, Again: again, Reachable: reachable,
-		}
+		return &bootc.Engine{Options: common, HostRoot: o.hostRoot, Cmdline: kernelCmdline}
 	case sentinel.Name:
-		return &sentinel.Engine{
-			HostRoot: o.hostRoot, Files: o.sentinelFiles, Optional: optional, Clock: wall, Again: again, Reachable: reachable,
-		}
+		return &sentinel.Engine{Options: common, HostRoot: o.hostRoot, Files: o.sentinelFiles}
 	case kernel.Name:
-		return &kernel.Engine{HostRoot: o.hostRoot, ReleaseFile: kernelRelease, Clock: wall, Again: again, Reachable: reachable}
+		return &kernel.Engine{Options: common, HostRoot: o.hostRoot, ReleaseFile: kernelRelease}
 	}
-	return &updateengine.Engine{
-		Connect: bus, Clock: wall, RequireEngineSender: o.requireEngineSender,
-		Before: before, Optional: optional, Again: again, Malformed: malformed, Reachable: reachable,
-	}
+	return &updateengine.Engine{Bus: bus, RequireEngineSender: o.requireEngineSender}
 }
 
-// runEngine runs an engine once the Node is known, which reports what was reported before a restart.
+// runEngine runs an engine once the Node is known, which shows what was reported before a restart.
 func runEngine(name string, r *reboot.Reconciler, o options, metrics *reboot.Metrics) manager.RunnableFunc {
 	return func(ctx context.Context) error {
 		before, err := r.Before(ctx, name)
 		if err != nil {
 			return err
 		}
-		return newEngine(name, o, metrics, before, r.Reports).Run(ctrl.LoggerInto(ctx, ctrl.Log), r.Reports.Put)
+		return newEngine(name, o, metrics, before, r.Reports).Run(engineLog(ctx, name), r.Reports.Put)
 	}
 }
 
-// driveRPMOSTree makes rpm-ostree upgrade the host. What it stages is received by the engine, as if anybody had.
+// engineLog is a context whose logger names an engine.
+func engineLog(ctx context.Context, name string) context.Context {
+	return ctrl.LoggerInto(ctx, ctrl.Log.WithValues("engine", name))
+}
+
+// driveRPMOSTree makes rpm-ostree upgrade the host. The engine receives what it stages.
 func driveRPMOSTree(r *reboot.Reconciler, o options, metrics *reboot.Metrics) manager.RunnableFunc {
 	return func(ctx context.Context) error {
-		ctx = ctrl.LoggerInto(ctx, ctrl.Log)
+		ctx = engineLog(ctx, rpmostree.Name)
 		var last rpmostree.Round
 		driver := &rpmostree.Driver{
 			Connect: host.SystemBus(o.bus), Clock: clock.RealClock{}, HostRoot: o.hostRoot,

@@ -4,7 +4,7 @@ package engine
 type Presence int
 
 const (
-	// Unclear means nobody could look: the bus cannot be reached, or has not been asked yet.
+	// Unclear means it is unknown: the bus cannot be reached, or has not been asked yet.
 	Unclear Presence = iota
 	// Missing means the engine is not on the host.
 	Missing
@@ -14,6 +14,17 @@ const (
 	Answering
 )
 
+// PresenceOf is that of an engine which is looked for in files: whether they are missing, and whether they cannot be read.
+func PresenceOf(missing, unreadable bool) Presence {
+	switch {
+	case missing:
+		return Missing
+	case unreadable:
+		return Silent
+	}
+	return Answering
+}
+
 // Changes passes on what changes of what an engine reports, and nothing twice.
 type Changes struct {
 	// Report takes the first report and each one that differs from the one before. Required.
@@ -21,8 +32,8 @@ type Changes struct {
 	// Reachable takes whether the engine can be asked, at first and on each change, before the report that depends on it.
 	// Optional.
 	Reachable func(bool)
-	// Optional reports that nobody named the engine: until it was there once it is reported as Absent, and not as Unknown, while it
-	// is Missing, and Reachable is not called.
+	// Optional reports that --engines does not name the engine: until it was there once it is reported as Absent, and not as
+	// Unknown, while it is Missing, and Reachable is not called.
 	Optional bool
 	// Seen reports that the engine was there, in this boot.
 	Seen bool

@@ -1,9 +1,9 @@
-// Package engine is what the agent knows about update engines: whatever on the host installs an operating-system update and
-// then needs a reboot. Each engine is a package below this one; Merge makes one answer for the node out of theirs.
+// Package engine is what update engines report: the programs on the host that install an operating-system update and then
+// need a reboot. Each engine is a package below this one; Merge makes one answer for the node out of their reports.
 package engine
 
 import (
-	"context"
+	"strings"
 	"time"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -36,8 +36,8 @@ type Report struct {
 	Reason v1alpha1.Reason
 	// Version is the version staged, or the commit of one that has none. Empty: unknown, or none is staged.
 	Version string
-	// Running is what Version is to replace, in the engine's own words: another text after each update that took effect. It
-	// comes with a need only. Empty: the engine cannot determine, and os-release does.
+	// Running is what Version is to replace, as the engine names it: another text after each update that took effect. It
+	// comes with a need only. Empty: the engine cannot determine it, and os-release does.
 	Running string
 	// Until is when the need ends by itself, in whole seconds of UTC: it was received in a broadcast, and the engine itself does
 	// not confirm it. Such a need is in no status that could be read again: it has to be handed back to the engine when the
@@ -48,31 +48,28 @@ type Report struct {
 	Message string
 }
 
-// Engine is one update engine on this host.
-type Engine interface {
-	// Name is the engine's name in flags, reports and metrics.
-	Name() string
-	// Run watches the engine until ctx ends and calls report with the first thing it learns and then on each change only,
-	// never from two goroutines at once. An engine or a bus that is absent is a report (Unknown or Absent), not an error.
-	Run(ctx context.Context, report func(Report)) error
+// Unreachable is the report of an engine that cannot be asked.
+func Unreachable(name, message string) Report {
+	return Report{Engine: name, State: Unknown, Reason: v1alpha1.ReasonEngineUnreachable, Message: Shorten(message)}
 }
 
-// Again makes an engine that runs look once more, without any occasion. What is sent on it is closed once the engine has
-// looked and has reported what changed: a need may be withdrawn without a signal.
-type Again chan chan<- struct{}
+// UpToDate is the report of an engine that needs nothing.
+func UpToDate(name, message string) Report {
+	return Report{Engine: name, State: NotNeeded, Reason: v1alpha1.ReasonUpToDate, Message: Shorten(message)}
+}
 
-// Look returns once the engine has looked, or with ctx's error where it did not in time.
-func (a Again) Look(ctx context.Context) error {
-	looked := make(chan struct{})
-	select {
-	case a <- looked:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	select {
-	case <-looked:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+// Staged is the report of an engine whose update runs after a reboot. version may be empty.
+func Staged(name, version, message string) Report {
+	return Report{Engine: name, State: Needed, Reason: v1alpha1.ReasonUpdateStaged, Version: version, Message: Shorten(message)}
+}
+
+// maxVersionBytes is several times what any version has; it ends up in the Node.
+const maxVersionBytes = 64
+
+// IsVersion accepts what versions are made of, such as 4116.0.0+nightly-20241018-2100 or 416.94.202406172220-0. A text with
+// blanks could pass for a sentence of the agent in the Node's condition.
+func IsVersion(version string) bool {
+	const ends = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	return len(version) <= maxVersionBytes && strings.Trim(version, ends+"._+~-") == "" &&
+		strings.TrimRight(version, ends) != version
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/agent/engine/source"
 )
 
 // Reports holds the last report of each update engine. Engines report to it from their own goroutines.
@@ -15,12 +16,12 @@ type Reports struct {
 
 	mu    sync.Mutex
 	last  map[string]engine.Report
-	again map[string]engine.Again
+	again map[string]source.Again
 }
 
 // NewReports waits for the reports of the engines of these names.
 func NewReports(wake Wake, names ...string) *Reports {
-	return &Reports{wake: wake, names: names, last: map[string]engine.Report{}, again: map[string]engine.Again{}}
+	return &Reports{wake: wake, names: names, last: map[string]engine.Report{}, again: map[string]source.Again{}}
 }
 
 // Put takes a report and causes a reconcile.
@@ -32,10 +33,10 @@ func (r *Reports) Put(report engine.Report) {
 }
 
 // Again is what makes an engine look once more. An engine that never asked for it is not asked.
-func (r *Reports) Again(name string) engine.Again {
+func (r *Reports) Again(name string) source.Again {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.again[name] = make(engine.Again)
+	r.again[name] = make(source.Again)
 	return r.again[name]
 }
 

@@ -34,7 +34,7 @@ func TestNeed(t *testing.T) {
 				"Staged. Reported by update-engine (asks for version 4593.1.0)."),
 		},
 		"an update that nobody confirms": {
-			makeObservation(latched("")),
+			makeObservation(broadcast("")),
 			says(corev1.ConditionTrue, v1alpha1.ReasonUpdateStaged, "Staged. Reported by update-engine (asks by broadcast until Sun 2026-11-22 22:00:00 UTC)."),
 		},
 		"a request": {
@@ -151,7 +151,7 @@ func stagedReport(version string) engine.Report {
 
 func staged(version string) func(*Observation) { return engineReports(stagedReport(version)) }
 
-func latched(version string) func(*Observation) {
+func broadcast(version string) func(*Observation) {
 	r := stagedReport(version)
 	r.Until = now.Add(24 * time.Hour)
 	return engineReports(r)

@@ -34,7 +34,7 @@ func recorded(t *testing.T, o Observation) *protocol.Engines {
 // TestBefore: what an engine has reported survives a restart of the agent within the boot (behaviours 8 and 13).
 func TestBefore(t *testing.T) {
 	asks := engine.Report{Engine: "update-engine", State: engine.Needed, Version: "4593.1.0"}
-	latch := engine.Report{Engine: "update-engine", State: engine.Needed, Until: now.Add(24 * time.Hour)}
+	broadcastNeed := engine.Report{Engine: "update-engine", State: engine.Needed, Until: now.Add(24 * time.Hour)}
 	known := engine.Report{Engine: "update-engine", State: engine.Unknown}
 	unversioned := engine.Report{Engine: "update-engine", State: engine.Needed}
 	rpm := engine.Report{Engine: "rpm-ostree", State: engine.Needed, Version: "40.2", Message: "Staged too."}
@@ -57,11 +57,11 @@ func TestBefore(t *testing.T) {
 		"no need, but it was there":           {makeObservation(), "update-engine", boot, known},
 		"gone, but it was there":              {makeObservation(unreachable), "update-engine", boot, known},
 		"gone in another boot":                {makeObservation(unreachable), "update-engine", otherBoot, engine.Report{}},
-		"a latched need":                      {makeObservation(latched("")), "update-engine", boot, latch},
+		"a broadcast need":                    {makeObservation(broadcast("")), "update-engine", boot, broadcastNeed},
 		"no version":                          {makeObservation(staged("")), "update-engine", boot, unversioned},
 		"a version that ends oddly":           {makeObservation(staged("1.")), "update-engine", boot, odd("1.")},
 		"a version nobody would choose":       {makeObservation(staged("1), b (asks")), "update-engine", boot, odd("1), b (asks")},
-		"each of several: a latched one":      {makeObservation(both), "update-engine", boot, latch},
+		"each of several: one by broadcast":   {makeObservation(both), "update-engine", boot, broadcastNeed},
 		"each of several: one with a version": {makeObservation(both), "rpm-ostree", boot, rpm},
 		"each of several: one without a need": {makeObservation(both), "sentinel", boot, engine.Report{Engine: "sentinel", State: engine.Unknown}},
 		"each of several: an absent one":      {makeObservation(both), "cos-update-engine", boot, engine.Report{}},
@@ -120,9 +120,9 @@ func TestOrigin_Version(t *testing.T) {
 func FuzzOrigin(f *testing.F) {
 	f.Add("update_engine has installed an update.", "4593.1.0", true, "new firmware")
 	f.Add("", "1), sentinel (asks", false, "Reported by sentinel (asks).")
-	f.Fuzz(func(t *testing.T, message, version string, latch bool, why string) {
+	f.Fuzz(func(t *testing.T, message, version string, broadcastNeed bool, why string) {
 		report := engine.Report{Engine: "update-engine", State: engine.Needed, Version: version, Message: message}
-		if latch {
+		if broadcastNeed {
 			report.Until = now
 		}
 		o := makeObservation(engineReports(report, engine.Report{Engine: "sentinel", State: engine.NotNeeded}), requesting(why))

@@ -11,8 +11,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/engine/enginetest"
 	"github.com/reboot-operator/reboot-operator/agent/engine/rpmostree"
 	"github.com/reboot-operator/reboot-operator/agent/engine/sentinel"
+	"github.com/reboot-operator/reboot-operator/agent/engine/source"
 	"github.com/reboot-operator/reboot-operator/agent/engine/updateengine"
-	"github.com/reboot-operator/reboot-operator/agent/host"
 )
 
 func engineNamed(t *testing.T, name string) Engine {
@@ -46,12 +46,13 @@ func must(t *testing.T, err error) {
 // first.
 func receive(t *testing.T, h *Host) (*enginetest.Run, engine.Report) {
 	t.Helper()
-	run, bus := enginetest.New(t), host.SystemBus(h.Bus.Address())
-	run.Start(map[string]engine.Engine{
-		updateengine.Name:    &updateengine.Engine{Connect: bus, Clock: run.Clock},
-		cosupdateengine.Name: &cosupdateengine.Engine{Connect: bus, Clock: run.Clock},
-		rpmostree.Name:       &rpmostree.Engine{Connect: bus, Clock: run.Clock},
-		sentinel.Name:        &sentinel.Engine{HostRoot: h.Root, Clock: run.Clock},
+	run := enginetest.New(t)
+	bus := run.Bus(h.Bus.Address())
+	run.Start(map[string]source.Engine{
+		updateengine.Name:    &updateengine.Engine{Bus: bus},
+		cosupdateengine.Name: &cosupdateengine.Engine{Bus: bus},
+		rpmostree.Name:       &rpmostree.Engine{Bus: bus},
+		sentinel.Name:        &sentinel.Engine{Options: run.Options(), HostRoot: h.Root},
 	}[h.Engine.Name], nil)
 	return run, <-run.Reports
 }

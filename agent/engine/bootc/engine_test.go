@@ -53,10 +53,8 @@ type harness struct {
 func newHarness(t *testing.T, cmdline string) *harness {
 	t.Helper()
 	h := &harness{Run: enginetest.New(t), t: t}
-	h.engine = &Engine{
-		HostRoot: t.TempDir(), Cmdline: filepath.Join(t.TempDir(), "cmdline"), Clock: h.Clock, Optional: true,
-		Reachable: func(up bool) { h.Reachable <- up },
-	}
+	h.engine = &Engine{Options: h.Options(), HostRoot: t.TempDir(), Cmdline: filepath.Join(t.TempDir(), "cmdline")}
+	h.engine.Optional = true
 	h.Must(os.WriteFile(h.engine.Cmdline, []byte("BOOT_IMAGE=/x "+cmdline+" rw quiet\n"), 0o600))
 	h.write("usr/bin/bootc", "")
 	h.write("run/x", "")

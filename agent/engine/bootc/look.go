@@ -10,6 +10,8 @@ import (
 	"path"
 	"strings"
 	"syscall"
+
+	"github.com/reboot-operator/reboot-operator/agent/engine/folder"
 )
 
 // Below the host's root. What is in /run falls with the boot.
@@ -29,7 +31,8 @@ const maxBytes = 1 << 20
 // host is the host's file system. A symbolic link that leaves it is not followed.
 type host struct{ root *os.Root }
 
-// look finds out what runs and what is staged. auto: nobody named the engine, and where there is an rpm-ostree it is left to that.
+// look finds out what runs and what is staged. auto reports that --engines does not name the engine: where there is
+// an rpm-ostree, that one reports.
 func look(hostRoot, cmdline string, auto bool) observation {
 	root, err := os.OpenRoot(hostRoot)
 	if err != nil {
@@ -39,7 +42,7 @@ func look(hostRoot, cmdline string, auto bool) observation {
 	h := host{root}
 	parameters, err := kernelParameters(cmdline)
 	if err != nil {
-		return observation{unreadable: "the kernel's command line: " + reason(err)}
+		return observation{unreadable: "the kernel's command line: " + folder.Reason(err)}
 	}
 	composefs := strings.TrimPrefix(parameters["composefs"], "?")
 	ostree := h.has(ostreeBooted)
@@ -66,7 +69,7 @@ func (h host) ostree(booted string) observation {
 		o.staged, err = h.ostreeStaged(content)
 	}
 	if err != nil {
-		o.unreadable = fmt.Sprintf("/%s: %s", ostreeStaged, reason(err))
+		o.unreadable = fmt.Sprintf("/%s: %s", ostreeStaged, folder.Reason(err))
 	}
 	return o
 }
@@ -128,7 +131,7 @@ func (h host) composefs(booted string) observation {
 		err = errNoTarget
 	}
 	if err != nil {
-		o.unreadable = fmt.Sprintf("/%s: %s", composefsStaged, reason(err))
+		o.unreadable = fmt.Sprintf("/%s: %s", composefsStaged, folder.Reason(err))
 		return o
 	}
 	d := h.composefsDeployment(staged.ID)
@@ -191,7 +194,7 @@ func (h host) has(name string) bool {
 	return err == nil
 }
 
-// read reads a file. A pipe of that name would hold us up for ever.
+// read reads a file. Reading a named pipe would block.
 func (h host) read(name string) ([]byte, error) {
 	opened, err := h.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -226,12 +229,4 @@ func kernelParameters(file string) (map[string]string, error) {
 		}
 	}
 	return parameters, nil
-}
-
-// reason is what went wrong, without the path: that is this container's, not the host's.
-func reason(err error) string {
-	if failed, ok := errors.AsType[*fs.PathError](err); ok {
-		err = failed.Err
-	}
-	return err.Error()
 }

@@ -5,10 +5,7 @@ import (
 	"strings"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
-	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
-
-// This file decides, and does nothing else.
 
 // deployment is a version of the operating system on disk.
 type deployment struct {
@@ -18,7 +15,7 @@ type deployment struct {
 	image string
 	// digest of the image's manifest, such as sha256:…. Empty: unknown.
 	digest string
-	// locked reports that a shutdown leaves it out until somebody unlocks it.
+	// locked reports that a shutdown leaves it out until it is unlocked.
 	locked bool
 }
 
@@ -34,37 +31,22 @@ type observation struct {
 	staged *deployment
 }
 
-// presence is that of bootc on the host.
-func (o observation) presence() engine.Presence {
-	switch {
-	case o.missing:
-		return engine.Missing
-	case o.unreadable != "":
-		return engine.Silent
-	}
-	return engine.Answering
-}
-
 // report is what the observation reports to others.
 func (o observation) report() engine.Report {
 	switch {
 	case o.missing:
-		return report(engine.Unknown, v1alpha1.ReasonEngineUnreachable, "The host runs no image of bootc.")
+		return engine.Unreachable(Name, "The host runs no image of bootc.")
 	case o.unreadable != "":
-		return report(engine.Unknown, v1alpha1.ReasonEngineUnreachable, fmt.Sprintf("bootc's deployments cannot be read: %s.", o.unreadable))
+		return engine.Unreachable(Name, fmt.Sprintf("bootc's deployments cannot be read: %s.", o.unreadable))
 	case o.staged == nil || o.staged.id == o.booted.id:
-		return report(engine.NotNeeded, v1alpha1.ReasonUpToDate, "bootc has staged no deployment.")
+		return engine.UpToDate(Name, "bootc has staged no deployment.")
 	case o.staged.locked:
-		return report(engine.NotNeeded, v1alpha1.ReasonUpToDate, fmt.Sprintf(
+		return engine.UpToDate(Name, fmt.Sprintf(
 			"bootc has staged %s, which is locked: a reboot leaves it out until it is unlocked.", o.staged.version()))
 	}
-	need := report(engine.Needed, v1alpha1.ReasonUpdateStaged, fmt.Sprintf("bootc has staged %s; it runs after a reboot.", o.staged.version()))
-	need.Version, need.Running = o.staged.version(), o.booted.version()
+	need := engine.Staged(Name, o.staged.version(), fmt.Sprintf("bootc has staged %s; it runs after a reboot.", o.staged.version()))
+	need.Running = o.booted.version()
 	return need
-}
-
-func report(state engine.State, reason v1alpha1.Reason, message string) engine.Report {
-	return engine.Report{Engine: Name, State: state, Reason: reason, Message: engine.Shorten(message)}
 }
 
 // shown is how many digits of a digest people get to see, and maxImageBytes how much of an image's name.
@@ -86,7 +68,8 @@ func (d deployment) version() string {
 	}
 }
 
-// isImage accepts what names of images are made of. A text with blanks could pass for a sentence of ours in the Node's condition.
+// isImage accepts what names of images are made of. A text with blanks could pass for a sentence of the agent in the
+// Node's condition.
 func isImage(image string) bool {
 	const letters = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	return image != "" && len(image) <= maxImageBytes && strings.Trim(image, letters+"._-:/@[]") == ""

@@ -7,11 +7,10 @@ import (
 	"context"
 
 	"github.com/godbus/dbus/v5"
-	"k8s.io/utils/clock"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/engine/service"
-	"github.com/reboot-operator/reboot-operator/agent/host"
+	"github.com/reboot-operator/reboot-operator/agent/engine/source"
 )
 
 // Name is the engine's name in flags, reports and metrics.
@@ -29,43 +28,80 @@ const (
 	statusUpdate         = "StatusUpdate"
 )
 
-// Engine watches update_engine of COS. It implements engine.Engine.
-type Engine struct {
-	// Connect opens the system bus. Required.
-	Connect host.Connect
-	// Clock times the polls and the pauses before connecting again. Required.
-	Clock clock.Clock
-	// Before is what this engine had reported when the agent was restarted within the same boot: a need in it lasts until
-	// update_engine reports otherwise. Zero: nothing, as after a boot.
-	Before engine.Report
-	// Optional reports a host that has not had an update_engine in this boot as Absent: nobody named it.
-	Optional bool
-	// Again makes the engine look once more. Optional.
-	Again engine.Again
-	// Malformed is called for each signal or reply that cannot be read and is ignored. Optional.
-	Malformed func()
-	// Reachable is called with whether update_engine answers, at first and on each change. Optional.
-	Reachable func(bool)
-}
+// Engine watches update_engine of COS.
+type Engine struct{ service.Bus }
 
-var _ engine.Engine = (*Engine)(nil)
+var _ source.Engine = (*Engine)(nil)
 
 // Name is "cos-update-engine".
 func (e *Engine) Name() string { return Name }
 
-// Run reports until ctx ends, and then returns nil. It outlasts restarts of update_engine and of the bus, and the absence
-// of both.
+// Run implements source.Engine. It outlasts restarts of update_engine and of the bus, and the absence of both.
 func (e *Engine) Run(ctx context.Context, report func(engine.Report)) error {
-	l := &listener{state: resumed(e.Before), changes: engine.Changes{
-		Report: report, Reachable: e.Reachable, Optional: e.Optional, Seen: e.Before.State != "",
-	}}
-	// The owner alone counts: whoever wants to test an agent has update_engine_client --set_status=6, which makes
-	// update_engine itself say it.
-	watch := service.Watch{
-		Engine: Name, Title: title, Name: busName, Path: objectPath, Interface: busInterface,
+	// The owner alone counts: to test an agent there is update_engine_client --set_status=6, which makes update_engine itself
+	// send the signal.
+	service.Watch{
+		Bus: e.Bus, Title: title, Name: busName, Path: objectPath, Interface: busInterface,
 		Signals: []string{statusUpdateAdvanced, statusUpdate}, OwnerOnly: true,
-		Connect: e.Connect, Clock: e.Clock, Again: e.Again, Malformed: e.Malformed,
-	}
-	watch.Run(ctx, l)
+	}.Run(ctx, &listener{state: resumed(e.Before), changes: e.Changes(report)})
 	return nil
+}
+
+// listener keeps the state across connections and reports what changes.
+type listener struct {
+	state   state
+	changes engine.Changes
+	// lost is what is known of the engine's presence while it cannot be asked.
+	lost engine.Presence
+	// plain reports that the platform has only GetStatus and StatusUpdate. Where it has both, these must not count: they do
+	// not distinguish an update from an install of downloadable content.
+	plain bool
+}
+
+var _ service.Listener = (*listener)(nil)
+
+func (l *listener) add(in input) {
+	l.state = next(l.state, in)
+	presence := engine.Answering
+	if l.state.unreachable != "" {
+		presence = l.lost
+	}
+	l.changes.Update(l.state.report(), presence)
+}
+
+// Receive takes a StatusUpdateAdvanced, or a StatusUpdate where that is all there is.
+func (l *listener) Receive(member string, body []any, _ bool) error {
+	switch {
+	case member == statusUpdateAdvanced:
+		return l.take(decodeAdvanced)(body)
+	case l.plain:
+		return l.take(decodePlain)(body)
+	}
+	return nil
+}
+
+// Read calls GetStatusAdvanced, or GetStatus where that is all there is.
+func (l *listener) Read(ctx context.Context, call service.Call) error {
+	err := call(ctx, getStatusAdvanced, l.take(decodeAdvanced))
+	l.plain = service.IsUnknownMethod(err)
+	if l.plain {
+		err = call(ctx, getStatus, l.take(decodePlain))
+	}
+	return err
+}
+
+// Lost reports that update_engine cannot be asked.
+func (l *listener) Lost(why string, presence engine.Presence) {
+	l.lost = presence
+	l.add(input{unreachable: why})
+}
+
+func (l *listener) take(decode func(body []any) (status, error)) func(body []any) error {
+	return func(body []any) error {
+		received, err := decode(body)
+		if err == nil {
+			l.add(input{status: received})
+		}
+		return err
+	}
 }

@@ -6,8 +6,8 @@ import (
 
 	"github.com/godbus/dbus/v5"
 
-	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/engine/service"
+	"github.com/reboot-operator/reboot-operator/agent/engine/source"
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 )
 
@@ -145,7 +145,7 @@ func TestEngine_PollWithdrawsANeedThatWasReset_Behaviour3(t *testing.T) {
 
 func TestEngine_LooksOnceMoreWhenItIsAsked_Behaviour3(t *testing.T) {
 	h := newHarness(t)
-	h.engine.Again = make(engine.Again)
+	h.engine.Again = make(source.Again)
 	h.startHost(hosttest.COSCurrent).SetStatus(hosttest.COSNeedReboot("17800.147.54"))
 	h.run()
 	h.Expect(needed17800)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
-	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
 // title is what people call the service: Flatcar's has the same name and may be reported beside it.
@@ -56,18 +55,13 @@ func next(s state, in input) state {
 
 // report is what the state reports to others.
 func (s state) report() engine.Report {
-	r := engine.Report{Engine: Name, State: engine.NotNeeded, Reason: v1alpha1.ReasonUpToDate}
 	switch {
 	case s.status.needsReboot():
-		r.State, r.Reason, r.Version = engine.Needed, v1alpha1.ReasonUpdateStaged, s.status.version
-		r.Message = fmt.Sprintf("%s has installed %s; it runs after a reboot.", title, s.status.what())
+		return engine.Staged(Name, s.status.version, fmt.Sprintf("%s has installed %s; it runs after a reboot.", title, s.status.what()))
 	case s.unreachable != "":
-		r.State, r.Reason, r.Message = engine.Unknown, v1alpha1.ReasonEngineUnreachable, s.unreachable
-	default:
-		r.Message = title + " " + s.status.noNeed()
+		return engine.Unreachable(Name, s.unreachable)
 	}
-	r.Message = engine.Shorten(r.Message)
-	return r
+	return engine.UpToDate(Name, title+" "+s.status.noNeed())
 }
 
 // what is being installed, for people.

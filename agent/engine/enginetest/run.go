@@ -13,6 +13,9 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/agent/engine/service"
+	"github.com/reboot-operator/reboot-operator/agent/engine/source"
+	"github.com/reboot-operator/reboot-operator/agent/host"
 )
 
 const (
@@ -35,11 +38,11 @@ type TB interface {
 type Run struct {
 	// Clock is the engine's.
 	Clock *clocktesting.FakeClock
-	// Reports are those that Expect has not taken yet.
+	// Reports are those that no Expect has received yet.
 	Reports chan engine.Report
-	// Reachable are the engine's words on whether it can be asked. They are for its field of that name.
+	// Reachable is what the engine reports about whether it can be asked.
 	Reachable chan bool
-	// Malformed counts. Count is for the engine's field of that name.
+	// Malformed counts.
 	Malformed atomic.Int64
 
 	t TB
@@ -53,12 +56,19 @@ func New(t TB) *Run {
 	}
 }
 
-// Count counts something malformed.
-func (r *Run) Count() { r.Malformed.Add(1) }
+// Options are those of an engine that this Run starts.
+func (r *Run) Options() source.Options {
+	return source.Options{Clock: r.Clock, Reachable: func(reachable bool) { r.Reachable <- reachable }}
+}
+
+// Bus is the same for an engine on the bus at an address.
+func (r *Run) Bus(address string) service.Bus {
+	return service.Bus{Options: r.Options(), Connect: host.SystemBus(address), Malformed: func() { r.Malformed.Add(1) }}
+}
 
 // Start runs an engine; it is stopped, in time and without an error, when the test ends. Each line it logs goes to log,
 // which may be nil.
-func (r *Run) Start(e engine.Engine, log func(args string)) {
+func (r *Run) Start(e source.Engine, log func(args string)) {
 	r.t.Helper()
 	logger := funcr.New(func(_, args string) {
 		if log != nil {
@@ -127,7 +137,7 @@ func (r *Run) Until(what string, condition func() bool, step time.Duration) {
 		select {
 		case <-tick.C():
 		case <-deadline.C():
-			r.t.Fatalf("waited in vain for %s", what)
+			r.t.Fatalf("waited too long for %s", what)
 		}
 	}
 }

@@ -1,5 +1,5 @@
-// Package folder notices what happens in folders of the host: at once where inotify works, and after a while where it
-// cannot. A folder may be missing, come, go, or be replaced by another one, as when something is mounted over it.
+// Package folder detects what happens in folders of the host: at once where inotify works, and after a while where it
+// does not. A folder may be missing, come, go, or be replaced by another one, as when something is mounted over it.
 package folder
 
 import (
@@ -9,13 +9,11 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/utils/clock"
 
-	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/agent/engine/source"
 )
 
 // Watch looks whenever something may have changed. All fields but Again are required.
 type Watch struct {
-	// Engine is the name of the engine that looks, for logs.
-	Engine string
 	// Folders are the paths to watch, not what is below them, and no two of them the same folder. It is called before each
 	// Look.
 	Folders func() []string
@@ -26,7 +24,7 @@ type Watch struct {
 	// Clock measures the Period.
 	Clock clock.WithTicker
 	// Again makes it look once more.
-	Again engine.Again
+	Again source.Again
 }
 
 // Run watches until ctx ends.
@@ -44,8 +42,8 @@ func (w Watch) run(ctx context.Context, n *notifier) {
 			if last != err.Error() {
 				last, level = err.Error(), 0
 			}
-			logr.FromContextOrDiscard(ctx).V(level).Info("Cannot watch a folder and looks at it now and then only",
-				"engine", w.Engine, "period", w.Period.String(), "reason", last)
+			logr.FromContextOrDiscard(ctx).V(level).Info("Cannot watch a folder, and looks at it periodically only",
+				"period", w.Period.String(), "reason", last)
 		}
 		w.Look()
 		if looked != nil {

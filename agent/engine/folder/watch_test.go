@@ -16,8 +16,8 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"k8s.io/utils/clock"
 
-	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/engine/enginetest"
+	"github.com/reboot-operator/reboot-operator/agent/engine/source"
 )
 
 // harness is a Watch that runs on a real file system, with a clock that only the test moves.
@@ -50,7 +50,6 @@ func (h *harness) move(from, to string) { h.Must(os.Rename(h.path(from), h.path(
 func (h *harness) run() {
 	h.t.Helper()
 	w := Watch{
-		Engine:  "test",
 		Folders: func() []string { return []string{h.path("run")} },
 		Look: func() {
 			_, err := os.Stat(h.path("run/flag"))
@@ -229,13 +228,13 @@ func TestWatch_LooksOnceMoreWhenItIsAsked(t *testing.T) {
 		n := newNotifier()
 		n.open = func() (*fsnotify.Watcher, error) { return nil, errors.New("no") }
 		w := Watch{
-			Engine: "test", Folders: func() []string { return nil }, Period: time.Minute, Clock: clock.RealClock{},
+			Folders: func() []string { return nil }, Period: time.Minute, Clock: clock.RealClock{},
 			Look: func() {
 				if looks.Add(1) > 1 {
 					<-end
 				}
 			},
-			Again: make(engine.Again),
+			Again: make(source.Again),
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		go w.run(ctx, n)
@@ -268,7 +267,7 @@ func TestWatch_LogsOnceThatAFolderCannotBeWatched(t *testing.T) {
 	n := newNotifier()
 	n.open = func() (*fsnotify.Watcher, error) { return nil, errors.New("no") }
 	w := Watch{
-		Engine: "test", Folders: func() []string { return nil }, Period: time.Minute, Clock: h.Clock,
+		Folders: func() []string { return nil }, Period: time.Minute, Clock: h.Clock,
 		Look: func() {
 			if looks++; looks == 3 {
 				cancel()

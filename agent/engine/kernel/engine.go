@@ -1,5 +1,5 @@
-// Package kernel finds out whether a newer kernel is installed than the one that runs, for hosts that leave no word of
-// it. It compares names: the boot loader decides in the end, so this engine is off unless it is named.
+// Package kernel finds out whether a newer kernel is installed than the one that runs, for hosts that report no
+// pending update. It compares names: the boot loader decides in the end, so this engine is off unless it is named.
 package kernel
 
 import (
@@ -9,11 +9,10 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/utils/clock"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/engine/folder"
-	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/agent/engine/source"
 )
 
 // Name is the engine's name in flags, reports and metrics.
@@ -22,44 +21,36 @@ const Name = "kernel"
 // period is how often the kernels are compared without any occasion.
 const period = 10 * time.Minute
 
-// Engine compares kernels. It implements engine.Engine.
+// Engine compares kernels.
 type Engine struct {
+	source.Options
+
 	// HostRoot is where the host's file system is mounted; its /usr/lib/modules and /boot are enough. Required; "/" is
 	// this one.
 	HostRoot string
 	// ReleaseFile holds the release of the running kernel: /proc/sys/kernel/osrelease. Required.
 	ReleaseFile string
-	// Clock times the looks that nothing gave occasion for. Required.
-	Clock clock.WithTicker
-	// Again makes the engine look once more. Optional.
-	Again engine.Again
-	// Reachable is called with whether both kernels are known, at first and on each change. Optional.
-	Reachable func(bool)
 }
 
-var _ engine.Engine = (*Engine)(nil)
+var _ source.Engine = (*Engine)(nil)
 
 // Name is "kernel".
 func (e *Engine) Name() string { return Name }
 
-// Run reports until ctx ends, and then returns nil.
+// Run implements source.Engine.
 func (e *Engine) Run(ctx context.Context, report func(engine.Report)) error {
-	changes := engine.Changes{Report: report, Reachable: e.Reachable}
-	watch := folder.Watch{
-		Engine: Name, Folders: e.folders, Period: period, Clock: e.Clock, Again: e.Again,
+	changes := e.Changes(report)
+	folder.Watch{
+		Folders: e.folders, Period: period, Clock: e.Clock, Again: e.Again,
 		Look: func() {
 			seen, err := e.look()
 			if err != nil {
-				logr.FromContextOrDiscard(ctx).V(1).Info("Cannot compare the kernels", "engine", Name, "reason", err.Error())
+				logr.FromContextOrDiscard(ctx).V(1).Info("Cannot compare the kernels", "reason", err.Error())
 			}
-			r, presence := seen.report(), engine.Answering
-			if r.State == engine.Unknown {
-				presence = engine.Silent
-			}
-			changes.Update(r, presence)
+			r := seen.report()
+			changes.Update(r, engine.PresenceOf(false, r.State == engine.Unknown))
 		},
-	}
-	watch.Run(ctx)
+	}.Run(ctx)
 	return nil
 }
 
@@ -105,23 +96,13 @@ func (o observation) report() engine.Report {
 	newest, found := newest(o.installed, o.running.flavour)
 	switch {
 	case o.running.text == "":
-		return unknown("The running kernel's release cannot be read.")
+		return engine.Unreachable(Name, "The running kernel's release cannot be read.")
 	case len(o.installed) == 0:
-		return unknown("No kernel is found in the host's /usr/lib/modules, /lib/modules or /boot.")
+		return engine.Unreachable(Name, "No kernel is found in the host's /usr/lib/modules, /lib/modules or /boot.")
 	case found && newest.newerThan(o.running):
-		return engine.Report{
-			Engine: Name, State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Version: newest.text,
-			Running: o.running.text, Message: fmt.Sprintf("Kernel %s is installed, and %s is running.", newest.text, o.running.text),
-		}
+		need := engine.Staged(Name, newest.text, fmt.Sprintf("Kernel %s is installed, and %s is running.", newest.text, o.running.text))
+		need.Running = o.running.text
+		return need
 	}
-	return engine.Report{
-		Engine: Name, State: engine.NotNeeded, Reason: v1alpha1.ReasonUpToDate,
-		Message: fmt.Sprintf("Kernel %s is running, and no newer one of its kind is installed.", o.running.text),
-	}
-}
-
-func unknown(why string) engine.Report {
-	return engine.Report{
-		Engine: Name, State: engine.Unknown, Reason: v1alpha1.ReasonEngineUnreachable, Message: why,
-	}
+	return engine.UpToDate(Name, fmt.Sprintf("Kernel %s is running, and no newer one of its kind is installed.", o.running.text))
 }

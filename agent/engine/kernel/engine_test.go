@@ -26,10 +26,7 @@ type harness struct {
 func newHarness(t *testing.T, running string) *harness {
 	t.Helper()
 	h := &harness{Run: enginetest.New(t), t: t, root: t.TempDir()}
-	h.engine = &Engine{
-		HostRoot: h.root, ReleaseFile: filepath.Join(t.TempDir(), "osrelease"), Clock: h.Clock,
-		Reachable: func(up bool) { h.Reachable <- up },
-	}
+	h.engine = &Engine{Options: h.Options(), HostRoot: h.root, ReleaseFile: filepath.Join(t.TempDir(), "osrelease")}
 	h.Must(os.WriteFile(h.engine.ReleaseFile, []byte(running+"\n"), 0o600))
 	return h
 }

@@ -26,8 +26,8 @@ func upToDate(running string) engine.Report {
 }
 
 var (
-	noKernel  = unknown("No kernel is found in the host's /usr/lib/modules, /lib/modules or /boot.")
-	noRelease = unknown("The running kernel's release cannot be read.")
+	noKernel  = engine.Unreachable(Name, "No kernel is found in the host's /usr/lib/modules, /lib/modules or /boot.")
+	noRelease = engine.Unreachable(Name, "The running kernel's release cannot be read.")
 )
 
 func TestReport(t *testing.T) {

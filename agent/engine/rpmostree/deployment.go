@@ -6,14 +6,12 @@ import (
 	"strings"
 
 	"github.com/godbus/dbus/v5"
+
+	"github.com/reboot-operator/reboot-operator/agent/engine"
 )
 
-const (
-	// maxVersionBytes is several times what any version has; it ends up in the Node.
-	maxVersionBytes = 64
-	// checksumBytes is the length of a commit's SHA-256 in hexadecimal digits.
-	checksumBytes = 64
-)
+// checksumBytes is the length of a commit's SHA-256 in hexadecimal digits.
+const checksumBytes = 64
 
 // deployment is what matters of a version of the operating system on disk: an entry of Sysroot's property Deployments.
 type deployment struct {
@@ -27,7 +25,7 @@ type deployment struct {
 	booted bool
 	// staged reports that it is written into the boot loader by the shutdown only.
 	staged bool
-	// locked reports that the shutdown leaves it out until somebody, such as Zincati, calls FinalizeDeployment.
+	// locked reports that the shutdown leaves it out until FinalizeDeployment is called, by Zincati for example.
 	locked bool
 }
 
@@ -67,7 +65,7 @@ func decodeDeployment(properties map[string]dbus.Variant) (d deployment, ignored
 	if err := errors.Join(failures[:]...); err != nil {
 		return deployment{}, nil, err
 	}
-	if d.version != "" && !isVersion(d.version) {
+	if d.version != "" && !engine.IsVersion(d.version) {
 		d.version, ignored = "", fmt.Errorf("%.64q is no version", d.version)
 	}
 	if d.checksum != "" && !isChecksum(d.checksum) {
@@ -88,14 +86,6 @@ func field[T any](properties map[string]dbus.Variant, key string) (T, error) {
 		return none, fmt.Errorf("%s is of type %s", key, variant.Signature())
 	}
 	return value, nil
-}
-
-// isVersion takes what versions are made of, such as 40.20240512.3.0 or 416.94.202406172220-0. A text with blanks could
-// pass for a sentence of ours in the Node's condition.
-func isVersion(version string) bool {
-	const ends = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-	return len(version) <= maxVersionBytes && strings.Trim(version, ends+"._+~-") == "" &&
-		strings.TrimRight(version, ends) != version
 }
 
 func isChecksum(checksum string) bool {

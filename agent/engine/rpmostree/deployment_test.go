@@ -6,6 +6,8 @@ import (
 
 	"github.com/godbus/dbus/v5"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/reboot-operator/reboot-operator/agent/engine"
 )
 
 // properties is a dictionary as rpm-ostree reports a deployment.
@@ -173,7 +175,7 @@ func FuzzDecodeDeployments(f *testing.F) {
 			if d.booted {
 				booted++
 			}
-			if d.version != "" && !isVersion(d.version) || d.checksum != "" && !isChecksum(d.checksum) {
+			if d.version != "" && !engine.IsVersion(d.version) || d.checksum != "" && !isChecksum(d.checksum) {
 				t.Errorf("decoded %+v", d)
 			}
 		}

@@ -52,7 +52,7 @@ func (d *Driver) Run(ctx context.Context) error {
 	for wait := rand.N(d.Period/10 + 1); lifecycle.Sleep(ctx, d.Clock, wait); wait = d.Period + rand.N(d.Period/10+1) {
 		round := d.round(ctx)
 		if ctx.Err() != nil {
-			logr.FromContextOrDiscard(ctx).Info("Stopped looking for upgrades", "engine", Name, "reason", fmt.Sprint(round.Err))
+			logr.FromContextOrDiscard(ctx).Info("Stopped looking for upgrades", "reason", fmt.Sprint(round.Err))
 			break
 		}
 		d.logRound(ctx, round, last)
@@ -63,13 +63,13 @@ func (d *Driver) Run(ctx context.Context) error {
 
 // logRound logs how a round ended: what is new at level 0.
 func (d *Driver) logRound(ctx context.Context, round, last Round) {
-	log := logr.FromContextOrDiscard(ctx).WithValues("engine", Name)
+	log := logr.FromContextOrDiscard(ctx)
 	if round.Outcome == last.Outcome && round.Version == last.Version {
 		log = log.V(1)
 	}
 	switch round.Outcome {
 	case OutcomeFailed:
-		logr.FromContextOrDiscard(ctx).Error(round.Err, "Upgrade of the host failed", "engine", Name)
+		logr.FromContextOrDiscard(ctx).Error(round.Err, "Upgrade of the host failed")
 	case OutcomeStaged:
 		log.Info("Staged an upgrade of the host", "version", round.Version)
 	case OutcomeUpToDate:

@@ -52,7 +52,7 @@ func newDrive(t *testing.T, deployments ...hosttest.Deployment) *drive {
 	d.Must(err)
 	d.driver = &Driver{
 		Connect: host.SystemBus(d.bus.Address()), Clock: d.Clock, Period: period, Limit: limit,
-		Ended: func(r Round) { d.rounds <- r }, Malformed: d.Count,
+		Ended: func(r Round) { d.rounds <- r }, Malformed: func() { d.Malformed.Add(1) },
 	}
 	return d
 }
@@ -196,8 +196,7 @@ func TestDriver_UpgradesAndStages(t *testing.T) {
 
 func TestDriver_TheWatcherSeesWhatWasStaged_Behaviour11(t *testing.T) {
 	d := newDrive(t)
-	e := &Engine{Connect: d.driver.Connect, Clock: enginetest.New(t).Clock}
-	d.Start(e, nil)
+	d.Start(&Engine{Bus: enginetest.New(t).Bus(d.bus.Address())}, nil)
 	d.Expect(upToDate)
 	d.ostree.OnUpgrade(func(*hosttest.Transaction) error { return d.ostree.Stage("40.2") })
 	d.start()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/engine/service"
+	"github.com/reboot-operator/reboot-operator/agent/engine/source"
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
@@ -39,7 +40,7 @@ func TestEngine_DetectsAnUpdateBeingStagedAndCleanedUp_Behaviour11(t *testing.T)
 
 func TestEngine_LooksOnceMoreWhenItIsAsked_Behaviour3(t *testing.T) {
 	h := newHarness(t)
-	h.engine.Again = make(engine.Again)
+	h.engine.Again = make(source.Again)
 	ostree := h.install(hosttest.Deployment{Version: "40.2", Staged: true}, running)
 	h.start()
 	h.Expect(staged402)
@@ -338,7 +339,7 @@ func TestEngine_IgnoresStrangers(t *testing.T) {
 
 func TestEngine_IgnoresANilSignal_Behaviour5(t *testing.T) {
 	malformed := 0
-	w := watch{engine: &Engine{Malformed: func() { malformed++ }}}
+	w := watch{engine: &Engine{Bus: service.Bus{Malformed: func() { malformed++ }}}}
 	if w.receive(t.Context(), nil) || malformed != 1 {
 		t.Errorf("counted %d malformed signals, want 1 and nothing else to happen", malformed)
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/engine/enginetest"
-	"github.com/reboot-operator/reboot-operator/agent/host"
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
@@ -60,7 +59,7 @@ type harness struct {
 	engine *Engine
 	// mark is the last one that settle made and the Engine logged.
 	mark atomic.Int64
-	// left and vain count how often the Engine logged that the daemon left, and that it asked in vain.
+	// left and vain count how often the Engine logged that the daemon left, and that it got no answer.
 	left, vain atomic.Int64
 }
 
@@ -68,10 +67,7 @@ type harness struct {
 func newHarness(t *testing.T) *harness {
 	t.Helper()
 	h := &harness{Run: enginetest.New(t), t: t, bus: hosttest.StartFor(t)}
-	h.engine = &Engine{
-		Connect: host.SystemBus(h.bus.Address()), Clock: h.Clock, Malformed: h.Count,
-		Reachable: func(reachable bool) { h.Reachable <- reachable },
-	}
+	h.engine = &Engine{Bus: h.Bus(h.bus.Address())}
 	return h
 }
 
@@ -99,7 +95,7 @@ func (h *harness) log(args string) {
 	switch {
 	case strings.Contains(args, "40 values instead of 3"):
 		h.mark.Add(1)
-	case strings.Contains(args, "Asked in vain"):
+	case strings.Contains(args, "Got no answer"):
 		h.vain.Add(1)
 	case strings.Contains(args, `"running"=false`):
 		h.left.Add(1)

@@ -6,11 +6,10 @@ import (
 	"slices"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
-	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// This file decides, and does nothing else. What counts is what boots next. CachedUpdate does not: that the metadata of
-// an update is known reports nothing of what is on disk.
+// What counts is what boots next. CachedUpdate does not: that the metadata of an update is known reports nothing of what is on
+// disk.
 
 // shownChecksumBytes is how much of a checksum people get to see.
 const shownChecksumBytes = 12
@@ -43,7 +42,7 @@ func (s state) report() engine.Report {
 	if s.unreachable == "" || s.latest.State == engine.Needed {
 		return s.latest
 	}
-	return unknown(s.unreachable)
+	return engine.Unreachable(Name, s.unreachable)
 }
 
 // judge makes a report of the deployments in boot order.
@@ -51,14 +50,14 @@ func judge(list []deployment) engine.Report {
 	booted := slices.IndexFunc(list, func(d deployment) bool { return d.booted })
 	if booted < 0 {
 		// A live medium, for example: rebooting it installs nothing.
-		return unknown("rpm-ostree names no deployment that this host was booted from.")
+		return engine.Unreachable(Name, "rpm-ostree names no deployment that this host was booted from.")
 	}
 	next := list[0]
 	switch {
 	case next.booted:
-		return notNeeded("rpm-ostree has no deployment that waits for a reboot.")
+		return engine.UpToDate(Name, "rpm-ostree has no deployment that waits for a reboot.")
 	case next.locked:
-		return notNeeded(fmt.Sprintf("rpm-ostree has staged %s, which is locked: a reboot leaves it out until it is finalized.", next))
+		return engine.UpToDate(Name, fmt.Sprintf("rpm-ostree has staged %s, which is locked: a reboot leaves it out until it is finalized.", next))
 	}
 	need := needed(next)
 	need.Running = list[booted].id()
@@ -71,22 +70,7 @@ func needed(next deployment) engine.Report {
 	if next.staged {
 		message = fmt.Sprintf("rpm-ostree has staged %s; it runs after a reboot.", next)
 	}
-	return engine.Report{
-		Engine: Name, State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Version: cmp.Or(next.version, next.commit()),
-		Message: engine.Shorten(message),
-	}
-}
-
-func notNeeded(message string) engine.Report {
-	return engine.Report{
-		Engine: Name, State: engine.NotNeeded, Reason: v1alpha1.ReasonUpToDate, Message: engine.Shorten(message),
-	}
-}
-
-func unknown(message string) engine.Report {
-	return engine.Report{
-		Engine: Name, State: engine.Unknown, Reason: v1alpha1.ReasonEngineUnreachable, Message: engine.Shorten(message),
-	}
+	return engine.Staged(Name, cmp.Or(next.version, next.commit()), message)
 }
 
 // String names a deployment for people.

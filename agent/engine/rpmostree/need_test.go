@@ -63,7 +63,7 @@ func TestJudge(t *testing.T) {
 		},
 		"a locked one": {
 			[]deployment{{version: "40.2", checksum: sum, staged: true, locked: true}, booted},
-			notNeeded("rpm-ostree has staged version 40.2 (0123456789ab), which is locked: a reboot leaves it out until it is finalized."),
+			engine.UpToDate(Name, "rpm-ostree has staged version 40.2 (0123456789ab), which is locked: a reboot leaves it out until it is finalized."),
 		},
 		"one that is locked further down": {[]deployment{booted, {version: "40.2", staged: true, locked: true}}, upToDate},
 		"none at all":                     {nil, notFromOstree},

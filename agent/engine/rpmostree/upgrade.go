@@ -8,6 +8,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/godbus/dbus/v5"
+
+	"github.com/reboot-operator/reboot-operator/agent/engine/service"
 )
 
 // progressInterval is how often a transaction's progress is worth a line in the log.
@@ -96,7 +98,7 @@ func (d *Driver) transact(ctx context.Context, address string) error {
 		return fmt.Errorf("connecting to the transaction: %w", err)
 	}
 	defer func() { _ = peer.Close() }()
-	t := transaction{peer: peer, signals: signals, progressed: d.progress(ctx), malformed: d.malformed(ctx)}
+	t := transaction{peer: peer, signals: signals, progressed: d.progress(ctx), malformed: func(err error) { service.Bus{Malformed: d.Malformed}.Ignore(ctx, err) }}
 	err = t.run(ctx, limit.C())
 	if errors.Is(err, errOverdue) {
 		err = fmt.Errorf("%w: more than %s", err, d.Limit)
@@ -110,7 +112,7 @@ func (d *Driver) transact(ctx context.Context, address string) error {
 // unregister may fail: the connection is closed next, which does the same.
 func (d *Driver) unregister(ctx context.Context, ostree daemon) {
 	if err := ostree.unregister(ctx); err != nil {
-		logr.FromContextOrDiscard(ctx).V(1).Info("Left without a word", "engine", Name, "reason", err.Error())
+		logr.FromContextOrDiscard(ctx).V(1).Info("Cannot unregister from rpm-ostree", "reason", err.Error())
 	}
 }
 
@@ -122,16 +124,6 @@ func (d *Driver) progress(ctx context.Context) func(progress) {
 		if now := d.Clock.Now(); now.Sub(last) >= progressInterval {
 			last, level = now, 0
 		}
-		logr.FromContextOrDiscard(ctx).V(level).Info("Upgrading the host", "engine", Name, "step", p.text, "percent", p.percent)
-	}
-}
-
-// malformed counts what is ignored.
-func (d *Driver) malformed(ctx context.Context) func(error) {
-	return func(err error) {
-		if d.Malformed != nil {
-			d.Malformed()
-		}
-		logr.FromContextOrDiscard(ctx).V(4).Info("Ignored something malformed", "engine", Name, "reason", err.Error())
+		logr.FromContextOrDiscard(ctx).V(level).Info("Upgrading the host", "step", p.text, "percent", p.percent)
 	}
 }

@@ -34,7 +34,7 @@ type watch struct {
 	engine *Engine
 	memory *memory
 
-	// read is when the deployments were answered last, by whoever had the name by then. A signal between Found and read may be
+	// read is when the deployments were answered last, by the owner of the name then. A signal between Found and read may be
 	// newer than the answer: the deployments are read once more.
 	read dbus.Sequence
 	// staged receives when another deployment, or none, is staged.
@@ -58,22 +58,22 @@ func (w *watch) run(ctx context.Context) error {
 func (w *watch) receive(ctx context.Context, signal *dbus.Signal) bool {
 	switch {
 	case signal == nil:
-		w.engine.malformed(ctx, errors.New("no signal"))
+		w.engine.Ignore(ctx, errors.New("no signal"))
 		return false
 	case service.IsOwnerChange(signal):
 		return w.receiveOwner(ctx, signal)
-	// Anybody could send such a signal straight to the agent, but not under the name of the daemon.
+	// Every program could send such a signal straight to the agent, but not under the name of the daemon.
 	case w.Owner != "" && signal.Sender == w.Owner && signal.Name == propertiesChanged:
 		again, err := isOccasion(signal.Body)
 		if err != nil {
-			w.engine.malformed(ctx, err)
+			w.engine.Ignore(ctx, err)
 		}
 		return again && signal.Sequence > w.Found
 	}
 	return false
 }
 
-// receiveOwner takes the daemon's coming and going. A daemon that leaves is idle, and asking why would bring it back; one
+// receiveOwner receives that the daemon comes or leaves. A daemon that leaves is idle, and asking why would bring it back; one
 // that comes may have found other deployments on disk.
 func (w *watch) receiveOwner(ctx context.Context, signal *dbus.Signal) bool {
 	if signal.Sequence < w.Found || len(signal.Body) != 3 {
@@ -84,7 +84,7 @@ func (w *watch) receiveOwner(ctx context.Context, signal *dbus.Signal) bool {
 		return false
 	}
 	w.Owner = owner
-	logr.FromContextOrDiscard(ctx).V(1).Info("Detected the daemon", "engine", Name, "running", owner != "")
+	logr.FromContextOrDiscard(ctx).V(1).Info("Detected the daemon", "running", owner != "")
 	return owner != "" && signal.Sequence > w.read
 }
 
@@ -109,7 +109,7 @@ func (w *watch) ask(ctx context.Context, signalled bool) (time.Duration, error) 
 		return w.unanswered(ctx, fmt.Errorf("%w: %w", errMalformed, err), signalled)
 	}
 	if ignored != nil {
-		w.engine.malformed(ctx, ignored)
+		w.engine.Ignore(ctx, ignored)
 	}
 	w.memory.read(list)
 	w.failures = 0
@@ -121,17 +121,17 @@ func (w *watch) unanswered(ctx context.Context, err error, signalled bool) (time
 	if ctx.Err() != nil || host.IsBroken(err) && !errors.Is(err, errMalformed) {
 		return 0, err
 	}
-	logr.FromContextOrDiscard(ctx).V(1).Info("Asked in vain", "engine", Name, "reason", err.Error())
+	logr.FromContextOrDiscard(ctx).V(1).Info("Got no answer", "reason", err.Error())
 	w.failures++
 	wait := timing.Backoff(w.failures, firstRetry, pollInterval)
 	why, presence := "rpm-ostree does not report its deployments: no reply in time.", engine.Silent
 	switch {
 	case isAbsent(err) && signalled:
-		return firstRetry, nil // It left between its word and the question.
+		return firstRetry, nil // It left between its signal and the call.
 	case isAbsent(err):
 		why, presence, wait = "rpm-ostree is not on the system bus.", engine.Missing, pollInterval // NameOwnerChanged reports when it comes.
 	case errors.Is(err, errMalformed):
-		w.engine.malformed(ctx, err)
+		w.engine.Ignore(ctx, err)
 		why = "rpm-ostree reports its deployments in a way that cannot be read."
 	case host.ErrorName(err) != "":
 		why = fmt.Sprintf("rpm-ostree does not report its deployments: %s.", host.ErrorName(err))

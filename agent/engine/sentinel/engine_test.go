@@ -13,7 +13,6 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/engine/enginetest"
 	"github.com/reboot-operator/reboot-operator/agent/engine/updateengine"
-	"github.com/reboot-operator/reboot-operator/agent/host"
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
@@ -39,7 +38,9 @@ func newHarness(t *testing.T) *harness {
 
 func (h *harness) run() {
 	h.t.Helper()
-	h.Start(&Engine{HostRoot: h.root, Files: h.files, Optional: h.optional, Clock: h.Clock, Reachable: func(up bool) { h.Reachable <- up }}, nil)
+	options := h.Options()
+	options.Optional = h.optional
+	h.Start(&Engine{Options: options, HostRoot: h.root, Files: h.files}, nil)
 }
 
 func (h *harness) path(name string) string { return filepath.Join(h.root, name) }
@@ -206,7 +207,7 @@ func TestEngine_BesideUpdateEngineIsOneNeedWithBothReasons(t *testing.T) {
 	h.Must(err)
 	flatcar.SetStatus(hosttest.NeedReboot("4001.0.0"))
 	h.write("run/reboot-required", "") // Flatcar's postinst makes it too.
-	h.Start(&updateengine.Engine{Connect: host.SystemBus(bus.Address()), Clock: h.Clock}, nil)
+	h.Start(&updateengine.Engine{Bus: h.Bus(bus.Address())}, nil)
 	first := h.next()
 	h.run()
 	want := engine.Report{

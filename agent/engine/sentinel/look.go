@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/reboot-operator/reboot-operator/agent/engine/folder"
 )
 
 // Defaults are the files that ask for a reboot where none are named: the one of Debian, Ubuntu and Flatcar, and SUSE's. They
@@ -48,7 +50,7 @@ func look(hostRoot string, files []string) observation {
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		case err != nil:
 			if o.unreadable == "" {
-				o.folder, o.unreadable = path.Dir(file), reason(err)
+				o.folder, o.unreadable = path.Dir(file), folder.Reason(err)
 			}
 		case found.IsDir():
 			// A container that mounts the file before it exists leaves a folder of its name.
@@ -76,18 +78,10 @@ func isFolder(found fs.FileInfo, err error) error {
 }
 
 // noFolder distinguishes a folder that does not exist, or is something else, from one that cannot be read.
-func (o observation) noFolder(folder string, err error) observation {
+func (o observation) noFolder(name string, err error) observation {
 	o.missing = errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
-	o.folder, o.unreadable = folder, reason(err)
+	o.folder, o.unreadable = name, folder.Reason(err)
 	return o
-}
-
-// reason is what went wrong, without the path: that is this container's, not the host's.
-func reason(err error) string {
-	if failed, ok := errors.AsType[*fs.PathError](err); ok {
-		err = failed.Err
-	}
-	return err.Error()
 }
 
 // maxListBytes is more than a message can hold.
@@ -96,7 +90,7 @@ const maxListBytes = 8 << 10
 // readList reads the beginning of a list of packages, whole lines only. The list is an extra: without one, or with one
 // that cannot be read, the file counts just the same.
 func readList(root *os.Root, list string) string {
-	// A pipe of that name would hold us up for ever.
+	// Reading a named pipe would block.
 	if found, err := root.Lstat(list); err != nil || !found.Mode().IsRegular() {
 		return ""
 	}

@@ -27,19 +27,13 @@ type observation struct {
 func (o observation) report() engine.Report {
 	switch {
 	case o.unreadable != "":
-		return engine.Report{
-			Engine: Name, State: engine.Unknown, Reason: v1alpha1.ReasonEngineUnreachable,
-			Message: engine.Shorten(fmt.Sprintf("The host's %s cannot be read: %s.", o.folder, o.unreadable)),
-		}
+		return engine.Unreachable(Name, fmt.Sprintf("The host's %s cannot be read: %s.", o.folder, o.unreadable))
 	case len(o.present) > 0:
 		return engine.Report{
 			Engine: Name, State: engine.Needed, Reason: v1alpha1.ReasonSentinelPresent, Message: message(o.present, o.packages),
 		}
 	}
-	return engine.Report{
-		Engine: Name, State: engine.NotNeeded, Reason: v1alpha1.ReasonUpToDate,
-		Message: engine.Shorten(none(o.files)),
-	}
+	return engine.UpToDate(Name, none(o.files))
 }
 
 // none reports that none of the files exists.
@@ -49,17 +43,6 @@ func none(files []string) string {
 		return files[0] + " does not exist on the host."
 	}
 	return fmt.Sprintf("Neither %s nor %s exists on the host.", strings.Join(files[:last], ", "), files[last])
-}
-
-// presence is that of the folders: the files themselves come and go.
-func (o observation) presence() engine.Presence {
-	switch {
-	case o.missing:
-		return engine.Missing
-	case o.unreadable != "":
-		return engine.Silent
-	}
-	return engine.Answering
 }
 
 // maxNamed is how many packages a message names at most.

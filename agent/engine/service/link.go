@@ -9,7 +9,7 @@ import (
 	"github.com/godbus/dbus/v5"
 	"k8s.io/utils/clock"
 
-	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/agent/engine/source"
 	"github.com/reboot-operator/reboot-operator/agent/host"
 )
 
@@ -31,7 +31,7 @@ type Link struct {
 	// Limit bounds each call of the bus itself.
 	Limit time.Duration
 
-	// Owner is the unique name behind Name. Empty: nobody has it.
+	// Owner is the unique name behind Name. Empty: Name has no owner.
 	Owner string
 	// Found is when the bus reported it, just before the service is read. What was signalled before Found is older than what the
 	// service answers.
@@ -43,7 +43,7 @@ type Occasions struct {
 	// Clock measures the pauses between reads. Required.
 	Clock clock.Clock
 	// Again makes the service be read once more. Optional.
-	Again engine.Again
+	Again source.Again
 	// Changed is another occasion, of no signal. Optional.
 	Changed <-chan struct{}
 	// Rules select the signals to receive, beside the one that reports that the owner of the name changed.
@@ -109,7 +109,7 @@ func (l *Link) subscribe(ctx context.Context, rules [][]dbus.MatchOption) error 
 	return nil
 }
 
-// FindOwner looks up who has the name now. It starts nobody.
+// FindOwner looks up who has the name now. It starts no service.
 func (l *Link) FindOwner(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, l.Limit)
 	defer cancel()
@@ -124,8 +124,8 @@ func (l *Link) FindOwner(ctx context.Context) error {
 	return nil
 }
 
-// IsOwnerChange reports whether the bus reports that the name has another owner. Anybody could send a signal of this name straight
-// to the agent, but not under the name of the bus.
+// IsOwnerChange reports whether the bus reports that the name has another owner. Every program could send a signal of this name
+// straight to the agent, but not under the name of the bus.
 func IsOwnerChange(signal *dbus.Signal) bool {
 	return signal.Sender == busDaemon && signal.Name == ownerChanged
 }

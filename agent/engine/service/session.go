@@ -38,7 +38,7 @@ func (s *session) run(ctx context.Context) error {
 func (s *session) receive(ctx context.Context, signal *dbus.Signal) bool {
 	switch {
 	case signal == nil:
-		s.watch.malformed(ctx, errors.New("no signal"))
+		s.watch.Ignore(ctx, errors.New("no signal"))
 	case IsOwnerChange(signal):
 		return signal.Sequence > s.Found
 	case signal.Path == s.watch.Path:
@@ -47,7 +47,7 @@ func (s *session) receive(ctx context.Context, signal *dbus.Signal) bool {
 	return false
 }
 
-// receiveStatus passes on what is news, and reports whether the service should be asked which of two words is the newer one.
+// receiveStatus passes on what is news, and reports whether the service should be asked: the signal may be newer or older than its last answer.
 func (s *session) receiveStatus(ctx context.Context, signal *dbus.Signal) bool {
 	member, ours := strings.CutPrefix(signal.Name, s.watch.Interface+".")
 	fromOwner := s.Owner != "" && signal.Sender == s.Owner
@@ -60,7 +60,7 @@ func (s *session) receiveStatus(ctx context.Context, signal *dbus.Signal) bool {
 		return signal.Sequence > s.Found
 	}
 	if err := s.listener.Receive(member, signal.Body, fromOwner); err != nil {
-		s.watch.malformed(ctx, err)
+		s.watch.Ignore(ctx, err)
 	}
 	return false
 }
@@ -105,7 +105,7 @@ func (s *session) leftUnanswered(ctx context.Context, err error) (bool, error) {
 	return s.Owner != asked, err
 }
 
-// ownerless reports that nobody has the name. A service that the bus could start is installed all the same; it is not started.
+// ownerless reports that the name has no owner. A service that the bus could start is installed all the same; it is not started.
 func (s *session) ownerless(ctx context.Context) error {
 	var startable []string
 	err := limited(ctx, s.Conn.BusObject(), busDaemon+".ListActivatableNames").Store(&startable)

@@ -114,7 +114,7 @@ func TestSession_Receive(t *testing.T) {
 			malformed := 0
 			s := session{Link: Link{Owner: owner, Found: 10}, read: 12, watch: Watch{
 				Path: "/engine", Interface: "org.example.Engine", Signals: []string{"Status"}, OwnerOnly: tc.ownerOnly,
-				Malformed: func() { malformed++ },
+				Bus: Bus{Malformed: func() { malformed++ }},
 			}, listener: &received}
 			if asks := s.receive(t.Context(), tc.signal); asks != tc.asks {
 				t.Errorf("asks again: %v, want %v", asks, tc.asks)

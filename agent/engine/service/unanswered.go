@@ -27,7 +27,7 @@ func (e *unansweredError) Unwrap() error { return e.cause }
 // IsUnknownMethod reports whether a Call failed because the service is of a version without the method.
 func IsUnknownMethod(err error) bool { return host.ErrorName(err) == busDaemon+".Error.UnknownMethod" }
 
-// hasLeft reports whether a call failed because nobody has the name any more that it went to.
+// hasLeft reports whether a call failed because the name that it went to has no owner any more.
 func hasLeft(err error) bool {
 	return slices.Contains([]string{errNameHasOwner, busDaemon + ".Error.ServiceUnknown"}, host.ErrorName(err))
 }
@@ -42,9 +42,9 @@ func isBroken(err error) bool {
 func (s *session) unanswered(ctx context.Context, err error) {
 	failed, ok := errors.AsType[*unansweredError](err)
 	if ok && failed.malformed {
-		s.watch.malformed(ctx, failed.cause)
+		s.watch.Ignore(ctx, failed.cause)
 	} else {
-		logr.FromContextOrDiscard(ctx).V(1).Info("Asked in vain", "engine", s.watch.Engine, "reason", err.Error())
+		logr.FromContextOrDiscard(ctx).V(1).Info("Got no answer", "reason", err.Error())
 	}
 	s.listener.Lost(s.watch.Title+" "+why(err), engine.Silent)
 }

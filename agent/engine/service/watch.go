@@ -1,21 +1,18 @@
 // Package service follows one service on the system bus, such as update_engine: through its restarts and the bus's, and
-// through the absence of both. What its words mean is the Listener's business.
+// through the absence of both. What it sends and answers means, the Listener knows.
 package service
 
 import (
 	"context"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/godbus/dbus/v5"
-	"k8s.io/utils/clock"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
-	"github.com/reboot-operator/reboot-operator/agent/host"
 )
 
 const (
-	// PollInterval is how often a service is read without any occasion: what withdraws a need may notify nobody.
+	// PollInterval is how often a service is read without any occasion: a need may be withdrawn without a signal.
 	PollInterval = 5 * time.Minute
 	// retryInterval is how soon it is read again after it did not answer.
 	retryInterval = 30 * time.Second
@@ -23,7 +20,7 @@ const (
 	callLimit = 10 * time.Second
 )
 
-// Listener makes something of a service's words. Its methods are called one after the other, never two at once.
+// Listener reads what a service sends and answers. Its methods are called one after the other, never two at once.
 type Listener interface {
 	// Receive takes the body of a signal. fromOwner reports that the service itself sent it. An error means the body is
 	// malformed: it is counted, and nothing else happens.
@@ -39,10 +36,11 @@ type Listener interface {
 // means that the answer is malformed.
 type Call func(ctx context.Context, method string, take func(body []any) error) error
 
-// Watch is one service on the system bus. Each field without another word is required.
+// Watch is one service on the system bus. All fields but OwnerOnly are required.
 type Watch struct {
-	// Engine is the name of the engine that watches, for logs.
-	Engine string
+	// Bus is what the engine that watches was given.
+	Bus
+
 	// Title is what people call the service.
 	Title string
 	// Name is its name on the bus.
@@ -55,35 +53,17 @@ type Watch struct {
 	Signals []string
 	// OwnerOnly leaves out signals that the service did not send itself.
 	OwnerOnly bool
-	// Connect opens the system bus.
-	Connect host.Connect
-	// Clock times the polls and the pauses before connecting again.
-	Clock clock.Clock
-	// Again makes the service be read once more. Optional.
-	Again engine.Again
-	// Malformed is called for each signal or answer that cannot be read and is ignored. Optional.
-	Malformed func()
 }
 
 // Run receives and reads the service until ctx ends. The service is read whenever it appears, and every PollInterval.
 func (w Watch) Run(ctx context.Context, l Listener) {
-	last := ""
-	broken := func(err error) {
-		level := 1
-		if last != err.Error() {
-			last, level = err.Error(), 0
-		}
-		logr.FromContextOrDiscard(ctx).V(level).Info("Lost the system bus", "engine", w.Engine, "reason", last)
-		l.Lost("The system bus cannot be reached.", engine.Unclear)
-	}
-	supervisor := host.Supervisor{Connect: w.Connect, Clock: w.Clock, Broken: broken}
-	supervisor.Run(ctx, func(ctx context.Context, conn *dbus.Conn) error {
+	w.Supervise(ctx, l.Lost, func(ctx context.Context, conn *dbus.Conn) error {
 		s := session{Link: Link{Conn: conn, Name: w.Name, Limit: callLimit}, watch: w, listener: l}
 		return s.run(ctx)
 	})
 }
 
-// rules select the signals of the service. One that names a sender makes the bus drop what anybody else broadcasts.
+// rules select the signals of the service. One that names a sender makes the bus drop what others broadcast.
 func (w Watch) rules() [][]dbus.MatchOption {
 	rules := make([][]dbus.MatchOption, 0, len(w.Signals))
 	for _, member := range w.Signals {
@@ -94,12 +74,4 @@ func (w Watch) rules() [][]dbus.MatchOption {
 		rules = append(rules, rule)
 	}
 	return rules
-}
-
-// malformed counts what is ignored. Anybody on the host can send such things: a count cannot be flooded, a log can.
-func (w Watch) malformed(ctx context.Context, err error) {
-	if w.Malformed != nil {
-		w.Malformed()
-	}
-	logr.FromContextOrDiscard(ctx).V(4).Info("Ignored a malformed status", "engine", w.Engine, "reason", err.Error())
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/engine/service"
-	"github.com/reboot-operator/reboot-operator/agent/host"
+	"github.com/reboot-operator/reboot-operator/agent/engine/source"
 )
 
 // Name is the engine's name in flags, reports and metrics.
@@ -26,55 +26,85 @@ const (
 	statusUpdate = "StatusUpdate"
 )
 
-// Engine watches update_engine. It implements engine.Engine.
+// Engine watches update_engine.
 type Engine struct {
-	// Connect opens the system bus. Required.
-	Connect host.Connect
-	// Clock times the polls and the pauses before connecting again. Required.
-	Clock clock.Clock
-	// RequireEngineSender ignores a StatusUpdate of anybody but update_engine. By default each counts, because the
+	service.Bus
+
+	// RequireEngineSender ignores a StatusUpdate that update_engine did not send itself. By default each counts, because the
 	// canonical test signal (locksmithctl send-need-reboot) comes from a stranger; so may a forged one.
 	RequireEngineSender bool
-	// Before is what this engine had reported when the agent was restarted within the same boot: a need in it lasts until
-	// update_engine reports otherwise, or until its end. Zero: nothing, as after a boot.
-	Before engine.Report
-	// Optional reports a host that has not had an update_engine in this boot as Absent: nobody named it.
-	Optional bool
-	// Again makes the engine look once more. Optional.
-	Again engine.Again
-	// Malformed is called for each StatusUpdate or reply that cannot be read and is ignored. Optional.
-	Malformed func()
-	// Reachable is called with whether update_engine answers, at first and on each change. Optional.
-	Reachable func(bool)
 }
 
-var _ engine.Engine = (*Engine)(nil)
+var _ source.Engine = (*Engine)(nil)
 
 // Name is "update-engine".
 func (e *Engine) Name() string { return Name }
 
-// Run reports until ctx ends, and then returns nil. It outlasts restarts of update_engine and of the bus, and the absence
-// of both.
+// Run implements source.Engine. It outlasts restarts of update_engine and of the bus, and the absence of both.
 func (e *Engine) Run(ctx context.Context, report func(engine.Report)) error {
 	l := &listener{
-		clock:     e.Clock,
-		state:     resumed(e.before(), e.Clock.Now()),
-		changes:   engine.Changes{Report: report, Reachable: e.Reachable, Optional: e.Optional, Seen: e.Before.State != ""},
-		ownerOnly: e.RequireEngineSender,
+		ownerOnly: e.RequireEngineSender, clock: e.Clock,
+		state: resumed(e.before(), e.Clock.Now()), changes: e.Changes(report),
 	}
-	// Anybody's StatusUpdate is subscribed to: the bus would drop the broadcast of locksmithctl.
-	watch := service.Watch{
-		Engine: Name, Title: "update_engine", Name: busName, Path: objectPath, Interface: busInterface,
-		Signals: []string{statusUpdate}, Connect: e.Connect, Clock: e.Clock, Again: e.Again, Malformed: e.Malformed,
-	}
-	watch.Run(ctx, l)
+	// Every sender's StatusUpdate is subscribed to: the bus would drop the broadcast of locksmithctl.
+	service.Watch{
+		Bus: e.Bus, Title: "update_engine", Name: busName, Path: objectPath, Interface: busInterface, Signals: []string{statusUpdate},
+	}.Run(ctx, l)
 	return nil
 }
 
-// before leaves out a latched need that would not be latched any more.
+// before leaves out a need of a broadcast that would not be received any more.
 func (e *Engine) before() engine.Report {
 	if e.RequireEngineSender && !e.Before.Until.IsZero() {
 		return engine.Report{}
 	}
 	return e.Before
+}
+
+// listener keeps the state across connections and reports what changes.
+type listener struct {
+	// ownerOnly leaves out what a stranger reports.
+	ownerOnly bool
+
+	clock   clock.PassiveClock
+	state   state
+	changes engine.Changes
+	// lost is what is known of the engine's presence while it cannot be asked.
+	lost engine.Presence
+}
+
+var _ service.Listener = (*listener)(nil)
+
+// take makes a state of the one before and reports it.
+func (l *listener) take(in input) {
+	in.at = l.clock.Now()
+	l.state = next(l.state, in)
+	presence := engine.Answering
+	if l.state.unreachable != "" {
+		presence = l.lost
+	}
+	l.changes.Update(l.state.report(), presence)
+}
+
+// Receive takes a StatusUpdate.
+func (l *listener) Receive(_ string, body []any, fromOwner bool) error {
+	received, err := decode(body)
+	if err != nil {
+		return err
+	}
+	if fromOwner || !l.ownerOnly {
+		l.take(input{status: received, fromEngine: fromOwner})
+	}
+	return nil
+}
+
+// Read calls GetStatus.
+func (l *listener) Read(ctx context.Context, call service.Call) error {
+	return call(ctx, getStatus, func(body []any) error { return l.Receive(statusUpdate, body, true) })
+}
+
+// Lost reports that update_engine cannot be asked.
+func (l *listener) Lost(why string, presence engine.Presence) {
+	l.lost = presence
+	l.take(input{unreachable: why})
 }

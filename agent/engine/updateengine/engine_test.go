@@ -11,6 +11,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/engine/service"
+	"github.com/reboot-operator/reboot-operator/agent/engine/source"
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
@@ -52,7 +53,7 @@ func TestEngine_PollWithdrawsANeedThatWasReset_Behaviour3(t *testing.T) {
 
 func TestEngine_LooksOnceMoreWhenItIsAsked_Behaviour3(t *testing.T) {
 	h := newHarness(t)
-	h.engine.Again = make(engine.Again)
+	h.engine.Again = make(source.Again)
 	h.startHost().SetStatus(hosttest.NeedReboot("4001.0.0"))
 	h.run()
 	h.Expect(needed4001)
@@ -65,7 +66,7 @@ func TestEngine_LooksOnceMoreWhenItIsAsked_Behaviour3(t *testing.T) {
 
 func TestEngine_LooksOnceMoreAndLeavesALatchedNeedAlone_Behaviour1(t *testing.T) {
 	h := newHarness(t)
-	h.engine.Again = make(engine.Again)
+	h.engine.Again = make(source.Again)
 	h.startHost()
 	h.run()
 	h.Expect(upToDate)
@@ -77,7 +78,7 @@ func TestEngine_LooksOnceMoreAndLeavesALatchedNeedAlone_Behaviour1(t *testing.T)
 
 func TestEngine_DoesNotLookWhileTheBusIsAway(t *testing.T) {
 	h := newHarness(t)
-	h.engine.Again = make(engine.Again)
+	h.engine.Again = make(source.Again)
 	h.startHost().SetStatus(hosttest.NeedReboot("4001.0.0"))
 	h.run()
 	h.Expect(needed4001)
@@ -207,7 +208,7 @@ func TestEngine_KeepsItsNeedThroughARestartOfTheBus_Behaviour6(t *testing.T) {
 		want engine.Report
 	}{
 		"confirmed": {func(h *harness) error { return h.host.Emit(hosttest.NeedReboot("4001.0.0")) }, needed4001},
-		"latched":   {func(h *harness) error { return h.bus.SendNeedReboot() }, overheard},
+		"broadcast": {func(h *harness) error { return h.bus.SendNeedReboot() }, overheard},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)

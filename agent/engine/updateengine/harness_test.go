@@ -9,7 +9,6 @@ import (
 	"github.com/godbus/dbus/v5"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine/enginetest"
-	"github.com/reboot-operator/reboot-operator/agent/host"
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 )
 
@@ -30,11 +29,7 @@ type harness struct {
 func newHarness(t *testing.T) *harness {
 	t.Helper()
 	h := &harness{Run: enginetest.New(t), t: t, bus: hosttest.StartFor(t)}
-	h.engine = &Engine{
-		Connect: host.SystemBus(h.bus.Address()), Clock: h.Clock,
-		Malformed: h.Count,
-		Reachable: func(reachable bool) { h.Reachable <- reachable },
-	}
+	h.engine = &Engine{Bus: h.Bus(h.bus.Address())}
 	return h
 }
 

@@ -111,23 +111,23 @@ func TestNeed(t *testing.T) {
 		"a stranger's broadcast is a need (behaviour 1)": {
 			inputs: []input{engineSays(idle), strangerSays(needUnnamed)}, want: overheard,
 		},
-		"a latched need outlives the engine's IDLE": {
+		"a broadcast need outlives the engine's IDLE": {
 			inputs: []input{engineSays(idle), strangerSays(needUnnamed), engineSays(idle)}, want: overheard,
 		},
-		"a latched need outlives the engine's checks and errors": {
+		"a broadcast need outlives the engine's checks and errors": {
 			inputs: []input{strangerSays(needUnnamed), engineSays(downloading), engineSays(failed), engineSays(idle)},
 			want:   overheard,
 		},
-		"a latched need outlives the engine": {
+		"a broadcast need outlives the engine": {
 			inputs: []input{engineSays(idle), strangerSays(needUnnamed), lost(gone)}, want: overheard,
 		},
 		"a need is received without any engine": {
 			inputs: []input{lost(gone), strangerSays(needUnnamed)}, want: overheard,
 		},
-		"a latched need falls when the engine comes to NEED_REBOOT and leaves it": {
+		"a broadcast need falls when the engine comes to NEED_REBOOT and leaves it": {
 			inputs: []input{strangerSays(needUnnamed), engineSays(need4001), engineSays(idle)}, want: upToDate,
 		},
-		"a latched need that the engine confirms is latched no more": {
+		"a broadcast need that the engine confirms counts as its own": {
 			inputs: []input{strangerSays(needUnnamed), engineSays(need4001)}, want: needed4001,
 		},
 		"a stranger cannot unsay a need of the engine": {
@@ -166,13 +166,13 @@ func TestNeed(t *testing.T) {
 		"a restarted agent drops a need that was reset meanwhile": {
 			before: needed4001, inputs: []input{engineSays(idle)}, want: upToDate,
 		},
-		"a restarted agent keeps a latched need against the engine's IDLE": {
+		"a restarted agent keeps a broadcast need against the engine's IDLE": {
 			before: overheard, inputs: []input{engineSays(idle)}, want: overheard,
 		},
 		"a restarted agent takes nothing from a report without a need": {
 			before: absent, inputs: nil, want: unknownBefore,
 		},
-		"a latched need stays for a day (behaviour 1)": {
+		"a broadcast need stays for a day (behaviour 1)": {
 			inputs: []input{strangerSays(needUnnamed), later(24*time.Hour-1, engineSays(idle))}, want: overheard,
 		},
 		"and then ends": {

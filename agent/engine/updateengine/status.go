@@ -21,7 +21,7 @@ const (
 	opReportingErrorEvent operation = "UPDATE_STATUS_REPORTING_ERROR_EVENT"
 )
 
-// isKnown distinguishes an operation from a word that reports nothing. "unknown status", which update_engine falls back to, is no
+// isKnown distinguishes an operation from a text that reports nothing. "unknown status", which update_engine falls back to, is no
 // evidence that a need has gone.
 func (o operation) isKnown() bool {
 	switch o {

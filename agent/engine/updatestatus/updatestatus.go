@@ -5,7 +5,8 @@ package updatestatus
 import (
 	"errors"
 	"fmt"
-	"strings"
+
+	"github.com/reboot-operator/reboot-operator/agent/engine"
 )
 
 // Status is what matters of the body of GetStatus and StatusUpdate: last checked, progress, operation, version, size.
@@ -37,26 +38,14 @@ func Decode(body []any) (Status, error) {
 	return Status{Operation: operation, Version: version}, nil
 }
 
-// maxVersionBytes is several times what any version has. Anybody on the host may broadcast, and the version ends up in
-// the Node.
-const maxVersionBytes = 64
-
 // Version reads a version field. It returns "" for what update_engine reports while it knows none: 0.0.0, or 0.0.0.0 on
 // Chromium OS. Text that is no version is an error.
 func Version(text string) (string, error) {
 	if text == "" || text == "0.0.0" || text == "0.0.0.0" {
 		return "", nil
 	}
-	if !isVersion(text) {
+	if !engine.IsVersion(text) {
 		return "", fmt.Errorf("%.64q is no version", text)
 	}
 	return text, nil
-}
-
-// isVersion takes what versions are made of, such as 4081.2.0 or 4116.0.0+nightly-20241018-2100. A text with blanks could
-// pass for a sentence of ours in the Node's condition.
-func isVersion(version string) bool {
-	const ends = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-	return len(version) <= maxVersionBytes && strings.Trim(version, ends+"._+~-") == "" &&
-		strings.TrimRight(version, ends) != version
 }

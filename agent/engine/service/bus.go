@@ -1,0 +1,53 @@
+package service
+
+import (
+	"context"
+
+	"github.com/go-logr/logr"
+
+	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/agent/engine/source"
+	"github.com/reboot-operator/reboot-operator/agent/host"
+)
+
+// Bus is what an engine is given that is a service on the system bus.
+type Bus struct {
+	source.Options
+
+	// Connect opens the system bus. Required.
+	Connect host.Connect
+	// Before is what the engine had reported when the agent was restarted within the same boot: a need in it lasts until the
+	// service reports otherwise, or until its end. Zero: nothing, as after a boot.
+	Before engine.Report
+	// Malformed is called for each signal, reply or part of one that cannot be read and is ignored. Optional.
+	Malformed func()
+}
+
+// Changes passes on to report what changes.
+func (b Bus) Changes(report func(engine.Report)) engine.Changes {
+	changes := b.Options.Changes(report)
+	changes.Seen = b.Before.State != ""
+	return changes
+}
+
+// Supervise runs session on one connection after the other, until ctx ends. lost is called each time there is none.
+func (b Bus) Supervise(ctx context.Context, lost func(why string, presence engine.Presence), session host.Session) {
+	last := ""
+	broken := func(err error) {
+		level := 1
+		if last != err.Error() {
+			last, level = err.Error(), 0
+		}
+		logr.FromContextOrDiscard(ctx).V(level).Info("Lost the system bus", "reason", last)
+		lost("The system bus cannot be reached.", engine.Unclear)
+	}
+	host.Supervisor{Connect: b.Connect, Clock: b.Clock, Broken: broken}.Run(ctx, session)
+}
+
+// Ignore counts something malformed. Every program on the host can send such things: a count cannot be flooded, a log can.
+func (b Bus) Ignore(ctx context.Context, err error) {
+	if b.Malformed != nil {
+		b.Malformed()
+	}
+	logr.FromContextOrDiscard(ctx).V(4).Info("Ignored something malformed", "reason", err.Error())
+}

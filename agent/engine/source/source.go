@@ -1,0 +1,57 @@
+// Package source is what the update engines have in common: what each is given, and what the agent asks of one that runs.
+package source
+
+import (
+	"context"
+
+	"k8s.io/utils/clock"
+
+	"github.com/reboot-operator/reboot-operator/agent/engine"
+)
+
+// Engine is one update engine on this host.
+type Engine interface {
+	// Name is the engine's name in flags, reports and metrics.
+	Name() string
+	// Run watches the engine until ctx ends, and then returns nil. It calls report with the first thing it learns and then on
+	// each change only, never from two goroutines at once. An engine or a bus that is absent is a report (Unknown or Absent),
+	// not an error.
+	Run(ctx context.Context, report func(engine.Report)) error
+}
+
+// Options are what each engine is given. What it logs goes to the logger of its context, which names the engine.
+type Options struct {
+	// Clock times the polls, and the pauses before connecting again. Required.
+	Clock clock.WithTicker
+	// Optional reports that --engines does not name the engine: a host on which it has not been in this boot is Absent.
+	Optional bool
+	// Again makes the engine look once more. Optional.
+	Again Again
+	// Reachable is called with whether the engine can be asked, at first and on each change. Optional.
+	Reachable func(bool)
+}
+
+// Changes passes on to report what changes.
+func (o Options) Changes(report func(engine.Report)) engine.Changes {
+	return engine.Changes{Report: report, Reachable: o.Reachable, Optional: o.Optional}
+}
+
+// Again makes an engine that runs look once more, without any occasion. What is sent on it is closed once the engine has
+// looked and has reported what changed: a need may be withdrawn without a signal.
+type Again chan chan<- struct{}
+
+// Look returns once the engine has looked, or with ctx's error where it did not in time.
+func (a Again) Look(ctx context.Context) error {
+	looked := make(chan struct{})
+	select {
+	case a <- looked:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case <-looked:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
