@@ -66,21 +66,21 @@ func newAgent(ctx context.Context, config *rest.Config, o options, metrics *rebo
 	}
 	wake := reboot.NewWake(o.node)
 	r := reboot.New(reboot.Config{
-		Node:         o.node,
-		BootIDFile:   o.bootIDFile,
-		UptimeFile:   o.uptimeFile,
-		HostRoot:     o.hostRoot,
-		Client:       mgr.GetClient(),
-		Live:         mgr.GetAPIReader(),
-		Policies:     policies,
-		Logind:       host.Logind{Connect: host.SystemBus(o.bus)},
-		Coordinators: host.Coordinators{Connect: host.SystemBus(o.bus), HostRoot: o.hostRoot},
-		Drains:       reboot.NewDrains(o.node, func(policy string) reboot.Drainer { return drainer(policy) }, clock.RealClock{}, wake),
-		Lookout:      reboot.NewLookout(o.node, drainer(""), policies, o.clock, wake),
-		Reports:      reboot.NewReports(wake, o.engineList()...),
-		Wake:         wake,
-		Events:       reboot.NewAnnouncer(mgr.GetEventRecorder(v1alpha1.FieldOwnerAgent)),
-		Clock:        o.clock,
+		Node: o.node,
+		Host: reboot.Host{
+			BootIDFile: o.bootIDFile, UptimeFile: o.uptimeFile, Root: o.hostRoot,
+			Logind:       host.Logind{Connect: host.SystemBus(o.bus)},
+			Coordinators: host.Coordinators{Connect: host.SystemBus(o.bus), HostRoot: o.hostRoot},
+		},
+		Client:   mgr.GetClient(),
+		Live:     mgr.GetAPIReader(),
+		Policies: policies,
+		Drains:   reboot.NewDrains(o.node, func(policy string) reboot.Drainer { return drainer(policy) }, clock.RealClock{}, wake),
+		Lookout:  reboot.NewLookout(o.node, drainer(""), policies, o.clock, wake),
+		Reports:  reboot.NewReports(wake, o.engineList()...),
+		Wake:     wake,
+		Events:   reboot.NewAnnouncer(mgr.GetEventRecorder(v1alpha1.FieldOwnerAgent)),
+		Clock:    o.clock,
 	})
 	if err := addHostChanges(mgr, r, o, ready); err != nil {
 		return nil, err

@@ -106,7 +106,7 @@ func (r *Reconciler) callReboot(ctx context.Context, node *corev1.Node, o step.O
 	if err := r.writer.confirm(ctx, node, o); err != nil {
 		return err
 	}
-	err := r.Logind.Reboot(ctx, next.Inhibitors)
+	err := r.Host.Logind.Reboot(ctx, next.Inhibitors)
 	if err == nil {
 		r.observer.called(o.Record.Progress.Seq, step.Call{AcceptedAt: r.Clock.Now()})
 		ctrl.LoggerFrom(ctx).Info("Logind accepted the reboot", "seq", o.Record.Progress.Seq, "bootID", o.BootID)

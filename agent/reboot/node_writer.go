@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/agent/step"
@@ -21,7 +22,11 @@ const writtenLasts = 10 * time.Second
 
 // nodeWriter writes the agent's Node, and reads it so that no write of its own is missed.
 type nodeWriter struct {
-	*Config
+	name   string
+	client client.Client
+	live   client.Reader
+	clock  clock.PassiveClock
+	wake   Wake
 
 	// written is the Node as the last write left it, and writtenAt is when it was. Zero: it is read before it counts again.
 	written   *corev1.Node
@@ -33,7 +38,7 @@ type nodeWriter struct {
 // node is the Node as the cache shows it, or as the agent's own last write left it where the cache is older.
 func (w *nodeWriter) node(ctx context.Context) (*corev1.Node, error) {
 	node := &corev1.Node{}
-	if err := w.Client.Get(ctx, client.ObjectKey{Name: w.Node}, node); err != nil {
+	if err := w.client.Get(ctx, client.ObjectKey{Name: w.name}, node); err != nil {
 		return nil, err
 	}
 	if w.written == nil {
@@ -47,16 +52,16 @@ func (w *nodeWriter) node(ctx context.Context) (*corev1.Node, error) {
 	return node, nil
 }
 
-// own is the Node as the agent's own last write left it, while the cache is older. It may stay older for ever: after a restore
+// own is the Node as the agent's own last write left it, while the cache is older. It may stay older: after a restore
 // of the API server's data versions are lower than they were. So after a while, and after a conflict, the API server is
 // asked. The write is not just forgotten: an agent that went by an older Node could evict pods in an attempt that it has ended.
 func (w *nodeWriter) own(ctx context.Context) (*corev1.Node, error) {
-	if !w.Clock.Now().Before(w.writtenAt.Add(writtenLasts)) {
+	if !w.clock.Now().Before(w.writtenAt.Add(writtenLasts)) {
 		live := &corev1.Node{}
-		if err := w.Live.Get(ctx, client.ObjectKey{Name: w.Node}, live); err != nil {
+		if err := w.live.Get(ctx, client.ObjectKey{Name: w.name}, live); err != nil {
 			return nil, err
 		}
-		w.written, w.writtenAt = live, w.Clock.Now()
+		w.written, w.writtenAt = live, w.clock.Now()
 	}
 	return w.written.DeepCopy(), nil
 }
@@ -64,14 +69,14 @@ func (w *nodeWriter) own(ctx context.Context) (*corev1.Node, error) {
 // cordoned reads past the cache, which keeps no managedFields, whether there is a cordon, and still the agent's own.
 func (w *nodeWriter) cordoned(ctx context.Context) (bool, error) {
 	node := &corev1.Node{}
-	if err := w.Live.Get(ctx, client.ObjectKey{Name: w.Node}, node); err != nil {
+	if err := w.live.Get(ctx, client.ObjectKey{Name: w.name}, node); err != nil {
 		return false, fmt.Errorf("reading whose cordon it is: %w", err)
 	}
 	return protocol.CordonIsAgents(node), nil
 }
 
 // confirm makes sure, past the cache, that the attempt still is past the point of no return: a process that has just started
-// may see an old Node. For the one that has written it the API server's answer reports it, and nobody else writes the progress.
+// may see an old Node. The one that has written it knows from the API server's answer, and no other process writes the progress.
 // Compared is what is written, not what was read of it: a later release may have written a field that this one does not know.
 func (w *nodeWriter) confirm(ctx context.Context, node *corev1.Node, o step.Observation) error {
 	seen := node.Annotations[v1alpha1.AnnotationProgress]
@@ -79,7 +84,7 @@ func (w *nodeWriter) confirm(ctx context.Context, node *corev1.Node, o step.Obse
 		return nil
 	}
 	live := &corev1.Node{}
-	if err := w.Live.Get(ctx, client.ObjectKey{Name: w.Node}, live); err != nil {
+	if err := w.live.Get(ctx, client.ObjectKey{Name: w.name}, live); err != nil {
 		return fmt.Errorf("confirming the reboot: %w", err)
 	}
 	if current := live.Annotations[v1alpha1.AnnotationProgress]; current != seen {
@@ -90,8 +95,8 @@ func (w *nodeWriter) confirm(ctx context.Context, node *corev1.Node, o step.Obse
 
 // write patches the Node itself. Afterwards node is as the write left it.
 func (w *nodeWriter) write(ctx context.Context, node *corev1.Node, patch *nodepatch.Patch) error {
-	after := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.Node}}
-	if err := w.Client.Patch(ctx, after, patch, client.FieldOwner(v1alpha1.FieldOwnerAgent)); err != nil {
+	after := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.name}}
+	if err := w.client.Patch(ctx, after, patch, client.FieldOwner(v1alpha1.FieldOwnerAgent)); err != nil {
 		return fmt.Errorf("patching the Node: %w", err)
 	}
 	w.wrote(node, after)
@@ -100,8 +105,8 @@ func (w *nodeWriter) write(ctx context.Context, node *corev1.Node, patch *nodepa
 
 // writeStatus patches nodes/status, which takes labels and annotations too. Afterwards node is as the write left it.
 func (w *nodeWriter) writeStatus(ctx context.Context, node *corev1.Node, patch *nodepatch.Patch) error {
-	after := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.Node}}
-	if err := w.Client.Status().Patch(ctx, after, patch, client.FieldOwner(v1alpha1.FieldOwnerAgent)); err != nil {
+	after := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.name}}
+	if err := w.client.Status().Patch(ctx, after, patch, client.FieldOwner(v1alpha1.FieldOwnerAgent)); err != nil {
 		return fmt.Errorf("patching the status of the Node: %w", err)
 	}
 	w.wrote(node, after)
@@ -110,8 +115,8 @@ func (w *nodeWriter) writeStatus(ctx context.Context, node *corev1.Node, patch *
 
 func (w *nodeWriter) wrote(node, after *corev1.Node) {
 	after.DeepCopyInto(node)
-	w.written, w.writtenAt = after, w.Clock.Now()
-	w.Wake.Trigger()
+	w.written, w.writtenAt = after, w.clock.Now()
+	w.wake.Trigger()
 }
 
 // commit writes the progress past the point of no return.
@@ -123,5 +128,5 @@ func (w *nodeWriter) commit(ctx context.Context, node *corev1.Node, patch *nodep
 	return nil
 }
 
-// refused takes in that the Node had changed: what was written last does not count until it is read again.
+// refused is called when the Node had changed: what was written last does not count until it is read again.
 func (w *nodeWriter) refused() { w.writtenAt = time.Time{} }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -18,7 +19,14 @@ import (
 
 // observer finds out what a decision takes, and owns what this process knows about it besides the Node and the host.
 type observer struct {
-	*Config
+	node     string
+	host     Host
+	live     client.Reader
+	policies client.Reader
+	drains   *Drains
+	lookout  *Lookout
+	reports  *Reports
+	clock    clock.PassiveClock
 
 	// policy is what the granting policy reported last.
 	policy remembered
@@ -32,7 +40,7 @@ type observer struct {
 	call call
 }
 
-// started is when a progress was written that began a drain. The time keeps the reading of the clock that nobody sets.
+// started is when a progress was written that began a drain. The time keeps the reading of the monotonic clock.
 type started struct {
 	progress string
 	at       time.Time
@@ -46,29 +54,29 @@ type call struct {
 
 // forget drops what is known of earlier attempts. No drain may run.
 func (v *observer) forget() {
-	v.Drains.forget()
+	v.drains.forget()
 	v.call, v.claims = call{}, claims{}
 }
 
-// began takes in that this process has begun a drain.
+// began is called when this process has begun a drain.
 func (v *observer) began(progress protocol.Progress) {
-	v.started = started{progress.String(), v.Clock.Now()}
+	v.started = started{progress.String(), v.clock.Now()}
 }
 
-// called takes in what became of asking logind.
+// called records what became of asking logind.
 func (v *observer) called(seq int64, result step.Call) { v.call = call{result, seq} }
 
-// observe gathers what deciding takes. Only the boot ID must be had: without it nothing may be decided.
+// observe gathers what costs nothing to find out. Only the boot ID must be had: without it nothing may be decided.
 func (v *observer) observe(ctx context.Context, node *corev1.Node) (step.Observation, error) {
-	bootID, err := host.BootID(v.BootIDFile)
+	bootID, err := host.BootID(v.host.BootIDFile)
 	if err != nil {
 		return step.Observation{}, err
 	}
 	why, requested := node.Annotations[v1alpha1.AnnotationRebootRequested]
 	value, labelled := node.Labels[v1alpha1.LabelRebootRequested]
 	o := step.Observation{
-		Now:           v.Clock.Now(),
-		Node:          v.Node,
+		Now:           v.clock.Now(),
+		Node:          v.node,
 		BootID:        bootID,
 		Record:        protocol.RecordOf(node),
 		Unschedulable: node.Spec.Unschedulable,
@@ -81,7 +89,7 @@ func (v *observer) observe(ctx context.Context, node *corev1.Node) (step.Observa
 		Conditions:    node.Status.Conditions,
 		OS:            v.os(ctx),
 	}
-	o.SetEngines(v.Reports.all())
+	o.SetEngines(v.reports.all())
 	o.MaxUptime, o.BootedAt = v1alpha1.ParseMaxUptime(node.Annotations), v1alpha1.BootedAt(node.Annotations)
 	o.Uptime = v.uptime(ctx, o.MaxUptime)
 	if o.Asked, err = protocol.ParsePreflight(node.Annotations); err != nil {
@@ -93,10 +101,10 @@ func (v *observer) observe(ctx context.Context, node *corev1.Node) (step.Observa
 	if o.Before, err = protocol.ParseEngines(node.Annotations); err != nil {
 		ctrl.LoggerFrom(ctx).V(1).Info("Replaces a record of the engines that cannot be read", "reason", err.Error())
 	}
-	o.Look = v.Lookout.of(o.Asked)
+	o.Look = v.lookout.of(o.Asked)
 
 	seq := o.Record.Last().Seq
-	drain := v.Drains.of(seq)
+	drain := v.drains.of(seq)
 	o.Drain = drain.Drain
 	if v.started.progress == node.Annotations[v1alpha1.AnnotationProgress] {
 		o.BegunAt = v.started.at
@@ -107,45 +115,46 @@ func (v *observer) observe(ctx context.Context, node *corev1.Node) (step.Observa
 	if drain.State == step.DrainRunning {
 		o.Policy = &drain.settings
 	}
-	for ask := o.NextAsk(); ask != step.AskNothing; ask = o.NextAsk() {
-		v.answer(ctx, &o, ask)
-		o.Answered = append(o.Answered, ask)
+	if grant := o.Record.Grant; grant != nil && v.looked.grant == idOf(grant) {
+		o.LastStartLook = v.looked.Look
 	}
 	return o, nil
 }
 
-// answer finds out what a decision depends on.
-func (v *observer) answer(ctx context.Context, o *step.Observation, ask step.Ask) {
-	switch ask {
-	case step.AskPolicy:
+// find finds out one thing more.
+func (v *observer) find(ctx context.Context, o *step.Observation, fact step.Fact) {
+	switch fact {
+	case step.FactPolicy:
 		o.Policy, o.Entry = v.settings(ctx, *o)
-	case step.AskVolumes:
-		o.Kept = v.claims.kept(ctx, v.Live, *o)
-	case step.AskPods:
-		o.StartLook = v.startLook(ctx, *o)
-	case step.AskEngines:
+	case step.FactVolumes:
+		o.Kept = v.claims.kept(ctx, v.live, *o)
+	case step.FactPods:
+		v.looked = looked{idOf(o.Record.Grant), v.lookout.once(ctx, *o.Policy)}
+		o.StartLook = v.looked.Look
+	case step.FactEngines:
 		o.Confirmed = v.confirmed(ctx)
-		o.SetEngines(v.Reports.all())
-	case step.AskInhibitors:
+		o.SetEngines(v.reports.all())
+	case step.FactInhibitors:
 		o.Inhibitors = v.inhibitors(ctx)
-	case step.AskCoordinators:
+	case step.FactCoordinators:
 		o.Coordinators = v.coordinators(ctx)
-	case step.AskNothing:
+	case step.FactNone:
 	}
+	o.Sought = append(o.Sought, fact)
 }
 
 // uptime is how long the host has been up. One that cannot be read is 0: no reason for a reboot.
 func (v *observer) uptime(ctx context.Context, most time.Duration) time.Duration {
-	uptime, err := host.Uptime(v.UptimeFile)
+	uptime, err := host.Uptime(v.host.UptimeFile)
 	if err != nil && most > 0 {
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot compare the uptime with its maximum", "maximum", most)
 	}
 	return uptime
 }
 
-// os describes the host. What it runs is no secret of the agent's process: it may be read again at any time.
+// os describes the host. os-release is read on each reconcile: an update may replace it.
 func (v *observer) os(ctx context.Context) *step.OS {
-	release, err := host.ReadOSRelease(v.HostRoot)
+	release, err := host.ReadOSRelease(v.host.Root)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).V(1).Info("Left the labels of the operating system alone", "reason", err.Error())
 		return nil
@@ -164,10 +173,10 @@ func (v *observer) settings(ctx context.Context, o step.Observation) (*step.Sett
 	if o.FollowsWrite() && o.Now.Before(v.policy.at.Add(policyLasts)) && v.policy.grant == idOf(grant) {
 		return v.policy.of(grant), nil
 	}
-	policy, err := policyNamed(ctx, v.Policies, grant.Policy)
+	policy, err := policyNamed(ctx, v.policies, grant.Policy)
 	holder := policy
 	if err == nil && grant.LedgerName() != grant.Policy && !o.UnderWay() {
-		holder, err = policyNamed(ctx, v.Policies, grant.Ledger)
+		holder, err = policyNamed(ctx, v.policies, grant.Ledger)
 	}
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot read the policy of the grant", "RebootPolicy", grant.Policy)
@@ -177,7 +186,7 @@ func (v *observer) settings(ctx context.Context, o step.Observation) (*step.Sett
 		return v.policy.of(grant), nil
 	}
 	v.policy = remembered{idOf(grant), o.Now, settingsOf(policy)}
-	return v.policy.of(grant), entryFor(v.Node, holder.Status.Grants)
+	return v.policy.of(grant), entryFor(v.node, holder.Status.Grants)
 }
 
 func policyNamed(ctx context.Context, policies client.Reader, name string) (*v1alpha1.RebootPolicy, error) {
@@ -202,22 +211,11 @@ func entryFor(node string, ledger []v1alpha1.LedgerEntry) *v1alpha1.LedgerEntry 
 	return &ledger[i]
 }
 
-// startLook looks at the node's pods where the agent could begin now: whatever was known before may be out of date. What is
-// in the way is looked for again only after a while; that nothing is, is never taken for granted.
-func (v *observer) startLook(ctx context.Context, o step.Observation) step.Look {
-	grant := idOf(o.Record.Grant)
-	if v.looked.grant == grant && v.looked.Lasts(*o.Policy, o.Now) {
-		return v.looked.Look
-	}
-	v.looked = looked{grant, v.Lookout.once(ctx, *o.Policy)}
-	return v.looked.Look
-}
-
 // confirmed reports whether every engine that asks for a reboot has answered once more.
 func (v *observer) confirmed(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, confirmLimit)
 	defer cancel()
-	if err := v.Reports.confirm(ctx); err != nil {
+	if err := v.reports.confirm(ctx); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Begins nothing until the engines have answered")
 		return false
 	}
@@ -259,7 +257,7 @@ func (m remembered) of(grant *protocol.Grant) *step.Settings {
 }
 
 func (v *observer) inhibitors(ctx context.Context) step.Inhibitors {
-	blocking, err := v.Logind.BlockInhibitors(ctx)
+	blocking, err := v.host.Logind.BlockInhibitors(ctx)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).V(1).Info("Cannot ask logind who blocks a shutdown", "reason", err.Error())
 		return step.Inhibitors{Known: true, Message: unasked(err)}
@@ -268,6 +266,6 @@ func (v *observer) inhibitors(ctx context.Context) step.Inhibitors {
 }
 
 func (v *observer) coordinators(ctx context.Context) step.Coordinators {
-	other, err := v.Coordinators.Other(ctx)
+	other, err := v.host.Coordinators.Other(ctx)
 	return step.Coordinators{Known: true, Found: other != nil, Message: rival(other, err)}
 }

@@ -27,12 +27,9 @@ func addReport(p *nodepatch.Patch, node *corev1.Node, r step.NodeStatus, now tim
 	}
 	if len(conditions) > 0 {
 		p.Status = &nodepatch.Status{Conditions: conditions}
-		if answered(node.Status.Conditions, r.Conditions) {
-			p.RemoveCondition(v1alpha1.NodeRebootPermitted)
-		}
-		if planOver(node.Status.Conditions, r.Conditions) {
-			p.RemoveCondition(corev1.NodeMaintenancePlanned)
-		}
+	}
+	for _, kind := range r.Removed {
+		p.RemoveCondition(kind)
 	}
 	p.Metadata.Labels = labels
 	if p.Metadata.Annotations == nil {
@@ -40,37 +37,14 @@ func addReport(p *nodepatch.Patch, node *corev1.Node, r step.NodeStatus, now tim
 	} else {
 		maps.Copy(p.Metadata.Annotations, annotations)
 	}
-	if removes(p.Metadata.Annotations, v1alpha1.AnnotationRebootRequested) || removes(p.Metadata.Labels, v1alpha1.LabelRebootRequested) {
-		// Somebody may be writing another request just now: that one must not be removed.
-		p.Metadata.ResourceVersion = node.ResourceVersion
-	}
-	if _, reports := annotations[v1alpha1.AnnotationReport]; reports {
-		// A part of it may be as it was read, and another process of the agent may have written it since.
-		p.Metadata.ResourceVersion = node.ResourceVersion
+	for _, key := range r.Versioned {
+		_, label := labels[key]
+		_, annotation := annotations[key]
+		if label || annotation {
+			p.Metadata.ResourceVersion = node.ResourceVersion
+		}
 	}
 	return true
-}
-
-// removes reports whether a patch of annotations or labels removes a key.
-func removes(patch map[string]*string, key string) bool {
-	value, found := patch[key]
-	return found && value == nil
-}
-
-// answered reports whether the need falls, and the manager's answer to it is there still: it goes with the question, so that
-// nobody sees the one without the other, and the manager need not write for it.
-func answered(have, want []corev1.NodeCondition) bool {
-	before, next := step.Observation{Conditions: have}, step.Observation{Conditions: want}
-	falls := before.Is(v1alpha1.NodeRebootRequired) && !next.Is(v1alpha1.NodeRebootRequired) && next.Condition(v1alpha1.NodeRebootRequired).Type != ""
-	return falls && before.Condition(v1alpha1.NodeRebootPermitted).Type != ""
-}
-
-// planOver reports whether the maintenance is over that the manager has announced on the node: with MaintenanceInProgress, so that the
-// manager need not write for it.
-func planOver(have, want []corev1.NodeCondition) bool {
-	before, next := step.Observation{Conditions: have}, step.Observation{Conditions: want}
-	ends := before.Is(corev1.NodeMaintenanceInProgress) && next.Condition(corev1.NodeMaintenanceInProgress).Status == corev1.ConditionFalse
-	return ends && v1alpha1.IsPlanned(before.Condition(corev1.NodeMaintenancePlanned))
 }
 
 // changed are the wanted conditions that are not there yet, with their times. The transition time moves with the status.

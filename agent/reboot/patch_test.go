@@ -1,7 +1,6 @@
 package reboot
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -58,6 +57,8 @@ func TestAddReport(t *testing.T) {
 		c.LastHeartbeatTime, c.LastTransitionTime = heartbeat, transition
 		return &nodepatch.Status{Conditions: []any{c}}
 	}
+	falls := nodepatch.Patch{Status: at(want(corev1.ConditionFalse, "Nothing."), metav1.NewTime(now), metav1.NewTime(now))}
+	falls.RemoveCondition(v1alpha1.NodeRebootPermitted)
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
 			ResourceVersion: "7",
@@ -86,20 +87,41 @@ func TestAddReport(t *testing.T) {
 			nodepatch.Patch{Status: at(want(corev1.ConditionUnknown, "Staged."), metav1.NewTime(now), metav1.NewTime(now))},
 			true,
 		},
+		"a label that is removed only if it has not changed": {
+			step.NodeStatus{Labels: map[string]*string{"a": nil}, Versioned: []string{"a", "b"}},
+			nodepatch.Patch{Metadata: nodepatch.Metadata{ResourceVersion: "7", Labels: map[string]*string{"a": nil}}},
+			true,
+		},
+		"what need not be changed needs no version": {
+			step.NodeStatus{Labels: map[string]*string{"a": nil, "b": new("2")}, Versioned: []string{"b"}},
+			nodepatch.Patch{Metadata: nodepatch.Metadata{Labels: map[string]*string{"a": nil}}},
+			true,
+		},
+		"a condition of the manager goes with the report": {
+			step.NodeStatus{
+				Conditions: []corev1.NodeCondition{want(corev1.ConditionFalse, "Nothing.")}, Removed: []corev1.NodeConditionType{v1alpha1.NodeRebootPermitted},
+			},
+			falls,
+			true,
+		},
 		"labels change, come and go": {
 			step.NodeStatus{Labels: map[string]*string{"a": nil, "b": new("3"), "c": new("4")}},
 			nodepatch.Patch{Metadata: nodepatch.Metadata{Labels: map[string]*string{"a": nil, "b": new("3"), "c": new("4")}}},
 			true,
 		},
 		"the agent's report is written only over the one that was read": {
-			step.NodeStatus{Annotations: map[string]*string{v1alpha1.AnnotationReport: new("{}")}},
+			step.NodeStatus{
+				Annotations: map[string]*string{v1alpha1.AnnotationReport: new("{}")}, Versioned: []string{v1alpha1.AnnotationReport},
+			},
 			nodepatch.Patch{Metadata: nodepatch.Metadata{
 				ResourceVersion: "7", Annotations: map[string]*string{v1alpha1.AnnotationReport: new("{}")},
 			}},
 			true,
 		},
-		"a request is removed only if nobody has changed it": {
-			step.NodeStatus{Annotations: map[string]*string{v1alpha1.AnnotationRebootRequested: nil}},
+		"a request is removed only if it has not changed": {
+			step.NodeStatus{
+				Annotations: map[string]*string{v1alpha1.AnnotationRebootRequested: nil}, Versioned: []string{v1alpha1.AnnotationRebootRequested},
+			},
 			nodepatch.Patch{Metadata: nodepatch.Metadata{
 				ResourceVersion: "7", Annotations: map[string]*string{v1alpha1.AnnotationRebootRequested: nil},
 			}},
@@ -119,81 +141,6 @@ func TestAddReport(t *testing.T) {
 			}
 			if diff := cmp.Diff(string(wanted), string(data)); diff != "" {
 				t.Errorf("patch (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-// The manager's answer goes with the question, in one write, and only then: a manager of an earlier release writes it again
-// until the reboot is confirmed, and the two would never come to an end.
-func TestAddReport_TakesTheAnswerAwayWithTheNeed(t *testing.T) {
-	condition := func(kind corev1.NodeConditionType, status corev1.ConditionStatus) corev1.NodeCondition {
-		return corev1.NodeCondition{Type: kind, Status: status}
-	}
-	answer := condition(v1alpha1.NodeRebootPermitted, corev1.ConditionTrue)
-	need := func(status corev1.ConditionStatus) corev1.NodeCondition {
-		return condition(v1alpha1.NodeRebootRequired, status)
-	}
-	cases := map[string]struct {
-		have []corev1.NodeCondition
-		want []corev1.NodeCondition
-		away bool
-	}{
-		"the need falls":             {[]corev1.NodeCondition{need(corev1.ConditionTrue), answer}, []corev1.NodeCondition{need(corev1.ConditionFalse)}, true},
-		"nobody can say any more":    {[]corev1.NodeCondition{need(corev1.ConditionTrue), answer}, []corev1.NodeCondition{need(corev1.ConditionUnknown)}, true},
-		"it stays":                   {[]corev1.NodeCondition{need(corev1.ConditionTrue), answer}, []corev1.NodeCondition{need(corev1.ConditionTrue)}, false},
-		"there is no answer":         {[]corev1.NodeCondition{need(corev1.ConditionTrue)}, []corev1.NodeCondition{need(corev1.ConditionFalse)}, false},
-		"the need has fallen before": {[]corev1.NodeCondition{need(corev1.ConditionFalse), answer}, []corev1.NodeCondition{need(corev1.ConditionUnknown)}, false},
-		"the report says nothing about the need": {
-			[]corev1.NodeCondition{need(corev1.ConditionTrue), answer}, []corev1.NodeCondition{condition(corev1.NodeDrained, corev1.ConditionTrue)}, false,
-		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			var patch nodepatch.Patch
-			addReport(&patch, &corev1.Node{Status: corev1.NodeStatus{Conditions: tc.have}}, step.NodeStatus{Conditions: tc.want}, now)
-			data, err := patch.Data(nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if away := strings.Contains(string(data), `{"$patch":"delete","type":"RebootPermitted"}`); away != tc.away {
-				t.Errorf("takes the answer away: %t, want %t\n%s", away, tc.away, data)
-			}
-		})
-	}
-}
-
-// What the manager has announced goes in the agent's first report after the reboot; another program's announcement stays.
-func TestAddReport_EndsThePlannedMaintenance(t *testing.T) {
-	is := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason string) corev1.NodeCondition {
-		return corev1.NodeCondition{Type: kind, Status: status, Reason: reason}
-	}
-	const yes, no = corev1.ConditionTrue, corev1.ConditionFalse
-	ours := is(corev1.NodeMaintenancePlanned, yes, v1alpha1.EventRebootGranted)
-	back := is(corev1.NodeMaintenanceInProgress, no, v1alpha1.EventRebootSucceeded)
-	cases := map[string]struct {
-		have []corev1.NodeCondition
-		want corev1.NodeCondition
-		away bool
-	}{
-		"the host is back": {[]corev1.NodeCondition{is(corev1.NodeMaintenanceInProgress, yes, ""), ours}, back, true},
-		"another program's announcement": {
-			[]corev1.NodeCondition{is(corev1.NodeMaintenanceInProgress, yes, ""), is(corev1.NodeMaintenancePlanned, yes, "Theirs")}, back, false,
-		},
-		"the host goes down": {[]corev1.NodeCondition{ours}, is(corev1.NodeMaintenanceInProgress, yes, v1alpha1.EventRebooting), false},
-		"the drain goes on":  {[]corev1.NodeCondition{ours}, is(corev1.NodeDrainInProgress, yes, v1alpha1.EventDraining), false},
-		"it was no reboot":   {[]corev1.NodeCondition{is(corev1.NodeMaintenanceInProgress, no, ""), ours}, back, false},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			var patch nodepatch.Patch
-			addReport(&patch, &corev1.Node{Status: corev1.NodeStatus{Conditions: tc.have}}, step.NodeStatus{Conditions: []corev1.NodeCondition{tc.want}}, now)
-			data, err := patch.Data(nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if away := strings.Contains(string(data), `{"$patch":"delete","type":"MaintenancePlanned"}`); away != tc.away {
-				t.Errorf("ends the planned maintenance: %t, want %t\n%s", away, tc.away, data)
 			}
 		})
 	}

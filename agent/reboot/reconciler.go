@@ -44,26 +44,32 @@ type Logind interface {
 	Reboot(ctx context.Context, inhibitors v1alpha1.InhibitorPolicy) error
 }
 
+// Host is what an agent runs on. All fields are required.
+type Host struct {
+	// BootIDFile is the host's, such as /proc/sys/kernel/random/boot_id.
+	BootIDFile string
+	// UptimeFile has how long the host has been up: /proc/uptime.
+	UptimeFile string
+	// Root is where the host's file system is mounted.
+	Root string
+	// Logind reboots the host.
+	Logind Logind
+	// Coordinators are the other programs that may reboot it.
+	Coordinators HostCoordinators
+}
+
 // Config is what a Reconciler works with. All fields are required.
 type Config struct {
 	// Node is the name of the agent's own Node.
 	Node string
-	// BootIDFile is the host's, such as /proc/sys/kernel/random/boot_id.
-	BootIDFile string
-	// UptimeFile says how long the host has been up: /proc/uptime.
-	UptimeFile string
-	// HostRoot is where the host's file system is mounted.
-	HostRoot string
+	// Host is what the agent runs on.
+	Host Host
 	// Client acts as the node. It reads the Node from a cache.
 	Client client.Client
 	// Live reads the Node past the cache, and as the node the claims of its pods and their volumes.
 	Live client.Reader
 	// Policies reads RebootPolicies past any cache, in the agent's own name.
 	Policies client.Reader
-	// Logind reboots the host.
-	Logind Logind
-	// Coordinators are those who may reboot the host besides.
-	Coordinators HostCoordinators
 	// Drains empties the node.
 	Drains *Drains
 	// Lookout looks at the node's pods before that.
@@ -78,10 +84,10 @@ type Config struct {
 	Clock clock.PassiveClock
 }
 
-// Reconciler acts on one Node. What it and its parts remember is forgotten with the process, and may be: the Node and the host
-// say it again.
+// Reconciler acts on one Node. What it and its parts remember may be lost with the process: the Node and the host have it
+// all.
 type Reconciler struct {
-	*Config
+	Config
 
 	writer   *nodeWriter
 	observer *observer
@@ -91,7 +97,14 @@ type Reconciler struct {
 
 // New makes a Reconciler.
 func New(config Config) *Reconciler {
-	return &Reconciler{Config: &config, writer: &nodeWriter{Config: &config}, observer: &observer{Config: &config}}
+	return &Reconciler{
+		Config: config,
+		writer: &nodeWriter{name: config.Node, client: config.Client, live: config.Live, clock: config.Clock, wake: config.Wake},
+		observer: &observer{
+			node: config.Node, host: config.Host, live: config.Live, policies: config.Policies, drains: config.Drains,
+			lookout: config.Lookout, reports: config.Reports, clock: config.Clock,
+		},
+	}
 }
 
 // SetupWithManager adds the reconciler and its drains to a manager. Edits change how the controller runs.
@@ -124,7 +137,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, edi
 	return nil
 }
 
-// Reconcile observes, decides and applies. The request reports nothing new: there is one Node.
+// Reconcile observes, decides and applies. A decision may ask for more to be observed first. The request reports nothing new: there is one Node.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	node, err := r.writer.node(ctx)
 	if apierrors.IsNotFound(err) {
@@ -137,11 +150,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	r.Events.notice(node, o, r.Drains.of(o.Record.Last().Seq).blocked)
 	d := step.Decide(o)
+	for ; d.Missing != step.FactNone; d = step.Decide(o) {
+		r.observer.find(ctx, &o, d.Missing)
+	}
+	r.Events.notice(node, o, r.Drains.of(o.Record.Last().Seq).blocked)
 	err = r.apply(ctx, node, o, d)
 	if apierrors.IsConflict(err) {
-		ctrl.LoggerFrom(ctx).V(1).Info("Somebody else changed the Node meanwhile", "reason", err.Error())
+		ctrl.LoggerFrom(ctx).V(1).Info("The Node has changed meanwhile", "reason", err.Error())
 		r.writer.refused()
 		r.conflicts++
 		return ctrl.Result{RequeueAfter: timing.Backoff(r.conflicts, conflictRetry, conflictRetryMax)}, nil
@@ -153,7 +169,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	return ctrl.Result{RequeueAfter: until(d, r.Clock.Now())}, nil
 }
 
-// until is how long time alone changes nothing; 0 for ever.
+// until is the time until the next change that time alone causes. 0: there is none.
 func until(d step.Decision, now time.Time) time.Duration {
 	due := d.Report.Again
 	if wait, ok := d.Next.(step.Wait); ok && (due.IsZero() || wait.Until.Before(due)) {
@@ -168,7 +184,7 @@ func until(d step.Decision, now time.Time) time.Duration {
 // Before is what an engine had reported in this boot, when an earlier process of the agent ran. Zero: it had not been
 // received. A state other than Needed is Unknown.
 func (r *Reconciler) Before(ctx context.Context, name string) (engine.Report, error) {
-	bootID, err := host.BootID(r.BootIDFile)
+	bootID, err := host.BootID(r.Host.BootIDFile)
 	if err != nil {
 		return engine.Report{}, err
 	}

@@ -142,7 +142,8 @@ func makeReconciler(t *testing.T, record protocol.Record) (*Reconciler, *apiServ
 	}
 	wake, clock, asked := NewWake("n1"), testclock.NewFakePassiveClock(now), &logind{}
 	r := New(Config{
-		Node: "n1", BootIDFile: bootIDFile, HostRoot: root, Client: api, Live: api, Policies: api, Logind: asked, Coordinators: &coordinators{},
+		Node: "n1", Client: api, Live: api, Policies: api,
+		Host:   Host{BootIDFile: bootIDFile, Root: root, Logind: asked, Coordinators: &coordinators{}},
 		Drains: NewDrains("n1", nil, clock, wake), Lookout: NewLookout("n1", &looker{}, api, testclock.NewFakeClock(now), wake), Reports: NewReports(wake, "e"), Wake: wake,
 		Events: NewAnnouncer(events.NewFakeRecorder(100)), Clock: clock,
 	})
@@ -156,6 +157,25 @@ func makeReconciler(t *testing.T, record protocol.Record) (*Reconciler, *apiServ
 	}
 	r.Reports.Put(report)
 	return r, api, asked
+}
+
+// change makes the Reconciler anew, with other parts.
+func (r *Reconciler) change(change func(*Config)) {
+	change(&r.Config)
+	*r = *New(r.Config)
+}
+
+// observed is all that the Reconciler observes for a decision.
+func (r *Reconciler) observed(t *testing.T, node *corev1.Node) step.Observation {
+	t.Helper()
+	o, err := r.observer.observe(t.Context(), node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for d := step.Decide(o); d.Missing != step.FactNone; d = step.Decide(o) {
+		r.observer.find(t.Context(), &o, d.Missing)
+	}
+	return o
 }
 
 var (
@@ -192,7 +212,7 @@ func TestReconcile(t *testing.T) {
 		},
 		"without a boot ID nothing is decided": {
 			record: protocol.Record{Grant: makeGrant(1, active, boot)},
-			change: func(r *Reconciler, _ *apiServer) { r.BootIDFile += ".gone" }, wantErr: "reading the boot ID",
+			change: func(r *Reconciler, _ *apiServer) { r.change(func(c *Config) { c.Host.BootIDFile += ".gone" }) }, wantErr: "reading the boot ID",
 		},
 		"a grant begins the drain": {record: protocol.Record{Grant: makeGrant(1, active, boot)}, want: ctrl.Result{RequeueAfter: time.Minute}, patches: 1},
 		"a policy that cannot be read is asked for again": {
@@ -278,13 +298,13 @@ func TestReconcile(t *testing.T) {
 				live := *api
 				live.node = api.node.DeepCopy()
 				live.node.Annotations[v1alpha1.AnnotationProgress] = makeProgress(2, drainingPhase, boot).String()
-				r.Live = &live
+				r.change(func(c *Config) { c.Live = &live })
 			},
 			wantErr: "confirming the reboot: the cache shows progress",
 		},
 		"and without an answer nothing goes down": {
 			record:  rebootingNow,
-			change:  func(r *Reconciler, _ *apiServer) { r.Live = &apiServer{getErr: errAPI} },
+			change:  func(r *Reconciler, _ *apiServer) { r.change(func(c *Config) { c.Live = &apiServer{getErr: errAPI} }) },
 			wantErr: "confirming the reboot: the API server is away",
 		},
 	}
@@ -354,7 +374,7 @@ func TestReconcile_StopsTheDrainFirst(t *testing.T) {
 			inBubble(t, func(t *testing.T, d *Drains, _ *fakeDrainer) {
 				t.Helper()
 				r, api, _ := makeReconciler(t, draining)
-				r.Drains = d
+				r.change(func(c *Config) { c.Drains = d })
 				d.mustRun(t, 1)
 				end(api)
 				if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || d.running() {
@@ -382,7 +402,7 @@ func TestReconcile_WaitsForTheEndOfWhatItBegan(t *testing.T) {
 			inBubble(t, func(t *testing.T, d *Drains, _ *fakeDrainer) {
 				t.Helper()
 				r, api, _ := makeReconciler(t, protocol.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, tc.phase, boot)})
-				r.Drains = d
+				r.change(func(c *Config) { c.Drains = d })
 				d.last = attempt{seq: 1, Drain: tc.last}
 				if tc.phase == rebootingPhase {
 					api.node.Status.Conditions = append(api.node.Status.Conditions, step.NodeStatusOf(makeObservation(goingDown)).Conditions[1:]...)
@@ -416,11 +436,7 @@ func TestCallReboot_WhileTheAgentIsStopped(t *testing.T) {
 			r, api, logind := makeReconciler(t, protocol.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, rebootingPhase, boot)})
 			ctx, cancel := context.WithCancel(t.Context())
 			logind.err, logind.then = tc.err, cancel
-			o, err := r.observer.observe(t.Context(), api.node)
-			if err != nil {
-				t.Fatal(err)
-			}
-			err = r.callReboot(ctx, api.node, o, step.CallReboot{})
+			err := r.callReboot(ctx, api.node, r.observed(t, api.node), step.CallReboot{})
 			if (err != nil) != tc.wantErr || r.observer.call.Refusals != tc.refusals || r.observer.call.AcceptedAt.IsZero() != tc.wantErr {
 				t.Errorf("error %v, call %+v", err, r.observer.call)
 			}
@@ -462,7 +478,7 @@ func TestReconciler_Before(t *testing.T) {
 	if _, err := r.Before(t.Context(), "update-engine"); !errors.Is(err, errAPI) {
 		t.Errorf("a Node that cannot be read: %v", err)
 	}
-	r.BootIDFile += ".gone"
+	r.Host.BootIDFile += ".gone"
 	if _, err := r.Before(t.Context(), "update-engine"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a boot ID that cannot be read: %v", err)
 	}
@@ -531,9 +547,9 @@ func TestSettings_AreReadForAWriteAndHoldForWhatFollowsItAtOnce(t *testing.T) {
 			r.observer.policy = remembered{stdcmp.Or(tc.grant, grantID{"workers", 1}), now.Add(-tc.age), earlier}
 			r.Drains.last = attempt{seq: 1, Drain: step.Drain{State: tc.drain, FailedAt: now}}
 			r.observer.call = call{seq: 1, Call: tc.call}
-			o, err := r.observer.observe(t.Context(), api.node)
-			if err != nil || api.policyReads != tc.reads || o.Policy == nil {
-				t.Fatalf("error %v, the policy was read %d times: %v", err, api.policyReads, o.Policy)
+			o := r.observed(t, api.node)
+			if api.policyReads != tc.reads || o.Policy == nil {
+				t.Fatalf("the policy was read %d times: %v", api.policyReads, o.Policy)
 			}
 			if reused := o.Policy.Drain.Timeout != nil; reused != (tc.reads == 0) {
 				t.Errorf("goes by %+v", o.Policy.Drain)
@@ -547,7 +563,7 @@ func TestReconcile_GoesByThePolicyAtThePointOfNoReturn(t *testing.T) {
 	r, api, _ := makeReconciler(t, protocol.Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, drainingPhase, boot)})
 	r.observer.policy = remembered{grantID{"workers", 1}, now, step.Settings{Reboot: v1alpha1.Reboot{Coordinators: v1alpha1.CoordinatorsIgnore}}}
 	r.Drains.last = attempt{seq: 1, Drain: step.Drain{State: step.DrainDone}}
-	r.Coordinators = &coordinators{other: &host.Coordinator{Name: "locksmithd"}}
+	r.observer.host.Coordinators = &coordinators{other: &host.Coordinator{Name: "locksmithd"}}
 	if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || strings.Contains(strings.Join(api.patches, ""), "Rebooting") {
 		t.Errorf("error %v, patches %q", err, api.patches)
 	}
@@ -569,7 +585,7 @@ func TestConfirm(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			r, api, _ := makeReconciler(t, crossed)
-			r.writer.crossed, r.Live = tc.crossed, &apiServer{getErr: errAPI}
+			r.writer.crossed, r.writer.live = tc.crossed, &apiServer{getErr: errAPI}
 			err := r.writer.confirm(t.Context(), api.node, step.Observation{BootID: boot, Record: crossed, Call: tc.call})
 			if got := fmt.Sprint(err); (err != nil) != (tc.want != "") || !strings.Contains(got, tc.want) && err != nil {
 				t.Errorf("got %v, want %q", err, tc.want)

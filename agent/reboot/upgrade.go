@@ -13,28 +13,21 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// This file is for whoever makes the host upgrade itself beside the reconciler. It writes nothing.
-
-// HoldsUpgrades reports whether no upgrade of the host may begin now: while an attempt is under way or the node is paused,
-// and while nobody knows.
+// HoldsUpgrades reports whether no upgrade of the host may begin now, for the driver of an engine that runs beside the
+// reconciler.
 func (r *Reconciler) HoldsUpgrades(ctx context.Context) bool {
 	node := &corev1.Node{}
-	bootID, err := host.BootID(r.BootIDFile)
+	bootID, err := host.BootID(r.Host.BootIDFile)
 	if err == nil {
 		err = r.Client.Get(ctx, client.ObjectKey{Name: r.Node}, node)
 	}
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Info("Holds upgrades of the host, because nobody knows whether it is being rebooted", "reason", err.Error())
+		ctrl.LoggerFrom(ctx).Info("Holds upgrades of the host, because it is unknown whether it is being rebooted", "reason", err.Error())
 		return true
 	}
-	return holdsUpgrades(node, bootID)
-}
-
-// holdsUpgrades reads the record. An active grant counts in any boot: until it is finished the node is watched.
-func holdsUpgrades(node *corev1.Node, bootID string) bool {
-	o := step.Observation{BootID: bootID, Record: protocol.RecordOf(node)}
-	granted := o.Record.Grant != nil && o.Record.Grant.State == protocol.GrantActive
-	return o.Record.GrantErr != nil || o.Record.ProgressErr != nil || granted || o.UnderWay() || v1alpha1.NodeIsPaused(node.Annotations)
+	return step.HoldsUpgrades(step.Observation{
+		BootID: bootID, Record: protocol.RecordOf(node), Paused: v1alpha1.NodeIsPaused(node.Annotations),
+	})
 }
 
 // LogUpgradesLeft emits an event that the host upgrades itself by a policy of its own, and that nobody else does.

@@ -50,7 +50,7 @@ func TestHoldsUpgrades_WhereNobodyKnows(t *testing.T) {
 		t.Error("an unreadable Node does not hold")
 	}
 	api.getErr = nil
-	if err := os.Remove(r.BootIDFile); err != nil {
+	if err := os.Remove(r.Host.BootIDFile); err != nil {
 		t.Fatal(err)
 	}
 	if !r.HoldsUpgrades(t.Context()) {

@@ -34,10 +34,7 @@ func TestReconcile_EmitsTheWaitForVolumesOnce(t *testing.T) {
 	api.node.Status.VolumesInUse = volumeNameList{"disk"}
 	reconcile := func(want string) {
 		t.Helper()
-		o, err := r.observer.observe(t.Context(), api.node)
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := r.observed(t, api.node)
 		patch := &nodepatch.Patch{}
 		addReport(patch, api.node, step.NodeStatusOf(o), o.Now)
 		after := api.node.DeepCopy()

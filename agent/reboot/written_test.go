@@ -34,8 +34,8 @@ func TestReconcile_SeesItsOwnWriteBeforeTheCacheDoes(t *testing.T) {
 	}
 }
 
-// TestReconcile_OutlivesARestore: after one the versions are lower than that of the agent's own write, and may stay so for
-// ever. A cache that is only slow must not be believed all the same, so the API server is asked.
+// TestReconcile_OutlivesARestore: after one the versions are lower than that of the agent's own write, and may stay
+// so. A cache that is only slow must not be believed all the same, so the API server is asked.
 func TestReconcile_OutlivesARestore(t *testing.T) {
 	cases := map[string]struct {
 		at   time.Time
@@ -51,7 +51,7 @@ func TestReconcile_OutlivesARestore(t *testing.T) {
 			live := *api
 			live.node = api.node.DeepCopy()
 			live.node.ResourceVersion, api.node.ResourceVersion = "30", "20"
-			r.Live, r.writer.written, r.writer.writtenAt = &live, api.node.DeepCopy(), tc.at
+			r.writer.live, r.writer.written, r.writer.writtenAt = &live, api.node.DeepCopy(), tc.at
 			r.writer.written.ResourceVersion = "90"
 			for range 2 {
 				if node, err := r.writer.node(t.Context()); err != nil || node.ResourceVersion != tc.want {

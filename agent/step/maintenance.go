@@ -41,6 +41,13 @@ func maintenance(o Observation) []corev1.NodeCondition {
 	return fallen(o, v1alpha1.EventDrainAborted)
 }
 
+// HoldsUpgrades reports whether no upgrade of the host may begin now: while an attempt is under way or the node is paused, and
+// while that is unknown. An active grant counts in any boot: until it is finished the node is watched.
+func HoldsUpgrades(o Observation) bool {
+	granted := o.Record.Grant != nil && o.Record.Grant.State == protocol.GrantActive
+	return o.Record.GrantErr != nil || o.Record.ProgressErr != nil || granted || o.UnderWay() || o.Paused
+}
+
 // drainProgress reports the lead time, a drain that takes its time, and one that is done and waits for leave to reboot.
 func drainProgress(o Observation) []corev1.NodeCondition {
 	if o.leads() && o.Drain.State == DrainNone {

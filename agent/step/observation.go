@@ -56,10 +56,11 @@ type Observation struct {
 	// Before is what the engines have reported so far, as it is on the Node, maybe in an earlier boot. Nil: there is none, or nobody can
 	// read it.
 	Before *protocol.Engines
-	// Look is what is known of it.
+	// Look is the last look at the pods that Asked asks about.
 	Look Look
-	// StartLook is the agent's own look before it begins. The zero Look: it has not looked, because it may not begin yet.
-	StartLook Look
+	// StartLook is the agent's own look before it begins, and LastStartLook the one before that for the same grant. The zero Look:
+	// it has not looked.
+	StartLook, LastStartLook Look
 	// Confirmed reports whether the engines that ask for a reboot were asked once more, after everything else that the start
 	// depends on. False: they were not, or one of them did not answer.
 	Confirmed bool
@@ -67,8 +68,8 @@ type Observation struct {
 	BegunAt time.Time
 	// Drain is how far the drain of the current attempt is.
 	Drain Drain
-	// Answered are the questions that were asked, whatever came of them.
-	Answered []Ask
+	// Sought are the facts that were looked for, whatever came of it.
+	Sought []Fact
 	// VolumesInUse are the attached volumes the kubelet still uses (status.volumesInUse).
 	VolumesInUse []corev1.UniqueVolumeName
 	// Kept are those of them that pods which stay account for.

@@ -35,10 +35,14 @@ func (l Look) Objects(s Settings) bool {
 	return l.Problem != "" || l.Blocking != nil || l.Kept != nil || guarded
 }
 
-// Lasts reports whether what was found need not be looked for again yet: what is in the way is, after a while. That nothing is
-// in the way is never taken for granted.
-func (l Look) Lasts(s Settings, now time.Time) bool {
-	return now.Before(l.At.Add(LookRetry)) && l.Objects(s)
+// startLook is the agent's own look before it begins. What was in the way is looked for again only after a while; that nothing
+// is, is never taken for granted. The zero Look: the agent has not looked, or may not begin yet.
+func (o Observation) startLook() Look {
+	last := o.LastStartLook
+	if o.StartLook.At.IsZero() && o.mayBegin() && o.Now.Before(last.At.Add(LookRetry)) && last.Objects(*o.Policy) {
+		return last
+	}
+	return o.StartLook
 }
 
 // wantsLook is the manager's question where its answer is wanted: while the node asks for a reboot that has not begun. Nil:
@@ -59,8 +63,8 @@ func preflightReport(o Observation) (value *protocol.PreflightReport, known bool
 		return nil, false, time.Time{}
 	case asked == nil:
 		return nil, true, time.Time{}
-	case mayStart(o) && !o.StartLook.At.IsZero():
-		look = o.StartLook
+	case mayStart(o) && !o.startLook().At.IsZero():
+		look = o.startLook()
 	}
 	if look.At.IsZero() {
 		return nil, false, time.Time{}

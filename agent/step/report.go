@@ -22,11 +22,15 @@ type NodeStatus struct {
 	// Labels and Annotations by key; nil removes one, the others stay as they are.
 	Labels      map[string]*string
 	Annotations map[string]*string
+	// Versioned are the keys of those that may be changed only in the version of the Node that was observed.
+	Versioned []string
+	// Removed are conditions of the manager that go with the report.
+	Removed []corev1.NodeConditionType
 	// Again is when time alone may change the report. Zero: never.
 	Again time.Time
 }
 
-// NodeStatusOf is what there is to say. Before the engines are received that is how far an attempt is and no more, so that the
+// NodeStatusOf returns the report for the Node. Before the engines are received that is how far an attempt is and no more, so that the
 // first report after a boot is one write.
 func NodeStatusOf(o Observation) NodeStatus {
 	if o.Engine == nil && o.UnderWay() {
@@ -36,9 +40,11 @@ func NodeStatusOf(o Observation) NodeStatus {
 		return NodeStatus{}
 	}
 	annotations := map[string]*string{v1alpha1.AnnotationBootedAt: o.bootedAt()}
+	var versioned []string
 	byAnnotation, byLabel := fulfilled(o, request(o)), fulfilled(o, labelled(o))
 	if byAnnotation {
 		annotations[v1alpha1.AnnotationRebootRequested] = nil
+		versioned = append(versioned, v1alpha1.AnnotationRebootRequested) // Another request may have replaced it by now.
 		o.Requested = false
 	}
 	o.Labelled = o.Labelled && !byLabel
@@ -47,6 +53,7 @@ func NodeStatusOf(o Observation) NodeStatus {
 	report, known, settles := agentReport(o, asking)
 	if known {
 		annotations[v1alpha1.AnnotationReport] = report
+		versioned = append(versioned, v1alpha1.AnnotationReport) // A part of it may be as it was read.
 	}
 	annotations[v1alpha1.AnnotationEngines] = nil
 	if engines := reportedEngines(o); engines != nil {
@@ -55,13 +62,33 @@ func NodeStatusOf(o Observation) NodeStatus {
 	labels := labels(o.OS, asking)
 	if byLabel {
 		labels[v1alpha1.LabelRebootRequested] = nil
+		versioned = append(versioned, v1alpha1.LabelRebootRequested)
 	}
+	conditions := append([]corev1.NodeCondition{asks}, maintenance(o)...)
 	return NodeStatus{
-		Conditions:  append([]corev1.NodeCondition{asks}, maintenance(o)...),
+		Conditions:  conditions,
 		Labels:      labels,
 		Annotations: annotations,
+		Versioned:   versioned,
+		Removed:     removed(o, conditions),
 		Again:       timing.Earliest(again(o, asking), settles, o.dueAt()),
 	}
+}
+
+// removed are the manager's conditions that a report makes outdated: its answer to a need that falls, and the maintenance it has
+// announced once that is over. Both go in the same write, so that the one is never seen without the other.
+func removed(o Observation, reported []corev1.NodeCondition) []corev1.NodeConditionType {
+	after := Observation{Conditions: reported}
+	var kinds []corev1.NodeConditionType
+	falls := o.Is(v1alpha1.NodeRebootRequired) && !after.Is(v1alpha1.NodeRebootRequired)
+	if falls && o.Condition(v1alpha1.NodeRebootPermitted).Type != "" {
+		kinds = append(kinds, v1alpha1.NodeRebootPermitted)
+	}
+	ends := o.Is(corev1.NodeMaintenanceInProgress) && after.Condition(corev1.NodeMaintenanceInProgress).Status == corev1.ConditionFalse
+	if ends && v1alpha1.IsPlanned(o.Condition(corev1.NodeMaintenancePlanned)) {
+		kinds = append(kinds, corev1.NodeMaintenancePlanned)
+	}
+	return kinds
 }
 
 // labels are for selectors. What is unknown about the host has no label; a host that cannot be read keeps its own.

@@ -29,6 +29,7 @@ func TestNodeStatusOf(t *testing.T) {
 			Conditions:  []corev1.NodeCondition{Need(makeObservation())},
 			Labels:      map[string]*string{v1alpha1.LabelRebootRequired: nil},
 			Annotations: map[string]*string{v1alpha1.AnnotationReport: nil, v1alpha1.AnnotationBootedAt: nil, v1alpha1.AnnotationEngines: new(idle)},
+			Versioned:   []string{v1alpha1.AnnotationReport},
 		}},
 		"a need, and an operating system": {
 			makeObservation(staged("1"), func(o *Observation) { o.OS = &OS{ID: "flatcar", Version: "4459.2.0"} }),
@@ -42,7 +43,8 @@ func TestNodeStatusOf(t *testing.T) {
 					v1alpha1.AnnotationReport: nil, v1alpha1.AnnotationBootedAt: nil,
 					v1alpha1.AnnotationEngines: new(`{"bootID":"boot-2","reported":[{"name":"update-engine","asks":true,"version":"1"}]}`),
 				},
-				Again: now.Add(time.Minute),
+				Versioned: []string{v1alpha1.AnnotationReport},
+				Again:     now.Add(time.Minute),
 			},
 		},
 		"the first report after a boot answers the request (behaviour 13)": {
@@ -56,6 +58,7 @@ func TestNodeStatusOf(t *testing.T) {
 					v1alpha1.AnnotationReport: nil, v1alpha1.AnnotationRebootRequested: nil, v1alpha1.AnnotationEngines: new(idle),
 					v1alpha1.AnnotationBootedAt: new(now.Add(-time.Minute).UTC().Format(time.RFC3339)),
 				},
+				Versioned: []string{v1alpha1.AnnotationRebootRequested, v1alpha1.AnnotationReport},
 			},
 		},
 	}
@@ -63,6 +66,40 @@ func TestNodeStatusOf(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, NodeStatusOf(tc.o)); diff != "" {
 				t.Errorf("NodeStatusOf (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The manager's answer goes with the need, in one write, and so does what it has announced with the end of the maintenance.
+func TestRemoved(t *testing.T) {
+	is := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason string) corev1.NodeCondition {
+		return corev1.NodeCondition{Type: kind, Status: status, Reason: reason}
+	}
+	type list = []corev1.NodeCondition
+	const yes, no, unknown = corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown
+	const need, progress, planned = v1alpha1.NodeRebootRequired, corev1.NodeMaintenanceInProgress, corev1.NodeMaintenancePlanned
+	answer, ours := is(v1alpha1.NodeRebootPermitted, yes, ""), is(planned, yes, v1alpha1.EventRebootGranted)
+	back := is(progress, no, v1alpha1.EventRebootSucceeded)
+	cases := map[string]struct {
+		have, reported list
+		want           []corev1.NodeConditionType
+	}{
+		"the need falls":                        {list{is(need, yes, ""), answer}, list{is(need, no, "")}, []corev1.NodeConditionType{v1alpha1.NodeRebootPermitted}},
+		"the need is unknown":                   {list{is(need, yes, ""), answer}, list{is(need, unknown, "")}, []corev1.NodeConditionType{v1alpha1.NodeRebootPermitted}},
+		"the need stays":                        {list{is(need, yes, ""), answer}, list{is(need, yes, "")}, nil},
+		"there is no answer":                    {list{is(need, yes, "")}, list{is(need, no, "")}, nil},
+		"the need has fallen before":            {list{is(need, no, ""), answer}, list{is(need, unknown, "")}, nil},
+		"the host is back":                      {list{is(progress, yes, ""), ours}, list{back}, []corev1.NodeConditionType{planned}},
+		"another program announced maintenance": {list{is(progress, yes, ""), is(planned, yes, "Theirs")}, list{back}, nil},
+		"the host goes down":                    {list{ours}, list{is(progress, yes, v1alpha1.EventRebooting)}, nil},
+		"the drain goes on":                     {list{ours}, list{is(corev1.NodeDrainInProgress, yes, v1alpha1.EventDraining)}, nil},
+		"it was no reboot":                      {list{is(progress, no, ""), ours}, list{back}, nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, removed(Observation{Conditions: tc.have}, tc.reported)); diff != "" {
+				t.Errorf("removed (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -27,7 +27,7 @@ const (
 	drainRetry, drainRetryMax = 5 * time.Second, time.Minute
 	// callRetry and callRetryMax space calls that logind refused.
 	callRetry, callRetryMax = 5 * time.Second, 5 * time.Minute
-	// rebootPatience is how long an accepted reboot may take to end this boot: longer than any sane delay inhibitor.
+	// rebootPatience is how long an accepted reboot may take to end this boot: longer than delay inhibitors usually last.
 	rebootPatience = 5 * time.Minute
 )
 
@@ -92,10 +92,10 @@ func resting(o Observation) Step {
 	switch {
 	case !mayStart(o), o.Paused, !o.asks(), inVain(o):
 		return Idle{}
-	case o.Policy == nil, !protocol.Listed(o.Record, o.Entry), o.StartLook.At.IsZero():
+	case o.Policy == nil, !protocol.Listed(o.Record, o.Entry), o.startLook().At.IsZero():
 		return Wait{Until: o.Now.Add(policyRetry)}
-	case o.StartLook.Objects(*o.Policy):
-		return Wait{Until: o.StartLook.At.Add(LookRetry)}
+	case o.startLook().Objects(*o.Policy):
+		return Wait{Until: o.startLook().At.Add(LookRetry)}
 	case !o.Confirmed:
 		return Wait{Until: o.Now.Add(confirmRetry)}
 	}
@@ -169,8 +169,8 @@ func drainNow(o Observation) Step {
 }
 
 // timedOut gives up, or goes on with the pods that are left where the policy requires it: those that a drain has asked to
-// leave, and be it one that was stopped for this very step. Where there is none, because it fails, because its process died
-// or because the pods could never be read, nobody knows what is left.
+// leave, also a drain that was stopped for this step. Where there is none, because it fails, because its process died or
+// because the pods could never be read, what is left is unknown.
 func timedOut(o Observation, commit protocol.Progress) Step {
 	spec := o.Settings().Drain
 	message := fmt.Sprintf("The drain took longer than %s. %s", spec.TimeoutOrDefault(), o.Drain.Message)
@@ -198,8 +198,8 @@ func drained(o Observation, commit protocol.Progress) Step {
 	return abort(o, why.Reason, why.Message, true)
 }
 
-// heldUp is why the host may not go down now under the policy, in the order of the checks: somebody keeps it up, or somebody
-// else reboots it too.
+// heldUp is why the host may not go down now under the policy, in the order of the checks: an inhibitor, or another program
+// that reboots it too.
 func heldUp(o Observation) (why protocol.Objection, held bool) {
 	reboot := o.Settings().Reboot
 	inhibitors, coordinators := o.Inhibitors, o.Coordinators
@@ -253,11 +253,13 @@ func forced(pods int) int32 { return int32(min(max(pods, 0), math.MaxInt32)) }
 
 // Decision is what the agent does about an Observation.
 type Decision struct {
+	// Missing is the fact that has to be found out first: nothing else is decided then.
+	Missing Fact
 	// Next is the step.
 	Next Step
 	// Report is what the Node states when the step is done.
 	Report NodeStatus
-	// Inspect is the manager's question about the pods of the node, while its answer is wanted. Nil: nobody needs to look.
+	// Inspect is the manager's question about the pods of the node, while its answer is wanted. Nil: no look is needed.
 	Inspect *protocol.Preflight
 	// KeepsDraining reports whether a drain that runs goes on: while the attempt is neither committed nor aborted.
 	KeepsDraining bool
@@ -265,6 +267,9 @@ type Decision struct {
 
 // Decide is the agent's decision.
 func Decide(o Observation) Decision {
+	if fact := o.missing(); fact != FactNone {
+		return Decision{Missing: fact}
+	}
 	d := Decision{Next: Next(o), Inspect: wantsLook(o)}
 	switch next := d.Next.(type) {
 	case CommitReboot:

@@ -53,9 +53,11 @@ func (m *machine) runAgent(p *process.Process) {
 	pods := &pods{world: w, agent: p, random: w.random("pods", m.name, p.Name)}
 	reports := reboot.NewReports(wake, engineName)
 	r := reboot.New(reboot.Config{
-		Node: m.name, BootIDFile: m.bootIDFile(), HostRoot: noHostRoot,
+		Node: m.name,
+		Host: reboot.Host{
+			BootIDFile: m.bootIDFile(), Root: noHostRoot, Logind: logind{m, p, w.random("logind", m.name, p.Name)}, Coordinators: nobody{},
+		},
 		Client: process.NewClient(p, "reconcile", cache, false), Live: process.NewLive(p, "live"), Policies: process.NewLive(p, "policies"),
-		Logind: logind{m, p, w.random("logind", m.name, p.Name)}, Coordinators: nobody{},
 		Drains:  reboot.NewDrains(m.name, func(string) reboot.Drainer { return pods }, m.clock(), wake),
 		Lookout: reboot.NewLookout(m.name, pods, process.NewLive(p, "lookout"), m.clock(), wake),
 		Reports: reports, Wake: wake, Events: reboot.NewAnnouncer(process.Recorder{Counts: w.counts}), Clock: m.clock(),

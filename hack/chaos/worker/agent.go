@@ -119,9 +119,8 @@ func (a *agent) newManager(ctx context.Context, node string, log logr.Logger) (m
 	wall := &a.machine.clock
 	drainer := &drain.Drainer{Pods: pods, Policy: pods, Clock: wall}
 	r := reboot.New(reboot.Config{
-		Node: node, BootIDFile: a.machine.bootFile(), HostRoot: a.machine.dir,
+		Node: node, Host: reboot.Host{BootIDFile: a.machine.bootFile(), Root: a.machine.dir, Logind: logind{a}, Coordinators: alone{}},
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Policies: policies,
-		Logind: logind{a}, Coordinators: alone{},
 		Drains:  reboot.NewDrains(node, func(string) reboot.Drainer { return drainer }, wall, a.wake),
 		Lookout: reboot.NewLookout(node, drainer, policies, wall, a.wake),
 		Reports: a.reports, Wake: a.wake, Events: reboot.NewAnnouncer(mgr.GetEventRecorder(v1alpha1.FieldOwnerAgent)), Clock: wall,

@@ -30,11 +30,11 @@ func TestAsks(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := asksPolicy(tc.o); got != tc.policy {
-				t.Errorf("asksPolicy = %v, want %v", got, tc.policy)
+			if got := needsPolicy(tc.o); got != tc.policy {
+				t.Errorf("needsPolicy = %v, want %v", got, tc.policy)
 			}
-			if got := asksHost(tc.o); got != tc.inhibitor {
-				t.Errorf("asksHost = %v, want %v", got, tc.inhibitor)
+			if got := needsHost(tc.o); got != tc.inhibitor {
+				t.Errorf("needsHost = %v, want %v", got, tc.inhibitor)
 			}
 		})
 	}
@@ -52,7 +52,7 @@ func TestAsksVolumes(t *testing.T) {
 		"where the policy does not wait for them": {makeObservation(done, waiting(0)), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := asksVolumes(tc.o); got != tc.want {
+			if got := needsVolumes(tc.o); got != tc.want {
 				t.Errorf("got %v, want %v", got, tc.want)
 			}
 		})
@@ -65,34 +65,34 @@ func TestNextAsk_AsksWhatTheDecisionDependsOn(t *testing.T) {
 	toBegin := []func(*Observation){staged("1"), granted(1, active), unread}
 	for name, tc := range map[string]struct {
 		o       Observation
-		answers map[Ask]func(*Observation)
-		want    []Ask
+		answers map[Fact]func(*Observation)
+		want    []Fact
 	}{
-		"at rest": {makeObservation(), nil, []Ask{AskCoordinators}},
-		"a need":  {makeObservation(staged("1")), nil, []Ask{AskInhibitors, AskCoordinators}},
-		"a grant": {makeObservation(toBegin...), map[Ask]func(*Observation){
-			AskPolicy: func(o *Observation) { o.Policy = &Settings{} },
-		}, []Ask{AskPolicy, AskPods, AskEngines, AskInhibitors, AskCoordinators}},
-		"a policy that cannot be read": {makeObservation(toBegin...), nil, []Ask{AskPolicy, AskInhibitors, AskCoordinators}},
-		"a pod in the way": {makeObservation(toBegin...), map[Ask]func(*Observation){
-			AskPolicy: func(o *Observation) { o.Policy = &Settings{} },
-			AskPods:   func(o *Observation) { o.StartLook = Look{At: now, Blocking: namedPod("x")} },
-		}, []Ask{AskPolicy, AskPods, AskInhibitors, AskCoordinators}},
-		"a need that the engines withdraw": {makeObservation(toBegin...), map[Ask]func(*Observation){
-			AskPolicy:  func(o *Observation) { o.Policy = &Settings{} },
-			AskEngines: func(o *Observation) { o.Engines, o.Engine = nil, nil },
-		}, []Ask{AskPolicy, AskPods, AskEngines}},
+		"at rest": {makeObservation(), nil, []Fact{FactCoordinators}},
+		"a need":  {makeObservation(staged("1")), nil, []Fact{FactInhibitors, FactCoordinators}},
+		"a grant": {makeObservation(toBegin...), map[Fact]func(*Observation){
+			FactPolicy: func(o *Observation) { o.Policy = &Settings{} },
+		}, []Fact{FactPolicy, FactPods, FactEngines, FactInhibitors, FactCoordinators}},
+		"a policy that cannot be read": {makeObservation(toBegin...), nil, []Fact{FactPolicy, FactInhibitors, FactCoordinators}},
+		"a pod in the way": {makeObservation(toBegin...), map[Fact]func(*Observation){
+			FactPolicy: func(o *Observation) { o.Policy = &Settings{} },
+			FactPods:   func(o *Observation) { o.StartLook = Look{At: now, Blocking: namedPod("x")} },
+		}, []Fact{FactPolicy, FactPods, FactInhibitors, FactCoordinators}},
+		"a need that the engines withdraw": {makeObservation(toBegin...), map[Fact]func(*Observation){
+			FactPolicy:  func(o *Observation) { o.Policy = &Settings{} },
+			FactEngines: func(o *Observation) { o.Engines, o.Engine = nil, nil },
+		}, []Fact{FactPolicy, FactPods, FactEngines}},
 		"a drain that runs": {makeObservation(beingDrained, drainIs(Drain{State: DrainRunning})), nil, nil},
 		"a drain past its deadline": {
 			makeObservation(beingDrained, drainIs(Drain{State: DrainRunning}), func(o *Observation) { o.Now = begun.Add(time.Hour) }), nil,
-			[]Ask{AskPolicy, AskInhibitors, AskCoordinators},
+			[]Fact{FactPolicy, FactInhibitors, FactCoordinators},
 		},
-		"past the point of no return": {makeObservation(goingDown), nil, []Ask{AskPolicy}},
+		"past the point of no return": {makeObservation(goingDown), nil, []Fact{FactPolicy}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := tc.o
-			var got []Ask
-			for ask := o.NextAsk(); ask != AskNothing; ask = o.NextAsk() {
+			var got []Fact
+			for ask := o.missing(); ask != FactNone; ask = o.missing() {
 				if slices.Contains(got, ask) {
 					t.Fatalf("asked twice: %v", append(got, ask))
 				}
@@ -100,7 +100,7 @@ func TestNextAsk_AsksWhatTheDecisionDependsOn(t *testing.T) {
 				if answer := tc.answers[ask]; answer != nil {
 					answer(&o)
 				}
-				o.Answered = append(o.Answered, ask)
+				o.Sought = append(o.Sought, ask)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)

@@ -1,0 +1,83 @@
+package step
+
+import (
+	"slices"
+
+	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
+)
+
+// Fact is something that costs a request or a wait to find out, and is found out only where a decision depends on it.
+type Fact string
+
+const (
+	// FactNone means everything is known that deciding takes.
+	FactNone Fact = ""
+	// FactPolicy is what the granting policy specifies, and the entry for the node in its ledger.
+	FactPolicy Fact = "Policy"
+	// FactVolumes is which volumes the pods that stay account for.
+	FactVolumes Fact = "Volumes"
+	// FactPods is which pods of a node whose drain could begin now are in the way: what was known before may be out of date.
+	FactPods Fact = "Pods"
+	// FactEngines is whether the engines that ask for a reboot still do.
+	FactEngines Fact = "Engines"
+	// FactInhibitors is who keeps the host up.
+	FactInhibitors Fact = "Inhibitors"
+	// FactCoordinators is who else may reboot the host.
+	FactCoordinators Fact = "Coordinators"
+)
+
+// missing is the fact to find out next. Each may make further ones necessary or needless, so they come in order, and each is
+// looked for once.
+func (o Observation) missing() Fact {
+	for _, candidate := range []struct {
+		fact   Fact
+		needed bool
+	}{
+		{FactPolicy, needsPolicy(o)},
+		{FactVolumes, needsVolumes(o)},
+		{FactPods, o.mayBegin() && o.startLook().At.IsZero()},
+		{FactEngines, o.mayBegin() && !o.startLook().Objects(*o.Policy)},
+		{FactInhibitors, needsHost(o)},
+		{FactCoordinators, needsCoordinators(o)},
+	} {
+		if candidate.needed && !slices.Contains(o.Sought, candidate.fact) {
+			return candidate.fact
+		}
+	}
+	return FactNone
+}
+
+// needsPolicy reports whether the next step may depend on the policy: when a drain may begin or end, and when logind is about to
+// be called. A drain that runs goes by the policy it began with, until its deadline.
+func needsPolicy(o Observation) bool {
+	if o.Record.Grant == nil || o.Record.ProgressErr != nil || o.Drain.State == DrainRunning && o.Now.Before(o.Deadline()) {
+		return false
+	}
+	_, starts := protocol.Start(o.Record, o.BootID, true, o.Now)
+	_, commits := protocol.Commit(o.Record, o.BootID, o.Now)
+	calls := false
+	if o.InPhase(protocol.PhaseRebooting) {
+		_, calls = rebooting(o).(CallReboot)
+	}
+	return starts && !o.Paused || commits || calls
+}
+
+// needsVolumes reports whether it matters which volumes stay in use: once the drain is done, and the kubelet uses any.
+func needsVolumes(o Observation) bool { return o.Drain.State == DrainDone && len(WaitedFor(o)) > 0 }
+
+// needsHost reports whether it matters now who keeps the host up, and who else reboots it: while the node asks for a reboot and
+// waits for a grant, and when it is drained.
+func needsHost(o Observation) bool {
+	switch {
+	case o.InPhase(protocol.PhaseRebooting):
+		return false
+	case o.InPhase(protocol.PhaseDraining):
+		return o.Drain.State == DrainDone || !o.Now.Before(o.Deadline())
+	}
+	return o.Engine != nil && (o.Engine.State == engine.Needed || o.asked())
+}
+
+// needsCoordinators reports whether it matters who else reboots the host. It does at rest, too: another coordinator may reboot
+// the host before the node asks for it.
+func needsCoordinators(o Observation) bool { return needsHost(o) || o.Engine != nil && !o.UnderWay() }
