@@ -16,6 +16,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -48,11 +49,30 @@ func newIdentities(config *rest.Config, o options) identities {
 	return identities{node: node, own: own}
 }
 
+// environment is what an agent runs in, beside what its flags name.
+type environment struct {
+	// uptimeFile has how long the host has been up.
+	uptimeFile string
+	// clock is what the agent decides by.
+	clock clock.Clock
+	// queue changes the queue of the controller.
+	queue func(*controller.Options)
+	// renewAfter and patience are those of readiness.
+	renewAfter, patience time.Duration
+}
+
+// hostEnvironment is that of the program: a container sees the host's uptime.
+func hostEnvironment() environment {
+	return environment{
+		uptimeFile: "/proc/uptime", clock: clock.RealClock{}, queue: func(*controller.Options) {}, renewAfter: renewAfter, patience: patience,
+	}
+}
+
 // newAgent puts the agent together; Start runs it.
-func newAgent(ctx context.Context, config *rest.Config, o options, metrics *reboot.Metrics) (manager.Manager, error) {
+func newAgent(ctx context.Context, config *rest.Config, o options, in environment, metrics *reboot.Metrics) (manager.Manager, error) {
 	as := newIdentities(config, o)
-	ready := newReadiness(clock.RealClock{}, o.patience)
-	mgr, err := newManager(as.node, o, ready)
+	ready := newReadiness(clock.RealClock{}, in.patience)
+	mgr, err := newManager(as.node, o, ready, in.renewAfter)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +88,7 @@ func newAgent(ctx context.Context, config *rest.Config, o options, metrics *rebo
 	r := reboot.New(reboot.Config{
 		Node: o.node,
 		Host: reboot.Host{
-			BootIDFile: o.bootIDFile, UptimeFile: o.uptimeFile, Root: o.hostRoot,
+			BootIDFile: o.bootIDFile, UptimeFile: in.uptimeFile, Root: o.hostRoot,
 			Logind:       host.Logind{Connect: host.SystemBus(o.bus)},
 			Coordinators: host.Coordinators{Connect: host.SystemBus(o.bus), HostRoot: o.hostRoot},
 		},
@@ -76,16 +96,16 @@ func newAgent(ctx context.Context, config *rest.Config, o options, metrics *rebo
 		Live:     mgr.GetAPIReader(),
 		Policies: policies,
 		Drains:   reboot.NewDrains(o.node, func(policy string) reboot.Drainer { return drainer(policy) }, clock.RealClock{}, wake),
-		Lookout:  reboot.NewLookout(o.node, drainer(""), policies, o.clock, wake),
+		Lookout:  reboot.NewLookout(o.node, drainer(""), policies, in.clock, wake),
 		Reports:  reboot.NewReports(wake, o.engineList()...),
 		Wake:     wake,
 		Events:   reboot.NewAnnouncer(mgr.GetEventRecorder(v1alpha1.FieldOwnerAgent)),
-		Clock:    o.clock,
+		Clock:    in.clock,
 	})
 	if err := addHostChanges(mgr, r, o, ready); err != nil {
 		return nil, err
 	}
-	if err := r.SetupWithManager(ctx, mgr, o.queue...); err != nil {
+	if err := r.SetupWithManager(ctx, mgr, in.queue); err != nil {
 		return nil, err
 	}
 	for _, name := range o.engineList() {
@@ -102,7 +122,7 @@ func newAgent(ctx context.Context, config *rest.Config, o options, metrics *rebo
 }
 
 // newManager makes a manager that watches one Node and asks the API server for nothing else.
-func newManager(config *rest.Config, o options, ready readiness) (manager.Manager, error) {
+func newManager(config *rest.Config, o options, ready readiness, renewAfter time.Duration) (manager.Manager, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("registering the kinds: %w", err)
@@ -112,7 +132,7 @@ func newManager(config *rest.Config, o options, ready readiness) (manager.Manage
 		MapperProvider: kinds,
 		Cache: cache.Options{
 			ReaderFailOnMissingInformer: true,
-			NewInformer:                 ready.node.informer(o.renewAfter),
+			NewInformer:                 ready.node.informer(renewAfter),
 			ByObject: map[client.Object]cache.ByObject{&corev1.Node{}: {
 				Field: fields.OneTermEqualSelector("metadata.name", o.node), Transform: reboot.TrimNode,
 			}},

@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -70,8 +69,8 @@ func (s *scenario) createPod(ctx context.Context, node string) {
 func (m *crashedHost) newAgent(ctx context.Context, config *rest.Config) (manager.Manager, error) {
 	return newAgent(ctx, config, options{
 		node: m.name, identity: identityNode, bus: m.bus.Address(), hostRoot: filepath.Dir(m.boot), bootIDFile: m.boot, probes: "0", metrics: "0",
-		engines: enginesAuto, renewAfter: renewAfter, patience: patience, clock: clock.RealClock{},
-	}, reboot.NewMetrics(prometheus.NewRegistry()))
+		engines: enginesAuto,
+	}, hostEnvironment(), reboot.NewMetrics(prometheus.NewRegistry()))
 }
 
 // reboot is what the crashedHost does when logind is asked: everything on it dies, and a new boot begins.

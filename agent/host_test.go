@@ -132,15 +132,16 @@ func (m *machine) start(ctx context.Context, flags ...string) {
 		"--boot-id-file=" + m.bootIDFile(), "--health-probe-bind-address=0",
 	}, flags...), func(string) string { return "" }, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
-	o.uptimeFile = m.uptimeFile()
+	in := hostEnvironment()
+	in.uptimeFile = m.uptimeFile()
 	if m.hurried {
-		o.renewAfter, o.patience = 3*time.Second, 5*time.Second
+		in.renewAfter, in.patience = 3*time.Second, 5*time.Second
 	}
 	if m.hurry != nil {
-		o.clock, o.queue = m.hurry, append(o.queue, m.hurry.queue)
+		in.clock, in.queue = m.hurry, hurryQueue
 	}
 	if m.held != nil {
-		o.clock, o.queue = m.held, append(o.queue, newHurriedClock().queue)
+		in.clock, in.queue = m.held, hurryQueue
 	}
 	config := rest.CopyConfig(cluster)
 	config.Wrap(m.requests.count)
@@ -149,7 +150,7 @@ func (m *machine) start(ctx context.Context, flags ...string) {
 	defer m.life.Unlock()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	m.registry = prometheus.NewRegistry()
-	agent, err := newAgent(ctx, config, o, reboot.NewMetrics(m.registry))
+	agent, err := newAgent(ctx, config, o, in, reboot.NewMetrics(m.registry))
 	Expect(err).NotTo(HaveOccurred())
 	var running sync.WaitGroup
 	running.Go(func() {

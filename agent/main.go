@@ -54,7 +54,7 @@ func run(args []string, env func(string) string, stdout, stderr io.Writer) int {
 	}
 	metrics.Registry.MustRegister(reboot.BuildInfo(version))
 	ctx := ctrl.SetupSignalHandler()
-	agent, err := newAgent(ctx, config, o, reboot.NewMetrics(metrics.Registry))
+	agent, err := newAgent(ctx, config, o, hostEnvironment(), reboot.NewMetrics(metrics.Registry))
 	if err != nil {
 		return fail(stderr, 1, err)
 	}

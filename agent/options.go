@@ -13,9 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine/rpmostree"
@@ -46,18 +44,13 @@ type options struct {
 	identity            string
 	probes              string
 	metrics             string
-	uptimeFile          string        // no flag: a container sees the host's
-	renewAfter          time.Duration // this and the next three are no flags: see readiness
-	patience            time.Duration
-	clock               clock.Clock // what it decides by, and looks at pods
-	queue               []func(*controller.Options)
 	printVersion        bool // and exit
 	log                 zap.Options
 }
 
 // parse reads the command line and the environment. flag.ErrHelp: the usage was asked for, and is written to usage.
 func parse(args []string, env func(string) string, usage io.Writer) (options, error) {
-	o := options{uptimeFile: "/proc/uptime", renewAfter: renewAfter, patience: patience, clock: clock.RealClock{}, self: types.NamespacedName{Namespace: env("POD_NAMESPACE"), Name: env("POD_NAME")}}
+	o := options{self: types.NamespacedName{Namespace: env("POD_NAMESPACE"), Name: env("POD_NAME")}}
 	flags := o.flags(env)
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {

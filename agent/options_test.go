@@ -13,15 +13,14 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/clock"
 )
 
 func TestParse(t *testing.T) {
 	defaults := func(change func(*options)) options {
 		o := options{
 			node: "n1", engines: "auto", bus: "unix:path=/run/dbus/system_bus_socket", hostRoot: "/",
-			bootIDFile: "/proc/sys/kernel/random/boot_id", uptimeFile: "/proc/uptime", identity: "node", probes: ":8081", metrics: "0",
-			drivePeriod: time.Hour, driveTimeout: time.Hour, renewAfter: renewAfter, patience: patience, clock: clock.RealClock{},
+			bootIDFile: "/proc/sys/kernel/random/boot_id", identity: "node", probes: ":8081", metrics: "0",
+			drivePeriod: time.Hour, driveTimeout: time.Hour,
 		}
 		change(&o)
 		return o
