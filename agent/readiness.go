@@ -23,7 +23,7 @@ import (
 
 // An agent that loses its rights, the API server or the bus is not Ready within a minute. Rights are checked when a watch
 // begins, so a watch lasts renewAfter and up to a third more; the renewal is the only request at rest. A connection that is
-// cut without a word is noticed by HTTP/2 after 45 seconds. What is back within patience was never away. What is left of the
+// cut silently is detected by HTTP/2 after 45 seconds. What is back within patience was never away. What is left of the
 // minute is for the kubelet's probes.
 const (
 	renewAfter = 30 * time.Second
@@ -51,7 +51,7 @@ func (r readiness) add(mgr manager.Manager) error {
 		mgr.AddReadyzCheck("bus", r.bus.check), mgr.Add(r.listed))
 }
 
-// errNotListed is why an agent is not ready. What the API server answers instead is in its log, and nobody else's business.
+// errNotListed is why an agent is not ready. What the API server answers instead is in its log only.
 var errNotListed = errors.New("the API server has not listed this agent's Node yet; see the agent's log")
 
 // link is a connection that should always be open.

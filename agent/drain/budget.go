@@ -60,7 +60,7 @@ type budgets struct {
 	changes int
 }
 
-// set takes in a budget's new value, and returns it with the number of the change, and the one before.
+// set records a budget's new value, and returns it with the number of the change, and the one before.
 func (b *budgets) set(name types.NamespacedName, next budget) (now, before budget) {
 	before = b.known[name]
 	b.changes++

@@ -26,7 +26,7 @@ const (
 )
 
 // Client asks the API server for what a drain reads and writes, as one identity. It knows three kinds: a Clientset is of all
-// of them, and its methods for those that nobody calls are linked into the program too.
+// of them, and methods that are never called are linked into the program too.
 type Client struct {
 	core, policy rest.Interface
 	parameters   runtime.ParameterCodec

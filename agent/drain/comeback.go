@@ -33,8 +33,8 @@ func newComebacks() comebacks {
 	return comebacks{next: map[types.UID]int{}, rounds: map[types.UID]int{}, staying: map[types.UID]Pod{}}
 }
 
-// comesBack states why no eviction rids the node of a pod of some round; "" where one may, or where none is asked for anyway: a
-// rule that waits until it has completed is a promise to the pod, and that the policy never lets it go is one to people.
+// comesBack states why no eviction rids the node of a pod of some round. Empty: one may, or no eviction is sent: a rule waits
+// until the pod has completed, or the policy never lets it go.
 func (t target) comesBack(round int) string {
 	asks := t.decision.action == v1alpha1.DrainEvict || t.decision.action == v1alpha1.DrainDelete
 	switch {
@@ -73,14 +73,14 @@ func (c comebacks) round(t target) int {
 	return c.rounds[t.uid]
 }
 
-// goes takes in that a pod is going or gone. Only of those that the drain has asked is a replacement one that comes back.
+// goes records that a pod is going or gone. Only of those that the drain has asked is a replacement one that comes back.
 func (c comebacks) goes(e *podState) {
 	if e != nil && e.asked && e.controller != "" {
 		c.next[e.controller] = max(c.next[e.controller], c.rounds[e.uid]+1)
 	}
 }
 
-// remove takes in that a pod is gone.
+// remove records that a pod is gone.
 func (c comebacks) remove(uid types.UID) {
 	delete(c.rounds, uid)
 	delete(c.staying, uid)

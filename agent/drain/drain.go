@@ -102,7 +102,7 @@ func logBack(ctx context.Context, back, logged []Pod) {
 	}
 }
 
-// await blocks until a change is taken in, wake has come, or ctx ends.
+// await blocks until a change is recorded, wake has come, or ctx ends.
 func (r *run) await(ctx context.Context, p *progress, wake time.Time) error {
 	var woken <-chan time.Time
 	if !wake.IsZero() {

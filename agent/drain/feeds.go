@@ -68,7 +68,7 @@ func passes(err error) bool { return judge(err).verdict == failed }
 // lists reports whether the next step is a LIST.
 func (f *podFeed) lists() bool { return f.version == "" || f.stale }
 
-// step reads once. Nobody reports when a namespace gets other labels, and a watch of all namespaces would be dear on each node: they
+// step reads once. No event reports that a namespace gets other labels, and a watch of all namespaces would be dear on each node: they
 // are read anew when the watch of the pods has ended.
 func (f *podFeed) step(ctx context.Context) error {
 	if f.lists() {

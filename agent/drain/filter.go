@@ -77,7 +77,7 @@ func (f filter) with(blocking []v1alpha1.BlockingPod) (filter, error) {
 	return f, nil
 }
 
-// blocks reports whether the pod keeps its node: whoever made it, and until it has completed.
+// blocks reports whether the pod keeps its node: whatever made it, and until it has completed.
 func (f filter) blocks(pod *corev1.Pod, namespace labels.Set) bool {
 	return !completed(pod) && slices.ContainsFunc(f.blocking, func(r rule) bool { return r.selects(pod, namespace) })
 }

@@ -56,7 +56,7 @@ func (d *Drainer) Look(ctx context.Context, node string, q PodRules) (Findings, 
 
 // Follow looks until ctx ends, and calls report with the first findings and whenever they change, from the goroutine that
 // called Follow. Beside what Look costs it watches the node's pods, and the budgets of those namespaces in which one holds a
-// pod back for ever: so it detects what would fix that. A budget that begins to is detected by the next Look. Where a selector
+// pod back without end: so it detects what would fix that. A budget that begins to is detected by the next Look. Where a selector
 // asks for the labels of namespaces it lists the pods and gets the namespaces anew whenever a watch ends, after five minutes. It
 // returns ctx's error, wrapped, or why it cannot go on.
 func (d *Drainer) Follow(ctx context.Context, node string, q PodRules, report func(Findings)) error {

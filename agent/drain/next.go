@@ -53,11 +53,9 @@ func (p *progress) next(now time.Time) (send []target, wake time.Time) {
 	return send, wake
 }
 
-// This file states which pods are asked for again because a budget changed.
-
-// budgetChanged takes in a budget's new value and wakes the pods it frees: those it does not cover any more, and as many of
+// budgetChanged records a budget's new value and wakes the pods it frees: those it does not cover any more, and as many of
 // the others as it allows. While it allows nothing, back-off brings nothing either: the pods are asked for again when it
-// changes, or as a net under all this, half a minute after the last news.
+// changes, or as a fallback, half a minute after the last news.
 func (p *progress) budgetChanged(name types.NamespacedName, next budget, now time.Time) {
 	next, old := p.budgets.set(name, next)
 	for _, e := range p.entries {
@@ -74,9 +72,9 @@ func (p *progress) budgetChanged(name types.NamespacedName, next budget, now tim
 	p.wake(name.Namespace, next, now)
 }
 
-// wake has pods that the budget held back asked for again: as many as it allows, less those that took a slot since it said
-// so, or may take one. More would only earn refusals. A pod that was let go before needs no place any more, though it may be
-// on the node for long.
+// wake has pods that the budget held back asked for again: as many as it allows, less those that took a disruption since it
+// allowed them, or may take one. More would only earn refusals. A pod that was let go before needs no disruption any more,
+// though it may be on the node for long.
 func (p *progress) wake(namespace string, b budget, now time.Time) {
 	room, order := b.allowed-p.taken(namespace, b), p.order()
 	for _, e := range p.sorted() {
@@ -93,14 +91,14 @@ func (p *progress) wake(namespace string, b budget, now time.Time) {
 	}
 }
 
-// passOn has others asked for where a pod was woken for a place in a budget and did not take it.
+// passOn has others asked for where a pod was woken for a disruption that a budget allows and did not take it.
 func (p *progress) passOn(e *podState, now time.Time) {
 	for _, name := range p.budgets.covering(e.target) {
 		p.wake(name.Namespace, p.budgets.known[name], now)
 	}
 }
 
-// taken counts the pods that have taken places of the budget since its last change, or may: requests are under way for them.
+// taken counts the pods that have taken disruptions of the budget since its last change, or may: requests are under way for them.
 func (p *progress) taken(namespace string, b budget) int {
 	n := 0
 	for uid, e := range p.entries {

@@ -40,7 +40,7 @@ func newProgress() *progress {
 	}
 }
 
-// replace takes in a LIST: a pod that is not in it is gone, and was before those came that are new in it.
+// replace records a LIST: a pod that is not in it is gone, and was before those came that are new in it.
 func (p *progress) replace(pods []target) {
 	p.listed, p.unread = true, ""
 	shown := map[types.UID]bool{}
@@ -60,14 +60,14 @@ func (p *progress) replace(pods []target) {
 	}
 }
 
-// unreadable takes in that the pods could not be read. Once they have been, what is known of them stays.
+// unreadable records that the pods could not be read. Once they have been, what is known of them stays.
 func (p *progress) unreadable(err error) {
 	if !p.listed {
 		p.unread = err.Error()
 	}
 }
 
-// put takes in a pod as it is now.
+// put records a pod as it is now.
 func (p *progress) put(t target) {
 	if !t.deleted.IsZero() {
 		p.comebacks.goes(p.entries[t.uid])
@@ -95,7 +95,7 @@ func (p *progress) put(t target) {
 	e.target = t
 }
 
-// remove takes in that a pod is gone.
+// remove records that a pod is gone.
 func (p *progress) remove(uid types.UID) {
 	p.comebacks.goes(p.entries[uid])
 	p.comebacks.remove(uid)
@@ -103,7 +103,7 @@ func (p *progress) remove(uid types.UID) {
 	p.leave(uid)
 }
 
-// leave takes in that a pod is no longer in the way.
+// leave records that a pod is no longer in the way.
 func (p *progress) leave(uid types.UID) {
 	delete(p.staying, uid)
 	if _, ok := p.entries[uid]; ok {
@@ -112,20 +112,20 @@ func (p *progress) leave(uid types.UID) {
 	}
 }
 
-// sent takes in that a request is under way.
+// sent records that a request is under way.
 func (p *progress) sent(uid types.UID, now time.Time) {
 	p.asking[uid] = now
 	p.entries[uid].sentAt, p.entries[uid].asked = p.budgets.changes, true
 }
 
-// took takes in the pods that go by a rule with action Delete, even where the watch was quicker than the answer.
+// took records the pods that go by a rule with action Delete, even where the watch was quicker than the answer.
 func (p *progress) took(t target, v verdict) {
 	if v == accepted && t.decision.action == v1alpha1.DrainDelete {
 		p.deleted[t.uid] = true
 	}
 }
 
-// answered takes in the answer to a request. The error is one that ends the drain. jitter is in [0, 1).
+// answered records the answer to a request. The error is one that ends the drain. jitter is in [0, 1).
 func (p *progress) answered(uid types.UID, a answer, now time.Time, jitter float64) error {
 	delete(p.asking, uid)
 	e := p.entries[uid]

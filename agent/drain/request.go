@@ -48,7 +48,7 @@ func (r *run) ask(ctx context.Context, t target) {
 }
 
 // outlast is a context for one request, which ends a moment later than the drain's. An eviction that is called back may
-// have taken its place in a PodDisruptionBudget and not have deleted its pod: the disruption controller gives that place
+// have taken a disruption of a PodDisruptionBudget and not have deleted its pod: the disruption controller gives that
 // back after two minutes, and every other drain waits for it. An agent that is replaced in mid-drain must not cost that.
 func (r *run) outlast(ctx context.Context) (request context.Context, over context.CancelFunc) {
 	request, over = context.WithCancel(context.WithoutCancel(ctx))
@@ -67,7 +67,7 @@ func (r *run) outlast(ctx context.Context) (request context.Context, over contex
 }
 
 // request is an eviction or, where a rule requires it, a deletion of exactly this pod, not of its name. With MaxRetries(0)
-// client-go does not sleep on a Retry-After by itself, where nobody would see it.
+// client-go does not sleep on a Retry-After by itself, which the status would not show.
 func (r *run) request(t target) *rest.Request {
 	options := &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(t.uid))}
 	if t.decision.gracePeriod > 0 {
@@ -130,7 +130,7 @@ type verdict int
 const (
 	// accepted: the pod goes; the watch will report when it is gone.
 	accepted verdict = iota
-	// gone: there is no pod of that name and UID. The watch has the last word: admission for nodes reads a cache of its own,
+	// gone: there is no pod of that name and UID. The watch decides: admission for nodes reads a cache of its own,
 	// which may not know the newest pods yet, and answers 404 for them.
 	gone
 	// refused: a PodDisruptionBudget refuses.
@@ -147,7 +147,7 @@ const (
 	fatal
 )
 
-// answer is the API server's word on one request.
+// answer is the API server's answer to one request.
 type answer struct {
 	verdict verdict
 	// message is for people; "" when accepted.

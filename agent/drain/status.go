@@ -20,7 +20,7 @@ const ReasonStuckTerminating = "StuckTerminating"
 
 // Pod is a pod in the way of a drain. Reason is one of EvictionBlocked (a PodDisruptionBudget, or a request that keeps
 // failing), UndrainablePod (the policy), WaitCompleted (a rule waits for it) and StuckTerminating. Message is for people,
-// in the API server's words where it refused. Budgets names the PodDisruptionBudgets that hold the pod back, as far as they
+// as the API server puts it where it refused. Budgets names the PodDisruptionBudgets that hold the pod back, as far as they
 // are known.
 type Pod struct {
 	Namespace, Name string
@@ -36,7 +36,7 @@ func comparePods(a, b Pod) int {
 // Status is how far a drain is: Remaining pods must still go, Evicted have gone since this Drain call began, and Blocked,
 // sorted by namespace and name, are those of Remaining that do not go by themselves. Volumes are those that pods which stay
 // use: the node may go on using them. Deleted is how many pods a rule with action Delete has removed since the call began,
-// Deleting how many of them are among Remaining. Unread states why nobody knows any of this yet: the pods could not be read so
+// Deleting how many of them are among Remaining. Unread states why none of this is known yet: the pods could not be read so
 // far. Empty: they were. Back, sorted like Blocked and without a Reason, are pods that came back to the node after they had been
 // asked to leave: they stay, and the drain does not wait for them. Left are the pods that Remaining counts, without a Reason: first
 // those that are terminating, the one with the longest grace period first, with a Message that reports until when they may take.
@@ -71,7 +71,7 @@ const (
 	// stuckAfter is how long after its grace period a pod is called stuck: time for the kubelet to clean up, and for clocks
 	// that differ.
 	stuckAfter = 30 * time.Second
-	// failuresHidden is how many failures in a row are nobody's business yet.
+	// failuresHidden is how many failures in a row are not reported.
 	failuresHidden = 2
 )
 
@@ -93,7 +93,7 @@ func (p *progress) status(now time.Time) Status {
 	return s
 }
 
-// left lists the pods that must go. Those that end last come first: nobody is in their way, and yet the drain may be too long.
+// left lists the pods that must go. Those that end last come first: nothing is in their way, and yet the drain may be too long.
 func left(entries []*podState) []Pod {
 	pods := make([]Pod, 0, len(entries))
 	last := func(a, b *podState) int { return b.deleted.Compare(a.deleted) }

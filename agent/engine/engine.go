@@ -19,7 +19,7 @@ const (
 	NotNeeded State = "NotNeeded"
 	// Unknown means the engine cannot be asked: it is unreachable, or gone since it was last seen. It is never a need.
 	Unknown State = "Unknown"
-	// Absent means an engine that nobody named is not on this host, and has not been in this boot: it does not count.
+	// Absent means an engine that --engines does not name is not on this host, and has not been in this boot: it does not count.
 	Absent State = "Absent"
 )
 

@@ -28,7 +28,7 @@ func Merge(reports []Report) Report {
 	case len(idle) > 0:
 		return join(idle, nil)
 	}
-	return nobody(of(Absent))
+	return none(of(Absent))
 }
 
 // join merges reports of one state as one: the first gives the names, all give the message, and so do others. A need ends by
@@ -53,8 +53,8 @@ func join(reports, others []Report) Report {
 	return joined
 }
 
-// nobody is a host on which no engine was found.
-func nobody(absent []Report) Report {
+// none is the report of a host on which no engine was found.
+func none(absent []Report) Report {
 	names := make([]string, 0, len(absent))
 	for _, r := range absent {
 		names = append(names, r.Engine)

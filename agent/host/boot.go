@@ -48,7 +48,7 @@ func isAlphanumeric(r rune) bool {
 	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
 }
 
-// readSome reads at most limit bytes of a file: what is on the host is not ours to trust.
+// readSome reads at most limit bytes of a file: what is on the host is not trusted.
 func readSome(path string, limit int64) (string, error) {
 	// Opening a pipe would wait for its other end.
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
@@ -63,7 +63,7 @@ func readSome(path string, limit int64) (string, error) {
 	return string(content), err
 }
 
-// Uptime reads how long the host has been up from a file such as /proc/uptime. The kernel counts it by a clock that nobody sets,
+// Uptime reads how long the host has been up from a file such as /proc/uptime. The kernel counts it by a monotonic clock,
 // so a wrong time of day changes nothing. Anything but a number of seconds that a duration can hold is an error, and 0.
 func Uptime(path string) (time.Duration, error) {
 	content, err := readSome(path, 128)

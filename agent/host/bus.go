@@ -68,9 +68,9 @@ func greet(conn *dbus.Conn) error {
 // maxErrorNameBytes is what D-Bus allows in a name.
 const maxErrorNameBytes = 255
 
-// ErrorName is the D-Bus name of an error that somebody answered, such as org.freedesktop.DBus.Error.AccessDenied: it may be
+// ErrorName is the D-Bus name of an error that a service answered, such as org.freedesktop.DBus.Error.AccessDenied: it may be
 // passed on, as the text of the error may not, which holds connection names and process IDs. An answer by what is no name is
-// org.freedesktop.DBus.Error.Failed. Empty: nobody answered.
+// org.freedesktop.DBus.Error.Failed. Empty: there was no answer.
 func ErrorName(err error) string {
 	name, answered := answerName(err)
 	if !answered {
@@ -91,7 +91,7 @@ func answerName(err error) (name string, answered bool) {
 	return answer.Name, ok
 }
 
-// IsBroken reports whether a call failed because its connection did: nobody answered, and not for want of time. The
+// IsBroken reports whether a call failed because its connection did: there was no answer, and not for want of time. The
 // connection itself learns of it a moment later, when it reads.
 func IsBroken(err error) bool {
 	_, answered := answerName(err)

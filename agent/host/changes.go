@@ -27,8 +27,8 @@ var errConnectionBroke = errors.New("the connection to the bus broke")
 // changes without one.
 const coordinatorsEvery = 5 * time.Minute
 
-// Changes reports that who keeps the host up, or who else may reboot it, may have changed: when somebody takes or releases a
-// block inhibitor or schedules a shutdown, when a unit of one of the programs that reboot a host changes, and every five
+// Changes reports that who keeps the host up, or who else may reboot it, may have changed: when a block inhibitor is taken
+// or released or a shutdown is scheduled, when a unit of one of the programs that reboot a host changes, and every five
 // minutes. BlockInhibitors and Coordinators have what it is now. Each field is required.
 type Changes struct {
 	// Connect opens the system bus.
@@ -99,7 +99,7 @@ func subscribe(ctx context.Context, conn *dbus.Conn) error {
 			return fmt.Errorf("subscribing to the host's changes: %w", err)
 		}
 	}
-	// Systemd sends signals while somebody has subscribed, as logind mostly has. Where there is no systemd nobody is missed.
+	// Systemd sends signals while a client has subscribed, as logind mostly has. Without systemd there are none.
 	call := conn.Object(systemdName, systemdPath).CallWithContext(ctx, systemdManagerInterface+".Subscribe", dbus.FlagNoAutoStart)
 	if IsBroken(call.Err) {
 		return fmt.Errorf("subscribing to systemd: %w", call.Err)

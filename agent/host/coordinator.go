@@ -21,7 +21,7 @@ const stateDisabled = "disabled"
 // maxCoordinatorBytes is far more than three assignments take, maxCoordinatorName than a name.
 const maxCoordinatorBytes, maxCoordinatorName = 4 << 10, 64
 
-// readCoordinator reads who holds the file, and may reboot; nil: nobody.
+// readCoordinator reads who holds the file, and may reboot. Nil: it is not held.
 func readCoordinator(hostRoot string) (*Coordinator, error) {
 	root, err := os.OpenRoot(hostRoot)
 	if err != nil {
@@ -46,7 +46,7 @@ func readCoordinator(hostRoot string) (*Coordinator, error) {
 
 var errReplaced = errors.New("it was replaced while it was read")
 
-// lookAt reports whether somebody holds the file as it is at this moment, and what it reports then.
+// lookAt reports whether the file is held as it is at this moment, and what it states then.
 func lookAt(root *os.Root) (held bool, content string, err error) {
 	// Opening a pipe would wait for its other end.
 	file, err := root.OpenFile(coordinatorFile, os.O_RDONLY|syscall.O_NONBLOCK, 0)
@@ -72,7 +72,7 @@ func lookAt(root *os.Root) (held bool, content string, err error) {
 	return false, "", nil
 }
 
-// tryLock takes a shared flock without waiting for it. False: somebody has an exclusive one.
+// tryLock takes a shared flock without waiting for it. False: another process has an exclusive one.
 func tryLock(file *os.File) (bool, error) {
 	err := syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {

@@ -9,7 +9,7 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// Coordinator is somebody else who may reboot the host without asking.
+// Coordinator is another program, or a schedule, that may reboot the host without asking.
 type Coordinator struct {
 	// Name, or the type of a scheduled shutdown, is letters, digits, dashes, dots and underscores, at most 64. Empty: it goes by no name that can be read.
 	Name string
@@ -19,7 +19,7 @@ type Coordinator struct {
 	Off string
 	// At is when a scheduled shutdown begins. Zero: it is none.
 	At time.Time
-	// By is who scheduled the shutdown, and why, as far as logind knows. Empty: nobody knows.
+	// By is who scheduled the shutdown, and why, as far as logind knows. Empty: unknown.
 	By string
 }
 
@@ -79,8 +79,8 @@ var rebooters = []rebooter{
 	},
 }
 
-// Other is somebody else who may reboot the host: a scheduled shutdown before the programs of the table, and these before
-// whoever holds coordinator.conf. Nil: nobody. An error states what could not be found out; where somebody is found all the
+// Other is what else may reboot the host: a scheduled shutdown before the programs of the table, and these before
+// the holder of coordinator.conf. Nil: nothing. An error states what could not be found out; where one is found all the
 // same, he is returned with it.
 func (c Coordinators) Other(ctx context.Context) (*Coordinator, error) {
 	found, err := c.onBus(ctx)

@@ -80,7 +80,7 @@ func transactionalUpdateReboots(_ context.Context, on looked) (bool, error) {
 }
 
 // readConfiguration reads a file of the host; one that does not exist is empty. It is an error where its folder, /etc or /usr,
-// is not mounted: then nobody knows what it reports.
+// is not mounted: then what it reports is unknown.
 func readConfiguration(root, name string) (string, error) {
 	content, err := readBelow(root, name)
 	if !errors.Is(err, fs.ErrNotExist) {

@@ -20,7 +20,7 @@ const scheduledFile = "/run/systemd/shutdown/scheduled"
 // shutdowns are the types that take the host, or all that runs on it, down.
 var shutdowns = []string{"poweroff", "reboot", "halt", "kexec", "soft-reboot"}
 
-// scheduled is the shutdown that somebody has scheduled. Nil: none is, or there is no logind.
+// scheduled is the shutdown that is scheduled. Nil: none is, or there is no logind.
 func scheduled(ctx context.Context, conn *dbus.Conn, root string) (*Coordinator, error) {
 	limited, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()

@@ -61,7 +61,7 @@ func unitProperty(ctx context.Context, conn *dbus.Conn, unit, iface, name string
 	return text, nil
 }
 
-// answerError is an error that somebody answered, without its text.
+// answerError is an error that a service answered, without its text.
 type answerError struct {
 	who string
 	err error
@@ -70,7 +70,7 @@ type answerError struct {
 func (e *answerError) Error() string { return e.who + " answers " + ErrorName(e.err) }
 func (e *answerError) Unwrap() error { return e.err }
 
-// answered keeps the name of an error that somebody answered, and everything of another one.
+// answered keeps the name of an error that a service answered, and everything of another one.
 func answered(who string, err error) error {
 	if ErrorName(err) == "" {
 		return err

@@ -174,7 +174,7 @@ var objectionEvents = map[v1alpha1.Reason]string{
 	v1alpha1.ReasonCoordinatorConflict: v1alpha1.EventCoordinatorConflict,
 }
 
-// objected emits the event of an objection that needs somebody. One that was in the report before had its event then.
+// objected emits the event of an objection that an administrator has to end. One that was in the report before had its event then.
 func (a *Announcer) objected(node *corev1.Node, before map[string]string) {
 	earlier, err := protocol.ParseAgentReport(before)
 	if err != nil {
@@ -182,7 +182,7 @@ func (a *Announcer) objected(node *corev1.Node, before map[string]string) {
 	}
 	current, err := protocol.ParseAgentReport(node.Annotations)
 	if err != nil {
-		return // somebody else has written it since
+		return // another process has written it since
 	}
 	for _, o := range current.Objection.All() {
 		announced := slices.ContainsFunc(earlier.Objection.All(), func(s protocol.Objection) bool { return s.Reason == o.Reason && s.Message == o.Message })

@@ -12,7 +12,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/nodepatch"
 )
 
-// apply does one step. A step that writes the progress writes nothing else, on the very version of the Node it was decided
+// apply does one step. A step that writes the progress writes nothing else, on the version of the Node it was decided
 // on; every other one leaves room for the report. Each write triggers Wake, because there may be more to do after it; so does
 // what is begun and written nowhere, because it has to end in time.
 func (r *Reconciler) apply(ctx context.Context, node *corev1.Node, o step.Observation, d step.Decision) error {
@@ -114,7 +114,7 @@ func (r *Reconciler) callReboot(ctx context.Context, node *corev1.Node, o step.O
 		r.Wake.Trigger()
 		return nil
 	}
-	if errors.Is(ctx.Err(), context.Canceled) { // the agent is being stopped, maybe by the very reboot
+	if errors.Is(ctx.Err(), context.Canceled) { // the agent is being stopped, maybe by the reboot itself
 		return fmt.Errorf("asking logind to reboot: %w", ctx.Err())
 	}
 	refused := step.Call{Refusals: o.Call.Refusals + 1, RefusedAt: r.Clock.Now(), Message: refusal(err)}

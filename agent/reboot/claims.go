@@ -59,7 +59,7 @@ func (c *claims) volumeOf(ctx context.Context, live client.Reader, use volume.Us
 	if err := live.Get(ctx, client.ObjectKey{Name: claim.Spec.VolumeName}, pv); client.IgnoreNotFound(err) != nil {
 		return "", fmt.Errorf("reading volume %q of claim %q: %w", claim.Spec.VolumeName, use.Claim, err)
 	}
-	// Whoever makes a claim may name any volume; which claim the volume is bound to is the controller's word.
+	// A user who makes a claim may name any volume; which claim a volume is bound to the controller writes.
 	if ref := pv.Spec.ClaimRef; ref == nil || ref.UID != claim.UID {
 		return "", nil
 	}

@@ -16,7 +16,7 @@ type HostCoordinators interface {
 	Other(ctx context.Context) (*host.Coordinator, error)
 }
 
-// rival names who else may reboot the host, or that nobody could find out. Empty: nobody.
+// rival names what else may reboot the host, or states that it is unknown. Empty: nothing else.
 func rival(other *host.Coordinator, err error) string {
 	switch {
 	case other == nil && err == nil:
@@ -38,7 +38,7 @@ func rival(other *host.Coordinator, err error) string {
 		name, v1alpha1.CoordinatorAdvice)
 }
 
-// by names who scheduled a shutdown. Empty: nobody knows.
+// by names who scheduled a shutdown. Empty: unknown.
 func by(who string) string {
 	if who == "" {
 		return ""

@@ -19,7 +19,7 @@ type Drainer interface {
 	Drain(ctx context.Context, node string, q drain.PodRules, report func(drain.Status)) error
 }
 
-// Drains runs the drain of the current attempt in the background, one at a time. What it knows dies with the process:
+// Drains runs the drain of the current attempt in the background, one at a time. What it knows is lost with the process:
 // the next one drains again.
 type Drains struct {
 	*background
@@ -67,7 +67,7 @@ func (d *Drains) begin(ctx context.Context, grant protocol.Grant, settings step.
 	}
 }
 
-// progress takes in how far the drain is.
+// progress records how far the drain is.
 func (d *Drains) progress(status drain.Status) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -85,8 +85,8 @@ func (d *Drains) progress(status drain.Status) {
 	d.last.Deleted, d.last.Remaining = d.last.deletedBefore+status.Deleted, status.Remaining-status.Deleting
 }
 
-// ended takes in how the drain ended. What one that was stopped has found out still counts: the write for which it was stopped
-// may fail, and is decided on anew. Only that it waits for somebody is over.
+// ended records how the drain ended. What one that was stopped has found out still counts: the write for which it was stopped
+// may fail, and is decided on anew. Only its waiting is over.
 func (d *Drains) ended(err error, stopped bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -24,7 +24,7 @@ type Looker interface {
 	Follow(ctx context.Context, node string, q drain.PodRules, report func(drain.Findings)) error
 }
 
-// Lookout looks at the node's pods in the background, as long as the manager asks. While nobody asks it does nothing.
+// Lookout looks at the node's pods in the background, as long as the manager asks. Otherwise it does nothing.
 type Lookout struct {
 	*background
 

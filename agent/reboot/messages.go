@@ -50,7 +50,7 @@ func staying(back []drain.Pod) string {
 // pods names pods and states why each is in the way.
 func pods(blocked []drain.Pod) string { return list(blocked, describe) }
 
-// describe names a pod, and states what there is to say of it.
+// describe names a pod, and states what is known of it.
 func describe(p drain.Pod) string {
 	name := p.Namespace + "/" + p.Name
 	if p.Message == "" {
@@ -74,7 +74,7 @@ func held(blocked []drain.Pod) string {
 	}))
 }
 
-// inhibited names who blocks a shutdown, always in the same order. Empty: nobody does.
+// inhibited names who blocks a shutdown, always in the same order. Empty: none does.
 func inhibited(blocking []host.Inhibitor) string {
 	if len(blocking) == 0 {
 		return ""
@@ -84,8 +84,8 @@ func inhibited(blocking []host.Inhibitor) string {
 	return engine.Shorten("A shutdown of the host is blocked by " + who)
 }
 
-// unasked states why nobody knows who blocks a shutdown, in the same words each time for the same cause: a refusal's own text
-// names the connection, which is another one with each look, and each change of these words is written to the Node.
+// unasked states why it is unknown who blocks a shutdown, in the same text each time for the same cause: a refusal's own text
+// names the connection, which is another one with each look, and each change of the text is written to the Node.
 func unasked(err error) string {
 	why := err.Error()
 	if name := host.ErrorName(err); name != "" {

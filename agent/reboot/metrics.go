@@ -38,7 +38,7 @@ func (m *Metrics) Evicted(policy string) func(result string) {
 	return func(result string) { m.evictions.WithLabelValues(policy, result).Inc() }
 }
 
-// EngineUp takes in whether an engine can be asked.
+// EngineUp records whether an engine can be asked.
 func (m *Metrics) EngineUp(engine string) func(up bool) {
 	return func(up bool) {
 		value := 0.0
@@ -49,7 +49,7 @@ func (m *Metrics) EngineUp(engine string) func(up bool) {
 	}
 }
 
-// Malformed counts what an engine sent and nobody can read.
+// Malformed counts what an engine sent and the agent cannot read.
 func (m *Metrics) Malformed(engine string) func() { return m.malformed.WithLabelValues(engine).Inc }
 
 // BuildInfo is a metric that names a version. It has the labels of the manager's metric of the same name.

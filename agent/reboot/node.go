@@ -25,8 +25,8 @@ func TrimNode(object any) (any, error) {
 	return node, nil
 }
 
-// ofInterest drops updates that change nothing the agent decides by: the kubelet's heartbeats above all. The agent's own
-// words are of interest, so that one that somebody removed is reported again.
+// ofInterest drops updates that change nothing the agent decides by: the kubelet's heartbeats above all. Changes of the agent's
+// own keys pass, so that removed ones are restored.
 func ofInterest() builder.Predicates {
 	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*corev1.Node)

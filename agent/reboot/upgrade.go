@@ -30,7 +30,7 @@ func (r *Reconciler) HoldsUpgrades(ctx context.Context) bool {
 	})
 }
 
-// LogUpgradesLeft emits an event that the host upgrades itself by a policy of its own, and that nobody else does.
+// LogUpgradesLeft emits an event that the host upgrades itself by a policy of its own, and the agent does not.
 func (r *Reconciler) LogUpgradesLeft(ctx context.Context, policy string) {
 	node := &corev1.Node{}
 	if err := r.Client.Get(ctx, client.ObjectKey{Name: r.Node}, node); err != nil {

@@ -26,7 +26,7 @@ const shortDrain = 2 * time.Second
 const drainEvery = 10 * time.Second
 
 // maintenance are the conditions of KEP-5683, by which other controllers see how far an attempt is. One that is not
-// among them stays as it is; all do while nobody knows how far it is.
+// among them stays as it is; all do while how far it is is unknown.
 func maintenance(o Observation) []corev1.NodeCondition {
 	switch {
 	case o.Record.ProgressErr != nil:

@@ -12,14 +12,14 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
-// maxWhyBytes bounds how much of an administrator's words is passed on.
+// maxWhyBytes bounds how much of an administrator's reason is passed on.
 const maxWhyBytes = 128
 
-// requestIntro is what an administrator's words follow, the only ones in the message that are nobody's of ours.
+// requestIntro introduces an administrator's reason, the only text in the message that a user wrote.
 const requestIntro = "An administrator asks for a reboot: "
 
 // Need is Node condition RebootRequired: an engine's need wins over an administrator's request, that one over the uptime, and the
-// message has all of them, and which engines reported. That nobody can be asked is Unknown, which is never a need.
+// message has all of them, and which engines reported. That no engine can be asked is Unknown, which is never a need.
 func Need(o Observation) corev1.NodeCondition {
 	report := *o.Engine
 	c := corev1.NodeCondition{
@@ -73,7 +73,7 @@ func uptime(o Observation) string {
 	return fmt.Sprintf("The node has been up for longer than %s, its maximum under spec.requests.maxUptime of its policy.", o.MaxUptime)
 }
 
-// Clip bounds an administrator's words.
+// Clip bounds an administrator's reason.
 func Clip(why string) string { return message.Shorten(maxWhyBytes, why) }
 
 // fulfilled reports whether the reboot that just ended was the answer to the request of this sentence. It was if the condition

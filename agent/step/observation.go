@@ -21,21 +21,21 @@ type Observation struct {
 	BootID string
 	// Record is the Node's.
 	Record protocol.Record
-	// Unschedulable reports whether the node is cordoned, by whomever.
+	// Unschedulable reports whether the node is cordoned.
 	Unschedulable bool
 	// Paused reports whether an administrator has paused the node.
 	Paused bool
-	// Requested reports whether an administrator asks for a reboot, and RequestedWhy in which words.
+	// Requested reports whether an administrator asks for a reboot, and RequestedWhy is the reason given.
 	Requested    bool
 	RequestedWhy string
-	// Labelled reports whether somebody asks for a reboot by label, and LabelValue is its value.
+	// Labelled reports whether a label asks for a reboot, and LabelValue is its value.
 	Labelled   bool
 	LabelValue string
-	// MaxUptime is how long the node may be up. 0: for ever.
+	// MaxUptime is how long the node may be up. 0: no limit.
 	MaxUptime time.Duration
-	// Uptime is how long the host has been up, by its kernel's clock that nobody sets. 0: unknown.
+	// Uptime is how long the host has been up, by its kernel's monotonic clock. 0: unknown.
 	Uptime time.Duration
-	// BootedAt is when the host booted as it is on the Node. Zero: it is not, or nobody can read it.
+	// BootedAt is when the host booted as it is on the Node. Zero: it is not, or it is unreadable.
 	BootedAt time.Time
 	// Conditions are the Node's.
 	Conditions []corev1.NodeCondition
@@ -49,12 +49,12 @@ type Observation struct {
 	// Entry is the entry for the node in the ledger of that policy, read live with it. Nil: there is none, or the ledger was not
 	// read.
 	Entry *v1alpha1.LedgerEntry
-	// Asked is what the manager asks about the pods of the node. Nil: nothing, or nobody can read it.
+	// Asked is what the manager asks about the pods of the node. Nil: nothing, or it is unreadable.
 	Asked *protocol.Preflight
-	// Reported is the agent's report as it is on the Node. Zero: there is none, or nobody can read it.
+	// Reported is the agent's report as it is on the Node. Zero: there is none, or it is unreadable.
 	Reported protocol.AgentReport
-	// Before is what the engines have reported so far, as it is on the Node, maybe in an earlier boot. Nil: there is none, or nobody can
-	// read it.
+	// Before is what the engines have reported so far, as it is on the Node, maybe in an earlier boot. Nil: there is none, or it is
+	// unreadable.
 	Before *protocol.Engines
 	// Look is the last look at the pods that Asked asks about.
 	Look Look
@@ -64,7 +64,7 @@ type Observation struct {
 	// Confirmed reports whether the engines that ask for a reboot were asked once more, after everything else that the start
 	// depends on. False: they were not, or one of them did not answer.
 	Confirmed bool
-	// BegunAt is when this process began the current drain, by a clock that nobody sets. Zero: another process began it.
+	// BegunAt is when this process began the current drain, by a monotonic clock. Zero: another process began it.
 	BegunAt time.Time
 	// Drain is how far the drain of the current attempt is.
 	Drain Drain
@@ -128,10 +128,10 @@ type Drain struct {
 	State DrainState
 	// Message states which pods are in the way, or what the error was. Empty: nothing is known to be in the way.
 	Message string
-	// Waits names the pods in the way of the drain that runs, and what holds each, in words that stay while they are the same
+	// Waits names the pods in the way of the drain that runs, and what holds each, in a text that stays while they are the same
 	// pods. Empty: none is known to be.
 	Waits string
-	// Listed reports whether the drain that runs, or was stopped, has read which pods there are. Until then nobody was asked to
+	// Listed reports whether the drain that runs, or was stopped, has read which pods there are. Until then no pod was asked to
 	// leave, and Remaining reports nothing.
 	Listed bool
 	// Failures counts the errors in a row.
@@ -173,9 +173,9 @@ type Inhibitors struct {
 
 // Coordinators is who else may reboot the host without asking.
 type Coordinators struct {
-	// Known is false while nobody has looked.
+	// Known is false until they were looked for.
 	Known bool
-	// Found reports whether there is one. False: there is none, or nobody could find out.
+	// Found reports whether there is one. False: there is none, or that is unknown.
 	Found bool
 	// Message names one of them, or reports that they could not be looked for: unknown is never a no. Empty: there is none.
 	Message string
@@ -218,7 +218,7 @@ func (o Observation) UnderWay() bool {
 }
 
 // FollowsWrite reports whether the next step carries out what the write before it has decided: nothing has been drained, or
-// nobody asked to reboot, since.
+// logind was not asked to reboot, since.
 func (o Observation) FollowsWrite() bool {
 	return o.InPhase(protocol.PhaseDraining) && o.Drain.State == DrainNone || o.InPhase(protocol.PhaseRebooting) && o.Call == Call{}
 }
@@ -262,7 +262,7 @@ func (o Observation) begun() time.Time {
 	return o.Record.Last().At.Time
 }
 
-// asked reports whether anybody asks for a reboot, by the annotation or the label.
+// asked reports whether the annotation or the label asks for a reboot.
 func (o Observation) asked() bool { return o.Requested || o.Labelled }
 
 // upTooLong reports whether the node has been up for as long as it may be. Unknown is no.

@@ -92,7 +92,7 @@ func WithoutOrigin(message string) string {
 }
 
 // Before is what an engine had reported in this boot, by what the agent's earlier process has written. An engine that did not ask is
-// Unknown: nobody knows what else it reported. Zero: it had not reported.
+// Unknown: what else it reported is not known. Zero: it had not reported.
 func Before(engines *protocol.Engines, name, bootID string) engine.Report {
 	if engines == nil || engines.BootID != bootID {
 		return engine.Report{}

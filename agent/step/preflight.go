@@ -10,7 +10,7 @@ import (
 )
 
 // lookSettles is how long findings must have lasted before they are reported in place of others: a pod that is replaced leaves
-// its budget without a pod to lose for a moment, and findings that change by the second help nobody.
+// its budget without a pod to lose for a moment, and findings that change by the second do not help.
 const lookSettles = 5 * time.Second
 
 // LookRetry is how soon a look that failed is tried again.
@@ -18,14 +18,14 @@ const LookRetry = 30 * time.Second
 
 // Look is what is known of the pods that prevent a reboot.
 type Look struct {
-	// At is since when this is known. Zero: nobody has looked yet.
+	// At is since when this is known. Zero: no look was taken yet.
 	At time.Time
 	// Blocking are the pods that keep the node, Kept those that the policy never lets go, and Guarded those that no eviction
 	// can remove. Nil: there are none.
 	Blocking, Kept, Guarded *protocol.NamedPods
 	// Gated reports whether the policy has gates.blockingPods: then that there are none has to be reported, too.
 	Gated bool
-	// Problem states why nobody knows. Empty: it is known.
+	// Problem states why it is unknown. Empty: it is known.
 	Problem string
 }
 
@@ -46,7 +46,7 @@ func (o Observation) startLook() Look {
 }
 
 // wantsLook is the manager's question where its answer is wanted: while the node asks for a reboot that has not begun. Nil:
-// nobody needs to look.
+// no look is needed.
 func wantsLook(o Observation) *protocol.Preflight {
 	if o.Engine == nil || o.UnderWay() || Need(o).Status != corev1.ConditionTrue {
 		return nil
@@ -96,7 +96,7 @@ func (l Look) Report(asked protocol.Preflight, bootID string) *protocol.Prefligh
 		Blocking: l.Blocking, Kept: l.Kept, Guarded: l.Guarded, Problem: l.Problem,
 	}
 	if !l.Gated {
-		r.Problem = "" // nobody waits for it
+		r.Problem = "" // it blocks no grant
 	}
 	if r.Blocking == nil && r.Kept == nil && r.Guarded == nil && !l.Gated {
 		return nil

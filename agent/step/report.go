@@ -128,7 +128,7 @@ func agentReport(o Observation, asking bool) (value *string, known bool, settles
 }
 
 // objection is what the agent has against the host's going down, or what logind had; nil where there is nothing. Known is
-// false where nobody has looked: then what is there is kept.
+// false while that is unknown: then what is there is kept.
 func objection(o Observation, asking bool) (value *protocol.Objection, known bool) {
 	refused := o.Call.Refusals > 0 && o.Call.AcceptedAt.IsZero()
 	switch {
@@ -161,8 +161,8 @@ func objections(o Observation) []protocol.Objection {
 	return all
 }
 
-// atRest is what a node that needs no reboot has against one: somebody else who may reboot it all the same. That nobody
-// could find out delays nothing then.
+// atRest is what a node that needs no reboot has against one: another program that may reboot it all the
+// same. That this is unknown delays nothing then.
 func atRest(o Observation) []protocol.Objection {
 	if !o.Coordinators.Found {
 		return nil

@@ -21,7 +21,7 @@ const (
 )
 
 // updateAsked is what an attempt that began now would be to apply, and the report that asks for it. Where several engines ask, it
-// is the one with the most reboots in vain, else one with both versions, else the first. Nil: no engine asks.
+// is the one with the most reboots that changed nothing, else one with both versions, else the first. Nil: no engine asks.
 func updateAsked(o Observation) (*protocol.Update, engine.Report) {
 	var update *protocol.Update
 	var from engine.Report
@@ -66,7 +66,7 @@ func nameOf(text string) string {
 func isNamed(u *protocol.Update) bool { return u.Version != "" && u.Running != "" }
 
 // vainReboots continues the row of the last attempt: it goes on while the same update is asked for over the same system.
-// An attempt that was given up carries it on; one whose boot has ended makes it longer. A reboot by somebody else does
+// An attempt that was given up carries it on; one whose boot has ended makes it longer. A reboot of another origin does
 // neither: what it was for is unknown.
 func vainReboots(last protocol.Progress, bootID string, u protocol.Update) int32 {
 	switch tried := last.Update; {

@@ -59,7 +59,7 @@ type AbortDrain struct {
 	Uncordon bool
 }
 
-// RepairRecord replaces an unreadable progress. Whose cordon there is nobody knows, so it stays.
+// RepairRecord replaces an unreadable progress. Whose cordon there is is unknown, so it stays.
 type RepairRecord struct{ Progress protocol.Progress }
 
 func (Idle) step()         {}
@@ -85,7 +85,7 @@ func Next(o Observation) Step {
 }
 
 // resting waits for a grant, and for the ledger to hold it. A node does not begin while it is paused, nor where the reboot would
-// be in vain, nor while its pods are in the way: the manager takes the grant back. An agent that has just started first asks
+// be without effect, nor while its pods are in the way: the manager takes the grant back. An agent that has just started first asks
 // what the reboot is for: a host that went down by itself may need none any more, and the manager does not know yet. Right
 // before it begins the engines are asked once more: one that was reset may have sent no signal.
 func resting(o Observation) Step {

@@ -68,7 +68,7 @@ func fibreChannel(s *corev1.FCVolumeSource) corev1.UniqueVolumeName {
 }
 
 // persistentDisk is a disk of GCE in the zone of its label, or in the region of its zones. The migration leaves the project
-// open, and the zone where nobody labelled the volume.
+// open, and the zone where the volume has no label.
 func persistentDisk(labels map[string]string, disk string) corev1.UniqueVolumeName {
 	zone := cmp.Or(labels[corev1.LabelFailureDomainBetaZone], labels[corev1.LabelTopologyZone], "UNSPECIFIED")
 	place := "zones/" + zone

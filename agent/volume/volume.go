@@ -1,6 +1,6 @@
 // Package volume reports which volumes are whose. A kubelet lists the attached volumes it uses in status.volumesInUse of its
 // Node, by names that reveal nothing of pods. What a pod that stays on the node uses is looked up by its claims; every other
-// volume in that list was used by a pod that has left, so nobody has to remember which pods there were.
+// volume in that list was used by a pod that has left, so which pods there were need not be remembered.
 package volume
 
 import (

@@ -12,7 +12,7 @@ import (
 
 // notifier reports that something changed in folders, and not what.
 type notifier struct {
-	// changed holds one value from a change until somebody takes it.
+	// changed holds one value from a change until it is received.
 	changed chan struct{}
 	// watched are the folders watched, as they were found.
 	watched map[string]os.FileInfo

@@ -58,7 +58,7 @@ func (h *host) installed() []release {
 	if imagesSeen {
 		return complete
 	}
-	return imageless // Nobody sees images here: they are not mounted, or elsewhere.
+	return imageless // There are no images here: they are not mounted, or elsewhere.
 }
 
 // modulesOf are the kernels that have a folder of modules.

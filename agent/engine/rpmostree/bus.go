@@ -72,7 +72,7 @@ func (d daemon) sysroot(ctx context.Context) (sysroot, error) {
 	return s, nil
 }
 
-// reloaded is the same after everything that the daemon was sent has been taken in, the end of a transaction too.
+// reloaded is the same after the daemon has processed everything that it was sent, the end of a transaction too.
 func (d daemon) reloaded(ctx context.Context) (sysroot, error) {
 	if err := d.call(ctx, sysrootPath, sysrootInterface+".Reload", 0).Err; err != nil {
 		return sysroot{}, fmt.Errorf("reloading Sysroot of rpm-ostree: %w", err)
@@ -107,7 +107,7 @@ func (d daemon) upgrade(ctx context.Context, system dbus.ObjectPath) (string, er
 	return address, nil
 }
 
-// isAbsent reports whether nobody has rpm-ostree's name, nor can it be started.
+// isAbsent reports whether rpm-ostree's name has no owner, and cannot be started.
 func isAbsent(err error) bool {
 	return slices.Contains([]string{busDaemon + ".Error.ServiceUnknown", busDaemon + ".Error.NameHasNoOwner"}, host.ErrorName(err))
 }

@@ -23,7 +23,7 @@ const (
 )
 
 // Driver makes rpm-ostree look for an upgrade, download and stage it, once in a period. It does nothing where the host
-// does so itself, where another transaction is active or where somebody holds a staged deployment back, and it changes no
+// does so itself, where another transaction is active or where a staged deployment is locked, and it changes no
 // unit. That a deployment is staged is not its news: the Engine sees it.
 type Driver struct {
 	// Connect opens the system bus. Required.
@@ -95,10 +95,10 @@ const (
 	// OutcomeLeftToHost means nothing was done because the host stages updates itself: rpm-ostree's AutomaticUpdatePolicy
 	// is stage or apply. That is its administrator's choice.
 	OutcomeLeftToHost Outcome = "LeftToHost"
-	// OutcomeBusy means nothing was done because another transaction is active, or nothing came of it because somebody
-	// else was faster.
+	// OutcomeBusy means nothing was done because another transaction is active, or nothing came of it because another
+	// client was faster.
 	OutcomeBusy Outcome = "Busy"
-	// OutcomeLocked means nothing was done because a deployment is staged and locked: somebody else, such as Zincati,
+	// OutcomeLocked means nothing was done because a deployment is staged and locked: another program, such as Zincati,
 	// drives this host, and an upgrade would replace it.
 	OutcomeLocked Outcome = "Locked"
 	// OutcomeHeld means nothing was done because Hold required it.

@@ -83,7 +83,7 @@ func greetPeer(socket net.Conn, signals chan<- *dbus.Signal) (*dbus.Conn, error)
 	return peer, peer.Auth(nil)
 }
 
-// authenticate names who this process is in the very first line and returns the server's name for itself. godbus leaves
+// authenticate names who this process is in the first line and returns the server's name for itself. godbus leaves
 // the identity out and sends an empty one when it is asked for it. GLib, which rpm-ostree serves with, never asks up to
 // the one of RHEL 9, and in some releases after it hangs up on an empty identity.
 func authenticate(socket net.Conn) (string, error) {
@@ -119,7 +119,7 @@ func sendCredentials(socket net.Conn) error {
 	return err
 }
 
-// readAuthLine takes one byte after the other: what follows the line is a message, and not ours.
+// readAuthLine takes one byte after the other: what follows the line is a message.
 func readAuthLine(socket io.Reader) (string, error) {
 	var line []byte
 	for b := make([]byte, 1); len(line) < maxAuthLine; {

@@ -20,7 +20,7 @@ const (
 )
 
 var (
-	// errJoined means that somebody else began the same transaction first, and runs it.
+	// errJoined means that another client began the same transaction first, and runs it.
 	errJoined = errors.New("the transaction is somebody else's")
 	// errHungUp is a transaction's connection that broke before the end was reported.
 	errHungUp = errors.New("rpm-ostree hung up before the end")
@@ -56,7 +56,7 @@ func (t transaction) run(ctx context.Context, limit <-chan time.Time) error {
 // errOverdue is a transaction that took longer than the Driver's Limit.
 var errOverdue = errors.New("the transaction took too long")
 
-// wait returns nil once the work is done. Somebody who asked for the work later, and joined, does not matter.
+// wait returns nil once the work is done. A client that asked for the work later, and joined, does not matter.
 func (t transaction) wait(ctx context.Context, limit <-chan time.Time) error {
 	for {
 		select {
@@ -134,7 +134,7 @@ const maxTextBytes = 256
 type progress struct {
 	// text is a line for people; valid UTF-8 of at most maxTextBytes. Of an end that failed it gives the reason.
 	text string
-	// percent of the step that text names. 0: it has just begun, or nobody knows.
+	// percent of the step that text names. 0: it has just begun, or that is unknown.
 	percent uint32
 	// finished reports that this was the end, succeeded how.
 	finished, succeeded bool

@@ -95,7 +95,7 @@ func (s *session) ask(ctx context.Context) (time.Duration, error) {
 }
 
 // leftUnanswered reports whether the service that was asked has gone without an answer: the bus reports of both that there was no
-// reply. Another look may find that nobody has the name, or another process.
+// reply. Another look may find that the name has no owner, or another one.
 func (s *session) leftUnanswered(ctx context.Context, err error) (bool, error) {
 	if host.ErrorName(err) != errNoReply {
 		return false, nil

@@ -11,7 +11,7 @@ import (
 
 // Status is what matters of the body of GetStatus and StatusUpdate: last checked, progress, operation, version, size.
 type Status struct {
-	// Operation is what update_engine is doing, as it spells it: UPDATE_STATUS_ and a word. It may be any text.
+	// Operation is what update_engine is doing, as it spells it: UPDATE_STATUS_ and a name. It may be any text.
 	Operation string
 	// Version staged or on its way. Empty: unknown.
 	Version string
