@@ -228,34 +228,6 @@ func TestEngine_ReportsThatItMayNotAsk(t *testing.T) {
 	h.ExpectAfter(30*time.Second, upToDate)
 }
 
-func TestEngine_OutlivesARestartOfTheBus_Behaviour6(t *testing.T) {
-	h := newHarness(t)
-	e := h.startHost(hosttest.COSCurrent)
-	h.run()
-	h.Expect(upToDate)
-	h.Must(h.bus.Halt())
-	h.Expect(unreachableBus)
-	h.Must(h.bus.Restart())
-	h.Must(e.Start())
-	h.ExpectAfter(time.Minute, upToDate)
-	h.Must(e.Emit(hosttest.COSNeedReboot("17800.147.54")))
-	h.Expect(needed17800)
-}
-
-func TestEngine_OutlivesARestartOfUpdateEngine_Behaviour6(t *testing.T) {
-	h := newHarness(t)
-	e := h.startHost(hosttest.COSCurrent)
-	h.run()
-	h.Expect(upToDate)
-	e.Stop()
-	h.Expect(absent)
-	h.Must(e.Start())
-	h.Expect(upToDate)
-	// Its broadcasts count again, under a new connection name.
-	h.Must(e.Emit(hosttest.COSNeedReboot("17800.147.54")))
-	h.Expect(needed17800)
-}
-
 func TestEngine_KeepsNeedAndVersionWhenUpdateEngineForgetsIt_Behaviour8(t *testing.T) {
 	for name, platform := range platforms {
 		t.Run(name, func(t *testing.T) {
@@ -297,4 +269,11 @@ func TestEngine_RestartedAgentKeepsItsNeedWhileUpdateEngineIsAway(t *testing.T) 
 	h.Expect(needed17800)
 	h.startHost(hosttest.COSCurrent)
 	h.Expect(upToDate)
+}
+
+func TestEngine_ThatLeavesWhileItIsAskedIsAbsent_Behaviour7(t *testing.T) {
+	h := newHarness(t)
+	h.startHost(hosttest.COSCurrent).CrashWhenAsked()
+	h.run()
+	h.Expect(absent)
 }

@@ -506,13 +506,6 @@ func TestDriver_CancelsItsTransactionWhenItIsStopped_Behaviour58(t *testing.T) {
 	d.Until("the daemon to be idle", d.ostree.Exit, 0)
 }
 
-func TestDriver_StopsWhileItWaits_Behaviour58(t *testing.T) {
-	d := newDrive(t)
-	stop := d.start()
-	d.Until("the driver to wait", d.Clock.HasWaiters, 0)
-	stop()
-}
-
 func TestDriver_TalksToRPMOSTreeAlone_Defect28(t *testing.T) {
 	d := newDrive(t)
 	monitor := d.other().conn

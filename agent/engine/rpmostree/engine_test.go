@@ -1,7 +1,6 @@
 package rpmostree
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -438,40 +437,6 @@ func (h *harness) allReachable() []bool {
 		all = append(all, <-h.Reachable)
 	}
 	return all
-}
-
-func TestEngine_StopsWhileTheDaemonHangs_Behaviour58(t *testing.T) {
-	h := newHarness(t)
-	asked, release := make(chan struct{}), make(chan struct{})
-	impostor := h.stranger()
-	get := func(string, string) (dbus.Variant, *dbus.Error) {
-		close(asked)
-		<-release
-		return dbus.MakeVariant(1), nil
-	}
-	h.Must(impostor.ExportMethodTable(map[string]any{"Get": get}, sysrootPath, propertiesInterface))
-	_, err := impostor.RequestName(busName, dbus.NameFlagDoNotQueue)
-	h.Must(err)
-	defer close(release)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- h.engine.Run(ctx, func(engine.Report) {}) }()
-	<-asked
-	cancel()
-	select {
-	case err := <-done:
-		h.Must(err)
-	case <-time.After(time.Minute):
-		t.Error("the engine does not stop")
-	}
-}
-
-func TestEngine_StopsWhileItWaitsForTheBus_Behaviour58(t *testing.T) {
-	h := newHarness(t)
-	h.engine.Connect = func(context.Context) (*dbus.Conn, error) { return nil, errors.New("no bus") }
-	h.start()
-	h.Expect(unreachable)
-	h.Until("the next try to be due", h.Clock.HasWaiters, 0)
 }
 
 func TestEngine_DetectsAnUpdateWhoseSignalOvertakesAnOlderAnswer(t *testing.T) {

@@ -22,15 +22,6 @@ func TestEngine_RunsOnWithoutRPMOSTree_Behaviour7(t *testing.T) {
 	}
 }
 
-func TestEngine_RunsOnWithoutABus_Behaviour7(t *testing.T) {
-	h := newHarness(t)
-	h.Must(h.bus.Halt())
-	h.start()
-	h.Expect(unreachable)
-	h.Must(h.bus.Restart())
-	h.ExpectAfter(time.Minute, absent)
-}
-
 func TestEngine_ThatNobodyNamedIsAbsentUntilTheBusCanStartIt_Behaviour7(t *testing.T) {
 	h := newHarness(t)
 	h.engine.Optional = true
@@ -58,13 +49,6 @@ func TestEngine_ThatNobodyNamedAndThatFailsToStartIsNotAbsent_Behaviour7(t *test
 	h.Expect(cannotAsk("rpm-ostree does not report its deployments: org.freedesktop.DBus.Error.Spawn.ChildExited."))
 }
 
-func TestEngine_ThatWasThereInThisBootIsNotAbsentForTheNextProcess_Behaviour7(t *testing.T) {
-	h := newHarness(t)
-	h.engine.Optional, h.engine.Before = true, engine.Report{Engine: Name, State: engine.Unknown}
-	h.start()
-	h.Expect(absent)
-}
-
 func TestEngine_ReportsWhetherTheDaemonIsReachable(t *testing.T) {
 	h := newHarness(t)
 	ostree := h.install(hosttest.Deployment{Version: "40.2", Staged: true}, running)
@@ -79,21 +63,5 @@ func TestEngine_ReportsWhetherTheDaemonIsReachable(t *testing.T) {
 	}, time.Minute)
 	if diff := cmp.Diff([]bool{true, false, true}, got); diff != "" {
 		t.Errorf("reachable (-want +got):\n%s", diff)
-	}
-}
-
-// Where nobody can look nobody knows whether it is there.
-func TestEngine_ThatNobodyNamedIsUnknownWithoutABusAndAbsentOnceThereIsOne_Behaviour7(t *testing.T) {
-	h := newHarness(t)
-	h.engine.Optional = true
-	h.Must(h.bus.Halt())
-	h.start()
-	h.Expect(unreachable)
-	h.Must(h.bus.Restart())
-	never := absent
-	never.State = engine.Absent
-	h.ExpectAfter(time.Minute, never)
-	if len(h.Reachable) > 0 {
-		t.Error("an engine that was never there is reported to be up or down")
 	}
 }

@@ -64,7 +64,7 @@ func TestEngine_LooksOnceMoreWhenItIsAsked_Behaviour3(t *testing.T) {
 	h.ExpectNow(upToDate)
 }
 
-func TestEngine_LooksOnceMoreAndLeavesALatchedNeedAlone_Behaviour1(t *testing.T) {
+func TestEngine_LooksOnceMoreAndLeavesABroadcastNeedAlone_Behaviour1(t *testing.T) {
 	h := newHarness(t)
 	h.engine.Again = make(source.Again)
 	h.startHost()
@@ -91,7 +91,7 @@ func TestEngine_DoesNotLookWhileTheBusIsAway(t *testing.T) {
 	h.ExpectNoReport()
 }
 
-func TestEngine_PollLeavesALatchedNeedAlone_Behaviour1(t *testing.T) {
+func TestEngine_PollLeavesABroadcastNeedAlone_Behaviour1(t *testing.T) {
 	h := newHarness(t)
 	e := h.startHost()
 	h.run()
@@ -107,7 +107,7 @@ func TestEngine_PollLeavesALatchedNeedAlone_Behaviour1(t *testing.T) {
 	h.expectNothing()
 }
 
-func TestEngine_LatchedNeedFallsWhenTheEngineLeavesNeedReboot(t *testing.T) {
+func TestEngine_BroadcastNeedFallsWhenTheEngineLeavesNeedReboot(t *testing.T) {
 	h := newHarness(t)
 	e := h.startHost()
 	h.run()
@@ -186,22 +186,6 @@ func TestEngine_CountsAndIgnoresMalformedBroadcasts_Behaviour5(t *testing.T) {
 	h.Expect(needed4001)
 }
 
-func TestEngine_OutlivesARestartOfTheBus_Behaviour6(t *testing.T) {
-	h := newHarness(t)
-	e := h.startHost()
-	h.run()
-	h.Expect(upToDate)
-	h.Must(h.bus.Halt())
-	h.Expect(unreachableBus)
-	h.Must(h.bus.Restart())
-	h.Must(e.Start())
-	h.ExpectAfter(time.Minute, upToDate)
-	h.Must(h.bus.SendNeedReboot())
-	h.Expect(ending(overheard, h.Clock.Since(began)))
-	h.Must(e.Emit(hosttest.NeedReboot("4001.0.0")))
-	h.Expect(needed4001)
-}
-
 func TestEngine_KeepsItsNeedThroughARestartOfTheBus_Behaviour6(t *testing.T) {
 	for name, tc := range map[string]struct {
 		make func(h *harness) error
@@ -224,22 +208,6 @@ func TestEngine_KeepsItsNeedThroughARestartOfTheBus_Behaviour6(t *testing.T) {
 			h.expectNothing()
 		})
 	}
-}
-
-func TestEngine_OutlivesARestartOfUpdateEngine_Behaviour6(t *testing.T) {
-	h := newHarness(t)
-	e := h.startHost()
-	h.run()
-	h.Expect(upToDate)
-	e.Stop()
-	h.Expect(absent)
-	h.Must(e.Start())
-	h.Expect(upToDate)
-	// Its broadcasts count as its own again, under a new connection name.
-	h.Must(e.Emit(hosttest.NeedReboot("4001.0.0")))
-	h.Expect(needed4001)
-	h.Must(e.Emit(hosttest.Idle()))
-	h.Expect(upToDate)
 }
 
 func TestEngine_KeepsNeedAndVersionWhenUpdateEngineForgetsIt_Behaviour8(t *testing.T) {
@@ -303,7 +271,7 @@ func TestEngine_StrictModeAcceptsTheEngineOnly(t *testing.T) {
 	h.Expect(needed4001)
 }
 
-func TestEngine_RestartedAgentKeepsALatchedNeed(t *testing.T) {
+func TestEngine_RestartedAgentKeepsABroadcastNeed(t *testing.T) {
 	h := newHarness(t)
 	h.engine.Before = overheard
 	h.startHost()
@@ -312,7 +280,7 @@ func TestEngine_RestartedAgentKeepsALatchedNeed(t *testing.T) {
 	h.expectNothing()
 }
 
-func TestEngine_ALatchedNeedEndsByItself_Behaviour1(t *testing.T) {
+func TestEngine_ABroadcastNeedEndsByItself_Behaviour1(t *testing.T) {
 	h := newHarness(t)
 	e := h.startHost()
 	h.engine.Before = ending(overheard, -time.Hour)
@@ -335,7 +303,7 @@ func TestEngine_ALatchedNeedEndsByItself_Behaviour1(t *testing.T) {
 	h.expectNothing()
 }
 
-func TestEngine_ALatchedNeedEndsWithoutABus_Behaviour6(t *testing.T) {
+func TestEngine_ABroadcastNeedEndsWithoutABus_Behaviour6(t *testing.T) {
 	h := newHarness(t)
 	h.startHost()
 	h.run()
@@ -349,34 +317,4 @@ func TestEngine_ALatchedNeedEndsWithoutABus_Behaviour6(t *testing.T) {
 	if over := h.Clock.Since(began); over < 24*time.Hour {
 		t.Errorf("ended after %s", over)
 	}
-}
-
-func TestEngine_StopsWhileUpdateEngineHangs_Behaviour58(t *testing.T) {
-	h := newHarness(t)
-	asked, release := make(chan struct{}), make(chan struct{})
-	h.impostor(func() (any, *dbus.Error) {
-		close(asked)
-		<-release
-		return "", nil
-	})
-	defer close(release)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- h.engine.Run(ctx, func(engine.Report) {}) }()
-	<-asked
-	cancel()
-	select {
-	case err := <-done:
-		h.Must(err)
-	case <-time.After(time.Minute):
-		t.Error("the engine does not stop")
-	}
-}
-
-func TestEngine_StopsWhileItWaitsForTheBus_Behaviour58(t *testing.T) {
-	h := newHarness(t)
-	h.engine.Connect = func(context.Context) (*dbus.Conn, error) { return nil, errors.New("no bus") }
-	h.run()
-	h.Expect(unreachableBus)
-	h.Until("the next try to be due", h.Clock.HasWaiters, 0)
 }

@@ -1,0 +1,237 @@
+package service_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/reboot-operator/reboot-operator/agent/engine"
+	"github.com/reboot-operator/reboot-operator/agent/engine/cosupdateengine"
+	"github.com/reboot-operator/reboot-operator/agent/engine/enginetest"
+	"github.com/reboot-operator/reboot-operator/agent/engine/rpmostree"
+	"github.com/reboot-operator/reboot-operator/agent/engine/service"
+	"github.com/reboot-operator/reboot-operator/agent/engine/source"
+	"github.com/reboot-operator/reboot-operator/agent/engine/updateengine"
+	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
+)
+
+// These are the tests of what all engines on the bus have in common. What is one engine's alone is tested in its package.
+
+// kind is one engine.
+type kind struct {
+	name, title string
+	make        func(service.Bus) source.Engine
+	// busName, path and method are those of the call that reads its status.
+	busName, method string
+	path            dbus.ObjectPath
+	// start puts its service on the bus, at rest. Nil: the service comes and goes as it is called.
+	start func(*hosttest.Bus) (hostService, error)
+}
+
+// hostService is a service on the bus, and how it announces that version 4001.0.0 is staged.
+type hostService struct {
+	stop  func()
+	start func() error
+	stage func() error
+}
+
+var kinds = []kind{
+	{
+		name: updateengine.Name, title: "update_engine",
+		make:    func(bus service.Bus) source.Engine { return &updateengine.Engine{Bus: bus} },
+		busName: "com.coreos.update1", path: "/com/coreos/update1", method: "com.coreos.update1.Manager.GetStatus",
+		start: func(bus *hosttest.Bus) (hostService, error) {
+			e, err := hosttest.StartUpdateEngine(bus)
+			return hostService{e.Stop, e.Start, func() error { return e.Emit(hosttest.NeedReboot("4001.0.0")) }}, err
+		},
+	},
+	{
+		name: cosupdateengine.Name, title: "COS update_engine",
+		make:    func(bus service.Bus) source.Engine { return &cosupdateengine.Engine{Bus: bus} },
+		busName: "org.chromium.UpdateEngine", path: "/org/chromium/UpdateEngine", method: "org.chromium.UpdateEngineInterface.GetStatusAdvanced",
+		start: func(bus *hosttest.Bus) (hostService, error) {
+			e, err := hosttest.StartCOSUpdateEngine(bus, hosttest.COSCurrent)
+			return hostService{e.Stop, e.Start, func() error { return e.Emit(hosttest.COSNeedReboot("4001.0.0")) }}, err
+		},
+	},
+	{
+		name: rpmostree.Name, title: "rpm-ostree",
+		make:    func(bus service.Bus) source.Engine { return &rpmostree.Engine{Bus: bus} },
+		busName: "org.projectatomic.rpmostree1", path: "/org/projectatomic/rpmostree1/Sysroot", method: "org.freedesktop.DBus.Properties.Get",
+	},
+}
+
+func (k kind) unreachable() engine.Report {
+	return engine.Unreachable(k.name, "The system bus cannot be reached.")
+}
+
+// absent is its report on a bus without the service; where it is optional, State is Absent until the service has been there.
+func (k kind) absent(state engine.State) engine.Report {
+	r := engine.Unreachable(k.name, k.title+" is not on the system bus.")
+	r.State = state
+	return r
+}
+
+func (k kind) upToDate() engine.Report {
+	return engine.UpToDate(k.name, k.title+" has no update that waits for a reboot.")
+}
+
+func (k kind) needed() engine.Report {
+	return engine.Staged(k.name, "4001.0.0", fmt.Sprintf("%s has installed version 4001.0.0; it runs after a reboot.", k.title))
+}
+
+// rig is an engine on a bus.
+type rig struct {
+	*enginetest.Run
+
+	kind    kind
+	bus     *hosttest.Bus
+	options service.Bus
+}
+
+// forEach runs a test for each kind of engine, which is not started yet: for those alone that have a start where it needs one.
+func forEach(t *testing.T, starts bool, test func(t *testing.T, r *rig)) {
+	t.Helper()
+	for _, k := range kinds {
+		if starts && k.start == nil {
+			continue
+		}
+		t.Run(k.name, func(t *testing.T) {
+			r := &rig{Run: enginetest.New(t), kind: k, bus: hosttest.StartFor(t)}
+			r.options = r.Bus(r.bus.Address())
+			test(t, r)
+		})
+	}
+}
+
+// run starts the engine.
+func (r *rig) run() { r.Start(r.kind.make(r.options), nil) }
+
+func (r *rig) startService() hostService {
+	s, err := r.kind.start(r.bus)
+	r.Must(err)
+	return s
+}
+
+// reached checks what the engine has reported about whether it can be asked.
+func (r *rig) reached(t *testing.T, want ...bool) {
+	t.Helper()
+	var got []bool
+	for len(r.Reachable) > 0 {
+		got = append(got, <-r.Reachable)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("reachable (-want +got):\n%s", diff)
+	}
+}
+
+func TestEngines_RunOnWithoutABus_Behaviour7(t *testing.T) {
+	for _, optional := range []bool{false, true} {
+		t.Run(fmt.Sprintf("optional %v", optional), func(t *testing.T) {
+			forEach(t, false, func(t *testing.T, r *rig) {
+				t.Helper()
+				r.options.Optional = optional
+				r.Must(r.bus.Halt())
+				r.run()
+				r.Expect(r.kind.unreachable())
+				r.Must(r.bus.Restart())
+				if optional { // Without a bus it is unknown whether it is there.
+					r.ExpectAfter(time.Minute, r.kind.absent(engine.Absent))
+					r.reached(t)
+					return
+				}
+				r.ExpectAfter(time.Minute, r.kind.absent(engine.Unknown))
+				r.reached(t, false)
+			})
+		})
+	}
+}
+
+func TestEngines_ThatWereThereInThisBootAreNotAbsentForTheNextProcess_Behaviour7(t *testing.T) {
+	forEach(t, false, func(t *testing.T, r *rig) {
+		t.Helper()
+		r.options.Optional, r.options.Before = true, engine.Report{Engine: r.kind.name, State: engine.Unknown}
+		r.run()
+		r.Expect(r.kind.absent(engine.Unknown))
+	})
+}
+
+func TestEngines_AreAbsentUntilTheyComeAndUnknownOnceTheyAreGone_Behaviours7And25(t *testing.T) {
+	for optional, first := range map[bool]engine.State{false: engine.Unknown, true: engine.Absent} {
+		t.Run(fmt.Sprintf("optional %v", optional), func(t *testing.T) {
+			forEach(t, true, func(t *testing.T, r *rig) {
+				t.Helper()
+				r.options.Optional = optional
+				r.run()
+				r.Expect(r.kind.absent(first))
+				if optional {
+					r.reached(t)
+				} else {
+					r.reached(t, false)
+				}
+				s := r.startService()
+				r.Expect(r.kind.upToDate())
+				s.stop()
+				r.Expect(r.kind.absent(engine.Unknown))
+				r.Must(s.start())
+				r.Expect(r.kind.upToDate())
+				// Its broadcasts count again, under a new connection name.
+				r.Must(s.stage())
+				r.Expect(r.kind.needed())
+				r.reached(t, true, false, true)
+			})
+		})
+	}
+}
+
+func TestEngines_OutliveARestartOfTheBus_Behaviour6(t *testing.T) {
+	forEach(t, true, func(t *testing.T, r *rig) {
+		t.Helper()
+		s := r.startService()
+		r.run()
+		r.Expect(r.kind.upToDate())
+		r.Must(r.bus.Halt())
+		r.Expect(r.kind.unreachable())
+		r.Must(r.bus.Restart())
+		r.Must(s.start())
+		r.ExpectAfter(time.Minute, r.kind.upToDate())
+		r.reached(t, true, false, true)
+		r.Must(s.stage())
+		r.Expect(r.kind.needed())
+	})
+}
+
+// An engine that runs is stopped at the end of every test; here it is while its service does not answer.
+func TestEngines_StopWhileTheServiceHangs_Behaviour58(t *testing.T) {
+	forEach(t, false, func(t *testing.T, r *rig) {
+		t.Helper()
+		conn, err := r.bus.Connect()
+		r.Must(err)
+		t.Cleanup(func() { _ = conn.Close() })
+		_, err = conn.RequestName(r.kind.busName, dbus.NameFlagDoNotQueue)
+		r.Must(err)
+		calls := make(chan *dbus.Message, 10)
+		conn.Eavesdrop(calls) // Nothing answers.
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- r.kind.make(r.options).Run(ctx, func(engine.Report) {}) }()
+		for m := range calls {
+			iface, _ := m.Headers[dbus.FieldInterface].Value().(string)
+			member, _ := m.Headers[dbus.FieldMember].Value().(string)
+			if path, _ := m.Headers[dbus.FieldPath].Value().(dbus.ObjectPath); path == r.kind.path && iface+"."+member == r.kind.method {
+				break
+			}
+		}
+		cancel()
+		select {
+		case err := <-done:
+			r.Must(err)
+		case <-time.After(time.Minute):
+			t.Error("the engine does not stop")
+		}
+	})
+}
