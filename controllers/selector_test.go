@@ -43,7 +43,7 @@ var _ = Describe("A nodeSelector that nobody can evaluate", func() {
 		Eventually(func() *metav1.Condition {
 			return meta.FindStatusCondition(policyStatus(broken).Conditions, v1alpha1.ConditionAccepted)
 		}).Should(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", string(v1alpha1.ReasonInvalid)),
-			HaveField("Message", ContainSubstring("the policy governs no node, as nobody can evaluate spec.nodeSelector"))))
+			HaveField("Message", ContainSubstring("the policy governs no node, because spec.nodeSelector cannot be evaluated"))))
 		Expect(policyStatus(broken).Nodes.Selected).To(BeZero())
 	})
 })

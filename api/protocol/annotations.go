@@ -205,7 +205,7 @@ func ParseGrant(annotations map[string]string) (*Grant, error) {
 	}
 	for _, r := range []v1alpha1.Reason{g.Reason, g.Need} {
 		if r != "" && !r.IsValid() {
-			return nil, fmt.Errorf("annotation %s: the reason is no word", v1alpha1.AnnotationGrant)
+			return nil, fmt.Errorf("annotation %s: the reason must be letters and digits, such as Inhibited", v1alpha1.AnnotationGrant)
 		}
 	}
 	if err := fits(g.BootID, g.At); err != nil {
@@ -230,7 +230,7 @@ func ParseProgress(annotations map[string]string) (*Progress, error) {
 		return nil, fmt.Errorf("annotation %s: seq and bootID must be set", v1alpha1.AnnotationProgress)
 	}
 	if p.Reason != "" && !p.Reason.IsValid() {
-		return nil, fmt.Errorf("annotation %s: the reason is no word", v1alpha1.AnnotationProgress)
+		return nil, fmt.Errorf("annotation %s: the reason must be letters and digits, such as Inhibited", v1alpha1.AnnotationProgress)
 	}
 	if p.PodsForced < 0 {
 		return nil, fmt.Errorf("annotation %s: podsForced must not be negative", v1alpha1.AnnotationProgress)
@@ -283,7 +283,7 @@ func (o *Objection) validate() error {
 			return errors.New("reason must be set")
 		}
 		if !one.Reason.IsValid() {
-			return errors.New("the reason is no word")
+			return errors.New("the reason must be letters and digits, such as Inhibited")
 		}
 	}
 	if o != nil && slices.ContainsFunc(o.Also, func(also Objection) bool { return len(also.Also) > 0 }) {

@@ -25,7 +25,7 @@ func TestParseGrant(t *testing.T) {
 	}{
 		"a reason that no status would take": {
 			value:   `{"policy":"workers","seq":7,"bootID":"b1","state":"Active","need":"` + strings.Repeat("x", 65) + `"}`,
-			wantErr: "annotation reboot-operator.io/grant: the reason is no word",
+			wantErr: "annotation reboot-operator.io/grant: the reason must be letters and digits, such as Inhibited",
 		},
 		"a boot ID that no ledger would take": {
 			value:   `{"policy":"workers","seq":7,"bootID":"` + strings.Repeat("b", 65) + `","state":"Active"}`,
@@ -162,7 +162,7 @@ func TestParseProgress(t *testing.T) {
 		},
 		"a reason that no status would take": {
 			value:   `{"seq":7,"phase":"Aborted","bootID":"b1","reason":"` + strings.Repeat("x", 65) + `"}`,
-			wantErr: "annotation reboot-operator.io/progress: the reason is no word",
+			wantErr: "annotation reboot-operator.io/progress: the reason must be letters and digits, such as Inhibited",
 		},
 		"a boot ID that no ledger would take": {
 			value:   `{"seq":7,"phase":"Draining","bootID":"` + strings.Repeat("b", 65) + `"}`,
@@ -223,7 +223,7 @@ func TestParseAgentReport_Objection(t *testing.T) {
 		},
 		"a reason that no condition would take": {
 			value:   `{"objection":{"reason":"Inhibited","also":[{"reason":"not now"}]}}`,
-			wantErr: "annotation reboot-operator.io/report: the reason is no word",
+			wantErr: "annotation reboot-operator.io/report: the reason must be letters and digits, such as Inhibited",
 		},
 		"no reason": {
 			value:   `{"objection":{"message":"because"}}`,

@@ -56,7 +56,7 @@ func NewGovernor(policies []v1alpha1.RebootPolicy) Governor {
 		}
 		selector, err := p.Spec.NodeSelector.Selector()
 		if err != nil {
-			g.Invalid[p.Name] = message.Shorten(maxMessage, fmt.Sprintf("the policy governs no node, as nobody can evaluate spec.nodeSelector: %v", err))
+			g.Invalid[p.Name] = message.Shorten(maxMessage, fmt.Sprintf("the policy governs no node, because spec.nodeSelector cannot be evaluated: %v", err))
 			continue
 		}
 		g.rules = append(g.rules, rule{policy: p.Name, priority: p.Spec.Priority, selector: selector})
@@ -123,5 +123,5 @@ func (g Governor) unread() string {
 	if len(g.Invalid) == 0 {
 		return ""
 	}
-	return "; nobody can evaluate spec.nodeSelector of " + someOf(slices.Sorted(maps.Keys(g.Invalid)))
+	return "; spec.nodeSelector cannot be evaluated of " + someOf(slices.Sorted(maps.Keys(g.Invalid)))
 }

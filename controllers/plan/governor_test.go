@@ -79,7 +79,7 @@ func TestGovernor_Govern(t *testing.T) {
 		})
 	}
 	t.Run("the policy reports what is wrong with its selector", func(t *testing.T) {
-		want := `the policy governs no node, as nobody can evaluate spec.nodeSelector: "Near" is not a valid label selector operator`
+		want := `the policy governs no node, because spec.nodeSelector cannot be evaluated: "Near" is not a valid label selector operator`
 		p := one(policy("workers", broken), needy("worker-1")).plan()
 		if p.Invalid != want || len(p.Granted) > 0 || len(p.Decisions) > 0 {
 			t.Errorf("invalid: %q; want %q. %+v", p.Invalid, want, p)
@@ -101,7 +101,7 @@ func TestGovernor_Govern(t *testing.T) {
 		got := plan.Ungoverned(s.Governor, s.Nodes)
 		want := []plan.Decision{{
 			Node: "worker-1", Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonNoPolicy,
-			Message: "no RebootPolicy selects this node; nobody can evaluate spec.nodeSelector of workers",
+			Message: "no RebootPolicy selects this node; spec.nodeSelector cannot be evaluated of workers",
 		}}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)

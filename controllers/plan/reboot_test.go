@@ -172,7 +172,7 @@ func TestReboots_BeforeTheStart(t *testing.T) {
 			needs: true, node: []func(*host){active, annotated(v1alpha1.AnnotationProgress, "?")}, now: time.Hour,
 			want: rebootStep{
 				Action: plan.Wait, Reason: v1alpha1.ReasonRebootTimedOut, FailedAt: instantAfter(time.Hour),
-				Message: "how far the reboot granted at Mon 2026-06-01 22:00:00 UTC is cannot be read, and nobody has repaired it in time: annotation " +
+				Message: "how far the reboot granted at Mon 2026-06-01 22:00:00 UTC is cannot be read, and was not repaired in time: annotation " +
 					"reboot-operator.io/progress: invalid character '?' looking for beginning of value; its slot is kept: see to the machine and its agent; " +
 					"once it is proved off, deleting the Node frees the slot",
 			},

@@ -186,7 +186,7 @@ func (t *tracker) awaitRepair() {
 	granted := t.published()
 	t.rebooting(granted)
 	t.overdue(granted.Add(longestDrain(t.f.Policy)+t.f.Policy.Spec.RebootOrDefault().TimeoutOrDefault()), v1alpha1.ReasonRebootTimedOut, fmt.Sprintf(
-		"how far the reboot granted at %s is cannot be read, and nobody has repaired it in time: %s; its slot is kept: see to the machine and "+
+		"how far the reboot granted at %s is cannot be read, and was not repaired in time: %s; its slot is kept: see to the machine and "+
 			"its agent; once it is proved off, deleting the Node frees the slot", t.f.instant(granted), t.Node.Unreadable))
 }
 
