@@ -11,8 +11,6 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 )
 
-var unreachableBus = unknown("The system bus cannot be reached.")
-
 // platforms is every way in which a COS reports its status.
 var platforms = map[string]hosttest.COSPlatform{
 	"current":         hosttest.COSCurrent,

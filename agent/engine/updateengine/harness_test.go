@@ -6,8 +6,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/godbus/dbus/v5"
-
 	"github.com/reboot-operator/reboot-operator/agent/engine/enginetest"
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 )
@@ -84,17 +82,4 @@ func (h *harness) resetStatus() {
 	h.Must(err)
 	defer func() { _ = conn.Close() }()
 	h.Must(conn.Object(busName, objectPath).Call("com.coreos.update1.Manager.ResetStatus", 0).Err)
-}
-
-// impostor is a service that owns update_engine's name and answers GetStatus as the test specifies.
-func (h *harness) impostor(answer func() (any, *dbus.Error)) *dbus.Conn {
-	h.t.Helper()
-	conn, err := h.bus.Connect()
-	h.Must(err)
-	h.t.Cleanup(func() { _ = conn.Close() })
-	methods := map[string]any{"GetStatus": answer}
-	h.Must(conn.ExportMethodTable(methods, objectPath, "com.coreos.update1.Manager"))
-	_, err = conn.RequestName(busName, dbus.NameFlagDoNotQueue)
-	h.Must(err)
-	return conn
 }
