@@ -5,7 +5,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"net/http"
 	"os"
 	"runtime"
 	"time"
@@ -17,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/reboot-operator/reboot-operator/controllers"
-	"github.com/reboot-operator/reboot-operator/controllers/notify"
 	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
 )
 
@@ -28,9 +26,6 @@ const (
 )
 
 func main() {
-	// Many services of shoutrrr send with this client, take no other one, and set no deadline: without this a server that never
-	// answers would keep a goroutine and a connection for each message.
-	http.DefaultClient.Timeout = notify.Timeout
 	var options controllers.Options
 	var logging zap.Options
 	flags := flag.CommandLine

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -63,14 +65,6 @@ type Notifier struct {
 	clock   clock.WithTicker
 	done    func(m Message, r Result, err error)
 	inbox   chan delivery
-	// idle has what workers without work ask.
-	idle chan idleWorker
-}
-
-// idleWorker asks whether the worker of a Secret may end. The answer comes before it looks into its queue again.
-type idleWorker struct {
-	secret string
-	answer chan<- bool
 }
 
 // delivery is a message for the services of one Secret.
@@ -83,7 +77,7 @@ type delivery struct {
 // New makes a notifier that reads the addresses for each message. It calls done once for each message and Secret, with an
 // error, free of credentials, where it was not delivered.
 func New(secrets secret.Reader, clock clock.WithTicker, done func(m Message, r Result, err error)) *Notifier {
-	return &Notifier{secrets: secrets, clock: clock, done: done, inbox: make(chan delivery, waiting), idle: make(chan idleWorker)}
+	return &Notifier{secrets: secrets, clock: clock, done: done, inbox: make(chan delivery, waiting)}
 }
 
 // Notify puts a message into the queue of each Secret that wants it, and never waits.
@@ -103,7 +97,7 @@ func (n *Notifier) enqueue(q chan<- delivery, d delivery) {
 	}
 }
 
-// Start delivers until the manager ends; messages that wait then are lost.
+// Start delivers until the manager ends; messages that wait then are lost. Each Secret keeps one worker from its first message on.
 func (n *Notifier) Start(ctx context.Context) error {
 	ctx = ctrl.LoggerInto(ctx, ctrl.LoggerFrom(ctx).WithName("notify"))
 	queues := map[string]chan delivery{}
@@ -114,92 +108,89 @@ func (n *Notifier) Start(ctx context.Context) error {
 			if q == nil {
 				q = make(chan delivery, waiting)
 				queues[d.secret] = q
-				go n.work(ctx, d.secret, q)
+				w := worker{Notifier: n, queue: q, services: map[string]*service{}}
+				go w.run(ctx)
 			}
 			n.enqueue(q, d)
-		case may := <-n.idle:
-			over := len(queues[may.secret]) == 0
-			if over {
-				delete(queues, may.secret)
-			}
-			may.answer <- over
 		case <-ctx.Done():
 			return nil
 		}
 	}
 }
 
-// work delivers one after the other, until nothing waits in its queue. Failures wait a little, and are sent together.
-func (n *Notifier) work(ctx context.Context, secret string, q <-chan delivery) {
-	var ahead *delivery
+// worker delivers the messages of one Secret, one after the other.
+type worker struct {
+	*Notifier
+
+	queue <-chan delivery
+	// ahead was read from the queue, and could not be sent with the message before it.
+	ahead *delivery
+	// services are those of the Secret, by their addresses.
+	services map[string]*service
+}
+
+// run delivers until ctx ends. Failures wait a little, and are sent together.
+func (w *worker) run(ctx context.Context) {
 	for {
-		d, ok := n.take(ctx, secret, q, ahead)
+		d, ok := w.next(ctx)
 		if !ok {
 			return
 		}
-		if ahead = nil; d.Event == v1alpha1.NotifyFailed {
-			if !lifecycle.Sleep(ctx, n.clock, Grouping) {
+		if d.Event == v1alpha1.NotifyFailed {
+			if !lifecycle.Sleep(ctx, w.clock, Grouping) {
 				return
 			}
-			d, ahead = gather(d, q)
+			d = w.gather(d)
 		}
-		n.deliver(ctx, d)
+		w.deliver(ctx, d)
 	}
 }
 
-// take is what was read ahead, or the next one; false: there is none, or the process ends.
-func (n *Notifier) take(ctx context.Context, secret string, q <-chan delivery, ahead *delivery) (delivery, bool) {
-	if ahead != nil {
-		return *ahead, true
+// next is the next message; false: ctx has ended.
+func (w *worker) next(ctx context.Context) (delivery, bool) {
+	if d := w.ahead; d != nil {
+		w.ahead = nil
+		return *d, true
 	}
-	for {
-		select {
-		case d := <-q:
-			return d, true
-		default:
-		}
-		over := make(chan bool, 1)
-		select {
-		case n.idle <- idleWorker{secret, over}:
-		case <-ctx.Done():
-			return delivery{}, false
-		}
-		if <-over {
-			return delivery{}, false
-		}
+	select {
+	case d := <-w.queue:
+		return d, true
+	case <-ctx.Done():
+		return delivery{}, false
 	}
 }
 
-// gather adds the failures that have come meanwhile, and returns what it read too much.
-func gather(d delivery, q <-chan delivery) (delivery, *delivery) {
+// gather adds the failures that have come meanwhile.
+func (w *worker) gather(d delivery) delivery {
 	for {
 		select {
-		case more := <-q:
+		case more := <-w.queue:
 			if more.Event != d.Event || more.Policy != d.Policy {
-				return d, &more
+				w.ahead = &more
+				return d
 			}
 			d.Text += "\n" + more.Text
 		default:
-			return d, nil
+			return d
 		}
 	}
 }
 
 // deliver tries until every service has taken the message, or gives up. A service that has taken it does not get it again.
-func (n *Notifier) deliver(ctx context.Context, d delivery) {
+func (w *worker) deliver(ctx context.Context, d delivery) {
 	taken := map[string]bool{}
 	for attempt := 0; ; attempt++ {
-		err := n.try(ctx, d, taken)
+		err := w.try(ctx, d, taken)
 		if err == nil {
-			n.done(d.Message, Sent, nil)
+			w.done(d.Message, Sent, nil)
 			return
 		}
 		if attempt == len(pauses) {
-			n.done(d.Message, Failed, fmt.Errorf("the services of Secret %s were not sent %q: %w", d.secret, firstLine(d.Text), err))
+			w.done(d.Message, Failed, fmt.Errorf("the services of Secret %s were not sent %q: %w", d.secret, firstLine(d.Text), err))
 			return
 		}
 		ctrl.LoggerFrom(ctx).Info("Could not deliver a notification, trying again", "secret", d.secret, "event", d.Event, "reason", err.Error())
-		if !lifecycle.Sleep(ctx, n.clock, pauses[attempt]) {
+		if !lifecycle.Sleep(ctx, w.clock, pauses[attempt]) {
 			return
 		}
 	}
@@ -207,17 +198,21 @@ func (n *Notifier) deliver(ctx context.Context, d delivery) {
 
 // try sends to the services that have not taken the message yet. Each has its own time: those that never answer take none
 // from the ones after them.
-func (n *Notifier) try(ctx context.Context, d delivery, taken map[string]bool) error {
-	addresses, err := n.addresses(ctx, d.secret)
+func (w *worker) try(ctx context.Context, d delivery, taken map[string]bool) error {
+	addresses, err := w.addresses(ctx, d.secret)
 	if err != nil {
 		return err
 	}
+	maps.DeleteFunc(w.services, func(address string, _ *service) bool { return !slices.Contains(addresses, address) })
 	var errs []error
 	for i, address := range addresses {
 		if taken[address] {
 			continue
 		}
-		if err := send(ctx, address, "reboot-operator: "+d.Policy, d.Text); err != nil {
+		if w.services[address] == nil {
+			w.services[address] = newService(address)
+		}
+		if err := w.services[address].send(ctx, "reboot-operator: "+d.Policy, d.Text); err != nil {
 			errs = append(errs, fmt.Errorf("service %d: %w", i+1, err))
 			continue
 		}

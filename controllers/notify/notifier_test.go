@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -256,59 +255,5 @@ func TestNotifier_Errors(t *testing.T) {
 			}
 			b.end(Failed, tc.sentence)
 		})
-	}
-}
-
-// TestNotifier_EndsWithWhatItSends: a Secret that was used once keeps nothing running.
-func TestNotifier_EndsWithWhatItSends(t *testing.T) {
-	a := newReceiver(t)
-	const many = 100
-	s := secrets{}
-	names := make([]string, many)
-	for i := range names {
-		names[i] = "s" + strconv.Itoa(i)
-		s[names[i]] = a.address()
-	}
-	b := newBench(t, s)
-	b.send(v1alpha1.NotifyStarted, "first", names[0])
-	b.end(Sent, "")
-	<-a.got
-	before := runtime.NumGoroutine()
-	for range 2 {
-		for _, name := range names {
-			b.send(v1alpha1.NotifyStarted, "again", name)
-			b.end(Sent, "")
-			<-a.got
-		}
-	}
-	ended := func(context.Context) (bool, error) { return runtime.NumGoroutine() < before+many/10, nil }
-	if err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, time.Minute, true, ended); err != nil {
-		t.Errorf("%d goroutines are left after %d Secrets, %d before", runtime.NumGoroutine(), many, before)
-	}
-}
-
-// TestNotifier_LosesNothingBetweenWorkers: what comes at the moment at which a worker finds nothing to do is delivered, once and
-// in its order.
-func TestNotifier_LosesNothingBetweenWorkers(t *testing.T) {
-	a := newReceiver(t)
-	b := newBench(t, secrets{"one": a.address()})
-	for i := range 300 {
-		first, second := strconv.Itoa(2*i), strconv.Itoa(2*i+1)
-		b.send(v1alpha1.NotifyStarted, first, "one")
-		a.expect(t, first)
-		if i%2 == 0 {
-			b.end(Sent, "")
-		}
-		b.send(v1alpha1.NotifyStarted, second, "one")
-		a.expect(t, second)
-		b.end(Sent, "")
-		if i%2 == 1 {
-			b.end(Sent, "")
-		}
-	}
-	select {
-	case o := <-b.ended:
-		t.Errorf("what nobody reported ended, too: %+v", o)
-	default:
 	}
 }

@@ -14,7 +14,7 @@ import (
 const (
 	// longest is the longest error that an event takes beside its other words, in bytes.
 	longest = 300
-	// shortest is the shortest part of an address that is looked for in an error, in bytes; less is in any word.
+	// shortest is the shortest part of an address that is looked for in an error, in bytes: shorter parts would match ordinary text.
 	shortest = 3
 )
 

@@ -20,15 +20,36 @@ var (
 	errService = errors.New("the code of the service failed on the message")
 )
 
-// send gives one message to the service of one address. The error has no part of the address, which holds credentials.
-func send(ctx context.Context, address, title, text string) error {
+// service is one address. Many services of shoutrrr set no deadline and take none, so a server that never answers keeps a goroutine
+// and a connection for each message: mostUnanswered of them, and then it is sent no more until one of them ends.
+type service struct {
+	address    string
+	unanswered chan struct{}
+}
+
+const mostUnanswered = 8
+
+func newService(address string) *service {
+	return &service{address: address, unanswered: make(chan struct{}, mostUnanswered)}
+}
+
+// send gives one message to the service. The error has no part of the address, which holds credentials.
+func (s *service) send(ctx context.Context, title, text string) error {
 	if ctx.Err() != nil { // a message that nobody waits for would be reported again as one that was not delivered
 		return context.Cause(ctx)
 	}
+	select {
+	case s.unanswered <- struct{}{}:
+	default:
+		return fmt.Errorf("%d messages before this one have no answer yet", mostUnanswered)
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, Timeout, fmt.Errorf("no answer within %s", Timeout))
 	defer cancel()
-	answer := make(chan error, 1) // an answer that comes too late has its place, and its goroutine ends
-	go func() { answer <- give(address, title, text) }()
+	answer := make(chan error, 1) // buffered, so that a late answer does not leak the goroutine
+	go func() {
+		defer func() { <-s.unanswered }()
+		answer <- give(s.address, title, text)
+	}()
 	select {
 	case err := <-answer:
 		return err

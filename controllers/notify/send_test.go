@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -25,12 +26,12 @@ func (w wire) RoundTrip(q *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Request: q}, nil
 }
 
-// use puts the wire instead of the network until the test ends. It waits for as long as the test wants.
+// use puts the wire instead of the network until the test ends.
 func (w wire) use(t *testing.T) {
 	t.Helper()
-	transport, timeout := http.DefaultClient.Transport, http.DefaultClient.Timeout
-	http.DefaultClient.Transport, http.DefaultClient.Timeout = w, 0
-	t.Cleanup(func() { http.DefaultClient.Transport, http.DefaultClient.Timeout = transport, timeout })
+	transport := http.DefaultClient.Transport
+	http.DefaultClient.Transport = w
+	t.Cleanup(func() { http.DefaultClient.Transport = transport })
 }
 
 // TestSend_OutlivesAPanic: an address on which a service panics costs its own message, and no word of it is reported.
@@ -45,7 +46,7 @@ func TestSend_OutlivesAPanic(t *testing.T) {
 		"while it sends": {"generic://host/s3cr3t", errService},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := send(t.Context(), tc.address, "title", "text"); !errors.Is(err, tc.want) {
+			if err := newService(tc.address).send(t.Context(), "title", "text"); !errors.Is(err, tc.want) {
 				t.Errorf("got %v, want %v", err, tc.want)
 			}
 		})
@@ -66,7 +67,7 @@ func TestSend_RevealsNothingOfAnAddress(t *testing.T) {
 		"an option that nobody has":             {"smtp://ops:P!ss9@mail.example.com/?P!ss9=P!ss9", fmt.Sprintf(accepted, "smtp")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := send(t.Context(), tc.address, "title", "text"); err == nil || err.Error() != tc.want {
+			if err := newService(tc.address).send(t.Context(), "title", "text"); err == nil || err.Error() != tc.want {
 				t.Errorf("got %v, want %s", err, tc.want)
 			}
 		})
@@ -78,12 +79,37 @@ func TestSend_LeavesNothingBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		late := make(chan struct{})
 		wire(func(*http.Request) error { <-late; return nil }).use(t)
-		err := send(t.Context(), "generic://host/hook", "title", "text")
+		err := newService("generic://host/hook").send(t.Context(), "title", "text")
 		if err == nil || !strings.Contains(err.Error(), "no answer within 10s") {
 			t.Errorf("got %v, want that nothing came within the time", err)
 		}
 		close(late) // what is still blocked when the test ends fails it
 		synctest.Wait()
+	})
+}
+
+// TestSend_BoundsWhatHangs: a service that never answers is sent only so many messages at once, and more once it answers.
+func TestSend_BoundsWhatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		late, asked := make(chan struct{}), atomic.Int32{}
+		wire(func(*http.Request) error { asked.Add(1); <-late; return nil }).use(t)
+		s := newService("generic://host/hook")
+		for range mostUnanswered {
+			if err := s.send(t.Context(), "title", "text"); err == nil || err.Error() != "no answer within 10s" {
+				t.Errorf("got %v, want that nothing came within the time", err)
+			}
+		}
+		if err := s.send(t.Context(), "title", "text"); err == nil || err.Error() != "8 messages before this one have no answer yet" {
+			t.Errorf("got %v, want a refusal", err)
+		}
+		if n := asked.Load(); n != mostUnanswered {
+			t.Errorf("the service was asked %d times at once", n)
+		}
+		close(late)
+		synctest.Wait()
+		if err := s.send(t.Context(), "title", "text"); err != nil {
+			t.Errorf("got %v once the service answers", err)
+		}
 	})
 }
 
@@ -93,7 +119,7 @@ func TestSend_BeginsNothingTooLate(t *testing.T) {
 		wire(func(*http.Request) error { t.Error("the service was notified"); return nil }).use(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := send(ctx, "generic://host/hook", "title", "text"); !errors.Is(err, context.Canceled) {
+		if err := newService("generic://host/hook").send(ctx, "title", "text"); !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v, want that it was cancelled", err)
 		}
 		synctest.Wait()
