@@ -31,6 +31,7 @@ type Deadline struct {
 	// action is what changes for a node that is past its deadline. Such a node goes before the others in any case.
 	// - Report: nothing else.
 	// - IgnoreWindows: the node may be rebooted outside the windows. Blackouts count, and so does everything else.
+	// For example: action: IgnoreWindows.
 	// Absent: Report.
 	// +optional
 	Action DeadlineAction `json:"action,omitempty"`

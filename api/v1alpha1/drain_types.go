@@ -53,6 +53,7 @@ type Drain struct {
 	// onTimeout is what happens when the drain has taken longer than timeout:
 	// - Abort: the node is uncordoned at once, the attempt counts as failed, and the next one follows after a back-off.
 	// - Reboot: the node is rebooted with the pods that are left on it. An inhibitor or a coordinator still ends the attempt.
+	// For example: onTimeout: Reboot.
 	// Absent: Abort.
 	// +optional
 	OnTimeout DrainTimeoutAction `json:"onTimeout,omitempty"`
@@ -86,6 +87,7 @@ type Drain struct {
 	// emptyDirData configures pods with emptyDir volumes, whose data is lost when the pod leaves:
 	// - Delete: the pods leave, and their data is lost.
 	// - Block: the pods stay, which blocks the drain.
+	// For example: emptyDirData: Block.
 	// Absent: Delete.
 	// +optional
 	EmptyDirData PodDisposal `json:"emptyDirData,omitempty"`
@@ -93,6 +95,7 @@ type Drain struct {
 	// unmanagedPods configures pods without a controller, which nothing creates again:
 	// - Delete: the pods leave for good.
 	// - Block: the pods stay, which blocks the drain.
+	// For example: unmanagedPods: Delete.
 	// Absent: Block.
 	// +optional
 	UnmanagedPods PodDisposal `json:"unmanagedPods,omitempty"`
@@ -138,6 +141,7 @@ type DrainRule struct {
 	// - WaitCompleted: waits until the pod has completed by itself.
 	// - Skip: leaves the pod on the node.
 	// - Delete: deletes the pod, regardless of its PodDisruptionBudgets.
+	// For example: action: WaitCompleted.
 	// Absent: Evict.
 	// +optional
 	Action DrainAction `json:"action,omitempty"`

@@ -27,7 +27,7 @@ type Hooks struct {
 	After []AnnotationKey `json:"after,omitempty"`
 
 	// runBefore are annotation keys of this policy that must answer before the first node of a run is granted.
-	// An answer begins with status.run.hooks.number, such as "7: true", and else is as that of other hooks.
+	// An answer begins with status.run.hooks.number: "7: true" approves, and "7: false" or "7: failed: why" refuses.
 	// A refusal, or none in time, ends the run before it begins; the next may begin 15 minutes later.
 	// Example: [example.com/noout-set].
 	// Absent: none.
@@ -135,7 +135,7 @@ const (
 type PrometheusGate struct {
 	// name identifies the gate in status and messages, such as error-budget.
 	// +required
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="name must be lower-case letters, digits and -, a letter or digit first and last, such as error-budget"
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
 
@@ -158,6 +158,7 @@ type PrometheusGate struct {
 	// failurePolicy is what happens while the server cannot be asked:
 	// - Block: no reboot is granted.
 	// - Allow: the gate is ignored.
+	// For example: failurePolicy: Allow.
 	// Absent: Block.
 	// +optional
 	FailurePolicy GateFailurePolicy `json:"failurePolicy,omitempty"`

@@ -18,13 +18,13 @@ type ObjectGate struct {
 	// apiVersion is the API group and version of the objects, such as ceph.rook.io/v1.
 	// +required
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?v[a-z0-9]+$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?v[a-z0-9]+$')",message="apiVersion must be an API group and a version, such as ceph.rook.io/v1, or v1"
 	APIVersion string `json:"apiVersion"`
 
 	// kind is the kind of the objects, such as CephCluster.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:Pattern=`^[A-Z][A-Za-z0-9]*$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Z][A-Za-z0-9]*$')",message="kind must be a kind of the API, such as CephCluster"
 	Kind string `json:"kind"`
 
 	// namespace is the namespace of the objects.
@@ -32,14 +32,14 @@ type ObjectGate struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="namespace must be the name of a namespace, such as rook-ceph"
 	Namespace string `json:"namespace,omitempty"`
 
 	// name is the name of the one object.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:Pattern=`^[^/%]+$`
+	// +kubebuilder:validation:XValidation:rule="!self.contains('/') && !self.contains('%')",message="name must be the name of an object, such as rook-ceph: it has neither / nor %"
 	Name string `json:"name,omitempty"`
 
 	// selector selects objects by label: at least one, and at most 1000.

@@ -11,7 +11,7 @@ import (
 type Ring struct {
 	// name identifies the ring in messages, such as canary.
 	// +required
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="name must be lower-case letters, digits and -, a letter or digit first and last, such as canary"
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
 
@@ -25,8 +25,8 @@ type Ring struct {
 	// Absent: only concurrency.maxUnavailable counts.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:XValidation:rule="type(self) != int || (self >= 0 && self <= 1000)",message="maxUnavailable must be a number of nodes from 0 to 1000, or a percentage from 0% to 100%"
-	// +kubebuilder:validation:Pattern=`^(100|[1-9]?[0-9])%$`
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? (self >= 0 && self <= 1000) : self.matches('^(100|[1-9]?[0-9])%$')",message="maxUnavailable must be a number of nodes from 0 to 1000, or a percentage from 0% to 100%"
+	// +kubebuilder:validation:MaxLength=4
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
 	// soak is how long each rebooted node of this ring must be back in service before a later ring starts, such as 24h.

@@ -248,7 +248,7 @@ type LedgerEntry struct {
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	Seq int64 `json:"seq"`
-	// bootID is the boot the grant was given for: it dies with it.
+	// bootID is the boot for which the grant was given. It ends with this boot.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	BootID string `json:"bootID,omitempty"`

@@ -31,7 +31,7 @@ import (
 // +kubebuilder:printcolumn:name="Blocked-By",type=string,priority=1,JSONPath=`.status.blocked[*].reason`,description="Why nodes wait: the first reason that needs somebody, else the most frequent one"
 // +kubebuilder:printcolumn:name="ETA",type=string,priority=1,JSONPath=`.status.estimatedCompletionAt`,description="When the last pending node is expected back"
 // +kubebuilder:validation:XValidation:rule="!has(self.status) || !has(self.status.grants) || self.status.grants.all(g, g.seq <= self.status.?seq.orValue(0))",message="status.seq must be at least the seq of every grant"
-// +kubebuilder:validation:XValidation:rule="self.?status.?seq.orValue(0) >= oldSelf.?status.?seq.orValue(0)",message="status.seq never shrinks: it fences off a manager that acts on old state"
+// +kubebuilder:validation:XValidation:rule="self.?status.?seq.orValue(0) >= oldSelf.?status.?seq.orValue(0)",message="status.seq may not shrink: a manager that has read an older status may not write"
 // +kubebuilder:validation:XValidation:rule="!has(self.status) || !has(self.status.grants) || self.status.grants.size() <= self.status.?limit.orValue(0) || self.status.grants.all(g, g.seq <= oldSelf.?status.?seq.orValue(0))",message="no new grant while the ledger is at or over status.limit"
 // +kubebuilder:validation:XValidation:rule="self.?status.?limit.orValue(0) == oldSelf.?status.?limit.orValue(0) || (type(self.?spec.?concurrency.?maxUnavailable.orValue(1)) == int ? self.?status.?limit.orValue(0) <= self.?spec.?concurrency.?maxUnavailable.orValue(1) : true) || (self.?spec.?concurrency.?shared.hasValue() && !self.?spec.?concurrency.?maxUnavailable.hasValue())",message="status.limit may not be raised above spec.concurrency.maxUnavailable"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec) || !has(self.spec.concurrency) || !has(self.spec.concurrency.shared) || self.spec.concurrency.shared != self.metadata.name",message="spec.concurrency.shared must name another RebootPolicy"
@@ -94,6 +94,7 @@ type RebootPolicySpec struct {
 	// mode is one of:
 	// - Enforce: grants reboots.
 	// - DryRun: decides and reports everything, and grants nothing.
+	// For example: mode: DryRun.
 	// Absent: Enforce.
 	// +optional
 	Mode Mode `json:"mode,omitempty"`
@@ -262,7 +263,7 @@ type Concurrency struct {
 	// Absent: the limit counts the nodes of this policy, and of the policies that share it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="shared must be the name of a RebootPolicy, such as workers"
 	Shared string `json:"shared,omitempty"`
 }
 
@@ -302,6 +303,7 @@ type Reboot struct {
 	// inhibitors configures what a logind block inhibitor on the host means, such as one that a package manager takes:
 	// - Respect: no reboot is granted or begun until nobody on the host blocks a shutdown.
 	// - Ignore: the host is rebooted regardless.
+	// For example: inhibitors: Ignore.
 	// Absent: Respect.
 	// +optional
 	Inhibitors InhibitorPolicy `json:"inhibitors,omitempty"`

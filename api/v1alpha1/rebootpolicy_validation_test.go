@@ -164,7 +164,7 @@ var _ = Describe("spec", func() {
 			Entry("a limit of its own beside it", "concurrency: {shared: workers-2, maxUnavailable: 1}"),
 		)
 		DescribeTable("refuses", refuses,
-			Entry("a name that no policy can have", "concurrency: {shared: Workers}", "spec.concurrency.shared"),
+			Entry("a name that no policy can have", "concurrency: {shared: Workers}", "shared must be the name of a RebootPolicy"),
 			Entry("a name that is too long", "concurrency: {shared: "+strings.Repeat("w", 64)+"}", "spec.concurrency.shared: Too long"),
 		)
 		It("refuses the policy itself", func(ctx SpecContext) {
@@ -187,7 +187,7 @@ var _ = Describe("spec", func() {
 			Entry("a ring after one that takes all nodes", "order: [{name: a, "+canary+"}, {name: all, nodeSelector: {}}, {name: b, "+canary+"}]", "only the last ring may have an empty nodeSelector"),
 			Entry("a ring after one with empty lists", "order: [{name: all, nodeSelector: {matchLabels: {}, matchExpressions: []}}, {name: b, "+canary+"}]", "only the last ring may have an empty nodeSelector"),
 			Entry("two of one name", "order: [{name: a, "+canary+"}, {name: a, "+canary+"}]", "Duplicate value"),
-			Entry("an empty name", "order: [{name: '', "+canary+"}]", "spec.order[0].name"),
+			Entry("an empty name", "order: [{name: '', "+canary+"}]", "such as canary"),
 			Entry("no name", "order: [{"+canary+"}]", "spec.order[0].name: Required"),
 			Entry("no selector", "order: [{name: a}]", "spec.order[0].nodeSelector: Required"),
 			Entry("a selector that no label can match", "order: [{name: a, nodeSelector: {matchLabels: {'a b': c}}}]", "keys of matchLabels must be label keys"),
@@ -196,7 +196,7 @@ var _ = Describe("spec", func() {
 			Entry("a soak of more than a month", "order: [{name: a, "+canary+", soak: 721h}]", "soak must be a duration of at most 720h"),
 			Entry("a limit below 0", "order: [{name: a, "+canary+", maxUnavailable: -1}]", "maxUnavailable must be a number of nodes"),
 			Entry("a limit above the most", "order: [{name: a, "+canary+", maxUnavailable: 1001}]", "maxUnavailable must be a number of nodes"),
-			Entry("a limit without a unit", "order: [{name: a, "+canary+", maxUnavailable: '5'}]", "should match"),
+			Entry("a limit without a unit", "order: [{name: a, "+canary+", maxUnavailable: '5'}]", "maxUnavailable must be a number of nodes"),
 		)
 	})
 
@@ -346,7 +346,7 @@ var _ = Describe("spec", func() {
 			Entry("a zeroth week", window(`weeksOfMonth: [0], start: "10:00", duration: 1h`), weeksSentence),
 			Entry("a last week but one", window(`weeksOfMonth: [-2], start: "10:00", duration: 1h`), weeksSentence),
 			Entry("no name", `windows: [{start: "10:00", duration: 1h}]`, "spec.windows[0].name: Required value"),
-			Entry("a name with a capital", `windows: [{name: Night, start: "10:00", duration: 1h}]`, "spec.windows[0].name"),
+			Entry("a name with a capital", `windows: [{name: Night, start: "10:00", duration: 1h}]`, "such as weeknights"),
 			Entry("one name twice", `windows: [{name: a, start: "02:00", duration: 4h}, {name: a, start: "12:00", duration: 4h}]`,
 				"Duplicate value"),
 		)
@@ -366,7 +366,7 @@ var _ = Describe("spec", func() {
 			Entry("a date that is none", blackout(`from: "2026-02-30", to: "2026-12-25"`), "spec.blackouts[0].from in body must be of type date"),
 			Entry("a leap day in another year", blackout(`from: "2027-02-29", to: "2027-03-01"`), "spec.blackouts[0].from in body must be of type date"),
 			Entry("a time of day", blackout(`from: "2026-12-24T00:00:00Z", to: "2026-12-25"`), "spec.blackouts[0].from in body must be of type date"),
-			Entry("a name with a capital", `blackouts: [{name: Freeze, from: "2026-12-24", to: "2026-12-25"}]`, "spec.blackouts[0].name"),
+			Entry("a name with a capital", `blackouts: [{name: Freeze, from: "2026-12-24", to: "2026-12-25"}]`, "such as year-end"),
 			Entry("a novel", blackout(`from: "2026-12-24", to: "2026-12-25", reason: "`+strings.Repeat("a", 257)+`"`), "Too long: may not be more than 256 bytes"),
 			Entry("a German date", blackout(`from: "24.12.2026", to: "2026-12-25"`), "spec.blackouts[0].from in body must be of type date"),
 			Entry("no end", blackout(`from: "2026-12-24"`), "spec.blackouts[0].to: Required value"),
@@ -512,10 +512,10 @@ var _ = Describe("spec", func() {
 			Entry("a gate of one object and of several", object("name: a, selector: {}"), "give name for one object, or selector for several"),
 			Entry("a gate that is a Secret", `gates: {objects: [{apiVersion: v1, kind: Secret, namespace: a, name: b, expression: "true"}]}`, "a Secret cannot be a gate"),
 			Entry("a gate without an expression", `gates: {objects: [{apiVersion: v1, kind: Node, name: b, expression: ""}]}`, "spec.gates.objects[0].expression"),
-			Entry("a gate of a resource", `gates: {objects: [{apiVersion: v1, kind: nodes, name: b, expression: "true"}]}`, "spec.gates.objects[0].kind"),
-			Entry("a gate of a group without a version", `gates: {objects: [{apiVersion: ceph.rook.io, kind: CephCluster, name: b, expression: "true"}]}`, "spec.gates.objects[0].apiVersion"),
-			Entry("a gate in a namespace that cannot be", `gates: {objects: [{apiVersion: v1, kind: Pod, namespace: Rook, name: b, expression: "true"}]}`, "spec.gates.objects[0].namespace"),
-			Entry("a gate of an object below another one", object("name: rook/ceph"), "spec.gates.objects[0].name"),
+			Entry("a gate of a resource", `gates: {objects: [{apiVersion: v1, kind: nodes, name: b, expression: "true"}]}`, "kind must be a kind of the API, such as CephCluster"),
+			Entry("a gate of a group without a version", `gates: {objects: [{apiVersion: ceph.rook.io, kind: CephCluster, name: b, expression: "true"}]}`, "apiVersion must be an API group and a version"),
+			Entry("a gate in a namespace that cannot be", `gates: {objects: [{apiVersion: v1, kind: Pod, namespace: Rook, name: b, expression: "true"}]}`, "namespace must be the name of a namespace"),
+			Entry("a gate of an object below another one", object("name: rook/ceph"), "name must be the name of an object"),
 			Entry("a gate of objects by an operator nobody knows", object("selector: {matchExpressions: [{key: app, operator: Like}]}"), "spec.gates.objects[0].selector.matchExpressions[0]: Invalid value: matchExpressions need operator"),
 			Entry("every pod blocks", "gates: {blockingPods: [{podSelector: {}}]}", "podSelector must select something: give matchLabels or matchExpressions"),
 			Entry("a namespace selector of a gate that is not one", "gates: {blockingPods: [{podSelector: {matchLabels: {a: b}}, namespaceSelector: {matchExpressions: [{key: app, operator: In}]}}]}",
@@ -530,7 +530,7 @@ var _ = Describe("spec", func() {
 			Entry("a token in the address", gate(`url: "https://prometheus/?token=secret", query: up`), "url may have a path, but neither ? nor #"),
 			Entry("a fragment", gate(`url: "https://prometheus/#graph", query: up`), "url may have a path, but neither ? nor #"),
 			Entry("a query that is too long", gate(`url: "http://prometheus", query: "`+strings.Repeat("x", 4097)+`"`), "Too long: may not be more than 4096"),
-			Entry("a name that is none", `gates: {prometheus: [{name: "Error budget", url: "http://prometheus", query: up}]}`, "in body should match"),
+			Entry("a name that is none", `gates: {prometheus: [{name: "Error budget", url: "http://prometheus", query: up}]}`, "name must be lower-case letters, digits and -, a letter or digit first and last, such as error-budget"),
 			Entry("one name for two gates", `gates: {prometheus: [{name: g, url: "http://a", query: up}, {name: g, url: "http://b", query: up}]}`, "Duplicate value"),
 			Entry("no query", gate(`url: "http://prometheus", query: ""`), "should be at least 1 chars long"),
 			Entry("another failure policy", gate(`url: "http://prometheus", query: up, failurePolicy: Ask`),

@@ -28,6 +28,7 @@ type Requests struct {
 	// - Allow: the node goes before the others, and windows and blackouts do not count for it.
 	// - Refuse: the node waits like any other.
 	// A pause, maxUnavailable, the guard of control-plane nodes, PodDisruptionBudgets, gates and hooks count in any case.
+	// For example: urgent: Allow.
 	// Absent: Refuse.
 	// +optional
 	Urgent UrgentRequestPolicy `json:"urgent,omitempty"`

@@ -37,6 +37,7 @@ type Urgent struct {
 	// - Windows: reboots may start outside the windows.
 	// - Blackouts: reboots may start on the dates of blackouts.
 	// - Pause: reboots may start while spec.pause is in force.
+	// For example: [Windows, Blackouts].
 	// +required
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1

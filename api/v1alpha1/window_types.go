@@ -14,7 +14,7 @@ type Day string
 type Window struct {
 	// name identifies the window in status and messages, such as weeknights.
 	// +required
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="name must be lower-case letters, digits and -, a letter or digit first and last, such as weeknights"
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
 
@@ -66,7 +66,7 @@ type Window struct {
 type Blackout struct {
 	// name identifies the blackout in status and messages, such as year-end.
 	// +required
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="name must be lower-case letters, digits and -, a letter or digit first and last, such as year-end"
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
 
